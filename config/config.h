@@ -1,0 +1,77 @@
+/*
+ * The node's settings, read from one TOML file (config/example.toml documents every key).
+ *
+ * Every key has a default, so that the daemon runs without a file. Anything the schema does not
+ * know, a wrong type, a bad value or a path too long for a unix socket is an error that names file,
+ * line, column and what would be right; nothing is guessed and nothing is ignored.
+ */
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where the daemon looks when no --config is given; its absence is no error. */
+#define CONFIG_PATH_DEFAULT "/etc/cri-device-shim/config.toml"
+
+#define CONFIG_ERROR_BYTES_MAX 512
+
+/* When cached runtime options are asked for anew (design §5). */
+enum config_refresh {
+    CONFIG_REFRESH_REBOOT, /* after a reboot */
+    CONFIG_REFRESH_PLUGIN, /* after a reboot, and after the plugin registered anew */
+    CONFIG_REFRESH_NEVER,  /* the kubelet's own rule */
+};
+
+/* One [[device]] table: host device nodes offered as a resource without a plugin. */
+struct config_device {
+    char *resource; /* "vendor.com/name", unique among the devices */
+    char *path;     /* absolute; may hold glob(7) characters */
+    char *
+        container_path; /* NULL: as on the host; with a glob it names a directory and ends in '/' */
+    char *permissions;  /* subset of "rwm", not empty */
+    unsigned count;     /* how many containers may hold one node at once, >= 1 */
+};
+
+struct config {
+    char *listen;           /* the CRI socket; plain path, without unix:// */
+    char *runtime_endpoint; /* the runtime's socket; plain path, without unix:// */
+    char *state_dir;
+    char *plugin_dir;
+    int log_level; /* a syslog level: 3 error, 4 warning, 6 info, 7 debug */
+    uint64_t grace_ms;
+    uint64_t hold_ms;
+    uint64_t allocate_timeout_ms;
+    uint64_t prestart_timeout_ms;
+    enum config_refresh refresh_options;
+    bool annotations_enabled;
+    char **annotation_namespaces;
+    size_t annotation_namespaces_len;
+    struct config_device *devices;
+    size_t devices_len;
+};
+
+struct config_error {
+    char text[CONFIG_ERROR_BYTES_MAX]; /* "FILE:LINE:COLUMN: what is wrong; what would be right" */
+};
+
+/*
+ * Reads `path` into `out`, or the defaults if `path` is NULL. 0, or -1 with `err` filled and `out`
+ * untouched. The caller owns `out` and gives it to config_fini().
+ */
+int config_load(const char *path, struct config *out, struct config_error *err)
+    __attribute__((warn_unused_result));
+
+/* Frees what config_load() made. Accepts a zeroed struct. */
+void config_fini(struct config *config);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

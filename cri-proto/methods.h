@@ -1,0 +1,49 @@
+/*
+ * The gRPC methods this project knows by name.
+ *
+ * The relay looks every request's :path up here. A path that is not in the table is relayed like
+ * any other byte; one that is has a class, which says how much of it the shim looks at (design §3).
+ */
+#ifndef CRI_PROTO_METHODS_H
+#define CRI_PROTO_METHODS_H
+
+#include <stddef.h>
+
+/* The API version a plugin must ask for, and the only one (kubelet-facts §1). */
+#define DEVICEPLUGIN_VERSION "v1beta1"
+
+#define DEVICEPLUGIN_REGISTER "/v1beta1.Registration/Register"
+#define DEVICEPLUGIN_GET_OPTIONS "/v1beta1.DevicePlugin/GetDevicePluginOptions"
+#define DEVICEPLUGIN_LIST_AND_WATCH "/v1beta1.DevicePlugin/ListAndWatch"
+#define DEVICEPLUGIN_GET_PREFERRED_ALLOCATION "/v1beta1.DevicePlugin/GetPreferredAllocation"
+#define DEVICEPLUGIN_ALLOCATE "/v1beta1.DevicePlugin/Allocate"
+#define DEVICEPLUGIN_PRE_START_CONTAINER "/v1beta1.DevicePlugin/PreStartContainer"
+
+#define CRI_LIST_POD_SANDBOX "/runtime.v1.RuntimeService/ListPodSandbox"
+#define CRI_LIST_CONTAINERS "/runtime.v1.RuntimeService/ListContainers"
+
+enum cri_method {
+    CRI_OTHER, /* relayed, not looked at */
+    CRI_RUN_POD_SANDBOX,
+    CRI_STOP_POD_SANDBOX,
+    CRI_REMOVE_POD_SANDBOX,
+    CRI_CREATE_CONTAINER,
+    CRI_REMOVE_CONTAINER,
+};
+
+enum cri_method_class {
+    CRI_CLASS_RELAYED,
+    CRI_CLASS_OBSERVED,    /* its bytes pass, a copy is parsed */
+    CRI_CLASS_INTERCEPTED, /* its request waits until the shim has decided */
+};
+
+/* The method of a :path; CRI_OTHER for any that the table does not hold. `path` need not end in
+ * NUL. */
+enum cri_method cri_method_find(const char *path, size_t path_len);
+
+enum cri_method_class cri_method_class(enum cri_method method);
+
+/* The method's bare name, "CreateContainer"; "other" for CRI_OTHER. */
+const char *cri_method_name(enum cri_method method);
+
+#endif

@@ -1,0 +1,171 @@
+/*
+ * The device manager: which container gets which devices, with which runtime options, or why not
+ * yet.
+ *
+ * State and rules only (design §5): events come in with the time, actions go out through the ports
+ * when devicemgr_run() is called. `now_ms` is a clock that never steps back (CLOCK_BOOTTIME); equal
+ * inputs in equal order give equal actions. Out of memory aborts the process: see
+ * memory.h for the bounds. Unless said otherwise arguments are copied or only read, and functions
+ * cannot fail.
+ */
+#ifndef DEVICEMGR_DEVICEMGR_H
+#define DEVICEMGR_DEVICEMGR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/ports.h"
+
+struct devicemgr;
+
+enum devicemgr_refresh {
+    DEVICEMGR_REFRESH_REBOOT, /* cached options are asked for anew after a reboot */
+    DEVICEMGR_REFRESH_PLUGIN, /* and when the plugin registered anew */
+    DEVICEMGR_REFRESH_NEVER,  /* the kubelet's own rule */
+};
+
+struct devicemgr_settings {
+    uint64_t grace_ms; /* stop grace period */
+    uint64_t hold_ms;
+    uint64_t allocate_timeout_ms;
+    uint64_t prestart_timeout_ms;
+    enum devicemgr_refresh refresh;
+    bool annotations; /* requests by pod annotation are taken, in these namespaces only */
+    const char *const *namespaces; /* "*": in all */
+    size_t namespaces_len;
+    const char *boot_id;
+};
+
+/* `settings` copied; `ports` and `user` borrowed until devicemgr_free(). */
+struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
+                                const struct devicemgr_ports *ports, void *user);
+/* No port is called. Accepts NULL. */
+void devicemgr_free(struct devicemgr *mgr);
+
+/* Carries out what earlier events asked for. Ports may send further events; those are carried out
+ * too. A call from inside a port returns at once: the outer one goes on. */
+void devicemgr_run(struct devicemgr *mgr);
+
+/* When devicemgr_tick() is due at the latest; UINT64_MAX: never. Changes with any event. */
+uint64_t devicemgr_next_ms(const struct devicemgr *mgr);
+void devicemgr_tick(struct devicemgr *mgr, uint64_t now_ms);
+
+/* ---- start: one row of the checkpoint; before any other event. -1: the row makes no sense and was
+ * dropped. ---- */
+int devicemgr_restore(struct devicemgr *mgr, uint64_t now_ms, const struct devicemgr_record *record)
+    __attribute__((warn_unused_result));
+/* All rows are in: restored resources begin their grace period and their last sockets are dialled.
+ */
+void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms);
+
+/* ---- plugins ---- */
+
+/* A plugin called Register; ends in register_done (kubelet-facts §1: order and words of the
+ * checks). */
+void devicemgr_register(struct devicemgr *mgr, uint64_t now_ms, uint64_t registration,
+                        const char *version, const char *socket_name, const char *resource);
+/* The Register call's client went away before register_done. */
+void devicemgr_register_cancelled(struct devicemgr *mgr, uint64_t registration);
+void devicemgr_endpoint_options(struct devicemgr *mgr, uint64_t now_ms, uint64_t endpoint,
+                                const V1beta1__DevicePluginOptions *options);
+void devicemgr_endpoint_list(struct devicemgr *mgr, uint64_t now_ms, uint64_t endpoint,
+                             const V1beta1__ListAndWatchResponse *list);
+void devicemgr_endpoint_lost(struct devicemgr *mgr, uint64_t now_ms, uint64_t endpoint,
+                             const char *reason);
+
+/* Results of plugin calls: `code` 0 with the response, or a gRPC code with the plugin's words. */
+void devicemgr_allocated(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,
+                         const char *message, const V1beta1__AllocateResponse *response);
+void devicemgr_preferred(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,
+                         const char *message, const V1beta1__PreferredAllocationResponse *response);
+void devicemgr_prestarted(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,
+                          const char *message);
+
+/* ---- built-in devices: a resource that needs no plugin; the whole list, again at each change ----
+ */
+struct devicemgr_builtin_device {
+    const char *id;
+    bool healthy;
+    const char *host_path;
+    const char *container_path;
+    const char *permissions;
+};
+void devicemgr_builtin(struct devicemgr *mgr, uint64_t now_ms, const char *resource,
+                       const struct devicemgr_builtin_device *devices, size_t devices_len);
+
+/* ---- containers ---- */
+struct devicemgr_annotation {
+    const char *key;
+    const char *value;
+};
+
+struct devicemgr_create {
+    const char *sandbox_id;
+    const char *pod_uid;
+    const char *pod_namespace;
+    const char *pod_name;
+    const char *container;
+    uint32_t attempt;
+    const struct devicemgr_annotation *container_annotations; /* tokens */
+    size_t container_annotations_len;
+    const struct devicemgr_annotation *pod_annotations; /* requests */
+    size_t pod_annotations_len;
+    uint64_t deadline_ms; /* on the clock of now_ms; UINT64_MAX: the client set none */
+};
+
+/*
+ * A CreateContainer is to be decided. False: it names no device, forward it untouched, no verdict
+ * comes. True: a verdict for `create` (the caller's number, unique while pending) will come through
+ * the port.
+ */
+bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
+                      const struct devicemgr_create *request) __attribute__((warn_unused_result));
+/* The client gave the pending or forwarded create up, or its connection is gone; its outcome stays
+ * unknown. */
+void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t create);
+/* The runtime's answer to a create that was forwarded with options; container_id NULL: it refused.
+ */
+void devicemgr_create_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
+                               const char *container_id);
+void devicemgr_container_removed(struct devicemgr *mgr, uint64_t now_ms, const char *container_id);
+void devicemgr_container_checked(struct devicemgr *mgr, uint64_t now_ms, uint64_t check, bool known,
+                                 bool running);
+
+/* ---- pods ---- */
+struct devicemgr_sandbox {
+    const char *id;
+    const char *pod_uid;
+    const char *pod_namespace;
+    const char *pod_name;
+    uint32_t attempt;
+    bool ready;
+};
+void devicemgr_sandbox_ran(struct devicemgr *mgr, uint64_t now_ms,
+                           const struct devicemgr_sandbox *sandbox);
+/* The stop was asked for: creates in it are refused from now on. */
+void devicemgr_sandbox_stopping(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id);
+/* The runtime said it is stopped; all its containers are dead. */
+void devicemgr_sandbox_stopped(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id);
+void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id);
+
+/* The runtime's whole truth, at start and after each reconnect. */
+struct devicemgr_container {
+    const char *id;
+    const char *sandbox_id;
+    const char *name;
+    uint32_t attempt;
+    bool running; /* created or running: it may hold devices */
+    const struct devicemgr_annotation *annotations;
+    size_t annotations_len;
+};
+void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
+                              const struct devicemgr_sandbox *sandboxes, size_t sandboxes_len,
+                              const struct devicemgr_container *containers, size_t containers_len);
+
+/* ---- store ---- */
+/* `error` NULL: durable. Else the store's words; nothing of that commit was kept. */
+void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit,
+                         const char *error);
+
+#endif

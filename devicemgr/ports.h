@@ -1,0 +1,71 @@
+/*
+ * What the device manager needs of the world: calls on plugins, the store, the runtime, an ear for
+ * its verdicts.
+ *
+ * The core does no I/O. Each event (devicemgr.h) may queue actions; devicemgr_run() carries them
+ * out by calling these functions, never from inside an event. A port returns at once and reports
+ * its result later as an event; all pointers it is given are borrowed until it returns.
+ */
+#ifndef DEVICEMGR_PORTS_H
+#define DEVICEMGR_PORTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+
+/* One row of the checkpoint. Keys not used by a kind are "". */
+enum devicemgr_record_kind {
+    DEVICEMGR_RECORD_RESOURCE,   /* key[0] resource name; checkpoint.v1.Resource */
+    DEVICEMGR_RECORD_ALLOCATION, /* pod uid, container, resource; checkpoint.v1.Allocation */
+    DEVICEMGR_RECORD_POD,        /* key[0] pod uid; checkpoint.v1.Pod */
+};
+
+struct devicemgr_record {
+    enum devicemgr_record_kind kind;
+    const char *key[3];
+    const void *value; /* NULL: delete the row */
+    size_t value_bytes;
+};
+
+/* How a held or intercepted CreateContainer goes on. */
+struct devicemgr_verdict {
+    int code;            /* 0: forward; else the gRPC code of the refusal (design §8) */
+    const char *message; /* of a refusal; NULL when forwarded */
+    /* Merged runtime options to put in front; NULL: forward the request untouched. */
+    const V1beta1__ContainerAllocateResponse *options;
+};
+
+struct devicemgr_ports {
+    /* Dial the plugin's socket (a file name in the plugin directory), fetch its options, then open
+     * ListAndWatch. Events that follow: endpoint_options, endpoint_list..., endpoint_lost (once,
+     * ends it). */
+    void (*endpoint_open)(void *user, uint64_t endpoint, const char *resource,
+                          const char *socket_name);
+    /* No event of this endpoint, nor of calls on it, is wanted any more. */
+    void (*endpoint_close)(void *user, uint64_t endpoint);
+    /* The answer to a Register call: code 0, or the gRPC code with the message. */
+    void (*register_done)(void *user, uint64_t registration, int code, const char *message);
+    /* Calls on a plugin; each ends in the event of the same name, unless cancelled. */
+    void (*allocate)(void *user, uint64_t endpoint, uint64_t call, const char *const *ids,
+                     size_t ids_len, uint64_t timeout_ms);
+    void (*prefer)(void *user, uint64_t endpoint, uint64_t call, const char *const *available,
+                   size_t available_len, const char *const *must_include, size_t must_include_len,
+                   size_t size, uint64_t timeout_ms);
+    void (*prestart)(void *user, uint64_t endpoint, uint64_t call, const char *const *ids,
+                     size_t ids_len, uint64_t timeout_ms);
+    void (*call_cancel)(void *user, uint64_t call);
+    /* Make all records durable, or none; ends in devicemgr_committed(). One at a time: the next
+     * comes after that event. */
+    void (*commit)(void *user, uint64_t commit, const struct devicemgr_record *records,
+                   size_t records_len);
+    /* Ask the runtime whether this container still runs; ends in devicemgr_container_checked(). */
+    void (*container_check)(void *user, uint64_t check, const char *container_id);
+    /* The end of a create that devicemgr_create() left pending. */
+    void (*verdict)(void *user, uint64_t create, const struct devicemgr_verdict *verdict);
+    /* `level` is a syslog level. */
+    void (*log)(void *user, int level, const char *text);
+};
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * Log lines: one event a line, on stderr, each behind the syslog priority that the journal reads
+ * (sd-daemon(3)), or behind a clock time where stderr is a terminal.
+ *
+ * The level is process-wide. Never blocks longer than write(2) does; never allocates.
+ */
+#ifndef SHIM_LOG_H
+#define SHIM_LOG_H
+
+enum log_level {
+    LOG_LEVEL_ERROR = 3,
+    LOG_LEVEL_WARNING = 4,
+    LOG_LEVEL_INFO = 6,
+    LOG_LEVEL_DEBUG = 7
+};
+
+/* Lines above this level are dropped. At start: LOG_LEVEL_INFO. */
+void log_set_level(enum log_level level);
+
+/* Writes one line; control characters in the text are shown as '?', so a peer's words cannot forge
+ * a line. */
+void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#define log_error(...) log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_warning(...) log_write(LOG_LEVEL_WARNING, __VA_ARGS__)
+#define log_info(...) log_write(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...) log_write(LOG_LEVEL_DEBUG, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,151 @@
+/*
+ * gRPC over unix sockets, both roles: nghttp2 sessions on libuv pipes (design §4).
+ *
+ * Unary calls and server streams; deadlines, cancel, percent-encoded status messages (gRPC over
+ * HTTP/2), message caps, gzip on receipt. Messages are protobuf-c. Everything runs on one loop and
+ * one thread. No callback ever runs inside the call that asked for it.
+ */
+#ifndef SHIM_RPC_RPC_H
+#define SHIM_RPC_RPC_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <protobuf-c/protobuf-c.h>
+#include <uv.h>
+
+/* Largest message either role takes, the kubelet's own limit for CRI. */
+#define RPC_MESSAGE_BYTES_MAX (16u * 1024 * 1024)
+/* Longest status text kept from, or sent to, a peer; longer ones are cut at a character. */
+#define RPC_STATUS_TEXT_BYTES_MAX 1024
+
+/* gRPC status codes (gRPC "Status codes and their use in gRPC"). */
+enum rpc_code {
+    RPC_OK = 0,
+    RPC_CANCELLED = 1,
+    RPC_UNKNOWN = 2,
+    RPC_INVALID_ARGUMENT = 3,
+    RPC_DEADLINE_EXCEEDED = 4,
+    RPC_NOT_FOUND = 5,
+    RPC_ALREADY_EXISTS = 6,
+    RPC_PERMISSION_DENIED = 7,
+    RPC_RESOURCE_EXHAUSTED = 8,
+    RPC_FAILED_PRECONDITION = 9,
+    RPC_ABORTED = 10,
+    RPC_OUT_OF_RANGE = 11,
+    RPC_UNIMPLEMENTED = 12,
+    RPC_INTERNAL = 13,
+    RPC_UNAVAILABLE = 14,
+    RPC_DATA_LOSS = 15,
+    RPC_UNAUTHENTICATED = 16,
+};
+
+/* "UNAVAILABLE"; "UNKNOWN" for a number that is no code. */
+const char *rpc_code_name(int code);
+
+/* How a call ended; the text is borrowed until the callback returns, never NULL. */
+struct rpc_status {
+    int code;
+    const char *message;
+};
+
+/* ---- client ---- */
+
+struct rpc_channel; /* one connection to one server */
+struct rpc_call;    /* one outgoing call */
+
+struct rpc_channel_ops {
+    /* The connection stands; calls made before it were queued. May be NULL. */
+    void (*connected)(struct rpc_channel *channel, void *user);
+    /* The connection could not be made or is over; every call has been ended with UNAVAILABLE
+     * before. Runs once. The channel is dead: the owner calls rpc_channel_close(). May be NULL. */
+    void (*lost)(struct rpc_channel *channel, const char *reason, void *user);
+};
+
+/*
+ * Starts to connect to the unix socket `path`. 0 and *out, or a negative uv error (ENAMETOOLONG for
+ * a path that does not fit sun_path, ENOMEM); a refused connection is told by lost(). `ops` and
+ * `user` are borrowed until the channel is closed.
+ */
+int rpc_channel_open(uv_loop_t *loop, const char *path, const struct rpc_channel_ops *ops,
+                     void *user, struct rpc_channel **out) __attribute__((warn_unused_result));
+
+/*
+ * Ends every call without a callback, closes the connection and frees the channel when libuv is
+ * done with it; none of its callbacks runs any more. Accepts NULL. May be called from a callback of
+ * the channel.
+ */
+void rpc_channel_close(struct rpc_channel *channel);
+
+/* Peer's credentials; -1 while not connected. */
+int rpc_channel_peer_uid(const struct rpc_channel *channel, uid_t *uid)
+    __attribute__((warn_unused_result));
+
+struct rpc_call_ops {
+    /* One message; borrowed until return. Once for a unary call, any number for a stream. */
+    void (*message)(struct rpc_call *call, const ProtobufCMessage *message, void *user);
+    /* The call is over; runs exactly once (unless cancelled), after which `call` is gone. A unary
+     * call that ended OK without exactly one message ends INTERNAL. */
+    void (*done)(struct rpc_call *call, const struct rpc_status *status, void *user);
+};
+
+/*
+ * Calls `path` with one request, packed before return. `deadline_ms` 0: none; else the call ends
+ * DEADLINE_EXCEEDED after it, and the server is told by grpc-timeout. `stream`: the answer is a
+ * server stream. A malformed answer ends the call INTERNAL, one over RPC_MESSAGE_BYTES_MAX
+ * RESOURCE_EXHAUSTED; the channel lives on. NULL when out of memory or the channel is lost. `ops`,
+ * `user` borrowed until done() or cancel.
+ */
+struct rpc_call *rpc_channel_call(struct rpc_channel *channel, const char *path,
+                                  const ProtobufCMessage *request,
+                                  const ProtobufCMessageDescriptor *response, int stream,
+                                  uint64_t deadline_ms, const struct rpc_call_ops *ops, void *user);
+
+/* RST_STREAM(CANCEL); no callback follows. Accepts NULL. */
+void rpc_call_cancel(struct rpc_call *call);
+
+/* ---- server ---- */
+
+struct rpc_server;   /* a listening socket and its connections */
+struct rpc_incoming; /* one incoming call */
+
+struct rpc_method {
+    const char *path;
+    const ProtobufCMessageDescriptor *request;
+    /* A call came with its one request message, borrowed until return. Must end in
+     * rpc_incoming_finish(), now or later. `user` is the server's. */
+    void (*handle)(struct rpc_incoming *call, const ProtobufCMessage *request, void *user);
+};
+
+/*
+ * Listens on the unix socket `path`, mode 0600. A stale socket file is replaced, one that somebody
+ * serves is -EADDRINUSE, a path too long for sun_path -ENAMETOOLONG, another kind of file -EEXIST.
+ * `methods` borrowed until the server is closed. Unknown paths are answered UNIMPLEMENTED, bad
+ * requests INTERNAL or RESOURCE_EXHAUSTED.
+ */
+int rpc_server_open(uv_loop_t *loop, const char *path, const struct rpc_method *methods,
+                    size_t methods_len, void *user, struct rpc_server **out)
+    __attribute__((warn_unused_result));
+
+/* Ends connections and calls (their cancelled() does not run), removes the socket file, frees.
+ * Accepts NULL. */
+void rpc_server_close(struct rpc_server *server);
+
+/* Credentials of the process that made the connection (SO_PEERCRED). */
+void rpc_incoming_peer(const struct rpc_incoming *call, struct ucred *out);
+
+/* `cancelled` runs once if the client resets the call, its deadline passes or its connection ends
+ * before rpc_incoming_finish(); the call is gone then and must not be touched any more. */
+void rpc_incoming_on_cancel(struct rpc_incoming *call, void (*cancelled)(void *user), void *user);
+
+/* Sends one message, packed before return. 0 or -ENOMEM. Bytes queued but not yet taken by the
+ * client: rpc_incoming_queued(). */
+int rpc_incoming_send(struct rpc_incoming *call, const ProtobufCMessage *message)
+    __attribute__((warn_unused_result));
+size_t rpc_incoming_queued(const struct rpc_incoming *call);
+
+/* Ends the call with trailers; `message` copied, may be NULL. The call is gone afterwards. */
+void rpc_incoming_finish(struct rpc_incoming *call, int code, const char *message);
+
+#endif

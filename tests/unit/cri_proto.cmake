@@ -1,0 +1,1 @@
+unit_test(test_methods test_methods.c cri_proto)
