@@ -4,9 +4,8 @@
  *
  * State and rules only (design §5): events come in with the time, actions go out through the ports
  * when devicemgr_run() is called. `now_ms` is a clock that never steps back (CLOCK_BOOTTIME); equal
- * inputs in equal order give equal actions. Out of memory aborts the process: see
- * memory.h for the bounds. Unless said otherwise arguments are copied or only read, and functions
- * cannot fail.
+ * inputs in equal order give equal actions. Out of memory aborts the process.
+ * Unless said otherwise arguments are copied or only read, and functions cannot fail.
  */
 #ifndef DEVICEMGR_DEVICEMGR_H
 #define DEVICEMGR_DEVICEMGR_H
