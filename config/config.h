@@ -44,6 +44,7 @@ struct config {
     char *state_dir;
     char *plugin_dir;
     int log_level; /* a syslog level: 3 error, 4 warning, 6 info, 7 debug */
+    uint64_t drain_ms;
     uint64_t grace_ms;
     uint64_t hold_ms;
     uint64_t allocate_timeout_ms;

@@ -1,0 +1,938 @@
+/*
+ * The TOML loader. toml++ is C++, so this file is, and only this one: nothing of it leaves through
+ * config.h.
+ *
+ * A load walks the parsed tables, notes each fault with its place and reports the one that stands
+ * first in the file.
+ */
+#include "config/config.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <map>
+#include <new>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <climits>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <toml++/toml.h>
+
+namespace
+{
+
+using std::string;
+using std::string_view;
+
+constexpr size_t file_bytes_max = 1024 * 1024;
+constexpr size_t socket_bytes_max = sizeof(sockaddr_un::sun_path) - 1;
+/* What must still fit behind plugin_dir: the socket on which plugins register. */
+constexpr string_view plugin_socket = "/kubelet.sock";
+/* Longest value repeated in a message, so that the advice behind it is never cut off. */
+constexpr size_t quoted_bytes_max = 60;
+
+constexpr uint64_t second_ms = 1000, minute_ms = 60 * second_ms, hour_ms = 60 * minute_ms;
+
+struct device {
+    string resource, path, container_path, permissions = "rw";
+    unsigned count = 1;
+    bool has_container_path = false;
+};
+
+/* The settings while they are read; the initializers are the defaults. */
+struct settings {
+    string listen = "/run/cri-device-shim/cri-device-shim.sock";
+    string runtime_endpoint = "/run/containerd/containerd.sock";
+    string state_dir = "/var/lib/cri-device-shim";
+    string plugin_dir = "/var/lib/cri-device-shim/device-plugins";
+    int log_level = 6;
+    uint64_t drain_ms = 10 * second_ms;
+    uint64_t grace_ms = 5 * minute_ms;
+    uint64_t hold_ms = 5 * second_ms;
+    uint64_t allocate_timeout_ms = 10 * second_ms;
+    uint64_t prestart_timeout_ms = 30 * second_ms;
+    enum config_refresh refresh = CONFIG_REFRESH_REBOOT;
+    bool annotations_enabled = false;
+    std::vector<string> namespaces;
+    std::vector<device> devices;
+};
+
+struct place {
+    toml::source_index line = 0, column = 0;
+
+    place() = default;
+    place(const toml::source_region &region) : line(region.begin.line), column(region.begin.column)
+    {
+    }
+    bool before(const place &other) const
+    {
+        return line != other.line ? line < other.line : column < other.column;
+    }
+};
+
+/* ---- words ---- */
+
+string quote(string_view text)
+{
+    string out = "\"";
+
+    for (char c : text.substr(0, quoted_bytes_max))
+        out += (unsigned char)c < ' ' || c == 0x7f ? '?' : c;
+    if (text.size() > quoted_bytes_max)
+        out += "...";
+    return out + '"';
+}
+
+string_view type_name(const toml::node &node)
+{
+    switch (node.type()) {
+    case toml::node_type::table:
+        return "a table";
+    case toml::node_type::array:
+        return "an array";
+    case toml::node_type::string:
+        return "a string";
+    case toml::node_type::integer:
+        return "an integer";
+    case toml::node_type::floating_point:
+        return "a float";
+    case toml::node_type::boolean:
+        return "a boolean";
+    default:
+        return "a date or time";
+    }
+}
+
+size_t edit_distance(string_view a, string_view b)
+{
+    std::vector<size_t> row(b.size() + 1);
+
+    for (size_t j = 0; j <= b.size(); j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a.size(); i++) {
+        size_t diagonal = row[0];
+
+        row[0] = i;
+        for (size_t j = 1; j <= b.size(); j++) {
+            const size_t above = row[j];
+
+            row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+            diagonal = above;
+        }
+    }
+    return row[b.size()];
+}
+
+/* ---- rules for values ---- */
+
+bool is_lower_alnum(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+bool is_alnum(char c)
+{
+    return is_lower_alnum(c) || (c >= 'A' && c <= 'Z');
+}
+
+/* RFC 1123 label in lower case: what a namespace's name is. */
+bool is_dns_label(string_view label)
+{
+    return !label.empty() && label.size() <= 63 && is_lower_alnum(label.front()) &&
+           is_lower_alnum(label.back()) && std::all_of(label.begin(), label.end(), [](char c) {
+               return is_lower_alnum(c) || c == '-';
+           });
+}
+
+bool is_dns_subdomain(string_view name)
+{
+    size_t at = 0;
+
+    if (name.size() > 253)
+        return false;
+    for (;;) {
+        const size_t dot = name.find('.', at);
+        const string_view label = name.substr(at, dot == name.npos ? dot : dot - at);
+
+        /* A subdomain's label has no bound of its own in this rule. */
+        if (label.empty() || !is_lower_alnum(label.front()) || !is_lower_alnum(label.back()) ||
+            !std::all_of(label.begin(), label.end(),
+                         [](char c) { return is_lower_alnum(c) || c == '-'; }))
+            return false;
+        if (dot == name.npos)
+            return true;
+        at = dot + 1;
+    }
+}
+
+/* The rule for extended resources (kubelet-facts §1, check 2). */
+bool is_resource_name(const string &name)
+{
+    const size_t slash = name.find('/');
+
+    if (slash == name.npos || name.find("kubernetes.io/") != name.npos ||
+        name.compare(0, 9, "requests.") == 0)
+        return false;
+    const string_view part = string_view(name).substr(slash + 1);
+    return is_dns_subdomain("requests." + name.substr(0, slash)) && !part.empty() &&
+           part.size() <= 63 && is_alnum(part.front()) && is_alnum(part.back()) &&
+           std::all_of(part.begin(), part.end(),
+                       [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; });
+}
+
+bool is_glob(string_view path)
+{
+    return path.find_first_of("*?[") != path.npos;
+}
+
+bool is_absolute(string_view path)
+{
+    return !path.empty() && path.front() == '/' &&
+           std::none_of(path.begin(), path.end(),
+                        [](char c) { return (unsigned char)c < ' ' || c == 0x7f; });
+}
+
+/* "1h30m", "500ms": whole numbers, each unit once, the largest first. */
+bool parse_duration(string_view text, uint64_t *out_ms)
+{
+    static constexpr struct {
+        string_view name;
+        uint64_t ms;
+    } units[] = {{"h", hour_ms}, {"m", minute_ms}, {"s", second_ms}, {"ms", 1}};
+    uint64_t total = 0;
+    size_t next_unit = 0;
+
+    if (text.empty())
+        return false;
+    while (!text.empty()) {
+        const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+        uint64_t value = 0;
+
+        if (digits == 0 || digits > 9)
+            return false;
+        for (char c : text.substr(0, digits))
+            value = value * 10 + (uint64_t)(c - '0');
+        text.remove_prefix(digits);
+        const size_t letters = std::min(text.find_first_of("0123456789"), text.size());
+        while (next_unit < std::size(units) && units[next_unit].name != text.substr(0, letters))
+            next_unit++;
+        if (next_unit == std::size(units))
+            return false;
+        total += value * units[next_unit++].ms;
+        text.remove_prefix(letters);
+    }
+    *out_ms = total;
+    return true;
+}
+
+/* ---- the reader ---- */
+
+class reader
+{
+  public:
+    settings out;
+
+    void read(const toml::table &root);
+
+    bool failed() const
+    {
+        return !fault.empty();
+    }
+    const place &fault_place() const
+    {
+        return where;
+    }
+    const string &fault_text() const
+    {
+        return fault;
+    }
+
+  private:
+    /* Takes one key's value; the reader is given so that a plain function fits. */
+    using setter = void (reader::*)(const string &key, const toml::node &value);
+    struct key_rule {
+        string_view name;
+        setter set;
+    };
+    struct section {
+        string_view name; /* as a person writes it: "[plugins]" */
+        std::vector<key_rule> keys;
+    };
+
+    static const section top, plugins, annotations, device_keys;
+
+    place where;
+    string fault;
+    device current; /* the [[device]] being read */
+    std::map<string, place> seen;
+
+    void fail(const place &at, const string &wrong, const string &expected);
+    bool wrong_type(const string &key, const toml::node &value, const string &expected);
+    void unknown(const section &in, const string &key, const toml::node &value, const place &at);
+    void walk(const section &in, const toml::table &table);
+
+    bool get_string(const string &key, const toml::node &value, const string &expected, string *to);
+    bool get_duration(const string &key, const toml::node &value, uint64_t min_ms, uint64_t max_ms,
+                      const string &bounds, uint64_t *to_ms);
+    bool get_dir(const string &key, const toml::node &value, size_t bytes_max, const string &why,
+                 string *to);
+    bool get_socket(const string &key, const toml::node &value, string *to);
+
+    void set_listen(const string &key, const toml::node &value);
+    void set_runtime_endpoint(const string &key, const toml::node &value);
+    void set_state_dir(const string &key, const toml::node &value);
+    void set_log_level(const string &key, const toml::node &value);
+    void set_drain(const string &key, const toml::node &value);
+    void set_plugins(const string &key, const toml::node &value);
+    void set_annotations(const string &key, const toml::node &value);
+    void set_devices(const string &key, const toml::node &value);
+    void set_plugin_dir(const string &key, const toml::node &value);
+    void set_grace(const string &key, const toml::node &value);
+    void set_hold(const string &key, const toml::node &value);
+    void set_allocate_timeout(const string &key, const toml::node &value);
+    void set_prestart_timeout(const string &key, const toml::node &value);
+    void set_refresh_options(const string &key, const toml::node &value);
+    void set_enabled(const string &key, const toml::node &value);
+    void set_namespaces(const string &key, const toml::node &value);
+    void set_resource(const string &key, const toml::node &value);
+    void set_path(const string &key, const toml::node &value);
+    void set_container_path(const string &key, const toml::node &value);
+    void set_permissions(const string &key, const toml::node &value);
+    void set_count(const string &key, const toml::node &value);
+    void read_device(const toml::table &table, std::map<string, place> *resources);
+    void check_container_path();
+    void check_sockets();
+};
+
+const reader::section reader::top = {
+    "the top level",
+    {
+        {"listen", &reader::set_listen},
+        {"runtime_endpoint", &reader::set_runtime_endpoint},
+        {"state_dir", &reader::set_state_dir},
+        {"log_level", &reader::set_log_level},
+        {"drain", &reader::set_drain},
+        {"plugins", &reader::set_plugins},
+        {"annotations", &reader::set_annotations},
+        {"device", &reader::set_devices},
+    },
+};
+
+const reader::section reader::plugins = {
+    "[plugins]",
+    {
+        {"plugin_dir", &reader::set_plugin_dir},
+        {"grace", &reader::set_grace},
+        {"hold", &reader::set_hold},
+        {"allocate_timeout", &reader::set_allocate_timeout},
+        {"prestart_timeout", &reader::set_prestart_timeout},
+        {"refresh_options", &reader::set_refresh_options},
+    },
+};
+
+const reader::section reader::annotations = {
+    "[annotations]",
+    {
+        {"enabled", &reader::set_enabled},
+        {"namespaces", &reader::set_namespaces},
+    },
+};
+
+const reader::section reader::device_keys = {
+    "[[device]]",
+    {
+        {"resource", &reader::set_resource},
+        {"path", &reader::set_path},
+        {"container_path", &reader::set_container_path},
+        {"permissions", &reader::set_permissions},
+        {"count", &reader::set_count},
+    },
+};
+
+void reader::fail(const place &at, const string &wrong, const string &expected)
+{
+    if (failed() && !at.before(where))
+        return;
+    where = at;
+    fault = wrong + "; expected " + expected;
+}
+
+bool reader::wrong_type(const string &key, const toml::node &value, const string &expected)
+{
+    fail(value.source(), key + " is " + string(type_name(value)), expected);
+    return false;
+}
+
+/* Advice in this order: the section that has this very key, the nearest name here, all names. */
+void reader::unknown(const section &in, const string &name, const toml::node &value,
+                     const place &at)
+{
+    const bool table = value.is_table() || value.is_array_of_tables();
+    const string what =
+        (table ? "unknown table " : "unknown key ") + quote(name) + " in " + string(in.name);
+    const key_rule *nearest = nullptr;
+    size_t nearest_distance = 0;
+    string all;
+
+    for (const section *other : {&top, &plugins, &annotations, &device_keys}) {
+        for (const key_rule &k : other->keys) {
+            if (other != &in && k.name == name)
+                return fail(at, what, "it in " + string(other->name));
+        }
+    }
+    for (const key_rule &k : in.keys) {
+        const size_t distance = edit_distance(name, k.name);
+
+        if (!nearest || distance < nearest_distance) {
+            nearest = &k;
+            nearest_distance = distance;
+        }
+        all += (all.empty() ? "" : ", ") + string(k.name);
+    }
+    if (nearest_distance <= std::max<size_t>(1, nearest->name.size() / 3))
+        return fail(at, what, quote(nearest->name) + ", the nearest name known");
+    fail(at, what, "one of " + all);
+}
+
+void reader::walk(const section &in, const toml::table &table)
+{
+    for (const auto &[name, value] : table) {
+        const string text(name.str());
+        const auto known = std::find_if(in.keys.begin(), in.keys.end(),
+                                        [&](const key_rule &k) { return k.name == text; });
+
+        if (known == in.keys.end()) {
+            unknown(in, text, value, name.source());
+            continue;
+        }
+        seen[text] = value.source();
+        (this->*known->set)(text, value);
+    }
+}
+
+void reader::read(const toml::table &root)
+{
+    walk(top, root);
+    check_sockets();
+}
+
+bool reader::get_string(const string &key, const toml::node &value, const string &expected,
+                        string *to)
+{
+    if (!value.is_string())
+        return wrong_type(key, value, expected);
+    *to = value.as_string()->get();
+    return true;
+}
+
+bool reader::get_duration(const string &key, const toml::node &value, uint64_t min_ms,
+                          uint64_t max_ms, const string &bounds, uint64_t *to_ms)
+{
+    const string example = R"(a duration in quotes, such as "500ms", "5s", "5m" or "1h30m")";
+    string text;
+    uint64_t ms;
+
+    if (value.is_integer())
+        return wrong_type(key, value,
+                          "a duration with its unit, in quotes, such as " +
+                              quote(std::to_string(value.as_integer()->get()) + "s"));
+    if (!get_string(key, value, example, &text))
+        return false;
+    if (!parse_duration(text, &ms)) {
+        fail(value.source(), key + " is " + quote(text), example);
+        return false;
+    }
+    if (ms < min_ms || ms > max_ms) {
+        fail(value.source(), key + " is " + quote(text), bounds);
+        return false;
+    }
+    *to_ms = ms;
+    return true;
+}
+
+bool reader::get_dir(const string &key, const toml::node &value, size_t bytes_max,
+                     const string &why, string *to)
+{
+    string text;
+
+    if (!get_string(key, value, "an absolute path in quotes", &text))
+        return false;
+    if (!is_absolute(text)) {
+        fail(value.source(), key + " is " + quote(text), "an absolute path");
+        return false;
+    }
+    while (text.size() > 1 && text.back() == '/')
+        text.pop_back();
+    if (text.size() > bytes_max) {
+        fail(value.source(),
+             key + " is " + std::to_string(text.size()) + " bytes long: " + quote(text),
+             "at most " + std::to_string(bytes_max) + " bytes" + why);
+        return false;
+    }
+    *to = text;
+    return true;
+}
+
+bool reader::get_socket(const string &key, const toml::node &value, string *to)
+{
+    const string expected = "an absolute path in quotes, with or without unix:// in front";
+    string text;
+
+    if (!get_string(key, value, expected, &text))
+        return false;
+    const string shown = text;
+    if (text.compare(0, 7, "unix://") == 0)
+        text.erase(0, 7);
+    if (!is_absolute(text)) {
+        fail(value.source(), key + " is " + quote(shown), expected);
+        return false;
+    }
+    if (text.back() == '/') {
+        fail(value.source(), key + " is " + quote(shown), "the path of a socket, not a directory");
+        return false;
+    }
+    if (text.size() > socket_bytes_max) {
+        fail(value.source(),
+             key + " is " + std::to_string(text.size()) + " bytes long: " + quote(text),
+             "at most " + std::to_string(socket_bytes_max) + " bytes, the limit of a unix socket");
+        return false;
+    }
+    *to = text;
+    return true;
+}
+
+void reader::set_listen(const string &key, const toml::node &value)
+{
+    get_socket(key, value, &out.listen);
+}
+
+void reader::set_runtime_endpoint(const string &key, const toml::node &value)
+{
+    get_socket(key, value, &out.runtime_endpoint);
+}
+
+void reader::set_state_dir(const string &key, const toml::node &value)
+{
+    get_dir(key, value, PATH_MAX - 256, "", &out.state_dir);
+}
+
+void reader::set_log_level(const string &key, const toml::node &value)
+{
+    static const std::map<string, int> levels = {
+        {"error", 3}, {"warning", 4}, {"info", 6}, {"debug", 7}};
+    const string expected = R"("error", "warning", "info" or "debug")";
+    string text;
+
+    if (!get_string(key, value, expected, &text))
+        return;
+    const auto level = levels.find(text);
+    if (level == levels.end())
+        return fail(value.source(), key + " is " + quote(text), expected);
+    out.log_level = level->second;
+}
+
+void reader::set_plugins(const string &key, const toml::node &value)
+{
+    if (!value.is_table()) {
+        wrong_type(key, value, "a table, [plugins]");
+        return;
+    }
+    walk(plugins, *value.as_table());
+}
+
+void reader::set_plugin_dir(const string &key, const toml::node &value)
+{
+    get_dir(key, value, socket_bytes_max - plugin_socket.size(),
+            ", so that a unix socket's path in it still fits", &out.plugin_dir);
+}
+
+void reader::set_grace(const string &key, const toml::node &value)
+{
+    get_duration(key, value, 0, 720 * hour_ms, R"(at most "720h")", &out.grace_ms);
+}
+
+void reader::set_drain(const string &key, const toml::node &value)
+{
+    get_duration(key, value, 0, hour_ms, R"(at most "1h")", &out.drain_ms);
+}
+
+void reader::set_hold(const string &key, const toml::node &value)
+{
+    get_duration(key, value, 0, minute_ms, R"(at most "60s")", &out.hold_ms);
+}
+
+void reader::set_allocate_timeout(const string &key, const toml::node &value)
+{
+    get_duration(key, value, 1, hour_ms, R"(from "1ms" to "1h")", &out.allocate_timeout_ms);
+}
+
+void reader::set_prestart_timeout(const string &key, const toml::node &value)
+{
+    get_duration(key, value, 1, hour_ms, R"(from "1ms" to "1h")", &out.prestart_timeout_ms);
+}
+
+void reader::set_refresh_options(const string &key, const toml::node &value)
+{
+    static const std::map<string, config_refresh> choices = {
+        {"reboot", CONFIG_REFRESH_REBOOT},
+        {"plugin", CONFIG_REFRESH_PLUGIN},
+        {"never", CONFIG_REFRESH_NEVER},
+    };
+    const string expected = R"("reboot", "plugin" or "never")";
+    string text;
+
+    if (!get_string(key, value, expected, &text))
+        return;
+    const auto choice = choices.find(text);
+    if (choice == choices.end())
+        return fail(value.source(), key + " is " + quote(text), expected);
+    out.refresh = choice->second;
+}
+
+void reader::set_annotations(const string &key, const toml::node &value)
+{
+    if (!value.is_table()) {
+        wrong_type(key, value, "a table, [annotations]");
+        return;
+    }
+    walk(annotations, *value.as_table());
+    if (out.annotations_enabled && out.namespaces.empty())
+        fail(seen["enabled"], "enabled is true, but namespaces is empty: no request could be taken",
+             R"(namespaces = ["a-namespace"], or ["*"] for all)");
+}
+
+void reader::set_enabled(const string &key, const toml::node &value)
+{
+    if (!value.is_boolean()) {
+        wrong_type(key, value, "true or false, without quotes");
+        return;
+    }
+    out.annotations_enabled = value.as_boolean()->get();
+}
+
+void reader::set_namespaces(const string &key, const toml::node &value)
+{
+    const string expected = R"(an array of names in quotes, such as ["default"], or ["*"] for all)";
+
+    if (!value.is_array()) {
+        wrong_type(key, value, expected);
+        return;
+    }
+    for (const toml::node &item : *value.as_array()) {
+        string text;
+
+        if (!get_string(key + "'s element", item, "a namespace in quotes", &text))
+            continue;
+        if (text != "*" && !is_dns_label(text))
+            fail(item.source(), key + " holds " + quote(text),
+                 R"(a namespace's name (at most 63 of a-z, 0-9 and '-') or "*")");
+        out.namespaces.push_back(text);
+    }
+}
+
+void reader::set_devices(const string &key, const toml::node &value)
+{
+    std::map<string, place> resources;
+
+    if (!value.is_array()) {
+        wrong_type(key, value, "[[device]] tables, with two brackets");
+        return;
+    }
+    for (const toml::node &item : *value.as_array()) {
+        if (item.is_table())
+            read_device(*item.as_table(), &resources);
+        else
+            wrong_type("an element of device", item, "a [[device]] table");
+    }
+}
+
+void reader::read_device(const toml::table &table, std::map<string, place> *resources)
+{
+    current = device();
+    for (const key_rule &k : device_keys.keys)
+        seen.erase(string(k.name));
+    walk(device_keys, table);
+    for (const char *required : {"resource", "path"}) {
+        if (!seen.count(required))
+            fail(table.source(), string("this [[device]] has no ") + required,
+                 string(required) == "path" ? R"(path = "/dev/...", the node on the host)"
+                                            : R"(resource = "vendor.com/name")");
+    }
+    check_container_path();
+    const auto [first, added] = resources->insert({current.resource, seen["resource"]});
+    if (!added && !current.resource.empty())
+        fail(seen["resource"],
+             "resource " + quote(current.resource) + " stands already in line " +
+                 std::to_string(first->second.line),
+             "one [[device]] for each resource; its path may be a glob");
+    out.devices.push_back(current);
+}
+
+void reader::set_resource(const string &key, const toml::node &value)
+{
+    const string expected = R"(an extended resource's name, such as "vendor.com/serial")";
+    string text;
+
+    if (!get_string(key, value, expected, &text))
+        return;
+    if (!is_resource_name(text))
+        return fail(value.source(), key + " is " + quote(text),
+                    expected + ": a DNS name outside kubernetes.io, '/', and at most 63 letters, "
+                               "digits, '-', '_' or '.'");
+    current.resource = text;
+}
+
+void reader::set_path(const string &key, const toml::node &value)
+{
+    string text;
+
+    if (!get_string(key, value, "an absolute path in quotes", &text))
+        return;
+    if (!is_absolute(text) || text.back() == '/')
+        return fail(value.source(), key + " is " + quote(text),
+                    "the absolute path of a device node, or a glob of such");
+    if (text.size() >= PATH_MAX)
+        return fail(value.source(), key + " is " + std::to_string(text.size()) + " bytes long",
+                    "less than " + std::to_string(PATH_MAX) + " bytes");
+    current.path = text;
+}
+
+void reader::set_container_path(const string &key, const toml::node &value)
+{
+    string text;
+
+    if (!get_string(key, value, "an absolute path in quotes", &text))
+        return;
+    if (!is_absolute(text) || text.size() >= PATH_MAX)
+        return fail(value.source(), key + " is " + quote(text), "an absolute path");
+    current.container_path = text;
+    current.has_container_path = true;
+}
+
+void reader::check_container_path()
+{
+    if (!current.has_container_path || current.path.empty())
+        return;
+    const bool directory = current.container_path.back() == '/';
+    if (is_glob(current.path) && !directory)
+        fail(seen["container_path"],
+             "container_path is " + quote(current.container_path) + " and path is a glob",
+             "a directory that ends in '/', since a glob may match many nodes");
+    if (!is_glob(current.path) && directory)
+        fail(seen["container_path"], "container_path is " + quote(current.container_path),
+             "the node's whole path, without '/' at the end");
+}
+
+void reader::set_permissions(const string &key, const toml::node &value)
+{
+    const string expected = R"(one or more of 'r', 'w' and 'm', each once, such as "rw")";
+    string text;
+
+    if (!get_string(key, value, expected, &text))
+        return;
+    string sorted = text;
+    std::sort(sorted.begin(), sorted.end());
+    const bool repeated = std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
+    if (text.empty() || repeated || text.find_first_not_of("rwm") != text.npos)
+        return fail(value.source(), key + " is " + quote(text), expected);
+    current.permissions = text;
+}
+
+void reader::set_count(const string &key, const toml::node &value)
+{
+    const string expected = "a whole number from 1 to 10000, without quotes";
+
+    if (!value.is_integer()) {
+        wrong_type(key, value, expected);
+        return;
+    }
+    const int64_t count = value.as_integer()->get();
+    if (count < 1 || count > 10000)
+        return fail(value.source(), key + " is " + std::to_string(count), expected);
+    current.count = (unsigned)count;
+}
+
+/* No two sockets may share a path; told at the key that stands last, the one just written. */
+void reader::check_sockets()
+{
+    const auto normal = [](const string &path) {
+        return std::filesystem::path(path).lexically_normal();
+    };
+    const auto last = [this](const char *a, const char *b) {
+        return seen[a].before(seen[b]) ? seen[b] : seen[a];
+    };
+
+    if (normal(out.listen) == normal(out.runtime_endpoint))
+        fail(last("listen", "runtime_endpoint"), "listen and runtime_endpoint are the same socket",
+             "listen to be the shim's own and runtime_endpoint the runtime's");
+    if (normal(out.listen) == normal(out.plugin_dir + string(plugin_socket)))
+        fail(last("listen", "plugin_dir"), "listen is the socket on which plugins register",
+             "a path other than plugin_dir's kubelet.sock");
+}
+
+/* ---- into C ---- */
+
+char *copy(const string &text)
+{
+    char *out = strdup(text.c_str());
+
+    if (!out)
+        throw std::bad_alloc();
+    return out;
+}
+
+template <typename T> T *allocate(size_t n)
+{
+    T *out = static_cast<T *>(calloc(n ? n : 1, sizeof(T)));
+
+    if (!out)
+        throw std::bad_alloc();
+    return out;
+}
+
+void fill_lists(const settings &from, struct config *to)
+{
+    to->annotation_namespaces = allocate<char *>(from.namespaces.size());
+    for (const string &name : from.namespaces)
+        to->annotation_namespaces[to->annotation_namespaces_len++] = copy(name);
+    to->devices = allocate<struct config_device>(from.devices.size());
+    for (const device &d : from.devices) {
+        struct config_device *slot = &to->devices[to->devices_len++];
+
+        slot->resource = copy(d.resource);
+        slot->path = copy(d.path);
+        slot->container_path = d.has_container_path ? copy(d.container_path) : nullptr;
+        slot->permissions = copy(d.permissions);
+        slot->count = d.count;
+    }
+}
+
+void fill(const settings &from, struct config *to)
+{
+    to->listen = copy(from.listen);
+    to->runtime_endpoint = copy(from.runtime_endpoint);
+    to->state_dir = copy(from.state_dir);
+    to->plugin_dir = copy(from.plugin_dir);
+    to->log_level = from.log_level;
+    to->drain_ms = from.drain_ms;
+    to->grace_ms = from.grace_ms;
+    to->hold_ms = from.hold_ms;
+    to->allocate_timeout_ms = from.allocate_timeout_ms;
+    to->prestart_timeout_ms = from.prestart_timeout_ms;
+    to->refresh_options = from.refresh;
+    to->annotations_enabled = from.annotations_enabled;
+    fill_lists(from, to);
+}
+
+void put_error(struct config_error *err, const string &text)
+{
+    const size_t n = std::min(text.size(), sizeof err->text - 1);
+
+    memcpy(err->text, text.data(), n);
+    err->text[n] = '\0';
+}
+
+bool read_file(const char *path, string *out, string *why)
+{
+    struct stat st;
+
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        *why = strerror(EISDIR);
+        return false;
+    }
+    errno = 0;
+    std::ifstream file(path, std::ios::binary);
+    std::vector<char> bytes(file_bytes_max + 1);
+    file.read(bytes.data(), (std::streamsize)bytes.size());
+    if (file.bad() || !(file.eof() || file.good())) {
+        *why = strerror(errno ? errno : EIO);
+        return false;
+    }
+    if ((size_t)file.gcount() > file_bytes_max) {
+        *why = "it is larger than 1 MiB";
+        return false;
+    }
+    out->assign(bytes.data(), (size_t)file.gcount());
+    return true;
+}
+
+string at(const char *path, const place &where)
+{
+    std::ostringstream out;
+
+    out << path << ':' << where.line << ':' << where.column << ": ";
+    return out.str();
+}
+
+bool load(const char *path, settings *out, struct config_error *err)
+{
+    string text, why;
+    reader r;
+
+    if (!read_file(path, &text, &why)) {
+        put_error(err, string(path) + ": cannot be read: " + why + "; expected a TOML file");
+        return false;
+    }
+    try {
+        r.read(toml::parse(string_view(text), string_view(path)));
+    } catch (const toml::parse_error &e) {
+        put_error(err,
+                  at(path, e.source()) + string(e.description()) + "; expected valid TOML 1.0");
+        return false;
+    }
+    if (r.failed()) {
+        put_error(err, at(path, r.fault_place()) + r.fault_text());
+        return false;
+    }
+    *out = r.out;
+    return true;
+}
+
+} // namespace
+
+int config_load(const char *path, struct config *out, struct config_error *err)
+{
+    struct config filled = {};
+
+    try {
+        settings s;
+
+        if (path && !load(path, &s, err))
+            return -1;
+        fill(s, &filled);
+    } catch (const std::bad_alloc &) {
+        config_fini(&filled);
+        put_error(err, "out of memory");
+        return -1;
+    }
+    *out = filled;
+    return 0;
+}
+
+void config_fini(struct config *config)
+{
+    for (size_t i = 0; i < config->annotation_namespaces_len; i++)
+        free(config->annotation_namespaces[i]);
+    for (size_t i = 0; i < config->devices_len; i++) {
+        free(config->devices[i].resource);
+        free(config->devices[i].path);
+        free(config->devices[i].container_path);
+        free(config->devices[i].permissions);
+    }
+    free(config->annotation_namespaces);
+    free(config->devices);
+    free(config->listen);
+    free(config->runtime_endpoint);
+    free(config->state_dir);
+    free(config->plugin_dir);
+    memset(config, 0, sizeof *config);
+}

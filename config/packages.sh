@@ -1,0 +1,34 @@
+# shellcheck shell=bash disable=SC2034
+# Debian 12 packages, for quickstart.sh and tests/run.sh to source. apt is asked only when one is
+# missing.
+
+BUILD_PACKAGES=(
+    gcc g++ cmake ninja-build ccache pkg-config
+    protobuf-compiler protobuf-c-compiler libprotobuf-c-dev
+    libuv1-dev libnghttp2-dev libsqlite3-dev libtomlplusplus-dev libjansson-dev zlib1g-dev
+    libsystemd-dev uthash-dev
+)
+RUNTIME_PACKAGES=(containerd runc busybox-static python3-grpcio python3-protobuf)
+TEST_PACKAGES=(libcmocka-dev python3-h2 python3-pytest)
+
+# packages_missing NAME...: prints those that are not installed.
+packages_missing() {
+    local name
+    for name in "$@"; do
+        if [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" != installed ]; then
+            printf '%s\n' "$name"
+        fi
+    done
+}
+
+# packages_install NAME...: installs what is missing of them, without questions.
+packages_install() {
+    local missing
+    mapfile -t missing < <(packages_missing "$@")
+    if [ ${#missing[@]} -eq 0 ]; then
+        return 0
+    fi
+    printf 'installing %s\n' "${missing[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -q && apt-get install -q -y --no-install-recommends "${missing[@]}"
+}

@@ -1,0 +1,581 @@
+/* config/config.cpp: the TOML file, its defaults and what is told about a bad one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "config/config.h"
+
+static char file_path[] = "/tmp/test_config.XXXXXX";
+
+static int make_file(void **state)
+{
+    int fd = mkstemp(file_path);
+
+    (void)state;
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_file(void **state)
+{
+    (void)state;
+    return unlink(file_path);
+}
+
+static void write_bytes(const void *bytes, size_t n)
+{
+    FILE *file = fopen(file_path, "wb");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, n, file), n);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int load(const char *text, struct config *out, struct config_error *err)
+{
+    write_bytes(text, strlen(text));
+    return config_load(file_path, out, err);
+}
+
+static void assert_loads(const char *text, struct config *out)
+{
+    struct config_error err = {""};
+
+    if (load(text, out, &err) != 0)
+        fail_msg("%s\n%s", text, err.text);
+}
+
+/* `expected` is what follows "FILE:". */
+static void assert_refuses(const char *text, const char *expected)
+{
+    struct config config, untouched;
+    struct config_error err = {""};
+    size_t head = strlen(file_path) + 1;
+
+    memset(&config, 0x5a, sizeof config);
+    untouched = config;
+    if (load(text, &config, &err) == 0)
+        fail_msg("accepted: %s", text);
+    assert_memory_equal(&config, &untouched, sizeof config);
+    assert_memory_equal(err.text, file_path, head - 1);
+    assert_string_equal(err.text + head, expected);
+}
+
+static void assert_same(const struct config *a, const struct config *b)
+{
+    assert_string_equal(a->listen, b->listen);
+    assert_string_equal(a->runtime_endpoint, b->runtime_endpoint);
+    assert_string_equal(a->state_dir, b->state_dir);
+    assert_string_equal(a->plugin_dir, b->plugin_dir);
+    assert_int_equal(a->log_level, b->log_level);
+    assert_int_equal(a->drain_ms, b->drain_ms);
+    assert_int_equal(a->grace_ms, b->grace_ms);
+    assert_int_equal(a->hold_ms, b->hold_ms);
+    assert_int_equal(a->allocate_timeout_ms, b->allocate_timeout_ms);
+    assert_int_equal(a->prestart_timeout_ms, b->prestart_timeout_ms);
+    assert_int_equal(a->refresh_options, b->refresh_options);
+    assert_int_equal(a->annotations_enabled, b->annotations_enabled);
+    assert_int_equal(a->annotation_namespaces_len, b->annotation_namespaces_len);
+    assert_int_equal(a->devices_len, b->devices_len);
+}
+
+static void works_without_a_file(void **state)
+{
+    struct config config;
+    struct config_error err;
+
+    (void)state;
+    assert_int_equal(config_load(NULL, &config, &err), 0);
+    assert_string_equal(config.listen, "/run/cri-device-shim/cri-device-shim.sock");
+    assert_string_equal(config.runtime_endpoint, "/run/containerd/containerd.sock");
+    assert_string_equal(config.state_dir, "/var/lib/cri-device-shim");
+    assert_string_equal(config.plugin_dir, "/var/lib/cri-device-shim/device-plugins");
+    assert_int_equal(config.log_level, 6);
+    assert_int_equal(config.drain_ms, 10000);
+    assert_int_equal(config.grace_ms, 300000);
+    assert_int_equal(config.hold_ms, 5000);
+    assert_int_equal(config.allocate_timeout_ms, 10000);
+    assert_int_equal(config.prestart_timeout_ms, 30000);
+    assert_int_equal(config.refresh_options, CONFIG_REFRESH_REBOOT);
+    assert_false(config.annotations_enabled);
+    assert_int_equal(config.annotation_namespaces_len, 0);
+    assert_int_equal(config.devices_len, 0);
+    config_fini(&config);
+}
+
+static void reads_every_key(void **state)
+{
+    struct config config;
+
+    (void)state;
+    assert_loads("listen = 'unix:///run/a.sock'\n"
+                 "runtime_endpoint = 'unix:///run/b.sock'\n"
+                 "state_dir = '/s/'\n"
+                 "log_level = 'debug'\n"
+                 "drain = '3s'\n"
+                 "[plugins]\n"
+                 "plugin_dir = '/p//'\n"
+                 "grace = '1h30m'\n"
+                 "hold = '0s'\n"
+                 "allocate_timeout = '1s500ms'\n"
+                 "prestart_timeout = '1ms'\n"
+                 "refresh_options = 'never'\n"
+                 "[annotations]\n"
+                 "enabled = true\n"
+                 "namespaces = ['default', 'kube-system']\n"
+                 "[[device]]\n"
+                 "resource = 'vendor.com/kvm'\n"
+                 "path = '/dev/kvm'\n"
+                 "container_path = '/dev/virt'\n"
+                 "permissions = 'rwm'\n"
+                 "count = 10000\n"
+                 "[[device]]\n"
+                 "resource = 'vendor.com/tty'\n"
+                 "path = '/dev/ttyUSB*'\n"
+                 "container_path = '/dev/serial/'\n",
+                 &config);
+    assert_string_equal(config.listen, "/run/a.sock");
+    assert_string_equal(config.runtime_endpoint, "/run/b.sock");
+    assert_string_equal(config.state_dir, "/s");
+    assert_int_equal(config.log_level, 7);
+    assert_int_equal(config.drain_ms, 3000);
+    assert_string_equal(config.plugin_dir, "/p");
+    assert_int_equal(config.grace_ms, 5400000);
+    assert_int_equal(config.hold_ms, 0);
+    assert_int_equal(config.allocate_timeout_ms, 1500);
+    assert_int_equal(config.prestart_timeout_ms, 1);
+    assert_int_equal(config.refresh_options, CONFIG_REFRESH_NEVER);
+    assert_true(config.annotations_enabled);
+    assert_int_equal(config.annotation_namespaces_len, 2);
+    assert_string_equal(config.annotation_namespaces[1], "kube-system");
+    assert_int_equal(config.devices_len, 2);
+    assert_string_equal(config.devices[0].resource, "vendor.com/kvm");
+    assert_string_equal(config.devices[0].path, "/dev/kvm");
+    assert_string_equal(config.devices[0].container_path, "/dev/virt");
+    assert_string_equal(config.devices[0].permissions, "rwm");
+    assert_int_equal(config.devices[0].count, 10000);
+    assert_string_equal(config.devices[1].container_path, "/dev/serial/");
+    assert_string_equal(config.devices[1].permissions, "rw");
+    assert_int_equal(config.devices[1].count, 1);
+    config_fini(&config);
+}
+
+static void takes_what_the_bounds_still_allow(void **state)
+{
+    static const char *const texts[] = {
+        "",
+        "log_level = 'error'",
+        "log_level = 'warning'",
+        "plugins.hold = '60s'",
+        "plugins.hold = '1m'",
+        "plugins.grace = '720h'",
+        "plugins.refresh_options = 'plugin'",
+        "annotations = { enabled = true, namespaces = ['*'] }",
+        "annotations = { enabled = false, namespaces = [] }",
+        "device = []",
+        "device = [{ resource = 'a.b-c.d/E_f.g-1', path = '/dev/x' }]",
+        "device = [{ resource = 'a/b', path = '/dev/[ab]', container_path = '/' }]",
+    };
+    struct config config;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_loads(texts[i], &config);
+        config_fini(&config);
+    }
+}
+
+static void names_the_place_of_each_fault(void **state)
+{
+    static const struct {
+        const char *text, *error;
+    } cases[] = {
+        {"listn = '/a'", "1:1: unknown key \"listn\" in the top level; expected \"listen\", the "
+                         "nearest name known"},
+        {"[plugin]\n", "1:2: unknown table \"plugin\" in the top level; expected \"plugins\", the "
+                       "nearest name known"},
+        {"\n\n  grace = '5m'", "3:3: unknown key \"grace\" in the top level; expected it in "
+                               "[plugins]"},
+        {"[annotations]\nzzzzzz = 1", "2:1: unknown key \"zzzzzz\" in [annotations]; expected one "
+                                      "of enabled, namespaces"},
+        {"[[device]]\nresource = 'a/b'\npath = '/dev/x'\npermission = 'r'",
+         "4:1: unknown key \"permission\" in [[device]]; expected \"permissions\", the nearest "
+         "name "
+         "known"},
+        {"listen = 1", "1:10: listen is an integer; expected an absolute path in quotes, with or "
+                       "without unix:// in front"},
+        {"listen = 'run/a.sock'", "1:10: listen is \"run/a.sock\"; expected an absolute path in "
+                                  "quotes, with or without unix:// in front"},
+        {"listen = 'tcp://1.2.3.4'", "1:10: listen is \"tcp://1.2.3.4\"; expected an absolute path "
+                                     "in quotes, with or without unix:// in front"},
+        {"listen = 'unix://'", "1:10: listen is \"unix://\"; expected an absolute path in quotes, "
+                               "with or without unix:// in front"},
+        {"listen = \"/a\\u0000b\"",
+         "1:10: listen is \"/a?b\"; expected an absolute path in quotes, "
+         "with or without unix:// in front"},
+        {"listen = '/run/'", "1:10: listen is \"/run/\"; expected the path of a socket, not a "
+                             "directory"},
+        {"state_dir = 'var'", "1:13: state_dir is \"var\"; expected an absolute path"},
+        {"state_dir = true", "1:13: state_dir is a boolean; expected an absolute path in quotes"},
+        {"log_level = 'loud'", "1:13: log_level is \"loud\"; expected \"error\", \"warning\", "
+                               "\"info\" or \"debug\""},
+        {"log_level = 6", "1:13: log_level is an integer; expected \"error\", \"warning\", "
+                          "\"info\" or \"debug\""},
+        {"plugins = 1", "1:11: plugins is an integer; expected a table, [plugins]"},
+        {"annotations = 1.5", "1:15: annotations is a float; expected a table, [annotations]"},
+        {"[device]\n", "1:1: device is a table; expected [[device]] tables, with two brackets"},
+        {"device = [1]", "1:11: an element of device is an integer; expected a [[device]] table"},
+        {"[plugins]\ngrace = 300", "2:9: grace is an integer; expected a duration with its unit, "
+                                   "in quotes, such as \"300s\""},
+        {"[plugins]\ngrace = 2026-01-01", "2:9: grace is a date or time; expected a duration in "
+                                          "quotes, such as \"500ms\", \"5s\", \"5m\" or "
+                                          "\"1h30m\""},
+        {"[plugins]\ngrace = '721h'", "2:9: grace is \"721h\"; expected at most \"720h\""},
+        {"[plugins]\nhold = '61s'", "2:8: hold is \"61s\"; expected at most \"60s\""},
+        {"[plugins]\nallocate_timeout = '0s'", "2:20: allocate_timeout is \"0s\"; expected from "
+                                               "\"1ms\" to \"1h\""},
+        {"[plugins]\nprestart_timeout = '2h'", "2:20: prestart_timeout is \"2h\"; expected from "
+                                               "\"1ms\" to \"1h\""},
+        {"[plugins]\nrefresh_options = 'always'", "2:19: refresh_options is \"always\"; expected "
+                                                  "\"reboot\", \"plugin\" or \"never\""},
+        {"[annotations]\nenabled = 'yes'", "2:11: enabled is a string; expected true or false, "
+                                           "without quotes"},
+        {"[annotations]\nenabled = true", "2:11: enabled is true, but namespaces is empty: no "
+                                          "request could be taken; expected namespaces = "
+                                          "[\"a-namespace\"], or [\"*\"] for all"},
+        {"[annotations]\nnamespaces = 'a'", "2:14: namespaces is a string; expected an array of "
+                                            "names in quotes, such as [\"default\"], or [\"*\"] "
+                                            "for all"},
+        {"[annotations]\nnamespaces = ['a', 2]", "2:20: namespaces's element is an integer; "
+                                                 "expected a namespace in quotes"},
+        {"[annotations]\nnamespaces = ['Prod']", "2:15: namespaces holds \"Prod\"; expected a "
+                                                 "namespace's name (at most 63 of a-z, 0-9 and "
+                                                 "'-') or \"*\""},
+        {"[[device]]\npath = '/dev/x'", "1:1: this [[device]] has no resource; expected resource "
+                                        "= \"vendor.com/name\""},
+        {"[[device]]\nresource = 'a/b'", "1:1: this [[device]] has no path; expected path = "
+                                         "\"/dev/...\", the node on the host"},
+        {"[[device]]\nresource = 'a/b'\npath = 'dev/x'", "3:8: path is \"dev/x\"; expected the "
+                                                         "absolute path of a device node, or a "
+                                                         "glob of such"},
+        {"[[device]]\nresource = 'a/b'\npath = '/dev/x'\n[[device]]\nresource = 'a/b'\npath = '/y'",
+         "5:12: resource \"a/b\" stands already in line 2; expected one [[device]] for each "
+         "resource; its path may be a glob"},
+        {"[[device]]\nresource = 'a/b'\npath = '/dev/*'\ncontainer_path = '/dev/x'",
+         "4:18: container_path is \"/dev/x\" and path is a glob; expected a directory that ends in "
+         "'/', since a glob may match many nodes"},
+        {"[[device]]\nresource = 'a/b'\npath = '/dev/x'\ncontainer_path = '/dev/'",
+         "4:18: container_path is \"/dev/\"; expected the node's whole path, without '/' at the "
+         "end"},
+        {"[[device]]\nresource = 'a/b'\npath = '/dev/x'\ncontainer_path = 'dev'",
+         "4:18: container_path is \"dev\"; expected an absolute path"},
+        {"[[device]]\nresource = 'a/b'\npath = '/dev/x'\npermissions = 'rx'",
+         "4:15: permissions is \"rx\"; expected one or more of 'r', 'w' and 'm', each once, such "
+         "as "
+         "\"rw\""},
+        {"[[device]]\nresource = 'a/b'\npath = '/dev/x'\ncount = 0",
+         "4:9: count is 0; expected a whole number from 1 to 10000, without quotes"},
+        {"[[device]]\nresource = 'a/b'\npath = '/dev/x'\ncount = 10001",
+         "4:9: count is 10001; expected a whole number from 1 to 10000, without quotes"},
+        {"[[device]]\nresource = 'a/b'\npath = '/dev/x'\ncount = '1'",
+         "4:9: count is a string; expected a whole number from 1 to 10000, without quotes"},
+        {"listen = '/run/a'\nruntime_endpoint = '/run/b/../a'",
+         "2:20: listen and runtime_endpoint are the same socket; expected listen to be the shim's "
+         "own and runtime_endpoint the runtime's"},
+        {"listen = '/run/containerd/containerd.sock'",
+         "1:10: listen and runtime_endpoint are the same socket; expected listen to be the shim's "
+         "own and runtime_endpoint the runtime's"},
+        {"listen = '/p/kubelet.sock'\nplugins.plugin_dir = '/p'",
+         "2:22: listen is the socket on which plugins register; expected a path other than "
+         "plugin_dir's kubelet.sock"},
+        /* Two faults: the first in the file is told, not the first in the order of the keys. */
+        {"zzzzzz_a = 1\nlisten = 1",
+         "1:1: unknown key \"zzzzzz_a\" in the top level; expected one "
+         "of listen, runtime_endpoint, state_dir, log_level, drain, plugins, "
+         "annotations, device"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_refuses(cases[i].text, cases[i].error);
+}
+
+static void refuses_durations_that_are_none(void **state)
+{
+    static const char *const texts[] = {
+        "",     "5",  "s",   "-5s", "5 s", "5S",   "1.5s",         "5d",  "5s5m",
+        "5s5s", "ms", "5m5", "+5s", "5sm", "0x5s", "9999999999ms", " 5s", "5s ",
+    };
+    char text[64], error[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        snprintf(text, sizeof text, "plugins.grace = '%s'", texts[i]);
+        snprintf(error, sizeof error,
+                 "1:17: grace is \"%s\"; expected a duration in quotes, such as \"500ms\", \"5s\", "
+                 "\"5m\" or \"1h30m\"",
+                 texts[i]);
+        assert_refuses(text, error);
+    }
+}
+
+static void refuses_names_that_are_no_extended_resource(void **state)
+{
+    static const char *const names[] = {
+        "",
+        "gpu",
+        "/gpu",
+        "a/",
+        "a/b/c",
+        "kubernetes.io/gpu",
+        "A.com/x",
+        "a..com/x",
+        ".a/x",
+        "x.kubernetes.io/gpu",
+        "requests.a/b",
+        "-a/x",
+        "a-/x",
+        "a_b.c/x",
+        "a/-x",
+        "a/x-",
+        "a/x y",
+        "a/0123456789012345678901234567890123456789012345678901234567890123",
+    };
+    char text[256], error[512];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(text, sizeof text, "[[device]]\nresource = '%s'\npath = '/dev/x'", names[i]);
+        snprintf(error, sizeof error,
+                 "2:12: resource is \"%.60s%s\"; expected an extended resource's name, such as "
+                 "\"vendor.com/serial\": a DNS name outside kubernetes.io, '/', and at most 63 "
+                 "letters, digits, '-', '_' or '.'",
+                 names[i], strlen(names[i]) > 60 ? "..." : "");
+        assert_refuses(text, error);
+    }
+}
+
+/* sun_path holds 108 bytes with its NUL; plugin_dir must leave room for "/kubelet.sock". */
+static void refuses_paths_too_long_for_a_socket(void **state)
+{
+    static const struct {
+        const char *head;
+        int bytes_max;
+    } cases[] = {
+        {"listen = '/", 107},
+        {"runtime_endpoint = 'unix:///", 107},
+        {"plugins.plugin_dir = '/", 94},
+    };
+    char text[256];
+    struct config config;
+    struct config_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(text, sizeof text, "%s%0*d'", cases[i].head, cases[i].bytes_max - 1, 0);
+        assert_loads(text, &config);
+        config_fini(&config);
+        snprintf(text, sizeof text, "%s%0*d'", cases[i].head, cases[i].bytes_max, 0);
+        assert_int_equal(load(text, &config, &err), -1);
+        snprintf(text, sizeof text, " is %d bytes long: ", cases[i].bytes_max + 1);
+        assert_non_null(strstr(err.text, text));
+        snprintf(text, sizeof text, "; expected at most %d bytes, ", cases[i].bytes_max);
+        assert_non_null(strstr(err.text, text));
+    }
+}
+
+static void tells_where_the_syntax_breaks(void **state)
+{
+    static const struct {
+        const char *text, *head;
+    } cases[] = {
+        {"listen = ", "1:"},    {"\nlisten = '/a' x", "2:"}, {"[plugins\n", "1:"},
+        {"a = 1\na = 2", "2:"}, {"listen = \"\xff\"", "1:"},
+    };
+    struct config config;
+    struct config_error err;
+    size_t head = strlen(file_path) + 1;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(load(cases[i].text, &config, &err), -1);
+        assert_memory_equal(err.text, file_path, head - 1);
+        assert_memory_equal(err.text + head, cases[i].head, strlen(cases[i].head));
+        assert_non_null(strstr(err.text, "; expected valid TOML 1.0"));
+    }
+}
+
+static void tells_why_a_file_cannot_be_read(void **state)
+{
+    struct config config;
+    struct config_error err;
+
+    (void)state;
+    assert_int_equal(config_load("/nonexistent/c.toml", &config, &err), -1);
+    assert_string_equal(err.text, "/nonexistent/c.toml: cannot be read: No such file or directory; "
+                                  "expected a TOML file");
+    assert_int_equal(config_load("/", &config, &err), -1);
+    assert_string_equal(err.text, "/: cannot be read: Is a directory; expected a TOML file");
+    assert_int_equal(config_load("/dev/zero", &config, &err), -1);
+    assert_string_equal(err.text, "/dev/zero: cannot be read: it is larger than 1 MiB; expected a "
+                                  "TOML file");
+}
+
+/* Any cut of a good file either loads or is refused with a text; nothing crashes or leaks. */
+static void survives_every_cut_of_the_example(void **state)
+{
+    FILE *file = fopen(EXAMPLE_TOML, "rb");
+    char text[16384];
+    size_t n;
+
+    (void)state;
+    assert_non_null(file);
+    n = fread(text, 1, sizeof text, file);
+    assert_true(feof(file));
+    fclose(file);
+    for (size_t cut = 0; cut <= n; cut += 3) {
+        struct config config;
+        struct config_error err = {""};
+
+        write_bytes(text, cut);
+        if (config_load(file_path, &config, &err) == 0)
+            config_fini(&config);
+        else
+            assert_string_not_equal(err.text, "");
+    }
+}
+
+static void fini_accepts_a_zeroed_struct(void **state)
+{
+    struct config config = {0};
+
+    (void)state;
+    config_fini(&config);
+}
+
+static void example_is_the_defaults(void **state)
+{
+    struct config defaults, example;
+    struct config_error err;
+
+    (void)state;
+    assert_int_equal(config_load(NULL, &defaults, &err), 0);
+    if (config_load(EXAMPLE_TOML, &example, &err) != 0)
+        fail_msg("%s", err.text);
+    assert_same(&example, &defaults);
+    config_fini(&example);
+    config_fini(&defaults);
+}
+
+/* Makes the example's commented [[device]] tables real: "# key = ..." below the first "# [[". */
+static void uncomment_devices(char *text)
+{
+    char *from = strstr(text, "# [[device]]"), *to = from;
+
+    assert_non_null(from);
+    while (*from != '\0') {
+        size_t line = strcspn(from, "\n") + (strchr(from, '\n') != NULL);
+        size_t skip = strncmp(from, "# ", 2) == 0 ? 2 : 0;
+
+        memmove(to, from + skip, line - skip);
+        to += line - skip;
+        from += line;
+    }
+    *to = '\0';
+}
+
+static void read_example(char *text, size_t size)
+{
+    FILE *file = fopen(EXAMPLE_TOML, "rb");
+
+    assert_non_null(file);
+    text[fread(text, 1, size - 1, file)] = '\0';
+    assert_true(feof(file));
+    fclose(file);
+}
+
+static void example_devices_load(void **state)
+{
+    char text[16384];
+    struct config config;
+
+    (void)state;
+    read_example(text, sizeof text);
+    uncomment_devices(text);
+    assert_loads(text, &config);
+    assert_int_equal(config.devices_len, 2);
+    assert_string_equal(config.devices[0].resource, "example.com/kvm");
+    assert_string_equal(config.devices[0].permissions, "rw");
+    assert_int_equal(config.devices[0].count, 1);
+    config_fini(&config);
+}
+
+static bool example_has_line(const char *text, const char *start)
+{
+    for (const char *at = strstr(text, start); at; at = strstr(at + 1, start)) {
+        if (at == text || at[-1] == '\n')
+            return true;
+    }
+    return false;
+}
+
+/* An unknown name is told all known ones: what the schema holds, the example must have. */
+static void example_has_every_key(void **state)
+{
+    static const char *const sections[] = {"", "[plugins]\n", "[annotations]\n", "[[device]]\n"};
+    char text[16384], probe[128], line[64];
+    struct config config;
+    struct config_error err;
+
+    (void)state;
+    read_example(text, sizeof text);
+    uncomment_devices(text);
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+        char *name, *rest;
+
+        snprintf(probe, sizeof probe, "%sxxxxxxxxxxxxxxxx = 1", sections[i]);
+        if (i == 3)
+            snprintf(probe, sizeof probe,
+                     "device = [{ xxxxxxxxxxxxxxxx = 1, resource = 'a/b', path = '/x' }]");
+        assert_int_equal(load(probe, &config, &err), -1);
+        rest = strstr(err.text, "expected one of ");
+        assert_non_null(rest);
+        rest += strlen("expected one of ");
+        while ((name = strsep(&rest, ",")) != NULL) {
+            name += strspn(name, " ");
+            snprintf(line, sizeof line, "%s = ", name);
+            snprintf(probe, sizeof probe, "[%s]\n", name);
+            if (!example_has_line(text, line) && !example_has_line(text, probe) &&
+                strcmp(name, "device") != 0)
+                fail_msg("example.toml lacks %s", name);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(works_without_a_file),
+        cmocka_unit_test(reads_every_key),
+        cmocka_unit_test(takes_what_the_bounds_still_allow),
+        cmocka_unit_test(names_the_place_of_each_fault),
+        cmocka_unit_test(refuses_durations_that_are_none),
+        cmocka_unit_test(refuses_names_that_are_no_extended_resource),
+        cmocka_unit_test(refuses_paths_too_long_for_a_socket),
+        cmocka_unit_test(tells_where_the_syntax_breaks),
+        cmocka_unit_test(tells_why_a_file_cannot_be_read),
+        cmocka_unit_test(survives_every_cut_of_the_example),
+        cmocka_unit_test(fini_accepts_a_zeroed_struct),
+        cmocka_unit_test(example_is_the_defaults),
+        cmocka_unit_test(example_devices_load),
+        cmocka_unit_test(example_has_every_key),
+    };
+
+    return cmocka_run_group_tests(tests, make_file, remove_file);
+}
