@@ -3,7 +3,8 @@
  *
  * Unary calls and server streams; deadlines, cancel, percent-encoded status messages (gRPC over
  * HTTP/2), message caps, gzip on receipt. Messages are protobuf-c. Everything runs on one loop and
- * one thread. No callback ever runs inside the call that asked for it.
+ * one thread. No callback ever runs inside the call that asked for it. The process must ignore
+ * SIGPIPE: libuv writes to sockets whose other end is gone.
  */
 #ifndef SHIM_RPC_RPC_H
 #define SHIM_RPC_RPC_H
@@ -19,6 +20,11 @@
 #define RPC_MESSAGE_BYTES_MAX (16u * 1024 * 1024)
 /* Longest status text kept from, or sent to, a peer; longer ones are cut at a character. */
 #define RPC_STATUS_TEXT_BYTES_MAX 1024
+/* Most calls that may be open on one channel. */
+#define RPC_CALLS_MAX 1024
+/* Most bytes of answers that may wait for one client, all its calls together: two of the largest,
+ * beyond which one more message is taken. */
+#define RPC_QUEUE_BYTES_MAX (2 * (size_t)RPC_MESSAGE_BYTES_MAX)
 
 /* gRPC status codes (gRPC "Status codes and their use in gRPC"). */
 enum rpc_code {
@@ -44,7 +50,7 @@ enum rpc_code {
 /* "UNAVAILABLE"; "UNKNOWN" for a number that is no code. */
 const char *rpc_code_name(int code);
 
-/* How a call ended; the text is borrowed until the callback returns, never NULL. */
+/* How a call ended; the text is borrowed until the callback returns, never NULL, any bytes. */
 struct rpc_status {
     int code;
     const char *message;
@@ -64,9 +70,9 @@ struct rpc_channel_ops {
 };
 
 /*
- * Starts to connect to the unix socket `path`. 0 and *out, or a negative uv error (ENAMETOOLONG for
- * a path that does not fit sun_path, ENOMEM); a refused connection is told by lost(). `ops` and
- * `user` are borrowed until the channel is closed.
+ * Starts to connect to the unix socket `path`. 0 and *out, or a negative uv error (UV_ENAMETOOLONG
+ * for a path that does not fit sun_path, UV_EINVAL for an empty one, UV_ENOMEM); a refused
+ * connection is told by lost(). `ops` and `user` are borrowed until the channel is closed.
  */
 int rpc_channel_open(uv_loop_t *loop, const char *path, const struct rpc_channel_ops *ops,
                      void *user, struct rpc_channel **out) __attribute__((warn_unused_result));
@@ -83,7 +89,8 @@ int rpc_channel_peer_uid(const struct rpc_channel *channel, uid_t *uid)
     __attribute__((warn_unused_result));
 
 struct rpc_call_ops {
-    /* One message; borrowed until return. Once for a unary call, any number for a stream. */
+    /* One message; borrowed until return. Any number for a stream. Once at most for a unary call,
+     * which has succeeded only when done() says so: an error may still follow its message. */
     void (*message)(struct rpc_call *call, const ProtobufCMessage *message, void *user);
     /* The call is over; runs exactly once (unless cancelled), after which `call` is gone. A unary
      * call that ended OK without exactly one message ends INTERNAL. */
@@ -93,16 +100,23 @@ struct rpc_call_ops {
 /*
  * Calls `path` with one request, packed before return. `deadline_ms` 0: none; else the call ends
  * DEADLINE_EXCEEDED after it, and the server is told by grpc-timeout. `stream`: the answer is a
- * server stream. A malformed answer ends the call INTERNAL, one over RPC_MESSAGE_BYTES_MAX
- * RESOURCE_EXHAUSTED; the channel lives on. NULL when out of memory or the channel is lost. `ops`,
- * `user` borrowed until done() or cancel.
+ * server stream. May be called before connected().
+ *
+ * done() gets the server's own status, or: UNAVAILABLE, the connection is lost or the server takes
+ * no more calls · INTERNAL, a malformed answer · UNKNOWN, an answer without a status or not gRPC's
+ * · RESOURCE_EXHAUSTED, a message over RPC_MESSAGE_BYTES_MAX in either direction, one that needs
+ * unreasonable memory, or more than RPC_CALLS_MAX calls · the code that gRPC gives an HTTP status
+ * or a reset stream. None of these but the first touches the channel's other calls.
+ *
+ * NULL when out of memory or the channel is lost. `ops`, `user` borrowed until done() or cancel.
  */
 struct rpc_call *rpc_channel_call(struct rpc_channel *channel, const char *path,
                                   const ProtobufCMessage *request,
                                   const ProtobufCMessageDescriptor *response, int stream,
                                   uint64_t deadline_ms, const struct rpc_call_ops *ops, void *user);
 
-/* RST_STREAM(CANCEL); no callback follows. Accepts NULL. */
+/* RST_STREAM(CANCEL); no callback follows, the call is gone. Accepts NULL. May be called from any
+ * callback, also from the call's own, where it does nothing in done(). */
 void rpc_call_cancel(struct rpc_call *call);
 
 /* ---- server ---- */
@@ -122,25 +136,28 @@ struct rpc_method {
  * Listens on the unix socket `path`, mode 0600. A stale socket file is replaced, one that somebody
  * serves is -EADDRINUSE, a path too long for sun_path -ENAMETOOLONG, another kind of file -EEXIST.
  * `methods` borrowed until the server is closed. Unknown paths are answered UNIMPLEMENTED, bad
- * requests INTERNAL or RESOURCE_EXHAUSTED.
+ * requests INTERNAL or RESOURCE_EXHAUSTED. After a failure the loop must run once more to close
+ * what was opened.
  */
 int rpc_server_open(uv_loop_t *loop, const char *path, const struct rpc_method *methods,
                     size_t methods_len, void *user, struct rpc_server **out)
     __attribute__((warn_unused_result));
 
 /* Ends connections and calls (their cancelled() does not run), removes the socket file, frees.
- * Accepts NULL. */
+ * Accepts NULL. May be called from any callback; from inside handle() its call is gone, too. */
 void rpc_server_close(struct rpc_server *server);
 
 /* Credentials of the process that made the connection (SO_PEERCRED). */
 void rpc_incoming_peer(const struct rpc_incoming *call, struct ucred *out);
 
 /* `cancelled` runs once if the client resets the call, its deadline passes or its connection ends
- * before rpc_incoming_finish(); the call is gone then and must not be touched any more. */
+ * before rpc_incoming_finish(); the call is gone then and must not be touched any more. So whoever
+ * keeps a call after handle() has returned must ask for it, from inside handle(). */
 void rpc_incoming_on_cancel(struct rpc_incoming *call, void (*cancelled)(void *user), void *user);
 
-/* Sends one message, packed before return. 0 or -ENOMEM. Bytes queued but not yet taken by the
- * client: rpc_incoming_queued(). */
+/* Sends one message, packed before return. 0, -ENOMEM, -EMSGSIZE for one over
+ * RPC_MESSAGE_BYTES_MAX, or -ENOBUFS while more than RPC_QUEUE_BYTES_MAX wait for the client. Bytes
+ * queued but not yet taken by the client: rpc_incoming_queued(). */
 int rpc_incoming_send(struct rpc_incoming *call, const ProtobufCMessage *message)
     __attribute__((warn_unused_result));
 size_t rpc_incoming_queued(const struct rpc_incoming *call);

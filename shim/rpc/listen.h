@@ -1,0 +1,33 @@
+/*
+ * Unix sockets by path: the listening side, the length rule, and who is at the other end.
+ *
+ * Used by the gRPC server and by the relay's listener. Nothing here blocks, knows a loop or makes a
+ * directory.
+ */
+#ifndef SHIM_RPC_LISTEN_H
+#define SHIM_RPC_LISTEN_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+/* Whether `path` is not empty and fits sun_path with its NUL (unix(7)). libuv 1.44 cuts longer ones
+ * silently, so ask before uv_pipe_connect(). */
+bool unix_path_fits(const char *path) __attribute__((warn_unused_result));
+
+/*
+ * Makes a stream socket that listens at `path`, non-blocking and close-on-exec, and gives the
+ * caller its descriptor (for uv_pipe_open() and uv_listen()). The file has `mode` from its first
+ * moment on. A socket file that nobody serves is replaced.
+ *
+ * -ENAMETOOLONG: does not fit sun_path · -EINVAL: empty · -EADDRINUSE: somebody serves it ·
+ * -EEXIST: another kind of file (a symlink is one) · or the system's own error, e.g. -ENOENT
+ * without the directory. Two processes that start in the same instant are not kept apart.
+ */
+int listen_unix(const char *path, mode_t mode, int *fd_out) __attribute__((warn_unused_result));
+
+/* Credentials of the process that connected to (or, on the connecting side, listens at) the other
+ * end of `fd`: SO_PEERCRED. 0 or a negative errno. */
+int unix_peer(int fd, struct ucred *out) __attribute__((warn_unused_result));
+
+#endif
