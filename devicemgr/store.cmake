@@ -1,0 +1,5 @@
+# The checkpoint on disk; beside the core, which does no I/O and does not use it.
+add_library(devicemgr_store STATIC ${CMAKE_CURRENT_LIST_DIR}/store.c)
+target_link_libraries(devicemgr_store
+    PUBLIC cri_proto_generated
+    PRIVATE shim_warnings PkgConfig::SQLITE PkgConfig::ZLIB)

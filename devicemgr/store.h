@@ -1,0 +1,63 @@
+/*
+ * The checkpoint on disk: the device manager's records in one SQLite file (design §7).
+ *
+ * What store_commit() has acknowledged is on the disk and outlives kill -9 and power loss (WAL,
+ * synchronous=FULL, the directory synced). Damage never stops the node: a row that does not match
+ * its checksum is dropped, a file that is none is set aside under a name with a time stamp, and
+ * each is reported. The file is locked for as long as it is open: two daemons cannot share it.
+ *
+ * Every function blocks on the disk. Calls on one store must not overlap; they may come from
+ * different threads.
+ */
+#ifndef DEVICEMGR_STORE_H
+#define DEVICEMGR_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "devicemgr/ports.h"
+
+#define STORE_FILE "checkpoint.db"
+#define STORE_ERROR_BYTES_MAX 512
+
+struct store;
+
+struct store_options {
+    const char *dir;     /* absolute; made with mode 0700 if missing, parents too */
+    const char *boot_id; /* this boot's, see store_rebooted() */
+    /* Damage and its repair, in words for the operator; `level` is a syslog level. Runs inside
+     * store_open(), store_load() and store_commit(), on the thread of that call. */
+    void (*report)(void *user, int level, const char *text);
+    void *user;
+};
+
+/*
+ * Opens the checkpoint in `dir`, or makes it. All of `options` is borrowed until store_close().
+ * 0 and *out; or -1 with the reason in `err` when going on would do harm: another process has the
+ * file open, or a newer version of this program wrote it (it is left as it was).
+ * A disk that is full or read-only is not among these: then it is reported, the store holds
+ * nothing, and store_commit() tries again to open the file.
+ */
+int store_open(const struct store_options *options, struct store **out, char *err, size_t err_bytes)
+    __attribute__((warn_unused_result));
+
+/* Calls `each` for every good row; the record is borrowed until it returns. Bad rows are deleted
+ * and reported. Call it once, before the first commit. */
+void store_load(struct store *store, void (*each)(void *user, const struct devicemgr_record *),
+                void *user);
+
+/* The records were last written in another boot; false if that is not known. */
+bool store_rebooted(const struct store *store);
+
+/*
+ * Writes or deletes (value NULL) all `records`, or none. 0 when they are durable; or -1 with the
+ * store's words in `err`: disk full, read-only, I/O error. The next commit tries afresh, so the
+ * store recovers by itself once the disk does.
+ */
+int store_commit(struct store *store, const struct devicemgr_record *records, size_t records_len,
+                 char *err, size_t err_bytes) __attribute__((warn_unused_result));
+
+/* Accepts NULL. */
+void store_close(struct store *store);
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * The device manager at work: the core (devicemgr/devicemgr.h) bound to its world, which is the
+ * checkpoint, the plugins' sockets, the built-in devices, the runtime's lists and the clock.
+ *
+ * It implements every port of the core except `verdict`, which is its owner's. One loop, one
+ * thread; only SQLite runs in libuv's worker.
+ */
+#ifndef SHIM_PLUGINS_MANAGER_H
+#define SHIM_PLUGINS_MANAGER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "config/config.h"
+#include "devicemgr/devicemgr.h"
+
+#define MANAGER_ERROR_BYTES_MAX 512
+
+struct manager;
+
+struct manager_ops {
+    /* The end of a create that devicemgr_create() left pending (ports.h, verdict); runs from
+     * manager_kick() or from the loop, never from inside a devicemgr_ event. */
+    void (*verdict)(void *user, uint64_t create, const struct devicemgr_verdict *verdict);
+};
+
+/*
+ * Reads the checkpoint (blocking: before the loop runs), restores the core, makes the plugin
+ * directory and listens on its kubelet.sock, looks for the built-in devices and starts to ask the
+ * runtime what runs. A runtime that is away is no error; it is asked until it answers.
+ * 0 and *out; or -1 with one line for the operator in `err`: the plugin socket is in use or cannot
+ * be made, or the checkpoint is another version's. A checkpoint that is damaged or cannot be
+ * written is no error here.
+ * `config` and `ops` are borrowed until the manager has stopped. No verdict comes before return.
+ */
+int manager_start(uv_loop_t *loop, const struct config *config, const struct manager_ops *ops,
+                  void *user, struct manager **out, char *err, size_t err_bytes)
+    __attribute__((warn_unused_result));
+
+/*
+ * The core, to feed with what passes in the relay (devicemgr_create(), devicemgr_sandbox_ran()...).
+ * Call manager_kick() once after such events. Valid until manager_stop().
+ */
+struct devicemgr *manager_core(struct manager *manager);
+
+/* The clock of every `now_ms` and `deadline_ms` of the core: CLOCK_BOOTTIME, in ms. */
+uint64_t manager_now_ms(void);
+
+/* Carries out what the events since the last kick asked for, verdicts included, and sets the timer
+ * for the core's next deadline. From inside a verdict it returns at once: the outer one goes on. */
+void manager_kick(struct manager *manager);
+
+/* Asks the runtime for its whole list (again): for when the relay saw it come back before the
+ * manager's own connection did. */
+void manager_list_runtime(struct manager *manager);
+
+/*
+ * Closes sockets, ends calls, waits for a commit that is under way, closes the checkpoint, frees
+ * the manager, then runs `done` from the loop. No verdict comes any more: pending creates are the
+ * caller's to end. The manager must not be touched after this call.
+ */
+void manager_stop(struct manager *manager, void (*done)(void *user), void *user);
+
+#endif

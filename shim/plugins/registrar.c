@@ -1,0 +1,161 @@
+#include "shim/plugins/registrar.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+#include "cri-proto/methods.h"
+#include "shim/directory.h"
+#include "shim/must.h"
+#include "shim/rpc/rpc.h"
+
+#define PLUGIN_DIR_MODE 0755
+
+struct pending {
+    struct registrar *registrar;
+    struct rpc_incoming *call;
+    uint64_t number;
+    uid_t uid;
+    char *socket_name;
+    struct pending *next; /* older */
+};
+
+struct registrar {
+    struct rpc_server *server;
+    const struct registrar_ops *ops;
+    void *user;
+    struct pending *pending; /* newest first */
+    unsigned pending_len;
+    uint64_t last_number;
+};
+
+static void pending_free(struct pending *pending)
+{
+    free(pending->socket_name);
+    free(pending);
+}
+
+static void pending_remove(struct pending *pending)
+{
+    struct pending **at = &pending->registrar->pending;
+
+    while (*at != pending)
+        at = &(*at)->next;
+    *at = pending->next;
+    pending->registrar->pending_len--;
+    pending_free(pending);
+}
+
+static void on_cancelled(void *user)
+{
+    struct pending *pending = user;
+    struct registrar *registrar = pending->registrar;
+    uint64_t number = pending->number;
+
+    pending_remove(pending);
+    registrar->ops->cancelled(registrar->user, number);
+}
+
+static struct pending *pending_add(struct registrar *registrar, struct rpc_incoming *call,
+                                   const char *socket_name)
+{
+    struct pending *pending = must(calloc(1, sizeof *pending));
+    struct ucred peer;
+
+    rpc_incoming_peer(call, &peer);
+    pending->registrar = registrar;
+    pending->call = call;
+    pending->number = ++registrar->last_number;
+    pending->uid = peer.uid;
+    pending->socket_name = must(strdup(socket_name));
+    pending->next = registrar->pending;
+    registrar->pending = pending;
+    registrar->pending_len++;
+    return pending;
+}
+
+static void on_register(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    const V1beta1__RegisterRequest *request = (const V1beta1__RegisterRequest *)message;
+    struct registrar *registrar = user;
+    struct pending *pending;
+
+    if (registrar->pending_len >= REGISTRAR_PENDING_MAX) {
+        rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "too many registrations at once");
+        return;
+    }
+    pending = pending_add(registrar, call, request->endpoint);
+    rpc_incoming_on_cancel(call, on_cancelled, pending);
+    registrar->ops->registered(registrar->user, pending->number, request->version,
+                               request->endpoint, request->resource_name);
+}
+
+static const struct rpc_method METHODS[] = {
+    {DEVICEPLUGIN_REGISTER, &v1beta1__register_request__descriptor, on_register},
+};
+
+int registrar_start(uv_loop_t *loop, const char *plugin_dir, const struct registrar_ops *ops,
+                    void *user, struct registrar **out)
+{
+    char path[PATH_MAX];
+    struct registrar *registrar;
+    int r = directory_make(plugin_dir, PLUGIN_DIR_MODE);
+
+    if (r < 0)
+        return r;
+    if (snprintf(path, sizeof path, "%s/" REGISTRAR_SOCKET_NAME, plugin_dir) >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    registrar = must(calloc(1, sizeof *registrar));
+    registrar->ops = ops;
+    registrar->user = user;
+    r = rpc_server_open(loop, path, METHODS, sizeof METHODS / sizeof *METHODS, registrar,
+                        &registrar->server);
+    if (r < 0) {
+        free(registrar);
+        return r;
+    }
+    *out = registrar;
+    return 0;
+}
+
+void registrar_answer(struct registrar *registrar, uint64_t registration, int code,
+                      const char *message)
+{
+    V1beta1__Empty empty = V1BETA1__EMPTY__INIT;
+    struct pending *pending = registrar->pending;
+
+    while (pending && pending->number != registration)
+        pending = pending->next;
+    if (!pending)
+        return;
+    if (code == RPC_OK && rpc_incoming_send(pending->call, &empty.base) < 0) {
+        code = RPC_RESOURCE_EXHAUSTED;
+        message = "out of memory";
+    }
+    rpc_incoming_finish(pending->call, code, message);
+    pending_remove(pending);
+}
+
+bool registrar_peer(const struct registrar *registrar, const char *socket_name, uid_t *uid)
+{
+    for (const struct pending *p = registrar->pending; p; p = p->next) {
+        if (strcmp(p->socket_name, socket_name) == 0) {
+            *uid = p->uid;
+            return true;
+        }
+    }
+    return false;
+}
+
+void registrar_stop(struct registrar *registrar)
+{
+    if (!registrar)
+        return;
+    rpc_server_close(registrar->server);
+    while (registrar->pending)
+        pending_remove(registrar->pending);
+    free(registrar);
+}

@@ -1,0 +1,53 @@
+/*
+ * The Registration service towards device plugins: Register on <plugin_dir>/kubelet.sock, where a
+ * plugin looks for the kubelet (kubelet-facts §1).
+ *
+ * It judges nothing: calls go to its owner, who answers. The socket is root's alone (mode 0600).
+ */
+#ifndef SHIM_PLUGINS_REGISTRAR_H
+#define SHIM_PLUGINS_REGISTRAR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <uv.h>
+
+/* The name under which plugins look for the kubelet. */
+#define REGISTRAR_SOCKET_NAME "kubelet.sock"
+/* Register calls that wait for their answer; one more is answered RESOURCE_EXHAUSTED. A node has a
+ * handful of plugins, and an answer takes at most PLUGIN_DIAL_MS_MAX and PLUGIN_OPTIONS_MS_MAX. */
+#define REGISTRAR_PENDING_MAX 256
+
+struct registrar;
+
+struct registrar_ops {
+    /* A plugin called Register; the strings are borrowed until return. Ends in registrar_answer()
+     * or in cancelled(). */
+    void (*registered)(void *user, uint64_t registration, const char *version,
+                       const char *socket_name, const char *resource);
+    /* The caller is gone; the registration must not be answered any more. */
+    void (*cancelled)(void *user, uint64_t registration);
+};
+
+/*
+ * Makes `plugin_dir` (0755) if missing and listens in it. 0 and *out, or a negative errno:
+ * -EADDRINUSE if another process serves the socket, else what directory_make() and
+ * rpc_server_open() say. `ops` and `user` are borrowed until registrar_stop().
+ */
+int registrar_start(uv_loop_t *loop, const char *plugin_dir, const struct registrar_ops *ops,
+                    void *user, struct registrar **out) __attribute__((warn_unused_result));
+
+/* Answers a call: gRPC code 0, or another with its message (copied). A registration that is no
+ * longer pending is ignored. */
+void registrar_answer(struct registrar *registrar, uint64_t registration, int code,
+                      const char *message);
+
+/* The user whose pending call named this socket, the newest call's; false if there is none. */
+bool registrar_peer(const struct registrar *registrar, const char *socket_name, uid_t *uid)
+    __attribute__((warn_unused_result));
+
+/* Ends all calls, removes the socket, frees. Accepts NULL. */
+void registrar_stop(struct registrar *registrar);
+
+#endif

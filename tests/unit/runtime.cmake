@@ -1,0 +1,4 @@
+add_library(test_runtime_fixture STATIC test_runtime_fixture.c)
+target_link_libraries(test_runtime_fixture PUBLIC test_rpc_fixture cri_proto PRIVATE shim_warnings)
+
+unit_test(test_lister test_lister.c shim_runtime test_runtime_fixture)

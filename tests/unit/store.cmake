@@ -1,0 +1,1 @@
+unit_test(test_store test_store.c devicemgr_store PkgConfig::SQLITE PkgConfig::ZLIB)
