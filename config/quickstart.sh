@@ -36,7 +36,13 @@ fail() {
 
 # Prints the command as a user would type it, then runs it.
 show() {
-    printf '  $ cri-device-shim-demo %s\n' "$*"
+    local word
+    printf '  $ cri-device-shim-demo'
+    for word in "$@"; do
+        [[ $word == *[^A-Za-z0-9_./=-]* ]] && word=\'$word\'
+        printf ' %s' "$word"
+    done
+    printf '\n'
     "$demo" --socket "$dir/s.sock" "$@" 2>&1 | sed 's/^/    /'
 }
 

@@ -5,7 +5,19 @@
  * State and rules only (design §5): events come in with the time, actions go out through the ports
  * when devicemgr_run() is called. `now_ms` is a clock that never steps back (CLOCK_BOOTTIME); equal
  * inputs in equal order give equal actions. Out of memory aborts the process.
- * Unless said otherwise arguments are copied or only read, and functions cannot fail.
+ * Unless said otherwise arguments are copied or only read, and functions cannot fail. Events about
+ * an endpoint, call, create, check or commit that is over are ignored.
+ *
+ * Where it differs from the kubelet's device manager on purpose (kubelet-facts §1-§5):
+ * - an endpoint is a bare file name; a second registration closes the first one's connection; one
+ *   that fails falls back to the socket that worked; a lost connection is dialled once more
+ * - a list equal to the last does nothing; an id listed twice counts as listed last
+ * - Allocate is asked at CreateContainer, with a deadline, and again after a reboot
+ * (settings.refresh)
+ * - what cannot be had now is waited for, then refused so that the kubelet tries again
+ * - a device is never in two containers that can run, whoever says that a pod is finished
+ * - options of several resources are merged in the order of resource names
+ * - equal choices are made alike: natural order of ids, fewest NUMA nodes
  */
 #ifndef DEVICEMGR_DEVICEMGR_H
 #define DEVICEMGR_DEVICEMGR_H
@@ -70,6 +82,11 @@ void devicemgr_endpoint_options(struct devicemgr *mgr, uint64_t now_ms, uint64_t
                                 const V1beta1__DevicePluginOptions *options);
 void devicemgr_endpoint_list(struct devicemgr *mgr, uint64_t now_ms, uint64_t endpoint,
                              const V1beta1__ListAndWatchResponse *list);
+/* Calls on the endpoint are over, too: no result of them is wanted. Before the options have come,
+ * `reason` is what the plugin's Register call is told; it may say which step failed in the
+ * kubelet's words ("failed to dial device plugin: ...", "failed to get device plugin options:
+ * ..."), else the first of these is put in front. The port gives up on a silent socket by itself
+ * (kubelet: 10 s). */
 void devicemgr_endpoint_lost(struct devicemgr *mgr, uint64_t now_ms, uint64_t endpoint,
                              const char *reason);
 
@@ -115,8 +132,9 @@ struct devicemgr_create {
 
 /*
  * A CreateContainer is to be decided. False: it names no device, forward it untouched, no verdict
- * comes. True: a verdict for `create` (the caller's number, unique while pending) will come through
- * the port.
+ * comes. True: a verdict for `create` (the caller's number, unique until it is refused, cancelled
+ * or answered) will come through the port. A pending create of the same container is refused
+ * ABORTED: the client's retry takes it over.
  */
 bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
                       const struct devicemgr_create *request) __attribute__((warn_unused_result));
@@ -128,6 +146,7 @@ void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t
 void devicemgr_create_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
                                const char *container_id);
 void devicemgr_container_removed(struct devicemgr *mgr, uint64_t now_ms, const char *container_id);
+/* `running`: created or running, or the runtime cannot be asked just now. */
 void devicemgr_container_checked(struct devicemgr *mgr, uint64_t now_ms, uint64_t check, bool known,
                                  bool running);
 
@@ -148,7 +167,12 @@ void devicemgr_sandbox_stopping(struct devicemgr *mgr, uint64_t now_ms, const ch
 void devicemgr_sandbox_stopped(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id);
 void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id);
 
-/* The runtime's whole truth, at start and after each reconnect. */
+/* The runtime's list is being asked for: what happens from now on is newer than its answer. Without
+ * this call everything devicemgr_runtime_listed() does not name is dropped. */
+void devicemgr_runtime_listing(struct devicemgr *mgr);
+
+/* The runtime's whole truth, at start and after each reconnect. Nothing that was restored is
+ * dropped before the first. */
 struct devicemgr_container {
     const char *id;
     const char *sandbox_id;

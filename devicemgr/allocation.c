@@ -1,0 +1,258 @@
+#include "devicemgr/allocation.h"
+
+#include <string.h>
+
+#include "devicemgr/options.h"
+
+/* All allocations that name one device. */
+struct claim {
+    char *key;
+    size_t key_bytes;
+    struct allocation **holders;
+    size_t holders_len;
+    UT_hash_handle hh;
+};
+
+struct pod_group {
+    char *pod_uid;
+    struct allocation *first;
+    UT_hash_handle hh;
+};
+
+static void allocation_free(struct allocation *allocation)
+{
+    free(allocation->pod_uid);
+    free(allocation->container);
+    free(allocation->resource);
+    ids_fini(&allocation->ids);
+    options_free(allocation->options);
+    options_free(allocation->fresh);
+    free(allocation->boot_id);
+    free(allocation->container_id);
+    free(allocation->sandbox_id);
+    free(allocation->key);
+    free(allocation);
+}
+
+void allocations_fini(struct allocations *table)
+{
+    struct allocation *allocation, *next;
+
+    HASH_ITER(hh, table->by_key, allocation, next)
+    {
+        allocations_remove(table, allocation);
+    }
+}
+
+/* ---- claims: device to holders ---- */
+
+static struct claim *claim_find(const struct allocations *table, const char *resource,
+                                const char *id)
+{
+    const char *parts[] = {resource, id};
+    struct claim *claim;
+    size_t key_bytes;
+    char *key = mem_key(parts, 2, &key_bytes);
+
+    HASH_FIND(hh, table->claims, key, key_bytes, claim);
+    free(key);
+    return claim;
+}
+
+static void claim_add(struct allocations *table, struct allocation *holder, const char *id)
+{
+    const char *parts[] = {holder->resource, id};
+    struct claim *claim = claim_find(table, holder->resource, id);
+
+    if (!claim) {
+        claim = mem_alloc(1, sizeof *claim);
+        claim->key = mem_key(parts, 2, &claim->key_bytes);
+        HASH_ADD_KEYPTR(hh, table->claims, claim->key, claim->key_bytes, claim);
+    }
+    claim->holders = mem_grow(claim->holders, claim->holders_len, sizeof(struct allocation *));
+    claim->holders[claim->holders_len++] = holder;
+}
+
+static void claim_remove(struct allocations *table, const struct allocation *holder, const char *id)
+{
+    struct claim *claim = claim_find(table, holder->resource, id);
+    size_t at = 0;
+
+    while (claim->holders[at] != holder)
+        at++;
+    claim->holders_len--;
+    memmove(&claim->holders[at], &claim->holders[at + 1],
+            (claim->holders_len - at) * sizeof(struct allocation *));
+    if (claim->holders_len > 0)
+        return;
+    HASH_DEL(table->claims, claim);
+    free(claim->holders);
+    free(claim->key);
+    free(claim);
+}
+
+struct allocation *const *allocations_holders(const struct allocations *table, const char *resource,
+                                              const char *id, size_t *holders_len)
+{
+    const struct claim *claim = claim_find(table, resource, id);
+
+    *holders_len = claim ? claim->holders_len : 0;
+    return claim ? claim->holders : NULL;
+}
+
+/* ---- groups: pod to allocations ---- */
+
+static struct pod_group *group_find(const struct allocations *table, const char *pod_uid)
+{
+    struct pod_group *group;
+
+    HASH_FIND_STR(table->pods, pod_uid, group);
+    return group;
+}
+
+static void group_add(struct allocations *table, struct allocation *allocation)
+{
+    struct pod_group *group = group_find(table, allocation->pod_uid);
+
+    if (!group) {
+        group = mem_alloc(1, sizeof *group);
+        group->pod_uid = mem_strdup(allocation->pod_uid);
+        HASH_ADD_KEYPTR(hh, table->pods, group->pod_uid, strlen(group->pod_uid), group);
+    }
+    allocation->pod_next = group->first;
+    group->first = allocation;
+}
+
+static void group_remove(struct allocations *table, const struct allocation *allocation)
+{
+    struct pod_group *group = group_find(table, allocation->pod_uid);
+    struct allocation **link = &group->first;
+
+    while (*link != allocation)
+        link = &(*link)->pod_next;
+    *link = allocation->pod_next;
+    if (group->first)
+        return;
+    HASH_DEL(table->pods, group);
+    free(group->pod_uid);
+    free(group);
+}
+
+struct allocation *allocations_of_pod(const struct allocations *table, const char *pod_uid)
+{
+    const struct pod_group *group = group_find(table, pod_uid);
+
+    return group ? group->first : NULL;
+}
+
+/* ---- table ---- */
+
+struct allocation *allocations_add(struct allocations *table, const char *pod_uid,
+                                   const char *container, const char *resource,
+                                   const struct ids *ids)
+{
+    const char *parts[] = {pod_uid, container, resource};
+    struct allocation *allocation = mem_alloc(1, sizeof *allocation);
+
+    allocation->pod_uid = mem_strdup(pod_uid);
+    allocation->container = mem_strdup(container);
+    allocation->resource = mem_strdup(resource);
+    allocation->boot_id = mem_strdup("");
+    allocation->key = mem_key(parts, 3, &allocation->key_bytes);
+    ids_copy(&allocation->ids, ids->v, ids->len);
+    ids_sort(&allocation->ids);
+    HASH_ADD_KEYPTR(hh, table->by_key, allocation->key, allocation->key_bytes, allocation);
+    group_add(table, allocation);
+    for (size_t i = 0; i < allocation->ids.len; i++)
+        claim_add(table, allocation, allocation->ids.v[i]);
+    return allocation;
+}
+
+struct allocation *allocations_find(const struct allocations *table, const char *pod_uid,
+                                    const char *container, const char *resource)
+{
+    const char *parts[] = {pod_uid, container, resource};
+    struct allocation *allocation;
+    size_t key_bytes;
+    char *key = mem_key(parts, 3, &key_bytes);
+
+    HASH_FIND(hh, table->by_key, key, key_bytes, allocation);
+    free(key);
+    return allocation;
+}
+
+void allocations_remove(struct allocations *table, struct allocation *allocation)
+{
+    for (size_t i = 0; i < allocation->ids.len; i++)
+        claim_remove(table, allocation, allocation->ids.v[i]);
+    group_remove(table, allocation);
+    HASH_DEL(table->by_key, allocation);
+    allocation_free(allocation);
+}
+
+/* ---- one allocation ---- */
+
+enum allocation_life allocation_life(const struct allocation *allocation)
+{
+    if (allocation->create)
+        return ALLOCATION_BUSY;
+    if (allocation->unknown)
+        return ALLOCATION_UNKNOWN;
+    return allocation->container_id ? ALLOCATION_LIVE : ALLOCATION_IDLE;
+}
+
+void allocation_set_idle(struct allocation *allocation)
+{
+    free(allocation->container_id);
+    free(allocation->sandbox_id);
+    allocation->container_id = NULL;
+    allocation->sandbox_id = NULL;
+    allocation->unknown = false;
+    allocation->check = 0;
+    allocation->confirmed = 0;
+}
+
+void allocation_set_live(struct allocation *allocation, const char *container_id,
+                         const char *sandbox_id)
+{
+    allocation_set_idle(allocation);
+    allocation->container_id = mem_strdup(container_id);
+    allocation->sandbox_id = mem_strdup(sandbox_id);
+}
+
+void allocation_set_unknown(struct allocation *allocation, const char *sandbox_id)
+{
+    allocation_set_idle(allocation);
+    allocation->sandbox_id = mem_strdup(sandbox_id);
+    allocation->unknown = true;
+}
+
+void allocation_set_fresh(struct allocation *allocation,
+                          V1beta1__ContainerAllocateResponse *options, uint64_t generation)
+{
+    options_free(allocation->fresh);
+    allocation->fresh = options;
+    allocation->fresh_generation = generation;
+}
+
+void allocation_confirm(struct allocation *allocation, const char *boot_id)
+{
+    allocation->durable = true;
+    allocation->commit = 0;
+    if (!allocation->fresh)
+        return;
+    options_free(allocation->options);
+    allocation->options = allocation->fresh;
+    allocation->generation = allocation->fresh_generation;
+    allocation->fresh = NULL;
+    free(allocation->boot_id);
+    allocation->boot_id = mem_strdup(boot_id);
+}
+
+void allocation_revert(struct allocation *allocation)
+{
+    options_free(allocation->fresh);
+    allocation->fresh = NULL;
+    allocation->queued = false;
+    allocation->commit = 0;
+}

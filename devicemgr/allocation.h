@@ -1,0 +1,99 @@
+/*
+ * The allocations: which devices of a resource which container of which pod holds, with what
+ * runtime options; and, the other way round, who holds a device.
+ *
+ * An allocation is kept per (pod uid, container name, resource) and outlives its container: the
+ * next attempt of that container gets the same devices. A device may be in several allocations as
+ * long as at most one of them has a container that can run; the table allows it, create_select.c
+ * sees to it.
+ */
+#ifndef DEVICEMGR_ALLOCATION_H
+#define DEVICEMGR_ALLOCATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+#include "devicemgr/ids.h"
+#include "devicemgr/mem.h"
+
+/* Whether a container of an allocation can be running. */
+enum allocation_life {
+    ALLOCATION_IDLE,    /* none can */
+    ALLOCATION_BUSY,    /* a create is being decided, or was forwarded and is not answered yet */
+    ALLOCATION_LIVE,    /* container_id may run: the runtime can be asked */
+    ALLOCATION_UNKNOWN, /* one whose id nobody told us may run: until the runtime's next list */
+};
+
+struct allocation {
+    char *pod_uid;
+    char *container;
+    char *resource;
+    struct ids ids; /* sorted */
+    bool durable;   /* its row is in the checkpoint; else a reservation */
+
+    V1beta1__ContainerAllocateResponse *options; /* durable ones; NULL: to be asked for */
+    char *boot_id;                               /* boot in which they were given; "" unknown */
+    uint64_t generation;                         /* resource.generation then */
+
+    V1beta1__ContainerAllocateResponse *fresh; /* given by the plugin, not durable yet */
+    uint64_t fresh_generation;
+    bool queued;     /* to be carried by the next commit */
+    uint64_t commit; /* the one under way that carries it; 0: none */
+
+    uint64_t create;    /* the create that works on it; 0: none */
+    char *container_id; /* NULL: none that can run */
+    char *sandbox_id;   /* the sandbox of container_id, or of the container nobody named */
+    bool unknown;       /* see ALLOCATION_UNKNOWN */
+    uint64_t epoch;     /* listing in which its container was last heard of (runtime.c) */
+    uint64_t check;     /* the runtime is being asked about container_id; 0: no */
+    uint64_t confirmed; /* the create for which the runtime said "it runs"; 0: none */
+    bool conflict_logged;
+
+    char *key;
+    size_t key_bytes;
+    struct allocation *pod_next;
+    UT_hash_handle hh;
+};
+
+struct allocations {
+    struct allocation *by_key;
+    struct claim *claims;   /* by resource and id */
+    struct pod_group *pods; /* by pod uid */
+};
+
+/* A zeroed struct is an empty table. */
+void allocations_fini(struct allocations *table);
+
+/* Adds one that is not there yet; `ids` are copied and sorted. */
+struct allocation *allocations_add(struct allocations *table, const char *pod_uid,
+                                   const char *container, const char *resource,
+                                   const struct ids *ids);
+struct allocation *allocations_find(const struct allocations *table, const char *pod_uid,
+                                    const char *container, const char *resource);
+void allocations_remove(struct allocations *table, struct allocation *allocation);
+/* All that hold the device, oldest first; valid until the table changes. */
+struct allocation *const *allocations_holders(const struct allocations *table, const char *resource,
+                                              const char *id, size_t *holders_len);
+/* A pod's allocations, linked by pod_next; NULL: none. */
+struct allocation *allocations_of_pod(const struct allocations *table, const char *pod_uid);
+
+enum allocation_life allocation_life(const struct allocation *allocation);
+/* `container_id` of `sandbox_id` may run from now on. */
+void allocation_set_live(struct allocation *allocation, const char *container_id,
+                         const char *sandbox_id);
+/* Some container may run in `sandbox_id`, nobody knows which. */
+void allocation_set_unknown(struct allocation *allocation, const char *sandbox_id);
+/* None runs. */
+void allocation_set_idle(struct allocation *allocation);
+
+/* Sets what the plugin answered, to be made durable; takes `options`. */
+void allocation_set_fresh(struct allocation *allocation,
+                          V1beta1__ContainerAllocateResponse *options, uint64_t generation);
+/* The commit that carried it is durable: the fresh options, if any, are those in force. */
+void allocation_confirm(struct allocation *allocation, const char *boot_id);
+/* Back to what is durable; fresh options are dropped. */
+void allocation_revert(struct allocation *allocation);
+
+#endif

@@ -1,0 +1,187 @@
+#include "devicemgr/checkpoint.h"
+
+#include <assert.h>
+
+#include "devicemgr/core.h"
+#include "devicemgr/create.h"
+#include "devicemgr/record.h"
+
+#define KEYS_LEN 3
+
+struct dirty_row {
+    enum devicemgr_record_kind kind;
+    char *parts[KEYS_LEN];
+    char *key;
+    size_t key_bytes;
+    UT_hash_handle hh;
+};
+
+static const char *const KIND_NAMES[] = {
+    [DEVICEMGR_RECORD_RESOURCE] = "resource",
+    [DEVICEMGR_RECORD_ALLOCATION] = "allocation",
+    [DEVICEMGR_RECORD_POD] = "pod",
+};
+
+static void row_free(struct dirty_row *row)
+{
+    for (size_t i = 0; i < KEYS_LEN; i++)
+        free(row->parts[i]);
+    free(row->key);
+    free(row);
+}
+
+static void rows_clear(struct dirty_row **rows)
+{
+    struct dirty_row *row, *next;
+
+    HASH_ITER(hh, *rows, row, next)
+    {
+        HASH_DEL(*rows, row);
+        row_free(row);
+    }
+}
+
+void checkpoint_fini(struct checkpoint *checkpoint)
+{
+    rows_clear(&checkpoint->dirty);
+    rows_clear(&checkpoint->carried);
+}
+
+static void touch(struct devicemgr *mgr, enum devicemgr_record_kind kind, const char *k0,
+                  const char *k1, const char *k2)
+{
+    const char *parts[] = {KIND_NAMES[kind], k0, k1, k2};
+    struct dirty_row *row;
+    size_t key_bytes;
+    char *key = mem_key(parts, KEYS_LEN + 1, &key_bytes);
+
+    HASH_FIND(hh, mgr->checkpoint.dirty, key, key_bytes, row);
+    if (row) {
+        free(key);
+        return;
+    }
+    row = mem_alloc(1, sizeof *row);
+    row->kind = kind;
+    for (size_t i = 0; i < KEYS_LEN; i++)
+        row->parts[i] = mem_strdup(parts[i + 1]);
+    row->key = key;
+    row->key_bytes = key_bytes;
+    HASH_ADD_KEYPTR(hh, mgr->checkpoint.dirty, row->key, row->key_bytes, row);
+}
+
+void checkpoint_touch_resource(struct devicemgr *mgr, const char *resource, bool due)
+{
+    touch(mgr, DEVICEMGR_RECORD_RESOURCE, resource, "", "");
+    mgr->checkpoint.due = mgr->checkpoint.due || due;
+}
+
+void checkpoint_touch_allocation(struct devicemgr *mgr, const struct allocation *allocation)
+{
+    touch(mgr, DEVICEMGR_RECORD_ALLOCATION, allocation->pod_uid, allocation->container,
+          allocation->resource);
+    mgr->checkpoint.due = true;
+}
+
+void checkpoint_touch_pod(struct devicemgr *mgr, const char *pod_uid)
+{
+    touch(mgr, DEVICEMGR_RECORD_POD, pod_uid, "", "");
+}
+
+static struct allocation *row_allocation(struct devicemgr *mgr, const struct dirty_row *row)
+{
+    if (row->kind != DEVICEMGR_RECORD_ALLOCATION)
+        return NULL;
+    return allocations_find(&mgr->allocations, row->parts[0], row->parts[1], row->parts[2]);
+}
+
+/* NULL: there is nothing to be kept under this key. */
+static uint8_t *row_value(struct devicemgr *mgr, const struct dirty_row *row, size_t *bytes_len)
+{
+    struct allocation *allocation = row_allocation(mgr, row);
+    const struct resource *resource;
+    const struct pod *pod;
+
+    *bytes_len = 0;
+    if (allocation && (allocation->durable || allocation->commit))
+        return record_of_allocation(allocation, mgr->settings.boot_id, bytes_len);
+    resource = row->kind == DEVICEMGR_RECORD_RESOURCE
+                   ? resources_find(mgr->resources, row->parts[0])
+                   : NULL;
+    if (resource && !resource->builtin && resource->endpoint.socket_good)
+        return record_of_resource(resource, bytes_len);
+    pod = row->kind == DEVICEMGR_RECORD_POD ? pods_find(&mgr->pods, row->parts[0]) : NULL;
+    if (pod && allocations_of_pod(&mgr->allocations, pod->uid))
+        return record_of_pod(pod, bytes_len);
+    return NULL;
+}
+
+bool checkpoint_ready(const struct devicemgr *mgr)
+{
+    return mgr->checkpoint.due && !mgr->checkpoint.commit;
+}
+
+void checkpoint_begin(struct devicemgr *mgr)
+{
+    struct checkpoint *checkpoint = &mgr->checkpoint;
+    uint64_t commit = core_number(mgr);
+    struct action *action = action_push(&mgr->actions, ACTION_COMMIT, commit);
+
+    assert(!checkpoint->commit && !checkpoint->carried);
+    checkpoint->commit = commit;
+    checkpoint->carried = checkpoint->dirty;
+    checkpoint->dirty = NULL;
+    checkpoint->due = false;
+    creates_commit_began(mgr, commit);
+    action->rows = mem_alloc(HASH_COUNT(checkpoint->carried), sizeof *action->rows);
+    for (struct dirty_row *row = checkpoint->carried; row; row = row->hh.next) {
+        struct action_row *out = &action->rows[action->rows_len++];
+        struct allocation *allocation = row_allocation(mgr, row);
+
+        if (allocation && allocation->queued) {
+            allocation->queued = false;
+            allocation->commit = commit;
+        }
+        out->kind = row->kind;
+        for (size_t i = 0; i < KEYS_LEN; i++)
+            out->key[i] = mem_strdup(row->parts[i]);
+        out->value = row_value(mgr, row, &out->value_bytes);
+    }
+}
+
+static void finish_row(struct devicemgr *mgr, const struct dirty_row *row, uint64_t commit,
+                       bool durable)
+{
+    struct allocation *allocation = row_allocation(mgr, row);
+
+    if (!durable)
+        touch(mgr, row->kind, row->parts[0], row->parts[1], row->parts[2]);
+    if (!allocation || allocation->commit != commit)
+        return;
+    if (durable)
+        allocation_confirm(allocation, mgr->settings.boot_id);
+    else if (allocation->durable)
+        allocation_revert(allocation);
+    else
+        allocations_remove(&mgr->allocations, allocation);
+}
+
+void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit, const char *error)
+{
+    struct checkpoint *checkpoint = &mgr->checkpoint;
+    struct text text = {0};
+
+    core_at(mgr, now_ms);
+    if (commit != checkpoint->commit)
+        return;
+    checkpoint->commit = 0;
+    for (struct dirty_row *row = checkpoint->carried; row; row = row->hh.next)
+        finish_row(mgr, row, commit, !error);
+    rows_clear(&checkpoint->carried);
+    if (error) {
+        text_add(&text, "state cannot be stored: ");
+        text_add_words(&text, error, TEXT_WORDS_BYTES_MAX);
+        core_log(mgr, LEVEL_ERROR, &text);
+    }
+    creates_committed(mgr, commit, error);
+    mgr->poked = true;
+}

@@ -1,0 +1,39 @@
+/*
+ * Which rows of the checkpoint differ from the state, and the commit under way.
+ *
+ * Rows are marked dirty by key and packed when a commit begins, from the state of that moment; one
+ * commit is under way at a time, and the next takes all that became dirty meanwhile (group commit).
+ * After a failed commit its rows are dirty again and ride along with the next one.
+ */
+#ifndef DEVICEMGR_CHECKPOINT_H
+#define DEVICEMGR_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "devicemgr/allocation.h"
+#include "devicemgr/ports.h"
+
+struct devicemgr;
+
+/* A zeroed struct has nothing to write. */
+struct checkpoint {
+    struct dirty_row *dirty;
+    struct dirty_row *carried; /* by the commit under way */
+    uint64_t commit;           /* the commit under way; 0: none */
+    bool due;                  /* some dirty row wants a commit of its own accord */
+};
+
+void checkpoint_fini(struct checkpoint *checkpoint);
+
+/* The row differs from the state. `due`: begin a commit soon; else it rides along with one. */
+void checkpoint_touch_resource(struct devicemgr *mgr, const char *resource, bool due);
+void checkpoint_touch_allocation(struct devicemgr *mgr, const struct allocation *allocation);
+void checkpoint_touch_pod(struct devicemgr *mgr, const char *pod_uid);
+
+/* Whether checkpoint_begin() has something to do. */
+bool checkpoint_ready(const struct devicemgr *mgr);
+/* Queues the commit of all dirty rows. */
+void checkpoint_begin(struct devicemgr *mgr);
+
+#endif

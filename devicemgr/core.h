@@ -1,0 +1,81 @@
+/*
+ * Inside the device manager: its state, and what its parts do for each other. Not for users of
+ * devicemgr.h.
+ */
+#ifndef DEVICEMGR_CORE_H
+#define DEVICEMGR_CORE_H
+
+#include "devicemgr/action.h"
+#include "devicemgr/allocation.h"
+#include "devicemgr/checkpoint.h"
+#include "devicemgr/devicemgr.h"
+#include "devicemgr/pod.h"
+#include "devicemgr/resource.h"
+#include "devicemgr/text.h"
+
+/* gRPC status codes used here ("Status codes and their use in gRPC"). */
+enum {
+    CODE_OK = 0,
+    CODE_UNKNOWN = 2, /* the kubelet's own refusals of a Register call */
+    CODE_INVALID_ARGUMENT = 3,
+    CODE_DEADLINE_EXCEEDED = 4,
+    CODE_RESOURCE_EXHAUSTED = 8,
+    CODE_FAILED_PRECONDITION = 9,
+    CODE_ABORTED = 10,
+    CODE_UNAVAILABLE = 14,
+};
+
+/* syslog levels */
+enum {
+    LEVEL_ERROR = 3,
+    LEVEL_WARNING = 4,
+    LEVEL_INFO = 6,
+};
+
+struct devicemgr {
+    struct devicemgr_settings settings; /* its texts are owned */
+    const struct devicemgr_ports *ports;
+    void *user;
+
+    uint64_t now_ms;      /* of the latest event */
+    uint64_t last_number; /* of endpoints, calls, checks and commits: one series, never 0 */
+    bool running;         /* inside devicemgr_run() */
+    bool poked;           /* something changed that any waiting create may wait for */
+    bool poked_one;       /* some create is to be looked at, by its own flag */
+
+    struct resource *resources;
+    struct allocations allocations;
+    struct pods pods;
+    struct create *creates; /* by number, in order of arrival */
+    struct call *calls;     /* on plugins, by number */
+    struct check *checks;   /* of containers, by number */
+    struct action_queue actions;
+    struct checkpoint checkpoint;
+
+    bool listed;    /* the runtime's list has been read once */
+    bool listing;   /* one is being asked for */
+    uint64_t epoch; /* number of lists asked for: what carries it is newer than the last */
+};
+
+/* Takes the event's time over; time never goes back. */
+void core_at(struct devicemgr *mgr, uint64_t now_ms);
+uint64_t core_number(struct devicemgr *mgr);
+void core_log(struct devicemgr *mgr, int level, const struct text *text);
+
+/* ---- plugin.c ---- */
+/* Starts the grace of every restored resource, and dials its last socket. */
+void plugin_restored(struct devicemgr *mgr);
+/* Removes the resources whose endpoint's time is over. */
+void plugin_tick(struct devicemgr *mgr);
+uint64_t plugin_next_ms(const struct devicemgr *mgr);
+
+/* ---- runtime.c ---- */
+/* Removes an allocation from table and checkpoint. */
+void core_drop_allocation(struct devicemgr *mgr, struct allocation *allocation);
+/* Whether its newest sandbox is stopped: others may take what its dead containers held. */
+bool core_pod_over(const struct devicemgr *mgr, const char *pod_uid);
+/* "container "c" of pod "ns/name"" */
+void core_name_holder(const struct devicemgr *mgr, const struct allocation *holder,
+                      struct text *text);
+
+#endif

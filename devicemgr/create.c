@@ -1,0 +1,508 @@
+#include "devicemgr/create.h"
+
+#include <string.h>
+
+#include "devicemgr/options.h"
+
+/* ---- words ---- */
+
+void create_name(const struct create *create, const char *resource, struct text *text)
+{
+    text_add(text, "container \"%.63s\" of pod \"", create->container);
+    text_add_words(text, create->pod_namespace, TEXT_WORDS_BYTES_MAX / 2);
+    text_add(text, "/");
+    text_add_words(text, create->pod_name, TEXT_WORDS_BYTES_MAX / 2);
+    text_add(text, "\": ");
+    if (!resource)
+        return;
+    text_add(text, "resource ");
+    text_add_words(text, resource, TEXT_WORDS_BYTES_MAX / 2);
+    text_add(text, ": ");
+}
+
+struct create *creates_find(const struct devicemgr *mgr, uint64_t number)
+{
+    struct create *create;
+
+    HASH_FIND(hh, mgr->creates, &number, sizeof number, create);
+    return create;
+}
+
+static struct allocation *item_allocation(const struct devicemgr *mgr, const struct create *create,
+                                          size_t index)
+{
+    return allocations_find(&mgr->allocations, create->pod_uid, create->container,
+                            create->request.items[index].resource);
+}
+
+/* ---- the end ---- */
+
+void create_free(struct devicemgr *mgr, struct create *create)
+{
+    HASH_DEL(mgr->creates, create);
+    for (size_t i = 0; create->items && i < create->request.len; i++)
+        ids_fini(&create->items[i].preferred);
+    free(create->items);
+    request_fini(&create->request);
+    free(create->sandbox_id);
+    free(create->pod_uid);
+    free(create->pod_namespace);
+    free(create->pod_name);
+    free(create->container);
+    free(create);
+    mgr->poked = true;
+}
+
+void creates_fini(struct devicemgr *mgr)
+{
+    struct create *create, *next;
+
+    HASH_ITER(hh, mgr->creates, create, next)
+    {
+        create_free(mgr, create);
+    }
+}
+
+void create_push_refusal(struct devicemgr *mgr, uint64_t number, int code, const struct text *text)
+{
+    struct action *action = action_push(&mgr->actions, ACTION_VERDICT, number);
+
+    action->code = code;
+    action->text = mem_strdup(text->buf);
+}
+
+static void abandon(struct devicemgr *mgr, struct create *create)
+{
+    for (size_t i = 0; i < create->request.len; i++)
+        create_call_cancel(mgr, &create->items[i]);
+    create_release(mgr, create);
+}
+
+void create_refuse(struct devicemgr *mgr, struct create *create, int code, const struct text *text)
+{
+    create_push_refusal(mgr, create->number, code, text);
+    abandon(mgr, create);
+    create_free(mgr, create);
+}
+
+/* ---- ALLOCATING ---- */
+
+static bool options_in_force(const struct devicemgr *mgr, const struct allocation *allocation,
+                             const struct resource *resource)
+{
+    if (allocation->fresh)
+        return true;
+    if (!allocation->options)
+        return false;
+    if (mgr->settings.refresh == DEVICEMGR_REFRESH_NEVER)
+        return true;
+    if (strcmp(allocation->boot_id, mgr->settings.boot_id) != 0)
+        return false;
+    return mgr->settings.refresh == DEVICEMGR_REFRESH_REBOOT ||
+           allocation->generation == resource->generation;
+}
+
+/* A built-in device's options cost nothing, so they always follow the config. */
+static void allocate_builtin(struct allocation *allocation, const struct resource *resource)
+{
+    V1beta1__ContainerAllocateResponse *options =
+        resource_builtin_options(resource, &allocation->ids);
+
+    if (allocation->options && options_equal(allocation->options, options))
+        options_free(options);
+    else
+        allocation_set_fresh(allocation, options, resource->generation);
+}
+
+static enum create_step allocate_item(struct devicemgr *mgr, struct create *create, size_t index,
+                                      struct create_refusal *refusal)
+{
+    struct create_item *item = &create->items[index];
+    struct allocation *allocation = item_allocation(mgr, create, index);
+    const struct resource *resource;
+    enum create_step step = create_item_usable(mgr, create, item->want, &allocation->ids, refusal);
+
+    if (step != STEP_GO)
+        return step;
+    resource = resources_find(mgr->resources, item->want->resource);
+    if (resource->builtin) {
+        allocate_builtin(allocation, resource);
+        return STEP_GO;
+    }
+    if (options_in_force(mgr, allocation, resource))
+        return STEP_GO;
+    if (!item->call)
+        create_call(mgr, create, index, CALL_ALLOCATE, resource, &allocation->ids,
+                    mgr->settings.allocate_timeout_ms);
+    create->blocks |= BLOCK_ALLOCATE;
+    return STEP_CALL;
+}
+
+/* ---- COMMITTING ---- */
+
+/* Queues what is new for the next commit; false: nothing is. */
+static bool queue_rows(struct devicemgr *mgr, struct create *create)
+{
+    bool queued = false;
+
+    for (size_t i = 0; i < create->request.len; i++) {
+        struct allocation *allocation = item_allocation(mgr, create, i);
+
+        if (allocation->durable && !allocation->fresh)
+            continue;
+        allocation->queued = true;
+        checkpoint_touch_allocation(mgr, allocation);
+        checkpoint_touch_pod(mgr, create->pod_uid);
+        queued = true;
+    }
+    return queued;
+}
+
+void creates_commit_began(struct devicemgr *mgr, uint64_t commit)
+{
+    for (struct create *create = mgr->creates; create; create = create->hh.next) {
+        if (create->state == CREATE_COMMITTING && !create->commit)
+            create->commit = commit;
+    }
+}
+
+void creates_committed(struct devicemgr *mgr, uint64_t commit, const char *error)
+{
+    struct create *create, *next;
+
+    HASH_ITER(hh, mgr->creates, create, next)
+    {
+        struct text text = {0};
+
+        if (create->commit != commit)
+            continue;
+        create->commit = 0;
+        if (!error) {
+            create->state = CREATE_PRESTARTING;
+            continue;
+        }
+        create_name(create, create->request.items[0].resource, &text);
+        text_add(&text, "the allocation cannot be stored: ");
+        text_add_words(&text, error, TEXT_WORDS_BYTES_MAX);
+        create_refuse(mgr, create, CODE_UNAVAILABLE, &text);
+    }
+}
+
+/* ---- PRESTARTING ---- */
+
+static enum create_step prestart_item(struct devicemgr *mgr, struct create *create, size_t index,
+                                      struct create_refusal *refusal)
+{
+    struct create_item *item = &create->items[index];
+    struct allocation *allocation = item_allocation(mgr, create, index);
+    const struct resource *resource;
+    enum create_step step = create_item_usable(mgr, create, item->want, &allocation->ids, refusal);
+
+    if (step != STEP_GO)
+        return step;
+    resource = resources_find(mgr->resources, item->want->resource);
+    if (!item->call && (resource->builtin || !resource->endpoint.pre_start ||
+                        item->prestarted == resource->endpoint.number))
+        return STEP_GO;
+    if (!item->call)
+        create_call(mgr, create, index, CALL_PRESTART, resource, &allocation->ids,
+                    mgr->settings.prestart_timeout_ms);
+    create->blocks |= BLOCK_PRESTART;
+    return STEP_CALL;
+}
+
+/* ---- FORWARDED ---- */
+
+/* What the shim chose is written on the container, where runtime.c finds it again. */
+static void merge_token(const struct allocation *allocation, struct options_merge *merge)
+{
+    V1beta1__ContainerAllocateResponse *own = options_new();
+    char *key = request_token_key(allocation->resource);
+    char *value = request_token_value(allocation->resource, &allocation->ids);
+
+    options_add_annotation(own, key, value);
+    options_merge_add(merge, own);
+    free(key);
+    free(value);
+    options_free(own);
+}
+
+static void log_conflicts(struct devicemgr *mgr, const struct create *create,
+                          const struct options_merge *merge)
+{
+    struct allocation *first = item_allocation(mgr, create, 0);
+    struct text text = {0};
+
+    if (merge->conflicts == 0 || first->conflict_logged)
+        return;
+    first->conflict_logged = true;
+    create_name(create, NULL, &text);
+    text_add(&text, "its resources disagree about %zu runtime options, the first wins: ",
+             merge->conflicts);
+    text_add_words(&text, merge->conflict, TEXT_WORDS_BYTES_MAX);
+    core_log(mgr, LEVEL_WARNING, &text);
+}
+
+static void log_forwarded(struct devicemgr *mgr, const struct create *create)
+{
+    struct text text = {0};
+
+    create_name(create, NULL, &text);
+    text_add(&text, "forwarded with");
+    for (size_t i = 0; i < create->request.len; i++) {
+        text_add(&text, " %s ", create->request.items[i].resource);
+        text_add_ids(&text, &item_allocation(mgr, create, i)->ids);
+    }
+    core_log(mgr, LEVEL_INFO, &text);
+}
+
+/* The tokens go in first: no plugin can overwrite what says who holds its devices. */
+static void forward(struct devicemgr *mgr, struct create *create)
+{
+    struct action *action = action_push(&mgr->actions, ACTION_VERDICT, create->number);
+    struct options_merge merge;
+
+    options_merge_init(&merge);
+    for (size_t i = 0; i < create->request.len; i++) {
+        if (!create->request.items[i].token)
+            merge_token(item_allocation(mgr, create, i), &merge);
+    }
+    for (size_t i = 0; i < create->request.len; i++)
+        options_merge_add(&merge, item_allocation(mgr, create, i)->options);
+    log_conflicts(mgr, create, &merge);
+    log_forwarded(mgr, create);
+    action->options = options_merge_take(&merge);
+    options_merge_fini(&merge);
+}
+
+/* The containers can run from now on; the answer says under which id. */
+static void settle(struct devicemgr *mgr, struct create *create, const char *container_id)
+{
+    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, create->sandbox_id);
+    bool dead = !sandbox || sandbox->stopped;
+
+    for (size_t i = 0; i < create->request.len; i++) {
+        struct allocation *allocation = item_allocation(mgr, create, i);
+
+        if (!allocation)
+            continue;
+        allocation->epoch = mgr->epoch;
+        if (dead)
+            allocation_set_idle(allocation);
+        else if (container_id)
+            allocation_set_live(allocation, container_id, create->sandbox_id);
+        else
+            allocation_set_unknown(allocation, create->sandbox_id);
+    }
+}
+
+void devicemgr_create_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
+                               const char *container_id)
+{
+    struct create *create = creates_find(mgr, number);
+
+    core_at(mgr, now_ms);
+    if (!create || create->state != CREATE_FORWARDED)
+        return;
+    if (container_id)
+        settle(mgr, create, container_id);
+    create_release(mgr, create);
+    create_free(mgr, create);
+}
+
+static bool drop_verdict(struct devicemgr *mgr, uint64_t number)
+{
+    for (struct action *action = mgr->actions.first; action; action = action->next) {
+        if (action->kind == ACTION_VERDICT && action->subject == number) {
+            action->kind = ACTION_NONE;
+            return true;
+        }
+    }
+    return false;
+}
+
+void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t number)
+{
+    struct create *create = creates_find(mgr, number);
+    bool told = !drop_verdict(mgr, number);
+
+    core_at(mgr, now_ms);
+    if (!create)
+        return;
+    if (create->state == CREATE_FORWARDED && told)
+        settle(mgr, create, NULL);
+    abandon(mgr, create);
+    create_free(mgr, create);
+}
+
+/* ---- the run through the states ---- */
+
+static bool sandbox_open(const struct devicemgr *mgr, const struct create *create)
+{
+    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, create->sandbox_id);
+
+    return sandbox && !sandbox->stopping;
+}
+
+static enum create_step refuse_terminating(const struct devicemgr *mgr, const struct create *create,
+                                           struct create_refusal *refusal)
+{
+    bool known = pods_find_sandbox(&mgr->pods, create->sandbox_id) != NULL;
+
+    create_name(create, create->request.items[0].resource, &refusal->text);
+    text_add(&refusal->text, "the pod is terminating: its sandbox %.12s %s", create->sandbox_id,
+             known ? "was told to stop by a client of the runtime" : "was removed");
+    refusal->code = CODE_FAILED_PRECONDITION;
+    return STEP_REFUSE;
+}
+
+static enum create_step each_item(struct devicemgr *mgr, struct create *create,
+                                  enum create_step (*look)(struct devicemgr *, struct create *,
+                                                           size_t, struct create_refusal *),
+                                  struct create_refusal *refusal)
+{
+    enum create_step worst = STEP_GO;
+
+    for (size_t i = 0; i < create->request.len; i++) {
+        struct create_refusal of_item = {0};
+        enum create_step step = look(mgr, create, i, &of_item);
+
+        if (step > worst) {
+            worst = step;
+            *refusal = of_item;
+        }
+    }
+    return worst;
+}
+
+/* Does the work of the state the create is in, as far as it can be done now. */
+static enum create_step work(struct devicemgr *mgr, struct create *create,
+                             struct create_refusal *refusal)
+{
+    if (!sandbox_open(mgr, create))
+        return refuse_terminating(mgr, create, refusal);
+    switch (create->state) {
+    case CREATE_SELECTING:
+        return create_select(mgr, create, refusal);
+    case CREATE_ALLOCATING:
+        return each_item(mgr, create, allocate_item, refusal);
+    case CREATE_COMMITTING:
+        create->blocks |= BLOCK_COMMIT;
+        return STEP_CALL;
+    case CREATE_PRESTARTING:
+        return each_item(mgr, create, prestart_item, refusal);
+    case CREATE_FORWARDED:
+        break;
+    }
+    return STEP_CALL;
+}
+
+static void next_state(struct devicemgr *mgr, struct create *create)
+{
+    switch (create->state) {
+    case CREATE_SELECTING:
+        create->state = CREATE_ALLOCATING;
+        break;
+    case CREATE_ALLOCATING:
+        create->state = queue_rows(mgr, create) ? CREATE_COMMITTING : CREATE_PRESTARTING;
+        break;
+    case CREATE_PRESTARTING:
+        create->state = CREATE_FORWARDED;
+        forward(mgr, create);
+        break;
+    case CREATE_COMMITTING: /* left by creates_committed() */
+    case CREATE_FORWARDED:
+        abort();
+    }
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void hold(struct devicemgr *mgr, struct create *create, const struct text *why)
+{
+    struct text line = {0};
+
+    if (create->held)
+        return;
+    text_add(&line, "held: %s", why->buf);
+    core_log(mgr, LEVEL_INFO, &line);
+    create->held = true;
+    create->hold_until_ms = earlier(mgr->now_ms + mgr->settings.hold_ms,
+                                    earlier(create->started_ms + HOLD_MS_MAX, create->limit_ms));
+}
+
+/* The client's deadline ends while a call is under way. */
+static void refuse_late(struct devicemgr *mgr, struct create *create)
+{
+    struct text text = {0};
+    size_t i = 0;
+
+    if (create->blocks & BLOCK_COMMIT) {
+        create_name(create, create->request.items[0].resource, &text);
+        text_add(&text, "state was not stored within ");
+        text_add_duration(&text, mgr->now_ms - create->started_ms);
+    } else {
+        while (!create->items[i].call)
+            i++;
+        create_name(create, create->request.items[i].resource, &text);
+        create_call_explain(mgr, &create->items[i], &text);
+    }
+    text_add(&text, ", and the client's deadline ends");
+    create_refuse(mgr, create, CODE_DEADLINE_EXCEEDED, &text);
+}
+
+static void create_advance(struct devicemgr *mgr, struct create *create)
+{
+    struct create_refusal refusal;
+    enum create_step step;
+
+    do {
+        refusal = (struct create_refusal){.code = CODE_UNAVAILABLE};
+        create->blocks = 0;
+        step = work(mgr, create, &refusal);
+        if (step == STEP_GO)
+            next_state(mgr, create);
+    } while (step == STEP_GO && create->state != CREATE_FORWARDED);
+    if (step == STEP_REFUSE) {
+        create_refuse(mgr, create, refusal.code, &refusal.text);
+    } else if (step == STEP_HOLD) {
+        hold(mgr, create, &refusal.text);
+        if (mgr->now_ms >= create->hold_until_ms)
+            create_refuse(mgr, create, CODE_UNAVAILABLE, &refusal.text);
+    } else if (step == STEP_CALL) {
+        create->held = false;
+        if (mgr->now_ms >= create->limit_ms)
+            refuse_late(mgr, create);
+    }
+}
+
+void creates_advance(struct devicemgr *mgr)
+{
+    struct create *create, *next;
+    bool all = mgr->poked;
+
+    mgr->poked = false;
+    mgr->poked_one = false;
+    HASH_ITER(hh, mgr->creates, create, next)
+    {
+        bool look = all || create->poked;
+
+        create->poked = false;
+        if (look && create->state != CREATE_FORWARDED)
+            create_advance(mgr, create);
+    }
+}
+
+uint64_t creates_next_ms(const struct devicemgr *mgr)
+{
+    uint64_t next_ms = UINT64_MAX;
+
+    for (const struct create *create = mgr->creates; create; create = create->hh.next) {
+        if (create->state != CREATE_FORWARDED)
+            next_ms = earlier(next_ms, create->held ? create->hold_until_ms : create->limit_ms);
+    }
+    return next_ms;
+}

@@ -1,0 +1,144 @@
+#include "devicemgr/devicemgr.h"
+
+#include <string.h>
+
+#include "devicemgr/core.h"
+#include "devicemgr/create.h"
+#include "devicemgr/record.h"
+
+static void copy_settings(struct devicemgr_settings *to, const struct devicemgr_settings *from)
+{
+    char **namespaces = mem_alloc(from->namespaces_len, sizeof *namespaces);
+
+    *to = *from;
+    for (size_t i = 0; i < from->namespaces_len; i++)
+        namespaces[i] = mem_strdup(from->namespaces[i]);
+    to->namespaces = (const char *const *)namespaces;
+    to->boot_id = mem_strdup(from->boot_id);
+}
+
+static void free_settings(struct devicemgr_settings *settings)
+{
+    char **namespaces = (char **)settings->namespaces;
+
+    for (size_t i = 0; i < settings->namespaces_len; i++)
+        free(namespaces[i]);
+    free(namespaces);
+    free((char *)settings->boot_id);
+}
+
+struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
+                                const struct devicemgr_ports *ports, void *user)
+{
+    struct devicemgr *mgr = mem_alloc(1, sizeof *mgr);
+
+    copy_settings(&mgr->settings, settings);
+    mgr->ports = ports;
+    mgr->user = user;
+    return mgr;
+}
+
+void devicemgr_free(struct devicemgr *mgr)
+{
+    struct action *action;
+    struct resource *resource, *next;
+
+    if (!mgr)
+        return;
+    creates_fini(mgr);
+    calls_fini(mgr);
+    checks_fini(mgr);
+    while ((action = action_take(&mgr->actions)))
+        action_free(action);
+    checkpoint_fini(&mgr->checkpoint);
+    allocations_fini(&mgr->allocations);
+    pods_fini(&mgr->pods);
+    HASH_ITER(hh, mgr->resources, resource, next)
+    {
+        resources_remove(&mgr->resources, resource);
+    }
+    free_settings(&mgr->settings);
+    free(mgr);
+}
+
+void core_at(struct devicemgr *mgr, uint64_t now_ms)
+{
+    if (now_ms > mgr->now_ms)
+        mgr->now_ms = now_ms;
+}
+
+uint64_t core_number(struct devicemgr *mgr)
+{
+    return ++mgr->last_number;
+}
+
+void core_log(struct devicemgr *mgr, int level, const struct text *text)
+{
+    struct action *action = action_push(&mgr->actions, ACTION_LOG, 0);
+
+    action->code = level;
+    action->text = mem_strdup(text->buf);
+}
+
+/* A commit begins only when nothing else is left to do, so that it takes all rows there are. */
+void devicemgr_run(struct devicemgr *mgr)
+{
+    struct action *action;
+
+    if (mgr->running)
+        return;
+    mgr->running = true;
+    for (;;) {
+        while ((action = action_take(&mgr->actions))) {
+            action_carry_out(action, mgr->ports, mgr->user);
+            action_free(action);
+        }
+        if (mgr->poked || mgr->poked_one) {
+            creates_advance(mgr);
+        } else if (checkpoint_ready(mgr)) {
+            checkpoint_begin(mgr);
+        } else {
+            break;
+        }
+    }
+    mgr->running = false;
+}
+
+uint64_t devicemgr_next_ms(const struct devicemgr *mgr)
+{
+    uint64_t plugin_ms = plugin_next_ms(mgr);
+    uint64_t create_ms = creates_next_ms(mgr);
+
+    return plugin_ms < create_ms ? plugin_ms : create_ms;
+}
+
+void devicemgr_tick(struct devicemgr *mgr, uint64_t now_ms)
+{
+    core_at(mgr, now_ms);
+    plugin_tick(mgr);
+    mgr->poked = true;
+}
+
+int devicemgr_restore(struct devicemgr *mgr, uint64_t now_ms, const struct devicemgr_record *record)
+{
+    core_at(mgr, now_ms);
+    switch (record->kind) {
+    case DEVICEMGR_RECORD_RESOURCE:
+        return record_restore_resource(&mgr->resources, mgr->now_ms, record);
+    case DEVICEMGR_RECORD_ALLOCATION:
+        return record_restore_allocation(&mgr->allocations, record);
+    case DEVICEMGR_RECORD_POD:
+        return record_restore_pod(&mgr->pods, record);
+    }
+    return -1;
+}
+
+void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms)
+{
+    core_at(mgr, now_ms);
+    for (const struct pod *pod = mgr->pods.by_uid; pod; pod = pod->hh.next) {
+        if (!allocations_of_pod(&mgr->allocations, pod->uid))
+            checkpoint_touch_pod(mgr, pod->uid); /* its allocations' rows were damaged */
+    }
+    plugin_restored(mgr);
+}

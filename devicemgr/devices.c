@@ -1,0 +1,164 @@
+#include "devicemgr/devices.h"
+
+#include <string.h>
+
+static void device_fini(struct device *device)
+{
+    free(device->id);
+    free(device->nodes);
+}
+
+void devices_fini(struct devices *devices)
+{
+    HASH_CLEAR(hh, devices->by_id);
+    for (size_t i = 0; i < devices->len; i++)
+        device_fini(&devices->items[i]);
+    free(devices->items);
+    free(devices->order);
+    *devices = (struct devices){0};
+}
+
+const struct device *devices_find(const struct devices *devices, const char *id)
+{
+    struct device *device;
+
+    HASH_FIND_STR(devices->by_id, id, device);
+    return device;
+}
+
+static bool nodes_equal(const struct device *device, const struct device_entry *entry)
+{
+    return device->nodes_len == entry->nodes_len &&
+           (entry->nodes_len == 0 ||
+            memcmp(device->nodes, entry->nodes, entry->nodes_len * sizeof *entry->nodes) == 0);
+}
+
+static void nodes_set(struct device *device, const struct device_entry *entry)
+{
+    free(device->nodes);
+    device->nodes = NULL;
+    device->nodes_len = entry->nodes_len;
+    if (entry->nodes_len == 0)
+        return;
+    device->nodes = mem_alloc(entry->nodes_len, sizeof *entry->nodes);
+    memcpy(device->nodes, entry->nodes, entry->nodes_len * sizeof *entry->nodes);
+}
+
+static bool same_ids(const struct devices *devices, const struct device_entry *entries,
+                     size_t entries_len)
+{
+    if (!devices->order || devices->order_len != entries_len)
+        return false;
+    for (size_t i = 0; i < entries_len; i++) {
+        if (strcmp(devices->items[devices->order[i]].id, entries[i].id) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* The ids are those known, in the order known: only health and topology can differ. */
+static void update_in_place(struct devices *devices, uint64_t now_ms,
+                            const struct device_entry *entries, size_t entries_len,
+                            struct devices_change *change)
+{
+    for (size_t i = 0; i < entries_len; i++) {
+        struct device *device = &devices->items[devices->order[i]];
+
+        if (device->healthy != entries[i].healthy) {
+            device->healthy = entries[i].healthy;
+            device->since_ms = now_ms;
+            devices->healthy += entries[i].healthy ? 1 : (size_t)-1;
+            change->health++;
+        }
+        if (!nodes_equal(device, &entries[i])) {
+            nodes_set(device, &entries[i]);
+            change->topology++;
+        }
+    }
+}
+
+static int order_by_id(const void *a, const void *b, void *user)
+{
+    const struct device_entry *entries = user;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    int by_id = strverscmp(entries[x].id, entries[y].id);
+
+    return by_id != 0 ? by_id : (x > y) - (x < y);
+}
+
+static void device_carry_over(struct device *device, const struct devices *old, uint64_t now_ms,
+                              const struct device_entry *entry, struct devices_change *change)
+{
+    const struct device *before = devices_find(old, entry->id);
+
+    device->since_ms = now_ms;
+    if (!before) {
+        change->added++;
+        return;
+    }
+    if (before->healthy == entry->healthy)
+        device->since_ms = before->since_ms;
+    else
+        change->health++;
+    if (!nodes_equal(before, entry))
+        change->topology++;
+}
+
+/* Makes the table anew from entries[sorted[]], and its `order` unless entries were dropped. */
+static void build(struct devices *devices, const struct devices *old, uint64_t now_ms,
+                  const struct device_entry *entries, const uint32_t *sorted, size_t sorted_len,
+                  struct devices_change *change)
+{
+    devices->items = mem_alloc(sorted_len, sizeof *devices->items);
+    devices->order = mem_alloc(sorted_len, sizeof *devices->order);
+    devices->order_len = sorted_len;
+    for (size_t i = 0; i < sorted_len; i++) {
+        const struct device_entry *entry = &entries[sorted[i]];
+        struct device *device = &devices->items[devices->len];
+
+        if (entry->id[0] == '\0' ||
+            (i + 1 < sorted_len && strcmp(entry->id, entries[sorted[i + 1]].id) == 0)) {
+            change->dropped++;
+            continue;
+        }
+        devices->order[sorted[i]] = (uint32_t)devices->len++;
+        device->id = mem_strdup(entry->id);
+        device->healthy = entry->healthy;
+        devices->healthy += entry->healthy;
+        nodes_set(device, entry);
+        device_carry_over(device, old, now_ms, entry, change);
+        HASH_ADD_KEYPTR(hh, devices->by_id, device->id, strlen(device->id), device);
+    }
+    if (change->dropped > 0) {
+        free(devices->order);
+        devices->order = NULL;
+    }
+}
+
+static void rebuild(struct devices *devices, uint64_t now_ms, const struct device_entry *entries,
+                    size_t entries_len, struct devices_change *change)
+{
+    uint32_t *sorted = mem_alloc(entries_len, sizeof *sorted);
+    struct devices old = *devices;
+
+    for (size_t i = 0; i < entries_len; i++)
+        sorted[i] = (uint32_t)i;
+    if (entries_len > 1)
+        qsort_r(sorted, entries_len, sizeof *sorted, order_by_id, (void *)entries);
+    *devices = (struct devices){0};
+    build(devices, &old, now_ms, entries, sorted, entries_len, change);
+    change->removed = old.len - (devices->len - change->added);
+    devices_fini(&old);
+    free(sorted);
+}
+
+bool devices_update(struct devices *devices, uint64_t now_ms, const struct device_entry *entries,
+                    size_t entries_len, struct devices_change *change)
+{
+    *change = (struct devices_change){0};
+    if (same_ids(devices, entries, entries_len))
+        update_in_place(devices, now_ms, entries, entries_len, change);
+    else
+        rebuild(devices, now_ms, entries, entries_len, change);
+    return change->added + change->removed + change->health + change->topology > 0;
+}

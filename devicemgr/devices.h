@@ -1,0 +1,59 @@
+/*
+ * The devices of one resource, as its plugin last listed them.
+ *
+ * A list is a whole snapshot (kubelet-facts §2). Kept in the natural order of ids; a snapshot that
+ * names the same ids in the same order as the last costs one comparison per id and no memory.
+ */
+#ifndef DEVICEMGR_DEVICES_H
+#define DEVICEMGR_DEVICES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/mem.h"
+
+struct device {
+    char *id;
+    bool healthy;      /* as last listed; not usable while the endpoint is away */
+    uint64_t since_ms; /* when `healthy` became so */
+    int64_t *nodes;    /* NUMA nodes; none: no topology */
+    size_t nodes_len;
+    UT_hash_handle hh;
+};
+
+struct devices {
+    struct device *items; /* in natural order of ids */
+    size_t len;
+    size_t healthy;
+    struct device *by_id;
+    uint32_t *order; /* the last snapshot's n-th entry is items[order[n]]; NULL: unusable */
+    size_t order_len;
+};
+
+/* One entry of a snapshot; borrowed. */
+struct device_entry {
+    const char *id;
+    bool healthy;
+    const int64_t *nodes;
+    size_t nodes_len;
+};
+
+struct devices_change {
+    size_t added;
+    size_t removed;
+    size_t health;   /* ids whose health changed */
+    size_t topology; /* ids whose NUMA nodes changed */
+    size_t dropped;  /* entries without an id, or with one listed again later */
+};
+
+/* A zeroed struct has no devices. */
+void devices_fini(struct devices *devices);
+/* Takes a snapshot over; an id listed twice counts as listed last. False: nothing is different
+ * (`dropped` may still be set). */
+bool devices_update(struct devices *devices, uint64_t now_ms, const struct device_entry *entries,
+                    size_t entries_len, struct devices_change *change);
+/* NULL: not listed. */
+const struct device *devices_find(const struct devices *devices, const char *id);
+
+#endif

@@ -1,0 +1,362 @@
+/*
+ * Towards the plugins: registration, the life of their endpoints, their lists.
+ */
+#include <string.h>
+
+#include "cri-proto/methods.h"
+#include "devicemgr/core.h"
+#include "devicemgr/create.h"
+#include "devicemgr/resource_name.h"
+
+#define KUBELET_SOCKET "kubelet.sock"
+
+static struct resource *find_by_endpoint(const struct devicemgr *mgr, uint64_t endpoint)
+{
+    for (struct resource *r = mgr->resources; r; r = r->hh.next) {
+        if (!r->builtin && r->endpoint.number == endpoint)
+            return r;
+    }
+    return NULL;
+}
+
+static void push_register_done(struct devicemgr *mgr, uint64_t registration, int code,
+                               const struct text *text)
+{
+    struct action *action = action_push(&mgr->actions, ACTION_REGISTER_DONE, registration);
+
+    action->code = code;
+    action->text = text->len > 0 ? mem_strdup(text->buf) : NULL;
+}
+
+/* Answers the Register call that waits for this endpoint, if one does. */
+static void answer_register(struct devicemgr *mgr, struct endpoint *endpoint, int code,
+                            const struct text *text)
+{
+    if (!endpoint->registration)
+        return;
+    push_register_done(mgr, endpoint->registration, code, text);
+    endpoint->registration = 0;
+}
+
+static void dial(struct devicemgr *mgr, struct resource *resource, enum endpoint_origin origin,
+                 const char *socket_name)
+{
+    struct action *action;
+
+    endpoint_dial(&resource->endpoint, mgr->now_ms, core_number(mgr), origin, socket_name);
+    action = action_push(&mgr->actions, ACTION_ENDPOINT_OPEN, resource->endpoint.number);
+    action->text = mem_strdup(resource->name);
+    action->socket_name = mem_strdup(resource->endpoint.socket_name);
+}
+
+/* Ends the connection from our side; creates that wait for an answer on it are held. */
+static void hang_up(struct devicemgr *mgr, struct endpoint *endpoint)
+{
+    if (!endpoint->number)
+        return;
+    action_push(&mgr->actions, ACTION_ENDPOINT_CLOSE, endpoint->number);
+    calls_drop(mgr, endpoint->number);
+    endpoint->number = 0;
+}
+
+/* ---- Register ---- */
+
+/* kubelet-facts §1: its checks, in its order and words, then ours. 0, or the code of the refusal.
+ */
+static int check_register(const struct devicemgr *mgr, const char *version, const char *socket_name,
+                          const char *name, struct text *text)
+{
+    const struct resource *resource = resources_find(mgr->resources, name);
+
+    if (strcmp(version, DEVICEPLUGIN_VERSION) != 0) {
+        text_add(text, "requested API version \"");
+        text_add_words(text, version, TEXT_WORDS_BYTES_MAX);
+        text_add(text, "\" is not supported by kubelet. Supported version is [\"%s\"]",
+                 DEVICEPLUGIN_VERSION);
+        return CODE_UNKNOWN;
+    }
+    if (!resource_name_valid(name)) {
+        text_add(text, "the ResourceName \"");
+        text_add_words(text, name, TEXT_WORDS_BYTES_MAX);
+        text_add(text, "\" is invalid");
+        return CODE_UNKNOWN;
+    }
+    if (socket_name[0] == '\0' || strchr(socket_name, '/') || strcmp(socket_name, ".") == 0 ||
+        strcmp(socket_name, "..") == 0 || strcmp(socket_name, KUBELET_SOCKET) == 0 ||
+        strlen(socket_name) > SOCKET_NAME_BYTES_MAX) {
+        text_add(text, "the endpoint \"");
+        text_add_words(text, socket_name, TEXT_WORDS_BYTES_MAX);
+        text_add(text,
+                 "\" is not the name of a socket in the plugin directory: expected 1 to %d "
+                 "characters without '/', not \".\", \"..\" or \"%s\"",
+                 SOCKET_NAME_BYTES_MAX, KUBELET_SOCKET);
+        return CODE_INVALID_ARGUMENT;
+    }
+    if (resource && resource->builtin) {
+        text_add(text, "resource %s is a built-in device of this node's configuration", name);
+        return CODE_INVALID_ARGUMENT;
+    }
+    if (!resource && HASH_COUNT(mgr->resources) >= RESOURCES_MAX) {
+        text_add(text, "%d resources are registered already", RESOURCES_MAX);
+        return CODE_RESOURCE_EXHAUSTED;
+    }
+    return 0;
+}
+
+static void log_registering(struct devicemgr *mgr, const struct resource *resource)
+{
+    struct text text = {0};
+
+    text_add(&text, "resource %s: plugin registers with endpoint \"", resource->name);
+    text_add_words(&text, resource->endpoint.socket_name, TEXT_WORDS_BYTES_MAX);
+    text_add(&text, "\"");
+    core_log(mgr, LEVEL_INFO, &text);
+}
+
+void devicemgr_register(struct devicemgr *mgr, uint64_t now_ms, uint64_t registration,
+                        const char *version, const char *socket_name, const char *name)
+{
+    struct text text = {0};
+    struct resource *resource;
+    int code;
+
+    core_at(mgr, now_ms);
+    code = check_register(mgr, version, socket_name, name, &text);
+    if (code != 0) {
+        push_register_done(mgr, registration, code, &text);
+        core_log(mgr, LEVEL_WARNING, &text);
+        return;
+    }
+    resource = resources_find(mgr->resources, name);
+    if (!resource)
+        resource = resources_add(&mgr->resources, name);
+    text_add(&text, "a newer registration of resource %s has come", name);
+    answer_register(mgr, &resource->endpoint, CODE_ABORTED, &text);
+    hang_up(mgr, &resource->endpoint);
+    dial(mgr, resource, ENDPOINT_REGISTERED, socket_name);
+    resource->endpoint.registration = registration;
+    log_registering(mgr, resource);
+    mgr->poked = true;
+}
+
+void devicemgr_register_cancelled(struct devicemgr *mgr, uint64_t registration)
+{
+    for (struct resource *r = mgr->resources; r; r = r->hh.next) {
+        if (r->endpoint.registration == registration)
+            r->endpoint.registration = 0; /* the plugin may serve all the same */
+    }
+}
+
+/* ---- the connection ---- */
+
+void devicemgr_endpoint_options(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
+                                const V1beta1__DevicePluginOptions *options)
+{
+    struct resource *resource = find_by_endpoint(mgr, number);
+    struct endpoint *endpoint;
+    struct text none = {0};
+
+    core_at(mgr, now_ms);
+    if (!resource)
+        return;
+    endpoint = &resource->endpoint;
+    if (endpoint->pre_start != options->pre_start_required ||
+        endpoint->preferred != options->get_preferred_allocation_available)
+        checkpoint_touch_resource(mgr, resource->name, false);
+    endpoint->have_options = true;
+    endpoint->pre_start = options->pre_start_required;
+    endpoint->preferred = options->get_preferred_allocation_available;
+    if (endpoint->origin == ENDPOINT_REGISTERED)
+        resource->generation++;
+    answer_register(mgr, endpoint, CODE_OK, &none);
+}
+
+static void log_list(struct devicemgr *mgr, const struct resource *resource, bool activated,
+                     const struct devices_change *change)
+{
+    struct text text = {0};
+
+    text_add(&text, "resource %s: ", resource->name);
+    if (activated) {
+        text_add(&text, "plugin endpoint \"");
+        text_add_words(&text, resource->endpoint.socket_name, TEXT_WORDS_BYTES_MAX);
+        text_add(&text, "\" is active: ");
+    }
+    text_add(&text, "%zu of %zu devices healthy", resource->devices.healthy, resource->devices.len);
+    text_add(&text, " (%zu added, %zu removed, %zu changed)", change->added, change->removed,
+             change->health + change->topology);
+    if (change->dropped > 0)
+        text_add(&text, "; %zu list entries without an id, or repeated, count for nothing",
+                 change->dropped);
+    core_log(mgr, change->dropped > 0 ? LEVEL_WARNING : LEVEL_INFO, &text);
+}
+
+void devicemgr_endpoint_list(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
+                             const V1beta1__ListAndWatchResponse *list)
+{
+    struct resource *resource = find_by_endpoint(mgr, number);
+    bool activated, new_socket, changed;
+    struct devices_change change;
+    struct endpoint *endpoint;
+
+    core_at(mgr, now_ms);
+    if (!resource || !resource->endpoint.have_options)
+        return;
+    endpoint = &resource->endpoint;
+    activated = endpoint->state != ENDPOINT_ACTIVE;
+    new_socket =
+        !endpoint->socket_good || strcmp(endpoint->socket_good, endpoint->socket_name) != 0;
+    changed = resource_list(resource, mgr->now_ms, list, &change);
+    if (activated)
+        endpoint_set_state(endpoint, mgr->now_ms, ENDPOINT_ACTIVE);
+    if (!changed && !activated)
+        return;
+    /* Health alone is not worth a write of its own: after a restart it is asked for anew. */
+    if (new_socket || changed)
+        checkpoint_touch_resource(mgr, resource->name,
+                                  new_socket || change.added + change.removed > 0);
+    log_list(mgr, resource, activated, &change);
+    mgr->poked = true;
+}
+
+static void remove_resource(struct devicemgr *mgr, struct resource *resource)
+{
+    hang_up(mgr, &resource->endpoint);
+    endpoint_set_state(&resource->endpoint, mgr->now_ms, ENDPOINT_GONE);
+    checkpoint_touch_resource(mgr, resource->name, resource->endpoint.socket_good != NULL);
+    resources_remove(&mgr->resources, resource);
+    mgr->poked = true;
+}
+
+/* The dial of a Register call failed; `reason` may say already, in the kubelet's words, how. */
+static void fail_register(struct devicemgr *mgr, struct endpoint *endpoint, const char *reason)
+{
+    struct text text = {0};
+
+    if (strncmp(reason, "failed to ", strlen("failed to ")) != 0)
+        text_add(&text, "failed to dial device plugin: ");
+    text_add_words(&text, reason, 2 * TEXT_WORDS_BYTES_MAX);
+    answer_register(mgr, endpoint, CODE_UNKNOWN, &text);
+}
+
+static void log_lost(struct devicemgr *mgr, const struct resource *resource, const char *reason,
+                     bool redial)
+{
+    struct text text = {0};
+
+    text_add(&text, "resource %s: plugin endpoint \"", resource->name);
+    text_add_words(&text, resource->endpoint.socket_name, TEXT_WORDS_BYTES_MAX);
+    text_add(&text, "\" lost (");
+    text_add_words(&text, reason, TEXT_WORDS_BYTES_MAX);
+    if (redial) {
+        text_add(&text, "), dialled once more");
+    } else if (resource->endpoint.socket_good) {
+        text_add(&text, "), its devices are unhealthy; stop grace period ends in ");
+        text_add_duration(&text,
+                          mgr->settings.grace_ms - (mgr->now_ms - resource->endpoint.stopped_ms));
+    } else {
+        text_add(&text, ") before it listed any device");
+    }
+    core_log(mgr, LEVEL_WARNING, &text);
+}
+
+void devicemgr_endpoint_lost(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
+                             const char *reason)
+{
+    struct resource *resource = find_by_endpoint(mgr, number);
+    struct endpoint *endpoint;
+    bool redial;
+
+    core_at(mgr, now_ms);
+    if (!resource)
+        return;
+    endpoint = &resource->endpoint;
+    calls_drop(mgr, number);
+    endpoint->number = 0;
+    fail_register(mgr, endpoint, reason);
+    redial = endpoint_may_redial(endpoint, mgr->now_ms);
+    endpoint_stop(endpoint, mgr->now_ms, reason);
+    log_lost(mgr, resource, reason, redial);
+    mgr->poked = true;
+    if (redial)
+        dial(mgr, resource, ENDPOINT_REDIALLED, endpoint->socket_good);
+    else if (endpoint->socket_good)
+        endpoint_set_state(endpoint, mgr->now_ms, ENDPOINT_GRACE);
+    else
+        remove_resource(mgr, resource);
+}
+
+/* ---- time ---- */
+
+static void log_removed(struct devicemgr *mgr, const struct resource *resource)
+{
+    struct text text = {0};
+
+    text_add(&text, "resource %s: ", resource->name);
+    endpoint_explain(&resource->endpoint, mgr->now_ms, mgr->settings.grace_ms, &text);
+    core_log(mgr, LEVEL_WARNING, &text);
+    text = (struct text){0};
+    text_add(&text, "resource %s: removed, its plugin has not come back within ", resource->name);
+    text_add_duration(&text, mgr->settings.grace_ms);
+    core_log(mgr, LEVEL_WARNING, &text);
+}
+
+void plugin_tick(struct devicemgr *mgr)
+{
+    struct resource *resource, *next;
+
+    HASH_ITER(hh, mgr->resources, resource, next)
+    {
+        if (resource->builtin ||
+            endpoint_end_ms(&resource->endpoint, mgr->settings.grace_ms) > mgr->now_ms)
+            continue;
+        fail_register(mgr, &resource->endpoint, "no answer");
+        log_removed(mgr, resource);
+        remove_resource(mgr, resource);
+    }
+}
+
+uint64_t plugin_next_ms(const struct devicemgr *mgr)
+{
+    uint64_t next_ms = UINT64_MAX;
+
+    for (const struct resource *r = mgr->resources; r; r = r->hh.next) {
+        uint64_t end_ms =
+            r->builtin ? UINT64_MAX : endpoint_end_ms(&r->endpoint, mgr->settings.grace_ms);
+
+        next_ms = end_ms < next_ms ? end_ms : next_ms;
+    }
+    return next_ms;
+}
+
+void plugin_restored(struct devicemgr *mgr)
+{
+    for (struct resource *r = mgr->resources; r; r = r->hh.next) {
+        endpoint_stop(&r->endpoint, mgr->now_ms, "the shim was restarted");
+        endpoint_set_state(&r->endpoint, mgr->now_ms, ENDPOINT_GRACE);
+        dial(mgr, r, ENDPOINT_RESTORED, r->endpoint.socket_good);
+    }
+}
+
+/* ---- built-in devices ---- */
+
+void devicemgr_builtin(struct devicemgr *mgr, uint64_t now_ms, const char *name,
+                       const struct devicemgr_builtin_device *devices, size_t devices_len)
+{
+    struct resource *resource = resources_find(mgr->resources, name);
+    struct devices_change change;
+    struct text text = {0};
+
+    core_at(mgr, now_ms);
+    if (resource && !resource->builtin) {
+        text_add(&text, "resource %s is a built-in device now", name);
+        answer_register(mgr, &resource->endpoint, CODE_INVALID_ARGUMENT, &text);
+        remove_resource(mgr, resource);
+        resource = NULL;
+    }
+    if (!resource)
+        resource = resources_add(&mgr->resources, name);
+    if (resource_set_builtin(resource, mgr->now_ms, devices, devices_len, &change))
+        log_list(mgr, resource, false, &change);
+    mgr->poked = true;
+}

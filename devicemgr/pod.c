@@ -1,0 +1,118 @@
+#include "devicemgr/pod.h"
+
+#include <string.h>
+
+#include "devicemgr/limits.h"
+
+static void sandbox_free(struct pods *pods, struct sandbox *sandbox)
+{
+    HASH_DEL(pods->sandboxes, sandbox);
+    free(sandbox->id);
+    free(sandbox);
+}
+
+void pods_remove(struct pods *pods, struct pod *pod)
+{
+    struct sandbox *sandbox, *next;
+
+    HASH_ITER(hh, pods->sandboxes, sandbox, next)
+    {
+        if (sandbox->pod == pod)
+            sandbox_free(pods, sandbox);
+    }
+    for (size_t i = 0; i < pod->ignored_len; i++)
+        free(pod->ignored[i]);
+    free(pod->ignored);
+    HASH_DEL(pods->by_uid, pod);
+    free(pod->uid);
+    free(pod->pod_namespace);
+    free(pod->name);
+    free(pod);
+}
+
+void pods_fini(struct pods *pods)
+{
+    struct pod *pod, *next;
+
+    HASH_ITER(hh, pods->by_uid, pod, next)
+    {
+        pods_remove(pods, pod);
+    }
+}
+
+struct pod *pods_find(const struct pods *pods, const char *uid)
+{
+    struct pod *pod;
+
+    HASH_FIND_STR(pods->by_uid, uid, pod);
+    return pod;
+}
+
+struct pod *pods_ensure(struct pods *pods, const char *uid, const char *pod_namespace,
+                        const char *name)
+{
+    struct pod *pod = pods_find(pods, uid);
+
+    if (!pod) {
+        pod = mem_alloc(1, sizeof *pod);
+        pod->uid = mem_strdup(uid);
+        HASH_ADD_KEYPTR(hh, pods->by_uid, pod->uid, strlen(pod->uid), pod);
+    }
+    free(pod->pod_namespace);
+    free(pod->name);
+    pod->pod_namespace = mem_strdup(pod_namespace);
+    pod->name = mem_strdup(name);
+    return pod;
+}
+
+struct sandbox *pods_find_sandbox(const struct pods *pods, const char *id)
+{
+    struct sandbox *sandbox;
+
+    HASH_FIND_STR(pods->sandboxes, id, sandbox);
+    return sandbox;
+}
+
+struct sandbox *pods_ensure_sandbox(struct pods *pods, struct pod *pod, const char *id,
+                                    uint32_t attempt)
+{
+    struct sandbox *sandbox = pods_find_sandbox(pods, id);
+
+    if (!sandbox) {
+        sandbox = mem_alloc(1, sizeof *sandbox);
+        sandbox->id = mem_strdup(id);
+        sandbox->pod = pod;
+        HASH_ADD_KEYPTR(hh, pods->sandboxes, sandbox->id, strlen(sandbox->id), sandbox);
+    }
+    sandbox->attempt = attempt;
+    if (!pod->newest || attempt >= pod->newest->attempt)
+        pod->newest = sandbox;
+    return sandbox;
+}
+
+void pods_remove_sandbox(struct pods *pods, struct sandbox *sandbox)
+{
+    struct pod *pod = sandbox->pod;
+
+    sandbox_free(pods, sandbox);
+    if (pod->newest != sandbox)
+        return;
+    pod->newest = NULL;
+    for (struct sandbox *s = pods->sandboxes; s; s = s->hh.next) {
+        if (s->pod == pod && (!pod->newest || s->attempt >= pod->newest->attempt))
+            pod->newest = s;
+    }
+}
+
+bool pod_ignore_once(struct pod *pod, const char *container)
+{
+    for (size_t i = 0; i < pod->ignored_len; i++) {
+        if (strcmp(pod->ignored[i], container) == 0)
+            return false;
+    }
+    if (pod->ignored_len == POD_IGNORED_MAX)
+        return false;
+    pod->ignored = mem_grow(pod->ignored, pod->ignored_len, sizeof *pod->ignored);
+    pod->ignored[pod->ignored_len++] = mem_strdup(container);
+    return true;
+}

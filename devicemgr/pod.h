@@ -1,0 +1,61 @@
+/*
+ * The pods and their sandboxes, as far as the runtime has told of them.
+ *
+ * A pod has one sandbox at a time, and a new one of the same uid when the old one is replaced
+ * (kubelet-facts §10). The newest decides: while it runs the pod lives; once it is stopped the pod
+ * is as good as over, unless a newer one comes; when it is removed the pod is gone.
+ */
+#ifndef DEVICEMGR_POD_H
+#define DEVICEMGR_POD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/mem.h"
+
+struct sandbox {
+    char *id;
+    struct pod *pod;
+    uint32_t attempt;
+    bool stopping;  /* asked for: no create in it any more */
+    bool stopped;   /* done: no container of it runs */
+    uint64_t epoch; /* listing in which it was last heard of (runtime.c) */
+    UT_hash_handle hh;
+};
+
+struct pod {
+    char *uid;
+    char *pod_namespace;
+    char *name;
+    struct sandbox *newest; /* NULL: not known */
+    char **ignored;         /* containers whose request annotation was ignored, and logged */
+    size_t ignored_len;
+    UT_hash_handle hh;
+};
+
+struct pods {
+    struct pod *by_uid;
+    struct sandbox *sandboxes; /* by id */
+};
+
+/* A zeroed struct knows no pod. */
+void pods_fini(struct pods *pods);
+struct pod *pods_find(const struct pods *pods, const char *uid);
+/* Finds or adds; the names last told stay. */
+struct pod *pods_ensure(struct pods *pods, const char *uid, const char *pod_namespace,
+                        const char *name);
+/* With its sandboxes. */
+void pods_remove(struct pods *pods, struct pod *pod);
+
+struct sandbox *pods_find_sandbox(const struct pods *pods, const char *id);
+/* Finds or adds; with an attempt not below the newest's it becomes the newest. */
+struct sandbox *pods_ensure_sandbox(struct pods *pods, struct pod *pod, const char *id,
+                                    uint32_t attempt);
+/* The pod stays; if it was the newest, the one with the highest attempt becomes it. */
+void pods_remove_sandbox(struct pods *pods, struct sandbox *sandbox);
+
+/* True the first time for this container, as far as there is room to remember. */
+bool pod_ignore_once(struct pod *pod, const char *container);
+
+#endif

@@ -1,0 +1,205 @@
+#include "devicemgr/record.h"
+
+#include <string.h>
+
+#include "cri-proto/checkpoint_v1.pb-c.h"
+#include "devicemgr/limits.h"
+#include "devicemgr/options.h"
+#include "devicemgr/resource_name.h"
+
+static uint8_t *pack(const ProtobufCMessage *message, size_t *bytes_len)
+{
+    uint8_t *bytes;
+
+    *bytes_len = protobuf_c_message_get_packed_size(message);
+    bytes = mem_alloc(*bytes_len, 1);
+    protobuf_c_message_pack(message, bytes);
+    return bytes;
+}
+
+/* ---- resource ---- */
+
+uint8_t *record_of_resource(const struct resource *resource, size_t *bytes_len)
+{
+    const struct devices *devices = &resource->devices;
+    Checkpoint__V1__Resource row = CHECKPOINT__V1__RESOURCE__INIT;
+    Checkpoint__V1__Device *items = mem_alloc(devices->len, sizeof *items);
+    uint8_t *bytes;
+
+    row.name = resource->name;
+    row.endpoint = resource->endpoint.socket_good;
+    row.pre_start_required = resource->endpoint.pre_start;
+    row.get_preferred_allocation_available = resource->endpoint.preferred;
+    row.devices = mem_alloc(devices->len, sizeof *row.devices);
+    row.n_devices = devices->len;
+    for (size_t i = 0; i < devices->len; i++) {
+        checkpoint__v1__device__init(&items[i]);
+        items[i].id = devices->items[i].id;
+        items[i].healthy = devices->items[i].healthy;
+        items[i].numa_nodes = devices->items[i].nodes;
+        items[i].n_numa_nodes = devices->items[i].nodes_len;
+        row.devices[i] = &items[i];
+    }
+    bytes = pack(&row.base, bytes_len);
+    free(row.devices);
+    free(items);
+    return bytes;
+}
+
+static void restore_devices(struct resource *resource, uint64_t now_ms,
+                            const Checkpoint__V1__Resource *row)
+{
+    struct device_entry *entries = mem_alloc(row->n_devices, sizeof *entries);
+    struct devices_change change;
+
+    for (size_t i = 0; i < row->n_devices; i++)
+        entries[i] =
+            (struct device_entry){row->devices[i]->id, row->devices[i]->healthy,
+                                  row->devices[i]->numa_nodes, row->devices[i]->n_numa_nodes};
+    devices_update(&resource->devices, now_ms, entries, row->n_devices, &change);
+    free(entries);
+}
+
+int record_restore_resource(struct resource **table, uint64_t now_ms,
+                            const struct devicemgr_record *record)
+{
+    Checkpoint__V1__Resource *row =
+        checkpoint__v1__resource__unpack(NULL, record->value_bytes, record->value);
+    struct resource *resource;
+
+    if (!row || strcmp(row->name, record->key[0]) != 0 || !resource_name_valid(row->name) ||
+        row->endpoint[0] == '\0' || resources_find(*table, row->name) ||
+        HASH_COUNT(*table) >= RESOURCES_MAX) {
+        checkpoint__v1__resource__free_unpacked(row, NULL);
+        return -1;
+    }
+    resource = resources_add(table, row->name);
+    resource->endpoint.socket_name = mem_strdup(row->endpoint);
+    resource->endpoint.socket_good = mem_strdup(row->endpoint);
+    resource->endpoint.pre_start = row->pre_start_required;
+    resource->endpoint.preferred = row->get_preferred_allocation_available;
+    restore_devices(resource, now_ms, row);
+    checkpoint__v1__resource__free_unpacked(row, NULL);
+    return 0;
+}
+
+/* ---- allocation ---- */
+
+uint8_t *record_of_allocation(const struct allocation *allocation, const char *boot_id,
+                              size_t *bytes_len)
+{
+    const V1beta1__ContainerAllocateResponse *options = allocation->options;
+    Checkpoint__V1__Allocation row = CHECKPOINT__V1__ALLOCATION__INIT;
+    uint8_t *bytes;
+
+    row.pod_uid = allocation->pod_uid;
+    row.container = allocation->container;
+    row.resource = allocation->resource;
+    row.device_ids = allocation->ids.v;
+    row.n_device_ids = allocation->ids.len;
+    row.boot_id = allocation->boot_id;
+    if (allocation->commit && allocation->fresh) {
+        options = allocation->fresh;
+        row.boot_id = (char *)boot_id;
+    }
+    if (options) {
+        row.has_options = true;
+        row.options.data = options_pack(options, &row.options.len);
+    }
+    bytes = pack(&row.base, bytes_len);
+    free(row.options.data);
+    return bytes;
+}
+
+static bool allocation_row_valid(const Checkpoint__V1__Allocation *row,
+                                 const struct devicemgr_record *record)
+{
+    struct ids ids;
+    bool valid = true;
+
+    if (strcmp(row->pod_uid, record->key[0]) != 0 || strcmp(row->container, record->key[1]) != 0 ||
+        strcmp(row->resource, record->key[2]) != 0 || row->pod_uid[0] == '\0' ||
+        row->container[0] == '\0' || !resource_name_valid(row->resource) || row->n_device_ids == 0)
+        return false;
+    ids_copy(&ids, row->device_ids, row->n_device_ids);
+    ids_sort(&ids);
+    for (size_t i = 0; i < ids.len; i++)
+        valid = valid && ids.v[i][0] != '\0';
+    valid = valid && !ids_repeat(&ids);
+    ids_fini(&ids);
+    return valid;
+}
+
+static void restore_allocation(struct allocations *table, const Checkpoint__V1__Allocation *row,
+                               V1beta1__ContainerAllocateResponse *options)
+{
+    struct ids ids = {row->device_ids, row->n_device_ids};
+    struct allocation *allocation =
+        allocations_add(table, row->pod_uid, row->container, row->resource, &ids);
+
+    allocation->options = options;
+    free(allocation->boot_id);
+    allocation->boot_id = mem_strdup(row->boot_id);
+    allocation->durable = true;
+    allocation_set_unknown(allocation, "");
+}
+
+int record_restore_allocation(struct allocations *table, const struct devicemgr_record *record)
+{
+    Checkpoint__V1__Allocation *row =
+        checkpoint__v1__allocation__unpack(NULL, record->value_bytes, record->value);
+    V1beta1__ContainerAllocateResponse *options = NULL;
+    int result = -1;
+
+    if (!row || !allocation_row_valid(row, record) ||
+        allocations_find(table, row->pod_uid, row->container, row->resource))
+        goto out;
+    if (row->has_options) {
+        options = options_unpack(row->options.data, row->options.len);
+        if (!options)
+            goto out;
+    }
+    restore_allocation(table, row, options);
+    result = 0;
+out:
+    checkpoint__v1__allocation__free_unpacked(row, NULL);
+    return result;
+}
+
+/* ---- pod ---- */
+
+uint8_t *record_of_pod(const struct pod *pod, size_t *bytes_len)
+{
+    Checkpoint__V1__Pod row = CHECKPOINT__V1__POD__INIT;
+
+    row.uid = pod->uid;
+    row.namespace_ = pod->pod_namespace;
+    row.name = pod->name;
+    if (pod->newest) {
+        row.sandbox_id = pod->newest->id;
+        row.attempt = pod->newest->attempt;
+        row.stopped = pod->newest->stopped;
+    }
+    return pack(&row.base, bytes_len);
+}
+
+int record_restore_pod(struct pods *pods, const struct devicemgr_record *record)
+{
+    Checkpoint__V1__Pod *row =
+        checkpoint__v1__pod__unpack(NULL, record->value_bytes, record->value);
+    struct pod *pod;
+    struct sandbox *sandbox;
+
+    if (!row || strcmp(row->uid, record->key[0]) != 0 || row->uid[0] == '\0' ||
+        pods_find(pods, row->uid) || pods_find_sandbox(pods, row->sandbox_id)) {
+        checkpoint__v1__pod__free_unpacked(row, NULL);
+        return -1;
+    }
+    pod = pods_ensure(pods, row->uid, row->namespace_, row->name);
+    if (row->sandbox_id[0] != '\0') {
+        sandbox = pods_ensure_sandbox(pods, pod, row->sandbox_id, row->attempt);
+        sandbox->stopping = sandbox->stopped = row->stopped;
+    }
+    checkpoint__v1__pod__free_unpacked(row, NULL);
+    return 0;
+}

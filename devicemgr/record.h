@@ -1,0 +1,30 @@
+/*
+ * Rows of the checkpoint: what the device manager's objects look like when stored (design §7,
+ * checkpoint_v1.proto), and back.
+ */
+#ifndef DEVICEMGR_RECORD_H
+#define DEVICEMGR_RECORD_H
+
+#include "devicemgr/allocation.h"
+#include "devicemgr/pod.h"
+#include "devicemgr/ports.h"
+#include "devicemgr/resource.h"
+
+/* The value of a row; the caller frees it. */
+uint8_t *record_of_resource(const struct resource *resource, size_t *bytes_len);
+/* With the options that the commit under way makes the ones in force. */
+uint8_t *record_of_allocation(const struct allocation *allocation, const char *boot_id,
+                              size_t *bytes_len);
+uint8_t *record_of_pod(const struct pod *pod, size_t *bytes_len);
+
+/* Add what a row says; 0, or -1 with nothing changed: it is no such message, its key says
+ * otherwise, or it breaks a rule. */
+int record_restore_resource(struct resource **table, uint64_t now_ms,
+                            const struct devicemgr_record *record)
+    __attribute__((warn_unused_result));
+int record_restore_allocation(struct allocations *table, const struct devicemgr_record *record)
+    __attribute__((warn_unused_result));
+int record_restore_pod(struct pods *pods, const struct devicemgr_record *record)
+    __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,287 @@
+/*
+ * What the runtime tells: sandboxes that come and go, containers that end, and its whole list.
+ */
+#include <string.h>
+
+#include "devicemgr/core.h"
+#include "devicemgr/create.h"
+
+/* Only pods that hold something have a row. */
+static void touch_pod(struct devicemgr *mgr, const struct pod *pod)
+{
+    if (allocations_of_pod(&mgr->allocations, pod->uid))
+        checkpoint_touch_pod(mgr, pod->uid);
+}
+
+void core_drop_allocation(struct devicemgr *mgr, struct allocation *allocation)
+{
+    checkpoint_touch_allocation(mgr, allocation);
+    checkpoint_touch_pod(mgr, allocation->pod_uid);
+    allocations_remove(&mgr->allocations, allocation);
+}
+
+bool core_pod_over(const struct devicemgr *mgr, const char *pod_uid)
+{
+    const struct pod *pod = pods_find(&mgr->pods, pod_uid);
+
+    return mgr->listed && pod && pod->newest && pod->newest->stopped;
+}
+
+void core_name_holder(const struct devicemgr *mgr, const struct allocation *holder,
+                      struct text *text)
+{
+    const struct pod *pod = pods_find(&mgr->pods, holder->pod_uid);
+
+    text_add(text, "container \"%.63s\" of pod \"", holder->container);
+    if (pod) {
+        text_add_words(text, pod->pod_namespace, TEXT_WORDS_BYTES_MAX / 2);
+        text_add(text, "/");
+        text_add_words(text, pod->name, TEXT_WORDS_BYTES_MAX / 2);
+    } else {
+        text_add_words(text, holder->pod_uid, TEXT_WORDS_BYTES_MAX / 2);
+    }
+    text_add(text, "\"");
+}
+
+/* ---- one sandbox, one container ---- */
+
+static struct sandbox *note_sandbox(struct devicemgr *mgr, const struct devicemgr_sandbox *told)
+{
+    struct pod *pod = pods_ensure(&mgr->pods, told->pod_uid, told->pod_namespace, told->pod_name);
+    struct sandbox *sandbox = pods_ensure_sandbox(&mgr->pods, pod, told->id, told->attempt);
+
+    sandbox->epoch = mgr->epoch;
+    if (!told->ready)
+        sandbox->stopping = sandbox->stopped = true;
+    touch_pod(mgr, pod);
+    return sandbox;
+}
+
+void devicemgr_sandbox_ran(struct devicemgr *mgr, uint64_t now_ms,
+                           const struct devicemgr_sandbox *sandbox)
+{
+    core_at(mgr, now_ms);
+    note_sandbox(mgr, sandbox);
+    mgr->poked = true;
+}
+
+void devicemgr_sandbox_stopping(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id)
+{
+    struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, sandbox_id);
+
+    core_at(mgr, now_ms);
+    if (!sandbox)
+        return;
+    sandbox->stopping = true;
+    mgr->poked = true;
+}
+
+/* No container of this sandbox runs any more. */
+static void settle_dead(struct devicemgr *mgr, const struct sandbox *sandbox)
+{
+    for (struct allocation *a = allocations_of_pod(&mgr->allocations, sandbox->pod->uid); a;
+         a = a->pod_next) {
+        if (a->sandbox_id && strcmp(a->sandbox_id, sandbox->id) == 0)
+            allocation_set_idle(a);
+    }
+    mgr->poked = true;
+}
+
+void devicemgr_sandbox_stopped(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id)
+{
+    struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, sandbox_id);
+
+    core_at(mgr, now_ms);
+    if (!sandbox)
+        return;
+    sandbox->stopping = sandbox->stopped = true;
+    settle_dead(mgr, sandbox);
+    touch_pod(mgr, sandbox->pod);
+}
+
+static void drop_pod_allocations(struct devicemgr *mgr, const char *pod_uid)
+{
+    struct allocation *allocation;
+
+    while ((allocation = allocations_of_pod(&mgr->allocations, pod_uid)))
+        core_drop_allocation(mgr, allocation);
+}
+
+static void drop_pod(struct devicemgr *mgr, struct pod *pod)
+{
+    drop_pod_allocations(mgr, pod->uid);
+    pods_remove(&mgr->pods, pod);
+    mgr->poked = true;
+}
+
+void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id)
+{
+    struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, sandbox_id);
+
+    core_at(mgr, now_ms);
+    if (!sandbox)
+        return;
+    settle_dead(mgr, sandbox);
+    touch_pod(mgr, sandbox->pod);
+    /* Before the first list a newer sandbox may exist that we have not heard of. */
+    if (mgr->listed && sandbox->pod->newest == sandbox)
+        drop_pod(mgr, sandbox->pod);
+    else
+        pods_remove_sandbox(&mgr->pods, sandbox);
+}
+
+void devicemgr_container_removed(struct devicemgr *mgr, uint64_t now_ms, const char *container_id)
+{
+    core_at(mgr, now_ms);
+    for (struct allocation *a = mgr->allocations.by_key; a; a = a->hh.next) {
+        if (!a->container_id || strcmp(a->container_id, container_id) != 0)
+            continue;
+        allocation_set_idle(a);
+        mgr->poked = true;
+    }
+}
+
+/* ---- the whole list ---- */
+
+void devicemgr_runtime_listing(struct devicemgr *mgr)
+{
+    mgr->epoch++;
+    mgr->listing = true;
+}
+
+/* Forgets sandboxes that the list should have and has not; counts the pods that go with them. */
+static size_t drop_unlisted(struct devicemgr *mgr)
+{
+    struct sandbox *sandbox, *next_sandbox;
+    struct allocation *allocation, *next;
+    struct pod *pod, *next_pod;
+    size_t dropped = 0;
+
+    HASH_ITER(hh, mgr->pods.sandboxes, sandbox, next_sandbox)
+    {
+        if (sandbox->epoch >= mgr->epoch)
+            continue;
+        settle_dead(mgr, sandbox);
+        pods_remove_sandbox(&mgr->pods, sandbox);
+    }
+    HASH_ITER(hh, mgr->pods.by_uid, pod, next_pod)
+    {
+        if (pod->newest)
+            continue;
+        drop_pod(mgr, pod);
+        dropped++;
+    }
+    HASH_ITER(hh, mgr->allocations.by_key, allocation, next)
+    {
+        if (!pods_find(&mgr->pods, allocation->pod_uid))
+            core_drop_allocation(mgr, allocation);
+    }
+    return dropped;
+}
+
+/* What the list does not show to run does not, unless it came after the list was asked for. */
+static void settle_unlisted(struct devicemgr *mgr)
+{
+    for (struct allocation *a = mgr->allocations.by_key; a; a = a->hh.next) {
+        if (!a->create && a->epoch < mgr->epoch)
+            allocation_set_idle(a);
+    }
+}
+
+static void settle_running(struct devicemgr *mgr, const struct devicemgr_container *container,
+                           const struct sandbox *sandbox)
+{
+    for (struct allocation *a = allocations_of_pod(&mgr->allocations, sandbox->pod->uid); a;
+         a = a->pod_next) {
+        if (a->epoch < mgr->epoch && strcmp(a->container, container->name) == 0)
+            allocation_set_live(a, container->id, sandbox->id);
+    }
+}
+
+/* A running container holds what its token says, whatever the checkpoint has. */
+static bool rebuild_one(struct devicemgr *mgr, const struct devicemgr_container *container,
+                        const struct sandbox *sandbox, const struct request_item *token)
+{
+    struct allocation *allocation =
+        allocations_find(&mgr->allocations, sandbox->pod->uid, container->name, token->resource);
+
+    if (allocation && (allocation->create || ids_equal(&allocation->ids, &token->ids)))
+        return false;
+    if (allocation)
+        core_drop_allocation(mgr, allocation);
+    allocation = allocations_add(&mgr->allocations, sandbox->pod->uid, container->name,
+                                 token->resource, &token->ids);
+    allocation->durable = true; /* in the container's annotations, and soon in the checkpoint */
+    allocation->epoch = mgr->epoch;
+    allocation_set_live(allocation, container->id, sandbox->id);
+    checkpoint_touch_allocation(mgr, allocation);
+    checkpoint_touch_pod(mgr, sandbox->pod->uid);
+    return true;
+}
+
+static size_t rebuild(struct devicemgr *mgr, const struct devicemgr_container *container,
+                      const struct sandbox *sandbox)
+{
+    struct request tokens = {0};
+    size_t rebuilt = 0;
+
+    for (size_t i = 0; i < container->annotations_len; i++) {
+        const struct devicemgr_annotation *annotation = &container->annotations[i];
+        struct text error = {0};
+
+        if (!request_is_token_key(annotation->key))
+            continue;
+        text_add(&error, "running container %.12s: ", container->id);
+        if (request_add_token(&tokens, annotation->key, annotation->value, &error) < 0)
+            core_log(mgr, LEVEL_WARNING, &error);
+    }
+    for (size_t i = 0; i < tokens.len; i++) {
+        if (tokens.items[i].ids.len > 0)
+            rebuilt += rebuild_one(mgr, container, sandbox, &tokens.items[i]);
+    }
+    request_fini(&tokens);
+    return rebuilt;
+}
+
+static void log_first_list(struct devicemgr *mgr, size_t dropped, size_t rebuilt)
+{
+    struct text text = {0};
+
+    text_add(&text,
+             "runtime listed: %u pods, %u allocations kept (%zu of them rebuilt from containers), "
+             "%zu pods are gone",
+             HASH_COUNT(mgr->pods.by_uid), HASH_COUNT(mgr->allocations.by_key), rebuilt, dropped);
+    core_log(mgr, LEVEL_INFO, &text);
+}
+
+void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
+                              const struct devicemgr_sandbox *sandboxes, size_t sandboxes_len,
+                              const struct devicemgr_container *containers, size_t containers_len)
+{
+    size_t dropped, rebuilt = 0;
+
+    core_at(mgr, now_ms);
+    if (!mgr->listing)
+        mgr->epoch++;
+    mgr->listing = false;
+    for (size_t i = 0; i < sandboxes_len; i++) {
+        struct sandbox *sandbox = note_sandbox(mgr, &sandboxes[i]);
+
+        if (sandbox->stopped)
+            settle_dead(mgr, sandbox);
+    }
+    dropped = drop_unlisted(mgr);
+    settle_unlisted(mgr);
+    for (size_t i = 0; i < containers_len; i++) {
+        const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, containers[i].sandbox_id);
+
+        if (!sandbox || sandbox->stopped || !containers[i].running)
+            continue;
+        settle_running(mgr, &containers[i], sandbox);
+        rebuilt += rebuild(mgr, &containers[i], sandbox);
+    }
+    if (!mgr->listed || rebuilt > 0 || dropped > 0)
+        log_first_list(mgr, dropped, rebuilt);
+    mgr->listed = true;
+    mgr->poked = true;
+}

@@ -1,0 +1,779 @@
+#include "devicemgr_world.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "devicemgr/options.h"
+#include "devicemgr/request.h"
+
+static const char *const KINDS[] = {"resource", "allocation", "pod"};
+
+/* ---- lines ---- */
+
+static void line_add(struct world_line **lines, char *text)
+{
+    struct world_line *line = calloc(1, sizeof *line);
+
+    line->text = text;
+    while (*lines)
+        lines = &(*lines)->next;
+    *lines = line;
+}
+
+static char *line_take(struct world_line **lines)
+{
+    struct world_line *line = *lines;
+    char *text;
+
+    if (!line)
+        return NULL;
+    *lines = line->next;
+    text = line->text;
+    free(line);
+    return text;
+}
+
+static void record(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void record(struct world *w, const char *format, ...)
+{
+    char *text;
+    va_list args;
+
+    va_start(args, format);
+    if (vasprintf(&text, format, args) < 0)
+        abort();
+    va_end(args);
+    line_add(&w->lines, text);
+}
+
+void expect(struct world *w, const char *line)
+{
+    char *got = line_take(&w->lines);
+    size_t len = strlen(line);
+
+    if (!got)
+        fail_msg("expected \"%s\", but no port was called", line);
+    if (len > 0 && line[len - 1] == '*' && strncmp(got, line, len - 1) == 0)
+        len = 0;
+    if (len > 0)
+        assert_string_equal(got, line);
+    free(got);
+}
+
+void expect_with(struct world *w, const char *head, ...)
+{
+    char *got = line_take(&w->lines);
+    const char *part;
+    va_list parts;
+
+    if (!got)
+        fail_msg("expected \"%s...\", but no port was called", head);
+    if (strncmp(got, head, strlen(head)) != 0)
+        fail_msg("expected \"%s...\", got \"%s\"", head, got);
+    va_start(parts, head);
+    while ((part = va_arg(parts, const char *))) {
+        if (!strstr(got, part))
+            fail_msg("\"%s\" is not in \"%s\"", part, got);
+    }
+    va_end(parts);
+    free(got);
+}
+
+void expect_nothing(struct world *w)
+{
+    if (w->lines)
+        fail_msg("unexpected: \"%s\"", w->lines->text);
+}
+
+void ignore_all(struct world *w)
+{
+    while (w->lines)
+        free(line_take(&w->lines));
+}
+
+size_t logged(struct world *w, const char *part)
+{
+    size_t count = 0;
+
+    while (w->logs) {
+        char *text = line_take(&w->logs);
+
+        count += strstr(text, part) != NULL;
+        free(text);
+    }
+    return count;
+}
+
+/* ---- ports ---- */
+
+static const char *join(const char *const *ids, size_t len)
+{
+    static char text[4096];
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < len && used < sizeof text - 1; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? "," : "", ids[i]);
+    return text;
+}
+
+static void on_open(void *user, uint64_t endpoint, const char *resource, const char *socket)
+{
+    struct world *w = user;
+
+    w->endpoint = endpoint;
+    record(w, "open %s %s", resource, socket);
+}
+
+static void on_close(void *user, uint64_t endpoint)
+{
+    (void)endpoint;
+    record(user, "close");
+}
+
+static void on_register_done(void *user, uint64_t registration, int code, const char *message)
+{
+    if (code == 0)
+        record(user, "registered %" PRIu64, registration);
+    else
+        record(user, "register %" PRIu64 " refused %d: %s", registration, code, message);
+}
+
+static void on_allocate(void *user, uint64_t endpoint, uint64_t call, const char *const *ids,
+                        size_t len, uint64_t timeout_ms)
+{
+    struct world *w = user;
+
+    (void)endpoint;
+    w->call = call;
+    record(w, "allocate %s in %" PRIu64 "ms", join(ids, len), timeout_ms);
+}
+
+static void on_prefer(void *user, uint64_t endpoint, uint64_t call, const char *const *available,
+                      size_t available_len, const char *const *must, size_t must_len, size_t size,
+                      uint64_t timeout_ms)
+{
+    struct world *w = user;
+    char *free_ids = strdup(join(available, available_len));
+
+    (void)endpoint;
+    w->call = call;
+    record(w, "prefer %zu of %s with %s in %" PRIu64 "ms", size, free_ids,
+           must_len ? join(must, must_len) : "none", timeout_ms);
+    free(free_ids);
+}
+
+static void on_prestart(void *user, uint64_t endpoint, uint64_t call, const char *const *ids,
+                        size_t len, uint64_t timeout_ms)
+{
+    struct world *w = user;
+
+    (void)endpoint;
+    w->call = call;
+    record(w, "prestart %s in %" PRIu64 "ms", join(ids, len), timeout_ms);
+}
+
+static void on_cancel(void *user, uint64_t call)
+{
+    (void)call;
+    record(user, "cancel");
+}
+
+static void on_check(void *user, uint64_t check, const char *container_id)
+{
+    struct world *w = user;
+
+    w->check = check;
+    record(w, "check %s", container_id);
+}
+
+static void on_verdict(void *user, uint64_t create_number, const struct devicemgr_verdict *verdict)
+{
+    const V1beta1__ContainerAllocateResponse *o = verdict->options;
+    char text[2048] = "";
+    size_t n = 0;
+
+    if (verdict->code != 0) {
+        assert_null(o);
+        record(user, "verdict %" PRIu64 " refused %d: %s", create_number, verdict->code,
+               verdict->message);
+        return;
+    }
+    assert_null(verdict->message);
+    for (size_t i = 0; i < o->n_envs; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, " %s=%s", o->envs[i]->key,
+                              o->envs[i]->value);
+    for (size_t i = 0; i < o->n_devices; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, " %s<%s:%s", o->devices[i]->container_path,
+                              o->devices[i]->host_path, o->devices[i]->permissions);
+    for (size_t i = 0; i < o->n_annotations; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, " %s=%s", o->annotations[i]->key,
+                              o->annotations[i]->value);
+    record(user, "verdict %" PRIu64 " forward%s", create_number, text);
+}
+
+static void on_log(void *user, int level, const char *text)
+{
+    struct world *w = user;
+
+    (void)level;
+    if (getenv("WORLD_LOG"))
+        fprintf(stderr, "<%d>%s\n", level, text);
+    line_add(&w->logs, strdup(text));
+}
+
+/* ---- disk ---- */
+
+static void row_free(struct world_row *row)
+{
+    for (size_t i = 0; i < 3; i++)
+        free((char *)row->record.key[i]);
+    free((void *)row->record.value);
+    free(row);
+}
+
+static void rows_free(struct world_row **rows)
+{
+    while (*rows) {
+        struct world_row *row = *rows;
+
+        *rows = row->next;
+        row_free(row);
+    }
+}
+
+static struct world_row *row_new(const struct devicemgr_record *from)
+{
+    struct world_row *row = calloc(1, sizeof *row);
+
+    row->record = *from;
+    for (size_t i = 0; i < 3; i++)
+        row->record.key[i] = strdup(from->key[i]);
+    if (from->value) {
+        row->record.value = calloc(1, from->value_bytes + 1);
+        memcpy((void *)row->record.value, from->value, from->value_bytes);
+    }
+    return row;
+}
+
+static bool same_key(const struct devicemgr_record *a, const struct devicemgr_record *b)
+{
+    return a->kind == b->kind && strcmp(a->key[0], b->key[0]) == 0 &&
+           strcmp(a->key[1], b->key[1]) == 0 && strcmp(a->key[2], b->key[2]) == 0;
+}
+
+/* Takes the row. */
+static void disk_put(struct world *w, struct world_row *row)
+{
+    struct world_row **at = &w->disk;
+
+    while (*at && !same_key(&(*at)->record, &row->record))
+        at = &(*at)->next;
+    if (*at) {
+        struct world_row *old = *at;
+
+        *at = old->next;
+        row_free(old);
+    }
+    if (!row->record.value) {
+        row_free(row);
+        return;
+    }
+    row->next = w->disk;
+    w->disk = row;
+}
+
+void world_store(struct world *w, enum devicemgr_record_kind kind, const char *k0, const char *k1,
+                 const char *k2, const void *value, size_t bytes)
+{
+    struct devicemgr_record from = {kind, {k0, k1, k2}, value, bytes};
+
+    disk_put(w, row_new(&from));
+}
+
+static const char *row_name(const struct devicemgr_record *row)
+{
+    static char text[1024];
+
+    snprintf(text, sizeof text, "%s %s%s%s%s%s", KINDS[row->kind], row->key[0],
+             row->key[1][0] ? " " : "", row->key[1], row->key[2][0] ? " " : "", row->key[2]);
+    return text;
+}
+
+bool world_stored(const struct world *w, const char *kind_and_key)
+{
+    for (const struct world_row *row = w->disk; row; row = row->next) {
+        if (strcmp(row_name(&row->record), kind_and_key) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void on_commit(void *user, uint64_t commit, const struct devicemgr_record *records,
+                      size_t records_len)
+{
+    struct world *w = user;
+    char **names = calloc(records_len + 1, sizeof *names);
+    char text[4096] = "commit";
+    size_t n = strlen(text);
+
+    assert_null(w->pending); /* one at a time */
+    w->commit = commit;
+    w->commits++;
+    for (size_t i = 0; i < records_len; i++) {
+        struct world_row *row = row_new(&records[i]);
+
+        row->next = w->pending;
+        w->pending = row;
+        if (asprintf(&names[i], "%s%s", records[i].value ? "" : "-", row_name(&records[i])) < 0)
+            abort();
+    }
+    qsort(names, records_len, sizeof *names, by_name);
+    for (size_t i = 0; i < records_len; i++) {
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i ? ", " : " ", names[i]);
+        free(names[i]);
+    }
+    free(names);
+    record(w, "%s", text);
+}
+
+void committed(struct world *w)
+{
+    struct world_row *row = w->pending;
+
+    w->pending = NULL;
+    while (row) {
+        struct world_row *next = row->next;
+
+        row->next = NULL;
+        disk_put(w, row);
+        row = next;
+    }
+    devicemgr_committed(w->mgr, w->now_ms, w->commit, NULL);
+    devicemgr_run(w->mgr);
+}
+
+void commit_failed(struct world *w, const char *error)
+{
+    rows_free(&w->pending);
+    devicemgr_committed(w->mgr, w->now_ms, w->commit, error);
+    devicemgr_run(w->mgr);
+}
+
+/* ---- world ---- */
+
+static const struct devicemgr_ports PORTS = {
+    .endpoint_open = on_open,
+    .endpoint_close = on_close,
+    .register_done = on_register_done,
+    .allocate = on_allocate,
+    .prefer = on_prefer,
+    .prestart = on_prestart,
+    .call_cancel = on_cancel,
+    .commit = on_commit,
+    .container_check = on_check,
+    .verdict = on_verdict,
+    .log = on_log,
+};
+
+void world_fresh(struct world *w)
+{
+    devicemgr_free(w->mgr);
+    rows_free(&w->disk);
+    rows_free(&w->pending);
+    ignore_all(w);
+    logged(w, "");
+    w->mgr = devicemgr_new(&w->settings, &PORTS, w);
+}
+
+void world_restart(struct world *w)
+{
+    devicemgr_free(w->mgr);
+    rows_free(&w->pending);
+    ignore_all(w);
+    w->mgr = devicemgr_new(&w->settings, &PORTS, w);
+    for (struct world_row *row = w->disk; row; row = row->next)
+        assert_int_equal(devicemgr_restore(w->mgr, w->now_ms, &row->record), 0);
+    devicemgr_restored(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+}
+
+int world_setup(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+
+    w->now_ms = 1000000;
+    w->deadline_ms = UINT64_MAX;
+    w->settings = (struct devicemgr_settings){
+        .grace_ms = GRACE_MS,
+        .hold_ms = HOLD_MS,
+        .allocate_timeout_ms = ALLOCATE_TIMEOUT_MS,
+        .prestart_timeout_ms = PRESTART_TIMEOUT_MS,
+        .boot_id = "boot-1",
+    };
+    world_fresh(w);
+    runtime_listed(w, "");
+    logged(w, "");
+    *state = w;
+    return 0;
+}
+
+int world_teardown(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_free(w->mgr);
+    rows_free(&w->disk);
+    rows_free(&w->pending);
+    ignore_all(w);
+    logged(w, "");
+    free(w);
+    return 0;
+}
+
+void pass(struct world *w, uint64_t ms)
+{
+    uint64_t end_ms = w->now_ms + ms;
+    uint64_t next_ms;
+
+    while ((next_ms = devicemgr_next_ms(w->mgr)) <= end_ms) {
+        if (next_ms > w->now_ms)
+            w->now_ms = next_ms;
+        devicemgr_tick(w->mgr, w->now_ms);
+        devicemgr_run(w->mgr);
+        assert_true(devicemgr_next_ms(w->mgr) > w->now_ms); /* a due tick leaves nothing due */
+    }
+    w->now_ms = end_ms;
+    devicemgr_tick(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+}
+
+/* ---- plugins ---- */
+
+void plugin_register(struct world *w, uint64_t registration, const char *resource,
+                     const char *socket)
+{
+    devicemgr_register(w->mgr, w->now_ms, registration, "v1beta1", socket, resource);
+    devicemgr_run(w->mgr);
+}
+
+void plugin_options(struct world *w, uint64_t endpoint, bool pre_start, bool wants_preferred)
+{
+    V1beta1__DevicePluginOptions options = V1BETA1__DEVICE_PLUGIN_OPTIONS__INIT;
+
+    options.pre_start_required = pre_start;
+    options.get_preferred_allocation_available = wants_preferred;
+    devicemgr_endpoint_options(w->mgr, w->now_ms, endpoint, &options);
+    devicemgr_run(w->mgr);
+}
+
+static V1beta1__Device *device_new(char *word)
+{
+    V1beta1__Device *device = calloc(1, sizeof *device);
+    char *at = strchr(word, '@'), *bang = strchr(word, '!');
+
+    v1beta1__device__init(device);
+    if (at) {
+        device->topology = calloc(1, sizeof *device->topology);
+        v1beta1__topology_info__init(device->topology);
+        device->topology->n_nodes = 1;
+        device->topology->nodes = calloc(1, sizeof *device->topology->nodes);
+        device->topology->nodes[0] = calloc(1, sizeof **device->topology->nodes);
+        v1beta1__numanode__init(device->topology->nodes[0]);
+        device->topology->nodes[0]->id = atoi(at + 1);
+        *at = '\0';
+    }
+    if (bang)
+        *bang = '\0';
+    device->id = strdup(word);
+    device->health = strdup(bang ? "Unhealthy" : "Healthy");
+    return device;
+}
+
+void plugin_list(struct world *w, uint64_t endpoint, const char *devices)
+{
+    V1beta1__ListAndWatchResponse *list = calloc(1, sizeof *list);
+    char *words = strdup(devices), *rest = NULL;
+
+    v1beta1__list_and_watch_response__init(list);
+    list->devices = calloc(strlen(devices) + 1, sizeof *list->devices);
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        list->devices[list->n_devices++] = device_new(word);
+    devicemgr_endpoint_list(w->mgr, w->now_ms, endpoint, list);
+    v1beta1__list_and_watch_response__free_unpacked(list, NULL);
+    free(words);
+    devicemgr_run(w->mgr);
+}
+
+void plugin_lost(struct world *w, uint64_t endpoint, const char *reason)
+{
+    devicemgr_endpoint_lost(w->mgr, w->now_ms, endpoint, reason);
+    devicemgr_run(w->mgr);
+}
+
+uint64_t plugin_up(struct world *w, const char *resource, const char *socket, const char *devices,
+                   bool pre_start, bool wants_preferred)
+{
+    plugin_register(w, 1, resource, socket);
+    plugin_options(w, w->endpoint, pre_start, wants_preferred);
+    plugin_list(w, w->endpoint, devices);
+    if (w->pending)
+        committed(w);
+    ignore_all(w);
+    return w->endpoint;
+}
+
+static void option_add(V1beta1__ContainerAllocateResponse *options, char *word)
+{
+    char *equals = strchr(word, '=');
+
+    if (equals)
+        *equals = '\0';
+    if (strncmp(word, "note:", 5) == 0) {
+        options_add_annotation(options, word + 5, equals + 1);
+    } else if (word[0] == '/') {
+        options_add_device(options, word, equals ? equals + 1 : word, "rw");
+    } else {
+        size_t n = options->n_envs++;
+
+        options->envs = realloc(options->envs, (n + 1) * sizeof *options->envs);
+        options->envs[n] = calloc(1, sizeof **options->envs);
+        v1beta1__container_allocate_response__envs_entry__init(options->envs[n]);
+        options->envs[n]->key = strdup(word);
+        options->envs[n]->value = strdup(equals + 1);
+    }
+}
+
+void allocated(struct world *w, const char *text)
+{
+    V1beta1__AllocateResponse response = V1BETA1__ALLOCATE_RESPONSE__INIT;
+    V1beta1__ContainerAllocateResponse *options = options_new();
+    char *words = strdup(text), *rest = NULL;
+
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        option_add(options, word);
+    response.n_container_responses = 1;
+    response.container_responses = &options;
+    devicemgr_allocated(w->mgr, w->now_ms, w->call, 0, NULL, &response);
+    options_free(options);
+    free(words);
+    devicemgr_run(w->mgr);
+}
+
+void allocate_failed(struct world *w, int code, const char *message)
+{
+    devicemgr_allocated(w->mgr, w->now_ms, w->call, code, message, NULL);
+    devicemgr_run(w->mgr);
+}
+
+void preferred(struct world *w, const char *ids)
+{
+    V1beta1__PreferredAllocationResponse response = V1BETA1__PREFERRED_ALLOCATION_RESPONSE__INIT;
+    V1beta1__ContainerPreferredAllocationResponse one =
+        V1BETA1__CONTAINER_PREFERRED_ALLOCATION_RESPONSE__INIT;
+    V1beta1__ContainerPreferredAllocationResponse *list[] = {&one};
+    char *words = strdup(ids), *rest = NULL;
+
+    one.deviceids = calloc(strlen(ids) + 1, sizeof *one.deviceids);
+    for (char *word = strtok_r(words, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
+        one.deviceids[one.n_deviceids++] = word;
+    response.container_responses = list;
+    response.n_container_responses = 1;
+    devicemgr_preferred(w->mgr, w->now_ms, w->call, 0, NULL, &response);
+    free(one.deviceids);
+    free(words);
+    devicemgr_run(w->mgr);
+}
+
+void prestarted(struct world *w, int code, const char *message)
+{
+    devicemgr_prestarted(w->mgr, w->now_ms, w->call, code, message);
+    devicemgr_run(w->mgr);
+}
+
+/* ---- pods and containers ---- */
+
+static struct devicemgr_sandbox sandbox_of(const char *uid, const char *id, uint32_t attempt)
+{
+    return (struct devicemgr_sandbox){.id = id,
+                                      .pod_uid = uid,
+                                      .pod_namespace = "ns",
+                                      .pod_name = uid,
+                                      .attempt = attempt,
+                                      .ready = true};
+}
+
+void sandbox_ran(struct world *w, const char *uid, const char *id, uint32_t attempt)
+{
+    struct devicemgr_sandbox sandbox = sandbox_of(uid, id, attempt);
+
+    devicemgr_sandbox_ran(w->mgr, w->now_ms, &sandbox);
+    devicemgr_run(w->mgr);
+}
+
+void sandbox_stopping(struct world *w, const char *id)
+{
+    devicemgr_sandbox_stopping(w->mgr, w->now_ms, id);
+    devicemgr_run(w->mgr);
+}
+
+void sandbox_stopped(struct world *w, const char *id)
+{
+    devicemgr_sandbox_stopped(w->mgr, w->now_ms, id);
+    devicemgr_run(w->mgr);
+}
+
+void sandbox_removed(struct world *w, const char *id)
+{
+    devicemgr_sandbox_removed(w->mgr, w->now_ms, id);
+    devicemgr_run(w->mgr);
+}
+
+void container_checked(struct world *w, bool running)
+{
+    devicemgr_container_checked(w->mgr, w->now_ms, w->check, true, running);
+    devicemgr_run(w->mgr);
+}
+
+/* "vendor.com/gpu:g0,g1 ..." as token annotations, to be freed by tokens_free(). */
+static size_t tokens_parse(const char *text, struct devicemgr_annotation *out)
+{
+    char *words = strdup(text ? text : ""), *rest = NULL, *more = NULL;
+    size_t len = 0;
+
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        char *colon = strchr(word, ':');
+        struct ids ids = {0};
+
+        *colon = '\0';
+        for (char *id = strtok_r(colon + 1, ",", &more); id; id = strtok_r(NULL, ",", &more))
+            ids_add(&ids, id);
+        out[len].key = request_token_key(word);
+        out[len++].value = request_token_value(word, &ids);
+        ids_fini(&ids);
+    }
+    free(words);
+    return len;
+}
+
+static void tokens_free(struct devicemgr_annotation *tokens, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        free((char *)tokens[i].key);
+        free((char *)tokens[i].value);
+    }
+}
+
+bool create(struct world *w, uint64_t number, const char *uid, const char *container,
+            const char *tokens, const char *text)
+{
+    struct devicemgr_annotation notes[8];
+    struct devicemgr_annotation asked;
+    char sandbox[128], key[128];
+    struct devicemgr_create request = {.sandbox_id = sandbox,
+                                       .pod_uid = uid,
+                                       .pod_namespace = "ns",
+                                       .pod_name = uid,
+                                       .container = container,
+                                       .deadline_ms = w->deadline_ms,
+                                       .container_annotations = notes,
+                                       .pod_annotations = &asked};
+    bool decided;
+
+    snprintf(sandbox, sizeof sandbox, "s-%s", uid);
+    snprintf(key, sizeof key, REQUEST_KEY_PREFIX "%s", container);
+    request.container_annotations_len = tokens_parse(tokens, notes);
+    asked = (struct devicemgr_annotation){key, text};
+    request.pod_annotations_len = text ? 1 : 0;
+    decided = devicemgr_create(w->mgr, w->now_ms, number, &request);
+    tokens_free(notes, request.container_annotations_len);
+    devicemgr_run(w->mgr);
+    return decided;
+}
+
+void create_answered(struct world *w, uint64_t number, const char *container_id)
+{
+    devicemgr_create_answered(w->mgr, w->now_ms, number, container_id);
+    devicemgr_run(w->mgr);
+}
+
+void create_cancelled(struct world *w, uint64_t number)
+{
+    devicemgr_create_cancelled(w->mgr, w->now_ms, number);
+    devicemgr_run(w->mgr);
+}
+
+void container_made(struct world *w, uint64_t number, const char *uid, const char *container,
+                    const char *tokens)
+{
+    char id[256];
+
+    assert_true(create(w, number, uid, container, tokens, NULL));
+    expect(w, "allocate *");
+    allocated(w, "MADE=1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "verdict *");
+    snprintf(id, sizeof id, "c-%s-%s", uid, container);
+    create_answered(w, number, id);
+    expect_nothing(w);
+}
+
+#define LISTED_MAX 16
+
+static const char *keep(char *words[], size_t *len, const char *format, const char *a,
+                        const char *b)
+{
+    /* the formats are the three literals below */
+    _Pragma("GCC diagnostic push")
+        _Pragma("GCC diagnostic ignored \"-Wformat-nonliteral\"") if (asprintf(&words[*len], format,
+                                                                               a, b) < 0) abort();
+    _Pragma("GCC diagnostic pop") return words[(*len)++];
+}
+
+void runtime_listed(struct world *w, const char *list)
+{
+    struct devicemgr_sandbox sandboxes[LISTED_MAX];
+    struct devicemgr_container containers[LISTED_MAX];
+    struct devicemgr_annotation notes[LISTED_MAX];
+    size_t notes_len = 0, sandboxes_len = 0, containers_len = 0, kept_len = 0;
+    char *kept[4 * LISTED_MAX], *words = strdup(list), *rest = NULL;
+
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        char *token = strchr(word, '='), *slash = strchr(word, '/'), *bang;
+        struct devicemgr_container *container = &containers[containers_len];
+
+        if (token)
+            *token++ = '\0';
+        bang = strchr(word, '!');
+        if (bang)
+            *bang = '\0';
+        if (slash && (!token || slash < token))
+            *slash = '\0';
+        sandboxes[sandboxes_len++] = sandbox_of(word, keep(kept, &kept_len, "s-%s%s", word, ""), 0);
+        if (!slash)
+            continue;
+        *container =
+            (struct devicemgr_container){.id = keep(kept, &kept_len, "c-%s-%s", word, slash + 1),
+                                         .sandbox_id = keep(kept, &kept_len, "s-%s%s", word, ""),
+                                         .name = slash + 1,
+                                         .running = !bang,
+                                         .annotations = &notes[notes_len]};
+        container->annotations_len = tokens_parse(token, &notes[notes_len]);
+        notes_len += container->annotations_len;
+        containers_len++;
+    }
+    devicemgr_runtime_listed(w->mgr, w->now_ms, sandboxes, sandboxes_len, containers,
+                             containers_len);
+    tokens_free(notes, notes_len);
+    while (kept_len > 0)
+        free(kept[--kept_len]);
+    free(words);
+    devicemgr_run(w->mgr);
+}

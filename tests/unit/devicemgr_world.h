@@ -1,0 +1,128 @@
+/*
+ * The world around a device manager under test: virtual time, ports that write down what they were
+ * asked, a disk that keeps what was committed.
+ *
+ * What a port was asked is one line of text, without numbers; the latest number of each kind is in
+ * the world. A test takes the lines in their order with expect(); log lines are kept apart.
+ */
+#ifndef TESTS_UNIT_DEVICEMGR_WORLD_H
+#define TESTS_UNIT_DEVICEMGR_WORLD_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "devicemgr/devicemgr.h"
+
+#define GPU "vendor.com/gpu"
+#define NIC "other.com/nic"
+
+#define GRACE_MS 300000
+#define HOLD_MS 5000
+#define ALLOCATE_TIMEOUT_MS 10000
+#define PRESTART_TIMEOUT_MS 30000
+
+struct world_line {
+    char *text;
+    struct world_line *next;
+};
+
+struct world_row {
+    struct devicemgr_record record; /* owned */
+    struct world_row *next;
+};
+
+struct world {
+    struct devicemgr *mgr;
+    struct devicemgr_settings settings;
+    uint64_t now_ms;
+    uint64_t deadline_ms; /* of creates; UINT64_MAX */
+
+    struct world_line *lines; /* oldest first */
+    struct world_line *logs;
+
+    uint64_t endpoint; /* the latest numbers */
+    uint64_t call;
+    uint64_t check;
+    uint64_t commit;
+    size_t commits; /* how many there were */
+
+    struct world_row *disk;
+    struct world_row *pending; /* rows of the commit under way */
+};
+
+/* cmocka fixtures: *state is a struct world with a manager that has seen an empty runtime list. */
+int world_setup(void **state);
+int world_teardown(void **state);
+
+/* Builds the manager anew with w->settings and an empty disk, the runtime's list not read. */
+void world_fresh(struct world *w);
+/* The shim is killed and started: a new manager from what is on disk. The runtime's list is not
+ * read yet. */
+void world_restart(struct world *w);
+/* Puts a row on disk. */
+void world_store(struct world *w, enum devicemgr_record_kind kind, const char *k0, const char *k1,
+                 const char *k2, const void *value, size_t bytes);
+/* Whether a row is on disk; key parts joined by ' '. */
+bool world_stored(const struct world *w, const char *kind_and_key);
+
+/* The next port call is this; a '*' at the end of `line` stands for anything. */
+void expect(struct world *w, const char *line);
+/* The next port call, which must be `head` at its start, has all these texts in it (end: NULL). */
+void expect_with(struct world *w, const char *head, ...) __attribute__((sentinel));
+void expect_nothing(struct world *w);
+/* Forgets what the ports were asked so far. */
+void ignore_all(struct world *w);
+/* How many log lines have `part` in them; all are forgotten. */
+size_t logged(struct world *w, const char *part);
+
+/* Time passes; ticks that are due in between happen at their time. */
+void pass(struct world *w, uint64_t ms);
+
+/* ---- plugins; "g0 g1! g2@1": two healthy ones and g1, g2 on NUMA node 1 ---- */
+void plugin_register(struct world *w, uint64_t registration, const char *resource,
+                     const char *socket);
+void plugin_options(struct world *w, uint64_t endpoint, bool pre_start, bool preferred);
+void plugin_list(struct world *w, uint64_t endpoint, const char *devices);
+void plugin_lost(struct world *w, uint64_t endpoint, const char *reason);
+/* Register, options, list; nothing of it is left to expect. The endpoint's number. */
+uint64_t plugin_up(struct world *w, const char *resource, const char *socket, const char *devices,
+                   bool pre_start, bool preferred);
+/* Answers w->call; "A=1 /dev/x note:k=v": envs, device nodes, annotations. */
+void allocated(struct world *w, const char *options);
+void allocate_failed(struct world *w, int code, const char *message);
+void preferred(struct world *w, const char *ids);
+void prestarted(struct world *w, int code, const char *message);
+
+/* ---- store ---- */
+void committed(struct world *w);
+void commit_failed(struct world *w, const char *error);
+
+/* ---- pods and containers: pod "u1" is ns/u1, its sandbox is named by the test ---- */
+void sandbox_ran(struct world *w, const char *uid, const char *sandbox, uint32_t attempt);
+void sandbox_stopping(struct world *w, const char *sandbox);
+void sandbox_stopped(struct world *w, const char *sandbox);
+void sandbox_removed(struct world *w, const char *sandbox);
+void container_checked(struct world *w, bool running);
+
+/* In sandbox "s-UID". `tokens`: "vendor.com/gpu:g0,g1 other.com/nic:n0" or NULL; `request`: the
+ * pod's annotation or NULL. */
+bool create(struct world *w, uint64_t number, const char *uid, const char *container,
+            const char *tokens, const char *request);
+void create_answered(struct world *w, uint64_t number, const char *container_id);
+void create_cancelled(struct world *w, uint64_t number);
+/* The whole way for a container with a token that needs Allocate; container id "c-UID-CONTAINER".
+ */
+void container_made(struct world *w, uint64_t number, const char *uid, const char *container,
+                    const char *tokens);
+
+/* What the runtime lists: "u1/main" running, "u1/main!" exited, "u1" a pod without containers,
+ * "u1/main=vendor.com/gpu:g0" with a token; sandbox "s-UID", container "c-UID-CONTAINER". */
+void runtime_listed(struct world *w, const char *list);
+
+#endif

@@ -1,0 +1,198 @@
+/* Group commit and its failures: design §7. */
+#include "devicemgr_world.h"
+
+static int setup(void **state)
+{
+    world_setup(state);
+    plugin_up(*state, GPU, "gpu.sock", "g0 g1 g2", false, false);
+    return 0;
+}
+
+/* Brings create `number` of pod `uid` to where it needs the store. */
+static void allocate_for(struct world *w, uint64_t number, const char *uid, const char *tokens)
+{
+    assert_true(create(w, number, uid, "main", tokens, NULL));
+    expect(w, "allocate *");
+    allocated(w, "A=1");
+}
+
+static void one_commit_at_a_time_and_the_next_takes_all(void **state)
+{
+    struct world *w = *state;
+
+    allocate_for(w, 11, "u1", GPU ":g0");
+    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+    allocate_for(w, 12, "u2", GPU ":g1");
+    allocate_for(w, 13, "u3", GPU ":g2");
+    expect_nothing(w);
+    committed(w);
+    expect(w, "verdict 11 forward A=1");
+    expect(w,
+           "commit allocation u2 main vendor.com/gpu, allocation u3 main vendor.com/gpu, pod u2, "
+           "pod u3");
+    committed(w);
+    expect(w, "verdict 12 forward A=1");
+    expect(w, "verdict 13 forward A=1");
+    expect_nothing(w);
+}
+
+static void events_before_one_run_share_a_commit(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_ran(w, "u1", "s-u1", 0);
+    sandbox_ran(w, "u2", "s-u2", 0);
+    container_made(w, 1, "u1", "main", GPU ":g0");
+    container_made(w, 2, "u2", "main", GPU ":g1");
+    devicemgr_sandbox_removed(w->mgr, w->now_ms, "s-u1");
+    devicemgr_sandbox_removed(w->mgr, w->now_ms, "s-u2");
+    devicemgr_run(w->mgr);
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -allocation u2 main vendor.com/gpu, "
+              "-pod u1, -pod u2");
+}
+
+static void a_failed_commit_refuses_its_creates_and_takes_all_back(void **state)
+{
+    struct world *w = *state;
+
+    container_made(w, 1, "u9", "main", GPU ":g2");
+    allocate_for(w, 11, "u1", GPU ":g0");
+    expect(w, "commit *");
+    commit_failed(w, "disk I/O error: No space left on device");
+    expect(w,
+           "verdict 11 refused 14: container \"main\" of pod \"ns/u1\": resource vendor.com/gpu: "
+           "the allocation cannot be stored: disk I/O error: No space left on device");
+    expect_nothing(w); /* no busy retry */
+    assert_int_equal(logged(w, "state cannot be stored: disk I/O error"), 1);
+    /* what needs no commit passes */
+    assert_true(create(w, 12, "u9", "main", GPU ":g2", NULL));
+    expect(w, "verdict 12 forward MADE=1");
+    /* and g0 is free again; what the disk says is put right by the next commit */
+    allocate_for(w, 13, "u2", GPU ":g0");
+    expect(w,
+           "commit -allocation u1 main vendor.com/gpu, -pod u1, allocation u2 main vendor.com/gpu, "
+           "pod u2");
+    committed(w);
+    expect(w, "verdict 13 forward A=1");
+}
+
+static void a_failed_refresh_leaves_the_old_options(void **state)
+{
+    struct world *w = *state;
+
+    container_made(w, 1, "u1", "main", GPU ":g0");
+    w->settings.boot_id = "boot-2";
+    world_restart(w);
+    plugin_options(w, w->endpoint, false, false);
+    plugin_list(w, w->endpoint, "g0");
+    if (w->pending)
+        committed(w);
+    runtime_listed(w, "u1");
+    ignore_all(w);
+    allocate_for(w, 11, "u1", GPU ":g0");
+    expect(w, "commit *");
+    commit_failed(w, "read-only");
+    expect(w, "verdict 11 refused 14:*");
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *"); /* still held, still stale */
+}
+
+static void a_failed_commit_of_a_create_given_up_frees_its_device(void **state)
+{
+    struct world *w = *state;
+
+    allocate_for(w, 11, "u1", GPU ":g0");
+    expect(w, "commit *");
+    create_cancelled(w, 11);
+    commit_failed(w, "EIO");
+    expect_nothing(w);
+    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+}
+
+static void a_create_given_up_before_its_commit_begins_leaves_nothing(void **state)
+{
+    struct world *w = *state;
+
+    allocate_for(w, 11, "u1", GPU ":g0");
+    expect(w, "commit *");
+    allocate_for(w, 12, "u2", GPU ":g1");
+    create_cancelled(w, 12);
+    committed(w);
+    expect(w, "verdict 11 forward A=1");
+    expect(w, "commit -allocation u2 main vendor.com/gpu, -pod u2");
+    committed(w);
+    assert_false(world_stored(w, "allocation u2 main " GPU));
+}
+
+static void a_pod_that_ends_during_its_commit_is_deleted_by_the_next(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_ran(w, "u1", "s-u1", 0);
+    allocate_for(w, 11, "u1", GPU ":g0");
+    expect(w, "commit *");
+    sandbox_removed(w, "s-u1");
+    expect(w, "verdict 11 refused 9:*");
+    committed(w);
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+    committed(w);
+    assert_false(world_stored(w, "allocation u1 main " GPU));
+    expect_nothing(w);
+}
+
+static void a_store_that_is_too_slow_ends_with_the_clients_deadline(void **state)
+{
+    struct world *w = *state;
+
+    w->deadline_ms = w->now_ms + 4200;
+    allocate_for(w, 11, "u1", GPU ":g0");
+    expect(w, "commit *");
+    pass(w, 4000);
+    expect_with(w, "verdict 11 refused 4:", "state was not stored within 4s", NULL);
+    committed(w);
+    w->deadline_ms = UINT64_MAX;
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect(w, "verdict 12 forward A=1"); /* it was made durable meanwhile */
+}
+
+static void a_result_of_no_commit_is_ignored(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_committed(w->mgr, w->now_ms, 4711, NULL);
+    devicemgr_committed(w->mgr, w->now_ms, 4711, "error");
+    devicemgr_run(w->mgr);
+    expect_nothing(w);
+    assert_int_equal(logged(w, "stored"), 0);
+}
+
+static void one_allocation_writes_one_allocation(void **state)
+{
+    struct world *w = *state;
+
+    container_made(w, 1, "u1", "main", GPU ":g0");
+    container_made(w, 2, "u2", "main", GPU ":g1");
+    allocate_for(w, 11, "u3", GPU ":g2");
+    expect(w, "commit allocation u3 main vendor.com/gpu, pod u3"); /* however many there are */
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(one_commit_at_a_time_and_the_next_takes_all),
+        TEST(events_before_one_run_share_a_commit),
+        TEST(a_failed_commit_refuses_its_creates_and_takes_all_back),
+        TEST(a_failed_refresh_leaves_the_old_options),
+        TEST(a_failed_commit_of_a_create_given_up_frees_its_device),
+        TEST(a_create_given_up_before_its_commit_begins_leaves_nothing),
+        TEST(a_pod_that_ends_during_its_commit_is_deleted_by_the_next),
+        TEST(a_store_that_is_too_slow_ends_with_the_clients_deadline),
+        TEST(a_result_of_no_commit_is_ignored),
+        TEST(one_allocation_writes_one_allocation),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

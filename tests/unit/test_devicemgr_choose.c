@@ -1,0 +1,104 @@
+/* The choice among free devices. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "devicemgr/choose.h"
+#include "devicemgr/text.h"
+#include "devicemgr_world.h"
+
+/* "g0@0 g1+@1 g2": on nodes, '+' reused; in natural order. */
+static void choose(const char *free_ids, const char *preferred_ids, size_t count,
+                   const char *expected)
+{
+    struct candidate candidates[16] = {{0}};
+    struct device devices[16] = {{0}};
+    int64_t nodes[16];
+    char *words = strdup(free_ids), *wanted = strdup(preferred_ids), *rest = NULL;
+    struct ids preferred_list = {0}, out = {0};
+    size_t len = 0;
+    struct text text = {0};
+
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        char *at = strchr(word, '@'), *plus = strchr(word, '+');
+
+        if (at) {
+            nodes[len] = atoi(at + 1);
+            devices[len].nodes = &nodes[len];
+            devices[len].nodes_len = 1;
+            *at = '\0';
+        }
+        if (plus) {
+            candidates[len].reused = true;
+            *plus = '\0';
+        }
+        devices[len].id = word;
+        candidates[len].device = &devices[len];
+        len++;
+    }
+    for (char *word = strtok_r(wanted, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        ids_add(&preferred_list, word);
+    choose_devices(candidates, len, &preferred_list, count, &out);
+    text_add_ids(&text, &out);
+    assert_string_equal(text.buf, expected);
+    ids_fini(&preferred_list);
+    ids_fini(&out);
+    free(words);
+    free(wanted);
+}
+
+static void equals_go_in_natural_order(void **state)
+{
+    (void)state;
+    choose("g1 g2 g10", "", 2, "g1,g2");
+}
+
+static void reused_ones_go_first(void **state)
+{
+    (void)state;
+    choose("g1 g2 g3+", "g1", 1, "g3");
+    choose("g1+ g2+ g3+", "", 2, "g1,g2");
+    choose("g1@0 g2@1 g3+@1 g4@0", "", 2, "g2,g3"); /* and draw the others to their node */
+}
+
+static void preferred_ones_go_second(void **state)
+{
+    (void)state;
+    choose("g1 g2 g3 g4+", "g3 g3 nonsense g2 g1", 3, "g2,g3,g4");
+    choose("g1@0 g2@1 g3@1", "g2", 2, "g2,g3");
+}
+
+static void one_node_is_better_than_two(void **state)
+{
+    (void)state;
+    choose("a@0 b@1 c@1", "", 2, "b,c");
+    choose("a@0 b@0 c@0 d@1 e@1", "", 2, "d,e"); /* the smallest node that has enough */
+    choose("a@1 b@1 c@0 d@0", "", 2, "c,d");     /* of equals the lower number */
+}
+
+static void two_nodes_are_better_than_three(void **state)
+{
+    (void)state;
+    choose("a@0 b@1 c@1 d@2 e@2 f@2", "", 5, "b,c,d,e,f");
+    choose("a@0 b@1 c@1 d@2 e@2 f@2", "", 4, "a,d,e,f");
+}
+
+static void those_without_topology_go_last(void **state)
+{
+    (void)state;
+    choose("a b@1", "", 1, "b");
+    choose("a b@1 c", "", 2, "a,b");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equals_go_in_natural_order),
+        cmocka_unit_test(reused_ones_go_first),
+        cmocka_unit_test(preferred_ones_go_second),
+        cmocka_unit_test(one_node_is_better_than_two),
+        cmocka_unit_test(two_nodes_are_better_than_three),
+        cmocka_unit_test(those_without_topology_go_last),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,585 @@
+/* A create from arrival to answer: design §5 "CreateContainer", §8. */
+#include "devicemgr/create.h"
+#include "devicemgr_world.h"
+
+/* ---- the way of a create ---- */
+
+static void a_container_without_a_request_is_none_of_ours(void **state)
+{
+    struct world *w = *state;
+
+    assert_false(create(w, 11, "u1", "main", NULL, NULL));
+    expect_nothing(w);
+}
+
+static void a_token_is_allocated_committed_and_forwarded(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    assert_true(create(w, 11, "u1", "main", GPU ":g1,g0", NULL));
+    expect(w, "allocate g0,g1 in 10000ms");
+    expect_nothing(w);
+    allocated(w, "GPUS=0,1 /dev/gpu0 note:vendor.com/x=y");
+    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+    expect_nothing(w);
+    committed(w);
+    expect(w, "verdict 11 forward GPUS=0,1 /dev/gpu0</dev/gpu0:rw vendor.com/x=y");
+    expect_nothing(w);
+}
+
+static void the_next_attempt_uses_the_cached_options(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect(w, "verdict 12 forward MADE=1");
+    expect_nothing(w);
+}
+
+static void a_restart_of_the_shim_loses_no_options(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    world_restart(w);
+    expect(w, "open vendor.com/gpu gpu.sock");
+    plugin_options(w, w->endpoint, false, false);
+    plugin_list(w, w->endpoint, "g0");
+    runtime_listed(w, "u1/main");
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect(w, "verdict 12 forward MADE=1");
+    expect_nothing(w);
+}
+
+static void a_reboot_makes_the_options_stale(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    w->settings.boot_id = "boot-2";
+    world_restart(w);
+    plugin_options(w, w->endpoint, false, false);
+    plugin_list(w, w->endpoint, "g0");
+    runtime_listed(w, "u1");
+    ignore_all(w);
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 in 10000ms");
+    allocated(w, "MADE=2");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "verdict 12 forward MADE=2");
+}
+
+static void never_refreshing_is_the_kubelets_own_rule(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.refresh = DEVICEMGR_REFRESH_NEVER;
+    world_fresh(w);
+    runtime_listed(w, "");
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    w->settings.boot_id = "boot-2";
+    world_restart(w);
+    plugin_options(w, w->endpoint, false, false);
+    plugin_list(w, w->endpoint, "g0");
+    runtime_listed(w, "u1");
+    ignore_all(w);
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect(w, "verdict 12 forward MADE=1");
+}
+
+static void with_refresh_plugin_a_new_registration_makes_them_stale(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint;
+
+    w->settings.refresh = DEVICEMGR_REFRESH_PLUGIN;
+    world_fresh(w);
+    runtime_listed(w, "");
+    endpoint = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    plugin_lost(w, endpoint, "stream ended"); /* a redial alone does not */
+    plugin_options(w, w->endpoint, false, false);
+    plugin_list(w, w->endpoint, "g0");
+    ignore_all(w);
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect(w, "verdict 12 forward MADE=1");
+    create_answered(w, 12, "c2");
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    assert_true(create(w, 13, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 in 10000ms");
+}
+
+static void pre_start_is_called_every_time_and_after_the_commit(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", true, false);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate *");
+    allocated(w, "A=1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "prestart g0 in 30000ms");
+    prestarted(w, 0, NULL);
+    expect(w, "verdict 11 forward A=1");
+    create_answered(w, 11, "c1");
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect(w, "prestart g0 in 30000ms");
+    prestarted(w, 2, "reset failed\nbadly");
+    expect(w,
+           "verdict 12 refused 14: container \"main\" of pod \"ns/u1\": resource vendor.com/gpu: "
+           "PreStartContainer of plugin endpoint \"gpu.sock\" failed: reset failed badly; device "
+           "ids g0");
+}
+
+static void options_of_several_resources_are_merged_in_name_order(void **state)
+{
+    struct world *w = *state;
+    uint64_t nic, gpu;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    plugin_up(w, NIC, "nic.sock", "n0", false, false);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0 " NIC ":n0", NULL));
+    expect(w, "allocate n0 *");
+    expect(w, "allocate g0 *");
+    gpu = w->call;
+    nic = gpu - 1;
+    allocated(w, "WHO=gpu G=1");
+    expect_nothing(w);
+    w->call = nic;
+    allocated(w, "WHO=nic N=1");
+    expect(w, "commit allocation u1 main other.com/nic, allocation u1 main vendor.com/gpu, pod u1");
+    logged(w, "");
+    committed(w);
+    expect(w, "verdict 11 forward WHO=nic N=1 G=1");
+    assert_int_equal(logged(w, "disagree about 1 runtime options, the first wins: WHO"), 1);
+    create_answered(w, 11, "c1");
+    assert_true(create(w, 12, "u1", "main", GPU ":g0 " NIC ":n0", NULL));
+    assert_int_equal(logged(w, "disagree"), 0); /* once is enough */
+}
+
+static void what_the_shim_chose_is_written_on_the_container(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.annotations = true;
+    w->settings.namespaces = (const char *const[]){"ns"};
+    w->settings.namespaces_len = 1;
+    world_fresh(w);
+    runtime_listed(w, "");
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=2"));
+    expect(w, "allocate g0,g1 *");
+    allocated(w, "note:devices.cri-device-shim/vendor.com_gpu=forged A=1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "verdict 11 forward A=1 devices.cri-device-shim/vendor.com_gpu="
+              "{\"resource\":\"vendor.com/gpu\",\"ids\":[\"g0\",\"g1\"]}");
+}
+
+/* ---- hold ---- */
+
+static void a_create_is_held_until_the_plugin_is_back(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+
+    plugin_lost(w, endpoint, "connection closed");
+    expect(w, "open vendor.com/gpu gpu.sock");
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    pass(w, HOLD_MS - 1);
+    expect_nothing(w);
+    plugin_options(w, w->endpoint, false, false);
+    expect_nothing(w);
+    plugin_list(w, w->endpoint, "g0");
+    expect(w, "allocate g0 in 10000ms");
+}
+
+static void a_held_create_is_refused_with_all_that_is_known(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+
+    plugin_lost(w, endpoint, "connection closed");
+    plugin_lost(w, w->endpoint, "connection refused");
+    ignore_all(w);
+    pass(w, 7000);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0,g1", NULL));
+    pass(w, HOLD_MS);
+    expect(w,
+           "verdict 11 refused 14: container \"main\" of pod \"ns/u1\": resource vendor.com/gpu: "
+           "plugin endpoint \"gpu.sock\" stopped 12s ago (connection closed), stop grace period "
+           "ends in 4m48s, then the resource is removed; device ids g0,g1");
+    expect_nothing(w);
+}
+
+static void an_unhealthy_device_is_waited_for(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0! g1", false, false);
+
+    assert_true(create(w, 11, "u1", "main", GPU ":g0,g1", NULL));
+    assert_true(create(w, 12, "u2", "main", GPU ":g9", NULL));
+    pass(w, 1000);
+    expect_nothing(w);
+    plugin_list(w, endpoint, "g0 g1");
+    expect(w, "allocate g0,g1 *");
+    pass(w, HOLD_MS);
+    expect_with(w, "verdict 12 refused 14:", "u2", GPU, "not listed by the plugin: device ids g9",
+                NULL);
+}
+
+static void an_unhealthy_device_is_refused_with_since_when(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+
+    plugin_list(w, endpoint, "g0! g1");
+    pass(w, 60000);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0,g1", NULL));
+    pass(w, HOLD_MS);
+    expect_with(w, "verdict 11 refused 14:", "unhealthy for 1m5s: device ids g0", NULL);
+}
+
+static void a_hold_ends_before_the_clients_deadline(void **state)
+{
+    struct world *w = *state;
+
+    plugin_register(w, 1, GPU, "gpu.sock");
+    ignore_all(w);
+    w->deadline_ms = w->now_ms + 2000;
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    pass(w, 2000 - DEADLINE_MARGIN_MS - 1);
+    expect_nothing(w);
+    pass(w, 1);
+    expect_with(w, "verdict 11 refused 14:", "\"gpu.sock\" has been connecting for 1s", NULL);
+}
+
+static void a_hold_never_lasts_longer_than_a_minute(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.hold_ms = 3600000;
+    world_fresh(w);
+    plugin_register(w, 1, GPU, "gpu.sock");
+    ignore_all(w);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    pass(w, HOLD_MS_MAX - 1);
+    expect_nothing(w);
+    pass(w, 1);
+    expect_with(w, "verdict 11 refused 14:", NULL);
+}
+
+static void a_plugin_without_a_list_is_waited_for(void **state)
+{
+    struct world *w = *state;
+
+    plugin_register(w, 1, GPU, "gpu.sock");
+    plugin_options(w, w->endpoint, false, false);
+    ignore_all(w);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    pass(w, HOLD_MS);
+    expect_with(w, "verdict 11 refused 14:", "\"gpu.sock\" has sent no device list for 5s", NULL);
+}
+
+static void a_removed_resource_ends_the_hold(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+
+    plugin_lost(w, endpoint, "gone");
+    plugin_lost(w, w->endpoint, "gone");
+    pass(w, GRACE_MS - 1000);
+    ignore_all(w);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    pass(w, 999);
+    expect_nothing(w);
+    pass(w, 1);
+    expect_with(w, "verdict 11 refused 9:", GPU, "not registered on this node", "none", NULL);
+}
+
+/* ---- refusals by the plugin, the pod, the client ---- */
+
+static void the_plugins_own_words_are_passed_on(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate *");
+    allocate_failed(w, 2, "no\x01 such card\nsorry");
+    expect(w,
+           "verdict 11 refused 14: container \"main\" of pod \"ns/u1\": resource vendor.com/gpu: "
+           "Allocate of plugin endpoint \"gpu.sock\" failed: no? such card sorry; device ids g0");
+    /* nothing stays reserved */
+    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+}
+
+static void a_late_plugin_is_named_with_how_late(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate *");
+    pass(w, ALLOCATE_TIMEOUT_MS);
+    allocate_failed(w, 4, "deadline exceeded");
+    expect_with(w, "verdict 11 refused 4:",
+                "Allocate of plugin endpoint \"gpu.sock\" was not "
+                "answered within 10s",
+                "g0", NULL);
+}
+
+static void allocate_never_waits_past_the_clients_deadline(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    w->deadline_ms = w->now_ms + 3000;
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 in 2800ms");
+    pass(w, 2800);
+    expect_with(w, "verdict 11 refused 4:", "Allocate", "within 2s", "client's deadline", NULL);
+    expect(w, "cancel");
+    allocated(w, "A=1"); /* too late: no one is interested */
+    expect_nothing(w);
+}
+
+static void an_expired_deadline_is_not_waited_for(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    w->deadline_ms = 100; /* long over */
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 in 1ms");
+    expect_with(w, "verdict 11 refused 4:", NULL);
+    expect(w, "cancel");
+}
+
+static void a_pod_that_stops_gets_no_container(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    sandbox_ran(w, "u1", "s-u1", 0);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate *");
+    sandbox_stopping(w, "s-u1");
+    expect_with(w, "verdict 11 refused 9:", "the pod is terminating: its sandbox s-u1", NULL);
+    expect(w, "cancel");
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect_with(w, "verdict 12 refused 9:", "terminating", NULL);
+}
+
+static void the_clients_retry_takes_over(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate *");
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect_with(w, "verdict 11 refused 10:", "taken over", NULL);
+    expect(w, "cancel");
+    expect(w, "allocate g0 *");
+    allocated(w, "A=1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "verdict 12 forward A=1");
+}
+
+static void a_cancel_in_allocate_gives_the_devices_back(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate *");
+    create_cancelled(w, 11);
+    expect(w, "cancel");
+    expect_nothing(w);
+    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+}
+
+static void a_cancel_in_commit_leaves_the_allocation_for_the_retry(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate *");
+    allocated(w, "A=1");
+    expect(w, "commit *");
+    create_cancelled(w, 11);
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect_nothing(w); /* waits for that commit */
+    committed(w);
+    expect(w, "verdict 12 forward A=1");
+}
+
+static void a_cancel_before_the_verdict_is_told_stops_it(void **state)
+{
+    struct world *w = *state;
+    struct devicemgr_annotation bad = {"devices.cri-device-shim/x", "{"};
+    struct devicemgr_create request = {.sandbox_id = "s",
+                                       .pod_uid = "u",
+                                       .pod_namespace = "n",
+                                       .pod_name = "p",
+                                       .container = "c",
+                                       .deadline_ms = UINT64_MAX,
+                                       .container_annotations = &bad,
+                                       .container_annotations_len = 1};
+
+    assert_true(devicemgr_create(w->mgr, w->now_ms, 11, &request));
+    devicemgr_create_cancelled(w->mgr, w->now_ms, 11);
+    devicemgr_run(w->mgr);
+    expect_nothing(w);
+}
+
+static void an_unknown_outcome_keeps_the_devices(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    allocated(w, "A=1");
+    committed(w);
+    ignore_all(w);
+    create_cancelled(w, 11);
+    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    pass(w, HOLD_MS);
+    expect_with(w, "verdict 12 refused 14:",
+                "device g0 is held by container \"main\" of pod "
+                "\"ns/u1\"",
+                "not known whether it runs", NULL);
+    runtime_listed(w, "u1/main! u2");
+    assert_true(create(w, 13, "u2", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+}
+
+static void a_plugin_lost_in_allocate_holds_the_create(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    uint64_t first;
+
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate *");
+    first = w->call;
+    plugin_lost(w, endpoint, "killed");
+    expect(w, "open *");
+    allocate_failed(w, 14, "a late result of the lost endpoint");
+    expect_nothing(w);
+    plugin_options(w, w->endpoint, false, false);
+    plugin_list(w, w->endpoint, "g0");
+    expect(w, "allocate g0 *");
+    assert_int_not_equal(w->call, first);
+    allocated(w, "A=1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "verdict 11 forward A=1");
+}
+
+static void a_plugin_lost_before_the_verdict_holds_the_create(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0", true, false);
+
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate *");
+    allocated(w, "A=1");
+    expect(w, "commit *");
+    plugin_lost(w, endpoint, "killed");
+    expect(w, "open *");
+    committed(w);
+    expect_nothing(w);
+    plugin_options(w, w->endpoint, true, false);
+    plugin_list(w, w->endpoint, "g0");
+    expect(w, "prestart g0 *");
+    prestarted(w, 0, NULL);
+    expect(w, "verdict 11 forward A=1");
+}
+
+static void the_late_one_of_several_plugins_is_named(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    plugin_up(w, NIC, "nic.sock", "n0", false, false);
+    w->deadline_ms = w->now_ms + 3000;
+    assert_true(create(w, 11, "u1", "main", GPU ":g0 " NIC ":n0", NULL));
+    expect(w, "allocate n0 *");
+    expect(w, "allocate g0 *");
+    w->call--;
+    allocated(w, "N=1");
+    pass(w, 3000);
+    expect_with(w, "verdict 11 refused 4:", "resource " GPU,
+                "Allocate of plugin endpoint "
+                "\"gpu.sock\" was not answered",
+                NULL);
+    expect(w, "cancel");
+    expect_nothing(w);
+}
+
+static void a_hold_is_logged_once(void **state)
+{
+    struct world *w = *state;
+
+    plugin_register(w, 1, GPU, "gpu.sock");
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    pass(w, 1000);
+    plugin_options(w, w->endpoint, false, false);
+    assert_int_equal(logged(w, "held: container \"main\" of pod \"ns/u1\": resource " GPU), 1);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_container_without_a_request_is_none_of_ours),
+        TEST(a_token_is_allocated_committed_and_forwarded),
+        TEST(the_next_attempt_uses_the_cached_options),
+        TEST(a_restart_of_the_shim_loses_no_options),
+        TEST(a_reboot_makes_the_options_stale),
+        TEST(never_refreshing_is_the_kubelets_own_rule),
+        TEST(with_refresh_plugin_a_new_registration_makes_them_stale),
+        TEST(pre_start_is_called_every_time_and_after_the_commit),
+        TEST(options_of_several_resources_are_merged_in_name_order),
+        TEST(what_the_shim_chose_is_written_on_the_container),
+        TEST(a_create_is_held_until_the_plugin_is_back),
+        TEST(a_held_create_is_refused_with_all_that_is_known),
+        TEST(an_unhealthy_device_is_waited_for),
+        TEST(an_unhealthy_device_is_refused_with_since_when),
+        TEST(a_hold_ends_before_the_clients_deadline),
+        TEST(a_hold_never_lasts_longer_than_a_minute),
+        TEST(a_plugin_without_a_list_is_waited_for),
+        TEST(a_removed_resource_ends_the_hold),
+        TEST(the_plugins_own_words_are_passed_on),
+        TEST(a_late_plugin_is_named_with_how_late),
+        TEST(allocate_never_waits_past_the_clients_deadline),
+        TEST(an_expired_deadline_is_not_waited_for),
+        TEST(a_pod_that_stops_gets_no_container),
+        TEST(the_clients_retry_takes_over),
+        TEST(a_cancel_in_allocate_gives_the_devices_back),
+        TEST(a_cancel_in_commit_leaves_the_allocation_for_the_retry),
+        TEST(a_cancel_before_the_verdict_is_told_stops_it),
+        TEST(an_unknown_outcome_keeps_the_devices),
+        TEST(a_plugin_lost_in_allocate_holds_the_create),
+        TEST(a_plugin_lost_before_the_verdict_holds_the_create),
+        TEST(the_late_one_of_several_plugins_is_named),
+        TEST(a_hold_is_logged_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,157 @@
+/* Calls on plugins: their answers, good and bad, and whom they touch. */
+#include "devicemgr_world.h"
+
+static int setup(void **state)
+{
+    world_setup(state);
+    plugin_up(*state, GPU, "gpu.sock", "g0 g1", true, false);
+    return 0;
+}
+
+static void answer_with(struct world *w, size_t containers)
+{
+    V1beta1__ContainerAllocateResponse one = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
+    V1beta1__ContainerAllocateResponse *list[] = {&one, &one};
+    V1beta1__AllocateResponse response = V1BETA1__ALLOCATE_RESPONSE__INIT;
+
+    response.container_responses = list;
+    response.n_container_responses = containers;
+    devicemgr_allocated(w->mgr, w->now_ms, w->call, 0, NULL, &response);
+    devicemgr_run(w->mgr);
+}
+
+static void an_answer_for_no_container_or_two_is_none(void **state)
+{
+    struct world *w = *state;
+
+    for (size_t containers = 0; containers <= 2; containers += 2) {
+        assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+        expect(w, "allocate *");
+        answer_with(w, containers);
+        expect_with(w, "verdict 11 refused 14:", "it answered for ", "instead of one", NULL);
+    }
+}
+
+static void a_plugin_without_words_is_quoted_as_such(void **state)
+{
+    struct world *w = *state;
+
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate *");
+    allocate_failed(w, 13, "");
+    expect_with(w, "verdict 11 refused 14:", "failed: no reason given", NULL);
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate *");
+    allocate_failed(w, 13, NULL);
+    expect_with(w, "verdict 12 refused 14:", "failed: no reason given", NULL);
+}
+
+static void endless_words_are_cut(void **state)
+{
+    struct world *w = *state;
+    char words[3000];
+
+    memset(words, 'w', sizeof words);
+    words[sizeof words - 1] = '\0';
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate *");
+    allocate_failed(w, 13, words);
+    expect_with(w, "verdict 11 refused 14:", "wwww...; device ids g0", NULL);
+}
+
+static void a_slow_plugin_hurts_only_who_asked_it(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, NIC, "nic.sock", "n0", false, false);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+    container_made(w, 12, "u2", "main", NIC ":n0");
+    allocate_failed(w, 4, "");
+    expect_nothing(w); /* that call was of the other create, and is over */
+}
+
+static void an_answer_of_another_kind_is_ignored(void **state)
+{
+    struct world *w = *state;
+
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate *");
+    prestarted(w, 0, NULL);
+    preferred(w, "g1");
+    expect_nothing(w);
+    allocated(w, "A=1");
+    expect(w, "commit *");
+}
+
+static void a_late_pre_start_is_told_like_a_late_allocate(void **state)
+{
+    struct world *w = *state;
+
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    allocated(w, "A=1");
+    committed(w);
+    ignore_all(w);
+    pass(w, PRESTART_TIMEOUT_MS);
+    prestarted(w, 4, "deadline exceeded");
+    expect_with(w, "verdict 11 refused 4:", "PreStartContainer", "was not answered within 30s",
+                NULL);
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL)); /* the allocation stays */
+    expect(w, "prestart g0 *");
+}
+
+static void another_endpoint_is_prestarted_anew(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = w->endpoint;
+
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    allocated(w, "A=1");
+    committed(w);
+    ignore_all(w);
+    plugin_lost(w, endpoint, "killed"); /* in PreStartContainer */
+    expect(w, "open *");
+    plugin_options(w, w->endpoint, true, false);
+    plugin_list(w, w->endpoint, "g0 g1");
+    expect(w, "prestart g0 *");
+    prestarted(w, 0, NULL);
+    expect(w, "verdict 11 forward A=1");
+}
+
+/* Regression: the create was forwarded with the call still under way, whose end then met no create.
+ */
+static void a_pre_start_under_way_is_waited_for_though_not_wanted_any_more(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = w->endpoint;
+
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    allocated(w, "A=1");
+    committed(w);
+    ignore_all(w);
+    plugin_options(w, endpoint, false, false);
+    expect_nothing(w);
+    prestarted(w, 0, NULL);
+    expect(w, "verdict 11 forward A=1");
+    create_answered(w, 11, "c1");
+    plugin_lost(w, endpoint, "killed");
+    expect(w, "open *");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(an_answer_for_no_container_or_two_is_none),
+        TEST(a_plugin_without_words_is_quoted_as_such),
+        TEST(endless_words_are_cut),
+        TEST(a_slow_plugin_hurts_only_who_asked_it),
+        TEST(an_answer_of_another_kind_is_ignored),
+        TEST(a_late_pre_start_is_told_like_a_late_allocate),
+        TEST(another_endpoint_is_prestarted_anew),
+        TEST(a_pre_start_under_way_is_waited_for_though_not_wanted_any_more),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,415 @@
+/* Which devices a container gets, and whose they are: design §5, kubelet-facts §3. */
+#include "devicemgr/create.h"
+#include "devicemgr_world.h"
+
+static int annotations_setup(void **state)
+{
+    static const char *const ALL[] = {"*"};
+    struct world *w;
+
+    world_setup(state);
+    w = *state;
+    w->settings.annotations = true;
+    w->settings.namespaces = ALL;
+    w->settings.namespaces_len = 1;
+    world_fresh(w);
+    runtime_listed(w, "");
+    logged(w, "");
+    return 0;
+}
+
+/* Allocate, commit, verdict, answer: container "c-UID-CONTAINER" runs. */
+static void finish(struct world *w, uint64_t number, const char *container_id)
+{
+    allocated(w, "A=1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "verdict *");
+    create_answered(w, number, container_id);
+}
+
+/* ---- kubelet-facts §3, in its order ---- */
+
+static void a_changed_request_is_refused(void **state) /* step 1 */
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    assert_true(create(w, 12, "u1", "main", GPU ":g0,g1", NULL));
+    expect(w, "verdict 12 refused 9: container \"main\" of pod \"ns/u1\": changed request for "
+              "resource vendor.com/gpu from 1 to 2");
+}
+
+static void an_unknown_resource_is_refused_with_the_known_ones(void **state) /* step 3 */
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    assert_true(create(w, 11, "u1", "main", NIC ":n0", NULL));
+    expect(w,
+           "verdict 11 refused 9: container \"main\" of pod \"ns/u1\": resource other.com/nic: not "
+           "registered on this node, or removed; known resources: vendor.com/gpu");
+}
+
+static void held_ids_must_be_healthy(void **state) /* step 5 */
+{
+    struct world *w = *state;
+    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    plugin_list(w, endpoint, "g0!");
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect_nothing(w);
+    pass(w, HOLD_MS);
+    expect_with(w, "verdict 12 refused 14:", "unhealthy for 5s: device ids g0", NULL);
+}
+
+static void held_ids_are_used_again(void **state) /* step 6 */
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 g1 g2", false, true);
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+    expect(w, "prefer *");
+    preferred(w, "g2");
+    expect(w, "allocate g2 *");
+    finish(w, 11, "c1");
+    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
+    expect_with(w, "verdict 12 forward A=1", "\"g2\"", NULL);
+}
+
+static void an_init_container_hands_its_devices_on(void **state) /* step 7 */
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 g1 g2", false, true);
+    assert_true(create(w, 11, "u1", "init", NULL, GPU "=1"));
+    expect(w, "prefer *");
+    preferred(w, "g1");
+    expect(w, "allocate g1 *");
+    finish(w, 11, "c-init");
+    assert_true(create(w, 12, "u1", "main", NULL, GPU "=2"));
+    expect(w, "check c-init");
+    container_checked(w, false);
+    expect(w, "prefer 2 of g0,g1,g2 with g1 in 500ms");
+    preferred(w, "g1,g2");
+    expect(w, "allocate g1,g2 *");
+}
+
+static void a_container_that_still_runs_keeps_its_devices(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    assert_true(create(w, 11, "u1", "sidecar", NULL, GPU "=1"));
+    expect(w, "allocate g0 *");
+    finish(w, 11, "c-sidecar");
+    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
+    expect(w, "check c-sidecar");
+    container_checked(w, true);
+    expect(w, "allocate g1 *");
+}
+
+static void too_few_devices_is_told_in_numbers(void **state) /* step 8 */
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 g1 g2!", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    assert_true(create(w, 12, "u2", "main", NULL, GPU "=3"));
+    expect(
+        w,
+        "verdict 12 refused 8: container \"main\" of pod \"ns/u2\": resource vendor.com/gpu: too "
+        "few devices: asked 3, free 1, healthy 2 of 3");
+}
+
+static void unhealthy_ones_that_would_suffice_are_waited_for(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0 g1!", false, false);
+
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=2"));
+    expect_nothing(w);
+    plugin_list(w, endpoint, "g0 g1");
+    expect(w, "allocate g0,g1 *");
+    create_cancelled(w, 11);
+    ignore_all(w);
+    plugin_list(w, endpoint, "g0 g1!");
+    assert_true(create(w, 12, "u1", "main", NULL, GPU "=2"));
+    pass(w, HOLD_MS);
+    expect_with(w, "verdict 12 refused 14:", "unhealthy", "g1", "asked 2, free and healthy 1",
+                NULL);
+}
+
+static void a_plugin_that_is_away_is_waited_for_if_its_devices_suffice(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+
+    plugin_lost(w, endpoint, "gone");
+    plugin_lost(w, w->endpoint, "gone");
+    ignore_all(w);
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=3"));
+    expect_with(w, "verdict 11 refused 8:", "asked 3, free 2, healthy 0 of 2", NULL);
+    assert_true(create(w, 12, "u1", "main", NULL, GPU "=2"));
+    expect_nothing(w);
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    allocated(w, "A=1");
+    expect(w, "commit *");
+}
+
+static void numa_nodes_are_kept_few(void **state) /* steps 9 to 11 */
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0@0 g1@1 g2@1 g3@0 g10@1", false, false);
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=3"));
+    expect(w, "allocate g1,g2,g10 *");
+}
+
+static void a_preference_counts_as_far_as_it_is_allowed(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 g1 g2 g3", false, true);
+    container_made(w, 11, "u1", "main", GPU ":g3");
+    assert_true(create(w, 12, "u2", "main", NULL, GPU "=2"));
+    expect(w, "prefer 2 of g0,g1,g2 with none in 500ms");
+    preferred(w, "g3,nonsense,g2");
+    expect(w, "allocate g0,g2 *");
+}
+
+static void without_a_preference_it_goes_on(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, true);
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+    expect(w, "prefer *");
+    devicemgr_preferred(w->mgr, w->now_ms, w->call, 4, "late", NULL);
+    devicemgr_run(w->mgr);
+    expect(w, "allocate g0 *");
+}
+
+static void no_preference_is_asked_for_where_there_is_no_choice(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, true);
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=2"));
+    expect(w, "allocate g0,g1 *");
+}
+
+/* ---- several creates, several resources ---- */
+
+static void two_pending_creates_never_get_the_same_device(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+    expect(w, "allocate g0 *");
+    assert_true(create(w, 12, "u2", "main", NULL, GPU "=1"));
+    expect(w, "allocate g1 *");
+    assert_true(create(w, 13, "u3", "main", NULL, GPU "=1"));
+    expect_with(w, "verdict 13 refused 8:", "asked 1, free 0, healthy 2 of 2", NULL);
+    assert_true(create(w, 14, "u4", "main", GPU ":g1", NULL));
+    expect_nothing(w);
+    allocate_failed(w, 2, "no"); /* u2's */
+    expect(w, "verdict 12 refused *");
+    expect(w, "allocate g1 *"); /* u4's */
+}
+
+static void several_resources_are_all_or_nothing(void **state)
+{
+    struct world *w = *state;
+    uint64_t nic;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    nic = plugin_up(w, NIC, "nic.sock", "n0!", false, false);
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1, " NIC "=1"));
+    expect_nothing(w);
+    assert_true(create(w, 12, "u2", "main", NULL, GPU "=1")); /* g0 is not kept from it */
+    expect(w, "allocate g0 *");
+    create_cancelled(w, 12);
+    expect(w, "cancel");
+    plugin_list(w, nic, "n0");
+    expect(w, "allocate n0 *");
+    expect(w, "allocate g0 *");
+}
+
+/* ---- holders ---- */
+
+static void a_device_of_a_running_container_is_not_given_away(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    expect(w, "check c-u1-main");
+    container_checked(w, true);
+    expect(w,
+           "verdict 12 refused 14: container \"main\" of pod \"ns/u2\": resource vendor.com/gpu: "
+           "device g0 is held by container \"main\" of pod \"ns/u1\", which still runs");
+    expect_nothing(w);
+}
+
+static void a_device_of_a_dead_container_moves(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    expect(w, "check c-u1-main");
+    container_checked(w, false);
+    expect(w, "allocate g0 *");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+}
+
+static void a_dead_container_of_a_living_pod_keeps_its_device_from_a_choice(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    devicemgr_container_removed(w->mgr, w->now_ms, "c-u1-main");
+    assert_true(create(w, 12, "u2", "main", NULL, GPU "=1"));
+    expect_with(w, "verdict 12 refused 8:", "free 0", NULL);
+    sandbox_stopped(w, "s-u1"); /* but a pod that is over does not */
+    assert_true(create(w, 13, "u2", "main", NULL, GPU "=1"));
+    expect(w, "allocate g0 *");
+}
+
+static void two_creates_may_ask_about_the_same_container(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    expect(w, "check c-u1-main");
+    assert_true(create(w, 13, "u3", "main", GPU ":g0", NULL));
+    expect_nothing(w);
+    container_checked(w, true);
+    expect(w, "verdict 12 refused 14:*");
+    expect(w, "check c-u1-main"); /* its own question */
+    container_checked(w, true);
+    expect(w, "verdict 13 refused 14:*");
+}
+
+static void a_runtime_that_does_not_answer_ends_with_the_hold(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    expect(w, "check *");
+    pass(w, HOLD_MS);
+    expect_with(w, "verdict 12 refused 14:", "the runtime has not said yet whether it runs", NULL);
+    container_checked(w, false); /* late, yet of use */
+    assert_true(create(w, 13, "u2", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+}
+
+static void a_kubelet_that_decided_anew_is_followed(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    assert_true(create(w, 12, "u1", "main", GPU ":g1", NULL));
+    expect(w, "check c-u1-main");
+    container_checked(w, false);
+    expect(w, "allocate g1 *");
+}
+
+static void an_unanswered_create_of_the_same_container_is_waited_for(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    allocated(w, "A=1");
+    committed(w);
+    ignore_all(w);
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect_nothing(w);
+    create_answered(w, 11, NULL);
+    expect(w, "verdict 12 forward A=1");
+}
+
+static void an_answer_for_a_forgotten_question_is_ignored(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_container_checked(w->mgr, w->now_ms, 4711, true, true);
+    devicemgr_run(w->mgr);
+    expect_nothing(w);
+}
+
+static void a_plugin_lost_while_asked_for_its_preference_has_none(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0 g1", false, true);
+
+    plugin_up(w, NIC, "nic.sock", "n0 n1", false, true);
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+    assert_true(create(w, 12, "u2", "main", NULL, NIC "=1"));
+    expect(w, "prefer 1 of g0,g1 *");
+    expect(w, "prefer 1 of n0,n1 *");
+    plugin_lost(w, endpoint, "killed");
+    expect(w, "open *");
+    preferred(w, "n1"); /* the other plugin's call is not touched */
+    expect(w, "allocate n1 *");
+    plugin_options(w, w->endpoint, false, true);
+    plugin_list(w, w->endpoint, "g0 g1");
+    expect(w, "allocate g0 *");
+}
+
+static void an_unknown_resource_in_an_annotation_is_refused(void **state)
+{
+    struct world *w = *state;
+
+    assert_true(create(w, 11, "u1", "main", NULL, NIC "=1"));
+    expect_with(w, "verdict 11 refused 9:", NIC, "known resources: none", NULL);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, annotations_setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_changed_request_is_refused),
+        TEST(an_unknown_resource_is_refused_with_the_known_ones),
+        TEST(held_ids_must_be_healthy),
+        TEST(held_ids_are_used_again),
+        TEST(an_init_container_hands_its_devices_on),
+        TEST(a_container_that_still_runs_keeps_its_devices),
+        TEST(too_few_devices_is_told_in_numbers),
+        TEST(unhealthy_ones_that_would_suffice_are_waited_for),
+        TEST(a_plugin_that_is_away_is_waited_for_if_its_devices_suffice),
+        TEST(numa_nodes_are_kept_few),
+        TEST(a_preference_counts_as_far_as_it_is_allowed),
+        TEST(without_a_preference_it_goes_on),
+        TEST(no_preference_is_asked_for_where_there_is_no_choice),
+        TEST(two_pending_creates_never_get_the_same_device),
+        TEST(several_resources_are_all_or_nothing),
+        TEST(a_device_of_a_running_container_is_not_given_away),
+        TEST(a_device_of_a_dead_container_moves),
+        TEST(a_dead_container_of_a_living_pod_keeps_its_device_from_a_choice),
+        TEST(two_creates_may_ask_about_the_same_container),
+        TEST(a_runtime_that_does_not_answer_ends_with_the_hold),
+        TEST(a_kubelet_that_decided_anew_is_followed),
+        TEST(an_unanswered_create_of_the_same_container_is_waited_for),
+        TEST(an_answer_for_a_forgotten_question_is_ignored),
+        TEST(a_plugin_lost_while_asked_for_its_preference_has_none),
+        TEST(an_unknown_resource_in_an_annotation_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,101 @@
+/* The states of an endpoint, by the picture in endpoint.h. */
+#include "devicemgr/endpoint.h"
+#include "devicemgr_world.h"
+
+static void active(struct endpoint *endpoint, uint64_t now_ms, enum endpoint_origin origin)
+{
+    endpoint_dial(endpoint, now_ms, 1, origin, "gpu.sock");
+    endpoint->have_options = true;
+    endpoint_set_state(endpoint, now_ms, ENDPOINT_ACTIVE);
+}
+
+static void a_list_ends_the_stop_and_proves_the_socket(void **state)
+{
+    struct endpoint endpoint = {0};
+
+    (void)state;
+    endpoint_stop(&endpoint, 5, "restart");
+    active(&endpoint, 10, ENDPOINT_RESTORED);
+    assert_false(endpoint.stopped);
+    assert_string_equal(endpoint.socket_good, "gpu.sock");
+    assert_int_equal(endpoint_end_ms(&endpoint, 100), UINT64_MAX);
+    endpoint_fini(&endpoint);
+}
+
+static void the_stop_time_is_the_first(void **state)
+{
+    struct endpoint endpoint = {0};
+
+    (void)state;
+    active(&endpoint, 10, ENDPOINT_REGISTERED);
+    endpoint_stop(&endpoint, 20, "first");
+    endpoint_stop(&endpoint, 30, "second");
+    endpoint_set_state(&endpoint, 30, ENDPOINT_GRACE);
+    assert_int_equal(endpoint_end_ms(&endpoint, 100), 120);
+    assert_string_equal(endpoint.stop_reason, "first");
+    endpoint_dial(&endpoint, 70, 2, ENDPOINT_REGISTERED, endpoint.socket_name);
+    assert_int_equal(endpoint_end_ms(&endpoint, 100), 170); /* an attempt gets its own time */
+    endpoint_set_state(&endpoint, 80, ENDPOINT_GRACE);
+    assert_int_equal(endpoint_end_ms(&endpoint, 100), 120); /* and gives none away */
+    assert_int_equal(endpoint_end_ms(&endpoint, UINT64_MAX), UINT64_MAX);
+    endpoint_set_state(&endpoint, 120, ENDPOINT_GONE);
+    assert_int_equal(endpoint_end_ms(&endpoint, 100), UINT64_MAX);
+    endpoint_fini(&endpoint);
+}
+
+static void one_redial_for_a_loss(void **state)
+{
+    struct endpoint endpoint = {0};
+
+    (void)state;
+    endpoint_dial(&endpoint, 0, 1, ENDPOINT_REGISTERED, "gpu.sock");
+    assert_false(endpoint_may_redial(&endpoint, 0)); /* it never worked */
+    active(&endpoint, 0, ENDPOINT_REGISTERED);
+    assert_true(endpoint_may_redial(&endpoint, 0));
+    endpoint_stop(&endpoint, 0, "lost");
+    endpoint_dial(&endpoint, 0, 2, ENDPOINT_REDIALLED, "gpu.sock");
+    assert_false(endpoint_may_redial(&endpoint, 0));
+    endpoint_set_state(&endpoint, 0, ENDPOINT_ACTIVE);
+    assert_false(endpoint_may_redial(&endpoint, REDIAL_AGAIN_MS - 1)); /* it flaps */
+    assert_true(endpoint_may_redial(&endpoint, REDIAL_AGAIN_MS));
+    endpoint_set_state(&endpoint, 0, ENDPOINT_GRACE);
+    assert_false(endpoint_may_redial(&endpoint, REDIAL_AGAIN_MS));
+    endpoint_fini(&endpoint);
+}
+
+static void it_says_what_it_waits_for(void **state)
+{
+    struct endpoint endpoint = {0};
+    struct text text = {0};
+
+    (void)state;
+    endpoint_dial(&endpoint, 1000, 1, ENDPOINT_REGISTERED, "gpu.sock");
+    endpoint_explain(&endpoint, 3000, 300000, &text);
+    assert_string_equal(text.buf, "plugin endpoint \"gpu.sock\" has been connecting for 2s");
+    endpoint.have_options = true;
+    text = (struct text){0};
+    endpoint_explain(&endpoint, 4000, 300000, &text);
+    assert_string_equal(text.buf, "plugin endpoint \"gpu.sock\" has sent no device list for 3s");
+    endpoint_stop(&endpoint, 4000, "EOF");
+    endpoint_set_state(&endpoint, 4000, ENDPOINT_GRACE);
+    text = (struct text){0};
+    endpoint_explain(&endpoint, 16000, 300000, &text);
+    assert_string_equal(text.buf, "plugin endpoint \"gpu.sock\" stopped 12s ago (EOF), stop grace "
+                                  "period ends in 4m48s, then the resource is removed");
+    text = (struct text){0};
+    endpoint_explain(&endpoint, 999000, 300000, &text);
+    assert_non_null(strstr(text.buf, "ends in 0ms"));
+    endpoint_fini(&endpoint);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_list_ends_the_stop_and_proves_the_socket),
+        cmocka_unit_test(the_stop_time_is_the_first),
+        cmocka_unit_test(one_redial_for_a_loss),
+        cmocka_unit_test(it_says_what_it_waits_for),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

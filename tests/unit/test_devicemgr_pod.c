@@ -1,0 +1,83 @@
+/* Pods and their sandboxes. */
+#include <stdio.h>
+
+#include "devicemgr/limits.h"
+#include "devicemgr/pod.h"
+#include "devicemgr_world.h"
+
+static void the_newest_sandbox_has_the_highest_attempt(void **state)
+{
+    struct pods pods = {0};
+    struct pod *pod = pods_ensure(&pods, "u1", "ns", "web");
+    struct sandbox *s1 = pods_ensure_sandbox(&pods, pod, "s1", 1);
+    struct sandbox *s2 = pods_ensure_sandbox(&pods, pod, "s2", 2);
+
+    (void)state;
+    assert_ptr_equal(pods_ensure_sandbox(&pods, pod, "s1", 1), s1); /* known already */
+    assert_ptr_equal(pod->newest, s2);
+    pods_ensure_sandbox(&pods, pod, "s0", 0);
+    assert_ptr_equal(pod->newest, s2);
+    pods_remove_sandbox(&pods, s2);
+    assert_ptr_equal(pod->newest, s1);
+    pods_remove_sandbox(&pods, pods_find_sandbox(&pods, "s0"));
+    assert_ptr_equal(pod->newest, s1);
+    pods_remove_sandbox(&pods, s1);
+    assert_null(pod->newest);
+    pods_fini(&pods);
+}
+
+static void a_pod_goes_with_its_sandboxes(void **state)
+{
+    struct pods pods = {0};
+    struct pod *u1 = pods_ensure(&pods, "u1", "ns", "web"),
+               *u2 = pods_ensure(&pods, "u2", "ns", "db");
+
+    (void)state;
+    pods_ensure_sandbox(&pods, u1, "s1", 0);
+    pods_ensure_sandbox(&pods, u2, "s2", 0);
+    pods_remove(&pods, u1);
+    assert_null(pods_find(&pods, "u1"));
+    assert_null(pods_find_sandbox(&pods, "s1"));
+    assert_non_null(pods_find_sandbox(&pods, "s2"));
+    pods_fini(&pods);
+    assert_null(pods.by_uid);
+    assert_null(pods.sandboxes);
+}
+
+static void the_names_last_told_stay(void **state)
+{
+    struct pods pods = {0};
+
+    (void)state;
+    pods_ensure(&pods, "u1", "", "");
+    assert_string_equal(pods_ensure(&pods, "u1", "ns", "web")->name, "web");
+    pods_fini(&pods);
+}
+
+static void an_ignored_container_is_remembered_as_far_as_there_is_room(void **state)
+{
+    struct pods pods = {0};
+    struct pod *pod = pods_ensure(&pods, "u1", "ns", "web");
+    char name[16];
+
+    (void)state;
+    for (int i = 0; i < POD_IGNORED_MAX; i++) {
+        snprintf(name, sizeof name, "c%d", i);
+        assert_true(pod_ignore_once(pod, name));
+        assert_false(pod_ignore_once(pod, name));
+    }
+    assert_false(pod_ignore_once(pod, "one more"));
+    pods_fini(&pods);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_newest_sandbox_has_the_highest_attempt),
+        cmocka_unit_test(a_pod_goes_with_its_sandboxes),
+        cmocka_unit_test(the_names_last_told_stay),
+        cmocka_unit_test(an_ignored_container_is_remembered_as_far_as_there_is_room),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,257 @@
+/* Rows of the checkpoint, there and back; a bad row changes nothing. */
+#include "cri-proto/checkpoint_v1.pb-c.h"
+#include "devicemgr/options.h"
+#include "devicemgr/record.h"
+#include "devicemgr_world.h"
+
+static struct devicemgr_record row(enum devicemgr_record_kind kind, const char *k0, const char *k1,
+                                   const char *k2, const void *value, size_t bytes)
+{
+    return (struct devicemgr_record){kind, {k0, k1, k2}, value, bytes};
+}
+
+static void a_resource_comes_back_as_it_was(void **state)
+{
+    int64_t nodes[] = {0, 3};
+    struct device_entry entries[] = {{"g1", false, nodes, 2}, {"g0", true, NULL, 0}};
+    struct resource *table = NULL, *again = NULL, *resource = resources_add(&table, GPU);
+    struct devices_change change;
+    struct devicemgr_record record;
+    uint8_t *bytes;
+    size_t len;
+
+    (void)state;
+    devices_update(&resource->devices, 5, entries, 2, &change);
+    resource->endpoint.socket_good = mem_strdup("gpu.sock");
+    resource->endpoint.pre_start = resource->endpoint.preferred = true;
+    bytes = record_of_resource(resource, &len);
+    resources_remove(&table, resource);
+    record = row(DEVICEMGR_RECORD_RESOURCE, GPU, "", "", bytes, len);
+    assert_int_equal(record_restore_resource(&again, 9, &record), 0);
+    assert_int_equal(record_restore_resource(&again, 9, &record), -1); /* twice */
+    resource = resources_find(again, GPU);
+    assert_string_equal(resource->endpoint.socket_good, "gpu.sock");
+    assert_true(resource->endpoint.pre_start && resource->endpoint.preferred);
+    assert_int_equal(resource->devices.len, 2);
+    assert_true(devices_find(&resource->devices, "g0")->healthy);
+    assert_false(devices_find(&resource->devices, "g1")->healthy);
+    assert_int_equal(devices_find(&resource->devices, "g1")->nodes_len, 2);
+    assert_int_equal(devices_find(&resource->devices, "g1")->nodes[1], 3);
+    resources_remove(&again, resource);
+    free(bytes);
+}
+
+static void every_cut_of_a_resource_is_refused_or_harmless(void **state)
+{
+    struct device_entry entry = {"g0", true, NULL, 0};
+    struct resource *table = NULL, *resource = resources_add(&table, GPU);
+    struct devices_change change;
+    uint8_t *bytes;
+    size_t len;
+
+    (void)state;
+    devices_update(&resource->devices, 5, &entry, 1, &change);
+    resource->endpoint.socket_good = mem_strdup("gpu.sock");
+    bytes = record_of_resource(resource, &len);
+    resources_remove(&table, resource);
+    for (size_t cut = 0; cut < len; cut++) {
+        struct devicemgr_record record = row(DEVICEMGR_RECORD_RESOURCE, GPU, "", "", bytes, cut);
+
+        if (record_restore_resource(&table, 9, &record) == 0)
+            resources_remove(&table, table);
+        else
+            assert_null(table);
+    }
+    free(bytes);
+}
+
+static void resource_rows_that_break_a_rule_are_refused(void **state)
+{
+    Checkpoint__V1__Resource message = CHECKPOINT__V1__RESOURCE__INIT;
+    struct resource *table = NULL;
+    struct devicemgr_record record;
+    uint8_t bytes[64];
+    size_t len;
+
+    (void)state;
+    message.name = (char *)"bad";
+    message.endpoint = (char *)"x.sock";
+    len = checkpoint__v1__resource__pack(&message, bytes);
+    record = row(DEVICEMGR_RECORD_RESOURCE, "bad", "", "", bytes, len);
+    assert_int_equal(record_restore_resource(&table, 0, &record), -1);
+    message.name = (char *)GPU;
+    len = checkpoint__v1__resource__pack(&message, bytes);
+    record = row(DEVICEMGR_RECORD_RESOURCE, NIC, "", "", bytes, len); /* another's key */
+    assert_int_equal(record_restore_resource(&table, 0, &record), -1);
+    message.endpoint = (char *)"";
+    len = checkpoint__v1__resource__pack(&message, bytes);
+    record = row(DEVICEMGR_RECORD_RESOURCE, GPU, "", "", bytes, len);
+    assert_int_equal(record_restore_resource(&table, 0, &record), -1);
+    assert_null(table);
+}
+
+static void an_allocation_comes_back_as_it_was(void **state)
+{
+    struct allocations table = {0}, again = {0};
+    struct ids ids = {0};
+    struct allocation *allocation;
+    struct devicemgr_record record;
+    uint8_t *bytes;
+    size_t len;
+
+    (void)state;
+    ids_add(&ids, "g1");
+    ids_add(&ids, "g0");
+    allocation = allocations_add(&table, "u1", "main", GPU, &ids);
+    allocation_set_fresh(allocation, options_new(), 1);
+    options_add_device(allocation->fresh, "/dev/a", "/dev/b", "r");
+    allocation->commit = 7; /* under way: it carries the fresh options */
+    bytes = record_of_allocation(allocation, "boot-1", &len);
+    record = row(DEVICEMGR_RECORD_ALLOCATION, "u1", "main", GPU, bytes, len);
+    assert_int_equal(record_restore_allocation(&again, &record), 0);
+    assert_int_equal(record_restore_allocation(&again, &record), -1); /* twice */
+    allocation = allocations_find(&again, "u1", "main", GPU);
+    assert_true(allocation->durable);
+    assert_string_equal(allocation->boot_id, "boot-1");
+    assert_string_equal(allocation->ids.v[0], "g0");
+    assert_string_equal(allocation->options->devices[0]->host_path, "/dev/b");
+    assert_int_equal(allocation_life(allocation), ALLOCATION_UNKNOWN);
+    ids_fini(&ids);
+    allocations_fini(&table);
+    allocations_fini(&again);
+    free(bytes);
+}
+
+static void fresh_options_not_in_the_commit_are_not_written(void **state)
+{
+    struct allocations table = {0}, again = {0};
+    struct ids ids = {0};
+    struct allocation *allocation;
+    struct devicemgr_record record;
+    uint8_t *bytes;
+    size_t len;
+
+    (void)state;
+    ids_add(&ids, "g0");
+    allocation = allocations_add(&table, "u1", "main", GPU, &ids);
+    allocation_set_fresh(allocation, options_new(), 1);
+    bytes = record_of_allocation(allocation, "boot-1", &len);
+    record = row(DEVICEMGR_RECORD_ALLOCATION, "u1", "main", GPU, bytes, len);
+    assert_int_equal(record_restore_allocation(&again, &record), 0);
+    assert_null(allocations_find(&again, "u1", "main", GPU)->options);
+    ids_fini(&ids);
+    allocations_fini(&table);
+    allocations_fini(&again);
+    free(bytes);
+}
+
+static int restore_allocation(Checkpoint__V1__Allocation *message)
+{
+    struct allocations table = {0};
+    struct devicemgr_record record;
+    uint8_t bytes[256];
+    size_t len = checkpoint__v1__allocation__pack(message, bytes);
+    int result;
+
+    record = row(DEVICEMGR_RECORD_ALLOCATION, message->pod_uid, message->container,
+                 message->resource, bytes, len);
+    result = record_restore_allocation(&table, &record);
+    allocations_fini(&table);
+    return result;
+}
+
+static void allocation_rows_that_break_a_rule_are_refused(void **state)
+{
+    Checkpoint__V1__Allocation message = CHECKPOINT__V1__ALLOCATION__INIT;
+    char *ids[] = {(char *)"g0", (char *)"g1"};
+
+    (void)state;
+    message.pod_uid = (char *)"u1";
+    message.container = (char *)"main";
+    message.resource = (char *)GPU;
+    message.device_ids = ids;
+    message.n_device_ids = 2;
+    assert_int_equal(restore_allocation(&message), 0);
+    ids[1] = (char *)"g0"; /* one id twice */
+    assert_int_equal(restore_allocation(&message), -1);
+    ids[1] = (char *)"";
+    assert_int_equal(restore_allocation(&message), -1);
+    message.n_device_ids = 0;
+    assert_int_equal(restore_allocation(&message), -1);
+    message.n_device_ids = 1;
+    message.has_options = true;
+    message.options.data = (uint8_t *)"\xff\xff";
+    message.options.len = 2;
+    assert_int_equal(restore_allocation(&message), -1);
+    message.has_options = false;
+    message.resource = (char *)"bad";
+    assert_int_equal(restore_allocation(&message), -1);
+    message.resource = (char *)GPU;
+    message.pod_uid = (char *)"";
+    assert_int_equal(restore_allocation(&message), -1);
+    message.pod_uid = (char *)"u1";
+    message.container = (char *)"";
+    assert_int_equal(restore_allocation(&message), -1);
+}
+
+static void a_pod_comes_back_as_it_was(void **state)
+{
+    struct pods pods = {0}, again = {0};
+    struct pod *pod = pods_ensure(&pods, "u1", "ns", "web");
+    struct devicemgr_record record;
+    uint8_t *bytes;
+    size_t len;
+
+    (void)state;
+    pods_ensure_sandbox(&pods, pod, "s1", 3)->stopped = true;
+    bytes = record_of_pod(pod, &len);
+    record = row(DEVICEMGR_RECORD_POD, "u1", "", "", bytes, len);
+    assert_int_equal(record_restore_pod(&again, &record), 0);
+    assert_int_equal(record_restore_pod(&again, &record), -1); /* twice */
+    pod = pods_find(&again, "u1");
+    assert_string_equal(pod->pod_namespace, "ns");
+    assert_string_equal(pod->name, "web");
+    assert_string_equal(pod->newest->id, "s1");
+    assert_int_equal(pod->newest->attempt, 3);
+    assert_true(pod->newest->stopped && pod->newest->stopping);
+    record.key[0] = "u2";
+    assert_int_equal(record_restore_pod(&again, &record), -1); /* another's key */
+    record = row(DEVICEMGR_RECORD_POD, "u1", "", "", "\xff", 1);
+    assert_int_equal(record_restore_pod(&again, &record), -1);
+    pods_fini(&pods);
+    pods_fini(&again);
+    free(bytes);
+}
+
+static void a_pod_may_have_no_sandbox(void **state)
+{
+    struct pods pods = {0}, again = {0};
+    struct devicemgr_record record;
+    uint8_t *bytes;
+    size_t len;
+
+    (void)state;
+    bytes = record_of_pod(pods_ensure(&pods, "u1", "ns", "web"), &len);
+    record = row(DEVICEMGR_RECORD_POD, "u1", "", "", bytes, len);
+    assert_int_equal(record_restore_pod(&again, &record), 0);
+    assert_null(pods_find(&again, "u1")->newest);
+    pods_fini(&pods);
+    pods_fini(&again);
+    free(bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_resource_comes_back_as_it_was),
+        cmocka_unit_test(every_cut_of_a_resource_is_refused_or_harmless),
+        cmocka_unit_test(resource_rows_that_break_a_rule_are_refused),
+        cmocka_unit_test(an_allocation_comes_back_as_it_was),
+        cmocka_unit_test(fresh_options_not_in_the_commit_are_not_written),
+        cmocka_unit_test(allocation_rows_that_break_a_rule_are_refused),
+        cmocka_unit_test(a_pod_comes_back_as_it_was),
+        cmocka_unit_test(a_pod_may_have_no_sandbox),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,323 @@
+/* Pods, sandboxes and the runtime's list: design §5 "Pods", kubelet-facts §10. */
+#include "devicemgr_world.h"
+
+/* Pod u1's container "main" runs with g0. */
+static int setup(void **state)
+{
+    struct world *w;
+
+    world_setup(state);
+    w = *state;
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    sandbox_ran(w, "u1", "s-u1", 0);
+    container_made(w, 1, "u1", "main", GPU ":g0");
+    logged(w, "");
+    return 0;
+}
+
+/* The shim is killed and started; the plugin serves on. */
+static void restart(struct world *w)
+{
+    world_restart(w);
+    plugin_options(w, w->endpoint, false, false);
+    plugin_list(w, w->endpoint, "g0 g1");
+    ignore_all(w);
+}
+
+/* ---- sandboxes ---- */
+
+static void a_stopped_sandbox_frees_its_containers_devices(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_stopped(w, "s-u1");
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL)); /* without asking the runtime */
+    expect(w, "allocate g0 *");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+}
+
+static void a_new_sandbox_of_the_uid_revives_the_pod(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_stopped(w, "s-u1");
+    sandbox_ran(w, "u1", "s-u1-again", 1);
+    sandbox_removed(w, "s-u1"); /* the old one: not the end of the pod */
+    expect_nothing(w);
+    sandbox_removed(w, "unheard-of");
+    sandbox_stopped(w, "unheard-of");
+    sandbox_stopping(w, "unheard-of");
+    expect_nothing(w);
+    world_restart(w);
+    assert_true(world_stored(w, "allocation u1 main " GPU));
+}
+
+static void the_end_of_an_old_sandbox_does_not_touch_the_new_ones_containers(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_ran(w, "u2", "s-u2", 5);
+    container_made(w, 2, "u2", "main", GPU ":g1");
+    sandbox_ran(w, "u2", "s-old", 4);
+    sandbox_stopped(w, "s-old");
+    assert_true(create(w, 11, "u1", "other", GPU ":g1", NULL));
+    expect(w, "check c-u2-main");
+}
+
+static void a_removed_newest_sandbox_ends_the_pod(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_removed(w, "s-u1");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+    committed(w);
+    assert_false(world_stored(w, "allocation u1 main " GPU));
+    assert_false(world_stored(w, "pod u1"));
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+}
+
+static void a_create_in_a_removed_sandbox_is_refused(void **state)
+{
+    struct world *w = *state;
+
+    assert_true(create(w, 11, "u1", "second", GPU ":g1", NULL));
+    expect(w, "allocate *");
+    sandbox_removed(w, "s-u1");
+    expect_with(w, "verdict 11 refused 9:", "the pod is terminating", "was removed", NULL);
+    expect(w, "cancel");
+}
+
+static void an_answer_from_a_stopped_sandbox_holds_nothing(void **state)
+{
+    struct world *w = *state;
+
+    assert_true(create(w, 11, "u1", "second", GPU ":g1", NULL));
+    allocated(w, "A=1");
+    committed(w);
+    ignore_all(w);
+    sandbox_stopped(w, "s-u1");
+    create_answered(w, 11, "c-second");
+    assert_true(create(w, 12, "u2", "main", GPU ":g1", NULL));
+    expect(w, "allocate g1 *");
+}
+
+static void an_answer_after_the_pods_end_is_ignored(void **state)
+{
+    struct world *w = *state;
+
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "verdict 11 forward *");
+    sandbox_removed(w, "s-u1");
+    expect(w, "commit *");
+    create_answered(w, 11, "c2");
+    create_answered(w, 11, "c2");
+    create_cancelled(w, 11);
+    expect_nothing(w);
+}
+
+static void a_removed_container_holds_nothing(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_container_removed(w->mgr, w->now_ms, "some-other");
+    devicemgr_container_removed(w->mgr, w->now_ms, "c-u1-main");
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+}
+
+static void pod_rows_ride_along(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_ran(w, "u9", "s-u9", 0);
+    sandbox_stopped(w, "s-u1");
+    expect_nothing(w); /* no commit of their own */
+    sandbox_ran(w, "u1", "s-u1b", 1);
+    assert_true(create(w, 11, "u2", "main", GPU ":g1", NULL));
+    expect(w, "allocate *");
+    allocated(w, "A=1");
+    expect(w, "commit allocation u2 main vendor.com/gpu, pod u1, pod u2");
+}
+
+/* ---- before the first list ---- */
+
+static void nothing_is_dropped_before_the_first_list(void **state)
+{
+    struct world *w = *state;
+
+    restart(w);
+    sandbox_removed(w, "s-u1"); /* a newer one may exist */
+    expect_nothing(w);
+    assert_true(world_stored(w, "allocation u1 main " GPU));
+    runtime_listed(w, "u2");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+}
+
+static void who_held_a_device_is_waited_for_until_the_list(void **state)
+{
+    struct world *w = *state;
+
+    restart(w);
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    pass(w, HOLD_MS - 1);
+    expect_nothing(w);
+    runtime_listed(w, "u1/main u2");
+    expect(w, "check c-u1-main");
+    container_checked(w, true);
+    expect(w, "verdict 11 refused 14:*");
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL)); /* its own container may go on */
+    expect(w, "verdict 12 forward MADE=1");
+}
+
+/* ---- the list ---- */
+
+static void what_the_list_does_not_show_does_not_run(void **state)
+{
+    struct world *w = *state;
+
+    restart(w);
+    runtime_listed(w, "u1 u2");
+    assert_int_equal(logged(w, "runtime listed: 2 pods, 1 allocations kept (0 of them rebuilt"), 1);
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+}
+
+static void pods_the_runtime_does_not_know_are_dropped(void **state)
+{
+    struct world *w = *state;
+
+    restart(w);
+    runtime_listed(w, "");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+}
+
+static void what_happens_while_the_list_is_made_is_newer_than_it(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_runtime_listing(w->mgr);
+    sandbox_ran(w, "u2", "s-u2", 0);
+    container_made(w, 2, "u2", "main", GPU ":g1");
+    runtime_listed(w, "u1/main");
+    expect_nothing(w);
+    assert_true(create(w, 11, "u1", "other", GPU ":g1", NULL));
+    expect(w, "check c-u2-main");
+}
+
+static void a_lost_checkpoint_is_rebuilt_from_running_containers(void **state)
+{
+    struct world *w = *state;
+
+    world_fresh(w);
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    runtime_listed(w, "u1/main=" GPU ":g0 u2/main!=" GPU ":g1");
+    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+    committed(w);
+    assert_true(create(w, 11, "u3", "main", GPU ":g0", NULL));
+    expect(w, "check c-u1-main");
+    container_checked(w, true);
+    expect(w, "verdict 11 refused 14:*");
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");                                /* its options are asked for again */
+    assert_true(create(w, 13, "u3", "main", GPU ":g1", NULL)); /* u2's had exited */
+    expect(w, "allocate g1 *");
+}
+
+static void a_running_container_is_believed_more_than_the_checkpoint(void **state)
+{
+    struct world *w = *state;
+
+    runtime_listed(w, "u1/main=" GPU ":g1");
+    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+    committed(w);
+    assert_true(create(w, 11, "u2", "main", GPU ":g1", NULL));
+    expect(w, "check c-u1-main");
+    runtime_listed(w, "u1/main=" GPU ":g1 u2");
+    assert_int_equal(logged(w, "kept (0 of them rebuilt"), 0);
+}
+
+static void a_garbage_token_on_a_running_container_is_told(void **state)
+{
+    struct devicemgr_sandbox sandbox = {"s-u5", "u5", "ns", "u5", 0, true};
+    struct devicemgr_annotation bad = {"devices.cri-device-shim/vendor.com_gpu", "[]"};
+    struct devicemgr_container container = {"c5", "s-u5", "main", 0, true, &bad, 1};
+    struct world *w = *state;
+
+    devicemgr_runtime_listed(w->mgr, w->now_ms, &sandbox, 1, &container, 1);
+    devicemgr_run(w->mgr);
+    assert_int_equal(logged(w, "running container c5: annotation devices.cri-device-shim/"), 1);
+}
+
+static void a_sandbox_that_is_not_ready_is_stopped(void **state)
+{
+    struct devicemgr_sandbox sandbox = {"s-u1", "u1", "ns", "u1", 0, false};
+    struct world *w = *state;
+
+    devicemgr_runtime_listed(w->mgr, w->now_ms, &sandbox, 1, NULL, 0);
+    devicemgr_run(w->mgr);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect_with(w, "verdict 11 refused 9:", "terminating", NULL);
+    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+}
+
+static void an_allocation_without_a_pod_row_is_named_by_uid_and_dropped_with_its_pod(void **state)
+{
+    struct world *w = *state;
+
+    world_store(w, DEVICEMGR_RECORD_POD, "u1", "", "", NULL, 0); /* lost */
+    restart(w);
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    pass(w, HOLD_MS);
+    expect_with(w, "verdict 11 refused 14:", "held by container \"main\" of pod \"u1\"", NULL);
+    runtime_listed(w, "u2");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+}
+
+static void a_list_older_than_a_container_says_nothing_of_it(void **state)
+{
+    struct devicemgr_annotation note = {"some.other/note", "{"};
+    struct devicemgr_sandbox sandbox = {"s-u1", "u1", "ns", "u1", 0, true};
+    struct devicemgr_container old = {"c-old", "s-u1", "main", 0, true, &note, 1};
+    struct world *w = *state;
+
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "verdict 11 forward *");
+    devicemgr_runtime_listing(w->mgr);
+    create_answered(w, 11, "c-new");
+    devicemgr_runtime_listed(w->mgr, w->now_ms, &sandbox, 1, &old, 1);
+    devicemgr_run(w->mgr);
+    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    expect(w, "check c-new");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_stopped_sandbox_frees_its_containers_devices),
+        TEST(a_new_sandbox_of_the_uid_revives_the_pod),
+        TEST(the_end_of_an_old_sandbox_does_not_touch_the_new_ones_containers),
+        TEST(a_removed_newest_sandbox_ends_the_pod),
+        TEST(a_create_in_a_removed_sandbox_is_refused),
+        TEST(an_answer_from_a_stopped_sandbox_holds_nothing),
+        TEST(an_answer_after_the_pods_end_is_ignored),
+        TEST(a_removed_container_holds_nothing),
+        TEST(pod_rows_ride_along),
+        TEST(nothing_is_dropped_before_the_first_list),
+        TEST(who_held_a_device_is_waited_for_until_the_list),
+        TEST(what_the_list_does_not_show_does_not_run),
+        TEST(pods_the_runtime_does_not_know_are_dropped),
+        TEST(what_happens_while_the_list_is_made_is_newer_than_it),
+        TEST(a_lost_checkpoint_is_rebuilt_from_running_containers),
+        TEST(a_running_container_is_believed_more_than_the_checkpoint),
+        TEST(a_garbage_token_on_a_running_container_is_told),
+        TEST(a_sandbox_that_is_not_ready_is_stopped),
+        TEST(an_allocation_without_a_pod_row_is_named_by_uid_and_dropped_with_its_pod),
+        TEST(a_list_older_than_a_container_says_nothing_of_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
