@@ -221,6 +221,20 @@ static void names_the_place_of_each_fault(void **state)
          "with or without unix:// in front"},
         {"listen = '/run/'", "1:10: listen is \"/run/\"; expected the path of a socket, not a "
                              "directory"},
+        {"listen = ['/a']", "1:10: listen is an array; expected an absolute path in quotes, with "
+                            "or without unix:// in front"},
+        {"plugins.refresh_options = 1", "1:27: refresh_options is an integer; expected "
+                                        "\"reboot\", \"plugin\" or \"never\""},
+        {"[[device]]\nresource = 1\npath = '/dev/x'",
+         "2:12: resource is an integer; expected an extended resource's name, such as "
+         "\"vendor.com/serial\""},
+        {"[[device]]\nresource = 'a/b'\npath = 1",
+         "3:8: path is an integer; expected an absolute path in quotes"},
+        {"[[device]]\nresource = 'a/b'\npath = '/dev/x'\ncontainer_path = 1",
+         "4:18: container_path is an integer; expected an absolute path in quotes"},
+        {"[[device]]\nresource = 'a/b'\npath = '/dev/x'\npermissions = 1",
+         "4:15: permissions is an integer; expected one or more of 'r', 'w' and 'm', each once, "
+         "such as \"rw\""},
         {"state_dir = 'var'", "1:13: state_dir is \"var\"; expected an absolute path"},
         {"state_dir = true", "1:13: state_dir is a boolean; expected an absolute path in quotes"},
         {"log_level = 'loud'", "1:13: log_level is \"loud\"; expected \"error\", \"warning\", "

@@ -1,0 +1,245 @@
+/*
+ * cri-device-shim: wiring only. Settings in, rooms made and bound, signals out.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <systemd/sd-daemon.h>
+#include <uv.h>
+
+#include "config/config.h"
+#include "shim/directory.h"
+#include "shim/log.h"
+#include "shim/plugins/manager.h"
+#include "shim/relay/calls.h"
+#include "shim/relay/relay.h"
+
+#define SOCKET_DIRECTORY_MODE 0755
+
+struct arguments {
+    const char *config; /* NULL: the default path, if it is there */
+    const char *check;  /* only check this file */
+};
+
+struct daemon {
+    uv_loop_t loop;
+    struct config config;
+    struct calls *calls;
+    struct manager *manager;
+    struct relay *relay;
+    uv_signal_t signals[2];
+    bool stopping;
+};
+
+/* ---- arguments ---- */
+
+const char *argp_program_version = "cri-device-shim " SHIM_VERSION;
+
+static const struct argp_option OPTIONS[] = {
+    {"config", 'c', "FILE", 0, "Settings; default: " CONFIG_PATH_DEFAULT ", or none", 0},
+    {"check-config", 'C', "FILE", 0, "Check FILE, say what is wrong with it, and exit", 0},
+    {0},
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+    struct arguments *args = state->input;
+
+    switch (key) {
+    case 'c':
+        args->config = value;
+        return 0;
+    case 'C':
+        args->check = value;
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_usage(state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp ARGP = {
+    .options = OPTIONS,
+    .parser = parse_option,
+    .doc = "Sits between the kubelet and the container runtime and gives containers their devices.",
+};
+
+static int check_config(const char *path)
+{
+    struct config config;
+    struct config_error err;
+
+    if (config_load(path, &config, &err) < 0) {
+        fprintf(stderr, "%s\n", err.text);
+        return EXIT_FAILURE;
+    }
+    config_fini(&config);
+    printf("%s: OK\n", path);
+    return EXIT_SUCCESS;
+}
+
+static int load_config(const char *path, struct config *config)
+{
+    struct config_error err;
+
+    if (!path && access(CONFIG_PATH_DEFAULT, F_OK) == 0)
+        path = CONFIG_PATH_DEFAULT;
+    if (config_load(path, config, &err) == 0)
+        return 0;
+    log_error("%s", err.text);
+    return -1;
+}
+
+/* ---- stopping ---- */
+
+static void close_signals(struct daemon *d)
+{
+    for (size_t i = 0; i < sizeof d->signals / sizeof d->signals[0]; i++)
+        uv_close((uv_handle_t *)&d->signals[i], NULL);
+}
+
+static void on_manager_stopped(void *user)
+{
+    close_signals(user);
+}
+
+static void on_relay_stopped(void *user)
+{
+    struct daemon *d = user;
+
+    d->relay = NULL;
+    manager_stop(d->manager, on_manager_stopped, d);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct daemon *d = handle->data;
+
+    if (!d->stopping) {
+        d->stopping = true;
+        log_info("stopping: %s", strsignal(number));
+        sd_notify(0, "STOPPING=1");
+        relay_stop(d->relay, d->config.drain_ms, on_relay_stopped, d);
+    } else if (d->relay) {
+        relay_stop_now(d->relay); /* asked twice: at once */
+    }
+}
+
+/* ---- starting ---- */
+
+static void on_verdict(void *user, uint64_t create, const struct devicemgr_verdict *verdict)
+{
+    struct daemon *d = user;
+
+    calls_verdict(d->calls, create, verdict);
+}
+
+static const struct manager_ops MANAGER_OPS = {.verdict = on_verdict};
+
+/* The CRI socket from the service manager, or -1. */
+static int passed_socket(void)
+{
+    int n = sd_listen_fds(1);
+
+    for (int fd = SD_LISTEN_FDS_START; fd < SD_LISTEN_FDS_START + n; fd++) {
+        if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) > 0)
+            return fd;
+    }
+    return -1;
+}
+
+static void start_signals(struct daemon *d)
+{
+    const int numbers[] = {SIGTERM, SIGINT};
+
+    for (size_t i = 0; i < sizeof d->signals / sizeof d->signals[0]; i++) {
+        uv_signal_init(&d->loop, &d->signals[i]);
+        d->signals[i].data = d;
+        uv_signal_start(&d->signals[i], on_signal, numbers[i]);
+    }
+}
+
+static int start_manager(struct daemon *d)
+{
+    char err[MANAGER_ERROR_BYTES_MAX];
+
+    d->calls = calls_new();
+    if (!d->calls) {
+        log_error("out of memory");
+        return -1;
+    }
+    if (manager_start(&d->loop, &d->config, &MANAGER_OPS, d, &d->manager, err, sizeof err) < 0) {
+        log_error("%s", err);
+        return -1;
+    }
+    calls_bind(d->calls, d->manager);
+    return 0;
+}
+
+static int start_relay(struct daemon *d)
+{
+    const char *path = d->config.listen;
+    int fd = passed_socket();
+    int r = fd < 0 ? directory_make_parent(path, SOCKET_DIRECTORY_MODE) : 0;
+
+    if (r == 0)
+        r = relay_start(&d->loop, path, fd, d->config.runtime_endpoint, d->calls, &d->relay);
+    if (r == 0)
+        return 0;
+    if (r == -EADDRINUSE)
+        log_error("listen = \"%s\": another process serves this socket", path);
+    else
+        log_error("listen = \"%s\": %s", path, strerror(-r));
+    return -1;
+}
+
+/* Runs until it is told to stop. What a failed start has made is taken down in the same way. */
+static int run(struct daemon *d)
+{
+    int status = EXIT_FAILURE;
+
+    start_signals(d);
+    if (start_manager(d) < 0) {
+        close_signals(d);
+    } else if (start_relay(d) < 0) {
+        manager_stop(d->manager, on_manager_stopped, d);
+    } else {
+        status = EXIT_SUCCESS;
+        log_info("cri-device-shim " SHIM_VERSION ": %s -> %s, plugins register in %s",
+                 d->config.listen, d->config.runtime_endpoint, d->config.plugin_dir);
+        sd_notify(0, "READY=1");
+    }
+    d->stopping = status != EXIT_SUCCESS;
+    uv_run(&d->loop, UV_RUN_DEFAULT);
+    calls_free(d->calls);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments args = {0};
+    static struct daemon d;
+    int status;
+
+    argp_parse(&ARGP, argc, argv, 0, NULL, &args);
+    if (args.check)
+        return check_config(args.check);
+    if (load_config(args.config, &d.config) < 0)
+        return EXIT_FAILURE;
+    log_set_level((enum log_level)d.config.log_level);
+    signal(SIGPIPE, SIG_IGN);
+    uv_loop_init(&d.loop);
+    status = run(&d);
+    uv_loop_close(&d.loop);
+    config_fini(&d.config);
+    return status;
+}

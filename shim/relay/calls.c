@@ -1,0 +1,337 @@
+#include "shim/relay/calls.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "cri-proto/cri_v1.pb-c.h"
+#include "shim/log.h"
+#include "shim/relay/create_container.h"
+#include "shim/rpc/message.h"
+#include "shim/rpc/rpc.h"
+
+/* One looked-at call under way; session_call.user. */
+struct pending {
+    struct session *session;
+    struct session_call *call;
+    struct message_arena arena;      /* of `message`; not used by creates */
+    const ProtobufCMessage *message; /* the observed request */
+    uint64_t create;                 /* key of the table; 0: no create */
+    bool forwarded;                  /* a create whose answer the core waits for */
+    UT_hash_handle hh;
+};
+
+struct calls {
+    struct manager *manager;
+    struct pending *creates; /* by number */
+    uint64_t create_last;
+};
+
+struct calls *calls_new(void)
+{
+    return calloc(1, sizeof(struct calls));
+}
+
+void calls_bind(struct calls *calls, struct manager *manager)
+{
+    calls->manager = manager;
+}
+
+void calls_free(struct calls *calls)
+{
+    free(calls);
+}
+
+static void pending_free(struct calls *calls, struct pending *p)
+{
+    if (p->hh.tbl)
+        HASH_DEL(calls->creates, p);
+    message_arena_fini(&p->arena);
+    p->call->user = NULL;
+    free(p);
+}
+
+static struct pending *pending_new(struct session *session, struct session_call *call)
+{
+    struct pending *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return NULL;
+    p->session = session;
+    p->call = call;
+    call->user = p;
+    return p;
+}
+
+/* ---- CreateContainer ---- */
+
+static void forward_untouched(struct session *session, struct session_call *call)
+{
+    if (session_forward(session, call, NULL, 0) < 0)
+        session_refuse(session, call, RPC_RESOURCE_EXHAUSTED, "CreateContainer: out of memory");
+}
+
+static uint64_t deadline_of(const struct session_call *call)
+{
+    return call->timeout_ms == UINT64_MAX ? UINT64_MAX : manager_now_ms() + call->timeout_ms;
+}
+
+/* Asks the device manager; true: the verdict will come for pending number `create`. */
+static bool ask(struct calls *calls, struct session_call *call, struct create_container *c,
+                uint64_t create)
+{
+    struct devicemgr_create request;
+
+    create_container_request(c, &request);
+    request.deadline_ms = deadline_of(call);
+    return devicemgr_create(manager_core(calls->manager), manager_now_ms(), create, &request);
+}
+
+static struct pending *create_new(struct calls *calls, struct session *session,
+                                  struct session_call *call)
+{
+    struct pending *p = pending_new(session, call);
+
+    if (!p)
+        return NULL;
+    p->create = ++calls->create_last;
+    HASH_ADD(hh, calls->creates, create, sizeof p->create, p);
+    if (p->hh.tbl)
+        return p;
+    pending_free(calls, p);
+    return NULL;
+}
+
+static void create_requested(struct calls *calls, struct session *session,
+                             struct session_call *call)
+{
+    struct create_container *c;
+    struct pending *p;
+    bool pending;
+    int code = create_container_read(call->message, call->message_bytes, &c);
+
+    if (code == RPC_INTERNAL) { /* no CreateContainerRequest: the runtime says so */
+        forward_untouched(session, call);
+        return;
+    }
+    p = code == RPC_OK ? create_new(calls, session, call) : NULL;
+    if (!p) {
+        if (code == RPC_OK)
+            create_container_free(c);
+        session_refuse(session, call, RPC_RESOURCE_EXHAUSTED,
+                       "CreateContainer: the request takes too much memory to read");
+        return;
+    }
+    pending = ask(calls, call, c, p->create);
+    create_container_free(c);
+    if (!pending) {
+        pending_free(calls, p);
+        forward_untouched(session, call);
+    }
+    manager_kick(calls->manager);
+}
+
+static void refuse(struct calls *calls, struct pending *p, int code, const char *message)
+{
+    struct session *session = p->session;
+    struct session_call *call = p->call;
+
+    pending_free(calls, p);
+    session_refuse(session, call, code, message);
+}
+
+void calls_verdict(struct calls *calls, uint64_t create, const struct devicemgr_verdict *verdict)
+{
+    struct pending *p;
+    uint8_t *fragment = NULL;
+    size_t bytes = 0;
+    int r = 0;
+
+    HASH_FIND(hh, calls->creates, &create, sizeof create, p);
+    if (!p)
+        return;
+    if (verdict->code != 0) {
+        log_info("CreateContainer refused (%s): %s", rpc_code_name(verdict->code),
+                 verdict->message);
+        refuse(calls, p, verdict->code, verdict->message);
+        return;
+    }
+    if (verdict->options)
+        r = create_container_fragment(verdict->options, &fragment, &bytes);
+    if (r == 0)
+        r = session_forward(p->session, p->call, fragment, bytes);
+    free(fragment);
+    if (r == 0) {
+        p->forwarded = true;
+        return;
+    }
+    refuse(calls, p, RPC_RESOURCE_EXHAUSTED, "CreateContainer: out of memory");
+    devicemgr_create_answered(manager_core(calls->manager), manager_now_ms(), create, NULL);
+}
+
+/* A success whose container id cannot be read is no refusal: that container may run. */
+static void create_answered(struct calls *calls, struct pending *p, int status,
+                            const uint8_t *message, size_t bytes)
+{
+    struct message_arena arena = {0};
+    const Runtime__V1__CreateContainerResponse *response = NULL;
+    uint64_t create = p->create;
+    int code;
+
+    if (status == RPC_OK && message)
+        response = (const Runtime__V1__CreateContainerResponse *)message_unpack(
+            &runtime__v1__create_container_response__descriptor, message, bytes, &arena, &code);
+    pending_free(calls, p);
+    if (status == RPC_OK && (!response || !*response->container_id))
+        devicemgr_create_cancelled(manager_core(calls->manager), manager_now_ms(), create);
+    else
+        devicemgr_create_answered(manager_core(calls->manager), manager_now_ms(), create,
+                                  response ? response->container_id : NULL);
+    message_arena_fini(&arena);
+}
+
+/* ---- observed calls ---- */
+
+static const ProtobufCMessageDescriptor *request_of(enum cri_method method)
+{
+    switch (method) {
+    case CRI_RUN_POD_SANDBOX:
+        return &runtime__v1__run_pod_sandbox_request__descriptor;
+    case CRI_STOP_POD_SANDBOX:
+        return &runtime__v1__stop_pod_sandbox_request__descriptor;
+    case CRI_REMOVE_POD_SANDBOX:
+        return &runtime__v1__remove_pod_sandbox_request__descriptor;
+    case CRI_REMOVE_CONTAINER:
+        return &runtime__v1__remove_container_request__descriptor;
+    case CRI_CREATE_CONTAINER:
+    case CRI_OTHER:
+        break;
+    }
+    return NULL;
+}
+
+static void observed_requested(struct calls *calls, struct session *session,
+                               struct session_call *call)
+{
+    const ProtobufCMessageDescriptor *descriptor = request_of(call->method);
+    struct pending *p = descriptor ? pending_new(session, call) : NULL;
+    int code;
+
+    if (!p)
+        return;
+    p->message = message_unpack(descriptor, call->message, call->message_bytes, &p->arena, &code);
+    if (!p->message) {
+        pending_free(calls, p);
+        return;
+    }
+    if (call->method == CRI_STOP_POD_SANDBOX) {
+        const Runtime__V1__StopPodSandboxRequest *stop =
+            (const Runtime__V1__StopPodSandboxRequest *)p->message;
+
+        devicemgr_sandbox_stopping(manager_core(calls->manager), manager_now_ms(),
+                                   stop->pod_sandbox_id);
+        manager_kick(calls->manager);
+    }
+}
+
+static void sandbox_ran(struct devicemgr *core, const Runtime__V1__RunPodSandboxRequest *request,
+                        const uint8_t *message, size_t bytes)
+{
+    struct message_arena arena = {0};
+    int code;
+    const Runtime__V1__RunPodSandboxResponse *response =
+        (const Runtime__V1__RunPodSandboxResponse *)message_unpack(
+            &runtime__v1__run_pod_sandbox_response__descriptor, message, bytes, &arena, &code);
+    const Runtime__V1__PodSandboxMetadata *pod = request->config ? request->config->metadata : NULL;
+
+    if (response && pod) {
+        struct devicemgr_sandbox sandbox = {
+            .id = response->pod_sandbox_id,
+            .pod_uid = pod->uid,
+            .pod_namespace = pod->namespace_,
+            .pod_name = pod->name,
+            .attempt = pod->attempt,
+            .ready = true,
+        };
+        devicemgr_sandbox_ran(core, manager_now_ms(), &sandbox);
+    }
+    message_arena_fini(&arena);
+}
+
+static void observed_answered(struct calls *calls, struct pending *p, const uint8_t *message,
+                              size_t bytes)
+{
+    struct devicemgr *core = manager_core(calls->manager);
+    uint64_t now_ms = manager_now_ms();
+
+    switch (p->call->method) {
+    case CRI_RUN_POD_SANDBOX:
+        sandbox_ran(core, (const Runtime__V1__RunPodSandboxRequest *)p->message, message, bytes);
+        break;
+    case CRI_STOP_POD_SANDBOX:
+        devicemgr_sandbox_stopped(
+            core, now_ms, ((const Runtime__V1__StopPodSandboxRequest *)p->message)->pod_sandbox_id);
+        break;
+    case CRI_REMOVE_POD_SANDBOX:
+        devicemgr_sandbox_removed(
+            core, now_ms,
+            ((const Runtime__V1__RemovePodSandboxRequest *)p->message)->pod_sandbox_id);
+        break;
+    case CRI_REMOVE_CONTAINER:
+        devicemgr_container_removed(
+            core, now_ms, ((const Runtime__V1__RemoveContainerRequest *)p->message)->container_id);
+        break;
+    case CRI_CREATE_CONTAINER:
+    case CRI_OTHER:
+        break;
+    }
+}
+
+/* ---- the relay's events ---- */
+
+void calls_request(struct calls *calls, struct session *session, struct session_call *call)
+{
+    if (call->method == CRI_CREATE_CONTAINER)
+        create_requested(calls, session, call);
+    else
+        observed_requested(calls, session, call);
+}
+
+void calls_answered(struct calls *calls, struct session_call *call, int status,
+                    const uint8_t *message, size_t message_bytes)
+{
+    struct pending *p = call->user;
+
+    if (!p)
+        return;
+    if (p->create && p->forwarded)
+        create_answered(calls, p, status, message, message_bytes);
+    else if (p->create)
+        return; /* the runtime would not wait for the decision; ended() follows */
+    else if (status == RPC_OK && message)
+        observed_answered(calls, p, message, message_bytes);
+    manager_kick(calls->manager);
+}
+
+void calls_ended(struct calls *calls, struct session_call *call)
+{
+    struct pending *p = call->user;
+    uint64_t create;
+
+    if (!p)
+        return;
+    create = p->create;
+    pending_free(calls, p);
+    if (create) {
+        devicemgr_create_cancelled(manager_core(calls->manager), manager_now_ms(), create);
+        manager_kick(calls->manager);
+    }
+}
+
+void calls_runtime_back(struct calls *calls)
+{
+    manager_list_runtime(calls->manager);
+}

@@ -1,0 +1,417 @@
+#include "shim/relay/connection.h"
+
+#include <assert.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <utlist.h>
+
+#include "shim/log.h"
+#include "shim/relay/limits.h"
+
+struct end {
+    uv_pipe_t pipe;
+    uv_shutdown_t shutdown;
+    bool shut; /* nothing more is written to it: our sending side is shut down, or broken */
+    bool reading;
+    bool ended; /* nothing more comes from it */
+};
+
+struct connection {
+    const struct connection_ops *ops;
+    void *user;
+    struct session *session;
+    struct end ends[2];
+    uv_connect_t connect;
+    uv_timer_t linger;
+    char *read_buffer;
+    bool closing;
+    bool finishing; /* closes when what is queued has been written */
+    int handles;    /* not yet closed */
+    struct connection *prev, *next;
+};
+
+/* Bytes that the socket did not take at once. */
+struct queued_write {
+    uv_write_t request;
+    enum session_end to;
+    char bytes[];
+};
+
+static struct end *other(struct connection *c, const struct end *end)
+{
+    return &c->ends[end == &c->ends[SESSION_CLIENT] ? SESSION_RUNTIME : SESSION_CLIENT];
+}
+
+static enum session_end index_of(const struct connection *c, const struct end *end)
+{
+    return end == &c->ends[SESSION_CLIENT] ? SESSION_CLIENT : SESSION_RUNTIME;
+}
+
+/* ---- closing ---- */
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct connection *c = handle->data;
+
+    if (--c->handles > 0)
+        return;
+    session_free(c->session);
+    c->session = NULL;
+    c->ops->closed(c->user, c);
+    free(c);
+}
+
+void connection_close(struct connection *c)
+{
+    if (c->closing)
+        return;
+    c->closing = true;
+    uv_close((uv_handle_t *)&c->ends[SESSION_CLIENT].pipe, on_handle_closed);
+    uv_close((uv_handle_t *)&c->ends[SESSION_RUNTIME].pipe, on_handle_closed);
+    uv_close((uv_handle_t *)&c->linger, on_handle_closed);
+}
+
+void connection_drain(struct connection *c)
+{
+    if (!c->closing && !c->finishing && !session_drain(c->session))
+        connection_close(c);
+}
+
+static void on_linger(uv_timer_t *timer)
+{
+    connection_close(timer->data);
+}
+
+static void on_shutdown(uv_shutdown_t *request, int status)
+{
+    struct connection *c = request->data;
+
+    (void)status;
+    if (c->finishing)
+        connection_close(c);
+}
+
+/* Shuts down our sending side of `end` once its queue is written. */
+static void shut(struct connection *c, struct end *end)
+{
+    if (end->shut || c->closing)
+        return;
+    end->shut = true;
+    end->shutdown.data = c;
+    if (uv_shutdown(&end->shutdown, (uv_stream_t *)&end->pipe, on_shutdown) < 0)
+        connection_close(c);
+}
+
+static void stop_reading(struct end *end)
+{
+    uv_read_stop((uv_stream_t *)&end->pipe);
+    end->reading = false;
+}
+
+static size_t queued_for(const struct end *end)
+{
+    return uv_stream_get_write_queue_size((const uv_stream_t *)&end->pipe);
+}
+
+/* Writes what is queued for `end`, then closes both. */
+static void finish(struct connection *c, struct end *end)
+{
+    bool was_shut = end->shut;
+
+    if (c->finishing || c->closing)
+        return;
+    c->finishing = true;
+    stop_reading(&c->ends[SESSION_CLIENT]);
+    stop_reading(&c->ends[SESSION_RUNTIME]);
+    uv_timer_start(&c->linger, on_linger, RELAY_LINGER_MS, 0);
+    shut(c, end);
+    if (was_shut && queued_for(end) == 0)
+        connection_close(c);
+}
+
+/* `end` takes no more bytes. What it sent before, a GOAWAY perhaps, is still for the other. */
+static void broken(struct connection *c, struct end *end)
+{
+    if (c->closing)
+        return;
+    end->shut = true;
+    if (end->ended || c->finishing || index_of(c, end) == SESSION_CLIENT)
+        connection_close(c);
+    else
+        uv_timer_start(&c->linger, on_linger, RELAY_LINGER_MS, 0);
+}
+
+/* ---- writing ---- */
+
+static void read_on(struct connection *c);
+
+static void on_written(uv_write_t *request, int status)
+{
+    struct queued_write *w = (struct queued_write *)request;
+    struct connection *c = request->data;
+    struct end *to = &c->ends[w->to];
+
+    free(w);
+    if (status < 0)
+        broken(c, to);
+    else if (queued_for(to) <= RELAY_WRITE_QUEUE_BYTES_LOW)
+        read_on(c);
+}
+
+static size_t total(const struct iovec *pieces, int n)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < n; i++)
+        sum += pieces[i].iov_len;
+    return sum;
+}
+
+/* Copies what lies behind the first `skip` bytes and leaves it to libuv. */
+static int queue_rest(struct connection *c, struct end *to, const struct iovec *pieces, int n,
+                      size_t skip)
+{
+    size_t bytes = total(pieces, n) - skip;
+    struct queued_write *w = malloc(sizeof *w + bytes);
+    uv_buf_t buf;
+    size_t at = 0;
+    int r;
+
+    if (!w)
+        return UV_ENOMEM;
+    for (int i = 0; i < n; i++) {
+        size_t gone = skip < pieces[i].iov_len ? skip : pieces[i].iov_len;
+
+        memcpy(w->bytes + at, (const char *)pieces[i].iov_base + gone, pieces[i].iov_len - gone);
+        at += pieces[i].iov_len - gone;
+        skip -= gone;
+    }
+    assert(at == bytes);
+    w->to = index_of(c, to);
+    w->request.data = c;
+    buf = uv_buf_init(w->bytes, (unsigned)bytes);
+    r = uv_write(&w->request, (uv_stream_t *)&to->pipe, &buf, 1, on_written);
+    if (r < 0)
+        free(w);
+    return r;
+}
+
+static void on_session_write(void *user, enum session_end to, const struct iovec *pieces, int n)
+{
+    struct connection *c = user;
+    struct end *end = &c->ends[to];
+    int r;
+
+    if (c->closing || end->shut)
+        return;
+    /* struct iovec and uv_buf_t are the same on POSIX (libuv documents it) */
+    r = uv_try_write((uv_stream_t *)&end->pipe, (const uv_buf_t *)pieces, (unsigned)n);
+    if (r == UV_EAGAIN)
+        r = 0;
+    if (r >= 0 && (size_t)r < total(pieces, n))
+        r = queue_rest(c, end, pieces, n, (size_t)r);
+    if (r == UV_ENOMEM)
+        connection_close(c);
+    else if (r < 0)
+        broken(c, end);
+}
+
+/* ---- reading ---- */
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    struct connection *c = handle->data;
+
+    (void)suggested;
+    *buf = uv_buf_init(c->read_buffer, RELAY_READ_BYTES);
+}
+
+/* Whether the peer closed the socket, rather than only its sending side: unix(7) sockets tell by
+ * POLLHUP. */
+static bool is_gone(const struct end *end)
+{
+    struct pollfd p = {.events = 0};
+    uv_os_fd_t fd;
+
+    if (uv_fileno((const uv_handle_t *)&end->pipe, &fd) < 0)
+        return true;
+    p.fd = fd;
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
+}
+
+/* The client shut down its sending side. So do we, once no call needs ours any more. */
+static void pass_half_close(struct connection *c)
+{
+    if (c->ends[SESSION_CLIENT].ended && session_calls(c->session) == 0)
+        shut(c, &c->ends[SESSION_RUNTIME]);
+}
+
+static void on_end_of(struct connection *c, struct end *end)
+{
+    end->ended = true;
+    stop_reading(end);
+    if (index_of(c, end) == SESSION_RUNTIME || is_gone(end))
+        finish(c, other(c, end));
+    else
+        pass_half_close(c);
+}
+
+/*
+ * Whether the bytes from `end` are to wait. What it sends may be answered by the session itself, so
+ * the client's own queue counts as well, with room for what reading the runtime leaves in it. The
+ * runtime's does not: it may be one that reads on only when it is read from.
+ */
+static bool is_ahead(struct connection *c, const struct end *end)
+{
+    return queued_for(other(c, end)) > RELAY_WRITE_QUEUE_BYTES_HIGH ||
+           (index_of(c, end) == SESSION_CLIENT &&
+            queued_for(end) > 2 * RELAY_WRITE_QUEUE_BYTES_HIGH);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct connection *c = stream->data;
+    struct end *end = (struct end *)stream;
+
+    if (n < 0) {
+        if (n == UV_EOF)
+            on_end_of(c, end);
+        else
+            finish(c, other(c, end));
+        return;
+    }
+    if (n > 0 &&
+        session_feed(c->session, index_of(c, end), (const uint8_t *)buf->base, (size_t)n) < 0) {
+        log_warning("relay: connection closed: %s", session_error(c->session));
+        finish(c, &c->ends[SESSION_CLIENT]);
+        return;
+    }
+    if (c->closing)
+        return;
+    if (is_ahead(c, end))
+        stop_reading(end);
+    pass_half_close(c);
+}
+
+static void read_from(struct connection *c, struct end *end)
+{
+    if (end->reading || end->ended || is_ahead(c, end))
+        return;
+    end->reading = uv_read_start((uv_stream_t *)&end->pipe, on_alloc, on_read) == 0;
+}
+
+static void read_on(struct connection *c)
+{
+    if (c->closing || c->finishing)
+        return;
+    read_from(c, &c->ends[SESSION_CLIENT]);
+    read_from(c, &c->ends[SESSION_RUNTIME]);
+}
+
+/* ---- making ---- */
+
+/* Only a matter of speed, so that an error is none. */
+static void widen(struct end *end)
+{
+    int bytes = RELAY_SOCKET_BYTES;
+    uv_os_fd_t fd;
+
+    if (uv_fileno((const uv_handle_t *)&end->pipe, &fd) == 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes) < 0) /* not root */
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
+static void on_connected(uv_connect_t *request, int status)
+{
+    struct connection *c = request->data;
+
+    if (status == UV_ECANCELED)
+        return;
+    c->ops->runtime(c->user, status);
+    if (status < 0) {
+        connection_close(c);
+        return;
+    }
+    widen(&c->ends[SESSION_CLIENT]);
+    widen(&c->ends[SESSION_RUNTIME]);
+    read_on(c);
+}
+
+static void on_request(void *user, struct session_call *call)
+{
+    struct connection *c = user;
+
+    c->ops->request(c->user, c->session, call);
+}
+
+static void on_answered(void *user, struct session_call *call, int status, const uint8_t *message,
+                        size_t message_bytes)
+{
+    struct connection *c = user;
+
+    c->ops->answered(c->user, call, status, message, message_bytes);
+}
+
+static void on_ended(void *user, struct session_call *call)
+{
+    struct connection *c = user;
+
+    c->ops->ended(c->user, call);
+}
+
+static const struct session_ops SESSION_OPS = {on_session_write, on_request, on_answered, on_ended};
+
+static void init_handles(struct connection *c, uv_loop_t *loop)
+{
+    for (int i = SESSION_CLIENT; i <= SESSION_RUNTIME; i++) {
+        uv_pipe_init(loop, &c->ends[i].pipe, 0);
+        c->ends[i].pipe.data = c;
+    }
+    uv_timer_init(loop, &c->linger);
+    c->linger.data = c;
+    c->handles = 3;
+}
+
+struct connection *connection_accept(uv_stream_t *listener, const char *runtime_path,
+                                     char *read_buffer, const struct connection_ops *ops,
+                                     void *user)
+{
+    struct connection *c = calloc(1, sizeof *c);
+
+    if (!c)
+        return NULL;
+    c->session = session_new(&SESSION_OPS, c);
+    if (!c->session) {
+        free(c);
+        return NULL;
+    }
+    c->ops = ops;
+    c->user = user;
+    c->read_buffer = read_buffer;
+    init_handles(c, listener->loop);
+    c->connect.data = c;
+    if (uv_accept(listener, (uv_stream_t *)&c->ends[SESSION_CLIENT].pipe) < 0)
+        connection_close(c);
+    else
+        uv_pipe_connect(&c->connect, &c->ends[SESSION_RUNTIME].pipe, runtime_path, on_connected);
+    return c;
+}
+
+struct connection *connection_next(const struct connection *c)
+{
+    return c->next;
+}
+
+void connection_link(struct connection *c, struct connection **head)
+{
+    DL_APPEND(*head, c);
+}
+
+void connection_unlink(struct connection *c, struct connection **head)
+{
+    DL_DELETE(*head, c);
+}

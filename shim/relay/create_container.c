@@ -1,0 +1,245 @@
+#include "shim/relay/create_container.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cri-proto/cri_v1.pb-c.h"
+#include "shim/rpc/message.h"
+#include "shim/rpc/rpc.h"
+
+#define LABEL_POD_UID "io.kubernetes.pod.uid"
+#define LABEL_POD_NAME "io.kubernetes.pod.name"
+#define LABEL_POD_NAMESPACE "io.kubernetes.pod.namespace"
+
+struct create_container {
+    struct message_arena arena;
+    const Runtime__V1__CreateContainerRequest *request; /* in the arena */
+    struct devicemgr_annotation *container_annotations;
+    struct devicemgr_annotation *pod_annotations;
+};
+
+int create_container_read(const uint8_t *bytes, size_t len, struct create_container **out)
+{
+    struct create_container *c = calloc(1, sizeof *c);
+    const Runtime__V1__CreateContainerRequest *request;
+    int code = RPC_RESOURCE_EXHAUSTED;
+
+    if (!c)
+        return RPC_RESOURCE_EXHAUSTED;
+    request = (const Runtime__V1__CreateContainerRequest *)message_unpack(
+        &runtime__v1__create_container_request__descriptor, bytes, len, &c->arena, &code);
+    if (!request) {
+        create_container_free(c);
+        return code;
+    }
+    c->request = request;
+    if (request->config && request->config->n_annotations > 0)
+        c->container_annotations =
+            calloc(request->config->n_annotations, sizeof *c->container_annotations);
+    if (request->sandbox_config && request->sandbox_config->n_annotations > 0)
+        c->pod_annotations =
+            calloc(request->sandbox_config->n_annotations, sizeof *c->pod_annotations);
+    if ((request->config && request->config->n_annotations > 0 && !c->container_annotations) ||
+        (request->sandbox_config && request->sandbox_config->n_annotations > 0 &&
+         !c->pod_annotations)) {
+        create_container_free(c);
+        return RPC_RESOURCE_EXHAUSTED;
+    }
+    *out = c;
+    return RPC_OK;
+}
+
+void create_container_free(struct create_container *c)
+{
+    if (!c)
+        return;
+    message_arena_fini(&c->arena);
+    free(c->container_annotations);
+    free(c->pod_annotations);
+    free(c);
+}
+
+static const char *label(const Runtime__V1__ContainerConfig *config, const char *key)
+{
+    for (size_t i = 0; config && i < config->n_labels; i++) {
+        if (strcmp(config->labels[i]->key, key) == 0)
+            return config->labels[i]->value;
+    }
+    return "";
+}
+
+static void take_pod(const Runtime__V1__CreateContainerRequest *request,
+                     struct devicemgr_create *out)
+{
+    const Runtime__V1__PodSandboxConfig *sandbox = request->sandbox_config;
+    const Runtime__V1__PodSandboxMetadata *pod = sandbox ? sandbox->metadata : NULL;
+
+    out->pod_uid = pod ? pod->uid : label(request->config, LABEL_POD_UID);
+    out->pod_namespace = pod ? pod->namespace_ : label(request->config, LABEL_POD_NAMESPACE);
+    out->pod_name = pod ? pod->name : label(request->config, LABEL_POD_NAME);
+    if (!*out->pod_uid)
+        out->pod_uid = request->pod_sandbox_id;
+}
+
+void create_container_request(struct create_container *c, struct devicemgr_create *out)
+{
+    const Runtime__V1__ContainerConfig *config = c->request->config;
+    const Runtime__V1__PodSandboxConfig *sandbox = c->request->sandbox_config;
+
+    *out = (struct devicemgr_create){.sandbox_id = c->request->pod_sandbox_id, .container = ""};
+    take_pod(c->request, out);
+    if (config && config->metadata) {
+        out->container = config->metadata->name;
+        out->attempt = config->metadata->attempt;
+    }
+    for (size_t i = 0; config && i < config->n_annotations; i++) {
+        c->container_annotations[i].key = config->annotations[i]->key;
+        c->container_annotations[i].value = config->annotations[i]->value;
+    }
+    out->container_annotations = c->container_annotations;
+    out->container_annotations_len = config ? config->n_annotations : 0;
+    for (size_t i = 0; sandbox && i < sandbox->n_annotations; i++) {
+        c->pod_annotations[i].key = sandbox->annotations[i]->key;
+        c->pod_annotations[i].value = sandbox->annotations[i]->value;
+    }
+    out->pod_annotations = c->pod_annotations;
+    out->pod_annotations_len = sandbox ? sandbox->n_annotations : 0;
+}
+
+/* ---- the fragment ---- */
+
+/* Arrays of one kind of message and of the pointers protobuf-c wants to them, in one allocation
+ * each. */
+struct fragment {
+    Runtime__V1__KeyValue *envs;
+    Runtime__V1__KeyValue **env_list;
+    Runtime__V1__Mount *mounts;
+    Runtime__V1__Mount **mount_list;
+    Runtime__V1__Device *devices;
+    Runtime__V1__Device **device_list;
+    Runtime__V1__ContainerConfig__AnnotationsEntry *annotations;
+    Runtime__V1__ContainerConfig__AnnotationsEntry **annotation_list;
+    Runtime__V1__CDIDevice *cdi;
+    Runtime__V1__CDIDevice **cdi_list;
+};
+
+static void fragment_fini(struct fragment *f)
+{
+    free(f->envs);
+    free(f->env_list);
+    free(f->mounts);
+    free(f->mount_list);
+    free(f->devices);
+    free(f->device_list);
+    free(f->annotations);
+    free(f->annotation_list);
+    free(f->cdi);
+    free(f->cdi_list);
+}
+
+#define ALLOCATE(items, list, n)                                                                   \
+    ((items) = calloc((n) + 1, sizeof *(items)), (list) = calloc((n) + 1, sizeof *(list)),         \
+     (items) && (list))
+
+static int fragment_init(struct fragment *f, const V1beta1__ContainerAllocateResponse *o)
+{
+    *f = (struct fragment){0};
+    if (ALLOCATE(f->envs, f->env_list, o->n_envs) &&
+        ALLOCATE(f->mounts, f->mount_list, o->n_mounts) &&
+        ALLOCATE(f->devices, f->device_list, o->n_devices) &&
+        ALLOCATE(f->annotations, f->annotation_list, o->n_annotations) &&
+        ALLOCATE(f->cdi, f->cdi_list, o->n_cdi_devices))
+        return 0;
+    fragment_fini(f);
+    return -ENOMEM;
+}
+
+static void put_envs(struct fragment *f, const V1beta1__ContainerAllocateResponse *o)
+{
+    for (size_t i = 0; i < o->n_envs; i++) {
+        runtime__v1__key_value__init(&f->envs[i]);
+        f->envs[i].key = o->envs[i]->key;
+        f->envs[i].value.data = (uint8_t *)o->envs[i]->value;
+        f->envs[i].value.len = strlen(o->envs[i]->value);
+        f->env_list[i] = &f->envs[i];
+    }
+}
+
+/* Read-only as asked; never relabelled, propagation private (kubelet-facts §3). */
+static void put_mounts(struct fragment *f, const V1beta1__ContainerAllocateResponse *o)
+{
+    for (size_t i = 0; i < o->n_mounts; i++) {
+        runtime__v1__mount__init(&f->mounts[i]);
+        f->mounts[i].container_path = o->mounts[i]->container_path;
+        f->mounts[i].host_path = o->mounts[i]->host_path;
+        f->mounts[i].readonly = o->mounts[i]->read_only;
+        f->mount_list[i] = &f->mounts[i];
+    }
+}
+
+static void put_devices(struct fragment *f, const V1beta1__ContainerAllocateResponse *o)
+{
+    for (size_t i = 0; i < o->n_devices; i++) {
+        runtime__v1__device__init(&f->devices[i]);
+        f->devices[i].container_path = o->devices[i]->container_path;
+        f->devices[i].host_path = o->devices[i]->host_path;
+        f->devices[i].permissions = o->devices[i]->permissions;
+        f->device_list[i] = &f->devices[i];
+    }
+}
+
+static void put_annotations(struct fragment *f, const V1beta1__ContainerAllocateResponse *o)
+{
+    for (size_t i = 0; i < o->n_annotations; i++) {
+        runtime__v1__container_config__annotations_entry__init(&f->annotations[i]);
+        f->annotations[i].key = o->annotations[i]->key;
+        f->annotations[i].value = o->annotations[i]->value;
+        f->annotation_list[i] = &f->annotations[i];
+    }
+}
+
+static void put_cdi_devices(struct fragment *f, const V1beta1__ContainerAllocateResponse *o)
+{
+    for (size_t i = 0; i < o->n_cdi_devices; i++) {
+        runtime__v1__cdidevice__init(&f->cdi[i]);
+        f->cdi[i].name = o->cdi_devices[i]->name;
+        f->cdi_list[i] = &f->cdi[i];
+    }
+}
+
+int create_container_fragment(const V1beta1__ContainerAllocateResponse *options, uint8_t **out,
+                              size_t *len)
+{
+    Runtime__V1__CreateContainerRequest request = RUNTIME__V1__CREATE_CONTAINER_REQUEST__INIT;
+    Runtime__V1__ContainerConfig config = RUNTIME__V1__CONTAINER_CONFIG__INIT;
+    struct fragment f;
+    uint8_t *bytes;
+
+    if (fragment_init(&f, options) < 0)
+        return -ENOMEM;
+    put_envs(&f, options);
+    put_mounts(&f, options);
+    put_devices(&f, options);
+    put_annotations(&f, options);
+    put_cdi_devices(&f, options);
+    request.config = &config;
+    config.n_envs = options->n_envs;
+    config.envs = f.env_list;
+    config.n_mounts = options->n_mounts;
+    config.mounts = f.mount_list;
+    config.n_devices = options->n_devices;
+    config.devices = f.device_list;
+    config.n_annotations = options->n_annotations;
+    config.annotations = f.annotation_list;
+    config.n_cdi_devices = options->n_cdi_devices;
+    config.cdi_devices = f.cdi_list;
+    *len = runtime__v1__create_container_request__get_packed_size(&request);
+    bytes = malloc(*len);
+    if (bytes) {
+        runtime__v1__create_container_request__pack(&request, bytes);
+        *out = bytes;
+    }
+    fragment_fini(&f);
+    return bytes ? 0 : -ENOMEM;
+}

@@ -1,0 +1,39 @@
+/*
+ * A CreateContainer request, read; and the fragment that gives it device runtime options.
+ *
+ * The request is decoded only to read. What is put in is a second, partial CreateContainerRequest
+ * in front of the caller's own bytes: protobuf merges the two (repeated fields are appended, so the
+ * plugin's envs, mounts and devices come first and the pod's later env wins in the runtime; of map
+ * entries with one key the later, the caller's, wins), which is what the kubelet does with a
+ * plugin's answer (kubelet-facts §3), and unknown fields survive.
+ */
+#ifndef SHIM_RELAY_CREATE_CONTAINER_H
+#define SHIM_RELAY_CREATE_CONTAINER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/devicemgr.h"
+
+struct create_container; /* a decoded request */
+
+/*
+ * Decodes `bytes`. 0 and *out, or the gRPC code of what is wrong: RPC_INTERNAL: it does not parse,
+ * RPC_RESOURCE_EXHAUSTED: it would take too much memory. `bytes` are not needed afterwards.
+ */
+int create_container_read(const uint8_t *bytes, size_t len, struct create_container **out)
+    __attribute__((warn_unused_result));
+void create_container_free(struct create_container *c); /* accepts NULL */
+
+/*
+ * The request as the device manager wants it, without deadline_ms; borrowed from `c`. A request
+ * without sandbox_config (the kubelet always sends it) is taken for the pod named by the
+ * container's labels, else for a pod whose uid is the sandbox id.
+ */
+void create_container_request(struct create_container *c, struct devicemgr_create *out);
+
+/* Packs the fragment; 0 and *out (the caller frees it) with *len, or -ENOMEM. */
+int create_container_fragment(const V1beta1__ContainerAllocateResponse *options, uint8_t **out,
+                              size_t *len) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,149 @@
+#include "shim/relay/frame.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/relay/limits.h"
+#include "shim/rpc/status.h"
+
+/* HPACK representations (RFC 7541 §6, appendix A). */
+#define HPACK_STATUS_200 0x88          /* indexed, static entry 8 */
+#define HPACK_LITERAL_NEW_NAME 0x00    /* literal without indexing, name follows */
+#define HPACK_LITERAL_STATIC_NAME 0x0f /* the same, name index 15 or more follows */
+#define HPACK_STATIC_CONTENT_TYPE (31 - 15)
+#define HPACK_TABLE_SIZE_UPDATE 0x20
+
+/* Trailers-only block: fixed fields and a percent-encoded text. */
+#define STATUS_BLOCK_BYTES_MAX (128 + STATUS_ENCODED_BYTES_MAX)
+_Static_assert(STATUS_BLOCK_BYTES_MAX <= RELAY_FRAME_BYTES_MAX, "a refusal fits one frame");
+
+void frame_head_read(const uint8_t *bytes, struct frame_head *out)
+{
+    out->length = (uint32_t)bytes[0] << 16 | (uint32_t)bytes[1] << 8 | bytes[2];
+    out->type = bytes[3];
+    out->flags = bytes[4];
+    out->stream_id = frame_read_u32(bytes + 5) & 0x7fffffff;
+}
+
+uint32_t frame_read_u32(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+static void write_u32(uint8_t *bytes, uint32_t value)
+{
+    bytes[0] = (uint8_t)(value >> 24);
+    bytes[1] = (uint8_t)(value >> 16);
+    bytes[2] = (uint8_t)(value >> 8);
+    bytes[3] = (uint8_t)value;
+}
+
+static int put_frame(struct buffer *out, enum frame_type type, uint8_t flags, uint32_t stream_id,
+                     const void *payload, size_t bytes)
+{
+    uint8_t head[FRAME_HEAD_BYTES] = {(uint8_t)(bytes >> 16), (uint8_t)(bytes >> 8), (uint8_t)bytes,
+                                      (uint8_t)type, flags};
+
+    write_u32(head + 5, stream_id);
+    if (buffer_reserve(out, sizeof head + bytes) < 0)
+        return -ENOMEM;
+    return buffer_put(out, head, sizeof head) < 0 || buffer_put(out, payload, bytes) < 0 ? -ENOMEM
+                                                                                         : 0;
+}
+
+int frame_put_data(struct buffer *out, uint32_t stream_id, const uint8_t *data, size_t bytes,
+                   int end_stream)
+{
+    return put_frame(out, FRAME_DATA, end_stream ? FRAME_FLAG_END_STREAM : 0, stream_id, data,
+                     bytes);
+}
+
+int frame_put_rst_stream(struct buffer *out, uint32_t stream_id, enum frame_error code)
+{
+    uint8_t payload[4];
+
+    write_u32(payload, code);
+    return put_frame(out, FRAME_RST_STREAM, 0, stream_id, payload, sizeof payload);
+}
+
+int frame_put_settings_empty(struct buffer *out)
+{
+    return put_frame(out, FRAME_SETTINGS, 0, 0, NULL, 0);
+}
+
+int frame_put_window_update(struct buffer *out, uint32_t stream_id, uint32_t increment)
+{
+    uint8_t payload[4];
+
+    write_u32(payload, increment);
+    return put_frame(out, FRAME_WINDOW_UPDATE, 0, stream_id, payload, sizeof payload);
+}
+
+int frame_put_goaway(struct buffer *out, uint32_t last_stream_id, enum frame_error code)
+{
+    uint8_t payload[8];
+
+    write_u32(payload, last_stream_id);
+    write_u32(payload + 4, code);
+    return put_frame(out, FRAME_GOAWAY, 0, 0, payload, sizeof payload);
+}
+
+/* An HPACK integer whose prefix of `bits` shares its byte with `pattern` (RFC 7541 §5.1). */
+static size_t write_integer(uint8_t *at, uint8_t pattern, unsigned bits, uint64_t value)
+{
+    uint64_t prefix_max = (1u << bits) - 1;
+    size_t n = 0;
+
+    if (value < prefix_max) {
+        at[n++] = pattern | (uint8_t)value;
+        return n;
+    }
+    at[n++] = pattern | (uint8_t)prefix_max;
+    for (value -= prefix_max; value >= 128; value >>= 7)
+        at[n++] = (uint8_t)(value | 0x80);
+    at[n++] = (uint8_t)value;
+    return n;
+}
+
+static size_t write_string(uint8_t *at, const char *text)
+{
+    size_t bytes = strlen(text);
+    size_t n = write_integer(at, 0, 7, bytes);
+
+    memcpy(at + n, text, bytes);
+    return n + bytes;
+}
+
+static size_t write_field(uint8_t *at, const char *name, const char *value)
+{
+    size_t n = 0;
+
+    at[n++] = HPACK_LITERAL_NEW_NAME;
+    n += write_string(at + n, name);
+    return n + write_string(at + n, value);
+}
+
+int frame_put_status(struct buffer *out, uint32_t stream_id, int code, const char *message,
+                     int only, int64_t table_size)
+{
+    uint8_t block[STATUS_BLOCK_BYTES_MAX];
+    char text[STATUS_ENCODED_BYTES_MAX];
+    char number[12];
+    size_t n = 0;
+
+    if (table_size >= 0)
+        n += write_integer(block + n, HPACK_TABLE_SIZE_UPDATE, 5, (uint64_t)table_size);
+    if (only) {
+        block[n++] = HPACK_STATUS_200;
+        block[n++] = HPACK_LITERAL_STATIC_NAME;
+        block[n++] = HPACK_STATIC_CONTENT_TYPE;
+        n += write_string(block + n, "application/grpc");
+    }
+    snprintf(number, sizeof number, "%d", code);
+    n += write_field(block + n, "grpc-status", number);
+    status_encode(message, text);
+    n += write_field(block + n, "grpc-message", text);
+    return put_frame(out, FRAME_HEADERS, FRAME_FLAG_END_HEADERS | FRAME_FLAG_END_STREAM, stream_id,
+                     block, n);
+}

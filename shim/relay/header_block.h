@@ -1,0 +1,36 @@
+/*
+ * Listening to header blocks that pass: HPACK state and the few fields the relay reads (RFC 7541).
+ *
+ * The blocks themselves are forwarded verbatim; the listener sees them in pieces of any size and
+ * keeps its dynamic table in step with the two ends, whose table size changes it follows.
+ */
+#ifndef SHIM_RELAY_HEADER_BLOCK_H
+#define SHIM_RELAY_HEADER_BLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shim/relay/header_memo.h"
+
+struct header_listener; /* one direction of one connection */
+
+struct header_listener *header_listener_new(void);    /* NULL: out of memory */
+void header_listener_free(struct header_listener *l); /* accepts NULL */
+
+/*
+ * The next piece of a block; `final`: its last. 0, or -EBADMSG when the bytes are no HPACK that the
+ * receiving end could read either, or -E2BIG for a list over RELAY_HEADER_LIST_BYTES_MAX; the
+ * listener is of no use any more then. After the final piece the fields are complete.
+ */
+int header_listener_feed(struct header_listener *l, const uint8_t *bytes, size_t len, int final)
+    __attribute__((warn_unused_result));
+
+/* The fields of the last block, borrowed until the next feed. */
+const struct header_fields *header_listener_fields(const struct header_listener *l);
+
+/* The encoder has acknowledged SETTINGS_HEADER_TABLE_SIZE: blocks from here on obey it. 0 or
+ * -ENOMEM. */
+int header_listener_table_size(struct header_listener *l, uint32_t bytes)
+    __attribute__((warn_unused_result));
+
+#endif
