@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-#define RUNTIME_SERVICE "/runtime.v1.RuntimeService/"
+/* Without the leading slash, which grpc-go servers do not insist on. */
+#define RUNTIME_SERVICE "runtime.v1.RuntimeService/"
 
 struct entry {
     const char *name;
@@ -24,6 +25,10 @@ enum cri_method cri_method_find(const char *path, size_t path_len)
 {
     size_t prefix_len = strlen(RUNTIME_SERVICE);
 
+    if (path_len > 0 && path[0] == '/') {
+        path++;
+        path_len--;
+    }
     if (path_len <= prefix_len || memcmp(path, RUNTIME_SERVICE, prefix_len) != 0)
         return CRI_OTHER;
     path += prefix_len;

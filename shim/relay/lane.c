@@ -49,7 +49,7 @@ void lane_flush(struct lane *lane)
 {
     struct iovec piece;
 
-    if (buffer_len(&lane->inject) == 0 || lane->in_block || half_written(lane))
+    if (buffer_len(&lane->inject) == 0 || !lane->begun || lane->in_block || half_written(lane))
         return;
     write_pieces(lane);
     piece.iov_base = (void *)buffer_data(&lane->inject);
@@ -101,6 +101,7 @@ static int end_frame(struct lane *lane, const uint8_t *whole)
     if ((lane->how == LANE_TAP || lane->how == LANE_KEEP) && lane->skip > 0)
         return -EMSGSIZE;
     lane->within = false;
+    lane->begun = true;
     r = lane->ops->end(lane->user, lane, whole);
     lane->carry_len = 0;
     if (r == 0)

@@ -37,10 +37,10 @@
 /* Below this connection window the client is credited for bytes that are withheld: half the initial
  * window (RFC 9113 §6.9.2), so that its other calls never run dry. */
 #define RELAY_CREDIT_BELOW_BYTES 32768
-/* Bytes taken by one read(2); shared by all connections, since a read is used up before the next. As
- * large as what unix sockets hand over at once when an answer is long. */
-#define RELAY_READ_BYTES (256u * 1024)
-/* What the kernel may hold for an end that does not read (SO_SNDBUF, which it doubles): twice to four
+/* Bytes taken by one read(2); shared by all connections, since a read is used up before the next.
+ */
+#define RELAY_READ_BYTES 65536
+/* What the kernel may hold for an end that reads later (SO_SNDBUF, which it doubles): some five
  * times Debian's default, so that a long answer is not handed on in small steps. */
 #define RELAY_SOCKET_BYTES (512 * 1024)
 /* Stop reading one side when more than this waits to be written to the other (for the client also

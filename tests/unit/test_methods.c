@@ -31,6 +31,8 @@ static void finds_each_method_by_its_whole_path(void **state)
     assert_int_equal(find("/runtime.v1.RuntimeService/RemovePodSandbox"), CRI_REMOVE_POD_SANDBOX);
     assert_int_equal(find("/runtime.v1.RuntimeService/CreateContainer"), CRI_CREATE_CONTAINER);
     assert_int_equal(find("/runtime.v1.RuntimeService/RemoveContainer"), CRI_REMOVE_CONTAINER);
+    /* What a server takes must not get past us. */
+    assert_int_equal(find("runtime.v1.RuntimeService/CreateContainer"), CRI_CREATE_CONTAINER);
 }
 
 static void relays_everything_else(void **state)
@@ -42,6 +44,8 @@ static void relays_everything_else(void **state)
     assert_int_equal(find("/runtime.v1.ImageService/CreateContainer"), CRI_OTHER);
     assert_int_equal(find("/runtime.v1alpha2.RuntimeService/CreateContainer"), CRI_OTHER);
     assert_int_equal(find("/runtime.v1.RuntimeService/"), CRI_OTHER);
+    assert_int_equal(find("//runtime.v1.RuntimeService/CreateContainer"), CRI_OTHER);
+    assert_int_equal(find("/"), CRI_OTHER);
     assert_int_equal(find(""), CRI_OTHER);
 }
 

@@ -1,0 +1,19 @@
+/*
+ * Fails the n-th allocation. For programs linked with ALLOC_FAIL_LINK (relay.cmake), which leads
+ * malloc, calloc, realloc and strdup of the project's own code here; libraries are not touched.
+ */
+#ifndef TESTS_UNIT_ALLOC_FAIL_H
+#define TESTS_UNIT_ALLOC_FAIL_H
+
+#include <stdbool.h>
+
+/* The n-th allocation (1: the next) fails, once. 0: none does. */
+void alloc_fail_at(unsigned n);
+
+/* Only while enabled are allocations counted. At start: not. */
+void alloc_fail_enable(bool on);
+
+/* Whether it has come to that. */
+bool alloc_failed(void);
+
+#endif

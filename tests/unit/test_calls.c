@@ -1,0 +1,550 @@
+/* shim/relay/calls.c on a real session, with a recording stand-in for the manager and its core. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "alloc_fail.h"
+#include "cri-proto/cri_v1.pb-c.h"
+#include "h2_script.h"
+#include "shim/log.h"
+#include "shim/relay/calls.h"
+
+#define CLIENT SESSION_CLIENT
+#define RUNTIME SESSION_RUNTIME
+#define TEXT(text) ((char[]){text}) /* protobuf-c wants char * */
+
+struct world {
+    struct calls *calls;
+    struct session *session;
+    struct h2_writer writers[2];
+    struct h2_reader readers[2];
+    struct buffer to[2];
+    size_t read_to[2];
+    struct buffer out;
+    struct buffer log;
+    bool names_devices;                      /* what devicemgr_create() answers */
+    uint64_t pending;                        /* the last create it left pending */
+    const struct devicemgr_verdict *verdict; /* given at the next kick */
+    bool quiet;
+};
+
+/* The stand-ins have no user pointer of ours. */
+static struct world *world;
+
+static void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void note(const char *format, ...)
+{
+    char line[512];
+    va_list args;
+
+    if (world->quiet)
+        return;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    h2_put(&world->log, line, strlen(line));
+}
+
+/* ---- the manager and the core ---- */
+
+struct devicemgr *manager_core(struct manager *manager)
+{
+    assert_ptr_equal(manager, world);
+    return (struct devicemgr *)manager;
+}
+
+uint64_t manager_now_ms(void)
+{
+    return 1000000;
+}
+
+void manager_kick(struct manager *manager)
+{
+    const struct devicemgr_verdict *verdict = world->verdict;
+
+    assert_ptr_equal(manager, world);
+    note("kick\n");
+    world->verdict = NULL;
+    if (verdict)
+        calls_verdict(world->calls, world->pending, verdict);
+}
+
+void manager_list_runtime(struct manager *manager)
+{
+    assert_ptr_equal(manager, world);
+    note("list\n");
+}
+
+bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
+                      const struct devicemgr_create *r)
+{
+    (void)mgr;
+    assert_int_equal(now_ms, 1000000);
+    note("create %llu %s %s/%s %s deadline %lld\n", (unsigned long long)create, r->sandbox_id,
+         r->pod_namespace, r->pod_name, r->container, (long long)r->deadline_ms);
+    if (world->names_devices)
+        world->pending = create;
+    return world->names_devices;
+}
+
+void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t create)
+{
+    (void)mgr, (void)now_ms;
+    note("cancelled %llu\n", (unsigned long long)create);
+}
+
+void devicemgr_create_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
+                               const char *container_id)
+{
+    (void)mgr, (void)now_ms;
+    note("answered %llu %s\n", (unsigned long long)create, container_id ? container_id : "-");
+}
+
+void devicemgr_container_removed(struct devicemgr *mgr, uint64_t now_ms, const char *id)
+{
+    (void)mgr, (void)now_ms;
+    note("container removed %s\n", id);
+}
+
+void devicemgr_sandbox_ran(struct devicemgr *mgr, uint64_t now_ms,
+                           const struct devicemgr_sandbox *s)
+{
+    (void)mgr, (void)now_ms;
+    note("sandbox ran %s %s %s/%s %u %d\n", s->id, s->pod_uid, s->pod_namespace, s->pod_name,
+         s->attempt, s->ready);
+}
+
+void devicemgr_sandbox_stopping(struct devicemgr *mgr, uint64_t now_ms, const char *id)
+{
+    (void)mgr, (void)now_ms;
+    note("sandbox stopping %s\n", id);
+}
+
+void devicemgr_sandbox_stopped(struct devicemgr *mgr, uint64_t now_ms, const char *id)
+{
+    (void)mgr, (void)now_ms;
+    note("sandbox stopped %s\n", id);
+}
+
+void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const char *id)
+{
+    (void)mgr, (void)now_ms;
+    note("sandbox removed %s\n", id);
+}
+
+/* ---- the session ---- */
+
+static void on_write(void *user, enum session_end to, const struct iovec *pieces, int n)
+{
+    struct world *w = user;
+
+    for (int i = 0; i < n && !w->quiet; i++)
+        h2_put(&w->to[to], pieces[i].iov_base, pieces[i].iov_len);
+}
+
+static void on_request(void *user, struct session_call *call)
+{
+    struct world *w = user;
+
+    calls_request(w->calls, w->session, call);
+}
+
+static void on_answered(void *user, struct session_call *call, int status, const uint8_t *message,
+                        size_t bytes)
+{
+    calls_answered(((struct world *)user)->calls, call, status, message, bytes);
+}
+
+static void on_ended(void *user, struct session_call *call)
+{
+    calls_ended(((struct world *)user)->calls, call);
+}
+
+static const struct session_ops OPS = {on_write, on_request, on_answered, on_ended};
+
+static void feed(struct world *w, enum session_end from)
+{
+    int r = 0;
+
+    alloc_fail_enable(w->quiet);
+    if (w->session)
+        r = session_feed(w->session, from, buffer_data(&w->out), buffer_len(&w->out));
+    alloc_fail_enable(false);
+    assert_true(r == 0 || w->quiet);
+    buffer_fini(&w->out);
+}
+
+static void world_begin(struct world *w)
+{
+    world = w;
+    log_set_level(LOG_LEVEL_ERROR); /* a refusal is an info line */
+    alloc_fail_enable(w->quiet);
+    w->calls = calls_new();
+    if (w->calls)
+        w->session = session_new(&OPS, w);
+    alloc_fail_enable(false);
+    if (w->calls)
+        calls_bind(w->calls, (struct manager *)w);
+    for (int end = CLIENT; end <= RUNTIME; end++) {
+        h2_writer_init(&w->writers[end]);
+        h2_reader_init(&w->readers[end]);
+    }
+    h2_put(&w->out, H2_PREFACE, strlen(H2_PREFACE));
+    feed(w, CLIENT);
+    w->read_to[RUNTIME] = strlen(H2_PREFACE);
+}
+
+static void world_end(struct world *w)
+{
+    session_free(w->session);
+    calls_free(w->calls);
+    for (int end = CLIENT; end <= RUNTIME; end++) {
+        h2_writer_fini(&w->writers[end]);
+        h2_reader_fini(&w->readers[end]);
+        buffer_fini(&w->to[end]);
+    }
+    buffer_fini(&w->log);
+}
+
+static int set_up(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+
+    world_begin(w);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    world_end(*state);
+    free(*state);
+    return 0;
+}
+
+static void told(struct world *w, const char *expected)
+{
+    if (w->quiet)
+        return;
+    h2_put(&w->log, "", 1);
+    assert_string_equal((const char *)buffer_data(&w->log), expected);
+    buffer_fini(&w->log);
+}
+
+static void saw(struct world *w, enum session_end end, const char *expected)
+{
+    struct buffer text = {0};
+
+    if (w->quiet)
+        return;
+    h2_transcript(&w->readers[end], buffer_data(&w->to[end]) + w->read_to[end],
+                  buffer_len(&w->to[end]) - w->read_to[end], &text);
+    w->read_to[end] = buffer_len(&w->to[end]);
+    if (!strstr((const char *)buffer_data(&text), expected))
+        assert_string_equal((const char *)buffer_data(&text), expected);
+    buffer_fini(&text);
+}
+
+static void call(struct world *w, uint32_t id, const char *method, const ProtobufCMessage *message)
+{
+    uint8_t bytes[512];
+    struct buffer framed = {0};
+
+    h2_request(&w->writers[CLIENT], &w->out, id, method);
+    h2_message(&framed, 0, bytes, protobuf_c_message_pack(message, bytes));
+    h2_data(&w->out, id, buffer_data(&framed), buffer_len(&framed), H2_END_STREAM, -1);
+    buffer_fini(&framed);
+    feed(w, CLIENT);
+}
+
+static void answer(struct world *w, uint32_t id, const char *message)
+{
+    h2_answer(&w->writers[RUNTIME], &w->out, id, message);
+    feed(w, RUNTIME);
+}
+
+static void fail_call(struct world *w, uint32_t id, const char *status)
+{
+    h2_answer_end(&w->writers[RUNTIME], &w->out, id, status);
+    feed(w, RUNTIME);
+}
+
+static void create(struct world *w, uint32_t id)
+{
+    Runtime__V1__ContainerMetadata metadata = RUNTIME__V1__CONTAINER_METADATA__INIT;
+    Runtime__V1__ContainerConfig config = RUNTIME__V1__CONTAINER_CONFIG__INIT;
+    Runtime__V1__PodSandboxMetadata pod = RUNTIME__V1__POD_SANDBOX_METADATA__INIT;
+    Runtime__V1__PodSandboxConfig sandbox = RUNTIME__V1__POD_SANDBOX_CONFIG__INIT;
+    Runtime__V1__CreateContainerRequest request = RUNTIME__V1__CREATE_CONTAINER_REQUEST__INIT;
+
+    metadata.name = TEXT("main");
+    config.metadata = &metadata;
+    pod.name = TEXT("web");
+    pod.namespace_ = TEXT("ns");
+    pod.uid = TEXT("uid");
+    sandbox.metadata = &pod;
+    request.pod_sandbox_id = TEXT("box");
+    request.config = &config;
+    request.sandbox_config = &sandbox;
+    call(w, id, "CreateContainer", &request.base);
+}
+
+static void give(struct world *w, const struct devicemgr_verdict *verdict)
+{
+    alloc_fail_enable(w->quiet);
+    if (w->calls)
+        calls_verdict(w->calls, w->pending, verdict);
+    alloc_fail_enable(false);
+}
+
+static V1beta1__ContainerAllocateResponse *options(void)
+{
+    static V1beta1__Mount mount;
+    static V1beta1__Mount *mounts[] = {&mount};
+    static V1beta1__ContainerAllocateResponse options;
+
+    v1beta1__mount__init(&mount);
+    mount.container_path = (char *)"/in";
+    mount.host_path = (char *)"/out";
+    v1beta1__container_allocate_response__init(&options);
+    options.n_mounts = 1;
+    options.mounts = mounts;
+    return &options;
+}
+
+#define ASKED(n) "create " #n " box ns/web main deadline 1001500\nkick\n"
+#define CONTAINER_ID "\x0a\x02id" /* CreateContainerResponse */
+
+/* ---- CreateContainer ---- */
+
+static void a_create_without_devices_passes_at_once(void **state)
+{
+    struct world *w = *state;
+
+    create(w, 1);
+    told(w, ASKED(1));
+    saw(w, RUNTIME, "END\n");
+    answer(w, 1, CONTAINER_ID);
+    told(w, "");
+    calls_verdict(w->calls, 1, &(struct devicemgr_verdict){0}); /* nobody's */
+}
+
+static void a_create_gets_its_options(void **state)
+{
+    struct world *w = *state;
+
+    w->names_devices = true;
+    create(w, 1);
+    told(w, ASKED(1));
+    saw(w, RUNTIME, "timeout=1500m\n");
+    give(w, &(struct devicemgr_verdict){.options = options()});
+    assert_non_null(memmem(buffer_data(&w->to[RUNTIME]), buffer_len(&w->to[RUNTIME]),
+                           "\x0a\x03/in\x12\x04/out", 11));
+    answer(w, 1, CONTAINER_ID);
+    told(w, "answered 1 id\nkick\n");
+    calls_verdict(w->calls, 1, &(struct devicemgr_verdict){0}); /* too late */
+}
+
+static void a_verdict_may_come_at_once_and_without_options(void **state)
+{
+    struct world *w = *state;
+    struct devicemgr_verdict untouched = {0};
+
+    w->names_devices = true;
+    w->verdict = &untouched;
+    create(w, 1);
+    saw(w, RUNTIME, "END\n");
+    fail_call(w, 1, "13");
+    told(w, ASKED(1) "answered 1 -\nkick\n");
+}
+
+static void a_refusal_reaches_the_client(void **state)
+{
+    struct world *w = *state;
+
+    w->names_devices = true;
+    create(w, 1);
+    give(w, &(struct devicemgr_verdict){.code = 14, .message = "vendor.com/gpu: not now"});
+    saw(w, RUNTIME, "RST 1 8\nSETTINGS\n");
+    h2_settings_ack(&w->out);
+    feed(w, RUNTIME);
+    saw(w, CLIENT, "grpc-status=14 grpc-message=vendor.com/gpu: not now\n");
+    told(w, ASKED(1));
+}
+
+/* An answer whose id cannot be read may stand for a container that runs. */
+static void a_success_without_an_id_is_not_a_refusal(void **state)
+{
+    static const char *const answers[] = {"", "\x0a\x05id", "\xff\xff"};
+    struct world *w = *state;
+
+    w->names_devices = true;
+    for (uint32_t i = 0; i < 3; i++) {
+        char expected[128];
+
+        create(w, 2 * i + 1);
+        give(w, &(struct devicemgr_verdict){.options = options()});
+        answer(w, 2 * i + 1, answers[i]);
+        snprintf(expected, sizeof expected,
+                 "create %u box ns/web main deadline 1001500\nkick\ncancelled %u\nkick\n", i + 1,
+                 i + 1);
+        told(w, expected);
+    }
+}
+
+static void a_client_that_gives_up_cancels(void **state)
+{
+    struct world *w = *state;
+
+    w->names_devices = true;
+    create(w, 1);
+    h2_rst(&w->out, 1, 8);
+    feed(w, CLIENT);
+    told(w, ASKED(1) "cancelled 1\nkick\n");
+    calls_verdict(w->calls, 1, &(struct devicemgr_verdict){.options = options()});
+    saw(w, RUNTIME, "RST 1 8\n");
+    create(w, 3);
+    give(w, &(struct devicemgr_verdict){.options = options()});
+    session_free(w->session); /* the connection is gone */
+    w->session = NULL;
+    told(w, "create 2 box ns/web main deadline 1001500\nkick\ncancelled 2\nkick\n");
+}
+
+static void a_runtime_that_does_not_wait_cancels(void **state)
+{
+    struct world *w = *state;
+
+    w->names_devices = true;
+    create(w, 1);
+    fail_call(w, 1, "8");
+    told(w, ASKED(1) "cancelled 1\nkick\n");
+}
+
+static void what_is_no_request_passes(void **state)
+{
+    struct world *w = *state;
+
+    h2_request(&w->writers[CLIENT], &w->out, 1, "CreateContainer");
+    h2_data(&w->out, 1, "\0\0\0\0\3\x0a\x05x", 8, H2_END_STREAM, -1);
+    feed(w, CLIENT);
+    told(w, "");
+    saw(w, RUNTIME, "DATA 1 8 .......x END\n");
+}
+
+/* ---- observed ---- */
+
+static void pods_and_containers_are_told(void **state)
+{
+    struct world *w = *state;
+    Runtime__V1__PodSandboxMetadata pod = RUNTIME__V1__POD_SANDBOX_METADATA__INIT;
+    Runtime__V1__PodSandboxConfig config = RUNTIME__V1__POD_SANDBOX_CONFIG__INIT;
+    Runtime__V1__RunPodSandboxRequest run = RUNTIME__V1__RUN_POD_SANDBOX_REQUEST__INIT;
+    Runtime__V1__StopPodSandboxRequest stop = RUNTIME__V1__STOP_POD_SANDBOX_REQUEST__INIT;
+    Runtime__V1__RemovePodSandboxRequest remove = RUNTIME__V1__REMOVE_POD_SANDBOX_REQUEST__INIT;
+    Runtime__V1__RemoveContainerRequest remove_one = RUNTIME__V1__REMOVE_CONTAINER_REQUEST__INIT;
+
+    pod.name = TEXT("web");
+    pod.namespace_ = TEXT("ns");
+    pod.uid = TEXT("uid");
+    pod.attempt = 3;
+    config.metadata = &pod;
+    run.config = &config;
+    stop.pod_sandbox_id = remove.pod_sandbox_id = TEXT("box");
+    remove_one.container_id = TEXT("one");
+
+    call(w, 1, "RunPodSandbox", &run.base);
+    told(w, "");
+    answer(w, 1,
+           "\x0a\x03"
+           "box");
+    told(w, "sandbox ran box uid ns/web 3 1\nkick\n");
+    call(w, 3, "StopPodSandbox", &stop.base);
+    told(w, "sandbox stopping box\nkick\n");
+    answer(w, 3, "");
+    told(w, "sandbox stopped box\nkick\n");
+    call(w, 5, "RemovePodSandbox", &remove.base);
+    answer(w, 5, "");
+    told(w, "sandbox removed box\nkick\n");
+    call(w, 7, "RemoveContainer", &remove_one.base);
+    answer(w, 7, "");
+    told(w, "container removed one\nkick\n");
+
+    /* failures and answers that cannot be read say nothing */
+    call(w, 9, "RemoveContainer", &remove_one.base);
+    fail_call(w, 9, "5");
+    call(w, 11, "RunPodSandbox", &run.base);
+    answer(w, 11, "\xff");
+    call(w, 13, "RunPodSandbox", &run.base);
+    h2_rst(&w->out, 13, 2);
+    feed(w, RUNTIME);
+    told(w, "kick\nkick\n");
+    run.config = NULL;
+    call(w, 15, "RunPodSandbox", &run.base);
+    answer(w, 15,
+           "\x0a\x03"
+           "box");
+    told(w, "kick\n");
+    h2_request(&w->writers[CLIENT], &w->out, 17, "StopPodSandbox");
+    h2_data(&w->out, 17, "\0\0\0\0\3\x0a\x05x", 8, H2_END_STREAM, -1);
+    feed(w, CLIENT);
+    answer(w, 17, "");
+    told(w, "");
+}
+
+static void a_runtime_that_is_back_is_listed(void **state)
+{
+    struct world *w = *state;
+
+    calls_runtime_back(w->calls);
+    told(w, "list\n");
+}
+
+static void without_memory_nothing_leaks(void **state)
+{
+    bool failed = true;
+
+    (void)state;
+    for (unsigned n = 1; failed; n++) {
+        struct world w = {.quiet = true, .names_devices = true};
+
+        alloc_fail_at(n);
+        world_begin(&w);
+        create(&w, 1);
+        give(&w, &(struct devicemgr_verdict){.options = options()});
+        answer(&w, 1, CONTAINER_ID);
+        w.pending = 0;
+        create(&w, 3);
+        give(&w, &(struct devicemgr_verdict){.code = 14, .message = "no"});
+        failed = alloc_failed();
+        world_end(&w);
+    }
+    alloc_fail_at(0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_create_without_devices_passes_at_once),
+        TEST(a_create_gets_its_options),
+        TEST(a_verdict_may_come_at_once_and_without_options),
+        TEST(a_refusal_reaches_the_client),
+        TEST(a_success_without_an_id_is_not_a_refusal),
+        TEST(a_client_that_gives_up_cancels),
+        TEST(a_runtime_that_does_not_wait_cancels),
+        TEST(what_is_no_request_passes),
+        TEST(pods_and_containers_are_told),
+        TEST(a_runtime_that_is_back_is_listed),
+        cmocka_unit_test(without_memory_nothing_leaks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

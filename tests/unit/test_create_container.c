@@ -1,0 +1,278 @@
+/* shim/relay/create_container.c: reading a request, and what a fragment in front of it merges to.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "alloc_fail.h"
+#include "cri-proto/cri_v1.pb-c.h"
+#include "h2_script.h"
+#include "shim/relay/create_container.h"
+#include "shim/rpc/rpc.h"
+
+#define TEXT(text) ((char[]){text}) /* protobuf-c wants char * */
+
+/* A kubelet's request in small; what is put behind it is a field nobody knows. */
+static void put_request(struct buffer *out, bool with_sandbox)
+{
+    Runtime__V1__KeyValue env = RUNTIME__V1__KEY_VALUE__INIT, *envs[] = {&env};
+    Runtime__V1__ContainerMetadata metadata = RUNTIME__V1__CONTAINER_METADATA__INIT;
+    Runtime__V1__ContainerConfig__AnnotationsEntry
+        annotation = RUNTIME__V1__CONTAINER_CONFIG__ANNOTATIONS_ENTRY__INIT,
+        *annotations[] = {&annotation};
+    Runtime__V1__ContainerConfig__LabelsEntry label =
+                                                  RUNTIME__V1__CONTAINER_CONFIG__LABELS_ENTRY__INIT,
+                                              *labels[] = {&label};
+    Runtime__V1__ContainerConfig config = RUNTIME__V1__CONTAINER_CONFIG__INIT;
+    Runtime__V1__PodSandboxMetadata pod = RUNTIME__V1__POD_SANDBOX_METADATA__INIT;
+    Runtime__V1__PodSandboxConfig__AnnotationsEntry
+        wish = RUNTIME__V1__POD_SANDBOX_CONFIG__ANNOTATIONS_ENTRY__INIT,
+        *wishes[] = {&wish};
+    Runtime__V1__PodSandboxConfig sandbox = RUNTIME__V1__POD_SANDBOX_CONFIG__INIT;
+    Runtime__V1__CreateContainerRequest request = RUNTIME__V1__CREATE_CONTAINER_REQUEST__INIT;
+    uint8_t bytes[1024];
+    size_t n;
+
+    env.key = TEXT("SAME");
+    env.value = (ProtobufCBinaryData){3, (uint8_t *)"pod"};
+    metadata.name = TEXT("main");
+    metadata.attempt = 2;
+    annotation.key = TEXT("token");
+    annotation.value = TEXT("of the pod");
+    label.key = TEXT("io.kubernetes.pod.uid");
+    label.value = TEXT("label-uid");
+    config.metadata = &metadata;
+    config.n_envs = config.n_annotations = config.n_labels = 1;
+    config.envs = envs;
+    config.annotations = annotations;
+    config.labels = labels;
+    pod.name = TEXT("web");
+    pod.uid = TEXT("uid-1");
+    pod.namespace_ = TEXT("default");
+    wish.key = TEXT("devices.cri-device-shim/main");
+    wish.value = TEXT("vendor.com/gpu=1");
+    sandbox.metadata = &pod;
+    sandbox.n_annotations = 1;
+    sandbox.annotations = wishes;
+    request.pod_sandbox_id = TEXT("sandbox-1");
+    request.config = &config;
+    request.sandbox_config = with_sandbox ? &sandbox : NULL;
+    n = runtime__v1__create_container_request__pack(&request, bytes);
+    h2_put(out, bytes, n);
+    h2_put(out, "\xf8\x3f\x05", 3); /* field 1023 */
+}
+
+static void a_request_is_read(void **state)
+{
+    struct buffer b = {0};
+    struct create_container *c;
+    struct devicemgr_create r;
+
+    (void)state;
+    put_request(&b, true);
+    assert_int_equal(create_container_read(buffer_data(&b), buffer_len(&b), &c), RPC_OK);
+    buffer_fini(&b); /* not needed any more */
+    create_container_request(c, &r);
+    assert_string_equal(r.sandbox_id, "sandbox-1");
+    assert_string_equal(r.pod_uid, "uid-1");
+    assert_string_equal(r.pod_namespace, "default");
+    assert_string_equal(r.pod_name, "web");
+    assert_string_equal(r.container, "main");
+    assert_int_equal(r.attempt, 2);
+    assert_int_equal(r.container_annotations_len, 1);
+    assert_string_equal(r.container_annotations[0].key, "token");
+    assert_string_equal(r.container_annotations[0].value, "of the pod");
+    assert_int_equal(r.pod_annotations_len, 1);
+    assert_string_equal(r.pod_annotations[0].value, "vendor.com/gpu=1");
+    create_container_free(c);
+}
+
+static void a_request_without_its_pod(void **state)
+{
+    struct buffer b = {0};
+    struct create_container *c;
+    struct devicemgr_create r;
+
+    (void)state;
+    put_request(&b, false);
+    assert_int_equal(create_container_read(buffer_data(&b), buffer_len(&b), &c), RPC_OK);
+    create_container_request(c, &r);
+    assert_string_equal(r.pod_uid, "label-uid");
+    assert_string_equal(r.pod_name, "");
+    assert_int_equal(r.pod_annotations_len, 0);
+    create_container_free(c);
+    buffer_fini(&b);
+
+    h2_put(&b,
+           "\x0a\x03"
+           "box",
+           5);
+    assert_int_equal(create_container_read(buffer_data(&b), buffer_len(&b), &c), RPC_OK);
+    create_container_request(c, &r);
+    assert_string_equal(r.pod_uid, "box");
+    assert_string_equal(r.container, "");
+    create_container_free(c);
+    buffer_fini(&b);
+
+    assert_int_equal(create_container_read((const uint8_t *)"", 0, &c), RPC_OK);
+    create_container_request(c, &r);
+    assert_string_equal(r.pod_uid, "");
+    create_container_free(c);
+    create_container_free(NULL);
+}
+
+static void garbage_is_told(void **state)
+{
+    struct buffer b = {0};
+    struct create_container *c = NULL;
+
+    (void)state;
+    put_request(&b, true);
+    for (size_t n = 1; n < buffer_len(&b); n++) { /* no cut may crash; most do not parse */
+        int r = create_container_read(buffer_data(&b), n, &c);
+
+        assert_true(r == RPC_OK || r == RPC_INTERNAL);
+        if (r == RPC_OK)
+            create_container_free(c);
+    }
+    buffer_fini(&b);
+    for (int i = 0; i < 100000; i++) /* 300 kB that would ask for a hundred times as much */
+        h2_put(&b, "\x12\x02\x32\0", 4);
+    c = NULL;
+    if (create_container_read(buffer_data(&b), buffer_len(&b), &c) == RPC_OK)
+        create_container_free(c);
+    buffer_fini(&b);
+}
+
+static uint8_t *fragment_of(size_t *len)
+{
+    V1beta1__ContainerAllocateResponse__EnvsEntry
+        env = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__ENVS_ENTRY__INIT,
+        *envs[] = {&env};
+    V1beta1__Mount mount = V1BETA1__MOUNT__INIT, *mounts[] = {&mount};
+    V1beta1__DeviceSpec device = V1BETA1__DEVICE_SPEC__INIT, *devices[] = {&device};
+    V1beta1__ContainerAllocateResponse__AnnotationsEntry
+        annotation = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__ANNOTATIONS_ENTRY__INIT,
+        *annotations[] = {&annotation};
+    V1beta1__CDIDevice cdi = V1BETA1__CDIDEVICE__INIT, *cdis[] = {&cdi};
+    V1beta1__ContainerAllocateResponse options = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
+    uint8_t *bytes = NULL;
+
+    env.key = TEXT("SAME");
+    env.value = TEXT("plugin");
+    mount.container_path = TEXT("/in");
+    mount.host_path = TEXT("/out");
+    mount.read_only = true;
+    device.container_path = TEXT("/dev/a");
+    device.host_path = TEXT("/dev/b");
+    device.permissions = TEXT("rw");
+    annotation.key = TEXT("token");
+    annotation.value = TEXT("of the plugin");
+    cdi.name = TEXT("vendor.com/gpu=0");
+    options.n_envs = options.n_mounts = options.n_devices = options.n_annotations = 1;
+    options.n_cdi_devices = 1;
+    options.envs = envs;
+    options.mounts = mounts;
+    options.devices = devices;
+    options.annotations = annotations;
+    options.cdi_devices = cdis;
+    return create_container_fragment(&options, &bytes, len) == 0 ? bytes : NULL;
+}
+
+static void a_fragment_merges_as_the_kubelet_does(void **state)
+{
+    struct buffer b = {0};
+    size_t len = 0;
+    uint8_t *fragment = fragment_of(&len);
+    Runtime__V1__CreateContainerRequest *m;
+
+    (void)state;
+    assert_non_null(fragment);
+    h2_put(&b, fragment, len);
+    free(fragment);
+    put_request(&b, true);
+    m = runtime__v1__create_container_request__unpack(NULL, buffer_len(&b), buffer_data(&b));
+    assert_non_null(m);
+    assert_string_equal(m->pod_sandbox_id, "sandbox-1");
+    assert_string_equal(m->sandbox_config->metadata->uid, "uid-1");
+    assert_string_equal(m->config->metadata->name, "main");
+    assert_int_equal(m->config->n_envs, 2); /* the plugin's first: the pod's wins */
+    assert_memory_equal(m->config->envs[0]->value.data, "plugin", 6);
+    assert_memory_equal(m->config->envs[1]->value.data, "pod", 3);
+    assert_int_equal(m->config->n_annotations, 2); /* of one key, the later is the map's */
+    assert_string_equal(m->config->annotations[1]->value, "of the pod");
+    assert_int_equal(m->config->n_mounts, 1);
+    assert_string_equal(m->config->mounts[0]->container_path, "/in");
+    assert_string_equal(m->config->mounts[0]->host_path, "/out");
+    assert_true(m->config->mounts[0]->readonly);
+    assert_false(m->config->mounts[0]->selinux_relabel);
+    assert_int_equal(m->config->mounts[0]->propagation, 0);
+    assert_string_equal(m->config->devices[0]->container_path, "/dev/a");
+    assert_string_equal(m->config->devices[0]->host_path, "/dev/b");
+    assert_string_equal(m->config->devices[0]->permissions, "rw");
+    assert_string_equal(m->config->cdi_devices[0]->name, "vendor.com/gpu=0");
+    assert_int_equal(m->base.n_unknown_fields, 1);
+    assert_int_equal(m->base.unknown_fields[0].tag, 1023);
+    runtime__v1__create_container_request__free_unpacked(m, NULL);
+    buffer_fini(&b);
+}
+
+static void empty_options_change_nothing(void **state)
+{
+    V1beta1__ContainerAllocateResponse options = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
+    uint8_t *bytes;
+    size_t len;
+
+    (void)state;
+    assert_int_equal(create_container_fragment(&options, &bytes, &len), 0);
+    assert_int_equal(len, 2); /* an empty config, which merges to what is there */
+    assert_memory_equal(bytes, "\x12\0", 2);
+    free(bytes);
+}
+
+static void without_memory_nothing_leaks(void **state)
+{
+    struct buffer b = {0};
+    bool failed = true;
+
+    (void)state;
+    put_request(&b, true);
+    for (unsigned n = 1; failed; n++) {
+        struct create_container *c = NULL;
+        size_t len;
+        int r;
+
+        alloc_fail_at(n);
+        alloc_fail_enable(true);
+        r = create_container_read(buffer_data(&b), buffer_len(&b), &c);
+        free(fragment_of(&len));
+        alloc_fail_enable(false);
+        failed = alloc_failed();
+        assert_true(r == RPC_OK || (failed && r == RPC_RESOURCE_EXHAUSTED));
+        if (r == RPC_OK)
+            create_container_free(c);
+    }
+    alloc_fail_at(0);
+    buffer_fini(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_request_is_read),
+        cmocka_unit_test(a_request_without_its_pod),
+        cmocka_unit_test(garbage_is_told),
+        cmocka_unit_test(a_fragment_merges_as_the_kubelet_does),
+        cmocka_unit_test(empty_options_change_nothing),
+        cmocka_unit_test(without_memory_nothing_leaks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

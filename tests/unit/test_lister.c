@@ -1,0 +1,319 @@
+/* shim/runtime/lister.c: the runtime's lists, over a real connection that comes and goes. */
+#include "tests/unit/test_runtime_fixture.h"
+
+#include <unistd.h>
+
+#include "shim/runtime/lister.h"
+
+#define RUNNING RUNTIME__V1__CONTAINER_STATE__CONTAINER_RUNNING
+#define EXITED RUNTIME__V1__CONTAINER_STATE__CONTAINER_EXITED
+#define CREATED RUNTIME__V1__CONTAINER_STATE__CONTAINER_CREATED
+#define UNKNOWN RUNTIME__V1__CONTAINER_STATE__CONTAINER_UNKNOWN
+
+struct fixture {
+    struct world *world;
+    struct lister *lister;
+    unsigned begun, listed, checked;
+    size_t sandboxes_len, containers_len;
+    char sandboxes[256];  /* "id/uid/name/attempt", '!' behind one that is not ready */
+    char containers[256]; /* "id/sandbox/name", '!' behind one that does not run, annotation */
+    enum lister_finding findings[8];
+    bool stopped;
+};
+
+static void on_begins(void *user)
+{
+    struct fixture *f = user;
+
+    f->begun++;
+}
+
+static void on_listed(void *user, const struct devicemgr_sandbox *sandboxes, size_t sandboxes_len,
+                      const struct devicemgr_container *containers, size_t containers_len)
+{
+    struct fixture *f = user;
+    size_t at = 0;
+
+    f->sandboxes[0] = f->containers[0] = '\0';
+    for (size_t i = 0; i < sandboxes_len; i++)
+        at += (size_t)snprintf(f->sandboxes + at, sizeof f->sandboxes - at, "%s%s/%s/%s/%u%s",
+                               i ? " " : "", sandboxes[i].id, sandboxes[i].pod_uid,
+                               sandboxes[i].pod_name, sandboxes[i].attempt,
+                               sandboxes[i].ready ? "" : "!");
+    at = 0;
+    for (size_t i = 0; i < containers_len; i++)
+        at += (size_t)snprintf(
+            f->containers + at, sizeof f->containers - at, "%s%s/%s/%s%s%s%s%s", i ? " " : "",
+            containers[i].id, containers[i].sandbox_id, containers[i].name,
+            containers[i].running ? "" : "!", containers[i].annotations_len ? "," : "",
+            containers[i].annotations_len ? containers[i].annotations[0].key : "",
+            containers[i].annotations_len ? containers[i].annotations[0].value : "");
+    f->listed++;
+}
+
+static void on_checked(void *user, uint64_t check, enum lister_finding finding)
+{
+    struct fixture *f = user;
+
+    assert_true(check < 8);
+    f->findings[check] = finding;
+    f->checked++;
+}
+
+static const struct lister_ops OPS = {
+    .begins = on_begins, .listed = on_listed, .checked = on_checked};
+
+static void on_stopped(void *user)
+{
+    struct fixture *f = user;
+
+    f->stopped = true;
+}
+
+static void start(struct fixture *f, void **state)
+{
+    memset(f, 0, sizeof *f);
+    f->world = *state;
+    f->lister = lister_start(&f->world->loop, f->world->path, &OPS, f);
+    assert_int_equal(f->begun, 0);
+}
+
+static void stop(struct fixture *f)
+{
+    lister_stop(f->lister, on_stopped, f);
+    assert_false(f->stopped);
+    WAIT(f->world, f->stopped);
+}
+
+static void fill(struct runtime *runtime)
+{
+    *runtime = (struct runtime){
+        .pods = {{"s1", "u1", "p1", true}, {"s2", "u2", "p2", false}},
+        .pods_len = 2,
+        .containers = {{"c1", "s1", "main", RUNNING, "k", "v"},
+                       {"c2", "s1", "init", EXITED, NULL, NULL},
+                       {"c3", "s2", "new", CREATED, NULL, NULL},
+                       {"c4", "s2", "odd", UNKNOWN, "k2", "v2"}},
+        .containers_len = 4,
+    };
+}
+
+static void lists_at_the_start(void **state)
+{
+    struct runtime runtime;
+    struct fixture f;
+
+    fill(&runtime);
+    runtime_serve(&runtime, *state);
+    start(&f, state);
+    WAIT(f.world, f.listed == 1);
+    assert_int_equal(f.begun, 1);
+    assert_string_equal(runtime.filter, "none");
+    assert_string_equal(f.sandboxes, "s1/u1/p1/1 s2/u2/p2/1!");
+    assert_string_equal(f.containers, "c1/s1/main,kv c2/s1/init! c3/s2/new c4/s2/odd,k2v2");
+    stop(&f);
+    runtime_stop(&runtime);
+}
+
+static void takes_items_without_metadata(void **state)
+{
+    struct runtime runtime;
+    struct fixture f;
+
+    fill(&runtime);
+    runtime.bare = true;
+    runtime_serve(&runtime, *state);
+    start(&f, state);
+    WAIT(f.world, f.listed == 1);
+    assert_string_equal(f.sandboxes, "s1///0 s2///0!");
+    stop(&f);
+    runtime_stop(&runtime);
+}
+
+/* Says once that the runtime is away and once that it is back. */
+static void waits_for_a_runtime_that_is_away(void **state)
+{
+    struct runtime runtime = {0};
+    struct fixture f;
+
+    start(&f, state);
+    world_settle(f.world);
+    assert_int_equal(f.listed, 0);
+    runtime_serve(&runtime, f.world);
+    WAIT(f.world, f.listed == 1);
+    stop(&f);
+    runtime_stop(&runtime);
+}
+
+static void lists_again_after_the_runtime_restarts(void **state)
+{
+    struct runtime runtime;
+    struct fixture f;
+
+    fill(&runtime);
+    runtime_serve(&runtime, *state);
+    start(&f, state);
+    WAIT(f.world, f.listed == 1);
+    runtime_stop(&runtime);
+    runtime.pods_len = runtime.containers_len = 1;
+    runtime_serve(&runtime, f.world);
+    WAIT(f.world, f.listed == 2);
+    assert_string_equal(f.sandboxes, "s1/u1/p1/1");
+    stop(&f);
+    runtime_stop(&runtime);
+}
+
+static void asks_again_when_a_list_fails(void **state)
+{
+    struct runtime runtime;
+    struct fixture f;
+
+    fill(&runtime);
+    runtime.pods_code = RPC_UNAVAILABLE;
+    runtime_serve(&runtime, *state);
+    start(&f, state);
+    WAIT(f.world, runtime.pod_lists == 1);
+    runtime.pods_code = RPC_OK;
+    runtime.containers_code = RPC_UNKNOWN;
+    WAIT(f.world, runtime.container_lists == 1);
+    assert_int_equal(f.listed, 0);
+    runtime.containers_code = RPC_OK;
+    WAIT(f.world, f.listed == 1);
+    assert_int_equal(f.begun, 3);
+    stop(&f);
+    runtime_stop(&runtime);
+}
+
+static void lists_again_on_request(void **state)
+{
+    struct runtime runtime;
+    struct fixture f;
+
+    fill(&runtime);
+    runtime_serve(&runtime, *state);
+    start(&f, state);
+    lister_refresh(f.lister); /* one list for both */
+    WAIT(f.world, f.listed == 1);
+    world_settle(f.world);
+    assert_int_equal(f.listed, 1);
+    lister_refresh(f.lister);
+    WAIT(f.world, f.listed == 2);
+    /* Under way: it may have missed what the caller knows of. */
+    runtime.hold = true;
+    lister_refresh(f.lister);
+    WAIT(f.world, runtime.held);
+    lister_refresh(f.lister);
+    runtime_answer_held(&runtime);
+    WAIT(f.world, f.listed == 4);
+    stop(&f);
+    runtime_stop(&runtime);
+}
+
+static void checks_one_container(void **state)
+{
+    struct runtime runtime;
+    struct fixture f;
+
+    fill(&runtime);
+    runtime.containers[3].id = "c22"; /* c2 is a prefix of it */
+    runtime_serve(&runtime, *state);
+    start(&f, state);
+    WAIT(f.world, f.listed == 1);
+    lister_check(f.lister, 1, "c1");
+    lister_check(f.lister, 2, "c2");
+    lister_check(f.lister, 3, "c3");
+    lister_check(f.lister, 4, "c");
+    assert_int_equal(f.checked, 0);
+    WAIT(f.world, f.checked == 4);
+    assert_int_equal(f.findings[1], LISTER_RUNNING);
+    assert_int_equal(f.findings[2], LISTER_STOPPED);
+    assert_int_equal(f.findings[3], LISTER_RUNNING);
+    assert_int_equal(f.findings[4], LISTER_GONE);
+    runtime.containers_code = RPC_UNKNOWN;
+    lister_check(f.lister, 5, "c1");
+    WAIT(f.world, f.checked == 5);
+    assert_int_equal(f.findings[5], LISTER_UNKNOWN);
+    stop(&f);
+    runtime_stop(&runtime);
+}
+
+static void a_check_without_runtime_finds_nothing_out(void **state)
+{
+    struct runtime runtime = {0};
+    struct fixture f;
+
+    start(&f, state);
+    lister_check(f.lister, 1, "c1"); /* never connected */
+    lister_check(f.lister, 2, "c2");
+    assert_int_equal(f.checked, 0);
+    WAIT(f.world, f.checked == 2);
+    assert_int_equal(f.findings[1], LISTER_UNKNOWN);
+    runtime_serve(&runtime, f.world);
+    WAIT(f.world, f.listed == 1);
+    runtime.hold = true;
+    lister_check(f.lister, 3, "c3");
+    WAIT(f.world, runtime.held);
+    runtime_stop(&runtime); /* asked, and then it died */
+    WAIT(f.world, f.checked == 3);
+    assert_int_equal(f.findings[3], LISTER_UNKNOWN);
+    stop(&f);
+}
+
+static void bounds_the_checks_that_wait(void **state)
+{
+    struct runtime runtime;
+    struct fixture f;
+
+    fill(&runtime);
+    runtime_serve(&runtime, *state);
+    start(&f, state);
+    WAIT(f.world, f.listed == 1);
+    for (unsigned i = 0; i < LISTER_CHECKS_MAX + 10; i++)
+        lister_check(f.lister, 100 + i, "c1");
+    lister_stop(f.lister, on_stopped, &f);
+    WAIT(f.world, f.stopped);
+    assert_int_equal(f.checked, 0);
+    runtime_stop(&runtime);
+}
+
+static void stops_at_any_step(void **state)
+{
+    struct runtime runtime;
+    struct fixture f;
+
+    fill(&runtime);
+    runtime.hold = true;
+    start(&f, state); /* not begun */
+    stop(&f);
+    start(&f, state); /* waiting to try again */
+    world_settle(f.world);
+    stop(&f);
+    runtime_serve(&runtime, *state);
+    start(&f, state); /* a list and a check under way */
+    WAIT(f.world, runtime.held);
+    lister_check(f.lister, 1, "c1");
+    stop(&f);
+    assert_int_equal(f.listed + f.checked, 0);
+    WAIT(f.world, !runtime.held);
+    runtime_stop(&runtime);
+}
+
+#define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(lists_at_the_start),
+        WORLD_TEST(takes_items_without_metadata),
+        WORLD_TEST(waits_for_a_runtime_that_is_away),
+        WORLD_TEST(lists_again_after_the_runtime_restarts),
+        WORLD_TEST(asks_again_when_a_list_fails),
+        WORLD_TEST(lists_again_on_request),
+        WORLD_TEST(checks_one_container),
+        WORLD_TEST(a_check_without_runtime_finds_nothing_out),
+        WORLD_TEST(bounds_the_checks_that_wait),
+        WORLD_TEST(stops_at_any_step),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

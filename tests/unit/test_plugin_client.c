@@ -1,0 +1,609 @@
+/* shim/plugins/plugin_client.c: the shim as a plugin's client, against a real gRPC server. */
+#include "tests/unit/test_plugin_fixture.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "shim/plugins/plugin_client.h"
+
+#define ENDPOINT 7
+#define CALL 70
+
+struct fixture {
+    struct world *world;
+    struct plugin_clients *clients;
+    bool stopped;
+    unsigned options, lists, losts, ends;
+    bool pre_start;
+    size_t devices;
+    char reason[1024];
+    uint64_t call;
+    int code;
+    char message[256];
+    char answer[64]; /* of the call: the env, or the preferred ids */
+    bool close_in_options;
+    bool close_in_lost;
+    bool cancel_other; /* from the end of a call */
+};
+
+static void on_options(void *user, uint64_t endpoint, const V1beta1__DevicePluginOptions *options)
+{
+    struct fixture *f = user;
+
+    assert_int_equal(endpoint, ENDPOINT);
+    f->options++;
+    f->pre_start = options->pre_start_required;
+    if (f->close_in_options)
+        plugin_clients_close(f->clients, endpoint);
+}
+
+static void on_list(void *user, uint64_t endpoint, const V1beta1__ListAndWatchResponse *list)
+{
+    struct fixture *f = user;
+
+    assert_int_equal(endpoint, ENDPOINT);
+    f->lists++;
+    f->devices = list->n_devices;
+}
+
+static void on_lost(void *user, uint64_t endpoint, const char *reason)
+{
+    struct fixture *f = user;
+
+    assert_int_equal(endpoint, ENDPOINT);
+    f->losts++;
+    snprintf(f->reason, sizeof f->reason, "%s", reason);
+    if (f->close_in_lost)
+        plugin_clients_close(f->clients, endpoint);
+}
+
+static void note_end(struct fixture *f, uint64_t call, int code, const char *message)
+{
+    f->ends++;
+    f->call = call;
+    f->code = code;
+    snprintf(f->message, sizeof f->message, "%s", message);
+    if (f->cancel_other)
+        plugin_clients_cancel(f->clients, call == CALL ? CALL + 1 : CALL);
+}
+
+static void on_allocated(void *user, uint64_t call, int code, const char *message,
+                         const V1beta1__AllocateResponse *response)
+{
+    struct fixture *f = user;
+
+    note_end(f, call, code, message);
+    assert_true((code == RPC_OK) == (response != NULL));
+    if (response)
+        snprintf(f->answer, sizeof f->answer, "%s",
+                 response->container_responses[0]->envs[0]->value);
+}
+
+static void on_preferred(void *user, uint64_t call, int code, const char *message,
+                         const V1beta1__PreferredAllocationResponse *response)
+{
+    struct fixture *f = user;
+
+    note_end(f, call, code, message);
+    assert_true((code == RPC_OK) == (response != NULL));
+    if (response)
+        snprintf(f->answer, sizeof f->answer, "%s", response->container_responses[0]->deviceids[0]);
+}
+
+static void on_prestarted(void *user, uint64_t call, int code, const char *message)
+{
+    note_end(user, call, code, message);
+}
+
+static const struct plugin_clients_ops OPS = {
+    .options = on_options,
+    .list = on_list,
+    .lost = on_lost,
+    .allocated = on_allocated,
+    .preferred = on_preferred,
+    .prestarted = on_prestarted,
+};
+
+static void start(struct fixture *f, void **state)
+{
+    memset(f, 0, sizeof *f);
+    f->world = *state;
+    f->clients = plugin_clients_new(&f->world->loop, f->world->dir, &OPS, f);
+}
+
+static void on_stopped(void *user)
+{
+    struct fixture *f = user;
+
+    f->stopped = true;
+}
+
+static void stop(struct fixture *f)
+{
+    plugin_clients_stop(f->clients, on_stopped, f);
+    assert_false(f->stopped);
+    WAIT(f->world, f->stopped);
+}
+
+/* Connected, with a stream. */
+static void start_with(struct fixture *f, void **state, struct plugin *plugin)
+{
+    start(f, state);
+    plugin_serve(plugin, f->world, "gpu.sock");
+    plugin_clients_open(f->clients, ENDPOINT, "gpu.sock", getuid(), false);
+    assert_int_equal(f->options, 0);
+    WAIT(f->world, f->options == 1 && plugin->stream);
+}
+
+static void stop_with(struct fixture *f, struct plugin *plugin)
+{
+    stop(f);
+    plugin_stop(plugin);
+}
+
+static void allocate(struct fixture *f, uint64_t call, uint64_t timeout_ms)
+{
+    plugin_clients_allocate(f->clients, ENDPOINT, call, (const char *const[]){"a", "b"}, 2,
+                            timeout_ms);
+}
+
+static void tells_options_and_each_list(void **state)
+{
+    struct plugin plugin = {.pre_start = true};
+    struct fixture f;
+
+    start_with(&f, state, &plugin);
+    assert_true(f.pre_start);
+    plugin_list(&plugin, "a,b,!c");
+    WAIT(f.world, f.lists == 1);
+    assert_int_equal(f.devices, 3);
+    plugin_list(&plugin, "a");
+    WAIT(f.world, f.lists == 2);
+    assert_int_equal(f.devices, 1);
+    assert_int_equal(f.losts, 0);
+    stop_with(&f, &plugin);
+}
+
+static void takes_a_plugin_without_options(void **state)
+{
+    struct plugin plugin = {.without_options = true, .pre_start = true};
+    struct fixture f;
+
+    start_with(&f, state, &plugin);
+    assert_false(f.pre_start);
+    stop_with(&f, &plugin);
+}
+
+static void loses_a_plugin_whose_options_fail(void **state)
+{
+    struct plugin plugin = {.options_code = RPC_INTERNAL};
+    struct fixture f;
+
+    start(&f, state);
+    plugin_serve(&plugin, f.world, "gpu.sock");
+    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), true);
+    WAIT(f.world, f.losts == 1);
+    assert_string_equal(f.reason,
+                        "failed to get device plugin options: INTERNAL: the plugin says no");
+    assert_int_equal(f.options, 0);
+    stop_with(&f, &plugin);
+}
+
+/* A plugin that dies before it has answered is lost once, not once for each of its calls. */
+static void loses_a_plugin_that_dies_at_its_options(void **state)
+{
+    struct plugin plugin = {.hold = true};
+    struct fixture f;
+
+    start(&f, state);
+    plugin_serve(&plugin, f.world, "gpu.sock");
+    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), true);
+    WAIT(f.world, plugin.held);
+    plugin_stop(&plugin);
+    WAIT(f.world, f.losts == 1);
+    world_settle(f.world);
+    assert_int_equal(f.losts, 1);
+    stop(&f);
+}
+
+static void waits_for_a_plugin_that_registers_before_it_listens(void **state)
+{
+    struct plugin plugin = {0};
+    struct fixture f;
+
+    start(&f, state);
+    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), true);
+    world_settle(f.world);
+    assert_int_equal(f.losts, 0);
+    plugin_serve(&plugin, f.world, "gpu.sock");
+    WAIT(f.world, f.options == 1);
+    assert_int_equal(f.losts, 0);
+    stop_with(&f, &plugin);
+}
+
+/* The name is there, but nobody listens: bind(2) without listen(2). */
+static int bind_only(struct fixture *f)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/gpu.sock", f->world->dir);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+static void waits_for_a_plugin_between_bind_and_listen(void **state)
+{
+    struct plugin plugin = {0};
+    struct fixture f;
+    int fd;
+
+    start(&f, state);
+    fd = bind_only(&f);
+    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), true);
+    world_settle(f.world);
+    assert_int_equal(f.losts, 0);
+    assert_int_equal(listen(fd, 1), 0);
+    close(fd);
+    plugin_serve(&plugin, f.world, "gpu.sock");
+    WAIT(f.world, f.options == 1);
+    stop_with(&f, &plugin);
+}
+
+static void dials_once_if_not_told_to_be_patient(void **state)
+{
+    struct plugin plugin = {0};
+    struct fixture f;
+    char expected[128];
+    int fd;
+
+    start(&f, state);
+    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), false);
+    WAIT(f.world, f.losts == 1);
+    snprintf(expected, sizeof expected, "cannot connect to %s/gpu.sock: No such file or directory",
+             f.world->dir);
+    assert_string_equal(f.reason, expected);
+    fd = bind_only(&f);
+    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), false);
+    WAIT(f.world, f.losts == 2);
+    assert_non_null(strstr(f.reason, "connection refused"));
+    close(fd);
+    plugin_serve(&plugin, f.world, "gpu.sock"); /* replaces the file */
+    stop_with(&f, &plugin);
+}
+
+/* A socket can be made under a short name and moved; libuv would cut the long one. */
+static void refuses_a_name_too_long_for_a_socket(void **state)
+{
+    struct plugin plugin = {0};
+    struct fixture f;
+    char name[128], path[256];
+
+    start(&f, state);
+    plugin_serve(&plugin, f.world, "gpu.sock");
+    snprintf(name, sizeof name, "%0100d", 0);
+    snprintf(path, sizeof path, "%s/%s", f.world->dir, name);
+    assert_int_equal(rename(plugin.path, path), 0);
+    plugin_clients_open(f.clients, ENDPOINT, name, getuid(), false);
+    WAIT(f.world, f.losts == 1);
+    assert_non_null(strstr(f.reason, "File name too long"));
+    stop_with(&f, &plugin);
+    assert_int_equal(unlink(path), 0);
+}
+
+static void refuses_what_is_no_socket(void **state)
+{
+    struct plugin plugin = {0};
+    struct fixture f;
+    char path[128];
+    FILE *file;
+
+    start(&f, state);
+    snprintf(path, sizeof path, "%s/file", f.world->dir);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fclose(file);
+    plugin_clients_open(f.clients, ENDPOINT, "file", getuid(), true);
+    WAIT(f.world, f.losts == 1);
+    assert_non_null(strstr(f.reason, "it is no socket"));
+    assert_int_equal(unlink(path), 0);
+
+    plugin_serve(&plugin, f.world, "gpu.sock");
+    snprintf(path, sizeof path, "%s/link", f.world->dir);
+    assert_int_equal(symlink("gpu.sock", path), 0);
+    plugin_clients_open(f.clients, ENDPOINT, "link", getuid(), true);
+    WAIT(f.world, f.losts == 2);
+    assert_non_null(strstr(f.reason, "it is a symlink; expected a socket"));
+    assert_int_equal(unlink(path), 0);
+    stop_with(&f, &plugin);
+}
+
+static void refuses_a_strangers_socket(void **state)
+{
+    struct plugin plugin = {0};
+    struct fixture f;
+
+    if (getuid() != 0)
+        skip();
+    start(&f, state);
+    plugin_serve(&plugin, f.world, "gpu.sock");
+    assert_int_equal(chown(plugin.path, 1234, 1234), 0);
+    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", 0, true);
+    WAIT(f.world, f.losts == 1);
+    assert_non_null(strstr(f.reason, "it belongs to neither root nor the user who registered"));
+    /* The user who registered may own it; it is served by root here, who may as well. */
+    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", 1234, true);
+    WAIT(f.world, f.options == 1);
+    stop_with(&f, &plugin);
+}
+
+static void tells_how_the_stream_ended(void **state)
+{
+    struct plugin plugin = {0};
+    struct fixture f;
+
+    start_with(&f, state, &plugin);
+    plugin_end_stream(&plugin, RPC_OK, NULL);
+    WAIT(f.world, f.losts == 1);
+    assert_string_equal(f.reason, "the plugin ended ListAndWatch");
+    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), false);
+    WAIT(f.world, f.options == 2 && plugin.stream);
+    plugin_end_stream(&plugin, RPC_RESOURCE_EXHAUSTED, "too much");
+    WAIT(f.world, f.losts == 2);
+    assert_string_equal(f.reason, "ListAndWatch ended RESOURCE_EXHAUSTED: too much");
+    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), false);
+    WAIT(f.world, f.options == 3 && plugin.stream);
+    plugin_stop(&plugin);
+    WAIT(f.world, f.losts == 3);
+    world_settle(f.world);
+    assert_int_equal(f.losts, 3);
+    stop(&f);
+}
+
+static void calls_the_plugin(void **state)
+{
+    struct plugin plugin = {.env = "zero"};
+    struct fixture f;
+
+    start_with(&f, state, &plugin);
+    allocate(&f, CALL, 5000);
+    assert_int_equal(f.ends, 0);
+    WAIT(f.world, f.ends == 1);
+    assert_int_equal(f.call, CALL);
+    assert_int_equal(f.code, RPC_OK);
+    assert_string_equal(f.answer, "zero");
+    assert_string_equal(plugin.ids, "a,b");
+
+    plugin_clients_prefer(f.clients, ENDPOINT, CALL + 1, (const char *const[]){"a", "b", "c"}, 3,
+                          (const char *const[]){"a"}, 1, 1, 500);
+    WAIT(f.world, f.ends == 2);
+    assert_int_equal(f.call, CALL + 1);
+    assert_string_equal(f.answer, "c");
+    assert_string_equal(plugin.ids, "a");
+
+    plugin_clients_prestart(f.clients, ENDPOINT, CALL + 2, (const char *const[]){"c"}, 1, 500);
+    WAIT(f.world, f.ends == 3);
+    assert_int_equal(f.call, CALL + 2);
+    assert_int_equal(f.code, RPC_OK);
+    assert_string_equal(plugin.ids, "c");
+    stop_with(&f, &plugin);
+}
+
+static void tells_the_plugins_refusal(void **state)
+{
+    struct plugin plugin = {.code = RPC_FAILED_PRECONDITION};
+    struct fixture f;
+
+    start_with(&f, state, &plugin);
+    allocate(&f, CALL, 5000);
+    WAIT(f.world, f.ends == 1);
+    assert_int_equal(f.code, RPC_FAILED_PRECONDITION);
+    assert_string_equal(f.message, "the plugin says no");
+    plugin_clients_prefer(f.clients, ENDPOINT, CALL, (const char *const[]){"a"}, 1, NULL, 0, 1, 9);
+    WAIT(f.world, f.ends == 2);
+    assert_int_equal(f.code, RPC_FAILED_PRECONDITION);
+    plugin_clients_prestart(f.clients, ENDPOINT, CALL, NULL, 0, 500);
+    WAIT(f.world, f.ends == 3);
+    assert_int_equal(f.code, RPC_FAILED_PRECONDITION);
+    assert_int_equal(f.losts, 0);
+    stop_with(&f, &plugin);
+}
+
+static void ends_a_call_at_its_timeout(void **state)
+{
+    struct plugin plugin = {0};
+    struct fixture f;
+
+    start_with(&f, state, &plugin);
+    plugin.hold = true;
+    allocate(&f, CALL, 20);
+    WAIT(f.world, f.ends == 1);
+    assert_int_equal(f.code, RPC_DEADLINE_EXCEEDED);
+    WAIT(f.world, plugin.cancelled == 1);
+    allocate(&f, CALL, 0); /* not for ever */
+    WAIT(f.world, f.ends == 2);
+    assert_int_equal(f.code, RPC_DEADLINE_EXCEEDED);
+    assert_int_equal(f.losts, 0);
+    stop_with(&f, &plugin);
+}
+
+static void cancels_a_call(void **state)
+{
+    struct plugin plugin = {0};
+    struct fixture f;
+
+    start_with(&f, state, &plugin);
+    plugin.hold = true;
+    allocate(&f, CALL, 5000);
+    WAIT(f.world, plugin.held);
+    plugin_clients_cancel(f.clients, CALL);
+    plugin_clients_cancel(f.clients, CALL);
+    WAIT(f.world, plugin.cancelled == 1);
+    assert_int_equal(f.ends, 0);
+    stop_with(&f, &plugin);
+}
+
+/* Whoever lost the endpoint knows that its calls are over. */
+static void calls_end_with_the_stream(void **state)
+{
+    struct plugin plugin = {0};
+    struct fixture f;
+
+    start_with(&f, state, &plugin);
+    plugin.hold = true;
+    allocate(&f, CALL, 5000);
+    allocate(&f, CALL + 1, 5000);
+    WAIT(f.world, plugin.allocates == 2);
+    plugin_end_stream(&plugin, RPC_OK, NULL);
+    WAIT(f.world, f.losts == 1 && plugin.cancelled == 2);
+    assert_int_equal(f.ends, 0);
+    stop_with(&f, &plugin);
+}
+
+static void a_call_does_not_outlive_the_plugin(void **state)
+{
+    struct plugin plugin = {0};
+    struct fixture f;
+
+    start_with(&f, state, &plugin);
+    plugin.hold = true;
+    allocate(&f, CALL, 5000);
+    WAIT(f.world, plugin.held);
+    plugin_stop(&plugin);
+    WAIT(f.world, f.losts == 1);
+    if (f.ends == 1)
+        assert_int_equal(f.code, RPC_UNAVAILABLE);
+    world_settle(f.world);
+    assert_in_range(f.ends, 0, 1);
+    stop(&f);
+}
+
+static void a_call_on_a_lost_endpoint_is_unavailable(void **state)
+{
+    struct fixture f;
+
+    start(&f, state);
+    allocate(&f, CALL, 5000);
+    plugin_clients_prefer(f.clients, ENDPOINT, CALL + 1, (const char *const[]){"a"}, 1, NULL, 0, 1,
+                          9);
+    plugin_clients_prestart(f.clients, ENDPOINT, CALL + 2, NULL, 0, 500);
+    allocate(&f, CALL + 3, 5000);
+    plugin_clients_cancel(f.clients, CALL + 3);
+    assert_int_equal(f.ends, 0);
+    WAIT(f.world, f.ends == 3);
+    assert_int_equal(f.code, RPC_UNAVAILABLE);
+    assert_string_equal(f.message, "the plugin's connection is gone");
+    allocate(&f, CALL, 5000); /* still waiting when the set stops */
+    stop(&f);
+    assert_int_equal(f.ends, 3);
+}
+
+static void the_end_of_a_call_may_cancel_another(void **state)
+{
+    struct fixture f;
+
+    start(&f, state);
+    f.cancel_other = true;
+    allocate(&f, CALL, 5000);
+    allocate(&f, CALL + 1, 5000);
+    WAIT(f.world, f.ends == 1);
+    world_settle(f.world);
+    assert_int_equal(f.ends, 1);
+    stop(&f);
+}
+
+static void close_ends_everything_without_a_word(void **state)
+{
+    struct plugin plugin = {0};
+    struct fixture f;
+
+    start_with(&f, state, &plugin);
+    plugin.hold = true;
+    allocate(&f, CALL, 5000);
+    WAIT(f.world, plugin.held);
+    plugin_clients_close(f.clients, ENDPOINT);
+    plugin_clients_close(f.clients, ENDPOINT);
+    WAIT(f.world, plugin.cancelled == 1 && !plugin.stream);
+    assert_int_equal(f.ends, 0);
+    assert_int_equal(f.losts, 0);
+    stop_with(&f, &plugin);
+}
+
+static void close_may_come_at_any_step(void **state)
+{
+    struct plugin plugin = {0};
+    struct fixture f;
+
+    start(&f, state);
+    plugin_serve(&plugin, f.world, "gpu.sock");
+    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), true);
+    plugin_clients_close(f.clients, ENDPOINT); /* waiting */
+    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), true);
+    uv_run(&f.world->loop, UV_RUN_NOWAIT);
+    plugin_clients_close(f.clients, ENDPOINT); /* dialling */
+    plugin.hold = true;
+    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), true);
+    WAIT(f.world, plugin.held);
+    plugin_clients_close(f.clients, ENDPOINT); /* asking */
+    WAIT(f.world, !plugin.held);
+    plugin.hold = false;
+    f.close_in_options = true;
+    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), true);
+    WAIT(f.world, f.options == 1);
+    f.close_in_lost = true;
+    plugin_clients_open(f.clients, ENDPOINT, "nowhere.sock", getuid(), false);
+    WAIT(f.world, f.losts == 1);
+    stop_with(&f, &plugin);
+    assert_int_equal(f.options, 1);
+    assert_int_equal(f.losts, 1);
+}
+
+/* A new registration of the same socket is a new connection beside the old one. */
+static void endpoints_of_one_socket_are_separate(void **state)
+{
+    struct plugin plugin = {0};
+    struct fixture f;
+
+    start_with(&f, state, &plugin);
+    plugin_clients_close(f.clients, ENDPOINT);
+    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), true);
+    WAIT(f.world, f.options == 2);
+    WAIT(f.world, plugin.streams == 2);
+    assert_int_equal(f.losts, 0);
+    stop_with(&f, &plugin);
+}
+
+#define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(tells_options_and_each_list),
+        WORLD_TEST(takes_a_plugin_without_options),
+        WORLD_TEST(loses_a_plugin_whose_options_fail),
+        WORLD_TEST(loses_a_plugin_that_dies_at_its_options),
+        WORLD_TEST(waits_for_a_plugin_that_registers_before_it_listens),
+        WORLD_TEST(waits_for_a_plugin_between_bind_and_listen),
+        WORLD_TEST(dials_once_if_not_told_to_be_patient),
+        WORLD_TEST(refuses_a_name_too_long_for_a_socket),
+        WORLD_TEST(refuses_what_is_no_socket),
+        WORLD_TEST(refuses_a_strangers_socket),
+        WORLD_TEST(tells_how_the_stream_ended),
+        WORLD_TEST(calls_the_plugin),
+        WORLD_TEST(tells_the_plugins_refusal),
+        WORLD_TEST(ends_a_call_at_its_timeout),
+        WORLD_TEST(cancels_a_call),
+        WORLD_TEST(calls_end_with_the_stream),
+        WORLD_TEST(a_call_does_not_outlive_the_plugin),
+        WORLD_TEST(a_call_on_a_lost_endpoint_is_unavailable),
+        WORLD_TEST(the_end_of_a_call_may_cancel_another),
+        WORLD_TEST(close_ends_everything_without_a_word),
+        WORLD_TEST(close_may_come_at_any_step),
+        WORLD_TEST(endpoints_of_one_socket_are_separate),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

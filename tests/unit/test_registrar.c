@@ -1,0 +1,242 @@
+/* shim/plugins/registrar.c: the Registration service, called as a plugin does. */
+#include "tests/unit/test_rpc_fixture.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+#include "cri-proto/methods.h"
+#include "shim/plugins/registrar.h"
+#include "shim/rpc/rpc.h"
+#include "tests/unit/test_wait.h"
+
+struct fixture {
+    struct world *world;
+    char dir[64];
+    char path[96];
+    struct registrar *registrar;
+    struct rpc_channel *channel;
+    unsigned registered, cancelled, answered;
+    uint64_t number;
+    char version[32], socket_name[32], resource[32];
+    unsigned messages;
+    int code;
+    char message[128];
+};
+
+static void on_registered(void *user, uint64_t registration, const char *version,
+                          const char *socket_name, const char *resource)
+{
+    struct fixture *f = user;
+
+    f->registered++;
+    f->number = registration;
+    snprintf(f->version, sizeof f->version, "%s", version);
+    snprintf(f->socket_name, sizeof f->socket_name, "%s", socket_name);
+    snprintf(f->resource, sizeof f->resource, "%s", resource);
+}
+
+static void on_cancelled(void *user, uint64_t registration)
+{
+    struct fixture *f = user;
+
+    f->cancelled++;
+    assert_int_equal(registration, f->number);
+}
+
+static const struct registrar_ops OPS = {.registered = on_registered, .cancelled = on_cancelled};
+
+static void on_message(struct rpc_call *call, const ProtobufCMessage *message, void *user)
+{
+    struct fixture *f = user;
+
+    (void)call;
+    (void)message;
+    f->messages++;
+}
+
+static void on_done(struct rpc_call *call, const struct rpc_status *status, void *user)
+{
+    struct fixture *f = user;
+
+    (void)call;
+    f->answered++;
+    f->code = status->code;
+    snprintf(f->message, sizeof f->message, "%s", status->message);
+}
+
+static const struct rpc_call_ops CALL_OPS = {.message = on_message, .done = on_done};
+static const struct rpc_channel_ops CHANNEL_OPS = {0};
+
+static void start(struct fixture *f, void **state)
+{
+    memset(f, 0, sizeof *f);
+    f->world = *state;
+    snprintf(f->dir, sizeof f->dir, "%s/plugins", f->world->dir);
+    snprintf(f->path, sizeof f->path, "%s/kubelet.sock", f->dir);
+    assert_int_equal(registrar_start(&f->world->loop, f->dir, &OPS, f, &f->registrar), 0);
+    assert_int_equal(rpc_channel_open(&f->world->loop, f->path, &CHANNEL_OPS, NULL, &f->channel),
+                     0);
+}
+
+static void stop(struct fixture *f)
+{
+    rpc_channel_close(f->channel);
+    registrar_stop(f->registrar);
+    assert_int_equal(access(f->path, F_OK), -1);
+    assert_int_equal(rmdir(f->dir), 0);
+}
+
+static struct rpc_call *call_register(struct fixture *f)
+{
+    V1beta1__RegisterRequest request = V1BETA1__REGISTER_REQUEST__INIT;
+    struct rpc_call *call;
+
+    request.version = (char *)"v1beta1";
+    request.endpoint = (char *)"gpu.sock";
+    request.resource_name = (char *)"v.com/gpu";
+    call = rpc_channel_call(f->channel, DEVICEPLUGIN_REGISTER, &request.base,
+                            &v1beta1__empty__descriptor, 0, 0, &CALL_OPS, f);
+    assert_non_null(call);
+    return call;
+}
+
+static void makes_the_directory_and_its_socket(void **state)
+{
+    struct fixture f;
+    struct stat st;
+
+    start(&f, state);
+    assert_int_equal(stat(f.dir, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0755);
+    assert_int_equal(lstat(f.path, &st), 0);
+    assert_true(S_ISSOCK(st.st_mode));
+    assert_int_equal(st.st_mode & 07777, 0600);
+    stop(&f);
+}
+
+static void answers_with_success(void **state)
+{
+    struct fixture f;
+    uid_t uid = (uid_t)-1;
+
+    start(&f, state);
+    call_register(&f);
+    WAIT(f.world, f.registered == 1);
+    assert_string_equal(f.version, "v1beta1");
+    assert_string_equal(f.socket_name, "gpu.sock");
+    assert_string_equal(f.resource, "v.com/gpu");
+    assert_true(registrar_peer(f.registrar, "gpu.sock", &uid));
+    assert_int_equal(uid, getuid());
+    assert_false(registrar_peer(f.registrar, "other.sock", &uid));
+    registrar_answer(f.registrar, f.number, RPC_OK, NULL);
+    assert_false(registrar_peer(f.registrar, "gpu.sock", &uid));
+    WAIT(f.world, f.answered == 1);
+    assert_int_equal(f.code, RPC_OK);
+    assert_int_equal(f.messages, 1);
+    stop(&f);
+}
+
+static void answers_with_the_reason(void **state)
+{
+    struct fixture f;
+
+    start(&f, state);
+    call_register(&f);
+    WAIT(f.world, f.registered == 1);
+    registrar_answer(f.registrar, f.number + 1, RPC_OK, NULL); /* not pending */
+    registrar_answer(f.registrar, f.number, RPC_UNKNOWN, "the ResourceName \"x\" is invalid");
+    registrar_answer(f.registrar, f.number, RPC_OK, NULL); /* not any more */
+    WAIT(f.world, f.answered == 1);
+    assert_int_equal(f.code, RPC_UNKNOWN);
+    assert_string_equal(f.message, "the ResourceName \"x\" is invalid");
+    stop(&f);
+}
+
+static void tells_that_the_caller_is_gone(void **state)
+{
+    struct fixture f;
+
+    start(&f, state);
+    rpc_call_cancel(NULL);
+    for (unsigned i = 1; i <= 2; i++) {
+        struct rpc_call *call = call_register(&f);
+
+        WAIT(f.world, f.registered == i);
+        rpc_call_cancel(call);
+        WAIT(f.world, f.cancelled == i);
+        registrar_answer(f.registrar, f.number, RPC_OK, NULL);
+    }
+    assert_int_equal(f.answered, 0);
+    stop(&f);
+}
+
+static void bounds_the_calls_that_wait(void **state)
+{
+    struct fixture f;
+
+    start(&f, state);
+    /* One connection has fewer streams than that, so a second one is needed. */
+    struct rpc_channel *first = f.channel;
+
+    for (unsigned i = 0; i < REGISTRAR_PENDING_MAX - 1; i++)
+        call_register(&f);
+    WAIT(f.world, f.registered == REGISTRAR_PENDING_MAX - 1);
+    assert_int_equal(rpc_channel_open(&f.world->loop, f.path, &CHANNEL_OPS, NULL, &f.channel), 0);
+    call_register(&f);
+    WAIT(f.world, f.registered == REGISTRAR_PENDING_MAX);
+    call_register(&f);
+    WAIT(f.world, f.answered == 1);
+    assert_int_equal(f.code, RPC_RESOURCE_EXHAUSTED);
+    assert_int_equal(f.registered, REGISTRAR_PENDING_MAX);
+    rpc_channel_close(first);
+    stop(&f);
+}
+
+static void stops_with_calls_waiting(void **state)
+{
+    struct fixture f;
+
+    start(&f, state);
+    call_register(&f);
+    WAIT(f.world, f.registered == 1);
+    registrar_stop(f.registrar);
+    f.registrar = NULL;
+    WAIT(f.world, f.answered == 1);
+    assert_int_equal(f.code, RPC_UNAVAILABLE);
+    assert_int_equal(f.cancelled, 0);
+    stop(&f);
+}
+
+static void refuses_a_socket_in_use_and_a_bad_directory(void **state)
+{
+    struct registrar *second;
+    struct fixture f;
+    char path[512];
+
+    start(&f, state);
+    assert_int_equal(registrar_start(&f.world->loop, f.dir, &OPS, &f, &second), -EADDRINUSE);
+    assert_int_equal(registrar_start(&f.world->loop, f.path, &OPS, &f, &second), -ENOTDIR);
+    snprintf(path, sizeof path, "%s/%0200d", f.dir, 0);
+    assert_int_equal(registrar_start(&f.world->loop, path, &OPS, &f, &second), -ENAMETOOLONG);
+    assert_int_equal(rmdir(path), 0);
+    stop(&f);
+}
+
+#define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(makes_the_directory_and_its_socket),
+        WORLD_TEST(answers_with_success),
+        WORLD_TEST(answers_with_the_reason),
+        WORLD_TEST(tells_that_the_caller_is_gone),
+        WORLD_TEST(bounds_the_calls_that_wait),
+        WORLD_TEST(stops_with_calls_waiting),
+        WORLD_TEST(refuses_a_socket_in_use_and_a_bad_directory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,120 @@
+#include "tests/unit/test_runtime_fixture.h"
+
+#include "cri-proto/methods.h"
+
+static void on_pods(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    Runtime__V1__PodSandbox items[RUNTIME_ITEMS_MAX], *pointers[RUNTIME_ITEMS_MAX];
+    Runtime__V1__PodSandboxMetadata metadata[RUNTIME_ITEMS_MAX];
+    Runtime__V1__ListPodSandboxResponse response = RUNTIME__V1__LIST_POD_SANDBOX_RESPONSE__INIT;
+    struct runtime *runtime = user;
+
+    (void)message;
+    runtime->pod_lists++;
+    for (size_t i = 0; i < runtime->pods_len; i++) {
+        runtime__v1__pod_sandbox__init(&items[i]);
+        runtime__v1__pod_sandbox_metadata__init(&metadata[i]);
+        metadata[i].uid = (char *)runtime->pods[i].uid;
+        metadata[i].name = (char *)runtime->pods[i].name;
+        metadata[i].namespace_ = (char *)"default";
+        metadata[i].attempt = 1;
+        items[i].id = (char *)runtime->pods[i].id;
+        items[i].state = runtime->pods[i].ready ? RUNTIME__V1__POD_SANDBOX_STATE__SANDBOX_READY
+                                                : RUNTIME__V1__POD_SANDBOX_STATE__SANDBOX_NOTREADY;
+        items[i].metadata = runtime->bare ? NULL : &metadata[i];
+        pointers[i] = &items[i];
+    }
+    response.items = pointers;
+    response.n_items = runtime->pods_len;
+    if (runtime->pods_code == RPC_OK)
+        assert_int_equal(rpc_incoming_send(call, &response.base), 0);
+    rpc_incoming_finish(call, runtime->pods_code, "the runtime says no");
+}
+
+static void answer_containers(struct runtime *runtime, struct rpc_incoming *call)
+{
+    Runtime__V1__Container items[RUNTIME_ITEMS_MAX], *pointers[RUNTIME_ITEMS_MAX];
+    Runtime__V1__ContainerMetadata metadata[RUNTIME_ITEMS_MAX];
+    Runtime__V1__Container__AnnotationsEntry entries[RUNTIME_ITEMS_MAX],
+        *annotations[RUNTIME_ITEMS_MAX];
+    Runtime__V1__ListContainersResponse response = RUNTIME__V1__LIST_CONTAINERS_RESPONSE__INIT;
+
+    response.containers = pointers;
+    for (size_t i = 0; i < runtime->containers_len; i++) {
+        /* As the runtimes do: any prefix of the id matches. */
+        if (strcmp(runtime->filter, "none") != 0 &&
+            strncmp(runtime->containers[i].id, runtime->filter, strlen(runtime->filter)) != 0)
+            continue;
+        runtime__v1__container__init(&items[i]);
+        runtime__v1__container_metadata__init(&metadata[i]);
+        runtime__v1__container__annotations_entry__init(&entries[i]);
+        metadata[i].name = (char *)runtime->containers[i].name;
+        items[i].id = (char *)runtime->containers[i].id;
+        items[i].pod_sandbox_id = (char *)runtime->containers[i].pod;
+        items[i].state = runtime->containers[i].state;
+        items[i].metadata = runtime->bare ? NULL : &metadata[i];
+        if (runtime->containers[i].key) {
+            entries[i].key = (char *)runtime->containers[i].key;
+            entries[i].value = (char *)runtime->containers[i].value;
+            annotations[i] = &entries[i];
+            items[i].annotations = &annotations[i];
+            items[i].n_annotations = 1;
+        }
+        pointers[response.n_containers++] = &items[i];
+    }
+    if (runtime->containers_code == RPC_OK)
+        assert_int_equal(rpc_incoming_send(call, &response.base), 0);
+    rpc_incoming_finish(call, runtime->containers_code, "the runtime says no");
+}
+
+static void on_held_cancelled(void *user)
+{
+    struct runtime *runtime = user;
+
+    runtime->held = NULL;
+}
+
+static void on_containers(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    const Runtime__V1__ListContainersRequest *request = (const void *)message;
+    struct runtime *runtime = user;
+
+    runtime->container_lists++;
+    snprintf(runtime->filter, sizeof runtime->filter, "%s",
+             request->filter ? request->filter->id : "none");
+    if (!runtime->hold) {
+        answer_containers(runtime, call);
+        return;
+    }
+    runtime->held = call;
+    rpc_incoming_on_cancel(call, on_held_cancelled, runtime);
+}
+
+static const struct rpc_method METHODS[] = {
+    {CRI_LIST_POD_SANDBOX, &runtime__v1__list_pod_sandbox_request__descriptor, on_pods},
+    {CRI_LIST_CONTAINERS, &runtime__v1__list_containers_request__descriptor, on_containers},
+};
+
+void runtime_serve(struct runtime *runtime, struct world *world)
+{
+    assert_int_equal(rpc_server_open(&world->loop, world->path, METHODS,
+                                     sizeof METHODS / sizeof *METHODS, runtime, &runtime->server),
+                     0);
+}
+
+void runtime_answer_held(struct runtime *runtime)
+{
+    struct rpc_incoming *call = runtime->held;
+
+    assert_non_null(call);
+    runtime->held = NULL;
+    runtime->hold = false;
+    answer_containers(runtime, call);
+}
+
+void runtime_stop(struct runtime *runtime)
+{
+    rpc_server_close(runtime->server);
+    runtime->server = NULL;
+    runtime->held = NULL;
+}

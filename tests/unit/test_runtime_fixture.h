@@ -1,0 +1,45 @@
+/*
+ * A runtime that only lists: pods and containers as the test sets them, on the project's gRPC
+ * server.
+ */
+#ifndef TESTS_UNIT_TEST_RUNTIME_FIXTURE_H
+#define TESTS_UNIT_TEST_RUNTIME_FIXTURE_H
+
+#include <stdbool.h>
+
+#include "cri-proto/cri_v1.pb-c.h"
+#include "shim/rpc/rpc.h"
+#include "tests/unit/test_wait.h"
+
+#define RUNTIME_ITEMS_MAX 8
+
+struct runtime {
+    /* set by the test */
+    struct {
+        const char *id, *uid, *name;
+        bool ready;
+    } pods[RUNTIME_ITEMS_MAX];
+    size_t pods_len;
+    struct {
+        const char *id, *pod, *name;
+        Runtime__V1__ContainerState state;
+        const char *key, *value; /* an annotation; NULL: none */
+    } containers[RUNTIME_ITEMS_MAX];
+    size_t containers_len;
+    bool bare; /* items without metadata */
+    int pods_code, containers_code;
+    bool hold; /* ListContainers stays open, in `held` */
+
+    /* seen */
+    struct rpc_server *server;
+    struct rpc_incoming *held;
+    unsigned pod_lists, container_lists;
+    char filter[64]; /* the last ListContainers's id; "none" without a filter */
+};
+
+void runtime_serve(struct runtime *runtime, struct world *world);
+/* Answers the held call. */
+void runtime_answer_held(struct runtime *runtime);
+void runtime_stop(struct runtime *runtime);
+
+#endif

@@ -1,0 +1,191 @@
+/* shim/plugins/store_worker.c: commits off the loop, one at a time, their ends on the loop. */
+#include "tests/unit/test_rpc_fixture.h"
+
+#include <unistd.h>
+
+#include "shim/plugins/store_worker.h"
+
+struct fixture {
+    struct world *world;
+    struct store *store;
+    struct store_worker *worker;
+    unsigned commits;
+    uint64_t last;
+    char error[STORE_ERROR_BYTES_MAX];
+    unsigned to_go; /* commits to start from committed() */
+    bool idle;
+    bool stopped;
+    unsigned rows;
+    char value[16];
+};
+
+static void on_report(void *user, int level, const char *text)
+{
+    (void)user;
+    (void)level;
+    fail_msg("%s", text);
+}
+
+static struct store *open_store(struct fixture *f)
+{
+    struct store_options options = {
+        .dir = f->world->dir, .boot_id = "b", .report = on_report, .user = f};
+    struct store *store;
+    char err[STORE_ERROR_BYTES_MAX];
+
+    assert_int_equal(store_open(&options, &store, err, sizeof err), 0);
+    return store;
+}
+
+static void commit_pod(struct fixture *f, uint64_t number)
+{
+    char key[16], value[16];
+    struct devicemgr_record record = {
+        .kind = DEVICEMGR_RECORD_POD, .key = {key, "", ""}, .value = value};
+
+    snprintf(key, sizeof key, "pod-%u", (unsigned)number);
+    snprintf(value, sizeof value, "value-%u", (unsigned)number);
+    record.value_bytes = strlen(value);
+    store_worker_commit(f->worker, number, &record, 1);
+    /* The worker has copies. */
+    memset(key, 'x', sizeof key);
+    memset(value, 'x', sizeof value);
+}
+
+static void on_committed(void *user, uint64_t commit, const char *error)
+{
+    struct fixture *f = user;
+
+    f->commits++;
+    f->last = commit;
+    snprintf(f->error, sizeof f->error, "%s", error ? error : "");
+    if (f->to_go > 0) {
+        f->to_go--;
+        commit_pod(f, commit + 1);
+    } else {
+        f->idle = true;
+    }
+}
+
+static const struct store_worker_ops OPS = {.committed = on_committed};
+
+static void on_stopped(void *user)
+{
+    struct fixture *f = user;
+
+    f->stopped = true;
+}
+
+static void count_row(void *user, const struct devicemgr_record *record)
+{
+    struct fixture *f = user;
+
+    f->rows++;
+    snprintf(f->value, sizeof f->value, "%.*s", (int)record->value_bytes,
+             (const char *)record->value);
+}
+
+static void start(struct fixture *f, void **state)
+{
+    memset(f, 0, sizeof *f);
+    f->world = *state;
+    f->store = open_store(f);
+    f->worker = store_worker_new(&f->world->loop, f->store, &OPS, f);
+}
+
+/* Removes the files; what is on the disk is in f->rows and f->value. */
+static void look_and_clean(struct fixture *f)
+{
+    struct store *store = open_store(f);
+    char path[128];
+
+    store_load(store, count_row, f);
+    store_close(store);
+    snprintf(path, sizeof path, "%s/" STORE_FILE, f->world->dir);
+    assert_int_equal(unlink(path), 0);
+}
+
+static void commits_one_after_the_other(void **state)
+{
+    struct fixture f;
+
+    start(&f, state);
+    f.to_go = 4;
+    commit_pod(&f, 1);
+    assert_int_equal(f.commits, 0);
+    world_wait(f.world, &f.idle);
+    assert_int_equal(f.commits, 5);
+    assert_int_equal(f.last, 5);
+    assert_string_equal(f.error, "");
+    store_worker_stop(f.worker, on_stopped, &f);
+    world_wait(f.world, &f.stopped);
+    look_and_clean(&f);
+    assert_int_equal(f.rows, 5);
+    assert_memory_equal(f.value, "value-", 6);
+}
+
+static void deletes_and_commits_nothing(void **state)
+{
+    struct devicemgr_record gone = {.kind = DEVICEMGR_RECORD_POD, .key = {"pod-1", "", ""}};
+    struct fixture f;
+
+    start(&f, state);
+    commit_pod(&f, 1);
+    world_wait(f.world, &f.idle);
+    f.idle = false;
+    store_worker_commit(f.worker, 2, &gone, 1);
+    world_wait(f.world, &f.idle);
+    f.idle = false;
+    store_worker_commit(f.worker, 3, NULL, 0);
+    world_wait(f.world, &f.idle);
+    assert_int_equal(f.last, 3);
+    store_worker_stop(f.worker, on_stopped, &f);
+    look_and_clean(&f);
+    assert_int_equal(f.rows, 0);
+}
+
+static void tells_the_stores_words(void **state)
+{
+    struct fixture f;
+    char path[128];
+
+    start(&f, state);
+    snprintf(path, sizeof path, "%s/" STORE_FILE, f.world->dir);
+    assert_int_equal(unlink(path), 0);
+    commit_pod(&f, 1);
+    world_wait(f.world, &f.idle);
+    assert_non_null(strstr(f.error, "was removed"));
+    store_worker_stop(f.worker, on_stopped, &f);
+    world_wait(f.world, &f.stopped);
+    snprintf(path, sizeof path, "%s/" STORE_FILE "-wal", f.world->dir);
+    assert_int_equal(unlink(path), 0);
+}
+
+static void finishes_a_commit_before_it_stops(void **state)
+{
+    struct fixture f;
+
+    start(&f, state);
+    commit_pod(&f, 7);
+    store_worker_stop(f.worker, on_stopped, &f);
+    assert_false(f.stopped);
+    world_wait(f.world, &f.stopped);
+    assert_int_equal(f.commits, 0);
+    look_and_clean(&f);
+    assert_int_equal(f.rows, 1);
+    assert_string_equal(f.value, "value-7");
+}
+
+#define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(commits_one_after_the_other),
+        WORLD_TEST(deletes_and_commits_nothing),
+        WORLD_TEST(tells_the_stores_words),
+        WORLD_TEST(finishes_a_commit_before_it_stops),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
