@@ -85,6 +85,17 @@ remove_all() {
     rm -rf "$dir"
 }
 
+# The end of the log of what came last.
+show_logs() {
+    local log
+    for log in shim containerd build apt; do
+        if [ -s "$dir/$log.log" ]; then
+            tail -n 20 "$dir/$log.log"
+            return
+        fi
+    done
+}
+
 finish() {
     local status=$?
     trap - EXIT INT TERM HUP
@@ -94,7 +105,7 @@ finish() {
     fi
     if [ -n "$dir" ] && { [ $status -ne 0 ] || [ $keep = no ]; }; then
         if [ $status -ne 0 ]; then
-            tail -n 15 "$dir/build.log" "$dir/shim.log" "$dir/plugin.log" 2>/dev/null
+            show_logs
         fi
         remove_all
     fi
@@ -128,8 +139,18 @@ start_plugin() {
 }
 
 plugin_serves() {
-    kill -0 "$plugin_pid" 2>/dev/null || fail "the device plugin ended"
+    if ! kill -0 "$plugin_pid" 2>/dev/null; then
+        tail -n 5 "$dir/plugin.log"
+        fail "the device plugin ended"
+    fi
     grep -q '^registered' "$dir/plugin.log"
+}
+
+install() {
+    local packages=("${BUILD_PACKAGES[@]}" "${RUNTIME_PACKAGES[@]}")
+    [ -z "$(packages_missing "${packages[@]}")" ] || note "Installing packages with apt"
+    packages_install "${packages[@]}" >"$dir/apt.log" 2>&1 ||
+        fail "apt could not install what is missing; the end of its output is above"
 }
 
 build() {
@@ -147,7 +168,7 @@ start_containerd() {
     "$demo" prepare "$dir"
     start "$dir/containerd.log" containerd --config "$dir/config.toml"
     containerd_pid=$started
-    wait_for containerd "$demo" --socket "$dir/c.sock" version >/dev/null
+    wait_for containerd "$demo" --socket "$dir/c.sock" ps >/dev/null
     ctr --address "$dir/c.sock" --namespace k8s.io images import "$dir/images.tar" >/dev/null
 }
 
@@ -187,13 +208,16 @@ EOF
 start_shim() {
     start "$dir/shim.log" "$shim" --config "$dir/shim.toml"
     shim_pid=$started
-    wait_for "the shim" "$demo" --socket "$dir/s.sock" version >/dev/null
+    wait_for "the shim" "$demo" --socket "$dir/s.sock" ps >/dev/null
 }
 
 built_in_device() {
+    local words
     say "1. A built-in device: $node, offered by three lines of TOML, no plugin"
     note "A container that asks for nothing does not have it:"
-    show run --wait plain -- ls -l "$node" && fail "a container got $node without asking"
+    words=$(show run --wait plain -- ls -l "$node") && fail "a container got $node without asking"
+    note "$words"
+    grep -q "No such file" <<<"$words" || fail "a plain container did not run"
     note "One whose pod asks for it has:"
     show run --wait --device demo.example.com/node=1 builtin -- ls -l "$node" ||
         fail "the container did not get $node"
@@ -286,7 +310,7 @@ main() {
     dir=$(mktemp -d /tmp/cds.XXXXXX)
     chmod 0755 "$dir"
     say "Packages, build, a containerd and the shim, all of it in $dir"
-    packages_install "${BUILD_PACKAGES[@]}" "${RUNTIME_PACKAGES[@]}" || fail "apt could not install"
+    install
     build
     start_containerd
     node=$(pick_node)

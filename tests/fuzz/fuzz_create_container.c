@@ -1,0 +1,329 @@
+/*
+ * Rewriting a CreateContainer request: what protobuf makes of fragment + original must be what the
+ * merge rules say (create_container.h).
+ *
+ * Input: a byte with the number of options, each as a letter of its kind and its texts up to a NUL;
+ * the rest is the original. Repeated fields: the options' come first, the original's follow
+ * unchanged. Annotations: the last of a key counts, so the original's. All else is the original's
+ * to the byte, unknown fields too. What does not parse must fail in create_container_read(), and
+ * what does must not be called unreadable.
+ */
+#include <string.h>
+
+#include "cri-proto/cri_v1.pb-c.h"
+#include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+#include "shim/relay/create_container.h"
+#include "shim/rpc/rpc.h"
+#include "tests/fuzz/fuzz.h"
+
+#define OPTIONS_MAX 32
+
+/* The options and the memory of their entries. */
+struct options {
+    V1beta1__ContainerAllocateResponse message;
+    V1beta1__ContainerAllocateResponse__EnvsEntry envs[OPTIONS_MAX];
+    V1beta1__ContainerAllocateResponse__EnvsEntry *env_list[OPTIONS_MAX];
+    V1beta1__Mount mounts[OPTIONS_MAX];
+    V1beta1__Mount *mount_list[OPTIONS_MAX];
+    V1beta1__DeviceSpec devices[OPTIONS_MAX];
+    V1beta1__DeviceSpec *device_list[OPTIONS_MAX];
+    V1beta1__ContainerAllocateResponse__AnnotationsEntry annotations[OPTIONS_MAX];
+    V1beta1__ContainerAllocateResponse__AnnotationsEntry *annotation_list[OPTIONS_MAX];
+    V1beta1__CDIDevice cdi[OPTIONS_MAX];
+    V1beta1__CDIDevice *cdi_list[OPTIONS_MAX];
+    char *texts[3 * OPTIONS_MAX];
+    size_t texts_len;
+};
+
+static char *next_text(struct options *o, struct fuzz_input *in)
+{
+    return o->texts[o->texts_len++] = fuzz_text(in);
+}
+
+static void add_mount(struct options *o, struct fuzz_input *in)
+{
+    size_t i = o->message.n_mounts++;
+
+    v1beta1__mount__init(&o->mounts[i]);
+    o->mounts[i].read_only = fuzz_u8(in) & 1;
+    o->mounts[i].container_path = next_text(o, in);
+    o->mounts[i].host_path = next_text(o, in);
+    o->mount_list[i] = &o->mounts[i];
+}
+
+static void add_device(struct options *o, struct fuzz_input *in)
+{
+    size_t i = o->message.n_devices++;
+
+    v1beta1__device_spec__init(&o->devices[i]);
+    o->devices[i].container_path = next_text(o, in);
+    o->devices[i].host_path = next_text(o, in);
+    o->devices[i].permissions = next_text(o, in);
+    o->device_list[i] = &o->devices[i];
+}
+
+static void add_annotation(struct options *o, struct fuzz_input *in)
+{
+    size_t i = o->message.n_annotations++;
+
+    v1beta1__container_allocate_response__annotations_entry__init(&o->annotations[i]);
+    o->annotations[i].key = next_text(o, in);
+    o->annotations[i].value = next_text(o, in);
+    o->annotation_list[i] = &o->annotations[i];
+}
+
+static void add_env(struct options *o, struct fuzz_input *in)
+{
+    size_t i = o->message.n_envs++;
+
+    v1beta1__container_allocate_response__envs_entry__init(&o->envs[i]);
+    o->envs[i].key = next_text(o, in);
+    o->envs[i].value = next_text(o, in);
+    o->env_list[i] = &o->envs[i];
+}
+
+static void add_cdi(struct options *o, struct fuzz_input *in)
+{
+    size_t i = o->message.n_cdi_devices++;
+
+    v1beta1__cdidevice__init(&o->cdi[i]);
+    o->cdi[i].name = next_text(o, in);
+    o->cdi_list[i] = &o->cdi[i];
+}
+
+static void options_read(struct options *o, struct fuzz_input *in)
+{
+    size_t n = fuzz_u8(in) % (OPTIONS_MAX + 1);
+
+    v1beta1__container_allocate_response__init(&o->message);
+    o->message.envs = o->env_list;
+    o->message.mounts = o->mount_list;
+    o->message.devices = o->device_list;
+    o->message.annotations = o->annotation_list;
+    o->message.cdi_devices = o->cdi_list;
+    for (size_t i = 0; i < n; i++) {
+        switch (fuzz_u8(in)) {
+        case 'm':
+            add_mount(o, in);
+            break;
+        case 'd':
+            add_device(o, in);
+            break;
+        case 'a':
+            add_annotation(o, in);
+            break;
+        case 'c':
+            add_cdi(o, in);
+            break;
+        default:
+            add_env(o, in);
+            break;
+        }
+    }
+}
+
+static void options_fini(struct options *o)
+{
+    for (size_t i = 0; i < o->texts_len; i++)
+        free(o->texts[i]);
+}
+
+/* ---- what was put in front ---- */
+
+static bool same(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0;
+}
+
+static void check_envs(const struct options *o, const Runtime__V1__ContainerConfig *config)
+{
+    for (size_t i = 0; i < o->message.n_envs; i++) {
+        const Runtime__V1__KeyValue *env = config->envs[i];
+
+        FUZZ_CHECK(same(env->key, o->envs[i].key), "env %s", env->key);
+        FUZZ_CHECK(env->value.len == strlen(o->envs[i].value) &&
+                       memcmp(env->value.data ? env->value.data : (uint8_t *)"", o->envs[i].value,
+                              env->value.len) == 0,
+                   "env %s", env->key);
+        FUZZ_CHECK(env->base.n_unknown_fields == 0, "env %s", env->key);
+    }
+}
+
+static void check_mounts(const struct options *o, const Runtime__V1__ContainerConfig *config)
+{
+    for (size_t i = 0; i < o->message.n_mounts; i++) {
+        const Runtime__V1__Mount *mount = config->mounts[i];
+
+        FUZZ_CHECK(same(mount->container_path, o->mounts[i].container_path) &&
+                       same(mount->host_path, o->mounts[i].host_path) &&
+                       mount->readonly == o->mounts[i].read_only,
+                   "mount %s", mount->container_path);
+        FUZZ_CHECK(!mount->selinux_relabel && mount->propagation == 0 &&
+                       !mount->recursive_read_only && !mount->image &&
+                       mount->n_uidmappings + mount->n_gidmappings + mount->n_mount_options == 0,
+                   "mount %s", mount->container_path);
+    }
+}
+
+static void check_devices(const struct options *o, const Runtime__V1__ContainerConfig *config)
+{
+    for (size_t i = 0; i < o->message.n_devices; i++) {
+        const Runtime__V1__Device *device = config->devices[i];
+
+        FUZZ_CHECK(same(device->container_path, o->devices[i].container_path) &&
+                       same(device->host_path, o->devices[i].host_path) &&
+                       same(device->permissions, o->devices[i].permissions),
+                   "device %s", device->container_path);
+    }
+    for (size_t i = 0; i < o->message.n_cdi_devices; i++)
+        FUZZ_CHECK(same(config->cdi_devices[i]->name, o->cdi[i].name), "%s", o->cdi[i].name);
+}
+
+/* The value that counts, the last; NULL: no such key. */
+static const char *effective(const Runtime__V1__ContainerConfig *config, const char *key)
+{
+    for (size_t i = config ? config->n_annotations : 0; i-- > 0;) {
+        if (same(config->annotations[i]->key, key))
+            return config->annotations[i]->value;
+    }
+    return NULL;
+}
+
+static void check_annotations(const struct options *o, const Runtime__V1__ContainerConfig *original,
+                              const Runtime__V1__ContainerConfig *merged)
+{
+    for (size_t i = 0; i < o->message.n_annotations; i++) {
+        const char *key = o->annotations[i].key;
+        const char *expected = effective(original, key);
+
+        for (size_t j = o->message.n_annotations; !expected && j-- > 0;) {
+            if (same(o->annotations[j].key, key))
+                expected = o->annotations[j].value;
+        }
+        FUZZ_CHECK(same(effective(merged, key), expected), "annotation %s", key);
+    }
+}
+
+/* ---- what was there ---- */
+
+/* Drops the options' entries from the front of the merged message's lists. */
+#define DROP_FRONT(config, list, n)                                                                \
+    do {                                                                                           \
+        FUZZ_CHECK((config)->n_##list >= (n), "%zu, %zu", (config)->n_##list, (size_t)(n));        \
+        (config)->n_##list -= (n);                                                                 \
+        if ((n) > 0)                                                                               \
+            (config)->list += (n);                                                                 \
+    } while (0)
+
+static void check_equal(const ProtobufCMessage *a, const ProtobufCMessage *b)
+{
+    size_t a_len = protobuf_c_message_get_packed_size(a);
+    size_t b_len = protobuf_c_message_get_packed_size(b);
+    uint8_t *bytes = malloc(a_len + b_len + 1);
+
+    if (!bytes)
+        abort();
+    protobuf_c_message_pack(a, bytes);
+    protobuf_c_message_pack(b, bytes + a_len);
+    FUZZ_CHECK(a_len == b_len && memcmp(bytes, bytes + a_len, a_len) == 0, "%zu, %zu bytes", a_len,
+               b_len);
+    free(bytes);
+}
+
+static void check_rest(const struct options *o, const Runtime__V1__CreateContainerRequest *original,
+                       const Runtime__V1__CreateContainerRequest *merged)
+{
+    Runtime__V1__CreateContainerRequest rest = *merged;
+    Runtime__V1__ContainerConfig config = *merged->config;
+
+    DROP_FRONT(&config, envs, o->message.n_envs);
+    DROP_FRONT(&config, mounts, o->message.n_mounts);
+    DROP_FRONT(&config, devices, o->message.n_devices);
+    DROP_FRONT(&config, annotations, o->message.n_annotations);
+    DROP_FRONT(&config, cdi_devices, o->message.n_cdi_devices);
+    rest.config = &config;
+    if (!original->config) {
+        FUZZ_CHECK(protobuf_c_message_get_packed_size(&config.base) == 0, "a config from nowhere");
+        rest.config = NULL;
+    }
+    check_equal(&original->base, &rest.base);
+}
+
+static void check_merge(const struct options *o, struct fuzz_input original_bytes,
+                        const Runtime__V1__CreateContainerRequest *original)
+{
+    Runtime__V1__CreateContainerRequest *merged;
+    uint8_t *fragment, *bytes;
+    size_t len;
+
+    FUZZ_CHECK(create_container_fragment(&o->message, &fragment, &len) == 0, "no fragment");
+    bytes = malloc(len + original_bytes.len + 1);
+    if (!bytes)
+        abort();
+    memcpy(bytes, fragment, len);
+    if (original_bytes.len > 0)
+        memcpy(bytes + len, original_bytes.bytes, original_bytes.len);
+    merged = runtime__v1__create_container_request__unpack(NULL, len + original_bytes.len, bytes);
+    FUZZ_CHECK((merged != NULL) == (original != NULL), "one of them parses");
+    if (merged) {
+        check_rest(o, original, merged);
+        check_envs(o, merged->config);
+        check_mounts(o, merged->config);
+        check_devices(o, merged->config);
+        check_annotations(o, original->config, merged->config);
+        runtime__v1__create_container_request__free_unpacked(merged, NULL);
+    }
+    free(fragment);
+    free(bytes);
+}
+
+/* ---- reading ---- */
+
+static void check_annotation_list(const struct devicemgr_annotation *list, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        FUZZ_CHECK(list[i].key && list[i].value, "annotation %zu", i);
+}
+
+static void check_read(struct fuzz_input bytes, const Runtime__V1__CreateContainerRequest *original)
+{
+    struct devicemgr_create request;
+    struct create_container *c;
+    int code = create_container_read(bytes.bytes, bytes.len, &c);
+
+    FUZZ_CHECK(code == RPC_OK || code == RPC_RESOURCE_EXHAUSTED ||
+                   (code == RPC_INTERNAL && !original),
+               "code %d", code);
+    FUZZ_CHECK(code != RPC_OK || original, "read, but it does not parse");
+    if (code != RPC_OK)
+        return;
+    create_container_request(c, &request);
+    FUZZ_CHECK(same(request.sandbox_id, original->pod_sandbox_id), "%s", request.sandbox_id);
+    FUZZ_CHECK(request.pod_uid && request.pod_namespace && request.pod_name && request.container,
+               "a field without a text");
+    FUZZ_CHECK(request.container_annotations_len ==
+                   (original->config ? original->config->n_annotations : 0),
+               "%zu", request.container_annotations_len);
+    check_annotation_list(request.container_annotations, request.container_annotations_len);
+    check_annotation_list(request.pod_annotations, request.pod_annotations_len);
+    create_container_free(c);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fuzz_input in = {data, size};
+    Runtime__V1__CreateContainerRequest *original;
+    struct options *o = calloc(1, sizeof *o);
+
+    if (!o)
+        abort();
+    options_read(o, &in);
+    original = runtime__v1__create_container_request__unpack(NULL, in.len, in.bytes);
+    check_read(in, original);
+    check_merge(o, in, original);
+    if (original)
+        runtime__v1__create_container_request__free_unpacked(original, NULL);
+    options_fini(o);
+    free(o);
+    return 0;
+}

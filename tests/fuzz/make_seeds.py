@@ -1,0 +1,353 @@
+#!/usr/bin/python3
+"""Writes the seeds of tests/fuzz/corpus anew.
+
+    tests/fuzz/make_seeds.py [CAPTURE]...
+
+A CAPTURE is a recorded connection: records of one direction byte ('>' client to server, '<' back),
+8 bytes of time, 4 bytes of length (big endian) and as many bytes. Those up to 6 KiB become seeds of
+fuzz_session and their messages seeds of fuzz_message and fuzz_create_container; without captures
+the seeds made from them are left as they are.
+"""
+import gzip
+import os
+import struct
+import sys
+
+CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
+CAPTURE_BYTES_MAX = 6 * 1024
+MESSAGE_BYTES_MAX = 3 * 1024
+
+# The operations of fuzz_session.c, in order.
+(OPEN, DATA, TRAILERS, ANSWER, ANSWER_DATA, ANSWER_END, RESET, WINDOW, SETTINGS, EXTRA, GOAWAY,
+ READ, CUT, POLICY, DECIDE, RAW, DRAIN) = range(17)
+CLIENT, RUNTIME = 0, 1
+CREATE, OBSERVED, OTHER = 0, 2, 3
+LATER, FORWARD, REFUSE = 0, 1, 2
+GZIP, UNREADABLE, TOO_LARGE, TAIL, TIMEOUT, CORRUPT = 4, 8, 16, 32, 64, 128
+MANY = 0xF6  # as a number: 114,688
+CONNECTION = 24
+END = 1
+ALL = 0xFF  # as a number: 245,760
+
+
+def write(target, name, data):
+    directory = os.path.join(CORPUS, target)
+    os.makedirs(directory, exist_ok=True)
+    with open(os.path.join(directory, name), "wb") as out:
+        out.write(data)
+
+
+# ---- fuzz_session ----
+
+def call(kind, number=20, layout=0):
+    return [OPEN, kind, layout, number]
+
+
+def send(stream, number=ALL, flags=END):
+    return [DATA, stream, flags, number]
+
+
+READ_BOTH = [READ, RUNTIME, 200, READ, CLIENT, 200]
+
+
+def answer(stream):
+    return [ANSWER, stream, 0, ANSWER_DATA, stream, 0, 20, ANSWER_END, stream, 0]
+
+
+def whole(kind, number=20, layout=0):
+    """One call and its answer."""
+    return call(kind, number, layout) + send(0) + READ_BOTH + answer(0) + READ_BOTH
+
+
+HELLO = [SETTINGS, CLIENT, 7, 100, 120, SETTINGS, RUNTIME, 7, 100, 120] + READ_BOTH
+
+SESSIONS = {
+    "other": whole(OTHER),
+    "observed": whole(OBSERVED),
+    "observed-gzip": whole(OBSERVED | GZIP),
+    "create": whole(CREATE),
+    "create-fragment": [POLICY, FORWARD, 100] + whole(CREATE),
+    "create-fragment-gzip-tail": [POLICY, FORWARD, 100] + whole(CREATE | GZIP | TAIL),
+    "create-unreadable": whole(CREATE | UNREADABLE),
+    "create-corrupt": whole(CREATE | GZIP | CORRUPT),
+    "create-too-large": whole(CREATE | TOO_LARGE),
+    "create-too-many": [POLICY, LATER, 0] + call(CREATE, MANY) * 3 +
+    ([DATA, 0, 0, ALL, DATA, 1, 0, ALL, DATA, 2, 0, ALL] + READ_BOTH) * 8,
+    "observed-large": call(OBSERVED, MANY) + call(OBSERVED, MANY) +
+    ([DATA, 0, 0, ALL, DATA, 1, 0, ALL, WINDOW, RUNTIME, CONNECTION, ALL] + READ_BOTH) * 8 +
+    [ANSWER, 0, 0] + [ANSWER_DATA, 0, 0, MANY] * 2,
+    "create-large-fragment": [POLICY, FORWARD, MANY] + HELLO + call(CREATE, MANY) +
+    [DATA, 0, 0, ALL] * 8 + READ_BOTH + [DATA, 0, 0, ALL] * 8,
+    "refuse": HELLO + [POLICY, REFUSE | 13 << 2, 0] + whole(CREATE | TIMEOUT),
+    "refuse-late": [POLICY, LATER, 0] + call(CREATE) + send(0) +
+    [DECIDE, 0, REFUSE | 13 << 2, 0] + READ_BOTH,
+    "refuse-answered": [POLICY, LATER, 0] + call(CREATE) + [READ, RUNTIME, 9, ANSWER, 0, 0] +
+    send(0) + [ANSWER_END, 0, 0, DECIDE, 0, REFUSE, 0] + READ_BOTH,
+    "refuse-table-size": [POLICY, LATER, 0] + HELLO + call(OTHER) + call(CREATE) + send(1) +
+    READ_BOTH + [SETTINGS, CLIENT, 1, 0, 0, READ, RUNTIME, 9, SETTINGS, CLIENT, 1, 100, 0] +
+    [DECIDE, 0, REFUSE, 0] + READ_BOTH + answer(0) + READ_BOTH,
+    "refuse-in-data": [POLICY, REFUSE, 0, CUT, CLIENT, 12] + call(CREATE, 100) +
+    [CUT, CLIENT, 30] + send(0, 100, 0) + send(0, 100),
+    "held-many": [POLICY, LATER, 0] + (call(CREATE, 100) + call(OTHER, 100)) * 6 +
+    sum((send(i, 100) for i in range(12)), []) +
+    [DECIDE, 1, FORWARD, 100, DECIDE, 3, REFUSE, 0, RESET, CLIENT, 0, 8] + READ_BOTH,
+    "small-window": [SETTINGS, RUNTIME, 2, 0, 3] + READ_BOTH + [POLICY, FORWARD, 100] +
+    call(CREATE, 100) + [READ, CLIENT, 9] + send(0, 50, 0) + send(0, 100) + READ_BOTH +
+    [WINDOW, RUNTIME, 0, 7, SETTINGS, RUNTIME, 2, 0, 0, WINDOW, RUNTIME, CONNECTION, 100] +
+    READ_BOTH,
+    "layout": call(CREATE, 100, 0x1F) + call(OTHER, 100, 0x1B) + [DATA, 0, 0xF9, 50] +
+    [DATA, 1, 0x19, 50] + READ_BOTH + [ANSWER, 0, 0x1F, ANSWER_DATA, 0, 0xF8, 9] +
+    [CUT, RUNTIME, 5, ANSWER_END, 0, 0x0F],
+    "trailers": [POLICY, LATER, 0] + call(CREATE) + send(0, ALL, 0) + [TRAILERS, 0, 0] + READ_BOTH,
+    "resets": (call(CREATE) + call(OBSERVED)) + send(0, 9, 0) + send(1) + [READ, RUNTIME, 9] +
+    [RESET, RUNTIME, 0, 8, RESET, CLIENT, 1, 8] + READ_BOTH,
+    "goaway": [POLICY, LATER, 0] + call(CREATE) + send(0) + [READ, RUNTIME, 9] + call(CREATE) +
+    send(1) + [GOAWAY, DECIDE, 0, FORWARD, 9] + READ_BOTH,
+    "table-emptied": [SETTINGS, CLIENT, 9, 100, 0] + HELLO + whole(CREATE) + call(OTHER) +
+    [POLICY, REFUSE, 0] + call(CREATE) + [SETTINGS, CLIENT, 9, 100, 0] + send(2) + READ_BOTH +
+    answer(1) + READ_BOTH,
+    "large-frames": [SETTINGS, RUNTIME, 0x10, ALL, 0] + READ_BOTH + [POLICY, FORWARD, 100] +
+    whole(CREATE, MANY),
+    "drain": call(CREATE) + [DRAIN] + send(0) + READ_BOTH + answer(0) + READ_BOTH,
+    "huge-window": [SETTINGS, RUNTIME, 2, 0, ALL, WINDOW, RUNTIME, CONNECTION, ALL] + READ_BOTH +
+    whole(CREATE, MANY),
+    "extras": [EXTRA, CLIENT, 0, 0, EXTRA, RUNTIME, 1, 3, EXTRA, CLIENT, 2, 40] + whole(CREATE) +
+    [EXTRA, RUNTIME, 5, 60],
+}
+
+
+def raw(end, data):
+    return bytes([RAW, end]) + struct.pack(">H", len(data)) + data
+
+
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(
+        ">I", stream) + payload
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+# All literals: a CreateContainer request.
+BLOCK = b"\x83\x86\x04\x2a/runtime.v1.RuntimeService/CreateContainer"
+
+RAW_SESSIONS = {
+    "no-http2": b"GET / HTTP/1.1\r\n\r\n",
+    "continuation": PREFACE + frame(1, 0, 1, BLOCK[:20]) + frame(9, 4, 1, BLOCK[20:]) +
+    frame(0, 1, 1, b"\0\0\0\0\2ab"),
+    "interrupted-block": PREFACE + frame(1, 0, 1, BLOCK[:20]) + frame(6, 0, 0, b"12345678"),
+    "padding-too-long": PREFACE + frame(1, 4, 1, BLOCK) + frame(0, 8, 1, b"\x09abc"),
+    "headers-too-short": PREFACE + frame(1, 0x2C, 1, b"\0\0\0"),
+    "bad-hpack": PREFACE + frame(1, 4, 1, b"\xff\xff\xff\xff\xff"),
+    "stream-0": PREFACE + frame(0, 0, 0, b"abc"),
+    "settings-odd": PREFACE + frame(4, 0, 0, b"\0\4\x7f\xff\xff\xff\0"),
+}
+
+ASKED = PREFACE + frame(4, 0, 0) + frame(1, 4, 1, BLOCK) + frame(0, 1, 1, b"\0\0\0\0\2ab")
+RAW_ANSWERS = {
+    "push": frame(5, 4, 1, b"\0\0\0\2\x88"),
+    "bad-hpack": frame(1, 4, 1, b"\xff\xff\xff\xff\xff") + frame(0, 1, 1, b"\0\0\0\0\1x"),
+    "interrupted-block": frame(1, 0, 1, b"\x88") + frame(0, 0, 1, b"x"),
+    "ack-of-nothing": frame(4, 1, 0) * 3,
+    "short-goaway": frame(7, 0, 0, b"\0\0\0"),
+    "odd-update": frame(8, 0, 0, b"\0\0\1") + frame(8, 0, 1, b"\0\0\0\0"),
+    "answer": frame(4, 0, 0, b"\0\4\0\0\0\0") + frame(1, 4, 1, b"\x88") +
+    frame(0, 0, 1, b"\0\0\0\0\2id") + frame(1, 5, 1, b"\0\x0bgrpc-status\0010"),
+}
+
+
+def session_seeds():
+    for name, program in SESSIONS.items():
+        write("fuzz_session", name, bytes([3] + program))
+    for name, data in RAW_SESSIONS.items():
+        write("fuzz_session", "raw-" + name, b"\xf0" + raw(CLIENT, data)[1:])
+    for name, data in RAW_ANSWERS.items():
+        write("fuzz_session", "raw-runtime-" + name, b"\xf0" + raw(CLIENT, ASKED)[1:] + raw(
+            RUNTIME, frame(4, 0, 0) + data))
+
+
+# ---- protobuf ----
+
+def varint(n):
+    out = b""
+    while n > 127:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def entry(key, value):
+    return field(1, key) + field(2, value)
+
+
+def metadata(name, attempt=0):
+    return field(1, field(1, name) + field(2, attempt))
+
+
+CONFIG = (metadata("main", 1) + field(2, field(1, "busybox")) + field(3, "sleep") +
+          field(6, entry("A", "pod")) + field(7, entry("/dev/shm", "/tmp") + field(3, 1)) +
+          field(8, entry("/dev/a", "/dev/a") + field(3, "rw")) + field(9, entry("label", "1")) +
+          field(10, entry("a", "pod")) + field(10, entry("devices.cri-device-shim/v_gpu", "{}")) +
+          field(14, 1) + field(15, field(2, field(2, 1))) + field(17, field(1, "v/gpu=0")))
+SANDBOX = (field(1, field(1, "pod") + field(2, "uid") + field(3, "ns")) + field(2, "host") +
+           field(7, entry("devices.cri-device-shim/main", "v.com/gpu=1")))
+CREATE_REQUEST = field(1, "sandbox") + field(2, CONFIG) + field(3, SANDBOX)
+REQUESTS = {
+    "plain": CREATE_REQUEST,
+    "two-configs": CREATE_REQUEST + field(2, field(6, entry("B", "2")) + field(99, "unknown")),
+    "unknown": field(77, "x") + CREATE_REQUEST + field(78, 5),
+    "no-config": field(1, "sandbox"),
+    "no-sandbox-config": field(1, "sandbox") + field(2, metadata("m") + b"".join(
+        field(9, entry("io.kubernetes.pod." + k, k)) for k in ("uid", "name", "namespace"))),
+    "truncated": CREATE_REQUEST[:-5],
+    "wrong-type": field(1, 5) + field(2, CONFIG),
+    "empty": b"",
+}
+OPTIONS = bytes([7]) + (b"eA\0plugin\0eA\0again\0m\1/mnt\0/host\0d/dev/gpu0\0/dev/gpu0\0rwm\0"
+                        b"aa\0plugin\0ab\0plugin\0cvendor.com/gpu=g0\0")
+
+
+def create_seeds():
+    for name, request in REQUESTS.items():
+        write("fuzz_create_container", name, OPTIONS + request)
+        write("fuzz_create_container", name + "-no-options", b"\0" + request)
+
+
+LISTING = b"".join(
+    field(1, field(1, "gpu%d" % i) + field(2, "Healthy") +
+          field(3, field(1, field(1, i % 2)))) for i in range(5))
+
+
+def framed(data, flag=0):
+    return bytes([flag]) + struct.pack(">I", len(data)) + data
+
+
+MESSAGES = {
+    "two": b"\0\xff\0" + framed(CREATE_REQUEST) + framed(b""),
+    "bytewise": b"\4\xff\4" + framed(LISTING) + framed(LISTING[:30]),
+    "wrapped-gzip": b"\3\xff\0" + CREATE_REQUEST,
+    "small-budget": b"\2\5\4" + LISTING * 3,
+    "gzip": b"\1\xff\0" + framed(gzip.compress(CREATE_REQUEST, mtime=0), 1),
+    "gzip-bomb": b"\1\x40\0" + framed(gzip.compress(bytes(300000), mtime=0), 1),
+    "gzip-cut": b"\1\xff\0" + framed(gzip.compress(CREATE_REQUEST, mtime=0)[:-4], 1),
+    "gzip-unasked": b"\0\xff\0" + framed(b"abc", 1),
+    "too-large": b"\0\xff\0\0\1\0\0\1",
+    "bad-flag": b"\0\xff\0" + framed(b"abc", 2),
+    "partial": b"\0\xff\0" + framed(LISTING)[:40],
+    "garbage": b"\2\xff\4" + b"\x0a\x00" * 600,
+}
+
+
+# ---- texts ----
+
+TOKEN = b"tdevices.cri-device-shim/v.com_gpu\0"
+ANNOTATIONS = {
+    "token": TOKEN + b'{"resource":"v.com/gpu","ids":["g0","g1"]}\0',
+    "token-escapes": TOKEN + b'{"resource":"v.com/gpu","ids":["\\u00e9\\"\\\\","\xc3\xa9 ,="]}\0',
+    "token-bad-key": b'tdevices.cri-device-shim/x\0{"resource":"v.com/gpu","ids":["g0"]}\0',
+    "token-no-json": TOKEN + b'{"resource"\0',
+    "token-twice": TOKEN + b'{"resource":"v.com/gpu","ids":["a","a"]}\0',
+    "annotation": b"av.com/gpu=2, w.org/NIC_1.x=65535\0",
+    "annotation-count": b"av.com/gpu=65536\0",
+    "annotation-name": b"aV.com/gpu=1\0",
+    "annotation-commas": b"av.com/gpu=1,,\0",
+    "both": TOKEN + b'{"resource":"v.com/gpu","ids":["g0"]}\0av.com/gpu=2,w.org/nic=1\0',
+}
+CONFIGS = {
+    "full": """listen = "unix:///run/x.sock"
+runtime_endpoint = "/run/containerd/containerd.sock"
+state_dir = "/var/lib/x"
+log_level = "debug"
+[plugins]
+plugin_dir = "/var/lib/x/plugins"
+grace = "1h30m"
+hold = "500ms"
+allocate_timeout = "10s"
+prestart_timeout = "30s"
+refresh_options = "plugin"
+[annotations]
+enabled = true
+namespaces = ["default", "kube-system"]
+[[device]]
+resource = "example.com/kvm"
+path = "/dev/kvm"
+container_path = "/dev/kvm2"
+permissions = "rwm"
+count = 3
+[[device]]
+resource = "example.com/serial"
+path = "/dev/ttyUSB*"
+container_path = "/dev/"
+""",
+    "unknown-key": "listn = '/x'\n",
+    "wrong-type": "listen = 5\n[plugins]\ngrace = true\n",
+    "duplicate": "listen = '/x'\nlisten = '/y'\n",
+    "all-namespaces": "[annotations]\nenabled = true\nnamespaces = ['*']\n",
+    "no-namespace": "[annotations]\nenabled = true\n",
+    "inline": "plugins = { hold = '61s', grace = '721h' }\ndevice = [{}]\n",
+    "dotted": "plugins.hold = '1s'\nannotations.enabled = false\n",
+    "not-toml": "listen = \n",
+    "relative": "[[device]]\nresource = 'a/b'\npath = 'dev/kvm'\n",
+}
+
+
+# ---- captures ----
+
+def records(data):
+    at = 0
+    while at < len(data):
+        direction = data[at:at + 1]
+        size = struct.unpack(">I", data[at + 9:at + 13])[0]
+        yield direction, data[at + 13:at + 13 + size]
+        at += 13 + size
+
+
+def capture_seed(name, data):
+    """The reads of one connection, as operations."""
+    program = b""
+    for direction, payload in records(data):
+        if payload:
+            program += raw(CLIENT if direction == b">" else RUNTIME, payload)
+    write("fuzz_session", "capture-" + name, b"\xf0" + program[1:])
+
+
+def capture_messages(name, data):
+    """The largest DATA frame of the client, which is a request."""
+    stream = b"".join(payload for direction, payload in records(data) if direction == b">")
+    at, bodies = len(PREFACE), []
+    while at + 9 <= len(stream):
+        size = int.from_bytes(stream[at:at + 3], "big")
+        if stream[at + 3] == 0 and size > 5:
+            bodies.append(stream[at + 9:at + 9 + size])
+        at += 9 + size
+    bodies = [body for body in bodies if len(body) <= MESSAGE_BYTES_MAX]
+    if bodies:
+        body = max(bodies, key=len)
+        write("fuzz_message", "capture-" + name, b"\0\xff\0" + body)
+        write("fuzz_create_container", "capture-" + name, OPTIONS + body[5:])
+
+
+def main():
+    session_seeds()
+    create_seeds()
+    for name, data in MESSAGES.items():
+        write("fuzz_message", name, data)
+    for name, data in ANNOTATIONS.items():
+        write("fuzz_request", name, data)
+    for name, text in CONFIGS.items():
+        write("fuzz_config", name, text.encode())
+    for path in sys.argv[1:]:
+        with open(path, "rb") as capture:
+            data = capture.read()
+        name = os.path.basename(path).removesuffix(".cap")
+        if len(data) <= CAPTURE_BYTES_MAX:
+            capture_seed(name, data)
+        capture_messages(name, data)
+
+
+main()

@@ -1,0 +1,57 @@
+#include "tests/fuzz/session_probe.h"
+
+#include "cri-proto/methods.h"
+#include "tests/fuzz/fuzz.h"
+
+static bool intercepted;
+
+static enum cri_method_class watch_class(enum cri_method method)
+{
+    enum cri_method_class class = cri_method_class(method);
+
+    intercepted = intercepted || class == CRI_CLASS_INTERCEPTED;
+    return class;
+}
+
+/* Maxima that a short input can meet. */
+#include "shim/relay/limits.h"
+#undef RELAY_MESSAGE_BYTES_MAX
+#define RELAY_MESSAGE_BYTES_MAX SESSION_PROBE_MESSAGE_BYTES_MAX
+#undef RELAY_HELD_BYTES_MAX
+#define RELAY_HELD_BYTES_MAX 200000
+#undef RELAY_OBSERVED_BYTES_MAX
+#define RELAY_OBSERVED_BYTES_MAX 150000
+#undef RELAY_RESPONSE_BYTES_MAX
+#define RELAY_RESPONSE_BYTES_MAX 3000
+
+/* The session itself, built in here, so that its structures are known and its look-ups are seen. */
+#define cri_method_class watch_class
+#include "shim/relay/session.c"
+
+void session_probe_check(const struct session *s)
+{
+    const struct stream *st;
+    size_t queued = 0;
+
+    FUZZ_CHECK(flow_check(&s->flow), "the connection's ledger");
+    for (st = s->streams; st; st = st->hh.next) {
+        FUZZ_CHECK(flow_check(&st->flow), "the ledger of stream %u", st->id);
+        queued += is_queued(st);
+    }
+    FUZZ_CHECK(queued == s->queued, "%zu queued, not %zu", queued, s->queued);
+}
+
+uint32_t session_probe_stream_id(const struct session_call *call)
+{
+    return ((const struct stream *)call)->id;
+}
+
+bool session_probe_intercepted(void)
+{
+    return intercepted;
+}
+
+void session_probe_reset(void)
+{
+    intercepted = false;
+}

@@ -1,0 +1,24 @@
+/*
+ * What the fuzzer must see of a session's inside.
+ */
+#ifndef TESTS_FUZZ_SESSION_PROBE_H
+#define TESTS_FUZZ_SESSION_PROBE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/relay/session.h"
+
+/* The largest message of the session that is tested. */
+#define SESSION_PROBE_MESSAGE_BYTES_MAX 120000u
+
+/* Ends the run as a finding when the sums of a ledger, or the count of queued streams, are off. */
+void session_probe_check(const struct session *s);
+
+uint32_t session_probe_stream_id(const struct session_call *call);
+
+/* Whether some call was to be intercepted since the last session_probe_reset(). */
+bool session_probe_intercepted(void);
+void session_probe_reset(void);
+
+#endif

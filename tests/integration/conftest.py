@@ -1,0 +1,28 @@
+import pytest
+
+from runtime import Runtime
+
+
+@pytest.fixture
+def runtime_socket(directory):
+    return directory / "r.sock"
+
+
+@pytest.fixture
+def runtime(runtime_socket, closing):
+    """The recording runtime, running. Ask for it before anything that connects to it."""
+    one = closing(Runtime(runtime_socket))
+    one.start()
+    return one
+
+
+@pytest.fixture
+def shim(runtime, make_shim):
+    """A shim with short times, which takes annotation requests, in front of the recording
+    runtime."""
+    return make_shim(plugins={"hold": "300ms", "grace": "1m"})
+
+
+@pytest.fixture
+def client(shim, make_client):
+    return make_client(shim)

@@ -1,0 +1,140 @@
+"""Starts the daemon under test with a config of its own, and looks after it.
+
+    shim = Shim(directory, runtime_endpoint, plugins={"hold": "1s"}, devices=[{...}])
+    shim.start(); shim.kill(); shim.start(); shim.stop()
+
+Whatever test it runs in fails if the daemon ends by itself, says anything of a sanitizer, or does
+not end with status 0 on SIGTERM. SHIM_BINARY names another build.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+
+from criclient import Client
+from waiting import wait_until
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = pathlib.Path(os.environ.get("SHIM_BINARY", ROOT / "build/shim/cri-device-shim"))
+_FATAL = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "Assertion")
+
+
+def accepts(path):
+    """Whether somebody listens on the unix socket."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+        return True
+
+
+def _toml(value):
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(one)}"
+                               for key, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value)  # JSON's strings, numbers and booleans are TOML's too
+
+
+def _toml_table(values):
+    return "".join(f"{key} = {_toml(value)}\n" for key, value in values.items())
+
+
+class Shim:
+    """`top`, `plugins`, `annotations` override keys of those tables; `devices`: [[device]]."""
+
+    def __init__(self, directory, runtime_endpoint, plugins=None, annotations=None, devices=(),
+                 top=None):
+        self.directory = pathlib.Path(directory)
+        self.socket = self.directory / "s.sock"
+        self.plugin_dir = self.directory / "plugins"
+        self.state_dir = self.directory / "state"
+        self.config_path = self.directory / "shim.toml"
+        self.log_path = self.directory / "shim.log"
+        self.top = {"listen": str(self.socket), "runtime_endpoint": str(runtime_endpoint),
+                    "state_dir": str(self.state_dir), "log_level": "debug", **(top or {})}
+        self.plugins = {"plugin_dir": str(self.plugin_dir), **(plugins or {})}
+        self.annotations = {"enabled": True, "namespaces": ["*"], **(annotations or {})}
+        self.devices = list(devices)
+        self._process = None
+
+    def config_text(self):
+        tables = [_toml_table(self.top), "[plugins]\n" + _toml_table(self.plugins),
+                  "[annotations]\n" + _toml_table(self.annotations)]
+        tables += ["[[device]]\n" + _toml_table(device) for device in self.devices]
+        return "\n".join(tables)
+
+    def spawn(self):
+        """Starts it without waiting for anything; one run appends its log to the last one's."""
+        self.config_path.write_text(self.config_text())
+        with open(self.log_path, "ab") as log:
+            self._process = subprocess.Popen(
+                [BINARY, "--config", self.config_path], stdin=subprocess.DEVNULL, stdout=log,
+                stderr=subprocess.STDOUT, start_new_session=True)
+
+    def start(self):
+        self.spawn()
+        for path in (self.socket, self.plugin_dir / "kubelet.sock"):
+            wait_until(lambda: accepts(path) or self._ended(), f"the shim listens on {path}")
+        assert not self._ended(), f"the shim ended at once:\n{self.log()}"
+
+    def _ended(self):
+        return self._process.poll() is not None
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    def client(self):
+        return Client(self.socket)
+
+    def log(self):
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def wait_log(self, text):
+        wait_until(lambda: text in self.log(), f"the shim's log says {text!r}")
+
+    def kill(self):
+        """As a crash: kill -9."""
+        self._check_alive()
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+
+    def wait_exit(self):
+        """For a start that must fail: its exit status."""
+        status = self._process.wait(timeout=60)
+        self._process = None
+        return status
+
+    def stop(self):
+        if self._process is not None:
+            self._check_alive()
+            self._process.send_signal(signal.SIGTERM)
+            status = self._process.wait(timeout=60)
+            self._process = None
+            assert status == 0, f"the shim ended with {status} on SIGTERM:\n{self.log()}"
+        log = self.log()
+        print(log[-10_000:])  # pytest shows it if the test failed
+        for word in _FATAL:
+            assert word not in log, f"{word} in the shim's log:\n{log}"
+
+    def _check_alive(self):
+        status = self._process.poll()
+        if status is not None:
+            self._process = None
+            raise AssertionError(f"the shim ended by itself with {status}:\n{self.log()}")
+
+
+def check_config(text, directory):
+    """`cri-device-shim --check-config` of a file with this text: (exit status, its words)."""
+    path = pathlib.Path(directory) / "checked.toml"
+    path.write_text(text)
+    done = subprocess.run([BINARY, "--check-config", path], check=False, capture_output=True,
+                          text=True, timeout=60)
+    return done.returncode, done.stdout + done.stderr
