@@ -75,6 +75,7 @@ static void take_pod(const Runtime__V1__CreateContainerRequest *request,
     const Runtime__V1__PodSandboxConfig *sandbox = request->sandbox_config;
     const Runtime__V1__PodSandboxMetadata *pod = sandbox ? sandbox->metadata : NULL;
 
+    out->sandbox_attempt = pod ? pod->attempt : 0;
     out->pod_uid = pod ? pod->uid : label(request->config, LABEL_POD_UID);
     out->pod_namespace = pod ? pod->namespace_ : label(request->config, LABEL_POD_NAMESPACE);
     out->pod_name = pod ? pod->name : label(request->config, LABEL_POD_NAME);

@@ -18,19 +18,6 @@
 #define STATUS_BLOCK_BYTES_MAX (128 + STATUS_ENCODED_BYTES_MAX)
 _Static_assert(STATUS_BLOCK_BYTES_MAX <= RELAY_FRAME_BYTES_MAX, "a refusal fits one frame");
 
-void frame_head_read(const uint8_t *bytes, struct frame_head *out)
-{
-    out->length = (uint32_t)bytes[0] << 16 | (uint32_t)bytes[1] << 8 | bytes[2];
-    out->type = bytes[3];
-    out->flags = bytes[4];
-    out->stream_id = frame_read_u32(bytes + 5) & 0x7fffffff;
-}
-
-uint32_t frame_read_u32(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-}
-
 static void write_u32(uint8_t *bytes, uint32_t value)
 {
     bytes[0] = (uint8_t)(value >> 24);

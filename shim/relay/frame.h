@@ -62,10 +62,19 @@ struct frame_head {
     uint32_t stream_id;
 };
 
-/* Reads FRAME_HEAD_BYTES; the reserved bit is ignored. */
-void frame_head_read(const uint8_t *bytes, struct frame_head *out);
+static inline uint32_t frame_read_u32(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
 
-uint32_t frame_read_u32(const uint8_t *bytes);
+/* Reads FRAME_HEAD_BYTES; the reserved bit is ignored. */
+static inline void frame_head_read(const uint8_t *bytes, struct frame_head *out)
+{
+    out->length = frame_read_u32(bytes) >> 8;
+    out->type = bytes[3];
+    out->flags = bytes[4];
+    out->stream_id = frame_read_u32(bytes + 5) & 0x7fffffff;
+}
 
 /* Append one whole frame to `out`. 0 or -ENOMEM, then `out` is as before. */
 int frame_put_data(struct buffer *out, uint32_t stream_id, const uint8_t *data, size_t bytes,

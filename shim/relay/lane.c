@@ -109,6 +109,44 @@ static int end_frame(struct lane *lane, const uint8_t *whole)
     return r;
 }
 
+/* The body's share of a piece; the padding's length is learned on the way. */
+static int tap(struct lane *lane, const uint8_t *bytes, size_t n)
+{
+    size_t wire_bytes = n;
+    size_t body;
+
+    if (lane->pad_unknown) {
+        uint32_t fixed = lane->skip + bytes[0];
+
+        if (fixed > lane->head.length)
+            return -EPROTO;
+        lane->body = lane->head.length - fixed;
+        lane->pad_unknown = false;
+    }
+    body = n < lane->skip ? n : lane->skip;
+    lane->skip -= (uint32_t)body;
+    bytes += body;
+    n -= body;
+    body = n < lane->body ? n : lane->body;
+    lane->body -= (uint32_t)body;
+    return lane->ops->piece(lane->user, lane, bytes, body, wire_bytes);
+}
+
+/* A frame that passes and has come whole: in one piece, head and all. */
+static ssize_t pass_whole(struct lane *lane, const uint8_t *bytes)
+{
+    size_t n = FRAME_HEAD_BYTES + lane->left;
+    int r = 0;
+
+    add_piece(lane, bytes, n);
+    if (lane->how == LANE_TAP && lane->left > 0)
+        r = tap(lane, bytes + FRAME_HEAD_BYTES, lane->left);
+    lane->left = 0;
+    if (r == 0)
+        r = end_frame(lane, NULL);
+    return r < 0 ? r : (ssize_t)n;
+}
+
 /* Takes a head; how many bytes it used, or a negative code. */
 static ssize_t take_head(struct lane *lane, const uint8_t *bytes, size_t len)
 {
@@ -134,7 +172,10 @@ static ssize_t take_head(struct lane *lane, const uint8_t *bytes, size_t len)
         return -EPROTO;
     lane->within = true;
     lane->left = lane->head.length;
-    measure_body(lane);
+    if (lane->how != LANE_PASS)
+        measure_body(lane);
+    if (half_written(lane) && head == bytes && len - FRAME_HEAD_BYTES >= lane->left)
+        return pass_whole(lane, bytes);
     if (lane->how == LANE_GATHER) {
         if (head == bytes && len - FRAME_HEAD_BYTES >= lane->left) {
             r = end_frame(lane, bytes);
@@ -157,29 +198,6 @@ static ssize_t take_head(struct lane *lane, const uint8_t *bytes, size_t len)
             return r;
     }
     return (ssize_t)used;
-}
-
-/* The body's share of a piece; the padding's length is learned on the way. */
-static int tap(struct lane *lane, const uint8_t *bytes, size_t n)
-{
-    size_t wire_bytes = n;
-    size_t body;
-
-    if (lane->pad_unknown) {
-        uint32_t fixed = lane->skip + bytes[0];
-
-        if (fixed > lane->head.length)
-            return -EPROTO;
-        lane->body = lane->head.length - fixed;
-        lane->pad_unknown = false;
-    }
-    body = n < lane->skip ? n : lane->skip;
-    lane->skip -= (uint32_t)body;
-    bytes += body;
-    n -= body;
-    body = n < lane->body ? n : lane->body;
-    lane->body -= (uint32_t)body;
-    return lane->ops->piece(lane->user, lane, bytes, body, wire_bytes);
 }
 
 static ssize_t take_payload(struct lane *lane, const uint8_t *bytes, size_t len)

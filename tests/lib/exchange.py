@@ -28,8 +28,8 @@ _OTHER = {TO_SERVER: TO_CLIENT, TO_CLIENT: TO_SERVER}
 
 
 def _resize(encoder, table_bytes):
-    """RFC 7541 §4.2: the next block tells the smallest size since the last one, then the final one.
-    Left alone, python3-hpack tells them all, or none if the last two are the same."""
+    """RFC 7541 §4.2: the next block tells the smallest size since the last one, then the final
+    one. Left alone, python3-hpack tells them all, or none if the last two are the same."""
     encoder.header_table_size = table_bytes
     changes = encoder.table_size_changes + [table_bytes]
     least = [min(changes)] if min(changes) < table_bytes else []
@@ -104,13 +104,12 @@ class Exchange:
         pad = self._rng.randrange(min(room, 256))
         return flags | PADDED, bytes([pad]) + body + bytes(pad)
 
-    def _headers(self, direction, stream, fields, end):
+    def _headers(self, direction, stream, fields, ends):
         block = self._senders[direction].encoder.encode(fields, huffman=self._rng.random() < 0.5)
-        cuts = sorted(self._rng.randrange(len(block) + 1) for _ in range(self._rng.choice((0, 0, 3))))
-        limit = 16000
-        cuts += range(limit, len(block), limit)
-        parts = [block[a:b] for a, b in zip([0, *sorted(cuts)], [*sorted(cuts), len(block)])]
-        flags, body = END_STREAM if end else 0, parts[0]
+        cuts = [self._rng.randrange(len(block) + 1) for _ in range(self._rng.choice((0, 0, 3)))]
+        cuts = sorted([0, *cuts, *range(16000, len(block), 16000), len(block)])
+        parts = [block[start:end] for start, end in zip(cuts, cuts[1:])]
+        flags, body = END_STREAM if ends else 0, parts[0]
         if self._rng.random() < 0.3:
             flags, body = flags | PRIORITY_FLAG, struct.pack(">IB", 0, 15) + body
         flags, body = self._padding(flags, body, 300)
@@ -118,7 +117,7 @@ class Exchange:
         frames += [Frame(CONTINUATION, 0, stream.id, part) for part in parts[1:]]
         frames[-1] = frames[-1]._replace(flags=frames[-1].flags | END_HEADERS)
         self._emit(direction, *frames)
-        stream.ended[direction] |= end
+        stream.ended[direction] |= ends
 
     def _fields(self):
         fields = [(f"x-{self._rng.randrange(8)}", str(self._rng.randrange(20)))
@@ -139,7 +138,7 @@ class Exchange:
             direction: sender.initial_window for direction, sender in self._senders.items()})
         self._headers(TO_SERVER, stream, [
             (":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "localhost"),
-            ("te", "trailers"), *self._fields()], end=not body)
+            ("te", "trailers"), *self._fields()], ends=not body)
         self._streams.append(stream)
 
     def _create(self):
@@ -176,7 +175,7 @@ class Exchange:
     def _end_request(self, stream):
         """The end in a frame of its own: empty DATA, or trailers where nothing is withheld."""
         if not stream.intercepted and self._rng.random() < 0.5:
-            self._headers(TO_SERVER, stream, [("x-trailer", "of the client")], end=True)
+            self._headers(TO_SERVER, stream, [("x-trailer", "of the client")], ends=True)
         else:
             self._emit(TO_SERVER, Frame(DATA, END_STREAM, stream.id, b""))
             stream.ended[TO_SERVER] = True
@@ -189,9 +188,9 @@ class Exchange:
         if not stream.answering:
             stream.answering = True
             stream.left[TO_CLIENT] = framed(self._rng.randbytes(self._rng.choice((0, 30, 70_000))))
-            self._headers(TO_CLIENT, stream, [(":status", "200"), *self._fields()], end=False)
+            self._headers(TO_CLIENT, stream, [(":status", "200"), *self._fields()], ends=False)
         elif not stream.left[TO_CLIENT] and stream.ended[TO_SERVER]:
-            self._headers(TO_CLIENT, stream, [("grpc-status", "0"), *self._fields()], end=True)
+            self._headers(TO_CLIENT, stream, [("grpc-status", "0"), *self._fields()], ends=True)
 
     def _update(self):
         direction = self._either()

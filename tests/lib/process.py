@@ -3,7 +3,7 @@
 import os
 import pathlib
 
-MIB = 1 << 20
+MIB = 1 << 20  # rss_bytes() is mostly compared with some of these
 
 
 def rss_bytes(pid):

@@ -1,0 +1,298 @@
+"""Everything at once for a while, at random, then quiet: nothing may be left over.
+
+Clients call, create, cancel and break off; the plugin comes and goes; the runtime restarts.
+SHIM_SOAK_SECONDS sets how long, SHIM_SOAK_SEED replays the choices (not their timing).
+"""
+
+import os
+import random
+import threading
+import time
+
+import grpc
+import h2.exceptions
+import pytest
+
+from asking import by_annotation
+from capture import GOAWAY, TO_CLIENT, FrameReader
+from criclient import Client
+from process import MIB, open_files, rss_bytes
+from protos import RUNTIME
+from rawh2 import Connection, framed
+from runtime import Reply
+from waiting import GENEROUS_S, wait_until
+
+SECONDS = float(os.environ.get("SHIM_SOAK_SECONDS", 100))
+SEED = int(os.environ.get("SHIM_SOAK_SEED", random.SystemRandom().randrange(1 << 32)))
+GPU = "vendor.com/gpu"
+DEVICES = [f"g{number}" for number in range(8)]
+CREATE = RUNTIME + "CreateContainer"
+STOP_S = 15  # SIGTERM to the end, with no client left
+SAMPLE_S = 0.25
+CALL_S = 20
+
+# How a call may end when runtimes restart, plugins are away, devices are taken and callers give up.
+EXPECTED = {grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED,
+            grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.FAILED_PRECONDITION,
+            grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.NOT_FOUND}
+
+
+class GoneAway(ConnectionError):
+    """The runtime is about to end the connection; python3-h2 takes nothing after its GOAWAY."""
+
+
+class Breakable(Connection):
+    def __init__(self, path):
+        self._frames = FrameReader(TO_CLIENT)
+        super().__init__(path)
+
+    def take(self, data):
+        if any(frame.type == GOAWAY for frame in self._frames.feed(data)):
+            raise GoneAway
+        super().take(data)
+
+
+class Soak:
+    """The workers, each with choices of its own; start() and finish() them."""
+
+    def __init__(self, shim, runtime, plugin):
+        self._shim, self._runtime, self._plugin = shim, runtime, plugin
+        self._over = threading.Event()
+        self._threads = []
+        self._errors = []
+        self.counts = {}
+
+    def start(self):
+        work = [self._grpc_worker] * 3 + [self._raw_worker] * 3 + [
+            self._plugin_worker, self._runtime_worker]
+        for number, worker in enumerate(work):
+            thread = threading.Thread(target=self._run, daemon=True,
+                                      args=(worker, random.Random(SEED + number)))
+            self._threads.append(thread)
+            thread.start()
+
+    def running(self):
+        return not self._errors
+
+    def finish(self):
+        self._over.set()
+        for thread in self._threads:
+            thread.join(2 * GENEROUS_S)
+        assert not any(thread.is_alive() for thread in self._threads), "a call never ended"
+        assert not self._errors, self._errors
+
+    def _run(self, worker, rng):
+        try:
+            worker(rng)
+        except Exception as error:  # whatever it is, the test reports it
+            self._errors.append(f"{worker.__name__}: {error!r}")
+            raise
+
+    def _count(self, what):
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+    # ---- a client on python3-grpcio ----
+
+    def _grpc_worker(self, rng):
+        while not self._over.is_set():
+            with Client(self._shim.socket, timeout_s=CALL_S) as client:
+                for _ in range(rng.randrange(1, 40)):
+                    if self._over.is_set():
+                        break
+                    rng.choice((self._echo, self._big, self._pod, self._give_up))(client, rng)
+
+    def _expect(self, error):
+        """Errors that must not happen end the soak."""
+        lost = error.code() is grpc.StatusCode.UNKNOWN and "Stream removed" in error.details()
+        assert lost or error.code() in EXPECTED, f"{error.code()}: {error.details()}"
+        self._count(error.code().name)
+
+    def _echo(self, client, rng):
+        message = rng.randbytes(rng.choice((0, 10, 1000, 200_000)))
+        compression = rng.choice((grpc.Compression.NoCompression, grpc.Compression.Gzip))
+        try:
+            answer, _ = client.unary("/x/Echo", message, compression=compression)
+        except grpc.RpcError as error:
+            self._expect(error)
+        else:
+            assert answer == message
+            self._count("echo")
+
+    def _big(self, client, rng):
+        size = rng.choice((1, 5)) * rng.randrange(MIB)
+        try:
+            answer, _ = client.unary("/x/Big", b"%d" % size)
+        except grpc.RpcError as error:
+            self._expect(error)
+        else:
+            assert answer == bytes(size)
+            self._count("big")
+
+    def _pod(self, client, rng):
+        """The life of a pod, with or without a device; the create may be held or compressed."""
+        wanted = rng.choice((0, 1, 1, 3))
+        try:
+            pod = client.run_pod(f"pod-{rng.randrange(1 << 40)}", annotations=by_annotation(
+                "app", f"{GPU}={wanted}") if wanted else None)
+        except grpc.RpcError as error:
+            self._expect(error)
+            return
+        try:
+            request = client.create_request(pod, "app", ["x" * rng.choice((1, 50_000))])
+            client.unary(CREATE, request.SerializeToString(), compression=rng.choice(
+                (grpc.Compression.NoCompression, grpc.Compression.Gzip)))
+            self._count("create with devices" if wanted else "create")
+        except grpc.RpcError as error:
+            self._expect(error)
+        finally:
+            self._remove(client, pod)
+
+    def _remove(self, client, pod):
+        """As the kubelet does: again until it is gone, so that its devices are free."""
+        def removed():
+            try:
+                client.remove_pod(pod.id)
+                return True
+            except grpc.RpcError as error:
+                self._expect(error)
+                return False
+
+        wait_until(removed, "the pod is removed")
+
+    def _give_up(self, client, rng):
+        """A held create, or a relayed call, that its caller cancels or whose deadline passes."""
+        if rng.random() < 0.5:
+            call = client.channel.unary_unary("/x/Big").future(
+                b"5000000", timeout=rng.random() * 0.05)
+        else:
+            try:
+                pod = client.run_pod("given-up", annotations=by_annotation("app", f"{GPU}=20"))
+                request = client.create_request(pod, "app").SerializeToString()
+            except grpc.RpcError as error:
+                self._expect(error)
+                return
+            call = client.channel.unary_unary(CREATE).future(request, timeout=rng.random())
+        self._over.wait(rng.random() * 0.02)
+        if rng.random() < 0.5:
+            call.cancel()
+        try:
+            call.result()
+        except grpc.FutureCancelledError:
+            self._count("cancelled")
+        except grpc.RpcError as error:
+            self._expect(error)
+
+    # ---- a client that breaks off anywhere ----
+
+    def _raw_worker(self, rng):
+        while not self._over.is_set():
+            try:
+                with Breakable(self._shim.socket) as connection:
+                    for _ in range(rng.randrange(1, 30)):
+                        if not self._over.is_set():
+                            self._raw_call(connection, rng)
+            except h2.exceptions.StreamClosedError:
+                self._count("answered before it was asked")
+            except ConnectionError:
+                self._count("connection lost")
+                self._over.wait(0.01)  # the runtime may be away: do not try like mad
+
+    def _raw_call(self, connection, rng):
+        path = rng.choice((CREATE, RUNTIME + "RunPodSandbox", "/x/Echo", "/x/Big"))
+        body = framed(b"%d" % rng.randrange(3 * MIB) if path == "/x/Big" else
+                      b"\xff" * rng.choice((0, 20, 100_000)))  # no protobuf message
+        stream = connection.begin(path)
+        cut = rng.choice((0, 3, len(body) // 2, len(body)))
+        connection.send(stream, body[:cut], end_stream=False,
+                        frame_bytes_max=rng.choice((5, 1000, 16384)) if cut < 10_000 else None)
+        if rng.random() < 0.4:
+            connection.reset(stream)
+            self._count("reset")
+        elif rng.random() < 0.1:
+            raise ConnectionError("enough of it")
+        else:
+            connection.send(stream, body[cut:])
+            connection.wait_end(stream)
+            self._count("raw call")
+        if rng.random() < 0.1:
+            # not HEADER_TABLE_SIZE: grpc's C core, as a runtime, forgets to signal it now and then
+            connection.set(INITIAL_WINDOW_SIZE=rng.choice((100, 65535, MIB)))
+
+    # ---- the plugin and the runtime ----
+
+    def _plugin_worker(self, rng):
+        while not self._over.wait(rng.random() * 2):
+            self._plugin.start()
+            for _ in range(rng.randrange(4)):
+                if self._over.wait(rng.random() * 0.5):
+                    break
+                self._plugin.set_devices({one: rng.random() < 0.8 for one in DEVICES})
+            self._over.wait(rng.random())
+            self._plugin.stop()
+            self._count("plugin gone")
+
+    def _runtime_worker(self, rng):
+        while not self._over.wait(3 + rng.random() * 5):
+            self._runtime.stop()
+            self._over.wait(rng.random() * 0.3)
+            self._runtime.start()
+            del self._runtime.calls[:]
+            self._count("runtime restart")
+
+
+def _sample(pid, soak, seconds):
+    """The daemon's memory over the time, as (first half's, second half's) peak."""
+    peaks = []
+    for _ in range(2):
+        end, peak = time.monotonic() + seconds / 2, 0
+        while time.monotonic() < end and soak.running():
+            peak = max(peak, rss_bytes(pid))
+            time.sleep(SAMPLE_S)  # the distance of samples, nothing waits for it
+        peaks.append(peak)
+    return peaks
+
+
+@pytest.fixture
+def small_quarantine(monkeypatch):
+    """AddressSanitizer keeps freed memory only for a while, so that growth would be seen."""
+    options = os.environ.get("ASAN_OPTIONS", "")
+    monkeypatch.setenv("ASAN_OPTIONS", f"{options}:quarantine_size_mb=8")
+
+
+def test_soak(runtime, small_quarantine, make_shim, make_plugin):
+    """After the soak: no live call, no file, no memory is left over; SIGTERM ends it in time."""
+    print(f"SHIM_SOAK_SECONDS={SECONDS} SHIM_SOAK_SEED={SEED}")
+    runtime.on("Big", lambda call: Reply((bytes(int(call.request or b"0")),)))
+    shim = make_shim(plugins={"hold": "400ms", "grace": "1m"}, top={"log_level": "warning"})
+    plugin = make_plugin(shim, GPU, DEVICES)
+    plugin.stop()
+    wait_until(lambda: plugin.stream_count() == 0, "the plugin's stream has ended")
+    before = _settled_files(shim.pid)
+    soak = Soak(shim, runtime, plugin)
+    soak.start()
+    first, second = _sample(shim.pid, soak, SECONDS)
+    soak.finish()
+    print(soak.counts, f"{first / MIB:.1f} MiB, then {second / MIB:.1f} MiB")
+    wait_until(lambda: len(open_files(shim.pid)) <= before, "all connections are closed")
+    assert second < 1.25 * first + 16 * MIB, (first, second)
+    with Client(shim.socket) as client:
+        client.wait_ready()
+        assert client.unary("/x/Echo", b"still there")[0] == b"still there"
+    started = time.monotonic()
+    shim.stop()
+    assert time.monotonic() - started < STOP_S
+    seen = {"echo", "big", "create", "create with devices", "cancelled", "reset", "raw call",
+            "plugin gone"} & set(soak.counts)
+    assert len(seen) == 8, f"too short a soak: only {seen}"
+
+
+def _settled_files(pid):
+    """How many files are open once nothing but the daemon's own is: the same for a second."""
+    seen = []
+
+    def settled():
+        seen.append(len(open_files(pid)))
+        return len(seen) > 100 and len(set(seen[-100:])) == 1
+
+    wait_until(settled, "the daemon's files are settled")
+    return seen[-1]
