@@ -1793,6 +1793,25 @@ SCENARIO(a_client_that_is_drained)
     saw(w, CLIENT, ANSWER_HEAD(1) "DATA 1 7 .....id\n" ANSWER_END(1));
 }
 
+/* RFC 9113 §3.4: the runtime's SETTINGS come first, though the padding's credit is owed before. */
+static void nothing_comes_before_the_runtimes_settings(void **state)
+{
+    struct world w = {0};
+
+    (void)state;
+    world_init(&w);
+    h2_put(&w.out, H2_PREFACE, strlen(H2_PREFACE));
+    h2_settings(&w.out, -1, 0);
+    request(&w, 1, CREATE);
+    h2_data(&w.out, 1, "\0\0\0\0\3abc", 8, H2_END_STREAM, 200);
+    feed(&w, CLIENT);
+    assert_int_equal(buffer_len(&w.to[CLIENT]), 0);
+    h2_settings(&w.out, -1, 0);
+    feed(&w, RUNTIME);
+    saw(&w, CLIENT, "SETTINGS\nWINDOW 0 +201\n");
+    world_fini(&w);
+}
+
 static void one_that_has_not_spoken_cannot_be_drained(void **state)
 {
     struct world w = {0};
@@ -1932,6 +1951,7 @@ int main(void)
         cmocka_unit_test(a_second_answer_behind_the_barrier),
         cmocka_unit_test(an_ack_before_the_settings_are_whole),
         cmocka_unit_test(a_client_that_is_drained),
+        cmocka_unit_test(nothing_comes_before_the_runtimes_settings),
         cmocka_unit_test(one_that_has_not_spoken_cannot_be_drained),
         cmocka_unit_test(what_is_not_http2_ends_at_its_first_wrong_byte),
         cmocka_unit_test(without_memory_nothing_leaks_or_breaks),
