@@ -16,9 +16,11 @@
 #include <initializer_list>
 #include <map>
 #include <new>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <climits>
@@ -39,13 +41,36 @@ constexpr size_t socket_bytes_max = sizeof(sockaddr_un::sun_path) - 1;
 constexpr string_view plugin_socket = "/kubelet.sock";
 /* Longest value repeated in a message, so that the advice behind it is never cut off. */
 constexpr size_t quoted_bytes_max = 60;
+/* Elements of a [[device]]'s paths, mounts and envs, each: a container that gets the device gets
+ * them all. */
+constexpr size_t elements_max = 64;
 
 constexpr uint64_t second_ms = 1000, minute_ms = 60 * second_ms, hour_ms = 60 * minute_ms;
+
+/* A path of the host and where the container sees it. */
+struct binding {
+    string host, container;
+    bool read_only = true;
+};
 
 struct device {
     string resource, path, container_path, permissions = "rw";
     unsigned count = 1;
     bool has_container_path = false;
+    std::vector<binding> paths, mounts;
+    std::vector<std::pair<string, string>> envs;
+};
+
+/* What [plugins] says for all resources, and [[resource]] for one. */
+struct rules {
+    std::optional<uint64_t> grace_ms, hold_ms, allocate_timeout_ms;
+    std::optional<config_refresh> refresh;
+};
+
+struct resource {
+    string name;
+    rules own;
+    bool exclusive = true;
 };
 
 /* The settings while they are read; the initializers are the defaults. */
@@ -56,14 +81,12 @@ struct settings {
     string plugin_dir = "/var/lib/cri-device-shim/device-plugins";
     int log_level = 6;
     uint64_t drain_ms = 10 * second_ms;
-    uint64_t grace_ms = 5 * minute_ms;
-    uint64_t hold_ms = 5 * second_ms;
-    uint64_t allocate_timeout_ms = 10 * second_ms;
+    rules general = {5 * minute_ms, 5 * second_ms, 10 * second_ms, CONFIG_REFRESH_REBOOT};
     uint64_t prestart_timeout_ms = 30 * second_ms;
-    enum config_refresh refresh = CONFIG_REFRESH_REBOOT;
     bool annotations_enabled = false;
     std::vector<string> namespaces;
     std::vector<device> devices;
+    std::vector<resource> resources;
 };
 
 struct place {
@@ -268,11 +291,15 @@ class reader
         std::vector<key_rule> keys;
     };
 
-    static const section top, plugins, annotations, device_keys;
+    static const section top, plugins, annotations, device_keys, resource_keys, path_keys,
+        mount_keys;
 
     place where;
     string fault;
-    device current; /* the [[device]] being read */
+    device current;               /* the [[device]] being read */
+    binding current_binding;      /* the element of paths or mounts being read */
+    resource current_resource;    /* the [[resource]] being read */
+    rules *target = &out.general; /* of the section being read */
     std::map<string, place> seen;
 
     void fail(const place &at, const string &wrong, const string &expected);
@@ -281,8 +308,11 @@ class reader
     void walk(const section &in, const toml::table &table);
 
     bool get_string(const string &key, const toml::node &value, const string &expected, string *to);
+    template <typename T>
     bool get_duration(const string &key, const toml::node &value, uint64_t min_ms, uint64_t max_ms,
-                      const string &bounds, uint64_t *to_ms);
+                      const string &bounds, T *to_ms);
+    bool get_flag(const string &key, const toml::node &value, bool *to);
+    bool get_resource_name(const string &key, const toml::node &value, string *to);
     bool get_dir(const string &key, const toml::node &value, size_t bytes_max, const string &why,
                  string *to);
     bool get_socket(const string &key, const toml::node &value, string *to);
@@ -308,7 +338,22 @@ class reader
     void set_container_path(const string &key, const toml::node &value);
     void set_permissions(const string &key, const toml::node &value);
     void set_count(const string &key, const toml::node &value);
+    void set_paths(const string &key, const toml::node &value);
+    void set_mounts(const string &key, const toml::node &value);
+    void set_envs(const string &key, const toml::node &value);
+    void set_host(const string &key, const toml::node &value);
+    void set_container(const string &key, const toml::node &value);
+    void set_read_only(const string &key, const toml::node &value);
+    bool check_length(const string &key, const toml::node &value, size_t length);
+    void read_binding(const section &in, const toml::table &table);
+    void read_path(const toml::node &item);
+    void add_binding(const place &at, std::vector<binding> *to);
+    void set_resources(const string &key, const toml::node &value);
+    void set_name(const string &key, const toml::node &value);
+    void set_exclusive(const string &key, const toml::node &value);
+    void read_resource(const toml::table &table, std::map<string, place> *names);
     void read_device(const toml::table &table, std::map<string, place> *resources);
+    void check_path(const toml::table &table);
     void check_container_path();
     void check_sockets();
 };
@@ -324,6 +369,7 @@ const reader::section reader::top = {
         {"plugins", &reader::set_plugins},
         {"annotations", &reader::set_annotations},
         {"device", &reader::set_devices},
+        {"resource", &reader::set_resources},
     },
 };
 
@@ -353,8 +399,40 @@ const reader::section reader::device_keys = {
         {"resource", &reader::set_resource},
         {"path", &reader::set_path},
         {"container_path", &reader::set_container_path},
+        {"paths", &reader::set_paths},
         {"permissions", &reader::set_permissions},
         {"count", &reader::set_count},
+        {"mounts", &reader::set_mounts},
+        {"envs", &reader::set_envs},
+    },
+};
+
+const reader::section reader::path_keys = {
+    "an element of paths",
+    {
+        {"host", &reader::set_host},
+        {"container", &reader::set_container},
+    },
+};
+
+const reader::section reader::mount_keys = {
+    "an element of mounts",
+    {
+        {"host", &reader::set_host},
+        {"container", &reader::set_container},
+        {"read_only", &reader::set_read_only},
+    },
+};
+
+const reader::section reader::resource_keys = {
+    "[[resource]]",
+    {
+        {"name", &reader::set_name},
+        {"grace", &reader::set_grace},
+        {"hold", &reader::set_hold},
+        {"allocate_timeout", &reader::set_allocate_timeout},
+        {"refresh_options", &reader::set_refresh_options},
+        {"exclusive", &reader::set_exclusive},
     },
 };
 
@@ -383,7 +461,7 @@ void reader::unknown(const section &in, const string &name, const toml::node &va
     size_t nearest_distance = 0;
     string all;
 
-    for (const section *other : {&top, &plugins, &annotations, &device_keys}) {
+    for (const section *other : {&top, &plugins, &annotations, &device_keys, &resource_keys}) {
         for (const key_rule &k : other->keys) {
             if (other != &in && k.name == name)
                 return fail(at, what, "it in " + string(other->name));
@@ -434,8 +512,9 @@ bool reader::get_string(const string &key, const toml::node &value, const string
     return true;
 }
 
+template <typename T>
 bool reader::get_duration(const string &key, const toml::node &value, uint64_t min_ms,
-                          uint64_t max_ms, const string &bounds, uint64_t *to_ms)
+                          uint64_t max_ms, const string &bounds, T *to_ms)
 {
     const string example = R"(a duration in quotes, such as "500ms", "5s", "5m" or "1h30m")";
     string text;
@@ -456,6 +535,31 @@ bool reader::get_duration(const string &key, const toml::node &value, uint64_t m
         return false;
     }
     *to_ms = ms;
+    return true;
+}
+
+bool reader::get_flag(const string &key, const toml::node &value, bool *to)
+{
+    if (!value.is_boolean())
+        return wrong_type(key, value, "true or false, without quotes");
+    *to = value.as_boolean()->get();
+    return true;
+}
+
+bool reader::get_resource_name(const string &key, const toml::node &value, string *to)
+{
+    const string expected = R"(an extended resource's name, such as "vendor.com/serial")";
+    string text;
+
+    if (!get_string(key, value, expected, &text))
+        return false;
+    if (!is_resource_name(text)) {
+        fail(value.source(), key + " is " + quote(text),
+             expected + ": a DNS name outside kubernetes.io, '/', and at most 63 letters, "
+                        "digits, '-', '_' or '.'");
+        return false;
+    }
+    *to = text;
     return true;
 }
 
@@ -557,7 +661,7 @@ void reader::set_plugin_dir(const string &key, const toml::node &value)
 
 void reader::set_grace(const string &key, const toml::node &value)
 {
-    get_duration(key, value, 0, 720 * hour_ms, R"(at most "720h")", &out.grace_ms);
+    get_duration(key, value, 0, 720 * hour_ms, R"(at most "720h")", &target->grace_ms);
 }
 
 void reader::set_drain(const string &key, const toml::node &value)
@@ -567,12 +671,12 @@ void reader::set_drain(const string &key, const toml::node &value)
 
 void reader::set_hold(const string &key, const toml::node &value)
 {
-    get_duration(key, value, 0, minute_ms, R"(at most "60s")", &out.hold_ms);
+    get_duration(key, value, 0, minute_ms, R"(at most "60s")", &target->hold_ms);
 }
 
 void reader::set_allocate_timeout(const string &key, const toml::node &value)
 {
-    get_duration(key, value, 1, hour_ms, R"(from "1ms" to "1h")", &out.allocate_timeout_ms);
+    get_duration(key, value, 1, hour_ms, R"(from "1ms" to "1h")", &target->allocate_timeout_ms);
 }
 
 void reader::set_prestart_timeout(const string &key, const toml::node &value)
@@ -595,7 +699,7 @@ void reader::set_refresh_options(const string &key, const toml::node &value)
     const auto choice = choices.find(text);
     if (choice == choices.end())
         return fail(value.source(), key + " is " + quote(text), expected);
-    out.refresh = choice->second;
+    target->refresh = choice->second;
 }
 
 void reader::set_annotations(const string &key, const toml::node &value)
@@ -612,11 +716,7 @@ void reader::set_annotations(const string &key, const toml::node &value)
 
 void reader::set_enabled(const string &key, const toml::node &value)
 {
-    if (!value.is_boolean()) {
-        wrong_type(key, value, "true or false, without quotes");
-        return;
-    }
-    out.annotations_enabled = value.as_boolean()->get();
+    get_flag(key, value, &out.annotations_enabled);
 }
 
 void reader::set_namespaces(const string &key, const toml::node &value)
@@ -661,12 +761,9 @@ void reader::read_device(const toml::table &table, std::map<string, place> *reso
     for (const key_rule &k : device_keys.keys)
         seen.erase(string(k.name));
     walk(device_keys, table);
-    for (const char *required : {"resource", "path"}) {
-        if (!seen.count(required))
-            fail(table.source(), string("this [[device]] has no ") + required,
-                 string(required) == "path" ? R"(path = "/dev/...", the node on the host)"
-                                            : R"(resource = "vendor.com/name")");
-    }
+    if (!seen.count("resource"))
+        fail(table.source(), "this [[device]] has no resource", R"(resource = "vendor.com/name")");
+    check_path(table);
     check_container_path();
     const auto [first, added] = resources->insert({current.resource, seen["resource"]});
     if (!added && !current.resource.empty())
@@ -679,16 +776,7 @@ void reader::read_device(const toml::table &table, std::map<string, place> *reso
 
 void reader::set_resource(const string &key, const toml::node &value)
 {
-    const string expected = R"(an extended resource's name, such as "vendor.com/serial")";
-    string text;
-
-    if (!get_string(key, value, expected, &text))
-        return;
-    if (!is_resource_name(text))
-        return fail(value.source(), key + " is " + quote(text),
-                    expected + ": a DNS name outside kubernetes.io, '/', and at most 63 letters, "
-                               "digits, '-', '_' or '.'");
-    current.resource = text;
+    get_resource_name(key, value, &current.resource);
 }
 
 void reader::set_path(const string &key, const toml::node &value)
@@ -716,6 +804,23 @@ void reader::set_container_path(const string &key, const toml::node &value)
         return fail(value.source(), key + " is " + quote(text), "an absolute path");
     current.container_path = text;
     current.has_container_path = true;
+}
+
+void reader::check_path(const toml::table &table)
+{
+    const bool one = seen.count("path"), several = seen.count("paths");
+
+    if (!one && !several)
+        fail(table.source(), "this [[device]] has no path",
+             R"(path = "/dev/...", the node on the host)");
+    if (!several)
+        return;
+    if (one)
+        fail(seen["path"].before(seen["paths"]) ? seen["paths"] : seen["path"],
+             "this [[device]] has path and paths", "one of them");
+    if (current.has_container_path)
+        fail(seen["container_path"], "container_path stands beside paths",
+             R"(it with each path, as in paths = [{ host = "/dev/a", container = "/dev/b" }])");
 }
 
 void reader::check_container_path()
@@ -761,6 +866,183 @@ void reader::set_count(const string &key, const toml::node &value)
     current.count = (unsigned)count;
 }
 
+void reader::set_resources(const string &key, const toml::node &value)
+{
+    std::map<string, place> names;
+
+    if (!value.is_array()) {
+        wrong_type(key, value, "[[resource]] tables, with two brackets");
+        return;
+    }
+    for (const toml::node &item : *value.as_array()) {
+        if (item.is_table())
+            read_resource(*item.as_table(), &names);
+        else
+            wrong_type("an element of resource", item, "a [[resource]] table");
+    }
+}
+
+void reader::read_resource(const toml::table &table, std::map<string, place> *names)
+{
+    current_resource = resource();
+    seen.erase("name");
+    target = &current_resource.own;
+    walk(resource_keys, table);
+    target = &out.general;
+    if (!seen.count("name"))
+        fail(table.source(), "this [[resource]] has no name", R"(name = "vendor.com/name")");
+    const auto [first, added] = names->insert({current_resource.name, seen["name"]});
+    if (!added && !current_resource.name.empty())
+        fail(seen["name"],
+             "name " + quote(current_resource.name) + " stands already in line " +
+                 std::to_string(first->second.line),
+             "one [[resource]] for each resource");
+    out.resources.push_back(current_resource);
+}
+
+void reader::set_name(const string &key, const toml::node &value)
+{
+    get_resource_name(key, value, &current_resource.name);
+}
+
+void reader::set_exclusive(const string &key, const toml::node &value)
+{
+    get_flag(key, value, &current_resource.exclusive);
+}
+
+bool reader::check_length(const string &key, const toml::node &value, size_t length)
+{
+    if (length > 0 && length <= elements_max)
+        return true;
+    fail(value.source(), key + " has " + std::to_string(length) + " elements",
+         "from 1 to " + std::to_string(elements_max));
+    return false;
+}
+
+void reader::read_binding(const section &in, const toml::table &table)
+{
+    for (const key_rule &k : in.keys)
+        seen.erase(string(k.name));
+    walk(in, table);
+    if (!seen.count("host"))
+        fail(table.source(), string(in.name) + " has no host", R"(host = "/...", where it is)");
+}
+
+/* The bindings of one container must not hide each other. */
+void reader::add_binding(const place &at, std::vector<binding> *to)
+{
+    if (current_binding.container.empty())
+        current_binding.container = current_binding.host;
+    for (const binding &other : *to) {
+        if (!other.container.empty() && other.container == current_binding.container)
+            fail(at, "the container would see " + quote(other.container) + " twice",
+                 "a container path of its own for each");
+    }
+    to->push_back(current_binding);
+}
+
+void reader::read_path(const toml::node &item)
+{
+    current_binding = binding();
+    if (item.is_string())
+        set_host("an element of paths", item);
+    else if (item.is_table())
+        read_binding(path_keys, *item.as_table());
+    else
+        wrong_type("an element of paths", item,
+                   R"(a path in quotes, or { host = "/dev/a", container = "/dev/b" })");
+    if (is_glob(current_binding.host))
+        fail(item.source(), "paths holds " + quote(current_binding.host),
+             "no '*', '?' or '[': several paths are one device; path may be a glob");
+    add_binding(item.source(), &current.paths);
+}
+
+void reader::set_paths(const string &key, const toml::node &value)
+{
+    if (!value.is_array()) {
+        wrong_type(key, value,
+                   R"(an array, such as ["/dev/a", { host = "/dev/b", container = "/dev/c" }])");
+        return;
+    }
+    if (!check_length(key, value, value.as_array()->size()))
+        return;
+    for (const toml::node &item : *value.as_array())
+        read_path(item);
+}
+
+void reader::set_mounts(const string &key, const toml::node &value)
+{
+    const string expected = R"({ host = "/opt/a", container = "/opt/b" })";
+
+    if (!value.is_array()) {
+        wrong_type(key, value, "an array, such as [" + expected + "]");
+        return;
+    }
+    if (!check_length(key, value, value.as_array()->size()))
+        return;
+    for (const toml::node &item : *value.as_array()) {
+        if (!item.is_table()) {
+            wrong_type("an element of mounts", item, expected);
+            continue;
+        }
+        current_binding = binding();
+        read_binding(mount_keys, *item.as_table());
+        add_binding(item.source(), &current.mounts);
+    }
+}
+
+void reader::set_host(const string &key, const toml::node &value)
+{
+    string text;
+
+    if (!get_string(key, value, "an absolute path in quotes", &text))
+        return;
+    if (!is_absolute(text) || text.size() >= PATH_MAX)
+        return fail(value.source(), key + " is " + quote(text), "an absolute path");
+    current_binding.host = text;
+}
+
+void reader::set_container(const string &key, const toml::node &value)
+{
+    string text;
+
+    if (!get_string(key, value, "an absolute path in quotes", &text))
+        return;
+    if (!is_absolute(text) || text.size() >= PATH_MAX)
+        return fail(value.source(), key + " is " + quote(text), "an absolute path");
+    current_binding.container = text;
+}
+
+void reader::set_read_only(const string &key, const toml::node &value)
+{
+    get_flag(key, value, &current_binding.read_only);
+}
+
+void reader::set_envs(const string &key, const toml::node &value)
+{
+    const string expected = R"(names and texts, such as { NAME = "value" })";
+
+    if (!value.is_table()) {
+        wrong_type(key, value, expected);
+        return;
+    }
+    if (!check_length(key, value, value.as_table()->size()))
+        return;
+    for (const auto &[name, item] : *value.as_table()) {
+        const string text(name.str());
+        string content;
+
+        if (text.empty() || text.find('=') != text.npos || text.find('\0') != text.npos)
+            fail(name.source(), key + " has the name " + quote(text),
+                 "the name of an environment variable, without '='");
+        if (!get_string(text, item, "a text in quotes", &content))
+            continue;
+        if (content.find('\0') != content.npos)
+            fail(item.source(), text + " holds a NUL", "a text without it");
+        current.envs.push_back({text, content});
+    }
+}
+
 /* No two sockets may share a path; told at the key that stands last, the one just written. */
 void reader::check_sockets()
 {
@@ -799,6 +1081,37 @@ template <typename T> T *allocate(size_t n)
     return out;
 }
 
+char *copy_or_null(const string &text)
+{
+    return text.empty() ? nullptr : copy(text);
+}
+
+void fill_elements(const device &from, struct config_device *to)
+{
+    to->paths = allocate<struct config_node>(from.paths.size());
+    for (const binding &b : from.paths) {
+        struct config_node *slot = &to->paths[to->paths_len++];
+
+        slot->host = copy(b.host);
+        slot->container = copy(b.container);
+    }
+    to->mounts = allocate<struct config_mount>(from.mounts.size());
+    for (const binding &b : from.mounts) {
+        struct config_mount *slot = &to->mounts[to->mounts_len++];
+
+        slot->host = copy(b.host);
+        slot->container = copy(b.container);
+        slot->read_only = b.read_only;
+    }
+    to->envs = allocate<struct config_env>(from.envs.size());
+    for (const auto &[name, value] : from.envs) {
+        struct config_env *slot = &to->envs[to->envs_len++];
+
+        slot->name = copy(name);
+        slot->value = copy(value);
+    }
+}
+
 void fill_lists(const settings &from, struct config *to)
 {
     to->annotation_namespaces = allocate<char *>(from.namespaces.size());
@@ -809,10 +1122,26 @@ void fill_lists(const settings &from, struct config *to)
         struct config_device *slot = &to->devices[to->devices_len++];
 
         slot->resource = copy(d.resource);
-        slot->path = copy(d.path);
+        slot->path = copy_or_null(d.path);
         slot->container_path = d.has_container_path ? copy(d.container_path) : nullptr;
         slot->permissions = copy(d.permissions);
         slot->count = d.count;
+        fill_elements(d, slot);
+    }
+}
+
+void fill_resources(const settings &from, struct config *to)
+{
+    to->resources = allocate<struct config_resource>(from.resources.size());
+    for (const resource &r : from.resources) {
+        struct config_resource *slot = &to->resources[to->resources_len++];
+
+        slot->name = copy(r.name);
+        slot->grace_ms = r.own.grace_ms.value_or(to->grace_ms);
+        slot->hold_ms = r.own.hold_ms.value_or(to->hold_ms);
+        slot->allocate_timeout_ms = r.own.allocate_timeout_ms.value_or(to->allocate_timeout_ms);
+        slot->refresh_options = r.own.refresh.value_or(to->refresh_options);
+        slot->exclusive = r.exclusive;
     }
 }
 
@@ -824,13 +1153,14 @@ void fill(const settings &from, struct config *to)
     to->plugin_dir = copy(from.plugin_dir);
     to->log_level = from.log_level;
     to->drain_ms = from.drain_ms;
-    to->grace_ms = from.grace_ms;
-    to->hold_ms = from.hold_ms;
-    to->allocate_timeout_ms = from.allocate_timeout_ms;
+    to->grace_ms = *from.general.grace_ms;
+    to->hold_ms = *from.general.hold_ms;
+    to->allocate_timeout_ms = *from.general.allocate_timeout_ms;
     to->prestart_timeout_ms = from.prestart_timeout_ms;
-    to->refresh_options = from.refresh;
+    to->refresh_options = *from.general.refresh;
     to->annotations_enabled = from.annotations_enabled;
     fill_lists(from, to);
+    fill_resources(from, to);
 }
 
 void put_error(struct config_error *err, const string &text)
@@ -918,16 +1248,38 @@ int config_load(const char *path, struct config *out, struct config_error *err)
     return 0;
 }
 
+static void device_fini(struct config_device *device)
+{
+    for (size_t i = 0; i < device->paths_len; i++) {
+        free(device->paths[i].host);
+        free(device->paths[i].container);
+    }
+    for (size_t i = 0; i < device->mounts_len; i++) {
+        free(device->mounts[i].host);
+        free(device->mounts[i].container);
+    }
+    for (size_t i = 0; i < device->envs_len; i++) {
+        free(device->envs[i].name);
+        free(device->envs[i].value);
+    }
+    free(device->paths);
+    free(device->mounts);
+    free(device->envs);
+    free(device->resource);
+    free(device->path);
+    free(device->container_path);
+    free(device->permissions);
+}
+
 void config_fini(struct config *config)
 {
     for (size_t i = 0; i < config->annotation_namespaces_len; i++)
         free(config->annotation_namespaces[i]);
-    for (size_t i = 0; i < config->devices_len; i++) {
-        free(config->devices[i].resource);
-        free(config->devices[i].path);
-        free(config->devices[i].container_path);
-        free(config->devices[i].permissions);
-    }
+    for (size_t i = 0; i < config->devices_len; i++)
+        device_fini(&config->devices[i]);
+    for (size_t i = 0; i < config->resources_len; i++)
+        free(config->resources[i].name);
+    free(config->resources);
     free(config->annotation_namespaces);
     free(config->devices);
     free(config->listen);

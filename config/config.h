@@ -28,14 +28,48 @@ enum config_refresh {
     CONFIG_REFRESH_NEVER,  /* the kubelet's own rule */
 };
 
+/* A device node of the host and where the container sees it. */
+struct config_node {
+    char *host;
+    char *container;
+};
+
+struct config_mount {
+    char *host;
+    char *container;
+    bool read_only;
+};
+
+struct config_env {
+    char *name;
+    char *value;
+};
+
 /* One [[device]] table: host device nodes offered as a resource without a plugin. */
 struct config_device {
     char *resource; /* "vendor.com/name", unique among the devices */
-    char *path;     /* absolute; may hold glob(7) characters */
+    char *path;     /* absolute; may hold glob(7) characters; NULL: see `paths` */
     char *
         container_path; /* NULL: as on the host; with a glob it names a directory and ends in '/' */
     char *permissions;  /* subset of "rwm", not empty */
     unsigned count;     /* how many containers may hold one node at once, >= 1 */
+    struct config_node *paths; /* one device of several nodes, in place of `path`; no globs */
+    size_t paths_len;
+    struct config_mount *mounts; /* what a container with one of the devices gets, too */
+    size_t mounts_len;
+    struct config_env *envs;
+    size_t envs_len;
+};
+
+/* One [[resource]] table: what this resource has instead of the settings in [plugins]. Complete:
+ * what the table does not name is filled in from there. */
+struct config_resource {
+    char *name; /* unique among the resources */
+    uint64_t grace_ms;
+    uint64_t hold_ms;
+    uint64_t allocate_timeout_ms;
+    enum config_refresh refresh_options;
+    bool exclusive; /* a device is held by one live container at a time */
 };
 
 struct config {
@@ -55,6 +89,8 @@ struct config {
     size_t annotation_namespaces_len;
     struct config_device *devices;
     size_t devices_len;
+    struct config_resource *resources;
+    size_t resources_len;
 };
 
 struct config_error {

@@ -21,6 +21,7 @@
 
 #define CRI_LIST_POD_SANDBOX "/runtime.v1.RuntimeService/ListPodSandbox"
 #define CRI_LIST_CONTAINERS "/runtime.v1.RuntimeService/ListContainers"
+#define CRI_GET_CONTAINER_EVENTS "/runtime.v1.RuntimeService/GetContainerEvents"
 
 enum cri_method {
     CRI_OTHER, /* relayed, not looked at */

@@ -217,6 +217,7 @@ void allocation_set_live(struct allocation *allocation, const char *container_id
 {
     allocation_set_idle(allocation);
     allocation->container_id = mem_strdup(container_id);
+    allocation->tentative = false;
     allocation->sandbox_id = mem_strdup(sandbox_id);
 }
 
@@ -225,6 +226,7 @@ void allocation_set_unknown(struct allocation *allocation, const char *sandbox_i
     allocation_set_idle(allocation);
     allocation->sandbox_id = mem_strdup(sandbox_id);
     allocation->unknown = true;
+    allocation->tentative = false;
 }
 
 void allocation_set_fresh(struct allocation *allocation,

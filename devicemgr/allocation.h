@@ -4,8 +4,8 @@
  *
  * An allocation is kept per (pod uid, container name, resource) and outlives its container: the
  * next attempt of that container gets the same devices. A device may be in several allocations as
- * long as at most one of them has a container that can run; the table allows it, create_select.c
- * sees to it.
+ * long as at most one of them has a container that can run, or the resource is not exclusive; the
+ * table allows it, create_select.c sees to it.
  */
 #ifndef DEVICEMGR_ALLOCATION_H
 #define DEVICEMGR_ALLOCATION_H
@@ -32,6 +32,7 @@ struct allocation {
     char *resource;
     struct ids ids; /* sorted */
     bool durable;   /* its row is in the checkpoint; else a reservation */
+    bool tentative; /* chosen by the shim, and no container was made with it yet */
 
     V1beta1__ContainerAllocateResponse *options; /* durable ones; NULL: to be asked for */
     char *boot_id;                               /* boot in which they were given; "" unknown */

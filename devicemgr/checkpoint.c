@@ -94,6 +94,17 @@ static struct allocation *row_allocation(struct devicemgr *mgr, const struct dir
     return allocations_find(&mgr->allocations, row->parts[0], row->parts[1], row->parts[2]);
 }
 
+/* Whether the checkpoint has, or is about to have, an allocation of the pod: a reservation that is
+ * given up takes no row of its pod along. */
+static bool pod_kept(const struct devicemgr *mgr, const struct pod *pod)
+{
+    const struct allocation *a = allocations_of_pod(&mgr->allocations, pod->uid);
+
+    while (a && !a->durable && !a->queued && !a->commit)
+        a = a->pod_next;
+    return a != NULL;
+}
+
 /* NULL: there is nothing to be kept under this key. */
 static uint8_t *row_value(struct devicemgr *mgr, const struct dirty_row *row, size_t *bytes_len)
 {
@@ -108,9 +119,9 @@ static uint8_t *row_value(struct devicemgr *mgr, const struct dirty_row *row, si
                    ? resources_find(mgr->resources, row->parts[0])
                    : NULL;
     if (resource && !resource->builtin && resource->endpoint.socket_good)
-        return record_of_resource(resource, bytes_len);
+        return record_of_resource(resource, mgr->settings.boot_id, bytes_len);
     pod = row->kind == DEVICEMGR_RECORD_POD ? pods_find(&mgr->pods, row->parts[0]) : NULL;
-    if (pod && allocations_of_pod(&mgr->allocations, pod->uid))
+    if (pod && pod_kept(mgr, pod))
         return record_of_pod(pod, bytes_len);
     return NULL;
 }

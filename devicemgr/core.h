@@ -33,7 +33,8 @@ enum {
 };
 
 struct devicemgr {
-    struct devicemgr_settings settings; /* its texts are owned */
+    struct devicemgr_settings settings;         /* its texts are owned; `resources` sorted */
+    struct devicemgr_resource_settings general; /* for a resource that is not among them */
     const struct devicemgr_ports *ports;
     void *user;
 
@@ -44,6 +45,7 @@ struct devicemgr {
     bool poked_one;       /* some create is to be looked at, by its own flag */
 
     struct resource *resources;
+    struct ids removed; /* resources, oldest first, until seen or published again */
     struct allocations allocations;
     struct pods pods;
     struct create *creates; /* by number, in order of arrival */
@@ -60,6 +62,9 @@ struct devicemgr {
 /* Takes the event's time over; time never goes back. */
 void core_at(struct devicemgr *mgr, uint64_t now_ms);
 uint64_t core_number(struct devicemgr *mgr);
+/* What holds for a resource. */
+const struct devicemgr_resource_settings *core_settings_of(const struct devicemgr *mgr,
+                                                           const char *resource);
 void core_log(struct devicemgr *mgr, int level, const struct text *text);
 
 /* ---- plugin.c ---- */
@@ -69,11 +74,19 @@ void plugin_restored(struct devicemgr *mgr);
 void plugin_tick(struct devicemgr *mgr);
 uint64_t plugin_next_ms(const struct devicemgr *mgr);
 
+/* ---- capacity.c ---- */
+/* A resource that was published is no more. */
+void capacity_removed(struct devicemgr *mgr, const char *resource);
+/* It has devices to show (again). */
+void capacity_published(struct devicemgr *mgr, const char *resource);
+
 /* ---- runtime.c ---- */
 /* Removes an allocation from table and checkpoint. */
 void core_drop_allocation(struct devicemgr *mgr, struct allocation *allocation);
 /* Whether its newest sandbox is stopped: others may take what its dead containers held. */
 bool core_pod_over(const struct devicemgr *mgr, const char *pod_uid);
+/* Whether RemovePodSandbox has passed for it, or a list of the runtime had it no more. */
+bool core_sandbox_removed(const struct devicemgr *mgr, const char *sandbox_id);
 /* "container "c" of pod "ns/name"" */
 void core_name_holder(const struct devicemgr *mgr, const struct allocation *holder,
                       struct text *text);

@@ -90,16 +90,17 @@ void create_refuse(struct devicemgr *mgr, struct create *create, int code, const
 static bool options_in_force(const struct devicemgr *mgr, const struct allocation *allocation,
                              const struct resource *resource)
 {
+    enum devicemgr_refresh refresh = core_settings_of(mgr, resource->name)->refresh;
+
     if (allocation->fresh)
         return true;
     if (!allocation->options)
         return false;
-    if (mgr->settings.refresh == DEVICEMGR_REFRESH_NEVER)
+    if (refresh == DEVICEMGR_REFRESH_NEVER)
         return true;
     if (strcmp(allocation->boot_id, mgr->settings.boot_id) != 0)
         return false;
-    return mgr->settings.refresh == DEVICEMGR_REFRESH_REBOOT ||
-           allocation->generation == resource->generation;
+    return refresh == DEVICEMGR_REFRESH_REBOOT || allocation->generation == resource->generation;
 }
 
 /* A built-in device's options cost nothing, so they always follow the config. */
@@ -133,7 +134,7 @@ static enum create_step allocate_item(struct devicemgr *mgr, struct create *crea
         return STEP_GO;
     if (!item->call)
         create_call(mgr, create, index, CALL_ALLOCATE, resource, &allocation->ids,
-                    mgr->settings.allocate_timeout_ms);
+                    core_settings_of(mgr, resource->name)->allocate_timeout_ms);
     create->blocks |= BLOCK_ALLOCATE;
     return STEP_CALL;
 }
@@ -284,8 +285,8 @@ static void settle(struct devicemgr *mgr, struct create *create, const char *con
     for (size_t i = 0; i < create->request.len; i++) {
         struct allocation *allocation = item_allocation(mgr, create, i);
 
-        if (!allocation)
-            continue;
+        if (!allocation || allocation->create != create->number)
+            continue; /* its pod was removed, and may have been made anew */
         allocation->epoch = mgr->epoch;
         if (dead)
             allocation_set_idle(allocation);
@@ -293,6 +294,18 @@ static void settle(struct devicemgr *mgr, struct create *create, const char *con
             allocation_set_live(allocation, container_id, create->sandbox_id);
         else
             allocation_set_unknown(allocation, create->sandbox_id);
+    }
+}
+
+/* The runtime refused it: devices that the shim chose for this container, and no container was ever
+ * made with, are free for others. What the kubelet chose is the kubelet's to give back. */
+static void give_up_chosen(struct devicemgr *mgr, const struct create *create)
+{
+    for (size_t i = 0; i < create->request.len; i++) {
+        struct allocation *allocation = item_allocation(mgr, create, i);
+
+        if (allocation && allocation->create == create->number && allocation->tentative)
+            core_drop_allocation(mgr, allocation);
     }
 }
 
@@ -306,6 +319,8 @@ void devicemgr_create_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t 
         return;
     if (container_id)
         settle(mgr, create, container_id);
+    else
+        give_up_chosen(mgr, create);
     create_release(mgr, create);
     create_free(mgr, create);
 }
@@ -356,6 +371,21 @@ static enum create_step refuse_terminating(const struct devicemgr *mgr, const st
     return STEP_REFUSE;
 }
 
+void create_worst(const struct devicemgr *mgr, const struct create_item *item,
+                  enum create_step step, const struct create_refusal *of_item,
+                  enum create_step *worst, struct create_refusal *refusal)
+{
+    uint64_t hold_ms = core_settings_of(mgr, item->want->resource)->hold_ms;
+
+    if (step == STEP_HOLD && *worst == STEP_HOLD && hold_ms < refusal->hold_ms)
+        refusal->hold_ms = hold_ms;
+    if (step <= *worst)
+        return;
+    *worst = step;
+    *refusal = *of_item;
+    refusal->hold_ms = hold_ms;
+}
+
 static enum create_step each_item(struct devicemgr *mgr, struct create *create,
                                   enum create_step (*look)(struct devicemgr *, struct create *,
                                                            size_t, struct create_refusal *),
@@ -367,10 +397,7 @@ static enum create_step each_item(struct devicemgr *mgr, struct create *create,
         struct create_refusal of_item = {0};
         enum create_step step = look(mgr, create, i, &of_item);
 
-        if (step > worst) {
-            worst = step;
-            *refusal = of_item;
-        }
+        create_worst(mgr, &create->items[i], step, &of_item, &worst, refusal);
     }
     return worst;
 }
@@ -421,16 +448,17 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static void hold(struct devicemgr *mgr, struct create *create, const struct text *why)
+static void hold(struct devicemgr *mgr, struct create *create, const struct create_refusal *why)
 {
     struct text line = {0};
 
-    if (create->held)
-        return;
-    text_add(&line, "held: %s", why->buf);
-    core_log(mgr, LEVEL_INFO, &line);
-    create->held = true;
-    create->hold_until_ms = earlier(mgr->now_ms + mgr->settings.hold_ms,
+    if (!create->held) {
+        text_add(&line, "held: %s", why->text.buf);
+        core_log(mgr, LEVEL_INFO, &line);
+        create->held = true;
+        create->held_ms = mgr->now_ms;
+    }
+    create->hold_until_ms = earlier(create->held_ms + why->hold_ms,
                                     earlier(create->started_ms + HOLD_MS_MAX, create->limit_ms));
 }
 
@@ -469,7 +497,7 @@ static void create_advance(struct devicemgr *mgr, struct create *create)
     if (step == STEP_REFUSE) {
         create_refuse(mgr, create, refusal.code, &refusal.text);
     } else if (step == STEP_HOLD) {
-        hold(mgr, create, &refusal.text);
+        hold(mgr, create, &refusal);
         if (mgr->now_ms >= create->hold_until_ms)
             create_refuse(mgr, create, CODE_UNAVAILABLE, &refusal.text);
     } else if (step == STEP_CALL) {

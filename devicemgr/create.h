@@ -67,10 +67,11 @@ struct create {
     bool poked;      /* to be looked at, though nothing changed for the others */
     unsigned blocks; /* enum create_block */
     uint64_t started_ms;
-    uint64_t limit_ms;      /* the client's deadline, less a margin */
-    uint64_t hold_until_ms; /* only while `held` */
+    uint64_t limit_ms; /* the client's deadline, less a margin */
     bool held;
-    uint64_t commit; /* the commit that carries it; 0: none yet */
+    uint64_t held_ms;       /* when it began to be; only while `held` */
+    uint64_t hold_until_ms; /* likewise */
+    uint64_t commit;        /* the commit that carries it; 0: none yet */
     UT_hash_handle hh;
 };
 
@@ -83,7 +84,8 @@ enum create_step {
 };
 
 struct create_refusal {
-    int code; /* of STEP_REFUSE */
+    int code;         /* of STEP_REFUSE */
+    uint64_t hold_ms; /* of STEP_HOLD: how long it may last, all in all */
     struct text text;
 };
 
@@ -109,6 +111,11 @@ void create_refuse(struct devicemgr *mgr, struct create *create, int code, const
 /* The two halves that are left before it was admitted. */
 void create_push_refusal(struct devicemgr *mgr, uint64_t number, int code, const struct text *text);
 void create_free(struct devicemgr *mgr, struct create *create);
+/* Of the items' looks so far, the refusal of the worst; of several that hold, the first in words,
+ * the shortest in time: none of them can be missed. */
+void create_worst(const struct devicemgr *mgr, const struct create_item *item,
+                  enum create_step step, const struct create_refusal *of_item,
+                  enum create_step *worst, struct create_refusal *refusal);
 /* Adds `container "c" of pod "ns/name": `, and `resource r: ` unless it is NULL. */
 void create_name(const struct create *create, const char *resource, struct text *text);
 

@@ -37,10 +37,12 @@ static bool namespace_allowed(const struct devicemgr *mgr, const char *pod_names
 
 static void log_ignored(struct devicemgr *mgr, const struct create *create)
 {
-    struct pod *pod =
-        pods_ensure(&mgr->pods, create->pod_uid, create->pod_namespace, create->pod_name);
     struct text text = {0};
+    struct pod *pod;
 
+    if (core_sandbox_removed(mgr, create->sandbox_id))
+        return; /* no pod to remember it by */
+    pod = pods_ensure(&mgr->pods, create->pod_uid, create->pod_namespace, create->pod_name);
     if (!pod_ignore_once(pod, create->container))
         return;
     create_name(create, NULL, &text);
@@ -123,26 +125,26 @@ static void take_over(struct devicemgr *mgr, const struct create *create)
     }
 }
 
-/* The sandbox may be older than the shim, and the runtime's list still to come. */
-static void know_sandbox(struct devicemgr *mgr, const struct create *create)
+/* The sandbox may be older than the shim, and the runtime's list still to come. One that was
+ * removed stays unknown: the create is late, and is refused for it. */
+static void know_sandbox(struct devicemgr *mgr, const struct create *create, uint32_t attempt)
 {
     struct pod *pod;
     struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, create->sandbox_id);
 
-    if (sandbox)
+    if (sandbox || core_sandbox_removed(mgr, create->sandbox_id))
         return;
     pod = pods_ensure(&mgr->pods, create->pod_uid, create->pod_namespace, create->pod_name);
-    sandbox = pods_ensure_sandbox(&mgr->pods, pod, create->sandbox_id,
-                                  pod->newest ? pod->newest->attempt : 0);
+    sandbox = pods_ensure_sandbox(&mgr->pods, pod, create->sandbox_id, attempt);
     sandbox->epoch = mgr->epoch;
 }
 
-static void admit(struct devicemgr *mgr, struct create *create)
+static void admit(struct devicemgr *mgr, struct create *create, uint32_t sandbox_attempt)
 {
     create->items = mem_alloc(create->request.len, sizeof *create->items);
     for (size_t i = 0; i < create->request.len; i++)
         create->items[i].want = &create->request.items[i];
-    know_sandbox(mgr, create);
+    know_sandbox(mgr, create, sandbox_attempt);
     take_over(mgr, create);
     create->poked = true;
     mgr->poked_one = true;
@@ -172,7 +174,7 @@ bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
         create_free(mgr, create); /* its annotation was ignored */
         return false;
     } else {
-        admit(mgr, create);
+        admit(mgr, create, request->sandbox_attempt);
     }
     return true;
 }

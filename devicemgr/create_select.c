@@ -96,7 +96,8 @@ static enum create_step hold_endpoint(const struct devicemgr *mgr, struct create
 {
     create->blocks |= BLOCK_ENDPOINT;
     create_name(create, resource->name, &refusal->text);
-    endpoint_explain(&resource->endpoint, mgr->now_ms, mgr->settings.grace_ms, &refusal->text);
+    endpoint_explain(&resource->endpoint, mgr->now_ms,
+                     core_settings_of(mgr, resource->name)->grace_ms, &refusal->text);
     if (ids->len > 0) {
         text_add(&refusal->text, "; device ids ");
         text_add_ids(&refusal->text, ids);
@@ -194,11 +195,14 @@ static enum create_step holder_idle(struct devicemgr *mgr, struct create *create
     return STEP_HOLD;
 }
 
-/* Whether no container but our own, `self`, can be running with one of the ids. */
+/* Whether no container but our own, `self`, can be running with one of the ids, or does not mind.
+ */
 static enum create_step ids_free(struct devicemgr *mgr, struct create *create, const char *resource,
                                  const struct ids *ids, const struct allocation *self,
                                  struct create_refusal *refusal)
 {
+    if (!core_settings_of(mgr, resource)->exclusive)
+        return STEP_GO;
     for (size_t i = 0; i < ids->len; i++) {
         size_t holders_len;
         struct allocation *const *holders =
@@ -216,11 +220,47 @@ static enum create_step ids_free(struct devicemgr *mgr, struct create *create, c
     return STEP_GO;
 }
 
+/* Containers that the checkpoint does not know of may run, until the runtime has listed all of
+ * them: nothing new is given out before (the kubelet's sources that are not ready, kubelet-facts
+ * §5). */
+static enum create_step hold_unlisted(const struct devicemgr *mgr, struct create *create,
+                                      const char *resource, struct create_refusal *refusal)
+{
+    if (mgr->listed || !core_settings_of(mgr, resource)->exclusive)
+        return STEP_GO;
+    create->blocks |= BLOCK_HOLDER;
+    create_name(create, resource, &refusal->text);
+    text_add(&refusal->text,
+             "the runtime has not listed its containers yet, so that it is not known "
+             "who holds which device");
+    return STEP_HOLD;
+}
+
+/* Whether a later container of the pod runs with one of its devices. */
+static bool handed_on(const struct devicemgr *mgr, const struct create *create,
+                      const struct allocation *held)
+{
+    for (size_t i = 0; i < held->ids.len; i++) {
+        size_t holders_len;
+        struct allocation *const *holders =
+            allocations_holders(&mgr->allocations, held->resource, held->ids.v[i], &holders_len);
+
+        for (size_t h = 0; h < holders_len; h++) {
+            if (holders[h] != held && same_pod(create, holders[h]) &&
+                holders[h]->confirmed == create->number)
+                return true;
+        }
+    }
+    return false;
+}
+
 /* The devices are ours now: other pods' allocations of them, idle all, are over. A device shared
- * with another container of the same pod stays in both. */
+ * with another container of the same pod stays in both, one of a resource that shares in all. */
 static void evict_holders(struct devicemgr *mgr, struct create *create,
                           const struct allocation *allocation)
 {
+    if (!core_settings_of(mgr, allocation->resource)->exclusive)
+        return;
     for (size_t i = 0; i < allocation->ids.len; i++) {
         struct allocation *const *holders;
         size_t holders_len, h = 0;
@@ -265,6 +305,8 @@ static bool device_free(struct devicemgr *mgr, const struct create *create, cons
         allocations_holders(&mgr->allocations, resource, id, &holders_len);
 
     *reused = false;
+    if (!core_settings_of(mgr, resource)->exclusive)
+        return true;
     for (size_t i = 0; i < holders_len; i++) {
         if (allocation_life(holders[i]) != ALLOCATION_IDLE)
             return false;
@@ -334,7 +376,7 @@ static void ask_preference(struct devicemgr *mgr, struct create *create, size_t 
     const struct request_item *want = create->items[index].want;
     struct ids available = {0};
     struct action *action;
-    uint64_t timeout_ms = mgr->settings.allocate_timeout_ms;
+    uint64_t timeout_ms = core_settings_of(mgr, resource->name)->allocate_timeout_ms;
 
     for (size_t i = 0; i < pool->len; i++)
         ids_add(&available, pool->candidates[i].device->id);
@@ -386,6 +428,8 @@ static enum create_step settle_own_pod(struct devicemgr *mgr, struct create *cre
 {
     enum create_step worst = STEP_GO;
 
+    if (!core_settings_of(mgr, resource)->exclusive)
+        return STEP_GO; /* nothing is handed on */
     for (struct allocation *a = allocations_of_pod(&mgr->allocations, create->pod_uid); a;
          a = a->pod_next) {
         struct create_refusal ignored = {0};
@@ -410,7 +454,9 @@ static enum create_step choose(struct devicemgr *mgr, struct create *create, siz
 
     if (!resource)
         return refuse_unknown(mgr, create, name, refusal);
-    step = settle_own_pod(mgr, create, name, refusal);
+    step = hold_unlisted(mgr, create, name, refusal);
+    if (step == STEP_GO)
+        step = settle_own_pod(mgr, create, name, refusal);
     if (step != STEP_GO)
         return step;
     pool = pool_fill(mgr, create, resource);
@@ -464,6 +510,31 @@ static enum create_step find_held(struct devicemgr *mgr, struct create *create,
     return step;
 }
 
+/* Whether the ids can be had: usable, and no other container's. */
+static enum create_step take_ids(struct devicemgr *mgr, struct create *create,
+                                 const struct request_item *want, const struct ids *ids,
+                                 const struct allocation *held, struct create_refusal *refusal)
+{
+    enum create_step step = create_item_usable(mgr, create, want, ids, refusal);
+
+    if (step == STEP_GO)
+        step = ids_free(mgr, create, want->resource, ids, held, refusal);
+    if (step == STEP_GO && !held)
+        step = hold_unlisted(mgr, create, want->resource, refusal);
+    return step;
+}
+
+static void reserve(struct devicemgr *mgr, const struct create *create,
+                    const struct request_item *want, const struct ids *ids, struct allocation *held)
+{
+    if (!held) {
+        held = allocations_add(&mgr->allocations, create->pod_uid, create->container,
+                               want->resource, ids);
+        held->tentative = !want->token;
+    }
+    held->create = create->number;
+}
+
 /* GO: the item's devices are reserved, or were held before. */
 static enum create_step select_item(struct devicemgr *mgr, struct create *create, size_t index,
                                     struct create_refusal *refusal)
@@ -482,17 +553,15 @@ static enum create_step select_item(struct devicemgr *mgr, struct create *create
     else
         step = choose(mgr, create, index, &ids, refusal);
     if (step == STEP_GO)
-        step = create_item_usable(mgr, create, want, &ids, refusal);
+        step = take_ids(mgr, create, want, &ids, held, refusal);
     if (step == STEP_GO)
-        step = ids_free(mgr, create, want->resource, &ids, held, refusal);
-    if (step == STEP_GO) {
-        if (!held)
-            held = allocations_add(&mgr->allocations, create->pod_uid, create->container,
-                                   want->resource, &ids);
-        held->create = create->number;
-    }
+        reserve(mgr, create, want, &ids, held);
     ids_fini(&ids);
-    return step;
+    if (step != STEP_REFUSE || !held || want->token || !handed_on(mgr, create, held))
+        return step;
+    core_drop_allocation(mgr, held); /* it was not running then: the shim chooses anew */
+    *refusal = (struct create_refusal){0};
+    return select_item(mgr, create, index, refusal);
 }
 
 enum create_step create_select(struct devicemgr *mgr, struct create *create,
@@ -504,10 +573,7 @@ enum create_step create_select(struct devicemgr *mgr, struct create *create,
         struct create_refusal of_item = {0};
         enum create_step step = select_item(mgr, create, i, &of_item);
 
-        if (step > worst) {
-            worst = step;
-            *refusal = of_item;
-        }
+        create_worst(mgr, &create->items[i], step, &of_item, &worst, refusal);
     }
     if (worst != STEP_GO) {
         create_release(mgr, create);

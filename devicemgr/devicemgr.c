@@ -1,10 +1,31 @@
 #include "devicemgr/devicemgr.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "devicemgr/core.h"
 #include "devicemgr/create.h"
 #include "devicemgr/record.h"
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct devicemgr_resource_settings *)a)->name,
+                  ((const struct devicemgr_resource_settings *)b)->name);
+}
+
+static void copy_resources(struct devicemgr_settings *to, const struct devicemgr_settings *from)
+{
+    struct devicemgr_resource_settings *resources =
+        mem_alloc(from->resources_len, sizeof *resources);
+
+    for (size_t i = 0; i < from->resources_len; i++) {
+        resources[i] = from->resources[i];
+        resources[i].name = mem_strdup(from->resources[i].name);
+    }
+    if (from->resources_len > 1)
+        qsort(resources, from->resources_len, sizeof *resources, compare_names);
+    to->resources = resources;
+}
 
 static void copy_settings(struct devicemgr_settings *to, const struct devicemgr_settings *from)
 {
@@ -15,6 +36,7 @@ static void copy_settings(struct devicemgr_settings *to, const struct devicemgr_
         namespaces[i] = mem_strdup(from->namespaces[i]);
     to->namespaces = (const char *const *)namespaces;
     to->boot_id = mem_strdup(from->boot_id);
+    copy_resources(to, from);
 }
 
 static void free_settings(struct devicemgr_settings *settings)
@@ -25,6 +47,9 @@ static void free_settings(struct devicemgr_settings *settings)
         free(namespaces[i]);
     free(namespaces);
     free((char *)settings->boot_id);
+    for (size_t i = 0; i < settings->resources_len; i++)
+        free((char *)settings->resources[i].name);
+    free((void *)settings->resources);
 }
 
 struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
@@ -33,6 +58,13 @@ struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
     struct devicemgr *mgr = mem_alloc(1, sizeof *mgr);
 
     copy_settings(&mgr->settings, settings);
+    mgr->general = (struct devicemgr_resource_settings){
+        .grace_ms = settings->grace_ms,
+        .hold_ms = settings->hold_ms,
+        .allocate_timeout_ms = settings->allocate_timeout_ms,
+        .refresh = settings->refresh,
+        .exclusive = true,
+    };
     mgr->ports = ports;
     mgr->user = user;
     return mgr;
@@ -53,6 +85,7 @@ void devicemgr_free(struct devicemgr *mgr)
     checkpoint_fini(&mgr->checkpoint);
     allocations_fini(&mgr->allocations);
     pods_fini(&mgr->pods);
+    ids_fini(&mgr->removed);
     HASH_ITER(hh, mgr->resources, resource, next)
     {
         resources_remove(&mgr->resources, resource);
@@ -70,6 +103,18 @@ void core_at(struct devicemgr *mgr, uint64_t now_ms)
 uint64_t core_number(struct devicemgr *mgr)
 {
     return ++mgr->last_number;
+}
+
+const struct devicemgr_resource_settings *core_settings_of(const struct devicemgr *mgr,
+                                                           const char *resource)
+{
+    const struct devicemgr_resource_settings wanted = {.name = resource};
+    const struct devicemgr_resource_settings *own = NULL;
+
+    if (mgr->settings.resources_len > 0)
+        own = bsearch(&wanted, mgr->settings.resources, mgr->settings.resources_len, sizeof wanted,
+                      compare_names);
+    return own ? own : &mgr->general;
 }
 
 void core_log(struct devicemgr *mgr, int level, const struct text *text)
@@ -124,7 +169,7 @@ int devicemgr_restore(struct devicemgr *mgr, uint64_t now_ms, const struct devic
     core_at(mgr, now_ms);
     switch (record->kind) {
     case DEVICEMGR_RECORD_RESOURCE:
-        return record_restore_resource(&mgr->resources, mgr->now_ms, record);
+        return record_restore_resource(&mgr->resources, mgr->now_ms, mgr->settings.boot_id, record);
     case DEVICEMGR_RECORD_ALLOCATION:
         return record_restore_allocation(&mgr->allocations, record);
     case DEVICEMGR_RECORD_POD:

@@ -12,12 +12,27 @@
  * - an endpoint is a bare file name; a second registration closes the first one's connection; one
  *   that fails falls back to the socket that worked; a lost connection is dialled once more
  * - a list equal to the last does nothing; an id listed twice counts as listed last
- * - Allocate is asked at CreateContainer, with a deadline, and again after a reboot
- * (settings.refresh)
+ * - Allocate is asked at CreateContainer, with a deadline, and again after a reboot (see
+ *   settings.refresh)
  * - what cannot be had now is waited for, then refused so that the kubelet tries again
  * - a device is never in two containers that can run, whoever says that a pod is finished
  * - options of several resources are merged in the order of resource names
+ * - nothing new is given out before the runtime's first list; what a container holds already, by
+ *   the checkpoint, it gets at once
+ * - a container's devices are free for later containers of its pod once it does not run. The
+ *   kubelet has that for init containers, not for restartable ones and not for others; CRI tells
+ *   none of them apart. One that runs keeps what it has; one that is down just when a later one
+ *   is made may find its devices gone when it comes back, and gets others (annotation requests)
+ * - a resource is reported as removed until someone has seen it, not once
+ * - a plugin that registers ten times a second is dialled once a second; one that sends no first
+ *   list counts as stopped after 30 s
  * - equal choices are made alike: natural order of ids, fewest NUMA nodes
+ * - the stop grace period goes on through a restart of the shim; the kubelet begins a fresh one.
+ *   The stop time is stored on the clock of now_ms, with settings.boot_id. That clock goes on
+ *   while nobody looks and cannot be set: a stepped wall clock, which is never read, neither ends
+ *   nor extends the period. In another boot it started anew, and so does the period.
+ *
+ * README.md has all rules of the kubelet with ours and their tests.
  */
 #ifndef DEVICEMGR_DEVICEMGR_H
 #define DEVICEMGR_DEVICEMGR_H
@@ -36,6 +51,18 @@ enum devicemgr_refresh {
     DEVICEMGR_REFRESH_NEVER,  /* the kubelet's own rule */
 };
 
+/* What one resource has instead of the settings of all. Complete: nothing falls back. */
+struct devicemgr_resource_settings {
+    const char *name;
+    uint64_t grace_ms;
+    uint64_t hold_ms;
+    uint64_t allocate_timeout_ms;
+    enum devicemgr_refresh refresh;
+    /* One live container at a time holds a device. False: any number may, whoever asks gets any
+     * healthy ones. */
+    bool exclusive;
+};
+
 struct devicemgr_settings {
     uint64_t grace_ms; /* stop grace period */
     uint64_t hold_ms;
@@ -46,6 +73,9 @@ struct devicemgr_settings {
     const char *const *namespaces; /* "*": in all */
     size_t namespaces_len;
     const char *boot_id;
+    const struct devicemgr_resource_settings *resources; /* by name, each once; all others are
+                                                          * exclusive */
+    size_t resources_len;
 };
 
 /* `settings` copied; `ports` and `user` borrowed until devicemgr_free(). */
@@ -66,8 +96,8 @@ void devicemgr_tick(struct devicemgr *mgr, uint64_t now_ms);
  * dropped. ---- */
 int devicemgr_restore(struct devicemgr *mgr, uint64_t now_ms, const struct devicemgr_record *record)
     __attribute__((warn_unused_result));
-/* All rows are in: restored resources begin their grace period and their last sockets are dialled.
- */
+/* All rows are in: restored resources begin their grace period, or go on with it if it had begun
+ * before in this boot, and their last sockets are dialled. */
 void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms);
 
 /* ---- plugins ---- */
@@ -106,6 +136,9 @@ struct devicemgr_builtin_device {
     const char *host_path;
     const char *container_path;
     const char *permissions;
+    /* What the container gets besides: further nodes of the same device, mounts, envs. May be
+     * NULL. */
+    const V1beta1__ContainerAllocateResponse *more;
 };
 void devicemgr_builtin(struct devicemgr *mgr, uint64_t now_ms, const char *resource,
                        const struct devicemgr_builtin_device *devices, size_t devices_len);
@@ -118,6 +151,7 @@ struct devicemgr_annotation {
 
 struct devicemgr_create {
     const char *sandbox_id;
+    uint32_t sandbox_attempt; /* of its config in the request; 0 if that is not there */
     const char *pod_uid;
     const char *pod_namespace;
     const char *pod_name;
@@ -142,9 +176,10 @@ bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
  * unknown. */
 void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t create);
 /* The runtime's answer to a create that was forwarded with options; container_id NULL: it refused.
- */
+ * What the shim chose for a container that was never made is free again then, its rows deleted. */
 void devicemgr_create_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
                                const char *container_id);
+/* Removed, or exited: it will never run again. */
 void devicemgr_container_removed(struct devicemgr *mgr, uint64_t now_ms, const char *container_id);
 /* `running`: created or running, or the runtime cannot be asked just now. */
 void devicemgr_container_checked(struct devicemgr *mgr, uint64_t now_ms, uint64_t check, bool known,
@@ -185,6 +220,25 @@ struct devicemgr_container {
 void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
                               const struct devicemgr_sandbox *sandboxes, size_t sandboxes_len,
                               const struct devicemgr_container *containers, size_t containers_len);
+
+/* ---- capacity: what the kubelet's GetCapacity reports (kubelet-facts §2) ---- */
+struct devicemgr_capacity {
+    const char *resource;
+    size_t capacity;    /* its devices, healthy or not */
+    size_t allocatable; /* the healthy ones; none while the plugin is away */
+    /* The plugin was away for the whole grace period, and nobody has seen that yet: to be published
+     * as 0 and 0, so that others may publish the name. */
+    bool removed;
+};
+/* Calls `each` for every resource that had a list, in the order of names, before it returns; what
+ * it is given is borrowed until `each` returns. `each` must not send events. */
+void devicemgr_capacity(const struct devicemgr *mgr,
+                        void (*each)(void *user, const struct devicemgr_capacity *capacity),
+                        void *user);
+/* Whoever publishes has seen that the resource is removed: it is reported no more. Removed
+ * resources that nobody has seen are forgotten by a restart: what is not reported then is as gone.
+ */
+void devicemgr_removed_seen(struct devicemgr *mgr, const char *resource);
 
 /* ---- store ---- */
 /* `error` NULL: durable. Else the store's words; nothing of that commit was kept. */

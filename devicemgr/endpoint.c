@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "devicemgr/limits.h"
 #include "devicemgr/mem.h"
 
 void endpoint_fini(struct endpoint *endpoint)
@@ -9,6 +10,7 @@ void endpoint_fini(struct endpoint *endpoint)
     free(endpoint->socket_name);
     free(endpoint->socket_good);
     free(endpoint->stop_reason);
+    free(endpoint->next_socket);
     *endpoint = (struct endpoint){0};
 }
 
@@ -18,7 +20,7 @@ static bool move_allowed(enum endpoint_state from, enum endpoint_state to)
     case ENDPOINT_CONNECTING:
         return true;
     case ENDPOINT_ACTIVE:
-        return to == ENDPOINT_CONNECTING || to == ENDPOINT_GRACE;
+        return to != ENDPOINT_ACTIVE;
     case ENDPOINT_GRACE:
         return to == ENDPOINT_CONNECTING || to == ENDPOINT_GONE;
     case ENDPOINT_GONE:
@@ -44,12 +46,33 @@ void endpoint_dial(struct endpoint *endpoint, uint64_t now_ms, uint64_t number,
 {
     char *name = mem_strdup(socket_name); /* it may be our own */
 
+    if (endpoint->state == ENDPOINT_ACTIVE || !endpoint->socket_name)
+        endpoint->unlisted_ms = now_ms;
+    if (endpoint->dials_ms <= now_ms) {
+        endpoint->dials_ms = now_ms;
+        endpoint->hasty = false;
+    }
+    endpoint->dials_ms += DIAL_EVERY_MS;
     endpoint_set_state(endpoint, now_ms, ENDPOINT_CONNECTING);
     endpoint->number = number;
     endpoint->origin = origin;
     endpoint->have_options = false;
     free(endpoint->socket_name);
     endpoint->socket_name = name;
+}
+
+uint64_t endpoint_dial_ms(const struct endpoint *endpoint, uint64_t now_ms)
+{
+    uint64_t ahead_ms = (DIALS_AT_ONCE - 1) * DIAL_EVERY_MS;
+
+    return endpoint->dials_ms > now_ms + ahead_ms ? endpoint->dials_ms - ahead_ms : now_ms;
+}
+
+uint64_t endpoint_unlisted_ms(const struct endpoint *endpoint)
+{
+    if (endpoint->state != ENDPOINT_CONNECTING || endpoint->stopped)
+        return UINT64_MAX;
+    return endpoint->unlisted_ms + FIRST_LIST_MS;
 }
 
 void endpoint_stop(struct endpoint *endpoint, uint64_t now_ms, const char *reason)
@@ -64,7 +87,8 @@ void endpoint_stop(struct endpoint *endpoint, uint64_t now_ms, const char *reaso
 
 bool endpoint_may_redial(const struct endpoint *endpoint, uint64_t now_ms)
 {
-    if (!endpoint->socket_good)
+    if (!endpoint->socket_good || endpoint->socket_good[0] == '\0' || endpoint->next_socket ||
+        endpoint_dial_ms(endpoint, now_ms) > now_ms)
         return false;
     if (endpoint->state == ENDPOINT_CONNECTING)
         return endpoint->origin == ENDPOINT_REGISTERED && !endpoint->stopped;
@@ -72,27 +96,39 @@ bool endpoint_may_redial(const struct endpoint *endpoint, uint64_t now_ms)
                                                   now_ms - endpoint->since_ms >= REDIAL_AGAIN_MS);
 }
 
+static uint64_t later_by(uint64_t from_ms, uint64_t ms)
+{
+    return ms > UINT64_MAX - from_ms ? UINT64_MAX : from_ms + ms;
+}
+
 uint64_t endpoint_end_ms(const struct endpoint *endpoint, uint64_t grace_ms)
 {
-    uint64_t from_ms = endpoint->since_ms;
+    uint64_t end_ms, attempt_ms;
 
-    if (endpoint->state == ENDPOINT_ACTIVE || endpoint->state == ENDPOINT_GONE)
+    if (!endpoint->stopped || endpoint->next_socket || endpoint->state == ENDPOINT_GONE)
         return UINT64_MAX;
+    end_ms = later_by(endpoint->stopped_ms, grace_ms);
     if (endpoint->state == ENDPOINT_GRACE)
-        from_ms = endpoint->stopped_ms;
-    return grace_ms > UINT64_MAX - from_ms ? UINT64_MAX : from_ms + grace_ms;
+        return end_ms;
+    attempt_ms = later_by(endpoint->since_ms, FIRST_LIST_MS);
+    if (attempt_ms > later_by(end_ms, FIRST_LIST_MS))
+        attempt_ms = later_by(end_ms, FIRST_LIST_MS);
+    return attempt_ms > end_ms ? attempt_ms : end_ms;
+}
+
+uint64_t endpoint_store_ms(const struct endpoint *endpoint)
+{
+    if (!endpoint->stopped || endpoint->stop_stored || !endpoint->socket_good)
+        return UINT64_MAX;
+    return endpoint->stopped_ms + STOP_STORE_MS;
 }
 
 static void explain_grace(const struct endpoint *endpoint, uint64_t now_ms, uint64_t grace_ms,
                           struct text *text)
 {
-    uint64_t end_ms = endpoint_end_ms(endpoint, grace_ms);
+    uint64_t end_ms = later_by(endpoint->stopped_ms, grace_ms);
 
-    text_add(text, " stopped ");
-    text_add_duration(text, now_ms - endpoint->stopped_ms);
-    text_add(text, " ago (");
-    text_add_words(text, endpoint->stop_reason, TEXT_WORDS_BYTES_MAX / 2);
-    text_add(text, "), stop grace period ends in ");
+    text_add(text, ", stop grace period ends in ");
     text_add_duration(text, end_ms > now_ms ? end_ms - now_ms : 0);
     text_add(text, ", then the resource is removed");
 }
@@ -100,14 +136,25 @@ static void explain_grace(const struct endpoint *endpoint, uint64_t now_ms, uint
 void endpoint_explain(const struct endpoint *endpoint, uint64_t now_ms, uint64_t grace_ms,
                       struct text *text)
 {
-    text_add(text, "plugin endpoint \"");
-    text_add_words(text, endpoint->socket_name, TEXT_WORDS_BYTES_MAX);
-    text_add(text, "\"");
+    if (endpoint->socket_name[0] != '\0') {
+        text_add(text, "plugin endpoint \"");
+        text_add_words(text, endpoint->socket_name, TEXT_WORDS_BYTES_MAX);
+        text_add(text, "\"");
+    } else {
+        text_add(text, "plugin endpoint (imported, has not registered here)");
+    }
     if (endpoint->state == ENDPOINT_GRACE) {
+        text_add(text, " stopped ");
+        text_add_duration(text, now_ms - endpoint->stopped_ms);
+        text_add(text, " ago (");
+        text_add_words(text, endpoint->stop_reason, TEXT_WORDS_BYTES_MAX / 2);
+        text_add(text, ")");
         explain_grace(endpoint, now_ms, grace_ms, text);
         return;
     }
     text_add(text, endpoint->have_options ? " has sent no device list for "
                                           : " has been connecting for ");
     text_add_duration(text, now_ms - endpoint->since_ms);
+    if (endpoint->stopped)
+        explain_grace(endpoint, now_ms, grace_ms, text);
 }

@@ -9,12 +9,23 @@
  *    dial │   │  └─ registered anew
  *  failed │   │
  *         ▼   │
- *        GRACE ──────────────▶ GONE (also from CONNECTING, if it was never active or its time is
- * over) stop grace period over
+ *        GRACE ──────────────▶ GONE
+ *         stop grace period over
+ *
+ * GONE is also reached from CONNECTING, if the endpoint was never active or its time is over.
  *
  * CONNECTING waits for the options, then for the first list; GRACE for a Register call; GONE for
- * nothing. The devices are usable in ACTIVE only. The stop time is the moment the endpoint was lost
- * for the first time since it was active, and stays through later attempts that fail.
+ * nothing. The devices are usable in ACTIVE only. (ACTIVE goes to GONE at once when the name
+ * becomes a built-in device's.)
+ *
+ * The stop time is the moment the endpoint was lost for the first time since it was active, and
+ * stays through later attempts that fail. One that is connected, and connected anew, without a list
+ * for FIRST_LIST_MS counts as stopped, too: the connection stays, since a slow plugin would not
+ * know that it should register again, but its grace period runs.
+ *
+ * Dials have a bound in time (DIALS_AT_ONCE, DIAL_EVERY_MS). A Register call over it waits for its
+ * turn; what there is of an older connection serves on until then, and a newer call takes its
+ * place.
  */
 #ifndef DEVICEMGR_ENDPOINT_H
 #define DEVICEMGR_ENDPOINT_H
@@ -43,15 +54,21 @@ struct endpoint {
     uint64_t number; /* the connection; 0: none */
     enum endpoint_origin origin;
     char *socket_name;     /* what `number` dials, or the last one dialled */
-    char *socket_good;     /* the last that gave a list; NULL: none yet */
+    char *socket_good;     /* the last that gave a list; NULL: none yet, "": imported, unknown */
     uint64_t registration; /* the Register call to be answered; 0: none */
     uint64_t since_ms;     /* when `state` was entered, or anew dialled */
+    uint64_t unlisted_ms;  /* when it was active for the last time, or dialled for the first */
+    uint64_t dials_ms;     /* the dials there were are paid for by then */
     uint64_t stopped_ms;   /* the stop time; only if `stopped` */
     bool stopped;          /* was active, or restored, and is not now */
+    bool stop_stored;      /* the stop time is in the checkpoint, or on its way there */
     char *stop_reason;     /* NULL: none known */
-    bool have_options;     /* of the connection `number` */
-    bool pre_start;        /* PreStartContainer is wanted */
-    bool preferred;        /* GetPreferredAllocation is offered */
+    char *next_socket;     /* of a registration whose dial must wait; NULL: none */
+    uint64_t next_registration; /* its Register call; 0: none */
+    bool hasty;                 /* dials have had to wait, and have not been few since */
+    bool have_options;          /* of the connection `number` */
+    bool pre_start;             /* PreStartContainer is wanted */
+    bool preferred;             /* GetPreferredAllocation is offered */
 };
 
 /* A zeroed struct is CONNECTING without a connection. */
@@ -62,12 +79,19 @@ void endpoint_set_state(struct endpoint *endpoint, uint64_t now_ms, enum endpoin
 /* A connection `number` to `socket_name` is being made: CONNECTING. */
 void endpoint_dial(struct endpoint *endpoint, uint64_t now_ms, uint64_t number,
                    enum endpoint_origin origin, const char *socket_name);
+/* When the next dial may be, now or later. */
+uint64_t endpoint_dial_ms(const struct endpoint *endpoint, uint64_t now_ms);
+/* When it counts as stopped for want of a list; UINT64_MAX: not so. */
+uint64_t endpoint_unlisted_ms(const struct endpoint *endpoint);
 /* Sets the stop time, unless it is set already. */
 void endpoint_stop(struct endpoint *endpoint, uint64_t now_ms, const char *reason);
 /* Whether the lost connection is to be dialled once more before the plugin counts as gone. */
 bool endpoint_may_redial(const struct endpoint *endpoint, uint64_t now_ms);
-/* When it is GONE if nothing happens; UINT64_MAX: not while active. */
+/* When it is GONE if nothing happens; UINT64_MAX: something is to happen before. An attempt at the
+ * end of the grace period still gets FIRST_LIST_MS, but many get no more. */
 uint64_t endpoint_end_ms(const struct endpoint *endpoint, uint64_t grace_ms);
+/* When its stop time is to be stored; UINT64_MAX: not now. */
+uint64_t endpoint_store_ms(const struct endpoint *endpoint);
 /* Why it cannot be used, since when and how long yet. */
 void endpoint_explain(const struct endpoint *endpoint, uint64_t now_ms, uint64_t grace_ms,
                       struct text *text);

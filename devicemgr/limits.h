@@ -23,6 +23,9 @@
 #define REQUEST_BYTES_MAX 24576
 /* Most devices one container may ask for by number. */
 #define REQUEST_COUNT_MAX 65535
+/* Sandboxes not in the table of which an end is remembered, 200 bytes each: a late create comes
+ * within minutes, and a node of 110 pods does not remove so many in that time. */
+#define SANDBOX_ENDS_MAX 2048
 /* Container names of one pod whose ignored annotation was logged. */
 #define POD_IGNORED_MAX 64
 
@@ -34,5 +37,15 @@
 #define PREFER_TIMEOUT_MS 500
 /* A redialled connection that ends sooner than this is not dialled again: the plugin flaps. */
 #define REDIAL_AGAIN_MS 1000
+
+/* A plugin is dialled so often in quick succession, by its own registrations or ours; from then on
+ * once in so long. One that registers ten times a second costs ten dials and then one a second. */
+#define DIALS_AT_ONCE 10
+#define DIAL_EVERY_MS 1000
+/* How long a plugin that is connected may take until its first list before it counts as stopped. */
+#define FIRST_LIST_MS 30000
+/* A stop time is stored once its endpoint has been away this long: a plugin that only flaps, or is
+ * dialled again, costs no write. What a crash before that adds to the grace period is less. */
+#define STOP_STORE_MS 1000
 
 #endif

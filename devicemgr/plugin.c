@@ -10,6 +10,11 @@
 
 #define KUBELET_SOCKET "kubelet.sock"
 
+static uint64_t grace_of(const struct devicemgr *mgr, const struct resource *resource)
+{
+    return core_settings_of(mgr, resource->name)->grace_ms;
+}
+
 static struct resource *find_by_endpoint(const struct devicemgr *mgr, uint64_t endpoint)
 {
     for (struct resource *r = mgr->resources; r; r = r->hh.next) {
@@ -47,6 +52,16 @@ static void dial(struct devicemgr *mgr, struct resource *resource, enum endpoint
     action = action_push(&mgr->actions, ACTION_ENDPOINT_OPEN, resource->endpoint.number);
     action->text = mem_strdup(resource->name);
     action->socket_name = mem_strdup(resource->endpoint.socket_name);
+}
+
+/* Answers both Register calls there may be: of the connection, and of the dial that waits. */
+static void answer_registers(struct devicemgr *mgr, struct endpoint *endpoint, int code,
+                             const struct text *text)
+{
+    answer_register(mgr, endpoint, code, text);
+    if (endpoint->next_registration)
+        push_register_done(mgr, endpoint->next_registration, code, text);
+    endpoint->next_registration = 0;
 }
 
 /* Ends the connection from our side; creates that wait for an answer on it are held. */
@@ -113,6 +128,49 @@ static void log_registering(struct devicemgr *mgr, const struct resource *resour
     core_log(mgr, LEVEL_INFO, &text);
 }
 
+/* The newest registration's socket takes the place of what there is. */
+static void dial_registered(struct devicemgr *mgr, struct resource *resource, uint64_t registration,
+                            const char *socket_name)
+{
+    hang_up(mgr, &resource->endpoint);
+    dial(mgr, resource, ENDPOINT_REGISTERED, socket_name);
+    resource->endpoint.registration = registration;
+    log_registering(mgr, resource);
+    mgr->poked = true;
+}
+
+/* The plugin registers too often: its dial waits for its turn, and an older one that waits is not
+ * made at all. */
+static void dial_later(struct devicemgr *mgr, struct resource *resource, uint64_t registration,
+                       const char *socket_name)
+{
+    struct endpoint *endpoint = &resource->endpoint;
+    struct text text = {0};
+
+    free(endpoint->next_socket);
+    endpoint->next_socket = mem_strdup(socket_name);
+    endpoint->next_registration = registration;
+    if (endpoint->hasty)
+        return;
+    endpoint->hasty = true;
+    text_add(&text, "resource %s: plugin registers too often, it is dialled at most every ",
+             resource->name);
+    text_add_duration(&text, DIAL_EVERY_MS);
+    text_add(&text, " now");
+    core_log(mgr, LEVEL_WARNING, &text);
+}
+
+static void dial_waiting(struct devicemgr *mgr, struct resource *resource)
+{
+    char *socket_name = resource->endpoint.next_socket;
+    uint64_t registration = resource->endpoint.next_registration;
+
+    resource->endpoint.next_socket = NULL;
+    resource->endpoint.next_registration = 0;
+    dial_registered(mgr, resource, registration, socket_name);
+    free(socket_name);
+}
+
 void devicemgr_register(struct devicemgr *mgr, uint64_t now_ms, uint64_t registration,
                         const char *version, const char *socket_name, const char *name)
 {
@@ -131,12 +189,12 @@ void devicemgr_register(struct devicemgr *mgr, uint64_t now_ms, uint64_t registr
     if (!resource)
         resource = resources_add(&mgr->resources, name);
     text_add(&text, "a newer registration of resource %s has come", name);
-    answer_register(mgr, &resource->endpoint, CODE_ABORTED, &text);
-    hang_up(mgr, &resource->endpoint);
-    dial(mgr, resource, ENDPOINT_REGISTERED, socket_name);
-    resource->endpoint.registration = registration;
-    log_registering(mgr, resource);
-    mgr->poked = true;
+    answer_registers(mgr, &resource->endpoint, CODE_ABORTED, &text);
+    if (resource->endpoint.next_socket ||
+        endpoint_dial_ms(&resource->endpoint, mgr->now_ms) > mgr->now_ms)
+        dial_later(mgr, resource, registration, socket_name);
+    else
+        dial_registered(mgr, resource, registration, socket_name);
 }
 
 void devicemgr_register_cancelled(struct devicemgr *mgr, uint64_t registration)
@@ -144,6 +202,8 @@ void devicemgr_register_cancelled(struct devicemgr *mgr, uint64_t registration)
     for (struct resource *r = mgr->resources; r; r = r->hh.next) {
         if (r->endpoint.registration == registration)
             r->endpoint.registration = 0; /* the plugin may serve all the same */
+        if (r->endpoint.next_registration == registration)
+            r->endpoint.next_registration = 0;
     }
 }
 
@@ -167,7 +227,7 @@ void devicemgr_endpoint_options(struct devicemgr *mgr, uint64_t now_ms, uint64_t
     endpoint->pre_start = options->pre_start_required;
     endpoint->preferred = options->get_preferred_allocation_available;
     if (endpoint->origin == ENDPOINT_REGISTERED)
-        resource->generation++;
+        resource->generation = core_number(mgr);
     answer_register(mgr, endpoint, CODE_OK, &none);
 }
 
@@ -207,8 +267,14 @@ void devicemgr_endpoint_list(struct devicemgr *mgr, uint64_t now_ms, uint64_t nu
     new_socket =
         !endpoint->socket_good || strcmp(endpoint->socket_good, endpoint->socket_name) != 0;
     changed = resource_list(resource, mgr->now_ms, list, &change);
-    if (activated)
+    if (activated) {
         endpoint_set_state(endpoint, mgr->now_ms, ENDPOINT_ACTIVE);
+        capacity_published(mgr, resource->name);
+    }
+    if (endpoint->stop_stored) {
+        endpoint->stop_stored = false;
+        checkpoint_touch_resource(mgr, resource->name, true);
+    }
     if (!changed && !activated)
         return;
     /* Health alone is not worth a write of its own: after a restart it is asked for anew. */
@@ -224,6 +290,8 @@ static void remove_resource(struct devicemgr *mgr, struct resource *resource)
     hang_up(mgr, &resource->endpoint);
     endpoint_set_state(&resource->endpoint, mgr->now_ms, ENDPOINT_GONE);
     checkpoint_touch_resource(mgr, resource->name, resource->endpoint.socket_good != NULL);
+    if (resource->endpoint.socket_good)
+        capacity_removed(mgr, resource->name);
     resources_remove(&mgr->resources, resource);
     mgr->poked = true;
 }
@@ -242,6 +310,9 @@ static void fail_register(struct devicemgr *mgr, struct endpoint *endpoint, cons
 static void log_lost(struct devicemgr *mgr, const struct resource *resource, const char *reason,
                      bool redial)
 {
+    uint64_t away_ms = mgr->now_ms - resource->endpoint.stopped_ms;
+    uint64_t grace_ms = grace_of(mgr, resource);
+    uint64_t left_ms = away_ms < grace_ms ? grace_ms - away_ms : 0;
     struct text text = {0};
 
     text_add(&text, "resource %s: plugin endpoint \"", resource->name);
@@ -252,8 +323,7 @@ static void log_lost(struct devicemgr *mgr, const struct resource *resource, con
         text_add(&text, "), dialled once more");
     } else if (resource->endpoint.socket_good) {
         text_add(&text, "), its devices are unhealthy; stop grace period ends in ");
-        text_add_duration(&text,
-                          mgr->settings.grace_ms - (mgr->now_ms - resource->endpoint.stopped_ms));
+        text_add_duration(&text, left_ms);
     } else {
         text_add(&text, ") before it listed any device");
     }
@@ -282,7 +352,7 @@ void devicemgr_endpoint_lost(struct devicemgr *mgr, uint64_t now_ms, uint64_t nu
         dial(mgr, resource, ENDPOINT_REDIALLED, endpoint->socket_good);
     else if (endpoint->socket_good)
         endpoint_set_state(endpoint, mgr->now_ms, ENDPOINT_GRACE);
-    else
+    else if (!endpoint->next_socket)
         remove_resource(mgr, resource);
 }
 
@@ -293,12 +363,50 @@ static void log_removed(struct devicemgr *mgr, const struct resource *resource)
     struct text text = {0};
 
     text_add(&text, "resource %s: ", resource->name);
-    endpoint_explain(&resource->endpoint, mgr->now_ms, mgr->settings.grace_ms, &text);
+    endpoint_explain(&resource->endpoint, mgr->now_ms, grace_of(mgr, resource), &text);
     core_log(mgr, LEVEL_WARNING, &text);
     text = (struct text){0};
     text_add(&text, "resource %s: removed, its plugin has not come back within ", resource->name);
-    text_add_duration(&text, mgr->settings.grace_ms);
+    text_add_duration(&text, grace_of(mgr, resource));
     core_log(mgr, LEVEL_WARNING, &text);
+}
+
+/* UINT64_MAX: no dial waits. */
+static uint64_t next_dial_ms(const struct devicemgr *mgr, const struct endpoint *endpoint)
+{
+    return endpoint->next_socket ? endpoint_dial_ms(endpoint, mgr->now_ms) : UINT64_MAX;
+}
+
+/* Connected, and no list: its grace period begins, though a list would still be welcome. */
+static void stop_unlisted(struct devicemgr *mgr, struct resource *resource)
+{
+    struct text reason = {0}, text = {0};
+
+    text_add(&reason, "no device list within ");
+    text_add_duration(&reason, FIRST_LIST_MS);
+    endpoint_stop(&resource->endpoint, mgr->now_ms, reason.buf);
+    text_add(&text, "resource %s: ", resource->name);
+    endpoint_explain(&resource->endpoint, mgr->now_ms, grace_of(mgr, resource), &text);
+    core_log(mgr, LEVEL_WARNING, &text);
+}
+
+static void endpoint_tick(struct devicemgr *mgr, struct resource *resource)
+{
+    struct endpoint *endpoint = &resource->endpoint;
+
+    if (next_dial_ms(mgr, endpoint) <= mgr->now_ms)
+        dial_waiting(mgr, resource);
+    if (endpoint_unlisted_ms(endpoint) <= mgr->now_ms)
+        stop_unlisted(mgr, resource);
+    if (endpoint_store_ms(endpoint) <= mgr->now_ms) {
+        endpoint->stop_stored = true;
+        checkpoint_touch_resource(mgr, resource->name, true);
+    }
+    if (endpoint_end_ms(endpoint, grace_of(mgr, resource)) <= mgr->now_ms) {
+        fail_register(mgr, endpoint, "no answer");
+        log_removed(mgr, resource);
+        remove_resource(mgr, resource);
+    }
 }
 
 void plugin_tick(struct devicemgr *mgr)
@@ -307,13 +415,14 @@ void plugin_tick(struct devicemgr *mgr)
 
     HASH_ITER(hh, mgr->resources, resource, next)
     {
-        if (resource->builtin ||
-            endpoint_end_ms(&resource->endpoint, mgr->settings.grace_ms) > mgr->now_ms)
-            continue;
-        fail_register(mgr, &resource->endpoint, "no answer");
-        log_removed(mgr, resource);
-        remove_resource(mgr, resource);
+        if (!resource->builtin)
+            endpoint_tick(mgr, resource);
     }
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
 }
 
 uint64_t plugin_next_ms(const struct devicemgr *mgr)
@@ -321,10 +430,12 @@ uint64_t plugin_next_ms(const struct devicemgr *mgr)
     uint64_t next_ms = UINT64_MAX;
 
     for (const struct resource *r = mgr->resources; r; r = r->hh.next) {
-        uint64_t end_ms =
-            r->builtin ? UINT64_MAX : endpoint_end_ms(&r->endpoint, mgr->settings.grace_ms);
-
-        next_ms = end_ms < next_ms ? end_ms : next_ms;
+        if (r->builtin)
+            continue;
+        next_ms = earlier(next_ms, endpoint_end_ms(&r->endpoint, grace_of(mgr, r)));
+        next_ms = earlier(next_ms, endpoint_store_ms(&r->endpoint));
+        next_ms = earlier(next_ms, endpoint_unlisted_ms(&r->endpoint));
+        next_ms = earlier(next_ms, next_dial_ms(mgr, &r->endpoint));
     }
     return next_ms;
 }
@@ -334,7 +445,8 @@ void plugin_restored(struct devicemgr *mgr)
     for (struct resource *r = mgr->resources; r; r = r->hh.next) {
         endpoint_stop(&r->endpoint, mgr->now_ms, "the shim was restarted");
         endpoint_set_state(&r->endpoint, mgr->now_ms, ENDPOINT_GRACE);
-        dial(mgr, r, ENDPOINT_RESTORED, r->endpoint.socket_good);
+        if (r->endpoint.socket_good[0] != '\0')
+            dial(mgr, r, ENDPOINT_RESTORED, r->endpoint.socket_good);
     }
 }
 
@@ -350,12 +462,13 @@ void devicemgr_builtin(struct devicemgr *mgr, uint64_t now_ms, const char *name,
     core_at(mgr, now_ms);
     if (resource && !resource->builtin) {
         text_add(&text, "resource %s is a built-in device now", name);
-        answer_register(mgr, &resource->endpoint, CODE_INVALID_ARGUMENT, &text);
+        answer_registers(mgr, &resource->endpoint, CODE_INVALID_ARGUMENT, &text);
         remove_resource(mgr, resource);
         resource = NULL;
     }
     if (!resource)
         resource = resources_add(&mgr->resources, name);
+    capacity_published(mgr, name);
     if (resource_set_builtin(resource, mgr->now_ms, devices, devices_len, &change))
         log_list(mgr, resource, false, &change);
     mgr->poked = true;

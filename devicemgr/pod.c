@@ -4,11 +4,33 @@
 
 #include "devicemgr/limits.h"
 
+struct sandbox_ending {
+    char *id;
+    enum sandbox_end end;
+    uint64_t epoch;
+    UT_hash_handle hh;
+};
+
 static void sandbox_free(struct pods *pods, struct sandbox *sandbox)
 {
     HASH_DEL(pods->sandboxes, sandbox);
     free(sandbox->id);
     free(sandbox);
+}
+
+static struct sandbox_ending *ending_find(const struct pods *pods, const char *id)
+{
+    struct sandbox_ending *ending;
+
+    HASH_FIND_STR(pods->endings, id, ending);
+    return ending;
+}
+
+static void ending_free(struct pods *pods, struct sandbox_ending *ending)
+{
+    HASH_DEL(pods->endings, ending);
+    free(ending->id);
+    free(ending);
 }
 
 void pods_remove(struct pods *pods, struct pod *pod)
@@ -38,6 +60,8 @@ void pods_fini(struct pods *pods)
     {
         pods_remove(pods, pod);
     }
+    while (pods->endings)
+        ending_free(pods, pods->endings);
 }
 
 struct pod *pods_find(const struct pods *pods, const char *uid)
@@ -73,6 +97,18 @@ struct sandbox *pods_find_sandbox(const struct pods *pods, const char *id)
     return sandbox;
 }
 
+/* A new sandbox goes on where what was told of it before it had a pod left it. */
+static void take_ending(struct pods *pods, struct sandbox *sandbox)
+{
+    struct sandbox_ending *ending = ending_find(pods, sandbox->id);
+
+    if (!ending)
+        return;
+    sandbox->stopping = ending->end != SANDBOX_END_REMOVED;
+    sandbox->stopped = ending->end == SANDBOX_END_STOPPED;
+    ending_free(pods, ending);
+}
+
 struct sandbox *pods_ensure_sandbox(struct pods *pods, struct pod *pod, const char *id,
                                     uint32_t attempt)
 {
@@ -83,6 +119,7 @@ struct sandbox *pods_ensure_sandbox(struct pods *pods, struct pod *pod, const ch
         sandbox->id = mem_strdup(id);
         sandbox->pod = pod;
         HASH_ADD_KEYPTR(hh, pods->sandboxes, sandbox->id, strlen(sandbox->id), sandbox);
+        take_ending(pods, sandbox);
     }
     sandbox->attempt = attempt;
     if (!pod->newest || attempt >= pod->newest->attempt)
@@ -102,6 +139,31 @@ void pods_remove_sandbox(struct pods *pods, struct sandbox *sandbox)
         if (s->pod == pod && (!pod->newest || s->attempt >= pod->newest->attempt))
             pod->newest = s;
     }
+}
+
+void pods_note_end(struct pods *pods, const char *id, enum sandbox_end end, uint64_t epoch)
+{
+    struct sandbox_ending *ending = ending_find(pods, id);
+
+    if (ending)
+        ending_free(pods, ending);
+    else if (HASH_COUNT(pods->endings) >= SANDBOX_ENDS_MAX)
+        ending_free(pods, pods->endings);
+    ending = mem_alloc(1, sizeof *ending);
+    ending->id = mem_strdup(id);
+    ending->end = end;
+    ending->epoch = epoch;
+    HASH_ADD_KEYPTR(hh, pods->endings, ending->id, strlen(ending->id), ending);
+}
+
+enum sandbox_end pods_find_end(const struct pods *pods, const char *id, uint64_t *epoch)
+{
+    const struct sandbox_ending *ending = ending_find(pods, id);
+
+    if (!ending)
+        return SANDBOX_END_NONE;
+    *epoch = ending->epoch;
+    return ending->end;
 }
 
 bool pod_ignore_once(struct pod *pod, const char *container)

@@ -34,9 +34,19 @@ struct pod {
     UT_hash_handle hh;
 };
 
+/* What was told last of a sandbox that is not in the table: it was removed, or nothing has named
+ * its pod yet. Its id never comes back in another sense (runtimes give random ones). */
+enum sandbox_end {
+    SANDBOX_END_NONE, /* nothing */
+    SANDBOX_END_STOPPING,
+    SANDBOX_END_STOPPED,
+    SANDBOX_END_REMOVED,
+};
+
 struct pods {
     struct pod *by_uid;
-    struct sandbox *sandboxes; /* by id */
+    struct sandbox *sandboxes;      /* by id */
+    struct sandbox_ending *endings; /* by id, oldest first; at most SANDBOX_ENDS_MAX */
 };
 
 /* A zeroed struct knows no pod. */
@@ -49,11 +59,18 @@ struct pod *pods_ensure(struct pods *pods, const char *uid, const char *pod_name
 void pods_remove(struct pods *pods, struct pod *pod);
 
 struct sandbox *pods_find_sandbox(const struct pods *pods, const char *id);
-/* Finds or adds; with an attempt not below the newest's it becomes the newest. */
+/* Finds or adds; with an attempt not below the newest's it becomes the newest. One that is added
+ * is in the state last told of it by pods_note_end(), which is forgotten. */
 struct sandbox *pods_ensure_sandbox(struct pods *pods, struct pod *pod, const char *id,
                                     uint32_t attempt);
 /* The pod stays; if it was the newest, the one with the highest attempt becomes it. */
 void pods_remove_sandbox(struct pods *pods, struct sandbox *sandbox);
+
+/* The sandbox `id`, not in the table (any more), came to this end while list `epoch` was the last
+ * asked for. */
+void pods_note_end(struct pods *pods, const char *id, enum sandbox_end end, uint64_t epoch);
+/* What pods_note_end() was told last; *epoch only then. */
+enum sandbox_end pods_find_end(const struct pods *pods, const char *id, uint64_t *epoch);
 
 /* True the first time for this container, as far as there is room to remember. */
 bool pod_ignore_once(struct pod *pod, const char *container);

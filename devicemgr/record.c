@@ -19,7 +19,18 @@ static uint8_t *pack(const ProtobufCMessage *message, size_t *bytes_len)
 
 /* ---- resource ---- */
 
-uint8_t *record_of_resource(const struct resource *resource, size_t *bytes_len)
+static void put_stop(const struct endpoint *endpoint, const char *boot_id,
+                     Checkpoint__V1__Resource *row)
+{
+    if (!endpoint->stop_stored)
+        return;
+    row->stopped = true;
+    row->stopped_ms = endpoint->stopped_ms;
+    row->stopped_boot_id = (char *)boot_id;
+    row->stop_reason = endpoint->stop_reason;
+}
+
+uint8_t *record_of_resource(const struct resource *resource, const char *boot_id, size_t *bytes_len)
 {
     const struct devices *devices = &resource->devices;
     Checkpoint__V1__Resource row = CHECKPOINT__V1__RESOURCE__INIT;
@@ -30,6 +41,7 @@ uint8_t *record_of_resource(const struct resource *resource, size_t *bytes_len)
     row.endpoint = resource->endpoint.socket_good;
     row.pre_start_required = resource->endpoint.pre_start;
     row.get_preferred_allocation_available = resource->endpoint.preferred;
+    put_stop(&resource->endpoint, boot_id, &row);
     row.devices = mem_alloc(devices->len, sizeof *row.devices);
     row.n_devices = devices->len;
     for (size_t i = 0; i < devices->len; i++) {
@@ -60,7 +72,18 @@ static void restore_devices(struct resource *resource, uint64_t now_ms,
     free(entries);
 }
 
-int record_restore_resource(struct resource **table, uint64_t now_ms,
+/* A boot that is not known ("") is never the same. */
+static void restore_stop(struct endpoint *endpoint, uint64_t now_ms, const char *boot_id,
+                         const Checkpoint__V1__Resource *row)
+{
+    if (!row->stopped || boot_id[0] == '\0' || strcmp(row->stopped_boot_id, boot_id) != 0 ||
+        row->stopped_ms > now_ms)
+        return;
+    endpoint_stop(endpoint, row->stopped_ms, row->stop_reason);
+    endpoint->stop_stored = true;
+}
+
+int record_restore_resource(struct resource **table, uint64_t now_ms, const char *boot_id,
                             const struct devicemgr_record *record)
 {
     Checkpoint__V1__Resource *row =
@@ -68,8 +91,7 @@ int record_restore_resource(struct resource **table, uint64_t now_ms,
     struct resource *resource;
 
     if (!row || strcmp(row->name, record->key[0]) != 0 || !resource_name_valid(row->name) ||
-        row->endpoint[0] == '\0' || resources_find(*table, row->name) ||
-        HASH_COUNT(*table) >= RESOURCES_MAX) {
+        resources_find(*table, row->name) || HASH_COUNT(*table) >= RESOURCES_MAX) {
         checkpoint__v1__resource__free_unpacked(row, NULL);
         return -1;
     }
@@ -78,6 +100,7 @@ int record_restore_resource(struct resource **table, uint64_t now_ms,
     resource->endpoint.socket_good = mem_strdup(row->endpoint);
     resource->endpoint.pre_start = row->pre_start_required;
     resource->endpoint.preferred = row->get_preferred_allocation_available;
+    restore_stop(&resource->endpoint, now_ms, boot_id, row);
     restore_devices(resource, now_ms, row);
     checkpoint__v1__resource__free_unpacked(row, NULL);
     return 0;

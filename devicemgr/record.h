@@ -10,8 +10,9 @@
 #include "devicemgr/ports.h"
 #include "devicemgr/resource.h"
 
-/* The value of a row; the caller frees it. */
-uint8_t *record_of_resource(const struct resource *resource, size_t *bytes_len);
+/* The value of a row; the caller frees it. `boot_id` is the boot of all times in ms. */
+uint8_t *record_of_resource(const struct resource *resource, const char *boot_id,
+                            size_t *bytes_len);
 /* With the options that the commit under way makes the ones in force. */
 uint8_t *record_of_allocation(const struct allocation *allocation, const char *boot_id,
                               size_t *bytes_len);
@@ -19,7 +20,8 @@ uint8_t *record_of_pod(const struct pod *pod, size_t *bytes_len);
 
 /* Add what a row says; 0, or -1 with nothing changed: it is no such message, its key says
  * otherwise, or it breaks a rule. */
-int record_restore_resource(struct resource **table, uint64_t now_ms,
+/* A stop time of `boot_id` is the endpoint's; one of another boot says nothing now. */
+int record_restore_resource(struct resource **table, uint64_t now_ms, const char *boot_id,
                             const struct devicemgr_record *record)
     __attribute__((warn_unused_result));
 int record_restore_allocation(struct allocations *table, const struct devicemgr_record *record)

@@ -8,9 +8,7 @@
 
 struct builtin {
     char *id;
-    char *host_path;
-    char *container_path;
-    char *permissions;
+    V1beta1__ContainerAllocateResponse *options;
     UT_hash_handle hh;
 };
 
@@ -22,9 +20,7 @@ static void builtins_clear(struct resource *resource)
     {
         HASH_DEL(resource->builtins, builtin);
         free(builtin->id);
-        free(builtin->host_path);
-        free(builtin->container_path);
-        free(builtin->permissions);
+        options_free(builtin->options);
         free(builtin);
     }
 }
@@ -111,9 +107,9 @@ static void builtins_add(struct resource *resource, const struct devicemgr_built
         return;
     builtin = mem_alloc(1, sizeof *builtin);
     builtin->id = mem_strdup(device->id);
-    builtin->host_path = mem_strdup(device->host_path);
-    builtin->container_path = mem_strdup(device->container_path);
-    builtin->permissions = mem_strdup(device->permissions);
+    builtin->options = device->more ? options_copy(device->more) : options_new();
+    options_add_device(builtin->options, device->container_path, device->host_path,
+                       device->permissions);
     HASH_ADD_KEYPTR(hh, resource->builtins, builtin->id, strlen(builtin->id), builtin);
 }
 
@@ -139,15 +135,18 @@ bool resource_set_builtin(struct resource *resource, uint64_t now_ms,
 V1beta1__ContainerAllocateResponse *resource_builtin_options(const struct resource *resource,
                                                              const struct ids *ids)
 {
-    V1beta1__ContainerAllocateResponse *options = options_new();
+    V1beta1__ContainerAllocateResponse *options;
+    struct options_merge merge;
 
+    options_merge_init(&merge);
     for (size_t i = 0; i < ids->len; i++) {
         const struct builtin *builtin;
 
         HASH_FIND_STR(resource->builtins, ids->v[i], builtin);
         if (builtin)
-            options_add_device(options, builtin->container_path, builtin->host_path,
-                               builtin->permissions);
+            options_merge_add(&merge, builtin->options); /* several share mounts and envs */
     }
+    options = options_merge_take(&merge);
+    options_merge_fini(&merge);
     return options;
 }

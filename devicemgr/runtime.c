@@ -27,6 +27,13 @@ bool core_pod_over(const struct devicemgr *mgr, const char *pod_uid)
     return mgr->listed && pod && pod->newest && pod->newest->stopped;
 }
 
+bool core_sandbox_removed(const struct devicemgr *mgr, const char *sandbox_id)
+{
+    uint64_t epoch;
+
+    return pods_find_end(&mgr->pods, sandbox_id, &epoch) == SANDBOX_END_REMOVED;
+}
+
 void core_name_holder(const struct devicemgr *mgr, const struct allocation *holder,
                       struct text *text)
 {
@@ -65,13 +72,22 @@ void devicemgr_sandbox_ran(struct devicemgr *mgr, uint64_t now_ms,
     mgr->poked = true;
 }
 
+/* Of a sandbox whose pod is not known: one that was removed is not stopped afterwards. */
+static void note_end(struct devicemgr *mgr, const char *sandbox_id, enum sandbox_end end)
+{
+    if (!core_sandbox_removed(mgr, sandbox_id))
+        pods_note_end(&mgr->pods, sandbox_id, end, mgr->epoch);
+}
+
 void devicemgr_sandbox_stopping(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id)
 {
     struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, sandbox_id);
 
     core_at(mgr, now_ms);
-    if (!sandbox)
+    if (!sandbox) {
+        note_end(mgr, sandbox_id, SANDBOX_END_STOPPING);
         return;
+    }
     sandbox->stopping = true;
     mgr->poked = true;
 }
@@ -92,8 +108,10 @@ void devicemgr_sandbox_stopped(struct devicemgr *mgr, uint64_t now_ms, const cha
     struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, sandbox_id);
 
     core_at(mgr, now_ms);
-    if (!sandbox)
+    if (!sandbox) {
+        note_end(mgr, sandbox_id, SANDBOX_END_STOPPED);
         return;
+    }
     sandbox->stopping = sandbox->stopped = true;
     settle_dead(mgr, sandbox);
     touch_pod(mgr, sandbox->pod);
@@ -119,6 +137,7 @@ void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const cha
     struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, sandbox_id);
 
     core_at(mgr, now_ms);
+    pods_note_end(&mgr->pods, sandbox_id, SANDBOX_END_REMOVED, mgr->epoch);
     if (!sandbox)
         return;
     settle_dead(mgr, sandbox);
@@ -149,6 +168,19 @@ void devicemgr_runtime_listing(struct devicemgr *mgr)
     mgr->listing = true;
 }
 
+/* A list that was asked for before the sandbox was removed may still name it. */
+static void note_listed(struct devicemgr *mgr, const struct devicemgr_sandbox *told)
+{
+    struct sandbox *sandbox;
+    uint64_t epoch;
+
+    if (pods_find_end(&mgr->pods, told->id, &epoch) == SANDBOX_END_REMOVED && epoch >= mgr->epoch)
+        return;
+    sandbox = note_sandbox(mgr, told);
+    if (sandbox->stopped)
+        settle_dead(mgr, sandbox);
+}
+
 /* Forgets sandboxes that the list should have and has not; counts the pods that go with them. */
 static size_t drop_unlisted(struct devicemgr *mgr)
 {
@@ -162,6 +194,7 @@ static size_t drop_unlisted(struct devicemgr *mgr)
         if (sandbox->epoch >= mgr->epoch)
             continue;
         settle_dead(mgr, sandbox);
+        pods_note_end(&mgr->pods, sandbox->id, SANDBOX_END_REMOVED, mgr->epoch);
         pods_remove_sandbox(&mgr->pods, sandbox);
     }
     HASH_ITER(hh, mgr->pods.by_uid, pod, next_pod)
@@ -264,12 +297,8 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
     if (!mgr->listing)
         mgr->epoch++;
     mgr->listing = false;
-    for (size_t i = 0; i < sandboxes_len; i++) {
-        struct sandbox *sandbox = note_sandbox(mgr, &sandboxes[i]);
-
-        if (sandbox->stopped)
-            settle_dead(mgr, sandbox);
-    }
+    for (size_t i = 0; i < sandboxes_len; i++)
+        note_listed(mgr, &sandboxes[i]);
     dropped = drop_unlisted(mgr);
     settle_unlisted(mgr);
     for (size_t i = 0; i < containers_len; i++) {

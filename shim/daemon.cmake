@@ -1,5 +1,9 @@
+# What runs instead of the daemon, on its state.
+add_library(shim_import STATIC ${CMAKE_CURRENT_LIST_DIR}/import.c)
+target_link_libraries(shim_import PRIVATE shim_log devicemgr devicemgr_store shim_warnings)
+
 add_executable(cri-device-shim ${CMAKE_CURRENT_LIST_DIR}/main.c)
 target_link_libraries(cri-device-shim PRIVATE
-    shim_relay shim_plugins shim_runtime shim_rpc shim_log devicemgr devicemgr_store config
+    shim_import shim_relay shim_plugins shim_runtime shim_rpc shim_log devicemgr devicemgr_store config
     PkgConfig::SYSTEMD shim_warnings)
 target_link_options(cri-device-shim PRIVATE -Wl,--gc-sections)

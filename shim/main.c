@@ -15,7 +15,9 @@
 #include <uv.h>
 
 #include "config/config.h"
+#include "devicemgr/kubelet_checkpoint.h"
 #include "shim/directory.h"
+#include "shim/import.h"
 #include "shim/log.h"
 #include "shim/plugins/manager.h"
 #include "shim/relay/calls.h"
@@ -26,6 +28,7 @@
 struct arguments {
     const char *config; /* NULL: the default path, if it is there */
     const char *check;  /* only check this file */
+    const char *import; /* only import this file */
 };
 
 struct daemon {
@@ -45,6 +48,10 @@ const char *argp_program_version = "cri-device-shim " SHIM_VERSION;
 static const struct argp_option OPTIONS[] = {
     {"config", 'c', "FILE", 0, "Settings; default: " CONFIG_PATH_DEFAULT ", or none", 0},
     {"check-config", 'C', "FILE", 0, "Check FILE, say what is wrong with it, and exit", 0},
+    {"import-kubelet-checkpoint", 'I', "FILE", 0,
+     "Add what the kubelet's " KUBELET_CHECKPOINT_FILE
+     " holds to the state directory of the settings, and exit; the daemon must not run",
+     0},
     {0},
 };
 
@@ -58,6 +65,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         return 0;
     case 'C':
         args->check = value;
+        return 0;
+    case 'I':
+        args->import = value;
         return 0;
     case ARGP_KEY_ARG:
         argp_usage(state);
@@ -236,6 +246,11 @@ int main(int argc, char **argv)
     if (load_config(args.config, &d.config) < 0)
         return EXIT_FAILURE;
     log_set_level((enum log_level)d.config.log_level);
+    if (args.import) {
+        status = import_kubelet_checkpoint(args.import, d.config.state_dir);
+        config_fini(&d.config);
+        return status < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    }
     signal(SIGPIPE, SIG_IGN);
     uv_loop_init(&d.loop);
     status = run(&d);

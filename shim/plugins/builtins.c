@@ -19,8 +19,15 @@
     (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF |         \
      IN_ONLYDIR)
 
+/* What stands behind a name just now. */
+struct found {
+    bool healthy;      /* all nodes are there */
+    uint64_t identity; /* of their kinds and numbers; other ones: another device */
+};
+
 struct list {
     struct devicemgr_builtin_device *devices; /* their strings are owned */
+    uint64_t *identities;                     /* of each */
     size_t len;
     size_t room;
     bool told; /* the owner knows it */
@@ -29,7 +36,8 @@ struct list {
 struct builtins {
     uv_loop_t *loop;
     const struct config_device *tables;
-    struct list *lists; /* one for each table */
+    struct list *lists;                        /* one for each table */
+    V1beta1__ContainerAllocateResponse **more; /* of each table: devicemgr_builtin_device.more */
     size_t tables_len;
     const struct builtins_ops *ops;
     void *user;
@@ -53,6 +61,7 @@ static void list_clear(struct list *list)
         free((char *)list->devices[i].permissions);
     }
     free(list->devices);
+    free(list->identities);
     memset(list, 0, sizeof *list);
 }
 
@@ -63,26 +72,50 @@ static bool list_equal(const struct list *a, const struct list *b)
     for (size_t i = 0; i < a->len; i++) {
         if (strcmp(a->devices[i].id, b->devices[i].id) != 0 ||
             strcmp(a->devices[i].host_path, b->devices[i].host_path) != 0 ||
-            a->devices[i].healthy != b->devices[i].healthy)
+            a->devices[i].healthy != b->devices[i].healthy || a->identities[i] != b->identities[i])
             return false;
     }
     return true;
 }
 
-static void list_add(struct list *list, const char *id, bool healthy, const char *host_path,
-                     const char *container_path, const char *permissions)
+static void list_add(struct list *list, const struct found *found,
+                     const struct devicemgr_builtin_device *device)
 {
     if (list->len == list->room) {
         list->room = list->room ? list->room * 2 : 16;
         list->devices = must(realloc(list->devices, list->room * sizeof *list->devices));
+        list->identities = must(realloc(list->identities, list->room * sizeof *list->identities));
     }
+    list->identities[list->len] = found->identity;
     list->devices[list->len++] = (struct devicemgr_builtin_device){
-        .id = must(strdup(id)),
-        .healthy = healthy,
-        .host_path = must(strdup(host_path)),
-        .container_path = must(strdup(container_path)),
-        .permissions = must(strdup(permissions)),
+        .id = must(strdup(device->id)),
+        .healthy = found->healthy,
+        .host_path = must(strdup(device->host_path)),
+        .container_path = must(strdup(device->container_path)),
+        .permissions = must(strdup(device->permissions)),
+        .more = device->more,
     };
+}
+
+/* Makes each device unhealthy in `old` that is another one in `now`; true if there is any. Both are
+ * in the order of their paths. */
+static bool list_mark_replaced(struct list *old, const struct list *now, const char *resource)
+{
+    bool any = false;
+
+    for (size_t i = 0, n = 0; i < old->len && n < now->len;) {
+        struct devicemgr_builtin_device *was = &old->devices[i], *is = &now->devices[n];
+        int order = strcmp(was->host_path, is->host_path);
+
+        if (order == 0 && was->healthy && is->healthy && old->identities[i] != now->identities[n]) {
+            log_info("device %s: %s is another device now", resource, is->host_path);
+            was->healthy = false;
+            any = true;
+        }
+        i += order <= 0;
+        n += order >= 0;
+    }
+    return any;
 }
 
 /* ---- looking ---- */
@@ -92,11 +125,18 @@ static bool is_glob(const char *path)
     return strpbrk(path, "*?[") != NULL;
 }
 
-static bool is_device_node(const char *path)
+/* Adds one node to what was found before it. */
+static void find_node(struct found *found, const char *path)
 {
     struct stat st;
 
-    return stat(path, &st) == 0 && (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode));
+    if (stat(path, &st) < 0 || !(S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode))) {
+        found->healthy = false;
+        return;
+    }
+    /* A digest, FNV-1a by words. */
+    found->identity = (found->identity ^ (uint64_t)st.st_rdev) * 1099511628211u;
+    found->identity = (found->identity ^ S_ISBLK(st.st_mode)) * 1099511628211u;
 }
 
 /* Bytes of `path` up to the '/' before its first part with a glob character, or its last part. */
@@ -111,32 +151,66 @@ static size_t fixed_bytes(const char *path)
     return bytes;
 }
 
-/* One node: `count` devices. */
-static void add_node(struct list *list, const struct config_device *table, const char *path)
+/* `count` devices of the name `device->id`. */
+static void add_devices(struct list *list, const struct config_device *table,
+                        const struct found *found, const struct devicemgr_builtin_device *device)
 {
-    const char *name = path + fixed_bytes(table->path);
-    bool healthy = is_device_node(path);
-    char container_path[PATH_MAX], id[PATH_MAX + 16];
-    const char *inside = path;
+    struct devicemgr_builtin_device one = *device;
+    char id[PATH_MAX + 16];
 
-    if (table->container_path) {
-        inside = container_path;
-        if (snprintf(container_path, sizeof container_path, "%s%s", table->container_path,
-                     is_glob(table->path) ? name : "") >= (int)sizeof container_path)
-            return; /* no path either way */
-    }
+    one.id = id;
     for (unsigned i = 0; i < table->count; i++) {
         if (list->len == BUILTINS_DEVICES_MAX)
             return;
         if (table->count > 1)
-            snprintf(id, sizeof id, "%s-%u", name, i);
+            snprintf(id, sizeof id, "%s-%u", device->id, i);
         else
-            snprintf(id, sizeof id, "%s", name);
-        list_add(list, id, healthy, path, inside, table->permissions);
+            snprintf(id, sizeof id, "%s", device->id);
+        list_add(list, found, &one);
     }
 }
 
-static void scan_glob(struct list *list, const struct config_device *table)
+/* A node that `path` of the table names or matches. */
+static void add_node(struct list *list, const struct config_device *table,
+                     const V1beta1__ContainerAllocateResponse *more, const char *path)
+{
+    struct found found = {.healthy = true};
+    char container_path[PATH_MAX];
+    struct devicemgr_builtin_device device = {.id = path + fixed_bytes(table->path),
+                                              .host_path = path,
+                                              .container_path = path,
+                                              .permissions = table->permissions,
+                                              .more = more};
+
+    if (table->container_path) {
+        device.container_path = container_path;
+        if (snprintf(container_path, sizeof container_path, "%s%s", table->container_path,
+                     is_glob(table->path) ? device.id : "") >= (int)sizeof container_path)
+            return; /* no path either way */
+    }
+    find_node(&found, path);
+    add_devices(list, table, &found, &device);
+}
+
+/* The nodes of `paths`: one device, named like the first. */
+static void add_nodes(struct list *list, const struct config_device *table,
+                      const V1beta1__ContainerAllocateResponse *more)
+{
+    const struct config_node *first = &table->paths[0];
+    const struct devicemgr_builtin_device device = {.id = first->host + fixed_bytes(first->host),
+                                                    .host_path = first->host,
+                                                    .container_path = first->container,
+                                                    .permissions = table->permissions,
+                                                    .more = more};
+    struct found found = {.healthy = true};
+
+    for (size_t i = 0; i < table->paths_len; i++)
+        find_node(&found, table->paths[i].host);
+    add_devices(list, table, &found, &device);
+}
+
+static void scan_glob(struct list *list, const struct config_device *table,
+                      const V1beta1__ContainerAllocateResponse *more)
 {
     glob_t found;
     int rc = glob(table->path, 0, NULL, &found); /* sorted */
@@ -147,18 +221,24 @@ static void scan_glob(struct list *list, const struct config_device *table)
     if (rc != 0)
         return;
     for (size_t i = 0; i < found.gl_pathc; i++) {
-        if (is_device_node(found.gl_pathv[i]))
-            add_node(list, table, found.gl_pathv[i]);
+        struct found node = {.healthy = true};
+
+        find_node(&node, found.gl_pathv[i]);
+        if (node.healthy)
+            add_node(list, table, more, found.gl_pathv[i]);
     }
     globfree(&found);
 }
 
-static void scan(struct list *list, const struct config_device *table)
+static void scan(struct list *list, const struct config_device *table,
+                 const V1beta1__ContainerAllocateResponse *more)
 {
-    if (is_glob(table->path))
-        scan_glob(list, table);
+    if (!table->path)
+        add_nodes(list, table, more);
+    else if (is_glob(table->path))
+        scan_glob(list, table, more);
     else
-        add_node(list, table, table->path);
+        add_node(list, table, more, table->path);
     if (list->len == BUILTINS_DEVICES_MAX)
         log_warning("device %s: only the first %d devices are offered", table->resource,
                     BUILTINS_DEVICES_MAX);
@@ -208,11 +288,37 @@ static void watch_path(struct builtins *builtins, const char *path)
     }
 }
 
+static void watch_table(struct builtins *builtins, const struct config_device *table)
+{
+    if (table->path)
+        watch_path(builtins, table->path);
+    for (size_t i = 0; i < table->paths_len; i++)
+        watch_path(builtins, table->paths[i].host);
+}
+
 static void tell(struct builtins *builtins, size_t i)
 {
     const struct list *list = &builtins->lists[i];
 
     builtins->ops->changed(builtins->user, builtins->tables[i].resource, list->devices, list->len);
+}
+
+static void look_at(struct builtins *builtins, size_t i)
+{
+    struct list *list = &builtins->lists[i], now = {0};
+
+    scan(&now, &builtins->tables[i], builtins->more[i]);
+    if (list->told && list_equal(&now, list)) {
+        list_clear(&now);
+        return;
+    }
+    /* What was exchanged has gone before it came, however fast. */
+    if (list_mark_replaced(list, &now, builtins->tables[i].resource))
+        tell(builtins, i);
+    list_clear(list);
+    *list = now;
+    list->told = true;
+    tell(builtins, i);
 }
 
 static void look(uv_timer_t *timer)
@@ -221,20 +327,9 @@ static void look(uv_timer_t *timer)
 
     /* Watch first: what comes between the two is then seen by one of them. */
     for (size_t i = 0; i < builtins->tables_len && builtins->inotify >= 0; i++)
-        watch_path(builtins, builtins->tables[i].path);
-    for (size_t i = 0; i < builtins->tables_len; i++) {
-        struct list now = {0};
-
-        scan(&now, &builtins->tables[i]);
-        if (builtins->lists[i].told && list_equal(&now, &builtins->lists[i])) {
-            list_clear(&now);
-            continue;
-        }
-        list_clear(&builtins->lists[i]);
-        builtins->lists[i] = now;
-        builtins->lists[i].told = true;
-        tell(builtins, i);
-    }
+        watch_table(builtins, &builtins->tables[i]);
+    for (size_t i = 0; i < builtins->tables_len; i++)
+        look_at(builtins, i);
     if (builtins->polling)
         uv_timer_start(&builtins->timer, look, BUILTINS_POLL_MS, 0);
 }
@@ -267,6 +362,74 @@ static void start_inotify(struct builtins *builtins)
     uv_poll_start(&builtins->poll, UV_READABLE, on_inotify);
 }
 
+/* ---- what a device brings along ---- */
+
+static V1beta1__DeviceSpec *device_spec(const struct config_node *node, char *permissions)
+{
+    V1beta1__DeviceSpec *spec = must(malloc(sizeof *spec));
+
+    v1beta1__device_spec__init(spec);
+    spec->host_path = node->host;
+    spec->container_path = node->container;
+    spec->permissions = permissions;
+    return spec;
+}
+
+static V1beta1__Mount *mount(const struct config_mount *from)
+{
+    V1beta1__Mount *to = must(malloc(sizeof *to));
+
+    v1beta1__mount__init(to);
+    to->host_path = from->host;
+    to->container_path = from->container;
+    to->read_only = from->read_only;
+    return to;
+}
+
+static V1beta1__ContainerAllocateResponse__EnvsEntry *env(const struct config_env *from)
+{
+    V1beta1__ContainerAllocateResponse__EnvsEntry *to = must(malloc(sizeof *to));
+
+    v1beta1__container_allocate_response__envs_entry__init(to);
+    to->key = from->name;
+    to->value = from->value;
+    return to;
+}
+
+/* Its texts are the table's. */
+static V1beta1__ContainerAllocateResponse *more_new(const struct config_device *table)
+{
+    V1beta1__ContainerAllocateResponse *more = must(malloc(sizeof *more));
+
+    v1beta1__container_allocate_response__init(more);
+    more->devices = must(calloc(table->paths_len + 1, sizeof *more->devices));
+    for (size_t i = 1; i < table->paths_len; i++) /* the first is the device's own */
+        more->devices[more->n_devices++] = device_spec(&table->paths[i], table->permissions);
+    more->mounts = must(calloc(table->mounts_len + 1, sizeof *more->mounts));
+    for (size_t i = 0; i < table->mounts_len; i++)
+        more->mounts[more->n_mounts++] = mount(&table->mounts[i]);
+    more->envs = must(calloc(table->envs_len + 1, sizeof *more->envs));
+    for (size_t i = 0; i < table->envs_len; i++)
+        more->envs[more->n_envs++] = env(&table->envs[i]);
+    return more;
+}
+
+static void more_free(V1beta1__ContainerAllocateResponse *more)
+{
+    for (size_t i = 0; i < more->n_devices; i++)
+        free(more->devices[i]);
+    for (size_t i = 0; i < more->n_mounts; i++)
+        free(more->mounts[i]);
+    for (size_t i = 0; i < more->n_envs; i++)
+        free(more->envs[i]);
+    free(more->devices);
+    free(more->mounts);
+    free(more->envs);
+    free(more);
+}
+
+/* ---- life ---- */
+
 struct builtins *builtins_start(uv_loop_t *loop, const struct config_device *devices,
                                 size_t devices_len, const struct builtins_ops *ops, void *user)
 {
@@ -276,6 +439,9 @@ struct builtins *builtins_start(uv_loop_t *loop, const struct config_device *dev
     builtins->tables = devices;
     builtins->tables_len = devices_len;
     builtins->lists = must(calloc(devices_len + 1, sizeof *builtins->lists));
+    builtins->more = must(calloc(devices_len + 1, sizeof *builtins->more));
+    for (size_t i = 0; i < devices_len; i++)
+        builtins->more[i] = more_new(&devices[i]);
     builtins->ops = ops;
     builtins->user = user;
     builtins->inotify = -1;
@@ -299,9 +465,12 @@ static void on_closed(uv_handle_t *handle)
         return;
     if (builtins->inotify >= 0)
         close(builtins->inotify);
-    for (size_t i = 0; i < builtins->tables_len; i++)
+    for (size_t i = 0; i < builtins->tables_len; i++) {
         list_clear(&builtins->lists[i]);
+        more_free(builtins->more[i]);
+    }
     free(builtins->lists);
+    free(builtins->more);
     free(builtins);
     done(user);
 }

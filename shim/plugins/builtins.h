@@ -4,7 +4,13 @@
  *
  * A device's id is its path below the part of `path` that has no glob characters ("/dev/ttyUSB*"
  * gives "ttyUSB0", "/dev/dri/by-path/x" gives "x"): unique, and the same whatever else comes and
- * goes. With count > 1 each node gives that many devices, "-0", "-1"... behind the id.
+ * goes. With count > 1 each node gives that many devices, "-0", "-1"... behind the id. The nodes of
+ * `paths` are one device, with the id that the first would have; it is healthy while all are there.
+ *
+ * The id is the path, so a node that changes its kind or numbers is another device under the same
+ * id: the list is told once with that id unhealthy and then as it is, however fast the exchange
+ * was. A container that was made before keeps the old numbers, and goes on holding the id until it
+ * ends: what it sees under that path is not the new device, but who else wants the id waits for it.
  */
 #ifndef SHIM_PLUGINS_BUILTINS_H
 #define SHIM_PLUGINS_BUILTINS_H

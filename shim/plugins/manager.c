@@ -1,14 +1,13 @@
 #include "shim/plugins/manager.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "devicemgr/store.h"
+#include "shim/boot.h"
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/plugins/builtins.h"
@@ -17,9 +16,6 @@
 #include "shim/plugins/store_worker.h"
 #include "shim/rpc/rpc.h"
 #include "shim/runtime/lister.h"
-
-#define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
-#define BOOT_ID_BYTES_MAX 64
 
 struct manager {
     const struct manager_ops *ops;
@@ -200,6 +196,14 @@ static void on_listed(void *user, const struct devicemgr_sandbox *sandboxes, siz
     manager_kick(manager);
 }
 
+static void on_ended(void *user, const char *container_id)
+{
+    struct manager *manager = user;
+
+    devicemgr_container_removed(manager->core, manager_now_ms(), container_id);
+    manager_kick(manager);
+}
+
 /* A runtime that does not answer may still run it: no device is taken from a container unseen. */
 static void on_checked(void *user, uint64_t check, enum lister_finding finding)
 {
@@ -212,7 +216,7 @@ static void on_checked(void *user, uint64_t check, enum lister_finding finding)
 }
 
 static const struct lister_ops LISTER_OPS = {
-    .begins = on_listing, .listed = on_listed, .checked = on_checked};
+    .begins = on_listing, .listed = on_listed, .ended = on_ended, .checked = on_checked};
 
 /* ---- the core's ports ---- */
 
@@ -324,19 +328,6 @@ static void on_store_report(void *user, int level, const char *text)
     log_write((enum log_level)level, "%s", text);
 }
 
-static void read_boot_id(struct manager *manager)
-{
-    int fd = open(BOOT_ID_PATH, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, manager->boot_id, sizeof manager->boot_id - 1);
-
-    if (n < 0)
-        log_warning("%s: %s; a reboot will go unnoticed", BOOT_ID_PATH, strerror(errno));
-    manager->boot_id[n < 0 ? 0 : n] = '\0';
-    manager->boot_id[strcspn(manager->boot_id, "\n")] = '\0';
-    if (fd >= 0)
-        close(fd);
-}
-
 static enum devicemgr_refresh refresh_of(enum config_refresh refresh)
 {
     switch (refresh) {
@@ -349,8 +340,30 @@ static enum devicemgr_refresh refresh_of(enum config_refresh refresh)
     }
 }
 
+/* The caller frees the array; its texts are the config's. */
+static struct devicemgr_resource_settings *resources_of(const struct config *config)
+{
+    struct devicemgr_resource_settings *resources =
+        must(calloc(config->resources_len + 1, sizeof *resources));
+
+    for (size_t i = 0; i < config->resources_len; i++) {
+        const struct config_resource *from = &config->resources[i];
+
+        resources[i] = (struct devicemgr_resource_settings){
+            .name = from->name,
+            .grace_ms = from->grace_ms,
+            .hold_ms = from->hold_ms,
+            .allocate_timeout_ms = from->allocate_timeout_ms,
+            .refresh = refresh_of(from->refresh_options),
+            .exclusive = from->exclusive,
+        };
+    }
+    return resources;
+}
+
 static struct devicemgr *core_new(struct manager *manager, const struct config *config)
 {
+    struct devicemgr_resource_settings *resources = resources_of(config);
     const struct devicemgr_settings settings = {
         .grace_ms = config->grace_ms,
         .hold_ms = config->hold_ms,
@@ -361,9 +374,13 @@ static struct devicemgr *core_new(struct manager *manager, const struct config *
         .namespaces = (const char *const *)config->annotation_namespaces,
         .namespaces_len = config->annotation_namespaces_len,
         .boot_id = manager->boot_id,
+        .resources = resources,
+        .resources_len = config->resources_len,
     };
+    struct devicemgr *core = devicemgr_new(&settings, &PORTS, manager);
 
-    return devicemgr_new(&settings, &PORTS, manager);
+    free(resources);
+    return core;
 }
 
 static void restore_record(void *user, const struct devicemgr_record *record)
@@ -409,7 +426,7 @@ int manager_start(uv_loop_t *loop, const struct config *config, const struct man
 
     manager->ops = ops;
     manager->user = user;
-    read_boot_id(manager);
+    boot_id_read(manager->boot_id);
     if (open_store(manager, config, &store, err, err_bytes) < 0 ||
         open_registrar(manager, loop, config, err, err_bytes) < 0) {
         store_close(store);
@@ -423,7 +440,8 @@ int manager_start(uv_loop_t *loop, const struct config *config, const struct man
     manager->clients = plugin_clients_new(loop, config->plugin_dir, &CLIENTS_OPS, manager);
     manager->builtins =
         builtins_start(loop, config->devices, config->devices_len, &BUILTINS_OPS, manager);
-    manager->lister = lister_start(loop, config->runtime_endpoint, &LISTER_OPS, manager);
+    manager->lister =
+        lister_start(loop, config->runtime_endpoint, &LISTER_PACE, &LISTER_OPS, manager);
     uv_timer_init(loop, &manager->timer);
     manager->timer.data = manager;
     /* The core's first actions come from the loop's first turn, not from here. */

@@ -22,9 +22,13 @@ struct check {
     enum lister_finding finding;
 };
 
+const struct lister_pace LISTER_PACE = {
+    .poll_ms = LISTER_POLL_MS, .evented_ms = LISTER_EVENTED_MS, .settle_ms = LISTER_SETTLE_MS};
+
 struct lister {
     uv_loop_t *loop;
     const char *endpoint;
+    const struct lister_pace *pace;
     const struct lister_ops *ops;
     void *user;
     struct rpc_channel *channel; /* NULL: to be made when the timer fires */
@@ -33,9 +37,14 @@ struct lister {
     uint64_t pause_ms;
     bool missing; /* the operator was told that the runtime does not answer */
 
+    struct rpc_call *events; /* NULL: no stream */
+    bool no_events;          /* the runtime does not know the method; until the connection ends */
+    bool told_no_events;     /* the operator was told that there are none, or end */
+
     /* The list under way: two calls, one after the other. */
     struct rpc_call *call;
     bool again; /* asked for meanwhile */
+    bool stale; /* an event came meanwhile that it may not show */
     ProtobufCMessage *sandboxes;
     ProtobufCMessage *containers;
 
@@ -74,6 +83,85 @@ static void try_later(struct lister *lister, const char *reason)
     uv_timer_start(&lister->timer, on_timer, lister->pause_ms, 0);
     lister->pause_ms =
         lister->pause_ms * 2 < LISTER_RETRY_MS_MAX ? lister->pause_ms * 2 : LISTER_RETRY_MS_MAX;
+}
+
+/* The next list comes in `delay_ms` at the latest; one that is under way sets it by itself. */
+static void list_within(struct lister *lister, uint64_t delay_ms)
+{
+    bool set = uv_is_active((uv_handle_t *)&lister->timer);
+
+    if (lister->call || (set && uv_timer_get_due_in(&lister->timer) <= delay_ms))
+        return;
+    uv_timer_start(&lister->timer, on_timer, delay_ms, 0);
+}
+
+/* ---- events ---- */
+
+static void list_for_event(struct lister *lister)
+{
+    lister->stale = true;
+    list_within(lister, lister->pace->settle_ms);
+}
+
+/* Runtimes send events of the sandbox's own container too, under the sandbox's id. */
+static bool is_sandbox(const Runtime__V1__ContainerEventResponse *event)
+{
+    return event->pod_sandbox_status &&
+           strcmp(event->pod_sandbox_status->id, event->container_id) == 0;
+}
+
+static void on_event(struct rpc_call *call, const ProtobufCMessage *message, void *user)
+{
+    const Runtime__V1__ContainerEventResponse *event = (const void *)message;
+    struct lister *lister = user;
+
+    (void)call;
+    if (event->container_id[0] == '\0')
+        return;
+    switch (event->container_event_type) {
+    case RUNTIME__V1__CONTAINER_EVENT_TYPE__CONTAINER_STARTED_EVENT:
+        return; /* a created one may run already, as far as anyone here is concerned */
+    case RUNTIME__V1__CONTAINER_EVENT_TYPE__CONTAINER_STOPPED_EVENT:
+    case RUNTIME__V1__CONTAINER_EVENT_TYPE__CONTAINER_DELETED_EVENT:
+        if (!is_sandbox(event)) {
+            lister->ops->ended(lister->user, event->container_id);
+            return;
+        }
+        break;
+    default:
+        break;
+    }
+    list_for_event(lister);
+}
+
+static void on_events_done(struct rpc_call *call, const struct rpc_status *status, void *user)
+{
+    struct lister *lister = user;
+
+    (void)call;
+    lister->events = NULL;
+    lister->no_events = status->code == RPC_UNIMPLEMENTED;
+    /* A lost connection is told by itself. */
+    if (!lister->told_no_events && status->code != RPC_UNAVAILABLE) {
+        lister->told_no_events = true;
+        log_info("runtime %s: no container events (%s: %s); it is listed every %llu s",
+                 lister->endpoint, rpc_code_name(status->code), status->message,
+                 (unsigned long long)lister->pace->poll_ms / 1000);
+    }
+    list_within(lister, lister->pace->poll_ms);
+}
+
+static const struct rpc_call_ops EVENTS_OPS = {.message = on_event, .done = on_events_done};
+
+static void events_open(struct lister *lister)
+{
+    Runtime__V1__GetEventsRequest request = RUNTIME__V1__GET_EVENTS_REQUEST__INIT;
+
+    if (lister->events || lister->no_events)
+        return;
+    lister->events = rpc_channel_call(lister->channel, CRI_GET_CONTAINER_EVENTS, &request.base,
+                                      &runtime__v1__container_event_response__descriptor, 1, 0,
+                                      &EVENTS_OPS, lister);
 }
 
 /* ---- the list ---- */
@@ -146,6 +234,15 @@ static void tell_list(struct lister *lister)
     free(sandboxes);
 }
 
+static uint64_t next_list_ms(const struct lister *lister)
+{
+    if (lister->again)
+        return 0;
+    if (lister->stale)
+        return lister->pace->settle_ms;
+    return lister->events ? lister->pace->evented_ms : lister->pace->poll_ms;
+}
+
 static void list_done(struct lister *lister)
 {
     if (lister->missing)
@@ -154,8 +251,7 @@ static void list_done(struct lister *lister)
     lister->pause_ms = LISTER_RETRY_MS_MIN;
     tell_list(lister);
     list_end(lister);
-    if (lister->again)
-        uv_timer_start(&lister->timer, on_timer, 0, 0);
+    list_within(lister, next_list_ms(lister));
 }
 
 static void list_failed(struct lister *lister, const char *method, const struct rpc_status *status)
@@ -231,7 +327,8 @@ static void list_begin(struct lister *lister)
 {
     Runtime__V1__ListPodSandboxRequest request = RUNTIME__V1__LIST_POD_SANDBOX_REQUEST__INIT;
 
-    lister->again = false;
+    lister->again = lister->stale = false;
+    events_open(lister);
     lister->ops->begins(lister->user);
     list_call(lister, CRI_LIST_POD_SANDBOX, &request.base,
               &runtime__v1__list_pod_sandbox_response__descriptor, &SANDBOXES_OPS);
@@ -253,7 +350,7 @@ static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
     struct lister *lister = user;
 
     lister->channel = NULL;
-    lister->connected = false;
+    lister->connected = lister->no_events = false;
     rpc_channel_close(channel);
     try_later(lister, reason);
 }
@@ -368,13 +465,14 @@ void lister_check(struct lister *lister, uint64_t number, const char *container_
 
 /* ---- life ---- */
 
-struct lister *lister_start(uv_loop_t *loop, const char *endpoint, const struct lister_ops *ops,
-                            void *user)
+struct lister *lister_start(uv_loop_t *loop, const char *endpoint, const struct lister_pace *pace,
+                            const struct lister_ops *ops, void *user)
 {
     struct lister *lister = must(calloc(1, sizeof *lister));
 
     lister->loop = loop;
     lister->endpoint = endpoint;
+    lister->pace = pace;
     lister->ops = ops;
     lister->user = user;
     lister->pause_ms = LISTER_RETRY_MS_MIN;

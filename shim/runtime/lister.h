@@ -3,6 +3,13 @@
  *
  * One connection to the runtime, kept: it tells when the runtime restarts, and then everything is
  * listed again. A runtime that is away is asked with a growing pause until it answers.
+ *
+ * What happens to containers without a call through the shim (they exit, or another client of the
+ * runtime makes and removes them) is told by GetContainerEvents where the runtime has it (CRI-O and
+ * containerd from 1.7 on). An event that ends a container counts as it is; one that may mean a
+ * container the core has not heard of leads to a list. The stream is opened before each list, so
+ * nothing falls between them; one that ends is asked for again with the next list, unless the
+ * runtime does not know the method.
  */
 #ifndef SHIM_RUNTIME_LISTER_H
 #define SHIM_RUNTIME_LISTER_H
@@ -19,6 +26,14 @@
 #define LISTER_RETRY_MS_MAX 3000
 /* Deadline of one list. The kubelet gives the runtime 2 min; the runtime answers from memory. */
 #define LISTER_CALL_MS_MAX 30000
+/* Between two lists of a runtime without events. A tenth of the load that the kubelet's own relist,
+ * every second, is to it; and soon enough, since no device is refused or given away on old news:
+ * the holder is asked about first (lister_check()). */
+#define LISTER_POLL_MS 10000
+/* The same with events: what the kubelet's evented relist takes, in case one was lost. */
+#define LISTER_EVENTED_MS 300000
+/* Events are collected for so long before the list they lead to: a pod's start sends several. */
+#define LISTER_SETTLE_MS 1000
 /* Checks that wait for the connection or the answer. */
 #define LISTER_CHECKS_MAX 1024
 
@@ -38,14 +53,24 @@ struct lister_ops {
     /* The whole list; borrowed until return. */
     void (*listed)(void *user, const struct devicemgr_sandbox *sandboxes, size_t sandboxes_len,
                    const struct devicemgr_container *containers, size_t containers_len);
+    /* The container runs no more, and never will again: it exited or was removed. */
+    void (*ended)(void *user, const char *container_id);
     /* The end of lister_check(). */
     void (*checked)(void *user, uint64_t check, enum lister_finding finding);
 };
 
-/* Starts to connect and to list. `endpoint` (a plain path), `ops` and `user` are borrowed until
- * lister_stop(). Everything comes from the loop. */
-struct lister *lister_start(uv_loop_t *loop, const char *endpoint, const struct lister_ops *ops,
-                            void *user);
+/* How often, in ms: see LISTER_POLL_MS and those that follow it. */
+struct lister_pace {
+    uint64_t poll_ms;
+    uint64_t evented_ms;
+    uint64_t settle_ms;
+};
+extern const struct lister_pace LISTER_PACE;
+
+/* Starts to connect and to list. `endpoint` (a plain path), `pace`, `ops` and `user` are borrowed
+ * until lister_stop(). Everything comes from the loop. */
+struct lister *lister_start(uv_loop_t *loop, const char *endpoint, const struct lister_pace *pace,
+                            const struct lister_ops *ops, void *user);
 
 /* Lists again, also if a list is under way, which may have missed what the caller knows of. */
 void lister_refresh(struct lister *lister);

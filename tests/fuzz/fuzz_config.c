@@ -43,8 +43,12 @@ static void check_config(const struct config *config)
     for (size_t i = 0; i < config->devices_len; i++) {
         const struct config_device *device = &config->devices[i];
 
-        FUZZ_CHECK(device->resource && device->path[0] == '/', "%s", device->path);
-        FUZZ_CHECK(device->count >= 1, "%s", device->path);
+        FUZZ_CHECK(device->resource && !device->path == (device->paths_len > 0), "one of two");
+        FUZZ_CHECK(!device->path || device->path[0] == '/', "%s", device->path);
+        for (size_t n = 0; n < device->paths_len; n++)
+            FUZZ_CHECK(device->paths[n].host[0] == '/' && device->paths[n].container[0] == '/',
+                       "%s", device->paths[n].host);
+        FUZZ_CHECK(device->count >= 1, "%s", device->resource);
         FUZZ_CHECK(*device->permissions &&
                        strspn(device->permissions, "rwm") == strlen(device->permissions),
                    "%s", device->permissions);

@@ -12,7 +12,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 seconds=${1:-60}
 dir=$root/build/fuzz
 findings=$dir/findings
-all=(fuzz_session fuzz_create_container fuzz_message fuzz_request fuzz_config)
+all=(fuzz_session fuzz_create_container fuzz_message fuzz_request fuzz_config
+    fuzz_kubelet_checkpoint)
 bytes_max=4096
 export ASAN_OPTIONS=quarantine_size_mb=16
 export UBSAN_OPTIONS=print_stacktrace=1

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "devicemgr/limits.h"
 #include "devicemgr/options.h"
 #include "devicemgr/request.h"
 
@@ -392,6 +393,25 @@ void world_fresh(struct world *w)
     w->mgr = devicemgr_new(&w->settings, &PORTS, w);
 }
 
+struct devicemgr_resource_settings world_settings_of(const char *resource)
+{
+    return (struct devicemgr_resource_settings){.name = resource,
+                                                .grace_ms = GRACE_MS,
+                                                .hold_ms = HOLD_MS,
+                                                .allocate_timeout_ms = ALLOCATE_TIMEOUT_MS,
+                                                .exclusive = true};
+}
+
+void world_fresh_with(struct world *w, const struct devicemgr_resource_settings *own)
+{
+    w->own = *own;
+    w->settings.resources = &w->own;
+    w->settings.resources_len = 1;
+    world_fresh(w);
+    runtime_listed(w, "");
+    logged(w, "");
+}
+
 void world_restart(struct world *w)
 {
     devicemgr_free(w->mgr);
@@ -515,6 +535,17 @@ void plugin_lost(struct world *w, uint64_t endpoint, const char *reason)
 {
     devicemgr_endpoint_lost(w->mgr, w->now_ms, endpoint, reason);
     devicemgr_run(w->mgr);
+}
+
+void plugin_stop_stored(struct world *w, const char *resource)
+{
+    char line[128];
+
+    snprintf(line, sizeof line, "commit resource %s", resource);
+    pass(w, STOP_STORE_MS);
+    expect(w, line);
+    committed(w);
+    expect_nothing(w);
 }
 
 uint64_t plugin_up(struct world *w, const char *resource, const char *socket, const char *devices,
@@ -677,6 +708,7 @@ bool create(struct world *w, uint64_t number, const char *uid, const char *conta
     struct devicemgr_annotation asked;
     char sandbox[128], key[128];
     struct devicemgr_create request = {.sandbox_id = sandbox,
+                                       .sandbox_attempt = w->sandbox_attempt,
                                        .pod_uid = uid,
                                        .pod_namespace = "ns",
                                        .pod_name = uid,

@@ -40,8 +40,10 @@ struct world_row {
 struct world {
     struct devicemgr *mgr;
     struct devicemgr_settings settings;
+    struct devicemgr_resource_settings own; /* of one resource */
     uint64_t now_ms;
     uint64_t deadline_ms; /* of creates; UINT64_MAX */
+    uint32_t sandbox_attempt; /* of the sandbox that creates are in */
 
     struct world_line *lines; /* oldest first */
     struct world_line *logs;
@@ -62,6 +64,10 @@ int world_teardown(void **state);
 
 /* Builds the manager anew with w->settings and an empty disk, the runtime's list not read. */
 void world_fresh(struct world *w);
+/* As world_fresh(), with settings of its own for one resource; the runtime lists nothing. */
+void world_fresh_with(struct world *w, const struct devicemgr_resource_settings *own);
+/* The general settings, for world_fresh_with() to differ from. */
+struct devicemgr_resource_settings world_settings_of(const char *resource);
 /* The shim is killed and started: a new manager from what is on disk. The runtime's list is not
  * read yet. */
 void world_restart(struct world *w);
@@ -90,6 +96,8 @@ void plugin_register(struct world *w, uint64_t registration, const char *resourc
 void plugin_options(struct world *w, uint64_t endpoint, bool pre_start, bool preferred);
 void plugin_list(struct world *w, uint64_t endpoint, const char *devices);
 void plugin_lost(struct world *w, uint64_t endpoint, const char *reason);
+/* A lost endpoint's stop time has come to be stored (STOP_STORE_MS), and is; nothing else happened. */
+void plugin_stop_stored(struct world *w, const char *resource);
 /* Register, options, list; nothing of it is left to expect. The endpoint's number. */
 uint64_t plugin_up(struct world *w, const char *resource, const char *socket, const char *devices,
                    bool pre_start, bool preferred);

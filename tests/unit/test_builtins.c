@@ -13,9 +13,29 @@ struct fixture {
     bool stopped;
     unsigned changes;
     char resource[32];
-    char list[1024]; /* "id=host path>container path:permissions" and '!' for unhealthy, each */
+    char history[64]; /* of each change the first device: '+' healthy, '-' not, '0' none */
+    char more[256];   /* of the first device */
+    char list[1024];  /* "id=host path>container path:permissions" and '!' for unhealthy, each */
     size_t len;
 };
+
+static void note_more(struct fixture *f, const V1beta1__ContainerAllocateResponse *more)
+{
+    size_t at = 0;
+
+    f->more[0] = '\0';
+    for (size_t i = 0; i < more->n_devices; i++)
+        at += (size_t)snprintf(f->more + at, sizeof f->more - at, "%s>%s:%s ",
+                               strrchr(more->devices[i]->host_path, '/'),
+                               more->devices[i]->container_path, more->devices[i]->permissions);
+    for (size_t i = 0; i < more->n_mounts; i++)
+        at += (size_t)snprintf(f->more + at, sizeof f->more - at, "%s>%s%s ",
+                               more->mounts[i]->host_path, more->mounts[i]->container_path,
+                               more->mounts[i]->read_only ? "" : ":w");
+    for (size_t i = 0; i < more->n_envs; i++)
+        at += (size_t)snprintf(f->more + at, sizeof f->more - at, "%s=%s ", more->envs[i]->key,
+                               more->envs[i]->value);
+}
 
 static void on_changed(void *user, const char *resource,
                        const struct devicemgr_builtin_device *devices, size_t devices_len)
@@ -23,8 +43,12 @@ static void on_changed(void *user, const char *resource,
     struct fixture *f = user;
     size_t at = 0;
 
+    if (f->changes < sizeof f->history - 1)
+        f->history[f->changes] = devices_len == 0 ? '0' : devices[0].healthy ? '+' : '-';
     f->changes++;
     f->len = devices_len;
+    if (devices_len > 0)
+        note_more(f, devices[0].more);
     snprintf(f->resource, sizeof f->resource, "%s", resource);
     f->list[0] = '\0';
     for (size_t i = 0; i < devices_len && at < sizeof f->list; i++) {
@@ -314,6 +338,83 @@ static void settles_before_it_looks(void **state)
     drop(world, "b");
 }
 
+/* However fast: the one is seen to go, then the other to come. */
+static void another_device_under_the_same_name_is_a_new_one(void **state)
+{
+    struct world *world = *state;
+    char path[256], other[256], glob[256];
+    struct config_device devices[] = {table(in_world(world, path, "tty1")),
+                                      table(in_world(world, glob, "tt*"))};
+    struct fixture f;
+
+    for (int i = 0; i < 2; i++) {
+        make_node(world, "tty0");
+        make_node(world, "tty1");
+        start(&f, world, &devices[i], 1);
+        WAIT(world, f.changes == 1);
+        assert_int_equal(symlink("/dev/zero", in_world(world, other, "new")), 0);
+        assert_int_equal(rename(other, path), 0);
+        WAIT(world, f.changes == 3);
+        if (i == 0)
+            assert_string_equal(f.history, "+-+");
+        else
+            assert_string_equal(f.list, "tty0=/tty0>same:rw tty1=/tty1>same:rw");
+        stop(&f);
+        drop(world, "tty0");
+        drop(world, "tty1");
+    }
+}
+
+static void several_paths_are_one_device(void **state)
+{
+    struct world *world = *state;
+    char video[256], media[256];
+    struct config_node nodes[] = {{in_world(world, video, "video0"), (char *)"/dev/video"},
+                                  {in_world(world, media, "media0"), (char *)"/dev/media"}};
+    struct config_device device = table(NULL);
+    struct fixture f;
+
+    device.paths = nodes;
+    device.paths_len = 2;
+    make_node(world, "video0");
+    start(&f, world, &device, 1);
+    WAIT(world, f.changes == 1);
+    assert_string_equal(f.list, "video0=/video0>/dev/video:rw!"); /* not without the second */
+    make_node(world, "media0");
+    WAIT(world, f.changes == 2);
+    assert_string_equal(f.list, "video0=/video0>/dev/video:rw");
+    assert_string_equal(f.more, "/media0>/dev/media:rw ");
+    drop(world, "video0");
+    WAIT(world, f.changes == 3);
+    assert_string_equal(f.list, "video0=/video0>/dev/video:rw!");
+    stop(&f);
+    drop(world, "media0");
+}
+
+static void mounts_and_envs_come_along(void **state)
+{
+    struct world *world = *state;
+    char path[256];
+    struct config_device device = table(in_world(world, path, "fuse"));
+    struct config_mount mounts[] = {{(char *)"/opt/a", (char *)"/opt/b", true},
+                                    {(char *)"/opt/c", (char *)"/opt/c", false}};
+    struct config_env envs[] = {{(char *)"A", (char *)"1"}, {(char *)"B", (char *)""}};
+    struct fixture f;
+
+    device.count = 2;
+    device.mounts = mounts;
+    device.mounts_len = 2;
+    device.envs = envs;
+    device.envs_len = 2;
+    make_node(world, "fuse");
+    start(&f, world, &device, 1);
+    WAIT(world, f.changes == 1);
+    assert_string_equal(f.list, "fuse-0=/fuse>same:rw fuse-1=/fuse>same:rw");
+    assert_string_equal(f.more, "/opt/a>/opt/b /opt/c>/opt/c:w A=1 B= ");
+    stop(&f);
+    drop(world, "fuse");
+}
+
 /* Says that it looks every few seconds instead. */
 static void does_without_inotify(void **state)
 {
@@ -363,6 +464,9 @@ int main(void)
         WORLD_TEST(watches_directories_that_come_later),
         WORLD_TEST(tells_only_what_changed),
         WORLD_TEST(settles_before_it_looks),
+        WORLD_TEST(another_device_under_the_same_name_is_a_new_one),
+        WORLD_TEST(several_paths_are_one_device),
+        WORLD_TEST(mounts_and_envs_come_along),
         WORLD_TEST(does_without_inotify),
         WORLD_TEST(nothing_to_do_without_devices),
     };

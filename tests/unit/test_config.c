@@ -83,6 +83,7 @@ static void assert_same(const struct config *a, const struct config *b)
     assert_int_equal(a->annotations_enabled, b->annotations_enabled);
     assert_int_equal(a->annotation_namespaces_len, b->annotation_namespaces_len);
     assert_int_equal(a->devices_len, b->devices_len);
+    assert_int_equal(a->resources_len, b->resources_len);
 }
 
 static void works_without_a_file(void **state)
@@ -106,6 +107,7 @@ static void works_without_a_file(void **state)
     assert_false(config.annotations_enabled);
     assert_int_equal(config.annotation_namespaces_len, 0);
     assert_int_equal(config.devices_len, 0);
+    assert_int_equal(config.resources_len, 0);
     config_fini(&config);
 }
 
@@ -166,6 +168,43 @@ static void reads_every_key(void **state)
     config_fini(&config);
 }
 
+static void a_resource_has_its_own_rules_and_the_general_ones(void **state)
+{
+    struct config config;
+
+    (void)state;
+    assert_loads("[[resource]]\n"
+                 "name = 'vendor.com/gpu'\n"
+                 "grace = '1m'\n"
+                 "hold = '0s'\n"
+                 "allocate_timeout = '1ms'\n"
+                 "refresh_options = 'plugin'\n"
+                 "exclusive = false\n"
+                 "[[resource]]\n"
+                 "name = 'vendor.com/nic'\n"
+                 "hold = '7s'\n"
+                 "[plugins]\n"
+                 "grace = '2m'\n"
+                 "refresh_options = 'never'\n",
+                 &config);
+    assert_int_equal(config.grace_ms, 120000);
+    assert_int_equal(config.hold_ms, 5000);
+    assert_int_equal(config.resources_len, 2);
+    assert_string_equal(config.resources[0].name, "vendor.com/gpu");
+    assert_int_equal(config.resources[0].grace_ms, 60000);
+    assert_int_equal(config.resources[0].hold_ms, 0);
+    assert_int_equal(config.resources[0].allocate_timeout_ms, 1);
+    assert_int_equal(config.resources[0].refresh_options, CONFIG_REFRESH_PLUGIN);
+    assert_false(config.resources[0].exclusive);
+    assert_string_equal(config.resources[1].name, "vendor.com/nic");
+    assert_int_equal(config.resources[1].grace_ms, 120000);
+    assert_int_equal(config.resources[1].hold_ms, 7000);
+    assert_int_equal(config.resources[1].allocate_timeout_ms, 10000);
+    assert_int_equal(config.resources[1].refresh_options, CONFIG_REFRESH_NEVER);
+    assert_true(config.resources[1].exclusive);
+    config_fini(&config);
+}
+
 static void takes_what_the_bounds_still_allow(void **state)
 {
     static const char *const texts[] = {
@@ -179,6 +218,8 @@ static void takes_what_the_bounds_still_allow(void **state)
         "annotations = { enabled = true, namespaces = ['*'] }",
         "annotations = { enabled = false, namespaces = [] }",
         "device = []",
+        "resource = []",
+        "resource = [{ name = 'a/b', grace = '720h', hold = '60s', allocate_timeout = '1h' }]",
         "device = [{ resource = 'a.b-c.d/E_f.g-1', path = '/dev/x' }]",
         "device = [{ resource = 'a/b', path = '/dev/[ab]', container_path = '/' }]",
     };
@@ -245,6 +286,31 @@ static void names_the_place_of_each_fault(void **state)
         {"annotations = 1.5", "1:15: annotations is a float; expected a table, [annotations]"},
         {"[device]\n", "1:1: device is a table; expected [[device]] tables, with two brackets"},
         {"device = [1]", "1:11: an element of device is an integer; expected a [[device]] table"},
+        {"[resource]\nname = 'a/b'",
+         "1:1: resource is a table; expected [[resource]] tables, with two brackets"},
+        {"resource = [1]",
+         "1:13: an element of resource is an integer; expected a [[resource]] table"},
+        {"[[resource]]\ngrace = '1s'",
+         "1:1: this [[resource]] has no name; expected name = \"vendor.com/name\""},
+        {"[[resource]]\nname = 'gpu'",
+         "2:8: name is \"gpu\"; expected an extended resource's name, such as "
+         "\"vendor.com/serial\": a DNS name outside kubernetes.io, '/', and at most 63 letters, "
+         "digits, '-', '_' or '.'"},
+        {"[[resource]]\nname = 1", "2:8: name is an integer; expected an extended resource's name, "
+                                   "such as \"vendor.com/serial\""},
+        {"[[resource]]\nname = 'a/b'\n[[resource]]\nname = 'a/b'",
+         "4:8: name \"a/b\" stands already in line 2; expected one [[resource]] for each resource"},
+        {"[[resource]]\nname = 'a/b'\nexclusive = 1",
+         "3:13: exclusive is an integer; expected true or false, without quotes"},
+        {"[[resource]]\nname = 'a/b'\nhold = '2m'",
+         "3:8: hold is \"2m\"; expected at most \"60s\""},
+        {"[[resource]]\nname = 'a/b'\nexclusiv = true",
+         "3:1: unknown key \"exclusiv\" in [[resource]]; expected \"exclusive\", the nearest name "
+         "known"},
+        {"[[resource]]\nname = 'a/b'\nprestart_timeout = '1s'",
+         "3:1: unknown key \"prestart_timeout\" in [[resource]]; expected it in [plugins]"},
+        {"[plugins]\nexclusive = true",
+         "2:1: unknown key \"exclusive\" in [plugins]; expected it in [[resource]]"},
         {"[plugins]\ngrace = 300", "2:9: grace is an integer; expected a duration with its unit, "
                                    "in quotes, such as \"300s\""},
         {"[plugins]\ngrace = 2026-01-01", "2:9: grace is a date or time; expected a duration in "
@@ -312,7 +378,7 @@ static void names_the_place_of_each_fault(void **state)
         {"zzzzzz_a = 1\nlisten = 1",
          "1:1: unknown key \"zzzzzz_a\" in the top level; expected one "
          "of listen, runtime_endpoint, state_dir, log_level, drain, plugins, "
-         "annotations, device"},
+         "annotations, device, resource"},
     };
 
     (void)state;
@@ -514,6 +580,106 @@ static void read_example(char *text, size_t size)
     fclose(file);
 }
 
+static void devices_of_several_parts_load(void **state)
+{
+    struct config config;
+    const struct config_device *d;
+
+    (void)state;
+    assert_loads("[[device]]\n"
+                 "resource = 'a/b'\n"
+                 "paths = ['/dev/x', { host = '/dev/y', container = '/dev/z' },"
+                 " { host = '/dev/w' }]\n"
+                 "mounts = [{ host = '/opt/a' },"
+                 " { host = '/opt/b', container = '/opt/c', read_only = false }]\n"
+                 "[device.envs]\n"
+                 "A = ''\n"
+                 "B = 'x=y'\n",
+                 &config);
+    d = config.devices;
+    assert_null(d->path);
+    assert_int_equal(d->paths_len, 3);
+    assert_string_equal(d->paths[0].host, "/dev/x");
+    assert_string_equal(d->paths[0].container, "/dev/x");
+    assert_string_equal(d->paths[1].host, "/dev/y");
+    assert_string_equal(d->paths[1].container, "/dev/z");
+    assert_string_equal(d->paths[2].container, "/dev/w");
+    assert_int_equal(d->mounts_len, 2);
+    assert_string_equal(d->mounts[0].container, "/opt/a");
+    assert_true(d->mounts[0].read_only);
+    assert_string_equal(d->mounts[1].host, "/opt/b");
+    assert_string_equal(d->mounts[1].container, "/opt/c");
+    assert_false(d->mounts[1].read_only);
+    assert_int_equal(d->envs_len, 2);
+    assert_string_equal(d->envs[0].name, "A");
+    assert_string_equal(d->envs[0].value, "");
+    assert_string_equal(d->envs[1].value, "x=y");
+    config_fini(&config);
+}
+
+#define DEVICE "[[device]]\nresource = 'a/b'\n"
+
+static void refuses_bad_parts_of_devices(void **state)
+{
+    static const char *const FILES[][2] = {
+        {DEVICE "path = '/x'\npaths = ['/y']",
+         "4:9: this [[device]] has path and paths; expected one of them"},
+        {DEVICE "paths = ['/y']\npath = '/x'",
+         "4:8: this [[device]] has path and paths; expected one of them"},
+        {DEVICE "paths = ['/y']\ncontainer_path = '/x'",
+         "4:18: container_path stands beside paths; expected it with each path, as in paths = "
+         "[{ host = \"/dev/a\", container = \"/dev/b\" }]"},
+        {DEVICE "paths = '/y'",
+         "3:9: paths is a string; expected an array, such as [\"/dev/a\", { host = \"/dev/b\", "
+         "container = \"/dev/c\" }]"},
+        {DEVICE "paths = []", "3:9: paths has 0 elements; expected from 1 to 64"},
+        {DEVICE "paths = [1]",
+         "3:10: an element of paths is an integer; expected a path in quotes, or { host = "
+         "\"/dev/a\", container = \"/dev/b\" }"},
+        {DEVICE "paths = ['dev/x']",
+         "3:10: an element of paths is \"dev/x\"; expected an absolute path"},
+        {DEVICE "paths = ['/dev/x*']",
+         "3:10: paths holds \"/dev/x*\"; expected no '*', '?' or '[': several paths are one "
+         "device; path may be a glob"},
+        {DEVICE "paths = ['/dev/x', { host = '/dev/y', container = '/dev/x' }]",
+         "3:20: the container would see \"/dev/x\" twice; expected a container path of its own "
+         "for each"},
+        {DEVICE "paths = [{ container = '/dev/x' }]",
+         "3:10: an element of paths has no host; expected host = \"/...\", where it is"},
+        {DEVICE "paths = [{ host = '/dev/x', container = 'x' }]",
+         "3:41: container is \"x\"; expected an absolute path"},
+        {DEVICE "paths = [{ host = 1 }]",
+         "3:19: host is an integer; expected an absolute path in quotes"},
+        {DEVICE "paths = [{ host = '/x', container = 1 }]",
+         "3:37: container is an integer; expected an absolute path in quotes"},
+        {DEVICE "paths = [{ host = '/dev/x', read_only = true }]",
+         "3:29: unknown key \"read_only\" in an element of paths; expected one of host, container"},
+        {DEVICE "path = '/x'\nmounts = '/y'",
+         "4:10: mounts is a string; expected an array, such as [{ host = \"/opt/a\", container = "
+         "\"/opt/b\" }]"},
+        {DEVICE "path = '/x'\nmounts = []", "4:10: mounts has 0 elements; expected from 1 to 64"},
+        {DEVICE "path = '/x'\nmounts = ['/y']",
+         "4:11: an element of mounts is a string; expected { host = \"/opt/a\", container = "
+         "\"/opt/b\" }"},
+        {DEVICE "path = '/x'\nmounts = [{ host = '/y', read_only = 1 }]",
+         "4:38: read_only is an integer; expected true or false, without quotes"},
+        {DEVICE "path = '/x'\nenvs = 'A=b'",
+         "4:8: envs is a string; expected names and texts, such as { NAME = \"value\" }"},
+        {DEVICE "path = '/x'\nenvs = {}", "4:8: envs has 0 elements; expected from 1 to 64"},
+        {DEVICE "path = '/x'\nenvs = { A = 1 }",
+         "4:14: A is an integer; expected a text in quotes"},
+        {DEVICE "path = '/x'\nenvs = { 'A=' = 'b' }",
+         "4:10: envs has the name \"A=\"; expected the name of an environment variable, without "
+         "'='"},
+        {DEVICE "path = '/x'\nenvs = { A = \"\\u0000\" }",
+         "4:14: A holds a NUL; expected a text without it"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof FILES / sizeof FILES[0]; i++)
+        assert_refuses(FILES[i][0], FILES[i][1]);
+}
+
 static void example_devices_load(void **state)
 {
     char text[16384];
@@ -523,10 +689,17 @@ static void example_devices_load(void **state)
     read_example(text, sizeof text);
     uncomment_devices(text);
     assert_loads(text, &config);
-    assert_int_equal(config.devices_len, 2);
+    assert_int_equal(config.devices_len, 3);
+    assert_int_equal(config.devices[2].paths_len, 2);
     assert_string_equal(config.devices[0].resource, "example.com/kvm");
     assert_string_equal(config.devices[0].permissions, "rw");
     assert_int_equal(config.devices[0].count, 1);
+    assert_int_equal(config.resources_len, 1);
+    assert_int_equal(config.resources[0].grace_ms, config.grace_ms);
+    assert_int_equal(config.resources[0].hold_ms, config.hold_ms);
+    assert_int_equal(config.resources[0].allocate_timeout_ms, config.allocate_timeout_ms);
+    assert_int_equal(config.resources[0].refresh_options, config.refresh_options);
+    assert_true(config.resources[0].exclusive);
     config_fini(&config);
 }
 
@@ -542,7 +715,8 @@ static bool example_has_line(const char *text, const char *start)
 /* An unknown name is told all known ones: what the schema holds, the example must have. */
 static void example_has_every_key(void **state)
 {
-    static const char *const sections[] = {"", "[plugins]\n", "[annotations]\n", "[[device]]\n"};
+    static const char *const sections[] = {"", "[plugins]\n", "[annotations]\n", "[[device]]\n",
+                                           "[[resource]]\n"};
     char text[16384], probe[128], line[64];
     struct config config;
     struct config_error err;
@@ -557,6 +731,8 @@ static void example_has_every_key(void **state)
         if (i == 3)
             snprintf(probe, sizeof probe,
                      "device = [{ xxxxxxxxxxxxxxxx = 1, resource = 'a/b', path = '/x' }]");
+        if (i == 4)
+            snprintf(probe, sizeof probe, "resource = [{ xxxxxxxxxxxxxxxx = 1, name = 'a/b' }]");
         assert_int_equal(load(probe, &config, &err), -1);
         rest = strstr(err.text, "expected one of ");
         assert_non_null(rest);
@@ -577,6 +753,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(works_without_a_file),
         cmocka_unit_test(reads_every_key),
+        cmocka_unit_test(a_resource_has_its_own_rules_and_the_general_ones),
         cmocka_unit_test(takes_what_the_bounds_still_allow),
         cmocka_unit_test(names_the_place_of_each_fault),
         cmocka_unit_test(refuses_durations_that_are_none),
@@ -587,6 +764,8 @@ int main(void)
         cmocka_unit_test(survives_every_cut_of_the_example),
         cmocka_unit_test(fini_accepts_a_zeroed_struct),
         cmocka_unit_test(example_is_the_defaults),
+        cmocka_unit_test(devices_of_several_parts_load),
+        cmocka_unit_test(refuses_bad_parts_of_devices),
         cmocka_unit_test(example_devices_load),
         cmocka_unit_test(example_has_every_key),
     };

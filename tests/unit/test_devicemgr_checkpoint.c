@@ -156,6 +156,25 @@ static void a_store_that_is_too_slow_ends_with_the_clients_deadline(void **state
     expect(w, "verdict 12 forward A=1"); /* it was made durable meanwhile */
 }
 
+/* Found by tests/sim: the row stayed when the reservation was given up, and so did the pod's end. */
+static void a_reservation_writes_no_row_of_its_pod(void **state)
+{
+    struct world *w = *state;
+    uint64_t call;
+
+    sandbox_ran(w, "u1", "s-old", 0);
+    sandbox_ran(w, "u1", "s-u1", 1);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate *");
+    call = w->call;
+    sandbox_removed(w, "s-old"); /* its pod has something, if only a reservation */
+    container_made(w, 12, "u2", "main", GPU ":g1");
+    assert_false(world_stored(w, "pod u1"));
+    w->call = call;
+    allocate_failed(w, 2, "no");
+    expect(w, "verdict 11 refused *");
+}
+
 static void a_result_of_no_commit_is_ignored(void **state)
 {
     struct world *w = *state;
@@ -190,6 +209,7 @@ int main(void)
         TEST(a_create_given_up_before_its_commit_begins_leaves_nothing),
         TEST(a_pod_that_ends_during_its_commit_is_deleted_by_the_next),
         TEST(a_store_that_is_too_slow_ends_with_the_clients_deadline),
+        TEST(a_reservation_writes_no_row_of_its_pod),
         TEST(a_result_of_no_commit_is_ignored),
         TEST(one_allocation_writes_one_allocation),
     };

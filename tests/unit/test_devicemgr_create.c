@@ -116,6 +116,26 @@ static void with_refresh_plugin_a_new_registration_makes_them_stale(void **state
     expect(w, "allocate g0 in 10000ms");
 }
 
+/* Found by tests/sim: the count of registrations began anew with the removed resource. */
+static void with_refresh_plugin_a_removed_resource_registered_again_makes_them_stale(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint;
+
+    w->settings.refresh = DEVICEMGR_REFRESH_PLUGIN;
+    world_fresh(w);
+    runtime_listed(w, "");
+    endpoint = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    plugin_lost(w, endpoint, "stream ended");
+    plugin_lost(w, w->endpoint, "no such file");
+    pass(w, GRACE_MS);
+    committed(w);
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 in 10000ms");
+}
+
 static void pre_start_is_called_every_time_and_after_the_commit(void **state)
 {
     struct world *w = *state;
@@ -194,7 +214,8 @@ static void a_create_is_held_until_the_plugin_is_back(void **state)
     plugin_lost(w, endpoint, "connection closed");
     expect(w, "open vendor.com/gpu gpu.sock");
     assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
-    pass(w, HOLD_MS - 1);
+    plugin_stop_stored(w, GPU);
+    pass(w, HOLD_MS - STOP_STORE_MS - 1);
     expect_nothing(w);
     plugin_options(w, w->endpoint, false, false);
     expect_nothing(w);
@@ -210,7 +231,8 @@ static void a_held_create_is_refused_with_all_that_is_known(void **state)
     plugin_lost(w, endpoint, "connection closed");
     plugin_lost(w, w->endpoint, "connection refused");
     ignore_all(w);
-    pass(w, 7000);
+    plugin_stop_stored(w, GPU);
+    pass(w, 7000 - STOP_STORE_MS);
     assert_true(create(w, 11, "u1", "main", GPU ":g0,g1", NULL));
     pass(w, HOLD_MS);
     expect(w,
@@ -303,6 +325,87 @@ static void a_removed_resource_ends_the_hold(void **state)
     expect_nothing(w);
     pass(w, 1);
     expect_with(w, "verdict 11 refused 9:", GPU, "not registered on this node", "none", NULL);
+}
+
+/* ---- settings of one resource ---- */
+
+static void the_shortest_hold_of_what_is_waited_for_counts(void **state)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    struct world *w = *state;
+    uint64_t gpu;
+
+    own.hold_ms = 1000;
+    world_fresh_with(w, &own);
+    plugin_register(w, 1, NIC, "nic.sock");
+    plugin_register(w, 2, GPU, "gpu.sock");
+    gpu = w->endpoint;
+    ignore_all(w);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0 " NIC ":n0", NULL));
+    assert_true(create(w, 12, "u2", "main", NIC ":n0", NULL));
+    pass(w, 999);
+    expect_nothing(w);
+    pass(w, 1);
+    expect_with(w, "verdict 11 refused 14:", "connecting for 1s", NULL);
+    pass(w, HOLD_MS - 1001);
+    expect_nothing(w);
+    pass(w, 1);
+    expect_with(w, "verdict 12 refused 14:", NIC, NULL);
+    plugin_options(w, gpu, false, false);
+    plugin_list(w, gpu, "g0");
+    ignore_all(w);
+    assert_true(create(w, 13, "u1", "main", GPU ":g0 " NIC ":n0", NULL));
+    pass(w, 1001); /* the GPU is there, the other is waited for in its own time */
+    expect_nothing(w);
+}
+
+static void a_hold_of_zero_refuses_at_once(void **state)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    struct world *w = *state;
+
+    own.hold_ms = 0;
+    world_fresh_with(w, &own);
+    plugin_register(w, 1, GPU, "gpu.sock");
+    ignore_all(w);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect_with(w, "verdict 11 refused 14:", GPU, NULL);
+}
+
+static void a_resource_may_have_its_own_allocate_timeout(void **state)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    struct world *w = *state;
+
+    own.allocate_timeout_ms = 700;
+    world_fresh_with(w, &own);
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    plugin_up(w, NIC, "nic.sock", "n0", false, false);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0 " NIC ":n0", NULL));
+    expect(w, "allocate n0 in 10000ms");
+    expect(w, "allocate g0 in 700ms");
+}
+
+static void a_resource_may_have_its_own_refresh_rule(void **state)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    struct world *w = *state;
+
+    own.refresh = DEVICEMGR_REFRESH_NEVER;
+    world_fresh_with(w, &own);
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    plugin_up(w, NIC, "nic.sock", "n0", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    container_made(w, 12, "u1", "other", NIC ":n0");
+    w->settings.boot_id = "boot-2";
+    world_restart(w);
+    runtime_listed(w, "u1");
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    plugin_up(w, NIC, "nic.sock", "n0", false, false);
+    assert_true(create(w, 13, "u1", "main", GPU ":g0", NULL));
+    expect(w, "verdict 13 forward MADE=1");
+    assert_true(create(w, 14, "u1", "other", NIC ":n0", NULL));
+    expect(w, "allocate n0 *");
 }
 
 /* ---- refusals by the plugin, the pod, the client ---- */
@@ -554,6 +657,7 @@ int main(void)
         TEST(a_reboot_makes_the_options_stale),
         TEST(never_refreshing_is_the_kubelets_own_rule),
         TEST(with_refresh_plugin_a_new_registration_makes_them_stale),
+        TEST(with_refresh_plugin_a_removed_resource_registered_again_makes_them_stale),
         TEST(pre_start_is_called_every_time_and_after_the_commit),
         TEST(options_of_several_resources_are_merged_in_name_order),
         TEST(what_the_shim_chose_is_written_on_the_container),
@@ -579,6 +683,10 @@ int main(void)
         TEST(a_plugin_lost_before_the_verdict_holds_the_create),
         TEST(the_late_one_of_several_plugins_is_named),
         TEST(a_hold_is_logged_once),
+        TEST(the_shortest_hold_of_what_is_waited_for_counts),
+        TEST(a_hold_of_zero_refuses_at_once),
+        TEST(a_resource_may_have_its_own_allocate_timeout),
+        TEST(a_resource_may_have_its_own_refresh_rule),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,6 +104,25 @@ static void other_annotations_of_the_container_are_left_alone(void **state)
     assert_false(devicemgr_create(w->mgr, w->now_ms, 12, &request));
 }
 
+/* Found by tests/sim: the shim was restarted while RunPodSandbox was under way; the list, begun
+ * before, told only of the sandbox before, and the removal of that one freed what the new one held. */
+static void a_sandbox_first_heard_of_by_its_create_is_the_newest(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    sandbox_ran(w, "u1", "s-old", 0);
+    sandbox_stopped(w, "s-old");
+    w->sandbox_attempt = 1;
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    sandbox_ran(w, "u1", "s-old", 0); /* told again */
+    sandbox_removed(w, "s-old");
+    expect_nothing(w);
+    w->sandbox_attempt = 0;
+    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    expect(w, "check c-u1-main");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
 int main(void)
@@ -115,6 +134,7 @@ int main(void)
         TEST(the_token_wins_over_the_annotation),
         TEST(too_many_creates_are_refused),
         TEST(other_annotations_of_the_container_are_left_alone),
+        TEST(a_sandbox_first_heard_of_by_its_create_is_the_newest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

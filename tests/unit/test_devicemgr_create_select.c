@@ -41,6 +41,51 @@ static void a_changed_request_is_refused(void **state) /* step 1 */
               "resource vendor.com/gpu from 1 to 2");
 }
 
+static void nothing_new_is_given_out_before_the_first_list(void **state) /* step 2 */
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    world_restart(w); /* the checkpoint has no allocation: it may have been lost */
+    plugin_options(w, w->endpoint, false, false);
+    plugin_list(w, w->endpoint, "g0 g1");
+    ignore_all(w);
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    expect_nothing(w);
+    runtime_listed(w, "u1 u2 u3/main=" GPU ":g0");
+    expect(w, "allocate g1 *");
+    expect(w, "check c-u3-main");
+    expect(w, "commit allocation u3 main vendor.com/gpu, pod u3");
+    container_checked(w, true);
+    expect_with(w, "verdict 12 refused 14:", "held by container \"main\" of pod \"ns/u3\"", NULL);
+}
+
+static void a_runtime_that_never_lists_ends_with_the_hold(void **state)
+{
+    struct world *w = *state;
+
+    world_fresh(w);
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    pass(w, HOLD_MS);
+    expect_with(w, "verdict 11 refused 14:", "the runtime has not listed its containers yet", NULL);
+}
+
+static void what_a_container_has_it_keeps_before_the_first_list(void **state) /* step 2 */
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    world_restart(w);
+    plugin_options(w, w->endpoint, false, false);
+    plugin_list(w, w->endpoint, "g0");
+    ignore_all(w);
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect(w, "verdict 12 forward MADE=1");
+}
+
 static void an_unknown_resource_is_refused_with_the_known_ones(void **state) /* step 3 */
 {
     struct world *w = *state;
@@ -50,6 +95,20 @@ static void an_unknown_resource_is_refused_with_the_known_ones(void **state) /* 
     expect(w,
            "verdict 11 refused 9: container \"main\" of pod \"ns/u1\": resource other.com/nic: not "
            "registered on this node, or removed; known resources: vendor.com/gpu");
+}
+
+static void without_a_healthy_device_it_is_waited_for_one(void **state) /* step 4 */
+{
+    struct world *w = *state;
+    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0! g1!", false, false);
+
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+    pass(w, HOLD_MS);
+    expect_with(w, "verdict 11 refused 14:", "unhealthy for 5s: device ids g0,g1",
+                "asked 1, free and healthy 0", NULL);
+    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
+    plugin_list(w, endpoint, "g0! g1");
+    expect(w, "allocate g1 *");
 }
 
 static void held_ids_must_be_healthy(void **state) /* step 5 */
@@ -95,6 +154,90 @@ static void an_init_container_hands_its_devices_on(void **state) /* step 7 */
     expect(w, "prefer 2 of g0,g1,g2 with g1 in 500ms");
     preferred(w, "g1,g2");
     expect(w, "allocate g1,g2 *");
+}
+
+static void reused_devices_are_not_asked_about_if_they_suffice(void **state) /* step 7 */
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 g1 g2", false, true);
+    assert_true(create(w, 11, "u1", "init", NULL, GPU "=2"));
+    expect(w, "prefer *");
+    preferred(w, "g1,g2");
+    expect(w, "allocate g1,g2 *");
+    finish(w, 11, "c-init");
+    devicemgr_container_removed(w->mgr, w->now_ms, "c-init");
+    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
+    expect(w, "allocate g1 *");
+    assert_true(create(w, 13, "u2", "main", NULL, GPU "=2")); /* other pods get none of them */
+    expect_with(w, "verdict 13 refused 8:", "asked 2, free 1", NULL);
+}
+
+static void an_init_container_may_run_again(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    assert_true(create(w, 11, "u1", "init", NULL, GPU "=1"));
+    expect(w, "allocate g0 *");
+    finish(w, 11, "c-init");
+    devicemgr_container_removed(w->mgr, w->now_ms, "c-init");
+    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
+    expect(w, "allocate g0 *");
+    finish(w, 12, "c-main");
+    sandbox_stopped(w, "s-u1"); /* it is made anew */
+    sandbox_ran(w, "u1", "s-again", 1);
+    assert_true(world_stored(w, "allocation u1 init " GPU));
+    assert_true(world_stored(w, "allocation u1 main " GPU));
+}
+
+/* Down when the next container was made: CRI does not tell it from an init container. */
+static void a_container_whose_device_was_handed_on_gets_another(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    assert_true(create(w, 11, "u1", "sidecar", NULL, GPU "=1"));
+    expect(w, "allocate g0 *");
+    finish(w, 11, "c-sidecar");
+    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
+    expect(w, "check c-sidecar");
+    container_checked(w, false);
+    expect(w, "allocate g0 *");
+    finish(w, 12, "c-main");
+    assert_true(create(w, 13, "u1", "sidecar", NULL, GPU "=1"));
+    expect(w, "check c-main");
+    container_checked(w, true);
+    expect(w, "allocate g1 *");
+    expect(w, "commit -allocation u1 sidecar vendor.com/gpu, pod u1");
+    committed(w);
+    allocated(w, "A=1");
+    expect(w, "commit allocation u1 sidecar vendor.com/gpu, pod u1");
+    committed(w);
+    expect_with(w, "verdict 13 forward", "[\"g1\"]", NULL);
+    create_answered(w, 13, "c-sidecar-2");
+    assert_true(create(w, 14, "u2", "main", NULL, GPU "=1"));
+    expect_with(w, "verdict 14 refused 8:", "free 0", NULL);
+}
+
+static void one_whose_device_was_handed_on_may_find_none(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    assert_true(create(w, 11, "u1", "sidecar", NULL, GPU "=1"));
+    expect(w, "allocate g0 *");
+    finish(w, 11, "c-sidecar");
+    devicemgr_container_removed(w->mgr, w->now_ms, "c-sidecar");
+    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
+    expect(w, "allocate g0 *");
+    finish(w, 12, "c-main");
+    assert_true(create(w, 13, "u1", "sidecar", NULL, GPU "=1"));
+    expect(w, "check c-main");
+    container_checked(w, true);
+    expect_with(w, "verdict 13 refused 8:", "asked 1, free 0", NULL);
+    assert_true(create(w, 14, "u1", "sidecar", GPU ":g0", NULL)); /* a token is not chosen anew */
+    expect(w, "*");
 }
 
 static void a_container_that_still_runs_keeps_its_devices(void **state)
@@ -168,6 +311,44 @@ static void numa_nodes_are_kept_few(void **state) /* steps 9 to 11 */
     expect(w, "allocate g1,g2,g10 *");
 }
 
+static void a_preference_draws_the_rest_to_its_node(void **state) /* steps 10 and 11 */
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0@0 g1@0 g2@1 g3@1 g4", false, true);
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=2"));
+    expect(w, "prefer 2 of g0,g1,g2,g3,g4 with none in 500ms");
+    preferred(w, "g3"); /* fewer than asked */
+    expect(w, "allocate g2,g3 *");
+}
+
+static void as_many_are_chosen_as_were_asked_for(void **state) /* step 12 */
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 g1 g2", false, true);
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=2"));
+    expect(w, "prefer *");
+    preferred(w, "g2,g1,g0,g2"); /* more than asked, one twice */
+    expect(w, "allocate g1,g2 *");
+}
+
+static void equal_requests_get_equal_devices(void **state)
+{
+    struct world *w = *state;
+
+    for (int i = 0; i < 3; i++) {
+        world_fresh(w);
+        runtime_listed(w, "");
+        plugin_up(w, GPU, "gpu.sock", i == 1 ? "g10@1 g9@1 g2@0 g1@0" : "g1@0 g2@0 g9@1 g10@1",
+                  false, false);
+        assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+        expect(w, "allocate g1 *");
+        assert_true(create(w, 12, "u2", "main", NULL, GPU "=2"));
+        expect(w, "allocate g9,g10 *");
+    }
+}
+
 static void a_preference_counts_as_far_as_it_is_allowed(void **state)
 {
     struct world *w = *state;
@@ -237,6 +418,138 @@ static void several_resources_are_all_or_nothing(void **state)
     plugin_list(w, nic, "n0");
     expect(w, "allocate n0 *");
     expect(w, "allocate g0 *");
+}
+
+/* ---- resources that share ---- */
+
+static void share_gpus(struct world *w)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+
+    own.exclusive = false;
+    world_fresh_with(w, &own);
+}
+
+static void a_shared_device_is_in_several_live_containers(void **state)
+{
+    struct world *w = *state;
+
+    share_gpus(w);
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    container_made(w, 12, "u2", "main", GPU ":g0"); /* nobody is asked, nothing is taken away */
+    assert_true(create(w, 13, "u3", "main", NULL, GPU "=1"));
+    expect(w, "allocate g0 *");
+    assert_true(create(w, 14, "u4", "main", NULL, GPU "=1")); /* nor does a pending one matter */
+    expect(w, "allocate g0 *");
+    assert_true(create(w, 15, "u1", "other", NULL, GPU "=1")); /* nor one of the same pod */
+    expect(w, "allocate g0 *");
+    assert_true(world_stored(w, "allocation u1 main " GPU));
+    assert_true(world_stored(w, "allocation u2 main " GPU));
+}
+
+static void free_is_healthy_where_devices_are_shared(void **state)
+{
+    struct world *w = *state;
+
+    share_gpus(w);
+    plugin_up(w, GPU, "gpu.sock", "g0 g1 g2!", false, true);
+    container_made(w, 11, "u1", "main", GPU ":g0,g1");
+    assert_true(create(w, 12, "u2", "main", NULL, GPU "=4"));
+    expect_with(w, "verdict 12 refused 8:", "asked 4, free 2, healthy 2 of 3", NULL);
+    assert_true(create(w, 13, "u2", "main", NULL, GPU "=1"));
+    expect(w, "prefer 1 of g0,g1 with none in 500ms"); /* the plugin may spread the load */
+    preferred(w, "g1");
+    expect(w, "allocate g1 *");
+}
+
+static void others_stay_exclusive(void **state)
+{
+    struct world *w = *state;
+
+    share_gpus(w);
+    plugin_up(w, NIC, "nic.sock", "n0", false, false);
+    container_made(w, 11, "u1", "main", NIC ":n0");
+    assert_true(create(w, 12, "u2", "main", NULL, NIC "=1"));
+    expect_with(w, "verdict 12 refused 8:", "free 0", NULL);
+}
+
+/* ---- the runtime refuses ---- */
+
+static void what_was_chosen_for_a_refused_create_is_free_again(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    plugin_up(w, NIC, "nic.sock", "n0", false, false);
+    assert_true(create(w, 11, "u1", "main", NIC ":n0", GPU "=1, " NIC "=1"));
+    expect(w, "allocate n0 *");
+    create_cancelled(w, 11);
+    ignore_all(w);
+    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1, " NIC "=1"));
+    expect(w, "allocate n0 *");
+    expect(w, "allocate g0 *");
+    allocated(w, "A=1");
+    w->call--;
+    allocated(w, "A=1");
+    expect(w, "commit allocation u1 main other.com/nic, allocation u1 main vendor.com/gpu, pod u1");
+    committed(w);
+    expect(w, "verdict 12 forward *");
+    create_answered(w, 12, NULL);
+    expect(w,
+           "commit -allocation u1 main other.com/nic, -allocation u1 main vendor.com/gpu, -pod u1");
+    committed(w);
+    assert_false(world_stored(w, "allocation u1 main " GPU));
+    assert_true(create(w, 13, "u2", "main", NULL, GPU "=1"));
+    expect(w, "allocate g0 *");
+}
+
+static void what_a_container_was_made_with_outlives_a_refusal(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+    expect(w, "allocate *");
+    finish(w, 11, "c1");
+    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1")); /* its next attempt */
+    expect(w, "verdict 12 forward *");
+    create_answered(w, 12, NULL);
+    expect_nothing(w);
+    assert_true(create(w, 13, "u2", "main", NULL, GPU "=1"));
+    expect_with(w, "verdict 13 refused 8:", "free 0", NULL);
+}
+
+static void an_unknown_outcome_is_no_refusal(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+    allocated(w, "A=1");
+    committed(w);
+    create_cancelled(w, 11);
+    ignore_all(w);
+    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
+    expect(w, "verdict 12 forward *");
+    create_answered(w, 12, NULL); /* the name is taken, by the first one */
+    expect_nothing(w);
+    assert_true(world_stored(w, "allocation u1 main " GPU));
+}
+
+static void what_the_kubelet_chose_outlives_a_refusal(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    allocated(w, "A=1");
+    committed(w);
+    ignore_all(w);
+    create_answered(w, 11, NULL);
+    expect_nothing(w);
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect(w, "verdict 12 forward A=1");
 }
 
 /* ---- holders ---- */
@@ -385,20 +698,38 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_changed_request_is_refused),
+        TEST(nothing_new_is_given_out_before_the_first_list),
+        TEST(a_runtime_that_never_lists_ends_with_the_hold),
+        TEST(what_a_container_has_it_keeps_before_the_first_list),
         TEST(an_unknown_resource_is_refused_with_the_known_ones),
+        TEST(without_a_healthy_device_it_is_waited_for_one),
         TEST(held_ids_must_be_healthy),
         TEST(held_ids_are_used_again),
         TEST(an_init_container_hands_its_devices_on),
+        TEST(reused_devices_are_not_asked_about_if_they_suffice),
+        TEST(an_init_container_may_run_again),
+        TEST(a_container_whose_device_was_handed_on_gets_another),
+        TEST(one_whose_device_was_handed_on_may_find_none),
         TEST(a_container_that_still_runs_keeps_its_devices),
         TEST(too_few_devices_is_told_in_numbers),
         TEST(unhealthy_ones_that_would_suffice_are_waited_for),
         TEST(a_plugin_that_is_away_is_waited_for_if_its_devices_suffice),
         TEST(numa_nodes_are_kept_few),
+        TEST(a_preference_draws_the_rest_to_its_node),
+        TEST(as_many_are_chosen_as_were_asked_for),
+        TEST(equal_requests_get_equal_devices),
         TEST(a_preference_counts_as_far_as_it_is_allowed),
         TEST(without_a_preference_it_goes_on),
         TEST(no_preference_is_asked_for_where_there_is_no_choice),
         TEST(two_pending_creates_never_get_the_same_device),
         TEST(several_resources_are_all_or_nothing),
+        TEST(a_shared_device_is_in_several_live_containers),
+        TEST(free_is_healthy_where_devices_are_shared),
+        TEST(others_stay_exclusive),
+        TEST(what_was_chosen_for_a_refused_create_is_free_again),
+        TEST(what_a_container_was_made_with_outlives_a_refusal),
+        TEST(an_unknown_outcome_is_no_refusal),
+        TEST(what_the_kubelet_chose_outlives_a_refusal),
         TEST(a_device_of_a_running_container_is_not_given_away),
         TEST(a_device_of_a_dead_container_moves),
         TEST(a_dead_container_of_a_living_pod_keeps_its_device_from_a_choice),

@@ -1,5 +1,6 @@
 /* The states of an endpoint, by the picture in endpoint.h. */
 #include "devicemgr/endpoint.h"
+#include "devicemgr/limits.h"
 #include "devicemgr_world.h"
 
 static void active(struct endpoint *endpoint, uint64_t now_ms, enum endpoint_origin origin)
@@ -34,7 +35,12 @@ static void the_stop_time_is_the_first(void **state)
     assert_int_equal(endpoint_end_ms(&endpoint, 100), 120);
     assert_string_equal(endpoint.stop_reason, "first");
     endpoint_dial(&endpoint, 70, 2, ENDPOINT_REGISTERED, endpoint.socket_name);
-    assert_int_equal(endpoint_end_ms(&endpoint, 100), 170); /* an attempt gets its own time */
+    assert_int_equal(endpoint_end_ms(&endpoint, 100), 70 + FIRST_LIST_MS); /* its own time */
+    endpoint_dial(&endpoint, 70000, 2, ENDPOINT_REGISTERED, endpoint.socket_name);
+    assert_int_equal(endpoint_end_ms(&endpoint, 100), 120 + FIRST_LIST_MS); /* once */
+    assert_int_equal(endpoint_end_ms(&endpoint, 90000), 100000);
+    assert_int_equal(endpoint_end_ms(&endpoint, 90000000), 90000020);
+    assert_int_equal(endpoint_unlisted_ms(&endpoint), UINT64_MAX); /* it is stopped already */
     endpoint_set_state(&endpoint, 80, ENDPOINT_GRACE);
     assert_int_equal(endpoint_end_ms(&endpoint, 100), 120); /* and gives none away */
     assert_int_equal(endpoint_end_ms(&endpoint, UINT64_MAX), UINT64_MAX);
@@ -63,6 +69,46 @@ static void one_redial_for_a_loss(void **state)
     endpoint_fini(&endpoint);
 }
 
+static void one_without_a_list_stops_by_its_first_dial(void **state)
+{
+    struct endpoint endpoint = {0};
+
+    (void)state;
+    endpoint_dial(&endpoint, 10, 1, ENDPOINT_REGISTERED, "gpu.sock");
+    endpoint_dial(&endpoint, 500, 2, ENDPOINT_REGISTERED, "gpu.sock");
+    assert_int_equal(endpoint_unlisted_ms(&endpoint), 10 + FIRST_LIST_MS);
+    assert_int_equal(endpoint_end_ms(&endpoint, 100), UINT64_MAX);
+    endpoint_set_state(&endpoint, 600, ENDPOINT_ACTIVE);
+    assert_int_equal(endpoint_unlisted_ms(&endpoint), UINT64_MAX);
+    endpoint_dial(&endpoint, 700, 3, ENDPOINT_REGISTERED, "gpu.sock");
+    assert_int_equal(endpoint_unlisted_ms(&endpoint), 700 + FIRST_LIST_MS);
+    endpoint_fini(&endpoint);
+}
+
+static void dials_have_a_bound_in_time(void **state)
+{
+    struct endpoint endpoint = {0};
+    uint64_t now_ms = 5000;
+
+    (void)state;
+    for (int i = 0; i < DIALS_AT_ONCE; i++) {
+        assert_int_equal(endpoint_dial_ms(&endpoint, now_ms), now_ms);
+        endpoint_dial(&endpoint, now_ms, 1, ENDPOINT_REGISTERED, "gpu.sock");
+    }
+    endpoint.hasty = true;
+    assert_int_equal(endpoint_dial_ms(&endpoint, now_ms), now_ms + DIAL_EVERY_MS);
+    now_ms += DIAL_EVERY_MS;
+    active(&endpoint, now_ms, ENDPOINT_REGISTERED);
+    assert_false(endpoint_may_redial(&endpoint, now_ms)); /* a redial is a dial */
+    assert_true(endpoint_may_redial(&endpoint, now_ms + DIAL_EVERY_MS));
+    assert_true(endpoint.hasty);
+    now_ms += DIALS_AT_ONCE * DIAL_EVERY_MS;
+    endpoint_dial(&endpoint, now_ms, 2, ENDPOINT_REGISTERED, "gpu.sock");
+    assert_false(endpoint.hasty); /* all is forgotten */
+    assert_int_equal(endpoint_dial_ms(&endpoint, now_ms), now_ms);
+    endpoint_fini(&endpoint);
+}
+
 static void it_says_what_it_waits_for(void **state)
 {
     struct endpoint endpoint = {0};
@@ -77,6 +123,11 @@ static void it_says_what_it_waits_for(void **state)
     endpoint_explain(&endpoint, 4000, 300000, &text);
     assert_string_equal(text.buf, "plugin endpoint \"gpu.sock\" has sent no device list for 3s");
     endpoint_stop(&endpoint, 4000, "EOF");
+    text = (struct text){0};
+    endpoint_explain(&endpoint, 5000, 300000, &text);
+    assert_string_equal(text.buf,
+                        "plugin endpoint \"gpu.sock\" has sent no device list for 4s, stop "
+                        "grace period ends in 4m59s, then the resource is removed");
     endpoint_set_state(&endpoint, 4000, ENDPOINT_GRACE);
     text = (struct text){0};
     endpoint_explain(&endpoint, 16000, 300000, &text);
@@ -94,6 +145,8 @@ int main(void)
         cmocka_unit_test(a_list_ends_the_stop_and_proves_the_socket),
         cmocka_unit_test(the_stop_time_is_the_first),
         cmocka_unit_test(one_redial_for_a_loss),
+        cmocka_unit_test(one_without_a_list_stops_by_its_first_dial),
+        cmocka_unit_test(dials_have_a_bound_in_time),
         cmocka_unit_test(it_says_what_it_waits_for),
     };
 

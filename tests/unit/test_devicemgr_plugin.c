@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cri-proto/checkpoint_v1.pb-c.h"
 #include "devicemgr/limits.h"
 #include "devicemgr_world.h"
 
@@ -183,7 +184,8 @@ static void a_lost_endpoint_is_dialled_once_more_at_once(void **state)
     assert_int_not_equal(w->endpoint, endpoint);
     plugin_lost(w, w->endpoint, "connection refused");
     expect_nothing(w);
-    assert_int_equal(devicemgr_next_ms(w->mgr), w->now_ms + GRACE_MS);
+    plugin_stop_stored(w, GPU);
+    assert_int_equal(devicemgr_next_ms(w->mgr), w->now_ms - STOP_STORE_MS + GRACE_MS);
 }
 
 static void a_plugin_that_flaps_is_not_dialled_for_ever(void **state)
@@ -218,7 +220,8 @@ static void after_the_grace_the_resource_is_gone(void **state)
     plugin_lost(w, w->endpoint, "connection refused");
     ignore_all(w);
     logged(w, "");
-    pass(w, GRACE_MS - 1);
+    plugin_stop_stored(w, GPU);
+    pass(w, GRACE_MS - STOP_STORE_MS - 1);
     expect_nothing(w);
     pass(w, 1);
     expect(w, "commit -resource vendor.com/gpu");
@@ -229,6 +232,33 @@ static void after_the_grace_the_resource_is_gone(void **state)
     plugin_up(w, GPU, "gpu.sock", "g0", false, false);
     assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
     expect(w, "verdict 12 forward MADE=1");
+}
+
+static void a_resource_may_have_its_own_grace(void **state)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    struct world *w = *state;
+    uint64_t endpoint;
+
+    own.grace_ms = 2000;
+    world_fresh_with(w, &own);
+    plugin_up(w, NIC, "nic.sock", "n0", false, false);
+    plugin_lost(w, w->endpoint, "killed");
+    plugin_lost(w, w->endpoint, "refused");
+    ignore_all(w);
+    plugin_stop_stored(w, NIC);
+    endpoint = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    plugin_lost(w, endpoint, "killed");
+    plugin_lost(w, w->endpoint, "refused");
+    ignore_all(w);
+    assert_int_equal(logged(w, "stop grace period ends in 2s"), 1);
+    plugin_stop_stored(w, GPU);
+    pass(w, 999);
+    expect_nothing(w);
+    pass(w, 1);
+    expect(w, "commit -resource vendor.com/gpu");
+    assert_int_equal(logged(w, "has not come back within 2s"), 1);
+    assert_true(world_stored(w, "resource " NIC));
 }
 
 static void the_stop_time_is_that_of_the_first_loss(void **state)
@@ -244,15 +274,220 @@ static void the_stop_time_is_that_of_the_first_loss(void **state)
     assert_int_equal(devicemgr_next_ms(w->mgr), w->now_ms + GRACE_MS / 2);
 }
 
-static void a_plugin_that_never_lists_is_given_up_after_the_grace(void **state)
+static void a_plugin_that_never_lists_counts_as_stopped_in_time(void **state)
 {
     struct world *w = *state;
 
     plugin_register(w, 7, GPU, "gpu.sock");
+    plugin_options(w, w->endpoint, false, false);
     ignore_all(w);
-    pass(w, GRACE_MS);
+    pass(w, FIRST_LIST_MS - 1);
+    logged(w, "");
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    pass(w, HOLD_MS);
+    assert_int_equal(logged(w, "has sent no device list for 30s, stop grace period ends in 5m0s"),
+                     1);
+    expect_with(w, "verdict 11 refused 14:", "\"gpu.sock\" has sent no device list for 34s",
+                "then the resource is removed", NULL);
+    expect_nothing(w); /* its connection stays, and nothing is worth storing */
+    pass(w, GRACE_MS - HOLD_MS);
+    expect_nothing(w);
+    pass(w, 1);
+    expect(w, "close");
+    expect_nothing(w);
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect_with(w, "verdict 12 refused 9:", "not registered on this node", NULL);
+}
+
+static void a_first_list_is_welcome_late(void **state)
+{
+    struct world *w = *state;
+
+    plugin_register(w, 7, GPU, "gpu.sock");
+    plugin_options(w, w->endpoint, false, false);
+    pass(w, FIRST_LIST_MS + GRACE_MS - 1);
+    ignore_all(w);
+    plugin_list(w, w->endpoint, "g0");
+    expect(w, "commit resource vendor.com/gpu");
+    assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+}
+
+static void a_register_call_that_gets_no_answer_at_all_is_refused_at_the_end(void **state)
+{
+    struct world *w = *state;
+
+    plugin_register(w, 7, GPU, "gpu.sock"); /* the port should have given up long before */
+    ignore_all(w);
+    pass(w, FIRST_LIST_MS + GRACE_MS);
     expect(w, "register 7 refused 2: failed to dial device plugin: no answer");
     expect(w, "close");
+    expect_nothing(w);
+}
+
+/* ---- plugins that cannot keep still ---- */
+
+static void a_plugin_that_registers_twice_is_dialled_twice(void **state)
+{
+    struct world *w = *state;
+    uint64_t first = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+
+    plugin_register(w, 8, GPU, "gpu.sock");
+    expect(w, "close");
+    expect(w, "open vendor.com/gpu gpu.sock");
+    plugin_lost(w, first, "closed"); /* not our endpoint any more */
+    plugin_options(w, w->endpoint, false, false);
+    expect(w, "registered 8");
+    plugin_list(w, w->endpoint, "g0");
+    expect_nothing(w);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+}
+
+static void a_plugin_that_drops_only_its_stream_is_back_at_once(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    for (int i = 0; i < 3; i++) {
+        plugin_lost(w, w->endpoint, "stream ended");
+        expect(w, "open vendor.com/gpu gpu.sock");
+        plugin_options(w, w->endpoint, false, false);
+        plugin_list(w, w->endpoint, "g0");
+        pass(w, REDIAL_AGAIN_MS);
+    }
+    expect_nothing(w); /* nothing to store, nobody refused */
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect(w, "verdict 12 forward MADE=1");
+}
+
+static void a_plugin_whose_socket_is_replaced_may_list_other_devices(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    plugin_lost(w, w->endpoint, "reset");
+    expect(w, "open vendor.com/gpu gpu.sock"); /* by name: whoever serves there now */
+    plugin_options(w, w->endpoint, true, false);
+    plugin_list(w, w->endpoint, "g1 g2");
+    expect(w, "commit resource vendor.com/gpu");
+    committed(w);
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    pass(w, HOLD_MS);
+    expect_with(w, "verdict 12 refused 14:", "not listed by the plugin: device ids g0", NULL);
+}
+
+/* Ten registrations a second for a minute. */
+static void a_plugin_that_flaps_costs_bounded_work(void **state)
+{
+    struct world *w = *state;
+    size_t opens = 0, lines = 0, refused = 0, accepted = 0;
+    uint64_t serving = 0;
+
+    for (uint64_t i = 0; i < 600; i++) {
+        plugin_register(w, i + 1, GPU, "gpu.sock");
+        if (w->endpoint != serving) {
+            serving = w->endpoint;
+            plugin_options(w, serving, false, false);
+            plugin_list(w, serving, "g0");
+        }
+        if (w->pending)
+            committed(w);
+        while (w->lines) {
+            opens += strncmp(w->lines->text, "open", 4) == 0;
+            accepted += strncmp(w->lines->text, "registered", 10) == 0;
+            refused += strstr(w->lines->text, "refused 10") != NULL;
+            expect(w, "*");
+        }
+        pass(w, 100);
+    }
+    for (struct world_line *line = w->logs; line; line = line->next)
+        lines++;
+    assert_in_range(opens, 60, 70);
+    assert_int_equal(w->commits, 1);
+    assert_in_range(lines, opens, 2 * opens + 3); /* one for each change, and the warning */
+    assert_int_equal(logged(w, "registers too often, it is dialled at most every 1s now"), 1);
+    assert_in_range(600 - refused - accepted, 0, 1); /* every call is answered but the last */
+    /* the last one's turn comes, and what there is serves until then */
+    plugin_options(w, w->endpoint, false, false);
+    plugin_list(w, w->endpoint, "g0");
+    plugin_register(w, 1000, GPU, "gpu.sock");
+    ignore_all(w);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+    pass(w, DIAL_EVERY_MS);
+    expect(w, "close");
+    expect(w, "open vendor.com/gpu gpu.sock");
+    plugin_options(w, w->endpoint, false, false);
+    expect(w, "registered 1000");
+    plugin_list(w, w->endpoint, "g0");
+    expect(w, "allocate g0 *"); /* the create was held through all that */
+}
+
+static void hurry(struct world *w)
+{
+    for (uint64_t i = 0; i < DIALS_AT_ONCE; i++)
+        plugin_register(w, i, GPU, "gpu.sock");
+    ignore_all(w);
+}
+
+static void a_dial_that_waits_survives_the_loss_of_the_older_connection(void **state)
+{
+    struct world *w = *state;
+
+    hurry(w);
+    plugin_register(w, 50, GPU, "a.sock");
+    expect(w, "register 9 refused 10:*");
+    plugin_register(w, 51, GPU, "b.sock");
+    expect(w, "register 50 refused 10:*");
+    plugin_lost(w, w->endpoint, "refused"); /* it never listed, yet it is not over */
+    pass(w, DIAL_EVERY_MS - 1);
+    expect_nothing(w);
+    pass(w, 1);
+    expect(w, "open vendor.com/gpu b.sock");
+    plugin_options(w, w->endpoint, false, false);
+    expect(w, "registered 51");
+    plugin_list(w, w->endpoint, "g0");
+    expect(w, "commit resource vendor.com/gpu");
+}
+
+static void a_dial_that_waits_takes_the_place_of_a_redial(void **state)
+{
+    struct world *w = *state;
+
+    hurry(w);
+    plugin_options(w, w->endpoint, false, false);
+    plugin_list(w, w->endpoint, "g0");
+    committed(w);
+    ignore_all(w);
+    plugin_lost(w, w->endpoint, "killed"); /* no dial left: in grace */
+    plugin_register(w, 50, GPU, "gpu.sock");
+    expect_nothing(w);
+    devicemgr_register_cancelled(w->mgr, 50);
+    pass(w, DIAL_EVERY_MS - 1);
+    expect_nothing(w);
+    pass(w, 1);
+    expect(w, "open vendor.com/gpu gpu.sock");
+    ignore_all(w);
+    plugin_options(w, w->endpoint, false, false);
+    expect_nothing(w); /* nobody waits to be answered */
+}
+
+static void a_dial_that_waits_is_called_off_with_its_resource(void **state)
+{
+    struct world *w = *state;
+
+    hurry(w);
+    plugin_register(w, 50, GPU, "gpu.sock");
+    ignore_all(w);
+    devicemgr_builtin(w->mgr, w->now_ms, GPU, NULL, 0);
+    devicemgr_run(w->mgr);
+    expect_with(w, "register 50 refused 3:", "built-in", NULL);
+    expect(w, "close");
+    pass(w, 10 * DIAL_EVERY_MS);
     expect_nothing(w);
 }
 
@@ -267,10 +502,138 @@ static void restored_resources_start_in_grace_and_are_dialled(void **state)
     expect(w, "open vendor.com/gpu gpu.sock");
     plugin_lost(w, w->endpoint, "connection refused");
     expect_nothing(w);
-    pass(w, GRACE_MS - 1);
+    plugin_stop_stored(w, GPU);
+    pass(w, GRACE_MS - STOP_STORE_MS - 1);
     expect_nothing(w);
     pass(w, 1);
     expect(w, "commit -resource vendor.com/gpu");
+}
+
+/* ---- the grace clock ---- */
+
+/* Lost, refused at the redial, and stored as that: STOP_STORE_MS of the grace are over. */
+static void lose_gpu(struct world *w)
+{
+    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+
+    plugin_lost(w, endpoint, "killed");
+    plugin_lost(w, w->endpoint, "refused");
+    ignore_all(w);
+    plugin_stop_stored(w, GPU);
+}
+
+static void the_grace_goes_on_through_a_restart(void **state)
+{
+    struct world *w = *state;
+
+    lose_gpu(w);
+    pass(w, GRACE_MS / 2);
+    world_restart(w);
+    expect(w, "open vendor.com/gpu gpu.sock");
+    plugin_lost(w, w->endpoint, "refused");
+    w->now_ms += 1000; /* the shim is away itself: the clock goes on */
+    world_restart(w);
+    expect(w, "open vendor.com/gpu gpu.sock");
+    plugin_lost(w, w->endpoint, "refused");
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    pass(w, HOLD_MS);
+    expect_with(w, "verdict 11 refused 14:", "stopped 2m37s ago (killed)",
+                "grace period ends in 2m23s", NULL);
+    pass(w, GRACE_MS / 2 - HOLD_MS - 1000 - STOP_STORE_MS - 1);
+    expect_nothing(w);
+    pass(w, 1);
+    expect(w, "commit -resource vendor.com/gpu");
+}
+
+static void a_grace_that_ended_during_a_restart_is_over_unless_the_plugin_serves(void **state)
+{
+    struct world *w = *state;
+
+    lose_gpu(w);
+    w->now_ms += GRACE_MS;
+    world_restart(w);
+    expect(w, "open vendor.com/gpu gpu.sock"); /* it may have come back meanwhile */
+    pass(w, 0);
+    expect_nothing(w);
+    plugin_lost(w, w->endpoint, "refused");
+    pass(w, 0);
+    expect(w, "commit -resource vendor.com/gpu");
+}
+
+static void a_plugin_that_came_back_has_no_stop_time(void **state)
+{
+    struct world *w = *state;
+
+    lose_gpu(w);
+    plugin_register(w, 2, GPU, "gpu.sock");
+    plugin_options(w, w->endpoint, false, false);
+    expect(w, "open *");
+    expect(w, "registered 2");
+    plugin_list(w, w->endpoint, "g0");
+    expect(w, "commit resource vendor.com/gpu"); /* at once: a crash now must not end its grace */
+    committed(w);
+    w->now_ms += 2 * GRACE_MS;
+    world_restart(w);
+    expect(w, "open vendor.com/gpu gpu.sock");
+    plugin_lost(w, w->endpoint, "refused");
+    plugin_stop_stored(w, GPU);
+    assert_int_equal(devicemgr_next_ms(w->mgr), w->now_ms - STOP_STORE_MS + GRACE_MS);
+}
+
+static void another_boot_begins_a_fresh_grace(void **state)
+{
+    struct world *w = *state;
+
+    lose_gpu(w);
+    pass(w, GRACE_MS / 2);
+    w->settings.boot_id = "boot-2";
+    world_restart(w);
+    expect(w, "open vendor.com/gpu gpu.sock");
+    plugin_lost(w, w->endpoint, "refused");
+    plugin_stop_stored(w, GPU);
+    assert_int_equal(devicemgr_next_ms(w->mgr), w->now_ms - STOP_STORE_MS + GRACE_MS);
+}
+
+static void a_short_loss_is_not_stored(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+
+    for (int i = 0; i < 3; i++) {
+        plugin_lost(w, endpoint, "stream ended");
+        pass(w, STOP_STORE_MS - 1);
+        endpoint = w->endpoint;
+        plugin_options(w, endpoint, false, false);
+        plugin_list(w, endpoint, "g0");
+        pass(w, REDIAL_AGAIN_MS);
+    }
+    assert_int_equal(w->commits, 1); /* of the first list */
+}
+
+/* A row made from the kubelet's checkpoint: in grace, nothing to dial, usable once it registers. */
+static void an_imported_resource_waits_for_its_plugin(void **state)
+{
+    struct world *w = *state;
+    Checkpoint__V1__Resource row = CHECKPOINT__V1__RESOURCE__INIT;
+    uint8_t bytes[64];
+
+    row.name = (char *)GPU;
+    world_store(w, DEVICEMGR_RECORD_RESOURCE, GPU, "", "", bytes,
+                checkpoint__v1__resource__pack(&row, bytes));
+    world_restart(w);
+    expect_nothing(w);
+    runtime_listed(w, "u1");
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    plugin_stop_stored(w, GPU);
+    pass(w, HOLD_MS - STOP_STORE_MS);
+    expect_with(w, "verdict 11 refused 14", GPU, "has not registered here", "grace", NULL);
+    plugin_register(w, 7, GPU, "gpu.sock");
+    expect(w, "open vendor.com/gpu gpu.sock");
+    plugin_lost(w, w->endpoint, "connection refused");
+    expect(w, "register 7 refused 2: failed to dial device plugin: connection refused");
+    expect_nothing(w); /* and the resource stays in grace */
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    container_made(w, 12, "u1", "main", GPU ":g0");
 }
 
 static void a_restored_plugin_that_still_serves_is_active(void **state)
@@ -283,6 +646,7 @@ static void a_restored_plugin_that_still_serves_is_active(void **state)
     plugin_options(w, w->endpoint, false, false);
     plugin_list(w, w->endpoint, "g0");
     expect_nothing(w); /* nothing new to store */
+    runtime_listed(w, "u1");
     assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
     expect(w, "allocate g0 *");
 }
@@ -331,6 +695,57 @@ static void a_hundred_thousand_devices_are_digested_once(void **state)
     free(list);
 }
 
+static void an_id_may_be_any_text(void **state)
+{
+    static const char ID[] = "\xc3\xa9\"\\/\xe2\x98\x83,\x01";
+    char token[64];
+    struct world *w = *state;
+    struct devicemgr_annotation note = {"devices.cri-device-shim/vendor.com_gpu", token};
+    struct devicemgr_create request = {.sandbox_id = "s-u1",
+                                       .pod_uid = "u1",
+                                       .pod_namespace = "ns",
+                                       .pod_name = "u1",
+                                       .container = "main",
+                                       .deadline_ms = UINT64_MAX,
+                                       .container_annotations = &note,
+                                       .container_annotations_len = 1};
+
+    plugin_up(w, GPU, "gpu.sock", ID, false, false);
+    snprintf(token, sizeof token, "{\"resource\":\"%s\",\"ids\":[\"%s\"]}", GPU,
+             "\xc3\xa9\\\"\\\\/\xe2\x98\x83,\\u0001");
+    assert_true(devicemgr_create(w->mgr, w->now_ms, 11, &request));
+    devicemgr_run(w->mgr);
+    expect_with(w, "allocate ", ID, NULL);
+    allocated(w, "A=1");
+    committed(w);
+    create_answered(w, 11, "c1");
+    ignore_all(w);
+    world_restart(w); /* and it is stored as it is */
+    plugin_options(w, w->endpoint, false, false);
+    plugin_list(w, w->endpoint, ID);
+    runtime_listed(w, "u1/main");
+    ignore_all(w);
+    assert_true(devicemgr_create(w->mgr, w->now_ms, 12, &request));
+    devicemgr_run(w->mgr);
+    expect(w, "verdict 12 forward A=1");
+}
+
+static void health_may_flap(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    size_t commits = w->commits;
+
+    for (int i = 0; i < 100; i++) {
+        plugin_list(w, endpoint, i % 2 ? "g0 g1" : "g0! g1");
+        plugin_list(w, endpoint, i % 2 ? "g0 g1" : "g0! g1");
+    }
+    assert_int_equal(w->commits, commits);
+    assert_int_equal(logged(w, "of 2 devices healthy (0 added, 0 removed, 1 changed)"), 100);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+}
+
 static void useless_entries_are_told_once(void **state)
 {
     struct world *w = *state;
@@ -347,7 +762,8 @@ static void useless_entries_are_told_once(void **state)
 
 /* ---- built-in devices ---- */
 
-static const struct devicemgr_builtin_device FUSE = {"fuse", true, "/dev/fuse", "/dev/fuse", "rw"};
+static const struct devicemgr_builtin_device FUSE = {"fuse",      true, "/dev/fuse",
+                                                     "/dev/fuse", "rw", NULL};
 
 static void builtin(struct world *w, struct devicemgr_builtin_device device)
 {
@@ -372,7 +788,7 @@ static void a_built_in_device_needs_no_plugin(void **state)
 
 static void a_built_in_device_follows_the_config(void **state)
 {
-    struct devicemgr_builtin_device other = {"fuse", true, "/dev/fuse2", "/dev/fuse", "r"};
+    struct devicemgr_builtin_device other = {"fuse", true, "/dev/fuse2", "/dev/fuse", "r", NULL};
     struct world *w = *state;
 
     builtin(w, FUSE);
@@ -419,6 +835,16 @@ static void a_name_moved_into_the_config_leaves_its_plugin(void **state)
     expect(w, "commit -resource node.local/fuse");
 }
 
+static void an_active_plugins_name_may_become_a_built_in_device(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, "node.local/fuse", "fuse.sock", "x", false, false);
+    builtin(w, FUSE);
+    expect(w, "close");
+    expect(w, "commit -resource node.local/fuse");
+}
+
 static void events_of_no_endpoint_are_ignored(void **state)
 {
     struct world *w = *state;
@@ -453,13 +879,32 @@ int main(void)
         TEST(a_lost_endpoint_is_dialled_once_more_at_once),
         TEST(a_plugin_that_flaps_is_not_dialled_for_ever),
         TEST(after_the_grace_the_resource_is_gone),
+        TEST(a_resource_may_have_its_own_grace),
         TEST(the_stop_time_is_that_of_the_first_loss),
-        TEST(a_plugin_that_never_lists_is_given_up_after_the_grace),
+        TEST(a_plugin_that_never_lists_counts_as_stopped_in_time),
+        TEST(a_first_list_is_welcome_late),
+        TEST(a_register_call_that_gets_no_answer_at_all_is_refused_at_the_end),
+        TEST(a_plugin_that_registers_twice_is_dialled_twice),
+        TEST(a_plugin_that_drops_only_its_stream_is_back_at_once),
+        TEST(a_plugin_whose_socket_is_replaced_may_list_other_devices),
+        TEST(a_plugin_that_flaps_costs_bounded_work),
+        TEST(a_dial_that_waits_survives_the_loss_of_the_older_connection),
+        TEST(a_dial_that_waits_takes_the_place_of_a_redial),
+        TEST(a_dial_that_waits_is_called_off_with_its_resource),
+        TEST(an_active_plugins_name_may_become_a_built_in_device),
         TEST(restored_resources_start_in_grace_and_are_dialled),
+        TEST(an_imported_resource_waits_for_its_plugin),
+        TEST(the_grace_goes_on_through_a_restart),
+        TEST(a_grace_that_ended_during_a_restart_is_over_unless_the_plugin_serves),
+        TEST(a_plugin_that_came_back_has_no_stop_time),
+        TEST(another_boot_begins_a_fresh_grace),
+        TEST(a_short_loss_is_not_stored),
         TEST(a_restored_plugin_that_still_serves_is_active),
         TEST(an_identical_list_does_nothing),
         TEST(health_alone_is_no_reason_to_write),
         TEST(a_hundred_thousand_devices_are_digested_once),
+        TEST(an_id_may_be_any_text),
+        TEST(health_may_flap),
         TEST(useless_entries_are_told_once),
         TEST(a_built_in_device_needs_no_plugin),
         TEST(a_built_in_device_follows_the_config),

@@ -70,6 +70,50 @@ static void an_ignored_container_is_remembered_as_far_as_there_is_room(void **st
     pods_fini(&pods);
 }
 
+static void an_end_told_before_the_pod_is_known_counts(void **state)
+{
+    struct pods pods = {0};
+    struct pod *pod = pods_ensure(&pods, "u1", "ns", "web");
+    struct sandbox *sandbox;
+    uint64_t epoch = 0;
+
+    (void)state;
+    assert_int_equal(pods_find_end(&pods, "s1", &epoch), SANDBOX_END_NONE);
+    pods_note_end(&pods, "s1", SANDBOX_END_STOPPING, 4);
+    pods_note_end(&pods, "s2", SANDBOX_END_STOPPED, 5);
+    pods_note_end(&pods, "s3", SANDBOX_END_REMOVED, 6);
+    assert_int_equal(pods_find_end(&pods, "s1", &epoch), SANDBOX_END_STOPPING);
+    assert_int_equal(epoch, 4);
+    sandbox = pods_ensure_sandbox(&pods, pod, "s1", 0);
+    assert_true(sandbox->stopping && !sandbox->stopped);
+    assert_int_equal(pods_find_end(&pods, "s1", &epoch), SANDBOX_END_NONE);
+    sandbox = pods_ensure_sandbox(&pods, pod, "s2", 0);
+    assert_true(sandbox->stopping && sandbox->stopped);
+    sandbox = pods_ensure_sandbox(&pods, pod, "s3", 0); /* told to be there after all */
+    assert_false(sandbox->stopping || sandbox->stopped);
+    pods_fini(&pods);
+}
+
+static void the_oldest_end_is_forgotten_first(void **state)
+{
+    struct pods pods = {0};
+    uint64_t epoch = 0;
+    char id[16];
+
+    (void)state;
+    pods_note_end(&pods, "old", SANDBOX_END_REMOVED, 0);
+    pods_note_end(&pods, "young", SANDBOX_END_REMOVED, 0);
+    for (int i = 0; i < SANDBOX_ENDS_MAX - 2; i++) {
+        snprintf(id, sizeof id, "s%d", i);
+        pods_note_end(&pods, id, SANDBOX_END_REMOVED, 0);
+    }
+    pods_note_end(&pods, "old", SANDBOX_END_REMOVED, 1); /* told again: the youngest now */
+    pods_note_end(&pods, "one more", SANDBOX_END_REMOVED, 1);
+    assert_int_equal(pods_find_end(&pods, "old", &epoch), SANDBOX_END_REMOVED);
+    assert_int_equal(pods_find_end(&pods, "young", &epoch), SANDBOX_END_NONE);
+    pods_fini(&pods);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -77,6 +121,8 @@ int main(void)
         cmocka_unit_test(a_pod_goes_with_its_sandboxes),
         cmocka_unit_test(the_names_last_told_stay),
         cmocka_unit_test(an_ignored_container_is_remembered_as_far_as_there_is_room),
+        cmocka_unit_test(an_end_told_before_the_pod_is_known_counts),
+        cmocka_unit_test(the_oldest_end_is_forgotten_first),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

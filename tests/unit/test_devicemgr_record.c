@@ -24,11 +24,11 @@ static void a_resource_comes_back_as_it_was(void **state)
     devices_update(&resource->devices, 5, entries, 2, &change);
     resource->endpoint.socket_good = mem_strdup("gpu.sock");
     resource->endpoint.pre_start = resource->endpoint.preferred = true;
-    bytes = record_of_resource(resource, &len);
+    bytes = record_of_resource(resource, "boot-1", &len);
     resources_remove(&table, resource);
     record = row(DEVICEMGR_RECORD_RESOURCE, GPU, "", "", bytes, len);
-    assert_int_equal(record_restore_resource(&again, 9, &record), 0);
-    assert_int_equal(record_restore_resource(&again, 9, &record), -1); /* twice */
+    assert_int_equal(record_restore_resource(&again, 9, "boot-1", &record), 0);
+    assert_int_equal(record_restore_resource(&again, 9, "boot-1", &record), -1); /* twice */
     resource = resources_find(again, GPU);
     assert_string_equal(resource->endpoint.socket_good, "gpu.sock");
     assert_true(resource->endpoint.pre_start && resource->endpoint.preferred);
@@ -39,6 +39,55 @@ static void a_resource_comes_back_as_it_was(void **state)
     assert_int_equal(devices_find(&resource->devices, "g1")->nodes[1], 3);
     resources_remove(&again, resource);
     free(bytes);
+}
+
+static void restored(const char *boot_id, uint64_t now_ms, const char *stored_boot_id,
+                     struct resource **table)
+{
+    struct resource *from = NULL, *resource = resources_add(&from, GPU);
+    struct devicemgr_record record;
+    uint8_t *bytes;
+    size_t len;
+
+    resource->endpoint.socket_good = mem_strdup("gpu.sock");
+    endpoint_stop(&resource->endpoint, 700, "EOF");
+    resource->endpoint.stop_stored = stored_boot_id != NULL;
+    bytes = record_of_resource(resource, stored_boot_id ? stored_boot_id : "boot-1", &len);
+    resources_remove(&from, resource);
+    record = row(DEVICEMGR_RECORD_RESOURCE, GPU, "", "", bytes, len);
+    assert_int_equal(record_restore_resource(table, now_ms, boot_id, &record), 0);
+    free(bytes);
+}
+
+static void a_stop_time_is_that_of_its_boot(void **state)
+{
+    static const struct {
+        const char *boot_id;
+        uint64_t now_ms;
+        const char *stored_boot_id; /* NULL: not to be stored yet */
+        bool stopped;
+    } cases[] = {
+        {"boot-1", 900, "boot-1", true},
+        {"boot-1", 700, "boot-1", true},
+        {"boot-1", 699, "boot-1", false},
+        {"boot-2", 900, "boot-1", false},
+        {"", 900, "", false},
+        {"boot-1", 900, NULL, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct resource *table = NULL;
+
+        restored(cases[i].boot_id, cases[i].now_ms, cases[i].stored_boot_id, &table);
+        assert_int_equal(table->endpoint.stopped, cases[i].stopped);
+        assert_int_equal(table->endpoint.stop_stored, cases[i].stopped);
+        if (cases[i].stopped) {
+            assert_int_equal(table->endpoint.stopped_ms, 700);
+            assert_string_equal(table->endpoint.stop_reason, "EOF");
+        }
+        resources_remove(&table, table);
+    }
 }
 
 static void every_cut_of_a_resource_is_refused_or_harmless(void **state)
@@ -52,12 +101,12 @@ static void every_cut_of_a_resource_is_refused_or_harmless(void **state)
     (void)state;
     devices_update(&resource->devices, 5, &entry, 1, &change);
     resource->endpoint.socket_good = mem_strdup("gpu.sock");
-    bytes = record_of_resource(resource, &len);
+    bytes = record_of_resource(resource, "boot-1", &len);
     resources_remove(&table, resource);
     for (size_t cut = 0; cut < len; cut++) {
         struct devicemgr_record record = row(DEVICEMGR_RECORD_RESOURCE, GPU, "", "", bytes, cut);
 
-        if (record_restore_resource(&table, 9, &record) == 0)
+        if (record_restore_resource(&table, 9, "boot-1", &record) == 0)
             resources_remove(&table, table);
         else
             assert_null(table);
@@ -78,16 +127,29 @@ static void resource_rows_that_break_a_rule_are_refused(void **state)
     message.endpoint = (char *)"x.sock";
     len = checkpoint__v1__resource__pack(&message, bytes);
     record = row(DEVICEMGR_RECORD_RESOURCE, "bad", "", "", bytes, len);
-    assert_int_equal(record_restore_resource(&table, 0, &record), -1);
+    assert_int_equal(record_restore_resource(&table, 0, "boot-1", &record), -1);
     message.name = (char *)GPU;
     len = checkpoint__v1__resource__pack(&message, bytes);
     record = row(DEVICEMGR_RECORD_RESOURCE, NIC, "", "", bytes, len); /* another's key */
-    assert_int_equal(record_restore_resource(&table, 0, &record), -1);
-    message.endpoint = (char *)"";
-    len = checkpoint__v1__resource__pack(&message, bytes);
-    record = row(DEVICEMGR_RECORD_RESOURCE, GPU, "", "", bytes, len);
-    assert_int_equal(record_restore_resource(&table, 0, &record), -1);
+    assert_int_equal(record_restore_resource(&table, 0, "boot-1", &record), -1);
     assert_null(table);
+}
+
+/* An imported row: the kubelet's checkpoint does not say where the plugin was. */
+static void a_resource_without_a_socket_comes_back(void **state)
+{
+    Checkpoint__V1__Resource message = CHECKPOINT__V1__RESOURCE__INIT;
+    struct resource *table = NULL;
+    struct devicemgr_record record;
+    uint8_t bytes[64];
+
+    (void)state;
+    message.name = (char *)GPU;
+    record = row(DEVICEMGR_RECORD_RESOURCE, GPU, "", "", bytes,
+                 checkpoint__v1__resource__pack(&message, bytes));
+    assert_int_equal(record_restore_resource(&table, 0, "boot-1", &record), 0);
+    assert_string_equal(table->endpoint.socket_good, "");
+    resources_remove(&table, table);
 }
 
 static void an_allocation_comes_back_as_it_was(void **state)
@@ -244,8 +306,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_resource_comes_back_as_it_was),
+        cmocka_unit_test(a_stop_time_is_that_of_its_boot),
         cmocka_unit_test(every_cut_of_a_resource_is_refused_or_harmless),
         cmocka_unit_test(resource_rows_that_break_a_rule_are_refused),
+        cmocka_unit_test(a_resource_without_a_socket_comes_back),
         cmocka_unit_test(an_allocation_comes_back_as_it_was),
         cmocka_unit_test(fresh_options_not_in_the_commit_are_not_written),
         cmocka_unit_test(allocation_rows_that_break_a_rule_are_refused),

@@ -52,9 +52,9 @@ static void anything_but_healthy_is_unhealthy(void **state)
 static void built_in_devices_know_their_options(void **state)
 {
     struct devicemgr_builtin_device devices[] = {
-        {"b", true, "/dev/b", "/dev/x1", "rw"},
-        {"a", false, "/dev/a", "/dev/x0", "r"},
-        {"a", true, "/dev/other", "/dev/x9", "r"}, /* a repeated id */
+        {"b", true, "/dev/b", "/dev/x1", "rw", NULL},
+        {"a", false, "/dev/a", "/dev/x0", "r", NULL},
+        {"a", true, "/dev/other", "/dev/x9", "r", NULL}, /* a repeated id */
     };
     struct resource *table = NULL, *resource = resources_add(&table, "node/dev");
     V1beta1__ContainerAllocateResponse *options;
@@ -78,12 +78,44 @@ static void built_in_devices_know_their_options(void **state)
     resources_remove(&table, resource);
 }
 
+static void built_in_devices_bring_more_along_once(void **state)
+{
+    V1beta1__DeviceSpec spec = V1BETA1__DEVICE_SPEC__INIT, *specs[] = {&spec};
+    V1beta1__Mount mount = V1BETA1__MOUNT__INIT, *mounts[] = {&mount};
+    V1beta1__ContainerAllocateResponse more = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
+    struct devicemgr_builtin_device devices[] = {{"a", true, "/dev/a", "/dev/a", "rw", &more},
+                                                 {"b", true, "/dev/b", "/dev/b", "rw", &more}};
+    struct resource *table = NULL, *resource = resources_add(&table, "node/dev");
+    V1beta1__ContainerAllocateResponse *options;
+    struct devices_change change;
+    struct ids ids = {0};
+
+    (void)state;
+    spec.container_path = spec.host_path = (char *)"/dev/ctl";
+    spec.permissions = (char *)"r";
+    mount.container_path = mount.host_path = (char *)"/opt/a";
+    more.devices = specs;
+    more.mounts = mounts;
+    more.n_devices = more.n_mounts = 1;
+    assert_true(resource_set_builtin(resource, 1, devices, 2, &change));
+    ids_add(&ids, "a");
+    ids_add(&ids, "b");
+    options = resource_builtin_options(resource, &ids);
+    assert_int_equal(options->n_devices, 3);
+    assert_int_equal(options->n_mounts, 1);
+    assert_string_equal(options->mounts[0]->host_path, "/opt/a");
+    options_free(options);
+    ids_fini(&ids);
+    resources_remove(&table, resource);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_come_sorted),
         cmocka_unit_test(anything_but_healthy_is_unhealthy),
         cmocka_unit_test(built_in_devices_know_their_options),
+        cmocka_unit_test(built_in_devices_bring_more_along_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -292,6 +292,126 @@ static void a_list_older_than_a_container_says_nothing_of_it(void **state)
     expect(w, "check c-new");
 }
 
+/* ---- creates that come late ---- */
+
+static void a_create_after_the_removal_does_not_bring_the_pod_back(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_removed(w, "s-u1");
+    committed(w);
+    ignore_all(w);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect_with(w, "verdict 11 refused 9:", "the pod is terminating: its sandbox s-u1 was removed",
+                NULL);
+    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+    allocated(w, "A=1");
+    expect(w, "commit allocation u2 main vendor.com/gpu, pod u2"); /* no row of u1 */
+    assert_false(create(w, 13, "u1", "main", NULL, GPU "=1"));     /* annotations are off */
+    assert_int_equal(logged(w, "is ignored"), 0);
+}
+
+static void a_removal_of_a_sandbox_not_known_yet_counts(void **state)
+{
+    struct world *w = *state;
+
+    restart(w);
+    sandbox_removed(w, "s-u9");
+    assert_true(create(w, 11, "u9", "main", GPU ":g1", NULL));
+    expect_with(w, "verdict 11 refused 9:", "sandbox s-u9 was removed", NULL);
+}
+
+static void a_stop_of_a_sandbox_not_known_yet_counts(void **state)
+{
+    struct world *w = *state;
+
+    restart(w);
+    sandbox_stopping(w, "s-u8");
+    sandbox_stopped(w, "s-u9");
+    sandbox_stopping(w, "s-u9");
+    for (uint64_t i = 8; i <= 9; i++) {
+        assert_true(create(w, i, i == 8 ? "u8" : "u9", "main", GPU ":g1", NULL));
+        expect_with(w, "verdict ", "refused 9:", "was told to stop", NULL);
+    }
+}
+
+static void a_list_older_than_a_removal_does_not_bring_the_pod_back(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_runtime_listing(w->mgr);
+    sandbox_removed(w, "s-u1");
+    committed(w);
+    ignore_all(w);
+    runtime_listed(w, "u1/main=" GPU ":g0");
+    expect_nothing(w);
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+    create_cancelled(w, 11);
+    ignore_all(w);
+    runtime_listed(w, "u1/main=" GPU ":g0"); /* a newer one is believed */
+    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+}
+
+static void a_create_in_a_sandbox_the_list_had_no_more_is_late(void **state)
+{
+    struct world *w = *state;
+
+    runtime_listed(w, "");
+    committed(w);
+    ignore_all(w);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect_with(w, "verdict 11 refused 9:", "sandbox s-u1 was removed", NULL);
+}
+
+static void a_create_that_the_stop_overtakes_holds_nothing(void **state)
+{
+    struct world *w = *state;
+
+    assert_true(create(w, 11, "u1", "second", GPU ":g1", NULL));
+    allocated(w, "A=1");
+    committed(w);
+    ignore_all(w);
+    sandbox_stopping(w, "s-u1");
+    create_answered(w, 11, "c-second"); /* made, in a sandbox that is being stopped */
+    assert_true(create(w, 12, "u2", "main", GPU ":g1", NULL));
+    expect(w, "check c-second");
+    sandbox_stopped(w, "s-u1");
+    expect(w, "allocate g1 *");
+}
+
+static void an_answer_of_the_old_sandbox_does_not_touch_the_new_ones_allocation(void **state)
+{
+    struct devicemgr_sandbox again = {"s-new", "u1", "ns", "u1", 1, true};
+    struct devicemgr_annotation token = {"devices.cri-device-shim/vendor.com_gpu",
+                                         "{\"resource\":\"vendor.com/gpu\",\"ids\":[\"g0\"]}"};
+    struct devicemgr_create request = {.sandbox_id = "s-new",
+                                       .pod_uid = "u1",
+                                       .pod_namespace = "ns",
+                                       .pod_name = "u1",
+                                       .container = "main",
+                                       .deadline_ms = UINT64_MAX,
+                                       .container_annotations = &token,
+                                       .container_annotations_len = 1};
+    struct world *w = *state;
+
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    sandbox_removed(w, "s-u1");
+    committed(w);
+    ignore_all(w);
+    devicemgr_sandbox_ran(w->mgr, w->now_ms, &again);
+    assert_true(devicemgr_create(w->mgr, w->now_ms, 12, &request));
+    devicemgr_run(w->mgr);
+    allocated(w, "A=1");
+    committed(w);
+    create_answered(w, 12, "c-new");
+    ignore_all(w);
+    create_answered(w, 11, "c-old"); /* at last */
+    assert_true(create(w, 13, "u2", "main", GPU ":g0", NULL));
+    expect(w, "check c-new");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
 
 int main(void)
@@ -317,6 +437,13 @@ int main(void)
         TEST(a_sandbox_that_is_not_ready_is_stopped),
         TEST(an_allocation_without_a_pod_row_is_named_by_uid_and_dropped_with_its_pod),
         TEST(a_list_older_than_a_container_says_nothing_of_it),
+        TEST(a_create_after_the_removal_does_not_bring_the_pod_back),
+        TEST(a_removal_of_a_sandbox_not_known_yet_counts),
+        TEST(a_stop_of_a_sandbox_not_known_yet_counts),
+        TEST(a_list_older_than_a_removal_does_not_bring_the_pod_back),
+        TEST(a_create_in_a_sandbox_the_list_had_no_more_is_late),
+        TEST(a_create_that_the_stop_overtakes_holds_nothing),
+        TEST(an_answer_of_the_old_sandbox_does_not_touch_the_new_ones_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

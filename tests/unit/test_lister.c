@@ -9,6 +9,10 @@
 #define EXITED RUNTIME__V1__CONTAINER_STATE__CONTAINER_EXITED
 #define CREATED RUNTIME__V1__CONTAINER_STATE__CONTAINER_CREATED
 #define UNKNOWN RUNTIME__V1__CONTAINER_STATE__CONTAINER_UNKNOWN
+#define CREATED_EVENT RUNTIME__V1__CONTAINER_EVENT_TYPE__CONTAINER_CREATED_EVENT
+#define STARTED_EVENT RUNTIME__V1__CONTAINER_EVENT_TYPE__CONTAINER_STARTED_EVENT
+#define STOPPED_EVENT RUNTIME__V1__CONTAINER_EVENT_TYPE__CONTAINER_STOPPED_EVENT
+#define DELETED_EVENT RUNTIME__V1__CONTAINER_EVENT_TYPE__CONTAINER_DELETED_EVENT
 
 struct fixture {
     struct world *world;
@@ -17,6 +21,7 @@ struct fixture {
     size_t sandboxes_len, containers_len;
     char sandboxes[256];  /* "id/uid/name/attempt", '!' behind one that is not ready */
     char containers[256]; /* "id/sandbox/name", '!' behind one that does not run, annotation */
+    char ended[64];       /* ids, each followed by a space */
     enum lister_finding findings[8];
     bool stopped;
 };
@@ -60,8 +65,19 @@ static void on_checked(void *user, uint64_t check, enum lister_finding finding)
     f->checked++;
 }
 
+static void on_ended(void *user, const char *container_id)
+{
+    struct fixture *f = user;
+
+    strcat(strcat(f->ended, container_id), " ");
+}
+
 static const struct lister_ops OPS = {
-    .begins = on_begins, .listed = on_listed, .checked = on_checked};
+    .begins = on_begins, .listed = on_listed, .ended = on_ended, .checked = on_checked};
+
+/* Often, for tests that wait for it; and never, which is a failure of the test if it is missed. */
+#define SOON_MS 5
+#define NEVER_MS 3600000
 
 static void on_stopped(void *user)
 {
@@ -70,12 +86,17 @@ static void on_stopped(void *user)
     f->stopped = true;
 }
 
-static void start(struct fixture *f, void **state)
+static void start_paced(struct fixture *f, void **state, const struct lister_pace *pace)
 {
     memset(f, 0, sizeof *f);
     f->world = *state;
-    f->lister = lister_start(&f->world->loop, f->world->path, &OPS, f);
+    f->lister = lister_start(&f->world->loop, f->world->path, pace, &OPS, f);
     assert_int_equal(f->begun, 0);
+}
+
+static void start(struct fixture *f, void **state)
+{
+    start_paced(f, state, &LISTER_PACE);
 }
 
 static void stop(struct fixture *f)
@@ -276,6 +297,96 @@ static void bounds_the_checks_that_wait(void **state)
     runtime_stop(&runtime);
 }
 
+/* Says once that there are none. */
+static void a_runtime_without_events_is_listed_often(void **state)
+{
+    static const struct lister_pace PACE = {SOON_MS, NEVER_MS, NEVER_MS};
+    struct runtime runtime;
+    struct fixture f;
+
+    fill(&runtime);
+    runtime.events_code = RPC_UNIMPLEMENTED;
+    runtime_serve(&runtime, *state);
+    start_paced(&f, state, &PACE);
+    WAIT(f.world, f.listed == 4);
+    assert_int_equal(runtime.events_calls, 1); /* it will not learn it on this connection */
+    runtime_stop(&runtime);
+    runtime.events_code = RPC_OK;
+    runtime_serve(&runtime, f.world); /* another version of it */
+    WAIT(f.world, runtime.events);
+    stop(&f);
+    WAIT(f.world, !runtime.events);
+    runtime_stop(&runtime);
+}
+
+static void the_end_of_a_container_is_told_at_once(void **state)
+{
+    static const struct lister_pace PACE = {NEVER_MS, NEVER_MS, NEVER_MS};
+    struct runtime runtime;
+    struct fixture f;
+
+    fill(&runtime);
+    runtime_serve(&runtime, *state);
+    start_paced(&f, state, &PACE);
+    WAIT(f.world, f.listed == 1);
+    runtime_send_event(&runtime, STARTED_EVENT, "c0", "s1");
+    runtime_send_event(&runtime, STOPPED_EVENT, "c1", "s1");
+    runtime_send_event(&runtime, DELETED_EVENT, "c2", NULL);
+    WAIT(f.world, strcmp(f.ended, "c1 c2 ") == 0);
+    assert_int_equal(f.listed, 1);
+    stop(&f);
+    runtime_stop(&runtime);
+}
+
+static void what_an_event_does_not_tell_is_listed(void **state)
+{
+    static const struct lister_pace PACE = {NEVER_MS, NEVER_MS, SOON_MS};
+    struct runtime runtime;
+    struct fixture f;
+
+    fill(&runtime);
+    runtime_serve(&runtime, *state);
+    start_paced(&f, state, &PACE);
+    WAIT(f.world, f.listed == 1);
+    runtime_send_event(&runtime, CREATED_EVENT, "c9", "s1");
+    runtime_send_event(&runtime, CREATED_EVENT, "c10", "s1"); /* one list for both */
+    WAIT(f.world, f.listed == 2);
+    runtime_send_event(&runtime, STOPPED_EVENT, "s1", "s1");
+    WAIT(f.world, f.listed == 3);
+    runtime.hold = true;
+    runtime_send_event(&runtime, DELETED_EVENT, "s1", "s1");
+    WAIT(f.world, runtime.held);
+    runtime_send_event(&runtime, CREATED_EVENT, "c11", "s2"); /* the list may have missed it */
+    runtime_send_event(&runtime, DELETED_EVENT, "c11", "s2");
+    WAIT(f.world, f.ended[0] != '\0');
+    runtime_answer_held(&runtime);
+    WAIT(f.world, f.listed == 5);
+    assert_string_equal(f.ended, "c11 ");
+    stop(&f);
+    runtime_stop(&runtime);
+}
+
+static void a_stream_that_ends_is_asked_for_again(void **state)
+{
+    static const struct lister_pace PACE = {SOON_MS, NEVER_MS, NEVER_MS};
+    struct runtime runtime;
+    struct fixture f;
+    struct rpc_incoming *stream;
+
+    fill(&runtime);
+    runtime_serve(&runtime, *state);
+    start_paced(&f, state, &PACE);
+    WAIT(f.world, f.listed == 1);
+    stream = runtime.events;
+    runtime.events = NULL;
+    rpc_incoming_finish(stream, RPC_RESOURCE_EXHAUSTED, "a slow reader");
+    WAIT(f.world, runtime.events_calls == 2 && f.listed == 2);
+    runtime_send_event(&runtime, STOPPED_EVENT, "c1", "s1");
+    WAIT(f.world, f.ended[0] != '\0');
+    stop(&f);
+    runtime_stop(&runtime);
+}
+
 static void stops_at_any_step(void **state)
 {
     struct runtime runtime;
@@ -312,6 +423,10 @@ int main(void)
         WORLD_TEST(checks_one_container),
         WORLD_TEST(a_check_without_runtime_finds_nothing_out),
         WORLD_TEST(bounds_the_checks_that_wait),
+        WORLD_TEST(a_runtime_without_events_is_listed_often),
+        WORLD_TEST(the_end_of_a_container_is_told_at_once),
+        WORLD_TEST(what_an_event_does_not_tell_is_listed),
+        WORLD_TEST(a_stream_that_ends_is_asked_for_again),
         WORLD_TEST(stops_at_any_step),
     };
 

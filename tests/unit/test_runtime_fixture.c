@@ -90,9 +90,45 @@ static void on_containers(struct rpc_incoming *call, const ProtobufCMessage *mes
     rpc_incoming_on_cancel(call, on_held_cancelled, runtime);
 }
 
+static void on_events_cancelled(void *user)
+{
+    struct runtime *runtime = user;
+
+    runtime->events = NULL;
+}
+
+static void on_events(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    struct runtime *runtime = user;
+
+    (void)message;
+    runtime->events_calls++;
+    if (runtime->events_code != RPC_OK) {
+        rpc_incoming_finish(call, runtime->events_code, "no events here");
+        return;
+    }
+    runtime->events = call;
+    rpc_incoming_on_cancel(call, on_events_cancelled, runtime);
+}
+
+void runtime_send_event(struct runtime *runtime, Runtime__V1__ContainerEventType type,
+                        const char *container_id, const char *sandbox)
+{
+    Runtime__V1__ContainerEventResponse event = RUNTIME__V1__CONTAINER_EVENT_RESPONSE__INIT;
+    Runtime__V1__PodSandboxStatus status = RUNTIME__V1__POD_SANDBOX_STATUS__INIT;
+
+    event.container_id = (char *)container_id;
+    event.container_event_type = type;
+    status.id = (char *)sandbox;
+    event.pod_sandbox_status = sandbox ? &status : NULL;
+    assert_non_null(runtime->events);
+    assert_int_equal(rpc_incoming_send(runtime->events, &event.base), 0);
+}
+
 static const struct rpc_method METHODS[] = {
     {CRI_LIST_POD_SANDBOX, &runtime__v1__list_pod_sandbox_request__descriptor, on_pods},
     {CRI_LIST_CONTAINERS, &runtime__v1__list_containers_request__descriptor, on_containers},
+    {CRI_GET_CONTAINER_EVENTS, &runtime__v1__get_events_request__descriptor, on_events},
 };
 
 void runtime_serve(struct runtime *runtime, struct world *world)
@@ -117,4 +153,5 @@ void runtime_stop(struct runtime *runtime)
     rpc_server_close(runtime->server);
     runtime->server = NULL;
     runtime->held = NULL;
+    runtime->events = NULL;
 }

@@ -1,6 +1,6 @@
 /*
- * A runtime that only lists: pods and containers as the test sets them, on the project's gRPC
- * server.
+ * A runtime that only lists and tells events: pods and containers as the test sets them, on the
+ * project's gRPC server.
  */
 #ifndef TESTS_UNIT_TEST_RUNTIME_FIXTURE_H
 #define TESTS_UNIT_TEST_RUNTIME_FIXTURE_H
@@ -28,18 +28,23 @@ struct runtime {
     size_t containers_len;
     bool bare; /* items without metadata */
     int pods_code, containers_code;
-    bool hold; /* ListContainers stays open, in `held` */
+    bool hold;       /* ListContainers stays open, in `held` */
+    int events_code; /* how GetContainerEvents ends at once; RPC_OK: it stays open, in `events` */
 
     /* seen */
     struct rpc_server *server;
     struct rpc_incoming *held;
-    unsigned pod_lists, container_lists;
+    struct rpc_incoming *events;
+    unsigned pod_lists, container_lists, events_calls;
     char filter[64]; /* the last ListContainers's id; "none" without a filter */
 };
 
 void runtime_serve(struct runtime *runtime, struct world *world);
 /* Answers the held call. */
 void runtime_answer_held(struct runtime *runtime);
+/* On the open stream; `sandbox` NULL: without its status. */
+void runtime_send_event(struct runtime *runtime, Runtime__V1__ContainerEventType type,
+                        const char *container_id, const char *sandbox);
 void runtime_stop(struct runtime *runtime);
 
 #endif

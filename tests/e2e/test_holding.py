@@ -1,0 +1,135 @@
+"""Who holds a device in real containers: over restarts, init containers, rivals, lost state."""
+
+import grpc
+import pytest
+
+from asking import by_annotation, by_token, refused
+
+GPU = "vendor.com/gpu"
+SLEEP = ["sleep", "infinity"]
+
+
+def asking(**containers):
+    """Pod annotations for several containers: asking(setup=1, main=2)."""
+    return {key: value for name, count in containers.items()
+            for key, value in by_annotation(name, f"{GPU}={count}").items()}
+
+
+def devices_of(client, container):
+    return set(client.exec(container, "sh", "-c", "echo $PLUGIN_DEVICES").strip().split(","))
+
+
+def test_restarted_container_keeps_its_device(shim, client, make_plugin):
+    """A container that exits and is made anew, three times, has the same device each time, though
+    others are free, and the plugin is asked once."""
+    gpu = make_plugin(shim, GPU, [f"g{number}" for number in range(8)])
+    pod = client.run_pod("web", annotations=asking(app=1))
+    seen = set()
+    for attempt in range(4):
+        container = client.run(pod, "app", ["sh", "-c", "sleep 0.2; exit 3"], attempt=attempt)
+        seen |= devices_of(client, container)
+        assert client.wait_exit(container).exit_code == 3
+        other = client.run(client.run_pod(f"other{attempt}", annotations=asking(app=1)), "app",
+                           SLEEP)
+        assert not devices_of(client, other) & seen
+    assert len(seen) == 1
+    assert len(gpu.allocated()) == 5  # once for it, once for each of the others
+
+
+def test_sandbox_made_anew_keeps_the_device(shim, client, make_plugin):
+    """A pod whose sandbox died gets a new one: its container has its device again."""
+    make_plugin(shim, GPU, ["g0", "g1", "g2"])
+    pod = client.run_pod("web", uid="the-uid", annotations=asking(app=1))
+    before = devices_of(client, client.run(pod, "app", SLEEP))
+    client.StopPodSandbox(pod_sandbox_id=pod.id)
+    again = client.run_pod("web", uid="the-uid", attempt=1, annotations=asking(app=1))
+    assert devices_of(client, client.run(again, "app", SLEEP, attempt=1)) == before
+    client.RemovePodSandbox(pod_sandbox_id=pod.id)
+    late = client.run_pod("late", annotations=asking(app=2))
+    assert not devices_of(client, client.run(late, "app", SLEEP)) & before
+
+
+def test_two_pods_fight_for_the_last_device(shim, client, make_client, make_plugin):
+    """Of two pods that ask for the last device at the same moment one gets it, the other is told
+    that there is none, and gets it when the winner is gone."""
+    make_plugin(shim, GPU, ["g0", "g1"])
+    client.run(client.run_pod("first", annotations=asking(app=1)), "app", SLEEP)
+    for number in range(5):
+        pods = [client.run_pod(f"{name}{number}", annotations=asking(app=1)) for name in "ab"]
+        calls = [make_client(shim).begin("CreateContainer",
+                                         client.create_request(pod, "app", SLEEP))
+                 for pod in pods]
+        codes = [call.code() for call in calls]
+        assert sorted(code.name for code in codes) == ["OK", "RESOURCE_EXHAUSTED"]
+        winner = codes.index(grpc.StatusCode.OK)
+        assert GPU in calls[1 - winner].details()
+        client.StartContainer(container_id=calls[winner].result().container_id)
+        client.remove_pod(pods[winner].id)
+        container = client.run(pods[1 - winner], "app", SLEEP)
+        assert len(devices_of(client, container)) == 1
+        client.remove_pod(pods[1 - winner].id)
+
+
+def test_init_container_hands_its_device_on(shim, client, make_plugin):
+    """An init container that has run hands its device on to the next ones of its pod: all of them
+    fit into two devices."""
+    gpu = make_plugin(shim, GPU, ["g0", "g1"])
+    pod = client.run_pod("web", annotations=asking(setup=1, check=2, main=2))
+    for name in ("setup", "check"):
+        container = client.run(pod, name, ["sh", "-c", "test -n \"$PLUGIN_DEVICES\""])
+        assert client.wait_exit(container).exit_code == 0
+    container = client.run(pod, "main", SLEEP)
+    assert devices_of(client, container) == {"g0", "g1"}
+    assert len(gpu.allocated()) == 3  # each container has options of its own
+    with refused(grpc.StatusCode.RESOURCE_EXHAUSTED, GPU):
+        client.create(client.run_pod("other", annotations=asking(app=1)), "app", SLEEP)
+
+
+def test_init_container_that_still_runs_keeps_its_device(shim, client, make_plugin):
+    """One that goes on running (a sidecar) keeps its device, also when the kubelet says otherwise:
+    the refusal names it."""
+    make_plugin(shim, GPU, ["g0", "g1"])
+    pod = client.run_pod("web")
+    sidecar = client.run(pod, "sidecar", SLEEP, annotations=by_token(GPU, "g0"))
+    with refused(grpc.StatusCode.UNAVAILABLE, GPU, "g0", "sidecar"):
+        client.create(pod, "main", SLEEP, annotations=by_token(GPU, "g0"))
+    client.StopContainer(container_id=sidecar)
+    container = client.run(pod, "main", SLEEP, annotations=by_token(GPU, "g0"))
+    assert devices_of(client, container) == {"g0"}
+
+
+@pytest.mark.parametrize("damage", [b"this is no database\n" * 500, b""], ids=["text", "empty"])
+def test_damaged_checkpoint(shim, client, make_plugin, damage):
+    """The checkpoint is rubbish: it is set aside, and the state rebuilt from the running
+    containers; they run on, none of their devices is given twice, and a restart has the same."""
+    make_plugin(shim, GPU, ["g0", "g1", "g2"])
+    chosen = client.run_pod("chosen", annotations=asking(app=1))
+    by_us = client.run(chosen, "app", SLEEP)
+    own = devices_of(client, by_us)
+    rest = sorted({"g0", "g1", "g2"} - own)
+    by_kubelet = client.run(client.run_pod("told"), "app", SLEEP,
+                            annotations=by_token(GPU, rest[0]))
+    shim.stop()
+    for path in shim.state_dir.glob("checkpoint.db*"):
+        path.unlink()
+    (shim.state_dir / "checkpoint.db").write_bytes(damage)
+    shim.start()
+    client.wait_ready()
+    shim.wait_log("it was set aside as")
+    shim.wait_log("(2 of them rebuilt from containers)")
+    aside = list(shim.state_dir.glob("checkpoint.db.damaged-*"))
+    assert [path.read_bytes() for path in aside] == [damage]
+    make_plugin(shim, GPU, ["g0", "g1", "g2"])
+    third = client.run(client.run_pod("third", annotations=asking(app=1)), "app", SLEEP)
+    assert devices_of(client, third) == {rest[1]}
+    fourth = client.run_pod("fourth", annotations=asking(app=1))
+    with refused(grpc.StatusCode.RESOURCE_EXHAUSTED, GPU):
+        client.create(fourth, "app", SLEEP)
+    with refused(grpc.StatusCode.UNAVAILABLE, "told"):
+        client.create(client.run_pod("greedy"), "app", SLEEP,
+                      annotations=by_token(GPU, rest[0]))
+    assert devices_of(client, by_us) == own
+    assert devices_of(client, by_kubelet) == {rest[0]}
+    client.StopContainer(container_id=by_us)
+    again = client.run(chosen, "app", SLEEP, attempt=1)
+    assert devices_of(client, again) == own
