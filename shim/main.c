@@ -8,10 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <systemd/sd-daemon.h>
 #include <uv.h>
 
 #include "config/config.h"
@@ -22,6 +20,7 @@
 #include "shim/plugins/manager.h"
 #include "shim/relay/calls.h"
 #include "shim/relay/relay.h"
+#include "shim/service_manager.h"
 
 #define SOCKET_DIRECTORY_MODE 0755
 
@@ -137,7 +136,7 @@ static void on_signal(uv_signal_t *handle, int number)
     if (!d->stopping) {
         d->stopping = true;
         log_info("stopping: %s", strsignal(number));
-        sd_notify(0, "STOPPING=1");
+        service_manager_notify("STOPPING=1");
         relay_stop(d->relay, d->config.drain_ms, on_relay_stopped, d);
     } else if (d->relay) {
         relay_stop_now(d->relay); /* asked twice: at once */
@@ -154,18 +153,6 @@ static void on_verdict(void *user, uint64_t create, const struct devicemgr_verdi
 }
 
 static const struct manager_ops MANAGER_OPS = {.verdict = on_verdict};
-
-/* The CRI socket from the service manager, or -1. */
-static int passed_socket(void)
-{
-    int n = sd_listen_fds(1);
-
-    for (int fd = SD_LISTEN_FDS_START; fd < SD_LISTEN_FDS_START + n; fd++) {
-        if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) > 0)
-            return fd;
-    }
-    return -1;
-}
 
 static void start_signals(struct daemon *d)
 {
@@ -198,7 +185,7 @@ static int start_manager(struct daemon *d)
 static int start_relay(struct daemon *d)
 {
     const char *path = d->config.listen;
-    int fd = passed_socket();
+    int fd = service_manager_socket();
     int r = fd < 0 ? directory_make_parent(path, SOCKET_DIRECTORY_MODE) : 0;
 
     if (r == 0)
@@ -226,7 +213,7 @@ static int run(struct daemon *d)
         status = EXIT_SUCCESS;
         log_info("cri-device-shim " SHIM_VERSION ": %s -> %s, plugins register in %s",
                  d->config.listen, d->config.runtime_endpoint, d->config.plugin_dir);
-        sd_notify(0, "READY=1");
+        service_manager_notify("READY=1");
     }
     d->stopping = status != EXIT_SUCCESS;
     uv_run(&d->loop, UV_RUN_DEFAULT);

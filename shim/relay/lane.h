@@ -47,9 +47,9 @@ struct lane {
     void *user;
     struct frame_head head; /* of the frame under way */
     enum lane_how how;
-    bool begun;    /* the first frame, an end's SETTINGS, is through: nothing may come before it (RFC
-                      9113 §3.4) */
-    bool within;   /* between head() and end() */
+    bool begun;  /* the first frame, an end's SETTINGS, is through: nothing may come before it (RFC
+                    9113 §3.4) */
+    bool within; /* between head() and end() */
     bool in_block; /* between HEADERS and the end of its CONTINUATIONs: nothing may be put in (RFC
                       9113 §4.3) */
     uint32_t left; /* payload bytes to come */

@@ -4,7 +4,8 @@
  * Per client connection, worst case: RELAY_HELD_BYTES_MAX of withheld requests, once in the session
  * or once in a write queue, twice RELAY_WRITE_QUEUE_BYTES_HIGH plus one read of queued bytes each
  * way, RELAY_SETTINGS_PENDING_MAX entries each way and RELAY_STREAMS_MAX barriers,
- * RELAY_OBSERVED_BYTES_MAX, and RELAY_RESPONSE_BYTES_MAX for each call that is looked at.
+ * RELAY_OBSERVED_BYTES_MAX, and RELAY_RESPONSE_BYTES_MAX for each call that is looked at. Beside
+ * it the kernel's buffers, RELAY_SOCKET_BYTES doubled for each end.
  */
 #ifndef SHIM_RELAY_LIMITS_H
 #define SHIM_RELAY_LIMITS_H

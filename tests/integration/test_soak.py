@@ -22,7 +22,7 @@ from rawh2 import Connection, framed
 from runtime import Reply
 from waiting import GENEROUS_S, wait_until
 
-SECONDS = float(os.environ.get("SHIM_SOAK_SECONDS", 100))
+SECONDS = float(os.environ.get("SHIM_SOAK_SECONDS", 150))
 SEED = int(os.environ.get("SHIM_SOAK_SEED", random.SystemRandom().randrange(1 << 32)))
 GPU = "vendor.com/gpu"
 DEVICES = [f"g{number}" for number in range(8)]

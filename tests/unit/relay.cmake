@@ -21,6 +21,7 @@ relay_test(test_create_container)
 relay_test(test_connection)
 relay_test(test_log)
 relay_test(test_directory)
+relay_test(test_service_manager)
 
 # calls.c with recording stand-ins for the manager and the core.
 unit_test(test_calls test_calls.c h2_script shim_relay shim_rpc shim_log cri_proto)

@@ -55,6 +55,7 @@ static void put_request(struct buffer *out, bool with_sandbox)
     config.labels = labels;
     pod.name = TEXT("web");
     pod.uid = TEXT("uid-1");
+    pod.attempt = 3;
     pod.namespace_ = TEXT("default");
     wish.key = TEXT("devices.cri-device-shim/main");
     wish.value = TEXT("vendor.com/gpu=1");
@@ -86,6 +87,7 @@ static void a_request_is_read(void **state)
     assert_string_equal(r.pod_name, "web");
     assert_string_equal(r.container, "main");
     assert_int_equal(r.attempt, 2);
+    assert_int_equal(r.sandbox_attempt, 3);
     assert_int_equal(r.container_annotations_len, 1);
     assert_string_equal(r.container_annotations[0].key, "token");
     assert_string_equal(r.container_annotations[0].value, "of the pod");
@@ -105,6 +107,7 @@ static void a_request_without_its_pod(void **state)
     assert_int_equal(create_container_read(buffer_data(&b), buffer_len(&b), &c), RPC_OK);
     create_container_request(c, &r);
     assert_string_equal(r.pod_uid, "label-uid");
+    assert_int_equal(r.sandbox_attempt, 0);
     assert_string_equal(r.pod_name, "");
     assert_int_equal(r.pod_annotations_len, 0);
     create_container_free(c);

@@ -412,6 +412,24 @@ static void an_answer_of_the_old_sandbox_does_not_touch_the_new_ones_allocation(
     expect(w, "check c-new");
 }
 
+/* Found by tests/sim: attempt 0 was created for a client that had given up and never started; its
+ * removal freed the device of attempt 1. */
+static void of_two_listed_attempts_the_later_one_holds(void **state)
+{
+    struct world *w = *state;
+    const struct devicemgr_sandbox sandbox = {"s-u1", "u1", "ns", "u1", 0, true};
+    const struct devicemgr_container containers[] = {
+        {.id = "c-1", .sandbox_id = "s-u1", .name = "main", .attempt = 1, .running = true},
+        {.id = "c-0", .sandbox_id = "s-u1", .name = "main", .attempt = 0, .running = true},
+    };
+
+    devicemgr_runtime_listed(w->mgr, w->now_ms, &sandbox, 1, containers, 2);
+    devicemgr_container_removed(w->mgr, w->now_ms, "c-0");
+    devicemgr_run(w->mgr);
+    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    expect(w, "check c-1");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
 
 int main(void)
@@ -444,6 +462,7 @@ int main(void)
         TEST(a_create_in_a_sandbox_the_list_had_no_more_is_late),
         TEST(a_create_that_the_stop_overtakes_holds_nothing),
         TEST(an_answer_of_the_old_sandbox_does_not_touch_the_new_ones_allocation),
+        TEST(of_two_listed_attempts_the_later_one_holds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

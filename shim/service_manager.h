@@ -1,0 +1,20 @@
+/*
+ * What the daemon and the service manager that started it tell each other: sd_notify(3) and
+ * sd_listen_fds(3), whose protocols are a datagram and three environment variables.
+ *
+ * Not libsystemd: for these two calls it maps five more libraries (compression, cryptography) into
+ * a daemon of root's and costs 1 MiB of its 6 (measured: VmRSS idle 6.2 MiB with, 5.2 without).
+ */
+#ifndef SHIM_SERVICE_MANAGER_H
+#define SHIM_SERVICE_MANAGER_H
+
+/* Sends `state` ("READY=1") to $NOTIFY_SOCKET. 0 when it was sent or nobody listens; a negative
+ * errno. */
+int service_manager_notify(const char *state);
+
+/* The first listening unix stream socket that was passed to this process ($LISTEN_PID,
+ * $LISTEN_FDS), close-on-exec and non-blocking, or -1. The variables are removed, so that no child
+ * takes them for its own. */
+int service_manager_socket(void);
+
+#endif

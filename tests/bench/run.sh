@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Measures the relay beside a byte copier, nghttpx, haproxy, nginx and, where a Go toolchain and
+# Debian's golang-google-grpc-dev are installed, a grpc-go relay. Debian 12, as root; installs what
+# else is missing. Prints tables; no part of pass or fail. See bench.py.
+#
+#   tests/bench/run.sh [--quick] [--json FILE]    about 10 minutes at most; --quick: within 1
+#
+# Set SHIM_BINARY to measure another build of the shim.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+build=$root/build/bench
+go_sources=/usr/share/gocode
+# shellcheck source=config/packages.sh
+. "$root/config/packages.sh"
+export PYTHONDONTWRITEBYTECODE=1
+
+# The relays are wanted as programs: no service of theirs is to start (invoke-rc.d(8)).
+install_relays() {
+    local policy=/usr/sbin/policy-rc.d status=0
+    if [ -e "$policy" ]; then
+        packages_install "$@"
+        return
+    fi
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+    packages_install "$@" || status=$?
+    rm -f "$policy"
+    return "$status"
+}
+
+build_all() {
+    cmake -G Ninja -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSHIM_TESTS=OFF \
+        -DSHIM_BENCH=ON -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
+    ninja -C "$build" cri-device-shim bench_copier bench_runtime
+    if command -v go >/dev/null && [ -d "$go_sources/src/google.golang.org/grpc" ]; then
+        GO111MODULE=off GOPATH=$go_sources GOFLAGS='' GOCACHE=$build/go-cache \
+            go build -o "$build/grpc_relay" "$root/tests/bench/grpc_relay.go"
+    fi
+}
+
+packages_install "${BUILD_PACKAGES[@]}" nghttp2-client python3
+install_relays nghttp2-proxy haproxy nginx-light ||
+    printf 'not every relay could be installed; the rest is measured\n' >&2
+mkdir -p "$build"
+if ! build_all >"$build/build.log" 2>&1; then
+    tail -n 60 "$build/build.log"
+    exit 1
+fi
+exec /usr/bin/python3 "$root/tests/bench/bench.py" --build "$build" "$@"

@@ -1,0 +1,120 @@
+"""The end of the shim on SIGTERM, and a start on a socket that the service manager passed."""
+
+import concurrent.futures
+import os
+import signal
+import socket
+import subprocess
+import threading
+
+import grpc
+import pytest
+
+from runtime import Reply
+from shim import BINARY, Shim, accepts
+from waiting import GENEROUS_S, wait_until
+
+
+@pytest.fixture
+def background():
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        yield pool
+
+
+class SlowStatus:
+    """A Status call that the runtime does not answer before release()."""
+
+    def __init__(self, runtime):
+        self.came = threading.Event()
+        gate = threading.Event()
+        self.release = gate.set
+
+        def answer(call):
+            self.came.set()
+            gate.wait(GENEROUS_S)
+            return Reply((b"",))
+
+        runtime.on("Status", answer)
+
+
+def terminate(shim):
+    os.kill(shim.pid, signal.SIGTERM)
+    shim.wait_log("stopping")
+
+
+def test_a_call_under_way_is_finished(runtime, make_shim, make_client, background):
+    """SIGTERM: nobody new is let in, the call that runs gets its answer, then the shim ends by itself."""
+    shim = make_shim(top={"drain": "60s"})
+    client = make_client(shim)
+    slow = SlowStatus(runtime)
+    call = background.submit(client.Status)
+    assert slow.came.wait(GENEROUS_S)
+    terminate(shim)
+    wait_until(lambda: not accepts(shim.socket), "the socket is closed")
+    assert not call.done()
+    slow.release()
+    call.result(GENEROUS_S)
+    assert shim.wait_exit() == 0
+
+
+def test_the_drain_has_an_end(runtime, make_shim, make_client, background):
+    """A call that goes on longer than `drain` is cut off."""
+    shim = make_shim(top={"drain": "100ms"})
+    client = make_client(shim)
+    slow = SlowStatus(runtime)
+    call = background.submit(client.Status)
+    assert slow.came.wait(GENEROUS_S)
+    terminate(shim)
+    assert shim.wait_exit() == 0
+    with pytest.raises(grpc.RpcError) as error:
+        call.result(GENEROUS_S)
+    assert error.value.code() == grpc.StatusCode.UNAVAILABLE
+    slow.release()
+
+
+def test_a_second_signal_ends_it_at_once(runtime, make_shim, make_client, background):
+    shim = make_shim(top={"drain": "1h"})
+    client = make_client(shim)
+    slow = SlowStatus(runtime)
+    call = background.submit(client.Status)
+    assert slow.came.wait(GENEROUS_S)
+    terminate(shim)
+    os.kill(shim.pid, signal.SIGTERM)
+    assert shim.wait_exit() == 0
+    with pytest.raises(grpc.RpcError):
+        call.result(GENEROUS_S)
+    slow.release()
+
+
+class PassedShim(Shim):
+    """Started as systemd does it: with a listening socket as descriptor 3."""
+
+    def listen(self):
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(self.socket))
+        self.listener.listen(16)
+
+    def spawn(self):
+        self.config_path.write_text(self.config_text())
+        with open(self.log_path, "ab") as log:
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@"', BINARY, "--config",
+                 self.config_path],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                start_new_session=True, pass_fds=[3],
+                preexec_fn=lambda: os.dup2(self.listener.fileno(), 3))
+
+
+def test_a_socket_passed_by_systemd(runtime, directory, runtime_socket, closing, make_client, background):
+    """The socket outlives the daemon: a call made while none runs waits in it for the next."""
+    shim = closing(PassedShim(directory, runtime_socket, top={"drain": "100ms"}))
+    shim.listen()
+    shim.start()
+    make_client(shim).Version()
+    shim.stop()
+    assert shim.socket.exists()
+    call = background.submit(lambda: make_client(shim).Version())
+    shim.start()
+    assert call.result(GENEROUS_S).runtime_name == "recorder"
+    shim.stop()
+    shim.listener.close()
