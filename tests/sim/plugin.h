@@ -1,0 +1,117 @@
+/*
+ * A device plugin of the simulated node, one per resource but the built-in one; and the built-in
+ * devices, which change in the same ways.
+ */
+#ifndef TESTS_SIM_PLUGIN_H
+#define TESTS_SIM_PLUGIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+#include "tests/sim/resources.h"
+
+struct world;
+
+#define CONNECTIONS_MAX 16
+#define PLUGIN_CALLS_MAX 64
+/* The port gives up on a silent socket by then. */
+#define DIAL_MS_MAX 10000
+
+enum plugin_call_kind {
+    PLUGIN_ALLOCATE,
+    PLUGIN_PREFER,
+    PLUGIN_PRESTART,
+};
+
+/* A connection the core asked for. */
+struct connection {
+    uint64_t number; /* 0: free slot */
+    size_t resource;
+    unsigned socket;   /* which of the plugin's names it dials */
+    uint64_t instance; /* of the plugin it reached; 0: none yet */
+    bool registered;   /* for a Register call */
+    bool options;      /* given to the core */
+    bool listed;
+    unsigned healthy; /* of the last list given to the core */
+    bool pre_start;
+    uint64_t prestarted_ms[1u << DEVICES_MAX]; /* when PreStartContainer of these was answered */
+};
+
+struct plugin_call {
+    uint64_t number; /* 0: free slot */
+    enum plugin_call_kind kind;
+    uint64_t connection;
+    unsigned ids;
+    unsigned must;
+    size_t size;
+};
+
+/* What a plugin once answered: the container's env tells the serial. */
+struct answer {
+    size_t resource;
+    unsigned ids;
+    unsigned boot;
+    uint64_t registrations; /* of the resource, in this life of the shim */
+    uint64_t incarnation;
+    uint64_t hash; /* of the packed options */
+};
+
+struct plugin {
+    size_t resource;
+    uint64_t instance; /* counts its starts */
+    bool up;
+    bool hung;
+    unsigned socket; /* which of its names it listens on */
+    bool pre_start;
+    bool preferred;
+    unsigned devices; /* masks: existing, listed, healthy */
+    unsigned listed;
+    unsigned healthy;
+    unsigned version;    /* of a built-in device's host path */
+    unsigned trouble;    /* percent of calls that go wrong */
+    uint64_t registered; /* times the core knows of, in this life of the shim */
+};
+
+struct plugin_net {
+    struct connection connections[CONNECTIONS_MAX];
+    struct plugin_call calls[PLUGIN_CALLS_MAX];
+    struct answer *answers;
+    size_t answers_len;
+    uint64_t last_registration;
+    uint64_t open_registrations[PLUGIN_CALLS_MAX]; /* 0: free slot */
+    size_t registering; /* the resource of the Register call being told; RESOURCES_LEN: none */
+};
+
+void plugins_init(struct world *w);
+void plugins_fini(struct world *w);
+/* The shim died: connections and calls are gone. */
+void plugins_shim_gone(struct world *w);
+/* A new shim serves the registration socket. */
+void plugins_shim_back(struct world *w);
+
+void plugin_start(struct world *w, struct plugin *p);
+void plugin_die(struct world *w, struct plugin *p);
+/* Everything well again: up, all devices listed and healthy, and registered. */
+void plugins_heal(struct world *w);
+/* Something goes wrong with one of them. */
+void plugins_trouble(struct world *w);
+
+/* The ports. */
+void plugin_open(struct world *w, uint64_t number, const char *resource, const char *socket);
+void plugin_close(struct world *w, uint64_t number);
+void plugin_register_done(struct world *w, uint64_t registration, int code, const char *message);
+void plugin_call(struct world *w, enum plugin_call_kind kind, uint64_t connection, uint64_t number,
+                 unsigned ids, unsigned must, size_t size, uint64_t timeout_ms);
+void plugin_call_cancel(struct world *w, uint64_t number);
+
+/* The connection on which a resource's devices are usable, as far as the core was told; NULL:
+ * none. */
+const struct connection *plugin_usable(const struct world *w, size_t resource);
+/* Tells two answers apart. */
+uint64_t plugin_options_hash(const V1beta1__ContainerAllocateResponse *options);
+size_t plugin_calls_open(const struct world *w);
+size_t plugin_registrations_open(const struct world *w);
+
+#endif

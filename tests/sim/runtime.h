@@ -1,0 +1,115 @@
+/*
+ * The container runtime of the simulated node: what truly runs.
+ *
+ * Calls reach it through the shim; their effect and their answer come later, apart, and either may
+ * be lost. It restarts (containers go on, answers are lost), its containers crash, and other
+ * clients make and remove things behind the shim's back.
+ */
+#ifndef TESTS_SIM_RUNTIME_H
+#define TESTS_SIM_RUNTIME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tests/sim/resources.h"
+
+struct world;
+
+#define SANDBOXES_MAX 64
+#define CONTAINERS_MAX 256
+#define RUNTIME_CALLS_MAX 64
+
+enum container_state {
+    CONTAINER_CREATED,
+    CONTAINER_RUNNING,
+    CONTAINER_EXITED,
+};
+
+struct rt_sandbox {
+    unsigned id; /* 0: free slot */
+    unsigned uid;
+    unsigned attempt;
+    bool ready;
+    bool doomed;    /* the kubelet stops it, until that succeeds */
+    bool stop_told; /* the kubelet knows it is stopped */
+};
+
+struct rt_container {
+    unsigned id; /* 0: free slot */
+    unsigned sandbox;
+    unsigned uid;
+    unsigned name; /* index among the pod's containers */
+    unsigned attempt;
+    enum container_state state;
+    bool through_shim;             /* with options */
+    bool starting;                 /* the kubelet knows of it, and starts it */
+    bool abandoned;                /* created, and its maker does not know: never started */
+    unsigned held[RESOURCES_LEN];  /* masks of the devices it can use */
+    unsigned noted[RESOURCES_LEN]; /* masks in its token annotations */
+};
+
+enum runtime_call_kind {
+    CALL_RUN_SANDBOX,
+    CALL_STOP_SANDBOX,
+    CALL_REMOVE_SANDBOX,
+    CALL_CREATE_CONTAINER,
+    CALL_REMOVE_CONTAINER,
+};
+
+/* A call under way. */
+struct runtime_call {
+    uint64_t number; /* 0: free slot */
+    enum runtime_call_kind kind;
+    unsigned pod;     /* uid */
+    unsigned subject; /* sandbox or container id */
+    uint64_t create;  /* of a create: the core's number */
+    uint64_t incarnation;
+    bool effected;
+    bool failed;
+    struct rt_container made; /* of a create: what to make; then its id */
+};
+
+struct runtime {
+    bool down;
+    bool unseen; /* something happened behind the shim's back since the last list began */
+    unsigned last_id;
+    uint64_t last_call;
+    struct rt_sandbox sandboxes[SANDBOXES_MAX];
+    struct rt_container containers[CONTAINERS_MAX];
+    struct runtime_call calls[RUNTIME_CALLS_MAX];
+};
+
+/* The kubelet's calls. False: not now (the runtime is down, or too much under way). */
+bool runtime_run_sandbox(struct world *w, unsigned uid, unsigned attempt);
+bool runtime_stop_sandbox(struct world *w, struct rt_sandbox *sandbox);
+bool runtime_remove_sandbox(struct world *w, const struct rt_sandbox *sandbox);
+bool runtime_remove_container(struct world *w, const struct rt_container *container);
+/* A create that the shim forwarded; `made` says what of. */
+void runtime_create(struct world *w, uint64_t create, const struct rt_container *made);
+/* The client gave the create up. */
+void runtime_create_abandoned(struct world *w, uint64_t create);
+/* The container the call made is started by the kubelet, who knows of it. */
+void runtime_start(struct world *w, unsigned container);
+/* All calls lose their answers: the shim that carried them is gone. */
+void runtime_shim_gone(struct world *w);
+
+/* The newest sandbox of a pod that is ready; NULL: none. */
+struct rt_sandbox *runtime_ready_sandbox(struct world *w, unsigned uid);
+struct rt_sandbox *runtime_find_sandbox(struct world *w, unsigned id);
+struct rt_container *runtime_find_container(struct world *w, unsigned id);
+/* The one with the highest attempt; NULL: none. */
+struct rt_container *runtime_newest(struct world *w, unsigned sandbox, unsigned name);
+bool runtime_live(const struct rt_container *container);
+/* Whether a call about this pod is under way. */
+bool runtime_busy(const struct world *w, unsigned uid);
+
+/* ---- faults ---- */
+void runtime_restart(struct world *w);
+void runtime_reboot(struct world *w);
+void runtime_crash_one(struct world *w);
+void runtime_vanish_one(struct world *w);
+void runtime_stop_behind(struct world *w);
+void runtime_make_behind(struct world *w);
+
+#endif

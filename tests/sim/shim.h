@@ -1,0 +1,73 @@
+/*
+ * The shim of the simulated node: the real core, its ports, the runtime's list; killed at any port
+ * call or between events, and started again from the durable rows.
+ */
+#ifndef TESTS_SIM_SHIM_H
+#define TESTS_SIM_SHIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/devicemgr.h"
+#include "tests/sim/plugin.h"
+#include "tests/sim/runtime.h"
+
+struct world;
+
+#define CHECKS_MAX 64
+/* What one event may make the core ask of its ports, logs not counted. */
+#define PORT_CALLS_MAX 256
+
+struct shim {
+    struct devicemgr *core; /* NULL: dead */
+    struct devicemgr_settings settings;
+    struct devicemgr_resource_settings resources[RESOURCES_LEN]; /* overrides */
+    bool run_later; /* events were told since the core last ran */
+    bool late;      /* this run is for several events: what it ends may have ended by itself */
+    char boot_id[24];
+    unsigned boot;
+    uint64_t boot_ms; /* when the core's clock was 0 */
+    uint64_t incarnation;
+    bool running;        /* inside devicemgr_run() */
+    bool dying;          /* killed inside it */
+    unsigned crash_in;   /* port calls until it is killed; 0: it is not */
+    unsigned port_calls; /* of this run */
+    uint64_t starts;
+    struct plugin_net net;
+    uint64_t checks[CHECKS_MAX]; /* under way; 0: free slot */
+
+    uint64_t list;         /* number of the list under way, or the last */
+    bool list_again;       /* it may have missed something */
+    struct listed *listed; /* the list under way; NULL: none */
+};
+
+void shim_init(struct world *w);
+void shim_fini(struct world *w);
+/* The time on the core's clock. */
+uint64_t shim_now_ms(const struct world *w);
+/* Whether this is still the life in which something was begun. */
+bool shim_lives(const struct world *w, uint64_t incarnation);
+/* Lets the core act on what it was told, soon or at once, and checks what it did. Call the first
+ * after every event. */
+void shim_run(struct world *w);
+void shim_run_now(struct world *w);
+/* How options of a resource are refreshed, and whether its devices are exclusive. */
+enum devicemgr_refresh shim_refresh(const struct world *w, size_t resource);
+bool shim_exclusive(const struct world *w, size_t resource);
+/* Longest that an Allocate may take. */
+uint64_t shim_allocate_ms_max(const struct world *w);
+/* The core's time has come. */
+void shim_tick(struct world *w);
+/* When that is, on the world's clock; UINT64_MAX: never. */
+uint64_t shim_next_ms(const struct world *w);
+
+void shim_kill(struct world *w, bool reboot);
+/* The runtime can be asked again. */
+void shim_list(struct world *w);
+void shim_builtin(struct world *w);
+/* Events about things that never were, or are over. */
+void shim_confuse(struct world *w);
+size_t shim_checks_open(const struct world *w);
+
+#endif

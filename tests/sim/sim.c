@@ -1,0 +1,129 @@
+/*
+ * The simulation: the device manager against a seeded random world (design §9).
+ *
+ *   sim [--seeds N] [--from S]   runs N seeds from S on
+ *   sim --seed S [-v]            replays one; -v prints every event
+ *   --steps N                    steps with faults; then they stop, and the node must come to rest
+ *
+ * The last line is "N passed, N failed".
+ */
+#include <argp.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/sim/world.h"
+
+#define SEED_SECONDS_MAX 60
+#define FAILURES_MAX 5 /* then there is enough to look at */
+
+struct arguments {
+    uint64_t from;
+    uint64_t seeds;
+    uint64_t steps;
+    bool verbose;
+};
+
+static struct world world;
+
+static const struct argp_option OPTIONS[] = {
+    {"seeds", 'n', "N", 0, "How many seeds (default 1000)", 0},
+    {"from", 'f', "S", 0, "The first of them (default 1)", 0},
+    {"seed", 's', "S", 0, "Only this one", 0},
+    {"steps", 't', "N", 0, "Steps with faults (default 600)", 0},
+    {"verbose", 'v', NULL, 0, "Print every event", 0},
+    {0},
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+    struct arguments *args = state->input;
+
+    switch (key) {
+    case 'n':
+        args->seeds = strtoull(value, NULL, 10);
+        return 0;
+    case 'f':
+        args->from = strtoull(value, NULL, 10);
+        return 0;
+    case 's':
+        args->from = strtoull(value, NULL, 10);
+        args->seeds = 1;
+        return 0;
+    case 't':
+        args->steps = strtoull(value, NULL, 10);
+        return 0;
+    case 'v':
+        args->verbose = true;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp ARGP = {
+    .options = OPTIONS,
+    .parser = parse_option,
+    .doc = "Runs the device manager against seeded random worlds.",
+};
+
+static void print_failure(const char *what)
+{
+    if (!world.verbose)
+        world_print_journal(&world);
+    printf("seed %" PRIu64 ": %s\nreplay: sim --seed %" PRIu64 " --steps %" PRIu64 " -v\n",
+           world.seed, what, world.seed, world.steps_max);
+    fflush(stdout);
+}
+
+/* An assertion of the core, or a run that does not end: the process is lost, the seed is not. */
+static void on_signal(int number)
+{
+    print_failure(number == SIGALRM ? "does not end" : "aborted");
+    printf("0 passed, 1 failed\n");
+    fflush(stdout);
+    _exit(EXIT_FAILURE);
+}
+
+/* Of AddressSanitizer, where the build has it. */
+void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
+
+static void on_death(void)
+{
+    print_failure("the sanitizer ends it");
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments args = {.from = 1, .seeds = 1000, .steps = 600};
+    uint64_t passed = 0, failed = 0, steps = 0, forwarded = 0, refused = 0, starts = 0;
+
+    argp_parse(&ARGP, argc, argv, 0, NULL, &args);
+    signal(SIGABRT, on_signal);
+    signal(SIGSEGV, on_signal);
+    signal(SIGALRM, on_signal);
+    if (__sanitizer_set_death_callback)
+        __sanitizer_set_death_callback(on_death);
+    for (uint64_t i = 0; i < args.seeds && failed < FAILURES_MAX; i++) {
+        alarm(SEED_SECONDS_MAX);
+        if (world_run(&world, args.from + i, args.steps, args.verbose)) {
+            passed++;
+        } else {
+            failed++;
+            print_failure(world.broken);
+        }
+        steps += world.steps;
+        forwarded += world.kubelet.forwarded;
+        refused += world.kubelet.refused;
+        starts += world.shim.starts;
+        world_fini(&world);
+    }
+    alarm(0);
+    printf("%" PRIu64 " events, %" PRIu64 " creates forwarded, %" PRIu64 " refused, %" PRIu64
+           " starts of the shim\n",
+           steps, forwarded, refused, starts);
+    printf("%" PRIu64 " passed, %" PRIu64 " failed\n", passed, failed);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,253 @@
+#include "tests/sim/world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/check.h"
+
+#define CHAOS_MS_MAX 2000
+/* Time in which a node whose faults have stopped comes to rest; holds, graces and back-offs of the
+ * faulty time end in it. */
+#define REST_MS_MAX 900000
+#define QUIET_MS 30000
+
+void world_after(struct world *w, uint64_t delay_ms,
+                 void (*fire)(struct world *w, uint64_t a, uint64_t b), uint64_t a, uint64_t b)
+{
+    timeline_add(&w->timeline,
+                 (struct event){.at_ms = w->now_ms + delay_ms, .fire = fire, .a = a, .b = b});
+}
+
+void world_note(struct world *w, const char *format, ...)
+{
+    char *line = w->journal[w->journal_len++ % JOURNAL_LINES];
+    va_list args;
+    int used = snprintf(line, JOURNAL_LINE_BYTES, "%9.3f ", (double)w->now_ms / 1000);
+
+    va_start(args, format);
+    vsnprintf(line + used, JOURNAL_LINE_BYTES - (size_t)used, format, args);
+    va_end(args);
+    if (w->verbose)
+        puts(line);
+}
+
+void world_print_journal(const struct world *w)
+{
+    uint64_t from = w->journal_len > JOURNAL_LINES ? w->journal_len - JOURNAL_LINES : 0;
+
+    for (uint64_t i = from; i < w->journal_len; i++)
+        puts(w->journal[i % JOURNAL_LINES]);
+}
+
+/* ---- faults ---- */
+
+static void store_trouble(struct world *w)
+{
+    w->store.mode = (enum store_mode)rng_below(&w->rng, 3);
+    world_note(w, "store: %s",
+               w->store.mode == STORE_GOOD   ? "good"
+               : w->store.mode == STORE_SLOW ? "slow"
+                                             : "fails");
+}
+
+static void shim_trouble(struct world *w)
+{
+    uint64_t kind = rng_below(&w->rng, 20);
+
+    if (kind < 8)
+        w->shim.crash_in = (unsigned)rng_between(&w->rng, 1, 12);
+    else if (kind < 12)
+        shim_kill(w, false);
+    else if (kind == 12)
+        shim_kill(w, true);
+    else
+        shim_confuse(w);
+}
+
+static void runtime_trouble(struct world *w)
+{
+    switch (rng_below(&w->rng, 10)) {
+    case 0:
+    case 1:
+        runtime_restart(w);
+        break;
+    case 2:
+        runtime_vanish_one(w);
+        break;
+    case 3:
+        runtime_stop_behind(w);
+        break;
+    case 4:
+        runtime_make_behind(w);
+        break;
+    default:
+        runtime_crash_one(w);
+        break;
+    }
+}
+
+static void trouble(struct world *w)
+{
+    uint64_t kind = rng_below(&w->rng, 100);
+
+    if (!w->shim.core)
+        return;
+    if (kind < 50)
+        plugins_trouble(w);
+    else if (kind < 65)
+        runtime_trouble(w);
+    else if (kind < 72)
+        store_trouble(w);
+    else if (kind < 80)
+        shim_trouble(w);
+    else if (kind < 88)
+        kubelet_delete_one(w);
+    else if (kind < 93)
+        kubelet_cancel_one(w);
+}
+
+/* Every step of the faulty time may bring one, the later the likelier. */
+static void chaos(struct world *w, uint64_t a, uint64_t b)
+{
+    (void)a;
+    (void)b;
+    if (!w->faults)
+        return;
+    world_after(w, rng_between(&w->rng, 1, CHAOS_MS_MAX), chaos, 0, 0);
+    if (rng_percent(&w->rng, 35))
+        kubelet_add_pod(w);
+    if (rng_percent(&w->rng, w->heat))
+        trouble(w);
+}
+
+/* ---- time ---- */
+
+static void step(struct world *w)
+{
+    uint64_t event_ms = timeline_next_ms(&w->timeline), tick_ms = shim_next_ms(w);
+    uint64_t next_ms = event_ms < tick_ms ? event_ms : tick_ms;
+
+    w->steps++;
+    if (next_ms > w->now_ms)
+        w->now_ms = next_ms;
+    if (tick_ms <= w->now_ms) {
+        shim_tick(w);
+    } else {
+        struct event event = timeline_take(&w->timeline);
+
+        event.fire(w, event.a, event.b);
+    }
+}
+
+static void run_faults(struct world *w)
+{
+    w->faults = true;
+    chaos(w, 0, 0);
+    while (w->steps < w->steps_max && !w->broken[0]) {
+        w->heat = 20 + (unsigned)(70 * w->steps / w->steps_max);
+        step(w);
+    }
+}
+
+static void stop_faults(struct world *w)
+{
+    w->faults = false;
+    w->shim.crash_in = 0;
+    w->store.mode = STORE_GOOD;
+    world_note(w, "faults stop");
+    plugins_heal(w);
+}
+
+/* Until `done`, or for REST_MS_MAX. */
+static void run_until(struct world *w, bool (*done)(struct world *w), const char *what)
+{
+    uint64_t end_ms = w->now_ms + REST_MS_MAX;
+    char why[512];
+
+    while (!w->broken[0] && w->now_ms < end_ms && !done(w))
+        step(w);
+    if (w->broken[0] || done(w))
+        return;
+    kubelet_content(w, why, sizeof why);
+    check_that(w, false, "%s: %s", what, why);
+}
+
+static void run_for(struct world *w, uint64_t ms)
+{
+    uint64_t end_ms = w->now_ms + ms;
+
+    while (!w->broken[0] && w->now_ms < end_ms && timeline_next_ms(&w->timeline) != UINT64_MAX)
+        step(w);
+}
+
+static bool content(struct world *w)
+{
+    char why[512];
+
+    return w->shim.core && !w->runtime.down && kubelet_content(w, why, sizeof why);
+}
+
+static bool empty(struct world *w)
+{
+    return w->shim.core && kubelet_empty(w);
+}
+
+static bool listed(struct world *w)
+{
+    return w->shim.core && !w->runtime.down && !w->runtime.unseen && !w->shim.listed;
+}
+
+/* What happened behind the shim's back is told by the next list; it comes when the runtime was
+ * away. */
+static void reveal(struct world *w)
+{
+    if (w->shim.core && w->runtime.unseen)
+        runtime_restart(w);
+    run_until(w, listed, "the runtime is listed");
+}
+
+static void run_to_rest(struct world *w)
+{
+    stop_faults(w);
+    run_for(w, QUIET_MS);
+    reveal(w);
+    if (w->kubelet.mixed)
+        run_for(w, QUIET_MS);
+    else
+        run_until(w, content, "every pod gets what it asked for");
+    kubelet_drain(w);
+    run_until(w, empty, "every pod ends");
+    run_for(w, QUIET_MS);
+    reveal(w);
+    run_for(w, QUIET_MS);
+    if (!w->broken[0])
+        check_nothing_left(w);
+}
+
+bool world_run(struct world *w, uint64_t seed, uint64_t steps, bool verbose)
+{
+    memset(w, 0, sizeof *w);
+    w->seed = seed;
+    w->steps_max = steps;
+    w->verbose = verbose;
+    w->now_ms = 1000;
+    rng_init(&w->rng, seed);
+    plugins_init(w);
+    kubelet_init(w);
+    shim_init(w);
+    for (size_t r = 0; r < RESOURCES_LEN; r++)
+        plugin_start(w, &w->plugins[r]);
+    run_faults(w);
+    if (!w->broken[0])
+        run_to_rest(w);
+    return !w->broken[0];
+}
+
+void world_fini(struct world *w)
+{
+    shim_fini(w);
+    plugins_fini(w);
+    store_fini(&w->store);
+    timeline_fini(&w->timeline);
+}
