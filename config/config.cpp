@@ -27,6 +27,13 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+/* The parser asserts things that a file can break. Its own way then is to abort, or with NDEBUG to
+ * go on undefined; here it is an exception, and so an error like any other. */
+struct parser_gave_up {
+};
+#undef NDEBUG
+#define TOML_ASSERT(condition) ((condition) ? void() : throw parser_gave_up())
+
 #include <toml++/toml.h>
 
 namespace
@@ -1203,13 +1210,35 @@ string at(const char *path, const place &where)
     return out.str();
 }
 
+/* The first control character that TOML allows nowhere; the parser does not see each of them. */
+bool find_control(string_view text, place *where)
+{
+    where->line = where->column = 1;
+    for (unsigned char c : text) {
+        if ((c < ' ' && c != '\t' && c != '\n' && c != '\r') || c == 0x7f)
+            return true;
+        if (c == '\n') {
+            where->line++;
+            where->column = 1;
+        } else if ((c & 0xc0) != 0x80) { /* not within a UTF-8 character */
+            where->column++;
+        }
+    }
+    return false;
+}
+
 bool load(const char *path, settings *out, struct config_error *err)
 {
     string text, why;
+    place where;
     reader r;
 
     if (!read_file(path, &text, &why)) {
         put_error(err, string(path) + ": cannot be read: " + why + "; expected a TOML file");
+        return false;
+    }
+    if (find_control(text, &where)) {
+        put_error(err, at(path, where) + "a control character; expected valid TOML 1.0");
         return false;
     }
     try {
@@ -1217,6 +1246,11 @@ bool load(const char *path, settings *out, struct config_error *err)
     } catch (const toml::parse_error &e) {
         put_error(err,
                   at(path, e.source()) + string(e.description()) + "; expected valid TOML 1.0");
+        return false;
+    } catch (const parser_gave_up &) { /* it does not say where */
+        where.line = where.column = 1;
+        put_error(err,
+                  at(path, where) + "the file cannot be read to its end; expected valid TOML 1.0");
         return false;
     }
     if (r.failed()) {

@@ -206,6 +206,7 @@ void allocation_set_idle(struct allocation *allocation)
     free(allocation->container_id);
     free(allocation->sandbox_id);
     allocation->container_id = NULL;
+    allocation->attempt = 0;
     allocation->sandbox_id = NULL;
     allocation->unknown = false;
     allocation->check = 0;

@@ -45,6 +45,7 @@ struct allocation {
 
     uint64_t create;    /* the create that works on it; 0: none */
     char *container_id; /* NULL: none that can run */
+    uint32_t attempt;   /* of container_id, where a list told of it */
     char *sandbox_id;   /* the sandbox of container_id, or of the container nobody named */
     bool unknown;       /* see ALLOCATION_UNKNOWN */
     uint64_t epoch;     /* listing in which its container was last heard of (runtime.c) */

@@ -19,8 +19,8 @@ struct resource {
     bool builtin;             /* served by the shim: no endpoint, always usable */
     struct builtin *builtins; /* what stands behind each id then */
     struct endpoint endpoint; /* if not builtin */
-    uint64_t generation;      /* differs for each time the plugin registered, also after the resource
-                               * was removed; 0: not since the shim started */
+    uint64_t generation; /* differs for each time the plugin registered, also after the resource
+                          * was removed; 0: not since the shim started */
     struct devices devices;
     UT_hash_handle hh;
 };

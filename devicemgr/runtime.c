@@ -226,8 +226,11 @@ static void settle_running(struct devicemgr *mgr, const struct devicemgr_contain
 {
     for (struct allocation *a = allocations_of_pod(&mgr->allocations, sandbox->pod->uid); a;
          a = a->pod_next) {
-        if (a->epoch < mgr->epoch && strcmp(a->container, container->name) == 0)
-            allocation_set_live(a, container->id, sandbox->id);
+        if (a->epoch >= mgr->epoch || strcmp(a->container, container->name) != 0 ||
+            (a->container_id && a->attempt > container->attempt))
+            continue; /* of two attempts, one created and never started, the later one counts */
+        allocation_set_live(a, container->id, sandbox->id);
+        a->attempt = container->attempt;
     }
 }
 

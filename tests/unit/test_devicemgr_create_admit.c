@@ -105,7 +105,8 @@ static void other_annotations_of_the_container_are_left_alone(void **state)
 }
 
 /* Found by tests/sim: the shim was restarted while RunPodSandbox was under way; the list, begun
- * before, told only of the sandbox before, and the removal of that one freed what the new one held. */
+ * before, told only of the sandbox before, and the removal of that one freed what the new one held.
+ */
 static void a_sandbox_first_heard_of_by_its_create_is_the_newest(void **state)
 {
     struct world *w = *state;
