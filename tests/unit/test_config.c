@@ -476,8 +476,8 @@ static void tells_where_the_syntax_breaks(void **state)
         const char *text, *head;
     } cases[] = {
         {"listen = ", "1:"},    {"\nlisten = '/a' x", "2:"}, {"[plugins\n", "1:"},
-        {"a = 1\na = 2", "2:"}, {"listen = \"\xff\"", "1:"}, {"[\x15\n", "1:2:"},
-        {"#\n# \x7f", "2:3:"},
+        {"a = 1\na = 2", "2:"}, {"listen = \"\xff\"", "1:"}, {"\xca\x8e = 1", "1:"},
+        {"[\x15\n", "1:2:"},    {"#\n# \x7f", "2:3:"},
     };
     struct config config;
     struct config_error err;
