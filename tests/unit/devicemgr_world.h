@@ -42,7 +42,7 @@ struct world {
     struct devicemgr_settings settings;
     struct devicemgr_resource_settings own; /* of one resource */
     uint64_t now_ms;
-    uint64_t deadline_ms; /* of creates; UINT64_MAX */
+    uint64_t deadline_ms;     /* of creates; UINT64_MAX */
     uint32_t sandbox_attempt; /* of the sandbox that creates are in */
 
     struct world_line *lines; /* oldest first */
@@ -96,7 +96,8 @@ void plugin_register(struct world *w, uint64_t registration, const char *resourc
 void plugin_options(struct world *w, uint64_t endpoint, bool pre_start, bool preferred);
 void plugin_list(struct world *w, uint64_t endpoint, const char *devices);
 void plugin_lost(struct world *w, uint64_t endpoint, const char *reason);
-/* A lost endpoint's stop time has come to be stored (STOP_STORE_MS), and is; nothing else happened. */
+/* A lost endpoint's stop time has come to be stored (STOP_STORE_MS), and is; nothing else happened.
+ */
 void plugin_stop_stored(struct world *w, const char *resource);
 /* Register, options, list; nothing of it is left to expect. The endpoint's number. */
 uint64_t plugin_up(struct world *w, const char *resource, const char *socket, const char *devices,
