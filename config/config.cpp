@@ -60,6 +60,17 @@ constexpr size_t file_bytes_max = 1024 * 1024;
 constexpr size_t socket_bytes_max = sizeof(sockaddr_un::sun_path) - 1;
 /* What must still fit behind plugin_dir: the socket on which plugins register. */
 constexpr string_view plugin_socket = "/kubelet.sock";
+/* The feed's socket, in the directory of `listen` unless the file says otherwise. */
+constexpr string_view bridge_socket = "bridge.sock";
+/* Where the bridge's sockets are below kubelet_plugin_dir, "DIR/cri-device-shim/NAME.sock"; it
+ * shortens a NAME to what fits. 40 bytes for "NAME.sock" leave 35 for the name: enough for most
+ * resources as they are, and for a part of any other with a digest. 107 - 17 - 40 = 50. */
+constexpr string_view bridge_subdir = "/cri-device-shim/";
+constexpr size_t bridge_name_bytes = 40;
+constexpr size_t kubelet_dir_bytes_max =
+    socket_bytes_max - bridge_subdir.size() - bridge_name_bytes;
+/* A process's name in /proc/PID/comm: TASK_COMM_LEN without its NUL, proc(5). */
+constexpr size_t comm_bytes_max = 15;
 /* Longest value repeated in a message, so that the advice behind it is never cut off. */
 constexpr size_t quoted_bytes_max = 60;
 /* Elements of a [[device]]'s paths, mounts and envs, each: a container that gets the device gets
@@ -67,6 +78,9 @@ constexpr size_t quoted_bytes_max = 60;
 constexpr size_t elements_max = 64;
 
 constexpr uint64_t second_ms = 1000, minute_ms = 60 * second_ms, hour_ms = 60 * minute_ms;
+
+constexpr uint64_t grace_ms_max = 720 * hour_ms;
+constexpr const char *grace_bounds = R"(at most "720h")";
 
 /* A path of the host and where the container sees it. */
 struct binding {
@@ -94,6 +108,19 @@ struct resource {
     bool exclusive = true;
 };
 
+struct bridge_settings {
+    bool enabled = true;
+    string socket = "/run/cri-device-shim/bridge.sock"; /* beside the default of listen */
+    bool has_socket = false;
+    string kubelet_plugin_dir = "/var/lib/kubelet/device-plugins";
+    uint64_t mask_ms = 2 * minute_ms;
+    uint64_t preferred_timeout_ms = 500;
+    bool gate = true;
+    uint64_t gate_timeout_ms = 10 * second_ms;
+    std::vector<string> kubelet_processes = {"kubelet"};
+    bool redirect_plugin_mounts = false;
+};
+
 /* The settings while they are read; the initializers are the defaults. */
 struct settings {
     string listen = "/run/cri-device-shim/cri-device-shim.sock";
@@ -106,6 +133,7 @@ struct settings {
     uint64_t prestart_timeout_ms = 30 * second_ms;
     bool annotations_enabled = false;
     std::vector<string> namespaces;
+    bridge_settings bridge;
     std::vector<device> devices;
     std::vector<resource> resources;
 };
@@ -245,6 +273,13 @@ bool is_absolute(string_view path)
                         [](char c) { return (unsigned char)c < ' ' || c == 0x7f; });
 }
 
+bool is_comm(string_view name)
+{
+    return !name.empty() && name.size() <= comm_bytes_max &&
+           std::none_of(name.begin(), name.end(),
+                        [](char c) { return (unsigned char)c < ' ' || c == 0x7f || c == '/'; });
+}
+
 /* "1h30m", "500ms": whole numbers, each unit once, the largest first. */
 bool parse_duration(string_view text, uint64_t *out_ms)
 {
@@ -312,8 +347,8 @@ class reader
         std::vector<key_rule> keys;
     };
 
-    static const section top, plugins, annotations, device_keys, resource_keys, path_keys,
-        mount_keys;
+    static const section top, plugins, annotations, bridge_keys, device_keys, resource_keys,
+        path_keys, mount_keys;
 
     place where;
     string fault;
@@ -345,6 +380,7 @@ class reader
     void set_drain(const string &key, const toml::node &value);
     void set_plugins(const string &key, const toml::node &value);
     void set_annotations(const string &key, const toml::node &value);
+    void set_bridge(const string &key, const toml::node &value);
     void set_devices(const string &key, const toml::node &value);
     void set_plugin_dir(const string &key, const toml::node &value);
     void set_grace(const string &key, const toml::node &value);
@@ -354,6 +390,15 @@ class reader
     void set_refresh_options(const string &key, const toml::node &value);
     void set_enabled(const string &key, const toml::node &value);
     void set_namespaces(const string &key, const toml::node &value);
+    void set_bridge_enabled(const string &key, const toml::node &value);
+    void set_socket(const string &key, const toml::node &value);
+    void set_kubelet_plugin_dir(const string &key, const toml::node &value);
+    void set_mask(const string &key, const toml::node &value);
+    void set_preferred_timeout(const string &key, const toml::node &value);
+    void set_gate(const string &key, const toml::node &value);
+    void set_gate_timeout(const string &key, const toml::node &value);
+    void set_kubelet_processes(const string &key, const toml::node &value);
+    void set_redirect_plugin_mounts(const string &key, const toml::node &value);
     void set_resource(const string &key, const toml::node &value);
     void set_path(const string &key, const toml::node &value);
     void set_container_path(const string &key, const toml::node &value);
@@ -376,7 +421,10 @@ class reader
     void read_device(const toml::table &table, std::map<string, place> *resources);
     void check_path(const toml::table &table);
     void check_container_path();
+    const place &last(const char *a, const char *b);
     void check_sockets();
+    void place_bridge_socket();
+    void check_bridge();
 };
 
 const reader::section reader::top = {
@@ -389,6 +437,7 @@ const reader::section reader::top = {
         {"drain", &reader::set_drain},
         {"plugins", &reader::set_plugins},
         {"annotations", &reader::set_annotations},
+        {"bridge", &reader::set_bridge},
         {"device", &reader::set_devices},
         {"resource", &reader::set_resources},
     },
@@ -411,6 +460,21 @@ const reader::section reader::annotations = {
     {
         {"enabled", &reader::set_enabled},
         {"namespaces", &reader::set_namespaces},
+    },
+};
+
+const reader::section reader::bridge_keys = {
+    "[bridge]",
+    {
+        {"enabled", &reader::set_bridge_enabled},
+        {"socket", &reader::set_socket},
+        {"kubelet_plugin_dir", &reader::set_kubelet_plugin_dir},
+        {"mask", &reader::set_mask},
+        {"preferred_timeout", &reader::set_preferred_timeout},
+        {"gate", &reader::set_gate},
+        {"gate_timeout", &reader::set_gate_timeout},
+        {"kubelet_processes", &reader::set_kubelet_processes},
+        {"redirect_plugin_mounts", &reader::set_redirect_plugin_mounts},
     },
 };
 
@@ -482,7 +546,8 @@ void reader::unknown(const section &in, const string &name, const toml::node &va
     size_t nearest_distance = 0;
     string all;
 
-    for (const section *other : {&top, &plugins, &annotations, &device_keys, &resource_keys}) {
+    for (const section *other :
+         {&top, &plugins, &annotations, &bridge_keys, &device_keys, &resource_keys}) {
         for (const key_rule &k : other->keys) {
             if (other != &in && k.name == name)
                 return fail(at, what, "it in " + string(other->name));
@@ -521,7 +586,9 @@ void reader::walk(const section &in, const toml::table &table)
 void reader::read(const toml::table &root)
 {
     walk(top, root);
+    place_bridge_socket();
     check_sockets();
+    check_bridge();
 }
 
 bool reader::get_string(const string &key, const toml::node &value, const string &expected,
@@ -682,7 +749,7 @@ void reader::set_plugin_dir(const string &key, const toml::node &value)
 
 void reader::set_grace(const string &key, const toml::node &value)
 {
-    get_duration(key, value, 0, 720 * hour_ms, R"(at most "720h")", &target->grace_ms);
+    get_duration(key, value, 0, grace_ms_max, grace_bounds, &target->grace_ms);
 }
 
 void reader::set_drain(const string &key, const toml::node &value)
@@ -758,6 +825,92 @@ void reader::set_namespaces(const string &key, const toml::node &value)
                  R"(a namespace's name (at most 63 of a-z, 0-9 and '-') or "*")");
         out.namespaces.push_back(text);
     }
+}
+
+void reader::set_bridge(const string &key, const toml::node &value)
+{
+    if (!value.is_table()) {
+        wrong_type(key, value, "a table, [bridge]");
+        return;
+    }
+    walk(bridge_keys, *value.as_table());
+    if (out.bridge.gate && out.bridge.kubelet_processes.empty())
+        fail(seen["kubelet_processes"],
+             "kubelet_processes is empty: the gate would know no kubelet",
+             R"(kubelet_processes = ["kubelet"], or gate = false)");
+}
+
+void reader::set_bridge_enabled(const string &key, const toml::node &value)
+{
+    get_flag(key, value, &out.bridge.enabled);
+}
+
+void reader::set_socket(const string &key, const toml::node &value)
+{
+    out.bridge.has_socket = true;
+    get_socket(key, value, &out.bridge.socket);
+}
+
+void reader::set_kubelet_plugin_dir(const string &key, const toml::node &value)
+{
+    get_dir(key, value, kubelet_dir_bytes_max,
+            ", so that the paths of the bridge's sockets in it still fit",
+            &out.bridge.kubelet_plugin_dir);
+}
+
+void reader::set_mask(const string &key, const toml::node &value)
+{
+    get_duration(key, value, 0, grace_ms_max, grace_bounds, &out.bridge.mask_ms);
+}
+
+void reader::set_preferred_timeout(const string &key, const toml::node &value)
+{
+    get_duration(key, value, 1, 10 * second_ms, R"(from "1ms" to "10s")",
+                 &out.bridge.preferred_timeout_ms);
+}
+
+void reader::set_gate(const string &key, const toml::node &value)
+{
+    get_flag(key, value, &out.bridge.gate);
+}
+
+void reader::set_gate_timeout(const string &key, const toml::node &value)
+{
+    get_duration(key, value, 1, minute_ms, R"(from "1ms" to "60s")", &out.bridge.gate_timeout_ms);
+}
+
+void reader::set_kubelet_processes(const string &key, const toml::node &value)
+{
+    const string expected = R"(an array of names in quotes, such as ["kubelet"])";
+
+    if (!value.is_array()) {
+        wrong_type(key, value, expected);
+        return;
+    }
+    if (value.as_array()->size() > elements_max) {
+        fail(value.source(), key + " has " + std::to_string(value.as_array()->size()) + " elements",
+             "at most " + std::to_string(elements_max));
+        return;
+    }
+    std::vector<string> names;
+    for (const toml::node &item : *value.as_array()) {
+        string text;
+
+        if (!get_string(key + "'s element", item, "a process's name in quotes", &text))
+            continue;
+        if (!is_comm(text))
+            fail(item.source(), key + " holds " + quote(text),
+                 "a process's name as /proc/PID/comm has it, 1 to " +
+                     std::to_string(comm_bytes_max) + " bytes and no '/'");
+        names.push_back(text);
+    }
+    if (names.size() == value.as_array()->size())
+        out.bridge.kubelet_processes = names;
+}
+
+void reader::set_redirect_plugin_mounts(const string &key, const toml::node &value)
+{
+    get_flag(key, value, &out.bridge.redirect_plugin_mounts);
 }
 
 void reader::set_devices(const string &key, const toml::node &value)
@@ -1064,22 +1217,74 @@ void reader::set_envs(const string &key, const toml::node &value)
     }
 }
 
-/* No two sockets may share a path; told at the key that stands last, the one just written. */
+string normal(const string &path)
+{
+    return std::filesystem::path(path).lexically_normal();
+}
+
+/* Which of two keys stands last in the file, the one just written. */
+const place &reader::last(const char *a, const char *b)
+{
+    return seen[a].before(seen[b]) ? seen[b] : seen[a];
+}
+
+/* Beside the kubelet's socket, so that two shims with two sockets do not share this one. */
+void reader::place_bridge_socket()
+{
+    if (out.bridge.has_socket)
+        return;
+    out.bridge.socket = std::filesystem::path(out.listen).replace_filename(bridge_socket);
+    if (out.bridge.enabled && out.bridge.socket.size() > socket_bytes_max)
+        fail(seen["listen"],
+             "listen leaves no room for the bridge's " + string(bridge_socket) + " beside it",
+             "a path of at most " + std::to_string(socket_bytes_max - bridge_socket.size()) +
+                 " bytes up to its last '/', or [bridge] socket to be set");
+}
+
+/* No two sockets may share a path. */
 void reader::check_sockets()
 {
-    const auto normal = [](const string &path) {
-        return std::filesystem::path(path).lexically_normal();
-    };
-    const auto last = [this](const char *a, const char *b) {
-        return seen[a].before(seen[b]) ? seen[b] : seen[a];
-    };
+    const string listen = normal(out.listen), feed = normal(out.bridge.socket);
+    const string endpoint = normal(out.runtime_endpoint);
+    const string registration = normal(out.plugin_dir + string(plugin_socket));
 
-    if (normal(out.listen) == normal(out.runtime_endpoint))
+    if (listen == endpoint)
         fail(last("listen", "runtime_endpoint"), "listen and runtime_endpoint are the same socket",
              "listen to be the shim's own and runtime_endpoint the runtime's");
-    if (normal(out.listen) == normal(out.plugin_dir + string(plugin_socket)))
+    if (listen == registration)
         fail(last("listen", "plugin_dir"), "listen is the socket on which plugins register",
              "a path other than plugin_dir's kubelet.sock");
+    if (feed == listen)
+        fail(last("socket", "listen"), "socket and listen are the same socket",
+             "listen to be for the kubelet and socket for the bridge");
+    if (feed == endpoint)
+        fail(last("socket", "runtime_endpoint"), "socket and runtime_endpoint are the same socket",
+             "socket to be the shim's own and runtime_endpoint the runtime's");
+    if (feed == registration)
+        fail(last("socket", "plugin_dir"), "socket is the one on which plugins register",
+             "a path other than plugin_dir's kubelet.sock");
+}
+
+/* The shim's directory for plugins and the kubelet's: each makes a kubelet.sock of its own, and the
+ * kubelet empties its own. Without the bridge there may be no kubelet. */
+void reader::check_bridge()
+{
+    const string kubelets = normal(out.bridge.kubelet_plugin_dir);
+    const string plugins_own = normal(out.plugin_dir);
+
+    if (!out.bridge.enabled)
+        return;
+    if (plugins_own == kubelets)
+        fail(last("plugin_dir", "kubelet_plugin_dir"),
+             "plugin_dir and kubelet_plugin_dir are the same directory",
+             "plugin_dir to be the shim's own and kubelet_plugin_dir the kubelet's");
+    if (plugins_own + "/" == normal(kubelets + string(bridge_subdir)))
+        fail(last("plugin_dir", "kubelet_plugin_dir"),
+             "plugin_dir is where the bridge has its sockets",
+             "a directory other than kubelet_plugin_dir's cri-device-shim");
+    if (normal(out.bridge.socket) == normal(out.bridge.kubelet_plugin_dir + string(plugin_socket)))
+        fail(last("socket", "kubelet_plugin_dir"), "socket is the kubelet's own",
+             "a path other than kubelet_plugin_dir's kubelet.sock");
 }
 
 /* ---- into C ---- */
@@ -1151,6 +1356,21 @@ void fill_lists(const settings &from, struct config *to)
     }
 }
 
+void fill_bridge(const bridge_settings &from, struct config_bridge *to)
+{
+    to->enabled = from.enabled;
+    to->socket = copy(from.socket);
+    to->kubelet_plugin_dir = copy(from.kubelet_plugin_dir);
+    to->mask_ms = from.mask_ms;
+    to->preferred_timeout_ms = from.preferred_timeout_ms;
+    to->gate = from.gate;
+    to->gate_timeout_ms = from.gate_timeout_ms;
+    to->kubelet_processes = allocate<char *>(from.kubelet_processes.size());
+    for (const string &name : from.kubelet_processes)
+        to->kubelet_processes[to->kubelet_processes_len++] = copy(name);
+    to->redirect_plugin_mounts = from.redirect_plugin_mounts;
+}
+
 void fill_resources(const settings &from, struct config *to)
 {
     to->resources = allocate<struct config_resource>(from.resources.size());
@@ -1182,6 +1402,7 @@ void fill(const settings &from, struct config *to)
     to->annotations_enabled = from.annotations_enabled;
     fill_lists(from, to);
     fill_resources(from, to);
+    fill_bridge(from.bridge, &to->bridge);
 }
 
 void put_error(struct config_error *err, const string &text)
@@ -1319,6 +1540,15 @@ static void device_fini(struct config_device *device)
     free(device->permissions);
 }
 
+static void bridge_fini(struct config_bridge *bridge)
+{
+    for (size_t i = 0; i < bridge->kubelet_processes_len; i++)
+        free(bridge->kubelet_processes[i]);
+    free(bridge->kubelet_processes);
+    free(bridge->socket);
+    free(bridge->kubelet_plugin_dir);
+}
+
 void config_fini(struct config *config)
 {
     for (size_t i = 0; i < config->annotation_namespaces_len; i++)
@@ -1327,6 +1557,7 @@ void config_fini(struct config *config)
         device_fini(&config->devices[i]);
     for (size_t i = 0; i < config->resources_len; i++)
         free(config->resources[i].name);
+    bridge_fini(&config->bridge);
     free(config->resources);
     free(config->annotation_namespaces);
     free(config->devices);

@@ -72,6 +72,20 @@ struct config_resource {
     bool exclusive; /* a device is held by one live container at a time */
 };
 
+/* The part that stands in for the plugins at the kubelet (design §6). */
+struct config_bridge {
+    bool enabled;                  /* the daemon serves the feed, and holds the gate */
+    char *socket;                  /* the feed's; plain path */
+    char *kubelet_plugin_dir;      /* where the kubelet has its kubelet.sock */
+    uint64_t mask_ms;              /* how long the kubelet does not hear that a plugin is away */
+    uint64_t preferred_timeout_ms; /* for a plugin's GetPreferredAllocation */
+    bool gate;                     /* the kubelet's first relist waits for its registrations */
+    uint64_t gate_timeout_ms;      /* at most so long */
+    char **kubelet_processes;      /* the names (comm) of what counts as a kubelet */
+    size_t kubelet_processes_len;
+    bool redirect_plugin_mounts;
+};
+
 struct config {
     char *listen;           /* the CRI socket; plain path, without unix:// */
     char *runtime_endpoint; /* the runtime's socket; plain path, without unix:// */
@@ -91,6 +105,7 @@ struct config {
     size_t devices_len;
     struct config_resource *resources;
     size_t resources_len;
+    struct config_bridge bridge;
 };
 
 struct config_error {

@@ -32,6 +32,19 @@ static void check_error(const char *path, const struct config_error *err)
     FUZZ_CHECK(strstr(at, "; "), "no advice: %s", err->text);
 }
 
+static void check_bridge(const struct config_bridge *bridge)
+{
+    FUZZ_CHECK(bridge->socket && bridge->socket[0] == '/', "socket");
+    FUZZ_CHECK(bridge->kubelet_plugin_dir && bridge->kubelet_plugin_dir[0] == '/', "directory");
+    FUZZ_CHECK(strlen(bridge->kubelet_plugin_dir) + sizeof "/cri-device-shim/" - 1 + 40 <= 107,
+               "%s", bridge->kubelet_plugin_dir);
+    FUZZ_CHECK(bridge->preferred_timeout_ms > 0 && bridge->gate_timeout_ms > 0, "no time");
+    FUZZ_CHECK(!bridge->gate || bridge->kubelet_processes_len > 0, "a gate without a kubelet");
+    for (size_t i = 0; i < bridge->kubelet_processes_len; i++)
+        FUZZ_CHECK(strlen(bridge->kubelet_processes[i]) - 1 < 15, "%s",
+                   bridge->kubelet_processes[i]);
+}
+
 static void check_config(const struct config *config)
 {
     FUZZ_CHECK(config->listen && config->runtime_endpoint && config->state_dir &&
@@ -40,6 +53,7 @@ static void check_config(const struct config *config)
     FUZZ_CHECK(config->log_level >= 0 && config->log_level <= 7, "%d", config->log_level);
     FUZZ_CHECK(!config->annotations_enabled || config->annotation_namespaces_len > 0,
                "annotations without a namespace");
+    check_bridge(&config->bridge);
     for (size_t i = 0; i < config->devices_len; i++) {
         const struct config_device *device = &config->devices[i];
 

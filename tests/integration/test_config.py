@@ -23,6 +23,13 @@ BAD = {
     "bad refresh": ('[plugins]\nrefresh_options = "often"\n', 2, "refresh_options"),
     "path too long for a socket": (f'listen = "/run/{"x" * 120}"\n', 1, "listen"),
     "plugin directory too long": (f'[plugins]\nplugin_dir = "/run/{"x" * 100}"\n', 2, "plugin_dir"),
+    "unknown key of the bridge": ('[bridge]\ngates = true\n', 2, "gates"),
+    "mask over a month": ('[bridge]\nmask = "721h"\n', 2, "mask"),
+    "gate without a kubelet": ('[bridge]\nkubelet_processes = []\n', 2, "kubelet_processes"),
+    "kubelet's directory too long": (
+        f'[bridge]\nkubelet_plugin_dir = "/{"x" * 50}"\n', 2, "kubelet_plugin_dir"),
+    "plugins register with the kubelet": (
+        '[plugins]\nplugin_dir = "/var/lib/kubelet/device-plugins"\n', 2, "kubelet_plugin_dir"),
     "relative path": ('state_dir = "state"\n', 1, "state_dir"),
     "no TOML": ('listen = "/run/a.sock\n', 1, ""),
     "device without a path": ('[[device]]\nresource = "a.b/c"\n', 1, "path"),

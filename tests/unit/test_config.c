@@ -67,6 +67,21 @@ static void assert_refuses(const char *text, const char *expected)
     assert_string_equal(err.text + head, expected);
 }
 
+static void assert_same_bridge(const struct config_bridge *a, const struct config_bridge *b)
+{
+    assert_int_equal(a->enabled, b->enabled);
+    assert_string_equal(a->socket, b->socket);
+    assert_string_equal(a->kubelet_plugin_dir, b->kubelet_plugin_dir);
+    assert_int_equal(a->mask_ms, b->mask_ms);
+    assert_int_equal(a->preferred_timeout_ms, b->preferred_timeout_ms);
+    assert_int_equal(a->gate, b->gate);
+    assert_int_equal(a->gate_timeout_ms, b->gate_timeout_ms);
+    assert_int_equal(a->kubelet_processes_len, b->kubelet_processes_len);
+    for (size_t i = 0; i < a->kubelet_processes_len; i++)
+        assert_string_equal(a->kubelet_processes[i], b->kubelet_processes[i]);
+    assert_int_equal(a->redirect_plugin_mounts, b->redirect_plugin_mounts);
+}
+
 static void assert_same(const struct config *a, const struct config *b)
 {
     assert_string_equal(a->listen, b->listen);
@@ -84,6 +99,7 @@ static void assert_same(const struct config *a, const struct config *b)
     assert_int_equal(a->annotation_namespaces_len, b->annotation_namespaces_len);
     assert_int_equal(a->devices_len, b->devices_len);
     assert_int_equal(a->resources_len, b->resources_len);
+    assert_same_bridge(&a->bridge, &b->bridge);
 }
 
 static void works_without_a_file(void **state)
@@ -108,6 +124,46 @@ static void works_without_a_file(void **state)
     assert_int_equal(config.annotation_namespaces_len, 0);
     assert_int_equal(config.devices_len, 0);
     assert_int_equal(config.resources_len, 0);
+    assert_true(config.bridge.enabled);
+    assert_string_equal(config.bridge.socket, "/run/cri-device-shim/bridge.sock");
+    assert_string_equal(config.bridge.kubelet_plugin_dir, "/var/lib/kubelet/device-plugins");
+    assert_int_equal(config.bridge.mask_ms, 120000);
+    assert_int_equal(config.bridge.preferred_timeout_ms, 500);
+    assert_true(config.bridge.gate);
+    assert_int_equal(config.bridge.gate_timeout_ms, 10000);
+    assert_int_equal(config.bridge.kubelet_processes_len, 1);
+    assert_string_equal(config.bridge.kubelet_processes[0], "kubelet");
+    assert_false(config.bridge.redirect_plugin_mounts);
+    config_fini(&config);
+}
+
+static void reads_every_key_of_the_bridge(void **state)
+{
+    struct config config;
+
+    (void)state;
+    assert_loads("[bridge]\n"
+                 "enabled = false\n"
+                 "socket = 'unix:///run/f.sock'\n"
+                 "kubelet_plugin_dir = '/k//'\n"
+                 "mask = '0s'\n"
+                 "preferred_timeout = '1ms'\n"
+                 "gate = false\n"
+                 "gate_timeout = '1m'\n"
+                 "kubelet_processes = ['k3s-server', 'exactly-15bytes']\n"
+                 "redirect_plugin_mounts = true\n",
+                 &config);
+    assert_false(config.bridge.enabled);
+    assert_string_equal(config.bridge.socket, "/run/f.sock");
+    assert_string_equal(config.bridge.kubelet_plugin_dir, "/k");
+    assert_int_equal(config.bridge.mask_ms, 0);
+    assert_int_equal(config.bridge.preferred_timeout_ms, 1);
+    assert_false(config.bridge.gate);
+    assert_int_equal(config.bridge.gate_timeout_ms, 60000);
+    assert_int_equal(config.bridge.kubelet_processes_len, 2);
+    assert_string_equal(config.bridge.kubelet_processes[0], "k3s-server");
+    assert_string_equal(config.bridge.kubelet_processes[1], "exactly-15bytes");
+    assert_true(config.bridge.redirect_plugin_mounts);
     config_fini(&config);
 }
 
@@ -217,6 +273,12 @@ static void takes_what_the_bounds_still_allow(void **state)
         "plugins.refresh_options = 'plugin'",
         "annotations = { enabled = true, namespaces = ['*'] }",
         "annotations = { enabled = false, namespaces = [] }",
+        "bridge.mask = '720h'",
+        "bridge.gate_timeout = '1ms'",
+        "bridge.preferred_timeout = '10s'",
+        "bridge = { gate = false, kubelet_processes = [] }",
+        "plugins.plugin_dir = '/var/lib/kubelet/device-plugins/x'",
+        "plugins.plugin_dir = '/var/lib/kubelet/device-plugins'\nbridge.enabled = false",
         "device = []",
         "resource = []",
         "resource = [{ name = 'a/b', grace = '720h', hold = '60s', allocate_timeout = '1h' }]",
@@ -378,12 +440,106 @@ static void names_the_place_of_each_fault(void **state)
         {"zzzzzz_a = 1\nlisten = 1",
          "1:1: unknown key \"zzzzzz_a\" in the top level; expected one "
          "of listen, runtime_endpoint, state_dir, log_level, drain, plugins, "
-         "annotations, device, resource"},
+         "annotations, bridge, device, resource"},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_refuses(cases[i].text, cases[i].error);
+}
+
+#define SAME_SOCKET(other, what) "socket and " other " are the same socket; expected " what
+
+static void refuses_bad_bridges(void **state)
+{
+    static const struct {
+        const char *text, *error;
+    } cases[] = {
+        {"bridge = 1", "1:10: bridge is an integer; expected a table, [bridge]"},
+        {"[bridge]\nenabled = 1",
+         "2:11: enabled is an integer; expected true or false, without quotes"},
+        {"[bridge]\nmasks = '1s'",
+         "2:1: unknown key \"masks\" in [bridge]; expected \"mask\", the nearest name known"},
+        {"mask = '1s'", "1:1: unknown key \"mask\" in the top level; expected it in [bridge]"},
+        {"[bridge]\ngrace = '1s'",
+         "2:1: unknown key \"grace\" in [bridge]; expected it in [plugins]"},
+        {"[bridge]\nsocket = 'x'", "2:10: socket is \"x\"; expected an absolute path in quotes, "
+                                   "with or without unix:// in front"},
+        {"[bridge]\nkubelet_plugin_dir = 'x'",
+         "2:22: kubelet_plugin_dir is \"x\"; expected an absolute path"},
+        {"[bridge]\nmask = '721h'", "2:8: mask is \"721h\"; expected at most \"720h\""},
+        {"[bridge]\npreferred_timeout = '0s'",
+         "2:21: preferred_timeout is \"0s\"; expected from \"1ms\" to \"10s\""},
+        {"[bridge]\npreferred_timeout = '11s'",
+         "2:21: preferred_timeout is \"11s\"; expected from \"1ms\" to \"10s\""},
+        {"[bridge]\ngate = 'on'", "2:8: gate is a string; expected true or false, without quotes"},
+        {"[bridge]\ngate_timeout = '0s'",
+         "2:16: gate_timeout is \"0s\"; expected from \"1ms\" to \"60s\""},
+        {"[bridge]\ngate_timeout = '61s'",
+         "2:16: gate_timeout is \"61s\"; expected from \"1ms\" to \"60s\""},
+        {"[bridge]\nredirect_plugin_mounts = 0",
+         "2:26: redirect_plugin_mounts is an integer; expected true or false, without quotes"},
+        {"[bridge]\nkubelet_processes = 'kubelet'",
+         "2:21: kubelet_processes is a string; expected an array of names in quotes, such as "
+         "[\"kubelet\"]"},
+        {"[bridge]\nkubelet_processes = [1]",
+         "2:22: kubelet_processes's element is an integer; expected a process's name in quotes"},
+        {"[bridge]\nkubelet_processes = []",
+         "2:21: kubelet_processes is empty: the gate would know no kubelet; expected "
+         "kubelet_processes = [\"kubelet\"], or gate = false"},
+        {"[bridge]\nkubelet_processes = ['kubelet', '']",
+         "2:33: kubelet_processes holds \"\"; expected a process's name as /proc/PID/comm has it, "
+         "1 to 15 bytes and no '/'"},
+        {"[bridge]\nkubelet_processes = ['exactly-16-bytes']",
+         "2:22: kubelet_processes holds \"exactly-16-bytes\"; expected a process's name as "
+         "/proc/PID/comm has it, 1 to 15 bytes and no '/'"},
+        {"[bridge]\nkubelet_processes = ['/bin/kubelet']",
+         "2:22: kubelet_processes holds \"/bin/kubelet\"; expected a process's name as "
+         "/proc/PID/comm has it, 1 to 15 bytes and no '/'"},
+        {"[bridge]\nkubelet_processes = [\"a\\n\"]",
+         "2:22: kubelet_processes holds \"a?\"; expected a process's name as /proc/PID/comm has "
+         "it, 1 to 15 bytes and no '/'"},
+        {"listen = '/run/a'\n[bridge]\nsocket = '/run/./a'",
+         "3:10: " SAME_SOCKET("listen", "listen to be for the kubelet and socket for the bridge")},
+        {"listen = '/run/cri-device-shim/bridge.sock'",
+         "1:10: " SAME_SOCKET("listen", "listen to be for the kubelet and socket for the bridge")},
+        {"[bridge]\nsocket = '/run/containerd/containerd.sock'",
+         "2:10: " SAME_SOCKET("runtime_endpoint", "socket to be the shim's own and "
+                                                  "runtime_endpoint the runtime's")},
+        {"bridge.socket = '/p/kubelet.sock'\nplugins.plugin_dir = '/p'",
+         "2:22: socket is the one on which plugins register; expected a path other than "
+         "plugin_dir's kubelet.sock"},
+        {"[bridge]\nsocket = '/k/kubelet.sock'\nkubelet_plugin_dir = '/k'",
+         "3:22: socket is the kubelet's own; expected a path other than kubelet_plugin_dir's "
+         "kubelet.sock"},
+        {"plugins.plugin_dir = '/var/lib/kubelet/device-plugins/'",
+         "1:22: plugin_dir and kubelet_plugin_dir are the same directory; expected plugin_dir to "
+         "be the shim's own and kubelet_plugin_dir the kubelet's"},
+        {"plugins.plugin_dir = '/k/cri-device-shim'\nbridge.kubelet_plugin_dir = '/k'",
+         "2:29: plugin_dir is where the bridge has its sockets; expected a directory other than "
+         "kubelet_plugin_dir's cri-device-shim"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_refuses(cases[i].text, cases[i].error);
+}
+
+static void refuses_more_names_of_kubelets_than_it_keeps(void **state)
+{
+    char text[1024] = "bridge.kubelet_processes = [";
+    struct config config;
+    size_t n;
+
+    (void)state;
+    for (n = 0; n < 64; n++)
+        strcat(text, "'k', ");
+    strcat(text, "]");
+    assert_loads(text, &config);
+    assert_int_equal(config.bridge.kubelet_processes_len, 64);
+    config_fini(&config);
+    strcpy(strrchr(text, ']'), "'k']");
+    assert_refuses(text, "1:28: kubelet_processes has 65 elements; expected at most 64");
 }
 
 static void refuses_durations_that_are_none(void **state)
@@ -451,6 +607,9 @@ static void refuses_paths_too_long_for_a_socket(void **state)
         {"listen = '/", 107},
         {"runtime_endpoint = 'unix:///", 107},
         {"plugins.plugin_dir = '/", 94},
+        {"bridge.socket = '/", 107},
+        /* "/cri-device-shim/" and 40 bytes of a name. */
+        {"bridge.kubelet_plugin_dir = '/", 50},
     };
     char text[256];
     struct config config;
@@ -468,6 +627,33 @@ static void refuses_paths_too_long_for_a_socket(void **state)
         snprintf(text, sizeof text, "; expected at most %d bytes, ", cases[i].bytes_max);
         assert_non_null(strstr(err.text, text));
     }
+}
+
+/* Two daemons with two sockets must not meet on the feed's. */
+static void the_feed_is_beside_the_kubelets_socket(void **state)
+{
+    char text[256];
+    struct config config;
+    struct config_error err;
+
+    (void)state;
+    assert_loads("listen = 'unix:///run/a/s.sock'", &config);
+    assert_string_equal(config.bridge.socket, "/run/a/bridge.sock");
+    config_fini(&config);
+    snprintf(text, sizeof text, "listen = '/%0*d/s'", 94, 0);
+    assert_loads(text, &config);
+    assert_int_equal(strlen(config.bridge.socket), 107);
+    config_fini(&config);
+    snprintf(text, sizeof text, "listen = '/%0*d/s'", 95, 0);
+    assert_int_equal(load(text, &config, &err), -1);
+    assert_non_null(strstr(err.text, "1:10: listen leaves no room for the bridge's bridge.sock "
+                                     "beside it; expected a path of at most 96 bytes"));
+    snprintf(text, sizeof text, "listen = '/%0*d/s'\nbridge.enabled = false", 95, 0);
+    assert_loads(text, &config);
+    config_fini(&config);
+    snprintf(text, sizeof text, "listen = '/%0*d/s'\nbridge.socket = '/run/f.sock'", 95, 0);
+    assert_loads(text, &config);
+    config_fini(&config);
 }
 
 static void tells_where_the_syntax_breaks(void **state)
@@ -716,8 +902,8 @@ static bool example_has_line(const char *text, const char *start)
 /* An unknown name is told all known ones: what the schema holds, the example must have. */
 static void example_has_every_key(void **state)
 {
-    static const char *const sections[] = {"", "[plugins]\n", "[annotations]\n", "[[device]]\n",
-                                           "[[resource]]\n"};
+    static const char *const sections[] = {"",           "[plugins]\n",  "[annotations]\n",
+                                           "[bridge]\n", "[[device]]\n", "[[resource]]\n"};
     char text[16384], probe[128], line[64];
     struct config config;
     struct config_error err;
@@ -729,10 +915,10 @@ static void example_has_every_key(void **state)
         char *name, *rest;
 
         snprintf(probe, sizeof probe, "%sxxxxxxxxxxxxxxxx = 1", sections[i]);
-        if (i == 3)
+        if (i == 4)
             snprintf(probe, sizeof probe,
                      "device = [{ xxxxxxxxxxxxxxxx = 1, resource = 'a/b', path = '/x' }]");
-        if (i == 4)
+        if (i == 5)
             snprintf(probe, sizeof probe, "resource = [{ xxxxxxxxxxxxxxxx = 1, name = 'a/b' }]");
         assert_int_equal(load(probe, &config, &err), -1);
         rest = strstr(err.text, "expected one of ");
@@ -754,12 +940,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(works_without_a_file),
         cmocka_unit_test(reads_every_key),
+        cmocka_unit_test(reads_every_key_of_the_bridge),
         cmocka_unit_test(a_resource_has_its_own_rules_and_the_general_ones),
         cmocka_unit_test(takes_what_the_bounds_still_allow),
         cmocka_unit_test(names_the_place_of_each_fault),
+        cmocka_unit_test(refuses_bad_bridges),
+        cmocka_unit_test(refuses_more_names_of_kubelets_than_it_keeps),
         cmocka_unit_test(refuses_durations_that_are_none),
         cmocka_unit_test(refuses_names_that_are_no_extended_resource),
         cmocka_unit_test(refuses_paths_too_long_for_a_socket),
+        cmocka_unit_test(the_feed_is_beside_the_kubelets_socket),
         cmocka_unit_test(tells_where_the_syntax_breaks),
         cmocka_unit_test(tells_why_a_file_cannot_be_read),
         cmocka_unit_test(survives_every_cut_of_the_example),

@@ -1,0 +1,454 @@
+#!/usr/bin/env bash
+# Puts cri-device-shim between this node's kubelet and its container runtime, or takes it away. As
+# root.
+#
+#   config/install.sh [OPTION]...
+#     --dry-run                 show every change as a diff and every command; touch nothing
+#     --uninstall               put back what was there before
+#     --build DIR               where the binaries are; default: build/ beside config/
+#     --prefix DIR              they go to DIR/bin; default: /usr/local
+#     --root DIR                the node's root directory is DIR: for images; nothing is started
+#     --runtime-endpoint PATH   the runtime's socket, in place of the one the kubelet uses
+#     --no-kubelet              leave the kubelet's settings alone: something else starts it
+#
+# What it installs: the two binaries; three systemd units, enabled; unless it is there,
+# /etc/cri-device-shim/config.toml; and a drop-in for kubelet.service, which adds one argument,
+# --container-runtime-endpoint, and orders the kubelet behind the shim. The runtime's socket for
+# config.toml is read from where the kubelet has it: its arguments (of kubeadm or of a unit of any
+# other kind), its configuration file, or its default. A kubelet that is started in a way not
+# understood here is not touched, and neither is anything else.
+#
+# Run again, it upgrades: binaries are replaced, the daemon and then the bridge restarted, each only
+# if its own files changed, the kubelet only if its arguments did. Units and drop-in that somebody
+# has edited are kept, config.toml always. If a step fails, what the earlier ones did is taken back.
+# What was there before is kept in /var/lib/cri-device-shim/install.
+set -euo pipefail
+export LC_ALL=C
+umask 022
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+build=$here/../build
+prefix=/usr/local
+root=
+runtime_endpoint=
+dry_run=no
+uninstall=no
+with_kubelet=yes
+
+config=/etc/cri-device-shim/config.toml
+unit_dir=/etc/systemd/system
+# Sorts behind kubeadm's 10-kubeadm.conf, which sets ExecStart=, too.
+kubelet_drop_in=$unit_dir/kubelet.service.d/90-cri-device-shim.conf
+units=(cri-device-shim.socket cri-device-shim.service cri-device-shim-bridge.service)
+
+# shellcheck source=config/install_files.sh
+. "$here/install_files.sh"
+# shellcheck source=config/install_kubelet.sh
+. "$here/install_kubelet.sh"
+
+say() { printf '%s\n' "$*"; }
+
+parse_options() {
+    while [ $# -gt 0 ]; do
+        case $1 in
+            --dry-run) dry_run=yes ;;
+            --uninstall) uninstall=yes ;;
+            --no-kubelet) with_kubelet=no ;;
+            --build | --prefix | --root | --runtime-endpoint)
+                [ -n "${2:-}" ] || die "$1 needs a value"
+                set_option "$1" "$2"
+                shift
+                ;;
+            -h | --help)
+                sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
+                exit 0
+                ;;
+            *) die "unknown option $1; see --help" ;;
+        esac
+        shift
+    done
+}
+
+set_option() {
+    case $1 in
+        --build) build=$2 ;;
+        --prefix) prefix=${2%/} ;;
+        --root) root=$(cd "$2" && pwd) || exit 1 ;;
+        --runtime-endpoint) runtime_endpoint=$2 ;;
+    esac
+    [ "$root" != / ] || root=
+    [[ $prefix =~ ^/[A-Za-z0-9._/+-]*$ ]] || die "--prefix $prefix: expected a plain absolute path"
+}
+
+check_tools() {
+    local tool
+    for tool in awk diff grep sed sha256sum stat; do
+        command -v $tool >/dev/null || die "$tool is missing on this machine"
+    done
+}
+
+# ---- services ----
+
+is_live() { [ -z "$root" ] && [ -d /run/systemd/system ]; }
+
+# systemctl, or a note of what is to be run where that cannot be.
+control() {
+    if [ $dry_run = no ] && is_live; then
+        say "systemctl $*"
+        systemctl "$@"
+    else
+        commands+=("systemctl $*")
+    fi
+}
+
+# Where that cannot be asked, what this run does not change is running.
+is_active() {
+    if is_live; then
+        systemctl --quiet is-active "$1"
+    else
+        if is_changed "$unit_dir/$1"; then return 1; fi
+    fi
+}
+
+restart() {
+    if [ $dry_run = no ] && is_live; then
+        restarted+=("$1")
+    fi
+    control restart "$1" || die "$1 did not start; see journalctl -u $1"
+}
+
+any_changed() {
+    local path
+    for path in "$@"; do
+        ! is_changed "$path" || return 0
+    done
+    return 1
+}
+
+# The daemon before the bridge: a new daemon serves an old bridge, too, and the bridge, whose
+# absence the kubelet does not forgive, finds it ready.
+start_services() {
+    local daemon=cri-device-shim.service socket=cri-device-shim.socket
+    local bridge=cri-device-shim-bridge.service unit paths=()
+    for unit in "${units[@]}"; do
+        paths+=("$unit_dir/$unit")
+    done
+    ! any_changed "${paths[@]}" || control daemon-reload
+    if is_changed "$unit_dir/$socket" || ! is_active $socket; then
+        if is_live && is_active $daemon; then
+            control stop $daemon # a socket cannot be started under a running service
+        fi
+        restart $socket
+    fi
+    if any_changed "$unit_dir/$daemon" "$unit_dir/$socket" "$prefix/bin/cri-device-shim" \
+        "$config" || ! is_active $daemon; then
+        restart $daemon
+    fi
+    if any_changed "$unit_dir/$bridge" "$prefix/bin/cri-device-shim-bridge" ||
+        ! is_active $bridge; then
+        restart $bridge
+    fi
+}
+
+restart_kubelet() {
+    control daemon-reload
+    [ $uninstall = yes ] || check_kubelet_command
+    if is_live && ! systemctl --quiet is-active kubelet.service; then
+        say "kubelet.service does not run; its settings count from its next start"
+        return 0
+    fi
+    restart kubelet.service
+    if [ $dry_run = no ] && is_live; then
+        kubelet_stays || die "kubelet.service does not stay up; see journalctl -u kubelet"
+    fi
+}
+
+# That systemd has understood the kubelet's unit as we have.
+check_kubelet_command() {
+    [ $dry_run = no ] && is_live || return 0
+    systemctl show -p ExecStart --value kubelet.service |
+        grep -qF -- "--container-runtime-endpoint=unix://$listen" ||
+        die "$kubelet_drop_in has no effect: something else sets ExecStart=;" \
+            "see systemctl cat kubelet.service"
+}
+
+# A kubelet that cannot reach its runtime ends within seconds.
+kubelet_stays() {
+    for _ in 1 2 3 4 5; do
+        sleep 1
+        systemctl --quiet is-active kubelet.service || return 1
+    done
+}
+
+# The end of every run. If it failed, everything is put back and runs as before.
+finish() {
+    local status=$? unit i
+    trap - EXIT INT TERM HUP
+    set +e
+    if [ $status -ne 0 ] && { [ ${#applied[@]} -gt 0 ] || [ $recorded = yes ]; }; then
+        for ((i = ${#restarted[@]} - 1; i >= 0; i--)); do
+            unit=$unit_dir/${restarted[i]}
+            if is_changed "$unit" && ! exists "$work/undo$unit"; then
+                systemctl stop "${restarted[i]}"
+            fi
+        done
+        roll_back
+        if [ ${#restarted[@]} -gt 0 ]; then
+            systemctl daemon-reload
+        fi
+        for unit in "${restarted[@]}"; do
+            if ! is_changed "$unit_dir/$unit" || exists "$work/undo$unit_dir/$unit"; then
+                systemctl restart "$unit"
+            fi
+        done
+        printf '%s: all changes were taken back\n' "${0##*/}" >&2
+    fi
+    rm -rf "$work"
+    exit $status
+}
+
+# ---- what is to be installed ----
+
+# stage SOURCE PATH MODE
+stage() { install -D -m "$3" "$1" "$work/new$2"; }
+
+# unit_text FILE: with the paths of this node.
+unit_text() {
+    sed -e "s,=/usr/local/bin/,=$prefix/bin/," -e "s,^ListenStream=.*,ListenStream=$listen," \
+        "$here/$1"
+}
+
+# config_value SECTION KEY: a string of the config, which was checked before; empty: not there.
+config_value() {
+    awk -v section="$1" -v key="$2" '
+        /^[ \t]*\[/ { at = $0; gsub(/#.*|[][ \t]/, "", at); next }
+        at == section && $0 ~ "^[ \t]*[\"\047]?" key "[\"\047]?[ \t]*=" {
+            sub(/^[^=]*=[ \t]*/, "")
+            quote = substr($0, 1, 1)
+            $0 = substr($0, 2)
+            print substr($0, 1, index($0, quote) - 1)
+        }' "$root$config"
+}
+
+# What the settings say that are there, or will be.
+read_config() {
+    listen=/run/cri-device-shim/cri-device-shim.sock
+    configured_endpoint=/run/containerd/containerd.sock
+    if [ -e "$root$config" ]; then
+        check_config "$root$config"
+        listen=$(config_value "" listen | grep . || say "$listen")
+        configured_endpoint=$(config_value "" runtime_endpoint | grep . ||
+            say "$configured_endpoint")
+    fi
+    socket_path "$listen" "$config"
+    listen=$socket
+    socket_path "$configured_endpoint" "$config"
+    configured_endpoint=$socket
+}
+
+check_config() {
+    "$build/shim/cri-device-shim" --check-config "$1" >/dev/null || die "the settings are not valid"
+}
+
+same_socket() { [ "${1/#\/var\/run\///run/}" = "${2/#\/var\/run\///run/}" ]; }
+
+read_kubelet() {
+    kubelet_read
+    if [ -z "$kubelet_unit" ]; then
+        die "no kubelet.service in ${UNIT_DIRS[*]}. For a kubelet that something else starts," \
+            "such as k3s: --no-kubelet, and give it" \
+            "--container-runtime-endpoint=unix://$listen"
+    fi
+    say "$kubelet_unit: a kubelet $(kubelet_kind); its runtime is $kubelet_endpoint" \
+        "($kubelet_endpoint_from)"
+}
+
+choose_endpoint() {
+    if [ -n "$runtime_endpoint" ]; then
+        socket_path "$runtime_endpoint" --runtime-endpoint
+        runtime_endpoint=$socket
+    elif [ $with_kubelet = yes ] && ! same_socket "$kubelet_endpoint" "$listen"; then
+        runtime_endpoint=$kubelet_endpoint
+    elif [ -e "$root$config" ] || [ $with_kubelet = no ]; then
+        runtime_endpoint=$configured_endpoint
+    else
+        die "the kubelet uses the shim's socket already ($kubelet_endpoint_from), so its runtime" \
+            "is not known; say --runtime-endpoint PATH"
+    fi
+    same_socket "$runtime_endpoint" "$listen" && die "$runtime_endpoint is the shim's own socket"
+    [ -e "$root$config" ] || return 0
+    same_socket "$runtime_endpoint" "$configured_endpoint" ||
+        die "$config has runtime_endpoint = \"$configured_endpoint\", but the runtime is" \
+            "$runtime_endpoint; change one of them"
+}
+
+plan_config() {
+    [ ! -e "$root$config" ] || return 0
+    sed -e "s,^runtime_endpoint = .*,runtime_endpoint = \"$runtime_endpoint\"," \
+        "$here/example.toml" >"$work/config.toml"
+    check_config "$work/config.toml"
+    stage "$work/config.toml" "$config" 644
+    change "$config" "$work/new$config"
+}
+
+plan_binaries() {
+    local name
+    for name in cri-device-shim cri-device-shim-bridge; do
+        [ -x "$build/shim/$name" ] ||
+            die "$build/shim/$name is missing; build it first, or say --build"
+        stage "$build/shim/$name" "$prefix/bin/$name" 755
+        change "$prefix/bin/$name" "$work/new$prefix/bin/$name"
+    done
+}
+
+plan_units() {
+    local unit wants link
+    for unit in "${units[@]}"; do
+        unit_text "$unit" >"$work/$unit"
+        stage "$work/$unit" "$unit_dir/$unit" 644
+        change_unless_edited "$unit_dir/$unit" "$work/new$unit_dir/$unit"
+        wants=$(sed -n 's/^WantedBy=//p' "$work/$unit")
+        link=$unit_dir/$wants.wants/$unit # as systemctl enable makes it
+        mkdir -p "$work/new$unit_dir/$wants.wants"
+        ln -s "$unit_dir/$unit" "$work/new$link"
+        change_unless_edited "$link" "$work/new$link"
+    done
+}
+
+plan_kubelet() {
+    kubelet_drop_in_text >"$work/drop-in"
+    stage "$work/drop-in" "$kubelet_drop_in" 644
+    change_unless_edited "$kubelet_drop_in" "$work/new$kubelet_drop_in"
+}
+
+plan_install() {
+    plan_binaries
+    read_config
+    [ $with_kubelet = no ] || read_kubelet
+    choose_endpoint
+    plan_config
+    plan_units
+    [ $with_kubelet = no ] || plan_kubelet
+}
+
+# ---- doing it ----
+
+# apply_changes yes|no: all but the kubelet's, or only the kubelet's.
+apply_changes() {
+    local i of_kubelet
+    for i in "${!change_paths[@]}"; do
+        of_kubelet=no
+        [ "${change_paths[i]}" != "$kubelet_drop_in" ] || of_kubelet=yes
+        if [ $of_kubelet = "$1" ] && [ $dry_run = no ]; then
+            apply_change "${change_paths[i]}" "${change_goals[i]}"
+        fi
+    done
+}
+
+# The files first, the kubelet last.
+run_install() {
+    plan_install
+    say_kept "it was edited; it stays as it is"
+    [ ${#change_paths[@]} -gt 0 ] || say "all files are as they should be"
+    [ $dry_run = no ] || show_changes
+    if [ $dry_run = no ] && [ ${#change_paths[@]} -gt 0 ]; then
+        record_changes
+    fi
+    apply_changes no
+    start_services
+    if is_changed "$kubelet_drop_in"; then
+        apply_changes yes
+        restart_kubelet
+    fi
+    # Either the changes of this run, or those of one that was cut off just before this.
+    if [ "$recorded" = yes ] || { [ $dry_run = no ] && [ -e "$store/manifest.new" ]; }; then
+        commit_changes
+    fi
+}
+
+say_kept() {
+    local path
+    for path in "${kept[@]}"; do
+        printf '%s: %s\n' "$root$path" "$1" >&2
+    done
+}
+
+plan_uninstall() {
+    local path
+    while read -r path; do
+        change_unless_edited "$path" "$(original_of "$path")"
+    done < <(printf '%s\n' "${!original[@]}" | sort)
+}
+
+# A kubelet that would go on using the shim's socket must not lose it.
+check_kubelet_without() {
+    local path endpoint from
+    for path in "${kept[@]}"; do
+        [ "$path" != "$kubelet_drop_in" ] ||
+            die "$root$path was edited: take the shim out of it or remove it, then run this again"
+    done
+    listen=/run/cri-device-shim/cri-device-shim.sock
+    [ ! -e "$root$config" ] || listen=$(config_value "" listen | grep . || say "$listen")
+    listen=${listen#unix://}
+    IFS=$'\t' read -r endpoint from < <(kubelet_read 2>/dev/null &&
+        printf '%s\t%s\n' "$kubelet_endpoint" "$kubelet_endpoint_from") || return 0
+    if [ -n "$endpoint" ] && same_socket "$endpoint" "$listen"; then
+        die "$from has the kubelet use the shim's socket; change that first"
+    fi
+}
+
+# The kubelet first, while the shim still serves it.
+run_uninstall() {
+    if [ ${#original[@]} -eq 0 ]; then
+        say "nothing is installed"
+        [ $dry_run = yes ] || remove_store
+        return 0
+    fi
+    plan_uninstall
+    check_kubelet_without
+    [ $dry_run = no ] || show_changes
+    say_kept "it was edited; it stays there"
+    if is_changed "$kubelet_drop_in"; then
+        apply_changes yes
+        restart_kubelet
+    fi
+    control stop "${units[@]}"
+    apply_changes no
+    control daemon-reload
+    [ $dry_run = no ] || return 0
+    store_close
+    if is_live; then
+        rm -rf /run/cri-device-shim
+    fi
+    say "which containers hold which devices stays in the state_dir," \
+        "by default /var/lib/cri-device-shim"
+}
+
+say_commands() {
+    local line
+    [ ${#commands[@]} -gt 0 ] || return 0
+    if [ $dry_run = yes ]; then
+        say "then:"
+    else
+        say "systemd does not run here; on the node, if it runs:"
+    fi
+    for line in "${commands[@]}"; do
+        say "    $line"
+    done
+}
+
+parse_options "$@"
+check_tools
+store=$root/var/lib/cri-device-shim/install
+work=$(mktemp -d)
+commands=()  # not run
+restarted=() # units, in this order
+trap finish EXIT
+trap 'exit 130' INT TERM HUP
+manifest_load
+if [ $uninstall = yes ]; then
+    run_uninstall
+else
+    run_install
+fi
+say_commands

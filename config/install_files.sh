@@ -1,0 +1,289 @@
+# shellcheck shell=bash disable=SC2154
+# Changes to a node's files that can be taken back, for install.sh to source.
+#
+# What was there before a file's first change is kept, and so is what was put there in its place, so
+# that a file which somebody has changed since is seen. In $store:
+#
+#   manifest     PATH <tab> ORIGINAL <tab> INSTALLED   for each file
+#                PATH/                                 for each directory made
+#   backup/PATH  what was there, where ORIGINAL is "backup"; else it is "absent"
+#
+# INSTALLED holds fingerprints: one, or while a change is under way the old and the new one. All of
+# the manifest is written before the first file, so that an install which is cut off at any point
+# can be repeated or taken back.
+#
+# A change is a path and its goal: a staged file or link that the path is to become, or one that
+# does not exist, for a path that is to go. Of the sourcing script: $root (the node's root
+# directory, without '/' at its end), $store and $work (a scratch directory).
+
+declare -A original=() installed=()
+made_dirs_before=0
+made_dirs=() # on the node, in the order of their making
+change_paths=() change_goals=()
+recorded=no # whether this run has begun to note its changes
+applied=()  # paths changed in this run
+kept=()     # paths left alone because somebody has changed them
+
+die() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+
+exists() { [ -e "$1" ] || [ -L "$1" ]; }
+
+# What tells whether somebody has changed a file or link.
+fingerprint() {
+    if [ -L "$1" ]; then
+        printf 'link:%s' "$(readlink "$1")"
+    elif [ -f "$1" ]; then
+        printf 'file:%s:%s' "$(stat -c %a "$1")" "$(sha256sum <"$1" | cut -d ' ' -f 1)"
+    elif [ -e "$1" ]; then
+        printf 'other'
+    else
+        printf 'absent'
+    fi
+}
+
+# ---- the manifest ----
+
+manifest_load() {
+    local path from to
+    [ -f "$store/manifest" ] || return 0
+    while IFS=$'\t' read -r path from to; do
+        case $path in
+            */) made_dirs+=("${path%/}") ;;
+            *) original[$path]=$from installed[$path]=$to ;;
+        esac
+    done <"$store/manifest"
+    made_dirs_before=${#made_dirs[@]}
+}
+
+manifest_save() {
+    local path new=$store/manifest.new
+    {
+        for path in "${made_dirs[@]}"; do
+            printf '%s/\n' "$path"
+        done
+        for path in "${!original[@]}"; do
+            printf '%s\t%s\t%s\n' "$path" "${original[$path]}" "${installed[$path]}"
+        done | LC_ALL=C sort
+    } >"$new" && sync "$new" && mv -f "$new" "$store/manifest"
+}
+
+original_of() { printf '%s' "$store/backup$1"; } # does not exist where nothing was
+
+# Whether the path holds neither what was installed nor what was there before that.
+edited() {
+    local have
+    [ -n "${installed[$1]:-}" ] || return 1
+    have=$(fingerprint "$root$1")
+    case " ${installed[$1]} absent $(fingerprint "$(original_of "$1")") " in
+        *" $have "*) return 1 ;;
+    esac
+}
+
+# ---- changes ----
+
+# change PATH GOAL: plans it, if it is one.
+change() {
+    local have new
+    have=$(fingerprint "$root$1")
+    new=$(fingerprint "$2")
+    [ "$have" != other ] || die "$root$1 is in the way: neither a file nor a link"
+    if [ "$have" = "$new" ]; then
+        [ -z "${installed[$1]:-}" ] || installed[$1]=$new
+        return 0
+    fi
+    change_paths+=("$1")
+    change_goals+=("$2")
+}
+
+# change_unless_edited PATH GOAL: the same, but what somebody has changed is kept.
+change_unless_edited() {
+    if edited "$1" && [ "$(fingerprint "$root$1")" != "$(fingerprint "$2")" ]; then
+        kept+=("$1")
+    else
+        change "$1" "$2"
+    fi
+}
+
+is_changed() {
+    local path
+    for path in "${change_paths[@]}"; do
+        [ "$path" != "$1" ] || return 0
+    done
+    return 1
+}
+
+is_text() { [ ! -s "$1" ] || LC_ALL=C grep -qI . "$1"; }
+
+# show_change PATH GOAL: as a diff.
+show_change() {
+    local path=$1 goal=$2 old=$root$1 from=/dev/null to=/dev/null
+    if exists "$old"; then from=$path; fi
+    if exists "$goal"; then to=$path; fi
+    if [ -L "$old" ] || [ -L "$goal" ]; then
+        printf -- '--- %s\n+++ %s\n' "$from" "$to"
+        [ ! -L "$old" ] || printf -- '-link to %s\n' "$(readlink "$old")"
+        [ ! -L "$goal" ] || printf '+link to %s\n' "$(readlink "$goal")"
+        return 0
+    fi
+    exists "$old" || old=/dev/null
+    exists "$goal" || goal=/dev/null
+    if is_text "$old" && is_text "$goal"; then
+        diff -u --label "$from" --label "$to" "$old" "$goal" || [ $? -eq 1 ]
+    else
+        printf -- '--- %s\n+++ %s\nbinary, %s bytes before, %s after\n' "$from" "$to" \
+            "$(wc -c <"$old")" "$(wc -c <"$goal")"
+    fi
+    show_modes "$old" "$goal"
+}
+
+show_modes() {
+    local old=- new=-
+    [ "$1" = /dev/null ] || old=$(stat -c %a "$1")
+    [ "$2" = /dev/null ] || new=$(stat -c %a "$2")
+    [ "$old" = "$new" ] || printf 'mode %s -> %s\n' "$old" "$new"
+}
+
+show_changes() {
+    local i
+    for i in "${!change_paths[@]}"; do
+        show_change "${change_paths[i]}" "${change_goals[i]}"
+    done
+}
+
+# note_dirs PATH: the directory and those above it, as far as they are missing.
+note_dirs() {
+    local dir
+    [ ! -d "$root$1" ] || return 0
+    for dir in "${made_dirs[@]}"; do
+        [ "$dir" != "$1" ] || return 0
+    done
+    note_dirs "$(dirname "$1")"
+    made_dirs+=("$1")
+}
+
+# What is left without a manifest: nothing is installed any more, or never was.
+remove_store() {
+    rm -rf "${store:?}"
+    rmdir "$(dirname "$store")" 2>/dev/null || true
+}
+
+# The directory that it is in is made as the daemon would make it.
+make_store() {
+    local dir=${store#"$root"}
+    [ -f "$store/manifest" ] || rm -rf "${store:?}" # of an install that was cut off
+    note_dirs "$dir"
+    mkdir -p "$root$(dirname "$(dirname "$dir")")"
+    for dir in "$(dirname "$store")" "$store"; do
+        [ -d "$dir" ] || mkdir -m 700 "$dir"
+    done
+}
+
+# Where a file is written before it takes its place.
+beside() { printf '%s' "${1%/*}/.${1##*/}.new"; }
+
+# put GOAL PATH: the path becomes what the goal is, in one step.
+put() {
+    local goal=$1 to=$root$2 new
+    if ! exists "$goal"; then
+        rm -f -- "$to"
+        return
+    fi
+    mkdir -p "$(dirname "$to")" || return 1
+    new=$(beside "$to")
+    if cp -aT -- "$goal" "$new" && { [ -L "$new" ] || sync -- "$new"; } &&
+        mv -fT -- "$new" "$to"; then
+        return 0
+    fi
+    rm -f -- "$new"
+    return 1
+}
+
+# Notes all planned changes in the manifest, and keeps what they replace.
+record_changes() {
+    local i path new
+    [ ! -f "$store/manifest" ] || cp -a "$store/manifest" "$work/manifest"
+    recorded=yes
+    make_store
+    for i in "${!change_paths[@]}"; do
+        path=${change_paths[i]}
+        new=$(fingerprint "${change_goals[i]}")
+        note_dirs "$(dirname "$path")"
+        if [ -n "${original[$path]:-}" ]; then
+            installed[$path]+=" $new"
+            continue
+        fi
+        original[$path]=absent installed[$path]=$new
+        if exists "$root$path"; then
+            original[$path]=backup
+            mkdir -p "$(dirname "$(original_of "$path")")"
+            cp -aT -- "$root$path" "$(original_of "$path")"
+        fi
+    done
+    manifest_save
+}
+
+# apply_change PATH GOAL
+apply_change() {
+    if exists "$root$1"; then
+        mkdir -p "$work/undo$(dirname "$1")"
+        cp -aT -- "$root$1" "$work/undo$1"
+    fi
+    applied+=("$1")
+    put "$2" "$1" || die "$root$1 could not be written"
+}
+
+# From here on the changes of this run are the truth.
+commit_changes() {
+    local i
+    for i in "${!change_paths[@]}"; do
+        installed[${change_paths[i]}]=$(fingerprint "${change_goals[i]}")
+    done
+    manifest_save
+    applied=()
+    recorded=no
+}
+
+# Takes back what this run has changed.
+roll_back() {
+    local i
+    for ((i = ${#applied[@]} - 1; i >= 0; i--)); do
+        put "$work/undo${applied[i]}" "${applied[i]}" ||
+            printf 'not put back: %s\n' "$root${applied[i]}" >&2
+    done
+    if [ -f "$work/manifest" ]; then
+        cp -a "$work/manifest" "$store/manifest"
+    elif [ "$recorded" = yes ]; then
+        rm -rf "$store/manifest" "$store/manifest.new" "$store/backup"
+    fi
+    remove_dirs "${made_dirs[@]:made_dirs_before}"
+}
+
+# remove_dirs PATH...: those that are empty, the last first.
+remove_dirs() {
+    local i
+    for ((i = $#; i > 0; i--)); do
+        rmdir "$root${!i}" 2>/dev/null || true
+    done
+}
+
+# After the last change back: all goes but what is needed for the files that were kept.
+store_close() {
+    local path
+    applied=()
+    for path in "${!original[@]}"; do
+        rm -f -- "$(beside "$root$path")" # of an install that was cut off
+        if [[ " ${kept[*]} " != *" $path "* ]]; then
+            unset "original[$path]" "installed[$path]"
+        fi
+    done
+    remove_dirs "${made_dirs[@]}"
+    if [ ${#original[@]} -gt 0 ]; then
+        manifest_save
+    else
+        rm -f "$store/manifest"
+        remove_store
+    fi
+}

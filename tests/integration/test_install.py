@@ -1,0 +1,785 @@
+"""config/install.sh on the file trees of nodes: nothing but what it says, and all of it taken back.
+
+A node is a directory (--root), or, for what it does with services, this machine's own paths in
+private mounts, with a systemctl that writes down what it is told.
+"""
+
+import dataclasses
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+
+import pytest
+
+from shim import BINARY, ROOT
+
+SCRIPT = ROOT / "config/install.sh"
+UNITS = "etc/systemd/system"
+DROP_IN = f"{UNITS}/kubelet.service.d/90-cri-device-shim.conf"
+CONFIG = "etc/cri-device-shim/config.toml"
+DAEMON = "usr/local/bin/cri-device-shim"
+BRIDGE = "usr/local/bin/cri-device-shim-bridge"
+LISTEN = "/run/cri-device-shim/cri-device-shim.sock"
+FLAG = f"--container-runtime-endpoint=unix://{LISTEN}"
+INSTALLED = {
+    DAEMON, BRIDGE, CONFIG, DROP_IN,
+    f"{UNITS}/cri-device-shim.socket", f"{UNITS}/sockets.target.wants/cri-device-shim.socket",
+    f"{UNITS}/cri-device-shim.service",
+    f"{UNITS}/multi-user.target.wants/cri-device-shim.service",
+    f"{UNITS}/cri-device-shim-bridge.service",
+    f"{UNITS}/multi-user.target.wants/cri-device-shim-bridge.service",
+}
+
+# ---- nodes ----
+
+class Link(str):
+    """In place of a file's text: where it points."""
+
+
+KUBEADM_EXEC = ("/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS"
+                " $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS")
+
+
+def kubeadm(flags="", extra="", config="kind: KubeletConfiguration\n", extra_file="etc/default"):
+    return {
+        "usr/lib/systemd/system/kubelet.service":
+            "[Unit]\nDescription=kubelet\n\n[Service]\nExecStart=/usr/bin/kubelet\n",
+        "usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf":
+            "# As kubeadm has it\n[Service]\n"
+            'Environment="KUBELET_KUBECONFIG_ARGS=--kubeconfig=/etc/kubernetes/kubelet.conf"\n'
+            'Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"\n'
+            "EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env\n"
+            f"EnvironmentFile=-/{extra_file}/kubelet\n"
+            f"ExecStart=\nExecStart={KUBEADM_EXEC}\n",
+        "var/lib/kubelet/kubeadm-flags.env": f'KUBELET_KUBEADM_ARGS="{flags}"\n',
+        f"{extra_file}/kubelet": f"KUBELET_EXTRA_ARGS={extra}\n",
+        "var/lib/kubelet/config.yaml": config,
+    }
+
+
+def plain(exec_start, **more):
+    return {"lib/systemd/system/kubelet.service":
+            f"[Service]\nExecStart={exec_start}\n[Install]\nWantedBy=multi-user.target\n", **more}
+
+
+@dataclasses.dataclass
+class Layout:
+    files: dict
+    endpoint: str      # what the kubelet uses by now
+    source: str        # what the script says where that stands
+    exec_start: str = KUBEADM_EXEC
+
+
+LAYOUTS = {
+    "kubeadm": Layout(
+        kubeadm("--container-runtime-endpoint=unix:///run/a.sock --pod-infra-container-image=p"),
+        "/run/a.sock", "/var/lib/kubelet/kubeadm-flags.env"),
+    "kubeadm, two words": Layout(
+        kubeadm("--node-ip 10.0.0.1 --container-runtime-endpoint unix:///run/a.sock"),
+        "/run/a.sock", "/var/lib/kubelet/kubeadm-flags.env"),
+    "kubeadm, extra arguments win": Layout(
+        kubeadm("--container-runtime-endpoint=unix:///run/a.sock",
+                extra="'--v=2 --container-runtime-endpoint=/run/b.sock'",
+                extra_file="etc/sysconfig"),
+        "/run/b.sock", "/etc/sysconfig/kubelet"),
+    "kubeadm, configuration file": Layout(
+        kubeadm(config="kind: KubeletConfiguration\n"
+                       'containerRuntimeEndpoint: "unix:///run/c.sock" # here\n'),
+        "/run/c.sock", "/var/lib/kubelet/config.yaml"),
+    "kubeadm, a flag wins over the file": Layout(
+        kubeadm("--container-runtime-endpoint=unix:/run/a.sock",
+                config="containerRuntimeEndpoint: unix:///run/c.sock\n"),
+        "/run/a.sock", "/var/lib/kubelet/kubeadm-flags.env"),
+    "kubeadm, nothing said": Layout(
+        kubeadm(config='# containerRuntimeEndpoint: unix:///x\ncontainerRuntimeEndpoint: ""\n'),
+        "/run/containerd/containerd.sock", "the kubelet's default"),
+    "directory of configurations": Layout(
+        plain("/usr/bin/kubelet --config=/etc/k.yaml --config-dir /etc/k.d",
+              **{"etc/k.yaml": "containerRuntimeEndpoint: unix:///run/c.sock\n",
+                 "etc/k.d/10.conf": "containerRuntimeEndpoint: unix:///run/d.sock\n",
+                 "etc/k.d/20.conf": "kind: KubeletConfiguration\n"}),
+        "/run/d.sock", "/etc/k.d/10.conf",
+        "/usr/bin/kubelet --config=/etc/k.yaml --config-dir /etc/k.d"),
+    "plain unit, CRI-O": Layout(
+        plain("/usr/local/bin/kubelet \\\n  --root-dir=/data/kubelet \\\n# a comment within\n"
+              "  --container-runtime-endpoint='unix:///run/crio/crio.sock' --v=2"),
+        "/run/crio/crio.sock", "/lib/systemd/system/kubelet.service",
+        "/usr/local/bin/kubelet    --root-dir=/data/kubelet"
+        "    --container-runtime-endpoint='unix:///run/crio/crio.sock' --v=2"),
+    "unit of the administrator, variables in words": Layout(
+        {"etc/systemd/system/kubelet.service":
+            "[Service]\nEnvironment=RUNTIME=old SOCKET=/run/x.sock\n"
+            "EnvironmentFile=/etc/kubernetes/kubelet.env\n"
+            "ExecStart=-/opt/bin/kubelet $ARGS"
+            " --container-runtime-endpoint=${SCHEME}://${SOCKET}\n",
+         "lib/systemd/system/kubelet.service": "[Service]\nExecStart=/usr/bin/hidden\n",
+         "etc/kubernetes/kubelet.env":
+            '# a comment\nARGS="--v=2 \\\n  --node-labels=a=b"\nSCHEME=unix\n'},
+        "/run/x.sock", "/etc/systemd/system/kubelet.service",
+        "-/opt/bin/kubelet $ARGS --container-runtime-endpoint=${SCHEME}://${SOCKET}"),
+    "unit that is a link": Layout(
+        {"etc/systemd/system/kubelet.service": Link("/opt/current/kubelet.service"),
+         "opt/current": Link("v1"),
+         "opt/v1/kubelet.service": Link("../kubelet.service"),
+         "opt/kubelet.service":
+            "[Service]\nExecStart=/opt/kubelet --container-runtime-endpoint=/run/l.sock\n"},
+        "/run/l.sock", "/etc/systemd/system/kubelet.service",
+        "/opt/kubelet --container-runtime-endpoint=/run/l.sock"),
+    "drop-in of a higher directory hides one": Layout(
+        {**plain("/usr/bin/kubelet"),
+         "lib/systemd/system/kubelet.service.d/20-x.conf":
+            "[Service]\nExecStart=\nExecStart=/x/y\n",
+         "etc/systemd/system/kubelet.service.d/20-x.conf":
+            "[Service]\nExecStart=\n"
+            "ExecStart=/usr/bin/kubelet --container-runtime-endpoint=unix:///run/e.sock\n"},
+        "/run/e.sock", "/etc/systemd/system/kubelet.service.d/20-x.conf",
+        "/usr/bin/kubelet --container-runtime-endpoint=unix:///run/e.sock"),
+}
+
+
+class Node:
+    """A root directory, and a build directory with a small daemon that is the real one."""
+
+    def __init__(self, directory, files):
+        self.root = directory / "node"
+        self.build = directory / "build"
+        for path in ("etc/systemd/system/multi-user.target.wants", "var/lib", "usr/local/bin"):
+            (self.root / path).mkdir(parents=True)
+        for path, text in files.items():
+            self.write(path, text)
+        self.build_binary("cri-device-shim", "one")
+        self.build_binary("cri-device-shim-bridge", "one")
+
+    def write(self, path, text, mode=0o644):
+        path = self.root / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(text, Link):
+            return path.symlink_to(text)
+        path.write_text(text)
+        path.chmod(mode)
+        return path
+
+    def build_binary(self, name, version):
+        path = self.build / "shim" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'#!/bin/sh\n# {version}\nexec {BINARY} "$@"\n')
+        path.chmod(0o755)
+
+    def read(self, path):
+        return (self.root / path).read_text()
+
+    def run(self, *options, env=None):
+        return subprocess.run([SCRIPT, "--root", self.root, "--build", self.build, *options],
+                              check=False, capture_output=True, text=True, timeout=60,
+                              env={**os.environ, **(env or {})})
+
+    def install(self, *options):
+        done = self.run(*options)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    def refuses(self, *options):
+        """An install that must fail and leave everything as it is; its words."""
+        before = self.tree()
+        done = self.run(*options)
+        assert done.returncode != 0, done.stdout
+        assert self.tree() == before
+        return done.stderr
+
+    def tree(self):
+        """Everything below the root: kind, mode, bytes."""
+        return snapshot(self.root)
+
+
+def snapshot(root):
+    found = {}
+    for path in sorted(root.rglob("*")):
+        status = path.lstat()
+        if path.is_symlink():
+            content = os.readlink(path)
+        else:
+            content = path.read_bytes() if path.is_file() else None
+        found[str(path.relative_to(root))] = (stat.filemode(status.st_mode), content)
+    return found
+
+
+def files_of(tree):
+    return {path for path, (_, content) in tree.items() if content is not None}
+
+
+@pytest.fixture(name="node", params=LAYOUTS.keys())
+def every_node(request, directory):
+    made = Node(directory, LAYOUTS[request.param].files)
+    made.layout = LAYOUTS[request.param]
+    return made
+
+
+@pytest.fixture(name="one")
+def one_node(directory):
+    return Node(directory, LAYOUTS["kubeadm"].files)
+
+
+def values(text):
+    """The settings of a TOML file, without regard to tables."""
+    lines = (line.split(" = ", 1) for line in text.splitlines() if " = " in line)
+    return {key: value for key, value in lines if not key.startswith("#")}
+
+
+# ---- on every kind of node ----
+
+def test_install(node):
+    """The kubelet's endpoint is found and becomes the shim's; the kubelet gets its own arguments
+    and one more; nothing else of the node changes."""
+    before = node.tree()
+    done = node.install()
+    assert f"its runtime is {node.layout.endpoint} ({node.layout.source})" in done.stdout
+    config = values(node.read(CONFIG))
+    assert config["runtime_endpoint"] == f'"{node.layout.endpoint}"'
+    # A constant of the kubelet, which --root-dir does not move.
+    assert config["kubelet_plugin_dir"] == '"/var/lib/kubelet/device-plugins"'
+    lines = node.read(DROP_IN).splitlines()
+    at = lines.index("ExecStart=")
+    assert lines[at + 1:] == [f"ExecStart={node.layout.exec_start} {FLAG}"]
+    after = node.tree()
+    assert {path: after[path] for path in before} == before
+    store = {path for path in after if path.startswith("var/lib/cri-device-shim")}
+    assert files_of(after) - files_of(before) - store == INSTALLED
+    assert after["var/lib/cri-device-shim"][0] == "drwx------"
+    for binary in (DAEMON, BRIDGE):
+        assert after[binary][0] == "-rwxr-xr-x"
+        assert after[binary][1] == (node.build / "shim" / pathlib.Path(binary).name).read_bytes()
+
+
+def test_dry_run(node):
+    """Shows each file that an install then changes, and changes none."""
+    before = node.tree()
+    shown = node.install("--dry-run").stdout
+    assert node.tree() == before
+    paths = {line.removeprefix("+++ /") for line in shown.splitlines() if line.startswith("+++ /")}
+    assert paths == INSTALLED
+    assert f"+ExecStart={node.layout.exec_start} {FLAG}" in shown
+    assert f'+runtime_endpoint = "{node.layout.endpoint}"' in shown
+    assert "    systemctl restart kubelet.service" in shown.splitlines()
+    node.install()
+    installed = node.tree()
+    shown = node.install("--uninstall", "--dry-run").stdout
+    assert node.tree() == installed
+    paths = {line.removeprefix("--- /") for line in shown.splitlines() if line.startswith("--- /")}
+    assert paths - {"dev/null"} == INSTALLED
+
+
+def test_second_install(node):
+    """Finds nothing to do and writes nothing, not even the same again."""
+    def inodes():
+        return {path: path.lstat().st_ino for path in node.root.rglob("*")}
+
+    node.install()
+    before, inodes_before = node.tree(), inodes()
+    done = node.install()
+    assert "all files are as they should be" in done.stdout and "systemctl" not in done.stdout
+    assert node.tree() == before
+    assert inodes() == inodes_before
+
+
+def test_uninstall(node):
+    """Leaves the node byte for byte as it was, and a second time finds nothing."""
+    before = node.tree()
+    node.install()
+    node.install("--uninstall")
+    assert node.tree() == before
+    assert "nothing is installed" in node.install("--uninstall").stdout
+    assert node.tree() == before
+
+
+# ---- what was there before, and what came after ----
+
+def test_files_in_the_way_come_back(one):
+    """What had a name of ours before is put back, with its mode; after an upgrade, too."""
+    one.write(DAEMON, "an older one", 0o750)
+    one.write(f"{UNITS}/cri-device-shim.service", "[Service]\nExecStart=/x\n")
+    link = one.root / f"{UNITS}/multi-user.target.wants/cri-device-shim.service"
+    link.symlink_to("/elsewhere")
+    before = one.tree()
+    shown = one.install("--dry-run").stdout
+    assert "-link to /elsewhere\n" in shown and "mode 750 -> 755\n" in shown
+    one.install()
+    assert os.readlink(link) == f"/{UNITS}/cri-device-shim.service"
+    one.build_binary("cri-device-shim", "two")
+    one.install()
+    one.install("--uninstall")
+    assert one.tree() == before
+
+
+def test_config_stays(one):
+    """A config that is there is never written; one of ours that was edited stays."""
+    one.install()
+    text = one.read(CONFIG).replace('mask = "2m"', 'mask = "5m"')
+    one.write(CONFIG, text)
+    one.build_binary("cri-device-shim", "two")
+    one.install()
+    assert one.read(CONFIG) == text
+    done = one.install("--uninstall")
+    assert f"{CONFIG}: it was edited; it stays there" in done.stderr
+    assert one.read(CONFIG) == text and not (one.root / DROP_IN).exists()
+    one.install()
+    assert one.read(CONFIG) == text
+
+
+def test_config_of_before(one):
+    """A config from before the install is used as it is, its sockets, too; and it stays."""
+    one.write(CONFIG, 'listen = "unix:///run/own.sock"\nruntime_endpoint = "/var/run/a.sock" # x\n'
+                      '[plugins]\nhold = "1s"\n')
+    before = one.tree()
+    one.install()
+    assert "ListenStream=/run/own.sock\n" in one.read(f"{UNITS}/cri-device-shim.socket")
+    assert "--container-runtime-endpoint=unix:///run/own.sock\n" in one.read(DROP_IN)
+    one.install("--uninstall")
+    assert one.tree() == before
+
+
+def test_edited_unit_stays(one):
+    """By an upgrade and by an uninstall, which puts back the rest; once as installed, it goes."""
+    before = one.tree()
+    one.install()
+    path = f"{UNITS}/cri-device-shim.service"
+    installed = one.read(path)
+    one.write(path, installed + "# mine\n")
+    one.build_binary("cri-device-shim", "two")
+    assert f"{path}: it was edited; it stays as it is" in one.install().stderr
+    assert one.read(path) == installed + "# mine\n" and "# two" in one.read(DAEMON)
+    assert f"{path}: it was edited; it stays there" in one.install("--uninstall").stderr
+    left = files_of(one.tree()) - files_of(before)
+    assert left == {path, "var/lib/cri-device-shim/install/manifest"}
+    one.write(path, installed)
+    one.install("--uninstall")
+    assert one.tree() == before
+
+
+def test_edited_drop_in_keeps_everything(one):
+    """A kubelet that may go on using the shim's socket does not lose it."""
+    one.install()
+    one.write(DROP_IN, one.read(DROP_IN) + "# mine\n")
+    assert "was edited: take the shim out of it" in one.refuses("--uninstall")
+
+
+def test_kubelet_uses_the_shim_by_itself(one):
+    """The same, where the argument was also given by hand."""
+    one.install()
+    one.write("etc/default/kubelet", f"KUBELET_EXTRA_ARGS={FLAG}\n")
+    words = one.refuses("--uninstall")
+    assert "/etc/default/kubelet has the kubelet use the shim's socket" in words
+
+
+def test_deleted_files(one):
+    """What somebody has removed is made anew by an install, and is nothing to an uninstall."""
+    before = one.tree()
+    one.install()
+    installed = one.tree()
+    for path in (DROP_IN, DAEMON):
+        (one.root / path).unlink()
+    one.install()
+    assert one.tree() == installed
+    for path in (DROP_IN, DAEMON):
+        (one.root / path).unlink()
+    one.install("--uninstall")
+    assert one.tree() == before
+
+
+def test_upgrade(one):
+    """Restarts what has changed: the daemon, the bridge, the kubelet each for itself."""
+    def commands(done):
+        return [line.strip() for line in done.stdout.splitlines() if line.startswith("    ")]
+
+    one.install()
+    one.build_binary("cri-device-shim", "two")
+    assert commands(one.install()) == ["systemctl restart cri-device-shim.service"]
+    one.build_binary("cri-device-shim-bridge", "two")
+    assert commands(one.install()) == ["systemctl restart cri-device-shim-bridge.service"]
+    one.build_binary("cri-device-shim", "three")
+    one.build_binary("cri-device-shim-bridge", "three")
+    assert commands(one.install()) == ["systemctl restart cri-device-shim.service",
+                                       "systemctl restart cri-device-shim-bridge.service"]
+    assert "# three" in one.read(BRIDGE) and "# three" in one.read(DAEMON)
+    path = "usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf"
+    one.write(path, one.read(path).replace("$KUBELET_EXTRA_ARGS", "$KUBELET_EXTRA_ARGS --new"))
+    assert commands(one.install()) == ["systemctl daemon-reload",
+                                       "systemctl restart kubelet.service"]
+    assert f"--new {FLAG}\n" in one.read(DROP_IN)
+
+
+def test_prefix(one):
+    """Binaries elsewhere, and units that start them there."""
+    before = one.tree()
+    one.install("--prefix", "/opt/shim/")
+    assert (one.root / "opt/shim/bin/cri-device-shim").exists()
+    for name in ("cri-device-shim", "cri-device-shim-bridge"):
+        assert f"ExecStart=/opt/shim/bin/{name} " in one.read(f"{UNITS}/{name}.service")
+    one.install("--uninstall")
+    assert one.tree() == before
+
+
+def test_without_a_kubelet(directory):
+    """Refused with what to do; then all but the kubelet's part."""
+    node = Node(directory, {})
+    before = node.tree()
+    words = node.refuses()
+    assert "no kubelet.service in /etc/systemd/system" in words and "--no-kubelet" in words
+    assert FLAG in words
+    node.install("--no-kubelet", "--runtime-endpoint", "unix:///run/k3s/containerd/containerd.sock")
+    assert '"/run/k3s/containerd/containerd.sock"' in node.read(CONFIG)
+    assert not (node.root / DROP_IN).exists()
+    node.install("--uninstall")
+    assert node.tree() == before
+
+
+# ---- what is refused ----
+
+REFUSED = {
+    "masked": ({}, "kubelet.service is masked"),
+    "a wrapper": (plain("/opt/start-kubelet --v=2"), "starts /opt/start-kubelet, which is not"),
+    "a shell": (plain("/bin/sh -c 'exec /usr/bin/kubelet'"), "starts /bin/sh, which is not"),
+    "another argv[0]": (plain("@/usr/bin/kubelet k"), "which is not a kubelet"),
+    "two commands": (plain("/usr/bin/kubelet ; /bin/true"), "several commands"),
+    "two ExecStart": (plain("/usr/bin/kubelet\nExecStart=/usr/bin/kubelet --v=1"),
+                      "a second ExecStart="),
+    "no ExecStart": (plain(""), "has no ExecStart="),
+    "a later drop-in": (
+        {**plain("/usr/bin/kubelet"),
+         "etc/systemd/system/kubelet.service.d/99-x.conf":
+            "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --v=1\n"},
+        "99-x.conf sets ExecStart= after 90-cri-device-shim.conf"),
+    "TCP": (plain("/usr/bin/kubelet --container-runtime-endpoint=tcp://10.0.0.1:1"),
+            'the endpoint is "tcp://10.0.0.1:1"; expected a unix socket'),
+    "docker": (plain("/usr/bin/kubelet --container-runtime=docker"),
+               "--container-runtime=docker is no CRI runtime"),
+    "configuration as JSON": (
+        {**plain("/usr/bin/kubelet --config=/etc/k.yaml"),
+         "etc/k.yaml": '{"containerRuntimeEndpoint": "unix:///run/c.sock"}\n'},
+        "/etc/k.yaml: its containerRuntimeEndpoint is not understood"),
+    "endpoint over two lines": (
+        {**plain("/usr/bin/kubelet --config=/etc/k.yaml"),
+         "etc/k.yaml": "containerRuntimeEndpoint: >-\n  unix:///run/c.sock\n"},
+        '/etc/k.yaml: the endpoint is ">-"; expected a unix socket'),
+    "the shim's socket, no config": (
+        plain(f"/usr/bin/kubelet {FLAG}"), "uses the shim's socket already"),
+    "another runtime in the config": (
+        {**plain("/usr/bin/kubelet"), CONFIG: 'runtime_endpoint = "/run/crio/crio.sock"\n'},
+        'has runtime_endpoint = "/run/crio/crio.sock", but the runtime is'
+        " /run/containerd/containerd.sock"),
+    "a bad config": ({**plain("/usr/bin/kubelet"), CONFIG: "listn = 1\n"},
+                     '1:1: unknown key "listn"'),
+    "a directory in the way": (
+        {**plain("/usr/bin/kubelet"), f"{DAEMON}/x": ""},
+        "cri-device-shim is in the way: neither a file nor a link"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED.keys())
+def test_refused(directory, case):
+    """What is not understood, or would break the node, is told and nothing is touched."""
+    files, words = REFUSED[case]
+    node = Node(directory, files)
+    if case == "masked":
+        (node.root / UNITS / "kubelet.service").symlink_to("/dev/null")
+    assert words in node.refuses()
+    assert words in node.refuses("--dry-run")
+
+
+@pytest.mark.parametrize("options,words", [
+    (["--uninstal"], "unknown option --uninstal"), (["--prefix"], "--prefix needs a value"),
+    (["--prefix", "usr"], "expected a plain absolute path"),
+    (["--build", "/nonexistent"], "cri-device-shim is missing; build it first"),
+    (["--runtime-endpoint", "/run/a b"], 'the endpoint is "/run/a b"; expected a unix socket'),
+    (["--runtime-endpoint", LISTEN], "is the shim's own socket"),
+])
+def test_bad_options(one, options, words):
+    """Told, and nothing is touched."""
+    assert words in one.refuses(*options)
+
+
+def test_help(one):
+    """The manual, without the script."""
+    words = one.install("--help").stdout
+    assert words.startswith("Puts cri-device-shim between") and "--uninstall" in words
+    assert "set -" not in words
+
+
+# ---- cut off, and failing ----
+
+def test_failing_write_takes_all_back(one):
+    """The last file cannot be written: the ones before it are taken back."""
+    one.write("etc/systemd/system/kubelet.service.d", "not a directory")
+    assert "all changes were taken back" in one.refuses()
+
+
+def test_failing_upgrade_takes_all_back(one):
+    """The same with an earlier install: its version is there, and can be uninstalled."""
+    before = one.tree()
+    one.install()
+    drop_in = one.root / DROP_IN
+    drop_in.unlink()
+    drop_in.parent.rmdir()
+    one.write("etc/systemd/system/kubelet.service.d", "not a directory")
+    one.build_binary("cri-device-shim", "two")
+    assert "all changes were taken back" in one.refuses()
+    (one.root / "etc/systemd/system/kubelet.service.d").unlink()
+    one.install("--uninstall")
+    assert one.tree() == before
+
+
+class Cutter:
+    """Tools in front of PATH that kill the script at the n-th call of any of them."""
+
+    TOOLS = ("mv", "cp", "mkdir", "rm", "rmdir")
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.path = directory / "tools"
+        self.count = directory / "count"
+        self.path.mkdir()
+        for tool in self.TOOLS:
+            real = shutil.which(tool)
+            (self.path / tool).write_text(
+                "#!/bin/sh\n"
+                f"n=$(($(cat {self.count}) - 1))\necho $n >{self.count}\n"
+                f'[ $n -ne 0 ] || kill -KILL $PPID\n[ $n -le 0 ] || exec {real} "$@"\n')
+            (self.path / tool).chmod(0o755)
+
+    def cuts(self, node, *options):
+        """For each n a copy of the node on which the script was cut off at the n-th call, if that
+        differs from the one before; the last is of a script that came to its end."""
+        n, status, last = 0, -9, None
+        while status != 0:
+            n += 1
+            self.count.write_text(str(n))
+            copy = copy_of(node, self.directory / f"cut{n}")
+            done = copy.run(*options, env={"PATH": f"{self.path}:{os.environ['PATH']}",
+                                           "TMPDIR": str(copy.build)})
+            status = done.returncode
+            assert status in (0, -9), done.stderr
+            if copy.tree() != last:
+                last = copy.tree()
+                yield copy
+            shutil.rmtree(self.directory / f"cut{n}")
+
+
+def copy_of(node, directory):
+    made = Node(directory, {})
+    shutil.rmtree(made.root)
+    shutil.copytree(node.root, made.root, symlinks=True)
+    return made
+
+
+def without_manifest(tree):
+    return {path: found for path, found in tree.items() if not path.endswith("/manifest")}
+
+
+def test_cut_off_anywhere(one, directory):
+    """A script that is killed at any point: another run brings it to its end, either way."""
+    one.write(DAEMON, "an older one", 0o750)
+    before = one.tree()
+    clean = copy_of(one, directory / "clean")
+    clean.install()
+    cuts = 0
+    for again in Cutter(directory).cuts(one):
+        back = copy_of(again, directory / f"back{cuts}")
+        again.install()
+        assert without_manifest(again.tree()) == without_manifest(clean.tree())
+        back.install("--uninstall")
+        assert back.tree() == before
+        cuts += 1
+    assert cuts > 20
+
+
+def test_uninstall_cut_off_anywhere(one, directory):
+    """The same for the way back."""
+    one.write(DAEMON, "an older one", 0o750)
+    before = one.tree()
+    one.install()
+    cuts = 0
+    for node in Cutter(directory).cuts(one, "--uninstall"):
+        node.install("--uninstall")
+        assert node.tree() == before
+        cuts += 1
+    assert cuts > 10
+
+
+# ---- services ----
+
+class LiveNode(Node):
+    """A node whose directories are this machine's own for the script, which finds systemd there."""
+
+    SYSTEMCTL = """#!/bin/bash
+        # Active units are files; so are those that fail, with a word that the binary has then.
+        cd STATE || exit 9
+        for unit in "${@:2}"; do :; done
+        case $1 in
+            --quiet) [ -e active/$unit ]; exit ;;
+            show) [ -e hidden ] || cat /DROP_IN; exit ;;
+            restart)
+                rm -f active/$unit
+                if [ -e fails/$unit ] && grep -q "$(cat fails/$unit)" /usr/local/bin/cri-device-shim
+                then status=1; else touch active/$unit; status=0; fi ;;
+            stop) (cd active && rm -f "${@:2}"); status=0 ;;
+            *) status=0 ;;
+        esac
+        [ -e /DROP_IN ] && through=shim || through=runtime
+        echo "$* [$through]" >>log
+        exit $status
+        """
+    SLEEP = """#!/bin/sh
+        [ ! -e STATE/dies ] || rm -f STATE/active/kubelet.service
+        """
+
+    def __init__(self, directory):
+        super().__init__(directory, {f"{UNITS}/kubelet.service":
+                                     "[Service]\nExecStart=/usr/bin/kubelet\n",
+                                     "run/systemd/system/x.service": ""})
+        shutil.copytree("/etc/alternatives", self.root / "etc/alternatives", symlinks=True)
+        self.state = directory / "state"
+        self.tools = directory / "tools"
+        for path in (self.state / "active", self.state / "fails", self.tools):
+            path.mkdir(parents=True)
+        for name, text in (("systemctl", self.SYSTEMCTL), ("sleep", self.SLEEP)):
+            text = text.replace("STATE", str(self.state)).replace("DROP_IN", DROP_IN)
+            (self.tools / name).write_text(text)
+            (self.tools / name).chmod(0o755)
+        (self.state / "active/kubelet.service").touch()
+
+    def run(self, *options, env=None):
+        mounts = "".join(f"mount -n --bind {self.root}/{path} /{path}\n"
+                         for path in ("etc", "run", "usr/local", "var/lib"))
+        script = f'set -e\nmount --make-rprivate /\n{mounts}exec "$0" "$@"'
+        return subprocess.run(
+            ["unshare", "--mount", "sh", "-c", script, SCRIPT, "--build", self.build, *options],
+            check=False, capture_output=True, text=True, timeout=60,
+            env={**os.environ, "PATH": f"{self.tools}:{os.environ['PATH']}"})
+
+    def calls(self):
+        """What systemctl was told since the last time, and what the kubelet would use then."""
+        log = self.state / "log"
+        lines = log.read_text().splitlines() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return [line.replace("cri-device-shim", "S") for line in lines]
+
+    def active(self):
+        return {path.name for path in (self.state / "active").iterdir()}
+
+
+ALL_ACTIVE = {"kubelet.service", "cri-device-shim.socket", "cri-device-shim.service",
+              "cri-device-shim-bridge.service"}
+
+
+@pytest.fixture(name="live")
+def live_node(directory):
+    return LiveNode(directory)
+
+
+def test_services(live):
+    """The shim first, while the kubelet uses the runtime; the kubelet once the shim serves. A
+    second install starts nothing anew, an uninstall is the way back in the other order."""
+    before = live.tree()
+    done = live.install()
+    assert "systemctl restart kubelet.service" in done.stdout
+    assert live.calls() == [
+        "daemon-reload [runtime]", "restart S.socket [runtime]", "restart S.service [runtime]",
+        "restart S-bridge.service [runtime]", "daemon-reload [shim]",
+        "restart kubelet.service [shim]"]
+    assert live.active() == ALL_ACTIVE
+    live.install()
+    assert live.calls() == []
+    live.write("run/cri-device-shim/gate", "")
+    live.install("--uninstall")
+    assert live.calls() == [
+        "daemon-reload [runtime]", "restart kubelet.service [runtime]",
+        "stop S.socket S.service S-bridge.service [runtime]", "daemon-reload [runtime]"]
+    assert live.active() == {"kubelet.service"}
+    assert live.tree() == before
+
+
+def test_services_dry_run(live):
+    """Says what it would run, and runs nothing."""
+    done = live.install("--dry-run")
+    assert done.stdout.endswith(
+        "then:\n    systemctl daemon-reload\n    systemctl restart cri-device-shim.socket\n"
+        "    systemctl restart cri-device-shim.service\n"
+        "    systemctl restart cri-device-shim-bridge.service\n    systemctl daemon-reload\n"
+        "    systemctl restart kubelet.service\n")
+    assert live.calls() == [] and live.active() == {"kubelet.service"}
+
+
+def test_new_daemon_does_not_start(live):
+    """An install is taken back without the kubelet having noticed; an upgrade ends with the old
+    binary running again."""
+    fails = live.state / "fails/cri-device-shim.service"
+    fails.write_text("one")
+    assert "all changes were taken back" in live.refuses()
+    assert live.active() == {"kubelet.service"}
+    assert not any("kubelet" in call for call in live.calls())
+    fails.unlink()
+    live.install()
+    live.calls()
+    fails.write_text("two")
+    live.build_binary("cri-device-shim", "two")
+    assert "cri-device-shim.service did not start" in live.refuses()
+    assert live.calls() == ["restart S.service [shim]", "daemon-reload [shim]",
+                            "restart S.service [shim]"]
+    assert live.active() == ALL_ACTIVE
+
+
+def test_drop_in_without_effect(live):
+    """Something that is not known here sets the kubelet's command: it is not restarted."""
+    (live.state / "hidden").touch()
+    assert "has no effect: something else sets ExecStart=" in live.refuses()
+    assert live.active() == {"kubelet.service"}
+    assert not any("kubelet.service" in call for call in live.calls())
+
+
+def test_kubelet_does_not_stay_up(live):
+    """A kubelet that ends with the new argument gets its old ones, and the shim goes again."""
+    (live.state / "dies").touch()
+    assert "kubelet.service does not stay up" in live.refuses()
+    assert live.calls()[-2:] == ["daemon-reload [runtime]", "restart kubelet.service [runtime]"]
+    assert live.active() == {"kubelet.service"}
+
+
+def test_uninstall_that_fails(live):
+    """The kubelet does not come up without the shim: it gets it back."""
+    live.install()
+    (live.state / "dies").touch()
+    assert "all changes were taken back" in live.refuses("--uninstall")
+    assert live.calls()[-2:] == ["daemon-reload [shim]", "restart kubelet.service [shim]"]
+    assert live.active() == ALL_ACTIVE
+
+
+def test_kubelet_that_does_not_run(live):
+    """It is not started by an install."""
+    (live.state / "active/kubelet.service").unlink()
+    assert "its settings count from its next start" in live.install().stdout
+    assert "kubelet.service" not in live.active()
+
+
+def test_socket_is_not_started_under_a_running_daemon(live):
+    """A daemon that made its socket by itself is stopped first; systemd would refuse."""
+    (live.state / "active/cri-device-shim.service").touch()
+    live.install()
+    assert live.calls()[1:4] == ["stop S.service [runtime]", "restart S.socket [runtime]",
+                                 "restart S.service [runtime]"]
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze")
+def test_units(one, directory):
+    """systemd finds nothing wrong with the units as they are installed."""
+    one.install()
+    units = directory / "units"
+    units.mkdir()
+    for name in ("cri-device-shim.socket", "cri-device-shim.service",
+                 "cri-device-shim-bridge.service"):
+        text = one.read(f"{UNITS}/{name}")
+        text = text.replace("=/usr/local/bin/", f"={one.root}/usr/local/bin/")
+        (units / name).write_text(text)
+    done = subprocess.run(["systemd-analyze", "verify", *sorted(units.iterdir())], check=False,
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout + done.stderr == ""
