@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <unistd.h>
 
 #include "shim/rpc/field.h"
 #include "shim/rpc/link.h"
@@ -361,12 +362,10 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     struct rpc_call *call;
 
     (void)session;
-    if (!link_usable(link))
-        return NGHTTP2_ERR_CALLBACK_FAILURE;
-    call = call_of(link, stream_id);
+    call = link_usable(link) ? call_of(link, stream_id) : NULL;
     if (call)
         call_was_reset(call, error_code);
-    return link_usable(link) ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+    return 0; /* see link.h */
 }
 
 /* ---- the request ---- */
@@ -555,8 +554,9 @@ static void add_callbacks(nghttp2_session_callbacks *callbacks)
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
 }
 
-int rpc_channel_open(uv_loop_t *loop, const char *path, const struct rpc_channel_ops *ops,
-                     void *user, struct rpc_channel **out)
+/* A channel that is not connected yet. */
+static int channel_new(uv_loop_t *loop, const struct rpc_channel_ops *ops, void *user,
+                       struct rpc_channel **out)
 {
     static const struct link_ops link_ops = {
         .connected = on_connected,
@@ -566,12 +566,9 @@ int rpc_channel_open(uv_loop_t *loop, const char *path, const struct rpc_channel
         .frame_sent = on_frame_sent,
         .add_callbacks = add_callbacks,
     };
-    struct rpc_channel *channel;
+    struct rpc_channel *channel = malloc(sizeof *channel);
     int err;
 
-    if (!unix_path_fits(path))
-        return path[0] ? UV_ENAMETOOLONG : UV_EINVAL;
-    channel = malloc(sizeof *channel);
     if (!channel)
         return UV_ENOMEM;
     err = link_init(&channel->link, loop, LINK_CLIENT, &link_ops);
@@ -583,7 +580,38 @@ int rpc_channel_open(uv_loop_t *loop, const char *path, const struct rpc_channel
     channel->user = user;
     channel->calls_len = 0;
     LIST_INIT(&channel->calls);
-    link_connect(&channel->link, path);
+    *out = channel;
+    return 0;
+}
+
+int rpc_channel_open(uv_loop_t *loop, const char *path, const struct rpc_channel_ops *ops,
+                     void *user, struct rpc_channel **out)
+{
+    int err;
+
+    if (!unix_path_fits(path))
+        return path[0] ? UV_ENAMETOOLONG : UV_EINVAL;
+    err = channel_new(loop, ops, user, out);
+    if (!err)
+        link_connect(&(*out)->link, path);
+    return err;
+}
+
+int rpc_channel_open_fd(uv_loop_t *loop, int fd, const struct rpc_channel_ops *ops, void *user,
+                        struct rpc_channel **out)
+{
+    struct rpc_channel *channel;
+    int err = channel_new(loop, ops, user, &channel);
+
+    if (err) {
+        close(fd);
+        return err;
+    }
+    err = link_adopt(&channel->link, fd);
+    if (err) {
+        link_close(&channel->link);
+        return err;
+    }
     *out = channel;
     return 0;
 }

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static void link_set_state(struct link *link, enum link_state state)
 {
@@ -374,6 +375,20 @@ void link_connect(struct link *link, const char *path)
     link_set_state(link, LINK_CONNECTING);
     link->connect.data = link;
     uv_pipe_connect(&link->connect, &link->pipe, path, connect_done);
+}
+
+int link_adopt(struct link *link, int fd)
+{
+    int err = uv_pipe_open(&link->pipe, fd);
+
+    if (err) {
+        close(fd);
+        return err;
+    }
+    err = start_reading(link);
+    if (!err)
+        link_wake(link);
+    return err;
 }
 
 int link_accept(struct link *link, uv_pipe_t *listener)

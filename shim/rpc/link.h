@@ -12,7 +12,9 @@
  *
  * The session's callbacks run inside link code; they may call the owner's users, who may call
  * link_close(). So every nghttp2 callback starts with link_usable() and gives
- * NGHTTP2_ERR_CALLBACK_FAILURE when it says no, and again after each call to a user.
+ * NGHTTP2_ERR_CALLBACK_FAILURE when it says no, and again after each call to a user. All but
+ * on_stream_close: nghttp2 before 1.55.1 leaks the request that cannot be sent if that one fails
+ * (CVE-2023-35945); the link finds out itself when the session returns.
  */
 #ifndef SHIM_RPC_LINK_H
 #define SHIM_RPC_LINK_H
@@ -62,7 +64,7 @@ enum link_state {
 struct link;
 
 struct link_ops {
-    /* The pipe stands. Never for an accepted one. */
+    /* The pipe stands. Never for an accepted or adopted one. */
     void (*connected)(struct link *link);
     /* The connection is over; `reason` borrowed. Once, unless closed before; always from the loop,
      * never inside the session. The owner calls link_close() now or later. */
@@ -106,6 +108,10 @@ int link_init(struct link *link, uv_loop_t *loop, enum link_role role, const str
 
 /* Starts to connect; `path` fits sun_path. connected() or ended() follow. */
 void link_connect(struct link *link, const char *path);
+
+/* Works on the connected descriptor `fd`, taken also on failure. connected() does not follow. 0 or
+ * a negative uv error; the link wants link_close() either way. */
+int link_adopt(struct link *link, int fd) __attribute__((warn_unused_result));
 
 /* Takes the next connection of `listener`. 0 or a negative uv error; the link wants link_close()
  * either way. */

@@ -77,6 +77,11 @@ struct rpc_channel_ops {
 int rpc_channel_open(uv_loop_t *loop, const char *path, const struct rpc_channel_ops *ops,
                      void *user, struct rpc_channel **out) __attribute__((warn_unused_result));
 
+/* The same on the connected unix socket `fd`, for an owner that connects in a way of its own; `fd`
+ * is taken, also on failure. connected() does not run. */
+int rpc_channel_open_fd(uv_loop_t *loop, int fd, const struct rpc_channel_ops *ops, void *user,
+                        struct rpc_channel **out) __attribute__((warn_unused_result));
+
 /*
  * Ends every call without a callback, closes the connection and frees the channel when libuv is
  * done with it; none of its callbacks runs any more. Accepts NULL. May be called from a callback of
@@ -146,6 +151,16 @@ int rpc_server_open(uv_loop_t *loop, const char *path, const struct rpc_method *
 /* Ends connections and calls (their cancelled() does not run), removes the socket file, frees.
  * Accepts NULL. May be called from any callback; from inside handle() its call is gone, too. */
 void rpc_server_close(struct rpc_server *server);
+
+/* Ends the connections and calls as rpc_server_close() does, and goes on listening. */
+void rpc_server_disconnect(struct rpc_server *server);
+
+/*
+ * Listens anew at the server's path, whose file somebody removed or replaced: who connected before
+ * stays connected. Errors as of rpc_server_open(), after which nobody listens until another try
+ * succeeds; `path` is not removed then, nor at the server's end.
+ */
+int rpc_server_listen_again(struct rpc_server *server) __attribute__((warn_unused_result));
 
 /* Credentials of the process that made the connection (SO_PEERCRED). */
 void rpc_incoming_peer(const struct rpc_incoming *call, struct ucred *out);

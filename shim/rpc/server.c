@@ -22,7 +22,8 @@
 #define SERVER_RETRY_MS 1000
 
 struct rpc_server {
-    uv_pipe_t listener;
+    uv_loop_t *loop;
+    uv_pipe_t *listener; /* NULL: nobody listens */
     uv_timer_t retry;
     unsigned handles; /* not yet closed */
     bool closing;
@@ -575,12 +576,10 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
 
     (void)session;
     (void)error_code;
-    if (!link_usable(link))
-        return NGHTTP2_ERR_CALLBACK_FAILURE;
-    call = call_of(link, stream_id);
+    call = link_usable(link) ? call_of(link, stream_id) : NULL;
     if (call)
         incoming_cancel(call);
-    return link_usable(link) ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+    return 0; /* see link.h */
 }
 
 static void add_callbacks(nghttp2_session_callbacks *callbacks)
@@ -653,7 +652,7 @@ static int connection_new(struct rpc_server *server, struct connection **out)
 
     if (!connection)
         return UV_ENOMEM;
-    err = link_init(&connection->link, server->listener.loop, LINK_SERVER, &link_ops);
+    err = link_init(&connection->link, server->loop, LINK_SERVER, &link_ops);
     if (err) {
         free(connection);
         return err;
@@ -687,7 +686,7 @@ static void accept_next(struct rpc_server *server)
         return;
     }
     server->waiting = false;
-    err = link_accept(&connection->link, &server->listener);
+    err = link_accept(&connection->link, server->listener);
     if (!err)
         err = unix_peer(link_fd(&connection->link), &connection->peer);
     if (err)
@@ -708,7 +707,25 @@ static void on_connection(uv_stream_t *listener, int status)
 
 /* ---- the server ---- */
 
-static void server_handle_closed(uv_handle_t *handle)
+static void listener_closed(uv_handle_t *handle)
+{
+    struct rpc_server *server = handle->data;
+
+    free(handle);
+    server->handles--;
+    server_maybe_free(server);
+}
+
+static void listener_close(struct rpc_server *server)
+{
+    if (!server->listener)
+        return;
+    uv_close((uv_handle_t *)server->listener, listener_closed);
+    server->listener = NULL;
+    server->waiting = false;
+}
+
+static void retry_closed(uv_handle_t *handle)
 {
     struct rpc_server *server = handle->data;
 
@@ -719,8 +736,8 @@ static void server_handle_closed(uv_handle_t *handle)
 static void close_handles(struct rpc_server *server)
 {
     server->closing = true;
-    uv_close((uv_handle_t *)&server->listener, server_handle_closed);
-    uv_close((uv_handle_t *)&server->retry, server_handle_closed);
+    listener_close(server);
+    uv_close((uv_handle_t *)&server->retry, retry_closed);
 }
 
 static struct rpc_server *server_new(uv_loop_t *loop, const char *path)
@@ -734,29 +751,48 @@ static struct rpc_server *server_new(uv_loop_t *loop, const char *path)
         free(server);
         return NULL;
     }
+    server->loop = loop;
     LIST_INIT(&server->connections);
-    uv_pipe_init(loop, &server->listener, 0);
     uv_timer_init(loop, &server->retry);
-    server->listener.data = server;
     server->retry.data = server;
-    server->handles = 2;
+    server->handles = 1;
     return server;
 }
 
-static int server_listen(struct rpc_server *server, const char *path)
+/* Makes the listener of the listening `fd`, which it takes also on failure. */
+static int listener_open(struct rpc_server *server, int fd)
 {
-    int fd, err;
+    uv_pipe_t *pipe = malloc(sizeof *pipe);
+    int err;
 
-    err = listen_unix(path, 0600, &fd);
-    if (err)
-        return err;
-    err = uv_pipe_open(&server->listener, fd);
+    if (!pipe) {
+        close(fd);
+        return -ENOMEM;
+    }
+    uv_pipe_init(server->loop, pipe, 0);
+    pipe->data = server;
+    server->listener = pipe;
+    server->handles++;
+    err = uv_pipe_open(pipe, fd);
     if (err)
         close(fd);
     else
-        err = uv_listen((uv_stream_t *)&server->listener, SOMAXCONN, on_connection);
+        err = uv_listen((uv_stream_t *)pipe, SOMAXCONN, on_connection);
     if (err)
-        unlink(path);
+        listener_close(server);
+    return err;
+}
+
+static int server_listen(struct rpc_server *server)
+{
+    int fd, err;
+
+    err = listen_unix(server->path, 0600, &fd);
+    if (err)
+        return err;
+    err = listener_open(server, fd);
+    if (err)
+        unlink(server->path);
     return err;
 }
 
@@ -771,7 +807,7 @@ int rpc_server_open(uv_loop_t *loop, const char *path, const struct rpc_method *
     server->methods = methods;
     server->methods_len = methods_len;
     server->user = user;
-    err = server_listen(server, path);
+    err = server_listen(server);
     if (err) {
         close_handles(server);
         return err;
@@ -780,17 +816,29 @@ int rpc_server_open(uv_loop_t *loop, const char *path, const struct rpc_method *
     return 0;
 }
 
-void rpc_server_close(struct rpc_server *server)
+int rpc_server_listen_again(struct rpc_server *server)
+{
+    listener_close(server);
+    return server_listen(server);
+}
+
+void rpc_server_disconnect(struct rpc_server *server)
 {
     struct connection *connection, *next;
 
-    if (!server)
-        return;
-    /* The name goes before the socket does: what is served there later is not ours to remove. */
-    unlink(server->path);
-    close_handles(server);
     for (connection = LIST_FIRST(&server->connections); connection; connection = next) {
         next = LIST_NEXT(connection, entry);
         connection_close(connection);
     }
+}
+
+void rpc_server_close(struct rpc_server *server)
+{
+    if (!server)
+        return;
+    /* The name goes before the socket does: what is served there later is not ours to remove. */
+    if (server->listener)
+        unlink(server->path);
+    close_handles(server);
+    rpc_server_disconnect(server);
 }

@@ -26,7 +26,7 @@ struct world {
     uv_loop_t loop;
     uv_timer_t guard;
     char dir[32];
-    char path[48];
+    char path[64];
     int fds;
 };
 

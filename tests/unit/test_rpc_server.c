@@ -525,6 +525,74 @@ static void the_socket_is_private_and_goes_with_the_server(void **state)
     rpc_server_close(NULL);
 }
 
+static void disconnects_its_clients_and_takes_others(void **state)
+{
+    static struct bytes request;
+    struct world *world = *state;
+    struct served served;
+    struct raw *raw;
+
+    request_with(&request, NULL, NULL, WHOLE);
+    serve(world, &served);
+    raw = raw_client(world, &request);
+    world_wait(world, &served.called);
+    rpc_server_disconnect(served.server);
+    world_wait(world, &raw->ended);
+    assert_false(served.cancelled);
+    raw_close(raw);
+    free(raw);
+    served.called = false;
+    raw = raw_client(world, &request);
+    world_wait(world, &served.called);
+    end(raw, world, &served);
+}
+
+static void listens_again_where_its_socket_was_removed(void **state)
+{
+    static struct bytes request;
+    struct world *world = *state;
+    struct served served;
+    struct raw *first, *second;
+
+    request_with(&request, NULL, NULL, WHOLE);
+    serve(world, &served);
+    first = raw_client(world, &request);
+    world_wait(world, &served.called);
+    unlink(world->path);
+    assert_int_equal(rpc_server_listen_again(served.server), 0);
+    served.called = false;
+    second = raw_client(world, &request);
+    world_wait(world, &served.called);
+    assert_false(first->ended || served.cancelled);
+    raw_close(first);
+    world_wait(world, &served.cancelled);
+    free(first);
+    served.cancelled = false;
+    end(second, world, &served);
+    assert_int_equal(access(world->path, F_OK), -1);
+}
+
+static void a_server_that_cannot_listen_again_keeps_its_clients(void **state)
+{
+    static struct bytes request;
+    struct world *world = *state;
+    struct served served;
+    struct raw *raw;
+
+    request_with(&request, NULL, NULL, WHOLE);
+    serve(world, &served);
+    raw = raw_client(world, &request);
+    world_wait(world, &served.called);
+    unlink(world->path);
+    assert_int_equal(mkdir(world->path, 0700), 0);
+    assert_int_equal(rpc_server_listen_again(served.server), -EEXIST);
+    assert_int_equal(rpc_server_listen_again(served.server), -EEXIST);
+    world_settle(world);
+    assert_false(raw->ended || served.cancelled);
+    end(raw, world, &served);
+    assert_int_equal(rmdir(world->path), 0); /* not the server's: it stands yet */
+}
+
 #define WORLD_TEST(function) cmocka_unit_test_setup_teardown(function, world_setup, world_teardown)
 
 int main(void)
@@ -547,6 +615,9 @@ int main(void)
         WORLD_TEST(a_flood_of_pings_is_hung_up_on),
         WORLD_TEST(more_connections_than_it_takes_wait),
         WORLD_TEST(the_socket_is_private_and_goes_with_the_server),
+        WORLD_TEST(disconnects_its_clients_and_takes_others),
+        WORLD_TEST(listens_again_where_its_socket_was_removed),
+        WORLD_TEST(a_server_that_cannot_listen_again_keeps_its_clients),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
