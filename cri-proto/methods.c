@@ -17,6 +17,9 @@ static const struct entry TABLE[] = {
     {"RemovePodSandbox", CRI_REMOVE_POD_SANDBOX, CRI_CLASS_OBSERVED},
     {"CreateContainer", CRI_CREATE_CONTAINER, CRI_CLASS_INTERCEPTED},
     {"RemoveContainer", CRI_REMOVE_CONTAINER, CRI_CLASS_OBSERVED},
+    {"Version", CRI_VERSION, CRI_CLASS_RELAYED},
+    {"ListContainers", CRI_LIST_CONTAINERS, CRI_CLASS_RELAYED},
+    {"GetContainerEvents", CRI_GET_CONTAINER_EVENTS, CRI_CLASS_OBSERVED},
 };
 
 #define TABLE_LEN (sizeof TABLE / sizeof TABLE[0])

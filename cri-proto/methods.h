@@ -19,9 +19,13 @@
 #define DEVICEPLUGIN_ALLOCATE "/v1beta1.DevicePlugin/Allocate"
 #define DEVICEPLUGIN_PRE_START_CONTAINER "/v1beta1.DevicePlugin/PreStartContainer"
 
-#define CRI_LIST_POD_SANDBOX "/runtime.v1.RuntimeService/ListPodSandbox"
-#define CRI_LIST_CONTAINERS "/runtime.v1.RuntimeService/ListContainers"
-#define CRI_GET_CONTAINER_EVENTS "/runtime.v1.RuntimeService/GetContainerEvents"
+#define CRI_LIST_POD_SANDBOX_PATH "/runtime.v1.RuntimeService/ListPodSandbox"
+#define CRI_LIST_CONTAINERS_PATH "/runtime.v1.RuntimeService/ListContainers"
+#define CRI_GET_CONTAINER_EVENTS_PATH "/runtime.v1.RuntimeService/GetContainerEvents"
+
+#define BRIDGE_WATCH "/bridge.v1.Feed/Watch"
+#define BRIDGE_REPORT "/bridge.v1.Feed/Report"
+#define BRIDGE_PREFER "/bridge.v1.Feed/Prefer"
 
 enum cri_method {
     CRI_OTHER, /* relayed, not looked at */
@@ -30,7 +34,11 @@ enum cri_method {
     CRI_REMOVE_POD_SANDBOX,
     CRI_CREATE_CONTAINER,
     CRI_REMOVE_CONTAINER,
+    CRI_VERSION, /* with the next: only of a kubelet that starts (design §6) */
+    CRI_LIST_CONTAINERS,
+    CRI_GET_CONTAINER_EVENTS, /* has no end of its own */
 };
+#define CRI_METHODS (CRI_GET_CONTAINER_EVENTS + 1)
 
 enum cri_method_class {
     CRI_CLASS_RELAYED,
@@ -42,6 +50,7 @@ enum cri_method_class {
  * NUL. */
 enum cri_method cri_method_find(const char *path, size_t path_len);
 
+/* As long as nobody says otherwise for one connection (session_set_class()). */
 enum cri_method_class cri_method_class(enum cri_method method);
 
 /* The method's bare name, "CreateContainer"; "other" for CRI_OTHER. */

@@ -112,8 +112,14 @@ void action_carry_out(const struct action *a, const struct devicemgr_ports *port
     case ACTION_CONTAINER_CHECK:
         ports->container_check(user, a->subject, a->text);
         break;
+    case ACTION_RUNTIME_LIST:
+        ports->runtime_list(user);
+        break;
     case ACTION_VERDICT:
         verdict(a, ports, user);
+        break;
+    case ACTION_PREFERRED:
+        ports->preferred(user, a->subject, ids, a->ids.len);
         break;
     case ACTION_LOG:
         ports->log(user, a->code, a->text);

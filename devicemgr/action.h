@@ -19,7 +19,9 @@ enum action_kind {
     ACTION_CALL_CANCEL,
     ACTION_COMMIT,
     ACTION_CONTAINER_CHECK,
+    ACTION_RUNTIME_LIST,
     ACTION_VERDICT,
+    ACTION_PREFERRED,
     ACTION_LOG,
 };
 
@@ -33,7 +35,7 @@ struct action_row {
 
 struct action {
     enum action_kind kind;
-    uint64_t subject; /* endpoint, registration, commit, check or create */
+    uint64_t subject; /* endpoint, registration, commit, check, create or prefer */
     uint64_t call;
     uint64_t timeout_ms;
     size_t size;

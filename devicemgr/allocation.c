@@ -42,6 +42,7 @@ void allocations_fini(struct allocations *table)
     {
         allocations_remove(table, allocation);
     }
+    ids_fini(&table->dropped);
 }
 
 /* ---- claims: device to holders ---- */
@@ -183,6 +184,9 @@ struct allocation *allocations_find(const struct allocations *table, const char 
 
 void allocations_remove(struct allocations *table, struct allocation *allocation)
 {
+    if (allocation->shown != ADVERTISE_NOTHING &&
+        !ids_contain(&table->dropped, allocation->resource))
+        ids_add(&table->dropped, allocation->resource);
     for (size_t i = 0; i < allocation->ids.len; i++)
         claim_remove(table, allocation, allocation->ids.v[i]);
     group_remove(table, allocation);
@@ -196,37 +200,52 @@ enum allocation_life allocation_life(const struct allocation *allocation)
 {
     if (allocation->create)
         return ALLOCATION_BUSY;
-    if (allocation->unknown)
-        return ALLOCATION_UNKNOWN;
-    return allocation->container_id ? ALLOCATION_LIVE : ALLOCATION_IDLE;
+    if (allocation->container_id)
+        return ALLOCATION_LIVE;
+    return allocation->unknown ? ALLOCATION_UNKNOWN : ALLOCATION_IDLE;
+}
+
+static void set_sandbox(struct allocation *allocation, const char *sandbox_id)
+{
+    free(allocation->sandbox_id);
+    allocation->sandbox_id = sandbox_id ? mem_strdup(sandbox_id) : NULL;
+}
+
+void allocation_set_ended(struct allocation *allocation)
+{
+    free(allocation->container_id);
+    allocation->container_id = NULL;
+    allocation->attempt = 0;
+    allocation->check = 0;
+    allocation->confirmed = 0;
+    allocation->late_until_ms = 0;
+    allocation->seen_exited = false;
+    if (!allocation->unknown)
+        set_sandbox(allocation, NULL);
 }
 
 void allocation_set_idle(struct allocation *allocation)
 {
-    free(allocation->container_id);
-    free(allocation->sandbox_id);
-    allocation->container_id = NULL;
-    allocation->attempt = 0;
-    allocation->sandbox_id = NULL;
     allocation->unknown = false;
-    allocation->check = 0;
-    allocation->confirmed = 0;
+    allocation_set_ended(allocation);
 }
 
 void allocation_set_live(struct allocation *allocation, const char *container_id,
                          const char *sandbox_id)
 {
-    allocation_set_idle(allocation);
+    allocation_set_ended(allocation);
     allocation->container_id = mem_strdup(container_id);
     allocation->tentative = false;
-    allocation->sandbox_id = mem_strdup(sandbox_id);
+    set_sandbox(allocation, sandbox_id);
 }
 
-void allocation_set_unknown(struct allocation *allocation, const char *sandbox_id)
+void allocation_set_unknown(struct allocation *allocation, const char *sandbox_id,
+                            uint64_t until_ms)
 {
-    allocation_set_idle(allocation);
-    allocation->sandbox_id = mem_strdup(sandbox_id);
+    allocation_set_ended(allocation);
+    set_sandbox(allocation, sandbox_id);
     allocation->unknown = true;
+    allocation->unknown_until_ms = until_ms;
     allocation->tentative = false;
 }
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+#include "devicemgr/advertise.h"
 #include "devicemgr/ids.h"
 #include "devicemgr/mem.h"
 
@@ -23,7 +24,7 @@ enum allocation_life {
     ALLOCATION_IDLE,    /* none can */
     ALLOCATION_BUSY,    /* a create is being decided, or was forwarded and is not answered yet */
     ALLOCATION_LIVE,    /* container_id may run: the runtime can be asked */
-    ALLOCATION_UNKNOWN, /* one whose id nobody told us may run: until the runtime's next list */
+    ALLOCATION_UNKNOWN, /* one whose id nobody told us may run, or be in the making: until a list */
 };
 
 struct allocation {
@@ -33,6 +34,9 @@ struct allocation {
     struct ids ids; /* sorted */
     bool durable;   /* its row is in the checkpoint; else a reservation */
     bool tentative; /* chosen by the shim, and no container was made with it yet */
+    /* Chosen by the shim; else by the kubelet, or it cannot be told. */
+    bool own_choice;
+    enum advertise_hold shown; /* what advertise.c has made of it */
 
     V1beta1__ContainerAllocateResponse *options; /* durable ones; NULL: to be asked for */
     char *boot_id;                               /* boot in which they were given; "" unknown */
@@ -47,10 +51,13 @@ struct allocation {
     char *container_id; /* NULL: none that can run */
     uint32_t attempt;   /* of container_id, where a list told of it */
     char *sandbox_id;   /* the sandbox of container_id, or of the container nobody named */
-    bool unknown;       /* see ALLOCATION_UNKNOWN */
-    uint64_t epoch;     /* listing in which its container was last heard of (runtime.c) */
-    uint64_t check;     /* the runtime is being asked about container_id; 0: no */
-    uint64_t confirmed; /* the create for which the runtime said "it runs"; 0: none */
+    bool unknown;       /* besides container_id, one may be in the making: see ALLOCATION_UNKNOWN */
+    uint64_t unknown_until_ms; /* a list asked for from then on shows it, if it was made */
+    bool seen_exited;          /* the last list showed its container, exited */
+    uint64_t epoch;            /* listing in which its container was last heard of (runtime.c) */
+    uint64_t check;            /* the runtime is being asked about container_id; 0: no */
+    uint64_t confirmed;        /* the create for which the runtime said "it runs"; 0: none */
+    uint64_t late_until_ms;    /* it said so to a create that was over: counts until then; 0: no */
     bool conflict_logged;
 
     char *key;
@@ -63,6 +70,7 @@ struct allocations {
     struct allocation *by_key;
     struct claim *claims;   /* by resource and id */
     struct pod_group *pods; /* by pod uid */
+    struct ids dropped;     /* resources of those removed that were shown; for advertise.c */
 };
 
 /* A zeroed struct is an empty table. */
@@ -82,12 +90,16 @@ struct allocation *const *allocations_holders(const struct allocations *table, c
 struct allocation *allocations_of_pod(const struct allocations *table, const char *pod_uid);
 
 enum allocation_life allocation_life(const struct allocation *allocation);
-/* `container_id` of `sandbox_id` may run from now on. */
+/* `container_id` of `sandbox_id` may run from now on. What is not known stays so. */
 void allocation_set_live(struct allocation *allocation, const char *container_id,
                          const char *sandbox_id);
-/* Some container may run in `sandbox_id`, nobody knows which. */
-void allocation_set_unknown(struct allocation *allocation, const char *sandbox_id);
-/* None runs. */
+/* Some container may run in `sandbox_id`, or be made there yet, nobody knows which: until a list
+ * that was asked for from `until_ms` on. */
+void allocation_set_unknown(struct allocation *allocation, const char *sandbox_id,
+                            uint64_t until_ms);
+/* container_id runs no more. */
+void allocation_set_ended(struct allocation *allocation);
+/* None runs, and none is in the making. */
 void allocation_set_idle(struct allocation *allocation);
 
 /* Sets what the plugin answered, to be made durable; takes `options`. */

@@ -4,6 +4,7 @@
 
 #include "devicemgr/core.h"
 #include "devicemgr/create.h"
+#include "devicemgr/limits.h"
 #include "devicemgr/record.h"
 
 #define KEYS_LEN 3
@@ -126,6 +127,19 @@ static uint8_t *row_value(struct devicemgr *mgr, const struct dirty_row *row, si
     return NULL;
 }
 
+uint64_t checkpoint_next_ms(const struct devicemgr *mgr)
+{
+    return mgr->checkpoint.retry_ms > 0 ? mgr->checkpoint.retry_ms : UINT64_MAX;
+}
+
+void checkpoint_tick(struct devicemgr *mgr)
+{
+    if (mgr->now_ms < checkpoint_next_ms(mgr))
+        return;
+    mgr->checkpoint.retry_ms = 0;
+    mgr->checkpoint.due = true;
+}
+
 bool checkpoint_ready(const struct devicemgr *mgr)
 {
     return mgr->checkpoint.due && !mgr->checkpoint.commit;
@@ -142,6 +156,7 @@ void checkpoint_begin(struct devicemgr *mgr)
     checkpoint->carried = checkpoint->dirty;
     checkpoint->dirty = NULL;
     checkpoint->due = false;
+    checkpoint->retry_ms = 0;
     creates_commit_began(mgr, commit);
     action->rows = mem_alloc(HASH_COUNT(checkpoint->carried), sizeof *action->rows);
     for (struct dirty_row *row = checkpoint->carried; row; row = row->hh.next) {
@@ -176,6 +191,32 @@ static void finish_row(struct devicemgr *mgr, const struct dirty_row *row, uint6
         allocations_remove(&mgr->allocations, allocation);
 }
 
+/* The store may be full for hours: its attempts get rarer, and those of new creates come besides.
+ */
+static void retry_later(struct devicemgr *mgr)
+{
+    struct checkpoint *checkpoint = &mgr->checkpoint;
+    uint64_t pause_ms = 2 * checkpoint->pause_ms;
+
+    if (pause_ms < COMMIT_RETRY_MS_MIN)
+        pause_ms = COMMIT_RETRY_MS_MIN;
+    if (pause_ms > COMMIT_RETRY_MS_MAX)
+        pause_ms = COMMIT_RETRY_MS_MAX;
+    checkpoint->pause_ms = pause_ms;
+    checkpoint->retry_ms = mgr->now_ms + pause_ms;
+}
+
+void devicemgr_store_reset(struct devicemgr *mgr, uint64_t now_ms)
+{
+    core_at(mgr, now_ms);
+    for (const struct resource *r = mgr->resources; r; r = r->hh.next)
+        checkpoint_touch_resource(mgr, r->name, true);
+    for (const struct allocation *a = mgr->allocations.by_key; a; a = a->hh.next) {
+        checkpoint_touch_allocation(mgr, a);
+        checkpoint_touch_pod(mgr, a->pod_uid);
+    }
+}
+
 void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit, const char *error)
 {
     struct checkpoint *checkpoint = &mgr->checkpoint;
@@ -189,10 +230,13 @@ void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit
         finish_row(mgr, row, commit, !error);
     rows_clear(&checkpoint->carried);
     if (error) {
+        retry_later(mgr);
         text_add(&text, "state cannot be stored: ");
         text_add_words(&text, error, TEXT_WORDS_BYTES_MAX);
         core_log(mgr, LEVEL_ERROR, &text);
     }
+    if (!error)
+        checkpoint->pause_ms = 0;
     creates_committed(mgr, commit, error);
     mgr->poked = true;
 }

@@ -3,7 +3,8 @@
  *
  * Rows are marked dirty by key and packed when a commit begins, from the state of that moment; one
  * commit is under way at a time, and the next takes all that became dirty meanwhile (group commit).
- * After a failed commit its rows are dirty again and ride along with the next one.
+ * After a failed commit its rows are dirty again. They go with the next one, which comes by itself
+ * after a pause that grows as long as the store fails.
  */
 #ifndef DEVICEMGR_CHECKPOINT_H
 #define DEVICEMGR_CHECKPOINT_H
@@ -22,6 +23,8 @@ struct checkpoint {
     struct dirty_row *carried; /* by the commit under way */
     uint64_t commit;           /* the commit under way; 0: none */
     bool due;                  /* some dirty row wants a commit of its own accord */
+    uint64_t retry_ms;         /* when a failed one is tried again; 0: none failed */
+    uint64_t pause_ms;         /* before the next attempt */
 };
 
 void checkpoint_fini(struct checkpoint *checkpoint);
@@ -30,6 +33,10 @@ void checkpoint_fini(struct checkpoint *checkpoint);
 void checkpoint_touch_resource(struct devicemgr *mgr, const char *resource, bool due);
 void checkpoint_touch_allocation(struct devicemgr *mgr, const struct allocation *allocation);
 void checkpoint_touch_pod(struct devicemgr *mgr, const char *pod_uid);
+
+/* Makes a commit due whose time to be tried again has come. */
+void checkpoint_tick(struct devicemgr *mgr);
+uint64_t checkpoint_next_ms(const struct devicemgr *mgr);
 
 /* Whether checkpoint_begin() has something to do. */
 bool checkpoint_ready(const struct devicemgr *mgr);

@@ -6,10 +6,12 @@
 #define DEVICEMGR_CORE_H
 
 #include "devicemgr/action.h"
+#include "devicemgr/advertise.h"
 #include "devicemgr/allocation.h"
 #include "devicemgr/checkpoint.h"
 #include "devicemgr/devicemgr.h"
 #include "devicemgr/pod.h"
+#include "devicemgr/prefer.h"
 #include "devicemgr/resource.h"
 #include "devicemgr/text.h"
 
@@ -53,10 +55,16 @@ struct devicemgr {
     struct check *checks;   /* of containers, by number */
     struct action_queue actions;
     struct checkpoint checkpoint;
+    struct advertise advertise;
+    struct prefer *prefers; /* by the call on the plugin */
 
-    bool listed;    /* the runtime's list has been read once */
-    bool listing;   /* one is being asked for */
-    uint64_t epoch; /* number of lists asked for: what carries it is newer than the last */
+    bool listed;         /* the runtime's list has been read once */
+    bool listing;        /* one is being asked for */
+    uint64_t epoch;      /* number of lists asked for: what carries it is newer than the last */
+    uint64_t listing_ms; /* when the last was asked for, or somewhat earlier */
+    uint64_t list_ms;    /* when the core asks for one; UINT64_MAX: not now */
+    bool rows_lost; /* a container may be in the making of which the checkpoint said nothing: */
+    uint64_t rows_lost_until_ms; /* a list asked for from then on shows it */
 };
 
 /* Takes the event's time over; time never goes back. */
@@ -81,6 +89,13 @@ void capacity_removed(struct devicemgr *mgr, const char *resource);
 void capacity_published(struct devicemgr *mgr, const char *resource);
 
 /* ---- runtime.c ---- */
+/* What is restored is known for certain only by a list that comes later. */
+void runtime_restored(struct devicemgr *mgr);
+/* Asks for the list that is due. */
+void runtime_tick(struct devicemgr *mgr);
+/* A container of the allocation may be made in the sandbox yet, though nobody waits for it. */
+void core_outcome_unknown(struct devicemgr *mgr, struct allocation *allocation,
+                          const char *sandbox_id);
 /* Removes an allocation from table and checkpoint. */
 void core_drop_allocation(struct devicemgr *mgr, struct allocation *allocation);
 /* Whether its newest sandbox is stopped: others may take what its dead containers held. */

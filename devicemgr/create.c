@@ -293,7 +293,7 @@ static void settle(struct devicemgr *mgr, struct create *create, const char *con
         else if (container_id)
             allocation_set_live(allocation, container_id, create->sandbox_id);
         else
-            allocation_set_unknown(allocation, create->sandbox_id);
+            core_outcome_unknown(mgr, allocation, create->sandbox_id);
     }
 }
 

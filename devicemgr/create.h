@@ -119,6 +119,9 @@ void create_worst(const struct devicemgr *mgr, const struct create_item *item,
 /* Adds `container "c" of pod "ns/name": `, and `resource r: ` unless it is NULL. */
 void create_name(const struct create *create, const char *resource, struct text *text);
 
+/* Whether pods of this namespace may ask by annotation, if any may. */
+bool create_namespace_allowed(const struct devicemgr *mgr, const char *pod_namespace);
+
 /* ---- create_call.c: calls on plugins ---- */
 
 /* Begins a call for item `index` on the devices `ids`; `timeout_ms` is cut to what the client's

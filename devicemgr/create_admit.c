@@ -25,7 +25,7 @@ static bool has_token(const struct devicemgr_create *request)
     return false;
 }
 
-static bool namespace_allowed(const struct devicemgr *mgr, const char *pod_namespace)
+bool create_namespace_allowed(const struct devicemgr *mgr, const char *pod_namespace)
 {
     for (size_t i = 0; i < mgr->settings.namespaces_len; i++) {
         if (strcmp(mgr->settings.namespaces[i], "*") == 0 ||
@@ -70,7 +70,7 @@ static enum create_step read_request(struct devicemgr *mgr, struct create *creat
     }
     if (annotation && !mgr->settings.annotations) {
         log_ignored(mgr, create);
-    } else if (annotation && !namespace_allowed(mgr, create->pod_namespace)) {
+    } else if (annotation && !create_namespace_allowed(mgr, create->pod_namespace)) {
         text_add(&refusal->text,
                  "its pod asks for devices by annotation, and namespace %s is not "
                  "in the setting annotations.namespaces",

@@ -116,6 +116,7 @@ void calls_drop(struct devicemgr *mgr, uint64_t endpoint)
 {
     struct call *call, *next;
 
+    prefers_drop(mgr, endpoint);
     HASH_ITER(hh, mgr->calls, call, next)
     {
         if (call->endpoint != endpoint)
@@ -203,11 +204,15 @@ void devicemgr_allocated(struct devicemgr *mgr, uint64_t now_ms, uint64_t number
 void devicemgr_preferred(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, int code,
                          const char *message, const V1beta1__PreferredAllocationResponse *response)
 {
-    struct call call;
-    struct create *create = finish(mgr, now_ms, number, CALL_PREFER, &call);
+    struct create *create;
     struct create_item *item;
+    struct call call;
 
     (void)message; /* an advice that is not given is not missed */
+    core_at(mgr, now_ms);
+    if (prefers_answered(mgr, number, code, response))
+        return;
+    create = finish(mgr, now_ms, number, CALL_PREFER, &call);
     if (!create)
         return;
     item = &create->items[call.item];

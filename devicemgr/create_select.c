@@ -50,6 +50,15 @@ static void check_start(struct devicemgr *mgr, const struct create *create,
     action->text = mem_strdup(holder->container_id);
 }
 
+/* Who asked may be over, its hold shorter than the runtime took: its next attempt would ask again,
+ * and so on for ever. */
+static void confirm(const struct devicemgr *mgr, struct allocation *holder, uint64_t create)
+{
+    holder->confirmed = create;
+    if (!creates_find(mgr, create))
+        holder->late_until_ms = mgr->now_ms + LATE_ANSWER_MS;
+}
+
 void devicemgr_container_checked(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
                                  bool known, bool running)
 {
@@ -64,9 +73,9 @@ void devicemgr_container_checked(struct devicemgr *mgr, uint64_t now_ms, uint64_
     if (holder && holder->check == number) {
         holder->check = 0;
         if (known && running)
-            holder->confirmed = check->create;
+            confirm(mgr, holder, check->create);
         else
-            allocation_set_idle(holder);
+            allocation_set_ended(holder);
     }
     check_free(mgr, check);
     mgr->poked = true;
@@ -166,6 +175,24 @@ static bool same_pod(const struct create *create, const struct allocation *holde
     return strcmp(create->pod_uid, holder->pod_uid) == 0;
 }
 
+/* Whether the runtime has said that the holder's container runs, in answer to this create or, for
+ * its own pod, too late for one before. */
+static bool said_to_run(const struct devicemgr *mgr, const struct create *create,
+                        const struct allocation *holder)
+{
+    return holder->confirmed == create->number ||
+           (same_pod(create, holder) && mgr->now_ms < holder->late_until_ms);
+}
+
+/* The kubelet makes the containers of a pod one after the other, and hands a device on only when
+ * the init container that had it has done its work: when it asks for the next one, none of an
+ * exited one is in the making. */
+static bool handed_on_by_kubelet(const struct create *create, const struct allocation *holder)
+{
+    return same_pod(create, holder) && !holder->own_choice && holder->seen_exited &&
+           allocation_life(holder) == ALLOCATION_UNKNOWN;
+}
+
 /* GO: no container of the holder can be running. */
 static enum create_step holder_idle(struct devicemgr *mgr, struct create *create,
                                     struct allocation *holder, const char *id,
@@ -173,7 +200,7 @@ static enum create_step holder_idle(struct devicemgr *mgr, struct create *create
 {
     enum allocation_life life = allocation_life(holder);
 
-    if (life == ALLOCATION_IDLE)
+    if (life == ALLOCATION_IDLE || handed_on_by_kubelet(create, holder))
         return STEP_GO;
     create_name(create, holder->resource, &refusal->text);
     text_add(&refusal->text, "device ");
@@ -181,7 +208,7 @@ static enum create_step holder_idle(struct devicemgr *mgr, struct create *create
     text_add(&refusal->text, " is held by ");
     core_name_holder(mgr, holder, &refusal->text);
     refusal->code = CODE_UNAVAILABLE;
-    if (life == ALLOCATION_LIVE && holder->confirmed == create->number) {
+    if (life == ALLOCATION_LIVE && said_to_run(mgr, create, holder)) {
         text_add(&refusal->text, ", which still runs");
         return STEP_REFUSE;
     }
@@ -222,17 +249,18 @@ static enum create_step ids_free(struct devicemgr *mgr, struct create *create, c
 
 /* Containers that the checkpoint does not know of may run, until the runtime has listed all of
  * them: nothing new is given out before (the kubelet's sources that are not ready, kubelet-facts
- * §5). */
+ * §5). If rows of it are lost, they may also be in the making, and a later list is waited for. */
 static enum create_step hold_unlisted(const struct devicemgr *mgr, struct create *create,
                                       const char *resource, struct create_refusal *refusal)
 {
-    if (mgr->listed || !core_settings_of(mgr, resource)->exclusive)
+    if ((mgr->listed && !mgr->rows_lost) || !core_settings_of(mgr, resource)->exclusive)
         return STEP_GO;
     create->blocks |= BLOCK_HOLDER;
     create_name(create, resource, &refusal->text);
     text_add(&refusal->text,
-             "the runtime has not listed its containers yet, so that it is not known "
-             "who holds which device");
+             "the runtime has not listed its containers %s, so that it is not known "
+             "who holds which device",
+             mgr->listed ? "again since state was lost" : "yet");
     return STEP_HOLD;
 }
 
@@ -247,7 +275,7 @@ static bool handed_on(const struct devicemgr *mgr, const struct create *create,
 
         for (size_t h = 0; h < holders_len; h++) {
             if (holders[h] != held && same_pod(create, holders[h]) &&
-                holders[h]->confirmed == create->number)
+                said_to_run(mgr, create, holders[h]))
                 return true;
         }
     }
@@ -515,8 +543,13 @@ static enum create_step take_ids(struct devicemgr *mgr, struct create *create,
                                  const struct request_item *want, const struct ids *ids,
                                  const struct allocation *held, struct create_refusal *refusal)
 {
-    enum create_step step = create_item_usable(mgr, create, want, ids, refusal);
+    enum create_step step = STEP_GO;
 
+    /* What was handed on is not waited for, usable or not: others may be free. */
+    if (held && !want->token)
+        step = ids_free(mgr, create, want->resource, ids, held, refusal);
+    if (step == STEP_GO)
+        step = create_item_usable(mgr, create, want, ids, refusal);
     if (step == STEP_GO)
         step = ids_free(mgr, create, want->resource, ids, held, refusal);
     if (step == STEP_GO && !held)
@@ -530,7 +563,11 @@ static void reserve(struct devicemgr *mgr, const struct create *create,
     if (!held) {
         held = allocations_add(&mgr->allocations, create->pod_uid, create->container,
                                want->resource, ids);
-        held->tentative = !want->token;
+        held->tentative = held->own_choice = !want->token;
+    }
+    if (held->own_choice == want->token) {
+        held->own_choice = !want->token; /* it could not be told before */
+        checkpoint_touch_allocation(mgr, held);
     }
     held->create = create->number;
 }

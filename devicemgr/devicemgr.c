@@ -5,6 +5,7 @@
 
 #include "devicemgr/core.h"
 #include "devicemgr/create.h"
+#include "devicemgr/limits.h"
 #include "devicemgr/record.h"
 
 static int compare_names(const void *a, const void *b)
@@ -65,6 +66,7 @@ struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
         .refresh = settings->refresh,
         .exclusive = true,
     };
+    mgr->list_ms = UINT64_MAX;
     mgr->ports = ports;
     mgr->user = user;
     return mgr;
@@ -82,6 +84,8 @@ void devicemgr_free(struct devicemgr *mgr)
     checks_fini(mgr);
     while ((action = action_take(&mgr->actions)))
         action_free(action);
+    prefers_fini(mgr);
+    advertise_fini(&mgr->advertise);
     checkpoint_fini(&mgr->checkpoint);
     allocations_fini(&mgr->allocations);
     pods_fini(&mgr->pods);
@@ -98,6 +102,7 @@ void core_at(struct devicemgr *mgr, uint64_t now_ms)
 {
     if (now_ms > mgr->now_ms)
         mgr->now_ms = now_ms;
+    mgr->advertise.stale = true;
 }
 
 uint64_t core_number(struct devicemgr *mgr)
@@ -146,36 +151,59 @@ void devicemgr_run(struct devicemgr *mgr)
             break;
         }
     }
+    advertise_settle(mgr);
     mgr->running = false;
 }
 
 uint64_t devicemgr_next_ms(const struct devicemgr *mgr)
 {
-    uint64_t plugin_ms = plugin_next_ms(mgr);
-    uint64_t create_ms = creates_next_ms(mgr);
+    const uint64_t due_ms[] = {plugin_next_ms(mgr),     creates_next_ms(mgr),
+                               prefers_next_ms(mgr),    advertise_next_ms(mgr),
+                               checkpoint_next_ms(mgr), mgr->list_ms};
+    uint64_t next_ms = UINT64_MAX;
 
-    return plugin_ms < create_ms ? plugin_ms : create_ms;
+    for (size_t i = 0; i < sizeof due_ms / sizeof due_ms[0]; i++)
+        next_ms = due_ms[i] < next_ms ? due_ms[i] : next_ms;
+    return next_ms;
 }
 
 void devicemgr_tick(struct devicemgr *mgr, uint64_t now_ms)
 {
     core_at(mgr, now_ms);
     plugin_tick(mgr);
+    runtime_tick(mgr);
+    checkpoint_tick(mgr);
+    prefers_tick(mgr);
     mgr->poked = true;
 }
 
-int devicemgr_restore(struct devicemgr *mgr, uint64_t now_ms, const struct devicemgr_record *record)
+static int restore(struct devicemgr *mgr, const struct devicemgr_record *record)
 {
-    core_at(mgr, now_ms);
     switch (record->kind) {
     case DEVICEMGR_RECORD_RESOURCE:
         return record_restore_resource(&mgr->resources, mgr->now_ms, mgr->settings.boot_id, record);
     case DEVICEMGR_RECORD_ALLOCATION:
-        return record_restore_allocation(&mgr->allocations, record);
+        return record_restore_allocation(&mgr->allocations, mgr->now_ms + OUTCOME_MS, record);
     case DEVICEMGR_RECORD_POD:
         return record_restore_pod(&mgr->pods, record);
     }
     return -1;
+}
+
+int devicemgr_restore(struct devicemgr *mgr, uint64_t now_ms, const struct devicemgr_record *record)
+{
+    int r;
+
+    core_at(mgr, now_ms);
+    r = restore(mgr, record);
+    if (r < 0)
+        devicemgr_rows_lost(mgr);
+    return r;
+}
+
+void devicemgr_rows_lost(struct devicemgr *mgr)
+{
+    mgr->rows_lost = true;
 }
 
 void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms)
@@ -186,4 +214,5 @@ void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms)
             checkpoint_touch_pod(mgr, pod->uid); /* its allocations' rows were damaged */
     }
     plugin_restored(mgr);
+    runtime_restored(mgr);
 }

@@ -11,7 +11,8 @@
  * Where it differs from the kubelet's device manager on purpose (kubelet-facts §1-§5):
  * - an endpoint is a bare file name; a second registration closes the first one's connection; one
  *   that fails falls back to the socket that worked; a lost connection is dialled once more
- * - a list equal to the last does nothing; an id listed twice counts as listed last
+ * - a list equal to the last does nothing; an id listed twice counts as listed last, one that is
+ *   no UTF-8 not at all
  * - Allocate is asked at CreateContainer, with a deadline, and again after a reboot (see
  *   settings.refresh)
  * - what cannot be had now is waited for, then refused so that the kubelet tries again
@@ -23,6 +24,8 @@
  *   kubelet has that for init containers, not for restartable ones and not for others; CRI tells
  *   none of them apart. One that runs keeps what it has; one that is down just when a later one
  *   is made may find its devices gone when it comes back, and gets others (annotation requests)
+ * - a container that may still be in the making, since its client or an earlier shim is gone, keeps
+ *   its devices until a list of the runtime that was asked for some seconds later is without it
  * - a resource is reported as removed until someone has seen it, not once
  * - a plugin that registers ten times a second is dialled once a second; one that sends no first
  *   list counts as stopped after 30 s
@@ -68,6 +71,7 @@ struct devicemgr_settings {
     uint64_t hold_ms;
     uint64_t allocate_timeout_ms;
     uint64_t prestart_timeout_ms;
+    uint64_t mask_ms; /* how long the kubelet is not shown that a plugin is away */
     enum devicemgr_refresh refresh;
     bool annotations; /* requests by pod annotation are taken, in these namespaces only */
     const char *const *namespaces; /* "*": in all */
@@ -96,6 +100,11 @@ void devicemgr_tick(struct devicemgr *mgr, uint64_t now_ms);
  * dropped. ---- */
 int devicemgr_restore(struct devicemgr *mgr, uint64_t now_ms, const struct devicemgr_record *record)
     __attribute__((warn_unused_result));
+/* Rows that there were are not restored: the file was damaged, or could not be read. Told before
+ * devicemgr_restored(); a row that makes no sense counts by itself. A container may then be in the
+ * making that nobody knows of, so that nothing new is given out before the runtime's list has been
+ * asked for once more, some seconds later. */
+void devicemgr_rows_lost(struct devicemgr *mgr);
 /* All rows are in: restored resources begin their grace period, or go on with it if it had begun
  * before in this boot, and their last sockets are dialled. */
 void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms);
@@ -193,11 +202,17 @@ struct devicemgr_sandbox {
     const char *pod_name;
     uint32_t attempt;
     bool ready;
+    const struct devicemgr_annotation *annotations; /* requests; of a listed one only */
+    size_t annotations_len;
 };
 void devicemgr_sandbox_ran(struct devicemgr *mgr, uint64_t now_ms,
                            const struct devicemgr_sandbox *sandbox);
 /* The stop was asked for: creates in it are refused from now on. */
 void devicemgr_sandbox_stopping(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id);
+/* The runtime refused the stop, or its answer never came: it may be stopped, half or not at all. It
+ * is taken to be stopping for some seconds more; if the runtime lists it as ready after that,
+ * creates in it are admitted again. A new stop counts anew. */
+void devicemgr_sandbox_stop_failed(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id);
 /* The runtime said it is stopped; all its containers are dead. */
 void devicemgr_sandbox_stopped(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id);
 void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id);
@@ -206,8 +221,10 @@ void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const cha
  * this call everything devicemgr_runtime_listed() does not name is dropped. */
 void devicemgr_runtime_listing(struct devicemgr *mgr);
 
-/* The runtime's whole truth, at start and after each reconnect. Nothing that was restored is
- * dropped before the first. */
+/* The runtime's whole truth, at start, after each reconnect, and when the port `runtime_list` asked
+ * for it. Nothing that was restored is dropped before the first. What may still be in the making,
+ * since its client went away or the shim was killed, is believed not to be there only when it is
+ * not in a list that was asked for some seconds later (OUTCOME_MS). */
 struct devicemgr_container {
     const char *id;
     const char *sandbox_id;
@@ -240,9 +257,82 @@ void devicemgr_capacity(const struct devicemgr *mgr,
  */
 void devicemgr_removed_seen(struct devicemgr *mgr, const char *resource);
 
+/* ---- what the kubelet is shown (design §6): as devicemgr_run() left it ---- */
+
+/*
+ * The shim stands in for each of these resources at the kubelet, which fails a pod for good where
+ * a device looks unhealthy. So a device is shown
+ *   healthy    while it is, and while its plugin is away for less than settings.mask_ms as it was
+ *              last (restored, and not listed since: healthy);
+ *   healthy    if it is held, whatever the plugin says, also if it is not listed any more: by an
+ *              allocation the kubelet made, or may have made, of a pod that is not over, or by the
+ *              kubelet's own checkpoint (devicemgr_kubelet_holds());
+ *   unhealthy  if a container holds it that asked by annotation: the kubelet must not give it away;
+ *   unhealthy  in all other cases.
+ * A pod is over once it is gone, or its newest sandbox was stopped by a client of the runtime. One
+ * whose sandbox was found dead is not: after a reboot all are, and the kubelet, before it makes new
+ * ones, admits their pods again.
+ * A resource is shown from its first list on, or its restoring, until its grace period is over.
+ */
+struct devicemgr_shown {
+    const char *resource;
+    uint64_t version;     /* another one whenever the list may differ; never 0 */
+    uint64_t mask_end_ms; /* the plugin is away, and that shows from then on; 0: it serves, or it
+                           * shows already */
+    bool expected; /* restored, and its plugin, which is being dialled, has not listed since: what
+                    * is shown may be another list in a moment */
+};
+struct devicemgr_shown_device {
+    const char *id;
+    bool healthy;
+    bool held; /* by the kubelet's doing: stays healthy */
+    const int64_t *numa_nodes;
+    size_t numa_nodes_len;
+};
+
+/* Another number whenever any of what follows may differ; never 0. Cheap. */
+uint64_t devicemgr_shown_version(const struct devicemgr *mgr);
+/* Calls `each` for every resource shown, in the order of names, before it returns; what it is given
+ * is borrowed until `each` returns. `each` must not send events. The same holds for the devices, in
+ * the natural order of ids; a resource that is not shown has none. */
+void devicemgr_shown(const struct devicemgr *mgr,
+                     void (*each)(void *user, const struct devicemgr_shown *shown), void *user);
+void devicemgr_shown_devices(const struct devicemgr *mgr, const char *resource,
+                             void (*each)(void *user, const struct devicemgr_shown_device *device),
+                             void *user);
+
+/* What the kubelet's own checkpoint says its pods have: the whole, in place of what was told
+ * before. Resources that are not shown are ignored as long as they are not, and so are pods known
+ * to be over; one that was never heard of counts. */
+struct devicemgr_kubelet_held {
+    const char *pod_uid;
+    const char *resource;
+    const char *const *ids;
+    size_t ids_len;
+};
+void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms,
+                             const struct devicemgr_kubelet_held *held, size_t held_len);
+
+/*
+ * The kubelet asks which devices are preferred. Ends in the port `preferred`, within `timeout_ms`,
+ * with what the plugin prefers, or with nothing: it is away, does not offer that, is late, or
+ * failed. A plugin that was late is not asked again for a while, since the kubelet admits no pod
+ * meanwhile. `number` is the caller's.
+ */
+void devicemgr_prefer(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *resource,
+                      const char *const *available, size_t available_len,
+                      const char *const *must_include, size_t must_include_len, size_t size,
+                      uint64_t timeout_ms);
+/* The kubelet does not wait for it any more. */
+void devicemgr_prefer_cancelled(struct devicemgr *mgr, uint64_t number);
+
 /* ---- store ---- */
 /* `error` NULL: durable. Else the store's words; nothing of that commit was kept. */
 void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit,
                          const char *error);
+/* The store is empty: its file was taken away, and another made. All there is to keep is written
+ * anew. Told before the end of the commit that found it out, which failed. Meanwhile creates that
+ * need nothing new are forwarded: the runtime's containers can tell what they hold. */
+void devicemgr_store_reset(struct devicemgr *mgr, uint64_t now_ms);
 
 #endif

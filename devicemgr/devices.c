@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "devicemgr/text.h"
+
 static void device_fini(struct device *device)
 {
     free(device->id);
@@ -116,7 +118,7 @@ static void build(struct devices *devices, const struct devices *old, uint64_t n
         const struct device_entry *entry = &entries[sorted[i]];
         struct device *device = &devices->items[devices->len];
 
-        if (entry->id[0] == '\0' ||
+        if (entry->id[0] == '\0' || !text_is_utf8(entry->id) ||
             (i + 1 < sorted_len && strcmp(entry->id, entries[sorted[i + 1]].id) == 0)) {
             change->dropped++;
             continue;
@@ -145,7 +147,7 @@ static void rebuild(struct devices *devices, uint64_t now_ms, const struct devic
         sorted[i] = (uint32_t)i;
     if (entries_len > 1)
         qsort_r(sorted, entries_len, sizeof *sorted, order_by_id, (void *)entries);
-    *devices = (struct devices){0};
+    *devices = (struct devices){.changes = old.changes};
     build(devices, &old, now_ms, entries, sorted, entries_len, change);
     change->removed = old.len - (devices->len - change->added);
     devices_fini(&old);
@@ -160,5 +162,8 @@ bool devices_update(struct devices *devices, uint64_t now_ms, const struct devic
         update_in_place(devices, now_ms, entries, entries_len, change);
     else
         rebuild(devices, now_ms, entries, entries_len, change);
-    return change->added + change->removed + change->health + change->topology > 0;
+    if (change->added + change->removed + change->health + change->topology == 0)
+        return false;
+    devices->changes++;
+    return true;
 }

@@ -26,6 +26,7 @@ struct devices {
     struct device *items; /* in natural order of ids */
     size_t len;
     size_t healthy;
+    uint64_t changes; /* how many snapshots differed from the one before */
     struct device *by_id;
     uint32_t *order; /* the last snapshot's n-th entry is items[order[n]]; NULL: unusable */
     size_t order_len;
@@ -44,13 +45,14 @@ struct devices_change {
     size_t removed;
     size_t health;   /* ids whose health changed */
     size_t topology; /* ids whose NUMA nodes changed */
-    size_t dropped;  /* entries without an id, or with one listed again later */
+    size_t dropped;  /* entries without an id, or with one listed again later, or not UTF-8 */
 };
 
 /* A zeroed struct has no devices. */
 void devices_fini(struct devices *devices);
-/* Takes a snapshot over; an id listed twice counts as listed last. False: nothing is different
- * (`dropped` may still be set). */
+/* Takes a snapshot over; an id listed twice counts as listed last, one that is no UTF-8 not at all:
+ * neither a token nor a Go peer could carry it. False: nothing is different (`dropped` may still be
+ * set). */
 bool devices_update(struct devices *devices, uint64_t now_ms, const struct device_entry *entries,
                     size_t entries_len, struct devices_change *change);
 /* NULL: not listed. */

@@ -38,6 +38,7 @@ void endpoint_set_state(struct endpoint *endpoint, uint64_t now_ms, enum endpoin
         free(endpoint->socket_good);
         endpoint->socket_good = mem_strdup(endpoint->socket_name);
         endpoint->stopped = false;
+        endpoint->listed = true;
     }
 }
 
@@ -114,6 +115,30 @@ uint64_t endpoint_end_ms(const struct endpoint *endpoint, uint64_t grace_ms)
     if (attempt_ms > later_by(end_ms, FIRST_LIST_MS))
         attempt_ms = later_by(end_ms, FIRST_LIST_MS);
     return attempt_ms > end_ms ? attempt_ms : end_ms;
+}
+
+bool endpoint_may_list(const struct endpoint *endpoint, uint64_t now_ms)
+{
+    return endpoint->state == ENDPOINT_CONNECTING && endpoint->origin == ENDPOINT_REGISTERED &&
+           endpoint->have_options && now_ms < endpoint->since_ms + FIRST_LIST_MS;
+}
+
+void endpoint_move(struct endpoint *from, struct endpoint *to)
+{
+    *to = (struct endpoint){
+        .state = ENDPOINT_CONNECTING,
+        .number = from->number,
+        .origin = from->origin,
+        .socket_name = mem_strdup(from->socket_name),
+        .since_ms = from->since_ms,
+        .unlisted_ms = from->since_ms,
+        .dials_ms = from->dials_ms,
+        .hasty = from->hasty,
+        .have_options = from->have_options,
+        .pre_start = from->pre_start,
+        .preferred = from->preferred,
+    };
+    from->number = 0;
 }
 
 uint64_t endpoint_store_ms(const struct endpoint *endpoint)

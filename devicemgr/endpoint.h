@@ -26,6 +26,10 @@
  * Dials have a bound in time (DIALS_AT_ONCE, DIAL_EVERY_MS). A Register call over it waits for its
  * turn; what there is of an older connection serves on until then, and a newer call takes its
  * place.
+ *
+ * A plugin that was told it is registered would not know either that it is not any more. If its
+ * time is over before its first list can have come, the resource is removed as it must be, so that
+ * nobody holds a name by registering again and again, and the connection begins a new one.
  */
 #ifndef DEVICEMGR_ENDPOINT_H
 #define DEVICEMGR_ENDPOINT_H
@@ -61,6 +65,7 @@ struct endpoint {
     uint64_t dials_ms;     /* the dials there were are paid for by then */
     uint64_t stopped_ms;   /* the stop time; only if `stopped` */
     bool stopped;          /* was active, or restored, and is not now */
+    bool listed;           /* has been active since the shim started */
     bool stop_stored;      /* the stop time is in the checkpoint, or on its way there */
     char *stop_reason;     /* NULL: none known */
     char *next_socket;     /* of a registration whose dial must wait; NULL: none */
@@ -90,6 +95,11 @@ bool endpoint_may_redial(const struct endpoint *endpoint, uint64_t now_ms);
 /* When it is GONE if nothing happens; UINT64_MAX: something is to happen before. An attempt at the
  * end of the grace period still gets FIRST_LIST_MS, but many get no more. */
 uint64_t endpoint_end_ms(const struct endpoint *endpoint, uint64_t grace_ms);
+/* Whether the plugin was told that it is registered, and may still send its first list in time. */
+bool endpoint_may_list(const struct endpoint *endpoint, uint64_t now_ms);
+/* Makes `to`, which is nothing yet, the endpoint of a plugin never seen before that has the
+ * connection of `from`. */
+void endpoint_move(struct endpoint *from, struct endpoint *to);
 /* When its stop time is to be stored; UINT64_MAX: not now. */
 uint64_t endpoint_store_ms(const struct endpoint *endpoint);
 /* Why it cannot be used, since when and how long yet. */

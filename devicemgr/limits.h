@@ -26,6 +26,9 @@
 /* Sandboxes not in the table of which an end is remembered, 200 bytes each: a late create comes
  * within minutes, and a node of 110 pods does not remove so many in that time. */
 #define SANDBOX_ENDS_MAX 2048
+/* Pods that are gone and whose uid is remembered, 150 bytes each: as long as the kubelet's
+ * checkpoint may still name them, until its next write. */
+#define PODS_GONE_MAX 2048
 /* Container names of one pod whose ignored annotation was logged. */
 #define POD_IGNORED_MAX 64
 
@@ -33,8 +36,28 @@
  * client's own deadline, so that the client sees our words and not its own. */
 #define HOLD_MS_MAX 60000
 #define DEADLINE_MARGIN_MS 200
+/* How long a runtime may go on with a call whose client is gone, or that failed: containerd and
+ * CRI-O cancel it with its connection, and are through with what could not be cancelled in a second
+ * or two. What may come of such a call is not known until a list that was asked for after this
+ * time; less than the default hold, so that who waits for a device gets it without another attempt.
+ */
+#define OUTCOME_MS 4000
+/* That a container runs, said when the create that wanted to know was refused already, counts so
+ * long for the creates of its pod: the kubelet tries again after 11 to 15 s. */
+#define LATE_ANSWER_MS 30000
+/* Lists of the runtime that the core asks for come no closer. */
+#define LIST_EVERY_MS 1000
+/* A commit that failed is tried again after this long, twice as long each time, at most so long. */
+#define COMMIT_RETRY_MS_MIN 1000
+#define COMMIT_RETRY_MS_MAX 30000
 /* Most a plugin may think about its preference (design §6). */
 #define PREFER_TIMEOUT_MS 500
+/* A plugin that was late with its preference for the kubelet is not asked by it again for this
+ * long: the kubelet waits for each answer before it looks at another pod. */
+#define PREFER_REST_MS 30000
+/* Preferences the kubelet may wait for at once. It asks for one after the other; what is over that
+ * comes from clients that gave up. Each keeps the ids it was asked about. */
+#define PREFERS_MAX 64
 /* A redialled connection that ends sooner than this is not dialled again: the plugin flaps. */
 #define REDIAL_AGAIN_MS 1000
 

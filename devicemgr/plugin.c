@@ -246,7 +246,7 @@ static void log_list(struct devicemgr *mgr, const struct resource *resource, boo
     text_add(&text, " (%zu added, %zu removed, %zu changed)", change->added, change->removed,
              change->health + change->topology);
     if (change->dropped > 0)
-        text_add(&text, "; %zu list entries without an id, or repeated, count for nothing",
+        text_add(&text, "; %zu list entries without an id in UTF-8, or repeated, count for nothing",
                  change->dropped);
     core_log(mgr, change->dropped > 0 ? LEVEL_WARNING : LEVEL_INFO, &text);
 }
@@ -390,6 +390,26 @@ static void stop_unlisted(struct devicemgr *mgr, struct resource *resource)
     core_log(mgr, LEVEL_WARNING, &text);
 }
 
+/* The resource is removed; its plugin, which has registered only just now, is a new one's. */
+static void begin_anew(struct devicemgr *mgr, struct resource *resource)
+{
+    char *name = mem_strdup(resource->name);
+    uint64_t generation = resource->generation;
+    struct endpoint endpoint;
+    struct text text = {0};
+
+    endpoint_move(&resource->endpoint, &endpoint);
+    remove_resource(mgr, resource);
+    resource = resources_add(&mgr->resources, name);
+    resource->endpoint = endpoint;
+    resource->generation = generation;
+    text_add(&text, "resource %s: its plugin registered ", name);
+    text_add_duration(&text, mgr->now_ms - endpoint.since_ms);
+    text_add(&text, " ago, and is waited for as a new one");
+    core_log(mgr, LEVEL_INFO, &text);
+    free(name);
+}
+
 static void endpoint_tick(struct devicemgr *mgr, struct resource *resource)
 {
     struct endpoint *endpoint = &resource->endpoint;
@@ -405,7 +425,10 @@ static void endpoint_tick(struct devicemgr *mgr, struct resource *resource)
     if (endpoint_end_ms(endpoint, grace_of(mgr, resource)) <= mgr->now_ms) {
         fail_register(mgr, endpoint, "no answer");
         log_removed(mgr, resource);
-        remove_resource(mgr, resource);
+        if (endpoint_may_list(endpoint, mgr->now_ms))
+            begin_anew(mgr, resource);
+        else
+            remove_resource(mgr, resource);
     }
 }
 

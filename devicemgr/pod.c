@@ -11,6 +11,11 @@ struct sandbox_ending {
     UT_hash_handle hh;
 };
 
+struct pod_gone {
+    char *uid;
+    UT_hash_handle hh;
+};
+
 static void sandbox_free(struct pods *pods, struct sandbox *sandbox)
 {
     HASH_DEL(pods->sandboxes, sandbox);
@@ -33,10 +38,41 @@ static void ending_free(struct pods *pods, struct sandbox_ending *ending)
     free(ending);
 }
 
+static struct pod_gone *gone_find(const struct pods *pods, const char *uid)
+{
+    struct pod_gone *gone;
+
+    HASH_FIND_STR(pods->gone, uid, gone);
+    return gone;
+}
+
+static void gone_free(struct pods *pods, struct pod_gone *gone)
+{
+    HASH_DEL(pods->gone, gone);
+    free(gone->uid);
+    free(gone);
+}
+
+static void gone_add(struct pods *pods, const char *uid)
+{
+    struct pod_gone *gone = mem_alloc(1, sizeof *gone);
+
+    if (HASH_COUNT(pods->gone) >= PODS_GONE_MAX)
+        gone_free(pods, pods->gone);
+    gone->uid = mem_strdup(uid);
+    HASH_ADD_KEYPTR(hh, pods->gone, gone->uid, strlen(gone->uid), gone);
+}
+
+bool pods_gone(const struct pods *pods, const char *uid)
+{
+    return gone_find(pods, uid) != NULL;
+}
+
 void pods_remove(struct pods *pods, struct pod *pod)
 {
     struct sandbox *sandbox, *next;
 
+    gone_add(pods, pod->uid);
     HASH_ITER(hh, pods->sandboxes, sandbox, next)
     {
         if (sandbox->pod == pod)
@@ -60,6 +96,8 @@ void pods_fini(struct pods *pods)
     {
         pods_remove(pods, pod);
     }
+    while (pods->gone)
+        gone_free(pods, pods->gone);
     while (pods->endings)
         ending_free(pods, pods->endings);
 }
@@ -76,7 +114,10 @@ struct pod *pods_ensure(struct pods *pods, const char *uid, const char *pod_name
                         const char *name)
 {
     struct pod *pod = pods_find(pods, uid);
+    struct pod_gone *gone = gone_find(pods, uid);
 
+    if (gone)
+        gone_free(pods, gone);
     if (!pod) {
         pod = mem_alloc(1, sizeof *pod);
         pod->uid = mem_strdup(uid);
@@ -164,6 +205,14 @@ enum sandbox_end pods_find_end(const struct pods *pods, const char *id, uint64_t
         return SANDBOX_END_NONE;
     *epoch = ending->epoch;
     return ending->end;
+}
+
+void pods_forget_stopping(struct pods *pods, const char *id)
+{
+    struct sandbox_ending *ending = ending_find(pods, id);
+
+    if (ending && ending->end == SANDBOX_END_STOPPING)
+        ending_free(pods, ending);
 }
 
 bool pod_ignore_once(struct pod *pod, const char *container)

@@ -18,9 +18,12 @@ struct sandbox {
     char *id;
     struct pod *pod;
     uint32_t attempt;
-    bool stopping;  /* asked for: no create in it any more */
-    bool stopped;   /* done: no container of it runs */
-    uint64_t epoch; /* listing in which it was last heard of (runtime.c) */
+    bool ran;           /* through this shim, since its start */
+    bool stopping;      /* asked for: no create in it any more */
+    bool stopped;       /* done: no container of it runs */
+    uint64_t reopen_ms; /* the stop may have failed: a list asked for from then on tells; 0: no */
+    bool died;          /* stopped, and nobody had asked for it */
+    uint64_t epoch;     /* listing in which it was last heard of (runtime.c) */
     UT_hash_handle hh;
 };
 
@@ -45,6 +48,7 @@ enum sandbox_end {
 
 struct pods {
     struct pod *by_uid;
+    struct pod_gone *gone;          /* by uid, oldest first; at most PODS_GONE_MAX */
     struct sandbox *sandboxes;      /* by id */
     struct sandbox_ending *endings; /* by id, oldest first; at most SANDBOX_ENDS_MAX */
 };
@@ -55,8 +59,10 @@ struct pod *pods_find(const struct pods *pods, const char *uid);
 /* Finds or adds; the names last told stay. */
 struct pod *pods_ensure(struct pods *pods, const char *uid, const char *pod_namespace,
                         const char *name);
-/* With its sandboxes. */
+/* With its sandboxes; that it was there is remembered. */
 void pods_remove(struct pods *pods, struct pod *pod);
+/* Whether there was a pod `uid` and is no more. */
+bool pods_gone(const struct pods *pods, const char *uid);
 
 struct sandbox *pods_find_sandbox(const struct pods *pods, const char *id);
 /* Finds or adds; with an attempt not below the newest's it becomes the newest. One that is added
@@ -71,6 +77,9 @@ void pods_remove_sandbox(struct pods *pods, struct sandbox *sandbox);
 void pods_note_end(struct pods *pods, const char *id, enum sandbox_end end, uint64_t epoch);
 /* What pods_note_end() was told last; *epoch only then. */
 enum sandbox_end pods_find_end(const struct pods *pods, const char *id, uint64_t *epoch);
+
+/* Forgets that the sandbox, not in the table, was told to stop. */
+void pods_forget_stopping(struct pods *pods, const char *id);
 
 /* True the first time for this container, as far as there is room to remember. */
 bool pod_ignore_once(struct pod *pod, const char *container);

@@ -62,8 +62,13 @@ struct devicemgr_ports {
                    size_t records_len);
     /* Ask the runtime whether this container still runs; ends in devicemgr_container_checked(). */
     void (*container_check)(void *user, uint64_t check, const char *container_id);
+    /* List the runtime once more, asked for from now on: devicemgr_runtime_listing() follows, also
+     * if a list is under way. */
+    void (*runtime_list)(void *user);
     /* The end of a create that devicemgr_create() left pending. */
     void (*verdict)(void *user, uint64_t create, const struct devicemgr_verdict *verdict);
+    /* The answer to devicemgr_prefer(): none is no preference. */
+    void (*preferred)(void *user, uint64_t number, const char *const *ids, size_t ids_len);
     /* `level` is a syslog level. */
     void (*log)(void *user, int level, const char *text);
 };

@@ -6,6 +6,7 @@
 #include "devicemgr/limits.h"
 #include "devicemgr/options.h"
 #include "devicemgr/resource_name.h"
+#include "devicemgr/text.h"
 
 static uint8_t *pack(const ProtobufCMessage *message, size_t *bytes_len)
 {
@@ -121,6 +122,7 @@ uint8_t *record_of_allocation(const struct allocation *allocation, const char *b
     row.device_ids = allocation->ids.v;
     row.n_device_ids = allocation->ids.len;
     row.boot_id = allocation->boot_id;
+    row.own_choice = allocation->own_choice;
     if (allocation->commit && allocation->fresh) {
         options = allocation->fresh;
         row.boot_id = (char *)boot_id;
@@ -147,13 +149,14 @@ static bool allocation_row_valid(const Checkpoint__V1__Allocation *row,
     ids_copy(&ids, row->device_ids, row->n_device_ids);
     ids_sort(&ids);
     for (size_t i = 0; i < ids.len; i++)
-        valid = valid && ids.v[i][0] != '\0';
+        valid = valid && ids.v[i][0] != '\0' && text_is_utf8(ids.v[i]);
     valid = valid && !ids_repeat(&ids);
     ids_fini(&ids);
     return valid;
 }
 
-static void restore_allocation(struct allocations *table, const Checkpoint__V1__Allocation *row,
+static void restore_allocation(struct allocations *table, uint64_t unknown_until_ms,
+                               const Checkpoint__V1__Allocation *row,
                                V1beta1__ContainerAllocateResponse *options)
 {
     struct ids ids = {row->device_ids, row->n_device_ids};
@@ -164,10 +167,12 @@ static void restore_allocation(struct allocations *table, const Checkpoint__V1__
     free(allocation->boot_id);
     allocation->boot_id = mem_strdup(row->boot_id);
     allocation->durable = true;
-    allocation_set_unknown(allocation, "");
+    allocation->own_choice = row->own_choice;
+    allocation_set_unknown(allocation, "", unknown_until_ms);
 }
 
-int record_restore_allocation(struct allocations *table, const struct devicemgr_record *record)
+int record_restore_allocation(struct allocations *table, uint64_t unknown_until_ms,
+                              const struct devicemgr_record *record)
 {
     Checkpoint__V1__Allocation *row =
         checkpoint__v1__allocation__unpack(NULL, record->value_bytes, record->value);
@@ -182,7 +187,7 @@ int record_restore_allocation(struct allocations *table, const struct devicemgr_
         if (!options)
             goto out;
     }
-    restore_allocation(table, row, options);
+    restore_allocation(table, unknown_until_ms, row, options);
     result = 0;
 out:
     checkpoint__v1__allocation__free_unpacked(row, NULL);
@@ -202,6 +207,7 @@ uint8_t *record_of_pod(const struct pod *pod, size_t *bytes_len)
         row.sandbox_id = pod->newest->id;
         row.attempt = pod->newest->attempt;
         row.stopped = pod->newest->stopped;
+        row.died = pod->newest->died;
     }
     return pack(&row.base, bytes_len);
 }
@@ -222,6 +228,7 @@ int record_restore_pod(struct pods *pods, const struct devicemgr_record *record)
     if (row->sandbox_id[0] != '\0') {
         sandbox = pods_ensure_sandbox(pods, pod, row->sandbox_id, row->attempt);
         sandbox->stopping = sandbox->stopped = row->stopped;
+        sandbox->died = row->stopped && row->died;
     }
     checkpoint__v1__pod__free_unpacked(row, NULL);
     return 0;

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "cri-proto/token.h"
 #include "devicemgr/limits.h"
 #include "devicemgr/mem.h"
 #include "devicemgr/resource_name.h"
@@ -51,28 +52,19 @@ static struct request_item *append(struct request *request, const char *resource
 
 char *request_token_key(const char *resource)
 {
-    char *key = mem_alloc(strlen(REQUEST_KEY_PREFIX) + strlen(resource) + 1, 1);
-    char *suffix = stpcpy(key, REQUEST_KEY_PREFIX);
+    char *key = token_key(resource);
 
-    strcpy(suffix, resource);
-    for (char *slash = strchr(suffix, '/'); slash; slash = strchr(slash, '/'))
-        *slash = '_';
+    if (!key)
+        abort(); /* out of memory */
     return key;
 }
 
 char *request_token_value(const char *resource, const struct ids *ids)
 {
-    json_t *list = json_array();
-    json_t *root;
-    char *value;
+    char *value = token_value(resource, (const char *const *)ids->v, ids->len);
 
-    for (size_t i = 0; i < ids->len; i++)
-        json_array_append_new(list, json_string_nocheck(ids->v[i]));
-    root = json_pack("{s:s, s:o}", "resource", resource, "ids", list);
-    value = json_dumps(root, JSON_COMPACT);
-    json_decref(root);
     if (!value)
-        abort(); /* out of memory: names and ids came from UTF-8 messages */
+        abort(); /* out of memory: names and ids are UTF-8 (resource_name.h, devices.h, record.c) */
     return value;
 }
 

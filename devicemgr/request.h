@@ -13,10 +13,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "cri-proto/token.h"
 #include "devicemgr/ids.h"
 #include "devicemgr/text.h"
 
-#define REQUEST_KEY_PREFIX "devices.cri-device-shim/"
+#define REQUEST_KEY_PREFIX TOKEN_KEY_PREFIX
 
 struct request_item {
     char *resource;
@@ -44,7 +45,7 @@ int request_add_annotation(struct request *request, const char *value, struct te
     __attribute__((warn_unused_result));
 void request_sort(struct request *request);
 
-/* The annotation by which an allocation can be found again; the caller frees both. */
+/* The token (cri-proto/token.h) of an allocation; never NULL, the caller frees both. */
 char *request_token_key(const char *resource);
 char *request_token_value(const char *resource, const struct ids *ids);
 

@@ -9,10 +9,12 @@
 #include <stdint.h>
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+#include "devicemgr/advertise.h"
 #include "devicemgr/devicemgr.h"
 #include "devicemgr/devices.h"
 #include "devicemgr/endpoint.h"
 #include "devicemgr/ids.h"
+#include "devicemgr/prefer.h"
 
 struct resource {
     char *name;
@@ -22,6 +24,8 @@ struct resource {
     uint64_t generation; /* differs for each time the plugin registered, also after the resource
                           * was removed; 0: not since the shim started */
     struct devices devices;
+    struct advertise_resource shown; /* what advertise.c has made of it */
+    struct prefer_rest prefer_rest;
     UT_hash_handle hh;
 };
 

@@ -5,6 +5,7 @@
 
 #include "devicemgr/core.h"
 #include "devicemgr/create.h"
+#include "devicemgr/limits.h"
 
 /* Only pods that hold something have a row. */
 static void touch_pod(struct devicemgr *mgr, const struct pod *pod)
@@ -50,6 +51,60 @@ void core_name_holder(const struct devicemgr *mgr, const struct allocation *hold
     text_add(text, "\"");
 }
 
+/* ---- lists that the core asks for ---- */
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void list_by(struct devicemgr *mgr, uint64_t at_ms)
+{
+    mgr->list_ms = earlier(mgr->list_ms, at_ms);
+}
+
+void core_outcome_unknown(struct devicemgr *mgr, struct allocation *allocation,
+                          const char *sandbox_id)
+{
+    allocation_set_unknown(allocation, sandbox_id, mgr->now_ms + OUTCOME_MS);
+    list_by(mgr, allocation->unknown_until_ms);
+}
+
+void runtime_restored(struct devicemgr *mgr)
+{
+    mgr->rows_lost_until_ms = mgr->now_ms + OUTCOME_MS;
+    if (mgr->rows_lost || mgr->allocations.by_key)
+        list_by(mgr, mgr->rows_lost_until_ms);
+}
+
+void runtime_tick(struct devicemgr *mgr)
+{
+    if (mgr->now_ms < mgr->list_ms)
+        return;
+    mgr->list_ms = UINT64_MAX;
+    action_push(&mgr->actions, ACTION_RUNTIME_LIST, 0);
+}
+
+/* After a list: what it was too early for wants another. */
+static void list_again(struct devicemgr *mgr)
+{
+    uint64_t at_ms = UINT64_MAX;
+
+    if (mgr->rows_lost)
+        at_ms = mgr->rows_lost_until_ms;
+    for (const struct allocation *a = mgr->allocations.by_key; a; a = a->hh.next) {
+        if (a->unknown)
+            at_ms = earlier(at_ms, a->unknown_until_ms);
+    }
+    for (const struct sandbox *s = mgr->pods.sandboxes; s; s = s->hh.next) {
+        if (s->reopen_ms > 0 && !s->stopped)
+            at_ms = earlier(at_ms, s->reopen_ms);
+    }
+    if (at_ms < mgr->listing_ms + LIST_EVERY_MS)
+        at_ms = mgr->listing_ms + LIST_EVERY_MS;
+    mgr->list_ms = at_ms;
+}
+
 /* ---- one sandbox, one container ---- */
 
 static struct sandbox *note_sandbox(struct devicemgr *mgr, const struct devicemgr_sandbox *told)
@@ -58,8 +113,10 @@ static struct sandbox *note_sandbox(struct devicemgr *mgr, const struct devicemg
     struct sandbox *sandbox = pods_ensure_sandbox(&mgr->pods, pod, told->id, told->attempt);
 
     sandbox->epoch = mgr->epoch;
-    if (!told->ready)
+    if (!told->ready) {
+        sandbox->died = sandbox->died || !sandbox->stopping;
         sandbox->stopping = sandbox->stopped = true;
+    }
     touch_pod(mgr, pod);
     return sandbox;
 }
@@ -68,7 +125,7 @@ void devicemgr_sandbox_ran(struct devicemgr *mgr, uint64_t now_ms,
                            const struct devicemgr_sandbox *sandbox)
 {
     core_at(mgr, now_ms);
-    note_sandbox(mgr, sandbox);
+    note_sandbox(mgr, sandbox)->ran = true;
     mgr->poked = true;
 }
 
@@ -89,7 +146,24 @@ void devicemgr_sandbox_stopping(struct devicemgr *mgr, uint64_t now_ms, const ch
         return;
     }
     sandbox->stopping = true;
+    sandbox->died = false;
+    sandbox->reopen_ms = 0;
     mgr->poked = true;
+}
+
+void devicemgr_sandbox_stop_failed(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id)
+{
+    struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, sandbox_id);
+
+    core_at(mgr, now_ms);
+    if (!sandbox) {
+        pods_forget_stopping(&mgr->pods, sandbox_id);
+        return;
+    }
+    if (!sandbox->stopping || sandbox->stopped)
+        return;
+    sandbox->reopen_ms = mgr->now_ms + OUTCOME_MS;
+    list_by(mgr, sandbox->reopen_ms);
 }
 
 /* No container of this sandbox runs any more. */
@@ -155,7 +229,7 @@ void devicemgr_container_removed(struct devicemgr *mgr, uint64_t now_ms, const c
     for (struct allocation *a = mgr->allocations.by_key; a; a = a->hh.next) {
         if (!a->container_id || strcmp(a->container_id, container_id) != 0)
             continue;
-        allocation_set_idle(a);
+        allocation_set_ended(a);
         mgr->poked = true;
     }
 }
@@ -166,6 +240,16 @@ void devicemgr_runtime_listing(struct devicemgr *mgr)
 {
     mgr->epoch++;
     mgr->listing = true;
+    mgr->listing_ms = mgr->now_ms;
+}
+
+/* Ready long enough after a stop that failed: it is not being stopped any more. */
+static void note_ready(struct devicemgr *mgr, struct sandbox *sandbox)
+{
+    if (sandbox->reopen_ms == 0 || mgr->listing_ms < sandbox->reopen_ms)
+        return;
+    sandbox->stopping = false;
+    sandbox->reopen_ms = 0;
 }
 
 /* A list that was asked for before the sandbox was removed may still name it. */
@@ -179,6 +263,8 @@ static void note_listed(struct devicemgr *mgr, const struct devicemgr_sandbox *t
     sandbox = note_sandbox(mgr, told);
     if (sandbox->stopped)
         settle_dead(mgr, sandbox);
+    else
+        note_ready(mgr, sandbox);
 }
 
 /* Forgets sandboxes that the list should have and has not; counts the pods that go with them. */
@@ -212,11 +298,34 @@ static size_t drop_unlisted(struct devicemgr *mgr)
     return dropped;
 }
 
+/* The sandbox in which a container of the allocation may be in the making still; NULL: none is. A
+ * restored one does not know its own: nothing is made in any but the newest of its pod, and an
+ * earlier shim forwarded nothing into one that was run through this one, as after a reboot. */
+static const struct sandbox *making_in(const struct devicemgr *mgr, const struct allocation *a)
+{
+    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, a->sandbox_id);
+
+    if (a->sandbox_id[0] == '\0')
+        sandbox = pods_find(&mgr->pods, a->pod_uid)->newest;
+    if (a->sandbox_id[0] == '\0' && sandbox && sandbox->ran)
+        return NULL;
+    if (mgr->listing_ms >= a->unknown_until_ms)
+        return NULL;
+    return sandbox && !sandbox->stopped ? sandbox : NULL;
+}
+
 /* What the list does not show to run does not, unless it came after the list was asked for. */
 static void settle_unlisted(struct devicemgr *mgr)
 {
     for (struct allocation *a = mgr->allocations.by_key; a; a = a->hh.next) {
-        if (!a->create && a->epoch < mgr->epoch)
+        const struct sandbox *sandbox;
+
+        if (a->create || a->epoch >= mgr->epoch)
+            continue;
+        sandbox = a->unknown ? making_in(mgr, a) : NULL;
+        if (sandbox)
+            allocation_set_unknown(a, sandbox->id, a->unknown_until_ms);
+        else
             allocation_set_idle(a);
     }
 }
@@ -234,29 +343,88 @@ static void settle_running(struct devicemgr *mgr, const struct devicemgr_contain
     }
 }
 
-/* A running container holds what its token says, whatever the checkpoint has. */
-static bool rebuild_one(struct devicemgr *mgr, const struct devicemgr_container *container,
-                        const struct sandbox *sandbox, const struct request_item *token)
+static void settle_exited(struct devicemgr *mgr, const struct devicemgr_container *container,
+                          const struct sandbox *sandbox)
+{
+    for (struct allocation *a = allocations_of_pod(&mgr->allocations, sandbox->pod->uid); a;
+         a = a->pod_next) {
+        if (!a->container_id && a->epoch < mgr->epoch && strcmp(a->container, container->name) == 0)
+            a->seen_exited = true;
+    }
+}
+
+/* The sandboxes of a list. */
+struct told {
+    const struct devicemgr_sandbox *v;
+    size_t len;
+};
+
+/* The pod's request annotation for this container; NULL: none, or it counts for nothing. */
+static const char *told_request(const struct devicemgr *mgr, const struct told *told,
+                                const struct devicemgr_container *container)
+{
+    size_t s = 0;
+
+    while (s < told->len && strcmp(told->v[s].id, container->sandbox_id) != 0)
+        s++;
+    if (s == told->len || !mgr->settings.annotations ||
+        !create_namespace_allowed(mgr, told->v[s].pod_namespace))
+        return NULL;
+    for (size_t i = 0; i < told->v[s].annotations_len; i++) {
+        if (request_is_key_of(told->v[s].annotations[i].key, container->name))
+            return told->v[s].annotations[i].value;
+    }
+    return NULL;
+}
+
+/* Whether the shim chose what a container's token names: the token looks the same as the kubelet's,
+ * but then its pod has asked for the resource by annotation. */
+static bool was_own_choice(const struct devicemgr *mgr, const struct told *told,
+                           const struct devicemgr_container *container, const char *resource)
+{
+    const char *value = told_request(mgr, told, container);
+    struct request request = {0};
+    struct text ignored = {0};
+    bool named = false;
+
+    if (!value || request_add_annotation(&request, value, &ignored) < 0) {
+        request_fini(&request);
+        return false;
+    }
+    for (size_t i = 0; i < request.len; i++)
+        named = named || strcmp(request.items[i].resource, resource) == 0;
+    request_fini(&request);
+    return named;
+}
+
+/* A running container holds what its token says, whatever the checkpoint has; not if the list is
+ * older than what we have heard of that container name since. */
+static bool rebuild_one(struct devicemgr *mgr, const struct told *told,
+                        const struct devicemgr_container *container, const struct sandbox *sandbox,
+                        const struct request_item *token)
 {
     struct allocation *allocation =
         allocations_find(&mgr->allocations, sandbox->pod->uid, container->name, token->resource);
 
-    if (allocation && (allocation->create || ids_equal(&allocation->ids, &token->ids)))
+    if (allocation && (allocation->create || allocation->epoch >= mgr->epoch ||
+                       ids_equal(&allocation->ids, &token->ids) ||
+                       (allocation->container_id && allocation->attempt > container->attempt)))
         return false;
     if (allocation)
         core_drop_allocation(mgr, allocation);
     allocation = allocations_add(&mgr->allocations, sandbox->pod->uid, container->name,
                                  token->resource, &token->ids);
     allocation->durable = true; /* in the container's annotations, and soon in the checkpoint */
-    allocation->epoch = mgr->epoch;
+    allocation->own_choice = was_own_choice(mgr, told, container, token->resource);
     allocation_set_live(allocation, container->id, sandbox->id);
+    allocation->attempt = container->attempt;
     checkpoint_touch_allocation(mgr, allocation);
     checkpoint_touch_pod(mgr, sandbox->pod->uid);
     return true;
 }
 
-static size_t rebuild(struct devicemgr *mgr, const struct devicemgr_container *container,
-                      const struct sandbox *sandbox)
+static size_t rebuild(struct devicemgr *mgr, const struct told *told,
+                      const struct devicemgr_container *container, const struct sandbox *sandbox)
 {
     struct request tokens = {0};
     size_t rebuilt = 0;
@@ -273,7 +441,7 @@ static size_t rebuild(struct devicemgr *mgr, const struct devicemgr_container *c
     }
     for (size_t i = 0; i < tokens.len; i++) {
         if (tokens.items[i].ids.len > 0)
-            rebuilt += rebuild_one(mgr, container, sandbox, &tokens.items[i]);
+            rebuilt += rebuild_one(mgr, told, container, sandbox, &tokens.items[i]);
     }
     request_fini(&tokens);
     return rebuilt;
@@ -294,12 +462,14 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
                               const struct devicemgr_sandbox *sandboxes, size_t sandboxes_len,
                               const struct devicemgr_container *containers, size_t containers_len)
 {
+    const struct told told = {sandboxes, sandboxes_len};
     size_t dropped, rebuilt = 0;
 
     core_at(mgr, now_ms);
     if (!mgr->listing)
-        mgr->epoch++;
+        devicemgr_runtime_listing(mgr);
     mgr->listing = false;
+    mgr->rows_lost = mgr->rows_lost && mgr->listing_ms < mgr->rows_lost_until_ms;
     for (size_t i = 0; i < sandboxes_len; i++)
         note_listed(mgr, &sandboxes[i]);
     dropped = drop_unlisted(mgr);
@@ -307,13 +477,18 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
     for (size_t i = 0; i < containers_len; i++) {
         const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, containers[i].sandbox_id);
 
-        if (!sandbox || sandbox->stopped || !containers[i].running)
+        if (!sandbox || sandbox->stopped)
             continue;
+        if (!containers[i].running) {
+            settle_exited(mgr, &containers[i], sandbox);
+            continue;
+        }
         settle_running(mgr, &containers[i], sandbox);
-        rebuilt += rebuild(mgr, &containers[i], sandbox);
+        rebuilt += rebuild(mgr, &told, &containers[i], sandbox);
     }
     if (!mgr->listed || rebuilt > 0 || dropped > 0)
         log_first_list(mgr, dropped, rebuilt);
     mgr->listed = true;
+    list_again(mgr);
     mgr->poked = true;
 }

@@ -39,6 +39,9 @@ static const char *const schema_steps[] = {
     "CREATE TABLE allocations (pod_uid TEXT, container TEXT, resource TEXT, value BLOB,"
     " checksum INTEGER, PRIMARY KEY (pod_uid, container, resource));"
     "CREATE TABLE pods (uid TEXT PRIMARY KEY, value BLOB, checksum INTEGER);",
+#ifdef STORE_SCHEMA_NEXT /* of the release to come, in a test */
+    STORE_SCHEMA_NEXT,
+#endif
 };
 #define SCHEMA_VERSION ((int)(sizeof schema_steps / sizeof *schema_steps))
 
@@ -102,6 +105,8 @@ struct store {
     sqlite3_stmt *drop[TABLES];
     ino_t inode; /* of the open file, to notice that it was taken away */
     bool rebooted;
+    bool lost_rows;    /* see store_lost_rows() */
+    bool reset;        /* the file is a new one, and the owner of the rows does not know yet */
     bool boot_written; /* meta holds this boot's id */
     bool load_asked;   /* store_load() ran */
     bool loaded;       /* and could read the file */
@@ -281,7 +286,7 @@ static bool exists(const char *path)
 
 /* Moves the file and what SQLite keeps beside it out of the way; under names by which SQLite still
  * finds them together. */
-static int set_aside(const struct store *store, const char *why)
+static int set_aside(struct store *store, const char *why)
 {
     static const char *const parts[] = {"", "-wal", "-shm", "-journal"};
     char base[PATH_MAX - 32], from[PATH_MAX], to[PATH_MAX], stamp[32];
@@ -306,6 +311,7 @@ static int set_aside(const struct store *store, const char *why)
     }
     if (sync_dir(store->options.dir) < 0)
         return -1;
+    store->lost_rows = true;
     report(store, LOG_ERR,
            "checkpoint %s is damaged (%s); it was set aside as %s and a new one is made",
            store->path, why, base);
@@ -544,7 +550,7 @@ static int rewrite_tables(sqlite3 *db)
 
 /* A finding of the quick check is the file's end; one of the full check alone lies in an index,
  * which is made anew from the rows. */
-static int check_file(const struct store *store, char *why, size_t why_bytes)
+static int check_file(struct store *store, char *why, size_t why_bytes)
 {
     int rc = check(store->db, "PRAGMA quick_check(1)", why, why_bytes);
 
@@ -555,6 +561,7 @@ static int check_file(const struct store *store, char *why, size_t why_bytes)
         return rc;
     report(store, LOG_ERR, "checkpoint %s: an index is damaged (%s); it is made anew", store->path,
            why);
+    store->lost_rows = true; /* those whose checksum does not fit go with it */
     return rewrite_tables(store->db);
 }
 
@@ -643,6 +650,12 @@ static enum opened open_file(struct store *store, char *why, size_t why_bytes)
     return opened;
 }
 
+/* Of a file that could not be opened. */
+static bool may_hold_rows(const struct store *store)
+{
+    return exists(store->path) || (errno != ENOENT && errno != ENOTDIR);
+}
+
 int store_open(const struct store_options *options, struct store **out, char *err, size_t err_bytes)
 {
     struct store *store = calloc(1, sizeof *store);
@@ -672,6 +685,7 @@ int store_open(const struct store_options *options, struct store **out, char *er
         store_close(store);
         return -1;
     }
+    store->lost_rows = store->lost_rows || (opened != OPENED && may_hold_rows(store));
     if (opened != OPENED)
         report(store, LOG_ERR, "checkpoint %s cannot be opened (%s); new allocations are refused",
                store->path, why);
@@ -718,6 +732,7 @@ static int load_table(struct store *store, int table,
     while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
         all_good = load_row(store, stmt, table, each, user) && all_good;
     sqlite3_finalize(stmt);
+    store->lost_rows = store->lost_rows || !all_good || rc != SQLITE_DONE;
     if (rc != SQLITE_DONE)
         return rc;
     return all_good ? SQLITE_OK : rewrite_table(store->db, &tables[table]);
@@ -737,6 +752,11 @@ void store_load(struct store *store, void (*each)(void *user, const struct devic
     }
 }
 
+bool store_lost_rows(const struct store *store)
+{
+    return store->lost_rows;
+}
+
 bool store_rebooted(const struct store *store)
 {
     return store->rebooted;
@@ -744,13 +764,13 @@ bool store_rebooted(const struct store *store)
 
 /* ---- commit ---- */
 
-/* Rows that came to light after store_load() are unknown to the core; writing on would mix two
- * states. */
+/* Rows that came to light after store_load(), or came from elsewhere, are unknown to the core;
+ * writing on would mix two states. */
 static bool holds_unread_rows(const struct store *store)
 {
     int n = 0;
 
-    return store->load_asked && !store->loaded &&
+    return store->load_asked && (!store->loaded || store->reset) &&
            (query_int(store->db,
                       "SELECT (SELECT count(*) FROM resources) + (SELECT count(*) FROM allocations)"
                       " + (SELECT count(*) FROM pods)",
@@ -761,17 +781,19 @@ static bool holds_unread_rows(const struct store *store)
 static int reopen(struct store *store, char *err, size_t err_bytes)
 {
     char why[STORE_ERROR_BYTES_MAX];
+    enum opened opened = open_file(store, why, sizeof why);
 
-    if (open_file(store, why, sizeof why) != OPENED) {
-        snprintf(err, err_bytes, "checkpoint %s: %s", store->path, why);
-        return -1;
-    }
-    if (holds_unread_rows(store)) {
+    if (opened == OPENED && holds_unread_rows(store)) {
         disconnect(store);
-        snprintf(err, err_bytes,
-                 "checkpoint %s could not be read at start and now holds state; restart "
-                 "cri-device-shim to use it",
-                 store->path);
+        opened = OPEN_UNAVAILABLE;
+        snprintf(why, sizeof why, "its rows were not read at start");
+        if (set_aside(store, why) == 0) {
+            store->reset = true;
+            opened = open_file(store, why, sizeof why);
+        }
+    }
+    if (opened != OPENED) {
+        snprintf(err, err_bytes, "checkpoint %s: %s", store->path, why);
         return -1;
     }
     store->loaded = true;
@@ -779,16 +801,39 @@ static int reopen(struct store *store, char *err, size_t err_bytes)
 }
 
 /* What goes into a file that has lost its name is lost with this process. */
-static int check_name(const struct store *store, char *err, size_t err_bytes)
+static bool has_name(const struct store *store)
 {
     struct stat st;
 
-    if (stat(store->path, &st) == 0 && st.st_ino == store->inode)
-        return 0;
-    snprintf(err, err_bytes,
-             "checkpoint %s was removed or replaced while in use; restart cri-device-shim",
-             store->path);
-    return -1;
+    return stat(store->path, &st) == 0 && st.st_ino == store->inode;
+}
+
+/* Lets go of the file that has lost its name, and of what has that name now: neither is the state.
+ * SQLite must not bring the journal, which may be another's by now, to an end. */
+static int leave_file(struct store *store, char *err, size_t err_bytes)
+{
+    static const char why[] = "removed or replaced while in use";
+    char wal[PATH_MAX];
+
+    with_suffix(wal, store->path, "-wal");
+    if ((exists(store->path) || exists(wal)) && set_aside(store, why) < 0) {
+        snprintf(err, err_bytes, "checkpoint %s was %s: %s", store->path, why, strerror(errno));
+        return -1;
+    }
+    report(store, LOG_ERR, "checkpoint %s was %s; it is written anew", store->path, why);
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    disconnect(store);
+    store->reset = true;
+    store->boot_written = false;
+    return 0;
+}
+
+/* The file was let go, and there is a new one: its owner must hear of that before it writes. */
+static int tell_reset(struct store *store, char *err, size_t err_bytes)
+{
+    store->reset = false;
+    snprintf(err, err_bytes, "checkpoint %s was lost, and is written anew", store->path);
+    return STORE_RESET;
 }
 
 static int write_all(struct store *store, const struct devicemgr_record *records, size_t n)
@@ -819,10 +864,12 @@ int store_commit(struct store *store, const struct devicemgr_record *records, si
 {
     int rc;
 
+    if (store->db && !has_name(store) && leave_file(store, err, err_bytes) < 0)
+        return -1;
     if (!store->db && reopen(store, err, err_bytes) < 0)
         return -1;
-    if (check_name(store, err, err_bytes) < 0)
-        return -1;
+    if (store->reset)
+        return tell_reset(store, err, err_bytes);
     rc = write_all(store, records, records_len);
     if (rc == SQLITE_OK) {
         store->boot_written = true;

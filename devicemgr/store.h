@@ -46,13 +46,22 @@ int store_open(const struct store_options *options, struct store **out, char *er
 void store_load(struct store *store, void (*each)(void *user, const struct devicemgr_record *),
                 void *user);
 
+/* After store_load(): rows that were durable may be missing, since something was damaged or could
+ * not be read. */
+bool store_lost_rows(const struct store *store);
+
 /* The records were last written in another boot; false if that is not known. */
 bool store_rebooted(const struct store *store);
+
+/* Of store_commit(): the file was removed or replaced while it was open, or could not be read at
+ * start and now has rows in it. What is there now under
+ * its name was set aside, and a new, empty file is made: write all there is to keep. */
+#define STORE_RESET (-2)
 
 /*
  * Writes or deletes (value NULL) all `records`, or none. 0 when they are durable; or -1 with the
  * store's words in `err`: disk full, read-only, I/O error. The next commit tries afresh, so the
- * store recovers by itself once the disk does.
+ * store recovers by itself once the disk does. Or STORE_RESET, also with words.
  */
 int store_commit(struct store *store, const struct devicemgr_record *records, size_t records_len,
                  char *err, size_t err_bytes) __attribute__((warn_unused_result));

@@ -39,6 +39,18 @@ static size_t character_bytes(const unsigned char *s)
     return len;
 }
 
+bool text_is_utf8(const char *s)
+{
+    size_t bytes;
+
+    for (; *s; s += bytes) {
+        bytes = character_bytes((const unsigned char *)s);
+        if (bytes == 0)
+            return false;
+    }
+    return true;
+}
+
 /* Appends cleaned characters of `s` while they fit below `len_max`; returns what is left of `s`. */
 static const char *append(struct text *text, const char *s, size_t len_max)
 {

@@ -16,6 +16,8 @@
 #include "devicemgr/kubelet_checkpoint.h"
 #include "shim/directory.h"
 #include "shim/import.h"
+#include "shim/kubelet/feed.h"
+#include "shim/kubelet/gate.h"
 #include "shim/log.h"
 #include "shim/plugins/manager.h"
 #include "shim/relay/calls.h"
@@ -35,6 +37,8 @@ struct daemon {
     struct config config;
     struct calls *calls;
     struct manager *manager;
+    struct feed *feed; /* NULL: not yet, no more, or no bridge is wanted */
+    struct gate *gate; /* the same */
     struct relay *relay;
     uv_signal_t signals[2];
     bool stopping;
@@ -121,12 +125,42 @@ static void on_manager_stopped(void *user)
     close_signals(user);
 }
 
+static void stop_manager(void *user)
+{
+    struct daemon *d = user;
+
+    manager_stop(d->manager, on_manager_stopped, d);
+}
+
+static void stop_feed(void *user)
+{
+    struct daemon *d = user;
+    struct feed *feed = d->feed;
+
+    d->feed = NULL;
+    if (feed)
+        feed_stop(feed, stop_manager, d);
+    else
+        stop_manager(d);
+}
+
+static void stop_gate(struct daemon *d)
+{
+    struct gate *gate = d->gate;
+
+    d->gate = NULL;
+    if (gate)
+        gate_stop(gate, stop_feed, d);
+    else
+        stop_feed(d);
+}
+
 static void on_relay_stopped(void *user)
 {
     struct daemon *d = user;
 
     d->relay = NULL;
-    manager_stop(d->manager, on_manager_stopped, d);
+    stop_gate(d);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -152,7 +186,50 @@ static void on_verdict(void *user, uint64_t create, const struct devicemgr_verdi
     calls_verdict(d->calls, create, verdict);
 }
 
-static const struct manager_ops MANAGER_OPS = {.verdict = on_verdict};
+static void on_preferred(void *user, uint64_t number, const char *const *ids, size_t ids_len)
+{
+    struct daemon *d = user;
+
+    if (d->feed)
+        feed_preferred(d->feed, number, ids, ids_len);
+}
+
+static void on_kicked(void *user)
+{
+    struct daemon *d = user;
+
+    if (d->feed)
+        feed_look(d->feed);
+}
+
+static const struct manager_ops MANAGER_OPS = {
+    .verdict = on_verdict, .preferred = on_preferred, .kicked = on_kicked};
+
+static void on_feed_changed(void *user)
+{
+    struct daemon *d = user;
+
+    if (d->gate)
+        gate_changed(d->gate);
+}
+
+static const struct feed_ops FEED_OPS = {.changed = on_feed_changed};
+
+static void on_gate_asks(void *user, pid_t kubelet, struct taken *out)
+{
+    struct daemon *d = user;
+
+    feed_taken(d->feed, kubelet, out);
+}
+
+static void on_gate_release(void *user, uint64_t hold)
+{
+    struct daemon *d = user;
+
+    calls_gate_released(d->calls, hold);
+}
+
+static const struct gate_ops GATE_OPS = {.taken = on_gate_asks, .release = on_gate_release};
 
 static void start_signals(struct daemon *d)
 {
@@ -179,6 +256,27 @@ static int start_manager(struct daemon *d)
         return -1;
     }
     calls_bind(d->calls, d->manager);
+    if (d->config.bridge.redirect_plugin_mounts)
+        calls_set_redirect(d->calls, d->config.bridge.kubelet_plugin_dir, d->config.plugin_dir);
+    return 0;
+}
+
+/* What stands in for the plugins at the kubelet: what it is shown, and the gate until it has it. */
+static int start_feed(struct daemon *d)
+{
+    const char *socket = d->config.bridge.socket;
+    int r;
+
+    if (!d->config.bridge.enabled)
+        return 0;
+    r = feed_start(&d->loop, &d->config, d->manager, &FEED_OPS, d, &d->feed);
+    if (r < 0) {
+        log_error("bridge.socket = \"%s\": %s", socket,
+                  r == -EADDRINUSE ? "another process serves this socket" : strerror(-r));
+        return -1;
+    }
+    d->gate = gate_start(&d->loop, &d->config, &GATE_OPS, d);
+    calls_bind_gate(d->calls, d->gate);
     return 0;
 }
 
@@ -207,8 +305,8 @@ static int run(struct daemon *d)
     start_signals(d);
     if (start_manager(d) < 0) {
         close_signals(d);
-    } else if (start_relay(d) < 0) {
-        manager_stop(d->manager, on_manager_stopped, d);
+    } else if (start_feed(d) < 0 || start_relay(d) < 0) {
+        stop_gate(d);
     } else {
         status = EXIT_SUCCESS;
         log_info("cri-device-shim " SHIM_VERSION ": %s -> %s, plugins register in %s",

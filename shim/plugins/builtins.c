@@ -1,23 +1,15 @@
 #include "shim/plugins/builtins.h"
 
-#include <errno.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "shim/log.h"
 #include "shim/must.h"
-
-/* Names that come and go. Not IN_MODIFY, which uv_fs_event cannot leave out: it wakes the loop for
- * each write to /dev/null. */
-#define WATCH_MASK                                                                                 \
-    (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF |         \
-     IN_ONLYDIR)
+#include "shim/watch.h"
 
 /* What stands behind a name just now. */
 struct found {
@@ -42,8 +34,7 @@ struct builtins {
     const struct builtins_ops *ops;
     void *user;
     uv_timer_t timer; /* to the next look */
-    uv_poll_t poll;
-    int inotify;  /* -1: none */
+    struct watch watch;
     bool polling; /* look again every BUILTINS_POLL_MS */
     unsigned handles;
     void (*done)(void *user);
@@ -246,21 +237,21 @@ static void scan(struct list *list, const struct config_device *table,
 
 /* ---- watching ---- */
 
-static void poll_instead(struct builtins *builtins, const char *what)
+static void poll_instead(struct builtins *builtins, const char *what, int err)
 {
     if (builtins->polling)
         return;
     builtins->polling = true;
-    log_warning("built-in devices: %s: %s; looking every %d s instead", what, strerror(errno),
+    log_warning("built-in devices: %s: %s; looking every %d s instead", what, strerror(-err),
                 BUILTINS_POLL_MS / 1000);
 }
 
-/* One that is watched already keeps its watch; one that is gone lost it. */
 static void watch(struct builtins *builtins, const char *dir)
 {
-    if (inotify_add_watch(builtins->inotify, dir, WATCH_MASK) < 0 && errno != ENOENT &&
-        errno != ENOTDIR)
-        poll_instead(builtins, dir);
+    int err = watch_directory(&builtins->watch, dir);
+
+    if (err)
+        poll_instead(builtins, dir, err);
 }
 
 /* Every directory that `pattern` matches. */
@@ -326,7 +317,7 @@ static void look(uv_timer_t *timer)
     struct builtins *builtins = timer->data;
 
     /* Watch first: what comes between the two is then seen by one of them. */
-    for (size_t i = 0; i < builtins->tables_len && builtins->inotify >= 0; i++)
+    for (size_t i = 0; i < builtins->tables_len && watch_runs(&builtins->watch); i++)
         watch_table(builtins, &builtins->tables[i]);
     for (size_t i = 0; i < builtins->tables_len; i++)
         look_at(builtins, i);
@@ -335,31 +326,25 @@ static void look(uv_timer_t *timer)
 }
 
 /* What happened does not matter, that something did is enough; also an overflow of the queue. */
-static void on_inotify(uv_poll_t *poll, int status, int events)
+static void on_changed(void *user, bool overflow)
 {
-    struct builtins *builtins = poll->data;
-    char buffer[4096];
+    struct builtins *builtins = user;
 
-    (void)status;
-    (void)events;
-    while (read(builtins->inotify, buffer, sizeof buffer) > 0) {
-    }
+    (void)overflow;
     /* Not pushed back by each further event: under a flood it would never come. */
     if (builtins->polling || !uv_is_active((uv_handle_t *)&builtins->timer))
         uv_timer_start(&builtins->timer, look, BUILTINS_SETTLE_MS, 0);
 }
 
-static void start_inotify(struct builtins *builtins)
+static void start_watch(struct builtins *builtins)
 {
-    builtins->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (builtins->inotify < 0) {
-        poll_instead(builtins, "inotify");
-        return;
-    }
-    uv_poll_init(builtins->loop, &builtins->poll, builtins->inotify);
-    builtins->poll.data = builtins;
-    builtins->handles++;
-    uv_poll_start(&builtins->poll, UV_READABLE, on_inotify);
+    static const struct watch_ops ops = {.changed = on_changed};
+    int err = watch_init(&builtins->watch, builtins->loop, &ops, builtins);
+
+    if (err)
+        poll_instead(builtins, "inotify", err);
+    else
+        builtins->handles++;
 }
 
 /* ---- what a device brings along ---- */
@@ -444,27 +429,25 @@ struct builtins *builtins_start(uv_loop_t *loop, const struct config_device *dev
         builtins->more[i] = more_new(&devices[i]);
     builtins->ops = ops;
     builtins->user = user;
-    builtins->inotify = -1;
+    builtins->watch.fd = -1;
     uv_timer_init(loop, &builtins->timer);
     builtins->timer.data = builtins;
     builtins->handles = 1;
     if (devices_len > 0) {
-        start_inotify(builtins);
+        start_watch(builtins);
         uv_timer_start(&builtins->timer, look, 0, 0);
     }
     return builtins;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_closed(void *user)
 {
-    struct builtins *builtins = handle->data;
+    struct builtins *builtins = user;
     void (*done)(void *user) = builtins->done;
-    void *user = builtins->done_user;
+    void *done_user = builtins->done_user;
 
     if (--builtins->handles > 0)
         return;
-    if (builtins->inotify >= 0)
-        close(builtins->inotify);
     for (size_t i = 0; i < builtins->tables_len; i++) {
         list_clear(&builtins->lists[i]);
         more_free(builtins->more[i]);
@@ -472,14 +455,19 @@ static void on_closed(uv_handle_t *handle)
     free(builtins->lists);
     free(builtins->more);
     free(builtins);
-    done(user);
+    done(done_user);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    on_closed(handle->data);
 }
 
 void builtins_stop(struct builtins *builtins, void (*done)(void *user), void *user)
 {
     builtins->done = done;
     builtins->done_user = user;
-    uv_close((uv_handle_t *)&builtins->timer, on_closed);
-    if (builtins->inotify >= 0)
-        uv_close((uv_handle_t *)&builtins->poll, on_closed);
+    uv_close((uv_handle_t *)&builtins->timer, on_timer_closed);
+    if (watch_runs(&builtins->watch))
+        watch_close(&builtins->watch, on_closed, builtins);
 }

@@ -51,12 +51,10 @@ static void on_timer(uv_timer_t *timer)
     manager_kick(manager);
 }
 
-void manager_kick(struct manager *manager)
+static void set_timer(struct manager *manager)
 {
-    uint64_t next_ms, now_ms;
+    uint64_t next_ms = devicemgr_next_ms(manager->core), now_ms;
 
-    devicemgr_run(manager->core);
-    next_ms = devicemgr_next_ms(manager->core);
     if (next_ms == UINT64_MAX) {
         uv_timer_stop(&manager->timer);
         return;
@@ -64,6 +62,14 @@ void manager_kick(struct manager *manager)
     now_ms = manager_now_ms();
     uv_update_time(manager->timer.loop);
     uv_timer_start(&manager->timer, on_timer, next_ms > now_ms ? next_ms - now_ms : 0, 0);
+}
+
+void manager_kick(struct manager *manager)
+{
+    devicemgr_run(manager->core);
+    set_timer(manager);
+    if (manager->ops->kicked)
+        manager->ops->kicked(manager->user);
 }
 
 struct devicemgr *manager_core(struct manager *manager)
@@ -177,7 +183,15 @@ static void on_committed(void *user, uint64_t commit, const char *error)
     manager_kick(manager);
 }
 
-static const struct store_worker_ops WORKER_OPS = {.committed = on_committed};
+static void on_store_reset(void *user)
+{
+    struct manager *manager = user;
+
+    devicemgr_store_reset(manager->core, manager_now_ms());
+}
+
+static const struct store_worker_ops WORKER_OPS = {.committed = on_committed,
+                                                   .reset = on_store_reset};
 
 static void on_listing(void *user)
 {
@@ -293,11 +307,24 @@ static void port_container_check(void *user, uint64_t check, const char *contain
     lister_check(manager->lister, check, container_id);
 }
 
+static void port_runtime_list(void *user)
+{
+    manager_list_runtime(user);
+}
+
 static void port_verdict(void *user, uint64_t create, const struct devicemgr_verdict *verdict)
 {
     struct manager *manager = user;
 
     manager->ops->verdict(manager->user, create, verdict);
+}
+
+static void port_preferred(void *user, uint64_t number, const char *const *ids, size_t ids_len)
+{
+    struct manager *manager = user;
+
+    if (manager->ops->preferred)
+        manager->ops->preferred(manager->user, number, ids, ids_len);
 }
 
 static void port_log(void *user, int level, const char *text)
@@ -316,7 +343,9 @@ static const struct devicemgr_ports PORTS = {
     .call_cancel = port_call_cancel,
     .commit = port_commit,
     .container_check = port_container_check,
+    .runtime_list = port_runtime_list,
     .verdict = port_verdict,
+    .preferred = port_preferred,
     .log = port_log,
 };
 
@@ -369,6 +398,7 @@ static struct devicemgr *core_new(struct manager *manager, const struct config *
         .hold_ms = config->hold_ms,
         .allocate_timeout_ms = config->allocate_timeout_ms,
         .prestart_timeout_ms = config->prestart_timeout_ms,
+        .mask_ms = config->bridge.mask_ms,
         .refresh = refresh_of(config->refresh_options),
         .annotations = config->annotations_enabled,
         .namespaces = (const char *const *)config->annotation_namespaces,
@@ -435,6 +465,8 @@ int manager_start(uv_loop_t *loop, const struct config *config, const struct man
     }
     manager->core = core_new(manager, config);
     store_load(store, restore_record, manager);
+    if (store_lost_rows(store))
+        devicemgr_rows_lost(manager->core);
     devicemgr_restored(manager->core, manager_now_ms());
     manager->worker = store_worker_new(loop, store, &WORKER_OPS, manager);
     manager->clients = plugin_clients_new(loop, config->plugin_dir, &CLIENTS_OPS, manager);

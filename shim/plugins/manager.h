@@ -2,8 +2,8 @@
  * The device manager at work: the core (devicemgr/devicemgr.h) bound to its world, which is the
  * checkpoint, the plugins' sockets, the built-in devices, the runtime's lists and the clock.
  *
- * It implements every port of the core except `verdict`, which is its owner's. One loop, one
- * thread; only SQLite runs in libuv's worker.
+ * It implements every port of the core except `verdict` and `preferred`, which are its owner's. One
+ * loop, one thread; only SQLite runs in libuv's worker.
  */
 #ifndef SHIM_PLUGINS_MANAGER_H
 #define SHIM_PLUGINS_MANAGER_H
@@ -24,6 +24,12 @@ struct manager_ops {
     /* The end of a create that devicemgr_create() left pending (ports.h, verdict); runs from
      * manager_kick() or from the loop, never from inside a devicemgr_ event. */
     void (*verdict)(void *user, uint64_t create, const struct devicemgr_verdict *verdict);
+    /* The answer to devicemgr_prefer() (ports.h, preferred), in the same way. May be NULL if nobody
+     * asks. */
+    void (*preferred)(void *user, uint64_t number, const char *const *ids, size_t ids_len);
+    /* The end of every manager_kick(): what the core shows may have changed. Feeds the core with
+     * nothing, not before the loop's next turn. May be NULL. */
+    void (*kicked)(void *user);
 };
 
 /*

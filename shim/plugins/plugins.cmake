@@ -6,7 +6,7 @@ add_library(shim_plugin_world STATIC
     ${CMAKE_CURRENT_LIST_DIR}/store_worker.c)
 target_link_libraries(shim_plugin_world
     PUBLIC PkgConfig::LIBUV cri_proto devicemgr_store
-    PRIVATE shim_rpc shim_log shim_warnings)
+    PRIVATE shim_rpc shim_watch shim_log shim_warnings)
 
 # shim_plugins: the device manager's core bound to all of that.
 add_library(shim_plugins STATIC ${CMAKE_CURRENT_LIST_DIR}/manager.c)

@@ -92,10 +92,13 @@ static void on_worked(uv_work_t *work, int status)
     assert(status == 0); /* nobody cancels it */
     free_records(worker);
     worker->busy = false;
-    if (worker->stopping)
+    if (worker->stopping) {
         finish(worker);
-    else
-        worker->ops->committed(worker->user, worker->commit, worker->rc < 0 ? worker->error : NULL);
+        return;
+    }
+    if (worker->rc == STORE_RESET)
+        worker->ops->reset(worker->user);
+    worker->ops->committed(worker->user, worker->commit, worker->rc < 0 ? worker->error : NULL);
 }
 
 void store_worker_commit(struct store_worker *worker, uint64_t commit,

@@ -18,6 +18,8 @@ struct store_worker_ops {
     /* The end of a commit, from the loop. `error` NULL: durable; else the store's words, borrowed
      * until return. The next commit may be started from here. */
     void (*committed)(void *user, uint64_t commit, const char *error);
+    /* Comes right before a committed() that failed: STORE_RESET. */
+    void (*reset)(void *user);
 };
 
 /* Takes `store`. `ops` and `user` are borrowed until the worker is stopped. */

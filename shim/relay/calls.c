@@ -1,5 +1,6 @@
 #include "shim/relay/calls.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +11,13 @@
 #include "cri-proto/cri_v1.pb-c.h"
 #include "shim/log.h"
 #include "shim/relay/create_container.h"
+#include "shim/relay/mount_redirect.h"
+#include "shim/relay/plugin_mounts.h"
+#include "shim/relay/relists.h"
 #include "shim/rpc/message.h"
 #include "shim/rpc/rpc.h"
 
-/* One looked-at call under way; session_call.user. */
+/* One looked-at call under way that is not for relists.h; session_call.user. */
 struct pending {
     struct session *session;
     struct session_call *call;
@@ -21,18 +25,30 @@ struct pending {
     const ProtobufCMessage *message; /* the observed request */
     uint64_t create;                 /* key of the table; 0: no create */
     bool forwarded;                  /* a create whose answer the core waits for */
+    bool stopping;                   /* a stop the core knows of, without an answer so far */
+    bool redirect;                   /* a create that mounts the kubelet's plugin directory */
     UT_hash_handle hh;
 };
 
 struct calls {
     struct manager *manager;
+    struct relists *relists;
+    struct plugin_mounts mounts;
     struct pending *creates; /* by number */
     uint64_t create_last;
 };
 
 struct calls *calls_new(void)
 {
-    return calloc(1, sizeof(struct calls));
+    struct calls *calls = calloc(1, sizeof *calls);
+
+    if (!calls)
+        return NULL;
+    calls->relists = relists_new();
+    if (calls->relists)
+        return calls;
+    free(calls);
+    return NULL;
 }
 
 void calls_bind(struct calls *calls, struct manager *manager)
@@ -40,8 +56,22 @@ void calls_bind(struct calls *calls, struct manager *manager)
     calls->manager = manager;
 }
 
+void calls_bind_gate(struct calls *calls, struct gate *gate)
+{
+    relists_bind(calls->relists, gate);
+}
+
+void calls_set_redirect(struct calls *calls, const char *from, const char *to)
+{
+    calls->mounts.from = from;
+    calls->mounts.to = to;
+}
+
 void calls_free(struct calls *calls)
 {
+    if (!calls)
+        return;
+    relists_free(calls->relists);
     free(calls);
 }
 
@@ -66,6 +96,11 @@ static struct pending *pending_new(struct session *session, struct session_call 
     return p;
 }
 
+static uint64_t deadline_of(const struct session_call *call)
+{
+    return call->timeout_ms == UINT64_MAX ? UINT64_MAX : manager_now_ms() + call->timeout_ms;
+}
+
 /* ---- CreateContainer ---- */
 
 static void forward_untouched(struct session *session, struct session_call *call)
@@ -74,20 +109,41 @@ static void forward_untouched(struct session *session, struct session_call *call
         session_refuse(session, call, RPC_RESOURCE_EXHAUSTED, "CreateContainer: out of memory");
 }
 
-static uint64_t deadline_of(const struct session_call *call)
-{
-    return call->timeout_ms == UINT64_MAX ? UINT64_MAX : manager_now_ms() + call->timeout_ms;
-}
-
-/* Asks the device manager; true: the verdict will come for pending number `create`. */
-static bool ask(struct calls *calls, struct session_call *call, struct create_container *c,
-                uint64_t create)
+/* Asks the device manager, which borrows `c`; true: the verdict will come for `p`. */
+static bool ask(struct calls *calls, struct pending *p, struct create_container *c)
 {
     struct devicemgr_create request;
 
     create_container_request(c, &request);
-    request.deadline_ms = deadline_of(call);
-    return devicemgr_create(manager_core(calls->manager), manager_now_ms(), create, &request);
+    p->redirect = plugin_mounts_look(&calls->mounts, c, &request);
+    request.deadline_ms = deadline_of(p->call);
+    return devicemgr_create(manager_core(calls->manager), manager_now_ms(), p->create, &request);
+}
+
+/* Forwards with what is to be put in front, and with what is to be changed. 0, -ENOMEM, or
+ * -EMSGSIZE when it would be too large then; the call is still undecided in both cases. */
+static int create_forward(const struct calls *calls, const struct pending *p,
+                          const uint8_t *fragment, size_t bytes)
+{
+    struct buffer changed = {0};
+    int r = 0;
+
+    if (p->redirect)
+        r = mount_redirect(p->call->message, p->call->message_bytes, calls->mounts.from,
+                           calls->mounts.to, &changed);
+    if (r == 0)
+        return session_forward(p->session, p->call, fragment, bytes);
+    if (r > 0)
+        r = session_forward_instead(p->session, p->call, fragment, bytes, buffer_data(&changed),
+                                    buffer_len(&changed));
+    buffer_fini(&changed);
+    return r;
+}
+
+static const char *forward_error(int r)
+{
+    return r == -EMSGSIZE ? "CreateContainer: the message is too large with its mounts redirected"
+                          : "CreateContainer: out of memory";
 }
 
 static struct pending *create_new(struct calls *calls, struct session *session,
@@ -103,6 +159,26 @@ static struct pending *create_new(struct calls *calls, struct session *session,
         return p;
     pending_free(calls, p);
     return NULL;
+}
+
+static void refuse(struct calls *calls, struct pending *p, int code, const char *message)
+{
+    struct session *session = p->session;
+    struct session_call *call = p->call;
+
+    pending_free(calls, p);
+    session_refuse(session, call, code, message);
+}
+
+/* It asks for no device of ours. */
+static void forward_as_is(struct calls *calls, struct pending *p)
+{
+    int r = create_forward(calls, p, NULL, 0);
+
+    if (r < 0)
+        refuse(calls, p, RPC_RESOURCE_EXHAUSTED, forward_error(r));
+    else
+        pending_free(calls, p);
 }
 
 static void create_requested(struct calls *calls, struct session *session,
@@ -125,22 +201,11 @@ static void create_requested(struct calls *calls, struct session *session,
                        "CreateContainer: the request takes too much memory to read");
         return;
     }
-    pending = ask(calls, call, c, p->create);
+    pending = ask(calls, p, c);
     create_container_free(c);
-    if (!pending) {
-        pending_free(calls, p);
-        forward_untouched(session, call);
-    }
+    if (!pending)
+        forward_as_is(calls, p);
     manager_kick(calls->manager);
-}
-
-static void refuse(struct calls *calls, struct pending *p, int code, const char *message)
-{
-    struct session *session = p->session;
-    struct session_call *call = p->call;
-
-    pending_free(calls, p);
-    session_refuse(session, call, code, message);
 }
 
 void calls_verdict(struct calls *calls, uint64_t create, const struct devicemgr_verdict *verdict)
@@ -162,13 +227,13 @@ void calls_verdict(struct calls *calls, uint64_t create, const struct devicemgr_
     if (verdict->options)
         r = create_container_fragment(verdict->options, &fragment, &bytes);
     if (r == 0)
-        r = session_forward(p->session, p->call, fragment, bytes);
+        r = create_forward(calls, p, fragment, bytes);
     free(fragment);
     if (r == 0) {
         p->forwarded = true;
         return;
     }
-    refuse(calls, p, RPC_RESOURCE_EXHAUSTED, "CreateContainer: out of memory");
+    refuse(calls, p, RPC_RESOURCE_EXHAUSTED, forward_error(r));
     devicemgr_create_answered(manager_core(calls->manager), manager_now_ms(), create, NULL);
 }
 
@@ -207,6 +272,9 @@ static const ProtobufCMessageDescriptor *request_of(enum cri_method method)
     case CRI_REMOVE_CONTAINER:
         return &runtime__v1__remove_container_request__descriptor;
     case CRI_CREATE_CONTAINER:
+    case CRI_VERSION:
+    case CRI_LIST_CONTAINERS:
+    case CRI_GET_CONTAINER_EVENTS:
     case CRI_OTHER:
         break;
     }
@@ -231,6 +299,7 @@ static void observed_requested(struct calls *calls, struct session *session,
         const Runtime__V1__StopPodSandboxRequest *stop =
             (const Runtime__V1__StopPodSandboxRequest *)p->message;
 
+        p->stopping = true;
         devicemgr_sandbox_stopping(manager_core(calls->manager), manager_now_ms(),
                                    stop->pod_sandbox_id);
         manager_kick(calls->manager);
@@ -261,40 +330,80 @@ static void sandbox_ran(struct devicemgr *core, const Runtime__V1__RunPodSandbox
     message_arena_fini(&arena);
 }
 
-static void observed_answered(struct calls *calls, struct pending *p, const uint8_t *message,
-                              size_t bytes)
+/* A stop is over, with success or not. */
+static void sandbox_stop_over(struct devicemgr *core, struct pending *p, bool stopped)
 {
-    struct devicemgr *core = manager_core(calls->manager);
-    uint64_t now_ms = manager_now_ms();
+    const char *id = ((const Runtime__V1__StopPodSandboxRequest *)p->message)->pod_sandbox_id;
 
+    p->stopping = false;
+    if (stopped)
+        devicemgr_sandbox_stopped(core, manager_now_ms(), id);
+    else
+        devicemgr_sandbox_stop_failed(core, manager_now_ms(), id);
+}
+
+static void observed_succeeded(struct devicemgr *core, const struct pending *p,
+                               const uint8_t *message, size_t bytes)
+{
     switch (p->call->method) {
     case CRI_RUN_POD_SANDBOX:
         sandbox_ran(core, (const Runtime__V1__RunPodSandboxRequest *)p->message, message, bytes);
         break;
-    case CRI_STOP_POD_SANDBOX:
-        devicemgr_sandbox_stopped(
-            core, now_ms, ((const Runtime__V1__StopPodSandboxRequest *)p->message)->pod_sandbox_id);
-        break;
     case CRI_REMOVE_POD_SANDBOX:
         devicemgr_sandbox_removed(
-            core, now_ms,
+            core, manager_now_ms(),
             ((const Runtime__V1__RemovePodSandboxRequest *)p->message)->pod_sandbox_id);
         break;
     case CRI_REMOVE_CONTAINER:
         devicemgr_container_removed(
-            core, now_ms, ((const Runtime__V1__RemoveContainerRequest *)p->message)->container_id);
+            core, manager_now_ms(),
+            ((const Runtime__V1__RemoveContainerRequest *)p->message)->container_id);
         break;
+    case CRI_STOP_POD_SANDBOX:
     case CRI_CREATE_CONTAINER:
+    case CRI_VERSION:
+    case CRI_LIST_CONTAINERS:
+    case CRI_GET_CONTAINER_EVENTS:
     case CRI_OTHER:
         break;
     }
 }
 
+static void observed_answered(struct calls *calls, struct pending *p, int status,
+                              const uint8_t *message, size_t bytes)
+{
+    struct devicemgr *core = manager_core(calls->manager);
+    bool success = status == RPC_OK && message;
+
+    if (p->stopping)
+        sandbox_stop_over(core, p, success);
+    else if (success)
+        observed_succeeded(core, p, message, bytes);
+}
+
 /* ---- the relay's events ---- */
+
+/* Whether the call is for relists.h. */
+static bool is_relist(const struct session_call *call)
+{
+    return call->method == CRI_VERSION || call->method == CRI_LIST_CONTAINERS;
+}
+
+void calls_begun(struct calls *calls, struct session *session, pid_t pid)
+{
+    relists_session_begun(calls->relists, session, pid);
+}
+
+void calls_gone(struct calls *calls, struct session *session)
+{
+    relists_session_gone(calls->relists, session);
+}
 
 void calls_request(struct calls *calls, struct session *session, struct session_call *call)
 {
-    if (call->method == CRI_CREATE_CONTAINER)
+    if (is_relist(call))
+        relists_request(calls->relists, session, call, deadline_of(call));
+    else if (call->method == CRI_CREATE_CONTAINER)
         create_requested(calls, session, call);
     else
         observed_requested(calls, session, call);
@@ -305,14 +414,18 @@ void calls_answered(struct calls *calls, struct session_call *call, int status,
 {
     struct pending *p = call->user;
 
+    if (is_relist(call)) {
+        relists_answered(calls->relists, call, status);
+        return;
+    }
     if (!p)
         return;
     if (p->create && p->forwarded)
         create_answered(calls, p, status, message, message_bytes);
     else if (p->create)
         return; /* the runtime would not wait for the decision; ended() follows */
-    else if (status == RPC_OK && message)
-        observed_answered(calls, p, message, message_bytes);
+    else
+        observed_answered(calls, p, status, message, message_bytes);
     manager_kick(calls->manager);
 }
 
@@ -320,15 +433,33 @@ void calls_ended(struct calls *calls, struct session_call *call)
 {
     struct pending *p = call->user;
     uint64_t create;
+    bool stopping;
 
+    if (is_relist(call)) {
+        relists_ended(calls->relists, call);
+        return;
+    }
     if (!p)
         return;
     create = p->create;
+    stopping = p->stopping;
+    if (stopping)
+        sandbox_stop_over(manager_core(calls->manager), p, false);
     pending_free(calls, p);
-    if (create) {
+    if (create)
         devicemgr_create_cancelled(manager_core(calls->manager), manager_now_ms(), create);
+    if (create || stopping)
         manager_kick(calls->manager);
-    }
+}
+
+void calls_drain(struct calls *calls)
+{
+    relists_drain(calls->relists);
+}
+
+void calls_gate_released(struct calls *calls, uint64_t hold)
+{
+    relists_released(calls->relists, hold);
 }
 
 void calls_runtime_back(struct calls *calls)

@@ -28,6 +28,7 @@ struct connection {
     uv_connect_t connect;
     uv_timer_t linger;
     char *read_buffer;
+    bool begun; /* the owner knows of the session */
     bool closing;
     bool finishing; /* closes when what is queued has been written */
     int handles;    /* not yet closed */
@@ -59,6 +60,8 @@ static void on_handle_closed(uv_handle_t *handle)
 
     if (--c->handles > 0)
         return;
+    if (c->begun)
+        c->ops->gone(c->user, c->session);
     session_free(c->session);
     c->session = NULL;
     c->ops->closed(c->user, c);
@@ -325,6 +328,18 @@ static void widen(struct end *end)
         (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
+static pid_t peer_pid(const struct end *end)
+{
+    struct ucred peer = {0};
+    socklen_t len = sizeof peer;
+    uv_os_fd_t fd;
+
+    if (uv_fileno((const uv_handle_t *)&end->pipe, &fd) < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return 0;
+    return peer.pid;
+}
+
 static void on_connected(uv_connect_t *request, int status)
 {
     struct connection *c = request->data;
@@ -338,6 +353,8 @@ static void on_connected(uv_connect_t *request, int status)
     }
     widen(&c->ends[SESSION_CLIENT]);
     widen(&c->ends[SESSION_RUNTIME]);
+    c->begun = true;
+    c->ops->begun(c->user, c->session, peer_pid(&c->ends[SESSION_CLIENT]));
     read_on(c);
 }
 

@@ -9,6 +9,8 @@
 #ifndef SHIM_RELAY_CONNECTION_H
 #define SHIM_RELAY_CONNECTION_H
 
+#include <sys/types.h>
+
 #include <uv.h>
 
 #include "shim/relay/session.h"
@@ -17,6 +19,11 @@ struct connection;
 
 /* What the owner hears; `user` is that of connection_accept(). */
 struct connection_ops {
+    /* Both ends are there, nothing has been read yet. `pid` is the client's process at its
+     * connect(2) (SO_PEERCRED), 0 if it is not known. */
+    void (*begun)(void *user, struct session *session, pid_t pid);
+    /* It is over; of its calls only ended() follows. Follows begun(). */
+    void (*gone)(void *user, struct session *session);
     /* As in session_ops; `session` takes the forward or refuse of that call. */
     void (*request)(void *user, struct session *session, struct session_call *call);
     void (*answered)(void *user, struct session_call *call, int status, const uint8_t *message,

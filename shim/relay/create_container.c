@@ -108,6 +108,16 @@ void create_container_request(struct create_container *c, struct devicemgr_creat
     out->pod_annotations_len = sandbox ? sandbox->n_annotations : 0;
 }
 
+size_t create_container_mounts_len(const struct create_container *c)
+{
+    return c->request->config ? c->request->config->n_mounts : 0;
+}
+
+const char *create_container_mount(const struct create_container *c, size_t index)
+{
+    return c->request->config->mounts[index]->host_path;
+}
+
 /* ---- the fragment ---- */
 
 /* Arrays of one kind of message and of the pointers protobuf-c wants to them, in one allocation

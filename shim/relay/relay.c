@@ -51,6 +51,20 @@ static void on_handle_closed(uv_handle_t *handle)
     finish_if_empty(relay);
 }
 
+static void on_begun(void *user, struct session *session, pid_t pid)
+{
+    struct relay *relay = user;
+
+    calls_begun(relay->calls, session, pid);
+}
+
+static void on_gone(void *user, struct session *session)
+{
+    struct relay *relay = user;
+
+    calls_gone(relay->calls, session);
+}
+
 static void on_request(void *user, struct session *session, struct session_call *call)
 {
     struct relay *relay = user;
@@ -97,8 +111,8 @@ static void on_closed(void *user, struct connection *connection)
     finish_if_empty(relay);
 }
 
-static const struct connection_ops CONNECTION_OPS = {on_request, on_answered, on_ended, on_runtime,
-                                                     on_closed};
+static const struct connection_ops CONNECTION_OPS = {on_begun, on_gone,    on_request, on_answered,
+                                                     on_ended, on_runtime, on_closed};
 
 static void on_connection(uv_stream_t *listener, int status)
 {
@@ -178,6 +192,7 @@ void relay_stop(struct relay *relay, uint64_t drain_ms, void (*done)(void *user)
     uv_close((uv_handle_t *)&relay->listener, on_handle_closed);
     for (struct connection *c = relay->connections; c; c = connection_next(c))
         connection_drain(c);
+    calls_drain(relay->calls);
     uv_timer_start(&relay->drain, on_drained, drain_ms, 0);
     finish_if_empty(relay);
 }

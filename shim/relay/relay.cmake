@@ -9,7 +9,10 @@ add_library(shim_relay STATIC
     ${CMAKE_CURRENT_LIST_DIR}/header_block.c
     ${CMAKE_CURRENT_LIST_DIR}/header_memo.c
     ${CMAKE_CURRENT_LIST_DIR}/lane.c
+    ${CMAKE_CURRENT_LIST_DIR}/mount_redirect.c
+    ${CMAKE_CURRENT_LIST_DIR}/plugin_mounts.c
     ${CMAKE_CURRENT_LIST_DIR}/relay.c
+    ${CMAKE_CURRENT_LIST_DIR}/relists.c
     ${CMAKE_CURRENT_LIST_DIR}/session.c)
 target_link_libraries(shim_relay
     PUBLIC PkgConfig::LIBUV cri_proto

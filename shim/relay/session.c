@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +94,7 @@ struct session {
     int64_t initial_window;   /* the runtime's, for streams */
     size_t preface_seen;
     uint32_t stream_id_max; /* newest stream of the client */
+    enum cri_method_class classes[CRI_METHODS];
     struct stream *streams;
     size_t queued;         /* open streams with a queue */
     size_t observed_bytes; /* in the copies of observed requests */
@@ -164,7 +166,7 @@ static struct stream *stream_new(struct session *s, uint32_t id, enum cri_method
         return NULL;
     st->id = id;
     st->call.method = method;
-    st->intercepted = cri_method_class(method) == CRI_CLASS_INTERCEPTED;
+    st->intercepted = s->classes[method] == CRI_CLASS_INTERCEPTED;
     st->phase = st->intercepted ? PHASE_COLLECT : PHASE_OPEN;
     flow_init(&st->flow, st->intercepted ? s->initial_window : WINDOW_UNTRACKED);
     HASH_ADD(hh, s->streams, id, sizeof st->id, st);
@@ -425,13 +427,13 @@ static bool settings_acked(struct side *side, struct settings_sent *out)
     return true;
 }
 
-static void refuse(struct session *s, struct stream *st, int code, const char *message)
+/* The client will have its answer from us; the runtime is told to stop. */
+static void cut_short(struct session *s, struct stream *st, int code, const char *message)
 {
     struct lane *lane = lane_to(s, SESSION_RUNTIME);
     struct settings_sent barrier = {.barrier = st->id};
     int r;
 
-    assert(is_gated(st));
     st->told = false;
     st->refusal_code = code;
     st->refusal = strdup(message);
@@ -446,6 +448,12 @@ static void refuse(struct session *s, struct stream *st, int code, const char *m
     if (r == -EPROTO)
         fail(s, r, "the runtime does not acknowledge SETTINGS");
     must_queue(s, r);
+}
+
+static void refuse(struct session *s, struct stream *st, int code, const char *message)
+{
+    assert(is_gated(st));
+    cut_short(s, st, code, message);
 }
 
 /* The runtime has said its last on this stream. */
@@ -478,13 +486,18 @@ static void tell_request(struct session *s, struct stream *st)
     s->ops->request(s->user, &st->call);
 }
 
-static void refuse_too_large(struct session *s, struct stream *st, size_t bytes)
+/* The relay itself refuses; says which method. */
+__attribute__((format(printf, 4, 5))) static void
+refuse_method(struct session *s, struct stream *st, int code, const char *format, ...)
 {
-    char text[128];
+    char text[192];
+    va_list args;
+    int n = snprintf(text, sizeof text, "%s: ", cri_method_name(st->call.method));
 
-    snprintf(text, sizeof text, "%s: message of %zu bytes is larger than the limit of %u",
-             cri_method_name(st->call.method), bytes, RELAY_MESSAGE_BYTES_MAX);
-    refuse(s, st, RPC_RESOURCE_EXHAUSTED, text);
+    va_start(args, format);
+    vsnprintf(text + n, sizeof text - (size_t)n, format, args);
+    va_end(args);
+    refuse(s, st, code, text);
 }
 
 static void refuse_too_many_bytes(struct session *s, struct stream *st)
@@ -493,8 +506,7 @@ static void refuse_too_many_bytes(struct session *s, struct stream *st)
         st->told = false;
         s->ops->ended(s->user, &st->call);
     }
-    refuse(s, st, RPC_RESOURCE_EXHAUSTED,
-           "CreateContainer: too many bytes are held on this connection");
+    refuse_method(s, st, RPC_RESOURCE_EXHAUSTED, "too many bytes are held on this connection");
 }
 
 static void decide(struct session *s, struct stream *st, size_t bytes)
@@ -505,12 +517,12 @@ static void decide(struct session *s, struct stream *st, size_t bytes)
         tell_request(s, st);
         return;
     case RPC_RESOURCE_EXHAUSTED:
-        refuse(s, st, RPC_RESOURCE_EXHAUSTED,
-               "CreateContainer: the compressed message is larger than 16 MiB");
+        refuse_method(s, st, RPC_RESOURCE_EXHAUSTED,
+                      "the compressed message is larger than 16 MiB");
         return;
     case RPC_UNIMPLEMENTED:
-        refuse(s, st, RPC_UNIMPLEMENTED,
-               "CreateContainer: of the compressions in grpc-encoding the shim reads only gzip");
+        refuse_method(s, st, RPC_UNIMPLEMENTED,
+                      "of the compressions in grpc-encoding the shim reads only gzip");
         return;
     default: /* not readable: the runtime says so */
         stream_open(s, st);
@@ -534,7 +546,9 @@ static void collect(struct session *s, struct stream *st)
         decide(s, st, bytes);
         return;
     case MESSAGE_TOO_LARGE:
-        refuse_too_large(s, st, bytes);
+        refuse_method(s, st, RPC_RESOURCE_EXHAUSTED,
+                      "message of %zu bytes is larger than the limit of %u", bytes,
+                      RELAY_MESSAGE_BYTES_MAX);
         return;
     case MESSAGE_PARTIAL:
         break;
@@ -704,7 +718,7 @@ static int client_block_end(struct session *s, uint32_t stream_id, bool ends_str
         }
         return 0;
     }
-    if (cri_method_class(f->method) == CRI_CLASS_RELAYED || ends_stream)
+    if (s->classes[f->method] == CRI_CLASS_RELAYED || ends_stream)
         return 0;
     st = stream_new(s, stream_id, f->method);
     if (!st)
@@ -1242,6 +1256,8 @@ struct session *session_new(const struct session_ops *ops, void *user)
     s->user = user;
     s->initial_window = WINDOW_INITIAL;
     s->frame_bytes_max = RELAY_FRAME_BYTES_MAX;
+    for (enum cri_method m = 0; m < CRI_METHODS; m++)
+        s->classes[m] = cri_method_class(m);
     flow_init(&s->flow, WINDOW_INITIAL);
     for (int end = SESSION_CLIENT; end <= SESSION_RUNTIME; end++) {
         struct side *side = &s->sides[end];
@@ -1315,45 +1331,73 @@ int session_feed(struct session *s, enum session_end from, const uint8_t *bytes,
     return s->error;
 }
 
-int session_forward(struct session *s, struct session_call *call, const void *fragment,
-                    size_t fragment_bytes)
+/* Puts a message of ours, in two parts, in the place of the withheld one; what the client sent
+ * behind that stays. 0 or -ENOMEM, then nothing has changed. */
+static int replace_message(struct session *s, struct stream *st, const void *fragment,
+                           size_t fragment_bytes, const void *message, size_t message_bytes)
 {
-    struct stream *st = (struct stream *)call;
     size_t old_bytes = buffer_len(&st->queue);
+    size_t wire = frame_read_u32(buffer_data(&st->queue) + 1) + (size_t)GRPC_HEAD_BYTES;
+    size_t total = fragment_bytes + message_bytes, tail = old_bytes - wire;
+    uint8_t head[GRPC_HEAD_BYTES] = {0, (uint8_t)(total >> 24), (uint8_t)(total >> 16),
+                                     (uint8_t)(total >> 8), (uint8_t)total};
     struct buffer changed = {0};
-    uint8_t head[GRPC_HEAD_BYTES] = {0};
-    size_t total, tail;
 
-    assert(st->phase == PHASE_DECIDE);
-    if (fragment_bytes > 0) {
-        size_t wire = frame_read_u32(buffer_data(&st->queue) + 1) + (size_t)GRPC_HEAD_BYTES;
+    if (buffer_reserve(&changed, sizeof head + total + tail) < 0)
+        return -ENOMEM;
+    if (buffer_put(&changed, head, sizeof head) < 0 ||
+        buffer_put(&changed, fragment, fragment_bytes) < 0 ||
+        buffer_put(&changed, message, message_bytes) < 0 ||
+        buffer_put(&changed, buffer_data(&st->queue) + wire, tail) < 0)
+        abort(); /* room was made above */
+    flow_added(&s->flow, buffer_len(&changed));
+    flow_added(&st->flow, buffer_len(&changed));
+    flow_dropped(&s->flow, old_bytes);
+    flow_dropped(&st->flow, old_bytes);
+    buffer_fini(&st->queue);
+    st->queue = changed;
+    return 0;
+}
 
-        total = fragment_bytes + call->message_bytes;
-        tail = old_bytes - wire;
-        head[1] = (uint8_t)(total >> 24);
-        head[2] = (uint8_t)(total >> 16);
-        head[3] = (uint8_t)(total >> 8);
-        head[4] = (uint8_t)total;
-        if (buffer_reserve(&changed, sizeof head + total + tail) < 0)
-            return -ENOMEM;
-        if (buffer_put(&changed, head, sizeof head) < 0 ||
-            buffer_put(&changed, fragment, fragment_bytes) < 0 ||
-            buffer_put(&changed, call->message, call->message_bytes) < 0 ||
-            buffer_put(&changed, buffer_data(&st->queue) + wire, tail) < 0)
-            abort(); /* room was made above */
-        flow_added(&s->flow, buffer_len(&changed));
-        flow_added(&st->flow, buffer_len(&changed));
-        flow_dropped(&s->flow, old_bytes);
-        flow_dropped(&st->flow, old_bytes);
-        buffer_fini(&st->queue);
-        st->queue = changed;
-    }
+/* What has been decided may go. */
+static void forward(struct session *s, struct stream *st)
+{
     message_close(st);
     credit_stream(s, st);
     stream_open(s, st);
     credit_connection(s);
     flush_both(s);
+}
+
+int session_forward(struct session *s, struct session_call *call, const void *fragment,
+                    size_t fragment_bytes)
+{
+    struct stream *st = (struct stream *)call;
+
+    if (fragment_bytes > 0)
+        return session_forward_instead(s, call, fragment, fragment_bytes, call->message,
+                                       call->message_bytes);
+    assert(st->phase == PHASE_DECIDE);
+    forward(s, st);
     return 0;
+}
+
+int session_forward_instead(struct session *s, struct session_call *call, const void *fragment,
+                            size_t fragment_bytes, const void *message, size_t message_bytes)
+{
+    struct stream *st = (struct stream *)call;
+
+    assert(st->phase == PHASE_DECIDE);
+    if (replace_message(s, st, fragment, fragment_bytes, message, message_bytes) < 0)
+        return -ENOMEM;
+    forward(s, st);
+    return 0;
+}
+
+void session_set_class(struct session *s, enum cri_method method, enum cri_method_class class)
+{
+    assert(method > CRI_OTHER && method < CRI_METHODS);
+    s->classes[method] = class;
 }
 
 void session_refuse(struct session *s, struct session_call *call, int code, const char *message)
@@ -1364,12 +1408,28 @@ void session_refuse(struct session *s, struct session_call *call, int code, cons
     flush_both(s);
 }
 
+/* What has no end of its own would be waited for in vain. */
+static void end_endless(struct session *s)
+{
+    struct stream *st, *next;
+
+    HASH_ITER(hh, s->streams, st, next)
+    {
+        if (st->call.method != CRI_GET_CONTAINER_EVENTS || st->phase != PHASE_OPEN || !st->end_sent)
+            continue;
+        if (st->told)
+            s->ops->ended(s->user, &st->call);
+        cut_short(s, st, RPC_UNAVAILABLE, "GetContainerEvents: cri-device-shim stops; ask again");
+    }
+}
+
 bool session_drain(struct session *s)
 {
     if (s->preface_seen < FRAME_PREFACE_BYTES)
         return false;
     must_queue(s, frame_put_goaway(&lane_to(s, SESSION_CLIENT)->inject, FRAME_STREAM_ID_MAX,
                                    FRAME_NO_ERROR));
+    end_endless(s);
     flush_both(s);
     return true;
 }

@@ -23,8 +23,8 @@
  * runtime that answers before it was let see the whole request leads there as well.
  *
  * Not thread-safe, reads no clock. Callbacks other than write run from session_feed(), ended() also
- * from session_free(); they may call forward and refuse at once, but neither session_feed() nor
- * session_free().
+ * from session_free() and session_drain(); they may call forward and refuse at once, but neither
+ * session_feed() nor session_free().
  */
 #ifndef SHIM_RELAY_SESSION_H
 #define SHIM_RELAY_SESSION_H
@@ -88,14 +88,25 @@ int session_feed(struct session *s, enum session_end from, const uint8_t *bytes,
 int session_forward(struct session *s, struct session_call *call, const void *fragment,
                     size_t fragment_bytes) __attribute__((warn_unused_result));
 
+/* The same, with another message in the place of the client's: copied, and sent as it is; its size
+ * is the caller's to limit. */
+int session_forward_instead(struct session *s, struct session_call *call, const void *fragment,
+                            size_t fragment_bytes, const void *message, size_t message_bytes)
+    __attribute__((warn_unused_result));
+
+/* How calls of `method` that begin from now on are treated here; at first as cri_method_class()
+ * says. */
+void session_set_class(struct session *s, enum cri_method method, enum cri_method_class class);
+
 /* Ends an intercepted call with a gRPC status; `message` is copied. The call is gone for the owner.
  */
 void session_refuse(struct session *s, struct session_call *call, int code, const char *message);
 
 /*
  * Asks the client to open no more calls here and to close when those under way are over: GOAWAY
- * with the highest stream id (RFC 9113 §6.8), so that none of them is lost. False: the client has
- * not begun to speak.
+ * with the highest stream id (RFC 9113 §6.8), so that none of them is lost. A stream of container
+ * events, which has no end of its own, is ended UNAVAILABLE. False: the client has not begun to
+ * speak.
  */
 bool session_drain(struct session *s);
 

@@ -159,18 +159,23 @@ static void events_open(struct lister *lister)
 
     if (lister->events || lister->no_events)
         return;
-    lister->events = rpc_channel_call(lister->channel, CRI_GET_CONTAINER_EVENTS, &request.base,
+    lister->events = rpc_channel_call(lister->channel, CRI_GET_CONTAINER_EVENTS_PATH, &request.base,
                                       &runtime__v1__container_event_response__descriptor, 1, 0,
                                       &EVENTS_OPS, lister);
 }
 
 /* ---- the list ---- */
 
-static struct devicemgr_sandbox sandbox_of(const Runtime__V1__PodSandbox *item)
+/* `annotations` has room for the item's. */
+static struct devicemgr_sandbox sandbox_of(const Runtime__V1__PodSandbox *item,
+                                           struct devicemgr_annotation *annotations)
 {
     static const Runtime__V1__PodSandboxMetadata none = RUNTIME__V1__POD_SANDBOX_METADATA__INIT;
     const Runtime__V1__PodSandboxMetadata *metadata = item->metadata ? item->metadata : &none;
 
+    for (size_t i = 0; i < item->n_annotations; i++)
+        annotations[i] = (struct devicemgr_annotation){.key = item->annotations[i]->key,
+                                                       .value = item->annotations[i]->value};
     return (struct devicemgr_sandbox){
         .id = item->id,
         .pod_uid = metadata->uid,
@@ -178,6 +183,8 @@ static struct devicemgr_sandbox sandbox_of(const Runtime__V1__PodSandbox *item)
         .pod_name = metadata->name,
         .attempt = metadata->attempt,
         .ready = item->state == RUNTIME__V1__POD_SANDBOX_STATE__SANDBOX_READY,
+        .annotations = annotations,
+        .annotations_len = item->n_annotations,
     };
 }
 
@@ -218,12 +225,16 @@ static void tell_list(struct lister *lister)
     struct devicemgr_annotation *annotations;
     size_t annotations_len = 0;
 
+    for (size_t i = 0; i < pods->n_items; i++)
+        annotations_len += pods->items[i]->n_annotations;
     for (size_t i = 0; i < list->n_containers; i++)
         annotations_len += list->containers[i]->n_annotations;
     annotations = must(calloc(annotations_len + 1, sizeof *annotations));
     annotations_len = 0;
-    for (size_t i = 0; i < pods->n_items; i++)
-        sandboxes[i] = sandbox_of(pods->items[i]);
+    for (size_t i = 0; i < pods->n_items; i++) {
+        sandboxes[i] = sandbox_of(pods->items[i], annotations + annotations_len);
+        annotations_len += pods->items[i]->n_annotations;
+    }
     for (size_t i = 0; i < list->n_containers; i++) {
         containers[i] = container_of(list->containers[i], annotations + annotations_len);
         annotations_len += list->containers[i]->n_annotations;
@@ -314,7 +325,7 @@ static void on_sandboxes_done(struct rpc_call *call, const struct rpc_status *st
 
     (void)call;
     if (status->code == RPC_OK)
-        list_call(lister, CRI_LIST_CONTAINERS, &request.base,
+        list_call(lister, CRI_LIST_CONTAINERS_PATH, &request.base,
                   &runtime__v1__list_containers_response__descriptor, &CONTAINERS_OPS);
     else
         list_failed(lister, "ListPodSandbox", status);
@@ -330,7 +341,7 @@ static void list_begin(struct lister *lister)
     lister->again = lister->stale = false;
     events_open(lister);
     lister->ops->begins(lister->user);
-    list_call(lister, CRI_LIST_POD_SANDBOX, &request.base,
+    list_call(lister, CRI_LIST_POD_SANDBOX_PATH, &request.base,
               &runtime__v1__list_pod_sandbox_response__descriptor, &SANDBOXES_OPS);
 }
 
@@ -455,7 +466,7 @@ void lister_check(struct lister *lister, uint64_t number, const char *container_
     filter.id = check->container_id;
     request.filter = &filter;
     if (lister->channel && HASH_COUNT(lister->checks) < LISTER_CHECKS_MAX)
-        check->call = rpc_channel_call(lister->channel, CRI_LIST_CONTAINERS, &request.base,
+        check->call = rpc_channel_call(lister->channel, CRI_LIST_CONTAINERS_PATH, &request.base,
                                        &runtime__v1__list_containers_response__descriptor, 0,
                                        LISTER_CALL_MS_MAX, &CHECK_OPS, check);
     HASH_ADD(hh, lister->checks, number, sizeof check->number, check);

@@ -6,17 +6,23 @@
  * the rest is the original. Repeated fields: the options' come first, the original's follow
  * unchanged. Annotations: the last of a key counts, so the original's. All else is the original's
  * to the byte, unknown fields too. What does not parse must fail in create_container_read(), and
- * what does must not be called unreadable.
+ * what does must not be called unreadable. With mounts redirected (mount_redirect.h) it is the
+ * original but for those paths.
  */
 #include <string.h>
 
 #include "cri-proto/cri_v1.pb-c.h"
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 #include "shim/relay/create_container.h"
+#include "shim/relay/mount_redirect.h"
 #include "shim/rpc/rpc.h"
 #include "tests/fuzz/fuzz.h"
 
 #define OPTIONS_MAX 32
+#define REDIRECT_FROM "/tmp"
+#define REDIRECT_TO                                                                                \
+    "/a/directory/with/a/name/so/long/that/the/lengths/around/it/need/one/more/byte"               \
+    "/each/of/them"
 
 /* The options and the memory of their entries. */
 struct options {
@@ -309,6 +315,112 @@ static void check_read(struct fuzz_input bytes, const Runtime__V1__CreateContain
     create_container_free(c);
 }
 
+/* ---- mounts redirected ---- */
+
+static bool is_redirected(const Runtime__V1__Mount *mount)
+{
+    return mount_place(mount->host_path, strlen(mount->host_path), REDIRECT_FROM) == MOUNT_AT;
+}
+
+/* `out` is the original but for paths that are to be redirected, though perhaps not for all of
+ * them: a path with a NUL looks like another one when it is decoded. */
+static void check_redirected(Runtime__V1__CreateContainerRequest *original,
+                             const struct buffer *out)
+{
+    Runtime__V1__CreateContainerRequest *changed =
+        runtime__v1__create_container_request__unpack(NULL, buffer_len(out), buffer_data(out));
+    Runtime__V1__ContainerConfig *config = original ? original->config : NULL;
+
+    FUZZ_CHECK((changed != NULL) == (original != NULL), "one of them parses");
+    if (!changed)
+        return;
+    FUZZ_CHECK(config && changed->config && config->n_mounts == changed->config->n_mounts,
+               "other mounts");
+    for (size_t i = 0; i < config->n_mounts; i++) {
+        Runtime__V1__Mount *was = config->mounts[i], *is = changed->config->mounts[i];
+
+        if (same(was->host_path, is->host_path))
+            continue;
+        FUZZ_CHECK(is_redirected(was) && same(is->host_path, REDIRECT_TO), "%s, %s", was->host_path,
+                   is->host_path);
+        free(is->host_path);
+        is->host_path = strdup(was->host_path);
+        if (!is->host_path)
+            abort();
+    }
+    check_equal(&original->base, &changed->base);
+    runtime__v1__create_container_request__free_unpacked(changed, NULL);
+}
+
+static void check_redirect(struct fuzz_input bytes, Runtime__V1__CreateContainerRequest *original)
+{
+    struct buffer out = {0}, again = {0};
+    int r = mount_redirect(bytes.bytes, bytes.len, REDIRECT_FROM, REDIRECT_TO, &out);
+
+    FUZZ_CHECK(r == 0 || r == 1, "%d", r);
+    FUZZ_CHECK(r == 1 || !out.bytes, "bytes of nothing");
+    if (r == 0)
+        return;
+    FUZZ_CHECK(mount_redirect(buffer_data(&out), buffer_len(&out), REDIRECT_FROM, REDIRECT_TO,
+                              &again) == 0,
+               "there is one left");
+    check_redirected(original, &out);
+    buffer_fini(&out);
+}
+
+/* Whether protobuf-c knows all that mount_redirect() walks over: then it packs it in the one way.
+ */
+static bool is_plain(const Runtime__V1__CreateContainerRequest *request)
+{
+    const Runtime__V1__ContainerConfig *config = request->config;
+    size_t unknown = request->base.n_unknown_fields;
+
+    if (config)
+        unknown += config->base.n_unknown_fields;
+    for (size_t i = 0; config && i < config->n_mounts; i++)
+        unknown += config->mounts[i]->base.n_unknown_fields;
+    return unknown == 0;
+}
+
+static uint8_t *pack(const Runtime__V1__CreateContainerRequest *request, size_t *len)
+{
+    uint8_t *bytes = malloc(runtime__v1__create_container_request__get_packed_size(request) + 1);
+
+    if (!bytes)
+        abort();
+    *len = runtime__v1__create_container_request__pack(request, bytes);
+    return bytes;
+}
+
+/* Of a request in the one way of packing: every mount, and to the byte. */
+static void check_redirect_plain(Runtime__V1__CreateContainerRequest *request)
+{
+    Runtime__V1__ContainerConfig *config = request->config;
+    size_t before_len, after_len, redirected = 0;
+    uint8_t *before = pack(request, &before_len), *after;
+    struct buffer out = {0};
+    int r = mount_redirect(before, before_len, REDIRECT_FROM, REDIRECT_TO, &out);
+
+    for (size_t i = 0; config && i < config->n_mounts; i++) {
+        if (!is_redirected(config->mounts[i]))
+            continue;
+        redirected++;
+        free(config->mounts[i]->host_path);
+        config->mounts[i]->host_path = strdup(REDIRECT_TO);
+        if (!config->mounts[i]->host_path)
+            abort();
+    }
+    after = pack(request, &after_len);
+    FUZZ_CHECK(r == (redirected > 0), "%d, %zu mounts", r, redirected);
+    if (r == 1)
+        FUZZ_CHECK(buffer_len(&out) == after_len &&
+                       memcmp(buffer_data(&out), after, after_len) == 0,
+                   "%zu, %zu bytes", buffer_len(&out), after_len);
+    buffer_fini(&out);
+    free(before);
+    free(after);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_input in = {data, size};
@@ -321,6 +433,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     original = runtime__v1__create_container_request__unpack(NULL, in.len, in.bytes);
     check_read(in, original);
     check_merge(o, in, original);
+    check_redirect(in, original);
+    if (original && is_plain(original))
+        check_redirect_plain(original);
     if (original)
         runtime__v1__create_container_request__free_unpacked(original, NULL);
     options_fini(o);

@@ -31,6 +31,7 @@ enum operation {
     OP_DECIDE, /* for one that waits */
     OP_RAW,
     OP_DRAIN,
+    OP_CLASS, /* for the calls to come */
     OPERATIONS,
 };
 
@@ -67,12 +68,24 @@ static struct run_decision decision_of(struct fuzz_input *in)
     d.fragment_bytes = number(in);
     if (d.fragment_bytes > RUN_FRAGMENT_BYTES_MAX)
         d.fragment_bytes = RUN_FRAGMENT_BYTES_MAX;
+    d.instead = (choice & 3) == 3;
+    d.message_bytes = d.instead ? number(in) : 0;
+    if (d.message_bytes > RUN_MESSAGE_BYTES_MAX)
+        d.message_bytes = RUN_MESSAGE_BYTES_MAX;
     return d;
+}
+
+static void set_class(struct peers *p, struct fuzz_input *in)
+{
+    uint8_t choice = fuzz_u8(in);
+
+    peers_set_class(p, choice & 1 ? PEER_LIST : PEER_OTHER,
+                    (enum cri_method_class)((choice >> 1) % 3));
 }
 
 static void open_call(struct peers *p, struct fuzz_input *in)
 {
-    static const enum peer_kind kinds[] = {PEER_CREATE, PEER_CREATE, PEER_OBSERVED, PEER_OTHER};
+    static const enum peer_kind kinds[] = {PEER_CREATE, PEER_LIST, PEER_OBSERVED, PEER_OTHER};
     uint8_t choice = fuzz_u8(in);
     uint8_t layout = fuzz_u8(in);
 
@@ -191,6 +204,9 @@ static void operate(struct peers *p, struct fuzz_input *in)
         break;
     case OP_DRAIN:
         peers_drain(p);
+        break;
+    case OP_CLASS:
+        set_class(p, in);
         break;
     case OP_RAW:
     case OPERATIONS:

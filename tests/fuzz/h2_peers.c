@@ -172,7 +172,9 @@ static void on_decided(void *user, const struct session_call *call, uint32_t str
 {
     struct peers *p = user;
     struct peer_stream *st = peers_stream(p, stream_id);
-    size_t bytes = decision->fragment_bytes + call->message_bytes;
+    const uint8_t *message = decision->instead ? run_message() : call->message;
+    size_t message_bytes = decision->instead ? decision->message_bytes : call->message_bytes;
+    size_t bytes = decision->fragment_bytes + message_bytes;
     uint8_t head[PEER_MESSAGE_HEAD_BYTES] = {0, (uint8_t)(bytes >> 24), (uint8_t)(bytes >> 16),
                                              (uint8_t)(bytes >> 8), (uint8_t)bytes};
 
@@ -182,10 +184,11 @@ static void on_decided(void *user, const struct session_call *call, uint32_t str
     if (decision->verdict == RUN_REFUSE) {
         st->refused = true;
         st->code = decision->code;
-    } else if (decision->fragment_bytes > 0) {
+    } else if (decision->fragment_bytes > 0 || decision->instead) {
         peer_put(&st->rewritten, head, sizeof head);
         peer_put(&st->rewritten, run_fragment(), decision->fragment_bytes);
-        peer_put(&st->rewritten, call->message, call->message_bytes);
+        if (message_bytes > 0)
+            peer_put(&st->rewritten, message, message_bytes);
         st->replaced = PEER_MESSAGE_HEAD_BYTES + frame_read_u32(buffer_data(&st->body) + 1);
     }
 }

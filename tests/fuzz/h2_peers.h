@@ -18,7 +18,7 @@
 
 #define PEERS_STREAMS_MAX 24
 
-enum peer_kind { PEER_OTHER, PEER_OBSERVED, PEER_CREATE };
+enum peer_kind { PEER_OTHER, PEER_OBSERVED, PEER_CREATE, PEER_LIST };
 
 /* How a request is sent. */
 enum peer_style {
@@ -70,6 +70,9 @@ void peers_settings(struct peers *p, enum session_end end, unsigned which, uint3
 /* PING, PRIORITY or a frame of an unknown type. */
 void peers_extra(struct peers *p, enum session_end end, unsigned type, size_t bytes);
 void peers_goaway(struct peers *p);
+
+/* Whether the calls to come of PEER_LIST, or of PEER_OTHER, are looked at. */
+void peers_set_class(struct peers *p, enum peer_kind kind, enum cri_method_class class);
 
 /* The session is asked to drain. */
 void peers_drain(struct peers *p);

@@ -139,16 +139,18 @@ static void send_block(struct peers *p, enum session_end end, uint32_t stream, b
 
 const char *peer_path(enum peer_kind kind, uint32_t id)
 {
-    static const char *const observed[] = {"/runtime.v1.RuntimeService/RunPodSandbox",
-                                           "/runtime.v1.RuntimeService/StopPodSandbox",
-                                           "/runtime.v1.RuntimeService/RemovePodSandbox",
-                                           "/runtime.v1.RuntimeService/RemoveContainer"};
+    static const char *const observed[] = {
+        "/runtime.v1.RuntimeService/RunPodSandbox", "/runtime.v1.RuntimeService/StopPodSandbox",
+        "/runtime.v1.RuntimeService/RemovePodSandbox", "/runtime.v1.RuntimeService/RemoveContainer",
+        "/runtime.v1.RuntimeService/GetContainerEvents"};
 
     switch (kind) {
     case PEER_CREATE:
         return "/runtime.v1.RuntimeService/CreateContainer";
     case PEER_OBSERVED:
-        return observed[id / 2 % 4];
+        return observed[id / 2 % 5];
+    case PEER_LIST:
+        return "/runtime.v1.RuntimeService/ListContainers";
     case PEER_OTHER:
         break;
     }
@@ -492,6 +494,11 @@ void peers_goaway(struct peers *p)
     peer_put(&out, "bye", 3);
     send_verbatim(p, SESSION_RUNTIME, &out);
     buffer_fini(&out);
+}
+
+void peers_set_class(struct peers *p, enum peer_kind kind, enum cri_method_class class)
+{
+    run_set_class(&p->run, kind == PEER_LIST ? CRI_LIST_CONTAINERS : CRI_VERSION, class);
 }
 
 void peers_drain(struct peers *p)

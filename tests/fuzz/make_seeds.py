@@ -19,10 +19,11 @@ MESSAGE_BYTES_MAX = 3 * 1024
 
 # The operations of fuzz_session.c, in order.
 (OPEN, DATA, TRAILERS, ANSWER, ANSWER_DATA, ANSWER_END, RESET, WINDOW, SETTINGS, EXTRA, GOAWAY,
- READ, CUT, POLICY, DECIDE, RAW, DRAIN) = range(17)
+ READ, CUT, POLICY, DECIDE, RAW, DRAIN, CLASS) = range(18)
 CLIENT, RUNTIME = 0, 1
-CREATE, OBSERVED, OTHER = 0, 2, 3
-LATER, FORWARD, REFUSE = 0, 1, 2
+CREATE, LIST, OBSERVED, OTHER = 0, 1, 2, 3
+LATER, FORWARD, REFUSE, INSTEAD = 0, 1, 2, 3
+RELAY_LISTS, INTERCEPT_LISTS, OBSERVE_VERSIONS = 1, 5, 2
 GZIP, UNREADABLE, TOO_LARGE, TAIL, TIMEOUT, CORRUPT = 4, 8, 16, 32, 64, 128
 MANY = 0xF6  # as a number: 114,688
 CONNECTION = 24
@@ -108,6 +109,16 @@ SESSIONS = {
     answer(1) + READ_BOTH,
     "large-frames": [SETTINGS, RUNTIME, 0x10, ALL, 0] + READ_BOTH + [POLICY, FORWARD, 100] +
     whole(CREATE, MANY),
+    "instead-smaller": [POLICY, INSTEAD, 0, 9] + whole(CREATE | TAIL, 100),
+    "instead-larger": [POLICY, INSTEAD, 100, MANY] + HELLO + whole(CREATE | GZIP, 100) +
+    [WINDOW, RUNTIME, CONNECTION, ALL, WINDOW, RUNTIME, 0, ALL] + READ_BOTH,
+    "instead-of-large": [POLICY, INSTEAD, 0, 100] + HELLO + call(CREATE, MANY) +
+    ([DATA, 0, 0, ALL] + READ_BOTH) * 9,
+    "relists": [CLASS, OBSERVE_VERSIONS, CLASS, INTERCEPT_LISTS, POLICY, LATER, 0] +
+    call(OTHER, 0) + call(LIST, 2) + send(0) + send(1) + READ_BOTH + [DECIDE, 0, FORWARD, 0] +
+    READ_BOTH + answer(0) + answer(1) + [CLASS, RELAY_LISTS] + call(LIST, 2) + send(2) + READ_BOTH,
+    "drain-events": call(OTHER) * 4 + call(OBSERVED, 0) + send(4) + READ_BOTH + [ANSWER, 4, 0] +
+    [ANSWER_DATA, 4, 0, 20, DRAIN, ANSWER_DATA, 4, 0, 20] + READ_BOTH,
     "drain": call(CREATE) + [DRAIN] + send(0) + READ_BOTH + answer(0) + READ_BOTH,
     "huge-window": [SETTINGS, RUNTIME, 2, 0, ALL, WINDOW, RUNTIME, CONNECTION, ALL] + READ_BOTH +
     whole(CREATE, MANY),
@@ -200,6 +211,8 @@ CREATE_REQUEST = field(1, "sandbox") + field(2, CONFIG) + field(3, SANDBOX)
 REQUESTS = {
     "plain": CREATE_REQUEST,
     "two-configs": CREATE_REQUEST + field(2, field(6, entry("B", "2")) + field(99, "unknown")),
+    "mounts": CREATE_REQUEST + field(2, field(7, field(99, 1) + entry("/t", "/./tmp/") + field(98, 2)) +
+                                     field(7, entry("/t", "/tmp") + field(2, "/tmp/x"))),
     "unknown": field(77, "x") + CREATE_REQUEST + field(78, 5),
     "no-config": field(1, "sandbox"),
     "no-sandbox-config": field(1, "sandbox") + field(2, metadata("m") + b"".join(
@@ -290,6 +303,18 @@ container_path = "/dev/"
     "all-namespaces": "[annotations]\nenabled = true\nnamespaces = ['*']\n",
     "no-namespace": "[annotations]\nenabled = true\n",
     "inline": "plugins = { hold = '61s', grace = '721h' }\ndevice = [{}]\n",
+    "bridge": """[bridge]
+enabled = true
+socket = "/run/x/b.sock"
+kubelet_plugin_dir = "/var/lib/k"
+mask = "2m"
+preferred_timeout = "500ms"
+gate = true
+gate_timeout = "10s"
+kubelet_processes = ["kubelet", "k3s-server"]
+redirect_plugin_mounts = true
+""",
+    "gate-for-nobody": "bridge = { gate = true, kubelet_processes = [] }\n",
     "dotted": "plugins.hold = '1s'\nannotations.enabled = false\n",
     "not-toml": "listen = \n",
     "relative": "[[device]]\nresource = 'a/b'\npath = 'dev/kvm'\n",

@@ -3,15 +3,8 @@
 #include "cri-proto/methods.h"
 #include "tests/fuzz/fuzz.h"
 
+static enum cri_method_class classes[CRI_METHODS]; /* of the session that reads */
 static bool intercepted;
-
-static enum cri_method_class watch_class(enum cri_method method)
-{
-    enum cri_method_class class = cri_method_class(method);
-
-    intercepted = intercepted || class == CRI_CLASS_INTERCEPTED;
-    return class;
-}
 
 /* Maxima that a short input can meet. */
 #include "shim/relay/limits.h"
@@ -24,9 +17,26 @@ static enum cri_method_class watch_class(enum cri_method method)
 #undef RELAY_RESPONSE_BYTES_MAX
 #define RELAY_RESPONSE_BYTES_MAX 3000
 
+#include "shim/relay/header_block.h"
+
+/* What the session looks up, it looks up by these fields. */
+static const struct header_fields *watch_fields(const struct header_listener *l)
+{
+    const struct header_fields *fields = header_listener_fields(l);
+
+    intercepted = intercepted || classes[fields->method] == CRI_CLASS_INTERCEPTED;
+    return fields;
+}
+
 /* The session itself, built in here, so that its structures are known and its look-ups are seen. */
-#define cri_method_class watch_class
+#define header_listener_fields watch_fields
 #include "shim/relay/session.c"
+
+void session_probe_set_class(struct session *s, enum cri_method method, enum cri_method_class class)
+{
+    classes[method] = class;
+    session_set_class(s, method, class);
+}
 
 void session_probe_check(const struct session *s)
 {
@@ -46,6 +56,11 @@ uint32_t session_probe_stream_id(const struct session_call *call)
     return ((const struct stream *)call)->id;
 }
 
+bool session_probe_waits(const struct session_call *call)
+{
+    return ((const struct stream *)call)->intercepted;
+}
+
 bool session_probe_intercepted(void)
 {
     return intercepted;
@@ -54,4 +69,6 @@ bool session_probe_intercepted(void)
 void session_probe_reset(void)
 {
     intercepted = false;
+    for (int method = 0; method < CRI_METHODS; method++)
+        classes[method] = cri_method_class(method);
 }

@@ -17,7 +17,15 @@ void session_probe_check(const struct session *s);
 
 uint32_t session_probe_stream_id(const struct session_call *call);
 
-/* Whether some call was to be intercepted since the last session_probe_reset(). */
+/* Whether the call is an intercepted one. */
+bool session_probe_waits(const struct session_call *call);
+
+/* session_set_class() */
+void session_probe_set_class(struct session *s, enum cri_method method,
+                             enum cri_method_class class);
+
+/* Whether some call was to be intercepted since the last session_probe_reset(), which comes before
+ * each new session. */
 bool session_probe_intercepted(void);
 void session_probe_reset(void);
 

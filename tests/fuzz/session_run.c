@@ -17,7 +17,7 @@
 #define CUT_LEN 1024
 #define CUT_MAX 64
 
-enum event_kind { EVENT_FEED, EVENT_DECIDE, EVENT_DRAIN };
+enum event_kind { EVENT_FEED, EVENT_DECIDE, EVENT_DRAIN, EVENT_CLASS };
 
 struct event {
     enum event_kind kind;
@@ -26,9 +26,12 @@ struct event {
     size_t len;
     size_t call; /* of deciding: index in run.calls */
     struct run_decision decision;
+    enum cri_method method; /* of another class */
+    enum cri_method_class class;
 };
 
 #define FRAGMENT_BYTE 0x5a
+#define MESSAGE_BYTE 0xa5
 
 static void put(struct buffer *to, const void *bytes, size_t len)
 {
@@ -145,8 +148,15 @@ static void carry_out(struct run *run, struct run_call *rc, const struct run_dec
         session_refuse(run->session, call, decision->code, "refused by the fuzzer: \t%\xff");
         return;
     }
-    FUZZ_CHECK(session_forward(run->session, call, run_fragment(), decision->fragment_bytes) == 0,
-               "forward");
+    if (decision->instead)
+        FUZZ_CHECK(session_forward_instead(run->session, call, run_fragment(),
+                                           decision->fragment_bytes, run_message(),
+                                           decision->message_bytes) == 0,
+                   "forward instead");
+    else
+        FUZZ_CHECK(session_forward(run->session, call, run_fragment(), decision->fragment_bytes) ==
+                       0,
+                   "forward");
 }
 
 static void on_request(void *user, struct session_call *call)
@@ -164,7 +174,7 @@ static void on_request(void *user, struct session_call *call)
     *rc = (struct run_call){
         .call = call,
         .stream_id = session_probe_stream_id(call),
-        .intercepted = cri_method_class(call->method) == CRI_CLASS_INTERCEPTED,
+        .intercepted = session_probe_waits(call),
     };
     call->user = (void *)(uintptr_t)run->calls_len;
     note(run, "request %u %d %llu %zu %08lx\n", rc->stream_id, call->method,
@@ -213,6 +223,15 @@ const uint8_t *run_fragment(void)
     if (fragment[0] != FRAGMENT_BYTE)
         memset(fragment, FRAGMENT_BYTE, sizeof fragment);
     return fragment;
+}
+
+const uint8_t *run_message(void)
+{
+    static uint8_t message[RUN_MESSAGE_BYTES_MAX];
+
+    if (message[0] != MESSAGE_BYTE)
+        memset(message, MESSAGE_BYTE, sizeof message);
+    return message;
 }
 
 void run_init(struct run *run, const struct run_hooks *hooks, void *user)
@@ -294,6 +313,16 @@ bool run_drain(struct run *run)
     return session_drain(run->session);
 }
 
+void run_set_class(struct run *run, enum cri_method method, enum cri_method_class class)
+{
+    struct event event = {.kind = EVENT_CLASS, .method = method, .class = class};
+
+    if (run->error)
+        return;
+    put(&run->events, &event, sizeof event);
+    session_probe_set_class(run->session, method, class);
+}
+
 /* ---- oracles ---- */
 
 /* Where no call is intercepted, what comes out is what went in, but for a GOAWAY at the end. */
@@ -370,6 +399,9 @@ static void read_again(struct run *again, const struct run *first, unsigned seed
         case EVENT_DRAIN:
             run_drain(again);
             break;
+        case EVENT_CLASS:
+            run_set_class(again, e->method, e->class);
+            break;
         }
         session_probe_check(again->session);
     }
@@ -407,6 +439,7 @@ void run_finish(struct run *run, unsigned seed)
     run->session = NULL;
     check_calls(run);
 
+    session_probe_reset();
     run_init(&again, run->hooks, run->user);
     again.like = run;
     read_again(&again, run, seed);

@@ -18,10 +18,14 @@ enum run_verdict { RUN_LATER, RUN_FORWARD, RUN_REFUSE };
 struct run_decision {
     enum run_verdict verdict;
     size_t fragment_bytes; /* 0: forward without a fragment */
+    bool instead;          /* forward with another message */
+    size_t message_bytes;  /* of that */
     int code;              /* of a refusal */
 };
 
 #define RUN_FRAGMENT_BYTES_MAX 70000
+/* More than the largest that a client may send. */
+#define RUN_MESSAGE_BYTES_MAX 150000
 
 struct run_hooks {
     /* An intercepted call waits; RUN_LATER: for run_decide(). */
@@ -70,6 +74,8 @@ struct run {
 
 /* RUN_FRAGMENT_BYTES_MAX bytes, of which every fragment is the beginning. */
 const uint8_t *run_fragment(void);
+/* The same, of RUN_MESSAGE_BYTES_MAX bytes, for messages. */
+const uint8_t *run_message(void);
 
 /* `hooks` and `user` are borrowed. */
 void run_init(struct run *run, const struct run_hooks *hooks, void *user);
@@ -83,6 +89,9 @@ bool run_decide(struct run *run, size_t index, const struct run_decision *decisi
 
 /* session_drain() */
 bool run_drain(struct run *run);
+
+/* session_set_class() */
+void run_set_class(struct run *run, enum cri_method method, enum cri_method_class class);
 
 /* The end of the first reading: checks what can be said of any input, and reads again in the cuts
  * that `seed` gives (0: byte by byte). The session is gone afterwards. */

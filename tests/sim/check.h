@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "devicemgr/ports.h"
-#include "tests/sim/kubelet.h"
+#include "tests/sim/client.h"
 #include "tests/sim/runtime.h"
 
 struct world;
@@ -16,6 +16,8 @@ struct world;
 void check_that(struct world *w, bool holds, const char *invariant, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* What the shim chose for a pod stays the pod's until it is over. */
+void check_owners(struct world *w);
 /* Nothing the core should have let go of is left, its queues are as long as what is under way, it
  * is not due again already. After each event. */
 void check_settled(struct world *w);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+#include "tests/sim/plugin_call.h"
 #include "tests/sim/resources.h"
 
 struct world;
@@ -18,12 +18,6 @@ struct world;
 #define PLUGIN_CALLS_MAX 64
 /* The port gives up on a silent socket by then. */
 #define DIAL_MS_MAX 10000
-
-enum plugin_call_kind {
-    PLUGIN_ALLOCATE,
-    PLUGIN_PREFER,
-    PLUGIN_PRESTART,
-};
 
 /* A connection the core asked for. */
 struct connection {
@@ -35,27 +29,9 @@ struct connection {
     bool options;      /* given to the core */
     bool listed;
     unsigned healthy; /* of the last list given to the core */
+    size_t capacity;  /* all that were in it */
     bool pre_start;
     uint64_t prestarted_ms[1u << DEVICES_MAX]; /* when PreStartContainer of these was answered */
-};
-
-struct plugin_call {
-    uint64_t number; /* 0: free slot */
-    enum plugin_call_kind kind;
-    uint64_t connection;
-    unsigned ids;
-    unsigned must;
-    size_t size;
-};
-
-/* What a plugin once answered: the container's env tells the serial. */
-struct answer {
-    size_t resource;
-    unsigned ids;
-    unsigned boot;
-    uint64_t registrations; /* of the resource, in this life of the shim */
-    uint64_t incarnation;
-    uint64_t hash; /* of the packed options */
 };
 
 struct plugin {
@@ -69,6 +45,8 @@ struct plugin {
     unsigned devices; /* masks: existing, listed, healthy */
     unsigned listed;
     unsigned healthy;
+    bool odd;            /* lists odd ids as well */
+    size_t crowd;        /* and so many more */
     unsigned version;    /* of a built-in device's host path */
     unsigned trouble;    /* percent of calls that go wrong */
     uint64_t registered; /* times the core knows of, in this life of the shim */
@@ -102,16 +80,14 @@ void plugins_trouble(struct world *w);
 void plugin_open(struct world *w, uint64_t number, const char *resource, const char *socket);
 void plugin_close(struct world *w, uint64_t number);
 void plugin_register_done(struct world *w, uint64_t registration, int code, const char *message);
-void plugin_call(struct world *w, enum plugin_call_kind kind, uint64_t connection, uint64_t number,
-                 unsigned ids, unsigned must, size_t size, uint64_t timeout_ms);
-void plugin_call_cancel(struct world *w, uint64_t number);
 
+/* NULL: it is closed. */
+struct connection *plugin_find_connection(struct world *w, uint64_t number);
+/* Whether one is open that has its options, and may have a list yet. */
+bool plugin_connected(const struct world *w, size_t resource);
 /* The connection on which a resource's devices are usable, as far as the core was told; NULL:
  * none. */
 const struct connection *plugin_usable(const struct world *w, size_t resource);
-/* Tells two answers apart. */
-uint64_t plugin_options_hash(const V1beta1__ContainerAllocateResponse *options);
-size_t plugin_calls_open(const struct world *w);
 size_t plugin_registrations_open(const struct world *w);
 
 #endif

@@ -63,7 +63,7 @@ struct rt_container *runtime_newest(struct world *w, unsigned sandbox, unsigned 
     return found;
 }
 
-static struct rt_sandbox *sandbox_add(struct world *w, unsigned uid, unsigned attempt)
+struct rt_sandbox *runtime_add_sandbox(struct world *w, unsigned uid, unsigned attempt)
 {
     struct rt_sandbox *s = w->runtime.sandboxes;
 
@@ -73,10 +73,11 @@ static struct rt_sandbox *sandbox_add(struct world *w, unsigned uid, unsigned at
         abort(); /* the world is too small for its seed */
     *s = (struct rt_sandbox){
         .id = ++w->runtime.last_id, .uid = uid, .attempt = attempt, .ready = true};
+    lister_event(w, LISTER_CREATED, s->id, true);
     return s;
 }
 
-static struct rt_container *container_add(struct world *w, const struct rt_container *made)
+struct rt_container *runtime_add_container(struct world *w, const struct rt_container *made)
 {
     struct rt_container *c = w->runtime.containers;
 
@@ -87,33 +88,43 @@ static struct rt_container *container_add(struct world *w, const struct rt_conta
     *c = *made;
     c->id = ++w->runtime.last_id;
     c->state = CONTAINER_CREATED;
+    lister_event(w, LISTER_CREATED, c->id, false);
     return c;
 }
 
-static void container_exit(struct world *w, struct rt_container *c, const char *how)
+void runtime_exit(struct world *w, struct rt_container *c, const char *how)
 {
     if (!runtime_live(c))
         return;
     c->state = CONTAINER_EXITED;
     world_note(w, "runtime: c%u (%s of u%u) %s", c->id, container_sim_name(c->name), c->uid, how);
+    lister_event(w, LISTER_ENDED, c->id, false);
 }
 
-static void sandbox_stop(struct world *w, struct rt_sandbox *s)
+void runtime_drop_container(struct world *w, struct rt_container *c)
+{
+    lister_event(w, LISTER_ENDED, c->id, false);
+    *c = (struct rt_container){0};
+}
+
+void runtime_end_sandbox(struct world *w, struct rt_sandbox *s)
 {
     s->ready = false;
     for (size_t i = 0; i < CONTAINERS_MAX; i++) {
         if (w->runtime.containers[i].id && w->runtime.containers[i].sandbox == s->id)
-            container_exit(w, &w->runtime.containers[i], "dies with its sandbox");
+            runtime_exit(w, &w->runtime.containers[i], "dies with its sandbox");
     }
+    lister_event(w, LISTER_ENDED, s->id, true);
 }
 
-static void sandbox_remove(struct world *w, struct rt_sandbox *s)
+void runtime_drop_sandbox(struct world *w, struct rt_sandbox *s)
 {
-    sandbox_stop(w, s);
+    runtime_end_sandbox(w, s);
     for (size_t i = 0; i < CONTAINERS_MAX; i++) {
         if (w->runtime.containers[i].sandbox == s->id)
-            w->runtime.containers[i] = (struct rt_container){0};
+            runtime_drop_container(w, &w->runtime.containers[i]);
     }
+    lister_event(w, LISTER_ENDED, s->id, true);
     *s = (struct rt_sandbox){0};
 }
 
@@ -149,7 +160,7 @@ static void effect_create(struct world *w, struct runtime_call *call)
         !s || !s->ready || name_taken(w, &call->made) || (w->faults && rng_percent(&w->rng, 4));
     if (call->failed)
         return;
-    c = container_add(w, &call->made);
+    c = runtime_add_container(w, &call->made);
     call->made.id = c->id;
     world_note(w, "runtime: c%u made: %s of u%u, attempt %u in s%u, devices %x %x %x", c->id,
                container_sim_name(c->name), c->uid, c->attempt, c->sandbox, c->held[0], c->held[1],
@@ -168,11 +179,25 @@ static void effect_run_sandbox(struct world *w, struct runtime_call *call)
     }
     if (call->failed)
         return;
-    s = sandbox_add(w, call->pod, call->subject);
+    s = runtime_add_sandbox(w, call->pod, call->subject);
     if (kubelet_find_pod(w, call->pod))
         kubelet_find_pod(w, call->pod)->over_ms = w->now_ms;
     world_note(w, "runtime: s%u made for u%u, attempt %u", s->id, s->uid, s->attempt);
     call->made.sandbox = s->id;
+}
+
+/* It may fail half-way: some containers are killed, the sandbox stays. */
+static void effect_stop_sandbox(struct world *w, struct runtime_call *call, struct rt_sandbox *s)
+{
+    if (!s)
+        return;
+    call->failed = w->faults && rng_percent(&w->rng, 10);
+    if (!call->failed)
+        runtime_end_sandbox(w, s);
+    for (size_t i = 0; i < CONTAINERS_MAX && call->failed; i++) {
+        if (w->runtime.containers[i].sandbox == s->id && rng_percent(&w->rng, 50))
+            runtime_exit(w, &w->runtime.containers[i], "is killed by a stop that fails");
+    }
 }
 
 static void effect(struct world *w, struct runtime_call *call)
@@ -186,19 +211,18 @@ static void effect(struct world *w, struct runtime_call *call)
         effect_run_sandbox(w, call);
         break;
     case CALL_STOP_SANDBOX:
-        if (s)
-            sandbox_stop(w, s);
+        effect_stop_sandbox(w, call, s);
         break;
     case CALL_REMOVE_SANDBOX:
         if (s)
-            sandbox_remove(w, s);
+            runtime_drop_sandbox(w, s);
         break;
     case CALL_CREATE_CONTAINER:
         effect_create(w, call);
         break;
     case CALL_REMOVE_CONTAINER:
         if (c)
-            *c = (struct rt_container){0};
+            runtime_drop_container(w, c);
         break;
     }
 }
@@ -231,12 +255,12 @@ static void tell_answer(struct world *w, const struct runtime_call *call)
         tell_sandbox_ran(w, call);
         break;
     case CALL_STOP_SANDBOX:
-        if (s)
+        if (s && !call->foreign)
             s->stop_told = true;
         devicemgr_sandbox_stopped(w->shim.core, shim_now_ms(w), id);
         break;
     case CALL_REMOVE_SANDBOX:
-        kubelet_disturb(w, call->pod);
+        client_disturb(w, call->pod);
         devicemgr_sandbox_removed(w->shim.core, shim_now_ms(w), id);
         break;
     case CALL_REMOVE_CONTAINER:
@@ -249,6 +273,17 @@ static void tell_answer(struct world *w, const struct runtime_call *call)
 
 static const char *const CALL_NAMES[] = {"RunPodSandbox", "StopPodSandbox", "RemovePodSandbox",
                                          "CreateContainer", "RemoveContainer"};
+
+/* It may be stopped all the same. Another stop of it may be under way. */
+static void stop_failed(struct world *w, unsigned sandbox)
+{
+    char id[16];
+
+    snprintf(id, sizeof id, "s%u", sandbox);
+    if (!runtime_stopping(w, sandbox))
+        client_stopping(w, sandbox, false);
+    devicemgr_sandbox_stop_failed(w->shim.core, shim_now_ms(w), id);
+}
 
 static void answer(struct world *w, uint64_t number, uint64_t unused)
 {
@@ -264,9 +299,11 @@ static void answer(struct world *w, uint64_t number, uint64_t unused)
     world_note(w, "runtime: %s of u%u (%u) answered%s", CALL_NAMES[call.kind], call.pod,
                call.subject, call.failed ? ": refused" : "");
     if (call.kind == CALL_CREATE_CONTAINER)
-        kubelet_answered(w, call.create, call.failed ? 0 : call.made.id);
+        client_answered(w, call.create, call.failed ? 0 : call.made.id);
     else if (!call.failed)
         tell_answer(w, &call);
+    else if (call.kind == CALL_STOP_SANDBOX)
+        stop_failed(w, call.subject);
     shim_run(w);
 }
 
@@ -277,6 +314,10 @@ static void reach(struct world *w, uint64_t number, uint64_t unused)
     (void)unused;
     if (!call)
         return;
+    if (w->now_ms < call->slow_until_ms) {
+        world_after(w, call->slow_until_ms - w->now_ms, reach, number, 0);
+        return;
+    }
     effect(w, call);
     if (!shim_lives(w, call->incarnation))
         w->runtime.unseen = true; /* the shim that passed it on is gone */
@@ -311,7 +352,20 @@ bool runtime_busy(const struct world *w, unsigned uid)
     for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
         const struct runtime_call *call = &w->runtime.calls[i];
 
-        if (call->number && call->pod == uid && call->kind != CALL_CREATE_CONTAINER)
+        if (call->number && call->pod == uid && call->kind != CALL_CREATE_CONTAINER &&
+            !call->foreign)
+            return true;
+    }
+    return false;
+}
+
+bool runtime_stopping(const struct world *w, unsigned sandbox)
+{
+    for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
+        const struct runtime_call *call = &w->runtime.calls[i];
+
+        if (call->number && call->kind == CALL_STOP_SANDBOX && call->subject == sandbox &&
+            shim_lives(w, call->incarnation))
             return true;
     }
     return false;
@@ -326,20 +380,18 @@ bool runtime_run_sandbox(struct world *w, unsigned uid, unsigned attempt)
     return true;
 }
 
-bool runtime_stop_sandbox(struct world *w, struct rt_sandbox *sandbox)
+bool runtime_stop_sandbox(struct world *w, struct rt_sandbox *sandbox, bool by_kubelet)
 {
     char id[16];
 
     if (!can_call(w))
         return false;
-    world_note(w, "kubelet: StopPodSandbox s%u of u%u", sandbox->id, sandbox->uid);
+    world_note(w, "%s: StopPodSandbox s%u of u%u", by_kubelet ? "kubelet" : "another client",
+               sandbox->id, sandbox->uid);
     snprintf(id, sizeof id, "s%u", sandbox->id);
-    sandbox->doomed = true;
-    for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
-        if (w->kubelet.creates[i].sandbox == sandbox->id)
-            w->kubelet.creates[i].stop_told = true;
-    }
-    call_new(w, CALL_STOP_SANDBOX, sandbox->uid, sandbox->id);
+    sandbox->doomed = sandbox->doomed || by_kubelet;
+    client_stopping(w, sandbox->id, true);
+    call_new(w, CALL_STOP_SANDBOX, sandbox->uid, sandbox->id)->foreign = !by_kubelet;
     devicemgr_sandbox_stopping(w->shim.core, shim_now_ms(w), id);
     shim_run(w);
     return true;
@@ -392,7 +444,7 @@ static void exit_later(struct world *w, uint64_t container, uint64_t unused)
 
     (void)unused;
     if (c)
-        container_exit(w, c, "exits");
+        runtime_exit(w, c, "exits");
 }
 
 static void start(struct world *w, uint64_t container, uint64_t unused)
@@ -418,18 +470,18 @@ void runtime_start(struct world *w, unsigned container)
     world_after(w, rng_delay_ms(&w->rng, ANSWER_MS_MAX), start, container, 0);
 }
 
-/* A create whose client is gone is done by now or never. One that the runtime finished after the
- * new shim's first list would be known to nobody until the next: no rule of the core covers that.
- */
+/* What was asked for may not have got there; what did goes on, and nobody hears the answer. */
 void runtime_shim_gone(struct world *w)
 {
     for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
         struct runtime_call *call = &w->runtime.calls[i];
 
-        if (call->number && !call->effected && rng_percent(&w->rng, 50))
-            call->number = 0; /* the request never got there */
-        else if (call->number && !call->effected && call->kind == CALL_CREATE_CONTAINER)
-            effect(w, call);
+        if (!call->number || call->effected)
+            continue;
+        if (rng_percent(&w->rng, 50))
+            call->number = 0;
+        else if (call->kind == CALL_CREATE_CONTAINER && rng_percent(&w->rng, 50))
+            call->slow_until_ms = w->now_ms + rng_below(&w->rng, EFFECT_MS_MAX);
     }
 }
 
@@ -442,7 +494,7 @@ static void back(struct world *w, uint64_t a, uint64_t b)
     w->runtime.down = false;
     world_note(w, "runtime: back");
     if (w->shim.core)
-        shim_list(w);
+        lister_refresh(w);
 }
 
 static void lose_calls(struct world *w)
@@ -450,9 +502,13 @@ static void lose_calls(struct world *w)
     for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
         struct runtime_call *call = &w->runtime.calls[i];
 
-        if (call->number && !call->effected && rng_percent(&w->rng, 30))
+        if (!call->number)
+            continue;
+        if (!call->effected && rng_percent(&w->rng, 30))
             effect(w, call);
         call->number = 0;
+        if (call->kind == CALL_STOP_SANDBOX && shim_lives(w, call->incarnation))
+            stop_failed(w, call->subject);
     }
 }
 
@@ -464,7 +520,8 @@ void runtime_restart(struct world *w)
     lose_calls(w);
     w->runtime.down = true;
     world_after(w, rng_delay_ms(&w->rng, DOWN_MS_MAX), back, 0, 0);
-    kubelet_runtime_gone(w);
+    lister_runtime_gone(w);
+    client_runtime_gone(w);
 }
 
 void runtime_reboot(struct world *w)
@@ -473,11 +530,11 @@ void runtime_reboot(struct world *w)
         w->runtime.calls[i].number = 0;
     for (size_t i = 0; i < SANDBOXES_MAX; i++) {
         if (w->runtime.sandboxes[i].id)
-            sandbox_stop(w, &w->runtime.sandboxes[i]);
+            runtime_end_sandbox(w, &w->runtime.sandboxes[i]);
     }
 }
 
-static struct rt_container *random_container(struct world *w, bool live)
+struct rt_container *runtime_any_container(struct world *w, bool live)
 {
     size_t start_at = rng_below(&w->rng, CONTAINERS_MAX);
 
@@ -492,49 +549,13 @@ static struct rt_container *random_container(struct world *w, bool live)
 
 void runtime_crash_one(struct world *w)
 {
-    struct rt_container *c = random_container(w, true);
+    struct rt_container *c = runtime_any_container(w, true);
 
     if (c)
-        container_exit(w, c, "crashes");
+        runtime_exit(w, c, "crashes");
 }
 
-void runtime_vanish_one(struct world *w)
+void runtime_init(struct world *w)
 {
-    struct rt_container *c = random_container(w, false);
-
-    if (!c)
-        return;
-    world_note(w, "runtime: c%u removed behind our back", c->id);
-    w->runtime.unseen = true;
-    *c = (struct rt_container){0};
-}
-
-void runtime_stop_behind(struct world *w)
-{
-    struct rt_sandbox *s = &w->runtime.sandboxes[rng_below(&w->rng, SANDBOXES_MAX)];
-
-    if (!s->id)
-        return;
-    world_note(w, "runtime: s%u stopped%s behind our back", s->id, s->ready ? "" : " again");
-    w->runtime.unseen = true;
-    sandbox_stop(w, s);
-    if (rng_percent(&w->rng, 30))
-        sandbox_remove(w, s);
-}
-
-/* By a client that talks to the runtime itself: a container without our devices, in a pod of ours
- * or in one of its own. */
-void runtime_make_behind(struct world *w)
-{
-    struct rt_sandbox *s = &w->runtime.sandboxes[rng_below(&w->rng, SANDBOXES_MAX)];
-    struct rt_container made = {.name = POD_CONTAINERS_MAX, .abandoned = true};
-
-    w->runtime.unseen = true;
-    if (!s->id || !s->ready)
-        return;
-    made.sandbox = s->id;
-    made.uid = s->uid;
-    made.attempt = w->runtime.last_id;
-    container_add(w, &made);
-    world_note(w, "runtime: a container made in s%u behind our back", s->id);
+    w->runtime.eventless = rng_percent(&w->rng, 40);
 }

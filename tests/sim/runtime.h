@@ -2,8 +2,8 @@
  * The container runtime of the simulated node: what truly runs.
  *
  * Calls reach it through the shim; their effect and their answer come later, apart, and either may
- * be lost. It restarts (containers go on, answers are lost), its containers crash, and other
- * clients make and remove things behind the shim's back.
+ * be lost; a StopPodSandbox may fail half-way. It restarts (containers go on, answers are lost),
+ * and its containers crash. What else happens behind the shim's back: rival.h.
  */
 #ifndef TESTS_SIM_RUNTIME_H
 #define TESTS_SIM_RUNTIME_H
@@ -47,6 +47,10 @@ struct rt_container {
     bool abandoned;                /* created, and its maker does not know: never started */
     unsigned held[RESOURCES_LEN];  /* masks of the devices it can use */
     unsigned noted[RESOURCES_LEN]; /* masks in its token annotations */
+    uint64_t begun_ms;             /* when its create reached the shim */
+    bool damaged;                  /* while rows were missing */
+    bool rival;                    /* made by another client of the runtime (rival.h) */
+    uint64_t heard_ms; /* since when a list tells the shim of that one; UINT64_MAX: not yet */
 };
 
 enum runtime_call_kind {
@@ -65,6 +69,8 @@ struct runtime_call {
     unsigned subject; /* sandbox or container id */
     uint64_t create;  /* of a create: the core's number */
     uint64_t incarnation;
+    bool foreign;           /* not the kubelet's */
+    uint64_t slow_until_ms; /* it has no effect before */
     bool effected;
     bool failed;
     struct rt_container made; /* of a create: what to make; then its id */
@@ -72,6 +78,8 @@ struct runtime_call {
 
 struct runtime {
     bool down;
+    bool eventless;                      /* it does not know GetContainerEvents */
+    unsigned rival_noted[RESOURCES_LEN]; /* masks of what a rival's token has ever named */
     bool unseen; /* something happened behind the shim's back since the last list began */
     unsigned last_id;
     uint64_t last_call;
@@ -80,9 +88,12 @@ struct runtime {
     struct runtime_call calls[RUNTIME_CALLS_MAX];
 };
 
-/* The kubelet's calls. False: not now (the runtime is down, or too much under way). */
+void runtime_init(struct world *w);
+
+/* Calls through the shim. False: not now (the runtime is down, or too much under way). */
 bool runtime_run_sandbox(struct world *w, unsigned uid, unsigned attempt);
-bool runtime_stop_sandbox(struct world *w, struct rt_sandbox *sandbox);
+/* Not `by_kubelet`: by another client of the shim; the kubelet does not know of it. */
+bool runtime_stop_sandbox(struct world *w, struct rt_sandbox *sandbox, bool by_kubelet);
 bool runtime_remove_sandbox(struct world *w, const struct rt_sandbox *sandbox);
 bool runtime_remove_container(struct world *w, const struct rt_container *container);
 /* A create that the shim forwarded; `made` says what of. */
@@ -103,13 +114,23 @@ struct rt_container *runtime_newest(struct world *w, unsigned sandbox, unsigned 
 bool runtime_live(const struct rt_container *container);
 /* Whether a call about this pod is under way. */
 bool runtime_busy(const struct world *w, unsigned uid);
+/* Whether a StopPodSandbox that the shim lives to hear answered is under way. */
+bool runtime_stopping(const struct world *w, unsigned sandbox);
+/* A random one; NULL: there is none. */
+struct rt_container *runtime_any_container(struct world *w, bool live);
+
+/* What happens to them; events tell of it. */
+struct rt_sandbox *runtime_add_sandbox(struct world *w, unsigned uid, unsigned attempt);
+/* `made` says what; its id and state are set. */
+struct rt_container *runtime_add_container(struct world *w, const struct rt_container *made);
+void runtime_exit(struct world *w, struct rt_container *container, const char *how);
+void runtime_drop_container(struct world *w, struct rt_container *container);
+void runtime_end_sandbox(struct world *w, struct rt_sandbox *sandbox);
+void runtime_drop_sandbox(struct world *w, struct rt_sandbox *sandbox);
 
 /* ---- faults ---- */
 void runtime_restart(struct world *w);
 void runtime_reboot(struct world *w);
 void runtime_crash_one(struct world *w);
-void runtime_vanish_one(struct world *w);
-void runtime_stop_behind(struct world *w);
-void runtime_make_behind(struct world *w);
 
 #endif

@@ -1,6 +1,5 @@
 #include "tests/sim/shim.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +7,12 @@
 #include "devicemgr/mem.h"
 #include "devicemgr/request.h"
 #include "tests/sim/check.h"
+#include "tests/sim/rival.h"
 #include "tests/sim/world.h"
 
 #define DEAD_MS_MAX 5000
-#define LIST_MS_MAX 5000
-#define CHECK_MS_MAX 1000
 #define STORE_LOSS_PERCENT 5
+#define STORE_DAMAGE_PERCENT 10
 
 uint64_t shim_now_ms(const struct world *w)
 {
@@ -103,7 +102,7 @@ static void on_commit(void *user, uint64_t commit, const struct devicemgr_record
 static void on_verdict(void *user, uint64_t create, const struct devicemgr_verdict *verdict)
 {
     if (port(user))
-        kubelet_verdict(user, create, verdict);
+        client_verdict(user, create, verdict);
 }
 
 static void on_log(void *user, int level, const char *text)
@@ -114,58 +113,22 @@ static void on_log(void *user, int level, const char *text)
         world_note(w, "log: <%d> %s", level, text);
 }
 
-/* ---- container checks ---- */
-
-static void checked(struct world *w, uint64_t slot, uint64_t container)
-{
-    uint64_t check = w->shim.checks[slot];
-    const struct rt_container *c = runtime_find_container(w, (unsigned)container);
-
-    w->shim.checks[slot] = 0;
-    world_note(w, "runtime: check of c%u: %s", (unsigned)container,
-               w->runtime.down        ? "no answer"
-               : c && runtime_live(c) ? "it runs"
-               : c                    ? "exited"
-                                      : "not known");
-    if (w->runtime.down)
-        devicemgr_container_checked(w->shim.core, shim_now_ms(w), check, true, true);
-    else
-        devicemgr_container_checked(w->shim.core, shim_now_ms(w), check, c != NULL,
-                                    c && runtime_live(c));
-    shim_run(w);
-}
-
-static void check_later(struct world *w, uint64_t slot_and_container, uint64_t incarnation)
-{
-    if (shim_lives(w, incarnation))
-        checked(w, slot_and_container >> 32, slot_and_container & 0xffffffff);
-}
-
 static void on_check(void *user, uint64_t check, const char *container_id)
 {
-    struct world *w = user;
-    unsigned container = (unsigned)strtoul(container_id + 1, NULL, 10);
-    size_t slot = 0;
-
-    if (!port(w))
-        return;
-    while (slot < CHECKS_MAX && w->shim.checks[slot])
-        slot++;
-    check_that(w, slot < CHECKS_MAX, "checks under way are bounded");
-    if (slot == CHECKS_MAX)
-        return;
-    w->shim.checks[slot] = check;
-    world_after(w, rng_delay_ms(&w->rng, CHECK_MS_MAX), check_later,
-                (uint64_t)slot << 32 | container, w->shim.incarnation);
+    if (port(user))
+        lister_check(user, check, container_id);
 }
 
-size_t shim_checks_open(const struct world *w)
+static void on_runtime_list(void *user)
 {
-    size_t open = 0;
+    if (port(user))
+        lister_refresh(user);
+}
 
-    for (size_t i = 0; i < CHECKS_MAX; i++)
-        open += w->shim.checks[i] != 0;
-    return open;
+static void on_preferred(void *user, uint64_t number, const char *const *ids, size_t ids_len)
+{
+    if (port(user))
+        bridge_preferred(user, number, ids, ids_len);
 }
 
 static const struct devicemgr_ports PORTS = {
@@ -178,147 +141,11 @@ static const struct devicemgr_ports PORTS = {
     .call_cancel = on_cancel,
     .commit = on_commit,
     .container_check = on_check,
+    .runtime_list = on_runtime_list,
     .verdict = on_verdict,
+    .preferred = on_preferred,
     .log = on_log,
 };
-
-/* ---- the runtime's list: two calls, as the daemon makes them, and the way back ---- */
-
-/* An answer of the runtime, and the texts in it. */
-struct listed {
-    struct devicemgr_sandbox sandboxes[SANDBOXES_MAX];
-    struct devicemgr_container containers[CONTAINERS_MAX];
-    struct devicemgr_annotation notes[CONTAINERS_MAX * RESOURCES_LEN];
-    char sandbox_ids[SANDBOXES_MAX][16], sandbox_uids[SANDBOXES_MAX][16];
-    char container_ids[CONTAINERS_MAX][16], container_sandboxes[CONTAINERS_MAX][16];
-    size_t sandboxes_len, containers_len, notes_len;
-};
-
-static void fill_sandbox(struct listed *listed, const struct rt_sandbox *s)
-{
-    size_t n = listed->sandboxes_len++;
-
-    snprintf(listed->sandbox_ids[n], sizeof listed->sandbox_ids[n], "s%u", s->id);
-    snprintf(listed->sandbox_uids[n], sizeof listed->sandbox_uids[n], "u%u", s->uid);
-    listed->sandboxes[n] = (struct devicemgr_sandbox){.id = listed->sandbox_ids[n],
-                                                      .pod_uid = listed->sandbox_uids[n],
-                                                      .pod_namespace = "ns",
-                                                      .pod_name = listed->sandbox_uids[n],
-                                                      .attempt = s->attempt,
-                                                      .ready = s->ready};
-}
-
-static void fill_container(struct listed *listed, const struct rt_container *c)
-{
-    size_t n = listed->containers_len++;
-    struct devicemgr_container *out = &listed->containers[n];
-
-    snprintf(listed->container_ids[n], sizeof listed->container_ids[n], "c%u", c->id);
-    snprintf(listed->container_sandboxes[n], sizeof listed->container_sandboxes[n], "s%u",
-             c->sandbox);
-    *out = (struct devicemgr_container){.id = listed->container_ids[n],
-                                        .sandbox_id = listed->container_sandboxes[n],
-                                        .name = container_sim_name(c->name),
-                                        .attempt = c->attempt,
-                                        .running = runtime_live(c),
-                                        .annotations = &listed->notes[listed->notes_len]};
-    for (size_t r = 0; r < RESOURCES_LEN; r++) {
-        struct ids ids = device_sim_ids(c->noted[r]);
-
-        if (ids.len > 0) {
-            listed->notes[listed->notes_len++] =
-                (struct devicemgr_annotation){request_token_key(resource_sim_name(r)),
-                                              request_token_value(resource_sim_name(r), &ids)};
-            out->annotations_len++;
-        }
-        ids_fini(&ids);
-    }
-}
-
-static void list_drop(struct shim *shim)
-{
-    struct listed *listed = shim->listed;
-
-    for (size_t i = 0; listed && i < listed->notes_len; i++) {
-        free((char *)listed->notes[i].key);
-        free((char *)listed->notes[i].value);
-    }
-    free(listed);
-    shim->listed = NULL;
-}
-
-/* False: that list is off; with the runtime away it is begun anew when it is back. */
-static bool list_goes_on(struct world *w, uint64_t list)
-{
-    if (!w->shim.core || w->shim.list != list || !w->shim.listed)
-        return false;
-    if (!w->runtime.down)
-        return true;
-    list_drop(&w->shim);
-    return false;
-}
-
-static void list_begin(struct world *w);
-
-static void list_arrives(struct world *w, uint64_t list, uint64_t unused)
-{
-    struct listed *listed = w->shim.listed;
-
-    (void)unused;
-    if (!list_goes_on(w, list))
-        return;
-    world_note(w, "runtime: listed, %zu sandboxes and %zu containers", listed->sandboxes_len,
-               listed->containers_len);
-    kubelet_disturb(w, 0);
-    devicemgr_runtime_listed(w->shim.core, shim_now_ms(w), listed->sandboxes, listed->sandboxes_len,
-                             listed->containers, listed->containers_len);
-    list_drop(&w->shim);
-    shim_run(w);
-    if (w->shim.list_again && w->shim.core)
-        list_begin(w);
-}
-
-static void list_containers(struct world *w, uint64_t list, uint64_t unused)
-{
-    (void)unused;
-    if (!list_goes_on(w, list))
-        return;
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
-        if (w->runtime.containers[i].id)
-            fill_container(w->shim.listed, &w->runtime.containers[i]);
-    }
-    world_after(w, rng_delay_ms(&w->rng, LIST_MS_MAX), list_arrives, list, 0);
-}
-
-static void list_sandboxes(struct world *w, uint64_t list, uint64_t unused)
-{
-    (void)unused;
-    if (!list_goes_on(w, list))
-        return;
-    for (size_t i = 0; i < SANDBOXES_MAX; i++) {
-        if (w->runtime.sandboxes[i].id)
-            fill_sandbox(w->shim.listed, &w->runtime.sandboxes[i]);
-    }
-    world_after(w, rng_delay_ms(&w->rng, LIST_MS_MAX), list_containers, list, 0);
-}
-
-static void list_begin(struct world *w)
-{
-    w->shim.list_again = false;
-    w->shim.listed = mem_alloc(1, sizeof *w->shim.listed);
-    w->runtime.unseen = false;
-    world_note(w, "runtime: being listed");
-    devicemgr_runtime_listing(w->shim.core);
-    world_after(w, rng_delay_ms(&w->rng, LIST_MS_MAX), list_sandboxes, ++w->shim.list, 0);
-}
-
-void shim_list(struct world *w)
-{
-    if (w->shim.listed)
-        w->shim.list_again = true;
-    else if (!w->runtime.down)
-        list_begin(w);
-}
 
 /* ---- life ---- */
 
@@ -342,12 +169,13 @@ void shim_builtin(struct world *w)
         len++;
     }
     world_note(w, "builtin: listed %x healthy %x version %u", p->listed, p->healthy, p->version);
+    w->shim.builtin_told = true;
     devicemgr_builtin(w->shim.core, shim_now_ms(w), resource_sim_name(RESOURCE_BUILTIN), devices,
                       len);
     shim_run(w);
 }
 
-static void restore(struct world *w)
+static void restore(struct world *w, bool lost)
 {
     for (const struct store_row *row = w->store.rows; row; row = row->next) {
         int r = devicemgr_restore(w->shim.core, shim_now_ms(w), &row->record);
@@ -355,12 +183,15 @@ static void restore(struct world *w)
         check_that(w, r == 0, "a durable row is restored: %s %s %s", row->record.key[0],
                    row->record.key[1], row->record.key[2]);
     }
+    if (lost)
+        devicemgr_rows_lost(w->shim.core);
     devicemgr_restored(w->shim.core, shim_now_ms(w));
 }
 
 static void start(struct world *w, uint64_t a, uint64_t b)
 {
     struct shim *shim = &w->shim;
+    bool lost = w->store.reset;
 
     (void)a;
     (void)b;
@@ -368,18 +199,26 @@ static void start(struct world *w, uint64_t a, uint64_t b)
     shim->settings.boot_id = shim->boot_id;
     shim->core = devicemgr_new(&shim->settings, &PORTS, w);
     world_note(w, "shim: started, boot %u", shim->boot);
+    publisher_shim_started(w);
+    shown_shim_started(w);
     if (rng_percent(&w->rng, 10))
         w->plugins[RESOURCE_BUILTIN].version++; /* another config */
     if (w->faults && rng_percent(&w->rng, STORE_LOSS_PERCENT))
-        store_lose(w);
-    restore(w);
+        lost = store_lose(w) || lost;
+    else if (w->faults && rng_percent(&w->rng, STORE_DAMAGE_PERCENT))
+        lost = store_damage(w) || lost;
+    shim->damaged = shim->damaged || lost;
+    shim->relisted = false;
+    w->store.reset = false;
+    restore(w, lost);
     shim_run(w);
     if (shim->core)
         shim_builtin(w);
     if (shim->core)
-        shim_list(w);
+        lister_start(w);
     if (shim->core)
         plugins_shim_back(w);
+    bridge_report_later(w);
 }
 
 static void die(struct world *w)
@@ -392,13 +231,13 @@ static void die(struct world *w)
     shim->crash_in = 0;
     shim->run_later = false;
     shim->incarnation++;
-    list_drop(shim);
-    shim->list++;
-    shim->list_again = false;
-    memset(shim->checks, 0, sizeof shim->checks);
+    shim->builtin_told = false;
+    lister_stop(w);
+    rival_shim_gone(w);
+    bridge_shim_gone(w);
     store_crash(w);
     plugins_shim_gone(w);
-    kubelet_shim_gone(w);
+    client_shim_gone(w);
     runtime_shim_gone(w);
     world_after(w, rng_delay_ms(&w->rng, DEAD_MS_MAX) + 1, start, 0, 0);
 }
@@ -438,7 +277,7 @@ void shim_run(struct world *w)
         shim->run_later = true;
         world_after(w, rng_below(&w->rng, 3), run_later, shim->incarnation, 0);
         if (w->faults && rng_percent(&w->rng, 20))
-            kubelet_cancel_one(w); /* perhaps one whose verdict is on its way */
+            client_cancel_one(w); /* perhaps one whose verdict is on its way */
     }
 }
 
@@ -516,6 +355,13 @@ enum devicemgr_refresh shim_refresh(const struct world *w, size_t resource)
     return own ? own->refresh : w->shim.settings.refresh;
 }
 
+uint64_t shim_grace_ms(const struct world *w, size_t resource)
+{
+    const struct devicemgr_resource_settings *own = override_of(w, resource);
+
+    return own ? own->grace_ms : w->shim.settings.grace_ms;
+}
+
 bool shim_exclusive(const struct world *w, size_t resource)
 {
     const struct devicemgr_resource_settings *own = override_of(w, resource);
@@ -544,7 +390,7 @@ static void pick_overrides(struct world *w)
         shim->resources[shim->settings.resources_len++] = (struct devicemgr_resource_settings){
             .name = resource_sim_name(r),
             .grace_ms = rng_between(&w->rng, 1, 300) * 1000,
-            .hold_ms = rng_between(&w->rng, 0, 60) * 1000,
+            .hold_ms = rng_below(&w->rng, 61) * 1000,
             .allocate_timeout_ms = rng_between(&w->rng, 1, 10) * 1000,
             .refresh = (enum devicemgr_refresh)rng_below(&w->rng, 3),
             .exclusive = rng_percent(&w->rng, 70),
@@ -563,8 +409,9 @@ void shim_init(struct world *w)
     snprintf(shim->boot_id, sizeof shim->boot_id, "boot-1");
     shim->settings = (struct devicemgr_settings){
         .grace_ms = rng_between(&w->rng, 20, 300) * 1000,
-        .hold_ms = rng_between(&w->rng, 0, 8) * 1000,
+        .hold_ms = rng_below(&w->rng, 9) * 1000,
         .allocate_timeout_ms = rng_between(&w->rng, 1, 10) * 1000,
+        .mask_ms = rng_between(&w->rng, 0, rng_percent(&w->rng, 50) ? 10 : 120) * 1000,
         .prestart_timeout_ms = rng_between(&w->rng, 1, 10) * 1000,
         .refresh = (enum devicemgr_refresh)rng_below(&w->rng, 3),
         .annotations = true,
@@ -577,6 +424,6 @@ void shim_init(struct world *w)
 
 void shim_fini(struct world *w)
 {
-    list_drop(&w->shim);
+    lister_stop(w);
     devicemgr_free(w->shim.core);
 }

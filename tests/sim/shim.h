@@ -15,7 +15,6 @@
 
 struct world;
 
-#define CHECKS_MAX 64
 /* What one event may make the core ask of its ports, logs not counted. */
 #define PORT_CALLS_MAX 256
 
@@ -35,11 +34,10 @@ struct shim {
     unsigned port_calls; /* of this run */
     uint64_t starts;
     struct plugin_net net;
-    uint64_t checks[CHECKS_MAX]; /* under way; 0: free slot */
-
-    uint64_t list;         /* number of the list under way, or the last */
-    bool list_again;       /* it may have missed something */
-    struct listed *listed; /* the list under way; NULL: none */
+    bool builtin_told;        /* the built-in devices were listed */
+    bool damaged;             /* rows went missing, and what was rebuilt is not durable yet */
+    bool relisted;            /* the runtime was listed since */
+    uint64_t relisted_commit; /* the commit under way then, which does not have it; 0: none */
 };
 
 void shim_init(struct world *w);
@@ -55,6 +53,7 @@ void shim_run_now(struct world *w);
 /* How options of a resource are refreshed, and whether its devices are exclusive. */
 enum devicemgr_refresh shim_refresh(const struct world *w, size_t resource);
 bool shim_exclusive(const struct world *w, size_t resource);
+uint64_t shim_grace_ms(const struct world *w, size_t resource);
 /* Longest that an Allocate may take. */
 uint64_t shim_allocate_ms_max(const struct world *w);
 /* The core's time has come. */
@@ -64,10 +63,8 @@ uint64_t shim_next_ms(const struct world *w);
 
 void shim_kill(struct world *w, bool reboot);
 /* The runtime can be asked again. */
-void shim_list(struct world *w);
 void shim_builtin(struct world *w);
 /* Events about things that never were, or are over. */
 void shim_confuse(struct world *w);
-size_t shim_checks_open(const struct world *w);
 
 #endif

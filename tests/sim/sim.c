@@ -8,6 +8,7 @@
  * The last line is "N passed, N failed".
  */
 #include <argp.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -73,8 +74,8 @@ static void print_failure(const char *what)
 {
     if (!world.verbose)
         world_print_journal(&world);
-    printf("seed %" PRIu64 ": %s\nreplay: sim --seed %" PRIu64 " --steps %" PRIu64 " -v\n",
-           world.seed, what, world.seed, world.steps_max);
+    printf("seed %" PRIu64 ": %s\nreplay: %s --seed %" PRIu64 " --steps %" PRIu64 " -v\n",
+           world.seed, what, program_invocation_name, world.seed, world.steps_max);
     fflush(stdout);
 }
 
@@ -115,8 +116,8 @@ int main(int argc, char **argv)
             print_failure(world.broken);
         }
         steps += world.steps;
-        forwarded += world.kubelet.forwarded;
-        refused += world.kubelet.refused;
+        forwarded += world.client.forwarded;
+        refused += world.client.refused;
         starts += world.shim.starts;
         world_fini(&world);
     }

@@ -3,12 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "devicemgr/limits.h"
 #include "devicemgr/mem.h"
 #include "tests/sim/check.h"
 #include "tests/sim/world.h"
 
 /* Far over what changes between two commits of this small node. */
 #define RECORDS_MAX 200
+#define GARBAGE_BYTES_MAX 16
 
 static const char *const KINDS[] = {"resource", "allocation", "pod"};
 
@@ -121,7 +123,17 @@ static void finish(struct world *w, uint64_t incarnation, uint64_t commit)
         rows_free(&w->store.pending);
     else
         apply(&w->store);
+    w->store.failed_ms = failed ? w->now_ms : 0;
+    w->store.reset = w->store.reset && failed;
+    if (!failed && w->shim.relisted && commit != w->shim.relisted_commit)
+        w->shim.damaged = false;
     world_note(w, "store: commit %s", failed ? "fails" : "is durable");
+    if (failed && rng_percent(&w->rng, 5)) { /* its file was taken away */
+        world_note(w, "store: begun anew, it is empty");
+        rows_free(&w->store.rows);
+        w->store.reset = true;
+        devicemgr_store_reset(w->shim.core, shim_now_ms(w));
+    }
     devicemgr_committed(w->shim.core, shim_now_ms(w), commit,
                         failed ? "database or disk is full" : NULL);
     shim_run(w);
@@ -148,20 +160,93 @@ void store_commit(struct world *w, uint64_t commit, const struct devicemgr_recor
         store->pending = row;
     }
     store->commit = commit;
+    store->failed_ms = 0;
     world_after(w, rng_delay_ms(&w->rng, slow_ms), finish, w->shim.incarnation, commit);
 }
 
-void store_lose(struct world *w)
+bool store_lose(struct world *w)
 {
+    bool lost = w->store.rows != NULL;
+
     world_note(w, "store: set aside, all is lost");
     rows_free(&w->store.rows);
-    memset(w->kubelet.owner, 0, sizeof w->kubelet.owner);
+    memset(w->client.owner, 0, sizeof w->client.owner);
+    return lost;
+}
+
+void store_check(struct world *w)
+{
+    check_that(w, !w->store.failed_ms || w->now_ms <= w->store.failed_ms + COMMIT_RETRY_MS_MAX,
+               "what could not be stored is tried again");
+}
+
+/* Bytes are turned, cut off or added: the value's copy. */
+static uint8_t *garble(struct world *w, const struct devicemgr_record *record, size_t *bytes_len)
+{
+    size_t len = record->value_bytes;
+    uint8_t *bytes = mem_alloc(len + GARBAGE_BYTES_MAX, 1);
+
+    memcpy(bytes, record->value, len);
+    for (uint64_t i = rng_below(&w->rng, 4); i > 0 && len > 0; i--)
+        bytes[rng_below(&w->rng, len)] ^= (uint8_t)rng_between(&w->rng, 1, 255);
+    if (rng_percent(&w->rng, 30))
+        len = rng_below(&w->rng, len + 1);
+    for (uint64_t i = rng_percent(&w->rng, 20) ? GARBAGE_BYTES_MAX : 0; i > 0; i--)
+        bytes[len++] = (uint8_t)rng_next(&w->rng);
+    *bytes_len = len;
+    return bytes;
+}
+
+/* Whatever the core makes of it: it must not fall. */
+static void show_garbled(struct world *w, struct devicemgr *core, const struct store_row *row)
+{
+    struct devicemgr_record record = row->record;
+    uint8_t *bytes = garble(w, &record, &record.value_bytes);
+    int r;
+
+    record.value = bytes;
+    if (rng_percent(&w->rng, 10))
+        record.key[rng_below(&w->rng, 3)] = "other";
+    r = devicemgr_restore(core, shim_now_ms(w), &record);
+    world_note(w, "store: damaged %s %s %s %s: %s", KINDS[record.kind], record.key[0],
+               record.key[1], record.key[2], r < 0 ? "makes no sense" : "would be believed");
+    free(bytes);
+}
+
+bool store_damage(struct world *w)
+{
+    struct devicemgr *scratch = devicemgr_new(&w->shim.settings, NULL, w);
+    unsigned percent = (unsigned)rng_between(&w->rng, 5, 60);
+    struct store_row **at = &w->store.rows;
+    bool damaged = false;
+
+    while (*at) {
+        struct store_row *row = *at;
+
+        if (!rng_percent(&w->rng, percent)) {
+            at = &row->next;
+            continue;
+        }
+        damaged = true;
+        show_garbled(w, scratch, row);
+        *at = row->next;
+        row_free(row);
+    }
+    devicemgr_restored(scratch, shim_now_ms(w));
+    devicemgr_free(scratch);
+    if (damaged)
+        memset(w->client.owner, 0, sizeof w->client.owner);
+    return damaged;
 }
 
 void store_crash(struct world *w)
 {
-    if (w->store.commit && rng_percent(&w->rng, 50))
+    if (w->store.commit && rng_percent(&w->rng, 50)) {
         apply(&w->store);
+        w->store.reset = false;
+    }
     rows_free(&w->store.pending);
-    w->store.commit = 0;
+    w->store.commit = w->store.failed_ms = 0;
+    if (w->store.reset)
+        memset(w->client.owner, 0, sizeof w->client.owner);
 }

@@ -34,6 +34,8 @@ struct store {
     struct store_row *rows;
     struct store_row *pending; /* of the commit under way */
     uint64_t commit;           /* 0: none */
+    uint64_t failed_ms;        /* when the last commit failed; 0: it did not, or another came */
+    bool reset;                /* begun anew while the shim runs; nothing was committed since */
 };
 
 void store_fini(struct store *store);
@@ -42,8 +44,13 @@ void store_commit(struct world *w, uint64_t commit, const struct devicemgr_recor
                   size_t records_len);
 /* The shim is killed: a commit under way is durable, or lost. */
 void store_crash(struct world *w);
-/* The file is damaged, set aside, and begun anew. */
-void store_lose(struct world *w);
+/* Some rows are damaged, and dropped for their checksums; what is left of them is shown to a core
+ * of its own, which must survive it. False: none was. */
+bool store_damage(struct world *w);
+/* The file is damaged, set aside, and begun anew. False: nothing was in it. */
+bool store_lose(struct world *w);
+/* What could not be stored is tried again. After each event. */
+void store_check(struct world *w);
 /* NULL: not there. */
 const struct store_row *store_find(const struct store *store, enum devicemgr_record_kind kind,
                                    const char *k0, const char *k1, const char *k2);

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/sim/admission.h"
 #include "tests/sim/check.h"
+#include "tests/sim/rival.h"
 
 #define CHAOS_MS_MAX 2000
 /* Time in which a node whose faults have stopped comes to rest; holds, graces and back-offs of the
@@ -73,13 +75,12 @@ static void runtime_trouble(struct world *w)
         runtime_restart(w);
         break;
     case 2:
-        runtime_vanish_one(w);
+        lister_stream_ends(w);
         break;
     case 3:
-        runtime_stop_behind(w);
-        break;
     case 4:
-        runtime_make_behind(w);
+    case 5:
+        rival_trouble(w);
         break;
     default:
         runtime_crash_one(w);
@@ -104,7 +105,13 @@ static void trouble(struct world *w)
     else if (kind < 88)
         kubelet_delete_one(w);
     else if (kind < 93)
-        kubelet_cancel_one(w);
+        client_cancel_one(w);
+    else if (kind < 95)
+        publisher_sees(w);
+    else if (kind < 97)
+        admission_decide_anew(w);
+    else if (kind < 98)
+        bridge_give_up(w);
 }
 
 /* Every step of the faulty time may bring one, the later the likelier. */
@@ -117,6 +124,8 @@ static void chaos(struct world *w, uint64_t a, uint64_t b)
     world_after(w, rng_between(&w->rng, 1, CHAOS_MS_MAX), chaos, 0, 0);
     if (rng_percent(&w->rng, 35))
         kubelet_add_pod(w);
+    if (w->shim.core && rng_percent(&w->rng, 10))
+        bridge_ask(w);
     if (rng_percent(&w->rng, w->heat))
         trouble(w);
 }
@@ -195,15 +204,12 @@ static bool empty(struct world *w)
 
 static bool listed(struct world *w)
 {
-    return w->shim.core && !w->runtime.down && !w->runtime.unseen && !w->shim.listed;
+    return w->shim.core && !w->runtime.down && !w->runtime.unseen && !w->lister.listed;
 }
 
-/* What happened behind the shim's back is told by the next list; it comes when the runtime was
- * away. */
+/* What happened behind the shim's back, and by calls whose shim is gone, is told by a list. */
 static void reveal(struct world *w)
 {
-    if (w->shim.core && w->runtime.unseen)
-        runtime_restart(w);
     run_until(w, listed, "the runtime is listed");
 }
 
@@ -216,6 +222,8 @@ static void run_to_rest(struct world *w)
         run_for(w, QUIET_MS);
     else
         run_until(w, content, "every pod gets what it asked for");
+    if (!w->broken[0] && w->shim.core)
+        shown_check_rest(w, false);
     kubelet_drain(w);
     run_until(w, empty, "every pod ends");
     run_for(w, QUIET_MS);
@@ -223,6 +231,8 @@ static void run_to_rest(struct world *w)
     run_for(w, QUIET_MS);
     if (!w->broken[0])
         check_nothing_left(w);
+    if (!w->broken[0])
+        shown_check_rest(w, true);
 }
 
 bool world_run(struct world *w, uint64_t seed, uint64_t steps, bool verbose)
@@ -234,6 +244,7 @@ bool world_run(struct world *w, uint64_t seed, uint64_t steps, bool verbose)
     w->now_ms = 1000;
     rng_init(&w->rng, seed);
     plugins_init(w);
+    runtime_init(w);
     kubelet_init(w);
     shim_init(w);
     for (size_t r = 0; r < RESOURCES_LEN; r++)

@@ -11,11 +11,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tests/sim/bridge.h"
+#include "tests/sim/client.h"
 #include "tests/sim/kubelet.h"
+#include "tests/sim/lister.h"
 #include "tests/sim/plugin.h"
+#include "tests/sim/publisher.h"
 #include "tests/sim/rng.h"
 #include "tests/sim/runtime.h"
 #include "tests/sim/shim.h"
+#include "tests/sim/shown.h"
 #include "tests/sim/store.h"
 #include "tests/sim/timeline.h"
 
@@ -36,7 +41,12 @@ struct world {
     struct store store;
     struct plugin plugins[RESOURCES_LEN];
     struct runtime runtime;
+    struct lister lister;
     struct kubelet kubelet;
+    struct client client;
+    struct publisher publisher;
+    struct shown shown;
+    struct bridge bridge;
     char broken[512]; /* the first broken invariant; "": none */
     char journal[JOURNAL_LINES][JOURNAL_LINE_BYTES];
     uint64_t journal_len; /* lines ever written */

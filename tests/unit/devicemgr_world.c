@@ -189,6 +189,11 @@ static void on_check(void *user, uint64_t check, const char *container_id)
     record(w, "check %s", container_id);
 }
 
+static void on_runtime_list(void *user)
+{
+    record(user, "list");
+}
+
 static void on_verdict(void *user, uint64_t create_number, const struct devicemgr_verdict *verdict)
 {
     const V1beta1__ContainerAllocateResponse *o = verdict->options;
@@ -212,6 +217,11 @@ static void on_verdict(void *user, uint64_t create_number, const struct devicemg
         n += (size_t)snprintf(text + n, sizeof text - n, " %s=%s", o->annotations[i]->key,
                               o->annotations[i]->value);
     record(user, "verdict %" PRIu64 " forward%s", create_number, text);
+}
+
+static void on_preferred(void *user, uint64_t number, const char *const *ids, size_t ids_len)
+{
+    record(user, "preferred %" PRIu64 ": %s", number, ids_len ? join(ids, ids_len) : "nothing");
 }
 
 static void on_log(void *user, int level, const char *text)
@@ -379,7 +389,9 @@ static const struct devicemgr_ports PORTS = {
     .call_cancel = on_cancel,
     .commit = on_commit,
     .container_check = on_check,
+    .runtime_list = on_runtime_list,
     .verdict = on_verdict,
+    .preferred = on_preferred,
     .log = on_log,
 };
 

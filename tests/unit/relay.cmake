@@ -18,10 +18,17 @@ relay_test(test_lane)
 relay_test(test_session PkgConfig::ZLIB)
 relay_test(test_session_random)
 relay_test(test_create_container)
+relay_test(test_mount_redirect)
+relay_test(test_plugin_mounts)
 relay_test(test_connection)
 relay_test(test_log)
 relay_test(test_directory)
 relay_test(test_service_manager)
+
+target_link_options(test_plugin_mounts PRIVATE -Wl,--wrap=log_write)
+
+# relists.c with a recording stand-in for the gate.
+relay_test(test_relists)
 
 # calls.c with recording stand-ins for the manager and the core.
 unit_test(test_calls test_calls.c h2_script shim_relay shim_rpc shim_log cri_proto)

@@ -18,6 +18,9 @@
 
 #define CLIENT SESSION_CLIENT
 #define RUNTIME SESSION_RUNTIME
+#define KUBELET 100
+#define FROM "/kubelet/plugins"
+#define TO "/the/plugins/of/ours"
 #define TEXT(text) ((char[]){text}) /* protobuf-c wants char * */
 
 struct world {
@@ -32,6 +35,9 @@ struct world {
     bool names_devices;                      /* what devicemgr_create() answers */
     uint64_t pending;                        /* the last create it left pending */
     const struct devicemgr_verdict *verdict; /* given at the next kick */
+    bool armed;                              /* the gate */
+    uint64_t hold;
+    const char *mount; /* the host_path of what containers mount; NULL: they do not */
     bool quiet;
 };
 
@@ -133,10 +139,60 @@ void devicemgr_sandbox_stopped(struct devicemgr *mgr, uint64_t now_ms, const cha
     note("sandbox stopped %s\n", id);
 }
 
+void devicemgr_sandbox_stop_failed(struct devicemgr *mgr, uint64_t now_ms, const char *id)
+{
+    (void)mgr, (void)now_ms;
+    note("sandbox stop failed %s\n", id);
+}
+
 void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const char *id)
 {
     (void)mgr, (void)now_ms;
     note("sandbox removed %s\n", id);
+}
+
+/* ---- the gate ---- */
+
+bool gate_watches(const struct gate *gate, pid_t pid)
+{
+    assert_ptr_equal(gate, world);
+    return pid == KUBELET;
+}
+
+bool gate_armed(const struct gate *gate, pid_t pid)
+{
+    assert_ptr_equal(gate, world);
+    assert_int_equal(pid, KUBELET);
+    return world->armed;
+}
+
+void gate_announced(struct gate *gate, pid_t pid)
+{
+    (void)gate;
+    note("announced %d\n", (int)pid);
+    world->armed = true;
+}
+
+bool gate_hold(struct gate *gate, pid_t pid, uint64_t deadline_ms, uint64_t hold)
+{
+    (void)gate;
+    note("hold %d until %llu\n", (int)pid, (unsigned long long)deadline_ms);
+    world->hold = hold;
+    return true;
+}
+
+void gate_cancelled(struct gate *gate, uint64_t hold)
+{
+    (void)gate;
+    assert_int_equal(hold, world->hold);
+    note("hold cancelled\n");
+}
+
+void gate_answered(struct gate *gate, pid_t pid)
+{
+    (void)gate;
+    note("answered %d\n", (int)pid);
+    world->armed = false;
 }
 
 /* ---- the session ---- */
@@ -282,10 +338,15 @@ static void create(struct world *w, uint32_t id)
     Runtime__V1__ContainerConfig config = RUNTIME__V1__CONTAINER_CONFIG__INIT;
     Runtime__V1__PodSandboxMetadata pod = RUNTIME__V1__POD_SANDBOX_METADATA__INIT;
     Runtime__V1__PodSandboxConfig sandbox = RUNTIME__V1__POD_SANDBOX_CONFIG__INIT;
+    Runtime__V1__Mount mount = RUNTIME__V1__MOUNT__INIT, *mounts[] = {&mount};
     Runtime__V1__CreateContainerRequest request = RUNTIME__V1__CREATE_CONTAINER_REQUEST__INIT;
 
     metadata.name = TEXT("main");
     config.metadata = &metadata;
+    mount.host_path = (char *)w->mount;
+    mount.readonly = true;
+    config.mounts = mounts;
+    config.n_mounts = w->mount != NULL;
     pod.name = TEXT("web");
     pod.namespace_ = TEXT("ns");
     pod.uid = TEXT("uid");
@@ -438,6 +499,123 @@ static void what_is_no_request_passes(void **state)
     saw(w, RUNTIME, "DATA 1 8 .......x END\n");
 }
 
+/* ---- plugins in pods ---- */
+
+static bool runtime_got(struct world *w, const char *bytes, size_t len)
+{
+    size_t at = w->read_to[RUNTIME];
+
+    return memmem(buffer_data(&w->to[RUNTIME]) + at, buffer_len(&w->to[RUNTIME]) - at, bytes, len);
+}
+
+/* A mount's host_path and readonly. */
+#define MOUNT_OF_OURS "\x12\x14" TO "\x18\x01", sizeof TO - 1 + 4
+#define MOUNT_OF_THEIRS "\x12\x10" FROM "\x18\x01", sizeof FROM - 1 + 4
+
+static void a_mount_stays_unless_it_is_to_be_redirected(void **state)
+{
+    struct world *w = *state;
+
+    w->mount = FROM;
+    create(w, 1);
+    assert_true(runtime_got(w, MOUNT_OF_THEIRS));
+}
+
+static void a_plugins_mount_is_redirected(void **state)
+{
+    struct world *w = *state;
+
+    calls_set_redirect(w->calls, FROM, TO);
+    w->mount = FROM;
+    create(w, 1);
+    told(w, ASKED(1));
+    assert_true(runtime_got(w, MOUNT_OF_OURS));
+    assert_false(runtime_got(w, FROM, strlen(FROM)));
+    saw(w, RUNTIME, "END\n");
+    answer(w, 1, CONTAINER_ID);
+    told(w, "");
+    w->mount = "/dev";
+    create(w, 3);
+    assert_false(runtime_got(w, TO, strlen(TO)));
+}
+
+static void a_plugin_that_asks_for_devices_gets_both(void **state)
+{
+    struct world *w = *state;
+
+    calls_set_redirect(w->calls, FROM, TO);
+    w->mount = FROM "/";
+    w->names_devices = true;
+    create(w, 1);
+    assert_false(runtime_got(w, TO, strlen(TO)));
+    give(w, &(struct devicemgr_verdict){.options = options()});
+    assert_true(runtime_got(w, "\x0a\x03/in\x12\x04/out", 11));
+    assert_true(runtime_got(w, MOUNT_OF_OURS));
+    assert_false(runtime_got(w, FROM, strlen(FROM)));
+    answer(w, 1, CONTAINER_ID);
+    told(w, ASKED(1) "answered 1 id\nkick\n");
+}
+
+static void one_that_would_grow_too_large_is_refused(void **state)
+{
+    static char to[64 * 1024]; /* 260 times as much is over the limit */
+    struct world *w = *state;
+    struct buffer config = {0}, request = {0}, framed = {0};
+
+    memset(to, 'x', sizeof to - 1);
+    to[0] = '/';
+    calls_set_redirect(w->calls, "/", to);
+    for (int i = 0; i < 260; i++)
+        h2_put(&config, "\x3a\x03\x12\x01/", 5);
+    h2_put(&request, "\x12\x94\x0a", 3);
+    h2_put(&request, buffer_data(&config), buffer_len(&config));
+    h2_message(&framed, 0, buffer_data(&request), buffer_len(&request));
+    h2_request(&w->writers[CLIENT], &w->out, 1, "CreateContainer");
+    h2_data(&w->out, 1, buffer_data(&framed), buffer_len(&framed), H2_END_STREAM, -1);
+    buffer_fini(&config);
+    buffer_fini(&request);
+    buffer_fini(&framed);
+    feed(w, CLIENT);
+    h2_settings(&w->out, -1, 0);
+    h2_settings_ack(&w->out);
+    feed(w, RUNTIME);
+    saw(w, CLIENT,
+        "grpc-status=8 grpc-message=CreateContainer: the message is too large with its mounts "
+        "redirected\n");
+}
+
+/* ---- a new kubelet ---- */
+
+static void a_relist_waits_for_the_gate(void **state)
+{
+    Runtime__V1__VersionRequest version = RUNTIME__V1__VERSION_REQUEST__INIT;
+    Runtime__V1__ContainerFilter filter = RUNTIME__V1__CONTAINER_FILTER__INIT;
+    Runtime__V1__ListContainersRequest list = RUNTIME__V1__LIST_CONTAINERS_REQUEST__INIT;
+    struct world *w = *state;
+
+    calls_bind_gate(w->calls, (struct gate *)w);
+    calls_begun(w->calls, w->session, KUBELET);
+    list.filter = &filter;
+    call(w, 1, "Version", &version.base);
+    answer(w, 1, "");
+    told(w, "announced 100\n");
+    saw(w, RUNTIME, "END\n");
+    call(w, 3, "ListContainers", &list.base);
+    told(w, "hold 100 until 1001500\n");
+    calls_gate_released(w->calls, w->hold);
+    saw(w, RUNTIME, "END\n");
+    call(w, 5, "ListContainers", &list.base);
+    h2_rst(&w->out, 5, 8);
+    feed(w, CLIENT);
+    told(w, "hold 100 until 1001500\nhold cancelled\n");
+    call(w, 7, "ListContainers", &list.base);
+    calls_drain(w->calls);
+    told(w, "hold 100 until 1001500\nhold cancelled\n");
+    answer(w, 3, "");
+    told(w, "answered 100\n");
+    calls_gone(w->calls, w->session);
+}
+
 /* ---- observed ---- */
 
 static void pods_and_containers_are_told(void **state)
@@ -498,6 +676,25 @@ static void pods_and_containers_are_told(void **state)
     told(w, "");
 }
 
+static void a_stop_that_fails_or_never_ends_is_told(void **state)
+{
+    Runtime__V1__StopPodSandboxRequest stop = RUNTIME__V1__STOP_POD_SANDBOX_REQUEST__INIT;
+    struct world *w = *state;
+
+    stop.pod_sandbox_id = TEXT("box");
+    call(w, 1, "StopPodSandbox", &stop.base);
+    fail_call(w, 1, "13");
+    told(w, "sandbox stopping box\nkick\nsandbox stop failed box\nkick\n");
+    call(w, 3, "StopPodSandbox", &stop.base);
+    h2_rst(&w->out, 3, 8); /* the client gives up */
+    feed(w, CLIENT);
+    told(w, "sandbox stopping box\nkick\nsandbox stop failed box\nkick\n");
+    call(w, 5, "StopPodSandbox", &stop.base);
+    session_free(w->session); /* the connection is gone */
+    w->session = NULL;
+    told(w, "sandbox stopping box\nkick\nsandbox stop failed box\nkick\n");
+}
+
 static void a_runtime_that_is_back_is_listed(void **state)
 {
     struct world *w = *state;
@@ -522,6 +719,13 @@ static void without_memory_nothing_leaks(void **state)
         w.pending = 0;
         create(&w, 3);
         give(&w, &(struct devicemgr_verdict){.code = 14, .message = "no"});
+        if (w.calls)
+            calls_set_redirect(w.calls, FROM, TO);
+        w.mount = FROM;
+        create(&w, 5);
+        give(&w, &(struct devicemgr_verdict){.options = options()});
+        w.names_devices = false;
+        create(&w, 7);
         failed = alloc_failed();
         world_end(&w);
     }
@@ -541,7 +745,13 @@ int main(void)
         TEST(a_client_that_gives_up_cancels),
         TEST(a_runtime_that_does_not_wait_cancels),
         TEST(what_is_no_request_passes),
+        TEST(a_mount_stays_unless_it_is_to_be_redirected),
+        TEST(a_plugins_mount_is_redirected),
+        TEST(a_plugin_that_asks_for_devices_gets_both),
+        TEST(one_that_would_grow_too_large_is_refused),
+        TEST(a_relist_waits_for_the_gate),
         TEST(pods_and_containers_are_told),
+        TEST(a_stop_that_fails_or_never_ends_is_told),
         TEST(a_runtime_that_is_back_is_listed),
         cmocka_unit_test(without_memory_nothing_leaks),
     };

@@ -51,7 +51,9 @@ struct world {
     struct session *session;
     struct session_call *calls[CALLS_MAX];
     size_t calls_len;
-    unsigned ended, answered, closed, accepted;
+    unsigned begun, gone, ended, answered, closed, accepted;
+    unsigned ended_before_gone;
+    pid_t pid;
     int runtime_error; /* 1: not told yet */
     struct h2_writer writers[2];
     int fds;
@@ -60,11 +62,30 @@ struct world {
 
 /* ---- the owner ---- */
 
+static void on_begun(void *user, struct session *session, pid_t pid)
+{
+    struct world *w = user;
+
+    assert_int_equal(w->calls_len, 0);
+    w->session = session;
+    w->pid = pid;
+    w->begun++;
+}
+
+static void on_gone(void *user, struct session *session)
+{
+    struct world *w = user;
+
+    assert_ptr_equal(session, w->session);
+    w->ended_before_gone = w->ended;
+    w->gone++;
+}
+
 static void on_request(void *user, struct session *session, struct session_call *call)
 {
     struct world *w = user;
 
-    w->session = session;
+    assert_ptr_equal(session, w->session);
     w->calls[w->calls_len++] = call;
 }
 
@@ -94,7 +115,8 @@ static void on_closed(void *user, struct connection *c)
     connection_unlink(c, &w->connections);
 }
 
-static const struct connection_ops OPS = {on_request, on_answered, on_ended, on_runtime, on_closed};
+static const struct connection_ops OPS = {on_begun, on_gone,    on_request, on_answered,
+                                          on_ended, on_runtime, on_closed};
 
 static void on_connection(uv_stream_t *listener, int status)
 {
@@ -379,6 +401,7 @@ static void a_runtime_that_is_not_there(void **state)
     w->client.fd = unix_socket(w->front, false);
     UNTIL(w, w->client.ended && w->closed == 1);
     assert_int_equal(w->runtime_error, UV_ENOENT);
+    assert_int_equal(w->begun + w->gone, 0);
 }
 
 static void a_runtime_that_says_goodbye(void **state)
@@ -408,8 +431,13 @@ static void a_client_that_is_gone_ends_its_held_call(void **state)
     connect_both(w);
     client_calls(w, 1, "CreateContainer", "held");
     UNTIL(w, w->calls_len == 1);
+    assert_int_equal(w->begun, 1);
+    assert_int_equal(w->pid, getpid());
+    assert_int_equal(w->gone, 0);
     peer_close(&w->client);
     UNTIL(w, w->closed == 1 && w->ended == 1 && w->runtime.ended);
+    assert_int_equal(w->gone, 1);
+    assert_int_equal(w->ended_before_gone, 0);
 }
 
 static void a_half_closed_client_gets_its_answer(void **state)

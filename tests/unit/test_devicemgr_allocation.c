@@ -72,14 +72,24 @@ static void its_life_is_what_is_known_of_its_container(void **state)
     allocation_set_live(a, "c1", "s1");
     assert_int_equal(allocation_life(a), ALLOCATION_LIVE);
     a->check = 5;
-    allocation_set_unknown(a, "s1");
+    allocation_set_unknown(a, "s1", 4711);
     assert_int_equal(allocation_life(a), ALLOCATION_UNKNOWN);
     assert_int_equal(a->check, 0); /* its answer would be about another container */
+    allocation_set_live(a, "c2", "s1");
+    assert_int_equal(allocation_life(a), ALLOCATION_LIVE);
+    allocation_set_ended(a); /* the one nobody named may still come */
+    assert_int_equal(allocation_life(a), ALLOCATION_UNKNOWN);
+    assert_string_equal(a->sandbox_id, "s1");
+    assert_int_equal(a->unknown_until_ms, 4711);
     a->create = 7;
     assert_int_equal(allocation_life(a), ALLOCATION_BUSY);
     a->create = 0;
     allocation_set_idle(a);
     assert_int_equal(allocation_life(a), ALLOCATION_IDLE);
+    allocation_set_live(a, "c3", "s1");
+    allocation_set_ended(a);
+    assert_int_equal(allocation_life(a), ALLOCATION_IDLE);
+    assert_null(a->sandbox_id);
     allocations_fini(&table);
 }
 

@@ -58,6 +58,14 @@ static void allocated_devices_count_like_others(void **state)
     expect_capacity(w, GPU " 2/2");
 }
 
+static void an_id_that_is_no_utf8_is_no_device(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 \xff\xfe", false, false);
+    expect_capacity(w, GPU " 1/1");
+}
+
 static void while_the_plugin_is_away_nothing_is_allocatable(void **state)
 {
     struct world *w = *state;
@@ -157,6 +165,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(healthy_devices_are_allocatable),
         TEST(allocated_devices_count_like_others),
+        TEST(an_id_that_is_no_utf8_is_no_device),
         TEST(while_the_plugin_is_away_nothing_is_allocatable),
         TEST(a_resource_that_never_had_a_list_is_not_reported),
         TEST(a_removed_resource_is_reported_until_seen),

@@ -1,4 +1,5 @@
 /* Group commit and its failures: design §7. */
+#include "devicemgr/limits.h"
 #include "devicemgr_world.h"
 
 static int setup(void **state)
@@ -74,6 +75,70 @@ static void a_failed_commit_refuses_its_creates_and_takes_all_back(void **state)
            "pod u2");
     committed(w);
     expect(w, "verdict 13 forward A=1");
+}
+
+/* Pods that end while the disk is full leave rows that nothing else would ever delete. */
+static void a_failed_commit_is_tried_again_by_itself(void **state)
+{
+    static const uint64_t PAUSES_MS[] = {1000, 2000, 4000, 8000, 16000, 30000, 30000};
+    struct world *w = *state;
+
+    sandbox_ran(w, "u1", "s-u1", 0);
+    container_made(w, 1, "u1", "main", GPU ":g0");
+    sandbox_removed(w, "s-u1");
+    for (size_t i = 0; i < sizeof PAUSES_MS / sizeof *PAUSES_MS; i++) {
+        expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+        commit_failed(w, "database or disk is full");
+        pass(w, PAUSES_MS[i] - 1);
+        expect_nothing(w);
+        pass(w, 1);
+    }
+    expect(w, "commit *");
+    committed(w);
+    assert_false(world_stored(w, "allocation u1 main " GPU));
+    assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
+}
+
+static void a_commit_that_succeeds_ends_the_retries(void **state)
+{
+    struct world *w = *state;
+
+    for (int i = 0; i < 2; i++) {
+        allocate_for(w, 11, "u1", GPU ":g0");
+        expect(w, "commit *");
+        commit_failed(w, "database or disk is full");
+        expect(w, "verdict *");
+        assert_int_equal(devicemgr_next_ms(w->mgr), w->now_ms + COMMIT_RETRY_MS_MIN);
+        allocate_for(w, 12, i == 0 ? "u2" : "u3", GPU ":g1");
+        expect_with(w, "commit ", "-allocation u1 main", "allocation u", NULL);
+        assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX); /* one at a time */
+        committed(w);
+        expect(w, "verdict *");
+        assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
+        create_answered(w, 12, "c-u2");
+        sandbox_removed(w, i == 0 ? "s-u2" : "s-u3");
+        committed(w);
+        ignore_all(w);
+    }
+}
+
+static void a_new_file_gets_all_there_is(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_ran(w, "u1", "s-u1", 0);
+    sandbox_ran(w, "u5", "s-u5", 0); /* holds nothing */
+    container_made(w, 1, "u1", "main", GPU ":g0");
+    allocate_for(w, 11, "u2", GPU ":g1");
+    expect(w, "commit allocation u2 main vendor.com/gpu, pod u2");
+    devicemgr_store_reset(w->mgr, w->now_ms);
+    commit_failed(w, "made anew");
+    expect(w, "verdict 11 refused 14:*");
+    expect(w, "commit -allocation u2 main vendor.com/gpu, -pod u2, allocation u1 main "
+              "vendor.com/gpu, pod u1, resource vendor.com/gpu");
+    committed(w);
+    expect_nothing(w);
+    assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
 }
 
 static void a_failed_refresh_leaves_the_old_options(void **state)
@@ -205,6 +270,9 @@ int main(void)
         TEST(one_commit_at_a_time_and_the_next_takes_all),
         TEST(events_before_one_run_share_a_commit),
         TEST(a_failed_commit_refuses_its_creates_and_takes_all_back),
+        TEST(a_failed_commit_is_tried_again_by_itself),
+        TEST(a_commit_that_succeeds_ends_the_retries),
+        TEST(a_new_file_gets_all_there_is),
         TEST(a_failed_refresh_leaves_the_old_options),
         TEST(a_failed_commit_of_a_create_given_up_frees_its_device),
         TEST(a_create_given_up_before_its_commit_begins_leaves_nothing),

@@ -1,5 +1,6 @@
 /* A create from arrival to answer: design §5 "CreateContainer", §8. */
 #include "devicemgr/create.h"
+#include "devicemgr/limits.h"
 #include "devicemgr_world.h"
 
 /* ---- the way of a create ---- */
@@ -559,8 +560,11 @@ static void an_unknown_outcome_keeps_the_devices(void **state)
     committed(w);
     ignore_all(w);
     create_cancelled(w, 11);
+    runtime_listed(w, "u1 u2"); /* the runtime may be at it still */
     assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
-    pass(w, HOLD_MS);
+    pass(w, OUTCOME_MS);
+    expect(w, "list");
+    pass(w, HOLD_MS - OUTCOME_MS);
     expect_with(w, "verdict 12 refused 14:",
                 "device g0 is held by container \"main\" of pod "
                 "\"ns/u1\"",

@@ -1,5 +1,6 @@
 /* Which devices a container gets, and whose they are: design §5, kubelet-facts §3. */
 #include "devicemgr/create.h"
+#include "devicemgr/limits.h"
 #include "devicemgr_world.h"
 
 static int annotations_setup(void **state)
@@ -220,6 +221,26 @@ static void a_container_whose_device_was_handed_on_gets_another(void **state)
     expect_with(w, "verdict 14 refused 8:", "free 0", NULL);
 }
 
+/* It would be waited for in vain: once healthy it is the other container's. */
+static void a_device_that_was_handed_on_is_not_waited_for(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+
+    assert_true(create(w, 11, "u1", "sidecar", NULL, GPU "=1"));
+    expect(w, "allocate g0 *");
+    finish(w, 11, "c-sidecar");
+    devicemgr_container_removed(w->mgr, w->now_ms, "c-sidecar");
+    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
+    expect(w, "allocate g0 *");
+    finish(w, 12, "c-main");
+    plugin_list(w, endpoint, "g0! g1");
+    assert_true(create(w, 13, "u1", "sidecar", NULL, GPU "=1"));
+    expect(w, "check c-main");
+    container_checked(w, true);
+    expect(w, "allocate g1 *");
+}
+
 static void one_whose_device_was_handed_on_may_find_none(void **state)
 {
     struct world *w = *state;
@@ -252,6 +273,8 @@ static void a_container_that_still_runs_keeps_its_devices(void **state)
     expect(w, "check c-sidecar");
     container_checked(w, true);
     expect(w, "allocate g1 *");
+    assert_true(create(w, 13, "u1", "other", NULL, GPU "=1"));
+    expect(w, "check c-sidecar"); /* its own question: it may have ended since */
 }
 
 static void too_few_devices_is_told_in_numbers(void **state) /* step 8 */
@@ -629,6 +652,86 @@ static void a_runtime_that_does_not_answer_ends_with_the_hold(void **state)
     expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
 }
 
+/* Container "a" of pod u1 runs with g0; nothing is held. */
+static void begin_without_hold(struct world *w, const char *devices)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+
+    own.hold_ms = 0;
+    world_fresh_with(w, &own);
+    plugin_up(w, GPU, "gpu.sock", devices, false, false);
+    assert_true(create(w, 11, "u1", "a", NULL, GPU "=1"));
+    expect(w, "allocate g0 *");
+    finish(w, 11, "c-a");
+    assert_true(create(w, 12, "u1", "b", NULL, GPU "=1"));
+    expect(w, "check c-a");
+    expect_with(w, "verdict 12 refused 14:", "the runtime has not said yet whether it runs", NULL);
+}
+
+/* It would be asked for and missed by each attempt, for ever. */
+static void an_answer_too_late_for_a_create_counts_for_the_next(void **state)
+{
+    struct world *w = *state;
+
+    begin_without_hold(w, "g0 g1 g2");
+    container_checked(w, true);
+    expect_nothing(w);
+    pass(w, LATE_ANSWER_MS - 1);
+    assert_true(create(w, 13, "u1", "b", NULL, GPU "=1"));
+    expect(w, "allocate g1 *");
+    assert_true(create(w, 14, "u2", "main", GPU ":g0", NULL)); /* another pod asks for itself */
+    expect(w, "check c-a");
+    expect(w, "verdict 14 refused 14:*");
+    pass(w, 1);
+    assert_true(create(w, 15, "u1", "c", NULL, GPU "=1"));
+    expect_with(w, "verdict 15 refused 14:", "not said yet", NULL); /* it is too old by now */
+}
+
+static void an_answer_too_late_does_not_outlive_the_container(void **state)
+{
+    struct world *w = *state;
+
+    begin_without_hold(w, "g0 g1");
+    container_checked(w, true);
+    devicemgr_container_removed(w->mgr, w->now_ms, "c-a");
+    assert_true(create(w, 13, "u1", "a", NULL, GPU "=1"));
+    expect(w, "verdict 13 forward *");
+    create_answered(w, 13, "c-a-again");
+    assert_true(create(w, 14, "u1", "b", NULL, GPU "=1"));
+    expect(w, "check c-a-again"); /* nothing was said of that one */
+    expect(w, "verdict 14 refused 14:*");
+}
+
+/* What one attempt is told late of who has its device now, the next one goes by. */
+static void one_whose_device_was_handed_on_need_not_hold(void **state)
+{
+    struct world *w = *state;
+
+    begin_without_hold(w, "g0 g1");
+    container_checked(w, false);
+    assert_true(create(w, 13, "u1", "b", NULL, GPU "=1"));
+    expect(w, "allocate g0 *"); /* handed on */
+    finish(w, 13, "c-b");
+    assert_true(create(w, 14, "u1", "a", NULL, GPU "=1"));
+    expect(w, "check c-b");
+    expect(w, "verdict 14 refused 14:*");
+    container_checked(w, true);
+    assert_true(create(w, 15, "u1", "a", NULL, GPU "=1"));
+    expect(w, "allocate g1 *");
+}
+
+static void an_id_that_is_no_utf8_is_not_chosen(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "\xff\xfe g0 \xed\xa0\x80", false, false);
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=2"));
+    expect_with(w, "verdict 11 refused 8:", "asked 2, free 1, healthy 1 of 1", NULL);
+    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
+    expect(w, "allocate g0 *");
+    finish(w, 12, "c1");
+}
+
 static void a_kubelet_that_decided_anew_is_followed(void **state)
 {
     struct world *w = *state;
@@ -709,6 +812,7 @@ int main(void)
         TEST(reused_devices_are_not_asked_about_if_they_suffice),
         TEST(an_init_container_may_run_again),
         TEST(a_container_whose_device_was_handed_on_gets_another),
+        TEST(a_device_that_was_handed_on_is_not_waited_for),
         TEST(one_whose_device_was_handed_on_may_find_none),
         TEST(a_container_that_still_runs_keeps_its_devices),
         TEST(too_few_devices_is_told_in_numbers),
@@ -735,6 +839,10 @@ int main(void)
         TEST(a_dead_container_of_a_living_pod_keeps_its_device_from_a_choice),
         TEST(two_creates_may_ask_about_the_same_container),
         TEST(a_runtime_that_does_not_answer_ends_with_the_hold),
+        TEST(an_answer_too_late_for_a_create_counts_for_the_next),
+        TEST(an_answer_too_late_does_not_outlive_the_container),
+        TEST(one_whose_device_was_handed_on_need_not_hold),
+        TEST(an_id_that_is_no_utf8_is_not_chosen),
         TEST(a_kubelet_that_decided_anew_is_followed),
         TEST(an_unanswered_create_of_the_same_container_is_waited_for),
         TEST(an_answer_for_a_forgotten_question_is_ignored),

@@ -85,6 +85,31 @@ static void repeated_and_empty_ids_count_for_nothing(void **state)
     devices_fini(&devices);
 }
 
+static void ids_that_are_no_utf8_count_for_nothing(void **state)
+{
+    struct device_entry list[] = {{"b", true, NULL, 0},
+                                  {"\xff\xfe", true, NULL, 0},
+                                  {"a\xc3", true, NULL, 0},
+                                  {"a", true, NULL, 0},
+                                  {"\xed\xa0\x80", true, NULL, 0}};
+    struct devices devices = {0};
+    struct devices_change change;
+
+    (void)state;
+    assert_true(devices_update(&devices, 1, list, 5, &change));
+    assert_int_equal(change.dropped, 3);
+    assert_int_equal(change.added, 2);
+    assert_int_equal(devices.len, 2);
+    assert_int_equal(devices.healthy, 2);
+    assert_null(devices_find(&devices, "\xff\xfe"));
+    assert_false(devices_update(&devices, 2, list, 5, &change));
+    assert_int_equal(change.dropped, 3);
+    assert_true(devices_update(&devices, 3, &list[1], 1, &change)); /* alone */
+    assert_int_equal(change.dropped, 1);
+    assert_int_equal(devices.len, 0);
+    devices_fini(&devices);
+}
+
 static void one_change_in_a_hundred_thousand_is_found(void **state)
 {
     size_t n = 100000;
@@ -105,6 +130,14 @@ static void one_change_in_a_hundred_thousand_is_found(void **state)
     assert_int_equal(change.health, 1);
     assert_int_equal(devices.healthy, n - 1);
     assert_false(devices_find(&devices, ids[4711])->healthy);
+    list[99999].id = "another";
+    assert_true(devices_update(&devices, 4, list, n, &change));
+    assert_int_equal(change.added, 1);
+    assert_int_equal(change.removed, 1);
+    assert_int_equal(change.health + change.topology, 0);
+    assert_int_equal(devices.len, n);
+    assert_null(devices_find(&devices, ids[99999]));
+    assert_non_null(devices_find(&devices, "another"));
     devices_fini(&devices);
     free(ids);
     free(list);
@@ -117,6 +150,7 @@ int main(void)
         cmocka_unit_test(the_same_list_changes_nothing),
         cmocka_unit_test(each_difference_is_counted),
         cmocka_unit_test(repeated_and_empty_ids_count_for_nothing),
+        cmocka_unit_test(ids_that_are_no_utf8_count_for_nothing),
         cmocka_unit_test(one_change_in_a_hundred_thousand_is_found),
     };
 

@@ -109,6 +109,37 @@ static void dials_have_a_bound_in_time(void **state)
     endpoint_fini(&endpoint);
 }
 
+static void a_connection_may_begin_anew(void **state)
+{
+    struct endpoint endpoint = {0}, anew;
+
+    (void)state;
+    active(&endpoint, 10, ENDPOINT_REGISTERED);
+    endpoint_stop(&endpoint, 20, "EOF");
+    endpoint_dial(&endpoint, 70, 7, ENDPOINT_REDIALLED, "gpu.sock");
+    endpoint.have_options = true;
+    assert_false(endpoint_may_list(&endpoint, 70)); /* it was not told anything */
+    endpoint_dial(&endpoint, 80, 8, ENDPOINT_REGISTERED, "gpu.sock");
+    assert_false(endpoint_may_list(&endpoint, 80)); /* not yet */
+    endpoint.have_options = endpoint.pre_start = endpoint.preferred = true;
+    assert_true(endpoint_may_list(&endpoint, 80 + FIRST_LIST_MS - 1));
+    assert_false(endpoint_may_list(&endpoint, 80 + FIRST_LIST_MS));
+    endpoint_move(&endpoint, &anew);
+    assert_int_equal(endpoint.number, 0);
+    assert_int_equal(anew.number, 8);
+    assert_string_equal(anew.socket_name, "gpu.sock");
+    assert_null(anew.socket_good);
+    assert_true(anew.have_options && anew.pre_start && anew.preferred);
+    assert_int_equal(anew.dials_ms, endpoint.dials_ms);
+    assert_int_equal(endpoint_unlisted_ms(&anew), 80 + FIRST_LIST_MS);
+    assert_int_equal(endpoint_end_ms(&anew, 100), UINT64_MAX);
+    active(&endpoint, 90, ENDPOINT_REGISTERED);
+    endpoint.have_options = true;
+    assert_false(endpoint_may_list(&endpoint, 90)); /* it has */
+    endpoint_fini(&endpoint);
+    endpoint_fini(&anew);
+}
+
 static void it_says_what_it_waits_for(void **state)
 {
     struct endpoint endpoint = {0};
@@ -147,6 +178,7 @@ int main(void)
         cmocka_unit_test(one_redial_for_a_loss),
         cmocka_unit_test(one_without_a_list_stops_by_its_first_dial),
         cmocka_unit_test(dials_have_a_bound_in_time),
+        cmocka_unit_test(a_connection_may_begin_anew),
         cmocka_unit_test(it_says_what_it_waits_for),
     };
 

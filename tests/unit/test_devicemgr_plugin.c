@@ -314,6 +314,81 @@ static void a_first_list_is_welcome_late(void **state)
     expect(w, "allocate g0 *");
 }
 
+/* The plugin of a resource in its grace registers so often that the resource's last moment comes
+ * `before_ms` after the last of them, without a list. The endpoint's number. */
+static uint64_t register_until_the_end(struct world *w, uint64_t before_ms)
+{
+    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    plugin_lost(w, w->endpoint, "killed");
+    plugin_lost(w, w->endpoint, "connection refused");
+    ignore_all(w);
+    plugin_stop_stored(w, GPU);
+    pass(w, GRACE_MS - STOP_STORE_MS - 1);
+    plugin_register(w, 8, GPU, "gpu.sock");
+    plugin_options(w, w->endpoint, false, false);
+    pass(w, 1 + FIRST_LIST_MS - before_ms - 1);
+    plugin_register(w, 9, GPU, "gpu.sock");
+    plugin_options(w, w->endpoint, false, false);
+    ignore_all(w);
+    return w->endpoint;
+}
+
+static void one_that_registered_well_is_not_cut_off(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = register_until_the_end(w, 1000);
+
+    logged(w, "");
+    pass(w, 1000);
+    expect_nothing(w);
+    pass(w, 1);
+    expect(w, "commit -resource " GPU); /* removed in time, and waited for as a new one */
+    expect_nothing(w);
+    committed(w);
+    assert_int_equal(logged(w, "its plugin registered 1s ago, and is waited for as a new one"), 1);
+    plugin_list(w, endpoint, "g0");
+    expect(w, "commit resource " GPU);
+    committed(w);
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect(w, "verdict 12 forward MADE=1"); /* its pods' allocations stay */
+    assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
+}
+
+static void one_that_only_registers_again_and_again_holds_nothing(void **state)
+{
+    struct world *w = *state;
+
+    register_until_the_end(w, 1000);
+    for (uint64_t i = 0; i < 2; i++) {
+        pass(w, FIRST_LIST_MS - 1);
+        plugin_register(w, 20 + i, GPU, "gpu.sock");
+        plugin_options(w, w->endpoint, false, false);
+    }
+    committed(w);
+    assert_false(world_stored(w, "resource " GPU)); /* others may publish the name */
+    ignore_all(w);
+    pass(w, GRACE_MS + FIRST_LIST_MS);
+    expect(w, "close");
+    expect_nothing(w);
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect_with(w, "verdict 12 refused 9:", "not registered on this node", NULL);
+}
+
+/* What it was told it sees: its Register call fails. */
+static void one_that_is_being_dialled_at_the_end_is_told(void **state)
+{
+    struct world *w = *state;
+
+    register_until_the_end(w, 1000);
+    plugin_register(w, 10, GPU, "gpu.sock");
+    ignore_all(w);
+    pass(w, 1001);
+    expect(w, "register 10 refused 2: failed to dial device plugin: no answer");
+    expect(w, "close");
+    expect(w, "commit -resource " GPU);
+}
+
 static void a_register_call_that_gets_no_answer_at_all_is_refused_at_the_end(void **state)
 {
     struct world *w = *state;
@@ -697,8 +772,8 @@ static void a_hundred_thousand_devices_are_digested_once(void **state)
 
 static void an_id_may_be_any_text(void **state)
 {
-    static const char ID[] = "\xc3\xa9\"\\/\xe2\x98\x83,\x01";
-    char token[64];
+    static const char ID[] = "\xc3\xa9\"\\/\xe2\x98\x83,\x01\xf0\x9f\x8e\x9b\n";
+    char token[96];
     struct world *w = *state;
     struct devicemgr_annotation note = {"devices.cri-device-shim/vendor.com_gpu", token};
     struct devicemgr_create request = {.sandbox_id = "s-u1",
@@ -712,7 +787,7 @@ static void an_id_may_be_any_text(void **state)
 
     plugin_up(w, GPU, "gpu.sock", ID, false, false);
     snprintf(token, sizeof token, "{\"resource\":\"%s\",\"ids\":[\"%s\"]}", GPU,
-             "\xc3\xa9\\\"\\\\/\xe2\x98\x83,\\u0001");
+             "\xc3\xa9\\\"\\\\/\xe2\x98\x83,\\u0001\\ud83c\\udf9b\\n");
     assert_true(devicemgr_create(w->mgr, w->now_ms, 11, &request));
     devicemgr_run(w->mgr);
     expect_with(w, "allocate ", ID, NULL);
@@ -728,6 +803,39 @@ static void an_id_may_be_any_text(void **state)
     assert_true(devicemgr_create(w->mgr, w->now_ms, 12, &request));
     devicemgr_run(w->mgr);
     expect(w, "verdict 12 forward A=1");
+}
+
+/* The most that is known of one node. */
+static void two_hundred_resources_are_apart(void **state)
+{
+    uint64_t endpoints[200];
+    struct world *w = *state;
+    char name[32], line[64];
+
+    for (unsigned i = 0; i < 200; i++) {
+        snprintf(name, sizeof name, "vendor.com/r%u", i);
+        endpoints[i] = plugin_up(w, name, name + strlen("vendor.com/"), "d0 d1", false, false);
+    }
+    container_made(w, 1, "u1", "main", "vendor.com/r117:d1");
+    plugin_lost(w, endpoints[3], "reset");
+    expect(w, "open vendor.com/r3 r3");
+    for (unsigned i = 0; i < 200; i++) {
+        if (i == 3)
+            continue;
+        snprintf(line, sizeof line, "commit resource vendor.com/r%u", i);
+        plugin_list(w, endpoints[i], "d0 d1 d2");
+        expect(w, line); /* this one and no other */
+        committed(w);
+        expect_nothing(w);
+    }
+    assert_true(create(w, 2, "u2", "main", "vendor.com/r117:d1", NULL));
+    expect(w, "check c-u1-main");
+    assert_true(create(w, 3, "u2", "other", "vendor.com/r118:d1", NULL));
+    expect(w, "allocate d1 *");
+    world_restart(w);
+    for (unsigned i = 0; i < 200; i++)
+        expect(w, "open vendor.com/r*");
+    expect_nothing(w);
 }
 
 static void health_may_flap(void **state)
@@ -753,7 +861,7 @@ static void useless_entries_are_told_once(void **state)
 
     plugin_list(w, endpoint, "g0 g1 g1!");
     committed(w);
-    assert_int_equal(logged(w, "1 list entries without an id, or repeated"), 1);
+    assert_int_equal(logged(w, "1 list entries without an id in UTF-8, or repeated"), 1);
     ignore_all(w);
     plugin_list(w, endpoint, "g0 g1 g1!");
     assert_int_equal(logged(w, ""), 0);
@@ -883,6 +991,9 @@ int main(void)
         TEST(the_stop_time_is_that_of_the_first_loss),
         TEST(a_plugin_that_never_lists_counts_as_stopped_in_time),
         TEST(a_first_list_is_welcome_late),
+        TEST(one_that_registered_well_is_not_cut_off),
+        TEST(one_that_only_registers_again_and_again_holds_nothing),
+        TEST(one_that_is_being_dialled_at_the_end_is_told),
         TEST(a_register_call_that_gets_no_answer_at_all_is_refused_at_the_end),
         TEST(a_plugin_that_registers_twice_is_dialled_twice),
         TEST(a_plugin_that_drops_only_its_stream_is_back_at_once),
@@ -904,6 +1015,7 @@ int main(void)
         TEST(health_alone_is_no_reason_to_write),
         TEST(a_hundred_thousand_devices_are_digested_once),
         TEST(an_id_may_be_any_text),
+        TEST(two_hundred_resources_are_apart),
         TEST(health_may_flap),
         TEST(useless_entries_are_told_once),
         TEST(a_built_in_device_needs_no_plugin),

@@ -114,6 +114,30 @@ static void the_oldest_end_is_forgotten_first(void **state)
     pods_fini(&pods);
 }
 
+static void a_pod_that_went_is_remembered_until_it_is_back(void **state)
+{
+    struct pods pods = {0};
+    char uid[16];
+
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(pods_gone(&pods, "u1"), round > 0);
+        pods_ensure(&pods, "u1", "ns", "web");
+        assert_false(pods_gone(&pods, "u1"));
+        pods_remove(&pods, pods_find(&pods, "u1"));
+        assert_true(pods_gone(&pods, "u1"));
+    }
+    for (int i = 0; i < PODS_GONE_MAX; i++) {
+        snprintf(uid, sizeof uid, "v%d", i);
+        assert_true(pods_gone(&pods, "u1"));
+        pods_ensure(&pods, uid, "ns", "web");
+        pods_remove(&pods, pods_find(&pods, uid));
+    }
+    assert_false(pods_gone(&pods, "u1")); /* the oldest is forgotten first */
+    assert_true(pods_gone(&pods, "v0"));
+    pods_fini(&pods);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +147,7 @@ int main(void)
         cmocka_unit_test(an_ignored_container_is_remembered_as_far_as_there_is_room),
         cmocka_unit_test(an_end_told_before_the_pod_is_known_counts),
         cmocka_unit_test(the_oldest_end_is_forgotten_first),
+        cmocka_unit_test(a_pod_that_went_is_remembered_until_it_is_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -168,16 +168,19 @@ static void an_allocation_comes_back_as_it_was(void **state)
     allocation_set_fresh(allocation, options_new(), 1);
     options_add_device(allocation->fresh, "/dev/a", "/dev/b", "r");
     allocation->commit = 7; /* under way: it carries the fresh options */
+    allocation->own_choice = true;
     bytes = record_of_allocation(allocation, "boot-1", &len);
     record = row(DEVICEMGR_RECORD_ALLOCATION, "u1", "main", GPU, bytes, len);
-    assert_int_equal(record_restore_allocation(&again, &record), 0);
-    assert_int_equal(record_restore_allocation(&again, &record), -1); /* twice */
+    assert_int_equal(record_restore_allocation(&again, 4711, &record), 0);
+    assert_int_equal(record_restore_allocation(&again, 4711, &record), -1); /* twice */
     allocation = allocations_find(&again, "u1", "main", GPU);
     assert_true(allocation->durable);
+    assert_true(allocation->own_choice);
     assert_string_equal(allocation->boot_id, "boot-1");
     assert_string_equal(allocation->ids.v[0], "g0");
     assert_string_equal(allocation->options->devices[0]->host_path, "/dev/b");
     assert_int_equal(allocation_life(allocation), ALLOCATION_UNKNOWN);
+    assert_int_equal(allocation->unknown_until_ms, 4711);
     ids_fini(&ids);
     allocations_fini(&table);
     allocations_fini(&again);
@@ -199,7 +202,7 @@ static void fresh_options_not_in_the_commit_are_not_written(void **state)
     allocation_set_fresh(allocation, options_new(), 1);
     bytes = record_of_allocation(allocation, "boot-1", &len);
     record = row(DEVICEMGR_RECORD_ALLOCATION, "u1", "main", GPU, bytes, len);
-    assert_int_equal(record_restore_allocation(&again, &record), 0);
+    assert_int_equal(record_restore_allocation(&again, 4711, &record), 0);
     assert_null(allocations_find(&again, "u1", "main", GPU)->options);
     ids_fini(&ids);
     allocations_fini(&table);
@@ -217,7 +220,7 @@ static int restore_allocation(Checkpoint__V1__Allocation *message)
 
     record = row(DEVICEMGR_RECORD_ALLOCATION, message->pod_uid, message->container,
                  message->resource, bytes, len);
-    result = record_restore_allocation(&table, &record);
+    result = record_restore_allocation(&table, 4711, &record);
     allocations_fini(&table);
     return result;
 }
@@ -237,6 +240,8 @@ static void allocation_rows_that_break_a_rule_are_refused(void **state)
     ids[1] = (char *)"g0"; /* one id twice */
     assert_int_equal(restore_allocation(&message), -1);
     ids[1] = (char *)"";
+    assert_int_equal(restore_allocation(&message), -1);
+    ids[1] = (char *)"g1\xff"; /* no token could name it */
     assert_int_equal(restore_allocation(&message), -1);
     message.n_device_ids = 0;
     assert_int_equal(restore_allocation(&message), -1);
@@ -266,6 +271,7 @@ static void a_pod_comes_back_as_it_was(void **state)
 
     (void)state;
     pods_ensure_sandbox(&pods, pod, "s1", 3)->stopped = true;
+    pod->newest->died = true;
     bytes = record_of_pod(pod, &len);
     record = row(DEVICEMGR_RECORD_POD, "u1", "", "", bytes, len);
     assert_int_equal(record_restore_pod(&again, &record), 0);
@@ -275,7 +281,7 @@ static void a_pod_comes_back_as_it_was(void **state)
     assert_string_equal(pod->name, "web");
     assert_string_equal(pod->newest->id, "s1");
     assert_int_equal(pod->newest->attempt, 3);
-    assert_true(pod->newest->stopped && pod->newest->stopping);
+    assert_true(pod->newest->stopped && pod->newest->stopping && pod->newest->died);
     record.key[0] = "u2";
     assert_int_equal(record_restore_pod(&again, &record), -1); /* another's key */
     record = row(DEVICEMGR_RECORD_POD, "u1", "", "", "\xff", 1);

@@ -56,7 +56,7 @@ static void what_is_written_can_be_read(void **state)
     char *key = request_token_key(GPU), *value;
 
     (void)state;
-    ids_add(&ids, "quote\" slash\\ tab\t \xc3\xa9");
+    ids_add(&ids, "quote\" slash\\ tab\t line\n \xc3\xa9 \xf0\x9f\x8e\x9b");
     value = request_token_value(GPU, &ids);
     assert_string_equal(key, KEY);
     assert_int_equal(request_add_token(&request, key, value, &error), 0);

@@ -1,5 +1,8 @@
 /* Pods, sandboxes and the runtime's list: design §5 "Pods", kubelet-facts §10. */
+#include "devicemgr/limits.h"
 #include "devicemgr_world.h"
+
+#include <stdio.h>
 
 /* Pod u1's container "main" runs with g0. */
 static int setup(void **state)
@@ -161,6 +164,7 @@ static void who_held_a_device_is_waited_for_until_the_list(void **state)
     restart(w);
     assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
     pass(w, HOLD_MS - 1);
+    expect(w, "list");
     expect_nothing(w);
     runtime_listed(w, "u1/main u2");
     expect(w, "check c-u1-main");
@@ -176,9 +180,241 @@ static void what_the_list_does_not_show_does_not_run(void **state)
 {
     struct world *w = *state;
 
+    runtime_listed(w, "u1 u2");
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+}
+
+/* The shim was killed after it had forwarded a create, and the runtime goes on with it. */
+static void after_a_restart_a_container_may_be_in_the_making(void **state)
+{
+    struct world *w = *state;
+
     restart(w);
     runtime_listed(w, "u1 u2");
     assert_int_equal(logged(w, "runtime listed: 2 pods, 1 allocations kept (0 of them rebuilt"), 1);
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    pass(w, OUTCOME_MS - 1);
+    runtime_listed(w, "u1 u2"); /* too early */
+    expect_nothing(w);
+    pass(w, LIST_EVERY_MS);
+    expect(w, "list");
+    runtime_listed(w, "u1/main u2");
+    expect(w, "check c-u1-main");
+    container_checked(w, true);
+    expect_with(w, "verdict 11 refused 14:", "which still runs", NULL);
+    assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
+}
+
+static void what_a_later_list_does_not_show_either_is_free(void **state)
+{
+    struct world *w = *state;
+
+    restart(w);
+    runtime_listed(w, "u1/main! u2");
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    pass(w, OUTCOME_MS - 1);
+    expect_nothing(w);
+    pass(w, 1);
+    expect(w, "list");
+    devicemgr_runtime_listing(w->mgr);
+    pass(w, HOLD_MS - OUTCOME_MS - 1);
+    expect_nothing(w);
+    runtime_listed(w, "u1/main! u2"); /* in the time of the default hold */
+    expect(w, "allocate g0 *");
+    assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
+}
+
+/* The next container of the same pod with the same device: the kubelet has seen this one exit. */
+static void what_the_kubelet_hands_on_is_not_in_the_making(void **state)
+{
+    struct world *w = *state;
+
+    restart(w);
+    runtime_listed(w, "u1 u2");
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    runtime_listed(w, "u1/main! u2");
+    expect_nothing(w); /* not for another pod */
+    devicemgr_create_cancelled(w->mgr, w->now_ms, 11);
+    runtime_listed(w, "u1 u2");
+    assert_true(create(w, 12, "u1", "next", GPU ":g0", NULL));
+    expect_nothing(w); /* nobody has seen it exit */
+    runtime_listed(w, "u1/main! u2");
+    expect(w, "allocate g0 *");
+}
+
+static void a_first_list_that_comes_late_is_enough(void **state)
+{
+    struct world *w = *state;
+
+    restart(w);
+    pass(w, OUTCOME_MS);
+    expect(w, "list");
+    pass(w, 60000);
+    runtime_listed(w, "u1 u2");
+    expect_nothing(w); /* asked for once */
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+}
+
+static void a_container_that_ends_is_not_the_one_in_the_making(void **state)
+{
+    struct world *w = *state;
+
+    restart(w);
+    runtime_listed(w, "u1/main u2");
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    expect(w, "check c-u1-main");
+    container_checked(w, false);
+    expect_nothing(w); /* another may follow it */
+    runtime_listed(w, "u1/main u2");
+    expect(w, "check c-u1-main");
+    devicemgr_container_removed(w->mgr, w->now_ms, "c-u1-main");
+    devicemgr_run(w->mgr);
+    expect_nothing(w);
+    pass(w, OUTCOME_MS);
+    expect(w, "list");
+    runtime_listed(w, "u1 u2");
+    expect(w, "allocate g0 *");
+}
+
+static void nothing_is_in_the_making_in_a_stopped_sandbox(void **state)
+{
+    struct devicemgr_sandbox sandbox = {
+        .id = "s-u1", .pod_uid = "u1", .pod_namespace = "ns", .pod_name = "u1"};
+    struct world *w = *state;
+
+    restart(w);
+    runtime_listed(w, "u1 u2");
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    expect_nothing(w);
+    sandbox_stopped(w, "s-u1");
+    expect(w, "allocate g0 *");
+    create_cancelled(w, 11);
+    restart(w);
+    devicemgr_runtime_listed(w->mgr, w->now_ms, &sandbox, 1, NULL, 0);
+    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+}
+
+/* All sandboxes are dead after a reboot, and the kubelet makes new ones, maybe before the first
+ * list: no container of before is in the making in those. */
+static void after_a_reboot_nothing_is_in_the_making(void **state)
+{
+    struct devicemgr_sandbox sandboxes[] = {
+        {"s-dead", "u1", "ns", "u1", 0, false, NULL, 0},
+        {"s-new", "u1", "ns", "u1", 1, true, NULL, 0},
+        {"s-u2", "u2", "ns", "u2", 0, true, NULL, 0},
+    };
+    struct world *w = *state;
+
+    w->settings.boot_id = "boot-2";
+    restart(w);
+    sandbox_ran(w, "u1", "s-new", 1);
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    expect_nothing(w);
+    devicemgr_runtime_listed(w->mgr, w->now_ms, sandboxes, 3, NULL, 0);
+    devicemgr_run(w->mgr);
+    expect(w, "allocate g0 *");
+    create_cancelled(w, 11);
+    restart(w); /* not this shim ran it: one that was killed may have forwarded a create into it */
+    devicemgr_runtime_listed(w->mgr, w->now_ms, sandboxes, 3, NULL, 0);
+    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    expect_nothing(w);
+}
+
+static void lists_are_asked_for_once_a_second_at_most(void **state)
+{
+    struct world *w = *state;
+    char devices[1024] = "";
+    unsigned lists = 0;
+
+    for (size_t i = 0, n = 0; i < 100; i++)
+        n += (size_t)snprintf(devices + n, sizeof devices - n, "g%zu ", i);
+    plugin_list(w, w->endpoint, devices);
+    for (uint64_t i = 0; i < 100; i++) {
+        char container[8], token[32];
+
+        snprintf(container, sizeof container, "m%u", (unsigned)i);
+        snprintf(token, sizeof token, GPU ":g%u", (unsigned)i);
+        assert_true(create(w, 100 + i, "u1", container, token, NULL));
+        allocated(w, "A=1");
+        if (w->pending)
+            committed(w);
+        create_cancelled(w, 100 + i);
+        ignore_all(w);
+        pass(w, 100);
+        if (!w->lines)
+            continue;
+        expect(w, "list");
+        runtime_listed(w, "u1");
+        lists++;
+    }
+    assert_in_range(lists, 5, 10000 / LIST_EVERY_MS);
+}
+
+/* ---- rows that are lost ---- */
+
+/* The plugin serves on, the pods run on, and nothing is known of them but what the runtime tells.
+ */
+static void begin_without_rows(struct world *w)
+{
+    devicemgr_restored(w->mgr, w->now_ms);
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    runtime_listed(w, "u1 u2");
+}
+
+static void without_rows_nothing_new_is_given_out_before_a_later_list(void **state)
+{
+    struct world *w = *state;
+
+    world_fresh(w);
+    devicemgr_rows_lost(w->mgr);
+    begin_without_rows(w);
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    assert_true(create(w, 12, "u2", "second", GPU ":g1", NULL));
+    expect_nothing(w);
+    pass(w, OUTCOME_MS);
+    expect(w, "list");
+    runtime_listed(w, "u1/main=" GPU ":g0 u2");
+    expect(w, "check c-u1-main");
+    expect(w, "allocate g1 *");
+    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+}
+
+static void without_rows_the_hold_may_end_before_the_list(void **state)
+{
+    struct world *w = *state;
+
+    world_fresh(w);
+    devicemgr_rows_lost(w->mgr);
+    begin_without_rows(w);
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    pass(w, HOLD_MS);
+    expect(w, "list");
+    expect_with(w, "verdict 11 refused 14:", "has not listed its containers again since state was",
+                NULL);
+}
+
+static void a_row_that_makes_no_sense_is_a_lost_row(void **state)
+{
+    const struct devicemgr_record garbage = {
+        DEVICEMGR_RECORD_ALLOCATION, {"u1", "main", GPU}, "\xff", 1};
+    struct world *w = *state;
+
+    world_fresh(w);
+    assert_int_equal(devicemgr_restore(w->mgr, w->now_ms, &garbage), -1);
+    begin_without_rows(w);
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    expect_nothing(w);
+}
+
+static void a_new_node_waits_for_one_list_only(void **state)
+{
+    struct world *w = *state;
+
+    world_fresh(w);
+    begin_without_rows(w);
     assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
     expect(w, "allocate g0 *");
 }
@@ -239,7 +475,7 @@ static void a_running_container_is_believed_more_than_the_checkpoint(void **stat
 
 static void a_garbage_token_on_a_running_container_is_told(void **state)
 {
-    struct devicemgr_sandbox sandbox = {"s-u5", "u5", "ns", "u5", 0, true};
+    struct devicemgr_sandbox sandbox = {"s-u5", "u5", "ns", "u5", 0, true, NULL, 0};
     struct devicemgr_annotation bad = {"devices.cri-device-shim/vendor.com_gpu", "[]"};
     struct devicemgr_container container = {"c5", "s-u5", "main", 0, true, &bad, 1};
     struct world *w = *state;
@@ -251,7 +487,7 @@ static void a_garbage_token_on_a_running_container_is_told(void **state)
 
 static void a_sandbox_that_is_not_ready_is_stopped(void **state)
 {
-    struct devicemgr_sandbox sandbox = {"s-u1", "u1", "ns", "u1", 0, false};
+    struct devicemgr_sandbox sandbox = {"s-u1", "u1", "ns", "u1", 0, false, NULL, 0};
     struct world *w = *state;
 
     devicemgr_runtime_listed(w->mgr, w->now_ms, &sandbox, 1, NULL, 0);
@@ -270,6 +506,7 @@ static void an_allocation_without_a_pod_row_is_named_by_uid_and_dropped_with_its
     restart(w);
     assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
     pass(w, HOLD_MS);
+    expect(w, "list");
     expect_with(w, "verdict 11 refused 14:", "held by container \"main\" of pod \"u1\"", NULL);
     runtime_listed(w, "u2");
     expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
@@ -278,7 +515,7 @@ static void an_allocation_without_a_pod_row_is_named_by_uid_and_dropped_with_its
 static void a_list_older_than_a_container_says_nothing_of_it(void **state)
 {
     struct devicemgr_annotation note = {"some.other/note", "{"};
-    struct devicemgr_sandbox sandbox = {"s-u1", "u1", "ns", "u1", 0, true};
+    struct devicemgr_sandbox sandbox = {"s-u1", "u1", "ns", "u1", 0, true, NULL, 0};
     struct devicemgr_container old = {"c-old", "s-u1", "main", 0, true, &note, 1};
     struct world *w = *state;
 
@@ -290,6 +527,30 @@ static void a_list_older_than_a_container_says_nothing_of_it(void **state)
     devicemgr_run(w->mgr);
     assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
     expect(w, "check c-new");
+}
+
+/* The older list's container ran when the runtime looked, and is gone. */
+static void a_list_older_than_a_container_does_not_rebuild_its_predecessor(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_runtime_listing(w->mgr);
+    devicemgr_container_removed(w->mgr, w->now_ms, "c-u1-main");
+    assert_true(create(w, 11, "u1", "main", GPU ":g1", NULL));
+    expect(w, "allocate g1 *");
+    allocated(w, "A=1");
+    committed(w);
+    committed(w);
+    create_answered(w, 11, "c-new");
+    ignore_all(w);
+    logged(w, "");
+    runtime_listed(w, "u1/main=" GPU ":g0 u2");
+    assert_int_equal(logged(w, "rebuilt"), 0);
+    expect_nothing(w);
+    assert_true(create(w, 12, "u2", "main", GPU ":g1", NULL));
+    expect(w, "check c-new");
+    assert_true(create(w, 13, "u3", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
 }
 
 /* ---- creates that come late ---- */
@@ -383,7 +644,7 @@ static void a_create_that_the_stop_overtakes_holds_nothing(void **state)
 
 static void an_answer_of_the_old_sandbox_does_not_touch_the_new_ones_allocation(void **state)
 {
-    struct devicemgr_sandbox again = {"s-new", "u1", "ns", "u1", 1, true};
+    struct devicemgr_sandbox again = {"s-new", "u1", "ns", "u1", 1, true, NULL, 0};
     struct devicemgr_annotation token = {"devices.cri-device-shim/vendor.com_gpu",
                                          "{\"resource\":\"vendor.com/gpu\",\"ids\":[\"g0\"]}"};
     struct devicemgr_create request = {.sandbox_id = "s-new",
@@ -417,7 +678,7 @@ static void an_answer_of_the_old_sandbox_does_not_touch_the_new_ones_allocation(
 static void of_two_listed_attempts_the_later_one_holds(void **state)
 {
     struct world *w = *state;
-    const struct devicemgr_sandbox sandbox = {"s-u1", "u1", "ns", "u1", 0, true};
+    const struct devicemgr_sandbox sandbox = {"s-u1", "u1", "ns", "u1", 0, true, NULL, 0};
     const struct devicemgr_container containers[] = {
         {.id = "c-1", .sandbox_id = "s-u1", .name = "main", .attempt = 1, .running = true},
         {.id = "c-0", .sandbox_id = "s-u1", .name = "main", .attempt = 0, .running = true},
@@ -428,6 +689,111 @@ static void of_two_listed_attempts_the_later_one_holds(void **state)
     devicemgr_run(w->mgr);
     assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
     expect(w, "check c-1");
+}
+
+/* Found by tests/sim: the same, with nothing known but what the containers say. */
+static void of_two_listed_attempts_the_later_one_is_rebuilt(void **state)
+{
+    const struct devicemgr_annotation g0 = {"devices.cri-device-shim/vendor.com_gpu",
+                                            "{\"resource\":\"vendor.com/gpu\",\"ids\":[\"g0\"]}"};
+    const struct devicemgr_annotation g1 = {"devices.cri-device-shim/vendor.com_gpu",
+                                            "{\"resource\":\"vendor.com/gpu\",\"ids\":[\"g1\"]}"};
+    struct devicemgr_sandbox sandbox = {
+        .id = "s-u1", .pod_uid = "u1", .pod_namespace = "ns", .pod_name = "u1", .ready = true};
+    struct devicemgr_container containers[] = {
+        {.id = "c-0", .sandbox_id = "s-u1", .name = "main", .attempt = 0, .running = true},
+        {.id = "c-1", .sandbox_id = "s-u1", .name = "main", .attempt = 1, .running = true},
+    };
+    struct world *w = *state;
+
+    for (int i = 0; i < 4; i++) {
+        int later = i % 2; /* in either order, with equal devices and with others */
+
+        world_fresh(w);
+        plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+        containers[later] = (struct devicemgr_container){"c-1", "s-u1", "main", 1, true, &g1, 1};
+        containers[!later] =
+            (struct devicemgr_container){"c-0", "s-u1", "main", 0, true, i < 2 ? &g1 : &g0, 1};
+        devicemgr_runtime_listed(w->mgr, w->now_ms, &sandbox, 1, containers, 2);
+        devicemgr_container_removed(w->mgr, w->now_ms, "c-0");
+        devicemgr_run(w->mgr);
+        expect(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+        committed(w);
+        assert_true(create(w, 12, "u2", "main", GPU ":g1", NULL));
+        expect(w, "check c-1");
+    }
+}
+
+/* ---- a stop that fails ---- */
+
+static void stop_fails(struct world *w, const char *sandbox)
+{
+    sandbox_stopping(w, sandbox);
+    devicemgr_sandbox_stop_failed(w->mgr, w->now_ms, sandbox);
+    devicemgr_run(w->mgr);
+}
+
+static void a_sandbox_whose_stop_failed_is_open_again_once_it_is_listed_ready(void **state)
+{
+    struct world *w = *state;
+
+    stop_fails(w, "s-u1");
+    runtime_listed(w, "u1/main"); /* the runtime may be at it still */
+    assert_true(create(w, 11, "u1", "second", GPU ":g1", NULL));
+    expect_with(w, "verdict 11 refused 9:", "terminating", NULL);
+    pass(w, OUTCOME_MS);
+    expect(w, "list");
+    expect_nothing(w);
+    runtime_listed(w, "u1/main");
+    assert_true(create(w, 12, "u1", "second", GPU ":g1", NULL));
+    expect(w, "allocate g1 *");
+    create_cancelled(w, 12);
+    assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
+}
+
+static void a_sandbox_whose_stop_failed_may_be_stopped(void **state)
+{
+    struct devicemgr_sandbox sandbox = {
+        .id = "s-u1", .pod_uid = "u1", .pod_namespace = "ns", .pod_name = "u1"};
+    struct world *w = *state;
+
+    stop_fails(w, "s-u1");
+    pass(w, OUTCOME_MS);
+    expect(w, "list");
+    devicemgr_runtime_listed(w->mgr, w->now_ms, &sandbox, 1, NULL, 0);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect_with(w, "verdict 11 refused 9:", "terminating", NULL);
+    devicemgr_sandbox_stop_failed(w->mgr, w->now_ms, "s-u1"); /* a second stop of it */
+    assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
+}
+
+static void a_new_stop_counts_anew(void **state)
+{
+    struct world *w = *state;
+
+    stop_fails(w, "s-u1");
+    pass(w, OUTCOME_MS - 1);
+    sandbox_stopping(w, "s-u1");
+    pass(w, 1);
+    expect(w, "list");
+    runtime_listed(w, "u1/main");
+    assert_true(create(w, 11, "u1", "second", GPU ":g1", NULL));
+    expect_with(w, "verdict 11 refused 9:", "terminating", NULL);
+    assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
+}
+
+static void a_failed_stop_of_a_sandbox_not_known_yet_is_forgotten(void **state)
+{
+    struct world *w = *state;
+
+    restart(w);
+    stop_fails(w, "s-u9");
+    assert_true(create(w, 11, "u9", "main", GPU ":g1", NULL));
+    expect_nothing(w); /* waits for the list, and is not refused */
+    sandbox_stopped(w, "s-u8");
+    devicemgr_sandbox_stop_failed(w->mgr, w->now_ms, "s-u8");
+    assert_true(create(w, 12, "u8", "main", GPU ":g1", NULL));
+    expect_with(w, "verdict 12 refused 9:", "terminating", NULL);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
@@ -447,6 +813,18 @@ int main(void)
         TEST(nothing_is_dropped_before_the_first_list),
         TEST(who_held_a_device_is_waited_for_until_the_list),
         TEST(what_the_list_does_not_show_does_not_run),
+        TEST(after_a_restart_a_container_may_be_in_the_making),
+        TEST(what_the_kubelet_hands_on_is_not_in_the_making),
+        TEST(what_a_later_list_does_not_show_either_is_free),
+        TEST(a_first_list_that_comes_late_is_enough),
+        TEST(a_container_that_ends_is_not_the_one_in_the_making),
+        TEST(nothing_is_in_the_making_in_a_stopped_sandbox),
+        TEST(after_a_reboot_nothing_is_in_the_making),
+        TEST(lists_are_asked_for_once_a_second_at_most),
+        TEST(without_rows_nothing_new_is_given_out_before_a_later_list),
+        TEST(without_rows_the_hold_may_end_before_the_list),
+        TEST(a_row_that_makes_no_sense_is_a_lost_row),
+        TEST(a_new_node_waits_for_one_list_only),
         TEST(pods_the_runtime_does_not_know_are_dropped),
         TEST(what_happens_while_the_list_is_made_is_newer_than_it),
         TEST(a_lost_checkpoint_is_rebuilt_from_running_containers),
@@ -455,6 +833,7 @@ int main(void)
         TEST(a_sandbox_that_is_not_ready_is_stopped),
         TEST(an_allocation_without_a_pod_row_is_named_by_uid_and_dropped_with_its_pod),
         TEST(a_list_older_than_a_container_says_nothing_of_it),
+        TEST(a_list_older_than_a_container_does_not_rebuild_its_predecessor),
         TEST(a_create_after_the_removal_does_not_bring_the_pod_back),
         TEST(a_removal_of_a_sandbox_not_known_yet_counts),
         TEST(a_stop_of_a_sandbox_not_known_yet_counts),
@@ -463,6 +842,11 @@ int main(void)
         TEST(a_create_that_the_stop_overtakes_holds_nothing),
         TEST(an_answer_of_the_old_sandbox_does_not_touch_the_new_ones_allocation),
         TEST(of_two_listed_attempts_the_later_one_holds),
+        TEST(of_two_listed_attempts_the_later_one_is_rebuilt),
+        TEST(a_sandbox_whose_stop_failed_is_open_again_once_it_is_listed_ready),
+        TEST(a_sandbox_whose_stop_failed_may_be_stopped),
+        TEST(a_new_stop_counts_anew),
+        TEST(a_failed_stop_of_a_sandbox_not_known_yet_is_forgotten),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

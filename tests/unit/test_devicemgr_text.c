@@ -1,6 +1,8 @@
 /* Texts for people, made of what peers say. */
 #include <stdio.h>
 
+#include <jansson.h>
+
 #include "devicemgr/text.h"
 #include "devicemgr_world.h"
 
@@ -37,6 +39,31 @@ static void only_utf8_gets_through(void **state)
         text_add(&text, "%s", CASES[i].in);
         assert_string_equal(text.buf, CASES[i].out);
     }
+}
+
+/* At the edges of RFC 3629's ranges, and one byte past them: what is UTF-8 here is so for JSON,
+ * too, or a token could not be written. */
+static void utf8_is_what_json_takes(void **state)
+{
+    static const char EDGES[] = "\x01\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0\xc1\xc2\xdf\xe0\xe1\xec\xed"
+                                "\xee\xef\xf0\xf1\xf3\xf4\xf5\xff";
+    size_t n = sizeof EDGES, taken = 0; /* with the NUL: shorter texts, too */
+
+    (void)state;
+    for (size_t i = 0; i < n * n * n * n; i++) {
+        const char s[] = {EDGES[i % n], EDGES[i / n % n], EDGES[i / n / n % n],
+                          EDGES[i / n / n / n], '\0'};
+        json_t *json = json_string(s);
+
+        assert_int_equal(text_is_utf8(s), json != NULL);
+        taken += json != NULL;
+        json_decref(json);
+    }
+    assert_true(taken > 0);
+    assert_true(text_is_utf8("\xf4\x8f\xbf\xbf"));
+    assert_false(text_is_utf8("\xf4\x90\x80\x80")); /* past U+10FFFF */
+    assert_false(text_is_utf8("\xed\xa0\x80"));     /* surrogate */
+    assert_false(text_is_utf8("g0\xc3"));           /* cut off */
 }
 
 static void what_does_not_fit_is_cut_at_a_character(void **state)
@@ -118,6 +145,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(control_characters_do_not_get_through),
         cmocka_unit_test(only_utf8_gets_through),
+        cmocka_unit_test(utf8_is_what_json_takes),
         cmocka_unit_test(what_does_not_fit_is_cut_at_a_character),
         cmocka_unit_test(words_are_bounded),
         cmocka_unit_test(long_lists_of_ids_are_cut),

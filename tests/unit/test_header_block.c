@@ -46,7 +46,7 @@ static void fields_are_learnt_at_any_cut(void **state)
                                    "x",
                                    "y",
                                    NULL};
-    const char *const bare[] = {":path", "/runtime.v1.RuntimeService/Version", NULL};
+    const char *const bare[] = {":path", "/runtime.v1.RuntimeService/Status", NULL};
     const char *const trailers[] = {"grpc-status", "14", "grpc-timeout", "soon", NULL};
 
     (void)state;

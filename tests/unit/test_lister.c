@@ -19,7 +19,7 @@ struct fixture {
     struct lister *lister;
     unsigned begun, listed, checked;
     size_t sandboxes_len, containers_len;
-    char sandboxes[256];  /* "id/uid/name/attempt", '!' behind one that is not ready */
+    char sandboxes[256];  /* "id/uid/name/attempt", '!' behind one that is not ready, annotation */
     char containers[256]; /* "id/sandbox/name", '!' behind one that does not run, annotation */
     char ended[64];       /* ids, each followed by a space */
     enum lister_finding findings[8];
@@ -41,10 +41,12 @@ static void on_listed(void *user, const struct devicemgr_sandbox *sandboxes, siz
 
     f->sandboxes[0] = f->containers[0] = '\0';
     for (size_t i = 0; i < sandboxes_len; i++)
-        at += (size_t)snprintf(f->sandboxes + at, sizeof f->sandboxes - at, "%s%s/%s/%s/%u%s",
-                               i ? " " : "", sandboxes[i].id, sandboxes[i].pod_uid,
-                               sandboxes[i].pod_name, sandboxes[i].attempt,
-                               sandboxes[i].ready ? "" : "!");
+        at += (size_t)snprintf(
+            f->sandboxes + at, sizeof f->sandboxes - at, "%s%s/%s/%s/%u%s%s%s%s", i ? " " : "",
+            sandboxes[i].id, sandboxes[i].pod_uid, sandboxes[i].pod_name, sandboxes[i].attempt,
+            sandboxes[i].ready ? "" : "!", sandboxes[i].annotations_len ? "," : "",
+            sandboxes[i].annotations_len ? sandboxes[i].annotations[0].key : "",
+            sandboxes[i].annotations_len ? sandboxes[i].annotations[0].value : "");
     at = 0;
     for (size_t i = 0; i < containers_len; i++)
         at += (size_t)snprintf(
@@ -109,7 +111,7 @@ static void stop(struct fixture *f)
 static void fill(struct runtime *runtime)
 {
     *runtime = (struct runtime){
-        .pods = {{"s1", "u1", "p1", true}, {"s2", "u2", "p2", false}},
+        .pods = {{"s1", "u1", "p1", true, NULL, NULL}, {"s2", "u2", "p2", false, "pk", "pv"}},
         .pods_len = 2,
         .containers = {{"c1", "s1", "main", RUNNING, "k", "v"},
                        {"c2", "s1", "init", EXITED, NULL, NULL},
@@ -130,7 +132,7 @@ static void lists_at_the_start(void **state)
     WAIT(f.world, f.listed == 1);
     assert_int_equal(f.begun, 1);
     assert_string_equal(runtime.filter, "none");
-    assert_string_equal(f.sandboxes, "s1/u1/p1/1 s2/u2/p2/1!");
+    assert_string_equal(f.sandboxes, "s1/u1/p1/1 s2/u2/p2/1!,pkpv");
     assert_string_equal(f.containers, "c1/s1/main,kv c2/s1/init! c3/s2/new c4/s2/odd,k2v2");
     stop(&f);
     runtime_stop(&runtime);
@@ -146,7 +148,7 @@ static void takes_items_without_metadata(void **state)
     runtime_serve(&runtime, *state);
     start(&f, state);
     WAIT(f.world, f.listed == 1);
-    assert_string_equal(f.sandboxes, "s1///0 s2///0!");
+    assert_string_equal(f.sandboxes, "s1///0 s2///0!,pkpv");
     stop(&f);
     runtime_stop(&runtime);
 }

@@ -632,8 +632,12 @@ static void starts_with_a_damaged_checkpoint(void **state)
     assert_non_null(file);
     fputs("this is no database, and it never was one", file);
     fclose(file);
+    runtime_serve(&f.runtime, f.world);
     start(&f);
+    WAIT(f.world, f.runtime.container_lists == 2); /* what is lost may be in the making */
+    assert_non_null(f.runtime.events);             /* it is no poll */
     stop(&f);
+    runtime_stop(&f.runtime);
     clean(&f);
 }
 

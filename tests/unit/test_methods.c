@@ -17,9 +17,10 @@ static enum cri_method find(const char *path)
 static void intercepts_only_create_container(void **state)
 {
     (void)state;
-    for (int m = CRI_OTHER; m <= CRI_REMOVE_CONTAINER; m++) {
+    for (int m = CRI_OTHER; m < CRI_METHODS; m++) {
         assert_int_equal(cri_method_class(m) == CRI_CLASS_INTERCEPTED, m == CRI_CREATE_CONTAINER);
-        assert_int_equal(cri_method_class(m) == CRI_CLASS_RELAYED, m == CRI_OTHER);
+        assert_int_equal(cri_method_class(m) == CRI_CLASS_RELAYED,
+                         m == CRI_OTHER || m == CRI_VERSION || m == CRI_LIST_CONTAINERS);
     }
 }
 
@@ -31,6 +32,9 @@ static void finds_each_method_by_its_whole_path(void **state)
     assert_int_equal(find("/runtime.v1.RuntimeService/RemovePodSandbox"), CRI_REMOVE_POD_SANDBOX);
     assert_int_equal(find("/runtime.v1.RuntimeService/CreateContainer"), CRI_CREATE_CONTAINER);
     assert_int_equal(find("/runtime.v1.RuntimeService/RemoveContainer"), CRI_REMOVE_CONTAINER);
+    assert_int_equal(find("/runtime.v1.RuntimeService/Version"), CRI_VERSION);
+    assert_int_equal(find(CRI_LIST_CONTAINERS_PATH), CRI_LIST_CONTAINERS);
+    assert_int_equal(find(CRI_GET_CONTAINER_EVENTS_PATH), CRI_GET_CONTAINER_EVENTS);
     /* What a server takes must not get past us. */
     assert_int_equal(find("runtime.v1.RuntimeService/CreateContainer"), CRI_CREATE_CONTAINER);
 }
@@ -38,7 +42,8 @@ static void finds_each_method_by_its_whole_path(void **state)
 static void relays_everything_else(void **state)
 {
     (void)state;
-    assert_int_equal(find("/runtime.v1.RuntimeService/Version"), CRI_OTHER);
+    assert_int_equal(find("/runtime.v1.RuntimeService/Status"), CRI_OTHER);
+    assert_int_equal(find("/runtime.v1.RuntimeService/ListContainerStats"), CRI_OTHER);
     assert_int_equal(find("/runtime.v1.RuntimeService/CreateContainerX"), CRI_OTHER);
     assert_int_equal(find("/runtime.v1.RuntimeService/CreateContaine"), CRI_OTHER);
     assert_int_equal(find("/runtime.v1.ImageService/CreateContainer"), CRI_OTHER);
@@ -53,6 +58,7 @@ static void names_are_the_bare_method(void **state)
 {
     (void)state;
     assert_string_equal(cri_method_name(CRI_CREATE_CONTAINER), "CreateContainer");
+    assert_string_equal(cri_method_name(CRI_LIST_CONTAINERS), "ListContainers");
     assert_string_equal(cri_method_name(CRI_OTHER), "other");
 }
 

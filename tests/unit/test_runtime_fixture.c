@@ -6,6 +6,8 @@ static void on_pods(struct rpc_incoming *call, const ProtobufCMessage *message, 
 {
     Runtime__V1__PodSandbox items[RUNTIME_ITEMS_MAX], *pointers[RUNTIME_ITEMS_MAX];
     Runtime__V1__PodSandboxMetadata metadata[RUNTIME_ITEMS_MAX];
+    Runtime__V1__PodSandbox__AnnotationsEntry entries[RUNTIME_ITEMS_MAX],
+        *annotations[RUNTIME_ITEMS_MAX];
     Runtime__V1__ListPodSandboxResponse response = RUNTIME__V1__LIST_POD_SANDBOX_RESPONSE__INIT;
     struct runtime *runtime = user;
 
@@ -22,6 +24,14 @@ static void on_pods(struct rpc_incoming *call, const ProtobufCMessage *message, 
         items[i].state = runtime->pods[i].ready ? RUNTIME__V1__POD_SANDBOX_STATE__SANDBOX_READY
                                                 : RUNTIME__V1__POD_SANDBOX_STATE__SANDBOX_NOTREADY;
         items[i].metadata = runtime->bare ? NULL : &metadata[i];
+        if (runtime->pods[i].key) {
+            runtime__v1__pod_sandbox__annotations_entry__init(&entries[i]);
+            entries[i].key = (char *)runtime->pods[i].key;
+            entries[i].value = (char *)runtime->pods[i].value;
+            annotations[i] = &entries[i];
+            items[i].annotations = &annotations[i];
+            items[i].n_annotations = 1;
+        }
         pointers[i] = &items[i];
     }
     response.items = pointers;
@@ -126,9 +136,9 @@ void runtime_send_event(struct runtime *runtime, Runtime__V1__ContainerEventType
 }
 
 static const struct rpc_method METHODS[] = {
-    {CRI_LIST_POD_SANDBOX, &runtime__v1__list_pod_sandbox_request__descriptor, on_pods},
-    {CRI_LIST_CONTAINERS, &runtime__v1__list_containers_request__descriptor, on_containers},
-    {CRI_GET_CONTAINER_EVENTS, &runtime__v1__get_events_request__descriptor, on_events},
+    {CRI_LIST_POD_SANDBOX_PATH, &runtime__v1__list_pod_sandbox_request__descriptor, on_pods},
+    {CRI_LIST_CONTAINERS_PATH, &runtime__v1__list_containers_request__descriptor, on_containers},
+    {CRI_GET_CONTAINER_EVENTS_PATH, &runtime__v1__get_events_request__descriptor, on_events},
 };
 
 void runtime_serve(struct runtime *runtime, struct world *world)

@@ -18,6 +18,7 @@ struct runtime {
     struct {
         const char *id, *uid, *name;
         bool ready;
+        const char *key, *value; /* an annotation; NULL: none */
     } pods[RUNTIME_ITEMS_MAX];
     size_t pods_len;
     struct {

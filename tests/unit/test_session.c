@@ -117,6 +117,26 @@ static void forward(struct world *w, struct session_call *call, const char *frag
     session_refuse(w->session, call, 8, "no memory");
 }
 
+static void forward_instead(struct world *w, struct session_call *call, const char *fragment,
+                            const char *bytes, size_t len)
+{
+    int r;
+
+    if (w->quiet && !is_undecided(w, call))
+        return;
+    call->user = &w->decided;
+    alloc_fail_enable(true);
+    r = session_forward_instead(w->session, call, fragment, fragment ? strlen(fragment) : 0, bytes,
+                                len);
+    alloc_fail_enable(w->feeding);
+    if (r == 0)
+        return;
+    assert_int_equal(r, -ENOMEM);
+    assert_true(w->quiet);
+    forget(w, call);
+    session_refuse(w->session, call, 8, "no memory");
+}
+
 static void refuse(struct world *w, struct session_call *call, const char *message)
 {
     if (w->quiet && !is_undecided(w, call))
@@ -553,6 +573,30 @@ SCENARIO(a_fragment_comes_first)
     told(w, "request CreateContainer 5 hello\n");
     answer(w, 1, "id");
     move_on(w);
+}
+
+SCENARIO(another_message_takes_its_place)
+{
+    call(w, 1, CREATE, "hello");
+    forward_instead(w, w->calls[0], NULL, "something longer", 16);
+    saw(w, RUNTIME, HEAD(1) "DATA 1 21 .....something longer END\n");
+    call(w, 3, CREATE, "hello");
+    forward_instead(w, w->calls[1], FRAGMENT, "hullo", 5);
+    saw(w, RUNTIME, HEAD(3) "DATA 3 20 .....<fragment>hullo END\n");
+    call(w, 5, CREATE, "hello");
+    forward_instead(w, w->calls[2], NULL, "", 0);
+    saw(w, RUNTIME, HEAD(5) "DATA 5 5 ..... END\n");
+    /* what lies behind the message stays */
+    request(w, 7, CREATE);
+    data(w, 7, "\0\0\0\0\3abc\0\0\0\0\1z", 14, 0);
+    data(w, 7, "tail", 4, H2_END_STREAM);
+    feed(w, CLIENT);
+    forward_instead(w, w->calls[3], NULL, "x", 1);
+    saw(w, RUNTIME, HEAD(7) "DATA 7 16 .....x.....ztail END\n");
+    answer(w, 1, "id");
+    told(w, "request CreateContainer 5 hello\nrequest CreateContainer 5 hello\n"
+            "request CreateContainer 5 hello\nrequest CreateContainer 3 abc\n"
+            "answered CreateContainer 0 id\nended CreateContainer\n");
 }
 
 SCENARIO(the_end_may_come_in_a_frame_of_its_own)
@@ -1012,13 +1056,19 @@ SCENARIO(a_gzip_message_goes_on_plain_with_a_fragment_and_packed_without)
         assert_memory_equal(buffer_data(&w->to[RUNTIME]) + buffer_len(&w->to[RUNTIME]) -
                                 buffer_len(&packed),
                             buffer_data(&packed), buffer_len(&packed));
+    zip_call(w, 7, CREATE, "gzip", &packed);
+    forward_instead(w, w->calls[2], NULL, "hullo", 5);
+    move_on(w);
+    if (!w->quiet)
+        assert_memory_equal(buffer_data(&w->to[RUNTIME]) + buffer_len(&w->to[RUNTIME]) - 10,
+                            "\0\0\0\0\5hullo", 10);
     /* an observed one, and a packed answer */
-    zip_call(w, 5, "StopPodSandbox", "gzip", &packed);
+    zip_call(w, 9, "StopPodSandbox", "gzip", &packed);
     told(w, "request StopPodSandbox 5 hello\n");
-    h2_headers(&w->writers[RUNTIME], &w->out, 5, 0, -1, 0,
+    h2_headers(&w->writers[RUNTIME], &w->out, 9, 0, -1, 0,
                (const char *[]){":status", "200", "grpc-encoding", "gzip", NULL});
-    data(w, 5, buffer_data(&packed), buffer_len(&packed), 0);
-    h2_answer_end(&w->writers[RUNTIME], &w->out, 5, "0");
+    data(w, 9, buffer_data(&packed), buffer_len(&packed), 0);
+    h2_answer_end(&w->writers[RUNTIME], &w->out, 9, "0");
     feed(w, RUNTIME);
     told(w, "answered StopPodSandbox 0 hello\nended StopPodSandbox\n");
     buffer_fini(&packed);
@@ -1152,6 +1202,56 @@ SCENARIO(injected_bytes_are_swallowed_from_later_updates)
     h2_window(&w->out, 0, 100);
     feed(w, RUNTIME);
     saw(w, CLIENT, "WINDOW 1 +8\nWINDOW 0 +8\nWINDOW 0 +100\n");
+}
+
+/* What the runtime will never be sent, nobody but us would ever credit. */
+SCENARIO(a_smaller_message_is_credited)
+{
+    request(w, 1, CREATE);
+    message(w, 1, "0123456789", 0);
+    feed(w, CLIENT);
+    forward_instead(w, w->calls[0], NULL, "abc", 3);
+    saw(w, CLIENT, "WINDOW 1 +7\nWINDOW 0 +7\n");
+    h2_window(&w->out, 1, 8); /* it has read what it got */
+    h2_window(&w->out, 0, 8);
+    feed(w, RUNTIME);
+    saw(w, CLIENT, "WINDOW 1 +8\nWINDOW 0 +8\n");
+    assert_true(w->quiet || client_window(w) == 65535);
+    data(w, 1, "", 0, H2_END_STREAM);
+    feed(w, CLIENT);
+    move_on(w);
+    /* with its last byte sent a client needs no more of the stream's */
+    call(w, 3, CREATE, "0123456789");
+    forward_instead(w, w->calls[1], NULL, "abc", 3);
+    saw(w, CLIENT, "WINDOW 0 +7\n");
+    move_on(w);
+}
+
+SCENARIO(a_larger_message_waits_for_the_windows)
+{
+    char *large = calloc(1, 100000);
+
+    assert_non_null(large);
+    request(w, 1, CREATE);
+    data(w, 1, "\0\0\0\0\3abc", 8, 0);
+    feed(w, CLIENT);
+    forward_instead(w, w->calls[0], NULL, large, 100000);
+    free(large);
+    assert_true(w->quiet || buffer_len(&w->to[RUNTIME]) - w->read_to[RUNTIME] < 66000);
+    /* 99,997 bytes more than the client knows of: swallowed, of each window */
+    h2_window(&w->out, 1, 65535);
+    h2_window(&w->out, 0, 65535);
+    feed(w, RUNTIME);
+    saw(w, CLIENT, "");
+    h2_window(&w->out, 1, 100005 - 65535);
+    h2_window(&w->out, 0, 100005 - 65535 + 1);
+    feed(w, RUNTIME);
+    saw(w, CLIENT, "WINDOW 1 +8\nWINDOW 0 +9\n");
+    assert_true(w->quiet || client_window(w) == 65536);
+    move_on(w);
+    data(w, 1, "", 0, H2_END_STREAM);
+    feed(w, CLIENT);
+    saw(w, RUNTIME, "DATA 1 0 END\n");
 }
 
 /* The runtime's updates are swallowed for bytes that are held, but others must not starve. */
@@ -1782,6 +1882,55 @@ SCENARIO(an_ack_before_the_settings_are_whole)
 }
 
 /* RFC 9113 §6.8: what runs goes on, and nothing that runs is put below the last stream. */
+#define LIST "ListContainers"
+
+SCENARIO(another_class_for_the_calls_to_come)
+{
+    call(w, 1, "Version", "one");
+    session_set_class(w->session, CRI_VERSION, CRI_CLASS_OBSERVED);
+    call(w, 3, "Version", "two");
+    told(w, "request Version 3 two\n");
+    request(w, 5, LIST);
+    feed(w, CLIENT); /* has begun: goes as it did */
+    session_set_class(w->session, CRI_LIST_CONTAINERS, CRI_CLASS_INTERCEPTED);
+    message(w, 5, "three", H2_END_STREAM);
+    feed(w, CLIENT);
+    told(w, "");
+    answer(w, 3, "v");
+    told(w, "answered Version 0 v\nended Version\n");
+    call(w, 7, LIST, "four");
+    told(w, "request ListContainers 4 four\n");
+    if (!w->quiet)
+        assert_null(memmem(buffer_data(&w->to[RUNTIME]), buffer_len(&w->to[RUNTIME]), "four", 4));
+    session_set_class(w->session, CRI_LIST_CONTAINERS, CRI_CLASS_RELAYED);
+    session_set_class(w->session, CRI_VERSION, CRI_CLASS_RELAYED);
+    call(w, 9, LIST, "five");
+    call(w, 11, "Version", "six");
+    told(w, "");
+    move_on(w);
+    forward(w, w->calls[0], NULL); /* intercepted when it began */
+    saw(w, RUNTIME, "DATA 7 9 .....four END\n");
+    answer(w, 7, "list");
+    told(w, "answered ListContainers 0 list\nended ListContainers\n");
+    calls_are(w, 0);
+}
+
+/* A refusal of the relay's own says which method it was. */
+SCENARIO(a_method_that_cannot_be_read_is_named)
+{
+    struct buffer framed = {0};
+
+    session_set_class(w->session, CRI_LIST_CONTAINERS, CRI_CLASS_INTERCEPTED);
+    h2_message(&framed, 1, "????", 4);
+    zip_call(w, 1, LIST, "snappy", &framed);
+    ack(w, RUNTIME);
+    saw(w, CLIENT,
+        "WINDOW 0 +9\n"
+        "HEADERS 1 END :status=200 content-type=application/grpc grpc-status=12 grpc-message="
+        "ListContainers: of the compressions in grpc-encoding the shim reads only gzip\n");
+    buffer_fini(&framed);
+}
+
 SCENARIO(a_client_that_is_drained)
 {
     call(w, 1, CREATE, "a");
@@ -1791,6 +1940,36 @@ SCENARIO(a_client_that_is_drained)
     forward(w, w->calls[0], NULL);
     answer(w, 1, "id");
     saw(w, CLIENT, ANSWER_HEAD(1) "DATA 1 7 .....id\n" ANSWER_END(1));
+}
+
+#define EVENTS "GetContainerEvents"
+#define STOPS "GetContainerEvents: cri-device-shim stops; ask again\n"
+
+SCENARIO(container_events_end_when_a_client_is_drained)
+{
+    call(w, 1, EVENTS, "");
+    h2_answer_head(&w->writers[RUNTIME], &w->out, 1);
+    data(w, 1, "\0\0\0\0\2e1", 7, 0);
+    feed(w, RUNTIME);
+    call(w, 3, EVENTS, ""); /* nothing has come on it */
+    request(w, 5, EVENTS);  /* its request is still to come */
+    feed(w, CLIENT);
+    told(w, "request GetContainerEvents 0 \nrequest GetContainerEvents 0 \n");
+    move_on(w);
+    assert_true(session_drain(w->session));
+    saw(w, CLIENT, "GOAWAY 2147483647 0\n");
+    saw(w, RUNTIME, "RST 1 8\nSETTINGS\nRST 3 8\nSETTINGS\n");
+    told(w, "ended GetContainerEvents\nended GetContainerEvents\n");
+    data(w, 1, "\0\0\0\0\2e2", 7, 0); /* was under way */
+    feed(w, RUNTIME);
+    saw(w, CLIENT, "DATA 1 7 .....e2\n");
+    ack(w, RUNTIME);
+    ack(w, RUNTIME);
+    saw(w, CLIENT,
+        "HEADERS 1 END grpc-status=14 grpc-message=" STOPS
+        "HEADERS 3 END :status=200 content-type=application/grpc grpc-status=14 "
+        "grpc-message=" STOPS);
+    calls_are(w, 1);
 }
 
 /* RFC 9113 §3.4: the runtime's SETTINGS come first, though the padding's credit is owed before. */
@@ -1855,6 +2034,8 @@ static scenario *const FOR_MEMORY[] = {
     freed_in_every_phase_script,
     the_runtimes_windows_are_never_outgrown_script,
     a_relayed_call_waits_for_the_connection_window_script,
+    another_message_takes_its_place_script,
+    container_events_end_when_a_client_is_drained_script,
 };
 
 static void without_memory_nothing_leaks_or_breaks(void **state)
@@ -1886,6 +2067,7 @@ int main(void)
         cmocka_unit_test(one_read_is_one_write),
         cmocka_unit_test(a_message_is_withheld_until_it_is_whole),
         cmocka_unit_test(a_fragment_comes_first),
+        cmocka_unit_test(another_message_takes_its_place),
         cmocka_unit_test(the_end_may_come_in_a_frame_of_its_own),
         cmocka_unit_test(padding_is_dropped_and_credited),
         cmocka_unit_test(bytes_behind_the_first_message_follow_it),
@@ -1910,6 +2092,8 @@ int main(void)
         cmocka_unit_test(compressions_that_cannot_be_read),
         cmocka_unit_test(a_message_over_the_windows_is_credited),
         cmocka_unit_test(injected_bytes_are_swallowed_from_later_updates),
+        cmocka_unit_test(a_smaller_message_is_credited),
+        cmocka_unit_test(a_larger_message_waits_for_the_windows),
         cmocka_unit_test(held_calls_do_not_starve_others),
         cmocka_unit_test(the_runtimes_windows_are_never_outgrown),
         cmocka_unit_test(what_follows_a_forwarded_message_waits_for_the_stream_window),
@@ -1950,7 +2134,10 @@ int main(void)
         cmocka_unit_test(a_runtimes_header_block_without_end),
         cmocka_unit_test(a_second_answer_behind_the_barrier),
         cmocka_unit_test(an_ack_before_the_settings_are_whole),
+        cmocka_unit_test(another_class_for_the_calls_to_come),
+        cmocka_unit_test(a_method_that_cannot_be_read_is_named),
         cmocka_unit_test(a_client_that_is_drained),
+        cmocka_unit_test(container_events_end_when_a_client_is_drained),
         cmocka_unit_test(nothing_comes_before_the_runtimes_settings),
         cmocka_unit_test(one_that_has_not_spoken_cannot_be_drained),
         cmocka_unit_test(what_is_not_http2_ends_at_its_first_wrong_byte),

@@ -30,7 +30,7 @@
 static const char *const METHODS[] = {"Version", "StopPodSandbox", "CreateContainer",
                                       "CreateContainer"};
 
-enum decision { UNDECIDED, FORWARDED, WITH_FRAGMENT, REFUSED };
+enum decision { UNDECIDED, FORWARDED, WITH_FRAGMENT, INSTEAD, REFUSED };
 
 struct stream {
     uint32_t id;
@@ -40,6 +40,8 @@ struct stream {
     struct session_call *call; /* held by the owner */
     bool answered_first;       /* the answer was under way when the request was shown */
     enum decision decision;
+    uint8_t *other; /* in the place of the message */
+    size_t other_bytes;
     /* the client's view */
     int64_t window;
     size_t sent;
@@ -111,15 +113,31 @@ static struct stream *of_call(struct world *w, const struct session_call *call)
     return NULL;
 }
 
+/* A message to be sent in the place of the client's, of any size beside it. */
+static void make_other(struct world *w, struct stream *st)
+{
+    st->other_bytes = h2_random(&w->random, (uint32_t)(2 * st->request_bytes));
+    st->other = malloc(st->other_bytes + 1);
+    assert_non_null(st->other);
+    for (size_t i = 0; i < st->other_bytes; i++)
+        st->other[i] = (uint8_t)(i * 17 + st->id);
+}
+
 static void decide(struct world *w, struct stream *st)
 {
     struct session_call *call = st->call;
 
-    st->decision = 1 + h2_random(&w->random, 3);
+    st->decision = 1 + h2_random(&w->random, 4);
     if (st->decision == REFUSED) {
         st->call = NULL;
         w->told--;
         session_refuse(w->session, call, 14, "not now");
+        return;
+    }
+    if (st->decision == INSTEAD) {
+        make_other(w, st);
+        CHECK(w,
+              session_forward_instead(w->session, call, NULL, 0, st->other, st->other_bytes) == 0);
         return;
     }
     CHECK(w, session_forward(w->session, call, st->decision == FORWARDED ? NULL : FRAGMENT,
@@ -386,15 +404,17 @@ static void runtime_settings(struct world *w, const struct h2_seen *f)
 static void runtime_got_end(struct world *w, struct stream *st)
 {
     size_t extra = st->decision == WITH_FRAGMENT ? FRAGMENT_BYTES : 0;
+    const uint8_t *message = st->decision == INSTEAD ? st->other : st->request + 5;
+    size_t bytes = st->decision == INSTEAD ? st->other_bytes : st->request_bytes - 5;
     const uint8_t *got = buffer_data(&st->got);
 
     CHECK(w, !st->runtime_got_end);
     st->runtime_got_end = true;
-    CHECK(w, st->method < 2 || st->decision == FORWARDED || st->decision == WITH_FRAGMENT);
-    CHECK(w, buffer_len(&st->got) == st->request_bytes + extra);
+    CHECK(w, st->method < 2 || (st->decision != UNDECIDED && st->decision != REFUSED));
+    CHECK(w, buffer_len(&st->got) == 5 + extra + bytes);
     CHECK(w, got[0] == 0 && number(got + 1) == buffer_len(&st->got) - 5);
     CHECK(w, memcmp(got + 5, FRAGMENT, extra) == 0);
-    CHECK(w, memcmp(got + 5 + extra, st->request + 5, st->request_bytes - 5) == 0);
+    CHECK(w, memcmp(got + 5 + extra, message, bytes) == 0);
 }
 
 static void runtime_data(struct world *w, const struct h2_seen *f)
@@ -596,6 +616,7 @@ static void end(struct world *w)
     }
     for (size_t i = 0; i < w->streams_len; i++) {
         free(w->streams[i].request);
+        free(w->streams[i].other);
         buffer_fini(&w->streams[i].got);
     }
 }

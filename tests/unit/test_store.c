@@ -307,6 +307,7 @@ static void keeps_what_was_committed(void **state)
     store = open_and_load(f);
     assert_int_equal(f->reports, 0);
     assert_int_equal(f->loaded.len, 4);
+    assert_false(store_lost_rows(store));
     assert_string_equal(find(f, DEVICEMGR_RECORD_RESOURCE, "v.com/gpu"), "resource");
     assert_string_equal(find(f, DEVICEMGR_RECORD_POD, "uid"), "");
     assert_null(find(f, DEVICEMGR_RECORD_POD, "gone"));
@@ -442,8 +443,10 @@ static void drops_only_the_damaged_row(void **state)
         assert_int_equal(f->loaded.len, SAMPLES - 1);
         assert_int_equal(f->reports, 1);
         assert_non_null(strstr(f->last_report, "a damaged row of table allocations (a/4 "));
+        assert_true(store_lost_rows(store));
         store_close(store);
         store = open_and_load(f);
+        assert_false(store_lost_rows(store));
         assert_int_equal(f->loaded.len, SAMPLES - 1);
         assert_int_equal(f->reports, 0);
         store_close(store);
@@ -501,6 +504,7 @@ static void sets_garbage_aside(void **state)
         assert_non_null(strstr(f->last_report, "is damaged (file is not a database); it was set "
                                                "aside as"));
         assert_int_equal(f->loaded.len, 0);
+        assert_true(store_lost_rows(store));
         store_close(store);
         assert_int_equal(count_set_aside(f), n);
     }
@@ -538,21 +542,6 @@ static void sets_a_lone_journal_aside(void **state)
     store_close(store);
 }
 
-static void notices_that_its_file_was_taken_away(void **state)
-{
-    struct fixture *f = *state;
-    struct devicemgr_record pod = record(DEVICEMGR_RECORD_POD, "p", "", "", "p");
-    struct store *store = open_and_load(f);
-
-    must_commit(f, store, &pod, 1);
-    assert_int_equal(unlink(f->file), 0);
-    assert_int_equal(commit(f, store, &pod, 1), -1);
-    assert_non_null(strstr(f->error, "was removed or replaced while in use"));
-    store_close(store);
-}
-
-/* ---- the disk's own faults ---- */
-
 static void limit(int resource, rlim_t value, struct rlimit *old)
 {
     struct rlimit now;
@@ -562,6 +551,117 @@ static void limit(int resource, rlim_t value, struct rlimit *old)
     now.rlim_cur = value;
     assert_int_equal(setrlimit(resource, &now), 0);
 }
+
+/* Removed alone, with its journal, with the directory, replaced by another, by a broken one. */
+static void take_file_away(const struct fixture *f, int way)
+{
+    char wal[256], aside[256];
+
+    snprintf(wal, sizeof wal, "%s-wal", f->file);
+    snprintf(aside, sizeof aside, "%s.aside", f->dir);
+    assert_int_equal(access(wal, F_OK), 0);
+    switch (way) {
+    case 0:
+        assert_int_equal(unlink(f->file), 0);
+        break;
+    case 1:
+        assert_int_equal(unlink(f->file), 0);
+        assert_int_equal(unlink(wal), 0);
+        break;
+    case 2:
+        assert_int_equal(rename(f->dir, aside), 0);
+        remove_files(aside);
+        assert_int_equal(rmdir(aside), 0);
+        break;
+    case 3:
+        assert_int_equal(unlink(f->file), 0);
+        run_sql(f->file, "CREATE TABLE t (a)");
+        break;
+    default:
+        assert_int_equal(unlink(f->file), 0);
+        write_whole(f->file, "garbage", 7);
+        break;
+    }
+}
+
+static void makes_a_file_that_was_taken_away_anew(void **state)
+{
+    static const unsigned SET_ASIDE[] = {1, 0, 0, 1, 2}; /* file, journal */
+    struct fixture *f = *state;
+    struct devicemgr_record first = record(DEVICEMGR_RECORD_POD, "p", "", "", "p"),
+                            next = record(DEVICEMGR_RECORD_POD, "q", "", "", "q");
+
+    for (int way = 0; way < 5; way++) {
+        unsigned set_aside = count_set_aside(f);
+        struct store *store = open_and_load(f);
+
+        must_commit(f, store, &first, 1);
+        take_file_away(f, way);
+        set_aside = way == 2 ? 0 : set_aside;
+        assert_int_equal(commit(f, store, &next, 1), STORE_RESET);
+        assert_non_null(strstr(f->error, "was lost, and is written anew"));
+        assert_non_null(strstr(f->last_report, "was removed or replaced while in use"));
+        assert_int_equal(count_set_aside(f), set_aside + SET_ASIDE[way]);
+        must_commit(f, store, &next, 1);
+        store_close(store);
+        store = open_and_load(f);
+        assert_int_equal(f->loaded.len, 1); /* the first was not told again */
+        assert_non_null(find(f, DEVICEMGR_RECORD_POD, "q"));
+        store_close(store);
+        assert_int_equal(unlink(f->file), 0);
+    }
+}
+
+static void a_reset_is_told_once_the_new_file_is_there(void **state)
+{
+    struct fixture *f = *state;
+    struct devicemgr_record pod = record(DEVICEMGR_RECORD_POD, "p", "", "", "p");
+    struct store *store = open_and_load(f);
+    struct rlimit old;
+    int next;
+
+    must_commit(f, store, &pod, 1);
+    take_file_away(f, 1);
+    next = open("/dev/null", O_RDONLY);
+    limit(RLIMIT_NOFILE, 0, &old);
+    assert_int_equal(commit(f, store, &pod, 1), -1);
+    assert_int_equal(commit(f, store, &pod, 1), -1);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    close(next);
+    assert_int_equal(commit(f, store, &pod, 1), STORE_RESET);
+    must_commit(f, store, &pod, 1);
+    store_close(store);
+}
+
+/* Whatever comes to have its name before the disk allows a new file. */
+static void rows_of_another_are_not_mixed_into(void **state)
+{
+    struct fixture *f = *state;
+    struct devicemgr_record pod = record(DEVICEMGR_RECORD_POD, "p", "", "", "p");
+    struct store *store;
+    char other[256];
+    struct rlimit old;
+
+    snprintf(other, sizeof other, "%s/other", f->dir);
+    commit_samples(f);
+    assert_int_equal(rename(f->file, other), 0);
+    store = open_and_load(f);
+    must_commit(f, store, &pod, 1);
+    take_file_away(f, 1);
+    limit(RLIMIT_NOFILE, 0, &old);
+    assert_int_equal(commit(f, store, &pod, 1), -1);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_int_equal(rename(other, f->file), 0);
+    assert_int_equal(commit(f, store, &pod, 1), STORE_RESET);
+    assert_int_equal(count_set_aside(f), 1);
+    must_commit(f, store, &pod, 1);
+    store_close(store);
+    store = open_and_load(f);
+    assert_int_equal(f->loaded.len, 1);
+    store_close(store);
+}
+
+/* ---- the disk's own faults ---- */
 
 /* Fails the write that would cross `n` bytes, for all n until nothing fails. */
 static void commits_all_or_nothing_on_a_full_disk(void **state)
@@ -636,6 +736,30 @@ static void starts_on_a_full_disk_and_recovers(void **state)
     }
 }
 
+/* A directory that is another's: it works as soon as it may. */
+static void starts_without_permission_and_recovers(void **state)
+{
+    struct fixture *f = *state;
+    struct devicemgr_record pod = record(DEVICEMGR_RECORD_POD, "p", "", "", "p");
+    struct store *store;
+
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(chmod(f->dir, 0755), 0);
+    assert_int_equal(seteuid(65534), 0);
+    store = open_and_load(f);
+    assert_non_null(strstr(f->last_report, "cannot be opened (Permission denied)"));
+    assert_false(store_lost_rows(store)); /* there was none */
+    assert_int_equal(commit(f, store, &pod, 1), -1);
+    assert_non_null(strstr(f->error, "Permission denied"));
+    assert_int_equal(seteuid(0), 0);
+    must_commit(f, store, &pod, 1);
+    store_close(store);
+    store = open_and_load(f);
+    assert_int_equal(f->loaded.len, 1);
+    store_close(store);
+}
+
 /* The file was there but could not be opened: what it holds must not be mixed with what came
  * since. */
 static void never_writes_over_rows_it_has_not_read(void **state)
@@ -654,14 +778,17 @@ static void never_writes_over_rows_it_has_not_read(void **state)
     assert_non_null(store);
     assert_int_equal(f->reports, 1);
     assert_non_null(strstr(f->last_report, "cannot be opened"));
+    assert_true(store_lost_rows(store));
     memset(&f->loaded, 0, sizeof f->loaded);
     store_load(store, note_record, &f->loaded);
     assert_int_equal(f->loaded.len, 0);
-    assert_int_equal(commit(f, store, &pod, 1), -1);
-    assert_non_null(strstr(f->error, "now holds state; restart"));
+    assert_int_equal(commit(f, store, &pod, 1), STORE_RESET);
+    assert_non_null(strstr(f->last_report, "its rows were not read at start"));
+    assert_int_equal(count_set_aside(f), 1);
+    must_commit(f, store, &pod, 1);
     store_close(store);
     store = open_and_load(f);
-    assert_int_equal(f->loaded.len, SAMPLES);
+    assert_int_equal(f->loaded.len, 1);
     store_close(store);
 }
 
@@ -855,9 +982,12 @@ int main(void)
         STORE_TEST(sets_garbage_aside),
         STORE_TEST(sets_another_programs_database_aside),
         STORE_TEST(sets_a_lone_journal_aside),
-        STORE_TEST(notices_that_its_file_was_taken_away),
+        STORE_TEST(makes_a_file_that_was_taken_away_anew),
+        STORE_TEST(a_reset_is_told_once_the_new_file_is_there),
+        STORE_TEST(rows_of_another_are_not_mixed_into),
         STORE_TEST(commits_all_or_nothing_on_a_full_disk),
         STORE_TEST(starts_on_a_full_disk_and_recovers),
+        STORE_TEST(starts_without_permission_and_recovers),
         STORE_TEST(never_writes_over_rows_it_has_not_read),
         STORE_TEST(lives_through_a_read_only_disk),
         STORE_TEST(reads_a_journal_on_a_read_only_disk),

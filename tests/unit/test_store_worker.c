@@ -1,6 +1,8 @@
 /* shim/plugins/store_worker.c: commits off the loop, one at a time, their ends on the loop. */
 #include "tests/unit/test_rpc_fixture.h"
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "shim/plugins/store_worker.h"
@@ -12,6 +14,8 @@ struct fixture {
     unsigned commits;
     uint64_t last;
     char error[STORE_ERROR_BYTES_MAX];
+    bool expected; /* the store reports something */
+    unsigned resets;
     unsigned to_go; /* commits to start from committed() */
     bool idle;
     bool stopped;
@@ -21,9 +25,11 @@ struct fixture {
 
 static void on_report(void *user, int level, const char *text)
 {
-    (void)user;
+    struct fixture *f = user;
+
     (void)level;
-    fail_msg("%s", text);
+    if (!f->expected)
+        fail_msg("%s", text);
 }
 
 static struct store *open_store(struct fixture *f)
@@ -67,7 +73,14 @@ static void on_committed(void *user, uint64_t commit, const char *error)
     }
 }
 
-static const struct store_worker_ops OPS = {.committed = on_committed};
+static void on_reset(void *user)
+{
+    struct fixture *f = user;
+
+    f->resets++;
+}
+
+static const struct store_worker_ops OPS = {.committed = on_committed, .reset = on_reset};
 
 static void on_stopped(void *user)
 {
@@ -144,21 +157,50 @@ static void deletes_and_commits_nothing(void **state)
     assert_int_equal(f.rows, 0);
 }
 
-static void tells_the_stores_words(void **state)
+static void tells_that_the_file_is_a_new_one(void **state)
 {
     struct fixture f;
     char path[128];
 
     start(&f, state);
+    f.expected = true;
     snprintf(path, sizeof path, "%s/" STORE_FILE, f.world->dir);
+    assert_int_equal(unlink(path), 0);
+    snprintf(path, sizeof path, "%s/" STORE_FILE "-wal", f.world->dir);
     assert_int_equal(unlink(path), 0);
     commit_pod(&f, 1);
     world_wait(f.world, &f.idle);
-    assert_non_null(strstr(f.error, "was removed"));
+    assert_non_null(strstr(f.error, "was lost"));
+    assert_int_equal(f.resets, 1);
+    f.idle = false;
+    commit_pod(&f, 2);
+    world_wait(f.world, &f.idle);
+    assert_string_equal(f.error, "");
+    assert_int_equal(f.resets, 1);
     store_worker_stop(f.worker, on_stopped, &f);
-    world_wait(f.world, &f.stopped);
-    snprintf(path, sizeof path, "%s/" STORE_FILE "-wal", f.world->dir);
-    assert_int_equal(unlink(path), 0);
+    look_and_clean(&f);
+    assert_int_equal(f.rows, 1);
+}
+
+static void tells_the_stores_words(void **state)
+{
+    struct fixture f;
+    struct rlimit old, none;
+
+    start(&f, state);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    none = old;
+    none.rlim_cur = 0;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    commit_pod(&f, 1);
+    world_wait(f.world, &f.idle);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_non_null(strstr(f.error, "checkpoint.db: "));
+    assert_int_equal(f.resets, 0);
+    store_worker_stop(f.worker, on_stopped, &f);
+    look_and_clean(&f);
+    assert_int_equal(f.rows, 0);
 }
 
 static void finishes_a_commit_before_it_stops(void **state)
@@ -184,6 +226,7 @@ int main(void)
         WORLD_TEST(commits_one_after_the_other),
         WORLD_TEST(deletes_and_commits_nothing),
         WORLD_TEST(tells_the_stores_words),
+        WORLD_TEST(tells_that_the_file_is_a_new_one),
         WORLD_TEST(finishes_a_commit_before_it_stops),
     };
 

@@ -1,0 +1,50 @@
+/*
+ * What the kubelet is shown of each resource (design §6), and when it differs from before.
+ *
+ * devicemgr_run() ends with advertise_settle(), which looks at resources, allocations and pods,
+ * writes down in each what it contributes, and gives a new version to what differs from what was
+ * written down before. What is shown is made of nothing but that: it cannot differ without its
+ * version. One look costs a few words for each resource and allocation, whatever the number of
+ * devices.
+ */
+#ifndef DEVICEMGR_ADVERTISE_H
+#define DEVICEMGR_ADVERTISE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct devicemgr;
+
+/* What an allocation contributes. */
+enum advertise_hold {
+    ADVERTISE_NOTHING,
+    ADVERTISE_HELD,  /* the kubelet gave its devices away: they stay healthy */
+    ADVERTISE_TAKEN, /* the shim did: the kubelet must not */
+};
+
+/* What a resource does. */
+struct advertise_resource {
+    uint64_t version; /* of its list; 0: it is not shown */
+    uint64_t changes; /* of its devices, see struct devices */
+    uint64_t mask_end_ms;
+    bool away;     /* its plugin is, and that shows */
+    bool assumed;  /* restored, and not listed since: its devices count as healthy */
+    bool expected; /* and its plugin is being dialled */
+};
+
+struct advertise {
+    uint64_t version;
+    size_t resources_len;       /* how many are shown */
+    bool stale;                 /* something happened since the last look */
+    struct kubelet_hold *holds; /* what the kubelet's checkpoint says, in order */
+    size_t holds_len;
+};
+
+/* A zeroed struct has shown nothing. */
+void advertise_fini(struct advertise *advertise);
+void advertise_settle(struct devicemgr *mgr);
+/* When something shown changes by time alone; UINT64_MAX: never. */
+uint64_t advertise_next_ms(const struct devicemgr *mgr);
+
+#endif

@@ -1,0 +1,266 @@
+#include "devicemgr/prefer.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "devicemgr/core.h"
+
+/* One question, asked of its plugin and not answered yet. */
+struct prefer {
+    uint64_t call;
+    uint64_t number; /* the asker's */
+    uint64_t endpoint;
+    char *resource;
+    struct ids available;
+    size_t size;
+    uint64_t started_ms;
+    uint64_t limit_ms;
+    UT_hash_handle hh;
+};
+
+static struct prefer *find(const struct devicemgr *mgr, uint64_t call)
+{
+    struct prefer *prefer;
+
+    HASH_FIND(hh, mgr->prefers, &call, sizeof call, prefer);
+    return prefer;
+}
+
+static struct prefer *find_number(const struct devicemgr *mgr, uint64_t number)
+{
+    struct prefer *prefer = mgr->prefers;
+
+    while (prefer && prefer->number != number)
+        prefer = prefer->hh.next;
+    return prefer;
+}
+
+static void prefer_free(struct devicemgr *mgr, struct prefer *prefer)
+{
+    HASH_DEL(mgr->prefers, prefer);
+    free(prefer->resource);
+    ids_fini(&prefer->available);
+    free(prefer);
+}
+
+void prefers_fini(struct devicemgr *mgr)
+{
+    struct prefer *prefer, *next;
+
+    HASH_ITER(hh, mgr->prefers, prefer, next)
+    {
+        prefer_free(mgr, prefer);
+    }
+}
+
+/* ---- the question ---- */
+
+/* Whether it is worth asking. */
+static bool askable(const struct devicemgr *mgr, const struct resource *resource)
+{
+    return resource && !resource->builtin && resource_usable(resource) &&
+           resource->endpoint.preferred && HASH_COUNT(mgr->prefers) < PREFERS_MAX &&
+           (resource->prefer_rest.generation != resource->generation ||
+            resource->prefer_rest.until_ms <= mgr->now_ms);
+}
+
+static struct prefer *prefer_new(struct devicemgr *mgr, const struct resource *resource,
+                                 uint64_t number, uint64_t timeout_ms)
+{
+    struct prefer *prefer = mem_alloc(1, sizeof *prefer);
+
+    prefer->call = core_number(mgr);
+    prefer->number = number;
+    prefer->endpoint = resource->endpoint.number;
+    prefer->resource = mem_strdup(resource->name);
+    prefer->started_ms = mgr->now_ms;
+    prefer->limit_ms =
+        timeout_ms > UINT64_MAX - mgr->now_ms ? UINT64_MAX : mgr->now_ms + timeout_ms;
+    HASH_ADD(hh, mgr->prefers, call, sizeof prefer->call, prefer);
+    return prefer;
+}
+
+void devicemgr_prefer(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *name,
+                      const char *const *available, size_t available_len,
+                      const char *const *must_include, size_t must_include_len, size_t size,
+                      uint64_t timeout_ms)
+{
+    const struct resource *resource = resources_find(mgr->resources, name);
+    struct action *action;
+    struct prefer *prefer;
+
+    core_at(mgr, now_ms);
+    assert(!find_number(mgr, number));
+    if (!askable(mgr, resource) || timeout_ms == 0) {
+        action_push(&mgr->actions, ACTION_PREFERRED, number);
+        return;
+    }
+    prefer = prefer_new(mgr, resource, number, timeout_ms);
+    prefer->size = size;
+    ids_copy(&prefer->available, (char *const *)available, available_len);
+    action = action_push(&mgr->actions, ACTION_PREFER, prefer->endpoint);
+    action->call = prefer->call;
+    action->timeout_ms = timeout_ms;
+    action->size = size;
+    ids_copy(&action->ids, (char *const *)available, available_len);
+    ids_copy(&action->must_include, (char *const *)must_include, must_include_len);
+}
+
+/* Whether the question was queued only; then it is not asked. */
+static bool drop_question(struct devicemgr *mgr, const struct prefer *prefer)
+{
+    for (struct action *action = mgr->actions.first; action; action = action->next) {
+        if (action->kind == ACTION_PREFER && action->call == prefer->call) {
+            action->kind = ACTION_NONE;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void withdraw(struct devicemgr *mgr, const struct prefer *prefer)
+{
+    if (!drop_question(mgr, prefer))
+        action_push(&mgr->actions, ACTION_CALL_CANCEL, 0)->call = prefer->call;
+}
+
+static void drop_answer(struct devicemgr *mgr, uint64_t number)
+{
+    for (struct action *action = mgr->actions.first; action; action = action->next) {
+        if (action->kind == ACTION_PREFERRED && action->subject == number)
+            action->kind = ACTION_NONE;
+    }
+}
+
+void devicemgr_prefer_cancelled(struct devicemgr *mgr, uint64_t number)
+{
+    struct prefer *prefer = find_number(mgr, number);
+
+    drop_answer(mgr, number);
+    if (!prefer)
+        return;
+    withdraw(mgr, prefer);
+    prefer_free(mgr, prefer);
+}
+
+/* ---- the answer ---- */
+
+/* What a plugin named, each once. */
+struct named {
+    const char *id;
+    bool available;
+    UT_hash_handle hh;
+};
+
+/* Those of the plugin's ids that the kubelet could take, as many as it wants; it would drop all
+ * others itself, without a word. */
+static void filter(const struct prefer *prefer, char *const *ids, size_t ids_len, struct ids *out)
+{
+    struct named *by_id = NULL, *named, *next;
+
+    for (size_t i = 0; i < ids_len; i++) {
+        HASH_FIND_STR(by_id, ids[i], named);
+        if (named)
+            continue;
+        named = mem_alloc(1, sizeof *named);
+        named->id = ids[i];
+        HASH_ADD_KEYPTR(hh, by_id, named->id, strlen(named->id), named);
+    }
+    for (size_t i = 0; i < prefer->available.len; i++) {
+        HASH_FIND_STR(by_id, prefer->available.v[i], named);
+        if (named)
+            named->available = true;
+    }
+    HASH_ITER(hh, by_id, named, next)
+    {
+        if (named->available && out->len < prefer->size)
+            ids_add(out, named->id);
+        HASH_DEL(by_id, named);
+        free(named);
+    }
+}
+
+/* Nothing is preferred. */
+static void answer_nothing(struct devicemgr *mgr, struct prefer *prefer)
+{
+    action_push(&mgr->actions, ACTION_PREFERRED, prefer->number);
+    prefer_free(mgr, prefer);
+}
+
+static void rest(struct devicemgr *mgr, const struct prefer *prefer)
+{
+    struct resource *resource = resources_find(mgr->resources, prefer->resource);
+    struct text text = {0};
+
+    if (resource->prefer_rest.generation == resource->generation &&
+        resource->prefer_rest.until_ms > mgr->now_ms)
+        return;
+    resource->prefer_rest =
+        (struct prefer_rest){mgr->now_ms + PREFER_REST_MS, resource->generation};
+    text_add(&text, "resource %s: GetPreferredAllocation of plugin endpoint \"", resource->name);
+    text_add_words(&text, resource->endpoint.socket_name, TEXT_WORDS_BYTES_MAX);
+    text_add(&text, "\" was not answered within ");
+    text_add_duration(&text, mgr->now_ms - prefer->started_ms);
+    text_add(&text, "; the kubelet goes on without it, and it is not asked again for ");
+    text_add_duration(&text, PREFER_REST_MS);
+    core_log(mgr, LEVEL_WARNING, &text);
+}
+
+bool prefers_answered(struct devicemgr *mgr, uint64_t call, int code,
+                      const V1beta1__PreferredAllocationResponse *response)
+{
+    struct prefer *prefer = find(mgr, call);
+    struct action *action;
+
+    if (!prefer)
+        return false;
+    if (code == CODE_DEADLINE_EXCEEDED)
+        rest(mgr, prefer);
+    if (code != CODE_OK || response->n_container_responses != 1) {
+        answer_nothing(mgr, prefer);
+        return true;
+    }
+    action = action_push(&mgr->actions, ACTION_PREFERRED, prefer->number);
+    filter(prefer, response->container_responses[0]->deviceids,
+           response->container_responses[0]->n_deviceids, &action->ids);
+    prefer_free(mgr, prefer);
+    return true;
+}
+
+void prefers_drop(struct devicemgr *mgr, uint64_t endpoint)
+{
+    struct prefer *prefer, *next;
+
+    HASH_ITER(hh, mgr->prefers, prefer, next)
+    {
+        if (prefer->endpoint != endpoint)
+            continue;
+        drop_question(mgr, prefer);
+        answer_nothing(mgr, prefer);
+    }
+}
+
+/* ---- time ---- */
+
+void prefers_tick(struct devicemgr *mgr)
+{
+    struct prefer *prefer, *next;
+
+    HASH_ITER(hh, mgr->prefers, prefer, next)
+    {
+        if (prefer->limit_ms > mgr->now_ms)
+            continue;
+        rest(mgr, prefer);
+        withdraw(mgr, prefer);
+        answer_nothing(mgr, prefer);
+    }
+}
+
+uint64_t prefers_next_ms(const struct devicemgr *mgr)
+{
+    uint64_t next_ms = UINT64_MAX;
+
+    for (const struct prefer *p = mgr->prefers; p; p = p->hh.next)
+        next_ms = p->limit_ms < next_ms ? p->limit_ms : next_ms;
+    return next_ms;
+}

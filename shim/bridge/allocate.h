@@ -1,0 +1,15 @@
+/*
+ * What the kubelet's Allocate is answered: nothing but the token (design §6). No I/O.
+ */
+#ifndef SHIM_BRIDGE_ALLOCATE_H
+#define SHIM_BRIDGE_ALLOCATE_H
+
+#include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+
+/* One container in the answer for each in the request, its ids as they are. NULL: an id is not
+ * UTF-8. The caller gives it to allocate_answer_free(). */
+V1beta1__AllocateResponse *allocate_answer(const char *resource,
+                                           const V1beta1__AllocateRequest *request);
+void allocate_answer_free(V1beta1__AllocateResponse *answer);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * The bridge: what the feed says is shown to the kubelet, what the kubelet has taken is reported
+ * back (design §6). Without rules: all it decides by itself is when the mask has run out.
+ */
+#ifndef SHIM_BRIDGE_BRIDGE_H
+#define SHIM_BRIDGE_BRIDGE_H
+
+#include <uv.h>
+
+#include "config/config.h"
+
+struct bridge;
+
+/* Shows what was shown before a restart, and goes on from there. `config` is borrowed until the
+ * end. */
+struct bridge *bridge_start(uv_loop_t *loop, const struct config_bridge *config);
+
+/* Ends all streams at once, removes the sockets; the loop closes what is open. */
+void bridge_stop(struct bridge *bridge);
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * Every maximum and every time of the bridge.
+ */
+#ifndef SHIM_BRIDGE_LIMITS_H
+#define SHIM_BRIDGE_LIMITS_H
+
+/* Resources shown; as many as the device manager has. */
+#define BRIDGE_RESOURCES_MAX 1024
+/* A qualified name: a DNS subdomain of 253, '/', 63 more. */
+#define RESOURCE_NAME_BYTES_MAX 317
+/* Containers in one call of the kubelet's, which asks for one at a time (kubelet-facts §3). */
+#define CONTAINERS_MAX 64
+
+/* The kubelet answers Register when it has dialled back, for which it takes 10 s at most, and has
+ * asked for the options. */
+#define REGISTER_TIMEOUT_MS 30000
+/* From its answer to its opening of the list's stream; then it is taken to have lost it. */
+#define STREAM_TIMEOUT_MS 5000
+/* Before a registration is tried again: at first, and at most, twice as long each time. The kubelet
+ * works the end of a stream off by the resource's name, so that it must not find the next one
+ * (kubelet-facts §1): a few milliseconds are far more than that takes. */
+#define REGISTER_AGAIN_MS_MIN 5
+#define REGISTER_AGAIN_MS_MAX 10000
+/* A stream that lived so long was in order: the next end is a first one again. */
+#define STREAM_SETTLED_MS 1000
+/* A list waits for the one before to be taken by the kubelet; looked for that often. */
+#define LIST_AGAIN_MS 50
+/* From one list on a stream to the next: each costs the kubelet a write of its whole checkpoint and
+ * an fsync (kubelet-facts §2). A burst of changes takes about as long. */
+#define LIST_INTERVAL_MS 20
+/* What a kubelet takes in one message: gRPC's default, its client of plugins sets none. */
+#define KUBELET_LIST_BYTES_MAX (4u * 1024 * 1024)
+
+/* From the moment kubelet.sock has appeared: until then, connects are tried that often. The name
+ * appears before listen(2), and what follows races with the kubelet's admission of pods
+ * (kubelet-facts §9), so the first ones come quickly; a leftover that nobody listens on must cost
+ * nothing. After the last: CONNECT_SLOW_MS. */
+#define CONNECT_STEPS                                                                              \
+    {                                                                                              \
+        {2000, 1}, {12000, 10}, {60000, 100},                                                      \
+    }
+#define CONNECT_SLOW_MS 1000
+/* Besides inotify, which may overflow, and sees no mount: the kubelet's directory is looked at. */
+#define LOOK_MS 1000
+/* Without inotify: often enough to come before the kubelet's first pods most of the time. */
+#define LOOK_BLIND_MS 20
+
+/* The daemon is called again at once after a feed that worked, then doubling. */
+#define FEED_AGAIN_MS_MIN 10
+#define FEED_AGAIN_MS_MAX 1000
+/* A daemon that speaks another version of the feed; it may be replaced. */
+#define FEED_UNKNOWN_AGAIN_MS 10000
+#define REPORT_TIMEOUT_MS 10000
+#define REPORT_AGAIN_MS 1000
+
+/* The state kept over a restart: at most that large (four full messages of the feed), written at
+ * most that often. */
+#define SNAPSHOT_BYTES_MAX (64u * 1024 * 1024)
+#define SNAPSHOT_DELAY_MS 1000
+/* A timer's clock stands still while the machine sleeps, the mask's does not. */
+#define MASK_LOOK_MS 60000
+
+#endif

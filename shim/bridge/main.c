@@ -1,0 +1,135 @@
+/*
+ * cri-device-shim-bridge: wiring only.
+ */
+#include <argp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <uv.h>
+
+#include "config/config.h"
+#include "shim/bridge/bridge.h"
+#include "shim/log.h"
+#include "shim/service_manager.h"
+
+struct process {
+    uv_loop_t loop;
+    struct config config;
+    struct bridge *bridge;
+    uv_signal_t signals[2];
+};
+
+const char *argp_program_version = "cri-device-shim-bridge " SHIM_VERSION;
+
+static const struct argp_option OPTIONS[] = {
+    {"config", 'c', "FILE", 0, "Settings, the daemon's; default: " CONFIG_PATH_DEFAULT ", or none",
+     0},
+    {0},
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+    const char **path = state->input;
+
+    switch (key) {
+    case 'c':
+        *path = value;
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_usage(state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp ARGP = {
+    .options = OPTIONS,
+    .parser = parse_option,
+    .doc = "Stands in for the device plugins at the kubelet, on behalf of cri-device-shim.",
+};
+
+static int load_config(const char *path, struct config *config)
+{
+    struct config_error err;
+
+    if (!path && access(CONFIG_PATH_DEFAULT, F_OK) == 0)
+        path = CONFIG_PATH_DEFAULT;
+    if (config_load(path, config, &err) == 0)
+        return 0;
+    log_error("%s", err.text);
+    return -1;
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct process *p = handle->data;
+
+    log_info("stopping: %s", strsignal(number));
+    service_manager_notify("STOPPING=1");
+    if (p->bridge)
+        bridge_stop(p->bridge);
+    for (size_t i = 0; i < sizeof p->signals / sizeof p->signals[0]; i++)
+        uv_close((uv_handle_t *)&p->signals[i], NULL);
+}
+
+static void start_signals(struct process *p)
+{
+    const int numbers[] = {SIGTERM, SIGINT};
+
+    for (size_t i = 0; i < sizeof p->signals / sizeof p->signals[0]; i++) {
+        uv_signal_init(&p->loop, &p->signals[i]);
+        p->signals[i].data = p;
+        uv_signal_start(&p->signals[i], on_signal, numbers[i]);
+    }
+}
+
+/* Each resource takes two descriptors; what a service starts with does not do for 1024 of them. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* One that is not wanted waits to be told to stop: a service that ends would be started again. */
+static void start_bridge(struct process *p)
+{
+    const struct config_bridge *config = &p->config.bridge;
+
+    if (!config->enabled) {
+        log_info("bridge.enabled is false: nothing to do");
+        return;
+    }
+    log_info("cri-device-shim-bridge " SHIM_VERSION ": %s -> %s", config->socket,
+             config->kubelet_plugin_dir);
+    p->bridge = bridge_start(&p->loop, config);
+}
+
+int main(int argc, char **argv)
+{
+    const char *path = NULL;
+    static struct process p;
+
+    argp_parse(&ARGP, argc, argv, 0, NULL, &path);
+    if (load_config(path, &p.config) < 0)
+        return EXIT_FAILURE;
+    log_set_level((enum log_level)p.config.log_level);
+    signal(SIGPIPE, SIG_IGN);
+    raise_file_limit();
+    uv_loop_init(&p.loop);
+    start_signals(&p);
+    start_bridge(&p);
+    service_manager_notify("READY=1");
+    uv_run(&p.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&p.loop);
+    config_fini(&p.config);
+    return EXIT_SUCCESS;
+}

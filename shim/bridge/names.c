@@ -1,0 +1,64 @@
+#include "shim/bridge/names.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "shim/bridge/limits.h"
+
+#define SUFFIX ".sock"
+/* "-" and 64 bits in hex */
+#define HASH_BYTES 17
+
+static size_t span_of_names(const char *text, bool with_underscore)
+{
+    static const char CHARACTERS[] =
+        "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
+
+    return strspn(text, CHARACTERS + !with_underscore);
+}
+
+bool name_is_resource(const char *name)
+{
+    size_t domain = span_of_names(name, false), rest;
+
+    if (domain == 0 || name[domain] != '/' || name[0] == '.')
+        return false;
+    rest = span_of_names(name + domain + 1, true);
+    return rest > 0 && name[domain + 1 + rest] == '\0' &&
+           domain + 1 + rest <= RESOURCE_NAME_BYTES_MAX;
+}
+
+/* FNV-1a. */
+static uint64_t hash(const char *text)
+{
+    uint64_t value = 14695981039346656037u;
+
+    for (; *text; text++)
+        value = (value ^ (unsigned char)*text) * 1099511628211u;
+    return value;
+}
+
+char *name_endpoint(const char *dir, const char *resource)
+{
+    size_t path_max = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
+    size_t fixed = strlen(dir) + strlen("/" NAMES_SUBDIRECTORY "/" SUFFIX);
+    size_t room = path_max > fixed ? path_max - fixed : 0;
+    char *endpoint;
+    int n;
+
+    if (strlen(resource) <= room)
+        n = asprintf(&endpoint, NAMES_SUBDIRECTORY "/%s" SUFFIX, resource);
+    else if (room > HASH_BYTES)
+        n = asprintf(&endpoint, NAMES_SUBDIRECTORY "/%.*s-%016llx" SUFFIX, (int)(room - HASH_BYTES),
+                     resource, (unsigned long long)hash(resource));
+    else
+        return NULL;
+    if (n < 0)
+        abort(); /* out of memory */
+    for (char *at = endpoint + strlen(NAMES_SUBDIRECTORY "/"); (at = strchr(at, '/'));)
+        *at = '_';
+    return endpoint;
+}

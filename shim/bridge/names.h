@@ -1,0 +1,26 @@
+/*
+ * Names of resources and of their sockets.
+ */
+#ifndef SHIM_BRIDGE_NAMES_H
+#define SHIM_BRIDGE_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Where the sockets are, in the kubelet's directory: its clean-up at its start spares
+ * sub-directories (kubelet-facts §1). */
+#define NAMES_SUBDIRECTORY "cri-device-shim"
+
+/* Whether `name` can be a resource's at all: "domain/name" of the characters these consist of. The
+ * full rule is the kubelet's, and the daemon's. */
+bool name_is_resource(const char *name);
+
+/*
+ * The endpoint to register, relative to the kubelet's directory `dir`:
+ * "cri-device-shim/vendor.com_gpu.sock". Where that would not fit a socket address, the name is cut
+ * and a hash of the whole takes the end's place. Different for different resources, always the same
+ * for one. The caller frees it; NULL if `dir` leaves no room even so.
+ */
+char *name_endpoint(const char *dir, const char *resource);
+
+#endif

@@ -1,0 +1,306 @@
+#include "shim/kubelet/checkpoint_watch.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/log.h"
+#include "shim/must.h"
+#include "shim/watch.h"
+
+struct checkpoint_watch {
+    uv_loop_t *loop;
+    const char *dir;
+    char path[PATH_MAX];
+    const struct checkpoint_watch_ops *ops;
+    void *user;
+
+    struct watch watch;
+    bool unwatched; /* something cannot be watched; logged */
+    bool due;       /* the file came or went */
+    dev_t device;   /* of the directory when it was last looked at; 0 and 0: not there */
+    ino_t inode;
+    uv_timer_t settle;
+    unsigned handles; /* and a reading under way */
+
+    uv_work_t work; /* the worker fills `found` and `error` */
+    bool busy;
+    bool again; /* read once more after the one under way */
+    struct kubelet_file found;
+    char error[KUBELET_CHECKPOINT_ERROR_BYTES_MAX];
+
+    struct kubelet_file file;
+    char complained[KUBELET_CHECKPOINT_ERROR_BYTES_MAX]; /* the error last logged */
+    bool stopping;
+    void (*done)(void *user);
+    void *done_user;
+};
+
+/* ---- reading, in the worker ---- */
+
+static void kubelet_file_fini(struct kubelet_file *file)
+{
+    kubelet_checkpoint_fini(&file->checkpoint);
+    *file = (struct kubelet_file){0};
+}
+
+/* 0, or a negative errno. */
+static int read_all(int fd, char *text, size_t bytes, size_t *len)
+{
+    ssize_t n = 1;
+
+    for (*len = 0; *len < bytes && n != 0; *len += n > 0 ? (size_t)n : 0) {
+        n = read(fd, text + *len, bytes - *len);
+        if (n < 0 && errno != EINTR)
+            return -errno;
+    }
+    return 0;
+}
+
+static int read_text(int fd, char **text, size_t *len, char *err, size_t err_bytes)
+{
+    struct stat st;
+    int r = fstat(fd, &st) < 0 ? -errno : 0;
+
+    if (r == 0 && !S_ISREG(st.st_mode)) {
+        snprintf(err, err_bytes, "it is no file");
+        return -1;
+    }
+    if (r == 0 && (uint64_t)st.st_size > KUBELET_CHECKPOINT_BYTES_MAX) {
+        snprintf(err, err_bytes, "it has %lld bytes, more than the %u that are read",
+                 (long long)st.st_size, KUBELET_CHECKPOINT_BYTES_MAX);
+        return -1;
+    }
+    if (r == 0) {
+        *text = must(malloc((size_t)st.st_size + 1));
+        r = read_all(fd, *text, (size_t)st.st_size, len);
+    }
+    if (r < 0)
+        snprintf(err, err_bytes, "%s", strerror(-r));
+    return r;
+}
+
+static void parse_file(struct kubelet_file *file, int fd, char *err, size_t err_bytes)
+{
+    struct kubelet_checkpoint *checkpoint = &file->checkpoint;
+    char *text = NULL;
+    size_t len = 0;
+
+    if (read_text(fd, &text, &len, err, err_bytes) < 0) {
+        file->state = KUBELET_FILE_UNREADABLE;
+    } else if (kubelet_checkpoint_parse(text, len, checkpoint, err, err_bytes) < 0) {
+        file->state = KUBELET_FILE_DAMAGED;
+    } else {
+        file->state = KUBELET_FILE_READ;
+        for (size_t i = 0; i < checkpoint->resources_len; i++)
+            ids_sort(&checkpoint->resources[i].healthy);
+    }
+    free(text);
+}
+
+static void on_work(uv_work_t *work)
+{
+    struct checkpoint_watch *watch = work->data;
+    int fd = open(watch->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    watch->error[0] = '\0';
+    if (fd >= 0) {
+        parse_file(&watch->found, fd, watch->error, sizeof watch->error);
+        close(fd);
+    } else if (errno == ENOENT || errno == ENOTDIR) {
+        watch->found.state = KUBELET_FILE_MISSING;
+    } else {
+        watch->found.state = KUBELET_FILE_UNREADABLE;
+        snprintf(watch->error, sizeof watch->error, "%s", strerror(errno));
+    }
+}
+
+/* ---- the end ---- */
+
+static void on_part_over(struct checkpoint_watch *watch)
+{
+    void (*done)(void *user) = watch->done;
+    void *user = watch->done_user;
+
+    if (--watch->handles > 0)
+        return;
+    kubelet_file_fini(&watch->found);
+    kubelet_file_fini(&watch->file);
+    free(watch);
+    done(user);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    on_part_over(handle->data);
+}
+
+static void on_watch_closed(void *user)
+{
+    on_part_over(user);
+}
+
+void checkpoint_watch_stop(struct checkpoint_watch *watch, void (*done)(void *user), void *user)
+{
+    watch->stopping = true;
+    watch->done = done;
+    watch->done_user = user;
+    uv_close((uv_handle_t *)&watch->settle, on_closed);
+    if (watch_runs(&watch->watch)) {
+        watch->handles++;
+        watch_close(&watch->watch, on_watch_closed, watch);
+    }
+}
+
+/* ---- reading ---- */
+
+/* Once for each kind of damage. */
+static void complain(struct checkpoint_watch *watch)
+{
+    if (strcmp(watch->error, watch->complained) != 0 && watch->error[0])
+        log_warning("%s: %s; %s", watch->path, watch->error,
+                    watch->found.state == KUBELET_FILE_UNREADABLE
+                        ? "what the kubelet's pods hold is known only as of before"
+                        : "what the kubelet's pods hold is not known from it");
+    memcpy(watch->complained, watch->error, sizeof watch->complained);
+}
+
+/* One that could not be read leaves what is known. */
+static void take_found(struct checkpoint_watch *watch)
+{
+    if (watch->found.state == KUBELET_FILE_UNREADABLE) {
+        watch->file.state = KUBELET_FILE_UNREADABLE;
+    } else {
+        kubelet_file_fini(&watch->file);
+        watch->file = watch->found;
+    }
+    watch->found = (struct kubelet_file){0};
+}
+
+static void on_worked(uv_work_t *work, int status);
+
+static void begin_reading(struct checkpoint_watch *watch)
+{
+    int r;
+
+    watch->busy = true;
+    watch->again = false;
+    watch->handles++;
+    r = uv_queue_work(watch->loop, &watch->work, on_work, on_worked);
+    assert(r == 0); /* fails only without a function */
+}
+
+static void on_worked(uv_work_t *work, int status)
+{
+    struct checkpoint_watch *watch = work->data;
+
+    assert(status == 0); /* nobody cancels it */
+    watch->busy = false;
+    if (!watch->stopping) {
+        complain(watch);
+        take_found(watch);
+        if (watch->again)
+            begin_reading(watch);
+        watch->ops->read(watch->user, &watch->file);
+    }
+    on_part_over(watch);
+}
+
+void checkpoint_watch_read(struct checkpoint_watch *watch)
+{
+    if (watch->busy)
+        watch->again = true;
+    else
+        begin_reading(watch);
+}
+
+bool checkpoint_watch_current(const struct checkpoint_watch *watch)
+{
+    return !watch->busy;
+}
+
+static void on_settled(uv_timer_t *timer)
+{
+    checkpoint_watch_read(timer->data);
+}
+
+/* ---- watching ---- */
+
+static void complain_of_watch(struct checkpoint_watch *watch, int r)
+{
+    if (r == 0 || watch->unwatched)
+        return;
+    watch->unwatched = true;
+    log_warning("%s: cannot be watched: %s; the kubelet's checkpoint is read when the bridge says "
+                "so",
+                watch->dir, strerror(-r));
+}
+
+/* Watches the directory and what is above it. True: it is another one than before. */
+static bool watch_dir(struct checkpoint_watch *watch)
+{
+    struct stat st = {0};
+    dev_t device = watch->device;
+    ino_t inode = watch->inode;
+    int r = watch_above(&watch->watch, watch->dir);
+
+    complain_of_watch(watch, r < 0 ? r : watch_directory(&watch->watch, watch->dir));
+    if (stat(watch->dir, &st) < 0)
+        st = (struct stat){0};
+    watch->device = st.st_dev;
+    watch->inode = st.st_ino;
+    return device != st.st_dev || inode != st.st_ino;
+}
+
+/* The kubelet renames the file in: one that comes is whole. */
+static void on_event(void *user, const char *name, uint32_t mask)
+{
+    struct checkpoint_watch *watch = user;
+
+    (void)mask;
+    watch->due = watch->due || strcmp(name, KUBELET_CHECKPOINT_FILE) == 0;
+}
+
+static void on_changed(void *user, bool overflow)
+{
+    struct checkpoint_watch *watch = user;
+    bool due = watch_dir(watch) || watch->due || overflow;
+
+    watch->due = false;
+    /* Not pushed back by each further event: under a flood it would never come. */
+    if (due && !uv_is_active((uv_handle_t *)&watch->settle))
+        uv_timer_start(&watch->settle, on_settled, CHECKPOINT_WATCH_SETTLE_MS, 0);
+}
+
+static const struct watch_ops WATCH_OPS = {.event = on_event, .changed = on_changed};
+
+static void start_watch(struct checkpoint_watch *watch)
+{
+    complain_of_watch(watch, watch_init(&watch->watch, watch->loop, &WATCH_OPS, watch));
+    watch_dir(watch);
+}
+
+struct checkpoint_watch *checkpoint_watch_start(uv_loop_t *loop, const char *dir,
+                                                const struct checkpoint_watch_ops *ops, void *user)
+{
+    struct checkpoint_watch *watch = must(calloc(1, sizeof *watch));
+
+    watch->loop = loop;
+    watch->dir = dir;
+    watch->ops = ops;
+    watch->user = user;
+    watch->work.data = watch;
+    /* A path that is too long names no file. */
+    snprintf(watch->path, sizeof watch->path, "%s/" KUBELET_CHECKPOINT_FILE, dir);
+    uv_timer_init(loop, &watch->settle);
+    watch->settle.data = watch;
+    watch->handles = 1;
+    start_watch(watch);
+    begin_reading(watch); /* after the watch: what comes between the two is seen by one of them */
+    return watch;
+}

@@ -1,0 +1,11 @@
+# shim_kubelet: the daemon's part of the bridge: what the kubelet is to be shown, and has taken.
+add_library(shim_kubelet STATIC
+    ${CMAKE_CURRENT_LIST_DIR}/checkpoint_watch.c
+    ${CMAKE_CURRENT_LIST_DIR}/feed.c
+    ${CMAKE_CURRENT_LIST_DIR}/gate.c
+    ${CMAKE_CURRENT_LIST_DIR}/process.c
+    ${CMAKE_CURRENT_LIST_DIR}/shown.c
+    ${CMAKE_CURRENT_LIST_DIR}/taken.c)
+target_link_libraries(shim_kubelet
+    PUBLIC PkgConfig::LIBUV cri_proto
+    PRIVATE shim_plugins shim_rpc shim_watch shim_log devicemgr shim_warnings)

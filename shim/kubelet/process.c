@@ -1,0 +1,62 @@
+#include "shim/kubelet/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* TASK_COMM_LEN of the kernel, without its NUL. */
+#define COMM_BYTES_MAX 15
+/* The 22nd field counts from the process's name, the second. */
+#define FIELDS_AFTER_COMM 20
+
+static int read_proc(pid_t pid, const char *name, char *text, size_t bytes)
+{
+    char path[64];
+    ssize_t n;
+    int fd;
+
+    if (pid <= 0)
+        return -1;
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    n = read(fd, text, bytes - 1);
+    close(fd);
+    if (n <= 0)
+        return -1;
+    text[n] = '\0';
+    return 0;
+}
+
+int process_started(pid_t pid, uint64_t *started)
+{
+    char text[1024], *at, *end;
+
+    if (read_proc(pid, "stat", text, sizeof text) < 0)
+        return -1;
+    at = strrchr(text, ')'); /* the name may hold anything, also a ')' */
+    for (int i = 0; at && i < FIELDS_AFTER_COMM; i++)
+        at = strchr(at + 1, ' ');
+    if (!at)
+        return -1;
+    *started = strtoull(at + 1, &end, 10);
+    return end > at + 1 ? 0 : -1;
+}
+
+bool process_is_one_of(pid_t pid, char *const *names, size_t names_len)
+{
+    char comm[64];
+
+    if (read_proc(pid, "comm", comm, sizeof comm) < 0)
+        return false;
+    comm[strcspn(comm, "\n")] = '\0';
+    for (size_t i = 0; i < names_len; i++) {
+        if (strncmp(names[i], comm, COMM_BYTES_MAX) == 0)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,34 @@
+/*
+ * Whether a kubelet has taken, and digested, what it is shown (design §6, kubelet-facts §9).
+ *
+ * Its callback for a list sets the healthy devices and then writes the checkpoint file: once that
+ * file names them, pods that have them are admitted. A kubelet that starts writes a resource with
+ * no device until its plugin has registered, so what an earlier kubelet left is no proof: the file
+ * counts if it was read after the bridge saw it written.
+ *
+ * A resource that this kubelet has refused to register it will never take: nobody waits for it.
+ */
+#ifndef SHIM_KUBELET_TAKEN_H
+#define SHIM_KUBELET_TAKEN_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "cri-proto/bridge_v1.pb-c.h"
+#include "shim/kubelet/checkpoint_watch.h"
+#include "shim/kubelet/shown.h"
+
+#define TAKEN_WORDS_BYTES_MAX 256
+
+struct taken {
+    bool all;
+    char words[TAKEN_WORDS_BYTES_MAX]; /* for the log: what was taken and refused, or what is
+                                          missing */
+};
+
+/* `report`: the bridge's last, NULL: none. `file`: read after that report came; NULL: it is being
+ * read. */
+void taken_judge(const struct shown *shown, const Bridge__V1__ReportRequest *report,
+                 const struct kubelet_file *file, pid_t kubelet, struct taken *out);
+
+#endif

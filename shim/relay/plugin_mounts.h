@@ -1,0 +1,33 @@
+/*
+ * Device plugins in pods, which look for the kubelet's socket in the kubelet's plugin directory:
+ * which containers get ours in its place (design §6), and what the log says of it.
+ */
+#ifndef SHIM_RELAY_PLUGIN_MOUNTS_H
+#define SHIM_RELAY_PLUGIN_MOUNTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "devicemgr/devicemgr.h"
+#include "shim/relay/create_container.h"
+
+/* Containers whose line in the log is remembered; of the oldest it is said again. */
+#define PLUGIN_MOUNTS_TOLD_MAX 256
+
+/* For embedding; zeroed it redirects nothing, and it holds nothing to free. */
+struct plugin_mounts {
+    const char *from; /* the kubelet's directory; NULL: nothing is redirected */
+    const char *to;   /* ours */
+    uint64_t told[PLUGIN_MOUNTS_TOLD_MAX]; /* hashes */
+    size_t told_next;
+};
+
+/*
+ * Whether the container mounts `from`, so that its request is to be given to mount_redirect(). Says
+ * so in the log, and warns of a mount that holds `from` or lies in it, which stays as it is: once
+ * for each pod and container. `request` is what create_container_request() makes of `c`.
+ */
+bool plugin_mounts_look(struct plugin_mounts *m, const struct create_container *c,
+                        const struct devicemgr_create *request);
+
+#endif

@@ -1,0 +1,116 @@
+#include "tests/sim/admission.h"
+
+#include "tests/sim/world.h"
+
+/* What the kubelet thinks is given away. */
+static unsigned allocated(const struct world *w, size_t resource)
+{
+    unsigned mask = 0;
+
+    for (size_t i = 0; i < PODS_MAX; i++) {
+        const struct pod_sim *pod = &w->kubelet.pods[i];
+
+        for (unsigned c = 0; c < pod->containers_len && !pod->released; c++)
+            mask |= pod->containers[c].ids[resource] | pod->containers[c].former[resource];
+    }
+    return mask;
+}
+
+/* What annotations ask for at most. */
+static unsigned requested(const struct world *w, size_t resource)
+{
+    unsigned count = 0;
+
+    for (size_t i = 0; i < PODS_MAX; i++) {
+        const struct pod_sim *pod = &w->kubelet.pods[i];
+
+        for (unsigned c = 0; c < pod->containers_len && !pod->released; c++)
+            count += pod->containers[c].count[resource];
+    }
+    return count;
+}
+
+/* Of those it is shown healthy. kubelet-facts §3: devices of init containers are used again by
+ * later ones first. */
+static void give_ids(struct world *w, struct pod_container *container, size_t resource,
+                     unsigned *reusable)
+{
+    unsigned free_ids = w->shown.resources[resource].healthy & ~allocated(w, resource);
+    unsigned start_at = (unsigned)rng_below(&w->rng, DEVICES_MAX);
+    unsigned missing = container->count[resource], mask = 0;
+
+    for (unsigned pass = 0; pass < 2; pass++) {
+        unsigned from = pass == 0 ? *reusable : free_ids;
+
+        for (unsigned i = 0; i < DEVICES_MAX && missing > 0; i++) {
+            unsigned bit = 1u << (start_at + i) % DEVICES_MAX;
+
+            if (from & bit & ~mask) {
+                mask |= bit;
+                missing--;
+            }
+        }
+    }
+    if (missing > 0) {
+        container->count[resource] = 0;
+        return;
+    }
+    container->ids[resource] = mask;
+    *reusable = container->init ? *reusable | mask : *reusable & ~mask;
+}
+
+static void ask_devices(struct world *w, struct pod_sim *pod, size_t resource)
+{
+    bool annotation = w->kubelet.mixed ? rng_percent(&w->rng, 50)
+                                       : w->kubelet.source[resource] == SOURCE_ANNOTATION;
+    unsigned reusable = 0;
+
+    for (unsigned i = 0; i < pod->containers_len; i++) {
+        struct pod_container *c = &pod->containers[i];
+        unsigned count = (unsigned)rng_between(&w->rng, 1, 2);
+
+        if (!rng_percent(&w->rng, 45))
+            continue;
+        if (annotation &&
+            requested(w, resource) + count > device_sim_count(w->plugins[resource].devices))
+            continue;
+        c->count[resource] = count;
+        if (!annotation)
+            give_ids(w, c, resource, &reusable);
+    }
+}
+
+void admission_ask(struct world *w, struct pod_sim *pod)
+{
+    for (size_t r = 0; r < RESOURCES_LEN; r++)
+        ask_devices(w, pod, r);
+}
+
+/* As many, and others: the number in a pod's spec cannot change. */
+static void decide_anew(struct world *w, struct pod_sim *pod, struct pod_container *container,
+                        size_t resource)
+{
+    unsigned others = w->shown.resources[resource].healthy & ~allocated(w, resource);
+    unsigned old = container->ids[resource] & -container->ids[resource];
+    unsigned taken = others & -others;
+
+    if (!old || !taken)
+        return;
+    container->ids[resource] = (container->ids[resource] & ~old) | taken;
+    container->former[resource] |= old;
+    container->decided_anew = true;
+    world_note(w, "kubelet: %s of u%u has %x of resource %zu now",
+               container_sim_name((unsigned)(container - pod->containers)), pod->uid,
+               container->ids[resource], resource);
+}
+
+void admission_decide_anew(struct world *w)
+{
+    struct pod_sim *pod = &w->kubelet.pods[rng_below(&w->rng, PODS_MAX)];
+
+    if (!pod->uid || pod->deleting)
+        return;
+    for (unsigned i = 0; i < pod->containers_len; i++)
+        decide_anew(w, pod, &pod->containers[i], rng_below(&w->rng, RESOURCES_LEN));
+    bridge_report_later(w);
+}

@@ -1,0 +1,167 @@
+#include "tests/sim/bridge.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/check.h"
+#include "tests/sim/world.h"
+
+#define REPORT_MS_MAX 3000
+#define TIMEOUT_MS_MAX 600
+#define HELD_MAX (PODS_MAX * POD_CONTAINERS_MAX * RESOURCES_LEN)
+
+/* ---- the kubelet's checkpoint ---- */
+
+struct report {
+    struct devicemgr_kubelet_held held[HELD_MAX];
+    struct ids ids[HELD_MAX];
+    char uids[HELD_MAX][16];
+    size_t len;
+};
+
+static void report_add(struct world *w, struct report *report, unsigned uid, size_t r,
+                       unsigned mask)
+{
+    size_t n = report->len++;
+
+    snprintf(report->uids[n], sizeof report->uids[n], "u%u", uid);
+    report->ids[n] = device_sim_ids(mask);
+    report->held[n] = (struct devicemgr_kubelet_held){.pod_uid = report->uids[n],
+                                                      .resource = resource_sim_name(r),
+                                                      .ids = (const char *const *)report->ids[n].v,
+                                                      .ids_len = report->ids[n].len};
+    for (size_t i = 0; i < DEVICES_MAX; i++) {
+        if (mask & 1u << i)
+            w->bridge.told[r][i] = uid;
+    }
+}
+
+static void report_pod(struct world *w, struct report *report, const struct pod_sim *pod)
+{
+    for (unsigned c = 0; c < pod->containers_len && !pod->released; c++) {
+        for (size_t r = 0; r < RESOURCES_LEN; r++) {
+            if (pod->containers[c].ids[r])
+                report_add(w, report, pod->uid, r, pod->containers[c].ids[r]);
+        }
+    }
+}
+
+static void report_now(struct world *w, uint64_t incarnation, uint64_t unused)
+{
+    struct report report = {0};
+
+    (void)unused;
+    if (!shim_lives(w, incarnation))
+        return;
+    memset(w->bridge.told, 0, sizeof w->bridge.told);
+    for (size_t i = 0; i < PODS_MAX; i++) {
+        if (w->kubelet.pods[i].uid)
+            report_pod(w, &report, &w->kubelet.pods[i]);
+    }
+    world_note(w, "kubelet: reports what %zu containers hold", report.len);
+    devicemgr_kubelet_holds(w->shim.core, shim_now_ms(w), report.held, report.len);
+    for (size_t i = 0; i < report.len; i++)
+        ids_fini(&report.ids[i]);
+    shim_run(w);
+}
+
+void bridge_report_later(struct world *w)
+{
+    if (w->shim.core)
+        world_after(w, rng_delay_ms(&w->rng, REPORT_MS_MAX), report_now, w->shim.incarnation, 0);
+}
+
+/* ---- preferences ---- */
+
+static void give_up(struct world *w, struct preference *preference)
+{
+    world_note(w, "kubelet: preference %" PRIu64 " is not waited for", preference->number);
+    devicemgr_prefer_cancelled(w->shim.core, preference->number);
+    *preference = (struct preference){0};
+    shim_run(w);
+}
+
+void bridge_give_up(struct world *w)
+{
+    struct preference *preference = &w->bridge.preferences[rng_below(&w->rng, 2)];
+
+    if (preference->number)
+        give_up(w, preference);
+}
+
+void bridge_ask(struct world *w)
+{
+    size_t r = rng_below(&w->rng, RESOURCES_LEN);
+    unsigned available = (unsigned)rng_between(&w->rng, 1, (1u << DEVICES_MAX) - 1);
+    unsigned must = available & (unsigned)rng_below(&w->rng, 1u << DEVICES_MAX);
+    struct ids ids = device_sim_ids(available), must_ids = device_sim_ids(must);
+    uint64_t timeout_ms = rng_between(&w->rng, 1, TIMEOUT_MS_MAX);
+    struct preference *preference = w->bridge.preferences;
+
+    while (preference < w->bridge.preferences + PREFERENCES_MAX && preference->number)
+        preference++;
+    if (preference < w->bridge.preferences + PREFERENCES_MAX) {
+        *preference = (struct preference){
+            .number = ++w->bridge.last_number,
+            .available = available,
+            .size = rng_between(&w->rng, device_sim_count(must) > 0 ? device_sim_count(must) : 1,
+                                device_sim_count(available)),
+            .until_ms = w->now_ms + timeout_ms,
+        };
+        world_note(w, "kubelet: asks what is preferred of %x of resource %zu, %" PRIu64, available,
+                   r, preference->number);
+        devicemgr_prefer(w->shim.core, shim_now_ms(w), preference->number, resource_sim_name(r),
+                         (const char *const *)ids.v, ids.len, (const char *const *)must_ids.v,
+                         must_ids.len, preference->size, timeout_ms);
+        shim_run(w);
+    }
+    ids_fini(&ids);
+    ids_fini(&must_ids);
+}
+
+void bridge_preferred(struct world *w, uint64_t number, const char *const *ids, size_t ids_len)
+{
+    struct preference *preference = w->bridge.preferences;
+    unsigned mask = device_sim_mask(ids, ids_len);
+
+    while (preference < w->bridge.preferences + PREFERENCES_MAX && preference->number != number)
+        preference++;
+    check_that(w, preference < w->bridge.preferences + PREFERENCES_MAX,
+               "a preference is told once, and to those who wait for it");
+    if (preference == w->bridge.preferences + PREFERENCES_MAX)
+        return;
+    world_note(w, "shim: preference %" PRIu64 ": %x", number, mask);
+    check_that(w,
+               device_sim_count(mask) == ids_len && (mask & ~preference->available) == 0 &&
+                   ids_len <= preference->size,
+               "only what is available is preferred: %x of %x", mask, preference->available);
+    *preference = (struct preference){0};
+}
+
+size_t bridge_open(const struct world *w)
+{
+    size_t open = 0;
+
+    for (size_t i = 0; i < PREFERENCES_MAX; i++)
+        open += w->bridge.preferences[i].number != 0;
+    return open;
+}
+
+void bridge_check(struct world *w)
+{
+    for (size_t i = 0; i < PREFERENCES_MAX; i++) {
+        const struct preference *p = &w->bridge.preferences[i];
+
+        check_that(w, !p->number || w->now_ms <= p->until_ms,
+                   "a preference is told in time: %" PRIu64, p->number);
+    }
+}
+
+/* ---- life ---- */
+
+void bridge_shim_gone(struct world *w)
+{
+    memset(w->bridge.told, 0, sizeof w->bridge.told);
+    memset(w->bridge.preferences, 0, sizeof w->bridge.preferences);
+}

@@ -1,0 +1,294 @@
+/*
+ * What a forwarded create is checked for, and a refused one.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cri-proto/checkpoint_v1.pb-c.h"
+#include "devicemgr/core.h"
+#include "devicemgr/options.h"
+#include "devicemgr/request.h"
+#include "tests/sim/check.h"
+#include "tests/sim/world.h"
+
+static const struct store_row *row_of(struct world *w, unsigned uid, unsigned name, size_t resource)
+{
+    char pod[16];
+
+    snprintf(pod, sizeof pod, "u%u", uid);
+    return store_find(&w->store, DEVICEMGR_RECORD_ALLOCATION, pod, container_sim_name(name),
+                      resource_sim_name(resource));
+}
+
+static const char *env_of(const V1beta1__ContainerAllocateResponse *options, const char *key)
+{
+    for (size_t i = 0; i < options->n_envs; i++) {
+        if (strcmp(options->envs[i]->key, key) == 0)
+            return options->envs[i]->value;
+    }
+    return NULL;
+}
+
+static const char *annotation_of(const V1beta1__ContainerAllocateResponse *options, const char *key)
+{
+    for (size_t i = 0; i < options->n_annotations; i++) {
+        if (strcmp(options->annotations[i]->key, key) == 0)
+            return options->annotations[i]->value;
+    }
+    return NULL;
+}
+
+/* The serial its env tells; 0: none. */
+static uint64_t serial_of(const V1beta1__ContainerAllocateResponse *options, size_t resource)
+{
+    const char *value;
+    char key[24];
+
+    snprintf(key, sizeof key, "S%zu", resource);
+    value = env_of(options, key);
+    return value ? strtoul(value, NULL, 10) : 0;
+}
+
+static unsigned devices_of(const V1beta1__ContainerAllocateResponse *options, size_t resource)
+{
+    unsigned mask = 0;
+    char path[64];
+
+    for (size_t d = 0; d < options->n_devices; d++) {
+        for (size_t i = 0; i < DEVICES_MAX; i++) {
+            snprintf(path, sizeof path, "/dev/%zu-%zu", resource, i);
+            if (strcmp(options->devices[d]->container_path, path) == 0)
+                mask |= 1u << i;
+        }
+    }
+    return mask;
+}
+
+static const struct answer *answer_of(const struct world *w, uint64_t serial)
+{
+    return serial > 0 && serial <= w->shim.net.answers_len ? &w->shim.net.answers[serial - 1]
+                                                           : NULL;
+}
+
+/* A row whose allocation was dropped already says nothing. */
+uint64_t check_serial_in_force(struct world *w, unsigned uid, unsigned name, size_t resource,
+                               unsigned ids)
+{
+    const struct store_row *row = row_of(w, uid, name, resource);
+    Checkpoint__V1__Allocation *allocation;
+    V1beta1__ContainerAllocateResponse *options;
+    const struct answer *answer;
+    uint64_t serial;
+    char pod[16];
+
+    snprintf(pod, sizeof pod, "u%u", uid);
+    if (!row ||
+        !allocations_find(&w->shim.core->allocations, pod, container_sim_name(name),
+                          resource_sim_name(resource)) ||
+        resource == RESOURCE_BUILTIN || shim_refresh(w, resource) == DEVICEMGR_REFRESH_PLUGIN)
+        return 0;
+    allocation =
+        checkpoint__v1__allocation__unpack(NULL, row->record.value_bytes, row->record.value);
+    options = options_unpack(allocation->options.data, allocation->options.len);
+    serial = allocation->has_options ? serial_of(options, resource) : 0;
+    options_free(options);
+    checkpoint__v1__allocation__free_unpacked(allocation, NULL);
+    answer = answer_of(w, serial);
+    if (!answer || (ids && ids != answer->ids))
+        return 0;
+    if (shim_refresh(w, resource) == DEVICEMGR_REFRESH_REBOOT && answer->boot != w->shim.boot)
+        return 0;
+    return serial;
+}
+
+static void check_row(struct world *w, const struct create_sim *create, size_t resource,
+                      unsigned ids, uint64_t hash)
+{
+    const struct store_row *row = row_of(w, create->uid, create->name, resource);
+    Checkpoint__V1__Allocation *allocation;
+    V1beta1__ContainerAllocateResponse *options;
+
+    if (!row && w->store.reset)
+        return; /* it was, and will be with the next commit */
+    check_that(w, row != NULL, "what is forwarded is durable: %s of u%u, %s",
+               container_sim_name(create->name), create->uid, resource_sim_name(resource));
+    if (!row)
+        return;
+    allocation =
+        checkpoint__v1__allocation__unpack(NULL, row->record.value_bytes, row->record.value);
+    options = options_unpack(allocation->options.data, allocation->options.len);
+    check_that(w,
+               device_sim_mask((const char *const *)allocation->device_ids,
+                               allocation->n_device_ids) == ids,
+               "the durable row has the devices of what is forwarded");
+    check_that(w, allocation->has_options && (!hash || plugin_options_hash(options) == hash),
+               "the durable row has the options that are forwarded");
+    options_free(options);
+    checkpoint__v1__allocation__free_unpacked(allocation, NULL);
+}
+
+static void check_fresh(struct world *w, const struct create_sim *create, size_t resource,
+                        const struct answer *answer, uint64_t serial)
+{
+    uint64_t registrations = answer->incarnation == w->shim.incarnation ? answer->registrations : 0;
+
+    if (shim_refresh(w, resource) != DEVICEMGR_REFRESH_NEVER)
+        check_that(w, answer->boot == w->shim.boot, "options are of this boot");
+    if (shim_refresh(w, resource) == DEVICEMGR_REFRESH_PLUGIN)
+        check_that(w, registrations >= create->registered[resource],
+                   "options are newer than the plugin's registration");
+    if (create->serial[resource] && !create->disturbed)
+        check_that(w, serial == create->serial[resource],
+                   "durable options in force are used again: serial %" PRIu64 ", not %" PRIu64,
+                   create->serial[resource], serial);
+}
+
+static unsigned check_plugin_options(struct world *w, const struct create_sim *create,
+                                     const V1beta1__ContainerAllocateResponse *options,
+                                     size_t resource)
+{
+    uint64_t serial = serial_of(options, resource);
+    const struct answer *answer = answer_of(w, serial);
+    const struct connection *c = plugin_usable(w, resource);
+    const char *annotation;
+    char key[24];
+
+    check_that(w, answer && answer->resource == resource, "options are what the plugin answered");
+    if (!answer)
+        return 0;
+    check_that(w, devices_of(options, resource) == answer->ids,
+               "device nodes are those of the devices");
+    snprintf(key, sizeof key, "a%zu", resource);
+    annotation = annotation_of(options, key);
+    check_that(w, annotation && strtoul(annotation, NULL, 10) == serial,
+               "the plugin's annotation is there");
+    check_that(w, c && (answer->ids & ~c->healthy) == 0,
+               "devices are healthy on an active endpoint when they are given");
+    check_that(w, !c || !c->pre_start || c->prestarted_ms[answer->ids] >= create->started_ms,
+               "PreStartContainer comes before every start, where the plugin wants it");
+    check_fresh(w, create, resource, answer, serial);
+    check_row(w, create, resource, answer->ids, answer->hash);
+    return answer->ids;
+}
+
+static unsigned check_builtin_options(struct world *w, const struct create_sim *create,
+                                      const V1beta1__ContainerAllocateResponse *options)
+{
+    const struct plugin *p = &w->plugins[RESOURCE_BUILTIN];
+    unsigned ids = devices_of(options, RESOURCE_BUILTIN);
+    char end[24];
+
+    snprintf(end, sizeof end, "-v%u", p->version);
+    for (size_t i = 0; i < options->n_devices; i++) {
+        const V1beta1__DeviceSpec *device = options->devices[i];
+
+        if (strncmp(device->container_path, "/dev/0-", 7) == 0)
+            check_that(w, strcmp(strrchr(device->host_path, '-'), end) == 0,
+                       "a built-in device is as the config has it: %s", device->host_path);
+    }
+    check_that(w, (ids & ~(p->listed & p->healthy)) == 0, "built-in devices are healthy");
+    check_row(w, create, RESOURCE_BUILTIN, ids, 0);
+    return ids;
+}
+
+static void check_token(struct world *w, const V1beta1__ContainerAllocateResponse *options,
+                        size_t resource, unsigned mask)
+{
+    struct ids ids = device_sim_ids(mask);
+    char *key = request_token_key(resource_sim_name(resource));
+    char *value = request_token_value(resource_sim_name(resource), &ids);
+    const char *found = annotation_of(options, key);
+
+    check_that(w, found && strcmp(found, value) == 0, "what the shim chose is on the container: %s",
+               found ? found : "nothing");
+    free(key);
+    free(value);
+    ids_fini(&ids);
+}
+
+static void note_owner(struct world *w, struct create_sim *create, size_t resource, unsigned ids)
+{
+    for (size_t i = 0; i < DEVICES_MAX; i++) {
+        unsigned *owner = &w->client.owner[resource][i];
+
+        if (!(ids & 1u << i))
+            continue;
+        if (*owner != create->uid)
+            create->taken[resource] |= 1u << i;
+        *owner = create->uid;
+    }
+}
+
+static void check_counts(struct world *w, const struct create_sim *create,
+                         const V1beta1__ContainerAllocateResponse *options,
+                         const struct rt_container *made)
+{
+    size_t plugins = 0, chosen = 0, devices = 0;
+    const char *common = env_of(options, "COMMON");
+
+    for (size_t r = RESOURCES_LEN; r-- > 0;) {
+        chosen += create->count[r] > 0 && create->ids[r] == 0;
+        devices += device_sim_count(made->held[r]);
+        if (create->count[r] == 0 || r == RESOURCE_BUILTIN)
+            continue;
+        plugins++;
+        if (r == 1 || create->count[1] == 0)
+            check_that(w, common && strtoul(common, NULL, 10) == r,
+                       "of options in conflict the first resource's are taken");
+    }
+    check_that(w,
+               options->n_envs == plugins + (plugins > 0) && options->n_devices == devices &&
+                   options->n_annotations == plugins + chosen && options->n_mounts == 0 &&
+                   options->n_cdi_devices == 0,
+               "options are exactly those of its resources");
+}
+
+void check_forward(struct world *w, struct create_sim *create,
+                   const V1beta1__ContainerAllocateResponse *options, struct rt_container *made)
+{
+    check_that(w, options != NULL, "a forwarded create has its options");
+    check_that(w, !create->stop_told, "no create is forwarded into a sandbox that is to stop");
+    if (!options)
+        return;
+    check_that(w, create->fault == TOKEN_GOOD, "a bad token is never forwarded");
+    check_owners(w);
+    made->begun_ms = create->started_ms;
+    made->damaged = w->shim.damaged;
+    for (size_t r = 0; r < RESOURCES_LEN; r++) {
+        unsigned ids;
+
+        if (create->count[r] == 0)
+            continue;
+        ids = r == RESOURCE_BUILTIN ? check_builtin_options(w, create, options)
+                                    : check_plugin_options(w, create, options, r);
+        check_that(
+            w, create->ids[r] ? ids == create->ids[r] : device_sim_count(ids) == create->count[r],
+            "it gets the devices it asked for: %x, asked %x or %u", ids, create->ids[r],
+            create->count[r]);
+        if (create->ids[r] == 0)
+            check_token(w, options, r, ids);
+        note_owner(w, create, r, ids);
+        made->held[r] = made->noted[r] = ids;
+    }
+    check_counts(w, create, options, made);
+}
+
+void check_refusal(struct world *w, const struct create_sim *create, int code, const char *message)
+{
+    char pod[32];
+
+    snprintf(pod, sizeof pod, "ns/u%u", create->uid);
+    check_that(w,
+               code == CODE_DEADLINE_EXCEEDED || code == CODE_RESOURCE_EXHAUSTED ||
+                   code == CODE_FAILED_PRECONDITION || code == CODE_ABORTED ||
+                   code == CODE_UNAVAILABLE || code == CODE_INVALID_ARGUMENT,
+               "a refusal's code is one of design §8: %d", code);
+    check_that(w, (code == CODE_INVALID_ARGUMENT) == (create->fault == TOKEN_MALFORMED),
+               "a malformed token is told as such, and nothing else is: %d", code);
+    check_that(w,
+               message && strlen(message) < TEXT_BYTES_MAX && strstr(message, pod) &&
+                   strstr(message, container_sim_name(create->name)),
+               "a refusal names the pod and the container: %s", message ? message : "nothing");
+}

@@ -1,0 +1,54 @@
+/*
+ * The shim's own view of the runtime, as the daemon's lister has it: whole lists (two calls), at
+ * the start, when the runtime is back, at intervals, and when an event says that there may be
+ * something new; events of containers that end, where the runtime has a stream of them; and
+ * questions about one container.
+ *
+ * The stream is opened with a list. Its events come late, in order, at times twice; with the
+ * connection those on their way are lost.
+ */
+#ifndef TESTS_SIM_LISTER_H
+#define TESTS_SIM_LISTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct world;
+
+#define CHECKS_MAX 64
+
+enum lister_event {
+    LISTER_CREATED, /* leads to a list */
+    LISTER_ENDED,   /* stopped or deleted */
+};
+
+struct lister {
+    uint64_t checks[CHECKS_MAX]; /* under way; 0: free slot */
+    uint64_t due_ms;             /* of the next list; UINT64_MAX: none is planned */
+    uint64_t list;               /* number of the list under way, or the last */
+    bool again;                  /* a list was asked for meanwhile */
+    bool stale;                  /* an event came meanwhile that it may not show */
+    struct listed *listed;       /* the list under way; NULL: none */
+    uint64_t stream;             /* the open one of the events; 0: none */
+    uint64_t last_stream;
+    uint64_t delivered_ms; /* when the last event sent so far arrives */
+};
+
+/* The shim has started. */
+void lister_start(struct world *w);
+/* The shim died. */
+void lister_stop(struct world *w);
+/* The connection to the runtime is gone. */
+void lister_runtime_gone(struct world *w);
+/* The runtime is back, or something makes a list worth while. */
+void lister_refresh(struct world *w);
+/* The stream alone ends. */
+void lister_stream_ends(struct world *w);
+/* The runtime sends an event: of a container, or of a sandbox, which is a container to it. */
+void lister_event(struct world *w, enum lister_event event, unsigned id, bool sandbox);
+/* The port. */
+void lister_check(struct world *w, uint64_t check, const char *container_id);
+size_t lister_checks_open(const struct world *w);
+
+#endif

@@ -1,0 +1,133 @@
+#include "tests/sim/publisher.h"
+
+#include <string.h>
+
+#include "devicemgr/limits.h"
+#include "tests/sim/check.h"
+#include "tests/sim/world.h"
+
+/* What the core reports at one time. */
+struct report {
+    struct world *w;
+    const char *before; /* the name of the last; NULL: none */
+    bool there[RESOURCES_LEN];
+    struct devicemgr_capacity is[RESOURCES_LEN];
+};
+
+static void each(void *user, const struct devicemgr_capacity *capacity)
+{
+    struct report *report = user;
+    size_t r = resource_sim_find(capacity->resource);
+
+    check_that(report->w, r < RESOURCES_LEN, "only known resources have a capacity: %s",
+               capacity->resource);
+    check_that(report->w, !report->before || strcmp(report->before, capacity->resource) < 0,
+               "capacities come in the order of names, each once");
+    if (r == RESOURCES_LEN)
+        return;
+    report->before = resource_sim_name(r);
+    report->there[r] = true;
+    report->is[r] = *capacity;
+}
+
+static enum published published(const struct report *report, size_t r)
+{
+    if (!report->there[r])
+        return PUBLISHED_NOT;
+    return report->is[r].removed ? PUBLISHED_REMOVED : PUBLISHED_THERE;
+}
+
+/* Its devices are usable: as listed. */
+static void check_usable(struct world *w, const struct report *report, size_t r, size_t capacity,
+                         size_t allocatable)
+{
+    const struct devicemgr_capacity *is = &report->is[r];
+
+    w->publisher.capacity[r] = capacity;
+    w->publisher.usable_ms[r] = w->now_ms;
+    check_that(w,
+               report->there[r] && !is->removed && is->capacity == capacity &&
+                   is->allocatable == allocatable,
+               "capacity of %s: %zu and %zu, listed %zu and %zu healthy", resource_sim_name(r),
+               is->capacity, is->allocatable, capacity, allocatable);
+}
+
+/* The plugin is away: nothing is allocatable, and after the grace period nothing is there. */
+static void check_away(struct world *w, const struct report *report, size_t r)
+{
+    const struct devicemgr_capacity *is = &report->is[r];
+    uint64_t usable_ms = w->publisher.usable_ms[r], grace_ms = shim_grace_ms(w, r);
+
+    check_that(w, is->allocatable == 0, "nothing is allocatable while the plugin is away");
+    if (usable_ms == 0)
+        return;
+    if (is->removed)
+        check_that(w, w->now_ms >= usable_ms + grace_ms && is->capacity == 0,
+                   "a resource is removed after its grace period, not before: %s",
+                   resource_sim_name(r));
+    else if (report->there[r])
+        check_that(
+            w,
+            is->capacity == w->publisher.capacity[r] &&
+                (plugin_connected(w, r) || w->now_ms <= usable_ms + grace_ms + 2 * FIRST_LIST_MS),
+            "a resource is there, as it was, until its grace period is over: %s",
+            resource_sim_name(r));
+}
+
+/* What is removed is reported until it is seen, or published again. */
+static void check_move(struct world *w, size_t r, enum published is)
+{
+    enum published was = w->publisher.last[r];
+
+    if (was == PUBLISHED_REMOVED)
+        check_that(w, is != PUBLISHED_NOT, "a removed resource is reported until seen: %s",
+                   resource_sim_name(r));
+    if (was == PUBLISHED_THERE)
+        check_that(w, is != PUBLISHED_NOT, "a resource that goes is reported as removed: %s",
+                   resource_sim_name(r));
+    if (was == PUBLISHED_NOT || was == PUBLISHED_UNKNOWN)
+        check_that(
+            w, is != PUBLISHED_REMOVED || w->publisher.usable_ms[r] > 0 || was == PUBLISHED_UNKNOWN,
+            "what was not there is not removed: %s", resource_sim_name(r));
+    w->publisher.last[r] = is;
+}
+
+void publisher_check(struct world *w)
+{
+    struct report report = {.w = w};
+
+    devicemgr_capacity(w->shim.core, each, &report);
+    for (size_t r = 0; r < RESOURCES_LEN; r++) {
+        const struct plugin *builtin = &w->plugins[RESOURCE_BUILTIN];
+        const struct connection *c = plugin_usable(w, r);
+
+        if (r == RESOURCE_BUILTIN && w->shim.builtin_told)
+            check_usable(w, &report, r, device_sim_count(builtin->listed),
+                         device_sim_count(builtin->listed & builtin->healthy));
+        else if (r != RESOURCE_BUILTIN && c)
+            check_usable(w, &report, r, c->capacity, device_sim_count(c->healthy));
+        else if (r != RESOURCE_BUILTIN)
+            check_away(w, &report, r);
+        check_move(w, r, published(&report, r));
+    }
+}
+
+void publisher_sees(struct world *w)
+{
+    size_t r = rng_below(&w->rng, RESOURCES_LEN);
+
+    devicemgr_removed_seen(w->shim.core, resource_sim_name(r));
+    if (w->publisher.last[r] == PUBLISHED_REMOVED)
+        w->publisher.last[r] = PUBLISHED_UNKNOWN;
+    publisher_check(w);
+    check_that(w, w->publisher.last[r] != PUBLISHED_REMOVED, "what is seen is reported no more: %s",
+               resource_sim_name(r));
+}
+
+void publisher_shim_started(struct world *w)
+{
+    for (size_t r = 0; r < RESOURCES_LEN; r++) {
+        w->publisher.last[r] = PUBLISHED_UNKNOWN;
+        w->publisher.usable_ms[r] = 0;
+    }
+}

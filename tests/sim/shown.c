@@ -1,0 +1,288 @@
+#include "tests/sim/shown.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "devicemgr/core.h"
+#include "devicemgr/limits.h"
+#include "tests/sim/check.h"
+#include "tests/sim/world.h"
+
+/* Between an event and the run that acts on it (shim_run()). */
+#define LATE_MS 5
+/* A connection that gives no list counts as away so much later at most. */
+#define SILENT_MS (2 * FIRST_LIST_MS)
+/* Until the shim has heard of a new sandbox. */
+#define OVER_LAG_MS 20000
+
+/* ---- reading ---- */
+
+struct reading {
+    struct world *w;
+    const char *before; /* the name, or the id, that came last; NULL: none */
+    struct shown_resource *into;
+    struct shown_resource resources[RESOURCES_LEN];
+};
+
+static void hash_add(uint64_t *hash, const void *bytes, size_t len)
+{
+    const unsigned char *at = bytes;
+
+    for (size_t i = 0; i < len; i++)
+        *hash = (*hash ^ at[i]) * 0x100000001b3u;
+}
+
+static void each_device(void *user, const struct devicemgr_shown_device *device)
+{
+    struct reading *reading = user;
+    struct shown_resource *into = reading->into;
+    size_t i = device_sim_find(device->id);
+    unsigned bit = i < DEVICES_MAX ? 1u << i : 0;
+
+    check_that(reading->w, !reading->before || strverscmp(reading->before, device->id) < 0,
+               "devices are shown in natural order, each once: %s", device->id);
+    check_that(reading->w, !device->held || device->healthy, "what is held is shown healthy: %s",
+               device->id);
+    reading->before = device->id;
+    hash_add(&into->hash, device->id, strlen(device->id) + 1);
+    hash_add(&into->hash, &device->healthy, sizeof device->healthy);
+    hash_add(&into->hash, &device->held, sizeof device->held);
+    hash_add(&into->hash, device->numa_nodes, device->numa_nodes_len * sizeof *device->numa_nodes);
+    into->listed |= bit;
+    into->healthy |= device->healthy ? bit : 0;
+    into->held |= device->held ? bit : 0;
+    into->others += bit == 0;
+}
+
+static void each_resource(void *user, const struct devicemgr_shown *shown)
+{
+    struct reading *reading = user;
+    size_t r = resource_sim_find(shown->resource);
+
+    check_that(reading->w, r < RESOURCES_LEN && shown->version != 0, "known resources are shown");
+    check_that(reading->w, !reading->before || strcmp(reading->before, shown->resource) < 0,
+               "resources are shown in the order of names, each once");
+    if (r == RESOURCES_LEN)
+        return;
+    reading->before = resource_sim_name(r);
+    reading->resources[r] = (struct shown_resource){.there = true,
+                                                    .version = shown->version,
+                                                    .mask_end_ms = shown->mask_end_ms,
+                                                    .hash = 0xcbf29ce484222325u};
+}
+
+static void read_all(struct world *w, struct reading *reading)
+{
+    *reading = (struct reading){.w = w};
+    devicemgr_shown(w->shim.core, each_resource, reading);
+    for (size_t r = 0; r < RESOURCES_LEN; r++) {
+        reading->before = NULL;
+        reading->into = &reading->resources[r];
+        devicemgr_shown_devices(w->shim.core, resource_sim_name(r), each_device, reading);
+        check_that(w, reading->into->there || reading->into->listed == 0,
+                   "a resource that is not shown has no devices");
+    }
+}
+
+/* ---- versions ---- */
+
+static void check_version(struct world *w, size_t r, const struct shown_resource *is,
+                          uint64_t version)
+{
+    const struct shown_resource *was = &w->shown.resources[r];
+    bool moved = version != w->shown.version;
+
+    if (was->there && is->there && was->hash != is->hash)
+        check_that(w, was->version != is->version && moved,
+                   "another list has another version: %s, %" PRIu64, resource_sim_name(r),
+                   is->version);
+    if (was->there != is->there || was->version != is->version ||
+        was->mask_end_ms != is->mask_end_ms)
+        check_that(w, moved, "the version says that something is shown otherwise: %s",
+                   resource_sim_name(r));
+}
+
+/* ---- health ---- */
+
+/* Whether the shim may give devices of it away by itself. */
+static bool by_annotation(const struct world *w, size_t r)
+{
+    return w->kubelet.mixed || w->kubelet.source[r] == SOURCE_ANNOTATION;
+}
+
+/* What the shim gave to containers that asked by annotation, or is about to. */
+static unsigned given_away(const struct world *w, size_t r)
+{
+    unsigned mask = 0;
+
+    for (const struct allocation *a = w->shim.core->allocations.by_key; a; a = a->hh.next) {
+        if (a->own_choice && resource_sim_find(a->resource) == r)
+            mask |= device_sim_mask((const char *const *)a->ids.v, a->ids.len);
+    }
+    return mask;
+}
+
+/* Sets *healthy only then. */
+static bool usable(const struct world *w, size_t r, unsigned *healthy)
+{
+    const struct connection *c = plugin_usable(w, r);
+    const struct plugin *p = &w->plugins[r];
+
+    if (r == RESOURCE_BUILTIN ? !w->shim.builtin_told : !c)
+        return false;
+    *healthy = r == RESOURCE_BUILTIN ? p->listed & p->healthy : c->healthy;
+    return true;
+}
+
+/* As the plugin lists it, or, while it is away and that is masked, as it was last. */
+static void check_health(struct world *w, size_t r, const struct shown_resource *is, bool serves)
+{
+    uint64_t away_ms = w->now_ms - w->shown.away_ms[r], mask_ms = w->shim.settings.mask_ms;
+    uint64_t lost_ms = w->shown.lost_ms[r];
+    bool known = w->shown.usable_ms[r] > 0;
+    unsigned base = w->shown.base[r];
+
+    if (known && (serves || away_ms + LATE_MS < mask_ms))
+        check_that(w, (base & ~is->healthy & ~given_away(w, r)) == 0,
+                   "what is healthy is shown so, also while a plugin is away for a while: %s, %x "
+                   "of %x",
+                   resource_sim_name(r), is->healthy, base);
+    if (known && serves)
+        check_that(w, (is->healthy & ~base & ~is->held) == 0,
+                   "what is not healthy is not shown so, unless it is held: %s, %x of %x",
+                   resource_sim_name(r), is->healthy, base);
+    if (!serves &&
+        (away_ms > mask_ms + SILENT_MS || (lost_ms > 0 && w->now_ms > lost_ms + mask_ms + LATE_MS)))
+        check_that(w, (is->healthy & ~is->held) == 0,
+                   "a plugin that is away too long shows: %s, %x", resource_sim_name(r),
+                   is->healthy);
+}
+
+/* False: the plugin is away, from the first time this is said. */
+static bool note_usable(struct world *w, size_t r)
+{
+    bool serves = usable(w, r, &w->shown.base[r]);
+
+    if (serves) {
+        w->shown.usable_ms[r] = w->now_ms;
+        w->shown.lost_ms[r] = 0;
+    }
+    if (serves || w->shown.served[r])
+        w->shown.away_ms[r] = w->now_ms;
+    w->shown.served[r] = serves;
+    return serves;
+}
+
+/* ---- what is held ---- */
+
+static bool surely_there(struct world *w, unsigned uid)
+{
+    const struct pod_sim *pod = kubelet_find_pod(w, uid);
+
+    if (!pod || pod->deleting)
+        return false;
+    return pod->sandbox_attempt == 0 ||
+           (runtime_ready_sandbox(w, uid) && pod->over_ms + OVER_LAG_MS < w->now_ms);
+}
+
+/* By the kubelet's checkpoint, as the shim was told of it; or by the shim. */
+static void check_held(struct world *w, size_t r, const struct shown_resource *is)
+{
+    for (size_t i = 0; i < DEVICES_MAX; i++) {
+        unsigned told = w->bridge.told[r][i], owner = w->client.owner[r][i], bit = 1u << i;
+
+        if (told && surely_there(w, told))
+            check_that(w, is->held & bit, "what a pod of the kubelet holds stays healthy: %s of %s",
+                       device_sim_id(i), resource_sim_name(r));
+        if (owner && !w->kubelet.mixed && w->kubelet.source[r] == SOURCE_ANNOTATION &&
+            shim_exclusive(w, r) && surely_there(w, owner) && !(w->runtime.rival_noted[r] & bit))
+            check_that(w, !(is->healthy & bit),
+                       "what the shim gave away is not shown healthy: %s of %s", device_sim_id(i),
+                       resource_sim_name(r));
+    }
+}
+
+/* Containers that run with what the kubelet gave them, known to the shim by their creation, the
+ * checkpoint, or the runtime's list. */
+static void check_running(struct world *w)
+{
+    for (size_t n = 0; n < CONTAINERS_MAX && !w->shim.damaged; n++) {
+        const struct rt_container *c = &w->runtime.containers[n];
+        const struct pod_sim *pod = c->id ? kubelet_find_pod(w, c->uid) : NULL;
+
+        if (!pod || !c->through_shim || c->state != CONTAINER_RUNNING || !surely_there(w, c->uid))
+            continue;
+        for (size_t r = 0; r < RESOURCES_LEN; r++) {
+            const struct shown_resource *is = &w->shown.resources[r];
+
+            if (is->there && pod->containers[c->name].ids[r] == c->held[r])
+                check_that(w, (c->held[r] & ~is->held) == 0,
+                           "what a running container has stays healthy: %x of %s, c%u", c->held[r],
+                           resource_sim_name(r), c->id);
+        }
+    }
+}
+
+/* ---- all of it ---- */
+
+void shown_check(struct world *w)
+{
+    uint64_t version = devicemgr_shown_version(w->shim.core);
+    struct reading reading;
+
+    read_all(w, &reading);
+    check_that(w, version != 0, "the version is never 0");
+    for (size_t r = 0; r < RESOURCES_LEN; r++) {
+        const struct shown_resource *is = &reading.resources[r];
+
+        bool serves = note_usable(w, r);
+
+        if (w->shown.fresh)
+            check_version(w, r, is, version);
+        if (!is->there) {
+            check_that(w, !serves, "a resource that is usable is shown");
+            continue;
+        }
+        check_health(w, r, is, serves);
+        check_held(w, r, is);
+    }
+    memcpy(w->shown.resources, reading.resources, sizeof reading.resources);
+    w->shown.version = version;
+    w->shown.fresh = true;
+    check_running(w);
+}
+
+void shown_check_rest(struct world *w, bool idle)
+{
+    for (size_t r = 0; r < RESOURCES_LEN; r++) {
+        const struct shown_resource *is = &w->shown.resources[r];
+        unsigned devices = w->plugins[r].devices;
+
+        check_that(w, is->there && is->mask_end_ms == 0, "every resource is shown");
+        check_that(w, (is->listed & ~is->held) == (devices & ~is->held) && is->others == 0,
+                   "what is shown is what the plugin lists, but for what is held: %x of %x",
+                   is->listed, devices);
+        if (idle || !by_annotation(w, r))
+            check_that(w, (is->healthy & devices) == devices, "all that is there is healthy");
+        if (idle)
+            check_that(w, is->held == 0, "nothing is held: %x of %s", is->held,
+                       resource_sim_name(r));
+    }
+}
+
+void shown_shim_started(struct world *w)
+{
+    w->shown.fresh = false;
+    for (size_t r = 0; r < RESOURCES_LEN; r++) {
+        w->shown.usable_ms[r] = 0;
+        w->shown.away_ms[r] = w->now_ms;
+        w->shown.lost_ms[r] = 0;
+        w->shown.served[r] = false;
+    }
+}
+
+void shown_connection_lost(struct world *w, size_t resource)
+{
+    if (w->shown.lost_ms[resource] == 0)
+        w->shown.lost_ms[resource] = w->now_ms;
+}

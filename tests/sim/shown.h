@@ -1,0 +1,46 @@
+/*
+ * What the kubelet is shown, read after each event and checked against what the plugins listed and
+ * what is held. It stays as it is while the shim is dead: the bridge goes on showing it.
+ */
+#ifndef TESTS_SIM_SHOWN_H
+#define TESTS_SIM_SHOWN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tests/sim/resources.h"
+
+struct world;
+
+struct shown_resource {
+    bool there;
+    uint64_t version;
+    uint64_t mask_end_ms; /* on the core's clock */
+    uint64_t hash;        /* of the whole list */
+    unsigned listed;      /* masks */
+    unsigned healthy;
+    unsigned held;
+    size_t others; /* ids besides the known ones */
+};
+
+struct shown {
+    uint64_t version;
+    bool fresh; /* read from the shim that lives */
+    struct shown_resource resources[RESOURCES_LEN];
+    unsigned base[RESOURCES_LEN];      /* healthy when the plugin was last usable, in this life */
+    uint64_t usable_ms[RESOURCES_LEN]; /* when it last was so; 0: not in this life */
+    bool served[RESOURCES_LEN];        /* at the last event */
+    uint64_t lost_ms[RESOURCES_LEN];   /* when a connection was, first since; 0: none was */
+    uint64_t away_ms[RESOURCES_LEN];   /* since when it is not, or the shim lives */
+};
+
+/* A connection of the resource's plugin is lost. */
+void shown_connection_lost(struct world *w, size_t resource);
+void shown_shim_started(struct world *w);
+/* After each event. */
+void shown_check(struct world *w);
+/* Faults are over: what is shown is what is there. `idle`: and nobody holds anything. */
+void shown_check_rest(struct world *w, bool idle);
+
+#endif

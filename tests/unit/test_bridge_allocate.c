@@ -1,0 +1,73 @@
+/* shim/bridge/allocate.c */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "shim/bridge/allocate.h"
+
+static V1beta1__AllocateResponse *ask(const char *first, const char *second)
+{
+    char *ids[] = {(char *)first, (char *)second};
+    V1beta1__ContainerAllocateRequest one = V1BETA1__CONTAINER_ALLOCATE_REQUEST__INIT,
+                                      two = V1BETA1__CONTAINER_ALLOCATE_REQUEST__INIT;
+    V1beta1__ContainerAllocateRequest *both[] = {&one, &two};
+    V1beta1__AllocateRequest request = V1BETA1__ALLOCATE_REQUEST__INIT;
+
+    one.devices_ids = ids;
+    one.n_devices_ids = 2;
+    two.devices_ids = ids + 1;
+    two.n_devices_ids = 1;
+    request.container_requests = both;
+    request.n_container_requests = 2;
+    return allocate_answer("v.com/gpu", &request);
+}
+
+static void is(const V1beta1__ContainerAllocateResponse *answer, const char *value)
+{
+    assert_int_equal(answer->n_envs + answer->n_mounts + answer->n_devices + answer->n_cdi_devices,
+                     0);
+    assert_int_equal(answer->n_annotations, 1);
+    assert_string_equal(answer->annotations[0]->key, "devices.cri-device-shim/v.com_gpu");
+    assert_string_equal(answer->annotations[0]->value, value);
+}
+
+static void each_container_gets_its_token(void **state)
+{
+    V1beta1__AllocateResponse *answer = ask("a", "b");
+
+    (void)state;
+    assert_int_equal(answer->n_container_responses, 2);
+    is(answer->container_responses[0], "{\"resource\":\"v.com/gpu\",\"ids\":[\"a\",\"b\"]}");
+    is(answer->container_responses[1], "{\"resource\":\"v.com/gpu\",\"ids\":[\"b\"]}");
+    allocate_answer_free(answer);
+}
+
+static void ids_must_be_text(void **state)
+{
+    (void)state;
+    assert_null(ask("\xff", "b"));
+    assert_null(ask("a", "\xff"));
+}
+
+static void no_container_no_answer(void **state)
+{
+    V1beta1__AllocateRequest request = V1BETA1__ALLOCATE_REQUEST__INIT;
+    V1beta1__AllocateResponse *answer = allocate_answer("v.com/gpu", &request);
+
+    (void)state;
+    assert_int_equal(answer->n_container_responses, 0);
+    allocate_answer_free(answer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_container_gets_its_token),
+        cmocka_unit_test(ids_must_be_text),
+        cmocka_unit_test(no_container_no_answer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,853 @@
+/* shim/bridge/shown.c: one resource and a kubelet that does each step when the test says so. */
+#include "tests/unit/test_wait.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cri-proto/methods.h"
+#include "shim/bridge/limits.h"
+#include "shim/bridge/shown.h"
+
+#define GPU "v.com/gpu"
+
+struct fixture {
+    struct world *world;
+    struct shown_world shown_world;
+    struct shown *shown;
+    unsigned changes;
+    size_t sent;          /* on the stream */
+    uint64_t sent_ms;     /* the last one */
+    uint64_t shortest_ms; /* from one to the next */
+
+    /* the kubelet */
+    struct rpc_server *server;
+    struct rpc_incoming *registering; /* held */
+    unsigned registers;
+    bool hold;
+    int code;
+    struct rpc_channel *plugin;
+    struct rpc_call *stream;
+    unsigned lists;
+    char list[128]; /* the last one: ids joined by ',', "!" in front of an unhealthy one */
+    bool ended;
+    int ended_code;
+};
+
+/* ---- the kubelet ---- */
+
+static void register_gone(void *user)
+{
+    struct fixture *f = user;
+
+    f->registering = NULL;
+}
+
+static void answer(struct fixture *f, struct rpc_incoming *call)
+{
+    V1beta1__Empty empty = V1BETA1__EMPTY__INIT;
+
+    if (f->code == RPC_OK)
+        assert_int_equal(rpc_incoming_send(call, &empty.base), 0);
+    rpc_incoming_finish(call, f->code, "no, thanks");
+    f->registering = NULL;
+}
+
+static void on_register(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    const V1beta1__RegisterRequest *request = (const V1beta1__RegisterRequest *)message;
+    struct fixture *f = user;
+
+    assert_string_equal(request->resource_name, GPU);
+    assert_string_equal(request->endpoint, "cri-device-shim/v.com_gpu.sock");
+    f->registers++;
+    if (f->hold) {
+        f->registering = call;
+        rpc_incoming_on_cancel(call, register_gone, f);
+    } else {
+        answer(f, call);
+    }
+}
+
+static const struct rpc_method METHODS[] = {
+    {DEVICEPLUGIN_REGISTER, &v1beta1__register_request__descriptor, on_register},
+};
+
+static void on_list(struct rpc_call *call, const ProtobufCMessage *message, void *user)
+{
+    const V1beta1__ListAndWatchResponse *list = (const V1beta1__ListAndWatchResponse *)message;
+    struct fixture *f = user;
+    size_t at = 0;
+
+    (void)call;
+    f->lists++;
+    f->list[0] = '\0';
+    for (size_t i = 0; i < list->n_devices && at < sizeof f->list; i++)
+        at += (size_t)snprintf(f->list + at, sizeof f->list - at, "%s%s%s", i ? "," : "",
+                               strcmp(list->devices[i]->health, "Healthy") ? "!" : "",
+                               list->devices[i]->id);
+}
+
+static void on_ended(struct rpc_call *call, const struct rpc_status *status, void *user)
+{
+    struct fixture *f = user;
+
+    (void)call;
+    f->stream = NULL;
+    f->ended = true;
+    f->ended_code = status->code;
+}
+
+/* Dials the resource's socket and calls ListAndWatch. */
+static void open_stream(struct fixture *f)
+{
+    static const struct rpc_channel_ops channel_ops = {0};
+    static const struct rpc_call_ops call_ops = {on_list, on_ended};
+    V1beta1__Empty empty = V1BETA1__EMPTY__INIT;
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/cri-device-shim/v.com_gpu.sock", f->world->dir);
+    rpc_channel_close(f->plugin);
+    f->ended = false;
+    f->lists = 0;
+    assert_int_equal(rpc_channel_open(&f->world->loop, path, &channel_ops, NULL, &f->plugin), 0);
+    f->stream = rpc_channel_call(f->plugin, DEVICEPLUGIN_LIST_AND_WATCH, &empty.base,
+                                 &v1beta1__list_and_watch_response__descriptor, 1, 0, &call_ops, f);
+    assert_non_null(f->stream);
+}
+
+static void close_stream(struct fixture *f)
+{
+    rpc_channel_close(f->plugin);
+    f->plugin = NULL;
+    f->stream = NULL;
+}
+
+static void kubelet_start(struct fixture *f)
+{
+    assert_int_equal(rpc_server_open(&f->world->loop, f->world->path, METHODS, 1, f, &f->server),
+                     0);
+    registration_socket(f->shown_world.registration, true);
+}
+
+/* As seen from its streams, which end with it. */
+static void kubelet_die(struct fixture *f)
+{
+    rpc_server_close(f->server);
+    f->server = NULL;
+    f->registering = NULL;
+    close_stream(f);
+}
+
+/* ---- the bridge ---- */
+
+static void on_connected(void *user)
+{
+    struct fixture *f = user;
+
+    shown_kubelet_came(f->shown);
+}
+
+static void on_lost(void *user)
+{
+    struct fixture *f = user;
+
+    shown_kubelet_went(f->shown);
+}
+
+static const struct registration_ops REGISTRATION_OPS = {on_connected, on_lost};
+
+static void on_watched(void *user, const Bridge__V1__WatchResponse *message, bool first)
+{
+    (void)user;
+    (void)message;
+    (void)first;
+}
+
+static void on_feed_lost(void *user)
+{
+    (void)user;
+}
+
+static const Bridge__V1__ReportRequest *on_report(void *user)
+{
+    (void)user;
+    return NULL;
+}
+
+static const struct feed_client_ops FEED_OPS = {on_watched, on_feed_lost, on_report};
+
+static void on_changed(void *user)
+{
+    struct fixture *f = user;
+    size_t sent = shown_unstored(f->shown);
+    uint64_t now_ms = uv_now(&f->world->loop);
+
+    f->changes++;
+    if (sent > 1 && sent > f->sent && now_ms - f->sent_ms < f->shortest_ms)
+        f->shortest_ms = now_ms - f->sent_ms;
+    if (sent > f->sent)
+        f->sent_ms = now_ms;
+    f->sent = sent;
+}
+
+static void start(struct fixture *f, struct world *world)
+{
+    memset(f, 0, sizeof *f);
+    f->world = world;
+    f->shortest_ms = UINT64_MAX;
+    f->shown_world = (struct shown_world){
+        .loop = &world->loop,
+        .kubelet_dir = world->dir,
+        .registration = registration_new(&world->loop, world->path, &REGISTRATION_OPS, f),
+        .feed = feed_client_start(&world->loop, "/nonexistent/feed", &FEED_OPS, f),
+        .preferred_timeout_ms = 100,
+        .changed = on_changed,
+        .user = f,
+    };
+    f->shown = shown_new(&f->shown_world, GPU);
+    assert_non_null(f->shown);
+    assert_string_equal(shown_resource(f->shown), GPU);
+}
+
+/* Healthy devices of these one-letter ids; a capital letter: that one is held. */
+static void show(struct fixture *f, const char *ids, uint64_t version, bool masked)
+{
+    Bridge__V1__Device devices[8], *pointers[8];
+    Bridge__V1__DeviceList list = BRIDGE__V1__DEVICE_LIST__INIT;
+    char texts[8][2] = {0};
+
+    for (; ids[list.n_devices]; list.n_devices++) {
+        size_t i = list.n_devices;
+
+        texts[i][0] = (char)(ids[i] | 0x20);
+        bridge__v1__device__init(&devices[i]);
+        devices[i].id = texts[i];
+        devices[i].healthy = true;
+        devices[i].held = ids[i] < 'a';
+        pointers[i] = &devices[i];
+    }
+    list.devices = pointers;
+    shown_update(f->shown, &list, version, masked);
+}
+
+static void end(struct fixture *f)
+{
+    char path[64];
+
+    shown_free(f->shown);
+    shown_free(NULL);
+    registration_free(f->shown_world.registration);
+    feed_client_stop(f->shown_world.feed);
+    rpc_channel_close(f->plugin);
+    rpc_server_close(f->server);
+    snprintf(path, sizeof path, "%s/cri-device-shim", f->world->dir);
+    assert_int_equal(rmdir(path), 0); /* the socket is gone */
+}
+
+static struct shown_report report(const struct fixture *f)
+{
+    struct shown_report report;
+
+    shown_report(f->shown, &report);
+    return report;
+}
+
+/* Until a list may follow the last one at once. */
+static void let_next_list(struct fixture *f)
+{
+    poll(NULL, 0, LIST_INTERVAL_MS);
+    uv_update_time(&f->world->loop);
+}
+
+/* All the way to the first list. */
+static void start_serving(struct fixture *f, struct world *world)
+{
+    start(f, world);
+    kubelet_start(f);
+    show(f, "ab", 1, false);
+    WAIT(world, f->registers == 1);
+    open_stream(f);
+    WAIT(world, f->lists == 1);
+    assert_true(report(f).registered);
+}
+
+/* ---- tests ---- */
+
+static void registers_when_there_is_something_to_show(void **state)
+{
+    struct fixture f;
+
+    start(&f, *state);
+    kubelet_start(&f);
+    WAIT(f.world, registration_connected(f.shown_world.registration));
+    world_settle(f.world);
+    assert_int_equal(f.registers, 0);
+    show(&f, "ab", 5, false);
+    WAIT(f.world, f.registers == 1);
+    assert_false(report(&f).registered);
+    open_stream(&f);
+    WAIT(f.world, f.lists == 1);
+    assert_string_equal(f.list, "a,b");
+    assert_true(report(&f).registered);
+    assert_int_equal(report(&f).version, 5);
+    assert_true(f.changes > 0);
+    end(&f);
+}
+
+static void lists_are_compared_by_what_the_kubelet_sees(void **state)
+{
+    struct fixture f;
+
+    start_serving(&f, *state);
+    show(&f, "ab", 2, false);
+    assert_int_equal(report(&f).version, 2);
+    shown_update(f.shown, NULL, 9, false); /* the same */
+    assert_int_equal(report(&f).version, 2);
+    show(&f, "aB", 3, false); /* held: nothing to the kubelet, but to the mask */
+    world_settle(f.world);
+    assert_int_equal(f.lists, 1);
+    shown_update(f.shown, NULL, 0, true);
+    WAIT(f.world, f.lists == 2);
+    assert_string_equal(f.list, "!a,b");
+    assert_int_equal(report(&f).version, 3);
+    show(&f, "abc", 4, false); /* list and mask in one */
+    WAIT(f.world, f.lists == 3);
+    assert_string_equal(f.list, "a,b,c");
+    world_settle(f.world);
+    assert_int_equal(f.lists, 3);
+    end(&f);
+}
+
+static void a_daemon_that_restarts_has_other_versions(void **state)
+{
+    struct fixture f;
+
+    start_serving(&f, *state);
+    shown_forget_version(f.shown);
+    assert_int_equal(report(&f).version, 0);
+    assert_int_equal(shown_list_version(f.shown), 0);
+    assert_true(report(&f).registered);
+    assert_non_null(shown_list(f.shown)->bytes);
+    show(&f, "ab", 77, false);
+    assert_int_equal(report(&f).version, 77);
+    end(&f);
+}
+
+static void what_is_stored_ends_with_the_next_list(void **state)
+{
+    struct fixture f;
+
+    start_serving(&f, *state);
+    assert_int_equal(shown_unstored(f.shown), 1);
+    assert_false(report(&f).stored);
+    shown_set_stored(f.shown);
+    assert_int_equal(shown_unstored(f.shown), 0);
+    assert_true(report(&f).stored);
+    show(&f, "ab", 2, false); /* the same to the kubelet */
+    assert_true(report(&f).stored);
+    let_next_list(&f);
+    show(&f, "a", 3, false);
+    assert_int_equal(report(&f).version, 3);
+    assert_false(report(&f).stored);
+    show(&f, "abc", 4, false);
+    WAIT(f.world, f.lists >= 2);
+    assert_true(shown_unstored(f.shown) > 0);
+    shown_set_stored(f.shown);
+    close_stream(&f);
+    WAIT(f.world, f.registers == 2);
+    assert_false(report(&f).stored);
+    assert_int_equal(shown_unstored(f.shown), 0);
+    /* Nothing was sent: nothing can be stored. */
+    shown_set_stored(f.shown);
+    assert_false(report(&f).stored);
+    end(&f);
+}
+
+/* Each costs the kubelet an fsync. */
+static void a_burst_of_changes_is_few_lists(void **state)
+{
+    struct fixture f;
+
+    start_serving(&f, *state);
+    for (uint64_t version = 2; version < 200; version++) {
+        show(&f, version % 2 ? "a" : "b", version, false);
+        uv_run(&f.world->loop, UV_RUN_NOWAIT);
+    }
+    WAIT(f.world, report(&f).version == 199 && f.lists == shown_unstored(f.shown));
+    assert_string_equal(f.list, "a");
+    assert_true(f.lists > 1);
+    assert_true(f.shortest_ms >= LIST_INTERVAL_MS);
+    end(&f);
+}
+
+/* Also if one waits on the older. */
+static void the_first_list_of_a_stream_does_not_wait(void **state)
+{
+    struct rpc_channel *older;
+    struct fixture f;
+
+    start_serving(&f, *state);
+    let_next_list(&f);
+    show(&f, "b", 2, false);
+    show(&f, "c", 3, false);
+    assert_int_equal(report(&f).version, 2);
+    assert_int_equal(shown_unstored(f.shown), 2);
+    older = f.plugin;
+    f.plugin = NULL;
+    open_stream(&f);
+    WAIT(f.world, shown_unstored(f.shown) < 2);
+    assert_int_equal(shown_unstored(f.shown), 1); /* in the same turn */
+    assert_int_equal(report(&f).version, 3);
+    WAIT(f.world, strcmp(f.list, "c") == 0);
+    rpc_channel_close(older);
+    end(&f);
+}
+
+static void the_stream_may_open_before_register_is_answered(void **state)
+{
+    struct fixture f;
+
+    start(&f, *state);
+    f.hold = true;
+    kubelet_start(&f);
+    show(&f, "a", 1, false);
+    WAIT(f.world, f.registering);
+    open_stream(&f);
+    WAIT(f.world, f.lists == 1);
+    assert_true(report(&f).registered);
+    answer(&f, f.registering);
+    world_settle(f.world);
+    assert_false(f.ended);
+    assert_int_equal(f.registers, 1);
+    end(&f);
+}
+
+/* Else it would wait for a stream that has been. */
+static void the_stream_may_also_be_over_before_that(void **state)
+{
+    struct fixture f;
+    uint64_t began_ms;
+
+    start(&f, *state);
+    f.hold = true;
+    kubelet_start(&f);
+    show(&f, "a", 1, false);
+    WAIT(f.world, f.registering);
+    open_stream(&f);
+    WAIT(f.world, f.lists == 1);
+    close_stream(&f);
+    WAIT(f.world, !report(&f).registered);
+    f.hold = false;
+    answer(&f, f.registering);
+    began_ms = uv_now(&f.world->loop);
+    WAIT(f.world, f.registers == 2);
+    assert_true(uv_now(&f.world->loop) - began_ms < STREAM_TIMEOUT_MS / 2);
+    end(&f);
+}
+
+/* A refusal that came late: the kubelet has what it needs. */
+static void a_failed_register_does_not_matter_if_the_stream_is_there(void **state)
+{
+    struct fixture f;
+
+    start(&f, *state);
+    f.hold = true;
+    f.code = RPC_UNKNOWN;
+    kubelet_start(&f);
+    show(&f, "a", 1, false);
+    WAIT(f.world, f.registering);
+    open_stream(&f);
+    WAIT(f.world, f.lists == 1);
+    answer(&f, f.registering);
+    world_settle(f.world);
+    assert_false(f.ended);
+    assert_int_equal(f.registers, 1);
+    end(&f);
+}
+
+static void a_refusal_is_tried_again(void **state)
+{
+    struct fixture f;
+
+    start(&f, *state);
+    f.code = RPC_UNKNOWN;
+    kubelet_start(&f);
+    show(&f, "a", 1, false);
+    WAIT(f.world, f.registers == 4);
+    f.code = RPC_OK;
+    WAIT(f.world, f.registers == 5);
+    end(&f);
+}
+
+static void a_refusal_is_reported(void **state)
+{
+    struct fixture f;
+    unsigned changes;
+
+    start(&f, *state);
+    f.code = RPC_UNKNOWN;
+    kubelet_start(&f);
+    show(&f, "a", 1, false);
+    assert_false(report(&f).refused);
+    changes = f.changes;
+    WAIT(f.world, report(&f).refused);
+    assert_true(f.changes > changes);
+    assert_false(report(&f).registered);
+    f.code = RPC_OK;
+    WAIT(f.world, !report(&f).refused);
+    open_stream(&f);
+    WAIT(f.world, report(&f).registered);
+    assert_false(report(&f).refused);
+    end(&f);
+}
+
+static void a_kubelet_that_dies_has_refused_nothing(void **state)
+{
+    struct fixture f;
+
+    start(&f, *state);
+    f.hold = true;
+    kubelet_start(&f);
+    show(&f, "a", 1, false);
+    WAIT(f.world, f.registering);
+    kubelet_die(&f);
+    WAIT(f.world, !registration_connected(f.shown_world.registration));
+    assert_false(report(&f).refused);
+    f.hold = false;
+    f.code = RPC_UNKNOWN;
+    kubelet_start(&f);
+    WAIT(f.world, report(&f).refused);
+    kubelet_die(&f);
+    WAIT(f.world, !registration_connected(f.shown_world.registration));
+    assert_false(report(&f).refused);
+    end(&f);
+}
+
+/* It has the stream, whatever it answered. */
+static void a_stream_undoes_a_refusal(void **state)
+{
+    struct fixture f;
+
+    start(&f, *state);
+    f.code = RPC_UNKNOWN;
+    kubelet_start(&f);
+    show(&f, "a", 1, false);
+    WAIT(f.world, report(&f).refused && f.registers == 8);
+    world_settle(f.world);
+    open_stream(&f);
+    WAIT(f.world, report(&f).registered);
+    assert_false(report(&f).refused);
+    end(&f);
+}
+
+static void a_kubelet_that_forgets_to_ask_for_the_list(void **state)
+{
+    struct fixture f;
+    uint64_t began_ms;
+
+    start(&f, *state);
+    kubelet_start(&f);
+    show(&f, "a", 1, false);
+    WAIT(f.world, f.registers == 1);
+    began_ms = uv_now(&f.world->loop);
+    WAIT(f.world, f.registers == 2);
+    assert_true(uv_now(&f.world->loop) - began_ms >= STREAM_TIMEOUT_MS - 10);
+    open_stream(&f);
+    WAIT(f.world, f.lists == 1);
+    end(&f);
+}
+
+static void an_ended_stream_is_registered_again(void **state)
+{
+    struct fixture f;
+
+    start_serving(&f, *state);
+    for (unsigned round = 2; round < 5; round++) {
+        rpc_call_cancel(f.stream);
+        WAIT(f.world, f.registers == round);
+        assert_false(report(&f).registered);
+        open_stream(&f);
+        WAIT(f.world, f.lists == 1);
+        assert_true(report(&f).registered);
+    }
+    end(&f);
+}
+
+static void a_stream_opened_while_it_waits_to_register_again(void **state)
+{
+    struct fixture f;
+
+    start(&f, *state);
+    f.code = RPC_UNKNOWN;
+    kubelet_start(&f);
+    show(&f, "a", 1, false);
+    WAIT(f.world, f.registers == 8); /* the next wait is over half a second */
+    world_settle(f.world);
+    open_stream(&f);
+    WAIT(f.world, f.lists == 1);
+    assert_true(report(&f).registered);
+    end(&f);
+}
+
+/* Its wait before registering again is the first one once more. */
+static void a_stream_that_settled_starts_afresh(void **state)
+{
+    struct fixture f;
+    uint64_t began_ms;
+
+    start(&f, *state);
+    f.code = RPC_UNKNOWN;
+    kubelet_start(&f);
+    show(&f, "a", 1, false);
+    WAIT(f.world, f.registers == 11); /* the next wait is over five seconds */
+    f.code = RPC_OK;
+    open_stream(&f);
+    WAIT(f.world, f.lists == 1);
+    poll(NULL, 0, STREAM_SETTLED_MS);
+    uv_update_time(&f.world->loop);
+    rpc_call_cancel(f.stream);
+    began_ms = uv_now(&f.world->loop);
+    WAIT(f.world, f.registers == 12);
+    assert_true(uv_now(&f.world->loop) - began_ms < REGISTER_AGAIN_MS_MAX / 2);
+    end(&f);
+}
+
+static void a_newer_stream_ends_the_older(void **state)
+{
+    struct fixture f;
+    struct rpc_channel *older;
+
+    start_serving(&f, *state);
+    older = f.plugin;
+    f.plugin = NULL;
+    open_stream(&f);
+    WAIT(f.world, f.ended && f.lists == 1);
+    assert_int_equal(f.ended_code, RPC_ABORTED);
+    show(&f, "abc", 2, false);
+    WAIT(f.world, f.lists == 2);
+    assert_int_equal(f.registers, 1);
+    rpc_channel_close(older);
+    end(&f);
+}
+
+static void a_dead_kubelet_has_nothing_registered(void **state)
+{
+    struct fixture f;
+
+    start_serving(&f, *state);
+    kubelet_die(&f);
+    WAIT(f.world, !report(&f).registered);
+    show(&f, "abc", 2, false);
+    kubelet_start(&f);
+    WAIT(f.world, f.registers == 2);
+    open_stream(&f);
+    WAIT(f.world, f.lists == 1);
+    assert_string_equal(f.list, "a,b,c");
+    end(&f);
+}
+
+static void the_old_stream_is_ended_before_the_new_registration(void **state)
+{
+    struct fixture f;
+    struct rpc_server *old;
+
+    start_serving(&f, *state);
+    old = f.server;
+    unlink(f.world->path);
+    shown_kubelet_went(f.shown);
+    assert_true(report(&f).registered); /* it is the same one yet */
+    f.hold = true;
+    kubelet_start(&f);
+    assert_false(report(&f).registered);
+    WAIT(f.world, f.registering);
+    assert_true(f.ended);
+    rpc_server_close(old);
+    end(&f);
+}
+
+static void the_same_kubelet_after_a_lost_connection_keeps_its_stream(void **state)
+{
+    struct fixture f;
+
+    start_serving(&f, *state);
+    rpc_server_disconnect(f.server);
+    WAIT(f.world, !report(&f).registered);
+    WAIT(f.world, report(&f).registered);
+    world_settle(f.world);
+    assert_int_equal(f.registers, 1);
+    assert_false(f.ended);
+    end(&f);
+}
+
+static void sockets_are_made_anew(void **state)
+{
+    char path[128], dir[64];
+    struct fixture f;
+
+    start_serving(&f, *state);
+    snprintf(dir, sizeof dir, "%s/cri-device-shim", f.world->dir);
+    snprintf(path, sizeof path, "%s/v.com_gpu.sock", dir);
+    shown_listen(f.shown);
+    unlink(path);
+    rmdir(dir);
+    shown_listen(f.shown);
+    assert_int_equal(access(path, F_OK), 0);
+    /* Something in the way: no registration while nobody could dial back. */
+    unlink(path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    shown_listen(f.shown);
+    shown_listen(f.shown);
+    close_stream(&f);
+    WAIT(f.world, !report(&f).registered);
+    kubelet_die(&f);
+    WAIT(f.world, !registration_connected(f.shown_world.registration));
+    kubelet_start(&f);
+    WAIT(f.world, registration_connected(f.shown_world.registration));
+    world_settle(f.world);
+    assert_int_equal(f.registers, 1);
+    rmdir(path);
+    shown_listen(f.shown);
+    WAIT(f.world, f.registers == 2);
+    end(&f);
+}
+
+static void a_list_too_large_leaves_the_last_one(void **state)
+{
+    Bridge__V1__Device device = BRIDGE__V1__DEVICE__INIT, *pointer = &device;
+    Bridge__V1__DeviceList list = BRIDGE__V1__DEVICE_LIST__INIT;
+    struct fixture f;
+
+    start_serving(&f, *state);
+    device.id = malloc(RPC_MESSAGE_BYTES_MAX + 1);
+    memset(device.id, 'a', RPC_MESSAGE_BYTES_MAX);
+    device.id[RPC_MESSAGE_BYTES_MAX] = '\0';
+    list.devices = &pointer;
+    list.n_devices = 1;
+    let_next_list(&f);
+    shown_update(f.shown, &list, 2, false);
+    world_settle(f.world);
+    assert_int_equal(f.lists, 1);
+    assert_int_equal(report(&f).version, 1);
+    free(device.id);
+    show(&f, "x", 3, false);
+    WAIT(f.world, f.lists == 2);
+    assert_int_equal(report(&f).version, 3);
+    end(&f);
+}
+
+/* Adds SETTINGS with this INITIAL_WINDOW_SIZE. */
+static void add_window(struct bytes *bytes, uint8_t window)
+{
+    const uint8_t payload[6] = {0, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0, 0, 0, window};
+
+    bytes_frame(bytes, NGHTTP2_SETTINGS, 0, 0, payload, sizeof payload);
+}
+
+/* The lists' messages that came: how many, and the first id of the last. */
+static unsigned messages(const struct raw *raw, char *last)
+{
+    unsigned found = 0;
+
+    for (size_t at = 0; at + 9 <= raw->got.len;) {
+        const uint8_t *head = raw->got.data + at;
+        size_t len = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
+
+        if (at + 9 + len > raw->got.len)
+            break;
+        if (head[3] == NGHTTP2_DATA && len > 5 + 4) {
+            found++;
+            *last = (char)head[9 + 5 + 4]; /* list{device{id "x"}}: 0a LL 0a 01 x */
+        }
+        at += 9 + len;
+    }
+    return found;
+}
+
+static void a_kubelet_that_does_not_read_gets_the_newest(void **state)
+{
+    static const char *const fields[] = {":method",
+                                         "POST",
+                                         ":scheme",
+                                         "http",
+                                         ":path",
+                                         DEVICEPLUGIN_LIST_AND_WATCH,
+                                         ":authority",
+                                         "localhost",
+                                         "content-type",
+                                         "application/grpc",
+                                         NULL};
+    static struct bytes greeting, window;
+    static struct raw raw;
+    struct fixture f;
+    char last = 0;
+
+    start(&f, *state);
+    kubelet_start(&f);
+    show(&f, "a", 1, false);
+    WAIT(f.world, f.registers == 1);
+    bytes_preface(&greeting);
+    add_window(&greeting, 0);
+    bytes_headers(&greeting, 0, 1, fields);
+    bytes_message(&greeting, NGHTTP2_FLAG_END_STREAM, 1, 0, "", 0);
+    raw.greeting = &greeting;
+    snprintf(f.world->path, sizeof f.world->path, "%s/cri-device-shim/v.com_gpu.sock",
+             f.world->dir);
+    raw_connect(&raw, f.world);
+    WAIT(f.world, report(&f).registered);
+    show(&f, "b", 2, false);
+    show(&f, "c", 3, false);
+    world_settle(f.world);
+    assert_int_equal(messages(&raw, &last), 0);
+    assert_int_equal(report(&f).version, 1);
+    add_window(&window, 100);
+    raw_write(&raw, &window);
+    WAIT(f.world, messages(&raw, &last) == 2);
+    assert_int_equal(last, 'c');
+    assert_int_equal(report(&f).version, 3);
+    raw_close(&raw);
+    end(&f);
+}
+
+static void a_name_that_is_none(void **state)
+{
+    struct fixture f;
+
+    start(&f, *state);
+    assert_null(shown_new(&f.shown_world, "nonsense"));
+    end(&f);
+}
+
+#define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(registers_when_there_is_something_to_show),
+        WORLD_TEST(lists_are_compared_by_what_the_kubelet_sees),
+        WORLD_TEST(a_daemon_that_restarts_has_other_versions),
+        WORLD_TEST(what_is_stored_ends_with_the_next_list),
+        WORLD_TEST(a_burst_of_changes_is_few_lists),
+        WORLD_TEST(the_first_list_of_a_stream_does_not_wait),
+        WORLD_TEST(the_stream_may_open_before_register_is_answered),
+        WORLD_TEST(the_stream_may_also_be_over_before_that),
+        WORLD_TEST(a_failed_register_does_not_matter_if_the_stream_is_there),
+        WORLD_TEST(a_refusal_is_tried_again),
+        WORLD_TEST(a_refusal_is_reported),
+        WORLD_TEST(a_kubelet_that_dies_has_refused_nothing),
+        WORLD_TEST(a_stream_undoes_a_refusal),
+        WORLD_TEST(a_kubelet_that_forgets_to_ask_for_the_list),
+        WORLD_TEST(an_ended_stream_is_registered_again),
+        WORLD_TEST(a_stream_opened_while_it_waits_to_register_again),
+        WORLD_TEST(a_stream_that_settled_starts_afresh),
+        WORLD_TEST(a_newer_stream_ends_the_older),
+        WORLD_TEST(a_dead_kubelet_has_nothing_registered),
+        WORLD_TEST(the_old_stream_is_ended_before_the_new_registration),
+        WORLD_TEST(the_same_kubelet_after_a_lost_connection_keeps_its_stream),
+        WORLD_TEST(sockets_are_made_anew),
+        WORLD_TEST(a_list_too_large_leaves_the_last_one),
+        WORLD_TEST(a_kubelet_that_does_not_read_gets_the_newest),
+        WORLD_TEST(a_name_that_is_none),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

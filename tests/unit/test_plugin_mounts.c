@@ -1,0 +1,191 @@
+/* shim/relay/plugin_mounts.c: which containers are redirected, and what the log says, how often. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cri-proto/cri_v1.pb-c.h"
+#include "shim/log.h"
+#include "shim/relay/plugin_mounts.h"
+
+#define FROM "/var/lib/kubelet/device-plugins"
+#define TO "/our/plugins"
+#define TEXT(text) ((char[]){text}) /* protobuf-c wants char * */
+
+static struct {
+    unsigned infos, warnings;
+    char last[512];
+} logged;
+
+void __wrap_log_write(enum log_level level, const char *format, ...);
+void __wrap_log_write(enum log_level level, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(logged.last, sizeof logged.last, format, args);
+    va_end(args);
+    logged.infos += level == LOG_LEVEL_INFO;
+    logged.warnings += level == LOG_LEVEL_WARNING;
+}
+
+static int set_up(void **state)
+{
+    struct plugin_mounts *m = calloc(1, sizeof *m);
+
+    m->from = FROM;
+    m->to = TO;
+    memset(&logged, 0, sizeof logged);
+    *state = m;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    free(*state);
+    return 0;
+}
+
+/* A container that mounts up to two paths. */
+static bool look(struct plugin_mounts *m, const char *uid, const char *container, const char *one,
+                 const char *two)
+{
+    Runtime__V1__Mount mounts[2] = {RUNTIME__V1__MOUNT__INIT, RUNTIME__V1__MOUNT__INIT};
+    Runtime__V1__Mount *list[] = {&mounts[0], &mounts[1]};
+    Runtime__V1__ContainerConfig config = RUNTIME__V1__CONTAINER_CONFIG__INIT;
+    Runtime__V1__CreateContainerRequest request = RUNTIME__V1__CREATE_CONTAINER_REQUEST__INIT;
+    struct devicemgr_create create = {
+        .pod_uid = uid, .pod_namespace = "ns", .pod_name = "plugin", .container = container};
+    struct create_container *c;
+    uint8_t bytes[512];
+    bool redirect;
+
+    mounts[0].host_path = (char *)one;
+    mounts[1].host_path = (char *)two;
+    config.mounts = list;
+    config.n_mounts = (size_t)(one != NULL) + (two != NULL);
+    request.config = &config;
+    assert_int_equal(create_container_read(
+                         bytes, runtime__v1__create_container_request__pack(&request, bytes), &c),
+                     0);
+    redirect = plugin_mounts_look(m, c, &create);
+    create_container_free(c);
+    return redirect;
+}
+
+static void said(unsigned infos, unsigned warnings)
+{
+    assert_int_equal(logged.infos, infos);
+    assert_int_equal(logged.warnings, warnings);
+}
+
+static void the_directory_is_redirected_and_said_so_once(void **state)
+{
+    assert_true(look(*state, "uid", "main", "/dev", FROM "/"));
+    said(1, 0);
+    assert_string_equal(logged.last,
+                        "pod ns/plugin, container main: its mount of " FROM "/ is one of " TO);
+    assert_true(look(*state, "uid", "main", FROM, FROM));
+    said(1, 0);
+    assert_true(look(*state, "uid", "other", FROM, NULL));
+    assert_true(look(*state, "uid2", "main", FROM, NULL));
+    said(3, 0);
+}
+
+static void what_is_above_or_below_is_warned_of_once(void **state)
+{
+    assert_false(look(*state, "uid", "main", "/var/lib/kubelet", NULL));
+    said(0, 1);
+    assert_string_equal(logged.last,
+                        "pod ns/plugin, container main: its mount of /var/lib/kubelet, which holds "
+                        "" FROM ", is not redirected; if it is a device plugin, let it mount " FROM
+                        " itself, which is redirected to " TO);
+    assert_false(look(*state, "uid", "main", "/", NULL)); /* the same container, the same matter */
+    said(0, 1);
+    assert_false(look(*state, "uid", "main", FROM "/kubelet.sock", NULL));
+    said(0, 2);
+    assert_string_equal(logged.last,
+                        "pod ns/plugin, container main: its mount of " FROM
+                        "/kubelet.sock, which lies in " FROM
+                        ", is not redirected; if it is a device plugin, let it mount " FROM
+                        " itself, which is redirected to " TO);
+    assert_false(look(*state, "uid", "side", "/var", FROM "/x"));
+    said(0, 4);
+}
+
+static void other_containers_are_left_in_peace(void **state)
+{
+    assert_false(look(*state, "uid", "main", "/dev", "/var/lib/kubelet/pods/1/volumes"));
+    assert_false(look(*state, "uid", "main", NULL, NULL));
+    said(0, 0);
+}
+
+static void without_a_directory_nothing_happens(void **state)
+{
+    struct plugin_mounts off = {0};
+
+    (void)state;
+    assert_false(look(&off, "uid", "main", FROM, "/"));
+    said(0, 0);
+}
+
+/* "ab" of "c" is not "a" of "bc". */
+static void pod_and_container_are_two_texts(void **state)
+{
+    look(*state, "ab", "c", "/", NULL);
+    look(*state, "a", "bc", "/", NULL);
+    said(0, 2);
+}
+
+static void of_many_the_oldest_are_forgotten(void **state)
+{
+    for (int i = 0; i <= PLUGIN_MOUNTS_TOLD_MAX; i++) {
+        char uid[16];
+
+        snprintf(uid, sizeof uid, "%d", i);
+        look(*state, uid, "main", "/", NULL);
+    }
+    said(0, PLUGIN_MOUNTS_TOLD_MAX + 1);
+    look(*state, "1", "main", "/", NULL);
+    said(0, PLUGIN_MOUNTS_TOLD_MAX + 1);
+    look(*state, "0", "main", "/", NULL);
+    said(0, PLUGIN_MOUNTS_TOLD_MAX + 2);
+}
+
+static void a_request_without_config(void **state)
+{
+    Runtime__V1__CreateContainerRequest request = RUNTIME__V1__CREATE_CONTAINER_REQUEST__INIT;
+    struct devicemgr_create create = {.pod_uid = "", .container = ""};
+    struct create_container *c;
+    uint8_t bytes[64];
+
+    request.pod_sandbox_id = TEXT("box");
+    assert_int_equal(create_container_read(
+                         bytes, runtime__v1__create_container_request__pack(&request, bytes), &c),
+                     0);
+    assert_false(plugin_mounts_look(*state, c, &create));
+    create_container_free(c);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_directory_is_redirected_and_said_so_once),
+        TEST(what_is_above_or_below_is_warned_of_once),
+        TEST(other_containers_are_left_in_peace),
+        TEST(without_a_directory_nothing_happens),
+        TEST(pod_and_container_are_two_texts),
+        TEST(of_many_the_oldest_are_forgotten),
+        TEST(a_request_without_config),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

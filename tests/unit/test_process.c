@@ -1,0 +1,94 @@
+/* shim/kubelet/process.c: on processes of the test's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "shim/kubelet/process.h"
+#include "tests/unit/named_process.h"
+
+static bool is(pid_t pid, const char *name)
+{
+    char *names[] = {(char *)"other", (char *)name};
+
+    return process_is_one_of(pid, names, 2);
+}
+
+static void a_process_is_known_by_its_name(void **state)
+{
+    pid_t pid = named_process("kubelet");
+
+    (void)state;
+    assert_true(is(pid, "kubelet"));
+    assert_false(is(pid, "kube"));
+    assert_false(is(pid, "kubelets"));
+    assert_false(is(pid, ""));
+    assert_false(process_is_one_of(pid, NULL, 0));
+    named_process_kill(pid);
+    assert_false(is(pid, "kubelet"));
+}
+
+static void a_long_name_is_known_by_what_the_kernel_keeps(void **state)
+{
+    pid_t pid = named_process("a-kubelet-with-a-long-name");
+
+    (void)state;
+    assert_true(is(pid, "a-kubelet-with-a-long-name"));
+    assert_true(is(pid, "a-kubelet-with-"));
+    assert_false(is(pid, "a-kubelet-with"));
+    named_process_kill(pid);
+}
+
+static void nobody_has_no_name(void **state)
+{
+    uint64_t started = 42;
+
+    (void)state;
+    assert_false(is(0, "kubelet"));
+    assert_false(is(-1, "kubelet"));
+    assert_int_equal(process_started(0, &started), -1);
+    assert_int_equal(process_started(-1, &started), -1);
+    assert_int_equal(started, 42);
+}
+
+/* Whatever the name looks like. */
+static void the_start_is_when_it_was_made(void **state)
+{
+    static const char *const NAMES[] = {"kubelet", "x) R 1 2 3", "a b c d", ")", "(((", ""};
+    long tick = sysconf(_SC_CLK_TCK);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++) {
+        struct timespec before, after;
+        uint64_t started = 0, again = 0;
+        pid_t pid;
+
+        clock_gettime(CLOCK_BOOTTIME, &before);
+        pid = named_process(NAMES[i]);
+        clock_gettime(CLOCK_BOOTTIME, &after);
+        assert_int_equal(process_started(pid, &started), 0);
+        assert_in_range(started, (uint64_t)(before.tv_sec * tick),
+                        (uint64_t)((after.tv_sec + 1) * tick));
+        assert_int_equal(process_started(pid, &again), 0);
+        assert_int_equal(started, again);
+        named_process_kill(pid);
+        assert_int_equal(process_started(pid, &started), -1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_process_is_known_by_its_name),
+        cmocka_unit_test(a_long_name_is_known_by_what_the_kernel_keeps),
+        cmocka_unit_test(nobody_has_no_name),
+        cmocka_unit_test(the_start_is_when_it_was_made),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

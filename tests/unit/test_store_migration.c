@@ -1,0 +1,187 @@
+/* devicemgr/store.c of a release to come, with a schema one step further, on files of this one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* The release to come, beside this one's library. */
+#define STORE_SCHEMA_NEXT "CREATE TABLE colours (name TEXT);"
+#define store_open next_store_open
+#define store_load next_store_load
+#define store_lost_rows next_store_lost_rows
+#define store_rebooted next_store_rebooted
+#define store_commit next_store_commit
+#define store_close next_store_close
+#include "devicemgr/store.c"
+#undef store_open
+#undef store_load
+#undef store_commit
+#undef store_close
+
+int store_open(const struct store_options *options, struct store **out, char *err,
+               size_t err_bytes);
+void store_load(struct store *store, void (*each)(void *user, const struct devicemgr_record *),
+                void *user);
+int store_commit(struct store *store, const struct devicemgr_record *records, size_t records_len,
+                 char *err, size_t err_bytes);
+void store_close(struct store *store);
+
+static char dir[64];
+static char error[STORE_ERROR_BYTES_MAX];
+static unsigned reports;
+
+static void note_report(void *user, int level, const char *text)
+{
+    (void)user;
+    (void)level;
+    (void)text;
+    reports++;
+}
+
+static const struct store_options OPTIONS = {.dir = dir, .boot_id = "b", .report = note_report};
+static const struct devicemgr_record POD = {DEVICEMGR_RECORD_POD, {"p", "", ""}, "pod", 3};
+
+static void count_row(void *user, const struct devicemgr_record *row)
+{
+    assert_string_equal(row->key[0], "p");
+    assert_memory_equal(row->value, "pod", 3);
+    ++*(unsigned *)user;
+}
+
+static void path_of(char out[128], const char *suffix)
+{
+    snprintf(out, 128, "%s/" STORE_FILE "%s", dir, suffix);
+}
+
+/* A file of this release, with one row. */
+static int set_up(void **state)
+{
+    struct store *store;
+
+    (void)state;
+    strcpy(dir, "/tmp/test_store_migration.XXXXXX");
+    reports = 0;
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(store_open(&OPTIONS, &store, error, sizeof error), 0);
+    assert_int_equal(store_commit(store, &POD, 1, error, sizeof error), 0);
+    store_close(store);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    static const char *const SUFFIXES[] = {"", "-wal", "-shm", "-journal", ".new"};
+    char path[128];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof SUFFIXES / sizeof *SUFFIXES; i++) {
+        path_of(path, SUFFIXES[i]);
+        unlink(path);
+    }
+    return rmdir(dir);
+}
+
+static void assert_version(int expected)
+{
+    char path[128];
+    sqlite3 *db;
+    int version = 0;
+
+    path_of(path, "");
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(query_int(db, "PRAGMA user_version", &version), SQLITE_OK);
+    assert_int_equal(version, expected);
+    assert_int_equal(exec(db, "SELECT name FROM colours") == SQLITE_OK, expected == SCHEMA_VERSION);
+    sqlite3_close(db);
+}
+
+static void an_older_file_is_lifted_with_its_rows(void **state)
+{
+    struct store *store;
+
+    (void)state;
+    for (int start = 0; start < 2; start++) {
+        unsigned rows = 0;
+
+        assert_int_equal(next_store_open(&OPTIONS, &store, error, sizeof error), 0);
+        next_store_load(store, count_row, &rows);
+        assert_int_equal(rows, 1);
+        assert_false(next_store_lost_rows(store));
+        assert_int_equal(next_store_commit(store, &POD, 1, error, sizeof error), 0);
+        next_store_close(store);
+        assert_version(SCHEMA_VERSION);
+    }
+    assert_int_equal(reports, 0);
+}
+
+static void a_new_file_has_every_step(void **state)
+{
+    struct store *store;
+    char path[128];
+
+    (void)state;
+    path_of(path, "");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(next_store_open(&OPTIONS, &store, error, sizeof error), 0);
+    next_store_close(store);
+    assert_version(SCHEMA_VERSION);
+}
+
+static void the_older_release_refuses_the_lifted_file(void **state)
+{
+    struct store *store;
+
+    (void)state;
+    assert_int_equal(next_store_open(&OPTIONS, &store, error, sizeof error), 0);
+    next_store_close(store);
+    assert_int_equal(store_open(&OPTIONS, &store, error, sizeof error), -1);
+    assert_non_null(strstr(error, "it has schema version 2, and this program knows up to 1"));
+    assert_version(SCHEMA_VERSION); /* and leaves it alone */
+}
+
+static void a_lift_that_fails_leaves_the_older_file(void **state)
+{
+    struct rlimit old, none;
+    struct store *store;
+    unsigned rows = 0;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    none = old;
+    none.rlim_cur = 0;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    assert_int_equal(next_store_open(&OPTIONS, &store, error, sizeof error), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_int_equal(reports, 1);
+    assert_true(next_store_lost_rows(store));
+    next_store_close(store);
+    assert_version(SCHEMA_VERSION - 1);
+    assert_int_equal(store_open(&OPTIONS, &store, error, sizeof error), 0);
+    store_load(store, count_row, &rows);
+    assert_int_equal(rows, 1);
+    store_close(store);
+}
+
+#define STORE_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORE_TEST(an_older_file_is_lifted_with_its_rows),
+        STORE_TEST(a_new_file_has_every_step),
+        STORE_TEST(the_older_release_refuses_the_lifted_file),
+        STORE_TEST(a_lift_that_fails_leaves_the_older_file),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
