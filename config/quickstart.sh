@@ -199,6 +199,9 @@ hold = "1s"
 enabled = true
 namespaces = ["default"]
 
+[bridge]
+enabled = false
+
 [[device]]
 resource = "demo.example.com/node"
 path = "$1"

@@ -152,6 +152,7 @@ def shim_argv(binary):
         settings = {"": {"listen": str(listen), "runtime_endpoint": str(runtime),
                          "state_dir": str(own / "state"), "drain": "1s"},
                     "[plugins]": {"plugin_dir": str(own / "plugins")},
+                    "[bridge]": {"enabled": False},
                     "[annotations]": {"enabled": True, "namespaces": ["*"]},
                     "[[device]]": {"resource": RESOURCE, "path": "/dev/zero", "count": 10}}
         lines = []

@@ -99,9 +99,12 @@ def test_init_container_that_still_runs_keeps_its_device(shim, client, make_plug
 
 
 @pytest.mark.parametrize("damage", [b"this is no database\n" * 500, b""], ids=["text", "empty"])
-def test_damaged_checkpoint(shim, client, make_plugin, damage):
+def test_damaged_checkpoint(direct, make_shim, make_client, make_plugin, damage):
     """The checkpoint is rubbish: it is set aside, and the state rebuilt from the running
-    containers; they run on, none of their devices is given twice, and a restart has the same."""
+    containers; they run on, none of their devices is given twice, and a restart has the same. New
+    ones wait for a second list of the runtime."""
+    shim = make_shim(plugins={"hold": "20s"})
+    client = make_client(shim)
     make_plugin(shim, GPU, ["g0", "g1", "g2"])
     chosen = client.run_pod("chosen", annotations=asking(app=1))
     by_us = client.run(chosen, "app", SLEEP)

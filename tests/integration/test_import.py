@@ -8,6 +8,7 @@ import pytest
 
 from asking import by_token, envs, refused
 from shim import BINARY, ROOT
+from waiting import wait_until
 
 CAPTURE = ROOT / "tests/integration/captures/kubelet_internal_checkpoint"
 WIDGET = "vendor.example/widget"
@@ -33,9 +34,19 @@ def run_import(shim, path):
                            path], check=False, capture_output=True, text=True, timeout=60)
 
 
+def created(client, pod, token):
+    """The container's id; None: refused for now, try again."""
+    try:
+        return client.create(pod, "main", annotations=token)
+    except grpc.RpcError as error:
+        assert error.code() == grpc.StatusCode.UNAVAILABLE
+        return None
+
+
 def test_imported_options_are_used(runtime, shim, kubelet_file, make_plugin, make_client):
     """A container whose allocation was imported gets the options the kubelet had kept, without an
-    Allocate; before its plugin is back it is refused for now; nobody else gets its devices."""
+    Allocate; before its plugin is back it is refused for now; nobody else gets its devices. They
+    were the init container's, too, which the shim knows to be gone by the runtime's second list."""
     done = run_import(shim, kubelet_file)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == (
@@ -48,7 +59,7 @@ def test_imported_options_are_used(runtime, shim, kubelet_file, make_plugin, mak
     with refused(grpc.StatusCode.UNAVAILABLE, WIDGET, "has not registered here", "grace"):
         client.create(pod, "main", annotations=token)
     plugin = make_plugin(shim, WIDGET, ["w0", "w1", "w2", "w3"])
-    client.create(pod, "main", annotations=token)
+    wait_until(lambda: created(client, pod, token), "the kubelet's retries end")
     config = runtime.create_requests()[-1].config
     assert envs(config)["LAB_DEVICES"] == "w2,w0"
     assert sorted(one.container_path for one in config.devices) == ["/dev/lab-w0", "/dev/lab-w2"]

@@ -189,9 +189,12 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
-def test_damaged_checkpoint(runtime, shim, client, make_plugin, damage):
+def test_damaged_checkpoint(runtime, make_shim, make_client, make_plugin, damage):
     """A damaged checkpoint is set aside and reported, and the shim starts and works; what the
-    containers' tokens say still holds: no device is given twice."""
+    containers' tokens say still holds: no device is given twice. New ones wait for a second list
+    of the runtime."""
+    shim = make_shim(plugins={"hold": "20s"})
+    client = make_client(shim)
     make_plugin(shim, GPU, ["g0", "g1"])
     client.run(client.run_pod("web"), "app", annotations=by_token(GPU, "g0"))
     shim.stop()
@@ -210,6 +213,26 @@ def test_damaged_checkpoint(runtime, shim, client, make_plugin, damage):
         client.create(other, "app", annotations=by_token(GPU, "g0"))
     client.create(other, "app", annotations=by_token(GPU, "g1"))
     assert given(runtime) == "g1"
+
+
+def test_checkpoint_taken_away(runtime, shim, client, make_plugin):
+    """The checkpoint is removed while the shim runs: with the next allocation, which is refused for
+    once, all there was is written anew, and outlives the shim."""
+    plugin = make_plugin(shim, GPU, ["g0", "g1"])
+    pod, other = client.run_pod("web"), client.run_pod("other")
+    first = client.run(pod, "app", annotations=by_token(GPU, "g0"))
+    for path in shim.state_dir.glob(f"{database(shim).name}*"):
+        path.unlink()
+    with refused(grpc.StatusCode.UNAVAILABLE, GPU, "was lost, and is written anew"):
+        client.create(other, "app", annotations=by_token(GPU, "g1"))
+    client.create(other, "app", annotations=by_token(GPU, "g1"))
+    shim.kill()
+    shim.start()
+    client.wait_ready()
+    client.StopContainer(container_id=first)
+    client.create(pod, "app", attempt=1, annotations=by_token(GPU, "g0"))
+    assert given(runtime) == "g0"
+    assert plugin.allocated() == [["g0"], ["g1"], ["g1"]]
 
 
 def test_damaged_row(runtime, shim, client, make_plugin):

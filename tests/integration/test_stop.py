@@ -10,6 +10,7 @@ import threading
 import grpc
 import pytest
 
+from protos import cri
 from runtime import Reply
 from shim import BINARY, Shim, accepts
 from waiting import GENEROUS_S, wait_until
@@ -70,6 +71,27 @@ def test_the_drain_has_an_end(runtime, make_shim, make_client, background):
         call.result(GENEROUS_S)
     assert error.value.code() == grpc.StatusCode.UNAVAILABLE
     slow.release()
+
+
+def test_container_events_are_not_waited_for(runtime, make_shim, make_client):
+    """A stream that never ends by itself is ended, so that the shim need not wait for it."""
+    over = threading.Event()
+
+    def events(_call):
+        yield cri.ContainerEventResponse(container_id="one").SerializeToString()
+        over.wait()
+
+    shim = make_shim(top={"drain": "1h"})
+    runtime.on("GetContainerEvents", lambda call: Reply(events(call)))
+    stream = make_client(shim).events(timeout=GENEROUS_S)
+    assert next(stream).container_id == "one"
+    terminate(shim)
+    with pytest.raises(grpc.RpcError) as error:
+        next(stream)
+    assert error.value.code() == grpc.StatusCode.UNAVAILABLE
+    assert "cri-device-shim stops" in error.value.details()
+    assert shim.wait_exit() == 0
+    over.set()
 
 
 def test_a_second_signal_ends_it_at_once(runtime, make_shim, make_client, background):

@@ -130,6 +130,68 @@ def frames_of(data, direction):
     return FrameReader(direction).feed(data)
 
 
+class Stream:
+    """What one direction of a stream carried."""
+
+    def __init__(self):
+        self.blocks = []  # header blocks, each a list of (name, value)
+        self.body = b""
+        self.ended = False
+
+    @property
+    def fields(self):
+        """Of all header blocks."""
+        return dict(itertools.chain(*self.blocks))
+
+    @property
+    def messages(self):
+        """Of the body those gRPC messages that are whole."""
+        found, at = [], 0
+        while len(self.body) - at >= 5:
+            end = at + 5 + int.from_bytes(self.body[at + 1:at + 5], "big")
+            if end > len(self.body):
+                break
+            found.append(self.body[at + 5:end])
+            at = end
+        return found
+
+
+class StreamReader:
+    """feed() sorts bytes of one direction into `streams` by their number, and all other frames, in
+    their order, into `others`."""
+
+    def __init__(self, direction):
+        self._reader = FrameReader(direction)
+        self._decoder = hpack.Decoder()
+        self._block = b""
+        self.streams = collections.defaultdict(Stream)
+        self.others = []
+
+    def feed(self, data):
+        for frame in self._reader.feed(data):
+            if frame.type == DATA:
+                self.streams[frame.stream].body += frame.body
+            elif frame.type in (HEADERS, CONTINUATION):
+                self._take_block(frame)
+            else:
+                self.others.append(frame)
+            if frame.type in (DATA, HEADERS) and frame.flags & END_STREAM:
+                self.streams[frame.stream].ended = True
+
+    def _take_block(self, frame):
+        self._block += frame.body
+        if frame.flags & END_HEADERS:
+            self.streams[frame.stream].blocks.append(self._decoder.decode(self._block))
+            self._block = b""
+
+
+def streams_of(data, direction):
+    """{number: Stream} of all bytes of one direction."""
+    reader = StreamReader(direction)
+    reader.feed(data)
+    return reader.streams
+
+
 class _PathFinder:
     """The streams whose request has a given :path."""
 
@@ -233,7 +295,7 @@ class _Progress:
         return self.frames, self.windows
 
 
-def _wait_taken(sock):
+def wait_taken(sock):
     """Until the peer has read all that was sent, so that the next bytes come by a read of their
     own. Linux says for unix sockets what of it lies in the peer's queue."""
     while struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)))[0]:
@@ -263,7 +325,7 @@ class _End:
     def _send(self, data):
         self._socket.sendall(data)
         if self._one_by_one:
-            _wait_taken(self._socket)
+            wait_taken(self._socket)
 
     def _receive(self):
         data = self._socket.recv(1 << 16)

@@ -17,7 +17,9 @@ PAUSE = "cri-device-shim.demo/pause:1"
 APP = "cri-device-shim.demo/busybox:1"
 
 _FOREVER = "2147483647"
-_COMMANDS = {PAUSE: ["/bin/sleep", _FOREVER], APP: ["/bin/sh"]}
+# Where nobody says what to run: until SIGTERM, which a first process must ask for.
+_WAIT = ["/bin/sh", "-c", f"trap exit TERM; sleep {_FOREVER} & wait"]
+_COMMANDS = {PAUSE: ["/bin/sleep", _FOREVER], APP: _WAIT}
 _DIRECTORIES = ("bin", "dev", "etc", "proc", "sys", "tmp")
 _PASSWD = b"root:x:0:0:root:/:/bin/sh\n"
 

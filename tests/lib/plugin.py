@@ -95,6 +95,7 @@ class Plugin:
         self.on_prestart = answering(deviceplugin.PreStartContainerResponse())
         self.prestart = prestart
         self.prefer = prefer  # prefer(available, must_include, size) -> ids
+        self.on_prefer = self._prefer
         self._streams = set()
         self._server = None
 
@@ -109,7 +110,8 @@ class Plugin:
     def serve(self):
         self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=16))
         unary = {"GetDevicePluginOptions": (self._options, deviceplugin.Empty),
-                 "GetPreferredAllocation": (self._prefer, deviceplugin.PreferredAllocationRequest),
+                 "GetPreferredAllocation": (lambda *call: self.on_prefer(*call),
+                                            deviceplugin.PreferredAllocationRequest),
                  "Allocate": (lambda *call: self.on_allocate(*call), deviceplugin.AllocateRequest),
                  "PreStartContainer": (lambda *call: self.on_prestart(*call),
                                        deviceplugin.PreStartContainerRequest)}
@@ -213,6 +215,10 @@ class PluginProcess:
         self._process = subprocess.Popen([sys.executable, __file__, self._settings],
                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout.readline() == "registered\n", "the plugin did not register"
+
+    @property
+    def pid(self):
+        return self._process.pid
 
     def kill(self):
         self._process.kill()

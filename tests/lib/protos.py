@@ -1,4 +1,5 @@
-"""The wire contracts of cri-proto/ as Python modules: `cri` (CRI v1) and `deviceplugin` (v1beta1).
+"""The wire contracts of cri-proto/ as Python modules: `cri` (CRI v1), `deviceplugin` (v1beta1),
+`bridge` (the daemon's feed for its bridge) and `checkpoint`.
 
 protoc compiles the project's own .proto files into a temporary directory on first import, so that
 the tests speak what the daemon was built from. The directory is gone before the import returns.
@@ -31,9 +32,11 @@ def _compile(*names):
             sys.dont_write_bytecode = writes_bytecode
 
 
-cri, deviceplugin, checkpoint = _compile("cri_v1", "deviceplugin_v1beta1", "checkpoint_v1")
+cri, deviceplugin, checkpoint, bridge = _compile("cri_v1", "deviceplugin_v1beta1", "checkpoint_v1",
+                                                 "bridge_v1")
 
 RUNTIME = "/runtime.v1.RuntimeService/"
 IMAGE = "/runtime.v1.ImageService/"
 REGISTRATION = "/v1beta1.Registration/"
 DEVICE_PLUGIN = "/v1beta1.DevicePlugin/"
+FEED = "/bridge.v1.Feed/"

@@ -46,13 +46,16 @@ def _toml_table(values):
 
 
 class Shim:
-    """`top`, `plugins`, `annotations` override keys of those tables; `devices`: [[device]]."""
+    """`top`, `plugins`, `annotations`, `bridge` override keys of those tables; `devices`:
+    [[device]]."""
 
     def __init__(self, directory, runtime_endpoint, plugins=None, annotations=None, devices=(),
-                 top=None):
+                 top=None, bridge=None):
         self.directory = pathlib.Path(directory)
         self.socket = self.directory / "s.sock"
         self.plugin_dir = self.directory / "plugins"
+        self.kubelet_plugin_dir = self.directory / "kubelet"
+        self.feed = self.directory / "feed.sock"
         self.state_dir = self.directory / "state"
         self.config_path = self.directory / "shim.toml"
         self.log_path = self.directory / "shim.log"
@@ -60,12 +63,15 @@ class Shim:
                     "state_dir": str(self.state_dir), "log_level": "debug", **(top or {})}
         self.plugins = {"plugin_dir": str(self.plugin_dir), **(plugins or {})}
         self.annotations = {"enabled": True, "namespaces": ["*"], **(annotations or {})}
+        self.bridge = {"socket": str(self.feed),
+                       "kubelet_plugin_dir": str(self.kubelet_plugin_dir), **(bridge or {})}
         self.devices = list(devices)
         self._process = None
 
     def config_text(self):
         tables = [_toml_table(self.top), "[plugins]\n" + _toml_table(self.plugins),
-                  "[annotations]\n" + _toml_table(self.annotations)]
+                  "[annotations]\n" + _toml_table(self.annotations),
+                  "[bridge]\n" + _toml_table(self.bridge)]
         tables += ["[[device]]\n" + _toml_table(device) for device in self.devices]
         return "\n".join(tables)
 

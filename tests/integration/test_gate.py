@@ -1,0 +1,255 @@
+"""The gate: a new kubelet's first relist waits until it has taken what it is shown.
+
+The kubelet is a process of that name that makes its first calls; the test is the bridge, and writes
+the kubelet's checkpoint.
+"""
+
+import itertools
+import re
+
+import pytest
+
+import kubelet_checkpoint
+from asking import by_token
+from feed import Feed, FeedProcess
+from named_client import NamedClient
+from protos import cri
+
+GPU = "vendor.com/gpu"
+EMPTY = {"filter": cri.ContainerFilter()}
+LONG = {"gate_timeout": "60s"}
+_marks = itertools.count()
+
+
+@pytest.fixture
+def start(closing):
+    """start(shim, name): a process that has asked for the version as a new kubelet does."""
+    def make(shim, name="kubelet"):
+        one = closing(NamedClient(shim.socket, name))
+        assert one.call("Version", version="") == "OK"
+        return one
+
+    return make
+
+
+@pytest.fixture
+def bridge(closing):
+    """bridge(shim): a connection, and its open Watch, which shows GPU."""
+    def make(shim):
+        feed = closing(Feed(shim.feed))
+        watcher = closing(feed.watch())
+        watcher.wait(lambda shown: GPU in shown)
+        return feed, watcher
+
+    return make
+
+
+@pytest.fixture
+def shim(runtime, make_shim, make_plugin):
+    """One that holds for long, with a plugin."""
+    one = make_shim(bridge=LONG)
+    make_plugin(one, GPU, ["g0", "g1"])
+    one.wait_log("2 of 2 devices healthy")  # before that there is nothing to show
+    return one
+
+
+def relists(runtime):
+    """How many lists with the empty filter have reached the runtime."""
+    return sum(call.request == b"\n\x00" for call in runtime.calls_of("ListContainers"))
+
+
+def stored(shim, watcher, *ids):
+    """The kubelet has written its checkpoint, with these healthy devices, and the shim has read
+    it: it shows what a pod holds by it."""
+    shim.kubelet_plugin_dir.mkdir(exist_ok=True)
+    mark = f"gone-{next(_marks)}"
+    entry = kubelet_checkpoint.Entry("uid-1", "main", GPU, {-1: [mark]}, b"")
+    kubelet_checkpoint.write(shim.kubelet_plugin_dir,
+                             kubelet_checkpoint.encode([entry], {GPU: [*ids, mark]}))
+    watcher.wait(lambda shown: mark in shown[GPU].devices)
+
+
+def held(shim, kubelet, runtime, count=1):
+    """Calls that are held: another one of the same connection, which came after, has passed."""
+    before = relists(runtime)
+    calls = [kubelet.begin("ListContainers", **EMPTY) for _ in range(count)]
+    assert kubelet.call("ListContainers") == "OK"
+    assert not any(call.done() for call in calls)
+    assert relists(runtime) == before
+    return calls
+
+
+def let_go(calls):
+    assert [call.result(60) for call in calls] == ["OK"] * len(calls)
+
+
+def test_held_until_the_kubelet_has_it(runtime, shim, start, bridge):
+    feed, watcher = bridge(shim)
+    kubelet = start(shim)
+    calls = held(shim, kubelet, runtime, 3)
+    stored(shim, watcher, "g0")
+    feed.report(kubelet.pid, watcher.shown, stored=True)
+    stored(shim, watcher, "g1")
+    feed.report(kubelet.pid, watcher.shown, stored=True)
+    assert kubelet.call("ListContainers") == "OK"
+    assert not any(call.done() for call in calls)
+    stored(shim, watcher, "g0", "g1")
+    feed.report(kubelet.pid, watcher.shown, stored=True)
+    let_go(calls)
+    shim.wait_log("all resources (1) are registered and stored")
+    assert re.search(rf"kubelet \(process {kubelet.pid}\): its first relist goes on after \d+ ms",
+                     shim.log())
+    let_go([kubelet.begin("ListContainers", **EMPTY)])  # and never again
+    assert kubelet.call("Version", version="") == "OK"
+    let_go([kubelet.begin("ListContainers", **EMPTY)])
+
+
+@pytest.mark.parametrize("missing", [{"registered": False}, {"version": 1}, {"stored": False}])
+def test_held_on_while_something_is_missing(runtime, shim, start, bridge, missing):
+    feed, watcher = bridge(shim)
+    kubelet = start(shim)
+    calls = held(shim, kubelet, runtime)
+    stored(shim, watcher, "g0", "g1")
+    feed.report(kubelet.pid, watcher.shown, **{"stored": True, **missing})
+    assert kubelet.call("ListContainers") == "OK"
+    assert not calls[0].done()
+    feed.report(kubelet.pid, watcher.shown, stored=True)
+    let_go(calls)
+
+
+def test_another_kubelets_report_does_not_count(runtime, shim, start, bridge):
+    feed, watcher = bridge(shim)
+    kubelet = start(shim)
+    stored(shim, watcher, "g0", "g1")
+    calls = held(shim, kubelet, runtime)
+    feed.report(kubelet.pid + 1, watcher.shown, stored=True)
+    assert kubelet.call("ListContainers") == "OK"
+    assert not calls[0].done()
+    feed.report(kubelet.pid, watcher.shown, stored=True)
+    let_go(calls)
+
+
+def test_of_two_bridges_the_older_may_be_the_one_that_has_it(runtime, shim, start, bridge,
+                                                             closing):
+    """A new one that has just come has nothing registered."""
+    feed, watcher = bridge(shim)
+    kubelet = start(shim)
+    stored(shim, watcher, "g0", "g1")
+    newer = closing(FeedProcess(shim.feed, kubelet.pid + 1))
+    newer.start()
+    feed.report(kubelet.pid, watcher.shown)
+    calls = held(shim, kubelet, runtime)
+    feed.report(kubelet.pid, watcher.shown, stored=True)
+    let_go(calls)
+
+
+def test_of_two_bridges_the_newer_may_be_the_one_that_has_it(runtime, shim, start, bridge,
+                                                             closing):
+    feed, watcher = bridge(shim)
+    kubelet = start(shim)
+    stored(shim, watcher, "g0", "g1")
+    feed.report(kubelet.pid, watcher.shown, registered=False)
+    calls = held(shim, kubelet, runtime)
+    newer = closing(FeedProcess(shim.feed, kubelet.pid))
+    newer.start()
+    let_go(calls)
+
+
+def test_refused_resource_is_not_waited_for(runtime, shim, start, bridge):
+    """The kubelet will not take it, however long it is held."""
+    feed, watcher = bridge(shim)
+    kubelet = start(shim)
+    calls = held(shim, kubelet, runtime)
+    feed.report(kubelet.pid, watcher.shown, registered=False, refused=True)
+    let_go(calls)
+    shim.wait_log(f"it has refused {GPU}")
+
+
+def test_file_of_a_later_format(runtime, shim, start, bridge):
+    """That the bridge saw it written is enough then."""
+    feed, watcher = bridge(shim)
+    kubelet = start(shim)
+    calls = held(shim, kubelet, runtime)
+    shim.kubelet_plugin_dir.mkdir()
+    kubelet_checkpoint.write(shim.kubelet_plugin_dir, '{"version": 9}')
+    feed.report(kubelet.pid, watcher.shown, stored=True)
+    let_go(calls)
+
+
+def test_fails_open_without_a_bridge(runtime, make_shim, make_plugin, start):
+    shim = make_shim(bridge={"gate_timeout": "300ms"})
+    make_plugin(shim, GPU, ["g0"])
+    kubelet = start(shim)
+    let_go([kubelet.begin("ListContainers", **EMPTY) for _ in range(3)])
+    shim.wait_log("the time limit: no bridge has reported")
+    let_go([kubelet.begin("ListContainers", **EMPTY)])
+
+
+def test_nothing_to_show(runtime, make_shim, start):
+    shim = make_shim(bridge=LONG)
+    kubelet = start(shim)
+    let_go([kubelet.begin("ListContainers", **EMPTY)])
+    shim.wait_log("there is nothing to show it")
+
+
+def test_goes_on_before_the_kubelet_gives_up(runtime, shim, start):
+    """Its own deadline comes before the time limit: the call still succeeds."""
+    kubelet = start(shim)
+    let_go([kubelet.begin("ListContainers", timeout=5, **EMPTY)])
+    shim.wait_log("the time limit")
+
+
+def test_given_up_calls_are_held_anew(runtime, shim, start, bridge):
+    """The kubelet's connection is lost: what it asks then is still its first relist."""
+    feed, watcher = bridge(shim)
+    kubelet = start(shim)
+    held(shim, kubelet, runtime)
+    second = start(shim)  # another kubelet process, as after a crash of the first
+    kubelet.kill()
+    calls = held(shim, second, runtime)
+    stored(shim, watcher, "g0", "g1")
+    feed.report(second.pid, watcher.shown, stored=True)
+    let_go(calls)
+
+
+def test_others_are_never_held(runtime, shim, start):
+    crictl = start(shim, "crictl")
+    let_go([crictl.begin("ListContainers", **EMPTY)])
+    kubelet = start(shim)
+    let_go([kubelet.begin("ListContainers"),
+            kubelet.begin("ListContainers", filter=cri.ContainerFilter(id="c1")),
+            kubelet.begin("ListPodSandbox")])
+    let_go([crictl.begin("ListContainers", **EMPTY)])
+
+
+def test_a_kubelet_that_only_reconnects_is_not_held(runtime, shim, closing):
+    """It has not just started: it asks for the version by number, if at all."""
+    kubelet = closing(NamedClient(shim.socket, "kubelet"))
+    assert kubelet.call("Version", version="0.1.0") == "OK"
+    let_go([kubelet.begin("ListContainers", **EMPTY)])
+
+
+@pytest.mark.parametrize("bridge_settings", [{"gate": False}, {"enabled": False},
+                                             {"kubelet_processes": ["k3s-server"]}])
+def test_switched_off(runtime, make_shim, make_plugin, start, bridge_settings):
+    shim = make_shim(bridge={**LONG, **bridge_settings})
+    make_plugin(shim, GPU, ["g0"])
+    let_go([start(shim).begin("ListContainers", **EMPTY)])
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_daemon_gone_while_it_holds(runtime, shim, client, start, bridge, end):
+    """The next one knows whom to hold: the kubelet does not announce itself again."""
+    bridge(shim)
+    client.create(client.run_pod("web"), "app", annotations=by_token(GPU, "g0"))  # so it is stored
+    kubelet = start(shim)
+    calls = held(shim, kubelet, runtime)
+    getattr(shim, end)()
+    assert calls[0].result(60) == "UNAVAILABLE"
+    shim.start()
+    feed, watcher = bridge(shim)
+    calls = held(shim, kubelet, runtime)
+    stored(shim, watcher, "g0", "g1")
+    feed.report(kubelet.pid, watcher.shown, stored=True)
+    let_go(calls)
+    assert not (shim.directory / "gate").exists()

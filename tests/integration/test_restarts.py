@@ -1,0 +1,84 @@
+"""Restarts of kubelet, plugin, daemon, bridge and runtime, and reboots, each alone and every two
+overlapping: no pod fails, none runs without exactly its devices, no device is in two containers,
+and every pod runs in the end.
+
+The one exception: a pod that a kubelet, long through with its start, admits in the moment in which
+the bridge's process is being restarted. Those are counted, and so is how long that moment is.
+
+SHIM_RESTART_SEED repeats a run, SHIM_RESTART_ROUNDS makes it longer; tests/lib/restarts.py does one
+pair by hand.
+"""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+import containerd
+from restarts import RESTARTS
+from shim import ROOT
+from telling import spread, tell
+
+SEED = os.environ.get("SHIM_RESTART_SEED") or str(random.SystemRandom().randrange(1 << 32))
+ROUNDS = int(os.environ.get("SHIM_RESTART_ROUNDS", "6"))
+_NODES = 2  # that run at the same time
+_END_S = 40 * ROUNDS
+_ALL = [(first, second) for first in RESTARTS for second in (None, *RESTARTS)]
+
+
+def run(first, second, directory):
+    """One node and its rounds, in processes of their own: (result, log)."""
+    directory.mkdir()
+    command = [sys.executable, ROOT / "tests/lib/restarts.py", first, *([second] if second else []),
+               "--seed", SEED, "--rounds", str(ROUNDS), "--keep", directory]
+    log = directory / "log"
+    with open(log, "wb") as errors:
+        done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=errors,
+                              timeout=_END_S)
+    text = log.read_text(errors="replace")
+    assert done.returncode == 0, text[-10_000:]
+    return json.loads(done.stdout), text
+
+
+@pytest.fixture(scope="module")
+def results(request):
+    """{(first, second): future of its result} of all that are to be tested."""
+    wanted = [item.callspec.params["pair"] for item in request.session.items
+              if item.module is request.module]
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="cds-", dir="/tmp"))
+    with concurrent.futures.ThreadPoolExecutor(max_workers=_NODES) as pool:
+        yield {pair: pool.submit(run, *pair, directory / str(number))
+               for number, pair in enumerate(wanted)}
+        pool.shutdown(cancel_futures=True)
+    left = containerd.processes_naming(str(directory))
+    shutil.rmtree(directory)
+    assert not left, f"processes left behind: {left}"
+
+
+@pytest.fixture(scope="module")
+def seen(request):
+    """The results so far; what they come to is told at the end."""
+    found = []
+    yield found
+    excused = sum(one["excused"] for one in found)
+    windows = [each for one in found for each in one["windows_ms"]]
+    tell(request, f"{sum(one['rounds'] for one in found)} rounds of restarts, seed {SEED}: "
+                  f"{sum(one['pods'] for one in found)} pods came; {excused} of them rejected "
+                  f"while the bridge was being restarted, which took {spread(windows)}")
+
+
+@pytest.mark.parametrize("pair", _ALL, ids=lambda pair: "-".join(filter(None, pair)))
+def test_restarts(pair, results, seen):
+    """All pods run with exactly their devices after each round; see the module."""
+    result, log = results[pair].result()
+    print(f"SHIM_RESTART_SEED={SEED} SHIM_RESTART_ROUNDS={ROUNDS}", log[-20_000:], sep="\n")
+    assert not result["violations"], result["violations"]
+    assert result["rounds"] == ROUNDS and result["pods"] > 0
+    seen.append(result)

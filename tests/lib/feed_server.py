@@ -1,0 +1,138 @@
+"""The daemon's end of the feed, scripted: the bridge under test is its client.
+
+    feed = FeedServer(socket); feed.start()
+    feed.show({"vendor.com/gpu": Shown(["g0", "g1"])})     # the whole, to whoever watches
+    feed.wait_report("vendor.com/gpu", lambda report: report.registered)
+"""
+
+import concurrent.futures
+import pathlib
+import queue
+import threading
+
+import grpc
+
+from protos import FEED, bridge
+from waiting import GENEROUS_S, wait_until
+
+
+class Shown:
+    """`devices`: ids, or {id: healthy}; `held`, `numa` ({id: nodes}) as in the feed."""
+
+    def __init__(self, devices, version=1, held=(), numa=None, mask_end_ms=0):
+        self.devices = devices if isinstance(devices, dict) else dict.fromkeys(devices, True)
+        self.version = version
+        self.held = set(held)
+        self.numa = numa or {}
+        self.mask_end_ms = mask_end_ms
+
+    def message(self, name, with_list=True):
+        message = bridge.Resource(name=name, version=self.version, mask_end_ms=self.mask_end_ms)
+        if with_list:
+            message.list.SetInParent()
+            message.list.devices.extend(
+                bridge.Device(id=one, healthy=healthy, numa_nodes=self.numa.get(one, ()),
+                              held=one in self.held)
+                for one, healthy in self.devices.items())
+        return message
+
+
+class FeedServer:
+    """`prefer`: a handler(request, context) -> ids; None: nothing is preferred."""
+
+    def __init__(self, socket, mask_ms=60_000, prefer=None, watch_fails=None):
+        self.socket = pathlib.Path(socket)
+        self.mask_ms = mask_ms
+        self.prefer = prefer
+        self.watch_fails = watch_fails
+        self.resources = {}
+        self.reports = []
+        self.prefers = []
+        self.watches = 0
+        self._streams = set()
+        self._server = None
+        self._lock = threading.Lock()
+
+    def start(self):
+        self.socket.parent.mkdir(exist_ok=True)
+        self._server = grpc.server(
+            concurrent.futures.ThreadPoolExecutor(max_workers=16),
+            options=[("grpc.max_send_message_length", -1),
+                     ("grpc.max_receive_message_length", -1)])
+        handlers = {
+            "Watch": grpc.unary_stream_rpc_method_handler(
+                self._watch, bridge.WatchRequest.FromString,
+                lambda message: message.SerializeToString()),
+            "Report": grpc.unary_unary_rpc_method_handler(
+                self._report, bridge.ReportRequest.FromString,
+                lambda message: message.SerializeToString()),
+            "Prefer": grpc.unary_unary_rpc_method_handler(
+                self._prefer, bridge.PreferRequest.FromString,
+                lambda message: message.SerializeToString()),
+        }
+        self._server.add_generic_rpc_handlers(
+            [grpc.method_handlers_generic_handler(FEED.strip("/"), handlers)])
+        assert self._server.add_insecure_port(f"unix:{self.socket}")
+        self._server.start()
+
+    def stop(self):
+        """Connections are cut, as when the daemon is killed."""
+        if self._server is None:
+            return
+        for stream in list(self._streams):
+            stream.put(None)
+        self._server.stop(grace=None).wait(GENEROUS_S)
+        self._server = None
+
+    def show(self, resources):
+        with self._lock:
+            self.resources = resources
+            for stream in self._streams:
+                stream.put(self._message())
+
+    def send(self, message):
+        """Any message, to whoever watches."""
+        with self._lock:
+            for stream in self._streams:
+                stream.put(message)
+
+    def _message(self):
+        return bridge.WatchResponse(
+            daemon_version="scripted", mask_ms=self.mask_ms,
+            resources=[self.resources[name].message(name) for name in sorted(self.resources)])
+
+    def wait_watched(self, count=1):
+        wait_until(lambda: self.watches >= count, f"the bridge has called Watch {count} times")
+
+    def last_of(self, resource):
+        """What the last Report says of it; None."""
+        reports = self.reports[-1:]
+        return next((one for report in reports for one in report.resources
+                     if one.name == resource), None)
+
+    def wait_report(self, resource, condition=lambda report: report.registered):
+        return wait_until(lambda: (one := self.last_of(resource)) and condition(one) and one,
+                          f"a report of {resource}; the last: {self.reports[-1:]}")
+
+    def _watch(self, _request, context):
+        self.watches += 1
+        if self.watch_fails:
+            context.abort(*self.watch_fails)
+        stream = queue.SimpleQueue()
+        context.add_callback(lambda: stream.put(None))
+        with self._lock:
+            self._streams.add(stream)
+            stream.put(self._message())
+        try:
+            while (message := stream.get()) is not None:
+                yield message
+        finally:
+            self._streams.discard(stream)
+
+    def _report(self, request, _context):
+        self.reports.append(request)
+        return bridge.ReportResponse()
+
+    def _prefer(self, request, context):
+        self.prefers.append(request)
+        return bridge.PreferResponse(ids=self.prefer(request, context) if self.prefer else ())

@@ -1,0 +1,320 @@
+"""A whole node: runtime, daemon, bridge, plugins and kubelet, each of which can go and come back.
+
+    node = Node(directory, {"vendor.com/gpu": ["gpu0", "gpu1"]})
+    node.start()
+    pod = node.kubelet.add_pod("web", {"vendor.com/gpu": 1})
+    node.kubelet.wait_phase(pod, "Running")
+    node.down("bridge"); node.up("bridge")
+    node.power_off(); node.power_on(["kubelet", "daemon", "bridge", "runtime", "plugin"])
+    node.violations + node.check_running()   # what was ever wrong, and is
+
+The directory stands for the disk, its `run` for what a reboot empties; a boot has an id of its own.
+"""
+
+import json
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+import uuid
+
+from kubelet import Kubelet
+from kubelet_runtime import KubeletRuntime
+from node_plugin import NodePlugin, container_path, host_path
+from protos import cri
+from shim import BINARY, Shim
+
+BRIDGE_BINARY = pathlib.Path(f"{BINARY}-bridge")
+PARTS = ("kubelet", "plugin", "daemon", "bridge", "runtime")
+KILL, TERM = "KILL", "TERM"
+_TOKEN = "devices.cri-device-shim/"
+_FATAL = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "Assertion")
+# The daemon in a mount namespace of its own, in which the file $0 is the kernel's id of the boot.
+_WITH_BOOT_ID = ["unshare", "--mount", "sh", "-c",
+                 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"']
+
+
+class NodeShim(Shim):
+    """A Shim with its sockets in `run`, in a boot of its own."""
+
+    def __init__(self, directory, kubelet_plugin_dir, bridge=None, **settings):
+        run = pathlib.Path(directory) / "run"
+        super().__init__(directory, run / "r.sock", bridge={
+            "socket": str(run / "b.sock"), "kubelet_plugin_dir": str(kubelet_plugin_dir),
+            **(bridge or {})}, **settings)
+        self.boot_id_path = self.directory / "boot_id"
+        self.socket = run / "s.sock"
+        self.top["listen"] = str(self.socket)
+
+    def spawn(self):
+        with open(self.log_path, "ab") as log:
+            self._process = subprocess.Popen(
+                [*_WITH_BOOT_ID, self.boot_id_path, BINARY, "--config", self.config_path],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                start_new_session=True)
+
+    def terminate(self):
+        self._check_alive()
+        allowed = _after_sigterm(self.pid)
+        self._process.send_signal(signal.SIGTERM)
+        status = self._process.wait()
+        self._process = None
+        assert status in allowed, f"the shim ended with {status} on SIGTERM:\n{self._last_words()}"
+
+    def _last_words(self):
+        return self.log()[-20_000:]
+
+
+def _after_sigterm(pid):
+    """How a process may end on it: one that has just been started may not handle it yet."""
+    (caught,) = [line for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+                 if line.startswith("SigCgt:")]
+    handles = int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1
+    return (0,) if handles else (0, -signal.SIGTERM)
+
+
+class Bridge:
+    """The bridge's process; fails its test as a Shim does."""
+
+    def __init__(self, config_path, log_path):
+        self._config_path = config_path
+        self._log_path = log_path
+        self._process = None
+
+    def start(self):
+        with open(self._log_path, "ab") as log:
+            self._process = subprocess.Popen(
+                [BRIDGE_BINARY, "--config", self._config_path], stdin=subprocess.DEVNULL,
+                stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    def log(self):
+        return self._log_path.read_text(errors="replace") if self._log_path.exists() else ""
+
+    def kill(self):
+        self._end(signal.SIGKILL)
+
+    def pause(self):
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self):
+        self._process.send_signal(signal.SIGCONT)
+
+    def terminate(self):
+        allowed = _after_sigterm(self.pid)
+        status = self._end(signal.SIGTERM)
+        assert status in allowed, (
+            f"the bridge ended with {status} on SIGTERM:\n{self.log()[-20_000:]}")
+
+    def stop(self):
+        if self._process is not None:
+            self.terminate()
+        log = self.log()
+        print(log[-10_000:])
+        for word in _FATAL:
+            assert word not in log, f"{word} in the bridge's log:\n{log}"
+
+    def _end(self, number):
+        process, self._process = self._process, None
+        status = process.poll()
+        assert status is None, f"the bridge ended by itself with {status}:\n{self.log()[-20_000:]}"
+        process.send_signal(number)
+        return process.wait()
+
+
+def _name(request):
+    """Of the container that a CreateContainer makes, whatever its attempt."""
+    return request.sandbox_config.metadata.uid, request.config.metadata.name
+
+
+class _NodeRuntime(KubeletRuntime):
+    """Can leave its socket behind, as one that is killed."""
+
+    def kill(self):
+        self.stop()
+        with socket.socket(socket.AF_UNIX) as left:
+            left.bind(str(self.path))
+
+    def terminate(self):
+        self.stop()
+
+
+class Node:
+    """`resources`: {name: device ids}; ids are of all resources different ones.
+
+    `bridge`, `plugins`: settings of those tables; `kubelet`: settings of a Kubelet; `plugin`: of
+    each NodePlugin. Resources of plugins that register with the kubelet directly are none of these.
+    """
+
+    def __init__(self, directory, resources, bridge=None, plugins=None, kubelet=None, plugin=None):
+        self.directory = pathlib.Path(directory)
+        self.resources = resources
+        self._paths = {container_path(one) for ids in resources.values() for one in ids}
+        self.run_dir = self.directory / "run"
+        self.boot = 0
+        self.violations = []
+        self.kubelet_dir = self.directory / "k"
+        self.run_dir.mkdir(parents=True)
+        self.daemon = NodeShim(
+            self.directory, self.kubelet_dir, bridge=bridge,
+            plugins={"hold": "250ms", "grace": "1m", **(plugins or {})}, top={"drain": "300ms"})
+        self.bridge = Bridge(self.daemon.config_path, self.directory / "bridge.log")
+        self.runtime = _NodeRuntime(self.run_dir / "r.sock")
+        self.runtime.on("CreateContainer", self._created)
+        self.kubelet = Kubelet(self.kubelet_dir, self.daemon.socket,
+                               log_path=self.directory / "kubelet.log", **(kubelet or {}))
+        self.plugins = [NodePlugin(self.daemon.plugin_dir, name, ids,
+                                   log_path=self.directory / "plugin.log", **(plugin or {}))
+                        for name, ids in resources.items()]
+        self._parts = {"runtime": [self.runtime], "daemon": [self.daemon],
+                       "plugin": self.plugins, "kubelet": [self.kubelet],
+                       "bridge": [self.bridge]}
+        self._running = set()
+        self._power = threading.RLock()  # also: one part goes or comes at a time
+        self._on = False
+        self.moments = []  # (part, "down" or "up", when on CLOCK_MONOTONIC)
+
+    # ---- parts ----
+
+    def start(self):
+        """Returns when the kubelet has all lists, and admits."""
+        self.power_on(["runtime", "daemon", "plugin", "bridge", "kubelet"])
+        for name in self.resources:
+            self.kubelet.wait(lambda name=name: any(
+                one["healthy"] for one in self.kubelet.events_of("list", resource=name)),
+                f"{name} is known")
+        self.kubelet.wait_event("sources_ready")
+
+    def up(self, part):
+        """Starts it if it does not run, and the node does; waits for nothing."""
+        with self._power:
+            if not self._on:
+                return
+            for one in self._parts[part]:
+                if id(one) not in self._running:
+                    self.moments.append((part, "up", time.monotonic()))
+                    (one.spawn if part == "daemon" else one.start)()
+                    self._running.add(id(one))
+
+    def down(self, part, how=KILL, which=None):
+        """Ends it if it runs; `which`: only that one of several plugins."""
+        with self._power:
+            parts = self._parts[part]
+            for one in parts if which is None else [parts[which % len(parts)]]:
+                if id(one) in self._running:
+                    self.moments.append((part, "down", time.monotonic()))
+                    self._running.discard(id(one))
+                    (one.kill if how == KILL else one.terminate)()
+
+    def power_off(self, how=KILL):
+        with self._power:
+            self._on = False
+            for part in PARTS:
+                self.down(part, how)
+            self.runtime.reboot()
+            shutil.rmtree(self.run_dir)
+
+    def power_on(self, order, pause=lambda: None):
+        """Starts the parts in that order; pause() between each two."""
+        with self._power:
+            self.boot += 1
+            self.run_dir.mkdir(exist_ok=True)
+            self.daemon.boot_id_path.write_text(f"{uuid.uuid4()}\n")
+            self.daemon.config_path.write_text(self.daemon.config_text())
+            for plugin in self.plugins:
+                plugin.settings["boot"] = self.boot
+            self._on = True
+        for part in order:
+            self.up(part)
+            pause()
+
+    def stop(self):
+        """Everything ends in order; AssertionError as from each of its parts."""
+        errors = []
+        for part in ("kubelet", "plugin", "bridge", "daemon", "runtime"):
+            for one in self._parts[part]:
+                try:
+                    one.stop()
+                except AssertionError as error:
+                    errors.append(str(error))
+        assert not errors, "\n".join(errors)
+
+    # ---- what must hold ----
+
+    def _created(self, call):
+        """Each CreateContainer that reaches the runtime is looked at."""
+        if call.messages:  # else refused by the shim before it had one
+            self.violations += self._check_container(call.parsed())
+        return self.runtime.create(call)
+
+    def _check_container(self, request):
+        """What is wrong with a container: it has exactly the devices of its tokens, as many as its
+        pod wants, of this boot, and no other live container has one of them."""
+        uid = request.sandbox_config.metadata.uid
+        name = request.config.metadata.name
+        where = f"{request.sandbox_config.metadata.name} {uid} {name}"
+        pod = self.kubelet.all_pods.get(uid)
+        if pod is None:
+            return [f"{where}: of a pod that is not known"]
+        wrong = []
+        tokens = {key: json.loads(value) for key, value in request.config.annotations.items()
+                  if key.startswith(_TOKEN)}
+        tokens = {one["resource"]: one["ids"] for one in tokens.values() if "resource" in one}
+        wanted = {key: count for key, count in pod.wanted(name).items() if key in self.resources}
+        if {key: len(set(ids)) for key, ids in tokens.items()} != wanted:
+            wrong.append(f"{where}: wants {wanted}, has the tokens {tokens}")
+        ids = {one for each in tokens.values() for one in each}
+        devices = {(one.container_path, one.host_path) for one in request.config.devices
+                   if one.container_path in self._paths}
+        if devices != {(container_path(one), host_path(one, self.boot)) for one in ids}:
+            wrong.append(f"{where}: tokens {tokens}, devices {devices} in boot {self.boot}")
+        for other in self._live_requests():
+            theirs = _name(other)
+            shared = {one.container_path for one in other.config.devices} & set(
+                map(container_path, ids))
+            if shared and theirs != (uid, name):
+                wrong.append(f"{where}: {shared} are also in the live container {theirs}")
+        return wrong
+
+    def _live_requests(self):
+        """Of what runs or will. One whose create the kubelet did not see answered, and which it made
+        anew, it never starts."""
+        containers = [(one, self.runtime.requests[key])
+                      for key, one in list(self.runtime.state.containers.items())
+                      if key in self.runtime.requests]
+        newest = {}
+        for _one, request in containers:
+            newest[_name(request)] = max(newest.get(_name(request), 0),
+                                         request.config.metadata.attempt)
+        return [request for one, request in containers
+                if one.state == cri.CONTAINER_RUNNING
+                or (one.state == cri.CONTAINER_CREATED
+                    and request.config.metadata.attempt == newest[_name(request)])]
+
+    def check_running(self):
+        """What is wrong with what runs now: every live pod's containers run, each once."""
+        wrong = []
+        for pod in self.kubelet.live():
+            names = sorted(one.config.metadata.name
+                           for one in self.runtime.running_in(pod.uid).values())
+            if names != sorted(one["name"] for one in pod.spec["containers"]):
+                wrong.append(f"{pod} runs {names}")
+        devices = [one.container_path for request in self.runtime.running().values()
+                   for one in request.config.devices]
+        if len(devices) != len(set(devices)):
+            wrong.append(f"two live containers have one device: {sorted(devices)}")
+        return wrong
+
+    def free(self, resource):
+        """How many devices the scheduler sees free: of pods that are not gone, or whose end the
+        kubelet has not reported, none."""
+        used = sum(one["limits"].get(resource, 0) for pod in list(self.kubelet.pods.values())
+                   if pod.phase not in ("Failed", "Succeeded")
+                   for one in pod.spec["containers"])
+        return len(self.resources[resource]) - used
