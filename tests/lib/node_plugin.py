@@ -139,7 +139,8 @@ class _Telling(Plugin):
         def handler(request, context):
             _say(name)
             if name == self._stop_in:
-                os.kill(os.getpid(), signal.SIGSTOP)
+                # To this thread: sent to the process, it may come after the answer.
+                signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
             return behaviour(request, context)
 
         return handler
