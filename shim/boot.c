@@ -22,6 +22,14 @@ void boot_id_read(char id[BOOT_ID_BYTES_MAX])
         close(fd);
 }
 
+uint64_t boot_now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 time_t boot_time(void)
 {
     struct timespec now, since_boot;

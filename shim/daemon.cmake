@@ -4,8 +4,8 @@ target_link_libraries(shim_import PRIVATE shim_log devicemgr devicemgr_store shi
 
 add_executable(cri-device-shim ${CMAKE_CURRENT_LIST_DIR}/main.c)
 target_link_libraries(cri-device-shim PRIVATE
-    shim_import shim_relay shim_kubelet shim_plugins shim_runtime shim_rpc shim_log devicemgr
-    devicemgr_store config shim_warnings)
+    shim_import shim_settings shim_relay shim_kubelet shim_plugins shim_runtime shim_rpc shim_log
+    devicemgr devicemgr_store config shim_warnings)
 target_link_options(cri-device-shim PRIVATE -Wl,--gc-sections)
 if(NOT SHIM_SANITIZE AND NOT SHIM_FUZZ)
     # Of the C++ runtime only the config reader's part is needed, and only at the start.

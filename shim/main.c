@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <uv.h>
 
@@ -23,6 +22,7 @@
 #include "shim/relay/calls.h"
 #include "shim/relay/relay.h"
 #include "shim/service_manager.h"
+#include "shim/settings.h"
 
 #define SOCKET_DIRECTORY_MODE 0755
 
@@ -98,18 +98,6 @@ static int check_config(const char *path)
     config_fini(&config);
     printf("%s: OK\n", path);
     return EXIT_SUCCESS;
-}
-
-static int load_config(const char *path, struct config *config)
-{
-    struct config_error err;
-
-    if (!path && access(CONFIG_PATH_DEFAULT, F_OK) == 0)
-        path = CONFIG_PATH_DEFAULT;
-    if (config_load(path, config, &err) == 0)
-        return 0;
-    log_error("%s", err.text);
-    return -1;
 }
 
 /* ---- stopping ---- */
@@ -328,7 +316,7 @@ int main(int argc, char **argv)
     argp_parse(&ARGP, argc, argv, 0, NULL, &args);
     if (args.check)
         return check_config(args.check);
-    if (load_config(args.config, &d.config) < 0)
+    if (settings_load(args.config, &d.config) < 0)
         return EXIT_FAILURE;
     log_set_level((enum log_level)d.config.log_level);
     if (args.import) {

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "shim/boot.h"
 #include "shim/bridge/feed_client.h"
@@ -47,14 +46,6 @@ struct bridge {
     unsigned handles;
 };
 
-static uint64_t boot_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* ---- rows ---- */
 
 static int order(const void *a, const void *b)
@@ -90,6 +81,15 @@ static struct row *row_add(struct bridge *bridge, const char *resource)
     *row = (struct row){.resource = must(strdup(resource)),
                         .shown = shown_new(&bridge->world, resource)};
     return row;
+}
+
+/* For all that can be shown. */
+static void each_shown(const struct bridge *bridge, void (*each)(struct shown *shown))
+{
+    for (size_t i = 0; i < bridge->rows_len; i++) {
+        if (bridge->rows[i].shown)
+            each(bridge->rows[i].shown);
+    }
 }
 
 static void row_fini(struct row *row)
@@ -205,7 +205,7 @@ static void remove_unnamed(struct bridge *bridge, uint64_t now_ms)
 static void update_masks(uv_timer_t *timer)
 {
     struct bridge *bridge = timer->data;
-    uint64_t now_ms = boot_ms();
+    uint64_t now_ms = boot_now_ms();
 
     remove_unnamed(bridge, now_ms);
     for (size_t i = 0; i < bridge->rows_len; i++) {
@@ -230,14 +230,14 @@ static void apply_resource(struct bridge *bridge, size_t sorted,
     row->mask_end_ms = message->mask_end_ms;
     if (row->shown)
         shown_update(row->shown, message->list, message->version,
-                     row_masked(bridge, row, boot_ms()));
+                     row_masked(bridge, row, boot_now_ms()));
 }
 
 static void row_set_unknown(struct row *row)
 {
     if (row->unknown_ms)
         return;
-    row->unknown_ms = boot_ms();
+    row->unknown_ms = boot_now_ms();
     log_info("%s: the daemon does not know it (yet)", row->resource);
 }
 
@@ -259,7 +259,7 @@ static void apply(struct bridge *bridge, const Bridge__V1__WatchResponse *messag
         if (!bridge->rows[i].named)
             row_set_unknown(&bridge->rows[i]);
     }
-    remove_unnamed(bridge, boot_ms());
+    remove_unnamed(bridge, boot_now_ms());
     rows_sort(bridge);
     update_masks(&bridge->mask_timer);
 }
@@ -275,20 +275,12 @@ static void on_watched(void *user, const Bridge__V1__WatchResponse *message, boo
     snapshot_later(bridge);
 }
 
-static void forget_versions(struct bridge *bridge)
-{
-    for (size_t i = 0; i < bridge->rows_len; i++) {
-        if (bridge->rows[i].shown)
-            shown_forget_version(bridge->rows[i].shown);
-    }
-}
-
 static void on_feed_lost(void *user)
 {
     struct bridge *bridge = user;
 
-    bridge->lost_ms = boot_ms();
-    forget_versions(bridge);
+    bridge->lost_ms = boot_now_ms();
+    each_shown(bridge, shown_forget_version);
     update_masks(&bridge->mask_timer);
     snapshot_later(bridge);
 }
@@ -348,22 +340,14 @@ static void on_shown_changed(void *user)
 
 static void on_endpoints(void *user)
 {
-    struct bridge *bridge = user;
-
-    for (size_t i = 0; i < bridge->rows_len; i++) {
-        if (bridge->rows[i].shown)
-            shown_listen(bridge->rows[i].shown);
-    }
+    each_shown(user, shown_listen);
 }
 
 static void on_kubelet_went(void *user)
 {
     struct bridge *bridge = user;
 
-    for (size_t i = 0; i < bridge->rows_len; i++) {
-        if (bridge->rows[i].shown)
-            shown_kubelet_went(bridge->rows[i].shown);
-    }
+    each_shown(bridge, shown_kubelet_went);
     feed_client_report(bridge->feed);
 }
 
@@ -371,10 +355,7 @@ static void on_kubelet_came(void *user)
 {
     struct bridge *bridge = user;
 
-    for (size_t i = 0; i < bridge->rows_len; i++) {
-        if (bridge->rows[i].shown)
-            shown_kubelet_came(bridge->rows[i].shown);
-    }
+    each_shown(bridge, shown_kubelet_came);
     feed_client_report(bridge->feed);
 }
 
@@ -407,10 +388,7 @@ static void on_stored(void *user, size_t times)
         return;
     }
     bridge->written = 0;
-    for (size_t i = 0; i < bridge->rows_len; i++) {
-        if (bridge->rows[i].shown)
-            shown_set_stored(bridge->rows[i].shown);
-    }
+    each_shown(bridge, shown_set_stored);
     feed_client_report(bridge->feed);
 }
 
@@ -440,7 +418,7 @@ static char *join(const char *dir, size_t dir_bytes, const char *name)
 static void restore(struct bridge *bridge)
 {
     const char *why;
-    uint64_t now_ms = boot_ms(), lost_ms = 0;
+    uint64_t now_ms = boot_now_ms(), lost_ms = 0;
     Bridge__V1__WatchResponse *state =
         snapshot_read(bridge->snapshot_path, bridge->boot_id, &lost_ms, &why);
 
@@ -453,7 +431,7 @@ static void restore(struct bridge *bridge)
         bridge->lost_ms = lost_ms;
     log_info("%s: %zu resources shown as before", bridge->snapshot_path, state->n_resources);
     apply(bridge, state, true);
-    forget_versions(bridge);
+    each_shown(bridge, shown_forget_version);
     bridge__v1__watch_response__free_unpacked(state, NULL);
     if (bridge->lost_ms != lost_ms)
         snapshot_save(&bridge->snapshot_timer); /* or each restart would begin a new mask */

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <uv.h>
 
@@ -15,6 +14,7 @@
 #include "shim/bridge/bridge.h"
 #include "shim/log.h"
 #include "shim/service_manager.h"
+#include "shim/settings.h"
 
 struct process {
     uv_loop_t loop;
@@ -52,18 +52,6 @@ static const struct argp ARGP = {
     .parser = parse_option,
     .doc = "Stands in for the device plugins at the kubelet, on behalf of cri-device-shim.",
 };
-
-static int load_config(const char *path, struct config *config)
-{
-    struct config_error err;
-
-    if (!path && access(CONFIG_PATH_DEFAULT, F_OK) == 0)
-        path = CONFIG_PATH_DEFAULT;
-    if (config_load(path, config, &err) == 0)
-        return 0;
-    log_error("%s", err.text);
-    return -1;
-}
 
 static void on_signal(uv_signal_t *handle, int number)
 {
@@ -119,7 +107,7 @@ int main(int argc, char **argv)
     static struct process p;
 
     argp_parse(&ARGP, argc, argv, 0, NULL, &path);
-    if (load_config(path, &p.config) < 0)
+    if (settings_load(path, &p.config) < 0)
         return EXIT_FAILURE;
     log_set_level((enum log_level)p.config.log_level);
     signal(SIGPIPE, SIG_IGN);

@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "devicemgr/store.h"
 #include "shim/boot.h"
@@ -35,10 +34,7 @@ struct manager {
 
 uint64_t manager_now_ms(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return boot_now_ms();
 }
 
 /* ---- the core's turns ---- */
