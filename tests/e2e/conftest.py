@@ -29,10 +29,10 @@ def shim(containerd, make_shim, direct):
 
 @pytest.fixture
 def direct(containerd, make_client):
-    """A client of containerd itself; at the end of the test it removes all pods."""
+    """A client of containerd itself; at the end of the test all pods are removed."""
     client = make_client(containerd)
     yield client
-    client.remove_all_pods()
+    containerd.remove_all_pods()
 
 
 @pytest.fixture

@@ -166,11 +166,14 @@ class Containerd:
                 self._import_images(client)
 
     def _import_images(self, client):
-        subprocess.run(["ctr", "--address", self.socket, "--namespace", "k8s.io", "images",
-                        "import", self.directory / "images.tar"], check=True, capture_output=True)
+        self._ctr("images", "import", self.directory / "images.tar")
         for name in (images.PAUSE, images.APP):
             wait_until(lambda: client.ImageStatus(image={"image": name}).HasField("image"),
                        f"containerd's CRI sees {name}")
+
+    def _ctr(self, *words):
+        return subprocess.run(["ctr", "--address", self.socket, "--namespace", "k8s.io", *words],
+                              check=True, capture_output=True, encoding="utf-8").stdout
 
     def client(self):
         return Client(self.socket)
@@ -180,9 +183,20 @@ class Containerd:
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
-    def stop(self):
+    def remove_all_pods(self):
+        """Also what containerd 1.6 lost: a StartContainer whose caller went (a shim that a test
+        kills) may leave a task that CRI calls exited, and whose container it cannot remove."""
         with self.client() as client:
-            client.remove_all_pods()
+            pods = [pod.id for pod in client.ListPodSandbox().items]
+            for pod in pods:
+                client.StopPodSandbox(pod_sandbox_id=pod)
+            for task in self._ctr("tasks", "list", "--quiet").split():
+                self._ctr("tasks", "delete", "--force", task)
+            for pod in pods:
+                client.RemovePodSandbox(pod_sandbox_id=pod)
+
+    def stop(self):
+        self.remove_all_pods()
         self._process.terminate()
         self._process.wait(timeout=60)
         wait_until(lambda: not processes_naming(str(self.directory)),
