@@ -101,6 +101,7 @@ static int get(struct parser *parser, const json_t *object, const char *name, js
         [JSON_FALSE] = "a boolean",  [JSON_NULL] = "null"};
     const json_t *value = json_object_get(object, name);
 
+    *out = NULL;
     if (value && json_is_null(value))
         value = NULL;
     if (value && json_typeof(value) != type)

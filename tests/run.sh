@@ -40,6 +40,7 @@ build() {
     mkdir -p "$dir"
     log=$dir/build.log
     if cmake -G Ninja -S "$root" -B "$dir" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSHIM_TESTS=ON \
+        -DCMAKE_COMPILE_WARNING_AS_ERROR=ON \
         -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache "$@" \
         >"$log" 2>&1 && ninja -C "$dir" >>"$log" 2>&1; then
         return 0
