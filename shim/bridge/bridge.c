@@ -20,7 +20,8 @@ struct row {
     char *resource;
     struct shown *shown; /* NULL: it cannot be shown */
     uint64_t mask_end_ms;
-    bool named; /* in the message that is being read */
+    uint64_t lost; /* of the feed's */
+    bool named;    /* in the message that is being read */
     /* Since when the daemon, a new one, does not know it, CLOCK_BOOTTIME; 0: it does. It may have
      * lost its state, and the plugin is about to register anew: shown for as long as the mask. */
     uint64_t unknown_ms;
@@ -219,18 +220,23 @@ static void update_masks(uv_timer_t *timer)
 /* ---- what is shown ---- */
 
 static void apply_resource(struct bridge *bridge, size_t sorted,
-                           const Bridge__V1__Resource *message)
+                           const Bridge__V1__Resource *message, bool first)
 {
     struct row *row = row_find(bridge, sorted, message->name);
+    bool lost = row && !first && message->lost != row->lost;
 
     if (!row)
         row = row_add(bridge, message->name);
     row->named = true;
     row->unknown_ms = 0;
     row->mask_end_ms = message->mask_end_ms;
-    if (row->shown)
-        shown_update(row->shown, message->list, message->version,
-                     row_masked(bridge, row, boot_now_ms()));
+    row->lost = message->lost;
+    if (!row->shown)
+        return;
+    shown_update(row->shown, message->list, message->version,
+                 row_masked(bridge, row, boot_now_ms()));
+    if (lost)
+        shown_register_anew(row->shown);
 }
 
 static void row_set_unknown(struct row *row)
@@ -254,7 +260,7 @@ static void apply(struct bridge *bridge, const Bridge__V1__WatchResponse *messag
     for (size_t i = 0; i < known; i++)
         bridge->rows[i].named = false;
     for (size_t i = 0; i < len; i++)
-        apply_resource(bridge, known, message->resources[i]);
+        apply_resource(bridge, known, message->resources[i], first);
     for (size_t i = 0; i < known && first; i++) {
         if (!bridge->rows[i].named)
             row_set_unknown(&bridge->rows[i]);

@@ -334,6 +334,15 @@ static void on_stream_ended(void *user)
     tell_changed(shown);
 }
 
+void shown_register_anew(struct shown *shown)
+{
+    if (shown->state != SHOWN_SERVING)
+        return;
+    log_info("%s: registering anew", shown->resource);
+    rpc_incoming_finish(shown->stream.call, RPC_ABORTED, "it is registered anew");
+    on_stream_ended(shown);
+}
+
 static void on_list_and_watch(struct rpc_incoming *call, const ProtobufCMessage *request,
                               void *user)
 {

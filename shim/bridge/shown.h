@@ -72,6 +72,10 @@ void shown_listen(struct shown *shown);
 void shown_kubelet_came(struct shown *shown);
 void shown_kubelet_went(struct shown *shown);
 
+/* The kubelet has lost it, and does not know: ends the list's stream and registers again, unless
+ * that is under way. */
+void shown_register_anew(struct shown *shown);
+
 /* ---- to the daemon ---- */
 
 struct shown_report {

@@ -118,10 +118,16 @@ static void bridge_leave(struct bridge *bridge)
     free(bridge);
 }
 
+/* What the kubelet's checkpoint says, unless it is just being read. */
+static const struct kubelet_file *current_file(const struct feed *feed)
+{
+    return checkpoint_watch_current(feed->watch) ? feed->file : NULL;
+}
+
 /* By the first report that has all; else the words are about the newest one. */
 static void judge_reports(const struct feed *feed, pid_t kubelet, struct taken *out)
 {
-    const struct kubelet_file *file = checkpoint_watch_current(feed->watch) ? feed->file : NULL;
+    const struct kubelet_file *file = current_file(feed);
     bool reported = false;
     struct bridge *bridge;
     struct taken taken;
@@ -198,9 +204,17 @@ static bool stream_update(struct stream *stream)
 
 static void on_turn(uv_timer_t *timer);
 
+/* There is a turn then at the latest. */
+static void turn_within(struct feed *feed, uint64_t wait_ms)
+{
+    uv_update_time(feed->turn.loop);
+    if (!uv_is_active((uv_handle_t *)&feed->turn) || uv_timer_get_due_in(&feed->turn) > wait_ms)
+        uv_timer_start(&feed->turn, on_turn, wait_ms, 0);
+}
+
 static void turn_at_once(struct feed *feed)
 {
-    uv_timer_start(&feed->turn, on_turn, 0, 0);
+    turn_within(feed, 0);
 }
 
 static void update_streams(struct feed *feed)
@@ -213,7 +227,7 @@ static void update_streams(struct feed *feed)
         waits = !stream_update(stream) || waits;
     }
     if (waits)
-        uv_timer_start(&feed->turn, on_turn, FEED_RETRY_MS, 0);
+        turn_within(feed, FEED_RETRY_MS);
 }
 
 static void on_watch_cancelled(void *user)
@@ -434,11 +448,42 @@ static bool settle(struct feed *feed)
     uint64_t now_ms = manager_now_ms();
 
     feed->settled = feed->settled || !feed->shown.expected || now_ms >= feed->settle_end_ms;
-    if (!feed->settled) {
-        uv_update_time(feed->turn.loop);
-        uv_timer_start(&feed->turn, on_turn, feed->settle_end_ms - now_ms, 0);
-    }
+    if (!feed->settled)
+        turn_within(feed, feed->settle_end_ms - now_ms);
     return feed->settled;
+}
+
+static bool is_undone(const struct feed *feed, const struct shown_list *list)
+{
+    const struct bridge *bridge;
+
+    LIST_FOREACH(bridge, &feed->bridges, entry)
+    {
+        if (taken_is_undone(list, bridge->report, current_file(feed)))
+            return true;
+    }
+    return false;
+}
+
+/* What the kubelet has let go of is to be registered anew. */
+static void look_for_lost(struct feed *feed)
+{
+    uint64_t now_ms = manager_now_ms(), next_ms = UINT64_MAX;
+
+    for (size_t i = 0; i < feed->shown.len; i++) {
+        struct shown_list *list = &feed->shown.lists[i];
+
+        if (displaced_step(&list->displaced, is_undone(feed, list), now_ms)) {
+            log_warning("resource %s: the kubelet has no device of it any more: a plugin that had "
+                        "registered with the kubelet itself has gone; it is registered anew",
+                        list->resource);
+            shown_set_lost(&feed->shown, list);
+        }
+        if (displaced_next_ms(&list->displaced) < next_ms)
+            next_ms = displaced_next_ms(&list->displaced);
+    }
+    if (next_ms != UINT64_MAX)
+        turn_within(feed, next_ms - now_ms);
 }
 
 static void on_turn(uv_timer_t *timer)
@@ -453,8 +498,10 @@ static void on_turn(uv_timer_t *timer)
         manager_kick(feed->manager);
         shown_update(&feed->shown, manager_core(feed->manager));
     }
-    if (settle(feed))
+    if (settle(feed)) {
+        look_for_lost(feed);
         update_streams(feed);
+    }
     feed->ops->changed(feed->user);
 }
 

@@ -1,6 +1,7 @@
 # shim_kubelet: the daemon's part of the bridge: what the kubelet is to be shown, and has taken.
 add_library(shim_kubelet STATIC
     ${CMAKE_CURRENT_LIST_DIR}/checkpoint_watch.c
+    ${CMAKE_CURRENT_LIST_DIR}/displaced.c
     ${CMAKE_CURRENT_LIST_DIR}/feed.c
     ${CMAKE_CURRENT_LIST_DIR}/gate.c
     ${CMAKE_CURRENT_LIST_DIR}/process.c

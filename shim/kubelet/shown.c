@@ -18,6 +18,7 @@ struct packing {
     uint8_t *bytes;
     size_t len;
     size_t room;
+    size_t healthy; /* devices */
 };
 
 static size_t put_varint(uint8_t *out, uint64_t value)
@@ -58,6 +59,7 @@ static void pack_device(void *user, const struct devicemgr_shown_device *from)
     out += put_varint(out, bytes);
     out += bridge__v1__device__pack(&device, out);
     packing->len = (size_t)(out - packing->bytes);
+    packing->healthy += from->healthy;
 }
 
 Bridge__V1__DeviceList *shown_unpack(const struct shown_list *list)
@@ -134,6 +136,7 @@ static void list_set(struct shown_list *list, const struct packing *packing)
     list->len = packing->len - VARINT_BYTES_MAX;
     list->prefix = put_varint(prefix, list->len);
     memcpy(list->bytes + list->head - list->prefix, prefix, list->prefix);
+    list->healthy = packing->healthy;
 }
 
 /* True: it is another one. */
@@ -195,6 +198,12 @@ enum shown_change shown_update(struct shown *shown, const struct devicemgr *core
         shown->version++;
     shown->core_version = core_version;
     return update.change;
+}
+
+void shown_set_lost(struct shown *shown, struct shown_list *list)
+{
+    list->lost++;
+    shown->version++;
 }
 
 void shown_fini(struct shown *shown)
@@ -280,6 +289,7 @@ void shown_message_init(struct shown_message *message, const struct shown *shown
         resource->name = list->resource;
         resource->version = list->version;
         resource->mask_end_ms = list->mask_end_ms;
+        resource->lost = list->lost;
         if (list->version > through)
             picks[picked++] = (struct pick){list, response->n_resources};
         response->resources[response->n_resources++] = resource;

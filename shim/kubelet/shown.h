@@ -13,6 +13,7 @@
 
 #include "cri-proto/bridge_v1.pb-c.h"
 #include "devicemgr/devicemgr.h"
+#include "shim/kubelet/displaced.h"
 #include "shim/rpc/rpc.h"
 
 /* The lists in one message. What is left of RPC_MESSAGE_BYTES_MAX takes the rest of it: at most
@@ -29,8 +30,11 @@ struct shown_list {
     uint8_t *bytes; /* a DeviceList, packed, behind its own length as the wire has it */
     size_t head;    /* bytes before the DeviceList, of which the last `prefix` are its length */
     size_t prefix;
-    size_t len;    /* of the DeviceList */
-    bool too_long; /* not shown */
+    size_t len;     /* of the DeviceList */
+    bool too_long;  /* not shown */
+    size_t healthy; /* of its devices */
+    struct displaced displaced;
+    uint64_t lost; /* how often it was found so */
 };
 
 /* Starts zeroed. */
@@ -51,6 +55,9 @@ enum shown_change {
 /* Takes over what the core shows now. Cheap if nothing changed. */
 enum shown_change shown_update(struct shown *shown, const struct devicemgr *core);
 void shown_fini(struct shown *shown);
+
+/* The bridge is to register it anew. */
+void shown_set_lost(struct shown *shown, struct shown_list *list);
 
 /* The devices of one list. The caller frees it with bridge__v1__device_list__free_unpacked(). */
 Bridge__V1__DeviceList *shown_unpack(const struct shown_list *list);

@@ -162,6 +162,18 @@ static void judge_lists(const struct shown *shown, const Bridge__V1__ReportReque
         say_taken(shown, report, out);
 }
 
+bool taken_is_undone(const struct shown_list *list, const Bridge__V1__ReportRequest *report,
+                     const struct kubelet_file *file)
+{
+    const struct kubelet_resource *registered;
+
+    if (!report || !file || file->state != KUBELET_FILE_READ || list->healthy == 0 ||
+        judge_report(list, report))
+        return false;
+    registered = find_registered(&file->checkpoint, list->resource);
+    return !registered || registered->healthy.len == 0;
+}
+
 void taken_judge(const struct shown *shown, const Bridge__V1__ReportRequest *report,
                  const struct kubelet_file *file, pid_t kubelet, struct taken *out)
 {

@@ -31,4 +31,9 @@ struct taken {
 void taken_judge(const struct shown *shown, const Bridge__V1__ReportRequest *report,
                  const struct kubelet_file *file, pid_t kubelet, struct taken *out);
 
+/* Whether a kubelet has let go of a list with healthy devices: it has stored it, as the report
+ * says, and has no healthy device of that resource now, as the file says. */
+bool taken_is_undone(const struct shown_list *list, const Bridge__V1__ReportRequest *report,
+                     const struct kubelet_file *file);
+
 #endif

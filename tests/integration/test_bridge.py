@@ -659,6 +659,23 @@ def test_a_stream_that_ends(feed, shown, kubelet):
     assert bridge.log().count("shown to the kubelet") == 4
 
 
+def test_the_kubelet_has_lost_it(feed, shown, kubelet):
+    """As the daemon has found: registered anew for each time more, and not for what a daemon's next
+    life counts."""
+    for lost in (1, 2):
+        feed.show({GPU: Shown(["g0", "g1"], lost=lost)})
+        kubelet.wait("list", GPU, 1 + lost)
+        feed.wait_report(GPU, lambda one: one.registered and one.stored)
+    feed.show({GPU: Shown(["g0"], version=2, lost=2)})
+    kubelet.wait_health(GPU, {"g0": "Healthy"})
+    feed.stop()
+    feed.resources = {GPU: Shown(["g1"], version=1, lost=0)}
+    feed.start()
+    kubelet.wait_health(GPU, {"g1": "Healthy"})
+    assert [event.what for event in kubelet.events] == [
+        "register", "options", "list"] + ["end", "register", "options", "list"] * 2 + ["list"] * 2
+
+
 def test_a_newer_stream_ends_the_older(feed, shown, kubelet):
     _, client = shown
     client.watch()

@@ -266,6 +266,34 @@ def test_plugin_registered_directly(make_node, closing):
     assert not node.violations
 
 
+def test_plugin_registered_directly_for_a_while(make_node, closing):
+    """One that registers with the kubelet itself for a resource of the bridge's takes it over; when
+    it has gone, and the kubelet's checkpoint says so, the bridge registers anew and pods run."""
+    node = make_node({GPU: ["gpu0", "gpu1"]}, kubelet={"stop_grace_s": 1})
+    kubelet = node.kubelet
+    began = time.monotonic()
+    moved = closing(NodePlugin(node.kubelet_dir, GPU, ["gpu0", "gpu1"],
+                               log_path=node.directory / "moved.log"))
+    moved.start()
+    kubelet.wait_event("list", since=began, resource=GPU)
+    pod = kubelet.add_pod("before", {GPU: 1})
+    kubelet.wait_phase(pod)
+    (request,) = node.runtime.running_in(pod.uid).values()
+    assert not any("cri-device-shim" in key for key in request.config.annotations)
+    assert "registered anew" not in node.daemon.log()
+
+    moved.kill()
+    gone = kubelet.wait_event("disconnected", since=began, resource=GPU)["t"]
+    kubelet.wait_event("register", since=gone, resource=GPU)
+    kubelet.wait_event("list", since=gone, resource=GPU, healthy=["gpu0", "gpu1"])
+    assert "registered anew" in node.daemon.log()
+    pod = kubelet.add_pod("after", {GPU: 1})
+    kubelet.wait_phase(pod)
+    (request,) = node.runtime.running_in(pod.uid).values()
+    assert any("cri-device-shim" in key for key in request.config.annotations)
+    assert len(kubelet.events_of("register", since=gone, resource=GPU)) == 1
+
+
 # ---- tokens that cannot be had ----
 
 def test_id_that_the_plugin_no_longer_has(make_node):

@@ -17,17 +17,19 @@ from waiting import GENEROUS_S, wait_until
 
 
 class Shown:
-    """`devices`: ids, or {id: healthy}; `held`, `numa` ({id: nodes}) as in the feed."""
+    """`devices`: ids, or {id: healthy}; `held`, `numa` ({id: nodes}), `lost` as in the feed."""
 
-    def __init__(self, devices, version=1, held=(), numa=None, mask_end_ms=0):
+    def __init__(self, devices, version=1, held=(), numa=None, mask_end_ms=0, lost=0):
         self.devices = devices if isinstance(devices, dict) else dict.fromkeys(devices, True)
         self.version = version
         self.held = set(held)
         self.numa = numa or {}
         self.mask_end_ms = mask_end_ms
+        self.lost = lost
 
     def message(self, name, with_list=True):
-        message = bridge.Resource(name=name, version=self.version, mask_end_ms=self.mask_end_ms)
+        message = bridge.Resource(name=name, version=self.version, mask_end_ms=self.mask_end_ms,
+                                  lost=self.lost)
         if with_list:
             message.list.SetInParent()
             message.list.devices.extend(

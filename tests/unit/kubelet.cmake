@@ -1,5 +1,6 @@
 unit_test(test_shown test_shown.c shim_kubelet devicemgr)
 unit_test(test_taken test_taken.c shim_kubelet devicemgr)
+unit_test(test_displaced test_displaced.c shim_kubelet)
 unit_test(test_process test_process.c shim_kubelet)
 unit_test(test_checkpoint_watch test_checkpoint_watch.c shim_kubelet devicemgr test_rpc_fixture)
 unit_test(test_feed test_feed.c shim_kubelet shim_plugins devicemgr test_plugin_fixture)

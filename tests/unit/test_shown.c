@@ -165,6 +165,32 @@ static void only_what_changed_is_packed_and_sent(void **state)
     bridge__v1__watch_response__free_unpacked(response, NULL);
 }
 
+static void what_is_lost_goes_out_without_a_list(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t through = 0;
+    Bridge__V1__WatchResponse *response;
+
+    list_one(f, NIC, "n0", true);
+    list_one(f, GPU, "g0", true);
+    shown_update(&f->shown, f->core);
+    assert_int_equal(f->shown.lists[1].healthy, 1);
+    bridge__v1__watch_response__free_unpacked(message(f, &through), NULL);
+    shown_set_lost(&f->shown, &f->shown.lists[1]);
+    assert_true(f->shown.version > through);
+    response = message(f, &through);
+    assert_int_equal(response->resources[0]->lost, 0);
+    assert_int_equal(response->resources[1]->lost, 1);
+    assert_null(response->resources[1]->list);
+    assert_int_equal(through, f->shown.version);
+    bridge__v1__watch_response__free_unpacked(response, NULL);
+
+    list_one(f, NIC, "n0", false);
+    shown_update(&f->shown, f->core);
+    assert_int_equal(f->shown.lists[1].healthy, 0);
+    assert_int_equal(f->shown.lists[1].lost, 1);
+}
+
 /* The core may take a list for another one that is the same to the kubelet. */
 static void an_equal_list_keeps_its_version(void **state)
 {
@@ -305,6 +331,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nothing_is_a_state_too, setup, teardown),
         cmocka_unit_test_setup_teardown(lists_come_with_all_they_have, setup, teardown),
         cmocka_unit_test_setup_teardown(only_what_changed_is_packed_and_sent, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_lost_goes_out_without_a_list, setup, teardown),
         cmocka_unit_test_setup_teardown(an_equal_list_keeps_its_version, setup, teardown),
         cmocka_unit_test_setup_teardown(names_between_others_come_and_go, setup, teardown),
         cmocka_unit_test_setup_teardown(what_does_not_fit_comes_in_the_next_message, setup,

@@ -42,6 +42,8 @@ static void pack(struct shown_list *list, const char *const *ids, const bool *he
     }
     message.devices = pointers;
     message.n_devices = len;
+    for (size_t i = 0; i < len; i++)
+        list->healthy += healthy[i];
     list->len = bridge__v1__device_list__get_packed_size(&message);
     list->bytes = malloc(list->len + 1);
     bridge__v1__device_list__pack(&message, list->bytes);
@@ -262,6 +264,43 @@ static void many_missing_ones_are_cut(void **state)
     assert_int_equal(strlen(f->taken.words), sizeof f->taken.words - 1);
 }
 
+static bool undone(const struct fixture *f)
+{
+    return taken_is_undone(&f->lists[1], &f->report, &f->file);
+}
+
+static void undone_once_stored_and_without_a_healthy_device(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_false(undone(f));
+    f->registered[1].healthy.len--;
+    assert_true(undone(f));
+    f->file.checkpoint.resources_len = 1; /* as after the kubelet's grace */
+    assert_true(undone(f));
+    f->resources[0].stored = false;
+    assert_false(undone(f));
+    f->resources[0].stored = true;
+    f->file.state = KUBELET_FILE_MISSING;
+    assert_false(undone(f));
+    assert_false(taken_is_undone(&f->lists[1], &f->report, NULL));
+    assert_false(taken_is_undone(&f->lists[1], NULL, &f->file));
+    f->file.state = KUBELET_FILE_READ;
+    f->lists[1].healthy = 0; /* so that it has none is no wonder */
+    assert_false(undone(f));
+    f->registered[1].healthy.len++;
+}
+
+/* Another plugin's, whose devices these are: it is left alone. */
+static void other_devices_do_not_undo_it(void **state)
+{
+    struct fixture *f = *state;
+
+    free(f->registered[1].healthy.v[0]);
+    f->registered[1].healthy.v[0] = strdup("theirs");
+    assert_false(undone(f));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +316,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_list_that_cannot_be_shown_is_not_waited_for, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(many_missing_ones_are_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(undone_once_stored_and_without_a_healthy_device, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(other_devices_do_not_undo_it, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

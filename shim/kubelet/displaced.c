@@ -1,0 +1,25 @@
+#include "shim/kubelet/displaced.h"
+
+bool displaced_step(struct displaced *displaced, bool now, uint64_t now_ms)
+{
+    if (!now) {
+        *displaced = (struct displaced){0};
+        return false;
+    }
+    if (displaced->pause_ms == 0) {
+        *displaced = (struct displaced){.pause_ms = DISPLACED_PAUSE_MS_MIN, .since_ms = now_ms};
+        return false;
+    }
+    if (now_ms - displaced->since_ms < displaced->pause_ms)
+        return false;
+    displaced->since_ms = now_ms;
+    displaced->pause_ms *= 2;
+    if (displaced->pause_ms > DISPLACED_PAUSE_MS_MAX)
+        displaced->pause_ms = DISPLACED_PAUSE_MS_MAX;
+    return true;
+}
+
+uint64_t displaced_next_ms(const struct displaced *displaced)
+{
+    return displaced->pause_ms ? displaced->since_ms + displaced->pause_ms : UINT64_MAX;
+}
