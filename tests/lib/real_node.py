@@ -10,6 +10,7 @@ As in node.py the directory stands for the disk, its `run` for what a reboot emp
 an id of its own. Plugins are the test's.
 """
 
+import json
 import os
 import pathlib
 import select
@@ -98,7 +99,7 @@ def _lose_power(containerd):
     containerd.kill()
     state = containerd.directory / "state"
     bundles = list(state.glob("io.containerd.runtime.v2.task/*/*"))
-    sockets = {(bundle / "address").read_text().removeprefix("unix://") for bundle in bundles}
+    sockets = set(map(_shim_socket, bundles))
     _kill_containers(containerd)
     for point in mounts_below(state):
         subprocess.run(["umount", point], check=True)
@@ -109,6 +110,14 @@ def _lose_power(containerd):
     for cgroup in _cgroups(bundle.name for bundle in bundles):
         # A process that has ended may be in it for a moment yet.
         wait_until(lambda cgroup=cgroup: _removed(cgroup), f"{cgroup} is empty")
+
+
+def _shim_socket(bundle):
+    """Where its containerd-shim listens: from containerd 2 on it is said in a JSON file."""
+    new = bundle / "bootstrap.json"
+    address = (json.loads(new.read_text())["address"] if new.exists()
+               else (bundle / "address").read_text())
+    return address.removeprefix("unix://")
 
 
 def _kill_containers(containerd):
