@@ -159,7 +159,7 @@ build() {
         ccache=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
     fi
     {
-        cmake -G Ninja -S "$root" -B "$root/build" -DSHIM_TESTS=OFF "${ccache[@]}" &&
+        cmake -G Ninja -S "$root" -B "$root/build" "${ccache[@]}" &&
             ninja -C "$root/build" cri-device-shim
     } >"$dir/build.log" 2>&1 || fail "the build failed; the end of its output is above"
 }

@@ -30,7 +30,7 @@ install_relays() {
 }
 
 build_all() {
-    cmake -G Ninja -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSHIM_TESTS=OFF \
+    cmake -G Ninja -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
         -DSHIM_BENCH=ON -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
     ninja -C "$build" cri-device-shim bench_copier bench_runtime
     if command -v go >/dev/null && [ -d "$go_sources/src/google.golang.org/grpc" ]; then

@@ -20,7 +20,7 @@ export UBSAN_OPTIONS=print_stacktrace=1
 
 build() {
     mkdir -p "$dir" "$findings"
-    CC=clang CXX=clang++ cmake -G Ninja -S "$root" -B "$dir" -DSHIM_FUZZ=ON -DSHIM_TESTS=OFF \
+    CC=clang CXX=clang++ cmake -G Ninja -S "$root" -B "$dir" -DSHIM_FUZZ=ON \
         -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER_LAUNCHER=ccache \
         -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >"$dir/build.log" 2>&1 &&
         ninja -C "$dir" fuzz >>"$dir/build.log" 2>&1 && return
