@@ -5,6 +5,7 @@
 #   config/install.sh [OPTION]...
 #     --dry-run                 show every change as a diff and every command; touch nothing
 #     --uninstall               put back what was there before
+#     --force                   uninstall even if running pods lose their devices by it
 #     --build DIR               where the binaries are; default: build/ beside config/
 #     --prefix DIR              they go to DIR/bin; default: /usr/local
 #     --root DIR                the node's root directory is DIR: for images; nothing is started
@@ -22,6 +23,10 @@
 # if its own files changed, the kubelet only if its arguments did. Units and drop-in that somebody
 # has edited are kept, config.toml always. If a step fails, what the earlier ones did is taken back.
 # What was there before is kept in /var/lib/cri-device-shim/install.
+#
+# A pod whose devices came through the shim keeps them as long as its containers run; made anew
+# without the shim they would have none, and nobody would notice. So --uninstall names such pods and
+# ends, unless told --force.
 set -euo pipefail
 export LC_ALL=C
 umask 022
@@ -33,6 +38,7 @@ root=
 runtime_endpoint=
 dry_run=no
 uninstall=no
+force=no
 with_kubelet=yes
 
 config=/etc/cri-device-shim/config.toml
@@ -53,6 +59,7 @@ parse_options() {
         case $1 in
             --dry-run) dry_run=yes ;;
             --uninstall) uninstall=yes ;;
+            --force) force=yes ;;
             --no-kubelet) with_kubelet=no ;;
             --build | --prefix | --root | --runtime-endpoint)
                 [ -n "${2:-}" ] || die "$1 needs a value"
@@ -397,6 +404,41 @@ check_kubelet_without() {
     fi
 }
 
+# pod_name UID: as the kubelet names the directory of its logs, which goes with the pod. 1: gone.
+pod_name() {
+    local dir name
+    for dir in /var/log/pods/*_"$1"; do
+        [ -d "$dir" ] || continue
+        name=${dir##*/}
+        name=${name%_*}
+        printf '%s/%s' "${name%%_*}" "${name#*_}"
+        return 0
+    done
+    [ ! -d /var/log/pods ] && printf 'with the UID %s' "$1"
+}
+
+# Pods that the kubelet would go on running without the devices it thinks they have.
+check_tokens() {
+    local binary=$prefix/bin/cri-device-shim list uid container resource ids name found=no
+    [ -z "$root" ] || return 0
+    [ -x "$binary" ] || binary=$build/shim/cri-device-shim
+    list=$("$binary" --list-tokens) || [ $force = yes ] ||
+        die "whether pods would lose their devices is not known; --force does not ask"
+    while IFS=$'\t' read -r uid container resource ids; do
+        name=$(pod_name "$uid") || continue
+        found=yes
+        printf 'pod %s, container %s has %s %s through the shim\n' \
+            "$name" "$container" "$resource" "$ids" >&2
+    done <<<"$list"
+    [ $found = yes ] || return 0
+    if [ $force = yes ] || [ $dry_run = yes ]; then
+        say "their containers, made anew without the shim, have no devices: delete these pods"
+    else
+        die "their containers, made anew without the shim, would have no devices; delete these" \
+            "pods first, or say --force"
+    fi
+}
+
 # The kubelet first, while the shim still serves it.
 run_uninstall() {
     if [ ${#original[@]} -eq 0 ]; then
@@ -406,6 +448,7 @@ run_uninstall() {
     fi
     plan_uninstall
     check_kubelet_without
+    check_tokens
     [ $dry_run = no ] || show_changes
     say_kept "it was edited; it stays there"
     if is_changed "$kubelet_drop_in"; then

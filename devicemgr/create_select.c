@@ -84,17 +84,21 @@ void devicemgr_container_checked(struct devicemgr *mgr, uint64_t now_ms, uint64_
 /* ---- whether devices can be used ---- */
 
 static enum create_step refuse_unknown(const struct devicemgr *mgr, const struct create *create,
-                                       const char *resource, struct create_refusal *refusal)
+                                       const struct request_item *want,
+                                       struct create_refusal *refusal)
 {
     struct ids names = {0};
 
     resources_names(mgr->resources, &names);
-    create_name(create, resource, &refusal->text);
+    create_name(create, want->resource, &refusal->text);
     text_add(&refusal->text, "not registered on this node, or removed; known resources: ");
     if (names.len == 0)
         text_add(&refusal->text, "none");
     text_add_ids(&refusal->text, &names);
     ids_fini(&names);
+    if (want->token) /* the kubelet has nothing else for this container */
+        text_add(&refusal->text,
+                 "; if its plugin registers with the kubelet itself now, make the pod anew");
     refusal->code = CODE_FAILED_PRECONDITION;
     return STEP_REFUSE;
 }
@@ -156,7 +160,7 @@ enum create_step create_item_usable(struct devicemgr *mgr, struct create *create
     const struct resource *resource = resources_find(mgr->resources, want->resource);
 
     if (!resource)
-        return refuse_unknown(mgr, create, want->resource, refusal);
+        return refuse_unknown(mgr, create, want, refusal);
     if (!resource_usable(resource))
         return hold_endpoint(mgr, create, resource, ids, refusal);
     for (size_t i = 0; i < ids->len; i++) {

@@ -1,20 +1,17 @@
 #include "shim/import.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "devicemgr/kubelet_checkpoint.h"
 #include "devicemgr/kubelet_rows.h"
 #include "devicemgr/mem.h"
 #include "devicemgr/store.h"
 #include "shim/boot.h"
+#include "shim/kubelet/checkpoint_file.h"
+#include "shim/put_name.h"
 
 struct key {
     char *text;
@@ -38,62 +35,20 @@ struct import {
 
 /* ---- the kubelet's file ---- */
 
-static int complain(const struct import *import, const char *what)
-{
-    fprintf(stderr, "%s: %s\n", import->path, what);
-    return -1;
-}
-
-/* The whole file, or the bytes of one too large and one more. */
-static ssize_t read_all(int fd, char *text, size_t room)
-{
-    size_t len = 0;
-    ssize_t n = 1;
-
-    while (len < room && n > 0) {
-        n = read(fd, text + len, room - len);
-        if (n < 0 && errno != EINTR)
-            return -1;
-        len += n > 0 ? (size_t)n : 0;
-        n = n < 0 ? 1 : n;
-    }
-    return (ssize_t)len;
-}
-
-static int parse(struct import *import, int fd)
-{
-    char *text = mem_alloc((size_t)KUBELET_CHECKPOINT_BYTES_MAX + 1, 1);
-    ssize_t bytes = read_all(fd, text, (size_t)KUBELET_CHECKPOINT_BYTES_MAX + 1);
-    char err[KUBELET_CHECKPOINT_ERROR_BYTES_MAX];
-    int rc;
-
-    if (bytes < 0) {
-        rc = complain(import, strerror(errno));
-    } else {
-        rc = kubelet_checkpoint_parse(text, (size_t)bytes, &import->checkpoint, err, sizeof err);
-        if (rc < 0)
-            fprintf(stderr, "%s: not a good " KUBELET_CHECKPOINT_FILE ": %s\n", import->path, err);
-    }
-    free(text);
-    return rc;
-}
-
 static int read_file(struct import *import)
 {
-    int fd = open(import->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
-    struct stat st;
+    char err[KUBELET_CHECKPOINT_ERROR_BYTES_MAX];
+    time_t written;
+    enum kubelet_file_state state =
+        checkpoint_file_read(import->path, &import->checkpoint, &written, err, sizeof err);
 
-    if (fd < 0)
-        return complain(import, strerror(errno));
-    if (fstat(fd, &st) < 0)
-        rc = complain(import, strerror(errno));
-    else if (!S_ISREG(st.st_mode))
-        rc = complain(import, "it is no file");
-    else
-        rc = parse(import, fd);
-    close(fd);
-    import->this_boot = rc == 0 && st.st_mtime >= boot_time();
-    return rc;
+    if (state == KUBELET_FILE_READ) {
+        import->this_boot = written >= boot_time();
+        return 0;
+    }
+    fprintf(stderr, "%s: %s%s\n", import->path,
+            state == KUBELET_FILE_DAMAGED ? "not a good " KUBELET_CHECKPOINT_FILE ": " : "", err);
+    return -1;
 }
 
 /* ---- our checkpoint ---- */
@@ -126,13 +81,6 @@ static bool add_key(struct import *import, const struct devicemgr_record *record
 static void on_row(void *user, const struct devicemgr_record *record)
 {
     add_key(user, record);
-}
-
-/* A name may hold anything; a terminal is not to obey it. */
-static void put_name(const char *name)
-{
-    for (; *name; name++)
-        putchar((unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name);
 }
 
 static void say_row(const struct kubelet_row *row, bool kept)

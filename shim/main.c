@@ -23,6 +23,7 @@
 #include "shim/relay/relay.h"
 #include "shim/service_manager.h"
 #include "shim/settings.h"
+#include "shim/tokens.h"
 
 #define SOCKET_DIRECTORY_MODE 0755
 
@@ -30,6 +31,7 @@ struct arguments {
     const char *config; /* NULL: the default path, if it is there */
     const char *check;  /* only check this file */
     const char *import; /* only import this file */
+    bool tokens;        /* only list them */
 };
 
 struct daemon {
@@ -55,6 +57,8 @@ static const struct argp_option OPTIONS[] = {
      "Add what the kubelet's " KUBELET_CHECKPOINT_FILE
      " holds to the state directory of the settings, and exit; the daemon must not run",
      0},
+    {"list-tokens", 'T', NULL, 0,
+     "List the containers whose devices the kubelet knows through the shim only, and exit", 0},
     {0},
 };
 
@@ -71,6 +75,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         return 0;
     case 'I':
         args->import = value;
+        return 0;
+    case 'T':
+        args->tokens = true;
         return 0;
     case ARGP_KEY_ARG:
         argp_usage(state);
@@ -319,8 +326,9 @@ int main(int argc, char **argv)
     if (settings_load(args.config, &d.config) < 0)
         return EXIT_FAILURE;
     log_set_level((enum log_level)d.config.log_level);
-    if (args.import) {
-        status = import_kubelet_checkpoint(args.import, d.config.state_dir);
+    if (args.import || args.tokens) {
+        status = args.import ? import_kubelet_checkpoint(args.import, d.config.state_dir)
+                             : tokens_list(d.config.bridge.kubelet_plugin_dir);
         config_fini(&d.config);
         return status < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
     }

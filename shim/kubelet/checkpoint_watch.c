@@ -2,12 +2,10 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "shim/log.h"
 #include "shim/must.h"
@@ -49,75 +47,18 @@ static void kubelet_file_fini(struct kubelet_file *file)
     *file = (struct kubelet_file){0};
 }
 
-/* 0, or a negative errno. */
-static int read_all(int fd, char *text, size_t bytes, size_t *len)
-{
-    ssize_t n = 1;
-
-    for (*len = 0; *len < bytes && n != 0; *len += n > 0 ? (size_t)n : 0) {
-        n = read(fd, text + *len, bytes - *len);
-        if (n < 0 && errno != EINTR)
-            return -errno;
-    }
-    return 0;
-}
-
-static int read_text(int fd, char **text, size_t *len, char *err, size_t err_bytes)
-{
-    struct stat st;
-    int r = fstat(fd, &st) < 0 ? -errno : 0;
-
-    if (r == 0 && !S_ISREG(st.st_mode)) {
-        snprintf(err, err_bytes, "it is no file");
-        return -1;
-    }
-    if (r == 0 && (uint64_t)st.st_size > KUBELET_CHECKPOINT_BYTES_MAX) {
-        snprintf(err, err_bytes, "it has %lld bytes, more than the %u that are read",
-                 (long long)st.st_size, KUBELET_CHECKPOINT_BYTES_MAX);
-        return -1;
-    }
-    if (r == 0) {
-        *text = must(malloc((size_t)st.st_size + 1));
-        r = read_all(fd, *text, (size_t)st.st_size, len);
-    }
-    if (r < 0)
-        snprintf(err, err_bytes, "%s", strerror(-r));
-    return r;
-}
-
-static void parse_file(struct kubelet_file *file, int fd, char *err, size_t err_bytes)
-{
-    struct kubelet_checkpoint *checkpoint = &file->checkpoint;
-    char *text = NULL;
-    size_t len = 0;
-
-    if (read_text(fd, &text, &len, err, err_bytes) < 0) {
-        file->state = KUBELET_FILE_UNREADABLE;
-    } else if (kubelet_checkpoint_parse(text, len, checkpoint, err, err_bytes) < 0) {
-        file->state = KUBELET_FILE_DAMAGED;
-    } else {
-        file->state = KUBELET_FILE_READ;
-        for (size_t i = 0; i < checkpoint->resources_len; i++)
-            ids_sort(&checkpoint->resources[i].healthy);
-    }
-    free(text);
-}
-
 static void on_work(uv_work_t *work)
 {
     struct checkpoint_watch *watch = work->data;
-    int fd = open(watch->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct kubelet_checkpoint *checkpoint = &watch->found.checkpoint;
+    time_t written;
 
-    watch->error[0] = '\0';
-    if (fd >= 0) {
-        parse_file(&watch->found, fd, watch->error, sizeof watch->error);
-        close(fd);
-    } else if (errno == ENOENT || errno == ENOTDIR) {
-        watch->found.state = KUBELET_FILE_MISSING;
-    } else {
-        watch->found.state = KUBELET_FILE_UNREADABLE;
-        snprintf(watch->error, sizeof watch->error, "%s", strerror(errno));
-    }
+    watch->found.state =
+        checkpoint_file_read(watch->path, checkpoint, &written, watch->error, sizeof watch->error);
+    if (watch->found.state == KUBELET_FILE_MISSING || watch->found.state == KUBELET_FILE_READ)
+        watch->error[0] = '\0';
+    for (size_t i = 0; i < checkpoint->resources_len; i++)
+        ids_sort(&checkpoint->resources[i].healthy);
 }
 
 /* ---- the end ---- */

@@ -13,20 +13,13 @@
 
 #include <uv.h>
 
-#include "devicemgr/kubelet_checkpoint.h"
+#include "shim/kubelet/checkpoint_file.h"
 
 /* A kubelet that starts many pods writes the file for each; it is read once in so long. */
 #define CHECKPOINT_WATCH_SETTLE_MS 100
 
-enum kubelet_file_state {
-    KUBELET_FILE_MISSING,
-    KUBELET_FILE_UNREADABLE, /* there, but it could not be read; one log line says why */
-    KUBELET_FILE_DAMAGED,    /* or of a format we do not know; one log line says why */
-    KUBELET_FILE_READ,
-};
-
 struct kubelet_file {
-    enum kubelet_file_state state;
+    enum kubelet_file_state state; /* UNREADABLE, DAMAGED: one log line says why */
     /* The ids of its resources are in the natural order. KUBELET_FILE_READ: what it says;
      * KUBELET_FILE_UNREADABLE: what it last said; else empty. */
     struct kubelet_checkpoint checkpoint;

@@ -1,3 +1,7 @@
+# shim_kubelet_file: the kubelet's checkpoint, read at once.
+add_library(shim_kubelet_file STATIC ${CMAKE_CURRENT_LIST_DIR}/checkpoint_file.c)
+target_link_libraries(shim_kubelet_file PRIVATE devicemgr shim_warnings)
+
 # shim_kubelet: the daemon's part of the bridge: what the kubelet is to be shown, and has taken.
 add_library(shim_kubelet STATIC
     ${CMAKE_CURRENT_LIST_DIR}/checkpoint_watch.c
@@ -9,4 +13,4 @@ add_library(shim_kubelet STATIC
     ${CMAKE_CURRENT_LIST_DIR}/taken.c)
 target_link_libraries(shim_kubelet
     PUBLIC PkgConfig::LIBUV cri_proto
-    PRIVATE shim_plugins shim_rpc shim_watch shim_log devicemgr shim_warnings)
+    PRIVATE shim_kubelet_file shim_plugins shim_rpc shim_watch shim_log devicemgr shim_warnings)

@@ -13,6 +13,8 @@ import subprocess
 
 import pytest
 
+import kubelet_checkpoint
+from protos import deviceplugin
 from shim import BINARY, ROOT
 
 SCRIPT = ROOT / "config/install.sh"
@@ -21,6 +23,7 @@ DROP_IN = f"{UNITS}/kubelet.service.d/90-cri-device-shim.conf"
 CONFIG = "etc/cri-device-shim/config.toml"
 DAEMON = "usr/local/bin/cri-device-shim"
 BRIDGE = "usr/local/bin/cri-device-shim-bridge"
+KUBELET_DIR = "var/lib/kubelet/device-plugins"
 LISTEN = "/run/cri-device-shim/cri-device-shim.sock"
 FLAG = f"--container-runtime-endpoint=unix://{LISTEN}"
 INSTALLED = {
@@ -640,7 +643,8 @@ class LiveNode(Node):
         shutil.copytree("/etc/alternatives", self.root / "etc/alternatives", symlinks=True)
         self.state = directory / "state"
         self.tools = directory / "tools"
-        for path in (self.state / "active", self.state / "fails", self.tools):
+        for path in (self.state / "active", self.state / "fails", self.tools,
+                     self.root / "var/log/pods"):
             path.mkdir(parents=True)
         for name, text in (("systemctl", self.SYSTEMCTL), ("sleep", self.SLEEP)):
             text = text.replace("STATE", str(self.state)).replace("DROP_IN", DROP_IN)
@@ -650,7 +654,7 @@ class LiveNode(Node):
 
     def run(self, *options, env=None):
         mounts = "".join(f"mount -n --bind {self.root}/{path} /{path}\n"
-                         for path in ("etc", "run", "usr/local", "var/lib"))
+                         for path in ("etc", "run", "usr/local", "var/lib", "var/log"))
         script = f'set -e\nmount --make-rprivate /\n{mounts}exec "$0" "$@"'
         return subprocess.run(
             ["unshare", "--mount", "sh", "-c", script, SCRIPT, "--build", self.build, *options],
@@ -752,6 +756,52 @@ def test_uninstall_that_fails(live):
     assert "all changes were taken back" in live.refuses("--uninstall")
     assert live.calls()[-2:] == ["daemon-reload [shim]", "restart kubelet.service [shim]"]
     assert live.active() == ALL_ACTIVE
+
+
+@pytest.fixture
+def with_pods(live):
+    """A node on which pod "web" has a device through the shim, and "old", with one, is gone."""
+    token = deviceplugin.ContainerAllocateResponse(
+        annotations={"devices.cri-device-shim/vendor.com_gpu": "{}"}).SerializeToString()
+    live.install()
+    live.calls()
+    live.write(f"{KUBELET_DIR}/{kubelet_checkpoint.NAME}", kubelet_checkpoint.encode(
+        [kubelet_checkpoint.Entry(uid, "main", "vendor.com/gpu", {-1: [one]}, token)
+         for uid, one in (("uid-1", "gpu0"), ("uid-2", "gpu1"))], {"vendor.com/gpu": ["gpu0"]}))
+    (live.root / "var/log/pods/shop_web_uid-1").mkdir()
+    return live
+
+
+def test_uninstall_under_pods_that_need_it(with_pods):
+    """Made anew without the shim their containers had no devices: it names them, and ends."""
+    words = with_pods.refuses("--uninstall")
+    assert "pod shop/web, container main has vendor.com/gpu gpu0 through the shim\n" in words
+    assert "uid-2" not in words and "gpu1" not in words
+    assert with_pods.calls() == [] and with_pods.active() == ALL_ACTIVE
+    done = with_pods.install("--uninstall", "--dry-run")
+    assert "shop/web" in done.stderr and "delete these pods" in done.stdout
+    (with_pods.root / "var/log/pods/shop_web_uid-1").rmdir()
+    with_pods.install("--uninstall")
+    assert with_pods.active() == {"kubelet.service"}
+
+
+def test_uninstall_by_force(with_pods):
+    done = with_pods.install("--uninstall", "--force")
+    assert "shop/web" in done.stderr
+    assert with_pods.active() == {"kubelet.service"}
+
+
+def test_uninstall_of_a_node_that_logs_elsewhere(with_pods):
+    """Whether a pod is gone cannot be seen: none counts as gone."""
+    shutil.rmtree(with_pods.root / "var/log/pods")
+    words = with_pods.refuses("--uninstall")
+    assert "pod with the UID uid-1, container main" in words and "UID uid-2" in words
+
+
+def test_uninstall_beside_a_file_that_cannot_be_read(with_pods):
+    with_pods.write(f"{KUBELET_DIR}/{kubelet_checkpoint.NAME}", "{}")
+    assert "is not known; --force does not ask" in with_pods.refuses("--uninstall")
+    with_pods.install("--uninstall", "--force")
 
 
 def test_kubelet_that_does_not_run(live):

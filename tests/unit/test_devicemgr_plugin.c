@@ -296,7 +296,8 @@ static void a_plugin_that_never_lists_counts_as_stopped_in_time(void **state)
     expect(w, "close");
     expect_nothing(w);
     assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
-    expect_with(w, "verdict 12 refused 9:", "not registered on this node", NULL);
+    expect_with(w, "verdict 12 refused 9:", "not registered on this node",
+                "with the kubelet itself now, make the pod anew", NULL);
 }
 
 static void a_first_list_is_welcome_late(void **state)
