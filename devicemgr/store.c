@@ -285,8 +285,8 @@ static bool exists(const char *path)
 }
 
 /* Moves the file and what SQLite keeps beside it out of the way; under names by which SQLite still
- * finds them together. */
-static int set_aside(struct store *store, const char *why)
+ * finds them together. `what`: of the file, for the log. */
+static int set_aside(struct store *store, const char *what, const char *why)
 {
     static const char *const parts[] = {"", "-wal", "-shm", "-journal"};
     char base[PATH_MAX - 32], from[PATH_MAX], to[PATH_MAX], stamp[32];
@@ -312,9 +312,8 @@ static int set_aside(struct store *store, const char *why)
     if (sync_dir(store->options.dir) < 0)
         return -1;
     store->lost_rows = true;
-    report(store, LOG_ERR,
-           "checkpoint %s is damaged (%s); it was set aside as %s and a new one is made",
-           store->path, why, base);
+    report(store, LOG_ERR, "checkpoint %s %s (%s); it was set aside as %s and a new one is made",
+           store->path, what, why, base);
     return 0;
 }
 
@@ -451,7 +450,9 @@ static void put_uri(char out[URI_BYTES_MAX], const char *path)
     strcpy(to, is_immutable(path) ? "?immutable=1" : "");
 }
 
-static int connect(const char *path, sqlite3 **out)
+/* `lock_first`: before anything is read, for which SQLite then needs no -shm file. That is how a
+ * full disk can be read, but not one that is read-only, which gives no such lock. */
+static int connect(const char *path, bool lock_first, sqlite3 **out)
 {
     char uri[URI_BYTES_MAX];
     sqlite3 *db;
@@ -465,6 +466,8 @@ static int connect(const char *path, sqlite3 **out)
         rc = sqlite3_create_function(db, "row_checksum", 5,
                                      SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY, NULL,
                                      row_checksum, NULL, NULL);
+    if (rc == SQLITE_OK && lock_first)
+        rc = exec(db, "PRAGMA locking_mode = EXCLUSIVE");
     /* The temporary copy of a repair must not need the disk. */
     if (rc == SQLITE_OK)
         rc = exec(db, "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY");
@@ -498,7 +501,7 @@ static int make_file(const struct store *store, char *why, size_t why_bytes)
         return -1;
     }
     close(fd);
-    rc = connect(path, &db);
+    rc = connect(path, false, &db);
     if (rc == SQLITE_OK)
         rc = migrate(db, 0);
     if (rc != SQLITE_OK)
@@ -592,9 +595,9 @@ static bool head_forbids_writing(const struct store *store)
 }
 
 /* `why` is filled unless OPENED; it may have a better text already than SQLite's. */
-static enum opened open_db(struct store *store, char *why, size_t why_bytes)
+static enum opened open_db(struct store *store, bool lock_first, char *why, size_t why_bytes)
 {
-    int version = 0, rc = connect(store->path, &store->db);
+    int version = 0, rc = connect(store->path, lock_first, &store->db);
     enum opened opened;
 
     if (rc == SQLITE_OK)
@@ -632,14 +635,18 @@ static enum opened open_file(struct store *store, char *why, size_t why_bytes)
     if (!exists(store->path)) {
         /* SQLite would play a journal that lost its file into the new one. */
         with_suffix(wal, store->path, "-wal");
-        if (exists(wal) && set_aside(store, "only its journal is there") < 0) {
+        if (exists(wal) && set_aside(store, "is damaged", "only its journal is there") < 0) {
             snprintf(why, why_bytes, "%s", strerror(errno));
             return OPEN_UNAVAILABLE;
         }
         if (make_file(store, why, why_bytes) < 0)
             return OPEN_UNAVAILABLE;
     }
-    opened = open_db(store, why, why_bytes);
+    opened = open_db(store, false, why, why_bytes);
+    if (opened == OPEN_UNAVAILABLE) {
+        disconnect(store);
+        opened = open_db(store, true, why, why_bytes);
+    }
     if (opened == OPENED && stat(store->path, &st) == 0)
         store->inode = st.st_ino;
     if (opened == OPENED)
@@ -676,7 +683,7 @@ int store_open(const struct store_options *options, struct store **out, char *er
     opened = open_file(store, why, sizeof why);
     if (opened == OPEN_DAMAGED) {
         opened = OPEN_UNAVAILABLE;
-        if (set_aside(store, why) == 0)
+        if (set_aside(store, "is damaged", why) == 0)
             opened = open_file(store, why, sizeof why);
     }
     if (opened == OPEN_IN_USE || opened == OPEN_NEWER) {
@@ -787,7 +794,7 @@ static int reopen(struct store *store, char *err, size_t err_bytes)
         disconnect(store);
         opened = OPEN_UNAVAILABLE;
         snprintf(why, sizeof why, "its rows were not read at start");
-        if (set_aside(store, why) == 0) {
+        if (set_aside(store, "is left as it is", why) == 0) {
             store->reset = true;
             opened = open_file(store, why, sizeof why);
         }
@@ -816,7 +823,8 @@ static int leave_file(struct store *store, char *err, size_t err_bytes)
     char wal[PATH_MAX];
 
     with_suffix(wal, store->path, "-wal");
-    if ((exists(store->path) || exists(wal)) && set_aside(store, why) < 0) {
+    if ((exists(store->path) || exists(wal)) &&
+        set_aside(store, "is not the one that was opened", why) < 0) {
         snprintf(err, err_bytes, "checkpoint %s was %s: %s", store->path, why, strerror(errno));
         return -1;
     }

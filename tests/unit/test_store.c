@@ -871,25 +871,37 @@ static void makes_its_file_once_the_disk_can_be_written(void **state)
     assert_int_equal(umount(f->dir), 0);
 }
 
+/* Until no byte more goes onto the disk; the file is to be emptied and closed. */
+static int fill_disk(const struct fixture *f)
+{
+    char path[256], zeros[4096] = "";
+    int fd;
+
+    snprintf(path, sizeof path, "%s/filler", f->dir);
+    fd = open(path, O_WRONLY | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    for (size_t bytes = sizeof zeros; bytes > 0; bytes /= 2) {
+        while (write(fd, zeros, bytes) == (ssize_t)bytes)
+            continue;
+    }
+    return fd;
+}
+
 static void lives_through_a_full_disk(void **state)
 {
     struct fixture *f = *state;
-    char value[4096], path[256];
+    char value[4096];
     struct devicemgr_record pod = {.kind = DEVICEMGR_RECORD_POD,
                                    .key = {"p", "", ""},
                                    .value = value,
                                    .value_bytes = sizeof value};
     struct store *store;
-    int fd, written = 0;
+    int fd;
 
     mount_small_disk(f);
     memset(value, 'x', sizeof value);
-    snprintf(path, sizeof path, "%s/filler", f->dir);
     store = open_and_load(f);
-    fd = open(path, O_WRONLY | O_CREAT, 0600);
-    while (write(fd, value, sizeof value) == (ssize_t)sizeof value)
-        written++;
-    assert_true(written > 0);
+    fd = fill_disk(f);
     assert_int_equal(commit(f, store, &pod, 1), -1);
     assert_non_null(strstr(f->error, "full"));
     assert_int_equal(ftruncate(fd, 0), 0);
@@ -898,6 +910,42 @@ static void lives_through_a_full_disk(void **state)
     store_close(store);
     store = open_and_load(f);
     assert_int_equal(f->loaded.len, 1);
+    store_close(store);
+    assert_int_equal(umount(f->dir), 0);
+}
+
+/* Also what only the journal holds; then it goes on in the same file. */
+static void reads_a_full_disk(void **state)
+{
+    struct fixture *f = *state;
+    struct devicemgr_record pod = record(DEVICEMGR_RECORD_POD, "p", "", "", "p");
+    struct devicemgr_record more = record(DEVICEMGR_RECORD_POD, "q", "", "", "q");
+    struct store *store;
+    pid_t child;
+    int fd;
+
+    mount_small_disk(f);
+    commit_samples(f);
+    for (unsigned journal = 0; journal < 2; journal++) {
+        if (journal) {
+            child = fork();
+            if (child == 0)
+                _exit(commit(f, open_and_load(f), &pod, 1) < 0);
+            assert_int_equal(waitpid(child, NULL, 0), child);
+        }
+        fd = fill_disk(f);
+        store = open_and_load(f);
+        assert_int_equal(f->reports, 0);
+        assert_int_equal(f->loaded.len, SAMPLES + 2 * journal);
+        assert_int_equal(commit(f, store, &more, 1), -1);
+        assert_int_equal(ftruncate(fd, 0), 0);
+        close(fd);
+        must_commit(f, store, &more, 1);
+        store_close(store);
+    }
+    assert_int_equal(count_set_aside(f), 0);
+    store = open_and_load(f);
+    assert_int_equal(f->loaded.len, SAMPLES + 2);
     store_close(store);
     assert_int_equal(umount(f->dir), 0);
 }
@@ -993,6 +1041,7 @@ int main(void)
         STORE_TEST(reads_a_journal_on_a_read_only_disk),
         STORE_TEST(makes_its_file_once_the_disk_can_be_written),
         STORE_TEST(lives_through_a_full_disk),
+        STORE_TEST(reads_a_full_disk),
         STORE_TEST(loses_nothing_acknowledged_to_kill_9),
         cmocka_unit_test(close_accepts_null),
     };
