@@ -144,8 +144,9 @@ static enum create_step hold_unhealthy(const struct devicemgr *mgr, struct creat
         text_add_ids(&refusal->text, &unhealthy);
     }
     if (missing.len > 0) {
-        text_add(&refusal->text, "%snot listed by the plugin: device ids ",
-                 unhealthy.len > 0 ? "; " : "");
+        text_add(&refusal->text, "%s%s: device ids ", unhealthy.len > 0 ? "; " : "",
+                 resource->builtin ? "no such device node on the host"
+                                   : "not listed by the plugin");
         text_add_ids(&refusal->text, &missing);
     }
     ids_fini(&unhealthy);

@@ -466,7 +466,7 @@ uint64_t plugin_next_ms(const struct devicemgr *mgr)
 void plugin_restored(struct devicemgr *mgr)
 {
     for (struct resource *r = mgr->resources; r; r = r->hh.next) {
-        endpoint_stop(&r->endpoint, mgr->now_ms, "the shim was restarted");
+        endpoint_stop(&r->endpoint, mgr->now_ms, "the shim, or the node, was restarted");
         endpoint_set_state(&r->endpoint, mgr->now_ms, ENDPOINT_GRACE);
         if (r->endpoint.socket_good[0] != '\0')
             dial(mgr, r, ENDPOINT_RESTORED, r->endpoint.socket_good);

@@ -931,6 +931,17 @@ static void a_built_in_device_that_is_away_is_waited_for(void **state)
     expect_with(w, "verdict 12 refused 14:", "unhealthy for 5s: device ids fuse", NULL);
 }
 
+static void a_built_in_device_without_a_node_is_said_to_be_one(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_builtin(w->mgr, w->now_ms, "node.local/fuse", &FUSE, 0);
+    assert_true(create(w, 11, "u1", "main", "node.local/fuse:fuse", NULL));
+    pass(w, HOLD_MS);
+    expect_with(w, "verdict 11 refused 14:", "no such device node on the host: device ids fuse",
+                NULL);
+}
+
 static void a_name_moved_into_the_config_leaves_its_plugin(void **state)
 {
     struct world *w = *state;
@@ -1022,6 +1033,7 @@ int main(void)
         TEST(a_built_in_device_needs_no_plugin),
         TEST(a_built_in_device_follows_the_config),
         TEST(a_built_in_device_that_is_away_is_waited_for),
+        TEST(a_built_in_device_without_a_node_is_said_to_be_one),
         TEST(a_name_moved_into_the_config_leaves_its_plugin),
         TEST(events_of_no_endpoint_are_ignored),
     };
