@@ -117,11 +117,17 @@ is_active() {
     fi
 }
 
-restart() {
+# note_restarted UNIT...: they do not run now as they ran before.
+note_restarted() {
     if [ $dry_run = no ] && is_live; then
-        restarted+=("$1")
+        restarted+=("$@")
     fi
-    control restart "$1" || die "$1 did not start; see journalctl -u $1"
+}
+
+# restart UNIT...: in one transaction.
+restart() {
+    note_restarted "$@"
+    control restart "$@" || die "$* did not start; see journalctl ${*/#/-u }"
 }
 
 any_changed() {
@@ -140,18 +146,19 @@ start_services() {
     for unit in "${units[@]}"; do
         paths+=("$unit_dir/$unit")
     done
+    if is_changed "$unit_dir/$socket" && is_live && is_active $socket; then
+        note_restarted $socket $daemon
+        control stop $daemon $socket # while systemd knows the old socket's path, to remove it
+    fi
     ! any_changed "${paths[@]}" || control daemon-reload
     if is_changed "$unit_dir/$socket" || ! is_active $socket; then
-        if is_live && is_active $daemon; then
-            control stop $daemon # a socket cannot be started under a running service
-        fi
-        restart $socket
-    fi
-    if any_changed "$unit_dir/$daemon" "$unit_dir/$socket" "$prefix/bin/cri-device-shim" \
-        "$config" || ! is_active $daemon; then
+        restart $socket $daemon # together: no socket is started under a daemon that runs
+    elif any_changed "$unit_dir/$daemon" "$prefix/bin/cri-device-shim" "$config" ||
+        ! is_active $daemon; then
         restart $daemon
     fi
-    if any_changed "$unit_dir/$bridge" "$prefix/bin/cri-device-shim-bridge" ||
+    # By default the feed's socket is beside the other.
+    if any_changed "$unit_dir/$bridge" "$unit_dir/$socket" "$prefix/bin/cri-device-shim-bridge" ||
         ! is_active $bridge; then
         restart $bridge
     fi
@@ -179,17 +186,32 @@ check_kubelet_command() {
             "see systemctl cat kubelet.service"
 }
 
-# A kubelet that cannot reach its runtime ends within seconds.
+# The kubelet's process, and how often systemd has started one by itself.
+kubelet_life() { systemctl show -p MainPID -p NRestarts --value kubelet.service; }
+
+# Whether somebody is connected to the shim; without ss nobody can tell.
+shim_is_used() {
+    ! command -v ss >/dev/null || ss -xH state established src "$listen" | grep -q .
+}
+
+# A kubelet that cannot reach its runtime ends, sooner or later; one that goes on for some seconds,
+# and with the shim, has reached it.
 kubelet_stays() {
-    for _ in 1 2 3 4 5; do
+    local life good=0 seconds=0
+    life=$(kubelet_life)
+    while [ $good -lt 5 ]; do
+        [ $seconds -lt 60 ] || return 1
         sleep 1
+        seconds=$((seconds + 1)) good=$((good + 1))
         systemctl --quiet is-active kubelet.service || return 1
+        [ "$(kubelet_life)" = "$life" ] || return 1
+        [ $uninstall = yes ] || shim_is_used || good=0
     done
 }
 
 # The end of every run. If it failed, everything is put back and runs as before.
 finish() {
-    local status=$? unit i
+    local status=$? unit i back=()
     trap - EXIT INT TERM HUP
     set +e
     if [ $status -ne 0 ] && { [ ${#applied[@]} -gt 0 ] || [ $recorded = yes ]; }; then
@@ -200,14 +222,13 @@ finish() {
             fi
         done
         roll_back
-        if [ ${#restarted[@]} -gt 0 ]; then
-            systemctl daemon-reload
-        fi
         for unit in "${restarted[@]}"; do
             if ! is_changed "$unit_dir/$unit" || exists "$work/undo$unit_dir/$unit"; then
-                systemctl restart "$unit"
+                back+=("$unit")
             fi
         done
+        [ ${#restarted[@]} -eq 0 ] || systemctl daemon-reload
+        [ ${#back[@]} -eq 0 ] || systemctl restart "${back[@]}"
         printf '%s: all changes were taken back\n' "${0##*/}" >&2
     fi
     rm -rf "$work"
@@ -283,6 +304,9 @@ choose_endpoint() {
             "is not known; say --runtime-endpoint PATH"
     fi
     same_socket "$runtime_endpoint" "$listen" && die "$runtime_endpoint is the shim's own socket"
+    if [ $dry_run = no ] && is_live && [ ! -S "$runtime_endpoint" ]; then
+        die "there is no socket $runtime_endpoint: the runtime must run"
+    fi
     [ -e "$root$config" ] || return 0
     same_socket "$runtime_endpoint" "$configured_endpoint" ||
         die "$config has runtime_endpoint = \"$configured_endpoint\", but the runtime is" \
@@ -439,6 +463,32 @@ check_tokens() {
     fi
 }
 
+# Where the bridge has a socket for each resource that it shows the kubelet.
+shown_dir() {
+    local dir=/var/lib/kubelet/device-plugins
+    [ ! -e "$root$config" ] || dir=$(config_value bridge kubelet_plugin_dir | grep . || say "$dir")
+    printf '%s/cri-device-shim' "$dir"
+}
+
+say_shown() {
+    local socket
+    [ -z "$root" ] || return 0
+    for socket in "$(shown_dir)"/*.sock; do
+        [ -S "$socket" ] || continue
+        socket=${socket##*/}
+        say "the kubelet loses ${socket%.sock}, until its plugin registers with the kubelet"
+    done
+}
+
+# Those that are there: they are not, if an uninstall was cut off or kept something.
+stop_services() {
+    local unit present=()
+    for unit in "${units[@]}"; do
+        ! exists "$root$unit_dir/$unit" || present+=("$unit")
+    done
+    [ ${#present[@]} -eq 0 ] || control stop "${present[@]}"
+}
+
 # The kubelet first, while the shim still serves it.
 run_uninstall() {
     if [ ${#original[@]} -eq 0 ]; then
@@ -449,19 +499,20 @@ run_uninstall() {
     plan_uninstall
     check_kubelet_without
     check_tokens
+    say_shown
     [ $dry_run = no ] || show_changes
     say_kept "it was edited; it stays there"
     if is_changed "$kubelet_drop_in"; then
         apply_changes yes
         restart_kubelet
     fi
-    control stop "${units[@]}"
+    stop_services
     apply_changes no
     control daemon-reload
     [ $dry_run = no ] || return 0
     store_close
     if is_live; then
-        rm -rf /run/cri-device-shim
+        rm -rf /run/cri-device-shim "$(shown_dir)"
     fi
     say "which containers hold which devices stays in the state_dir," \
         "by default /var/lib/cri-device-shim"

@@ -189,7 +189,7 @@ put() {
     local goal=$1 to=$root$2 new
     if ! exists "$goal"; then
         rm -f -- "$to"
-        return
+        return $? # without it bash, in a trap, returns what was before the trap
     fi
     mkdir -p "$(dirname "$to")" || return 1
     new=$(beside "$to")

@@ -8,6 +8,7 @@ import dataclasses
 import os
 import pathlib
 import shutil
+import socket
 import stat
 import subprocess
 
@@ -514,7 +515,8 @@ def test_help(one):
 def test_failing_write_takes_all_back(one):
     """The last file cannot be written: the ones before it are taken back."""
     one.write("etc/systemd/system/kubelet.service.d", "not a directory")
-    assert "all changes were taken back" in one.refuses()
+    words = one.refuses()
+    assert "all changes were taken back" in words and "not put back" not in words
 
 
 def test_failing_upgrade_takes_all_back(one):
@@ -620,12 +622,23 @@ class LiveNode(Node):
         for unit in "${@:2}"; do :; done
         case $1 in
             --quiet) [ -e active/$unit ]; exit ;;
-            show) [ -e hidden ] || cat /DROP_IN; exit ;;
+            show)
+                [[ $* != *MainPID* ]] || { cat life; exit; }
+                [ -e hidden ] || cat /DROP_IN; exit ;;
             restart)
-                rm -f active/$unit
-                if [ -e fails/$unit ] && grep -q "$(cat fails/$unit)" /usr/local/bin/cri-device-shim
-                then status=1; else touch active/$unit; status=0; fi ;;
-            stop) (cd active && rm -f "${@:2}"); status=0 ;;
+                status=0
+                for unit in "${@:2}"; do
+                    rm -f active/$unit
+                    if [ -e fails/$unit ] &&
+                        grep -q "$(cat fails/$unit)" /usr/local/bin/cri-device-shim
+                    then status=1; else touch active/$unit; fi
+                done ;;
+            stop)
+                status=0
+                for unit in "${@:2}"; do
+                    [ -e /UNITS/$unit ] || status=5
+                    rm -f active/$unit
+                done ;;
             *) status=0 ;;
         esac
         [ -e /DROP_IN ] && through=shim || through=runtime
@@ -634,6 +647,11 @@ class LiveNode(Node):
         """
     SLEEP = """#!/bin/sh
         [ ! -e STATE/dies ] || rm -f STATE/active/kubelet.service
+        [ ! -e STATE/flaps ] || echo again >>STATE/life
+        """
+    SS = """#!/bin/sh
+        [ "$*" = "-xH state established src LISTEN" ] || exit 9
+        [ -e STATE/unused ] || echo "u_str ESTAB 0 0 LISTEN 1 * 2"
         """
 
     def __init__(self, directory):
@@ -646,11 +664,17 @@ class LiveNode(Node):
         for path in (self.state / "active", self.state / "fails", self.tools,
                      self.root / "var/log/pods"):
             path.mkdir(parents=True)
-        for name, text in (("systemctl", self.SYSTEMCTL), ("sleep", self.SLEEP)):
-            text = text.replace("STATE", str(self.state)).replace("DROP_IN", DROP_IN)
+        for name, text in (("systemctl", self.SYSTEMCTL), ("sleep", self.SLEEP), ("ss", self.SS)):
+            for word, value in (("STATE", str(self.state)), ("DROP_IN", DROP_IN), ("UNITS", UNITS),
+                                ("LISTEN", LISTEN)):
+                text = text.replace(word, value)
             (self.tools / name).write_text(text)
             (self.tools / name).chmod(0o755)
         (self.state / "active/kubelet.service").touch()
+        (self.state / "life").write_text("4711\n0\n")
+        (self.root / "run/containerd").mkdir()
+        with socket.socket(socket.AF_UNIX) as runtime:
+            runtime.bind(str(self.root / "run/containerd/containerd.sock"))
 
     def run(self, *options, env=None):
         mounts = "".join(f"mount -n --bind {self.root}/{path} /{path}\n"
@@ -688,7 +712,7 @@ def test_services(live):
     done = live.install()
     assert "systemctl restart kubelet.service" in done.stdout
     assert live.calls() == [
-        "daemon-reload [runtime]", "restart S.socket [runtime]", "restart S.service [runtime]",
+        "daemon-reload [runtime]", "restart S.socket S.service [runtime]",
         "restart S-bridge.service [runtime]", "daemon-reload [shim]",
         "restart kubelet.service [shim]"]
     assert live.active() == ALL_ACTIVE
@@ -707,8 +731,8 @@ def test_services_dry_run(live):
     """Says what it would run, and runs nothing."""
     done = live.install("--dry-run")
     assert done.stdout.endswith(
-        "then:\n    systemctl daemon-reload\n    systemctl restart cri-device-shim.socket\n"
-        "    systemctl restart cri-device-shim.service\n"
+        "then:\n    systemctl daemon-reload\n"
+        "    systemctl restart cri-device-shim.socket cri-device-shim.service\n"
         "    systemctl restart cri-device-shim-bridge.service\n    systemctl daemon-reload\n"
         "    systemctl restart kubelet.service\n")
     assert live.calls() == [] and live.active() == {"kubelet.service"}
@@ -811,12 +835,62 @@ def test_kubelet_that_does_not_run(live):
     assert "kubelet.service" not in live.active()
 
 
-def test_socket_is_not_started_under_a_running_daemon(live):
-    """A daemon that made its socket by itself is stopped first; systemd would refuse."""
-    (live.state / "active/cri-device-shim.service").touch()
+def test_socket_unit_changes(live):
+    """The old socket's file goes with it; systemd starts no socket under a daemon that runs, and the
+    kubelet would have started that at once, so both are stopped and started together."""
     live.install()
-    assert live.calls()[1:4] == ["stop S.service [runtime]", "restart S.socket [runtime]",
-                                 "restart S.service [runtime]"]
+    live.calls()
+    live.write(CONFIG, live.read(CONFIG).replace(f'listen = "{LISTEN}"', 'listen = "/run/other.sock"'))
+    (live.tools / "ss").write_text(LiveNode.SS.replace("LISTEN", "/run/other.sock")
+                                   .replace("STATE", str(live.state)))
+    live.install()
+    assert live.calls() == [
+        "stop S.service S.socket [shim]", "daemon-reload [shim]",
+        "restart S.socket S.service [shim]", "restart S-bridge.service [shim]",
+        "daemon-reload [shim]", "restart kubelet.service [shim]"]
+    assert live.active() == ALL_ACTIVE
+
+
+def test_kubelet_that_systemd_starts_again_and_again(live):
+    """Active at each look, but never for long: taken back."""
+    (live.state / "flaps").touch()
+    assert "kubelet.service does not stay up" in live.refuses()
+    assert live.active() == {"kubelet.service"}
+
+
+def test_kubelet_that_never_comes_to_the_shim(live):
+    (live.state / "unused").touch()
+    assert "kubelet.service does not stay up" in live.refuses()
+    assert live.active() == {"kubelet.service"}
+
+
+def test_runtime_that_does_not_run(live):
+    """Nothing is begun."""
+    (live.root / "run/containerd/containerd.sock").unlink()
+    assert "there is no socket /run/containerd/containerd.sock" in live.refuses()
+    assert live.calls() == []
+
+
+def test_second_uninstall(live):
+    """What was edited is kept; the units are gone, which systemd would complain of."""
+    live.install()
+    live.write(CONFIG, live.read(CONFIG).replace('mask = "2m"', 'mask = "5m"'))
+    live.install("--uninstall")
+    live.install("--uninstall")
+    (live.root / CONFIG).unlink()
+    live.install("--uninstall")
+    assert not (live.root / "var/lib/cri-device-shim/install").exists()
+
+
+def test_uninstall_says_what_the_kubelet_loses(live):
+    live.install()
+    shown = live.root / KUBELET_DIR / "cri-device-shim"
+    shown.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(shown / "v.com_gpu.sock"))
+    assert "the kubelet loses v.com_gpu, until" in live.install("--uninstall", "--dry-run").stdout
+    assert "the kubelet loses v.com_gpu, until" in live.install("--uninstall").stdout
+    assert not shown.exists()
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze")
