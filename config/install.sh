@@ -391,6 +391,10 @@ run_install() {
         apply_changes yes
         restart_kubelet
     fi
+    if [ $with_kubelet = no ]; then
+        say "give the kubelet --container-runtime-endpoint=unix://$listen, and start it behind" \
+            "cri-device-shim.service"
+    fi
     # Either the changes of this run, or those of one that was cut off just before this.
     if [ "$recorded" = yes ] || { [ $dry_run = no ] && [ -e "$store/manifest.new" ]; }; then
         commit_changes
@@ -500,6 +504,9 @@ run_uninstall() {
     check_kubelet_without
     check_tokens
     say_shown
+    if [ -z "${original[$kubelet_drop_in]:-}" ]; then
+        say "a kubelet that something else starts must be using its runtime's socket again"
+    fi
     [ $dry_run = no ] || show_changes
     say_kept "it was edited; it stays there"
     if is_changed "$kubelet_drop_in"; then

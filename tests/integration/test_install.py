@@ -431,10 +431,12 @@ def test_without_a_kubelet(directory):
     words = node.refuses()
     assert "no kubelet.service in /etc/systemd/system" in words and "--no-kubelet" in words
     assert FLAG in words
-    node.install("--no-kubelet", "--runtime-endpoint", "unix:///run/k3s/containerd/containerd.sock")
+    done = node.install("--no-kubelet", "--runtime-endpoint",
+                        "unix:///run/k3s/containerd/containerd.sock")
+    assert f"give the kubelet {FLAG}" in done.stdout
     assert '"/run/k3s/containerd/containerd.sock"' in node.read(CONFIG)
     assert not (node.root / DROP_IN).exists()
-    node.install("--uninstall")
+    assert "must be using its runtime's socket" in node.install("--uninstall").stdout
     assert node.tree() == before
 
 
