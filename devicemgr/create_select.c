@@ -486,7 +486,7 @@ static enum create_step choose(struct devicemgr *mgr, struct create *create, siz
     struct pool pool;
 
     if (!resource)
-        return refuse_unknown(mgr, create, name, refusal);
+        return refuse_unknown(mgr, create, create->items[index].want, refusal);
     step = hold_unlisted(mgr, create, name, refusal);
     if (step == STEP_GO)
         step = settle_own_pod(mgr, create, name, refusal);
