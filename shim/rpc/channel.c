@@ -203,32 +203,26 @@ static void call_headers(struct rpc_call *call, bool end)
         call_trailers(call);
 }
 
-static int on_frame_received(struct link *link, const nghttp2_frame *frame)
+static void on_frame_received(struct link *link, const nghttp2_frame *frame)
 {
     bool end = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
     struct rpc_call *call;
 
     if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
-        return 0;
+        return;
     call = call_of(link, frame->hd.stream_id);
     if (!call)
-        return 0;
+        return;
     if (frame->hd.type == NGHTTP2_HEADERS)
         call_headers(call, end);
     else if (end)
         call_abort(call, RPC_INTERNAL, "the answer ends without trailers");
-    return link_usable(link) ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
-static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+static int on_headers_begin(struct link *link, const nghttp2_frame *frame)
 {
-    struct link *link = user;
-    struct rpc_call *call;
+    struct rpc_call *call = call_of(link, frame->hd.stream_id);
 
-    (void)session;
-    if (!link_usable(link))
-        return NGHTTP2_ERR_CALLBACK_FAILURE;
-    call = call_of(link, frame->hd.stream_id);
     if (call)
         call->block = (struct answer_block){0};
     return 0;
@@ -262,25 +256,17 @@ static void call_field(struct rpc_call *call, const uint8_t *name, size_t name_l
     }
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
-                     size_t name_len, const uint8_t *value, size_t len, uint8_t flags, void *user)
+static int on_header(void *stream, const uint8_t *name, size_t name_len, const uint8_t *value,
+                     size_t len)
 {
-    struct link *link = user;
-    struct rpc_call *call;
+    struct rpc_call *call = stream;
 
-    (void)session;
-    (void)flags;
-    if (!link_usable(link))
-        return NGHTTP2_ERR_CALLBACK_FAILURE;
-    call = call_of(link, frame->hd.stream_id);
-    if (!call)
-        return 0;
     call->headers_bytes += field_bytes(name_len, len);
     if (call->headers_bytes > LINK_HEADERS_BYTES_MAX)
         call_abort(call, RPC_RESOURCE_EXHAUSTED, "the answer's headers are larger than 64 KiB");
     else
         call_field(call, name, name_len, value, len);
-    return link_usable(link) ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+    return 0;
 }
 
 /* One whole message; the call may be over afterwards. */
@@ -306,8 +292,10 @@ static void call_message(struct rpc_call *call)
     message_arena_fini(&arena);
 }
 
-static void call_data(struct rpc_call *call, const uint8_t *data, size_t len)
+static void on_data(void *stream, const uint8_t *data, size_t len)
 {
+    struct rpc_call *call = stream;
+
     while (call->state == CALL_ANSWERED) {
         switch (message_reader_feed(&call->reader, &data, &len)) {
         case MESSAGE_MORE:
@@ -322,24 +310,9 @@ static void call_data(struct rpc_call *call, const uint8_t *data, size_t len)
     }
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data,
-                   size_t len, void *user)
+static void on_stream_closed(void *stream, uint32_t error_code)
 {
-    struct link *link = user;
-    struct rpc_call *call;
-
-    (void)session;
-    (void)flags;
-    if (!link_usable(link))
-        return NGHTTP2_ERR_CALLBACK_FAILURE;
-    call = call_of(link, stream_id);
-    if (call)
-        call_data(call, data, len);
-    return link_usable(link) ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
-}
-
-static void call_was_reset(struct rpc_call *call, uint32_t error_code)
-{
+    struct rpc_call *call = stream;
     char text[96];
     int code = status_from_h2(error_code);
 
@@ -355,31 +328,17 @@ static void call_was_reset(struct rpc_call *call, uint32_t error_code)
     call_end(call, code, text);
 }
 
-static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t error_code,
-                           void *user)
-{
-    struct link *link = user;
-    struct rpc_call *call;
-
-    (void)session;
-    call = link_usable(link) ? call_of(link, stream_id) : NULL;
-    if (call)
-        call_was_reset(call, error_code);
-    return 0; /* see link.h */
-}
-
 /* ---- the request ---- */
 
-static int on_frame_sent(struct link *link, const nghttp2_frame *frame)
+static void on_frame_sent(struct link *link, const nghttp2_frame *frame)
 {
     struct rpc_call *call;
 
     if (frame->hd.type != NGHTTP2_HEADERS)
-        return 0;
+        return;
     call = call_of(link, frame->hd.stream_id);
     if (call)
         call->headers_sent = true;
-    return 0;
 }
 
 static ssize_t read_request(nghttp2_session *session, int32_t stream_id, uint8_t *buf, size_t room,
@@ -546,14 +505,6 @@ static void on_gone(struct link *link)
     free(channel_of(link));
 }
 
-static void add_callbacks(nghttp2_session_callbacks *callbacks)
-{
-    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
-    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
-    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
-}
-
 /* A channel that is not connected yet. */
 static int channel_new(uv_loop_t *loop, const struct rpc_channel_ops *ops, void *user,
                        struct rpc_channel **out)
@@ -564,7 +515,10 @@ static int channel_new(uv_loop_t *loop, const struct rpc_channel_ops *ops, void 
         .gone = on_gone,
         .frame_received = on_frame_received,
         .frame_sent = on_frame_sent,
-        .add_callbacks = add_callbacks,
+        .headers_begin = on_headers_begin,
+        .stream_header = on_header,
+        .stream_data = on_data,
+        .stream_closed = on_stream_closed,
     };
     struct rpc_channel *channel = malloc(sizeof *channel);
     int err;

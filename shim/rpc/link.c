@@ -245,7 +245,12 @@ static int start_reading(struct link *link)
     return uv_read_start((uv_stream_t *)&link->pipe, give_buffer, bytes_came);
 }
 
-/* ---- start ---- */
+/* ---- the session's callbacks ---- */
+
+static int go_on(const struct link *link)
+{
+    return link_usable(link) ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+}
 
 static int frame_received(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
@@ -257,7 +262,8 @@ static int frame_received(nghttp2_session *session, const nghttp2_frame *frame, 
     if (frame->hd.type == NGHTTP2_GOAWAY)
         set_reason(link, "the peer is going away: %s",
                    nghttp2_http2_strerror(frame->goaway.error_code));
-    return link->ops->frame_received(link, frame);
+    link->ops->frame_received(link, frame);
+    return go_on(link);
 }
 
 static int frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
@@ -270,8 +276,63 @@ static int frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void
     if (frame->hd.type == NGHTTP2_GOAWAY)
         set_reason(link, "the peer broke HTTP/2: %s",
                    nghttp2_http2_strerror(frame->goaway.error_code));
-    return link->ops->frame_sent(link, frame);
+    link->ops->frame_sent(link, frame);
+    return go_on(link);
 }
+
+static int begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+    struct link *link = user;
+
+    (void)session;
+    return link_usable(link) ? link->ops->headers_begin(link, frame) : NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+/* The user data of a stream of a usable link, or NULL. */
+static void *stream_of(struct link *link, int32_t stream_id)
+{
+    return link_usable(link) ? nghttp2_session_get_stream_user_data(link->session, stream_id)
+                             : NULL;
+}
+
+static int header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+                  size_t name_len, const uint8_t *value, size_t len, uint8_t flags, void *user)
+{
+    struct link *link = user;
+    void *stream = stream_of(link, frame->hd.stream_id);
+    int rc = stream ? link->ops->stream_header(stream, name, name_len, value, len) : 0;
+
+    (void)session;
+    (void)flags;
+    return rc ? rc : go_on(link);
+}
+
+static int data_chunk(nghttp2_session *session, uint8_t flags, int32_t stream_id,
+                      const uint8_t *data, size_t len, void *user)
+{
+    struct link *link = user;
+    void *stream = stream_of(link, stream_id);
+
+    (void)session;
+    (void)flags;
+    if (stream)
+        link->ops->stream_data(stream, data, len);
+    return go_on(link);
+}
+
+static int stream_close(nghttp2_session *session, int32_t stream_id, uint32_t error_code,
+                        void *user)
+{
+    struct link *link = user;
+    void *stream = stream_of(link, stream_id);
+
+    (void)session;
+    if (stream)
+        link->ops->stream_closed(stream, error_code);
+    return 0; /* see link.h */
+}
+
+/* ---- start ---- */
 
 static int submit_settings(struct link *link)
 {
@@ -297,9 +358,12 @@ static int new_session(struct link *link, nghttp2_session_callbacks *callbacks,
 {
     int rc;
 
-    link->ops->add_callbacks(callbacks);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, frame_received);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, frame_sent);
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, data_chunk);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, stream_close);
     nghttp2_option_set_no_closed_streams(option, 1);
     nghttp2_option_set_max_reserved_remote_streams(option, 0);
     if (link->role == LINK_CLIENT) {

@@ -12,9 +12,10 @@
  *
  * The session's callbacks run inside link code; they may call the owner's users, who may call
  * link_close(). So every nghttp2 callback starts with link_usable() and gives
- * NGHTTP2_ERR_CALLBACK_FAILURE when it says no, and again after each call to a user. All but
- * on_stream_close: nghttp2 before 1.55.1 leaks the request that cannot be sent if that one fails
- * (CVE-2023-35945); the link finds out itself when the session returns.
+ * NGHTTP2_ERR_CALLBACK_FAILURE when it says no, and again after each call to a user; for those of
+ * struct link_ops the link does. All but on_stream_close: nghttp2 before 1.55.1 leaks the request
+ * that cannot be sent if that one fails (CVE-2023-35945); the link finds out itself when the
+ * session returns.
  */
 #ifndef SHIM_RPC_LINK_H
 #define SHIM_RPC_LINK_H
@@ -72,11 +73,18 @@ struct link_ops {
     /* libuv is done with the link: the owner frees the memory around it. Once, after link_close(),
      * never inside the session; inside link_close() only if the link had ended long before. */
     void (*gone)(struct link *link);
-    /* nghttp2's on_frame_recv and on_frame_send, the link being usable. */
-    int (*frame_received)(struct link *link, const nghttp2_frame *frame);
-    int (*frame_sent)(struct link *link, const nghttp2_frame *frame);
-    /* Adds the role's other callbacks to the session's. */
-    void (*add_callbacks)(nghttp2_session_callbacks *callbacks);
+    /*
+     * nghttp2's callbacks, the link being usable. `stream` is the stream's user data; they are not
+     * called for a stream that has none. An int: 0, or NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE, which
+     * resets the stream.
+     */
+    void (*frame_received)(struct link *link, const nghttp2_frame *frame);
+    void (*frame_sent)(struct link *link, const nghttp2_frame *frame);
+    int (*headers_begin)(struct link *link, const nghttp2_frame *frame);
+    int (*stream_header)(void *stream, const uint8_t *name, size_t name_len, const uint8_t *value,
+                         size_t len);
+    void (*stream_data)(void *stream, const uint8_t *data, size_t len);
+    void (*stream_closed)(void *stream, uint32_t error_code);
 };
 
 struct link {

@@ -484,14 +484,11 @@ static struct rpc_incoming *call_of(struct link *link, int32_t stream_id)
     return nghttp2_session_get_stream_user_data(link->session, stream_id);
 }
 
-static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+static int on_headers_begin(struct link *link, const nghttp2_frame *frame)
 {
-    struct link *link = user;
     struct connection *connection = connection_of(link);
     struct rpc_incoming *call;
 
-    if (!link_usable(link))
-        return NGHTTP2_ERR_CALLBACK_FAILURE;
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
     call = calloc(1, sizeof *call);
@@ -502,23 +499,15 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     message_reader_init(&call->reader, &link->budget);
     STAILQ_INIT(&call->queue);
     LIST_INSERT_HEAD(&connection->calls, call, entry);
-    nghttp2_session_set_stream_user_data(session, call->stream_id, call);
+    nghttp2_session_set_stream_user_data(link->session, call->stream_id, call);
     return 0;
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
-                     size_t name_len, const uint8_t *value, size_t len, uint8_t flags, void *user)
+static int on_header(void *stream, const uint8_t *name, size_t name_len, const uint8_t *value,
+                     size_t len)
 {
-    struct link *link = user;
-    struct rpc_incoming *call;
+    struct rpc_incoming *call = stream;
 
-    (void)session;
-    (void)flags;
-    if (!link_usable(link))
-        return NGHTTP2_ERR_CALLBACK_FAILURE;
-    call = call_of(link, frame->hd.stream_id);
-    if (!call)
-        return 0;
     call->headers_bytes += field_bytes(name_len, len);
     if (call->headers_bytes > LINK_HEADERS_BYTES_MAX)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
@@ -527,67 +516,38 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     return 0;
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data,
-                   size_t len, void *user)
+static void on_data(void *stream, const uint8_t *data, size_t len)
 {
-    struct link *link = user;
-    struct rpc_incoming *call;
-
-    (void)session;
-    (void)flags;
-    if (!link_usable(link))
-        return NGHTTP2_ERR_CALLBACK_FAILURE;
-    call = call_of(link, stream_id);
-    if (call)
-        incoming_data(call, data, len);
-    return 0;
+    incoming_data(stream, data, len);
 }
 
-static int on_frame_received(struct link *link, const nghttp2_frame *frame)
+static void on_frame_received(struct link *link, const nghttp2_frame *frame)
 {
     struct rpc_incoming *call;
 
     if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
-        return 0;
+        return;
     call = call_of(link, frame->hd.stream_id);
     if (!call)
-        return 0;
+        return;
     if (call->state == INCOMING_HEADERS)
         incoming_headers(call);
     if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
         incoming_request_end(call);
-    return link_usable(link) ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
 /* Tells a client that is still sending that nobody listens to it (RFC 9113 §8.1). */
-static int on_frame_sent(struct link *link, const nghttp2_frame *frame)
+static void on_frame_sent(struct link *link, const nghttp2_frame *frame)
 {
     if (frame->hd.type == NGHTTP2_HEADERS && frame->hd.flags & NGHTTP2_FLAG_END_STREAM &&
         nghttp2_session_get_stream_remote_close(link->session, frame->hd.stream_id) == 0)
         link_reset(link, frame->hd.stream_id, NGHTTP2_NO_ERROR);
-    return 0;
 }
 
-static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t error_code,
-                           void *user)
+static void on_stream_closed(void *stream, uint32_t error_code)
 {
-    struct link *link = user;
-    struct rpc_incoming *call;
-
-    (void)session;
     (void)error_code;
-    call = link_usable(link) ? call_of(link, stream_id) : NULL;
-    if (call)
-        incoming_cancel(call);
-    return 0; /* see link.h */
-}
-
-static void add_callbacks(nghttp2_session_callbacks *callbacks)
-{
-    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
-    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
-    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
+    incoming_cancel(stream);
 }
 
 /* ---- connections ---- */
@@ -645,7 +605,10 @@ static int connection_new(struct rpc_server *server, struct connection **out)
         .gone = on_gone,
         .frame_received = on_frame_received,
         .frame_sent = on_frame_sent,
-        .add_callbacks = add_callbacks,
+        .headers_begin = on_headers_begin,
+        .stream_header = on_header,
+        .stream_data = on_data,
+        .stream_closed = on_stream_closed,
     };
     struct connection *connection = malloc(sizeof *connection);
     int err;
