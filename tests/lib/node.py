@@ -16,22 +16,21 @@ import pathlib
 import shutil
 import signal
 import socket
-import subprocess
 import threading
 import time
 import uuid
 
+from bridge_process import BINARY as BRIDGE_BINARY
 from kubelet import Kubelet
 from kubelet_runtime import KubeletRuntime
 from node_plugin import NodePlugin, container_path, host_path
+from program import Program
 from protos import cri
 from shim import BINARY, Shim
 
-BRIDGE_BINARY = pathlib.Path(f"{BINARY}-bridge")
 PARTS = ("kubelet", "plugin", "daemon", "bridge", "runtime")
 KILL, TERM = "KILL", "TERM"
 _TOKEN = "devices.cri-device-shim/"
-_FATAL = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "Assertion")
 # The daemon in a mount namespace of its own, in which the file $0 is the kernel's id of the boot.
 _WITH_BOOT_ID = ["unshare", "--mount", "sh", "-c",
                  'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"']
@@ -50,55 +49,18 @@ class NodeShim(Shim):
         self.top["listen"] = str(self.socket)
 
     def spawn(self):
-        with open(self.log_path, "ab") as log:
-            self._process = subprocess.Popen(
-                [*_WITH_BOOT_ID, self.boot_id_path, BINARY, "--config", self.config_path],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                start_new_session=True)
-
-    def terminate(self):
-        self._check_alive()
-        allowed = _after_sigterm(self.pid)
-        self._process.send_signal(signal.SIGTERM)
-        status = self._process.wait()
-        self._process = None
-        assert status in allowed, f"the shim ended with {status} on SIGTERM:\n{self._last_words()}"
-
-    def _last_words(self):
-        return self.log()[-20_000:]
+        self._spawn(*_WITH_BOOT_ID, self.boot_id_path, BINARY, "--config", self.config_path)
 
 
-def _after_sigterm(pid):
-    """How a process may end on it: one that has just been started may not handle it yet."""
-    (caught,) = [line for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
-                 if line.startswith("SigCgt:")]
-    handles = int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1
-    return (0,) if handles else (0, -signal.SIGTERM)
-
-
-class Bridge:
-    """The bridge's process; fails its test as a Shim does."""
+class Bridge(Program):
+    """The bridge with the daemon's config file."""
 
     def __init__(self, config_path, log_path):
+        super().__init__("the bridge", log_path)
         self._config_path = config_path
-        self._log_path = log_path
-        self._process = None
 
     def start(self):
-        with open(self._log_path, "ab") as log:
-            self._process = subprocess.Popen(
-                [BRIDGE_BINARY, "--config", self._config_path], stdin=subprocess.DEVNULL,
-                stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
-
-    @property
-    def pid(self):
-        return self._process.pid
-
-    def log(self):
-        return self._log_path.read_text(errors="replace") if self._log_path.exists() else ""
-
-    def kill(self):
-        self._end(signal.SIGKILL)
+        self._spawn(BRIDGE_BINARY, "--config", self._config_path)
 
     def pause(self):
         self._process.send_signal(signal.SIGSTOP)
@@ -106,26 +68,10 @@ class Bridge:
     def resume(self):
         self._process.send_signal(signal.SIGCONT)
 
-    def terminate(self):
-        allowed = _after_sigterm(self.pid)
-        status = self._end(signal.SIGTERM)
-        assert status in allowed, (
-            f"the bridge ended with {status} on SIGTERM:\n{self.log()[-20_000:]}")
-
     def stop(self):
         if self._process is not None:
             self.terminate()
-        log = self.log()
-        print(log[-10_000:])
-        for word in _FATAL:
-            assert word not in log, f"{word} in the bridge's log:\n{log}"
-
-    def _end(self, number):
-        process, self._process = self._process, None
-        status = process.poll()
-        assert status is None, f"the bridge ended by itself with {status}:\n{self.log()[-20_000:]}"
-        process.send_signal(number)
-        return process.wait()
+        super().stop()
 
 
 def _name(request):
@@ -223,16 +169,29 @@ class Node:
     def power_on(self, order, pause=lambda: None):
         """Starts the parts in that order; pause() between each two."""
         with self._power:
-            self.boot += 1
-            self.run_dir.mkdir(exist_ok=True)
-            self.daemon.boot_id_path.write_text(f"{uuid.uuid4()}\n")
-            self.daemon.config_path.write_text(self.daemon.config_text())
-            for plugin in self.plugins:
-                plugin.settings["boot"] = self.boot
-            self._on = True
+            self._boot()
+        self._up(order, pause)
+
+    def _boot(self):
+        self.boot += 1
+        self.run_dir.mkdir(exist_ok=True)
+        self.daemon.boot_id_path.write_text(f"{uuid.uuid4()}\n")
+        self.daemon.config_path.write_text(self.daemon.config_text())
+        for plugin in self.plugins:
+            plugin.settings["boot"] = self.boot
+        self._on = True
+
+    def _up(self, order, pause):
         for part in order:
             self.up(part)
             pause()
+
+    def reboot(self, how, order, pause):
+        """Off and on, with no other restart in between."""
+        with self._power:
+            self.power_off(how)
+            self._boot()
+        self._up(order, pause)
 
     def stop(self):
         """Everything ends in order; AssertionError as from each of its parts."""

@@ -26,6 +26,7 @@ from protos import deviceplugin
 from waiting import GENEROUS_S
 
 _POLL_S = 0.02
+_STOP_S = 20
 
 
 def host_path(device, boot):
@@ -99,7 +100,11 @@ class NodePlugin:
 
     def _end(self, number):
         self._process.send_signal(number)
-        self._process.wait()
+        try:
+            self._process.wait(timeout=_STOP_S)
+        except subprocess.TimeoutExpired:  # Python's gRPC may hang in its end
+            self._process.kill()
+            self._process.wait()
         self._process.stdin.close()
         self._process = None
 

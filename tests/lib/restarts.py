@@ -152,8 +152,7 @@ class Restarts:
             self._node.up(part)
 
     def _reboot(self, how, order, pauses):
-        self._node.power_off(how)
-        self._node.power_on(order, lambda: time.sleep(next(pauses)))
+        self._node.reboot(how, order, lambda: time.sleep(next(pauses)))
 
     # ---- what happens besides ----
 

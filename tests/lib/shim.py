@@ -3,23 +3,21 @@
     shim = Shim(directory, runtime_endpoint, plugins={"hold": "1s"}, devices=[{...}])
     shim.start(); shim.kill(); shim.start(); shim.stop()
 
-Whatever test it runs in fails if the daemon ends by itself, says anything of a sanitizer, or does
-not end with status 0 on SIGTERM. SHIM_BINARY names another build.
+It fails its test as a Program does. SHIM_BINARY names another build.
 """
 
 import json
 import os
 import pathlib
-import signal
 import socket
 import subprocess
 
 from criclient import Client
+from program import Program
 from waiting import wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("SHIM_BINARY", ROOT / "build/shim/cri-device-shim"))
-_FATAL = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "Assertion")
 
 
 def accepts(path):
@@ -45,20 +43,20 @@ def _toml_table(values):
     return "".join(f"{key} = {_toml(value)}\n" for key, value in values.items())
 
 
-class Shim:
+class Shim(Program):
     """`top`, `plugins`, `annotations`, `bridge` override keys of those tables; `devices`:
     [[device]]."""
 
     def __init__(self, directory, runtime_endpoint, plugins=None, annotations=None, devices=(),
                  top=None, bridge=None):
         self.directory = pathlib.Path(directory)
+        super().__init__("the shim", self.directory / "shim.log")
         self.socket = self.directory / "s.sock"
         self.plugin_dir = self.directory / "plugins"
         self.kubelet_plugin_dir = self.directory / "kubelet"
         self.feed = self.directory / "feed.sock"
         self.state_dir = self.directory / "state"
         self.config_path = self.directory / "shim.toml"
-        self.log_path = self.directory / "shim.log"
         self.top = {"listen": str(self.socket), "runtime_endpoint": str(runtime_endpoint),
                     "state_dir": str(self.state_dir), "log_level": "debug", **(top or {})}
         self.plugins = {"plugin_dir": str(self.plugin_dir), **(plugins or {})}
@@ -66,7 +64,6 @@ class Shim:
         self.bridge = {"socket": str(self.feed),
                        "kubelet_plugin_dir": str(self.kubelet_plugin_dir), **(bridge or {})}
         self.devices = list(devices)
-        self._process = None
 
     def config_text(self):
         tables = [_toml_table(self.top), "[plugins]\n" + _toml_table(self.plugins),
@@ -76,12 +73,9 @@ class Shim:
         return "\n".join(tables)
 
     def spawn(self):
-        """Starts it without waiting for anything; one run appends its log to the last one's."""
+        """Starts it without waiting for anything."""
         self.config_path.write_text(self.config_text())
-        with open(self.log_path, "ab") as log:
-            self._process = subprocess.Popen(
-                [BINARY, "--config", self.config_path], stdin=subprocess.DEVNULL, stdout=log,
-                stderr=subprocess.STDOUT, start_new_session=True)
+        self._spawn(BINARY, "--config", self.config_path)
 
     def start(self):
         self.spawn()
@@ -89,52 +83,8 @@ class Shim:
             wait_until(lambda: accepts(path) or self._ended(), f"the shim listens on {path}")
         assert not self._ended(), f"the shim ended at once:\n{self.log()}"
 
-    def _ended(self):
-        return self._process.poll() is not None
-
-    @property
-    def pid(self):
-        return self._process.pid
-
     def client(self):
         return Client(self.socket)
-
-    def log(self):
-        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
-
-    def wait_log(self, text):
-        wait_until(lambda: text in self.log(), f"the shim's log says {text!r}")
-
-    def kill(self):
-        """As a crash: kill -9."""
-        self._check_alive()
-        self._process.kill()
-        self._process.wait()
-        self._process = None
-
-    def wait_exit(self):
-        """For a start that must fail: its exit status."""
-        status = self._process.wait(timeout=60)
-        self._process = None
-        return status
-
-    def stop(self):
-        if self._process is not None:
-            self._check_alive()
-            self._process.send_signal(signal.SIGTERM)
-            status = self._process.wait(timeout=60)
-            self._process = None
-            assert status == 0, f"the shim ended with {status} on SIGTERM:\n{self.log()}"
-        log = self.log()
-        print(log[-10_000:])  # pytest shows it if the test failed
-        for word in _FATAL:
-            assert word not in log, f"{word} in the shim's log:\n{log}"
-
-    def _check_alive(self):
-        status = self._process.poll()
-        if status is not None:
-            self._process = None
-            raise AssertionError(f"the shim ended by itself with {status}:\n{self.log()}")
 
 
 def check_config(text, directory):

@@ -414,14 +414,19 @@ struct devicemgr_resource_settings world_settings_of(const char *resource)
                                                 .exclusive = true};
 }
 
+void world_fresh_listed(struct world *w)
+{
+    world_fresh(w);
+    runtime_listed(w, "");
+    logged(w, "");
+}
+
 void world_fresh_with(struct world *w, const struct devicemgr_resource_settings *own)
 {
     w->own = *own;
     w->settings.resources = &w->own;
     w->settings.resources_len = 1;
-    world_fresh(w);
-    runtime_listed(w, "");
-    logged(w, "");
+    world_fresh_listed(w);
 }
 
 void world_restart(struct world *w)
@@ -449,9 +454,7 @@ int world_setup(void **state)
         .prestart_timeout_ms = PRESTART_TIMEOUT_MS,
         .boot_id = "boot-1",
     };
-    world_fresh(w);
-    runtime_listed(w, "");
-    logged(w, "");
+    world_fresh_listed(w);
     *state = w;
     return 0;
 }
@@ -572,6 +575,22 @@ uint64_t plugin_up(struct world *w, const char *resource, const char *socket, co
     return w->endpoint;
 }
 
+uint64_t gpus_up(struct world *w, const char *devices)
+{
+    return plugin_up(w, GPU, "gpu.sock", devices, false, false);
+}
+
+uint64_t nics_up(struct world *w, const char *devices)
+{
+    return plugin_up(w, NIC, "nic.sock", devices, false, false);
+}
+
+void plugin_back(struct world *w, const char *devices)
+{
+    plugin_options(w, w->endpoint, false, false);
+    plugin_list(w, w->endpoint, devices);
+}
+
 static void option_add(V1beta1__ContainerAllocateResponse *options, char *word)
 {
     char *equals = strchr(word, '=');
@@ -607,6 +626,13 @@ void allocated(struct world *w, const char *text)
     options_free(options);
     free(words);
     devicemgr_run(w->mgr);
+}
+
+void allocated_stored(struct world *w, const char *options)
+{
+    allocated(w, options);
+    expect(w, "commit *");
+    committed(w);
 }
 
 void allocate_failed(struct world *w, int code, const char *message)
@@ -684,6 +710,12 @@ void container_checked(struct world *w, bool running)
     devicemgr_run(w->mgr);
 }
 
+void container_removed(struct world *w, const char *id)
+{
+    devicemgr_container_removed(w->mgr, w->now_ms, id);
+    devicemgr_run(w->mgr);
+}
+
 /* "vendor.com/gpu:g0,g1 ..." as token annotations, to be freed by tokens_free(). */
 static size_t tokens_parse(const char *text, struct devicemgr_annotation *out)
 {
@@ -741,6 +773,17 @@ bool create(struct world *w, uint64_t number, const char *uid, const char *conta
     return decided;
 }
 
+void create_token(struct world *w, uint64_t number, const char *uid, const char *tokens)
+{
+    assert_true(create(w, number, uid, "main", tokens, NULL));
+}
+
+void create_request(struct world *w, uint64_t number, const char *uid, const char *container,
+                    const char *request)
+{
+    assert_true(create(w, number, uid, container, NULL, request));
+}
+
 void create_answered(struct world *w, uint64_t number, const char *container_id)
 {
     devicemgr_create_answered(w->mgr, w->now_ms, number, container_id);
@@ -753,20 +796,57 @@ void create_cancelled(struct world *w, uint64_t number)
     devicemgr_run(w->mgr);
 }
 
-void container_made(struct world *w, uint64_t number, const char *uid, const char *container,
-                    const char *tokens)
+void container_forwarded(struct world *w, uint64_t number, const char *uid, const char *container,
+                         const char *tokens)
+{
+    assert_true(create(w, number, uid, container, tokens, NULL));
+    expect(w, "allocate *");
+    allocated_stored(w, "MADE=1");
+    expect(w, "verdict *");
+}
+
+static void container_answered(struct world *w, uint64_t number, const char *uid,
+                               const char *container)
 {
     char id[256];
 
-    assert_true(create(w, number, uid, container, tokens, NULL));
-    expect(w, "allocate *");
-    allocated(w, "MADE=1");
-    expect(w, "commit *");
-    committed(w);
-    expect(w, "verdict *");
     snprintf(id, sizeof id, "c-%s-%s", uid, container);
     create_answered(w, number, id);
     expect_nothing(w);
+}
+
+void container_made(struct world *w, uint64_t number, const char *uid, const char *container,
+                    const char *tokens)
+{
+    container_forwarded(w, number, uid, container, tokens);
+    container_answered(w, number, uid, container);
+}
+
+uint64_t u1_has_g0(struct world *w, const char *devices)
+{
+    uint64_t endpoint = gpus_up(w, devices);
+
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    return endpoint;
+}
+
+void container_allocated(struct world *w, uint64_t number, const char *uid, const char *container,
+                         const char *ids)
+{
+    char line[256];
+
+    snprintf(line, sizeof line, "allocate %s in *", ids);
+    expect(w, line);
+    allocated_stored(w, "MADE=1");
+    expect(w, "verdict *");
+    container_answered(w, number, uid, container);
+}
+
+void container_chosen(struct world *w, uint64_t number, const char *uid, const char *container,
+                      const char *request, const char *ids)
+{
+    create_request(w, number, uid, container, request);
+    container_allocated(w, number, uid, container, ids);
 }
 
 #define LISTED_MAX 16

@@ -64,7 +64,9 @@ int world_teardown(void **state);
 
 /* Builds the manager anew with w->settings and an empty disk, the runtime's list not read. */
 void world_fresh(struct world *w);
-/* As world_fresh(), with settings of its own for one resource; the runtime lists nothing. */
+/* As world_fresh(); the runtime lists nothing. */
+void world_fresh_listed(struct world *w);
+/* As world_fresh_listed(), with settings of its own for one resource. */
 void world_fresh_with(struct world *w, const struct devicemgr_resource_settings *own);
 /* The general settings, for world_fresh_with() to differ from. */
 struct devicemgr_resource_settings world_settings_of(const char *resource);
@@ -102,8 +104,15 @@ void plugin_stop_stored(struct world *w, const char *resource);
 /* Register, options, list; nothing of it is left to expect. The endpoint's number. */
 uint64_t plugin_up(struct world *w, const char *resource, const char *socket, const char *devices,
                    bool pre_start, bool preferred);
+/* plugin_up() of GPU and of NIC, which want nothing more than that. */
+uint64_t gpus_up(struct world *w, const char *devices);
+uint64_t nics_up(struct world *w, const char *devices);
+/* The endpoint opened last is there: options, list. What it leads to is left to expect. */
+void plugin_back(struct world *w, const char *devices);
 /* Answers w->call; "A=1 /dev/x note:k=v": envs, device nodes, annotations. */
 void allocated(struct world *w, const char *options);
+/* And that is committed. */
+void allocated_stored(struct world *w, const char *options);
 void allocate_failed(struct world *w, int code, const char *message);
 void preferred(struct world *w, const char *ids);
 void prestarted(struct world *w, int code, const char *message);
@@ -118,17 +127,33 @@ void sandbox_stopping(struct world *w, const char *sandbox);
 void sandbox_stopped(struct world *w, const char *sandbox);
 void sandbox_removed(struct world *w, const char *sandbox);
 void container_checked(struct world *w, bool running);
+void container_removed(struct world *w, const char *id);
 
 /* In sandbox "s-UID". `tokens`: "vendor.com/gpu:g0,g1 other.com/nic:n0" or NULL; `request`: the
  * pod's annotation or NULL. */
 bool create(struct world *w, uint64_t number, const char *uid, const char *container,
             const char *tokens, const char *request);
+/* One of container "main" with tokens, one with a request; the manager takes them up. */
+void create_token(struct world *w, uint64_t number, const char *uid, const char *tokens);
+void create_request(struct world *w, uint64_t number, const char *uid, const char *container,
+                    const char *request);
 void create_answered(struct world *w, uint64_t number, const char *container_id);
 void create_cancelled(struct world *w, uint64_t number);
-/* The whole way for a container with a token that needs Allocate; container id "c-UID-CONTAINER".
- */
+/* The way of a container with a token that needs Allocate, up to its verdict. */
+void container_forwarded(struct world *w, uint64_t number, const char *uid, const char *container,
+                         const char *tokens);
+/* The whole way; container id "c-UID-CONTAINER". */
 void container_made(struct world *w, uint64_t number, const char *uid, const char *container,
                     const char *tokens);
+/* gpus_up(), and container_made() for "main" of pod u1 with g0, number 11. The endpoint's number.
+ */
+uint64_t u1_has_g0(struct world *w, const char *devices);
+/* container_made() for one that asks with a request and gets these ids; and from their Allocate on.
+ */
+void container_chosen(struct world *w, uint64_t number, const char *uid, const char *container,
+                      const char *request, const char *ids);
+void container_allocated(struct world *w, uint64_t number, const char *uid, const char *container,
+                         const char *ids);
 
 /* What the runtime lists: "u1/main" running, "u1/main!" exited, "u1" a pod without containers,
  * "u1/main=vendor.com/gpu:g0" with a token; sandbox "s-UID", container "c-UID-CONTAINER". */

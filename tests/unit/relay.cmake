@@ -1,6 +1,6 @@
 set(ALLOC_FAIL_LINK -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
 
-add_library(h2_script STATIC h2_script.c alloc_fail.c)
+add_library(h2_script STATIC h2_script.c wire.c alloc_fail.c)
 target_link_libraries(h2_script PUBLIC shim_relay PkgConfig::NGHTTP2 PRIVATE PkgConfig::CMOCKA)
 
 # relay_test(NAME LIBRARY...): a test of one file of shim/relay.

@@ -2,13 +2,16 @@ add_library(test_rpc_fixture STATIC test_rpc_fixture.c)
 target_link_libraries(test_rpc_fixture PUBLIC shim_rpc PkgConfig::CMOCKA PkgConfig::NGHTTP2
                       PRIVATE shim_warnings)
 
+add_library(test_rpc_served STATIC test_rpc_served.c)
+target_link_libraries(test_rpc_served PUBLIC test_rpc_fixture cri_proto PRIVATE shim_warnings)
+
 unit_test(test_rpc_listen test_rpc_listen.c shim_rpc)
 unit_test(test_rpc_status test_rpc_status.c shim_rpc PkgConfig::NGHTTP2)
 unit_test(test_rpc_field test_rpc_field.c shim_rpc PkgConfig::NGHTTP2)
 unit_test(test_rpc_message test_rpc_message.c shim_rpc cri_proto PkgConfig::ZLIB)
 unit_test(test_rpc_link test_rpc_link.c test_rpc_fixture)
-unit_test(test_rpc_channel test_rpc_channel.c test_rpc_fixture cri_proto)
-unit_test(test_rpc_server test_rpc_server.c test_rpc_fixture cri_proto)
+unit_test(test_rpc_channel test_rpc_channel.c test_rpc_served)
+unit_test(test_rpc_server test_rpc_server.c test_rpc_served)
 unit_test(test_rpc_faults test_rpc_faults.c test_rpc_fixture cri_proto)
 target_link_options(test_rpc_faults PRIVATE
     -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=strdup)

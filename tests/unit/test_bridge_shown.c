@@ -129,13 +129,14 @@ static void kubelet_start(struct fixture *f)
     registration_socket(f->shown_world.registration, true);
 }
 
-/* As seen from its streams, which end with it. */
+/* Its streams end with it; returns when the bridge has seen that. */
 static void kubelet_die(struct fixture *f)
 {
     rpc_server_close(f->server);
     f->server = NULL;
     f->registering = NULL;
     close_stream(f);
+    WAIT(f->world, !registration_connected(f->shown_world.registration));
 }
 
 /* ---- the bridge ---- */
@@ -190,9 +191,11 @@ static void on_changed(void *user)
     f->sent = sent;
 }
 
-static void start(struct fixture *f, struct world *world)
+static int setup(void **state)
 {
-    memset(f, 0, sizeof *f);
+    struct fixture *f = calloc(1, sizeof *f);
+    struct world *world = world_new();
+
     f->world = world;
     f->shortest_ms = UINT64_MAX;
     f->shown_world = (struct shown_world){
@@ -207,6 +210,8 @@ static void start(struct fixture *f, struct world *world)
     f->shown = shown_new(&f->shown_world, GPU);
     assert_non_null(f->shown);
     assert_string_equal(shown_resource(f->shown), GPU);
+    *state = f;
+    return 0;
 }
 
 /* Healthy devices of these one-letter ids; a capital letter: that one is held. */
@@ -230,9 +235,11 @@ static void show(struct fixture *f, const char *ids, uint64_t version, bool mask
     shown_update(f->shown, &list, version, masked);
 }
 
-static void end(struct fixture *f)
+static int teardown(void **state)
 {
+    struct fixture *f = *state;
     char path[64];
+    int err;
 
     shown_free(f->shown);
     shown_free(NULL);
@@ -242,6 +249,9 @@ static void end(struct fixture *f)
     rpc_server_close(f->server);
     snprintf(path, sizeof path, "%s/cri-device-shim", f->world->dir);
     assert_int_equal(rmdir(path), 0); /* the socket is gone */
+    err = world_free(f->world);
+    free(f);
+    return err;
 }
 
 static struct shown_report report(const struct fixture *f)
@@ -259,480 +269,442 @@ static void let_next_list(struct fixture *f)
     uv_update_time(&f->world->loop);
 }
 
-/* All the way to the first list. */
-static void start_serving(struct fixture *f, struct world *world)
+/* With something to show it. */
+static void start_showing(struct fixture *f)
 {
-    start(f, world);
+    kubelet_start(f);
+    show(f, "a", 1, false);
+}
+
+/* One that does not answer Register yet. */
+static void start_registering(struct fixture *f)
+{
+    f->hold = true;
+    start_showing(f);
+    WAIT(f->world, f->registering);
+}
+
+static void start_refused(struct fixture *f)
+{
+    f->code = RPC_UNKNOWN;
+    start_showing(f);
+}
+
+static void open_listed(struct fixture *f)
+{
+    open_stream(f);
+    WAIT(f->world, f->lists == 1);
+}
+
+/* All the way to the first list. */
+static void start_serving(struct fixture *f)
+{
     kubelet_start(f);
     show(f, "ab", 1, false);
-    WAIT(world, f->registers == 1);
-    open_stream(f);
-    WAIT(world, f->lists == 1);
+    WAIT(f->world, f->registers == 1);
+    open_listed(f);
     assert_true(report(f).registered);
+}
+
+/* A second stream. The older one's channel, to be closed by the test. */
+static struct rpc_channel *open_newer(struct fixture *f)
+{
+    struct rpc_channel *older = f->plugin;
+
+    f->plugin = NULL;
+    open_stream(f);
+    return older;
 }
 
 /* ---- tests ---- */
 
 static void registers_when_there_is_something_to_show(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, *state);
-    kubelet_start(&f);
-    WAIT(f.world, registration_connected(f.shown_world.registration));
-    world_settle(f.world);
-    assert_int_equal(f.registers, 0);
-    show(&f, "ab", 5, false);
-    WAIT(f.world, f.registers == 1);
-    assert_false(report(&f).registered);
-    open_stream(&f);
-    WAIT(f.world, f.lists == 1);
-    assert_string_equal(f.list, "a,b");
-    assert_true(report(&f).registered);
-    assert_int_equal(report(&f).version, 5);
-    assert_true(f.changes > 0);
-    end(&f);
+    kubelet_start(f);
+    WAIT(f->world, registration_connected(f->shown_world.registration));
+    world_settle(f->world);
+    assert_int_equal(f->registers, 0);
+    show(f, "ab", 5, false);
+    WAIT(f->world, f->registers == 1);
+    assert_false(report(f).registered);
+    open_listed(f);
+    assert_string_equal(f->list, "a,b");
+    assert_true(report(f).registered);
+    assert_int_equal(report(f).version, 5);
+    assert_true(f->changes > 0);
 }
 
 static void lists_are_compared_by_what_the_kubelet_sees(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_serving(&f, *state);
-    show(&f, "ab", 2, false);
-    assert_int_equal(report(&f).version, 2);
-    shown_update(f.shown, NULL, 9, false); /* the same */
-    assert_int_equal(report(&f).version, 2);
-    show(&f, "aB", 3, false); /* held: nothing to the kubelet, but to the mask */
-    world_settle(f.world);
-    assert_int_equal(f.lists, 1);
-    shown_update(f.shown, NULL, 0, true);
-    WAIT(f.world, f.lists == 2);
-    assert_string_equal(f.list, "!a,b");
-    assert_int_equal(report(&f).version, 3);
-    show(&f, "abc", 4, false); /* list and mask in one */
-    WAIT(f.world, f.lists == 3);
-    assert_string_equal(f.list, "a,b,c");
-    world_settle(f.world);
-    assert_int_equal(f.lists, 3);
-    end(&f);
+    start_serving(f);
+    show(f, "ab", 2, false);
+    assert_int_equal(report(f).version, 2);
+    shown_update(f->shown, NULL, 9, false); /* the same */
+    assert_int_equal(report(f).version, 2);
+    show(f, "aB", 3, false); /* held: nothing to the kubelet, but to the mask */
+    world_settle(f->world);
+    assert_int_equal(f->lists, 1);
+    shown_update(f->shown, NULL, 0, true);
+    WAIT(f->world, f->lists == 2);
+    assert_string_equal(f->list, "!a,b");
+    assert_int_equal(report(f).version, 3);
+    show(f, "abc", 4, false); /* list and mask in one */
+    WAIT(f->world, f->lists == 3);
+    assert_string_equal(f->list, "a,b,c");
+    world_settle(f->world);
+    assert_int_equal(f->lists, 3);
 }
 
 static void a_daemon_that_restarts_has_other_versions(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_serving(&f, *state);
-    shown_forget_version(f.shown);
-    assert_int_equal(report(&f).version, 0);
-    assert_int_equal(shown_list_version(f.shown), 0);
-    assert_true(report(&f).registered);
-    assert_non_null(shown_list(f.shown)->bytes);
-    show(&f, "ab", 77, false);
-    assert_int_equal(report(&f).version, 77);
-    end(&f);
+    start_serving(f);
+    shown_forget_version(f->shown);
+    assert_int_equal(report(f).version, 0);
+    assert_int_equal(shown_list_version(f->shown), 0);
+    assert_true(report(f).registered);
+    assert_non_null(shown_list(f->shown)->bytes);
+    show(f, "ab", 77, false);
+    assert_int_equal(report(f).version, 77);
 }
 
 static void what_is_stored_ends_with_the_next_list(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_serving(&f, *state);
-    assert_int_equal(shown_unstored(f.shown), 1);
-    assert_false(report(&f).stored);
-    shown_set_stored(f.shown);
-    assert_int_equal(shown_unstored(f.shown), 0);
-    assert_true(report(&f).stored);
-    show(&f, "ab", 2, false); /* the same to the kubelet */
-    assert_true(report(&f).stored);
-    let_next_list(&f);
-    show(&f, "a", 3, false);
-    assert_int_equal(report(&f).version, 3);
-    assert_false(report(&f).stored);
-    show(&f, "abc", 4, false);
-    WAIT(f.world, f.lists >= 2);
-    assert_true(shown_unstored(f.shown) > 0);
-    shown_set_stored(f.shown);
-    close_stream(&f);
-    WAIT(f.world, f.registers == 2);
-    assert_false(report(&f).stored);
-    assert_int_equal(shown_unstored(f.shown), 0);
+    start_serving(f);
+    assert_int_equal(shown_unstored(f->shown), 1);
+    assert_false(report(f).stored);
+    shown_set_stored(f->shown);
+    assert_int_equal(shown_unstored(f->shown), 0);
+    assert_true(report(f).stored);
+    show(f, "ab", 2, false); /* the same to the kubelet */
+    assert_true(report(f).stored);
+    let_next_list(f);
+    show(f, "a", 3, false);
+    assert_int_equal(report(f).version, 3);
+    assert_false(report(f).stored);
+    show(f, "abc", 4, false);
+    WAIT(f->world, f->lists >= 2);
+    assert_true(shown_unstored(f->shown) > 0);
+    shown_set_stored(f->shown);
+    close_stream(f);
+    WAIT(f->world, f->registers == 2);
+    assert_false(report(f).stored);
+    assert_int_equal(shown_unstored(f->shown), 0);
     /* Nothing was sent: nothing can be stored. */
-    shown_set_stored(f.shown);
-    assert_false(report(&f).stored);
-    end(&f);
+    shown_set_stored(f->shown);
+    assert_false(report(f).stored);
 }
 
 /* Each costs the kubelet an fsync. */
 static void a_burst_of_changes_is_few_lists(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_serving(&f, *state);
+    start_serving(f);
     for (uint64_t version = 2; version < 200; version++) {
-        show(&f, version % 2 ? "a" : "b", version, false);
-        uv_run(&f.world->loop, UV_RUN_NOWAIT);
+        show(f, version % 2 ? "a" : "b", version, false);
+        uv_run(&f->world->loop, UV_RUN_NOWAIT);
     }
-    WAIT(f.world, report(&f).version == 199 && f.lists == shown_unstored(f.shown));
-    assert_string_equal(f.list, "a");
-    assert_true(f.lists > 1);
-    assert_true(f.shortest_ms >= LIST_INTERVAL_MS);
-    end(&f);
+    WAIT(f->world, report(f).version == 199 && f->lists == shown_unstored(f->shown));
+    assert_string_equal(f->list, "a");
+    assert_true(f->lists > 1);
+    assert_true(f->shortest_ms >= LIST_INTERVAL_MS);
 }
 
 /* Also if one waits on the older. */
 static void the_first_list_of_a_stream_does_not_wait(void **state)
 {
     struct rpc_channel *older;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_serving(&f, *state);
-    let_next_list(&f);
-    show(&f, "b", 2, false);
-    show(&f, "c", 3, false);
-    assert_int_equal(report(&f).version, 2);
-    assert_int_equal(shown_unstored(f.shown), 2);
-    older = f.plugin;
-    f.plugin = NULL;
-    open_stream(&f);
-    WAIT(f.world, shown_unstored(f.shown) < 2);
-    assert_int_equal(shown_unstored(f.shown), 1); /* in the same turn */
-    assert_int_equal(report(&f).version, 3);
-    WAIT(f.world, strcmp(f.list, "c") == 0);
+    start_serving(f);
+    let_next_list(f);
+    show(f, "b", 2, false);
+    show(f, "c", 3, false);
+    assert_int_equal(report(f).version, 2);
+    assert_int_equal(shown_unstored(f->shown), 2);
+    older = open_newer(f);
+    WAIT(f->world, shown_unstored(f->shown) < 2);
+    assert_int_equal(shown_unstored(f->shown), 1); /* in the same turn */
+    assert_int_equal(report(f).version, 3);
+    WAIT(f->world, strcmp(f->list, "c") == 0);
     rpc_channel_close(older);
-    end(&f);
 }
 
 static void the_stream_may_open_before_register_is_answered(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, *state);
-    f.hold = true;
-    kubelet_start(&f);
-    show(&f, "a", 1, false);
-    WAIT(f.world, f.registering);
-    open_stream(&f);
-    WAIT(f.world, f.lists == 1);
-    assert_true(report(&f).registered);
-    answer(&f, f.registering);
-    world_settle(f.world);
-    assert_false(f.ended);
-    assert_int_equal(f.registers, 1);
-    end(&f);
+    start_registering(f);
+    open_listed(f);
+    assert_true(report(f).registered);
+    answer(f, f->registering);
+    world_settle(f->world);
+    assert_false(f->ended);
+    assert_int_equal(f->registers, 1);
 }
 
 /* Else it would wait for a stream that has been. */
 static void the_stream_may_also_be_over_before_that(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
     uint64_t began_ms;
 
-    start(&f, *state);
-    f.hold = true;
-    kubelet_start(&f);
-    show(&f, "a", 1, false);
-    WAIT(f.world, f.registering);
-    open_stream(&f);
-    WAIT(f.world, f.lists == 1);
-    close_stream(&f);
-    WAIT(f.world, !report(&f).registered);
-    f.hold = false;
-    answer(&f, f.registering);
-    began_ms = uv_now(&f.world->loop);
-    WAIT(f.world, f.registers == 2);
-    assert_true(uv_now(&f.world->loop) - began_ms < STREAM_TIMEOUT_MS / 2);
-    end(&f);
+    start_registering(f);
+    open_listed(f);
+    close_stream(f);
+    WAIT(f->world, !report(f).registered);
+    f->hold = false;
+    answer(f, f->registering);
+    began_ms = uv_now(&f->world->loop);
+    WAIT(f->world, f->registers == 2);
+    assert_true(uv_now(&f->world->loop) - began_ms < STREAM_TIMEOUT_MS / 2);
 }
 
 /* A refusal that came late: the kubelet has what it needs. */
 static void a_failed_register_does_not_matter_if_the_stream_is_there(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, *state);
-    f.hold = true;
-    f.code = RPC_UNKNOWN;
-    kubelet_start(&f);
-    show(&f, "a", 1, false);
-    WAIT(f.world, f.registering);
-    open_stream(&f);
-    WAIT(f.world, f.lists == 1);
-    answer(&f, f.registering);
-    world_settle(f.world);
-    assert_false(f.ended);
-    assert_int_equal(f.registers, 1);
-    end(&f);
+    f->code = RPC_UNKNOWN;
+    start_registering(f);
+    open_listed(f);
+    answer(f, f->registering);
+    world_settle(f->world);
+    assert_false(f->ended);
+    assert_int_equal(f->registers, 1);
 }
 
 static void a_refusal_is_tried_again(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, *state);
-    f.code = RPC_UNKNOWN;
-    kubelet_start(&f);
-    show(&f, "a", 1, false);
-    WAIT(f.world, f.registers == 4);
-    f.code = RPC_OK;
-    WAIT(f.world, f.registers == 5);
-    end(&f);
+    start_refused(f);
+    WAIT(f->world, f->registers == 4);
+    f->code = RPC_OK;
+    WAIT(f->world, f->registers == 5);
 }
 
 static void a_refusal_is_reported(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
     unsigned changes;
 
-    start(&f, *state);
-    f.code = RPC_UNKNOWN;
-    kubelet_start(&f);
-    show(&f, "a", 1, false);
-    assert_false(report(&f).refused);
-    changes = f.changes;
-    WAIT(f.world, report(&f).refused);
-    assert_true(f.changes > changes);
-    assert_false(report(&f).registered);
-    f.code = RPC_OK;
-    WAIT(f.world, !report(&f).refused);
-    open_stream(&f);
-    WAIT(f.world, report(&f).registered);
-    assert_false(report(&f).refused);
-    end(&f);
+    start_refused(f);
+    assert_false(report(f).refused);
+    changes = f->changes;
+    WAIT(f->world, report(f).refused);
+    assert_true(f->changes > changes);
+    assert_false(report(f).registered);
+    f->code = RPC_OK;
+    WAIT(f->world, !report(f).refused);
+    open_stream(f);
+    WAIT(f->world, report(f).registered);
+    assert_false(report(f).refused);
 }
 
 static void a_kubelet_that_dies_has_refused_nothing(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, *state);
-    f.hold = true;
-    kubelet_start(&f);
-    show(&f, "a", 1, false);
-    WAIT(f.world, f.registering);
-    kubelet_die(&f);
-    WAIT(f.world, !registration_connected(f.shown_world.registration));
-    assert_false(report(&f).refused);
-    f.hold = false;
-    f.code = RPC_UNKNOWN;
-    kubelet_start(&f);
-    WAIT(f.world, report(&f).refused);
-    kubelet_die(&f);
-    WAIT(f.world, !registration_connected(f.shown_world.registration));
-    assert_false(report(&f).refused);
-    end(&f);
+    start_registering(f);
+    kubelet_die(f);
+    assert_false(report(f).refused);
+    f->hold = false;
+    f->code = RPC_UNKNOWN;
+    kubelet_start(f);
+    WAIT(f->world, report(f).refused);
+    kubelet_die(f);
+    assert_false(report(f).refused);
 }
 
 /* It has the stream, whatever it answered. */
 static void a_stream_undoes_a_refusal(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, *state);
-    f.code = RPC_UNKNOWN;
-    kubelet_start(&f);
-    show(&f, "a", 1, false);
-    WAIT(f.world, report(&f).refused && f.registers == 8);
-    world_settle(f.world);
-    open_stream(&f);
-    WAIT(f.world, report(&f).registered);
-    assert_false(report(&f).refused);
-    end(&f);
+    start_refused(f);
+    WAIT(f->world, report(f).refused && f->registers == 8);
+    world_settle(f->world);
+    open_stream(f);
+    WAIT(f->world, report(f).registered);
+    assert_false(report(f).refused);
 }
 
 static void a_kubelet_that_forgets_to_ask_for_the_list(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
     uint64_t began_ms;
 
-    start(&f, *state);
-    kubelet_start(&f);
-    show(&f, "a", 1, false);
-    WAIT(f.world, f.registers == 1);
-    began_ms = uv_now(&f.world->loop);
-    WAIT(f.world, f.registers == 2);
-    assert_true(uv_now(&f.world->loop) - began_ms >= STREAM_TIMEOUT_MS - 10);
-    open_stream(&f);
-    WAIT(f.world, f.lists == 1);
-    end(&f);
+    start_showing(f);
+    WAIT(f->world, f->registers == 1);
+    began_ms = uv_now(&f->world->loop);
+    WAIT(f->world, f->registers == 2);
+    assert_true(uv_now(&f->world->loop) - began_ms >= STREAM_TIMEOUT_MS - 10);
+    open_listed(f);
 }
 
 static void an_ended_stream_is_registered_again(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_serving(&f, *state);
+    start_serving(f);
     for (unsigned round = 2; round < 5; round++) {
-        rpc_call_cancel(f.stream);
-        WAIT(f.world, f.registers == round);
-        assert_false(report(&f).registered);
-        open_stream(&f);
-        WAIT(f.world, f.lists == 1);
-        assert_true(report(&f).registered);
+        rpc_call_cancel(f->stream);
+        WAIT(f->world, f->registers == round);
+        assert_false(report(f).registered);
+        open_listed(f);
+        assert_true(report(f).registered);
     }
-    end(&f);
 }
 
 static void a_stream_opened_while_it_waits_to_register_again(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, *state);
-    f.code = RPC_UNKNOWN;
-    kubelet_start(&f);
-    show(&f, "a", 1, false);
-    WAIT(f.world, f.registers == 8); /* the next wait is over half a second */
-    world_settle(f.world);
-    open_stream(&f);
-    WAIT(f.world, f.lists == 1);
-    assert_true(report(&f).registered);
-    end(&f);
+    start_refused(f);
+    WAIT(f->world, f->registers == 8); /* the next wait is over half a second */
+    world_settle(f->world);
+    open_listed(f);
+    assert_true(report(f).registered);
 }
 
 /* Its wait before registering again is the first one once more. */
 static void a_stream_that_settled_starts_afresh(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
     uint64_t began_ms;
 
-    start(&f, *state);
-    f.code = RPC_UNKNOWN;
-    kubelet_start(&f);
-    show(&f, "a", 1, false);
-    WAIT(f.world, f.registers == 11); /* the next wait is over five seconds */
-    f.code = RPC_OK;
-    open_stream(&f);
-    WAIT(f.world, f.lists == 1);
+    start_refused(f);
+    WAIT(f->world, f->registers == 11); /* the next wait is over five seconds */
+    f->code = RPC_OK;
+    open_listed(f);
     poll(NULL, 0, STREAM_SETTLED_MS);
-    uv_update_time(&f.world->loop);
-    rpc_call_cancel(f.stream);
-    began_ms = uv_now(&f.world->loop);
-    WAIT(f.world, f.registers == 12);
-    assert_true(uv_now(&f.world->loop) - began_ms < REGISTER_AGAIN_MS_MAX / 2);
-    end(&f);
+    uv_update_time(&f->world->loop);
+    rpc_call_cancel(f->stream);
+    began_ms = uv_now(&f->world->loop);
+    WAIT(f->world, f->registers == 12);
+    assert_true(uv_now(&f->world->loop) - began_ms < REGISTER_AGAIN_MS_MAX / 2);
 }
 
 static void a_newer_stream_ends_the_older(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
     struct rpc_channel *older;
 
-    start_serving(&f, *state);
-    older = f.plugin;
-    f.plugin = NULL;
-    open_stream(&f);
-    WAIT(f.world, f.ended && f.lists == 1);
-    assert_int_equal(f.ended_code, RPC_ABORTED);
-    show(&f, "abc", 2, false);
-    WAIT(f.world, f.lists == 2);
-    assert_int_equal(f.registers, 1);
+    start_serving(f);
+    older = open_newer(f);
+    WAIT(f->world, f->ended && f->lists == 1);
+    assert_int_equal(f->ended_code, RPC_ABORTED);
+    show(f, "abc", 2, false);
+    WAIT(f->world, f->lists == 2);
+    assert_int_equal(f->registers, 1);
     rpc_channel_close(older);
-    end(&f);
 }
 
 static void a_dead_kubelet_has_nothing_registered(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_serving(&f, *state);
-    kubelet_die(&f);
-    WAIT(f.world, !report(&f).registered);
-    show(&f, "abc", 2, false);
-    kubelet_start(&f);
-    WAIT(f.world, f.registers == 2);
-    open_stream(&f);
-    WAIT(f.world, f.lists == 1);
-    assert_string_equal(f.list, "a,b,c");
-    end(&f);
+    start_serving(f);
+    kubelet_die(f);
+    WAIT(f->world, !report(f).registered);
+    show(f, "abc", 2, false);
+    kubelet_start(f);
+    WAIT(f->world, f->registers == 2);
+    open_listed(f);
+    assert_string_equal(f->list, "a,b,c");
 }
 
 static void the_old_stream_is_ended_before_the_new_registration(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
     struct rpc_server *old;
 
-    start_serving(&f, *state);
-    old = f.server;
-    unlink(f.world->path);
-    shown_kubelet_went(f.shown);
-    assert_true(report(&f).registered); /* it is the same one yet */
-    f.hold = true;
-    kubelet_start(&f);
-    assert_false(report(&f).registered);
-    WAIT(f.world, f.registering);
-    assert_true(f.ended);
+    start_serving(f);
+    old = f->server;
+    unlink(f->world->path);
+    shown_kubelet_went(f->shown);
+    assert_true(report(f).registered); /* it is the same one yet */
+    f->hold = true;
+    kubelet_start(f);
+    assert_false(report(f).registered);
+    WAIT(f->world, f->registering);
+    assert_true(f->ended);
     rpc_server_close(old);
-    end(&f);
 }
 
 static void the_same_kubelet_after_a_lost_connection_keeps_its_stream(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_serving(&f, *state);
-    rpc_server_disconnect(f.server);
-    WAIT(f.world, !report(&f).registered);
-    WAIT(f.world, report(&f).registered);
-    world_settle(f.world);
-    assert_int_equal(f.registers, 1);
-    assert_false(f.ended);
-    end(&f);
+    start_serving(f);
+    rpc_server_disconnect(f->server);
+    WAIT(f->world, !report(f).registered);
+    WAIT(f->world, report(f).registered);
+    world_settle(f->world);
+    assert_int_equal(f->registers, 1);
+    assert_false(f->ended);
 }
 
 static void sockets_are_made_anew(void **state)
 {
     char path[128], dir[64];
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_serving(&f, *state);
-    snprintf(dir, sizeof dir, "%s/cri-device-shim", f.world->dir);
+    start_serving(f);
+    snprintf(dir, sizeof dir, "%s/cri-device-shim", f->world->dir);
     snprintf(path, sizeof path, "%s/v.com_gpu.sock", dir);
-    shown_listen(f.shown);
+    shown_listen(f->shown);
     unlink(path);
     rmdir(dir);
-    shown_listen(f.shown);
+    shown_listen(f->shown);
     assert_int_equal(access(path, F_OK), 0);
     /* Something in the way: no registration while nobody could dial back. */
     unlink(path);
     assert_int_equal(mkdir(path, 0700), 0);
-    shown_listen(f.shown);
-    shown_listen(f.shown);
-    close_stream(&f);
-    WAIT(f.world, !report(&f).registered);
-    kubelet_die(&f);
-    WAIT(f.world, !registration_connected(f.shown_world.registration));
-    kubelet_start(&f);
-    WAIT(f.world, registration_connected(f.shown_world.registration));
-    world_settle(f.world);
-    assert_int_equal(f.registers, 1);
+    shown_listen(f->shown);
+    shown_listen(f->shown);
+    close_stream(f);
+    WAIT(f->world, !report(f).registered);
+    kubelet_die(f);
+    kubelet_start(f);
+    WAIT(f->world, registration_connected(f->shown_world.registration));
+    world_settle(f->world);
+    assert_int_equal(f->registers, 1);
     rmdir(path);
-    shown_listen(f.shown);
-    WAIT(f.world, f.registers == 2);
-    end(&f);
+    shown_listen(f->shown);
+    WAIT(f->world, f->registers == 2);
 }
 
 static void a_list_too_large_leaves_the_last_one(void **state)
 {
     Bridge__V1__Device device = BRIDGE__V1__DEVICE__INIT, *pointer = &device;
     Bridge__V1__DeviceList list = BRIDGE__V1__DEVICE_LIST__INIT;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_serving(&f, *state);
+    start_serving(f);
     device.id = malloc(RPC_MESSAGE_BYTES_MAX + 1);
     memset(device.id, 'a', RPC_MESSAGE_BYTES_MAX);
     device.id[RPC_MESSAGE_BYTES_MAX] = '\0';
     list.devices = &pointer;
     list.n_devices = 1;
-    let_next_list(&f);
-    shown_update(f.shown, &list, 2, false);
-    world_settle(f.world);
-    assert_int_equal(f.lists, 1);
-    assert_int_equal(report(&f).version, 1);
+    let_next_list(f);
+    shown_update(f->shown, &list, 2, false);
+    world_settle(f->world);
+    assert_int_equal(f->lists, 1);
+    assert_int_equal(report(f).version, 1);
     free(device.id);
-    show(&f, "x", 3, false);
-    WAIT(f.world, f.lists == 2);
-    assert_int_equal(report(&f).version, 3);
-    end(&f);
+    show(f, "x", 3, false);
+    WAIT(f->world, f->lists == 2);
+    assert_int_equal(report(f).version, 3);
 }
 
 /* Adds SETTINGS with this INITIAL_WINDOW_SIZE. */
@@ -778,75 +750,70 @@ static void a_kubelet_that_does_not_read_gets_the_newest(void **state)
                                          NULL};
     static struct bytes greeting, window;
     static struct raw raw;
-    struct fixture f;
+    struct fixture *f = *state;
     char last = 0;
 
-    start(&f, *state);
-    kubelet_start(&f);
-    show(&f, "a", 1, false);
-    WAIT(f.world, f.registers == 1);
+    start_showing(f);
+    WAIT(f->world, f->registers == 1);
     bytes_preface(&greeting);
     add_window(&greeting, 0);
     bytes_headers(&greeting, 0, 1, fields);
     bytes_message(&greeting, NGHTTP2_FLAG_END_STREAM, 1, 0, "", 0);
     raw.greeting = &greeting;
-    snprintf(f.world->path, sizeof f.world->path, "%s/cri-device-shim/v.com_gpu.sock",
-             f.world->dir);
-    raw_connect(&raw, f.world);
-    WAIT(f.world, report(&f).registered);
-    show(&f, "b", 2, false);
-    show(&f, "c", 3, false);
-    world_settle(f.world);
+    snprintf(f->world->path, sizeof f->world->path, "%s/cri-device-shim/v.com_gpu.sock",
+             f->world->dir);
+    raw_connect(&raw, f->world);
+    WAIT(f->world, report(f).registered);
+    show(f, "b", 2, false);
+    show(f, "c", 3, false);
+    world_settle(f->world);
     assert_int_equal(messages(&raw, &last), 0);
-    assert_int_equal(report(&f).version, 1);
+    assert_int_equal(report(f).version, 1);
     add_window(&window, 100);
     raw_write(&raw, &window);
-    WAIT(f.world, messages(&raw, &last) == 2);
+    WAIT(f->world, messages(&raw, &last) == 2);
     assert_int_equal(last, 'c');
-    assert_int_equal(report(&f).version, 3);
+    assert_int_equal(report(f).version, 3);
     raw_close(&raw);
-    end(&f);
 }
 
 static void a_name_that_is_none(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, *state);
-    assert_null(shown_new(&f.shown_world, "nonsense"));
-    end(&f);
+    assert_null(shown_new(&f->shown_world, "nonsense"));
 }
 
-#define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(registers_when_there_is_something_to_show),
-        WORLD_TEST(lists_are_compared_by_what_the_kubelet_sees),
-        WORLD_TEST(a_daemon_that_restarts_has_other_versions),
-        WORLD_TEST(what_is_stored_ends_with_the_next_list),
-        WORLD_TEST(a_burst_of_changes_is_few_lists),
-        WORLD_TEST(the_first_list_of_a_stream_does_not_wait),
-        WORLD_TEST(the_stream_may_open_before_register_is_answered),
-        WORLD_TEST(the_stream_may_also_be_over_before_that),
-        WORLD_TEST(a_failed_register_does_not_matter_if_the_stream_is_there),
-        WORLD_TEST(a_refusal_is_tried_again),
-        WORLD_TEST(a_refusal_is_reported),
-        WORLD_TEST(a_kubelet_that_dies_has_refused_nothing),
-        WORLD_TEST(a_stream_undoes_a_refusal),
-        WORLD_TEST(a_kubelet_that_forgets_to_ask_for_the_list),
-        WORLD_TEST(an_ended_stream_is_registered_again),
-        WORLD_TEST(a_stream_opened_while_it_waits_to_register_again),
-        WORLD_TEST(a_stream_that_settled_starts_afresh),
-        WORLD_TEST(a_newer_stream_ends_the_older),
-        WORLD_TEST(a_dead_kubelet_has_nothing_registered),
-        WORLD_TEST(the_old_stream_is_ended_before_the_new_registration),
-        WORLD_TEST(the_same_kubelet_after_a_lost_connection_keeps_its_stream),
-        WORLD_TEST(sockets_are_made_anew),
-        WORLD_TEST(a_list_too_large_leaves_the_last_one),
-        WORLD_TEST(a_kubelet_that_does_not_read_gets_the_newest),
-        WORLD_TEST(a_name_that_is_none),
+        TEST(registers_when_there_is_something_to_show),
+        TEST(lists_are_compared_by_what_the_kubelet_sees),
+        TEST(a_daemon_that_restarts_has_other_versions),
+        TEST(what_is_stored_ends_with_the_next_list),
+        TEST(a_burst_of_changes_is_few_lists),
+        TEST(the_first_list_of_a_stream_does_not_wait),
+        TEST(the_stream_may_open_before_register_is_answered),
+        TEST(the_stream_may_also_be_over_before_that),
+        TEST(a_failed_register_does_not_matter_if_the_stream_is_there),
+        TEST(a_refusal_is_tried_again),
+        TEST(a_refusal_is_reported),
+        TEST(a_kubelet_that_dies_has_refused_nothing),
+        TEST(a_stream_undoes_a_refusal),
+        TEST(a_kubelet_that_forgets_to_ask_for_the_list),
+        TEST(an_ended_stream_is_registered_again),
+        TEST(a_stream_opened_while_it_waits_to_register_again),
+        TEST(a_stream_that_settled_starts_afresh),
+        TEST(a_newer_stream_ends_the_older),
+        TEST(a_dead_kubelet_has_nothing_registered),
+        TEST(the_old_stream_is_ended_before_the_new_registration),
+        TEST(the_same_kubelet_after_a_lost_connection_keeps_its_stream),
+        TEST(sockets_are_made_anew),
+        TEST(a_list_too_large_leaves_the_last_one),
+        TEST(a_kubelet_that_does_not_read_gets_the_newest),
+        TEST(a_name_that_is_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

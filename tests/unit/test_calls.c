@@ -12,12 +12,10 @@
 
 #include "alloc_fail.h"
 #include "cri-proto/cri_v1.pb-c.h"
-#include "h2_script.h"
 #include "shim/log.h"
 #include "shim/relay/calls.h"
+#include "wire.h"
 
-#define CLIENT SESSION_CLIENT
-#define RUNTIME SESSION_RUNTIME
 #define KUBELET 100
 #define FROM "/kubelet/plugins"
 #define TO "/the/plugins/of/ours"
@@ -25,12 +23,7 @@
 
 struct world {
     struct calls *calls;
-    struct session *session;
-    struct h2_writer writers[2];
-    struct h2_reader readers[2];
-    struct buffer to[2];
-    size_t read_to[2];
-    struct buffer out;
+    struct wire wire;
     struct buffer log;
     bool names_devices;                      /* what devicemgr_create() answers */
     uint64_t pending;                        /* the last create it left pending */
@@ -197,45 +190,27 @@ void gate_answered(struct gate *gate, pid_t pid)
 
 /* ---- the session ---- */
 
-static void on_write(void *user, enum session_end to, const struct iovec *pieces, int n)
-{
-    struct world *w = user;
-
-    for (int i = 0; i < n && !w->quiet; i++)
-        h2_put(&w->to[to], pieces[i].iov_base, pieces[i].iov_len);
-}
-
 static void on_request(void *user, struct session_call *call)
 {
-    struct world *w = user;
+    struct wire *wire = user;
 
-    calls_request(w->calls, w->session, call);
+    calls_request(world->calls, wire->session, call);
 }
 
 static void on_answered(void *user, struct session_call *call, int status, const uint8_t *message,
                         size_t bytes)
 {
-    calls_answered(((struct world *)user)->calls, call, status, message, bytes);
+    (void)user;
+    calls_answered(world->calls, call, status, message, bytes);
 }
 
 static void on_ended(void *user, struct session_call *call)
 {
-    calls_ended(((struct world *)user)->calls, call);
+    (void)user;
+    calls_ended(world->calls, call);
 }
 
-static const struct session_ops OPS = {on_write, on_request, on_answered, on_ended};
-
-static void feed(struct world *w, enum session_end from)
-{
-    int r = 0;
-
-    alloc_fail_enable(w->quiet);
-    if (w->session)
-        r = session_feed(w->session, from, buffer_data(&w->out), buffer_len(&w->out));
-    alloc_fail_enable(false);
-    assert_true(r == 0 || w->quiet);
-    buffer_fini(&w->out);
-}
+static const struct session_ops OPS = {wire_write, on_request, on_answered, on_ended};
 
 static void world_begin(struct world *w)
 {
@@ -243,29 +218,19 @@ static void world_begin(struct world *w)
     log_set_level(LOG_LEVEL_ERROR); /* a refusal is an info line */
     alloc_fail_enable(w->quiet);
     w->calls = calls_new();
-    if (w->calls)
-        w->session = session_new(&OPS, w);
     alloc_fail_enable(false);
-    if (w->calls)
+    wire_init(&w->wire, w->quiet);
+    if (w->calls) {
+        wire_connect(&w->wire, &OPS);
         calls_bind(w->calls, (struct manager *)w);
-    for (int end = CLIENT; end <= RUNTIME; end++) {
-        h2_writer_init(&w->writers[end]);
-        h2_reader_init(&w->readers[end]);
     }
-    h2_put(&w->out, H2_PREFACE, strlen(H2_PREFACE));
-    feed(w, CLIENT);
-    w->read_to[RUNTIME] = strlen(H2_PREFACE);
+    wire_greet(&w->wire);
 }
 
 static void world_end(struct world *w)
 {
-    session_free(w->session);
+    wire_fini(&w->wire);
     calls_free(w->calls);
-    for (int end = CLIENT; end <= RUNTIME; end++) {
-        h2_writer_fini(&w->writers[end]);
-        h2_reader_fini(&w->readers[end]);
-        buffer_fini(&w->to[end]);
-    }
     buffer_fini(&w->log);
 }
 
@@ -300,9 +265,7 @@ static void saw(struct world *w, enum session_end end, const char *expected)
 
     if (w->quiet)
         return;
-    h2_transcript(&w->readers[end], buffer_data(&w->to[end]) + w->read_to[end],
-                  buffer_len(&w->to[end]) - w->read_to[end], &text);
-    w->read_to[end] = buffer_len(&w->to[end]);
+    wire_look(&w->wire, end, &text);
     if (!strstr((const char *)buffer_data(&text), expected))
         assert_string_equal((const char *)buffer_data(&text), expected);
     buffer_fini(&text);
@@ -311,25 +274,8 @@ static void saw(struct world *w, enum session_end end, const char *expected)
 static void call(struct world *w, uint32_t id, const char *method, const ProtobufCMessage *message)
 {
     uint8_t bytes[512];
-    struct buffer framed = {0};
 
-    h2_request(&w->writers[CLIENT], &w->out, id, method);
-    h2_message(&framed, 0, bytes, protobuf_c_message_pack(message, bytes));
-    h2_data(&w->out, id, buffer_data(&framed), buffer_len(&framed), H2_END_STREAM, -1);
-    buffer_fini(&framed);
-    feed(w, CLIENT);
-}
-
-static void answer(struct world *w, uint32_t id, const char *message)
-{
-    h2_answer(&w->writers[RUNTIME], &w->out, id, message);
-    feed(w, RUNTIME);
-}
-
-static void fail_call(struct world *w, uint32_t id, const char *status)
-{
-    h2_answer_end(&w->writers[RUNTIME], &w->out, id, status);
-    feed(w, RUNTIME);
+    wire_call(&w->wire, id, method, bytes, protobuf_c_message_pack(message, bytes));
 }
 
 static void create(struct world *w, uint32_t id)
@@ -392,7 +338,7 @@ static void a_create_without_devices_passes_at_once(void **state)
     create(w, 1);
     told(w, ASKED(1));
     saw(w, RUNTIME, "END\n");
-    answer(w, 1, CONTAINER_ID);
+    wire_answer(&w->wire, 1, CONTAINER_ID);
     told(w, "");
     calls_verdict(w->calls, 1, &(struct devicemgr_verdict){0}); /* nobody's */
 }
@@ -406,9 +352,9 @@ static void a_create_gets_its_options(void **state)
     told(w, ASKED(1));
     saw(w, RUNTIME, "timeout=1500m\n");
     give(w, &(struct devicemgr_verdict){.options = options()});
-    assert_non_null(memmem(buffer_data(&w->to[RUNTIME]), buffer_len(&w->to[RUNTIME]),
+    assert_non_null(memmem(buffer_data(&w->wire.to[RUNTIME]), buffer_len(&w->wire.to[RUNTIME]),
                            "\x0a\x03/in\x12\x04/out", 11));
-    answer(w, 1, CONTAINER_ID);
+    wire_answer(&w->wire, 1, CONTAINER_ID);
     told(w, "answered 1 id\nkick\n");
     calls_verdict(w->calls, 1, &(struct devicemgr_verdict){0}); /* too late */
 }
@@ -422,7 +368,7 @@ static void a_verdict_may_come_at_once_and_without_options(void **state)
     w->verdict = &untouched;
     create(w, 1);
     saw(w, RUNTIME, "END\n");
-    fail_call(w, 1, "13");
+    wire_fail(&w->wire, 1, "13");
     told(w, ASKED(1) "answered 1 -\nkick\n");
 }
 
@@ -434,8 +380,8 @@ static void a_refusal_reaches_the_client(void **state)
     create(w, 1);
     give(w, &(struct devicemgr_verdict){.code = 14, .message = "vendor.com/gpu: not now"});
     saw(w, RUNTIME, "RST 1 8\nSETTINGS\n");
-    h2_settings_ack(&w->out);
-    feed(w, RUNTIME);
+    h2_settings_ack(&w->wire.out);
+    wire_feed(&w->wire, RUNTIME);
     saw(w, CLIENT, "grpc-status=14 grpc-message=vendor.com/gpu: not now\n");
     told(w, ASKED(1));
 }
@@ -452,7 +398,7 @@ static void a_success_without_an_id_is_not_a_refusal(void **state)
 
         create(w, 2 * i + 1);
         give(w, &(struct devicemgr_verdict){.options = options()});
-        answer(w, 2 * i + 1, answers[i]);
+        wire_answer(&w->wire, 2 * i + 1, answers[i]);
         snprintf(expected, sizeof expected,
                  "create %u box ns/web main deadline 1001500\nkick\ncancelled %u\nkick\n", i + 1,
                  i + 1);
@@ -466,15 +412,13 @@ static void a_client_that_gives_up_cancels(void **state)
 
     w->names_devices = true;
     create(w, 1);
-    h2_rst(&w->out, 1, 8);
-    feed(w, CLIENT);
+    wire_reset(&w->wire, CLIENT, 1, 8);
     told(w, ASKED(1) "cancelled 1\nkick\n");
     calls_verdict(w->calls, 1, &(struct devicemgr_verdict){.options = options()});
     saw(w, RUNTIME, "RST 1 8\n");
     create(w, 3);
     give(w, &(struct devicemgr_verdict){.options = options()});
-    session_free(w->session); /* the connection is gone */
-    w->session = NULL;
+    wire_close(&w->wire);
     told(w, "create 2 box ns/web main deadline 1001500\nkick\ncancelled 2\nkick\n");
 }
 
@@ -484,7 +428,7 @@ static void a_runtime_that_does_not_wait_cancels(void **state)
 
     w->names_devices = true;
     create(w, 1);
-    fail_call(w, 1, "8");
+    wire_fail(&w->wire, 1, "8");
     told(w, ASKED(1) "cancelled 1\nkick\n");
 }
 
@@ -492,9 +436,7 @@ static void what_is_no_request_passes(void **state)
 {
     struct world *w = *state;
 
-    h2_request(&w->writers[CLIENT], &w->out, 1, "CreateContainer");
-    h2_data(&w->out, 1, "\0\0\0\0\3\x0a\x05x", 8, H2_END_STREAM, -1);
-    feed(w, CLIENT);
+    wire_call(&w->wire, 1, "CreateContainer", "\x0a\x05x", 3);
     told(w, "");
     saw(w, RUNTIME, "DATA 1 8 .......x END\n");
 }
@@ -503,9 +445,10 @@ static void what_is_no_request_passes(void **state)
 
 static bool runtime_got(struct world *w, const char *bytes, size_t len)
 {
-    size_t at = w->read_to[RUNTIME];
+    size_t at = w->wire.read_to[RUNTIME];
 
-    return memmem(buffer_data(&w->to[RUNTIME]) + at, buffer_len(&w->to[RUNTIME]) - at, bytes, len);
+    return memmem(buffer_data(&w->wire.to[RUNTIME]) + at, buffer_len(&w->wire.to[RUNTIME]) - at,
+                  bytes, len);
 }
 
 /* A mount's host_path and readonly. */
@@ -532,7 +475,7 @@ static void a_plugins_mount_is_redirected(void **state)
     assert_true(runtime_got(w, MOUNT_OF_OURS));
     assert_false(runtime_got(w, FROM, strlen(FROM)));
     saw(w, RUNTIME, "END\n");
-    answer(w, 1, CONTAINER_ID);
+    wire_answer(&w->wire, 1, CONTAINER_ID);
     told(w, "");
     w->mount = "/dev";
     create(w, 3);
@@ -552,7 +495,7 @@ static void a_plugin_that_asks_for_devices_gets_both(void **state)
     assert_true(runtime_got(w, "\x0a\x03/in\x12\x04/out", 11));
     assert_true(runtime_got(w, MOUNT_OF_OURS));
     assert_false(runtime_got(w, FROM, strlen(FROM)));
-    answer(w, 1, CONTAINER_ID);
+    wire_answer(&w->wire, 1, CONTAINER_ID);
     told(w, ASKED(1) "answered 1 id\nkick\n");
 }
 
@@ -560,7 +503,7 @@ static void one_that_would_grow_too_large_is_refused(void **state)
 {
     static char to[64 * 1024]; /* 260 times as much is over the limit */
     struct world *w = *state;
-    struct buffer config = {0}, request = {0}, framed = {0};
+    struct buffer config = {0}, request = {0};
 
     memset(to, 'x', sizeof to - 1);
     to[0] = '/';
@@ -569,16 +512,12 @@ static void one_that_would_grow_too_large_is_refused(void **state)
         h2_put(&config, "\x3a\x03\x12\x01/", 5);
     h2_put(&request, "\x12\x94\x0a", 3);
     h2_put(&request, buffer_data(&config), buffer_len(&config));
-    h2_message(&framed, 0, buffer_data(&request), buffer_len(&request));
-    h2_request(&w->writers[CLIENT], &w->out, 1, "CreateContainer");
-    h2_data(&w->out, 1, buffer_data(&framed), buffer_len(&framed), H2_END_STREAM, -1);
+    wire_call(&w->wire, 1, "CreateContainer", buffer_data(&request), buffer_len(&request));
     buffer_fini(&config);
     buffer_fini(&request);
-    buffer_fini(&framed);
-    feed(w, CLIENT);
-    h2_settings(&w->out, -1, 0);
-    h2_settings_ack(&w->out);
-    feed(w, RUNTIME);
+    h2_settings(&w->wire.out, -1, 0);
+    h2_settings_ack(&w->wire.out);
+    wire_feed(&w->wire, RUNTIME);
     saw(w, CLIENT,
         "grpc-status=8 grpc-message=CreateContainer: the message is too large with its mounts "
         "redirected\n");
@@ -594,10 +533,10 @@ static void a_relist_waits_for_the_gate(void **state)
     struct world *w = *state;
 
     calls_bind_gate(w->calls, (struct gate *)w);
-    calls_begun(w->calls, w->session, KUBELET);
+    calls_begun(w->calls, w->wire.session, KUBELET);
     list.filter = &filter;
     call(w, 1, "Version", &version.base);
-    answer(w, 1, "");
+    wire_answer(&w->wire, 1, "");
     told(w, "announced 100\n");
     saw(w, RUNTIME, "END\n");
     call(w, 3, "ListContainers", &list.base);
@@ -605,15 +544,14 @@ static void a_relist_waits_for_the_gate(void **state)
     calls_gate_released(w->calls, w->hold);
     saw(w, RUNTIME, "END\n");
     call(w, 5, "ListContainers", &list.base);
-    h2_rst(&w->out, 5, 8);
-    feed(w, CLIENT);
+    wire_reset(&w->wire, CLIENT, 5, 8);
     told(w, "hold 100 until 1001500\nhold cancelled\n");
     call(w, 7, "ListContainers", &list.base);
     calls_drain(w->calls);
     told(w, "hold 100 until 1001500\nhold cancelled\n");
-    answer(w, 3, "");
+    wire_answer(&w->wire, 3, "");
     told(w, "answered 100\n");
-    calls_gone(w->calls, w->session);
+    calls_gone(w->calls, w->wire.session);
 }
 
 /* ---- observed ---- */
@@ -639,40 +577,37 @@ static void pods_and_containers_are_told(void **state)
 
     call(w, 1, "RunPodSandbox", &run.base);
     told(w, "");
-    answer(w, 1,
-           "\x0a\x03"
-           "box");
+    wire_answer(&w->wire, 1,
+                "\x0a\x03"
+                "box");
     told(w, "sandbox ran box uid ns/web 3 1\nkick\n");
     call(w, 3, "StopPodSandbox", &stop.base);
     told(w, "sandbox stopping box\nkick\n");
-    answer(w, 3, "");
+    wire_answer(&w->wire, 3, "");
     told(w, "sandbox stopped box\nkick\n");
     call(w, 5, "RemovePodSandbox", &remove.base);
-    answer(w, 5, "");
+    wire_answer(&w->wire, 5, "");
     told(w, "sandbox removed box\nkick\n");
     call(w, 7, "RemoveContainer", &remove_one.base);
-    answer(w, 7, "");
+    wire_answer(&w->wire, 7, "");
     told(w, "container removed one\nkick\n");
 
     /* failures and answers that cannot be read say nothing */
     call(w, 9, "RemoveContainer", &remove_one.base);
-    fail_call(w, 9, "5");
+    wire_fail(&w->wire, 9, "5");
     call(w, 11, "RunPodSandbox", &run.base);
-    answer(w, 11, "\xff");
+    wire_answer(&w->wire, 11, "\xff");
     call(w, 13, "RunPodSandbox", &run.base);
-    h2_rst(&w->out, 13, 2);
-    feed(w, RUNTIME);
+    wire_reset(&w->wire, RUNTIME, 13, 2);
     told(w, "kick\nkick\n");
     run.config = NULL;
     call(w, 15, "RunPodSandbox", &run.base);
-    answer(w, 15,
-           "\x0a\x03"
-           "box");
+    wire_answer(&w->wire, 15,
+                "\x0a\x03"
+                "box");
     told(w, "kick\n");
-    h2_request(&w->writers[CLIENT], &w->out, 17, "StopPodSandbox");
-    h2_data(&w->out, 17, "\0\0\0\0\3\x0a\x05x", 8, H2_END_STREAM, -1);
-    feed(w, CLIENT);
-    answer(w, 17, "");
+    wire_call(&w->wire, 17, "StopPodSandbox", "\x0a\x05x", 3);
+    wire_answer(&w->wire, 17, "");
     told(w, "");
 }
 
@@ -683,15 +618,13 @@ static void a_stop_that_fails_or_never_ends_is_told(void **state)
 
     stop.pod_sandbox_id = TEXT("box");
     call(w, 1, "StopPodSandbox", &stop.base);
-    fail_call(w, 1, "13");
+    wire_fail(&w->wire, 1, "13");
     told(w, "sandbox stopping box\nkick\nsandbox stop failed box\nkick\n");
     call(w, 3, "StopPodSandbox", &stop.base);
-    h2_rst(&w->out, 3, 8); /* the client gives up */
-    feed(w, CLIENT);
+    wire_reset(&w->wire, CLIENT, 3, 8); /* the client gives up */
     told(w, "sandbox stopping box\nkick\nsandbox stop failed box\nkick\n");
     call(w, 5, "StopPodSandbox", &stop.base);
-    session_free(w->session); /* the connection is gone */
-    w->session = NULL;
+    wire_close(&w->wire);
     told(w, "sandbox stopping box\nkick\nsandbox stop failed box\nkick\n");
 }
 
@@ -715,7 +648,7 @@ static void without_memory_nothing_leaks(void **state)
         world_begin(&w);
         create(&w, 1);
         give(&w, &(struct devicemgr_verdict){.options = options()});
-        answer(&w, 1, CONTAINER_ID);
+        wire_answer(&w.wire, 1, CONTAINER_ID);
         w.pending = 0;
         create(&w, 3);
         give(&w, &(struct devicemgr_verdict){.code = 14, .message = "no"});

@@ -145,15 +145,8 @@ static int mask_setup(void **state)
     w->settings.annotations = true;
     w->settings.namespaces = ALL;
     w->settings.namespaces_len = 1;
-    world_fresh(w);
-    runtime_listed(w, "");
-    logged(w, "");
+    world_fresh_listed(w);
     return 0;
-}
-
-static uint64_t gpu_up(struct world *w, const char *devices)
-{
-    return plugin_up(w, GPU, "gpu.sock", devices, false, false);
 }
 
 /* For good: the redial fails, too. */
@@ -183,33 +176,16 @@ static void restart(struct world *w)
 /* The plugin that was dialled after a restart serves. */
 static void serve(struct world *w, const char *devices)
 {
-    plugin_options(w, w->endpoint, false, false);
-    plugin_list(w, w->endpoint, devices);
+    plugin_back(w, devices);
     if (w->pending)
         committed(w);
     ignore_all(w);
 }
 
-/* A container that asks by annotation; container id "c-UID-CONTAINER". */
-static void container_chosen(struct world *w, uint64_t number, const char *uid,
-                             const char *container, const char *request)
+static void sandbox_ended(struct world *w, const char *id)
 {
-    char id[64];
-
-    assert_true(create(w, number, uid, container, NULL, request));
-    expect(w, "allocate *");
-    allocated(w, "A=1");
-    expect(w, "commit *");
-    committed(w);
-    expect(w, "verdict *");
-    snprintf(id, sizeof id, "c-%s-%s", uid, container);
-    create_answered(w, number, id);
-}
-
-static void container_removed(struct world *w, const char *id)
-{
-    devicemgr_container_removed(w->mgr, w->now_ms, id);
-    devicemgr_run(w->mgr);
+    sandbox_stopping(w, id);
+    sandbox_stopped(w, id);
 }
 
 /* "u1=vendor.com/gpu:g0,g1 u2=...", the whole of the kubelet's checkpoint */
@@ -256,8 +232,8 @@ static void resources_come_in_the_order_of_names(void **state)
 {
     struct world *w = *state;
 
-    gpu_up(w, "g0");
-    plugin_up(w, NIC, "nic.sock", "n0", false, false);
+    gpus_up(w, "g0");
+    nics_up(w, "n0");
     plugin_up(w, "vendor.com/fpga", "fpga.sock", "f0", false, false);
     expect_resources(w, NIC ", vendor.com/fpga, " GPU);
 }
@@ -266,7 +242,7 @@ static void a_resource_is_shown_from_its_restoring_on(void **state)
 {
     struct world *w = *state;
 
-    gpu_up(w, "g0 g1@1");
+    gpus_up(w, "g0 g1@1");
     restart(w);
     expect_resources(w, GPU);
     expect_shown(w, GPU, "g0 g1@1");
@@ -276,15 +252,14 @@ static void a_resource_is_shown_until_its_grace_is_over(void **state)
 {
     struct world *w = *state;
 
-    gpu_up(w, "g0");
-    container_made(w, 11, "u1", "main", GPU ":g0");
+    u1_has_g0(w, "g0");
     lose(w);
     pass_stored(w, GRACE_MS - 1);
     expect_shown(w, GPU, "g0+");
     pass(w, 1);
     expect_resources(w, "");
     expect_shown(w, GPU, "");
-    gpu_up(w, "g0 g1");
+    gpus_up(w, "g0 g1");
     expect_shown(w, GPU, "g0+ g1"); /* the allocation was kept */
 }
 
@@ -293,42 +268,40 @@ static void an_id_that_is_no_utf8_is_not_shown(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0 \xff\xfe g1!", false, false);
+    gpus_up(w, "g0 \xff\xfe g1!");
     expect_shown(w, GPU, "g0 g1!");
+}
+
+static void list_builtin(struct world *w, bool healthy)
+{
+    const struct devicemgr_builtin_device device = {.id = "x",
+                                                    .healthy = healthy,
+                                                    .host_path = "/dev/x",
+                                                    .container_path = "/dev/x",
+                                                    .permissions = "rw"};
+
+    devicemgr_builtin(w->mgr, w->now_ms, GPU, &device, 1);
+    devicemgr_run(w->mgr);
 }
 
 static void built_in_devices_are_shown_as_they_are(void **state)
 {
-    struct devicemgr_builtin_device device = {.id = "x",
-                                              .healthy = true,
-                                              .host_path = "/dev/x",
-                                              .container_path = "/dev/x",
-                                              .permissions = "rw"};
     struct world *w = *state;
 
-    devicemgr_builtin(w->mgr, w->now_ms, GPU, &device, 1);
-    devicemgr_run(w->mgr);
+    list_builtin(w, true);
     expect_shown(w, GPU, "x");
-    device.healthy = false;
-    devicemgr_builtin(w->mgr, w->now_ms, GPU, &device, 1);
-    devicemgr_run(w->mgr);
+    list_builtin(w, false);
     expect_shown(w, GPU, "x!"); /* at once: there is nothing that would come back by itself */
     assert_int_equal(mask_end_of(w, GPU), 0);
 }
 
 static void a_name_that_becomes_a_built_in_devices_is_another_list(void **state)
 {
-    struct devicemgr_builtin_device device = {.id = "x",
-                                              .healthy = true,
-                                              .host_path = "/dev/x",
-                                              .container_path = "/dev/x",
-                                              .permissions = "rw"};
     struct world *w = *state;
 
-    gpu_up(w, "g0");
+    gpus_up(w, "g0");
     expect_shown(w, GPU, "g0");
-    devicemgr_builtin(w->mgr, w->now_ms, GPU, &device, 1);
-    devicemgr_run(w->mgr);
+    list_builtin(w, true);
     expect_shown(w, GPU, "x");
 }
 
@@ -337,7 +310,7 @@ static void a_name_that_becomes_a_built_in_devices_is_another_list(void **state)
 static void a_device_is_shown_as_its_plugin_says(void **state)
 {
     struct world *w = *state;
-    uint64_t gpu = gpu_up(w, "g10 g9! g1@1");
+    uint64_t gpu = gpus_up(w, "g10 g9! g1@1");
 
     expect_shown(w, GPU, "g1@1 g9! g10");
     plugin_list(w, gpu, "g10! g9 g1@0");
@@ -351,7 +324,7 @@ static void while_masked_it_is_shown_as_it_was(void **state)
     struct world *w = *state;
     uint64_t end_ms;
 
-    gpu_up(w, "g0 g1!");
+    gpus_up(w, "g0 g1!");
     assert_int_equal(mask_end_of(w, GPU), 0);
     lose(w);
     end_ms = w->now_ms + MASK_MS;
@@ -370,7 +343,7 @@ static void a_plugin_that_flaps_within_the_mask_does_not_show(void **state)
     struct world *w = *state;
     uint64_t version, version_of_all;
 
-    gpu_up(w, "g0 g1!");
+    gpus_up(w, "g0 g1!");
     expect_shown(w, GPU, "g0 g1!");
     version = version_of(w, GPU);
     for (int i = 0; i < 3; i++) {
@@ -379,7 +352,7 @@ static void a_plugin_that_flaps_within_the_mask_does_not_show(void **state)
         assert_int_not_equal(devicemgr_shown_version(w->mgr), version_of_all); /* it may show */
         pass_stored(w, MASK_MS - 1);
         version_of_all = devicemgr_shown_version(w->mgr);
-        gpu_up(w, "g0 g1!");
+        gpus_up(w, "g0 g1!");
         assert_int_not_equal(devicemgr_shown_version(w->mgr), version_of_all);
         assert_int_equal(mask_end_of(w, GPU), 0);
     }
@@ -392,7 +365,7 @@ static void the_mask_is_that_of_the_first_loss(void **state)
     struct world *w = *state;
     uint64_t end_ms;
 
-    gpu_up(w, "g0");
+    gpus_up(w, "g0");
     lose(w);
     end_ms = w->now_ms + MASK_MS;
     pass_stored(w, MASK_MS / 2);
@@ -415,9 +388,8 @@ static void without_a_mask_an_outage_shows_at_once(void **state)
     struct world *w = *state;
 
     w->settings.mask_ms = 0;
-    world_fresh(w);
-    runtime_listed(w, "");
-    gpu_up(w, "g0");
+    world_fresh_listed(w);
+    gpus_up(w, "g0");
     expect_shown(w, GPU, "g0");
     plugin_lost(w, w->endpoint, "killed");
     expect_shown(w, GPU, "g0!"); /* the kubelet's own rule: also if a redial helps */
@@ -431,9 +403,8 @@ static void a_mask_may_have_no_end(void **state)
     struct world *w = *state;
 
     w->settings.mask_ms = UINT64_MAX;
-    world_fresh(w);
-    runtime_listed(w, "");
-    gpu_up(w, "g0");
+    world_fresh_listed(w);
+    gpus_up(w, "g0");
     lose(w);
     pass_stored(w, GRACE_MS - 1);
     expect_shown(w, GPU, "g0");
@@ -444,7 +415,7 @@ static void a_plugin_that_registers_anew_is_shown_as_before(void **state)
 {
     struct world *w = *state;
 
-    gpu_up(w, "g0 g1!");
+    gpus_up(w, "g0 g1!");
     plugin_register(w, 2, GPU, "new.sock");
     plugin_options(w, w->endpoint, false, false);
     ignore_all(w);
@@ -461,7 +432,7 @@ static void a_restored_resource_counts_as_healthy_until_listed(void **state)
 {
     struct world *w = *state;
 
-    gpu_up(w, "g0 g1!");
+    gpus_up(w, "g0 g1!");
     expect_shown(w, GPU, "g0 g1!");
     restart(w);
     expect_shown(w, GPU, "g0 g1"); /* what was stored of its health may be old */
@@ -478,7 +449,7 @@ static void a_restored_resource_that_lists_the_same_is_the_same_list(void **stat
     struct world *w = *state;
     uint64_t version;
 
-    gpu_up(w, "g0 g1");
+    gpus_up(w, "g0 g1");
     restart(w);
     expect_shown(w, GPU, "g0 g1");
     version = version_of(w, GPU);
@@ -491,7 +462,7 @@ static void a_restored_resource_is_masked_no_longer_than_others(void **state)
 {
     struct world *w = *state;
 
-    gpu_up(w, "g0");
+    gpus_up(w, "g0");
     lose(w);
     pass_stored(w, MASK_MS / 2);
     restart(w); /* the stop time was stored */
@@ -507,9 +478,8 @@ static void a_restored_resource_is_masked_no_longer_than_others(void **state)
 static void what_the_kubelet_gave_away_stays_healthy(void **state)
 {
     struct world *w = *state;
-    uint64_t gpu = gpu_up(w, "g0 g1");
+    uint64_t gpu = u1_has_g0(w, "g0 g1");
 
-    container_made(w, 11, "u1", "main", GPU ":g0");
     expect_shown(w, GPU, "g0+ g1");
     plugin_list(w, gpu, "g0! g1!");
     expect_shown(w, GPU, "g0+ g1!");
@@ -523,7 +493,7 @@ static void what_the_kubelet_gave_away_stays_healthy(void **state)
 static void what_is_held_is_shown_though_it_is_not_listed_any_more(void **state)
 {
     struct world *w = *state;
-    uint64_t gpu = gpu_up(w, "g1 g2@1 g10");
+    uint64_t gpu = gpus_up(w, "g1 g2@1 g10");
 
     container_made(w, 11, "u1", "main", GPU ":g2,g10");
     expect_shown(w, GPU, "g1 g2+@1 g10+");
@@ -536,9 +506,9 @@ static void what_is_held_is_shown_though_it_is_not_listed_any_more(void **state)
 static void a_create_under_way_holds_already(void **state)
 {
     struct world *w = *state;
-    uint64_t gpu = gpu_up(w, "g0");
+    uint64_t gpu = gpus_up(w, "g0");
 
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 11, "u1", GPU ":g0");
     expect(w, "allocate *");
     plugin_list(w, gpu, "g0!");
     expect_shown(w, GPU, "g0+");
@@ -550,8 +520,8 @@ static void what_cannot_be_stored_is_held_no_more(void **state)
 {
     struct world *w = *state;
 
-    gpu_up(w, "g0");
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    gpus_up(w, "g0");
+    create_token(w, 11, "u1", GPU ":g0");
     allocated(w, "A=1");
     expect_shown(w, GPU, "g0+");
     commit_failed(w, "disk full");
@@ -561,9 +531,8 @@ static void what_cannot_be_stored_is_held_no_more(void **state)
 static void devices_are_held_until_the_pod_is_over(void **state)
 {
     struct world *w = *state;
-    uint64_t gpu = gpu_up(w, "g0");
+    uint64_t gpu = u1_has_g0(w, "g0");
 
-    container_made(w, 11, "u1", "main", GPU ":g0");
     plugin_list(w, gpu, "g0!");
     sandbox_stopping(w, "s-u1");
     expect_shown(w, GPU, "g0+");
@@ -571,39 +540,37 @@ static void devices_are_held_until_the_pod_is_over(void **state)
     expect_shown(w, GPU, "g0!");
     sandbox_ran(w, "u1", "s-u1-1", 1); /* it was only its sandbox */
     expect_shown(w, GPU, "g0+");
-    sandbox_stopping(w, "s-u1-1");
-    sandbox_stopped(w, "s-u1-1");
+    sandbox_ended(w, "s-u1-1");
     sandbox_removed(w, "s-u1");
     expect_shown(w, GPU, "g0!");
     sandbox_removed(w, "s-u1-1");
     expect_shown(w, GPU, "g0!");
 }
 
-static struct devicemgr_sandbox sandbox_not_ready(void)
+/* The runtime lists only the sandbox of u1, which is not ready. */
+static void list_dead_sandbox(struct world *w)
 {
-    return (struct devicemgr_sandbox){
+    const struct devicemgr_sandbox dead = {
         .id = "s-u1", .pod_uid = "u1", .pod_namespace = "ns", .pod_name = "u1", .ready = false};
+
+    devicemgr_runtime_listed(w->mgr, w->now_ms, &dead, 1, NULL, 0);
+    devicemgr_run(w->mgr);
 }
 
 /* After a reboot no sandbox is ready, and the kubelet admits all its pods again. */
 static void a_pod_whose_sandbox_was_found_dead_is_not_over(void **state)
 {
     struct world *w = *state;
-    struct devicemgr_sandbox dead = {
-        .id = "s-u1", .pod_uid = "u1", .pod_namespace = "ns", .pod_name = "u1", .ready = false};
 
-    gpu_up(w, "g0 g1");
-    container_made(w, 11, "u1", "main", GPU ":g0");
+    u1_has_g0(w, "g0 g1");
     for (int i = 0; i < 2; i++) {
         restart(w);
         plugin_lost(w, w->endpoint, "refused");
-        devicemgr_runtime_listed(w->mgr, w->now_ms, &dead, 1, NULL, 0);
-        devicemgr_run(w->mgr);
+        list_dead_sandbox(w);
         pass_stored(w, i == 0 ? MASK_MS : 0);
         expect_shown(w, GPU, "g0+ g1!");
     }
-    sandbox_stopping(w, "s-u1"); /* the kubelet ends it */
-    sandbox_stopped(w, "s-u1");
+    sandbox_ended(w, "s-u1"); /* the kubelet ends it */
     expect_shown(w, GPU, "g0! g1!");
 }
 
@@ -611,8 +578,7 @@ static void what_was_held_is_after_a_restart(void **state)
 {
     struct world *w = *state;
 
-    gpu_up(w, "g0 g1");
-    container_made(w, 11, "u1", "main", GPU ":g0");
+    u1_has_g0(w, "g0 g1");
     restart(w);
     expect_shown(w, GPU, "g0+ g1");
     serve(w, "g0! g1!");
@@ -625,21 +591,17 @@ static void what_was_held_is_after_a_restart(void **state)
 
 static void a_pod_that_was_over_is_so_after_a_restart(void **state)
 {
-    struct devicemgr_sandbox stopped = sandbox_not_ready();
     struct world *w = *state;
-    uint64_t gpu = gpu_up(w, "g0");
+    uint64_t gpu = u1_has_g0(w, "g0");
 
-    container_made(w, 11, "u1", "main", GPU ":g0");
-    sandbox_stopping(w, "s-u1");
-    sandbox_stopped(w, "s-u1");
+    sandbox_ended(w, "s-u1");
     plugin_list(w, gpu, "g0! g1"); /* its row takes the pod's along */
     expect(w, "commit pod u1, resource " GPU);
     committed(w);
     restart(w);
     serve(w, "g0! g1");
     expect_shown(w, GPU, "g0+ g1"); /* it may have a newer sandbox */
-    devicemgr_runtime_listed(w->mgr, w->now_ms, &stopped, 1, NULL, 0);
-    devicemgr_run(w->mgr);
+    list_dead_sandbox(w);
     expect_shown(w, GPU, "g0! g1");
 }
 
@@ -649,7 +611,7 @@ static void what_the_kubelets_checkpoint_has_is_held(void **state)
 {
     struct world *w = *state;
 
-    gpu_up(w, "g0! g1! g2!");
+    gpus_up(w, "g0! g1! g2!");
     kubelet_holds(w, "u1=" GPU ":g1");
     expect_shown(w, GPU, "g0! g1+ g2!");
     kubelet_holds(w, "u1=" GPU ":g1 u1=" GPU ":g2 u2=" GPU ":g9,g0"); /* g9: gone from the list */
@@ -665,8 +627,8 @@ static void the_same_checkpoint_again_is_no_change(void **state)
     struct world *w = *state;
     uint64_t of_gpu, of_nic;
 
-    gpu_up(w, "g0 g1");
-    plugin_up(w, NIC, "nic.sock", "n0", false, false);
+    gpus_up(w, "g0 g1");
+    nics_up(w, "n0");
     kubelet_holds(w, "u1=" GPU ":g0,g1 u2=" NIC ":n0");
     of_gpu = version_of(w, GPU);
     of_nic = version_of(w, NIC);
@@ -699,13 +661,12 @@ static void a_pod_that_is_over_holds_nothing_whatever_the_file_says(void **state
 {
     struct world *w = *state;
 
-    gpu_up(w, "g0!");
+    gpus_up(w, "g0!");
     kubelet_holds(w, "u1=" GPU ":g0"); /* never seen: it may be on its way */
     expect_shown(w, GPU, "g0+");
     sandbox_ran(w, "u1", "s-u1", 0);
     expect_shown(w, GPU, "g0+");
-    sandbox_stopping(w, "s-u1");
-    sandbox_stopped(w, "s-u1");
+    sandbox_ended(w, "s-u1");
     expect_shown(w, GPU, "g0!");
     sandbox_ran(w, "u1", "s-u1-1", 1);
     expect_shown(w, GPU, "g0+");
@@ -724,17 +685,16 @@ static void a_pod_that_is_over_holds_nothing_whatever_the_file_says(void **state
 static void what_the_shim_gave_away_the_kubelet_must_not(void **state)
 {
     struct world *w = *state;
-    uint64_t gpu = gpu_up(w, "g0 g1");
+    uint64_t gpu = gpus_up(w, "g0 g1");
 
-    container_chosen(w, 11, "u1", "main", GPU "=1");
+    container_chosen(w, 11, "u1", "main", GPU "=1", "g0");
     expect_shown(w, GPU, "g0! g1");
     plugin_list(w, gpu, "g1"); /* and it is not missed */
     expect_shown(w, GPU, "g1");
     plugin_list(w, gpu, "g0 g1");
     container_removed(w, "c-u1-main");
     expect_shown(w, GPU, "g0! g1"); /* the next attempt gets the same */
-    sandbox_stopping(w, "s-u1");
-    sandbox_stopped(w, "s-u1");
+    sandbox_ended(w, "s-u1");
     expect_shown(w, GPU, "g0 g1");
 }
 
@@ -742,8 +702,8 @@ static void it_is_taken_as_soon_as_it_is_chosen(void **state)
 {
     struct world *w = *state;
 
-    gpu_up(w, "g0");
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+    gpus_up(w, "g0");
+    create_request(w, 11, "u1", "main", GPU "=1");
     expect(w, "allocate *");
     expect_shown(w, GPU, "g0!");
     create_cancelled(w, 11);
@@ -754,11 +714,10 @@ static void a_container_that_outlives_its_pod_keeps_its_device(void **state)
 {
     struct world *w = *state;
 
-    gpu_up(w, "g0");
-    container_chosen(w, 11, "u1", "main", GPU "=1");
+    gpus_up(w, "g0");
+    container_chosen(w, 11, "u1", "main", GPU "=1", "g0");
     sandbox_ran(w, "u1", "s-u1-1", 1);
-    sandbox_stopping(w, "s-u1-1");
-    sandbox_stopped(w, "s-u1-1"); /* the container is in the sandbox before */
+    sandbox_ended(w, "s-u1-1"); /* the container is in the sandbox before */
     expect_shown(w, GPU, "g0!");
     container_removed(w, "c-u1-main");
     expect_shown(w, GPU, "g0");
@@ -768,8 +727,8 @@ static void what_the_kubelet_holds_too_is_healthy(void **state)
 {
     struct world *w = *state;
 
-    gpu_up(w, "g0 g1");
-    container_chosen(w, 11, "u1", "main", GPU "=1");
+    gpus_up(w, "g0 g1");
+    container_chosen(w, 11, "u1", "main", GPU "=1", "g0");
     expect_shown(w, GPU, "g0! g1");
     kubelet_holds(w, "u2=" GPU ":g0");
     expect_shown(w, GPU, "g0+ g1");
@@ -782,13 +741,13 @@ static void what_was_given_away_both_ways_is_healthy(void **state)
 {
     struct world *w = *state;
 
-    gpu_up(w, "g0 g1");
-    container_chosen(w, 11, "u1", "init", GPU "=1");
+    gpus_up(w, "g0 g1");
+    container_chosen(w, 11, "u1", "init", GPU "=1", "g0");
     container_removed(w, "c-u1-init");
     container_made(w, 12, "u1", "main", GPU ":g0");
     container_made(w, 13, "u2", "init", GPU ":g1");
     container_removed(w, "c-u2-init");
-    container_chosen(w, 14, "u2", "main", GPU "=1");
+    container_chosen(w, 14, "u2", "main", GPU "=1", "g1");
     expect_shown(w, GPU, "g0+ g1+");
 }
 
@@ -799,8 +758,8 @@ static void shared_devices_are_nobodys(void **state)
 
     own.exclusive = false;
     world_fresh_with(w, &own);
-    gpu_up(w, "g0 g1");
-    container_chosen(w, 11, "u1", "main", GPU "=1");
+    gpus_up(w, "g0 g1");
+    container_chosen(w, 11, "u1", "main", GPU "=1", "g0");
     expect_shown(w, GPU, "g0 g1");
     container_made(w, 12, "u2", "main", GPU ":g0");
     expect_shown(w, GPU, "g0+ g1");
@@ -810,8 +769,8 @@ static void who_chose_is_known_after_a_restart(void **state)
 {
     struct world *w = *state;
 
-    gpu_up(w, "g0 g1 g2");
-    container_chosen(w, 11, "u1", "main", GPU "=1");
+    gpus_up(w, "g0 g1 g2");
+    container_chosen(w, 11, "u1", "main", GPU "=1", "g0");
     container_made(w, 12, "u2", "main", GPU ":g1");
     restart(w);
     expect_shown(w, GPU, "g0! g1+ g2");
@@ -844,8 +803,15 @@ static void list_u1(struct world *w, const char *request_key, const char *reques
     devicemgr_run(w->mgr);
     expect(w, "commit *");
     committed(w);
-    gpu_up(w, "g0 g1");
+    gpus_up(w, "g0 g1");
     forget_seen();
+}
+
+static void expect_u1(struct world *w, const char *request_key, const char *request,
+                      const char *shown)
+{
+    list_u1(w, request_key, request);
+    expect_shown(w, GPU, shown);
 }
 
 static void who_chose_is_told_by_the_pods_annotation_if_the_checkpoint_is_lost(void **state)
@@ -853,34 +819,26 @@ static void who_chose_is_told_by_the_pods_annotation_if_the_checkpoint_is_lost(v
     static const char *const OTHERS[] = {"other"};
     struct world *w = *state;
 
-    list_u1(w, REQUEST_KEY_PREFIX "main", GPU "=1");
-    expect_shown(w, GPU, "g0! g1");
+    expect_u1(w, REQUEST_KEY_PREFIX "main", GPU "=1", "g0! g1");
     restart(w);
     expect_shown(w, GPU, "g0! g1"); /* and is in it again */
-    list_u1(w, NULL, NULL);
-    expect_shown(w, GPU, "g0+ g1");
-    list_u1(w, REQUEST_KEY_PREFIX "other", GPU "=1");
-    expect_shown(w, GPU, "g0+ g1");
-    list_u1(w, REQUEST_KEY_PREFIX "main", NIC "=1");
-    expect_shown(w, GPU, "g0+ g1");
-    list_u1(w, REQUEST_KEY_PREFIX "main", "nonsense");
-    expect_shown(w, GPU, "g0+ g1");
+    expect_u1(w, NULL, NULL, "g0+ g1");
+    expect_u1(w, REQUEST_KEY_PREFIX "other", GPU "=1", "g0+ g1");
+    expect_u1(w, REQUEST_KEY_PREFIX "main", NIC "=1", "g0+ g1");
+    expect_u1(w, REQUEST_KEY_PREFIX "main", "nonsense", "g0+ g1");
     w->settings.namespaces = OTHERS; /* it counts for nothing there */
-    list_u1(w, REQUEST_KEY_PREFIX "main", GPU "=1");
-    expect_shown(w, GPU, "g0+ g1");
+    expect_u1(w, REQUEST_KEY_PREFIX "main", GPU "=1", "g0+ g1");
     w->settings.namespaces = ALL;
     w->settings.annotations = false;
-    list_u1(w, REQUEST_KEY_PREFIX "main", GPU "=1");
-    expect_shown(w, GPU, "g0+ g1");
+    expect_u1(w, REQUEST_KEY_PREFIX "main", GPU "=1", "g0+ g1");
 }
 
 static void who_chose_is_told_by_the_next_create_at_the_latest(void **state)
 {
     struct world *w = *state;
 
-    list_u1(w, NULL, NULL);
-    expect_shown(w, GPU, "g0+ g1");
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+    expect_u1(w, NULL, NULL, "g0+ g1");
+    create_request(w, 11, "u1", "main", GPU "=1");
     expect_shown(w, GPU, "g0! g1");
     allocated(w, "A=1"); /* options are not in the token */
     committed(w);
@@ -892,10 +850,9 @@ static void who_asked_last_has_chosen(void **state)
 {
     struct world *w = *state;
 
-    gpu_up(w, "g0 g1");
-    container_made(w, 11, "u1", "main", GPU ":g0");
+    u1_has_g0(w, "g0 g1");
     container_removed(w, "c-u1-main");
-    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
+    create_request(w, 12, "u1", "main", GPU "=1");
     expect(w, "verdict 12 forward *");
     expect(w, "commit allocation u1 main vendor.com/gpu");
     committed(w);
@@ -909,7 +866,7 @@ static void who_asked_last_has_chosen(void **state)
 static void what_changes_nothing_keeps_the_version(void **state)
 {
     struct world *w = *state;
-    uint64_t gpu = gpu_up(w, "g0 g1!"), version, version_of_all;
+    uint64_t gpu = gpus_up(w, "g0 g1!"), version, version_of_all;
 
     container_made(w, 11, "u1", "main", GPU ":g0");
     version = version_of(w, GPU);
@@ -919,7 +876,7 @@ static void what_changes_nothing_keeps_the_version(void **state)
     runtime_listed(w, "u1/main=" GPU ":g0");
     sandbox_stopping(w, "s-u1");
     assert_false(create(w, 12, "u3", "main", NULL, NULL));
-    assert_true(create(w, 13, "u2", "main", GPU ":g1", NULL)); /* held: unhealthy */
+    create_token(w, 13, "u2", GPU ":g1"); /* held: unhealthy */
     pass(w, HOLD_MS);
     expect_with(w, "verdict 13 refused 14:", NULL);
     container_removed(w, "c-u1-main");
@@ -930,9 +887,9 @@ static void what_changes_nothing_keeps_the_version(void **state)
 static void another_resources_change_is_none(void **state)
 {
     struct world *w = *state;
-    uint64_t nic = plugin_up(w, NIC, "nic.sock", "n0 n1", false, false), version;
+    uint64_t nic = nics_up(w, "n0 n1"), version;
 
-    gpu_up(w, "g0 g1");
+    gpus_up(w, "g0 g1");
     version = version_of(w, NIC);
     container_made(w, 11, "u1", "main", GPU ":g0");
     kubelet_holds(w, "u1=" GPU ":g0");
@@ -947,12 +904,12 @@ static void another_resources_change_is_none(void **state)
 static void one_that_waits_for_another_resource_shows_nothing(void **state)
 {
     struct world *w = *state;
-    uint64_t gpu = gpu_up(w, "g0!"), version, version_of_all;
+    uint64_t gpu = gpus_up(w, "g0!"), version, version_of_all;
 
-    plugin_up(w, NIC, "nic.sock", "n0", false, false);
+    nics_up(w, "n0");
     version = version_of(w, NIC);
     version_of_all = devicemgr_shown_version(w->mgr);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0 " NIC ":n0", NULL));
+    create_token(w, 11, "u1", GPU ":g0 " NIC ":n0");
     for (int i = 0; i < 5; i++)
         pass(w, 10);
     assert_int_equal(version_of(w, NIC), version);
@@ -965,7 +922,7 @@ static void one_that_waits_for_another_resource_shows_nothing(void **state)
 static void versions_are_never_reused(void **state)
 {
     struct world *w = *state;
-    uint64_t gpu = gpu_up(w, "g0"), last = 0;
+    uint64_t gpu = gpus_up(w, "g0"), last = 0;
 
     for (int i = 0; i < 4; i++) {
         plugin_list(w, gpu, i % 2 ? "g0" : "g0!");
@@ -974,7 +931,7 @@ static void versions_are_never_reused(void **state)
     }
     lose(w);
     pass_stored(w, GRACE_MS);
-    gpu_up(w, "g0");
+    gpus_up(w, "g0");
     assert_true(version_of(w, GPU) > last);
 }
 
@@ -1057,8 +1014,8 @@ static void no_list_differs_without_its_version(void **state)
         world_fresh(w);
         forget_seen();
         runtime_listed(w, "");
-        plugin_up(w, NIC, "nic.sock", "n0 n1", false, false);
-        gpu_up(w, "g0 g1 g2");
+        nics_up(w, "n0 n1");
+        gpus_up(w, "g0 g1 g2");
         for (uint64_t i = 0; i < 300; i++) {
             random_event(w, 100 + i);
             look(w, &seen[0]);

@@ -3,6 +3,27 @@
 #include "devicemgr/limits.h"
 #include "devicemgr_world.h"
 
+/* GPU g0 is there, and its plugin asked to allocate it for "main" of u1, number 11. The endpoint's
+ * number. */
+static uint64_t u1_allocating(struct world *w)
+{
+    uint64_t endpoint = gpus_up(w, "g0");
+
+    create_token(w, 11, "u1", GPU ":g0");
+    expect(w, "allocate *");
+    return endpoint;
+}
+
+/* Another boot, of which only pod u1 is known; its plugin is back with g0. */
+static void reboot(struct world *w)
+{
+    w->settings.boot_id = "boot-2";
+    world_restart(w);
+    plugin_back(w, "g0");
+    runtime_listed(w, "u1");
+    ignore_all(w);
+}
+
 /* ---- the way of a create ---- */
 
 static void a_container_without_a_request_is_none_of_ours(void **state)
@@ -17,8 +38,8 @@ static void a_token_is_allocated_committed_and_forwarded(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
-    assert_true(create(w, 11, "u1", "main", GPU ":g1,g0", NULL));
+    gpus_up(w, "g0 g1");
+    create_token(w, 11, "u1", GPU ":g1,g0");
     expect(w, "allocate g0,g1 in 10000ms");
     expect_nothing(w);
     allocated(w, "GPUS=0,1 /dev/gpu0 note:vendor.com/x=y");
@@ -33,9 +54,8 @@ static void the_next_attempt_uses_the_cached_options(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    container_made(w, 11, "u1", "main", GPU ":g0");
-    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    u1_has_g0(w, "g0");
+    create_token(w, 12, "u1", GPU ":g0");
     expect(w, "verdict 12 forward MADE=1");
     expect_nothing(w);
 }
@@ -44,14 +64,12 @@ static void a_restart_of_the_shim_loses_no_options(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    container_made(w, 11, "u1", "main", GPU ":g0");
+    u1_has_g0(w, "g0");
     world_restart(w);
     expect(w, "open vendor.com/gpu gpu.sock");
-    plugin_options(w, w->endpoint, false, false);
-    plugin_list(w, w->endpoint, "g0");
+    plugin_back(w, "g0");
     runtime_listed(w, "u1/main");
-    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 12, "u1", GPU ":g0");
     expect(w, "verdict 12 forward MADE=1");
     expect_nothing(w);
 }
@@ -60,19 +78,11 @@ static void a_reboot_makes_the_options_stale(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    container_made(w, 11, "u1", "main", GPU ":g0");
-    w->settings.boot_id = "boot-2";
-    world_restart(w);
-    plugin_options(w, w->endpoint, false, false);
-    plugin_list(w, w->endpoint, "g0");
-    runtime_listed(w, "u1");
-    ignore_all(w);
-    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    u1_has_g0(w, "g0");
+    reboot(w);
+    create_token(w, 12, "u1", GPU ":g0");
     expect(w, "allocate g0 in 10000ms");
-    allocated(w, "MADE=2");
-    expect(w, "commit *");
-    committed(w);
+    allocated_stored(w, "MADE=2");
     expect(w, "verdict 12 forward MADE=2");
 }
 
@@ -81,17 +91,10 @@ static void never_refreshing_is_the_kubelets_own_rule(void **state)
     struct world *w = *state;
 
     w->settings.refresh = DEVICEMGR_REFRESH_NEVER;
-    world_fresh(w);
-    runtime_listed(w, "");
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    container_made(w, 11, "u1", "main", GPU ":g0");
-    w->settings.boot_id = "boot-2";
-    world_restart(w);
-    plugin_options(w, w->endpoint, false, false);
-    plugin_list(w, w->endpoint, "g0");
-    runtime_listed(w, "u1");
-    ignore_all(w);
-    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    world_fresh_listed(w);
+    u1_has_g0(w, "g0");
+    reboot(w);
+    create_token(w, 12, "u1", GPU ":g0");
     expect(w, "verdict 12 forward MADE=1");
 }
 
@@ -101,19 +104,16 @@ static void with_refresh_plugin_a_new_registration_makes_them_stale(void **state
     uint64_t endpoint;
 
     w->settings.refresh = DEVICEMGR_REFRESH_PLUGIN;
-    world_fresh(w);
-    runtime_listed(w, "");
-    endpoint = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    container_made(w, 11, "u1", "main", GPU ":g0");
+    world_fresh_listed(w);
+    endpoint = u1_has_g0(w, "g0");
     plugin_lost(w, endpoint, "stream ended"); /* a redial alone does not */
-    plugin_options(w, w->endpoint, false, false);
-    plugin_list(w, w->endpoint, "g0");
+    plugin_back(w, "g0");
     ignore_all(w);
-    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 12, "u1", GPU ":g0");
     expect(w, "verdict 12 forward MADE=1");
     create_answered(w, 12, "c2");
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    assert_true(create(w, 13, "u1", "main", GPU ":g0", NULL));
+    gpus_up(w, "g0");
+    create_token(w, 13, "u1", GPU ":g0");
     expect(w, "allocate g0 in 10000ms");
 }
 
@@ -124,16 +124,14 @@ static void with_refresh_plugin_a_removed_resource_registered_again_makes_them_s
     uint64_t endpoint;
 
     w->settings.refresh = DEVICEMGR_REFRESH_PLUGIN;
-    world_fresh(w);
-    runtime_listed(w, "");
-    endpoint = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    container_made(w, 11, "u1", "main", GPU ":g0");
+    world_fresh_listed(w);
+    endpoint = u1_has_g0(w, "g0");
     plugin_lost(w, endpoint, "stream ended");
     plugin_lost(w, w->endpoint, "no such file");
     pass(w, GRACE_MS);
     committed(w);
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    gpus_up(w, "g0");
+    create_token(w, 12, "u1", GPU ":g0");
     expect(w, "allocate g0 in 10000ms");
 }
 
@@ -142,16 +140,14 @@ static void pre_start_is_called_every_time_and_after_the_commit(void **state)
     struct world *w = *state;
 
     plugin_up(w, GPU, "gpu.sock", "g0", true, false);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 11, "u1", GPU ":g0");
     expect(w, "allocate *");
-    allocated(w, "A=1");
-    expect(w, "commit *");
-    committed(w);
+    allocated_stored(w, "A=1");
     expect(w, "prestart g0 in 30000ms");
     prestarted(w, 0, NULL);
     expect(w, "verdict 11 forward A=1");
     create_answered(w, 11, "c1");
-    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 12, "u1", GPU ":g0");
     expect(w, "prestart g0 in 30000ms");
     prestarted(w, 2, "reset failed\nbadly");
     expect(w,
@@ -165,9 +161,9 @@ static void options_of_several_resources_are_merged_in_name_order(void **state)
     struct world *w = *state;
     uint64_t nic, gpu;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    plugin_up(w, NIC, "nic.sock", "n0", false, false);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0 " NIC ":n0", NULL));
+    gpus_up(w, "g0");
+    nics_up(w, "n0");
+    create_token(w, 11, "u1", GPU ":g0 " NIC ":n0");
     expect(w, "allocate n0 *");
     expect(w, "allocate g0 *");
     gpu = w->call;
@@ -182,7 +178,7 @@ static void options_of_several_resources_are_merged_in_name_order(void **state)
     expect(w, "verdict 11 forward WHO=nic N=1 G=1");
     assert_int_equal(logged(w, "disagree about 1 runtime options, the first wins: WHO"), 1);
     create_answered(w, 11, "c1");
-    assert_true(create(w, 12, "u1", "main", GPU ":g0 " NIC ":n0", NULL));
+    create_token(w, 12, "u1", GPU ":g0 " NIC ":n0");
     assert_int_equal(logged(w, "disagree"), 0); /* once is enough */
 }
 
@@ -193,14 +189,11 @@ static void what_the_shim_chose_is_written_on_the_container(void **state)
     w->settings.annotations = true;
     w->settings.namespaces = (const char *const[]){"ns"};
     w->settings.namespaces_len = 1;
-    world_fresh(w);
-    runtime_listed(w, "");
-    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=2"));
+    world_fresh_listed(w);
+    gpus_up(w, "g0 g1");
+    create_request(w, 11, "u1", "main", GPU "=2");
     expect(w, "allocate g0,g1 *");
-    allocated(w, "note:devices.cri-device-shim/vendor.com_gpu=forged A=1");
-    expect(w, "commit *");
-    committed(w);
+    allocated_stored(w, "note:devices.cri-device-shim/vendor.com_gpu=forged A=1");
     expect(w, "verdict 11 forward A=1 devices.cri-device-shim/vendor.com_gpu="
               "{\"resource\":\"vendor.com/gpu\",\"ids\":[\"g0\",\"g1\"]}");
 }
@@ -210,11 +203,11 @@ static void what_the_shim_chose_is_written_on_the_container(void **state)
 static void a_create_is_held_until_the_plugin_is_back(void **state)
 {
     struct world *w = *state;
-    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    uint64_t endpoint = gpus_up(w, "g0");
 
     plugin_lost(w, endpoint, "connection closed");
     expect(w, "open vendor.com/gpu gpu.sock");
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 11, "u1", GPU ":g0");
     plugin_stop_stored(w, GPU);
     pass(w, HOLD_MS - STOP_STORE_MS - 1);
     expect_nothing(w);
@@ -227,14 +220,14 @@ static void a_create_is_held_until_the_plugin_is_back(void **state)
 static void a_held_create_is_refused_with_all_that_is_known(void **state)
 {
     struct world *w = *state;
-    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    uint64_t endpoint = gpus_up(w, "g0 g1");
 
     plugin_lost(w, endpoint, "connection closed");
     plugin_lost(w, w->endpoint, "connection refused");
     ignore_all(w);
     plugin_stop_stored(w, GPU);
     pass(w, 7000 - STOP_STORE_MS);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0,g1", NULL));
+    create_token(w, 11, "u1", GPU ":g0,g1");
     pass(w, HOLD_MS);
     expect(w,
            "verdict 11 refused 14: container \"main\" of pod \"ns/u1\": resource vendor.com/gpu: "
@@ -246,10 +239,10 @@ static void a_held_create_is_refused_with_all_that_is_known(void **state)
 static void an_unhealthy_device_is_waited_for(void **state)
 {
     struct world *w = *state;
-    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0! g1", false, false);
+    uint64_t endpoint = gpus_up(w, "g0! g1");
 
-    assert_true(create(w, 11, "u1", "main", GPU ":g0,g1", NULL));
-    assert_true(create(w, 12, "u2", "main", GPU ":g9", NULL));
+    create_token(w, 11, "u1", GPU ":g0,g1");
+    create_token(w, 12, "u2", GPU ":g9");
     pass(w, 1000);
     expect_nothing(w);
     plugin_list(w, endpoint, "g0 g1");
@@ -262,11 +255,11 @@ static void an_unhealthy_device_is_waited_for(void **state)
 static void an_unhealthy_device_is_refused_with_since_when(void **state)
 {
     struct world *w = *state;
-    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    uint64_t endpoint = gpus_up(w, "g0 g1");
 
     plugin_list(w, endpoint, "g0! g1");
     pass(w, 60000);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0,g1", NULL));
+    create_token(w, 11, "u1", GPU ":g0,g1");
     pass(w, HOLD_MS);
     expect_with(w, "verdict 11 refused 14:", "unhealthy for 1m5s: device ids g0", NULL);
 }
@@ -278,7 +271,7 @@ static void a_hold_ends_before_the_clients_deadline(void **state)
     plugin_register(w, 1, GPU, "gpu.sock");
     ignore_all(w);
     w->deadline_ms = w->now_ms + 2000;
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 11, "u1", GPU ":g0");
     pass(w, 2000 - DEADLINE_MARGIN_MS - 1);
     expect_nothing(w);
     pass(w, 1);
@@ -293,7 +286,7 @@ static void a_hold_never_lasts_longer_than_a_minute(void **state)
     world_fresh(w);
     plugin_register(w, 1, GPU, "gpu.sock");
     ignore_all(w);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 11, "u1", GPU ":g0");
     pass(w, HOLD_MS_MAX - 1);
     expect_nothing(w);
     pass(w, 1);
@@ -307,7 +300,7 @@ static void a_plugin_without_a_list_is_waited_for(void **state)
     plugin_register(w, 1, GPU, "gpu.sock");
     plugin_options(w, w->endpoint, false, false);
     ignore_all(w);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 11, "u1", GPU ":g0");
     pass(w, HOLD_MS);
     expect_with(w, "verdict 11 refused 14:", "\"gpu.sock\" has sent no device list for 5s", NULL);
 }
@@ -315,13 +308,13 @@ static void a_plugin_without_a_list_is_waited_for(void **state)
 static void a_removed_resource_ends_the_hold(void **state)
 {
     struct world *w = *state;
-    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    uint64_t endpoint = gpus_up(w, "g0");
 
     plugin_lost(w, endpoint, "gone");
     plugin_lost(w, w->endpoint, "gone");
     pass(w, GRACE_MS - 1000);
     ignore_all(w);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 11, "u1", GPU ":g0");
     pass(w, 999);
     expect_nothing(w);
     pass(w, 1);
@@ -342,8 +335,8 @@ static void the_shortest_hold_of_what_is_waited_for_counts(void **state)
     plugin_register(w, 2, GPU, "gpu.sock");
     gpu = w->endpoint;
     ignore_all(w);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0 " NIC ":n0", NULL));
-    assert_true(create(w, 12, "u2", "main", NIC ":n0", NULL));
+    create_token(w, 11, "u1", GPU ":g0 " NIC ":n0");
+    create_token(w, 12, "u2", NIC ":n0");
     pass(w, 999);
     expect_nothing(w);
     pass(w, 1);
@@ -355,7 +348,7 @@ static void the_shortest_hold_of_what_is_waited_for_counts(void **state)
     plugin_options(w, gpu, false, false);
     plugin_list(w, gpu, "g0");
     ignore_all(w);
-    assert_true(create(w, 13, "u1", "main", GPU ":g0 " NIC ":n0", NULL));
+    create_token(w, 13, "u1", GPU ":g0 " NIC ":n0");
     pass(w, 1001); /* the GPU is there, the other is waited for in its own time */
     expect_nothing(w);
 }
@@ -369,7 +362,7 @@ static void a_hold_of_zero_refuses_at_once(void **state)
     world_fresh_with(w, &own);
     plugin_register(w, 1, GPU, "gpu.sock");
     ignore_all(w);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 11, "u1", GPU ":g0");
     expect_with(w, "verdict 11 refused 14:", GPU, NULL);
 }
 
@@ -380,9 +373,9 @@ static void a_resource_may_have_its_own_allocate_timeout(void **state)
 
     own.allocate_timeout_ms = 700;
     world_fresh_with(w, &own);
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    plugin_up(w, NIC, "nic.sock", "n0", false, false);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0 " NIC ":n0", NULL));
+    gpus_up(w, "g0");
+    nics_up(w, "n0");
+    create_token(w, 11, "u1", GPU ":g0 " NIC ":n0");
     expect(w, "allocate n0 in 10000ms");
     expect(w, "allocate g0 in 700ms");
 }
@@ -394,16 +387,16 @@ static void a_resource_may_have_its_own_refresh_rule(void **state)
 
     own.refresh = DEVICEMGR_REFRESH_NEVER;
     world_fresh_with(w, &own);
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    plugin_up(w, NIC, "nic.sock", "n0", false, false);
+    gpus_up(w, "g0");
+    nics_up(w, "n0");
     container_made(w, 11, "u1", "main", GPU ":g0");
     container_made(w, 12, "u1", "other", NIC ":n0");
     w->settings.boot_id = "boot-2";
     world_restart(w);
     runtime_listed(w, "u1");
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    plugin_up(w, NIC, "nic.sock", "n0", false, false);
-    assert_true(create(w, 13, "u1", "main", GPU ":g0", NULL));
+    gpus_up(w, "g0");
+    nics_up(w, "n0");
+    create_token(w, 13, "u1", GPU ":g0");
     expect(w, "verdict 13 forward MADE=1");
     assert_true(create(w, 14, "u1", "other", NIC ":n0", NULL));
     expect(w, "allocate n0 *");
@@ -415,15 +408,13 @@ static void the_plugins_own_words_are_passed_on(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
-    expect(w, "allocate *");
+    u1_allocating(w);
     allocate_failed(w, 2, "no\x01 such card\nsorry");
     expect(w,
            "verdict 11 refused 14: container \"main\" of pod \"ns/u1\": resource vendor.com/gpu: "
            "Allocate of plugin endpoint \"gpu.sock\" failed: no? such card sorry; device ids g0");
     /* nothing stays reserved */
-    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    create_token(w, 12, "u2", GPU ":g0");
     expect(w, "allocate g0 *");
 }
 
@@ -431,9 +422,7 @@ static void a_late_plugin_is_named_with_how_late(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
-    expect(w, "allocate *");
+    u1_allocating(w);
     pass(w, ALLOCATE_TIMEOUT_MS);
     allocate_failed(w, 4, "deadline exceeded");
     expect_with(w, "verdict 11 refused 4:",
@@ -446,9 +435,9 @@ static void allocate_never_waits_past_the_clients_deadline(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    gpus_up(w, "g0");
     w->deadline_ms = w->now_ms + 3000;
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 11, "u1", GPU ":g0");
     expect(w, "allocate g0 in 2800ms");
     pass(w, 2800);
     expect_with(w, "verdict 11 refused 4:", "Allocate", "within 2s", "client's deadline", NULL);
@@ -461,9 +450,9 @@ static void an_expired_deadline_is_not_waited_for(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    gpus_up(w, "g0");
     w->deadline_ms = 100; /* long over */
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 11, "u1", GPU ":g0");
     expect(w, "allocate g0 in 1ms");
     expect_with(w, "verdict 11 refused 4:", NULL);
     expect(w, "cancel");
@@ -473,14 +462,14 @@ static void a_pod_that_stops_gets_no_container(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    gpus_up(w, "g0");
     sandbox_ran(w, "u1", "s-u1", 0);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 11, "u1", GPU ":g0");
     expect(w, "allocate *");
     sandbox_stopping(w, "s-u1");
     expect_with(w, "verdict 11 refused 9:", "the pod is terminating: its sandbox s-u1", NULL);
     expect(w, "cancel");
-    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 12, "u1", GPU ":g0");
     expect_with(w, "verdict 12 refused 9:", "terminating", NULL);
 }
 
@@ -488,16 +477,12 @@ static void the_clients_retry_takes_over(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
-    expect(w, "allocate *");
-    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    u1_allocating(w);
+    create_token(w, 12, "u1", GPU ":g0");
     expect_with(w, "verdict 11 refused 10:", "taken over", NULL);
     expect(w, "cancel");
     expect(w, "allocate g0 *");
-    allocated(w, "A=1");
-    expect(w, "commit *");
-    committed(w);
+    allocated_stored(w, "A=1");
     expect(w, "verdict 12 forward A=1");
 }
 
@@ -505,13 +490,11 @@ static void a_cancel_in_allocate_gives_the_devices_back(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
-    expect(w, "allocate *");
+    u1_allocating(w);
     create_cancelled(w, 11);
     expect(w, "cancel");
     expect_nothing(w);
-    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    create_token(w, 12, "u2", GPU ":g0");
     expect(w, "allocate g0 *");
 }
 
@@ -519,13 +502,11 @@ static void a_cancel_in_commit_leaves_the_allocation_for_the_retry(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
-    expect(w, "allocate *");
+    u1_allocating(w);
     allocated(w, "A=1");
     expect(w, "commit *");
     create_cancelled(w, 11);
-    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 12, "u1", GPU ":g0");
     expect_nothing(w); /* waits for that commit */
     committed(w);
     expect(w, "verdict 12 forward A=1");
@@ -554,14 +535,11 @@ static void an_unknown_outcome_keeps_the_devices(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
-    allocated(w, "A=1");
-    committed(w);
-    ignore_all(w);
+    gpus_up(w, "g0");
+    container_forwarded(w, 11, "u1", "main", GPU ":g0");
     create_cancelled(w, 11);
     runtime_listed(w, "u1 u2"); /* the runtime may be at it still */
-    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    create_token(w, 12, "u2", GPU ":g0");
     pass(w, OUTCOME_MS);
     expect(w, "list");
     pass(w, HOLD_MS - OUTCOME_MS);
@@ -570,30 +548,23 @@ static void an_unknown_outcome_keeps_the_devices(void **state)
                 "\"ns/u1\"",
                 "not known whether it runs", NULL);
     runtime_listed(w, "u1/main! u2");
-    assert_true(create(w, 13, "u2", "main", GPU ":g0", NULL));
+    create_token(w, 13, "u2", GPU ":g0");
     expect(w, "allocate g0 *");
 }
 
 static void a_plugin_lost_in_allocate_holds_the_create(void **state)
 {
     struct world *w = *state;
-    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    uint64_t first;
+    uint64_t endpoint = u1_allocating(w), first = w->call;
 
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
-    expect(w, "allocate *");
-    first = w->call;
     plugin_lost(w, endpoint, "killed");
     expect(w, "open *");
     allocate_failed(w, 14, "a late result of the lost endpoint");
     expect_nothing(w);
-    plugin_options(w, w->endpoint, false, false);
-    plugin_list(w, w->endpoint, "g0");
+    plugin_back(w, "g0");
     expect(w, "allocate g0 *");
     assert_int_not_equal(w->call, first);
-    allocated(w, "A=1");
-    expect(w, "commit *");
-    committed(w);
+    allocated_stored(w, "A=1");
     expect(w, "verdict 11 forward A=1");
 }
 
@@ -602,7 +573,7 @@ static void a_plugin_lost_before_the_verdict_holds_the_create(void **state)
     struct world *w = *state;
     uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0", true, false);
 
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 11, "u1", GPU ":g0");
     expect(w, "allocate *");
     allocated(w, "A=1");
     expect(w, "commit *");
@@ -621,10 +592,10 @@ static void the_late_one_of_several_plugins_is_named(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    plugin_up(w, NIC, "nic.sock", "n0", false, false);
+    gpus_up(w, "g0");
+    nics_up(w, "n0");
     w->deadline_ms = w->now_ms + 3000;
-    assert_true(create(w, 11, "u1", "main", GPU ":g0 " NIC ":n0", NULL));
+    create_token(w, 11, "u1", GPU ":g0 " NIC ":n0");
     expect(w, "allocate n0 *");
     expect(w, "allocate g0 *");
     w->call--;
@@ -643,7 +614,7 @@ static void a_hold_is_logged_once(void **state)
     struct world *w = *state;
 
     plugin_register(w, 1, GPU, "gpu.sock");
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 11, "u1", GPU ":g0");
     pass(w, 1000);
     plugin_options(w, w->endpoint, false, false);
     assert_int_equal(logged(w, "held: container \"main\" of pod \"ns/u1\": resource " GPU), 1);

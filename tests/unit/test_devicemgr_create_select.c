@@ -1,4 +1,6 @@
 /* Which devices a container gets, and whose they are: design §5, kubelet-facts §3. */
+#include <stdio.h>
+
 #include "devicemgr/create.h"
 #include "devicemgr/limits.h"
 #include "devicemgr_world.h"
@@ -13,20 +15,34 @@ static int annotations_setup(void **state)
     w->settings.annotations = true;
     w->settings.namespaces = ALL;
     w->settings.namespaces_len = 1;
-    world_fresh(w);
-    runtime_listed(w, "");
-    logged(w, "");
+    world_fresh_listed(w);
     return 0;
 }
 
-/* Allocate, commit, verdict, answer: container "c-UID-CONTAINER" runs. */
-static void finish(struct world *w, uint64_t number, const char *container_id)
+/* Their plugin is to be asked for its preference. */
+static uint64_t preferring_gpus_up(struct world *w, const char *devices)
 {
-    allocated(w, "A=1");
-    expect(w, "commit *");
-    committed(w);
-    expect(w, "verdict *");
-    create_answered(w, number, container_id);
+    return plugin_up(w, GPU, "gpu.sock", devices, false, true);
+}
+
+/* container_chosen() in pod u1, by a plugin that prefers these ids. */
+static void container_preferred(struct world *w, uint64_t number, const char *container,
+                                const char *request, const char *ids)
+{
+    create_request(w, number, "u1", container, request);
+    expect(w, "prefer *");
+    preferred(w, ids);
+    container_allocated(w, number, "u1", container, ids);
+}
+
+/* The runtime is asked whether the container runs, and answers. */
+static void checked(struct world *w, const char *container_id, bool running)
+{
+    char line[64];
+
+    snprintf(line, sizeof line, "check %s", container_id);
+    expect(w, line);
+    container_checked(w, running);
 }
 
 /* ---- kubelet-facts §3, in its order ---- */
@@ -35,9 +51,8 @@ static void a_changed_request_is_refused(void **state) /* step 1 */
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
-    container_made(w, 11, "u1", "main", GPU ":g0");
-    assert_true(create(w, 12, "u1", "main", GPU ":g0,g1", NULL));
+    u1_has_g0(w, "g0 g1");
+    create_token(w, 12, "u1", GPU ":g0,g1");
     expect(w, "verdict 12 refused 9: container \"main\" of pod \"ns/u1\": changed request for "
               "resource vendor.com/gpu from 1 to 2");
 }
@@ -46,13 +61,12 @@ static void nothing_new_is_given_out_before_the_first_list(void **state) /* step
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    gpus_up(w, "g0 g1");
     world_restart(w); /* the checkpoint has no allocation: it may have been lost */
-    plugin_options(w, w->endpoint, false, false);
-    plugin_list(w, w->endpoint, "g0 g1");
+    plugin_back(w, "g0 g1");
     ignore_all(w);
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
-    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    create_request(w, 11, "u1", "main", GPU "=1");
+    create_token(w, 12, "u2", GPU ":g0");
     expect_nothing(w);
     runtime_listed(w, "u1 u2 u3/main=" GPU ":g0");
     expect(w, "allocate g1 *");
@@ -67,8 +81,8 @@ static void a_runtime_that_never_lists_ends_with_the_hold(void **state)
     struct world *w = *state;
 
     world_fresh(w);
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    gpus_up(w, "g0");
+    create_token(w, 11, "u1", GPU ":g0");
     pass(w, HOLD_MS);
     expect_with(w, "verdict 11 refused 14:", "the runtime has not listed its containers yet", NULL);
 }
@@ -77,13 +91,11 @@ static void what_a_container_has_it_keeps_before_the_first_list(void **state) /*
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    container_made(w, 11, "u1", "main", GPU ":g0");
+    u1_has_g0(w, "g0");
     world_restart(w);
-    plugin_options(w, w->endpoint, false, false);
-    plugin_list(w, w->endpoint, "g0");
+    plugin_back(w, "g0");
     ignore_all(w);
-    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 12, "u1", GPU ":g0");
     expect(w, "verdict 12 forward MADE=1");
 }
 
@@ -91,23 +103,24 @@ static void an_unknown_resource_is_refused_with_the_known_ones(void **state) /* 
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    assert_true(create(w, 11, "u1", "main", NIC ":n0", NULL));
+    gpus_up(w, "g0");
+    create_token(w, 11, "u1", NIC ":n0");
     expect(w,
            "verdict 11 refused 9: container \"main\" of pod \"ns/u1\": resource other.com/nic: not "
-           "registered on this node, or removed; known resources: vendor.com/gpu");
+           "registered on this node, or removed; known resources: vendor.com/gpu; if its plugin "
+           "registers with the kubelet itself now, make the pod anew");
 }
 
 static void without_a_healthy_device_it_is_waited_for_one(void **state) /* step 4 */
 {
     struct world *w = *state;
-    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0! g1!", false, false);
+    uint64_t endpoint = gpus_up(w, "g0! g1!");
 
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+    create_request(w, 11, "u1", "main", GPU "=1");
     pass(w, HOLD_MS);
     expect_with(w, "verdict 11 refused 14:", "unhealthy for 5s: device ids g0,g1",
                 "asked 1, free and healthy 0", NULL);
-    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
+    create_request(w, 12, "u1", "main", GPU "=1");
     plugin_list(w, endpoint, "g0! g1");
     expect(w, "allocate g1 *");
 }
@@ -115,11 +128,10 @@ static void without_a_healthy_device_it_is_waited_for_one(void **state) /* step 
 static void held_ids_must_be_healthy(void **state) /* step 5 */
 {
     struct world *w = *state;
-    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
+    uint64_t endpoint = u1_has_g0(w, "g0");
 
-    container_made(w, 11, "u1", "main", GPU ":g0");
     plugin_list(w, endpoint, "g0!");
-    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    create_token(w, 12, "u1", GPU ":g0");
     expect_nothing(w);
     pass(w, HOLD_MS);
     expect_with(w, "verdict 12 refused 14:", "unhealthy for 5s: device ids g0", NULL);
@@ -129,29 +141,20 @@ static void held_ids_are_used_again(void **state) /* step 6 */
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0 g1 g2", false, true);
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
-    expect(w, "prefer *");
-    preferred(w, "g2");
-    expect(w, "allocate g2 *");
-    finish(w, 11, "c1");
-    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
-    expect_with(w, "verdict 12 forward A=1", "\"g2\"", NULL);
+    preferring_gpus_up(w, "g0 g1 g2");
+    container_preferred(w, 11, "main", GPU "=1", "g2");
+    create_request(w, 12, "u1", "main", GPU "=1");
+    expect_with(w, "verdict 12 forward MADE=1", "\"g2\"", NULL);
 }
 
 static void an_init_container_hands_its_devices_on(void **state) /* step 7 */
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0 g1 g2", false, true);
-    assert_true(create(w, 11, "u1", "init", NULL, GPU "=1"));
-    expect(w, "prefer *");
-    preferred(w, "g1");
-    expect(w, "allocate g1 *");
-    finish(w, 11, "c-init");
-    assert_true(create(w, 12, "u1", "main", NULL, GPU "=2"));
-    expect(w, "check c-init");
-    container_checked(w, false);
+    preferring_gpus_up(w, "g0 g1 g2");
+    container_preferred(w, 11, "init", GPU "=1", "g1");
+    create_request(w, 12, "u1", "main", GPU "=2");
+    checked(w, "c-u1-init", false);
     expect(w, "prefer 2 of g0,g1,g2 with g1 in 500ms");
     preferred(w, "g1,g2");
     expect(w, "allocate g1,g2 *");
@@ -161,16 +164,12 @@ static void reused_devices_are_not_asked_about_if_they_suffice(void **state) /* 
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0 g1 g2", false, true);
-    assert_true(create(w, 11, "u1", "init", NULL, GPU "=2"));
-    expect(w, "prefer *");
-    preferred(w, "g1,g2");
-    expect(w, "allocate g1,g2 *");
-    finish(w, 11, "c-init");
-    devicemgr_container_removed(w->mgr, w->now_ms, "c-init");
-    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
+    preferring_gpus_up(w, "g0 g1 g2");
+    container_preferred(w, 11, "init", GPU "=2", "g1,g2");
+    container_removed(w, "c-u1-init");
+    create_request(w, 12, "u1", "main", GPU "=1");
     expect(w, "allocate g1 *");
-    assert_true(create(w, 13, "u2", "main", NULL, GPU "=2")); /* other pods get none of them */
+    create_request(w, 13, "u2", "main", GPU "=2"); /* other pods get none of them */
     expect_with(w, "verdict 13 refused 8:", "asked 2, free 1", NULL);
 }
 
@@ -178,14 +177,10 @@ static void an_init_container_may_run_again(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
-    assert_true(create(w, 11, "u1", "init", NULL, GPU "=1"));
-    expect(w, "allocate g0 *");
-    finish(w, 11, "c-init");
-    devicemgr_container_removed(w->mgr, w->now_ms, "c-init");
-    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
-    expect(w, "allocate g0 *");
-    finish(w, 12, "c-main");
+    gpus_up(w, "g0 g1");
+    container_chosen(w, 11, "u1", "init", GPU "=1", "g0");
+    container_removed(w, "c-u1-init");
+    container_chosen(w, 12, "u1", "main", GPU "=1", "g0");
     sandbox_stopped(w, "s-u1"); /* it is made anew */
     sandbox_ran(w, "u1", "s-again", 1);
     assert_true(world_stored(w, "allocation u1 init " GPU));
@@ -197,18 +192,13 @@ static void a_container_whose_device_was_handed_on_gets_another(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
-    assert_true(create(w, 11, "u1", "sidecar", NULL, GPU "=1"));
-    expect(w, "allocate g0 *");
-    finish(w, 11, "c-sidecar");
-    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
-    expect(w, "check c-sidecar");
-    container_checked(w, false);
-    expect(w, "allocate g0 *");
-    finish(w, 12, "c-main");
-    assert_true(create(w, 13, "u1", "sidecar", NULL, GPU "=1"));
-    expect(w, "check c-main");
-    container_checked(w, true);
+    gpus_up(w, "g0 g1");
+    container_chosen(w, 11, "u1", "sidecar", GPU "=1", "g0");
+    create_request(w, 12, "u1", "main", GPU "=1");
+    checked(w, "c-u1-sidecar", false);
+    container_allocated(w, 12, "u1", "main", "g0");
+    create_request(w, 13, "u1", "sidecar", GPU "=1");
+    checked(w, "c-u1-main", true);
     expect(w, "allocate g1 *");
     expect(w, "commit -allocation u1 sidecar vendor.com/gpu, pod u1");
     committed(w);
@@ -217,7 +207,7 @@ static void a_container_whose_device_was_handed_on_gets_another(void **state)
     committed(w);
     expect_with(w, "verdict 13 forward", "[\"g1\"]", NULL);
     create_answered(w, 13, "c-sidecar-2");
-    assert_true(create(w, 14, "u2", "main", NULL, GPU "=1"));
+    create_request(w, 14, "u2", "main", GPU "=1");
     expect_with(w, "verdict 14 refused 8:", "free 0", NULL);
 }
 
@@ -225,19 +215,14 @@ static void a_container_whose_device_was_handed_on_gets_another(void **state)
 static void a_device_that_was_handed_on_is_not_waited_for(void **state)
 {
     struct world *w = *state;
-    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    uint64_t endpoint = gpus_up(w, "g0 g1");
 
-    assert_true(create(w, 11, "u1", "sidecar", NULL, GPU "=1"));
-    expect(w, "allocate g0 *");
-    finish(w, 11, "c-sidecar");
-    devicemgr_container_removed(w->mgr, w->now_ms, "c-sidecar");
-    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
-    expect(w, "allocate g0 *");
-    finish(w, 12, "c-main");
+    container_chosen(w, 11, "u1", "sidecar", GPU "=1", "g0");
+    container_removed(w, "c-u1-sidecar");
+    container_chosen(w, 12, "u1", "main", GPU "=1", "g0");
     plugin_list(w, endpoint, "g0! g1");
-    assert_true(create(w, 13, "u1", "sidecar", NULL, GPU "=1"));
-    expect(w, "check c-main");
-    container_checked(w, true);
+    create_request(w, 13, "u1", "sidecar", GPU "=1");
+    checked(w, "c-u1-main", true);
     expect(w, "allocate g1 *");
 }
 
@@ -245,17 +230,12 @@ static void one_whose_device_was_handed_on_may_find_none(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    assert_true(create(w, 11, "u1", "sidecar", NULL, GPU "=1"));
-    expect(w, "allocate g0 *");
-    finish(w, 11, "c-sidecar");
-    devicemgr_container_removed(w->mgr, w->now_ms, "c-sidecar");
-    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
-    expect(w, "allocate g0 *");
-    finish(w, 12, "c-main");
-    assert_true(create(w, 13, "u1", "sidecar", NULL, GPU "=1"));
-    expect(w, "check c-main");
-    container_checked(w, true);
+    gpus_up(w, "g0");
+    container_chosen(w, 11, "u1", "sidecar", GPU "=1", "g0");
+    container_removed(w, "c-u1-sidecar");
+    container_chosen(w, 12, "u1", "main", GPU "=1", "g0");
+    create_request(w, 13, "u1", "sidecar", GPU "=1");
+    checked(w, "c-u1-main", true);
     expect_with(w, "verdict 13 refused 8:", "asked 1, free 0", NULL);
     assert_true(create(w, 14, "u1", "sidecar", GPU ":g0", NULL)); /* a token is not chosen anew */
     expect(w, "*");
@@ -265,25 +245,21 @@ static void a_container_that_still_runs_keeps_its_devices(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
-    assert_true(create(w, 11, "u1", "sidecar", NULL, GPU "=1"));
-    expect(w, "allocate g0 *");
-    finish(w, 11, "c-sidecar");
-    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
-    expect(w, "check c-sidecar");
-    container_checked(w, true);
+    gpus_up(w, "g0 g1");
+    container_chosen(w, 11, "u1", "sidecar", GPU "=1", "g0");
+    create_request(w, 12, "u1", "main", GPU "=1");
+    checked(w, "c-u1-sidecar", true);
     expect(w, "allocate g1 *");
-    assert_true(create(w, 13, "u1", "other", NULL, GPU "=1"));
-    expect(w, "check c-sidecar"); /* its own question: it may have ended since */
+    create_request(w, 13, "u1", "other", GPU "=1");
+    expect(w, "check c-u1-sidecar"); /* its own question: it may have ended since */
 }
 
 static void too_few_devices_is_told_in_numbers(void **state) /* step 8 */
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0 g1 g2!", false, false);
-    container_made(w, 11, "u1", "main", GPU ":g0");
-    assert_true(create(w, 12, "u2", "main", NULL, GPU "=3"));
+    u1_has_g0(w, "g0 g1 g2!");
+    create_request(w, 12, "u2", "main", GPU "=3");
     expect(
         w,
         "verdict 12 refused 8: container \"main\" of pod \"ns/u2\": resource vendor.com/gpu: too "
@@ -293,16 +269,16 @@ static void too_few_devices_is_told_in_numbers(void **state) /* step 8 */
 static void unhealthy_ones_that_would_suffice_are_waited_for(void **state)
 {
     struct world *w = *state;
-    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0 g1!", false, false);
+    uint64_t endpoint = gpus_up(w, "g0 g1!");
 
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=2"));
+    create_request(w, 11, "u1", "main", GPU "=2");
     expect_nothing(w);
     plugin_list(w, endpoint, "g0 g1");
     expect(w, "allocate g0,g1 *");
     create_cancelled(w, 11);
     ignore_all(w);
     plugin_list(w, endpoint, "g0 g1!");
-    assert_true(create(w, 12, "u1", "main", NULL, GPU "=2"));
+    create_request(w, 12, "u1", "main", GPU "=2");
     pass(w, HOLD_MS);
     expect_with(w, "verdict 12 refused 14:", "unhealthy", "g1", "asked 2, free and healthy 1",
                 NULL);
@@ -311,16 +287,16 @@ static void unhealthy_ones_that_would_suffice_are_waited_for(void **state)
 static void a_plugin_that_is_away_is_waited_for_if_its_devices_suffice(void **state)
 {
     struct world *w = *state;
-    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    uint64_t endpoint = gpus_up(w, "g0 g1");
 
     plugin_lost(w, endpoint, "gone");
     plugin_lost(w, w->endpoint, "gone");
     ignore_all(w);
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=3"));
+    create_request(w, 11, "u1", "main", GPU "=3");
     expect_with(w, "verdict 11 refused 8:", "asked 3, free 2, healthy 0 of 2", NULL);
-    assert_true(create(w, 12, "u1", "main", NULL, GPU "=2"));
+    create_request(w, 12, "u1", "main", GPU "=2");
     expect_nothing(w);
-    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    gpus_up(w, "g0 g1");
     allocated(w, "A=1");
     expect(w, "commit *");
 }
@@ -329,8 +305,8 @@ static void numa_nodes_are_kept_few(void **state) /* steps 9 to 11 */
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0@0 g1@1 g2@1 g3@0 g10@1", false, false);
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=3"));
+    gpus_up(w, "g0@0 g1@1 g2@1 g3@0 g10@1");
+    create_request(w, 11, "u1", "main", GPU "=3");
     expect(w, "allocate g1,g2,g10 *");
 }
 
@@ -338,8 +314,8 @@ static void a_preference_draws_the_rest_to_its_node(void **state) /* steps 10 an
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0@0 g1@0 g2@1 g3@1 g4", false, true);
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=2"));
+    preferring_gpus_up(w, "g0@0 g1@0 g2@1 g3@1 g4");
+    create_request(w, 11, "u1", "main", GPU "=2");
     expect(w, "prefer 2 of g0,g1,g2,g3,g4 with none in 500ms");
     preferred(w, "g3"); /* fewer than asked */
     expect(w, "allocate g2,g3 *");
@@ -349,8 +325,8 @@ static void as_many_are_chosen_as_were_asked_for(void **state) /* step 12 */
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0 g1 g2", false, true);
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=2"));
+    preferring_gpus_up(w, "g0 g1 g2");
+    create_request(w, 11, "u1", "main", GPU "=2");
     expect(w, "prefer *");
     preferred(w, "g2,g1,g0,g2"); /* more than asked, one twice */
     expect(w, "allocate g1,g2 *");
@@ -361,13 +337,11 @@ static void equal_requests_get_equal_devices(void **state)
     struct world *w = *state;
 
     for (int i = 0; i < 3; i++) {
-        world_fresh(w);
-        runtime_listed(w, "");
-        plugin_up(w, GPU, "gpu.sock", i == 1 ? "g10@1 g9@1 g2@0 g1@0" : "g1@0 g2@0 g9@1 g10@1",
-                  false, false);
-        assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+        world_fresh_listed(w);
+        gpus_up(w, i == 1 ? "g10@1 g9@1 g2@0 g1@0" : "g1@0 g2@0 g9@1 g10@1");
+        create_request(w, 11, "u1", "main", GPU "=1");
         expect(w, "allocate g1 *");
-        assert_true(create(w, 12, "u2", "main", NULL, GPU "=2"));
+        create_request(w, 12, "u2", "main", GPU "=2");
         expect(w, "allocate g9,g10 *");
     }
 }
@@ -376,9 +350,9 @@ static void a_preference_counts_as_far_as_it_is_allowed(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0 g1 g2 g3", false, true);
+    preferring_gpus_up(w, "g0 g1 g2 g3");
     container_made(w, 11, "u1", "main", GPU ":g3");
-    assert_true(create(w, 12, "u2", "main", NULL, GPU "=2"));
+    create_request(w, 12, "u2", "main", GPU "=2");
     expect(w, "prefer 2 of g0,g1,g2 with none in 500ms");
     preferred(w, "g3,nonsense,g2");
     expect(w, "allocate g0,g2 *");
@@ -388,8 +362,8 @@ static void without_a_preference_it_goes_on(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, true);
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+    preferring_gpus_up(w, "g0 g1");
+    create_request(w, 11, "u1", "main", GPU "=1");
     expect(w, "prefer *");
     devicemgr_preferred(w->mgr, w->now_ms, w->call, 4, "late", NULL);
     devicemgr_run(w->mgr);
@@ -400,8 +374,8 @@ static void no_preference_is_asked_for_where_there_is_no_choice(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, true);
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=2"));
+    preferring_gpus_up(w, "g0 g1");
+    create_request(w, 11, "u1", "main", GPU "=2");
     expect(w, "allocate g0,g1 *");
 }
 
@@ -411,14 +385,14 @@ static void two_pending_creates_never_get_the_same_device(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+    gpus_up(w, "g0 g1");
+    create_request(w, 11, "u1", "main", GPU "=1");
     expect(w, "allocate g0 *");
-    assert_true(create(w, 12, "u2", "main", NULL, GPU "=1"));
+    create_request(w, 12, "u2", "main", GPU "=1");
     expect(w, "allocate g1 *");
-    assert_true(create(w, 13, "u3", "main", NULL, GPU "=1"));
+    create_request(w, 13, "u3", "main", GPU "=1");
     expect_with(w, "verdict 13 refused 8:", "asked 1, free 0, healthy 2 of 2", NULL);
-    assert_true(create(w, 14, "u4", "main", GPU ":g1", NULL));
+    create_token(w, 14, "u4", GPU ":g1");
     expect_nothing(w);
     allocate_failed(w, 2, "no"); /* u2's */
     expect(w, "verdict 12 refused *");
@@ -430,11 +404,11 @@ static void several_resources_are_all_or_nothing(void **state)
     struct world *w = *state;
     uint64_t nic;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    nic = plugin_up(w, NIC, "nic.sock", "n0!", false, false);
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1, " NIC "=1"));
+    gpus_up(w, "g0");
+    nic = nics_up(w, "n0!");
+    create_request(w, 11, "u1", "main", GPU "=1, " NIC "=1");
     expect_nothing(w);
-    assert_true(create(w, 12, "u2", "main", NULL, GPU "=1")); /* g0 is not kept from it */
+    create_request(w, 12, "u2", "main", GPU "=1"); /* g0 is not kept from it */
     expect(w, "allocate g0 *");
     create_cancelled(w, 12);
     expect(w, "cancel");
@@ -458,14 +432,13 @@ static void a_shared_device_is_in_several_live_containers(void **state)
     struct world *w = *state;
 
     share_gpus(w);
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    container_made(w, 11, "u1", "main", GPU ":g0");
+    u1_has_g0(w, "g0");
     container_made(w, 12, "u2", "main", GPU ":g0"); /* nobody is asked, nothing is taken away */
-    assert_true(create(w, 13, "u3", "main", NULL, GPU "=1"));
+    create_request(w, 13, "u3", "main", GPU "=1");
     expect(w, "allocate g0 *");
-    assert_true(create(w, 14, "u4", "main", NULL, GPU "=1")); /* nor does a pending one matter */
+    create_request(w, 14, "u4", "main", GPU "=1"); /* nor does a pending one matter */
     expect(w, "allocate g0 *");
-    assert_true(create(w, 15, "u1", "other", NULL, GPU "=1")); /* nor one of the same pod */
+    create_request(w, 15, "u1", "other", GPU "=1"); /* nor one of the same pod */
     expect(w, "allocate g0 *");
     assert_true(world_stored(w, "allocation u1 main " GPU));
     assert_true(world_stored(w, "allocation u2 main " GPU));
@@ -476,11 +449,11 @@ static void free_is_healthy_where_devices_are_shared(void **state)
     struct world *w = *state;
 
     share_gpus(w);
-    plugin_up(w, GPU, "gpu.sock", "g0 g1 g2!", false, true);
+    preferring_gpus_up(w, "g0 g1 g2!");
     container_made(w, 11, "u1", "main", GPU ":g0,g1");
-    assert_true(create(w, 12, "u2", "main", NULL, GPU "=4"));
+    create_request(w, 12, "u2", "main", GPU "=4");
     expect_with(w, "verdict 12 refused 8:", "asked 4, free 2, healthy 2 of 3", NULL);
-    assert_true(create(w, 13, "u2", "main", NULL, GPU "=1"));
+    create_request(w, 13, "u2", "main", GPU "=1");
     expect(w, "prefer 1 of g0,g1 with none in 500ms"); /* the plugin may spread the load */
     preferred(w, "g1");
     expect(w, "allocate g1 *");
@@ -491,9 +464,9 @@ static void others_stay_exclusive(void **state)
     struct world *w = *state;
 
     share_gpus(w);
-    plugin_up(w, NIC, "nic.sock", "n0", false, false);
+    nics_up(w, "n0");
     container_made(w, 11, "u1", "main", NIC ":n0");
-    assert_true(create(w, 12, "u2", "main", NULL, NIC "=1"));
+    create_request(w, 12, "u2", "main", NIC "=1");
     expect_with(w, "verdict 12 refused 8:", "free 0", NULL);
 }
 
@@ -503,13 +476,13 @@ static void what_was_chosen_for_a_refused_create_is_free_again(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    plugin_up(w, NIC, "nic.sock", "n0", false, false);
+    gpus_up(w, "g0");
+    nics_up(w, "n0");
     assert_true(create(w, 11, "u1", "main", NIC ":n0", GPU "=1, " NIC "=1"));
     expect(w, "allocate n0 *");
     create_cancelled(w, 11);
     ignore_all(w);
-    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1, " NIC "=1"));
+    create_request(w, 12, "u1", "main", GPU "=1, " NIC "=1");
     expect(w, "allocate n0 *");
     expect(w, "allocate g0 *");
     allocated(w, "A=1");
@@ -523,7 +496,7 @@ static void what_was_chosen_for_a_refused_create_is_free_again(void **state)
            "commit -allocation u1 main other.com/nic, -allocation u1 main vendor.com/gpu, -pod u1");
     committed(w);
     assert_false(world_stored(w, "allocation u1 main " GPU));
-    assert_true(create(w, 13, "u2", "main", NULL, GPU "=1"));
+    create_request(w, 13, "u2", "main", GPU "=1");
     expect(w, "allocate g0 *");
 }
 
@@ -531,15 +504,13 @@ static void what_a_container_was_made_with_outlives_a_refusal(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
-    expect(w, "allocate *");
-    finish(w, 11, "c1");
-    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1")); /* its next attempt */
+    gpus_up(w, "g0");
+    container_chosen(w, 11, "u1", "main", GPU "=1", "g0");
+    create_request(w, 12, "u1", "main", GPU "=1"); /* its next attempt */
     expect(w, "verdict 12 forward *");
     create_answered(w, 12, NULL);
     expect_nothing(w);
-    assert_true(create(w, 13, "u2", "main", NULL, GPU "=1"));
+    create_request(w, 13, "u2", "main", GPU "=1");
     expect_with(w, "verdict 13 refused 8:", "free 0", NULL);
 }
 
@@ -547,13 +518,13 @@ static void an_unknown_outcome_is_no_refusal(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+    gpus_up(w, "g0");
+    create_request(w, 11, "u1", "main", GPU "=1");
     allocated(w, "A=1");
     committed(w);
     create_cancelled(w, 11);
     ignore_all(w);
-    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
+    create_request(w, 12, "u1", "main", GPU "=1");
     expect(w, "verdict 12 forward *");
     create_answered(w, 12, NULL); /* the name is taken, by the first one */
     expect_nothing(w);
@@ -564,15 +535,12 @@ static void what_the_kubelet_chose_outlives_a_refusal(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
-    allocated(w, "A=1");
-    committed(w);
-    ignore_all(w);
+    gpus_up(w, "g0");
+    container_forwarded(w, 11, "u1", "main", GPU ":g0");
     create_answered(w, 11, NULL);
     expect_nothing(w);
-    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
-    expect(w, "verdict 12 forward A=1");
+    create_token(w, 12, "u1", GPU ":g0");
+    expect(w, "verdict 12 forward MADE=1");
 }
 
 /* ---- holders ---- */
@@ -581,11 +549,9 @@ static void a_device_of_a_running_container_is_not_given_away(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    container_made(w, 11, "u1", "main", GPU ":g0");
-    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
-    expect(w, "check c-u1-main");
-    container_checked(w, true);
+    u1_has_g0(w, "g0");
+    create_token(w, 12, "u2", GPU ":g0");
+    checked(w, "c-u1-main", true);
     expect(w,
            "verdict 12 refused 14: container \"main\" of pod \"ns/u2\": resource vendor.com/gpu: "
            "device g0 is held by container \"main\" of pod \"ns/u1\", which still runs");
@@ -596,11 +562,9 @@ static void a_device_of_a_dead_container_moves(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    container_made(w, 11, "u1", "main", GPU ":g0");
-    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
-    expect(w, "check c-u1-main");
-    container_checked(w, false);
+    u1_has_g0(w, "g0");
+    create_token(w, 12, "u2", GPU ":g0");
+    checked(w, "c-u1-main", false);
     expect(w, "allocate g0 *");
     expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
 }
@@ -609,13 +573,12 @@ static void a_dead_container_of_a_living_pod_keeps_its_device_from_a_choice(void
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    container_made(w, 11, "u1", "main", GPU ":g0");
-    devicemgr_container_removed(w->mgr, w->now_ms, "c-u1-main");
-    assert_true(create(w, 12, "u2", "main", NULL, GPU "=1"));
+    u1_has_g0(w, "g0");
+    container_removed(w, "c-u1-main");
+    create_request(w, 12, "u2", "main", GPU "=1");
     expect_with(w, "verdict 12 refused 8:", "free 0", NULL);
     sandbox_stopped(w, "s-u1"); /* but a pod that is over does not */
-    assert_true(create(w, 13, "u2", "main", NULL, GPU "=1"));
+    create_request(w, 13, "u2", "main", GPU "=1");
     expect(w, "allocate g0 *");
 }
 
@@ -623,11 +586,10 @@ static void two_creates_may_ask_about_the_same_container(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    container_made(w, 11, "u1", "main", GPU ":g0");
-    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    u1_has_g0(w, "g0");
+    create_token(w, 12, "u2", GPU ":g0");
     expect(w, "check c-u1-main");
-    assert_true(create(w, 13, "u3", "main", GPU ":g0", NULL));
+    create_token(w, 13, "u3", GPU ":g0");
     expect_nothing(w);
     container_checked(w, true);
     expect(w, "verdict 12 refused 14:*");
@@ -640,14 +602,13 @@ static void a_runtime_that_does_not_answer_ends_with_the_hold(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    container_made(w, 11, "u1", "main", GPU ":g0");
-    assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    u1_has_g0(w, "g0");
+    create_token(w, 12, "u2", GPU ":g0");
     expect(w, "check *");
     pass(w, HOLD_MS);
     expect_with(w, "verdict 12 refused 14:", "the runtime has not said yet whether it runs", NULL);
     container_checked(w, false); /* late, yet of use */
-    assert_true(create(w, 13, "u2", "main", GPU ":g0", NULL));
+    create_token(w, 13, "u2", GPU ":g0");
     expect(w, "allocate g0 *");
     expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
 }
@@ -659,12 +620,10 @@ static void begin_without_hold(struct world *w, const char *devices)
 
     own.hold_ms = 0;
     world_fresh_with(w, &own);
-    plugin_up(w, GPU, "gpu.sock", devices, false, false);
-    assert_true(create(w, 11, "u1", "a", NULL, GPU "=1"));
-    expect(w, "allocate g0 *");
-    finish(w, 11, "c-a");
-    assert_true(create(w, 12, "u1", "b", NULL, GPU "=1"));
-    expect(w, "check c-a");
+    gpus_up(w, devices);
+    container_chosen(w, 11, "u1", "a", GPU "=1", "g0");
+    create_request(w, 12, "u1", "b", GPU "=1");
+    expect(w, "check c-u1-a");
     expect_with(w, "verdict 12 refused 14:", "the runtime has not said yet whether it runs", NULL);
 }
 
@@ -677,13 +636,13 @@ static void an_answer_too_late_for_a_create_counts_for_the_next(void **state)
     container_checked(w, true);
     expect_nothing(w);
     pass(w, LATE_ANSWER_MS - 1);
-    assert_true(create(w, 13, "u1", "b", NULL, GPU "=1"));
+    create_request(w, 13, "u1", "b", GPU "=1");
     expect(w, "allocate g1 *");
-    assert_true(create(w, 14, "u2", "main", GPU ":g0", NULL)); /* another pod asks for itself */
-    expect(w, "check c-a");
+    create_token(w, 14, "u2", GPU ":g0"); /* another pod asks for itself */
+    expect(w, "check c-u1-a");
     expect(w, "verdict 14 refused 14:*");
     pass(w, 1);
-    assert_true(create(w, 15, "u1", "c", NULL, GPU "=1"));
+    create_request(w, 15, "u1", "c", GPU "=1");
     expect_with(w, "verdict 15 refused 14:", "not said yet", NULL); /* it is too old by now */
 }
 
@@ -693,11 +652,11 @@ static void an_answer_too_late_does_not_outlive_the_container(void **state)
 
     begin_without_hold(w, "g0 g1");
     container_checked(w, true);
-    devicemgr_container_removed(w->mgr, w->now_ms, "c-a");
-    assert_true(create(w, 13, "u1", "a", NULL, GPU "=1"));
+    container_removed(w, "c-u1-a");
+    create_request(w, 13, "u1", "a", GPU "=1");
     expect(w, "verdict 13 forward *");
     create_answered(w, 13, "c-a-again");
-    assert_true(create(w, 14, "u1", "b", NULL, GPU "=1"));
+    create_request(w, 14, "u1", "b", GPU "=1");
     expect(w, "check c-a-again"); /* nothing was said of that one */
     expect(w, "verdict 14 refused 14:*");
 }
@@ -709,14 +668,12 @@ static void one_whose_device_was_handed_on_need_not_hold(void **state)
 
     begin_without_hold(w, "g0 g1");
     container_checked(w, false);
-    assert_true(create(w, 13, "u1", "b", NULL, GPU "=1"));
-    expect(w, "allocate g0 *"); /* handed on */
-    finish(w, 13, "c-b");
-    assert_true(create(w, 14, "u1", "a", NULL, GPU "=1"));
-    expect(w, "check c-b");
+    container_chosen(w, 13, "u1", "b", GPU "=1", "g0"); /* handed on */
+    create_request(w, 14, "u1", "a", GPU "=1");
+    expect(w, "check c-u1-b");
     expect(w, "verdict 14 refused 14:*");
     container_checked(w, true);
-    assert_true(create(w, 15, "u1", "a", NULL, GPU "=1"));
+    create_request(w, 15, "u1", "a", GPU "=1");
     expect(w, "allocate g1 *");
 }
 
@@ -724,23 +681,19 @@ static void an_id_that_is_no_utf8_is_not_chosen(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "\xff\xfe g0 \xed\xa0\x80", false, false);
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=2"));
+    gpus_up(w, "\xff\xfe g0 \xed\xa0\x80");
+    create_request(w, 11, "u1", "main", GPU "=2");
     expect_with(w, "verdict 11 refused 8:", "asked 2, free 1, healthy 1 of 1", NULL);
-    assert_true(create(w, 12, "u1", "main", NULL, GPU "=1"));
-    expect(w, "allocate g0 *");
-    finish(w, 12, "c1");
+    container_chosen(w, 12, "u1", "main", GPU "=1", "g0");
 }
 
 static void a_kubelet_that_decided_anew_is_followed(void **state)
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
-    container_made(w, 11, "u1", "main", GPU ":g0");
-    assert_true(create(w, 12, "u1", "main", GPU ":g1", NULL));
-    expect(w, "check c-u1-main");
-    container_checked(w, false);
+    u1_has_g0(w, "g0 g1");
+    create_token(w, 12, "u1", GPU ":g1");
+    checked(w, "c-u1-main", false);
     expect(w, "allocate g1 *");
 }
 
@@ -748,15 +701,12 @@ static void an_unanswered_create_of_the_same_container_is_waited_for(void **stat
 {
     struct world *w = *state;
 
-    plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
-    allocated(w, "A=1");
-    committed(w);
-    ignore_all(w);
-    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    gpus_up(w, "g0");
+    container_forwarded(w, 11, "u1", "main", GPU ":g0");
+    create_token(w, 12, "u1", GPU ":g0");
     expect_nothing(w);
     create_answered(w, 11, NULL);
-    expect(w, "verdict 12 forward A=1");
+    expect(w, "verdict 12 forward MADE=1");
 }
 
 static void an_answer_for_a_forgotten_question_is_ignored(void **state)
@@ -771,11 +721,11 @@ static void an_answer_for_a_forgotten_question_is_ignored(void **state)
 static void a_plugin_lost_while_asked_for_its_preference_has_none(void **state)
 {
     struct world *w = *state;
-    uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0 g1", false, true);
+    uint64_t endpoint = preferring_gpus_up(w, "g0 g1");
 
     plugin_up(w, NIC, "nic.sock", "n0 n1", false, true);
-    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
-    assert_true(create(w, 12, "u2", "main", NULL, NIC "=1"));
+    create_request(w, 11, "u1", "main", GPU "=1");
+    create_request(w, 12, "u2", "main", NIC "=1");
     expect(w, "prefer 1 of g0,g1 *");
     expect(w, "prefer 1 of n0,n1 *");
     plugin_lost(w, endpoint, "killed");
@@ -791,7 +741,7 @@ static void an_unknown_resource_in_an_annotation_is_refused(void **state)
 {
     struct world *w = *state;
 
-    assert_true(create(w, 11, "u1", "main", NULL, NIC "=1"));
+    create_request(w, 11, "u1", "main", NIC "=1");
     expect_with(w, "verdict 11 refused 9:", NIC, "known resources: none", NULL);
 }
 

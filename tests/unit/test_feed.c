@@ -1,7 +1,6 @@
 /* shim/kubelet/feed.c: on a real manager, whose resources are built-in devices and a plugin's. */
 #include "tests/unit/test_plugin_fixture.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,9 +18,10 @@ struct fixture {
     struct world *world;
     struct config config;
     struct config_device device;
-    char state_dir[64], plugin_dir[64], kubelet_dir[64], registration[96], socket[64];
+    char state_dir[64], plugin_dir[64], kubelet_dir[64], socket[64];
     struct manager *manager;
     struct feed *feed;
+    struct plugin plugin; /* does not serve yet */
     unsigned changed;
     bool stopped;
     struct rpc_channel *channel;
@@ -79,14 +79,14 @@ static void on_kicked(void *user)
 static const struct manager_ops MANAGER_OPS = {
     .verdict = on_verdict, .preferred = on_preferred, .kicked = on_kicked};
 
-static void prepare(struct fixture *f, void **state)
+static int setup(void **state)
 {
-    memset(f, 0, sizeof *f);
-    f->world = *state;
+    struct fixture *f = calloc(1, sizeof *f);
+
+    f->world = world_new();
     snprintf(f->state_dir, sizeof f->state_dir, "%s/state", f->world->dir);
     snprintf(f->plugin_dir, sizeof f->plugin_dir, "%s/plugins", f->world->dir);
     snprintf(f->kubelet_dir, sizeof f->kubelet_dir, "%s/kubelet", f->world->dir);
-    snprintf(f->registration, sizeof f->registration, "%s/kubelet.sock", f->plugin_dir);
     snprintf(f->socket, sizeof f->socket, "%s/run/feed.sock", f->world->dir);
     f->device = (struct config_device){.resource = (char *)NULL_DEVICE,
                                        .path = (char *)"/dev/null",
@@ -108,6 +108,8 @@ static void prepare(struct fixture *f, void **state)
                    .mask_ms = 5000,
                    .preferred_timeout_ms = 10000},
     };
+    *state = f;
+    return 0;
 }
 
 static void start_manager(struct fixture *f)
@@ -131,21 +133,6 @@ static void on_stopped(void *user)
     f->stopped = true;
 }
 
-static void remove_tree(const char *dir)
-{
-    DIR *stream = opendir(dir);
-    char path[512];
-
-    for (struct dirent *entry; stream && (entry = readdir(stream)) != NULL;) {
-        snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
-        if (entry->d_name[0] != '.')
-            assert_int_equal(unlink(path), 0);
-    }
-    if (stream)
-        closedir(stream);
-    rmdir(dir);
-}
-
 static void stop_feed(struct fixture *f)
 {
     struct feed *feed = f->feed;
@@ -160,23 +147,32 @@ static void stop_feed(struct fixture *f)
 static void stop_daemon(struct fixture *f)
 {
     rpc_channel_close(f->channel);
+    f->channel = NULL;
     if (f->feed)
         stop_feed(f);
     f->stopped = false;
     manager_stop(f->manager, on_stopped, f);
+    f->manager = NULL;
     WAIT(f->world, f->stopped);
 }
 
-static void stop(struct fixture *f)
+static int teardown(void **state)
 {
+    struct fixture *f = *state;
     char dir[64];
+    int err;
 
-    stop_daemon(f);
-    remove_tree(f->state_dir);
-    remove_tree(f->plugin_dir);
-    remove_tree(f->kubelet_dir);
+    if (f->manager)
+        stop_daemon(f);
+    plugin_stop(&f->plugin);
+    remove_dir(f->state_dir);
+    remove_dir(f->plugin_dir);
+    remove_dir(f->kubelet_dir);
     snprintf(dir, sizeof dir, "%s/run", f->world->dir);
-    rmdir(dir);
+    remove_dir(dir);
+    err = world_free(f->world);
+    free(f);
+    return err;
 }
 
 static void connect_feed(struct fixture *f)
@@ -186,9 +182,8 @@ static void connect_feed(struct fixture *f)
     assert_int_equal(rpc_channel_open(&f->world->loop, f->socket, &NONE, NULL, &f->channel), 0);
 }
 
-static void start(struct fixture *f, void **state)
+static void start(struct fixture *f)
 {
-    prepare(f, state);
     start_manager(f);
     start_feed(f);
     connect_feed(f);
@@ -238,6 +233,13 @@ static void watch(struct fixture *f, struct question *q)
     q->call = rpc_channel_call(f->channel, BRIDGE_WATCH, &request.base,
                                &bridge__v1__watch_response__descriptor, 1, 0, &WATCH_OPS, q);
     assert_non_null(q->call);
+}
+
+/* And waits for the first message. */
+static void watch_first(struct fixture *f, struct question *q)
+{
+    watch(f, q);
+    WAIT(f->world, q->messages > 0);
 }
 
 static void on_message(struct rpc_call *call, const ProtobufCMessage *message, void *user)
@@ -293,23 +295,35 @@ static void ask(struct fixture *f, struct question *q, const char *resource, int
     assert_non_null(q->call);
 }
 
+static int ask_answered(struct fixture *f, struct question *q, const char *resource, int32_t size,
+                        uint64_t deadline_ms)
+{
+    ask(f, q, resource, size, deadline_ms);
+    WAIT(f->world, q->over);
+    return q->code;
+}
+
+/* ---- what there is ---- */
+
+static void make_kubelet_file(struct fixture *f, const char *text)
+{
+    assert_int_equal(mkdir(f->kubelet_dir, 0755), 0);
+    assert_int_equal(kubelet_file_write(f->kubelet_dir, text), 0);
+}
+
+static void start_plugin(struct fixture *f, const char *ids)
+{
+    plugin_come_listing(&f->plugin, f->world, f->plugin_dir, "gpu.sock", GPU, ids);
+}
+
 /* A plugin is the one thing that is shown, and has listed that. */
-static void start_with_list(struct fixture *f, void **state, struct plugin *plugin, const char *ids)
+static void start_with_list(struct fixture *f, const char *ids)
 {
     struct question q;
-    char message[256];
 
-    prepare(f, state);
     f->config.devices_len = 0;
-    start_manager(f);
-    start_feed(f);
-    connect_feed(f);
-    plugin_serve_in(plugin, f->world, f->plugin_dir, "gpu.sock");
-    assert_int_equal(
-        plugin_register(f->world, f->registration, "gpu.sock", GPU, message, sizeof message),
-        RPC_OK);
-    WAIT(f->world, plugin->stream);
-    plugin_list(plugin, ids);
+    start(f);
+    start_plugin(f, ids);
     watch(f, &q);
     WAIT(f->world, q.resources == 1);
     rpc_call_cancel(q.call);
@@ -327,142 +341,115 @@ static bool says(struct fixture *f, const char *words)
 
 static void the_socket_is_roots(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
     struct stat st;
 
-    start(&f, state);
-    assert_int_equal(stat(f.socket, &st), 0);
+    start(f);
+    assert_int_equal(stat(f->socket, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
-    stop(&f);
-    assert_int_equal(access(f.socket, F_OK), -1);
+    stop_daemon(f);
+    assert_int_equal(access(f->socket, F_OK), -1);
 }
 
 static void a_socket_that_cannot_be(void **state)
 {
     char path[300];
     struct feed *other = NULL;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, state);
-    assert_int_equal(feed_start(&f.world->loop, &f.config, f.manager, &OPS, &f, &other),
+    start(f);
+    assert_int_equal(feed_start(&f->world->loop, &f->config, f->manager, &OPS, f, &other),
                      -EADDRINUSE);
     memset(path, 'x', sizeof path);
     path[sizeof path - 1] = '\0';
     memcpy(path, "/tmp/", 5);
-    f.config.bridge.socket = path;
-    assert_int_equal(feed_start(&f.world->loop, &f.config, f.manager, &OPS, &f, &other),
+    f->config.bridge.socket = path;
+    assert_int_equal(feed_start(&f->world->loop, &f->config, f->manager, &OPS, f, &other),
                      -ENAMETOOLONG);
-    f.config.bridge.socket = (char *)"/dev/null/x";
-    assert_int_equal(feed_start(&f.world->loop, &f.config, f.manager, &OPS, &f, &other), -ENOTDIR);
+    f->config.bridge.socket = (char *)"/dev/null/x";
+    assert_int_equal(feed_start(&f->world->loop, &f->config, f->manager, &OPS, f, &other),
+                     -ENOTDIR);
     assert_null(other);
-    f.config.bridge.socket = f.socket;
-    stop(&f);
+    f->config.bridge.socket = f->socket;
 }
 
 static void everything_comes_first(void **state)
 {
     struct question q, late;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, state);
-    watch(&f, &q);
-    WAIT(f.world, q.messages > 0 && q.resources == 1);
+    start(f);
+    watch(f, &q);
+    WAIT(f->world, q.messages > 0 && q.resources == 1);
     assert_string_equal(q.name, NULL_DEVICE);
     assert_string_equal(q.id, "null");
     assert_false(q.held);
-    watch(&f, &late);
-    WAIT(f.world, late.messages == 1);
+    watch(f, &late);
+    WAIT(f->world, late.messages == 1);
     assert_string_equal(late.id, "null");
     assert_int_equal(late.version, q.version);
-    world_settle(f.world);
+    world_settle(f->world);
     assert_int_equal(late.messages, 1);
-    stop(&f);
 }
 
 /* Before anything is shown the kubelet's file was read. */
 static void what_pods_hold_is_shown_from_the_first_message_on(void **state)
 {
-    struct plugin plugin = {0};
     struct question q;
-    struct fixture f;
-    char message[256];
+    struct fixture *f = *state;
 
-    prepare(&f, state);
-    f.config.devices_len = 0;
-    start_manager(&f);
-    plugin_serve_in(&plugin, f.world, f.plugin_dir, "gpu.sock");
-    assert_int_equal(
-        plugin_register(f.world, f.registration, "gpu.sock", GPU, message, sizeof message), RPC_OK);
-    WAIT(f.world, plugin.stream);
-    plugin_list(&plugin, "!gone");
-    world_settle(f.world);
-    assert_int_equal(mkdir(f.kubelet_dir, 0755), 0);
-    assert_int_equal(kubelet_file_write(f.kubelet_dir, KUBELET_FILE_HELD), 0);
-    start_feed(&f);
-    connect_feed(&f);
-    watch(&f, &q);
-    WAIT(f.world, q.messages == 1);
+    f->config.devices_len = 0;
+    start_manager(f);
+    start_plugin(f, "!gone");
+    world_settle(f->world);
+    make_kubelet_file(f, KUBELET_FILE_HELD);
+    start_feed(f);
+    connect_feed(f);
+    watch(f, &q);
+    WAIT(f->world, q.messages == 1);
     assert_string_equal(q.id, "gone");
     assert_true(q.held);
-    assert_int_equal(kubelet_file_write(f.kubelet_dir, KUBELET_FILE_FREE), 0);
-    WAIT(f.world, !q.held);
-    stop(&f);
-    plugin_stop(&plugin);
+    assert_int_equal(kubelet_file_write(f->kubelet_dir, KUBELET_FILE_FREE), 0);
+    WAIT(f->world, !q.held);
 }
 
 /* Says so on stderr. */
 static void a_file_that_cannot_be_read_frees_nothing(void **state)
 {
-    struct plugin plugin = {0};
     struct question q;
-    struct fixture f;
+    struct fixture *f = *state;
     char path[96];
 
-    start_with_list(&f, state, &plugin, "!gone");
-    watch(&f, &q);
-    assert_int_equal(mkdir(f.kubelet_dir, 0755), 0);
-    assert_int_equal(kubelet_file_write(f.kubelet_dir, KUBELET_FILE_HELD), 0);
-    WAIT(f.world, q.held);
-    snprintf(path, sizeof path, "%s/" KUBELET_CHECKPOINT_FILE, f.kubelet_dir);
+    start_with_list(f, "!gone");
+    watch(f, &q);
+    make_kubelet_file(f, KUBELET_FILE_HELD);
+    WAIT(f->world, q.held);
+    snprintf(path, sizeof path, "%s/" KUBELET_CHECKPOINT_FILE, f->kubelet_dir);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkdir(path, 0755), 0);
-    f.changed = 0;
-    WAIT(f.world, f.changed > 0);
-    world_settle(f.world);
+    f->changed = 0;
+    WAIT(f->world, f->changed > 0);
+    world_settle(f->world);
     assert_true(q.held);
     assert_int_equal(rmdir(path), 0);
-    WAIT(f.world, !q.held);
-    stop(&f);
-    plugin_stop(&plugin);
+    WAIT(f->world, !q.held);
 }
 
 /* Held by the file before the shim has heard of the resource. */
 static void what_pods_hold_of_a_later_resource(void **state)
 {
-    struct plugin plugin = {0};
     struct question q;
-    struct fixture f;
-    char message[256];
+    struct fixture *f = *state;
 
-    prepare(&f, state);
-    f.config.devices_len = 0;
-    assert_int_equal(mkdir(f.kubelet_dir, 0755), 0);
-    assert_int_equal(kubelet_file_write(f.kubelet_dir, KUBELET_FILE_HELD), 0);
-    start_manager(&f);
-    start_feed(&f);
-    connect_feed(&f);
-    watch(&f, &q);
-    WAIT(f.world, q.messages == 1);
+    f->config.devices_len = 0;
+    make_kubelet_file(f, KUBELET_FILE_HELD);
+    start(f);
+    watch(f, &q);
+    WAIT(f->world, q.messages == 1);
     assert_int_equal(q.resources, 0);
-    plugin_serve_in(&plugin, f.world, f.plugin_dir, "gpu.sock");
-    assert_int_equal(
-        plugin_register(f.world, f.registration, "gpu.sock", GPU, message, sizeof message), RPC_OK);
-    WAIT(f.world, plugin.stream);
-    plugin_list(&plugin, "!gone");
-    WAIT(f.world, q.held);
+    start_plugin(f, "!gone");
+    WAIT(f->world, q.held);
     assert_string_equal(q.id, "gone");
-    stop(&f);
-    plugin_stop(&plugin);
 }
 
 /* ---- after a restart of the daemon ---- */
@@ -484,45 +471,41 @@ static uint64_t restart(struct fixture *f)
 /* In the three tests a machine so slow that the time was over first proves nothing: once more. */
 static void an_unhealthy_device_does_not_flap(void **state)
 {
-    struct plugin plugin = {0};
     struct question q;
-    struct fixture f;
+    struct fixture *f = *state;
     uint64_t start_ms;
     int attempt = 0;
 
-    start_with_list(&f, state, &plugin, "!g0");
+    start_with_list(f, "!g0");
     do {
-        unsigned streams = plugin.streams;
+        unsigned streams = f->plugin.streams;
 
         assert_true(attempt++ < ATTEMPTS);
-        start_ms = restart(&f);
-        watch(&f, &q);
-        WAIT(f.world, plugin.streams > streams && plugin.stream);
-        world_settle(f.world);
+        start_ms = restart(f);
+        watch(f, &q);
+        WAIT(f->world, f->plugin.streams > streams && f->plugin.stream);
+        world_settle(f->world);
         assert_true(q.messages == 0 || q.first_ms >= start_ms + FEED_SETTLE_MS);
-        plugin_list(&plugin, "!g0");
-        WAIT(f.world, q.messages > 0);
+        plugin_list(&f->plugin, "!g0");
+        WAIT(f->world, q.messages > 0);
     } while (q.first_ms >= start_ms + FEED_SETTLE_MS);
     assert_string_equal(q.id, "g0");
     assert_false(q.healthy);
-    stop(&f);
-    plugin_stop(&plugin);
 }
 
 static void a_plugin_that_does_not_list_is_not_waited_for_long(void **state)
 {
-    struct plugin plugin = {0};
     struct question q, late;
     struct taken taken;
-    struct fixture f;
+    struct fixture *f = *state;
     uint64_t start_ms;
 
-    start_with_list(&f, state, &plugin, "!g0");
-    start_ms = restart(&f);
-    watch(&f, &q);
+    start_with_list(f, "!g0");
+    start_ms = restart(f);
+    watch(f, &q);
     do {
-        uv_run(&f.world->loop, UV_RUN_ONCE);
-        feed_taken(f.feed, KUBELET, &taken);
+        uv_run(&f->world->loop, UV_RUN_ONCE);
+        feed_taken(f->feed, KUBELET, &taken);
         assert_false(taken.all);
         assert_true(q.messages > 0 || strcmp(taken.words, "no bridge has reported") != 0 ||
                     manager_now_ms() >= start_ms + FEED_SETTLE_MS);
@@ -530,75 +513,65 @@ static void a_plugin_that_does_not_list_is_not_waited_for_long(void **state)
     assert_true(q.first_ms >= start_ms + FEED_SETTLE_MS);
     assert_string_equal(q.id, "g0");
     assert_true(q.healthy);
-    watch(&f, &late); /* that was the only wait */
-    WAIT(f.world, late.messages > 0);
-    stop(&f);
-    plugin_stop(&plugin);
+    watch_first(f, &late); /* that was the only wait */
 }
 
 static void a_plugin_that_is_gone_is_not_waited_for(void **state)
 {
-    struct plugin plugin = {0};
     struct question q;
-    struct fixture f;
+    struct fixture *f = *state;
     uint64_t start_ms;
     int attempt = 0;
 
-    start_with_list(&f, state, &plugin, "!g0");
-    plugin_stop(&plugin);
+    start_with_list(f, "!g0");
+    plugin_stop(&f->plugin);
     do {
         assert_true(attempt++ < ATTEMPTS);
-        start_ms = restart(&f);
-        watch(&f, &q);
-        WAIT(f.world, q.messages > 0);
+        start_ms = restart(f);
+        watch_first(f, &q);
         assert_string_equal(q.id, "g0");
     } while (q.first_ms >= start_ms + FEED_SETTLE_MS);
-    stop(&f);
 }
 
 /* While its list is expected. */
 static void a_plugin_that_goes_is_not_waited_for(void **state)
 {
-    struct plugin plugin = {0};
     struct question q;
-    struct fixture f;
+    struct fixture *f = *state;
     uint64_t start_ms;
     int attempt = 0;
 
-    start_with_list(&f, state, &plugin, "!g0");
+    start_with_list(f, "!g0");
     do {
         assert_true(attempt++ < ATTEMPTS);
-        if (!plugin.server)
-            plugin_serve_in(&plugin, f.world, f.plugin_dir, "gpu.sock");
-        start_ms = restart(&f);
-        watch(&f, &q);
-        WAIT(f.world,
-             says(&f, "a plugin that was there before is about to list") || q.messages > 0);
-        WAIT(f.world, plugin.stream || q.messages > 0);
-        plugin_stop(&plugin);
-        WAIT(f.world, q.messages > 0);
+        if (!f->plugin.server)
+            plugin_serve_in(&f->plugin, f->world, f->plugin_dir, "gpu.sock");
+        start_ms = restart(f);
+        watch(f, &q);
+        WAIT(f->world,
+             says(f, "a plugin that was there before is about to list") || q.messages > 0);
+        WAIT(f->world, f->plugin.stream || q.messages > 0);
+        plugin_stop(&f->plugin);
+        WAIT(f->world, q.messages > 0);
     } while (q.first_ms >= start_ms + FEED_SETTLE_MS);
     assert_string_equal(q.id, "g0");
-    stop(&f);
 }
 
 static void there_is_a_most_of_watches(void **state)
 {
     struct question q[FEED_STREAMS_MAX + 1];
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, state);
+    start(f);
     for (size_t i = 0; i < FEED_STREAMS_MAX; i++)
-        watch(&f, &q[i]);
-    WAIT(f.world, q[FEED_STREAMS_MAX - 1].messages > 0);
-    watch(&f, &q[FEED_STREAMS_MAX]);
-    WAIT(f.world, q[FEED_STREAMS_MAX].over);
+        watch(f, &q[i]);
+    WAIT(f->world, q[FEED_STREAMS_MAX - 1].messages > 0);
+    watch(f, &q[FEED_STREAMS_MAX]);
+    WAIT(f->world, q[FEED_STREAMS_MAX].over);
     assert_int_equal(q[FEED_STREAMS_MAX].code, RPC_RESOURCE_EXHAUSTED);
     rpc_call_cancel(q[0].call);
-    world_settle(f.world);
-    watch(&f, &q[0]);
-    WAIT(f.world, q[0].messages > 0);
-    stop(&f);
+    world_settle(f->world);
+    watch_first(f, &q[0]);
 }
 
 /* ---- what is reported ---- */
@@ -607,33 +580,31 @@ static void what_is_reported_counts_while_its_bridge_is_here(void **state)
 {
     struct question q, r;
     struct taken taken;
-    struct fixture f;
+    struct fixture *f = *state;
     unsigned changed;
 
-    start(&f, state);
-    feed_taken(f.feed, KUBELET, &taken);
+    start(f);
+    feed_taken(f->feed, KUBELET, &taken);
     assert_false(taken.all);
     assert_string_equal(taken.words, "the kubelet's checkpoint is being read");
-    watch(&f, &q);
-    WAIT(f.world, q.resources == 1);
-    feed_taken(f.feed, KUBELET, &taken);
+    watch(f, &q);
+    WAIT(f->world, q.resources == 1);
+    feed_taken(f->feed, KUBELET, &taken);
     assert_string_equal(taken.words, "no bridge has reported");
 
-    changed = f.changed;
-    report_one(&f, &r, NULL_DEVICE, q.version);
+    changed = f->changed;
+    report_one(f, &r, NULL_DEVICE, q.version);
     assert_int_equal(r.code, RPC_OK);
-    assert_true(f.changed > changed);
+    assert_true(f->changed > changed);
     /* `stored` tells of a file that is to be read before it counts; there is none. */
-    WAIT(f.world, says(&f, NULL_DEVICE ": there is no kubelet's checkpoint"));
-    assert_int_equal(mkdir(f.kubelet_dir, 0755), 0);
-    assert_int_equal(kubelet_file_write(f.kubelet_dir, "{"), 0); /* no known format */
-    WAIT(f.world, says(&f, "all resources (1) are registered and stored"));
-    feed_taken(f.feed, KUBELET + 1, &taken);
+    WAIT(f->world, says(f, NULL_DEVICE ": there is no kubelet's checkpoint"));
+    make_kubelet_file(f, "{"); /* no known format */
+    WAIT(f->world, says(f, "all resources (1) are registered and stored"));
+    feed_taken(f->feed, KUBELET + 1, &taken);
     assert_false(taken.all);
 
     rpc_call_cancel(q.call);
-    WAIT(f.world, says(&f, "no bridge has reported"));
-    stop(&f);
+    WAIT(f->world, says(f, "no bridge has reported"));
 }
 
 /* Nobody is let go on what was shown a moment ago. */
@@ -644,39 +615,34 @@ static void what_is_shown_is_the_cores_newest(void **state)
                                                     .host_path = "/dev/null",
                                                     .container_path = "/dev/null",
                                                     .permissions = "rw"};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    prepare(&f, state);
-    f.config.devices_len = 0;
-    start_manager(&f);
-    start_feed(&f);
-    connect_feed(&f);
-    WAIT(f.world, says(&f, "there is nothing to show it"));
-    devicemgr_builtin(manager_core(f.manager), manager_now_ms(), NULL_DEVICE, &device, 1);
-    manager_kick(f.manager);
-    assert_true(says(&f, "what it is shown is just changing"));
-    f.changed = 0;
-    WAIT(f.world, f.changed > 0);
-    assert_true(says(&f, "no bridge has reported"));
-    stop(&f);
+    f->config.devices_len = 0;
+    start(f);
+    WAIT(f->world, says(f, "there is nothing to show it"));
+    devicemgr_builtin(manager_core(f->manager), manager_now_ms(), NULL_DEVICE, &device, 1);
+    manager_kick(f->manager);
+    assert_true(says(f, "what it is shown is just changing"));
+    f->changed = 0;
+    WAIT(f->world, f->changed > 0);
+    assert_true(says(f, "no bridge has reported"));
 }
 
 /* A second stream of the same bridge, as after a lost connection: the report stays. */
 static void a_bridge_that_comes_again_keeps_its_report(void **state)
 {
     struct question first, second, r;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, state);
-    watch(&f, &first);
-    WAIT(f.world, first.resources == 1);
-    report_one(&f, &r, NULL_DEVICE, first.version + 1);
-    watch(&f, &second);
-    WAIT(f.world, second.messages == 1);
+    start(f);
+    watch(f, &first);
+    WAIT(f->world, first.resources == 1);
+    report_one(f, &r, NULL_DEVICE, first.version + 1);
+    watch(f, &second);
+    WAIT(f->world, second.messages == 1);
     rpc_call_cancel(first.call);
-    world_settle(f.world);
-    assert_true(says(&f, NULL_DEVICE ": its list was not sent"));
-    stop(&f);
+    world_settle(f->world);
+    assert_true(says(f, NULL_DEVICE ": its list was not sent"));
 }
 
 static void reports_that_cannot_be(void **state)
@@ -686,98 +652,82 @@ static void reports_that_cannot_be(void **state)
     Bridge__V1__ResourceReport *ones[FEED_REPORTS_MAX + 1];
     char name[FEED_NAME_BYTES_MAX + 2];
     struct question q, r;
-    struct fixture f;
+    struct fixture *f = *state;
 
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = '\0';
     for (size_t i = 0; i <= FEED_REPORTS_MAX; i++)
         ones[i] = &one;
     request.resources = ones;
-    start(&f, state);
-    report(&f, &r, &request);
+    start(f);
+    report(f, &r, &request);
     assert_int_equal(r.code, RPC_FAILED_PRECONDITION); /* no Watch */
-    watch(&f, &q);
-    WAIT(f.world, q.messages > 0);
+    watch_first(f, &q);
     one.name = name;
     request.n_resources = 1;
-    report(&f, &r, &request);
+    report(f, &r, &request);
     assert_int_equal(r.code, RPC_INVALID_ARGUMENT);
     name[FEED_NAME_BYTES_MAX] = '\0';
     request.n_resources = FEED_REPORTS_MAX + 1;
-    report(&f, &r, &request);
+    report(f, &r, &request);
     assert_int_equal(r.code, RPC_INVALID_ARGUMENT);
     request.n_resources = FEED_REPORTS_MAX;
-    report(&f, &r, &request);
+    report(f, &r, &request);
     assert_int_equal(r.code, RPC_OK);
-    stop(&f);
 }
 
 /* ---- what is asked ---- */
 
 static void a_preference_is_passed_on(void **state)
 {
-    struct plugin plugin = {.prefers = true};
     struct question q;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_with_list(&f, state, &plugin, "g0,g1,g2");
-    ask(&f, &q, GPU, 1, 0);
-    WAIT(f.world, q.over);
-    assert_int_equal(q.code, RPC_OK);
+    f->plugin.prefers = true;
+    start_with_list(f, "g0,g1,g2");
+    assert_int_equal(ask_answered(f, &q, GPU, 1, 0), RPC_OK);
     assert_int_equal(q.ids, 1);
-    assert_int_equal(plugin.prefers_seen, 1);
-    ask(&f, &q, "v.com/unknown", 1, 0);
-    WAIT(f.world, q.over);
-    assert_int_equal(q.code, RPC_OK);
+    assert_int_equal(f->plugin.prefers_seen, 1);
+    assert_int_equal(ask_answered(f, &q, "v.com/unknown", 1, 0), RPC_OK);
     assert_int_equal(q.ids, 0);
-    ask(&f, &q, GPU, -1, 0);
-    WAIT(f.world, q.over);
-    assert_int_equal(q.code, RPC_INVALID_ARGUMENT);
-    stop(&f);
-    plugin_stop(&plugin);
+    assert_int_equal(ask_answered(f, &q, GPU, -1, 0), RPC_INVALID_ARGUMENT);
 }
 
 static void questions_given_up_are_over(void **state)
 {
-    struct plugin plugin = {.prefers = true};
     struct question q;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_with_list(&f, state, &plugin, "g0,g1,g2");
-    plugin.hold = true;
-    ask(&f, &q, GPU, 1, 0);
-    WAIT(f.world, plugin.held);
+    f->plugin.prefers = true;
+    start_with_list(f, "g0,g1,g2");
+    f->plugin.hold = true;
+    ask(f, &q, GPU, 1, 0);
+    WAIT(f->world, f->plugin.held);
     rpc_call_cancel(q.call);
-    WAIT(f.world, plugin.cancelled == 1);
-    ask(&f, &q, GPU, 1, 30); /* its deadline */
-    WAIT(f.world, q.over);
-    assert_int_equal(q.code, RPC_DEADLINE_EXCEEDED);
-    WAIT(f.world, plugin.cancelled == 2);
-    stop(&f);
-    plugin_stop(&plugin);
+    WAIT(f->world, f->plugin.cancelled == 1);
+    assert_int_equal(ask_answered(f, &q, GPU, 1, 30), RPC_DEADLINE_EXCEEDED); /* its deadline */
+    WAIT(f->world, f->plugin.cancelled == 2);
 }
 
 static void there_is_a_most_of_questions(void **state)
 {
     struct question q[FEED_PREFERS_MAX + 1];
-    struct plugin plugin = {.prefers = true};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_with_list(&f, state, &plugin, "g0,g1,g2");
-    plugin.hold = true;
+    f->plugin.prefers = true;
+    start_with_list(f, "g0,g1,g2");
+    f->plugin.hold = true;
     for (size_t i = 0; i <= FEED_PREFERS_MAX; i++)
-        ask(&f, &q[i], GPU, 1, 0);
-    WAIT(f.world, q[FEED_PREFERS_MAX].over);
+        ask(f, &q[i], GPU, 1, 0);
+    WAIT(f->world, q[FEED_PREFERS_MAX].over);
     assert_int_equal(q[FEED_PREFERS_MAX].code, RPC_RESOURCE_EXHAUSTED);
     assert_false(q[0].over);
-    stop_feed(&f); /* ends what is open */
-    WAIT(f.world, q[0].over);
+    stop_feed(f); /* ends what is open */
+    WAIT(f->world, q[0].over);
     assert_int_equal(q[0].code, RPC_UNAVAILABLE);
-    stop(&f);
-    plugin_stop(&plugin);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {

@@ -16,7 +16,9 @@
 
 struct fixture {
     struct world *world;
-    struct lister *lister;
+    struct runtime runtime; /* pods and containers as fill() has them */
+    struct lister_pace pace;
+    struct lister *lister; /* NULL while it is not started */
     unsigned begun, listed, checked;
     size_t sandboxes_len, containers_len;
     char sandboxes[256];  /* "id/uid/name/attempt", '!' behind one that is not ready, annotation */
@@ -88,24 +90,28 @@ static void on_stopped(void *user)
     f->stopped = true;
 }
 
-static void start_paced(struct fixture *f, void **state, const struct lister_pace *pace)
+static void start(struct fixture *f)
 {
-    memset(f, 0, sizeof *f);
-    f->world = *state;
-    f->lister = lister_start(&f->world->loop, f->world->path, pace, &OPS, f);
+    f->begun = 0;
+    f->lister = lister_start(&f->world->loop, f->world->path, &f->pace, &OPS, f);
     assert_int_equal(f->begun, 0);
-}
-
-static void start(struct fixture *f, void **state)
-{
-    start_paced(f, state, &LISTER_PACE);
 }
 
 static void stop(struct fixture *f)
 {
+    f->stopped = false;
     lister_stop(f->lister, on_stopped, f);
+    f->lister = NULL;
     assert_false(f->stopped);
     WAIT(f->world, f->stopped);
+}
+
+/* Of a runtime that is there, up to the first list. */
+static void start_listed(struct fixture *f)
+{
+    runtime_serve(&f->runtime, f->world);
+    start(f);
+    WAIT(f->world, f->listed == 1);
 }
 
 static void fill(struct runtime *runtime)
@@ -121,315 +127,272 @@ static void fill(struct runtime *runtime)
     };
 }
 
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+
+    f->world = world_new();
+    fill(&f->runtime);
+    f->pace = LISTER_PACE;
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    int err;
+
+    if (f->lister)
+        stop(f);
+    runtime_stop(&f->runtime);
+    err = world_free(f->world);
+    free(f);
+    return err;
+}
+
 static void lists_at_the_start(void **state)
 {
-    struct runtime runtime;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    fill(&runtime);
-    runtime_serve(&runtime, *state);
-    start(&f, state);
-    WAIT(f.world, f.listed == 1);
-    assert_int_equal(f.begun, 1);
-    assert_string_equal(runtime.filter, "none");
-    assert_string_equal(f.sandboxes, "s1/u1/p1/1 s2/u2/p2/1!,pkpv");
-    assert_string_equal(f.containers, "c1/s1/main,kv c2/s1/init! c3/s2/new c4/s2/odd,k2v2");
-    stop(&f);
-    runtime_stop(&runtime);
+    start_listed(f);
+    assert_int_equal(f->begun, 1);
+    assert_string_equal(f->runtime.filter, "none");
+    assert_string_equal(f->sandboxes, "s1/u1/p1/1 s2/u2/p2/1!,pkpv");
+    assert_string_equal(f->containers, "c1/s1/main,kv c2/s1/init! c3/s2/new c4/s2/odd,k2v2");
 }
 
 static void takes_items_without_metadata(void **state)
 {
-    struct runtime runtime;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    fill(&runtime);
-    runtime.bare = true;
-    runtime_serve(&runtime, *state);
-    start(&f, state);
-    WAIT(f.world, f.listed == 1);
-    assert_string_equal(f.sandboxes, "s1///0 s2///0!,pkpv");
-    stop(&f);
-    runtime_stop(&runtime);
+    f->runtime.bare = true;
+    start_listed(f);
+    assert_string_equal(f->sandboxes, "s1///0 s2///0!,pkpv");
 }
 
 /* Says once that the runtime is away and once that it is back. */
 static void waits_for_a_runtime_that_is_away(void **state)
 {
-    struct runtime runtime = {0};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, state);
-    world_settle(f.world);
-    assert_int_equal(f.listed, 0);
-    runtime_serve(&runtime, f.world);
-    WAIT(f.world, f.listed == 1);
-    stop(&f);
-    runtime_stop(&runtime);
+    start(f);
+    world_settle(f->world);
+    assert_int_equal(f->listed, 0);
+    runtime_serve(&f->runtime, f->world);
+    WAIT(f->world, f->listed == 1);
 }
 
 static void lists_again_after_the_runtime_restarts(void **state)
 {
-    struct runtime runtime;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    fill(&runtime);
-    runtime_serve(&runtime, *state);
-    start(&f, state);
-    WAIT(f.world, f.listed == 1);
-    runtime_stop(&runtime);
-    runtime.pods_len = runtime.containers_len = 1;
-    runtime_serve(&runtime, f.world);
-    WAIT(f.world, f.listed == 2);
-    assert_string_equal(f.sandboxes, "s1/u1/p1/1");
-    stop(&f);
-    runtime_stop(&runtime);
+    start_listed(f);
+    runtime_stop(&f->runtime);
+    f->runtime.pods_len = f->runtime.containers_len = 1;
+    runtime_serve(&f->runtime, f->world);
+    WAIT(f->world, f->listed == 2);
+    assert_string_equal(f->sandboxes, "s1/u1/p1/1");
 }
 
 static void asks_again_when_a_list_fails(void **state)
 {
-    struct runtime runtime;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    fill(&runtime);
-    runtime.pods_code = RPC_UNAVAILABLE;
-    runtime_serve(&runtime, *state);
-    start(&f, state);
-    WAIT(f.world, runtime.pod_lists == 1);
-    runtime.pods_code = RPC_OK;
-    runtime.containers_code = RPC_UNKNOWN;
-    WAIT(f.world, runtime.container_lists == 1);
-    assert_int_equal(f.listed, 0);
-    runtime.containers_code = RPC_OK;
-    WAIT(f.world, f.listed == 1);
-    assert_int_equal(f.begun, 3);
-    stop(&f);
-    runtime_stop(&runtime);
+    f->runtime.pods_code = RPC_UNAVAILABLE;
+    runtime_serve(&f->runtime, f->world);
+    start(f);
+    WAIT(f->world, f->runtime.pod_lists == 1);
+    f->runtime.pods_code = RPC_OK;
+    f->runtime.containers_code = RPC_UNKNOWN;
+    WAIT(f->world, f->runtime.container_lists == 1);
+    assert_int_equal(f->listed, 0);
+    f->runtime.containers_code = RPC_OK;
+    WAIT(f->world, f->listed == 1);
+    assert_int_equal(f->begun, 3);
 }
 
 static void lists_again_on_request(void **state)
 {
-    struct runtime runtime;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    fill(&runtime);
-    runtime_serve(&runtime, *state);
-    start(&f, state);
-    lister_refresh(f.lister); /* one list for both */
-    WAIT(f.world, f.listed == 1);
-    world_settle(f.world);
-    assert_int_equal(f.listed, 1);
-    lister_refresh(f.lister);
-    WAIT(f.world, f.listed == 2);
+    runtime_serve(&f->runtime, f->world);
+    start(f);
+    lister_refresh(f->lister); /* one list for both */
+    WAIT(f->world, f->listed == 1);
+    world_settle(f->world);
+    assert_int_equal(f->listed, 1);
+    lister_refresh(f->lister);
+    WAIT(f->world, f->listed == 2);
     /* Under way: it may have missed what the caller knows of. */
-    runtime.hold = true;
-    lister_refresh(f.lister);
-    WAIT(f.world, runtime.held);
-    lister_refresh(f.lister);
-    runtime_answer_held(&runtime);
-    WAIT(f.world, f.listed == 4);
-    stop(&f);
-    runtime_stop(&runtime);
+    f->runtime.hold = true;
+    lister_refresh(f->lister);
+    WAIT(f->world, f->runtime.held);
+    lister_refresh(f->lister);
+    runtime_answer_held(&f->runtime);
+    WAIT(f->world, f->listed == 4);
 }
 
 static void checks_one_container(void **state)
 {
-    struct runtime runtime;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    fill(&runtime);
-    runtime.containers[3].id = "c22"; /* c2 is a prefix of it */
-    runtime_serve(&runtime, *state);
-    start(&f, state);
-    WAIT(f.world, f.listed == 1);
-    lister_check(f.lister, 1, "c1");
-    lister_check(f.lister, 2, "c2");
-    lister_check(f.lister, 3, "c3");
-    lister_check(f.lister, 4, "c");
-    assert_int_equal(f.checked, 0);
-    WAIT(f.world, f.checked == 4);
-    assert_int_equal(f.findings[1], LISTER_RUNNING);
-    assert_int_equal(f.findings[2], LISTER_STOPPED);
-    assert_int_equal(f.findings[3], LISTER_RUNNING);
-    assert_int_equal(f.findings[4], LISTER_GONE);
-    runtime.containers_code = RPC_UNKNOWN;
-    lister_check(f.lister, 5, "c1");
-    WAIT(f.world, f.checked == 5);
-    assert_int_equal(f.findings[5], LISTER_UNKNOWN);
-    stop(&f);
-    runtime_stop(&runtime);
+    f->runtime.containers[3].id = "c22"; /* c2 is a prefix of it */
+    start_listed(f);
+    lister_check(f->lister, 1, "c1");
+    lister_check(f->lister, 2, "c2");
+    lister_check(f->lister, 3, "c3");
+    lister_check(f->lister, 4, "c");
+    assert_int_equal(f->checked, 0);
+    WAIT(f->world, f->checked == 4);
+    assert_int_equal(f->findings[1], LISTER_RUNNING);
+    assert_int_equal(f->findings[2], LISTER_STOPPED);
+    assert_int_equal(f->findings[3], LISTER_RUNNING);
+    assert_int_equal(f->findings[4], LISTER_GONE);
+    f->runtime.containers_code = RPC_UNKNOWN;
+    lister_check(f->lister, 5, "c1");
+    WAIT(f->world, f->checked == 5);
+    assert_int_equal(f->findings[5], LISTER_UNKNOWN);
 }
 
 static void a_check_without_runtime_finds_nothing_out(void **state)
 {
-    struct runtime runtime = {0};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, state);
-    lister_check(f.lister, 1, "c1"); /* never connected */
-    lister_check(f.lister, 2, "c2");
-    assert_int_equal(f.checked, 0);
-    WAIT(f.world, f.checked == 2);
-    assert_int_equal(f.findings[1], LISTER_UNKNOWN);
-    runtime_serve(&runtime, f.world);
-    WAIT(f.world, f.listed == 1);
-    runtime.hold = true;
-    lister_check(f.lister, 3, "c3");
-    WAIT(f.world, runtime.held);
-    runtime_stop(&runtime); /* asked, and then it died */
-    WAIT(f.world, f.checked == 3);
-    assert_int_equal(f.findings[3], LISTER_UNKNOWN);
-    stop(&f);
+    start(f);
+    lister_check(f->lister, 1, "c1"); /* never connected */
+    lister_check(f->lister, 2, "c2");
+    assert_int_equal(f->checked, 0);
+    WAIT(f->world, f->checked == 2);
+    assert_int_equal(f->findings[1], LISTER_UNKNOWN);
+    runtime_serve(&f->runtime, f->world);
+    WAIT(f->world, f->listed == 1);
+    f->runtime.hold = true;
+    lister_check(f->lister, 3, "c3");
+    WAIT(f->world, f->runtime.held);
+    runtime_stop(&f->runtime); /* asked, and then it died */
+    WAIT(f->world, f->checked == 3);
+    assert_int_equal(f->findings[3], LISTER_UNKNOWN);
 }
 
 static void bounds_the_checks_that_wait(void **state)
 {
-    struct runtime runtime;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    fill(&runtime);
-    runtime_serve(&runtime, *state);
-    start(&f, state);
-    WAIT(f.world, f.listed == 1);
+    start_listed(f);
     for (unsigned i = 0; i < LISTER_CHECKS_MAX + 10; i++)
-        lister_check(f.lister, 100 + i, "c1");
-    lister_stop(f.lister, on_stopped, &f);
-    WAIT(f.world, f.stopped);
-    assert_int_equal(f.checked, 0);
-    runtime_stop(&runtime);
+        lister_check(f->lister, 100 + i, "c1");
+    stop(f);
+    assert_int_equal(f->checked, 0);
 }
 
 /* Says once that there are none. */
 static void a_runtime_without_events_is_listed_often(void **state)
 {
-    static const struct lister_pace PACE = {SOON_MS, NEVER_MS, NEVER_MS};
-    struct runtime runtime;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    fill(&runtime);
-    runtime.events_code = RPC_UNIMPLEMENTED;
-    runtime_serve(&runtime, *state);
-    start_paced(&f, state, &PACE);
-    WAIT(f.world, f.listed == 4);
-    assert_int_equal(runtime.events_calls, 1); /* it will not learn it on this connection */
-    runtime_stop(&runtime);
-    runtime.events_code = RPC_OK;
-    runtime_serve(&runtime, f.world); /* another version of it */
-    WAIT(f.world, runtime.events);
-    stop(&f);
-    WAIT(f.world, !runtime.events);
-    runtime_stop(&runtime);
+    f->runtime.events_code = RPC_UNIMPLEMENTED;
+    runtime_serve(&f->runtime, f->world);
+    f->pace = (struct lister_pace){SOON_MS, NEVER_MS, NEVER_MS};
+    start(f);
+    WAIT(f->world, f->listed == 4);
+    assert_int_equal(f->runtime.events_calls, 1); /* it will not learn it on this connection */
+    runtime_stop(&f->runtime);
+    f->runtime.events_code = RPC_OK;
+    runtime_serve(&f->runtime, f->world); /* another version of it */
+    WAIT(f->world, f->runtime.events);
+    stop(f);
+    WAIT(f->world, !f->runtime.events);
 }
 
 static void the_end_of_a_container_is_told_at_once(void **state)
 {
-    static const struct lister_pace PACE = {NEVER_MS, NEVER_MS, NEVER_MS};
-    struct runtime runtime;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    fill(&runtime);
-    runtime_serve(&runtime, *state);
-    start_paced(&f, state, &PACE);
-    WAIT(f.world, f.listed == 1);
-    runtime_send_event(&runtime, STARTED_EVENT, "c0", "s1");
-    runtime_send_event(&runtime, STOPPED_EVENT, "c1", "s1");
-    runtime_send_event(&runtime, DELETED_EVENT, "c2", NULL);
-    WAIT(f.world, strcmp(f.ended, "c1 c2 ") == 0);
-    assert_int_equal(f.listed, 1);
-    stop(&f);
-    runtime_stop(&runtime);
+    f->pace = (struct lister_pace){NEVER_MS, NEVER_MS, NEVER_MS};
+    start_listed(f);
+    runtime_send_event(&f->runtime, STARTED_EVENT, "c0", "s1");
+    runtime_send_event(&f->runtime, STOPPED_EVENT, "c1", "s1");
+    runtime_send_event(&f->runtime, DELETED_EVENT, "c2", NULL);
+    WAIT(f->world, strcmp(f->ended, "c1 c2 ") == 0);
+    assert_int_equal(f->listed, 1);
 }
 
 static void what_an_event_does_not_tell_is_listed(void **state)
 {
-    static const struct lister_pace PACE = {NEVER_MS, NEVER_MS, SOON_MS};
-    struct runtime runtime;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    fill(&runtime);
-    runtime_serve(&runtime, *state);
-    start_paced(&f, state, &PACE);
-    WAIT(f.world, f.listed == 1);
-    runtime_send_event(&runtime, CREATED_EVENT, "c9", "s1");
-    runtime_send_event(&runtime, CREATED_EVENT, "c10", "s1"); /* one list for both */
-    WAIT(f.world, f.listed == 2);
-    runtime_send_event(&runtime, STOPPED_EVENT, "s1", "s1");
-    WAIT(f.world, f.listed == 3);
-    runtime.hold = true;
-    runtime_send_event(&runtime, DELETED_EVENT, "s1", "s1");
-    WAIT(f.world, runtime.held);
-    runtime_send_event(&runtime, CREATED_EVENT, "c11", "s2"); /* the list may have missed it */
-    runtime_send_event(&runtime, DELETED_EVENT, "c11", "s2");
-    WAIT(f.world, f.ended[0] != '\0');
-    runtime_answer_held(&runtime);
-    WAIT(f.world, f.listed == 5);
-    assert_string_equal(f.ended, "c11 ");
-    stop(&f);
-    runtime_stop(&runtime);
+    f->pace = (struct lister_pace){NEVER_MS, NEVER_MS, SOON_MS};
+    start_listed(f);
+    runtime_send_event(&f->runtime, CREATED_EVENT, "c9", "s1");
+    runtime_send_event(&f->runtime, CREATED_EVENT, "c10", "s1"); /* one list for both */
+    WAIT(f->world, f->listed == 2);
+    runtime_send_event(&f->runtime, STOPPED_EVENT, "s1", "s1");
+    WAIT(f->world, f->listed == 3);
+    f->runtime.hold = true;
+    runtime_send_event(&f->runtime, DELETED_EVENT, "s1", "s1");
+    WAIT(f->world, f->runtime.held);
+    runtime_send_event(&f->runtime, CREATED_EVENT, "c11", "s2"); /* the list may have missed it */
+    runtime_send_event(&f->runtime, DELETED_EVENT, "c11", "s2");
+    WAIT(f->world, f->ended[0] != '\0');
+    runtime_answer_held(&f->runtime);
+    WAIT(f->world, f->listed == 5);
+    assert_string_equal(f->ended, "c11 ");
 }
 
 static void a_stream_that_ends_is_asked_for_again(void **state)
 {
-    static const struct lister_pace PACE = {SOON_MS, NEVER_MS, NEVER_MS};
-    struct runtime runtime;
-    struct fixture f;
+    struct fixture *f = *state;
     struct rpc_incoming *stream;
 
-    fill(&runtime);
-    runtime_serve(&runtime, *state);
-    start_paced(&f, state, &PACE);
-    WAIT(f.world, f.listed == 1);
-    stream = runtime.events;
-    runtime.events = NULL;
+    f->pace = (struct lister_pace){SOON_MS, NEVER_MS, NEVER_MS};
+    start_listed(f);
+    stream = f->runtime.events;
+    f->runtime.events = NULL;
     rpc_incoming_finish(stream, RPC_RESOURCE_EXHAUSTED, "a slow reader");
-    WAIT(f.world, runtime.events_calls == 2 && f.listed == 2);
-    runtime_send_event(&runtime, STOPPED_EVENT, "c1", "s1");
-    WAIT(f.world, f.ended[0] != '\0');
-    stop(&f);
-    runtime_stop(&runtime);
+    WAIT(f->world, f->runtime.events_calls == 2 && f->listed == 2);
+    runtime_send_event(&f->runtime, STOPPED_EVENT, "c1", "s1");
+    WAIT(f->world, f->ended[0] != '\0');
 }
 
 static void stops_at_any_step(void **state)
 {
-    struct runtime runtime;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    fill(&runtime);
-    runtime.hold = true;
-    start(&f, state); /* not begun */
-    stop(&f);
-    start(&f, state); /* waiting to try again */
-    world_settle(f.world);
-    stop(&f);
-    runtime_serve(&runtime, *state);
-    start(&f, state); /* a list and a check under way */
-    WAIT(f.world, runtime.held);
-    lister_check(f.lister, 1, "c1");
-    stop(&f);
-    assert_int_equal(f.listed + f.checked, 0);
-    WAIT(f.world, !runtime.held);
-    runtime_stop(&runtime);
+    f->runtime.hold = true;
+    start(f); /* not begun */
+    stop(f);
+    start(f); /* waiting to try again */
+    world_settle(f->world);
+    stop(f);
+    runtime_serve(&f->runtime, f->world);
+    start(f); /* a list and a check under way */
+    WAIT(f->world, f->runtime.held);
+    lister_check(f->lister, 1, "c1");
+    stop(f);
+    assert_int_equal(f->listed + f->checked, 0);
+    WAIT(f->world, !f->runtime.held);
 }
 
-#define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(lists_at_the_start),
-        WORLD_TEST(takes_items_without_metadata),
-        WORLD_TEST(waits_for_a_runtime_that_is_away),
-        WORLD_TEST(lists_again_after_the_runtime_restarts),
-        WORLD_TEST(asks_again_when_a_list_fails),
-        WORLD_TEST(lists_again_on_request),
-        WORLD_TEST(checks_one_container),
-        WORLD_TEST(a_check_without_runtime_finds_nothing_out),
-        WORLD_TEST(bounds_the_checks_that_wait),
-        WORLD_TEST(a_runtime_without_events_is_listed_often),
-        WORLD_TEST(the_end_of_a_container_is_told_at_once),
-        WORLD_TEST(what_an_event_does_not_tell_is_listed),
-        WORLD_TEST(a_stream_that_ends_is_asked_for_again),
-        WORLD_TEST(stops_at_any_step),
+        TEST(lists_at_the_start),
+        TEST(takes_items_without_metadata),
+        TEST(waits_for_a_runtime_that_is_away),
+        TEST(lists_again_after_the_runtime_restarts),
+        TEST(asks_again_when_a_list_fails),
+        TEST(lists_again_on_request),
+        TEST(checks_one_container),
+        TEST(a_check_without_runtime_finds_nothing_out),
+        TEST(bounds_the_checks_that_wait),
+        TEST(a_runtime_without_events_is_listed_often),
+        TEST(the_end_of_a_container_is_told_at_once),
+        TEST(what_an_event_does_not_tell_is_listed),
+        TEST(a_stream_that_ends_is_asked_for_again),
+        TEST(stops_at_any_step),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,6 @@
 #include "tests/unit/test_plugin_fixture.h"
 #include "tests/unit/test_runtime_fixture.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -22,8 +21,9 @@ struct fixture {
     struct config config;
     char state_dir[64], plugin_dir[64], registration[96];
     char *namespaces[1];
-    struct runtime runtime;
-    struct manager *manager;
+    struct runtime runtime;  /* does not serve yet */
+    struct plugin plugin;    /* neither */
+    struct manager *manager; /* NULL while it does not run */
     bool stopped;
     char error[MANAGER_ERROR_BYTES_MAX];
 
@@ -54,10 +54,11 @@ static void on_verdict(void *user, uint64_t create, const struct devicemgr_verdi
 
 static const struct manager_ops OPS = {.verdict = on_verdict};
 
-static void prepare(struct fixture *f, void **state)
+static int setup(void **state)
 {
-    memset(f, 0, sizeof *f);
-    f->world = *state;
+    struct fixture *f = calloc(1, sizeof *f);
+
+    f->world = world_new();
     snprintf(f->state_dir, sizeof f->state_dir, "%s/state", f->world->dir);
     snprintf(f->plugin_dir, sizeof f->plugin_dir, "%s/plugins", f->world->dir);
     snprintf(f->registration, sizeof f->registration, "%s/kubelet.sock", f->plugin_dir);
@@ -67,13 +68,15 @@ static void prepare(struct fixture *f, void **state)
         .state_dir = f->state_dir,
         .plugin_dir = f->plugin_dir,
         .grace_ms = 60000,
-        .hold_ms = 20,
+        .hold_ms = 15000,
         .allocate_timeout_ms = 5000,
         .prestart_timeout_ms = 5000,
         .annotations_enabled = true,
         .annotation_namespaces = f->namespaces,
         .annotation_namespaces_len = 1,
     };
+    *state = f;
+    return 0;
 }
 
 static void on_report(void *user, int level, const char *text)
@@ -105,29 +108,30 @@ static void stop(struct fixture *f)
 {
     f->stopped = false;
     manager_stop(f->manager, on_stopped, f);
+    f->manager = NULL;
     assert_false(f->stopped);
     WAIT(f->world, f->stopped);
 }
 
-static void remove_tree(const char *dir)
-{
-    DIR *stream = opendir(dir);
-    char path[512];
-
-    for (struct dirent *entry; stream && (entry = readdir(stream)) != NULL;) {
-        snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
-        if (entry->d_name[0] != '.')
-            assert_int_equal(unlink(path), 0);
-    }
-    if (stream)
-        closedir(stream);
-    rmdir(dir);
-}
-
 static void clean(struct fixture *f)
 {
-    remove_tree(f->state_dir);
-    remove_tree(f->plugin_dir);
+    remove_dir(f->state_dir);
+    remove_dir(f->plugin_dir);
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    int err;
+
+    if (f->manager)
+        stop(f);
+    plugin_stop(&f->plugin);
+    runtime_stop(&f->runtime);
+    clean(f);
+    err = world_free(f->world);
+    free(f);
+    return err;
 }
 
 static void run_pod(struct fixture *f, const char *sandbox, const char *uid)
@@ -180,24 +184,55 @@ static void answered(struct fixture *f, uint64_t number, const char *container)
 }
 
 /* A plugin with one healthy device, known to the core. */
-static void start_plugin(struct fixture *f, struct plugin *plugin)
+static void start_plugin(struct fixture *f)
 {
-    plugin_serve_in(plugin, f->world, f->plugin_dir, "gpu.sock");
-    assert_int_equal(
-        plugin_register(f->world, f->registration, "gpu.sock", GPU, f->message, sizeof f->message),
-        RPC_OK);
-    WAIT(f->world, plugin->stream);
-    plugin_list(plugin, "g0");
+    plugin_come_listing(&f->plugin, f->world, f->plugin_dir, "gpu.sock", GPU, "g0");
+}
+
+/* The n-th create, and its verdict. */
+static void token_decided(struct fixture *f, uint64_t number, const char *sandbox, const char *uid)
+{
+    token_gpu(f, number, sandbox, uid);
+    WAIT(f->world, f->verdicts == number);
 }
 
 /* Pod u1's container "main" has it. */
 static void give_gpu(struct fixture *f)
 {
+    world_settle(f->world); /* the lists are known: however short hold is */
     run_pod(f, "s1", "u1");
-    token_gpu(f, 1, "s1", "u1");
-    WAIT(f->world, f->verdicts == 1);
+    token_decided(f, 1, "s1", "u1");
     assert_string_equal(f->message, "");
     answered(f, 1, "c1");
+}
+
+/* Until the first list of the runtime is known. */
+static void start_listed(struct fixture *f)
+{
+    runtime_serve(&f->runtime, f->world);
+    start(f);
+    WAIT(f->world, f->runtime.container_lists == 1);
+}
+
+/* A runtime that lists pod u1: before its first list the core gives nothing out. */
+static void add_pod(struct fixture *f)
+{
+    f->runtime.pods[0].id = "s1";
+    f->runtime.pods[0].uid = f->runtime.pods[0].name = "u1";
+    f->runtime.pods[0].ready = true;
+    f->runtime.pods_len = 1;
+}
+
+static void start_with_pod(struct fixture *f)
+{
+    add_pod(f);
+    start_listed(f);
+}
+
+static int register_plugin(struct fixture *f, const char *resource)
+{
+    return plugin_register(f->world, f->registration, "gpu.sock", resource, f->message,
+                           sizeof f->message);
 }
 
 static void the_clock_is_the_boots(void **state)
@@ -213,295 +248,211 @@ static void the_clock_is_the_boots(void **state)
 
 static void gives_a_container_a_plugins_device(void **state)
 {
-    struct plugin plugin = {.env = "zero", .pre_start = true, .prefers = true};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    prepare(&f, state);
-    runtime_serve(&f.runtime, f.world);
-    start(&f);
-    start_plugin(&f, &plugin);
-    run_pod(&f, "s1", "u1");
-    request_gpu(&f, 1, "s1", "u1"); /* waits for the list, if that is still under way */
-    WAIT(f.world, f.verdicts == 1);
-    assert_int_equal(f.create, 1);
-    assert_string_equal(f.message, "");
-    assert_int_equal(f.code, RPC_OK);
-    assert_string_equal(f.env, "zero");
-    assert_int_equal(plugin.allocates, 1);
-    assert_int_equal(plugin.prestarts, 1);
-    assert_string_equal(plugin.ids, "g0");
-    stop(&f);
-    plugin_stop(&plugin);
-    runtime_stop(&f.runtime);
-    clean(&f);
-}
-
-/* A runtime that lists pod u1: before its first list the core gives nothing out. */
-static void serve_pod(struct fixture *f)
-{
-    f->runtime.pods[0].id = "s1";
-    f->runtime.pods[0].uid = f->runtime.pods[0].name = "u1";
-    f->runtime.pods[0].ready = true;
-    f->runtime.pods_len = 1;
+    f->plugin.env = "zero";
+    f->plugin.pre_start = true;
+    f->plugin.prefers = true;
     runtime_serve(&f->runtime, f->world);
+    start(f);
+    start_plugin(f);
+    run_pod(f, "s1", "u1");
+    request_gpu(f, 1, "s1", "u1"); /* waits for the list, if that is still under way */
+    WAIT(f->world, f->verdicts == 1);
+    assert_int_equal(f->create, 1);
+    assert_string_equal(f->message, "");
+    assert_int_equal(f->code, RPC_OK);
+    assert_string_equal(f->env, "zero");
+    assert_int_equal(f->plugin.allocates, 1);
+    assert_int_equal(f->plugin.prestarts, 1);
+    assert_string_equal(f->plugin.ids, "g0");
 }
 
 static void gives_a_container_a_built_in_device(void **state)
 {
-    struct config_device device = {.resource = (char *)"v.com/null",
-                                   .path = (char *)"/dev/null",
-                                   .container_path = (char *)"/dev/nix",
-                                   .permissions = (char *)"rw",
-                                   .count = 2};
-    struct fixture f;
+    static struct config_device device = {.resource = (char *)"v.com/null",
+                                          .path = (char *)"/dev/null",
+                                          .container_path = (char *)"/dev/nix",
+                                          .permissions = (char *)"rw",
+                                          .count = 2};
+    struct fixture *f = *state;
 
-    prepare(&f, state);
-    f.config.devices = &device;
-    f.config.devices_len = 1;
-    f.config.hold_ms = 15000;
-    serve_pod(&f);
-    start(&f);
-    wait_turn(f.world);
-    run_pod(&f, "s1", "u1");
-    create(&f, 1, "s1", "u1", "devices.cri-device-shim/main", "v.com/null=1");
-    WAIT(f.world, f.verdicts == 1);
-    assert_string_equal(f.message, "");
-    assert_string_equal(f.device, "/dev/null>/dev/nix");
-    stop(&f);
-    runtime_stop(&f.runtime);
-    clean(&f);
+    f->config.devices = &device;
+    f->config.devices_len = 1;
+    add_pod(f);
+    runtime_serve(&f->runtime, f->world);
+    start(f);
+    wait_turn(f->world);
+    run_pod(f, "s1", "u1");
+    create(f, 1, "s1", "u1", "devices.cri-device-shim/main", "v.com/null=1");
+    WAIT(f->world, f->verdicts == 1);
+    assert_string_equal(f->message, "");
+    assert_string_equal(f->device, "/dev/null>/dev/nix");
 }
 
 /* What the plugin was told once is not asked again after a restart, and its socket is dialled
  * without it having to register anew. */
 static void remembers_over_a_restart(void **state)
 {
-    struct plugin plugin = {.env = "zero"};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    prepare(&f, state);
-    serve_pod(&f);
-    start(&f);
-    WAIT(f.world, f.runtime.container_lists == 1);
-    start_plugin(&f, &plugin);
-    give_gpu(&f);
-    stop(&f);
-    WAIT(f.world, !plugin.stream);
+    f->plugin.env = "zero";
+    start_with_pod(f);
+    start_plugin(f);
+    give_gpu(f);
+    stop(f);
+    WAIT(f->world, !f->plugin.stream);
 
-    start(&f);
-    WAIT(f.world, plugin.stream);
-    plugin_list(&plugin, "g0");
-    f.config.hold_ms = 5000;
-    token_gpu(&f, 2, "s1", "u1");
-    WAIT(f.world, f.verdicts == 2);
-    assert_string_equal(f.message, "");
-    assert_string_equal(f.env, "zero");
-    assert_int_equal(plugin.allocates, 1);
-    stop(&f);
-    plugin_stop(&plugin);
-    runtime_stop(&f.runtime);
-    clean(&f);
+    start(f);
+    WAIT(f->world, f->plugin.stream);
+    plugin_list(&f->plugin, "g0");
+    token_decided(f, 2, "s1", "u1");
+    assert_string_equal(f->message, "");
+    assert_string_equal(f->env, "zero");
+    assert_int_equal(f->plugin.allocates, 1);
 }
 
 static void refuses_while_the_plugin_is_away(void **state)
 {
-    struct plugin plugin = {.env = "zero"};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    prepare(&f, state);
-    serve_pod(&f);
-    start(&f);
-    WAIT(f.world, f.runtime.container_lists == 1);
-    start_plugin(&f, &plugin);
-    give_gpu(&f);
-    plugin_stop(&plugin);
-    world_settle(f.world);
-    token_gpu(&f, 2, "s1", "u1");
-    assert_int_equal(f.verdicts, 1);
-    WAIT(f.world, f.verdicts == 2); /* by the timer, at the end of hold */
-    assert_int_equal(f.code, RPC_UNAVAILABLE);
-    assert_non_null(strstr(f.message, GPU));
+    f->config.hold_ms = 20;
+    f->plugin.env = "zero";
+    start_with_pod(f);
+    start_plugin(f);
+    give_gpu(f);
+    plugin_stop(&f->plugin);
+    world_settle(f->world);
+    token_gpu(f, 2, "s1", "u1");
+    assert_int_equal(f->verdicts, 1);
+    WAIT(f->world, f->verdicts == 2); /* by the timer, at the end of hold */
+    assert_int_equal(f->code, RPC_UNAVAILABLE);
+    assert_non_null(strstr(f->message, GPU));
 
     /* Back: a held create goes on at once. */
-    stop(&f);
-    f.config.hold_ms = 15000;
-    start(&f);
-    run_pod(&f, "s1", "u1");
-    token_gpu(&f, 3, "s1", "u1");
-    world_settle(f.world);
-    assert_int_equal(f.verdicts, 2);
-    start_plugin(&f, &plugin);
-    WAIT(f.world, f.verdicts == 3);
-    assert_string_equal(f.message, "");
-    assert_string_equal(f.env, "zero");
-    stop(&f);
-    plugin_stop(&plugin);
-    runtime_stop(&f.runtime);
-    clean(&f);
+    stop(f);
+    f->config.hold_ms = 15000;
+    start(f);
+    run_pod(f, "s1", "u1");
+    token_gpu(f, 3, "s1", "u1");
+    world_settle(f->world);
+    assert_int_equal(f->verdicts, 2);
+    start_plugin(f);
+    WAIT(f->world, f->verdicts == 3);
+    assert_string_equal(f->message, "");
+    assert_string_equal(f->env, "zero");
 }
 
 static void follows_the_settings_of_one_resource(void **state)
 {
-    struct config_resource own = {.name = (char *)GPU,
-                                  .grace_ms = 60000,
-                                  .hold_ms = 0,
-                                  .allocate_timeout_ms = 5000,
-                                  .exclusive = true};
-    struct plugin plugin = {0};
-    struct fixture f;
+    static struct config_resource own = {.name = (char *)GPU,
+                                         .grace_ms = 60000,
+                                         .hold_ms = 0,
+                                         .allocate_timeout_ms = 5000,
+                                         .exclusive = true};
+    struct fixture *f = *state;
 
-    prepare(&f, state);
-    f.config.hold_ms = 15000;
-    f.config.resources = &own;
-    f.config.resources_len = 1;
-    serve_pod(&f);
-    start(&f);
-    WAIT(f.world, f.runtime.container_lists == 1);
-    plugin_serve_in(&plugin, f.world, f.plugin_dir, "gpu.sock");
-    assert_int_equal(
-        plugin_register(f.world, f.registration, "gpu.sock", GPU, f.message, sizeof f.message),
-        RPC_OK);
-    run_pod(&f, "s1", "u1"); /* the plugin has not listed anything */
-    token_gpu(&f, 1, "s1", "u1");
-    assert_int_equal(f.verdicts, 1); /* not held at all */
-    assert_int_equal(f.code, RPC_UNAVAILABLE);
-    stop(&f);
-    plugin_stop(&plugin);
-    runtime_stop(&f.runtime);
-    clean(&f);
+    f->config.resources = &own;
+    f->config.resources_len = 1;
+    start_with_pod(f);
+    plugin_come(&f->plugin, f->world, f->plugin_dir, "gpu.sock", GPU);
+    run_pod(f, "s1", "u1"); /* the plugin has not listed anything */
+    token_gpu(f, 1, "s1", "u1");
+    assert_int_equal(f->verdicts, 1); /* not held at all */
+    assert_int_equal(f->code, RPC_UNAVAILABLE);
 }
 
 static void the_grace_ends_by_the_timer(void **state)
 {
-    struct plugin plugin = {0};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    prepare(&f, state);
-    f.config.grace_ms = 30;
-    serve_pod(&f);
-    start(&f);
-    WAIT(f.world, f.runtime.container_lists == 1);
-    start_plugin(&f, &plugin);
-    give_gpu(&f);
-    plugin_stop(&plugin);
-    world_settle(f.world);
+    f->config.grace_ms = 30;
+    f->config.hold_ms = 20;
+    start_with_pod(f);
+    start_plugin(f);
+    give_gpu(f);
+    plugin_stop(&f->plugin);
+    world_settle(f->world);
     /* Refused for now until it is gone for good. */
-    for (uint64_t number = 2; f.code != RPC_FAILED_PRECONDITION; number++) {
-        token_gpu(&f, number, "s1", "u1");
-        WAIT(f.world, f.verdicts == number);
-    }
-    stop(&f);
-    runtime_stop(&f.runtime);
-    clean(&f);
+    for (uint64_t number = 2; f->code != RPC_FAILED_PRECONDITION; number++)
+        token_decided(f, number, "s1", "u1");
 }
 
 static void asks_the_runtime_before_it_refuses(void **state)
 {
-    struct plugin plugin = {.env = "zero"};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    prepare(&f, state);
-    runtime_serve(&f.runtime, f.world);
-    start(&f);
-    WAIT(f.world, f.runtime.container_lists == 1);
-    start_plugin(&f, &plugin);
-    run_pod(&f, "s2", "u2");
-    give_gpu(&f);
+    f->plugin.env = "zero";
+    start_listed(f);
+    start_plugin(f);
+    run_pod(f, "s2", "u2");
+    give_gpu(f);
 
-    f.runtime.containers[0].id = "c1";
-    f.runtime.containers[0].pod = "s1";
-    f.runtime.containers[0].name = "main";
-    f.runtime.containers[0].state = RUNNING;
-    f.runtime.containers_len = 1;
-    token_gpu(&f, 2, "s2", "u2");
-    WAIT(f.world, f.verdicts == 2);
-    assert_int_equal(f.code, RPC_UNAVAILABLE);
-    assert_string_equal(f.runtime.filter, "c1");
-    f.runtime.containers[0].state = EXITED;
-    token_gpu(&f, 3, "s2", "u2");
-    WAIT(f.world, f.verdicts == 3);
-    assert_string_equal(f.message, ""); /* it is over: handed on */
-    stop(&f);
-    plugin_stop(&plugin);
-    runtime_stop(&f.runtime);
-    clean(&f);
+    f->runtime.containers[0].id = "c1";
+    f->runtime.containers[0].pod = "s1";
+    f->runtime.containers[0].name = "main";
+    f->runtime.containers[0].state = RUNNING;
+    f->runtime.containers_len = 1;
+    token_decided(f, 2, "s2", "u2");
+    assert_int_equal(f->code, RPC_UNAVAILABLE);
+    assert_string_equal(f->runtime.filter, "c1");
+    f->runtime.containers[0].state = EXITED;
+    token_decided(f, 3, "s2", "u2");
+    assert_string_equal(f->message, ""); /* it is over: handed on */
 }
 
 static void tells_a_plugin_why_not(void **state)
 {
-    struct plugin plugin = {.options_code = RPC_INTERNAL};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    prepare(&f, state);
-    start(&f);
-    assert_int_equal(
-        plugin_register(f.world, f.registration, "gpu.sock", "gpu", f.message, sizeof f.message),
-        RPC_UNKNOWN);
-    assert_string_equal(f.message, "the ResourceName \"gpu\" is invalid");
-    plugin_serve_in(&plugin, f.world, f.plugin_dir, "gpu.sock");
-    assert_int_equal(
-        plugin_register(f.world, f.registration, "gpu.sock", GPU, f.message, sizeof f.message),
-        RPC_UNKNOWN);
-    assert_string_equal(f.message,
+    f->plugin.options_code = RPC_INTERNAL;
+    start(f);
+    assert_int_equal(register_plugin(f, "gpu"), RPC_UNKNOWN);
+    assert_string_equal(f->message, "the ResourceName \"gpu\" is invalid");
+    plugin_serve_in(&f->plugin, f->world, f->plugin_dir, "gpu.sock");
+    assert_int_equal(register_plugin(f, GPU), RPC_UNKNOWN);
+    assert_string_equal(f->message,
                         "failed to get device plugin options: INTERNAL: the plugin says no");
-    stop(&f);
-    plugin_stop(&plugin);
-    clean(&f);
 }
 
 /* GetPreferredAllocation: the fixture's plugin prefers the last one. */
 static void lets_the_plugin_prefer(void **state)
 {
-    struct plugin plugin = {.env = "one", .prefers = true};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    prepare(&f, state);
-    serve_pod(&f);
-    start(&f);
-    WAIT(f.world, f.runtime.container_lists == 1);
-    start_plugin(&f, &plugin);
-    give_gpu(&f); /* so the first list is known */
-    plugin_list(&plugin, "g0,g1,g2");
-    world_settle(f.world);
-    run_pod(&f, "s2", "u2");
-    request_gpu(&f, 2, "s2", "u2");
-    WAIT(f.world, f.verdicts == 2);
-    assert_string_equal(f.message, "");
-    assert_int_equal(plugin.prefers_seen, 1);
-    assert_string_equal(plugin.ids, "g2");
-    stop(&f);
-    plugin_stop(&plugin);
-    runtime_stop(&f.runtime);
-    clean(&f);
+    f->plugin.env = "one";
+    f->plugin.prefers = true;
+    start_with_pod(f);
+    start_plugin(f);
+    give_gpu(f); /* so the first list is known */
+    plugin_list(&f->plugin, "g0,g1,g2");
+    world_settle(f->world);
+    run_pod(f, "s2", "u2");
+    request_gpu(f, 2, "s2", "u2");
+    WAIT(f->world, f->verdicts == 2);
+    assert_string_equal(f->message, "");
+    assert_int_equal(f->plugin.prefers_seen, 1);
+    assert_string_equal(f->plugin.ids, "g2");
 }
 
 static void the_newest_registration_wins(void **state)
 {
-    struct plugin plugin = {.env = "zero"}, newer = {.env = "newer"};
-    struct fixture f;
+    struct plugin newer = {.env = "newer"};
+    struct fixture *f = *state;
 
-    prepare(&f, state);
-    serve_pod(&f);
-    start(&f);
-    WAIT(f.world, f.runtime.container_lists == 1);
-    start_plugin(&f, &plugin);
-    run_pod(&f, "s1", "u1");
-    plugin_serve_in(&newer, f.world, f.plugin_dir, "new.sock");
-    assert_int_equal(
-        plugin_register(f.world, f.registration, "new.sock", GPU, f.message, sizeof f.message),
-        RPC_OK);
-    WAIT(f.world, newer.stream && !plugin.stream);
+    f->plugin.env = "zero";
+    start_with_pod(f);
+    start_plugin(f);
+    run_pod(f, "s1", "u1");
+    plugin_come(&newer, f->world, f->plugin_dir, "new.sock", GPU);
+    WAIT(f->world, newer.stream && !f->plugin.stream);
     plugin_list(&newer, "g0");
-    world_settle(f.world);
-    token_gpu(&f, 1, "s1", "u1");
-    WAIT(f.world, f.verdicts == 1);
-    assert_string_equal(f.message, "");
-    assert_string_equal(f.env, "newer");
-    stop(&f);
-    plugin_stop(&plugin);
+    world_settle(f->world);
+    token_decided(f, 1, "s1", "u1");
+    assert_string_equal(f->message, "");
+    assert_string_equal(f->env, "newer");
+    stop(f);
     plugin_stop(&newer);
-    runtime_stop(&f.runtime);
-    clean(&f);
 }
 
 static void forgets_a_registration_whose_caller_is_gone(void **state)
@@ -509,51 +460,40 @@ static void forgets_a_registration_whose_caller_is_gone(void **state)
     static const struct rpc_channel_ops channel_ops = {0};
     static const struct rpc_call_ops call_ops = {0};
     V1beta1__RegisterRequest request = V1BETA1__REGISTER_REQUEST__INIT;
-    struct plugin plugin = {.hold = true};
     struct rpc_channel *channel;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    prepare(&f, state);
-    start(&f);
-    plugin_serve_in(&plugin, f.world, f.plugin_dir, "gpu.sock");
+    f->plugin.hold = true;
+    start(f);
+    plugin_serve_in(&f->plugin, f->world, f->plugin_dir, "gpu.sock");
     request.version = (char *)DEVICEPLUGIN_VERSION;
     request.endpoint = (char *)"gpu.sock";
     request.resource_name = (char *)GPU;
-    assert_int_equal(rpc_channel_open(&f.world->loop, f.registration, &channel_ops, NULL, &channel),
-                     0);
+    assert_int_equal(
+        rpc_channel_open(&f->world->loop, f->registration, &channel_ops, NULL, &channel), 0);
     assert_non_null(rpc_channel_call(channel, DEVICEPLUGIN_REGISTER, &request.base,
                                      &v1beta1__empty__descriptor, 0, 0, &call_ops, NULL));
-    WAIT(f.world, plugin.held);
+    WAIT(f->world, f->plugin.held);
     rpc_channel_close(channel);
-    world_settle(f.world);
-    stop(&f);
-    plugin_stop(&plugin);
-    clean(&f);
+    world_settle(f->world);
 }
 
 /* What the plugin is still busy with is given up with the create. */
 static void gives_up_what_a_cancelled_create_needed(void **state)
 {
-    struct plugin plugin = {0};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    prepare(&f, state);
-    serve_pod(&f);
-    start(&f);
-    WAIT(f.world, f.runtime.container_lists == 1);
-    start_plugin(&f, &plugin);
-    world_settle(f.world);
-    plugin.hold = true;
-    run_pod(&f, "s1", "u1");
-    token_gpu(&f, 1, "s1", "u1");
-    WAIT(f.world, plugin.held);
-    devicemgr_create_cancelled(manager_core(f.manager), manager_now_ms(), 1);
-    manager_kick(f.manager);
-    stop(&f);
-    assert_int_equal(f.verdicts, 0);
-    plugin_stop(&plugin);
-    runtime_stop(&f.runtime);
-    clean(&f);
+    start_with_pod(f);
+    start_plugin(f);
+    world_settle(f->world);
+    f->plugin.hold = true;
+    run_pod(f, "s1", "u1");
+    token_gpu(f, 1, "s1", "u1");
+    WAIT(f->world, f->plugin.held);
+    devicemgr_create_cancelled(manager_core(f->manager), manager_now_ms(), 1);
+    manager_kick(f->manager);
+    stop(f);
+    assert_int_equal(f->verdicts, 0);
 }
 
 /* Says that a record makes no sense, and that the boot is another. */
@@ -566,135 +506,116 @@ static void starts_with_a_record_that_makes_no_sense(void **state)
                                       .value_bytes = 2};
     struct store_options options = {.boot_id = "another boot", .report = on_report};
     struct store *store;
-    struct fixture f;
+    struct fixture *f = *state;
 
-    prepare(&f, state);
-    options.dir = f.state_dir;
+    options.dir = f->state_dir;
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(store_open(&options, &store, f.error, sizeof f.error), 0);
-        assert_int_equal(store_commit(store, &record, 1, f.error, sizeof f.error), 0);
+        assert_int_equal(store_open(&options, &store, f->error, sizeof f->error), 0);
+        assert_int_equal(store_commit(store, &record, 1, f->error, sizeof f->error), 0);
         store_close(store);
-        f.config.refresh_options = refreshes[i];
-        start(&f);
-        stop(&f);
+        f->config.refresh_options = refreshes[i];
+        start(f);
+        stop(f);
     }
-    clean(&f);
 }
 
 static void lists_the_runtime_on_request(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
 
-    prepare(&f, state);
-    runtime_serve(&f.runtime, f.world);
-    start(&f);
-    WAIT(f.world, f.runtime.container_lists == 1);
-    world_settle(f.world);
-    manager_list_runtime(f.manager);
-    WAIT(f.world, f.runtime.container_lists == 2);
-    stop(&f);
-    runtime_stop(&f.runtime);
-    clean(&f);
+    start_listed(f);
+    world_settle(f->world);
+    manager_list_runtime(f->manager);
+    WAIT(f->world, f->runtime.container_lists == 2);
 }
 
 static void refuses_to_start_beside_another(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
     struct manager *second;
     char state_dir[64], expected[256];
 
-    prepare(&f, state);
-    start(&f);
-    assert_int_equal(try_start(&f, &second), -1);
-    assert_non_null(strstr(f.error, "another process has it open"));
-    snprintf(state_dir, sizeof state_dir, "%s/other", f.world->dir);
-    f.config.state_dir = state_dir;
-    assert_int_equal(try_start(&f, &second), -1);
+    start(f);
+    assert_int_equal(try_start(f, &second), -1);
+    assert_non_null(strstr(f->error, "another process has it open"));
+    snprintf(state_dir, sizeof state_dir, "%s/other", f->world->dir);
+    f->config.state_dir = state_dir;
+    assert_int_equal(try_start(f, &second), -1);
     snprintf(expected, sizeof expected,
-             "plugin_dir = \"%s\": kubelet.sock: another process serves this socket", f.plugin_dir);
-    assert_string_equal(f.error, expected);
-    remove_tree(state_dir);
-    stop(&f);
-    clean(&f);
+             "plugin_dir = \"%s\": kubelet.sock: another process serves this socket",
+             f->plugin_dir);
+    assert_string_equal(f->error, expected);
+    remove_dir(state_dir);
+    f->config.state_dir = f->state_dir;
 }
 
 /* Says errors about the checkpoint. */
 static void starts_with_a_damaged_checkpoint(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
     char path[128];
     FILE *file;
 
-    prepare(&f, state);
-    assert_int_equal(mkdir(f.state_dir, 0700), 0);
-    snprintf(path, sizeof path, "%s/" STORE_FILE, f.state_dir);
+    assert_int_equal(mkdir(f->state_dir, 0700), 0);
+    snprintf(path, sizeof path, "%s/" STORE_FILE, f->state_dir);
     file = fopen(path, "w");
     assert_non_null(file);
     fputs("this is no database, and it never was one", file);
     fclose(file);
-    runtime_serve(&f.runtime, f.world);
-    start(&f);
-    WAIT(f.world, f.runtime.container_lists == 2); /* what is lost may be in the making */
-    assert_non_null(f.runtime.events);             /* it is no poll */
-    stop(&f);
-    runtime_stop(&f.runtime);
-    clean(&f);
+    runtime_serve(&f->runtime, f->world);
+    start(f);
+    WAIT(f->world, f->runtime.container_lists == 2); /* what is lost may be in the making */
+    assert_non_null(f->runtime.events);              /* it is no poll */
 }
 
 static void stops_with_everything_under_way(void **state)
 {
-    struct plugin plugin = {.env = "zero"};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    prepare(&f, state);
-    f.config.hold_ms = 15000;
-    serve_pod(&f);
-    start(&f);
-    WAIT(f.world, f.runtime.container_lists == 1);
-    world_settle(f.world);
-    f.runtime.hold = true;
-    manager_list_runtime(f.manager);
-    WAIT(f.world, f.runtime.held);
-    start_plugin(&f, &plugin); /* its commit is under way */
-    plugin.hold = true;
-    run_pod(&f, "s1", "u1");
-    token_gpu(&f, 1, "s1", "u1");
-    WAIT(f.world, plugin.held);
-    stop(&f);
-    assert_int_equal(f.verdicts, 0);
-    plugin_stop(&plugin);
-    runtime_stop(&f.runtime);
-    clean(&f);
+    f->plugin.env = "zero";
+    start_with_pod(f);
+    world_settle(f->world);
+    f->runtime.hold = true;
+    manager_list_runtime(f->manager);
+    WAIT(f->world, f->runtime.held);
+    start_plugin(f); /* its commit is under way */
+    f->plugin.hold = true;
+    run_pod(f, "s1", "u1");
+    token_gpu(f, 1, "s1", "u1");
+    WAIT(f->world, f->plugin.held);
+    stop(f);
+    assert_int_equal(f->verdicts, 0);
+    plugin_stop(&f->plugin);
+    runtime_stop(&f->runtime);
+    clean(f);
 
-    prepare(&f, state);
-    start(&f); /* before the first turn */
-    stop(&f);
-    clean(&f);
+    start(f); /* before the first turn */
+    stop(f);
 }
 
-#define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(the_clock_is_the_boots),
-        WORLD_TEST(gives_a_container_a_plugins_device),
-        WORLD_TEST(gives_a_container_a_built_in_device),
-        WORLD_TEST(remembers_over_a_restart),
-        WORLD_TEST(refuses_while_the_plugin_is_away),
-        WORLD_TEST(follows_the_settings_of_one_resource),
-        WORLD_TEST(the_grace_ends_by_the_timer),
-        WORLD_TEST(asks_the_runtime_before_it_refuses),
-        WORLD_TEST(tells_a_plugin_why_not),
-        WORLD_TEST(lets_the_plugin_prefer),
-        WORLD_TEST(the_newest_registration_wins),
-        WORLD_TEST(forgets_a_registration_whose_caller_is_gone),
-        WORLD_TEST(gives_up_what_a_cancelled_create_needed),
-        WORLD_TEST(starts_with_a_record_that_makes_no_sense),
-        WORLD_TEST(lists_the_runtime_on_request),
-        WORLD_TEST(refuses_to_start_beside_another),
-        WORLD_TEST(starts_with_a_damaged_checkpoint),
-        WORLD_TEST(stops_with_everything_under_way),
+        cmocka_unit_test(the_clock_is_the_boots),
+        TEST(gives_a_container_a_plugins_device),
+        TEST(gives_a_container_a_built_in_device),
+        TEST(remembers_over_a_restart),
+        TEST(refuses_while_the_plugin_is_away),
+        TEST(follows_the_settings_of_one_resource),
+        TEST(the_grace_ends_by_the_timer),
+        TEST(asks_the_runtime_before_it_refuses),
+        TEST(tells_a_plugin_why_not),
+        TEST(lets_the_plugin_prefer),
+        TEST(the_newest_registration_wins),
+        TEST(forgets_a_registration_whose_caller_is_gone),
+        TEST(gives_up_what_a_cancelled_create_needed),
+        TEST(starts_with_a_record_that_makes_no_sense),
+        TEST(lists_the_runtime_on_request),
+        TEST(refuses_to_start_beside_another),
+        TEST(starts_with_a_damaged_checkpoint),
+        TEST(stops_with_everything_under_way),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

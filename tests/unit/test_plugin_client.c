@@ -14,7 +14,8 @@
 
 struct fixture {
     struct world *world;
-    struct plugin_clients *clients;
+    struct plugin plugin;           /* does not serve yet */
+    struct plugin_clients *clients; /* NULL once stopped */
     bool stopped;
     unsigned options, lists, losts, ends;
     bool pre_start;
@@ -107,13 +108,6 @@ static const struct plugin_clients_ops OPS = {
     .prestarted = on_prestarted,
 };
 
-static void start(struct fixture *f, void **state)
-{
-    memset(f, 0, sizeof *f);
-    f->world = *state;
-    f->clients = plugin_clients_new(&f->world->loop, f->world->dir, &OPS, f);
-}
-
 static void on_stopped(void *user)
 {
     struct fixture *f = user;
@@ -124,24 +118,60 @@ static void on_stopped(void *user)
 static void stop(struct fixture *f)
 {
     plugin_clients_stop(f->clients, on_stopped, f);
+    f->clients = NULL;
     assert_false(f->stopped);
     WAIT(f->world, f->stopped);
 }
 
-/* Connected, with a stream. */
-static void start_with(struct fixture *f, void **state, struct plugin *plugin)
+static int setup(void **state)
 {
-    start(f, state);
-    plugin_serve(plugin, f->world, "gpu.sock");
-    plugin_clients_open(f->clients, ENDPOINT, "gpu.sock", getuid(), false);
-    assert_int_equal(f->options, 0);
-    WAIT(f->world, f->options == 1 && plugin->stream);
+    struct fixture *f = calloc(1, sizeof *f);
+
+    f->world = world_new();
+    f->clients = plugin_clients_new(&f->world->loop, f->world->dir, &OPS, f);
+    *state = f;
+    return 0;
 }
 
-static void stop_with(struct fixture *f, struct plugin *plugin)
+static int teardown(void **state)
 {
-    stop(f);
-    plugin_stop(plugin);
+    struct fixture *f = *state;
+    int err;
+
+    if (f->clients)
+        stop(f);
+    plugin_stop(&f->plugin);
+    err = world_free(f->world);
+    free(f);
+    return err;
+}
+
+static void serve(struct fixture *f)
+{
+    plugin_serve(&f->plugin, f->world, "gpu.sock");
+}
+
+enum patience { ONCE, PATIENTLY };
+
+static void dial(struct fixture *f, enum patience patience)
+{
+    plugin_clients_open(f->clients, ENDPOINT, "gpu.sock", getuid(), patience == PATIENTLY);
+}
+
+/* With a stream. */
+static void connect_plugin(struct fixture *f)
+{
+    unsigned options = f->options;
+
+    dial(f, ONCE);
+    assert_int_equal(f->options, options);
+    WAIT(f->world, f->options == options + 1 && f->plugin.stream);
+}
+
+static void serve_connected(struct fixture *f)
+{
+    serve(f);
+    connect_plugin(f);
 }
 
 static void allocate(struct fixture *f, uint64_t call, uint64_t timeout_ms)
@@ -150,78 +180,78 @@ static void allocate(struct fixture *f, uint64_t call, uint64_t timeout_ms)
                             timeout_ms);
 }
 
+/* CALL, which the plugin does not answer. */
+static void allocate_held(struct fixture *f)
+{
+    f->plugin.hold = true;
+    allocate(f, CALL, 5000);
+    WAIT(f->world, f->plugin.held);
+}
+
 static void tells_options_and_each_list(void **state)
 {
-    struct plugin plugin = {.pre_start = true};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_with(&f, state, &plugin);
-    assert_true(f.pre_start);
-    plugin_list(&plugin, "a,b,!c");
-    WAIT(f.world, f.lists == 1);
-    assert_int_equal(f.devices, 3);
-    plugin_list(&plugin, "a");
-    WAIT(f.world, f.lists == 2);
-    assert_int_equal(f.devices, 1);
-    assert_int_equal(f.losts, 0);
-    stop_with(&f, &plugin);
+    f->plugin.pre_start = true;
+    serve_connected(f);
+    assert_true(f->pre_start);
+    plugin_list(&f->plugin, "a,b,!c");
+    WAIT(f->world, f->lists == 1);
+    assert_int_equal(f->devices, 3);
+    plugin_list(&f->plugin, "a");
+    WAIT(f->world, f->lists == 2);
+    assert_int_equal(f->devices, 1);
+    assert_int_equal(f->losts, 0);
 }
 
 static void takes_a_plugin_without_options(void **state)
 {
-    struct plugin plugin = {.without_options = true, .pre_start = true};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_with(&f, state, &plugin);
-    assert_false(f.pre_start);
-    stop_with(&f, &plugin);
+    f->plugin.without_options = true;
+    f->plugin.pre_start = true;
+    serve_connected(f);
+    assert_false(f->pre_start);
 }
 
 static void loses_a_plugin_whose_options_fail(void **state)
 {
-    struct plugin plugin = {.options_code = RPC_INTERNAL};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, state);
-    plugin_serve(&plugin, f.world, "gpu.sock");
-    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), true);
-    WAIT(f.world, f.losts == 1);
-    assert_string_equal(f.reason,
+    f->plugin.options_code = RPC_INTERNAL;
+    serve(f);
+    dial(f, PATIENTLY);
+    WAIT(f->world, f->losts == 1);
+    assert_string_equal(f->reason,
                         "failed to get device plugin options: INTERNAL: the plugin says no");
-    assert_int_equal(f.options, 0);
-    stop_with(&f, &plugin);
+    assert_int_equal(f->options, 0);
 }
 
 /* A plugin that dies before it has answered is lost once, not once for each of its calls. */
 static void loses_a_plugin_that_dies_at_its_options(void **state)
 {
-    struct plugin plugin = {.hold = true};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, state);
-    plugin_serve(&plugin, f.world, "gpu.sock");
-    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), true);
-    WAIT(f.world, plugin.held);
-    plugin_stop(&plugin);
-    WAIT(f.world, f.losts == 1);
-    world_settle(f.world);
-    assert_int_equal(f.losts, 1);
-    stop(&f);
+    f->plugin.hold = true;
+    serve(f);
+    dial(f, PATIENTLY);
+    WAIT(f->world, f->plugin.held);
+    plugin_stop(&f->plugin);
+    WAIT(f->world, f->losts == 1);
+    world_settle(f->world);
+    assert_int_equal(f->losts, 1);
 }
 
 static void waits_for_a_plugin_that_registers_before_it_listens(void **state)
 {
-    struct plugin plugin = {0};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, state);
-    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), true);
-    world_settle(f.world);
-    assert_int_equal(f.losts, 0);
-    plugin_serve(&plugin, f.world, "gpu.sock");
-    WAIT(f.world, f.options == 1);
-    assert_int_equal(f.losts, 0);
-    stop_with(&f, &plugin);
+    dial(f, PATIENTLY);
+    world_settle(f->world);
+    assert_int_equal(f->losts, 0);
+    serve(f);
+    WAIT(f->world, f->options == 1);
+    assert_int_equal(f->losts, 0);
 }
 
 /* The name is there, but nobody listens: bind(2) without listen(2). */
@@ -237,372 +267,328 @@ static int bind_only(struct fixture *f)
 
 static void waits_for_a_plugin_between_bind_and_listen(void **state)
 {
-    struct plugin plugin = {0};
-    struct fixture f;
-    int fd;
+    struct fixture *f = *state;
+    int fd = bind_only(f);
 
-    start(&f, state);
-    fd = bind_only(&f);
-    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), true);
-    world_settle(f.world);
-    assert_int_equal(f.losts, 0);
+    dial(f, PATIENTLY);
+    world_settle(f->world);
+    assert_int_equal(f->losts, 0);
     assert_int_equal(listen(fd, 1), 0);
     close(fd);
-    plugin_serve(&plugin, f.world, "gpu.sock");
-    WAIT(f.world, f.options == 1);
-    stop_with(&f, &plugin);
+    serve(f);
+    WAIT(f->world, f->options == 1);
 }
 
 static void dials_once_if_not_told_to_be_patient(void **state)
 {
-    struct plugin plugin = {0};
-    struct fixture f;
+    struct fixture *f = *state;
     char expected[128];
     int fd;
 
-    start(&f, state);
-    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), false);
-    WAIT(f.world, f.losts == 1);
+    dial(f, ONCE);
+    WAIT(f->world, f->losts == 1);
     snprintf(expected, sizeof expected, "cannot connect to %s/gpu.sock: No such file or directory",
-             f.world->dir);
-    assert_string_equal(f.reason, expected);
-    fd = bind_only(&f);
-    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), false);
-    WAIT(f.world, f.losts == 2);
-    assert_non_null(strstr(f.reason, "connection refused"));
+             f->world->dir);
+    assert_string_equal(f->reason, expected);
+    fd = bind_only(f);
+    dial(f, ONCE);
+    WAIT(f->world, f->losts == 2);
+    assert_non_null(strstr(f->reason, "connection refused"));
     close(fd);
-    plugin_serve(&plugin, f.world, "gpu.sock"); /* replaces the file */
-    stop_with(&f, &plugin);
+    serve(f); /* replaces the file */
 }
 
 /* A socket can be made under a short name and moved; libuv would cut the long one. */
 static void refuses_a_name_too_long_for_a_socket(void **state)
 {
-    struct plugin plugin = {0};
-    struct fixture f;
+    struct fixture *f = *state;
     char name[128], path[256];
 
-    start(&f, state);
-    plugin_serve(&plugin, f.world, "gpu.sock");
+    serve(f);
     snprintf(name, sizeof name, "%0100d", 0);
-    snprintf(path, sizeof path, "%s/%s", f.world->dir, name);
-    assert_int_equal(rename(plugin.path, path), 0);
-    plugin_clients_open(f.clients, ENDPOINT, name, getuid(), false);
-    WAIT(f.world, f.losts == 1);
-    assert_non_null(strstr(f.reason, "File name too long"));
-    stop_with(&f, &plugin);
+    snprintf(path, sizeof path, "%s/%s", f->world->dir, name);
+    assert_int_equal(rename(f->plugin.path, path), 0);
+    plugin_clients_open(f->clients, ENDPOINT, name, getuid(), false);
+    WAIT(f->world, f->losts == 1);
+    assert_non_null(strstr(f->reason, "File name too long"));
+    stop(f);
     assert_int_equal(unlink(path), 0);
 }
 
 static void refuses_what_is_no_socket(void **state)
 {
-    struct plugin plugin = {0};
-    struct fixture f;
+    struct fixture *f = *state;
     char path[128];
     FILE *file;
 
-    start(&f, state);
-    snprintf(path, sizeof path, "%s/file", f.world->dir);
+    snprintf(path, sizeof path, "%s/file", f->world->dir);
     file = fopen(path, "w");
     assert_non_null(file);
     fclose(file);
-    plugin_clients_open(f.clients, ENDPOINT, "file", getuid(), true);
-    WAIT(f.world, f.losts == 1);
-    assert_non_null(strstr(f.reason, "it is no socket"));
+    plugin_clients_open(f->clients, ENDPOINT, "file", getuid(), true);
+    WAIT(f->world, f->losts == 1);
+    assert_non_null(strstr(f->reason, "it is no socket"));
     assert_int_equal(unlink(path), 0);
 
-    plugin_serve(&plugin, f.world, "gpu.sock");
-    snprintf(path, sizeof path, "%s/link", f.world->dir);
+    serve(f);
+    snprintf(path, sizeof path, "%s/link", f->world->dir);
     assert_int_equal(symlink("gpu.sock", path), 0);
-    plugin_clients_open(f.clients, ENDPOINT, "link", getuid(), true);
-    WAIT(f.world, f.losts == 2);
-    assert_non_null(strstr(f.reason, "it is a symlink; expected a socket"));
+    plugin_clients_open(f->clients, ENDPOINT, "link", getuid(), true);
+    WAIT(f->world, f->losts == 2);
+    assert_non_null(strstr(f->reason, "it is a symlink; expected a socket"));
     assert_int_equal(unlink(path), 0);
-    stop_with(&f, &plugin);
 }
 
 static void refuses_a_strangers_socket(void **state)
 {
-    struct plugin plugin = {0};
-    struct fixture f;
+    struct fixture *f = *state;
 
     if (getuid() != 0)
         skip();
-    start(&f, state);
-    plugin_serve(&plugin, f.world, "gpu.sock");
-    assert_int_equal(chown(plugin.path, 1234, 1234), 0);
-    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", 0, true);
-    WAIT(f.world, f.losts == 1);
-    assert_non_null(strstr(f.reason, "it belongs to neither root nor the user who registered"));
+    serve(f);
+    assert_int_equal(chown(f->plugin.path, 1234, 1234), 0);
+    plugin_clients_open(f->clients, ENDPOINT, "gpu.sock", 0, true);
+    WAIT(f->world, f->losts == 1);
+    assert_non_null(strstr(f->reason, "it belongs to neither root nor the user who registered"));
     /* The user who registered may own it; it is served by root here, who may as well. */
-    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", 1234, true);
-    WAIT(f.world, f.options == 1);
-    stop_with(&f, &plugin);
+    plugin_clients_open(f->clients, ENDPOINT, "gpu.sock", 1234, true);
+    WAIT(f->world, f->options == 1);
 }
 
 static void tells_how_the_stream_ended(void **state)
 {
-    struct plugin plugin = {0};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_with(&f, state, &plugin);
-    plugin_end_stream(&plugin, RPC_OK, NULL);
-    WAIT(f.world, f.losts == 1);
-    assert_string_equal(f.reason, "the plugin ended ListAndWatch");
-    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), false);
-    WAIT(f.world, f.options == 2 && plugin.stream);
-    plugin_end_stream(&plugin, RPC_RESOURCE_EXHAUSTED, "too much");
-    WAIT(f.world, f.losts == 2);
-    assert_string_equal(f.reason, "ListAndWatch ended RESOURCE_EXHAUSTED: too much");
-    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), false);
-    WAIT(f.world, f.options == 3 && plugin.stream);
-    plugin_stop(&plugin);
-    WAIT(f.world, f.losts == 3);
-    world_settle(f.world);
-    assert_int_equal(f.losts, 3);
-    stop(&f);
+    serve_connected(f);
+    plugin_end_stream(&f->plugin, RPC_OK, NULL);
+    WAIT(f->world, f->losts == 1);
+    assert_string_equal(f->reason, "the plugin ended ListAndWatch");
+    connect_plugin(f);
+    plugin_end_stream(&f->plugin, RPC_RESOURCE_EXHAUSTED, "too much");
+    WAIT(f->world, f->losts == 2);
+    assert_string_equal(f->reason, "ListAndWatch ended RESOURCE_EXHAUSTED: too much");
+    connect_plugin(f);
+    plugin_stop(&f->plugin);
+    WAIT(f->world, f->losts == 3);
+    world_settle(f->world);
+    assert_int_equal(f->losts, 3);
 }
 
 static void calls_the_plugin(void **state)
 {
-    struct plugin plugin = {.env = "zero"};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_with(&f, state, &plugin);
-    allocate(&f, CALL, 5000);
-    assert_int_equal(f.ends, 0);
-    WAIT(f.world, f.ends == 1);
-    assert_int_equal(f.call, CALL);
-    assert_int_equal(f.code, RPC_OK);
-    assert_string_equal(f.answer, "zero");
-    assert_string_equal(plugin.ids, "a,b");
+    f->plugin.env = "zero";
+    serve_connected(f);
+    allocate(f, CALL, 5000);
+    assert_int_equal(f->ends, 0);
+    WAIT(f->world, f->ends == 1);
+    assert_int_equal(f->call, CALL);
+    assert_int_equal(f->code, RPC_OK);
+    assert_string_equal(f->answer, "zero");
+    assert_string_equal(f->plugin.ids, "a,b");
 
-    plugin_clients_prefer(f.clients, ENDPOINT, CALL + 1, (const char *const[]){"a", "b", "c"}, 3,
+    plugin_clients_prefer(f->clients, ENDPOINT, CALL + 1, (const char *const[]){"a", "b", "c"}, 3,
                           (const char *const[]){"a"}, 1, 1, 500);
-    WAIT(f.world, f.ends == 2);
-    assert_int_equal(f.call, CALL + 1);
-    assert_string_equal(f.answer, "c");
-    assert_string_equal(plugin.ids, "a");
+    WAIT(f->world, f->ends == 2);
+    assert_int_equal(f->call, CALL + 1);
+    assert_string_equal(f->answer, "c");
+    assert_string_equal(f->plugin.ids, "a");
 
-    plugin_clients_prestart(f.clients, ENDPOINT, CALL + 2, (const char *const[]){"c"}, 1, 500);
-    WAIT(f.world, f.ends == 3);
-    assert_int_equal(f.call, CALL + 2);
-    assert_int_equal(f.code, RPC_OK);
-    assert_string_equal(plugin.ids, "c");
-    stop_with(&f, &plugin);
+    plugin_clients_prestart(f->clients, ENDPOINT, CALL + 2, (const char *const[]){"c"}, 1, 500);
+    WAIT(f->world, f->ends == 3);
+    assert_int_equal(f->call, CALL + 2);
+    assert_int_equal(f->code, RPC_OK);
+    assert_string_equal(f->plugin.ids, "c");
 }
 
 static void tells_the_plugins_refusal(void **state)
 {
-    struct plugin plugin = {.code = RPC_FAILED_PRECONDITION};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_with(&f, state, &plugin);
-    allocate(&f, CALL, 5000);
-    WAIT(f.world, f.ends == 1);
-    assert_int_equal(f.code, RPC_FAILED_PRECONDITION);
-    assert_string_equal(f.message, "the plugin says no");
-    plugin_clients_prefer(f.clients, ENDPOINT, CALL, (const char *const[]){"a"}, 1, NULL, 0, 1, 9);
-    WAIT(f.world, f.ends == 2);
-    assert_int_equal(f.code, RPC_FAILED_PRECONDITION);
-    plugin_clients_prestart(f.clients, ENDPOINT, CALL, NULL, 0, 500);
-    WAIT(f.world, f.ends == 3);
-    assert_int_equal(f.code, RPC_FAILED_PRECONDITION);
-    assert_int_equal(f.losts, 0);
-    stop_with(&f, &plugin);
+    f->plugin.code = RPC_FAILED_PRECONDITION;
+    serve_connected(f);
+    allocate(f, CALL, 5000);
+    WAIT(f->world, f->ends == 1);
+    assert_int_equal(f->code, RPC_FAILED_PRECONDITION);
+    assert_string_equal(f->message, "the plugin says no");
+    plugin_clients_prefer(f->clients, ENDPOINT, CALL, (const char *const[]){"a"}, 1, NULL, 0, 1, 9);
+    WAIT(f->world, f->ends == 2);
+    assert_int_equal(f->code, RPC_FAILED_PRECONDITION);
+    plugin_clients_prestart(f->clients, ENDPOINT, CALL, NULL, 0, 500);
+    WAIT(f->world, f->ends == 3);
+    assert_int_equal(f->code, RPC_FAILED_PRECONDITION);
+    assert_int_equal(f->losts, 0);
 }
 
 static void ends_a_call_at_its_timeout(void **state)
 {
-    struct plugin plugin = {0};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_with(&f, state, &plugin);
-    plugin.hold = true;
-    allocate(&f, CALL, 20);
-    WAIT(f.world, f.ends == 1);
-    assert_int_equal(f.code, RPC_DEADLINE_EXCEEDED);
-    WAIT(f.world, plugin.cancelled == 1);
-    allocate(&f, CALL, 0); /* not for ever */
-    WAIT(f.world, f.ends == 2);
-    assert_int_equal(f.code, RPC_DEADLINE_EXCEEDED);
-    assert_int_equal(f.losts, 0);
-    stop_with(&f, &plugin);
+    serve_connected(f);
+    f->plugin.hold = true;
+    allocate(f, CALL, 20);
+    WAIT(f->world, f->ends == 1);
+    assert_int_equal(f->code, RPC_DEADLINE_EXCEEDED);
+    WAIT(f->world, f->plugin.cancelled == 1);
+    allocate(f, CALL, 0); /* not for ever */
+    WAIT(f->world, f->ends == 2);
+    assert_int_equal(f->code, RPC_DEADLINE_EXCEEDED);
+    assert_int_equal(f->losts, 0);
 }
 
 static void cancels_a_call(void **state)
 {
-    struct plugin plugin = {0};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_with(&f, state, &plugin);
-    plugin.hold = true;
-    allocate(&f, CALL, 5000);
-    WAIT(f.world, plugin.held);
-    plugin_clients_cancel(f.clients, CALL);
-    plugin_clients_cancel(f.clients, CALL);
-    WAIT(f.world, plugin.cancelled == 1);
-    assert_int_equal(f.ends, 0);
-    stop_with(&f, &plugin);
+    serve_connected(f);
+    allocate_held(f);
+    plugin_clients_cancel(f->clients, CALL);
+    plugin_clients_cancel(f->clients, CALL);
+    WAIT(f->world, f->plugin.cancelled == 1);
+    assert_int_equal(f->ends, 0);
 }
 
 /* Whoever lost the endpoint knows that its calls are over. */
 static void calls_end_with_the_stream(void **state)
 {
-    struct plugin plugin = {0};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_with(&f, state, &plugin);
-    plugin.hold = true;
-    allocate(&f, CALL, 5000);
-    allocate(&f, CALL + 1, 5000);
-    WAIT(f.world, plugin.allocates == 2);
-    plugin_end_stream(&plugin, RPC_OK, NULL);
-    WAIT(f.world, f.losts == 1 && plugin.cancelled == 2);
-    assert_int_equal(f.ends, 0);
-    stop_with(&f, &plugin);
+    serve_connected(f);
+    f->plugin.hold = true;
+    allocate(f, CALL, 5000);
+    allocate(f, CALL + 1, 5000);
+    WAIT(f->world, f->plugin.allocates == 2);
+    plugin_end_stream(&f->plugin, RPC_OK, NULL);
+    WAIT(f->world, f->losts == 1 && f->plugin.cancelled == 2);
+    assert_int_equal(f->ends, 0);
 }
 
 static void a_call_does_not_outlive_the_plugin(void **state)
 {
-    struct plugin plugin = {0};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_with(&f, state, &plugin);
-    plugin.hold = true;
-    allocate(&f, CALL, 5000);
-    WAIT(f.world, plugin.held);
-    plugin_stop(&plugin);
-    WAIT(f.world, f.losts == 1);
-    if (f.ends == 1)
-        assert_int_equal(f.code, RPC_UNAVAILABLE);
-    world_settle(f.world);
-    assert_in_range(f.ends, 0, 1);
-    stop(&f);
+    serve_connected(f);
+    allocate_held(f);
+    plugin_stop(&f->plugin);
+    WAIT(f->world, f->losts == 1);
+    if (f->ends == 1)
+        assert_int_equal(f->code, RPC_UNAVAILABLE);
+    world_settle(f->world);
+    assert_in_range(f->ends, 0, 1);
 }
 
 static void a_call_on_a_lost_endpoint_is_unavailable(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, state);
-    allocate(&f, CALL, 5000);
-    plugin_clients_prefer(f.clients, ENDPOINT, CALL + 1, (const char *const[]){"a"}, 1, NULL, 0, 1,
+    allocate(f, CALL, 5000);
+    plugin_clients_prefer(f->clients, ENDPOINT, CALL + 1, (const char *const[]){"a"}, 1, NULL, 0, 1,
                           9);
-    plugin_clients_prestart(f.clients, ENDPOINT, CALL + 2, NULL, 0, 500);
-    allocate(&f, CALL + 3, 5000);
-    plugin_clients_cancel(f.clients, CALL + 3);
-    assert_int_equal(f.ends, 0);
-    WAIT(f.world, f.ends == 3);
-    assert_int_equal(f.code, RPC_UNAVAILABLE);
-    assert_string_equal(f.message, "the plugin's connection is gone");
-    allocate(&f, CALL, 5000); /* still waiting when the set stops */
-    stop(&f);
-    assert_int_equal(f.ends, 3);
+    plugin_clients_prestart(f->clients, ENDPOINT, CALL + 2, NULL, 0, 500);
+    allocate(f, CALL + 3, 5000);
+    plugin_clients_cancel(f->clients, CALL + 3);
+    assert_int_equal(f->ends, 0);
+    WAIT(f->world, f->ends == 3);
+    assert_int_equal(f->code, RPC_UNAVAILABLE);
+    assert_string_equal(f->message, "the plugin's connection is gone");
+    allocate(f, CALL, 5000); /* still waiting when the set stops */
+    stop(f);
+    assert_int_equal(f->ends, 3);
 }
 
 static void the_end_of_a_call_may_cancel_another(void **state)
 {
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, state);
-    f.cancel_other = true;
-    allocate(&f, CALL, 5000);
-    allocate(&f, CALL + 1, 5000);
-    WAIT(f.world, f.ends == 1);
-    world_settle(f.world);
-    assert_int_equal(f.ends, 1);
-    stop(&f);
+    f->cancel_other = true;
+    allocate(f, CALL, 5000);
+    allocate(f, CALL + 1, 5000);
+    WAIT(f->world, f->ends == 1);
+    world_settle(f->world);
+    assert_int_equal(f->ends, 1);
 }
 
 static void close_ends_everything_without_a_word(void **state)
 {
-    struct plugin plugin = {0};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_with(&f, state, &plugin);
-    plugin.hold = true;
-    allocate(&f, CALL, 5000);
-    WAIT(f.world, plugin.held);
-    plugin_clients_close(f.clients, ENDPOINT);
-    plugin_clients_close(f.clients, ENDPOINT);
-    WAIT(f.world, plugin.cancelled == 1 && !plugin.stream);
-    assert_int_equal(f.ends, 0);
-    assert_int_equal(f.losts, 0);
-    stop_with(&f, &plugin);
+    serve_connected(f);
+    allocate_held(f);
+    plugin_clients_close(f->clients, ENDPOINT);
+    plugin_clients_close(f->clients, ENDPOINT);
+    WAIT(f->world, f->plugin.cancelled == 1 && !f->plugin.stream);
+    assert_int_equal(f->ends, 0);
+    assert_int_equal(f->losts, 0);
 }
 
 static void close_may_come_at_any_step(void **state)
 {
-    struct plugin plugin = {0};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start(&f, state);
-    plugin_serve(&plugin, f.world, "gpu.sock");
-    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), true);
-    plugin_clients_close(f.clients, ENDPOINT); /* waiting */
-    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), true);
-    uv_run(&f.world->loop, UV_RUN_NOWAIT);
-    plugin_clients_close(f.clients, ENDPOINT); /* dialling */
-    plugin.hold = true;
-    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), true);
-    WAIT(f.world, plugin.held);
-    plugin_clients_close(f.clients, ENDPOINT); /* asking */
-    WAIT(f.world, !plugin.held);
-    plugin.hold = false;
-    f.close_in_options = true;
-    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), true);
-    WAIT(f.world, f.options == 1);
-    f.close_in_lost = true;
-    plugin_clients_open(f.clients, ENDPOINT, "nowhere.sock", getuid(), false);
-    WAIT(f.world, f.losts == 1);
-    stop_with(&f, &plugin);
-    assert_int_equal(f.options, 1);
-    assert_int_equal(f.losts, 1);
+    serve(f);
+    dial(f, PATIENTLY);
+    plugin_clients_close(f->clients, ENDPOINT); /* waiting */
+    dial(f, PATIENTLY);
+    uv_run(&f->world->loop, UV_RUN_NOWAIT);
+    plugin_clients_close(f->clients, ENDPOINT); /* dialling */
+    f->plugin.hold = true;
+    dial(f, PATIENTLY);
+    WAIT(f->world, f->plugin.held);
+    plugin_clients_close(f->clients, ENDPOINT); /* asking */
+    WAIT(f->world, !f->plugin.held);
+    f->plugin.hold = false;
+    f->close_in_options = true;
+    dial(f, PATIENTLY);
+    WAIT(f->world, f->options == 1);
+    f->close_in_lost = true;
+    plugin_clients_open(f->clients, ENDPOINT, "nowhere.sock", getuid(), false);
+    WAIT(f->world, f->losts == 1);
+    stop(f);
+    assert_int_equal(f->options, 1);
+    assert_int_equal(f->losts, 1);
 }
 
 /* A new registration of the same socket is a new connection beside the old one. */
 static void endpoints_of_one_socket_are_separate(void **state)
 {
-    struct plugin plugin = {0};
-    struct fixture f;
+    struct fixture *f = *state;
 
-    start_with(&f, state, &plugin);
-    plugin_clients_close(f.clients, ENDPOINT);
-    plugin_clients_open(f.clients, ENDPOINT, "gpu.sock", getuid(), true);
-    WAIT(f.world, f.options == 2);
-    WAIT(f.world, plugin.streams == 2);
-    assert_int_equal(f.losts, 0);
-    stop_with(&f, &plugin);
+    serve_connected(f);
+    plugin_clients_close(f->clients, ENDPOINT);
+    dial(f, PATIENTLY);
+    WAIT(f->world, f->options == 2);
+    WAIT(f->world, f->plugin.streams == 2);
+    assert_int_equal(f->losts, 0);
 }
 
-#define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(tells_options_and_each_list),
-        WORLD_TEST(takes_a_plugin_without_options),
-        WORLD_TEST(loses_a_plugin_whose_options_fail),
-        WORLD_TEST(loses_a_plugin_that_dies_at_its_options),
-        WORLD_TEST(waits_for_a_plugin_that_registers_before_it_listens),
-        WORLD_TEST(waits_for_a_plugin_between_bind_and_listen),
-        WORLD_TEST(dials_once_if_not_told_to_be_patient),
-        WORLD_TEST(refuses_a_name_too_long_for_a_socket),
-        WORLD_TEST(refuses_what_is_no_socket),
-        WORLD_TEST(refuses_a_strangers_socket),
-        WORLD_TEST(tells_how_the_stream_ended),
-        WORLD_TEST(calls_the_plugin),
-        WORLD_TEST(tells_the_plugins_refusal),
-        WORLD_TEST(ends_a_call_at_its_timeout),
-        WORLD_TEST(cancels_a_call),
-        WORLD_TEST(calls_end_with_the_stream),
-        WORLD_TEST(a_call_does_not_outlive_the_plugin),
-        WORLD_TEST(a_call_on_a_lost_endpoint_is_unavailable),
-        WORLD_TEST(the_end_of_a_call_may_cancel_another),
-        WORLD_TEST(close_ends_everything_without_a_word),
-        WORLD_TEST(close_may_come_at_any_step),
-        WORLD_TEST(endpoints_of_one_socket_are_separate),
+        TEST(tells_options_and_each_list),
+        TEST(takes_a_plugin_without_options),
+        TEST(loses_a_plugin_whose_options_fail),
+        TEST(loses_a_plugin_that_dies_at_its_options),
+        TEST(waits_for_a_plugin_that_registers_before_it_listens),
+        TEST(waits_for_a_plugin_between_bind_and_listen),
+        TEST(dials_once_if_not_told_to_be_patient),
+        TEST(refuses_a_name_too_long_for_a_socket),
+        TEST(refuses_what_is_no_socket),
+        TEST(refuses_a_strangers_socket),
+        TEST(tells_how_the_stream_ended),
+        TEST(calls_the_plugin),
+        TEST(tells_the_plugins_refusal),
+        TEST(ends_a_call_at_its_timeout),
+        TEST(cancels_a_call),
+        TEST(calls_end_with_the_stream),
+        TEST(a_call_does_not_outlive_the_plugin),
+        TEST(a_call_on_a_lost_endpoint_is_unavailable),
+        TEST(the_end_of_a_call_may_cancel_another),
+        TEST(close_ends_everything_without_a_word),
+        TEST(close_may_come_at_any_step),
+        TEST(endpoints_of_one_socket_are_separate),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

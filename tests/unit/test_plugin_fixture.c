@@ -1,5 +1,8 @@
 #include "tests/unit/test_plugin_fixture.h"
 
+#include <dirent.h>
+#include <unistd.h>
+
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 #include "cri-proto/methods.h"
 
@@ -237,4 +240,39 @@ int plugin_register(struct world *world, const char *path, const char *socket_na
     WAIT(world, r.done);
     rpc_channel_close(channel);
     return r.code;
+}
+
+void plugin_come(struct plugin *plugin, struct world *world, const char *dir, const char *name,
+                 const char *resource)
+{
+    char path[96];
+
+    plugin_serve_in(plugin, world, dir, name);
+    snprintf(path, sizeof path, "%s/kubelet.sock", dir);
+    assert_int_equal(plugin_register(world, path, name, resource, NULL, 0), RPC_OK);
+}
+
+void plugin_come_listing(struct plugin *plugin, struct world *world, const char *dir,
+                         const char *name, const char *resource, const char *ids)
+{
+    plugin_come(plugin, world, dir, name, resource);
+    WAIT(world, plugin->stream);
+    plugin_list(plugin, ids);
+}
+
+/* ---- files ---- */
+
+void remove_dir(const char *dir)
+{
+    DIR *stream = opendir(dir);
+    char path[512];
+
+    for (struct dirent *entry; stream && (entry = readdir(stream)) != NULL;) {
+        snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
+        if (entry->d_name[0] != '.')
+            assert_int_equal(unlink(path), 0);
+    }
+    if (stream)
+        closedir(stream);
+    rmdir(dir);
 }

@@ -41,8 +41,18 @@ void plugin_list(struct plugin *plugin, const char *ids);
 void plugin_answer_held(struct plugin *plugin);
 void plugin_end_stream(struct plugin *plugin, int code, const char *message);
 void plugin_stop(struct plugin *plugin);
-/* Calls Register on `path` for it and waits for the answer, whose code is returned. */
+/* Calls Register on `path` for it and waits for the answer, whose code is returned. `message` may
+ * be NULL. */
 int plugin_register(struct world *world, const char *path, const char *socket_name,
                     const char *resource, char *message, size_t message_bytes);
+/* Serves in `dir` and registers at its kubelet.sock, which must go well. */
+void plugin_come(struct plugin *plugin, struct world *world, const char *dir, const char *name,
+                 const char *resource);
+/* And lists, see plugin_list(). */
+void plugin_come_listing(struct plugin *plugin, struct world *world, const char *dir,
+                         const char *name, const char *resource, const char *ids);
+
+/* Removes a directory and the files in it; there may be none. */
+void remove_dir(const char *dir);
 
 #endif

@@ -11,30 +11,18 @@
 #include <cmocka.h>
 
 #include "alloc_fail.h"
-#include "h2_script.h"
 #include "shim/log.h"
 #include "shim/relay/relists.h"
+#include "wire.h"
 
-#define CLIENT SESSION_CLIENT
-#define RUNTIME SESSION_RUNTIME
 #define KUBELET 100
 #define SESSIONS 3
 #define EMPTY_FILTER "\x0a\x00", 2
 
-/* One connection. */
-struct wire {
-    struct world *world;
-    struct session *session;
-    struct h2_writer writers[2];
-    struct h2_reader readers[2];
-    struct buffer to[2];
-    size_t read_to[2];
-    struct buffer out;
-};
-
 struct world {
     struct relists *relists;
     struct wire wires[SESSIONS];
+    bool opened[SESSIONS];
     struct buffer log;
     bool armed; /* the stand-in's */
     bool holds; /* what gate_hold() answers */
@@ -105,73 +93,56 @@ void gate_answered(struct gate *gate, pid_t pid)
 
 /* ---- the sessions ---- */
 
-static void on_write(void *user, enum session_end to, const struct iovec *pieces, int n)
-{
-    struct wire *wire = user;
-
-    for (int i = 0; i < n && !wire->world->quiet; i++)
-        h2_put(&wire->to[to], pieces[i].iov_base, pieces[i].iov_len);
-}
-
 static void on_request(void *user, struct session_call *call)
 {
     struct wire *wire = user;
 
-    relists_request(wire->world->relists, wire->session, call, 4711);
+    relists_request(world->relists, wire->session, call, 4711);
 }
 
 static void on_answered(void *user, struct session_call *call, int status, const uint8_t *message,
                         size_t bytes)
 {
-    (void)message, (void)bytes;
-    relists_answered(((struct wire *)user)->world->relists, call, status);
+    (void)user, (void)message, (void)bytes;
+    relists_answered(world->relists, call, status);
 }
 
 static void on_ended(void *user, struct session_call *call)
 {
-    relists_ended(((struct wire *)user)->world->relists, call);
+    (void)user;
+    relists_ended(world->relists, call);
 }
 
-static const struct session_ops OPS = {on_write, on_request, on_answered, on_ended};
+static const struct session_ops OPS = {wire_write, on_request, on_answered, on_ended};
 
-static void feed(struct wire *wire, enum session_end from)
-{
-    int r = 0;
-
-    alloc_fail_enable(wire->world->quiet);
-    if (wire->session)
-        r = session_feed(wire->session, from, buffer_data(&wire->out), buffer_len(&wire->out));
-    alloc_fail_enable(false);
-    assert_true(r == 0 || wire->world->quiet);
-    buffer_fini(&wire->out);
-}
-
-static void open_wire(struct world *w, int i, pid_t pid)
+/* The connection of a process. */
+static struct wire *open_wire(struct world *w, int i, pid_t pid)
 {
     struct wire *wire = &w->wires[i];
 
-    wire->world = w;
-    for (int end = CLIENT; end <= RUNTIME; end++) {
-        h2_writer_init(&wire->writers[end]);
-        h2_reader_init(&wire->readers[end]);
-    }
-    alloc_fail_enable(w->quiet);
+    w->opened[i] = true;
+    wire_init(wire, w->quiet);
     if (w->relists)
-        wire->session = session_new(&OPS, wire);
+        wire_connect(wire, &OPS);
+    alloc_fail_enable(w->quiet);
     if (wire->session)
         relists_session_begun(w->relists, wire->session, pid);
     alloc_fail_enable(false);
-    h2_put(&wire->out, H2_PREFACE, strlen(H2_PREFACE));
-    feed(wire, CLIENT);
-    wire->read_to[RUNTIME] = strlen(H2_PREFACE);
+    wire_greet(wire);
+    return wire;
+}
+
+static struct wire *open_armed(struct world *w)
+{
+    w->armed = true;
+    return open_wire(w, 0, KUBELET);
 }
 
 static void close_wire(struct wire *wire)
 {
     if (wire->session)
-        relists_session_gone(wire->world->relists, wire->session);
-    session_free(wire->session);
-    wire->session = NULL;
+        relists_session_gone(world->relists, wire->session);
+    wire_close(wire);
 }
 
 static void world_begin(struct world *w)
@@ -187,18 +158,9 @@ static void world_begin(struct world *w)
 
 static void world_end(struct world *w)
 {
-    for (int i = 0; i < SESSIONS; i++) {
-        struct wire *wire = &w->wires[i];
-
-        if (!wire->world)
-            continue;
-        close_wire(wire);
-        for (int end = CLIENT; end <= RUNTIME; end++) {
-            h2_writer_fini(&wire->writers[end]);
-            h2_reader_fini(&wire->readers[end]);
-            buffer_fini(&wire->to[end]);
-        }
-        buffer_fini(&wire->out);
+    for (int i = 0; i < SESSIONS && w->opened[i]; i++) {
+        close_wire(&w->wires[i]);
+        wire_fini(&w->wires[i]);
     }
     relists_free(w->relists);
     buffer_fini(&w->log);
@@ -229,35 +191,22 @@ static void told(struct world *w, const char *expected)
 
 /* ---- calls ---- */
 
-static void call(struct wire *wire, uint32_t id, const char *method, const void *message,
-                 size_t len)
-{
-    struct buffer framed = {0};
-
-    h2_request(&wire->writers[CLIENT], &wire->out, id, method);
-    h2_message(&framed, 0, message, len);
-    h2_data(&wire->out, id, buffer_data(&framed), buffer_len(&framed), H2_END_STREAM, -1);
-    buffer_fini(&framed);
-    feed(wire, CLIENT);
-}
-
 static void version(struct wire *wire, uint32_t id, const char *text)
 {
     uint8_t message[16] = {0x0a, (uint8_t)strlen(text)};
 
     memcpy(message + 2, text, strlen(text));
-    call(wire, id, "Version", message, *text ? 2 + strlen(text) : 0);
+    wire_call(wire, id, "Version", message, *text ? 2 + strlen(text) : 0);
 }
 
 static void relist(struct wire *wire, uint32_t id)
 {
-    call(wire, id, "ListContainers", EMPTY_FILTER);
+    wire_call(wire, id, "ListContainers", EMPTY_FILTER);
 }
 
 static void answer(struct wire *wire, uint32_t id)
 {
-    h2_answer(&wire->writers[RUNTIME], &wire->out, id, "list");
-    feed(wire, RUNTIME);
+    wire_answer(wire, id, "list");
 }
 
 static void release(struct world *w, uint64_t hold)
@@ -274,9 +223,7 @@ static bool passed(struct wire *wire)
     struct buffer text = {0};
     bool ended;
 
-    h2_transcript(&wire->readers[RUNTIME], buffer_data(&wire->to[RUNTIME]) + wire->read_to[RUNTIME],
-                  buffer_len(&wire->to[RUNTIME]) - wire->read_to[RUNTIME], &text);
-    wire->read_to[RUNTIME] = buffer_len(&wire->to[RUNTIME]);
+    wire_look(wire, RUNTIME, &text);
     ended = strstr((const char *)buffer_data(&text), "END\n");
     buffer_fini(&text);
     return ended;
@@ -289,9 +236,8 @@ static bool passed(struct wire *wire)
 static void a_new_kubelets_relist_is_held_and_released(void **state)
 {
     struct world *w = *state;
-    struct wire *k = &w->wires[0];
+    struct wire *k = open_wire(w, 0, KUBELET);
 
-    open_wire(w, 0, KUBELET);
     relist(k, 1); /* not armed */
     assert_true(passed(k));
     version(k, 3, "");
@@ -359,17 +305,17 @@ static void other_processes_are_not_touched(void **state)
 static void a_kubelet_that_names_its_version_is_not_new(void **state)
 {
     struct world *w = *state;
+    struct wire *k = open_wire(w, 0, KUBELET);
 
-    open_wire(w, 0, KUBELET);
-    version(&w->wires[0], 1, "0.1.0");
-    call(&w->wires[0], 3, "Version", "\x0a\x05x", 3); /* no VersionRequest */
+    version(k, 1, "0.1.0");
+    wire_call(k, 3, "Version", "\x0a\x05x", 3); /* no VersionRequest */
     told(w, "");
     w->arms = false;
-    version(&w->wires[0], 5, "");
+    version(k, 5, "");
     told(w, "announced 100\n");
-    relist(&w->wires[0], 7); /* the gate knows better */
+    relist(k, 7); /* the gate knows better */
     told(w, "");
-    assert_true(passed(&w->wires[0]));
+    assert_true(passed(k));
 }
 
 static void only_the_empty_filter_is_held(void **state)
@@ -388,35 +334,32 @@ static void only_the_empty_filter_is_held(void **state)
         {"\x78\x01", 2},                         /* something nobody knows, and no filter */
     };
     struct world *w = *state;
-    struct wire *k = &w->wires[0];
+    struct wire *k = open_armed(w);
     uint32_t id = 1;
 
-    w->armed = true;
-    open_wire(w, 0, KUBELET);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++, id += 2) {
-        call(k, id, "ListContainers", others[i].bytes, others[i].len);
+        wire_call(k, id, "ListContainers", others[i].bytes, others[i].len);
         assert_true(passed(k));
         answer(k, id);
         told(w, "");
     }
     /* other ways to say the same, and beside the filter something nobody knows */
-    call(k, id, "ListContainers", "\x0a\x02\x0a\x00", 4);
-    call(k, id + 2, "ListContainers", "\x0a\x00\x0a\x00", 4);
-    call(k, id + 4, "ListContainers", "\x78\x01\x0a\x00", 4);
+    wire_call(k, id, "ListContainers", "\x0a\x02\x0a\x00", 4);
+    wire_call(k, id + 2, "ListContainers", "\x0a\x00\x0a\x00", 4);
+    wire_call(k, id + 4, "ListContainers", "\x78\x01\x0a\x00", 4);
     told(w, HOLD HOLD HOLD);
 }
 
 static void what_the_gate_does_not_hold_passes(void **state)
 {
     struct world *w = *state;
+    struct wire *k = open_armed(w);
 
-    w->armed = true;
     w->holds = false;
-    open_wire(w, 0, KUBELET);
-    relist(&w->wires[0], 1);
+    relist(k, 1);
     told(w, HOLD);
-    assert_true(passed(&w->wires[0]));
-    answer(&w->wires[0], 1);
+    assert_true(passed(k));
+    answer(k, 1);
     told(w, "answered 100\n");
 }
 
@@ -424,14 +367,11 @@ static void what_the_gate_does_not_hold_passes(void **state)
 static void an_error_is_no_answer(void **state)
 {
     struct world *w = *state;
-    struct wire *k = &w->wires[0];
+    struct wire *k = open_armed(w);
 
-    w->armed = true;
-    open_wire(w, 0, KUBELET);
     relist(k, 1);
     release(w, w->hold);
-    h2_answer_end(&k->writers[RUNTIME], &k->out, 1, "14");
-    feed(k, RUNTIME);
+    wire_fail(k, 1, "14");
     relist(k, 3);
     told(w, HOLD HOLD);
 }
@@ -439,10 +379,8 @@ static void an_error_is_no_answer(void **state)
 static void the_gate_that_disarms_by_itself(void **state)
 {
     struct world *w = *state;
-    struct wire *k = &w->wires[0];
+    struct wire *k = open_armed(w);
 
-    w->armed = true;
-    open_wire(w, 0, KUBELET);
     w->armed = false;
     relist(k, 1);
     assert_true(passed(k));
@@ -455,21 +393,16 @@ static void the_gate_that_disarms_by_itself(void **state)
 static void a_held_call_may_end_in_every_way(void **state)
 {
     struct world *w = *state;
-    struct wire *k = &w->wires[0];
+    struct wire *k = open_armed(w);
 
-    w->armed = true;
-    open_wire(w, 0, KUBELET);
     relist(k, 1);
-    h2_rst(&k->out, 1, 8);
-    feed(k, CLIENT);
+    wire_reset(k, CLIENT, 1, 8);
     told(w, HOLD "cancelled last\n");
     relist(k, 3);
-    h2_rst(&k->out, 3, 8);
-    feed(k, RUNTIME);
+    wire_reset(k, RUNTIME, 3, 8);
     told(w, HOLD "cancelled last\n");
     relist(k, 5); /* a runtime that does not wait for the request */
-    h2_answer_end(&k->writers[RUNTIME], &k->out, 5, "0");
-    feed(k, RUNTIME);
+    wire_fail(k, 5, "0");
     told(w, HOLD "cancelled last\n");
     relist(k, 7);
     relist(k, 9);
@@ -486,11 +419,9 @@ static void a_daemon_that_stops_holds_nothing(void **state)
     static const char REFUSED[] = "grpc-status=14 grpc-message=ListContainers: cri-device-shim "
                                   "stops; ask again\n";
     struct world *w = *state;
-    struct wire *k = &w->wires[0];
+    struct wire *k = open_armed(w);
     struct buffer text = {0};
 
-    w->armed = true;
-    open_wire(w, 0, KUBELET);
     relist(k, 1);
     relist(k, 3);
     release(w, w->hold); /* has gone on: stays as it is */
@@ -501,15 +432,14 @@ static void a_daemon_that_stops_holds_nothing(void **state)
     h2_settings(&k->out, -1, 0);
     h2_settings_ack(&k->out);
     h2_settings_ack(&k->out);
-    feed(k, RUNTIME);
-    h2_transcript(&k->readers[CLIENT], buffer_data(&k->to[CLIENT]), buffer_len(&k->to[CLIENT]),
-                  &text);
+    wire_feed(k, RUNTIME);
+    wire_look(k, CLIENT, &text);
     assert_non_null(strstr((const char *)buffer_data(&text), "HEADERS 1 END"));
     assert_null(strstr((const char *)buffer_data(&text), "HEADERS 3"));
     assert_non_null(strstr((const char *)buffer_data(&text), "HEADERS 5 END"));
     assert_non_null(strstr((const char *)buffer_data(&text), REFUSED));
     buffer_fini(&text);
-    call(k, 7, "ListContainers", "", 0); /* the container manager's passes */
+    wire_call(k, 7, "ListContainers", "", 0); /* the container manager's passes */
     assert_true(passed(k));
     answer(k, 3);
     told(w, "answered 100\n");

@@ -23,14 +23,13 @@ static void guard_passed(uv_timer_t *timer)
     fail_msg("the test hangs");
 }
 
-int world_setup(void **state)
+struct world *world_new(void)
 {
     struct world *world = calloc(1, sizeof *world);
 
     signal(SIGPIPE, SIG_IGN);
     strcpy(world->dir, "/tmp/test-rpc-XXXXXX");
-    if (!mkdtemp(world->dir))
-        return -1;
+    assert_non_null(mkdtemp(world->dir));
     snprintf(world->path, sizeof world->path, "%s/sock", world->dir);
     /* The process's first loop opens descriptors that stay. */
     uv_loop_init(&world->loop);
@@ -38,14 +37,12 @@ int world_setup(void **state)
     world->fds = count_fds();
     uv_loop_init(&world->loop);
     uv_timer_init(&world->loop, &world->guard);
-    uv_timer_start(&world->guard, guard_passed, WORLD_GUARD_MS, 0);
-    *state = world;
-    return 0;
+    uv_timer_start(&world->guard, guard_passed, WORLD_GUARD_MS, WORLD_GUARD_MS);
+    return world;
 }
 
-int world_teardown(void **state)
+int world_free(struct world *world)
 {
-    struct world *world = *state;
     int err;
 
     uv_close((uv_handle_t *)&world->guard, NULL);
@@ -61,6 +58,17 @@ int world_teardown(void **state)
         err = -1;
     free(world);
     return err;
+}
+
+int world_setup(void **state)
+{
+    *state = world_new();
+    return 0;
+}
+
+int world_teardown(void **state)
+{
+    return world_free(*state);
 }
 
 void world_wait(struct world *world, const bool *flag)
@@ -156,6 +164,12 @@ void bytes_message(struct bytes *bytes, uint8_t flags, uint32_t stream_id, uint8
 void bytes_preface(struct bytes *bytes)
 {
     bytes_add(bytes, NGHTTP2_CLIENT_MAGIC, NGHTTP2_CLIENT_MAGIC_LEN);
+    bytes_frame(bytes, NGHTTP2_SETTINGS, 0, 0, NULL, 0);
+}
+
+void bytes_settings(struct bytes *bytes)
+{
+    bytes->len = 0;
     bytes_frame(bytes, NGHTTP2_SETTINGS, 0, 0, NULL, 0);
 }
 

@@ -1,7 +1,7 @@
 /*
- * A world for the gRPC tests: a loop, a directory, a guard against hanging, and a peer that speaks
- * raw bytes. Its teardown fails on a handle that is still open, a descriptor or a file left behind;
- * AddressSanitizer sees the bytes.
+ * A world for the gRPC tests: a loop, a directory, a guard against hanging, and
+ * a peer that speaks raw bytes. Its teardown fails on a handle that is still
+ * open, a descriptor or a file left behind; AddressSanitizer sees the bytes.
  */
 #ifndef TESTS_UNIT_TEST_RPC_FIXTURE_H
 #define TESTS_UNIT_TEST_RPC_FIXTURE_H
@@ -30,8 +30,12 @@ struct world {
     int fds;
 };
 
+/* cmocka fixtures: *state is a struct world. */
 int world_setup(void **state);
 int world_teardown(void **state);
+/* The same for fixtures that have a world: what teardown is to return. */
+struct world *world_new(void);
+int world_free(struct world *world);
 
 /* Runs the loop until *flag; fails the test if that takes too long. */
 void world_wait(struct world *world, const bool *flag);
@@ -48,7 +52,8 @@ struct bytes {
 void bytes_add(struct bytes *bytes, const void *data, size_t len);
 void bytes_frame(struct bytes *bytes, uint8_t type, uint8_t flags, uint32_t stream_id,
                  const void *payload, size_t len);
-/* A HEADERS frame of literals without indexing; `fields` are name and value in turn, up to NULL. */
+/* A HEADERS frame of literals without indexing; `fields` are name and value in
+ * turn, up to NULL. */
 void bytes_headers(struct bytes *bytes, uint8_t flags, uint32_t stream_id,
                    const char *const *fields);
 /* A DATA frame with one gRPC message. */
@@ -56,6 +61,8 @@ void bytes_message(struct bytes *bytes, uint8_t flags, uint32_t stream_id, uint8
                    const void *message, size_t len);
 /* The client's preface and empty SETTINGS. */
 void bytes_preface(struct bytes *bytes);
+/* A server's empty SETTINGS, and nothing else: what was in `bytes` is gone. */
+void bytes_settings(struct bytes *bytes);
 
 /* A peer that reads and writes raw bytes, on either side. */
 struct raw {

@@ -1,4 +1,5 @@
-/* shim/rpc/link.c: one connection's life; what both roles do on it has tests of its own. */
+/* shim/rpc/link.c: one connection's life; what both roles do on it has tests of
+ * its own. */
 #include "tests/unit/test_rpc_fixture.h"
 
 #include "shim/rpc/link.h"
@@ -11,7 +12,7 @@ struct owner {
     bool ended;
     bool gone;
     char reason[LINK_REASON_BYTES_MAX];
-    bool close_in_connected;
+    bool close_in_connected; /* set by the test */
     bool close_in_frame;
     bool closed;
 };
@@ -50,26 +51,24 @@ static void on_gone(struct link *link)
     owner_of(link)->gone = true;
 }
 
-static int on_frame_received(struct link *link, const nghttp2_frame *frame)
+static void on_frame_received(struct link *link, const nghttp2_frame *frame)
 {
     (void)frame;
-    if (owner_of(link)->close_in_frame) {
+    if (owner_of(link)->close_in_frame)
         owner_close(owner_of(link));
-        return NGHTTP2_ERR_CALLBACK_FAILURE;
-    }
-    return 0;
 }
 
-static int on_frame_sent(struct link *link, const nghttp2_frame *frame)
+static void on_frame_sent(struct link *link, const nghttp2_frame *frame)
+{
+    (void)link;
+    (void)frame;
+}
+
+static int on_headers_begin(struct link *link, const nghttp2_frame *frame)
 {
     (void)link;
     (void)frame;
     return 0;
-}
-
-static void add_callbacks(nghttp2_session_callbacks *callbacks)
-{
-    (void)callbacks;
 }
 
 static const struct link_ops ops = {
@@ -78,212 +77,209 @@ static const struct link_ops ops = {
     .gone = on_gone,
     .frame_received = on_frame_received,
     .frame_sent = on_frame_sent,
-    .add_callbacks = add_callbacks,
+    .headers_begin = on_headers_begin,
 };
 
-static struct owner *owner_new(struct world *world)
+static void owner_init(struct owner *owner, struct world *world)
 {
-    struct owner *owner = calloc(1, sizeof *owner);
-
     assert_int_equal(link_init(&owner->link, &world->loop, LINK_CLIENT, &ops), 0);
-    return owner;
 }
 
-static void owner_free(struct owner *owner, struct world *world)
+static void owner_end(struct owner *owner, struct world *world)
 {
     if (!owner->closed)
         owner_close(owner);
     world_wait(world, &owner->gone);
-    free(owner);
 }
 
-/* A link connected to a raw server that greets with `greeting`. */
-static struct raw *connect_raw(struct world *world, struct owner *owner,
-                               const struct bytes *greeting)
-{
-    struct raw *raw = calloc(1, sizeof *raw);
-
-    raw->greeting = greeting;
-    raw_listen(raw, world);
-    link_connect(&owner->link, world->path);
-    return raw;
-}
-
-static void raw_free(struct raw *raw, struct world *world)
-{
-    raw_close(raw);
-    world_settle(world);
-    free(raw);
-}
+/* ---- without a server ---- */
 
 static void closes_before_it_connects(void **state)
 {
-    struct owner *owner = owner_new(*state);
+    struct owner owner = {0};
 
-    assert_true(link_usable(&owner->link));
-    assert_int_equal(link_fd(&owner->link), UV_ENOTCONN);
-    link_wake(&owner->link);
-    owner_free(owner, *state);
-}
-
-static void closes_while_it_connects(void **state)
-{
-    struct world *world = *state;
-    struct owner *owner = owner_new(world);
-    struct raw *raw = connect_raw(world, owner, NULL);
-
-    owner_close(owner);
-    world_wait(world, &owner->gone);
-    assert_false(owner->connected || owner->ended);
-    owner_free(owner, world);
-    world_wait(world, &raw->ended);
-    raw_free(raw, world);
-}
-
-static void closes_inside_connected(void **state)
-{
-    struct world *world = *state;
-    struct owner *owner = owner_new(world);
-    struct raw *raw;
-
-    owner->close_in_connected = true;
-    raw = connect_raw(world, owner, NULL);
-    world_wait(world, &owner->gone);
-    assert_true(owner->connected);
-    owner_free(owner, world);
-    world_wait(world, &raw->ended);
-    raw_free(raw, world);
-}
-
-static void closes_inside_the_session(void **state)
-{
-    static struct bytes greeting;
-    struct world *world = *state;
-    struct owner *owner = owner_new(world);
-    struct raw *raw;
-
-    greeting.len = 0;
-    bytes_frame(&greeting, NGHTTP2_SETTINGS, 0, 0, NULL, 0);
-    owner->close_in_frame = true;
-    raw = connect_raw(world, owner, &greeting);
-    world_wait(world, &owner->gone);
-    assert_false(owner->ended);
-    owner_free(owner, world);
-    world_wait(world, &raw->ended);
-    raw_free(raw, world);
-}
-
-static void says_hello_with_its_settings(void **state)
-{
-    struct world *world = *state;
-    struct owner *owner = owner_new(world);
-    struct raw *raw = connect_raw(world, owner, NULL);
-
-    world_wait(world, &owner->connected);
-    assert_true(link_fd(&owner->link) >= 0);
-    assert_ptr_equal(link_loop(&owner->link), &world->loop);
-    while (raw->parsed <= NGHTTP2_CLIENT_MAGIC_LEN)
-        uv_run(&world->loop, UV_RUN_ONCE);
-    assert_memory_equal(raw->got.data, NGHTTP2_CLIENT_MAGIC, NGHTTP2_CLIENT_MAGIC_LEN);
-    assert_int_equal(raw->got.data[NGHTTP2_CLIENT_MAGIC_LEN + 3], NGHTTP2_SETTINGS);
-    owner_free(owner, world);
-    world_wait(world, &raw->ended);
-    raw_free(raw, world);
+    owner_init(&owner, *state);
+    assert_true(link_usable(&owner.link));
+    assert_int_equal(link_fd(&owner.link), UV_ENOTCONN);
+    link_wake(&owner.link);
+    owner_end(&owner, *state);
 }
 
 static void ends_when_nobody_listens(void **state)
 {
     struct world *world = *state;
-    struct owner *owner = owner_new(world);
+    struct owner owner = {0};
 
-    link_connect(&owner->link, world->path);
-    world_wait(world, &owner->ended);
-    assert_string_equal(owner->reason, "no such file or directory");
-    assert_false(owner->connected);
-    owner_free(owner, world);
+    owner_init(&owner, world);
+    link_connect(&owner.link, world->path);
+    world_wait(world, &owner.ended);
+    assert_string_equal(owner.reason, "no such file or directory");
+    assert_false(owner.connected);
+    owner_end(&owner, world);
+}
+
+/* ---- with a raw server ---- */
+
+struct fixture {
+    struct world *world;
+    struct owner owner;
+    struct raw raw;
+    struct bytes greeting; /* the server's, if the test chooses one */
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+
+    f->world = world_new();
+    *state = f;
+    return 0;
+}
+
+/* Makes the server and the link, and connects them. */
+static void dial(struct fixture *f)
+{
+    if (f->greeting.len > 0)
+        f->raw.greeting = &f->greeting;
+    raw_listen(&f->raw, f->world);
+    owner_init(&f->owner, f->world);
+    link_connect(&f->owner.link, f->world->path);
+}
+
+static void end(struct fixture *f)
+{
+    owner_end(&f->owner, f->world);
+    world_wait(f->world, &f->raw.ended);
+    raw_close(&f->raw);
+    world_settle(f->world);
+    memset(&f->owner, 0, sizeof f->owner);
+    memset(&f->raw, 0, sizeof f->raw);
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    int err;
+
+    end(f);
+    err = world_free(f->world);
+    free(f);
+    return err;
+}
+
+static void closes_while_it_connects(void **state)
+{
+    struct fixture *f = *state;
+
+    dial(f);
+    owner_close(&f->owner);
+    world_wait(f->world, &f->owner.gone);
+    assert_false(f->owner.connected || f->owner.ended);
+}
+
+static void closes_inside_connected(void **state)
+{
+    struct fixture *f = *state;
+
+    f->owner.close_in_connected = true;
+    dial(f);
+    world_wait(f->world, &f->owner.gone);
+    assert_true(f->owner.connected);
+}
+
+static void closes_inside_the_session(void **state)
+{
+    struct fixture *f = *state;
+
+    bytes_settings(&f->greeting);
+    f->owner.close_in_frame = true;
+    dial(f);
+    world_wait(f->world, &f->owner.gone);
+    assert_false(f->owner.ended);
+}
+
+static void says_hello_with_its_settings(void **state)
+{
+    struct fixture *f = *state;
+
+    dial(f);
+    world_wait(f->world, &f->owner.connected);
+    assert_true(link_fd(&f->owner.link) >= 0);
+    assert_ptr_equal(link_loop(&f->owner.link), &f->world->loop);
+    while (f->raw.parsed <= NGHTTP2_CLIENT_MAGIC_LEN)
+        uv_run(&f->world->loop, UV_RUN_ONCE);
+    assert_memory_equal(f->raw.got.data, NGHTTP2_CLIENT_MAGIC, NGHTTP2_CLIENT_MAGIC_LEN);
+    assert_int_equal(f->raw.got.data[NGHTTP2_CLIENT_MAGIC_LEN + 3], NGHTTP2_SETTINGS);
 }
 
 static void break_ends_it_from_the_loop(void **state)
 {
-    struct world *world = *state;
-    struct owner *owner = owner_new(world);
-    struct raw *raw = connect_raw(world, owner, NULL);
+    struct fixture *f = *state;
 
-    world_wait(world, &owner->connected);
-    link_break(&owner->link, "out of patience");
-    link_break(&owner->link, "again");
-    assert_false(owner->ended);
-    world_wait(world, &owner->ended);
-    assert_string_equal(owner->reason, "out of patience");
-    link_break(&owner->link, "too late");
-    owner_free(owner, world);
-    world_wait(world, &raw->ended);
-    raw_free(raw, world);
-}
-
-/* Sends `greeting` and gives the reason for which the link ends. */
-static void assert_reason(struct world *world, const struct bytes *greeting, const char *reason)
-{
-    struct owner *owner = owner_new(world);
-    struct raw *raw = connect_raw(world, owner, greeting);
-
-    world_wait(world, &owner->ended);
-    assert_string_equal(owner->reason, reason);
-    owner_free(owner, world);
-    world_wait(world, &raw->ended);
-    raw_free(raw, world);
+    dial(f);
+    world_wait(f->world, &f->owner.connected);
+    link_break(&f->owner.link, "out of patience");
+    link_break(&f->owner.link, "again");
+    assert_false(f->owner.ended);
+    world_wait(f->world, &f->owner.ended);
+    assert_string_equal(f->owner.reason, "out of patience");
+    link_break(&f->owner.link, "too late");
 }
 
 static void says_why_it_ends(void **state)
 {
-    static struct bytes greeting;
+    static const struct {
+        uint8_t type, flags;
+        uint32_t stream_id;
+        const char *payload;
+        size_t len;
+        const char *reason;
+    } cases[] = {
+        {NGHTTP2_GOAWAY, 0, 0, "\0\0\0\0\0\0\0\x0b", 8,
+         "the peer is going away: ENHANCE_YOUR_CALM"},
+        {NGHTTP2_DATA, 0, 1, "x", 1, "the peer broke HTTP/2: PROTOCOL_ERROR"},
+        {NGHTTP2_PUSH_PROMISE, NGHTTP2_FLAG_END_HEADERS, 1, "\0\0\0\2", 4,
+         "the peer broke HTTP/2: PROTOCOL_ERROR"},
+    };
+    struct fixture *f = *state;
 
-    greeting.len = 0;
-    bytes_frame(&greeting, NGHTTP2_SETTINGS, 0, 0, NULL, 0);
-    bytes_frame(&greeting, NGHTTP2_GOAWAY, 0, 0, "\0\0\0\0\0\0\0\x0b", 8);
-    assert_reason(*state, &greeting, "the peer is going away: ENHANCE_YOUR_CALM");
-
-    greeting.len = 0;
-    bytes_frame(&greeting, NGHTTP2_SETTINGS, 0, 0, NULL, 0);
-    bytes_frame(&greeting, NGHTTP2_DATA, 0, 1, "x", 1);
-    assert_reason(*state, &greeting, "the peer broke HTTP/2: PROTOCOL_ERROR");
-
-    greeting.len = 0;
-    bytes_frame(&greeting, NGHTTP2_SETTINGS, 0, 0, NULL, 0);
-    bytes_frame(&greeting, NGHTTP2_PUSH_PROMISE, NGHTTP2_FLAG_END_HEADERS, 1, "\0\0\0\2", 4);
-    assert_reason(*state, &greeting, "the peer broke HTTP/2: PROTOCOL_ERROR");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (i > 0)
+            end(f);
+        bytes_settings(&f->greeting);
+        bytes_frame(&f->greeting, cases[i].type, cases[i].flags, cases[i].stream_id,
+                    cases[i].payload, cases[i].len);
+        dial(f);
+        world_wait(f->world, &f->owner.ended);
+        assert_string_equal(f->owner.reason, cases[i].reason);
+    }
 }
 
-/* Twelve CONTINUATION frames: more than any list that is small enough would need. */
+/* Twelve CONTINUATION frames: more than any list that is small enough would
+ * need. */
 static void endless_continuations_end_it(void **state)
 {
-    static struct bytes greeting;
-    struct world *world = *state;
-    struct owner *owner = owner_new(world);
-    struct raw *raw;
+    struct fixture *f = *state;
 
-    greeting.len = 0;
-    bytes_frame(&greeting, NGHTTP2_SETTINGS, 0, 0, NULL, 0);
-    bytes_frame(&greeting, NGHTTP2_HEADERS, 0, 2, NULL, 0);
+    bytes_settings(&f->greeting);
+    bytes_frame(&f->greeting, NGHTTP2_HEADERS, 0, 2, NULL, 0);
     for (size_t i = 0; i < 12; i++)
-        bytes_frame(&greeting, NGHTTP2_CONTINUATION, 0, 2, NULL, 0);
-    raw = connect_raw(world, owner, &greeting);
-    world_wait(world, &owner->ended);
-    owner_free(owner, world);
-    world_wait(world, &raw->ended);
-    raw_free(raw, world);
+        bytes_frame(&f->greeting, NGHTTP2_CONTINUATION, 0, 2, NULL, 0);
+    dial(f);
+    world_wait(f->world, &f->owner.ended);
 }
 
-#define WORLD_TEST(function) cmocka_unit_test_setup_teardown(function, world_setup, world_teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(closes_before_it_connects),    WORLD_TEST(closes_while_it_connects),
-        WORLD_TEST(closes_inside_connected),      WORLD_TEST(closes_inside_the_session),
-        WORLD_TEST(says_hello_with_its_settings), WORLD_TEST(ends_when_nobody_listens),
-        WORLD_TEST(break_ends_it_from_the_loop),  WORLD_TEST(says_why_it_ends),
-        WORLD_TEST(endless_continuations_end_it),
+        WORLD_TEST(closes_before_it_connects), WORLD_TEST(ends_when_nobody_listens),
+        TEST(closes_while_it_connects),        TEST(closes_inside_connected),
+        TEST(closes_inside_the_session),       TEST(says_hello_with_its_settings),
+        TEST(break_ends_it_from_the_loop),     TEST(says_why_it_ends),
+        TEST(endless_continuations_end_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
