@@ -316,8 +316,9 @@ void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms,
 /*
  * The kubelet asks which devices are preferred. Ends in the port `preferred`, within `timeout_ms`,
  * with what the plugin prefers, or with nothing: it is away, does not offer that, is late, or
- * failed. A plugin that was late is not asked again for a while, since the kubelet admits no pod
- * meanwhile. `number` is the caller's.
+ * failed. Devices whose containers have not ended are left out if enough others remain, and then
+ * the answer is `size` of those in any case. A plugin that was late is not asked again for a while,
+ * since the kubelet admits no pod meanwhile. `number` is the caller's.
  */
 void devicemgr_prefer(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *resource,
                       const char *const *available, size_t available_len,

@@ -12,6 +12,7 @@ struct prefer {
     uint64_t endpoint;
     char *resource;
     struct ids available;
+    struct ids own; /* our own answer where the plugin has none; empty: no preference */
     size_t size;
     uint64_t started_ms;
     uint64_t limit_ms;
@@ -40,6 +41,7 @@ static void prefer_free(struct devicemgr *mgr, struct prefer *prefer)
     HASH_DEL(mgr->prefers, prefer);
     free(prefer->resource);
     ids_fini(&prefer->available);
+    ids_fini(&prefer->own);
     free(prefer);
 }
 
@@ -50,6 +52,60 @@ void prefers_fini(struct devicemgr *mgr)
     HASH_ITER(hh, mgr->prefers, prefer, next)
     {
         prefer_free(mgr, prefer);
+    }
+}
+
+/* ---- whose container has not ended yet ---- */
+
+static bool is_held(const struct devicemgr *mgr, const char *resource, const char *id)
+{
+    size_t holders_len;
+    struct allocation *const *holders =
+        allocations_holders(&mgr->allocations, resource, id, &holders_len);
+
+    for (size_t i = 0; i < holders_len; i++) {
+        if (allocation_life(holders[i]) != ALLOCATION_IDLE)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * The kubelet takes devices for free whose containers have not ended yet: of a pod that was removed
+ * a moment ago, or of all pods, if it has lost its checkpoint. Such a container would have to wait
+ * here, so the kubelet is led to others: `free_ids` are those that nobody holds, with those that it
+ * must include. False: that are all of them, or too few.
+ */
+static bool leave_held_out(const struct devicemgr *mgr, const char *resource,
+                           const struct ids *available, const struct ids *must_include, size_t size,
+                           struct ids *free_ids)
+{
+    if (!core_settings_of(mgr, resource)->exclusive)
+        return false;
+    for (size_t i = 0; i < available->len; i++) {
+        const char *id = available->v[i];
+
+        if (!is_held(mgr, resource, id) || ids_contain(must_include, id))
+            ids_add(free_ids, id);
+    }
+    return free_ids->len < available->len && free_ids->len >= size;
+}
+
+static void take_ids(struct ids *to, struct ids *from)
+{
+    *to = *from;
+    *from = (struct ids){0};
+}
+
+/* `size` of the ids, those that must be included first. */
+static void choose_own(const struct ids *from, const struct ids *must_include, size_t size,
+                       struct ids *out)
+{
+    for (size_t i = 0; i < must_include->len && out->len < size; i++)
+        ids_add(out, must_include->v[i]);
+    for (size_t i = 0; i < from->len && out->len < size; i++) {
+        if (!ids_contain(must_include, from->v[i]))
+            ids_add(out, from->v[i]);
     }
 }
 
@@ -80,30 +136,51 @@ static struct prefer *prefer_new(struct devicemgr *mgr, const struct resource *r
     return prefer;
 }
 
-void devicemgr_prefer(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *name,
-                      const char *const *available, size_t available_len,
-                      const char *const *must_include, size_t must_include_len, size_t size,
-                      uint64_t timeout_ms)
+/* `own` is taken. */
+static void ask(struct devicemgr *mgr, uint64_t number, const char *name,
+                const struct ids *available, const struct ids *must_include, size_t size,
+                uint64_t timeout_ms, struct ids *own)
 {
     const struct resource *resource = resources_find(mgr->resources, name);
     struct action *action;
     struct prefer *prefer;
 
-    core_at(mgr, now_ms);
-    assert(!find_number(mgr, number));
     if (!askable(mgr, resource) || timeout_ms == 0) {
-        action_push(&mgr->actions, ACTION_PREFERRED, number);
+        take_ids(&action_push(&mgr->actions, ACTION_PREFERRED, number)->ids, own);
         return;
     }
     prefer = prefer_new(mgr, resource, number, timeout_ms);
     prefer->size = size;
-    ids_copy(&prefer->available, (char *const *)available, available_len);
+    take_ids(&prefer->own, own);
+    ids_copy(&prefer->available, available->v, available->len);
     action = action_push(&mgr->actions, ACTION_PREFER, prefer->endpoint);
     action->call = prefer->call;
     action->timeout_ms = timeout_ms;
     action->size = size;
-    ids_copy(&action->ids, (char *const *)available, available_len);
-    ids_copy(&action->must_include, (char *const *)must_include, must_include_len);
+    ids_copy(&action->ids, available->v, available->len);
+    ids_copy(&action->must_include, must_include->v, must_include->len);
+}
+
+void devicemgr_prefer(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *name,
+                      const char *const *available, size_t available_len,
+                      const char *const *must_include, size_t must_include_len, size_t size,
+                      uint64_t timeout_ms)
+{
+    const struct ids all = {(char **)available, available_len};
+    const struct ids must = {(char **)must_include, must_include_len};
+    struct ids free_ids = {0}, own = {0};
+
+    core_at(mgr, now_ms);
+    assert(!find_number(mgr, number));
+    if (leave_held_out(mgr, name, &all, &must, size, &free_ids)) {
+        choose_own(&free_ids, &must, size, &own);
+    } else {
+        ids_fini(&free_ids);
+        ids_copy(&free_ids, all.v, all.len);
+    }
+    ask(mgr, number, name, &free_ids, &must, size, timeout_ms, &own);
+    ids_fini(&free_ids);
+    ids_fini(&own);
 }
 
 /* Whether the question was queued only; then it is not asked. */
@@ -180,11 +257,20 @@ static void filter(const struct prefer *prefer, char *const *ids, size_t ids_len
     }
 }
 
-/* Nothing is preferred. */
-static void answer_nothing(struct devicemgr *mgr, struct prefer *prefer)
+/* The plugin prefers nothing. */
+static void answer_own(struct devicemgr *mgr, struct prefer *prefer)
 {
-    action_push(&mgr->actions, ACTION_PREFERRED, prefer->number);
+    take_ids(&action_push(&mgr->actions, ACTION_PREFERRED, prefer->number)->ids, &prefer->own);
     prefer_free(mgr, prefer);
+}
+
+/* So that the kubelet does not fill up a short answer with what is held. */
+static void fill_up(struct ids *answer, const struct prefer *prefer)
+{
+    for (size_t i = 0; prefer->own.len > 0 && i < prefer->available.len; i++) {
+        if (answer->len < prefer->size && !ids_contain(answer, prefer->available.v[i]))
+            ids_add(answer, prefer->available.v[i]);
+    }
 }
 
 static void rest(struct devicemgr *mgr, const struct prefer *prefer)
@@ -217,12 +303,13 @@ bool prefers_answered(struct devicemgr *mgr, uint64_t call, int code,
     if (code == CODE_DEADLINE_EXCEEDED)
         rest(mgr, prefer);
     if (code != CODE_OK || response->n_container_responses != 1) {
-        answer_nothing(mgr, prefer);
+        answer_own(mgr, prefer);
         return true;
     }
     action = action_push(&mgr->actions, ACTION_PREFERRED, prefer->number);
     filter(prefer, response->container_responses[0]->deviceids,
            response->container_responses[0]->n_deviceids, &action->ids);
+    fill_up(&action->ids, prefer);
     prefer_free(mgr, prefer);
     return true;
 }
@@ -236,7 +323,7 @@ void prefers_drop(struct devicemgr *mgr, uint64_t endpoint)
         if (prefer->endpoint != endpoint)
             continue;
         drop_question(mgr, prefer);
-        answer_nothing(mgr, prefer);
+        answer_own(mgr, prefer);
     }
 }
 
@@ -252,7 +339,7 @@ void prefers_tick(struct devicemgr *mgr)
             continue;
         rest(mgr, prefer);
         withdraw(mgr, prefer);
-        answer_nothing(mgr, prefer);
+        answer_own(mgr, prefer);
     }
 }
 

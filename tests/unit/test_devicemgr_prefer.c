@@ -99,6 +99,112 @@ static void answers_find_their_questions(void **state)
     expect(w, "preferred 5: g0");
 }
 
+/* ---- devices whose containers have not ended ---- */
+
+/* A pod's container runs with them; the kubelet may take that pod for gone. */
+static void hold(struct world *w, const char *token)
+{
+    container_made(w, 11, "u1", "main", token);
+    ignore_all(w);
+}
+
+static void what_is_held_is_left_out(void **state)
+{
+    struct world *w = *state;
+
+    gpu_up(w);
+    hold(w, GPU ":g0");
+    prefer(w, 5, "g0,g1,g2", 2);
+    expect(w, "prefer 2 of g1,g2 with none in 500ms");
+    preferred(w, "g0,g2"); /* a short answer, without g0, which the kubelet would fill up with it */
+    expect(w, "preferred 5: g2,g1");
+    prefer(w, 6, "g0,g3,g2", 1);
+    expect(w, "prefer *");
+    preferred(w, "");
+    expect(w, "preferred 6: g3");
+}
+
+static void what_must_be_included_is_not(void **state)
+{
+    struct world *w = *state;
+
+    gpu_up(w);
+    hold(w, GPU ":g1,g0");
+    prefer_with(w, 5, GPU, "g0,g1,g2,g3", 1, 2, TIMEOUT_MS); /* g0 was its init container's */
+    expect(w, "prefer 2 of g0,g2,g3 with g0 in 500ms");
+    preferred(w, "");
+    expect(w, "preferred 5: g0,g2");
+}
+
+static void where_nobody_can_be_asked_it_is_left_out_too(void **state)
+{
+    struct world *w = *state;
+
+    plugin_up(w, GPU, "gpu.sock", "g0 g1 g2 g3", false, false);
+    hold(w, GPU ":g1");
+    prefer_with(w, 5, GPU, "g3,g1,g2", 1, 2, TIMEOUT_MS);
+    expect(w, "preferred 5: g3,g2");
+    plugin_lost(w, w->endpoint, "gone");
+    ignore_all(w);
+    prefer(w, 6, "g1,g2", 1);
+    expect(w, "preferred 6: g2");
+    expect_nothing(w);
+}
+
+static void a_late_or_failed_answer_leaves_it_out_too(void **state)
+{
+    struct world *w = *state;
+
+    gpu_up(w);
+    hold(w, GPU ":g0");
+    prefer(w, 5, "g0,g1", 1);
+    expect(w, "prefer *");
+    prefer_failed(w, 13);
+    expect(w, "preferred 5: g1");
+    prefer(w, 6, "g0,g1", 1);
+    expect(w, "prefer *");
+    pass(w, TIMEOUT_MS);
+    expect(w, "cancel");
+    expect(w, "preferred 6: g1");
+}
+
+static void too_few_others_leave_the_choice_to_the_plugin(void **state)
+{
+    struct world *w = *state;
+
+    gpu_up(w);
+    hold(w, GPU ":g0");
+    prefer(w, 5, "g0,g1", 2);
+    expect(w, "prefer 2 of g0,g1 with none in 500ms");
+    preferred(w, "g0");
+    expect(w, "preferred 5: g0");
+}
+
+static void what_an_ended_container_had_is_free(void **state)
+{
+    struct world *w = *state;
+
+    gpu_up(w);
+    hold(w, GPU ":g0");
+    runtime_listed(w, "u1/main!");
+    ignore_all(w);
+    prefer(w, 5, "g0,g1", 1);
+    expect(w, "prefer 1 of g0,g1 with none in 500ms");
+}
+
+static void shared_devices_are_never_left_out(void **state)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    struct world *w = *state;
+
+    own.exclusive = false;
+    world_fresh_with(w, &own);
+    gpu_up(w);
+    hold(w, GPU ":g0");
+    prefer(w, 5, "g0,g1", 1);
+    expect(w, "prefer 1 of g0,g1 with none in 500ms");
+}
+
 /* ---- nothing, at once ---- */
 
 static void an_unknown_resource_has_no_preference(void **state)
@@ -437,6 +543,13 @@ int main(void)
         TEST(the_plugin_is_asked_and_its_answer_passed_on),
         TEST(only_what_the_kubelet_can_take_is_passed_on),
         TEST(answers_find_their_questions),
+        TEST(what_is_held_is_left_out),
+        TEST(what_must_be_included_is_not),
+        TEST(where_nobody_can_be_asked_it_is_left_out_too),
+        TEST(a_late_or_failed_answer_leaves_it_out_too),
+        TEST(too_few_others_leave_the_choice_to_the_plugin),
+        TEST(what_an_ended_container_had_is_free),
+        TEST(shared_devices_are_never_left_out),
         TEST(an_unknown_resource_has_no_preference),
         TEST(a_built_in_device_has_no_preference),
         TEST(a_plugin_that_does_not_offer_it_is_not_asked),
