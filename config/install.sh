@@ -434,15 +434,27 @@ check_kubelet_without() {
 
 # pod_name UID: as the kubelet names the directory of its logs, which goes with the pod. 1: gone.
 pod_name() {
-    local dir name
-    for dir in /var/log/pods/*_"$1"; do
+    local dir name logs=/var/log/pods pods=/var/lib/kubelet/pods
+    for dir in "$logs"/*_"$1"; do
         [ -d "$dir" ] || continue
         name=${dir##*/}
         name=${name%_*}
         printf '%s/%s' "${name%%_*}" "${name#*_}"
         return 0
     done
-    [ ! -d /var/log/pods ] && printf 'with the UID %s' "$1"
+    if [ -d "$pods/$1" ] || { [ ! -d $pods ] && [ ! -d $logs ]; }; then
+        printf 'with the UID %s' "$1"
+        return 0
+    fi
+    return 1
+}
+
+# Without the store nobody knows what was there before the drop-in.
+check_drop_in() {
+    if exists "$root$kubelet_drop_in" && [ -z "${original[$kubelet_drop_in]:-}" ]; then
+        die "$root$kubelet_drop_in is there, but $store, where it would be noted, is not: remove" \
+            "it and restart the kubelet first"
+    fi
 }
 
 # Pods that the kubelet would go on running without the devices it thinks they have.
@@ -453,6 +465,7 @@ check_tokens() {
     list=$("$binary" --list-tokens) || [ $force = yes ] ||
         die "whether pods would lose their devices is not known; --force does not ask"
     while IFS=$'\t' read -r uid container resource ids; do
+        [ -n "$uid" ] || continue
         name=$(pod_name "$uid") || continue
         found=yes
         printf 'pod %s, container %s has %s %s through the shim\n' \
@@ -495,6 +508,7 @@ stop_services() {
 
 # The kubelet first, while the shim still serves it.
 run_uninstall() {
+    check_drop_in
     if [ ${#original[@]} -eq 0 ]; then
         say "nothing is installed"
         [ $dry_run = yes ] || remove_store

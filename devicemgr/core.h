@@ -43,6 +43,7 @@ struct devicemgr {
     uint64_t now_ms;      /* of the latest event */
     uint64_t last_number; /* of endpoints, calls, checks and commits: one series, never 0 */
     bool running;         /* inside devicemgr_run() */
+    bool draining;        /* nothing is held any more */
     bool poked;           /* something changed that any waiting create may wait for */
     bool poked_one;       /* some create is to be looked at, by its own flag */
 

@@ -496,6 +496,9 @@ static void create_advance(struct devicemgr *mgr, struct create *create)
     } while (step == STEP_GO && create->state != CREATE_FORWARDED);
     if (step == STEP_REFUSE) {
         create_refuse(mgr, create, refusal.code, &refusal.text);
+    } else if (step == STEP_HOLD && mgr->draining) {
+        text_add(&refusal.text, "; the shim is being restarted");
+        create_refuse(mgr, create, CODE_UNAVAILABLE, &refusal.text);
     } else if (step == STEP_HOLD) {
         hold(mgr, create, &refusal);
         if (mgr->now_ms >= create->hold_until_ms)
@@ -505,6 +508,13 @@ static void create_advance(struct devicemgr *mgr, struct create *create)
         if (mgr->now_ms >= create->limit_ms)
             refuse_late(mgr, create);
     }
+}
+
+void devicemgr_drain(struct devicemgr *mgr, uint64_t now_ms)
+{
+    core_at(mgr, now_ms);
+    mgr->draining = true;
+    mgr->poked = true;
 }
 
 void creates_advance(struct devicemgr *mgr)

@@ -184,6 +184,9 @@ bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
 /* The client gave the pending or forwarded create up, or its connection is gone; its outcome stays
  * unknown. */
 void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t create);
+/* The shim is about to end: creates that wait for a plugin, a device or its holder, and all that
+ * will, are refused at once, UNAVAILABLE; calls of plugins under way go on. For ever. */
+void devicemgr_drain(struct devicemgr *mgr, uint64_t now_ms);
 /* The runtime's answer to a create that was forwarded with options; container_id NULL: it refused.
  * What the shim chose for a container that was never made is free again then, its rows deleted. */
 void devicemgr_create_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,

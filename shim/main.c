@@ -3,6 +3,7 @@
  */
 #include <argp.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -26,6 +27,9 @@
 #include "shim/tokens.h"
 
 #define SOCKET_DIRECTORY_MODE 0755
+
+/* What a stop takes besides "drain". */
+#define STOP_EXTRA_MS 10000
 
 struct arguments {
     const char *config; /* NULL: the default path, if it is there */
@@ -158,6 +162,16 @@ static void on_relay_stopped(void *user)
     stop_gate(d);
 }
 
+/* systemd is to wait as long as "drain" says, whatever its own limit. */
+static void tell_stopping(const struct daemon *d)
+{
+    char state[64];
+
+    snprintf(state, sizeof state, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64,
+             (d->config.drain_ms + STOP_EXTRA_MS) * 1000);
+    service_manager_notify(state);
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct daemon *d = handle->data;
@@ -165,7 +179,7 @@ static void on_signal(uv_signal_t *handle, int number)
     if (!d->stopping) {
         d->stopping = true;
         log_info("stopping: %s", strsignal(number));
-        service_manager_notify("STOPPING=1");
+        tell_stopping(d);
         relay_stop(d->relay, d->config.drain_ms, on_relay_stopped, d);
     } else if (d->relay) {
         relay_stop_now(d->relay); /* asked twice: at once */

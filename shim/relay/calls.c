@@ -455,6 +455,8 @@ void calls_ended(struct calls *calls, struct session_call *call)
 void calls_drain(struct calls *calls)
 {
     relists_drain(calls->relists);
+    devicemgr_drain(manager_core(calls->manager), manager_now_ms());
+    manager_kick(calls->manager);
 }
 
 void calls_gate_released(struct calls *calls, uint64_t hold)

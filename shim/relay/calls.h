@@ -45,7 +45,7 @@ void calls_answered(struct calls *calls, struct session_call *call, int status,
                     const uint8_t *message, size_t message_bytes);
 void calls_ended(struct calls *calls, struct session_call *call);
 
-/* The daemon stops: no call waits for the gate any more. */
+/* The daemon stops: no call waits for the gate, a plugin or a device any more. */
 void calls_drain(struct calls *calls);
 
 /* The runtime could be reached again after it was away. */

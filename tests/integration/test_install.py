@@ -818,10 +818,22 @@ def test_uninstall_by_force(with_pods):
 
 
 def test_uninstall_of_a_node_that_logs_elsewhere(with_pods):
-    """Whether a pod is gone cannot be seen: none counts as gone."""
+    """The kubelet's own directories tell which pods are gone; without them none counts as gone."""
     shutil.rmtree(with_pods.root / "var/log/pods")
     words = with_pods.refuses("--uninstall")
     assert "pod with the UID uid-1, container main" in words and "UID uid-2" in words
+    pods = with_pods.root / "var/lib/kubelet/pods"
+    (pods / "uid-1").mkdir(parents=True)
+    words = with_pods.refuses("--uninstall")
+    assert "pod with the UID uid-1, container main" in words and "uid-2" not in words
+    (pods / "uid-1").rmdir()
+    with_pods.install("--uninstall")
+
+
+def test_uninstall_of_a_node_without_pods(live):
+    live.install()
+    shutil.rmtree(live.root / "var/log/pods")
+    live.install("--uninstall")
 
 
 def test_uninstall_beside_a_file_that_cannot_be_read(with_pods):
@@ -871,6 +883,18 @@ def test_runtime_that_does_not_run(live):
     (live.root / "run/containerd/containerd.sock").unlink()
     assert "there is no socket /run/containerd/containerd.sock" in live.refuses()
     assert live.calls() == []
+
+
+def test_uninstall_without_its_store(live):
+    """Somebody removed the state: the kubelet must not lose its runtime."""
+    live.install()
+    live.calls()
+    shutil.rmtree(live.root / "var/lib/cri-device-shim")
+    for _ in range(2):
+        assert f"{DROP_IN} is there, but" in live.refuses("--uninstall")
+        assert live.calls() == [] and live.active() == ALL_ACTIVE
+        live.install()
+        live.calls()
 
 
 def test_second_uninstall(live):

@@ -10,10 +10,13 @@ import threading
 import grpc
 import pytest
 
+from asking import by_token, refused
 from protos import cri
 from runtime import Reply
 from shim import BINARY, Shim, accepts
 from waiting import GENEROUS_S, wait_until
+
+GPU = "vendor.com/gpu"
 
 
 @pytest.fixture
@@ -92,6 +95,28 @@ def test_container_events_are_not_waited_for(runtime, make_shim, make_client):
     assert "cri-device-shim stops" in error.value.details()
     assert shim.wait_exit() == 0
     over.set()
+
+
+def test_what_waits_is_not_waited_for(runtime, directory, make_shim, make_client, make_plugin,
+                                      background, closing, monkeypatch):
+    """A container that waits for its device is refused, so that all others need not wait for the
+    next daemon. systemd is told how long the rest may take."""
+    notify = closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+    notify.bind(str(directory / "notify"))
+    notify.settimeout(GENEROUS_S)
+    monkeypatch.setenv("NOTIFY_SOCKET", str(directory / "notify"))
+    shim = make_shim(top={"drain": "1h"}, plugins={"hold": "1m"})
+    assert notify.recv(100) == b"READY=1"
+    client = make_client(shim)
+    make_plugin(shim, GPU, ["g0"])
+    pod = client.run_pod("web")
+    call = background.submit(client.create, pod, "main", annotations=by_token(GPU, "g9"))
+    shim.wait_log("held: container")
+    terminate(shim)
+    with refused(grpc.StatusCode.UNAVAILABLE, "g9", "the shim is being restarted"):
+        call.result(GENEROUS_S)
+    assert shim.wait_exit() == 0
+    assert notify.recv(100) == b"STOPPING=1\nEXTEND_TIMEOUT_USEC=3610000000"
 
 
 def test_a_second_signal_ends_it_at_once(runtime, make_shim, make_client, background):

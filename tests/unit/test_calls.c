@@ -99,6 +99,12 @@ void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t
     note("cancelled %llu\n", (unsigned long long)create);
 }
 
+void devicemgr_drain(struct devicemgr *mgr, uint64_t now_ms)
+{
+    (void)mgr, (void)now_ms;
+    note("drain\n");
+}
+
 void devicemgr_create_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
                                const char *container_id)
 {
@@ -548,7 +554,7 @@ static void a_relist_waits_for_the_gate(void **state)
     told(w, "hold 100 until 1001500\nhold cancelled\n");
     call(w, 7, "ListContainers", &list.base);
     calls_drain(w->calls);
-    told(w, "hold 100 until 1001500\nhold cancelled\n");
+    told(w, "hold 100 until 1001500\nhold cancelled\ndrain\nkick\n");
     wire_answer(&w->wire, 3, "");
     told(w, "answered 100\n");
     calls_gone(w->calls, w->wire.session);

@@ -236,6 +236,26 @@ static void a_held_create_is_refused_with_all_that_is_known(void **state)
     expect_nothing(w);
 }
 
+/* The kubelet tries again, and finds the next daemon. */
+static void a_drain_ends_what_waits_and_nothing_else(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0");
+    create_token(w, 10, "u2", GPU ":g0");
+    expect(w, "allocate g0 *");
+    create_token(w, 11, "u1", GPU ":g9");
+    ignore_all(w);
+    devicemgr_drain(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+    expect_with(w, "verdict 11 refused 14:", "not listed by the plugin: device ids g9",
+                "; the shim is being restarted", NULL);
+    create_token(w, 12, "u1", GPU ":g9");
+    expect_with(w, "verdict 12 refused 14:", "; the shim is being restarted", NULL);
+    allocated_stored(w, "A=1");
+    expect_with(w, "verdict 10 forward", NULL);
+}
+
 static void an_unhealthy_device_is_waited_for(void **state)
 {
     struct world *w = *state;
@@ -638,6 +658,7 @@ int main(void)
         TEST(what_the_shim_chose_is_written_on_the_container),
         TEST(a_create_is_held_until_the_plugin_is_back),
         TEST(a_held_create_is_refused_with_all_that_is_known),
+        TEST(a_drain_ends_what_waits_and_nothing_else),
         TEST(an_unhealthy_device_is_waited_for),
         TEST(an_unhealthy_device_is_refused_with_since_when),
         TEST(a_hold_ends_before_the_clients_deadline),
