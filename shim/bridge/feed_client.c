@@ -147,7 +147,8 @@ static void on_watch_done(struct rpc_call *call, const struct rpc_status *status
     (void)call;
     feed->watch = NULL;
     if (was_alive)
-        log_warning("feed: lost: %s: %s", rpc_code_name(status->code), status->message);
+        log_warning("feed: lost: %s: %s; what is shown stays so for bridge.mask",
+                    rpc_code_name(status->code), status->message);
     else if (unknown && !feed->told_unknown)
         log_warning("feed: the daemon does not know it (%s); asking again every %d s",
                     status->message, FEED_UNKNOWN_AGAIN_MS / 1000);

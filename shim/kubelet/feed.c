@@ -235,7 +235,9 @@ static void on_watch_cancelled(void *user)
     struct stream *stream = user;
     struct feed *feed = stream->feed;
 
-    log_info("the bridge (process %d) has gone", stream->bridge->pid);
+    log_warning("the bridge (process %d) has gone; while none runs the kubelet takes its devices "
+                "for unhealthy",
+                stream->bridge->pid);
     stream_free(stream);
     feed->ops->changed(feed->user);
 }
