@@ -518,7 +518,8 @@ run_uninstall() {
     check_kubelet_without
     check_tokens
     say_shown
-    if [ -z "${original[$kubelet_drop_in]:-}" ]; then
+    if [ -n "${original[$unit_dir/${units[0]}]:-}" ] &&
+        [ -z "${original[$kubelet_drop_in]:-}" ]; then
         say "a kubelet that something else starts must be using its runtime's socket again"
     fi
     [ $dry_run = no ] || show_changes

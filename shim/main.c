@@ -46,7 +46,7 @@ struct daemon {
     struct feed *feed; /* NULL: not yet, no more, or no bridge is wanted */
     struct gate *gate; /* the same */
     struct relay *relay;
-    uv_signal_t signals[2];
+    uv_signal_t signals[3];
     bool stopping;
 };
 
@@ -176,7 +176,9 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct daemon *d = handle->data;
 
-    if (!d->stopping) {
+    if (number == SIGHUP) {
+        log_info("settings are read at the start only; SIGHUP does nothing");
+    } else if (!d->stopping) {
         d->stopping = true;
         log_info("stopping: %s", strsignal(number));
         tell_stopping(d);
@@ -242,7 +244,7 @@ static const struct gate_ops GATE_OPS = {.taken = on_gate_asks, .release = on_ga
 
 static void start_signals(struct daemon *d)
 {
-    const int numbers[] = {SIGTERM, SIGINT};
+    const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
 
     for (size_t i = 0; i < sizeof d->signals / sizeof d->signals[0]; i++) {
         uv_signal_init(&d->loop, &d->signals[i]);

@@ -20,7 +20,7 @@ struct process {
     uv_loop_t loop;
     struct config config;
     struct bridge *bridge;
-    uv_signal_t signals[2];
+    uv_signal_t signals[3];
 };
 
 const char *argp_program_version = "cri-device-shim-bridge " SHIM_VERSION;
@@ -57,6 +57,10 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct process *p = handle->data;
 
+    if (number == SIGHUP) {
+        log_info("settings are read at the start only; SIGHUP does nothing");
+        return;
+    }
     log_info("stopping: %s", strsignal(number));
     service_manager_notify("STOPPING=1");
     if (p->bridge)
@@ -67,7 +71,7 @@ static void on_signal(uv_signal_t *handle, int number)
 
 static void start_signals(struct process *p)
 {
-    const int numbers[] = {SIGTERM, SIGINT};
+    const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
 
     for (size_t i = 0; i < sizeof p->signals / sizeof p->signals[0]; i++) {
         uv_signal_init(&p->loop, &p->signals[i]);

@@ -219,8 +219,8 @@ void calls_verdict(struct calls *calls, uint64_t create, const struct devicemgr_
     if (!p)
         return;
     if (verdict->code != 0) {
-        log_info("CreateContainer refused (%s): %s", rpc_code_name(verdict->code),
-                 verdict->message);
+        log_warning("CreateContainer refused (%s): %s", rpc_code_name(verdict->code),
+                    verdict->message);
         refuse(calls, p, verdict->code, verdict->message);
         return;
     }

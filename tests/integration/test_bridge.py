@@ -1007,6 +1007,13 @@ def test_it_says_when_it_is_ready(feed, make_bridge, directory, closing, monkeyp
     assert notify.recv(100) == b"STOPPING=1"
 
 
+def test_a_hangup_is_no_end(feed, shown, kubelet):
+    bridge, client = shown
+    os.kill(bridge.pid, signal.SIGHUP)
+    bridge.wait_log("SIGHUP does nothing")
+    assert not client.ended.is_set() and len(kubelet.of("register")) == 1
+
+
 def test_one_that_is_not_wanted_waits(make_bridge, kubelet, directory, closing, monkeypatch):
     """Its service is ready, and is not started again and again."""
     notify = closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))

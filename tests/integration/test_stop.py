@@ -61,6 +61,14 @@ def test_a_call_under_way_is_finished(runtime, make_shim, make_client, backgroun
     assert shim.wait_exit() == 0
 
 
+def test_a_hangup_is_no_end(runtime, make_shim, make_client):
+    """Many a daemon reads its settings anew then; this one says that it does not."""
+    shim = make_shim()
+    os.kill(shim.pid, signal.SIGHUP)
+    shim.wait_log("SIGHUP does nothing")
+    make_client(shim).Version()
+
+
 def test_the_drain_has_an_end(runtime, make_shim, make_client, background):
     """A call that goes on longer than `drain` is cut off."""
     shim = make_shim(top={"drain": "100ms"})
