@@ -268,8 +268,9 @@ def test_answers_what_the_feed_prefers(feed, serving, closing):
     kubelet.send(sent(recorded("kubelet-to-plugin"), TO_SERVER))
     kubelet.settle()
     check_answers(kubelet, preferred=[["w2"], ["w2", "w0"]])
-    assert [(sorted(one.available), list(one.must_include), one.size) for one in feed.prefers] == [
-        (IDS, [], 1), (IDS, ["w2"], 2)]
+    asked = {one.size: one for one in feed.prefers}  # each came to a thread of its own
+    assert [(size, sorted(one.available), list(one.must_include))
+            for size, one in sorted(asked.items())] == [(1, IDS, []), (2, IDS, ["w2"])]
     theirs = streams_of(sent(recorded("kubelet-to-plugin"), TO_CLIENT), TO_CLIENT)
     for number, one in kubelet.sent.streams.items():
         if one.fields[":path"].endswith(("GetPreferredAllocation", "ListAndWatch")):
