@@ -497,7 +497,7 @@ static void create_advance(struct devicemgr *mgr, struct create *create)
     if (step == STEP_REFUSE) {
         create_refuse(mgr, create, refusal.code, &refusal.text);
     } else if (step == STEP_HOLD && mgr->draining) {
-        text_add(&refusal.text, "; the shim is being restarted");
+        text_add(&refusal.text, "; the shim is being stopped");
         create_refuse(mgr, create, CODE_UNAVAILABLE, &refusal.text);
     } else if (step == STEP_HOLD) {
         hold(mgr, create, &refusal);

@@ -645,6 +645,7 @@ static enum opened open_file(struct store *store, char *why, size_t why_bytes)
     opened = open_db(store, false, why, why_bytes);
     if (opened == OPEN_UNAVAILABLE) {
         disconnect(store);
+        *why = '\0';
         opened = open_db(store, true, why, why_bytes);
     }
     if (opened == OPENED && stat(store->path, &st) == 0)

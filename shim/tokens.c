@@ -54,5 +54,9 @@ int tokens_list(const char *kubelet_plugin_dir)
             say(&checkpoint.allocations[i]);
     }
     kubelet_checkpoint_fini(&checkpoint);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "the list could not be written\n");
+        return -1;
+    }
     return 0;
 }

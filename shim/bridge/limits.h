@@ -51,6 +51,8 @@
 /* A daemon that speaks another version of the feed; it may be replaced. */
 #define FEED_UNKNOWN_AGAIN_MS 10000
 #define REPORT_TIMEOUT_MS 10000
+/* Besides bridge.preferred_timeout, which the daemon keeps: its answer comes when that is over. */
+#define PREFER_MARGIN_MS 200
 #define REPORT_AGAIN_MS 1000
 
 /* The state kept over a restart: at most that large (four full messages of the feed), written at

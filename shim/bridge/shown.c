@@ -401,7 +401,7 @@ static void on_preferred(struct rpc_incoming *call, const ProtobufCMessage *mess
         rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "too many containers in one request");
     else
         preference_start(&shown->preferences, shown->world->feed, shown->resource, request,
-                         shown->world->preferred_timeout_ms, call);
+                         shown->world->preferred_timeout_ms + PREFER_MARGIN_MS, call);
 }
 
 /* The real one is made in CreateContainer; our options say that the kubelet need not ask. */

@@ -1,8 +1,10 @@
 #include "shim/kubelet/displaced.h"
 
-bool displaced_step(struct displaced *displaced, bool now, uint64_t now_ms)
+bool displaced_step(struct displaced *displaced, enum displaced_seen seen, uint64_t now_ms)
 {
-    if (!now) {
+    if (seen == DISPLACED_UNKNOWN)
+        return false;
+    if (seen == DISPLACED_NO) {
         *displaced = (struct displaced){0};
         return false;
     }

@@ -3,11 +3,11 @@
  * (kubelet-facts §1, §2).
  *
  * A plugin that registers with the kubelet itself, for a resource that the bridge shows, takes the
- * endpoint over; once it goes, the endpoint is a stopped one, every pod that asks for the resource
- * fails, and nothing tells the bridge. The kubelet's checkpoint does: it has no healthy device of
- * the resource. Once that has lasted for a while the bridge is to register anew; if that does not
- * help, again after a pause that doubles. While the other plugin serves there are healthy devices,
- * its own: it is left alone.
+ * endpoint over; once it goes, or has no healthy device left, every pod that asks for the
+ * resource fails, and nothing tells the bridge. The kubelet's checkpoint does: it has no healthy
+ * device of the resource. Once that has lasted for a while the bridge is to register anew; if that
+ * does not help, again after a pause that doubles. While the other plugin serves there are healthy
+ * devices, its own: it is left alone.
  *
  * No I/O, and no clock: times are those of manager_now_ms().
  */
@@ -17,8 +17,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* More than the kubelet takes to write its checkpoint for a list, and we to read it. */
-#define DISPLACED_PAUSE_MS_MIN 1000
+/* More than a kubelet that starts takes to write its checkpoint for all lists, and we to read it.
+ */
+#define DISPLACED_PAUSE_MS_MIN 5000
 #define DISPLACED_PAUSE_MS_MAX (5 * 60 * 1000)
 
 /* Starts zeroed. */
@@ -27,11 +28,17 @@ struct displaced {
     uint64_t since_ms;
 };
 
-/* `now`: whether the kubelet has let go of it (taken_is_undone()). True: it is to be registered
- * anew. */
-bool displaced_step(struct displaced *displaced, bool now, uint64_t now_ms);
+enum displaced_seen {
+    DISPLACED_UNKNOWN, /* the bridge has not brought it to the kubelet, or nothing tells */
+    DISPLACED_NO,
+    DISPLACED_YES,
+};
 
-/* When the next step is due if nothing changes; UINT64_MAX: never. */
+/* True: it is to be registered anew. DISPLACED_UNKNOWN changes nothing: a registration that does
+ * not help is not known at once, and the next one is not to come the sooner for it. */
+bool displaced_step(struct displaced *displaced, enum displaced_seen seen, uint64_t now_ms);
+
+/* When the next step is due if it stays displaced; UINT64_MAX: it is not. */
 uint64_t displaced_next_ms(const struct displaced *displaced);
 
 #endif

@@ -455,16 +455,18 @@ static bool settle(struct feed *feed)
     return feed->settled;
 }
 
-static bool is_undone(const struct feed *feed, const struct shown_list *list)
+/* As the first bridge has it that can tell. */
+static enum displaced_seen look_at(const struct feed *feed, const struct shown_list *list)
 {
+    enum displaced_seen seen = DISPLACED_UNKNOWN;
     const struct bridge *bridge;
 
     LIST_FOREACH(bridge, &feed->bridges, entry)
     {
-        if (taken_is_undone(list, bridge->report, current_file(feed)))
-            return true;
+        if (seen == DISPLACED_UNKNOWN)
+            seen = taken_look(list, bridge->report, current_file(feed));
     }
-    return false;
+    return seen;
 }
 
 /* What the kubelet has let go of is to be registered anew. */
@@ -475,13 +477,16 @@ static void look_for_lost(struct feed *feed)
     for (size_t i = 0; i < feed->shown.len; i++) {
         struct shown_list *list = &feed->shown.lists[i];
 
-        if (displaced_step(&list->displaced, is_undone(feed, list), now_ms)) {
-            log_warning("resource %s: the kubelet has no device of it any more: a plugin that had "
-                        "registered with the kubelet itself has gone; it is registered anew",
+        enum displaced_seen seen = look_at(feed, list);
+
+        if (displaced_step(&list->displaced, seen, now_ms)) {
+            log_warning("resource %s: the kubelet has no healthy device of it: a plugin that "
+                        "registered with the kubelet itself has taken it over, and has gone or has "
+                        "none; it is registered anew",
                         list->resource);
             shown_set_lost(&feed->shown, list);
         }
-        if (displaced_next_ms(&list->displaced) < next_ms)
+        if (seen == DISPLACED_YES && displaced_next_ms(&list->displaced) < next_ms)
             next_ms = displaced_next_ms(&list->displaced);
     }
     if (next_ms != UINT64_MAX)

@@ -162,16 +162,17 @@ static void judge_lists(const struct shown *shown, const Bridge__V1__ReportReque
         say_taken(shown, report, out);
 }
 
-bool taken_is_undone(const struct shown_list *list, const Bridge__V1__ReportRequest *report,
-                     const struct kubelet_file *file)
+enum displaced_seen taken_look(const struct shown_list *list,
+                               const Bridge__V1__ReportRequest *report,
+                               const struct kubelet_file *file)
 {
     const struct kubelet_resource *registered;
 
     if (!report || !file || file->state != KUBELET_FILE_READ || list->healthy == 0 ||
         judge_report(list, report))
-        return false;
+        return DISPLACED_UNKNOWN;
     registered = find_registered(&file->checkpoint, list->resource);
-    return !registered || registered->healthy.len == 0;
+    return registered && registered->healthy.len > 0 ? DISPLACED_NO : DISPLACED_YES;
 }
 
 void taken_judge(const struct shown *shown, const Bridge__V1__ReportRequest *report,

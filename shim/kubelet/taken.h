@@ -31,9 +31,10 @@ struct taken {
 void taken_judge(const struct shown *shown, const Bridge__V1__ReportRequest *report,
                  const struct kubelet_file *file, pid_t kubelet, struct taken *out);
 
-/* Whether a kubelet has let go of a list with healthy devices: it has stored it, as the report
- * says, and has no healthy device of that resource now, as the file says. */
-bool taken_is_undone(const struct shown_list *list, const Bridge__V1__ReportRequest *report,
-                     const struct kubelet_file *file);
+/* Whether a kubelet has let go of a list with healthy devices, which it had stored, as the report
+ * says: it has no healthy device of that resource now, as the file says. */
+enum displaced_seen taken_look(const struct shown_list *list,
+                               const Bridge__V1__ReportRequest *report,
+                               const struct kubelet_file *file);
 
 #endif

@@ -221,6 +221,8 @@ def test_stopped_plugin(two_plugins, stop_in):
     assert asking.phase == "Pending"
     wait_until(plugin.is_stopped, "the plugin is stopped")
     kubelet.wait_phase(kubelet.add_pod("nic", {NIC: 1}))
+    if stop_in == "GetPreferredAllocation":  # late, so that the next pod does not wait for it
+        node.daemon.wait_log("it is not asked again for 30s")
     plugin.resume()
     kubelet.wait_phase(asking)
     assert not node.violations and not node.check_running()

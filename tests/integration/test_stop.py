@@ -121,7 +121,7 @@ def test_what_waits_is_not_waited_for(runtime, directory, make_shim, make_client
     call = background.submit(client.create, pod, "main", annotations=by_token(GPU, "g9"))
     shim.wait_log("held: container")
     terminate(shim)
-    with refused(grpc.StatusCode.UNAVAILABLE, "g9", "the shim is being restarted"):
+    with refused(grpc.StatusCode.UNAVAILABLE, "g9", "the shim is being stopped"):
         call.result(GENEROUS_S)
     assert shim.wait_exit() == 0
     assert notify.recv(100) == b"STOPPING=1\nEXTEND_TIMEOUT_USEC=3610000000"

@@ -249,9 +249,9 @@ static void a_drain_ends_what_waits_and_nothing_else(void **state)
     devicemgr_drain(w->mgr, w->now_ms);
     devicemgr_run(w->mgr);
     expect_with(w, "verdict 11 refused 14:", "not listed by the plugin: device ids g9",
-                "; the shim is being restarted", NULL);
+                "; the shim is being stopped", NULL);
     create_token(w, 12, "u1", GPU ":g9");
-    expect_with(w, "verdict 12 refused 14:", "; the shim is being restarted", NULL);
+    expect_with(w, "verdict 12 refused 14:", "; the shim is being stopped", NULL);
     allocated_stored(w, "A=1");
     expect_with(w, "verdict 10 forward", NULL);
 }

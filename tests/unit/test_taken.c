@@ -264,30 +264,30 @@ static void many_missing_ones_are_cut(void **state)
     assert_int_equal(strlen(f->taken.words), sizeof f->taken.words - 1);
 }
 
-static bool undone(const struct fixture *f)
+static enum displaced_seen look(const struct fixture *f)
 {
-    return taken_is_undone(&f->lists[1], &f->report, &f->file);
+    return taken_look(&f->lists[1], &f->report, &f->file);
 }
 
 static void undone_once_stored_and_without_a_healthy_device(void **state)
 {
     struct fixture *f = *state;
 
-    assert_false(undone(f));
+    assert_int_equal(look(f), DISPLACED_NO);
     f->registered[1].healthy.len--;
-    assert_true(undone(f));
+    assert_int_equal(look(f), DISPLACED_YES);
     f->file.checkpoint.resources_len = 1; /* as after the kubelet's grace */
-    assert_true(undone(f));
+    assert_int_equal(look(f), DISPLACED_YES);
     f->resources[0].stored = false;
-    assert_false(undone(f));
+    assert_int_equal(look(f), DISPLACED_UNKNOWN);
     f->resources[0].stored = true;
     f->file.state = KUBELET_FILE_MISSING;
-    assert_false(undone(f));
-    assert_false(taken_is_undone(&f->lists[1], &f->report, NULL));
-    assert_false(taken_is_undone(&f->lists[1], NULL, &f->file));
+    assert_int_equal(look(f), DISPLACED_UNKNOWN);
+    assert_int_equal(taken_look(&f->lists[1], &f->report, NULL), DISPLACED_UNKNOWN);
+    assert_int_equal(taken_look(&f->lists[1], NULL, &f->file), DISPLACED_UNKNOWN);
     f->file.state = KUBELET_FILE_READ;
     f->lists[1].healthy = 0; /* so that it has none is no wonder */
-    assert_false(undone(f));
+    assert_int_equal(look(f), DISPLACED_UNKNOWN);
     f->registered[1].healthy.len++;
 }
 
@@ -298,7 +298,7 @@ static void other_devices_do_not_undo_it(void **state)
 
     free(f->registered[1].healthy.v[0]);
     f->registered[1].healthy.v[0] = strdup("theirs");
-    assert_false(undone(f));
+    assert_int_equal(look(f), DISPLACED_NO);
 }
 
 int main(void)
