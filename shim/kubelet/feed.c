@@ -476,7 +476,6 @@ static void look_for_lost(struct feed *feed)
 
     for (size_t i = 0; i < feed->shown.len; i++) {
         struct shown_list *list = &feed->shown.lists[i];
-
         enum displaced_seen seen = look_at(feed, list);
 
         if (displaced_step(&list->displaced, seen, now_ms)) {
