@@ -24,6 +24,7 @@
 #include "shim/relay/relay.h"
 #include "shim/service_manager.h"
 #include "shim/settings.h"
+#include "shim/signals.h"
 #include "shim/tokens.h"
 
 #define SOCKET_DIRECTORY_MODE 0755
@@ -46,7 +47,7 @@ struct daemon {
     struct feed *feed; /* NULL: not yet, no more, or no bridge is wanted */
     struct gate *gate; /* the same */
     struct relay *relay;
-    uv_signal_t signals[3];
+    struct signals signals;
     bool stopping;
 };
 
@@ -113,15 +114,11 @@ static int check_config(const char *path)
 
 /* ---- stopping ---- */
 
-static void close_signals(struct daemon *d)
-{
-    for (size_t i = 0; i < sizeof d->signals / sizeof d->signals[0]; i++)
-        uv_close((uv_handle_t *)&d->signals[i], NULL);
-}
-
 static void on_manager_stopped(void *user)
 {
-    close_signals(user);
+    struct daemon *d = user;
+
+    signals_close(&d->signals);
 }
 
 static void stop_manager(void *user)
@@ -172,13 +169,11 @@ static void tell_stopping(const struct daemon *d)
     service_manager_notify(state);
 }
 
-static void on_signal(uv_signal_t *handle, int number)
+static void on_asked_to_stop(void *user, int number)
 {
-    struct daemon *d = handle->data;
+    struct daemon *d = user;
 
-    if (number == SIGHUP) {
-        log_info("settings are read at the start only; SIGHUP does nothing");
-    } else if (!d->stopping) {
+    if (!d->stopping) {
         d->stopping = true;
         log_info("stopping: %s", strsignal(number));
         tell_stopping(d);
@@ -242,17 +237,6 @@ static void on_gate_release(void *user, uint64_t hold)
 
 static const struct gate_ops GATE_OPS = {.taken = on_gate_asks, .release = on_gate_release};
 
-static void start_signals(struct daemon *d)
-{
-    const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-
-    for (size_t i = 0; i < sizeof d->signals / sizeof d->signals[0]; i++) {
-        uv_signal_init(&d->loop, &d->signals[i]);
-        d->signals[i].data = d;
-        uv_signal_start(&d->signals[i], on_signal, numbers[i]);
-    }
-}
-
 static int start_manager(struct daemon *d)
 {
     char err[MANAGER_ERROR_BYTES_MAX];
@@ -313,9 +297,9 @@ static int run(struct daemon *d)
 {
     int status = EXIT_FAILURE;
 
-    start_signals(d);
+    signals_start(&d->signals, &d->loop, on_asked_to_stop, d);
     if (start_manager(d) < 0) {
-        close_signals(d);
+        signals_close(&d->signals);
     } else if (start_feed(d) < 0 || start_relay(d) < 0) {
         stop_gate(d);
     } else {

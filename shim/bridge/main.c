@@ -15,12 +15,13 @@
 #include "shim/log.h"
 #include "shim/service_manager.h"
 #include "shim/settings.h"
+#include "shim/signals.h"
 
 struct process {
     uv_loop_t loop;
     struct config config;
     struct bridge *bridge;
-    uv_signal_t signals[3];
+    struct signals signals;
 };
 
 const char *argp_program_version = "cri-device-shim-bridge " SHIM_VERSION;
@@ -53,31 +54,15 @@ static const struct argp ARGP = {
     .doc = "Stands in for the device plugins at the kubelet, on behalf of cri-device-shim.",
 };
 
-static void on_signal(uv_signal_t *handle, int number)
+static void on_asked_to_stop(void *user, int number)
 {
-    struct process *p = handle->data;
+    struct process *p = user;
 
-    if (number == SIGHUP) {
-        log_info("settings are read at the start only; SIGHUP does nothing");
-        return;
-    }
     log_info("stopping: %s", strsignal(number));
     service_manager_notify("STOPPING=1");
     if (p->bridge)
         bridge_stop(p->bridge);
-    for (size_t i = 0; i < sizeof p->signals / sizeof p->signals[0]; i++)
-        uv_close((uv_handle_t *)&p->signals[i], NULL);
-}
-
-static void start_signals(struct process *p)
-{
-    const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-
-    for (size_t i = 0; i < sizeof p->signals / sizeof p->signals[0]; i++) {
-        uv_signal_init(&p->loop, &p->signals[i]);
-        p->signals[i].data = p;
-        uv_signal_start(&p->signals[i], on_signal, numbers[i]);
-    }
+    signals_close(&p->signals);
 }
 
 /* Each resource takes two descriptors; what a service starts with does not do for 1024 of them. */
@@ -117,7 +102,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     raise_file_limit();
     uv_loop_init(&p.loop);
-    start_signals(&p);
+    signals_start(&p.signals, &p.loop, on_asked_to_stop, &p);
     start_bridge(&p);
     service_manager_notify("READY=1");
     uv_run(&p.loop, UV_RUN_DEFAULT);
