@@ -70,25 +70,35 @@ static bool is_held(const struct devicemgr *mgr, const char *resource, const cha
     return false;
 }
 
+static bool is_left_out(const struct devicemgr *mgr, const char *resource,
+                        const struct ids *must_include, const char *id)
+{
+    return is_held(mgr, resource, id) && !ids_contain(must_include, id);
+}
+
 /*
  * The kubelet takes devices for free whose containers have not ended yet: of a pod that was removed
  * a moment ago, or of all pods, if it has lost its checkpoint. Such a container would have to wait
  * here, so the kubelet is led to others: `free_ids` are those that nobody holds, with those that it
- * must include. False: that are all of them, or too few.
+ * must include. False, with none in `free_ids`: that are all of them, or too few.
  */
 static bool leave_held_out(const struct devicemgr *mgr, const char *resource,
                            const struct ids *available, const struct ids *must_include, size_t size,
                            struct ids *free_ids)
 {
+    size_t left_out = 0;
+
     if (!core_settings_of(mgr, resource)->exclusive)
         return false;
+    for (size_t i = 0; i < available->len; i++)
+        left_out += is_left_out(mgr, resource, must_include, available->v[i]);
+    if (left_out == 0 || available->len - left_out < size)
+        return false;
     for (size_t i = 0; i < available->len; i++) {
-        const char *id = available->v[i];
-
-        if (!is_held(mgr, resource, id) || ids_contain(must_include, id))
-            ids_add(free_ids, id);
+        if (!is_left_out(mgr, resource, must_include, available->v[i]))
+            ids_add(free_ids, available->v[i]);
     }
-    return free_ids->len < available->len && free_ids->len >= size;
+    return true;
 }
 
 static void take_ids(struct ids *to, struct ids *from)
@@ -169,16 +179,14 @@ void devicemgr_prefer(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, c
     const struct ids all = {(char **)available, available_len};
     const struct ids must = {(char **)must_include, must_include_len};
     struct ids free_ids = {0}, own = {0};
+    bool leads;
 
     core_at(mgr, now_ms);
     assert(!find_number(mgr, number));
-    if (leave_held_out(mgr, name, &all, &must, size, &free_ids)) {
+    leads = leave_held_out(mgr, name, &all, &must, size, &free_ids);
+    if (leads)
         choose_own(&free_ids, &must, size, &own);
-    } else {
-        ids_fini(&free_ids);
-        ids_copy(&free_ids, all.v, all.len);
-    }
-    ask(mgr, number, name, &free_ids, &must, size, timeout_ms, &own);
+    ask(mgr, number, name, leads ? &free_ids : &all, &must, size, timeout_ms, &own);
     ids_fini(&free_ids);
     ids_fini(&own);
 }
@@ -267,9 +275,9 @@ static void answer_own(struct devicemgr *mgr, struct prefer *prefer)
 /* So that the kubelet does not fill up a short answer with what is held. */
 static void fill_up(struct ids *answer, const struct prefer *prefer)
 {
-    for (size_t i = 0; prefer->own.len > 0 && i < prefer->available.len; i++) {
-        if (answer->len < prefer->size && !ids_contain(answer, prefer->available.v[i]))
-            ids_add(answer, prefer->available.v[i]);
+    for (size_t i = 0; i < prefer->own.len && answer->len < prefer->size; i++) {
+        if (!ids_contain(answer, prefer->own.v[i]))
+            ids_add(answer, prefer->own.v[i]);
     }
 }
 
