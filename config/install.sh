@@ -42,6 +42,7 @@ force=no
 with_kubelet=yes
 
 config=/etc/cri-device-shim/config.toml
+default_listen=/run/cri-device-shim/cri-device-shim.sock
 unit_dir=/etc/systemd/system
 # Sorts behind kubeadm's 10-kubeadm.conf, which sets ExecStart=, too.
 kubelet_drop_in=$unit_dir/kubelet.service.d/90-cri-device-shim.conf
@@ -249,8 +250,15 @@ unit_text() {
         "$here/$1"
 }
 
-# config_value SECTION KEY: a string of the config, which was checked before; empty: not there.
+# config_value SECTION KEY DEFAULT: a string of the config, if that is there and has it.
 config_value() {
+    local value=
+    [ ! -e "$root$config" ] || value=$(config_string "$1" "$2")
+    say "${value:-$3}"
+}
+
+# config_string SECTION KEY: the config was checked before.
+config_string() {
     awk -v section="$1" -v key="$2" '
         /^[ \t]*\[/ { at = $0; gsub(/#.*|[][ \t]/, "", at); next }
         at == section && $0 ~ "^[ \t]*[\"\047]?" key "[\"\047]?[ \t]*=" {
@@ -263,14 +271,9 @@ config_value() {
 
 # What the settings say that are there, or will be.
 read_config() {
-    listen=/run/cri-device-shim/cri-device-shim.sock
-    configured_endpoint=/run/containerd/containerd.sock
-    if [ -e "$root$config" ]; then
-        check_config "$root$config"
-        listen=$(config_value "" listen | grep . || say "$listen")
-        configured_endpoint=$(config_value "" runtime_endpoint | grep . ||
-            say "$configured_endpoint")
-    fi
+    [ ! -e "$root$config" ] || check_config "$root$config"
+    listen=$(config_value "" listen $default_listen)
+    configured_endpoint=$(config_value "" runtime_endpoint /run/containerd/containerd.sock)
     socket_path "$listen" "$config"
     listen=$socket
     socket_path "$configured_endpoint" "$config"
@@ -425,8 +428,7 @@ check_kubelet_without() {
         [ "$path" != "$kubelet_drop_in" ] ||
             die "$root$path was edited: take the shim out of it or remove it, then run this again"
     done
-    listen=/run/cri-device-shim/cri-device-shim.sock
-    [ ! -e "$root$config" ] || listen=$(config_value "" listen | grep . || say "$listen")
+    listen=$(config_value "" listen $default_listen)
     listen=${listen#unix://}
     IFS=$'\t' read -r endpoint from < <(kubelet_read 2>/dev/null &&
         printf '%s\t%s\n' "$kubelet_endpoint" "$kubelet_endpoint_from") || return 0
@@ -485,9 +487,7 @@ check_tokens() {
 
 # Where the bridge has a socket for each resource that it shows the kubelet.
 shown_dir() {
-    local dir=/var/lib/kubelet/device-plugins
-    [ ! -e "$root$config" ] || dir=$(config_value bridge kubelet_plugin_dir | grep . || say "$dir")
-    printf '%s/cri-device-shim' "$dir"
+    say "$(config_value bridge kubelet_plugin_dir /var/lib/kubelet/device-plugins)/cri-device-shim"
 }
 
 say_shown() {

@@ -205,6 +205,15 @@ def test_the_daemon_dies_in_a_preference(feed, shown):
     assert answers == [[[]]]
 
 
+def asking(client):
+    """A call for a preference, under way."""
+    request = deviceplugin.PreferredAllocationRequest()
+    request.container_requests.add(available_deviceIDs=["g0"], allocation_size=1)
+    return client.channel.unary_unary(
+        "/v1beta1.DevicePlugin/GetPreferredAllocation",
+        request_serializer=lambda message: message.SerializeToString()).future(request)
+
+
 def test_the_kubelet_gives_a_preference_up(feed, shown):
     """Its call is cancelled: so is ours, and the next one works."""
     _, client = shown
@@ -217,11 +226,7 @@ def test_the_kubelet_gives_a_preference_up(feed, shown):
         return []
 
     feed.prefer = prefer
-    request = deviceplugin.PreferredAllocationRequest()
-    request.container_requests.add(available_deviceIDs=["g0"], allocation_size=1)
-    call = client.channel.unary_unary(
-        "/v1beta1.DevicePlugin/GetPreferredAllocation",
-        request_serializer=lambda message: message.SerializeToString()).future(request)
+    call = asking(client)
     assert came.wait(GENEROUS_S)
     call.cancel()
     assert gone.wait(GENEROUS_S)
@@ -240,11 +245,7 @@ def test_the_bridge_gives_a_preference_up(feed, shown, kubelet, closing, how):
         return []
 
     feed.prefer = prefer
-    request = deviceplugin.PreferredAllocationRequest()
-    request.container_requests.add(available_deviceIDs=["g0"], allocation_size=1)
-    call = client.channel.unary_unary(
-        "/v1beta1.DevicePlugin/GetPreferredAllocation",
-        request_serializer=lambda message: message.SerializeToString()).future(request)
+    call = asking(client)
     assert came.wait(GENEROUS_S)
     if how == "stop":
         bridge.stop()
