@@ -8,6 +8,7 @@
 struct kubelet_hold {
     char *resource;
     char *pod_uid;
+    char *container;
     struct ids ids; /* sorted */
     bool counts;    /* its pod is not over: its ids are shown as held */
 };
@@ -162,6 +163,7 @@ static void holds_free(struct kubelet_hold *holds, size_t holds_len)
     for (size_t i = 0; i < holds_len; i++) {
         free(holds[i].resource);
         free(holds[i].pod_uid);
+        free(holds[i].container);
         ids_fini(&holds[i].ids);
     }
     free(holds);
@@ -189,6 +191,8 @@ static int compare_holds(const void *a, const void *b)
 
     if (by == 0)
         by = strcmp(x->pod_uid, y->pod_uid);
+    if (by == 0)
+        by = strcmp(x->container, y->container);
     return by != 0 ? by : compare_ids(&x->ids, &y->ids);
 }
 
@@ -199,6 +203,7 @@ static struct kubelet_hold *holds_new(const struct devicemgr_kubelet_held *held,
     for (size_t i = 0; i < held_len; i++) {
         holds[i].resource = mem_strdup(held[i].resource);
         holds[i].pod_uid = mem_strdup(held[i].pod_uid);
+        holds[i].container = mem_strdup(held[i].container);
         ids_copy(&holds[i].ids, (char *const *)held[i].ids, held[i].ids_len);
         ids_sort(&holds[i].ids);
     }

@@ -309,6 +309,7 @@ void devicemgr_shown_devices(const struct devicemgr *mgr, const char *resource,
  * to be over; one that was never heard of counts. */
 struct devicemgr_kubelet_held {
     const char *pod_uid;
+    const char *container;
     const char *resource;
     const char *const *ids;
     size_t ids_len;

@@ -419,6 +419,7 @@ static void tell_held(struct feed *feed)
         const struct kubelet_allocation *from = &checkpoint->allocations[i];
 
         held[i] = (struct devicemgr_kubelet_held){.pod_uid = from->pod_uid,
+                                                  .container = from->container,
                                                   .resource = from->resource,
                                                   .ids = next,
                                                   .ids_len = from->devices_len};

@@ -20,14 +20,15 @@ struct report {
     size_t len;
 };
 
-static void report_add(struct world *w, struct report *report, unsigned uid, size_t r,
-                       unsigned mask)
+static void report_add(struct world *w, struct report *report, unsigned uid, unsigned name,
+                       size_t r, unsigned mask)
 {
     size_t n = report->len++;
 
     snprintf(report->uids[n], sizeof report->uids[n], "u%u", uid);
     report->ids[n] = device_sim_ids(mask);
     report->held[n] = (struct devicemgr_kubelet_held){.pod_uid = report->uids[n],
+                                                      .container = container_sim_name(name),
                                                       .resource = resource_sim_name(r),
                                                       .ids = (const char *const *)report->ids[n].v,
                                                       .ids_len = report->ids[n].len};
@@ -42,7 +43,7 @@ static void report_pod(struct world *w, struct report *report, const struct pod_
     for (unsigned c = 0; c < pod->containers_len && !pod->released; c++) {
         for (size_t r = 0; r < RESOURCES_LEN; r++) {
             if (pod->containers[c].ids[r])
-                report_add(w, report, pod->uid, r, pod->containers[c].ids[r]);
+                report_add(w, report, pod->uid, c, r, pod->containers[c].ids[r]);
         }
     }
 }

@@ -188,7 +188,8 @@ static void sandbox_ended(struct world *w, const char *id)
     sandbox_stopped(w, id);
 }
 
-/* "u1=vendor.com/gpu:g0,g1 u2=...", the whole of the kubelet's checkpoint */
+/* "u1=vendor.com/gpu:g0,g1 u2/other=...", the whole of the kubelet's checkpoint; of container
+ * "main" unless it says so */
 static void kubelet_holds(struct world *w, const char *text)
 {
     struct devicemgr_kubelet_held held[8];
@@ -199,9 +200,14 @@ static void kubelet_holds(struct world *w, const char *text)
     for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         char *equals = strchr(word, '='), *colon = strchr(word, ':');
         struct devicemgr_kubelet_held *one = &held[held_len++];
+        char *slash;
 
         *equals = *colon = '\0';
-        *one = (struct devicemgr_kubelet_held){word, equals + 1, &ids[ids_len], 0};
+        slash = strchr(word, '/');
+        if (slash)
+            *slash = '\0';
+        *one = (struct devicemgr_kubelet_held){word, slash ? slash + 1 : "main", equals + 1,
+                                               &ids[ids_len], 0};
         for (char *id = strtok_r(colon + 1, ",", &more); id; id = strtok_r(NULL, ",", &more)) {
             ids[ids_len++] = id;
             one->ids_len++;
