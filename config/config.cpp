@@ -246,7 +246,7 @@ bool is_dns_subdomain(string_view name)
     }
 }
 
-/* The rule for extended resources (kubelet-facts §1, check 2). */
+/* The rule for extended resources (pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName). */
 bool is_resource_name(const string &name)
 {
     const size_t slash = name.find('/');

@@ -21,7 +21,7 @@ extern "C" {
 
 #define CONFIG_ERROR_BYTES_MAX 512
 
-/* When cached runtime options are asked for anew (design §5). */
+/* When a plugin is asked anew for runtime options that it has given before. */
 enum config_refresh {
     CONFIG_REFRESH_REBOOT, /* after a reboot */
     CONFIG_REFRESH_PLUGIN, /* after a reboot, and after the plugin registered anew */
@@ -72,7 +72,7 @@ struct config_resource {
     bool exclusive; /* a device is held by one live container at a time */
 };
 
-/* The part that stands in for the plugins at the kubelet (design §6). */
+/* The part that stands in for the plugins at the kubelet (shim/ARCHITECTURE.md, "The bridge"). */
 struct config_bridge {
     bool enabled;                  /* the daemon serves the feed, and holds the gate */
     char *socket;                  /* the feed's; plain path */

@@ -2,14 +2,14 @@
  * The gRPC methods this project knows by name.
  *
  * The relay looks every request's :path up here. A path that is not in the table is relayed like
- * any other byte; one that is has a class, which says how much of it the shim looks at (design §3).
+ * any other byte; one that is has a class, which says how much of it the shim looks at.
  */
 #ifndef CRI_PROTO_METHODS_H
 #define CRI_PROTO_METHODS_H
 
 #include <stddef.h>
 
-/* The API version a plugin must ask for, and the only one (kubelet-facts §1). */
+/* The API version a plugin must ask for, and the only one the kubelet takes. */
 #define DEVICEPLUGIN_VERSION "v1beta1"
 
 #define DEVICEPLUGIN_REGISTER "/v1beta1.Registration/Register"
@@ -34,7 +34,7 @@ enum cri_method {
     CRI_REMOVE_POD_SANDBOX,
     CRI_CREATE_CONTAINER,
     CRI_REMOVE_CONTAINER,
-    CRI_VERSION, /* with the next: only of a kubelet that starts (design §6) */
+    CRI_VERSION, /* with the next: only of a kubelet that starts, for the gate */
     CRI_LIST_CONTAINERS,
     CRI_GET_CONTAINER_EVENTS, /* has no end of its own */
 };

@@ -1,6 +1,6 @@
 /*
  * The token: the annotation by which an allocation that the kubelet made comes back in
- * CreateContainer (design §6). Written by the bridge for the kubelet and by the device manager for
+ * CreateContainer. Written by the bridge for the kubelet and by the device manager for
  * what it finds again; read by devicemgr/request.c.
  *
  *   key    devices.cri-device-shim/vendor.com_gpu        (the resource, '/' as '_')

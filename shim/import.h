@@ -1,6 +1,6 @@
 /*
  * cri-device-shim --import-kubelet-checkpoint: what the kubelet's device manager knows becomes our
- * own state, once, before the shim takes over a node (design §7).
+ * own state, once, before the shim takes over a node.
  */
 #ifndef SHIM_IMPORT_H
 #define SHIM_IMPORT_H

@@ -1,5 +1,5 @@
 /*
- * gRPC over unix sockets, both roles: nghttp2 sessions on libuv pipes (design §4).
+ * gRPC over unix sockets, both roles: nghttp2 sessions on libuv pipes.
  *
  * Unary calls and server streams; deadlines, cancel, percent-encoded status messages (gRPC over
  * HTTP/2), message caps, gzip on receipt. Messages are protobuf-c. Everything runs on one loop and

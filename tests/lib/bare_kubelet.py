@@ -1,7 +1,7 @@
 """Of a kubelet only what talks with device plugins, each step in a test's hands.
 
 Registration on kubelet.sock; a plugin that registers is dialled, asked for its options and for its
-list, and after each list the checkpoint is renamed in (kubelet-facts §1, §2). All that happens goes
+list, and after each list the checkpoint is renamed in, as by the kubelet. All that happens goes
 into `events`, in its order.
 """
 

@@ -1,4 +1,4 @@
-/* What the kubelet is shown: design §6, in the order of devicemgr.h. */
+/* What the kubelet is shown, in the order of devicemgr.h. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Capacity, allocatable and removed resources: kubelet-facts §2, GetCapacity. */
+/* Capacity, allocatable and removed resources, as the kubelet's GetCapacity. */
 #include <stdio.h>
 
 #include "devicemgr/limits.h"

@@ -1,4 +1,4 @@
-/* Group commit and its failures: design §7. */
+/* Group commit and its failures. */
 #include "devicemgr/limits.h"
 #include "devicemgr_world.h"
 

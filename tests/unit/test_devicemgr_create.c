@@ -1,4 +1,4 @@
-/* A create from arrival to answer: design §5 "CreateContainer", §8. */
+/* A create from arrival to answer. */
 #include "devicemgr/create.h"
 #include "devicemgr/limits.h"
 #include "devicemgr_world.h"

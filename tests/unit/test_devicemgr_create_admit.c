@@ -1,4 +1,4 @@
-/* What a create asks for, by token and by annotation, and whether it may: design §5, §8. */
+/* What a create asks for, by token and by annotation, and whether it may. */
 #include <stdio.h>
 
 #include "devicemgr/limits.h"

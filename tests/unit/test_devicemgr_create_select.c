@@ -1,4 +1,4 @@
-/* Which devices a container gets, and whose they are: design §5, kubelet-facts §3. */
+/* Which devices a container gets, and whose they are. */
 #include <stdio.h>
 
 #include "devicemgr/create.h"
@@ -45,7 +45,7 @@ static void checked(struct world *w, const char *container_id, bool running)
     container_checked(w, running);
 }
 
-/* ---- kubelet-facts §3, in its order ---- */
+/* ---- the steps of the kubelet's devicesToAllocate, numbered as in devicemgr/README.md ---- */
 
 static void a_changed_request_is_refused(void **state) /* step 1 */
 {

@@ -1,4 +1,4 @@
-/* Runtime options: copies, and the merge of several, kubelet-facts §3 "Merging". */
+/* Runtime options: copies, and the merge of several (pod_devices.go, deviceRunContainerOptions). */
 #include "devicemgr/options.h"
 #include "devicemgr_world.h"
 

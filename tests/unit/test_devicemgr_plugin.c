@@ -1,4 +1,4 @@
-/* Registration, the life of an endpoint, device lists, built-in devices: kubelet-facts §1, §2. */
+/* Registration, the life of an endpoint, device lists, built-in devices. */
 #include <stdio.h>
 #include <stdlib.h>
 

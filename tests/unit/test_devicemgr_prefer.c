@@ -1,4 +1,4 @@
-/* The kubelet's GetPreferredAllocation, passed on: design §6. */
+/* The kubelet's GetPreferredAllocation, passed on. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* The rule for extended-resource names, kubelet-facts §1. */
+/* The rule for extended-resource names. */
 #include "devicemgr/resource_name.h"
 #include "devicemgr_world.h"
 

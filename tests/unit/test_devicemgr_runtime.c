@@ -1,4 +1,4 @@
-/* Pods, sandboxes and the runtime's list: design §5 "Pods", kubelet-facts §10. */
+/* Pods, sandboxes and the runtime's list. */
 #include "devicemgr/limits.h"
 #include "devicemgr_world.h"
 

@@ -17,7 +17,7 @@
 #define FILE_BYTES_MAX 8192
 #define FILE_LEN(file) (sizeof(file) - 1)
 
-/* kubelet-facts §4. */
+/* Made up; its checksum is as the kubelet's own code has it. */
 #define SYNTHETIC                                                                                  \
     "{\"Data\":{\"PodDeviceEntries\":[{\"PodUID\":\"11111111-2222-3333-4444-555555555555\","       \
     "\"ContainerName\":\"main\",\"ResourceName\":\"example.com/widget\","                          \
