@@ -59,6 +59,10 @@ struct devicemgr {
     struct advertise advertise;
     struct prefer *prefers; /* by the call on the plugin */
 
+    bool kubelet_listed; /* a kubelet was given the list of sandboxes since our start */
+    uint64_t
+        kubelet_started_ms; /* when the last one started, as far as is known: we did at least */
+
     bool listed;         /* the runtime's list has been read once */
     bool listing;        /* one is being asked for */
     uint64_t epoch;      /* number of lists asked for: what carries it is newer than the last */

@@ -304,6 +304,18 @@ void devicemgr_shown_devices(const struct devicemgr *mgr, const char *resource,
                              void (*each)(void *user, const struct devicemgr_shown_device *device),
                              void *user);
 
+/* ---- the kubelet, as far as its calls of the runtime and its files show it ---- */
+
+/* A kubelet process that nobody has seen before has called the runtime (its first call is Version
+ * with an empty version): it will admit all its pods anew, and fails for good what it admits while
+ * a device of the pod looks unhealthy. Once for each process; not for one that was told of before a
+ * restart of the shim, whose own start counts alike. */
+void devicemgr_kubelet_started(struct devicemgr *mgr, uint64_t now_ms);
+/* A kubelet was given the runtime's list of sandboxes (ListPodSandbox): it is connected, and knows
+ * what there is. Each time or the first time only, the first counts. Until then nothing that was
+ * restored is dropped. */
+void devicemgr_kubelet_listed(struct devicemgr *mgr, uint64_t now_ms);
+
 /* What the kubelet's own checkpoint says its pods have: the whole, in place of what was told
  * before. Resources that are not shown are ignored as long as they are not, and so are pods known
  * to be over; one that was never heard of counts. */
