@@ -32,11 +32,11 @@ static unsigned requested(const struct world *w, size_t resource)
 
 /* Of those it is shown healthy. kubelet-facts §3: devices of init containers are used again by
  * later ones first. */
-static void give_ids(struct world *w, struct pod_container *container, size_t resource,
-                     unsigned *reusable)
+static void give_ids(struct world *w, struct pod_sim *pod, struct pod_container *container,
+                     size_t resource, unsigned *reusable)
 {
     unsigned free_ids = w->shown.resources[resource].healthy & ~allocated(w, resource);
-    unsigned start_at = (unsigned)rng_below(&w->rng, DEVICES_MAX);
+    unsigned start_at = (unsigned)rng_below(&pod->rng, DEVICES_MAX);
     unsigned missing = container->count[resource], mask = 0;
 
     for (unsigned pass = 0; pass < 2; pass++) {
@@ -61,22 +61,22 @@ static void give_ids(struct world *w, struct pod_container *container, size_t re
 
 static void ask_devices(struct world *w, struct pod_sim *pod, size_t resource)
 {
-    bool annotation = w->kubelet.mixed ? rng_percent(&w->rng, 50)
+    bool annotation = w->kubelet.mixed ? rng_percent(&pod->rng, 50)
                                        : w->kubelet.source[resource] == SOURCE_ANNOTATION;
     unsigned reusable = 0;
 
     for (unsigned i = 0; i < pod->containers_len; i++) {
         struct pod_container *c = &pod->containers[i];
-        unsigned count = (unsigned)rng_between(&w->rng, 1, 2);
+        unsigned count = (unsigned)rng_between(&pod->rng, 1, 2);
 
-        if (!rng_percent(&w->rng, 45))
+        if (!rng_percent(&pod->rng, 45))
             continue;
         if (annotation &&
             requested(w, resource) + count > device_sim_count(w->plugins[resource].devices))
             continue;
         c->count[resource] = count;
         if (!annotation)
-            give_ids(w, c, resource, &reusable);
+            give_ids(w, pod, c, resource, &reusable);
     }
 }
 
@@ -106,11 +106,11 @@ static void decide_anew(struct world *w, struct pod_sim *pod, struct pod_contain
 
 void admission_decide_anew(struct world *w)
 {
-    struct pod_sim *pod = &w->kubelet.pods[rng_below(&w->rng, PODS_MAX)];
+    struct pod_sim *pod = &w->kubelet.pods[rng_below(&w->kubelet.rng, PODS_MAX)];
 
     if (!pod->uid || pod->deleting)
         return;
     for (unsigned i = 0; i < pod->containers_len; i++)
-        decide_anew(w, pod, &pod->containers[i], rng_below(&w->rng, RESOURCES_LEN));
+        decide_anew(w, pod, &pod->containers[i], rng_below(&pod->rng, RESOURCES_LEN));
     bridge_report_later(w);
 }

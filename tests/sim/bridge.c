@@ -70,7 +70,8 @@ static void report_now(struct world *w, uint64_t incarnation, uint64_t unused)
 void bridge_report_later(struct world *w)
 {
     if (w->shim.core)
-        world_after(w, rng_delay_ms(&w->rng, REPORT_MS_MAX), report_now, w->shim.incarnation, 0);
+        world_after(w, rng_delay_ms(&w->bridge.rng, REPORT_MS_MAX), report_now, w->shim.incarnation,
+                    0);
 }
 
 /* ---- preferences ---- */
@@ -85,7 +86,7 @@ static void give_up(struct world *w, struct preference *preference)
 
 void bridge_give_up(struct world *w)
 {
-    struct preference *preference = &w->bridge.preferences[rng_below(&w->rng, 2)];
+    struct preference *preference = &w->bridge.preferences[rng_below(&w->bridge.rng, 2)];
 
     if (preference->number)
         give_up(w, preference);
@@ -93,11 +94,11 @@ void bridge_give_up(struct world *w)
 
 void bridge_ask(struct world *w)
 {
-    size_t r = rng_below(&w->rng, RESOURCES_LEN);
-    unsigned available = (unsigned)rng_between(&w->rng, 1, (1u << DEVICES_MAX) - 1);
-    unsigned must = available & (unsigned)rng_below(&w->rng, 1u << DEVICES_MAX);
+    size_t r = rng_below(&w->bridge.rng, RESOURCES_LEN);
+    unsigned available = (unsigned)rng_between(&w->bridge.rng, 1, (1u << DEVICES_MAX) - 1);
+    unsigned must = available & (unsigned)rng_below(&w->bridge.rng, 1u << DEVICES_MAX);
     struct ids ids = device_sim_ids(available), must_ids = device_sim_ids(must);
-    uint64_t timeout_ms = rng_between(&w->rng, 1, TIMEOUT_MS_MAX);
+    uint64_t timeout_ms = rng_between(&w->bridge.rng, 1, TIMEOUT_MS_MAX);
     struct preference *preference = w->bridge.preferences;
 
     while (preference < w->bridge.preferences + PREFERENCES_MAX && preference->number)
@@ -106,8 +107,9 @@ void bridge_ask(struct world *w)
         *preference = (struct preference){
             .number = ++w->bridge.last_number,
             .available = available,
-            .size = rng_between(&w->rng, device_sim_count(must) > 0 ? device_sim_count(must) : 1,
-                                device_sim_count(available)),
+            .size =
+                rng_between(&w->bridge.rng, device_sim_count(must) > 0 ? device_sim_count(must) : 1,
+                            device_sim_count(available)),
             .until_ms = w->now_ms + timeout_ms,
         };
         world_note(w, "kubelet: asks what is preferred of %x of resource %zu, %" PRIu64, available,

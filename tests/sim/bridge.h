@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "tests/sim/resources.h"
+#include "tests/sim/rng.h"
 
 struct world;
 
@@ -22,6 +23,7 @@ struct preference {
 };
 
 struct bridge {
+    struct rng rng;
     unsigned told[RESOURCES_LEN][DEVICES_MAX]; /* uid of the pod, as told last; 0: none */
     uint64_t last_number;
     struct preference preferences[PREFERENCES_MAX];

@@ -71,7 +71,7 @@ static void retry_later(struct world *w, unsigned uid, unsigned name, const char
 
     if (!pod)
         return;
-    pod->containers[name].not_before_ms = w->now_ms + rng_below(&w->rng, RETRY_MS_MAX);
+    pod->containers[name].not_before_ms = w->now_ms + rng_below(&w->client.rng, RETRY_MS_MAX);
     pod->containers[name].refusals++;
     snprintf(pod->containers[name].why, sizeof pod->containers[name].why, "%s", why);
 }
@@ -101,7 +101,7 @@ static void expire(struct world *w, uint64_t number, uint64_t incarnation)
 
 void client_cancel_one(struct world *w)
 {
-    struct create_sim *create = &w->client.creates[rng_below(&w->rng, 4)];
+    struct create_sim *create = &w->client.creates[rng_below(&w->client.rng, 4)];
 
     if (create->number)
         cancel(w, create, "cancelled");
@@ -184,7 +184,7 @@ static void add_bad_token(struct world *w, enum token_fault fault, struct create
     const char *value = "{\"resource\":\"bad.example/x\",\"ids\":[\"a\"]}";
 
     if (fault == TOKEN_MALFORMED)
-        value = MALFORMED[rng_below(&w->rng, sizeof MALFORMED / sizeof MALFORMED[0])];
+        value = MALFORMED[rng_below(&w->client.rng, sizeof MALFORMED / sizeof MALFORMED[0])];
     if (fault == TOKEN_MALFORMED || fault == TOKEN_UNKNOWN_RESOURCE)
         add_token(texts, mem_strdup(REQUEST_KEY_PREFIX "bad.example_x"), mem_strdup(value));
 }
@@ -242,16 +242,18 @@ static void disturb_rivals(struct world *w, struct create_sim *create)
 
 static uint64_t pick_deadline(struct world *w)
 {
-    uint64_t kind = rng_below(&w->rng, 10);
+    uint64_t kind = rng_below(&w->client.rng, 10);
 
     if (kind < 2)
         return UINT64_MAX;
-    return w->now_ms + (kind < 6 ? DEADLINE_MS : rng_between(&w->rng, 1000, DEADLINE_SHORT_MS_MAX));
+    return w->now_ms +
+           (kind < 6 ? DEADLINE_MS : rng_between(&w->client.rng, 1000, DEADLINE_SHORT_MS_MAX));
 }
 
 static void pick_bad_token(struct world *w, struct create_sim *create)
 {
-    create->fault = (enum token_fault)rng_between(&w->rng, TOKEN_GOOD + 1, TOKEN_FAULTS_LEN - 1);
+    create->fault =
+        (enum token_fault)rng_between(&w->client.rng, TOKEN_GOOD + 1, TOKEN_FAULTS_LEN - 1);
     if (create->fault == TOKEN_UNKNOWN_ID && !create->ids[0] && !create->ids[1] && !create->ids[2])
         create->fault = TOKEN_UNKNOWN_RESOURCE; /* no token whose ids could be others */
     create->disturbed = true;
@@ -287,7 +289,7 @@ static struct create_sim *create_new(struct world *w, const struct pod_sim *pod,
         if (container->count[r] > 0 && !kubelet_contended(pod, r))
             create->serial[r] = check_serial_in_force(w, pod->uid, name, r, container->ids[r]);
     }
-    if (!create->untouched && w->faults && rng_percent(&w->rng, BAD_TOKEN_PERCENT))
+    if (!create->untouched && w->faults && rng_percent(&w->client.rng, BAD_TOKEN_PERCENT))
         pick_bad_token(w, create);
     return create;
 }
@@ -337,7 +339,7 @@ static void forward(struct world *w, struct create_sim *create,
     check_forward(w, create, options, &made);
     create->forwarded = true;
     w->client.forwarded++;
-    if (w->faults && rng_percent(&w->rng, 1)) { /* the relay has no memory for it */
+    if (w->faults && rng_percent(&w->client.rng, 1)) { /* the relay has no memory for it */
         uint64_t number = create->number;
 
         retry_later(w, create->uid, create->name, "out of memory");
@@ -347,8 +349,8 @@ static void forward(struct world *w, struct create_sim *create,
         return;
     }
     runtime_create(w, create->number, &made);
-    if (w->faults && rng_percent(&w->rng, CRASH_PERCENT))
-        w->shim.crash_in = (unsigned)rng_between(&w->rng, 1, 3);
+    if (w->faults && rng_percent(&w->client.rng, CRASH_PERCENT))
+        w->shim.crash_in = (unsigned)rng_between(&w->client.rng, 1, 3);
 }
 
 void client_verdict(struct world *w, uint64_t number, const struct devicemgr_verdict *verdict)

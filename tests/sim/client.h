@@ -11,6 +11,7 @@
 
 #include "devicemgr/ports.h"
 #include "tests/sim/resources.h"
+#include "tests/sim/rng.h"
 #include "tests/sim/runtime.h"
 
 struct pod_sim;
@@ -48,6 +49,7 @@ struct create_sim {
 };
 
 struct client {
+    struct rng rng;
     uint64_t last_create;
     struct create_sim creates[CREATES_SIM_MAX];
     unsigned owner[RESOURCES_LEN][DEVICES_MAX]; /* uid of the pod it was given to; 0: none */

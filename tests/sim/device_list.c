@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "devicemgr/mem.h"
-#include "tests/sim/world.h"
+#include "tests/sim/plugin.h"
 
 #define TWICE_PERCENT 2
 
@@ -31,14 +31,14 @@ static void add(struct device_list *list, const char *id, bool healthy)
     list->response.devices[list->response.n_devices++] = entry;
 }
 
-static void add_devices(struct world *w, const struct plugin *plugin, struct device_list *list)
+static void add_devices(struct plugin *plugin, struct device_list *list)
 {
     for (size_t i = 0; i < DEVICES_MAX; i++) {
         bool healthy = plugin->healthy & 1u << i;
 
         if (!(plugin->listed & 1u << i))
             continue;
-        if (rng_percent(&w->rng, TWICE_PERCENT))
+        if (rng_percent(&plugin->rng, TWICE_PERCENT))
             add(list, device_sim_id(i), !healthy);
         add(list, device_sim_id(i), healthy);
         if (i % 2 == 0)
@@ -66,7 +66,7 @@ static void add_crowd(struct device_list *list, size_t crowd)
     list->devices += crowd;
 }
 
-void device_list_init(struct world *w, const struct plugin *plugin, struct device_list *list)
+void device_list_init(struct plugin *plugin, struct device_list *list)
 {
     size_t max = 2 * DEVICES_MAX + NONE_LEN + UGLY_LEN + plugin->crowd;
 
@@ -79,7 +79,7 @@ void device_list_init(struct world *w, const struct plugin *plugin, struct devic
     list->topology.n_nodes = 1;
     list->entries = mem_alloc(max, sizeof *list->entries);
     list->response.devices = mem_alloc(max, sizeof *list->response.devices);
-    add_devices(w, plugin, list);
+    add_devices(plugin, list);
     if (plugin->odd)
         add_odd(list);
     add_crowd(list, plugin->crowd);

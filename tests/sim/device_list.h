@@ -11,7 +11,6 @@
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 
 struct plugin;
-struct world;
 
 struct device_list {
     V1beta1__ListAndWatchResponse response; /* points into the rest */
@@ -23,7 +22,7 @@ struct device_list {
 };
 
 /* Must not be moved before it is freed. */
-void device_list_init(struct world *w, const struct plugin *plugin, struct device_list *list);
+void device_list_init(struct plugin *plugin, struct device_list *list);
 void device_list_fini(struct device_list *list);
 
 #endif

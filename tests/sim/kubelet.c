@@ -41,8 +41,8 @@ bool kubelet_contended(const struct pod_sim *pod, size_t resource)
 /* ---- one step of a pod ---- */
 
 /* True: the next container can be looked at. */
-static bool container_step(struct world *w, const struct pod_sim *pod,
-                           struct pod_container *container, const struct rt_sandbox *sandbox)
+static bool container_step(struct world *w, struct pod_sim *pod, struct pod_container *container,
+                           const struct rt_sandbox *sandbox)
 {
     unsigned name = (unsigned)(container - pod->containers);
     struct rt_container *newest = runtime_newest(w, sandbox->id, name);
@@ -65,7 +65,7 @@ static bool container_step(struct world *w, const struct pod_sim *pod,
         container->done = true;
         return true;
     }
-    if (newest && newest->state == CONTAINER_EXITED && rng_percent(&w->rng, 30)) {
+    if (newest && newest->state == CONTAINER_EXITED && rng_percent(&pod->rng, 30)) {
         runtime_remove_container(w, newest);
         return false;
     }
@@ -121,7 +121,7 @@ static void teardown(struct world *w, struct pod_sim *pod)
 
     if (w->now_ms < pod->stop_ms)
         return;
-    if (client_find_of(w, pod->uid, POD_CONTAINERS_MAX) && rng_percent(&w->rng, 70))
+    if (client_find_of(w, pod->uid, POD_CONTAINERS_MAX) && rng_percent(&pod->rng, 70))
         return; /* calls under way mostly end first */
     if (left) {
         runtime_stop_sandbox(w, left, true);
@@ -133,7 +133,7 @@ static void teardown(struct world *w, struct pod_sim *pod)
     left = sandbox_of(w, pod->uid, true);
     if (!left)
         pod_forget(w, pod);
-    else if (rng_percent(&w->rng, 30))
+    else if (rng_percent(&pod->rng, 30))
         runtime_remove_sandbox(w, left);
 }
 
@@ -157,16 +157,16 @@ static void advance(struct world *w, struct pod_sim *pod)
         sandbox_step(w, pod);
         return;
     }
-    if (old && rng_percent(&w->rng, 20)) {
+    if (old && rng_percent(&pod->rng, 20)) {
         runtime_remove_sandbox(w, old);
         return;
     }
     if (s->doomed ||
-        (w->faults && rng_percent(&w->rng, 1))) { /* its network changed: a new one is needed */
+        (w->faults && rng_percent(&pod->rng, 1))) { /* its network changed: a new one is needed */
         runtime_stop_sandbox(w, s, true);
         return;
     }
-    if (rng_percent(&w->rng, 20) && collect_garbage(w, pod))
+    if (rng_percent(&pod->rng, 20) && collect_garbage(w, pod))
         return;
     if (pod->sandbox != s->id) {
         pod->sandbox = s->id;
@@ -186,7 +186,7 @@ static void sync(struct world *w, uint64_t uid, uint64_t unused)
     (void)unused;
     if (!pod)
         return;
-    world_after(w, rng_between(&w->rng, SYNC_MS_MIN, SYNC_MS_MAX), sync, uid, 0);
+    world_after(w, rng_between(&pod->rng, SYNC_MS_MIN, SYNC_MS_MAX), sync, uid, 0);
     if (!w->shim.core || w->runtime.down || runtime_busy(w, pod->uid))
         return;
     if (pod->deleting)
@@ -206,25 +206,26 @@ void kubelet_add_pod(struct world *w)
     if (pod == w->kubelet.pods + PODS_MAX || w->kubelet.draining)
         return;
     *pod = (struct pod_sim){.uid = ++w->kubelet.last_uid, .over_ms = w->now_ms};
-    pod->containers_len = (unsigned)rng_between(&w->rng, 1, POD_CONTAINERS_MAX);
-    pod->containers[0].init = pod->containers_len > 1 && rng_percent(&w->rng, 60);
+    rng_init(&pod->rng, w->seed, RNG_POD + pod->uid);
+    pod->containers_len = (unsigned)rng_between(&pod->rng, 1, POD_CONTAINERS_MAX);
+    pod->containers[0].init = pod->containers_len > 1 && rng_percent(&pod->rng, 60);
     admission_ask(w, pod);
     bridge_report_later(w);
     world_note(w, "kubelet: pod u%u admitted, %u containers%s", pod->uid, pod->containers_len,
                pod->containers[0].init ? ", the first an init container" : "");
-    world_after(w, rng_delay_ms(&w->rng, SYNC_MS_MAX), sync, pod->uid, 0);
+    world_after(w, rng_delay_ms(&pod->rng, SYNC_MS_MAX), sync, pod->uid, 0);
 }
 
 void kubelet_delete_one(struct world *w)
 {
-    struct pod_sim *pod = &w->kubelet.pods[rng_below(&w->rng, PODS_MAX)];
+    struct pod_sim *pod = &w->kubelet.pods[rng_below(&w->kubelet.rng, PODS_MAX)];
 
     if (!pod->uid || pod->deleting)
         return;
     pod->deleting = true;
     bridge_report_later(w);
-    pod->released = rng_percent(&w->rng, 40); /* force: its devices count as free at once */
-    pod->stop_ms = w->now_ms + rng_delay_ms(&w->rng, STOP_MS_MAX);
+    pod->released = rng_percent(&pod->rng, 40); /* force: its devices count as free at once */
+    pod->stop_ms = w->now_ms + rng_delay_ms(&pod->rng, STOP_MS_MAX);
     world_note(w, "kubelet: pod u%u deleted%s", pod->uid, pod->released ? " by force" : "");
 }
 
@@ -271,7 +272,7 @@ bool kubelet_content(struct world *w, char *why, size_t why_bytes)
 
 void kubelet_init(struct world *w)
 {
-    w->kubelet.mixed = rng_percent(&w->rng, 25);
+    w->kubelet.mixed = rng_percent(&w->kubelet.rng, 25);
     for (size_t r = 0; r < RESOURCES_LEN; r++)
-        w->kubelet.source[r] = rng_percent(&w->rng, 60) ? SOURCE_TOKEN : SOURCE_ANNOTATION;
+        w->kubelet.source[r] = rng_percent(&w->kubelet.rng, 60) ? SOURCE_TOKEN : SOURCE_ANNOTATION;
 }

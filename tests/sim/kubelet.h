@@ -12,6 +12,7 @@
 
 #include "devicemgr/ports.h"
 #include "tests/sim/resources.h"
+#include "tests/sim/rng.h"
 #include "tests/sim/runtime.h"
 
 struct world;
@@ -47,9 +48,11 @@ struct pod_sim {
     uint64_t over_ms; /* when it last had no ready sandbox; it may have none now */
     struct pod_container containers[POD_CONTAINERS_MAX];
     unsigned containers_len;
+    struct rng rng;
 };
 
 struct kubelet {
+    struct rng rng;
     enum source source[RESOURCES_LEN];
     unsigned last_uid;
     bool mixed; /* both decide: they know nothing of each other, and can be in each other's way */

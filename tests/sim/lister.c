@@ -60,7 +60,7 @@ void lister_check(struct world *w, uint64_t check, const char *container_id)
     if (slot == CHECKS_MAX)
         return;
     w->lister.checks[slot] = check;
-    world_after(w, rng_delay_ms(&w->rng, CHECK_MS_MAX), check_later,
+    world_after(w, rng_delay_ms(&w->lister.rng, CHECK_MS_MAX), check_later,
                 (uint64_t)slot << 32 | container, w->shim.incarnation);
 }
 
@@ -96,12 +96,12 @@ static void event_arrives(struct world *w, uint64_t stream, uint64_t ended)
 void lister_event(struct world *w, enum lister_event event, unsigned id, bool sandbox)
 {
     struct lister *lister = &w->lister;
-    unsigned times = rng_percent(&w->rng, 3) ? 2 : 1;
+    unsigned times = rng_percent(&w->lister.rng, 3) ? 2 : 1;
 
     if (!lister->stream)
         return;
     for (unsigned i = 0; i < times; i++) {
-        uint64_t at_ms = w->now_ms + rng_delay_ms(&w->rng, EVENT_MS_MAX);
+        uint64_t at_ms = w->now_ms + rng_delay_ms(&w->lister.rng, EVENT_MS_MAX);
 
         if (at_ms > lister->delivered_ms)
             lister->delivered_ms = at_ms;
@@ -260,7 +260,7 @@ static void list_containers(struct world *w, uint64_t list, uint64_t unused)
         if (w->runtime.containers[i].id)
             fill_container(w->lister.listed, &w->runtime.containers[i]);
     }
-    world_after(w, rng_delay_ms(&w->rng, LIST_MS_MAX), list_arrives, list, 0);
+    world_after(w, rng_delay_ms(&w->lister.rng, LIST_MS_MAX), list_arrives, list, 0);
 }
 
 static void list_sandboxes(struct world *w, uint64_t list, uint64_t unused)
@@ -272,7 +272,7 @@ static void list_sandboxes(struct world *w, uint64_t list, uint64_t unused)
         if (w->runtime.sandboxes[i].id)
             fill_sandbox(w, w->lister.listed, &w->runtime.sandboxes[i]);
     }
-    world_after(w, rng_delay_ms(&w->rng, LIST_MS_MAX), list_containers, list, 0);
+    world_after(w, rng_delay_ms(&w->lister.rng, LIST_MS_MAX), list_containers, list, 0);
 }
 
 static void list_begin(struct world *w)
@@ -285,7 +285,7 @@ static void list_begin(struct world *w)
     w->runtime.unseen = false;
     world_note(w, "runtime: being listed");
     devicemgr_runtime_listing(w->shim.core);
-    world_after(w, rng_delay_ms(&w->rng, LIST_MS_MAX), list_sandboxes, ++lister->list, 0);
+    world_after(w, rng_delay_ms(&w->lister.rng, LIST_MS_MAX), list_sandboxes, ++lister->list, 0);
 }
 
 static void list_due(struct world *w, uint64_t incarnation, uint64_t unused)

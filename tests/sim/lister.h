@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tests/sim/rng.h"
+
 struct world;
 
 #define CHECKS_MAX 64
@@ -24,6 +26,7 @@ enum lister_event {
 };
 
 struct lister {
+    struct rng rng;
     uint64_t checks[CHECKS_MAX]; /* under way; 0: free slot */
     uint64_t due_ms;             /* of the next list; UINT64_MAX: none is planned */
     uint64_t list;               /* number of the list under way, or the last */

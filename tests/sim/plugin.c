@@ -91,19 +91,19 @@ static void register_now(struct world *w, uint64_t resource, uint64_t instance)
     net->registering = RESOURCES_LEN;
 }
 
-static void register_later(struct world *w, const struct plugin *p)
+static void register_later(struct world *w, struct plugin *p)
 {
     if (p->resource != RESOURCE_BUILTIN)
-        world_after(w, rng_delay_ms(&w->rng, REGISTER_MS_MAX), register_now, p->resource,
+        world_after(w, rng_delay_ms(&p->rng, REGISTER_MS_MAX), register_now, p->resource,
                     p->instance);
 }
 
 /* Names that must be refused. */
-static void register_badly(struct world *w)
+static void register_badly(struct world *w, struct plugin *p)
 {
     static const char *const SOCKETS[] = {"", "..", "a/b", "kubelet.sock", "x.sock"};
     static const char *const NAMES[] = {"vendor.com/gpu", "nothing", "local.dev/kvm"};
-    size_t socket = rng_below(&w->rng, 5), name = rng_below(&w->rng, 3);
+    size_t socket = rng_below(&p->rng, 5), name = rng_below(&p->rng, 3);
 
     if (name == 0 && socket == 4)
         return; /* that one is good */
@@ -118,9 +118,9 @@ static void register_badly(struct world *w)
     }
 }
 
-static void cancel_registration(struct world *w)
+static void cancel_registration(struct world *w, struct plugin *p)
 {
-    uint64_t *slot = &w->shim.net.open_registrations[rng_below(&w->rng, 4)];
+    uint64_t *slot = &w->shim.net.open_registrations[rng_below(&p->rng, 4)];
 
     if (!*slot)
         return;
@@ -163,10 +163,10 @@ static void lose(struct world *w, uint64_t number, uint64_t incarnation)
 
 static void give_list(struct world *w, struct connection *c)
 {
-    const struct plugin *p = &w->plugins[c->resource];
+    struct plugin *p = &w->plugins[c->resource];
     struct device_list list;
 
-    device_list_init(w, p, &list);
+    device_list_init(p, &list);
     c->listed = true;
     c->healthy = p->healthy & p->listed;
     c->capacity = list.devices;
@@ -197,7 +197,7 @@ static void give_options(struct world *w, struct connection *c)
     c->options = true;
     c->pre_start = p->pre_start;
     p->registered += c->registered;
-    world_after(w, rng_delay_ms(&w->rng, REGISTER_MS_MAX), first_list, c->number,
+    world_after(w, rng_delay_ms(&p->rng, REGISTER_MS_MAX), first_list, c->number,
                 w->shim.incarnation);
     devicemgr_endpoint_options(w->shim.core, shim_now_ms(w), c->number, &options);
     shim_run(w);
@@ -240,7 +240,8 @@ void plugin_open(struct world *w, uint64_t number, const char *resource, const c
                              .socket = (unsigned)strtoul(strchr(socket, '-') + 1, NULL, 10),
                              .registered = w->shim.net.registering == r};
     world_note(w, "plugin %zu: %s dialled, connection %" PRIu64, r, socket, number);
-    world_after(w, rng_delay_ms(&w->rng, ANSWER_MS_MAX), dial, number, w->shim.incarnation);
+    world_after(w, rng_delay_ms(&w->plugins[r].rng, ANSWER_MS_MAX), dial, number,
+                w->shim.incarnation);
 }
 
 void plugin_close(struct world *w, uint64_t number)
@@ -258,14 +259,14 @@ void plugins_init(struct world *w)
 {
     w->shim.net.registering = RESOURCES_LEN;
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
-        unsigned devices = (1u << rng_between(&w->rng, 2, DEVICES_MAX)) - 1;
+        struct plugin *p = &w->plugins[r];
 
-        w->plugins[r] = (struct plugin){.resource = r,
-                                        .devices = devices,
-                                        .listed = devices,
-                                        .healthy = devices,
-                                        .pre_start = rng_percent(&w->rng, 40),
-                                        .preferred = rng_percent(&w->rng, 60)};
+        *p = (struct plugin){.resource = r};
+        rng_init(&p->rng, w->seed, RNG_PLUGIN + r);
+        p->devices = (1u << rng_between(&p->rng, 2, DEVICES_MAX)) - 1;
+        p->listed = p->healthy = p->devices;
+        p->pre_start = rng_percent(&p->rng, 40);
+        p->preferred = rng_percent(&p->rng, 60);
     }
 }
 
@@ -288,7 +289,7 @@ void plugins_shim_gone(struct world *w)
 void plugins_shim_back(struct world *w)
 {
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
-        if (w->plugins[r].up && rng_percent(&w->rng, w->faults ? 60 : 100))
+        if (w->plugins[r].up && rng_percent(&w->plugins[r].rng, w->faults ? 60 : 100))
             register_later(w, &w->plugins[r]);
     }
 }
@@ -300,9 +301,9 @@ void plugin_start(struct world *w, struct plugin *p)
     p->up = true;
     p->hung = false;
     p->instance++;
-    p->socket = (unsigned)rng_below(&w->rng, SOCKETS_MAX);
-    p->pre_start ^= rng_percent(&w->rng, 10);
-    p->preferred ^= rng_percent(&w->rng, 10);
+    p->socket = (unsigned)rng_below(&p->rng, SOCKETS_MAX);
+    p->pre_start ^= rng_percent(&p->rng, 10);
+    p->preferred ^= rng_percent(&p->rng, 10);
     world_note(w, "plugin %zu: starts", p->resource);
     register_later(w, p);
 }
@@ -317,7 +318,7 @@ void plugin_die(struct world *w, struct plugin *p)
         const struct connection *c = &w->shim.net.connections[i];
 
         if (c->number && c->resource == p->resource && c->instance == p->instance)
-            world_after(w, rng_below(&w->rng, LOST_MS_MAX), lose, c->number, w->shim.incarnation);
+            world_after(w, rng_below(&p->rng, LOST_MS_MAX), lose, c->number, w->shim.incarnation);
     }
     p->instance++;
 }
@@ -352,7 +353,7 @@ void plugins_heal(struct world *w)
         p->odd = false;
         p->crowd = 0;
         plugin_die(w, p);
-        world_after(w, rng_delay_ms(&w->rng, REGISTER_MS_MAX) + LOST_MS_MAX, start_later, r, 0);
+        world_after(w, rng_delay_ms(&p->rng, REGISTER_MS_MAX) + LOST_MS_MAX, start_later, r, 0);
         if (r == RESOURCE_BUILTIN && w->shim.core)
             shim_builtin(w);
     }
@@ -378,18 +379,18 @@ static void flap(struct world *w, struct plugin *p)
 
 static void change_list(struct world *w, struct plugin *p)
 {
-    unsigned bit = 1u << rng_below(&w->rng, DEVICES_MAX);
+    unsigned bit = 1u << rng_below(&p->rng, DEVICES_MAX);
 
-    if (rng_percent(&w->rng, 70))
+    if (rng_percent(&p->rng, 70))
         p->healthy ^= bit & p->devices;
     else
         p->listed ^= bit & p->devices;
-    if (rng_percent(&w->rng, 20))
+    if (rng_percent(&p->rng, 20))
         p->listed = p->healthy = p->devices;
-    if (rng_percent(&w->rng, 10))
+    if (rng_percent(&p->rng, 10))
         p->odd = !p->odd;
-    if (rng_percent(&w->rng, 10))
-        p->crowd = rng_percent(&w->rng, 20) ? rng_between(&w->rng, 1, 5000) : 0;
+    if (rng_percent(&p->rng, 10))
+        p->crowd = rng_percent(&p->rng, 20) ? rng_between(&p->rng, 1, 5000) : 0;
     list_all(w, p);
 }
 
@@ -397,7 +398,7 @@ void plugins_trouble(struct world *w)
 {
     struct plugin *p = &w->plugins[rng_below(&w->rng, RESOURCES_LEN)];
 
-    switch (rng_below(&w->rng, 12)) {
+    switch (rng_below(&p->rng, 12)) {
     case 0:
         plugin_die(w, p);
         break;
@@ -415,7 +416,7 @@ void plugins_trouble(struct world *w)
         drop_streams(w, p);
         break;
     case 6: /* registers twice; perhaps under another name */
-        p->socket = rng_percent(&w->rng, 30) ? 1 - p->socket : p->socket;
+        p->socket = rng_percent(&p->rng, 30) ? 1 - p->socket : p->socket;
         register_now(w, p->resource, p->instance);
         break;
     case 7:
@@ -423,13 +424,13 @@ void plugins_trouble(struct world *w)
         change_list(w, p);
         break;
     case 9:
-        p->trouble = (unsigned)rng_below(&w->rng, 70);
+        p->trouble = (unsigned)rng_below(&p->rng, 70);
         break;
     case 10:
-        register_badly(w);
+        register_badly(w, p);
         break;
     default:
-        cancel_registration(w);
+        cancel_registration(w, p);
         break;
     }
 }

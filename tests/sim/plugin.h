@@ -11,6 +11,7 @@
 
 #include "tests/sim/plugin_call.h"
 #include "tests/sim/resources.h"
+#include "tests/sim/rng.h"
 
 struct world;
 
@@ -45,9 +46,10 @@ struct plugin {
     unsigned devices; /* masks: existing, listed, healthy */
     unsigned listed;
     unsigned healthy;
-    bool odd;            /* lists odd ids as well */
-    size_t crowd;        /* and so many more */
-    unsigned version;    /* of a built-in device's host path */
+    bool odd;         /* lists odd ids as well */
+    size_t crowd;     /* and so many more */
+    unsigned version; /* of a built-in device's host path */
+    struct rng rng;
     unsigned trouble;    /* percent of calls that go wrong */
     uint64_t registered; /* times the core knows of, in this life of the shim */
 };

@@ -129,13 +129,15 @@ static void answer_allocate(struct world *w, const struct plugin_call *call, siz
 }
 
 /* Any ids: the advice may be nonsense. */
-static void answer_prefer(struct world *w, const struct plugin_call *call)
+static void answer_prefer(struct world *w, const struct connection *c,
+                          const struct plugin_call *call)
 {
     V1beta1__PreferredAllocationResponse response = V1BETA1__PREFERRED_ALLOCATION_RESPONSE__INIT;
     V1beta1__ContainerPreferredAllocationResponse one =
         V1BETA1__CONTAINER_PREFERRED_ALLOCATION_RESPONSE__INIT;
     V1beta1__ContainerPreferredAllocationResponse *list = &one;
-    struct ids ids = device_sim_ids((unsigned)rng_below(&w->rng, ALL_DEVICES + 1));
+    struct ids ids =
+        device_sim_ids((unsigned)rng_below(&w->plugins[c->resource].rng, ALL_DEVICES + 1));
 
     ids_add(&ids, "nonsense");
     one.deviceids = ids.v;
@@ -190,7 +192,7 @@ static void call_ends(struct world *w, uint64_t number, uint64_t incarnation_and
     else if (call.kind == PLUGIN_ALLOCATE)
         answer_allocate(w, &call, c->resource, outcome);
     else if (call.kind == PLUGIN_PREFER)
-        answer_prefer(w, &call);
+        answer_prefer(w, c, &call);
     else
         answer_prestart(w, c, &call);
     shim_run(w);
@@ -218,8 +220,8 @@ void plugin_call(struct world *w, enum plugin_call_kind kind, uint64_t connectio
     struct connection *c = plugin_find_connection(w, connection);
     struct plugin_call *slot = w->shim.net.calls;
     enum outcome outcome = OUTCOME_GOOD;
-    uint64_t delay_ms = rng_delay_ms(&w->rng, ANSWER_MS_MAX);
-    const struct plugin *p;
+    uint64_t delay_ms;
+    struct plugin *p;
 
     check_call(w, kind, c, number, ids, must, size, timeout_ms);
     while (slot < w->shim.net.calls + PLUGIN_CALLS_MAX && slot->number)
@@ -228,16 +230,17 @@ void plugin_call(struct world *w, enum plugin_call_kind kind, uint64_t connectio
     if (!c || slot == w->shim.net.calls + PLUGIN_CALLS_MAX)
         return;
     p = &w->plugins[c->resource];
+    delay_ms = rng_delay_ms(&p->rng, ANSWER_MS_MAX);
     *slot = (struct plugin_call){number, kind, connection, ids, must, size};
     world_note(w, "plugin %zu: %s of %x, call %" PRIu64, c->resource, NAMES[kind], ids, number);
     if (p->hung || p->instance != c->instance)
         outcome = OUTCOME_TIMEOUT;
-    else if (rng_percent(&w->rng, p->trouble))
-        outcome = (enum outcome)rng_below(&w->rng, OUTCOME_LEN);
+    else if (rng_percent(&p->rng, p->trouble))
+        outcome = (enum outcome)rng_below(&p->rng, OUTCOME_LEN);
     if (outcome == OUTCOME_TIMEOUT || delay_ms > timeout_ms)
         delay_ms = timeout_ms, outcome = OUTCOME_TIMEOUT;
-    else if (rng_percent(&w->rng, p->trouble))
-        delay_ms = rng_below(&w->rng, timeout_ms);
+    else if (rng_percent(&p->rng, p->trouble))
+        delay_ms = rng_below(&p->rng, timeout_ms);
     world_after(w, delay_ms, call_ends, number, w->shim.incarnation * OUTCOME_LEN + outcome);
 }
 

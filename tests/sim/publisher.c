@@ -114,7 +114,7 @@ void publisher_check(struct world *w)
 
 void publisher_sees(struct world *w)
 {
-    size_t r = rng_below(&w->rng, RESOURCES_LEN);
+    size_t r = rng_below(&w->publisher.rng, RESOURCES_LEN);
 
     devicemgr_removed_seen(w->shim.core, resource_sim_name(r));
     if (w->publisher.last[r] == PUBLISHED_REMOVED)

@@ -52,11 +52,11 @@ static bool lives_in(const struct world *w, unsigned uid)
  * wait for every request to be met find none in the kubelet's pods. */
 static void note_devices(struct world *w, struct rt_container *made)
 {
-    size_t r = rng_below(&w->rng, RESOURCES_LEN);
+    size_t r = rng_below(&w->runtime.rival_rng, RESOURCES_LEN);
 
-    if (rng_percent(&w->rng, NOTED_PERCENT))
+    if (rng_percent(&w->runtime.rival_rng, NOTED_PERCENT))
         made->held[r] = made->noted[r] =
-            w->plugins[r].devices & 1u << rng_below(&w->rng, DEVICES_MAX);
+            w->plugins[r].devices & 1u << rng_below(&w->runtime.rival_rng, DEVICES_MAX);
 }
 
 static void make_container(struct world *w, const struct rt_sandbox *s)
@@ -80,7 +80,7 @@ static void make_container(struct world *w, const struct rt_sandbox *s)
     c = runtime_add_container(w, &made);
     world_note(w, "rival: c%u made in s%u, devices %x %x %x", c->id, s->id, c->noted[0],
                c->noted[1], c->noted[2]);
-    world_after(w, rng_below(&w->rng, STAY_MS_MAX), leave_container, c->id, 0);
+    world_after(w, rng_below(&w->runtime.rival_rng, STAY_MS_MAX), leave_container, c->id, 0);
 }
 
 static void make_pod(struct world *w)
@@ -89,7 +89,7 @@ static void make_pod(struct world *w)
 
     world_note(w, "rival: s%u made for its u%u", s->id, s->uid);
     make_container(w, s);
-    world_after(w, rng_below(&w->rng, STAY_MS_MAX), leave_sandbox, s->id, 0);
+    world_after(w, rng_below(&w->runtime.rival_rng, STAY_MS_MAX), leave_sandbox, s->id, 0);
 }
 
 /* ---- what it does to others ---- */
@@ -110,15 +110,15 @@ static void stop_sandbox(struct world *w, struct rt_sandbox *s)
     world_note(w, "rival: s%u stopped%s behind our back", s->id, s->ready ? "" : " again");
     w->runtime.unseen = true;
     runtime_end_sandbox(w, s);
-    if (rng_percent(&w->rng, 30))
+    if (rng_percent(&w->runtime.rival_rng, 30))
         runtime_drop_sandbox(w, s);
 }
 
 void rival_trouble(struct world *w)
 {
-    struct rt_sandbox *s = &w->runtime.sandboxes[rng_below(&w->rng, SANDBOXES_MAX)];
+    struct rt_sandbox *s = &w->runtime.sandboxes[rng_below(&w->runtime.rival_rng, SANDBOXES_MAX)];
 
-    switch (rng_below(&w->rng, 6)) {
+    switch (rng_below(&w->runtime.rival_rng, 6)) {
     case 0:
         remove_container(w);
         break;

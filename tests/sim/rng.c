@@ -1,10 +1,10 @@
 #include "tests/sim/rng.h"
 
-void rng_init(struct rng *rng, uint64_t seed)
+void rng_init(struct rng *rng, uint64_t seed, uint64_t stream)
 {
     rng->state = seed;
-    for (int i = 0; i < 3; i++)
-        rng_next(rng);
+    rng->state = rng_next(rng) ^ stream;
+    rng->state = rng_next(rng);
 }
 
 uint64_t rng_next(struct rng *rng)

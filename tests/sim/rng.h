@@ -1,5 +1,6 @@
 /*
- * Random numbers that are the same for the same seed on every machine (splitmix64).
+ * Random numbers that are the same for the same seed on every machine (splitmix64). Each thing of
+ * the world draws from a stream of its own, so that one draw more here moves nothing there.
  */
 #ifndef TESTS_SIM_RNG_H
 #define TESTS_SIM_RNG_H
@@ -11,7 +12,23 @@ struct rng {
     uint64_t state;
 };
 
-void rng_init(struct rng *rng, uint64_t seed);
+/* Who draws; of plugins and pods each has its own, numbered from here on. */
+enum rng_stream {
+    RNG_WORLD, /* what befalls it */
+    RNG_RUNTIME,
+    RNG_RIVAL,
+    RNG_LISTER,
+    RNG_KUBELET,
+    RNG_CLIENT,
+    RNG_BRIDGE,
+    RNG_SHIM,
+    RNG_STORE,
+    RNG_PUBLISHER,
+    RNG_PLUGIN = 100,
+    RNG_POD = 1000,
+};
+
+void rng_init(struct rng *rng, uint64_t seed, uint64_t stream);
 uint64_t rng_next(struct rng *rng);
 /* From 0 to below `end`, which is not 0. */
 uint64_t rng_below(struct rng *rng, uint64_t end);

@@ -156,8 +156,8 @@ static void effect_create(struct world *w, struct runtime_call *call)
     const struct rt_sandbox *s = runtime_find_sandbox(w, call->made.sandbox);
     struct rt_container *c;
 
-    call->failed =
-        !s || !s->ready || name_taken(w, &call->made) || (w->faults && rng_percent(&w->rng, 4));
+    call->failed = !s || !s->ready || name_taken(w, &call->made) ||
+                   (w->faults && rng_percent(&w->runtime.rng, 4));
     if (call->failed)
         return;
     c = runtime_add_container(w, &call->made);
@@ -191,11 +191,11 @@ static void effect_stop_sandbox(struct world *w, struct runtime_call *call, stru
 {
     if (!s)
         return;
-    call->failed = w->faults && rng_percent(&w->rng, 10);
+    call->failed = w->faults && rng_percent(&w->runtime.rng, 10);
     if (!call->failed)
         runtime_end_sandbox(w, s);
     for (size_t i = 0; i < CONTAINERS_MAX && call->failed; i++) {
-        if (w->runtime.containers[i].sandbox == s->id && rng_percent(&w->rng, 50))
+        if (w->runtime.containers[i].sandbox == s->id && rng_percent(&w->runtime.rng, 50))
             runtime_exit(w, &w->runtime.containers[i], "is killed by a stop that fails");
     }
 }
@@ -321,7 +321,7 @@ static void reach(struct world *w, uint64_t number, uint64_t unused)
     effect(w, call);
     if (!shim_lives(w, call->incarnation))
         w->runtime.unseen = true; /* the shim that passed it on is gone */
-    world_after(w, rng_delay_ms(&w->rng, ANSWER_MS_MAX), answer, number, 0);
+    world_after(w, rng_delay_ms(&w->runtime.rng, ANSWER_MS_MAX), answer, number, 0);
 }
 
 static struct runtime_call *call_new(struct world *w, enum runtime_call_kind kind, unsigned uid,
@@ -338,7 +338,7 @@ static struct runtime_call *call_new(struct world *w, enum runtime_call_kind kin
                                   .pod = uid,
                                   .subject = subject,
                                   .incarnation = w->shim.incarnation};
-    world_after(w, rng_delay_ms(&w->rng, EFFECT_MS_MAX), reach, call->number, 0);
+    world_after(w, rng_delay_ms(&w->runtime.rng, EFFECT_MS_MAX), reach, call->number, 0);
     return call;
 }
 
@@ -433,7 +433,7 @@ void runtime_create_abandoned(struct world *w, uint64_t create)
             call->incarnation != w->shim.incarnation)
             continue;
         call->incarnation = 0; /* nobody hears the answer */
-        if (!call->effected && rng_percent(&w->rng, 50))
+        if (!call->effected && rng_percent(&w->runtime.rng, 50))
             call->number = 0;
     }
 }
@@ -458,7 +458,7 @@ static void start(struct world *w, uint64_t container, uint64_t unused)
     c->state = CONTAINER_RUNNING;
     world_note(w, "runtime: c%u runs", c->id);
     if (pod && c->name < pod->containers_len && pod->containers[c->name].init)
-        world_after(w, rng_between(&w->rng, 10, RUN_MS_MAX / 20), exit_later, container, 0);
+        world_after(w, rng_between(&w->runtime.rng, 10, RUN_MS_MAX / 20), exit_later, container, 0);
 }
 
 void runtime_start(struct world *w, unsigned container)
@@ -467,7 +467,7 @@ void runtime_start(struct world *w, unsigned container)
 
     if (c)
         c->starting = true;
-    world_after(w, rng_delay_ms(&w->rng, ANSWER_MS_MAX), start, container, 0);
+    world_after(w, rng_delay_ms(&w->runtime.rng, ANSWER_MS_MAX), start, container, 0);
 }
 
 /* What was asked for may not have got there; what did goes on, and nobody hears the answer. */
@@ -478,10 +478,10 @@ void runtime_shim_gone(struct world *w)
 
         if (!call->number || call->effected)
             continue;
-        if (rng_percent(&w->rng, 50))
+        if (rng_percent(&w->runtime.rng, 50))
             call->number = 0;
-        else if (call->kind == CALL_CREATE_CONTAINER && rng_percent(&w->rng, 50))
-            call->slow_until_ms = w->now_ms + rng_below(&w->rng, EFFECT_MS_MAX);
+        else if (call->kind == CALL_CREATE_CONTAINER && rng_percent(&w->runtime.rng, 50))
+            call->slow_until_ms = w->now_ms + rng_below(&w->runtime.rng, EFFECT_MS_MAX);
     }
 }
 
@@ -504,7 +504,7 @@ static void lose_calls(struct world *w)
 
         if (!call->number)
             continue;
-        if (!call->effected && rng_percent(&w->rng, 30))
+        if (!call->effected && rng_percent(&w->runtime.rng, 30))
             effect(w, call);
         call->number = 0;
         if (call->kind == CALL_STOP_SANDBOX && shim_lives(w, call->incarnation))
@@ -519,7 +519,7 @@ void runtime_restart(struct world *w)
     world_note(w, "runtime: restarts");
     lose_calls(w);
     w->runtime.down = true;
-    world_after(w, rng_delay_ms(&w->rng, DOWN_MS_MAX), back, 0, 0);
+    world_after(w, rng_delay_ms(&w->runtime.rng, DOWN_MS_MAX), back, 0, 0);
     lister_runtime_gone(w);
     client_runtime_gone(w);
 }
@@ -536,7 +536,7 @@ void runtime_reboot(struct world *w)
 
 struct rt_container *runtime_any_container(struct world *w, bool live)
 {
-    size_t start_at = rng_below(&w->rng, CONTAINERS_MAX);
+    size_t start_at = rng_below(&w->runtime.rng, CONTAINERS_MAX);
 
     for (size_t i = 0; i < CONTAINERS_MAX; i++) {
         struct rt_container *c = &w->runtime.containers[(start_at + i) % CONTAINERS_MAX];
@@ -557,5 +557,5 @@ void runtime_crash_one(struct world *w)
 
 void runtime_init(struct world *w)
 {
-    w->runtime.eventless = rng_percent(&w->rng, 40);
+    w->runtime.eventless = rng_percent(&w->runtime.rng, 40);
 }

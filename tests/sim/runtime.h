@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "tests/sim/resources.h"
+#include "tests/sim/rng.h"
 
 struct world;
 
@@ -77,6 +78,8 @@ struct runtime_call {
 };
 
 struct runtime {
+    struct rng rng;
+    struct rng rival_rng;
     bool down;
     bool eventless;                      /* it does not know GetContainerEvents */
     unsigned rival_noted[RESOURCES_LEN]; /* masks of what a rival's token has ever named */

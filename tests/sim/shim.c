@@ -201,11 +201,11 @@ static void start(struct world *w, uint64_t a, uint64_t b)
     world_note(w, "shim: started, boot %u", shim->boot);
     publisher_shim_started(w);
     shown_shim_started(w);
-    if (rng_percent(&w->rng, 10))
+    if (rng_percent(&w->shim.rng, 10))
         w->plugins[RESOURCE_BUILTIN].version++; /* another config */
-    if (w->faults && rng_percent(&w->rng, STORE_LOSS_PERCENT))
+    if (w->faults && rng_percent(&w->shim.rng, STORE_LOSS_PERCENT))
         lost = store_lose(w) || lost;
-    else if (w->faults && rng_percent(&w->rng, STORE_DAMAGE_PERCENT))
+    else if (w->faults && rng_percent(&w->shim.rng, STORE_DAMAGE_PERCENT))
         lost = store_damage(w) || lost;
     shim->damaged = shim->damaged || lost;
     shim->relisted = false;
@@ -239,7 +239,7 @@ static void die(struct world *w)
     plugins_shim_gone(w);
     client_shim_gone(w);
     runtime_shim_gone(w);
-    world_after(w, rng_delay_ms(&w->rng, DEAD_MS_MAX) + 1, start, 0, 0);
+    world_after(w, rng_delay_ms(&w->shim.rng, DEAD_MS_MAX) + 1, start, 0, 0);
 }
 
 void shim_kill(struct world *w, bool reboot)
@@ -271,12 +271,12 @@ void shim_run(struct world *w)
 
     if (!shim->core || shim->running)
         return;
-    if (!rng_percent(&w->rng, 10)) {
+    if (!rng_percent(&w->shim.rng, 10)) {
         shim_run_now(w);
     } else if (!shim->run_later) {
         shim->run_later = true;
-        world_after(w, rng_below(&w->rng, 3), run_later, shim->incarnation, 0);
-        if (w->faults && rng_percent(&w->rng, 20))
+        world_after(w, rng_below(&w->shim.rng, 3), run_later, shim->incarnation, 0);
+        if (w->faults && rng_percent(&w->shim.rng, 20))
             client_cancel_one(w); /* perhaps one whose verdict is on its way */
     }
 }
@@ -318,7 +318,7 @@ void shim_confuse(struct world *w)
     struct devicemgr *core = w->shim.core;
     V1beta1__DevicePluginOptions options = V1BETA1__DEVICE_PLUGIN_OPTIONS__INIT;
     V1beta1__ListAndWatchResponse list = V1BETA1__LIST_AND_WATCH_RESPONSE__INIT;
-    uint64_t never = UINT64_MAX - rng_below(&w->rng, 3), now_ms = shim_now_ms(w);
+    uint64_t never = UINT64_MAX - rng_below(&w->shim.rng, 3), now_ms = shim_now_ms(w);
 
     world_note(w, "confusion");
     devicemgr_endpoint_options(core, now_ms, never, &options);
@@ -385,15 +385,15 @@ static void pick_overrides(struct world *w)
     struct shim *shim = &w->shim;
 
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
-        if (!rng_percent(&w->rng, 20))
+        if (!rng_percent(&w->shim.rng, 20))
             continue;
         shim->resources[shim->settings.resources_len++] = (struct devicemgr_resource_settings){
             .name = resource_sim_name(r),
-            .grace_ms = rng_between(&w->rng, 1, 300) * 1000,
-            .hold_ms = rng_below(&w->rng, 61) * 1000,
-            .allocate_timeout_ms = rng_between(&w->rng, 1, 10) * 1000,
-            .refresh = (enum devicemgr_refresh)rng_below(&w->rng, 3),
-            .exclusive = rng_percent(&w->rng, 70),
+            .grace_ms = rng_between(&w->shim.rng, 1, 300) * 1000,
+            .hold_ms = rng_below(&w->shim.rng, 61) * 1000,
+            .allocate_timeout_ms = rng_between(&w->shim.rng, 1, 10) * 1000,
+            .refresh = (enum devicemgr_refresh)rng_below(&w->shim.rng, 3),
+            .exclusive = rng_percent(&w->shim.rng, 70),
         };
     }
     shim->settings.resources = shim->resources;
@@ -408,12 +408,12 @@ void shim_init(struct world *w)
     shim->boot = 1;
     snprintf(shim->boot_id, sizeof shim->boot_id, "boot-1");
     shim->settings = (struct devicemgr_settings){
-        .grace_ms = rng_between(&w->rng, 20, 300) * 1000,
-        .hold_ms = rng_below(&w->rng, 9) * 1000,
-        .allocate_timeout_ms = rng_between(&w->rng, 1, 10) * 1000,
-        .mask_ms = rng_between(&w->rng, 0, rng_percent(&w->rng, 50) ? 10 : 120) * 1000,
-        .prestart_timeout_ms = rng_between(&w->rng, 1, 10) * 1000,
-        .refresh = (enum devicemgr_refresh)rng_below(&w->rng, 3),
+        .grace_ms = rng_between(&w->shim.rng, 20, 300) * 1000,
+        .hold_ms = rng_below(&w->shim.rng, 9) * 1000,
+        .allocate_timeout_ms = rng_between(&w->shim.rng, 1, 10) * 1000,
+        .mask_ms = rng_between(&w->shim.rng, 0, rng_percent(&w->shim.rng, 50) ? 10 : 120) * 1000,
+        .prestart_timeout_ms = rng_between(&w->shim.rng, 1, 10) * 1000,
+        .refresh = (enum devicemgr_refresh)rng_below(&w->shim.rng, 3),
         .annotations = true,
         .namespaces = ALL,
         .namespaces_len = 1,

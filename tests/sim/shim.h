@@ -11,6 +11,7 @@
 
 #include "devicemgr/devicemgr.h"
 #include "tests/sim/plugin.h"
+#include "tests/sim/rng.h"
 #include "tests/sim/runtime.h"
 
 struct world;
@@ -19,6 +20,7 @@ struct world;
 #define PORT_CALLS_MAX 256
 
 struct shim {
+    struct rng rng;
     struct devicemgr *core; /* NULL: dead */
     struct devicemgr_settings settings;
     struct devicemgr_resource_settings resources[RESOURCES_LEN]; /* overrides */

@@ -114,7 +114,7 @@ static void apply(struct store *store)
 
 static void finish(struct world *w, uint64_t incarnation, uint64_t commit)
 {
-    bool failed = w->store.mode == STORE_FAILING && rng_percent(&w->rng, 80);
+    bool failed = w->store.mode == STORE_FAILING && rng_percent(&w->store.rng, 80);
 
     if (!shim_lives(w, incarnation) || w->store.commit != commit)
         return;
@@ -128,7 +128,7 @@ static void finish(struct world *w, uint64_t incarnation, uint64_t commit)
     if (!failed && w->shim.relisted && commit != w->shim.relisted_commit)
         w->shim.damaged = false;
     world_note(w, "store: commit %s", failed ? "fails" : "is durable");
-    if (failed && rng_percent(&w->rng, 5)) { /* its file was taken away */
+    if (failed && rng_percent(&w->store.rng, 5)) { /* its file was taken away */
         world_note(w, "store: begun anew, it is empty");
         rows_free(&w->store.rows);
         w->store.reset = true;
@@ -161,7 +161,7 @@ void store_commit(struct world *w, uint64_t commit, const struct devicemgr_recor
     }
     store->commit = commit;
     store->failed_ms = 0;
-    world_after(w, rng_delay_ms(&w->rng, slow_ms), finish, w->shim.incarnation, commit);
+    world_after(w, rng_delay_ms(&w->store.rng, slow_ms), finish, w->shim.incarnation, commit);
 }
 
 bool store_lose(struct world *w)
@@ -187,12 +187,12 @@ static uint8_t *garble(struct world *w, const struct devicemgr_record *record, s
     uint8_t *bytes = mem_alloc(len + GARBAGE_BYTES_MAX, 1);
 
     memcpy(bytes, record->value, len);
-    for (uint64_t i = rng_below(&w->rng, 4); i > 0 && len > 0; i--)
-        bytes[rng_below(&w->rng, len)] ^= (uint8_t)rng_between(&w->rng, 1, 255);
-    if (rng_percent(&w->rng, 30))
-        len = rng_below(&w->rng, len + 1);
-    for (uint64_t i = rng_percent(&w->rng, 20) ? GARBAGE_BYTES_MAX : 0; i > 0; i--)
-        bytes[len++] = (uint8_t)rng_next(&w->rng);
+    for (uint64_t i = rng_below(&w->store.rng, 4); i > 0 && len > 0; i--)
+        bytes[rng_below(&w->store.rng, len)] ^= (uint8_t)rng_between(&w->store.rng, 1, 255);
+    if (rng_percent(&w->store.rng, 30))
+        len = rng_below(&w->store.rng, len + 1);
+    for (uint64_t i = rng_percent(&w->store.rng, 20) ? GARBAGE_BYTES_MAX : 0; i > 0; i--)
+        bytes[len++] = (uint8_t)rng_next(&w->store.rng);
     *bytes_len = len;
     return bytes;
 }
@@ -205,8 +205,8 @@ static void show_garbled(struct world *w, struct devicemgr *core, const struct s
     int r;
 
     record.value = bytes;
-    if (rng_percent(&w->rng, 10))
-        record.key[rng_below(&w->rng, 3)] = "other";
+    if (rng_percent(&w->store.rng, 10))
+        record.key[rng_below(&w->store.rng, 3)] = "other";
     r = devicemgr_restore(core, shim_now_ms(w), &record);
     world_note(w, "store: damaged %s %s %s %s: %s", KINDS[record.kind], record.key[0],
                record.key[1], record.key[2], r < 0 ? "makes no sense" : "would be believed");
@@ -216,14 +216,14 @@ static void show_garbled(struct world *w, struct devicemgr *core, const struct s
 bool store_damage(struct world *w)
 {
     struct devicemgr *scratch = devicemgr_new(&w->shim.settings, NULL, w);
-    unsigned percent = (unsigned)rng_between(&w->rng, 5, 60);
+    unsigned percent = (unsigned)rng_between(&w->store.rng, 5, 60);
     struct store_row **at = &w->store.rows;
     bool damaged = false;
 
     while (*at) {
         struct store_row *row = *at;
 
-        if (!rng_percent(&w->rng, percent)) {
+        if (!rng_percent(&w->store.rng, percent)) {
             at = &row->next;
             continue;
         }
@@ -241,7 +241,7 @@ bool store_damage(struct world *w)
 
 void store_crash(struct world *w)
 {
-    if (w->store.commit && rng_percent(&w->rng, 50)) {
+    if (w->store.commit && rng_percent(&w->store.rng, 50)) {
         apply(&w->store);
         w->store.reset = false;
     }

@@ -235,6 +235,25 @@ static void run_to_rest(struct world *w)
         shown_check_rest(w, true);
 }
 
+static void init_streams(struct world *w)
+{
+    struct rng *const streams[] = {
+        [RNG_WORLD] = &w->rng,
+        [RNG_RUNTIME] = &w->runtime.rng,
+        [RNG_RIVAL] = &w->runtime.rival_rng,
+        [RNG_LISTER] = &w->lister.rng,
+        [RNG_KUBELET] = &w->kubelet.rng,
+        [RNG_CLIENT] = &w->client.rng,
+        [RNG_BRIDGE] = &w->bridge.rng,
+        [RNG_SHIM] = &w->shim.rng,
+        [RNG_STORE] = &w->store.rng,
+        [RNG_PUBLISHER] = &w->publisher.rng,
+    };
+
+    for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++)
+        rng_init(streams[i], w->seed, i);
+}
+
 bool world_run(struct world *w, uint64_t seed, uint64_t steps, bool verbose)
 {
     memset(w, 0, sizeof *w);
@@ -242,7 +261,7 @@ bool world_run(struct world *w, uint64_t seed, uint64_t steps, bool verbose)
     w->steps_max = steps;
     w->verbose = verbose;
     w->now_ms = 1000;
-    rng_init(&w->rng, seed);
+    init_streams(w);
     plugins_init(w);
     runtime_init(w);
     kubelet_init(w);
