@@ -408,6 +408,8 @@ static enum create_step work(struct devicemgr *mgr, struct create *create,
 {
     if (!sandbox_open(mgr, create))
         return refuse_terminating(mgr, create, refusal);
+    if (create_check_pod(mgr, create, refusal) == STEP_REFUSE)
+        return STEP_REFUSE; /* the runtime has told since whose sandbox it is */
     switch (create->state) {
     case CREATE_SELECTING:
         return create_select(mgr, create, refusal);

@@ -119,6 +119,11 @@ void create_worst(const struct devicemgr *mgr, const struct create_item *item,
 /* Adds `container "c" of pod "ns/name": `, and `resource r: ` unless it is NULL. */
 void create_name(const struct create *create, const char *resource, struct text *text);
 
+/* Whether the create is of its sandbox's pod, which is who holds what it gets. GO or REFUSE; a
+ * sandbox that is not known says nothing. */
+enum create_step create_check_pod(const struct devicemgr *mgr, const struct create *create,
+                                  struct create_refusal *refusal);
+
 /* Whether pods of this namespace may ask by annotation, if any may. */
 bool create_namespace_allowed(const struct devicemgr *mgr, const char *pod_namespace);
 

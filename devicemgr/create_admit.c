@@ -35,6 +35,29 @@ bool create_namespace_allowed(const struct devicemgr *mgr, const char *pod_names
     return false;
 }
 
+/* A client may leave the uid out, or name another pod's; runtimes do not look at it. */
+enum create_step create_check_pod(const struct devicemgr *mgr, const struct create *create,
+                                  struct create_refusal *refusal)
+{
+    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, create->sandbox_id);
+
+    if (create->pod_uid[0] != '\0' && (!sandbox || strcmp(sandbox->pod->uid, create->pod_uid) == 0))
+        return STEP_GO;
+    create_name(create, NULL, &refusal->text);
+    text_add(&refusal->text, "the pod uid \"");
+    text_add_words(&refusal->text, create->pod_uid, TEXT_IDS_BYTES_MAX);
+    if (create->pod_uid[0] == '\0') {
+        text_add(&refusal->text, "\" of its sandbox_config is none, and devices are held by it");
+    } else {
+        text_add(&refusal->text, "\" of its sandbox_config is not that of sandbox %.12s, \"",
+                 create->sandbox_id);
+        text_add_words(&refusal->text, sandbox->pod->uid, TEXT_IDS_BYTES_MAX);
+        text_add(&refusal->text, "\"");
+    }
+    refusal->code = CODE_INVALID_ARGUMENT;
+    return STEP_REFUSE;
+}
+
 static void log_ignored(struct devicemgr *mgr, const struct create *create)
 {
     struct text text = {0};
@@ -141,6 +164,13 @@ static void know_sandbox(struct devicemgr *mgr, const struct create *create, uin
 
 static void admit(struct devicemgr *mgr, struct create *create, uint32_t sandbox_attempt)
 {
+    struct create_refusal refusal = {0};
+
+    if (create_check_pod(mgr, create, &refusal) == STEP_REFUSE) {
+        create_push_refusal(mgr, create->number, refusal.code, &refusal.text);
+        create_free(mgr, create);
+        return;
+    }
     create->items = mem_alloc(create->request.len, sizeof *create->items);
     for (size_t i = 0; i < create->request.len; i++)
         create->items[i].want = &create->request.items[i];

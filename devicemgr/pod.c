@@ -150,6 +150,18 @@ static void take_ending(struct pods *pods, struct sandbox *sandbox)
     ending_free(pods, ending);
 }
 
+/* The pod's sandbox with the highest attempt, but for this one, is the newest if this one was. */
+static void replace_newest(struct pods *pods, struct pod *pod, const struct sandbox *leaves)
+{
+    if (pod->newest != leaves)
+        return;
+    pod->newest = NULL;
+    for (struct sandbox *s = pods->sandboxes; s; s = s->hh.next) {
+        if (s != leaves && s->pod == pod && (!pod->newest || s->attempt >= pod->newest->attempt))
+            pod->newest = s;
+    }
+}
+
 struct sandbox *pods_ensure_sandbox(struct pods *pods, struct pod *pod, const char *id,
                                     uint32_t attempt)
 {
@@ -162,6 +174,10 @@ struct sandbox *pods_ensure_sandbox(struct pods *pods, struct pod *pod, const ch
         HASH_ADD_KEYPTR(hh, pods->sandboxes, sandbox->id, strlen(sandbox->id), sandbox);
         take_ending(pods, sandbox);
     }
+    if (sandbox->pod != pod) {
+        replace_newest(pods, sandbox->pod, sandbox);
+        sandbox->pod = pod;
+    }
     sandbox->attempt = attempt;
     if (!pod->newest || attempt >= pod->newest->attempt)
         pod->newest = sandbox;
@@ -170,16 +186,8 @@ struct sandbox *pods_ensure_sandbox(struct pods *pods, struct pod *pod, const ch
 
 void pods_remove_sandbox(struct pods *pods, struct sandbox *sandbox)
 {
-    struct pod *pod = sandbox->pod;
-
+    replace_newest(pods, sandbox->pod, sandbox);
     sandbox_free(pods, sandbox);
-    if (pod->newest != sandbox)
-        return;
-    pod->newest = NULL;
-    for (struct sandbox *s = pods->sandboxes; s; s = s->hh.next) {
-        if (s->pod == pod && (!pod->newest || s->attempt >= pod->newest->attempt))
-            pod->newest = s;
-    }
 }
 
 void pods_note_end(struct pods *pods, const char *id, enum sandbox_end end, uint64_t epoch)

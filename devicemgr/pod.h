@@ -66,7 +66,8 @@ bool pods_gone(const struct pods *pods, const char *uid);
 
 struct sandbox *pods_find_sandbox(const struct pods *pods, const char *id);
 /* Finds or adds; with an attempt not below the newest's it becomes the newest. One that is added
- * is in the state last told of it by pods_note_end(), which is forgotten. */
+ * is in the state last told of it by pods_note_end(), which is forgotten. One that was another
+ * pod's, by the word of who asked for a container in it, is this one's from now on. */
 struct sandbox *pods_ensure_sandbox(struct pods *pods, struct pod *pod, const char *id,
                                     uint32_t attempt);
 /* The pod stays; if it was the newest, the one with the highest attempt becomes it. */

@@ -745,12 +745,12 @@ static void tokens_free(struct devicemgr_annotation *tokens, size_t len)
     }
 }
 
-bool create(struct world *w, uint64_t number, const char *uid, const char *container,
-            const char *tokens, const char *text)
+bool create_in(struct world *w, uint64_t number, const char *sandbox, const char *uid,
+               const char *container, const char *tokens, const char *text)
 {
     struct devicemgr_annotation notes[8];
     struct devicemgr_annotation asked;
-    char sandbox[128], key[128];
+    char key[128];
     struct devicemgr_create request = {.sandbox_id = sandbox,
                                        .sandbox_attempt = w->sandbox_attempt,
                                        .pod_uid = uid,
@@ -762,7 +762,6 @@ bool create(struct world *w, uint64_t number, const char *uid, const char *conta
                                        .pod_annotations = &asked};
     bool decided;
 
-    snprintf(sandbox, sizeof sandbox, "s-%s", uid);
     snprintf(key, sizeof key, REQUEST_KEY_PREFIX "%s", container);
     request.container_annotations_len = tokens_parse(tokens, notes);
     asked = (struct devicemgr_annotation){key, text};
@@ -771,6 +770,15 @@ bool create(struct world *w, uint64_t number, const char *uid, const char *conta
     tokens_free(notes, request.container_annotations_len);
     devicemgr_run(w->mgr);
     return decided;
+}
+
+bool create(struct world *w, uint64_t number, const char *uid, const char *container,
+            const char *tokens, const char *text)
+{
+    char sandbox[128];
+
+    snprintf(sandbox, sizeof sandbox, "s-%s", uid);
+    return create_in(w, number, sandbox, uid, container, tokens, text);
 }
 
 void create_token(struct world *w, uint64_t number, const char *uid, const char *tokens)

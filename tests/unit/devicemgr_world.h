@@ -133,6 +133,9 @@ void container_removed(struct world *w, const char *id);
  * pod's annotation or NULL. */
 bool create(struct world *w, uint64_t number, const char *uid, const char *container,
             const char *tokens, const char *request);
+/* In this sandbox, whosever it is. */
+bool create_in(struct world *w, uint64_t number, const char *sandbox, const char *uid,
+               const char *container, const char *tokens, const char *request);
 /* One of container "main" with tokens, one with a request; the manager takes them up. */
 void create_token(struct world *w, uint64_t number, const char *uid, const char *tokens);
 void create_request(struct world *w, uint64_t number, const char *uid, const char *container,

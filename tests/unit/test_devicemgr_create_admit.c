@@ -1,5 +1,6 @@
 /* What a create asks for, by token and by annotation, and whether it may. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "devicemgr/limits.h"
 #include "devicemgr_world.h"
@@ -124,6 +125,157 @@ static void a_sandbox_first_heard_of_by_its_create_is_the_newest(void **state)
     expect(w, "check c-u1-main");
 }
 
+/* ---- whose sandbox it is ---- */
+
+static void a_create_of_another_pod_is_refused(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0 g1");
+    sandbox_ran(w, "u1", "s-u1", 0);
+    create_token(w, 11, "u1", GPU ":g0");
+    expect(w, "allocate g0 *");
+    assert_true(create_in(w, 12, "s-u1", "u2", "main", GPU ":g1", NULL));
+    expect(w,
+           "verdict 12 refused 3: container \"main\" of pod \"ns/u2\": the pod uid \"u2\" of its "
+           "sandbox_config is not that of sandbox s-u1, \"u1\"");
+    allocated_stored(w, "A=1"); /* the pod's own goes on */
+    expect(w, "verdict 11 forward*");
+}
+
+static void a_create_without_a_pod_uid_is_refused(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0");
+    sandbox_ran(w, "u1", "s-u1", 0);
+    sandbox_ran(w, "", "s-none", 0);
+    for (uint64_t number = 11; number < 14; number++) {
+        const char *const sandboxes[] = {"s-u1", "s-none", "s-unknown"};
+
+        assert_true(create_in(w, number, sandboxes[number - 11], "", "main", GPU ":g0", NULL));
+        expect_with(w, "verdict 1", "refused 3: container", "the pod uid \"\"", NULL);
+    }
+    assert_false(create_in(w, 14, "s-none", "", "main", NULL, NULL)); /* names no device */
+}
+
+/* Before the list, a create's own word is all there is. */
+static void a_create_is_refused_once_its_sandbox_is_another_pods(void **state)
+{
+    struct world *w = *state;
+
+    world_fresh(w);
+    gpus_up(w, "g0 g1");
+    assert_true(create_in(w, 11, "s-u1", "u2", "main", GPU ":g0", NULL));
+    assert_true(create_in(w, 12, "s-u1", "u1", "main", GPU ":g1", NULL));
+    expect_with(w, "verdict 12 refused 3:", "is not that of sandbox s-u1, \"u2\"", NULL);
+    runtime_listed(w, "u1");
+    expect_with(w, "verdict 11 refused 3:", "is not that of sandbox s-u1, \"u1\"", NULL);
+    create_token(w, 13, "u1", GPU ":g1");
+    expect(w, "allocate g1 *");
+    allocated_stored(w, "A=1");
+    expect(w, "verdict 13 forward*");
+    sandbox_removed(w, "s-u1"); /* and the pod with it */
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+}
+
+/* What another pod's sandbox was taken for is not lost with it: the pod has the one before. */
+static void a_pod_keeps_its_own_sandbox(void **state)
+{
+    struct world *w = *state;
+
+    w->sandbox_attempt = 7;
+    world_fresh(w);
+    gpus_up(w, "g0 g1");
+    sandbox_ran(w, "u2", "s-u2", 0);
+    assert_true(create_in(w, 11, "s-u1", "u2", "main", GPU ":g0", NULL));
+    runtime_listed(w, "u1 u2");
+    expect_with(w, "verdict 11 refused 3:", "is not that of sandbox s-u1", NULL);
+    sandbox_removed(w, "s-u1");
+    create_token(w, 12, "u2", GPU ":g0");
+    expect(w, "allocate g0 *");
+}
+
+static void random_pods_event(struct world *w, uint64_t number)
+{
+    const char *const uids[] = {"", "u1", "u2", "u3"};
+    const char *const sandboxes[] = {"s-u1", "s-u2", "s-u3", "s-u4"};
+    const char *const lists[] = {"", "u1 u2", "u1/main=" GPU ":g0 u3",
+                                 "u2/main! u3/other=" GPU ":g1"};
+    const char *uid = uids[rand() % 4], *sandbox = sandboxes[rand() % 4];
+
+    switch (rand() % 11) {
+    case 0:
+        sandbox_ran(w, uid, sandbox, (uint32_t)(rand() % 3));
+        break;
+    case 1:
+        sandbox_stopping(w, sandbox);
+        break;
+    case 2:
+        sandbox_stopped(w, sandbox);
+        break;
+    case 3:
+        sandbox_removed(w, sandbox);
+        break;
+    case 4:
+        if (rand() % 2)
+            devicemgr_runtime_listing(w->mgr);
+        runtime_listed(w, lists[rand() % 4]);
+        break;
+    case 5:
+        if (w->call)
+            allocated(w, "A=1");
+        break;
+    case 6:
+        create_answered(w, number - 1 - (uint64_t)(rand() % 4), rand() % 2 ? "c" : NULL);
+        break;
+    case 7:
+        create_cancelled(w, number - 1 - (uint64_t)(rand() % 4));
+        break;
+    case 8:
+        pass(w, (uint64_t)rand() % HOLD_MS);
+        break;
+    default:
+        (void)create_in(w, number, sandbox, uid, rand() % 2 ? "main" : "other",
+                        rand() % 2 ? GPU ":g0" : NULL, GPU "=1");
+    }
+    if (w->pending && rand() % 3 > 0)
+        committed(w);
+}
+
+/* Whatever pods and sandboxes are named by whomever: each create has one end. */
+static void clients_may_name_any_pod(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.annotations = true;
+    w->settings.namespaces = (const char *const[]){"*"};
+    w->settings.namespaces_len = 1;
+    for (unsigned seed = 1; seed <= 60; seed++) {
+        bool seen[600] = {false};
+
+        srand(seed);
+        w->call = 0;
+        world_fresh(w);
+        gpus_up(w, "g0 g1");
+        for (unsigned i = 0; i < 600; i++) {
+            random_pods_event(w, 1000 + i);
+            for (const struct world_line *line = w->lines; line; line = line->next) {
+                unsigned number;
+
+                if (sscanf(line->text, "verdict %u", &number) != 1)
+                    continue;
+                assert_false(seen[number - 1000]);
+                seen[number - 1000] = true;
+            }
+            ignore_all(w);
+        }
+        if (w->pending)
+            committed(w);
+        logged(w, "");
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
 int main(void)
@@ -136,6 +288,11 @@ int main(void)
         TEST(too_many_creates_are_refused),
         TEST(other_annotations_of_the_container_are_left_alone),
         TEST(a_sandbox_first_heard_of_by_its_create_is_the_newest),
+        TEST(a_create_of_another_pod_is_refused),
+        TEST(a_create_without_a_pod_uid_is_refused),
+        TEST(a_create_is_refused_once_its_sandbox_is_another_pods),
+        TEST(a_pod_keeps_its_own_sandbox),
+        TEST(clients_may_name_any_pod),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
