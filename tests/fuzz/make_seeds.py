@@ -321,6 +321,74 @@ redirect_plugin_mounts = true
 }
 
 
+# ---- lists, rows of the checkpoint, the feed, status fields ----
+
+def choice_and_length(choice, data):
+    return bytes([choice]) + struct.pack(">H", len(data)) + data
+
+
+PACKED, MADE = 0, 1
+HEALTHY, NODE_0, NODE_1 = 0x10, 0x40, 0xC0
+DEVICE_LISTS = {
+    "packed": choice_and_length(PACKED, LISTING) * 2 + choice_and_length(PACKED, LISTING[:-18]),
+    "made": b"".join(choice_and_length(MADE, bytes(devices)) for devices in (
+        [1 | HEALTHY, 2 | HEALTHY, 3], [1, 2 | HEALTHY, 3], [3, 2, 1], [])),
+    "repeated": choice_and_length(MADE, bytes([4, 4 | HEALTHY, 0, 12, 4])) * 2,
+    "nodes": b"".join(choice_and_length(MADE, bytes(devices)) for devices in (
+        [5 | NODE_0, 6 | NODE_1], [5 | NODE_1, 6 | NODE_1], [5, 6])),
+}
+
+RESOURCE_ROW = (field(1, "v.com/gpu") + field(2, "gpu.sock") + field(3, 1) + field(4, 1) +
+                field(5, field(1, "g0") + field(2, 1) + field(3, varint(0))) +
+                field(5, field(1, "g1") + field(3, varint(1))) +
+                field(6, 1) + field(7, 5000) + field(8, "b") + field(9, "it was lost"))
+OPTIONS_ROW = field(1, entry("A", "1")) + field(3, field(1, "/dev/a") + field(2, "/dev/a") +
+                                                field(3, "rw"))
+ALLOCATION_ROW = (field(1, "uid") + field(2, "main") + field(3, "v.com/gpu") + field(4, "g1") +
+                  field(4, "g0") + field(5, OPTIONS_ROW) + field(6, 1) + field(7, "b") +
+                  field(8, 1))
+POD_ROW = (field(1, "uid") + field(2, "ns") + field(3, "pod") + field(4, "sandbox") + field(5, 2) +
+           field(6, 1) + field(7, 1))
+ROWS = {
+    "resource": b"\0v.com/gpu\0\0\0" + RESOURCE_ROW,
+    "resource-of-another-name": b"\0v.com/nic\0\0\0" + RESOURCE_ROW,
+    "resource-of-another-boot": b"\0v.com/gpu\0\0\0" + RESOURCE_ROW + field(8, "c"),
+    "allocation": b"\1uid\0main\0v.com/gpu\0" + ALLOCATION_ROW,
+    "allocation-id-twice": b"\1uid\0main\0v.com/gpu\0" + ALLOCATION_ROW + field(4, "g0"),
+    "allocation-no-options": b"\1uid\0main\0v.com/gpu\0" + ALLOCATION_ROW + field(6, 0),
+    "pod": b"\2uid\0\0\0" + POD_ROW,
+    "pod-no-sandbox": b"\2uid\0\0\0" + POD_ROW + field(4, ""),
+}
+
+FEED_LIST = (field(1, field(1, "g0") + field(2, 1) + field(3, varint(0) + varint(1)) + field(4, 1)) +
+             field(1, field(1, "g1") + field(2, 1)) + field(1, field(1, "g2")))
+WATCH = (field(1, "0.1.0") + field(2, 120000) +
+         field(3, field(1, "v.com/gpu") + field(2, 7) + field(3, FEED_LIST) + field(5, 1)) +
+         field(3, field(1, "a" * 200 + ".com/" + "b" * 60) + field(2, 8) + field(3, FEED_LIST) +
+               field(4, 99)) +
+         field(3, field(1, "../up") + field(2, 9)))
+SNAPSHOT = (b"CDSBRDG1" + b"\0" * 8 + struct.pack("<Q", 5000) +
+            b"0d8cd6c6-5be5-4b55-a53e-d8cc7e7e1b24\0")
+FEEDS = {
+    "watch": b"\x80" + WATCH,
+    "watch-masked": b"\2" + WATCH,
+    "file": b"\1" + SNAPSHOT + WATCH,
+    "file-padded": b"\1" + SNAPSHOT.ljust(88, b"\0") + WATCH,
+    "file-short": b"\1" + SNAPSHOT[:20],
+}
+
+STATUSES = {
+    "code": b"14",
+    "text": b"the plugin of v.com/gpu is away",
+    "escapes": b"100%25 %E2%82%AC %zz %4 %",
+    "nul": b"a%00b",
+    "utf8": "\u00e4\u20ac\U0001f600".encode() * 400,
+    "half-a-character": b"%F0%9F%98",
+    **{"timeout-" + unit: b"99999999" + unit.encode() for unit in "numSMH"},
+    "timeout-long": b"100000000m",
+}
+
+
 # ---- captures ----
 
 def records(data):
@@ -366,6 +434,10 @@ def main():
         write("fuzz_request", name, data)
     for name, text in CONFIGS.items():
         write("fuzz_config", name, text.encode())
+    for target, seeds in (("fuzz_devices", DEVICE_LISTS), ("fuzz_record", ROWS),
+                          ("fuzz_feed", FEEDS), ("fuzz_status", STATUSES)):
+        for name, data in seeds.items():
+            write(target, name, data)
     for path in sys.argv[1:]:
         with open(path, "rb") as capture:
             data = capture.read()

@@ -13,7 +13,7 @@ seconds=${1:-60}
 dir=$root/build/fuzz
 findings=$dir/findings
 all=(fuzz_session fuzz_create_container fuzz_message fuzz_request fuzz_config
-    fuzz_kubelet_checkpoint)
+    fuzz_kubelet_checkpoint fuzz_devices fuzz_record fuzz_status fuzz_feed)
 bytes_max=4096
 export ASAN_OPTIONS=quarantine_size_mb=16
 export UBSAN_OPTIONS=print_stacktrace=1

@@ -1,0 +1,210 @@
+/*
+ * What the daemon sends its bridge, as the bridge keeps it: names, lists, and the file they are
+ * kept in over a restart.
+ *
+ * Input: a byte of choices, then a packed WatchResponse; with CHOICE_FILE the bridge's own file,
+ * whose checksum is made right here. Whatever is in it, what the kubelet would be shown is what the
+ * lists say, each endpoint's path fits a socket address and stays in its directory, and the file
+ * gives back what was put in.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <zlib.h>
+
+#include "shim/bridge/list.h"
+#include "shim/bridge/names.h"
+#include "shim/bridge/snapshot.h"
+#include "tests/fuzz/fuzz.h"
+
+#define CHOICE_FILE 0x01
+#define CHOICE_MASKED 0x02
+#define BOOT_ID "0d8cd6c6-5be5-4b55-a53e-d8cc7e7e1b24"
+/* Of the file: 8 bytes of magic, the checksum of all that follows it. */
+#define CHECKSUM_AT 8
+#define CHECKED_FROM 16
+
+/* A directory of this process alone; the file within is replaced by each input. */
+static const char *snapshot_path(void)
+{
+    static char path[64];
+
+    if (!path[0]) {
+        char directory[] = "/tmp/fuzz_feed.XXXXXX";
+
+        if (!mkdtemp(directory))
+            abort();
+        snprintf(path, sizeof path, "%s/" SNAPSHOT_NAME, directory);
+    }
+    return path;
+}
+
+static void snapshot_clear(void)
+{
+    static char directory[64];
+
+    snprintf(directory, sizeof directory, "%s", snapshot_path());
+    unlink(directory);
+    *strrchr(directory, '/') = '\0';
+    rmdir(directory);
+}
+
+static void write_file(const uint8_t *bytes, size_t len)
+{
+    int fd = open(snapshot_path(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    if (fd < 0 || write(fd, bytes, len) != (ssize_t)len)
+        abort();
+    close(fd);
+}
+
+/* ---- one resource ---- */
+
+static void check_endpoint(const char *dir, const char *resource)
+{
+    char *endpoint = name_endpoint(dir, resource);
+    const char *name;
+
+    if (!endpoint)
+        return;
+    FUZZ_CHECK(strncmp(endpoint, NAMES_SUBDIRECTORY "/", strlen(NAMES_SUBDIRECTORY) + 1) == 0, "%s",
+               endpoint);
+    name = endpoint + strlen(NAMES_SUBDIRECTORY) + 1;
+    FUZZ_CHECK(!strchr(name, '/') && name[0] != '.', "%s", endpoint);
+    FUZZ_CHECK(strlen(dir) + 1 + strlen(endpoint) < sizeof((struct sockaddr_un *)NULL)->sun_path,
+               "%s", endpoint);
+    free(endpoint);
+}
+
+static void check_name(const char *resource)
+{
+    static const char LONG[] =
+        "/var/lib/a-rather-long-prefix-of-a-directory/kubelet/device-plugins";
+
+    if (!name_is_resource(resource))
+        return;
+    FUZZ_CHECK(strchr(resource, '/') == strrchr(resource, '/'), "%s", resource);
+    check_endpoint("/var/lib/kubelet/device-plugins", resource);
+    check_endpoint(LONG, resource);
+}
+
+static void check_device(const Bridge__V1__Device *device, const V1beta1__Device *shown,
+                         bool masked)
+{
+    size_t nodes_len = shown->topology ? shown->topology->n_nodes : 0;
+    bool healthy = device->healthy && (!masked || device->held);
+
+    FUZZ_CHECK(strcmp(device->id, shown->id) == 0, "%s, %s", device->id, shown->id);
+    FUZZ_CHECK(strcmp(shown->health, healthy ? "Healthy" : "Unhealthy") == 0, "%s: %s", shown->id,
+               shown->health);
+    FUZZ_CHECK(nodes_len == device->n_numa_nodes, "%s: %zu nodes", shown->id, nodes_len);
+    for (size_t i = 0; i < nodes_len; i++)
+        FUZZ_CHECK(shown->topology->nodes[i]->id == device->numa_nodes[i], "node %zu", i);
+}
+
+static void check_list(const Bridge__V1__DeviceList *list, bool masked)
+{
+    V1beta1__ListAndWatchResponse *answer = list_answer(list, masked);
+    struct packed packed = {0}, same = {0}, moved = {0};
+    Bridge__V1__DeviceList *unpacked;
+
+    FUZZ_CHECK(answer->n_devices == list->n_devices, "%zu", answer->n_devices);
+    for (size_t i = 0; i < list->n_devices; i++)
+        check_device(list->devices[i], answer->devices[i], masked);
+    list_answer_free(answer);
+    packed_make(&packed, &list->base);
+    unpacked = list_unpack(&packed);
+    packed_make(&same, &unpacked->base);
+    FUZZ_CHECK(packed_equal(&packed, &same), "%zu, %zu bytes", packed.len, same.len);
+    packed_move(&moved, &packed);
+    FUZZ_CHECK(!packed.bytes && packed_equal(&moved, &same), "moved");
+    bridge__v1__device_list__free_unpacked(unpacked, NULL);
+    packed_fini(&moved);
+    packed_fini(&same);
+}
+
+/* ---- the file ---- */
+
+static void check_state(const Bridge__V1__WatchResponse *state, bool masked)
+{
+    for (size_t i = 0; i < state->n_resources; i++) {
+        check_name(state->resources[i]->name);
+        if (state->resources[i]->list)
+            check_list(state->resources[i]->list, masked);
+    }
+}
+
+/* Written and read, it is the same. */
+static void check_kept(const Bridge__V1__WatchResponse *state, uint64_t lost_ms)
+{
+    struct packed before = {0}, after = {0};
+    Bridge__V1__WatchResponse *read;
+    uint64_t read_ms = ~lost_ms;
+    const char *why = "";
+
+    FUZZ_CHECK(snapshot_write(snapshot_path(), BOOT_ID, lost_ms, state) == 0, "write");
+    FUZZ_CHECK(!snapshot_read(snapshot_path(), "another", &read_ms, &why) && *why, "of any boot");
+    read = snapshot_read(snapshot_path(), BOOT_ID, &read_ms, &why);
+    FUZZ_CHECK(read, "%s", why);
+    FUZZ_CHECK(read_ms == lost_ms, "lost");
+    packed_make(&before, &state->base);
+    packed_make(&after, &read->base);
+    FUZZ_CHECK(packed_equal(&before, &after), "%zu, %zu bytes", before.len, after.len);
+    packed_fini(&before);
+    packed_fini(&after);
+    bridge__v1__watch_response__free_unpacked(read, NULL);
+}
+
+static void read_file(struct fuzz_input in, bool masked)
+{
+    uint8_t *file = malloc(in.len + 1);
+    Bridge__V1__WatchResponse *state;
+    uint64_t sum, lost_ms = 0;
+    const char *why = NULL;
+
+    if (!file)
+        abort();
+    if (in.len > 0)
+        memcpy(file, in.bytes, in.len);
+    if (in.len >= CHECKED_FROM) {
+        sum = crc32_z(crc32_z(0, NULL, 0), file + CHECKED_FROM, in.len - CHECKED_FROM);
+        memcpy(file + CHECKSUM_AT, &sum, sizeof sum);
+    }
+    write_file(file, in.len);
+    free(file);
+    state = snapshot_read(snapshot_path(), BOOT_ID, &lost_ms, &why);
+    if (!state) {
+        FUZZ_CHECK(why && *why, "no words");
+        return;
+    }
+    check_state(state, masked);
+    check_kept(state, lost_ms);
+    bridge__v1__watch_response__free_unpacked(state, NULL);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static bool prepared;
+    struct fuzz_input in = {data, size};
+    uint8_t choice = fuzz_u8(&in);
+    Bridge__V1__WatchResponse *state;
+
+    if (!prepared)
+        atexit(snapshot_clear);
+    prepared = true;
+    if (choice & CHOICE_FILE) {
+        read_file(in, choice & CHOICE_MASKED);
+        return 0;
+    }
+    state = bridge__v1__watch_response__unpack(NULL, in.len, in.bytes);
+    if (!state)
+        return 0;
+    check_state(state, choice & CHOICE_MASKED);
+    if (choice & 0x80) /* a file each time would be slow */
+        check_kept(state, choice);
+    bridge__v1__watch_response__free_unpacked(state, NULL);
+    return 0;
+}

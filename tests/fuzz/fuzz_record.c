@@ -1,0 +1,212 @@
+/*
+ * Rows of the checkpoint, as a damaged or foreign file holds them; their checksums are the store's.
+ *
+ * Input: a byte that says which kind, three texts that end in NUL (the key), and the row. What is
+ * refused leaves nothing behind; what is taken gives a row that says the same, is taken again, and
+ * is the same bytes from then on.
+ */
+#include <string.h>
+
+#include "cri-proto/checkpoint_v1.pb-c.h"
+#include "devicemgr/record.h"
+#include "tests/fuzz/fuzz.h"
+
+#define BOOT_ID "b"
+#define NOW_MS 1000000
+
+struct row {
+    const uint8_t *bytes;
+    size_t len;
+};
+
+/* The tables that rows go into. */
+struct books {
+    struct resource *resources;
+    struct allocations allocations;
+    struct pods pods;
+};
+
+static void books_fini(struct books *books)
+{
+    struct resource *resource, *next;
+
+    HASH_ITER(hh, books->resources, resource, next)
+    {
+        resources_remove(&books->resources, resource);
+    }
+    allocations_fini(&books->allocations);
+    pods_fini(&books->pods);
+}
+
+static int restore(struct books *books, const struct devicemgr_record *record)
+{
+    switch (record->kind) {
+    case DEVICEMGR_RECORD_RESOURCE:
+        return record_restore_resource(&books->resources, NOW_MS, BOOT_ID, record);
+    case DEVICEMGR_RECORD_ALLOCATION:
+        return record_restore_allocation(&books->allocations, NOW_MS, record);
+    case DEVICEMGR_RECORD_POD:
+        return record_restore_pod(&books->pods, record);
+    }
+    return -1;
+}
+
+static struct row row_of(const struct books *books, enum devicemgr_record_kind kind)
+{
+    struct row row = {0};
+
+    switch (kind) {
+    case DEVICEMGR_RECORD_RESOURCE:
+        row.bytes = record_of_resource(books->resources, BOOT_ID, &row.len);
+        break;
+    case DEVICEMGR_RECORD_ALLOCATION:
+        row.bytes = record_of_allocation(books->allocations.by_key, BOOT_ID, &row.len);
+        break;
+    case DEVICEMGR_RECORD_POD:
+        row.bytes = record_of_pod(books->pods.by_uid, &row.len);
+        break;
+    }
+    return row;
+}
+
+static bool books_empty(const struct books *books)
+{
+    return !books->resources && !books->allocations.by_key && !books->pods.by_uid &&
+           !books->pods.sandboxes;
+}
+
+static void check_allocation(const struct allocation *allocation)
+{
+    if (!allocation)
+        return;
+    FUZZ_CHECK(allocation->ids.len > 0 && !ids_repeat(&allocation->ids), "%zu ids",
+               allocation->ids.len);
+    FUZZ_CHECK(allocation->durable && !allocation->create && !allocation->container_id,
+               "restored as %d", allocation_life(allocation));
+    FUZZ_CHECK(allocation_life(allocation) == ALLOCATION_UNKNOWN, "%d",
+               allocation_life(allocation));
+}
+
+/* Restores the row and makes it anew; false: it was refused. */
+static bool again(const struct devicemgr_record *record, struct row *out)
+{
+    struct books books = {0};
+    bool taken = restore(&books, record) == 0;
+
+    FUZZ_CHECK(taken != books_empty(&books), "refused, and not nothing; or taken, and nothing");
+    if (taken) {
+        check_allocation(books.allocations.by_key);
+        *out = row_of(&books, record->kind);
+        FUZZ_CHECK(restore(&books, record) < 0, "the same row twice");
+    }
+    books_fini(&books);
+    return taken;
+}
+
+/* ---- what a row says ---- */
+
+static bool same(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0;
+}
+
+static void check_resource(struct row in, struct row out)
+{
+    Checkpoint__V1__Resource *a = checkpoint__v1__resource__unpack(NULL, in.len, in.bytes);
+    Checkpoint__V1__Resource *b = checkpoint__v1__resource__unpack(NULL, out.len, out.bytes);
+
+    FUZZ_CHECK(same(a->name, b->name) && same(a->endpoint, b->endpoint), "%s", b->name);
+    FUZZ_CHECK(a->pre_start_required == b->pre_start_required &&
+                   a->get_preferred_allocation_available == b->get_preferred_allocation_available,
+               "%s", b->name);
+    FUZZ_CHECK(b->n_devices <= a->n_devices, "%zu devices", b->n_devices);
+    for (size_t i = 0; i < b->n_devices; i++) {
+        const Checkpoint__V1__Device *device = b->devices[i];
+        size_t last = a->n_devices; /* the entry that counts is the last of that id */
+
+        while (last > 0 && !same(a->devices[last - 1]->id, device->id))
+            last--;
+        FUZZ_CHECK(last > 0, "%s", device->id);
+        FUZZ_CHECK(a->devices[last - 1]->healthy == device->healthy, "%s: health", device->id);
+        FUZZ_CHECK(device->n_numa_nodes > 0 || a->devices[last - 1]->n_numa_nodes == 0,
+                   "%s: its nodes", device->id);
+    }
+    if (b->stopped)
+        FUZZ_CHECK(a->stopped && a->stopped_ms == b->stopped_ms &&
+                       same(a->stopped_boot_id, BOOT_ID),
+                   "stopped");
+    else
+        FUZZ_CHECK(!a->stopped || !same(a->stopped_boot_id, BOOT_ID) || a->stopped_ms > NOW_MS,
+                   "the stop is lost");
+    checkpoint__v1__resource__free_unpacked(a, NULL);
+    checkpoint__v1__resource__free_unpacked(b, NULL);
+}
+
+static void check_allocation_row(struct row in, struct row out)
+{
+    Checkpoint__V1__Allocation *a = checkpoint__v1__allocation__unpack(NULL, in.len, in.bytes);
+    Checkpoint__V1__Allocation *b = checkpoint__v1__allocation__unpack(NULL, out.len, out.bytes);
+
+    FUZZ_CHECK(same(a->pod_uid, b->pod_uid) && same(a->container, b->container) &&
+                   same(a->resource, b->resource) && same(a->boot_id, b->boot_id),
+               "%s", b->pod_uid);
+    FUZZ_CHECK(a->n_device_ids == b->n_device_ids && a->own_choice == b->own_choice &&
+                   a->has_options == b->has_options,
+               "%s", b->pod_uid);
+    checkpoint__v1__allocation__free_unpacked(a, NULL);
+    checkpoint__v1__allocation__free_unpacked(b, NULL);
+}
+
+static void check_pod(struct row in, struct row out)
+{
+    Checkpoint__V1__Pod *a = checkpoint__v1__pod__unpack(NULL, in.len, in.bytes);
+    Checkpoint__V1__Pod *b = checkpoint__v1__pod__unpack(NULL, out.len, out.bytes);
+
+    FUZZ_CHECK(same(a->uid, b->uid) && same(a->namespace_, b->namespace_) &&
+                   same(a->name, b->name) && same(a->sandbox_id, b->sandbox_id),
+               "%s", b->uid);
+    if (a->sandbox_id[0] != '\0')
+        FUZZ_CHECK(a->attempt == b->attempt && a->stopped == b->stopped &&
+                       (a->stopped && a->died) == b->died,
+                   "%s", b->sandbox_id);
+    checkpoint__v1__pod__free_unpacked(a, NULL);
+    checkpoint__v1__pod__free_unpacked(b, NULL);
+}
+
+static void check_same(enum devicemgr_record_kind kind, struct row in, struct row out)
+{
+    switch (kind) {
+    case DEVICEMGR_RECORD_RESOURCE:
+        check_resource(in, out);
+        break;
+    case DEVICEMGR_RECORD_ALLOCATION:
+        check_allocation_row(in, out);
+        break;
+    case DEVICEMGR_RECORD_POD:
+        check_pod(in, out);
+        break;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fuzz_input in = {data, size};
+    enum devicemgr_record_kind kind = fuzz_u8(&in) % 3;
+    char *key[3] = {fuzz_text(&in), fuzz_text(&in), fuzz_text(&in)};
+    struct devicemgr_record record = {kind, {key[0], key[1], key[2]}, in.bytes, in.len};
+    struct row first, second;
+
+    if (again(&record, &first)) {
+        check_same(kind, (struct row){in.bytes, in.len}, first);
+        record.value = first.bytes;
+        record.value_bytes = first.len;
+        FUZZ_CHECK(again(&record, &second), "what we wrote is refused");
+        FUZZ_CHECK(first.len == second.len && memcmp(first.bytes, second.bytes, first.len) == 0,
+                   "%zu, %zu bytes", first.len, second.len);
+        free((void *)first.bytes);
+        free((void *)second.bytes);
+    }
+    for (size_t i = 0; i < 3; i++)
+        free(key[i]);
+    return 0;
+}
