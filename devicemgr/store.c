@@ -19,6 +19,9 @@
 /* Marks the file as ours (PRAGMA application_id): "CRDS". */
 #define APPLICATION_ID 0x43524453
 
+#define DIR_MODE 0700
+#define PARENT_MODE 0755 /* less the umask */
+
 #define TEXT_BYTES_MAX 1024
 #define SQL_BYTES_MAX 512
 /* Leaves room for every suffix. */
@@ -246,12 +249,12 @@ static int sync_dir(const char *dir)
 }
 
 /* A directory that was just made is on the disk once its parent is. */
-static int make_one(char *path)
+static int make_one(char *path, mode_t mode)
 {
     char *slash = strrchr(path, '/');
     int rc;
 
-    if (mkdir(path, 0700) < 0)
+    if (mkdir(path, mode) < 0)
         return errno == EEXIST ? 0 : -1;
     *slash = '\0';
     rc = sync_dir(slash == path ? "/" : path);
@@ -259,7 +262,8 @@ static int make_one(char *path)
     return rc;
 }
 
-/* `dir` is absolute. */
+/* `dir` is absolute. What is above it may be others' as well (/var/lib), and is not to be closed to
+ * them because we came first. */
 static int make_dir(const char *dir)
 {
     char path[PATH_MAX];
@@ -267,11 +271,11 @@ static int make_dir(const char *dir)
     snprintf(path, sizeof path, "%s", dir);
     for (char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
         *p = '\0';
-        if (make_one(path) < 0)
+        if (make_one(path, PARENT_MODE) < 0)
             return -1;
         *p = '/';
     }
-    return make_one(path);
+    return make_one(path, DIR_MODE);
 }
 
 static void with_suffix(char out[PATH_MAX], const char *path, const char *suffix)

@@ -23,7 +23,7 @@
 struct store;
 
 struct store_options {
-    const char *dir;     /* absolute; made with mode 0700 if missing, parents too */
+    const char *dir;     /* absolute; made with mode 0700 if missing, parents 0755 */
     const char *boot_id; /* this boot's, see store_rebooted() */
     /* Damage and its repair, in words for the operator; `level` is a syslog level. Runs inside
      * store_open(), store_load() and store_commit(), on the thread of that call. */

@@ -266,11 +266,16 @@ static void makes_its_directory_and_file_for_root_alone(void **state)
     struct store_options options = {.dir = deep, .boot_id = "b", .report = note_report, .user = f};
     struct store *store;
     struct stat st;
+    mode_t mask = umask(022);
 
     snprintf(deep, sizeof deep, "%s/one/two", f->dir);
     assert_int_equal(store_open(&options, &store, f->error, sizeof f->error), 0);
+    umask(mask);
     assert_int_equal(stat(deep, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0700);
+    snprintf(path, sizeof path, "%s/one", f->dir);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0755); /* it may be others' as well */
     snprintf(path, sizeof path, "%s/" STORE_FILE, deep);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
