@@ -1,6 +1,7 @@
 /*
- * Log lines: one event a line, on stderr, each behind the syslog priority that the journal reads
- * (sd-daemon(3)), or behind a clock time where stderr is a terminal.
+ * Log lines: one event a line, on stderr. Where that is the journal's stream, each behind the
+ * syslog priority that the journal reads (sd-daemon(3)); on a terminal behind the time of day,
+ * anywhere else behind date and time, and with a word for every level but info.
  *
  * The level is process-wide. Never blocks longer than write(2) does; never allocates.
  */

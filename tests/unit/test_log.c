@@ -4,9 +4,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -20,6 +22,18 @@ struct fixture {
     char text[8192];
 };
 
+/* What a service manager says of the stream that it has made stderr. */
+static void set_journal_stream(uintmax_t inode_off)
+{
+    char stream[64];
+    struct stat st;
+
+    assert_int_equal(fstat(STDERR_FILENO, &st), 0);
+    snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t)st.st_dev,
+             (uintmax_t)st.st_ino + inode_off);
+    assert_int_equal(setenv("JOURNAL_STREAM", stream, 1), 0);
+}
+
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
@@ -31,6 +45,7 @@ static int set_up(void **state)
     f->read_end = ends[0];
     dup2(ends[1], STDERR_FILENO);
     close(ends[1]);
+    set_journal_stream(0);
     *state = f;
     return 0;
 }
@@ -104,6 +119,78 @@ static void it_never_allocates(void **state)
     assert_string_equal(written(*state), "<6>text 5\n");
 }
 
+/* A line behind what stands for digits in `head`. */
+static void assert_line(const char **at, const char *head, const char *rest)
+{
+    const char *p = *at;
+
+    for (; *head; head++, p++) {
+        if (*head == '9')
+            assert_in_range(*p, '0', '9');
+        else if (*head == '+')
+            assert_true(*p == '+' || *p == '-');
+        else
+            assert_int_equal(*p, *head);
+    }
+    assert_memory_equal(p, rest, strlen(rest));
+    *at = p + strlen(rest);
+}
+
+static void say_all_levels(void)
+{
+    log_set_level(LOG_LEVEL_DEBUG);
+    log_error("one");
+    log_warning("two");
+    log_info("three");
+    log_debug("four");
+}
+
+static void any_other_stream_is_told_date_and_level(void **state)
+{
+    static const char date[] = "9999-99-99T99:99:99.999+9999 ";
+    const char *at;
+
+    set_journal_stream(1); /* inherited from a service, and redirected */
+    say_all_levels();
+    at = written(*state);
+    assert_line(&at, date, "error: one\n");
+    assert_line(&at, date, "warning: two\n");
+    assert_line(&at, date, "three\n");
+    assert_line(&at, date, "debug: four\n");
+    assert_string_equal(at, "");
+}
+
+static void without_a_journal_the_same(void **state)
+{
+    const char *at;
+
+    unsetenv("JOURNAL_STREAM");
+    log_info("one");
+    at = written(*state);
+    assert_line(&at, "9999-99-99T99:99:99.999+9999 ", "one\n");
+}
+
+static void a_terminal_is_told_the_time(void **state)
+{
+    struct fixture *f = *state;
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY), end;
+    const char *at = f->text;
+    ssize_t n;
+
+    assert_true(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+    end = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    assert_true(end >= 0);
+    dup2(end, STDERR_FILENO);
+    close(end);
+    log_warning("one");
+    dup2(f->saved, STDERR_FILENO);
+    n = read(terminal, f->text, sizeof f->text - 1);
+    assert_true(n > 0);
+    f->text[n] = '\0';
+    assert_line(&at, "99:99:99.999 ", "warning: one\r\n");
+    close(terminal);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -113,6 +200,9 @@ int main(void)
         TEST(a_peer_cannot_forge_a_line),
         TEST(a_long_line_is_cut),
         TEST(it_never_allocates),
+        TEST(any_other_stream_is_told_date_and_level),
+        TEST(without_a_journal_the_same),
+        TEST(a_terminal_is_told_the_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
