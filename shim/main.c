@@ -26,6 +26,7 @@
 #include "shim/settings.h"
 #include "shim/signals.h"
 #include "shim/tokens.h"
+#include "shim/version.h"
 
 #define SOCKET_DIRECTORY_MODE 0755
 
@@ -53,7 +54,13 @@ struct daemon {
 
 /* ---- arguments ---- */
 
-const char *argp_program_version = "cri-device-shim " SHIM_VERSION;
+static void print_version(FILE *out, struct argp_state *state)
+{
+    (void)state;
+    fprintf(out, "cri-device-shim %s\n", version_text);
+}
+
+void (*argp_program_version_hook)(FILE *out, struct argp_state *state) = print_version;
 
 static const struct argp_option OPTIONS[] = {
     {"config", 'c', "FILE", 0, "Settings; default: " CONFIG_PATH_DEFAULT ", or none", 0},
@@ -304,7 +311,7 @@ static int run(struct daemon *d)
         stop_gate(d);
     } else {
         status = EXIT_SUCCESS;
-        log_info("cri-device-shim " SHIM_VERSION ": %s -> %s, plugins register in %s",
+        log_info("cri-device-shim %s: %s -> %s, plugins register in %s", version_text,
                  d->config.listen, d->config.runtime_endpoint, d->config.plugin_dir);
         service_manager_notify("READY=1");
     }

@@ -4,6 +4,7 @@
 #include <argp.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -16,6 +17,7 @@
 #include "shim/service_manager.h"
 #include "shim/settings.h"
 #include "shim/signals.h"
+#include "shim/version.h"
 
 struct process {
     uv_loop_t loop;
@@ -24,7 +26,13 @@ struct process {
     struct signals signals;
 };
 
-const char *argp_program_version = "cri-device-shim-bridge " SHIM_VERSION;
+static void print_version(FILE *out, struct argp_state *state)
+{
+    (void)state;
+    fprintf(out, "cri-device-shim-bridge %s\n", version_text);
+}
+
+void (*argp_program_version_hook)(FILE *out, struct argp_state *state) = print_version;
 
 static const struct argp_option OPTIONS[] = {
     {"config", 'c', "FILE", 0, "Settings, the daemon's; default: " CONFIG_PATH_DEFAULT ", or none",
@@ -85,7 +93,7 @@ static void start_bridge(struct process *p)
         log_info("bridge.enabled is false: nothing to do");
         return;
     }
-    log_info("cri-device-shim-bridge " SHIM_VERSION ": %s -> %s", config->socket,
+    log_info("cri-device-shim-bridge %s: %s -> %s", version_text, config->socket,
              config->kubelet_plugin_dir);
     p->bridge = bridge_start(&p->loop, config);
 }

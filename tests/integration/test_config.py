@@ -84,9 +84,7 @@ def test_missing_config(directory):
         assert done.returncode != 0 and str(directory / "none.toml") in done.stdout + done.stderr
 
 
-def test_version():
-    """--version names the program and a version; an unknown option is an error."""
-    assert re.fullmatch(r"cri-device-shim \d+\.\d+\.\d+\n", run("--version").stdout)
+def test_unknown_option():
     done = run("--colour")
     assert done.returncode != 0 and "--colour" in done.stderr
 
