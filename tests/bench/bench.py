@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 
+import first_create
 import report
 import targets
 
@@ -31,18 +32,22 @@ GRPC_HEAD_BYTES = 5
 FULL = {"rounds": 25, "seconds": 0.15}
 QUICK = {"rounds": 5, "seconds": 0.06}
 
-Point = collections.namedtuple("Point", "name connections streams answer_bytes")
+# `answers`: messages in the answer's stream, of `answer_bytes` each, every one a frame of its own.
+Point = collections.namedtuple("Point", "name connections streams answer_bytes request_bytes answers",
+                               defaults=(0, 0, 1))
 
 POINTS = [
-    Point("1", 1, 1, 0),
-    Point("16", 1, 16, 0),
-    Point("64", 1, 64, 0),
-    Point("1000", 1, 1000, 0),
-    Point("16 conn", 16, 1, 0),
-    Point("200 conn", 200, 1, 0),
+    Point("1", 1, 1),
+    Point("16", 1, 16),
+    Point("64", 1, 64),
+    Point("1000", 1, 1000),
+    Point("16 conn", 16, 1),
+    Point("200 conn", 200, 1),
     Point("16 KiB", 1, 1, 16 << 10),
     Point("1 MiB", 1, 1, 1 << 20),
     Point("16 MiB", 1, 1, 16 << 20),
+    Point("1 MiB up", 1, 1, 0, 1 << 20),
+    Point("events", 1, 1, 200, 0, 10_000),
 ]
 
 # ---- the load ----
@@ -67,6 +72,8 @@ def load(path, method, body, point, calls, log):
                "-B", f"unix:{path}", "--log-file", str(log)]
     if point.answer_bytes:
         command += ["-H", f"x-answer-bytes: {point.answer_bytes}"]
+    if point.answers > 1:
+        command += ["-H", f"x-answers: {point.answers}"]
     log.unlink(missing_ok=True)
     try:
         done = subprocess.run(command + [f"http://localhost{METHOD}{method}"], check=True,
@@ -79,7 +86,7 @@ def load(path, method, body, point, calls, log):
     if good != calls:
         raise targets.Unusable(f"{calls - good} of {calls} calls failed")
     data_bytes = int(re.search(r"\((\d+)\) data", said).group(1))
-    if data_bytes < calls * (GRPC_HEAD_BYTES + point.answer_bytes):  # a refusal has none
+    if data_bytes < calls * point.answers * (GRPC_HEAD_BYTES + point.answer_bytes):  # a refusal has none
         raise targets.Unusable("answers were refused or cut short")
     latencies = [int(line.split("\t")[2]) for line in log.read_text().splitlines()]
     return float(number) * {"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60}[unit], latencies
@@ -97,10 +104,13 @@ def measure(target, method, body, point, calls, log):
         "p50_us": percentile(latencies, 0.50),
         "p99_us": percentile(latencies, 0.99),
     }
-    if point.answer_bytes:
-        figures["mb_per_s"] = calls * point.answer_bytes / seconds / 1e6
+    moved_bytes = point.request_bytes + point.answers * point.answer_bytes
+    if moved_bytes:
+        figures["mb_per_s"] = calls * moved_bytes / seconds / 1e6
+    if point.answers > 1:
+        figures["events_per_s"] = calls * point.answers / seconds
     if has_relay:
-        figures["cpu_us"] = (target.cpu_ns() - cpu_ns) / 1e3 / calls
+        figures["cpu_us"] = (target.cpu_ns() - cpu_ns) / 1e3 / calls / point.answers
         figures["rss_peak_kib"] = target.rss_kib("VmHWM")
     return figures
 
@@ -143,7 +153,7 @@ ASKS = [("devices.cri-device-shim/main", targets.RESOURCE + "=1")]
 CREATES = [  # name, method, annotations of the pod
     ("relayed", "UpdateContainerResources", ASKS),
     ("no device", "CreateContainer", []),
-    ("cached options", "CreateContainer", ASKS),
+    ("cached options", "CreateContainer", ASKS),  # of a built-in device
 ]
 
 # ---- the rounds ----
@@ -158,6 +168,7 @@ class Bench:
         self.settings = settings
         self.runs = {}  # (target, point): figures of each round
         self.creates = {}  # name: figures of each round
+        self.first_creates = []  # figures of each round
         self.idle_kib = {}
         self.unusable = {}
 
@@ -187,8 +198,10 @@ class Bench:
         return measure(target, "Version", body, point, calls, self.directory / "h2load.log")
 
     def run(self):
-        body = self.directory / "request"
-        body.write_bytes(bytes(5))
+        bodies = {}
+        for size in {point.request_bytes for point in self.points}:
+            bodies[size] = self.directory / f"request-{size}"
+            bodies[size].write_bytes(b"\0" + size.to_bytes(4, "big") + bytes(size))
         # Round 0 warms up and says how many calls make a run.
         for number in range(self.settings["rounds"] + 1):
             for point in self.points:
@@ -196,9 +209,10 @@ class Bench:
                 for target in self.all[turn:] + self.all[:turn]:
                     known = self.runs.setdefault((target.name, point.name), [])
                     try:
-                        known.append(self._one(target, point, body, known))
+                        known.append(self._one(target, point, bodies[point.request_bytes], known))
                         if number == 0:
-                            known.append(self._one(target, point, body, known))
+                            known.append(self._one(target, point, bodies[point.request_bytes],
+                                                   known))
                     except (targets.Unusable, subprocess.CalledProcessError) as why:
                         self._give_up(target, f"{point.name}: {why}")
             print(f"round {number} of {self.settings['rounds']}", file=sys.stderr)
@@ -207,7 +221,7 @@ class Bench:
 
     def run_creates(self, shim):
         """Through the shim alone: the same bytes relayed, and looked into."""
-        point = Point("creates", 1, 1, 0)
+        point = Point("creates", 1, 1)
         calls = 100
         for number in range(self.settings["rounds"] + 1):
             for name, method, annotations in CREATES:
@@ -219,6 +233,14 @@ class Bench:
                     calls = calls_for(figures, self.settings["seconds"], point)
         for known in self.creates.values():
             del known[:1]
+
+    def run_first_creates(self, shim):
+        first = first_create.FirstCreates(shim.listen, shim.listen.parent)
+        try:
+            first.round()
+            self.first_creates = [first.round() for _ in range(self.settings["rounds"])]
+        finally:
+            first.stop()
 
 
 def parse():
@@ -261,6 +283,7 @@ def main():
             if shim:
                 try:
                     bench.run_creates(shim[0])
+                    bench.run_first_creates(shim[0])
                 except targets.Unusable as why:
                     bench.unusable["creates"] = str(why)
                     bench.creates.clear()

@@ -4,9 +4,10 @@
  *
  *     scripted_runtime LISTEN_PATH
  *
- * The request header x-answer-bytes says how long the answer's message is (default 0). There is one
- * sandbox, and CreateContainer always answers with its one container, which bench.py asks for. The
- * request is read and dropped. For tests/bench only.
+ * The request header x-answer-bytes says how long the answer's message is (default 0), x-answers
+ * how many of them there are (default 1), each in a frame of its own as far as it fits. There is
+ * one sandbox, and CreateContainer always answers with its one container, which bench.py asks for.
+ * The request is read and dropped. For tests/bench only.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -33,7 +34,8 @@ struct answer {
 struct call {
     const struct answer *answer; /* NULL: zeros */
     size_t message_bytes;
-    size_t sent;
+    size_t sent;    /* of the message on the way */
+    size_t answers; /* still to be sent, with it */
 };
 
 struct peer {
@@ -161,7 +163,10 @@ static ssize_t read_answer(nghttp2_session *session, int32_t stream_id, uint8_t 
         at += n;
     }
     call->sent += at;
-    if (call->sent == total) {
+    if (call->sent == total && call->answers > 1) {
+        call->answers--;
+        call->sent = 0;
+    } else if (call->sent == total) {
         *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
         nghttp2_submit_trailer(session, stream_id, &trailer, 1);
     }
@@ -198,6 +203,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
         return 0;
     if (name_len == 14 && memcmp(name, "x-answer-bytes", 14) == 0)
         call->message_bytes = strtoul((const char *)value, NULL, 10);
+    if (name_len == 9 && memcmp(name, "x-answers", 9) == 0)
+        call->answers = strtoul((const char *)value, NULL, 10);
     if (name_len == 5 && memcmp(name, ":path", 5) == 0) {
         call->answer = find_answer(value, value_len);
         if (call->answer)

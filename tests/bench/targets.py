@@ -41,8 +41,9 @@ class Target:
     """`argv(listen, runtime, directory)` makes the files it needs and gives the command; None: the
     socket is the runtime's own."""
 
-    def __init__(self, name, argv):
+    def __init__(self, name, argv, env=None):
         self.name = name
+        self._env = {**os.environ, **(env or {})}
         self.listen = None
         self._argv = argv
         self._process = None
@@ -56,7 +57,7 @@ class Target:
             raise Unusable("not installed, or its parts are not")
         with open(own / "log", "wb") as log:
             self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                             cwd=own)
+                                             cwd=own, env=self._env)
         end = time.monotonic() + START_SECONDS_MAX
         while not accepts(self.listen):
             if self._process.poll() is not None or time.monotonic() > end:
@@ -248,5 +249,5 @@ def all_targets(build, base):
         Target("nghttpx", _nghttpx_argv),
         Target("haproxy", _haproxy_argv),
         Target("nginx", _nginx_argv),
-        Target("grpc-go", plain_argv(build / "grpc_relay")),
+        Target("grpc-go", plain_argv(build / "grpc_relay"), env={"GOMAXPROCS": "1"}),
     ]
