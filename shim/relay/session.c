@@ -237,6 +237,13 @@ static int message_open(struct stream *st, const struct buffer *b, size_t bytes)
     return RPC_OK;
 }
 
+/* More has come behind a message that is held, and the queue may have moved. */
+static void message_moved(struct stream *st)
+{
+    if (st->phase == PHASE_DECIDE && !st->inflated.budget)
+        st->call.message = buffer_data(&st->queue) + GRPC_HEAD_BYTES;
+}
+
 static void message_close(struct stream *st)
 {
     if (st->inflated.budget)
@@ -642,6 +649,7 @@ static int client_data_piece(struct session *s, const struct frame_head *h, enum
 
         if (buffer_put(&st->queue, body, body_bytes) < 0)
             return fail(s, -ENOMEM, "out of memory");
+        message_moved(st);
         if (!was_queued && is_queued(st))
             s->queued++;
         flow_withheld(&st->flow, (uint32_t)wire_bytes, (uint32_t)body_bytes);

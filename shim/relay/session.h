@@ -43,7 +43,8 @@ struct session_call {
     enum cri_method method;
     uint64_t timeout_ms; /* the client's grpc-timeout when the call began; UINT64_MAX: none */
     /* The request message, inflated; borrowed: of an observed call until request() returns, of an
-     * intercepted one until it is forwarded or refused. */
+     * intercepted one until it is forwarded or refused. The bytes may move at a session_feed(), and
+     * this with them: do not copy the pointer. */
     const uint8_t *message;
     size_t message_bytes;
     void *user; /* the owner's; NULL at first */

@@ -38,11 +38,23 @@ enum operation {
 #define NUMBER_MAX (120u << 11)
 #define WINDOW_HUGE (1u << 30)
 
-/* A byte: a small number as it is, a large one as a power. */
+/* A number around which a byte buffer grows: its capacities are powers of two from 256 on, and a
+ * message is five bytes longer with its head. */
+static size_t growth(unsigned n)
+{
+    static const size_t less[] = {8, 5, 3, 0};
+
+    return ((size_t)256 << (n >> 2 & 3)) - less[n & 3];
+}
+
+/* A byte: a small number as it is, some of the larger ones as a power, the first of which a small
+ * one says as well. */
 static size_t number(struct fuzz_input *in)
 {
     uint8_t n = fuzz_u8(in);
 
+    if (n >= 128 && n < 144)
+        return growth(n - 128u);
     return n < 128 ? n : (size_t)(64 + (n & 7) * 8) << ((n >> 3 & 15) * 3 / 4);
 }
 

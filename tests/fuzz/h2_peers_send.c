@@ -9,7 +9,8 @@
 
 #define GZIP_WINDOW_BITS (15 + 16)
 #define PIECES_MAX 7
-#define TAIL_BYTES 9
+/* More than the smallest buffer holds. */
+#define TAIL_BYTES 300
 #define LAYOUT_PADDED 0x08
 #define LAYOUT_PRIORITY 0x10
 #define STATUS_OF_RUNTIME "0" /* PEER_STATUS */
@@ -183,7 +184,7 @@ static void make_body(struct peer_stream *st, unsigned style, size_t bytes)
 {
     uint8_t *plain = malloc(2 * bytes + 128);
     uint8_t *packed = plain + bytes;
-    uint8_t head[PEER_MESSAGE_HEAD_BYTES] = {0};
+    uint8_t head[PEER_MESSAGE_HEAD_BYTES] = {0}, tail[TAIL_BYTES];
     const uint8_t *message = plain;
     size_t announced;
 
@@ -204,8 +205,10 @@ static void make_body(struct peer_stream *st, unsigned style, size_t bytes)
     head[4] = (uint8_t)announced;
     peer_put(&st->body, head, sizeof head);
     peer_put(&st->body, message, bytes);
-    if (style & PEER_TAIL)
-        peer_put(&st->body, "tail-tail", TAIL_BYTES);
+    if (style & PEER_TAIL) {
+        peer_pattern(tail, sizeof tail, ~st->id);
+        peer_put(&st->body, tail, sizeof tail);
+    }
     free(plain);
 }
 

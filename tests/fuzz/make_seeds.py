@@ -29,6 +29,7 @@ MANY = 0xF6  # as a number: 114,688
 CONNECTION = 24
 END = 1
 ALL = 0xFF  # as a number: 245,760
+GROWTH = 128  # as a number: 248, which a buffer's first 256 bytes hold with its message's head
 
 
 def write(target, name, data):
@@ -92,6 +93,8 @@ SESSIONS = {
     "held-many": [POLICY, LATER, 0] + (call(CREATE, 100) + call(OTHER, 100)) * 6 +
     sum((send(i, 100) for i in range(12)), []) +
     [DECIDE, 1, FORWARD, 100, DECIDE, 3, REFUSE, 0, RESET, CLIENT, 0, 8] + READ_BOTH,
+    "held-grows": [POLICY, LATER, 0] + call(CREATE | TAIL, GROWTH) + send(0, GROWTH + 2, 0) +
+    send(0) + READ_BOTH + [DECIDE, 0, FORWARD, 100] + READ_BOTH,
     "small-window": [SETTINGS, RUNTIME, 2, 0, 3] + READ_BOTH + [POLICY, FORWARD, 100] +
     call(CREATE, 100) + [READ, CLIENT, 9] + send(0, 50, 0) + send(0, 100) + READ_BOTH +
     [WINDOW, RUNTIME, 0, 7, SETTINGS, RUNTIME, 2, 0, 0, WINDOW, RUNTIME, CONNECTION, 100] +

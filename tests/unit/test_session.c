@@ -644,6 +644,34 @@ SCENARIO(bytes_behind_the_first_message_follow_it)
     saw(w, RUNTIME, HEAD(1) "DATA 1 28 .....<fragment>abc.....ztail END\n");
 }
 
+/* The held bytes move when their buffer grows, and the message with them. */
+SCENARIO(bytes_behind_a_held_message_do_not_lose_it)
+{
+    uint8_t held[247], tail[300], sent[1 + sizeof held + sizeof tail] = "f";
+    struct buffer framed = {0};
+
+    memset(held, 'm', sizeof held);
+    memset(tail, 't', sizeof tail);
+    memcpy(sent + 1, held, sizeof held);
+    memcpy(sent + 1 + sizeof held, tail, sizeof tail);
+    h2_message(&framed, 0, held, sizeof held); /* 252 bytes; a buffer begins with 256 */
+    request(w, 1, CREATE);
+    data(w, 1, buffer_data(&framed), buffer_len(&framed), 0);
+    feed(w, CLIENT);
+    data(w, 1, tail, sizeof tail, H2_END_STREAM);
+    feed(w, CLIENT);
+    buffer_fini(&framed);
+    if (w->calls_len > 0 && !w->quiet) {
+        assert_int_equal(w->calls[0]->message_bytes, sizeof held);
+        assert_memory_equal(w->calls[0]->message, held, sizeof held);
+    }
+    forward(w, w->calls[0], "f");
+    if (!w->quiet)
+        assert_non_null(
+            memmem(buffer_data(&w->to[RUNTIME]), buffer_len(&w->to[RUNTIME]), sent, sizeof sent));
+    move_on(w);
+}
+
 SCENARIO(what_is_no_whole_message_passes)
 {
     request(w, 1, CREATE);
@@ -2025,6 +2053,7 @@ static void what_is_not_http2_ends_at_its_first_wrong_byte(void **state)
 
 static scenario *const FOR_MEMORY[] = {
     a_fragment_comes_first_script,
+    bytes_behind_a_held_message_do_not_lose_it_script,
     a_message_is_withheld_until_it_is_whole_script,
     acks_go_to_whom_they_belong_script,
     a_refused_client_that_goes_on_sending_script,
@@ -2071,6 +2100,7 @@ int main(void)
         cmocka_unit_test(the_end_may_come_in_a_frame_of_its_own),
         cmocka_unit_test(padding_is_dropped_and_credited),
         cmocka_unit_test(bytes_behind_the_first_message_follow_it),
+        cmocka_unit_test(bytes_behind_a_held_message_do_not_lose_it),
         cmocka_unit_test(what_is_no_whole_message_passes),
         cmocka_unit_test(an_empty_message_is_a_message),
         cmocka_unit_test(trailers_send_the_call_on_without_its_message),
