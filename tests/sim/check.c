@@ -1,7 +1,6 @@
 #include "tests/sim/check.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,18 +17,6 @@
 
 /* Until the shim has heard of a new sandbox: by the answer, or the list after it was lost. */
 #define OVER_LAG_MS 20000
-
-void check_that(struct world *w, bool holds, const char *invariant, ...)
-{
-    va_list args;
-
-    if (holds || w->broken[0])
-        return;
-    va_start(args, invariant);
-    vsnprintf(w->broken, sizeof w->broken, invariant, args);
-    va_end(args);
-    world_note(w, "BROKEN: %s", w->broken);
-}
 
 /* ---- the core's own tables ---- */
 

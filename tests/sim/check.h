@@ -9,12 +9,10 @@
 
 #include "devicemgr/ports.h"
 #include "tests/sim/client.h"
+#include "tests/sim/property.h"
 #include "tests/sim/runtime.h"
 
 struct world;
-
-void check_that(struct world *w, bool holds, const char *invariant, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* What the shim chose for a pod stays the pod's until it is over. */
 void check_owners(struct world *w);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "devicemgr/core.h"
 #include "devicemgr/mem.h"
 #include "devicemgr/request.h"
 #include "tests/sim/check.h"
@@ -338,7 +339,7 @@ static void forward(struct world *w, struct create_sim *create,
 
     check_forward(w, create, options, &made);
     create->forwarded = true;
-    w->client.forwarded++;
+    count_add(COUNT_FORWARDED);
     if (w->faults && rng_percent(&w->client.rng, 1)) { /* the relay has no memory for it */
         uint64_t number = create->number;
 
@@ -351,6 +352,21 @@ static void forward(struct world *w, struct create_sim *create,
     runtime_create(w, create->number, &made);
     if (w->faults && rng_percent(&w->client.rng, CRASH_PERCENT))
         w->shim.crash_in = (unsigned)rng_between(&w->client.rng, 1, 3);
+}
+
+static void count_refusal(int code)
+{
+    static const enum count COUNTS_OF[] = {
+        [CODE_INVALID_ARGUMENT] = COUNT_INVALID_ARGUMENT,
+        [CODE_DEADLINE_EXCEEDED] = COUNT_DEADLINE_EXCEEDED,
+        [CODE_RESOURCE_EXHAUSTED] = COUNT_RESOURCE_EXHAUSTED,
+        [CODE_FAILED_PRECONDITION] = COUNT_FAILED_PRECONDITION,
+        [CODE_ABORTED] = COUNT_ABORTED,
+        [CODE_UNAVAILABLE] = COUNT_UNAVAILABLE,
+    };
+
+    if (code > 0 && (size_t)code < sizeof COUNTS_OF / sizeof COUNTS_OF[0])
+        count_add(COUNTS_OF[code]);
 }
 
 void client_verdict(struct world *w, uint64_t number, const struct devicemgr_verdict *verdict)
@@ -367,8 +383,8 @@ void client_verdict(struct world *w, uint64_t number, const struct devicemgr_ver
         forward(w, create, verdict->options);
         return;
     }
-    w->client.refused++;
     check_refusal(w, create, verdict->code, verdict->message);
+    count_refusal(verdict->code);
     retry_later(w, create->uid, create->name, verdict->message);
     *create = (struct create_sim){0};
 }

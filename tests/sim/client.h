@@ -53,8 +53,6 @@ struct client {
     uint64_t last_create;
     struct create_sim creates[CREATES_SIM_MAX];
     unsigned owner[RESOURCES_LEN][DEVICES_MAX]; /* uid of the pod it was given to; 0: none */
-    uint64_t forwarded;
-    uint64_t refused;
 };
 
 /* The container `name` of the pod is to be made in the sandbox. */

@@ -49,8 +49,8 @@ static bool container_step(struct world *w, struct pod_sim *pod, struct pod_cont
 
     if (container->init && container->done)
         return true;
-    if (client_find_of(w, pod->uid, name))
-        return false;
+    if (client_find_of(w, pod->uid, name) && !(w->faults && rng_percent(&pod->rng, 3)))
+        return false; /* now and then its connection broke, and the shim has not noticed yet */
     if (newest && (newest->state == CONTAINER_RUNNING ||
                    (newest->state == CONTAINER_CREATED && newest->starting)))
         return !container->init;
@@ -137,11 +137,25 @@ static void teardown(struct world *w, struct pod_sim *pod)
         runtime_remove_sandbox(w, left);
 }
 
+static bool runs_in(const struct world *w, const struct rt_sandbox *sandbox)
+{
+    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+        if (runtime_live(&w->runtime.containers[i]) &&
+            w->runtime.containers[i].sandbox == sandbox->id)
+            return true;
+    }
+    return false;
+}
+
 /* A new sandbox; what was left of the old one is stopped first. */
 static void sandbox_step(struct world *w, struct pod_sim *pod)
 {
     struct rt_sandbox *left = sandbox_of(w, pod->uid, false);
 
+    if (left && !left->kill_ms)
+        left->kill_ms = w->now_ms + (runs_in(w, left) ? rng_delay_ms(&pod->rng, STOP_MS_MAX) : 0);
+    if (left && w->now_ms < left->kill_ms)
+        return; /* its containers have their grace first */
     if (left)
         runtime_stop_sandbox(w, left, true);
     else

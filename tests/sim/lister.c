@@ -153,7 +153,7 @@ static void fill_sandbox(struct world *w, struct listed *listed, const struct rt
                                                       .pod_namespace = "ns",
                                                       .pod_name = listed->sandbox_uids[n],
                                                       .attempt = s->attempt,
-                                                      .ready = s->ready};
+                                                      .ready = s->ready && !s->hidden};
     if (!pod)
         return;
     pod_requests_fill(pod, &listed->requests[n]);

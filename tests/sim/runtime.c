@@ -3,13 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/sim/check.h"
 #include "tests/sim/world.h"
 
-#define EFFECT_MS_MAX 2000
-#define ANSWER_MS_MAX 500
+#define START_MS_MAX 500
 #define RUN_MS_MAX 60000
 #define DOWN_MS_MAX 5000
+#define FLICKER_MS_MAX 20000
 
 /* ---- what there is ---- */
 
@@ -128,315 +127,7 @@ void runtime_drop_sandbox(struct world *w, struct rt_sandbox *s)
     *s = (struct rt_sandbox){0};
 }
 
-/* ---- calls: their effect ---- */
-
-static struct runtime_call *find_call(struct world *w, uint64_t number)
-{
-    for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
-        if (w->runtime.calls[i].number == number)
-            return &w->runtime.calls[i];
-    }
-    return NULL;
-}
-
-static bool name_taken(struct world *w, const struct rt_container *made)
-{
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
-        const struct rt_container *c = &w->runtime.containers[i];
-
-        if (c->id && c->sandbox == made->sandbox && c->name == made->name &&
-            c->attempt == made->attempt)
-            return true;
-    }
-    return false;
-}
-
-static void effect_create(struct world *w, struct runtime_call *call)
-{
-    const struct rt_sandbox *s = runtime_find_sandbox(w, call->made.sandbox);
-    struct rt_container *c;
-
-    call->failed = !s || !s->ready || name_taken(w, &call->made) ||
-                   (w->faults && rng_percent(&w->runtime.rng, 4));
-    if (call->failed)
-        return;
-    c = runtime_add_container(w, &call->made);
-    call->made.id = c->id;
-    world_note(w, "runtime: c%u made: %s of u%u, attempt %u in s%u, devices %x %x %x", c->id,
-               container_sim_name(c->name), c->uid, c->attempt, c->sandbox, c->held[0], c->held[1],
-               c->held[2]);
-    check_exclusive(w, c);
-}
-
-static void effect_run_sandbox(struct world *w, struct runtime_call *call)
-{
-    struct rt_sandbox *s;
-
-    for (size_t i = 0; i < SANDBOXES_MAX; i++) {
-        s = &w->runtime.sandboxes[i];
-        if (s->id && s->uid == call->pod && s->attempt == call->subject)
-            call->failed = true; /* its name is taken */
-    }
-    if (call->failed)
-        return;
-    s = runtime_add_sandbox(w, call->pod, call->subject);
-    if (kubelet_find_pod(w, call->pod))
-        kubelet_find_pod(w, call->pod)->over_ms = w->now_ms;
-    world_note(w, "runtime: s%u made for u%u, attempt %u", s->id, s->uid, s->attempt);
-    call->made.sandbox = s->id;
-}
-
-/* It may fail half-way: some containers are killed, the sandbox stays. */
-static void effect_stop_sandbox(struct world *w, struct runtime_call *call, struct rt_sandbox *s)
-{
-    if (!s)
-        return;
-    call->failed = w->faults && rng_percent(&w->runtime.rng, 10);
-    if (!call->failed)
-        runtime_end_sandbox(w, s);
-    for (size_t i = 0; i < CONTAINERS_MAX && call->failed; i++) {
-        if (w->runtime.containers[i].sandbox == s->id && rng_percent(&w->runtime.rng, 50))
-            runtime_exit(w, &w->runtime.containers[i], "is killed by a stop that fails");
-    }
-}
-
-static void effect(struct world *w, struct runtime_call *call)
-{
-    struct rt_sandbox *s = runtime_find_sandbox(w, call->subject);
-    struct rt_container *c = runtime_find_container(w, call->subject);
-
-    call->effected = true;
-    switch (call->kind) {
-    case CALL_RUN_SANDBOX:
-        effect_run_sandbox(w, call);
-        break;
-    case CALL_STOP_SANDBOX:
-        effect_stop_sandbox(w, call, s);
-        break;
-    case CALL_REMOVE_SANDBOX:
-        if (s)
-            runtime_drop_sandbox(w, s);
-        break;
-    case CALL_CREATE_CONTAINER:
-        effect_create(w, call);
-        break;
-    case CALL_REMOVE_CONTAINER:
-        if (c)
-            runtime_drop_container(w, c);
-        break;
-    }
-}
-
-/* ---- calls: their answer, which the shim sees as it passes ---- */
-
-static void tell_sandbox_ran(struct world *w, const struct runtime_call *call)
-{
-    char id[16], uid[16];
-    struct devicemgr_sandbox told = {.id = id,
-                                     .pod_uid = uid,
-                                     .pod_namespace = "ns",
-                                     .pod_name = uid,
-                                     .attempt = call->subject,
-                                     .ready = true};
-
-    snprintf(id, sizeof id, "s%u", call->made.sandbox);
-    snprintf(uid, sizeof uid, "u%u", call->pod);
-    devicemgr_sandbox_ran(w->shim.core, shim_now_ms(w), &told);
-}
-
-static void tell_answer(struct world *w, const struct runtime_call *call)
-{
-    struct rt_sandbox *s = runtime_find_sandbox(w, call->subject);
-    char id[16];
-
-    snprintf(id, sizeof id, "%c%u", call->kind == CALL_REMOVE_CONTAINER ? 'c' : 's', call->subject);
-    switch (call->kind) {
-    case CALL_RUN_SANDBOX:
-        tell_sandbox_ran(w, call);
-        break;
-    case CALL_STOP_SANDBOX:
-        if (s && !call->foreign)
-            s->stop_told = true;
-        devicemgr_sandbox_stopped(w->shim.core, shim_now_ms(w), id);
-        break;
-    case CALL_REMOVE_SANDBOX:
-        client_disturb(w, call->pod);
-        devicemgr_sandbox_removed(w->shim.core, shim_now_ms(w), id);
-        break;
-    case CALL_REMOVE_CONTAINER:
-        devicemgr_container_removed(w->shim.core, shim_now_ms(w), id);
-        break;
-    case CALL_CREATE_CONTAINER:
-        break;
-    }
-}
-
-static const char *const CALL_NAMES[] = {"RunPodSandbox", "StopPodSandbox", "RemovePodSandbox",
-                                         "CreateContainer", "RemoveContainer"};
-
-/* It may be stopped all the same. Another stop of it may be under way. */
-static void stop_failed(struct world *w, unsigned sandbox)
-{
-    char id[16];
-
-    snprintf(id, sizeof id, "s%u", sandbox);
-    if (!runtime_stopping(w, sandbox))
-        client_stopping(w, sandbox, false);
-    devicemgr_sandbox_stop_failed(w->shim.core, shim_now_ms(w), id);
-}
-
-static void answer(struct world *w, uint64_t number, uint64_t unused)
-{
-    struct runtime_call *slot = find_call(w, number), call;
-
-    (void)unused;
-    if (!slot)
-        return;
-    call = *slot;
-    slot->number = 0;
-    if (!shim_lives(w, call.incarnation))
-        return;
-    world_note(w, "runtime: %s of u%u (%u) answered%s", CALL_NAMES[call.kind], call.pod,
-               call.subject, call.failed ? ": refused" : "");
-    if (call.kind == CALL_CREATE_CONTAINER)
-        client_answered(w, call.create, call.failed ? 0 : call.made.id);
-    else if (!call.failed)
-        tell_answer(w, &call);
-    else if (call.kind == CALL_STOP_SANDBOX)
-        stop_failed(w, call.subject);
-    shim_run(w);
-}
-
-static void reach(struct world *w, uint64_t number, uint64_t unused)
-{
-    struct runtime_call *call = find_call(w, number);
-
-    (void)unused;
-    if (!call)
-        return;
-    if (w->now_ms < call->slow_until_ms) {
-        world_after(w, call->slow_until_ms - w->now_ms, reach, number, 0);
-        return;
-    }
-    effect(w, call);
-    if (!shim_lives(w, call->incarnation))
-        w->runtime.unseen = true; /* the shim that passed it on is gone */
-    world_after(w, rng_delay_ms(&w->runtime.rng, ANSWER_MS_MAX), answer, number, 0);
-}
-
-static struct runtime_call *call_new(struct world *w, enum runtime_call_kind kind, unsigned uid,
-                                     unsigned subject)
-{
-    struct runtime_call *call = w->runtime.calls;
-
-    while (call < w->runtime.calls + RUNTIME_CALLS_MAX && call->number)
-        call++;
-    if (call == w->runtime.calls + RUNTIME_CALLS_MAX)
-        abort();
-    *call = (struct runtime_call){.number = ++w->runtime.last_call,
-                                  .kind = kind,
-                                  .pod = uid,
-                                  .subject = subject,
-                                  .incarnation = w->shim.incarnation};
-    world_after(w, rng_delay_ms(&w->runtime.rng, EFFECT_MS_MAX), reach, call->number, 0);
-    return call;
-}
-
-static bool can_call(const struct world *w)
-{
-    return w->shim.core && !w->runtime.down;
-}
-
-bool runtime_busy(const struct world *w, unsigned uid)
-{
-    for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
-        const struct runtime_call *call = &w->runtime.calls[i];
-
-        if (call->number && call->pod == uid && call->kind != CALL_CREATE_CONTAINER &&
-            !call->foreign)
-            return true;
-    }
-    return false;
-}
-
-bool runtime_stopping(const struct world *w, unsigned sandbox)
-{
-    for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
-        const struct runtime_call *call = &w->runtime.calls[i];
-
-        if (call->number && call->kind == CALL_STOP_SANDBOX && call->subject == sandbox &&
-            shim_lives(w, call->incarnation))
-            return true;
-    }
-    return false;
-}
-
-bool runtime_run_sandbox(struct world *w, unsigned uid, unsigned attempt)
-{
-    if (!can_call(w))
-        return false;
-    world_note(w, "kubelet: RunPodSandbox u%u attempt %u", uid, attempt);
-    call_new(w, CALL_RUN_SANDBOX, uid, attempt);
-    return true;
-}
-
-bool runtime_stop_sandbox(struct world *w, struct rt_sandbox *sandbox, bool by_kubelet)
-{
-    char id[16];
-
-    if (!can_call(w))
-        return false;
-    world_note(w, "%s: StopPodSandbox s%u of u%u", by_kubelet ? "kubelet" : "another client",
-               sandbox->id, sandbox->uid);
-    snprintf(id, sizeof id, "s%u", sandbox->id);
-    sandbox->doomed = sandbox->doomed || by_kubelet;
-    client_stopping(w, sandbox->id, true);
-    call_new(w, CALL_STOP_SANDBOX, sandbox->uid, sandbox->id)->foreign = !by_kubelet;
-    devicemgr_sandbox_stopping(w->shim.core, shim_now_ms(w), id);
-    shim_run(w);
-    return true;
-}
-
-bool runtime_remove_sandbox(struct world *w, const struct rt_sandbox *sandbox)
-{
-    if (!can_call(w))
-        return false;
-    world_note(w, "kubelet: RemovePodSandbox s%u of u%u", sandbox->id, sandbox->uid);
-    call_new(w, CALL_REMOVE_SANDBOX, sandbox->uid, sandbox->id);
-    return true;
-}
-
-bool runtime_remove_container(struct world *w, const struct rt_container *container)
-{
-    if (!can_call(w))
-        return false;
-    world_note(w, "kubelet: RemoveContainer c%u of u%u", container->id, container->uid);
-    call_new(w, CALL_REMOVE_CONTAINER, container->uid, container->id);
-    return true;
-}
-
-void runtime_create(struct world *w, uint64_t create, const struct rt_container *made)
-{
-    struct runtime_call *call = call_new(w, CALL_CREATE_CONTAINER, made->uid, 0);
-
-    call->create = create;
-    call->made = *made;
-}
-
-/* A cancelled call may have been too late to stop. */
-void runtime_create_abandoned(struct world *w, uint64_t create)
-{
-    for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
-        struct runtime_call *call = &w->runtime.calls[i];
-
-        if (!call->number || call->kind != CALL_CREATE_CONTAINER || call->create != create ||
-            call->incarnation != w->shim.incarnation)
-            continue;
-        call->incarnation = 0; /* nobody hears the answer */
-        if (!call->effected && rng_percent(&w->runtime.rng, 50))
-            call->number = 0;
-    }
-}
+/* ---- what runs ---- */
 
 static void exit_later(struct world *w, uint64_t container, uint64_t unused)
 {
@@ -467,22 +158,7 @@ void runtime_start(struct world *w, unsigned container)
 
     if (c)
         c->starting = true;
-    world_after(w, rng_delay_ms(&w->runtime.rng, ANSWER_MS_MAX), start, container, 0);
-}
-
-/* What was asked for may not have got there; what did goes on, and nobody hears the answer. */
-void runtime_shim_gone(struct world *w)
-{
-    for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
-        struct runtime_call *call = &w->runtime.calls[i];
-
-        if (!call->number || call->effected)
-            continue;
-        if (rng_percent(&w->runtime.rng, 50))
-            call->number = 0;
-        else if (call->kind == CALL_CREATE_CONTAINER && rng_percent(&w->runtime.rng, 50))
-            call->slow_until_ms = w->now_ms + rng_below(&w->runtime.rng, EFFECT_MS_MAX);
-    }
+    world_after(w, rng_delay_ms(&w->runtime.rng, START_MS_MAX), start, container, 0);
 }
 
 /* ---- faults ---- */
@@ -497,27 +173,12 @@ static void back(struct world *w, uint64_t a, uint64_t b)
         lister_refresh(w);
 }
 
-static void lose_calls(struct world *w)
-{
-    for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
-        struct runtime_call *call = &w->runtime.calls[i];
-
-        if (!call->number)
-            continue;
-        if (!call->effected && rng_percent(&w->runtime.rng, 30))
-            effect(w, call);
-        call->number = 0;
-        if (call->kind == CALL_STOP_SANDBOX && shim_lives(w, call->incarnation))
-            stop_failed(w, call->subject);
-    }
-}
-
 void runtime_restart(struct world *w)
 {
     if (w->runtime.down)
         return;
     world_note(w, "runtime: restarts");
-    lose_calls(w);
+    runtime_lose_calls(w);
     w->runtime.down = true;
     world_after(w, rng_delay_ms(&w->runtime.rng, DOWN_MS_MAX), back, 0, 0);
     lister_runtime_gone(w);
@@ -547,12 +208,57 @@ struct rt_container *runtime_any_container(struct world *w, bool live)
     return NULL;
 }
 
+struct rt_sandbox *runtime_any_sandbox(struct world *w)
+{
+    size_t start_at = rng_below(&w->runtime.rng, SANDBOXES_MAX);
+
+    for (size_t i = 0; i < SANDBOXES_MAX; i++) {
+        struct rt_sandbox *s = &w->runtime.sandboxes[(start_at + i) % SANDBOXES_MAX];
+
+        if (s->id && s->ready)
+            return s;
+    }
+    return NULL;
+}
+
 void runtime_crash_one(struct world *w)
 {
     struct rt_container *c = runtime_any_container(w, true);
 
     if (c)
         runtime_exit(w, c, "crashes");
+}
+
+/* Its pause process dies: it is not ready any more, and its containers go on. */
+void runtime_orphan(struct world *w, struct rt_sandbox *s)
+{
+    world_note(w, "runtime: the pause process of s%u dies", s->id);
+    s->ready = false;
+    w->runtime.unseen = true;
+    lister_event(w, LISTER_ENDED, s->id, true);
+}
+
+static void flicker_ends(struct world *w, uint64_t id, uint64_t unused)
+{
+    struct rt_sandbox *s = runtime_find_sandbox(w, (unsigned)id);
+
+    (void)unused;
+    if (!s || !s->hidden)
+        return;
+    world_note(w, "runtime: s%u is listed as ready again", s->id);
+    s->hidden = false;
+    w->runtime.unseen = true;
+}
+
+void runtime_flicker(struct world *w, struct rt_sandbox *s)
+{
+    if (s->hidden)
+        return;
+    world_note(w, "runtime: s%u is listed as not ready for a while", s->id);
+    s->hidden = true;
+    w->runtime.unseen = true;
+    lister_event(w, LISTER_ENDED, s->id, true);
+    world_after(w, rng_delay_ms(&w->runtime.rng, FLICKER_MS_MAX), flicker_ends, s->id, 0);
 }
 
 void runtime_init(struct world *w)

@@ -3,7 +3,8 @@
  *
  * Calls reach it through the shim; their effect and their answer come later, apart, and either may
  * be lost; a StopPodSandbox may fail half-way. It restarts (containers go on, answers are lost),
- * and its containers crash. What else happens behind the shim's back: rival.h.
+ * its containers crash, and so do the pause processes of its sandboxes, whose containers go on; one
+ * may be listed as not ready for a while. What else happens behind the shim's back: rival.h.
  */
 #ifndef TESTS_SIM_RUNTIME_H
 #define TESTS_SIM_RUNTIME_H
@@ -32,8 +33,11 @@ struct rt_sandbox {
     unsigned uid;
     unsigned attempt;
     bool ready;
-    bool doomed;    /* the kubelet stops it, until that succeeds */
-    bool stop_told; /* the kubelet knows it is stopped */
+    bool hidden;      /* listed as not ready, though it is */
+    uint64_t kill_ms; /* when the kubelet stops it, not ready and with containers that run; 0: that
+                       * was not looked at yet */
+    bool doomed;      /* the kubelet stops it, until that succeeds */
+    bool stop_told;   /* the kubelet knows it is stopped */
 };
 
 struct rt_container {
@@ -107,6 +111,8 @@ void runtime_create_abandoned(struct world *w, uint64_t create);
 void runtime_start(struct world *w, unsigned container);
 /* All calls lose their answers: the shim that carried them is gone. */
 void runtime_shim_gone(struct world *w);
+/* The runtime itself is: some take effect. */
+void runtime_lose_calls(struct world *w);
 
 /* The newest sandbox of a pod that is ready; NULL: none. */
 struct rt_sandbox *runtime_ready_sandbox(struct world *w, unsigned uid);
@@ -121,6 +127,8 @@ bool runtime_busy(const struct world *w, unsigned uid);
 bool runtime_stopping(const struct world *w, unsigned sandbox);
 /* A random one; NULL: there is none. */
 struct rt_container *runtime_any_container(struct world *w, bool live);
+/* A ready one. */
+struct rt_sandbox *runtime_any_sandbox(struct world *w);
 
 /* What happens to them; events tell of it. */
 struct rt_sandbox *runtime_add_sandbox(struct world *w, unsigned uid, unsigned attempt);
@@ -135,5 +143,8 @@ void runtime_drop_sandbox(struct world *w, struct rt_sandbox *sandbox);
 void runtime_restart(struct world *w);
 void runtime_reboot(struct world *w);
 void runtime_crash_one(struct world *w);
+void runtime_orphan(struct world *w, struct rt_sandbox *sandbox);
+/* It is listed as not ready for a while. */
+void runtime_flicker(struct world *w, struct rt_sandbox *sandbox);
 
 #endif

@@ -195,7 +195,7 @@ static void start(struct world *w, uint64_t a, uint64_t b)
 
     (void)a;
     (void)b;
-    shim->starts++;
+    count_add(COUNT_STARTS);
     shim->settings.boot_id = shim->boot_id;
     shim->core = devicemgr_new(&shim->settings, &PORTS, w);
     world_note(w, "shim: started, boot %u", shim->boot);
@@ -250,6 +250,7 @@ void shim_kill(struct world *w, bool reboot)
     die(w);
     if (!reboot)
         return;
+    count_add(COUNT_REBOOTS);
     runtime_reboot(w);
     w->shim.boot_ms = w->now_ms;
     snprintf(w->shim.boot_id, sizeof w->shim.boot_id, "boot-%u", ++w->shim.boot);

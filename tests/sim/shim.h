@@ -34,7 +34,6 @@ struct shim {
     bool dying;          /* killed inside it */
     unsigned crash_in;   /* port calls until it is killed; 0: it is not */
     unsigned port_calls; /* of this run */
-    uint64_t starts;
     struct plugin_net net;
     bool builtin_told;        /* the built-in devices were listed */
     bool damaged;             /* rows went missing, and what was rebuilt is not durable yet */

@@ -1,6 +1,7 @@
 #include "tests/sim/world.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,10 +24,14 @@ void world_after(struct world *w, uint64_t delay_ms,
 
 void world_note(struct world *w, const char *format, ...)
 {
-    char *line = w->journal[w->journal_len++ % JOURNAL_LINES];
+    char *line;
     va_list args;
-    int used = snprintf(line, JOURNAL_LINE_BYTES, "%9.3f ", (double)w->now_ms / 1000);
+    int used;
 
+    if (!w->recording)
+        return;
+    line = w->journal[w->journal_len++ % JOURNAL_LINES];
+    used = snprintf(line, JOURNAL_LINE_BYTES, "%9.3f ", (double)w->now_ms / 1000);
     va_start(args, format);
     vsnprintf(line + used, JOURNAL_LINE_BYTES - (size_t)used, format, args);
     va_end(args);
@@ -254,9 +259,11 @@ static void init_streams(struct world *w)
         rng_init(streams[i], w->seed, i);
 }
 
-bool world_run(struct world *w, uint64_t seed, uint64_t steps, bool verbose)
+bool world_run(struct world *w, uint64_t seed, uint64_t steps, bool recording, bool verbose)
 {
-    memset(w, 0, sizeof *w);
+    memset(w, 0, offsetof(struct world, journal));
+    w->journal_len = 0;
+    w->recording = recording || verbose;
     w->seed = seed;
     w->steps_max = steps;
     w->verbose = verbose;

@@ -13,6 +13,7 @@
 
 #include "tests/sim/bridge.h"
 #include "tests/sim/client.h"
+#include "tests/sim/count.h"
 #include "tests/sim/kubelet.h"
 #include "tests/sim/lister.h"
 #include "tests/sim/plugin.h"
@@ -31,8 +32,9 @@ struct world {
     uint64_t seed;
     uint64_t steps_max; /* with faults */
     bool verbose;
-    bool faults;   /* still going on */
-    unsigned heat; /* how often, in percent: rises while they do */
+    bool recording; /* what happens is kept, to be printed */
+    bool faults;    /* still going on */
+    unsigned heat;  /* how often, in percent: rises while they do */
     struct rng rng;
     uint64_t now_ms;
     uint64_t steps;
@@ -52,8 +54,9 @@ struct world {
     uint64_t journal_len; /* lines ever written */
 };
 
-/* Runs one seed to its end. False: `broken` says why. */
-bool world_run(struct world *w, uint64_t seed, uint64_t steps, bool verbose);
+/* Runs one seed to its end. False: `broken` says why. `recording` costs time: a seed that fails is
+ * run again with it. */
+bool world_run(struct world *w, uint64_t seed, uint64_t steps, bool recording, bool verbose);
 void world_fini(struct world *w);
 /* The last lines of the journal. */
 void world_print_journal(const struct world *w);

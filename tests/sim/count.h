@@ -1,0 +1,38 @@
+/*
+ * How often each interesting situation was reached over all seeds: a world that never gets there
+ * proves nothing about it.
+ */
+#ifndef TESTS_SIM_COUNT_H
+#define TESTS_SIM_COUNT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* So many seeds reach all of them: from then on one that was not reached is a failure. */
+#define COUNT_SEEDS_MIN 2000
+
+#define COUNTS(X)                                                                                  \
+    X(FORWARDED, "creates forwarded")                                                              \
+    X(INVALID_ARGUMENT, "refused INVALID_ARGUMENT")                                                \
+    X(DEADLINE_EXCEEDED, "refused DEADLINE_EXCEEDED")                                              \
+    X(RESOURCE_EXHAUSTED, "refused RESOURCE_EXHAUSTED")                                            \
+    X(FAILED_PRECONDITION, "refused FAILED_PRECONDITION")                                          \
+    X(ABORTED, "refused ABORTED")                                                                  \
+    X(UNAVAILABLE, "refused UNAVAILABLE")                                                          \
+    X(STARTS, "starts of the shim")                                                                \
+    X(REBOOTS, "reboots")
+
+enum count {
+#define X(name, words) COUNT_##name,
+    COUNTS(X)
+#undef X
+        COUNTS_LEN
+};
+
+void count_add(enum count count);
+/* The table, a line each. */
+void counts_print(void);
+/* How many are 0. */
+size_t counts_missing(void);
+
+#endif
