@@ -48,6 +48,8 @@
  * when twice this waits to be written to itself); go on at the low mark. */
 #define RELAY_WRITE_QUEUE_BYTES_HIGH (256u * 1024)
 #define RELAY_WRITE_QUEUE_BYTES_LOW (64u * 1024)
+/* When a connection that could not be taken is tried again. */
+#define RELAY_ACCEPT_RETRY_MS 100
 /* How long bytes for an end that does not read are kept after the other end is gone. */
 #define RELAY_LINGER_MS 2000
 

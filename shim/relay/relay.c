@@ -15,6 +15,7 @@
 struct relay {
     uv_pipe_t listener;
     uv_timer_t drain;
+    uv_timer_t retry;        /* of a connection that could not be taken */
     const char *listen_path; /* NULL: not ours to remove */
     const char *runtime_path;
     struct calls *calls;
@@ -22,6 +23,7 @@ struct relay {
     int handles;       /* not yet closed */
     bool drained;      /* `drain` is closed, or about to be */
     bool runtime_away; /* the last try to reach it failed */
+    bool waiting;      /* a client, for memory */
     void (*done)(void *user);
     void *done_user;
     char read_buffer[RELAY_READ_BYTES];
@@ -114,21 +116,34 @@ static void on_closed(void *user, struct connection *connection)
 static const struct connection_ops CONNECTION_OPS = {on_begun, on_gone,    on_request, on_answered,
                                                      on_ended, on_runtime, on_closed};
 
-static void on_connection(uv_stream_t *listener, int status)
-{
-    struct relay *relay = listener->data;
-    struct connection *c;
+static void on_retry(uv_timer_t *timer);
 
-    if (status < 0) {
-        log_error("relay: accept: %s", uv_strerror(status));
-        return;
-    }
-    c = connection_accept(listener, relay->runtime_path, relay->read_buffer, &CONNECTION_OPS,
-                          relay);
+/* Takes the connection that waits. libuv asks for no other until it is taken. */
+static void accept_next(struct relay *relay)
+{
+    struct connection *c = connection_accept((uv_stream_t *)&relay->listener, relay->runtime_path,
+                                             relay->read_buffer, &CONNECTION_OPS, relay);
+
     if (c)
         connection_link(c, &relay->connections);
+    if (!c && !relay->waiting)
+        log_error("relay: a client waits: out of memory");
+    relay->waiting = !c;
+    if (!c)
+        uv_timer_start(&relay->retry, on_retry, RELAY_ACCEPT_RETRY_MS, 0);
+}
+
+static void on_retry(uv_timer_t *timer)
+{
+    accept_next(timer->data);
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    if (status < 0)
+        log_error("relay: accept: %s", uv_strerror(status));
     else
-        log_error("relay: a connection was not taken: out of memory");
+        accept_next(listener->data);
 }
 
 static void on_unopened(uv_handle_t *handle)
@@ -167,7 +182,9 @@ int relay_start(uv_loop_t *loop, const char *listen_path, int fd, const char *ru
     }
     uv_timer_init(loop, &relay->drain);
     relay->drain.data = relay;
-    relay->handles = 2;
+    uv_timer_init(loop, &relay->retry);
+    relay->retry.data = relay;
+    relay->handles = 3;
     *out = relay;
     return 0;
 }
@@ -190,6 +207,7 @@ void relay_stop(struct relay *relay, uint64_t drain_ms, void (*done)(void *user)
     if (relay->listen_path)
         unlink(relay->listen_path);
     uv_close((uv_handle_t *)&relay->listener, on_handle_closed);
+    uv_close((uv_handle_t *)&relay->retry, on_handle_closed);
     for (struct connection *c = relay->connections; c; c = connection_next(c))
         connection_drain(c);
     calls_drain(relay->calls);

@@ -30,6 +30,9 @@ target_link_options(test_plugin_mounts PRIVATE -Wl,--wrap=log_write)
 # relists.c with a recording stand-in for the gate.
 relay_test(test_relists)
 
+# relay.c with stand-ins for calls.c.
+relay_test(test_relay)
+
 # calls.c with recording stand-ins for the manager and the core.
 unit_test(test_calls test_calls.c h2_script shim_relay shim_rpc shim_log cri_proto)
 target_link_options(test_calls PRIVATE ${ALLOC_FAIL_LINK})
