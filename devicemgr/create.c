@@ -257,6 +257,27 @@ static void log_forwarded(struct devicemgr *mgr, const struct create *create)
     core_log(mgr, LEVEL_INFO, &text);
 }
 
+/* What is written under our own prefix says who holds what: a plugin that writes there would hold
+ * devices of others in its containers' names. */
+static void merge_given(struct devicemgr *mgr, const struct create *create, size_t index,
+                        struct options_merge *merge)
+{
+    const struct allocation *allocation = item_allocation(mgr, create, index);
+    struct resource *resource = resources_find(mgr->resources, allocation->resource);
+    size_t left_out = merge->left_out;
+    struct text text = {0};
+
+    options_merge_add(merge, allocation->options);
+    if (merge->left_out == left_out || resource->planting_logged)
+        return;
+    resource->planting_logged = true;
+    text_add(&text,
+             "resource %s: its plugin's Allocate answers with annotations under \"%s\", which are "
+             "the shim's own: they are left out",
+             resource->name, REQUEST_KEY_PREFIX);
+    core_log(mgr, LEVEL_WARNING, &text);
+}
+
 /* The tokens go in first: no plugin can overwrite what says who holds its devices. */
 static void forward(struct devicemgr *mgr, struct create *create)
 {
@@ -268,8 +289,9 @@ static void forward(struct devicemgr *mgr, struct create *create)
         if (!create->request.items[i].token)
             merge_token(item_allocation(mgr, create, i), &merge);
     }
+    merge.reserved = REQUEST_KEY_PREFIX;
     for (size_t i = 0; i < create->request.len; i++)
-        options_merge_add(&merge, item_allocation(mgr, create, i)->options);
+        merge_given(mgr, create, i, &merge);
     log_conflicts(mgr, create, &merge);
     log_forwarded(mgr, create);
     action->options = options_merge_take(&merge);

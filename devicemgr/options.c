@@ -156,6 +156,14 @@ static ProtobufCMessage *take_entry(struct options_merge *merge, const char *lis
     return NULL;
 }
 
+static bool is_reserved(const struct options_merge *merge, const ProtobufCMessage *entry)
+{
+    return merge->reserved &&
+           entry->descriptor ==
+               &v1beta1__container_allocate_response__annotations_entry__descriptor &&
+           strncmp(entry_key(entry), merge->reserved, strlen(merge->reserved)) == 0;
+}
+
 static void merge_list(struct options_merge *merge, const ProtobufCFieldDescriptor *field,
                        const V1beta1__ContainerAllocateResponse *options)
 {
@@ -165,8 +173,10 @@ static void merge_list(struct options_merge *merge, const ProtobufCFieldDescript
     ProtobufCMessage ***list = (ProtobufCMessage ***)((char *)merge->merged + field->offset);
 
     for (size_t i = 0; i < from_len; i++) {
-        ProtobufCMessage *entry = take_entry(merge, field->name, from[i]);
+        bool reserved = is_reserved(merge, from[i]);
+        ProtobufCMessage *entry = reserved ? NULL : take_entry(merge, field->name, from[i]);
 
+        merge->left_out += reserved;
         if (!entry)
             continue;
         *list = mem_grow(*list, *len, sizeof **list);

@@ -200,6 +200,33 @@ static void what_the_shim_chose_is_written_on_the_container(void **state)
 
 /* ---- hold ---- */
 
+/* It would be listed as who holds them. */
+static void a_plugin_names_no_devices_of_others(void **state)
+{
+    struct world *w = *state;
+    const char *planted = "note:devices.cri-device-shim/other.com_nic=forged "
+                          "note:devices.cri-device-shim/main=vendor.com/gpu=1 note:mine=1 A=1";
+
+    gpus_up(w, "g0 g1");
+    create_token(w, 11, "u1", GPU ":g0");
+    expect(w, "allocate g0 *");
+    allocated_stored(w, planted);
+    expect(w, "verdict 11 forward A=1 mine=1");
+    assert_int_equal(logged(w, "annotations under \"devices.cri-device-shim/\""), 1);
+    create_answered(w, 11, "c1");
+    world_restart(w);
+    runtime_listed(w, "u1");
+    plugin_back(w, "g0 g1");
+    ignore_all(w);
+    create_token(w, 12, "u1", GPU ":g0"); /* by the checkpoint */
+    expect(w, "verdict 12 forward A=1 mine=1");
+    create_token(w, 13, "u2", GPU ":g1");
+    expect(w, "allocate g1 *");
+    allocated_stored(w, planted);
+    expect(w, "verdict 13 forward A=1 mine=1");
+    assert_int_equal(logged(w, "annotations under"), 1); /* once is enough */
+}
+
 static void a_create_is_held_until_the_plugin_is_back(void **state)
 {
     struct world *w = *state;
@@ -656,6 +683,7 @@ int main(void)
         TEST(pre_start_is_called_every_time_and_after_the_commit),
         TEST(options_of_several_resources_are_merged_in_name_order),
         TEST(what_the_shim_chose_is_written_on_the_container),
+        TEST(a_plugin_names_no_devices_of_others),
         TEST(a_create_is_held_until_the_plugin_is_back),
         TEST(a_held_create_is_refused_with_all_that_is_known),
         TEST(a_drain_ends_what_waits_and_nothing_else),
