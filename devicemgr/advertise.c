@@ -212,8 +212,20 @@ static struct kubelet_hold *holds_new(const struct devicemgr_kubelet_held *held,
     return holds;
 }
 
+bool advertise_kubelet_gave(const struct devicemgr *mgr, const struct allocation *allocation)
+{
+    const struct kubelet_hold wanted = {.resource = allocation->resource,
+                                        .pod_uid = allocation->pod_uid,
+                                        .container = allocation->container,
+                                        .ids = allocation->ids};
+
+    return mgr->advertise.holds_len > 0 &&
+           bsearch(&wanted, mgr->advertise.holds, mgr->advertise.holds_len, sizeof wanted,
+                   compare_holds);
+}
+
 /* What both have goes on as it was; a resource that loses one is another. */
-void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms,
+void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t read_ms,
                              const struct devicemgr_kubelet_held *held, size_t held_len)
 {
     struct advertise *advertise = &mgr->advertise;
@@ -234,6 +246,7 @@ void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms,
     holds_free(advertise->holds, advertise->holds_len);
     advertise->holds = holds;
     advertise->holds_len = held_len;
+    kubelet_judge_tokens(mgr, read_ms);
 }
 
 /* ---- the list of one resource ---- */

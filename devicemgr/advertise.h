@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct allocation;
 struct devicemgr;
 
 /* What an allocation contributes. */
@@ -44,6 +45,8 @@ struct advertise {
 /* A zeroed struct has shown nothing. */
 void advertise_fini(struct advertise *advertise);
 void advertise_settle(struct devicemgr *mgr);
+/* Whether the kubelet's checkpoint, as last told, gives the allocation's container its devices. */
+bool advertise_kubelet_gave(const struct devicemgr *mgr, const struct allocation *allocation);
 /* When something shown changes by time alone; UINT64_MAX: never. */
 uint64_t advertise_next_ms(const struct devicemgr *mgr);
 

@@ -59,6 +59,10 @@ struct allocation {
     uint64_t confirmed;        /* the create for which the runtime said "it runs"; 0: none */
     uint64_t late_until_ms;    /* it said so to a create that was over: counts until then; 0: no */
     bool conflict_logged;
+    /* Of its token (kubelet.c): when a create came with it that waits for the kubelet's checkpoint
+     * to be read, 0: none does; and that the checkpoint had it, or the operator was told. */
+    uint64_t unproven_ms;
+    bool judged;
 
     char *key;
     size_t key_bytes;

@@ -59,6 +59,7 @@ struct devicemgr {
     struct advertise advertise;
     struct prefer *prefers; /* by the call on the plugin */
 
+    bool unproven; /* some allocation's token is to be looked for in the kubelet's checkpoint */
     bool kubelet_listed; /* a kubelet was given the list of sandboxes since our start */
     uint64_t
         kubelet_started_ms; /* when the last one started, as far as is known: we did at least */
@@ -92,6 +93,13 @@ uint64_t plugin_next_ms(const struct devicemgr *mgr);
 void capacity_removed(struct devicemgr *mgr, const char *resource);
 /* It has devices to show (again). */
 void capacity_published(struct devicemgr *mgr, const char *resource);
+
+/* ---- kubelet.c ---- */
+/* A create came at `since_ms` with the kubelet's token for the allocation. */
+void kubelet_check_token(struct devicemgr *mgr, struct allocation *allocation, uint64_t since_ms);
+/* The kubelet's checkpoint was read at `read_ms`: says which tokens that came before it does not
+ * have. */
+void kubelet_judge_tokens(struct devicemgr *mgr, uint64_t read_ms);
 
 /* ---- runtime.c ---- */
 /* What is restored is known for certain only by a list that comes later. */

@@ -575,6 +575,8 @@ static void reserve(struct devicemgr *mgr, const struct create *create,
         checkpoint_touch_allocation(mgr, held);
     }
     held->create = create->number;
+    if (want->token)
+        kubelet_check_token(mgr, held, create->started_ms);
 }
 
 /* GO: the item's devices are reserved, or were held before. */

@@ -318,7 +318,10 @@ void devicemgr_kubelet_listed(struct devicemgr *mgr, uint64_t now_ms);
 
 /* What the kubelet's own checkpoint says its pods have: the whole, in place of what was told
  * before. Resources that are not shown are ignored as long as they are not, and so are pods known
- * to be over; one that was never heard of counts. */
+ * to be over; one that was never heard of counts. `read_ms` is when the reading of the file began,
+ * on the clock of now_ms; 0: there is no file, or none that can be read. A container that came with
+ * a token before, and lives, and to which the file gives no such devices, is warned of once: the
+ * token is somebody else's. */
 struct devicemgr_kubelet_held {
     const char *pod_uid;
     const char *container;
@@ -326,7 +329,7 @@ struct devicemgr_kubelet_held {
     const char *const *ids;
     size_t ids_len;
 };
-void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms,
+void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t read_ms,
                              const struct devicemgr_kubelet_held *held, size_t held_len);
 
 /*

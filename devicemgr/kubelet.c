@@ -3,6 +3,61 @@
  */
 #include "devicemgr/core.h"
 
+/*
+ * A token names resource and ids, and no container: the kubelet copies it into whichever container
+ * it was given for, and nobody but the kubelet's checkpoint says which one that was. A pod's author
+ * cannot write one (the kubelet takes no annotation of the container from the pod), another client
+ * of the runtime, or a plugin that serves the kubelet itself, can. So what a token names is
+ * compared with the file: the kubelet writes it before it makes the container, so that a reading
+ * which began after the create had come has it. Late readings must not cry wolf: pods that are over
+ * go from the file, with their containers ended.
+ */
+void kubelet_check_token(struct devicemgr *mgr, struct allocation *allocation, uint64_t since_ms)
+{
+    if (allocation->judged || allocation->unproven_ms > 0)
+        return;
+    allocation->judged = advertise_kubelet_gave(mgr, allocation);
+    if (allocation->judged)
+        return;
+    allocation->unproven_ms = since_ms > 0 ? since_ms : 1;
+    mgr->unproven = true;
+}
+
+static void warn_of_token(struct devicemgr *mgr, const struct allocation *allocation)
+{
+    struct text text = {0};
+
+    core_name_holder(mgr, allocation, &text);
+    text_add(&text, " came with a token for resource ");
+    text_add_words(&text, allocation->resource, TEXT_WORDS_BYTES_MAX / 2);
+    text_add(&text, ", device ids ");
+    text_add_ids(&text, &allocation->ids);
+    text_add(&text, ", that the kubelet's checkpoint does not give it: another container's token, "
+                    "or not the kubelet's");
+    core_log(mgr, LEVEL_WARNING, &text);
+}
+
+void kubelet_judge_tokens(struct devicemgr *mgr, uint64_t read_ms)
+{
+    if (!mgr->unproven)
+        return;
+    mgr->unproven = false;
+    for (struct allocation *a = mgr->allocations.by_key; a; a = a->hh.next) {
+        if (a->unproven_ms == 0)
+            continue;
+        if (a->unproven_ms > read_ms) {
+            mgr->unproven = true; /* the next reading tells */
+            continue;
+        }
+        a->unproven_ms = 0;
+        a->judged = advertise_kubelet_gave(mgr, a);
+        if (a->judged || allocation_life(a) == ALLOCATION_IDLE)
+            continue;
+        warn_of_token(mgr, a);
+        a->judged = true;
+    }
+}
+
 void devicemgr_kubelet_started(struct devicemgr *mgr, uint64_t now_ms)
 {
     core_at(mgr, now_ms);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "shim/boot.h"
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/watch.h"
@@ -51,12 +52,15 @@ static void on_work(uv_work_t *work)
 {
     struct checkpoint_watch *watch = work->data;
     struct kubelet_checkpoint *checkpoint = &watch->found.checkpoint;
+    uint64_t began_ms = boot_now_ms();
     time_t written;
 
     watch->found.state =
         checkpoint_file_read(watch->path, checkpoint, &written, watch->error, sizeof watch->error);
     if (watch->found.state == KUBELET_FILE_MISSING || watch->found.state == KUBELET_FILE_READ)
         watch->error[0] = '\0';
+    if (watch->found.state == KUBELET_FILE_READ)
+        watch->found.read_ms = began_ms;
     for (size_t i = 0; i < checkpoint->resources_len; i++)
         ids_sort(&checkpoint->resources[i].healthy);
 }
@@ -116,6 +120,7 @@ static void take_found(struct checkpoint_watch *watch)
 {
     if (watch->found.state == KUBELET_FILE_UNREADABLE) {
         watch->file.state = KUBELET_FILE_UNREADABLE;
+        watch->file.read_ms = 0;
     } else {
         kubelet_file_fini(&watch->file);
         watch->file = watch->found;

@@ -10,6 +10,7 @@
 #define SHIM_KUBELET_CHECKPOINT_WATCH_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <uv.h>
 
@@ -23,6 +24,8 @@ struct kubelet_file {
     /* The ids of its resources are in the natural order. KUBELET_FILE_READ: what it says;
      * KUBELET_FILE_UNREADABLE: what it last said; else empty. */
     struct kubelet_checkpoint checkpoint;
+    /* When the reading began that has found what it says, boot_now_ms(); 0: it is not READ. */
+    uint64_t read_ms;
 };
 
 struct checkpoint_watch;

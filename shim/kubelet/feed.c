@@ -426,7 +426,8 @@ static void tell_held(struct feed *feed)
         for (size_t k = 0; k < from->devices_len; k++)
             *next++ = from->devices[k].id;
     }
-    devicemgr_kubelet_holds(manager_core(feed->manager), manager_now_ms(), held, len);
+    devicemgr_kubelet_holds(manager_core(feed->manager), manager_now_ms(), feed->file->read_ms,
+                            held, len);
     free(ids);
     free(held);
 }

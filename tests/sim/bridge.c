@@ -61,7 +61,7 @@ static void report_now(struct world *w, uint64_t incarnation, uint64_t unused)
             report_pod(w, &report, &w->kubelet.pods[i]);
     }
     world_note(w, "kubelet: reports what %zu containers hold", report.len);
-    devicemgr_kubelet_holds(w->shim.core, shim_now_ms(w), report.held, report.len);
+    devicemgr_kubelet_holds(w->shim.core, shim_now_ms(w), shim_now_ms(w), report.held, report.len);
     for (size_t i = 0; i < report.len; i++)
         ids_fini(&report.ids[i]);
     shim_run(w);

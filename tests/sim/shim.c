@@ -105,12 +105,26 @@ static void on_verdict(void *user, uint64_t create, const struct devicemgr_verdi
         client_verdict(user, create, verdict);
 }
 
+/* A token that gets so far is the kubelet's, unless it has forgotten the pod meanwhile. */
+static void check_warned(struct world *w, const char *text)
+{
+    const char *warned = strstr(text, " came with a token for resource");
+    const char *pod = strstr(text, "of pod \"ns/u");
+    const struct pod_sim *known;
+
+    if (!warned || !pod)
+        return;
+    known = kubelet_find_pod(w, (unsigned)strtoul(pod + strlen("of pod \"ns/u"), NULL, 10));
+    check_that(w, !known || known->released, "warned of a good token: %s", text);
+}
+
 static void on_log(void *user, int level, const char *text)
 {
     struct world *w = user;
 
     if (!w->shim.dying)
         world_note(w, "log: <%d> %s", level, text);
+    check_warned(w, text);
 }
 
 static void on_check(void *user, uint64_t check, const char *container_id)

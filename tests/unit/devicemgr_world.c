@@ -857,6 +857,41 @@ void container_chosen(struct world *w, uint64_t number, const char *uid, const c
     container_allocated(w, number, uid, container, ids);
 }
 
+/* ---- the kubelet ---- */
+
+void kubelet_holds_read(struct world *w, uint64_t read_ms, const char *text)
+{
+    struct devicemgr_kubelet_held held[8];
+    const char *ids[64];
+    size_t held_len = 0, ids_len = 0;
+    char *words = strdup(text), *rest = NULL, *more = NULL;
+
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        char *equals = strchr(word, '='), *colon = strchr(word, ':');
+        struct devicemgr_kubelet_held *one = &held[held_len++];
+        char *slash;
+
+        *equals = *colon = '\0';
+        slash = strchr(word, '/');
+        if (slash)
+            *slash = '\0';
+        *one = (struct devicemgr_kubelet_held){word, slash ? slash + 1 : "main", equals + 1,
+                                               &ids[ids_len], 0};
+        for (char *id = strtok_r(colon + 1, ",", &more); id; id = strtok_r(NULL, ",", &more)) {
+            ids[ids_len++] = id;
+            one->ids_len++;
+        }
+    }
+    devicemgr_kubelet_holds(w->mgr, w->now_ms, read_ms, held, held_len);
+    free(words);
+    devicemgr_run(w->mgr);
+}
+
+void kubelet_holds(struct world *w, const char *text)
+{
+    kubelet_holds_read(w, w->now_ms, text);
+}
+
 #define LISTED_MAX 16
 
 static const char *keep(char *words[], size_t *len, const char *format, const char *a,

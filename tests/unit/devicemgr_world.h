@@ -158,6 +158,11 @@ void container_chosen(struct world *w, uint64_t number, const char *uid, const c
 void container_allocated(struct world *w, uint64_t number, const char *uid, const char *container,
                          const char *ids);
 
+/* The whole of the kubelet's checkpoint, "u1=vendor.com/gpu:g0,g1 u2/other=...", of container
+ * "main" unless it says so; read just now, or from `read_ms` on. */
+void kubelet_holds(struct world *w, const char *text);
+void kubelet_holds_read(struct world *w, uint64_t read_ms, const char *text);
+
 /* What the runtime lists: "u1/main" running, "u1/main!" exited, "u1" a pod without containers,
  * "u1/main=vendor.com/gpu:g0" with a token; sandbox "s-UID", container "c-UID-CONTAINER". */
 void runtime_listed(struct world *w, const char *list);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shim/boot.h"
 #include "shim/kubelet/checkpoint_watch.h"
 #include "tests/unit/kubelet_files.h"
 
@@ -80,6 +81,7 @@ static void reads_what_is_there(void **state)
     start(&f);
     assert_int_equal(f.file->state, KUBELET_FILE_READ);
     assert_int_equal(f.file->checkpoint.allocations_len, 1);
+    assert_in_range(f.file->read_ms, 1, boot_now_ms());
     assert_string_equal(f.file->checkpoint.allocations[0].devices[0].id, "gone");
     assert_string_equal(f.file->checkpoint.resources[0].healthy.v[0], "g2"); /* natural order */
     assert_string_equal(f.file->checkpoint.resources[0].healthy.v[1], "g10");
@@ -103,6 +105,7 @@ static void a_new_file_is_read(void **state)
     assert_int_equal(unlink(f.path), 0);
     WAIT(f.world, f.file->state == KUBELET_FILE_MISSING);
     assert_int_equal(f.file->checkpoint.resources_len, 0);
+    assert_int_equal(f.file->read_ms, 0);
     stop(&f);
     assert_int_equal(rmdir(f.dir), 0);
 }

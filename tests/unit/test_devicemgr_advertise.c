@@ -188,36 +188,6 @@ static void sandbox_ended(struct world *w, const char *id)
     sandbox_stopped(w, id);
 }
 
-/* "u1=vendor.com/gpu:g0,g1 u2/other=...", the whole of the kubelet's checkpoint; of container
- * "main" unless it says so */
-static void kubelet_holds(struct world *w, const char *text)
-{
-    struct devicemgr_kubelet_held held[8];
-    const char *ids[64];
-    size_t held_len = 0, ids_len = 0;
-    char *words = strdup(text), *rest = NULL, *more = NULL;
-
-    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        char *equals = strchr(word, '='), *colon = strchr(word, ':');
-        struct devicemgr_kubelet_held *one = &held[held_len++];
-        char *slash;
-
-        *equals = *colon = '\0';
-        slash = strchr(word, '/');
-        if (slash)
-            *slash = '\0';
-        *one = (struct devicemgr_kubelet_held){word, slash ? slash + 1 : "main", equals + 1,
-                                               &ids[ids_len], 0};
-        for (char *id = strtok_r(colon + 1, ",", &more); id; id = strtok_r(NULL, ",", &more)) {
-            ids[ids_len++] = id;
-            one->ids_len++;
-        }
-    }
-    devicemgr_kubelet_holds(w->mgr, w->now_ms, held, held_len);
-    free(words);
-    devicemgr_run(w->mgr);
-}
-
 /* ---- which resources ---- */
 
 static void a_resource_is_shown_from_its_first_list_on(void **state)
