@@ -14,7 +14,9 @@ _FATAL = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "Assertion")
 
 
 class Program:
-    """`name`: in a test's words, as "the shim"."""
+    """`name`: in a test's words, as "the shim". `wrapper`: a command that execs what it is given."""
+
+    wrapper = ()
 
     def __init__(self, name, log_path):
         self._name = name
@@ -24,8 +26,9 @@ class Program:
     def _spawn(self, *command):
         """One run appends its log to the last one's."""
         with open(self.log_path, "ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
-                                             stderr=subprocess.STDOUT, start_new_session=True)
+            self._process = subprocess.Popen(
+                [*self.wrapper, *command], stdin=subprocess.DEVNULL, stdout=log,
+                stderr=subprocess.STDOUT, start_new_session=True)
 
     @property
     def pid(self):
