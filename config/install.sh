@@ -12,9 +12,10 @@
 #     --runtime-endpoint PATH   the runtime's socket, in place of the one the kubelet uses
 #     --no-kubelet              leave the kubelet's settings alone: something else starts it
 #
-# What it installs: the two binaries; three systemd units, enabled; unless it is there,
-# /etc/cri-device-shim/config.toml; and a drop-in for kubelet.service, which adds one argument,
-# --container-runtime-endpoint, and orders the kubelet behind the shim. The runtime's socket for
+# What it installs: the two binaries; three systemd units, enabled; a description of all settings;
+# unless it is there, /etc/cri-device-shim/config.toml; and a drop-in for kubelet.service, which adds
+# one argument, --container-runtime-endpoint, and orders the kubelet behind the shim, and warns at
+# the kubelet's start if its unit is another one by then. The runtime's socket for
 # config.toml is read from where the kubelet has it: its arguments (of kubeadm or of a unit of any
 # other kind), its configuration file, or its default. A kubelet that is started in a way not
 # understood here is not touched, and neither is anything else.
@@ -22,7 +23,8 @@
 # Run again, it upgrades: binaries are replaced, the daemon and then the bridge restarted, each only
 # if its own files changed, the kubelet only if its arguments did. Units and drop-in that somebody
 # has edited are kept, config.toml always. If a step fails, what the earlier ones did is taken back.
-# What was there before is kept in /var/lib/cri-device-shim/install.
+# What was there before is kept in /var/lib/cri-device-shim/install. A second one at the same time
+# waits for the first.
 #
 # A pod whose devices came through the shim keeps them as long as its containers run; made anew
 # without the shim they would have none, and nobody would notice. So --uninstall names such pods and
@@ -42,6 +44,7 @@ force=no
 with_kubelet=yes
 
 config=/etc/cri-device-shim/config.toml
+example_doc= # where the description of all settings goes
 default_listen=/run/cri-device-shim/cri-device-shim.sock
 unit_dir=/etc/systemd/system
 # Sorts behind kubeadm's 10-kubeadm.conf, which sets ExecStart=, too.
@@ -50,8 +53,12 @@ units=(cri-device-shim.socket cri-device-shim.service cri-device-shim-bridge.ser
 
 # shellcheck source=config/install_files.sh
 . "$here/install_files.sh"
+# shellcheck source=config/install_config.sh
+. "$here/install_config.sh"
 # shellcheck source=config/install_kubelet.sh
 . "$here/install_kubelet.sh"
+# shellcheck source=config/install_units.sh
+. "$here/install_units.sh"
 
 say() { printf '%s\n' "$*"; }
 
@@ -90,9 +97,17 @@ set_option() {
 
 check_tools() {
     local tool
-    for tool in awk diff grep sed sha256sum stat; do
+    for tool in awk diff flock grep sed sha256sum stat; do
         command -v $tool >/dev/null || die "$tool is missing on this machine"
     done
+}
+
+# Until this process ends. On the node's root directory, so that no file is left behind.
+lock_node() {
+    exec 8<"${root:-/}"
+    flock -n 8 && return 0
+    say "another install.sh is at work on this node; waiting for it" >&2
+    flock -w 300 8 || die "another install.sh has been at work for five minutes"
 }
 
 # ---- services ----
@@ -164,6 +179,8 @@ start_services() {
         restart $bridge
     fi
 }
+
+kubelet_restarts=yes # if its drop-in changes
 
 restart_kubelet() {
     control daemon-reload
@@ -244,46 +261,6 @@ finish() {
 # stage SOURCE PATH MODE
 stage() { install -D -m "$3" "$1" "$work/new$2"; }
 
-# unit_text FILE: with the paths of this node.
-unit_text() {
-    sed -e "s,=/usr/local/bin/,=$prefix/bin/," -e "s,^ListenStream=.*,ListenStream=$listen," \
-        "$here/$1"
-}
-
-# config_value SECTION KEY DEFAULT: a string of the config, if that is there and has it.
-config_value() {
-    local value=
-    [ ! -e "$root$config" ] || value=$(config_string "$1" "$2")
-    say "${value:-$3}"
-}
-
-# config_string SECTION KEY: the config was checked before.
-config_string() {
-    awk -v section="$1" -v key="$2" '
-        /^[ \t]*\[/ { at = $0; gsub(/#.*|[][ \t]/, "", at); next }
-        at == section && $0 ~ "^[ \t]*[\"\047]?" key "[\"\047]?[ \t]*=" {
-            sub(/^[^=]*=[ \t]*/, "")
-            quote = substr($0, 1, 1)
-            $0 = substr($0, 2)
-            print substr($0, 1, index($0, quote) - 1)
-        }' "$root$config"
-}
-
-# What the settings say that are there, or will be.
-read_config() {
-    [ ! -e "$root$config" ] || check_config "$root$config"
-    listen=$(config_value "" listen $default_listen)
-    configured_endpoint=$(config_value "" runtime_endpoint /run/containerd/containerd.sock)
-    socket_path "$listen" "$config"
-    listen=$socket
-    socket_path "$configured_endpoint" "$config"
-    configured_endpoint=$socket
-}
-
-check_config() {
-    "$build/shim/cri-device-shim" --check-config "$1" >/dev/null || die "the settings are not valid"
-}
-
 same_socket() { [ "${1/#\/var\/run\///run/}" = "${2/#\/var\/run\///run/}" ]; }
 
 read_kubelet() {
@@ -319,15 +296,6 @@ choose_endpoint() {
             "$runtime_endpoint; change one of them"
 }
 
-plan_config() {
-    [ ! -e "$root$config" ] || return 0
-    sed -e "s,^runtime_endpoint = .*,runtime_endpoint = \"$runtime_endpoint\"," \
-        "$here/example.toml" >"$work/config.toml"
-    check_config "$work/config.toml"
-    stage "$work/config.toml" "$config" 644
-    change "$config" "$work/new$config"
-}
-
 plan_binaries() {
     local name
     for name in cri-device-shim cri-device-shim-bridge; do
@@ -338,24 +306,20 @@ plan_binaries() {
     done
 }
 
-plan_units() {
-    local unit wants link
-    for unit in "${units[@]}"; do
-        unit_text "$unit" >"$work/$unit"
-        stage "$work/$unit" "$unit_dir/$unit" 644
-        change_unless_edited "$unit_dir/$unit" "$work/new$unit_dir/$unit"
-        wants=$(sed -n 's/^WantedBy=//p' "$work/$unit")
-        link=$unit_dir/$wants.wants/$unit # as systemctl enable makes it
-        mkdir -p "$work/new$unit_dir/$wants.wants"
-        ln -s "$unit_dir/$unit" "$work/new$link"
-        change_unless_edited "$link" "$work/new$link"
-    done
+plan_documents() {
+    stage "$here/example.toml" "$example_doc" 644
+    change "$example_doc" "$work/new$example_doc"
 }
 
 plan_kubelet() {
     kubelet_drop_in_text >"$work/drop-in"
     stage "$work/drop-in" "$kubelet_drop_in" 644
+    kubelet_command_changes || kubelet_restarts=no
     change_unless_edited "$kubelet_drop_in" "$work/new$kubelet_drop_in"
+    if is_changed "$kubelet_drop_in" && exists "$root$kubelet_drop_in" &&
+        [ $kubelet_restarts = yes ]; then
+        say "$kubelet_exec_from: another ExecStart= than at the last install; it is taken over"
+    fi
 }
 
 plan_install() {
@@ -364,6 +328,7 @@ plan_install() {
     [ $with_kubelet = no ] || read_kubelet
     choose_endpoint
     plan_config
+    plan_documents
     plan_units
     [ $with_kubelet = no ] || plan_kubelet
 }
@@ -395,7 +360,11 @@ run_install() {
     start_services
     if is_changed "$kubelet_drop_in"; then
         apply_changes yes
-        restart_kubelet
+        if [ $kubelet_restarts = yes ]; then
+            restart_kubelet
+        else
+            control daemon-reload
+        fi
     fi
     if [ $with_kubelet = no ]; then
         say "give the kubelet --container-runtime-endpoint=unix://$listen, and start it behind" \
@@ -558,6 +527,8 @@ say_commands() {
 
 parse_options "$@"
 check_tools
+lock_node
+example_doc=$prefix/share/doc/cri-device-shim/example.toml
 store=$root/var/lib/cri-device-shim/install
 work=$(mktemp -d)
 commands=()  # not run

@@ -184,6 +184,13 @@ make_store() {
 # Where a file is written before it takes its place.
 beside() { printf '%s' "${1%/*}/.${1##*/}.new"; }
 
+# relabel PATH: where SELinux is on a file has its label by where it is; one that was moved there
+# comes with another.
+relabel() {
+    [ -z "$root" ] && command -v selinuxenabled >/dev/null && selinuxenabled || return 0
+    restorecon -F -- "$1" || printf '%s: its SELinux label could not be set\n' "$1" >&2
+}
+
 # put GOAL PATH: the path becomes what the goal is, in one step.
 put() {
     local goal=$1 to=$root$2 new
@@ -195,6 +202,7 @@ put() {
     new=$(beside "$to")
     if cp -aT -- "$goal" "$new" && { [ -L "$new" ] || sync -- "$new"; } &&
         mv -fT -- "$new" "$to"; then
+        relabel "$to"
         return 0
     fi
     rm -f -- "$new"

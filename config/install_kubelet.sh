@@ -283,6 +283,17 @@ kubelet_kind() {
     esac
 }
 
+# unit_check FILE: for the drop-in, a warning at the kubelet's start if the file is another one than
+# now: then its new arguments do not count. Nothing for a path that would need quotes.
+unit_check() {
+    local hash
+    [[ $1 =~ ^/[A-Za-z0-9._/@:+-]+$ ]] || return 0
+    hash=$(sha256sum <"$(on_node "$1")")
+    cat <<END
+ExecStartPre=-/bin/sh -c 'echo "${hash%% *}  $1" | sha256sum --status -c || echo "<4>$1 has changed since install.sh of cri-device-shim read it: run that again"'
+END
+}
+
 # The drop-in: the unit's own ExecStart= with one argument more; the last of a kind counts.
 # Not by KUBELET_EXTRA_ARGS: only kubeadm's unit has it, and its file belongs to the administrator.
 kubelet_drop_in_text() {
@@ -295,7 +306,15 @@ Wants=cri-device-shim.service cri-device-shim-bridge.service
 After=cri-device-shim.service cri-device-shim-bridge.service
 
 [Service]
+$(unit_check "$kubelet_exec_from")
 ExecStart=
 ExecStart=$kubelet_exec --container-runtime-endpoint=unix://$listen
 END
+}
+
+# Whether the drop-in that is there starts another command than the one that is to come.
+kubelet_command_changes() {
+    local new
+    new=$(grep '^ExecStart=.' "$work/drop-in")
+    ! grep -qsxF -- "$new" "$root$kubelet_drop_in"
 }

@@ -5,8 +5,10 @@ private mounts, with a systemctl that writes down what it is told.
 """
 
 import dataclasses
+import fcntl
 import os
 import pathlib
+import shlex
 import shutil
 import socket
 import stat
@@ -24,11 +26,12 @@ DROP_IN = f"{UNITS}/kubelet.service.d/90-cri-device-shim.conf"
 CONFIG = "etc/cri-device-shim/config.toml"
 DAEMON = "usr/local/bin/cri-device-shim"
 BRIDGE = "usr/local/bin/cri-device-shim-bridge"
+EXAMPLE = "usr/local/share/doc/cri-device-shim/example.toml"
 KUBELET_DIR = "var/lib/kubelet/device-plugins"
 LISTEN = "/run/cri-device-shim/cri-device-shim.sock"
 FLAG = f"--container-runtime-endpoint=unix://{LISTEN}"
 INSTALLED = {
-    DAEMON, BRIDGE, CONFIG, DROP_IN,
+    DAEMON, BRIDGE, CONFIG, DROP_IN, EXAMPLE,
     f"{UNITS}/cri-device-shim.socket", f"{UNITS}/sockets.target.wants/cri-device-shim.socket",
     f"{UNITS}/cri-device-shim.service",
     f"{UNITS}/multi-user.target.wants/cri-device-shim.service",
@@ -174,10 +177,12 @@ class Node:
     def read(self, path):
         return (self.root / path).read_text()
 
+    def command(self, *options):
+        return [SCRIPT, "--root", self.root, "--build", self.build, *options]
+
     def run(self, *options, env=None):
-        return subprocess.run([SCRIPT, "--root", self.root, "--build", self.build, *options],
-                              check=False, capture_output=True, text=True, timeout=60,
-                              env={**os.environ, **(env or {})})
+        return subprocess.run(self.command(*options), check=False, capture_output=True, text=True,
+                              timeout=60, env={**os.environ, **(env or {})})
 
     def install(self, *options):
         done = self.run(*options)
@@ -239,10 +244,10 @@ def test_install(node):
     before = node.tree()
     done = node.install()
     assert f"its runtime is {node.layout.endpoint} ({node.layout.source})" in done.stdout
-    config = values(node.read(CONFIG))
-    assert config["runtime_endpoint"] == f'"{node.layout.endpoint}"'
-    # A constant of the kubelet, which --root-dir does not move.
-    assert config["kubelet_plugin_dir"] == '"/var/lib/kubelet/device-plugins"'
+    # Nothing else, or a default of today would stay when a later version has another one.
+    assert values(node.read(CONFIG)) == {"runtime_endpoint": f'"{node.layout.endpoint}"'}
+    assert f"Every setting with its default: /{EXAMPLE}\n" in node.read(CONFIG)
+    assert node.read(EXAMPLE) == (ROOT / "config/example.toml").read_text()
     lines = node.read(DROP_IN).splitlines()
     at = lines.index("ExecStart=")
     assert lines[at + 1:] == [f"ExecStart={node.layout.exec_start} {FLAG}"]
@@ -319,7 +324,7 @@ def test_files_in_the_way_come_back(one):
 def test_config_stays(one):
     """A config that is there is never written; one of ours that was edited stays."""
     one.install()
-    text = one.read(CONFIG).replace('mask = "2m"', 'mask = "5m"')
+    text = one.read(CONFIG) + '[bridge]\nmask = "5m"\n'
     one.write(CONFIG, text)
     one.build_binary("cri-device-shim", "two")
     one.install()
@@ -408,9 +413,73 @@ def test_upgrade(one):
     assert "# three" in one.read(BRIDGE) and "# three" in one.read(DAEMON)
     path = "usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf"
     one.write(path, one.read(path).replace("$KUBELET_EXTRA_ARGS", "$KUBELET_EXTRA_ARGS --new"))
-    assert commands(one.install()) == ["systemctl daemon-reload",
-                                       "systemctl restart kubelet.service"]
+    done = one.install()
+    assert commands(done) == ["systemctl daemon-reload", "systemctl restart kubelet.service"]
+    assert f"/{path}: another ExecStart= than at the last install" in done.stdout
     assert f"--new {FLAG}\n" in one.read(DROP_IN)
+    one.write(path, "# Another package\n" + one.read(path))
+    assert commands(one.install()) == ["systemctl daemon-reload"]  # for the drop-in's check
+
+
+def test_kubelet_unit_changes_later(one):
+    """A new package of the kubelet's: as long as the drop-in has the old command, each start of the
+    kubelet warns; and goes on."""
+    def at_start():
+        (line,) = [line for line in one.read(DROP_IN).splitlines() if "ExecStartPre" in line]
+        shell, option, script = shlex.split(line.removeprefix("ExecStartPre=-"))
+        script = script.replace(f"  /{path}", f"  {one.root}/{path}")
+        return subprocess.run([shell, option, script], check=True, capture_output=True, text=True)
+
+    path = "usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf"
+    one.install()
+    assert at_start().stdout == ""
+    one.write(path, one.read(path).replace("/usr/bin/kubelet", "/opt/bin/kubelet"))
+    assert at_start().stdout == (f"<4>/{path} has changed since install.sh of cri-device-shim read"
+                                 " it: run that again\n")
+    one.install()
+    assert at_start().stdout == ""
+    (one.root / path).unlink()
+    assert "has changed" in at_start().stdout
+
+
+def test_directories_on_mounts(one):
+    """The units are ordered behind the mounts of the directories that are configured, and pull them
+    in, but do not need them: the kubelet does need the shim."""
+    def mounts(unit):
+        lines = one.read(f"{UNITS}/{unit}").splitlines()
+        wants, after = (set(line.partition("=")[2].split()) for line in lines
+                        if line.endswith(".mount"))
+        assert wants == after
+        return wants
+
+    one.install()
+    kubelet = {"var.mount", "var-lib.mount", "var-lib-kubelet.mount",
+               r"var-lib-kubelet-device\x2dplugins.mount"}
+    assert mounts("cri-device-shim.service") == kubelet | {
+        r"var-lib-cri\x2ddevice\x2dshim.mount",
+        r"var-lib-cri\x2ddevice\x2dshim-device\x2dplugins.mount"}
+    assert mounts("cri-device-shim-bridge.service") == kubelet
+    one.write(CONFIG, 'state_dir = "/srv/the state/.x/"\n' + one.read(CONFIG)
+              + '[plugins]\nplugin_dir = "/mnt/p"\n[bridge]\nkubelet_plugin_dir = "/k"\n')
+    one.install()
+    assert mounts("cri-device-shim.service") == {
+        "srv.mount", r"srv-the\x20state.mount", r"srv-the\x20state-.x.mount", "mnt.mount",
+        "mnt-p.mount", "k.mount"}
+    assert mounts("cri-device-shim-bridge.service") == {"k.mount"}
+
+
+def test_two_at_once(one):
+    """The second waits for the first."""
+    clean = one.tree()
+    lock = os.open(one.root, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    with subprocess.Popen(one.command(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as second:
+        assert "another install.sh is at work" in second.stderr.readline()
+        assert one.tree() == clean
+        os.close(lock)
+        second.communicate(timeout=60)
+    assert second.returncode == 0 and (one.root / DROP_IN).exists()
 
 
 def test_prefix(one):
@@ -785,6 +854,35 @@ def test_uninstall_that_fails(live):
 
 
 @pytest.fixture
+def labels(live):
+    """The paths of which a label was set; no machine here has SELinux, so its tools are stand-ins."""
+    log = live.state / "labels"
+    for name, text in (("selinuxenabled", "exit 0"), ("restorecon", f'echo "$@" >>{log}')):
+        (live.tools / name).write_text(f"#!/bin/sh\n{text}\n")
+        (live.tools / name).chmod(0o755)
+
+    def read():
+        lines = log.read_text().splitlines() if log.exists() else []
+        log.unlink(missing_ok=True)
+        assert all(line.startswith("-F -- /") for line in lines)
+        return {line.removeprefix("-F -- /") for line in lines}
+
+    return read
+
+
+def test_selinux_labels(live, labels):
+    """What is moved to its place from elsewhere gets the label of its place; so does what is put
+    back there. An image (--root) is labelled by whoever boots it."""
+    live.write(DAEMON, "an older one", 0o755)
+    live.install()
+    assert labels() == INSTALLED
+    live.install("--uninstall")
+    assert labels() == {DAEMON}
+    Node.run(live)
+    assert labels() == set()
+
+
+@pytest.fixture
 def with_pods(live):
     """A node on which pod "web" has a device through the shim, and "old", with one, is gone."""
     token = deviceplugin.ContainerAllocateResponse(
@@ -854,7 +952,7 @@ def test_socket_unit_changes(live):
     kubelet would have started that at once, so both are stopped and started together."""
     live.install()
     live.calls()
-    live.write(CONFIG, live.read(CONFIG).replace(f'listen = "{LISTEN}"', 'listen = "/run/other.sock"'))
+    live.write(CONFIG, 'listen = "/run/other.sock"\n' + live.read(CONFIG))
     (live.tools / "ss").write_text(LiveNode.SS.replace("LISTEN", "/run/other.sock")
                                    .replace("STATE", str(live.state)))
     live.install()
@@ -901,7 +999,7 @@ def test_uninstall_without_its_store(live):
 def test_second_uninstall(live):
     """What was edited is kept; the units are gone, which systemd would complain of."""
     live.install()
-    live.write(CONFIG, live.read(CONFIG).replace('mask = "2m"', 'mask = "5m"'))
+    live.write(CONFIG, live.read(CONFIG) + '[bridge]\nmask = "5m"\n')
     live.install("--uninstall")
     live.install("--uninstall")
     (live.root / CONFIG).unlink()
