@@ -118,6 +118,11 @@ const char *create_container_mount(const struct create_container *c, size_t inde
     return c->request->config->mounts[index]->host_path;
 }
 
+bool create_container_mount_readonly(const struct create_container *c, size_t index)
+{
+    return c->request->config->mounts[index]->readonly;
+}
+
 /* ---- the fragment ---- */
 
 /* Arrays of one kind of message and of the pointers protobuf-c wants to them, in one allocation

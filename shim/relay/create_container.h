@@ -32,10 +32,11 @@ void create_container_free(struct create_container *c); /* accepts NULL */
  */
 void create_container_request(struct create_container *c, struct devicemgr_create *out);
 
-/* What the container mounts from the host: the host_path of each of its mounts, borrowed from `c`.
- */
+/* What the container mounts from the host: the host_path of each of its mounts, borrowed from `c`,
+ * and whether it is read-only there. */
 size_t create_container_mounts_len(const struct create_container *c);
 const char *create_container_mount(const struct create_container *c, size_t index);
+bool create_container_mount_readonly(const struct create_container *c, size_t index);
 
 /* Packs the fragment; 0 and *out (the caller frees it) with *len, or -ENOMEM. */
 int create_container_fragment(const V1beta1__ContainerAllocateResponse *options, uint8_t **out,

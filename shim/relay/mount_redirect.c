@@ -137,6 +137,7 @@ static int field_next(const uint8_t **at, const uint8_t *end, struct field *f)
 /* CreateContainerRequest.config, ContainerConfig.mounts, Mount.host_path. */
 static const uint64_t WAY[] = {2, 7, 2};
 #define WAY_MOUNT 2
+#define MOUNT_READONLY 3
 
 struct redirect {
     const char *from;
@@ -171,22 +172,36 @@ static int put_field(struct buffer *out, const struct field *f, const void *valu
     return r == 0 ? put(out, value, len) : r;
 }
 
-/* A Mount; of a host_path that is there twice the last one counts. As mount_redirect(). */
+/* Of a WIRE_VARINT: whether it is not 0. */
+static bool is_true(const struct field *f)
+{
+    for (const uint8_t *at = f->tag_end; at < f->end; at++) {
+        if (*at & 0x7f)
+            return true;
+    }
+    return false;
+}
+
+/* A Mount; of a field that is there twice the last one counts. As mount_redirect(). */
 static int rewrite_mount(const struct redirect *redirect, const uint8_t *bytes, size_t len,
                          struct buffer *out)
 {
     const uint8_t *at = bytes, *end = bytes + len;
     struct field f, last = {0};
+    bool readonly = false;
     int r;
 
     while ((r = field_next(&at, end, &f)) > 0) {
-        if (f.number != WAY[WAY_MOUNT])
+        if (f.number != WAY[WAY_MOUNT] && f.number != MOUNT_READONLY)
             continue;
-        if (f.type != WIRE_BYTES)
+        if (f.type != (f.number == MOUNT_READONLY ? WIRE_VARINT : WIRE_BYTES))
             return -EBADMSG;
-        last = f;
+        if (f.number == MOUNT_READONLY)
+            readonly = is_true(&f);
+        else
+            last = f;
     }
-    if (r < 0 || !last.start ||
+    if (r < 0 || readonly || !last.start ||
         mount_place((const char *)last.value, (size_t)(last.end - last.value), redirect->from) !=
             MOUNT_AT)
         return r;

@@ -27,10 +27,10 @@ enum mount_place mount_place(const char *path, size_t path_len, const char *dire
 
 /*
  * Writes `request` to `out`, which is empty, with `to` as the host_path of every mount of its
- * config's whose host_path is `from` (MOUNT_AT). Only those strings and the lengths around them
- * change; all else is copied byte for byte. 1: done; 0: there is none, or the bytes are not what
- * they should be (malformed, groups, another wire type); -ENOMEM, -EMSGSIZE: over
- * RELAY_MESSAGE_BYTES_MAX. `out` is empty again unless 1 is returned.
+ * config's whose host_path is `from` (MOUNT_AT) and that is not read-only. Only those strings and
+ * the lengths around them change; all else is copied byte for byte. 1: done; 0: there is none, or
+ * the bytes are not what they should be (malformed, groups, another wire type); -ENOMEM, -EMSGSIZE:
+ * over RELAY_MESSAGE_BYTES_MAX. `out` is empty again unless 1 is returned.
  */
 int mount_redirect(const uint8_t *request, size_t request_len, const char *from, const char *to,
                    struct buffer *out) __attribute__((warn_unused_result));

@@ -15,11 +15,12 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     return hash;
 }
 
-/* Whether nothing has been said yet of this place in this container. */
-static bool is_news(struct plugin_mounts *m, enum mount_place place,
+/* Whether nothing has been said yet of such a mount in this container. */
+static bool is_news(struct plugin_mounts *m, enum mount_place place, bool readonly,
                     const struct devicemgr_create *request)
 {
-    uint64_t hash = hash_text(0xcbf29ce484222325 + (uint64_t)place, request->pod_uid);
+    uint64_t hash =
+        hash_text(0xcbf29ce484222325 + 2 * (uint64_t)place + readonly, request->pod_uid);
 
     hash = hash_text(hash, request->container);
     for (size_t i = 0; i < PLUGIN_MOUNTS_TOLD_MAX; i++) {
@@ -31,10 +32,14 @@ static bool is_news(struct plugin_mounts *m, enum mount_place place,
     return true;
 }
 
-static void say(const struct plugin_mounts *m, enum mount_place place, const char *path,
-                const struct devicemgr_create *r)
+static void say(const struct plugin_mounts *m, enum mount_place place, bool readonly,
+                const char *path, const struct devicemgr_create *r)
 {
-    if (place == MOUNT_AT)
+    if (place == MOUNT_AT && readonly)
+        log_info("pod %s/%s, container %s: its mount of %s is read-only, which is no device "
+                 "plugin's; it stays",
+                 r->pod_namespace, r->pod_name, r->container, path);
+    else if (place == MOUNT_AT)
         log_info("pod %s/%s, container %s: its mount of %s is one of %s", r->pod_namespace,
                  r->pod_name, r->container, path, m->to);
     else
@@ -52,11 +57,12 @@ bool plugin_mounts_look(struct plugin_mounts *m, const struct create_container *
 
     for (size_t i = 0; m->from && i < create_container_mounts_len(c); i++) {
         const char *path = create_container_mount(c, i);
+        bool readonly = create_container_mount_readonly(c, i);
         enum mount_place place = mount_place(path, strlen(path), m->from);
 
-        redirect = redirect || place == MOUNT_AT;
-        if (place != MOUNT_ELSEWHERE && is_news(m, place, request))
-            say(m, place, path, request);
+        redirect = redirect || (place == MOUNT_AT && !readonly);
+        if (place != MOUNT_ELSEWHERE && is_news(m, place, readonly, request))
+            say(m, place, readonly, path, request);
     }
     return redirect;
 }

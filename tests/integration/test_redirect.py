@@ -15,13 +15,13 @@ def shim(runtime, make_shim):
     return make_shim(plugins={"hold": "300ms"}, bridge={"redirect_plugin_mounts": True})
 
 
-def plugin_request(client, host_path, pod=None, **config):
+def plugin_request(client, host_path, pod=None, readonly=False, **config):
     """A plugin's container as the kubelet makes it, with another mount on each side."""
     return client.create_request(
         pod or client.run_pod("plugin"), "plugin", ["serve"], mounts=[
             cri.Mount(container_path="/dev", host_path="/dev"),
             cri.Mount(container_path="/var/lib/kubelet/device-plugins", host_path=host_path,
-                      readonly=True, selinux_relabel=True,
+                      readonly=readonly, selinux_relabel=True,
                       propagation=cri.PROPAGATION_HOST_TO_CONTAINER),
             cri.Mount(container_path="/etc/hosts", host_path="/var/lib/kubelet/pods/1/etc-hosts")],
         **config)
@@ -60,6 +60,15 @@ def test_large_request(runtime, client, shim):
     client.unary(RUNTIME + "CreateContainer", sent(request))
     request.config.mounts[1].host_path = str(shim.plugin_dir)
     assert received(runtime) == sent(request)
+
+
+def test_read_only_mount_stays(runtime, client, shim):
+    """No plugin makes its socket in one: it is of somebody who reads the kubelet's checkpoint."""
+    request = plugin_request(client, str(shim.kubelet_plugin_dir), readonly=True)
+    client.unary(RUNTIME + "CreateContainer", sent(request))
+    assert received(runtime) == sent(request)
+    shim.wait_log(f"pod default/plugin, container plugin: its mount of {shim.kubelet_plugin_dir} is"
+                  " read-only, which is no device plugin's; it stays")
 
 
 def test_with_devices(runtime, client, shim, make_plugin):

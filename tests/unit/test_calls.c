@@ -296,7 +296,7 @@ static void create(struct world *w, uint32_t id)
     metadata.name = TEXT("main");
     config.metadata = &metadata;
     mount.host_path = (char *)w->mount;
-    mount.readonly = true;
+    mount.selinux_relabel = true;
     config.mounts = mounts;
     config.n_mounts = w->mount != NULL;
     pod.name = TEXT("web");
@@ -457,9 +457,9 @@ static bool runtime_got(struct world *w, const char *bytes, size_t len)
                   bytes, len);
 }
 
-/* A mount's host_path and readonly. */
-#define MOUNT_OF_OURS "\x12\x14" TO "\x18\x01", sizeof TO - 1 + 4
-#define MOUNT_OF_THEIRS "\x12\x10" FROM "\x18\x01", sizeof FROM - 1 + 4
+/* A mount's host_path and selinux_relabel. */
+#define MOUNT_OF_OURS "\x12\x14" TO "\x20\x01", sizeof TO - 1 + 4
+#define MOUNT_OF_THEIRS "\x12\x10" FROM "\x20\x01", sizeof FROM - 1 + 4
 
 static void a_mount_stays_unless_it_is_to_be_redirected(void **state)
 {

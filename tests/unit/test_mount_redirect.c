@@ -183,7 +183,7 @@ static void only_the_path_and_the_lengths_change(void **state)
         put_string(&mount, 1 << 3 | 2, "/in/the/container");
         h2_put(&mount, VARINT, 5);
         put_string(&mount, HOST_PATH, after ? TO : FROM "/");
-        h2_put(&mount, "\x18\x01\x28\x02", 4); /* readonly, propagation */
+        h2_put(&mount, "\x20\x01\x28\x02", 4); /* selinux_relabel, propagation */
         h2_put(&mount, FIXED64, 10);
         put_string(&other, HOST_PATH, "/dev");
         h2_put(&config, BYTES, 6);
@@ -282,6 +282,42 @@ static void nothing_to_change(void **state)
     }
 }
 
+/* Of one that is said twice the last one counts. */
+static void what_is_mounted_read_only_stays(void **state)
+{
+    static const struct {
+        const char *readonly;
+        size_t len;
+        bool stays;
+    } cases[] = {{"\x18\x01", 2, true},         {"\x18\x80\x02", 3, true},
+                 {"\x18\x00", 2, false},        {"\x18\x80\x00", 3, false},
+                 {"\x18\x00\x18\x01", 4, true}, {"\x18\x01\x18\x00", 4, false}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int first = 0; first <= 1; first++) {
+            struct buffer in = {0}, expected = {0};
+
+            for (int after = 0; after <= 1; after++) {
+                struct buffer mount = {0};
+
+                if (first)
+                    h2_put(&mount, cases[i].readonly, cases[i].len);
+                put_string(&mount, HOST_PATH, after ? TO : FROM);
+                if (!first)
+                    h2_put(&mount, cases[i].readonly, cases[i].len);
+                put_request(after ? &expected : &in, &mount);
+            }
+            if (cases[i].stays) {
+                stays(&in);
+                buffer_fini(&expected);
+            } else {
+                becomes(&in, &expected);
+            }
+        }
+    }
+}
+
 /* `tail` behind what else would be redirected, on each of the three levels. */
 static void stays_with(const char *tail, size_t len)
 {
@@ -366,7 +402,7 @@ static void a_real_request_is_the_same_but_for_the_path(void **state)
     (void)state;
     mount.container_path = TEXT(FROM);
     mount.host_path = TEXT(FROM);
-    mount.readonly = true;
+    mount.selinux_relabel = true;
     mount.propagation = RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_HOST_TO_CONTAINER;
     config.mounts = mounts;
     config.n_mounts = 1;
@@ -446,6 +482,7 @@ int main(void)
         cmocka_unit_test(of_two_paths_the_last_one_counts),
         cmocka_unit_test(the_length_around_is_said_in_as_few_bytes_as_it_needs),
         cmocka_unit_test(nothing_to_change),
+        cmocka_unit_test(what_is_mounted_read_only_stays),
         cmocka_unit_test(what_is_not_well_formed_stays),
         cmocka_unit_test(every_cut),
         cmocka_unit_test(a_real_request_is_the_same_but_for_the_path),

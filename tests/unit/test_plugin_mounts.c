@@ -52,9 +52,9 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A container that mounts up to two paths. */
-static bool look(struct plugin_mounts *m, const char *uid, const char *container, const char *one,
-                 const char *two)
+/* A container that mounts up to two paths, the first of them read-only or not. */
+static bool look_at(struct plugin_mounts *m, const char *uid, const char *container,
+                    const char *one, bool readonly, const char *two)
 {
     Runtime__V1__Mount mounts[2] = {RUNTIME__V1__MOUNT__INIT, RUNTIME__V1__MOUNT__INIT};
     Runtime__V1__Mount *list[] = {&mounts[0], &mounts[1]};
@@ -67,6 +67,7 @@ static bool look(struct plugin_mounts *m, const char *uid, const char *container
     bool redirect;
 
     mounts[0].host_path = (char *)one;
+    mounts[0].readonly = readonly;
     mounts[1].host_path = (char *)two;
     config.mounts = list;
     config.n_mounts = (size_t)(one != NULL) + (two != NULL);
@@ -77,6 +78,12 @@ static bool look(struct plugin_mounts *m, const char *uid, const char *container
     redirect = plugin_mounts_look(m, c, &create);
     create_container_free(c);
     return redirect;
+}
+
+static bool look(struct plugin_mounts *m, const char *uid, const char *container, const char *one,
+                 const char *two)
+{
+    return look_at(m, uid, container, one, false, two);
 }
 
 static void said(unsigned infos, unsigned warnings)
@@ -96,6 +103,19 @@ static void the_directory_is_redirected_and_said_so_once(void **state)
     assert_true(look(*state, "uid", "other", FROM, NULL));
     assert_true(look(*state, "uid2", "main", FROM, NULL));
     said(3, 0);
+}
+
+/* No plugin can make its socket there. */
+static void what_is_mounted_read_only_stays_and_is_said_so_once(void **state)
+{
+    assert_false(look_at(*state, "uid", "agent", FROM, true, NULL));
+    said(1, 0);
+    assert_string_equal(logged.last, "pod ns/plugin, container agent: its mount of " FROM
+                                     " is read-only, which is no device plugin's; it stays");
+    assert_false(look_at(*state, "uid", "agent", FROM, true, NULL));
+    said(1, 0);
+    assert_true(look_at(*state, "uid", "agent", FROM, true, FROM));
+    said(2, 0);
 }
 
 static void what_is_above_or_below_is_warned_of_once(void **state)
@@ -179,6 +199,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(the_directory_is_redirected_and_said_so_once),
+        TEST(what_is_mounted_read_only_stays_and_is_said_so_once),
         TEST(what_is_above_or_below_is_warned_of_once),
         TEST(other_containers_are_left_in_peace),
         TEST(without_a_directory_nothing_happens),
