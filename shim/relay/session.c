@@ -31,7 +31,8 @@ enum phase {
     PHASE_DECIDE,  /* waits for the owner */
     PHASE_OPEN,    /* passes; what is queued goes as the windows allow */
     PHASE_BARRIER, /* reset towards the runtime; waits for the ACK of our SETTINGS */
-    PHASE_REFUSED, /* answered; waits for the client to end its side */
+    PHASE_REFUSED, /* answered; waits for the client to end its side, or to have read that it is to
+                    */
 };
 
 struct stream {
@@ -44,6 +45,8 @@ struct stream {
     bool client_ended;   /* END_STREAM came from the client */
     bool end_sent;       /* and went to the runtime */
     bool response_begun; /* response headers went to the client */
+    bool runtime_done;   /* refused: nothing more of it comes from the runtime */
+    bool client_done;    /* the same, from the client */
     enum message_encoding encoding;
     struct flow flow;
     struct buffer queue;            /* DATA bytes for the runtime not sent yet */
@@ -59,7 +62,7 @@ struct stream {
 
 /* One SETTINGS frame that waits for its ACK. */
 struct settings_sent {
-    uint32_t barrier; /* ours: the stream that waits for it; 0: an end's own */
+    uint32_t barrier; /* ours: the stream that waits for its ACK; 0: an end's own */
     bool has_table_size;
     uint32_t table_size_min; /* the smallest and the last of those it holds */
     uint32_t table_size;
@@ -434,20 +437,13 @@ static bool settings_acked(struct side *side, struct settings_sent *out)
     return true;
 }
 
-/* The client will have its answer from us; the runtime is told to stop. */
-static void cut_short(struct session *s, struct stream *st, int code, const char *message)
+/* The runtime is told to stop. With the ACK of the SETTINGS it has said its last on the stream. */
+static void stop_runtime(struct session *s, const struct stream *st)
 {
     struct lane *lane = lane_to(s, SESSION_RUNTIME);
     struct settings_sent barrier = {.barrier = st->id};
-    int r;
+    int r = remember_settings(&s->sides[SESSION_CLIENT], &barrier);
 
-    st->told = false;
-    st->refusal_code = code;
-    st->refusal = strdup(message);
-    message_close(st);
-    drop_queue(s, st);
-    st->phase = PHASE_BARRIER;
-    r = remember_settings(&s->sides[SESSION_CLIENT], &barrier);
     if (r == 0)
         r = frame_put_rst_stream(&lane->inject, st->id, FRAME_CANCEL);
     if (r == 0)
@@ -457,10 +453,62 @@ static void cut_short(struct session *s, struct stream *st, int code, const char
     must_queue(s, r);
 }
 
+/* The client will have its answer from us. */
+static void cut_short(struct session *s, struct stream *st, int code, const char *message)
+{
+    st->told = false;
+    st->refusal_code = code;
+    st->refusal = strdup(message);
+    message_close(st);
+    drop_queue(s, st);
+    st->phase = PHASE_BARRIER;
+    stop_runtime(s, st);
+}
+
 static void refuse(struct session *s, struct stream *st, int code, const char *message)
 {
     assert(is_gated(st));
     cut_short(s, st, code, message);
+}
+
+/* The client has all of its answer before its request was through: it is asked to stop (RFC 9113
+ * §8.1). What it still sends is thrown away until it has read that, which its ACK of an empty
+ * SETTINGS behind it tells. */
+static void stop_client(struct session *s, struct stream *st)
+{
+    struct lane *lane = lane_to(s, SESSION_CLIENT);
+    struct settings_sent barrier = {.barrier = st->id};
+    int r = remember_settings(&s->sides[SESSION_RUNTIME], &barrier);
+
+    drop_queue(s, st);
+    st->phase = PHASE_REFUSED;
+    if (r == -EPROTO) {
+        offend(s, FRAME_ENHANCE_YOUR_CALM, "too many SETTINGS without an ACK");
+        return;
+    }
+    if (r == 0)
+        r = frame_put_rst_stream(&lane->inject, st->id, FRAME_NO_ERROR);
+    if (r == 0)
+        r = frame_put_settings_empty(&lane->inject);
+    must_queue(s, r);
+}
+
+/* The stream is kept while anything may come that is for nobody. */
+static void stream_done(struct session *s, struct stream *st)
+{
+    if (st->client_done && st->runtime_done)
+        stream_free(s, st);
+}
+
+/* The client has read that it is to stop. */
+static void client_stopped(struct session *s, uint32_t stream_id)
+{
+    struct stream *st = stream_find(s, stream_id);
+
+    if (!st || st->phase != PHASE_REFUSED)
+        return;
+    st->client_done = true;
+    stream_done(s, st);
 }
 
 /* The runtime has said its last on this stream. */
@@ -470,19 +518,21 @@ static void barrier_reached(struct session *s, uint32_t stream_id)
     struct lane *lane = lane_to(s, SESSION_CLIENT);
     struct side *runtime = &s->sides[SESSION_RUNTIME];
 
-    if (!st || st->phase != PHASE_BARRIER)
-        return; /* the client reset it, or the runtime's own answer was whole */
+    if (!st)
+        return; /* the client reset it */
+    st->runtime_done = true;
+    if (st->phase != PHASE_BARRIER) { /* the runtime's own answer was whole */
+        stream_done(s, st);
+        return;
+    }
     must_queue(s, frame_put_status(&lane->inject, st->id, st->refusal_code,
                                    st->refusal ? st->refusal : "out of memory", !st->response_begun,
                                    runtime->table_size_news));
     runtime->table_size_news = -1;
-    if (st->client_ended) {
+    if (st->client_ended)
         stream_free(s, st);
-        return;
-    }
-    /* The answer is complete before the request: ask the client to stop (RFC 9113 §8.1). */
-    must_queue(s, frame_put_rst_stream(&lane->inject, st->id, FRAME_NO_ERROR));
-    st->phase = PHASE_REFUSED;
+    else
+        stop_client(s, st);
 }
 
 /* ---- requests ---- */
@@ -685,7 +735,7 @@ static void client_data_end(struct session *s, const struct frame_head *h, enum 
     }
     if (how == LANE_KEEP) {
         if (st && st->phase == PHASE_REFUSED && ends)
-            stream_free(s, st);
+            client_stopped(s, st->id);
         else if (st)
             client_data_kept(s, st);
         credit_connection(s);
@@ -721,7 +771,9 @@ static int client_block_end(struct session *s, uint32_t stream_id, bool ends_str
     if (st) {
         if (ends_stream) {
             st->client_ended = st->end_sent = true;
-            if (st->phase == PHASE_REFUSED || st->call.method == CRI_OTHER)
+            if (st->phase == PHASE_REFUSED)
+                client_stopped(s, st->id);
+            else if (st->call.method == CRI_OTHER)
                 stream_free(s, st);
         }
         return 0;
@@ -785,15 +837,16 @@ static void response_end(struct session *s, struct stream *st, int status)
     if (st->told)
         tell_answer(s, st, status);
     /* It must not wait for the rest (RFC 9113 §8.1), which is for nobody now. */
-    if ((rest || (client_ended && !st->end_sent)) && st->phase != PHASE_BARRIER)
+    if (client_ended && !st->end_sent && st->phase != PHASE_BARRIER)
         must_queue(
             s, frame_put_rst_stream(&lane_to(s, SESSION_RUNTIME)->inject, st->id, FRAME_CANCEL));
     if (client_ended || !rest) {
         stream_free(s, st);
         return;
     }
-    drop_queue(s, st);
-    st->phase = PHASE_REFUSED;
+    if (st->phase != PHASE_BARRIER)
+        stop_runtime(s, st);
+    stop_client(s, st);
     if (st->told)
         s->ops->ended(s->user, &st->call);
     st->told = false;
@@ -1011,7 +1064,10 @@ static int settings_ack(struct session *s, enum session_end from, enum lane_how 
         return 0; /* nobody asked: the receiver will say so */
     if (sent.barrier) {
         *how = LANE_KEEP;
-        barrier_reached(s, sent.barrier);
+        if (from == SESSION_CLIENT)
+            client_stopped(s, sent.barrier);
+        else
+            barrier_reached(s, sent.barrier);
         return 0;
     }
     if (sent.has_window)
@@ -1222,9 +1278,8 @@ static int runtime_end(struct session *s, const struct frame_head *h, const uint
     }
 }
 
-static int on_end(void *user, struct lane *lane, const uint8_t *whole)
+static int frame_end(struct session *s, struct lane *lane, const uint8_t *whole)
 {
-    struct session *s = user;
     enum session_end from = end_of(s, lane);
     const struct frame_head h = lane->head;
 
@@ -1240,6 +1295,14 @@ static int on_end(void *user, struct lane *lane, const uint8_t *whole)
     if (h.type == FRAME_DATA && lane->how != LANE_PASS)
         client_data_end(s, &h, lane->how);
     return 0;
+}
+
+static int on_end(void *user, struct lane *lane, const uint8_t *whole)
+{
+    struct session *s = user;
+    int r = frame_end(s, lane, whole);
+
+    return s->error ? s->error : r;
 }
 
 static void on_write(void *user, struct lane *lane, const struct iovec *pieces, int n)

@@ -19,8 +19,9 @@
  * answer can be put into the client's lane without taking a header block of the runtime's away,
  * which would break the client's HPACK table.
  *
- * REFUSED: the client has its answer, and what it still sends is thrown away and credited. A
- * runtime that answers before it was let see the whole request leads there as well.
+ * REFUSED: the client has its answer. One that has not ended its request is asked to stop by
+ * RST_STREAM, with an empty SETTINGS behind it; what it sends until its ACK is thrown away and
+ * credited. A runtime that answers before it was let see the whole request leads there as well.
  *
  * Not thread-safe, reads no clock. Callbacks other than write run from session_feed(), ended() also
  * from session_free() and session_drain(); they may call forward and refuse at once, but neither

@@ -122,7 +122,7 @@ static void check_windows(struct peers *p)
 
 void peers_settle(struct peers *p)
 {
-    size_t not_sure = 0; /* the session cannot know that the client is done with these */
+    size_t not_sure = 0; /* the runtime looks no more */
 
     if (p->wild)
         return;
@@ -132,7 +132,6 @@ void peers_settle(struct peers *p)
 
         check_stream(p, st);
         check_received(st);
-        not_sure += !st->ended && st->answered && st->closed && !st->reset;
         not_sure += st->id > p->goaway_last;
     }
     if (p->goaway_last == INT32_MAX) /* else bytes may wait for a runtime that looks no more */

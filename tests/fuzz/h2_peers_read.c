@@ -81,7 +81,7 @@ static void read_settings(struct peers *p, enum session_end end, const struct fr
     struct peer_settings acked;
 
     if (!(h->flags & FRAME_FLAG_ACK)) {
-        if (h->length > 0 || end == SESSION_CLIENT) /* an empty one is a barrier of the session's */
+        if (h->length > 0) /* an empty one is a barrier of the session's */
             expect_verbatim(peer, frame, FRAME_HEAD_BYTES + h->length);
         apply_settings(p, end, frame + FRAME_HEAD_BYTES, h->length);
         send_ack(p, end);

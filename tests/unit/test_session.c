@@ -994,7 +994,7 @@ SCENARIO(a_refused_client_that_goes_on_sending)
     feed(w, CLIENT);
     saw(w, CLIENT, "WINDOW 0 +8\n");
     ack(w, RUNTIME);
-    saw(w, CLIENT, REFUSAL(1, "no") "RST 1 0\n");
+    saw(w, CLIENT, REFUSAL(1, "no") "RST 1 0\nSETTINGS\n");
     data(w, 1, "and more", 8, 0);
     data(w, 1, "", 0, H2_END_STREAM);
     feed(w, CLIENT);
@@ -1012,6 +1012,60 @@ SCENARIO(a_refused_client_that_goes_on_sending)
     feed(w, CLIENT);
     saw(w, RUNTIME, "");
     calls_are(w, 0);
+    ack(w, CLIENT); /* the stream's that ended */
+    ack(w, CLIENT); /* the one's that reset */
+    saw(w, RUNTIME, "");
+}
+
+/* RFC 9113 §8.1: a client that stops when it is asked to owes no END_STREAM. What it sent before it
+ * was asked is thrown away. */
+SCENARIO(a_refused_client_that_stops)
+{
+    request(w, 1, CREATE);
+    message(w, 1, "abc", 0);
+    request(w, 3, CREATE);
+    message(w, 3, "abc", 0);
+    h2_settings(&w->out, 5, 20000); /* between ours, and one's ACK is not the other's */
+    feed(w, CLIENT);
+    refuse(w, w->calls[0], "no");
+    move_on(w);
+    h2_settings(&w->out, 5, 20000);
+    h2_settings_ack(&w->out); /* the greeting's is through: of the client's own */
+    h2_settings_ack(&w->out);
+    feed(w, RUNTIME);
+    saw(w, CLIENT, "SETTINGS 5=20000\nSETTINGS ACK\n" REFUSAL(1, "no") "RST 1 0\nSETTINGS\n");
+    h2_settings_ack(&w->out); /* the runtime's */
+    data(w, 1, "more", 4, 0);
+    feed(w, CLIENT);
+    saw(w, RUNTIME, "SETTINGS ACK\n");
+    calls_are(w, 2);
+    ack(w, CLIENT);
+    saw(w, RUNTIME, "");
+    calls_are(w, 1);
+    refuse(w, w->calls[0], "no");
+    saw(w, RUNTIME, "RST 3 8\nSETTINGS\n");
+    saw(w, CLIENT, "WINDOW 0 +4\nWINDOW 0 +8\n");
+}
+
+/* One that never acknowledges is no reason to remember ever more. */
+ONCE(a_refused_client_that_acknowledges_nothing)
+{
+    const char *const fields[] = {":path", "/runtime.v1.RuntimeService/CreateContainer", NULL};
+    uint32_t id = 1;
+
+    w->plan = PLAN_REFUSE;
+    for (int i = 0; i <= RELAY_STREAMS_MAX; i++, id += 2) {
+        h2_headers(&w->writers[CLIENT], &w->out, id, 0, -1, 0, fields);
+        message(w, id, "", 0);
+        feed(w, CLIENT);
+        if (i < RELAY_STREAMS_MAX)
+            ack(w, RUNTIME);
+        if (i < RELAY_STREAMS_MAX)
+            h2_rst(&w->out, id, 8);
+    }
+    calls_are(w, 1);
+    h2_settings_ack(&w->out);
+    feed_bad(w, RUNTIME, "too many SETTINGS without an ACK");
 }
 
 SCENARIO(a_message_over_the_limit_is_refused)
@@ -1026,7 +1080,7 @@ SCENARIO(a_message_over_the_limit_is_refused)
     saw(w, CLIENT,
         "HEADERS 1 END :status=200 content-type=application/grpc grpc-status=8 grpc-message="
         "CreateContainer: message of 16777217 bytes is larger than the limit of 16777216\n"
-        "RST 1 0\n");
+        "RST 1 0\nSETTINGS\n");
 }
 
 /* ---- gzip ---- */
@@ -1514,6 +1568,8 @@ ONCE(observed_requests_have_a_common_bound)
 
 /* ---- the runtime answers before it was asked ---- */
 
+#define EARLY(id) "HEADERS " #id " END grpc-status=8 grpc-message= x-note=kept\n"
+
 SCENARIO(early_answers)
 {
     request(w, 1, CREATE); /* nothing came yet */
@@ -1528,12 +1584,21 @@ SCENARIO(early_answers)
     h2_answer_end(&w->writers[RUNTIME], &w->out, 5, "8");
     feed(w, RUNTIME);
     told(w, "answered CreateContainer 8 -\nended CreateContainer\n");
-    saw(w, RUNTIME, "RST 1 8\nRST 3 8\nRST 5 8\n");
+    saw(w, RUNTIME, "RST 1 8\nSETTINGS\nRST 3 8\nSETTINGS\nRST 5 8\n");
+    saw(w, CLIENT,
+        EARLY(1) "RST 1 0\nSETTINGS\n" EARLY(3) "WINDOW 0 +3\nRST 3 0\nSETTINGS\n" EARLY(
+            5) "WINDOW 0 +8\n");
     calls_are(w, 2);
     h2_rst(&w->out, 1, 8); /* as clients do with a call that is answered too early */
     data(w, 3, "\0\1x", 3, H2_END_STREAM);
     feed(w, CLIENT);
     saw(w, RUNTIME, "");
+    calls_are(w, 1);
+    h2_rst(&w->out, 3, 0); /* as gRPC's servers do behind such an answer; ours has said it */
+    h2_settings_ack(&w->out);
+    h2_settings_ack(&w->out);
+    feed(w, RUNTIME);
+    saw(w, CLIENT, "WINDOW 0 +3\n");
     calls_are(w, 0);
     assert_true(w->quiet || client_window(w) == 65535);
 }
@@ -2116,6 +2181,8 @@ int main(void)
         cmocka_unit_test(the_runtimes_whole_answer_before_the_barrier),
         cmocka_unit_test(resets_before_the_barrier),
         cmocka_unit_test(a_refused_client_that_goes_on_sending),
+        cmocka_unit_test(a_refused_client_that_stops),
+        cmocka_unit_test(a_refused_client_that_acknowledges_nothing),
         cmocka_unit_test(a_message_over_the_limit_is_refused),
         cmocka_unit_test(a_gzip_message_goes_on_plain_with_a_fragment_and_packed_without),
         cmocka_unit_test(a_gzip_bomb_is_refused),
