@@ -103,6 +103,8 @@ struct session {
     size_t observed_bytes; /* in the copies of observed requests */
     uint8_t goaway[4];
     size_t goaway_len;
+    bool runtime_goes;    /* a GOAWAY of the runtime's has begun to pass */
+    uint32_t goaway_last; /* the last stream of what the client was told, which may only fall */
     int error;
     const char *error_text;
 };
@@ -139,12 +141,13 @@ static void must_queue(struct session *s, int r)
         fail(s, r, "out of memory");
 }
 
-/* The client broke the protocol: tell it so (RFC 9113 §5.4.1). */
+/* The client broke the protocol: tell it so (RFC 9113 §5.4.1, §6.8). */
 static int offend(struct session *s, enum frame_error code, const char *text)
 {
     struct lane *lane = lane_to(s, SESSION_CLIENT);
+    uint32_t last = s->stream_id_max < s->goaway_last ? s->stream_id_max : s->goaway_last;
 
-    must_queue(s, frame_put_goaway(&lane->inject, s->stream_id_max, code));
+    must_queue(s, frame_put_goaway(&lane->inject, last, code));
     lane_flush(lane);
     return fail(s, -EPROTO, text);
 }
@@ -921,6 +924,8 @@ static void runtime_goaway(struct session *s)
     uint32_t last = frame_read_u32(s->goaway) & 0x7fffffff;
     struct stream *st, *next;
 
+    if (last < s->goaway_last)
+        s->goaway_last = last;
     HASH_ITER(hh, s->streams, st, next)
     {
         if (st->id > last)
@@ -1180,6 +1185,7 @@ static int runtime_head(struct session *s, const struct frame_head *h, enum lane
         return 0;
     case FRAME_GOAWAY:
         s->goaway_len = 0;
+        s->runtime_goes = true;
         *how = LANE_TAP;
         return 0;
     case FRAME_PUSH_PROMISE: /* no gRPC client allows it; its block would leave our listener behind
@@ -1327,6 +1333,7 @@ struct session *session_new(const struct session_ops *ops, void *user)
     s->user = user;
     s->initial_window = WINDOW_INITIAL;
     s->frame_bytes_max = RELAY_FRAME_BYTES_MAX;
+    s->goaway_last = FRAME_STREAM_ID_MAX;
     for (enum cri_method m = 0; m < CRI_METHODS; m++)
         s->classes[m] = cri_method_class(m);
     flow_init(&s->flow, WINDOW_INITIAL);
@@ -1498,8 +1505,9 @@ bool session_drain(struct session *s)
 {
     if (s->preface_seen < FRAME_PREFACE_BYTES)
         return false;
-    must_queue(s, frame_put_goaway(&lane_to(s, SESSION_CLIENT)->inject, FRAME_STREAM_ID_MAX,
-                                   FRAME_NO_ERROR));
+    if (!s->runtime_goes) /* else it has been asked, and the number must not rise */
+        must_queue(s, frame_put_goaway(&lane_to(s, SESSION_CLIENT)->inject, FRAME_STREAM_ID_MAX,
+                                       FRAME_NO_ERROR));
     end_endless(s);
     flush_both(s);
     return true;

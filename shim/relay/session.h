@@ -106,8 +106,8 @@ void session_refuse(struct session *s, struct session_call *call, int code, cons
 
 /*
  * Asks the client to open no more calls here and to close when those under way are over: GOAWAY
- * with the highest stream id (RFC 9113 §6.8), so that none of them is lost. A stream of container
- * events, which has no end of its own, is ended UNAVAILABLE. False: the client has not begun to
+ * with the highest stream id (RFC 9113 §6.8), so that none of them is lost; the runtime's own is
+ * as good, if one has passed. A stream of container events, which has no end of its own, is ended UNAVAILABLE. False: the client has not begun to
  * speak.
  */
 bool session_drain(struct session *s);

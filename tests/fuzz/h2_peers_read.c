@@ -289,6 +289,9 @@ static void client_frame(struct peers *p, const struct frame_head *h, const uint
         client_window(p, h, frame + FRAME_HEAD_BYTES);
         return;
     case FRAME_GOAWAY:
+        FUZZ_CHECK(frame_read_u32(frame + FRAME_HEAD_BYTES) <= p->goaway_read,
+                   "a GOAWAY's last stream rises");
+        p->goaway_read = frame_read_u32(frame + FRAME_HEAD_BYTES);
         if (p->drains > 0 && h->length == 8) { /* the runtime's are longer */
             p->drains--;
             return;

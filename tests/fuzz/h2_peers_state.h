@@ -88,10 +88,11 @@ struct peers {
     int64_t runtime_window;  /* what the runtime has room for */
     int64_t runtime_initial; /* acknowledged */
     uint32_t goaway_last;    /* streams above are over */
+    uint32_t goaway_read;    /* the last that the client has read of */
     bool wild;
     struct run_decision decision;
     unsigned pings;
-    unsigned drains; /* GOAWAYs of the session's to come */
+    unsigned drains; /* GOAWAYs of the session's to come, unless the runtime said one */
 };
 
 /* Abort without memory. */

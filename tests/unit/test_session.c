@@ -2035,6 +2035,29 @@ SCENARIO(a_client_that_is_drained)
     saw(w, CLIENT, ANSWER_HEAD(1) "DATA 1 7 .....id\n" ANSWER_END(1));
 }
 
+/* RFC 9113 §6.8: the number of the last stream must not rise. */
+SCENARIO(a_client_that_the_runtime_drains)
+{
+    struct buffer frame = {0};
+
+    call(w, 1, CREATE, "a");
+    call(w, 3, CREATE, "b");
+    move_on(w);
+    h2_goaway(&frame, 1, 0);
+    h2_put(&w->out, buffer_data(&frame), 9);
+    feed(w, RUNTIME);
+    assert_true(session_drain(w->session)); /* between its head and its number */
+    h2_put(&w->out, buffer_data(&frame) + 9, 8);
+    feed(w, RUNTIME);
+    saw(w, CLIENT, "GOAWAY 1 0\nWINDOW 0 +6\n");
+    assert_true(session_drain(w->session));
+    saw(w, CLIENT, "");
+    h2_frame(&w->out, NGHTTP2_CONTINUATION, 0, 5, "", 0);
+    feed_bad(w, CLIENT, "a frame inside a header block");
+    saw(w, CLIENT, "GOAWAY 1 1\n");
+    buffer_fini(&frame);
+}
+
 #define EVENTS "GetContainerEvents"
 #define STOPS "GetContainerEvents: cri-device-shim stops; ask again\n"
 
@@ -2234,6 +2257,7 @@ int main(void)
         cmocka_unit_test(another_class_for_the_calls_to_come),
         cmocka_unit_test(a_method_that_cannot_be_read_is_named),
         cmocka_unit_test(a_client_that_is_drained),
+        cmocka_unit_test(a_client_that_the_runtime_drains),
         cmocka_unit_test(container_events_end_when_a_client_is_drained),
         cmocka_unit_test(nothing_comes_before_the_runtimes_settings),
         cmocka_unit_test(one_that_has_not_spoken_cannot_be_drained),
