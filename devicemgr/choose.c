@@ -2,28 +2,37 @@
 
 #include <string.h>
 
-#include "devicemgr/mem.h"
-
-/* How many candidates not yet taken a NUMA node has. */
-struct node {
-    int64_t number;
-    size_t left;
-};
+#include "devicemgr/limits.h"
 
 struct choice {
     struct candidate *candidates;
     size_t len;
     size_t missing;
     struct ids *out;
+    size_t left[NUMA_NODES_MAX]; /* how many candidates not yet taken a node has */
 };
+
+static void count_left(struct choice *choice)
+{
+    for (size_t i = 0; i < choice->len; i++) {
+        const struct device *device = choice->candidates[i].device;
+
+        for (size_t n = 0; n < device->nodes_len; n++)
+            choice->left[device->nodes[n]]++;
+    }
+}
 
 static void take(struct choice *choice, struct candidate *candidate)
 {
+    const struct device *device = candidate->device;
+
     if (choice->missing == 0 || candidate->taken)
         return;
     candidate->taken = true;
     choice->missing--;
-    ids_add(choice->out, candidate->device->id);
+    ids_add(choice->out, device->id);
+    for (size_t n = 0; n < device->nodes_len; n++)
+        choice->left[device->nodes[n]]--;
 }
 
 static void take_reused(struct choice *choice)
@@ -62,90 +71,62 @@ static bool on_node(const struct device *device, int64_t number)
 static void take_from_node(struct choice *choice, int64_t number)
 {
     for (size_t i = 0; i < choice->len && choice->missing > 0; i++) {
-        if (on_node(choice->candidates[i].device, number))
+        if (!choice->candidates[i].taken && on_node(choice->candidates[i].device, number))
             take(choice, &choice->candidates[i]);
     }
 }
 
-static void node_count(struct node **nodes, size_t *nodes_len, int64_t number)
+/* Whether `a` is rather to be taken from than `b`: the smallest that has all that is missing, or
+ * else the largest. */
+static bool is_better(size_t a, size_t b, size_t missing)
 {
-    size_t i = 0;
-
-    while (i < *nodes_len && (*nodes)[i].number != number)
-        i++;
-    if (i == *nodes_len) {
-        *nodes = mem_grow(*nodes, *nodes_len, sizeof **nodes);
-        (*nodes)[(*nodes_len)++] = (struct node){.number = number};
-    }
-    (*nodes)[i].left++;
-}
-
-/* The node to take from next: the smallest that has all that is missing, or else the largest; of
- * equals the one with the lower number. */
-static const struct node *best_node(const struct node *nodes, size_t nodes_len, size_t missing)
-{
-    const struct node *best = NULL;
-
-    for (size_t i = 0; i < nodes_len; i++) {
-        const struct node *node = &nodes[i];
-        bool better;
-
-        if (!best)
-            better = true;
-        else if (node->left == best->left)
-            better = node->number < best->number;
-        else if (node->left >= missing && best->left >= missing)
-            better = node->left < best->left;
-        else
-            better = node->left > best->left;
-        if (better)
-            best = node;
-    }
-    return best;
+    return a >= missing && b >= missing ? a < b : a > b;
 }
 
 /* False: no candidate with topology is left. */
 static bool take_from_best_node(struct choice *choice)
 {
-    struct node *nodes = NULL;
-    const struct node *best;
-    size_t nodes_len = 0;
+    const size_t *left = choice->left;
+    int64_t best = -1;
 
-    for (size_t i = 0; i < choice->len; i++) {
-        const struct candidate *candidate = &choice->candidates[i];
-
-        for (size_t n = 0; !candidate->taken && n < candidate->device->nodes_len; n++)
-            node_count(&nodes, &nodes_len, candidate->device->nodes[n]);
+    for (int64_t n = 0; n < NUMA_NODES_MAX; n++) {
+        if (left[n] > 0 && (best < 0 || is_better(left[n], left[best], choice->missing)))
+            best = n; /* of equals the one with the lower number */
     }
-    best = best_node(nodes, nodes_len, choice->missing);
-    if (best)
-        take_from_node(choice, best->number);
-    free(nodes);
-    return best != NULL;
+    if (best >= 0)
+        take_from_node(choice, best);
+    return best >= 0;
 }
 
 /* Nodes that devices taken so far are on cost nothing more. */
 static void take_from_nodes_of_taken(struct choice *choice)
 {
-    struct node *nodes = NULL;
+    bool seen[NUMA_NODES_MAX] = {false};
+    int64_t nodes[NUMA_NODES_MAX];
     size_t nodes_len = 0;
 
     for (size_t i = 0; i < choice->len; i++) {
         const struct candidate *candidate = &choice->candidates[i];
 
-        for (size_t n = 0; candidate->taken && n < candidate->device->nodes_len; n++)
-            node_count(&nodes, &nodes_len, candidate->device->nodes[n]);
+        for (size_t n = 0; candidate->taken && n < candidate->device->nodes_len; n++) {
+            int64_t number = candidate->device->nodes[n];
+
+            if (!seen[number])
+                nodes[nodes_len++] = number;
+            seen[number] = true;
+        }
     }
     for (size_t n = 0; n < nodes_len; n++)
-        take_from_node(choice, nodes[n].number);
-    free(nodes);
+        take_from_node(choice, nodes[n]);
 }
 
 void choose_devices(struct candidate *candidates, size_t candidates_len,
                     const struct ids *preferred, size_t count, struct ids *out)
 {
-    struct choice choice = {candidates, candidates_len, count, out};
+    struct choice choice = {
+        .candidates = candidates, .len = candidates_len, .missing = count, .out = out};
 
+    count_left(&choice);
     take_reused(&choice);
     take_preferred(&choice, preferred);
     take_from_nodes_of_taken(&choice);

@@ -98,7 +98,8 @@ static bool options_in_force(const struct devicemgr *mgr, const struct allocatio
         return false;
     if (refresh == DEVICEMGR_REFRESH_NEVER)
         return true;
-    if (strcmp(allocation->boot_id, mgr->settings.boot_id) != 0)
+    if (mgr->settings.boot_id[0] == '\0' || /* not known, so never the same as another */
+        strcmp(allocation->boot_id, mgr->settings.boot_id) != 0)
         return false;
     return refresh == DEVICEMGR_REFRESH_REBOOT || allocation->generation == resource->generation;
 }

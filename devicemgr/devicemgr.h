@@ -76,7 +76,7 @@ struct devicemgr_settings {
     bool annotations; /* requests by pod annotation are taken, in these namespaces only */
     const char *const *namespaces; /* "*": in all */
     size_t namespaces_len;
-    const char *boot_id;
+    const char *boot_id; /* "": not known; then nothing restored is of this boot */
     const struct devicemgr_resource_settings *resources; /* by name, each once; all others are
                                                           * exclusive */
     size_t resources_len;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "devicemgr/limits.h"
 #include "devicemgr/text.h"
 
 static void device_fini(struct device *device)
@@ -28,22 +29,49 @@ const struct device *devices_find(const struct devices *devices, const char *id)
     return device;
 }
 
-static bool nodes_equal(const struct device *device, const struct device_entry *entry)
+/* The nodes of an entry that count. */
+struct nodes {
+    int64_t v[NUMA_NODES_MAX];
+    size_t len;
+};
+
+static void nodes_take(struct nodes *nodes, const struct device_entry *entry,
+                       struct devices_change *change)
 {
-    return device->nodes_len == entry->nodes_len &&
-           (entry->nodes_len == 0 ||
-            memcmp(device->nodes, entry->nodes, entry->nodes_len * sizeof *entry->nodes) == 0);
+    uint64_t seen[NUMA_NODES_MAX / 64];
+
+    nodes->len = 0;
+    if (entry->nodes_len == 0)
+        return;
+    memset(seen, 0, sizeof seen);
+    for (size_t i = 0; i < entry->nodes_len; i++) {
+        int64_t number = entry->nodes[i];
+        uint64_t bit = 1ull << (number & 63);
+
+        if (number < 0 || number >= NUMA_NODES_MAX || (seen[number / 64] & bit)) {
+            change->nodes++;
+            continue;
+        }
+        seen[number / 64] |= bit;
+        nodes->v[nodes->len++] = number;
+    }
 }
 
-static void nodes_set(struct device *device, const struct device_entry *entry)
+static bool nodes_equal(const struct device *device, const struct nodes *nodes)
+{
+    return device->nodes_len == nodes->len &&
+           (nodes->len == 0 || memcmp(device->nodes, nodes->v, nodes->len * sizeof *nodes->v) == 0);
+}
+
+static void nodes_set(struct device *device, const struct nodes *nodes)
 {
     free(device->nodes);
     device->nodes = NULL;
-    device->nodes_len = entry->nodes_len;
-    if (entry->nodes_len == 0)
+    device->nodes_len = nodes->len;
+    if (nodes->len == 0)
         return;
-    device->nodes = mem_alloc(entry->nodes_len, sizeof *entry->nodes);
-    memcpy(device->nodes, entry->nodes, entry->nodes_len * sizeof *entry->nodes);
+    device->nodes = mem_alloc(nodes->len, sizeof *nodes->v);
+    memcpy(device->nodes, nodes->v, nodes->len * sizeof *nodes->v);
 }
 
 static bool same_ids(const struct devices *devices, const struct device_entry *entries,
@@ -65,15 +93,17 @@ static void update_in_place(struct devices *devices, uint64_t now_ms,
 {
     for (size_t i = 0; i < entries_len; i++) {
         struct device *device = &devices->items[devices->order[i]];
+        struct nodes nodes;
 
+        nodes_take(&nodes, &entries[i], change);
         if (device->healthy != entries[i].healthy) {
             device->healthy = entries[i].healthy;
             device->since_ms = now_ms;
             devices->healthy += entries[i].healthy ? 1 : (size_t)-1;
             change->health++;
         }
-        if (!nodes_equal(device, &entries[i])) {
-            nodes_set(device, &entries[i]);
+        if (!nodes_equal(device, &nodes)) {
+            nodes_set(device, &nodes);
             change->topology++;
         }
     }
@@ -89,20 +119,20 @@ static int order_by_id(const void *a, const void *b, void *user)
 }
 
 static void device_carry_over(struct device *device, const struct devices *old, uint64_t now_ms,
-                              const struct device_entry *entry, struct devices_change *change)
+                              const struct nodes *nodes, struct devices_change *change)
 {
-    const struct device *before = devices_find(old, entry->id);
+    const struct device *before = devices_find(old, device->id);
 
     device->since_ms = now_ms;
     if (!before) {
         change->added++;
         return;
     }
-    if (before->healthy == entry->healthy)
+    if (before->healthy == device->healthy)
         device->since_ms = before->since_ms;
     else
         change->health++;
-    if (!nodes_equal(before, entry))
+    if (!nodes_equal(before, nodes))
         change->topology++;
 }
 
@@ -117,6 +147,7 @@ static void build(struct devices *devices, const struct devices *old, uint64_t n
     for (size_t i = 0; i < sorted_len; i++) {
         const struct device_entry *entry = &entries[sorted[i]];
         struct device *device = &devices->items[devices->len];
+        struct nodes nodes;
 
         if (entry->id[0] == '\0' || !text_is_utf8(entry->id) ||
             (i + 1 < sorted_len && strcmp(entry->id, entries[sorted[i + 1]].id) == 0)) {
@@ -127,8 +158,9 @@ static void build(struct devices *devices, const struct devices *old, uint64_t n
         device->id = mem_strdup(entry->id);
         device->healthy = entry->healthy;
         devices->healthy += entry->healthy;
-        nodes_set(device, entry);
-        device_carry_over(device, old, now_ms, entry, change);
+        nodes_take(&nodes, entry, change);
+        nodes_set(device, &nodes);
+        device_carry_over(device, old, now_ms, &nodes, change);
         HASH_ADD_KEYPTR(hh, devices->by_id, device->id, strlen(device->id), device);
     }
     if (change->dropped > 0) {

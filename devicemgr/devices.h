@@ -17,7 +17,7 @@ struct device {
     char *id;
     bool healthy;      /* as last listed; not usable while the endpoint is away */
     uint64_t since_ms; /* when `healthy` became so */
-    int64_t *nodes;    /* NUMA nodes; none: no topology */
+    int64_t *nodes;    /* NUMA nodes, from 0 to NUMA_NODES_MAX - 1, each once; none: no topology */
     size_t nodes_len;
     UT_hash_handle hh;
 };
@@ -46,6 +46,7 @@ struct devices_change {
     size_t health;   /* ids whose health changed */
     size_t topology; /* ids whose NUMA nodes changed */
     size_t dropped;  /* entries without an id, or with one listed again later, or not UTF-8 */
+    size_t nodes;    /* NUMA nodes left out: listed twice, or of a number that there is not */
 };
 
 /* A zeroed struct has no devices. */

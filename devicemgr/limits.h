@@ -21,8 +21,12 @@
 /* Resources one container may name, and the text that names them: 253 + 1 + 63 bytes a name. */
 #define REQUEST_RESOURCES_MAX 64
 #define REQUEST_BYTES_MAX 24576
-/* Most devices one container may ask for by number. */
+/* Most devices one container may ask for, by number or by token: some 40 bytes each and as many
+ * lines in tables; a token of so many is a message of megabytes. */
 #define REQUEST_COUNT_MAX 65535
+/* NUMA nodes are numbered from 0; Linux is built for 1024 at most (NODES_SHIFT in
+ * arch/x86/Kconfig). */
+#define NUMA_NODES_MAX 1024
 /* Sandboxes not in the table of which an end is remembered, 200 bytes each: a late create comes
  * within minutes, and a node of 110 pods does not remove so many in that time. */
 #define SANDBOX_ENDS_MAX 2048

@@ -6,6 +6,7 @@
 #include "cri-proto/methods.h"
 #include "devicemgr/core.h"
 #include "devicemgr/create.h"
+#include "devicemgr/limits.h"
 #include "devicemgr/resource_name.h"
 
 #define KUBELET_SOCKET "kubelet.sock"
@@ -248,7 +249,11 @@ static void log_list(struct devicemgr *mgr, const struct resource *resource, boo
     if (change->dropped > 0)
         text_add(&text, "; %zu list entries without an id in UTF-8, or repeated, count for nothing",
                  change->dropped);
-    core_log(mgr, change->dropped > 0 ? LEVEL_WARNING : LEVEL_INFO, &text);
+    if (change->nodes > 0)
+        text_add(&text,
+                 "; %zu NUMA nodes that are repeated, or not from 0 to %d, count for nothing",
+                 change->nodes, NUMA_NODES_MAX - 1);
+    core_log(mgr, change->dropped + change->nodes > 0 ? LEVEL_WARNING : LEVEL_INFO, &text);
 }
 
 void devicemgr_endpoint_list(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,

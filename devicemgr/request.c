@@ -73,6 +73,10 @@ static int token_take_ids(struct request_item *item, const json_t *list, struct 
     size_t index;
     json_t *id;
 
+    if (json_array_size(list) > REQUEST_COUNT_MAX) {
+        text_add(error, "%zu device ids, more than %d", json_array_size(list), REQUEST_COUNT_MAX);
+        return -1;
+    }
     json_array_foreach(list, index, id)
     {
         if (json_string_length(id) == 0) {

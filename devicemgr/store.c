@@ -702,7 +702,7 @@ int store_open(const struct store_options *options, struct store **out, char *er
         report(store, LOG_ERR, "checkpoint %s cannot be opened (%s); new allocations are refused",
                store->path, why);
     else if (get_meta(store->db, "boot_id", boot, sizeof boot))
-        store->rebooted = strcmp(boot, options->boot_id) != 0;
+        store->rebooted = boot[0] && options->boot_id[0] && strcmp(boot, options->boot_id) != 0;
     *out = store;
     return 0;
 }

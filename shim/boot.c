@@ -15,7 +15,8 @@ void boot_id_read(char id[BOOT_ID_BYTES_MAX])
     ssize_t n = fd < 0 ? -1 : read(fd, id, BOOT_ID_BYTES_MAX - 1);
 
     if (n < 0)
-        log_warning("%s: %s; a reboot will go unnoticed", BOOT_ID_PATH, strerror(errno));
+        log_warning("%s: %s; what is remembered counts as of another boot", BOOT_ID_PATH,
+                    strerror(errno));
     id[n < 0 ? 0 : n] = '\0';
     id[strcspn(id, "\n")] = '\0';
     if (fd >= 0)

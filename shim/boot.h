@@ -9,8 +9,8 @@
 
 #define BOOT_ID_BYTES_MAX 64
 
-/* The kernel's id of this boot. Empty if it cannot be read, with a log line: then a reboot goes
- * unnoticed. */
+/* The kernel's id of this boot. Empty if it cannot be read, with a log line: then it is equal to
+ * none, itself included, and what is remembered counts as of another boot. */
 void boot_id_read(char id[BOOT_ID_BYTES_MAX]);
 
 /* CLOCK_BOOTTIME in ms: cannot be set, goes on while the machine sleeps, begins anew at a reboot.

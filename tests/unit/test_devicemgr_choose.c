@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "devicemgr/choose.h"
+#include "devicemgr/mem.h"
 #include "devicemgr/text.h"
 #include "devicemgr_world.h"
 
@@ -89,6 +90,41 @@ static void those_without_topology_go_last(void **state)
     choose("a b@1 c", "", 2, "a,b");
 }
 
+/* A plugin may say that each device is on a node of its own: one that lists the numbers it likes
+ * must not cost a look at every device and node for each device that is taken. */
+static void nodes_by_the_thousand_cost_little(void **state)
+{
+    size_t n = 30000, taken = 0;
+    struct device_entry *list = mem_alloc(n, sizeof *list);
+    int64_t *nodes = mem_alloc(n, sizeof *nodes);
+    char(*ids)[16] = mem_alloc(n, sizeof *ids);
+    struct candidate *candidates = mem_alloc(n, sizeof *candidates);
+    struct devices devices = {0};
+    struct devices_change change;
+    struct ids none = {0}, out = {0};
+
+    (void)state;
+    for (size_t i = 0; i < n; i++) {
+        snprintf(ids[i], sizeof ids[i], "d%zu", i);
+        nodes[i] = (int64_t)i;
+        list[i] = (struct device_entry){ids[i], true, &nodes[i], 1};
+    }
+    devices_update(&devices, 1, list, n, &change);
+    for (size_t i = 0; i < n; i++)
+        candidates[i].device = &devices.items[i];
+    choose_devices(candidates, n, &none, n - 1, &out);
+    for (size_t i = 0; i < n; i++)
+        taken += candidates[i].taken;
+    assert_int_equal(taken, n - 1);
+    assert_int_equal(out.len, n - 1);
+    ids_fini(&out);
+    devices_fini(&devices);
+    free(candidates);
+    free(ids);
+    free(nodes);
+    free(list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +134,7 @@ int main(void)
         cmocka_unit_test(one_node_is_better_than_two),
         cmocka_unit_test(two_nodes_are_better_than_three),
         cmocka_unit_test(those_without_topology_go_last),
+        cmocka_unit_test(nodes_by_the_thousand_cost_little),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

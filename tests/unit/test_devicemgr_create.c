@@ -15,13 +15,18 @@ static uint64_t u1_allocating(struct world *w)
 }
 
 /* Another boot, of which only pod u1 is known; its plugin is back with g0. */
-static void reboot(struct world *w)
+static void reboot_into(struct world *w, const char *boot_id)
 {
-    w->settings.boot_id = "boot-2";
+    w->settings.boot_id = boot_id;
     world_restart(w);
     plugin_back(w, "g0");
     runtime_listed(w, "u1");
     ignore_all(w);
+}
+
+static void reboot(struct world *w)
+{
+    reboot_into(w, "boot-2");
 }
 
 /* ---- the way of a create ---- */
@@ -84,6 +89,24 @@ static void a_reboot_makes_the_options_stale(void **state)
     expect(w, "allocate g0 in 10000ms");
     allocated_stored(w, "MADE=2");
     expect(w, "verdict 12 forward MADE=2");
+}
+
+/* It cannot be read, before the restart as after it: that is no proof of one boot. */
+static void a_boot_that_is_not_known_is_another(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.boot_id = "";
+    world_fresh_listed(w);
+    u1_has_g0(w, "g0");
+    reboot_into(w, "");
+    create_token(w, 12, "u1", GPU ":g0");
+    expect(w, "allocate g0 in 10000ms");
+    allocated_stored(w, "MADE=2");
+    expect(w, "verdict 12 forward MADE=2");
+    reboot_into(w, "known");
+    create_token(w, 13, "u1", GPU ":g0");
+    expect(w, "allocate g0 in 10000ms");
 }
 
 static void never_refreshing_is_the_kubelets_own_rule(void **state)
@@ -677,6 +700,7 @@ int main(void)
         TEST(the_next_attempt_uses_the_cached_options),
         TEST(a_restart_of_the_shim_loses_no_options),
         TEST(a_reboot_makes_the_options_stale),
+        TEST(a_boot_that_is_not_known_is_another),
         TEST(never_refreshing_is_the_kubelets_own_rule),
         TEST(with_refresh_plugin_a_new_registration_makes_them_stale),
         TEST(with_refresh_plugin_a_removed_resource_registered_again_makes_them_stale),

@@ -110,6 +110,33 @@ static void ids_that_are_no_utf8_count_for_nothing(void **state)
     devices_fini(&devices);
 }
 
+static void nodes_that_there_cannot_be_count_for_nothing(void **state)
+{
+    const int64_t odd[] = {1, -1, 1023, 1, 1024, INT64_MAX, INT64_MIN, 1023, 0};
+    struct device_entry list[] = {{"a", true, odd, 9}};
+    int64_t *many = mem_alloc(100000, sizeof *many);
+    struct devices devices = {0};
+    struct devices_change change;
+
+    (void)state;
+    assert_true(devices_update(&devices, 1, list, 1, &change));
+    assert_int_equal(change.nodes, 6);
+    assert_int_equal(devices.items[0].nodes_len, 3);
+    assert_int_equal(devices.items[0].nodes[0], 1);
+    assert_int_equal(devices.items[0].nodes[1], 1023);
+    assert_int_equal(devices.items[0].nodes[2], 0);
+    assert_false(devices_update(&devices, 2, list, 1, &change));
+    assert_int_equal(change.nodes, 6);
+    for (int64_t i = 0; i < 100000; i++)
+        many[i] = i % 5000;
+    list[0] = (struct device_entry){"a", true, many, 100000};
+    assert_true(devices_update(&devices, 3, list, 1, &change));
+    assert_int_equal(devices.items[0].nodes_len, 1024);
+    assert_int_equal(change.nodes, 100000 - 1024);
+    free(many);
+    devices_fini(&devices);
+}
+
 static void one_change_in_a_hundred_thousand_is_found(void **state)
 {
     size_t n = 100000;
@@ -151,6 +178,7 @@ int main(void)
         cmocka_unit_test(each_difference_is_counted),
         cmocka_unit_test(repeated_and_empty_ids_count_for_nothing),
         cmocka_unit_test(ids_that_are_no_utf8_count_for_nothing),
+        cmocka_unit_test(nodes_that_there_cannot_be_count_for_nothing),
         cmocka_unit_test(one_change_in_a_hundred_thousand_is_found),
     };
 

@@ -91,6 +91,30 @@ static void garbage_is_no_token(void **state)
     refused_token(KEY, "\xff\xfe", "at position");
 }
 
+static void a_token_names_so_many_ids_at_most(void **state)
+{
+    size_t room = 32 + (REQUEST_COUNT_MAX + 1) * sizeof "\"g65535\",";
+    char *value = mem_alloc(room, 1);
+    struct request request = {0};
+    struct text error = {0};
+
+    (void)state;
+    for (size_t n = REQUEST_COUNT_MAX; n <= REQUEST_COUNT_MAX + 1; n++) {
+        size_t len = (size_t)snprintf(value, room, "{\"resource\":\"vendor.com/gpu\",\"ids\":[");
+
+        for (size_t i = 0; i < n; i++)
+            len += (size_t)snprintf(value + len, room - len, "%s\"g%zu\"", i ? "," : "", i);
+        snprintf(value + len, room - len, "]}");
+        if (n > REQUEST_COUNT_MAX)
+            refused_token(KEY, value, "65536 device ids, more than 65535");
+        else
+            assert_int_equal(request_add_token(&request, KEY, value, &error), 0);
+    }
+    assert_int_equal(request.items[0].ids.len, REQUEST_COUNT_MAX);
+    request_fini(&request);
+    free(value);
+}
+
 static void the_key_must_be_the_resources(void **state)
 {
     (void)state;
@@ -213,6 +237,7 @@ int main(void)
         cmocka_unit_test(a_token_says_resource_and_ids),
         cmocka_unit_test(what_is_written_can_be_read),
         cmocka_unit_test(garbage_is_no_token),
+        cmocka_unit_test(a_token_names_so_many_ids_at_most),
         cmocka_unit_test(the_key_must_be_the_resources),
         cmocka_unit_test(a_resource_has_one_token),
         cmocka_unit_test(keys_are_told_apart),

@@ -367,6 +367,15 @@ static void tells_a_reboot(void **state)
     assert_int_equal(store_open(&options, &store, f->error, sizeof f->error), 0);
     assert_false(store_rebooted(store));
     store_close(store);
+    options.boot_id = ""; /* it cannot be read: nobody knows */
+    assert_int_equal(store_open(&options, &store, f->error, sizeof f->error), 0);
+    assert_false(store_rebooted(store));
+    must_commit(f, store, NULL, 0);
+    store_close(store);
+    options.boot_id = "boot-3";
+    assert_int_equal(store_open(&options, &store, f->error, sizeof f->error), 0);
+    assert_false(store_rebooted(store));
+    store_close(store);
 }
 
 static void refuses_a_second_process(void **state)
