@@ -2,19 +2,19 @@
  * cri-device-shim: wiring only. Settings in, rooms made and bound, signals out.
  */
 #include <argp.h>
-#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <uv.h>
 
 #include "config/config.h"
 #include "devicemgr/kubelet_checkpoint.h"
-#include "shim/directory.h"
 #include "shim/import.h"
 #include "shim/kubelet/feed.h"
 #include "shim/kubelet/gate.h"
@@ -22,13 +22,12 @@
 #include "shim/plugins/manager.h"
 #include "shim/relay/calls.h"
 #include "shim/relay/relay.h"
+#include "shim/rpc/keeper.h"
 #include "shim/service_manager.h"
 #include "shim/settings.h"
 #include "shim/signals.h"
 #include "shim/tokens.h"
 #include "shim/version.h"
-
-#define SOCKET_DIRECTORY_MODE 0755
 
 /* What a stop takes besides "drain". */
 #define STOP_EXTRA_MS 10000
@@ -48,6 +47,8 @@ struct daemon {
     struct feed *feed; /* NULL: not yet, no more, or no bridge is wanted */
     struct gate *gate; /* the same */
     struct relay *relay;
+    struct keeper *keeper; /* of the relay's socket */
+    bool ready;            /* the relay has begun to listen */
     struct signals signals;
     bool stopping;
 };
@@ -184,6 +185,7 @@ static void on_asked_to_stop(void *user, int number)
         d->stopping = true;
         log_info("stopping: %s", strsignal(number));
         tell_stopping(d);
+        keeper_stop(d->keeper);
         relay_stop(d->relay, d->config.drain_ms, on_relay_stopped, d);
     } else if (d->relay) {
         relay_stop_now(d->relay); /* asked twice: at once */
@@ -264,39 +266,37 @@ static int start_manager(struct daemon *d)
 }
 
 /* What stands in for the plugins at the kubelet: what it is shown, and the gate until it has it. */
-static int start_feed(struct daemon *d)
+static void start_feed(struct daemon *d)
 {
-    const char *socket = d->config.bridge.socket;
-    int r;
-
     if (!d->config.bridge.enabled)
-        return 0;
-    r = feed_start(&d->loop, &d->config, d->manager, &FEED_OPS, d, &d->feed);
-    if (r < 0) {
-        log_error("bridge.socket = \"%s\": %s", socket,
-                  r == -EADDRINUSE ? "another process serves this socket" : strerror(-r));
-        return -1;
-    }
+        return;
+    d->feed = feed_start(&d->loop, &d->config, d->manager, &FEED_OPS, d);
     d->gate = gate_start(&d->loop, &d->config, &GATE_OPS, d);
     calls_bind_gate(d->calls, d->gate);
-    return 0;
 }
 
-static int start_relay(struct daemon *d)
+static int serve_relay(void *user)
 {
-    const char *path = d->config.listen;
-    int fd = service_manager_socket();
-    int r = fd < 0 ? directory_make_parent(path, SOCKET_DIRECTORY_MODE) : 0;
+    struct daemon *d = user;
+    int result = relay_listen(d->relay);
 
-    if (r == 0)
-        r = relay_start(&d->loop, path, fd, d->config.runtime_endpoint, d->calls, &d->relay);
-    if (r == 0)
-        return 0;
-    if (r == -EADDRINUSE)
-        log_error("listen = \"%s\": another process serves this socket", path);
-    else
-        log_error("listen = \"%s\": %s", path, strerror(-r));
-    return -1;
+    if (result >= 0 && !d->ready) {
+        d->ready = true;
+        log_info("cri-device-shim %s: %s -> %s, plugins register in %s", version_text,
+                 d->config.listen, d->config.runtime_endpoint, d->config.plugin_dir);
+        service_manager_notify("READY=1");
+    }
+    return result;
+}
+
+static void start_relay(struct daemon *d)
+{
+    char what[PATH_MAX + 64];
+
+    d->relay = relay_start(&d->loop, d->config.listen, service_manager_socket(),
+                           d->config.runtime_endpoint, d->calls);
+    snprintf(what, sizeof what, "listen = \"%s\"", d->config.listen);
+    d->keeper = keeper_start(&d->loop, what, serve_relay, d);
 }
 
 /* Runs until it is told to stop. What a failed start has made is taken down in the same way. */
@@ -307,13 +307,10 @@ static int run(struct daemon *d)
     signals_start(&d->signals, &d->loop, on_asked_to_stop, d);
     if (start_manager(d) < 0) {
         signals_close(&d->signals);
-    } else if (start_feed(d) < 0 || start_relay(d) < 0) {
-        stop_gate(d);
     } else {
+        start_feed(d);
+        start_relay(d);
         status = EXIT_SUCCESS;
-        log_info("cri-device-shim %s: %s -> %s, plugins register in %s", version_text,
-                 d->config.listen, d->config.runtime_endpoint, d->config.plugin_dir);
-        service_manager_notify("READY=1");
     }
     d->stopping = status != EXIT_SUCCESS;
     uv_run(&d->loop, UV_RUN_DEFAULT);
@@ -340,6 +337,7 @@ int main(int argc, char **argv)
         return status < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
     }
     signal(SIGPIPE, SIG_IGN);
+    umask(022); /* the modes of what is made are its maker's matter */
     uv_loop_init(&d.loop);
     status = run(&d);
     uv_loop_close(&d.loop);

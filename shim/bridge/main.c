@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <uv.h>
 
@@ -108,6 +109,7 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     log_set_level((enum log_level)p.config.log_level);
     signal(SIGPIPE, SIG_IGN);
+    umask(022); /* the modes of what is made are its maker's matter */
     raise_file_limit();
     uv_loop_init(&p.loop);
     signals_start(&p.signals, &p.loop, on_asked_to_stop, &p);

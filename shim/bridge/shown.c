@@ -2,11 +2,8 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cri-proto/methods.h"
 #include "shim/bridge/allocate.h"
@@ -15,9 +12,6 @@
 #include "shim/bridge/preference.h"
 #include "shim/log.h"
 #include "shim/must.h"
-
-/* The kubelet alone comes here. */
-#define SUBDIRECTORY_MODE 0750
 
 enum shown_state {
     SHOWN_WAITING,
@@ -44,16 +38,13 @@ struct shown {
     const struct shown_world *world;
     char *resource;
     char *endpoint;
-    char *path;
     enum shown_state state;
     struct packed list;
     uint64_t list_version;
     bool masked;
-    struct rpc_server *server; /* NULL: was never made */
+    struct rpc_server *server;
     bool listening;
     int listen_error;
-    dev_t socket_device;
-    ino_t socket_inode;
     struct rpc_call *registering;
     bool streamed; /* the kubelet has opened the stream since */
     bool refused;  /* by this kubelet, the last time */
@@ -427,51 +418,18 @@ static const struct rpc_method METHODS[] = {
 
 /* ---- the socket ---- */
 
-static bool socket_there(const struct shown *shown)
-{
-    struct stat st;
-
-    return lstat(shown->path, &st) == 0 && st.st_dev == shown->socket_device &&
-           st.st_ino == shown->socket_inode;
-}
-
-/* The sub-directory and the socket, but not the kubelet's directory. 0 or a negative errno. */
-static int make_socket(struct shown *shown)
-{
-    char subdirectory[PATH_MAX];
-    struct stat st;
-    int err;
-
-    snprintf(subdirectory, sizeof subdirectory, "%s/" NAMES_SUBDIRECTORY,
-             shown->world->kubelet_dir);
-    if (mkdir(subdirectory, SUBDIRECTORY_MODE) < 0 && errno != EEXIST)
-        return -errno;
-    if (shown->server)
-        err = rpc_server_listen_again(shown->server);
-    else
-        err = rpc_server_open(shown->world->loop, shown->path, METHODS,
-                              sizeof METHODS / sizeof *METHODS, shown, &shown->server);
-    if (err)
-        return err;
-    if (lstat(shown->path, &st) < 0)
-        return -errno;
-    shown->socket_device = st.st_dev;
-    shown->socket_inode = st.st_ino;
-    return 0;
-}
-
 void shown_listen(struct shown *shown)
 {
-    int err;
+    int result = rpc_server_listen(shown->server);
 
-    if (shown->listening && socket_there(shown))
+    if (result == 0)
         return;
-    err = make_socket(shown);
-    shown->listening = !err;
+    shown->listening = result > 0;
     /* ENOENT: the kubelet has not made its directory yet. */
-    if (err && err != -ENOENT && err != shown->listen_error)
-        log_warning("%s: %s: %s", shown->resource, shown->path, strerror(-err));
-    shown->listen_error = err;
+    if (result < 0 && result != -ENOENT && result != shown->listen_error)
+        log_warning("%s: %s/%s: %s", shown->resource, shown->world->kubelet_dir, shown->endpoint,
+                    strerror(-result));
+    shown->listen_error = result < 0 ? result : 0;
     try_register(shown);
 }
 
@@ -535,13 +493,16 @@ void shown_set_stored(struct shown *shown)
 
 /* ---- life ---- */
 
-static char *join(const char *dir, const char *name)
+/* Its directory is in the kubelet's, which plugins' containers mount. */
+static void make_server(struct shown *shown)
 {
-    char *path;
+    const struct socket_place place = {.dir = shown->world->kubelet_dir,
+                                       .below = NAMES_SUBDIRECTORY,
+                                       .name = shown->endpoint + strlen(NAMES_SUBDIRECTORY "/")};
 
-    if (asprintf(&path, "%s/%s", dir, name) < 0)
+    if (rpc_server_new(shown->world->loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, shown,
+                       &shown->server) < 0)
         abort(); /* out of memory */
-    return path;
 }
 
 struct shown *shown_new(const struct shown_world *world, const char *resource)
@@ -559,13 +520,13 @@ struct shown *shown_new(const struct shown_world *world, const char *resource)
     shown->world = world;
     shown->resource = must(strdup(resource));
     shown->endpoint = endpoint;
-    shown->path = join(world->kubelet_dir, endpoint);
     LIST_INIT(&shown->preferences);
     uv_timer_init(world->loop, &shown->timer);
     uv_timer_init(world->loop, &shown->list_timer);
     shown->timer.data = shown;
     shown->list_timer.data = shown;
     shown->handles = 2;
+    make_server(shown);
     shown_listen(shown);
     return shown;
 }
@@ -579,7 +540,6 @@ static void on_closed(uv_handle_t *handle)
     packed_fini(&shown->list);
     free(shown->resource);
     free(shown->endpoint);
-    free(shown->path);
     free(shown);
 }
 

@@ -1,17 +1,18 @@
 #include "shim/kubelet/feed.h"
 
-#include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/queue.h>
 
 #include "cri-proto/bridge_v1.pb-c.h"
 #include "cri-proto/methods.h"
-#include "shim/directory.h"
 #include "shim/kubelet/checkpoint_watch.h"
 #include "shim/kubelet/shown.h"
 #include "shim/log.h"
 #include "shim/must.h"
+#include "shim/rpc/keeper.h"
 #include "shim/rpc/rpc.h"
 
 #define SOCKET_DIRECTORY_MODE 0755
@@ -47,6 +48,7 @@ struct feed {
     const struct feed_ops *ops;
     void *user;
     struct rpc_server *server;
+    struct keeper *keeper; /* of its socket */
     struct checkpoint_watch *watch;
     const struct kubelet_file *file; /* the watch's; NULL: not read yet, and nothing is sent */
     struct shown shown;
@@ -522,15 +524,33 @@ void feed_look(struct feed *feed)
 
 /* ---- life ---- */
 
-int feed_start(uv_loop_t *loop, const struct config *config, struct manager *manager,
-               const struct feed_ops *ops, void *user, struct feed **out)
+static int serve(void *user)
 {
-    struct feed *feed;
-    int r = directory_make_parent(config->bridge.socket, SOCKET_DIRECTORY_MODE);
+    struct feed *feed = user;
 
-    if (r < 0)
-        return r;
-    feed = must(calloc(1, sizeof *feed));
+    return rpc_server_listen(feed->server);
+}
+
+static void open_socket(struct feed *feed, uv_loop_t *loop)
+{
+    const char *path = feed->config->bridge.socket, *slash = strrchr(path, '/');
+    char dir[PATH_MAX], what[PATH_MAX + 64];
+    const struct socket_place place = {
+        .dir = dir, .dir_mode = SOCKET_DIRECTORY_MODE, .name = slash + 1};
+
+    snprintf(dir, sizeof dir, "%.*s", (int)(slash - path), path);
+    if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, feed,
+                       &feed->server) < 0)
+        abort(); /* out of memory */
+    snprintf(what, sizeof what, "bridge.socket = \"%s\"", path);
+    feed->keeper = keeper_start(loop, what, serve, feed);
+}
+
+struct feed *feed_start(uv_loop_t *loop, const struct config *config, struct manager *manager,
+                        const struct feed_ops *ops, void *user)
+{
+    struct feed *feed = must(calloc(1, sizeof *feed));
+
     feed->config = config;
     feed->manager = manager;
     feed->ops = ops;
@@ -538,18 +558,12 @@ int feed_start(uv_loop_t *loop, const struct config *config, struct manager *man
     LIST_INIT(&feed->bridges);
     LIST_INIT(&feed->streams);
     LIST_INIT(&feed->prefers);
-    r = rpc_server_open(loop, config->bridge.socket, METHODS, sizeof METHODS / sizeof *METHODS,
-                        feed, &feed->server);
-    if (r < 0) {
-        free(feed);
-        return r;
-    }
+    open_socket(feed, loop);
     feed->settle_end_ms = manager_now_ms() + FEED_SETTLE_MS;
     uv_timer_init(loop, &feed->turn);
     feed->turn.data = feed;
     feed->watch = checkpoint_watch_start(loop, config->bridge.kubelet_plugin_dir, &WATCH_OPS, feed);
-    *out = feed;
-    return 0;
+    return feed;
 }
 
 static void on_part_stopped(void *user)
@@ -574,6 +588,7 @@ void feed_stop(struct feed *feed, void (*done)(void *user), void *user)
     feed->done = done;
     feed->done_user = user;
     feed->parts = 2;
+    keeper_stop(feed->keeper);
     rpc_server_close(feed->server);
     while (!LIST_EMPTY(&feed->streams))
         stream_free(LIST_FIRST(&feed->streams));

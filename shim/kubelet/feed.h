@@ -47,14 +47,12 @@ struct feed_ops {
 };
 
 /*
- * Makes the directory of config->bridge.socket (0755) and listens there (0600), and begins to read
- * the kubelet's checkpoint. 0 and *out, or a negative errno: -EADDRINUSE if another process serves
- * the socket, else what directory_make_parent() and rpc_server_open() say. `config`, `manager`,
+ * Listens at config->bridge.socket (0600; its directory 0755), as long as it takes and as often as
+ * that is removed (rpc/keeper.h), and begins to read the kubelet's checkpoint. `config`, `manager`,
  * `ops` and `user` are borrowed until the feed has stopped. No callback comes before return.
  */
-int feed_start(uv_loop_t *loop, const struct config *config, struct manager *manager,
-               const struct feed_ops *ops, void *user, struct feed **out)
-    __attribute__((warn_unused_result));
+struct feed *feed_start(uv_loop_t *loop, const struct config *config, struct manager *manager,
+                        const struct feed_ops *ops, void *user);
 
 /* The manager's `kicked`: what is shown may have changed. */
 void feed_look(struct feed *feed);

@@ -431,19 +431,6 @@ static int open_store(struct manager *manager, const struct config *config, stru
     return 0;
 }
 
-static int open_registrar(struct manager *manager, uv_loop_t *loop, const struct config *config,
-                          char *err, size_t err_bytes)
-{
-    int r = registrar_start(loop, config->plugin_dir, &REGISTRAR_OPS, manager, &manager->registrar);
-
-    if (r == 0)
-        return 0;
-    snprintf(err, err_bytes, "plugin_dir = \"%s\": " REGISTRAR_SOCKET_NAME ": %s",
-             config->plugin_dir,
-             r == -EADDRINUSE ? "another process serves this socket" : strerror(-r));
-    return -1;
-}
-
 int manager_start(uv_loop_t *loop, const struct config *config, const struct manager_ops *ops,
                   void *user, struct manager **out, char *err, size_t err_bytes)
 {
@@ -453,9 +440,7 @@ int manager_start(uv_loop_t *loop, const struct config *config, const struct man
     manager->ops = ops;
     manager->user = user;
     boot_id_read(manager->boot_id);
-    if (open_store(manager, config, &store, err, err_bytes) < 0 ||
-        open_registrar(manager, loop, config, err, err_bytes) < 0) {
-        store_close(store);
+    if (open_store(manager, config, &store, err, err_bytes) < 0) {
         free(manager);
         return -1;
     }
@@ -465,6 +450,7 @@ int manager_start(uv_loop_t *loop, const struct config *config, const struct man
         devicemgr_rows_lost(manager->core);
     devicemgr_restored(manager->core, manager_now_ms());
     manager->worker = store_worker_new(loop, store, &WORKER_OPS, manager);
+    manager->registrar = registrar_start(loop, config->plugin_dir, &REGISTRAR_OPS, manager);
     manager->clients = plugin_clients_new(loop, config->plugin_dir, &CLIENTS_OPS, manager);
     manager->builtins =
         builtins_start(loop, config->devices, config->devices_len, &BUILTINS_OPS, manager);

@@ -1,6 +1,5 @@
 #include "shim/plugins/registrar.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +7,8 @@
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 #include "cri-proto/methods.h"
-#include "shim/directory.h"
 #include "shim/must.h"
+#include "shim/rpc/keeper.h"
 #include "shim/rpc/rpc.h"
 
 #define PLUGIN_DIR_MODE 0755
@@ -25,6 +24,7 @@ struct pending {
 
 struct registrar {
     struct rpc_server *server;
+    struct keeper *keeper;
     const struct registrar_ops *ops;
     void *user;
     struct pending *pending; /* newest first */
@@ -97,28 +97,29 @@ static const struct rpc_method METHODS[] = {
     {DEVICEPLUGIN_REGISTER, &v1beta1__register_request__descriptor, on_register},
 };
 
-int registrar_start(uv_loop_t *loop, const char *plugin_dir, const struct registrar_ops *ops,
-                    void *user, struct registrar **out)
+static int serve(void *user)
 {
-    char path[PATH_MAX];
-    struct registrar *registrar;
-    int r = directory_make(plugin_dir, PLUGIN_DIR_MODE);
+    struct registrar *registrar = user;
 
-    if (r < 0)
-        return r;
-    if (snprintf(path, sizeof path, "%s/" REGISTRAR_SOCKET_NAME, plugin_dir) >= (int)sizeof path)
-        return -ENAMETOOLONG;
-    registrar = must(calloc(1, sizeof *registrar));
+    return rpc_server_listen(registrar->server);
+}
+
+struct registrar *registrar_start(uv_loop_t *loop, const char *plugin_dir,
+                                  const struct registrar_ops *ops, void *user)
+{
+    const struct socket_place place = {
+        .dir = plugin_dir, .dir_mode = PLUGIN_DIR_MODE, .name = REGISTRAR_SOCKET_NAME};
+    struct registrar *registrar = must(calloc(1, sizeof *registrar));
+    char what[PATH_MAX + 64];
+
     registrar->ops = ops;
     registrar->user = user;
-    r = rpc_server_open(loop, path, METHODS, sizeof METHODS / sizeof *METHODS, registrar,
-                        &registrar->server);
-    if (r < 0) {
-        free(registrar);
-        return r;
-    }
-    *out = registrar;
-    return 0;
+    if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, registrar,
+                       &registrar->server) < 0)
+        abort(); /* out of memory */
+    snprintf(what, sizeof what, "plugin_dir = \"%s\": " REGISTRAR_SOCKET_NAME, plugin_dir);
+    registrar->keeper = keeper_start(loop, what, serve, registrar);
+    return registrar;
 }
 
 void registrar_answer(struct registrar *registrar, uint64_t registration, int code,
@@ -154,6 +155,7 @@ void registrar_stop(struct registrar *registrar)
 {
     if (!registrar)
         return;
+    keeper_stop(registrar->keeper);
     rpc_server_close(registrar->server);
     while (registrar->pending)
         pending_remove(registrar->pending);

@@ -30,13 +30,10 @@ struct registrar_ops {
     void (*cancelled)(void *user, uint64_t registration);
 };
 
-/*
- * Makes `plugin_dir` (0755) if missing and listens in it. 0 and *out, or a negative errno:
- * -EADDRINUSE if another process serves the socket, else what directory_make() and
- * rpc_server_open() say. `ops` and `user` are borrowed until registrar_stop().
- */
-int registrar_start(uv_loop_t *loop, const char *plugin_dir, const struct registrar_ops *ops,
-                    void *user, struct registrar **out) __attribute__((warn_unused_result));
+/* Makes `plugin_dir` (0755) and listens in it, as long as it takes and as often as directory or
+ * socket are removed (rpc/keeper.h). `ops` and `user` are borrowed until registrar_stop(). */
+struct registrar *registrar_start(uv_loop_t *loop, const char *plugin_dir,
+                                  const struct registrar_ops *ops, void *user);
 
 /* Answers a call: gRPC code 0, or another with its message (copied). A registration that is no
  * longer pending is ignored. */

@@ -1,29 +1,43 @@
 #include "shim/relay/relay.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "shim/log.h"
+#include "shim/must.h"
 #include "shim/relay/connection.h"
 #include "shim/relay/limits.h"
-#include "shim/rpc/listen.h"
+#include "shim/rpc/socket_file.h"
 
 #define BACKLOG 511
+#define SOCKET_DIRECTORY_MODE 0755
+
+struct listener {
+    uv_pipe_t pipe;
+    struct relay *relay;
+    bool waiting; /* a client, for memory */
+};
 
 struct relay {
-    uv_pipe_t listener;
+    uv_loop_t *loop;
+    struct listener *passed; /* the service manager's listening socket; NULL: there is none */
+    struct listener *own;    /* bound by us; NULL: not yet, or not needed */
+    struct socket_file file; /* where clients connect; no path: a passed socket has none */
     uv_timer_t drain;
-    uv_timer_t retry;        /* of a connection that could not be taken */
-    const char *listen_path; /* NULL: not ours to remove */
+    uv_timer_t retry; /* of connections that could not be taken */
     const char *runtime_path;
     struct calls *calls;
     struct connection *connections;
     int handles;       /* not yet closed */
     bool drained;      /* `drain` is closed, or about to be */
     bool runtime_away; /* the last try to reach it failed */
-    bool waiting;      /* a client, for memory */
     void (*done)(void *user);
     void *done_user;
     char read_buffer[RELAY_READ_BYTES];
@@ -42,6 +56,7 @@ static void finish_if_empty(struct relay *relay)
     if (relay->handles > 0)
         return;
     relay->done(relay->done_user);
+    socket_file_fini(&relay->file);
     free(relay);
 }
 
@@ -119,23 +134,29 @@ static const struct connection_ops CONNECTION_OPS = {on_begun, on_gone,    on_re
 static void on_retry(uv_timer_t *timer);
 
 /* Takes the connection that waits. libuv asks for no other until it is taken. */
-static void accept_next(struct relay *relay)
+static void accept_next(struct listener *listener)
 {
-    struct connection *c = connection_accept((uv_stream_t *)&relay->listener, relay->runtime_path,
+    struct relay *relay = listener->relay;
+    struct connection *c = connection_accept((uv_stream_t *)&listener->pipe, relay->runtime_path,
                                              relay->read_buffer, &CONNECTION_OPS, relay);
 
     if (c)
         connection_link(c, &relay->connections);
-    if (!c && !relay->waiting)
+    if (!c && !listener->waiting)
         log_error("relay: a client waits: out of memory");
-    relay->waiting = !c;
+    listener->waiting = !c;
     if (!c)
         uv_timer_start(&relay->retry, on_retry, RELAY_ACCEPT_RETRY_MS, 0);
 }
 
 static void on_retry(uv_timer_t *timer)
 {
-    accept_next(timer->data);
+    struct relay *relay = timer->data;
+
+    if (relay->own && relay->own->waiting)
+        accept_next(relay->own);
+    if (relay->passed && relay->passed->waiting)
+        accept_next(relay->passed);
 }
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -146,47 +167,130 @@ static void on_connection(uv_stream_t *listener, int status)
         accept_next(listener->data);
 }
 
-static void on_unopened(uv_handle_t *handle)
+/* ---- listening ---- */
+
+static void on_listener_closed(uv_handle_t *handle)
 {
-    free(handle->data);
+    struct listener *listener = handle->data;
+    struct relay *relay = listener->relay;
+
+    free(listener);
+    relay->handles--;
+    finish_if_empty(relay);
 }
 
-int relay_start(uv_loop_t *loop, const char *listen_path, int fd, const char *runtime_path,
-                struct calls *calls, struct relay **out)
+static void listener_close(struct listener *listener)
 {
-    struct relay *relay = calloc(1, sizeof *relay);
-    int r = 0;
+    if (listener)
+        uv_close((uv_handle_t *)&listener->pipe, on_listener_closed);
+}
 
-    if (!relay)
+/* Takes `fd`, also on failure. */
+static int listener_open(struct relay *relay, int fd, struct listener **out)
+{
+    struct listener *listener = calloc(1, sizeof *listener);
+    int err;
+
+    if (!listener) {
+        close(fd);
         return -ENOMEM;
+    }
+    uv_pipe_init(relay->loop, &listener->pipe, 0);
+    listener->pipe.data = listener;
+    listener->relay = relay;
+    relay->handles++;
+    err = uv_pipe_open(&listener->pipe, fd);
+    if (err)
+        close(fd);
+    else
+        err = uv_listen((uv_stream_t *)&listener->pipe, BACKLOG, on_connection);
+    if (err)
+        listener_close(listener);
+    else
+        *out = listener;
+    return err;
+}
+
+int relay_listen(void *user)
+{
+    struct relay *relay = user;
+    struct listener *before = relay->own;
+    int fd, err;
+
+    if ((relay->passed || relay->own) &&
+        (!socket_file_path(&relay->file) || socket_file_there(&relay->file)))
+        return 0;
+    err = socket_file_make(&relay->file, &fd);
+    if (err)
+        return err;
+    err = listener_open(relay, fd, &relay->own);
+    if (err) {
+        socket_file_remove(&relay->file);
+        return err;
+    }
+    listener_close(before);
+    return 1;
+}
+
+/* The path that a listening socket was bound to; false: to none. */
+static bool bound_path(int fd, char *path, size_t size)
+{
+    struct sockaddr_un address = {0};
+    socklen_t len = sizeof address;
+
+    if (getsockname(fd, (struct sockaddr *)&address, &len) < 0 || address.sun_path[0] != '/')
+        return false;
+    snprintf(path, size, "%.*s", (int)sizeof address.sun_path, address.sun_path);
+    return true;
+}
+
+static int file_init(struct relay *relay, const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+    char dir[PATH_MAX];
+    const struct socket_place place = {.dir = dir, .dir_mode = SOCKET_DIRECTORY_MODE, .name = name};
+
+    snprintf(dir, sizeof dir, "%.*s", (int)(name - 1 - path), path);
+    return socket_file_init(&relay->file, &place);
+}
+
+/* Goes by the path the socket has, which its unit says, whatever "listen" says. */
+static int take_passed(struct relay *relay, int fd)
+{
+    char path[sizeof((struct sockaddr_un *)NULL)->sun_path + 1];
+    bool bound = bound_path(fd, path, sizeof path);
+    int err = bound ? file_init(relay, path) : 0;
+
+    if (err) {
+        close(fd);
+        return err;
+    }
+    err = listener_open(relay, fd, &relay->passed);
+    if (!err && bound)
+        socket_file_adopt(&relay->file, fd);
+    return err;
+}
+
+struct relay *relay_start(uv_loop_t *loop, const char *listen_path, int fd,
+                          const char *runtime_path, struct calls *calls)
+{
+    struct relay *relay = must(calloc(1, sizeof *relay));
+    int err;
+
+    relay->loop = loop;
     relay->runtime_path = runtime_path;
     relay->calls = calls;
-    if (fd < 0) {
-        relay->listen_path = listen_path;
-        r = listen_unix(listen_path, 0600, &fd);
-        if (r < 0) {
-            free(relay);
-            return r;
-        }
-    }
-    uv_pipe_init(loop, &relay->listener, 0);
-    relay->listener.data = relay;
-    r = uv_pipe_open(&relay->listener, fd);
-    if (r < 0)
-        close(fd);
-    if (r == 0)
-        r = uv_listen((uv_stream_t *)&relay->listener, BACKLOG, on_connection);
-    if (r < 0) {
-        uv_close((uv_handle_t *)&relay->listener, on_unopened);
-        return r;
-    }
     uv_timer_init(loop, &relay->drain);
     relay->drain.data = relay;
     uv_timer_init(loop, &relay->retry);
     relay->retry.data = relay;
-    relay->handles = 3;
-    *out = relay;
-    return 0;
+    relay->handles = 2;
+    err = fd < 0 ? file_init(relay, listen_path) : take_passed(relay, fd);
+    if (err) {
+        log_error("relay: %s", strerror(-err));
+        abort(); /* out of memory */
+    }
+    return relay;
 }
 
 void relay_stop_now(struct relay *relay)
@@ -204,9 +308,10 @@ void relay_stop(struct relay *relay, uint64_t drain_ms, void (*done)(void *user)
 {
     relay->done = done;
     relay->done_user = user;
-    if (relay->listen_path)
-        unlink(relay->listen_path);
-    uv_close((uv_handle_t *)&relay->listener, on_handle_closed);
+    socket_file_remove(&relay->file);
+    listener_close(relay->own);
+    listener_close(relay->passed);
+    relay->own = relay->passed = NULL;
     uv_close((uv_handle_t *)&relay->retry, on_handle_closed);
     for (struct connection *c = relay->connections; c; c = connection_next(c))
         connection_drain(c);

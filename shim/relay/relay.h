@@ -11,19 +11,26 @@
 struct relay;
 
 /*
- * Listens at `listen_path` (0600; see rpc/listen.h for what becomes of a file that is there), or on
- * `fd` if that is not negative (a listening socket from the service manager, then owned by the
- * relay), and relays to `runtime_path`. 0 and *out, or a negative errno. The paths and `calls` are
- * borrowed until the relay has stopped.
+ * Relays to `runtime_path` whoever connects: to `listen_path` once relay_listen() has made it, or
+ * to `fd` if that is not negative (a listening socket from the service manager, then owned by the
+ * relay). The paths and `calls` are borrowed until the relay has stopped.
  */
-int relay_start(uv_loop_t *loop, const char *listen_path, int fd, const char *runtime_path,
-                struct calls *calls, struct relay **out) __attribute__((warn_unused_result));
+struct relay *relay_start(uv_loop_t *loop, const char *listen_path, int fd,
+                          const char *runtime_path, struct calls *calls);
+
+/*
+ * Listens where clients look for it (0600; its directory is made, 0755), for the first time and
+ * again when the file was removed, also that of a socket from the service manager, which is then
+ * ours until the next start. Of the kind keeper_serve (rpc/keeper.h), `relay` its user; the errors
+ * are socket_file_make()'s.
+ */
+int relay_listen(void *relay) __attribute__((warn_unused_result));
 
 /*
  * Closes the socket, asks every client to close when its calls are over, closes those that have not
  * after `drain_ms`, then runs `done` from the loop; the relay is gone then. The socket file is
- * removed, unless the socket came from the service manager: then connections wait in it for the
- * next process.
+ * removed if relay_listen() made it. In one of the service manager's connections wait for the next
+ * process.
  */
 void relay_stop(struct relay *relay, uint64_t drain_ms, void (*done)(void *user), void *user);
 

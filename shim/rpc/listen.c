@@ -1,10 +1,16 @@
 #include "shim/rpc/listen.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "shim/log.h"
 
 static void address_set(struct sockaddr_un *address, const char *path)
 {
@@ -51,64 +57,111 @@ static int probe_socket(const struct sockaddr_un *address)
     }
 }
 
-static int remove_stale(const struct sockaddr_un *address)
+/* Where a socket's file is to be. */
+struct place {
+    int dir; /* opened: its name may be another's by now */
+    const char *name;
+    const char *path; /* for people */
+    struct sockaddr_un address;
+};
+
+/* What the kubelet does in its own directory for plugins: what is in the way goes. A symlink is
+ * removed, not followed; a directory only if there is nothing in it (the kubelet makes one for a
+ * hostPath volume whose file is missing). */
+static int remove_stray(const struct place *place, mode_t type)
+{
+    bool directory = S_ISDIR(type);
+
+    if (unlinkat(place->dir, place->name, directory ? AT_REMOVEDIR : 0) < 0)
+        return errno == ENOENT ? 0 : errno == EEXIST ? -ENOTEMPTY : -errno;
+    if (!S_ISSOCK(type))
+        log_warning("%s: %s was in the way of a socket, and was removed", place->path,
+                    directory       ? "an empty directory"
+                    : S_ISLNK(type) ? "a symbolic link"
+                                    : "a file");
+    return 0;
+}
+
+static int make_room(const struct place *place)
 {
     struct stat st;
     int err;
 
-    if (lstat(address->sun_path, &st) < 0)
+    if (fstatat(place->dir, place->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
-    if (!S_ISSOCK(st.st_mode))
-        return -EEXIST;
-    err = probe_socket(address);
-    if (err)
-        return err;
-    if (unlink(address->sun_path) < 0 && errno != ENOENT)
-        return -errno;
-    return 0;
+    err = S_ISSOCK(st.st_mode) ? probe_socket(&place->address) : 0;
+    return err ? err : remove_stray(place, st.st_mode);
 }
 
-static int bind_and_listen(int fd, const struct sockaddr_un *address, mode_t mode)
+static int bind_and_listen(int fd, const struct place *place, mode_t mode)
 {
-    /* bind(2) gives the file the mode of the socket's own inode, less the umask, so nobody can
-     * connect in between; chmod gives back what the umask took. listen(2) follows bind(2) at once:
-     * peers that watch the directory connect as soon as the name is there. */
-    if (fchmod(fd, mode) < 0)
+    /* bind(2) gives the file the mode of the socket's own inode, less the umask: so nobody can
+     * connect in between, and no name needs to be trusted for a chmod(2). listen(2) follows at
+     * once: peers that watch the directory connect as soon as the name is there. */
+    if (fchmod(fd, mode) < 0 ||
+        bind(fd, (const struct sockaddr *)&place->address, sizeof place->address) < 0)
         return -errno;
-    if (bind(fd, (const struct sockaddr *)address, sizeof *address) < 0)
-        return -errno;
-    if (listen(fd, SOMAXCONN) < 0 || chmod(address->sun_path, mode) < 0) {
+    if (listen(fd, SOMAXCONN) < 0) {
         int err = -errno;
 
-        unlink(address->sun_path);
+        unlinkat(place->dir, place->name, 0);
         return err;
     }
     return 0;
 }
 
-int listen_unix(const char *path, mode_t mode, int *fd_out)
+static int listen_place(const struct place *place, mode_t mode, int *fd_out)
 {
-    struct sockaddr_un address;
-    int fd, err;
+    int fd, err = make_room(place);
 
-    if (!path[0])
-        return -EINVAL;
-    if (!unix_path_fits(path))
-        return -ENAMETOOLONG;
-    address_set(&address, path);
-    err = remove_stale(&address);
     if (err)
         return err;
     fd = stream_socket();
     if (fd < 0)
         return fd;
-    err = bind_and_listen(fd, &address, mode);
+    err = bind_and_listen(fd, place, mode);
     if (err) {
         close(fd);
         return err;
     }
     *fd_out = fd;
     return 0;
+}
+
+int listen_unix(const char *path, mode_t mode, int *fd_out)
+{
+    const char *slash = strrchr(path, '/');
+    struct place place = {.name = slash ? slash + 1 : path, .path = path};
+    char dir[sizeof place.address.sun_path + 1];
+    int err;
+
+    if (!*place.name)
+        return -EINVAL;
+    if (!unix_path_fits(path))
+        return -ENAMETOOLONG;
+    address_set(&place.address, path);
+    snprintf(dir, sizeof dir, "%.*s", (int)(place.name - path), path);
+    place.dir = open(slash ? dir : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (place.dir < 0)
+        return -errno;
+    err = listen_place(&place, mode, fd_out);
+    close(place.dir);
+    return err;
+}
+
+int listen_unix_at(int dir, const char *name, mode_t mode, int *fd_out)
+{
+    struct place place = {.dir = dir, .name = name, .path = name};
+    char path[PATH_MAX];
+
+    /* There is no bindat(2). */
+    snprintf(path, sizeof path, "/proc/self/fd/%d/%s", dir, name);
+    if (!*name || strchr(name, '/'))
+        return -EINVAL;
+    if (!unix_path_fits(path))
+        return -ENAMETOOLONG;
+    address_set(&place.address, path);
+    return listen_place(&place, mode, fd_out);
 }
 
 int unix_peer(int fd, struct ucred *out)

@@ -17,14 +17,20 @@ bool unix_path_fits(const char *path) __attribute__((warn_unused_result));
 
 /*
  * Makes a stream socket that listens at `path`, non-blocking and close-on-exec, and gives the
- * caller its descriptor (for uv_pipe_open() and uv_listen()). The file has `mode` from its first
- * moment on. A socket file that nobody serves is replaced.
+ * caller its descriptor (for uv_pipe_open() and uv_listen()). The file has `mode`, less the umask,
+ * from its first moment on. What is in its place and serves nobody is removed: a socket, a file, a
+ * symlink (never what it points to), an empty directory.
  *
- * -ENAMETOOLONG: does not fit sun_path · -EINVAL: empty · -EADDRINUSE: somebody serves it ·
- * -EEXIST: another kind of file (a symlink is one) · or the system's own error, e.g. -ENOENT
- * without the directory. Two processes that start in the same instant are not kept apart.
+ * -ENAMETOOLONG: does not fit sun_path · -EINVAL: no name · -EADDRINUSE: somebody serves it ·
+ * -ENOTEMPTY: a directory with something in it · or the system's own error, e.g. -ENOENT without
+ * the directory. Two processes that start in the same instant are not kept apart.
  */
 int listen_unix(const char *path, mode_t mode, int *fd_out) __attribute__((warn_unused_result));
+
+/* The same for a bare `name` in the directory that `dir` was opened of (O_PATH will do), whatever
+ * has become of that directory's own name since. Needs /proc. */
+int listen_unix_at(int dir, const char *name, mode_t mode, int *fd_out)
+    __attribute__((warn_unused_result));
 
 /* Credentials of the process that connected to (or, on the connecting side, listens at) the other
  * end of `fd`: SO_PEERCRED. 0 or a negative errno. */

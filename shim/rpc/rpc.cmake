@@ -2,10 +2,12 @@
 add_library(shim_rpc STATIC
     ${CMAKE_CURRENT_LIST_DIR}/channel.c
     ${CMAKE_CURRENT_LIST_DIR}/field.c
+    ${CMAKE_CURRENT_LIST_DIR}/keeper.c
     ${CMAKE_CURRENT_LIST_DIR}/link.c
     ${CMAKE_CURRENT_LIST_DIR}/listen.c
     ${CMAKE_CURRENT_LIST_DIR}/message.c
     ${CMAKE_CURRENT_LIST_DIR}/server.c
+    ${CMAKE_CURRENT_LIST_DIR}/socket_file.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c)
 target_link_libraries(shim_rpc
     PUBLIC PkgConfig::LIBUV PkgConfig::PROTOBUF_C

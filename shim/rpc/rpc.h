@@ -16,6 +16,8 @@
 #include <protobuf-c/protobuf-c.h>
 #include <uv.h>
 
+#include "shim/rpc/socket_file.h"
+
 /* Largest message either role takes, the kubelet's own limit for CRI. */
 #define RPC_MESSAGE_BYTES_MAX (16u * 1024 * 1024)
 /* Longest status text kept from, or sent to, a peer; longer ones are cut at a character. */
@@ -138,29 +140,36 @@ struct rpc_method {
 };
 
 /*
- * Listens on the unix socket `path`, mode 0600. A stale socket file is replaced, one that somebody
- * serves is -EADDRINUSE, a path too long for sun_path -ENAMETOOLONG, another kind of file -EEXIST.
- * `methods` borrowed until the server is closed. Unknown paths are answered UNIMPLEMENTED, bad
- * requests INTERNAL or RESOURCE_EXHAUSTED. After a failure the loop must run once more to close
- * what was opened.
+ * A server that does not listen yet; its socket is to be at `place` (copied). `methods` borrowed
+ * until it is closed. Unknown paths are answered UNIMPLEMENTED, bad requests INTERNAL or
+ * RESOURCE_EXHAUSTED. 0 or -ENOMEM.
  */
+int rpc_server_new(uv_loop_t *loop, const struct socket_place *place,
+                   const struct rpc_method *methods, size_t methods_len, void *user,
+                   struct rpc_server **out) __attribute__((warn_unused_result));
+
+/*
+ * Listens, unless it does so already and the socket's file is still there: for the first time, and
+ * again when somebody has removed or replaced the file; call it as often as that may have happened
+ * (keeper.h). Who connected before stays connected. 0: nothing was to be done; 1: it listens
+ * (anew); or the errors of socket_file_make(): whoever listened before still does, as far as he is
+ * reached.
+ */
+int rpc_server_listen(struct rpc_server *server) __attribute__((warn_unused_result));
+
+/* Both for an absolute `path`, in a directory that is there. After a failure there is no server,
+ * and the loop must run once more to close what was opened. */
 int rpc_server_open(uv_loop_t *loop, const char *path, const struct rpc_method *methods,
                     size_t methods_len, void *user, struct rpc_server **out)
     __attribute__((warn_unused_result));
 
-/* Ends connections and calls (their cancelled() does not run), removes the socket file, frees.
- * Accepts NULL. May be called from any callback; from inside handle() its call is gone, too. */
+/* Ends connections and calls (their cancelled() does not run), removes the socket file if it is
+ * still its own, frees. Accepts NULL. May be called from any callback; from inside handle() its
+ * call is gone, too. */
 void rpc_server_close(struct rpc_server *server);
 
 /* Ends the connections and calls as rpc_server_close() does, and goes on listening. */
 void rpc_server_disconnect(struct rpc_server *server);
-
-/*
- * Listens anew at the server's path, whose file somebody removed or replaced: who connected before
- * stays connected. Errors as of rpc_server_open(), after which nobody listens until another try
- * succeeds; `path` is not removed then, nor at the server's end.
- */
-int rpc_server_listen_again(struct rpc_server *server) __attribute__((warn_unused_result));
 
 /* Credentials of the process that made the connection (SO_PEERCRED). */
 void rpc_incoming_peer(const struct rpc_incoming *call, struct ucred *out);

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "shim/rpc/link.h"
 #include "shim/rpc/listen.h"
 #include "shim/rpc/message.h"
+#include "shim/rpc/socket_file.h"
 #include "shim/rpc/status.h"
 
 /* Connections at once; more wait in the kernel's backlog until one ends. */
@@ -33,7 +35,7 @@ struct rpc_server {
     void *user;
     LIST_HEAD(, connection) connections;
     size_t connections_len;
-    char *path;
+    struct socket_file file;
 };
 
 struct connection {
@@ -559,7 +561,7 @@ static void server_maybe_free(struct rpc_server *server)
 {
     if (server->handles > 0 || !LIST_EMPTY(&server->connections))
         return;
-    free(server->path);
+    socket_file_fini(&server->file);
     free(server);
 }
 
@@ -567,8 +569,8 @@ static void on_ended(struct link *link, const char *reason)
 {
     struct connection *connection = connection_of(link);
 
-    log_debug("%s: connection of pid %d ended: %s", connection->server->path, connection->peer.pid,
-              reason);
+    log_debug("%s: connection of pid %d ended: %s", socket_file_path(&connection->server->file),
+              connection->peer.pid, reason);
     /* Any cancelled() may close the server, which empties the list and closes the link. */
     while (!LIST_EMPTY(&connection->calls))
         incoming_cancel(LIST_FIRST(&connection->calls));
@@ -644,7 +646,8 @@ static void accept_next(struct rpc_server *server)
         return;
     err = connection_new(server, &connection);
     if (err) {
-        log_warning("%s: cannot take a connection: %s", server->path, uv_strerror(err));
+        log_warning("%s: cannot take a connection: %s", socket_file_path(&server->file),
+                    uv_strerror(err));
         uv_timer_start(&server->retry, retry_passed, SERVER_RETRY_MS, 0);
         return;
     }
@@ -661,7 +664,8 @@ static void on_connection(uv_stream_t *listener, int status)
     struct rpc_server *server = listener->data;
 
     if (status < 0) {
-        log_warning("%s: cannot take a connection: %s", server->path, uv_strerror(status));
+        log_warning("%s: cannot take a connection: %s", socket_file_path(&server->file),
+                    uv_strerror(status));
         return;
     }
     server->waiting = true;
@@ -703,25 +707,6 @@ static void close_handles(struct rpc_server *server)
     uv_close((uv_handle_t *)&server->retry, retry_closed);
 }
 
-static struct rpc_server *server_new(uv_loop_t *loop, const char *path)
-{
-    struct rpc_server *server = calloc(1, sizeof *server);
-
-    if (!server)
-        return NULL;
-    server->path = strdup(path);
-    if (!server->path) {
-        free(server);
-        return NULL;
-    }
-    server->loop = loop;
-    LIST_INIT(&server->connections);
-    uv_timer_init(loop, &server->retry);
-    server->retry.data = server;
-    server->handles = 1;
-    return server;
-}
-
 /* Makes the listener of the listening `fd`, which it takes also on failure. */
 static int listener_open(struct rpc_server *server, int fd)
 {
@@ -746,43 +731,68 @@ static int listener_open(struct rpc_server *server, int fd)
     return err;
 }
 
-static int server_listen(struct rpc_server *server)
+int rpc_server_new(uv_loop_t *loop, const struct socket_place *place,
+                   const struct rpc_method *methods, size_t methods_len, void *user,
+                   struct rpc_server **out)
+{
+    struct rpc_server *server = calloc(1, sizeof *server);
+
+    if (!server)
+        return -ENOMEM;
+    if (socket_file_init(&server->file, place) < 0) {
+        free(server);
+        return -ENOMEM;
+    }
+    server->loop = loop;
+    server->methods = methods;
+    server->methods_len = methods_len;
+    server->user = user;
+    LIST_INIT(&server->connections);
+    uv_timer_init(loop, &server->retry);
+    server->retry.data = server;
+    server->handles = 1;
+    *out = server;
+    return 0;
+}
+
+/* The listener from before goes when there is a new one, and not sooner: it may be the one that
+ * still works. */
+int rpc_server_listen(struct rpc_server *server)
 {
     int fd, err;
 
-    err = listen_unix(server->path, 0600, &fd);
+    if (server->listener && socket_file_there(&server->file))
+        return 0;
+    err = socket_file_make(&server->file, &fd);
     if (err)
         return err;
+    listener_close(server);
     err = listener_open(server, fd);
     if (err)
-        unlink(server->path);
-    return err;
+        socket_file_remove(&server->file);
+    return err ? err : 1;
 }
 
 int rpc_server_open(uv_loop_t *loop, const char *path, const struct rpc_method *methods,
                     size_t methods_len, void *user, struct rpc_server **out)
 {
-    struct rpc_server *server = server_new(loop, path);
+    const char *name = strrchr(path, '/') + 1;
+    char dir[PATH_MAX];
+    const struct socket_place place = {.dir = dir, .name = name};
+    struct rpc_server *server;
     int err;
 
-    if (!server)
-        return -ENOMEM;
-    server->methods = methods;
-    server->methods_len = methods_len;
-    server->user = user;
-    err = server_listen(server);
-    if (err) {
-        close_handles(server);
+    snprintf(dir, sizeof dir, "%.*s", (int)(name - 1 - path), path);
+    err = rpc_server_new(loop, &place, methods, methods_len, user, &server);
+    if (err)
+        return err;
+    err = rpc_server_listen(server);
+    if (err < 0) {
+        rpc_server_close(server);
         return err;
     }
     *out = server;
     return 0;
-}
-
-int rpc_server_listen_again(struct rpc_server *server)
-{
-    listener_close(server);
-    return server_listen(server);
 }
 
 void rpc_server_disconnect(struct rpc_server *server)
@@ -800,8 +810,7 @@ void rpc_server_close(struct rpc_server *server)
     if (!server)
         return;
     /* The name goes before the socket does: what is served there later is not ours to remove. */
-    if (server->listener)
-        unlink(server->path);
+    socket_file_remove(&server->file);
     close_handles(server);
     rpc_server_disconnect(server);
 }

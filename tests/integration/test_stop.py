@@ -4,16 +4,16 @@ import concurrent.futures
 import os
 import signal
 import socket
-import subprocess
 import threading
 
 import grpc
 import pytest
 
 from asking import by_token, refused
+from passed_shim import PassedShim
 from protos import cri
 from runtime import Reply
-from shim import BINARY, Shim, accepts
+from shim import accepts
 from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
@@ -139,25 +139,6 @@ def test_a_second_signal_ends_it_at_once(runtime, make_shim, make_client, backgr
     with pytest.raises(grpc.RpcError):
         call.result(GENEROUS_S)
     slow.release()
-
-
-class PassedShim(Shim):
-    """Started as systemd does it: with a listening socket as descriptor 3."""
-
-    def listen(self):
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(str(self.socket))
-        self.listener.listen(16)
-
-    def spawn(self):
-        self.config_path.write_text(self.config_text())
-        with open(self.log_path, "ab") as log:
-            self._process = subprocess.Popen(
-                ["/bin/sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@"', BINARY, "--config",
-                 self.config_path],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                start_new_session=True, pass_fds=[3],
-                preexec_fn=lambda: os.dup2(self.listener.fileno(), 3))
 
 
 def test_a_socket_passed_by_systemd(runtime, directory, runtime_socket, closing, make_client, background):

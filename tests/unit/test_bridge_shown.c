@@ -656,7 +656,7 @@ static void the_same_kubelet_after_a_lost_connection_keeps_its_stream(void **sta
 
 static void sockets_are_made_anew(void **state)
 {
-    char path[128], dir[64];
+    char path[128], dir[64], inner[136];
     struct fixture *f = *state;
 
     start_serving(f);
@@ -669,7 +669,9 @@ static void sockets_are_made_anew(void **state)
     assert_int_equal(access(path, F_OK), 0);
     /* Something in the way: no registration while nobody could dial back. */
     unlink(path);
+    snprintf(inner, sizeof inner, "%s/x", path);
     assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(mkdir(inner, 0700), 0);
     shown_listen(f->shown);
     shown_listen(f->shown);
     close_stream(f);
@@ -679,9 +681,31 @@ static void sockets_are_made_anew(void **state)
     WAIT(f->world, registration_connected(f->shown_world.registration));
     world_settle(f->world);
     assert_int_equal(f->registers, 1);
+    rmdir(inner);
     rmdir(path);
     shown_listen(f->shown);
     WAIT(f->world, f->registers == 2);
+}
+
+/* A plugin's container, root, mounts the kubelet's directory, and may lead us elsewhere. */
+static void no_directory_is_followed_elsewhere(void **state)
+{
+    char path[128], dir[64], elsewhere[64];
+    struct fixture *f = *state;
+
+    start_serving(f);
+    snprintf(dir, sizeof dir, "%s/cri-device-shim", f->world->dir);
+    snprintf(path, sizeof path, "%s/v.com_gpu.sock", dir);
+    snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", f->world->dir);
+    assert_int_equal(mkdir(elsewhere, 0700), 0);
+    unlink(path);
+    rmdir(dir);
+    assert_int_equal(symlink(elsewhere, dir), 0);
+    shown_listen(f->shown);
+    assert_int_equal(rmdir(elsewhere), 0); /* nothing was made in it */
+    assert_int_equal(unlink(dir), 0);
+    shown_listen(f->shown);
+    assert_int_equal(access(path, F_OK), 0);
 }
 
 static void a_list_too_large_leaves_the_last_one(void **state)
@@ -811,6 +835,7 @@ int main(void)
         TEST(the_old_stream_is_ended_before_the_new_registration),
         TEST(the_same_kubelet_after_a_lost_connection_keeps_its_stream),
         TEST(sockets_are_made_anew),
+        TEST(no_directory_is_followed_elsewhere),
         TEST(a_list_too_large_leaves_the_last_one),
         TEST(a_kubelet_that_does_not_read_gets_the_newest),
         TEST(a_name_that_is_none),

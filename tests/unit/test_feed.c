@@ -123,7 +123,7 @@ static void start_manager(struct fixture *f)
 
 static void start_feed(struct fixture *f)
 {
-    assert_int_equal(feed_start(&f->world->loop, &f->config, f->manager, &OPS, f, &f->feed), 0);
+    f->feed = feed_start(&f->world->loop, &f->config, f->manager, &OPS, f);
 }
 
 static void on_stopped(void *user)
@@ -351,26 +351,34 @@ static void the_socket_is_roots(void **state)
     assert_int_equal(access(f->socket, F_OK), -1);
 }
 
-static void a_socket_that_cannot_be(void **state)
+/* Says so. */
+static void a_socket_that_is_removed_comes_back(void **state)
 {
-    char path[300];
-    struct feed *other = NULL;
+    struct question q;
     struct fixture *f = *state;
 
     start(f);
-    assert_int_equal(feed_start(&f->world->loop, &f->config, f->manager, &OPS, f, &other),
-                     -EADDRINUSE);
-    memset(path, 'x', sizeof path);
-    path[sizeof path - 1] = '\0';
-    memcpy(path, "/tmp/", 5);
-    f->config.bridge.socket = path;
-    assert_int_equal(feed_start(&f->world->loop, &f->config, f->manager, &OPS, f, &other),
-                     -ENAMETOOLONG);
-    f->config.bridge.socket = (char *)"/dev/null/x";
-    assert_int_equal(feed_start(&f->world->loop, &f->config, f->manager, &OPS, f, &other),
-                     -ENOTDIR);
-    assert_null(other);
-    f->config.bridge.socket = f->socket;
+    assert_int_equal(unlink(f->socket), 0);
+    WAIT(f->world, access(f->socket, F_OK) == 0);
+    rpc_channel_close(f->channel);
+    connect_feed(f);
+    watch_first(f, &q);
+}
+
+/* Says so. */
+static void a_socket_that_cannot_be_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    char dir[128], inner[128];
+
+    snprintf(dir, sizeof dir, "%s/run", f->world->dir);
+    snprintf(inner, sizeof inner, "%s/x", f->socket);
+    assert_int_equal(mkdir(dir, 0700), 0);
+    assert_int_equal(mkdir(f->socket, 0700), 0);
+    assert_int_equal(mkdir(inner, 0700), 0);
+    start(f);
+    assert_int_equal(rmdir(inner), 0);
+    WAIT(f->world, access(f->socket, F_OK) == 0 && rmdir(f->socket) < 0);
 }
 
 static void everything_comes_first(void **state)
@@ -733,7 +741,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(the_socket_is_roots),
-        TEST(a_socket_that_cannot_be),
+        TEST(a_socket_that_is_removed_comes_back),
+        TEST(a_socket_that_cannot_be_is_waited_for),
         TEST(everything_comes_first),
         TEST(what_pods_hold_is_shown_from_the_first_message_on),
         TEST(a_file_that_cannot_be_read_frees_nothing),

@@ -75,7 +75,7 @@ static void start(struct fixture *f, void **state)
     f->world = *state;
     snprintf(f->dir, sizeof f->dir, "%s/plugins", f->world->dir);
     snprintf(f->path, sizeof f->path, "%s/kubelet.sock", f->dir);
-    assert_int_equal(registrar_start(&f->world->loop, f->dir, &OPS, f, &f->registrar), 0);
+    f->registrar = registrar_start(&f->world->loop, f->dir, &OPS, f);
     assert_int_equal(rpc_channel_open(&f->world->loop, f->path, &CHANNEL_OPS, NULL, &f->channel),
                      0);
 }
@@ -209,18 +209,49 @@ static void stops_with_calls_waiting(void **state)
     stop(&f);
 }
 
-static void refuses_a_socket_in_use_and_a_bad_directory(void **state)
+/* Says that it waits, and for what. */
+static void waits_for_a_socket_in_use(void **state)
 {
     struct registrar *second;
     struct fixture f;
-    char path[512];
 
     start(&f, state);
-    assert_int_equal(registrar_start(&f.world->loop, f.dir, &OPS, &f, &second), -EADDRINUSE);
-    assert_int_equal(registrar_start(&f.world->loop, f.path, &OPS, &f, &second), -ENOTDIR);
-    snprintf(path, sizeof path, "%s/%0200d", f.dir, 0);
-    assert_int_equal(registrar_start(&f.world->loop, path, &OPS, &f, &second), -ENAMETOOLONG);
-    assert_int_equal(rmdir(path), 0);
+    second = registrar_start(&f.world->loop, f.dir, &OPS, &f);
+    call_register(&f);
+    WAIT(f.world, f.registered == 1);
+    registrar_stop(f.registrar);
+    f.registrar = second;
+    WAIT(f.world, access(f.path, F_OK) == 0);
+    stop(&f);
+}
+
+/* Says so. */
+static void waits_for_a_directory(void **state)
+{
+    struct fixture f = {.world = *state};
+    char dir[64];
+
+    snprintf(dir, sizeof dir, "%s/plugins", f.world->dir);
+    close(open(dir, O_CREAT | O_WRONLY, 0600));
+    start(&f, state);
+    unlink(dir);
+    WAIT(f.world, access(f.path, F_OK) == 0);
+    stop(&f);
+}
+
+/* `rm -rf` of the whole directory, as people do to make a kubelet forget. Says so. */
+static void comes_back_when_it_is_removed(void **state)
+{
+    struct fixture f;
+
+    start(&f, state);
+    assert_int_equal(unlink(f.path), 0);
+    assert_int_equal(rmdir(f.dir), 0);
+    WAIT(f.world, access(f.path, F_OK) == 0);
+    rpc_channel_close(f.channel);
+    assert_int_equal(rpc_channel_open(&f.world->loop, f.path, &CHANNEL_OPS, NULL, &f.channel), 0);
+    call_register(&f);
+    WAIT(f.world, f.registered == 1);
     stop(&f);
 }
 
@@ -235,7 +266,9 @@ int main(void)
         WORLD_TEST(tells_that_the_caller_is_gone),
         WORLD_TEST(bounds_the_calls_that_wait),
         WORLD_TEST(stops_with_calls_waiting),
-        WORLD_TEST(refuses_a_socket_in_use_and_a_bad_directory),
+        WORLD_TEST(waits_for_a_socket_in_use),
+        WORLD_TEST(waits_for_a_directory),
+        WORLD_TEST(comes_back_when_it_is_removed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

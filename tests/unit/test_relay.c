@@ -103,7 +103,8 @@ static int set_up(void **state)
     snprintf(w->back, sizeof w->back, "%s/back", w->dir);
     w->back_fd = unix_socket(w->back, true);
     uv_loop_init(&w->loop);
-    return relay_start(&w->loop, w->front, -1, w->back, NULL, &w->relay);
+    w->relay = relay_start(&w->loop, w->front, -1, w->back, NULL);
+    return relay_listen(w->relay) == 1 ? 0 : -1;
 }
 
 static void on_stopped(void *user)

@@ -52,10 +52,10 @@ static int connect_to(const char *name)
     return fd;
 }
 
-static void listens_with_the_mode_whatever_the_umask(void **state)
+static void listens_with_the_mode(void **state)
 {
     static const mode_t modes[] = {0600, 0660, 0666};
-    mode_t before = umask(0277);
+    mode_t before = umask(0);
     struct stat st;
     int fd;
 
@@ -66,6 +66,11 @@ static void listens_with_the_mode_whatever_the_umask(void **state)
         assert_int_equal(st.st_mode & 07777, modes[i]);
         close(fd);
     }
+    umask(022);
+    assert_int_equal(listen_unix(path, 0666, &fd), 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0644);
+    close(fd);
     umask(before);
 }
 
@@ -162,22 +167,65 @@ static void leaves_a_served_socket_with_a_full_backlog_alone(void **state)
     close(busy);
 }
 
-static void leaves_other_kinds_of_file_alone(void **state)
+static void replaces_what_is_in_the_way(void **state)
 {
+    char target[sizeof dir + 8];
     int fd;
 
     (void)state;
     fd = open(path, O_CREAT | O_WRONLY, 0600);
     assert_true(fd >= 0);
     close(fd);
-    assert_int_equal(listen_unix(path, 0600, &fd), -EEXIST);
+    assert_int_equal(listen_unix(path, 0600, &fd), 0);
+    close(fd);
+    snprintf(target, sizeof target, "%s/target", dir);
+    close(open(target, O_CREAT | O_WRONLY, 0600));
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(symlink("/nonexistent", path), 0);
-    assert_int_equal(listen_unix(path, 0600, &fd), -EEXIST);
+    assert_int_equal(symlink(target, path), 0);
+    assert_int_equal(listen_unix(path, 0600, &fd), 0);
+    close(fd);
+    assert_int_equal(unlink(target), 0); /* it was left alone */
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkdir(path, 0700), 0);
-    assert_int_equal(listen_unix(path, 0600, &fd), -EEXIST);
+    assert_int_equal(listen_unix(path, 0600, &fd), 0);
+    close(fd);
+}
+
+static void leaves_a_directory_with_something_in_it_alone(void **state)
+{
+    char inner[sizeof path + 8];
+    int fd;
+
+    (void)state;
+    snprintf(inner, sizeof inner, "%s/inner", path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(mkdir(inner, 0700), 0);
+    assert_int_equal(listen_unix(path, 0600, &fd), -ENOTEMPTY);
+    assert_int_equal(rmdir(inner), 0);
     assert_int_equal(rmdir(path), 0);
+}
+
+static void the_same_in_an_opened_directory(void **state)
+{
+    char elsewhere[sizeof dir + 8];
+    int fd, at = open(dir, O_PATH | O_DIRECTORY), client;
+
+    (void)state;
+    assert_true(at >= 0);
+    snprintf(elsewhere, sizeof elsewhere, "%s.moved", dir);
+    assert_int_equal(rename(dir, elsewhere), 0);
+    assert_int_equal(listen_unix_at(at, "sock", 0600, &fd), 0);
+    assert_int_equal(listen_unix_at(at, "sock", 0600, &client), -EADDRINUSE);
+    assert_int_equal(listen_unix_at(at, "a/sock", 0600, &client), -EINVAL);
+    assert_int_equal(listen_unix_at(at, "", 0600, &client), -EINVAL);
+    assert_int_equal(rename(elsewhere, dir), 0);
+    client = connect_to(path);
+    assert_true(client >= 0);
+    close(client);
+    close(fd);
+    assert_int_equal(listen_unix_at(at, "sock", 0600, &fd), 0); /* it was stale */
+    close(fd);
+    close(at);
 }
 
 static void refuses_paths_that_do_not_fit(void **state)
@@ -215,8 +263,7 @@ static void makes_no_directory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(listens_with_the_mode_whatever_the_umask, make_dir,
-                                        remove_dir),
+        cmocka_unit_test_setup_teardown(listens_with_the_mode, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(gives_a_non_blocking_descriptor_closed_on_exec, make_dir,
                                         remove_dir),
         cmocka_unit_test_setup_teardown(tells_the_peer_on_both_sides, make_dir, remove_dir),
@@ -226,7 +273,10 @@ int main(void)
                                         remove_dir),
         cmocka_unit_test_setup_teardown(leaves_a_served_socket_with_a_full_backlog_alone, make_dir,
                                         remove_dir),
-        cmocka_unit_test_setup_teardown(leaves_other_kinds_of_file_alone, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(replaces_what_is_in_the_way, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(leaves_a_directory_with_something_in_it_alone, make_dir,
+                                        remove_dir),
+        cmocka_unit_test_setup_teardown(the_same_in_an_opened_directory, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(refuses_paths_that_do_not_fit, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(makes_no_directory, make_dir, remove_dir),
     };

@@ -457,7 +457,8 @@ static void listens_again_where_its_socket_was_removed(void **state)
     ask_taken(f);
     first = f->raw;
     unlink(f->world->path);
-    assert_int_equal(rpc_server_listen_again(f->served.server), 0);
+    assert_int_equal(rpc_server_listen(f->served.server), 1);
+    assert_int_equal(rpc_server_listen(f->served.server), 0);
     f->served.called = false;
     ask_taken(f);
     assert_false(first->ended || f->served.cancelled);
@@ -472,15 +473,19 @@ static void listens_again_where_its_socket_was_removed(void **state)
 static void a_server_that_cannot_listen_again_keeps_its_clients(void **state)
 {
     struct fixture *f = *state;
+    char inner[96];
 
     ask_taken(f);
     unlink(f->world->path);
+    snprintf(inner, sizeof inner, "%s/x", f->world->path);
     assert_int_equal(mkdir(f->world->path, 0700), 0);
-    assert_int_equal(rpc_server_listen_again(f->served.server), -EEXIST);
-    assert_int_equal(rpc_server_listen_again(f->served.server), -EEXIST);
+    assert_int_equal(mkdir(inner, 0700), 0);
+    assert_int_equal(rpc_server_listen(f->served.server), -ENOTEMPTY);
+    assert_int_equal(rpc_server_listen(f->served.server), -ENOTEMPTY);
     world_settle(f->world);
     assert_false(f->raw->ended || f->served.cancelled);
     end(f);
+    assert_int_equal(rmdir(inner), 0);
     assert_int_equal(rmdir(f->world->path), 0); /* not the server's: it stands yet */
 }
 
