@@ -89,7 +89,7 @@ static bool pod_over(const struct devicemgr *mgr, const char *pod_uid)
 
     if (!pod)
         return pods_gone(&mgr->pods, pod_uid);
-    return core_pod_over(mgr, pod_uid) && !pod->newest->died;
+    return core_pod_over(mgr, pod_uid);
 }
 
 static enum advertise_hold look_at_allocation(const struct devicemgr *mgr,

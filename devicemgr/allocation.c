@@ -19,8 +19,22 @@ struct pod_group {
     UT_hash_handle hh;
 };
 
+static void live_remove(struct allocation *allocation, size_t at)
+{
+    struct allocation_live *lives = allocation->lives;
+
+    free(lives[at].container_id);
+    free(lives[at].sandbox_id);
+    allocation->lives_len--;
+    memmove(&lives[at], &lives[at + 1], (allocation->lives_len - at) * sizeof *lives);
+}
+
 static void allocation_free(struct allocation *allocation)
 {
+    while (allocation->lives_len > 0)
+        live_remove(allocation, 0);
+    free(allocation->lives);
+    free(allocation->unknown_in);
     free(allocation->pod_uid);
     free(allocation->container);
     free(allocation->resource);
@@ -28,8 +42,6 @@ static void allocation_free(struct allocation *allocation)
     options_free(allocation->options);
     options_free(allocation->fresh);
     free(allocation->boot_id);
-    free(allocation->container_id);
-    free(allocation->sandbox_id);
     free(allocation->key);
     free(allocation);
 }
@@ -200,53 +212,96 @@ enum allocation_life allocation_life(const struct allocation *allocation)
 {
     if (allocation->create)
         return ALLOCATION_BUSY;
-    if (allocation->container_id)
+    if (allocation->lives_len > 0)
         return ALLOCATION_LIVE;
     return allocation->unknown ? ALLOCATION_UNKNOWN : ALLOCATION_IDLE;
 }
 
-static void set_sandbox(struct allocation *allocation, const char *sandbox_id)
+const char *allocation_live_id(const struct allocation *allocation)
 {
-    free(allocation->sandbox_id);
-    allocation->sandbox_id = sandbox_id ? mem_strdup(sandbox_id) : NULL;
+    size_t len = allocation->lives_len;
+
+    return len > 0 ? allocation->lives[len - 1].container_id : NULL;
 }
 
-void allocation_set_ended(struct allocation *allocation)
+/* What was asked or said of its containers was not about those it has now. */
+static void forget_answers(struct allocation *allocation)
 {
-    free(allocation->container_id);
-    allocation->container_id = NULL;
-    allocation->attempt = 0;
     allocation->check = 0;
     allocation->confirmed = 0;
     allocation->late_until_ms = 0;
     allocation->seen_exited = false;
-    if (!allocation->unknown)
-        set_sandbox(allocation, NULL);
 }
 
-void allocation_set_idle(struct allocation *allocation)
+static void set_unknown(struct allocation *allocation, const char *sandbox_id)
 {
-    allocation->unknown = false;
-    allocation_set_ended(allocation);
+    char *copy = sandbox_id ? mem_strdup(sandbox_id) : NULL; /* it may be its own */
+
+    free(allocation->unknown_in);
+    allocation->unknown_in = copy;
+    allocation->unknown = sandbox_id != NULL;
 }
 
 void allocation_set_live(struct allocation *allocation, const char *container_id,
-                         const char *sandbox_id)
+                         const char *sandbox_id, uint32_t attempt)
 {
-    allocation_set_ended(allocation);
-    allocation->container_id = mem_strdup(container_id);
+    struct allocation_live live = {mem_strdup(container_id), mem_strdup(sandbox_id), attempt};
+    struct allocation_live *lives;
+    size_t at = 0;
+
+    allocation_set_ended(allocation, container_id); /* told again */
+    forget_answers(allocation);
     allocation->tentative = false;
-    set_sandbox(allocation, sandbox_id);
+    while (at < allocation->lives_len && allocation->lives[at].attempt <= attempt)
+        at++;
+    lives = mem_alloc(allocation->lives_len + 1, sizeof *lives);
+    for (size_t i = 0; i < allocation->lives_len; i++)
+        lives[i + (i >= at)] = allocation->lives[i];
+    lives[at] = live;
+    free(allocation->lives);
+    allocation->lives = lives;
+    allocation->lives_len++;
 }
 
 void allocation_set_unknown(struct allocation *allocation, const char *sandbox_id,
                             uint64_t until_ms)
 {
-    allocation_set_ended(allocation);
-    set_sandbox(allocation, sandbox_id);
-    allocation->unknown = true;
+    forget_answers(allocation);
+    set_unknown(allocation, sandbox_id);
     allocation->unknown_until_ms = until_ms;
     allocation->tentative = false;
+}
+
+bool allocation_set_ended(struct allocation *allocation, const char *container_id)
+{
+    for (size_t i = 0; i < allocation->lives_len; i++) {
+        if (strcmp(allocation->lives[i].container_id, container_id) != 0)
+            continue;
+        live_remove(allocation, i);
+        forget_answers(allocation);
+        return true;
+    }
+    return false;
+}
+
+void allocation_set_sandbox_ended(struct allocation *allocation, const char *sandbox_id)
+{
+    for (size_t i = allocation->lives_len; i > 0; i--) {
+        if (strcmp(allocation->lives[i - 1].sandbox_id, sandbox_id) != 0)
+            continue;
+        live_remove(allocation, i - 1);
+        forget_answers(allocation);
+    }
+    if (allocation->unknown && strcmp(allocation->unknown_in, sandbox_id) == 0)
+        set_unknown(allocation, NULL);
+}
+
+void allocation_set_idle(struct allocation *allocation)
+{
+    forget_answers(allocation);
+    set_unknown(allocation, NULL);
+    while (allocation->lives_len > 0)
+        live_remove(allocation, allocation->lives_len - 1);
 }
 
 void allocation_set_fresh(struct allocation *allocation,

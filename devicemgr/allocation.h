@@ -19,12 +19,20 @@
 #include "devicemgr/ids.h"
 #include "devicemgr/mem.h"
 
-/* Whether a container of an allocation can be running. */
+/* Whether a container of an allocation can be running: whether it still holds its devices. */
 enum allocation_life {
-    ALLOCATION_IDLE,    /* none can */
+    ALLOCATION_IDLE,    /* none can: it holds them no more */
     ALLOCATION_BUSY,    /* a create is being decided, or was forwarded and is not answered yet */
-    ALLOCATION_LIVE,    /* container_id may run: the runtime can be asked */
+    ALLOCATION_LIVE,    /* one of `lives` may run: the runtime can be asked */
     ALLOCATION_UNKNOWN, /* one whose id nobody told us may run, or be in the making: until a list */
+};
+
+/* A container of an allocation that may run. There is one, but where an earlier one has not ended
+ * when the next is made, or its end was not told. */
+struct allocation_live {
+    char *container_id;
+    char *sandbox_id;
+    uint32_t attempt;
 };
 
 struct allocation {
@@ -47,15 +55,15 @@ struct allocation {
     bool queued;     /* to be carried by the next commit */
     uint64_t commit; /* the one under way that carries it; 0: none */
 
-    uint64_t create;    /* the create that works on it; 0: none */
-    char *container_id; /* NULL: none that can run */
-    uint32_t attempt;   /* of container_id, where a list told of it */
-    char *sandbox_id;   /* the sandbox of container_id, or of the container nobody named */
-    bool unknown;       /* besides container_id, one may be in the making: see ALLOCATION_UNKNOWN */
+    uint64_t create;               /* the create that works on it; 0: none */
+    struct allocation_live *lives; /* by attempt, the latest last */
+    size_t lives_len;
+    bool unknown;     /* besides `lives`, one may be in the making: see ALLOCATION_UNKNOWN */
+    char *unknown_in; /* the sandbox in which; "": not known; NULL: none is */
     uint64_t unknown_until_ms; /* a list asked for from then on shows it, if it was made */
     bool seen_exited;          /* the last list showed its container, exited */
-    uint64_t epoch;            /* listing in which its container was last heard of (runtime.c) */
-    uint64_t check;            /* the runtime is being asked about container_id; 0: no */
+    uint64_t epoch;            /* listing in which its containers were last heard of (runtime.c) */
+    uint64_t check;            /* the runtime is being asked about the latest of `lives`; 0: no */
     uint64_t confirmed;        /* the create for which the runtime said "it runs"; 0: none */
     uint64_t late_until_ms;    /* it said so to a create that was over: counts until then; 0: no */
     bool conflict_logged;
@@ -94,15 +102,20 @@ struct allocation *const *allocations_holders(const struct allocations *table, c
 struct allocation *allocations_of_pod(const struct allocations *table, const char *pod_uid);
 
 enum allocation_life allocation_life(const struct allocation *allocation);
-/* `container_id` of `sandbox_id` may run from now on. What is not known stays so. */
+/* The container of which it is asked whether it runs; NULL: none. */
+const char *allocation_live_id(const struct allocation *allocation);
+/* `container_id` of `sandbox_id` may run from now on, with those that may already. What is not
+ * known stays so. */
 void allocation_set_live(struct allocation *allocation, const char *container_id,
-                         const char *sandbox_id);
+                         const char *sandbox_id, uint32_t attempt);
 /* Some container may run in `sandbox_id`, or be made there yet, nobody knows which: until a list
  * that was asked for from `until_ms` on. */
 void allocation_set_unknown(struct allocation *allocation, const char *sandbox_id,
                             uint64_t until_ms);
-/* container_id runs no more. */
-void allocation_set_ended(struct allocation *allocation);
+/* `container_id` runs no more. False: it was none of those that may. */
+bool allocation_set_ended(struct allocation *allocation, const char *container_id);
+/* Nothing of that sandbox runs any more, or is in the making. */
+void allocation_set_sandbox_ended(struct allocation *allocation, const char *sandbox_id);
 /* None runs, and none is in the making. */
 void allocation_set_idle(struct allocation *allocation);
 

@@ -66,9 +66,11 @@ struct devicemgr {
 
     bool listed;         /* the runtime's list has been read once */
     bool listing;        /* one is being asked for */
+    bool list_asked;     /* the core has asked for one that is not begun yet */
     uint64_t epoch;      /* number of lists asked for: what carries it is newer than the last */
     uint64_t listing_ms; /* when the last was asked for, or somewhat earlier */
     uint64_t list_ms;    /* when the core asks for one; UINT64_MAX: not now */
+    struct ended *ended; /* containers that ended since the list under way was asked for */
     bool rows_lost; /* a container may be in the making of which the checkpoint said nothing: */
     uint64_t rows_lost_until_ms; /* a list asked for from then on shows it */
 };
@@ -102,6 +104,11 @@ void kubelet_check_token(struct devicemgr *mgr, struct allocation *allocation, u
 void kubelet_judge_tokens(struct devicemgr *mgr, uint64_t read_ms);
 
 /* ---- runtime.c ---- */
+void runtime_fini(struct devicemgr *mgr);
+/* No container of this id runs. */
+void runtime_container_ended(struct devicemgr *mgr, const char *container_id);
+/* Wants a list, now or as soon as may be. */
+void runtime_list_soon(struct devicemgr *mgr);
 /* What is restored is known for certain only by a list that comes later. */
 void runtime_restored(struct devicemgr *mgr);
 /* Asks for the list that is due. */
@@ -111,7 +118,9 @@ void core_outcome_unknown(struct devicemgr *mgr, struct allocation *allocation,
                           const char *sandbox_id);
 /* Removes an allocation from table and checkpoint. */
 void core_drop_allocation(struct devicemgr *mgr, struct allocation *allocation);
-/* Whether its newest sandbox is stopped: others may take what its dead containers held. */
+/* Whether the pod is over: no container of it runs, and none will be made. It is gone, or somebody
+ * had its newest sandbox stopped. Not if that was only found dead: after a reboot all are, and the
+ * kubelet goes on with their pods. One that was never heard of is not over. */
 bool core_pod_over(const struct devicemgr *mgr, const char *pod_uid);
 /* Whether RemovePodSandbox has passed for it, or a list of the runtime had it no more. */
 bool core_sandbox_removed(const struct devicemgr *mgr, const char *sandbox_id);

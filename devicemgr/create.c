@@ -314,7 +314,7 @@ static void settle(struct devicemgr *mgr, struct create *create, const char *con
         if (dead)
             allocation_set_idle(allocation);
         else if (container_id)
-            allocation_set_live(allocation, container_id, create->sandbox_id);
+            allocation_set_live(allocation, container_id, create->sandbox_id, create->attempt);
         else
             core_outcome_unknown(mgr, allocation, create->sandbox_id);
     }
@@ -375,23 +375,34 @@ void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t
 
 /* ---- the run through the states ---- */
 
-static bool sandbox_open(const struct devicemgr *mgr, const struct create *create)
-{
-    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, create->sandbox_id);
-
-    return sandbox && !sandbox->stopping;
-}
-
-static enum create_step refuse_terminating(const struct devicemgr *mgr, const struct create *create,
+static enum create_step refuse_terminating(const struct create *create, bool known,
                                            struct create_refusal *refusal)
 {
-    bool known = pods_find_sandbox(&mgr->pods, create->sandbox_id) != NULL;
-
     create_name(create, create->request.items[0].resource, &refusal->text);
     text_add(&refusal->text, "the pod is terminating: its sandbox %.12s %s", create->sandbox_id,
              known ? "was told to stop by a client of the runtime" : "was removed");
     refusal->code = CODE_FAILED_PRECONDITION;
     return STEP_REFUSE;
+}
+
+/* Whether a container can be made in the sandbox. That it is dead may be old news: a runtime that
+ * comes back may list it as not ready for a moment. */
+static enum create_step sandbox_open(struct devicemgr *mgr, struct create *create,
+                                     struct create_refusal *refusal)
+{
+    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, create->sandbox_id);
+
+    if (!sandbox || sandbox->stopping)
+        return refuse_terminating(create, sandbox != NULL, refusal);
+    if (!sandbox->dead)
+        return STEP_GO;
+    runtime_list_soon(mgr);
+    create->blocks |= BLOCK_SANDBOX;
+    create_name(create, create->request.items[0].resource, &refusal->text);
+    text_add(&refusal->text, "the runtime lists its sandbox %.12s as not ready",
+             create->sandbox_id);
+    refusal->hold_ms = core_settings_of(mgr, create->request.items[0].resource)->hold_ms;
+    return STEP_HOLD;
 }
 
 void create_worst(const struct devicemgr *mgr, const struct create_item *item,
@@ -429,8 +440,10 @@ static enum create_step each_item(struct devicemgr *mgr, struct create *create,
 static enum create_step work(struct devicemgr *mgr, struct create *create,
                              struct create_refusal *refusal)
 {
-    if (!sandbox_open(mgr, create))
-        return refuse_terminating(mgr, create, refusal);
+    enum create_step step = sandbox_open(mgr, create, refusal);
+
+    if (step != STEP_GO)
+        return step;
     if (create_check_pod(mgr, create, refusal) == STEP_REFUSE)
         return STEP_REFUSE; /* the runtime has told since whose sandbox it is */
     switch (create->state) {

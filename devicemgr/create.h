@@ -36,6 +36,7 @@ enum create_block {
     BLOCK_ALLOCATE = 1 << 4,  /* Allocate */
     BLOCK_COMMIT = 1 << 5,    /* the store */
     BLOCK_PRESTART = 1 << 6,  /* PreStartContainer */
+    BLOCK_SANDBOX = 1 << 7,   /* its sandbox is not ready, as the runtime last said */
 };
 
 /* What a plugin says of its preference is asked once. */

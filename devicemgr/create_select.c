@@ -11,6 +11,7 @@ struct check {
     char *pod_uid;
     char *container;
     char *resource;
+    char *container_id;
     UT_hash_handle hh;
 };
 
@@ -20,6 +21,7 @@ static void check_free(struct devicemgr *mgr, struct check *check)
     free(check->pod_uid);
     free(check->container);
     free(check->resource);
+    free(check->container_id);
     free(check);
 }
 
@@ -44,10 +46,11 @@ static void check_start(struct devicemgr *mgr, const struct create *create,
     check->pod_uid = mem_strdup(holder->pod_uid);
     check->container = mem_strdup(holder->container);
     check->resource = mem_strdup(holder->resource);
+    check->container_id = mem_strdup(allocation_live_id(holder));
     HASH_ADD(hh, mgr->checks, number, sizeof check->number, check);
     holder->check = check->number;
     action = action_push(&mgr->actions, ACTION_CONTAINER_CHECK, check->number);
-    action->text = mem_strdup(holder->container_id);
+    action->text = mem_strdup(check->container_id);
 }
 
 /* Who asked may be over, its hold shorter than the runtime took: its next attempt would ask again,
@@ -75,7 +78,7 @@ void devicemgr_container_checked(struct devicemgr *mgr, uint64_t now_ms, uint64_
         if (known && running)
             confirm(mgr, holder, check->create);
         else
-            allocation_set_ended(holder);
+            runtime_container_ended(mgr, check->container_id);
     }
     check_free(mgr, check);
     mgr->poked = true;

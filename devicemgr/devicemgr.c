@@ -82,6 +82,7 @@ void devicemgr_free(struct devicemgr *mgr)
     creates_fini(mgr);
     calls_fini(mgr);
     checks_fini(mgr);
+    runtime_fini(mgr);
     while ((action = action_take(&mgr->actions)))
         action_free(action);
     prefers_fini(mgr);

@@ -147,6 +147,7 @@ static void take_ending(struct pods *pods, struct sandbox *sandbox)
         return;
     sandbox->stopping = ending->end != SANDBOX_END_REMOVED;
     sandbox->stopped = ending->end == SANDBOX_END_STOPPED;
+    sandbox->stop_epoch = ending->epoch;
     ending_free(pods, ending);
 }
 
@@ -173,6 +174,7 @@ struct sandbox *pods_ensure_sandbox(struct pods *pods, struct pod *pod, const ch
         sandbox->pod = pod;
         HASH_ADD_KEYPTR(hh, pods->sandboxes, sandbox->id, strlen(sandbox->id), sandbox);
         take_ending(pods, sandbox);
+        pod->removed = false;
     }
     if (sandbox->pod != pod) {
         replace_newest(pods, sandbox->pod, sandbox);

@@ -1,9 +1,14 @@
 /*
  * The pods and their sandboxes, as far as the runtime has told of them.
  *
- * A pod has one sandbox at a time, and a new one of the same uid when the old one is replaced
- * (kubelet-facts §10). The newest decides: while it runs the pod lives; once it is stopped the pod
- * is as good as over, unless a newer one comes; when it is removed the pod is gone.
+ * A pod has one sandbox at a time, and a new one of the same uid when the old one is replaced. The
+ * newest decides: while it runs the pod lives; once somebody had it stopped the pod is as good as
+ * over, unless a newer one comes; when it is removed the pod is gone.
+ *
+ * Two different things end a sandbox. It is *stopped*: StopPodSandbox has succeeded, and its
+ * containers are dead. It is *dead*: a list says that it is not ready, as after a reboot, or when
+ * its pause process was killed. Nothing can be made in it then, but its containers may run on: each
+ * of them says for itself what it is.
  */
 #ifndef DEVICEMGR_POD_H
 #define DEVICEMGR_POD_H
@@ -18,12 +23,13 @@ struct sandbox {
     char *id;
     struct pod *pod;
     uint32_t attempt;
-    bool ran;           /* through this shim, since its start */
-    bool stopping;      /* asked for: no create in it any more */
-    bool stopped;       /* done: no container of it runs */
-    uint64_t reopen_ms; /* the stop may have failed: a list asked for from then on tells; 0: no */
-    bool died;          /* stopped, and nobody had asked for it */
-    uint64_t epoch;     /* listing in which it was last heard of (runtime.c) */
+    bool ran;            /* through this shim, since its start */
+    bool stopping;       /* its stop was asked for: no create in it any more */
+    bool stopped;        /* its stop succeeded: all containers that it had then are dead */
+    bool dead;           /* the last list that named it said that it is not ready */
+    uint64_t reopen_ms;  /* the stop may have failed: a list asked for from then on tells; 0: no */
+    uint64_t epoch;      /* listing in which it was last heard of (runtime.c) */
+    uint64_t stop_epoch; /* of `stopped`: lists asked for up to this one are older */
     UT_hash_handle hh;
 };
 
@@ -32,6 +38,7 @@ struct pod {
     char *pod_namespace;
     char *name;
     struct sandbox *newest; /* NULL: not known */
+    bool removed;           /* its newest sandbox was, while a container of an older one may run */
     char **ignored;         /* containers whose request annotation was ignored, and logged */
     size_t ignored_len;
     UT_hash_handle hh;

@@ -206,8 +206,8 @@ uint8_t *record_of_pod(const struct pod *pod, size_t *bytes_len)
     if (pod->newest) {
         row.sandbox_id = pod->newest->id;
         row.attempt = pod->newest->attempt;
-        row.stopped = pod->newest->stopped;
-        row.died = pod->newest->died;
+        row.stopped = pod->newest->stopped || pod->newest->dead;
+        row.died = row.stopped && !pod->newest->stopping;
     }
     return pack(&row.base, bytes_len);
 }
@@ -227,8 +227,8 @@ int record_restore_pod(struct pods *pods, const struct devicemgr_record *record)
     pod = pods_ensure(pods, row->uid, row->namespace_, row->name);
     if (row->sandbox_id[0] != '\0') {
         sandbox = pods_ensure_sandbox(pods, pod, row->sandbox_id, row->attempt);
-        sandbox->stopping = sandbox->stopped = row->stopped;
-        sandbox->died = row->stopped && row->died;
+        sandbox->stopping = sandbox->stopped = row->stopped && !row->died;
+        sandbox->dead = row->stopped && row->died;
     }
     checkpoint__v1__pod__free_unpacked(row, NULL);
     return 0;

@@ -21,11 +21,26 @@ void core_drop_allocation(struct devicemgr *mgr, struct allocation *allocation)
     allocations_remove(&mgr->allocations, allocation);
 }
 
+/* Whether a container of the pod may run, or is being made. */
+static bool pod_holds(const struct devicemgr *mgr, const char *pod_uid)
+{
+    const struct allocation *a = allocations_of_pod(&mgr->allocations, pod_uid);
+
+    while (a && allocation_life(a) == ALLOCATION_IDLE)
+        a = a->pod_next;
+    return a != NULL;
+}
+
 bool core_pod_over(const struct devicemgr *mgr, const char *pod_uid)
 {
     const struct pod *pod = pods_find(&mgr->pods, pod_uid);
+    const struct sandbox *newest = pod ? pod->newest : NULL;
 
-    return mgr->listed && pod && pod->newest && pod->newest->stopped;
+    if (!pod)
+        return pods_gone(&mgr->pods, pod_uid);
+    if (!mgr->listed || pod_holds(mgr, pod_uid)) /* a newer sandbox may exist */
+        return false;
+    return pod->removed || (newest && newest->stopping && (newest->stopped || newest->dead));
 }
 
 bool core_sandbox_removed(const struct devicemgr *mgr, const char *sandbox_id)
@@ -77,12 +92,27 @@ void runtime_restored(struct devicemgr *mgr)
         list_by(mgr, mgr->rows_lost_until_ms);
 }
 
+static void ask_list(struct devicemgr *mgr)
+{
+    mgr->list_ms = UINT64_MAX;
+    mgr->list_asked = true;
+    action_push(&mgr->actions, ACTION_RUNTIME_LIST, 0);
+}
+
+void runtime_list_soon(struct devicemgr *mgr)
+{
+    if (mgr->listing || mgr->list_asked)
+        return;
+    if (mgr->now_ms < mgr->listing_ms + LIST_EVERY_MS)
+        list_by(mgr, mgr->listing_ms + LIST_EVERY_MS);
+    else
+        ask_list(mgr);
+}
+
 void runtime_tick(struct devicemgr *mgr)
 {
-    if (mgr->now_ms < mgr->list_ms)
-        return;
-    mgr->list_ms = UINT64_MAX;
-    action_push(&mgr->actions, ACTION_RUNTIME_LIST, 0);
+    if (mgr->now_ms >= mgr->list_ms)
+        ask_list(mgr);
 }
 
 /* After a list: what it was too early for wants another. */
@@ -97,7 +127,7 @@ static void list_again(struct devicemgr *mgr)
             at_ms = earlier(at_ms, a->unknown_until_ms);
     }
     for (const struct sandbox *s = mgr->pods.sandboxes; s; s = s->hh.next) {
-        if (s->reopen_ms > 0 && !s->stopped)
+        if (s->reopen_ms > 0 && !s->stopped && !s->dead)
             at_ms = earlier(at_ms, s->reopen_ms);
     }
     if (at_ms < mgr->listing_ms + LIST_EVERY_MS)
@@ -113,10 +143,7 @@ static struct sandbox *note_sandbox(struct devicemgr *mgr, const struct devicemg
     struct sandbox *sandbox = pods_ensure_sandbox(&mgr->pods, pod, told->id, told->attempt);
 
     sandbox->epoch = mgr->epoch;
-    if (!told->ready) {
-        sandbox->died = sandbox->died || !sandbox->stopping;
-        sandbox->stopping = sandbox->stopped = true;
-    }
+    sandbox->dead = !told->ready;
     touch_pod(mgr, pod);
     return sandbox;
 }
@@ -146,7 +173,6 @@ void devicemgr_sandbox_stopping(struct devicemgr *mgr, uint64_t now_ms, const ch
         return;
     }
     sandbox->stopping = true;
-    sandbox->died = false;
     sandbox->reopen_ms = 0;
     mgr->poked = true;
 }
@@ -163,17 +189,16 @@ void devicemgr_sandbox_stop_failed(struct devicemgr *mgr, uint64_t now_ms, const
     if (!sandbox->stopping || sandbox->stopped)
         return;
     sandbox->reopen_ms = mgr->now_ms + OUTCOME_MS;
-    list_by(mgr, sandbox->reopen_ms);
+    if (!sandbox->dead) /* else nobody needs to know soon */
+        list_by(mgr, sandbox->reopen_ms);
 }
 
-/* No container of this sandbox runs any more. */
-static void settle_dead(struct devicemgr *mgr, const struct sandbox *sandbox)
+/* No container of this sandbox runs any more: it was stopped, or removed. */
+static void end_containers(struct devicemgr *mgr, const struct sandbox *sandbox)
 {
     for (struct allocation *a = allocations_of_pod(&mgr->allocations, sandbox->pod->uid); a;
-         a = a->pod_next) {
-        if (a->sandbox_id && strcmp(a->sandbox_id, sandbox->id) == 0)
-            allocation_set_idle(a);
-    }
+         a = a->pod_next)
+        allocation_set_sandbox_ended(a, sandbox->id);
     mgr->poked = true;
 }
 
@@ -187,7 +212,8 @@ void devicemgr_sandbox_stopped(struct devicemgr *mgr, uint64_t now_ms, const cha
         return;
     }
     sandbox->stopping = sandbox->stopped = true;
-    settle_dead(mgr, sandbox);
+    sandbox->stop_epoch = mgr->epoch;
+    end_containers(mgr, sandbox);
     touch_pod(mgr, sandbox->pod);
 }
 
@@ -206,49 +232,116 @@ static void drop_pod(struct devicemgr *mgr, struct pod *pod)
     mgr->poked = true;
 }
 
+/* Whether a container of the pod may run, in whichever sandbox. */
+static bool pod_runs(const struct devicemgr *mgr, const struct pod *pod)
+{
+    const struct allocation *a = allocations_of_pod(&mgr->allocations, pod->uid);
+
+    while (a && a->lives_len == 0 && !a->unknown)
+        a = a->pod_next;
+    return a != NULL;
+}
+
 void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id)
 {
     struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, sandbox_id);
+    struct pod *pod;
 
     core_at(mgr, now_ms);
     pods_note_end(&mgr->pods, sandbox_id, SANDBOX_END_REMOVED, mgr->epoch);
     if (!sandbox)
         return;
-    settle_dead(mgr, sandbox);
+    end_containers(mgr, sandbox);
     touch_pod(mgr, sandbox->pod);
+    pod = sandbox->pod;
     /* Before the first list a newer sandbox may exist that we have not heard of. */
-    if (mgr->listed && sandbox->pod->newest == sandbox)
-        drop_pod(mgr, sandbox->pod);
+    if (mgr->listed && pod->newest == sandbox)
+        pod->removed = true;
+    if (pod->removed && !pod_runs(mgr, pod))
+        drop_pod(mgr, pod);
     else
         pods_remove_sandbox(&mgr->pods, sandbox);
+}
+
+/* A container that ended while a list is being asked for, which may name it as one that runs. */
+struct ended {
+    char *container_id;
+    UT_hash_handle hh;
+};
+
+static bool is_ended(const struct devicemgr *mgr, const char *container_id)
+{
+    const struct ended *ended;
+
+    HASH_FIND_STR(mgr->ended, container_id, ended);
+    return ended != NULL;
+}
+
+static void note_ended(struct devicemgr *mgr, const char *container_id)
+{
+    struct ended *ended;
+
+    if (!mgr->listing || is_ended(mgr, container_id))
+        return;
+    ended = mem_alloc(1, sizeof *ended);
+    ended->container_id = mem_strdup(container_id);
+    HASH_ADD_KEYPTR(hh, mgr->ended, ended->container_id, strlen(ended->container_id), ended);
+}
+
+void runtime_fini(struct devicemgr *mgr)
+{
+    struct ended *ended, *next;
+
+    HASH_ITER(hh, mgr->ended, ended, next)
+    {
+        HASH_DEL(mgr->ended, ended);
+        free(ended->container_id);
+        free(ended);
+    }
+}
+
+void runtime_container_ended(struct devicemgr *mgr, const char *container_id)
+{
+    note_ended(mgr, container_id);
+    for (struct allocation *a = mgr->allocations.by_key; a; a = a->hh.next) {
+        if (allocation_set_ended(a, container_id))
+            mgr->poked = true;
+    }
 }
 
 void devicemgr_container_removed(struct devicemgr *mgr, uint64_t now_ms, const char *container_id)
 {
     core_at(mgr, now_ms);
-    for (struct allocation *a = mgr->allocations.by_key; a; a = a->hh.next) {
-        if (!a->container_id || strcmp(a->container_id, container_id) != 0)
-            continue;
-        allocation_set_ended(a);
-        mgr->poked = true;
-    }
+    runtime_container_ended(mgr, container_id);
 }
 
 /* ---- the whole list ---- */
 
 void devicemgr_runtime_listing(struct devicemgr *mgr)
 {
+    runtime_fini(mgr); /* it will not name what has ended by now */
     mgr->epoch++;
     mgr->listing = true;
+    mgr->list_asked = false;
     mgr->listing_ms = mgr->now_ms;
 }
 
-/* Ready long enough after a stop that failed: it is not being stopped any more. */
+/* Whether the list under way was asked for before the sandbox's stop: it may name as running what
+ * the stop has ended. */
+static bool stopped_since(const struct devicemgr *mgr, const struct sandbox *sandbox)
+{
+    return sandbox->stopped && sandbox->stop_epoch >= mgr->epoch;
+}
+
+/* Ready long enough after a stop that failed, or even after one that did not: it is not being
+ * stopped any more. */
 static void note_ready(struct devicemgr *mgr, struct sandbox *sandbox)
 {
-    if (sandbox->reopen_ms == 0 || mgr->listing_ms < sandbox->reopen_ms)
+    if (stopped_since(mgr, sandbox))
         return;
-    sandbox->stopping = false;
+    if (!sandbox->stopped && (sandbox->reopen_ms == 0 || mgr->listing_ms < sandbox->reopen_ms))
+        return;
+    sandbox->stopping = sandbox->stopped = false;
     sandbox->reopen_ms = 0;
 }
 
@@ -261,10 +354,29 @@ static void note_listed(struct devicemgr *mgr, const struct devicemgr_sandbox *t
     if (pods_find_end(&mgr->pods, told->id, &epoch) == SANDBOX_END_REMOVED && epoch >= mgr->epoch)
         return;
     sandbox = note_sandbox(mgr, told);
-    if (sandbox->stopped)
-        settle_dead(mgr, sandbox);
-    else
+    if (told->ready)
         note_ready(mgr, sandbox);
+}
+
+/* Whether a listed container runs for all we know. */
+static bool is_running(const struct devicemgr *mgr, const struct devicemgr_container *container,
+                       const struct sandbox *sandbox)
+{
+    return container->running && !stopped_since(mgr, sandbox) && !is_ended(mgr, container->id);
+}
+
+/* A sandbox that is not listed, with a container that is and runs: it is as good as dead. */
+static void keep_sandboxes(struct devicemgr *mgr, const struct devicemgr_container *containers,
+                           size_t containers_len)
+{
+    for (size_t i = 0; i < containers_len; i++) {
+        struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, containers[i].sandbox_id);
+
+        if (!sandbox || sandbox->epoch >= mgr->epoch || !is_running(mgr, &containers[i], sandbox))
+            continue;
+        sandbox->epoch = mgr->epoch;
+        sandbox->dead = true;
+    }
 }
 
 /* Forgets sandboxes that the list should have and has not; counts the pods that go with them. */
@@ -279,13 +391,13 @@ static size_t drop_unlisted(struct devicemgr *mgr)
     {
         if (sandbox->epoch >= mgr->epoch)
             continue;
-        settle_dead(mgr, sandbox);
+        end_containers(mgr, sandbox);
         pods_note_end(&mgr->pods, sandbox->id, SANDBOX_END_REMOVED, mgr->epoch);
         pods_remove_sandbox(&mgr->pods, sandbox);
     }
     HASH_ITER(hh, mgr->pods.by_uid, pod, next_pod)
     {
-        if (pod->newest)
+        if (pod->removed ? pod_holds(mgr, pod->uid) : pod->newest != NULL)
             continue;
         drop_pod(mgr, pod);
         dropped++;
@@ -303,15 +415,15 @@ static size_t drop_unlisted(struct devicemgr *mgr)
  * earlier shim forwarded nothing into one that was run through this one, as after a reboot. */
 static const struct sandbox *making_in(const struct devicemgr *mgr, const struct allocation *a)
 {
-    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, a->sandbox_id);
+    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, a->unknown_in);
 
-    if (a->sandbox_id[0] == '\0')
+    if (a->unknown_in[0] == '\0')
         sandbox = pods_find(&mgr->pods, a->pod_uid)->newest;
-    if (a->sandbox_id[0] == '\0' && sandbox && sandbox->ran)
+    if (a->unknown_in[0] == '\0' && sandbox && sandbox->ran)
         return NULL;
     if (mgr->listing_ms >= a->unknown_until_ms)
         return NULL;
-    return sandbox && !sandbox->stopped ? sandbox : NULL;
+    return sandbox && !sandbox->stopped && !sandbox->dead ? sandbox : NULL;
 }
 
 /* What the list does not show to run does not, unless it came after the list was asked for. */
@@ -323,10 +435,9 @@ static void settle_unlisted(struct devicemgr *mgr)
         if (a->create || a->epoch >= mgr->epoch)
             continue;
         sandbox = a->unknown ? making_in(mgr, a) : NULL;
+        allocation_set_idle(a);
         if (sandbox)
             allocation_set_unknown(a, sandbox->id, a->unknown_until_ms);
-        else
-            allocation_set_idle(a);
     }
 }
 
@@ -335,11 +446,8 @@ static void settle_running(struct devicemgr *mgr, const struct devicemgr_contain
 {
     for (struct allocation *a = allocations_of_pod(&mgr->allocations, sandbox->pod->uid); a;
          a = a->pod_next) {
-        if (a->epoch >= mgr->epoch || strcmp(a->container, container->name) != 0 ||
-            (a->container_id && a->attempt > container->attempt))
-            continue; /* of two attempts, one created and never started, the later one counts */
-        allocation_set_live(a, container->id, sandbox->id);
-        a->attempt = container->attempt;
+        if (a->epoch < mgr->epoch && strcmp(a->container, container->name) == 0)
+            allocation_set_live(a, container->id, sandbox->id, container->attempt);
     }
 }
 
@@ -348,7 +456,8 @@ static void settle_exited(struct devicemgr *mgr, const struct devicemgr_containe
 {
     for (struct allocation *a = allocations_of_pod(&mgr->allocations, sandbox->pod->uid); a;
          a = a->pod_next) {
-        if (!a->container_id && a->epoch < mgr->epoch && strcmp(a->container, container->name) == 0)
+        if (a->lives_len == 0 && a->epoch < mgr->epoch &&
+            strcmp(a->container, container->name) == 0)
             a->seen_exited = true;
     }
 }
@@ -405,10 +514,12 @@ static bool rebuild_one(struct devicemgr *mgr, const struct told *told,
 {
     struct allocation *allocation =
         allocations_find(&mgr->allocations, sandbox->pod->uid, container->name, token->resource);
+    size_t lives_len = allocation ? allocation->lives_len : 0;
 
-    if (allocation && (allocation->create || allocation->epoch >= mgr->epoch ||
-                       ids_equal(&allocation->ids, &token->ids) ||
-                       (allocation->container_id && allocation->attempt > container->attempt)))
+    if (allocation &&
+        (allocation->create || allocation->epoch >= mgr->epoch ||
+         ids_equal(&allocation->ids, &token->ids) ||
+         (lives_len > 0 && allocation->lives[lives_len - 1].attempt > container->attempt)))
         return false;
     if (allocation)
         core_drop_allocation(mgr, allocation);
@@ -416,8 +527,7 @@ static bool rebuild_one(struct devicemgr *mgr, const struct told *told,
                                  token->resource, &token->ids);
     allocation->durable = true; /* in the container's annotations, and soon in the checkpoint */
     allocation->own_choice = was_own_choice(mgr, told, container, token->resource);
-    allocation_set_live(allocation, container->id, sandbox->id);
-    allocation->attempt = container->attempt;
+    allocation_set_live(allocation, container->id, sandbox->id, container->attempt);
     checkpoint_touch_allocation(mgr, allocation);
     checkpoint_touch_pod(mgr, sandbox->pod->uid);
     return true;
@@ -472,14 +582,15 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
     mgr->rows_lost = mgr->rows_lost && mgr->listing_ms < mgr->rows_lost_until_ms;
     for (size_t i = 0; i < sandboxes_len; i++)
         note_listed(mgr, &sandboxes[i]);
+    keep_sandboxes(mgr, containers, containers_len);
     dropped = drop_unlisted(mgr);
     settle_unlisted(mgr);
     for (size_t i = 0; i < containers_len; i++) {
         const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, containers[i].sandbox_id);
 
-        if (!sandbox || sandbox->stopped)
+        if (!sandbox)
             continue;
-        if (!containers[i].running) {
+        if (!is_running(mgr, &containers[i], sandbox)) {
             settle_exited(mgr, &containers[i], sandbox);
             continue;
         }

@@ -1,9 +1,15 @@
 """Who holds a device in real containers: over restarts, init containers, rivals, lost state."""
 
+import json
+import os
+import signal
+
 import grpc
 import pytest
 
 from asking import by_annotation, by_token, refused
+from protos import cri
+from waiting import wait_until
 
 GPU = "vendor.com/gpu"
 SLEEP = ["sleep", "infinity"]
@@ -68,6 +74,44 @@ def test_two_pods_fight_for_the_last_device(shim, client, make_client, make_plug
         container = client.run(pods[1 - winner], "app", SLEEP)
         assert len(devices_of(client, container)) == 1
         client.remove_pod(pods[1 - winner].id)
+
+
+def apart():
+    """The kubelet's containers have process namespaces of their own: they outlive their pause
+    process."""
+    return cri.LinuxContainerConfig(security_context=cri.LinuxContainerSecurityContext(
+        namespace_options=cri.NamespaceOption(network=cri.NODE, pid=cri.CONTAINER)))
+
+
+def kill_pause(client, pod):
+    status = client.PodSandboxStatus(pod_sandbox_id=pod.id, verbose=True)
+    os.kill(json.loads(status.info["info"])["pid"], signal.SIGKILL)
+    wait_until(lambda: client.PodSandboxStatus(pod_sandbox_id=pod.id).status.state ==
+               cri.SANDBOX_NOTREADY, "the sandbox is dead")
+
+
+def test_container_outlives_its_sandbox(shim, client, make_plugin):
+    """The pause process of a pod is killed: its sandbox is not ready, its container runs on. Its
+    device is given to nobody before the container is stopped with its sandbox."""
+    make_plugin(shim, GPU, ["g0"])
+    pod = client.run_pod("old")
+    container = client.run(pod, "app", ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"],
+                           annotations=by_token(GPU, "g0"), linux=apart())
+    kill_pause(client, pod)
+    assert client.ContainerStatus(container_id=container).status.state == cri.CONTAINER_RUNNING
+    shim.kill()
+    shim.start()
+    client.wait_ready()
+    shim.wait_log("runtime listed: ")
+    new = client.run_pod("new")
+    with refused(grpc.StatusCode.UNAVAILABLE, GPU, "g0", 'container "app"', "default/old"):
+        client.create(new, "app", SLEEP, annotations=by_token(GPU, "g0"))
+    with refused(grpc.StatusCode.RESOURCE_EXHAUSTED, GPU):
+        client.create(client.run_pod("chosen", annotations=asking(app=1)), "app", SLEEP)
+    client.StopPodSandbox(pod_sandbox_id=pod.id)
+    assert client.ContainerStatus(container_id=container).status.state == cri.CONTAINER_EXITED
+    assert devices_of(client, client.run(new, "app", SLEEP,
+                                         annotations=by_token(GPU, "g0"))) == {"g0"}
 
 
 def test_init_container_hands_its_device_on(shim, client, make_plugin):

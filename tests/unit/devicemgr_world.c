@@ -915,7 +915,9 @@ void runtime_listed(struct world *w, const char *list)
     for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         char *token = strchr(word, '='), *slash = strchr(word, '/'), *bang;
         struct devicemgr_container *container = &containers[containers_len];
+        bool dead = word[0] == '~';
 
+        word += dead;
         if (token)
             *token++ = '\0';
         bang = strchr(word, '!');
@@ -923,7 +925,8 @@ void runtime_listed(struct world *w, const char *list)
             *bang = '\0';
         if (slash && (!token || slash < token))
             *slash = '\0';
-        sandboxes[sandboxes_len++] = sandbox_of(word, keep(kept, &kept_len, "s-%s%s", word, ""), 0);
+        sandboxes[sandboxes_len] = sandbox_of(word, keep(kept, &kept_len, "s-%s%s", word, ""), 0);
+        sandboxes[sandboxes_len++].ready = !dead;
         if (!slash)
             continue;
         *container =

@@ -164,7 +164,8 @@ void kubelet_holds(struct world *w, const char *text);
 void kubelet_holds_read(struct world *w, uint64_t read_ms, const char *text);
 
 /* What the runtime lists: "u1/main" running, "u1/main!" exited, "u1" a pod without containers,
- * "u1/main=vendor.com/gpu:g0" with a token; sandbox "s-UID", container "c-UID-CONTAINER". */
+ * "~u1/main" the same in a sandbox that is not ready, "u1/main=vendor.com/gpu:g0" with a token;
+ * sandbox "s-UID", container "c-UID-CONTAINER". */
 void runtime_listed(struct world *w, const char *list);
 
 #endif

@@ -62,34 +62,58 @@ static void a_pod_knows_its_allocations(void **state)
     assert_null(table.pods);
 }
 
-static void its_life_is_what_is_known_of_its_container(void **state)
+static void its_life_is_what_is_known_of_its_containers(void **state)
 {
     struct allocations table = {0};
     struct allocation *a = add(&table, "u1", "main", "g0");
 
     (void)state;
     assert_int_equal(allocation_life(a), ALLOCATION_IDLE);
-    allocation_set_live(a, "c1", "s1");
-    assert_int_equal(allocation_life(a), ALLOCATION_LIVE);
-    a->check = 5;
     allocation_set_unknown(a, "s1", 4711);
     assert_int_equal(allocation_life(a), ALLOCATION_UNKNOWN);
-    assert_int_equal(a->check, 0); /* its answer would be about another container */
-    allocation_set_live(a, "c2", "s1");
+    a->check = 5;
+    allocation_set_live(a, "c2", "s1", 0);
     assert_int_equal(allocation_life(a), ALLOCATION_LIVE);
-    allocation_set_ended(a); /* the one nobody named may still come */
+    assert_int_equal(a->check, 0); /* its answer would be about another container */
+    assert_false(allocation_set_ended(a, "c1"));
+    assert_int_equal(allocation_life(a), ALLOCATION_LIVE);
+    assert_true(allocation_set_ended(a, "c2")); /* the one nobody named may still come */
     assert_int_equal(allocation_life(a), ALLOCATION_UNKNOWN);
-    assert_string_equal(a->sandbox_id, "s1");
+    assert_string_equal(a->unknown_in, "s1");
     assert_int_equal(a->unknown_until_ms, 4711);
     a->create = 7;
     assert_int_equal(allocation_life(a), ALLOCATION_BUSY);
     a->create = 0;
     allocation_set_idle(a);
     assert_int_equal(allocation_life(a), ALLOCATION_IDLE);
-    allocation_set_live(a, "c3", "s1");
-    allocation_set_ended(a);
+    assert_null(a->unknown_in);
+    allocations_fini(&table);
+}
+
+static void it_lives_as_long_as_any_of_its_containers(void **state)
+{
+    struct allocations table = {0};
+    struct allocation *a = add(&table, "u1", "main", "g0");
+
+    (void)state;
+    allocation_set_live(a, "c1", "s1", 1);
+    allocation_set_live(a, "c2", "s2", 2);
+    allocation_set_live(a, "c0", "s0", 0);
+    allocation_set_live(a, "c1", "s1", 1); /* told again */
+    assert_int_equal(a->lives_len, 3);
+    assert_string_equal(allocation_live_id(a), "c2");
+    assert_true(allocation_set_ended(a, "c2"));
+    assert_string_equal(allocation_live_id(a), "c1");
+    allocation_set_unknown(a, "s1", 4711);
+    a->check = 5;
+    allocation_set_sandbox_ended(a, "s2"); /* nothing of it is left */
+    assert_int_equal(a->check, 5);
+    allocation_set_sandbox_ended(a, "s1");
+    assert_int_equal(a->check, 0);
+    assert_string_equal(allocation_live_id(a), "c0");
+    allocation_set_sandbox_ended(a, "s0");
     assert_int_equal(allocation_life(a), ALLOCATION_IDLE);
-    assert_null(a->sandbox_id);
+    assert_null(allocation_live_id(a));
     allocations_fini(&table);
 }
 
@@ -121,7 +145,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_knows_its_holders),
         cmocka_unit_test(a_pod_knows_its_allocations),
-        cmocka_unit_test(its_life_is_what_is_known_of_its_container),
+        cmocka_unit_test(its_life_is_what_is_known_of_its_containers),
+        cmocka_unit_test(it_lives_as_long_as_any_of_its_containers),
         cmocka_unit_test(fresh_options_are_in_force_once_durable),
     };
 

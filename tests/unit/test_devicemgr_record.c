@@ -270,8 +270,7 @@ static void a_pod_comes_back_as_it_was(void **state)
     size_t len;
 
     (void)state;
-    pods_ensure_sandbox(&pods, pod, "s1", 3)->stopped = true;
-    pod->newest->died = true;
+    pods_ensure_sandbox(&pods, pod, "s1", 3)->dead = true;
     bytes = record_of_pod(pod, &len);
     record = row(DEVICEMGR_RECORD_POD, "u1", "", "", bytes, len);
     assert_int_equal(record_restore_pod(&again, &record), 0);
@@ -281,7 +280,7 @@ static void a_pod_comes_back_as_it_was(void **state)
     assert_string_equal(pod->name, "web");
     assert_string_equal(pod->newest->id, "s1");
     assert_int_equal(pod->newest->attempt, 3);
-    assert_true(pod->newest->stopped && pod->newest->stopping && pod->newest->died);
+    assert_true(pod->newest->dead && !pod->newest->stopping && !pod->newest->stopped);
     record.key[0] = "u2";
     assert_int_equal(record_restore_pod(&again, &record), -1); /* another's key */
     record = row(DEVICEMGR_RECORD_POD, "u1", "", "", "\xff", 1);
@@ -289,6 +288,32 @@ static void a_pod_comes_back_as_it_was(void **state)
     pods_fini(&pods);
     pods_fini(&again);
     free(bytes);
+}
+
+/* A stop that was asked for is the same whether its sandbox was found dead before or not. */
+static void a_stopped_pod_comes_back_stopped(void **state)
+{
+    (void)state;
+    for (int dead = 0; dead < 3; dead++) {
+        struct pods pods = {0}, again = {0};
+        struct pod *pod = pods_ensure(&pods, "u1", "ns", "web");
+        struct sandbox *sandbox = pods_ensure_sandbox(&pods, pod, "s1", 3);
+        struct devicemgr_record record;
+        uint8_t *bytes;
+        size_t len;
+
+        sandbox->stopping = true;
+        sandbox->stopped = dead != 2;
+        sandbox->dead = dead != 0;
+        bytes = record_of_pod(pod, &len);
+        record = row(DEVICEMGR_RECORD_POD, "u1", "", "", bytes, len);
+        assert_int_equal(record_restore_pod(&again, &record), 0);
+        sandbox = pods_find(&again, "u1")->newest;
+        assert_true(!sandbox->dead && sandbox->stopping && sandbox->stopped);
+        pods_fini(&pods);
+        pods_fini(&again);
+        free(bytes);
+    }
 }
 
 static void a_pod_may_have_no_sandbox(void **state)
@@ -320,6 +345,7 @@ int main(void)
         cmocka_unit_test(fresh_options_not_in_the_commit_are_not_written),
         cmocka_unit_test(allocation_rows_that_break_a_rule_are_refused),
         cmocka_unit_test(a_pod_comes_back_as_it_was),
+        cmocka_unit_test(a_stopped_pod_comes_back_stopped),
         cmocka_unit_test(a_pod_may_have_no_sandbox),
     };
 

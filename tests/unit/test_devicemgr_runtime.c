@@ -485,16 +485,191 @@ static void a_garbage_token_on_a_running_container_is_told(void **state)
     assert_int_equal(logged(w, "running container c5: annotation devices.cri-device-shim/"), 1);
 }
 
-static void a_sandbox_that_is_not_ready_is_stopped(void **state)
+/* ---- sandboxes that die, and containers that do not ---- */
+
+/* Its pause process was killed, and it does not end by itself. */
+static void a_container_outlives_its_sandbox(void **state)
 {
-    struct devicemgr_sandbox sandbox = {"s-u1", "u1", "ns", "u1", 0, false, NULL, 0};
     struct world *w = *state;
 
-    devicemgr_runtime_listed(w->mgr, w->now_ms, &sandbox, 1, NULL, 0);
-    devicemgr_run(w->mgr);
-    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    for (int restarted = 0; restarted < 2; restarted++) {
+        if (restarted)
+            restart(w);
+        runtime_listed(w, "~u1/main u2");
+        create_token(w, 11, "u2", GPU ":g0");
+        expect(w, "check c-u1-main");
+        container_checked(w, true);
+        expect_with(w, "verdict 11 refused 14:", "held by container \"main\" of pod \"ns/u1\"",
+                    "which still runs", NULL);
+    }
+    runtime_listed(w, "~u1/main u2/x!");
+    create_token(w, 12, "u2", GPU ":g0");
+    expect(w, "check c-u1-main");
+    container_removed(w, "c-u1-main");
+    expect(w, "allocate g0 *");
+}
+
+static void a_container_of_a_dead_sandbox_is_rebuilt(void **state)
+{
+    struct world *w = *state;
+
+    world_fresh(w);
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    runtime_listed(w, "~u1/main=" GPU ":g0 u2");
+    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+    committed(w);
+    create_token(w, 11, "u2", GPU ":g0");
+    expect(w, "check c-u1-main");
+}
+
+static void a_container_of_a_sandbox_not_listed_holds_its_device(void **state)
+{
+    const struct devicemgr_container container = {
+        .id = "c-u1-main", .sandbox_id = "s-u1", .name = "main", .running = true};
+    struct world *w = *state;
+
+    devicemgr_runtime_listed(w->mgr, w->now_ms, NULL, 0, &container, 1);
+    sandbox_ran(w, "u2", "s-u2", 0);
+    create_token(w, 11, "u2", GPU ":g0");
+    expect(w, "check c-u1-main");
+    runtime_listed(w, "u2"); /* not listed either */
+    expect(w, "allocate g0 *");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+}
+
+static void an_end_of_the_old_sandbox_is_needed_for_its_containers(void **state)
+{
+    const struct devicemgr_sandbox sandboxes[] = {
+        {"s-u1", "u1", "ns", "u1", 0, false, NULL, 0},
+        {"s-again", "u1", "ns", "u1", 1, true, NULL, 0},
+        {"s-u2", "u2", "ns", "u2", 0, true, NULL, 0},
+    };
+    const struct devicemgr_container containers[] = {
+        {.id = "c-u1-main", .sandbox_id = "s-u1", .name = "main", .running = true},
+        {.id = "c-again", .sandbox_id = "s-again", .name = "main", .attempt = 1, .running = true},
+    };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < 2; i++) { /* told in either order */
+        const struct devicemgr_container told[] = {containers[i], containers[!i]};
+
+        devicemgr_runtime_listed(w->mgr, w->now_ms, sandboxes, 3, told, 2);
+        devicemgr_run(w->mgr);
+        create_token(w, 11, "u2", GPU ":g0");
+        expect(w, "check c-again");
+        container_checked(w, false);
+        expect(w, "check c-u1-main"); /* the one before it, too */
+        create_cancelled(w, 11);
+    }
+    sandbox_removed(w, "s-again"); /* the newest of the pod, which is not gone for that */
+    expect_nothing(w);
+    create_token(w, 12, "u2", GPU ":g0");
+    container_checked(w, true); /* what was asked before, by another */
+    expect(w, "check c-u1-main");
+    container_checked(w, true);
+    expect_with(w, "verdict 12 refused 14:", "held by", NULL);
+    container_removed(w, "c-u1-main");
+    expect_nothing(w);
+    runtime_listed(w, "~u1/main! u2");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+}
+
+/* As when the runtime itself has just started. */
+static void a_dead_sandbox_may_be_ready_again(void **state)
+{
+    struct world *w = *state;
+
+    runtime_listed(w, "~u1/main");
+    assert_true(create(w, 11, "u1", "second", GPU ":g1", NULL));
+    expect_nothing(w); /* it was listed a moment ago */
+    pass(w, LIST_EVERY_MS);
+    expect(w, "list");
+    expect_nothing(w); /* once */
+    runtime_listed(w, "u1/main");
+    expect(w, "allocate g1 *");
+    create_cancelled(w, 11);
+    ignore_all(w);
+    runtime_listed(w, "~u1/main");
+    pass(w, LIST_EVERY_MS);
+    assert_true(create(w, 12, "u1", "second", GPU ":g1", NULL));
+    expect(w, "list");
+    devicemgr_runtime_listing(w->mgr);
+    runtime_listed(w, "~u1/main");
+    pass(w, HOLD_MS);
+    expect(w, "list"); /* as long as it is held */
+    expect_with(w, "verdict 12 refused 14:", "the runtime lists its sandbox s-u1 as not ready",
+                NULL);
+    assert_int_equal(logged(w, "held: "), 2);
+}
+
+static void a_stopped_sandbox_that_is_listed_ready_is_open_again(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_stopping(w, "s-u1");
+    devicemgr_runtime_listing(w->mgr);
+    sandbox_stopped(w, "s-u1");
+    runtime_listed(w, "u1/main"); /* asked for before the stop */
+    assert_true(create(w, 11, "u1", "second", GPU ":g1", NULL));
     expect_with(w, "verdict 11 refused 9:", "terminating", NULL);
     assert_true(create(w, 12, "u2", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *"); /* nor does its container run, as that list says */
+    create_cancelled(w, 12);
+    ignore_all(w);
+    runtime_listed(w, "u1");
+    assert_true(create(w, 13, "u1", "second", GPU ":g1", NULL));
+    expect(w, "allocate g1 *");
+}
+
+static void a_list_older_than_a_containers_end_does_not_bring_it_back(void **state)
+{
+    struct world *w = *state;
+
+    for (int checked = 0; checked < 2; checked++) {
+        runtime_listed(w, "u1/main=" GPU ":g0 u2");
+        ignore_all(w);
+        create_token(w, 11, "u2", GPU ":g0");
+        expect(w, "check c-u1-main");
+        devicemgr_runtime_listing(w->mgr);
+        if (checked)
+            container_checked(w, false);
+        else
+            container_removed(w, "c-u1-main");
+        expect(w, "allocate g0 *");
+        create_cancelled(w, 11);
+        ignore_all(w);
+        container_removed(w, "c-u1-main"); /* told again */
+        runtime_listed(w, "u1/main=" GPU ":g0 u2");
+        create_token(w, 12, "u2", GPU ":g0");
+        expect(w, "allocate g0 *");
+        create_cancelled(w, 12);
+        ignore_all(w);
+        runtime_listed(w, "u1/main=" GPU ":g0 u2"); /* it is there after all */
+        committed(w);
+        ignore_all(w);
+        create_token(w, 13, "u2", GPU ":g0");
+        expect(w, "check c-u1-main");
+        create_cancelled(w, 13);
+        ignore_all(w);
+    }
+}
+
+static void a_pod_whose_sandbox_died_is_not_over(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.annotations = true;
+    w->settings.namespaces = (const char *const[]){"*"};
+    w->settings.namespaces_len = 1;
+    world_fresh_listed(w);
+    gpus_up(w, "g0");
+    container_made(w, 1, "u1", "main", GPU ":g0");
+    runtime_listed(w, "~u1/main! u2");
+    create_request(w, 11, "u2", "main", GPU "=1");
+    expect_with(w, "verdict 11 refused 8:", "asked 1, free 0", NULL);
+    sandbox_stopping(w, "s-u1");
+    sandbox_stopped(w, "s-u1"); /* by somebody's request */
+    create_request(w, 12, "u2", "main", GPU "=1");
     expect(w, "allocate g0 *");
 }
 
@@ -830,7 +1005,14 @@ int main(void)
         TEST(a_lost_checkpoint_is_rebuilt_from_running_containers),
         TEST(a_running_container_is_believed_more_than_the_checkpoint),
         TEST(a_garbage_token_on_a_running_container_is_told),
-        TEST(a_sandbox_that_is_not_ready_is_stopped),
+        TEST(a_container_outlives_its_sandbox),
+        TEST(a_container_of_a_dead_sandbox_is_rebuilt),
+        TEST(a_container_of_a_sandbox_not_listed_holds_its_device),
+        TEST(an_end_of_the_old_sandbox_is_needed_for_its_containers),
+        TEST(a_dead_sandbox_may_be_ready_again),
+        TEST(a_stopped_sandbox_that_is_listed_ready_is_open_again),
+        TEST(a_list_older_than_a_containers_end_does_not_bring_it_back),
+        TEST(a_pod_whose_sandbox_died_is_not_over),
         TEST(an_allocation_without_a_pod_row_is_named_by_uid_and_dropped_with_its_pod),
         TEST(a_list_older_than_a_container_says_nothing_of_it),
         TEST(a_list_older_than_a_container_does_not_rebuild_its_predecessor),
