@@ -43,8 +43,8 @@ packages_install "${BUILD_PACKAGES[@]}" nghttp2-client python3
 install_relays nghttp2-proxy haproxy nginx-light ||
     printf 'not every relay could be installed; the rest is measured\n' >&2
 mkdir -p "$build"
-if ! build_all >"$build/build.log" 2>&1; then
-    tail -n 60 "$build/build.log"
-    exit 1
-fi
+trap 'tail -n 60 "$build/build.log"' EXIT
+# No part of a condition, in which a step that fails would not end it (set -e).
+build_all >"$build/build.log" 2>&1
+trap - EXIT
 exec /usr/bin/python3 "$root/tests/bench/bench.py" --build "$build" "$@"
