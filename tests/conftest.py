@@ -1,14 +1,48 @@
 """What every level of Python tests is built from: a short directory, plugins and shims that end."""
 
+import json
+import os
 import pathlib
 import shutil
 import tempfile
 
 import pytest
 
-import containerd
+os.environ.setdefault("SHIM_CGROUP_PARENT", f"/cri-device-shim-{os.getpid()}")
+
+import containerd  # what is below reads that
 import plugin
 from shim import Shim
+
+# Where a JSON line is written for each test: {"test", "outcome", "seconds", "reason"}.
+_RESULTS = os.environ.get("SHIM_TEST_RESULTS")
+_outcomes = {}  # by test, of what came of its phases so far
+
+
+def pytest_runtest_logreport(report):
+    """A test has failed if any of its set-up, itself and its end did."""
+    one = _outcomes.setdefault(report.nodeid, {"test": report.nodeid, "outcome": "passed",
+                                               "seconds": 0, "reason": ""})
+    one["seconds"] += report.duration
+    if report.failed or (report.skipped and one["outcome"] == "passed"):
+        one["outcome"] = "failed" if report.failed else "skipped"
+        one["reason"] = report.longrepr[2] if report.skipped else ""
+    if report.when == "teardown":
+        _tell_result(_outcomes.pop(report.nodeid))
+
+
+def pytest_collectreport(report):
+    """A file that cannot be read, or is skipped as a whole, counts as one test."""
+    if report.failed or report.skipped:
+        _tell_result({"test": report.nodeid, "seconds": 0,
+                      "outcome": "failed" if report.failed else "skipped",
+                      "reason": report.longrepr[2] if report.skipped else ""})
+
+
+def _tell_result(one):
+    if _RESULTS:
+        with open(_RESULTS, "a", encoding="utf-8") as file:
+            print(json.dumps(one), file=file)
 
 
 @pytest.fixture

@@ -17,6 +17,12 @@ pytestmark = pytest.mark.skipif(BINARY != ROOT / "build/shim/cri-device-shim",
                                 reason="the quickstart builds and shows build/")
 
 
+@pytest.fixture(autouse=True)
+def as_a_user(monkeypatch):
+    """Who knows nothing of the tests' own cgroups."""
+    monkeypatch.delenv("SHIM_CGROUP_PARENT")
+
+
 def start(*options):
     return subprocess.Popen([QUICKSTART, *options], stdin=subprocess.DEVNULL, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -10,6 +10,7 @@ A failed call raises grpc.RpcError with code() and details().
 """
 
 import itertools
+import os
 import uuid
 
 import grpc
@@ -19,7 +20,8 @@ from protos import IMAGE, RUNTIME, cri
 from waiting import GENEROUS_S, wait_until
 
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # the kubelet's own limit
-CGROUP_PARENT = "/cri-device-shim"
+# Test runs side by side have one each, so that none removes another's.
+CGROUP_PARENT = os.environ.get("SHIM_CGROUP_PARENT", "/cri-device-shim")
 
 _RUNTIME_METHODS = (
     "Version", "RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "PodSandboxStatus",
