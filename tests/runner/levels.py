@@ -1,0 +1,296 @@
+"""The levels, what each consists of, and how it is run and counted.
+
+All names come from the sources: a test program that is not built fails, none is forgotten.
+"""
+
+import ast
+import json
+import pathlib
+import re
+import sys
+
+from pool import Counts, Job
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TESTS = ROOT / "tests"
+
+_DEFAULT_SEEDS = 20_000   # of the simulation; of the sanitized build a fifth as many
+_FUZZ_BYTES_MAX = 4096
+# Of each target in a run of the suite: some 15 seconds on an idle machine.
+_FUZZ_RUNS = 200_000
+_FUZZ_RUNS_OF = {"fuzz_config": 15_000, "fuzz_create_container": 400_000, "fuzz_message": 400_000,
+                 "fuzz_devices": 150_000, "fuzz_feed": 80_000, "fuzz_record": 800_000,
+                 "fuzz_request": 800_000, "fuzz_session": 15_000}
+_SANITIZER = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
+              "UBSAN_OPTIONS": "print_stacktrace=1"}
+_FUZZ_SANITIZER = {"ASAN_OPTIONS": "quarantine_size_mb=16", "UBSAN_OPTIONS": "print_stacktrace=1"}
+
+# What takes longest is begun first; in seconds on an idle machine.
+_LONG = {"integration/test_soak.py": 160, "integration/test_restarts.py": 130,
+         "integration/test_install.py": 110, "integration/test_bridge_speed.py": 45,
+         "integration/test_equivalence.py": 40, "integration/test_restart.py": 30,
+         "integration/test_bridge.py": 30, "integration/test_plugin_life.py": 30,
+         "e2e/test_holding.py": 20, "e2e/test_bridge.py": 20, "e2e/test_quickstart.py": 20}
+# How many processors a Python file keeps busy: most only wait.
+_PYTHON_PROCESSORS = 0.4
+_BUSY = {"integration/test_soak.py": 0.8, "integration/test_restarts.py": 1.0,
+         "integration/test_install.py": 0.8, "integration/test_equivalence.py": 1.0}
+_UNIT_PROCESSORS = 0.25
+
+
+class Options:
+    """`seeds`: of the simulation, None: as many as in every run. `seconds`: of each target of
+    fuzz-long."""
+
+    def __init__(self, build, processors, seeds=None, seconds=60):
+        self.build = build
+        self.processors = processors
+        self.seeds = seeds
+        self.seconds = seconds
+
+
+class Build:
+    """One of the builds: its directory, and the Job that makes it."""
+
+    def __init__(self, name, directory, *settings, target=None, compilers=None, seconds=0):
+        cmake = ["cmake", "-G", "Ninja", "-S", ROOT, "-B", directory,
+                 "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DCMAKE_COMPILE_WARNING_AS_ERROR=ON",
+                 "-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache",
+                 *settings]
+        self.name = name
+        self.directory = directory
+        self.job = Job("build", name, [cmake, ["ninja", "-C", directory, *(target or ())]],
+                       directory / "tests.logs/build.log", _count_steps, env=compilers or {},
+                       seconds_max=1800, long=1000 + seconds)
+
+    def job_of(self, level, name, commands, count, **settings):
+        return Job(level, name, commands, self.directory / "tests.logs" / f"{level}-{name}.log",
+                   count, needs=(self.job,), **settings)
+
+
+def _count_steps(_text, statuses):
+    """A build, which is one thing that succeeds or fails."""
+    return Counts(failed=1) if any(statuses) else Counts(passed=1)
+
+
+class Suite:
+    """`levels`: {name: {test: function that returns its Jobs}}, in the order in which they are
+    shown."""
+
+    def __init__(self, options):
+        self._options = options
+        build = options.build
+        self.release = Build("release", build, "-DSHIM_TESTS=ON", "-DSHIM_SANITIZE=OFF", seconds=2)
+        # First, since most that takes long needs it.
+        self.sanitized = Build("sanitized", build / "asan", "-DSHIM_TESTS=ON", "-DSHIM_SANITIZE=ON",
+                               seconds=3)
+        self.fuzz = Build("fuzz", build / "fuzz", "-DSHIM_FUZZ=ON", target=["fuzz"], seconds=1,
+                          compilers={"CC": "clang", "CXX": "clang++"})
+        self.levels = {
+            "unit": {name: self._unit for name in _unit_names()},
+            "sim": {"sim": self._sim},
+            "integration": {name: self._python for name in _python_names("integration")},
+            "e2e": {name: self._python for name in _python_names("e2e")},
+            "fuzz": {name: self._fuzz for name in _fuzz_names()},
+            "suite": {name: self._python for name in _python_names("suite")},
+        }
+        self.default = list(self.levels)
+        self.levels["fuzz-long"] = {name: self._fuzz_long for name in _fuzz_names()}
+
+    def jobs(self, level, name, tests=()):
+        """Of one name of a level; `tests`: only these of a Python file, as pytest names them."""
+        make = self.levels[level][name]
+        return make(level, name, tests) if make == self._python else make(level, name)
+
+    def tests_of(self, level, name):
+        """The test functions of a Python file; [""] of anything else, which has no parts."""
+        if self.levels[level][name] != self._python:
+            return [""]
+        return list(_marks_of(TESTS / level / name))
+
+    def has(self, level, name, tests):
+        """Whether it has all these tests, which are named as pytest names them."""
+        return all(_function_of(one) in self.tests_of(level, name) for one in tests)
+
+    @staticmethod
+    def with_builds(jobs):
+        """All of these, and what they need, each once."""
+        builds = {id(one): one for job in jobs for one in job.needs}
+        return [*builds.values(), *jobs]
+
+    # ---- unit ----
+
+    def _unit(self, level, name):
+        return [build.job_of(f"{level} {build.name}", name, [[build.directory / "tests/unit" / name]],
+                             _count_tap, env={"CMOCKA_MESSAGE_OUTPUT": "TAP", **_SANITIZER},
+                             directory=build.directory / "tests/unit", seconds_max=300,
+                             processors=_UNIT_PROCESSORS, long=20 if name in _SLOW_UNIT else 0)
+                for build in (self.release, self.sanitized)]
+
+    # ---- sim ----
+
+    def _sim(self, level, _name):
+        seeds = self._options.seeds or _DEFAULT_SEEDS
+        return [*self._sim_parts(level, self.release, 1, seeds),
+                *self._sim_parts(level, self.sanitized, seeds + 1, max(1, seeds // 5))]
+
+    def _sim_parts(self, level, build, first, seeds):
+        """One process, or where more than the usual was asked for, one for each processor."""
+        parts = max(1, int(self._options.processors)) if self._options.seeds else 1
+        jobs = []
+        for part in range(parts):
+            begin, end = first + seeds * part // parts, first + seeds * (part + 1) // parts
+            if end > begin:
+                jobs.append(build.job_of(
+                    f"{level} {build.name}", f"seeds-{begin}-{end - 1}",
+                    [[build.directory / "tests/sim/sim", "--from", str(begin), "--seeds",
+                      str(end - begin)]], _count_last_line, env=_SANITIZER, long=200,
+                    seconds_max=max(900, seeds // 10)))
+        return jobs
+
+    # ---- Python ----
+
+    def _python(self, level, name, tests=()):
+        """An integration file is run on the sanitized build; those of its tests that are marked
+        `release` on both. What is marked `alone` is run with nothing beside it."""
+        path = TESTS / level / name
+        marks = _marks_of(path)
+        tests = tests or marks
+        alone = [one for one in tests if "alone" in marks[_function_of(one)]]
+        others = [one for one in tests if one not in alone]
+        again = [one for one in tests if "release" in marks[_function_of(one)]]
+        first = self.sanitized if level == "integration" else self.release
+        return [self._pytest(level, path, build, wanted, how)
+                for build, wanted, how in ((first, others, ""), (first, alone, "alone"),
+                                           (self.release, again, "release")) if wanted]
+
+    def _pytest(self, level, path, build, tests, how):
+        short = f"{level}/{path.name}"
+        name = f"{path.name}-{how}" if how else path.name
+        results = build.directory / "tests.logs" / f"{level}-{name}.results"
+        results.unlink(missing_ok=True)
+        return build.job_of(
+            level if level != "integration" else f"{level} {build.name}", name,
+            [[sys.executable, "-m", "pytest", "-c", TESTS / "pytest.ini", "--color=no",
+              *(f"{path}::{one}" for one in tests)]],
+            lambda _text, _statuses: _count_pytest(results),
+            env={"SHIM_BUILD_DIR": str(build.directory), "SHIM_TEST_RESULTS": str(results),
+                 "SHIM_BINARY": str(build.directory / "shim/cri-device-shim"), **_SANITIZER},
+            seconds_max=1200, alone=how == "alone", long=1 if how else _LONG.get(short, 1),
+            processors=_BUSY.get(short, _PYTHON_PROCESSORS))
+
+    # ---- fuzz ----
+
+    def _fuzz(self, level, name):
+        """Every seed and past finding, then as many runs as ever, always the same ones."""
+        corpus = TESTS / "fuzz/corpus" / name
+        learned = self.fuzz.directory / "learned" / name  # the first directory is written to
+        runs = _FUZZ_RUNS_OF.get(name, _FUZZ_RUNS)
+        program = self._fuzz_command(name)
+        return self._fuzz_job(level, name, ["sh", "-c", 'rm -rf "$0" && mkdir -p "$0"', learned],
+                              [*program, *sorted(corpus.iterdir())],
+                              [*program, "-seed=1", f"-runs={runs}", learned, corpus],
+                              long=40, seconds_max=900)
+
+    def _fuzz_long(self, level, name):
+        """Random ones for some time; what is learned is kept for the next time."""
+        learned = self.fuzz.directory / "corpus" / name
+        seconds = self._options.seconds
+        return self._fuzz_job(level, name, ["mkdir", "-p", learned],
+                              [*self._fuzz_command(name), f"-max_total_time={seconds}", learned,
+                               TESTS / "fuzz/corpus" / name], seconds_max=seconds + 120)
+
+    def _fuzz_job(self, level, name, set_up, *runs, **settings):
+        return [self.fuzz.job_of(level, name, [set_up, *runs], _count_fuzz(runs[0][0]),
+                                 env=_FUZZ_SANITIZER, **settings)]
+
+    def _fuzz_command(self, name):
+        findings = self.fuzz.directory / "findings"
+        findings.mkdir(parents=True, exist_ok=True)
+        return [self.fuzz.directory / "tests/fuzz" / name, "-timeout=20", "-rss_limit_mb=1500",
+                f"-max_len={_FUZZ_BYTES_MAX}", f"-artifact_prefix={findings}/{name}-"]
+
+
+# ---- names ----
+
+_SLOW_UNIT = ("test_store", "test_bridge_shown", "test_config", "test_watch", "test_store_faults",
+              "test_manager")
+
+
+def _unit_names():
+    return sorted(path.stem for path in (TESTS / "unit").glob("test_*.c")
+                  if re.search(r"^int main\(", path.read_text(), re.MULTILINE))
+
+
+def _python_names(level):
+    return sorted(path.name for path in (TESTS / level).glob("test_*.py"))
+
+
+def _function_of(test):
+    """Of a pytest name like test_x[first]."""
+    return test.partition("[")[0]
+
+
+def _marks_of(path):
+    """{test function of a Python file: names of its marks}."""
+    return {one.name: {mark for mark in ("alone", "release") for decorator in one.decorator_list
+                       if ast.unparse(decorator) == f"pytest.mark.{mark}"}
+            for one in ast.parse(path.read_text()).body
+            if isinstance(one, ast.FunctionDef) and one.name.startswith("test_")}
+
+
+def _fuzz_names():
+    return sorted(path.stem for path in (TESTS / "fuzz").glob("fuzz_*.c"))
+
+
+# ---- counting ----
+
+def _count_tap(text, _statuses):
+    """As cmocka prints it; a plan that is not kept is an error of its own."""
+    counts = Counts()
+    planned = sum(int(number) for number in re.findall(r"^1\.\.(\d+)$", text, re.MULTILINE))
+    for line in re.findall(r"^(?:not )?ok .*$", text, re.MULTILINE):
+        if line.startswith("not ok"):
+            counts.failed += 1
+        elif "# SKIP" in line:
+            counts.skipped += 1
+            counts.notes.append(f"skipped: {line}")
+        else:
+            counts.passed += 1
+    if counts.failed == 0 and counts.passed + counts.skipped != planned:
+        counts.failed = 1
+        counts.notes.append(f"{planned} tests were to run")
+    return counts
+
+
+def _count_last_line(text, _statuses):
+    last = text.rstrip("\n").rpartition("\n")[2]
+    passed, failed = re.fullmatch(r"(\d+) passed, (\d+) failed", last).groups()
+    return Counts(int(passed), int(failed), notes=[
+        line for line in text.splitlines() if re.match("(seed|replay)", line)])
+
+
+def _count_pytest(results):
+    """conftest.py writes a line for each test and each figure."""
+    counts = Counts()
+    for line in results.read_text().splitlines():
+        what = json.loads(line)
+        if "figure" in what:
+            counts.notes.append(what["figure"])
+            continue
+        setattr(counts, what["outcome"], getattr(counts, what["outcome"]) + 1)
+        if what["outcome"] == "skipped":
+            counts.notes.append(f"skipped: {what['test']}: {what['reason']}")
+    return counts
+
+
+def _count_fuzz(program):
+    """Each command is a test, but for the first, which sets up."""
+    def count(text, statuses):
+        counts = Counts(passed=statuses[1:].count(0), failed=sum(one != 0 for one in statuses))
+        counts.notes += [line for line in text.splitlines() if line.startswith("Done ")]
+        for path in re.findall(r"Test unit written to (.*)", text):
+            counts.notes.append(f"to play it again: FUZZ_TRACE=1 {program} {path}")
+        return counts
+
+    return count

@@ -1,0 +1,233 @@
+"""Jobs, and the pool that runs them side by side.
+
+A job is one or more commands, run one after the other, and a way to count what they did. The pool
+starts what fits: each job says how many processors it keeps busy, a fraction where it mostly waits.
+A job that is `alone` is run when no other does, after all of them.
+"""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import selectors
+import signal
+import subprocess
+import time
+
+_KILL_S = 60  # from the signal that asks a job to end to the one that does not ask
+
+
+@dataclasses.dataclass
+class Counts:
+    """Of tests. `notes`: lines to show, as a skipped test's reason or a measured figure."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    notes: list = dataclasses.field(default_factory=list)
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        self.notes += other.notes
+
+
+@dataclasses.dataclass
+class Job:
+    """`commands`: lists of words; after one that fails the others are not run.
+
+    `count(log text, exit statuses)` gives its Counts; see counted(). `needs`: jobs that must have
+    succeeded before. `log`: where all that the commands print goes, and below which they may leave
+    files of their own.
+    """
+
+    level: str
+    name: str
+    commands: list
+    log: pathlib.Path
+    count: object
+    env: dict = dataclasses.field(default_factory=dict)
+    directory: pathlib.Path = None
+    processors: float = 1.0
+    alone: bool = False
+    seconds_max: int = 600
+    needs: tuple = ()
+    long: int = 0      # those that take longest are to begin first: larger ones do
+    counts: Counts = None  # once it is over
+    statuses: list = dataclasses.field(default_factory=list)
+    timed_out: bool = False
+    began: float = 0
+    ended: float = 0
+    cpu_s: float = 0
+
+    @property
+    def over(self):
+        return self.counts is not None
+
+    @property
+    def good(self):
+        return self.over and self.counts.failed == 0
+
+
+def counted(job):
+    """What a job that is over comes to: one that did not end well has failed, whatever it says, and
+    so has one in which no test ran."""
+    text = job.log.read_text(errors="replace")
+    try:
+        counts = job.count(text, job.statuses)
+    except Exception as error:  # whatever it printed: it is not what it prints when all is well
+        counts = Counts(failed=1, notes=[f"its result cannot be read: {error!r}"])
+    if counts.failed == 0 and (job.timed_out or any(job.statuses)):
+        why = f"took over {job.seconds_max} s" if job.timed_out else f"ended with {job.statuses}"
+        counts.failed = 1
+        counts.notes.append(why)
+    if counts.passed + counts.failed + counts.skipped == 0:
+        counts.failed = 1
+        counts.notes.append("no test ran")
+    return counts
+
+
+class _Running:
+    """The command that a job is at."""
+
+    def __init__(self, job):
+        self.job = job
+        self._commands = iter(job.commands)
+        self._asked_at = None
+        job.log.parent.mkdir(parents=True, exist_ok=True)
+        self._output = open(job.log, "wb")
+        job.began = time.monotonic()
+        self.file = None
+        self._process = None
+        self._next()
+
+    def _next(self):
+        """Whether there is another command, which is then started."""
+        command = next(self._commands, None)
+        if command is None:
+            return False
+        try:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.STDOUT,
+                cwd=self.job.directory, env={**os.environ, **self.job.env}, start_new_session=True)
+        except OSError as error:
+            self._output.write(f"{error}\n".encode())
+            self.job.statuses.append(127)
+            return False
+        self.file = os.pidfd_open(self._process.pid)
+        return True
+
+    @property
+    def started(self):
+        return self.file is not None
+
+    def ended(self):
+        """The command has: whether the job goes on."""
+        _pid, status, usage = os.wait4(self._process.pid, 0)
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        os.close(self.file)
+        self.file = None
+        self.job.statuses.append(self._process.returncode)
+        self.job.cpu_s += usage.ru_utime + usage.ru_stime
+        if self._asked_at is not None:  # its children may not have heard
+            self.signal(signal.SIGKILL)
+        return self._process.returncode == 0 and not self.job.timed_out and self._next()
+
+    def check_time(self):
+        now = time.monotonic()
+        if self._asked_at is None and now - self.job.began > self.job.seconds_max:
+            self.job.timed_out = True
+            self.interrupt()
+        if self._asked_at is not None and now - self._asked_at > _KILL_S:
+            self.signal(signal.SIGKILL)
+
+    def interrupt(self):
+        self._asked_at = time.monotonic()
+        self.signal(signal.SIGINT)
+
+    def signal(self, number):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
+    def close(self):
+        self._output.close()
+        self.job.ended = time.monotonic()
+
+
+class Pool:
+    """`report(job)` is called as each job ends."""
+
+    def __init__(self, processors, report):
+        self._processors = processors
+        self._report = report
+        self._running = []
+        self._selector = selectors.DefaultSelector()
+
+    def run(self, jobs):
+        waiting = sorted(jobs, key=lambda job: (job.alone, -job.long))
+        try:
+            while waiting or self._running:
+                self._start(waiting)
+                for key, _events in self._selector.select(timeout=1 if self._running else 0):
+                    self._ended(key.data)
+                for one in self._running:
+                    one.check_time()
+        except KeyboardInterrupt:
+            self._interrupt()
+            raise
+
+    def _start(self, waiting):
+        for job in list(waiting):
+            if any(one.over and not one.good for one in job.needs):
+                waiting.remove(job)
+                job.log.parent.mkdir(parents=True, exist_ok=True)
+                job.log.write_text("")
+                self._finish(job, Counts(failed=1, notes=["what it needs has failed"]))
+            elif all(one.over for one in job.needs) and self._fits(job, waiting):
+                waiting.remove(job)
+                self._begin(job)
+
+    def _fits(self, job, waiting):
+        if not self._running:
+            return not job.alone or all(one.alone for one in waiting)
+        if job.alone or any(one.job.alone for one in self._running):
+            return False
+        return sum(one.job.processors for one in self._running) + job.processors <= (
+            self._processors + 0.001)
+
+    def _begin(self, job):
+        running = _Running(job)
+        if not running.started:
+            running.close()
+            self._finish(job, counted(job))
+            return
+        self._running.append(running)
+        self._selector.register(running.file, selectors.EVENT_READ, running)
+
+    def _ended(self, running):
+        self._selector.unregister(running.file)
+        if running.ended():
+            self._selector.register(running.file, selectors.EVENT_READ, running)
+            return
+        self._running.remove(running)
+        running.close()
+        self._finish(running.job, counted(running.job))
+
+    def _finish(self, job, counts):
+        job.counts = counts
+        self._report(job)
+
+    def _interrupt(self):
+        """As Ctrl-C would do it, were they not in sessions of their own."""
+        for one in self._running:
+            one.interrupt()
+        while self._running:
+            for key, _events in self._selector.select(timeout=1):
+                self._selector.unregister(key.data.file)
+                key.data.job.timed_out = True  # no further command
+                key.data.ended()
+                key.data.close()
+                self._running.remove(key.data)
+            for one in self._running:
+                one.check_time()

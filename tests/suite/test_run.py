@@ -1,0 +1,205 @@
+"""tests/run.sh itself: what it counts, and that whatever cannot start, or says nothing, fails.
+
+Compilers, CMake, Ninja and the programs they would make are stand-ins here.
+"""
+
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+import containerd
+from shim import ROOT
+from waiting import wait_until
+
+TWO_PASS = 'echo 1..2; echo "ok 1 - a"; echo "ok 2 - b"'
+LEVEL = r"^{} +(\d+) +(\d+) +(\d+) "
+
+
+class World:
+    """A build directory and a PATH of the test's own."""
+
+    def __init__(self, directory):
+        self.build = directory / "b"
+        self.tools = directory / "tools"
+        self.output = ""
+        self.tool("cmake", "exit 0")
+        self.tool("ninja", "exit 0")
+
+    def tool(self, name, text):
+        self._script(self.tools / name, text)
+
+    def program(self, path, text):
+        """In both builds."""
+        for build in (self.build, self.build / "asan"):
+            self._script(build / path, text)
+
+    @staticmethod
+    def _script(path, text):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+
+    def start(self, *arguments, **env):
+        return subprocess.Popen(
+            [ROOT / "tests/run.sh", "--build", self.build, *arguments], text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={**os.environ, "PATH": f"{self.tools}:{os.environ['PATH']}", **env})
+
+    def run(self, *arguments, **env):
+        """(status, last line)"""
+        process = self.start(*arguments, **env)
+        self.output, _ = process.communicate(timeout=120)
+        return process.returncode, self.output.splitlines()[-1]
+
+    def level(self, name):
+        """(passed, failed, skipped) of its line."""
+        found = re.search(LEVEL.format(name), self.output, re.MULTILINE)
+        return tuple(map(int, found.groups()))
+
+
+@pytest.fixture
+def world(directory):
+    return World(directory)
+
+
+def test_tests_are_counted(world):
+    """Each test of each build; a line for each level, and one at the end."""
+    world.program("tests/unit/test_token", TWO_PASS)
+    world.program("tests/unit/test_flow",
+                  'echo 1..2; echo "ok 1 - a"; echo "ok 2 # SKIP not here"')
+    assert world.run("test_token", "test_flow") == (0, "6 passed, 0 failed, 2 skipped")
+    assert world.level("unit release") == world.level("unit sanitized") == (3, 0, 1)
+    assert "skipped: ok 2 # SKIP not here" in world.output
+    assert world.level("build") == (2, 0, 0)
+
+
+def test_a_failure_is_shown(world):
+    world.program("tests/unit/test_token", TWO_PASS)
+    world.program("tests/unit/test_flow", 'echo 1..2; echo "ok 1 - a"; echo "what is wrong";'
+                  'echo "not ok 2 - b"; exit 1')
+    assert world.run("test_token", "test_flow") == (1, "6 passed, 2 failed")
+    assert world.output.count("what is wrong") == 2
+    assert world.level("unit release") == (3, 1, 0)
+
+
+BAD_PROGRAMS = {
+    "says nothing": "exit 0",
+    "crashes": f"{TWO_PASS}; kill -SEGV $$",
+    "ends badly": f"{TWO_PASS}; exit 3",
+    "ends early": 'echo 1..2; echo "ok 1 - a"',
+    "cannot be run": None,
+}
+
+
+@pytest.mark.parametrize("text", BAD_PROGRAMS.values(), ids=BAD_PROGRAMS.keys())
+def test_a_program_that_does_not_end_well(world, text):
+    """Whatever it says of its tests."""
+    if text is not None:
+        world.program("tests/unit/test_token", text)
+    status, last = world.run("test_token")
+    assert status == 1 and last.endswith(" passed, 2 failed"), world.output
+
+
+@pytest.mark.parametrize("tool", ["cmake", "ninja"])
+def test_a_build_that_fails(world, tool):
+    """All that needs it fails with it, although programs of an earlier build are there; the rest
+    is run."""
+    world.program("tests/unit/test_token", TWO_PASS)
+    world.tool(tool, f"""case "$*" in
+        */b/asan*) echo "{tool} is at its end"; exit 1 ;;
+        esac""")
+    assert world.run("test_token") == (1, "2 passed, 1 failed")
+    assert f"{tool} is at its end" in world.output
+    assert world.level("unit release") == (2, 0, 0)
+    assert world.level("unit sanitized") == (0, 1, 0)
+
+
+BAD_PYTESTS = {
+    "runs nothing": 'print("99 passed in 1s")',
+    "fails": 'import sys; print("99 passed in 1s"); sys.exit(4)',
+    "is not there": "import no_such_module",
+}
+
+
+@pytest.mark.parametrize("text", BAD_PYTESTS.values(), ids=BAD_PYTESTS.keys())
+def test_pytest_does_not_start(world, text):
+    """A level of Python tests cannot vanish."""
+    (world.tools / "pytest.py").write_text(text)
+    status, last = world.run("test_tokens.py", PYTHONPATH=str(world.tools))
+    assert (status, last) == (1, "0 passed, 1 failed"), world.output
+
+
+def test_python_tests_are_counted(world):
+    """A whole file, some tests of one, each once however often it is named."""
+    status, last = world.run("test_version.py", "test_version.py::test_x")
+    assert status != 0 and "no such test or level" in last
+    name = "test_config.py::test_missing_config"
+    world.program("shim/cri-device-shim", 'echo "$2: no such file"; exit 1')
+    assert world.run(name, f"integration/{name}") == (0, "1 passed, 0 failed")
+
+
+def test_seeds_are_no_tests(world):
+    """The simulation's checks are counted, which are the same of each part."""
+    world.program("tests/sim/sim", 'echo "seeds $2+$4"; echo "7 passed, 0 failed"')
+    assert world.run("sim", "--seeds", "1000", "--processors", "3") == (0, "14 passed, 0 failed")
+    logs = (world.build / "tests.logs").glob("sim*.log")
+    parts = sorted(log.read_text().splitlines()[0] for log in logs)
+    assert parts == ["seeds 1+333", "seeds 334+333", "seeds 667+334"]
+    world.program("tests/sim/sim", 'echo "7 passed, 0 failed"; echo "more"')
+    assert world.run("sim")[0] == 1
+
+
+def test_fuzz_targets_are_counted(world):
+    """What is kept, and the same runs each time; a target that fails says how to play it again."""
+    target = "fuzz/tests/fuzz/fuzz_config"
+    world.program(target, 'echo "$*" >>"$0.calls"')
+    assert world.run("fuzz_config") == (0, "2 passed, 0 failed")
+    kept, runs = (world.build / f"{target}.calls").read_text().splitlines()
+    corpus = ROOT / "tests/fuzz/corpus/fuzz_config"
+    assert all(str(path) in kept.split() for path in corpus.iterdir())
+    assert "-seed=1" in runs.split() and "-runs=" in runs and "max_total_time" not in runs
+    assert runs.endswith(f" {world.build}/fuzz/learned/fuzz_config {corpus}"), "nothing is kept"
+    world.program(target, 'echo "Test unit written to /tmp/x"; exit 77')
+    assert world.run("fuzz_config") == (1, "0 passed, 1 failed")
+    assert f"FUZZ_TRACE=1 {world.build / target} /tmp/x" in world.output
+
+
+def test_names(world):
+    """A name may be that of several levels' tests; one of none ends it before anything runs."""
+    world.tool("cmake", "exit 1")
+    assert world.run("--list", "test_gate", "test_gate.py::test_only_the_first_relist_waits")[0] == 0
+    status, last = world.run("test_no_such_thing")
+    assert status != 0 and last.startswith("no such test or level: test_no_such_thing")
+    status, _ = world.run("--list")
+    listed = world.output.splitlines()
+    assert status == 0 and len(listed) == len(set(listed))
+    for one in ("unit/test_gate", "fuzz/fuzz_session", "fuzz-long/fuzz_session", "sim/sim",
+                "integration/test_config.py::test_missing_config", "e2e/test_quickstart.py::test_quickstart"):
+        assert one in listed
+    world.run("--list", "test_bridge.py")
+    assert {line.split("/")[0] for line in world.output.splitlines()} == {"integration", "e2e"}
+
+
+def test_interrupted(world):
+    """Ctrl-C ends what runs, too."""
+    world.program("tests/unit/test_token", 'touch "$0.runs"; sleep 1000')
+    process = world.start("test_token")
+    wait_until((world.build / "tests/unit/test_token.runs").exists, "the program runs")
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 130, output
+    assert not containerd.processes_naming(str(world.build))
+
+
+def test_the_bench_does_not_measure_another_build(world):
+    """A step of its build that fails ends it."""
+    world.tool("cmake", "echo no compiler; exit 1")
+    done = subprocess.run([ROOT / "tests/bench/run.sh", "--help"], check=False, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
+                          env={**os.environ, "PATH": f"{world.tools}:{os.environ['PATH']}"})
+    assert done.returncode == 1 and "no compiler" in done.stdout
+    assert "usage" not in done.stdout
