@@ -117,7 +117,7 @@ struct bridge_settings {
     uint64_t preferred_timeout_ms = 500;
     bool gate = true;
     uint64_t gate_timeout_ms = 10 * second_ms;
-    std::vector<string> kubelet_processes = {"kubelet"};
+    std::vector<string> kubelet_processes = {"kubelet", "k3s-server", "k3s-agent", "kubelite"};
     bool redirect_plugin_mounts = false;
 };
 

@@ -18,7 +18,10 @@ static const struct entry TABLE[] = {
     {"CreateContainer", CRI_CREATE_CONTAINER, CRI_CLASS_INTERCEPTED},
     {"RemoveContainer", CRI_REMOVE_CONTAINER, CRI_CLASS_OBSERVED},
     {"Version", CRI_VERSION, CRI_CLASS_RELAYED},
+    {"ListPodSandbox", CRI_LIST_POD_SANDBOX, CRI_CLASS_RELAYED},
+    {"StreamPodSandboxes", CRI_STREAM_POD_SANDBOXES, CRI_CLASS_RELAYED},
     {"ListContainers", CRI_LIST_CONTAINERS, CRI_CLASS_RELAYED},
+    {"StreamContainers", CRI_STREAM_CONTAINERS, CRI_CLASS_RELAYED},
     {"GetContainerEvents", CRI_GET_CONTAINER_EVENTS, CRI_CLASS_OBSERVED},
 };
 

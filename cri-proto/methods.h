@@ -34,8 +34,11 @@ enum cri_method {
     CRI_REMOVE_POD_SANDBOX,
     CRI_CREATE_CONTAINER,
     CRI_REMOVE_CONTAINER,
-    CRI_VERSION, /* with the next: only of a kubelet that starts, for the gate */
+    CRI_VERSION, /* with the next: only as far as relists.h wants to see them */
+    CRI_LIST_POD_SANDBOX,
+    CRI_STREAM_POD_SANDBOXES, /* the same as a stream, since CRI 0.36 (CRIListStreaming) */
     CRI_LIST_CONTAINERS,
+    CRI_STREAM_CONTAINERS,
     CRI_GET_CONTAINER_EVENTS, /* has no end of its own */
 };
 #define CRI_METHODS (CRI_GET_CONTAINER_EVENTS + 1)

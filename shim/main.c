@@ -45,7 +45,7 @@ struct daemon {
     struct calls *calls;
     struct manager *manager;
     struct feed *feed; /* NULL: not yet, no more, or no bridge is wanted */
-    struct gate *gate; /* the same */
+    struct gate *gate; /* NULL: not yet, or no more */
     struct relay *relay;
     struct keeper *keeper; /* of the relay's socket */
     bool ready;            /* the relay has begun to listen */
@@ -234,7 +234,10 @@ static void on_gate_asks(void *user, pid_t kubelet, struct taken *out)
 {
     struct daemon *d = user;
 
-    feed_taken(d->feed, kubelet, out);
+    if (d->feed)
+        feed_taken(d->feed, kubelet, out);
+    else
+        *out = (struct taken){.words = "nothing serves the bridge"};
 }
 
 static void on_gate_release(void *user, uint64_t hold)
@@ -265,14 +268,19 @@ static int start_manager(struct daemon *d)
     return 0;
 }
 
-/* What stands in for the plugins at the kubelet: what it is shown, and the gate until it has it. */
+/* Who is a kubelet, and the gate until it has what it is shown. */
+static void start_gate(struct daemon *d)
+{
+    d->gate = gate_start(&d->loop, &d->config, &GATE_OPS, d);
+    calls_bind_gate(d->calls, d->gate);
+}
+
+/* What stands in for the plugins at the kubelet. */
 static void start_feed(struct daemon *d)
 {
     if (!d->config.bridge.enabled)
         return;
     d->feed = feed_start(&d->loop, &d->config, d->manager, &FEED_OPS, d);
-    d->gate = gate_start(&d->loop, &d->config, &GATE_OPS, d);
-    calls_bind_gate(d->calls, d->gate);
 }
 
 static int serve_relay(void *user)
@@ -293,6 +301,7 @@ static void start_relay(struct daemon *d)
 {
     char what[PATH_MAX + 64];
 
+    start_gate(d);
     d->relay = relay_start(&d->loop, d->config.listen, service_manager_socket(),
                            d->config.runtime_endpoint, d->calls);
     snprintf(what, sizeof what, "listen = \"%s\"", d->config.listen);

@@ -148,6 +148,19 @@ static void judge_reports(const struct feed *feed, pid_t kubelet, struct taken *
     }
 }
 
+/* Whether a bridge has that kubelet at the other end. */
+static bool is_reached(const struct feed *feed, pid_t kubelet)
+{
+    const struct bridge *bridge;
+
+    LIST_FOREACH(bridge, &feed->bridges, entry)
+    {
+        if (bridge->report && bridge->report->kubelet_pid == kubelet)
+            return true;
+    }
+    return false;
+}
+
 void feed_taken(const struct feed *feed, pid_t kubelet, struct taken *out)
 {
     if (!feed->file)
@@ -158,6 +171,8 @@ void feed_taken(const struct feed *feed, pid_t kubelet, struct taken *out)
         *out = (struct taken){.words = "a plugin that was there before is about to list"};
     else
         judge_reports(feed, kubelet, out);
+    out->bridge = !LIST_EMPTY(&feed->bridges);
+    out->reached = is_reached(feed, kubelet);
 }
 
 /* ---- Watch ---- */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shim/boot.h"
@@ -15,6 +16,9 @@
 #include "shim/must.h"
 #include "shim/plugins/manager.h"
 
+/* None, as a time. */
+#define NEVER UINT64_MAX
+
 struct hold {
     TAILQ_ENTRY(hold) entry;
     uint64_t number;   /* the owner's */
@@ -22,12 +26,20 @@ struct hold {
 };
 TAILQ_HEAD(holds, hold);
 
+/* Which file is kubelet.sock. A file system may give an inode's number away again at once, so the
+ * time counts, too; all zero: there is none. */
+struct identity {
+    uint64_t device;
+    uint64_t inode;
+    uint64_t modified_ns;
+};
+
 /*
  *     ──Version{""}──▶ ARMED ──first relist──▶ HOLDING ──taken, or time over──▶ OPEN
  *                        └──────────── a relist is answered ──────────────────────▲
  *
- * HOLDING waits for ops.taken() or limit_ms, also while its calls come and go. OPEN is remembered,
- * so that the process is not armed again.
+ * HOLDING waits for ops.taken() or kubelet_limit(), also while its calls come and go. OPEN is
+ * remembered, so that the process is not armed again; where there is to be no gate it begins there.
  */
 enum kubelet_state {
     KUBELET_ARMED,
@@ -40,13 +52,17 @@ struct kubelet {
     pid_t pid;
     uint64_t started; /* process.h */
     enum kubelet_state state;
-    uint64_t since_ms; /* HOLDING: of the first call */
-    uint64_t limit_ms;
+    struct identity before; /* kubelet.sock when it announced itself: an earlier kubelet's */
+    /* HOLDING */
+    uint64_t since_ms;  /* of the first call */
+    uint64_t socket_ms; /* since when its kubelet.sock is there; NEVER: it is not */
+    uint64_t alone_ms;  /* since when no bridge is there; NEVER: one is */
     struct holds holds;
 };
 
 struct gate {
     const struct config_bridge *config;
+    bool closes; /* false: it only knows who is a kubelet */
     const struct gate_ops *ops;
     void *user;
     char boot_id[BOOT_ID_BYTES_MAX];
@@ -60,6 +76,36 @@ struct gate {
     void *done_user;
 };
 
+/* ---- kubelet.sock ---- */
+
+static struct identity look_at_socket(const struct gate *gate)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    if (snprintf(path, sizeof path, "%s/kubelet.sock", gate->config->kubelet_plugin_dir) >=
+            (int)sizeof path ||
+        lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
+        return (struct identity){0};
+    return (struct identity){st.st_dev, st.st_ino,
+                             (uint64_t)st.st_mtim.tv_sec * 1000000000 +
+                                 (uint64_t)st.st_mtim.tv_nsec};
+}
+
+static bool identity_is(const struct identity *a, const struct identity *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->modified_ns == b->modified_ns;
+}
+
+/* Whether there is one, and not the one from before. */
+static bool has_socket(const struct gate *gate, const struct kubelet *kubelet)
+{
+    static const struct identity none;
+    struct identity now = look_at_socket(gate);
+
+    return !identity_is(&now, &none) && !identity_is(&now, &kubelet->before);
+}
+
 /* ---- kubelets ---- */
 
 static struct kubelet *kubelet_add(struct gate *gate, pid_t pid, uint64_t started)
@@ -68,6 +114,9 @@ static struct kubelet *kubelet_add(struct gate *gate, pid_t pid, uint64_t starte
 
     kubelet->pid = pid;
     kubelet->started = started;
+    kubelet->state = gate->closes ? KUBELET_ARMED : KUBELET_OPEN;
+    kubelet->socket_ms = NEVER;
+    kubelet->alone_ms = NEVER;
     TAILQ_INIT(&kubelet->holds);
     TAILQ_INSERT_TAIL(&gate->kubelets, kubelet, entry);
     gate->kubelets_len++;
@@ -128,7 +177,11 @@ static void drop_kubelets(struct gate *gate)
     }
 }
 
-/* ---- the file: a line for each that is armed, "BOOT_ID PID STARTED" ---- */
+/*
+ * ---- the file: a line for each that is armed, "BOOT_ID PID STARTED DEVICE INODE MODIFIED" ----
+ *
+ * The last three are kubelet.sock's from before; earlier releases wrote the first three only.
+ */
 
 static bool write_lines(const struct gate *gate, FILE *file)
 {
@@ -138,8 +191,9 @@ static bool write_lines(const struct gate *gate, FILE *file)
     TAILQ_FOREACH(kubelet, &gate->kubelets, entry)
     {
         if (kubelet->state != KUBELET_OPEN)
-            good = fprintf(file, "%s %d %" PRIu64 "\n", gate->boot_id, kubelet->pid,
-                           kubelet->started) > 0 &&
+            good = fprintf(file, "%s %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+                           gate->boot_id, kubelet->pid, kubelet->started, kubelet->before.device,
+                           kubelet->before.inode, kubelet->before.modified_ns) > 0 &&
                    good;
     }
     return good;
@@ -206,18 +260,22 @@ static void save(const struct gate *gate)
 static void restore_line(struct gate *gate, const char *line)
 {
     char boot_id[BOOT_ID_BYTES_MAX];
+    struct identity before = {0};
     uint64_t started, now;
-    int pid, end = 0;
+    int pid, end = 0, more = 0;
 
-    if (sscanf(line, "%63s %9d %18" SCNu64 " %n", boot_id, &pid, &started, &end) != 3 ||
-        line[end] != '\0') {
+    if (sscanf(line, "%63s %9d %18" SCNu64 " %n", boot_id, &pid, &started, &end) == 3 &&
+        sscanf(line + end, "%20" SCNu64 " %20" SCNu64 " %20" SCNu64 " %n", &before.device,
+               &before.inode, &before.modified_ns, &more) == 3)
+        end += more;
+    if (end == 0 || line[end] != '\0') {
         log_warning("%s: a line makes no sense; it is left out", gate->path);
         return;
     }
     if (strcmp(boot_id, gate->boot_id) != 0 || gate->kubelets_len >= GATE_PROCESSES_MAX ||
         process_started(pid, &now) < 0 || now != started || !gate_watches(gate, pid))
         return;
-    kubelet_add(gate, pid, started);
+    kubelet_add(gate, pid, started)->before = before;
     log_info("kubelet (process %d): its first relist is still to come", pid);
 }
 
@@ -244,33 +302,68 @@ static void kubelet_open(struct gate *gate, struct kubelet *kubelet)
     save(gate);
 }
 
-static uint64_t kubelet_limit_ms(const struct kubelet *kubelet)
+/* Until when its calls are held, and what the limit is. */
+struct limit {
+    uint64_t ms;
+    const char *words;
+};
+
+static void limit_lower(struct limit *limit, uint64_t from_ms, uint64_t wait_ms, const char *words)
 {
-    uint64_t limit_ms = kubelet->limit_ms;
+    if (from_ms == NEVER || from_ms + wait_ms >= limit->ms)
+        return;
+    limit->ms = from_ms + wait_ms;
+    limit->words = words;
+}
+
+static struct limit kubelet_limit(const struct gate *gate, const struct kubelet *kubelet)
+{
+    uint64_t timeout_ms = gate->config->gate_timeout_ms;
+    struct limit limit = {.ms = NEVER};
     const struct hold *hold;
 
+    limit_lower(&limit, kubelet->socket_ms, timeout_ms,
+                "bridge.gate_timeout after its kubelet.sock");
+    limit_lower(&limit, kubelet->alone_ms, timeout_ms, "bridge.gate_timeout without a bridge");
     TAILQ_FOREACH(hold, &kubelet->holds, entry)
     {
-        if (hold->limit_ms < limit_ms)
-            limit_ms = hold->limit_ms;
+        limit_lower(&limit, hold->limit_ms, 0,
+                    kubelet->socket_ms == NEVER
+                        ? "its caller's, without a kubelet.sock in bridge.kubelet_plugin_dir"
+                        : "its caller's");
     }
-    return limit_ms;
+    return limit;
+}
+
+/* Takes in what has come since the last look. */
+static void kubelet_look(const struct gate *gate, struct kubelet *kubelet,
+                         const struct taken *taken, uint64_t now_ms)
+{
+    if (kubelet->socket_ms == NEVER && (taken->reached || has_socket(gate, kubelet)))
+        kubelet->socket_ms = now_ms;
+    if (taken->bridge)
+        kubelet->alone_ms = NEVER;
+    else if (kubelet->alone_ms == NEVER)
+        kubelet->alone_ms = now_ms;
 }
 
 /* True: it is let go. */
 static bool kubelet_judge(struct gate *gate, struct kubelet *kubelet, uint64_t now_ms)
 {
     uint64_t held_ms = now_ms - kubelet->since_ms;
+    struct limit limit;
     struct taken taken;
 
     gate->ops->taken(gate->user, kubelet->pid, &taken);
+    kubelet_look(gate, kubelet, &taken, now_ms);
+    limit = kubelet_limit(gate, kubelet);
     if (taken.all)
         log_info("kubelet (process %d): its first relist goes on after %" PRIu64 " ms: %s",
                  kubelet->pid, held_ms, taken.words);
-    else if (now_ms >= kubelet_limit_ms(kubelet))
+    else if (now_ms >= limit.ms)
         log_warning("kubelet (process %d): its first relist goes on after %" PRIu64
-                    " ms, the time limit: %s",
-                    kubelet->pid, held_ms, taken.words);
+                    " ms, the time limit (%s): %s",
+                    kubelet->pid, held_ms, limit.words, taken.words);
     else
         return false;
     kubelet_open(gate, kubelet);
@@ -290,18 +383,28 @@ static void release_all(struct gate *gate)
 
 static void on_timer(uv_timer_t *timer);
 
-/* For the next limit, or at once if somebody was let go. */
+/* When a kubelet that is held is to be looked at again, at the latest. Nobody tells of a
+ * kubelet.sock that no bridge reaches. */
+static uint64_t kubelet_next_ms(const struct gate *gate, const struct kubelet *kubelet,
+                                uint64_t now_ms)
+{
+    uint64_t limit_ms = kubelet_limit(gate, kubelet).ms, look_ms = now_ms + GATE_LOOK_MS;
+
+    return kubelet->socket_ms == NEVER && look_ms < limit_ms ? look_ms : limit_ms;
+}
+
+/* For the next look, or at once if somebody was let go. */
 static void set_timer(struct gate *gate, uint64_t now_ms)
 {
-    uint64_t next_ms = TAILQ_EMPTY(&gate->released) ? UINT64_MAX : now_ms;
+    uint64_t next_ms = TAILQ_EMPTY(&gate->released) ? NEVER : now_ms;
     const struct kubelet *kubelet;
 
     TAILQ_FOREACH(kubelet, &gate->kubelets, entry)
     {
-        if (!TAILQ_EMPTY(&kubelet->holds) && kubelet_limit_ms(kubelet) < next_ms)
-            next_ms = kubelet_limit_ms(kubelet);
+        if (!TAILQ_EMPTY(&kubelet->holds) && kubelet_next_ms(gate, kubelet, now_ms) < next_ms)
+            next_ms = kubelet_next_ms(gate, kubelet, now_ms);
     }
-    if (next_ms == UINT64_MAX) {
+    if (next_ms == NEVER) {
         uv_timer_stop(&gate->timer);
         return;
     }
@@ -324,20 +427,19 @@ static void on_timer(uv_timer_t *timer)
     set_timer(gate, now_ms);
 }
 
-static uint64_t hold_limit_ms(uint64_t deadline_ms)
+static uint64_t hold_limit_ms(uint64_t deadline_ms, uint64_t now_ms)
 {
     if (deadline_ms == UINT64_MAX)
-        return UINT64_MAX;
+        return now_ms + GATE_HOLD_MS_MAX;
     return deadline_ms > GATE_MARGIN_MS ? deadline_ms - GATE_MARGIN_MS : 0;
 }
 
-static void add_hold(struct gate *gate, struct kubelet *kubelet, uint64_t number,
-                     uint64_t deadline_ms)
+static void add_hold(struct gate *gate, struct kubelet *kubelet, uint64_t number, uint64_t limit_ms)
 {
     struct hold *hold = must(calloc(1, sizeof *hold));
 
     hold->number = number;
-    hold->limit_ms = hold_limit_ms(deadline_ms);
+    hold->limit_ms = limit_ms;
     TAILQ_INSERT_TAIL(&kubelet->holds, hold, entry);
     gate->holds_len++;
 }
@@ -357,25 +459,30 @@ bool gate_armed(const struct gate *gate, pid_t pid)
     return kubelet && kubelet->state != KUBELET_OPEN;
 }
 
-void gate_announced(struct gate *gate, pid_t pid)
+bool gate_announced(struct gate *gate, pid_t pid)
 {
+    struct kubelet *kubelet;
     uint64_t started;
 
     if (!gate_watches(gate, pid) || process_started(pid, &started) < 0 || kubelet_find(gate, pid))
-        return;
+        return false;
     drop_kubelets(gate);
     if (gate->kubelets_len >= GATE_PROCESSES_MAX)
-        return; /* each holds something: that cannot be on a node */
-    kubelet_add(gate, pid, started);
+        return true; /* each holds something: that cannot be on a node */
+    kubelet = kubelet_add(gate, pid, started);
+    log_info("kubelet (process %d) has started%s", pid,
+             gate->closes ? ": its first relist waits until it has the devices" : "");
+    if (!gate->closes)
+        return true;
+    kubelet->before = look_at_socket(gate);
     save(gate);
-    log_info("kubelet (process %d) has started: its first relist waits until it has the devices",
-             pid);
+    return true;
 }
 
 bool gate_hold(struct gate *gate, pid_t pid, uint64_t deadline_ms, uint64_t hold)
 {
     struct kubelet *kubelet = kubelet_find(gate, pid);
-    uint64_t now_ms = manager_now_ms();
+    uint64_t now_ms = manager_now_ms(), limit_ms = hold_limit_ms(deadline_ms, now_ms);
     bool held;
 
     if (!kubelet || kubelet->state == KUBELET_OPEN || gate->holds_len >= GATE_HOLDS_MAX)
@@ -383,11 +490,10 @@ bool gate_hold(struct gate *gate, pid_t pid, uint64_t deadline_ms, uint64_t hold
     if (kubelet->state == KUBELET_ARMED) {
         kubelet->state = KUBELET_HOLDING;
         kubelet->since_ms = now_ms;
-        kubelet->limit_ms = now_ms + gate->config->gate_timeout_ms;
     }
-    held = hold_limit_ms(deadline_ms) > now_ms && !kubelet_judge(gate, kubelet, now_ms);
+    held = limit_ms > now_ms && !kubelet_judge(gate, kubelet, now_ms);
     if (held)
-        add_hold(gate, kubelet, hold, deadline_ms);
+        add_hold(gate, kubelet, hold, limit_ms);
     set_timer(gate, now_ms);
     return held;
 }
@@ -449,10 +555,9 @@ struct gate *gate_start(uv_loop_t *loop, const struct config *config, const stru
     const char *socket = config->bridge.socket;
     struct gate *gate;
 
-    if (!config->bridge.enabled || !config->bridge.gate)
-        return NULL;
     gate = must(calloc(1, sizeof *gate));
     gate->config = &config->bridge;
+    gate->closes = config->bridge.enabled && config->bridge.gate;
     gate->ops = ops;
     gate->user = user;
     TAILQ_INIT(&gate->kubelets);
@@ -462,7 +567,8 @@ struct gate *gate_start(uv_loop_t *loop, const struct config *config, const stru
              socket);
     uv_timer_init(loop, &gate->timer);
     gate->timer.data = gate;
-    restore(gate);
+    if (gate->closes)
+        restore(gate);
     return gate;
 }
 

@@ -7,8 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* TASK_COMM_LEN of the kernel, without its NUL. */
-#define COMM_BYTES_MAX 15
+#define COMM_BYTES_MAX (PROCESS_NAME_BYTES_MAX - 1)
 /* The 22nd field counts from the process's name, the second. */
 #define FIELDS_AFTER_COMM 20
 
@@ -47,13 +46,32 @@ int process_started(pid_t pid, uint64_t *started)
     return end > at + 1 ? 0 : -1;
 }
 
+/* As it is: it may hold anything, also a line feed before the one at its end. */
+static int read_comm(pid_t pid, char comm[64])
+{
+    if (read_proc(pid, "comm", comm, 64) < 0)
+        return -1;
+    comm[strlen(comm) - 1] = '\0';
+    return 0;
+}
+
+void process_name(pid_t pid, char out[PROCESS_NAME_BYTES_MAX])
+{
+    char comm[64];
+
+    snprintf(out, PROCESS_NAME_BYTES_MAX, "%.15s", read_comm(pid, comm) < 0 ? "?" : comm);
+    for (char *c = out; *c; c++) {
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+    }
+}
+
 bool process_is_one_of(pid_t pid, char *const *names, size_t names_len)
 {
     char comm[64];
 
-    if (read_proc(pid, "comm", comm, sizeof comm) < 0)
+    if (read_comm(pid, comm) < 0)
         return false;
-    comm[strcspn(comm, "\n")] = '\0';
     for (size_t i = 0; i < names_len; i++) {
         if (strncmp(names[i], comm, COMM_BYTES_MAX) == 0)
             return true;

@@ -13,6 +13,11 @@
  * -1: there is no such process. */
 int process_started(pid_t pid, uint64_t *started) __attribute__((warn_unused_result));
 
+#define PROCESS_NAME_BYTES_MAX 16 /* TASK_COMM_LEN of the kernel */
+
+/* Its comm, for people: what is not printable becomes '?'; "?" if there is no such process. */
+void process_name(pid_t pid, char out[PROCESS_NAME_BYTES_MAX]);
+
 /* Whether its comm (/proc/PID/comm) is one of these names; the kernel keeps 15 bytes of one. A pid
  * of 0 is of another pid namespace (SO_PEERCRED), and nobody. */
 bool process_is_one_of(pid_t pid, char *const *names, size_t names_len);

@@ -21,13 +21,16 @@
 #define TAKEN_WORDS_BYTES_MAX 256
 
 struct taken {
+    bool bridge;  /* one is connected */
+    bool reached; /* one has reached that kubelet: its kubelet.sock is there */
     bool all;
     char words[TAKEN_WORDS_BYTES_MAX]; /* for the log: what was taken and refused, or what is
                                           missing */
 };
 
 /* `report`: the bridge's last, NULL: none. `file`: read after that report came; NULL: it is being
- * read. */
+ * read. `bridge` and `reached` are
+ * the caller's to say. */
 void taken_judge(const struct shown *shown, const Bridge__V1__ReportRequest *report,
                  const struct kubelet_file *file, pid_t kubelet, struct taken *out);
 

@@ -56,9 +56,28 @@ void calls_bind(struct calls *calls, struct manager *manager)
     calls->manager = manager;
 }
 
+static void on_kubelet_started(void *user)
+{
+    struct calls *calls = user;
+
+    devicemgr_kubelet_started(manager_core(calls->manager), manager_now_ms());
+    manager_kick(calls->manager);
+}
+
+static void on_kubelet_listed(void *user)
+{
+    struct calls *calls = user;
+
+    devicemgr_kubelet_listed(manager_core(calls->manager), manager_now_ms());
+    manager_kick(calls->manager);
+}
+
+static const struct relists_ops RELISTS_OPS = {.started = on_kubelet_started,
+                                               .listed = on_kubelet_listed};
+
 void calls_bind_gate(struct calls *calls, struct gate *gate)
 {
-    relists_bind(calls->relists, gate);
+    relists_bind(calls->relists, gate, &RELISTS_OPS, calls);
 }
 
 void calls_set_redirect(struct calls *calls, const char *from, const char *to)
@@ -273,7 +292,10 @@ static const ProtobufCMessageDescriptor *request_of(enum cri_method method)
         return &runtime__v1__remove_container_request__descriptor;
     case CRI_CREATE_CONTAINER:
     case CRI_VERSION:
+    case CRI_LIST_POD_SANDBOX:
+    case CRI_STREAM_POD_SANDBOXES:
     case CRI_LIST_CONTAINERS:
+    case CRI_STREAM_CONTAINERS:
     case CRI_GET_CONTAINER_EVENTS:
     case CRI_OTHER:
         break;
@@ -362,7 +384,10 @@ static void observed_succeeded(struct devicemgr *core, const struct pending *p,
     case CRI_STOP_POD_SANDBOX:
     case CRI_CREATE_CONTAINER:
     case CRI_VERSION:
+    case CRI_LIST_POD_SANDBOX:
+    case CRI_STREAM_POD_SANDBOXES:
     case CRI_LIST_CONTAINERS:
+    case CRI_STREAM_CONTAINERS:
     case CRI_GET_CONTAINER_EVENTS:
     case CRI_OTHER:
         break;
@@ -386,7 +411,16 @@ static void observed_answered(struct calls *calls, struct pending *p, int status
 /* Whether the call is for relists.h. */
 static bool is_relist(const struct session_call *call)
 {
-    return call->method == CRI_VERSION || call->method == CRI_LIST_CONTAINERS;
+    switch (call->method) {
+    case CRI_VERSION:
+    case CRI_LIST_POD_SANDBOX:
+    case CRI_STREAM_POD_SANDBOXES:
+    case CRI_LIST_CONTAINERS:
+    case CRI_STREAM_CONTAINERS:
+        return true;
+    default:
+        return false;
+    }
 }
 
 void calls_begun(struct calls *calls, struct session *session, pid_t pid)

@@ -23,8 +23,8 @@ struct calls *calls_new(void);
 /* Binds the manager; before the first call. Borrowed until calls_free(). */
 void calls_bind(struct calls *calls, struct manager *manager);
 
-/* Binds the gate; before the first call. Borrowed until calls_free(). NULL, as at first: none. Its
- * `release` must lead to calls_gate_released(). */
+/* Binds the gate, which also says who is a kubelet; before the first call. Borrowed until
+ * calls_free(). Its `release` must lead to calls_gate_released(). NULL, as at first: none. */
 void calls_bind_gate(struct calls *calls, struct gate *gate);
 
 /*

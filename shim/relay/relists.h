@@ -1,11 +1,20 @@
 /*
- * A new kubelet's relists and the gate (design §6, kubelet-facts §9): which connections of which
- * process show them, and what is held.
+ * What a client's calls say of it as a kubelet: that it has started, that it knows the runtime's
+ * sandboxes, and its first relist, which the gate may hold.
  *
- * On a connection of a process that the gate watches, Version is observed; while that process is
- * armed, ListContainers is intercepted, on all its connections. One with a present, empty filter is
- * given to the gate, which holds it or not; all else goes on at once. Connections of other
- * processes are not touched.
+ * Which processes are kubelets the gate says. On their connections Version is observed, and
+ * lists of sandboxes until one was answered; while the process is armed, ListContainers and
+ * StreamContainers are intercepted, on all its connections. One with a present, empty filter is
+ * given to the gate, which holds it or not; all else goes on at once.
+ *
+ * A kubelet with the feature gate CRIListStreaming (alpha in 1.36) asks for streams in the place of
+ * lists, with the same requests in the same order, on the same connection; where the runtime
+ * answers UNIMPLEMENTED it asks again for the list, within the same deadline, and never again for a
+ * stream.
+ *
+ * Of a process that is no kubelet by its name Version is observed, and after Version{version: ""}
+ * its lists, until it is clear that it relists as a kubelet does, which is logged once for each
+ * name.
  */
 #ifndef SHIM_RELAY_RELISTS_H
 #define SHIM_RELAY_RELISTS_H
@@ -22,8 +31,16 @@ struct relists *relists_new(void); /* NULL: out of memory */
 /* Every session must be gone. Accepts NULL. */
 void relists_free(struct relists *r);
 
-/* Before the first session; borrowed until relists_free(). NULL, as at first: no gate. */
-void relists_bind(struct relists *r, struct gate *gate);
+/* From session_feed(); may not call back into the session. */
+struct relists_ops {
+    /* A kubelet that nobody has seen before has called. */
+    void (*started)(void *user);
+    /* A kubelet was given the list of all sandboxes; once for each connection. */
+    void (*listed)(void *user);
+};
+
+/* Before the first session; borrowed until relists_free(). NULL, as at first: nobody is watched. */
+void relists_bind(struct relists *r, struct gate *gate, const struct relists_ops *ops, void *user);
 
 /* A connection of process `pid` begins; 0: not known. `session` is borrowed until
  * relists_session_gone(), which may come for any session, and after which only relists_ended()
@@ -31,8 +48,8 @@ void relists_bind(struct relists *r, struct gate *gate);
 void relists_session_begun(struct relists *r, struct session *session, pid_t pid);
 void relists_session_gone(struct relists *r, struct session *session);
 
-/* Calls of CRI_VERSION and CRI_LIST_CONTAINERS, as in session_ops. `deadline_ms`: when the client
- * will give it up, UINT64_MAX for never. */
+/* Calls of CRI_VERSION, and of lists and streams of sandboxes and containers, as in session_ops.
+ * `deadline_ms`: when the client will give it up, UINT64_MAX for never. */
 void relists_request(struct relists *r, struct session *session, struct session_call *call,
                      uint64_t deadline_ms);
 void relists_answered(struct relists *r, struct session_call *call, int status);

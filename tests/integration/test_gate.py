@@ -4,8 +4,11 @@ The kubelet is a process of that name that makes its first calls; the test is th
 the kubelet's checkpoint.
 """
 
+import concurrent.futures
 import itertools
 import re
+import socket
+import time
 
 import pytest
 
@@ -181,8 +184,113 @@ def test_fails_open_without_a_bridge(runtime, make_shim, make_plugin, start):
     make_plugin(shim, GPU, ["g0"])
     kubelet = start(shim)
     let_go([kubelet.begin("ListContainers", **EMPTY) for _ in range(3)])
-    shim.wait_log("the time limit: no bridge has reported")
+    shim.wait_log("the time limit (bridge.gate_timeout without a bridge): no bridge has reported")
     let_go([kubelet.begin("ListContainers", **EMPTY)])
+
+
+@pytest.fixture
+def hasty(runtime, make_shim, make_plugin):
+    """One that does not hold for long, with a plugin."""
+    one = make_shim(bridge={"gate_timeout": "200ms"})
+    make_plugin(one, GPU, ["g0"])
+    one.wait_log("1 of 1 devices healthy")
+    return one
+
+
+def held_on(calls):
+    """For some times gate_timeout."""
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        assert not concurrent.futures.wait(calls, 0.05, "FIRST_COMPLETED").done
+
+
+def make_kubelet_sock(shim, closing):
+    shim.kubelet_plugin_dir.mkdir(exist_ok=True)
+    path = shim.kubelet_plugin_dir / "kubelet.sock"
+    path.unlink(missing_ok=True)
+    closing(socket.socket(socket.AF_UNIX)).bind(str(path))
+
+
+def test_the_limit_counts_from_the_kubelets_socket(runtime, hasty, start, bridge, closing):
+    """... and not from that of an earlier kubelet. A bridge is there, but does not do its work."""
+    bridge(hasty)
+    make_kubelet_sock(hasty, closing)
+    calls = held(hasty, start(hasty), runtime, 2)
+    held_on(calls)
+    make_kubelet_sock(hasty, closing)
+    let_go(calls)
+    hasty.wait_log("the time limit (bridge.gate_timeout after its kubelet.sock): no bridge has")
+
+
+def test_the_limit_counts_from_when_the_bridge_went(runtime, hasty, start, bridge):
+    feed, _watcher = bridge(hasty)
+    calls = held(hasty, start(hasty), runtime)
+    held_on(calls)
+    feed.close()
+    let_go(calls)
+    hasty.wait_log("the time limit (bridge.gate_timeout without a bridge)")
+
+
+def test_the_limit_of_a_daemon_that_was_restarted(runtime, hasty, make_client, start, bridge,
+                                                  closing):
+    """It still knows which socket was there before."""
+    client = make_client(hasty)
+    client.create(client.run_pod("web"), "app", annotations=by_token(GPU, "g0"))  # so it is stored
+    make_kubelet_sock(hasty, closing)
+    bridge(hasty)
+    kubelet = start(hasty)
+    held(hasty, kubelet, runtime)
+    hasty.kill()
+    hasty.start()
+    bridge(hasty)
+    calls = held(hasty, kubelet, runtime)
+    held_on(calls)
+    make_kubelet_sock(hasty, closing)
+    let_go(calls)
+
+
+def test_kubelets_one_after_the_other(runtime, hasty, start, bridge, closing):
+    """Each dies after its socket was made; the last one's own is waited for."""
+    bridge(hasty)
+    for _ in range(3):
+        kubelet = start(hasty)
+        calls = held(hasty, kubelet, runtime)
+        make_kubelet_sock(hasty, closing)
+        kubelet.kill()
+    calls = held(hasty, start(hasty), runtime)
+    held_on(calls)
+    make_kubelet_sock(hasty, closing)
+    let_go(calls)
+
+
+def relist(client):
+    assert client.call("ListPodSandbox", filter=cri.PodSandboxFilter()) == "OK"
+    assert client.call("ListContainers", **EMPTY) == "OK"
+
+
+def test_tells_who_is_taken_for_the_kubelet(shim, start):
+    kubelet = start(shim)
+    shim.wait_log(f"process {kubelet.pid} (kubelet) is taken for the kubelet")
+    shim.wait_log(f"kubelet (process {kubelet.pid}) has started")
+    assert kubelet.call("Version", version="") == "OK"
+    assert shim.log().count("is taken for the kubelet") == 1
+    assert shim.log().count("has started") == 1
+
+
+@pytest.mark.parametrize("settings", [{}, {"gate": False}])
+def test_tells_once_who_looks_like_a_kubelet(runtime, make_shim, start, settings):
+    shim = make_shim(bridge=settings)
+    words = 'calls the runtime as a kubelet does, and is not in bridge.kubelet_processes'
+    crictl = start(shim, "crictl")
+    relist(crictl)  # as "crictl ps -a"
+    first, second = start(shim, "kubelet-of-ours"), start(shim, "kubelet-of-ours")
+    for _ in range(3):
+        relist(first)
+    relist(second)
+    relist(second)
+    shim.wait_log(f"process {first.pid} (kubelet-of-ours) {words}")
+    assert 'add "kubelet-of-ours" there' in shim.log()
+    assert shim.log().count(words) == 1
 
 
 def test_nothing_to_show(runtime, make_shim, start):

@@ -556,7 +556,8 @@ def test_exchange_is_the_same_after_the_time_limit(make_runtime, start_shim, kub
     loose = creates_of(records) | {first_relist(records)[0]}
     check_same(records, *replay(records, client, runtime.take_raw(), loose=loose))
     assert re.search(rf"kubelet \(process {kubelet.pid}\): its first relist goes on after \d+ ms, "
-                     "the time limit: no bridge has reported", shim.log())
+                     r"the time limit \(bridge.gate_timeout without a bridge\): no bridge has reported",
+                     shim.log())
 
 
 @pytest.mark.parametrize("cut", ["at once", "byte by byte", "at random, seed 1"])
@@ -696,6 +697,129 @@ def test_crictl_is_never_held(make_runtime, start_shim, kubelet, report, closing
     played.check_held()
     report(shim)
     played.check_rest()
+
+
+# ---- a kubelet with the feature gate CRIListStreaming, made by hand ----
+
+EMPTY = framed(b"")
+
+# What a kubelet of 1.36 asks on its runtime connection until its first relist is answered
+# (cmd/kubelet/app/server.go; pkg/kubelet/kubelet.go, Run; pkg/kubelet/cm/helpers.go;
+# pkg/kubelet/kuberuntime/kuberuntime_manager.go, getPods; cri-client/pkg/remote_runtime.go): the
+# container manager's lists have no filter, the relist's an empty one.
+STREAMING_START = [
+    ("Version", EMPTY), ("RuntimeConfig", EMPTY), ("Version", framed(b"\n\x050.1.0")),
+    ("StreamContainers", RELIST),  # the container garbage collector's
+    ("Status", EMPTY),
+    ("StreamPodSandboxes", EMPTY), ("StreamContainers", EMPTY),  # the container manager's
+    ("StreamPodSandboxes", RELIST), ("StreamContainers", RELIST)]
+
+
+def streams_to(call):
+    """A runtime that knows the streams, and sends two messages on each."""
+    if call.method.startswith("Stream"):
+        return Script(framed(b"\n\x03\n\x01a") + framed(b"\n\x03\n\x01b"))
+    return script_of(call)
+
+
+def knows_no_streams(call):
+    return Script(b"", 12, "unknown%20method") if call.method.startswith("Stream") else script_of(call)
+
+
+class Streaming:
+    """Its runtime connection."""
+
+    def __init__(self, peer):
+        self.peer = peer
+        self.relists = set()
+        peer.send(PREFACE + Frame(SETTINGS, 0, 0, b"").encode())
+
+    def ask(self, method, body):
+        number = max(self.peer.sent.streams, default=-1) + 2
+        self.peer.ask(number, RUNTIME + method, body)
+        if method.endswith("Containers") and body == RELIST:
+            self.relists.add(number)
+        return number
+
+    def start(self, calls=STREAMING_START):
+        """All but its relists is answered, which are not."""
+        for method, body in calls:
+            self.ask(method, body)
+        self.peer.settle(but=self.relists)
+        assert not self.peer.answered() & self.relists
+
+
+@pytest.fixture
+def start_streaming(runtime_socket, start_shim, kubelet, closing):
+    """start_streaming(script): (runtime, shim, the kubelet, which is held)."""
+    def make(script):
+        runtime = closing(H2Runtime(
+            runtime_socket, {h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: 1000}, script))
+        runtime.start()
+        shim = start_shim()
+        one = Streaming(closing(Peer(kubelet.connect(shim.socket), TO_SERVER)))
+        one.start()
+        assert not [call for call in runtime.calls
+                    if not is_shims_own(call) and call.body == RELIST and "Containers" in call.path]
+        return runtime, shim, one
+
+    return make
+
+
+def answers_with(peer, numbers, script):
+    for number in numbers:
+        answer = peer.got.streams[number]
+        assert (answer.body, answer.fields["grpc-status"]) == (script.body, str(script.status))
+
+
+def test_streamed_relist_is_held(start_streaming, report):
+    runtime, shim, kubelet = start_streaming(streams_to)
+    report(shim)
+    kubelet.peer.settle()
+    answers_with(kubelet.peer, kubelet.relists, streams_to(runtime.calls[-1]))
+    assert "all resources (1) are registered and stored" in shim.log()
+    later = kubelet.ask("StreamContainers", RELIST)  # and never again
+    kubelet.peer.settle()
+    answers_with(kubelet.peer, {later}, streams_to(runtime.calls[-1]))
+
+
+def test_streamed_relist_of_a_runtime_without_streams(start_streaming, report):
+    """The runtime's UNIMPLEMENTED is the kubelet's to hear: it asks for the list."""
+    runtime, shim, kubelet = start_streaming(knows_no_streams)
+    report(shim)
+    kubelet.peer.settle()
+    answers_with(kubelet.peer, kubelet.relists, knows_no_streams(runtime.calls[-1]))
+    later = kubelet.ask("ListContainers", RELIST)
+    kubelet.peer.settle()
+    answers_with(kubelet.peer, {later}, Script(framed(b"")))
+
+
+def test_kubelet_falls_back_to_lists_before_its_relist(runtime_socket, start_shim, kubelet, closing,
+                                                       report):
+    """The container manager has learned that there are no streams, so that the relist is a list."""
+    runtime = closing(H2Runtime(
+        runtime_socket, {h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: 1000}, knows_no_streams))
+    runtime.start()
+    shim = start_shim()
+    one = Streaming(closing(Peer(kubelet.connect(shim.socket), TO_SERVER)))
+    one.start([*STREAMING_START[:5], ("StreamPodSandboxes", EMPTY), ("ListPodSandbox", EMPTY),
+               ("ListContainers", EMPTY), ("ListPodSandbox", RELIST), ("ListContainers", RELIST)])
+    report(shim)
+    one.peer.settle()
+
+
+def test_held_streams_are_refused_when_the_daemon_stops(start_streaming):
+    """... with a status that is not UNIMPLEMENTED, so that the kubelet asks for a stream again."""
+    _runtime, shim, kubelet = start_streaming(streams_to)
+    stopping = threading.Thread(target=shim.stop, daemon=True)
+    stopping.start()
+    kubelet.peer.settle()
+    for number in kubelet.relists:
+        fields = kubelet.peer.got.streams[number].fields
+        assert fields["grpc-status"] == "14"
+        assert fields["grpc-message"] == "StreamContainers: cri-device-shim stops; ask again"
+    kubelet.peer.close()
+    stopping.join(GENEROUS_S)
 
 
 # ---- the recorded checkpoint ----

@@ -12,6 +12,7 @@
 
 #include "alloc_fail.h"
 #include "cri-proto/cri_v1.pb-c.h"
+#include "shim/kubelet/process.h"
 #include "shim/log.h"
 #include "shim/relay/calls.h"
 #include "wire.h"
@@ -150,6 +151,18 @@ void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const cha
     note("sandbox removed %s\n", id);
 }
 
+void devicemgr_kubelet_started(struct devicemgr *mgr, uint64_t now_ms)
+{
+    (void)mgr, (void)now_ms;
+    note("kubelet started\n");
+}
+
+void devicemgr_kubelet_listed(struct devicemgr *mgr, uint64_t now_ms)
+{
+    (void)mgr, (void)now_ms;
+    note("kubelet listed\n");
+}
+
 /* ---- the gate ---- */
 
 bool gate_watches(const struct gate *gate, pid_t pid)
@@ -165,11 +178,18 @@ bool gate_armed(const struct gate *gate, pid_t pid)
     return world->armed;
 }
 
-void gate_announced(struct gate *gate, pid_t pid)
+bool gate_announced(struct gate *gate, pid_t pid)
 {
     (void)gate;
     note("announced %d\n", (int)pid);
     world->armed = true;
+    return true;
+}
+
+void process_name(pid_t pid, char out[PROCESS_NAME_BYTES_MAX])
+{
+    assert_int_equal(pid, KUBELET);
+    strcpy(out, "kubelet");
 }
 
 bool gate_hold(struct gate *gate, pid_t pid, uint64_t deadline_ms, uint64_t hold)
@@ -543,7 +563,7 @@ static void a_relist_waits_for_the_gate(void **state)
     list.filter = &filter;
     call(w, 1, "Version", &version.base);
     wire_answer(&w->wire, 1, "");
-    told(w, "announced 100\n");
+    told(w, "announced 100\nkubelet started\nkick\n");
     saw(w, RUNTIME, "END\n");
     call(w, 3, "ListContainers", &list.base);
     told(w, "hold 100 until 1001500\n");
@@ -557,6 +577,23 @@ static void a_relist_waits_for_the_gate(void **state)
     told(w, "hold 100 until 1001500\nhold cancelled\ndrain\nkick\n");
     wire_answer(&w->wire, 3, "");
     told(w, "answered 100\n");
+    calls_gone(w->calls, w->wire.session);
+}
+
+static void the_core_hears_that_a_kubelet_has_listed(void **state)
+{
+    Runtime__V1__ListPodSandboxRequest list = RUNTIME__V1__LIST_POD_SANDBOX_REQUEST__INIT;
+    struct world *w = *state;
+
+    calls_bind_gate(w->calls, (struct gate *)w);
+    calls_begun(w->calls, w->wire.session, KUBELET);
+    call(w, 1, "ListPodSandbox", &list.base);
+    told(w, "");
+    wire_answer(&w->wire, 1, "");
+    told(w, "kubelet listed\nkick\n");
+    call(w, 3, "StreamPodSandboxes", &list.base);
+    wire_answer(&w->wire, 3, "");
+    told(w, "");
     calls_gone(w->calls, w->wire.session);
 }
 
@@ -689,6 +726,7 @@ int main(void)
         TEST(a_plugin_that_asks_for_devices_gets_both),
         TEST(one_that_would_grow_too_large_is_refused),
         TEST(a_relist_waits_for_the_gate),
+        TEST(the_core_hears_that_a_kubelet_has_listed),
         TEST(pods_and_containers_are_told),
         TEST(a_stop_that_fails_or_never_ends_is_told),
         TEST(a_runtime_that_is_back_is_listed),

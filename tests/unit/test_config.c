@@ -131,8 +131,9 @@ static void works_without_a_file(void **state)
     assert_int_equal(config.bridge.preferred_timeout_ms, 500);
     assert_true(config.bridge.gate);
     assert_int_equal(config.bridge.gate_timeout_ms, 10000);
-    assert_int_equal(config.bridge.kubelet_processes_len, 1);
+    assert_int_equal(config.bridge.kubelet_processes_len, 4);
     assert_string_equal(config.bridge.kubelet_processes[0], "kubelet");
+    assert_string_equal(config.bridge.kubelet_processes[3], "kubelite");
     assert_false(config.bridge.redirect_plugin_mounts);
     config_fini(&config);
 }

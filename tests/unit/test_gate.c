@@ -4,7 +4,9 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "shim/boot.h"
@@ -82,8 +84,10 @@ static int setup(void **state)
     snprintf(f->socket, sizeof f->socket, "%s/feed.sock", f->world->dir);
     snprintf(f->file, sizeof f->file, "%s/" GATE_FILE, f->world->dir);
     f->names[0] = (char *)"kubelet";
+    f->taken.bridge = true;
     f->config.bridge = (struct config_bridge){.enabled = true,
                                               .socket = f->socket,
+                                              .kubelet_plugin_dir = f->world->dir,
                                               .gate = true,
                                               .gate_timeout_ms = 60000,
                                               .kubelet_processes = f->names,
@@ -207,16 +211,117 @@ static void one_that_finds_it_taken_frees_the_others(void **state)
     assert_int_equal(f->released[0], 1);
 }
 
-static void the_time_limit_lets_go_for_good(void **state)
+/* kubelet.sock, as a kubelet that starts makes it: without what was there before. */
+static void make_socket(struct fixture *f)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/kubelet.sock", f->world->dir);
+    unlink(address.sun_path);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    close(fd); /* its name stays, as after a crash */
+}
+
+static void remove_socket(struct fixture *f)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "%s/kubelet.sock", f->world->dir);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* Held for some times the limit and the looks at the socket, whatever comes and goes. */
+static void assert_held_on(struct fixture *f)
+{
+    uint64_t end_ms = manager_now_ms() + 3 * GATE_LOOK_MS;
+
+    while (manager_now_ms() < end_ms) {
+        gate_changed(f->gate);
+        uv_run(&f->world->loop, UV_RUN_NOWAIT);
+        assert_int_equal(f->released_len, 0);
+    }
+}
+
+static void the_time_limit_counts_from_the_socket(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t made_ms;
+
+    f->config.bridge.gate_timeout_ms = 30;
+    gate_announced(f->gate, f->kubelet);
+    assert_true(gate_hold(f->gate, f->kubelet, NEVER, 1));
+    assert_held_on(f);
+    made_ms = manager_now_ms();
+    make_socket(f);
+    WAIT(f->world, f->released_len == 1);
+    assert_true(manager_now_ms() - made_ms >= 30);
+    assert_false(has_file(f));
+    assert_false(gate_hold(f->gate, f->kubelet, NEVER, 2));
+    remove_socket(f);
+}
+
+/* An earlier kubelet's is no sign, also not to a daemon that was started in between. */
+static void a_socket_from_before_does_not_count(void **state)
+{
+    struct fixture *f = *state;
+
+    f->config.bridge.gate_timeout_ms = 30;
+    make_socket(f);
+    gate_announced(f->gate, f->kubelet);
+    assert_true(gate_hold(f->gate, f->kubelet, NEVER, 1));
+    assert_held_on(f);
+    again(f);
+    assert_true(gate_hold(f->gate, f->kubelet, NEVER, 1));
+    assert_held_on(f);
+    make_socket(f);
+    WAIT(f->world, f->released_len == 1);
+    remove_socket(f);
+}
+
+/* The bridge has seen it where the daemon does not, in another mount namespace perhaps. */
+static void a_bridge_that_has_reached_it_has_seen_the_socket(void **state)
 {
     struct fixture *f = *state;
 
     f->config.bridge.gate_timeout_ms = 30;
     gate_announced(f->gate, f->kubelet);
     assert_true(gate_hold(f->gate, f->kubelet, NEVER, 1));
+    assert_held_on(f);
+    f->taken.reached = true;
+    gate_changed(f->gate);
     WAIT(f->world, f->released_len == 1);
-    assert_false(has_file(f));
-    assert_false(gate_hold(f->gate, f->kubelet, NEVER, 2));
+}
+
+static void without_a_bridge_the_time_limit_counts_at_once(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t gone_ms;
+
+    f->config.bridge.gate_timeout_ms = 30;
+    gate_announced(f->gate, f->kubelet);
+    assert_true(gate_hold(f->gate, f->kubelet, NEVER, 1));
+    assert_held_on(f);
+    gone_ms = manager_now_ms();
+    f->taken.bridge = false;
+    gate_changed(f->gate);
+    WAIT(f->world, f->released_len == 1);
+    assert_true(manager_now_ms() - gone_ms >= 30);
+}
+
+/* A bridge that comes back in time ends that. */
+static void a_bridge_that_restarts_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+
+    f->config.bridge.gate_timeout_ms = 3 * GATE_LOOK_MS;
+    f->taken.bridge = false;
+    gate_announced(f->gate, f->kubelet);
+    assert_true(gate_hold(f->gate, f->kubelet, NEVER, 1));
+    f->taken.bridge = true;
+    gate_changed(f->gate);
+    assert_held_on(f);
+    assert_held_on(f);
 }
 
 /* It counts from the first call, also if that is given up. */
@@ -226,6 +331,7 @@ static void the_time_limit_goes_on_between_calls(void **state)
     uint64_t number = 0;
 
     f->config.bridge.gate_timeout_ms = 30;
+    f->taken.reached = true;
     gate_announced(f->gate, f->kubelet);
     while (gate_hold(f->gate, f->kubelet, NEVER, ++number))
         gate_cancelled(f->gate, number);
@@ -254,6 +360,27 @@ static void a_clients_deadline_comes_first(void **state)
     }
     WAIT(f->world, f->released_len == 2); /* all together */
     assert_false(gate_armed(f->gate, f->kubelet));
+}
+
+/* The gate's is the only timer. */
+static void on_handle(uv_handle_t *handle, void *user)
+{
+    if (handle->type == UV_TIMER && uv_is_active(handle))
+        *(uint64_t *)user = uv_timer_get_due_in((uv_timer_t *)handle);
+}
+
+/* One that has no deadline is not held for ever. */
+static void without_a_deadline_there_is_a_limit(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t due_ms = 0;
+
+    f->config.bridge.gate_timeout_ms = 2 * (uint64_t)GATE_HOLD_MS_MAX;
+    f->taken.reached = true; /* so that nothing is looked for */
+    gate_announced(f->gate, f->kubelet);
+    assert_true(gate_hold(f->gate, f->kubelet, NEVER, 1));
+    uv_walk(&f->world->loop, on_handle, &due_ms);
+    assert_in_range(due_ms, GATE_HOLD_MS_MAX / 2, GATE_HOLD_MS_MAX);
 }
 
 static void an_answered_relist_disarms(void **state)
@@ -435,10 +562,15 @@ static void a_file_that_cannot_be_is_left_out(void **state)
     again(f);
     assert_false(gate_armed(f->gate, other));
     assert_int_equal(process_started(f->kubelet, &started), 0);
-    write_file(f, "x\n%s %d %llu more\n%s 99999999999 1\n\n%s %d %llu\n", boot, f->kubelet,
-               (unsigned long long)started, boot, boot, f->kubelet, (unsigned long long)started);
+    write_file(f, "x\n%s %d %llu more\n%s %d %llu 1 2 3 4\n%s %d %llu 1 2\n%s 99999999999 1\n",
+               boot, f->kubelet, (unsigned long long)started, boot, f->kubelet,
+               (unsigned long long)started, boot, f->kubelet, (unsigned long long)started, boot);
     again(f);
-    assert_true(gate_armed(f->gate, f->kubelet)); /* by the last line */
+    assert_false(gate_armed(f->gate, f->kubelet));
+    write_file(f, "\n%s %d %llu\n", boot, f->kubelet, (unsigned long long)started);
+    again(f);
+    assert_true(
+        gate_armed(f->gate, f->kubelet)); /* by the last line, as earlier releases wrote it */
     named_process_kill(other);
 }
 
@@ -515,16 +647,25 @@ static void without_room_for_its_file(void **state)
     assert_int_equal(access(beside, F_OK), -1);
 }
 
+/* Who is a kubelet is known all the same. */
 static void there_may_be_no_gate(void **state)
 {
     struct fixture *f = *state;
-    struct config config = f->config;
 
-    config.bridge.gate = false;
-    assert_null(gate_start(&f->world->loop, &config, &OPS, f));
-    config.bridge.gate = true;
-    config.bridge.enabled = false;
-    assert_null(gate_start(&f->world->loop, &config, &OPS, f));
+    for (int i = 0; i < 2; i++) {
+        stop(f);
+        f->config.bridge.gate = i == 0;
+        f->config.bridge.enabled = i == 1;
+        start(f);
+        assert_true(gate_watches(f->gate, f->kubelet));
+        assert_true(gate_announced(f->gate, f->kubelet));
+        assert_false(gate_announced(f->gate, f->kubelet));
+        assert_false(gate_armed(f->gate, f->kubelet));
+        assert_false(gate_hold(f->gate, f->kubelet, NEVER, 1));
+        gate_answered(f->gate, f->kubelet);
+        assert_false(has_file(f));
+    }
+    assert_int_equal(f->asked, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -537,9 +678,14 @@ int main(void)
         TEST(holds_until_all_is_taken),
         TEST(what_is_taken_already_is_not_held),
         TEST(one_that_finds_it_taken_frees_the_others),
-        TEST(the_time_limit_lets_go_for_good),
+        TEST(the_time_limit_counts_from_the_socket),
+        TEST(a_socket_from_before_does_not_count),
+        TEST(a_bridge_that_has_reached_it_has_seen_the_socket),
+        TEST(without_a_bridge_the_time_limit_counts_at_once),
+        TEST(a_bridge_that_restarts_is_waited_for),
         TEST(the_time_limit_goes_on_between_calls),
         TEST(a_clients_deadline_comes_first),
+        TEST(without_a_deadline_there_is_a_limit),
         TEST(an_answered_relist_disarms),
         TEST(a_call_given_up_is_not_released),
         TEST(kubelets_are_apart),

@@ -20,7 +20,7 @@ static void intercepts_only_create_container(void **state)
     for (int m = CRI_OTHER; m < CRI_METHODS; m++) {
         assert_int_equal(cri_method_class(m) == CRI_CLASS_INTERCEPTED, m == CRI_CREATE_CONTAINER);
         assert_int_equal(cri_method_class(m) == CRI_CLASS_RELAYED,
-                         m == CRI_OTHER || m == CRI_VERSION || m == CRI_LIST_CONTAINERS);
+                         m == CRI_OTHER || (m >= CRI_VERSION && m <= CRI_STREAM_CONTAINERS));
     }
 }
 
@@ -33,7 +33,11 @@ static void finds_each_method_by_its_whole_path(void **state)
     assert_int_equal(find("/runtime.v1.RuntimeService/CreateContainer"), CRI_CREATE_CONTAINER);
     assert_int_equal(find("/runtime.v1.RuntimeService/RemoveContainer"), CRI_REMOVE_CONTAINER);
     assert_int_equal(find("/runtime.v1.RuntimeService/Version"), CRI_VERSION);
+    assert_int_equal(find(CRI_LIST_POD_SANDBOX_PATH), CRI_LIST_POD_SANDBOX);
+    assert_int_equal(find("/runtime.v1.RuntimeService/StreamPodSandboxes"),
+                     CRI_STREAM_POD_SANDBOXES);
     assert_int_equal(find(CRI_LIST_CONTAINERS_PATH), CRI_LIST_CONTAINERS);
+    assert_int_equal(find("/runtime.v1.RuntimeService/StreamContainers"), CRI_STREAM_CONTAINERS);
     assert_int_equal(find(CRI_GET_CONTAINER_EVENTS_PATH), CRI_GET_CONTAINER_EVENTS);
     /* What a server takes must not get past us. */
     assert_int_equal(find("runtime.v1.RuntimeService/CreateContainer"), CRI_CREATE_CONTAINER);

@@ -44,6 +44,28 @@ static void a_long_name_is_known_by_what_the_kernel_keeps(void **state)
     named_process_kill(pid);
 }
 
+static void a_name_is_made_fit_for_a_line(void **state)
+{
+    static const char *const NAMES[][2] = {{"k3s-server", "k3s-server"},
+                                           {"a-kubelet-with-a-long-name", "a-kubelet-with-"},
+                                           {"two\nlines\n", "two?lines?"},
+                                           {"\x1b[31m\xff", "?[31m?"},
+                                           {"", ""}};
+    char name[PROCESS_NAME_BYTES_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++) {
+        pid_t pid = named_process(NAMES[i][0]);
+
+        process_name(pid, name);
+        assert_string_equal(name, NAMES[i][1]);
+        assert_true(is(pid, NAMES[i][0]));
+        named_process_kill(pid);
+    }
+    process_name(0, name);
+    assert_string_equal(name, "?");
+}
+
 static void nobody_has_no_name(void **state)
 {
     uint64_t started = 42;
@@ -86,6 +108,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_process_is_known_by_its_name),
         cmocka_unit_test(a_long_name_is_known_by_what_the_kernel_keeps),
+        cmocka_unit_test(a_name_is_made_fit_for_a_line),
         cmocka_unit_test(nobody_has_no_name),
         cmocka_unit_test(the_start_is_when_it_was_made),
     };

@@ -11,11 +11,13 @@
 #include <cmocka.h>
 
 #include "alloc_fail.h"
+#include "shim/kubelet/process.h"
 #include "shim/log.h"
 #include "shim/relay/relists.h"
 #include "wire.h"
 
 #define KUBELET 100
+#define STRANGER 7
 #define SESSIONS 3
 #define EMPTY_FILTER "\x0a\x00", 2
 
@@ -27,6 +29,7 @@ struct world {
     bool armed; /* the stand-in's */
     bool holds; /* what gate_hold() answers */
     bool arms;  /* gate_announced() does */
+    bool announced;
     uint64_t hold;
     bool quiet;
 };
@@ -62,11 +65,15 @@ bool gate_armed(const struct gate *gate, pid_t pid)
     return world->armed && pid == KUBELET;
 }
 
-void gate_announced(struct gate *gate, pid_t pid)
+bool gate_announced(struct gate *gate, pid_t pid)
 {
+    bool fresh = !world->announced;
+
     assert_ptr_equal(gate, world);
     note("announced %d\n", (int)pid);
     world->armed = world->arms;
+    world->announced = true;
+    return fresh;
 }
 
 bool gate_hold(struct gate *gate, pid_t pid, uint64_t deadline_ms, uint64_t hold)
@@ -90,6 +97,27 @@ void gate_answered(struct gate *gate, pid_t pid)
     note("answered %d\n", (int)pid);
     world->armed = false;
 }
+
+void process_name(pid_t pid, char out[PROCESS_NAME_BYTES_MAX])
+{
+    if (pid == STRANGER)
+        note("a stranger is named\n");
+    strcpy(out, pid == STRANGER ? "stranger" : "kubelet");
+}
+
+static void on_started(void *user)
+{
+    assert_ptr_equal(user, world);
+    note("started\n");
+}
+
+static void on_listed(void *user)
+{
+    assert_ptr_equal(user, world);
+    note("listed\n");
+}
+
+static const struct relists_ops RELISTS_OPS = {.started = on_started, .listed = on_listed};
 
 /* ---- the sessions ---- */
 
@@ -153,7 +181,7 @@ static void world_begin(struct world *w)
     w->relists = relists_new();
     alloc_fail_enable(false);
     if (w->relists)
-        relists_bind(w->relists, (struct gate *)w);
+        relists_bind(w->relists, (struct gate *)w, &RELISTS_OPS, w);
 }
 
 static void world_end(struct world *w)
@@ -204,6 +232,11 @@ static void relist(struct wire *wire, uint32_t id)
     wire_call(wire, id, "ListContainers", EMPTY_FILTER);
 }
 
+static void relist_streamed(struct wire *wire, uint32_t id)
+{
+    wire_call(wire, id, "StreamContainers", EMPTY_FILTER);
+}
+
 static void answer(struct wire *wire, uint32_t id)
 {
     wire_answer(wire, id, "list");
@@ -241,9 +274,12 @@ static void a_new_kubelets_relist_is_held_and_released(void **state)
     relist(k, 1); /* not armed */
     assert_true(passed(k));
     version(k, 3, "");
-    told(w, "announced 100\n");
+    told(w, "announced 100\nstarted\n");
     assert_true(passed(k));
-    relist(k, 5);
+    version(k, 9, "");
+    told(w, "announced 100\n"); /* not for the first time */
+    assert_true(passed(k));
+    relist(k, 11);
     told(w, HOLD);
     assert_false(passed(k));
     release(w, w->hold);
@@ -251,12 +287,12 @@ static void a_new_kubelets_relist_is_held_and_released(void **state)
     release(w, w->hold); /* it is over */
     assert_false(passed(k));
     told(w, "");
-    answer(k, 5);
+    answer(k, 11);
     told(w, "answered 100\n");
-    relist(k, 7);
+    relist(k, 13);
     assert_true(passed(k));
     told(w, "");
-    assert_int_equal(session_calls(k->session), 1); /* the Version: the others are not looked at */
+    assert_int_equal(session_calls(k->session), 2); /* both Versions: others are not looked at */
 }
 
 static void every_connection_of_the_process_is_armed_and_disarmed(void **state)
@@ -267,7 +303,7 @@ static void every_connection_of_the_process_is_armed_and_disarmed(void **state)
     open_wire(w, 1, KUBELET);
     version(&w->wires[0], 1, "");
     relist(&w->wires[1], 1);
-    told(w, "announced 100\n" HOLD);
+    told(w, "announced 100\nstarted\n" HOLD);
     open_wire(w, 2, KUBELET); /* of a time when it is armed already */
     relist(&w->wires[2], 1);
     told(w, HOLD);
@@ -288,16 +324,18 @@ static void other_processes_are_not_touched(void **state)
 
     w->armed = true;
     open_wire(w, 0, KUBELET + 1); /* a kubelet that is not armed */
-    open_wire(w, 1, 7);
+    open_wire(w, 1, STRANGER);
     open_wire(w, 2, 0); /* of another pid namespace */
     for (int i = 0; i < SESSIONS; i++) {
         struct wire *wire = &w->wires[i];
 
         if (i > 0)
-            version(wire, 1, "");
+            version(wire, 1, "0.1.0");
         relist(wire, 3);
         assert_true(passed(wire));
-        assert_int_equal(session_calls(wire->session), 0);
+        relist_streamed(wire, 5);
+        assert_true(passed(wire));
+        assert_int_equal(session_calls(wire->session), i == 1); /* the Version */
     }
     told(w, "");
 }
@@ -312,7 +350,7 @@ static void a_kubelet_that_names_its_version_is_not_new(void **state)
     told(w, "");
     w->arms = false;
     version(k, 5, "");
-    told(w, "announced 100\n");
+    told(w, "announced 100\nstarted\n");
     relist(k, 7); /* the gate knows better */
     told(w, "");
     assert_true(passed(k));
@@ -348,6 +386,127 @@ static void only_the_empty_filter_is_held(void **state)
     wire_call(k, id + 2, "ListContainers", "\x0a\x00\x0a\x00", 4);
     wire_call(k, id + 4, "ListContainers", "\x78\x01\x0a\x00", 4);
     told(w, HOLD HOLD HOLD);
+}
+
+/* The kubelet's feature gate CRIListStreaming. */
+static void a_streamed_relist_is_held(void **state)
+{
+    struct world *w = *state;
+    struct wire *k = open_wire(w, 0, KUBELET);
+
+    version(k, 1, "");
+    wire_call(k, 3, "StreamPodSandboxes", "", 0); /* the container manager's */
+    wire_call(k, 5, "StreamContainers", "", 0);
+    wire_call(k, 7, "StreamPodSandboxes", EMPTY_FILTER); /* the relist */
+    assert_true(passed(k));
+    told(w, "announced 100\nstarted\n");
+    relist_streamed(k, 9);
+    told(w, HOLD);
+    assert_false(passed(k));
+    release(w, w->hold);
+    assert_true(passed(k));
+    answer(k, 9);
+    told(w, "answered 100\n");
+    relist_streamed(k, 11);
+    assert_true(passed(k));
+}
+
+/* It is asked for the list then, which is still the first relist. */
+static void a_runtime_that_knows_no_streams(void **state)
+{
+    struct world *w = *state;
+    struct wire *k = open_armed(w);
+
+    relist_streamed(k, 1);
+    told(w, HOLD);
+    release(w, w->hold);
+    wire_fail(k, 1, "12");
+    told(w, "");
+    relist(k, 3);
+    told(w, HOLD);
+    release(w, w->hold);
+    answer(k, 3);
+    told(w, "answered 100\n");
+}
+
+static void a_kubelet_that_knows_all_sandboxes_has_listed(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+    } others[] = {
+        {"\x0a\x03\x0a\x01x", 5},                /* of one sandbox */
+        {"\x0a\x02\x12\x00", 4},                 /* of a state */
+        {"\x0a\x06\x1a\x04\x0a\x00\x12\x00", 8}, /* by label */
+        {"\x0a\x02\x78\x01", 4},                 /* by something nobody knows */
+        {"\x0a\x05", 2},                         /* no request */
+    };
+    struct world *w = *state;
+    struct wire *k = open_wire(w, 0, KUBELET);
+    uint32_t id = 1;
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++, id += 2) {
+        wire_call(k, id, "ListPodSandbox", others[i].bytes, others[i].len);
+        assert_true(passed(k));
+        answer(k, id);
+    }
+    wire_call(k, id, "ListPodSandbox", "", 0);
+    wire_fail(k, id, "14");
+    wire_call(k, id + 2, "StreamPodSandboxes", EMPTY_FILTER);
+    wire_fail(k, id + 2, "12");
+    wire_call(k, id + 4, "ListPodSandbox", "", 0);
+    wire_reset(k, CLIENT, id + 4, 8);
+    told(w, "");
+    wire_call(k, id + 6, "ListPodSandbox", "", 0);
+    wire_call(k, id + 8, "ListPodSandbox", EMPTY_FILTER);
+    told(w, ""); /* it has no answer yet */
+    answer(k, id + 6);
+    told(w, "listed\n");
+    answer(k, id + 8);
+    wire_call(k, id + 10, "ListPodSandbox", "", 0);
+    assert_int_equal(session_calls(k->session), 0); /* not looked at any more */
+    told(w, "");
+    k = open_wire(w, 1, KUBELET); /* it has come again, to another runtime perhaps */
+    wire_call(k, 1, "StreamPodSandboxes", EMPTY_FILTER);
+    answer(k, 1);
+    told(w, "listed\n");
+    k = open_wire(w, 2, STRANGER);
+    wire_call(k, 1, "ListPodSandbox", "", 0);
+    answer(k, 1);
+    told(w, "");
+}
+
+/* Says so on stderr, once. Seen here is that it is looked at until then. */
+static void a_stranger_that_relists_is_told_of(void **state)
+{
+    static const char *const LISTS[][2] = {{"ListPodSandbox", "ListContainers"},
+                                           {"StreamPodSandboxes", "StreamContainers"}};
+    struct world *w = *state;
+
+    for (int i = 0; i < 2; i++) {
+        struct wire *s = open_wire(w, i, STRANGER);
+        uint32_t id = 1;
+
+        wire_call(s, id, "ListPodSandbox", EMPTY_FILTER);
+        assert_int_equal(session_calls(s->session), 0); /* it has not announced itself */
+        version(s, id += 2, "");
+        wire_call(s, id += 2, "ListContainers", EMPTY_FILTER); /* half of one is none */
+        wire_call(s, id += 2, "ListContainers", EMPTY_FILTER);
+        for (int n = 0; n < 2; n++) {
+            wire_call(s, id += 2, LISTS[i][0], "", 0);
+            wire_call(s, id += 2, LISTS[i][1], "", 0); /* the container manager's */
+            wire_call(s, id += 2, LISTS[i][1], EMPTY_FILTER);
+        }
+        assert_int_equal(session_calls(s->session), 9);
+        told(w, "a stranger is named\n");
+        wire_call(s, id += 2, LISTS[i][1], EMPTY_FILTER);
+        wire_call(s, id += 2, LISTS[i][0], EMPTY_FILTER);
+        assert_int_equal(session_calls(s->session), 9); /* not looked at any more */
+        for (uint32_t call = 3; call <= id; call += 2)
+            answer(s, call);
+        assert_int_equal(session_calls(s->session), 0);
+    }
+    told(w, "");
 }
 
 static void what_the_gate_does_not_hold_passes(void **state)
@@ -450,7 +609,7 @@ static void without_a_gate(void **state)
     struct world *w = *state;
 
     w->armed = true;
-    relists_bind(w->relists, NULL);
+    relists_bind(w->relists, NULL, NULL, NULL);
     open_wire(w, 0, KUBELET);
     version(&w->wires[0], 1, "");
     relist(&w->wires[0], 3);
@@ -475,7 +634,8 @@ static void without_memory(void **state)
         open_wire(&w, 0, KUBELET);
         open_wire(&w, 1, KUBELET);
         version(&w.wires[0], 1, "");
-        relist(&w.wires[0], 3);
+        wire_call(&w.wires[0], 3, "ListPodSandbox", "", 0);
+        relist(&w.wires[0], 5);
         relist(&w.wires[1], 1);
         release(&w, w.hold);
         answer(&w.wires[1], 1);
@@ -500,6 +660,10 @@ int main(void)
         TEST(other_processes_are_not_touched),
         TEST(a_kubelet_that_names_its_version_is_not_new),
         TEST(only_the_empty_filter_is_held),
+        TEST(a_streamed_relist_is_held),
+        TEST(a_runtime_that_knows_no_streams),
+        TEST(a_kubelet_that_knows_all_sandboxes_has_listed),
+        TEST(a_stranger_that_relists_is_told_of),
         TEST(what_the_gate_does_not_hold_passes),
         TEST(an_error_is_no_answer),
         TEST(the_gate_that_disarms_by_itself),
