@@ -59,6 +59,11 @@ int frame_put_settings_empty(struct buffer *out)
     return put_frame(out, FRAME_SETTINGS, 0, 0, NULL, 0);
 }
 
+int frame_put_settings_ack(struct buffer *out)
+{
+    return put_frame(out, FRAME_SETTINGS, FRAME_FLAG_ACK, 0, NULL, 0);
+}
+
 int frame_put_window_update(struct buffer *out, uint32_t stream_id, uint32_t increment)
 {
     uint8_t payload[4];

@@ -50,6 +50,7 @@ enum frame_error {
     FRAME_INTERNAL_ERROR = 2,
     FRAME_FLOW_CONTROL_ERROR = 3,
     FRAME_SIZE_ERROR = 6,
+    FRAME_REFUSED_STREAM = 7,
     FRAME_CANCEL = 8,
     FRAME_COMPRESSION_ERROR = 9,
     FRAME_ENHANCE_YOUR_CALM = 11,
@@ -81,6 +82,7 @@ int frame_put_data(struct buffer *out, uint32_t stream_id, const uint8_t *data, 
                    int end_stream);
 int frame_put_rst_stream(struct buffer *out, uint32_t stream_id, enum frame_error code);
 int frame_put_settings_empty(struct buffer *out);
+int frame_put_settings_ack(struct buffer *out);
 int frame_put_window_update(struct buffer *out, uint32_t stream_id, uint32_t increment);
 int frame_put_goaway(struct buffer *out, uint32_t last_stream_id, enum frame_error code);
 

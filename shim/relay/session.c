@@ -26,6 +26,10 @@
 /* A stream whose windows the relay does not alter needs no ledger: the two ends keep it. */
 #define WINDOW_UNTRACKED (INT64_MAX / 4)
 
+/* Instead of a status: RST_STREAM, which says that the runtime has not seen the whole request, so
+ * that gRPC's clients send it again by themselves (RFC 9113 §8.7). */
+#define REFUSAL_RESET (-1)
+
 enum phase {
     PHASE_COLLECT, /* intercepted: waits for the whole message */
     PHASE_DECIDE,  /* waits for the owner */
@@ -55,8 +59,9 @@ struct stream {
     bool response_dropped;          /* longer than we read */
     struct message_reader inflated; /* holds call.message if it came compressed */
     size_t inflated_budget;
-    int refusal_code;
-    char *refusal; /* owned */
+    size_t before_ack; /* bytes of `queue` that a late ACK of the client's waits for */
+    int refusal_code;  /* or REFUSAL_RESET */
+    char *refusal;     /* owned */
     UT_hash_handle hh;
 };
 
@@ -68,6 +73,14 @@ struct settings_sent {
     uint32_t table_size;
     bool has_window;
     uint32_t window; /* SETTINGS_INITIAL_WINDOW_SIZE */
+};
+
+/* ACKs of the client's that wait for bytes it sent before them. */
+struct late_acks {
+    unsigned count;
+    bool has_table_size; /* one of them lets the client's encoder change its table */
+    bool has_window;
+    uint32_t window; /* the last of theirs */
 };
 
 struct side {
@@ -94,7 +107,9 @@ struct session {
     struct side sides[2];
     struct flow flow;         /* of the connection, client → runtime */
     uint32_t frame_bytes_max; /* the largest the runtime has ever allowed */
-    int64_t initial_window;   /* the runtime's, for streams */
+    int64_t initial_window;   /* the runtime's, for streams: the smallest not yet overruled */
+    uint32_t acked_window;    /* the one whose ACK the runtime has */
+    struct late_acks late_acks;
     size_t preface_seen;
     uint32_t stream_id_max; /* newest stream of the client */
     enum cri_method_class classes[CRI_METHODS];
@@ -314,6 +329,7 @@ static void drop_queue(struct session *s, struct stream *st)
     flow_dropped(&s->flow, bytes);
     flow_dropped(&st->flow, bytes);
     buffer_fini(&st->queue);
+    st->before_ack = 0;
     credit_connection(s);
 }
 
@@ -366,6 +382,7 @@ static void stream_pump(struct session *s, struct stream *st)
         must_queue(s,
                    frame_put_data(&lane->inject, st->id, buffer_data(&st->queue), (size_t)n, last));
         buffer_consume(&st->queue, (size_t)n);
+        st->before_ack -= st->before_ack < (size_t)n ? st->before_ack : (size_t)n;
         flow_sent(&s->flow, (uint64_t)n);
         flow_sent(&st->flow, (uint64_t)n);
         st->end_sent = st->end_sent || last;
@@ -461,7 +478,7 @@ static void cut_short(struct session *s, struct stream *st, int code, const char
 {
     st->told = false;
     st->refusal_code = code;
-    st->refusal = strdup(message);
+    st->refusal = message ? strdup(message) : NULL;
     message_close(st);
     drop_queue(s, st);
     st->phase = PHASE_BARRIER;
@@ -474,10 +491,10 @@ static void refuse(struct session *s, struct stream *st, int code, const char *m
     cut_short(s, st, code, message);
 }
 
-/* The client has all of its answer before its request was through: it is asked to stop (RFC 9113
- * §8.1). What it still sends is thrown away until it has read that, which its ACK of an empty
- * SETTINGS behind it tells. */
-static void stop_client(struct session *s, struct stream *st)
+/* Nothing more of the client's is wanted on this stream: it is asked to stop (RFC 9113 §8.1). What
+ * it still sends is thrown away until it has read that, which its ACK of an empty SETTINGS behind
+ * it tells. */
+static void stop_client(struct session *s, struct stream *st, enum frame_error code)
 {
     struct lane *lane = lane_to(s, SESSION_CLIENT);
     struct settings_sent barrier = {.barrier = st->id};
@@ -490,7 +507,7 @@ static void stop_client(struct session *s, struct stream *st)
         return;
     }
     if (r == 0)
-        r = frame_put_rst_stream(&lane->inject, st->id, FRAME_NO_ERROR);
+        r = frame_put_rst_stream(&lane->inject, st->id, code);
     if (r == 0)
         r = frame_put_settings_empty(&lane->inject);
     must_queue(s, r);
@@ -528,6 +545,10 @@ static void barrier_reached(struct session *s, uint32_t stream_id)
         stream_done(s, st);
         return;
     }
+    if (st->refusal_code == REFUSAL_RESET) {
+        stop_client(s, st, FRAME_REFUSED_STREAM);
+        return;
+    }
     must_queue(s, frame_put_status(&lane->inject, st->id, st->refusal_code,
                                    st->refusal ? st->refusal : "out of memory", !st->response_begun,
                                    runtime->table_size_news));
@@ -535,7 +556,7 @@ static void barrier_reached(struct session *s, uint32_t stream_id)
     if (st->client_ended)
         stream_free(s, st);
     else
-        stop_client(s, st);
+        stop_client(s, st, FRAME_NO_ERROR);
 }
 
 /* ---- requests ---- */
@@ -776,7 +797,7 @@ static int client_block_end(struct session *s, uint32_t stream_id, bool ends_str
             st->client_ended = st->end_sent = true;
             if (st->phase == PHASE_REFUSED)
                 client_stopped(s, st->id);
-            else if (st->call.method == CRI_OTHER)
+            else if (st->call.method == CRI_OTHER && st->phase == PHASE_OPEN)
                 stream_free(s, st);
         }
         return 0;
@@ -849,7 +870,7 @@ static void response_end(struct session *s, struct stream *st, int status)
     }
     if (st->phase != PHASE_BARRIER)
         stop_runtime(s, st);
-    stop_client(s, st);
+    stop_client(s, st, FRAME_NO_ERROR);
     if (st->told)
         s->ops->ended(s->user, &st->call);
     st->told = false;
@@ -976,6 +997,7 @@ static void use_window(struct session *s, uint32_t value)
 {
     const struct buffer *later = &s->sides[SESSION_RUNTIME].unacked;
 
+    s->acked_window = value;
     for (size_t at = 0; at < buffer_len(later); at += sizeof(struct settings_sent)) {
         struct settings_sent sent;
 
@@ -1058,6 +1080,87 @@ static void settings_end(struct session *s, enum session_end from)
     }
 }
 
+/* ---- ACKs that come late ----
+ *
+ * What the client has sent under a window and we have parked may be too much for the runtime behind
+ * the ACK of a lower one (RFC 9113 §6.5.3, §6.9.2). A stream with a ledger sends no more than its
+ * new window. For one without the ACK itself waits, with all that follow it, until what was parked
+ * before it has been sent. */
+
+/* Notes what is parked now; whether there is anything. */
+static bool mark_parked(struct session *s)
+{
+    bool any = false;
+
+    for (struct stream *st = s->streams; st; st = st->hh.next) {
+        if (st->intercepted || !is_queued(st))
+            continue;
+        st->before_ack = buffer_len(&st->queue);
+        any = true;
+    }
+    return any;
+}
+
+/* Whether the client's ACK of `sent` must wait. */
+static bool ack_waits(struct session *s, const struct settings_sent *sent)
+{
+    struct late_acks *late = &s->late_acks;
+    bool lowers = sent->has_window && sent->window < s->acked_window;
+
+    if (!(lowers && mark_parked(s)) && late->count == 0)
+        return false;
+    late->count++;
+    late->has_table_size = late->has_table_size || sent->has_table_size;
+    if (sent->has_window) {
+        late->has_window = true;
+        late->window = sent->window;
+    }
+    return true;
+}
+
+static void send_late_acks(struct session *s)
+{
+    struct late_acks late = s->late_acks;
+
+    s->late_acks = (struct late_acks){0};
+    for (; late.count > 0; late.count--)
+        must_queue(s, frame_put_settings_ack(&lane_to(s, SESSION_RUNTIME)->inject));
+    if (late.has_window)
+        use_window(s, late.window);
+}
+
+/* Sends them if what they wait for is gone. */
+static void look_at_late_acks(struct session *s)
+{
+    if (s->late_acks.count == 0)
+        return;
+    for (const struct stream *st = s->streams; st; st = st->hh.next) {
+        if (st->before_ack > 0)
+            return;
+    }
+    send_late_acks(s);
+}
+
+/* A header block that may need a late ACK before it, for the runtime's decoder, does not wait: what
+ * is parked is given back to the client. */
+static void hurry_late_acks(struct session *s)
+{
+    struct stream *st, *next;
+
+    if (!s->late_acks.has_table_size)
+        return;
+    HASH_ITER(hh, s->streams, st, next)
+    {
+        if (st->before_ack == 0)
+            continue;
+        if (st->told)
+            s->ops->ended(s->user, &st->call);
+        cut_short(s, st, REFUSAL_RESET, NULL);
+    }
+    send_late_acks(s);
+    lane_flush(lane_to(s, SESSION_RUNTIME));
+}
+
 /* An ACK from `from`: its encoder obeys the other end's SETTINGS from here on. */
 static int settings_ack(struct session *s, enum session_end from, enum lane_how *how)
 {
@@ -1075,7 +1178,9 @@ static int settings_ack(struct session *s, enum session_end from, enum lane_how 
             barrier_reached(s, sent.barrier);
         return 0;
     }
-    if (sent.has_window)
+    if (from == SESSION_CLIENT && ack_waits(s, &sent))
+        *how = LANE_KEEP;
+    else if (sent.has_window)
         use_window(s, sent.window);
     if (!sent.has_table_size)
         return 0;
@@ -1131,6 +1236,8 @@ static int block_head(struct session *s, enum session_end from, const struct fra
 {
     struct side *side = &s->sides[from];
 
+    if (from == SESSION_CLIENT && h->type == FRAME_HEADERS)
+        hurry_late_acks(s);
     side->lane.in_block = true;
     if (h->type != FRAME_CONTINUATION)
         side->block_bytes = 0;
@@ -1308,6 +1415,7 @@ static int on_end(void *user, struct lane *lane, const uint8_t *whole)
     struct session *s = user;
     int r = frame_end(s, lane, whole);
 
+    look_at_late_acks(s);
     return s->error ? s->error : r;
 }
 
@@ -1331,7 +1439,7 @@ struct session *session_new(const struct session_ops *ops, void *user)
         return NULL;
     s->ops = ops;
     s->user = user;
-    s->initial_window = WINDOW_INITIAL;
+    s->initial_window = s->acked_window = WINDOW_INITIAL;
     s->frame_bytes_max = RELAY_FRAME_BYTES_MAX;
     s->goaway_last = FRAME_STREAM_ID_MAX;
     for (enum cri_method m = 0; m < CRI_METHODS; m++)
