@@ -319,7 +319,8 @@ static void check_read(struct fuzz_input bytes, const Runtime__V1__CreateContain
 
 static bool is_redirected(const Runtime__V1__Mount *mount)
 {
-    return mount_place(mount->host_path, strlen(mount->host_path), REDIRECT_FROM) == MOUNT_AT;
+    return !mount->readonly &&
+           mount_place(mount->host_path, strlen(mount->host_path), REDIRECT_FROM) == MOUNT_AT;
 }
 
 /* `out` is the original but for paths that are to be redirected, though perhaps not for all of
