@@ -503,6 +503,7 @@ def test_without_a_kubelet(directory):
     done = node.install("--no-kubelet", "--runtime-endpoint",
                         "unix:///run/k3s/containerd/containerd.sock")
     assert f"give the kubelet {FLAG}" in done.stdout
+    assert f"bridge.kubelet_processes in /{CONFIG}" in done.stdout
     assert '"/run/k3s/containerd/containerd.sock"' in node.read(CONFIG)
     assert not (node.root / DROP_IN).exists()
     assert "must be using its runtime's socket" in node.install("--uninstall").stdout
