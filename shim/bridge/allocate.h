@@ -1,5 +1,5 @@
 /*
- * What the kubelet's Allocate is answered: nothing but the token (design §6). No I/O.
+ * What the kubelet's Allocate is answered: nothing but the token. No I/O.
  */
 #ifndef SHIM_BRIDGE_ALLOCATE_H
 #define SHIM_BRIDGE_ALLOCATE_H

@@ -377,8 +377,9 @@ static void on_socket(void *user, bool present)
 }
 
 /*
- * The kubelet writes its checkpoint after each list, one at a time (kubelet-facts §2), but the file
- * does not say for which. So all of them are stored when there were as many writes as lists.
+ * The kubelet writes its checkpoint after each list, one at a time (pkg/kubelet/cm/devicemanager/
+ * manager.go, genericDeviceUpdateCallback), but the file does not say for which. So all of them are
+ * stored when there were as many writes as lists.
  */
 static void on_stored(void *user, size_t times)
 {

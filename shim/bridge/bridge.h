@@ -1,6 +1,6 @@
 /*
  * The bridge: what the feed says is shown to the kubelet, what the kubelet has taken is reported
- * back (design §6). Without rules: all it decides by itself is when the mask has run out.
+ * back. Without rules: all it decides by itself is when the mask has run out.
  */
 #ifndef SHIM_BRIDGE_BRIDGE_H
 #define SHIM_BRIDGE_BRIDGE_H

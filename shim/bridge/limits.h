@@ -8,7 +8,7 @@
 #define BRIDGE_RESOURCES_MAX 1024
 /* A qualified name: a DNS subdomain of 253, '/', 63 more. */
 #define RESOURCE_NAME_BYTES_MAX 317
-/* Containers in one call of the kubelet's, which asks for one at a time (kubelet-facts §3). */
+/* Containers in one call of the kubelet's, which asks for one at a time. */
 #define CONTAINERS_MAX 64
 
 /* The kubelet answers Register when it has dialled back, for which it takes 10 s at most, and has
@@ -18,7 +18,8 @@
 #define STREAM_TIMEOUT_MS 5000
 /* Before a registration is tried again: at first, and at most, twice as long each time. The kubelet
  * works the end of a stream off by the resource's name, so that it must not find the next one
- * (kubelet-facts §1): a few milliseconds are far more than that takes. */
+ * (PluginDisconnected in pkg/kubelet/cm/devicemanager/manager.go): a few milliseconds are
+ * far more than that takes. */
 #define REGISTER_AGAIN_MS_MIN 5
 #define REGISTER_AGAIN_MS_MAX 10000
 /* A stream that lived so long was in order: the next end is a first one again. */
@@ -26,15 +27,15 @@
 /* A list waits for the one before to be taken by the kubelet; looked for that often. */
 #define LIST_AGAIN_MS 50
 /* From one list on a stream to the next: each costs the kubelet a write of its whole checkpoint and
- * an fsync (kubelet-facts §2). A burst of changes takes about as long. */
+ * an fsync. A burst of changes takes about as long. */
 #define LIST_INTERVAL_MS 20
 /* What a kubelet takes in one message: gRPC's default, its client of plugins sets none. */
 #define KUBELET_LIST_BYTES_MAX (4u * 1024 * 1024)
 
 /* From the moment kubelet.sock has appeared: until then, connects are tried that often. The name
  * appears before listen(2), and what follows races with the kubelet's admission of pods
- * (kubelet-facts §9), so the first ones come quickly; a leftover that nobody listens on must cost
- * nothing. After the last: CONNECT_SLOW_MS. */
+ * (shim/ARCHITECTURE.md), so the first ones come quickly; a leftover that nobody listens on must
+ * cost nothing. After the last: CONNECT_SLOW_MS. */
 #define CONNECT_STEPS                                                                              \
     {                                                                                              \
         {2000, 1}, {12000, 10}, {60000, 100},                                                      \

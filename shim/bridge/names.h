@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /* Where the sockets are, in the kubelet's directory: its clean-up at its start spares
- * sub-directories (kubelet-facts §1). */
+ * sub-directories (removeContents in pkg/kubelet/cm/devicemanager/manager.go). */
 #define NAMES_SUBDIRECTORY "cri-device-shim"
 
 /* Whether `name` can be a resource's at all: "domain/name" of the characters these consist of. The

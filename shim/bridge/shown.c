@@ -267,7 +267,7 @@ static void try_register(struct shown *shown)
     if (shown->state != SHOWN_WAITING || !shown->list.bytes || !shown->listening ||
         !registration_connected(shown->world->registration))
         return;
-    /* The kubelet takes the end of an older stream for the end of the newer (kubelet-facts §1). */
+    /* The kubelet looks a stream that ended up by its resource: it would disconnect the newer. */
     rpc_server_disconnect(shown->server);
     preference_list_clear(&shown->preferences);
     stream_clear(shown);

@@ -1,5 +1,5 @@
 /*
- * The kubelet's checkpoint as it is on disk (kubelet-facts §4). Blocks on the disk.
+ * The kubelet's checkpoint as it is on disk. Blocks on the disk.
  */
 #ifndef SHIM_KUBELET_CHECKPOINT_FILE_H
 #define SHIM_KUBELET_CHECKPOINT_FILE_H

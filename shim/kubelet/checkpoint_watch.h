@@ -1,5 +1,5 @@
 /*
- * The kubelet's own checkpoint as it is on disk (kubelet-facts §4): read at the start and whenever
+ * The kubelet's own checkpoint as it is on disk: read at the start and whenever
  * the kubelet has renamed a new one in.
  *
  * The directory may not be there yet, and may be made anew: every level of its path is watched.

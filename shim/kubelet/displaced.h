@@ -1,6 +1,5 @@
 /*
- * A resource whose endpoint at the kubelet is not the bridge's any more, though its stream is open
- * (kubelet-facts §1, §2).
+ * A resource whose endpoint at the kubelet is not the bridge's any more, though its stream is open.
  *
  * A plugin that registers with the kubelet itself, for a resource that the bridge shows, takes the
  * endpoint over; once it goes, or has no healthy device left, every pod that asks for the

@@ -1,5 +1,5 @@
 /*
- * The feed for the bridge (cri-proto/bridge_v1.proto, design §6): what the kubelet is to be shown
+ * The feed for the bridge (cri-proto/bridge_v1.proto): what the kubelet is to be shown
  * goes out, what it has taken comes back, and its GetPreferredAllocation is passed on.
  *
  * After the daemon's start a restored resource is shown as if all its devices were healthy until

@@ -1,5 +1,5 @@
 /*
- * Whether a kubelet has taken, and digested, what it is shown (design §6, kubelet-facts §9).
+ * Whether a kubelet has taken, and digested, what it is shown.
  *
  * Its callback for a list sets the healthy devices and then writes the checkpoint file: once that
  * file names them, pods that have them are admitted. A kubelet that starts writes a resource with

@@ -23,7 +23,7 @@
 #include "devicemgr/devicemgr.h"
 
 /* Devices of one resource; what is beyond is left out, with a warning. As many as a device list of
- * a plugin is expected to stay cheap with (design §5). */
+ * a plugin is expected to stay cheap with. */
 #define BUILTINS_DEVICES_MAX 100000
 /* Changes are collected for so long: udev makes a node, then its links, then its owner. */
 #define BUILTINS_SETTLE_MS 50

@@ -22,8 +22,8 @@
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 
-/* A plugin may listen a moment after it registers; the kubelet waits that long (kubelet-facts §1,
- * check 3). */
+/* A plugin may listen a moment after it registers; the kubelet waits that long
+ * (pkg/kubelet/cm/devicemanager/plugin/v1beta1/client.go, dial). */
 #define PLUGIN_DIAL_MS_MAX 10000
 /* How long it may take to answer GetDevicePluginOptions. The kubelet sets no bound. */
 #define PLUGIN_OPTIONS_MS_MAX 10000

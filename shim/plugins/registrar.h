@@ -1,6 +1,6 @@
 /*
  * The Registration service towards device plugins: Register on <plugin_dir>/kubelet.sock, where a
- * plugin looks for the kubelet (kubelet-facts §1).
+ * plugin looks for the kubelet.
  *
  * It judges nothing: calls go to its owner, who answers. The socket is root's alone (mode 0600).
  */
