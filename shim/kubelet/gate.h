@@ -56,7 +56,7 @@
 /* Kubelets known at once: a node has one, and the few that came before it are dropped as they are
  * found dead. The oldest goes when one more comes. */
 #define GATE_PROCESSES_MAX 16
-/* Calls held at once, of all kubelets: one has some five of them at its start (kubelet-facts §9).
+/* Calls held at once, of all kubelets: one has some five of them at its start.
  * One more passes. */
 #define GATE_HOLDS_MAX 256
 /* A held call goes on so long before its client gives up, for the runtime to answer it, or to say
