@@ -41,6 +41,7 @@ struct allocation {
     char *resource;
     struct ids ids; /* sorted */
     bool durable;   /* its row is in the checkpoint; else a reservation */
+    bool stored;    /* the store may have a row of it (checkpoint.c) */
     bool tentative; /* chosen by the shim, and no container was made with it yet */
     /* Chosen by the shim; else by the kubelet, or it cannot be told. */
     bool own_choice;

@@ -14,6 +14,8 @@ struct dirty_row {
     char *parts[KEYS_LEN];
     char *key;
     size_t key_bytes;
+    bool stored; /* the store may have a row under this key */
+    bool put;    /* of one that is carried: with a value, else as deleted */
     UT_hash_handle hh;
 };
 
@@ -48,26 +50,67 @@ void checkpoint_fini(struct checkpoint *checkpoint)
     rows_clear(&checkpoint->carried);
 }
 
-static void touch(struct devicemgr *mgr, enum devicemgr_record_kind kind, const char *k0,
-                  const char *k1, const char *k2)
+static struct dirty_row *find_dirty(struct devicemgr *mgr, const char *key, size_t key_bytes)
 {
-    const char *parts[] = {KIND_NAMES[kind], k0, k1, k2};
     struct dirty_row *row;
-    size_t key_bytes;
-    char *key = mem_key(parts, KEYS_LEN + 1, &key_bytes);
 
     HASH_FIND(hh, mgr->checkpoint.dirty, key, key_bytes, row);
+    return row;
+}
+
+/* `parts` has KEYS_LEN. */
+static struct dirty_row *ensure_dirty(struct devicemgr *mgr, enum devicemgr_record_kind kind,
+                                      const char *const *parts)
+{
+    const char *all[] = {KIND_NAMES[kind], parts[0], parts[1], parts[2]};
+    size_t key_bytes;
+    char *key = mem_key(all, KEYS_LEN + 1, &key_bytes);
+    struct dirty_row *row = find_dirty(mgr, key, key_bytes);
+
     if (row) {
         free(key);
-        return;
+        return row;
     }
     row = mem_alloc(1, sizeof *row);
     row->kind = kind;
     for (size_t i = 0; i < KEYS_LEN; i++)
-        row->parts[i] = mem_strdup(parts[i + 1]);
+        row->parts[i] = mem_strdup(parts[i]);
     row->key = key;
     row->key_bytes = key_bytes;
     HASH_ADD_KEYPTR(hh, mgr->checkpoint.dirty, row->key, row->key_bytes, row);
+    return row;
+}
+
+/* Where a thing remembers that the store may have its row; NULL: there is no such thing. */
+static bool *find_stored(struct devicemgr *mgr, enum devicemgr_record_kind kind,
+                         const char *const *parts)
+{
+    struct allocation *allocation;
+    struct resource *resource;
+    struct pod *pod;
+
+    switch (kind) {
+    case DEVICEMGR_RECORD_RESOURCE:
+        resource = resources_find(mgr->resources, parts[0]);
+        return resource ? &resource->stored : NULL;
+    case DEVICEMGR_RECORD_ALLOCATION:
+        allocation = allocations_find(&mgr->allocations, parts[0], parts[1], parts[2]);
+        return allocation ? &allocation->stored : NULL;
+    case DEVICEMGR_RECORD_POD:
+        pod = pods_find(&mgr->pods, parts[0]);
+        return pod ? &pod->stored : NULL;
+    }
+    return NULL;
+}
+
+static void touch(struct devicemgr *mgr, enum devicemgr_record_kind kind, const char *k0,
+                  const char *k1, const char *k2)
+{
+    const char *const parts[KEYS_LEN] = {k0, k1, k2};
+    struct dirty_row *row = ensure_dirty(mgr, kind, parts);
+    const bool *stored = find_stored(mgr, kind, parts);
+
+    row->stored = row->stored || (stored && *stored);
 }
 
 void checkpoint_touch_resource(struct devicemgr *mgr, const char *resource, bool due)
@@ -106,6 +149,25 @@ static bool pod_kept(const struct devicemgr *mgr, const struct pod *pod)
     return a != NULL;
 }
 
+/* The resource whose row is to be kept; NULL: none. */
+static const struct resource *row_resource(const struct devicemgr *mgr, const struct dirty_row *row)
+{
+    const struct resource *resource = row->kind == DEVICEMGR_RECORD_RESOURCE
+                                          ? resources_find(mgr->resources, row->parts[0])
+                                          : NULL;
+
+    return resource && !resource->builtin && resource->endpoint.socket_good ? resource : NULL;
+}
+
+/* Likewise. */
+static const struct pod *row_pod(const struct devicemgr *mgr, const struct dirty_row *row)
+{
+    const struct pod *pod =
+        row->kind == DEVICEMGR_RECORD_POD ? pods_find(&mgr->pods, row->parts[0]) : NULL;
+
+    return pod && pod_kept(mgr, pod) ? pod : NULL;
+}
+
 /* NULL: there is nothing to be kept under this key. */
 static uint8_t *row_value(struct devicemgr *mgr, const struct dirty_row *row, size_t *bytes_len)
 {
@@ -116,15 +178,20 @@ static uint8_t *row_value(struct devicemgr *mgr, const struct dirty_row *row, si
     *bytes_len = 0;
     if (allocation && (allocation->durable || allocation->commit))
         return record_of_allocation(allocation, mgr->settings.boot_id, bytes_len);
-    resource = row->kind == DEVICEMGR_RECORD_RESOURCE
-                   ? resources_find(mgr->resources, row->parts[0])
-                   : NULL;
-    if (resource && !resource->builtin && resource->endpoint.socket_good)
+    resource = row_resource(mgr, row);
+    if (resource)
         return record_of_resource(resource, mgr->settings.boot_id, bytes_len);
-    pod = row->kind == DEVICEMGR_RECORD_POD ? pods_find(&mgr->pods, row->parts[0]) : NULL;
-    if (pod && pod_kept(mgr, pod))
-        return record_of_pod(pod, bytes_len);
-    return NULL;
+    pod = row_pod(mgr, row);
+    return pod ? record_of_pod(pod, bytes_len) : NULL;
+}
+
+/* Whether there is something to be kept under this key, or will be when a commit begins. */
+static bool row_wanted(struct devicemgr *mgr, const struct dirty_row *row)
+{
+    const struct allocation *a = row_allocation(mgr, row);
+
+    return (a && (a->durable || a->queued || a->commit)) || row_resource(mgr, row) ||
+           row_pod(mgr, row);
 }
 
 uint64_t checkpoint_next_ms(const struct devicemgr *mgr)
@@ -142,7 +209,15 @@ void checkpoint_tick(struct devicemgr *mgr)
 
 bool checkpoint_ready(const struct devicemgr *mgr)
 {
-    return mgr->checkpoint.due && !mgr->checkpoint.commit;
+    return mgr->checkpoint.due && mgr->checkpoint.dirty && !mgr->checkpoint.commit;
+}
+
+static void note_stored(struct devicemgr *mgr, const struct dirty_row *row, bool is_stored)
+{
+    bool *stored = find_stored(mgr, row->kind, (const char *const *)row->parts);
+
+    if (stored)
+        *stored = is_stored;
 }
 
 void checkpoint_begin(struct devicemgr *mgr)
@@ -171,7 +246,27 @@ void checkpoint_begin(struct devicemgr *mgr)
         for (size_t i = 0; i < KEYS_LEN; i++)
             out->key[i] = mem_strdup(row->parts[i]);
         out->value = row_value(mgr, row, &out->value_bytes);
+        row->put = out->value != NULL;
+        note_stored(mgr, row, row->stored || row->put);
     }
+}
+
+/* The store has what it had before: whatever became of the row meanwhile is to be written, if there
+ * is anything to write or to delete. */
+static void take_back_row(struct devicemgr *mgr, const struct dirty_row *row)
+{
+    struct dirty_row *dirty;
+
+    note_stored(mgr, row, row->stored);
+    if (row->stored || row_wanted(mgr, row)) {
+        ensure_dirty(mgr, row->kind, (const char *const *)row->parts)->stored = row->stored;
+        return;
+    }
+    dirty = find_dirty(mgr, row->key, row->key_bytes);
+    if (!dirty)
+        return;
+    HASH_DEL(mgr->checkpoint.dirty, dirty);
+    row_free(dirty);
 }
 
 static void finish_row(struct devicemgr *mgr, const struct dirty_row *row, uint64_t commit,
@@ -179,8 +274,8 @@ static void finish_row(struct devicemgr *mgr, const struct dirty_row *row, uint6
 {
     struct allocation *allocation = row_allocation(mgr, row);
 
-    if (!durable)
-        touch(mgr, row->kind, row->parts[0], row->parts[1], row->parts[2]);
+    if (durable)
+        note_stored(mgr, row, row->put);
     if (!allocation || allocation->commit != commit)
         return;
     if (durable)
@@ -206,12 +301,27 @@ static void retry_later(struct devicemgr *mgr)
     checkpoint->retry_ms = mgr->now_ms + pause_ms;
 }
 
+static void rows_unstored(struct dirty_row *rows)
+{
+    for (struct dirty_row *row = rows; row; row = row->hh.next)
+        row->stored = false;
+}
+
 void devicemgr_store_reset(struct devicemgr *mgr, uint64_t now_ms)
 {
+    struct checkpoint *checkpoint = &mgr->checkpoint;
+
     core_at(mgr, now_ms);
-    for (const struct resource *r = mgr->resources; r; r = r->hh.next)
+    rows_unstored(checkpoint->dirty);
+    rows_unstored(checkpoint->carried);
+    for (struct pod *pod = mgr->pods.by_uid; pod; pod = pod->hh.next)
+        pod->stored = false;
+    for (struct resource *r = mgr->resources; r; r = r->hh.next) {
+        r->stored = false;
         checkpoint_touch_resource(mgr, r->name, true);
-    for (const struct allocation *a = mgr->allocations.by_key; a; a = a->hh.next) {
+    }
+    for (struct allocation *a = mgr->allocations.by_key; a; a = a->hh.next) {
+        a->stored = false;
         checkpoint_touch_allocation(mgr, a);
         checkpoint_touch_pod(mgr, a->pod_uid);
     }
@@ -228,9 +338,12 @@ void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit
     checkpoint->commit = 0;
     for (struct dirty_row *row = checkpoint->carried; row; row = row->hh.next)
         finish_row(mgr, row, commit, !error);
+    for (struct dirty_row *row = checkpoint->carried; error && row; row = row->hh.next)
+        take_back_row(mgr, row);
     rows_clear(&checkpoint->carried);
     if (error) {
-        retry_later(mgr);
+        if (checkpoint->dirty)
+            retry_later(mgr);
         text_add(&text, "state cannot be stored: ");
         text_add_words(&text, error, TEXT_WORDS_BYTES_MAX);
         core_log(mgr, LEVEL_ERROR, &text);

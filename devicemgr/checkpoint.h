@@ -5,6 +5,10 @@
  * commit is under way at a time, and the next takes all that became dirty meanwhile (group commit).
  * After a failed commit its rows are dirty again. They go with the next one, which comes by itself
  * after a pause that grows as long as the store fails.
+ *
+ * However long that is, there are no more dirty rows than there are things to keep and rows in the
+ * store: a row that the store cannot have, and of which there is nothing to keep any more, is
+ * forgotten.
  */
 #ifndef DEVICEMGR_CHECKPOINT_H
 #define DEVICEMGR_CHECKPOINT_H

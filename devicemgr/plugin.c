@@ -221,8 +221,9 @@ void devicemgr_endpoint_options(struct devicemgr *mgr, uint64_t now_ms, uint64_t
     if (!resource)
         return;
     endpoint = &resource->endpoint;
-    if (endpoint->pre_start != options->pre_start_required ||
-        endpoint->preferred != options->get_preferred_allocation_available)
+    if (endpoint->socket_good && /* else its first list is worth a row */
+        (endpoint->pre_start != options->pre_start_required ||
+         endpoint->preferred != options->get_preferred_allocation_available))
         checkpoint_touch_resource(mgr, resource->name, false);
     endpoint->have_options = true;
     endpoint->pre_start = options->pre_start_required;
@@ -294,9 +295,10 @@ static void remove_resource(struct devicemgr *mgr, struct resource *resource)
 {
     hang_up(mgr, &resource->endpoint);
     endpoint_set_state(&resource->endpoint, mgr->now_ms, ENDPOINT_GONE);
-    checkpoint_touch_resource(mgr, resource->name, resource->endpoint.socket_good != NULL);
-    if (resource->endpoint.socket_good)
+    if (resource->endpoint.socket_good) { /* else it never had a row */
+        checkpoint_touch_resource(mgr, resource->name, true);
         capacity_removed(mgr, resource->name);
+    }
     resources_remove(&mgr->resources, resource);
     mgr->poked = true;
 }

@@ -39,6 +39,7 @@ struct pod {
     char *name;
     struct sandbox *newest; /* NULL: not known */
     bool removed;           /* its newest sandbox was, while a container of an older one may run */
+    bool stored;            /* the store may have a row of it (checkpoint.c) */
     char **ignored;         /* containers whose request annotation was ignored, and logged */
     size_t ignored_len;
     UT_hash_handle hh;

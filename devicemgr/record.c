@@ -97,6 +97,7 @@ int record_restore_resource(struct resource **table, uint64_t now_ms, const char
         return -1;
     }
     resource = resources_add(table, row->name);
+    resource->stored = true;
     resource->endpoint.socket_name = mem_strdup(row->endpoint);
     resource->endpoint.socket_good = mem_strdup(row->endpoint);
     resource->endpoint.pre_start = row->pre_start_required;
@@ -166,7 +167,7 @@ static void restore_allocation(struct allocations *table, uint64_t unknown_until
     allocation->options = options;
     free(allocation->boot_id);
     allocation->boot_id = mem_strdup(row->boot_id);
-    allocation->durable = true;
+    allocation->durable = allocation->stored = true;
     allocation->own_choice = row->own_choice;
     allocation_set_unknown(allocation, "", unknown_until_ms);
 }
@@ -225,6 +226,7 @@ int record_restore_pod(struct pods *pods, const struct devicemgr_record *record)
         return -1;
     }
     pod = pods_ensure(pods, row->uid, row->namespace_, row->name);
+    pod->stored = true;
     if (row->sandbox_id[0] != '\0') {
         sandbox = pods_ensure_sandbox(pods, pod, row->sandbox_id, row->attempt);
         sandbox->stopping = sandbox->stopped = row->stopped && !row->died;

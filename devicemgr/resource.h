@@ -26,6 +26,7 @@ struct resource {
     struct devices devices;
     struct advertise_resource shown; /* what advertise.c has made of it */
     struct prefer_rest prefer_rest;
+    bool stored;          /* the store may have a row of it (checkpoint.c) */
     bool planting_logged; /* that its plugin's options have annotations of ours */
     UT_hash_handle hh;
 };

@@ -1,4 +1,6 @@
 /* Group commit and its failures. */
+#include <stdio.h>
+
 #include "devicemgr/limits.h"
 #include "devicemgr_world.h"
 
@@ -68,11 +70,9 @@ static void a_failed_commit_refuses_its_creates_and_takes_all_back(void **state)
     /* what needs no commit passes */
     assert_true(create(w, 12, "u9", "main", GPU ":g2", NULL));
     expect(w, "verdict 12 forward MADE=1");
-    /* and g0 is free again; what the disk says is put right by the next commit */
+    /* and g0 is free again; the disk has nothing to be put right */
     allocate_for(w, 13, "u2", GPU ":g0");
-    expect(w,
-           "commit -allocation u1 main vendor.com/gpu, -pod u1, allocation u2 main vendor.com/gpu, "
-           "pod u2");
+    expect(w, "commit allocation u2 main vendor.com/gpu, pod u2");
     committed(w);
     expect(w, "verdict 13 forward A=1");
 }
@@ -99,26 +99,117 @@ static void a_failed_commit_is_tried_again_by_itself(void **state)
     assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
 }
 
-static void a_commit_that_succeeds_ends_the_retries(void **state)
+/* The disk may be full for days, while pods come and go. */
+static void what_was_never_stored_is_not_deleted(void **state)
+{
+    struct world *w = *state;
+    char uid[16], sandbox[16], line[128];
+
+    container_made(w, 1, "u0", "main", GPU ":g2");
+    for (unsigned i = 1; i <= 50; i++) {
+        snprintf(uid, sizeof uid, "u%u", i);
+        snprintf(sandbox, sizeof sandbox, "s-u%u", i);
+        allocate_for(w, 10 + i, uid, GPU ":g0");
+        snprintf(line, sizeof line, "commit allocation %s main vendor.com/gpu, pod %s", uid, uid);
+        expect(w, line);
+        if (i % 3 == 0)
+            sandbox_removed(w, sandbox); /* in the midst of it */
+        commit_failed(w, "database or disk is full");
+        expect(w, "verdict *");
+        if (i % 3 == 1)
+            sandbox_removed(w, sandbox);
+        expect_nothing(w);
+        assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX); /* nothing to try again */
+    }
+    for (unsigned i = 0; i < 3; i++) { /* one that stays, and is tried again */
+        allocate_for(w, 100 + i, "u99", GPU ":g0");
+        expect(w, "commit allocation u99 main vendor.com/gpu, pod u99");
+        commit_failed(w, "database or disk is full");
+        expect(w, "verdict *");
+        assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
+    }
+}
+
+/* Nor is what never had anything to keep: a plugin may register any number of names. */
+static void resources_that_never_listed_leave_no_rows(void **state)
+{
+    struct world *w = *state;
+    char name[32];
+
+    for (uint64_t i = 0; i < 100; i++) {
+        snprintf(name, sizeof name, "vendor.com/r%u", (unsigned)i);
+        plugin_register(w, 100 + i, name, "r.sock");
+        plugin_options(w, w->endpoint, true, true);
+        plugin_lost(w, w->endpoint, "refused");
+    }
+    ignore_all(w);
+    allocate_for(w, 11, "u1", GPU ":g0");
+    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+}
+
+/* What the disk has of pods that end is to go from it, however often that fails. */
+static void what_was_stored_is_deleted_in_the_end(void **state)
 {
     struct world *w = *state;
 
-    for (int i = 0; i < 2; i++) {
-        allocate_for(w, 11, "u1", GPU ":g0");
-        expect(w, "commit *");
+    container_made(w, 1, "u1", "main", GPU ":g0");
+    sandbox_removed(w, "s-u1");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+    /* a new pod of that uid, as of a static pod, comes, and ends, in the midst of it */
+    w->sandbox_attempt = 1;
+    assert_true(create_in(w, 11, "s-u1-1", "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate *");
+    allocated(w, "A=1");
+    commit_failed(w, "database or disk is full");
+    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+    sandbox_removed(w, "s-u1-1");
+    expect_with(w, "verdict 11 refused 9:", NULL);
+    commit_failed(w, "database or disk is full");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+    assert_true(world_stored(w, "allocation u1 main " GPU));
+    committed(w);
+    assert_false(world_stored(w, "allocation u1 main " GPU));
+    assert_false(world_stored(w, "pod u1"));
+    expect_nothing(w);
+}
+
+/* Its row is in the store, though it was gone before anybody knew. */
+static void what_is_stored_too_late_is_deleted_in_the_end(void **state)
+{
+    struct world *w = *state;
+
+    allocate_for(w, 11, "u1", GPU ":g0");
+    expect(w, "commit allocation u1 *");
+    sandbox_removed(w, "s-u1");
+    expect_with(w, "verdict 11 refused 9:", NULL);
+    committed(w);
+    for (unsigned i = 0; i < 2; i++) {
+        expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
         commit_failed(w, "database or disk is full");
-        expect(w, "verdict *");
+        pass(w, COMMIT_RETRY_MS_MAX);
+    }
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+    assert_true(world_stored(w, "pod u1"));
+}
+
+static void a_commit_that_succeeds_ends_the_retries(void **state)
+{
+    const char *const uids[] = {"u1", "u2"}, *const sandboxes[] = {"s-u1", "s-u2"};
+    struct world *w = *state;
+
+    for (int i = 0; i < 2; i++) {
+        container_made(w, 10, uids[i], "main", GPU ":g0");
+        sandbox_removed(w, sandboxes[i]);
+        expect(w, "commit -allocation u*");
+        commit_failed(w, "database or disk is full");
         assert_int_equal(devicemgr_next_ms(w->mgr), w->now_ms + COMMIT_RETRY_MS_MIN);
-        allocate_for(w, 12, i == 0 ? "u2" : "u3", GPU ":g1");
-        expect_with(w, "commit ", "-allocation u1 main", "allocation u", NULL);
+        allocate_for(w, 12, i == 0 ? "u3" : "u4", i == 0 ? GPU ":g1" : GPU ":g2");
+        expect_with(w, "commit ", "-allocation u", "allocation u", NULL);
         assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX); /* one at a time */
         committed(w);
         expect(w, "verdict *");
         assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
-        create_answered(w, 12, "c-u2");
-        sandbox_removed(w, i == 0 ? "s-u2" : "s-u3");
-        committed(w);
-        ignore_all(w);
+        create_answered(w, 12, "c-12");
     }
 }
 
@@ -134,8 +225,7 @@ static void a_new_file_gets_all_there_is(void **state)
     devicemgr_store_reset(w->mgr, w->now_ms);
     commit_failed(w, "made anew");
     expect(w, "verdict 11 refused 14:*");
-    expect(w, "commit -allocation u2 main vendor.com/gpu, -pod u2, allocation u1 main "
-              "vendor.com/gpu, pod u1, resource vendor.com/gpu");
+    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1, resource vendor.com/gpu");
     committed(w);
     expect_nothing(w);
     assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
@@ -271,6 +361,10 @@ int main(void)
         TEST(events_before_one_run_share_a_commit),
         TEST(a_failed_commit_refuses_its_creates_and_takes_all_back),
         TEST(a_failed_commit_is_tried_again_by_itself),
+        TEST(what_was_never_stored_is_not_deleted),
+        TEST(resources_that_never_listed_leave_no_rows),
+        TEST(what_was_stored_is_deleted_in_the_end),
+        TEST(what_is_stored_too_late_is_deleted_in_the_end),
         TEST(a_commit_that_succeeds_ends_the_retries),
         TEST(a_new_file_gets_all_there_is),
         TEST(a_failed_refresh_leaves_the_old_options),
