@@ -369,7 +369,7 @@ run_install() {
     if [ $with_kubelet = no ]; then
         say "give the kubelet --container-runtime-endpoint=unix://$listen, and start it behind" \
             "cri-device-shim.service; if its process has a name of its own, bridge.kubelet_processes" \
-            "in $config is to have it (the README names those of k3s, rke2, microk8s and k0s)"
+            "in $config is to have it (config/README.md has more)"
     fi
     # Either the changes of this run, or those of one that was cut off just before this.
     if [ "$recorded" = yes ] || { [ $dry_run = no ] && [ -e "$store/manifest.new" ]; }; then
