@@ -19,7 +19,7 @@
 #include <nghttp2/nghttp2.h>
 #include <uv.h>
 
-#define WORLD_GUARD_MS 20000
+#define WORLD_GUARD_MS 120000
 #define RAW_BYTES_MAX (256 * 1024)
 
 struct world {
