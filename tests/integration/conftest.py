@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from runtime import Runtime
@@ -26,3 +28,11 @@ def shim(runtime, make_shim):
 @pytest.fixture
 def client(shim, make_client):
     return make_client(shim)
+
+
+@pytest.fixture
+def small_quarantine(monkeypatch):
+    """AddressSanitizer keeps little of what was freed, so that growth would be seen. Ask for it
+    before the shim."""
+    options = os.environ.get("ASAN_OPTIONS", "")
+    monkeypatch.setenv("ASAN_OPTIONS", f"{options}:quarantine_size_mb=8")

@@ -1041,6 +1041,7 @@ def test_its_command_line(directory, make_bridge):
     assert "nonsense" in bridge.log()
 
 
+@pytest.mark.release
 def test_its_limits(feed, shown):
     """Descriptors for two of each of 1024 resources, and little memory."""
     bridge, _ = shown

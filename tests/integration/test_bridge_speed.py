@@ -73,6 +73,7 @@ class BarePlugin(plugins.Plugin):
             return
 
 
+@pytest.mark.alone
 def test_registration_latency(request, make_node, make_plugin):
     """From the moment kubelet.sock has its name until the kubelet has stored the list, over many
     starts; a plugin that does nothing but wait for it is no faster by much."""
@@ -125,15 +126,11 @@ _TIGHT = {"before_socket_s": 0.003, "loop_speed": 4}
 _TIGHT_STARTS = 10
 
 
-@pytest.mark.parametrize("gate", [True, False], ids=["gate", "no-gate"])
-def test_race_with_admission(request, make_node, gate):
-    """The race that nobody wins by being fast: never lost with the gate. Without it the machine's
-    scheduler decides."""
-    node = make_node({GPU: ["gpu0", "gpu1"]}, bridge={"gate": gate}, kubelet=_TIGHT)
-    lost = lost_starts(node, _TIGHT_STARTS)
-    tell(request, f"{'with' if gate else 'without'} the gate {lost} of {_TIGHT_STARTS} starts, "
-                  "with kubelet.sock just before the kubelet admits, lost a pod")
-    assert not gate or lost == 0
+def test_race_with_admission(make_node):
+    """The race that nobody wins by being fast: never lost with the gate. That it can be lost, and is
+    without one, is seen in test_bridge_slower_than_admission."""
+    node = make_node({GPU: ["gpu0", "gpu1"]}, kubelet=_TIGHT)
+    assert lost_starts(node, _TIGHT_STARTS) == 0
     assert not node.violations
 
 

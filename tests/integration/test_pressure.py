@@ -80,6 +80,7 @@ class Sender(threading.Thread):
             pass
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("reader", ["client", "runtime"])
 def test_a_peer_that_stops_reading(shim, pair, reader):
     """64 MiB towards an end that does not read: the shim stops too, its memory stays bounded; then
@@ -115,6 +116,7 @@ def test_a_peer_that_stops_reading_delays_nobody(shim, pair):
     rawpair.receive_all(client, large_body())
 
 
+@pytest.mark.release
 def test_a_runtime_that_stops_reading_a_withheld_message(shim, pair):
     """A 15 MiB CreateContainer for a runtime that gives all the window and does not read it."""
     client, runtime = pair
@@ -139,6 +141,7 @@ def test_a_runtime_that_stops_reading_a_withheld_message(shim, pair):
     assert body == message
 
 
+@pytest.mark.release
 def test_200_connections(runtime, quiet, shim):
     """200 clients at once, each with a runtime connection of its own; all of it goes with them."""
     rss_before = rss_bytes(shim.pid)

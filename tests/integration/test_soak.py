@@ -252,13 +252,6 @@ def _sample(pid, soak, seconds):
     return peaks
 
 
-@pytest.fixture
-def small_quarantine(monkeypatch):
-    """AddressSanitizer keeps freed memory only for a while, so that growth would be seen."""
-    options = os.environ.get("ASAN_OPTIONS", "")
-    monkeypatch.setenv("ASAN_OPTIONS", f"{options}:quarantine_size_mb=8")
-
-
 def test_soak(runtime, small_quarantine, make_shim, make_plugin):
     """After the soak: no live call, no file, no memory is left over; SIGTERM ends it in time."""
     print(f"SHIM_SOAK_SECONDS={SECONDS} SHIM_SOAK_SEED={SEED}")

@@ -11,6 +11,22 @@ def rss_bytes(pid):
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+class Peak:
+    """The most resident memory of a process from now on."""
+
+    def __init__(self, pid):
+        self._pid = pid
+        pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")  # of the kernel's own count
+        self.before = rss_bytes(pid)
+
+    def growth(self):
+        """How much more than at first it was, at most."""
+        (peak,) = [line.split()[1] for line in
+                   pathlib.Path(f"/proc/{self._pid}/status").read_text().splitlines()
+                   if line.startswith("VmHWM:")]
+        return 1024 * int(peak) - self.before
+
+
 def open_files(pid):
     """What each open descriptor is, as {number: link}."""
     found = {}

@@ -188,7 +188,8 @@ class Suite:
         runs = _FUZZ_RUNS_OF.get(name, _FUZZ_RUNS)
         program = self._fuzz_command(name)
         return self._fuzz_job(level, name, ["sh", "-c", 'rm -rf "$0" && mkdir -p "$0"', learned],
-                              [*program, *sorted(corpus.iterdir())],
+                              [*program, *sorted(corpus.iterdir()),
+                               *sorted((TESTS / "fuzz/past" / name).glob("*"))],
                               [*program, "-seed=1", f"-runs={runs}", learned, corpus],
                               long=40, seconds_max=900)
 
