@@ -10,12 +10,16 @@
 #include <utlist.h>
 
 #include "shim/log.h"
+#include "shim/relay/buffer.h"
 #include "shim/relay/limits.h"
 
 struct end {
     uv_pipe_t pipe;
+    uv_write_t write;
     uv_shutdown_t shutdown;
-    bool shut; /* nothing more is written to it: our sending side is shut down, or broken */
+    struct buffer going;   /* bytes that the socket did not take at once: libuv writes them */
+    struct buffer waiting; /* and those behind them */
+    bool shut;             /* takes no more bytes: our sending side is shut down, or broken */
     bool reading;
     bool ended; /* nothing more comes from it */
 };
@@ -27,19 +31,13 @@ struct connection {
     struct end ends[2];
     uv_connect_t connect;
     uv_timer_t linger;
+    uv_timer_t look; /* of a client that has shut down its sending side */
     char *read_buffer;
     bool begun; /* the owner knows of the session */
     bool closing;
     bool finishing; /* closes when what is queued has been written */
     int handles;    /* not yet closed */
     struct connection *prev, *next;
-};
-
-/* Bytes that the socket did not take at once. */
-struct queued_write {
-    uv_write_t request;
-    enum session_end to;
-    char bytes[];
 };
 
 static struct end *other(struct connection *c, const struct end *end)
@@ -64,6 +62,10 @@ static void on_handle_closed(uv_handle_t *handle)
         c->ops->gone(c->user, c->session);
     session_free(c->session);
     c->session = NULL;
+    for (int i = SESSION_CLIENT; i <= SESSION_RUNTIME; i++) {
+        buffer_fini(&c->ends[i].going);
+        buffer_fini(&c->ends[i].waiting);
+    }
     c->ops->closed(c->user, c);
     free(c);
 }
@@ -76,6 +78,7 @@ void connection_close(struct connection *c)
     uv_close((uv_handle_t *)&c->ends[SESSION_CLIENT].pipe, on_handle_closed);
     uv_close((uv_handle_t *)&c->ends[SESSION_RUNTIME].pipe, on_handle_closed);
     uv_close((uv_handle_t *)&c->linger, on_handle_closed);
+    uv_close((uv_handle_t *)&c->look, on_handle_closed);
 }
 
 void connection_drain(struct connection *c)
@@ -98,15 +101,21 @@ static void on_shutdown(uv_shutdown_t *request, int status)
         connection_close(c);
 }
 
-/* Shuts down our sending side of `end` once its queue is written. */
+static void shut_down(struct connection *c, struct end *end)
+{
+    end->shutdown.data = c;
+    if (uv_shutdown(&end->shutdown, (uv_stream_t *)&end->pipe, on_shutdown) < 0)
+        connection_close(c);
+}
+
+/* Shuts down our sending side of `end` once what is queued is written. */
 static void shut(struct connection *c, struct end *end)
 {
     if (end->shut || c->closing)
         return;
     end->shut = true;
-    end->shutdown.data = c;
-    if (uv_shutdown(&end->shutdown, (uv_stream_t *)&end->pipe, on_shutdown) < 0)
-        connection_close(c);
+    if (buffer_len(&end->waiting) == 0)
+        shut_down(c, end);
 }
 
 static void stop_reading(struct end *end)
@@ -117,7 +126,8 @@ static void stop_reading(struct end *end)
 
 static size_t queued_for(const struct end *end)
 {
-    return uv_stream_get_write_queue_size((const uv_stream_t *)&end->pipe);
+    return uv_stream_get_write_queue_size((const uv_stream_t *)&end->pipe) +
+           buffer_len(&end->waiting);
 }
 
 /* Writes what is queued for `end`, then closes both. */
@@ -142,6 +152,7 @@ static void broken(struct connection *c, struct end *end)
     if (c->closing)
         return;
     end->shut = true;
+    buffer_fini(&end->waiting);
     if (end->ended || c->finishing || index_of(c, end) == SESSION_CLIENT)
         connection_close(c);
     else
@@ -152,17 +163,41 @@ static void broken(struct connection *c, struct end *end)
 
 static void read_on(struct connection *c);
 
+static void write_on(struct connection *c, struct end *end);
+
 static void on_written(uv_write_t *request, int status)
 {
-    struct queued_write *w = (struct queued_write *)request;
-    struct connection *c = request->data;
-    struct end *to = &c->ends[w->to];
+    struct end *end = request->data;
+    struct connection *c = end->pipe.data;
 
-    free(w);
+    buffer_fini(&end->going);
     if (status < 0)
-        broken(c, to);
-    else if (queued_for(to) <= RELAY_WRITE_QUEUE_BYTES_LOW)
+        broken(c, end);
+    else
+        write_on(c, end);
+}
+
+/* Gives to libuv what waits for it. */
+static void write_on(struct connection *c, struct end *end)
+{
+    uv_buf_t buf;
+    int r;
+
+    if (c->closing)
+        return;
+    if (buffer_len(&end->waiting) == 0) {
         read_on(c);
+        return;
+    }
+    end->going = end->waiting;
+    end->waiting = (struct buffer){0};
+    end->write.data = end;
+    buf = uv_buf_init((char *)buffer_data(&end->going), (unsigned)buffer_len(&end->going));
+    r = uv_write(&end->write, (uv_stream_t *)&end->pipe, &buf, 1, on_written);
+    if (r < 0)
+        broken(c, end);
+    else if (end->shut)
+        shut_down(c, end);
 }
 
 static size_t total(const struct iovec *pieces, int n)
@@ -174,53 +209,48 @@ static size_t total(const struct iovec *pieces, int n)
     return sum;
 }
 
-/* Copies what lies behind the first `skip` bytes and leaves it to libuv. */
-static int queue_rest(struct connection *c, struct end *to, const struct iovec *pieces, int n,
-                      size_t skip)
+/* Keeps a copy of what lies behind the first `skip` bytes. */
+static int keep(struct end *end, const struct iovec *pieces, int n, size_t skip)
 {
-    size_t bytes = total(pieces, n) - skip;
-    struct queued_write *w = malloc(sizeof *w + bytes);
-    uv_buf_t buf;
-    size_t at = 0;
-    int r;
-
-    if (!w)
+    if (buffer_reserve(&end->waiting, total(pieces, n) - skip) < 0)
         return UV_ENOMEM;
     for (int i = 0; i < n; i++) {
         size_t gone = skip < pieces[i].iov_len ? skip : pieces[i].iov_len;
 
-        memcpy(w->bytes + at, (const char *)pieces[i].iov_base + gone, pieces[i].iov_len - gone);
-        at += pieces[i].iov_len - gone;
+        if (buffer_put(&end->waiting, (const char *)pieces[i].iov_base + gone,
+                       pieces[i].iov_len - gone) < 0)
+            abort(); /* room was made above */
         skip -= gone;
     }
-    assert(at == bytes);
-    w->to = index_of(c, to);
-    w->request.data = c;
-    buf = uv_buf_init(w->bytes, (unsigned)bytes);
-    r = uv_write(&w->request, (uv_stream_t *)&to->pipe, &buf, 1, on_written);
-    if (r < 0)
-        free(w);
-    return r;
+    return 0;
 }
 
 static void on_session_write(void *user, enum session_end to, const struct iovec *pieces, int n)
 {
     struct connection *c = user;
     struct end *end = &c->ends[to];
-    int r;
+    bool began = false;
+    int r = 0;
 
     if (c->closing || end->shut)
         return;
-    /* struct iovec and uv_buf_t are the same on POSIX (libuv documents it) */
-    r = uv_try_write((uv_stream_t *)&end->pipe, (const uv_buf_t *)pieces, (unsigned)n);
-    if (r == UV_EAGAIN)
-        r = 0;
-    if (r >= 0 && (size_t)r < total(pieces, n))
-        r = queue_rest(c, end, pieces, n, (size_t)r);
-    if (r == UV_ENOMEM)
+    if (queued_for(end) == 0) {
+        /* struct iovec and uv_buf_t are the same on POSIX (libuv documents it) */
+        r = uv_try_write((uv_stream_t *)&end->pipe, (const uv_buf_t *)pieces, (unsigned)n);
+        if (r == UV_EAGAIN)
+            r = 0;
+        if (r < 0) {
+            broken(c, end);
+            return;
+        }
+        if ((size_t)r == total(pieces, n))
+            return;
+        began = true;
+    }
+    if (keep(end, pieces, n, (size_t)r) < 0)
         connection_close(c);
-    else if (r < 0)
-        broken(c, end);
+    else if (began)
+        write_on(c, end);
 }
 
 /* ---- reading ---- */
@@ -249,30 +279,44 @@ static bool is_gone(const struct end *end)
 /* The client shut down its sending side. So do we, once no call needs ours any more. */
 static void pass_half_close(struct connection *c)
 {
-    if (c->ends[SESSION_CLIENT].ended && session_calls(c->session) == 0)
+    if (c->ends[SESSION_CLIENT].ended && !session_needs_runtime(c->session))
         shut(c, &c->ends[SESSION_RUNTIME]);
+}
+
+/* Nothing is read from a client that has shut down its sending side, so that nothing else tells
+ * that it is gone. */
+static void on_look(uv_timer_t *timer)
+{
+    struct connection *c = timer->data;
+
+    if (is_gone(&c->ends[SESSION_CLIENT]))
+        finish(c, &c->ends[SESSION_RUNTIME]);
 }
 
 static void on_end_of(struct connection *c, struct end *end)
 {
     end->ended = true;
     stop_reading(end);
-    if (index_of(c, end) == SESSION_RUNTIME || is_gone(end))
+    if (index_of(c, end) == SESSION_RUNTIME || is_gone(end)) {
         finish(c, other(c, end));
-    else
-        pass_half_close(c);
+        return;
+    }
+    pass_half_close(c);
+    if (!c->closing)
+        uv_timer_start(&c->look, on_look, RELAY_LOOK_MS, RELAY_LOOK_MS);
 }
 
 /*
- * Whether the bytes from `end` are to wait. What it sends may be answered by the session itself, so
- * the client's own queue counts as well, with room for what reading the runtime leaves in it. The
- * runtime's does not: it may be one that reads on only when it is read from.
+ * Whether the bytes from `end` are to wait: while the other end has not taken the last ones. What
+ * the client sends may also be answered by the session itself, so that it must read as well. The
+ * runtime need not: it may be one that reads on only when it is read from.
  */
 static bool is_ahead(struct connection *c, const struct end *end)
 {
-    return queued_for(other(c, end)) > RELAY_WRITE_QUEUE_BYTES_HIGH ||
+    return queued_for(other(c, end)) > 0 ||
            (index_of(c, end) == SESSION_CLIENT &&
-            queued_for(end) > 2 * RELAY_WRITE_QUEUE_BYTES_HIGH);
+            queued_for(end) + session_waiting(c->session, SESSION_CLIENT) >
+                RELAY_ANSWER_QUEUE_BYTES_MAX);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -297,6 +341,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         return;
     if (is_ahead(c, end))
         stop_reading(end);
+    read_on(c); /* the other end's frame may be over, and what waited for that written */
     pass_half_close(c);
 }
 
@@ -380,7 +425,16 @@ static void on_ended(void *user, struct session_call *call)
     c->ops->ended(c->user, call);
 }
 
-static const struct session_ops SESSION_OPS = {on_session_write, on_request, on_answered, on_ended};
+static void on_failed(void *user)
+{
+    struct connection *c = user;
+
+    log_warning("relay: connection closed: %s", session_error(c->session));
+    connection_close(c);
+}
+
+static const struct session_ops SESSION_OPS = {on_session_write, on_request, on_answered, on_ended,
+                                               on_failed};
 
 static void init_handles(struct connection *c, uv_loop_t *loop)
 {
@@ -390,7 +444,9 @@ static void init_handles(struct connection *c, uv_loop_t *loop)
     }
     uv_timer_init(loop, &c->linger);
     c->linger.data = c;
-    c->handles = 3;
+    uv_timer_init(loop, &c->look);
+    c->look.data = c;
+    c->handles = 4;
 }
 
 struct connection *connection_accept(uv_stream_t *listener, const char *runtime_path,

@@ -44,10 +44,12 @@
 /* What the kernel may hold for an end that reads later (SO_SNDBUF, which it doubles): some five
  * times Debian's default, so that a long answer is not handed on in small steps. */
 #define RELAY_SOCKET_BYTES (512 * 1024)
-/* Stop reading one side when more than this waits to be written to the other (for the client also
- * when twice this waits to be written to itself); go on at the low mark. */
-#define RELAY_WRITE_QUEUE_BYTES_HIGH (256u * 1024)
-#define RELAY_WRITE_QUEUE_BYTES_LOW (64u * 1024)
+/* A client is not read from while more than this waits for it. What it sends is answered with so
+ * much at most: two WINDOW_UPDATEs, 26 bytes, for a padded frame of 10, so that one more read adds
+ * three times RELAY_READ_BYTES. */
+#define RELAY_ANSWER_QUEUE_BYTES_MAX (256u * 1024)
+/* How often a client that has shut down its sending side is looked at. */
+#define RELAY_LOOK_MS 1000
 /* When a connection that could not be taken is tried again. */
 #define RELAY_ACCEPT_RETRY_MS 100
 /* How long bytes for an end that does not read are kept after the other end is gone. */

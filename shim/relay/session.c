@@ -120,6 +120,7 @@ struct session {
     size_t goaway_len;
     bool runtime_goes;    /* a GOAWAY of the runtime's has begun to pass */
     uint32_t goaway_last; /* the last stream of what the client was told, which may only fall */
+    bool feeding;
     int error;
     const char *error_text;
 };
@@ -148,12 +149,21 @@ static int fail(struct session *s, int error, const char *text)
     return s->error;
 }
 
-/* For frames of ours that cannot be queued: the connection is out of step then, and ends at the
- * next feed. */
+/* Where no return value tells of it. */
+static void give_up(struct session *s, int error, const char *text)
+{
+    if (s->error)
+        return;
+    fail(s, error, text);
+    if (!s->feeding)
+        s->ops->failed(s->user);
+}
+
+/* For frames of ours that cannot be queued: the connection is out of step then, and ends. */
 static void must_queue(struct session *s, int r)
 {
     if (r < 0)
-        fail(s, r, "out of memory");
+        give_up(s, r, "out of memory");
 }
 
 /* The client broke the protocol: tell it so (RFC 9113 §5.4.1, §6.8). */
@@ -164,7 +174,8 @@ static int offend(struct session *s, enum frame_error code, const char *text)
 
     must_queue(s, frame_put_goaway(&lane->inject, last, code));
     lane_flush(lane);
-    return fail(s, -EPROTO, text);
+    give_up(s, -EPROTO, text);
+    return s->error;
 }
 
 static struct stream *stream_find(struct session *s, uint32_t id)
@@ -369,7 +380,7 @@ static void stream_pump(struct session *s, struct stream *st)
 
     if (st->phase != PHASE_OPEN)
         return;
-    while (buffer_len(&st->queue) > 0) {
+    while (buffer_len(&st->queue) > 0 && !s->error) {
         int64_t n = (int64_t)buffer_len(&st->queue);
         bool last;
 
@@ -425,6 +436,8 @@ static void stream_open(struct session *s, struct stream *st)
 
 static void flush_both(struct session *s)
 {
+    if (s->error)
+        return; /* what must not be missing may be */
     lane_flush(&s->sides[SESSION_CLIENT].lane);
     lane_flush(&s->sides[SESSION_RUNTIME].lane);
 }
@@ -469,8 +482,9 @@ static void stop_runtime(struct session *s, const struct stream *st)
     if (r == 0)
         r = frame_put_settings_empty(&lane->inject);
     if (r == -EPROTO)
-        fail(s, r, "the runtime does not acknowledge SETTINGS");
-    must_queue(s, r);
+        give_up(s, r, "the runtime does not acknowledge SETTINGS");
+    else
+        must_queue(s, r);
 }
 
 /* The client will have its answer from us. */
@@ -1492,13 +1506,11 @@ static ssize_t feed_preface(struct session *s, const uint8_t *bytes, size_t len)
     return (ssize_t)n;
 }
 
-int session_feed(struct session *s, enum session_end from, const uint8_t *bytes, size_t len)
+static int feed(struct session *s, enum session_end from, const uint8_t *bytes, size_t len)
 {
     ssize_t n;
     int r;
 
-    if (s->error)
-        return s->error;
     if (from == SESSION_CLIENT && s->preface_seen < FRAME_PREFACE_BYTES) {
         n = feed_preface(s, bytes, len);
         if (n < 0)
@@ -1515,6 +1527,18 @@ int session_feed(struct session *s, enum session_end from, const uint8_t *bytes,
     }
     flush_both(s);
     return s->error;
+}
+
+int session_feed(struct session *s, enum session_end from, const uint8_t *bytes, size_t len)
+{
+    int r;
+
+    if (s->error)
+        return s->error;
+    s->feeding = true;
+    r = feed(s, from, bytes, len);
+    s->feeding = false;
+    return r;
 }
 
 /* Puts a message of ours, in two parts, in the place of the withheld one; what the client sent
@@ -1624,6 +1648,21 @@ bool session_drain(struct session *s)
 size_t session_calls(const struct session *s)
 {
     return HASH_COUNT(s->streams);
+}
+
+bool session_needs_runtime(const struct session *s)
+{
+    for (const struct stream *st = s->streams; st; st = st->hh.next) {
+        if (st->phase != PHASE_COLLECT && st->phase != PHASE_REFUSED)
+            return true;
+    }
+    return false;
+}
+
+size_t session_waiting(const struct session *s, enum session_end to)
+{
+    return buffer_len(
+        &s->sides[to == SESSION_CLIENT ? SESSION_RUNTIME : SESSION_CLIENT].lane.inject);
 }
 
 const char *session_error(const struct session *s)

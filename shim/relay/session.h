@@ -64,6 +64,9 @@ struct session_ops {
     /* The call is over, answered or not: reset by either end, or the session ends. Follows
      * request(). */
     void (*ended)(void *user, struct session_call *call);
+    /* The session cannot go on, see session_error(), and it was not session_feed() that found out:
+     * both connections are to be closed. Must not call back into the session. */
+    void (*failed)(void *user);
 };
 
 struct session;
@@ -115,7 +118,14 @@ bool session_drain(struct session *s);
 /* Calls looked at, parked or refused that are not over. */
 size_t session_calls(const struct session *s);
 
-/* What went wrong after a negative session_feed(); a literal. */
+/* Of a client from which nothing more comes: whether a call of its still needs our way to the
+ * runtime. */
+bool session_needs_runtime(const struct session *s);
+
+/* Bytes of our own frames for `to` that wait until the frame that passes is over. */
+size_t session_waiting(const struct session *s, enum session_end to);
+
+/* What went wrong after a negative session_feed() or failed(), a literal; else NULL. */
 const char *session_error(const struct session *s);
 
 #endif

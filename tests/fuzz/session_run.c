@@ -212,7 +212,12 @@ static void on_ended(void *user, struct session_call *call)
     note(run, "ended %u\n", rc->stream_id);
 }
 
-static const struct session_ops OPS = {on_write, on_request, on_answered, on_ended};
+static void on_failed(void *user)
+{
+    FUZZ_CHECK(!user, "the session failed");
+}
+
+static const struct session_ops OPS = {on_write, on_request, on_answered, on_ended, on_failed};
 
 /* ---- the public face ---- */
 

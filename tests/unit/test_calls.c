@@ -236,7 +236,12 @@ static void on_ended(void *user, struct session_call *call)
     calls_ended(world->calls, call);
 }
 
-static const struct session_ops OPS = {wire_write, on_request, on_answered, on_ended};
+static void on_failed(void *user)
+{
+    (void)user;
+}
+
+static const struct session_ops OPS = {wire_write, on_request, on_answered, on_ended, on_failed};
 
 static void world_begin(struct world *w)
 {

@@ -21,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "alloc_fail.h"
 #include "h2_script.h"
 #include "shim/log.h"
 #include "shim/relay/connection.h"
@@ -475,6 +476,49 @@ static void a_held_call_of_a_half_closed_client_goes_on(void **state)
     UNTIL(w, w->closed == 1 && w->client.ended);
 }
 
+static void a_half_closed_client_that_goes_ends_its_held_call(void **state)
+{
+    struct world *w = *state;
+
+    connect_both(w);
+    client_calls(w, 1, "CreateContainer", "held");
+    UNTIL(w, w->calls_len == 1);
+    shutdown(w->client.fd, SHUT_WR);
+    settle(w);
+    assert_int_equal(w->ended, 0);
+    peer_close(&w->client);
+    UNTIL(w, w->closed == 1 && w->ended == 1 && w->runtime.ended);
+}
+
+/* Half a request will never be whole. */
+static void a_half_closed_client_with_half_a_request(void **state)
+{
+    struct world *w = *state;
+    struct buffer b = {0};
+
+    connect_both(w);
+    h2_request(&w->writers[SESSION_CLIENT], &b, 1, "CreateContainer");
+    h2_data(&b, 1, "\0\0", 2, 0, -1);
+    peer_write(w, &w->client, &b);
+    shutdown(w->client.fd, SHUT_WR);
+    UNTIL(w, w->runtime.ended);
+}
+
+static void without_memory_for_a_refusal_both_are_closed(void **state)
+{
+    struct world *w = *state;
+
+    connect_both(w);
+    client_calls(w, 1, "CreateContainer", "held");
+    UNTIL(w, w->calls_len == 1);
+    alloc_fail_at(2); /* the first is for its text */
+    alloc_fail_enable(true);
+    session_refuse(w->session, w->calls[0], 14, "no");
+    alloc_fail_enable(false);
+    assert_true(alloc_failed());
+    UNTIL(w, w->closed == 1 && w->client.ended && w->runtime.ended);
+}
+
 static void what_breaks_the_protocol_is_told_and_closed(void **state)
 {
     struct world *w = *state;
@@ -519,7 +563,7 @@ static void one_that_does_not_read_holds_the_other_back(void **state)
 
         to->deaf = true;
         sent = peer_flood(w, from, &frame, 64u << 20);
-        assert_in_range(sent, 2 * RELAY_WRITE_QUEUE_BYTES_HIGH / 2, IN_FLIGHT_BYTES_MAX);
+        assert_in_range(sent, RELAY_READ_BYTES, IN_FLIGHT_BYTES_MAX);
         to->deaf = false;
         UNTIL(w, buffer_len(&to->got) == sent);
         for (size_t at = 0; at < sent; at++) {
@@ -544,6 +588,31 @@ static void a_client_that_does_not_read_what_it_causes(void **state)
     w->client.deaf = true;
     assert_true(peer_flood(w, &w->client, &frame, 64u << 20) < 2 * IN_FLIGHT_BYTES_MAX);
     w->client.deaf = false;
+    settle(w);
+    assert_true(peer_flood(w, &w->client, &frame, 1u << 20) >= 1u << 20); /* it goes on */
+    buffer_fini(&frame);
+}
+
+/* The same while the runtime is in the middle of a frame, so that nothing of ours can be written.
+ */
+static void a_client_that_causes_answers_within_a_frame(void **state)
+{
+    struct world *w = *state;
+    struct buffer b = {0}, frame = {0};
+
+    connect_both(w);
+    h2_request(&w->writers[SESSION_CLIENT], &b, 1, "CreateContainer");
+    peer_write(w, &w->client, &b);
+    h2_data(&frame, 3, (uint8_t[100]){0}, 100, 0, -1);
+    h2_put(&b, buffer_data(&frame), 50);
+    peer_write(w, &w->runtime, &b);
+    UNTIL(w, buffer_len(&w->client.got) == 50);
+    h2_put(&b, buffer_data(&frame) + 50, 59);
+    buffer_fini(&frame);
+    for (int i = 0; i < 500; i++)
+        h2_data(&frame, 1, "", 0, 0, 10);
+    assert_true(peer_flood(w, &w->client, &frame, 64u << 20) < 2 * IN_FLIGHT_BYTES_MAX);
+    peer_write(w, &w->runtime, &b);
     settle(w);
     assert_true(peer_flood(w, &w->client, &frame, 1u << 20) >= 1u << 20); /* it goes on */
     buffer_fini(&frame);
@@ -639,10 +708,14 @@ int main(void)
         TEST(a_client_that_is_gone_ends_its_held_call),
         TEST(a_half_closed_client_gets_its_answer),
         TEST(a_held_call_of_a_half_closed_client_goes_on),
+        TEST(a_half_closed_client_that_goes_ends_its_held_call),
+        TEST(a_half_closed_client_with_half_a_request),
+        TEST(without_memory_for_a_refusal_both_are_closed),
         TEST(what_breaks_the_protocol_is_told_and_closed),
         TEST(what_is_not_http2_is_closed),
         TEST(one_that_does_not_read_holds_the_other_back),
         TEST(a_client_that_does_not_read_what_it_causes),
+        TEST(a_client_that_causes_answers_within_a_frame),
         TEST(a_client_that_never_reads_is_given_up),
         TEST(a_broken_runtimes_last_words_arrive),
         TEST(a_client_that_dies_in_the_middle_of_an_answer),

@@ -141,7 +141,12 @@ static void on_ended(void *user, struct session_call *call)
     relists_ended(world->relists, call);
 }
 
-static const struct session_ops OPS = {wire_write, on_request, on_answered, on_ended};
+static void on_failed(void *user)
+{
+    (void)user;
+}
+
+static const struct session_ops OPS = {wire_write, on_request, on_answered, on_ended, on_failed};
 
 /* The connection of a process. */
 static struct wire *open_wire(struct world *w, int i, pid_t pid)

@@ -49,6 +49,7 @@ struct world {
     bool feeding;
     char decided; /* its address marks a call */
     bool quiet;   /* memory is failing: no transcript */
+    bool failed;  /* has been told so outside a feed */
 };
 
 static const char FRAGMENT[] = "<fragment>";
@@ -197,7 +198,16 @@ static void on_ended(void *user, struct session_call *call)
     forget(w, call);
 }
 
-static const struct session_ops OPS = {on_write, on_request, on_answered, on_ended};
+static void on_failed(void *user)
+{
+    struct world *w = user;
+
+    assert_false(w->failed || w->feeding);
+    assert_non_null(session_error(w->session));
+    w->failed = true;
+}
+
+static const struct session_ops OPS = {on_write, on_request, on_answered, on_ended, on_failed};
 
 /* ---- the world ---- */
 
@@ -2252,6 +2262,8 @@ static void without_memory_nothing_leaks_or_breaks(void **state)
                 FOR_MEMORY[i](&w);
             }
             assert_true(w.error == 0 || w.error == -ENOMEM || w.error == -EPROTO);
+            if (w.session && session_error(w.session))
+                assert_true(w.error < 0 || w.failed); /* or nobody would close it */
             world_fini(&w);
             if (!alloc_failed())
                 break;

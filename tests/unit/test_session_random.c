@@ -192,7 +192,13 @@ static void on_ended(void *user, struct session_call *call)
     w->told--;
 }
 
-static const struct session_ops OPS = {on_write, on_request, on_answered, on_ended};
+static void on_failed(void *user)
+{
+    (void)user;
+    fail_msg("the session failed");
+}
+
+static const struct session_ops OPS = {on_write, on_request, on_answered, on_ended, on_failed};
 
 /* ---- the client ---- */
 
