@@ -495,18 +495,19 @@ static void a_stranger_that_relists_is_told_of(void **state)
         wire_call(s, id, "ListPodSandbox", EMPTY_FILTER);
         assert_int_equal(session_calls(s->session), 0); /* it has not announced itself */
         version(s, id += 2, "");
-        wire_call(s, id += 2, "ListContainers", EMPTY_FILTER); /* half of one is none */
-        wire_call(s, id += 2, "ListContainers", EMPTY_FILTER);
-        for (int n = 0; n < 2; n++) {
-            wire_call(s, id += 2, LISTS[i][0], "", 0);
-            wire_call(s, id += 2, LISTS[i][1], "", 0); /* the container manager's */
-            wire_call(s, id += 2, LISTS[i][1], EMPTY_FILTER);
-        }
-        assert_int_equal(session_calls(s->session), 9);
+        wire_call(s, id += 2, LISTS[i][1], EMPTY_FILTER); /* half of one is none */
+        wire_call(s, id += 2, LISTS[i][0], EMPTY_FILTER);
+        wire_call(s, id += 2, LISTS[i][1], EMPTY_FILTER); /* the first */
+        wire_call(s, id += 2, LISTS[i][1], EMPTY_FILTER); /* half of one */
+        wire_call(s, id += 2, LISTS[i][0], "", 0);
+        wire_call(s, id += 2, LISTS[i][1], "", 0); /* the container manager's */
+        told(w, "");
+        wire_call(s, id += 2, LISTS[i][1], EMPTY_FILTER);
         told(w, "a stranger is named\n");
+        assert_int_equal(session_calls(s->session), 8);
         wire_call(s, id += 2, LISTS[i][1], EMPTY_FILTER);
         wire_call(s, id += 2, LISTS[i][0], EMPTY_FILTER);
-        assert_int_equal(session_calls(s->session), 9); /* not looked at any more */
+        assert_int_equal(session_calls(s->session), 8); /* not looked at any more */
         for (uint32_t call = 3; call <= id; call += 2)
             answer(s, call);
         assert_int_equal(session_calls(s->session), 0);
