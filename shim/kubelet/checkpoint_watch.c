@@ -108,18 +108,18 @@ void checkpoint_watch_stop(struct checkpoint_watch *watch, void (*done)(void *us
 static void complain(struct checkpoint_watch *watch)
 {
     if (strcmp(watch->error, watch->complained) != 0 && watch->error[0])
-        log_warning("%s: %s; %s", watch->path, watch->error,
-                    watch->found.state == KUBELET_FILE_UNREADABLE
-                        ? "what the kubelet's pods hold is known only as of before"
-                        : "what the kubelet's pods hold is not known from it");
+        log_warning("%s: %s; what the kubelet's pods hold is known from it only as of before",
+                    watch->path, watch->error);
     memcpy(watch->complained, watch->error, sizeof watch->complained);
 }
 
-/* One that could not be read leaves what is known. */
+/* One that could not be read, or makes no sense, leaves what is known: the kubelet that runs has it
+ * in its memory, and writes the whole file anew with the next change. */
 static void take_found(struct checkpoint_watch *watch)
 {
-    if (watch->found.state == KUBELET_FILE_UNREADABLE) {
-        watch->file.state = KUBELET_FILE_UNREADABLE;
+    if (watch->found.state == KUBELET_FILE_UNREADABLE ||
+        watch->found.state == KUBELET_FILE_DAMAGED) {
+        watch->file.state = watch->found.state;
         watch->file.read_ms = 0;
     } else {
         kubelet_file_fini(&watch->file);

@@ -22,7 +22,7 @@
 struct kubelet_file {
     enum kubelet_file_state state; /* UNREADABLE, DAMAGED: one log line says why */
     /* The ids of its resources are in the natural order. KUBELET_FILE_READ: what it says;
-     * KUBELET_FILE_UNREADABLE: what it last said; else empty. */
+     * UNREADABLE, DAMAGED: what it last said; else empty. */
     struct kubelet_checkpoint checkpoint;
     /* When the reading began that has found what it says, boot_now_ms(); 0: it is not READ. */
     uint64_t read_ms;

@@ -216,15 +216,20 @@ def test_kubelets_directory_comes_and_goes(shim, watch, make_plugin):
     watcher.wait(lambda shown: held(shown) == {"g1"})
 
 
-def test_damaged_kubelets_checkpoint_holds_nothing(shim, watch, make_plugin):
+def test_damaged_kubelets_checkpoint_leaves_what_it_said(shim, watch, make_plugin):
+    """The kubelet that runs still has it, and writes the file anew."""
     make_plugin(shim, GPU, ["g0"])
     shim.kubelet_plugin_dir.mkdir()
     kubelet_checkpoint.write(shim.kubelet_plugin_dir, kubelet_file("g0"))
     watcher = watch(shim)
     watcher.wait(lambda shown: GPU in shown and held(shown) == {"g0"})
     kubelet_checkpoint.write(shim.kubelet_plugin_dir, "{")
-    watcher.wait(lambda shown: not held(shown))
     shim.wait_log(kubelet_checkpoint.NAME)
+    make_plugin(shim, NIC, ["n0"])  # what is shown is looked at anew
+    watcher.wait(lambda shown: NIC in shown)
+    assert held(watcher.shown) == {"g0"}
+    kubelet_checkpoint.write(shim.kubelet_plugin_dir, kubelet_file())
+    watcher.wait(lambda shown: not held(shown))
 
 
 # ---- what the kubelet asks ----

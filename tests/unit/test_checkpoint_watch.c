@@ -141,7 +141,7 @@ static void the_directory_comes_and_goes(void **state)
 }
 
 /* Says on stderr what is wrong, once for each kind. */
-static void damage_holds_nothing(void **state)
+static void damage_leaves_what_is_known(void **state)
 {
     struct fixture f;
 
@@ -150,13 +150,18 @@ static void damage_holds_nothing(void **state)
     write_text(&f, "{");
     start(&f);
     assert_int_equal(f.file->state, KUBELET_FILE_DAMAGED);
+    assert_int_equal(f.file->checkpoint.allocations_len, 0);
     write_text(&f, KUBELET_FILE_HELD);
     WAIT(f.world, f.file->state == KUBELET_FILE_READ);
     write_text(&f,
                "{\"Data\":{\"PodDeviceEntries\":null,\"RegisteredDevices\":{}},\"Checksum\":1}");
     WAIT(f.world, f.file->state == KUBELET_FILE_DAMAGED);
+    assert_int_equal(f.file->checkpoint.allocations_len, 1);
+    assert_string_equal(f.file->checkpoint.allocations[0].devices[0].id, "gone");
+    assert_int_equal(f.file->read_ms, 0);
+    write_text(&f, KUBELET_FILE_FREE);
+    WAIT(f.world, f.file->state == KUBELET_FILE_READ);
     assert_int_equal(f.file->checkpoint.allocations_len, 0);
-    assert_int_equal(f.file->checkpoint.resources_len, 0);
     stop(&f);
     clean(&f);
 }
@@ -211,7 +216,7 @@ static void what_cannot_be_read_leaves_what_is_known(void **state)
     assert_int_equal(rmdir(f.path), 0);
     write_text(&f, "{");
     WAIT(f.world, f.file->state == KUBELET_FILE_DAMAGED);
-    assert_int_equal(f.file->checkpoint.allocations_len, 0);
+    assert_int_equal(f.file->checkpoint.allocations_len, 1);
     stop(&f);
     clean(&f);
 }
@@ -284,7 +289,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(reads_what_is_there, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(a_new_file_is_read, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(the_directory_comes_and_goes, world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(damage_holds_nothing, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(damage_leaves_what_is_known, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_read, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_read_leaves_what_is_known, world_setup,
                                         world_teardown),
