@@ -285,7 +285,8 @@ static void on_watch(struct rpc_incoming *call, const ProtobufCMessage *message,
 
 static bool report_is_possible(const Bridge__V1__ReportRequest *report)
 {
-    if (report->n_resources > FEED_REPORTS_MAX)
+    if (report->n_resources > FEED_REPORTS_MAX ||
+        protobuf_c_message_get_packed_size(&report->base) > FEED_REPORT_BYTES_MAX)
         return false;
     for (size_t i = 0; i < report->n_resources; i++) {
         if (strlen(report->resources[i]->name) > FEED_NAME_BYTES_MAX)
@@ -325,7 +326,8 @@ static void on_report(struct rpc_incoming *call, const ProtobufCMessage *message
         return;
     }
     if (!report_is_possible(report)) {
-        rpc_incoming_finish(call, RPC_INVALID_ARGUMENT, "too many resources, or too long a name");
+        rpc_incoming_finish(call, RPC_INVALID_ARGUMENT,
+                            "too many resources, too long a name, or too many bytes");
         return;
     }
     if (report_tells_of_file(report, bridge->report))

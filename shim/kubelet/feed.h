@@ -32,6 +32,8 @@
 /* What a report may name: as many as there can be, of the length a name may have (253 + 1 + 63). */
 #define FEED_REPORTS_MAX 1024
 #define FEED_NAME_BYTES_MAX 317
+/* A report is kept until the next one: twice what those take, for fields of later releases. */
+#define FEED_REPORT_BYTES_MAX (1024u * 1024)
 /* A stream with more than this on the way gets no further message; how often it is looked at. */
 #define FEED_QUEUED_BYTES_MAX (64u * 1024)
 #define FEED_RETRY_MS 20

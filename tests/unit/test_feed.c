@@ -595,10 +595,13 @@ static void what_is_reported_counts_while_its_bridge_is_here(void **state)
     feed_taken(f->feed, KUBELET, &taken);
     assert_false(taken.all);
     assert_string_equal(taken.words, "the kubelet's checkpoint is being read");
+    assert_false(taken.bridge);
     watch(f, &q);
     WAIT(f->world, q.resources == 1);
     feed_taken(f->feed, KUBELET, &taken);
     assert_string_equal(taken.words, "no bridge has reported");
+    assert_true(taken.bridge);
+    assert_false(taken.reached);
 
     changed = f->changed;
     report_one(f, &r, NULL_DEVICE, q.version);
@@ -610,9 +613,14 @@ static void what_is_reported_counts_while_its_bridge_is_here(void **state)
     WAIT(f->world, says(f, "all resources (1) are registered and stored"));
     feed_taken(f->feed, KUBELET + 1, &taken);
     assert_false(taken.all);
+    assert_false(taken.reached);
+    feed_taken(f->feed, KUBELET, &taken);
+    assert_true(taken.reached);
 
     rpc_call_cancel(q.call);
     WAIT(f->world, says(f, "no bridge has reported"));
+    feed_taken(f->feed, KUBELET, &taken);
+    assert_false(taken.bridge || taken.reached);
 }
 
 /* Nobody is let go on what was shown a moment ago. */
@@ -658,6 +666,9 @@ static void reports_that_cannot_be(void **state)
     Bridge__V1__ReportRequest request = BRIDGE__V1__REPORT_REQUEST__INIT;
     Bridge__V1__ResourceReport one = BRIDGE__V1__RESOURCE_REPORT__INIT;
     Bridge__V1__ResourceReport *ones[FEED_REPORTS_MAX + 1];
+    ProtobufCMessageUnknownField later = {.tag = 100,
+                                          .wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
+                                          .len = 4 + FEED_REPORT_BYTES_MAX};
     char name[FEED_NAME_BYTES_MAX + 2];
     struct question q, r;
     struct fixture *f = *state;
@@ -682,6 +693,14 @@ static void reports_that_cannot_be(void **state)
     request.n_resources = FEED_REPORTS_MAX;
     report(f, &r, &request);
     assert_int_equal(r.code, RPC_OK);
+    /* What nobody knows is kept, too. */
+    later.data = calloc(1, later.len);
+    memcpy(later.data, "\x80\x80\xc0\x00", 4); /* the length of the rest, a varint */
+    request.base.unknown_fields = &later;
+    request.base.n_unknown_fields = 1;
+    report(f, &r, &request);
+    assert_int_equal(r.code, RPC_INVALID_ARGUMENT);
+    free(later.data);
 }
 
 /* ---- what is asked ---- */
