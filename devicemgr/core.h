@@ -12,6 +12,7 @@
 #include "devicemgr/devicemgr.h"
 #include "devicemgr/pod.h"
 #include "devicemgr/prefer.h"
+#include "devicemgr/request.h"
 #include "devicemgr/resource.h"
 #include "devicemgr/text.h"
 
@@ -64,6 +65,7 @@ struct devicemgr {
     uint64_t
         kubelet_started_ms; /* when the last one started, as far as is known: we did at least */
 
+    size_t pods_gone;    /* dropped by lists since that was last told */
     bool listed;         /* the runtime's list has been read once */
     bool listing;        /* one is being asked for */
     bool list_asked;     /* the core has asked for one that is not begun yet */
@@ -118,6 +120,10 @@ void core_outcome_unknown(struct devicemgr *mgr, struct allocation *allocation,
                           const char *sandbox_id);
 /* Removes an allocation from table and checkpoint. */
 void core_drop_allocation(struct devicemgr *mgr, struct allocation *allocation);
+/* A container was made with the resources of `has` and no other: what the shim chose for those of
+ * its name before it, which have ended, of a resource that is not among them is free. */
+void core_release_leftovers(struct devicemgr *mgr, const char *pod_uid, const char *container,
+                            const struct request *has);
 /* Whether the pod is over: no container of it runs, and none will be made. It is gone, or somebody
  * had its newest sandbox stopped. Not if that was only found dead: after a reboot all are, and the
  * kubelet goes on with their pods. One that was never heard of is not over. */

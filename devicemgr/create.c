@@ -345,6 +345,8 @@ void devicemgr_create_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t 
     else
         give_up_chosen(mgr, create);
     create_release(mgr, create);
+    if (container_id)
+        core_release_leftovers(mgr, create->pod_uid, create->container, &create->request);
     create_free(mgr, create);
 }
 

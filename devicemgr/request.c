@@ -110,6 +110,7 @@ static int token_take(struct request *request, const char *key, const json_t *ro
 {
     const json_t *ids = json_object_get(root, "ids");
     const char *resource = json_string_value(json_object_get(root, "resource"));
+    struct request_item *item;
 
     if (!resource || !json_is_array(ids) || json_array_size(ids) == 0 ||
         json_object_size(root) != 2) {
@@ -132,8 +133,14 @@ static int token_take(struct request *request, const char *key, const json_t *ro
         text_add(error, "more than %d resources", REQUEST_RESOURCES_MAX);
         return -1;
     }
-    append(request, resource, 0)->token = true;
-    return token_take_ids(&request->items[request->len - 1], ids, error);
+    item = append(request, resource, 0);
+    item->token = true;
+    if (token_take_ids(item, ids, error) == 0)
+        return 0;
+    free(item->resource);
+    ids_fini(&item->ids);
+    request->len--;
+    return -1;
 }
 
 int request_add_token(struct request *request, const char *key, const char *value,

@@ -441,12 +441,52 @@ static void settle_unlisted(struct devicemgr *mgr)
     }
 }
 
+/* What the tokens of a listed container name. */
+struct named {
+    struct request tokens;
+    bool unreadable; /* it has one that cannot be read: it may name anything */
+};
+
+/* `mgr` NULL: nothing is logged. */
+static void named_init(struct named *named, struct devicemgr *mgr,
+                       const struct devicemgr_container *container)
+{
+    *named = (struct named){0};
+    for (size_t i = 0; i < container->annotations_len; i++) {
+        const struct devicemgr_annotation *annotation = &container->annotations[i];
+        struct text error = {0};
+
+        if (!request_is_token_key(annotation->key))
+            continue;
+        text_add(&error, "running container %.12s: ", container->id);
+        if (request_add_token(&named->tokens, annotation->key, annotation->value, &error) == 0)
+            continue;
+        named->unreadable = true;
+        if (mgr)
+            core_log(mgr, LEVEL_WARNING, &error);
+    }
+}
+
+/* Whether a container with these tokens has the allocation's devices. One without any has what was
+ * taken over from the kubelet, from before the plugin was moved; what the shim has chosen is always
+ * written on the container. */
+static bool names(const struct named *named, const struct allocation *allocation)
+{
+    if (named->unreadable || (named->tokens.len == 0 && !allocation->own_choice))
+        return true;
+    for (size_t i = 0; i < named->tokens.len; i++) {
+        if (strcmp(named->tokens.items[i].resource, allocation->resource) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void settle_running(struct devicemgr *mgr, const struct devicemgr_container *container,
-                           const struct sandbox *sandbox)
+                           const struct sandbox *sandbox, const struct named *named)
 {
     for (struct allocation *a = allocations_of_pod(&mgr->allocations, sandbox->pod->uid); a;
          a = a->pod_next) {
-        if (a->epoch < mgr->epoch && strcmp(a->container, container->name) == 0)
+        if (a->epoch < mgr->epoch && strcmp(a->container, container->name) == 0 && names(named, a))
             allocation_set_live(a, container->id, sandbox->id, container->attempt);
     }
 }
@@ -534,38 +574,96 @@ static bool rebuild_one(struct devicemgr *mgr, const struct told *told,
 }
 
 static size_t rebuild(struct devicemgr *mgr, const struct told *told,
-                      const struct devicemgr_container *container, const struct sandbox *sandbox)
+                      const struct devicemgr_container *container, const struct sandbox *sandbox,
+                      const struct named *named)
 {
-    struct request tokens = {0};
     size_t rebuilt = 0;
 
-    for (size_t i = 0; i < container->annotations_len; i++) {
-        const struct devicemgr_annotation *annotation = &container->annotations[i];
-        struct text error = {0};
-
-        if (!request_is_token_key(annotation->key))
-            continue;
-        text_add(&error, "running container %.12s: ", container->id);
-        if (request_add_token(&tokens, annotation->key, annotation->value, &error) < 0)
-            core_log(mgr, LEVEL_WARNING, &error);
+    for (size_t i = 0; i < named->tokens.len; i++) {
+        if (named->tokens.items[i].ids.len > 0)
+            rebuilt += rebuild_one(mgr, told, container, sandbox, &named->tokens.items[i]);
     }
-    for (size_t i = 0; i < tokens.len; i++) {
-        if (tokens.items[i].ids.len > 0)
-            rebuilt += rebuild_one(mgr, told, container, sandbox, &tokens.items[i]);
-    }
-    request_fini(&tokens);
     return rebuilt;
 }
 
-static void log_first_list(struct devicemgr *mgr, size_t dropped, size_t rebuilt)
+void core_release_leftovers(struct devicemgr *mgr, const char *pod_uid, const char *container,
+                            const struct request *has)
+{
+    struct allocation *a, *next;
+
+    for (a = allocations_of_pod(&mgr->allocations, pod_uid); a; a = next) {
+        const struct named named = {.tokens = *has};
+        struct text text = {0};
+
+        next = a->pod_next;
+        if (!a->own_choice || strcmp(a->container, container) != 0 || names(&named, a) ||
+            allocation_life(a) != ALLOCATION_IDLE)
+            continue;
+        core_name_holder(mgr, a, &text);
+        text_add(&text, ": its pod's annotation asks for resource %s no more: device ids ",
+                 a->resource);
+        text_add_ids(&text, &a->ids);
+        text_add(&text, " are free");
+        core_log(mgr, LEVEL_INFO, &text);
+        core_drop_allocation(mgr, a);
+    }
+}
+
+/* Pods without devices of ours come and go behind our back all the time where others use the
+ * runtime: they are counted, and told with what is worth a line. */
+static void log_list(struct devicemgr *mgr, size_t rebuilt, size_t lost)
 {
     struct text text = {0};
+
+    if (mgr->listed && rebuilt == 0 && lost == 0)
+        return;
 
     text_add(&text,
              "runtime listed: %u pods, %u allocations kept (%zu of them rebuilt from containers), "
              "%zu pods are gone",
-             HASH_COUNT(mgr->pods.by_uid), HASH_COUNT(mgr->allocations.by_key), rebuilt, dropped);
+             HASH_COUNT(mgr->pods.by_uid), HASH_COUNT(mgr->allocations.by_key), rebuilt,
+             mgr->pods_gone);
+    if (mgr->listed)
+        text_add(&text, " since the last such line");
     core_log(mgr, LEVEL_INFO, &text);
+    mgr->pods_gone = 0;
+}
+
+/* One container; how many allocations were made of what it says. */
+static size_t settle_listed(struct devicemgr *mgr, const struct told *told,
+                            const struct devicemgr_container *container)
+{
+    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, container->sandbox_id);
+    struct named named;
+    size_t rebuilt;
+
+    if (!sandbox)
+        return 0;
+    if (!is_running(mgr, container, sandbox)) {
+        settle_exited(mgr, container, sandbox);
+        return 0;
+    }
+    named_init(&named, mgr, container);
+    settle_running(mgr, container, sandbox, &named);
+    rebuilt = rebuild(mgr, told, container, sandbox, &named);
+    request_fini(&named.tokens);
+    return rebuilt;
+}
+
+/* Once all are settled: an older attempt may still run with what this one does not name. */
+static void release_listed(struct devicemgr *mgr, const struct devicemgr_container *container)
+{
+    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, container->sandbox_id);
+    struct named named;
+
+    if (!sandbox || !container->running || container->annotations_len == 0 ||
+        !allocations_of_pod(&mgr->allocations, sandbox->pod->uid) ||
+        !is_running(mgr, container, sandbox))
+        return;
+    named_init(&named, NULL, container);
+    if (named.tokens.len > 0 && !named.unreadable)
+        core_release_leftovers(mgr, sandbox->pod->uid, container->name, &named.tokens);
+    request_fini(&named.tokens);
 }
 
 void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
@@ -573,7 +671,7 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
                               const struct devicemgr_container *containers, size_t containers_len)
 {
     const struct told told = {sandboxes, sandboxes_len};
-    size_t dropped, rebuilt = 0;
+    size_t kept, lost, rebuilt = 0;
 
     core_at(mgr, now_ms);
     if (!mgr->listing)
@@ -583,22 +681,15 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
     for (size_t i = 0; i < sandboxes_len; i++)
         note_listed(mgr, &sandboxes[i]);
     keep_sandboxes(mgr, containers, containers_len);
-    dropped = drop_unlisted(mgr);
+    kept = HASH_COUNT(mgr->allocations.by_key);
+    mgr->pods_gone += drop_unlisted(mgr);
+    lost = kept - HASH_COUNT(mgr->allocations.by_key);
     settle_unlisted(mgr);
-    for (size_t i = 0; i < containers_len; i++) {
-        const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, containers[i].sandbox_id);
-
-        if (!sandbox)
-            continue;
-        if (!is_running(mgr, &containers[i], sandbox)) {
-            settle_exited(mgr, &containers[i], sandbox);
-            continue;
-        }
-        settle_running(mgr, &containers[i], sandbox);
-        rebuilt += rebuild(mgr, &told, &containers[i], sandbox);
-    }
-    if (!mgr->listed || rebuilt > 0 || dropped > 0)
-        log_first_list(mgr, dropped, rebuilt);
+    for (size_t i = 0; i < containers_len; i++)
+        rebuilt += settle_listed(mgr, &told, &containers[i]);
+    for (size_t i = 0; i < containers_len; i++)
+        release_listed(mgr, &containers[i]);
+    log_list(mgr, rebuilt, lost);
     mgr->listed = true;
     list_again(mgr);
     mgr->poked = true;

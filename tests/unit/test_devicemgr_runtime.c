@@ -971,6 +971,124 @@ static void a_failed_stop_of_a_sandbox_not_known_yet_is_forgotten(void **state)
     expect_with(w, "verdict 12 refused 9:", "terminating", NULL);
 }
 
+/* ---- what a container's tokens do not name ---- */
+
+static void annotations_on(struct world *w)
+{
+    static const char *const ALL[] = {"*"};
+
+    w->settings.annotations = true;
+    w->settings.namespaces = ALL;
+    w->settings.namespaces_len = 1;
+    world_fresh_listed(w);
+    gpus_up(w, "g0");
+    nics_up(w, "n0");
+}
+
+/* u1's "main" was made with what the shim chose of both, and runs. */
+static void u1_has_both(struct world *w)
+{
+    create_request(w, 11, "u1", "main", GPU "=1, " NIC "=1");
+    expect(w, "allocate n0 *");
+    expect(w, "allocate g0 *");
+    allocated(w, "G=1");
+    w->call--;
+    allocated_stored(w, "N=1");
+    expect(w, "verdict 11 forward*");
+    create_answered(w, 11, "c-u1-main");
+    logged(w, "");
+}
+
+static void what_an_edited_annotation_leaves_is_free(void **state)
+{
+    struct world *w = *state;
+
+    annotations_on(w);
+    u1_has_both(w);
+    container_removed(w, "c-u1-main");
+    create_request(w, 12, "u1", "main", GPU "=1");
+    expect(w, "verdict 12 forward G=1*");
+    expect_nothing(w); /* it may not come to be */
+    create_answered(w, 12, "c-u1-main");
+    expect(w, "commit -allocation u1 main other.com/nic, pod u1");
+    committed(w);
+    assert_int_equal(logged(w, "container \"main\" of pod \"ns/u1\": its pod's annotation asks for "
+                               "resource other.com/nic no more: device ids n0 are free"),
+                     1);
+    container_chosen(w, 13, "u2", "main", NIC "=1", "n0");
+}
+
+static void a_listed_container_has_what_its_tokens_name(void **state)
+{
+    struct world *w = *state;
+
+    annotations_on(w);
+    u1_has_both(w);
+    world_restart(w);
+    plugin_options(w, w->endpoint, false, false);
+    plugin_list(w, w->endpoint, "g0");
+    plugin_options(w, w->endpoint - 1, false, false);
+    plugin_list(w, w->endpoint - 1, "n0");
+    ignore_all(w);
+    pass(w, OUTCOME_MS);                     /* nothing is in the making any more */
+    runtime_listed(w, "u1/main=" GPU ":g0"); /* made anew meanwhile, by an edited annotation */
+    expect(w, "list");
+    expect_with(w, "commit ", "-allocation u1 main other.com/nic", "pod u1", NULL);
+    committed(w);
+    container_chosen(w, 13, "u2", "main", NIC "=1", "n0");
+    create_request(w, 14, "u3", "main", GPU "=1");
+    expect_with(w, "verdict 14 refused 8:", "too few devices", NULL);
+}
+
+static void what_an_older_attempt_runs_with_is_not_free(void **state)
+{
+    struct world *w = *state;
+
+    annotations_on(w);
+    u1_has_both(w);
+    create_request(w, 12, "u1", "main", GPU "=1");
+    expect(w, "verdict 12 forward G=1*");
+    create_answered(w, 12, "c-2"); /* nobody has told that the first one ended */
+    expect_nothing(w);
+    create_request(w, 13, "u2", "main", NIC "=1");
+    expect_with(w, "verdict 13 refused 8:", "too few devices", NULL);
+}
+
+/* It is from before the plugin was moved, and was taken over with the kubelet's checkpoint. */
+static void a_container_without_a_token_has_what_the_kubelet_gave_it(void **state)
+{
+    struct world *w = *state;
+
+    restart(w);
+    runtime_listed(w, "u1/main u2");
+    ignore_all(w);
+    create_token(w, 12, "u2", GPU ":g0");
+    expect(w, "check c-u1-main");
+}
+
+/* Where others use the runtime that is many times a minute. */
+static void pods_that_hold_nothing_go_without_a_word(void **state)
+{
+    struct world *w = *state;
+
+    world_fresh(w);
+    runtime_listed(w, "u1 u2");
+    assert_int_equal(logged(w, "runtime listed: 2 pods, 0 allocations kept (0 of them rebuilt from "
+                               "containers), 0 pods are gone"),
+                     1);
+    runtime_listed(w, "u1");
+    runtime_listed(w, "u3 u4");
+    assert_int_equal(logged(w, "runtime listed"), 0);
+    gpus_up(w, "g0");
+    container_made(w, 11, "u3", "main", GPU ":g0");
+    logged(w, "");
+    runtime_listed(w, "u4 u5");
+    expect(w, "commit -allocation u3 *");
+    assert_int_equal(logged(w, "2 pods, 0 allocations kept (0 of them rebuilt from containers), 3 "
+                               "pods are gone since the last such line"),
+                     1);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
 
 int main(void)
@@ -1029,6 +1147,11 @@ int main(void)
         TEST(a_sandbox_whose_stop_failed_may_be_stopped),
         TEST(a_new_stop_counts_anew),
         TEST(a_failed_stop_of_a_sandbox_not_known_yet_is_forgotten),
+        TEST(what_an_edited_annotation_leaves_is_free),
+        TEST(a_listed_container_has_what_its_tokens_name),
+        TEST(what_an_older_attempt_runs_with_is_not_free),
+        TEST(a_container_without_a_token_has_what_the_kubelet_gave_it),
+        TEST(pods_that_hold_nothing_go_without_a_word),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
