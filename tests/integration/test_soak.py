@@ -1,7 +1,9 @@
 """Everything at once for a while, at random, then quiet: nothing may be left over.
 
 Clients call, create, cancel and break off; the plugin comes and goes; the runtime restarts.
-SHIM_SOAK_SECONDS sets how long, SHIM_SOAK_SEED replays the choices (not their timing).
+What reaches the runtime is looked at: each container has as many devices as its pod asks for, and
+none that another has which the runtime has not ended.
+SHIM_SOAK_SECONDS sets how long, SHIM_SOAK_SEED makes other choices (the timing is always another).
 """
 
 import os
@@ -13,28 +15,35 @@ import grpc
 import h2.exceptions
 import pytest
 
-from asking import by_annotation
+from asking import by_annotation, envs, outcome
 from capture import GOAWAY, TO_CLIENT, FrameReader
 from criclient import Client
 from process import MIB, open_files, rss_bytes
-from protos import RUNTIME
+from protos import RUNTIME, cri
 from rawh2 import Connection, framed
 from runtime import Reply
 from waiting import GENEROUS_S, wait_until
 
 SECONDS = float(os.environ.get("SHIM_SOAK_SECONDS", 150))
-SEED = int(os.environ.get("SHIM_SOAK_SEED", random.SystemRandom().randrange(1 << 32)))
+SEED = int(os.environ.get("SHIM_SOAK_SEED", 1))
 GPU = "vendor.com/gpu"
 DEVICES = [f"g{number}" for number in range(8)]
 CREATE = RUNTIME + "CreateContainer"
 STOP_S = 15  # SIGTERM to the end, with no client left
 SAMPLE_S = 0.25
-CALL_S = 20
+CALL_S = GENEROUS_S
 
-# How a call may end when runtimes restart, plugins are away, devices are taken and callers give up.
-EXPECTED = {grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED,
-            grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.FAILED_PRECONDITION,
-            grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.NOT_FOUND}
+_LOST = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}  # runtimes restart in mid-call
+# How a call may end besides OK, by what it is. None takes so long that its deadline passes.
+MAY = {
+    "relayed": _LOST,
+    "create": _LOST,
+    "create with devices": _LOST | {grpc.StatusCode.RESOURCE_EXHAUSTED},
+    "removal": _LOST,
+    "call given up": _LOST | {grpc.StatusCode.DEADLINE_EXCEEDED},
+    "create given up": _LOST | {grpc.StatusCode.DEADLINE_EXCEEDED,
+                                grpc.StatusCode.RESOURCE_EXHAUSTED},
+}
 
 
 class GoneAway(ConnectionError):
@@ -101,11 +110,11 @@ class Soak:
                         break
                     rng.choice((self._echo, self._big, self._pod, self._give_up))(client, rng)
 
-    def _expect(self, error):
+    def _expect(self, what, error):
         """Errors that must not happen end the soak."""
         lost = error.code() is grpc.StatusCode.UNKNOWN and "Stream removed" in error.details()
-        assert lost or error.code() in EXPECTED, f"{error.code()}: {error.details()}"
-        self._count(error.code().name)
+        assert lost or error.code() in MAY[what], f"{what}: {error.code()}: {error.details()}"
+        self._count(f"{what}: {error.code().name}")
 
     def _echo(self, client, rng):
         message = rng.randbytes(rng.choice((0, 10, 1000, 200_000)))
@@ -113,7 +122,7 @@ class Soak:
         try:
             answer, _ = client.unary("/x/Echo", message, compression=compression)
         except grpc.RpcError as error:
-            self._expect(error)
+            self._expect("relayed", error)
         else:
             assert answer == message
             self._count("echo")
@@ -123,7 +132,7 @@ class Soak:
         try:
             answer, _ = client.unary("/x/Big", b"%d" % size)
         except grpc.RpcError as error:
-            self._expect(error)
+            self._expect("relayed", error)
         else:
             assert answer == bytes(size)
             self._count("big")
@@ -135,15 +144,16 @@ class Soak:
             pod = client.run_pod(f"pod-{rng.randrange(1 << 40)}", annotations=by_annotation(
                 "app", f"{GPU}={wanted}") if wanted else None)
         except grpc.RpcError as error:
-            self._expect(error)
+            self._expect("relayed", error)
             return
+        what = "create with devices" if wanted else "create"
         try:
             request = client.create_request(pod, "app", ["x" * rng.choice((1, 50_000))])
             client.unary(CREATE, request.SerializeToString(), compression=rng.choice(
                 (grpc.Compression.NoCompression, grpc.Compression.Gzip)))
-            self._count("create with devices" if wanted else "create")
+            self._count(what)
         except grpc.RpcError as error:
-            self._expect(error)
+            self._expect(what, error)
         finally:
             self._remove(client, pod)
 
@@ -154,14 +164,15 @@ class Soak:
                 client.remove_pod(pod.id)
                 return True
             except grpc.RpcError as error:
-                self._expect(error)
+                self._expect("removal", error)
                 return False
 
         wait_until(removed, "the pod is removed")
 
     def _give_up(self, client, rng):
         """A held create, or a relayed call, that its caller cancels or whose deadline passes."""
-        if rng.random() < 0.5:
+        what = rng.choice(("call given up", "create given up"))
+        if what == "call given up":
             call = client.channel.unary_unary("/x/Big").future(
                 b"5000000", timeout=rng.random() * 0.05)
         else:
@@ -169,7 +180,7 @@ class Soak:
                 pod = client.run_pod("given-up", annotations=by_annotation("app", f"{GPU}=20"))
                 request = client.create_request(pod, "app").SerializeToString()
             except grpc.RpcError as error:
-                self._expect(error)
+                self._expect("relayed", error)
                 return
             call = client.channel.unary_unary(CREATE).future(request, timeout=rng.random())
         self._over.wait(rng.random() * 0.02)
@@ -180,7 +191,7 @@ class Soak:
         except grpc.FutureCancelledError:
             self._count("cancelled")
         except grpc.RpcError as error:
-            self._expect(error)
+            self._expect(what, error)
 
     # ---- a client that breaks off anywhere ----
 
@@ -240,6 +251,44 @@ class Soak:
             self._count("runtime restart")
 
 
+class Truth:
+    """Which container has which device, as the runtime knows it. `wrong`: what must not be."""
+
+    def __init__(self, runtime):
+        self._state = runtime.state
+        self._ids = {}  # of containers that were made, by their id
+        self._lock = threading.Lock()
+        self.wrong = []
+        self.most = 0   # devices in use at a time
+        runtime.on("CreateContainer", self._created)
+
+    def _created(self, call):
+        with self._lock:
+            reply = self._state.answer(call)
+            if reply.code is grpc.StatusCode.OK:
+                self._look(call.parsed(), cri.CreateContainerResponse.FromString(
+                    reply.messages[0]).container_id)
+        return reply
+
+    def _look(self, request, container_id):
+        given = envs(request.config).get("PLUGIN_DEVICES")
+        ids = set(given.split(",")) if given else set()
+        asked = dict(request.sandbox_config.annotations)
+        wanted = int(next(iter(asked.values())).partition("=")[2]) if asked else 0
+        where = request.sandbox_config.metadata.name
+        if len(ids) != wanted:
+            self.wrong.append(f"{where} asks for {wanted} devices and has {ids}")
+        # What was just removed is not in the way, whatever is done to it meanwhile.
+        alive = {key for key, one in list(self._state.containers.items())
+                 if one.state != cri.CONTAINER_EXITED}
+        self._ids = {key: held for key, held in self._ids.items() if key in alive}
+        for held in self._ids.values():
+            if held & ids:
+                self.wrong.append(f"{where} has {ids}, another container {held}")
+        self._ids[container_id] = ids
+        self.most = max(self.most, sum(map(len, self._ids.values())))
+
+
 def _sample(pid, soak, seconds):
     """The daemon's memory over the time, as (first half's, second half's) peak."""
     peaks = []
@@ -258,13 +307,21 @@ def test_soak(runtime, small_quarantine, make_shim, make_plugin):
     runtime.on("Big", lambda call: Reply((bytes(int(call.request or b"0")),)))
     shim = make_shim(plugins={"hold": "400ms", "grace": "1m"}, top={"log_level": "warning"})
     plugin = make_plugin(shim, GPU, DEVICES)
+    with Client(shim.socket) as client:  # from now on the resource is known
+        pod = client.run_pod("first", annotations=by_annotation("app", f"{GPU}=1"))
+        wait_until(lambda: outcome(client, CREATE, client.create_request(
+            pod, "app").SerializeToString())[1] is grpc.StatusCode.OK, "the plugin is there")
+        client.remove_pod(pod.id)
     plugin.stop()
     wait_until(lambda: plugin.stream_count() == 0, "the plugin's stream has ended")
     before = _settled_files(shim.pid)
+    truth = Truth(runtime)
     soak = Soak(shim, runtime, plugin)
     soak.start()
     first, second = _sample(shim.pid, soak, SECONDS)
     soak.finish()
+    assert not truth.wrong, truth.wrong[:10]
+    assert truth.most > 1, "no two devices were ever in use"
     print(soak.counts, f"{first / MIB:.1f} MiB, then {second / MIB:.1f} MiB")
     wait_until(lambda: len(open_files(shim.pid)) <= before, "all connections are closed")
     assert second < 1.25 * first + 16 * MIB, (first, second)

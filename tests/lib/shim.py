@@ -45,10 +45,10 @@ def _toml_table(values):
 
 class Shim(Program):
     """`top`, `plugins`, `annotations`, `bridge` override keys of those tables; `devices`:
-    [[device]]."""
+    [[device]], `resources`: [[resource]]."""
 
     def __init__(self, directory, runtime_endpoint, plugins=None, annotations=None, devices=(),
-                 top=None, bridge=None):
+                 resources=(), top=None, bridge=None):
         self.directory = pathlib.Path(directory)
         super().__init__("the shim", self.directory / "shim.log")
         self.socket = self.directory / "s.sock"
@@ -64,12 +64,14 @@ class Shim(Program):
         self.bridge = {"socket": str(self.feed),
                        "kubelet_plugin_dir": str(self.kubelet_plugin_dir), **(bridge or {})}
         self.devices = list(devices)
+        self.resources = list(resources)
 
     def config_text(self):
         tables = [_toml_table(self.top), "[plugins]\n" + _toml_table(self.plugins),
                   "[annotations]\n" + _toml_table(self.annotations),
                   "[bridge]\n" + _toml_table(self.bridge)]
         tables += ["[[device]]\n" + _toml_table(device) for device in self.devices]
+        tables += ["[[resource]]\n" + _toml_table(one) for one in self.resources]
         return "\n".join(tables)
 
     def spawn(self):
