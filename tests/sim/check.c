@@ -20,31 +20,6 @@
 
 /* ---- the core's own tables ---- */
 
-/* Longest that a create without a deadline of its own can stay undecided: held as long as may be,
- * then each call to its end, and two commits, the second of which carries it. */
-static uint64_t decide_ms_max(const struct world *w)
-{
-    return HOLD_MS_MAX + PREFER_TIMEOUT_MS + shim_allocate_ms_max(w) +
-           w->shim.settings.prestart_timeout_ms + 2 * STORE_SLOW_MS_MAX;
-}
-
-static void check_creates(struct world *w)
-{
-    uint64_t max_ms = decide_ms_max(w);
-
-    for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
-        const struct create_sim *c = &w->client.creates[i];
-
-        if (!c->number || c->untouched || c->forwarded)
-            continue;
-        check_that(w, w->now_ms - c->started_ms <= max_ms,
-                   "a create is decided in time: %" PRIu64 " waits for %" PRIu64 " ms", c->number,
-                   w->now_ms - c->started_ms);
-        check_that(w, c->deadline_ms >= w->now_ms + DEADLINE_MARGIN_MS,
-                   "a create is decided before its client's deadline: %" PRIu64, c->number);
-    }
-}
-
 static size_t count_calls(const struct devicemgr *core)
 {
     size_t calls = 0;

@@ -24,6 +24,11 @@ void check_settled(struct world *w);
 void check_forward(struct world *w, struct create_sim *create,
                    const V1beta1__ContainerAllocateResponse *options, struct rt_container *made);
 void check_refusal(struct world *w, const struct create_sim *create, int code, const char *message);
+/* Creates that are being decided. After each event. */
+void check_creates(struct world *w);
+/* Longest that one without a deadline of its own can stay undecided: held as long as may be, then
+ * each call to its end, and two commits, the second of which carries it. */
+uint64_t create_ms_max(const struct world *w);
 /* A container has come to life: nobody else holds its devices. */
 void check_exclusive(struct world *w, const struct rt_container *container);
 /* An allocation is dropped: no container made with it lives. */

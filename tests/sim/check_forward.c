@@ -1,5 +1,5 @@
 /*
- * What a forwarded create is checked for, and a refused one.
+ * What a forwarded create is checked for.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -270,25 +270,8 @@ void check_forward(struct world *w, struct create_sim *create,
         if (create->ids[r] == 0)
             check_token(w, options, r, ids);
         note_owner(w, create, r, ids);
+        claims_forwarded(w, create->uid, create->name, r, ids, create->ids[r] == 0);
         made->held[r] = made->noted[r] = ids;
     }
     check_counts(w, create, options, made);
-}
-
-void check_refusal(struct world *w, const struct create_sim *create, int code, const char *message)
-{
-    char pod[32];
-
-    snprintf(pod, sizeof pod, "ns/u%u", create->uid);
-    check_that(w,
-               code == CODE_DEADLINE_EXCEEDED || code == CODE_RESOURCE_EXHAUSTED ||
-                   code == CODE_FAILED_PRECONDITION || code == CODE_ABORTED ||
-                   code == CODE_UNAVAILABLE || code == CODE_INVALID_ARGUMENT,
-               "a refusal's code is one of design §8: %d", code);
-    check_that(w, (code == CODE_INVALID_ARGUMENT) == (create->fault == TOKEN_MALFORMED),
-               "a malformed token is told as such, and nothing else is: %d", code);
-    check_that(w,
-               message && strlen(message) < TEXT_BYTES_MAX && strstr(message, pod) &&
-                   strstr(message, container_sim_name(create->name)),
-               "a refusal names the pod and the container: %s", message ? message : "nothing");
 }

@@ -85,6 +85,8 @@ static void cancel(struct world *w, struct create_sim *create, const char *why)
     world_note(w, "kubelet: create %" PRIu64 " %s", gone.number, why);
     *create = (struct create_sim){0};
     retry_later(w, gone.uid, gone.name, why);
+    if (gone.forwarded)
+        claims_unsure(w, gone.uid, gone.name);
     if (gone.forwarded || gone.untouched)
         runtime_create_abandoned(w, gone.number);
     if (!gone.untouched && w->shim.core)
@@ -268,7 +270,12 @@ static struct create_sim *create_new(struct world *w, const struct pod_sim *pod,
     const struct pod_container *container = &pod->containers[name];
     const struct rt_container *newest = runtime_newest(w, sandbox->id, name);
     struct create_sim *create = w->client.creates;
+    bool second = false;
 
+    for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
+        if (create[i].uid == pod->uid && create[i].name == name)
+            create[i].overtaken = second = true;
+    }
     while (create < w->client.creates + CREATES_SIM_MAX && create->number)
         create++;
     if (create == w->client.creates + CREATES_SIM_MAX)
@@ -279,8 +286,11 @@ static struct create_sim *create_new(struct world *w, const struct pod_sim *pod,
                                   .attempt = newest ? newest->attempt + 1 : 0,
                                   .sandbox = sandbox->id,
                                   .untouched = true,
+                                  .disturbed = second,
+                                  .second = second,
                                   .stop_told = runtime_stopping(w, sandbox->id),
                                   .started_ms = w->now_ms,
+                                  .moved_ms = w->now_ms,
                                   .deadline_ms = pick_deadline(w)};
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
         create->count[r] = container->count[r];
@@ -397,6 +407,7 @@ void client_answered(struct world *w, uint64_t number, unsigned container)
     if (!create)
         return;
     snprintf(id, sizeof id, "c%u", container);
+    claims_answered(w, create->uid, create->name);
     if (container)
         runtime_start(w, container);
     else

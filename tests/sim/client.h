@@ -38,6 +38,11 @@ struct create_sim {
     bool forwarded;
     enum token_fault fault;
     uint64_t started_ms;
+    bool second;          /* of its container, the first is under way */
+    bool overtaken;       /* another of the same container has come */
+    bool called;          /* such a call was under way once */
+    bool moving;          /* a call on a plugin or a commit is under way that may be its own */
+    uint64_t moved_ms;    /* when one was last */
     uint64_t deadline_ms; /* of the world; UINT64_MAX: none */
     bool stop_told;       /* the core was told that its sandbox is to stop */
     bool disturbed;       /* its pod's allocations may have been dropped since it began */

@@ -19,8 +19,12 @@
     X(FAILED_PRECONDITION, "refused FAILED_PRECONDITION")                                          \
     X(ABORTED, "refused ABORTED")                                                                  \
     X(UNAVAILABLE, "refused UNAVAILABLE")                                                          \
+    X(HOLD_TIMEOUT, "holds that ended with their time")                                            \
+    X(HOLD_DEADLINE, "holds that ended with the client's deadline")                                \
+    X(HOLD_DRAINED, "holds that ended with the shim")                                              \
     X(STARTS, "starts of the shim")                                                                \
-    X(REBOOTS, "reboots")
+    X(REBOOTS, "reboots")                                                                          \
+    X(DRAINS, "ends of the shim that it was told of before")
 
 enum count {
 #define X(name, words) COUNT_##name,

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/sim/admission.h"
 #include "tests/sim/check.h"
@@ -16,6 +17,15 @@ static const char *const NAMES[POD_CONTAINERS_MAX + 1] = {"init", "main", "side"
 const char *container_sim_name(unsigned name)
 {
     return NAMES[name];
+}
+
+unsigned container_sim_find(const char *name)
+{
+    unsigned found = 0;
+
+    while (found < POD_CONTAINERS_MAX && strcmp(NAMES[found], name) != 0)
+        found++;
+    return found;
 }
 
 /* ---- tables ---- */

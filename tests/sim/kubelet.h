@@ -73,5 +73,7 @@ bool kubelet_contended(const struct pod_sim *pod, size_t resource);
 bool kubelet_content(struct world *w, char *why, size_t why_bytes);
 bool kubelet_empty(const struct world *w);
 const char *container_sim_name(unsigned name);
+/* POD_CONTAINERS_MAX: somebody else's. */
+unsigned container_sim_find(const char *name);
 
 #endif

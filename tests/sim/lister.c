@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "devicemgr/core.h"
 #include "devicemgr/mem.h"
 #include "devicemgr/request.h"
 #include "tests/sim/check.h"
@@ -35,6 +36,8 @@ static void checked(struct world *w, uint64_t slot, uint64_t container)
                : c && runtime_live(c) ? "it runs"
                : c                    ? "exited"
                                       : "not known");
+    if (w->runtime.down || (c && runtime_live(c)))
+        w->lister.ran_ms = w->now_ms;
     if (w->runtime.down)
         devicemgr_container_checked(w->shim.core, shim_now_ms(w), check, true, true);
     else
@@ -242,6 +245,8 @@ static void list_arrives(struct world *w, uint64_t list, uint64_t unused)
                              lister->listed->sandboxes_len, lister->listed->containers,
                              lister->listed->containers_len);
     list_drop(lister);
+    lister->heard_ms = lister->begun_ms;
+    claims_listed(w);
     w->shim.relisted = true;
     w->shim.relisted_commit = w->store.commit;
     list_within(w, lister->again    ? 0
@@ -285,6 +290,7 @@ static void list_begin(struct world *w)
     w->runtime.unseen = false;
     world_note(w, "runtime: being listed");
     devicemgr_runtime_listing(w->shim.core);
+    lister->begun_ms = w->shim.boot_ms + w->shim.core->now_ms - 1;
     world_after(w, rng_delay_ms(&w->lister.rng, LIST_MS_MAX), list_sandboxes, ++lister->list, 0);
 }
 
@@ -324,6 +330,7 @@ void lister_stop(struct world *w)
     w->lister.stream = 0;
     w->lister.due_ms = UINT64_MAX;
     memset(w->lister.checks, 0, sizeof w->lister.checks);
+    w->lister.heard_ms = w->lister.ran_ms = 0;
 }
 
 void lister_runtime_gone(struct world *w)

@@ -28,8 +28,11 @@ enum lister_event {
 struct lister {
     struct rng rng;
     uint64_t checks[CHECKS_MAX]; /* under way; 0: free slot */
+    uint64_t ran_ms;             /* when one was last said to run; 0: none was in this life */
     uint64_t due_ms;             /* of the next list; UINT64_MAX: none is planned */
     uint64_t list;               /* number of the list under way, or the last */
+    uint64_t begun_ms;           /* when it was asked for, as the core's clock has it */
+    uint64_t heard_ms;           /* the same of the last that came; 0: none did in this life */
     bool again;                  /* a list was asked for meanwhile */
     bool stale;                  /* an event came meanwhile that it may not show */
     struct listed *listed;       /* the list under way; NULL: none */

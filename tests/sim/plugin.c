@@ -169,6 +169,7 @@ static void give_list(struct world *w, struct connection *c)
     device_list_init(p, &list);
     c->listed = true;
     c->healthy = p->healthy & p->listed;
+    c->devices = p->listed;
     c->capacity = list.devices;
     world_note(w, "plugin %zu: list %x healthy %x%s, with a crowd of %zu", c->resource, p->listed,
                p->healthy, p->odd ? " and odd ones" : "", p->crowd);

@@ -30,6 +30,7 @@ struct connection {
     bool options;      /* given to the core */
     bool listed;
     unsigned healthy; /* of the last list given to the core */
+    unsigned devices; /* in it */
     size_t capacity;  /* all that were in it */
     bool pre_start;
     uint64_t prestarted_ms[1u << DEVICES_MAX]; /* when PreStartContainer of these was answered */
@@ -59,6 +60,8 @@ struct plugin_net {
     struct plugin_call calls[PLUGIN_CALLS_MAX];
     struct answer *answers;
     size_t answers_len;
+    uint64_t failed_ms[RESOURCES_LEN]; /* when a call on the plugin last failed; 0: none did */
+    uint64_t late_ms[RESOURCES_LEN];   /* or was not answered in time */
     uint64_t last_registration;
     uint64_t open_registrations[PLUGIN_CALLS_MAX]; /* 0: free slot */
     size_t registering; /* the resource of the Register call being told; RESOURCES_LEN: none */

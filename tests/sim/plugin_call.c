@@ -186,6 +186,10 @@ static void call_ends(struct world *w, uint64_t number, uint64_t incarnation_and
     call = *slot;
     *slot = (struct plugin_call){0};
     if (outcome == OUTCOME_TIMEOUT)
+        w->shim.net.late_ms[c->resource] = w->now_ms;
+    else if (outcome != OUTCOME_GOOD)
+        w->shim.net.failed_ms[c->resource] = w->now_ms;
+    if (outcome == OUTCOME_TIMEOUT)
         answer_failed(w, &call, CODE_DEADLINE_EXCEEDED);
     else if (outcome == OUTCOME_ERROR)
         answer_failed(w, &call, 2);

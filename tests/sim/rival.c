@@ -73,6 +73,8 @@ static void make_container(struct world *w, const struct rt_sandbox *s)
         note_devices(w, &made);
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
         w->runtime.rival_noted[r] |= made.noted[r];
+        if (made.noted[r])
+            claims_rival(w, made.uid, r, made.noted[r]);
         if (made.noted[r]) /* its pod's other containers may lose theirs to it */
             memset(w->client.owner[r], 0, sizeof w->client.owner[r]);
     }

@@ -17,6 +17,39 @@ bool runtime_live(const struct rt_container *container)
     return container->id && container->state != CONTAINER_EXITED;
 }
 
+bool runtime_alive(const struct world *w, unsigned uid)
+{
+    for (size_t i = 0; i < SANDBOXES_MAX; i++) {
+        if (w->runtime.sandboxes[i].id && w->runtime.sandboxes[i].uid == uid &&
+            w->runtime.sandboxes[i].ready)
+            return true;
+    }
+    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+        if (w->runtime.containers[i].uid == uid && runtime_live(&w->runtime.containers[i]))
+            return true;
+    }
+    return false;
+}
+
+bool runtime_known(const struct world *w, unsigned uid)
+{
+    for (size_t i = 0; i < SANDBOXES_MAX; i++) {
+        if (w->runtime.sandboxes[i].id && w->runtime.sandboxes[i].uid == uid)
+            return true;
+    }
+    return false;
+}
+
+static void note_end(struct world *w, unsigned uid)
+{
+    w->runtime.ended_ms[uid % ENDED_MAX] = w->now_ms;
+}
+
+uint64_t runtime_ended_ms(const struct world *w, unsigned uid)
+{
+    return w->runtime.ended_ms[uid % ENDED_MAX];
+}
+
 struct rt_sandbox *runtime_find_sandbox(struct world *w, unsigned id)
 {
     for (size_t i = 0; id && i < SANDBOXES_MAX; i++) {
@@ -96,6 +129,7 @@ void runtime_exit(struct world *w, struct rt_container *c, const char *how)
     if (!runtime_live(c))
         return;
     c->state = CONTAINER_EXITED;
+    note_end(w, c->uid);
     world_note(w, "runtime: c%u (%s of u%u) %s", c->id, container_sim_name(c->name), c->uid, how);
     lister_event(w, LISTER_ENDED, c->id, false);
 }
@@ -103,11 +137,13 @@ void runtime_exit(struct world *w, struct rt_container *c, const char *how)
 void runtime_drop_container(struct world *w, struct rt_container *c)
 {
     lister_event(w, LISTER_ENDED, c->id, false);
+    note_end(w, c->uid);
     *c = (struct rt_container){0};
 }
 
 void runtime_end_sandbox(struct world *w, struct rt_sandbox *s)
 {
+    note_end(w, s->uid);
     s->ready = false;
     for (size_t i = 0; i < CONTAINERS_MAX; i++) {
         if (w->runtime.containers[i].id && w->runtime.containers[i].sandbox == s->id)
@@ -234,6 +270,7 @@ void runtime_orphan(struct world *w, struct rt_sandbox *s)
 {
     world_note(w, "runtime: the pause process of s%u dies", s->id);
     s->ready = false;
+    note_end(w, s->uid);
     w->runtime.unseen = true;
     lister_event(w, LISTER_ENDED, s->id, true);
 }
@@ -247,6 +284,8 @@ static void flicker_ends(struct world *w, uint64_t id, uint64_t unused)
         return;
     world_note(w, "runtime: s%u is listed as ready again", s->id);
     s->hidden = false;
+    s->open_ms = w->now_ms;
+    note_end(w, s->uid);
     w->runtime.unseen = true;
 }
 

@@ -21,6 +21,7 @@ struct world;
 #define SANDBOXES_MAX 64
 #define CONTAINERS_MAX 256
 #define RUNTIME_CALLS_MAX 64
+#define ENDED_MAX 4096
 
 enum container_state {
     CONTAINER_CREATED,
@@ -36,6 +37,7 @@ struct rt_sandbox {
     bool hidden;      /* listed as not ready, though it is */
     uint64_t kill_ms; /* when the kubelet stops it, not ready and with containers that run; 0: that
                        * was not looked at yet */
+    uint64_t open_ms; /* a list asked for before that may have shown it as not ready, or to stop */
     bool doomed;      /* the kubelet stops it, until that succeeds */
     bool stop_told;   /* the kubelet knows it is stopped */
 };
@@ -88,6 +90,7 @@ struct runtime {
     bool eventless;                      /* it does not know GetContainerEvents */
     unsigned rival_noted[RESOURCES_LEN]; /* masks of what a rival's token has ever named */
     bool unseen; /* something happened behind the shim's back since the last list began */
+    uint64_t ended_ms[ENDED_MAX]; /* by uid: when a sandbox or container of the pod last ended */
     unsigned last_id;
     uint64_t last_call;
     struct rt_sandbox sandboxes[SANDBOXES_MAX];
@@ -121,6 +124,11 @@ struct rt_container *runtime_find_container(struct world *w, unsigned id);
 /* The one with the highest attempt; NULL: none. */
 struct rt_container *runtime_newest(struct world *w, unsigned sandbox, unsigned name);
 bool runtime_live(const struct rt_container *container);
+/* Whether the pod has a ready sandbox, or a container that runs; when one of those ended, at the
+ * latest; whether it has a sandbox at all. */
+bool runtime_alive(const struct world *w, unsigned uid);
+uint64_t runtime_ended_ms(const struct world *w, unsigned uid);
+bool runtime_known(const struct world *w, unsigned uid);
 /* Whether a call about this pod is under way. */
 bool runtime_busy(const struct world *w, unsigned uid);
 /* Whether a StopPodSandbox that the shim lives to hear answered is under way. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "devicemgr/limits.h"
 #include "tests/sim/check.h"
 #include "tests/sim/world.h"
 
@@ -164,6 +165,8 @@ static void stop_failed(struct world *w, unsigned sandbox)
     snprintf(id, sizeof id, "s%u", sandbox);
     if (!runtime_stopping(w, sandbox))
         client_stopping(w, sandbox, false);
+    if (runtime_find_sandbox(w, sandbox))
+        runtime_find_sandbox(w, sandbox)->open_ms = w->now_ms + OUTCOME_MS;
     devicemgr_sandbox_stop_failed(w->shim.core, shim_now_ms(w), id);
 }
 

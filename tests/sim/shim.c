@@ -11,6 +11,7 @@
 #include "tests/sim/world.h"
 
 #define DEAD_MS_MAX 5000
+#define DRAIN_MS_MAX 5000
 #define STORE_LOSS_PERCENT 5
 #define STORE_DAMAGE_PERCENT 10
 
@@ -222,6 +223,11 @@ static void start(struct world *w, uint64_t a, uint64_t b)
     else if (w->faults && rng_percent(&w->shim.rng, STORE_DAMAGE_PERCENT))
         lost = store_damage(w) || lost;
     shim->damaged = shim->damaged || lost;
+    shim->started_ms = w->now_ms;
+    shim->rows_lost = lost;
+    shim->draining = false;
+    claims_unsure(w, 0, 0);
+    shown_rows(w);
     shim->relisted = false;
     w->store.reset = false;
     restore(w, lost);
@@ -270,6 +276,25 @@ void shim_kill(struct world *w, bool reboot)
     snprintf(w->shim.boot_id, sizeof w->shim.boot_id, "boot-%u", ++w->shim.boot);
     for (size_t r = 0; r < RESOURCES_LEN; r++)
         plugin_die(w, &w->plugins[r]);
+}
+
+static void drained(struct world *w, uint64_t incarnation, uint64_t unused)
+{
+    (void)unused;
+    if (shim_lives(w, incarnation))
+        shim_kill(w, false);
+}
+
+void shim_drain(struct world *w)
+{
+    if (!w->shim.core || w->shim.draining)
+        return;
+    world_note(w, "shim: told to end");
+    count_add(COUNT_DRAINS);
+    w->shim.draining = true;
+    world_after(w, rng_between(&w->shim.rng, 1, DRAIN_MS_MAX), drained, w->shim.incarnation, 0);
+    devicemgr_drain(w->shim.core, shim_now_ms(w));
+    shim_run(w);
 }
 
 static void run_later(struct world *w, uint64_t incarnation, uint64_t unused)
@@ -368,6 +393,13 @@ enum devicemgr_refresh shim_refresh(const struct world *w, size_t resource)
     const struct devicemgr_resource_settings *own = override_of(w, resource);
 
     return own ? own->refresh : w->shim.settings.refresh;
+}
+
+uint64_t shim_hold_ms(const struct world *w, size_t resource)
+{
+    const struct devicemgr_resource_settings *own = override_of(w, resource);
+
+    return own ? own->hold_ms : w->shim.settings.hold_ms;
 }
 
 uint64_t shim_grace_ms(const struct world *w, size_t resource)

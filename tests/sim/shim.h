@@ -35,6 +35,9 @@ struct shim {
     unsigned crash_in;   /* port calls until it is killed; 0: it is not */
     unsigned port_calls; /* of this run */
     struct plugin_net net;
+    uint64_t started_ms;      /* of the world */
+    bool rows_lost;           /* rows were missing when it started */
+    bool draining;            /* it was told to end */
     bool builtin_told;        /* the built-in devices were listed */
     bool damaged;             /* rows went missing, and what was rebuilt is not durable yet */
     bool relisted;            /* the runtime was listed since */
@@ -54,6 +57,7 @@ void shim_run_now(struct world *w);
 /* How options of a resource are refreshed, and whether its devices are exclusive. */
 enum devicemgr_refresh shim_refresh(const struct world *w, size_t resource);
 bool shim_exclusive(const struct world *w, size_t resource);
+uint64_t shim_hold_ms(const struct world *w, size_t resource);
 uint64_t shim_grace_ms(const struct world *w, size_t resource);
 /* Longest that an Allocate may take. */
 uint64_t shim_allocate_ms_max(const struct world *w);
@@ -63,6 +67,8 @@ void shim_tick(struct world *w);
 uint64_t shim_next_ms(const struct world *w);
 
 void shim_kill(struct world *w, bool reboot);
+/* It is told to end, and does so some seconds later. */
+void shim_drain(struct world *w);
 /* The runtime can be asked again. */
 void shim_builtin(struct world *w);
 /* Events about things that never were, or are over. */

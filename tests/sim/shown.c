@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cri-proto/checkpoint_v1.pb-c.h"
 #include "devicemgr/core.h"
 #include "devicemgr/limits.h"
 #include "tests/sim/check.h"
@@ -164,7 +165,7 @@ static bool note_usable(struct world *w, size_t r)
     bool serves = usable(w, r, &w->shown.base[r]);
 
     if (serves) {
-        w->shown.usable_ms[r] = w->now_ms;
+        w->shown.usable_ms[r] = w->shown.served_ms[r] = w->now_ms;
         w->shown.lost_ms[r] = 0;
     }
     if (serves || w->shown.served[r])
@@ -268,6 +269,29 @@ void shown_check_rest(struct world *w, bool idle)
             check_that(w, is->held == 0, "nothing is held: %x of %s", is->held,
                        resource_sim_name(r));
     }
+}
+
+/* Since when a resource is away, as its row has it, or else from now on; 0: there is no row. */
+static uint64_t stored_ms(const struct world *w, size_t r)
+{
+    const struct store_row *row =
+        store_find(&w->store, DEVICEMGR_RECORD_RESOURCE, resource_sim_name(r), "", "");
+    Checkpoint__V1__Resource *resource;
+    uint64_t ms = w->now_ms;
+
+    if (!row)
+        return 0;
+    resource = checkpoint__v1__resource__unpack(NULL, row->record.value_bytes, row->record.value);
+    if (resource->stopped && strcmp(resource->stopped_boot_id, w->shim.boot_id) == 0)
+        ms = w->shim.boot_ms + resource->stopped_ms - 1;
+    checkpoint__v1__resource__free_unpacked(resource, NULL);
+    return ms;
+}
+
+void shown_rows(struct world *w)
+{
+    for (size_t r = 0; r < RESOURCES_LEN; r++)
+        w->shown.served_ms[r] = stored_ms(w, r);
 }
 
 void shown_shim_started(struct world *w)

@@ -30,14 +30,18 @@ struct shown {
     struct shown_resource resources[RESOURCES_LEN];
     unsigned base[RESOURCES_LEN];      /* healthy when the plugin was last usable, in this life */
     uint64_t usable_ms[RESOURCES_LEN]; /* when it last was so; 0: not in this life */
-    bool served[RESOURCES_LEN];        /* at the last event */
-    uint64_t lost_ms[RESOURCES_LEN];   /* when a connection was, first since; 0: none was */
-    uint64_t away_ms[RESOURCES_LEN];   /* since when it is not, or the shim lives */
+    uint64_t
+        served_ms[RESOURCES_LEN];    /* the same, or what its row said at the start of this life */
+    bool served[RESOURCES_LEN];      /* at the last event */
+    uint64_t lost_ms[RESOURCES_LEN]; /* when a connection was, first since; 0: none was */
+    uint64_t away_ms[RESOURCES_LEN]; /* since when it is not, or the shim lives */
 };
 
 /* A connection of the resource's plugin is lost. */
 void shown_connection_lost(struct world *w, size_t resource);
 void shown_shim_started(struct world *w);
+/* The shim starts with the rows the store has. */
+void shown_rows(struct world *w);
 /* After each event. */
 void shown_check(struct world *w);
 /* Faults are over: what is shown is what is there. `idle`: and nobody holds anything. */

@@ -81,8 +81,9 @@ size_t store_count(const struct store *store, enum devicemgr_record_kind kind)
 }
 
 /* Takes the row. */
-static void put(struct store *store, struct store_row *row)
+static void put(struct world *w, struct store_row *row)
 {
+    struct store *store = &w->store;
     struct store_row **at = &store->rows;
 
     while (*at && !row_is(*at, row->record.kind, row->record.key[0], row->record.key[1],
@@ -95,20 +96,24 @@ static void put(struct store *store, struct store_row *row)
         row_free(old);
     }
     if (!row->record.value) {
+        claims_row_deleted(w, &row->record);
         row_free(row);
         return;
     }
+    claims_row_durable(w, &row->record);
     row->next = store->rows;
     store->rows = row;
 }
 
-static void apply(struct store *store)
+static void apply(struct world *w)
 {
+    struct store *store = &w->store;
+
     while (store->pending) {
         struct store_row *row = store->pending;
 
         store->pending = row->next;
-        put(store, row);
+        put(w, row);
     }
 }
 
@@ -122,7 +127,7 @@ static void finish(struct world *w, uint64_t incarnation, uint64_t commit)
     if (failed)
         rows_free(&w->store.pending);
     else
-        apply(&w->store);
+        apply(w);
     w->store.failed_ms = failed ? w->now_ms : 0;
     w->store.reset = w->store.reset && failed;
     if (!failed && w->shim.relisted && commit != w->shim.relisted_commit)
@@ -156,6 +161,7 @@ void store_commit(struct world *w, uint64_t commit, const struct devicemgr_recor
                    KINDS[records[i].kind], records[i].key[0], records[i].key[1], records[i].key[2]);
         if (!records[i].value && records[i].kind == DEVICEMGR_RECORD_ALLOCATION)
             check_freed(w, records[i].key[0], records[i].key[1], records[i].key[2]);
+        claims_row_written(w, &records[i]);
         row->next = store->pending;
         store->pending = row;
     }
@@ -242,7 +248,7 @@ bool store_damage(struct world *w)
 void store_crash(struct world *w)
 {
     if (w->store.commit && rng_percent(&w->store.rng, 50)) {
-        apply(&w->store);
+        apply(w);
         w->store.reset = false;
     }
     rows_free(&w->store.pending);

@@ -68,6 +68,8 @@ static void shim_trouble(struct world *w)
         shim_kill(w, false);
     else if (kind == 12)
         shim_kill(w, true);
+    else if (kind < 15)
+        shim_drain(w);
     else
         shim_confuse(w);
 }

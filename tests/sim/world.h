@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "tests/sim/bridge.h"
+#include "tests/sim/claim.h"
 #include "tests/sim/client.h"
 #include "tests/sim/count.h"
 #include "tests/sim/kubelet.h"
@@ -46,6 +47,7 @@ struct world {
     struct lister lister;
     struct kubelet kubelet;
     struct client client;
+    struct claims claims;
     struct publisher publisher;
     struct shown shown;
     struct bridge bridge;

@@ -1,0 +1,198 @@
+#include "tests/sim/claim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cri-proto/checkpoint_v1.pb-c.h"
+#include "devicemgr/limits.h"
+#include "devicemgr/ports.h"
+#include "tests/sim/world.h"
+
+static struct claim *find(struct world *w, unsigned uid, unsigned name, size_t resource)
+{
+    for (size_t i = 0; uid && i < w->claims.len; i++) {
+        struct claim *c = &w->claims.v[i];
+
+        if (c->uid == uid && c->name == name && c->resource == resource)
+            return c;
+    }
+    return NULL;
+}
+
+const struct claim *claims_find(const struct world *w, unsigned uid, unsigned name, size_t resource)
+{
+    return find((struct world *)w, uid, name, resource);
+}
+
+static struct claim *ensure(struct world *w, unsigned uid, unsigned name, size_t resource)
+{
+    struct claim *c = find(w, uid, name, resource);
+
+    if (c)
+        return c;
+    c = w->claims.v;
+    while (c < w->claims.v + w->claims.len && c->uid)
+        c++;
+    if (c == w->claims.v + CLAIMS_MAX)
+        abort(); /* the world is too small for its seed */
+    if (c == w->claims.v + w->claims.len)
+        w->claims.len++;
+    *c = (struct claim){.uid = uid, .name = name, .resource = resource};
+    return c;
+}
+
+/* ---- what makes and ends them ---- */
+
+static struct claim *find_row(struct world *w, const struct devicemgr_record *record)
+{
+    return find(w, (unsigned)strtoul(record->key[0] + 1, NULL, 10),
+                container_sim_find(record->key[1]), resource_sim_find(record->key[2]));
+}
+
+void claims_row_written(struct world *w, const struct devicemgr_record *record)
+{
+    Checkpoint__V1__Allocation *row;
+    struct claim *c;
+
+    if (record->kind != DEVICEMGR_RECORD_ALLOCATION || !record->value)
+        return;
+    row = checkpoint__v1__allocation__unpack(NULL, record->value_bytes, record->value);
+    c = ensure(w, (unsigned)strtoul(record->key[0] + 1, NULL, 10),
+               container_sim_find(record->key[1]), resource_sim_find(record->key[2]));
+    c->former |= c->mask;
+    c->mask = device_sim_mask((const char *const *)row->device_ids, row->n_device_ids);
+    c->own = row->own_choice;
+    checkpoint__v1__allocation__free_unpacked(row, NULL);
+}
+
+void claims_row_durable(struct world *w, const struct devicemgr_record *record)
+{
+    struct claim *c = record->kind == DEVICEMGR_RECORD_ALLOCATION ? find_row(w, record) : NULL;
+
+    if (c)
+        c->former = 0;
+}
+
+void claims_row_deleted(struct world *w, const struct devicemgr_record *record)
+{
+    struct claim *c = record->kind == DEVICEMGR_RECORD_ALLOCATION ? find_row(w, record) : NULL;
+
+    if (c)
+        *c = (struct claim){0};
+}
+
+void claims_forwarded(struct world *w, unsigned uid, unsigned name, size_t resource, unsigned mask,
+                      bool own)
+{
+    struct claim *c = ensure(w, uid, name, resource);
+
+    c->mask = mask;
+    c->own = own;
+    c->given = true;
+    c->told_ms = w->now_ms;
+}
+
+void claims_answered(struct world *w, unsigned uid, unsigned name)
+{
+    for (size_t i = 0; i < w->claims.len; i++) {
+        if (w->claims.v[i].uid == uid && w->claims.v[i].name == name)
+            w->claims.v[i].told_ms = w->now_ms;
+    }
+}
+
+void claims_rival(struct world *w, unsigned uid, size_t resource, unsigned mask)
+{
+    ensure(w, uid, POD_CONTAINERS_MAX, resource)->mask = mask;
+}
+
+void claims_unsure(struct world *w, unsigned uid, unsigned name)
+{
+    for (size_t i = 0; i < w->claims.len; i++) {
+        struct claim *c = &w->claims.v[i];
+
+        if (uid == 0 || (c->uid == uid && c->name == name))
+            c->unsure_ms = w->now_ms;
+    }
+}
+
+/* ---- what the shim must know ---- */
+
+/* A list of the runtime that was asked for from then on has come, in this life of the shim. */
+static bool heard_since(const struct world *w, uint64_t ms)
+{
+    return w->lister.heard_ms > 0 && w->lister.heard_ms >= ms;
+}
+
+/* Its sandboxes are not ready, none of its containers runs, and the shim must know. */
+static bool pod_over(const struct world *w, unsigned uid)
+{
+    return heard_since(w, runtime_ended_ms(w, uid) + 1) && !runtime_alive(w, uid);
+}
+
+void claims_listed(struct world *w)
+{
+    for (size_t i = 0; i < w->claims.len; i++) {
+        struct claim *c = &w->claims.v[i];
+
+        if (c->uid && !client_find_of(w, c->uid, c->name) &&
+            heard_since(w, c->unsure_ms + OUTCOME_MS) && heard_since(w, c->told_ms + 1))
+            c->unsure_ms = 0;
+        if (c->uid && pod_over(w, c->uid) && !runtime_known(w, c->uid))
+            *c = (struct claim){0};
+    }
+}
+
+/* ---- questions ---- */
+
+unsigned claims_held(struct world *w, unsigned uid, unsigned name, size_t resource)
+{
+    unsigned mask = claims_live(w, uid, name, resource);
+
+    for (size_t i = 0; i < w->claims.len; i++) {
+        const struct claim *c = &w->claims.v[i];
+
+        if (c->uid && c->resource == resource && c->uid != uid && !pod_over(w, c->uid))
+            mask |= c->mask | c->former;
+    }
+    return mask;
+}
+
+unsigned claims_of_pod(const struct world *w, unsigned uid, unsigned name, size_t resource)
+{
+    unsigned mask = 0;
+
+    for (size_t i = 0; i < w->claims.len; i++) {
+        const struct claim *c = &w->claims.v[i];
+
+        if (c->uid == uid && c->resource == resource && c->name != name)
+            mask |= c->mask | c->former;
+    }
+    return mask;
+}
+
+unsigned claims_live(const struct world *w, unsigned uid, unsigned name, size_t resource)
+{
+    unsigned mask = 0;
+
+    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+        const struct rt_container *c = &w->runtime.containers[i];
+
+        if (runtime_live(c) && (c->uid != uid || c->name != name))
+            mask |= c->held[resource] | c->noted[resource];
+    }
+    return mask;
+}
+
+unsigned claims_unknown(const struct world *w, unsigned uid, unsigned name, size_t resource)
+{
+    unsigned mask = 0;
+
+    for (size_t i = 0; i < w->claims.len; i++) {
+        const struct claim *c = &w->claims.v[i];
+
+        if (c->uid && c->resource == resource && c->unsure_ms > 0 &&
+            (c->uid != uid || c->name != name))
+            mask |= c->mask | c->former;
+    }
+    return mask;
+}

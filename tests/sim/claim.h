@@ -1,0 +1,69 @@
+/*
+ * Who may have a claim on which device, from what the world has seen: rows that were written,
+ * creates that were forwarded, containers that others made. Not the core's tables.
+ *
+ * A claim is of one container of a pod and one resource. It lasts until its row is deleted, or
+ * until the shim must know that the pod is over. At most one for each; the newest mask counts.
+ */
+#ifndef TESTS_SIM_CLAIM_H
+#define TESTS_SIM_CLAIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tests/sim/resources.h"
+#include "tests/sim/runtime.h"
+
+struct devicemgr_record;
+struct world;
+
+#define CLAIMS_MAX 512
+
+struct claim {
+    unsigned uid; /* 0: free slot */
+    unsigned name;
+    size_t resource;
+    unsigned mask;
+    unsigned
+        former; /* what its durable row has, if that is another: it may be back after a crash */
+    bool own;   /* the shim chose */
+    bool given; /* a create was forwarded with it */
+    uint64_t told_ms;   /* when the shim last heard of a create with it: newer than older lists */
+    uint64_t unsure_ms; /* since then one more of its containers may be in the making; 0: none */
+};
+
+struct claims {
+    struct claim v[CLAIMS_MAX];
+    size_t len; /* slots that were ever used */
+};
+
+/* A row of an allocation is being written, is durable, or its deletion is; others are ignored. */
+void claims_row_written(struct world *w, const struct devicemgr_record *record);
+void claims_row_durable(struct world *w, const struct devicemgr_record *record);
+void claims_row_deleted(struct world *w, const struct devicemgr_record *record);
+/* A create is forwarded with these. */
+void claims_forwarded(struct world *w, unsigned uid, unsigned name, size_t resource, unsigned mask,
+                      bool own);
+/* The runtime answered such a create. */
+void claims_answered(struct world *w, unsigned uid, unsigned name);
+/* Somebody else made a container whose token names these. */
+void claims_rival(struct world *w, unsigned uid, size_t resource, unsigned mask);
+/* Nobody hears what becomes of a create of the pod's container; uid 0: of any. */
+void claims_unsure(struct world *w, unsigned uid, unsigned name);
+/* The runtime was listed: what the shim must know now to be over is forgotten. */
+void claims_listed(struct world *w);
+/* NULL: none. */
+const struct claim *claims_find(const struct world *w, unsigned uid, unsigned name,
+                                size_t resource);
+
+/* Masks of what other pods may have, or a container that runs, but this one. */
+unsigned claims_held(struct world *w, unsigned uid, unsigned name, size_t resource);
+/* What other containers of the pod have, or had. */
+unsigned claims_of_pod(const struct world *w, unsigned uid, unsigned name, size_t resource);
+/* Of these those that a container has which runs, other than this one. */
+unsigned claims_live(const struct world *w, unsigned uid, unsigned name, size_t resource);
+/* Those of which it is not known whether a container of another claim is being made with them. */
+unsigned claims_unknown(const struct world *w, unsigned uid, unsigned name, size_t resource);
+
+#endif

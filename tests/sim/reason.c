@@ -1,0 +1,245 @@
+#include "tests/sim/reason.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "devicemgr/limits.h"
+#include "tests/sim/claim.h"
+#include "tests/sim/world.h"
+
+/* Between an event and the run that acts on it (shim_run()). */
+#define LATE_MS 5
+
+static const char *const NAMES[] = {
+    "token",     "ended",   "nobody's", "newer",    "few",    "runs",
+    "failed",    "late",    "store",    "deadline", "drain",  "away",
+    "unhealthy", "unknown", "unlisted", "call",     "commit", "check",
+};
+
+const char *reasons_text(unsigned reasons)
+{
+    static char text[256];
+    size_t used = 0;
+
+    snprintf(text, sizeof text, "none");
+    for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++) {
+        if (reasons & 1u << i)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "",
+                                     NAMES[i]);
+    }
+    return text;
+}
+
+static bool just(const struct world *w, uint64_t ms)
+{
+    return ms > 0 && ms + LATE_MS >= w->now_ms;
+}
+
+/* ---- the sandbox ---- */
+
+static bool sandbox_ended(struct world *w, const struct create_sim *create)
+{
+    const struct rt_sandbox *s = runtime_find_sandbox(w, create->sandbox);
+
+    return create->stop_told || !s || !s->ready || s->hidden || s->open_ms > w->lister.heard_ms;
+}
+
+/* ---- one resource ---- */
+
+bool reason_resource_known(const struct world *w, size_t resource)
+{
+    uint64_t served_ms = w->shown.served_ms[resource];
+
+    if (resource == RESOURCE_BUILTIN)
+        return true;
+    if (plugin_usable(w, resource))
+        return true;
+    return served_ms > 0 && w->now_ms < served_ms + shim_grace_ms(w, resource);
+}
+
+/* The plugin calls of this create, as far as they can be told from others'. */
+static bool calls_open(const struct world *w, size_t resource, unsigned ids)
+{
+    for (size_t i = 0; i < PLUGIN_CALLS_MAX; i++) {
+        const struct plugin_call *call = &w->shim.net.calls[i];
+        const struct connection *c = NULL;
+
+        if (!call->number)
+            continue;
+        c = plugin_find_connection((struct world *)w, call->connection);
+        if (c && c->resource == resource && (!ids || call->ids == ids))
+            return true;
+    }
+    return false;
+}
+
+/* What others that are being decided, or made, have or may have reserved: ids, and a number. */
+static unsigned reserved(const struct world *w, const struct create_sim *create, size_t resource,
+                         unsigned *number)
+{
+    unsigned ids = 0;
+
+    *number = 0;
+    for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
+        const struct create_sim *other = &w->client.creates[i];
+
+        if (!other->number || other == create || other->untouched)
+            continue;
+        ids |= other->ids[resource];
+        if (!other->ids[resource])
+            *number += other->count[resource];
+    }
+    return ids;
+}
+
+/* What other containers of its pod have, if the runtime may have said not long ago that they run:
+ * they may have ended since. */
+static unsigned taken_to_run(const struct world *w, const struct create_sim *create, size_t r)
+{
+    if (w->lister.ran_ms == 0 || w->now_ms >= w->lister.ran_ms + LATE_ANSWER_MS)
+        return 0;
+    return claims_of_pod(w, create->uid, create->name, r);
+}
+
+/* Of one that has these, or wants these. */
+static unsigned reasons_of_ids(struct world *w, const struct create_sim *create, size_t r,
+                               unsigned ids)
+{
+    unsigned reasons = 0, number, others = reserved(w, create, r, &number);
+    const struct connection *c = plugin_usable(w, r);
+    unsigned healthy = r == RESOURCE_BUILTIN ? w->plugins[r].listed & w->plugins[r].healthy
+                       : c                   ? c->healthy
+                                             : 0;
+
+    if ((r == RESOURCE_BUILTIN ? w->shim.builtin_told : c != NULL) && (ids & ~healthy))
+        reasons |= REASON_UNHEALTHY;
+    if (!shim_exclusive(w, r))
+        return reasons;
+    if (ids & claims_live(w, create->uid, create->name, r) || ids & taken_to_run(w, create, r))
+        reasons |= REASON_RUNS;
+    if (ids & (claims_unknown(w, create->uid, create->name, r) | others) || number > 0)
+        reasons |= REASON_UNKNOWN;
+    return reasons;
+}
+
+/* Of one for which the shim is to choose. */
+static unsigned reasons_of_choice(struct world *w, const struct create_sim *create, size_t r)
+{
+    const struct connection *c = plugin_usable(w, r);
+    const struct plugin *p = &w->plugins[r];
+    unsigned listed = p->listed, healthy = p->listed & p->healthy, held = 0, number = 0;
+    size_t all = device_sim_count(listed), count = create->count[r];
+    unsigned reasons = 0;
+
+    if (r != RESOURCE_BUILTIN && !c)
+        return REASON_FEW; /* by the last list, which may be an old one */
+    if (c) {
+        healthy = c->healthy;
+        listed = c->devices;
+        all = c->capacity;
+    }
+    if (shim_exclusive(w, r)) {
+        held = claims_held(w, create->uid, create->name, r);
+        held |= taken_to_run(w, create, r);
+        held |= reserved(w, create, r, &number);
+        held |= claims_unknown(w, create->uid, create->name, r);
+    }
+    if (all < count + number + device_sim_count(listed & held))
+        reasons |= REASON_FEW;
+    if (device_sim_count(healthy & ~held) < count + number)
+        reasons |= all > device_sim_count(healthy) ? REASON_UNHEALTHY : 0;
+    if (create->called && (p->devices & ~healthy)) /* chosen before, and unhealthy or gone now */
+        reasons |= REASON_UNHEALTHY;
+    return reasons;
+}
+
+/* Of one whose kubelet has decided anew: what it had before is waited for. */
+static unsigned reasons_of_former(const struct world *w, const struct create_sim *create, size_t r)
+{
+    const struct claim *claim = claims_find(w, create->uid, create->name, r);
+    unsigned reasons = 0;
+
+    if (!claim || !create->ids[r] ||
+        ((claim->mask | claim->former) == create->ids[r] && create->fault != TOKEN_UNKNOWN_ID))
+        return 0;
+    if (claim->unsure_ms > 0)
+        reasons |= REASON_UNKNOWN;
+    if ((claim->mask | claim->former) & claims_live(w, create->uid, POD_CONTAINERS_MAX + 1, r))
+        reasons |= REASON_RUNS;
+    return reasons;
+}
+
+static unsigned reasons_of_resource(struct world *w, const struct create_sim *create, size_t r)
+{
+    const struct claim *claim = claims_find(w, create->uid, create->name, r);
+    unsigned ids = create->ids[r] ? create->ids[r] : claim ? claim->mask : 0, reasons = 0;
+
+    if (!reason_resource_known(w, r))
+        reasons |= REASON_NOBODYS;
+    if (r == RESOURCE_BUILTIN ? !w->shim.builtin_told : !plugin_usable(w, r))
+        reasons |= REASON_AWAY;
+    reasons |= reasons_of_former(w, create, r);
+    if (ids)
+        reasons |= reasons_of_ids(w, create, r, ids);
+    if (!create->ids[r])
+        reasons |= reasons_of_choice(w, create, r);
+    if (shim_exclusive(w, r) &&
+        (w->lister.heard_ms == 0 ||
+         (w->shim.rows_lost && w->lister.heard_ms < w->shim.started_ms + OUTCOME_MS)))
+        reasons |= REASON_UNLISTED;
+    if (calls_open(w, r, create->ids[r]))
+        reasons |= REASON_CALL;
+    if (just(w, w->shim.net.failed_ms[r]))
+        reasons |= REASON_FAILED;
+    if (just(w, w->shim.net.late_ms[r]))
+        reasons |= REASON_LATE;
+    return reasons;
+}
+
+/* ---- all of it ---- */
+
+/* One before it of the same container was forwarded, and is not answered yet. */
+static bool first_open(const struct world *w, const struct create_sim *create)
+{
+    for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
+        const struct create_sim *other = &w->client.creates[i];
+
+        if (other->number && other->number < create->number && other->uid == create->uid &&
+            other->name == create->name)
+            return true;
+    }
+    return false;
+}
+
+unsigned reasons_of(struct world *w, const struct create_sim *create)
+{
+    unsigned reasons = 0;
+
+    if (create->fault == TOKEN_MALFORMED)
+        reasons |= REASON_TOKEN;
+    if (create->fault == TOKEN_UNKNOWN_RESOURCE)
+        reasons |= REASON_NOBODYS;
+    if (create->fault == TOKEN_UNKNOWN_ID)
+        reasons |= REASON_UNHEALTHY;
+    if (sandbox_ended(w, create))
+        reasons |= REASON_ENDED;
+    if (create->overtaken)
+        reasons |= REASON_NEWER;
+    if (create->deadline_ms != UINT64_MAX && w->now_ms + DEADLINE_MARGIN_MS >= create->deadline_ms)
+        reasons |= REASON_DEADLINE;
+    if (create->second && first_open(w, create))
+        reasons |= REASON_UNKNOWN;
+    if (w->shim.draining)
+        reasons |= REASON_DRAIN;
+    if (just(w, w->store.failed_ms))
+        reasons |= REASON_STORE;
+    if (w->store.commit)
+        reasons |= REASON_COMMIT;
+    if (lister_checks_open(w) > 0)
+        reasons |= REASON_CHECK;
+    for (size_t r = 0; r < RESOURCES_LEN; r++) {
+        if (create->count[r] > 0)
+            reasons |= reasons_of_resource(w, create, r);
+    }
+    return reasons;
+}
