@@ -123,7 +123,7 @@ static bool heard_since(const struct world *w, uint64_t ms)
     return w->lister.heard_ms > 0 && w->lister.heard_ms >= ms;
 }
 
-/* Its sandboxes are not ready, none of its containers runs, and the shim must know. */
+/* Its sandboxes were stopped, none of its containers runs, and the shim must know. */
 static bool pod_over(const struct world *w, unsigned uid)
 {
     return heard_since(w, runtime_ended_ms(w, uid) + 1) && !runtime_alive(w, uid);

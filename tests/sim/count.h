@@ -24,7 +24,9 @@
     X(HOLD_DRAINED, "holds that ended with the shim")                                              \
     X(STARTS, "starts of the shim")                                                                \
     X(REBOOTS, "reboots")                                                                          \
-    X(DRAINS, "ends of the shim that it was told of before")
+    X(DRAINS, "ends of the shim that it was told of before")                                       \
+    X(ORPHANS, "sandboxes not ready whose containers run")                                         \
+    X(FLICKERS, "sandboxes listed as not ready, and again as ready")
 
 enum count {
 #define X(name, words) COUNT_##name,

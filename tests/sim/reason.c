@@ -11,9 +11,9 @@
 #define LATE_MS 5
 
 static const char *const NAMES[] = {
-    "token",     "ended",   "nobody's", "newer",    "few",    "runs",
-    "failed",    "late",    "store",    "deadline", "drain",  "away",
-    "unhealthy", "unknown", "unlisted", "call",     "commit", "check",
+    "token",    "ended", "nobody's", "newer", "few",  "runs",      "failed",
+    "late",     "store", "deadline", "drain", "away", "unhealthy", "unknown",
+    "unlisted", "call",  "commit",   "check", "dead",
 };
 
 const char *reasons_text(unsigned reasons)
@@ -37,11 +37,16 @@ static bool just(const struct world *w, uint64_t ms)
 
 /* ---- the sandbox ---- */
 
-static bool sandbox_ended(struct world *w, const struct create_sim *create)
+static unsigned reasons_of_sandbox(struct world *w, const struct create_sim *create)
 {
     const struct rt_sandbox *s = runtime_find_sandbox(w, create->sandbox);
+    unsigned reasons = 0;
 
-    return create->stop_told || !s || !s->ready || s->hidden || s->open_ms > w->lister.heard_ms;
+    if (create->stop_told || !s || !s->ready || s->open_ms > w->lister.heard_ms)
+        reasons |= REASON_ENDED;
+    if (s && (!s->ready || s->hidden || (s->seen_ms > 0 && s->seen_ms >= w->lister.heard_ms)))
+        reasons |= REASON_DEAD;
+    return reasons;
 }
 
 /* ---- one resource ---- */
@@ -213,7 +218,7 @@ static bool first_open(const struct world *w, const struct create_sim *create)
 
 unsigned reasons_of(struct world *w, const struct create_sim *create)
 {
-    unsigned reasons = 0;
+    unsigned reasons = reasons_of_sandbox(w, create);
 
     if (create->fault == TOKEN_MALFORMED)
         reasons |= REASON_TOKEN;
@@ -221,8 +226,6 @@ unsigned reasons_of(struct world *w, const struct create_sim *create)
         reasons |= REASON_NOBODYS;
     if (create->fault == TOKEN_UNKNOWN_ID)
         reasons |= REASON_UNHEALTHY;
-    if (sandbox_ended(w, create))
-        reasons |= REASON_ENDED;
     if (create->overtaken)
         reasons |= REASON_NEWER;
     if (create->deadline_ms != UINT64_MAX && w->now_ms + DEADLINE_MARGIN_MS >= create->deadline_ms)

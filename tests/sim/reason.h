@@ -34,9 +34,11 @@ enum reason {
     REASON_CALL = 1 << 15,   /* on a plugin, under way */
     REASON_COMMIT = 1 << 16, /* under way */
     REASON_CHECK = 1 << 17,  /* the runtime is being asked about a container */
+    REASON_DEAD = 1 << 18,   /* held for a while: its sandbox was listed as not ready */
 };
 
-#define REASONS_HOLD (REASON_AWAY | REASON_UNHEALTHY | REASON_UNKNOWN | REASON_UNLISTED)
+#define REASONS_HOLD                                                                               \
+    (REASON_DEAD | REASON_AWAY | REASON_UNHEALTHY | REASON_UNKNOWN | REASON_UNLISTED)
 #define REASONS_MOVE (REASON_CALL | REASON_COMMIT)
 
 unsigned reasons_of(struct world *w, const struct create_sim *create);

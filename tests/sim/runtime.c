@@ -20,8 +20,9 @@ bool runtime_live(const struct rt_container *container)
 bool runtime_alive(const struct world *w, unsigned uid)
 {
     for (size_t i = 0; i < SANDBOXES_MAX; i++) {
-        if (w->runtime.sandboxes[i].id && w->runtime.sandboxes[i].uid == uid &&
-            w->runtime.sandboxes[i].ready)
+        const struct rt_sandbox *s = &w->runtime.sandboxes[i];
+
+        if (s->id && s->uid == uid && (s->ready || s->stopped_in != w->shim.incarnation))
             return true;
     }
     for (size_t i = 0; i < CONTAINERS_MAX; i++) {
@@ -269,6 +270,7 @@ void runtime_crash_one(struct world *w)
 void runtime_orphan(struct world *w, struct rt_sandbox *s)
 {
     world_note(w, "runtime: the pause process of s%u dies", s->id);
+    count_add(COUNT_ORPHANS);
     s->ready = false;
     note_end(w, s->uid);
     w->runtime.unseen = true;
@@ -283,8 +285,11 @@ static void flicker_ends(struct world *w, uint64_t id, uint64_t unused)
     if (!s || !s->hidden)
         return;
     world_note(w, "runtime: s%u is listed as ready again", s->id);
+    count_add(COUNT_FLICKERS);
     s->hidden = false;
-    s->open_ms = w->now_ms;
+    s->seen_ms = w->now_ms;
+    if (kubelet_find_pod(w, s->uid))
+        kubelet_find_pod(w, s->uid)->over_ms = w->now_ms;
     note_end(w, s->uid);
     w->runtime.unseen = true;
 }

@@ -34,7 +34,9 @@ struct rt_sandbox {
     unsigned uid;
     unsigned attempt;
     bool ready;
-    bool hidden;      /* listed as not ready, though it is */
+    uint64_t seen_ms;    /* when it last ceased to be listed as not ready; 0: it was not */
+    uint64_t stopped_in; /* the life of the shim that was told that its stop succeeded; 0: none */
+    bool hidden;         /* listed as not ready, though it is */
     uint64_t kill_ms; /* when the kubelet stops it, not ready and with containers that run; 0: that
                        * was not looked at yet */
     uint64_t open_ms; /* a list asked for before that may have shown it as not ready, or to stop */
@@ -124,8 +126,8 @@ struct rt_container *runtime_find_container(struct world *w, unsigned id);
 /* The one with the highest attempt; NULL: none. */
 struct rt_container *runtime_newest(struct world *w, unsigned sandbox, unsigned name);
 bool runtime_live(const struct rt_container *container);
-/* Whether the pod has a ready sandbox, or a container that runs; when one of those ended, at the
- * latest; whether it has a sandbox at all. */
+/* Whether the pod has a sandbox that nobody stopped through this shim, or a container that runs;
+ * when one of those ended, at the latest; whether it has a sandbox at all. */
 bool runtime_alive(const struct world *w, unsigned uid);
 uint64_t runtime_ended_ms(const struct world *w, unsigned uid);
 bool runtime_known(const struct world *w, unsigned uid);

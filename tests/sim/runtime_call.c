@@ -138,6 +138,8 @@ static void tell_answer(struct world *w, const struct runtime_call *call)
         tell_sandbox_ran(w, call);
         break;
     case CALL_STOP_SANDBOX:
+        if (s)
+            s->stopped_in = w->shim.incarnation;
         if (s && !call->foreign)
             s->stop_told = true;
         devicemgr_sandbox_stopped(w->shim.core, shim_now_ms(w), id);

@@ -179,11 +179,11 @@ static bool note_usable(struct world *w, size_t r)
 static bool surely_there(struct world *w, unsigned uid)
 {
     const struct pod_sim *pod = kubelet_find_pod(w, uid);
+    const struct rt_sandbox *s = runtime_ready_sandbox(w, uid);
 
-    if (!pod || pod->deleting)
+    if (!pod || pod->deleting || (s && s->hidden))
         return false;
-    return pod->sandbox_attempt == 0 ||
-           (runtime_ready_sandbox(w, uid) && pod->over_ms + OVER_LAG_MS < w->now_ms);
+    return pod->sandbox_attempt == 0 || (s && pod->over_ms + OVER_LAG_MS < w->now_ms);
 }
 
 /* By the kubelet's checkpoint, as the shim was told of it; or by the shim. */

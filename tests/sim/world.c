@@ -76,7 +76,19 @@ static void shim_trouble(struct world *w)
 
 static void runtime_trouble(struct world *w)
 {
-    switch (rng_below(&w->rng, 10)) {
+    struct rt_sandbox *s = runtime_any_sandbox(w);
+
+    switch (rng_below(&w->rng, 14)) {
+    case 10:
+    case 11:
+        if (s)
+            runtime_orphan(w, s);
+        break;
+    case 12:
+    case 13:
+        if (s)
+            runtime_flicker(w, s);
+        break;
     case 0:
     case 1:
         runtime_restart(w);
