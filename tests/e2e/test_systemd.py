@@ -1,0 +1,143 @@
+"""The units under a real systemd, put there by install.sh: what they leave the programs is enough,
+and they start, restart and go in the order that a node needs."""
+
+import os
+import shutil
+
+import pytest
+
+from asking import by_token, envs
+from bare_kubelet import BareKubelet
+from criclient import Client
+from machine import SYSTEMD, Machine
+from plugin import Plugin
+from runtime import Runtime
+from shim import BINARY, ROOT
+from waiting import wait_until
+
+pytestmark = pytest.mark.skipif(not os.path.exists(SYSTEMD), reason="no systemd here")
+
+GPU = "vendor.com/gpu"
+DAEMON = "cri-device-shim.service"
+BRIDGE = "cri-device-shim-bridge.service"
+SOCKET = "cri-device-shim.socket"
+CRI = "/run/cri-device-shim/cri-device-shim.sock"
+KUBELET_DIR = "/var/lib/kubelet/device-plugins"
+
+# Of a kubelet only that it is connected to the runtime it was told of.
+KUBELET = """#!/usr/bin/python3
+import signal, socket, sys
+with socket.socket(socket.AF_UNIX) as runtime:
+    runtime.connect(sys.argv[-1].partition("unix://")[2] or "/run/containerd/containerd.sock")
+    signal.pause()
+"""
+
+
+class Node(Machine):
+    """A machine with a runtime and a kubelet, on which install.sh has not run yet."""
+
+    def __init__(self, directory):
+        super().__init__(directory)
+        kubelet = self.root / "usr/local/bin/kubelet"
+        kubelet.parent.mkdir()
+        kubelet.write_text(KUBELET)
+        kubelet.chmod(0o755)
+        (self.root / "etc/systemd/system/kubelet.service").write_text(
+            "[Service]\nExecStart=/usr/local/bin/kubelet\nRestart=always\nRestartSec=100ms\n"
+            "[Install]\nWantedBy=multi-user.target\n")
+        (self.root / "var/lib/kubelet/device-plugins").mkdir(parents=True)
+        (self.root / "var/log/pods").mkdir()
+        self.build = self.directory / "build"
+        shutil.copytree(BINARY.parent, self.build / "shim",
+                        ignore=lambda _, names: [n for n in names
+                                                 if not n.startswith("cri-device-shim")])
+
+    def install(self, *options):
+        return self.run(str(ROOT / "config/install.sh"), "--build", str(self.build), *options)
+
+    def pid(self, unit):
+        return int(self.property(unit, "MainPID"))
+
+    def active(self):
+        return {unit for unit in (DAEMON, BRIDGE, SOCKET, "kubelet.service")
+                if self.property(unit, "ActiveState") == "active"}
+
+
+@pytest.fixture(name="node")
+def booted(directory, closing):
+    node = closing(Node(directory))
+    node.start()
+    node.path("/run/containerd").mkdir()
+    node.runtime = closing(Runtime(node.path("/run/containerd/containerd.sock")))
+    node.runtime.start()
+    node.run("systemctl", "start", "kubelet.service")
+    return node
+
+
+ALL = {DAEMON, BRIDGE, SOCKET, "kubelet.service"}
+
+
+def test_install_use_and_uninstall(node, closing):
+    """Installed by systemd's own words; a pod gets its device through both processes as confined as
+    their units make them; the daemon dies, is upgraded, and all of it goes again."""
+    before = node.pid("kubelet.service")
+    done = node.install()
+    assert "has not come to the shim" not in done.stderr
+    assert node.active() == ALL and node.pid("kubelet.service") != before
+
+    kubelet = closing(BareKubelet(node.path(KUBELET_DIR)))
+    kubelet.start()
+    plugin = closing(Plugin(node.path("/var/lib/cri-device-shim/device-plugins"), GPU, ["g0"]))
+    plugin.start()
+    kubelet.wait_health(GPU, {"g0": "Healthy"})
+    client = closing(Client(node.path(CRI)))
+    client.create(client.run_pod("one"), "main", ["x"], annotations=by_token(GPU, "g0"))
+    assert envs(node.runtime.create_requests()[-1].config)["PLUGIN_DEVICES"] == "g0"
+
+    lists = len(kubelet.of("list"))
+    daemon, bridge, kubelet_pid = (node.pid(unit) for unit in (DAEMON, BRIDGE, "kubelet.service"))
+    node.run("systemctl", "kill", "--kill-who=main", "-s", "KILL", DAEMON)
+    wait_until(lambda: node.pid(DAEMON) not in (0, daemon), "systemd starts the daemon again")
+    again = closing(Client(node.path(CRI)))  # waits in the socket that systemd holds
+    again.create(again.run_pod("two"), "main", ["x"])
+    assert node.pid(BRIDGE) == bridge and len(kubelet.of("list")) == lists
+
+    (node.build / "shim/cri-device-shim").write_bytes(BINARY.read_bytes() + b"another")
+    daemon = node.pid(DAEMON)
+    assert "systemctl restart cri-device-shim.service" in node.install().stdout
+    assert node.pid(DAEMON) != daemon and node.pid(BRIDGE) == bridge
+    assert "another ExecStart" not in node.install().stdout
+
+    node.install("--uninstall", "--force")
+    assert node.active() == {"kubelet.service"}
+    assert not node.path(CRI).exists()
+    assert "cri-device-shim" not in node.property("kubelet.service", "ExecStart")
+    assert sorted(path.name for path in (node.root / "etc/systemd/system").iterdir()) == \
+        ["kubelet.service"]
+    assert kubelet_pid != node.pid("kubelet.service")
+
+
+def test_what_the_units_take_away(node):
+    """As systemd has done it, of the processes themselves."""
+    node.install()
+    for unit, capabilities in ((DAEMON, 1 << 1 | 1 << 19), (BRIDGE, 0)):
+        pid = node.property(unit, "MainPID")
+        text = node.run("cat", f"/proc/{pid}/status").stdout
+        status = dict(line.split(":\t", 1) for line in text.splitlines())
+        assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == capabilities
+        assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+        network = node.run("readlink", f"/proc/{pid}/ns/net").stdout
+        assert network != node.run("readlink", "/proc/1/ns/net").stdout
+
+
+def test_kubelet_package_changes_its_unit(node):
+    """The kubelet starts all the same, and says what to do."""
+    node.install()
+    unit = node.root / "etc/systemd/system/kubelet.service"
+    unit.write_text(unit.read_text() + "# another package\n")
+    node.run("systemctl", "daemon-reload")
+    assert "has changed since install.sh" not in node.log()
+    node.run("systemctl", "restart", "kubelet.service")
+    wait_until(lambda: "/etc/systemd/system/kubelet.service has changed since install.sh of "
+               "cri-device-shim read it: run that again" in node.log(), "it says so")
+    assert node.active() == ALL
