@@ -283,8 +283,8 @@ void devicemgr_endpoint_list(struct devicemgr *mgr, uint64_t now_ms, uint64_t nu
     }
     if (!changed && !activated)
         return;
-    /* Health alone is not worth a write of its own: after a restart it is asked for anew. */
-    if (new_socket || changed)
+    /* Not for health alone, which after a restart is asked for anew: the row has all devices. */
+    if (new_socket || change.added + change.removed + change.topology > 0)
         checkpoint_touch_resource(mgr, resource->name,
                                   new_socket || change.added + change.removed > 0);
     log_list(mgr, resource, activated, &change);

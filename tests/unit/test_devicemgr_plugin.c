@@ -747,6 +747,14 @@ static void health_alone_is_no_reason_to_write(void **state)
 
     plugin_list(w, endpoint, "g0 g1!");
     expect_nothing(w);
+    create_token(w, 11, "u1", GPU ":g0");
+    expect(w, "allocate *");
+    allocated(w, "A=1"); /* nor does another's write take a row of 100,000 devices along */
+    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+    committed(w);
+    expect(w, "verdict 11 forward*");
+    plugin_list(w, endpoint, "g0 g1@1");
+    expect_nothing(w); /* that is taken along */
     plugin_list(w, endpoint, "g0 g1! g2");
     expect(w, "commit resource vendor.com/gpu");
 }
