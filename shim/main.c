@@ -247,7 +247,17 @@ static void on_gate_release(void *user, uint64_t hold)
     calls_gate_released(d->calls, hold);
 }
 
-static const struct gate_ops GATE_OPS = {.taken = on_gate_asks, .release = on_gate_release};
+/* What is shown to a kubelet that has just started is shown until it has admitted its pods. */
+static void on_gate_waits(void *user)
+{
+    struct daemon *d = user;
+
+    devicemgr_kubelet_started(manager_core(d->manager), manager_now_ms());
+    manager_kick(d->manager);
+}
+
+static const struct gate_ops GATE_OPS = {
+    .taken = on_gate_asks, .release = on_gate_release, .waits = on_gate_waits};
 
 static int start_manager(struct daemon *d)
 {

@@ -390,7 +390,7 @@ static uint64_t kubelet_next_ms(const struct gate *gate, const struct kubelet *k
 {
     uint64_t limit_ms = kubelet_limit(gate, kubelet).ms, look_ms = now_ms + GATE_LOOK_MS;
 
-    return kubelet->socket_ms == NEVER && look_ms < limit_ms ? look_ms : limit_ms;
+    return look_ms < limit_ms ? look_ms : limit_ms;
 }
 
 /* For the next look, or at once if somebody was let go. */
@@ -417,12 +417,17 @@ static void on_timer(uv_timer_t *timer)
     struct gate *gate = timer->data;
     uint64_t now_ms = manager_now_ms();
     struct kubelet *kubelet;
+    bool waits = false;
 
     TAILQ_FOREACH(kubelet, &gate->kubelets, entry)
     {
-        if (!TAILQ_EMPTY(&kubelet->holds))
-            kubelet_judge(gate, kubelet, now_ms);
+        if (TAILQ_EMPTY(&kubelet->holds))
+            continue;
+        kubelet_judge(gate, kubelet, now_ms);
+        waits = true;
     }
+    if (waits)
+        gate->ops->waits(gate->user);
     release_all(gate);
     set_timer(gate, now_ms);
 }
@@ -495,6 +500,7 @@ bool gate_hold(struct gate *gate, pid_t pid, uint64_t deadline_ms, uint64_t hold
     if (held)
         add_hold(gate, kubelet, hold, limit_ms);
     set_timer(gate, now_ms);
+    gate->ops->waits(gate->user);
     return held;
 }
 

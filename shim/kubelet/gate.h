@@ -65,7 +65,7 @@
 /* What a call without a deadline is held at most: what a kubelet gives its calls by default
  * (runtimeRequestTimeout), so that it is treated like those that there are. */
 #define GATE_HOLD_MS_MAX (2 * 60 * 1000)
-/* How often is looked for kubelet.sock while a call is held. */
+/* How often is looked for kubelet.sock, and waits() called, while a call is held. */
 #define GATE_LOOK_MS 200
 
 struct gate;
@@ -76,6 +76,9 @@ struct gate_ops {
     /* A held call goes on; from the loop, never from inside a gate_ call. Once for each hold that
      * is not cancelled. */
     void (*release)(void *user, uint64_t hold);
+    /* A kubelet is kept from admitting its pods, or was until now: every GATE_LOOK_MS at least, and
+     * when it is let go. May come from inside gate_hold(). */
+    void (*waits)(void *user);
 };
 
 /* Reads the file of what was armed before, if there is to be a gate (bridge.enabled, bridge.gate).
