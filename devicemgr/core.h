@@ -45,6 +45,7 @@ struct devicemgr {
     uint64_t last_number; /* of endpoints, calls, checks and commits: one series, never 0 */
     bool running;         /* inside devicemgr_run() */
     bool draining;        /* nothing is held any more */
+    char *unread;         /* why the checkpoint's rows are not known yet; NULL: they are */
     bool poked;           /* something changed that any waiting create may wait for */
     bool poked_one;       /* some create is to be looked at, by its own flag */
 

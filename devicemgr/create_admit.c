@@ -63,7 +63,7 @@ static void log_ignored(struct devicemgr *mgr, const struct create *create)
     struct text text = {0};
     struct pod *pod;
 
-    if (core_sandbox_removed(mgr, create->sandbox_id))
+    if (mgr->unread || core_sandbox_removed(mgr, create->sandbox_id))
         return; /* no pod to remember it by */
     pod = pods_ensure(&mgr->pods, create->pod_uid, create->pod_namespace, create->pod_name);
     if (!pod_ignore_once(pod, create->container))
@@ -180,6 +180,18 @@ static void admit(struct devicemgr *mgr, struct create *create, uint32_t sandbox
     mgr->poked_one = true;
 }
 
+/* What it holds, and who else holds that, stands in rows that nobody has read. */
+static void refuse_unread(struct devicemgr *mgr, struct create *create)
+{
+    struct text text = {0};
+
+    create_name(create, create->request.items[0].resource, &text);
+    text_add(&text, "the state of this node's devices cannot be read: ");
+    text_add_words(&text, mgr->unread, TEXT_WORDS_BYTES_MAX);
+    create_push_refusal(mgr, create->number, CODE_UNAVAILABLE, &text);
+    create_free(mgr, create);
+}
+
 bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
                       const struct devicemgr_create *request)
 {
@@ -203,6 +215,8 @@ bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
     } else if (create->request.len == 0) {
         create_free(mgr, create); /* its annotation was ignored */
         return false;
+    } else if (mgr->unread) {
+        refuse_unread(mgr, create);
     } else {
         admit(mgr, create, request->sandbox_attempt);
     }

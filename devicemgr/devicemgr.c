@@ -96,6 +96,7 @@ void devicemgr_free(struct devicemgr *mgr)
         resources_remove(&mgr->resources, resource);
     }
     free_settings(&mgr->settings);
+    free(mgr->unread);
     free(mgr);
 }
 
@@ -207,9 +208,17 @@ void devicemgr_rows_lost(struct devicemgr *mgr)
     mgr->rows_lost = true;
 }
 
+void devicemgr_rows_unread(struct devicemgr *mgr, const char *why)
+{
+    free(mgr->unread);
+    mgr->unread = mem_strdup(why);
+}
+
 void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms)
 {
     core_at(mgr, now_ms);
+    free(mgr->unread);
+    mgr->unread = NULL;
     for (const struct pod *pod = mgr->pods.by_uid; pod; pod = pod->hh.next) {
         if (!allocations_of_pod(&mgr->allocations, pod->uid))
             checkpoint_touch_pod(mgr, pod->uid); /* its allocations' rows were damaged */

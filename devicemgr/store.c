@@ -16,6 +16,10 @@
 #include <sqlite3.h>
 #include <zlib.h>
 
+/* Takes the lock of locking_mode = EXCLUSIVE, which a file with a journal would get with its first
+ * write only. */
+#define LOCK_SQL "BEGIN IMMEDIATE; COMMIT"
+
 /* Marks the file as ours (PRAGMA application_id): "CRDS". */
 #define APPLICATION_ID 0x43524453
 
@@ -615,7 +619,10 @@ static enum opened open_db(struct store *store, bool lock_first, char *why, size
         snprintf(why, why_bytes, "its head makes no sense");
         return OPEN_DAMAGED;
     }
-    rc = check_file(store, why, why_bytes);
+    if (!sqlite3_db_readonly(store->db, "main"))
+        rc = exec(store->db, LOCK_SQL);
+    if (rc == SQLITE_OK)
+        rc = check_file(store, why, why_bytes);
     if (rc == SQLITE_OK && !sqlite3_db_readonly(store->db, "main"))
         rc = exec(store->db, "PRAGMA journal_mode = WAL");
     if (rc == SQLITE_OK && version < SCHEMA_VERSION)
@@ -662,10 +669,11 @@ static enum opened open_file(struct store *store, char *why, size_t why_bytes)
     return opened;
 }
 
-/* Of a file that could not be opened. */
-static bool may_hold_rows(const struct store *store)
+/* Whether a file that could not be opened may have rows in it; not if it is known to be a new one.
+ */
+static bool may_hold_rows(const struct store *store, bool is_new)
 {
-    return exists(store->path) || (errno != ENOENT && errno != ENOTDIR);
+    return !is_new && (exists(store->path) || (errno != ENOENT && errno != ENOTDIR));
 }
 
 int store_open(const struct store_options *options, struct store **out, char *err, size_t err_bytes)
@@ -673,6 +681,7 @@ int store_open(const struct store_options *options, struct store **out, char *er
     struct store *store = calloc(1, sizeof *store);
     char why[STORE_ERROR_BYTES_MAX], boot[64];
     enum opened opened;
+    bool is_new = false;
 
     if (!store) {
         snprintf(err, err_bytes, "out of memory");
@@ -688,18 +697,18 @@ int store_open(const struct store_options *options, struct store **out, char *er
     opened = open_file(store, why, sizeof why);
     if (opened == OPEN_DAMAGED) {
         opened = OPEN_UNAVAILABLE;
-        if (set_aside(store, "is damaged", why) == 0)
+        is_new = set_aside(store, "is damaged", why) == 0;
+        if (is_new)
             opened = open_file(store, why, sizeof why);
     }
-    if (opened == OPEN_IN_USE || opened == OPEN_NEWER) {
+    if (opened != OPENED && (opened != OPEN_UNAVAILABLE || may_hold_rows(store, is_new))) {
         snprintf(err, err_bytes, "checkpoint %s: %s", store->path,
-                 opened == OPEN_NEWER ? why : "another process has it open");
+                 opened == OPEN_IN_USE ? "another process has it open" : why);
         store_close(store);
         return -1;
     }
-    store->lost_rows = store->lost_rows || (opened != OPENED && may_hold_rows(store));
     if (opened != OPENED)
-        report(store, LOG_ERR, "checkpoint %s cannot be opened (%s); new allocations are refused",
+        report(store, LOG_ERR, "checkpoint %s cannot be made (%s); new allocations are refused",
                store->path, why);
     else if (get_meta(store->db, "boot_id", boot, sizeof boot))
         store->rebooted = boot[0] && options->boot_id[0] && strcmp(boot, options->boot_id) != 0;

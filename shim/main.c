@@ -44,9 +44,9 @@ struct daemon {
     struct config config;
     struct calls *calls;
     struct manager *manager;
-    struct feed *feed; /* NULL: not yet, no more, or no bridge is wanted */
-    struct gate *gate; /* NULL: not yet, or no more */
-    struct relay *relay;
+    struct feed *feed;     /* NULL: not yet, no more, or no bridge is wanted */
+    struct gate *gate;     /* NULL: not yet, or no more */
+    struct relay *relay;   /* the same */
     struct keeper *keeper; /* of the relay's socket */
     bool ready;            /* the relay has begun to listen */
     struct signals signals;
@@ -186,7 +186,10 @@ static void on_asked_to_stop(void *user, int number)
         log_info("stopping: %s", strsignal(number));
         tell_stopping(d);
         keeper_stop(d->keeper);
-        relay_stop(d->relay, d->config.drain_ms, on_relay_stopped, d);
+        if (d->relay)
+            relay_stop(d->relay, d->config.drain_ms, on_relay_stopped, d);
+        else
+            stop_gate(d);
     } else if (d->relay) {
         relay_stop_now(d->relay); /* asked twice: at once */
     }
@@ -216,9 +219,6 @@ static void on_kicked(void *user)
     if (d->feed)
         feed_look(d->feed);
 }
-
-static const struct manager_ops MANAGER_OPS = {
-    .verdict = on_verdict, .preferred = on_preferred, .kicked = on_kicked};
 
 static void on_feed_changed(void *user)
 {
@@ -258,25 +258,6 @@ static void on_gate_waits(void *user)
 
 static const struct gate_ops GATE_OPS = {
     .taken = on_gate_asks, .release = on_gate_release, .waits = on_gate_waits};
-
-static int start_manager(struct daemon *d)
-{
-    char err[MANAGER_ERROR_BYTES_MAX];
-
-    d->calls = calls_new();
-    if (!d->calls) {
-        log_error("out of memory");
-        return -1;
-    }
-    if (manager_start(&d->loop, &d->config, &MANAGER_OPS, d, &d->manager, err, sizeof err) < 0) {
-        log_error("%s", err);
-        return -1;
-    }
-    calls_bind(d->calls, d->manager);
-    if (d->config.bridge.redirect_plugin_mounts)
-        calls_set_redirect(d->calls, d->config.bridge.kubelet_plugin_dir, d->config.plugin_dir);
-    return 0;
-}
 
 /* Who is a kubelet, and the gate until it has what it is shown. */
 static void start_gate(struct daemon *d)
@@ -318,23 +299,49 @@ static void start_relay(struct daemon *d)
     d->keeper = keeper_start(&d->loop, what, serve_relay, d);
 }
 
-/* Runs until it is told to stop. What a failed start has made is taken down in the same way. */
+/* The relay goes first if the checkpoint cannot be read, and at once behind it if it can: no create
+ * is to be refused for the few milliseconds that takes. */
+static void on_delayed(void *user)
+{
+    struct daemon *d = user;
+
+    if (!d->stopping)
+        start_relay(d);
+}
+
+static void on_ready(void *user)
+{
+    struct daemon *d = user;
+
+    if (d->stopping)
+        return;
+    start_feed(d);
+    if (!d->relay)
+        start_relay(d);
+}
+
+static const struct manager_ops MANAGER_OPS = {.verdict = on_verdict,
+                                               .preferred = on_preferred,
+                                               .ready = on_ready,
+                                               .delayed = on_delayed,
+                                               .kicked = on_kicked};
+
+/* Runs until it is told to stop. */
 static int run(struct daemon *d)
 {
-    int status = EXIT_FAILURE;
-
-    signals_start(&d->signals, &d->loop, on_asked_to_stop, d);
-    if (start_manager(d) < 0) {
-        signals_close(&d->signals);
-    } else {
-        start_feed(d);
-        start_relay(d);
-        status = EXIT_SUCCESS;
+    d->calls = calls_new();
+    if (!d->calls) {
+        log_error("out of memory");
+        return EXIT_FAILURE;
     }
-    d->stopping = status != EXIT_SUCCESS;
+    signals_start(&d->signals, &d->loop, on_asked_to_stop, d);
+    d->manager = manager_start(&d->loop, &d->config, &MANAGER_OPS, d);
+    calls_bind(d->calls, d->manager);
+    if (d->config.bridge.redirect_plugin_mounts)
+        calls_set_redirect(d->calls, d->config.bridge.kubelet_plugin_dir, d->config.plugin_dir);
     uv_run(&d->loop, UV_RUN_DEFAULT);
     calls_free(d->calls);
-    return status;
+    return EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)

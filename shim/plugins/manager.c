@@ -16,7 +16,13 @@
 #include "shim/rpc/rpc.h"
 #include "shim/runtime/lister.h"
 
+/* Before an unreadable checkpoint is tried again. */
+#define READ_AGAIN_MS_MIN 250
+#define READ_AGAIN_MS_MAX 10000
+
 struct manager {
+    uv_loop_t *loop;
+    const struct config *config;
     const struct manager_ops *ops;
     void *user;
     struct devicemgr *core;
@@ -27,7 +33,13 @@ struct manager {
     struct lister *lister;
     struct store_worker *worker;
     uv_timer_t timer;
-    unsigned parts; /* still to be stopped */
+    uv_timer_t read_timer;              /* while the checkpoint is not read */
+    bool reading;                       /* in the worker */
+    bool ready;                         /* it is read, and all parts are there */
+    char unread[STORE_ERROR_BYTES_MAX]; /* why it is not, as it was said last */
+    uint64_t read_pause_ms;             /* before it is tried again */
+    bool delayed;                       /* the owner was told */
+    unsigned parts;                     /* still to be stopped */
     void (*done)(void *user);
     void *done_user;
 };
@@ -73,9 +85,15 @@ struct devicemgr *manager_core(struct manager *manager)
     return manager->core;
 }
 
+bool manager_ready(const struct manager *manager)
+{
+    return manager->ready;
+}
+
 void manager_list_runtime(struct manager *manager)
 {
-    lister_refresh(manager->lister);
+    if (manager->ready)
+        lister_refresh(manager->lister);
 }
 
 /* ---- events of the world ---- */
@@ -185,9 +203,6 @@ static void on_store_reset(void *user)
 
     devicemgr_store_reset(manager->core, manager_now_ms());
 }
-
-static const struct store_worker_ops WORKER_OPS = {.committed = on_committed,
-                                                   .reset = on_store_reset};
 
 static void on_listing(void *user)
 {
@@ -409,59 +424,118 @@ static struct devicemgr *core_new(struct manager *manager, const struct config *
     return core;
 }
 
-static void restore_record(void *user, const struct devicemgr_record *record)
+/* ---- the checkpoint's rows ---- */
+
+static void restore(struct manager *manager, const struct store_worker_rows *rows)
 {
-    struct manager *manager = user;
+    for (size_t i = 0; i < rows->len; i++) {
+        const struct devicemgr_record *record = &rows->v[i];
 
-    if (devicemgr_restore(manager->core, manager_now_ms(), record) < 0)
-        log_error("checkpoint: a record (%s %s %s) makes no sense; it is left out", record->key[0],
-                  record->key[1], record->key[2]);
-}
-
-static int open_store(struct manager *manager, const struct config *config, struct store **out,
-                      char *err, size_t err_bytes)
-{
-    const struct store_options options = {
-        .dir = config->state_dir, .boot_id = manager->boot_id, .report = on_store_report};
-
-    if (store_open(&options, out, err, err_bytes) < 0)
-        return -1;
-    if (store_rebooted(*out))
-        log_info("first start after a reboot");
-    return 0;
-}
-
-int manager_start(uv_loop_t *loop, const struct config *config, const struct manager_ops *ops,
-                  void *user, struct manager **out, char *err, size_t err_bytes)
-{
-    struct manager *manager = must(calloc(1, sizeof *manager));
-    struct store *store = NULL;
-
-    manager->ops = ops;
-    manager->user = user;
-    boot_id_read(manager->boot_id);
-    if (open_store(manager, config, &store, err, err_bytes) < 0) {
-        free(manager);
-        return -1;
+        if (devicemgr_restore(manager->core, manager_now_ms(), record) < 0)
+            log_error("checkpoint: a record (%s %s %s) makes no sense; it is left out",
+                      record->key[0], record->key[1], record->key[2]);
     }
-    manager->core = core_new(manager, config);
-    store_load(store, restore_record, manager);
-    if (store_lost_rows(store))
+    if (rows->lost)
         devicemgr_rows_lost(manager->core);
     devicemgr_restored(manager->core, manager_now_ms());
-    manager->worker = store_worker_new(loop, store, &WORKER_OPS, manager);
+}
+
+static void start_parts(struct manager *manager)
+{
+    const struct config *config = manager->config;
+    uv_loop_t *loop = manager->loop;
+
     manager->registrar = registrar_start(loop, config->plugin_dir, &REGISTRAR_OPS, manager);
     manager->clients = plugin_clients_new(loop, config->plugin_dir, &CLIENTS_OPS, manager);
     manager->builtins =
         builtins_start(loop, config->devices, config->devices_len, &BUILTINS_OPS, manager);
     manager->lister =
         lister_start(loop, config->runtime_endpoint, &LISTER_PACE, &LISTER_OPS, manager);
+    manager->ready = true;
+}
+
+static void on_rows(void *user, const struct store_worker_rows *rows)
+{
+    struct manager *manager = user;
+
+    manager->reading = false;
+    uv_timer_stop(&manager->read_timer);
+    if (*manager->unread)
+        log_info("the checkpoint can be read now");
+    if (rows->rebooted)
+        log_info("first start after a reboot");
+    restore(manager, rows);
+    start_parts(manager);
+    manager->ops->ready(manager->user);
+    manager_kick(manager);
+}
+
+static void tell_delayed(struct manager *manager)
+{
+    if (!manager->delayed && manager->ops->delayed)
+        manager->ops->delayed(manager->user);
+    manager->delayed = true;
+}
+
+static void on_read_timer(uv_timer_t *timer);
+
+static void on_unreadable(void *user, const char *error)
+{
+    struct manager *manager = user;
+    uint64_t pause_ms = 2 * manager->read_pause_ms;
+
+    manager->reading = false;
+    if (strcmp(manager->unread, error) != 0)
+        log_error("%s; containers with devices are refused until it can be read", error);
+    snprintf(manager->unread, sizeof manager->unread, "%s", error);
+    devicemgr_rows_unread(manager->core, error);
+    if (pause_ms < READ_AGAIN_MS_MIN)
+        pause_ms = READ_AGAIN_MS_MIN;
+    manager->read_pause_ms = pause_ms < READ_AGAIN_MS_MAX ? pause_ms : READ_AGAIN_MS_MAX;
+    uv_timer_start(&manager->read_timer, on_read_timer, manager->read_pause_ms, 0);
+    tell_delayed(manager);
+}
+
+static const struct store_worker_ops WORKER_OPS = {.read = on_rows,
+                                                   .unreadable = on_unreadable,
+                                                   .committed = on_committed,
+                                                   .reset = on_store_reset};
+
+/* The time for the first attempt is over, or for the next one has come. */
+static void on_read_timer(uv_timer_t *timer)
+{
+    struct manager *manager = timer->data;
+
+    if (manager->reading) {
+        tell_delayed(manager);
+        return;
+    }
+    manager->reading = true;
+    store_worker_read(manager->worker);
+}
+
+struct manager *manager_start(uv_loop_t *loop, const struct config *config,
+                              const struct manager_ops *ops, void *user)
+{
+    struct manager *manager = must(calloc(1, sizeof *manager));
+    const struct store_options options = {
+        .dir = config->state_dir, .boot_id = manager->boot_id, .report = on_store_report};
+
+    manager->loop = loop;
+    manager->config = config;
+    manager->ops = ops;
+    manager->user = user;
+    boot_id_read(manager->boot_id);
+    manager->core = core_new(manager, config);
+    devicemgr_rows_unread(manager->core, "the checkpoint is being read");
     uv_timer_init(loop, &manager->timer);
-    manager->timer.data = manager;
-    /* The core's first actions come from the loop's first turn, not from here. */
-    uv_timer_start(&manager->timer, on_timer, 0, 0);
-    *out = manager;
-    return 0;
+    uv_timer_init(loop, &manager->read_timer);
+    manager->timer.data = manager->read_timer.data = manager;
+    manager->worker = store_worker_new(loop, &options, &WORKER_OPS, manager);
+    manager->reading = true;
+    store_worker_read(manager->worker);
+    uv_timer_start(&manager->read_timer, on_read_timer, MANAGER_READ_MS, 0);
+    return manager;
 }
 
 /* ---- stop ---- */
@@ -484,15 +558,23 @@ static void on_timer_closed(uv_handle_t *handle)
     on_part_stopped(handle->data);
 }
 
-void manager_stop(struct manager *manager, void (*done)(void *user), void *user)
+static void stop_parts(struct manager *manager)
 {
-    manager->done = done;
-    manager->done_user = user;
-    manager->parts = 5;
+    manager->parts += 3;
     registrar_stop(manager->registrar);
     plugin_clients_stop(manager->clients, on_part_stopped, manager);
     builtins_stop(manager->builtins, on_part_stopped, manager);
     lister_stop(manager->lister, on_part_stopped, manager);
-    store_worker_stop(manager->worker, on_part_stopped, manager);
+}
+
+void manager_stop(struct manager *manager, void (*done)(void *user), void *user)
+{
+    manager->done = done;
+    manager->done_user = user;
+    manager->parts = 3;
+    if (manager->ready)
+        stop_parts(manager);
     uv_close((uv_handle_t *)&manager->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&manager->read_timer, on_timer_closed);
+    store_worker_stop(manager->worker, on_part_stopped, manager);
 }

@@ -8,6 +8,7 @@
 #ifndef SHIM_PLUGINS_MANAGER_H
 #define SHIM_PLUGINS_MANAGER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,7 +17,8 @@
 #include "config/config.h"
 #include "devicemgr/devicemgr.h"
 
-#define MANAGER_ERROR_BYTES_MAX 512
+/* How long the first attempt to read the checkpoint may take before its owner goes on without. */
+#define MANAGER_READ_MS 1000
 
 struct manager;
 
@@ -27,23 +29,31 @@ struct manager_ops {
     /* The answer to devicemgr_prefer() (ports.h, preferred), in the same way. May be NULL if nobody
      * asks. */
     void (*preferred)(void *user, uint64_t number, const char *const *ids, size_t ids_len);
+    /* The checkpoint is read, and all parts are at work: manager_ready(). Once, from the loop. */
+    void (*ready)(void *user);
+    /* Not yet: it cannot be read, or that takes longer than MANAGER_READ_MS. Once at most, before
+     * ready(), from the loop. May be NULL. */
+    void (*delayed)(void *user);
     /* The end of every manager_kick(): what the core shows may have changed. Feeds the core with
      * nothing, not before the loop's next turn. May be NULL. */
     void (*kicked)(void *user);
 };
 
 /*
- * Reads the checkpoint (blocking: before the loop runs), restores the core, makes the plugin
- * directory and listens on its kubelet.sock, looks for the built-in devices and starts to ask the
- * runtime what runs. A runtime that is away is no error; it is asked until it answers.
- * 0 and *out; or -1 with one line for the operator in `err`: the plugin socket is in use or cannot
- * be made, or the checkpoint is another version's. A checkpoint that is damaged or cannot be
- * written is no error here.
- * `config` and `ops` are borrowed until the manager has stopped. No verdict comes before return.
+ * Begins to read the checkpoint, in libuv's worker. When that is done it restores the core, makes
+ * the plugin directory and listens on its kubelet.sock, looks for the built-in devices and starts
+ * to ask the runtime what runs; all of these go on trying by themselves. A checkpoint that cannot
+ * be read (the disk, another process, another version) is tried again for as long as it takes: rows
+ * that nobody has read say who holds what, so that until then creates that name devices are refused
+ * with that reason. One that is damaged is set aside, one that cannot be written is no error here.
+ * `config` and `ops` are borrowed until the manager has stopped. No callback comes before return.
  */
-int manager_start(uv_loop_t *loop, const struct config *config, const struct manager_ops *ops,
-                  void *user, struct manager **out, char *err, size_t err_bytes)
-    __attribute__((warn_unused_result));
+struct manager *manager_start(uv_loop_t *loop, const struct config *config,
+                              const struct manager_ops *ops, void *user);
+
+/* Whether ready() has come. Until then the core takes creates and their ends, and nothing else:
+ * what else passed meanwhile it learns from the runtime's list. */
+bool manager_ready(const struct manager *manager);
 
 /*
  * The core, to feed with what passes in the relay (devicemgr_create(), devicemgr_sandbox_ran()...).

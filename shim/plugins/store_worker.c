@@ -9,16 +9,17 @@
 
 struct store_worker {
     uv_loop_t *loop;
-    struct store *store;
+    struct store_options options;
+    struct store *store; /* NULL: not read yet */
     const struct store_worker_ops *ops;
     void *user;
 
-    /* The commit under way; the worker thread reads the records and writes rc and error. */
+    /* What is under way; all of it is the worker thread's until it is done. */
     uv_work_t work;
     bool busy;
-    uint64_t commit;
-    struct devicemgr_record *records;
-    size_t records_len;
+    uint64_t commit;                  /* of a commit */
+    struct devicemgr_record *records; /* to be committed, or those read */
+    size_t records_len, records_size;
     int rc;
     char error[STORE_ERROR_BYTES_MAX];
 
@@ -27,13 +28,13 @@ struct store_worker {
     void *done_user;
 };
 
-struct store_worker *store_worker_new(uv_loop_t *loop, struct store *store,
+struct store_worker *store_worker_new(uv_loop_t *loop, const struct store_options *options,
                                       const struct store_worker_ops *ops, void *user)
 {
     struct store_worker *worker = must(calloc(1, sizeof *worker));
 
     worker->loop = loop;
-    worker->store = store;
+    worker->options = *options;
     worker->ops = ops;
     worker->user = user;
     worker->work.data = worker;
@@ -55,16 +56,35 @@ static struct devicemgr_record copy_record(const struct devicemgr_record *from)
     return to;
 }
 
-static void free_records(struct store_worker *worker)
+static void free_records(struct devicemgr_record *records, size_t len)
 {
-    for (size_t i = 0; i < worker->records_len; i++) {
+    for (size_t i = 0; i < len; i++) {
         for (size_t k = 0; k < 3; k++)
-            free((char *)worker->records[i].key[k]);
-        free((void *)worker->records[i].value);
+            free((char *)records[i].key[k]);
+        free((void *)records[i].value);
     }
-    free(worker->records);
+    free(records);
+}
+
+/* The caller frees them. */
+static struct devicemgr_record *take_records(struct store_worker *worker, size_t *len)
+{
+    struct devicemgr_record *records = worker->records;
+
+    *len = worker->records_len;
     worker->records = NULL;
-    worker->records_len = 0;
+    worker->records_len = worker->records_size = 0;
+    return records;
+}
+
+static void start_work(struct store_worker *worker, uv_work_cb work, uv_after_work_cb worked)
+{
+    int rc;
+
+    assert(!worker->busy && !worker->stopping);
+    worker->busy = true;
+    rc = uv_queue_work(worker->loop, &worker->work, work, worked);
+    assert(rc == 0); /* fails only without a function */
 }
 
 static void finish(struct store_worker *worker)
@@ -77,6 +97,65 @@ static void finish(struct store_worker *worker)
     done(user);
 }
 
+/* ---- reading ---- */
+
+static void keep_record(void *user, const struct devicemgr_record *record)
+{
+    struct store_worker *worker = user;
+
+    if (worker->records_len == worker->records_size) {
+        worker->records_size = worker->records_size ? 2 * worker->records_size : 64;
+        worker->records =
+            must(realloc(worker->records, worker->records_size * sizeof *worker->records));
+    }
+    worker->records[worker->records_len++] = copy_record(record);
+}
+
+static void on_read_work(uv_work_t *work)
+{
+    struct store_worker *worker = work->data;
+
+    worker->rc = store_open(&worker->options, &worker->store, worker->error, sizeof worker->error);
+    if (worker->rc == 0)
+        store_load(worker->store, keep_record, worker);
+}
+
+static void tell_read(struct store_worker *worker, const struct devicemgr_record *records,
+                      size_t len)
+{
+    const struct store_worker_rows rows = {.v = records,
+                                           .len = len,
+                                           .lost = store_lost_rows(worker->store),
+                                           .rebooted = store_rebooted(worker->store)};
+
+    worker->ops->read(worker->user, &rows);
+}
+
+static void on_read(uv_work_t *work, int status)
+{
+    struct store_worker *worker = work->data;
+    size_t len;
+    struct devicemgr_record *records = take_records(worker, &len);
+
+    assert(status == 0); /* nobody cancels it */
+    worker->busy = false;
+    if (worker->stopping)
+        finish(worker);
+    else if (worker->rc < 0)
+        worker->ops->unreadable(worker->user, worker->error);
+    else
+        tell_read(worker, records, len);
+    free_records(records, len);
+}
+
+void store_worker_read(struct store_worker *worker)
+{
+    assert(!worker->store);
+    start_work(worker, on_read_work, on_read);
+}
+
+/* ---- commits ---- */
+
 static void on_work(uv_work_t *work)
 {
     struct store_worker *worker = work->data;
@@ -88,9 +167,11 @@ static void on_work(uv_work_t *work)
 static void on_worked(uv_work_t *work, int status)
 {
     struct store_worker *worker = work->data;
+    size_t len;
+    struct devicemgr_record *records = take_records(worker, &len);
 
     assert(status == 0); /* nobody cancels it */
-    free_records(worker);
+    free_records(records, len);
     worker->busy = false;
     if (worker->stopping) {
         finish(worker);
@@ -104,17 +185,13 @@ static void on_worked(uv_work_t *work, int status)
 void store_worker_commit(struct store_worker *worker, uint64_t commit,
                          const struct devicemgr_record *records, size_t records_len)
 {
-    int rc;
-
-    assert(!worker->busy && !worker->stopping);
+    assert(worker->store && !worker->busy);
     worker->records = must(calloc(records_len + 1, sizeof *worker->records));
     for (size_t i = 0; i < records_len; i++)
         worker->records[i] = copy_record(&records[i]);
     worker->records_len = records_len;
     worker->commit = commit;
-    worker->busy = true;
-    rc = uv_queue_work(worker->loop, &worker->work, on_work, on_worked);
-    assert(rc == 0); /* fails only without a function */
+    start_work(worker, on_work, on_worked);
 }
 
 void store_worker_stop(struct store_worker *worker, void (*done)(void *user), void *user)

@@ -439,7 +439,7 @@ void calls_request(struct calls *calls, struct session *session, struct session_
         relists_request(calls->relists, session, call, deadline_of(call));
     else if (call->method == CRI_CREATE_CONTAINER)
         create_requested(calls, session, call);
-    else
+    else if (manager_ready(calls->manager))
         observed_requested(calls, session, call);
 }
 

@@ -23,6 +23,8 @@ static const char *words_of(int error)
     switch (error) {
     case -EADDRINUSE:
         return "another process serves this socket";
+    case -EEXIST:
+        return "a file that is not empty is in its place";
     case -ENOTEMPTY:
         return "a directory that is not empty is in its place";
     default:

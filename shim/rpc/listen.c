@@ -65,20 +65,23 @@ struct place {
     struct sockaddr_un address;
 };
 
-/* What the kubelet does in its own directory for plugins: what is in the way goes. A symlink is
- * removed, not followed; a directory only if there is nothing in it (the kubelet makes one for a
- * hostPath volume whose file is missing). */
-static int remove_stray(const struct place *place, mode_t type)
+/* As in the kubelet's own directory for plugins what is in the way goes, but nothing is lost: a
+ * symlink is removed, not what it leads to; a directory or a file only if there is nothing in it
+ * (the kubelet makes such for a hostPath volume whose file is missing). */
+static int remove_stray(const struct place *place, const struct stat *st)
 {
+    mode_t type = st->st_mode;
     bool directory = S_ISDIR(type);
 
+    if (S_ISREG(type) && st->st_size > 0)
+        return -EEXIST;
     if (unlinkat(place->dir, place->name, directory ? AT_REMOVEDIR : 0) < 0)
         return errno == ENOENT ? 0 : errno == EEXIST ? -ENOTEMPTY : -errno;
     if (!S_ISSOCK(type))
         log_warning("%s: %s was in the way of a socket, and was removed", place->path,
                     directory       ? "an empty directory"
                     : S_ISLNK(type) ? "a symbolic link"
-                                    : "a file");
+                                    : "an empty file");
     return 0;
 }
 
@@ -90,7 +93,7 @@ static int make_room(const struct place *place)
     if (fstatat(place->dir, place->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
     err = S_ISSOCK(st.st_mode) ? probe_socket(&place->address) : 0;
-    return err ? err : remove_stray(place, st.st_mode);
+    return err ? err : remove_stray(place, &st);
 }
 
 static int bind_and_listen(int fd, const struct place *place, mode_t mode)

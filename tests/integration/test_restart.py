@@ -11,7 +11,7 @@ import pytest
 from asking import by_annotation, by_token, envs, refused
 from plugin import PluginProcess
 from runtime import Reply
-from shim import Shim, accepts
+from shim import accepts
 from waiting import wait_until
 
 GPU = "vendor.com/gpu"
@@ -267,32 +267,6 @@ def test_stale_sockets_are_replaced(shim, client, runtime):
         status = path.stat()
         assert (stat.S_IMODE(status.st_mode), status.st_uid) == (0o600, 0), path
     assert stat.S_IMODE(shim.plugin_dir.stat().st_mode) == 0o755
-
-
-@pytest.mark.parametrize("which", ["s.sock", "plugins/kubelet.sock"])
-def test_socket_in_use(runtime, shim, client, directory, which):
-    """A socket that somebody serves is an error with its name; the one who serves it goes on."""
-    second_dir = directory / "2"
-    second_dir.mkdir()
-    settings = {"top": {"listen": str(directory / which)}} if which == "s.sock" else {
-        "plugins": {"plugin_dir": str(shim.plugin_dir)}}
-    second = Shim(second_dir, directory / "r.sock", **settings)
-    second.spawn()
-    assert second.wait_exit() != 0
-    folder, name = os.path.split(directory / which)
-    assert folder in second.log() and name in second.log()
-    second.stop()
-    assert client.Version().runtime_name == "recorder"
-    assert accepts(directory / which)
-
-
-def test_listen_is_no_socket(runtime, make_shim, directory):
-    """A plain file in the place of the socket is an error, and stays as it was."""
-    shim = make_shim(start=False)
-    shim.socket.write_text("precious")
-    shim.spawn()
-    assert shim.wait_exit() != 0
-    assert str(shim.socket) in shim.log() and shim.socket.read_text() == "precious"
 
 
 def test_state_cannot_be_stored(runtime, make_shim, make_plugin, make_client):

@@ -44,6 +44,18 @@ class Directory:
         shutil.rmtree(self.path)
 
 
+class File:
+    """With something in it."""
+
+    def __init__(self, path):
+        self.path = path
+        self.path.write_text("precious")
+
+    def remove(self):
+        assert self.path.read_text() == "precious"
+        self.path.unlink()
+
+
 class NoDirectory:
     """A file where the socket's directory is to be."""
 
@@ -60,7 +72,7 @@ def empty_directory(path):
 
 
 def a_file(path):
-    path.write_text("some words")
+    path.write_text("")
 
 
 def a_symlink(path):
@@ -77,7 +89,7 @@ def apart(directory, runtime_socket):
     return shim
 
 
-@pytest.mark.parametrize("obstacle", [Listener, Directory, NoDirectory])
+@pytest.mark.parametrize("obstacle", [Listener, Directory, File, NoDirectory])
 @pytest.mark.parametrize("place", PLACES)
 def test_something_that_cannot_be_removed(runtime, directory, runtime_socket, closing, make_client,
                                           place, obstacle):

@@ -26,6 +26,7 @@ struct world {
     struct calls *calls;
     struct wire wire;
     struct buffer log;
+    bool unready;                            /* the manager */
     bool names_devices;                      /* what devicemgr_create() answers */
     uint64_t pending;                        /* the last create it left pending */
     const struct devicemgr_verdict *verdict; /* given at the next kick */
@@ -74,6 +75,12 @@ void manager_kick(struct manager *manager)
     world->verdict = NULL;
     if (verdict)
         calls_verdict(world->calls, world->pending, verdict);
+}
+
+bool manager_ready(const struct manager *manager)
+{
+    assert_ptr_equal(manager, world);
+    return !world->unready;
 }
 
 void manager_list_runtime(struct manager *manager)
@@ -676,6 +683,20 @@ static void a_stop_that_fails_or_never_ends_is_told(void **state)
     told(w, "sandbox stopping box\nkick\nsandbox stop failed box\nkick\n");
 }
 
+/* The core knows nothing yet, and learns from the runtime's list what passes meanwhile. */
+static void nothing_is_told_to_a_core_without_its_rows(void **state)
+{
+    Runtime__V1__StopPodSandboxRequest stop = RUNTIME__V1__STOP_POD_SANDBOX_REQUEST__INIT;
+    struct world *w = *state;
+
+    w->unready = true;
+    stop.pod_sandbox_id = TEXT("box");
+    call(w, 1, "StopPodSandbox", &stop.base);
+    w->unready = false;
+    wire_answer(&w->wire, 1, "");
+    told(w, "");
+}
+
 static void a_runtime_that_is_back_is_listed(void **state)
 {
     struct world *w = *state;
@@ -734,6 +755,7 @@ int main(void)
         TEST(the_core_hears_that_a_kubelet_has_listed),
         TEST(pods_and_containers_are_told),
         TEST(a_stop_that_fails_or_never_ends_is_told),
+        TEST(nothing_is_told_to_a_core_without_its_rows),
         TEST(a_runtime_that_is_back_is_listed),
         cmocka_unit_test(without_memory_nothing_leaks),
     };

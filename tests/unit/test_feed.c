@@ -76,8 +76,13 @@ static void on_kicked(void *user)
         feed_look(f->feed);
 }
 
+static void on_ready(void *user)
+{
+    (void)user;
+}
+
 static const struct manager_ops MANAGER_OPS = {
-    .verdict = on_verdict, .preferred = on_preferred, .kicked = on_kicked};
+    .verdict = on_verdict, .preferred = on_preferred, .ready = on_ready, .kicked = on_kicked};
 
 static int setup(void **state)
 {
@@ -114,11 +119,8 @@ static int setup(void **state)
 
 static void start_manager(struct fixture *f)
 {
-    char error[MANAGER_ERROR_BYTES_MAX];
-
-    if (manager_start(&f->world->loop, &f->config, &MANAGER_OPS, f, &f->manager, error,
-                      sizeof error) < 0)
-        fail_msg("%s", error);
+    f->manager = manager_start(&f->world->loop, &f->config, &MANAGER_OPS, f);
+    WAIT(f->world, manager_ready(f->manager));
 }
 
 static void start_feed(struct fixture *f)

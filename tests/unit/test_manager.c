@@ -25,7 +25,9 @@ struct fixture {
     struct plugin plugin;    /* neither */
     struct manager *manager; /* NULL while it does not run */
     bool stopped;
-    char error[MANAGER_ERROR_BYTES_MAX];
+    bool ready;
+    unsigned delayed;
+    char error[STORE_ERROR_BYTES_MAX];
 
     unsigned verdicts;
     uint64_t create;
@@ -52,7 +54,23 @@ static void on_verdict(void *user, uint64_t create, const struct devicemgr_verdi
                  options->devices[0]->container_path);
 }
 
-static const struct manager_ops OPS = {.verdict = on_verdict};
+static void on_ready(void *user)
+{
+    struct fixture *f = user;
+
+    f->ready = true;
+}
+
+static void on_delayed(void *user)
+{
+    struct fixture *f = user;
+
+    assert_false(f->ready);
+    f->delayed++;
+}
+
+static const struct manager_ops OPS = {
+    .verdict = on_verdict, .ready = on_ready, .delayed = on_delayed};
 
 static int setup(void **state)
 {
@@ -86,15 +104,19 @@ static void on_report(void *user, int level, const char *text)
     fail_msg("%s", text);
 }
 
-static int try_start(struct fixture *f, struct manager **out)
+static void begin(struct fixture *f)
 {
-    return manager_start(&f->world->loop, &f->config, &OPS, f, out, f->error, sizeof f->error);
+    f->ready = false;
+    f->delayed = 0;
+    f->manager = manager_start(&f->world->loop, &f->config, &OPS, f);
+    assert_false(f->ready);
 }
 
 static void start(struct fixture *f)
 {
-    if (try_start(f, &f->manager) < 0)
-        fail_msg("%s", f->error);
+    begin(f);
+    WAIT(f->world, f->ready);
+    assert_true(manager_ready(f->manager));
 }
 
 static void on_stopped(void *user)
@@ -529,14 +551,78 @@ static void lists_the_runtime_on_request(void **state)
     WAIT(f->world, f->runtime.container_lists == 2);
 }
 
-static void refuses_to_start_beside_another(void **state)
+/* A create without any word of a device. */
+static bool create_plain(struct fixture *f, uint64_t number)
 {
-    struct fixture *f = *state;
-    struct manager *second;
+    const struct devicemgr_create request = {.sandbox_id = "s1",
+                                             .pod_uid = "u1",
+                                             .pod_namespace = "default",
+                                             .pod_name = "u1",
+                                             .container = "plain",
+                                             .deadline_ms = UINT64_MAX};
 
-    start(f);
-    assert_int_equal(try_start(f, &second), -1);
-    assert_non_null(strstr(f->error, "another process has it open"));
+    return devicemgr_create(manager_core(f->manager), manager_now_ms(), number, &request);
+}
+
+/* What it says who holds what stands in rows that nobody has read. Says so. */
+static void a_checkpoint_that_cannot_be_read_is_waited_for(void **state)
+{
+    struct store_options options = {.boot_id = "another boot", .report = on_report};
+    struct store *other;
+    struct fixture *f = *state;
+
+    f->plugin.env = "zero";
+    start_with_pod(f);
+    start_plugin(f);
+    give_gpu(f);
+    stop(f);
+
+    options.dir = f->state_dir;
+    assert_int_equal(store_open(&options, &other, f->error, sizeof f->error), 0);
+    begin(f);
+    assert_false(create_plain(f, 2));
+    token_gpu(f, 3, "s1", "u1"); /* before the first try is over */
+    assert_int_equal(f->verdicts, 2);
+    assert_int_equal(f->code, RPC_UNAVAILABLE);
+    assert_non_null(strstr(f->message, "cannot be read: the checkpoint is being read"));
+    WAIT(f->world, f->delayed);
+    assert_false(create_plain(f, 4));
+    token_gpu(f, 5, "s1", "u1");
+    request_gpu(f, 6, "s1", "u1");
+    assert_int_equal(f->verdicts, 4);
+    assert_int_equal(f->code, RPC_UNAVAILABLE);
+    assert_non_null(strstr(f->message, GPU));
+    assert_non_null(strstr(f->message, "cannot be read: "));
+    assert_non_null(strstr(f->message, "another process has it open"));
+    assert_int_equal(access(f->registration, F_OK), -1);
+
+    store_close(other);
+    WAIT(f->world, f->ready);
+    assert_int_equal(f->delayed, 1);
+    WAIT(f->world, f->plugin.stream);
+    plugin_list(&f->plugin, "g0");
+    run_pod(f, "s1", "u1");
+    token_decided(f, 5, "s1", "u1");
+    assert_string_equal(f->message, "");
+    assert_string_equal(f->env, "zero");
+    assert_int_equal(f->plugin.allocates, 1); /* it is what was given then */
+}
+
+/* Says so. */
+static void stops_with_a_checkpoint_that_cannot_be_read(void **state)
+{
+    struct store_options options = {.boot_id = "another boot", .report = on_report};
+    struct store *other;
+    struct fixture *f = *state;
+
+    options.dir = f->state_dir;
+    assert_int_equal(store_open(&options, &other, f->error, sizeof f->error), 0);
+    begin(f);
+    WAIT(f->world, f->delayed);
+    manager_list_runtime(f->manager); /* the relay found the runtime back */
+    stop(f);
+    store_close(other);
+    assert_false(f->ready);
 }
 
 /* Says errors about the checkpoint. */
@@ -579,7 +665,9 @@ static void stops_with_everything_under_way(void **state)
     runtime_stop(&f->runtime);
     clean(f);
 
-    start(f); /* before the first turn */
+    begin(f); /* before the first turn */
+    stop(f);
+    start(f);
     stop(f);
 }
 
@@ -603,7 +691,8 @@ int main(void)
         TEST(gives_up_what_a_cancelled_create_needed),
         TEST(starts_with_a_record_that_makes_no_sense),
         TEST(lists_the_runtime_on_request),
-        TEST(refuses_to_start_beside_another),
+        TEST(a_checkpoint_that_cannot_be_read_is_waited_for),
+        TEST(stops_with_a_checkpoint_that_cannot_be_read),
         TEST(starts_with_a_damaged_checkpoint),
         TEST(stops_with_everything_under_way),
     };

@@ -191,12 +191,17 @@ static void replaces_what_is_in_the_way(void **state)
     close(fd);
 }
 
-static void leaves_a_directory_with_something_in_it_alone(void **state)
+static void leaves_what_has_something_in_it_alone(void **state)
 {
-    char inner[sizeof path + 8];
-    int fd;
+    char inner[sizeof path + 8], content[8] = "";
+    int fd, file = open(path, O_CREAT | O_RDWR, 0600);
 
     (void)state;
+    assert_int_equal(write(file, "kept", 4), 4);
+    assert_int_equal(listen_unix(path, 0600, &fd), -EEXIST);
+    assert_int_equal(pread(file, content, sizeof content, 0), 4);
+    close(file);
+    assert_int_equal(unlink(path), 0);
     snprintf(inner, sizeof inner, "%s/inner", path);
     assert_int_equal(mkdir(path, 0700), 0);
     assert_int_equal(mkdir(inner, 0700), 0);
@@ -274,7 +279,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(leaves_a_served_socket_with_a_full_backlog_alone, make_dir,
                                         remove_dir),
         cmocka_unit_test_setup_teardown(replaces_what_is_in_the_way, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown(leaves_a_directory_with_something_in_it_alone, make_dir,
+        cmocka_unit_test_setup_teardown(leaves_what_has_something_in_it_alone, make_dir,
                                         remove_dir),
         cmocka_unit_test_setup_teardown(the_same_in_an_opened_directory, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(refuses_paths_that_do_not_fit, make_dir, remove_dir),

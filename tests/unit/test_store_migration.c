@@ -160,11 +160,9 @@ static void a_lift_that_fails_leaves_the_older_file(void **state)
     none.rlim_cur = 0;
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
-    assert_int_equal(next_store_open(&OPTIONS, &store, error, sizeof error), 0);
+    assert_int_equal(next_store_open(&OPTIONS, &store, error, sizeof error), -1);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
-    assert_int_equal(reports, 1);
-    assert_true(next_store_lost_rows(store));
-    next_store_close(store);
+    assert_int_equal(reports, 0);
     assert_version(SCHEMA_VERSION - 1);
     assert_int_equal(store_open(&OPTIONS, &store, error, sizeof error), 0);
     store_load(store, count_row, &rows);

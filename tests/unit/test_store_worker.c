@@ -9,8 +9,9 @@
 
 struct fixture {
     struct world *world;
-    struct store *store;
     struct store_worker *worker;
+    bool read, lost, rebooted;
+    bool unreadable;
     unsigned commits;
     uint64_t last;
     char error[STORE_ERROR_BYTES_MAX];
@@ -80,7 +81,29 @@ static void on_reset(void *user)
     f->resets++;
 }
 
-static const struct store_worker_ops OPS = {.committed = on_committed, .reset = on_reset};
+static void count_row(void *user, const struct devicemgr_record *record);
+
+static void on_read(void *user, const struct store_worker_rows *rows)
+{
+    struct fixture *f = user;
+
+    f->read = true;
+    f->lost = rows->lost;
+    f->rebooted = rows->rebooted;
+    for (size_t i = 0; i < rows->len; i++)
+        count_row(f, &rows->v[i]);
+}
+
+static void on_unreadable(void *user, const char *error)
+{
+    struct fixture *f = user;
+
+    f->unreadable = true;
+    snprintf(f->error, sizeof f->error, "%s", error);
+}
+
+static const struct store_worker_ops OPS = {
+    .read = on_read, .unreadable = on_unreadable, .committed = on_committed, .reset = on_reset};
 
 static void on_stopped(void *user)
 {
@@ -98,12 +121,31 @@ static void count_row(void *user, const struct devicemgr_record *record)
              (const char *)record->value);
 }
 
-static void start(struct fixture *f, void **state)
+static void begin(struct fixture *f, void **state, const char *boot_id)
 {
+    const struct store_options options = {
+        .dir = ((struct world *)*state)->dir, .boot_id = boot_id, .report = on_report, .user = f};
+
     memset(f, 0, sizeof *f);
     f->world = *state;
-    f->store = open_store(f);
-    f->worker = store_worker_new(&f->world->loop, f->store, &OPS, f);
+    f->worker = store_worker_new(&f->world->loop, &options, &OPS, f);
+    store_worker_read(f->worker);
+    assert_false(f->read);
+}
+
+static void start(struct fixture *f, void **state)
+{
+    begin(f, state, "b");
+    world_wait(f->world, &f->read);
+    assert_int_equal(f->rows, 0);
+    assert_false(f->lost || f->rebooted);
+}
+
+static void stop(struct fixture *f)
+{
+    f->stopped = false;
+    store_worker_stop(f->worker, on_stopped, f);
+    world_wait(f->world, &f->stopped);
 }
 
 /* Removes the files; what is on the disk is in f->rows and f->value. */
@@ -218,6 +260,58 @@ static void finishes_a_commit_before_it_stops(void **state)
     assert_string_equal(f.value, "value-7");
 }
 
+static void reads_what_there_is(void **state)
+{
+    struct fixture f;
+
+    start(&f, state);
+    f.to_go = 99;
+    commit_pod(&f, 1);
+    world_wait(f.world, &f.idle);
+    stop(&f);
+    begin(&f, state, "another");
+    world_wait(f.world, &f.read);
+    assert_int_equal(f.rows, 100);
+    assert_memory_equal(f.value, "value-", 6);
+    assert_true(f.rebooted);
+    stop(&f);
+    look_and_clean(&f);
+}
+
+static void what_cannot_be_read_is_read_again(void **state)
+{
+    struct fixture f;
+    struct store *other;
+
+    start(&f, state);
+    commit_pod(&f, 1);
+    world_wait(f.world, &f.idle);
+    stop(&f);
+    other = open_store(&f);
+    begin(&f, state, "b");
+    world_wait(f.world, &f.unreadable);
+    assert_non_null(strstr(f.error, "another process has it open"));
+    store_close(other);
+    store_worker_read(f.worker);
+    world_wait(f.world, &f.read);
+    assert_int_equal(f.rows, 1);
+    commit_pod(&f, 2);
+    world_wait(f.world, &f.idle);
+    assert_string_equal(f.value, "value-1");
+    stop(&f);
+    look_and_clean(&f);
+}
+
+static void stops_while_it_reads(void **state)
+{
+    struct fixture f;
+
+    begin(&f, state, "b");
+    stop(&f);
+    assert_false(f.read || f.unreadable);
+    look_and_clean(&f);
+}
+
 #define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
 int main(void)
@@ -228,6 +322,9 @@ int main(void)
         WORLD_TEST(tells_the_stores_words),
         WORLD_TEST(tells_that_the_file_is_a_new_one),
         WORLD_TEST(finishes_a_commit_before_it_stops),
+        WORLD_TEST(reads_what_there_is),
+        WORLD_TEST(what_cannot_be_read_is_read_again),
+        WORLD_TEST(stops_while_it_reads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
