@@ -14,17 +14,17 @@
 #
 # What it installs: the two binaries; three systemd units, enabled; a description of all settings;
 # unless it is there, /etc/cri-device-shim/config.toml; and a drop-in for kubelet.service, which adds
-# one argument, --container-runtime-endpoint, and orders the kubelet behind the shim, and warns at
-# the kubelet's start if its unit is another one by then. The runtime's socket for
-# config.toml is read from where the kubelet has it: its arguments (of kubeadm or of a unit of any
-# other kind), its configuration file, or its default. A kubelet that is started in a way not
-# understood here is not touched, and neither is anything else.
+# one argument, --container-runtime-endpoint, orders the kubelet behind the shim, and warns at the
+# kubelet's start if its unit is another one by then. The runtime's socket for config.toml is read
+# from where the kubelet has it: its arguments (of kubeadm or of a unit of any other kind), its
+# configuration file, or its default. A kubelet that is started in a way not understood here is not
+# touched, and neither is anything else.
 #
 # Run again, it upgrades: binaries are replaced, the daemon and then the bridge restarted, each only
 # if its own files changed, the kubelet only if its arguments did. Units and drop-in that somebody
 # has edited are kept, config.toml always. If a step fails, what the earlier ones did is taken back.
-# What was there before is kept in /var/lib/cri-device-shim/install. A second one at the same time
-# waits for the first.
+# What was there before is kept in /var/lib/cri-device-shim/install. Of two runs at the same time
+# the second waits for the first.
 #
 # A pod whose devices came through the shim keeps them as long as its containers run; made anew
 # without the shim they would have none, and nobody would notice. So --uninstall names such pods and
@@ -34,7 +34,7 @@ export LC_ALL=C
 umask 022
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-build=$here/../build
+build=${here%/*}/build
 prefix=/usr/local
 root=
 runtime_endpoint=
@@ -300,7 +300,8 @@ plan_binaries() {
     local name
     for name in cri-device-shim cri-device-shim-bridge; do
         [ -x "$build/shim/$name" ] ||
-            die "$build/shim/$name is missing; build it first, or say --build"
+            die "$build/shim/$name is missing; build it first (cmake -G Ninja -S ${here%/*} -B" \
+                "$build && ninja -C $build), or say --build"
         stage "$build/shim/$name" "$prefix/bin/$name" 755
         change "$prefix/bin/$name" "$work/new$prefix/bin/$name"
     done
