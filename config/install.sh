@@ -102,9 +102,10 @@ check_tools() {
     done
 }
 
-# Until this process ends. On the node's root directory, so that no file is left behind.
+# Until this process ends. On a directory that every node has, so that no file is left behind.
 lock_node() {
-    exec 8<"${root:-/}"
+    [ -d "$root/etc" ] || die "there is no $root/etc: not the root directory of a node"
+    exec 8<"$root/etc"
     flock -n 8 && return 0
     say "another install.sh is at work on this node; waiting for it" >&2
     flock -w 300 8 || die "another install.sh has been at work for five minutes"

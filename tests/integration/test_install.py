@@ -471,7 +471,7 @@ def test_directories_on_mounts(one):
 def test_two_at_once(one):
     """The second waits for the first."""
     clean = one.tree()
-    lock = os.open(one.root, os.O_RDONLY)
+    lock = os.open(one.root / "etc", os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
     with subprocess.Popen(one.command(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True) as second:
@@ -569,6 +569,7 @@ def test_refused(directory, case):
     (["--build", "/nonexistent"], "cri-device-shim is missing; build it first"),
     (["--runtime-endpoint", "/run/a b"], 'the endpoint is "/run/a b"; expected a unix socket'),
     (["--runtime-endpoint", LISTEN], "is the shim's own socket"),
+    (["--root", "/proc"], "not the root directory of a node"),
 ])
 def test_bad_options(one, options, words):
     """Told, and nothing is touched."""
