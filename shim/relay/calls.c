@@ -11,6 +11,7 @@
 #include "cri-proto/cri_v1.pb-c.h"
 #include "shim/log.h"
 #include "shim/relay/create_container.h"
+#include "shim/relay/limits.h"
 #include "shim/relay/mount_redirect.h"
 #include "shim/relay/plugin_mounts.h"
 #include "shim/relay/relists.h"
@@ -21,12 +22,13 @@
 struct pending {
     struct session *session;
     struct session_call *call;
-    struct message_arena arena;      /* of `message`; not used by creates */
-    const ProtobufCMessage *message; /* the observed request */
-    uint64_t create;                 /* key of the table; 0: no create */
-    bool forwarded;                  /* a create whose answer the core waits for */
-    bool stopping;                   /* a stop the core knows of, without an answer so far */
-    bool redirect;                   /* a create that mounts the kubelet's plugin directory */
+    uint64_t create; /* key of the table; 0: no create */
+    bool forwarded;  /* a create whose answer the core waits for */
+    bool stopping;   /* a stop the core knows of, without an answer so far */
+    bool redirect;   /* a create that mounts the kubelet's plugin directory */
+    uint32_t attempt;
+    char *id; /* what is stopped or removed, or the pod's uid; owned, and */
+    const char *pod_namespace, *pod_name; /* these lie behind it */
     UT_hash_handle hh;
 };
 
@@ -98,8 +100,8 @@ static void pending_free(struct calls *calls, struct pending *p)
 {
     if (p->hh.tbl)
         HASH_DEL(calls->creates, p);
-    message_arena_fini(&p->arena);
     p->call->user = NULL;
+    free(p->id);
     free(p);
 }
 
@@ -122,21 +124,27 @@ static uint64_t deadline_of(const struct session_call *call)
 
 /* ---- CreateContainer ---- */
 
+/* Whether the core may keep what it is known by. */
+static bool names_fit(const struct devicemgr_create *request)
+{
+    return strlen(request->sandbox_id) + strlen(request->pod_uid) + strlen(request->pod_namespace) +
+               strlen(request->pod_name) + strlen(request->container) <=
+           RELAY_NAMES_BYTES_MAX;
+}
+
 static void forward_untouched(struct session *session, struct session_call *call)
 {
     if (session_forward(session, call, NULL, 0) < 0)
         session_refuse(session, call, RPC_RESOURCE_EXHAUSTED, "CreateContainer: out of memory");
 }
 
-/* Asks the device manager, which borrows `c`; true: the verdict will come for `p`. */
-static bool ask(struct calls *calls, struct pending *p, struct create_container *c)
+/* Asks the device manager, which borrows `request`; true: the verdict will come for `p`. */
+static bool ask(struct calls *calls, struct pending *p, struct create_container *c,
+                struct devicemgr_create *request)
 {
-    struct devicemgr_create request;
-
-    create_container_request(c, &request);
-    p->redirect = plugin_mounts_look(&calls->mounts, c, &request);
-    request.deadline_ms = deadline_of(p->call);
-    return devicemgr_create(manager_core(calls->manager), manager_now_ms(), p->create, &request);
+    p->redirect = plugin_mounts_look(&calls->mounts, c, request);
+    request->deadline_ms = deadline_of(p->call);
+    return devicemgr_create(manager_core(calls->manager), manager_now_ms(), p->create, request);
 }
 
 /* Forwards with what is to be put in front, and with what is to be changed. 0, -ENOMEM, or
@@ -203,6 +211,7 @@ static void forward_as_is(struct calls *calls, struct pending *p)
 static void create_requested(struct calls *calls, struct session *session,
                              struct session_call *call)
 {
+    struct devicemgr_create request;
     struct create_container *c;
     struct pending *p;
     bool pending;
@@ -212,6 +221,15 @@ static void create_requested(struct calls *calls, struct session *session,
         forward_untouched(session, call);
         return;
     }
+    if (code == RPC_OK) {
+        create_container_request(c, &request);
+        if (!names_fit(&request)) {
+            create_container_free(c);
+            session_refuse(session, call, RPC_INVALID_ARGUMENT,
+                           "CreateContainer: the names of sandbox, pod and container are too long");
+            return;
+        }
+    }
     p = code == RPC_OK ? create_new(calls, session, call) : NULL;
     if (!p) {
         if (code == RPC_OK)
@@ -220,7 +238,7 @@ static void create_requested(struct calls *calls, struct session *session,
                        "CreateContainer: the request takes too much memory to read");
         return;
     }
-    pending = ask(calls, p, c);
+    pending = ask(calls, p, c, &request);
     create_container_free(c);
     if (!pending)
         forward_as_is(calls, p);
@@ -260,7 +278,7 @@ void calls_verdict(struct calls *calls, uint64_t create, const struct devicemgr_
 static void create_answered(struct calls *calls, struct pending *p, int status,
                             const uint8_t *message, size_t bytes)
 {
-    struct message_arena arena = {0};
+    struct message_arena arena = {.most = RELAY_DECODED_BYTES_MAX};
     const Runtime__V1__CreateContainerResponse *response = NULL;
     uint64_t create = p->create;
     int code;
@@ -303,48 +321,99 @@ static const ProtobufCMessageDescriptor *request_of(enum cri_method method)
     return NULL;
 }
 
+/* Keeps the three texts, of which none may be NULL. False: too long, or no memory. */
+static bool keep_names(struct pending *p, const char *id, const char *pod_namespace,
+                       const char *pod_name)
+{
+    size_t ids = strlen(id) + 1, spaces = strlen(pod_namespace) + 1, names = strlen(pod_name) + 1;
+
+    if (ids + spaces + names > RELAY_NAMES_BYTES_MAX)
+        return false;
+    p->id = malloc(ids + spaces + names);
+    if (!p->id)
+        return false;
+    p->pod_namespace = memcpy(p->id + ids, pod_namespace, spaces);
+    p->pod_name = memcpy(p->id + ids + spaces, pod_name, names);
+    memcpy(p->id, id, ids);
+    return true;
+}
+
+/* What will be needed when the call has succeeded. */
+static bool keep_request(struct pending *p, const ProtobufCMessage *message)
+{
+    const Runtime__V1__RunPodSandboxRequest *run;
+    const Runtime__V1__PodSandboxMetadata *pod;
+
+    switch (p->call->method) {
+    case CRI_RUN_POD_SANDBOX:
+        run = (const Runtime__V1__RunPodSandboxRequest *)message;
+        pod = run->config ? run->config->metadata : NULL;
+        p->attempt = pod ? pod->attempt : 0;
+        return pod && keep_names(p, pod->uid, pod->namespace_, pod->name);
+    case CRI_STOP_POD_SANDBOX:
+        return keep_names(p, ((const Runtime__V1__StopPodSandboxRequest *)message)->pod_sandbox_id,
+                          "", "");
+    case CRI_REMOVE_POD_SANDBOX:
+        return keep_names(
+            p, ((const Runtime__V1__RemovePodSandboxRequest *)message)->pod_sandbox_id, "", "");
+    case CRI_REMOVE_CONTAINER:
+        return keep_names(p, ((const Runtime__V1__RemoveContainerRequest *)message)->container_id,
+                          "", "");
+    case CRI_CREATE_CONTAINER:
+    case CRI_VERSION:
+    case CRI_LIST_CONTAINERS:
+    case CRI_LIST_POD_SANDBOX:
+    case CRI_STREAM_POD_SANDBOXES:
+    case CRI_STREAM_CONTAINERS:
+    case CRI_GET_CONTAINER_EVENTS:
+    case CRI_OTHER:
+        break;
+    }
+    return false;
+}
+
 static void observed_requested(struct calls *calls, struct session *session,
                                struct session_call *call)
 {
     const ProtobufCMessageDescriptor *descriptor = request_of(call->method);
     struct pending *p = descriptor ? pending_new(session, call) : NULL;
+    struct message_arena arena = {.most = RELAY_DECODED_BYTES_MAX};
+    const ProtobufCMessage *message;
+    bool kept;
     int code;
 
     if (!p)
         return;
-    p->message = message_unpack(descriptor, call->message, call->message_bytes, &p->arena, &code);
-    if (!p->message) {
+    message = message_unpack(descriptor, call->message, call->message_bytes, &arena, &code);
+    kept = message && keep_request(p, message);
+    message_arena_fini(&arena);
+    if (!kept) {
         pending_free(calls, p);
         return;
     }
     if (call->method == CRI_STOP_POD_SANDBOX) {
-        const Runtime__V1__StopPodSandboxRequest *stop =
-            (const Runtime__V1__StopPodSandboxRequest *)p->message;
-
         p->stopping = true;
-        devicemgr_sandbox_stopping(manager_core(calls->manager), manager_now_ms(),
-                                   stop->pod_sandbox_id);
+        devicemgr_sandbox_stopping(manager_core(calls->manager), manager_now_ms(), p->id);
         manager_kick(calls->manager);
     }
 }
 
-static void sandbox_ran(struct devicemgr *core, const Runtime__V1__RunPodSandboxRequest *request,
-                        const uint8_t *message, size_t bytes)
+static void sandbox_ran(struct devicemgr *core, const struct pending *p, const uint8_t *message,
+                        size_t bytes)
 {
-    struct message_arena arena = {0};
+    struct message_arena arena = {.most = RELAY_DECODED_BYTES_MAX};
     int code;
     const Runtime__V1__RunPodSandboxResponse *response =
         (const Runtime__V1__RunPodSandboxResponse *)message_unpack(
             &runtime__v1__run_pod_sandbox_response__descriptor, message, bytes, &arena, &code);
-    const Runtime__V1__PodSandboxMetadata *pod = request->config ? request->config->metadata : NULL;
 
-    if (response && pod) {
+    if (response) {
         struct devicemgr_sandbox sandbox = {
             .id = response->pod_sandbox_id,
-            .pod_uid = pod->uid,
-            .pod_namespace = pod->namespace_,
-            .pod_name = pod->name,
-            .attempt = pod->attempt,
+            .pod_uid = p->id,
+            .pod_namespace = p->pod_namespace,
+            .pod_name = p->pod_name,
+            .attempt = p->attempt,
             .ready = true,
         };
         devicemgr_sandbox_ran(core, manager_now_ms(), &sandbox);
@@ -355,13 +424,11 @@ static void sandbox_ran(struct devicemgr *core, const Runtime__V1__RunPodSandbox
 /* A stop is over, with success or not. */
 static void sandbox_stop_over(struct devicemgr *core, struct pending *p, bool stopped)
 {
-    const char *id = ((const Runtime__V1__StopPodSandboxRequest *)p->message)->pod_sandbox_id;
-
     p->stopping = false;
     if (stopped)
-        devicemgr_sandbox_stopped(core, manager_now_ms(), id);
+        devicemgr_sandbox_stopped(core, manager_now_ms(), p->id);
     else
-        devicemgr_sandbox_stop_failed(core, manager_now_ms(), id);
+        devicemgr_sandbox_stop_failed(core, manager_now_ms(), p->id);
 }
 
 static void observed_succeeded(struct devicemgr *core, const struct pending *p,
@@ -369,17 +436,13 @@ static void observed_succeeded(struct devicemgr *core, const struct pending *p,
 {
     switch (p->call->method) {
     case CRI_RUN_POD_SANDBOX:
-        sandbox_ran(core, (const Runtime__V1__RunPodSandboxRequest *)p->message, message, bytes);
+        sandbox_ran(core, p, message, bytes);
         break;
     case CRI_REMOVE_POD_SANDBOX:
-        devicemgr_sandbox_removed(
-            core, manager_now_ms(),
-            ((const Runtime__V1__RemovePodSandboxRequest *)p->message)->pod_sandbox_id);
+        devicemgr_sandbox_removed(core, manager_now_ms(), p->id);
         break;
     case CRI_REMOVE_CONTAINER:
-        devicemgr_container_removed(
-            core, manager_now_ms(),
-            ((const Runtime__V1__RemoveContainerRequest *)p->message)->container_id);
+        devicemgr_container_removed(core, manager_now_ms(), p->id);
         break;
     case CRI_STOP_POD_SANDBOX:
     case CRI_CREATE_CONTAINER:

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cri-proto/cri_v1.pb-c.h"
+#include "shim/relay/limits.h"
 #include "shim/rpc/message.h"
 #include "shim/rpc/rpc.h"
 
@@ -27,6 +28,7 @@ int create_container_read(const uint8_t *bytes, size_t len, struct create_contai
 
     if (!c)
         return RPC_RESOURCE_EXHAUSTED;
+    c->arena.most = RELAY_DECODED_BYTES_MAX;
     request = (const Runtime__V1__CreateContainerRequest *)message_unpack(
         &runtime__v1__create_container_request__descriptor, bytes, len, &c->arena, &code);
     if (!request) {

@@ -118,7 +118,10 @@ static int decode(struct header_listener *l, const uint8_t *bytes, size_t len, i
         }
         if (flags & NGHTTP2_HD_INFLATE_FINAL) {
             end(l);
-            return 0;
+            return nghttp2_hd_inflate_get_dynamic_table_size(l->inflater) >
+                           RELAY_HEADER_TABLE_BYTES_MAX
+                       ? -E2BIG
+                       : 0;
         }
         if (len == 0 && !(flags & NGHTTP2_HD_INFLATE_EMIT))
             return 0;

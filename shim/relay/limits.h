@@ -1,11 +1,5 @@
 /*
- * Every maximum of the relay, in one place.
- *
- * Per client connection, worst case: RELAY_HELD_BYTES_MAX of withheld requests, once in the session
- * or once in a write queue, twice RELAY_WRITE_QUEUE_BYTES_HIGH plus one read of queued bytes each
- * way, RELAY_SETTINGS_PENDING_MAX entries each way and RELAY_STREAMS_MAX barriers,
- * RELAY_OBSERVED_BYTES_MAX, and RELAY_RESPONSE_BYTES_MAX for each call that is looked at. Beside
- * it the kernel's buffers, RELAY_SOCKET_BYTES doubled for each end.
+ * Every maximum of the relay, in one place, and what they come to at the end.
  */
 #ifndef SHIM_RELAY_LIMITS_H
 #define SHIM_RELAY_LIMITS_H
@@ -18,21 +12,37 @@
 #define RELAY_HELD_BYTES_MAX (4 * (RELAY_MESSAGE_BYTES_MAX + 5))
 /* Copies of observed requests under way on one connection; what does not fit passes unread. */
 #define RELAY_OBSERVED_BYTES_MAX (2 * (size_t)RELAY_MESSAGE_BYTES_MAX)
+/* What compressed requests of one connection take inflated, while they are looked at or held: the
+ * largest one, packed and inflated. */
+#define RELAY_INFLATED_BYTES_MAX (2 * ((size_t)RELAY_MESSAGE_BYTES_MAX + 1))
+/* What reading one message may take, decoded: a request of 4 MiB at its worst, and 16 MiB of the
+ * usual texts twice over. Only one at a time is. */
+#define RELAY_DECODED_BYTES_MAX (64 * (size_t)1024 * 1024)
+/* Of the names and ids that a call is known by, all together: a pod's uid, namespace and name, a
+ * container's name. Each has at most 253 characters; containerd takes 4096 bytes of a label. */
+#define RELAY_NAMES_BYTES_MAX 4096
 /* One header block on the wire, frame heads included, so that empty CONTINUATIONs count too. */
 #define RELAY_HEADER_BLOCK_BYTES_MAX (1024u * 1024)
 /* The same decoded, counted as in RFC 9113 §10.5.1: what grpc-go takes, so that no block that a
  * peer would take fails. */
 #define RELAY_HEADER_LIST_BYTES_MAX (16u * 1024 * 1024)
+/* A header table that has grown beyond this is not followed: a client's connection is closed, of a
+ * runtime's answers the codes are not seen any more. gRPC's own have 4 KiB. */
+#define RELAY_HEADER_TABLE_BYTES_MAX (1024u * 1024)
 /* Header blocks whose meaning is remembered, for each end (header_memo.h): a gRPC server's two, and
  * the methods that a client calls most; a block in steady state has some ten bytes. */
 #define RELAY_HEADER_MEMO_BLOCKS 8
 #define RELAY_HEADER_MEMO_BYTES 96
 /* The answer of a looked-at call is an id or nothing; a longer one passes but is not read. */
 #define RELAY_RESPONSE_BYTES_MAX (64u * 1024)
+/* Copies of answers under way on one connection; what does not fit passes unread. */
+#define RELAY_RESPONSES_BYTES_MAX (64 * (size_t)RELAY_RESPONSE_BYTES_MAX)
 /* Calls looked at, parked or refused at once on one connection. */
 #define RELAY_STREAMS_MAX 4096
 /* SETTINGS frames of one end in flight without an ACK, our barriers not counted. */
 #define RELAY_SETTINGS_PENDING_MAX 256
+/* Buffers from this size on are mapped, and so given back at once. */
+#define RELAY_MAPPED_BYTES (128 * 1024)
 /* DATA that we frame ourselves: the smallest SETTINGS_MAX_FRAME_SIZE (RFC 9113 §6.5.2). */
 #define RELAY_FRAME_BYTES_MAX 16384
 /* Below this connection window the client is credited for bytes that are withheld: half the initial
@@ -54,5 +64,30 @@
 #define RELAY_ACCEPT_RETRY_MS 100
 /* How long bytes for an end that does not read are kept after the other end is gone. */
 #define RELAY_LINGER_MS 2000
+
+/*
+ * What one client connection may make the relay hold, with its connection to the runtime. Held
+ * requests are in the session or on their way to a runtime that does not read. What waits for the
+ * client is what its own frames cause and, like what waits for the runtime, a read. An entry of the
+ * tables is a stream with its call, its names and its two SETTINGS.
+ *
+ * Buffers double as they grow; of the large ones only what is filled is in memory (they are mapped,
+ * see relay_start()), of those under RELAY_MAPPED_BYTES as much again may be room.
+ *
+ * The kernel's buffers come beside it: RELAY_SOCKET_BYTES doubled for each end.
+ */
+#define RELAY_ENTRY_BYTES (1024 + RELAY_NAMES_BYTES_MAX)
+#define RELAY_WAITING_BYTES_MAX (2 * RELAY_ANSWER_QUEUE_BYTES_MAX + 8 * RELAY_READ_BYTES)
+#define RELAY_CONNECTION_BYTES_MAX                                                                 \
+    (RELAY_HELD_BYTES_MAX + RELAY_INFLATED_BYTES_MAX + RELAY_OBSERVED_BYTES_MAX +                  \
+     RELAY_RESPONSES_BYTES_MAX + RELAY_WAITING_BYTES_MAX + 2 * RELAY_HEADER_TABLE_BYTES_MAX +      \
+     RELAY_STREAMS_MAX * RELAY_ENTRY_BYTES)
+/*
+ * What all connections share while one call is worked at: the message decoded with the lists made
+ * of it, and three copies of the largest message, on its way from the one that was held over the
+ * changed one to the frames it goes out in.
+ */
+#define RELAY_WORK_BYTES_MAX                                                                       \
+    (RELAY_DECODED_BYTES_MAX + RELAY_DECODED_BYTES_MAX / 2 + 3 * (size_t)RELAY_MESSAGE_BYTES_MAX)
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -277,6 +278,9 @@ struct relay *relay_start(uv_loop_t *loop, const char *listen_path, int fd,
     struct relay *relay = must(calloc(1, sizeof *relay));
     int err;
 
+    /* Naming the bound keeps it: else it rises to 32 MiB with the first large message, and the next
+     * ones leave holes in the heap that stay. */
+    mallopt(M_MMAP_THRESHOLD, RELAY_MAPPED_BYTES);
     relay->loop = loop;
     relay->runtime_path = runtime_path;
     relay->calls = calls;

@@ -11,6 +11,7 @@
 #include "cri-proto/cri_v1.pb-c.h"
 #include "shim/kubelet/process.h"
 #include "shim/log.h"
+#include "shim/relay/limits.h"
 #include "shim/rpc/message.h"
 #include "shim/rpc/rpc.h"
 
@@ -275,7 +276,7 @@ static const ProtobufCMessage *unpack(const struct session_call *call,
  */
 static bool has_empty_filter(const struct session_call *call)
 {
-    struct message_arena arena = {0};
+    struct message_arena arena = {.most = RELAY_DECODED_BYTES_MAX};
     const Runtime__V1__ListContainersRequest *request =
         (const Runtime__V1__ListContainersRequest *)unpack(
             call, &runtime__v1__list_containers_request__descriptor, &arena);
@@ -291,7 +292,7 @@ static bool has_empty_filter(const struct session_call *call)
  * without a field. */
 static bool is_of_all(const struct session_call *call)
 {
-    struct message_arena arena = {0};
+    struct message_arena arena = {.most = RELAY_DECODED_BYTES_MAX};
     const Runtime__V1__ListPodSandboxRequest *request =
         (const Runtime__V1__ListPodSandboxRequest *)unpack(
             call, &runtime__v1__list_pod_sandbox_request__descriptor, &arena);
@@ -342,7 +343,7 @@ static void containers_requested(struct relists *r, struct watched *w, struct se
 /* The first call of a kubelet's life names no version. */
 static void version_requested(struct relists *r, struct watched *w, const struct session_call *call)
 {
-    struct message_arena arena = {0};
+    struct message_arena arena = {.most = RELAY_DECODED_BYTES_MAX};
     const Runtime__V1__VersionRequest *request = (const Runtime__V1__VersionRequest *)unpack(
         call, &runtime__v1__version_request__descriptor, &arena);
     bool first = request && !*request->version, fresh;

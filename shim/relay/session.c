@@ -58,10 +58,9 @@ struct stream {
     struct buffer response;         /* copy of the answer so far */
     bool response_dropped;          /* longer than we read */
     struct message_reader inflated; /* holds call.message if it came compressed */
-    size_t inflated_budget;
-    size_t before_ack; /* bytes of `queue` that a late ACK of the client's waits for */
-    int refusal_code;  /* or REFUSAL_RESET */
-    char *refusal;     /* owned */
+    size_t before_ack;              /* bytes of `queue` that a late ACK of the client's waits for */
+    int refusal_code;               /* or REFUSAL_RESET */
+    char *refusal;                  /* owned */
     UT_hash_handle hh;
 };
 
@@ -116,6 +115,9 @@ struct session {
     struct stream *streams;
     size_t queued;         /* open streams with a queue */
     size_t observed_bytes; /* in the copies of observed requests */
+    size_t response_bytes; /* in those of answers */
+    size_t inflated_room;  /* bytes that inflated messages may still take */
+    size_t answer_room;    /* the same, for the one answer that is looked at */
     uint8_t goaway[4];
     size_t goaway_len;
     bool runtime_goes;    /* a GOAWAY of the runtime's has begun to pass */
@@ -246,9 +248,9 @@ static enum message_state message_measure(const struct buffer *b, size_t *bytes_
     return buffer_len(b) - GRPC_HEAD_BYTES >= *bytes_out ? MESSAGE_WHOLE : MESSAGE_PARTIAL;
 }
 
-/* Points call.message at the first message in `b`, inflated if need be. 0, or the gRPC code of what
- * is wrong with it. */
-static int message_open(struct stream *st, const struct buffer *b, size_t bytes)
+/* Points call.message at the first message in `b`, inflated if need be, within `room`, which is
+ * borrowed until message_close(). 0, or the gRPC code of what is wrong with it. */
+static int message_open(struct stream *st, const struct buffer *b, size_t bytes, size_t *room)
 {
     const uint8_t *p = buffer_data(b);
     size_t len = GRPC_HEAD_BYTES + bytes;
@@ -259,8 +261,7 @@ static int message_open(struct stream *st, const struct buffer *b, size_t bytes)
         return RPC_OK;
     if (st->encoding == MESSAGE_ENCODING_UNKNOWN)
         return RPC_UNIMPLEMENTED;
-    st->inflated_budget = 2 * (size_t)RELAY_MESSAGE_BYTES_MAX; /* the packed and the inflated one */
-    message_reader_init(&st->inflated, &st->inflated_budget);
+    message_reader_init(&st->inflated, room);
     st->inflated.encoding = st->encoding;
     if (message_reader_feed(&st->inflated, &p, &len) != MESSAGE_READY)
         return st->inflated.fault_code;
@@ -280,6 +281,7 @@ static void message_close(struct stream *st)
 {
     if (st->inflated.budget)
         message_reader_fini(&st->inflated);
+    st->inflated.budget = NULL;
     st->call.message = NULL;
     st->call.message_bytes = 0;
 }
@@ -350,12 +352,18 @@ static void drop_request_copy(struct session *s, struct stream *st)
     buffer_fini(&st->request);
 }
 
+static void drop_response_copy(struct session *s, struct stream *st)
+{
+    s->response_bytes -= buffer_len(&st->response);
+    buffer_fini(&st->response);
+}
+
 static void stream_free(struct session *s, struct stream *st)
 {
     drop_queue(s, st);
     drop_request_copy(s, st);
+    drop_response_copy(s, st);
     HASH_DEL(s->streams, st);
-    buffer_fini(&st->response);
     message_close(st);
     free(st->refusal);
     if (st->told)
@@ -515,6 +523,7 @@ static void stop_client(struct session *s, struct stream *st, enum frame_error c
     int r = remember_settings(&s->sides[SESSION_RUNTIME], &barrier);
 
     drop_queue(s, st);
+    drop_response_copy(s, st);
     st->phase = PHASE_REFUSED;
     if (r == -EPROTO) {
         offend(s, FRAME_ENHANCE_YOUR_CALM, "too many SETTINGS without an ACK");
@@ -607,19 +616,19 @@ static void refuse_too_many_bytes(struct session *s, struct stream *st)
 static void decide(struct session *s, struct stream *st, size_t bytes)
 {
     st->phase = PHASE_DECIDE;
-    switch (message_open(st, &st->queue, bytes)) {
+    switch (message_open(st, &st->queue, bytes, &s->inflated_room)) {
     case RPC_OK:
         tell_request(s, st);
         return;
     case RPC_RESOURCE_EXHAUSTED:
-        refuse_method(s, st, RPC_RESOURCE_EXHAUSTED,
-                      "the compressed message is larger than 16 MiB");
+        refuse_method(s, st, RPC_RESOURCE_EXHAUSTED, "%s", st->inflated.fault_text);
         return;
     case RPC_UNIMPLEMENTED:
         refuse_method(s, st, RPC_UNIMPLEMENTED,
                       "of the compressions in grpc-encoding the shim reads only gzip");
         return;
     default: /* not readable: the runtime says so */
+        message_close(st);
         stream_open(s, st);
         return;
     }
@@ -675,7 +684,8 @@ static void observe(struct session *s, struct stream *st, const uint8_t *body, s
     if (state == MESSAGE_PARTIAL)
         return;
     st->shown = true;
-    if (state == MESSAGE_WHOLE && message_open(st, &st->request, bytes) == RPC_OK)
+    if (state == MESSAGE_WHOLE &&
+        message_open(st, &st->request, bytes, &s->inflated_room) == RPC_OK)
         tell_request(s, st);
     drop_request_copy(s, st);
     message_close(st);
@@ -847,11 +857,12 @@ static void tell_answer(struct session *s, struct stream *st, int status)
 
     message_close(st);
     whole = !st->response_dropped && message_measure(&st->response, &bytes) == MESSAGE_WHOLE &&
-            message_open(st, &st->response, bytes) == RPC_OK;
+            message_open(st, &st->response, bytes, &s->answer_room) == RPC_OK;
     if (status < 0) /* none was seen: a message means success for a unary call */
         status = whole ? RPC_OK : RPC_UNKNOWN;
     s->ops->answered(s->user, &st->call, status, whole ? st->call.message : NULL,
                      whole ? st->call.message_bytes : 0);
+    message_close(st);
 }
 
 /* Whether the rest of a request cannot simply pass: part of it is withheld, or the client was
@@ -899,10 +910,13 @@ static void runtime_data_piece(struct session *s, const struct frame_head *h, co
     if (!st || !st->told || st->response_dropped)
         return;
     if (buffer_len(&st->response) + bytes > RELAY_RESPONSE_BYTES_MAX ||
+        s->response_bytes + bytes > RELAY_RESPONSES_BYTES_MAX ||
         buffer_put(&st->response, body, bytes) < 0) {
         st->response_dropped = true;
-        buffer_fini(&st->response);
+        drop_response_copy(s, st);
+        return;
     }
+    s->response_bytes += bytes;
 }
 
 static void runtime_block_end(struct session *s, uint32_t stream_id, bool ends_stream)
@@ -1456,6 +1470,8 @@ struct session *session_new(const struct session_ops *ops, void *user)
     s->initial_window = s->acked_window = WINDOW_INITIAL;
     s->frame_bytes_max = RELAY_FRAME_BYTES_MAX;
     s->goaway_last = FRAME_STREAM_ID_MAX;
+    s->inflated_room = RELAY_INFLATED_BYTES_MAX;
+    s->answer_room = 2 * RELAY_RESPONSE_BYTES_MAX; /* packed and inflated */
     for (enum cri_method m = 0; m < CRI_METHODS; m++)
         s->classes[m] = cri_method_class(m);
     flow_init(&s->flow, WINDOW_INITIAL);

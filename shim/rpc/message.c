@@ -294,6 +294,8 @@ ProtobufCMessage *message_unpack(const ProtobufCMessageDescriptor *descriptor, c
     ProtobufCMessage *message;
 
     arena->left = ARENA_FACTOR * len + ARENA_BYTES_MIN;
+    if (arena->most > 0)
+        arena->left = min_size(arena->left, arena->most);
     message = protobuf_c_message_unpack(descriptor, &allocator, len, data);
     if (!message)
         *code = arena->refused ? RPC_RESOURCE_EXHAUSTED : RPC_INTERNAL;

@@ -72,14 +72,15 @@ bool message_reader_partial(const struct message_reader *reader);
 
 /* The memory of one unpacked message. */
 struct message_arena {
+    size_t most; /* bytes it may take, however long the message is; 0: no such limit */
     struct message_chunk *chunks;
     size_t left; /* bytes it may still take from the heap */
     bool refused;
 };
 
 /*
- * Unpacks into `arena`, which the caller zeroes before and gives to message_arena_fini()
- * afterwards, also on failure; the message lives as long. The arena takes 16 times `len` and 64 KiB
+ * Unpacks into `arena`, which the caller zeroes before, but for `most`, and gives to
+ * message_arena_fini() afterwards, also on failure; the message lives as long. The arena takes 16 times `len` and 64 KiB
  * at most: the worst of a device list (two-letter ids with a NUMA node) needs 12 times its wire
  * size, while garbage may ask for 40. NULL with *code INTERNAL: it does not parse ·
  * RESOURCE_EXHAUSTED: over that limit, or no memory.

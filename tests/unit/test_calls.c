@@ -15,6 +15,7 @@
 #include "shim/kubelet/process.h"
 #include "shim/log.h"
 #include "shim/relay/calls.h"
+#include "shim/relay/limits.h"
 #include "wire.h"
 
 #define KUBELET 100
@@ -32,7 +33,8 @@ struct world {
     const struct devicemgr_verdict *verdict; /* given at the next kick */
     bool armed;                              /* the gate */
     uint64_t hold;
-    const char *mount; /* the host_path of what containers mount; NULL: they do not */
+    const char *sandbox; /* the id in the creates; NULL: "box" */
+    const char *mount;   /* the host_path of what containers mount; NULL: they do not */
     bool quiet;
 };
 
@@ -311,7 +313,7 @@ static void saw(struct world *w, enum session_end end, const char *expected)
 
 static void call(struct world *w, uint32_t id, const char *method, const ProtobufCMessage *message)
 {
-    uint8_t bytes[512];
+    uint8_t bytes[RELAY_NAMES_BYTES_MAX + 512];
 
     wire_call(&w->wire, id, method, bytes, protobuf_c_message_pack(message, bytes));
 }
@@ -335,7 +337,7 @@ static void create(struct world *w, uint32_t id)
     pod.namespace_ = TEXT("ns");
     pod.uid = TEXT("uid");
     sandbox.metadata = &pod;
-    request.pod_sandbox_id = TEXT("box");
+    request.pod_sandbox_id = (char *)(w->sandbox ? w->sandbox : "box");
     request.config = &config;
     request.sandbox_config = &sandbox;
     call(w, id, "CreateContainer", &request.base);
@@ -611,6 +613,27 @@ static void the_core_hears_that_a_kubelet_has_listed(void **state)
 
 /* ---- observed ---- */
 
+/* What the core would keep has a bound, and so has what waits for an answer. */
+static void names_without_end_are_not_kept(void **state)
+{
+    struct world *w = *state;
+    Runtime__V1__RemovePodSandboxRequest remove = RUNTIME__V1__REMOVE_POD_SANDBOX_REQUEST__INIT;
+    char name[RELAY_NAMES_BYTES_MAX + 1];
+
+    memset(name, 'n', sizeof name);
+    name[sizeof name - 1] = '\0';
+    w->sandbox = name;
+    create(w, 1);
+    told(w, "");
+    h2_settings_ack(&w->wire.out);
+    wire_feed(&w->wire, RUNTIME);
+    saw(w, CLIENT, "grpc-status=3");
+    remove.pod_sandbox_id = name;
+    call(w, 3, "RemovePodSandbox", &remove.base);
+    wire_answer(&w->wire, 3, "");
+    told(w, "");
+}
+
 static void pods_and_containers_are_told(void **state)
 {
     struct world *w = *state;
@@ -660,7 +683,7 @@ static void pods_and_containers_are_told(void **state)
     wire_answer(&w->wire, 15,
                 "\x0a\x03"
                 "box");
-    told(w, "kick\n");
+    told(w, "");
     wire_call(&w->wire, 17, "StopPodSandbox", "\x0a\x05x", 3);
     wire_answer(&w->wire, 17, "");
     told(w, "");
@@ -753,6 +776,7 @@ int main(void)
         TEST(one_that_would_grow_too_large_is_refused),
         TEST(a_relist_waits_for_the_gate),
         TEST(the_core_hears_that_a_kubelet_has_listed),
+        TEST(names_without_end_are_not_kept),
         TEST(pods_and_containers_are_told),
         TEST(a_stop_that_fails_or_never_ends_is_told),
         TEST(nothing_is_told_to_a_core_without_its_rows),

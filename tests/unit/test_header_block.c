@@ -107,6 +107,25 @@ static void table_sizes_are_followed(void **state)
     header_listener_free(l);
 }
 
+/* However large a table the two ends agree on. */
+static void a_table_without_end_is_told(void **state)
+{
+    static const uint8_t update[] = {0x3f, 0xe1, 0xff, 0xff, 0x1f};          /* to 64 MiB */
+    static const uint8_t field[60000] = {0x40, 1, 'x', 0x7f, 0xde, 0xd2, 3}; /* 59,869 of value */
+    struct header_listener *l = header_listener_new();
+    int r = header_listener_table_size(l, 64u << 20);
+    size_t blocks = 0;
+
+    (void)state;
+    assert_int_equal(r, 0);
+    assert_int_equal(header_listener_feed(l, update, sizeof update, 1), 0);
+    for (; r == 0 && blocks < 100; blocks++)
+        r = header_listener_feed(l, field, 7 + 59869, 1);
+    assert_int_equal(r, -E2BIG);
+    assert_int_equal(blocks, RELAY_HEADER_TABLE_BYTES_MAX / (59869 + 33) + 1);
+    header_listener_free(l);
+}
+
 static void garbage_is_told(void **state)
 {
     static const char *const blocks[] = {
@@ -215,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_are_learnt_at_any_cut),
         cmocka_unit_test(table_sizes_are_followed),
+        cmocka_unit_test(a_table_without_end_is_told),
         cmocka_unit_test(garbage_is_told),
         cmocka_unit_test(a_block_must_end),
         cmocka_unit_test(a_list_without_end_is_told),

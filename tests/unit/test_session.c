@@ -1185,10 +1185,64 @@ ONCE(a_gzip_bomb_is_refused)
     told(w, "");
     ack(w, RUNTIME);
     assert_non_null(memmem(buffer_data(&w->to[CLIENT]), buffer_len(&w->to[CLIENT]),
-                           "compressed message is larger than 16 MiB", 40));
+                           "message inflates to more than 16 MiB", 36));
     buffer_fini(&packed);
     buffer_fini(&w->to[CLIENT]);
     buffer_fini(&w->to[RUNTIME]);
+}
+
+/* What compressed messages take while they are held has a bound, all of them together; what cannot
+ * be read takes nothing. */
+ONCE(inflated_messages_have_a_common_bound)
+{
+    size_t len = 12u << 20;
+    uint8_t *zeros = calloc(1, len);
+    struct buffer packed = {0}, broken = {0};
+
+    assert_non_null(zeros);
+    gzip(&packed, zeros, len);
+    free(zeros);
+    h2_put(&broken, buffer_data(&packed), buffer_len(&packed));
+    broken.bytes[broken.end - 5] ^= 1; /* in its sum */
+    for (uint32_t id = 1; id <= 7; id += 2)
+        zip_call(w, id, CREATE, "gzip", id < 5 ? &broken : &packed);
+    assert_int_equal(w->calls_len, 1);
+    move_on(w);
+    ack(w, RUNTIME);
+    saw(w, CLIENT,
+        "HEADERS 7 END :status=200 content-type=application/grpc grpc-status=8 grpc-message="
+        "CreateContainer: no memory for the message\n");
+    forward(w, w->calls[0], NULL);
+    zip_call(w, 9, CREATE, "gzip", &packed);
+    assert_int_equal(w->calls_len, 2);
+    move_on(w);
+    buffer_fini(&packed);
+    buffer_fini(&broken);
+}
+
+/* Those of answers have one as well; what does not fit passes unread. */
+ONCE(copies_of_answers_have_a_common_bound)
+{
+    static const uint8_t long_id[59995];
+    struct buffer framed = {0};
+    uint32_t id = 1;
+
+    h2_message(&framed, 0, long_id, sizeof long_id);
+    for (; id < 2 * 100; id += 2) {
+        call(w, id, "RemoveContainer", "x");
+        h2_answer_head(&w->writers[RUNTIME], &w->out, id);
+        for (size_t at = 0; at < buffer_len(&framed); at += 15000)
+            data(w, id, buffer_data(&framed) + at, 15000, 0);
+        feed(w, RUNTIME);
+    }
+    w->log_read = buffer_len(&w->log);
+    h2_answer_end(&w->writers[RUNTIME], &w->out, 1, "0");
+    h2_answer_end(&w->writers[RUNTIME], &w->out, id - 2, "0");
+    feed(w, RUNTIME);
+    told(w, "answered RemoveContainer 0 \nended RemoveContainer\n"
+            "answered RemoveContainer 0 -\nended RemoveContainer\n");
+    buffer_fini(&framed);
+    move_on(w);
 }
 
 SCENARIO(compressions_that_cannot_be_read)
@@ -2304,6 +2358,8 @@ int main(void)
         cmocka_unit_test(a_message_over_the_limit_is_refused),
         cmocka_unit_test(a_gzip_message_goes_on_plain_with_a_fragment_and_packed_without),
         cmocka_unit_test(a_gzip_bomb_is_refused),
+        cmocka_unit_test(inflated_messages_have_a_common_bound),
+        cmocka_unit_test(copies_of_answers_have_a_common_bound),
         cmocka_unit_test(compressions_that_cannot_be_read),
         cmocka_unit_test(a_message_over_the_windows_is_credited),
         cmocka_unit_test(injected_bytes_are_swallowed_from_later_updates),
