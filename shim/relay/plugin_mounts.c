@@ -61,6 +61,8 @@ bool plugin_mounts_look(struct plugin_mounts *m, const struct create_container *
         enum mount_place place = mount_place(path, strlen(path), m->from);
 
         redirect = redirect || (place == MOUNT_AT && !readonly);
+        if (place == MOUNT_ABOVE && readonly)
+            continue; /* whoever looks at the whole node */
         if (place != MOUNT_ELSEWHERE && is_news(m, place, readonly, request))
             say(m, place, readonly, path, request);
     }

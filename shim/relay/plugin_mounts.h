@@ -25,9 +25,10 @@ struct plugin_mounts {
 /*
  * Whether the container mounts `from`, so that its request is to be given to mount_redirect(). Says
  * so in the log, and warns of a mount that holds `from` or lies in it, which stays as it is: once
- * for each pod and container. A read-only mount stays, too: nobody can make a socket in it, so that
- * it is no plugin's (bind(2), EROFS) but of one that reads what the kubelet keeps there. `request`
- * is what create_container_request() makes of `c`.
+ * for each pod and container. A read-only mount stays, too: nobody can make a socket in it
+ * (bind(2), EROFS), so that it is no plugin's but of one that reads what the kubelet keeps there;
+ * of directories above that is not worth a line. `request` is what create_container_request() makes
+ * of `c`.
  */
 bool plugin_mounts_look(struct plugin_mounts *m, const struct create_container *c,
                         const struct devicemgr_create *request);

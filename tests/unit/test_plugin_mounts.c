@@ -116,6 +116,11 @@ static void what_is_mounted_read_only_stays_and_is_said_so_once(void **state)
     said(1, 0);
     assert_true(look_at(*state, "uid", "agent", FROM, true, FROM));
     said(2, 0);
+    assert_false(look_at(*state, "uid", "exporter", "/", true, NULL));
+    assert_false(look_at(*state, "uid", "exporter", "/var/lib/kubelet", true, NULL));
+    said(2, 0);
+    assert_false(look_at(*state, "uid", "exporter", FROM "/kubelet.sock", true, NULL));
+    said(2, 1);
 }
 
 static void what_is_above_or_below_is_warned_of_once(void **state)
