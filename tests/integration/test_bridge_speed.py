@@ -4,6 +4,7 @@ Beside each figure of the shim stands that of the scripted kubelet alone, from t
 """
 
 import socket
+import subprocess
 import threading
 import time
 
@@ -12,6 +13,7 @@ import pytest
 
 import plugin as plugins
 from asking import by_token, refused
+from bridge_process import BINARY as BRIDGE
 from kubelet import Kubelet, container
 from kubelet_runtime import KubeletRuntime
 from node import KILL, TERM, Node
@@ -100,6 +102,39 @@ def test_registration_latency(request, make_node, make_plugin):
                   f"a bare plugin's list: {spread(others)}")
     median, bare_median = (sorted(one)[_STARTS // 2] for one in (latencies, others))
     assert median < 5 * bare_median + 50
+
+
+@pytest.mark.alone
+def test_return_of_the_bridge(request, make_node, make_plugin):
+    """From the start of a bridge that was killed until the kubelet has its list again, beside what
+    is needed in any case: a process that starts, and a plugin that registers and is listed."""
+    node = make_node({GPU: ["gpu0", "gpu1"]})
+    kubelet = node.kubelet
+    (node.kubelet_dir / "bare").mkdir()
+    bare = make_plugin(kubelet, USB, ["usb0"], start=False, endpoint="bare/usb.sock")
+    returns, registered, started = [], [], []
+    for _ in range(_STARTS):
+        began = time.monotonic()
+        node.down("bridge")
+        kubelet.wait_event("ended", since=began, resource=GPU)
+        began = time.monotonic()
+        node.up("bridge")
+        listed = kubelet.wait_event("list", since=began, resource=GPU, healthy=["gpu0", "gpu1"])
+        returns.append((listed["t"] - began) * 1000)
+        bare.serve()
+        began = time.monotonic()
+        bare.register()
+        listed = kubelet.wait_event("list", since=began, resource=USB)
+        registered.append((listed["t"] - began) * 1000)
+        bare.stop()
+        kubelet.wait_event("ended", since=began, resource=USB)
+        began = time.monotonic()
+        subprocess.run([BRIDGE, "--version"], check=True, stdout=subprocess.DEVNULL)
+        started.append((time.monotonic() - began) * 1000)
+    tell(request, f"from a bridge's start to its stored list: {spread(returns)}; a process that "
+                  f"says its version: {spread(started)}; a plugin's list: {spread(registered)}")
+    median, *needed = (sorted(one)[_STARTS // 2] for one in (returns, started, registered))
+    assert median < 5 * sum(needed) + 50
 
 
 def lost_starts(node, count):

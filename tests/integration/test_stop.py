@@ -4,14 +4,17 @@ import concurrent.futures
 import os
 import signal
 import socket
+import struct
 import threading
 
 import grpc
 import pytest
 
 from asking import by_token, refused
+from capture import END_STREAM, GOAWAY, HEADERS, TO_CLIENT, FrameReader
 from passed_shim import PassedShim
-from protos import cri
+from protos import RUNTIME, cri
+from rawh2 import Connection, framed
 from runtime import Reply
 from shim import accepts
 from waiting import GENEROUS_S, wait_until
@@ -58,6 +61,48 @@ def test_a_call_under_way_is_finished(runtime, make_shim, make_client, backgroun
     assert not call.done()
     slow.release()
     call.result(GENEROUS_S)
+    assert shim.wait_exit() == 0
+
+
+class Leaving(Connection):
+    """One that reads on after a GOAWAY, which python3-h2 does not: all frames, as they came."""
+
+    def __init__(self, path):
+        self._reader = FrameReader(TO_CLIENT)
+        self.frames = []
+        super().__init__(path)
+
+    def take(self, data):
+        self.frames += self._reader.feed(data)
+        if not self.of(GOAWAY):
+            super().take(data)
+
+    def of(self, kind):
+        return [frame for frame in self.frames if frame.type == kind]
+
+    def read_until(self, kind, flag=0):
+        while not any(frame.flags & flag == flag for frame in self.of(kind)):
+            self.receive()
+
+
+def test_clients_are_asked_to_go_elsewhere(runtime, make_shim, closing):
+    """SIGTERM: GOAWAY without an error, which takes back no call that runs (RFC 9113 §6.8); that has
+    its answer, and the client goes."""
+    shim = make_shim(top={"drain": "60s"})
+    slow = SlowStatus(runtime)
+    connection = closing(Leaving(shim.socket))
+    stream = connection.call(RUNTIME + "Status", framed(b""))
+    assert slow.came.wait(GENEROUS_S)
+    terminate(shim)
+    connection.read_until(GOAWAY)
+    assert not connection.of(HEADERS)
+    slow.release()
+    connection.read_until(HEADERS, END_STREAM)
+    last, codes = zip(*[struct.unpack(">II", one.payload[:8]) for one in connection.of(GOAWAY)])
+    assert set(codes) == {0} and min(last) >= stream
+    assert list(last) == sorted(last, reverse=True), "the last stream is never a later one again"
+    assert connection.of(HEADERS)[-1].stream == stream
+    connection.close()
     assert shim.wait_exit() == 0
 
 

@@ -1,0 +1,110 @@
+"""The whole daemon on a file system that is full for a while."""
+
+import contextlib
+import os
+import subprocess
+
+import grpc
+import pytest
+
+from asking import by_token, refused
+
+GPU = "vendor.com/gpu"
+DISK_BYTES = 2 << 20
+
+
+class SmallDisk:
+    """A file system of its own at `path`, which fill() leaves no byte of."""
+
+    def __init__(self, path):
+        self._path = path
+        self._filler = path / "filler"
+        path.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "none", path],
+                       check=True)
+
+    def fill(self):
+        with contextlib.suppress(OSError), open(self._filler, "ab", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+        assert os.statvfs(self._path).f_bavail == 0
+
+    def free(self):
+        self._filler.unlink()
+
+    def close(self):
+        subprocess.run(["umount", self._path], check=True)
+
+
+@pytest.fixture
+def disk(directory, closing):
+    """Where the daemon's state is. Ask for it before the shim, which is to end first."""
+    return closing(SmallDisk(directory / "state"))
+
+
+@pytest.fixture
+def node(runtime, disk, make_shim, make_plugin):
+    """A shim whose plugin has sixteen devices: (shim, plugin)."""
+    shim = make_shim(plugins={"hold": "200ms"})
+    return shim, make_plugin(shim, GPU, [f"g{number}" for number in range(16)])
+
+
+def create(client, name, device, attempt=0, pod=None):
+    pod = pod or client.run_pod(name)
+    client.run(pod, "main", annotations=by_token(GPU, device), attempt=attempt)
+    return pod
+
+
+def use_up(client, disk):
+    """Until an allocation cannot be stored; what the file had room for is taken by more of them."""
+    disk.fill()
+    for number in range(1, 16):
+        try:
+            create(client, f"more{number}", f"g{number}")
+        except grpc.RpcError as error:
+            return error, f"g{number}"
+    raise AssertionError("all are stored")
+
+
+def test_recovery_from_a_full_disk(runtime, disk, node, make_client):
+    """What needs a new allocation is refused with the reason; whatever is stored, or needs nothing,
+    goes on; when there is room again so does all, and nothing was lost or given twice."""
+    shim, plugin = node
+    client = make_client(shim)
+    pod = create(client, "first", "g0")
+    error, device = use_up(client, disk)
+    assert error.code() is grpc.StatusCode.UNAVAILABLE
+    for word in ("cannot be stored", "full", GPU):
+        assert word in error.details()
+    client.create(client.run_pod("plain"), "main")
+    (container,) = [one.id for one in client.ListContainers().containers
+                    if one.pod_sandbox_id == pod.id]
+    client.StopContainer(container_id=container)
+    create(client, "first", "g0", attempt=1, pod=pod)
+    with refused(grpc.StatusCode.UNAVAILABLE, "cannot be stored"):
+        create(client, "late", device)
+    disk.free()
+    create(client, "late", device)
+    shim.kill()
+    asked = len(plugin.allocated())
+    shim.start()
+    with refused(grpc.StatusCode.UNAVAILABLE, "g0", "first"):
+        create(make_client(shim), "thief", "g0")
+    assert len(plugin.allocated()) == asked
+
+
+def test_a_start_on_a_full_disk(runtime, disk, node, make_client):
+    """A daemon that is started while the disk is full knows what is stored, relays, refuses what it
+    cannot store, and goes on by itself."""
+    shim, _plugin = node
+    create(make_client(shim), "first", "g0")
+    shim.kill()
+    disk.fill()
+    shim.start()
+    client = make_client(shim)
+    client.create(client.run_pod("plain"), "main")
+    with refused(grpc.StatusCode.UNAVAILABLE, "g0", "first"):
+        create(client, "thief", "g0")
+    _error, device = use_up(client, disk)
+    disk.free()
+    create(client, "late", device)
