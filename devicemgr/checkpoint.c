@@ -48,6 +48,7 @@ void checkpoint_fini(struct checkpoint *checkpoint)
 {
     rows_clear(&checkpoint->dirty);
     rows_clear(&checkpoint->carried);
+    free(checkpoint->error);
 }
 
 static struct dirty_row *find_dirty(struct devicemgr *mgr, const char *key, size_t key_bytes)
@@ -327,10 +328,28 @@ void devicemgr_store_reset(struct devicemgr *mgr, uint64_t now_ms)
     }
 }
 
-void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit, const char *error)
+/* A store may fail for hours: it is said when that begins, when it is for another reason, and when
+ * it ends. */
+static void log_error(struct devicemgr *mgr, const char *error)
 {
     struct checkpoint *checkpoint = &mgr->checkpoint;
     struct text text = {0};
+
+    if (error && (!checkpoint->error || strcmp(checkpoint->error, error) != 0)) {
+        text_add(&text, "state cannot be stored: ");
+        text_add_words(&text, error, TEXT_WORDS_BYTES_MAX);
+        core_log(mgr, LEVEL_ERROR, &text);
+    } else if (!error && checkpoint->error) {
+        text_add(&text, "state can be stored again");
+        core_log(mgr, LEVEL_INFO, &text);
+    }
+    free(checkpoint->error);
+    checkpoint->error = error ? mem_strdup(error) : NULL;
+}
+
+void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit, const char *error)
+{
+    struct checkpoint *checkpoint = &mgr->checkpoint;
 
     core_at(mgr, now_ms);
     if (commit != checkpoint->commit)
@@ -341,13 +360,9 @@ void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit
     for (struct dirty_row *row = checkpoint->carried; error && row; row = row->hh.next)
         take_back_row(mgr, row);
     rows_clear(&checkpoint->carried);
-    if (error) {
-        if (checkpoint->dirty)
-            retry_later(mgr);
-        text_add(&text, "state cannot be stored: ");
-        text_add_words(&text, error, TEXT_WORDS_BYTES_MAX);
-        core_log(mgr, LEVEL_ERROR, &text);
-    }
+    log_error(mgr, error);
+    if (error && checkpoint->dirty)
+        retry_later(mgr);
     if (!error)
         checkpoint->pause_ms = 0;
     creates_committed(mgr, commit, error);

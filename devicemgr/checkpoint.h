@@ -29,6 +29,7 @@ struct checkpoint {
     bool due;                  /* some dirty row wants a commit of its own accord */
     uint64_t retry_ms;         /* when a failed one is tried again; 0: none failed */
     uint64_t pause_ms;         /* before the next attempt */
+    char *error;               /* of the last commit; NULL: it was none */
 };
 
 void checkpoint_fini(struct checkpoint *checkpoint);

@@ -33,6 +33,7 @@ enum {
     LEVEL_ERROR = 3,
     LEVEL_WARNING = 4,
     LEVEL_INFO = 6,
+    LEVEL_DEBUG = 7,
 };
 
 struct devicemgr {

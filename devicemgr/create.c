@@ -494,7 +494,7 @@ static void hold(struct devicemgr *mgr, struct create *create, const struct crea
 
     if (!create->held) {
         text_add(&line, "held: %s", why->text.buf);
-        core_log(mgr, LEVEL_INFO, &line);
+        core_log(mgr, LEVEL_DEBUG, &line); /* at each try of the kubelet's */
         create->held = true;
         create->held_ms = mgr->now_ms;
     }

@@ -106,8 +106,8 @@ int devicemgr_restore(struct devicemgr *mgr, uint64_t now_ms, const struct devic
  * asked for once more, some seconds later. */
 void devicemgr_rows_lost(struct devicemgr *mgr);
 /* The rows cannot be read yet, for this reason (copied), which creates that name devices are
- * refused with; all others pass. May be told again. Nothing else may be told before
- * devicemgr_restored(), which ends it, but rows, creates and their ends. */
+ * refused with; all others pass. May be told again. Before devicemgr_restored(), which
+ * ends it, nothing may be told but rows, creates with their ends, and what the kubelet does. */
 void devicemgr_rows_unread(struct devicemgr *mgr, const char *why);
 /* All rows are in: restored resources begin their grace period, or go on with it if it had begun
  * before in this boot, and their last sockets are dialled. */

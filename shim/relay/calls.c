@@ -14,6 +14,7 @@
 #include "shim/relay/limits.h"
 #include "shim/relay/mount_redirect.h"
 #include "shim/relay/plugin_mounts.h"
+#include "shim/relay/refusals.h"
 #include "shim/relay/relists.h"
 #include "shim/rpc/message.h"
 #include "shim/rpc/rpc.h"
@@ -22,10 +23,11 @@
 struct pending {
     struct session *session;
     struct session_call *call;
-    uint64_t create; /* key of the table; 0: no create */
-    bool forwarded;  /* a create whose answer the core waits for */
-    bool stopping;   /* a stop the core knows of, without an answer so far */
-    bool redirect;   /* a create that mounts the kubelet's plugin directory */
+    uint64_t create;    /* key of the table; 0: no create */
+    uint64_t container; /* of a create: refusals_key() */
+    bool forwarded;     /* a create whose answer the core waits for */
+    bool stopping;      /* a stop the core knows of, without an answer so far */
+    bool redirect;      /* a create that mounts the kubelet's plugin directory */
     uint32_t attempt;
     char *id; /* what is stopped or removed, or the pod's uid; owned, and */
     const char *pod_namespace, *pod_name; /* these lie behind it */
@@ -35,6 +37,7 @@ struct pending {
 struct calls {
     struct manager *manager;
     struct relists *relists;
+    struct refusals *refusals;
     struct plugin_mounts mounts;
     struct pending *creates; /* by number */
     uint64_t create_last;
@@ -47,9 +50,10 @@ struct calls *calls_new(void)
     if (!calls)
         return NULL;
     calls->relists = relists_new();
-    if (calls->relists)
+    calls->refusals = refusals_new();
+    if (calls->relists && calls->refusals)
         return calls;
-    free(calls);
+    calls_free(calls);
     return NULL;
 }
 
@@ -93,6 +97,7 @@ void calls_free(struct calls *calls)
     if (!calls)
         return;
     relists_free(calls->relists);
+    refusals_free(calls->refusals);
     free(calls);
 }
 
@@ -142,6 +147,7 @@ static void forward_untouched(struct session *session, struct session_call *call
 static bool ask(struct calls *calls, struct pending *p, struct create_container *c,
                 struct devicemgr_create *request)
 {
+    p->container = refusals_key(request->pod_uid, request->container);
     p->redirect = plugin_mounts_look(&calls->mounts, c, request);
     request->deadline_ms = deadline_of(p->call);
     return devicemgr_create(manager_core(calls->manager), manager_now_ms(), p->create, request);
@@ -256,11 +262,12 @@ void calls_verdict(struct calls *calls, uint64_t create, const struct devicemgr_
     if (!p)
         return;
     if (verdict->code != 0) {
-        log_warning("CreateContainer refused (%s): %s", rpc_code_name(verdict->code),
-                    verdict->message);
+        refusals_add(calls->refusals, p->container, manager_now_ms(), verdict->code,
+                     verdict->message);
         refuse(calls, p, verdict->code, verdict->message);
         return;
     }
+    refusals_end(calls->refusals, p->container);
     if (verdict->options)
         r = create_container_fragment(verdict->options, &fragment, &bytes);
     if (r == 0)

@@ -11,6 +11,7 @@ add_library(shim_relay STATIC
     ${CMAKE_CURRENT_LIST_DIR}/lane.c
     ${CMAKE_CURRENT_LIST_DIR}/mount_redirect.c
     ${CMAKE_CURRENT_LIST_DIR}/plugin_mounts.c
+    ${CMAKE_CURRENT_LIST_DIR}/refusals.c
     ${CMAKE_CURRENT_LIST_DIR}/relay.c
     ${CMAKE_CURRENT_LIST_DIR}/relists.c
     ${CMAKE_CURRENT_LIST_DIR}/session.c)

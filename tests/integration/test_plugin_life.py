@@ -388,3 +388,19 @@ def test_register_garbage(client, shim, make_plugin, runtime):
     make_plugin(shim, GPU, ["g0"])
     client.create(asking_pod(client, "web"), "app")
     assert given(runtime) == "g0"
+
+
+def test_a_refusal_that_repeats_is_said_once(shim, client, make_plugin):
+    """The kubelet's tries are counted, and told when it is over."""
+    gpu = make_plugin(shim, GPU, ["g0"])
+    pod = client.run_pod("web")
+    token = by_token(GPU, "g0")
+    client.create(pod, "app", annotations=token)
+    gpu.stop()
+    for _ in range(3):
+        with refused(grpc.StatusCode.UNAVAILABLE, GPU):
+            client.create(pod, "app", annotations=token)
+    assert shim.log().count("CreateContainer refused") == 1
+    gpu.start()
+    client.create(pod, "app", annotations=token)
+    shim.wait_log("CreateContainer goes on; it was refused 3 times (UNAVAILABLE)")

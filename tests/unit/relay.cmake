@@ -31,6 +31,7 @@ target_link_options(test_plugin_mounts PRIVATE -Wl,--wrap=log_write)
 relay_test(test_relists)
 
 # relay.c with stand-ins for calls.c.
+relay_test(test_refusals)
 relay_test(test_relay)
 
 # calls.c with recording stand-ins for the manager and the core.

@@ -54,6 +54,38 @@ static void events_before_one_run_share_a_commit(void **state)
               "-pod u1, -pod u2");
 }
 
+static void a_store_that_fails_is_said_when_it_changes(void **state)
+{
+    static const struct {
+        const char *error, *id, *said; /* NULL: nothing */
+    } steps[] = {
+        {"full", ":g0", "state cannot be stored: full"},
+        {"full", ":g0", NULL},
+        {"read-only", ":g0", "state cannot be stored: read-only"},
+        {NULL, ":g0", "state can be stored again"},
+        {NULL, ":g1", NULL},
+        {"read-only", ":g2", "state cannot be stored: read-only"},
+    };
+    struct world *w = *state;
+    char uid[8], token[32];
+
+    logged(w, "");
+    for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++) {
+        snprintf(uid, sizeof uid, "p%u", i);
+        snprintf(token, sizeof token, GPU "%s", steps[i].id);
+        allocate_for(w, 20 + i, uid, token);
+        expect(w, "commit *");
+        logged(w, "");
+        if (steps[i].error)
+            commit_failed(w, steps[i].error);
+        else
+            committed(w);
+        expect(w, "verdict *");
+        assert_int_equal(logged(w, steps[i].said ? steps[i].said : "stored"),
+                         steps[i].said != NULL);
+    }
+}
+
 static void a_failed_commit_refuses_its_creates_and_takes_all_back(void **state)
 {
     struct world *w = *state;
@@ -359,6 +391,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(one_commit_at_a_time_and_the_next_takes_all),
         TEST(events_before_one_run_share_a_commit),
+        TEST(a_store_that_fails_is_said_when_it_changes),
         TEST(a_failed_commit_refuses_its_creates_and_takes_all_back),
         TEST(a_failed_commit_is_tried_again_by_itself),
         TEST(what_was_never_stored_is_not_deleted),
