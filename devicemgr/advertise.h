@@ -1,5 +1,5 @@
 /*
- * What the kubelet is shown of each resource (design §6), and when it differs from before.
+ * What the kubelet is shown of each resource, and when it differs from before.
  *
  * devicemgr_run() ends with advertise_settle(), which looks at resources, allocations and pods,
  * writes down in each what it contributes, and gives a new version to what differs from what was

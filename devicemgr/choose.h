@@ -1,5 +1,6 @@
 /*
- * Which of the free devices a container gets (kubelet-facts §3 steps 7 to 12, without hints).
+ * Which of the free devices a container gets: steps 7 to 12 of the kubelet's devicesToAllocate
+ * (README.md, "Allocation"), without its topology hints.
  */
 #ifndef DEVICEMGR_CHOOSE_H
 #define DEVICEMGR_CHOOSE_H

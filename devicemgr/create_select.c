@@ -256,8 +256,8 @@ static enum create_step ids_free(struct devicemgr *mgr, struct create *create, c
 }
 
 /* Containers that the checkpoint does not know of may run, until the runtime has listed all of
- * them: nothing new is given out before (the kubelet's sources that are not ready, kubelet-facts
- * §5). If rows of it are lost, they may also be in the making, and a later list is waited for. */
+ * them: nothing new is given out before (the kubelet, too, waits for its sources to be ready).
+ * If rows of it are lost, they may also be in the making, and a later list is waited for. */
 static enum create_step hold_unlisted(const struct devicemgr *mgr, struct create *create,
                                       const char *resource, struct create_refusal *refusal)
 {

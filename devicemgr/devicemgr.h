@@ -2,13 +2,13 @@
  * The device manager: which container gets which devices, with which runtime options, or why not
  * yet.
  *
- * State and rules only (design §5): events come in with the time, actions go out through the ports
+ * State and rules only: events come in with the time, actions go out through the ports
  * when devicemgr_run() is called. `now_ms` is a clock that never steps back (CLOCK_BOOTTIME); equal
  * inputs in equal order give equal actions. Out of memory aborts the process.
  * Unless said otherwise arguments are copied or only read, and functions cannot fail. Events about
  * an endpoint, call, create, check or commit that is over are ignored.
  *
- * Where it differs from the kubelet's device manager on purpose (kubelet-facts §1-§5):
+ * Where it differs from the kubelet's device manager on purpose (all of it, with tests: README.md):
  * - an endpoint is a bare file name; a second registration closes the first one's connection; one
  *   that fails falls back to the socket that worked; a lost connection is dialled once more
  * - a list equal to the last does nothing; an id listed twice counts as listed last, one that is
@@ -115,8 +115,8 @@ void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms);
 
 /* ---- plugins ---- */
 
-/* A plugin called Register; ends in register_done (kubelet-facts §1: order and words of the
- * checks). */
+/* A plugin called Register; ends in register_done. Order and words of the first checks are
+ * the kubelet's (README.md, "Registration"). */
 void devicemgr_register(struct devicemgr *mgr, uint64_t now_ms, uint64_t registration,
                         const char *version, const char *socket_name, const char *resource);
 /* The Register call's client went away before register_done. */
@@ -245,7 +245,7 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
                               const struct devicemgr_sandbox *sandboxes, size_t sandboxes_len,
                               const struct devicemgr_container *containers, size_t containers_len);
 
-/* ---- capacity: what the kubelet's GetCapacity reports (kubelet-facts §2) ---- */
+/* ---- capacity: what the kubelet's GetCapacity reports ---- */
 struct devicemgr_capacity {
     const char *resource;
     size_t capacity;    /* its devices, healthy or not */
@@ -264,7 +264,7 @@ void devicemgr_capacity(const struct devicemgr *mgr,
  */
 void devicemgr_removed_seen(struct devicemgr *mgr, const char *resource);
 
-/* ---- what the kubelet is shown (design §6): as devicemgr_run() left it ---- */
+/* ---- what the kubelet is shown: as devicemgr_run() left it ---- */
 
 /*
  * The shim stands in for each of these resources at the kubelet, which fails a pod for good where

@@ -1,7 +1,7 @@
 /*
  * The devices of one resource, as its plugin last listed them.
  *
- * A list is a whole snapshot (kubelet-facts §2). Kept in the natural order of ids; a snapshot that
+ * A list is a whole snapshot. Kept in the natural order of ids; a snapshot that
  * names the same ids in the same order as the last costs one comparison per id and no memory.
  */
 #ifndef DEVICEMGR_DEVICES_H

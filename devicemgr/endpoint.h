@@ -1,5 +1,5 @@
 /*
- * A plugin's endpoint: the connection to its socket and whether it can be used (design §5).
+ * A plugin's endpoint: the connection to its socket and whether it can be used.
  *
  *                        options and first list
  *        CONNECTING ──────────────────────────────▶ ACTIVE

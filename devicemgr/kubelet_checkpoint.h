@@ -1,7 +1,7 @@
 /*
  * The kubelet's own checkpoint, `kubelet_internal_checkpoint`: what its device manager knew of
- * registered resources and of the devices that containers hold (kubelet-facts §4). Read, never
- * written.
+ * registered resources and of the devices that containers hold (pkg/kubelet/cm/devicemanager/
+ * checkpoint/checkpoint.go). Read, never written.
  *
  * Both formats: with the ids of each NUMA node, and the plain list of Kubernetes 1.19 and before.
  * The file is an upper bound: pods that are over stay in it until its next write.

@@ -1,5 +1,5 @@
 /*
- * Rows of our checkpoint for what the kubelet's one holds (design §7).
+ * Rows of our checkpoint for what the kubelet's one holds.
  *
  * Its resources come back in grace, with the devices it listed as healthy and those that are
  * allocated; where their plugins serve it does not say. Its allocations come with the options that

@@ -36,7 +36,7 @@
 /* Container names of one pod whose ignored annotation was logged. */
 #define POD_IGNORED_MAX 64
 
-/* A create is never held longer than this (design §5), and its refusal leaves this long before the
+/* A create is never held longer than this, and its refusal leaves this long before the
  * client's own deadline, so that the client sees our words and not its own. */
 #define HOLD_MS_MAX 60000
 #define DEADLINE_MARGIN_MS 200
@@ -54,7 +54,7 @@
 /* A commit that failed is tried again after this long, twice as long each time, at most so long. */
 #define COMMIT_RETRY_MS_MIN 1000
 #define COMMIT_RETRY_MS_MAX 30000
-/* Most a plugin may think about its preference (design §6). */
+/* Most a plugin may think about its preference. */
 #define PREFER_TIMEOUT_MS 500
 /* A plugin that was late with its preference for the kubelet is not asked by it again for this
  * long: the kubelet waits for each answer before it looks at another pod. */

@@ -1,6 +1,7 @@
 /*
  * Device runtime options: what a plugin's Allocate answers for one container, and how the answers
- * for several resources become one (kubelet-facts §3 "Merging").
+ * for several resources become one (pkg/kubelet/cm/devicemanager/
+ * pod_devices.go, deviceRunContainerOptions).
  */
 #ifndef DEVICEMGR_OPTIONS_H
 #define DEVICEMGR_OPTIONS_H

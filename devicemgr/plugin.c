@@ -77,8 +77,7 @@ static void hang_up(struct devicemgr *mgr, struct endpoint *endpoint)
 
 /* ---- Register ---- */
 
-/* kubelet-facts §1: its checks, in its order and words, then ours. 0, or the code of the refusal.
- */
+/* The kubelet's checks, in its order and words, then ours. 0, or the code of the refusal. */
 static int check_register(const struct devicemgr *mgr, const char *version, const char *socket_name,
                           const char *name, struct text *text)
 {

@@ -31,7 +31,7 @@ struct devicemgr_record {
 
 /* How a held or intercepted CreateContainer goes on. */
 struct devicemgr_verdict {
-    int code;            /* 0: forward; else the gRPC code of the refusal (design §8) */
+    int code;            /* 0: forward; else the gRPC code of the refusal */
     const char *message; /* of a refusal; NULL when forwarded */
     /* Merged runtime options to put in front; NULL: forward the request untouched. */
     const V1beta1__ContainerAllocateResponse *options;

@@ -1,5 +1,5 @@
 /*
- * The kubelet's questions which devices a plugin prefers (design §6), passed on to the plugin.
+ * The kubelet's questions which devices a plugin prefers, passed on to the plugin.
  *
  * Each ends in one answer, at the latest when its time is over: the kubelet asks inside its one
  * sync loop and admits no pod meanwhile. For the same reason a plugin that was late rests for

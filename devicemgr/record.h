@@ -1,6 +1,6 @@
 /*
- * Rows of the checkpoint: what the device manager's objects look like when stored (design §7,
- * checkpoint_v1.proto), and back.
+ * Rows of the checkpoint: what the device manager's objects look like when stored
+ * (checkpoint_v1.proto), and back.
  */
 #ifndef DEVICEMGR_RECORD_H
 #define DEVICEMGR_RECORD_H

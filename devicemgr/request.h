@@ -1,6 +1,6 @@
 /*
  * Which devices a container asks for: parsed from the tokens in its annotations and from the pod's
- * own request annotation (design §5).
+ * own request annotation.
  *
  *   token   key    devices.cri-device-shim/vendor.com_gpu        (the resource, '/' as '_')
  *           value  {"resource":"vendor.com/gpu","ids":["g0"]}    (these members, no others)

@@ -1,5 +1,6 @@
 /*
- * The rule for extended-resource names (kubelet-facts §1).
+ * The rule for extended-resource names (pkg/apis/core/v1/helper/helpers.go,
+ * IsExtendedResourceName).
  */
 #ifndef DEVICEMGR_RESOURCE_NAME_H
 #define DEVICEMGR_RESOURCE_NAME_H

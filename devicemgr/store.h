@@ -1,5 +1,5 @@
 /*
- * The checkpoint on disk: the device manager's records in one SQLite file (design §7).
+ * The checkpoint on disk: the device manager's records in one SQLite file.
  *
  * What store_commit() has acknowledged is on the disk and outlives kill -9 and power loss (WAL,
  * synchronous=FULL, the directory synced). Damage never stops the node: a row that does not match

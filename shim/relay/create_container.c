@@ -184,7 +184,7 @@ static void put_envs(struct fragment *f, const V1beta1__ContainerAllocateRespons
     }
 }
 
-/* Read-only as asked; never relabelled, propagation private (kubelet-facts §3). */
+/* Read-only as asked; never relabelled, propagation private, as the kubelet does it. */
 static void put_mounts(struct fragment *f, const V1beta1__ContainerAllocateResponse *o)
 {
     for (size_t i = 0; i < o->n_mounts; i++) {

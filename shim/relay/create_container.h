@@ -5,7 +5,7 @@
  * in front of the caller's own bytes: protobuf merges the two (repeated fields are appended, so the
  * plugin's envs, mounts and devices come first and the pod's later env wins in the runtime; of map
  * entries with one key the later, the caller's, wins), which is what the kubelet does with a
- * plugin's answer (kubelet-facts §3), and unknown fields survive.
+ * plugin's answer, and unknown fields survive.
  */
 #ifndef SHIM_RELAY_CREATE_CONTAINER_H
 #define SHIM_RELAY_CREATE_CONTAINER_H

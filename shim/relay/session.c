@@ -304,7 +304,7 @@ static void credit_connection(struct session *s)
         must_queue(s, frame_put_window_update(&lane_to(s, SESSION_CLIENT)->inject, 0, n));
 }
 
-/* A withheld message that outgrows its stream's window would never become whole (design §3). */
+/* A withheld message that outgrows its stream's window would never become whole. */
 static uint32_t missing_window(const struct stream *st)
 {
     int64_t missing = (int64_t)message_to_come(&st->queue) - st->flow.client;

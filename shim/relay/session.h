@@ -1,5 +1,5 @@
 /*
- * One client connection and its runtime connection, seen as two lanes of HTTP/2 frames (design §3).
+ * One client connection and its runtime connection, seen as two lanes of HTTP/2 frames.
  *
  * A core without I/O: bytes of either end go in, bytes for either end come out through ops->write,
  * verbatim but for the calls the shim has a part in:

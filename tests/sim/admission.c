@@ -30,8 +30,8 @@ static unsigned requested(const struct world *w, size_t resource)
     return count;
 }
 
-/* Of those it is shown healthy. kubelet-facts §3: devices of init containers are used again by
- * later ones first. */
+/* Of those it is shown healthy. Devices of init containers are used again by later ones first
+ * (devicesToAllocate in pkg/kubelet/cm/devicemanager/manager.go). */
 static void give_ids(struct world *w, struct pod_sim *pod, struct pod_container *container,
                      size_t resource, unsigned *reusable)
 {

@@ -1,5 +1,5 @@
 /*
- * The invariants (design §9). The first that is broken is kept in the world and ends the run.
+ * The invariants. The first that is broken is kept in the world and ends the run.
  */
 #ifndef TESTS_SIM_CHECK_H
 #define TESTS_SIM_CHECK_H

@@ -1,6 +1,6 @@
 /*
  * The kubelet of the simulated node: pods with init containers and app containers, one step at a
- * time as kubelet-facts §10 has it; creates with deadlines, retried with the same key; restarts
+ * time as its pod workers do it; creates with deadlines, retried with the same key; restarts
  * with the next attempt and the same token; sandboxes re-created; pods stopped and removed.
  */
 #ifndef TESTS_SIM_KUBELET_H

@@ -1,5 +1,5 @@
 /*
- * The simulation: the device manager against a seeded random world (design §9).
+ * The simulation: the device manager against a seeded random world.
  *
  *   sim [--seeds N] [--from S]   runs N seeds from S on
  *   sim --seed S [-v]            replays one; -v prints every event
