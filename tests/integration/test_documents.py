@@ -1,0 +1,201 @@
+"""What the documents and comments say of the source, beside the source."""
+
+import itertools
+import pathlib
+import re
+import subprocess
+import tomllib
+
+import pytest
+
+from shim import ROOT
+
+# Recorded bytes, and a text that is not ours.
+NOT_OURS = ("tests/fuzz/corpus/", "tests/integration/captures/", "LICENSE")
+
+
+def listed():
+    found = subprocess.run(["git", "-C", ROOT, "ls-files"], check=False, capture_output=True,
+                           text=True).stdout.split("\n")[:-1]
+    if not found:  # not a clone: a source package
+        found = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*")
+                 if path.is_file() and path.relative_to(ROOT).parts[0] not in ("build", ".git")]
+    return [name for name in found if (ROOT / name).is_file() and not name.startswith(NOT_OURS)
+            and "__pycache__" not in name]
+
+
+FILES = listed()
+DOCUMENTS = [name for name in FILES if name.endswith(".md")]
+README = (ROOT / "README.md").read_text()
+EXAMPLE = (ROOT / "config/example.toml").read_text()
+
+
+def text_of(name):
+    return (ROOT / name).read_text(errors="replace")
+
+
+def anchors(document):
+    """Those that GitHub makes of its headings."""
+    found = set()
+    for heading in re.findall(r"^#+ (.*)$", document.read_text(), re.MULTILINE):
+        words = re.sub(r"[^\w\- ]", "", heading.lower())
+        found.add(words.replace(" ", "-"))
+    return found
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_links_lead_somewhere(name):
+    links = re.findall(r"\]\(([^)\s]+)\)", text_of(name))
+    for link in links:
+        if re.match(r"https?://", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (ROOT / name).parent / path if path else ROOT / name
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_no_section_of_a_document_that_is_not_here():
+    """A section sign follows the name of an RFC, in the same sentence or list."""
+    lost = []
+    for name in FILES:
+        text = text_of(name) if name != "tests/integration/test_documents.py" else ""
+        for match in re.finditer("§", text):
+            before = text[max(0, match.start() - 120):match.start()]
+            if not re.search(r"RFC[\s#/*]+\d+", before):
+                lost.append(f"{name}: {before[-60:]!r}")
+    assert not lost, "\n".join(lost)
+
+
+def test_no_document_that_is_not_here():
+    """Whatever is called *.md exists, at the root, beside who names it, or below it."""
+    lost = []
+    for name in FILES:
+        for document in re.findall(r"[\w./-]*\w\.md\b", text_of(name)):
+            places = (ROOT, (ROOT / name).parent, ROOT / "tests/integration")
+            if not any((place / document).exists() for place in places):
+                lost.append(f"{name}: {document}")
+        lost += [f"{name}: {words}" for words in
+                 re.findall(r"[-\w]+-facts\b|\bissues? #?\d+\b|/work/\w+", text_of(name))
+                 if name != "tests/integration/test_documents.py"]
+    assert not lost, "\n".join(lost)
+
+
+def test_pictures_fit():
+    """A terminal beside another: 100 columns."""
+    wide = [f"{name}:{number}" for name in DOCUMENTS
+            for number, line in enumerate(text_of(name).split("\n"), 1)
+            if re.search("[│┌└├▶▼▲◀]", line) and line.startswith("    ") and len(line) > 100]
+    assert not wide
+
+
+# ---- settings ----
+
+def flat(table, prefix=""):
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def rows(text, heading):
+    """The table's rows behind a heading of its first line, as lists of cells."""
+    table = text.split(heading, 1)[1].split("\n\n", 1)[0]
+    for line in table.split("\n")[2:]:
+        yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def words(cell):
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def test_settings_of_the_readme():
+    """Its keys and defaults are those of the example, which says all of them."""
+    example = dict(flat(tomllib.loads(EXAMPLE)))
+    checked = 0
+    for keys, defaults, _ in rows(README, "| key | default | |"):
+        section = ""
+        for key, default in itertools.zip_longest(words(keys), words(defaults)):
+            if key.startswith("[["):
+                assert f"# {key}\n" in EXAMPLE
+                continue
+            if key.startswith("."):
+                key = section + key
+            section = key.rpartition(".")[0]
+            value = example[key]
+            if isinstance(value, bool):
+                value = str(value).lower()
+            elif isinstance(value, list):
+                value = value[0] if value else None
+            assert default == value, key
+            checked += 1
+    assert checked > 15
+
+
+def test_the_example_says_every_setting():
+    """Each key that the loader knows, and no other (the loader refuses those)."""
+    known = set(re.findall(r'^\s*\{"(\w+)", &', text_of("config/config.cpp"), re.MULTILINE))
+    assert len(known) > 30
+    said = set(re.findall(r"(?:^|[#{,]) ?(\w+) = ", EXAMPLE, re.MULTILINE))
+    assert known - said - {"plugins", "annotations", "bridge", "device", "resource"} == set()
+
+
+# ---- refusals ----
+
+def codes():
+    """What a create can be refused with: by the device manager, and by the relay itself."""
+    manager = "".join(text_of(name) for name in FILES if re.match(r"devicemgr/create\w*\.c$", name))
+    relay = "".join(text_of(f"shim/relay/{name}.c") for name in ("session", "calls"))
+    found = set(re.findall(r"code = CODE_(\w+)|create_refuse\([^;]*CODE_(\w+)", manager))
+    found = {a or b for a, b in found}
+    return found | set(re.findall(r"refuse\w*\([^;]*?RPC_(\w+),", relay))
+
+
+def test_codes_of_the_readme():
+    told = {word for cells in rows(README, "| code | when |") for word in words(cells[0])}
+    assert told == codes()
+    assert len(told) >= 6
+
+
+# ---- names in the documents ----
+
+SOURCES = {name: text_of(name) for name in FILES if name.endswith((".c", ".h", ".cpp"))}
+PLACES = ("", "shim/", "tests/")
+
+
+def exists(path):
+    """From the root, from shim/, or just a file's name."""
+    path = path.rstrip("/")
+    return (any((ROOT / place / path).exists() for place in PLACES)
+            or any(pathlib.PurePath(name).name == path for name in FILES))
+
+
+def test_names_in_the_architecture():
+    """Files and functions that it leads through are there."""
+    text = text_of("shim/ARCHITECTURE.md")
+    names = [word for word in words(text) if re.fullmatch(r"[\w./*-]+\.(c|h|py|sh|proto|service)", word)
+             and not word.startswith("pkg/") and "*" not in word]
+    assert len(names) > 40
+    assert [word for word in names if not exists(word)] == []
+    functions = [word.removesuffix("()") for word in words(text) if re.fullmatch(r"\w+\(\)", word)]
+    assert len(functions) > 10
+    assert [word for word in functions
+            if not any(re.search(rf"\b{word}\(", source) for source in SOURCES.values())] == []
+
+
+def test_tests_in_the_device_managers_readme():
+    """Each test that it names as the proof of a rule is there."""
+    real = "".join(text_of(name) for name in FILES if name.startswith("tests/e2e/"))
+    lost = []
+    for line in text_of("devicemgr/README.md").split("\n"):
+        cells = line.strip("|").split("|")
+        if not line.startswith("|") or len(cells) < 2 or ": " not in cells[-1]:
+            continue
+        for part in cells[-1].split(";"):
+            name, _, tests = part.strip().partition(": ")
+            file = name if name.startswith("test_") else f"test_devicemgr_{name}"
+            source = real if name == "e2e" else SOURCES.get(f"tests/unit/{file}.c", "")
+            lost += [f"{name}: {test.strip()}" for test in tests.split(",")
+                     if not re.search(rf"\b{test.strip()}\b", source)]
+    assert not lost, "\n".join(lost)
