@@ -239,6 +239,8 @@ static void disturb_rivals(struct world *w, struct create_sim *create)
         for (size_t r = 0; r < RESOURCES_LEN; r++) {
             if (other->number && other->uid != create->uid && other->count[r] && create->count[r])
                 other->disturbed = create->disturbed = true;
+            if (other != create && other->number && other->count[r] && create->count[r])
+                other->crowded[r] = create->crowded[r] = true;
         }
     }
 }

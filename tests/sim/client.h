@@ -48,8 +48,13 @@ struct create_sim {
     bool disturbed;       /* its pod's allocations may have been dropped since it began */
     unsigned count[RESOURCES_LEN];
     unsigned ids[RESOURCES_LEN];
-    unsigned taken[RESOURCES_LEN];  /* masks of what became its pod's by this create */
-    uint64_t serial[RESOURCES_LEN]; /* of the durable options in force when it began; 0: none */
+    uint64_t asked[RESOURCES_LEN];     /* the question for a preference; 0: none was seen */
+    unsigned available[RESOURCES_LEN]; /* of it */
+    unsigned preferred[RESOURCES_LEN]; /* its answer */
+    unsigned chosen[RESOURCES_LEN];    /* what the shim chose; 0: not seen */
+    bool crowded[RESOURCES_LEN];       /* others wanted the same resource meanwhile */
+    unsigned taken[RESOURCES_LEN];     /* masks of what became its pod's by this create */
+    uint64_t serial[RESOURCES_LEN];    /* of the durable options in force when it began; 0: none */
     uint64_t registered[RESOURCES_LEN];
 };
 

@@ -22,6 +22,9 @@
     X(HOLD_TIMEOUT, "holds that ended with their time")                                            \
     X(HOLD_DEADLINE, "holds that ended with the client's deadline")                                \
     X(HOLD_DRAINED, "holds that ended with the shim")                                              \
+    X(PREFERRED, "choices by a preference")                                                        \
+    X(ONE_NODE, "choices from one NUMA node of several devices")                                   \
+    X(GRACE_GOES_ON, "events in a grace period that began before the shim")                        \
     X(STARTS, "starts of the shim")                                                                \
     X(REBOOTS, "reboots")                                                                          \
     X(DRAINS, "ends of the shim that it was told of before")                                       \

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "devicemgr/mem.h"
+#include "tests/sim/choice.h"
 #include "tests/sim/plugin.h"
 
 #define TWICE_PERCENT 2
@@ -41,8 +42,9 @@ static void add_devices(struct plugin *plugin, struct device_list *list)
         if (rng_percent(&plugin->rng, TWICE_PERCENT))
             add(list, device_sim_id(i), !healthy);
         add(list, device_sim_id(i), healthy);
-        if (i % 2 == 0)
-            list->entries[list->response.n_devices - 1].topology = &list->topology;
+        if (choice_node(i) >= 0)
+            list->entries[list->response.n_devices - 1].topology =
+                &list->topologies[choice_node(i)];
         list->devices++;
     }
 }
@@ -72,11 +74,14 @@ void device_list_init(struct plugin *plugin, struct device_list *list)
 
     *list = (struct device_list){0};
     v1beta1__list_and_watch_response__init(&list->response);
-    v1beta1__topology_info__init(&list->topology);
-    v1beta1__numanode__init(&list->node);
-    list->nodes = &list->node;
-    list->topology.nodes = &list->nodes;
-    list->topology.n_nodes = 1;
+    for (int i = 0; i < 2; i++) {
+        v1beta1__topology_info__init(&list->topologies[i]);
+        v1beta1__numanode__init(&list->nodes[i]);
+        list->nodes[i].id = i;
+        list->node_lists[i] = &list->nodes[i];
+        list->topologies[i].nodes = &list->node_lists[i];
+        list->topologies[i].n_nodes = 1;
+    }
     list->entries = mem_alloc(max, sizeof *list->entries);
     list->response.devices = mem_alloc(max, sizeof *list->response.devices);
     add_devices(plugin, list);

@@ -15,8 +15,8 @@ struct plugin;
 struct device_list {
     V1beta1__ListAndWatchResponse response; /* points into the rest */
     V1beta1__Device *entries;
-    V1beta1__TopologyInfo topology;
-    V1beta1__NUMANode node, *nodes;
+    V1beta1__TopologyInfo topologies[2];
+    V1beta1__NUMANode nodes[2], *node_lists[2];
     char (*names)[32]; /* of the crowd */
     size_t devices;    /* as many as a reader counts */
 };

@@ -197,6 +197,7 @@ static void give_options(struct world *w, struct connection *c)
     c->instance = p->instance;
     c->options = true;
     c->pre_start = p->pre_start;
+    c->preferred = p->preferred;
     p->registered += c->registered;
     world_after(w, rng_delay_ms(&p->rng, REGISTER_MS_MAX), first_list, c->number,
                 w->shim.incarnation);

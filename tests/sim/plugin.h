@@ -33,6 +33,7 @@ struct connection {
     unsigned devices; /* in it */
     size_t capacity;  /* all that were in it */
     bool pre_start;
+    bool preferred;
     uint64_t prestarted_ms[1u << DEVICES_MAX]; /* when PreStartContainer of these was answered */
 };
 

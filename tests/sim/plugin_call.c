@@ -7,6 +7,7 @@
 #include "devicemgr/core.h"
 #include "devicemgr/options.h"
 #include "tests/sim/check.h"
+#include "tests/sim/choice.h"
 #include "tests/sim/world.h"
 
 #define ALL_DEVICES ((1u << DEVICES_MAX) - 1)
@@ -136,9 +137,10 @@ static void answer_prefer(struct world *w, const struct connection *c,
     V1beta1__ContainerPreferredAllocationResponse one =
         V1BETA1__CONTAINER_PREFERRED_ALLOCATION_RESPONSE__INIT;
     V1beta1__ContainerPreferredAllocationResponse *list = &one;
-    struct ids ids =
-        device_sim_ids((unsigned)rng_below(&w->plugins[c->resource].rng, ALL_DEVICES + 1));
+    unsigned mask = (unsigned)rng_below(&w->plugins[c->resource].rng, ALL_DEVICES + 1);
+    struct ids ids = device_sim_ids(mask);
 
+    choice_answered(w, call, mask);
     ids_add(&ids, "nonsense");
     one.deviceids = ids.v;
     one.n_deviceids = ids.len;
@@ -211,6 +213,10 @@ static void check_call(struct world *w, enum plugin_call_kind kind, const struct
     check_that(w, timeout_ms > 0 && timeout_ms <= 10000, "a call has a deadline");
     check_that(w, ids != 0 && (must & ~ids) == 0 && size <= device_sim_count(ids),
                "a call names known devices, each once");
+    check_that(w, kind != PLUGIN_PREFER || !c || c->preferred,
+               "a plugin is asked for a preference only if it offers that");
+    check_that(w, kind != PLUGIN_PRESTART || !c || c->pre_start,
+               "PreStartContainer is called only where the plugin wants it");
     if (kind == PLUGIN_PREFER)
         return; /* the kubelet may ask about any */
     check_that(w, c && (ids & ~c->healthy) == 0, "only healthy devices are asked for: %x of %x",
@@ -236,6 +242,10 @@ void plugin_call(struct world *w, enum plugin_call_kind kind, uint64_t connectio
     p = &w->plugins[c->resource];
     delay_ms = rng_delay_ms(&p->rng, ANSWER_MS_MAX);
     *slot = (struct plugin_call){number, kind, connection, ids, must, size};
+    if (kind == PLUGIN_PREFER)
+        choice_asked(w, c->resource, slot);
+    else if (kind == PLUGIN_ALLOCATE)
+        choice_check(w, c->resource, ids);
     world_note(w, "plugin %zu: %s of %x, call %" PRIu64, c->resource, NAMES[kind], ids, number);
     if (p->hung || p->instance != c->instance)
         outcome = OUTCOME_TIMEOUT;

@@ -52,6 +52,24 @@ static void check_usable(struct world *w, const struct report *report, size_t r,
                is->capacity, is->allocatable, capacity, allocatable);
 }
 
+/* Of an earlier life: its grace period goes on where that was stored, or begins anew. */
+static void check_restored(struct world *w, const struct report *report, size_t r)
+{
+    uint64_t end_ms = w->shown.served_ms[r] + shim_grace_ms(w, r);
+
+    if (w->shown.served_ms[r] == 0)
+        return;
+    if (report->is[r].removed)
+        check_that(w, w->now_ms >= end_ms,
+                   "a restored resource is removed after its grace period, not before: %s",
+                   resource_sim_name(r));
+    else if (report->there[r])
+        check_that(w, plugin_connected(w, r) || w->now_ms <= end_ms + 2 * FIRST_LIST_MS,
+                   "the grace period of a restored resource goes on: %s", resource_sim_name(r));
+    if (w->shown.served_ms[r] < w->shim.started_ms)
+        count_add(COUNT_GRACE_GOES_ON);
+}
+
 /* The plugin is away: nothing is allocatable, and after the grace period nothing is there. */
 static void check_away(struct world *w, const struct report *report, size_t r)
 {
@@ -59,8 +77,10 @@ static void check_away(struct world *w, const struct report *report, size_t r)
     uint64_t usable_ms = w->publisher.usable_ms[r], grace_ms = shim_grace_ms(w, r);
 
     check_that(w, is->allocatable == 0, "nothing is allocatable while the plugin is away");
-    if (usable_ms == 0)
+    if (usable_ms == 0) {
+        check_restored(w, report, r);
         return;
+    }
     if (is->removed)
         check_that(w, w->now_ms >= usable_ms + grace_ms && is->capacity == 0,
                    "a resource is removed after its grace period, not before: %s",

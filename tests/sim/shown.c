@@ -135,6 +135,23 @@ static bool usable(const struct world *w, size_t r, unsigned *healthy)
     return true;
 }
 
+/* It has not been usable in this life: as it was listed last, all of it healthy, until the mask
+ * that began before is over. */
+static void check_restored(struct world *w, size_t r, const struct shown_resource *is)
+{
+    uint64_t end_ms = w->shown.served_ms[r] + w->shim.settings.mask_ms;
+
+    if (w->now_ms + LATE_MS < end_ms)
+        check_that(w, (w->shown.stored[r] & ~is->healthy & ~given_away(w, r)) == 0,
+                   "what was listed is healthy until the mask is over, also after a restart: %s, "
+                   "%x of %x",
+                   resource_sim_name(r), is->healthy, w->shown.stored[r]);
+    if (w->now_ms > end_ms + LATE_MS)
+        check_that(w, (is->healthy & ~is->held) == 0,
+                   "the mask goes on over a restart, and ends: %s, %x", resource_sim_name(r),
+                   is->healthy);
+}
+
 /* As the plugin lists it, or, while it is away and that is masked, as it was last. */
 static void check_health(struct world *w, size_t r, const struct shown_resource *is, bool serves)
 {
@@ -152,6 +169,8 @@ static void check_health(struct world *w, size_t r, const struct shown_resource 
         check_that(w, (is->healthy & ~base & ~is->held) == 0,
                    "what is not healthy is not shown so, unless it is held: %s, %x of %x",
                    resource_sim_name(r), is->healthy, base);
+    if (!known && !serves && w->shown.served_ms[r] > 0)
+        check_restored(w, r, is);
     if (!serves &&
         (away_ms > mask_ms + SILENT_MS || (lost_ms > 0 && w->now_ms > lost_ms + mask_ms + LATE_MS)))
         check_that(w, (is->healthy & ~is->held) == 0,
@@ -272,16 +291,22 @@ void shown_check_rest(struct world *w, bool idle)
 }
 
 /* Since when a resource is away, as its row has it, or else from now on; 0: there is no row. */
-static uint64_t stored_ms(const struct world *w, size_t r)
+static uint64_t read_row(struct world *w, size_t r)
 {
     const struct store_row *row =
         store_find(&w->store, DEVICEMGR_RECORD_RESOURCE, resource_sim_name(r), "", "");
     Checkpoint__V1__Resource *resource;
     uint64_t ms = w->now_ms;
 
+    w->shown.stored[r] = 0;
     if (!row)
         return 0;
     resource = checkpoint__v1__resource__unpack(NULL, row->record.value_bytes, row->record.value);
+    for (size_t i = 0; i < resource->n_devices; i++) {
+        size_t d = device_sim_find(resource->devices[i]->id);
+
+        w->shown.stored[r] |= d < DEVICES_MAX ? 1u << d : 0;
+    }
     if (resource->stopped && strcmp(resource->stopped_boot_id, w->shim.boot_id) == 0)
         ms = w->shim.boot_ms + resource->stopped_ms - 1;
     checkpoint__v1__resource__free_unpacked(resource, NULL);
@@ -291,7 +316,7 @@ static uint64_t stored_ms(const struct world *w, size_t r)
 void shown_rows(struct world *w)
 {
     for (size_t r = 0; r < RESOURCES_LEN; r++)
-        w->shown.served_ms[r] = stored_ms(w, r);
+        w->shown.served_ms[r] = read_row(w, r);
 }
 
 void shown_shim_started(struct world *w)

@@ -32,6 +32,7 @@ struct shown {
     uint64_t usable_ms[RESOURCES_LEN]; /* when it last was so; 0: not in this life */
     uint64_t
         served_ms[RESOURCES_LEN];    /* the same, or what its row said at the start of this life */
+    unsigned stored[RESOURCES_LEN];  /* what the row listed then */
     bool served[RESOURCES_LEN];      /* at the last event */
     uint64_t lost_ms[RESOURCES_LEN]; /* when a connection was, first since; 0: none was */
     uint64_t away_ms[RESOURCES_LEN]; /* since when it is not, or the shim lives */

@@ -4,6 +4,7 @@
  *   sim [--seeds N] [--from S]   runs N seeds from S on
  *   sim --seed S [-v]            replays one; -v prints every event
  *   --steps N                    steps with faults; then they stop, and the node must come to rest
+ *   --failures N                 ends after so many seeds that fail (default 5)
  *   --quiet                      of a seed that fails only its line, not what led there
  *
  * The last line is "N passed, N failed": properties that were looked at (property.h) and, of enough
@@ -21,12 +22,13 @@
 #include "tests/sim/world.h"
 
 #define SEED_SECONDS_MAX 60
-#define FAILURES_MAX 5 /* then there is enough to look at */
+#define FAILURES_MAX 5
 
 struct arguments {
     uint64_t from;
     uint64_t seeds;
     uint64_t steps;
+    uint64_t failures; /* then there is enough to look at */
     bool verbose;
     bool quiet;
 };
@@ -38,6 +40,7 @@ static const struct argp_option OPTIONS[] = {
     {"from", 'f', "S", 0, "The first of them (default 1)", 0},
     {"seed", 's', "S", 0, "Only this one", 0},
     {"steps", 't', "N", 0, "Steps with faults (default 600)", 0},
+    {"failures", 'k', "N", 0, "End after so many that fail (default 5)", 0},
     {"quiet", 'q', NULL, 0, "Of a seed that fails only its line", 0},
     {"verbose", 'v', NULL, 0, "Print every event", 0},
     {0},
@@ -60,6 +63,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         return 0;
     case 't':
         args->steps = strtoull(value, NULL, 10);
+        return 0;
+    case 'k':
+        args->failures = strtoull(value, NULL, 10);
         return 0;
     case 'q':
         args->quiet = true;
@@ -140,7 +146,7 @@ static int summarize(uint64_t seeds, uint64_t failed, uint64_t steps)
 
 int main(int argc, char **argv)
 {
-    struct arguments args = {.from = 1, .seeds = 1000, .steps = 600};
+    struct arguments args = {.from = 1, .seeds = 1000, .steps = 600, .failures = FAILURES_MAX};
     uint64_t failed = 0, steps = 0, i = 0;
 
     argp_parse(&ARGP, argc, argv, 0, NULL, &args);
@@ -149,7 +155,7 @@ int main(int argc, char **argv)
     signal(SIGALRM, on_signal);
     if (__sanitizer_set_death_callback)
         __sanitizer_set_death_callback(on_death);
-    while (i < args.seeds && failed < FAILURES_MAX) {
+    while (i < args.seeds && failed < args.failures) {
         failed += !run_seed(args.from + i++, &args);
         steps += world.steps;
     }

@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# Plants faults in the device manager, one at a time, and lets the simulation find each.
+#
+#   tests/sim/mutants.sh BUILD_DIR            every fault of mutants.txt
+#   tests/sim/mutants.sh BUILD_DIR NAME...    these
+#
+# BUILD_DIR is a configured build in which `sim` is up to date. A fault is one perl substitution
+# that must fit exactly one file of devicemgr/. That file is compiled with the build's own command
+# and linked with the rest; the tree is not touched. The seeds that found it last are played first,
+# then others from 1 on, SEEDS (2000) at most. What is caught is a line "ok", what is not, or does
+# not fit or compile any more, a line "not ok". The last line is "N passed, N failed".
+set -uo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+list=$root/tests/sim/mutants.txt
+seeds=${SEEDS:-2000}
+
+# Prints the files of devicemgr/ that the substitution changes, and writes them to $3.
+plant() {
+    local edit=$1 out=$2 file
+    for file in "$root"/devicemgr/*.c; do
+        perl -0777 -pe "$edit" "$file" >"$out/new.c" 2>"$out/perl.log" || return 1
+        if ! cmp -s "$file" "$out/new.c"; then
+            mv "$out/new.c" "$out/$(basename "$file")"
+            basename "$file"
+        fi
+    done
+}
+
+# The commands that made an object, and the program, for another source, object and program.
+compile() {
+    local name=$1 file=$2 out=$3 command
+    command=$(grep -F -- "-c $root/devicemgr/$file" "$commands" | tail -n 1)
+    [ -n "$command" ] || return 1
+    command=$(sed -E "s# -M[DTF]( [^ ]+\.o(\.d)?)?##g; s# -o [^ ]+ -c [^ ]+# -o $out/$name.o -c $out/$file#;
+        s# -Werror # #" <<<"$command")
+    (cd "$build" && eval "$command") >"$out/compile.log" 2>&1 || return 1
+    command=$(grep -E -- ' -o tests/sim/sim ' "$commands" | tail -n 1)
+    command=$(sed -E "s# -o tests/sim/sim # -o $out/sim $out/$name.o #" <<<"$command")
+    (cd "$build" && eval "$command") >>"$out/compile.log" 2>&1
+}
+
+caught_by() { # the first of these seeds that fails; $1: how many
+    local sim=$1 from=$2 len=$3
+    timeout 120 "$sim" --from "$from" --seeds "$len" --quiet --failures 1 2>&1 |
+        grep -aE '^seed [0-9]+:' | head -n 1
+}
+
+not_ok() {
+    printf 'not ok %s: %s\n' "$1" "$2"
+    return 1
+}
+
+try() {
+    local name=$1 edit=$2 known=$3 out=$work/$1 files line='' seed
+    mkdir -p "$out"
+    files=$(plant "$edit" "$out") || { not_ok "$name" "no perl: $(head -n 1 "$out/perl.log")"; return; }
+    [ "$(wc -w <<<"$files")" -eq 1 ] ||
+        { not_ok "$name" "it must fit one file of devicemgr/, and fits: ${files:-none}"; return; }
+    compile "$name" "$files" "$out" ||
+        { not_ok "$name" "$files does not compile with it: $out/compile.log"; return; }
+    for seed in $known; do
+        line=$(caught_by "$out/sim" "$seed" 1)
+        [ -n "$line" ] && break
+    done
+    if [ -z "$line" ]; then
+        line=$(caught_by "$out/sim" 1 "$seeds")
+        [ -z "$line" ] || printf '   %s: seeds "%s" do not find it any more, seed %s does\n' \
+            "$name" "$known" "$(grep -oE '[0-9]+' <<<"$line" | head -n 1)"
+    fi
+    [ -n "$line" ] || { not_ok "$name" "no seed of $seeds finds it"; return; }
+    rm -rf "$out"
+    printf 'ok %s: %.120s\n' "$name" "$line"
+}
+
+# Each is three lines: name and known seeds, the substitution, empty.
+run_all() {
+    local heading edit rest name known
+    while read -r heading; do
+        case $heading in '' | '#'*) continue ;; esac
+        IFS= read -r edit
+        name=${heading%% *}
+        known=${heading#"$name"}
+        if [ ${#wanted[@]} -gt 0 ] && [[ " ${wanted[*]} " != *" $name "* ]]; then
+            continue
+        fi
+        while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do
+            wait -n
+        done
+        try "$name" "$edit" "$known" </dev/null &
+    done <"$list"
+    wait
+}
+
+build=$(cd "${1:?usage: mutants.sh BUILD_DIR [NAME]...}" && pwd) || exit 1
+shift
+wanted=("$@")
+work=$build/tests/sim/mutants
+commands=$work/commands
+mkdir -p "$work"
+ninja -C "$build" -t commands tests/sim/sim >"$commands" || exit 1
+results=$(run_all)
+printf '%s\n' "$results"
+passed=$(grep -c '^ok ' <<<"$results")
+failed=$(grep -c '^not ok ' <<<"$results")
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
