@@ -158,6 +158,25 @@ void check_exclusive(struct world *w, const struct rt_container *container)
     }
 }
 
+/* A call that nobody waits for may still make one, as long as its sandbox is open. */
+void check_making(struct world *w, const struct rt_container *container)
+{
+    for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
+        const struct runtime_call *call = &w->runtime.calls[i];
+        const struct rt_sandbox *s = runtime_find_sandbox(w, call->made.sandbox);
+
+        if (!call->number || call->kind != CALL_CREATE_CONTAINER || call->effected || !s ||
+            !s->ready || s->hidden || s->doomed || runtime_stopping(w, s->id) ||
+            call->made.uid == container->uid)
+            continue;
+        for (size_t r = 0; r < RESOURCES_LEN; r++)
+            check_that(w, (call->made.held[r] & container->held[r]) == 0 || !shim_exclusive(w, r),
+                       "no device is given away that is in a container in the making: %x of "
+                       "resource %zu, of u%u",
+                       call->made.held[r], r, call->made.uid);
+    }
+}
+
 void check_freed(struct world *w, const char *uid, const char *container, const char *resource)
 {
     size_t r = resource_sim_find(resource);

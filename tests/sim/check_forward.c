@@ -274,4 +274,5 @@ void check_forward(struct world *w, struct create_sim *create,
         made->held[r] = made->noted[r] = ids;
     }
     check_counts(w, create, options, made);
+    check_making(w, made);
 }

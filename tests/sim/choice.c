@@ -2,6 +2,7 @@
 
 #include "tests/sim/check.h"
 #include "tests/sim/claim.h"
+#include "tests/sim/reason.h"
 #include "tests/sim/world.h"
 
 #define NODES 2
@@ -100,6 +101,8 @@ void choice_check(struct world *w, size_t r, unsigned ids)
         create->chosen[r])
         return;
     create->chosen[r] = ids;
+    check_that(w, !reason_unlisted(w),
+               "nothing new is given out before the runtime has said what it has: resource %zu", r);
     available = c->healthy & ~claims_held(w, create->uid, create->name, r) &
                 ~claims_unknown(w, create->uid, create->name, r);
     wanted = create->preferred[r] & available;

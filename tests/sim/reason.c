@@ -62,6 +62,12 @@ bool reason_resource_known(const struct world *w, size_t resource)
     return served_ms > 0 && w->now_ms < served_ms + shim_grace_ms(w, resource);
 }
 
+bool reason_unlisted(const struct world *w)
+{
+    return w->lister.heard_ms == 0 ||
+           (w->shim.rows_lost && w->lister.heard_ms < w->shim.started_ms + OUTCOME_MS);
+}
+
 /* The plugin calls of this create, as far as they can be told from others'. */
 static bool calls_open(const struct world *w, size_t resource, unsigned ids)
 {
@@ -188,9 +194,7 @@ static unsigned reasons_of_resource(struct world *w, const struct create_sim *cr
         reasons |= reasons_of_ids(w, create, r, ids);
     if (!create->ids[r])
         reasons |= reasons_of_choice(w, create, r);
-    if (shim_exclusive(w, r) &&
-        (w->lister.heard_ms == 0 ||
-         (w->shim.rows_lost && w->lister.heard_ms < w->shim.started_ms + OUTCOME_MS)))
+    if (shim_exclusive(w, r) && reason_unlisted(w))
         reasons |= REASON_UNLISTED;
     if (calls_open(w, r, create->ids[r]))
         reasons |= REASON_CALL;

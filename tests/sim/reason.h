@@ -44,6 +44,8 @@ enum reason {
 unsigned reasons_of(struct world *w, const struct create_sim *create);
 /* Whether the core may know a resource. */
 bool reason_resource_known(const struct world *w, size_t resource);
+/* Whether the runtime has still to say, or to say again, what it has. */
+bool reason_unlisted(const struct world *w);
 /* Their names, in a static buffer. */
 const char *reasons_text(unsigned reasons);
 

@@ -74,7 +74,7 @@ static void effect_stop_sandbox(struct world *w, struct runtime_call *call, stru
 {
     if (!s)
         return;
-    call->failed = w->faults && rng_percent(&w->runtime.rng, 10);
+    call->failed = w->faults && rng_percent(&w->runtime.rng, call->foreign ? 40 : 10);
     if (!call->failed)
         runtime_end_sandbox(w, s);
     for (size_t i = 0; i < CONTAINERS_MAX && call->failed; i++) {
