@@ -30,13 +30,26 @@ static unsigned requested(const struct world *w, size_t resource)
     return count;
 }
 
+/* Any; often one that a pod deleted by force had. */
+static unsigned first_choice(struct world *w, struct pod_sim *pod, size_t resource)
+{
+    const struct pod_sim *other = &w->kubelet.pods[rng_below(&pod->rng, PODS_MAX)];
+    unsigned start_at = (unsigned)rng_below(&pod->rng, DEVICES_MAX);
+
+    for (unsigned c = 0; other->released && c < other->containers_len; c++) {
+        if (other->containers[c].ids[resource])
+            start_at = (unsigned)__builtin_ctz(other->containers[c].ids[resource]);
+    }
+    return start_at;
+}
+
 /* Of those it is shown healthy. Devices of init containers are used again by later ones first
  * (devicesToAllocate in pkg/kubelet/cm/devicemanager/manager.go). */
 static void give_ids(struct world *w, struct pod_sim *pod, struct pod_container *container,
                      size_t resource, unsigned *reusable)
 {
     unsigned free_ids = w->shown.resources[resource].healthy & ~allocated(w, resource);
-    unsigned start_at = (unsigned)rng_below(&pod->rng, DEVICES_MAX);
+    unsigned start_at = first_choice(w, pod, resource);
     unsigned missing = container->count[resource], mask = 0;
 
     for (unsigned pass = 0; pass < 2; pass++) {

@@ -155,7 +155,8 @@ static unsigned check_plugin_options(struct world *w, const struct create_sim *c
     const char *annotation;
     char key[24];
 
-    check_that(w, answer && answer->resource == resource, "options are what the plugin answered");
+    check_that(w, answer && answer->resource == resource && !answer->none,
+               "options are what the plugin answered");
     if (!answer)
         return 0;
     check_that(w, devices_of(options, resource) == answer->ids,

@@ -87,6 +87,8 @@ static void cancel(struct world *w, struct create_sim *create, const char *why)
     retry_later(w, gone.uid, gone.name, why);
     if (gone.forwarded)
         claims_unsure(w, gone.uid, gone.name);
+    if (gone.forwarded && w->faults && rng_percent(&w->client.rng, 30))
+        kubelet_replace(w, gone.uid);
     if (gone.forwarded || gone.untouched)
         runtime_create_abandoned(w, gone.number);
     if (!gone.untouched && w->shim.core)
@@ -340,6 +342,15 @@ static void give_back(struct world *w, const struct create_sim *create)
     }
 }
 
+/* The shim is killed before it hears the answer; perhaps the pod is over for the kubelet just now,
+ * and another pod gets its devices while its container is in the making. */
+static void crash(struct world *w, const struct create_sim *create)
+{
+    w->shim.crash_in = (unsigned)rng_between(&w->client.rng, 1, 3);
+    if (rng_percent(&w->client.rng, 50))
+        kubelet_replace(w, create->uid);
+}
+
 static void forward(struct world *w, struct create_sim *create,
                     const V1beta1__ContainerAllocateResponse *options)
 {
@@ -363,7 +374,7 @@ static void forward(struct world *w, struct create_sim *create,
     }
     runtime_create(w, create->number, &made);
     if (w->faults && rng_percent(&w->client.rng, CRASH_PERCENT))
-        w->shim.crash_in = (unsigned)rng_between(&w->client.rng, 1, 3);
+        crash(w, create);
 }
 
 static void count_refusal(int code)

@@ -253,6 +253,18 @@ void kubelet_delete_one(struct world *w)
     world_note(w, "kubelet: pod u%u deleted%s", pod->uid, pod->released ? " by force" : "");
 }
 
+void kubelet_replace(struct world *w, unsigned uid)
+{
+    struct pod_sim *pod = kubelet_find_pod(w, uid);
+
+    if (!pod || pod->deleting)
+        return;
+    pod->deleting = pod->released = true;
+    pod->stop_ms = w->now_ms + rng_between(&pod->rng, 0, STOP_MS_MAX);
+    world_note(w, "kubelet: pod u%u deleted by force, and replaced", pod->uid);
+    kubelet_add_pod(w);
+}
+
 void kubelet_drain(struct world *w)
 {
     w->kubelet.draining = true;

@@ -64,6 +64,8 @@ void kubelet_init(struct world *w);
 /* A new pod, if there is room. */
 void kubelet_add_pod(struct world *w);
 void kubelet_delete_one(struct world *w);
+/* It is deleted by force, and another comes in its place. */
+void kubelet_replace(struct world *w, unsigned uid);
 void kubelet_drain(struct world *w);
 struct pod_sim *kubelet_find_pod(struct world *w, unsigned uid);
 /* Whether several containers of the pod ask for the resource by annotation: while one is down

@@ -123,6 +123,7 @@ static void answer_allocate(struct world *w, const struct plugin_call *call, siz
 
     response.container_responses = both;
     response.n_container_responses = outcome == OUTCOME_GOOD ? 1 : outcome == OUTCOME_TWO ? 2 : 0;
+    w->shim.net.answers[w->shim.net.answers_len - 1].none = outcome != OUTCOME_GOOD;
     world_note(w, "plugin %zu: Allocate of %x answered, serial %zu", resource, call->ids,
                w->shim.net.answers_len);
     devicemgr_allocated(w->shim.core, shim_now_ms(w), call->number, 0, NULL, &response);

@@ -4,6 +4,7 @@
 #ifndef TESTS_SIM_PLUGIN_CALL_H
 #define TESTS_SIM_PLUGIN_CALL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,7 @@ struct plugin_call {
 /* What a plugin once answered: the container's env tells the serial. */
 struct answer {
     size_t resource;
+    bool none; /* it was for no container, or for two */
     unsigned ids;
     unsigned boot;
     uint64_t registrations; /* of the resource, in this life of the shim */
