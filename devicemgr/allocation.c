@@ -2,9 +2,11 @@
 
 #include <string.h>
 
+#include <utlist.h>
+
 #include "devicemgr/options.h"
 
-/* All allocations that name one device. */
+/* All allocations that name one device; and, under CONTAINER, all that have one container. */
 struct claim {
     char *key;
     size_t key_bytes;
@@ -13,38 +15,13 @@ struct claim {
     UT_hash_handle hh;
 };
 
+#define CONTAINER "" /* no resource has this name */
+
 struct pod_group {
     char *pod_uid;
     struct allocation *first;
     UT_hash_handle hh;
 };
-
-static void live_remove(struct allocation *allocation, size_t at)
-{
-    struct allocation_live *lives = allocation->lives;
-
-    free(lives[at].container_id);
-    free(lives[at].sandbox_id);
-    allocation->lives_len--;
-    memmove(&lives[at], &lives[at + 1], (allocation->lives_len - at) * sizeof *lives);
-}
-
-static void allocation_free(struct allocation *allocation)
-{
-    while (allocation->lives_len > 0)
-        live_remove(allocation, 0);
-    free(allocation->lives);
-    free(allocation->unknown_in);
-    free(allocation->pod_uid);
-    free(allocation->container);
-    free(allocation->resource);
-    ids_fini(&allocation->ids);
-    options_free(allocation->options);
-    options_free(allocation->fresh);
-    free(allocation->boot_id);
-    free(allocation->key);
-    free(allocation);
-}
 
 void allocations_fini(struct allocations *table)
 {
@@ -55,6 +32,15 @@ void allocations_fini(struct allocations *table)
         allocations_remove(table, allocation);
     }
     ids_fini(&table->dropped);
+}
+
+/* To be looked at by core_settle_allocations(). */
+static void note_change(struct allocation *allocation)
+{
+    if (allocation->changed)
+        return;
+    allocation->changed = true;
+    DL_APPEND2(allocation->table->changed, allocation, changed_prev, changed_next);
 }
 
 /* ---- claims: device to holders ---- */
@@ -72,10 +58,11 @@ static struct claim *claim_find(const struct allocations *table, const char *res
     return claim;
 }
 
-static void claim_add(struct allocations *table, struct allocation *holder, const char *id)
+static void claim_add(struct allocations *table, struct allocation *holder, const char *resource,
+                      const char *id)
 {
-    const char *parts[] = {holder->resource, id};
-    struct claim *claim = claim_find(table, holder->resource, id);
+    const char *parts[] = {resource, id};
+    struct claim *claim = claim_find(table, resource, id);
 
     if (!claim) {
         claim = mem_alloc(1, sizeof *claim);
@@ -86,9 +73,10 @@ static void claim_add(struct allocations *table, struct allocation *holder, cons
     claim->holders[claim->holders_len++] = holder;
 }
 
-static void claim_remove(struct allocations *table, const struct allocation *holder, const char *id)
+static void claim_remove(struct allocations *table, const struct allocation *holder,
+                         const char *resource, const char *id)
 {
-    struct claim *claim = claim_find(table, holder->resource, id);
+    struct claim *claim = claim_find(table, resource, id);
     size_t at = 0;
 
     while (claim->holders[at] != holder)
@@ -111,6 +99,44 @@ struct allocation *const *allocations_holders(const struct allocations *table, c
 
     *holders_len = claim ? claim->holders_len : 0;
     return claim ? claim->holders : NULL;
+}
+
+struct allocation *allocations_of_container(const struct allocations *table,
+                                            const char *container_id)
+{
+    const struct claim *claim = claim_find(table, CONTAINER, container_id);
+
+    return claim ? claim->holders[0] : NULL;
+}
+
+/* ---- the end of one ---- */
+
+static void live_remove(struct allocation *allocation, size_t at)
+{
+    struct allocation_live *lives = allocation->lives;
+
+    claim_remove(allocation->table, allocation, CONTAINER, lives[at].container_id);
+    free(lives[at].container_id);
+    free(lives[at].sandbox_id);
+    allocation->lives_len--;
+    memmove(&lives[at], &lives[at + 1], (allocation->lives_len - at) * sizeof *lives);
+}
+
+static void allocation_free(struct allocation *allocation)
+{
+    while (allocation->lives_len > 0)
+        live_remove(allocation, 0);
+    free(allocation->lives);
+    free(allocation->unknown_in);
+    free(allocation->pod_uid);
+    free(allocation->container);
+    free(allocation->resource);
+    ids_fini(&allocation->ids);
+    options_free(allocation->options);
+    options_free(allocation->fresh);
+    free(allocation->boot_id);
+    free(allocation->key);
+    free(allocation);
 }
 
 /* ---- groups: pod to allocations ---- */
@@ -171,13 +197,15 @@ struct allocation *allocations_add(struct allocations *table, const char *pod_ui
     allocation->container = mem_strdup(container);
     allocation->resource = mem_strdup(resource);
     allocation->boot_id = mem_strdup("");
+    allocation->table = table;
+    note_change(allocation);
     allocation->key = mem_key(parts, 3, &allocation->key_bytes);
     ids_copy(&allocation->ids, ids->v, ids->len);
     ids_sort(&allocation->ids);
     HASH_ADD_KEYPTR(hh, table->by_key, allocation->key, allocation->key_bytes, allocation);
     group_add(table, allocation);
     for (size_t i = 0; i < allocation->ids.len; i++)
-        claim_add(table, allocation, allocation->ids.v[i]);
+        claim_add(table, allocation, resource, allocation->ids.v[i]);
     return allocation;
 }
 
@@ -200,13 +228,21 @@ void allocations_remove(struct allocations *table, struct allocation *allocation
         !ids_contain(&table->dropped, allocation->resource))
         ids_add(&table->dropped, allocation->resource);
     for (size_t i = 0; i < allocation->ids.len; i++)
-        claim_remove(table, allocation, allocation->ids.v[i]);
+        claim_remove(table, allocation, allocation->resource, allocation->ids.v[i]);
     group_remove(table, allocation);
+    if (allocation->changed)
+        DL_DELETE2(table->changed, allocation, changed_prev, changed_next);
     HASH_DEL(table->by_key, allocation);
     allocation_free(allocation);
 }
 
 /* ---- one allocation ---- */
+
+void allocation_set_create(struct allocation *allocation, uint64_t create)
+{
+    allocation->create = create;
+    note_change(allocation);
+}
 
 enum allocation_life allocation_life(const struct allocation *allocation)
 {
@@ -227,6 +263,7 @@ const char *allocation_live_id(const struct allocation *allocation)
 /* What was asked or said of its containers was not about those it has now. */
 static void forget_answers(struct allocation *allocation)
 {
+    note_change(allocation);
     allocation->check = 0;
     allocation->confirmed = 0;
     allocation->late_until_ms = 0;
@@ -237,6 +274,7 @@ static void set_unknown(struct allocation *allocation, const char *sandbox_id)
 {
     char *copy = sandbox_id ? mem_strdup(sandbox_id) : NULL; /* it may be its own */
 
+    note_change(allocation);
     free(allocation->unknown_in);
     allocation->unknown_in = copy;
     allocation->unknown = sandbox_id != NULL;
@@ -261,6 +299,7 @@ void allocation_set_live(struct allocation *allocation, const char *container_id
     free(allocation->lives);
     allocation->lives = lives;
     allocation->lives_len++;
+    claim_add(allocation->table, allocation, CONTAINER, container_id);
 }
 
 void allocation_set_unknown(struct allocation *allocation, const char *sandbox_id,

@@ -73,6 +73,11 @@ struct allocation {
     uint64_t unproven_ms;
     bool judged;
 
+    struct allocations *table;
+    bool changed; /* since core_settle_allocations(); then it is in table->changed */
+    struct allocation *changed_prev, *changed_next;
+    bool settled;               /* it was there then */
+    enum allocation_life known; /* its life then */
     char *key;
     size_t key_bytes;
     struct allocation *pod_next;
@@ -81,9 +86,10 @@ struct allocation {
 
 struct allocations {
     struct allocation *by_key;
-    struct claim *claims;   /* by resource and id */
-    struct pod_group *pods; /* by pod uid */
-    struct ids dropped;     /* resources of those removed that were shown; for advertise.c */
+    struct claim *claims;       /* by resource and id */
+    struct pod_group *pods;     /* by pod uid */
+    struct allocation *changed; /* what can run may be another since this was last looked at */
+    struct ids dropped;         /* resources of those removed that were shown; for advertise.c */
 };
 
 /* A zeroed struct is an empty table. */
@@ -99,9 +105,14 @@ void allocations_remove(struct allocations *table, struct allocation *allocation
 /* All that hold the device, oldest first; valid until the table changes. */
 struct allocation *const *allocations_holders(const struct allocations *table, const char *resource,
                                               const char *id, size_t *holders_len);
+/* One that has the container among those that may run; NULL: none. */
+struct allocation *allocations_of_container(const struct allocations *table,
+                                            const char *container_id);
 /* A pod's allocations, linked by pod_next; NULL: none. */
 struct allocation *allocations_of_pod(const struct allocations *table, const char *pod_uid);
 
+/* The create that works on it, or 0. */
+void allocation_set_create(struct allocation *allocation, uint64_t create);
 enum allocation_life allocation_life(const struct allocation *allocation);
 /* The container of which it is asked whether it runs; NULL: none. */
 const char *allocation_live_id(const struct allocation *allocation);

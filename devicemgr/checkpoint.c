@@ -277,6 +277,8 @@ static void finish_row(struct devicemgr *mgr, const struct dirty_row *row, uint6
 
     if (durable)
         note_stored(mgr, row, row->put);
+    if (row->kind == DEVICEMGR_RECORD_ALLOCATION)
+        wake_pod(mgr, row->parts[0]); /* the container's next create waits for it */
     if (!allocation || allocation->commit != commit)
         return;
     if (durable)
@@ -284,7 +286,7 @@ static void finish_row(struct devicemgr *mgr, const struct dirty_row *row, uint6
     else if (allocation->durable)
         allocation_revert(allocation);
     else
-        allocations_remove(&mgr->allocations, allocation);
+        core_remove_allocation(mgr, allocation);
 }
 
 /* The store may be full for hours: its attempts get rarer, and those of new creates come besides.
@@ -366,5 +368,4 @@ void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit
     if (!error)
         checkpoint->pause_ms = 0;
     creates_committed(mgr, commit, error);
-    mgr->poked = true;
 }

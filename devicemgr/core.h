@@ -15,6 +15,7 @@
 #include "devicemgr/request.h"
 #include "devicemgr/resource.h"
 #include "devicemgr/text.h"
+#include "devicemgr/wake.h"
 
 /* gRPC status codes used here ("Status codes and their use in gRPC"). */
 enum {
@@ -47,16 +48,17 @@ struct devicemgr {
     bool running;         /* inside devicemgr_run() */
     bool draining;        /* nothing is held any more */
     char *unread;         /* why the checkpoint's rows are not known yet; NULL: they are */
-    bool poked;           /* something changed that any waiting create may wait for */
-    bool poked_one;       /* some create is to be looked at, by its own flag */
 
     struct resource *resources;
     struct ids removed; /* resources, oldest first, until seen or published again */
     struct allocations allocations;
     struct pods pods;
-    struct create *creates; /* by number, in order of arrival */
-    struct call *calls;     /* on plugins, by number */
-    struct check *checks;   /* of containers, by number */
+    struct create *creates;    /* by number, in order of arrival */
+    struct create *committing; /* by commit_next, those that wait for the store */
+    struct wakes wakes;
+    uint64_t arrivals;    /* of creates */
+    struct call *calls;   /* on plugins, by number */
+    struct check *checks; /* of containers, by number */
     struct action_queue actions;
     struct checkpoint checkpoint;
     struct advertise advertise;
@@ -122,6 +124,12 @@ void core_outcome_unknown(struct devicemgr *mgr, struct allocation *allocation,
                           const char *sandbox_id);
 /* Removes an allocation from table and checkpoint. */
 void core_drop_allocation(struct devicemgr *mgr, struct allocation *allocation);
+/* Removes it from the table only. */
+void core_remove_allocation(struct devicemgr *mgr, struct allocation *allocation);
+/* Looks at the allocations that have changed: wakes whom that concerns. */
+void core_settle_allocations(struct devicemgr *mgr);
+/* What is true of the pod, its sandboxes and its containers has changed. */
+void core_pod_changed(struct devicemgr *mgr, const char *pod_uid);
 /* A container was made with the resources of `has` and no other: what the shim chose for those of
  * its name before it, which have ended, of a resource that is not among them is free. */
 void core_release_leftovers(struct devicemgr *mgr, const char *pod_uid, const char *container,

@@ -1,6 +1,9 @@
 #include "devicemgr/create.h"
 
+#include <assert.h>
 #include <string.h>
+
+#include <utlist.h>
 
 #include "devicemgr/options.h"
 
@@ -40,6 +43,9 @@ static struct allocation *item_allocation(const struct devicemgr *mgr, const str
 void create_free(struct devicemgr *mgr, struct create *create)
 {
     HASH_DEL(mgr->creates, create);
+    wake_leave(mgr, create);
+    if (create->state == CREATE_COMMITTING)
+        DL_DELETE2(mgr->committing, create, commit_prev, commit_next);
     for (size_t i = 0; create->items && i < create->request.len; i++)
         ids_fini(&create->items[i].preferred);
     free(create->items);
@@ -50,7 +56,6 @@ void create_free(struct devicemgr *mgr, struct create *create)
     free(create->pod_name);
     free(create->container);
     free(create);
-    mgr->poked = true;
 }
 
 void creates_fini(struct devicemgr *mgr)
@@ -162,17 +167,15 @@ static bool queue_rows(struct devicemgr *mgr, struct create *create)
 
 void creates_commit_began(struct devicemgr *mgr, uint64_t commit)
 {
-    for (struct create *create = mgr->creates; create; create = create->hh.next) {
-        if (create->state == CREATE_COMMITTING && !create->commit)
-            create->commit = commit;
-    }
+    for (struct create *create = mgr->committing; create; create = create->commit_next)
+        create->commit = create->commit ? create->commit : commit;
 }
 
 void creates_committed(struct devicemgr *mgr, uint64_t commit, const char *error)
 {
     struct create *create, *next;
 
-    HASH_ITER(hh, mgr->creates, create, next)
+    DL_FOREACH_SAFE2(mgr->committing, create, next, commit_next)
     {
         struct text text = {0};
 
@@ -180,7 +183,9 @@ void creates_committed(struct devicemgr *mgr, uint64_t commit, const char *error
             continue;
         create->commit = 0;
         if (!error) {
+            DL_DELETE2(mgr->committing, create, commit_prev, commit_next);
             create->state = CREATE_PRESTARTING;
+            wake_create(mgr, create);
             continue;
         }
         create_name(create, create->request.items[0].resource, &text);
@@ -472,6 +477,8 @@ static void next_state(struct devicemgr *mgr, struct create *create)
         break;
     case CREATE_ALLOCATING:
         create->state = queue_rows(mgr, create) ? CREATE_COMMITTING : CREATE_PRESTARTING;
+        if (create->state == CREATE_COMMITTING)
+            DL_APPEND2(mgr->committing, create, commit_prev, commit_next);
         break;
     case CREATE_PRESTARTING:
         create->state = CREATE_FORWARDED;
@@ -554,33 +561,47 @@ void devicemgr_drain(struct devicemgr *mgr, uint64_t now_ms)
 {
     core_at(mgr, now_ms);
     mgr->draining = true;
-    mgr->poked = true;
+    wake_all(mgr);
 }
 
 void creates_advance(struct devicemgr *mgr)
 {
-    struct create *create, *next;
-    bool all = mgr->poked;
+    size_t len;
+    uint64_t *numbers = wakes_take(mgr, &len);
 
-    mgr->poked = false;
-    mgr->poked_one = false;
-    HASH_ITER(hh, mgr->creates, create, next)
-    {
-        bool look = all || create->poked;
+    for (size_t i = 0; i < len; i++) {
+        struct create *create = creates_find(mgr, numbers[i]);
 
-        create->poked = false;
-        if (look && create->state != CREATE_FORWARDED)
-            create_advance(mgr, create);
+        if (!create || !create->woken)
+            continue;
+        create->woken = false;
+        if (create->state == CREATE_FORWARDED)
+            continue;
+        mgr->wakes.looks++;
+        create_advance(mgr, create);
+        create = creates_find(mgr, numbers[i]);
+        if (create)
+            wake_set_due(mgr, create,
+                         create->state == CREATE_FORWARDED ? UINT64_MAX
+                         : create->held                    ? create->hold_until_ms
+                                                           : create->limit_ms);
     }
+    free(numbers);
 }
 
-uint64_t creates_next_ms(const struct devicemgr *mgr)
+void creates_check(struct devicemgr *mgr)
 {
-    uint64_t next_ms = UINT64_MAX;
+    struct create *create, *next;
 
-    for (const struct create *create = mgr->creates; create; create = create->hh.next) {
-        if (create->state != CREATE_FORWARDED)
-            next_ms = earlier(next_ms, create->held ? create->hold_until_ms : create->limit_ms);
+    HASH_ITER(hh, mgr->creates, create, next)
+    {
+        enum create_state before = create->state;
+        uint64_t number = create->number;
+
+        if (before == CREATE_FORWARDED)
+            continue;
+        create_advance(mgr, create);
+        create = creates_find(mgr, number);
+        assert(!create || create->state == before); /* else it was not woken */
     }
-    return next_ms;
 }

@@ -65,7 +65,12 @@ struct create {
     struct request request;
     struct create_item *items; /* one for each of request.items */
     enum create_state state;
-    bool poked;      /* to be looked at, though nothing changed for the others */
+    uint64_t arrival;
+    bool woken;         /* to be looked at */
+    struct wait *waits; /* what may wake it (wake.c) */
+    uint64_t due_ms;    /* when time does; UINT64_MAX: never */
+    size_t due_at;      /* its place in the heap, from 1; 0: none */
+    struct create *commit_prev, *commit_next;
     unsigned blocks; /* enum create_block */
     uint64_t started_ms;
     uint64_t limit_ms; /* the client's deadline, less a margin */
@@ -98,9 +103,10 @@ enum call_kind {
 
 /* ---- create.c: the states after SELECTING, and the end; create_admit.c: the arrival ---- */
 
-/* Looks again at every create that was poked, or at all. */
+/* Looks again at every create that was woken. */
 void creates_advance(struct devicemgr *mgr);
-uint64_t creates_next_ms(const struct devicemgr *mgr);
+/* Looks at all: none that was not woken may go on. One may be refused that another overtook. */
+void creates_check(struct devicemgr *mgr);
 void creates_fini(struct devicemgr *mgr);
 /* A commit takes every create that waits for one. */
 void creates_commit_began(struct devicemgr *mgr, uint64_t commit);

@@ -132,20 +132,14 @@ static struct create *create_new(const struct devicemgr *mgr, uint64_t number,
 /* A pending create of the same container is of a client that has given it up, or will. */
 static void take_over(struct devicemgr *mgr, const struct create *create)
 {
-    struct create *older, *next;
+    struct create *older = wake_find_other(mgr, create);
+    struct text text = {0};
 
-    HASH_ITER(hh, mgr->creates, older, next)
-    {
-        struct text text = {0};
-
-        if (older == create || older->state == CREATE_FORWARDED ||
-            strcmp(older->pod_uid, create->pod_uid) != 0 ||
-            strcmp(older->container, create->container) != 0)
-            continue;
-        create_name(older, NULL, &text);
-        text_add(&text, "taken over by a newer CreateContainer of the same container");
-        create_refuse(mgr, older, CODE_ABORTED, &text);
-    }
+    if (!older)
+        return;
+    create_name(older, NULL, &text);
+    text_add(&text, "taken over by a newer CreateContainer of the same container");
+    create_refuse(mgr, older, CODE_ABORTED, &text);
 }
 
 /* The sandbox may be older than the shim, and the runtime's list still to come. One that was
@@ -176,8 +170,8 @@ static void admit(struct devicemgr *mgr, struct create *create, uint32_t sandbox
         create->items[i].want = &create->request.items[i];
     know_sandbox(mgr, create, sandbox_attempt);
     take_over(mgr, create);
-    create->poked = true;
-    mgr->poked_one = true;
+    create->arrival = ++mgr->arrivals;
+    wake_join(mgr, create);
 }
 
 /* What it holds, and who else holds that, stands in rows that nobody has read. */

@@ -145,7 +145,7 @@ static struct create *finish(struct devicemgr *mgr, uint64_t now_ms, uint64_t nu
     *ended = *call;
     ended->socket_name = mem_strdup(call->socket_name);
     call_free(mgr, call);
-    mgr->poked = true;
+    wake_create(mgr, create);
     return create;
 }
 

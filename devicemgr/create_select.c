@@ -79,9 +79,11 @@ void devicemgr_container_checked(struct devicemgr *mgr, uint64_t now_ms, uint64_
             confirm(mgr, holder, check->create);
         else
             runtime_container_ended(mgr, check->container_id);
+        wake_holders(mgr, holder); /* others wait for the answer, or to ask themselves */
     }
+    if (creates_find(mgr, check->create))
+        wake_create(mgr, creates_find(mgr, check->create));
     check_free(mgr, check);
-    mgr->poked = true;
 }
 
 /* ---- whether devices can be used ---- */
@@ -577,7 +579,7 @@ static void reserve(struct devicemgr *mgr, const struct create *create,
         held->own_choice = !want->token; /* it could not be told before */
         checkpoint_touch_allocation(mgr, held);
     }
-    held->create = create->number;
+    allocation_set_create(held, create->number);
     if (want->token)
         kubelet_check_token(mgr, held, create->started_ms);
 }
@@ -642,12 +644,12 @@ void create_release(struct devicemgr *mgr, struct create *create)
 
         if (!allocation || allocation->create != create->number)
             continue;
-        allocation->create = 0;
+        allocation_set_create(allocation, 0);
         if (allocation->commit)
             continue; /* the commit decides */
         if (allocation->durable)
             allocation_revert(allocation);
         else
-            allocations_remove(&mgr->allocations, allocation);
+            core_remove_allocation(mgr, allocation);
     }
 }

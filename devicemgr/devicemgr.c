@@ -80,6 +80,7 @@ void devicemgr_free(struct devicemgr *mgr)
     if (!mgr)
         return;
     creates_fini(mgr);
+    wakes_fini(&mgr->wakes);
     calls_fini(mgr);
     checks_fini(mgr);
     runtime_fini(mgr);
@@ -135,6 +136,7 @@ void core_log(struct devicemgr *mgr, int level, const struct text *text)
 /* A commit begins only when nothing else is left to do, so that it takes all rows there are. */
 void devicemgr_run(struct devicemgr *mgr)
 {
+    bool unchecked = mgr->settings.checked;
     struct action *action;
 
     if (mgr->running)
@@ -145,10 +147,14 @@ void devicemgr_run(struct devicemgr *mgr)
             action_carry_out(action, mgr->ports, mgr->user);
             action_free(action);
         }
-        if (mgr->poked || mgr->poked_one) {
+        core_settle_allocations(mgr);
+        if (mgr->wakes.woken_len > 0) {
             creates_advance(mgr);
         } else if (checkpoint_ready(mgr)) {
             checkpoint_begin(mgr);
+        } else if (unchecked) {
+            unchecked = false;
+            creates_check(mgr);
         } else {
             break;
         }
@@ -159,7 +165,7 @@ void devicemgr_run(struct devicemgr *mgr)
 
 uint64_t devicemgr_next_ms(const struct devicemgr *mgr)
 {
-    const uint64_t due_ms[] = {plugin_next_ms(mgr),     creates_next_ms(mgr),
+    const uint64_t due_ms[] = {plugin_next_ms(mgr),     wakes_next_ms(mgr),
                                prefers_next_ms(mgr),    advertise_next_ms(mgr),
                                checkpoint_next_ms(mgr), mgr->list_ms};
     uint64_t next_ms = UINT64_MAX;
@@ -176,7 +182,7 @@ void devicemgr_tick(struct devicemgr *mgr, uint64_t now_ms)
     runtime_tick(mgr);
     checkpoint_tick(mgr);
     prefers_tick(mgr);
-    mgr->poked = true;
+    wake_tick(mgr);
 }
 
 static int restore(struct devicemgr *mgr, const struct devicemgr_record *record)

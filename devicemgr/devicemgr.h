@@ -80,6 +80,9 @@ struct devicemgr_settings {
     const struct devicemgr_resource_settings *resources; /* by name, each once; all others are
                                                           * exclusive */
     size_t resources_len;
+    /* For tests: whatever is kept up to date step by step is made out anew after each run, and a
+     * difference aborts. Costs what that saves. */
+    bool checked;
 };
 
 /* `settings` copied; `ports` and `user` borrowed until devicemgr_free(). */

@@ -136,7 +136,7 @@ static void dial_registered(struct devicemgr *mgr, struct resource *resource, ui
     dial(mgr, resource, ENDPOINT_REGISTERED, socket_name);
     resource->endpoint.registration = registration;
     log_registering(mgr, resource);
-    mgr->poked = true;
+    wake_resource(mgr, resource->name);
 }
 
 /* The plugin registers too often: its dial waits for its turn, and an older one that waits is not
@@ -287,7 +287,7 @@ void devicemgr_endpoint_list(struct devicemgr *mgr, uint64_t now_ms, uint64_t nu
         checkpoint_touch_resource(mgr, resource->name,
                                   new_socket || change.added + change.removed > 0);
     log_list(mgr, resource, activated, &change);
-    mgr->poked = true;
+    wake_resource(mgr, resource->name);
 }
 
 static void remove_resource(struct devicemgr *mgr, struct resource *resource)
@@ -298,8 +298,8 @@ static void remove_resource(struct devicemgr *mgr, struct resource *resource)
         checkpoint_touch_resource(mgr, resource->name, true);
         capacity_removed(mgr, resource->name);
     }
+    wake_resource(mgr, resource->name);
     resources_remove(&mgr->resources, resource);
-    mgr->poked = true;
 }
 
 /* The dial of a Register call failed; `reason` may say already, in the kubelet's words, how. */
@@ -353,7 +353,7 @@ void devicemgr_endpoint_lost(struct devicemgr *mgr, uint64_t now_ms, uint64_t nu
     redial = endpoint_may_redial(endpoint, mgr->now_ms);
     endpoint_stop(endpoint, mgr->now_ms, reason);
     log_lost(mgr, resource, reason, redial);
-    mgr->poked = true;
+    wake_resource(mgr, resource->name);
     if (redial)
         dial(mgr, resource, ENDPOINT_REDIALLED, endpoint->socket_good);
     else if (endpoint->socket_good)
@@ -500,5 +500,5 @@ void devicemgr_builtin(struct devicemgr *mgr, uint64_t now_ms, const char *name,
     capacity_published(mgr, name);
     if (resource_set_builtin(resource, mgr->now_ms, devices, devices_len, &change))
         log_list(mgr, resource, false, &change);
-    mgr->poked = true;
+    wake_resource(mgr, name);
 }

@@ -3,6 +3,8 @@
  */
 #include <string.h>
 
+#include <utlist.h>
+
 #include "devicemgr/core.h"
 #include "devicemgr/create.h"
 #include "devicemgr/limits.h"
@@ -14,11 +16,45 @@ static void touch_pod(struct devicemgr *mgr, const struct pod *pod)
         checkpoint_touch_pod(mgr, pod->uid);
 }
 
+void core_remove_allocation(struct devicemgr *mgr, struct allocation *allocation)
+{
+    if (allocation->settled)
+        wake_holders(mgr, allocation);
+    allocations_remove(&mgr->allocations, allocation);
+}
+
+/* What a create took and gave back in one look is no change: two that want the same devices and
+ * others besides would wake each other for ever. That a create takes what was free concerns nobody
+ * yet: it may be given up. */
+void core_settle_allocations(struct devicemgr *mgr)
+{
+    struct allocation *a, *next;
+
+    DL_FOREACH_SAFE2(mgr->allocations.changed, a, next, changed_next)
+    {
+        enum allocation_life life = allocation_life(a);
+
+        a->changed = false;
+        if (a->settled && a->known != life && life != ALLOCATION_BUSY)
+            wake_holders(mgr, a);
+        a->settled = true;
+        a->known = life;
+    }
+    mgr->allocations.changed = NULL;
+}
+
+void core_pod_changed(struct devicemgr *mgr, const char *pod_uid)
+{
+    wake_pod(mgr, pod_uid);
+    for (struct allocation *a = allocations_of_pod(&mgr->allocations, pod_uid); a; a = a->pod_next)
+        wake_holders(mgr, a);
+}
+
 void core_drop_allocation(struct devicemgr *mgr, struct allocation *allocation)
 {
     checkpoint_touch_allocation(mgr, allocation);
     checkpoint_touch_pod(mgr, allocation->pod_uid);
-    allocations_remove(&mgr->allocations, allocation);
+    core_remove_allocation(mgr, allocation);
 }
 
 /* Whether a container of the pod may run, or is being made. */
@@ -153,7 +189,7 @@ void devicemgr_sandbox_ran(struct devicemgr *mgr, uint64_t now_ms,
 {
     core_at(mgr, now_ms);
     note_sandbox(mgr, sandbox)->ran = true;
-    mgr->poked = true;
+    core_pod_changed(mgr, sandbox->pod_uid);
 }
 
 /* Of a sandbox whose pod is not known: one that was removed is not stopped afterwards. */
@@ -174,7 +210,7 @@ void devicemgr_sandbox_stopping(struct devicemgr *mgr, uint64_t now_ms, const ch
     }
     sandbox->stopping = true;
     sandbox->reopen_ms = 0;
-    mgr->poked = true;
+    core_pod_changed(mgr, sandbox->pod->uid);
 }
 
 void devicemgr_sandbox_stop_failed(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id)
@@ -199,7 +235,7 @@ static void end_containers(struct devicemgr *mgr, const struct sandbox *sandbox)
     for (struct allocation *a = allocations_of_pod(&mgr->allocations, sandbox->pod->uid); a;
          a = a->pod_next)
         allocation_set_sandbox_ended(a, sandbox->id);
-    mgr->poked = true;
+    core_pod_changed(mgr, sandbox->pod->uid);
 }
 
 void devicemgr_sandbox_stopped(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id)
@@ -228,8 +264,8 @@ static void drop_pod_allocations(struct devicemgr *mgr, const char *pod_uid)
 static void drop_pod(struct devicemgr *mgr, struct pod *pod)
 {
     drop_pod_allocations(mgr, pod->uid);
+    wake_pod(mgr, pod->uid);
     pods_remove(&mgr->pods, pod);
-    mgr->poked = true;
 }
 
 /* Whether a container of the pod may run, in whichever sandbox. */
@@ -302,11 +338,11 @@ void runtime_fini(struct devicemgr *mgr)
 
 void runtime_container_ended(struct devicemgr *mgr, const char *container_id)
 {
+    struct allocation *a;
+
     note_ended(mgr, container_id);
-    for (struct allocation *a = mgr->allocations.by_key; a; a = a->hh.next) {
-        if (allocation_set_ended(a, container_id))
-            mgr->poked = true;
-    }
+    while ((a = allocations_of_container(&mgr->allocations, container_id)))
+        allocation_set_ended(a, container_id);
 }
 
 void devicemgr_container_removed(struct devicemgr *mgr, uint64_t now_ms, const char *container_id)
@@ -692,5 +728,5 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
     log_list(mgr, rebuilt, lost);
     mgr->listed = true;
     list_again(mgr);
-    mgr->poked = true;
+    wake_all(mgr);
 }

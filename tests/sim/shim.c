@@ -457,6 +457,7 @@ void shim_init(struct world *w)
     shim->settings = (struct devicemgr_settings){
         .grace_ms = rng_between(&w->shim.rng, 20, 300) * 1000,
         .hold_ms = rng_below(&w->shim.rng, 9) * 1000,
+        .checked = w->seed % 2 == 0,
         .allocate_timeout_ms = rng_between(&w->shim.rng, 1, 10) * 1000,
         .mask_ms = rng_between(&w->shim.rng, 0, rng_percent(&w->shim.rng, 50) ? 10 : 120) * 1000,
         .prestart_timeout_ms = rng_between(&w->shim.rng, 1, 10) * 1000,

@@ -1,0 +1,168 @@
+/* Whom a change concerns is looked at again, and nobody else. */
+#include <stdio.h>
+
+#include "devicemgr/create.h"
+#include "devicemgr_world.h"
+
+#define MANY 300
+
+/* How many creates were looked at since the last call. */
+static uint64_t looks(struct world *w)
+{
+    static uint64_t before;
+    uint64_t since = w->mgr->wakes.looks - before;
+
+    before = w->mgr->wakes.looks;
+    return since;
+}
+
+/* Pods "u0", "u1", ... each want their device of GPU, whose plugin is away. */
+static void many_wait_for_a_plugin(struct world *w)
+{
+    char uid[16], token[64];
+
+    plugin_register(w, 1, GPU, "gpu.sock");
+    plugin_options(w, w->endpoint, false, false);
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(uid, sizeof uid, "u%u", i);
+        snprintf(token, sizeof token, GPU ":g%u", i);
+        create_token(w, 1000 + i, uid, token);
+    }
+    ignore_all(w);
+    looks(w);
+}
+
+static void what_is_elsewhere_wakes_nobody(void **state)
+{
+    struct world *w = *state;
+    uint64_t nic;
+
+    many_wait_for_a_plugin(w);
+    nic = nics_up(w, "n0 n1");
+    container_made(w, 1, "x1", "main", NIC ":n0");
+    looks(w);
+    plugin_list(w, nic, "n0 n1!");
+    sandbox_ran(w, "x2", "s-x2", 0);
+    container_removed(w, "c-x1-main");
+    sandbox_stopped(w, "s-x1");
+    sandbox_removed(w, "s-x1");
+    committed(w);
+    plugin_lost(w, nic, "killed");
+    pass(w, HOLD_MS / 2);
+    assert_int_equal(looks(w), 0);
+}
+
+static void a_plugin_wakes_those_who_want_it(void **state)
+{
+    struct world *w = *state;
+    uint64_t gpu;
+
+    plugin_register(w, 1, NIC, "nic.sock");
+    plugin_options(w, w->endpoint, false, false);
+    many_wait_for_a_plugin(w);
+    gpu = w->endpoint;
+    create_token(w, 11, "other", NIC ":n0");
+    looks(w);
+    plugin_list(w, gpu, "g0 g1");
+    assert_int_equal(looks(w), MANY);
+    expect(w, "allocate g0 *");
+    expect(w, "allocate g1 *");
+    expect(w, "commit resource *");
+    committed(w);
+    looks(w);
+    allocated(w, "A=1");
+    assert_int_equal(looks(w), 1);
+    committed(w);
+    assert_in_range(looks(w), 1, 2);
+    sandbox_stopping(w, "s-u7"); /* its pod's, and no other */
+    assert_int_equal(looks(w), 1);
+}
+
+static void a_holder_wakes_those_who_want_its_devices(void **state)
+{
+    char uid[16], holder[16], id[32], token[64], list[MANY * 8] = "";
+    struct world *w = *state;
+
+    for (unsigned i = 0; i < MANY; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "g%u ", i);
+    gpus_up(w, list);
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(uid, sizeof uid, "u%u", i);
+        snprintf(holder, sizeof holder, "h%u", i);
+        snprintf(token, sizeof token, GPU ":g%u", i);
+        container_made(w, 1 + i, holder, "main", token);
+        create_token(w, 1000 + i, uid, token);
+        snprintf(id, sizeof id, "check c-h%u-main", i);
+        expect(w, id);
+    }
+    looks(w);
+    for (unsigned i = 0; i < MANY / 2; i++) {
+        snprintf(id, sizeof id, "c-h%u-main", i);
+        container_removed(w, id);
+        snprintf(id, sizeof id, "allocate g%u *", i);
+        expect(w, id);
+        expect_with(w, "commit -allocation", NULL);
+        committed(w);
+    }
+    assert_in_range(looks(w), MANY / 2, MANY);
+}
+
+static void a_pod_that_is_over_wakes_who_chooses(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.annotations = true;
+    w->settings.namespaces = (const char *const[]){"*"};
+    w->settings.namespaces_len = 1;
+    world_fresh_listed(w);
+    gpus_up(w, "g0! g1");
+    container_made(w, 1, "u1", "main", GPU ":g1");
+    container_removed(w, "c-u1-main"); /* its pod lives, and may make another */
+    create_request(w, 11, "u2", "main", GPU "=1");
+    expect_nothing(w);
+    sandbox_stopping(w, "s-u1");
+    sandbox_stopped(w, "s-u1");
+    expect(w, "allocate g1 *");
+}
+
+static void time_wakes_those_whose_it_is(void **state)
+{
+    struct world *w = *state;
+    char uid[16];
+
+    plugin_register(w, 1, GPU, "gpu.sock");
+    plugin_options(w, w->endpoint, false, false);
+    ignore_all(w);
+    for (unsigned i = 0; i < 20; i++) {
+        snprintf(uid, sizeof uid, "u%u", i);
+        create_token(w, 1000 + i, uid, GPU ":g0");
+        pass(w, 100);
+    }
+    looks(w);
+    for (unsigned i = 0; i < 20; i++) {
+        char refused[32];
+
+        pass(w, i == 0 ? HOLD_MS - 2000 : 100);
+        snprintf(refused, sizeof refused, "verdict %u refused 14:", 1000 + i);
+        expect_with(w, refused, NULL);
+        expect_nothing(w);
+        assert_int_equal(looks(w), 1);
+    }
+    assert_int_equal(w->mgr->wakes.due_len, 0);
+    assert_null(w->mgr->wakes.lists);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_elsewhere_wakes_nobody),
+        TEST(a_plugin_wakes_those_who_want_it),
+        TEST(a_holder_wakes_those_who_want_its_devices),
+        TEST(a_pod_that_is_over_wakes_who_chooses),
+        TEST(time_wakes_those_whose_it_is),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
