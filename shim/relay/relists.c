@@ -22,10 +22,9 @@
  * once, in a process of its own. */
 #define RELISTS_OF_A_KUBELET 2
 
-/* A connection of a process whose pid is known. */
 struct watched {
     struct session *session; /* key */
-    pid_t pid;
+    pid_t pid;               /* 0: not known */
     bool kubelet;
     bool listed; /* a kubelet that was given the list of all sandboxes on it */
     /* Of any other process, as long as it may look like a kubelet. */
@@ -139,9 +138,9 @@ void relists_session_begun(struct relists *r, struct session *session, pid_t pid
     struct watched *w;
     bool kubelet;
 
-    if (!r->gate || pid <= 0)
+    if (!r->gate)
         return;
-    kubelet = gate_watches(r->gate, pid);
+    kubelet = pid > 0 && gate_watches(r->gate, pid);
     if (kubelet)
         tell_kubelet(r, pid);
     w = calloc(1, sizeof *w);
@@ -191,7 +190,13 @@ static void tell_stranger(struct relists *r, pid_t pid)
         if (strcmp(r->told[i], name) == 0)
             return;
     }
-    if (remember(r, name))
+    if (!remember(r, name))
+        return;
+    if (pid <= 0)
+        log_warning(
+            "a client of another pid namespace calls the runtime as a kubelet does: it cannot "
+            "be known as one, and may admit pods before it has the devices");
+    else
         log_warning("process %d (%s) calls the runtime as a kubelet does, and is not in "
                     "bridge.kubelet_processes: if it is one, add \"%s\" there; until then it may "
                     "admit pods before it has the devices",

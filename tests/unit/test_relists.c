@@ -100,9 +100,9 @@ void gate_answered(struct gate *gate, pid_t pid)
 
 void process_name(pid_t pid, char out[PROCESS_NAME_BYTES_MAX])
 {
-    if (pid == STRANGER)
-        note("a stranger is named\n");
-    strcpy(out, pid == STRANGER ? "stranger" : "kubelet");
+    if (pid < KUBELET)
+        note("%s is named\n", pid == STRANGER ? "a stranger" : "nobody");
+    strcpy(out, pid == STRANGER ? "stranger" : pid ? "kubelet" : "?");
 }
 
 static void on_started(void *user)
@@ -340,7 +340,7 @@ static void other_processes_are_not_touched(void **state)
         assert_true(passed(wire));
         relist_streamed(wire, 5);
         assert_true(passed(wire));
-        assert_int_equal(session_calls(wire->session), i == 1); /* the Version */
+        assert_int_equal(session_calls(wire->session), i >= 1); /* the Version */
     }
     told(w, "");
 }
@@ -481,15 +481,17 @@ static void a_kubelet_that_knows_all_sandboxes_has_listed(void **state)
     told(w, "");
 }
 
-/* Says so on stderr, once. Seen here is that it is looked at until then. */
+/* Says so on stderr, once for each name; the last is of another pid namespace. Seen here is that it
+ * is looked at until then. */
 static void a_stranger_that_relists_is_told_of(void **state)
 {
     static const char *const LISTS[][2] = {{"ListPodSandbox", "ListContainers"},
-                                           {"StreamPodSandboxes", "StreamContainers"}};
+                                           {"StreamPodSandboxes", "StreamContainers"},
+                                           {"ListPodSandbox", "ListContainers"}};
     struct world *w = *state;
 
-    for (int i = 0; i < 2; i++) {
-        struct wire *s = open_wire(w, i, STRANGER);
+    for (int i = 0; i < SESSIONS; i++) {
+        struct wire *s = open_wire(w, i, i < 2 ? STRANGER : 0);
         uint32_t id = 1;
 
         wire_call(s, id, "ListPodSandbox", EMPTY_FILTER);
@@ -503,7 +505,7 @@ static void a_stranger_that_relists_is_told_of(void **state)
         wire_call(s, id += 2, LISTS[i][1], "", 0); /* the container manager's */
         told(w, "");
         wire_call(s, id += 2, LISTS[i][1], EMPTY_FILTER);
-        told(w, "a stranger is named\n");
+        told(w, i < 2 ? "a stranger is named\n" : "nobody is named\n");
         assert_int_equal(session_calls(s->session), 8);
         wire_call(s, id += 2, LISTS[i][1], EMPTY_FILTER);
         wire_call(s, id += 2, LISTS[i][0], EMPTY_FILTER);
