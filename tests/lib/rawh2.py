@@ -89,6 +89,10 @@ class Connection:
     def close(self):
         self._socket.close()
 
+    def half_close(self):
+        """Nothing more is sent; answers are still read."""
+        self._socket.shutdown(socket.SHUT_WR)
+
     def flush(self):
         data = self.h2.data_to_send()
         if data:

@@ -12,6 +12,8 @@ from rawh2 import Connection, framed
 # Both ends' first words: the widest stream windows, and a wide one for the connection.
 _WIDE_OPEN = (Frame(SETTINGS, 0, 0, struct.pack(">HI", 4, (1 << 31) - 1)).encode()
               + Frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1 << 30)).encode())
+# A client's, for who does not want to wait for the other end.
+PREFACE_WIDE_OPEN = PREFACE + _WIDE_OPEN
 _ACKNOWLEDGED = Frame(SETTINGS, ACK, 0, b"").encode()
 
 

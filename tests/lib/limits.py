@@ -1,0 +1,18 @@
+"""The maxima of a header of the project, as numbers: limits_of("shim/relay/limits.h")["NAME"]."""
+
+import pathlib
+import re
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_DEFINE = re.compile(r"^#define[ \t]+(\w+)[ \t]+((?:.*\\\n)*.*)$", re.MULTILINE)
+
+
+def limits_of(path):
+    """What each macro of the header that is a number comes to."""
+    text = re.sub(r"/\*.*?\*/", "", (_ROOT / path).read_text(), flags=re.DOTALL)
+    found = {}
+    for name, words in _DEFINE.findall(text):
+        words = re.sub(r"\(size_t\)|\\\n", " ", words)
+        words = re.sub(r"\b(\d+)u\b", r"\1", words).replace("/", "//")
+        found[name] = eval(words, {"__builtins__": {}}, found)  # noqa: S307 - our own header
+    return found
