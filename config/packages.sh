@@ -9,7 +9,10 @@ BUILD_PACKAGES=(
     uthash-dev
 )
 RUNTIME_PACKAGES=(containerd runc busybox-static python3-grpcio python3-protobuf)
-TEST_PACKAGES=(libcmocka-dev python3-h2 python3-pytest nghttp2-client clang libclang-rt-14-dev systemd)
+TEST_PACKAGES=(
+    libcmocka-dev python3-h2 python3-pytest nghttp2-client clang libclang-rt-14-dev systemd
+    shellcheck
+)
 
 # packages_missing NAME...: prints those that are not installed.
 packages_missing() {
