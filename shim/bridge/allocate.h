@@ -7,7 +7,7 @@
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 
 /* One container in the answer for each in the request, its ids as they are. NULL: an id is not
- * UTF-8. The caller gives it to allocate_answer_free(). */
+ * UTF-8, or out of memory. The caller gives it to allocate_answer_free(). */
 V1beta1__AllocateResponse *allocate_answer(const char *resource,
                                            const V1beta1__AllocateRequest *request);
 void allocate_answer_free(V1beta1__AllocateResponse *answer);

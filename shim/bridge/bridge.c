@@ -12,6 +12,7 @@
 #include "shim/bridge/registration.h"
 #include "shim/bridge/shown.h"
 #include "shim/bridge/snapshot.h"
+#include "shim/bridge/starts.h"
 #include "shim/log.h"
 #include "shim/must.h"
 
@@ -29,7 +30,7 @@ struct row {
 
 struct bridge {
     struct shown_world world;
-    struct kubelet_dir *dir;
+    struct kubelet_dir *dir; /* NULL: it may not register yet */
     struct registration *registration;
     struct feed_client *feed;
     struct row *rows; /* in the order of names, except while a message is being read */
@@ -41,6 +42,8 @@ struct bridge {
     Bridge__V1__ReportRequest report;
     Bridge__V1__ResourceReport *reports;
     uv_timer_t snapshot_timer;
+    uv_timer_t start_timer; /* until it may register */
+    char *starts_path;
     char *snapshot_path;
     char boot_id[BOOT_ID_BYTES_MAX];
     int snapshot_error;
@@ -451,13 +454,22 @@ static void timer_init(struct bridge *bridge, uv_timer_t *timer)
     bridge->handles++;
 }
 
+static void look_at_kubelet(uv_timer_t *timer)
+{
+    struct bridge *bridge = timer->data;
+
+    bridge->dir = kubelet_dir_start(timer->loop, bridge->world.kubelet_dir, &DIR_OPS, bridge);
+}
+
 struct bridge *bridge_start(uv_loop_t *loop, const struct config_bridge *config)
 {
     struct bridge *bridge = must(calloc(1, sizeof *bridge));
     const char *dir = config->kubelet_plugin_dir, *slash = strrchr(config->socket, '/');
     char *kubelet_socket = join(dir, strlen(dir), KUBELET_SOCKET_NAME);
+    uint64_t delay_ms;
 
     bridge->snapshot_path = join(config->socket, (size_t)(slash - config->socket), SNAPSHOT_NAME);
+    bridge->starts_path = join(config->socket, (size_t)(slash - config->socket), STARTS_NAME);
     boot_id_read(bridge->boot_id);
     bridge->registration = registration_new(loop, kubelet_socket, &REGISTRATION_OPS, bridge);
     free(kubelet_socket);
@@ -473,8 +485,13 @@ struct bridge *bridge_start(uv_loop_t *loop, const struct config_bridge *config)
     };
     timer_init(bridge, &bridge->mask_timer);
     timer_init(bridge, &bridge->snapshot_timer);
+    timer_init(bridge, &bridge->start_timer);
     restore(bridge);
-    bridge->dir = kubelet_dir_start(loop, dir, &DIR_OPS, bridge);
+    delay_ms = starts_note(bridge->starts_path, boot_now_ms());
+    if (delay_ms > 0)
+        log_warning("started again and again: registering with the kubelet in %llu ms",
+                    (unsigned long long)delay_ms);
+    uv_timer_start(&bridge->start_timer, look_at_kubelet, delay_ms, 0);
     return bridge;
 }
 
@@ -486,6 +503,7 @@ static void on_closed(uv_handle_t *handle)
         return;
     report_clear(bridge);
     free(bridge->snapshot_path);
+    free(bridge->starts_path);
     free(bridge->rows);
     free(bridge);
 }
@@ -497,9 +515,11 @@ void bridge_stop(struct bridge *bridge)
     for (size_t i = 0; i < bridge->rows_len; i++)
         row_fini(&bridge->rows[i]);
     bridge->rows_len = 0;
+    starts_forget(bridge->starts_path);
     kubelet_dir_stop(bridge->dir);
     registration_free(bridge->registration);
     feed_client_stop(bridge->feed);
     uv_close((uv_handle_t *)&bridge->mask_timer, on_closed);
     uv_close((uv_handle_t *)&bridge->snapshot_timer, on_closed);
+    uv_close((uv_handle_t *)&bridge->start_timer, on_closed);
 }

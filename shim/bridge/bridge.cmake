@@ -9,7 +9,8 @@ add_library(shim_bridge STATIC
     ${CMAKE_CURRENT_LIST_DIR}/preference.c
     ${CMAKE_CURRENT_LIST_DIR}/registration.c
     ${CMAKE_CURRENT_LIST_DIR}/shown.c
-    ${CMAKE_CURRENT_LIST_DIR}/snapshot.c)
+    ${CMAKE_CURRENT_LIST_DIR}/snapshot.c
+    ${CMAKE_CURRENT_LIST_DIR}/starts.c)
 target_link_libraries(shim_bridge
     PUBLIC PkgConfig::LIBUV cri_proto
     PRIVATE shim_rpc shim_watch shim_log cri_token PkgConfig::ZLIB shim_warnings)

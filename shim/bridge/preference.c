@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/must.h"
-
 /* The part of one container. */
 struct part {
     struct preference *preference;
@@ -44,20 +42,29 @@ static void on_cancelled(void *user)
     preference_free(user);
 }
 
-static void answer(struct preference *preference)
+static void send_answer(struct rpc_incoming *call,
+                        V1beta1__ContainerPreferredAllocationResponse **parts, size_t parts_len)
 {
     V1beta1__PreferredAllocationResponse response = V1BETA1__PREFERRED_ALLOCATION_RESPONSE__INIT;
-    V1beta1__ContainerPreferredAllocationResponse **parts =
-        must(calloc(preference->parts_len + 1, sizeof *parts));
 
-    for (size_t i = 0; i < preference->parts_len; i++)
-        parts[i] = &preference->parts[i].answer;
     response.container_responses = parts;
-    response.n_container_responses = preference->parts_len;
-    if (rpc_incoming_send(preference->call, &response.base) == 0)
-        rpc_incoming_finish(preference->call, RPC_OK, NULL);
+    response.n_container_responses = parts_len;
+    if (rpc_incoming_send(call, &response.base) == 0)
+        rpc_incoming_finish(call, RPC_OK, NULL);
     else
-        rpc_incoming_finish(preference->call, RPC_RESOURCE_EXHAUSTED, "the answer is too large");
+        rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "the answer is too large");
+}
+
+/* Without memory none is preferred: an error would cost the pod its admission (the kubelet's
+ * pkg/kubelet/cm/devicemanager/manager.go, devicesToAllocate). */
+static void answer(struct preference *preference)
+{
+    V1beta1__ContainerPreferredAllocationResponse **parts =
+        calloc(preference->parts_len + 1, sizeof *parts);
+
+    for (size_t i = 0; parts && i < preference->parts_len; i++)
+        parts[i] = &preference->parts[i].answer;
+    send_answer(preference->call, parts, parts ? preference->parts_len : 0);
     free(parts);
     preference_free(preference);
 }
@@ -74,9 +81,16 @@ static void on_message(struct rpc_call *call, const ProtobufCMessage *message, v
     struct part *part = user;
 
     (void)call;
-    part->answer.deviceids = must(calloc(response->n_ids + 1, sizeof *part->answer.deviceids));
-    for (size_t i = 0; i < response->n_ids; i++)
-        part->answer.deviceids[part->answer.n_deviceids++] = must(strdup(response->ids[i]));
+    part->answer.deviceids = calloc(response->n_ids + 1, sizeof *part->answer.deviceids);
+    for (size_t i = 0; part->answer.deviceids && i < response->n_ids; i++) {
+        char *id = strdup(response->ids[i]);
+
+        if (!id) {
+            ids_free(&part->answer);
+            return;
+        }
+        part->answer.deviceids[part->answer.n_deviceids++] = id;
+    }
 }
 
 static void on_done(struct rpc_call *call, const struct rpc_status *status, void *user)
@@ -114,9 +128,12 @@ void preference_start(struct preference_list *list, struct feed_client *feed, co
                       struct rpc_incoming *call)
 {
     size_t len = request->n_container_requests;
-    struct preference *preference =
-        must(calloc(1, sizeof *preference + len * sizeof *preference->parts));
+    struct preference *preference = calloc(1, sizeof *preference + len * sizeof *preference->parts);
 
+    if (!preference) {
+        send_answer(call, NULL, 0);
+        return;
+    }
     preference->call = call;
     preference->parts_len = len;
     preference->waiting = 1;

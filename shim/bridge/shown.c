@@ -373,7 +373,8 @@ static void on_allocate(struct rpc_incoming *call, const ProtobufCMessage *messa
     }
     answer = allocate_answer(shown->resource, request);
     if (!answer)
-        rpc_incoming_finish(call, RPC_INVALID_ARGUMENT, "a device id is not UTF-8");
+        rpc_incoming_finish(call, RPC_INVALID_ARGUMENT,
+                            "a device id is not UTF-8, or out of memory");
     else if (rpc_incoming_send(call, &answer->base) < 0)
         rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "the token is too large");
     else

@@ -1008,6 +1008,25 @@ def test_it_says_when_it_is_ready(feed, make_bridge, directory, closing, monkeyp
     assert notify.recv(100) == b"STOPPING=1"
 
 
+def test_one_that_dies_again_and_again(feed, kubelet, make_bridge):
+    """It waits before it registers once more; one that is told to stop is no such."""
+    kubelet.start()
+    bridge = make_bridge(start=False)
+    starts = bridge.feed_socket.with_name("bridge.starts")
+    now_ms = int(time.clock_gettime(time.CLOCK_BOOTTIME) * 1000)
+    starts.write_text(f"6 {now_ms + 2000}\n")  # the last one was to begin then, and is dead
+    bridge.start()
+    bridge.wait_log("started again and again: registering with the kubelet in 1600 ms")
+    assert not kubelet.of("register")
+    kubelet.wait_health(GPU, HEALTHY)
+    assert starts.exists()
+    bridge.terminate()
+    assert not starts.exists()
+    bridge.start()
+    kubelet.wait("register", GPU, count=2)
+    assert bridge.log().count("again and again") == 1
+
+
 def test_a_hangup_is_no_end(feed, shown, kubelet):
     bridge, client = shown
     os.kill(bridge.pid, signal.SIGHUP)

@@ -1,7 +1,11 @@
 unit_test(test_token test_token.c cri_token)
 unit_test(test_bridge_names test_bridge_names.c shim_bridge)
 unit_test(test_bridge_list test_bridge_list.c shim_bridge)
+unit_test(test_bridge_starts test_bridge_starts.c shim_bridge)
 unit_test(test_bridge_allocate test_bridge_allocate.c shim_bridge)
+target_sources(test_bridge_allocate PRIVATE alloc_fail.c)
+target_link_options(test_bridge_allocate PRIVATE
+    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
 unit_test(test_bridge_snapshot test_bridge_snapshot.c shim_bridge)
 unit_test(test_watch test_watch.c shim_watch test_rpc_fixture)
 unit_test(test_bridge_kubelet_dir test_bridge_kubelet_dir.c shim_bridge test_rpc_fixture)

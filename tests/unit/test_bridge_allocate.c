@@ -1,11 +1,13 @@
 /* shim/bridge/allocate.c */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
 
+#include "alloc_fail.h"
 #include "shim/bridge/allocate.h"
 
 static V1beta1__AllocateResponse *ask(const char *first, const char *second)
@@ -62,12 +64,36 @@ static void no_container_no_answer(void **state)
     allocate_answer_free(answer);
 }
 
+/* The kubelet waits for an answer. */
+static void without_memory_there_is_none(void **state)
+{
+    bool failed = true;
+    unsigned n;
+
+    (void)state;
+    for (n = 1; failed; n++) {
+        V1beta1__AllocateResponse *answer;
+
+        alloc_fail_at(n);
+        alloc_fail_enable(true);
+        answer = ask("a", "b");
+        alloc_fail_enable(false);
+        failed = alloc_failed();
+        assert_true(failed == !answer);
+        if (answer)
+            allocate_answer_free(answer);
+    }
+    alloc_fail_at(0);
+    assert_true(n > 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_container_gets_its_token),
         cmocka_unit_test(ids_must_be_text),
         cmocka_unit_test(no_container_no_answer),
+        cmocka_unit_test(without_memory_there_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
