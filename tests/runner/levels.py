@@ -88,7 +88,7 @@ class Suite:
                           compilers={"CC": "clang", "CXX": "clang++"})
         self.levels = {
             "unit": {name: self._unit for name in _unit_names()},
-            "sim": {"sim": self._sim},
+            "sim": {"sim": self._sim, "mutants": self._mutants},
             "integration": {name: self._python for name in _python_names("integration")},
             "e2e": {name: self._python for name in _python_names("e2e")},
             "fuzz": {name: self._fuzz for name in _fuzz_names()},
@@ -147,6 +147,13 @@ class Suite:
                       str(end - begin)]], _count_last_line, env=_SANITIZER, long=200,
                     seconds_max=max(900, seeds // 10)))
         return jobs
+
+    def _mutants(self, level, name):
+        """Faults that are planted one by one, each of which the simulation must find."""
+        return [self.release.job_of(
+            f"{name} {self.release.name}", name,
+            [[TESTS / level / "mutants.sh", self.release.directory]], _count_last_line,
+            env={"JOBS": "1"}, long=20, seconds_max=1800)]
 
     # ---- Python ----
 

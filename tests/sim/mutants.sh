@@ -84,7 +84,7 @@ run_all() {
         if [ ${#wanted[@]} -gt 0 ] && [[ " ${wanted[*]} " != *" $name "* ]]; then
             continue
         fi
-        while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do
+        while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-$(nproc)}" ]; do
             wait -n
         done
         try "$name" "$edit" "$known" </dev/null &
