@@ -193,7 +193,9 @@ def test_tests_in_the_device_managers_readme():
         if not line.startswith("|") or len(cells) < 2 or ": " not in cells[-1]:
             continue
         for part in cells[-1].split(";"):
-            name, _, tests = part.strip().partition(": ")
+            name, colon, tests = part.strip().partition(": ")
+            if not colon:
+                continue  # words
             file = name if name.startswith("test_") else f"test_devicemgr_{name}"
             source = real if name == "e2e" else SOURCES.get(f"tests/unit/{file}.c", "")
             lost += [f"{name}: {test.strip()}" for test in tests.split(",")
