@@ -1,6 +1,9 @@
 #include "devicemgr/advertise.h"
 
+#include <assert.h>
 #include <string.h>
+
+#include <utlist.h>
 
 #include "devicemgr/core.h"
 
@@ -105,21 +108,33 @@ static enum advertise_hold look_at_allocation(const struct devicemgr *mgr,
                                                                   : ADVERTISE_TAKEN;
 }
 
+static void settle_allocation(struct devicemgr *mgr, struct allocation *allocation)
+{
+    enum advertise_hold shown = look_at_allocation(mgr, allocation);
+
+    mgr->advertise.looks++;
+    if (shown == allocation->shown)
+        return;
+    allocation->shown = shown;
+    touch(mgr, allocation->resource);
+}
+
 static void settle_allocations(struct devicemgr *mgr)
 {
-    struct ids *dropped = &mgr->allocations.dropped;
+    struct allocations *table = &mgr->allocations;
+    struct allocation *a, *next;
 
-    for (size_t i = 0; i < dropped->len; i++)
-        touch(mgr, dropped->v[i]);
-    ids_fini(dropped);
-    for (struct allocation *a = mgr->allocations.by_key; a; a = a->hh.next) {
-        enum advertise_hold shown = look_at_allocation(mgr, a);
-
-        if (shown == a->shown)
-            continue;
-        a->shown = shown;
-        touch(mgr, a->resource);
+    for (size_t i = 0; i < table->dropped.len; i++)
+        touch(mgr, table->dropped.v[i]);
+    ids_fini(&table->dropped);
+    for (a = table->by_key; mgr->advertise.all && a; a = a->hh.next)
+        settle_allocation(mgr, a);
+    DL_FOREACH_SAFE2(table->stale, a, next, stale_next)
+    {
+        a->stale = false;
+        settle_allocation(mgr, a);
     }
+    table->stale = NULL;
 }
 
 static void settle_kubelet_holds(struct devicemgr *mgr)
@@ -135,6 +150,14 @@ static void settle_kubelet_holds(struct devicemgr *mgr)
     }
 }
 
+static void check(const struct devicemgr *mgr)
+{
+    for (const struct allocation *a = mgr->allocations.by_key; a; a = a->hh.next)
+        assert(a->shown == look_at_allocation(mgr, a));
+    for (size_t i = 0; i < mgr->advertise.holds_len; i++)
+        assert(mgr->advertise.holds[i].counts != pod_over(mgr, mgr->advertise.holds[i].pod_uid));
+}
+
 void advertise_settle(struct devicemgr *mgr)
 {
     if (!mgr->advertise.stale)
@@ -142,7 +165,16 @@ void advertise_settle(struct devicemgr *mgr)
     mgr->advertise.stale = false;
     settle_resources(mgr);
     settle_allocations(mgr);
-    settle_kubelet_holds(mgr);
+    if (mgr->advertise.all || mgr->advertise.pods_changed)
+        settle_kubelet_holds(mgr);
+    mgr->advertise.all = mgr->advertise.pods_changed = false;
+    if (mgr->settings.checked)
+        check(mgr);
+}
+
+void advertise_all(struct devicemgr *mgr)
+{
+    mgr->advertise.all = true;
 }
 
 uint64_t advertise_next_ms(const struct devicemgr *mgr)
@@ -246,6 +278,7 @@ void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t re
     holds_free(advertise->holds, advertise->holds_len);
     advertise->holds = holds;
     advertise->holds_len = held_len;
+    advertise->pods_changed = true;
     kubelet_judge_tokens(mgr, read_ms);
 }
 

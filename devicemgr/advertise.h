@@ -1,11 +1,11 @@
 /*
  * What the kubelet is shown of each resource, and when it differs from before.
  *
- * devicemgr_run() ends with advertise_settle(), which looks at resources, allocations and pods,
- * writes down in each what it contributes, and gives a new version to what differs from what was
- * written down before. What is shown is made of nothing but that: it cannot differ without its
- * version. One look costs a few words for each resource and allocation, whatever the number of
- * devices.
+ * devicemgr_run() ends with advertise_settle(), which looks at resources, and at the allocations
+ * that have changed or whose pods have, writes down in each what it contributes, and gives a new
+ * version to what differs from what was written down before. What is shown is made of nothing but
+ * that: it cannot differ without its version. One look costs a few words for each resource and each
+ * of those allocations, whatever the number of devices.
  */
 #ifndef DEVICEMGR_ADVERTISE_H
 #define DEVICEMGR_ADVERTISE_H
@@ -38,6 +38,9 @@ struct advertise {
     uint64_t version;
     size_t resources_len;       /* how many are shown */
     bool stale;                 /* something happened since the last look */
+    bool all;                   /* something that all allocations and holds depend on */
+    uint64_t looks;             /* at allocations; for tests */
+    bool pods_changed;          /* what pods are has changed, and with it who holds */
     struct kubelet_hold *holds; /* what the kubelet's checkpoint says, in order */
     size_t holds_len;
 };
@@ -45,6 +48,8 @@ struct advertise {
 /* A zeroed struct has shown nothing. */
 void advertise_fini(struct advertise *advertise);
 void advertise_settle(struct devicemgr *mgr);
+/* What all allocations and all that the kubelet holds depend on has changed. */
+void advertise_all(struct devicemgr *mgr);
 /* Whether the kubelet's checkpoint, as last told, gives the allocation's container its devices. */
 bool advertise_kubelet_gave(const struct devicemgr *mgr, const struct allocation *allocation);
 /* When something shown changes by time alone; UINT64_MAX: never. */

@@ -34,9 +34,18 @@ void allocations_fini(struct allocations *table)
     ids_fini(&table->dropped);
 }
 
+void allocation_set_stale(struct allocation *allocation)
+{
+    if (allocation->stale)
+        return;
+    allocation->stale = true;
+    DL_APPEND2(allocation->table->stale, allocation, stale_prev, stale_next);
+}
+
 /* To be looked at by core_settle_allocations(). */
 static void note_change(struct allocation *allocation)
 {
+    allocation_set_stale(allocation);
     if (allocation->changed)
         return;
     allocation->changed = true;
@@ -45,16 +54,28 @@ static void note_change(struct allocation *allocation)
 
 /* ---- claims: device to holders ---- */
 
+/* A choice asks for each device there is: its key is made on the stack if it fits. */
 static struct claim *claim_find(const struct allocations *table, const char *resource,
                                 const char *id)
 {
     const char *parts[] = {resource, id};
+    size_t resource_bytes = strlen(resource) + 1, id_bytes = strlen(id) + 1;
+    size_t key_bytes = resource_bytes + id_bytes;
     struct claim *claim;
-    size_t key_bytes;
-    char *key = mem_key(parts, 2, &key_bytes);
+    char small[512];
+    char *key = small;
 
+    if (!table->claims)
+        return NULL;
+    if (key_bytes > sizeof small) {
+        key = mem_key(parts, 2, &key_bytes);
+    } else {
+        memcpy(small, resource, resource_bytes);
+        memcpy(small + resource_bytes, id, id_bytes);
+    }
     HASH_FIND(hh, table->claims, key, key_bytes, claim);
-    free(key);
+    if (key != small)
+        free(key);
     return claim;
 }
 
@@ -230,6 +251,8 @@ void allocations_remove(struct allocations *table, struct allocation *allocation
     for (size_t i = 0; i < allocation->ids.len; i++)
         claim_remove(table, allocation, allocation->resource, allocation->ids.v[i]);
     group_remove(table, allocation);
+    if (allocation->stale)
+        DL_DELETE2(table->stale, allocation, stale_prev, stale_next);
     if (allocation->changed)
         DL_DELETE2(table->changed, allocation, changed_prev, changed_next);
     HASH_DEL(table->by_key, allocation);

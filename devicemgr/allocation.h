@@ -76,6 +76,8 @@ struct allocation {
     struct allocations *table;
     bool changed; /* since core_settle_allocations(); then it is in table->changed */
     struct allocation *changed_prev, *changed_next;
+    bool stale; /* since advertise_settle(); then it is in table->stale */
+    struct allocation *stale_prev, *stale_next;
     bool settled;               /* it was there then */
     enum allocation_life known; /* its life then */
     char *key;
@@ -89,6 +91,7 @@ struct allocations {
     struct claim *claims;       /* by resource and id */
     struct pod_group *pods;     /* by pod uid */
     struct allocation *changed; /* what can run may be another since this was last looked at */
+    struct allocation *stale;   /* what advertise.c has made of it may be another, likewise */
     struct ids dropped;         /* resources of those removed that were shown; for advertise.c */
 };
 
@@ -111,6 +114,8 @@ struct allocation *allocations_of_container(const struct allocations *table,
 /* A pod's allocations, linked by pod_next; NULL: none. */
 struct allocation *allocations_of_pod(const struct allocations *table, const char *pod_uid);
 
+/* What its pod is has changed: advertise.c looks at it again. */
+void allocation_set_stale(struct allocation *allocation);
 /* The create that works on it, or 0. */
 void allocation_set_create(struct allocation *allocation, uint64_t create);
 enum allocation_life allocation_life(const struct allocation *allocation);

@@ -154,6 +154,7 @@ static void know_sandbox(struct devicemgr *mgr, const struct create *create, uin
     pod = pods_ensure(&mgr->pods, create->pod_uid, create->pod_namespace, create->pod_name);
     sandbox = pods_ensure_sandbox(&mgr->pods, pod, create->sandbox_id, attempt);
     sandbox->epoch = mgr->epoch;
+    core_pod_changed(mgr, create->pod_uid);
 }
 
 static void admit(struct devicemgr *mgr, struct create *create, uint32_t sandbox_attempt)

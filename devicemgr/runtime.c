@@ -16,10 +16,28 @@ static void touch_pod(struct devicemgr *mgr, const struct pod *pod)
         checkpoint_touch_pod(mgr, pod->uid);
 }
 
+/* What can run of one allocation says whether its pod is over, and so what all of them are. */
+static void siblings_changed(struct devicemgr *mgr, const char *pod_uid, bool wakes)
+{
+    for (struct allocation *a = allocations_of_pod(&mgr->allocations, pod_uid); a;
+         a = a->pod_next) {
+        allocation_set_stale(a);
+        if (wakes)
+            wake_holders(mgr, a);
+    }
+    mgr->advertise.pods_changed = true;
+}
+
+void core_pod_changed(struct devicemgr *mgr, const char *pod_uid)
+{
+    wake_pod(mgr, pod_uid);
+    siblings_changed(mgr, pod_uid, true);
+}
+
 void core_remove_allocation(struct devicemgr *mgr, struct allocation *allocation)
 {
     if (allocation->settled)
-        wake_holders(mgr, allocation);
+        siblings_changed(mgr, allocation->pod_uid, true);
     allocations_remove(&mgr->allocations, allocation);
 }
 
@@ -34,20 +52,13 @@ void core_settle_allocations(struct devicemgr *mgr)
     {
         enum allocation_life life = allocation_life(a);
 
+        if (!a->settled || a->known != life)
+            siblings_changed(mgr, a->pod_uid, a->settled && life != ALLOCATION_BUSY);
         a->changed = false;
-        if (a->settled && a->known != life && life != ALLOCATION_BUSY)
-            wake_holders(mgr, a);
         a->settled = true;
         a->known = life;
     }
     mgr->allocations.changed = NULL;
-}
-
-void core_pod_changed(struct devicemgr *mgr, const char *pod_uid)
-{
-    wake_pod(mgr, pod_uid);
-    for (struct allocation *a = allocations_of_pod(&mgr->allocations, pod_uid); a; a = a->pod_next)
-        wake_holders(mgr, a);
 }
 
 void core_drop_allocation(struct devicemgr *mgr, struct allocation *allocation)
@@ -265,6 +276,7 @@ static void drop_pod(struct devicemgr *mgr, struct pod *pod)
 {
     drop_pod_allocations(mgr, pod->uid);
     wake_pod(mgr, pod->uid);
+    mgr->advertise.pods_changed = true;
     pods_remove(&mgr->pods, pod);
 }
 
@@ -728,5 +740,6 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
     log_list(mgr, rebuilt, lost);
     mgr->listed = true;
     list_again(mgr);
+    advertise_all(mgr);
     wake_all(mgr);
 }

@@ -987,6 +987,7 @@ static void no_list_differs_without_its_version(void **state)
 
     for (unsigned seed = 1; seed <= 20; seed++) {
         srand(seed);
+        w->settings.checked = true;
         world_fresh(w);
         forget_seen();
         runtime_listed(w, "");

@@ -125,6 +125,35 @@ static void a_pod_that_is_over_wakes_who_chooses(void **state)
     expect(w, "allocate g1 *");
 }
 
+/* What the kubelet is shown is made out of all allocations, and not anew at each event. */
+static void what_is_shown_is_looked_at_where_it_changed(void **state)
+{
+    char uid[16], token[64], list[MANY * 8] = "";
+    struct world *w = *state;
+    uint64_t before;
+
+    for (unsigned i = 0; i < MANY; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "g%u ", i);
+    gpus_up(w, list);
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(uid, sizeof uid, "h%u", i);
+        snprintf(token, sizeof token, GPU ":g%u", i);
+        container_made(w, 1 + i, uid, "main", token);
+    }
+    assert_in_range(w->mgr->advertise.looks, MANY, 10 * MANY);
+    before = w->mgr->advertise.looks;
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(uid, sizeof uid, "x%u", i);
+        snprintf(token, sizeof token, "s-x%u", i);
+        sandbox_ran(w, uid, token, 0);
+        pass(w, 10);
+        sandbox_removed(w, token);
+    }
+    assert_int_equal(w->mgr->advertise.looks, before);
+    sandbox_stopped(w, "s-h7");
+    assert_in_range(w->mgr->advertise.looks, before + 1, before + 3);
+}
+
 static void time_wakes_those_whose_it_is(void **state)
 {
     struct world *w = *state;
@@ -161,6 +190,7 @@ int main(void)
         TEST(a_plugin_wakes_those_who_want_it),
         TEST(a_holder_wakes_those_who_want_its_devices),
         TEST(a_pod_that_is_over_wakes_who_chooses),
+        TEST(what_is_shown_is_looked_at_where_it_changed),
         TEST(time_wakes_those_whose_it_is),
     };
 
