@@ -32,9 +32,9 @@ _LONG = {"integration/test_soak.py": 160, "integration/test_restarts.py": 130,
          "integration/test_bridge.py": 30, "integration/test_plugin_life.py": 30,
          "e2e/test_holding.py": 20, "e2e/test_bridge.py": 20, "e2e/test_quickstart.py": 20}
 # How many processors a Python file keeps busy: most only wait.
-_PYTHON_PROCESSORS = 0.4
-_BUSY = {"integration/test_soak.py": 0.8, "integration/test_restarts.py": 1.0,
-         "integration/test_install.py": 0.8, "integration/test_equivalence.py": 1.0}
+_PYTHON_PROCESSORS = 0.25
+_BUSY = {"integration/test_soak.py": 0.75, "integration/test_restarts.py": 0.75,
+         "integration/test_install.py": 0.75, "integration/test_equivalence.py": 0.75}
 _UNIT_PROCESSORS = 0.25
 
 
@@ -275,7 +275,7 @@ def _count_last_line(text, _statuses):
     last = text.rstrip("\n").rpartition("\n")[2]
     passed, failed = re.fullmatch(r"(\d+) passed, (\d+) failed", last).groups()
     return Counts(int(passed), int(failed), notes=[
-        line for line in text.splitlines() if re.match("(seed|replay)", line)])
+        line for line in text.splitlines() if re.match("(seed|replay|not ok)", line)])
 
 
 def _count_pytest(results):

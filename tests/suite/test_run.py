@@ -145,12 +145,12 @@ def test_python_tests_are_counted(world):
 def test_seeds_are_no_tests(world):
     """The simulation's checks are counted, which are the same of each part."""
     world.program("tests/sim/sim", 'echo "seeds $2+$4"; echo "7 passed, 0 failed"')
-    assert world.run("sim", "--seeds", "1000", "--processors", "3") == (0, "14 passed, 0 failed")
+    assert world.run("sim/sim", "--seeds", "1000", "--processors", "3") == (0, "14 passed, 0 failed")
     logs = (world.build / "tests.logs").glob("sim*.log")
     parts = sorted(log.read_text().splitlines()[0] for log in logs)
     assert parts == ["seeds 1+333", "seeds 334+333", "seeds 667+334"]
     world.program("tests/sim/sim", 'echo "7 passed, 0 failed"; echo "more"')
-    assert world.run("sim")[0] == 1
+    assert world.run("sim/sim")[0] == 1
 
 
 def test_fuzz_targets_are_counted(world):
@@ -177,7 +177,7 @@ def test_names(world):
     status, _ = world.run("--list")
     listed = world.output.splitlines()
     assert status == 0 and len(listed) == len(set(listed))
-    for one in ("unit/test_gate", "fuzz/fuzz_session", "fuzz-long/fuzz_session", "sim/sim",
+    for one in ("unit/test_gate", "fuzz/fuzz_session", "fuzz-long/fuzz_session", "sim/sim", "sim/mutants",
                 "integration/test_config.py::test_missing_config", "e2e/test_quickstart.py::test_quickstart"):
         assert one in listed
     world.run("--list", "test_bridge.py")
