@@ -288,15 +288,18 @@ def test_plugin_in_a_pod(make_node, direct):
     assert "PLUGIN_DEVICES=g0\n" in direct.exec(container_id, "env")
 
 
-def test_redirected_mount_keeps_its_options(make_node, make_client, direct):
-    """It stays where it was in the container, and read-only; containerd says so, too."""
+def test_which_mounts_are_redirected(make_node, make_client, direct):
+    """One that can be written to leads to the shim's directory, where it was in the container; a
+    read-only one is no plugin's and stays. containerd says so, too."""
     node = make_node(bridge={"redirect_plugin_mounts": True})
     client = make_client(node.daemon)
-    container_id = client.run(client.run_pod("plugin"), "main", mounts=[
-        cri.Mount(container_path=PLUGIN_DIR, host_path=str(node.kubelet_dir), readonly=True)])
-    (mount,) = direct.ContainerStatus(container_id=container_id).status.mounts
-    assert mount == cri.Mount(container_path=PLUGIN_DIR, host_path=str(node.plugin_dir),
-                              readonly=True)
-    assert "kubelet.sock" in direct.exec(container_id, "ls", PLUGIN_DIR)
-    refused = direct.ExecSync(container_id=container_id, cmd=["touch", f"{PLUGIN_DIR}/x"])
-    assert b"Read-only file system" in refused.stderr
+    for readonly, leads_to in ((False, node.plugin_dir), (True, node.kubelet_dir)):
+        container_id = client.run(client.run_pod("plugin"), "main", mounts=[cri.Mount(
+            container_path=PLUGIN_DIR, host_path=str(node.kubelet_dir), readonly=readonly)])
+        (mount,) = direct.ContainerStatus(container_id=container_id).status.mounts
+        assert mount == cri.Mount(container_path=PLUGIN_DIR, host_path=str(leads_to),
+                                  readonly=readonly)
+        inside = direct.exec(container_id, "stat", "-c", "%i", PLUGIN_DIR)
+        assert int(inside) == os.stat(leads_to).st_ino
+        touched = direct.ExecSync(container_id=container_id, cmd=["touch", f"{PLUGIN_DIR}/x"])
+        assert (b"Read-only file system" in touched.stderr) == readonly

@@ -10,7 +10,7 @@ A NAME is a level, LEVEL/TEST, or a TEST by itself: a unit program (test_store),
 import argparse
 import os
 import pathlib
-import re
+import signal
 import sys
 import time
 
@@ -139,6 +139,9 @@ def main():
     jobs = [job for (level, name), tests in _select(suite, arguments.names).items()
             for job in suite.jobs(level, name, tests)]
     report = Report()
+    # A shell that runs this in the background has it ignored, and with it by all that is started.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     try:
         Pool(arguments.processors, report).run(suite.with_builds(jobs))
     except KeyboardInterrupt:

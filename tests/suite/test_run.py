@@ -42,11 +42,11 @@ class World:
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
 
-    def start(self, *arguments, **env):
+    def start(self, *arguments, before=None, **env):
         return subprocess.Popen(
             [ROOT / "tests/run.sh", "--build", self.build, *arguments], text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            start_new_session=True,
+            start_new_session=True, preexec_fn=before,
             env={**os.environ, "PATH": f"{self.tools}:{os.environ['PATH']}", **env})
 
     def run(self, *arguments, **env):
@@ -184,12 +184,14 @@ def test_names(world):
     assert {line.split("/")[0] for line in world.output.splitlines()} == {"integration", "e2e"}
 
 
-def test_interrupted(world):
-    """Ctrl-C ends what runs, too."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
+def test_interrupted(world, number):
+    """Ctrl-C ends what runs, too; also where a shell has it run in the background, with SIGINT
+    ignored."""
     world.program("tests/unit/test_token", 'touch "$0.runs"; sleep 1000')
-    process = world.start("test_token")
+    process = world.start("test_token", before=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
     wait_until((world.build / "tests/unit/test_token.runs").exists, "the program runs")
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, number)
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 130, output
     assert not containerd.processes_naming(str(world.build))
