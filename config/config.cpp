@@ -131,6 +131,7 @@ struct settings {
     uint64_t drain_ms = 10 * second_ms;
     rules general = {5 * minute_ms, 5 * second_ms, 10 * second_ms, CONFIG_REFRESH_REBOOT};
     uint64_t prestart_timeout_ms = 30 * second_ms;
+    bool hide_other_namespaces = false;
     bool annotations_enabled = false;
     std::vector<string> namespaces;
     bridge_settings bridge;
@@ -387,6 +388,7 @@ class reader
     void set_hold(const string &key, const toml::node &value);
     void set_allocate_timeout(const string &key, const toml::node &value);
     void set_prestart_timeout(const string &key, const toml::node &value);
+    void set_hide_other_namespaces(const string &key, const toml::node &value);
     void set_refresh_options(const string &key, const toml::node &value);
     void set_enabled(const string &key, const toml::node &value);
     void set_namespaces(const string &key, const toml::node &value);
@@ -452,6 +454,7 @@ const reader::section reader::plugins = {
         {"allocate_timeout", &reader::set_allocate_timeout},
         {"prestart_timeout", &reader::set_prestart_timeout},
         {"refresh_options", &reader::set_refresh_options},
+        {"hide_other_namespaces", &reader::set_hide_other_namespaces},
     },
 };
 
@@ -770,6 +773,11 @@ void reader::set_allocate_timeout(const string &key, const toml::node &value)
 void reader::set_prestart_timeout(const string &key, const toml::node &value)
 {
     get_duration(key, value, 1, hour_ms, R"(from "1ms" to "1h")", &out.prestart_timeout_ms);
+}
+
+void reader::set_hide_other_namespaces(const string &key, const toml::node &value)
+{
+    get_flag(key, value, &out.hide_other_namespaces);
 }
 
 void reader::set_refresh_options(const string &key, const toml::node &value)
@@ -1398,6 +1406,7 @@ void fill(const settings &from, struct config *to)
     to->hold_ms = *from.general.hold_ms;
     to->allocate_timeout_ms = *from.general.allocate_timeout_ms;
     to->prestart_timeout_ms = from.prestart_timeout_ms;
+    to->hide_other_namespaces = from.hide_other_namespaces;
     to->refresh_options = *from.general.refresh;
     to->annotations_enabled = from.annotations_enabled;
     fill_lists(from, to);

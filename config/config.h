@@ -98,6 +98,7 @@ struct config {
     uint64_t allocate_timeout_ms;
     uint64_t prestart_timeout_ms;
     enum config_refresh refresh_options;
+    bool hide_other_namespaces;
     bool annotations_enabled;
     char **annotation_namespaces;
     size_t annotation_namespaces_len;

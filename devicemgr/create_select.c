@@ -203,6 +203,26 @@ static bool handed_on_by_kubelet(const struct create *create, const struct alloc
            allocation_life(holder) == ALLOCATION_UNKNOWN;
 }
 
+/* The refusal is read by whoever may read the refused pod, who may be another's tenant. */
+static void name_holder(struct devicemgr *mgr, const struct create *create,
+                        const struct allocation *holder, const char *id, struct text *text)
+{
+    const struct pod *pod = pods_find(&mgr->pods, holder->pod_uid);
+    struct text line = {0};
+
+    if (!mgr->settings.hide_other_namespaces ||
+        (pod && strcmp(pod->pod_namespace, create->pod_namespace) == 0)) {
+        core_name_holder(mgr, holder, text);
+        return;
+    }
+    text_add(text, "a container of another namespace");
+    text_add(&line, "resource %s: device ", holder->resource);
+    text_add_words(&line, id, TEXT_IDS_BYTES_MAX);
+    text_add(&line, " is held by ");
+    core_name_holder(mgr, holder, &line);
+    core_log(mgr, LEVEL_DEBUG, &line);
+}
+
 /* GO: no container of the holder can be running. */
 static enum create_step holder_idle(struct devicemgr *mgr, struct create *create,
                                     struct allocation *holder, const char *id,
@@ -216,7 +236,7 @@ static enum create_step holder_idle(struct devicemgr *mgr, struct create *create
     text_add(&refusal->text, "device ");
     text_add_words(&refusal->text, id, TEXT_IDS_BYTES_MAX);
     text_add(&refusal->text, " is held by ");
-    core_name_holder(mgr, holder, &refusal->text);
+    name_holder(mgr, create, holder, id, &refusal->text);
     refusal->code = CODE_UNAVAILABLE;
     if (life == ALLOCATION_LIVE && said_to_run(mgr, create, holder)) {
         text_add(&refusal->text, ", which still runs");

@@ -73,7 +73,8 @@ struct devicemgr_settings {
     uint64_t prestart_timeout_ms;
     uint64_t mask_ms; /* how long the kubelet is not shown that a plugin is away */
     enum devicemgr_refresh refresh;
-    bool annotations; /* requests by pod annotation are taken, in these namespaces only */
+    bool hide_other_namespaces; /* a refusal names no pod of another namespace */
+    bool annotations;           /* requests by pod annotation are taken, in these namespaces only */
     const char *const *namespaces; /* "*": in all */
     size_t namespaces_len;
     const char *boot_id; /* "": not known; then nothing restored is of this boot */

@@ -411,6 +411,7 @@ static struct devicemgr *core_new(struct manager *manager, const struct config *
         .prestart_timeout_ms = config->prestart_timeout_ms,
         .mask_ms = config->bridge.mask_ms,
         .refresh = refresh_of(config->refresh_options),
+        .hide_other_namespaces = config->hide_other_namespaces,
         .annotations = config->annotations_enabled,
         .namespaces = (const char *const *)config->annotation_namespaces,
         .namespaces_len = config->annotation_namespaces_len,

@@ -754,7 +754,7 @@ bool create_in(struct world *w, uint64_t number, const char *sandbox, const char
     struct devicemgr_create request = {.sandbox_id = sandbox,
                                        .sandbox_attempt = w->sandbox_attempt,
                                        .pod_uid = uid,
-                                       .pod_namespace = "ns",
+                                       .pod_namespace = w->pod_namespace ? w->pod_namespace : "ns",
                                        .pod_name = uid,
                                        .container = container,
                                        .deadline_ms = w->deadline_ms,

@@ -40,6 +40,7 @@ struct world_row {
 struct world {
     struct devicemgr *mgr;
     struct devicemgr_settings settings;
+    const char *pod_namespace;              /* of creates to come; NULL: "ns" */
     struct devicemgr_resource_settings own; /* of one resource */
     uint64_t now_ms;
     uint64_t deadline_ms;     /* of creates; UINT64_MAX */

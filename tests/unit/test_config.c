@@ -95,6 +95,7 @@ static void assert_same(const struct config *a, const struct config *b)
     assert_int_equal(a->allocate_timeout_ms, b->allocate_timeout_ms);
     assert_int_equal(a->prestart_timeout_ms, b->prestart_timeout_ms);
     assert_int_equal(a->refresh_options, b->refresh_options);
+    assert_int_equal(a->hide_other_namespaces, b->hide_other_namespaces);
     assert_int_equal(a->annotations_enabled, b->annotations_enabled);
     assert_int_equal(a->annotation_namespaces_len, b->annotation_namespaces_len);
     assert_int_equal(a->devices_len, b->devices_len);
@@ -120,6 +121,7 @@ static void works_without_a_file(void **state)
     assert_int_equal(config.allocate_timeout_ms, 10000);
     assert_int_equal(config.prestart_timeout_ms, 30000);
     assert_int_equal(config.refresh_options, CONFIG_REFRESH_REBOOT);
+    assert_false(config.hide_other_namespaces);
     assert_false(config.annotations_enabled);
     assert_int_equal(config.annotation_namespaces_len, 0);
     assert_int_equal(config.devices_len, 0);
@@ -185,6 +187,7 @@ static void reads_every_key(void **state)
                  "allocate_timeout = '1s500ms'\n"
                  "prestart_timeout = '1ms'\n"
                  "refresh_options = 'never'\n"
+                 "hide_other_namespaces = true\n"
                  "[annotations]\n"
                  "enabled = true\n"
                  "namespaces = ['default', 'kube-system']\n"
@@ -210,6 +213,7 @@ static void reads_every_key(void **state)
     assert_int_equal(config.allocate_timeout_ms, 1500);
     assert_int_equal(config.prestart_timeout_ms, 1);
     assert_int_equal(config.refresh_options, CONFIG_REFRESH_NEVER);
+    assert_true(config.hide_other_namespaces);
     assert_true(config.annotations_enabled);
     assert_int_equal(config.annotation_namespaces_len, 2);
     assert_string_equal(config.annotation_namespaces[1], "kube-system");

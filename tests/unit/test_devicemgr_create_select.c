@@ -558,6 +558,28 @@ static void a_device_of_a_running_container_is_not_given_away(void **state)
     expect_nothing(w);
 }
 
+/* Nor in the log at its usual level: the refusal is logged, too. */
+static void a_holder_of_another_namespace_can_be_left_unnamed(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.hide_other_namespaces = true;
+    world_fresh_listed(w);
+    u1_has_g0(w, "g0");
+    create_token(w, 12, "u2", GPU ":g0");
+    checked(w, "c-u1-main", true);
+    expect_with(w, "verdict 12 refused 14:", "held by container \"main\" of pod \"ns/u1\"", NULL);
+    w->pod_namespace = "others";
+    create_token(w, 13, "u3", GPU ":g0");
+    checked(w, "c-u1-main", true);
+    expect(
+        w,
+        "verdict 13 refused 14: container \"main\" of pod \"others/u3\": resource vendor.com/gpu: "
+        "device g0 is held by a container of another namespace, which still runs");
+    assert_true(logged(w, "device g0 is held by container \"main\" of pod \"ns/u1\"") > 0);
+    expect_nothing(w);
+}
+
 static void a_device_of_a_dead_container_moves(void **state)
 {
     struct world *w = *state;
@@ -785,6 +807,7 @@ int main(void)
         TEST(an_unknown_outcome_is_no_refusal),
         TEST(what_the_kubelet_chose_outlives_a_refusal),
         TEST(a_device_of_a_running_container_is_not_given_away),
+        TEST(a_holder_of_another_namespace_can_be_left_unnamed),
         TEST(a_device_of_a_dead_container_moves),
         TEST(a_dead_container_of_a_living_pod_keeps_its_device_from_a_choice),
         TEST(two_creates_may_ask_about_the_same_container),
