@@ -133,6 +133,7 @@ struct settings {
     uint64_t prestart_timeout_ms = 30 * second_ms;
     bool hide_other_namespaces = false;
     bool annotations_enabled = false;
+    bool start_without = false;
     std::vector<string> namespaces;
     bridge_settings bridge;
     std::vector<device> devices;
@@ -392,6 +393,7 @@ class reader
     void set_refresh_options(const string &key, const toml::node &value);
     void set_enabled(const string &key, const toml::node &value);
     void set_namespaces(const string &key, const toml::node &value);
+    void set_start_without(const string &key, const toml::node &value);
     void set_bridge_enabled(const string &key, const toml::node &value);
     void set_socket(const string &key, const toml::node &value);
     void set_kubelet_plugin_dir(const string &key, const toml::node &value);
@@ -463,6 +465,7 @@ const reader::section reader::annotations = {
     {
         {"enabled", &reader::set_enabled},
         {"namespaces", &reader::set_namespaces},
+        {"start_without", &reader::set_start_without},
     },
 };
 
@@ -813,6 +816,11 @@ void reader::set_annotations(const string &key, const toml::node &value)
 void reader::set_enabled(const string &key, const toml::node &value)
 {
     get_flag(key, value, &out.annotations_enabled);
+}
+
+void reader::set_start_without(const string &key, const toml::node &value)
+{
+    get_flag(key, value, &out.start_without);
 }
 
 void reader::set_namespaces(const string &key, const toml::node &value)
@@ -1409,6 +1417,7 @@ void fill(const settings &from, struct config *to)
     to->hide_other_namespaces = from.hide_other_namespaces;
     to->refresh_options = *from.general.refresh;
     to->annotations_enabled = from.annotations_enabled;
+    to->start_without = from.start_without;
     fill_lists(from, to);
     fill_resources(from, to);
     fill_bridge(from.bridge, &to->bridge);

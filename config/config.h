@@ -100,6 +100,7 @@ struct config {
     enum config_refresh refresh_options;
     bool hide_other_namespaces;
     bool annotations_enabled;
+    bool start_without; /* who asks by annotation while that is off is started all the same */
     char **annotation_namespaces;
     size_t annotation_namespaces_len;
     struct config_device *devices;

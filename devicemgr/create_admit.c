@@ -91,7 +91,15 @@ static enum create_step read_request(struct devicemgr *mgr, struct create *creat
             return STEP_REFUSE;
         }
     }
-    if (annotation && !mgr->settings.annotations) {
+    if (annotation && !mgr->settings.annotations && !mgr->settings.start_without) {
+        text_add(
+            &refusal->text,
+            "its pod asks for devices by annotation, which is off on this node: take the "
+            "annotation away, or set annotations.enabled, or annotations.start_without to have "
+            "it started without them");
+        refusal->code = CODE_FAILED_PRECONDITION;
+        return STEP_REFUSE;
+    } else if (annotation && !mgr->settings.annotations) {
         log_ignored(mgr, create);
     } else if (annotation && !create_namespace_allowed(mgr, create->pod_namespace)) {
         text_add(&refusal->text,

@@ -413,6 +413,7 @@ static struct devicemgr *core_new(struct manager *manager, const struct config *
         .refresh = refresh_of(config->refresh_options),
         .hide_other_namespaces = config->hide_other_namespaces,
         .annotations = config->annotations_enabled,
+        .start_without = config->start_without,
         .namespaces = (const char *const *)config->annotation_namespaces,
         .namespaces_len = config->annotation_namespaces_len,
         .boot_id = manager->boot_id,

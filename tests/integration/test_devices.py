@@ -291,8 +291,20 @@ def test_unknown_id(runtime, client, gpu):
 
 
 def test_annotations_off(runtime, make_shim, make_plugin, make_client):
-    """Where annotation requests are off, such an annotation is no request: all passes untouched."""
+    """Where annotation requests are off, who asks so is refused: it would start without."""
     shim = make_shim(annotations={"enabled": False, "namespaces": []})
+    plugin = make_plugin(shim, GPU, ["g0"])
+    client = make_client(shim)
+    pod = client.run_pod("web", annotations=by_annotation("app", f"{GPU}=1"))
+    with refused(grpc.StatusCode.FAILED_PRECONDITION, "web", "annotations.start_without"):
+        client.create(pod, "app")
+    assert client.create(pod, "beside")  # which asks for nothing
+    assert not plugin.allocated()
+
+
+def test_annotations_passed_over(runtime, make_shim, make_plugin, make_client):
+    """Where the settings say so, such an annotation is no request: all passes untouched."""
+    shim = make_shim(annotations={"enabled": False, "namespaces": [], "start_without": True})
     plugin = make_plugin(shim, GPU, ["g0"])
     client = make_client(shim)
     pod = client.run_pod("web", annotations=by_annotation("app", f"{GPU}=1"))

@@ -97,6 +97,7 @@ static void assert_same(const struct config *a, const struct config *b)
     assert_int_equal(a->refresh_options, b->refresh_options);
     assert_int_equal(a->hide_other_namespaces, b->hide_other_namespaces);
     assert_int_equal(a->annotations_enabled, b->annotations_enabled);
+    assert_int_equal(a->start_without, b->start_without);
     assert_int_equal(a->annotation_namespaces_len, b->annotation_namespaces_len);
     assert_int_equal(a->devices_len, b->devices_len);
     assert_int_equal(a->resources_len, b->resources_len);
@@ -123,6 +124,7 @@ static void works_without_a_file(void **state)
     assert_int_equal(config.refresh_options, CONFIG_REFRESH_REBOOT);
     assert_false(config.hide_other_namespaces);
     assert_false(config.annotations_enabled);
+    assert_false(config.start_without);
     assert_int_equal(config.annotation_namespaces_len, 0);
     assert_int_equal(config.devices_len, 0);
     assert_int_equal(config.resources_len, 0);
@@ -191,6 +193,7 @@ static void reads_every_key(void **state)
                  "[annotations]\n"
                  "enabled = true\n"
                  "namespaces = ['default', 'kube-system']\n"
+                 "start_without = true\n"
                  "[[device]]\n"
                  "resource = 'vendor.com/kvm'\n"
                  "path = '/dev/kvm'\n"
@@ -215,6 +218,7 @@ static void reads_every_key(void **state)
     assert_int_equal(config.refresh_options, CONFIG_REFRESH_NEVER);
     assert_true(config.hide_other_namespaces);
     assert_true(config.annotations_enabled);
+    assert_true(config.start_without);
     assert_int_equal(config.annotation_namespaces_len, 2);
     assert_string_equal(config.annotation_namespaces[1], "kube-system");
     assert_int_equal(config.devices_len, 2);
@@ -311,7 +315,7 @@ static void names_the_place_of_each_fault(void **state)
         {"\n\n  grace = '5m'", "3:3: unknown key \"grace\" in the top level; expected it in "
                                "[plugins]"},
         {"[annotations]\nzzzzzz = 1", "2:1: unknown key \"zzzzzz\" in [annotations]; expected one "
-                                      "of enabled, namespaces"},
+                                      "of enabled, namespaces, start_without"},
         {"[[device]]\nresource = 'a/b'\npath = '/dev/x'\npermission = 'r'",
          "4:1: unknown key \"permission\" in [[device]]; expected \"permissions\", the nearest "
          "name "

@@ -5,15 +5,37 @@
 #include "devicemgr/limits.h"
 #include "devicemgr_world.h"
 
+/* It plainly asked, and would start without. */
+static void an_annotation_where_none_is_taken_is_refused(void **state)
+{
+    struct world *w = *state;
+
+    assert_true(create(w, 11, "u1", "main", NULL, GPU "=1"));
+    expect(w,
+           "verdict 11 refused 9: container \"main\" of pod \"ns/u1\": its pod asks for devices by "
+           "annotation, which is off on this node: take the annotation away, or set "
+           "annotations.enabled, or annotations.start_without to have it started without them");
+    gpus_up(w, "g0");
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", GPU "=1"));
+    expect(w, "verdict 12 refused 9:*");
+    assert_true(create(w, 13, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+}
+
 static void ignored_annotations_are_logged_once(void **state)
 {
     struct world *w = *state;
 
+    w->settings.start_without = true;
+    world_fresh_listed(w);
     assert_false(create(w, 11, "u1", "main", NULL, GPU "=1"));
     assert_false(create(w, 12, "u1", "main", NULL, GPU "=1"));
     assert_int_equal(logged(w, "is ignored: annotations are off"), 1);
     assert_false(create(w, 13, "u1", "other", NULL, GPU "=1"));
     assert_int_equal(logged(w, "is ignored"), 1);
+    sandbox_removed(w, "s-u2"); /* no pod is made of a create that comes late */
+    assert_false(create(w, 14, "u2", "main", NULL, GPU "=1"));
+    assert_int_equal(logged(w, "is ignored"), 0);
     expect_nothing(w);
 }
 
@@ -281,6 +303,7 @@ static void clients_may_name_any_pod(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(an_annotation_where_none_is_taken_is_refused),
         TEST(ignored_annotations_are_logged_once),
         TEST(an_annotation_from_a_namespace_not_allowed_is_refused),
         TEST(a_bad_request_is_refused_with_its_place),

@@ -744,8 +744,6 @@ static void a_create_after_the_removal_does_not_bring_the_pod_back(void **state)
     expect(w, "allocate g0 *");
     allocated(w, "A=1");
     expect(w, "commit allocation u2 main vendor.com/gpu, pod u2"); /* no row of u1 */
-    assert_false(create(w, 13, "u1", "main", NULL, GPU "=1"));     /* annotations are off */
-    assert_int_equal(logged(w, "is ignored"), 0);
 }
 
 static void a_removal_of_a_sandbox_not_known_yet_counts(void **state)
