@@ -15,9 +15,6 @@
 /* Far over what PODS_MAX pods can have at once, and have had since the last commit. */
 #define ALLOCATIONS_MAX 100
 
-/* Until the shim has heard of a new sandbox: by the answer, or the list after it was lost. */
-#define OVER_LAG_MS 20000
-
 /* ---- the core's own tables ---- */
 
 static size_t count_calls(const struct devicemgr *core)
@@ -38,44 +35,6 @@ static size_t count_checks(const struct devicemgr *core)
     for (const struct allocation *a = core->allocations.by_key; a; a = a->hh.next)
         checks += a->check != 0;
     return checks;
-}
-
-static bool core_holds(const struct world *w, size_t resource, size_t device, unsigned uid)
-{
-    size_t len;
-    struct allocation *const *holders = allocations_holders(
-        &w->shim.core->allocations, resource_sim_name(resource), device_sim_id(device), &len);
-    char pod[16];
-
-    snprintf(pod, sizeof pod, "u%u", uid);
-    for (size_t i = 0; i < len; i++) {
-        if (strcmp(holders[i]->pod_uid, pod) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* What the shim chose for a pod stays the pod's until it is over: gone, or without a ready sandbox
- * not long ago, for the shim learns of a new one later. */
-void check_owners(struct world *w)
-{
-    for (size_t r = 0; r < RESOURCES_LEN; r++) {
-        for (size_t i = 0; i < DEVICES_MAX; i++) {
-            unsigned *owner = &w->client.owner[r][i];
-            const struct pod_sim *pod = kubelet_find_pod(w, *owner);
-
-            if (*owner == 0 || core_holds(w, r, i, *owner))
-                continue;
-            check_that(w,
-                       w->kubelet.mixed || w->kubelet.source[r] == SOURCE_TOKEN ||
-                           !shim_exclusive(w, r) || !pod || kubelet_contended(pod, r) ||
-                           !runtime_ready_sandbox(w, *owner) ||
-                           pod->over_ms + OVER_LAG_MS >= w->now_ms,
-                       "devices are freed when their pod is over: %s of %s was u%u's",
-                       device_sim_id(i), resource_sim_name(r), *owner);
-            *owner = 0;
-        }
-    }
 }
 
 void check_settled(struct world *w)
@@ -101,7 +60,6 @@ void check_settled(struct world *w)
     check_that(w, w->shim.port_calls <= PORT_CALLS_MAX, "one event makes %u port calls",
                w->shim.port_calls);
     check_creates(w);
-    check_owners(w);
     store_check(w);
     publisher_check(w);
     shown_check(w);

@@ -14,8 +14,6 @@
 
 struct world;
 
-/* What the shim chose for a pod stays the pod's until it is over. */
-void check_owners(struct world *w);
 /* Nothing the core should have let go of is left, its queues are as long as what is under way, it
  * is not due again already. After each event. */
 void check_settled(struct world *w);

@@ -209,17 +209,22 @@ static void check_token(struct world *w, const V1beta1__ContainerAllocateRespons
     ids_fini(&ids);
 }
 
-static void note_owner(struct world *w, struct create_sim *create, size_t resource, unsigned ids)
+/* What the shim chose for a container stays its own, and its pod's, while the pod lives. */
+static void check_kept(struct world *w, struct create_sim *create, size_t r, unsigned ids)
 {
-    for (size_t i = 0; i < DEVICES_MAX; i++) {
-        unsigned *owner = &w->client.owner[resource][i];
+    const struct claim *own = claims_find(w, create->uid, create->name, r);
+    const struct pod_sim *pod = kubelet_find_pod(w, create->uid);
+    unsigned others = claims_kept(w, create->uid, r);
 
-        if (!(ids & 1u << i))
-            continue;
-        if (*owner != create->uid)
-            create->taken[resource] |= 1u << i;
-        *owner = create->uid;
-    }
+    if (own && own->kept && create->ids[r] == 0 && pod && !kubelet_contended(pod, r))
+        check_that(w, own->mask == ids,
+                   "a container that is made again has the devices it had: %x, not %x", own->mask,
+                   ids);
+    if (!w->kubelet.mixed && shim_exclusive(w, r) && !(w->runtime.rival_noted[r] & ids))
+        check_that(w, (ids & others) == 0,
+                   "what the shim gave to a pod that lives stays the pod's: %x of resource %zu",
+                   ids & others, r);
+    create->fresh[r] = !own || !own->kept;
 }
 
 static void check_counts(struct world *w, const struct create_sim *create,
@@ -254,7 +259,6 @@ void check_forward(struct world *w, struct create_sim *create,
     if (!options)
         return;
     check_that(w, create->fault == TOKEN_GOOD, "a bad token is never forwarded");
-    check_owners(w);
     made->begun_ms = create->started_ms;
     made->damaged = w->shim.damaged;
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
@@ -270,7 +274,7 @@ void check_forward(struct world *w, struct create_sim *create,
             create->count[r]);
         if (create->ids[r] == 0)
             check_token(w, options, r, ids);
-        note_owner(w, create, r, ids);
+        check_kept(w, create, r, ids);
         claims_forwarded(w, create->uid, create->name, r, ids, create->ids[r] == 0);
         made->held[r] = made->noted[r] = ids;
     }

@@ -88,7 +88,7 @@ void claims_forwarded(struct world *w, unsigned uid, unsigned name, size_t resou
 
     c->mask = mask;
     c->own = own;
-    c->given = true;
+    c->kept = true;
     c->told_ms = w->now_ms;
 }
 
@@ -142,7 +142,61 @@ void claims_listed(struct world *w)
     }
 }
 
+void claims_forget(struct world *w, unsigned uid, unsigned name, size_t resource)
+{
+    struct claim *c = find(w, uid, name, resource);
+
+    if (c)
+        c->kept = false;
+}
+
+void claims_forget_all(struct world *w, unsigned uid, size_t resource)
+{
+    for (size_t i = 0; i < w->claims.len; i++) {
+        struct claim *c = &w->claims.v[i];
+
+        if ((uid == 0 || c->uid == uid) && (resource == RESOURCES_LEN || c->resource == resource))
+            c->kept = false;
+    }
+}
+
+void claims_lost(struct world *w)
+{
+    claims_forget_all(w, 0, RESOURCES_LEN);
+}
+
 /* ---- questions ---- */
+
+unsigned claims_kept(struct world *w, unsigned uid, size_t resource)
+{
+    unsigned mask = 0;
+
+    for (size_t i = 0; i < w->claims.len; i++) {
+        const struct claim *c = &w->claims.v[i];
+        const struct pod_sim *pod;
+
+        if (!c->uid || !c->kept || !c->own || c->resource != resource || c->uid == uid ||
+            !kubelet_surely_there(w, c->uid))
+            continue;
+        pod = kubelet_find_pod(w, c->uid);
+        if (!kubelet_contended(pod, resource))
+            mask |= c->mask;
+    }
+    return mask;
+}
+
+unsigned claims_own(struct world *w, size_t resource)
+{
+    unsigned mask = 0;
+
+    for (size_t i = 0; i < w->claims.len; i++) {
+        const struct claim *c = &w->claims.v[i];
+
+        if (c->uid && c->own && c->resource == resource && !pod_over(w, c->uid))
+            mask |= c->mask | c->former;
+    }
+    return mask;
+}
 
 unsigned claims_held(struct world *w, unsigned uid, unsigned name, size_t resource)
 {

@@ -28,7 +28,7 @@ struct claim {
     unsigned
         former; /* what its durable row has, if that is another: it may be back after a crash */
     bool own;   /* the shim chose */
-    bool given; /* a create was forwarded with it */
+    bool kept;  /* a create was forwarded with it */
     uint64_t told_ms;   /* when the shim last heard of a create with it: newer than older lists */
     uint64_t unsure_ms; /* since then one more of its containers may be in the making; 0: none */
 };
@@ -53,6 +53,14 @@ void claims_rival(struct world *w, unsigned uid, size_t resource, unsigned mask)
 void claims_unsure(struct world *w, unsigned uid, unsigned name);
 /* The runtime was listed: what the shim must know now to be over is forgotten. */
 void claims_listed(struct world *w);
+/* It is given back, or may be lost, and is not kept any more; all of a pod, uid 0: of all pods; or
+ * all of any resource: rows are lost. */
+void claims_forget(struct world *w, unsigned uid, unsigned name, size_t resource);
+void claims_forget_all(struct world *w, unsigned uid, size_t resource);
+void claims_lost(struct world *w);
+/* What the shim chose for pods that live, but this one, and what is kept; what it chose at all. */
+unsigned claims_kept(struct world *w, unsigned uid, size_t resource);
+unsigned claims_own(struct world *w, size_t resource);
 /* NULL: none. */
 const struct claim *claims_find(const struct world *w, unsigned uid, unsigned name,
                                 size_t resource);

@@ -9,6 +9,7 @@
 #include "devicemgr/request.h"
 #include "tests/sim/check.h"
 #include "tests/sim/pod_requests.h"
+#include "tests/sim/reason.h"
 #include "tests/sim/world.h"
 
 #define RETRY_MS_MAX 5000
@@ -66,7 +67,8 @@ void client_disturb(struct world *w, unsigned uid)
 
 /* ---- CreateContainer ---- */
 
-static void retry_later(struct world *w, unsigned uid, unsigned name, const char *why)
+static void retry_later(struct world *w, unsigned uid, unsigned name, const char *why,
+                        unsigned reasons)
 {
     struct pod_sim *pod = kubelet_find_pod(w, uid);
 
@@ -74,6 +76,7 @@ static void retry_later(struct world *w, unsigned uid, unsigned name, const char
         return;
     pod->containers[name].not_before_ms = w->now_ms + rng_below(&w->client.rng, RETRY_MS_MAX);
     pod->containers[name].refusals++;
+    pod->containers[name].reasons = reasons;
     snprintf(pod->containers[name].why, sizeof pod->containers[name].why, "%s", why);
 }
 
@@ -84,7 +87,7 @@ static void cancel(struct world *w, struct create_sim *create, const char *why)
 
     world_note(w, "kubelet: create %" PRIu64 " %s", gone.number, why);
     *create = (struct create_sim){0};
-    retry_later(w, gone.uid, gone.name, why);
+    retry_later(w, gone.uid, gone.name, why, 0);
     if (gone.forwarded)
         claims_unsure(w, gone.uid, gone.name);
     if (gone.forwarded && w->faults && rng_percent(&w->client.rng, 30))
@@ -118,7 +121,7 @@ void client_shim_gone(struct world *w)
         struct create_sim *create = &w->client.creates[i];
 
         if (create->number)
-            retry_later(w, create->uid, create->name, "the shim is gone");
+            retry_later(w, create->uid, create->name, "the shim is gone", 0);
         *create = (struct create_sim){0};
     }
 }
@@ -335,10 +338,8 @@ void client_create(struct world *w, const struct pod_sim *pod, unsigned name,
 static void give_back(struct world *w, const struct create_sim *create)
 {
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
-        for (size_t i = 0; i < DEVICES_MAX; i++) {
-            if (create->taken[r] & 1u << i && create->ids[r] == 0)
-                w->client.owner[r][i] = 0;
-        }
+        if (create->count[r] > 0 && create->fresh[r] && create->ids[r] == 0)
+            claims_forget(w, create->uid, create->name, r);
     }
 }
 
@@ -361,12 +362,14 @@ static void forward(struct world *w, struct create_sim *create,
                                 .through_shim = true};
 
     check_forward(w, create, options, &made);
+    if (kubelet_find_pod(w, create->uid))
+        kubelet_find_pod(w, create->uid)->containers[create->name].reasons = 0;
     create->forwarded = true;
     count_add(COUNT_FORWARDED);
     if (w->faults && rng_percent(&w->client.rng, 1)) { /* the relay has no memory for it */
         uint64_t number = create->number;
 
-        retry_later(w, create->uid, create->name, "out of memory");
+        retry_later(w, create->uid, create->name, "out of memory", 0);
         give_back(w, create);
         *create = (struct create_sim){0};
         devicemgr_create_answered(w->shim.core, shim_now_ms(w), number, NULL);
@@ -395,6 +398,7 @@ static void count_refusal(int code)
 void client_verdict(struct world *w, uint64_t number, const struct devicemgr_verdict *verdict)
 {
     struct create_sim *create = client_find(w, number);
+    unsigned reasons;
 
     check_that(w, create && !create->untouched && !create->forwarded,
                "one verdict per create, none after it was cancelled (%" PRIu64 ")", number);
@@ -406,9 +410,10 @@ void client_verdict(struct world *w, uint64_t number, const struct devicemgr_ver
         forward(w, create, verdict->options);
         return;
     }
+    reasons = reasons_of(w, create);
     check_refusal(w, create, verdict->code, verdict->message);
     count_refusal(verdict->code);
-    retry_later(w, create->uid, create->name, verdict->message);
+    retry_later(w, create->uid, create->name, verdict->message, reasons);
     *create = (struct create_sim){0};
 }
 
@@ -424,7 +429,7 @@ void client_answered(struct world *w, uint64_t number, unsigned container)
     if (container)
         runtime_start(w, container);
     else
-        retry_later(w, create->uid, create->name, "the runtime refused");
+        retry_later(w, create->uid, create->name, "the runtime refused", 0);
     if (!container)
         give_back(w, create);
     if (!create->untouched)

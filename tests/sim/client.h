@@ -53,7 +53,7 @@ struct create_sim {
     unsigned preferred[RESOURCES_LEN]; /* its answer */
     unsigned chosen[RESOURCES_LEN];    /* what the shim chose; 0: not seen */
     bool crowded[RESOURCES_LEN];       /* others wanted the same resource meanwhile */
-    unsigned taken[RESOURCES_LEN];     /* masks of what became its pod's by this create */
+    bool fresh[RESOURCES_LEN];         /* its claim began with it */
     uint64_t serial[RESOURCES_LEN];    /* of the durable options in force when it began; 0: none */
     uint64_t registered[RESOURCES_LEN];
 };
@@ -62,7 +62,6 @@ struct client {
     struct rng rng;
     uint64_t last_create;
     struct create_sim creates[CREATES_SIM_MAX];
-    unsigned owner[RESOURCES_LEN][DEVICES_MAX]; /* uid of the pod it was given to; 0: none */
 };
 
 /* The container `name` of the pod is to be made in the sandbox. */

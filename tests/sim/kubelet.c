@@ -6,11 +6,14 @@
 
 #include "tests/sim/admission.h"
 #include "tests/sim/check.h"
+#include "tests/sim/reason.h"
 #include "tests/sim/world.h"
 
 #define SYNC_MS_MIN 200
 #define SYNC_MS_MAX 2000
 #define STOP_MS_MAX 60000
+/* Until the shim has heard of a new sandbox: by the answer, or the list after it was lost. */
+#define OVER_LAG_MS 20000
 
 static const char *const NAMES[POD_CONTAINERS_MAX + 1] = {"init", "main", "side", "stranger"};
 
@@ -37,6 +40,16 @@ struct pod_sim *kubelet_find_pod(struct world *w, unsigned uid)
             return &w->kubelet.pods[i];
     }
     return NULL;
+}
+
+bool kubelet_surely_there(struct world *w, unsigned uid)
+{
+    const struct pod_sim *pod = kubelet_find_pod(w, uid);
+    const struct rt_sandbox *s = runtime_ready_sandbox(w, uid);
+
+    if (!pod || pod->deleting || (s && s->hidden))
+        return false;
+    return pod->sandbox_attempt == 0 || (s && pod->over_ms + OVER_LAG_MS < w->now_ms);
 }
 
 bool kubelet_contended(const struct pod_sim *pod, size_t resource)
@@ -298,6 +311,8 @@ bool kubelet_content(struct world *w, char *why, size_t why_bytes)
 
             snprintf(why, why_bytes, "%s of u%u does not run, %u refusals, the last: %s", NAMES[c],
                      pod->uid, pod->containers[c].refusals, pod->containers[c].why);
+            if (w->kubelet.mixed && pod->containers[c].reasons & (REASON_RUNS | REASON_FEW))
+                break; /* nor is any that comes after it looked at */
             if (!(pod->containers[c].init && pod->containers[c].done) &&
                 !(newest && newest->state == CONTAINER_RUNNING && !pod->containers[c].init))
                 return false;

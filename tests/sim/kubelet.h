@@ -36,6 +36,8 @@ struct pod_container {
     uint64_t not_before_ms;
     unsigned refusals; /* in a row */
     char why[256];     /* the last */
+    unsigned
+        reasons; /* of the last refusal by the shim, by what was true then; 0: it was another end */
 };
 
 struct pod_sim {
@@ -68,10 +70,14 @@ void kubelet_delete_one(struct world *w);
 void kubelet_replace(struct world *w, unsigned uid);
 void kubelet_drain(struct world *w);
 struct pod_sim *kubelet_find_pod(struct world *w, unsigned uid);
+/* Whether the pod lives, and the shim must have heard of its sandbox. */
+bool kubelet_surely_there(struct world *w, unsigned uid);
 /* Whether several containers of the pod ask for the resource by annotation: while one is down
  * another may take a device of it, and it gets others then. */
 bool kubelet_contended(const struct pod_sim *pod, size_t resource);
-/* Whether every pod has all it asked for; else says in `why` what it lacks. */
+/* Whether every pod has all it asked for, or what others have that run; else says in `why` what it
+ * lacks. The latter only where the kubelet and annotations decide on one resource: they know
+ * nothing of each other, and both can be in each other's way. */
 bool kubelet_content(struct world *w, char *why, size_t why_bytes);
 bool kubelet_empty(const struct world *w);
 const char *container_sim_name(unsigned name);

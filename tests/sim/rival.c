@@ -76,7 +76,7 @@ static void make_container(struct world *w, const struct rt_sandbox *s)
         if (made.noted[r])
             claims_rival(w, made.uid, r, made.noted[r]);
         if (made.noted[r]) /* its pod's other containers may lose theirs to it */
-            memset(w->client.owner[r], 0, sizeof w->client.owner[r]);
+            claims_forget_all(w, 0, r);
     }
     w->runtime.unseen = true;
     c = runtime_add_container(w, &made);

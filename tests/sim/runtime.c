@@ -145,6 +145,7 @@ void runtime_drop_container(struct world *w, struct rt_container *c)
 void runtime_end_sandbox(struct world *w, struct rt_sandbox *s)
 {
     note_end(w, s->uid);
+    claims_forget_all(w, s->uid, RESOURCES_LEN);
     s->ready = false;
     for (size_t i = 0; i < CONTAINERS_MAX; i++) {
         if (w->runtime.containers[i].id && w->runtime.containers[i].sandbox == s->id)
@@ -273,6 +274,7 @@ void runtime_orphan(struct world *w, struct rt_sandbox *s)
     count_add(COUNT_ORPHANS);
     s->ready = false;
     note_end(w, s->uid);
+    claims_forget_all(w, s->uid, RESOURCES_LEN);
     w->runtime.unseen = true;
     lister_event(w, LISTER_ENDED, s->id, true);
 }
@@ -291,6 +293,7 @@ static void flicker_ends(struct world *w, uint64_t id, uint64_t unused)
     if (kubelet_find_pod(w, s->uid))
         kubelet_find_pod(w, s->uid)->over_ms = w->now_ms;
     note_end(w, s->uid);
+    claims_forget_all(w, s->uid, RESOURCES_LEN);
     w->runtime.unseen = true;
 }
 

@@ -226,6 +226,8 @@ static void start(struct world *w, uint64_t a, uint64_t b)
     shim->started_ms = w->now_ms;
     shim->rows_lost = lost;
     shim->draining = false;
+    for (const struct store_row *row = w->store.rows; row; row = row->next)
+        claims_row_written(w, &row->record);
     claims_unsure(w, 0, 0);
     shown_rows(w);
     shim->relisted = false;

@@ -13,8 +13,6 @@
 #define LATE_MS 5
 /* A connection that gives no list counts as away so much later at most. */
 #define SILENT_MS (2 * FIRST_LIST_MS)
-/* Until the shim has heard of a new sandbox. */
-#define OVER_LAG_MS 20000
 
 /* ---- reading ---- */
 
@@ -112,13 +110,15 @@ static bool by_annotation(const struct world *w, size_t r)
 }
 
 /* What the shim gave to containers that asked by annotation, or is about to. */
-static unsigned given_away(const struct world *w, size_t r)
+static unsigned given_away(struct world *w, size_t r)
 {
-    unsigned mask = 0;
+    unsigned mask = claims_own(w, r);
 
-    for (const struct allocation *a = w->shim.core->allocations.by_key; a; a = a->hh.next) {
-        if (a->own_choice && resource_sim_find(a->resource) == r)
-            mask |= device_sim_mask((const char *const *)a->ids.v, a->ids.len);
+    for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
+        const struct create_sim *c = &w->client.creates[i];
+
+        if (c->number && c->count[r] > 0 && c->ids[r] == 0)
+            mask |= w->plugins[r].devices; /* any of them may be reserved */
     }
     return mask;
 }
@@ -195,30 +195,21 @@ static bool note_usable(struct world *w, size_t r)
 
 /* ---- what is held ---- */
 
-static bool surely_there(struct world *w, unsigned uid)
-{
-    const struct pod_sim *pod = kubelet_find_pod(w, uid);
-    const struct rt_sandbox *s = runtime_ready_sandbox(w, uid);
-
-    if (!pod || pod->deleting || (s && s->hidden))
-        return false;
-    return pod->sandbox_attempt == 0 || (s && pod->over_ms + OVER_LAG_MS < w->now_ms);
-}
-
 /* By the kubelet's checkpoint, as the shim was told of it; or by the shim. */
 static void check_held(struct world *w, size_t r, const struct shown_resource *is)
 {
-    for (size_t i = 0; i < DEVICES_MAX; i++) {
-        unsigned told = w->bridge.told[r][i], owner = w->client.owner[r][i], bit = 1u << i;
+    unsigned kept = shim_exclusive(w, r) ? claims_kept(w, 0, r) & ~w->runtime.rival_noted[r] : 0;
 
-        if (told && surely_there(w, told))
+    if (!w->kubelet.mixed)
+        check_that(w, (is->healthy & kept) == 0,
+                   "what the shim gave away is not shown healthy: %x of %s", is->healthy & kept,
+                   resource_sim_name(r));
+    for (size_t i = 0; i < DEVICES_MAX; i++) {
+        unsigned told = w->bridge.told[r][i], bit = 1u << i;
+
+        if (told && kubelet_surely_there(w, told))
             check_that(w, is->held & bit, "what a pod of the kubelet holds stays healthy: %s of %s",
                        device_sim_id(i), resource_sim_name(r));
-        if (owner && !w->kubelet.mixed && w->kubelet.source[r] == SOURCE_ANNOTATION &&
-            shim_exclusive(w, r) && surely_there(w, owner) && !(w->runtime.rival_noted[r] & bit))
-            check_that(w, !(is->healthy & bit),
-                       "what the shim gave away is not shown healthy: %s of %s", device_sim_id(i),
-                       resource_sim_name(r));
     }
 }
 
@@ -230,7 +221,8 @@ static void check_running(struct world *w)
         const struct rt_container *c = &w->runtime.containers[n];
         const struct pod_sim *pod = c->id ? kubelet_find_pod(w, c->uid) : NULL;
 
-        if (!pod || !c->through_shim || c->state != CONTAINER_RUNNING || !surely_there(w, c->uid))
+        if (!pod || !c->through_shim || c->state != CONTAINER_RUNNING ||
+            !kubelet_surely_there(w, c->uid))
             continue;
         for (size_t r = 0; r < RESOURCES_LEN; r++) {
             const struct shown_resource *is = &w->shown.resources[r];

@@ -147,7 +147,7 @@ static int summarize(uint64_t seeds, uint64_t failed, uint64_t steps)
 int main(int argc, char **argv)
 {
     struct arguments args = {.from = 1, .seeds = 1000, .steps = 600, .failures = FAILURES_MAX};
-    uint64_t failed = 0, steps = 0, i = 0;
+    uint64_t failed = 0, steps = 0, rest_ms = 0, i = 0;
 
     argp_parse(&ARGP, argc, argv, 0, NULL, &args);
     signal(SIGABRT, on_signal);
@@ -158,6 +158,8 @@ int main(int argc, char **argv)
     while (i < args.seeds && failed < args.failures) {
         failed += !run_seed(args.from + i++, &args);
         steps += world.steps;
+        rest_ms = world.rest_ms > rest_ms ? world.rest_ms : rest_ms;
     }
+    printf("longest until all pods had what they asked for: %" PRIu64 " s\n", rest_ms / 1000);
     return summarize(i, failed, steps);
 }

@@ -176,7 +176,7 @@ bool store_lose(struct world *w)
 
     world_note(w, "store: set aside, all is lost");
     rows_free(&w->store.rows);
-    memset(w->client.owner, 0, sizeof w->client.owner);
+    claims_lost(w);
     return lost;
 }
 
@@ -241,7 +241,7 @@ bool store_damage(struct world *w)
     devicemgr_restored(scratch, shim_now_ms(w));
     devicemgr_free(scratch);
     if (damaged)
-        memset(w->client.owner, 0, sizeof w->client.owner);
+        claims_lost(w);
     return damaged;
 }
 
@@ -254,5 +254,5 @@ void store_crash(struct world *w)
     rows_free(&w->store.pending);
     w->store.commit = w->store.failed_ms = 0;
     if (w->store.reset)
-        memset(w->client.owner, 0, sizeof w->client.owner);
+        claims_lost(w);
 }

@@ -13,6 +13,9 @@
 /* Time in which a node whose faults have stopped comes to rest; holds, graces and back-offs of the
  * faulty time end in it. */
 #define REST_MS_MAX 900000
+/* Then, after QUIET_MS and a list of the runtime, each pod has what it asked for so soon: a few
+ * attempts of each of its containers, one after the other. */
+#define CONTENT_MS_MAX 120000
 #define QUIET_MS 30000
 
 void world_after(struct world *w, uint64_t delay_ms,
@@ -187,10 +190,11 @@ static void stop_faults(struct world *w)
     plugins_heal(w);
 }
 
-/* Until `done`, or for REST_MS_MAX. */
-static void run_until(struct world *w, bool (*done)(struct world *w), const char *what)
+/* Until `done`, or for `max_ms`. */
+static void run_until(struct world *w, bool (*done)(struct world *w), uint64_t max_ms,
+                      const char *what)
 {
-    uint64_t end_ms = w->now_ms + REST_MS_MAX;
+    uint64_t end_ms = w->now_ms + max_ms;
     char why[512];
 
     while (!w->broken[0] && w->now_ms < end_ms && !done(w))
@@ -229,22 +233,23 @@ static bool listed(struct world *w)
 /* What happened behind the shim's back, and by calls whose shim is gone, is told by a list. */
 static void reveal(struct world *w)
 {
-    run_until(w, listed, "the runtime is listed");
+    run_until(w, listed, REST_MS_MAX, "the runtime is listed");
 }
 
 static void run_to_rest(struct world *w)
 {
+    uint64_t quiet_ms;
+
     stop_faults(w);
     run_for(w, QUIET_MS);
     reveal(w);
-    if (w->kubelet.mixed)
-        run_for(w, QUIET_MS);
-    else
-        run_until(w, content, "every pod gets what it asked for");
+    quiet_ms = w->now_ms;
+    run_until(w, content, CONTENT_MS_MAX, "every pod gets what it asked for");
+    w->rest_ms = w->now_ms - quiet_ms;
     if (!w->broken[0] && w->shim.core)
         shown_check_rest(w, false);
     kubelet_drain(w);
-    run_until(w, empty, "every pod ends");
+    run_until(w, empty, REST_MS_MAX, "every pod ends");
     run_for(w, QUIET_MS);
     reveal(w);
     run_for(w, QUIET_MS);

@@ -39,6 +39,7 @@ struct world {
     struct rng rng;
     uint64_t now_ms;
     uint64_t steps;
+    uint64_t rest_ms; /* from the end of the faults until all pods had what they asked for */
     struct timeline timeline;
     struct shim shim;
     struct store store;
