@@ -59,6 +59,7 @@ static void check_waiting(struct world *w, struct create_sim *create)
     unsigned reasons = reasons_of(w, create);
 
     note_move(w, create, reasons & REASONS_MOVE);
+    create->held = create->held || !(reasons & REASONS_MOVE);
     check_that(w, !create->stop_told,
                "a create whose sandbox is to stop is refused at once: %" PRIu64, create->number);
     check_that(w, !w->shim.draining || reasons & REASONS_MOVE,

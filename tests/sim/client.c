@@ -88,8 +88,10 @@ static void cancel(struct world *w, struct create_sim *create, const char *why)
     world_note(w, "kubelet: create %" PRIu64 " %s", gone.number, why);
     *create = (struct create_sim){0};
     retry_later(w, gone.uid, gone.name, why, 0);
-    if (gone.forwarded)
+    if (gone.forwarded) {
+        count_add(COUNT_UNHEARD);
         claims_unsure(w, gone.uid, gone.name);
+    }
     if (gone.forwarded && w->faults && rng_percent(&w->client.rng, 30))
         kubelet_replace(w, gone.uid);
     if (gone.forwarded || gone.untouched)
@@ -366,6 +368,8 @@ static void forward(struct world *w, struct create_sim *create,
         kubelet_find_pod(w, create->uid)->containers[create->name].reasons = 0;
     create->forwarded = true;
     count_add(COUNT_FORWARDED);
+    if (create->held)
+        count_add(COUNT_HOLD_WOKEN);
     if (w->faults && rng_percent(&w->client.rng, 1)) { /* the relay has no memory for it */
         uint64_t number = create->number;
 

@@ -40,6 +40,7 @@ struct create_sim {
     uint64_t started_ms;
     bool second;          /* of its container, the first is under way */
     bool overtaken;       /* another of the same container has come */
+    bool held;            /* it had to wait for the world to change */
     bool called;          /* such a call was under way once */
     bool moving;          /* a call on a plugin or a commit is under way that may be its own */
     uint64_t moved_ms;    /* when one was last */

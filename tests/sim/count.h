@@ -19,6 +19,13 @@
     X(FAILED_PRECONDITION, "refused FAILED_PRECONDITION")                                          \
     X(ABORTED, "refused ABORTED")                                                                  \
     X(UNAVAILABLE, "refused UNAVAILABLE")                                                          \
+    X(HOLD_WOKEN, "holds that ended well")                                                         \
+    X(COMMIT_FAILED, "commits that failed")                                                        \
+    X(COMMIT_CRASH, "ends of the shim while a commit was under way")                               \
+    X(ROWS_LOST, "starts after rows were lost")                                                    \
+    X(CALL_FAILED, "calls on plugins that failed")                                                 \
+    X(CALL_LATE, "calls on plugins that were not answered in time")                                \
+    X(UNHEARD, "creates given up while the runtime had them")                                      \
     X(HOLD_TIMEOUT, "holds that ended with their time")                                            \
     X(HOLD_DEADLINE, "holds that ended with the client's deadline")                                \
     X(HOLD_DRAINED, "holds that ended with the shim")                                              \

@@ -188,6 +188,8 @@ static void call_ends(struct world *w, uint64_t number, uint64_t incarnation_and
     }
     call = *slot;
     *slot = (struct plugin_call){0};
+    if (outcome != OUTCOME_GOOD)
+        count_add(outcome == OUTCOME_TIMEOUT ? COUNT_CALL_LATE : COUNT_CALL_FAILED);
     if (outcome == OUTCOME_TIMEOUT)
         w->shim.net.late_ms[c->resource] = w->now_ms;
     else if (outcome != OUTCOME_GOOD)

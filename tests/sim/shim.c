@@ -225,6 +225,8 @@ static void start(struct world *w, uint64_t a, uint64_t b)
     shim->damaged = shim->damaged || lost;
     shim->started_ms = w->now_ms;
     shim->rows_lost = lost;
+    if (lost)
+        count_add(COUNT_ROWS_LOST);
     shim->draining = false;
     for (const struct store_row *row = w->store.rows; row; row = row->next)
         claims_row_written(w, &row->record);

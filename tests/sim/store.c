@@ -128,6 +128,8 @@ static void finish(struct world *w, uint64_t incarnation, uint64_t commit)
         rows_free(&w->store.pending);
     else
         apply(w);
+    if (failed)
+        count_add(COUNT_COMMIT_FAILED);
     w->store.failed_ms = failed ? w->now_ms : 0;
     w->store.reset = w->store.reset && failed;
     if (!failed && w->shim.relisted && commit != w->shim.relisted_commit)
@@ -247,6 +249,8 @@ bool store_damage(struct world *w)
 
 void store_crash(struct world *w)
 {
+    if (w->store.commit)
+        count_add(COUNT_COMMIT_CRASH);
     if (w->store.commit && rng_percent(&w->store.rng, 50)) {
         apply(w);
         w->store.reset = false;
