@@ -16,8 +16,25 @@ struct pod_gone {
     UT_hash_handle hh;
 };
 
+static void sandbox_link(struct sandbox *sandbox, struct pod *pod)
+{
+    sandbox->pod = pod;
+    sandbox->pod_next = pod->sandboxes;
+    pod->sandboxes = sandbox;
+}
+
+static void sandbox_unlink(struct sandbox *sandbox)
+{
+    struct sandbox **link = &sandbox->pod->sandboxes;
+
+    while (*link != sandbox)
+        link = &(*link)->pod_next;
+    *link = sandbox->pod_next;
+}
+
 static void sandbox_free(struct pods *pods, struct sandbox *sandbox)
 {
+    sandbox_unlink(sandbox);
     HASH_DEL(pods->sandboxes, sandbox);
     free(sandbox->id);
     free(sandbox);
@@ -70,14 +87,9 @@ bool pods_gone(const struct pods *pods, const char *uid)
 
 void pods_remove(struct pods *pods, struct pod *pod)
 {
-    struct sandbox *sandbox, *next;
-
     gone_add(pods, pod->uid);
-    HASH_ITER(hh, pods->sandboxes, sandbox, next)
-    {
-        if (sandbox->pod == pod)
-            sandbox_free(pods, sandbox);
-    }
+    while (pod->sandboxes)
+        sandbox_free(pods, pod->sandboxes);
     for (size_t i = 0; i < pod->ignored_len; i++)
         free(pod->ignored[i]);
     free(pod->ignored);
@@ -152,13 +164,13 @@ static void take_ending(struct pods *pods, struct sandbox *sandbox)
 }
 
 /* The pod's sandbox with the highest attempt, but for this one, is the newest if this one was. */
-static void replace_newest(struct pods *pods, struct pod *pod, const struct sandbox *leaves)
+static void replace_newest(struct pod *pod, const struct sandbox *leaves)
 {
     if (pod->newest != leaves)
         return;
     pod->newest = NULL;
-    for (struct sandbox *s = pods->sandboxes; s; s = s->hh.next) {
-        if (s != leaves && s->pod == pod && (!pod->newest || s->attempt >= pod->newest->attempt))
+    for (struct sandbox *s = pod->sandboxes; s; s = s->pod_next) {
+        if (s != leaves && (!pod->newest || s->attempt > pod->newest->attempt))
             pod->newest = s;
     }
 }
@@ -171,14 +183,15 @@ struct sandbox *pods_ensure_sandbox(struct pods *pods, struct pod *pod, const ch
     if (!sandbox) {
         sandbox = mem_alloc(1, sizeof *sandbox);
         sandbox->id = mem_strdup(id);
-        sandbox->pod = pod;
+        sandbox_link(sandbox, pod);
         HASH_ADD_KEYPTR(hh, pods->sandboxes, sandbox->id, strlen(sandbox->id), sandbox);
         take_ending(pods, sandbox);
         pod->removed = false;
     }
     if (sandbox->pod != pod) {
-        replace_newest(pods, sandbox->pod, sandbox);
-        sandbox->pod = pod;
+        replace_newest(sandbox->pod, sandbox);
+        sandbox_unlink(sandbox);
+        sandbox_link(sandbox, pod);
     }
     sandbox->attempt = attempt;
     if (!pod->newest || attempt >= pod->newest->attempt)
@@ -188,7 +201,7 @@ struct sandbox *pods_ensure_sandbox(struct pods *pods, struct pod *pod, const ch
 
 void pods_remove_sandbox(struct pods *pods, struct sandbox *sandbox)
 {
-    replace_newest(pods, sandbox->pod, sandbox);
+    replace_newest(sandbox->pod, sandbox);
     sandbox_free(pods, sandbox);
 }
 

@@ -22,6 +22,7 @@
 struct sandbox {
     char *id;
     struct pod *pod;
+    struct sandbox *pod_next; /* of the same pod */
     uint32_t attempt;
     bool ran;            /* through this shim, since its start */
     bool stopping;       /* its stop was asked for: no create in it any more */
@@ -37,10 +38,11 @@ struct pod {
     char *uid;
     char *pod_namespace;
     char *name;
-    struct sandbox *newest; /* NULL: not known */
-    bool removed;           /* its newest sandbox was, while a container of an older one may run */
-    bool stored;            /* the store may have a row of it (checkpoint.c) */
-    char **ignored;         /* containers whose request annotation was ignored, and logged */
+    struct sandbox *newest;    /* NULL: not known */
+    struct sandbox *sandboxes; /* by pod_next, the one added last first */
+    bool removed;   /* its newest sandbox was, while a container of an older one may run */
+    bool stored;    /* the store may have a row of it (checkpoint.c) */
+    char **ignored; /* containers whose request annotation was ignored, and logged */
     size_t ignored_len;
     UT_hash_handle hh;
 };

@@ -160,6 +160,15 @@ static void sandbox_ran(struct bench *b, size_t pod)
     run(b);
 }
 
+static void sandbox_removed(struct bench *b, size_t pod)
+{
+    char id[32];
+
+    snprintf(id, sizeof id, "s%zu", pod);
+    devicemgr_sandbox_removed(b->mgr, b->now_ms, id);
+    run(b);
+}
+
 /* With a token for device `device`, or, SIZE_MAX, with an annotation for `count`. */
 static void create(struct bench *b, size_t pod, const char *resource, size_t device, size_t count)
 {
@@ -303,6 +312,11 @@ static void build_up(size_t containers)
     for (size_t i = 0; i < EVENTS; i++)
         removed(&b, i % containers);
     say("a container is removed beside n containers", containers, cpu_us() - from_us, EVENTS);
+
+    from_us = cpu_us();
+    for (size_t i = 0; i < EVENTS; i++)
+        sandbox_removed(&b, 1000000 + i);
+    say("a sandbox is removed beside n containers", containers, cpu_us() - from_us, EVENTS);
 
     us = 0;
     for (size_t i = 0; i < 20; i++) {
