@@ -155,16 +155,16 @@ def test_seeds_are_no_tests(world):
 
 def test_fuzz_targets_are_counted(world):
     """What is kept, and the same runs each time; a target that fails says how to play it again."""
-    target = "fuzz/tests/fuzz/fuzz_config"
+    target = "fuzz/tests/fuzz/fuzz_session"
     world.program(target, 'echo "$*" >>"$0.calls"')
-    assert world.run("fuzz_config") == (0, "2 passed, 0 failed")
+    assert world.run("fuzz_session") == (0, "2 passed, 0 failed")
     kept, runs = (world.build / f"{target}.calls").read_text().splitlines()
-    corpus = ROOT / "tests/fuzz/corpus/fuzz_config"
-    assert all(str(path) in kept.split() for path in corpus.iterdir())
+    corpus, past = (ROOT / "tests/fuzz" / one / "fuzz_session" for one in ("corpus", "past"))
+    assert all(str(path) in kept.split() for path in (*corpus.iterdir(), *past.iterdir()))
     assert "-seed=1" in runs.split() and "-runs=" in runs and "max_total_time" not in runs
-    assert runs.endswith(f" {world.build}/fuzz/learned/fuzz_config {corpus}"), "nothing is kept"
+    assert runs.endswith(f" {world.build}/fuzz/learned/fuzz_session {corpus}"), "nothing is kept"
     world.program(target, 'echo "Test unit written to /tmp/x"; exit 77')
-    assert world.run("fuzz_config") == (1, "0 passed, 1 failed")
+    assert world.run("fuzz_session") == (1, "0 passed, 1 failed")
     assert f"FUZZ_TRACE=1 {world.build / target} /tmp/x" in world.output
 
 
