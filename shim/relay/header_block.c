@@ -155,6 +155,16 @@ int header_listener_feed(struct header_listener *l, const uint8_t *bytes, size_t
     return decode(l, bytes, len, final);
 }
 
+bool header_listener_recall(struct header_listener *l, const uint8_t *bytes, size_t len)
+{
+    const struct header_memo_entry *e = header_memo_find(&l->memo, bytes, len);
+
+    if (!e)
+        return false;
+    l->fields = e->fields;
+    return true;
+}
+
 const struct header_fields *header_listener_fields(const struct header_listener *l)
 {
     return &l->fields;

@@ -7,6 +7,7 @@
 #ifndef SHIM_RELAY_HEADER_BLOCK_H
 #define SHIM_RELAY_HEADER_BLOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,10 @@ void header_listener_free(struct header_listener *l); /* accepts NULL */
  */
 int header_listener_feed(struct header_listener *l, const uint8_t *bytes, size_t len, int final)
     __attribute__((warn_unused_result));
+
+/* A whole block in the place of its pieces, if it is one that need not be decoded; then its fields
+ * are complete. False: nothing has been taken. */
+bool header_listener_recall(struct header_listener *l, const uint8_t *bytes, size_t len);
 
 /* The fields of the last block, borrowed until the next feed. */
 const struct header_fields *header_listener_fields(const struct header_listener *l);

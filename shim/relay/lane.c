@@ -102,9 +102,9 @@ static int end_frame(struct lane *lane, const uint8_t *whole)
         return -EMSGSIZE;
     lane->within = false;
     lane->begun = true;
-    r = lane->ops->end(lane->user, lane, whole);
+    r = lane->how == LANE_PASS ? 0 : lane->ops->end(lane->user, lane, whole);
     lane->carry_len = 0;
-    if (r == 0)
+    if (r == 0 && buffer_len(&lane->inject) > 0)
         lane_flush(lane);
     return r;
 }
@@ -147,6 +147,40 @@ static ssize_t pass_whole(struct lane *lane, const uint8_t *bytes)
     return r < 0 ? r : (ssize_t)n;
 }
 
+/* Whether the frame passes and nobody looks. */
+static bool is_passing(const struct lane *lane)
+{
+    return !lane->in_block && lane->head.type < 32 && lane->passing >> lane->head.type & 1;
+}
+
+/* Whether the frame, whose head is read, is for block(). */
+static bool is_block(const struct lane *lane)
+{
+    const struct frame_head *h = &lane->head;
+
+    return h->type == FRAME_HEADERS && !lane->in_block && !lane->stepwise && h->stream_id != 0 &&
+           (h->flags & (FRAME_FLAG_END_HEADERS | FRAME_FLAG_PADDED | FRAME_FLAG_PRIORITY)) ==
+               FRAME_FLAG_END_HEADERS;
+}
+
+static ssize_t take_block(struct lane *lane, const uint8_t *bytes)
+{
+    size_t n = FRAME_HEAD_BYTES + lane->head.length;
+    int r;
+
+    lane->how = LANE_TAP;
+    lane->within = true; /* so that nothing is put in */
+    add_piece(lane, bytes, n);
+    r = lane->ops->block(lane->user, lane, bytes + FRAME_HEAD_BYTES, lane->head.length);
+    lane->within = false;
+    lane->begun = true;
+    if (r < 0)
+        return r;
+    if (buffer_len(&lane->inject) > 0)
+        lane_flush(lane);
+    return (ssize_t)n;
+}
+
 /* Takes a head; how many bytes it used, or a negative code. */
 static ssize_t take_head(struct lane *lane, const uint8_t *bytes, size_t len)
 {
@@ -164,8 +198,10 @@ static ssize_t take_head(struct lane *lane, const uint8_t *bytes, size_t len)
         head = lane->carry;
     }
     frame_head_read(head, &lane->head);
+    if (head == bytes && len - FRAME_HEAD_BYTES >= lane->head.length && is_block(lane))
+        return take_block(lane, bytes);
     lane->how = LANE_PASS;
-    r = lane->ops->head(lane->user, lane, &lane->head, &lane->how);
+    r = is_passing(lane) ? 0 : lane->ops->head(lane->user, lane, &lane->head, &lane->how);
     if (r < 0)
         return r;
     if (lane->how == LANE_GATHER && lane->head.length > LANE_GATHER_BYTES_MAX)

@@ -37,7 +37,11 @@ struct lane_ops {
      * §6.2), `wire_bytes` with them. */
     int (*piece)(void *user, struct lane *lane, const uint8_t *body, size_t body_bytes,
                  size_t wire_bytes);
-    /* The frame is over. `whole` is the frame with its head when it was gathered, else NULL. */
+    /* A header block of one frame, without padding and priority, that has come whole: in the place
+     * of the three others. It passes. Not while lane.stepwise. */
+    int (*block)(void *user, struct lane *lane, const uint8_t *body, size_t body_bytes);
+    /* A frame is over that does not only pass (LANE_PASS). `whole` is the frame with its head when
+     * it was gathered, else NULL. */
     int (*end)(void *user, struct lane *lane, const uint8_t *whole);
     void (*write)(void *user, struct lane *lane, const struct iovec *pieces, int n);
 };
@@ -45,6 +49,8 @@ struct lane_ops {
 struct lane {
     const struct lane_ops *ops; /* borrowed, with user, for the lane's life */
     void *user;
+    uint32_t passing; /* the owner's: bits of the frame types that pass without head() and end() */
+    bool stepwise;    /* the owner's: no block() */
     struct frame_head head; /* of the frame under way */
     enum lane_how how;
     bool begun;  /* the first frame, an end's SETTINGS, is through: nothing may come before it (RFC

@@ -1129,7 +1129,7 @@ static bool mark_parked(struct session *s)
     return any;
 }
 
-/* Whether the client's ACK of `sent` must wait. */
+/* Whether the client's ACK of `sent` must wait. Until it goes each frame is looked at. */
 static bool ack_waits(struct session *s, const struct settings_sent *sent)
 {
     struct late_acks *late = &s->late_acks;
@@ -1137,6 +1137,7 @@ static bool ack_waits(struct session *s, const struct settings_sent *sent)
 
     if (!(lowers && mark_parked(s)) && late->count == 0)
         return false;
+    lane_to(s, SESSION_RUNTIME)->stepwise = true;
     late->count++;
     late->has_table_size = late->has_table_size || sent->has_table_size;
     if (sent->has_window) {
@@ -1151,6 +1152,7 @@ static void send_late_acks(struct session *s)
     struct late_acks late = s->late_acks;
 
     s->late_acks = (struct late_acks){0};
+    lane_to(s, SESSION_RUNTIME)->stepwise = false;
     for (; late.count > 0; late.count--)
         must_queue(s, frame_put_settings_ack(&lane_to(s, SESSION_RUNTIME)->inject));
     if (late.has_window)
@@ -1240,24 +1242,30 @@ static int block_piece(struct session *s, enum session_end from, const uint8_t *
     return 0;
 }
 
+/* Its fields are. */
+static int block_known(struct session *s, enum session_end from)
+{
+    struct side *side = &s->sides[from];
+
+    side->table_size_news = -1;
+    if (from == SESSION_CLIENT)
+        return client_block_end(s, side->block_stream, side->block_ends_stream);
+    runtime_block_end(s, side->block_stream, side->block_ends_stream);
+    return 0;
+}
+
 static int block_end(struct session *s, enum session_end from)
 {
     struct side *side = &s->sides[from];
-    int r = 0;
 
     side->lane.in_block = false;
-    side->table_size_news = -1;
     if (side->listener && header_listener_feed(side->listener, (const uint8_t *)"", 0, 1) < 0) {
         if (from == SESSION_CLIENT)
             return offend(s, FRAME_COMPRESSION_ERROR, "a header block that ends too early");
         header_listener_free(side->listener);
         side->listener = NULL;
     }
-    if (from == SESSION_CLIENT)
-        r = client_block_end(s, side->block_stream, side->block_ends_stream);
-    else
-        runtime_block_end(s, side->block_stream, side->block_ends_stream);
-    return r;
+    return block_known(s, from);
 }
 
 static int block_head(struct session *s, enum session_end from, const struct frame_head *h)
@@ -1331,9 +1339,9 @@ static int runtime_head(struct session *s, const struct frame_head *h, enum lane
     }
 }
 
-static int on_head(void *user, struct lane *lane, const struct frame_head *h, enum lane_how *how)
+static int frame_begins(struct session *s, struct lane *lane, const struct frame_head *h,
+                        enum lane_how *how)
 {
-    struct session *s = user;
     enum session_end from = end_of(s, lane);
 
     if (breaks_block(&s->sides[from], h)) {
@@ -1357,6 +1365,16 @@ static int on_head(void *user, struct lane *lane, const struct frame_head *h, en
     default:
         return from == SESSION_CLIENT ? client_head(s, h, how) : runtime_head(s, h, how);
     }
+}
+
+static int on_head(void *user, struct lane *lane, const struct frame_head *h, enum lane_how *how)
+{
+    struct session *s = user;
+    int r = frame_begins(s, lane, h, how);
+
+    if (s->late_acks.count > 0 && h->type == FRAME_RST_STREAM && *how == LANE_PASS)
+        *how = LANE_TAP; /* its end may be what they wait for */
+    return s->error ? s->error : r;
 }
 
 static void goaway_piece(struct session *s, const uint8_t *body, size_t len)
@@ -1419,6 +1437,31 @@ static int runtime_end(struct session *s, const struct frame_head *h, const uint
     }
 }
 
+/* As block_head(), block_piece() and block_end(); no read is as long as a block without end. */
+static int on_block(void *user, struct lane *lane, const uint8_t *body, size_t len)
+{
+    struct session *s = user;
+    enum session_end from = end_of(s, lane);
+    struct side *side = &s->sides[from];
+    int r = 0;
+
+    side->block_stream = lane->head.stream_id;
+    side->block_ends_stream = lane->head.flags & FRAME_FLAG_END_STREAM;
+    if (from == SESSION_CLIENT)
+        r = client_headers_head(s, &lane->head);
+    if (r < 0)
+        return r;
+    if (side->listener && header_listener_recall(side->listener, body, len)) {
+        r = block_known(s, from);
+    } else {
+        r = block_piece(s, from, body, len);
+        r = r < 0 ? r : block_end(s, from);
+    }
+    if (s->late_acks.count > 0)
+        look_at_late_acks(s);
+    return s->error ? s->error : r;
+}
+
 static int frame_end(struct session *s, struct lane *lane, const uint8_t *whole)
 {
     enum session_end from = end_of(s, lane);
@@ -1455,7 +1498,14 @@ static void on_write(void *user, struct lane *lane, const struct iovec *pieces, 
                   pieces, n);
 }
 
-static const struct lane_ops LANE_OPS = {on_head, on_piece, on_end, on_write};
+static const struct lane_ops LANE_OPS = {on_head, on_piece, on_block, on_end, on_write};
+
+/* Frames that nobody here has a part in. */
+static const uint32_t PASSING[] = {
+    [SESSION_CLIENT] =
+        1u << FRAME_PING | 1u << FRAME_PRIORITY | 1u << FRAME_WINDOW_UPDATE | 1u << FRAME_GOAWAY,
+    [SESSION_RUNTIME] = 1u << FRAME_PING | 1u << FRAME_PRIORITY,
+};
 
 /* ---- the public face ---- */
 
@@ -1479,6 +1529,7 @@ struct session *session_new(const struct session_ops *ops, void *user)
         struct side *side = &s->sides[end];
 
         lane_init(&side->lane, &LANE_OPS, s);
+        side->lane.passing = PASSING[end];
         side->table_size = HEADER_TABLE_BYTES_INITIAL;
         side->table_size_news = -1;
         side->listener = header_listener_new();

@@ -19,7 +19,7 @@ struct world {
     struct buffer out;
     struct buffer seen; /* bodies of tapped and kept frames, and what was gathered */
     size_t wire_bytes;
-    unsigned heads, ends, writes;
+    unsigned heads, ends, blocks, writes;
     enum lane_how how;
     bool drop; /* gathered frames do not pass on */
     int head_result;
@@ -34,7 +34,7 @@ static int on_head(void *user, struct lane *lane, const struct frame_head *head,
     assert_ptr_equal(head, &lane->head);
     w->heads++;
     if (head->type == FRAME_HEADERS)
-        lane->in_block = true;
+        lane->in_block = w->how != LANE_PASS || !(head->flags & FRAME_FLAG_END_HEADERS);
     if (w->inject_at_head)
         h2_put(&lane->inject, w->inject_at_head, strlen(w->inject_at_head));
     *how = w->how;
@@ -82,7 +82,20 @@ static void on_write(void *user, struct lane *lane, const struct iovec *pieces, 
     }
 }
 
-static const struct lane_ops OPS = {on_head, on_piece, on_end, on_write};
+static int on_block(void *user, struct lane *lane, const uint8_t *body, size_t body_bytes)
+{
+    struct world *w = user;
+
+    assert_true(lane->within);
+    assert_int_equal(body_bytes, lane->head.length);
+    w->blocks++;
+    h2_put(&w->seen, body, body_bytes);
+    h2_put(&lane->inject, "!", 1);
+    lane_flush(lane); /* not before the block */
+    return w->head_result;
+}
+
+static const struct lane_ops OPS = {on_head, on_piece, on_block, on_end, on_write};
 
 static void fini(struct world *w)
 {
@@ -130,6 +143,38 @@ static void put_frames(struct buffer *in)
     h2_data(in, 1, "", 0, 1, -1);
 }
 
+/* What comes whole is one step; what nobody has a part in is none. */
+static void a_block_is_one_step_and_what_only_passes_none(void **state)
+{
+    struct buffer in = {0}, want = {0};
+
+    (void)state;
+    h2_frame(&in, FRAME_PING, 0, 0, "opqrstuv", 8);
+    h2_frame(&in, FRAME_HEADERS, FRAME_FLAG_END_HEADERS, 1, "abc", 3);
+    h2_put(&want, buffer_data(&in), buffer_len(&in));
+    h2_put(&want, "!", 1);
+    for (size_t cut = 1; cut <= buffer_len(&in); cut++) {
+        bool whole = cut == buffer_len(&in); /* the last of the cuts only */
+        struct world w = {.how = LANE_TAP};
+
+        lane_init(&w.lane, &OPS, &w);
+        w.lane.passing = 1u << FRAME_PING;
+        w.lane.begun = true;
+        assert_int_equal(feed(&w, &in, cut), 0);
+        if (whole) {
+            assert_int_equal(w.blocks, 1);
+            assert_int_equal(w.heads + w.ends, 0);
+            same(&w.out, &want);
+        } else {
+            assert_int_equal(w.heads + w.blocks, 1);
+        }
+        assert_memory_equal(buffer_data(&w.seen), "abc", 3);
+        fini(&w);
+    }
+    buffer_fini(&in);
+    buffer_fini(&want);
+}
+
 static void frames_pass_verbatim_or_are_kept(void **state)
 {
     static const enum lane_how hows[] = {LANE_PASS, LANE_TAP, LANE_KEEP};
@@ -145,7 +190,7 @@ static void frames_pass_verbatim_or_are_kept(void **state)
             assert_int_equal(feed(&w, &in, cut), 0);
             same(&w.out, w.how == LANE_KEEP ? &nothing : &in);
             assert_int_equal(w.heads, 7);
-            assert_int_equal(w.ends, 7);
+            assert_int_equal(w.ends, w.how == LANE_PASS ? 0 : 7);
             assert_int_equal(buffer_len(&w.seen), w.how == LANE_PASS ? 0 : 26);
             if (w.how != LANE_PASS)
                 assert_memory_equal(buffer_data(&w.seen), "abcdefghijklmnopqrstuvwxyz", 26);
@@ -389,6 +434,7 @@ static void a_callback_ends_the_walk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_block_is_one_step_and_what_only_passes_none),
         cmocka_unit_test(frames_pass_verbatim_or_are_kept),
         cmocka_unit_test(a_small_frame_is_gathered),
         cmocka_unit_test(a_large_frame_cannot_be_gathered),
