@@ -132,6 +132,7 @@ struct settings {
     rules general = {5 * minute_ms, 5 * second_ms, 10 * second_ms, CONFIG_REFRESH_REBOOT};
     uint64_t prestart_timeout_ms = 30 * second_ms;
     bool hide_other_namespaces = false;
+    uint64_t kubelet_wait_ms = 2 * minute_ms;
     bool annotations_enabled = false;
     bool start_without = false;
     std::vector<string> namespaces;
@@ -390,6 +391,7 @@ class reader
     void set_allocate_timeout(const string &key, const toml::node &value);
     void set_prestart_timeout(const string &key, const toml::node &value);
     void set_hide_other_namespaces(const string &key, const toml::node &value);
+    void set_kubelet_wait(const string &key, const toml::node &value);
     void set_refresh_options(const string &key, const toml::node &value);
     void set_enabled(const string &key, const toml::node &value);
     void set_namespaces(const string &key, const toml::node &value);
@@ -455,6 +457,7 @@ const reader::section reader::plugins = {
         {"hold", &reader::set_hold},
         {"allocate_timeout", &reader::set_allocate_timeout},
         {"prestart_timeout", &reader::set_prestart_timeout},
+        {"kubelet_wait", &reader::set_kubelet_wait},
         {"refresh_options", &reader::set_refresh_options},
         {"hide_other_namespaces", &reader::set_hide_other_namespaces},
     },
@@ -771,6 +774,11 @@ void reader::set_hold(const string &key, const toml::node &value)
 void reader::set_allocate_timeout(const string &key, const toml::node &value)
 {
     get_duration(key, value, 1, hour_ms, R"(from "1ms" to "1h")", &target->allocate_timeout_ms);
+}
+
+void reader::set_kubelet_wait(const string &key, const toml::node &value)
+{
+    get_duration(key, value, 0, grace_ms_max, grace_bounds, &out.kubelet_wait_ms);
 }
 
 void reader::set_prestart_timeout(const string &key, const toml::node &value)
@@ -1415,6 +1423,7 @@ void fill(const settings &from, struct config *to)
     to->allocate_timeout_ms = *from.general.allocate_timeout_ms;
     to->prestart_timeout_ms = from.prestart_timeout_ms;
     to->hide_other_namespaces = from.hide_other_namespaces;
+    to->kubelet_wait_ms = from.kubelet_wait_ms;
     to->refresh_options = *from.general.refresh;
     to->annotations_enabled = from.annotations_enabled;
     to->start_without = from.start_without;

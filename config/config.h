@@ -97,6 +97,7 @@ struct config {
     uint64_t hold_ms;
     uint64_t allocate_timeout_ms;
     uint64_t prestart_timeout_ms;
+    uint64_t kubelet_wait_ms; /* how long nothing restored is dropped for want of a kubelet */
     enum config_refresh refresh_options;
     bool hide_other_namespaces;
     bool annotations_enabled;

@@ -6,17 +6,9 @@
 #include <utlist.h>
 
 #include "devicemgr/core.h"
+#include "devicemgr/limits.h"
 
-/* What one container of a pod has, by the kubelet's own checkpoint. */
-struct kubelet_hold {
-    char *resource;
-    char *pod_uid;
-    char *container;
-    struct ids ids; /* sorted */
-    bool counts;    /* its pod is not over: its ids are shown as held */
-};
-
-static void touch(struct devicemgr *mgr, const char *name)
+void advertise_touch(struct devicemgr *mgr, const char *name)
 {
     struct resource *resource = resources_find(mgr->resources, name);
 
@@ -84,21 +76,10 @@ static void settle_resources(struct devicemgr *mgr)
 
 /* ---- allocations, and what the kubelet says ---- */
 
-/* The kubelet will not make a container of the pod again. One whose sandbox was found dead is not
- * over: after a reboot all are, and the kubelet admits them again. */
-static bool pod_over(const struct devicemgr *mgr, const char *pod_uid)
-{
-    const struct pod *pod = pods_find(&mgr->pods, pod_uid);
-
-    if (!pod)
-        return pods_gone(&mgr->pods, pod_uid);
-    return core_pod_over(mgr, pod_uid);
-}
-
 static enum advertise_hold look_at_allocation(const struct devicemgr *mgr,
                                               const struct allocation *allocation)
 {
-    bool over = pod_over(mgr, allocation->pod_uid);
+    bool over = core_pod_over(mgr, allocation->pod_uid);
 
     if (!allocation->own_choice)
         return over ? ADVERTISE_NOTHING : ADVERTISE_HELD;
@@ -108,45 +89,46 @@ static enum advertise_hold look_at_allocation(const struct devicemgr *mgr,
                                                                   : ADVERTISE_TAKEN;
 }
 
-static void settle_allocation(struct devicemgr *mgr, struct allocation *allocation)
+static void settle_allocation(struct devicemgr *mgr, struct allocation *allocation, bool flips)
 {
     enum advertise_hold shown = look_at_allocation(mgr, allocation);
 
     mgr->advertise.looks++;
-    if (shown == allocation->shown)
+    if (shown == allocation->shown && !(flips && shown == ADVERTISE_HELD))
         return;
     allocation->shown = shown;
-    touch(mgr, allocation->resource);
+    advertise_touch(mgr, allocation->resource);
 }
 
-static void settle_allocations(struct devicemgr *mgr)
+/* `flips`: whether a kubelet is starting has changed, and with it what held devices look like. */
+static void settle_allocations(struct devicemgr *mgr, bool flips)
 {
     struct allocations *table = &mgr->allocations;
     struct allocation *a, *next;
 
     for (size_t i = 0; i < table->dropped.len; i++)
-        touch(mgr, table->dropped.v[i]);
+        advertise_touch(mgr, table->dropped.v[i]);
     ids_fini(&table->dropped);
     for (a = table->by_key; mgr->advertise.all && a; a = a->hh.next)
-        settle_allocation(mgr, a);
+        settle_allocation(mgr, a, flips);
     DL_FOREACH_SAFE2(table->stale, a, next, stale_next)
     {
         a->stale = false;
-        settle_allocation(mgr, a);
+        settle_allocation(mgr, a, flips);
     }
     table->stale = NULL;
 }
 
-static void settle_kubelet_holds(struct devicemgr *mgr)
+static void settle_kubelet_holds(struct devicemgr *mgr, bool flips)
 {
-    for (size_t i = 0; i < mgr->advertise.holds_len; i++) {
-        struct kubelet_hold *hold = &mgr->advertise.holds[i];
-        bool counts = !pod_over(mgr, hold->pod_uid);
+    for (size_t i = 0; i < mgr->kubelet.holds_len; i++) {
+        struct kubelet_hold *hold = &mgr->kubelet.holds[i];
+        bool shown = kubelet_hold_counts(mgr, hold);
 
-        if (counts == hold->counts)
+        if (shown == hold->shown && !(flips && shown))
             continue;
-        hold->counts = counts;
-        touch(mgr, hold->resource);
+        hold->shown = shown;
+        advertise_touch(mgr, hold->resource);
     }
 }
 
@@ -154,22 +136,46 @@ static void check(const struct devicemgr *mgr)
 {
     for (const struct allocation *a = mgr->allocations.by_key; a; a = a->hh.next)
         assert(a->shown == look_at_allocation(mgr, a));
-    for (size_t i = 0; i < mgr->advertise.holds_len; i++)
-        assert(mgr->advertise.holds[i].counts != pod_over(mgr, mgr->advertise.holds[i].pod_uid));
+    for (size_t i = 0; i < mgr->kubelet.holds_len; i++)
+        assert(mgr->kubelet.holds[i].shown == kubelet_hold_counts(mgr, &mgr->kubelet.holds[i]));
+}
+
+/* Time has changed something; what it will change next. */
+static void settle_times(struct devicemgr *mgr)
+{
+    mgr->advertise.all = true;
+    mgr->advertise.all_ms = 0;
+    for (size_t i = 0; i < mgr->kubelet.holds_len; i++)
+        advertise_all_at(mgr, mgr->kubelet.holds[i].since_ms + POD_COMES_MS);
+    for (const struct sandbox *sandbox = mgr->pods.sandboxes; sandbox; sandbox = sandbox->hh.next)
+        advertise_all_at(mgr, sandbox->remade_by_ms);
 }
 
 void advertise_settle(struct devicemgr *mgr)
 {
+    bool starting = kubelet_is_starting(mgr), flips = starting != mgr->advertise.starting;
+
     if (!mgr->advertise.stale)
         return;
     mgr->advertise.stale = false;
+    mgr->advertise.starting = starting;
+    if (flips || (mgr->advertise.all_ms > 0 && mgr->now_ms >= mgr->advertise.all_ms))
+        settle_times(mgr);
     settle_resources(mgr);
-    settle_allocations(mgr);
+    settle_allocations(mgr, flips);
     if (mgr->advertise.all || mgr->advertise.pods_changed)
-        settle_kubelet_holds(mgr);
+        settle_kubelet_holds(mgr, flips);
     mgr->advertise.all = mgr->advertise.pods_changed = false;
     if (mgr->settings.checked)
         check(mgr);
+}
+
+void advertise_all_at(struct devicemgr *mgr, uint64_t at_ms)
+{
+    struct advertise *advertise = &mgr->advertise;
+
+    if (at_ms > mgr->now_ms && (advertise->all_ms == 0 || at_ms < advertise->all_ms))
+        advertise->all_ms = at_ms;
 }
 
 void advertise_all(struct devicemgr *mgr)
@@ -177,109 +183,30 @@ void advertise_all(struct devicemgr *mgr)
     mgr->advertise.all = true;
 }
 
+/* Whether anything is shown otherwise to a kubelet that starts. */
+static bool any_held(const struct devicemgr *mgr)
+{
+    const struct allocation *a = mgr->allocations.by_key;
+    size_t i = 0;
+
+    if (!mgr->advertise.starting)
+        return false;
+    while (a && a->shown != ADVERTISE_HELD)
+        a = a->hh.next;
+    while (i < mgr->kubelet.holds_len && !mgr->kubelet.holds[i].shown)
+        i++;
+    return a || i < mgr->kubelet.holds_len;
+}
+
 uint64_t advertise_next_ms(const struct devicemgr *mgr)
 {
-    uint64_t next_ms = UINT64_MAX;
+    uint64_t next_ms = any_held(mgr) ? kubelet_started_until_ms(mgr) : UINT64_MAX;
 
     for (const struct resource *r = mgr->resources; r; r = r->hh.next) {
         if (r->shown.mask_end_ms != 0 && r->shown.mask_end_ms < next_ms)
             next_ms = r->shown.mask_end_ms;
     }
     return next_ms;
-}
-
-/* ---- the kubelet's checkpoint ---- */
-
-static void holds_free(struct kubelet_hold *holds, size_t holds_len)
-{
-    for (size_t i = 0; i < holds_len; i++) {
-        free(holds[i].resource);
-        free(holds[i].pod_uid);
-        free(holds[i].container);
-        ids_fini(&holds[i].ids);
-    }
-    free(holds);
-}
-
-void advertise_fini(struct advertise *advertise)
-{
-    holds_free(advertise->holds, advertise->holds_len);
-    *advertise = (struct advertise){0};
-}
-
-static int compare_ids(const struct ids *a, const struct ids *b)
-{
-    int by_id = 0;
-
-    for (size_t i = 0; by_id == 0 && i < a->len && i < b->len; i++)
-        by_id = strcmp(a->v[i], b->v[i]);
-    return by_id != 0 ? by_id : (a->len > b->len) - (a->len < b->len);
-}
-
-static int compare_holds(const void *a, const void *b)
-{
-    const struct kubelet_hold *x = a, *y = b;
-    int by = strcmp(x->resource, y->resource);
-
-    if (by == 0)
-        by = strcmp(x->pod_uid, y->pod_uid);
-    if (by == 0)
-        by = strcmp(x->container, y->container);
-    return by != 0 ? by : compare_ids(&x->ids, &y->ids);
-}
-
-static struct kubelet_hold *holds_new(const struct devicemgr_kubelet_held *held, size_t held_len)
-{
-    struct kubelet_hold *holds = mem_alloc(held_len, sizeof *holds);
-
-    for (size_t i = 0; i < held_len; i++) {
-        holds[i].resource = mem_strdup(held[i].resource);
-        holds[i].pod_uid = mem_strdup(held[i].pod_uid);
-        holds[i].container = mem_strdup(held[i].container);
-        ids_copy(&holds[i].ids, (char *const *)held[i].ids, held[i].ids_len);
-        ids_sort(&holds[i].ids);
-    }
-    if (held_len > 1)
-        qsort(holds, held_len, sizeof *holds, compare_holds);
-    return holds;
-}
-
-bool advertise_kubelet_gave(const struct devicemgr *mgr, const struct allocation *allocation)
-{
-    const struct kubelet_hold wanted = {.resource = allocation->resource,
-                                        .pod_uid = allocation->pod_uid,
-                                        .container = allocation->container,
-                                        .ids = allocation->ids};
-
-    return mgr->advertise.holds_len > 0 &&
-           bsearch(&wanted, mgr->advertise.holds, mgr->advertise.holds_len, sizeof wanted,
-                   compare_holds);
-}
-
-/* What both have goes on as it was; a resource that loses one is another. */
-void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t read_ms,
-                             const struct devicemgr_kubelet_held *held, size_t held_len)
-{
-    struct advertise *advertise = &mgr->advertise;
-    struct kubelet_hold *holds = holds_new(held, held_len);
-    size_t n = 0;
-
-    core_at(mgr, now_ms);
-    for (size_t o = 0; o < advertise->holds_len; o++) {
-        const struct kubelet_hold *old = &advertise->holds[o];
-
-        while (n < held_len && compare_holds(&holds[n], old) < 0)
-            n++;
-        if (n < held_len && compare_holds(&holds[n], old) == 0)
-            holds[n++].counts = old->counts;
-        else if (old->counts)
-            touch(mgr, old->resource);
-    }
-    holds_free(advertise->holds, advertise->holds_len);
-    advertise->holds = holds;
-    advertise->holds_len = held_len;
-    advertise->pods_changed = true;
-    kubelet_judge_tokens(mgr, read_ms);
 }
 
 /* ---- the list of one resource ---- */
@@ -332,10 +259,10 @@ static void marks_add_allocations(struct marks *marks, const struct devicemgr *m
 static void marks_add_kubelet_holds(struct marks *marks, const struct devicemgr *mgr,
                                     const char *resource)
 {
-    for (size_t h = 0; h < mgr->advertise.holds_len; h++) {
-        const struct kubelet_hold *hold = &mgr->advertise.holds[h];
+    for (size_t h = 0; h < mgr->kubelet.holds_len; h++) {
+        const struct kubelet_hold *hold = &mgr->kubelet.holds[h];
 
-        if (!hold->counts || strcmp(hold->resource, resource) != 0)
+        if (!hold->shown || strcmp(hold->resource, resource) != 0)
             continue;
         for (size_t i = 0; i < hold->ids.len; i++)
             marks_add(marks, hold->ids.v[i])->held = true;
@@ -355,7 +282,7 @@ static void marks_init(struct marks *marks, const struct devicemgr *mgr,
     marks_add_kubelet_holds(marks, mgr, resource->name);
     marks->unlisted = mem_alloc(HASH_COUNT(marks->by_id), sizeof(struct mark *));
     for (struct mark *mark = marks->by_id; mark; mark = mark->hh.next) {
-        if (mark->held && !devices_find(&resource->devices, mark->id))
+        if (mgr->advertise.starting && mark->held && !devices_find(&resource->devices, mark->id))
             marks->unlisted[marks->unlisted_len++] = mark;
     }
     if (marks->unlisted_len > 1)
@@ -374,7 +301,10 @@ static void marks_fini(struct marks *marks)
     free(marks->unlisted);
 }
 
-static struct devicemgr_shown_device shown_device(const struct resource *resource,
+/* As it is; what is held is healthy to a kubelet that admits its pods again, and what the shim gave
+ * away is unhealthy, or the kubelet gave it away as well. */
+static struct devicemgr_shown_device shown_device(const struct devicemgr *mgr,
+                                                  const struct resource *resource,
                                                   const struct device *device,
                                                   const struct marks *marks)
 {
@@ -382,9 +312,13 @@ static struct devicemgr_shown_device shown_device(const struct resource *resourc
     const struct mark *mark;
 
     HASH_FIND_STR(marks->by_id, device->id, mark);
+    if (mark && mark->held)
+        healthy = healthy || mgr->advertise.starting;
+    else if (mark && mark->taken)
+        healthy = false;
     return (struct devicemgr_shown_device){
         .id = device->id,
-        .healthy = mark ? mark->held || (healthy && !mark->taken) : healthy,
+        .healthy = healthy,
         .held = mark && mark->held,
         .numa_nodes = device->nodes,
         .numa_nodes_len = device->nodes_len,
@@ -411,7 +345,7 @@ void devicemgr_shown_devices(const struct devicemgr *mgr, const char *name,
             (!device || strverscmp(marks.unlisted[u]->id, device->id) < 0)) {
             shown.id = marks.unlisted[u++]->id;
         } else {
-            shown = shown_device(resource, device, &marks);
+            shown = shown_device(mgr, resource, device, &marks);
             i++;
         }
         each(user, &shown);

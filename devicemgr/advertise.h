@@ -20,7 +20,7 @@ struct devicemgr;
 /* What an allocation contributes. */
 enum advertise_hold {
     ADVERTISE_NOTHING,
-    ADVERTISE_HELD,  /* the kubelet gave its devices away: they stay healthy */
+    ADVERTISE_HELD,  /* the kubelet gave its devices away, and may admit their pod again */
     ADVERTISE_TAKEN, /* the shim did: the kubelet must not */
 };
 
@@ -36,22 +36,23 @@ struct advertise_resource {
 
 struct advertise {
     uint64_t version;
-    size_t resources_len;       /* how many are shown */
-    bool stale;                 /* something happened since the last look */
-    bool all;                   /* something that all allocations and holds depend on */
-    uint64_t looks;             /* at allocations; for tests */
-    bool pods_changed;          /* what pods are has changed, and with it who holds */
-    struct kubelet_hold *holds; /* what the kubelet's checkpoint says, in order */
-    size_t holds_len;
+    size_t resources_len; /* how many are shown */
+    bool stale;           /* something happened since the last look */
+    bool all;             /* something that all allocations and holds depend on */
+    uint64_t all_ms;      /* by time alone: then; 0: not so */
+    uint64_t looks;       /* at allocations; for tests */
+    bool pods_changed;    /* what pods are has changed, and with it who holds */
+    bool starting;        /* a kubelet was, at the last look */
 };
 
 /* A zeroed struct has shown nothing. */
-void advertise_fini(struct advertise *advertise);
 void advertise_settle(struct devicemgr *mgr);
 /* What all allocations and all that the kubelet holds depend on has changed. */
 void advertise_all(struct devicemgr *mgr);
-/* Whether the kubelet's checkpoint, as last told, gives the allocation's container its devices. */
-bool advertise_kubelet_gave(const struct devicemgr *mgr, const struct allocation *allocation);
+/* It will have at that time. */
+void advertise_all_at(struct devicemgr *mgr, uint64_t at_ms);
+/* What is shown of the resource is another list. */
+void advertise_touch(struct devicemgr *mgr, const char *resource);
 /* When something shown changes by time alone; UINT64_MAX: never. */
 uint64_t advertise_next_ms(const struct devicemgr *mgr);
 

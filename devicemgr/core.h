@@ -10,6 +10,7 @@
 #include "devicemgr/allocation.h"
 #include "devicemgr/checkpoint.h"
 #include "devicemgr/devicemgr.h"
+#include "devicemgr/kubelet.h"
 #include "devicemgr/pod.h"
 #include "devicemgr/prefer.h"
 #include "devicemgr/request.h"
@@ -62,18 +63,15 @@ struct devicemgr {
     struct action_queue actions;
     struct checkpoint checkpoint;
     struct advertise advertise;
+    struct kubelet_view kubelet;
     struct prefer *prefers; /* by the call on the plugin */
 
-    bool unproven; /* some allocation's token is to be looked for in the kubelet's checkpoint */
-    bool kubelet_listed; /* a kubelet was given the list of sandboxes since our start */
-    uint64_t
-        kubelet_started_ms; /* when the last one started, as far as is known: we did at least */
-
-    size_t pods_gone;    /* dropped by lists since that was last told */
-    bool listed;         /* the runtime's list has been read once */
-    bool listing;        /* one is being asked for */
-    bool list_asked;     /* the core has asked for one that is not begun yet */
-    uint64_t epoch;      /* number of lists asked for: what carries it is newer than the last */
+    bool unproven;    /* some allocation's token is to be looked for in the kubelet's checkpoint */
+    size_t pods_gone; /* dropped by lists since that was last told */
+    bool listed;      /* the runtime's list has been read once */
+    bool listing;     /* one is being asked for */
+    bool list_asked;  /* the core has asked for one that is not begun yet */
+    uint64_t epoch;   /* number of lists asked for: what carries it is newer than the last */
     uint64_t listing_ms; /* when the last was asked for, or somewhat earlier */
     uint64_t list_ms;    /* when the core asks for one; UINT64_MAX: not now */
     struct ended *ended; /* containers that ended since the list under way was asked for */
@@ -102,17 +100,14 @@ void capacity_removed(struct devicemgr *mgr, const char *resource);
 /* It has devices to show (again). */
 void capacity_published(struct devicemgr *mgr, const char *resource);
 
-/* ---- kubelet.c ---- */
-/* A create came at `since_ms` with the kubelet's token for the allocation. */
-void kubelet_check_token(struct devicemgr *mgr, struct allocation *allocation, uint64_t since_ms);
-/* The kubelet's checkpoint was read at `read_ms`: says which tokens that came before it does not
- * have. */
-void kubelet_judge_tokens(struct devicemgr *mgr, uint64_t read_ms);
-
 /* ---- runtime.c ---- */
 void runtime_fini(struct devicemgr *mgr);
 /* No container of this id runs. */
 void runtime_container_ended(struct devicemgr *mgr, const char *container_id);
+/* Drops what was restored and is not there, if the sources have become ready. */
+void runtime_settle_sources(struct devicemgr *mgr);
+/* Whether the pod was last known to live in an earlier boot. */
+bool runtime_of_earlier_boot(const struct devicemgr *mgr, const struct pod *pod);
 /* Wants a list, now or as soon as may be. */
 void runtime_list_soon(struct devicemgr *mgr);
 /* What is restored is known for certain only by a list that comes later. */

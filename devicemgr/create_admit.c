@@ -162,6 +162,7 @@ static void know_sandbox(struct devicemgr *mgr, const struct create *create, uin
     pod = pods_ensure(&mgr->pods, create->pod_uid, create->pod_namespace, create->pod_name);
     sandbox = pods_ensure_sandbox(&mgr->pods, pod, create->sandbox_id, attempt);
     sandbox->epoch = mgr->epoch;
+    pod_set_boot(pod, mgr->settings.boot_id);
     core_pod_changed(mgr, create->pod_uid);
 }
 

@@ -373,7 +373,7 @@ static bool device_free(struct devicemgr *mgr, const struct create *create, cons
         else if (!core_pod_over(mgr, holders[i]->pod_uid))
             return false;
     }
-    return true;
+    return !kubelet_promised(mgr, resource, id, create->pod_uid, create->container);
 }
 
 static struct pool pool_fill(struct devicemgr *mgr, const struct create *create,

@@ -87,7 +87,7 @@ void devicemgr_free(struct devicemgr *mgr)
     while ((action = action_take(&mgr->actions)))
         action_free(action);
     prefers_fini(mgr);
-    advertise_fini(&mgr->advertise);
+    kubelet_fini(&mgr->kubelet);
     checkpoint_fini(&mgr->checkpoint);
     allocations_fini(&mgr->allocations);
     pods_fini(&mgr->pods);
@@ -165,9 +165,9 @@ void devicemgr_run(struct devicemgr *mgr)
 
 uint64_t devicemgr_next_ms(const struct devicemgr *mgr)
 {
-    const uint64_t due_ms[] = {plugin_next_ms(mgr),     wakes_next_ms(mgr),
-                               prefers_next_ms(mgr),    advertise_next_ms(mgr),
-                               checkpoint_next_ms(mgr), mgr->list_ms};
+    const uint64_t due_ms[] = {
+        plugin_next_ms(mgr),     wakes_next_ms(mgr),   prefers_next_ms(mgr), advertise_next_ms(mgr),
+        checkpoint_next_ms(mgr), kubelet_next_ms(mgr), mgr->list_ms};
     uint64_t next_ms = UINT64_MAX;
 
     for (size_t i = 0; i < sizeof due_ms / sizeof due_ms[0]; i++)
@@ -180,6 +180,7 @@ void devicemgr_tick(struct devicemgr *mgr, uint64_t now_ms)
     core_at(mgr, now_ms);
     plugin_tick(mgr);
     runtime_tick(mgr);
+    runtime_settle_sources(mgr);
     checkpoint_tick(mgr);
     prefers_tick(mgr);
     wake_tick(mgr);
@@ -231,4 +232,5 @@ void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms)
     }
     plugin_restored(mgr);
     runtime_restored(mgr);
+    kubelet_restored(mgr);
 }

@@ -71,7 +71,8 @@ struct devicemgr_settings {
     uint64_t hold_ms;
     uint64_t allocate_timeout_ms;
     uint64_t prestart_timeout_ms;
-    uint64_t mask_ms; /* how long the kubelet is not shown that a plugin is away */
+    uint64_t mask_ms;         /* how long the kubelet is not shown that a plugin is away */
+    uint64_t kubelet_wait_ms; /* how long nothing restored is dropped for want of a kubelet */
     enum devicemgr_refresh refresh;
     bool hide_other_namespaces; /* a refusal names no pod of another namespace */
     bool annotations;           /* requests by pod annotation are taken, in these namespaces only */
@@ -235,9 +236,11 @@ void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const cha
 void devicemgr_runtime_listing(struct devicemgr *mgr);
 
 /* The runtime's whole truth, at start, after each reconnect, and when the port `runtime_list` asked
- * for it. Nothing that was restored is dropped before the first. What may still be in the making,
- * since its client went away or the shim was killed, is believed not to be there only when it is
- * not in a list that was asked for some seconds later (OUTCOME_MS). */
+ * for it. Nothing that was restored is dropped before the first, and before a kubelet has listed
+ * (devicemgr_kubelet_listed(), or settings.kubelet_wait_ms after devicemgr_restored()); a pod of
+ * an earlier boot, of which the runtime knows nothing any more, is given some time even then. What
+ * may still be in the making, since its client went away or the shim was killed, is believed not to
+ * be there only when it is not in a list that was asked for some seconds later (OUTCOME_MS). */
 struct devicemgr_container {
     const char *id;
     const char *sandbox_id;
@@ -277,14 +280,16 @@ void devicemgr_removed_seen(struct devicemgr *mgr, const char *resource);
  * a device looks unhealthy. So a device is shown
  *   healthy    while it is, and while its plugin is away for less than settings.mask_ms as it was
  *              last (restored, and not listed since: healthy);
- *   healthy    if it is held, whatever the plugin says, also if it is not listed any more: by an
- *              allocation the kubelet made, or may have made, of a pod that is not over, or by the
- *              kubelet's own checkpoint (devicemgr_kubelet_holds());
+ *   healthy    if it is held, whatever the plugin says, also if it is not listed any more, to a
+ *              kubelet that has just started: for settings.mask_ms from devicemgr_kubelet_started()
+ *              or devicemgr_restored(). Only such a one admits pods again;
  *   unhealthy  if a container holds it that asked by annotation: the kubelet must not give it away;
  *   unhealthy  in all other cases.
- * A pod is over once it is gone, or its newest sandbox was stopped by a client of the runtime. One
- * whose sandbox was found dead is not: after a reboot all are, and the kubelet, before it makes new
- * ones, admits their pods again.
+ * It is held by an allocation the kubelet made, or may have made, of a pod that is not over, or by
+ * the kubelet's own checkpoint (devicemgr_kubelet_holds()). A pod is over once it is gone, or its
+ * newest sandbox was stopped by a client of the runtime and no container of it runs. One whose
+ * sandbox was found dead is not: after a reboot all are, and the kubelet, before it makes new ones,
+ * admits their pods again.
  * A resource is shown from its first list on, or its restoring, until its grace period is over.
  */
 struct devicemgr_shown {
@@ -298,7 +303,7 @@ struct devicemgr_shown {
 struct devicemgr_shown_device {
     const char *id;
     bool healthy;
-    bool held; /* by the kubelet's doing: stays healthy */
+    bool held; /* by the kubelet's doing */
     const int64_t *numa_nodes;
     size_t numa_nodes_len;
 };

@@ -16,7 +16,7 @@ void kubelet_check_token(struct devicemgr *mgr, struct allocation *allocation, u
 {
     if (allocation->judged || allocation->unproven_ms > 0)
         return;
-    allocation->judged = advertise_kubelet_gave(mgr, allocation);
+    allocation->judged = kubelet_gave(mgr, allocation);
     if (allocation->judged)
         return;
     allocation->unproven_ms = since_ms > 0 ? since_ms : 1;
@@ -50,7 +50,7 @@ void kubelet_judge_tokens(struct devicemgr *mgr, uint64_t read_ms)
             continue;
         }
         a->unproven_ms = 0;
-        a->judged = advertise_kubelet_gave(mgr, a);
+        a->judged = kubelet_gave(mgr, a);
         if (a->judged || allocation_life(a) == ALLOCATION_IDLE)
             continue;
         warn_of_token(mgr, a);
@@ -58,14 +58,59 @@ void kubelet_judge_tokens(struct devicemgr *mgr, uint64_t read_ms)
     }
 }
 
+/* ---- its start ---- */
+
+uint64_t kubelet_started_until_ms(const struct devicemgr *mgr)
+{
+    uint64_t mask_ms = mgr->settings.mask_ms, started_ms = mgr->kubelet.started_ms;
+    uint64_t end_ms = mask_ms > UINT64_MAX - started_ms ? UINT64_MAX : started_ms + mask_ms;
+
+    return mgr->now_ms < end_ms ? end_ms : UINT64_MAX;
+}
+
+bool kubelet_is_starting(const struct devicemgr *mgr)
+{
+    return mgr->settings.mask_ms > 0 &&
+           mgr->now_ms - mgr->kubelet.started_ms < mgr->settings.mask_ms;
+}
+
 void devicemgr_kubelet_started(struct devicemgr *mgr, uint64_t now_ms)
 {
     core_at(mgr, now_ms);
-    mgr->kubelet_started_ms = mgr->now_ms;
+    mgr->kubelet.started_ms = mgr->now_ms;
+}
+
+/* ---- the sources ---- */
+
+void kubelet_restored(struct devicemgr *mgr)
+{
+    uint64_t wait_ms = mgr->settings.kubelet_wait_ms;
+
+    mgr->kubelet.started_ms = mgr->now_ms; /* nobody can tell whether one just has */
+    mgr->kubelet.wait_ms = wait_ms > UINT64_MAX - mgr->now_ms ? UINT64_MAX : mgr->now_ms + wait_ms;
+    for (const struct pod *pod = mgr->pods.by_uid; pod; pod = pod->hh.next)
+        mgr->kubelet.new_boot = mgr->kubelet.new_boot || runtime_of_earlier_boot(mgr, pod);
+}
+
+bool kubelet_settle_sources(struct devicemgr *mgr)
+{
+    struct kubelet_view *kubelet = &mgr->kubelet;
+
+    if (kubelet->ready || !mgr->listed || !(kubelet->listed || mgr->now_ms >= kubelet->wait_ms))
+        return false;
+    kubelet->ready = true;
+    kubelet->ready_ms = mgr->now_ms;
+    return true;
+}
+
+uint64_t kubelet_next_ms(const struct devicemgr *mgr)
+{
+    return mgr->listed && !mgr->kubelet.ready ? mgr->kubelet.wait_ms : UINT64_MAX;
 }
 
 void devicemgr_kubelet_listed(struct devicemgr *mgr, uint64_t now_ms)
 {
     core_at(mgr, now_ms);
-    mgr->kubelet_listed = true;
+    mgr->kubelet.listed = true;
+    runtime_settle_sources(mgr);
 }

@@ -36,6 +36,22 @@
 /* Container names of one pod whose ignored annotation was logged. */
 #define POD_IGNORED_MAX 64
 
+/* How long a pod that only the kubelet's checkpoint names may take to its first sandbox: the
+ * kubelet gives up on a pod's volumes after 2 min 3 s, and begins anew. Its devices are not chosen
+ * for others meanwhile. Longer, and a pod that was deleted before it began, and stays in that file
+ * until its next write, would keep them from others that long. */
+#define POD_COMES_MS 300000
+
+/* How long after the stop of a sandbox that was dead its pod may get a new one: the kubelet stops
+ * the old sandbox in every attempt to make a new one, and attempts come some 10 s after one
+ * another. */
+#define SANDBOX_REMADE_MS 120000
+/* How long a pod of before a reboot may take that the runtime has forgotten and the kubelet's
+ * checkpoint still names: as long as the API server, without which the kubelet does not know its
+ * pods, may be away after a reboot of many nodes. Longer, and the devices of one that was deleted
+ * meanwhile would be kept from annotation requests, if that file is not written. */
+#define POD_RETURNS_MS 3600000
+
 /* A create is never held longer than this, and its refusal leaves this long before the
  * client's own deadline, so that the client sees our words and not its own. */
 #define HOLD_MS_MAX 60000

@@ -97,6 +97,7 @@ void pods_remove(struct pods *pods, struct pod *pod)
     free(pod->uid);
     free(pod->pod_namespace);
     free(pod->name);
+    free(pod->boot_id);
     free(pod);
 }
 
@@ -133,6 +134,7 @@ struct pod *pods_ensure(struct pods *pods, const char *uid, const char *pod_name
     if (!pod) {
         pod = mem_alloc(1, sizeof *pod);
         pod->uid = mem_strdup(uid);
+        pod->boot_id = mem_strdup("");
         HASH_ADD_KEYPTR(hh, pods->by_uid, pod->uid, strlen(pod->uid), pod);
     }
     free(pod->pod_namespace);
@@ -140,6 +142,14 @@ struct pod *pods_ensure(struct pods *pods, const char *uid, const char *pod_name
     pod->pod_namespace = mem_strdup(pod_namespace);
     pod->name = mem_strdup(name);
     return pod;
+}
+
+void pod_set_boot(struct pod *pod, const char *boot_id)
+{
+    if (strcmp(pod->boot_id, boot_id) == 0)
+        return;
+    free(pod->boot_id);
+    pod->boot_id = mem_strdup(boot_id);
 }
 
 struct sandbox *pods_find_sandbox(const struct pods *pods, const char *id)

@@ -24,10 +24,12 @@ struct sandbox {
     struct pod *pod;
     struct sandbox *pod_next; /* of the same pod */
     uint32_t attempt;
-    bool ran;            /* through this shim, since its start */
-    bool stopping;       /* its stop was asked for: no create in it any more */
-    bool stopped;        /* its stop succeeded: all containers that it had then are dead */
-    bool dead;           /* the last list that named it said that it is not ready */
+    bool ran;      /* through this shim, since its start */
+    bool stopping; /* its stop was asked for: no create in it any more */
+    bool stopped;  /* its stop succeeded: all containers that it had then are dead */
+    bool dead;     /* the last list that named it said that it is not ready */
+    uint64_t
+        remade_by_ms;    /* it was stopped when it was dead: a new one may come until then; 0: no */
     uint64_t reopen_ms;  /* the stop may have failed: a list asked for from then on tells; 0: no */
     uint64_t epoch;      /* listing in which it was last heard of (runtime.c) */
     uint64_t stop_epoch; /* of `stopped`: lists asked for up to this one are older */
@@ -38,11 +40,12 @@ struct pod {
     char *uid;
     char *pod_namespace;
     char *name;
-    struct sandbox *newest;    /* NULL: not known */
+    char *boot_id;          /* the boot in which it was last known to live; "": not known */
+    struct sandbox *newest; /* NULL: not known */
+    bool removed;           /* its newest sandbox was, while a container of an older one may run */
+    bool stored;            /* the store may have a row of it (checkpoint.c) */
+    char **ignored;         /* containers whose request annotation was ignored, and logged */
     struct sandbox *sandboxes; /* by pod_next, the one added last first */
-    bool removed;   /* its newest sandbox was, while a container of an older one may run */
-    bool stored;    /* the store may have a row of it (checkpoint.c) */
-    char **ignored; /* containers whose request annotation was ignored, and logged */
     size_t ignored_len;
     UT_hash_handle hh;
 };
@@ -69,6 +72,8 @@ struct pod *pods_find(const struct pods *pods, const char *uid);
 /* Finds or adds; the names last told stay. */
 struct pod *pods_ensure(struct pods *pods, const char *uid, const char *pod_namespace,
                         const char *name);
+/* It lives in this boot. */
+void pod_set_boot(struct pod *pod, const char *boot_id);
 /* With its sandboxes; that it was there is remembered. */
 void pods_remove(struct pods *pods, struct pod *pod);
 /* Whether there was a pod `uid` and is no more. */

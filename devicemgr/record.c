@@ -204,6 +204,7 @@ uint8_t *record_of_pod(const struct pod *pod, size_t *bytes_len)
     row.uid = pod->uid;
     row.namespace_ = pod->pod_namespace;
     row.name = pod->name;
+    row.boot_id = pod->boot_id;
     if (pod->newest) {
         row.sandbox_id = pod->newest->id;
         row.attempt = pod->newest->attempt;
@@ -227,6 +228,7 @@ int record_restore_pod(struct pods *pods, const struct devicemgr_record *record)
     }
     pod = pods_ensure(pods, row->uid, row->namespace_, row->name);
     pod->stored = true;
+    pod_set_boot(pod, row->boot_id);
     if (row->sandbox_id[0] != '\0') {
         sandbox = pods_ensure_sandbox(pods, pod, row->sandbox_id, row->attempt);
         sandbox->stopping = sandbox->stopped = row->stopped && !row->died;

@@ -87,7 +87,8 @@ bool core_pod_over(const struct devicemgr *mgr, const char *pod_uid)
         return pods_gone(&mgr->pods, pod_uid);
     if (!mgr->listed || pod_holds(mgr, pod_uid)) /* a newer sandbox may exist */
         return false;
-    return pod->removed || (newest && newest->stopping && (newest->stopped || newest->dead));
+    return pod->removed || (newest && newest->stopping && (newest->stopped || newest->dead) &&
+                            mgr->now_ms >= newest->remade_by_ms);
 }
 
 bool core_sandbox_removed(const struct devicemgr *mgr, const char *sandbox_id)
@@ -111,6 +112,28 @@ void core_name_holder(const struct devicemgr *mgr, const struct allocation *hold
         text_add_words(text, holder->pod_uid, TEXT_WORDS_BYTES_MAX / 2);
     }
     text_add(text, "\"");
+}
+
+/* ---- pods that come back after a reboot ---- */
+
+bool runtime_of_earlier_boot(const struct devicemgr *mgr, const struct pod *pod)
+{
+    const char *boot_id = mgr->settings.boot_id;
+
+    return pod->boot_id[0] != '\0' && boot_id[0] != '\0' && strcmp(pod->boot_id, boot_id) != 0;
+}
+
+/* Until when a pod that has no sandbox may come back: there are runtimes that forget all sandboxes
+ * with a reboot, and the kubelet makes new ones when its API server has told it of its pods. Within
+ * a boot it keeps the newest sandbox as long as there is the pod. */
+static uint64_t returns_until_ms(const struct devicemgr *mgr, const struct pod *pod)
+{
+    if (!mgr->kubelet.ready)
+        return UINT64_MAX;
+    if (!runtime_of_earlier_boot(mgr, pod))
+        return 0;
+    return mgr->kubelet.ready_ms +
+           (kubelet_names_pod(mgr, pod->uid) ? POD_RETURNS_MS : POD_COMES_MS);
 }
 
 /* ---- lists that the core asks for ---- */
@@ -182,6 +205,17 @@ static void list_again(struct devicemgr *mgr)
     mgr->list_ms = at_ms;
 }
 
+/* The next pod that does not come back is dropped by the list after its time. */
+static void list_for_absent(struct devicemgr *mgr)
+{
+    for (const struct pod *pod = mgr->pods.by_uid; pod; pod = pod->hh.next) {
+        uint64_t until_ms = pod->newest ? 0 : returns_until_ms(mgr, pod);
+
+        if (until_ms > mgr->now_ms)
+            list_by(mgr, until_ms);
+    }
+}
+
 /* ---- one sandbox, one container ---- */
 
 static struct sandbox *note_sandbox(struct devicemgr *mgr, const struct devicemgr_sandbox *told)
@@ -191,6 +225,8 @@ static struct sandbox *note_sandbox(struct devicemgr *mgr, const struct devicemg
 
     sandbox->epoch = mgr->epoch;
     sandbox->dead = !told->ready;
+    if (told->ready)
+        pod_set_boot(pod, mgr->settings.boot_id);
     touch_pod(mgr, pod);
     return sandbox;
 }
@@ -210,6 +246,17 @@ static void note_end(struct devicemgr *mgr, const char *sandbox_id, enum sandbox
         pods_note_end(&mgr->pods, sandbox_id, end, mgr->epoch);
 }
 
+/* Before it makes a new sandbox the kubelet has the dead one stopped: that is not the pod's end,
+ * and looks the same. */
+static void note_remaking(struct devicemgr *mgr, struct sandbox *sandbox)
+{
+    if (!sandbox->dead || (sandbox->stopping && mgr->now_ms >= sandbox->remade_by_ms))
+        return;
+    sandbox->remade_by_ms = mgr->now_ms + SANDBOX_REMADE_MS;
+    list_by(mgr, sandbox->remade_by_ms);
+    advertise_all_at(mgr, sandbox->remade_by_ms);
+}
+
 void devicemgr_sandbox_stopping(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id)
 {
     struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, sandbox_id);
@@ -219,6 +266,7 @@ void devicemgr_sandbox_stopping(struct devicemgr *mgr, uint64_t now_ms, const ch
         note_end(mgr, sandbox_id, SANDBOX_END_STOPPING);
         return;
     }
+    note_remaking(mgr, sandbox);
     sandbox->stopping = true;
     sandbox->reopen_ms = 0;
     core_pod_changed(mgr, sandbox->pod->uid);
@@ -427,15 +475,12 @@ static void keep_sandboxes(struct devicemgr *mgr, const struct devicemgr_contain
     }
 }
 
-/* Forgets sandboxes that the list should have and has not; counts the pods that go with them. */
-static size_t drop_unlisted(struct devicemgr *mgr)
+/* Forgets sandboxes that the list should have and has not. */
+static void drop_unlisted(struct devicemgr *mgr)
 {
-    struct sandbox *sandbox, *next_sandbox;
-    struct allocation *allocation, *next;
-    struct pod *pod, *next_pod;
-    size_t dropped = 0;
+    struct sandbox *sandbox, *next;
 
-    HASH_ITER(hh, mgr->pods.sandboxes, sandbox, next_sandbox)
+    HASH_ITER(hh, mgr->pods.sandboxes, sandbox, next)
     {
         if (sandbox->epoch >= mgr->epoch)
             continue;
@@ -443,19 +488,29 @@ static size_t drop_unlisted(struct devicemgr *mgr)
         pods_note_end(&mgr->pods, sandbox->id, SANDBOX_END_REMOVED, mgr->epoch);
         pods_remove_sandbox(&mgr->pods, sandbox);
     }
+}
+
+/* Forgets the pods that are gone, and counts them; how many allocations that cost. */
+static size_t drop_absent(struct devicemgr *mgr)
+{
+    size_t kept = HASH_COUNT(mgr->allocations.by_key);
+    struct allocation *allocation, *next;
+    struct pod *pod, *next_pod;
+
     HASH_ITER(hh, mgr->pods.by_uid, pod, next_pod)
     {
-        if (pod->removed ? pod_holds(mgr, pod->uid) : pod->newest != NULL)
+        if (pod->removed ? pod_holds(mgr, pod->uid)
+                         : pod->newest || mgr->now_ms < returns_until_ms(mgr, pod))
             continue;
         drop_pod(mgr, pod);
-        dropped++;
+        mgr->pods_gone++;
     }
     HASH_ITER(hh, mgr->allocations.by_key, allocation, next)
     {
-        if (!pods_find(&mgr->pods, allocation->pod_uid))
+        if (mgr->kubelet.ready && !pods_find(&mgr->pods, allocation->pod_uid))
             core_drop_allocation(mgr, allocation);
     }
-    return dropped;
+    return kept - HASH_COUNT(mgr->allocations.by_key);
 }
 
 /* The sandbox in which a container of the allocation may be in the making still; NULL: none is. A
@@ -464,9 +519,10 @@ static size_t drop_unlisted(struct devicemgr *mgr)
 static const struct sandbox *making_in(const struct devicemgr *mgr, const struct allocation *a)
 {
     const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, a->unknown_in);
+    const struct pod *pod = pods_find(&mgr->pods, a->pod_uid);
 
     if (a->unknown_in[0] == '\0')
-        sandbox = pods_find(&mgr->pods, a->pod_uid)->newest;
+        sandbox = pod ? pod->newest : NULL;
     if (a->unknown_in[0] == '\0' && sandbox && sandbox->ran)
         return NULL;
     if (mgr->listing_ms >= a->unknown_until_ms)
@@ -515,12 +571,12 @@ static void named_init(struct named *named, struct devicemgr *mgr,
     }
 }
 
-/* Whether a container with these tokens has the allocation's devices. One without any has what was
- * taken over from the kubelet, from before the plugin was moved; what the shim has chosen is always
- * written on the container. */
+/* Whether a container with these tokens has the allocation's devices. What the shim has chosen is
+ * always written on the container. What the kubelet has is not, where it is from before the plugin
+ * was moved; but there a container asks for the same as long as its pod lives. */
 static bool names(const struct named *named, const struct allocation *allocation)
 {
-    if (named->unreadable || (named->tokens.len == 0 && !allocation->own_choice))
+    if (named->unreadable || !allocation->own_choice)
         return true;
     for (size_t i = 0; i < named->tokens.len; i++) {
         if (strcmp(named->tokens.items[i].resource, allocation->resource) == 0)
@@ -659,11 +715,11 @@ void core_release_leftovers(struct devicemgr *mgr, const char *pod_uid, const ch
 
 /* Pods without devices of ours come and go behind our back all the time where others use the
  * runtime: they are counted, and told with what is worth a line. */
-static void log_list(struct devicemgr *mgr, size_t rebuilt, size_t lost)
+static void log_list(struct devicemgr *mgr, bool first, size_t rebuilt, size_t lost)
 {
     struct text text = {0};
 
-    if (mgr->listed && rebuilt == 0 && lost == 0)
+    if (!first && rebuilt == 0 && lost == 0)
         return;
 
     text_add(&text,
@@ -671,7 +727,7 @@ static void log_list(struct devicemgr *mgr, size_t rebuilt, size_t lost)
              "%zu pods are gone",
              HASH_COUNT(mgr->pods.by_uid), HASH_COUNT(mgr->allocations.by_key), rebuilt,
              mgr->pods_gone);
-    if (mgr->listed)
+    if (!first)
         text_add(&text, " since the last such line");
     core_log(mgr, LEVEL_INFO, &text);
     mgr->pods_gone = 0;
@@ -719,7 +775,8 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
                               const struct devicemgr_container *containers, size_t containers_len)
 {
     const struct told told = {sandboxes, sandboxes_len};
-    size_t kept, lost, rebuilt = 0;
+    size_t rebuilt = 0;
+    bool first = !mgr->listed;
 
     core_at(mgr, now_ms);
     if (!mgr->listing)
@@ -729,17 +786,27 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
     for (size_t i = 0; i < sandboxes_len; i++)
         note_listed(mgr, &sandboxes[i]);
     keep_sandboxes(mgr, containers, containers_len);
-    kept = HASH_COUNT(mgr->allocations.by_key);
-    mgr->pods_gone += drop_unlisted(mgr);
-    lost = kept - HASH_COUNT(mgr->allocations.by_key);
+    drop_unlisted(mgr);
     settle_unlisted(mgr);
     for (size_t i = 0; i < containers_len; i++)
         rebuilt += settle_listed(mgr, &told, &containers[i]);
     for (size_t i = 0; i < containers_len; i++)
         release_listed(mgr, &containers[i]);
-    log_list(mgr, rebuilt, lost);
     mgr->listed = true;
+    kubelet_settle_sources(mgr);
+    log_list(mgr, first, rebuilt, drop_absent(mgr));
     list_again(mgr);
+    list_for_absent(mgr);
+    advertise_all(mgr);
+    wake_all(mgr);
+}
+
+void runtime_settle_sources(struct devicemgr *mgr)
+{
+    if (!kubelet_settle_sources(mgr))
+        return;
+    log_list(mgr, false, 0, drop_absent(mgr));
+    list_for_absent(mgr);
     advertise_all(mgr);
     wake_all(mgr);
 }

@@ -410,6 +410,7 @@ static struct devicemgr *core_new(struct manager *manager, const struct config *
         .allocate_timeout_ms = config->allocate_timeout_ms,
         .prestart_timeout_ms = config->prestart_timeout_ms,
         .mask_ms = config->bridge.mask_ms,
+        .kubelet_wait_ms = config->kubelet_wait_ms,
         .refresh = refresh_of(config->refresh_options),
         .hide_other_namespaces = config->hide_other_namespaces,
         .annotations = config->annotations_enabled,

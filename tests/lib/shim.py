@@ -59,7 +59,7 @@ class Shim(Program):
         self.config_path = self.directory / "shim.toml"
         self.top = {"listen": str(self.socket), "runtime_endpoint": str(runtime_endpoint),
                     "state_dir": str(self.state_dir), "log_level": "debug", **(top or {})}
-        self.plugins = {"plugin_dir": str(self.plugin_dir), **(plugins or {})}
+        self.plugins = {"plugin_dir": str(self.plugin_dir), "kubelet_wait": "0s", **(plugins or {})}
         self.annotations = {"enabled": True, "namespaces": ["*"], **(annotations or {})}
         self.bridge = {"socket": str(self.feed),
                        "kubelet_plugin_dir": str(self.kubelet_plugin_dir), **(bridge or {})}

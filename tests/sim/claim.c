@@ -1,5 +1,6 @@
 #include "tests/sim/claim.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,9 @@
 #include "devicemgr/limits.h"
 #include "devicemgr/ports.h"
 #include "tests/sim/world.h"
+
+/* What is kept for a time is dropped by the list after it. */
+#define KEPT_LAG_MS 120000
 
 static struct claim *find(struct world *w, unsigned uid, unsigned name, size_t resource)
 {
@@ -62,6 +66,7 @@ void claims_row_written(struct world *w, const struct devicemgr_record *record)
     c->former |= c->mask;
     c->mask = device_sim_mask((const char *const *)row->device_ids, row->n_device_ids);
     c->own = row->own_choice;
+    c->boot = w->shim.boot;
     checkpoint__v1__allocation__free_unpacked(row, NULL);
 }
 
@@ -89,6 +94,7 @@ void claims_forwarded(struct world *w, unsigned uid, unsigned name, size_t resou
     c->mask = mask;
     c->own = own;
     c->kept = true;
+    c->boot = w->shim.boot;
     c->told_ms = w->now_ms;
 }
 
@@ -129,15 +135,67 @@ static bool pod_over(const struct world *w, unsigned uid)
     return heard_since(w, runtime_ended_ms(w, uid) + 1) && !runtime_alive(w, uid);
 }
 
+/* The shim was told, in this life, that each sandbox of the pod was stopped. */
+static bool stop_told(const struct world *w, unsigned uid)
+{
+    for (size_t i = 0; i < SANDBOXES_MAX; i++) {
+        const struct rt_sandbox *s = &w->runtime.sandboxes[i];
+
+        if (s->id && s->uid == uid && s->stopped_in != w->shim.incarnation)
+            return false;
+    }
+    return true;
+}
+
+/* To the shim, too. A sandbox that was not ready may be stopped for nobody, and one that was dead
+ * before its stop may be followed by another. */
+static bool surely_over(const struct world *w, unsigned uid)
+{
+    return pod_over(w, uid) && stop_told(w, uid) &&
+           (!runtime_known(w, uid) || w->now_ms > runtime_ended_ms(w, uid) + SANDBOX_REMADE_MS);
+}
+
+/* A pod of which the runtime knows nothing: whether the shim keeps it, since no kubelet has listed,
+ * or since it is of an earlier boot. */
+static bool may_return(const struct world *w, const struct claim *c)
+{
+    uint64_t wait_ms = w->shim.started_ms + w->shim.settings.kubelet_wait_ms;
+    uint64_t ready_ms =
+        w->shim.kubelet_ms > 0 && w->shim.kubelet_ms < wait_ms ? w->shim.kubelet_ms : wait_ms;
+
+    if (ready_ms < w->shim.listed_ms)
+        ready_ms = w->shim.listed_ms;
+    ready_ms += KEPT_LAG_MS;
+    if (w->shim.listed_ms == 0 || w->now_ms <= ready_ms)
+        return true;
+    return c->boot < w->shim.boot && w->now_ms <= ready_ms + POD_COMES_MS;
+}
+
+/* Its row is on disk, whose deletion failed, perhaps: a shim that starts has it again. */
+static bool is_stored(const struct world *w, const struct claim *c)
+{
+    char uid[16];
+
+    snprintf(uid, sizeof uid, "u%u", c->uid);
+    return c->name < POD_CONTAINERS_MAX &&
+           store_find(&w->store, DEVICEMGR_RECORD_ALLOCATION, uid, container_sim_name(c->name),
+                      resource_sim_name(c->resource));
+}
+
 void claims_listed(struct world *w)
 {
+    if (w->shim.listed_ms == 0)
+        w->shim.listed_ms = w->now_ms;
     for (size_t i = 0; i < w->claims.len; i++) {
         struct claim *c = &w->claims.v[i];
 
         if (c->uid && !client_find_of(w, c->uid, c->name) &&
             heard_since(w, c->unsure_ms + OUTCOME_MS) && heard_since(w, c->told_ms + 1))
             c->unsure_ms = 0;
-        if (c->uid && pod_over(w, c->uid) && !runtime_known(w, c->uid))
+        if (c->uid && runtime_ready_sandbox(w, c->uid))
+            c->boot = w->shim.boot;
+        if (c->uid && pod_over(w, c->uid) && !runtime_known(w, c->uid) && !may_return(w, c) &&
+            !is_stored(w, c))
             *c = (struct claim){0};
     }
 }
@@ -192,7 +250,7 @@ unsigned claims_own(struct world *w, size_t resource)
     for (size_t i = 0; i < w->claims.len; i++) {
         const struct claim *c = &w->claims.v[i];
 
-        if (c->uid && c->own && c->resource == resource && !pod_over(w, c->uid))
+        if (c->uid && c->own && c->resource == resource)
             mask |= c->mask | c->former;
     }
     return mask;
@@ -205,8 +263,15 @@ unsigned claims_held(struct world *w, unsigned uid, unsigned name, size_t resour
     for (size_t i = 0; i < w->claims.len; i++) {
         const struct claim *c = &w->claims.v[i];
 
-        if (c->uid && c->resource == resource && c->uid != uid && !pod_over(w, c->uid))
+        if (c->uid && c->resource == resource && c->uid != uid &&
+            (!surely_over(w, c->uid) || may_return(w, c)))
             mask |= c->mask | c->former;
+    }
+    for (size_t i = 0; i < DEVICES_MAX; i++) {
+        unsigned told = w->bridge.told[resource][i];
+
+        if (told && (kubelet_find_pod(w, told) || !surely_over(w, told)))
+            mask |= 1u << i; /* the kubelet has promised it, maybe to a pod still to come */
     }
     return mask;
 }

@@ -26,9 +26,10 @@ struct claim {
     size_t resource;
     unsigned mask;
     unsigned
-        former; /* what its durable row has, if that is another: it may be back after a crash */
-    bool own;   /* the shim chose */
-    bool kept;  /* a create was forwarded with it */
+        former;    /* what its durable row has, if that is another: it may be back after a crash */
+    bool own;      /* the shim chose */
+    bool kept;     /* a create was forwarded with it */
+    unsigned boot; /* in which it was last told of, or its pod known to live */
     uint64_t told_ms;   /* when the shim last heard of a create with it: newer than older lists */
     uint64_t unsure_ms; /* since then one more of its containers may be in the making; 0: none */
 };

@@ -15,6 +15,9 @@
 #define STORE_LOSS_PERCENT 5
 #define STORE_DAMAGE_PERCENT 10
 
+/* From the shim's start until a kubelet has listed. */
+#define KUBELET_LISTS_MS_MAX 60000
+
 uint64_t shim_now_ms(const struct world *w)
 {
     return w->now_ms - w->shim.boot_ms + 1;
@@ -203,6 +206,22 @@ static void restore(struct world *w, bool lost)
     devicemgr_restored(w->shim.core, shim_now_ms(w));
 }
 
+/* The kubelet is connected anew, and lists; for a while no kubelet may be there. */
+static void kubelet_lists(struct world *w, uint64_t incarnation, uint64_t starts)
+{
+    if (!shim_lives(w, incarnation))
+        return;
+    world_note(w, "kubelet: lists%s", starts ? ", and has started" : "");
+    if (starts)
+        devicemgr_kubelet_started(w->shim.core, shim_now_ms(w));
+    devicemgr_kubelet_listed(w->shim.core, shim_now_ms(w));
+    if (w->shim.kubelet_ms == 0)
+        w->shim.kubelet_ms = w->now_ms;
+    if (starts)
+        w->shown.started_ms = w->now_ms;
+    shim_run(w);
+}
+
 static void start(struct world *w, uint64_t a, uint64_t b)
 {
     struct shim *shim = &w->shim;
@@ -216,6 +235,7 @@ static void start(struct world *w, uint64_t a, uint64_t b)
     world_note(w, "shim: started, boot %u", shim->boot);
     publisher_shim_started(w);
     shown_shim_started(w);
+    shim->kubelet_ms = shim->listed_ms = 0;
     if (rng_percent(&w->shim.rng, 10))
         w->plugins[RESOURCE_BUILTIN].version++; /* another config */
     if (w->faults && rng_percent(&w->shim.rng, STORE_LOSS_PERCENT))
@@ -243,6 +263,9 @@ static void start(struct world *w, uint64_t a, uint64_t b)
     if (shim->core)
         plugins_shim_back(w);
     bridge_report_later(w);
+    if (shim->core)
+        world_after(w, rng_delay_ms(&w->bridge.rng, KUBELET_LISTS_MS_MAX), kubelet_lists,
+                    shim->incarnation, rng_percent(&w->bridge.rng, 30));
 }
 
 static void die(struct world *w)
@@ -464,6 +487,8 @@ void shim_init(struct world *w)
         .checked = w->seed % 2 == 0,
         .allocate_timeout_ms = rng_between(&w->shim.rng, 1, 10) * 1000,
         .mask_ms = rng_between(&w->shim.rng, 0, rng_percent(&w->shim.rng, 50) ? 10 : 120) * 1000,
+        .kubelet_wait_ms =
+            rng_percent(&w->bridge.rng, 50) ? rng_below(&w->bridge.rng, 120) * 1000 : 0,
         .prestart_timeout_ms = rng_between(&w->shim.rng, 1, 10) * 1000,
         .refresh = (enum devicemgr_refresh)rng_below(&w->shim.rng, 3),
         .annotations = true,

@@ -36,6 +36,8 @@ struct shim {
     unsigned port_calls; /* of this run */
     struct plugin_net net;
     uint64_t started_ms;      /* of the world */
+    uint64_t kubelet_ms;      /* when a kubelet had listed, in this life; 0: not yet */
+    uint64_t listed_ms;       /* when the runtime was listed first, in this life; 0: not yet */
     bool rows_lost;           /* rows were missing when it started */
     bool draining;            /* it was told to end */
     bool builtin_told;        /* the built-in devices were listed */

@@ -40,8 +40,6 @@ static void each_device(void *user, const struct devicemgr_shown_device *device)
 
     check_that(reading->w, !reading->before || strverscmp(reading->before, device->id) < 0,
                "devices are shown in natural order, each once: %s", device->id);
-    check_that(reading->w, !device->held || device->healthy, "what is held is shown healthy: %s",
-               device->id);
     reading->before = device->id;
     hash_add(&into->hash, device->id, strlen(device->id) + 1);
     hash_add(&into->hash, &device->healthy, sizeof device->healthy);
@@ -135,11 +133,18 @@ static bool usable(const struct world *w, size_t r, unsigned *healthy)
     return true;
 }
 
+/* A kubelet may just have started: for `mask`, and so long more or less. */
+static bool starting(const struct world *w, uint64_t more_ms, uint64_t less_ms)
+{
+    return w->now_ms + less_ms < w->shown.started_ms + w->shim.settings.mask_ms + more_ms;
+}
+
 /* It has not been usable in this life: as it was listed last, all of it healthy, until the mask
  * that began before is over. */
 static void check_restored(struct world *w, size_t r, const struct shown_resource *is)
 {
     uint64_t end_ms = w->shown.served_ms[r] + w->shim.settings.mask_ms;
+    unsigned held = starting(w, LATE_MS, 0) ? is->held : 0;
 
     if (w->now_ms + LATE_MS < end_ms)
         check_that(w, (w->shown.stored[r] & ~is->healthy & ~given_away(w, r)) == 0,
@@ -147,7 +152,7 @@ static void check_restored(struct world *w, size_t r, const struct shown_resourc
                    "%x of %x",
                    resource_sim_name(r), is->healthy, w->shown.stored[r]);
     if (w->now_ms > end_ms + LATE_MS)
-        check_that(w, (is->healthy & ~is->held) == 0,
+        check_that(w, (is->healthy & ~held) == 0,
                    "the mask goes on over a restart, and ends: %s, %x", resource_sim_name(r),
                    is->healthy);
 }
@@ -159,6 +164,7 @@ static void check_health(struct world *w, size_t r, const struct shown_resource 
     uint64_t lost_ms = w->shown.lost_ms[r];
     bool known = w->shown.usable_ms[r] > 0;
     unsigned base = w->shown.base[r];
+    unsigned held = starting(w, LATE_MS, 0) ? is->held : 0;
 
     if (known && (serves || away_ms + LATE_MS < mask_ms))
         check_that(w, (base & ~is->healthy & ~given_away(w, r)) == 0,
@@ -166,16 +172,16 @@ static void check_health(struct world *w, size_t r, const struct shown_resource 
                    "of %x",
                    resource_sim_name(r), is->healthy, base);
     if (known && serves)
-        check_that(w, (is->healthy & ~base & ~is->held) == 0,
-                   "what is not healthy is not shown so, unless it is held: %s, %x of %x",
+        check_that(w, (is->healthy & ~base & ~held) == 0,
+                   "what is not healthy is not shown so, unless it is held, and a kubelet may just "
+                   "have started: %s, %x of %x",
                    resource_sim_name(r), is->healthy, base);
     if (!known && !serves && w->shown.served_ms[r] > 0)
         check_restored(w, r, is);
     if (!serves &&
         (away_ms > mask_ms + SILENT_MS || (lost_ms > 0 && w->now_ms > lost_ms + mask_ms + LATE_MS)))
-        check_that(w, (is->healthy & ~is->held) == 0,
-                   "a plugin that is away too long shows: %s, %x", resource_sim_name(r),
-                   is->healthy);
+        check_that(w, (is->healthy & ~held) == 0, "a plugin that is away too long shows: %s, %x",
+                   resource_sim_name(r), is->healthy);
 }
 
 /* False: the plugin is away, from the first time this is said. */
@@ -195,6 +201,12 @@ static bool note_usable(struct world *w, size_t r)
 
 /* ---- what is held ---- */
 
+/* Its pod has a sandbox. One to come counts as long as it cannot be told from one that is gone. */
+static bool surely_begun(struct world *w, unsigned uid)
+{
+    return kubelet_surely_there(w, uid) && kubelet_find_pod(w, uid)->sandbox_attempt > 0;
+}
+
 /* By the kubelet's checkpoint, as the shim was told of it; or by the shim. */
 static void check_held(struct world *w, size_t r, const struct shown_resource *is)
 {
@@ -207,8 +219,14 @@ static void check_held(struct world *w, size_t r, const struct shown_resource *i
     for (size_t i = 0; i < DEVICES_MAX; i++) {
         unsigned told = w->bridge.told[r][i], bit = 1u << i;
 
-        if (told && kubelet_surely_there(w, told))
-            check_that(w, is->held & bit, "what a pod of the kubelet holds stays healthy: %s of %s",
+        if (!told || !surely_begun(w, told))
+            continue;
+        if (starting(w, 0, LATE_MS))
+            check_that(w, is->healthy & bit,
+                       "what a pod of the kubelet holds is healthy to one that starts: %s of %s",
+                       device_sim_id(i), resource_sim_name(r));
+        if (is->listed & bit)
+            check_that(w, is->held & bit, "what a pod of the kubelet has is held: %s of %s",
                        device_sim_id(i), resource_sim_name(r));
     }
 }
@@ -228,8 +246,8 @@ static void check_running(struct world *w)
             const struct shown_resource *is = &w->shown.resources[r];
 
             if (is->there && pod->containers[c->name].ids[r] == c->held[r])
-                check_that(w, (c->held[r] & ~is->held) == 0,
-                           "what a running container has stays healthy: %x of %s, c%u", c->held[r],
+                check_that(w, (c->held[r] & is->listed & ~is->held) == 0,
+                           "what a running container has is held: %x of %s, c%u", c->held[r],
                            resource_sim_name(r), c->id);
         }
     }
@@ -271,9 +289,8 @@ void shown_check_rest(struct world *w, bool idle)
         unsigned devices = w->plugins[r].devices;
 
         check_that(w, is->there && is->mask_end_ms == 0, "every resource is shown");
-        check_that(w, (is->listed & ~is->held) == (devices & ~is->held) && is->others == 0,
-                   "what is shown is what the plugin lists, but for what is held: %x of %x",
-                   is->listed, devices);
+        check_that(w, is->listed == devices && is->others == 0,
+                   "what is shown is what the plugin lists: %x of %x", is->listed, devices);
         if (idle || !by_annotation(w, r))
             check_that(w, (is->healthy & devices) == devices, "all that is there is healthy");
         if (idle)
@@ -314,6 +331,7 @@ void shown_rows(struct world *w)
 void shown_shim_started(struct world *w)
 {
     w->shown.fresh = false;
+    w->shown.started_ms = w->now_ms;
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
         w->shown.usable_ms[r] = 0;
         w->shown.away_ms[r] = w->now_ms;

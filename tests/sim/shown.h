@@ -36,6 +36,7 @@ struct shown {
     bool served[RESOURCES_LEN];      /* at the last event */
     uint64_t lost_ms[RESOURCES_LEN]; /* when a connection was, first since; 0: none was */
     uint64_t away_ms[RESOURCES_LEN]; /* since when it is not, or the shim lives */
+    uint64_t started_ms;             /* since when the shim lives, or a kubelet has started */
 };
 
 /* A connection of the resource's plugin is lost. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "devicemgr/limits.h"
 #include "tests/sim/admission.h"
 #include "tests/sim/check.h"
 #include "tests/sim/rival.h"
@@ -251,6 +252,8 @@ static void run_to_rest(struct world *w)
     kubelet_drain(w);
     run_until(w, empty, REST_MS_MAX, "every pod ends");
     run_for(w, QUIET_MS);
+    if (w->shim.boot > 1)
+        run_for(w, POD_COMES_MS); /* pods of before the last reboot may come back so long */
     reveal(w);
     run_for(w, QUIET_MS);
     if (!w->broken[0])

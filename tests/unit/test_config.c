@@ -94,6 +94,7 @@ static void assert_same(const struct config *a, const struct config *b)
     assert_int_equal(a->hold_ms, b->hold_ms);
     assert_int_equal(a->allocate_timeout_ms, b->allocate_timeout_ms);
     assert_int_equal(a->prestart_timeout_ms, b->prestart_timeout_ms);
+    assert_int_equal(a->kubelet_wait_ms, b->kubelet_wait_ms);
     assert_int_equal(a->refresh_options, b->refresh_options);
     assert_int_equal(a->hide_other_namespaces, b->hide_other_namespaces);
     assert_int_equal(a->annotations_enabled, b->annotations_enabled);
@@ -121,6 +122,7 @@ static void works_without_a_file(void **state)
     assert_int_equal(config.hold_ms, 5000);
     assert_int_equal(config.allocate_timeout_ms, 10000);
     assert_int_equal(config.prestart_timeout_ms, 30000);
+    assert_int_equal(config.kubelet_wait_ms, 120000);
     assert_int_equal(config.refresh_options, CONFIG_REFRESH_REBOOT);
     assert_false(config.hide_other_namespaces);
     assert_false(config.annotations_enabled);
@@ -188,6 +190,7 @@ static void reads_every_key(void **state)
                  "hold = '0s'\n"
                  "allocate_timeout = '1s500ms'\n"
                  "prestart_timeout = '1ms'\n"
+                 "kubelet_wait = '0s'\n"
                  "refresh_options = 'never'\n"
                  "hide_other_namespaces = true\n"
                  "[annotations]\n"
@@ -215,6 +218,7 @@ static void reads_every_key(void **state)
     assert_int_equal(config.hold_ms, 0);
     assert_int_equal(config.allocate_timeout_ms, 1500);
     assert_int_equal(config.prestart_timeout_ms, 1);
+    assert_int_equal(config.kubelet_wait_ms, 0);
     assert_int_equal(config.refresh_options, CONFIG_REFRESH_NEVER);
     assert_true(config.hide_other_namespaces);
     assert_true(config.annotations_enabled);
@@ -393,6 +397,8 @@ static void names_the_place_of_each_fault(void **state)
                                                "\"1ms\" to \"1h\""},
         {"[plugins]\nprestart_timeout = '2h'", "2:20: prestart_timeout is \"2h\"; expected from "
                                                "\"1ms\" to \"1h\""},
+        {"[plugins]\nkubelet_wait = '721h'", "2:16: kubelet_wait is \"721h\"; expected at most "
+                                             "\"720h\""},
         {"[plugins]\nrefresh_options = 'always'", "2:19: refresh_options is \"always\"; expected "
                                                   "\"reboot\", \"plugin\" or \"never\""},
         {"[annotations]\nenabled = 'yes'", "2:11: enabled is a string; expected true or false, "

@@ -146,6 +146,8 @@ static int mask_setup(void **state)
     w->settings.namespaces = ALL;
     w->settings.namespaces_len = 1;
     world_fresh_listed(w);
+    kubelet_holds(w, "");
+    devicemgr_kubelet_started(w->mgr, w->now_ms);
     return 0;
 }
 
@@ -180,6 +182,12 @@ static void serve(struct world *w, const char *devices)
     if (w->pending)
         committed(w);
     ignore_all(w);
+}
+
+static void kubelet_starts(struct world *w)
+{
+    devicemgr_kubelet_started(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
 }
 
 static void sandbox_ended(struct world *w, const char *id)
@@ -231,7 +239,7 @@ static void a_resource_is_shown_until_its_grace_is_over(void **state)
     u1_has_g0(w, "g0");
     lose(w);
     pass_stored(w, GRACE_MS - 1);
-    expect_shown(w, GPU, "g0+");
+    expect_shown(w, GPU, "g0!+");
     pass(w, 1);
     expect_resources(w, "");
     expect_shown(w, GPU, "");
@@ -451,7 +459,7 @@ static void a_restored_resource_is_masked_no_longer_than_others(void **state)
 
 /* ---- healthy if it is held: by an allocation the kubelet made ---- */
 
-static void what_the_kubelet_gave_away_stays_healthy(void **state)
+static void what_the_kubelet_gave_away_is_healthy_to_one_that_starts(void **state)
 {
     struct world *w = *state;
     uint64_t gpu = u1_has_g0(w, "g0 g1");
@@ -459,11 +467,111 @@ static void what_the_kubelet_gave_away_stays_healthy(void **state)
     expect_shown(w, GPU, "g0+ g1");
     plugin_list(w, gpu, "g0! g1!");
     expect_shown(w, GPU, "g0+ g1!");
+    pass_stored(w, MASK_MS - 1);
+    expect_shown(w, GPU, "g0+ g1!");
+    assert_int_equal(devicemgr_next_ms(w->mgr), w->now_ms + 1);
+    pass_stored(w, 1);
+    expect_shown(w, GPU, "g0!+ g1!");
+    plugin_list(w, gpu, "g0 g1!");
+    expect_shown(w, GPU, "g0+ g1!");
+    plugin_list(w, gpu, "g1");
+    expect_shown(w, GPU, "g1"); /* it is gone: the kubelet must not give it to another */
+    kubelet_starts(w);
+    expect_shown(w, GPU, "g0+ g1");
     lose(w);
     pass_stored(w, MASK_MS);
+    expect_shown(w, GPU, "g1!"); /* the outage shows as well by then */
+    kubelet_starts(w);
     expect_shown(w, GPU, "g0+ g1!");
     container_removed(w, "c-u1-main"); /* the next attempt gets the same */
     expect_shown(w, GPU, "g0+ g1!");
+    sandbox_ended(w, "s-u1");
+    expect_shown(w, GPU, "g1!");
+}
+
+/* Nobody can tell whether a kubelet has started while the shim was away. */
+static void a_start_of_the_shim_counts_as_one_of_the_kubelet(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_g0(w, "g0 g1");
+    pass_stored(w, MASK_MS);
+    restart(w);
+    serve(w, "g1");
+    expect_shown(w, GPU, "g0+ g1");
+    runtime_listed(w, "u1/main");
+    pass_stored(w, MASK_MS - 1);
+    expect_shown(w, GPU, "g0+ g1");
+    pass_stored(w, 1);
+    expect_shown(w, GPU, "g1");
+}
+
+static void without_a_mask_the_kubelet_sees_all_as_it_is(void **state)
+{
+    struct world *w = *state;
+    uint64_t gpu;
+
+    w->settings.mask_ms = 0;
+    world_fresh_listed(w);
+    kubelet_starts(w);
+    gpu = u1_has_g0(w, "g0 g1");
+    plugin_list(w, gpu, "g0! g1");
+    expect_shown(w, GPU, "g0!+ g1");
+    plugin_list(w, gpu, "g1");
+    expect_shown(w, GPU, "g1");
+}
+
+/* A pod that was just admitted may take minutes to its first sandbox. */
+static void a_pod_that_may_come_holds_its_devices_for_a_time(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0 g1");
+    kubelet_holds(w, "u1=" GPU ":g9");
+    expect_shown(w, GPU, "g0 g1 g9+");
+    pass(w, POD_COMES_MS - 1);
+    kubelet_starts(w);
+    kubelet_holds(w, "u2=" GPU ":g0 u1=" GPU ":g9"); /* it goes on */
+    expect_shown(w, GPU, "g0+ g1 g9+");
+    pass(w, 1);
+    expect_shown(w, GPU, "g0+ g1"); /* it was deleted before it began */
+    sandbox_ran(w, "u1", "s-u1", 0);
+    expect_shown(w, GPU, "g0+ g1 g9+"); /* or not */
+}
+
+/* What the kubelet's checkpoint had before the runtime's list, of a pod which is not in that list,
+ * is of a pod that is gone: the file is written lazily. */
+static void a_pod_that_is_not_listed_holds_nothing(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0 g1");
+    restart(w);
+    kubelet_holds(w, "u1=" GPU ":g9");
+    serve(w, "g0 g1");
+    expect_shown(w, GPU, "g0 g1 g9+");
+    runtime_listed(w, "u2");
+    expect_shown(w, GPU, "g0 g1");
+    kubelet_holds(w, "u2=" GPU ":g9 u1=" GPU ":g9");
+    expect_shown(w, GPU, "g0 g1 g9+"); /* another's */
+    kubelet_holds(w, "u3=" GPU ":g8 u1=" GPU ":g9");
+    expect_shown(w, GPU, "g0 g1 g8+"); /* told since */
+}
+
+/* In a new boot it may come as long as the kubelet admits its pods. */
+static void a_pod_of_before_a_reboot_may_come(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_g0(w, "g0 g1");
+    w->settings.boot_id = "boot-2";
+    restart(w);
+    kubelet_holds(w, "u7=" GPU ":g9");
+    serve(w, "g0 g1");
+    runtime_listed(w, "");
+    expect_shown(w, GPU, "g0+ g1 g9+");
+    pass_stored(w, MASK_MS);
+    expect_shown(w, GPU, "g0+ g1");
 }
 
 static void what_is_held_is_shown_though_it_is_not_listed_any_more(void **state)
@@ -538,15 +646,22 @@ static void a_pod_whose_sandbox_was_found_dead_is_not_over(void **state)
 {
     struct world *w = *state;
 
+    w->settings.grace_ms = 10 * GRACE_MS; /* of the next ones */
     u1_has_g0(w, "g0 g1");
     for (int i = 0; i < 2; i++) {
         restart(w);
         plugin_lost(w, w->endpoint, "refused");
         list_dead_sandbox(w);
-        pass_stored(w, i == 0 ? MASK_MS : 0);
-        expect_shown(w, GPU, "g0+ g1!");
+        expect_shown(w, GPU, i == 0 ? "g0+ g1" : "g0+ g1!"); /* the plugin is away for long */
+        pass_stored(w, MASK_MS);
     }
-    sandbox_ended(w, "s-u1"); /* the kubelet ends it */
+    kubelet_starts(w);
+    expect_shown(w, GPU, "g0+ g1!");
+    sandbox_ended(w, "s-u1"); /* the kubelet ends it, or is about to make a new one */
+    pass_stored(w, SANDBOX_REMADE_MS - 1);
+    kubelet_starts(w);
+    expect_shown(w, GPU, "g0+ g1!");
+    pass_stored(w, 1);
     expect_shown(w, GPU, "g0! g1!");
 }
 
@@ -1109,9 +1224,11 @@ static void only_what_changes_is_packed_anew_on_a_large_node(void **state)
     expect_count(w, MANY_DEVICES + 1, MANY_DEVICES + 1, 2);
     lose(w);
     expect_packed(w, &versions, 0);
-    pass_stored(w, MASK_MS);
-    expect_packed(w, &versions, 1);
-    expect_count(w, MANY_DEVICES + 1, 2, 2);
+    pass_stored(w, MASK_MS - 1);
+    expect_packed(w, &versions, 0);
+    pass_stored(w, 1);
+    expect_packed(w, &versions, 2); /* what is held is not said to be healthy any more */
+    expect_count(w, MANY_DEVICES, 0, 1);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, mask_setup, world_teardown)
@@ -1136,7 +1253,12 @@ int main(void)
         TEST(a_restored_resource_counts_as_healthy_until_listed),
         TEST(a_restored_resource_that_lists_the_same_is_the_same_list),
         TEST(a_restored_resource_is_masked_no_longer_than_others),
-        TEST(what_the_kubelet_gave_away_stays_healthy),
+        TEST(what_the_kubelet_gave_away_is_healthy_to_one_that_starts),
+        TEST(a_start_of_the_shim_counts_as_one_of_the_kubelet),
+        TEST(without_a_mask_the_kubelet_sees_all_as_it_is),
+        TEST(a_pod_that_may_come_holds_its_devices_for_a_time),
+        TEST(a_pod_that_is_not_listed_holds_nothing),
+        TEST(a_pod_of_before_a_reboot_may_come),
         TEST(what_is_held_is_shown_though_it_is_not_listed_any_more),
         TEST(a_create_under_way_holds_already),
         TEST(what_cannot_be_stored_is_held_no_more),

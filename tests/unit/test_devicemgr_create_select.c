@@ -545,6 +545,40 @@ static void what_the_kubelet_chose_outlives_a_refusal(void **state)
 
 /* ---- holders ---- */
 
+/* The kubelet has admitted a pod with it, whose container is not made yet, or was before the plugin
+ * was moved here. */
+static void what_the_kubelet_has_promised_is_not_chosen(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0 g1");
+    kubelet_holds(w, "u9=" GPU ":g0");
+    container_chosen(w, 11, "u1", "main", GPU "=1", "g1");
+    create_request(w, 12, "u2", "main", GPU "=1");
+    expect_with(w, "verdict 12 refused 8:", "asked 1, free 0, healthy 2 of 2", NULL);
+    sandbox_ran(w, "u9", "s-u9", 0);
+    pass(w, POD_COMES_MS); /* it pulls its images */
+    create_request(w, 13, "u2", "main", GPU "=1");
+    expect(w, "verdict 13 refused 8:*");
+    sandbox_stopping(w, "s-u9");
+    sandbox_stopped(w, "s-u9");
+    container_chosen(w, 14, "u2", "main", GPU "=1", "g0");
+}
+
+static void what_the_kubelet_promised_to_a_pod_that_never_comes_is_chosen_in_time(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0");
+    kubelet_holds(w, "u9=" GPU ":g0");
+    pass(w, POD_COMES_MS - 1);
+    kubelet_holds(w, "u9=" GPU ":g0"); /* not told anew */
+    create_request(w, 11, "u2", "main", GPU "=1");
+    expect(w, "verdict 11 refused 8:*");
+    pass(w, 1);
+    container_chosen(w, 12, "u2", "main", GPU "=1", "g0");
+}
+
 static void a_device_of_a_running_container_is_not_given_away(void **state)
 {
     struct world *w = *state;
@@ -806,6 +840,8 @@ int main(void)
         TEST(what_a_container_was_made_with_outlives_a_refusal),
         TEST(an_unknown_outcome_is_no_refusal),
         TEST(what_the_kubelet_chose_outlives_a_refusal),
+        TEST(what_the_kubelet_has_promised_is_not_chosen),
+        TEST(what_the_kubelet_promised_to_a_pod_that_never_comes_is_chosen_in_time),
         TEST(a_device_of_a_running_container_is_not_given_away),
         TEST(a_holder_of_another_namespace_can_be_left_unnamed),
         TEST(a_device_of_a_dead_container_moves),

@@ -27,6 +27,12 @@ static void restart(struct world *w)
     ignore_all(w);
 }
 
+static void kubelet_lists(struct world *w)
+{
+    devicemgr_kubelet_listed(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+}
+
 /* ---- sandboxes ---- */
 
 static void a_stopped_sandbox_frees_its_containers_devices(void **state)
@@ -667,10 +673,149 @@ static void a_pod_whose_sandbox_died_is_not_over(void **state)
     runtime_listed(w, "~u1/main! u2");
     create_request(w, 11, "u2", "main", GPU "=1");
     expect_with(w, "verdict 11 refused 8:", "asked 1, free 0", NULL);
-    sandbox_stopping(w, "s-u1");
-    sandbox_stopped(w, "s-u1"); /* by somebody's request */
-    create_request(w, 12, "u2", "main", GPU "=1");
+    for (int i = 0; i < 3; i++) { /* the kubelet tries to make a new one */
+        sandbox_stopping(w, "s-u1");
+        sandbox_stopped(w, "s-u1");
+        pass(w, SANDBOX_REMADE_MS - 1);
+        ignore_all(w);
+        create_request(w, 12, "u2", "main", GPU "=1");
+        expect_with(w, "verdict 12 refused 8:", "asked 1, free 0", NULL);
+    }
+    pass(w, 1);
+    expect(w, "list"); /* what is shown may be another list */
+    create_request(w, 13, "u2", "main", GPU "=1");
     expect(w, "allocate g0 *");
+    create_cancelled(w, 13);
+    ignore_all(w);
+    sandbox_stopping(w, "s-u1"); /* once over, over */
+    create_request(w, 14, "u2", "main", GPU "=1");
+    expect(w, "allocate g0 *");
+}
+
+/* ---- the sources: the runtime's list, and a kubelet ---- */
+
+#define WAIT_MS 120000
+
+static void nothing_is_dropped_before_a_kubelet_has_listed(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.kubelet_wait_ms = WAIT_MS;
+    for (int told = 0; told < 2; told++) { /* before the list, or after it */
+        restart(w);
+        if (told == 0)
+            kubelet_lists(w);
+        else
+            runtime_listed(w, "u2");
+        expect_nothing(w);
+        assert_true(world_stored(w, "allocation u1 main " GPU));
+        if (told == 1)
+            kubelet_lists(w);
+        else
+            runtime_listed(w, "u2");
+        expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+    }
+    committed(w);
+    kubelet_lists(w);
+    expect_nothing(w);
+}
+
+static void nor_is_an_allocation_without_a_pod_row(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.kubelet_wait_ms = WAIT_MS;
+    world_store(w, DEVICEMGR_RECORD_POD, "u1", "", "", NULL, 0); /* lost */
+    restart(w);
+    runtime_listed(w, "u2");
+    expect_nothing(w);
+    kubelet_lists(w);
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+}
+
+static void without_a_kubelet_it_is_not_waited_for_ever(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.kubelet_wait_ms = WAIT_MS;
+    restart(w);
+    pass(w, OUTCOME_MS);
+    expect(w, "list");
+    runtime_listed(w, "u2");
+    pass(w, WAIT_MS - OUTCOME_MS - 1);
+    expect_nothing(w);
+    assert_int_equal(devicemgr_next_ms(w->mgr), w->now_ms + 1);
+    pass(w, 1);
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+    committed(w);
+    assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
+}
+
+/* What the kubelet gives to another pod is that one's: the older pod is over, to the kubelet. */
+static void what_is_not_dropped_yet_is_the_kubelets_to_give_away(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.kubelet_wait_ms = WAIT_MS;
+    w->settings.annotations = true;
+    w->settings.namespaces = (const char *const[]){"*"};
+    w->settings.namespaces_len = 1;
+    restart(w);
+    runtime_listed(w, "u2");
+    create_request(w, 11, "u2", "main", GPU "=2");
+    expect_with(w, "verdict 11 refused 8:", "asked 2, free 1", NULL);
+    create_token(w, 12, "u2", GPU ":g0");
+    expect(w, "allocate g0 *");
+}
+
+/* Some runtimes know no sandbox of before a reboot. The kubelet makes new ones for its pods once it
+ * knows them, which may take its time. */
+static void after_a_reboot_the_runtime_may_know_no_pod(void **state)
+{
+    struct world *w = *state;
+
+    kubelet_holds(w, "u1=" GPU ":g0");
+    w->settings.boot_id = "boot-2";
+    for (int i = 0; i < 2; i++) { /* also if the shim is started again */
+        restart(w);
+        kubelet_lists(w);
+        kubelet_holds(w, "u1=" GPU ":g0");
+        runtime_listed(w, "");
+        expect_nothing(w);
+    }
+    pass(w, POD_RETURNS_MS - 1);
+    expect_nothing(w);
+    sandbox_ran(w, "u1", "s-u1", 1);
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *"); /* it is another boot */
+    create_cancelled(w, 11);
+    ignore_all(w);
+    runtime_listed(w, "u1");
+    pass(w, POD_RETURNS_MS);
+    ignore_all(w);
+    runtime_listed(w, "");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1"); /* it was of this boot then */
+}
+
+static void a_pod_that_does_not_come_back_after_a_reboot_is_dropped(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.boot_id = "boot-2";
+    for (int named = 0; named < 2; named++) {
+        restart(w);
+        pass(w, OUTCOME_MS);
+        ignore_all(w);
+        if (named)
+            kubelet_holds(w, "u1=" GPU ":g0");
+        runtime_listed(w, "u2");
+        pass(w, (named ? POD_RETURNS_MS : POD_COMES_MS) - 1);
+        expect_nothing(w);
+        pass(w, 1);
+        expect(w, "list");
+        runtime_listed(w, "u2");
+        expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+    }
 }
 
 static void an_allocation_without_a_pod_row_is_named_by_uid_and_dropped_with_its_pod(void **state)
@@ -1129,6 +1274,12 @@ int main(void)
         TEST(a_stopped_sandbox_that_is_listed_ready_is_open_again),
         TEST(a_list_older_than_a_containers_end_does_not_bring_it_back),
         TEST(a_pod_whose_sandbox_died_is_not_over),
+        TEST(nothing_is_dropped_before_a_kubelet_has_listed),
+        TEST(nor_is_an_allocation_without_a_pod_row),
+        TEST(without_a_kubelet_it_is_not_waited_for_ever),
+        TEST(what_is_not_dropped_yet_is_the_kubelets_to_give_away),
+        TEST(after_a_reboot_the_runtime_may_know_no_pod),
+        TEST(a_pod_that_does_not_come_back_after_a_reboot_is_dropped),
         TEST(an_allocation_without_a_pod_row_is_named_by_uid_and_dropped_with_its_pod),
         TEST(a_list_older_than_a_container_says_nothing_of_it),
         TEST(a_list_older_than_a_container_does_not_rebuild_its_predecessor),

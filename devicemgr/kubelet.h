@@ -1,0 +1,83 @@
+/*
+ * The kubelet, as far as the core knows it: when it started, whether it has listed what runs, and
+ * what its checkpoint says that its pods have.
+ *
+ * The sources are *ready* once the runtime has listed all it has and a kubelet was given the list
+ * of sandboxes, or settings.kubelet_wait_ms are over. Nothing that was restored is dropped before.
+ *
+ * The checkpoint is an upper bound: the kubelet writes it when it gives devices away, at the
+ * admission of a pod, long before its first sandbox (volumes may take minutes); what pods that are
+ * gone had stays in it until the next write. So an entry whose pod the runtime does not know is of
+ * a pod still to come, or of one that is gone. One that was written while the shim looked may come.
+ * Of what the file had when it was read first that is not known: it may come until the sources are
+ * ready, and in a new boot as long as the kubelet admits its pods; then it counts as gone.
+ */
+#ifndef DEVICEMGR_KUBELET_H
+#define DEVICEMGR_KUBELET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/ids.h"
+
+struct allocation;
+struct devicemgr;
+struct kubelet_claim;
+
+/* What one container has of one resource, by the kubelet's checkpoint. */
+struct kubelet_hold {
+    char *resource;
+    char *pod_uid;
+    char *container;
+    struct ids ids;    /* sorted */
+    uint64_t since_ms; /* when it was told first */
+    bool early;        /* it was in the file when that was read first */
+    bool shown;        /* it is held, as advertise.c saw it last */
+};
+
+struct kubelet_view {
+    uint64_t started_ms; /* when the last one started, as far as is known: not before the shim */
+    uint64_t wait_ms;    /* it is waited for until then */
+    bool listed;         /* one was given the list of sandboxes since the shim started */
+    bool ready;          /* the sources are */
+    uint64_t ready_ms;   /* since when */
+    bool new_boot;       /* what is restored is, at least in part, of an earlier boot */
+    bool told;           /* its checkpoint was, at least once */
+    struct kubelet_hold *holds; /* in order of resource, pod, container, ids */
+    size_t holds_len;
+    struct kubelet_claim *claims; /* by resource and id */
+};
+
+void kubelet_fini(struct kubelet_view *kubelet);
+/* The shim has started, and has all its rows. */
+void kubelet_restored(struct devicemgr *mgr);
+/* Looks whether the sources are ready; true: they are from now on. */
+bool kubelet_settle_sources(struct devicemgr *mgr);
+/* When they are ready by time alone; UINT64_MAX: not so. */
+uint64_t kubelet_next_ms(const struct devicemgr *mgr);
+/* Whether a kubelet may have started so short ago that it admits pods anew (settings.mask_ms). */
+bool kubelet_is_starting(const struct devicemgr *mgr);
+/* When it counts as through with that; UINT64_MAX: it does. */
+uint64_t kubelet_started_until_ms(const struct devicemgr *mgr);
+
+/* ---- tokens ---- */
+/* A create came at `since_ms` with the kubelet's token for the allocation. */
+void kubelet_check_token(struct devicemgr *mgr, struct allocation *allocation, uint64_t since_ms);
+/* The kubelet's checkpoint was read at `read_ms`: says which tokens that came before it does not
+ * have. */
+void kubelet_judge_tokens(struct devicemgr *mgr, uint64_t read_ms);
+
+/* ---- kubelet_holds.c ---- */
+/* Whether its checkpoint, as last told, gives the allocation's container its devices. */
+bool kubelet_gave(const struct devicemgr *mgr, const struct allocation *allocation);
+/* Whether the pod of the entry may be admitted again: it is known and not over, or may come. */
+bool kubelet_hold_counts(const struct devicemgr *mgr, const struct kubelet_hold *hold);
+/* Whether the kubelet's checkpoint names the pod. */
+bool kubelet_names_pod(const struct devicemgr *mgr, const char *pod_uid);
+/* Whether the kubelet has given the device to a container, not this one, of a pod that is not over;
+ * for one that is still to come that holds for a time. */
+bool kubelet_promised(const struct devicemgr *mgr, const char *resource, const char *id,
+                      const char *pod_uid, const char *container);
+
+#endif
