@@ -195,7 +195,7 @@ class Bench:
         calls = point.connections * point.streams * 2
         if known:
             calls = calls_for(known[-1], self.settings["seconds"], point)
-        return measure(target, "Version", body, point, calls, self.directory / "h2load.log")
+        return measure(target, "Status", body, point, calls, self.directory / "h2load.log")
 
     def run(self):
         bodies = {}
