@@ -81,7 +81,7 @@ static void check_allocation(const struct allocation *allocation)
         return;
     FUZZ_CHECK(allocation->ids.len > 0 && !ids_repeat(&allocation->ids), "%zu ids",
                allocation->ids.len);
-    FUZZ_CHECK(allocation->durable && !allocation->create && !allocation->container_id,
+    FUZZ_CHECK(allocation->durable && !allocation->create && allocation->lives_len == 0,
                "restored as %d", allocation_life(allocation));
     FUZZ_CHECK(allocation_life(allocation) == ALLOCATION_UNKNOWN, "%d",
                allocation_life(allocation));
