@@ -125,5 +125,6 @@ void admission_decide_anew(struct world *w)
         return;
     for (unsigned i = 0; i < pod->containers_len; i++)
         decide_anew(w, pod, &pod->containers[i], rng_below(&pod->rng, RESOURCES_LEN));
+    bridge_file_written(w);
     bridge_report_later(w);
 }

@@ -9,7 +9,7 @@
 
 #define REPORT_MS_MAX 3000
 #define TIMEOUT_MS_MAX 600
-#define HELD_MAX (PODS_MAX * POD_CONTAINERS_MAX * RESOURCES_LEN)
+#define HELD_MAX KUBELET_ROWS_MAX
 
 /* ---- the kubelet's checkpoint ---- */
 
@@ -33,17 +33,43 @@ static void report_add(struct world *w, struct report *report, unsigned uid, uns
                                                       .ids = (const char *const *)report->ids[n].v,
                                                       .ids_len = report->ids[n].len};
     for (size_t i = 0; i < DEVICES_MAX; i++) {
-        if (mask & 1u << i)
-            w->bridge.told[r][i] = uid;
+        struct told *told = &w->bridge.told[r][i];
+
+        if (!(mask & 1u << i))
+            continue;
+        if (told->uid != uid)
+            *told = (struct told){.since_ms = w->now_ms, .early = !w->bridge.any_told};
+        told->uid = uid;
+        told->in_file = true;
     }
 }
 
-static void report_pod(struct world *w, struct report *report, const struct pod_sim *pod)
+/* What was told before the last time, and then no more, is not. */
+static void told_settle(struct world *w)
 {
-    for (unsigned c = 0; c < pod->containers_len && !pod->released; c++) {
-        for (size_t r = 0; r < RESOURCES_LEN; r++) {
-            if (pod->containers[c].ids[r])
-                report_add(w, report, pod->uid, c, r, pod->containers[c].ids[r]);
+    for (size_t i = 0; i < RESOURCES_LEN * DEVICES_MAX; i++) {
+        struct told *told = &w->bridge.told[i / DEVICES_MAX][i % DEVICES_MAX];
+
+        if (!told->in_file)
+            *told = (struct told){0};
+        told->in_file = false;
+    }
+}
+
+void bridge_file_written(struct world *w)
+{
+    struct bridge *bridge = &w->bridge;
+
+    bridge->file_len = 0;
+    for (size_t i = 0; i < PODS_MAX; i++) {
+        const struct pod_sim *pod = &w->kubelet.pods[i];
+
+        for (unsigned c = 0; pod->uid && c < pod->containers_len && !pod->released; c++) {
+            for (size_t r = 0; r < RESOURCES_LEN; r++) {
+                if (pod->containers[c].ids[r])
+                    bridge->file[bridge->file_len++] =
+                        (struct kubelet_row){pod->uid, c, r, pod->containers[c].ids[r]};
+            }
         }
     }
 }
@@ -55,11 +81,15 @@ static void report_now(struct world *w, uint64_t incarnation, uint64_t unused)
     (void)unused;
     if (!shim_lives(w, incarnation))
         return;
-    memset(w->bridge.told, 0, sizeof w->bridge.told);
-    for (size_t i = 0; i < PODS_MAX; i++) {
-        if (w->kubelet.pods[i].uid)
-            report_pod(w, &report, &w->kubelet.pods[i]);
+    for (size_t i = 0; i < w->bridge.file_len; i++) {
+        const struct kubelet_row *row = &w->bridge.file[i];
+
+        report_add(w, &report, row->uid, row->name, row->resource, row->mask);
+        if (!kubelet_find_pod(w, row->uid))
+            count_add(COUNT_TOLD_OF_GONE);
     }
+    told_settle(w);
+    w->bridge.any_told = true;
     world_note(w, "kubelet: reports what %zu containers hold", report.len);
     devicemgr_kubelet_holds(w->shim.core, shim_now_ms(w), shim_now_ms(w), report.held, report.len);
     for (size_t i = 0; i < report.len; i++)
@@ -166,5 +196,6 @@ void bridge_check(struct world *w)
 void bridge_shim_gone(struct world *w)
 {
     memset(w->bridge.told, 0, sizeof w->bridge.told);
+    w->bridge.any_told = false;
     memset(w->bridge.preferences, 0, sizeof w->bridge.preferences);
 }

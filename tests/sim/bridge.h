@@ -5,6 +5,7 @@
 #ifndef TESTS_SIM_BRIDGE_H
 #define TESTS_SIM_BRIDGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,14 +23,37 @@ struct preference {
     uint64_t until_ms;
 };
 
+#define KUBELET_ROWS_MAX 54 /* of 6 pods of 3 containers with 3 resources */
+
+/* What the kubelet's checkpoint has of one container. */
+struct kubelet_row {
+    unsigned uid;
+    unsigned name;
+    size_t resource;
+    unsigned mask;
+};
+
+/* Of one device: whose it is by the file, as the shim was told last, and since when. */
+struct told {
+    unsigned uid; /* 0: nobody's */
+    uint64_t since_ms;
+    bool early;   /* at the first time */
+    bool in_file; /* while a file is told of */
+};
+
 struct bridge {
+    struct kubelet_row file[KUBELET_ROWS_MAX]; /* as written last; pods that are gone stay in it */
+    size_t file_len;
     struct rng rng;
-    unsigned told[RESOURCES_LEN][DEVICES_MAX]; /* uid of the pod, as told last; 0: none */
+    struct told told[RESOURCES_LEN][DEVICES_MAX]; /* in this life of the shim */
+    bool any_told;
     uint64_t last_number;
     struct preference preferences[PREFERENCES_MAX];
 };
 
 void bridge_shim_gone(struct world *w);
+/* The kubelet writes its checkpoint: when it has given something out, not when a pod goes. */
+void bridge_file_written(struct world *w);
 /* The kubelet's checkpoint changes: the shim is told soon. */
 void bridge_report_later(struct world *w);
 /* The kubelet asks for a preference, or does not wait for one any more. */

@@ -209,6 +209,18 @@ static void check_token(struct world *w, const V1beta1__ContainerAllocateRespons
     ids_fini(&ids);
 }
 
+static void check_promises(struct world *w, const struct create_sim *create, size_t r, unsigned ids)
+{
+    unsigned promised = claims_promised(w, create->uid, r, create->started_ms);
+
+    if (promised)
+        count_add(COUNT_BESIDE_PROMISED);
+    check_that(w, (ids & promised) == 0,
+               "what the kubelet gave to a pod that lives is not chosen for another: %x of "
+               "resource %zu",
+               ids & promised, r);
+}
+
 /* What the shim chose for a container stays its own, and its pod's, while the pod lives. */
 static void check_kept(struct world *w, struct create_sim *create, size_t r, unsigned ids)
 {
@@ -224,6 +236,9 @@ static void check_kept(struct world *w, struct create_sim *create, size_t r, uns
         check_that(w, (ids & others) == 0,
                    "what the shim gave to a pod that lives stays the pod's: %x of resource %zu",
                    ids & others, r);
+    if ((!own || own->since_ms >= create->started_ms) && create->ids[r] == 0 &&
+        shim_exclusive(w, r))
+        check_promises(w, create, r, ids);
     create->fresh[r] = !own || !own->kept;
 }
 

@@ -41,7 +41,7 @@ static struct claim *ensure(struct world *w, unsigned uid, unsigned name, size_t
         abort(); /* the world is too small for its seed */
     if (c == w->claims.v + w->claims.len)
         w->claims.len++;
-    *c = (struct claim){.uid = uid, .name = name, .resource = resource};
+    *c = (struct claim){.uid = uid, .name = name, .resource = resource, .since_ms = w->now_ms};
     return c;
 }
 
@@ -53,21 +53,52 @@ static struct claim *find_row(struct world *w, const struct devicemgr_record *re
                 container_sim_find(record->key[1]), resource_sim_find(record->key[2]));
 }
 
-void claims_row_written(struct world *w, const struct devicemgr_record *record)
+static struct claim *note_row(struct world *w, const struct devicemgr_record *record)
 {
     Checkpoint__V1__Allocation *row;
     struct claim *c;
 
     if (record->kind != DEVICEMGR_RECORD_ALLOCATION || !record->value)
-        return;
+        return NULL;
     row = checkpoint__v1__allocation__unpack(NULL, record->value_bytes, record->value);
     c = ensure(w, (unsigned)strtoul(record->key[0] + 1, NULL, 10),
                container_sim_find(record->key[1]), resource_sim_find(record->key[2]));
     c->former |= c->mask;
     c->mask = device_sim_mask((const char *const *)row->device_ids, row->n_device_ids);
     c->own = row->own_choice;
-    c->boot = w->shim.boot;
     checkpoint__v1__allocation__free_unpacked(row, NULL);
+    return c;
+}
+
+void claims_row_written(struct world *w, const struct devicemgr_record *record)
+{
+    struct claim *c = note_row(w, record);
+
+    if (c)
+        c->boot = w->shim.boot;
+}
+
+/* The boot that the row of the pod names. */
+static unsigned stored_boot(const struct world *w, const char *uid)
+{
+    const struct store_row *row = store_find(&w->store, DEVICEMGR_RECORD_POD, uid, "", "");
+    Checkpoint__V1__Pod *pod;
+    unsigned boot;
+
+    if (!row)
+        return 0;
+    pod = checkpoint__v1__pod__unpack(NULL, row->record.value_bytes, row->record.value);
+    boot = (unsigned)strtoul(pod->boot_id + strcspn(pod->boot_id, "0123456789"), NULL, 10);
+    checkpoint__v1__pod__free_unpacked(pod, NULL);
+    return boot;
+}
+
+void claims_row_restored(struct world *w, const struct devicemgr_record *record)
+{
+    struct claim *c = note_row(w, record);
+
+    if (c)
+        c->boot = stored_boot(w, record->key[0]);
 }
 
 void claims_row_durable(struct world *w, const struct devicemgr_record *record)
@@ -155,20 +186,41 @@ static bool surely_over(const struct world *w, unsigned uid)
            (!runtime_known(w, uid) || w->now_ms > runtime_ended_ms(w, uid) + SANDBOX_REMADE_MS);
 }
 
+/* When the shim had heard of all that may be there: of the runtime, and of a kubelet, or it had
+ * waited long enough for one. UINT64_MAX: not yet. */
+static uint64_t sources_ready_ms(const struct world *w)
+{
+    uint64_t ready_ms = w->shim.started_ms + w->shim.settings.kubelet_wait_ms;
+
+    if (w->shim.kubelet_ms > 0 && w->shim.kubelet_ms < ready_ms)
+        ready_ms = w->shim.kubelet_ms;
+    if (ready_ms < w->shim.listed_ms)
+        ready_ms = w->shim.listed_ms;
+    return w->shim.listed_ms == 0 || w->now_ms < ready_ms ? UINT64_MAX : ready_ms;
+}
+
+/* Whether the shim may never have heard of the pod, in this life: it may be one still to come. */
+static bool may_be_new(const struct world *w, unsigned uid)
+{
+    return w->shim.listed_ms == 0 || runtime_ended_ms(w, uid) <= w->shim.listed_ms;
+}
+
+/* The kubelet has promised a device to such a pod. */
+static bool may_come(const struct world *w, const struct told *told)
+{
+    return may_be_new(w, told->uid) &&
+           (sources_ready_ms(w) == UINT64_MAX || w->now_ms <= told->since_ms + POD_COMES_MS);
+}
+
 /* A pod of which the runtime knows nothing: whether the shim keeps it, since no kubelet has listed,
  * or since it is of an earlier boot. */
 static bool may_return(const struct world *w, const struct claim *c)
 {
-    uint64_t wait_ms = w->shim.started_ms + w->shim.settings.kubelet_wait_ms;
-    uint64_t ready_ms =
-        w->shim.kubelet_ms > 0 && w->shim.kubelet_ms < wait_ms ? w->shim.kubelet_ms : wait_ms;
+    uint64_t ready_ms = sources_ready_ms(w);
 
-    if (ready_ms < w->shim.listed_ms)
-        ready_ms = w->shim.listed_ms;
-    ready_ms += KEPT_LAG_MS;
-    if (w->shim.listed_ms == 0 || w->now_ms <= ready_ms)
+    if (ready_ms == UINT64_MAX || w->now_ms <= ready_ms + KEPT_LAG_MS)
         return true;
-    return c->boot < w->shim.boot && w->now_ms <= ready_ms + POD_COMES_MS;
+    return c->boot < w->shim.boot && w->now_ms <= ready_ms + KEPT_LAG_MS + POD_COMES_MS;
 }
 
 /* Its row is on disk, whose deletion failed, perhaps: a shim that starts has it again. */
@@ -268,10 +320,58 @@ unsigned claims_held(struct world *w, unsigned uid, unsigned name, size_t resour
             mask |= c->mask | c->former;
     }
     for (size_t i = 0; i < DEVICES_MAX; i++) {
-        unsigned told = w->bridge.told[resource][i];
+        const struct told *told = &w->bridge.told[resource][i];
 
-        if (told && (kubelet_find_pod(w, told) || !surely_over(w, told)))
-            mask |= 1u << i; /* the kubelet has promised it, maybe to a pod still to come */
+        if (told->uid &&
+            (kubelet_find_pod(w, told->uid) || !surely_over(w, told->uid) || may_come(w, told)))
+            mask |= 1u << i;
+    }
+    return mask;
+}
+
+/* Whether an entry of the kubelet's checkpoint may be of a pod that can still be admitted. */
+static bool told_counts(struct world *w, const struct told *told)
+{
+    if (kubelet_find_pod(w, told->uid) || !surely_over(w, told->uid))
+        return true;
+    return told->early
+               ? may_be_new(w, told->uid) && (sources_ready_ms(w) == UINT64_MAX || w->shim.boot > 1)
+               : may_come(w, told);
+}
+
+unsigned claims_kubelets(struct world *w, size_t resource)
+{
+    unsigned mask = claims_live(w, 0, 0, resource);
+
+    for (size_t i = 0; i < w->claims.len; i++) {
+        const struct claim *c = &w->claims.v[i];
+
+        if (c->uid && !c->own && c->resource == resource &&
+            (!surely_over(w, c->uid) || may_return(w, c)))
+            mask |= c->mask | c->former;
+    }
+    for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
+        if (w->client.creates[i].number)
+            mask |= w->client.creates[i].ids[resource];
+    }
+    for (size_t i = 0; i < DEVICES_MAX; i++) {
+        if (w->bridge.told[resource][i].uid && told_counts(w, &w->bridge.told[resource][i]))
+            mask |= 1u << i;
+    }
+    return mask;
+}
+
+unsigned claims_promised(struct world *w, unsigned uid, size_t resource, uint64_t before_ms)
+{
+    unsigned mask = 0;
+
+    for (size_t i = 0; i < DEVICES_MAX; i++) {
+        const struct told *told = &w->bridge.told[resource][i];
+        const struct pod_sim *pod = kubelet_find_pod(w, told->uid);
+
+        if (pod && told->uid != uid && told->since_ms < before_ms && !pod->released &&
+            kubelet_surely_there(w, told->uid))
+            mask |= 1u << i;
     }
     return mask;
 }

@@ -30,6 +30,7 @@ struct claim {
     bool own;      /* the shim chose */
     bool kept;     /* a create was forwarded with it */
     unsigned boot; /* in which it was last told of, or its pod known to live */
+    uint64_t since_ms;  /* it is there */
     uint64_t told_ms;   /* when the shim last heard of a create with it: newer than older lists */
     uint64_t unsure_ms; /* since then one more of its containers may be in the making; 0: none */
 };
@@ -41,6 +42,8 @@ struct claims {
 
 /* A row of an allocation is being written, is durable, or its deletion is; others are ignored. */
 void claims_row_written(struct world *w, const struct devicemgr_record *record);
+/* A shim that starts has it. */
+void claims_row_restored(struct world *w, const struct devicemgr_record *record);
 void claims_row_durable(struct world *w, const struct devicemgr_record *record);
 void claims_row_deleted(struct world *w, const struct devicemgr_record *record);
 /* A create is forwarded with these. */
@@ -68,6 +71,10 @@ const struct claim *claims_find(const struct world *w, unsigned uid, unsigned na
 
 /* Masks of what other pods may have, or a container that runs, but this one. */
 unsigned claims_held(struct world *w, unsigned uid, unsigned name, size_t resource);
+/* What the kubelet may have given to pods that run, or can be admitted again. */
+unsigned claims_kubelets(struct world *w, size_t resource);
+/* What its checkpoint, as told before, gives to pods that surely live, but this one. */
+unsigned claims_promised(struct world *w, unsigned uid, size_t resource, uint64_t before_ms);
 /* What other containers of the pod have, or had. */
 unsigned claims_of_pod(const struct world *w, unsigned uid, unsigned name, size_t resource);
 /* Of these those that a container has which runs, other than this one. */

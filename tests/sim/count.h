@@ -36,7 +36,9 @@
     X(REBOOTS, "reboots")                                                                          \
     X(DRAINS, "ends of the shim that it was told of before")                                       \
     X(ORPHANS, "sandboxes not ready whose containers run")                                         \
-    X(FLICKERS, "sandboxes listed as not ready, and again as ready")
+    X(FLICKERS, "sandboxes listed as not ready, and again as ready")                               \
+    X(TOLD_OF_GONE, "entries of the kubelet's checkpoint whose pod is gone")                       \
+    X(BESIDE_PROMISED, "choices beside what the kubelet gave to others")
 
 enum count {
 #define X(name, words) COUNT_##name,

@@ -247,6 +247,7 @@ void kubelet_add_pod(struct world *w)
     pod->containers_len = (unsigned)rng_between(&pod->rng, 1, POD_CONTAINERS_MAX);
     pod->containers[0].init = pod->containers_len > 1 && rng_percent(&pod->rng, 60);
     admission_ask(w, pod);
+    bridge_file_written(w);
     bridge_report_later(w);
     world_note(w, "kubelet: pod u%u admitted, %u containers%s", pod->uid, pod->containers_len,
                pod->containers[0].init ? ", the first an init container" : "");

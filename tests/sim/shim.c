@@ -249,7 +249,7 @@ static void start(struct world *w, uint64_t a, uint64_t b)
         count_add(COUNT_ROWS_LOST);
     shim->draining = false;
     for (const struct store_row *row = w->store.rows; row; row = row->next)
-        claims_row_written(w, &row->record);
+        claims_row_restored(w, &row->record);
     claims_unsure(w, 0, 0);
     shown_rows(w);
     shim->relisted = false;

@@ -212,12 +212,15 @@ static void check_held(struct world *w, size_t r, const struct shown_resource *i
 {
     unsigned kept = shim_exclusive(w, r) ? claims_kept(w, 0, r) & ~w->runtime.rival_noted[r] : 0;
 
+    check_that(w, (is->held & ~claims_kubelets(w, r)) == 0,
+               "what is held is held by a pod that runs, or can be admitted again: %x of %s",
+               is->held & ~claims_kubelets(w, r), resource_sim_name(r));
     if (!w->kubelet.mixed)
         check_that(w, (is->healthy & kept) == 0,
                    "what the shim gave away is not shown healthy: %x of %s", is->healthy & kept,
                    resource_sim_name(r));
     for (size_t i = 0; i < DEVICES_MAX; i++) {
-        unsigned told = w->bridge.told[r][i], bit = 1u << i;
+        unsigned told = w->bridge.told[r][i].uid, bit = 1u << i;
 
         if (!told || !surely_begun(w, told))
             continue;

@@ -251,6 +251,8 @@ static void run_to_rest(struct world *w)
         shown_check_rest(w, false);
     kubelet_drain(w);
     run_until(w, empty, REST_MS_MAX, "every pod ends");
+    bridge_file_written(w); /* as with the next pod */
+    bridge_report_later(w);
     run_for(w, QUIET_MS);
     if (w->shim.boot > 1)
         run_for(w, POD_COMES_MS); /* pods of before the last reboot may come back so long */
