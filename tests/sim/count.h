@@ -38,7 +38,9 @@
     X(ORPHANS, "sandboxes not ready whose containers run")                                         \
     X(FLICKERS, "sandboxes listed as not ready, and again as ready")                               \
     X(TOLD_OF_GONE, "entries of the kubelet's checkpoint whose pod is gone")                       \
-    X(BESIDE_PROMISED, "choices beside what the kubelet gave to others")
+    X(BESIDE_PROMISED, "choices beside what the kubelet gave to others")                           \
+    X(VANISHED, "devices that were gone for good")                                                 \
+    X(STRANDED, "pods whose device was, and that were replaced")
 
 enum count {
 #define X(name, words) COUNT_##name,

@@ -279,11 +279,60 @@ void kubelet_replace(struct world *w, unsigned uid)
     kubelet_add_pod(w);
 }
 
+/* The container had, or was to get, a device that is gone for good, or there are too few now: it
+ * was refused for that. */
+static bool is_stranded(const struct world *w, const struct pod_sim *pod, unsigned name)
+{
+    const struct pod_container *container = &pod->containers[name];
+
+    for (size_t r = 0; r < RESOURCES_LEN; r++) {
+        const struct claim *claim = claims_find(w, pod->uid, name, r);
+        const struct plugin *p = &w->plugins[r];
+        unsigned ids = container->ids[r] ? container->ids[r] : claim ? claim->mask : 0;
+
+        if (container->count[r] == 0)
+            continue;
+        if (container->reasons & REASON_UNHEALTHY && ids & ~p->devices)
+            return true;
+        if (container->reasons & REASON_FEW && p->devices != p->ever)
+            return true;
+    }
+    return false;
+}
+
+bool kubelet_replace_stranded(struct world *w)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < PODS_MAX; i++) {
+        struct pod_sim *pod = &w->kubelet.pods[i];
+        bool stranded = false;
+
+        for (unsigned c = 0; pod->uid && c < pod->containers_len; c++)
+            stranded = stranded || is_stranded(w, pod, c);
+        if (!stranded)
+            continue;
+        any = pod->deleting = true;
+        count_add(COUNT_STRANDED);
+    }
+    w->kubelet.strict = true;
+    return any;
+}
+
 void kubelet_drain(struct world *w)
 {
     w->kubelet.draining = true;
     for (size_t i = 0; i < PODS_MAX; i++)
         w->kubelet.pods[i].deleting = w->kubelet.pods[i].uid != 0;
+}
+
+bool kubelet_none_ends(const struct world *w)
+{
+    for (size_t i = 0; i < PODS_MAX; i++) {
+        if (w->kubelet.pods[i].deleting)
+            return false;
+    }
+    return true;
 }
 
 bool kubelet_empty(const struct world *w)
@@ -312,6 +361,8 @@ bool kubelet_content(struct world *w, char *why, size_t why_bytes)
 
             snprintf(why, why_bytes, "%s of u%u does not run, %u refusals, the last: %s", NAMES[c],
                      pod->uid, pod->containers[c].refusals, pod->containers[c].why);
+            if (!w->kubelet.strict && is_stranded(w, pod, c))
+                break;
             if (w->kubelet.mixed && pod->containers[c].reasons & (REASON_RUNS | REASON_FEW))
                 break; /* nor is any that comes after it looked at */
             if (!(pod->containers[c].init && pod->containers[c].done) &&

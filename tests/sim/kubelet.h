@@ -57,7 +57,8 @@ struct kubelet {
     struct rng rng;
     enum source source[RESOURCES_LEN];
     unsigned last_uid;
-    bool mixed; /* both decide: they know nothing of each other, and can be in each other's way */
+    bool mixed;  /* both decide: they know nothing of each other, and can be in each other's way */
+    bool strict; /* nobody may lack a device that is gone for good */
     bool draining; /* no new pods; all that are there are deleted */
     struct pod_sim pods[PODS_MAX];
 };
@@ -79,6 +80,10 @@ bool kubelet_contended(const struct pod_sim *pod, size_t resource);
  * lacks. The latter only where the kubelet and annotations decide on one resource: they know
  * nothing of each other, and both can be in each other's way. */
 bool kubelet_content(struct world *w, char *why, size_t why_bytes);
+/* What a device is missing to that is gone for good: they are deleted, and others come. False:
+ * there are none. */
+bool kubelet_replace_stranded(struct world *w);
+bool kubelet_none_ends(const struct world *w);
 bool kubelet_empty(const struct world *w);
 const char *container_sim_name(unsigned name);
 /* POD_CONTAINERS_MAX: somebody else's. */

@@ -266,7 +266,7 @@ void plugins_init(struct world *w)
         *p = (struct plugin){.resource = r};
         rng_init(&p->rng, w->seed, RNG_PLUGIN + r);
         p->devices = (1u << rng_between(&p->rng, 2, DEVICES_MAX)) - 1;
-        p->listed = p->healthy = p->devices;
+        p->ever = p->listed = p->healthy = p->devices;
         p->pre_start = rng_percent(&p->rng, 40);
         p->preferred = rng_percent(&p->rng, 60);
     }
@@ -393,6 +393,21 @@ static void change_list(struct world *w, struct plugin *p)
         p->odd = !p->odd;
     if (rng_percent(&p->rng, 10))
         p->crowd = rng_percent(&p->rng, 20) ? rng_between(&p->rng, 1, 5000) : 0;
+    list_all(w, p);
+}
+
+void plugins_vanish(struct world *w)
+{
+    struct plugin *p = &w->plugins[rng_below(&w->rng, RESOURCES_LEN)];
+    unsigned bit = 1u << rng_below(&p->rng, DEVICES_MAX);
+
+    if (!(p->devices & bit) || p->devices == bit)
+        return;
+    world_note(w, "plugin %zu: %x is gone for good", p->resource, bit);
+    count_add(COUNT_VANISHED);
+    p->devices &= ~bit;
+    p->listed &= p->devices;
+    p->healthy &= p->devices;
     list_all(w, p);
 }
 

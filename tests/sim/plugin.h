@@ -45,7 +45,8 @@ struct plugin {
     unsigned socket; /* which of its names it listens on */
     bool pre_start;
     bool preferred;
-    unsigned devices; /* masks: existing, listed, healthy */
+    unsigned ever; /* masks: those that ever were, existing, listed, healthy */
+    unsigned devices;
     unsigned listed;
     unsigned healthy;
     bool odd;         /* lists odd ids as well */
@@ -79,6 +80,8 @@ void plugin_start(struct world *w, struct plugin *p);
 void plugin_die(struct world *w, struct plugin *p);
 /* Everything well again: up, all devices listed and healthy, and registered. */
 void plugins_heal(struct world *w);
+/* A device is gone for good; one of each resource stays. */
+void plugins_vanish(struct world *w);
 /* Something goes wrong with one of them. */
 void plugins_trouble(struct world *w);
 

@@ -159,7 +159,7 @@ static unsigned reasons_of_choice(struct world *w, const struct create_sim *crea
         reasons |= REASON_FEW;
     if (device_sim_count(healthy & ~held) < count + number)
         reasons |= all > device_sim_count(healthy) ? REASON_UNHEALTHY : 0;
-    if (create->called && (p->devices & ~healthy)) /* chosen before, and unhealthy or gone now */
+    if (create->called && (p->ever & ~healthy)) /* chosen before, and unhealthy or gone now */
         reasons |= REASON_UNHEALTHY;
     return reasons;
 }

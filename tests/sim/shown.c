@@ -116,9 +116,17 @@ static unsigned given_away(struct world *w, size_t r)
         const struct create_sim *c = &w->client.creates[i];
 
         if (c->number && c->count[r] > 0 && c->ids[r] == 0)
-            mask |= w->plugins[r].devices; /* any of them may be reserved */
+            mask |= w->plugins[r].ever; /* any of them may be reserved */
     }
     return mask;
+}
+
+/* What the plugin listed last. */
+static unsigned listed(const struct world *w, size_t r)
+{
+    const struct connection *c = plugin_usable(w, r);
+
+    return r == RESOURCE_BUILTIN ? w->plugins[r].listed : c ? c->devices : 0;
 }
 
 /* Sets *healthy only then. */
@@ -176,6 +184,12 @@ static void check_health(struct world *w, size_t r, const struct shown_resource 
                    "what is not healthy is not shown so, unless it is held, and a kubelet may just "
                    "have started: %s, %x of %x",
                    resource_sim_name(r), is->healthy, base);
+    if (known && serves)
+        check_that(
+            w, (is->listed & ~listed(w, r) & ~held) == 0,
+            "what is not listed is not shown, unless it is held, and a kubelet may just have "
+            "started: %s, %x of %x",
+            resource_sim_name(r), is->listed, listed(w, r));
     if (!known && !serves && w->shown.served_ms[r] > 0)
         check_restored(w, r, is);
     if (!serves &&
@@ -290,9 +304,10 @@ void shown_check_rest(struct world *w, bool idle)
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
         const struct shown_resource *is = &w->shown.resources[r];
         unsigned devices = w->plugins[r].devices;
+        unsigned extra = starting(w, LATE_MS, 0) ? is->held & ~devices : 0;
 
         check_that(w, is->there && is->mask_end_ms == 0, "every resource is shown");
-        check_that(w, is->listed == devices && is->others == 0,
+        check_that(w, (is->listed & ~extra) == (devices & ~extra) && is->others == 0,
                    "what is shown is what the plugin lists: %x of %x", is->listed, devices);
         if (idle || !by_annotation(w, r))
             check_that(w, (is->healthy & devices) == devices, "all that is there is healthy");

@@ -135,6 +135,8 @@ static void trouble(struct world *w)
         admission_decide_anew(w);
     else if (kind < 98)
         bridge_give_up(w);
+    else
+        plugins_vanish(w);
 }
 
 /* Every step of the faulty time may bring one, the later the likelier. */
@@ -237,6 +239,24 @@ static void reveal(struct world *w)
     run_until(w, listed, REST_MS_MAX, "the runtime is listed");
 }
 
+static bool none_ends(struct world *w)
+{
+    return w->shim.core && kubelet_none_ends(w);
+}
+
+/* Pods that lack a device that is gone for good are made anew, once no kubelet counts as just
+ * started: it is shown what there is, and nobody is stuck beside a device that is free. */
+static void replace_stranded(struct world *w)
+{
+    run_for(w, w->shim.settings.mask_ms);
+    if (w->broken[0] || !kubelet_replace_stranded(w))
+        return;
+    run_until(w, none_ends, REST_MS_MAX, "every pod that is deleted ends");
+    for (size_t i = 0; i < PODS_MAX; i++)
+        kubelet_add_pod(w);
+    run_until(w, content, CONTENT_MS_MAX, "a pod made anew gets what is free");
+}
+
 static void run_to_rest(struct world *w)
 {
     uint64_t quiet_ms;
@@ -249,6 +269,7 @@ static void run_to_rest(struct world *w)
     w->rest_ms = w->now_ms - quiet_ms;
     if (!w->broken[0] && w->shim.core)
         shown_check_rest(w, false);
+    replace_stranded(w);
     kubelet_drain(w);
     run_until(w, empty, REST_MS_MAX, "every pod ends");
     bridge_file_written(w); /* as with the next pod */
