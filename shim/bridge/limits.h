@@ -61,12 +61,14 @@
 #define SNAPSHOT_BYTES_MAX (64u * 1024 * 1024)
 #define SNAPSHOT_DELAY_MS 1000
 /* A process that died so soon after it began to register was quick to die; after so many of them in
- * a row the next one waits before it registers, twice as long each time. */
+ * a row the next one waits before it registers, twice as long each time. While it waits the kubelet
+ * fails whoever asks for a device: so it takes many, more than somebody kills by hand, and the wait
+ * is short; it only saves the kubelet most of the writes. */
 #define STARTS_QUICK_MS 500
-#define STARTS_FREE 3
+#define STARTS_FREE 40
 #define STARTS_COUNT_MAX 1000
 #define STARTS_DELAY_MS_MIN 100
-#define STARTS_DELAY_MS_MAX 10000
+#define STARTS_DELAY_MS_MAX 1000
 /* A timer's clock stands still while the machine sleeps, the mask's does not. */
 #define MASK_LOOK_MS 60000
 

@@ -1014,9 +1014,9 @@ def test_one_that_dies_again_and_again(feed, kubelet, make_bridge):
     bridge = make_bridge(start=False)
     starts = bridge.feed_socket.with_name("bridge.starts")
     now_ms = int(time.clock_gettime(time.CLOCK_BOOTTIME) * 1000)
-    starts.write_text(f"6 {now_ms + 2000}\n")  # the last one was to begin then, and is dead
+    starts.write_text(f"99 {now_ms + 900}\n")  # the last one was to begin then, and is dead
     bridge.start()
-    bridge.wait_log("started again and again: registering with the kubelet in 1600 ms")
+    bridge.wait_log("started again and again: registering with the kubelet in 1000 ms")
     assert not kubelet.of("register")
     kubelet.wait_health(GPU, HEALTHY)
     assert starts.exists()

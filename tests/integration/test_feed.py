@@ -185,8 +185,9 @@ def held(shown):
 
 
 def test_what_the_kubelets_checkpoint_says_is_held(runtime, make_shim, watch, make_plugin):
-    """Devices of its pods are healthy to it from the first message on, whatever the plugin says."""
-    shim = make_shim(start=False)
+    """Devices of its pods, which may all come back until the kubelet has listed them, are healthy to
+    it from the first message on, whatever the plugin says."""
+    shim = make_shim(start=False, plugins={"kubelet_wait": "1h"})
     shim.kubelet_plugin_dir.mkdir()
     kubelet_checkpoint.write(shim.kubelet_plugin_dir, kubelet_file("g0", "gone"))
     shim.start()

@@ -838,8 +838,9 @@ def watch(closing):
 
 @pytest.fixture
 def shim_with_checkpoint(make_runtime, make_shim):
+    """Its pods are not known to the runtime, and may come until the kubelet has listed."""
     make_runtime()
-    shim = make_shim(start=False)
+    shim = make_shim(start=False, plugins={"kubelet_wait": "1h"})
     shim.kubelet_plugin_dir.mkdir()
     shutil.copyfile(CHECKPOINT, shim.kubelet_plugin_dir / CHECKPOINT.name)
     shim.start()

@@ -62,7 +62,7 @@ static void one_that_lasts_begins_anew(void **state)
     uint64_t now_ms = 1000;
 
     (void)state;
-    for (unsigned i = 0; i < 5; i++)
+    for (unsigned i = 0; i < STARTS_FREE + 2; i++)
         now_ms += starts_note(path, now_ms) + 10;
     now_ms += STARTS_QUICK_MS;
     assert_int_equal(starts_note(path, now_ms), 0);
@@ -74,7 +74,7 @@ static void a_stop_begins_anew(void **state)
     uint64_t now_ms = 1000;
 
     (void)state;
-    for (unsigned i = 0; i < 5; i++)
+    for (unsigned i = 0; i < STARTS_FREE + 2; i++)
         now_ms += starts_note(path, now_ms) + 10;
     starts_forget(path);
     starts_forget(path);
