@@ -6,6 +6,7 @@
 #define DEVICEMGR_CORE_H
 
 #include "devicemgr/action.h"
+#include "devicemgr/adopt.h"
 #include "devicemgr/advertise.h"
 #include "devicemgr/allocation.h"
 #include "devicemgr/checkpoint.h"
@@ -72,9 +73,10 @@ struct devicemgr {
     bool listing;     /* one is being asked for */
     bool list_asked;  /* the core has asked for one that is not begun yet */
     uint64_t epoch;   /* number of lists asked for: what carries it is newer than the last */
-    uint64_t listing_ms; /* when the last was asked for, or somewhat earlier */
-    uint64_t list_ms;    /* when the core asks for one; UINT64_MAX: not now */
-    struct ended *ended; /* containers that ended since the list under way was asked for */
+    uint64_t listing_ms;      /* when the last was asked for, or somewhat earlier */
+    uint64_t list_ms;         /* when the core asks for one; UINT64_MAX: not now */
+    struct running *runnings; /* containers, by the last list (adopt.c) */
+    struct ended *ended;      /* containers that ended since the list under way was asked for */
     bool rows_lost; /* a container may be in the making of which the checkpoint said nothing: */
     uint64_t rows_lost_until_ms; /* a list asked for from then on shows it */
 };

@@ -204,8 +204,10 @@ bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
     struct create *create;
 
     core_at(mgr, now_ms);
-    if (!annotation && !has_token(request))
+    if (!annotation && !has_token(request)) {
+        adopt_created(mgr, request);
         return false;
+    }
     create = create_new(mgr, number, request);
     assert(!creates_find(mgr, number));
     HASH_ADD(hh, mgr->creates, number, sizeof create->number, create);
@@ -218,6 +220,7 @@ bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
         create_free(mgr, create);
     } else if (create->request.len == 0) {
         create_free(mgr, create); /* its annotation was ignored */
+        adopt_created(mgr, request);
         return false;
     } else if (mgr->unread) {
         refuse_unread(mgr, create);

@@ -84,6 +84,7 @@ void devicemgr_free(struct devicemgr *mgr)
     calls_fini(mgr);
     checks_fini(mgr);
     runtime_fini(mgr);
+    adopt_clear(mgr);
     while ((action = action_take(&mgr->actions)))
         action_free(action);
     prefers_fini(mgr);

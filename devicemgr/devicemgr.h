@@ -336,7 +336,8 @@ void devicemgr_kubelet_listed(struct devicemgr *mgr, uint64_t now_ms);
  * to be over; one that was never heard of counts. `read_ms` is when the reading of the file began,
  * on the clock of now_ms; 0: there is no file, or none that can be read. A container that came with
  * a token before, and lives, and to which the file gives no such devices, is warned of once: the
- * token is somebody else's. */
+ * token is somebody else's. A container that runs without a token, from before its plugin was moved
+ * over, holds from then on what the file gives it, until it ends. */
 struct devicemgr_kubelet_held {
     const char *pod_uid;
     const char *container;

@@ -24,6 +24,7 @@
 struct allocation;
 struct devicemgr;
 struct kubelet_claim;
+struct kubelet_pod;
 
 /* What one container has of one resource, by the kubelet's checkpoint. */
 struct kubelet_hold {
@@ -47,6 +48,7 @@ struct kubelet_view {
     struct kubelet_hold *holds; /* in order of resource, pod, container, ids */
     size_t holds_len;
     struct kubelet_claim *claims; /* by resource and id */
+    struct kubelet_pod *pods;     /* by uid */
 };
 
 void kubelet_fini(struct kubelet_view *kubelet);
@@ -73,6 +75,9 @@ void kubelet_judge_tokens(struct devicemgr *mgr, uint64_t read_ms);
 bool kubelet_gave(const struct devicemgr *mgr, const struct allocation *allocation);
 /* Whether the pod of the entry may be admitted again: it is known and not over, or may come. */
 bool kubelet_hold_counts(const struct devicemgr *mgr, const struct kubelet_hold *hold);
+/* The pod's entries; valid until the checkpoint is told again. */
+const struct kubelet_hold *const *kubelet_holds_of_pod(const struct devicemgr *mgr,
+                                                       const char *pod_uid, size_t *holds_len);
 /* Whether the kubelet's checkpoint names the pod. */
 bool kubelet_names_pod(const struct devicemgr *mgr, const char *pod_uid);
 /* Whether the kubelet has given the device to a container, not this one, of a pod that is not over;

@@ -15,6 +15,14 @@ struct kubelet_claim {
     UT_hash_handle hh;
 };
 
+/* All entries of one pod. */
+struct kubelet_pod {
+    const char *uid; /* its first entry's */
+    const struct kubelet_hold **holds;
+    size_t holds_len;
+    UT_hash_handle hh;
+};
+
 /* ---- by device ---- */
 
 static void claims_clear(struct kubelet_view *kubelet)
@@ -57,10 +65,60 @@ static void claim_add(struct kubelet_view *kubelet, const struct kubelet_hold *h
     claim->holds[claim->holds_len++] = hold;
 }
 
-static void claims_fill(struct kubelet_view *kubelet)
+/* ---- by pod ---- */
+
+static void pods_clear(struct kubelet_view *kubelet)
+{
+    struct kubelet_pod *pod, *next;
+
+    HASH_ITER(hh, kubelet->pods, pod, next)
+    {
+        HASH_DEL(kubelet->pods, pod);
+        free(pod->holds);
+        free(pod);
+    }
+}
+
+static struct kubelet_pod *pod_find(const struct kubelet_view *kubelet, const char *uid)
+{
+    struct kubelet_pod *pod;
+
+    HASH_FIND_STR(kubelet->pods, uid, pod);
+    return pod;
+}
+
+static void pod_add(struct kubelet_view *kubelet, const struct kubelet_hold *hold)
+{
+    struct kubelet_pod *pod = pod_find(kubelet, hold->pod_uid);
+
+    if (!pod) {
+        pod = mem_alloc(1, sizeof *pod);
+        pod->uid = hold->pod_uid;
+        HASH_ADD_KEYPTR(hh, kubelet->pods, pod->uid, strlen(pod->uid), pod);
+    }
+    pod->holds = mem_grow(pod->holds, pod->holds_len, sizeof(struct kubelet_hold *));
+    pod->holds[pod->holds_len++] = hold;
+}
+
+const struct kubelet_hold *const *kubelet_holds_of_pod(const struct devicemgr *mgr,
+                                                       const char *pod_uid, size_t *holds_len)
+{
+    const struct kubelet_pod *pod = pod_find(&mgr->kubelet, pod_uid);
+
+    *holds_len = pod ? pod->holds_len : 0;
+    return pod ? pod->holds : NULL;
+}
+
+static void indexes_clear(struct kubelet_view *kubelet)
 {
     claims_clear(kubelet);
+    pods_clear(kubelet);
+}
+
+static void indexes_fill(struct kubelet_view *kubelet)
+{
     for (size_t h = 0; h < kubelet->holds_len; h++) {
+        pod_add(kubelet, &kubelet->holds[h]);
         for (size_t i = 0; i < kubelet->holds[h].ids.len; i++)
             claim_add(kubelet, &kubelet->holds[h], kubelet->holds[h].ids.v[i]);
     }
@@ -81,7 +139,7 @@ static void holds_free(struct kubelet_hold *holds, size_t holds_len)
 
 void kubelet_fini(struct kubelet_view *kubelet)
 {
-    claims_clear(kubelet);
+    indexes_clear(kubelet);
     holds_free(kubelet->holds, kubelet->holds_len);
     *kubelet = (struct kubelet_view){0};
 }
@@ -153,15 +211,17 @@ void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t re
         else if (old->shown)
             advertise_touch(mgr, old->resource);
     }
+    indexes_clear(kubelet);
     holds_free(kubelet->holds, kubelet->holds_len);
     kubelet->told = true;
     kubelet->holds = holds;
     kubelet->holds_len = held_len;
-    claims_fill(kubelet);
+    indexes_fill(kubelet);
     for (size_t i = 0; i < held_len; i++)
         advertise_all_at(mgr, holds[i].since_ms + POD_COMES_MS);
     mgr->advertise.pods_changed = true;
     kubelet_judge_tokens(mgr, read_ms);
+    adopt_settle(mgr);
 }
 
 /* ---- what they mean ---- */
@@ -180,11 +240,7 @@ bool kubelet_gave(const struct devicemgr *mgr, const struct allocation *allocati
 
 bool kubelet_names_pod(const struct devicemgr *mgr, const char *pod_uid)
 {
-    size_t i = 0;
-
-    while (i < mgr->kubelet.holds_len && strcmp(mgr->kubelet.holds[i].pod_uid, pod_uid) != 0)
-        i++;
-    return i < mgr->kubelet.holds_len;
+    return pod_find(&mgr->kubelet, pod_uid) != NULL;
 }
 
 /* Its pod is not known: whether its first sandbox may still be to come. */

@@ -260,7 +260,7 @@ void devicemgr_endpoint_list(struct devicemgr *mgr, uint64_t now_ms, uint64_t nu
                              const V1beta1__ListAndWatchResponse *list)
 {
     struct resource *resource = find_by_endpoint(mgr, number);
-    bool activated, new_socket, changed;
+    bool first, activated, new_socket, changed;
     struct devices_change change;
     struct endpoint *endpoint;
 
@@ -268,14 +268,16 @@ void devicemgr_endpoint_list(struct devicemgr *mgr, uint64_t now_ms, uint64_t nu
     if (!resource || !resource->endpoint.have_options)
         return;
     endpoint = &resource->endpoint;
+    first = !endpoint->socket_good;
     activated = endpoint->state != ENDPOINT_ACTIVE;
-    new_socket =
-        !endpoint->socket_good || strcmp(endpoint->socket_good, endpoint->socket_name) != 0;
+    new_socket = first || strcmp(endpoint->socket_good, endpoint->socket_name) != 0;
     changed = resource_list(resource, mgr->now_ms, list, &change);
     if (activated) {
         endpoint_set_state(endpoint, mgr->now_ms, ENDPOINT_ACTIVE);
         capacity_published(mgr, resource->name);
     }
+    if (first)
+        adopt_served(mgr, resource->name);
     if (endpoint->stop_stored) {
         endpoint->stop_stored = false;
         checkpoint_touch_resource(mgr, resource->name, true);
@@ -485,6 +487,7 @@ void devicemgr_builtin(struct devicemgr *mgr, uint64_t now_ms, const char *name,
                        const struct devicemgr_builtin_device *devices, size_t devices_len)
 {
     struct resource *resource = resources_find(mgr->resources, name);
+    bool first = !resource || !resource->builtin;
     struct devices_change change;
     struct text text = {0};
 
@@ -500,5 +503,7 @@ void devicemgr_builtin(struct devicemgr *mgr, uint64_t now_ms, const char *name,
     capacity_published(mgr, name);
     if (resource_set_builtin(resource, mgr->now_ms, devices, devices_len, &change))
         log_list(mgr, resource, false, &change);
+    if (first)
+        adopt_served(mgr, name);
     wake_resource(mgr, name);
 }

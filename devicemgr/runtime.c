@@ -294,6 +294,7 @@ static void end_containers(struct devicemgr *mgr, const struct sandbox *sandbox)
     for (struct allocation *a = allocations_of_pod(&mgr->allocations, sandbox->pod->uid); a;
          a = a->pod_next)
         allocation_set_sandbox_ended(a, sandbox->id);
+    adopt_sandbox_ended(mgr, sandbox->id);
     core_pod_changed(mgr, sandbox->pod->uid);
 }
 
@@ -401,6 +402,7 @@ void runtime_container_ended(struct devicemgr *mgr, const char *container_id)
     struct allocation *a;
 
     note_ended(mgr, container_id);
+    adopt_container_ended(mgr, container_id);
     while ((a = allocations_of_container(&mgr->allocations, container_id)))
         allocation_set_ended(a, container_id);
 }
@@ -747,6 +749,7 @@ static size_t settle_listed(struct devicemgr *mgr, const struct told *told,
         settle_exited(mgr, container, sandbox);
         return 0;
     }
+    adopt_running(mgr, container, sandbox);
     named_init(&named, mgr, container);
     settle_running(mgr, container, sandbox, &named);
     rebuilt = rebuild(mgr, told, container, sandbox, &named);
@@ -785,6 +788,7 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
     mgr->rows_lost = mgr->rows_lost && mgr->listing_ms < mgr->rows_lost_until_ms;
     for (size_t i = 0; i < sandboxes_len; i++)
         note_listed(mgr, &sandboxes[i]);
+    adopt_clear(mgr);
     keep_sandboxes(mgr, containers, containers_len);
     drop_unlisted(mgr);
     settle_unlisted(mgr);
@@ -792,6 +796,7 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
         rebuilt += settle_listed(mgr, &told, &containers[i]);
     for (size_t i = 0; i < containers_len; i++)
         release_listed(mgr, &containers[i]);
+    adopt_settle(mgr);
     mgr->listed = true;
     kubelet_settle_sources(mgr);
     log_list(mgr, first, rebuilt, drop_absent(mgr));

@@ -5,6 +5,7 @@ import os
 import signal
 
 import grpc
+import kubelet_checkpoint
 import pytest
 
 from asking import by_annotation, by_token, refused
@@ -112,6 +113,85 @@ def test_container_outlives_its_sandbox(shim, client, make_plugin):
     assert client.ContainerStatus(container_id=container).status.state == cri.CONTAINER_EXITED
     assert devices_of(client, client.run(new, "app", SLEEP,
                                          annotations=by_token(GPU, "g0"))) == {"g0"}
+
+
+@pytest.fixture
+def moved(make_shim, direct, make_plugin):
+    """moved(command): a shim, and a pod whose container was made before it, without a token: it has
+    g0 by the kubelet's checkpoint, and the plugin has moved over since. The shim, a function that
+    strikes the pod out of that file as the kubelet does with one that is deleted by force, the pod
+    and its container."""
+    def make(command):
+        pod = direct.run_pod("old")
+        container = direct.run(pod, "app", command)
+        shim = make_shim(start=False, plugins={"hold": "300ms", "grace": "1m"})
+        shim.kubelet_plugin_dir.mkdir()
+        entry = kubelet_checkpoint.Entry(pod.uid, "app", GPU, {-1: ["g0"]}, b"")
+
+        def write(*entries):
+            kubelet_checkpoint.write(shim.kubelet_plugin_dir,
+                                     kubelet_checkpoint.encode(entries, {GPU: ["g0"]}))
+
+        write(entry)
+        shim.start()
+        make_plugin(shim, GPU, ["g0"])
+        shim.wait_log("runs without a token")
+        return shim, write, pod, container
+
+    return make
+
+
+def run_in_time(client, pod):
+    """Tries to make its container with g0 until it is made, as the kubelet does."""
+    def run():
+        try:
+            return client.run(pod, "app", SLEEP, annotations=by_token(GPU, "g0"))
+        except grpc.RpcError as error:
+            assert error.code() == grpc.StatusCode.UNAVAILABLE, error.details()
+            return None
+
+    return wait_until(run, "the container is made")
+
+
+def test_container_from_before_the_move(moved, make_client):
+    """Its pod is deleted by force while it runs on: the kubelet strikes it out, and gives its device
+    to the next pod, which gets it once that container has ended, also over restarts of the shim."""
+    shim, strike_out, _, container = moved(
+        ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"])
+    client = make_client(shim)
+    strike_out()
+    new = client.run_pod("new")
+    for _ in range(2):
+        with refused(grpc.StatusCode.UNAVAILABLE, GPU, "g0", 'container "app"', "default/old"):
+            client.create(new, "app", SLEEP, annotations=by_token(GPU, "g0"))
+        shim.kill()
+        shim.start()
+        client.wait_ready()
+    client.StopContainer(container_id=container)
+    assert devices_of(client, run_in_time(client, new)) == {"g0"}
+
+
+def test_container_made_anew_from_before_the_move(moved, make_client):
+    """It ends and is made anew by the kubelet, without a token as ever: that is passed on, and
+    holds its device as the one before it did."""
+    shim, strike_out, old, first = moved(SLEEP)
+    client = make_client(shim)
+    client.StopContainer(container_id=first)
+    client.RemoveContainer(container_id=first)
+    again = client.run(old, "app", SLEEP, attempt=1)
+    assert "PLUGIN_DEVICES" not in client.exec(again, "env")
+    strike_out()
+    new = client.run_pod("new")
+
+    def refusal():
+        with refused(grpc.StatusCode.UNAVAILABLE, GPU, "g0", 'container "app"',
+                     "default/old") as caught:
+            client.create(new, "app", SLEEP, annotations=by_token(GPU, "g0"))
+        return caught.value.details()
+
+    wait_until(lambda: refusal().endswith("which still runs"), "it is known to run")
+    client.StopContainer(container_id=again)
+    assert devices_of(client, run_in_time(client, new)) == {"g0"}
 
 
 def test_init_container_hands_its_device_on(shim, client, make_plugin):

@@ -1,0 +1,174 @@
+#include "devicemgr/adopt.h"
+
+#include <string.h>
+
+#include "devicemgr/core.h"
+
+/* A container that runs, as far as is known; by container id. */
+struct running {
+    char *container_id;
+    char *sandbox_id;
+    char *pod_uid;
+    char *name;
+    uint32_t attempt;
+    UT_hash_handle hh;
+};
+
+/* ---- what runs ---- */
+
+static void running_free(struct devicemgr *mgr, struct running *running)
+{
+    HASH_DEL(mgr->runnings, running);
+    free(running->container_id);
+    free(running->sandbox_id);
+    free(running->pod_uid);
+    free(running->name);
+    free(running);
+}
+
+static struct running *running_find(const struct devicemgr *mgr, const char *container_id)
+{
+    struct running *running;
+
+    HASH_FIND_STR(mgr->runnings, container_id, running);
+    return running;
+}
+
+void adopt_running(struct devicemgr *mgr, const struct devicemgr_container *container,
+                   const struct sandbox *sandbox)
+{
+    struct running *running;
+
+    if (running_find(mgr, container->id))
+        return;
+    running = mem_alloc(1, sizeof *running);
+    running->container_id = mem_strdup(container->id);
+    running->sandbox_id = mem_strdup(sandbox->id);
+    running->pod_uid = mem_strdup(sandbox->pod->uid);
+    running->name = mem_strdup(container->name);
+    running->attempt = container->attempt;
+    HASH_ADD_KEYPTR(hh, mgr->runnings, running->container_id, strlen(running->container_id),
+                    running);
+}
+
+void adopt_container_ended(struct devicemgr *mgr, const char *container_id)
+{
+    struct running *running = running_find(mgr, container_id);
+
+    if (running)
+        running_free(mgr, running);
+}
+
+void adopt_sandbox_ended(struct devicemgr *mgr, const char *sandbox_id)
+{
+    struct running *running, *next;
+
+    HASH_ITER(hh, mgr->runnings, running, next)
+    {
+        if (strcmp(running->sandbox_id, sandbox_id) == 0)
+            running_free(mgr, running);
+    }
+}
+
+void adopt_clear(struct devicemgr *mgr)
+{
+    struct running *running, *next;
+
+    HASH_ITER(hh, mgr->runnings, running, next)
+    {
+        running_free(mgr, running);
+    }
+}
+
+/* ---- adopting ---- */
+
+/* Other resources' devices are the kubelet's own affair. */
+static bool is_served_here(const struct devicemgr *mgr, const char *name)
+{
+    const struct resource *resource = resources_find(mgr->resources, name);
+
+    return resource && (resource->builtin || resource->endpoint.socket_good);
+}
+
+static bool is_to_adopt(const struct devicemgr *mgr, const struct kubelet_hold *hold,
+                        const char *container)
+{
+    return strcmp(hold->container, container) == 0 && hold->ids.len > 0 &&
+           is_served_here(mgr, hold->resource) &&
+           !allocations_find(&mgr->allocations, hold->pod_uid, hold->container, hold->resource);
+}
+
+static struct allocation *adopt(struct devicemgr *mgr, const struct kubelet_hold *hold)
+{
+    struct allocation *allocation = allocations_add(&mgr->allocations, hold->pod_uid,
+                                                    hold->container, hold->resource, &hold->ids);
+    struct text text = {0};
+
+    allocation->durable = true; /* in the kubelet's checkpoint, and soon in ours */
+    checkpoint_touch_allocation(mgr, allocation);
+    checkpoint_touch_pod(mgr, hold->pod_uid);
+    core_name_holder(mgr, allocation, &text);
+    text_add(&text, ": runs without a token, and has by the kubelet's checkpoint device ids ");
+    text_add_ids(&text, &allocation->ids);
+    text_add(&text, " of resource ");
+    text_add_words(&text, allocation->resource, TEXT_WORDS_BYTES_MAX / 2);
+    core_log(mgr, LEVEL_INFO, &text);
+    return allocation;
+}
+
+/* An older attempt may still run beside the latest. */
+static void adopt_for_all(struct devicemgr *mgr, const struct kubelet_hold *hold)
+{
+    struct allocation *allocation = adopt(mgr, hold);
+
+    for (const struct running *r = mgr->runnings; r; r = r->hh.next) {
+        if (strcmp(r->name, hold->container) == 0 && strcmp(r->pod_uid, hold->pod_uid) == 0)
+            allocation_set_live(allocation, r->container_id, r->sandbox_id, r->attempt);
+    }
+}
+
+void adopt_settle(struct devicemgr *mgr)
+{
+    for (const struct running *r = mgr->runnings; r; r = r->hh.next) {
+        size_t holds_len;
+        const struct kubelet_hold *const *holds = kubelet_holds_of_pod(mgr, r->pod_uid, &holds_len);
+
+        for (size_t i = 0; i < holds_len; i++) {
+            if (is_to_adopt(mgr, holds[i], r->name))
+                adopt_for_all(mgr, holds[i]);
+        }
+    }
+}
+
+/* A container that was made since the last list may have it, too. */
+void adopt_served(struct devicemgr *mgr, const char *resource)
+{
+    size_t i = 0;
+
+    adopt_settle(mgr);
+    while (i < mgr->kubelet.holds_len && strcmp(mgr->kubelet.holds[i].resource, resource) != 0)
+        i++;
+    if (mgr->listed && i < mgr->kubelet.holds_len)
+        runtime_list_soon(mgr);
+}
+
+/* Before the first list nothing new is given out, and there may be rows that are not read yet. */
+void adopt_created(struct devicemgr *mgr, const struct devicemgr_create *request)
+{
+    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, request->sandbox_id);
+    const struct kubelet_hold *const *holds;
+    size_t holds_len;
+
+    if (!sandbox || sandbox->stopped || strcmp(sandbox->pod->uid, request->pod_uid) != 0)
+        return;
+    holds = kubelet_holds_of_pod(mgr, request->pod_uid, &holds_len);
+    for (size_t i = 0; mgr->listed && i < holds_len; i++) {
+        if (is_to_adopt(mgr, holds[i], request->container))
+            adopt(mgr, holds[i]);
+    }
+    for (struct allocation *a = allocations_of_pod(&mgr->allocations, request->pod_uid); a;
+         a = a->pod_next) {
+        if (!a->own_choice && !a->create && strcmp(a->container, request->container) == 0)
+            core_outcome_unknown(mgr, a, request->sandbox_id);
+    }
+}

@@ -1,0 +1,36 @@
+/*
+ * Containers that run with devices which the kubelet gave them before their plugin was moved over
+ * to the shim. They carry no token, so that nobody but the kubelet's checkpoint says what they
+ * have; and the kubelet rewrites that without a pod that was deleted by force, before it gives the
+ * pod's devices to the next, while the containers may run on.
+ *
+ * So what the file says is *adopted* as long as it says so: an entry for a container that the
+ * runtime's last list shows to run, of a resource that is served here, becomes an allocation like
+ * any other that the kubelet made. It has no options, since the kubelet itself puts them into the
+ * container's request, and injects nothing: that passes untouched.
+ */
+#ifndef DEVICEMGR_ADOPT_H
+#define DEVICEMGR_ADOPT_H
+
+struct devicemgr;
+struct devicemgr_container;
+struct devicemgr_create;
+struct sandbox;
+
+/* What the runtime's last list showed to run, and what of it has ended since. */
+void adopt_running(struct devicemgr *mgr, const struct devicemgr_container *container,
+                   const struct sandbox *sandbox);
+void adopt_container_ended(struct devicemgr *mgr, const char *container_id);
+void adopt_sandbox_ended(struct devicemgr *mgr, const char *sandbox_id);
+/* Nothing is known to run; what was adopted stays. */
+void adopt_clear(struct devicemgr *mgr);
+
+/* Adopts what is to be: after a list, and a reading of the kubelet's checkpoint. */
+void adopt_settle(struct devicemgr *mgr);
+/* The resource is served here from now on; what runs is looked at anew if the kubelet gave away
+ * some of it. */
+void adopt_served(struct devicemgr *mgr, const char *resource);
+/* A create without a token passes: its container runs with what the kubelet has given it. */
+void adopt_created(struct devicemgr *mgr, const struct devicemgr_create *request);
+
+#endif
