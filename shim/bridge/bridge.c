@@ -408,7 +408,16 @@ static const struct kubelet_dir_ops DIR_OPS = {
     .stored = on_stored,
 };
 
+/* It connects only after the first look has found the socket. */
+static void on_connect(void *user)
+{
+    struct bridge *bridge = user;
+
+    kubelet_dir_look(bridge->dir);
+}
+
 static const struct registration_ops REGISTRATION_OPS = {
+    .look = on_connect,
     .connected = on_kubelet_came,
     .lost = on_kubelet_went,
 };

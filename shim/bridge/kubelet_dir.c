@@ -81,19 +81,23 @@ static void watch(struct kubelet_dir *dir)
 }
 
 /* `slow`: the timer's. */
-static void look(struct kubelet_dir *dir, bool slow)
+static void look_for_socket(struct kubelet_dir *dir, bool slow)
 {
-    struct identity now;
-    size_t renames;
-    bool changed;
+    struct identity now = identity_of(dir, KUBELET_SOCKET_NAME, S_IFSOCK);
+    bool changed = identity_changed(&dir->socket, &now);
 
-    watch(dir);
-    now = identity_of(dir, KUBELET_SOCKET_NAME, S_IFSOCK);
-    changed = identity_changed(&dir->socket, &now);
     if (slow || (changed && now.present))
         dir->ops->endpoints(dir->user);
     if (changed)
         dir->ops->socket(dir->user, now.present);
+}
+
+static void look(struct kubelet_dir *dir, bool slow)
+{
+    size_t renames;
+
+    watch(dir);
+    look_for_socket(dir, slow);
     renames = dir->renames;
     dir->renames = 0;
     if (renames > 0)
@@ -171,6 +175,11 @@ struct kubelet_dir *kubelet_dir_start(uv_loop_t *loop, const char *path,
     dir->checkpoint = identity_of(dir, KUBELET_CHECKPOINT_NAME, S_IFREG);
     uv_timer_start(&dir->timer, on_timer, 0, dir->watching ? LOOK_MS : LOOK_BLIND_MS);
     return dir;
+}
+
+void kubelet_dir_look(struct kubelet_dir *dir)
+{
+    look_for_socket(dir, false);
 }
 
 static void on_closed(void *user)

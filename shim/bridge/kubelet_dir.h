@@ -14,7 +14,8 @@
 #define KUBELET_SOCKET_NAME "kubelet.sock"
 #define KUBELET_CHECKPOINT_NAME "kubelet_internal_checkpoint"
 
-/* From the loop, in this order where several are due at once. None may stop it. */
+/* From the loop or kubelet_dir_look(), in this order where several are due at once. None may stop
+ * it. */
 struct kubelet_dir_ops {
     /* Time to see whether our sockets are still there: every LOOK_MS (without inotify
      * LOOK_BLIND_MS), and before a kubelet needs them. Not at once when one goes: who removes a
@@ -32,6 +33,10 @@ struct kubelet_dir;
  */
 struct kubelet_dir *kubelet_dir_start(uv_loop_t *loop, const char *path,
                                       const struct kubelet_dir_ops *ops, void *user);
+
+/* Looks for kubelet.sock now, for an owner who must not wait for the event that tells of it:
+ * endpoints() and socket() run inside. */
+void kubelet_dir_look(struct kubelet_dir *dir);
 
 /* Frees it; no callback runs any more. Accepts NULL. */
 void kubelet_dir_stop(struct kubelet_dir *dir);

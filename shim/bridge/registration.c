@@ -85,14 +85,20 @@ static uint64_t next_try_ms(const struct registration *r)
     return CONNECT_SLOW_MS;
 }
 
+static void drop_channel(struct registration *r)
+{
+    rpc_channel_close(r->channel);
+    r->channel = NULL;
+    r->peer = (struct ucred){0};
+}
+
 static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
 {
     struct registration *r = user;
 
+    (void)channel;
     log_info("kubelet: connection to pid %d lost: %s", (int)r->peer.pid, reason);
-    rpc_channel_close(channel);
-    r->channel = NULL;
-    r->peer = (struct ucred){0};
+    drop_channel(r);
     registration_set_state(r, REGISTRATION_CONNECTING);
     r->since_ms = uv_now(r->loop);
     uv_timer_start(&r->timer, try_connect, 0, 0);
@@ -120,11 +126,18 @@ static int connect_channel(struct registration *r)
     return err;
 }
 
+/* The timer may come before the event that tells of another file: without the first look the
+ * connection to a new kubelet would be dropped, and made again, when that event comes. The second
+ * is for a file that has come in between. */
 static void try_connect(uv_timer_t *timer)
 {
     struct registration *r = timer->data;
-    int err = connect_channel(r);
+    int err;
 
+    r->ops->look(r->user);
+    if (r->state != REGISTRATION_CONNECTING)
+        return;
+    err = connect_channel(r);
     if (err) {
         if (err != r->error)
             log_debug("kubelet: %s: %s", r->path, strerror(-err));
@@ -133,6 +146,10 @@ static void try_connect(uv_timer_t *timer)
         return;
     }
     r->error = 0;
+    r->ops->look(r->user);
+    if (!r->channel)
+        return;
+    uv_timer_stop(&r->timer);
     registration_set_state(r, REGISTRATION_CONNECTED);
     log_info("kubelet: connected to pid %d", (int)r->peer.pid);
     r->ops->connected(r->user);
@@ -174,14 +191,13 @@ void registration_socket(struct registration *r, bool present)
 {
     if (present) {
         r->epoch++;
-        rpc_channel_close(r->channel);
-        r->channel = NULL;
-        r->peer = (struct ucred){0};
+        drop_channel(r);
         registration_set_state(r, REGISTRATION_CONNECTING);
         uv_update_time(r->loop);
         r->since_ms = uv_now(r->loop);
         uv_timer_start(&r->timer, try_connect, 0, 0);
     } else if (r->state != REGISTRATION_CONNECTED) {
+        drop_channel(r);
         registration_set_state(r, REGISTRATION_ABSENT);
         uv_timer_stop(&r->timer);
     }

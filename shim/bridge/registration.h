@@ -28,6 +28,10 @@
 struct registration;
 
 struct registration_ops {
+    /* A connect comes next, or has just been made: what the owner knows of the socket file must be
+     * what is there, or the connection would be taken for one to the file before. If it is another
+     * one, or none, he calls registration_socket() from inside; nothing else. */
+    void (*look)(void *user);
     /* Now resources can be registered. */
     void (*connected)(void *user);
     /* Not any more; calls of registration_call() have been ended before. */

@@ -12,3 +12,4 @@ unit_test(test_bridge_kubelet_dir test_bridge_kubelet_dir.c shim_bridge test_rpc
 unit_test(test_bridge_registration test_bridge_registration.c shim_bridge test_rpc_fixture)
 unit_test(test_bridge_feed_client test_bridge_feed_client.c shim_bridge test_rpc_fixture)
 unit_test(test_bridge_shown test_bridge_shown.c shim_bridge test_rpc_fixture)
+unit_test(test_bridge_kubelet test_bridge_kubelet.c shim_bridge test_rpc_fixture)

@@ -14,6 +14,8 @@ struct fixture {
     struct registration *registration;
     struct rpc_server *kubelet;
     unsigned connected, lost;
+    unsigned looks;
+    bool (*found)(struct fixture *f, bool *present); /* another file at this look; NULL: none is */
     char asked[128]; /* the last Register: "version endpoint resource options" */
     bool hold;       /* Register is not answered */
     bool called;
@@ -35,7 +37,17 @@ static void on_lost(void *user)
     f->lost++;
 }
 
-static const struct registration_ops OPS = {on_connected, on_lost};
+static void on_look(void *user)
+{
+    struct fixture *f = user;
+    bool present;
+
+    f->looks++;
+    if (f->found && f->found(f, &present))
+        registration_socket(f->registration, present);
+}
+
+static const struct registration_ops OPS = {on_look, on_connected, on_lost};
 
 static void ignore(void *user)
 {
@@ -225,6 +237,80 @@ static void another_socket_is_another_kubelet(void **state)
     end(&f);
 }
 
+static bool found_before_it_connects(struct fixture *f, bool *present)
+{
+    *present = true;
+    return f->looks == 1;
+}
+
+/* What it connects to is the file that the owner has found just then: once, and for good. */
+static void a_file_found_just_before_it_connects(void **state)
+{
+    struct fixture f;
+
+    start(&f, *state);
+    serve(&f);
+    f.found = found_before_it_connects;
+    registration_socket(f.registration, true);
+    WAIT(f.world, f.connected == 1);
+    world_settle(f.world);
+    assert_int_equal(f.looks, 2);
+    assert_int_equal(f.connected, 1);
+    assert_int_equal(f.lost, 0);
+    assert_int_equal(registration_epoch(f.registration), 2);
+    end(&f);
+}
+
+static bool found_after_it_connected(struct fixture *f, bool *present)
+{
+    assert_int_equal(f->connected, 0);
+    assert_int_equal(registration_pid(f->registration) != 0, f->looks % 2 == 0);
+    *present = true;
+    return f->looks == 2;
+}
+
+/* Who it has connected to may be the one before: that one is not registered with. */
+static void a_file_found_just_after_it_connected(void **state)
+{
+    struct fixture f;
+
+    start(&f, *state);
+    serve(&f);
+    f.found = found_after_it_connected;
+    registration_socket(f.registration, true);
+    WAIT(f.world, f.connected == 1);
+    world_settle(f.world);
+    assert_int_equal(f.looks, 4);
+    assert_int_equal(f.lost, 0);
+    assert_int_equal(registration_epoch(f.registration), 2);
+    end(&f);
+}
+
+static bool gone_when_it_connects(struct fixture *f, bool *present)
+{
+    *present = false;
+    return f->looks == 1 || f->looks == 3;
+}
+
+/* Before, and after. */
+static void a_file_gone_when_it_connects(void **state)
+{
+    struct fixture f;
+
+    start(&f, *state);
+    serve(&f);
+    f.found = gone_when_it_connects;
+    for (unsigned looks = 1; looks <= 3; looks += 2) {
+        registration_socket(f.registration, true);
+        WAIT(f.world, f.looks >= looks);
+        world_settle(f.world);
+        assert_int_equal(f.looks, looks);
+        assert_int_equal(f.connected, 0);
+        assert_int_equal(registration_pid(f.registration), 0);
+    }
+    end(&f);
+}
+
 static void ends_in_any_state(void **state)
 {
     struct fixture f;
@@ -273,6 +359,9 @@ int main(void)
         WORLD_TEST(stops_trying_when_the_socket_is_gone),
         WORLD_TEST(a_kubelet_that_dies_ends_its_calls),
         WORLD_TEST(another_socket_is_another_kubelet),
+        WORLD_TEST(a_file_found_just_before_it_connects),
+        WORLD_TEST(a_file_found_just_after_it_connected),
+        WORLD_TEST(a_file_gone_when_it_connects),
         WORLD_TEST(ends_in_any_state),
         WORLD_TEST(a_path_too_long_is_no_crash),
     };

@@ -155,7 +155,13 @@ static void on_lost(void *user)
     shown_kubelet_went(f->shown);
 }
 
-static const struct registration_ops REGISTRATION_OPS = {on_connected, on_lost};
+/* kubelet_start() tells of each socket file. */
+static void on_look(void *user)
+{
+    (void)user;
+}
+
+static const struct registration_ops REGISTRATION_OPS = {on_look, on_connected, on_lost};
 
 static void on_watched(void *user, const Bridge__V1__WatchResponse *message, bool first)
 {
