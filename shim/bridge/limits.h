@@ -41,6 +41,9 @@
         {2000, 1}, {12000, 10}, {60000, 100},                                                      \
     }
 #define CONNECT_SLOW_MS 1000
+/* A connection that stood so long was in order: after its end the next one is tried at once, and
+ * those steps begin anew. Else whoever listens and hangs up would be connected to without pause. */
+#define CONNECT_SETTLED_MS 1000
 /* Besides inotify, which may overflow, and sees no mount: the kubelet's directory is looked at. */
 #define LOOK_MS 1000
 /* Without inotify: often enough to come before the kubelet's first pods most of the time. */

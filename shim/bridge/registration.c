@@ -28,8 +28,9 @@ struct registration {
     void *user;
     enum registration_state state;
     uv_timer_t timer;
-    uint64_t since_ms; /* CONNECTING: since when, the loop's time */
-    int error;         /* of the last try */
+    uint64_t since_ms; /* CONNECTING: since when the steps count, the loop's time */
+    uint64_t connected_ms;
+    int error; /* of the last try */
     struct rpc_channel *channel;
     struct ucred peer;
     unsigned epoch;
@@ -95,13 +96,15 @@ static void drop_channel(struct registration *r)
 static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
 {
     struct registration *r = user;
+    bool settled = uv_now(r->loop) - r->connected_ms >= CONNECT_SETTLED_MS;
 
     (void)channel;
     log_info("kubelet: connection to pid %d lost: %s", (int)r->peer.pid, reason);
     drop_channel(r);
     registration_set_state(r, REGISTRATION_CONNECTING);
-    r->since_ms = uv_now(r->loop);
-    uv_timer_start(&r->timer, try_connect, 0, 0);
+    if (settled)
+        r->since_ms = uv_now(r->loop);
+    uv_timer_start(&r->timer, try_connect, settled ? 0 : next_try_ms(r), 0);
     r->ops->lost(r->user);
 }
 
@@ -150,6 +153,7 @@ static void try_connect(uv_timer_t *timer)
     if (!r->channel)
         return;
     uv_timer_stop(&r->timer);
+    r->connected_ms = uv_now(r->loop);
     registration_set_state(r, REGISTRATION_CONNECTED);
     log_info("kubelet: connected to pid %d", (int)r->peer.pid);
     r->ops->connected(r->user);

@@ -211,6 +211,31 @@ static void a_kubelet_that_dies_ends_its_calls(void **state)
     end(&f);
 }
 
+/* Each connection ends as soon as it stands: a while passes before the next. */
+static void one_that_hangs_up_is_not_connected_to_without_pause(void **state)
+{
+    struct world *world = *state;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    uint64_t began_ms = uv_now(&world->loop);
+    struct fixture f;
+
+    start(&f, world);
+    strcpy(address.sun_path, world->path);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    registration_socket(f.registration, true);
+    for (unsigned count = 1; count <= 50; count++) {
+        WAIT(world, f.connected == count);
+        close(accept(listener, NULL, NULL));
+        WAIT(world, f.lost == count);
+    }
+    assert_true(uv_now(&world->loop) - began_ms >= 49);
+    close(listener);
+    unlink(world->path);
+    end(&f);
+}
+
 static void another_socket_is_another_kubelet(void **state)
 {
     struct fixture f;
@@ -358,6 +383,7 @@ int main(void)
         WORLD_TEST(tries_again_until_somebody_listens),
         WORLD_TEST(stops_trying_when_the_socket_is_gone),
         WORLD_TEST(a_kubelet_that_dies_ends_its_calls),
+        WORLD_TEST(one_that_hangs_up_is_not_connected_to_without_pause),
         WORLD_TEST(another_socket_is_another_kubelet),
         WORLD_TEST(a_file_found_just_before_it_connects),
         WORLD_TEST(a_file_found_just_after_it_connected),
