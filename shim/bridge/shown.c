@@ -46,8 +46,9 @@ struct shown {
     bool listening;
     int listen_error;
     struct rpc_call *registering;
-    bool streamed; /* the kubelet has opened the stream since */
-    bool refused;  /* by this kubelet, the last time */
+    pid_t asked_pid; /* of the kubelet that Register was last called of; -1: none */
+    bool streamed;   /* it has opened the stream since */
+    bool refused;    /* by this kubelet, the last time */
     bool told_refused;
     bool told_large;
     uint64_t again_ms;
@@ -194,22 +195,37 @@ static void send_list(struct shown *shown)
 /* ---- registration ---- */
 
 static void try_register(struct shown *shown);
+static void back_off(struct shown *shown);
 
 static void on_timer(uv_timer_t *timer)
 {
     struct shown *shown = timer->data;
 
-    if (shown->state == SHOWN_ACCEPTED)
+    if (shown->state == SHOWN_ACCEPTED) {
         log_warning("%s: the kubelet does not ask for its list; registering again",
                     shown->resource);
+        back_off(shown);
+        return;
+    }
     shown_set_state(shown, SHOWN_WAITING);
     try_register(shown);
 }
 
+/* Ends every connection and stream. The kubelet looks a stream that ended up by its resource, and
+ * would disconnect the newer. */
+static void disconnect(struct shown *shown)
+{
+    rpc_server_disconnect(shown->server);
+    preference_list_clear(&shown->preferences);
+    stream_clear(shown);
+}
+
+/* What a Register has left at this kubelet ends now, so that it has the wait to work that off. */
 static void back_off(struct shown *shown)
 {
     uint64_t delay_ms = shown->again_ms ? shown->again_ms : REGISTER_AGAIN_MS_MIN;
 
+    disconnect(shown);
     shown->again_ms = delay_ms * 2 > REGISTER_AGAIN_MS_MAX ? REGISTER_AGAIN_MS_MAX : delay_ms * 2;
     shown_set_state(shown, SHOWN_BACKING_OFF);
     uv_timer_start(&shown->timer, on_timer, delay_ms, 0);
@@ -267,11 +283,9 @@ static void try_register(struct shown *shown)
     if (shown->state != SHOWN_WAITING || !shown->list.bytes || !shown->listening ||
         !registration_connected(shown->world->registration))
         return;
-    /* The kubelet looks a stream that ended up by its resource: it would disconnect the newer. */
-    rpc_server_disconnect(shown->server);
-    preference_list_clear(&shown->preferences);
-    stream_clear(shown);
+    disconnect(shown);
     shown->streamed = false;
+    shown->asked_pid = registration_pid(shown->world->registration);
     shown->registering = registration_call(shown->world->registration, shown->resource,
                                            shown->endpoint, &ops, shown);
     if (shown->registering)
@@ -290,10 +304,13 @@ void shown_kubelet_went(struct shown *shown)
     shown_set_state(shown, SHOWN_WAITING);
 }
 
+/* The same process as before may be at work on the last Register yet, or on a stream's end. */
 void shown_kubelet_came(struct shown *shown)
 {
     if (stream_current(shown))
         serve(shown);
+    else if (shown->asked_pid == registration_pid(shown->world->registration))
+        back_off(shown);
     else
         try_register(shown);
 }
@@ -350,11 +367,11 @@ static void on_list_and_watch(struct rpc_incoming *call, const ProtobufCMessage 
         rpc_incoming_finish(shown->stream.call, RPC_ABORTED, "there is a newer ListAndWatch");
         stream_clear(shown);
     }
-    shown->streamed = true;
     shown->stream.call = call;
     shown->stream.pid = peer.pid;
     shown->stream.epoch = registration_epoch(shown->world->registration);
     shown->stream.since_ms = uv_now(shown->world->loop);
+    shown->streamed |= stream_current(shown); /* not by a late one of the kubelet before */
     rpc_incoming_on_cancel(call, on_stream_ended, shown);
     if (shown->state != SHOWN_REGISTERING && shown->state != SHOWN_SERVING && stream_current(shown))
         serve(shown);
@@ -521,6 +538,7 @@ struct shown *shown_new(const struct shown_world *world, const char *resource)
     shown->world = world;
     shown->resource = must(strdup(resource));
     shown->endpoint = endpoint;
+    shown->asked_pid = -1;
     LIST_INIT(&shown->preferences);
     uv_timer_init(world->loop, &shown->timer);
     uv_timer_init(world->loop, &shown->list_timer);

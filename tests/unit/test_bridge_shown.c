@@ -1,7 +1,10 @@
 /* shim/bridge/shown.c: one resource and a kubelet that does each step when the test says so. */
 #include "tests/unit/test_wait.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cri-proto/methods.h"
@@ -15,6 +18,7 @@ struct fixture {
     struct shown_world shown_world;
     struct shown *shown;
     unsigned changes;
+    uint64_t connected_ms;
     size_t sent;          /* on the stream */
     uint64_t sent_ms;     /* the last one */
     uint64_t shortest_ms; /* from one to the next */
@@ -23,6 +27,7 @@ struct fixture {
     struct rpc_server *server;
     struct rpc_incoming *registering; /* held */
     unsigned registers;
+    uint64_t registered_ms; /* the last time */
     bool hold;
     int code;
     struct rpc_channel *plugin;
@@ -60,6 +65,7 @@ static void on_register(struct rpc_incoming *call, const ProtobufCMessage *messa
     assert_string_equal(request->resource_name, GPU);
     assert_string_equal(request->endpoint, "cri-device-shim/v.com_gpu.sock");
     f->registers++;
+    f->registered_ms = uv_now(&f->world->loop);
     if (f->hold) {
         f->registering = call;
         rpc_incoming_on_cancel(call, register_gone, f);
@@ -97,22 +103,53 @@ static void on_ended(struct rpc_call *call, const struct rpc_status *status, voi
     f->ended_code = status->code;
 }
 
-/* Dials the resource's socket and calls ListAndWatch. */
-static void open_stream(struct fixture *f)
+static const struct rpc_channel_ops CHANNEL_OPS = {0};
+
+static char *endpoint(const struct fixture *f, char out[108])
 {
-    static const struct rpc_channel_ops channel_ops = {0};
+    snprintf(out, 108, "%s/cri-device-shim/v.com_gpu.sock", f->world->dir);
+    return out;
+}
+
+/* Calls ListAndWatch on f->plugin. */
+static void watch(struct fixture *f)
+{
     static const struct rpc_call_ops call_ops = {on_list, on_ended};
     V1beta1__Empty empty = V1BETA1__EMPTY__INIT;
-    char path[128];
 
-    snprintf(path, sizeof path, "%s/cri-device-shim/v.com_gpu.sock", f->world->dir);
-    rpc_channel_close(f->plugin);
     f->ended = false;
     f->lists = 0;
-    assert_int_equal(rpc_channel_open(&f->world->loop, path, &channel_ops, NULL, &f->plugin), 0);
     f->stream = rpc_channel_call(f->plugin, DEVICEPLUGIN_LIST_AND_WATCH, &empty.base,
                                  &v1beta1__list_and_watch_response__descriptor, 1, 0, &call_ops, f);
     assert_non_null(f->stream);
+}
+
+/* Dials the resource's socket and calls ListAndWatch. */
+static void open_stream(struct fixture *f)
+{
+    char path[108];
+
+    rpc_channel_close(f->plugin);
+    assert_int_equal(
+        rpc_channel_open(&f->world->loop, endpoint(f, path), &CHANNEL_OPS, NULL, &f->plugin), 0);
+    watch(f);
+}
+
+/* The same by another process, which has made the connection. */
+static void open_stream_of_another(struct fixture *f)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), status;
+    pid_t pid;
+
+    endpoint(f, address.sun_path);
+    pid = fork();
+    if (pid == 0)
+        _exit(connect(fd, (struct sockaddr *)&address, sizeof address) < 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(rpc_channel_open_fd(&f->world->loop, fd, &CHANNEL_OPS, NULL, &f->plugin), 0);
+    watch(f);
 }
 
 static void close_stream(struct fixture *f)
@@ -145,6 +182,7 @@ static void on_connected(void *user)
 {
     struct fixture *f = user;
 
+    f->connected_ms = uv_now(&f->world->loop);
     shown_kubelet_came(f->shown);
 }
 
@@ -660,6 +698,43 @@ static void the_same_kubelet_after_a_lost_connection_keeps_its_stream(void **sta
     assert_false(f->ended);
 }
 
+/* It may have dialled back for the Register that was cut: that has ended, and the kubelet has had
+ * its time to see it, before the next. */
+static void the_same_kubelet_is_not_asked_again_at_once(void **state)
+{
+    struct fixture *f = *state;
+
+    start_registering(f);
+    open_stream(f);
+    WAIT(f->world, f->lists == 1);
+    close_stream(f);
+    rpc_server_disconnect(f->server);
+    f->registering = NULL;
+    WAIT(f->world, f->registers == 2);
+    assert_true(f->registered_ms - f->connected_ms >= REGISTER_AGAIN_MS_MIN);
+}
+
+/* The kubelet before had been registered with as well, and comes late: the one at hand has not
+ * opened its stream yet. */
+static void a_late_stream_of_the_kubelet_before(void **state)
+{
+    struct fixture *f = *state;
+
+    start_registering(f);
+    open_stream_of_another(f);
+    WAIT(f->world, f->lists == 1);
+    assert_false(report(f).registered);
+    answer(f, f->registering);
+    f->hold = false;
+    world_settle(f->world);
+    poll(NULL, 0, 2 * REGISTER_AGAIN_MS_MIN); /* as long as one that has ended is waited for */
+    world_settle(f->world);
+    assert_int_equal(f->registers, 1);
+    open_listed(f);
+    assert_true(report(f).registered);
+    assert_int_equal(f->registers, 1);
+}
+
 static void sockets_are_made_anew(void **state)
 {
     char path[128], dir[64], inner[136];
@@ -840,6 +915,8 @@ int main(void)
         TEST(a_dead_kubelet_has_nothing_registered),
         TEST(the_old_stream_is_ended_before_the_new_registration),
         TEST(the_same_kubelet_after_a_lost_connection_keeps_its_stream),
+        TEST(the_same_kubelet_is_not_asked_again_at_once),
+        TEST(a_late_stream_of_the_kubelet_before),
         TEST(sockets_are_made_anew),
         TEST(no_directory_is_followed_elsewhere),
         TEST(a_list_too_large_leaves_the_last_one),
