@@ -6,7 +6,7 @@
 #include "devicemgr/mem.h"
 #include "devicemgr/options.h"
 #include "devicemgr/request.h"
-#include "devicemgr/resource_name.h"
+#include "cri-proto/resource_name.h"
 
 static void add_row(struct kubelet_rows *rows, enum devicemgr_record_kind kind,
                     const char *const key[3], const ProtobufCMessage *message,

@@ -7,7 +7,7 @@
 #include "devicemgr/core.h"
 #include "devicemgr/create.h"
 #include "devicemgr/limits.h"
-#include "devicemgr/resource_name.h"
+#include "cri-proto/resource_name.h"
 
 #define KUBELET_SOCKET "kubelet.sock"
 

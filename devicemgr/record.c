@@ -5,7 +5,7 @@
 #include "cri-proto/checkpoint_v1.pb-c.h"
 #include "devicemgr/limits.h"
 #include "devicemgr/options.h"
-#include "devicemgr/resource_name.h"
+#include "cri-proto/resource_name.h"
 #include "devicemgr/text.h"
 
 static uint8_t *pack(const ProtobufCMessage *message, size_t *bytes_len)

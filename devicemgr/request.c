@@ -7,7 +7,7 @@
 #include "cri-proto/token.h"
 #include "devicemgr/limits.h"
 #include "devicemgr/mem.h"
-#include "devicemgr/resource_name.h"
+#include "cri-proto/resource_name.h"
 
 void request_fini(struct request *request)
 {

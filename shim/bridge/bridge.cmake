@@ -13,7 +13,7 @@ add_library(shim_bridge STATIC
     ${CMAKE_CURRENT_LIST_DIR}/starts.c)
 target_link_libraries(shim_bridge
     PUBLIC PkgConfig::LIBUV cri_proto
-    PRIVATE shim_rpc shim_watch shim_log cri_token PkgConfig::ZLIB shim_warnings)
+    PRIVATE shim_rpc shim_watch shim_log cri_names cri_token PkgConfig::ZLIB shim_warnings)
 
 add_executable(cri-device-shim-bridge ${CMAKE_CURRENT_LIST_DIR}/main.c)
 target_link_libraries(cri-device-shim-bridge PRIVATE

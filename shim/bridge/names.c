@@ -6,30 +6,9 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "shim/bridge/limits.h"
-
 #define SUFFIX ".sock"
 /* "-" and 64 bits in hex */
 #define HASH_BYTES 17
-
-static size_t span_of_names(const char *text, bool with_underscore)
-{
-    static const char CHARACTERS[] =
-        "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
-
-    return strspn(text, CHARACTERS + !with_underscore);
-}
-
-bool name_is_resource(const char *name)
-{
-    size_t domain = span_of_names(name, false), rest;
-
-    if (domain == 0 || name[domain] != '/' || name[0] == '.')
-        return false;
-    rest = span_of_names(name + domain + 1, true);
-    return rest > 0 && name[domain + 1 + rest] == '\0' &&
-           domain + 1 + rest <= RESOURCE_NAME_BYTES_MAX;
-}
 
 /* FNV-1a. */
 static uint64_t hash(const char *text)

@@ -1,19 +1,12 @@
 /*
- * Names of resources and of their sockets.
+ * Names of the resources' sockets.
  */
 #ifndef SHIM_BRIDGE_NAMES_H
 #define SHIM_BRIDGE_NAMES_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 /* Where the sockets are, in the kubelet's directory: its clean-up at its start spares
  * sub-directories (removeContents in pkg/kubelet/cm/devicemanager/manager.go). */
 #define NAMES_SUBDIRECTORY "cri-device-shim"
-
-/* Whether `name` can be a resource's at all: "domain/name" of the characters these consist of. The
- * full rule is the kubelet's, and the daemon's. */
-bool name_is_resource(const char *name);
 
 /*
  * The endpoint to register, relative to the kubelet's directory `dir`:

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cri-proto/methods.h"
+#include "cri-proto/resource_name.h"
 #include "shim/bridge/allocate.h"
 #include "shim/bridge/limits.h"
 #include "shim/bridge/names.h"
@@ -526,7 +527,7 @@ static void make_server(struct shown *shown)
 struct shown *shown_new(const struct shown_world *world, const char *resource)
 {
     char *endpoint =
-        name_is_resource(resource) ? name_endpoint(world->kubelet_dir, resource) : NULL;
+        resource_name_valid(resource) ? name_endpoint(world->kubelet_dir, resource) : NULL;
     struct shown *shown;
 
     if (!endpoint) {

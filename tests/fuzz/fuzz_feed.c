@@ -15,6 +15,7 @@
 
 #include <zlib.h>
 
+#include "cri-proto/resource_name.h"
 #include "shim/bridge/list.h"
 #include "shim/bridge/names.h"
 #include "shim/bridge/snapshot.h"
@@ -84,7 +85,7 @@ static void check_name(const char *resource)
     static const char LONG[] =
         "/var/lib/a-rather-long-prefix-of-a-directory/kubelet/device-plugins";
 
-    if (!name_is_resource(resource))
+    if (!resource_name_valid(resource))
         return;
     FUZZ_CHECK(strchr(resource, '/') == strrchr(resource, '/'), "%s", resource);
     check_endpoint("/var/lib/kubelet/device-plugins", resource);

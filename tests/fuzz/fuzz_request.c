@@ -9,7 +9,7 @@
 
 #include "devicemgr/mem.h"
 #include "devicemgr/request.h"
-#include "devicemgr/resource_name.h"
+#include "cri-proto/resource_name.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_error(const struct text *error)

@@ -1,1 +1,2 @@
 unit_test(test_methods test_methods.c cri_proto)
+unit_test(test_resource_name test_resource_name.c cri_names)

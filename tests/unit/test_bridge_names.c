@@ -13,32 +13,6 @@
 
 #define DIR "/var/lib/kubelet/device-plugins"
 
-static void knows_what_can_be_a_resource(void **state)
-{
-    const char *const good[] = {"vendor.com/gpu", "a/b", "v-1.com/Gpu_2.x-y"};
-    const char *const bad[] = {"",     "/",     "gpu",   "a/",    "/b",  "a/b/c", "../a", "./a",
-                               ".a/b", "a_b/c", "a b/c", "a/b\n", "a/ü", "a/b ",  "a/*"};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-        assert_true(name_is_resource(good[i]));
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_false(name_is_resource(bad[i]));
-}
-
-static void a_resource_name_has_an_end(void **state)
-{
-    char name[RESOURCE_NAME_BYTES_MAX + 2];
-
-    (void)state;
-    memset(name, 'a', sizeof name);
-    name[1] = '/';
-    name[sizeof name - 1] = '\0';
-    assert_false(name_is_resource(name));
-    name[sizeof name - 2] = '\0';
-    assert_true(name_is_resource(name));
-}
-
 static void the_socket_is_named_after_the_resource(void **state)
 {
     char *endpoint = name_endpoint(DIR, "vendor.com/gpu");
@@ -111,8 +85,6 @@ static void a_directory_may_leave_no_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(knows_what_can_be_a_resource),
-        cmocka_unit_test(a_resource_name_has_an_end),
         cmocka_unit_test(the_socket_is_named_after_the_resource),
         cmocka_unit_test(a_long_name_is_shortened_at_the_last_moment),
         cmocka_unit_test(a_directory_may_leave_no_room),

@@ -1,4 +1,4 @@
-#include "devicemgr/resource_name.h"
+#include "cri-proto/resource_name.h"
 
 #include <string.h>
 

@@ -1,6 +1,13 @@
 /* The rule for extended-resource names. */
-#include "devicemgr/resource_name.h"
-#include "devicemgr_world.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cri-proto/resource_name.h"
 
 #define A63 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
@@ -39,6 +46,11 @@ static void names_that_are_not(void **state)
                                       "a/b-",
                                       "a/.b",
                                       "a/b c",
+                                      "../a",
+                                      "./a",
+                                      "/b",
+                                      "a/b ",
+                                      "a/*",
                                       "a/b\n",
                                       "a/\xc3\xa9",
                                       "vendor.com/" A63 "a",

@@ -2,8 +2,8 @@
  * The rule for extended-resource names (pkg/apis/core/v1/helper/helpers.go,
  * IsExtendedResourceName).
  */
-#ifndef DEVICEMGR_RESOURCE_NAME_H
-#define DEVICEMGR_RESOURCE_NAME_H
+#ifndef CRI_PROTO_RESOURCE_NAME_H
+#define CRI_PROTO_RESOURCE_NAME_H
 
 #include <stdbool.h>
 
