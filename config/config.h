@@ -3,7 +3,8 @@
  *
  * Every key has a default, so that the daemon runs without a file. Anything the schema does not
  * know, a wrong type, a bad value or a path too long for a unix socket is an error that names file,
- * line, column and what would be right; nothing is guessed and nothing is ignored.
+ * line, column and what would be right; nothing is guessed and nothing is ignored. All mistakes of
+ * a file are told at once (of a file that is no TOML, the first). The keys are in schema.c.
  */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
@@ -19,7 +20,7 @@ extern "C" {
 /* Where the daemon looks when no --config is given; its absence is no error. */
 #define CONFIG_PATH_DEFAULT "/etc/cri-device-shim/config.toml"
 
-#define CONFIG_ERROR_BYTES_MAX 512
+#define CONFIG_ERROR_BYTES_MAX 8192 /* some 20 lines */
 
 /* When a plugin is asked anew for runtime options that it has given before. */
 enum config_refresh {
@@ -112,7 +113,9 @@ struct config {
 };
 
 struct config_error {
-    char text[CONFIG_ERROR_BYTES_MAX]; /* "FILE:LINE:COLUMN: what is wrong; what would be right" */
+    /* "FILE:LINE:COLUMN: what is wrong; what would be right", a line each in the order of the file,
+     * without a newline at the end. The first 20; then "and 3 more". */
+    char text[CONFIG_ERROR_BYTES_MAX];
 };
 
 /*

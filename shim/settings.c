@@ -1,5 +1,6 @@
 #include "shim/settings.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include "shim/log.h"
@@ -12,6 +13,7 @@ int settings_load(const char *path, struct config *out)
         path = CONFIG_PATH_DEFAULT;
     if (config_load(path, out, &err) == 0)
         return 0;
-    log_error("%s", err.text);
+    for (char *rest = err.text, *line; (line = strsep(&rest, "\n"));)
+        log_error("%s", line);
     return -1;
 }

@@ -19,17 +19,38 @@ static const char *skip_number(const char *at)
     return digits > 0 && at[digits] == ':' ? at + digits + 1 : NULL;
 }
 
-/* "FILE:LINE:COLUMN: text" */
-static void check_error(const char *path, const struct config_error *err)
+/* "FILE:LINE:COLUMN: text"; the place behind that of the line before, or the same. */
+static void check_line(const char *path, const char *line, unsigned long before[2])
 {
-    const char *at = err->text + strlen(path);
+    const char *at = line + strlen(path);
+    unsigned long place[2];
+
+    FUZZ_CHECK(strncmp(line, path, strlen(path)) == 0 && *at == ':', "%s", line);
+    place[0] = strtoul(at + 1, NULL, 10);
+    at = skip_number(at + 1);
+    place[1] = at ? strtoul(at, NULL, 10) : 0;
+    at = at ? skip_number(at) : NULL;
+    FUZZ_CHECK(at && at[0] == ' ' && at[1] != '\0', "%s", line);
+    FUZZ_CHECK(strstr(at, "; "), "no advice: %s", line);
+    FUZZ_CHECK(place[0] > before[0] || (place[0] == before[0] && place[1] >= before[1]), "%s",
+               line);
+    memcpy(before, place, sizeof place);
+}
+
+/* Lines of mistakes; behind them, "and 3 more". */
+static void check_error(const char *path, struct config_error *err)
+{
+    unsigned long before[2] = {0, 0};
+    char *rest = err->text, *line;
+    unsigned lines = 0;
 
     FUZZ_CHECK(strnlen(err->text, sizeof err->text) < sizeof err->text, "no end");
-    FUZZ_CHECK(strncmp(err->text, path, strlen(path)) == 0 && *at == ':', "%s", err->text);
-    at = skip_number(at + 1);
-    at = at ? skip_number(at) : NULL;
-    FUZZ_CHECK(at && at[0] == ' ' && at[1] != '\0', "%s", err->text);
-    FUZZ_CHECK(strstr(at, "; "), "no advice: %s", err->text);
+    while ((line = strsep(&rest, "\n"))) {
+        if (lines++ > 0 && !rest && strncmp(line, "and ", 4) == 0)
+            break;
+        FUZZ_CHECK(lines <= 20, "%u lines", lines);
+        check_line(path, line, before);
+    }
 }
 
 static void check_bridge(const struct config_bridge *bridge)

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from bridge_process import BINARY as BRIDGE_BINARY
 from shim import BINARY, ROOT, Shim, accepts, check_config
 from waiting import wait_until
 
@@ -62,6 +63,21 @@ def test_bad_config(directory, text, line, word):
     assert int(where[1]) == line and word in where[3], words
     started = run("--config", directory / "checked.toml")
     assert started.returncode != 0 and where[0] in started.stdout + started.stderr
+
+
+def test_all_mistakes_at_once(directory):
+    """A line each, in the order of the file; the daemon and the bridge say the same ones."""
+    _, said = check_config('zzzzzz = 1\nlisten = 5\n[plugins]\nhold = "61s"\n', directory)
+    lines = said.strip().split("\n")
+    places = [line.split(": ")[0] for line in lines]
+    assert places == [f"{directory}/checked.toml:{place}" for place in ("1:1", "2:10", "4:8")]
+    for binary in (BINARY, BRIDGE_BINARY):
+        started = subprocess.run([binary, "--config", directory / "checked.toml"], check=False,
+                                 capture_output=True, text=True, timeout=60)
+        assert started.returncode != 0
+        told = started.stderr.strip().split("\n")
+        assert len(told) == len(lines)
+        assert all(line.endswith(words) for line, words in zip(told, lines)), started.stderr
 
 
 def test_good_configs(directory):

@@ -1,0 +1,99 @@
+#include "config/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/check.h"
+#include "config/read.h"
+
+#define FILE_BYTES_MAX (1024 * 1024)
+
+/* The caller frees *text. */
+static int read_file(const char *path, char **text, size_t *len, struct config_error *err)
+{
+    const char *why = NULL;
+    FILE *file = fopen(path, "rbe");
+    char *bytes = malloc(FILE_BYTES_MAX + 1);
+
+    if (file && bytes)
+        *len = fread(bytes, 1, FILE_BYTES_MAX + 1, file);
+    if (!bytes)
+        why = "out of memory";
+    else if (!file || ferror(file))
+        why = strerror(errno);
+    else if (*len > FILE_BYTES_MAX)
+        why = "it is larger than 1 MiB";
+    if (file)
+        fclose(file);
+    if (!why) {
+        *text = bytes;
+        return 0;
+    }
+    free(bytes);
+    snprintf(err->text, sizeof err->text, "%s: cannot be read: %s; expected a TOML file", path,
+             why);
+    return -1;
+}
+
+static int parse_file(struct reading *r, const char *path, struct tree_node *root,
+                      struct config_error *err)
+{
+    struct tree_fault fault;
+    char *text;
+    size_t len = 0;
+    int result;
+
+    if (read_file(path, &text, &len, err) < 0)
+        return -1;
+    result = tree_parse(text, len, root, &fault);
+    free(text);
+    if (result == 0)
+        return 0;
+    if (fault.text[0] == '\0') {
+        snprintf(err->text, sizeof err->text, "out of memory");
+        return -1;
+    }
+    faults_add(&r->faults, fault.at, fault.expected, "%s", fault.text);
+    faults_print(&r->faults, path, err->text, sizeof err->text);
+    return -1;
+}
+
+/* With `root` NULL: the defaults. */
+static int fill(struct reading *r, const char *path, struct tree_node *root,
+                struct config_error *err)
+{
+    read_section(r, SECTION_TOP, root, r->config);
+    if (!r->out_of_memory)
+        check_settings(r, root);
+    if (r->out_of_memory)
+        snprintf(err->text, sizeof err->text, "out of memory");
+    else if (r->faults.total > 0)
+        faults_print(&r->faults, path, err->text, sizeof err->text);
+    return r->out_of_memory || r->faults.total > 0 ? -1 : 0;
+}
+
+int config_load(const char *path, struct config *out, struct config_error *err)
+{
+    struct config filled = {0};
+    struct reading r = {.config = &filled};
+    struct tree_node root = {0};
+    int result = path ? parse_file(&r, path, &root, err) : 0;
+
+    if (result == 0)
+        result = fill(&r, path, path ? &root : NULL, err);
+    faults_fini(&r.faults);
+    tree_fini(&root);
+    if (result == 0)
+        *out = filled;
+    else
+        config_fini(&filled);
+    return result;
+}
+
+void config_fini(struct config *config)
+{
+    read_fini(SECTION_TOP, config);
+    memset(config, 0, sizeof *config);
+}

@@ -1,0 +1,238 @@
+#include "config/read.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* No key is as long as this by far: nothing is near it. */
+#define NEAR_BYTES_MAX 64
+
+struct tree_node *read_find(const struct tree_node *table, const char *key)
+{
+    for (size_t i = 0; table && table->type == TREE_TABLE && i < table->children_len; i++) {
+        struct tree_node *child = &table->children[i];
+
+        if (child->key_len == strlen(key) && memcmp(child->key, key, child->key_len) == 0)
+            return child;
+    }
+    return NULL;
+}
+
+/* ---- keys that are none ---- */
+
+static size_t min(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How many characters to add, leave out or replace. */
+static size_t edit_distance(const char *a, size_t a_len, const char *b)
+{
+    size_t row[NEAR_BYTES_MAX + 1], b_len = strlen(b);
+
+    for (size_t j = 0; j <= b_len; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a_len; i++) {
+        size_t diagonal = row[0];
+
+        row[0] = i;
+        for (size_t j = 1; j <= b_len; j++) {
+            size_t above = row[j];
+
+            row[j] = min(min(above, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[b_len];
+}
+
+static const struct schema_key *nearest(enum schema_section section, const struct tree_node *node)
+{
+    const struct schema_key *found = NULL, *key = NULL;
+    size_t found_distance = 0;
+
+    while (node->key_len <= NEAR_BYTES_MAX && (key = schema_next(section, key))) {
+        size_t distance = edit_distance(node->key, node->key_len, key->name);
+
+        if (!found || distance < found_distance) {
+            found = key;
+            found_distance = distance;
+        }
+    }
+    if (found && found_distance > 1 && found_distance > strlen(found->name) / 3)
+        return NULL;
+    return found;
+}
+
+/* The section that has this very key, the nearest name here, or all names. */
+static void advise(enum schema_section section, const struct tree_node *node, char *out,
+                   size_t size)
+{
+    const struct schema_key *key;
+    size_t used;
+
+    for (size_t i = 0; i < schema_keys_len; i++) {
+        key = &schema_keys[i];
+        if (key->section != section && key->section < SECTION_PATH &&
+            strlen(key->name) == node->key_len &&
+            memcmp(key->name, node->key, node->key_len) == 0) {
+            snprintf(out, size, "it in %s", schema_tables[key->section].name);
+            return;
+        }
+    }
+    key = nearest(section, node);
+    if (key) {
+        snprintf(out, size, "\"%s\", the nearest name known", key->name);
+        return;
+    }
+    used = (size_t)snprintf(out, size, "one of ");
+    while ((key = schema_next(section, key)))
+        used += (size_t)snprintf(out + used, size - used, "%s%s",
+                                 used > strlen("one of ") ? ", " : "", key->name);
+}
+
+/* One table, or an array of nothing else. */
+static bool is_table(const struct tree_node *node)
+{
+    for (size_t i = 0; node->type == TREE_ARRAY && i < node->children_len; i++) {
+        if (node->children[i].type != TREE_TABLE)
+            return false;
+    }
+    return node->type == TREE_TABLE || (node->type == TREE_ARRAY && node->children_len > 0);
+}
+
+static void check_names(struct reading *r, enum schema_section section,
+                        const struct tree_node *table)
+{
+    for (size_t i = 0; i < table->children_len; i++) {
+        const struct tree_node *node = &table->children[i];
+        const struct schema_key *key = NULL;
+        char expected[512];
+
+        while ((key = schema_next(section, key))) {
+            if (read_find(table, key->name) == node)
+                break;
+        }
+        if (key)
+            continue;
+        advise(section, node, expected, sizeof expected);
+        faults_add(&r->faults, node->key_at, expected, "unknown %s %s in %s",
+                   is_table(node) ? "table" : "key", quote(node->key, node->key_len).text,
+                   schema_tables[section].name);
+    }
+}
+
+/* ---- keys that are known ---- */
+
+static void put_defaults(struct reading *r, enum schema_section section, void *base)
+{
+    const struct schema_key *key = NULL;
+
+    while ((key = schema_next(section, key))) {
+        void *slot = schema_slot(key, section, base);
+
+        if (section != SECTION_RESOURCE || key->section == section)
+            value_default(r, key, slot);
+        else if (key->type == VALUE_DURATION)
+            *(uint64_t *)slot = *(uint64_t *)schema_slot(key, key->section, r->config);
+        else
+            *(int *)slot = *(int *)schema_slot(key, key->section, r->config);
+    }
+}
+
+/* A string is a table that has the first key only, to go by another name. */
+static void read_element(struct reading *r, enum schema_section section, struct tree_node *node,
+                         void *base)
+{
+    const struct schema_table *table = &schema_tables[section];
+
+    if (node->type == TREE_STRING && table->or_text) {
+        const struct schema_key *key = schema_next(section, NULL);
+
+        value_read(r, key, table->one, node, schema_slot(key, section, base));
+    } else {
+        read_section(r, section, node, base);
+    }
+}
+
+static void read_tables(struct reading *r, const struct schema_key *key, struct tree_node *node,
+                        void *slot)
+{
+    const struct schema_table *table = &schema_tables[key->inner];
+    char name[64], *elements;
+
+    if (node->type != TREE_ARRAY) {
+        value_wrong_type(r, key->name, node, key->expected);
+        return;
+    }
+    if (!value_check_len(r, key->name, node, 1, key->limit))
+        return;
+    *(char **)slot = elements = value_allocate(r, node->children_len, table->bytes);
+    *value_len(key, slot) = elements ? node->children_len : 0;
+    snprintf(name, sizeof name, "an element of %s", key->name);
+    for (size_t i = 0; elements && i < node->children_len; i++) {
+        struct tree_node *element = &node->children[i];
+
+        if (element->type == TREE_TABLE || (element->type == TREE_STRING && table->or_text))
+            read_element(r, key->inner, element, elements + i * table->bytes);
+        else
+            value_wrong_type(r, name, element, table->element);
+    }
+}
+
+static void read_table(struct reading *r, const struct schema_key *key, struct tree_node *node,
+                       void *base)
+{
+    char expected[64];
+
+    if (!node || node->type == TREE_TABLE) {
+        read_section(r, key->inner, node, base);
+        return;
+    }
+    snprintf(expected, sizeof expected, "a table, %s", schema_tables[key->inner].name);
+    value_wrong_type(r, key->name, node, expected);
+    read_section(r, key->inner, NULL, base);
+}
+
+void read_section(struct reading *r, enum schema_section section, struct tree_node *table,
+                  void *base)
+{
+    const struct schema_key *key = NULL;
+
+    put_defaults(r, section, base);
+    while ((key = schema_next(section, key))) {
+        struct tree_node *node = read_find(table, key->name);
+        void *slot = schema_slot(key, section, base);
+
+        if (key->type == VALUE_TABLE)
+            read_table(r, key, node, base);
+        else if (node && key->type == VALUE_TABLES)
+            read_tables(r, key, node, slot);
+        else if (node)
+            value_read(r, key, key->name, node, slot);
+        else if (table && key->required)
+            faults_add(&r->faults, table->at, key->required, "%s has no %s",
+                       schema_tables[section].one, key->name);
+    }
+    if (table)
+        check_names(r, section, table);
+}
+
+void read_fini(enum schema_section section, void *base)
+{
+    const struct schema_key *key = NULL;
+
+    while ((key = schema_next(section, key))) {
+        void *slot = schema_slot(key, section, base);
+
+        if (key->type == VALUE_TABLE) {
+            read_fini(key->inner, base);
+        } else if (key->type == VALUE_TABLES) {
+            for (size_t i = 0; i < *value_len(key, slot); i++)
+                read_fini(key->inner, *(char **)slot + i * schema_tables[key->inner].bytes);
+            free(*(char **)slot);
+        } else {
+            value_fini(key, slot);
+        }
+    }
+}

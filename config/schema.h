@@ -1,0 +1,107 @@
+/*
+ * Every key of the settings file: one row each, in one table. Its name, type, default and bounds,
+ * where its value goes, and what is said about a bad one. The rest of this room follows the table:
+ * reading, defaults, advice, freeing. A test holds example.toml against it.
+ */
+#ifndef CONFIG_SCHEMA_H
+#define CONFIG_SCHEMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/un.h>
+
+#include "config/config.h"
+
+/* A unix socket's path: sun_path without its NUL. */
+#define SOCKET_BYTES_MAX (sizeof((struct sockaddr_un *)NULL)->sun_path - 1)
+/* On which plugins register, in plugin_dir; and the kubelet's own, in its directory. */
+#define PLUGIN_SOCKET "/kubelet.sock"
+/* The feed's socket, in the directory of `listen` unless the file says otherwise. */
+#define BRIDGE_SOCKET "/bridge.sock"
+/* Where the bridge's sockets are below kubelet_plugin_dir, "DIR/cri-device-shim/NAME.sock"; it
+ * shortens a NAME to what fits. 40 bytes for "NAME.sock" leave 35 for the name: enough for most
+ * resources as they are, and for a part of any other with a digest. 107 - 17 - 40 = 50. */
+#define BRIDGE_SUBDIRECTORY "/cri-device-shim/"
+#define BRIDGE_NAME_BYTES 40
+/* A process's name in /proc/PID/comm: TASK_COMM_LEN without its NUL, proc(5). */
+#define COMM_BYTES_MAX 15
+
+/* In the order in which advice looks for a key that stands in the wrong one. */
+enum schema_section {
+    SECTION_TOP,
+    SECTION_PLUGINS,
+    SECTION_ANNOTATIONS,
+    SECTION_BRIDGE,
+    SECTION_DEVICE,
+    SECTION_RESOURCE, /* its own keys, and those of other sections with an `override` */
+    SECTION_PATH,     /* from here on: what is an element of a key's array, and of no advice */
+    SECTION_MOUNT,
+    SECTIONS,
+};
+
+enum schema_type {                  /* what is at `offset` */
+                   VALUE_TEXT,      /* char *: see `text`; NULL where the file has none */
+                   VALUE_SOCKET,    /* char *: a socket's absolute path, without "unix://" */
+                   VALUE_DIRECTORY, /* char *: absolute, without '/' at its end; at most `limit`
+                                       bytes */
+                   VALUE_DURATION,  /* uint64_t: ms */
+                   VALUE_CHOICE,    /* int: of `choices` */
+                   VALUE_FLAG,      /* bool */
+                   VALUE_COUNT,     /* unsigned */
+                   VALUE_NAMES, /* char **, and size_t at `len`: see `text`; at most `limit`, 0: any
+                                   number */
+                   VALUE_ENVIRONMENT, /* struct config_env *, and size_t at `len`: 1 to `limit` */
+                   VALUE_TABLE,       /* none: the keys of `inner` are in the same struct */
+                   VALUE_TABLES, /* the struct of `inner` *, and size_t at `len`: 1 to `limit`, 0:
+                                    any */
+};
+
+struct schema_text {
+    bool (*valid)(const char *text);
+    const char *type;  /* expected where it is no string at all */
+    const char *value; /* expected where it is one */
+};
+
+struct schema_choice {
+    const char *name; /* NULL: the end */
+    int value;
+};
+
+struct schema_key {
+    enum schema_section section;
+    const char *name;
+    enum schema_type type;
+    size_t offset, len;
+    size_t override; /* in struct config_resource, where a [[resource]] may have its own; 0: no */
+    /* As in the file, without quotes; of names, with ',' between them. NULL: none. */
+    const char *initial;
+    const char *min, *max; /* of durations and counts, as they are written; min NULL: 0 */
+    size_t limit;
+    const char *expected; /* of arrays: in place of another type */
+    const char *reason;   /* why a directory's path has this limit */
+    const char *required; /* expected where the table does not have the key; NULL: it need not */
+    const struct schema_text *text;
+    const struct schema_choice *choices;
+    enum schema_section inner;
+};
+
+struct schema_table {
+    const char *name; /* as a person writes it */
+    const char *one;  /* as the subject of a sentence */
+    size_t bytes;     /* of its struct */
+    const char *element;
+    bool or_text; /* a string stands for a table with just the first key */
+};
+
+extern const struct schema_key schema_keys[];
+extern const size_t schema_keys_len;
+extern const struct schema_table schema_tables[SECTIONS];
+
+/* The key behind `after` (NULL: the first) that a section knows; NULL: no more. */
+const struct schema_key *schema_next(enum schema_section section, const struct schema_key *after);
+
+/* Where the value of one of the keys of `section` is in `base`, the section's struct. */
+void *schema_slot(const struct schema_key *key, enum schema_section section, void *base);
+
+#endif
