@@ -140,15 +140,22 @@ static void check(const struct devicemgr *mgr)
         assert(mgr->kubelet.holds[i].shown == kubelet_hold_counts(mgr, &mgr->kubelet.holds[i]));
 }
 
-/* Time has changed something; what it will change next. */
-static void settle_times(struct devicemgr *mgr)
+void advertise_times(struct devicemgr *mgr)
 {
-    mgr->advertise.all = true;
     mgr->advertise.all_ms = 0;
     for (size_t i = 0; i < mgr->kubelet.holds_len; i++)
         advertise_all_at(mgr, mgr->kubelet.holds[i].since_ms + POD_COMES_MS);
     for (const struct sandbox *sandbox = mgr->pods.sandboxes; sandbox; sandbox = sandbox->hh.next)
         advertise_all_at(mgr, sandbox->remade_by_ms);
+}
+
+void advertise_pass(struct devicemgr *mgr)
+{
+    if (mgr->advertise.all_ms == 0 || mgr->now_ms < mgr->advertise.all_ms)
+        return;
+    advertise_times(mgr);
+    advertise_all(mgr);
+    wake_all(mgr);
 }
 
 void advertise_settle(struct devicemgr *mgr)
@@ -159,8 +166,8 @@ void advertise_settle(struct devicemgr *mgr)
         return;
     mgr->advertise.stale = false;
     mgr->advertise.starting = starting;
-    if (flips || (mgr->advertise.all_ms > 0 && mgr->now_ms >= mgr->advertise.all_ms))
-        settle_times(mgr);
+    if (flips)
+        advertise_all(mgr);
     settle_resources(mgr);
     settle_allocations(mgr, flips);
     if (mgr->advertise.all || mgr->advertise.pods_changed)
@@ -201,12 +208,13 @@ static bool any_held(const struct devicemgr *mgr)
 uint64_t advertise_next_ms(const struct devicemgr *mgr)
 {
     uint64_t next_ms = any_held(mgr) ? kubelet_started_until_ms(mgr) : UINT64_MAX;
+    uint64_t all_ms = mgr->advertise.all_ms;
 
     for (const struct resource *r = mgr->resources; r; r = r->hh.next) {
         if (r->shown.mask_end_ms != 0 && r->shown.mask_end_ms < next_ms)
             next_ms = r->shown.mask_end_ms;
     }
-    return next_ms;
+    return all_ms > 0 && all_ms < next_ms ? all_ms : next_ms;
 }
 
 /* ---- the list of one resource ---- */

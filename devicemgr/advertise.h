@@ -46,14 +46,18 @@ struct advertise {
 };
 
 /* A zeroed struct has shown nothing. */
+/* Of advertise_all_at(): whether that time has come; before creates are looked at. */
+void advertise_pass(struct devicemgr *mgr);
 void advertise_settle(struct devicemgr *mgr);
 /* What all allocations and all that the kubelet holds depend on has changed. */
 void advertise_all(struct devicemgr *mgr);
-/* It will have at that time. */
+/* It will have at that time, and who may be given a device. */
 void advertise_all_at(struct devicemgr *mgr, uint64_t at_ms);
+/* When that is next, from the start. */
+void advertise_times(struct devicemgr *mgr);
 /* What is shown of the resource is another list. */
 void advertise_touch(struct devicemgr *mgr, const char *resource);
-/* When something shown changes by time alone; UINT64_MAX: never. */
+/* When something shown, or who may be given a device, changes by time alone; UINT64_MAX: never. */
 uint64_t advertise_next_ms(const struct devicemgr *mgr);
 
 #endif

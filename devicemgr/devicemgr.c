@@ -149,6 +149,7 @@ void devicemgr_run(struct devicemgr *mgr)
             action_free(action);
         }
         core_settle_allocations(mgr);
+        advertise_pass(mgr);
         if (mgr->wakes.woken_len > 0) {
             creates_advance(mgr);
         } else if (checkpoint_ready(mgr)) {

@@ -78,6 +78,8 @@ bool kubelet_hold_counts(const struct devicemgr *mgr, const struct kubelet_hold 
 /* The pod's entries; valid until the checkpoint is told again. */
 const struct kubelet_hold *const *kubelet_holds_of_pod(const struct devicemgr *mgr,
                                                        const char *pod_uid, size_t *holds_len);
+/* What the pod is has changed, and with it whether what it was given may be chosen for others. */
+void kubelet_pod_changed(struct devicemgr *mgr, const char *pod_uid);
 /* Whether the kubelet's checkpoint names the pod. */
 bool kubelet_names_pod(const struct devicemgr *mgr, const char *pod_uid);
 /* Whether the kubelet has given the device to a container, not this one, of a pod that is not over;

@@ -191,6 +191,13 @@ static void go_on(struct kubelet_hold *hold, const struct kubelet_hold *before)
     hold->shown = before->shown;
 }
 
+static void lose(struct devicemgr *mgr, const struct kubelet_hold *old)
+{
+    wake_choosers(mgr, old->resource);
+    if (old->shown)
+        advertise_touch(mgr, old->resource);
+}
+
 /* What both have goes on as it was; a resource that loses one is another. */
 void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t read_ms,
                              const struct devicemgr_kubelet_held *held, size_t held_len)
@@ -208,8 +215,8 @@ void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t re
             n++;
         if (n < held_len && compare_holds(&holds[n], old) == 0)
             go_on(&holds[n++], old);
-        else if (old->shown)
-            advertise_touch(mgr, old->resource);
+        else
+            lose(mgr, old);
     }
     indexes_clear(kubelet);
     holds_free(kubelet->holds, kubelet->holds_len);
@@ -217,8 +224,7 @@ void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t re
     kubelet->holds = holds;
     kubelet->holds_len = held_len;
     indexes_fill(kubelet);
-    for (size_t i = 0; i < held_len; i++)
-        advertise_all_at(mgr, holds[i].since_ms + POD_COMES_MS);
+    advertise_times(mgr);
     mgr->advertise.pods_changed = true;
     kubelet_judge_tokens(mgr, read_ms);
     adopt_settle(mgr);
@@ -256,6 +262,15 @@ bool kubelet_hold_counts(const struct devicemgr *mgr, const struct kubelet_hold 
     if (pods_find(&mgr->pods, hold->pod_uid) || !mgr->kubelet.ready)
         return true;
     return hold->early ? mgr->kubelet.new_boot : is_young(mgr, hold);
+}
+
+void kubelet_pod_changed(struct devicemgr *mgr, const char *pod_uid)
+{
+    size_t holds_len;
+    const struct kubelet_hold *const *holds = kubelet_holds_of_pod(mgr, pod_uid, &holds_len);
+
+    for (size_t i = 0; i < holds_len; i++)
+        wake_choosers(mgr, holds[i]->resource);
 }
 
 bool kubelet_promised(const struct devicemgr *mgr, const char *resource, const char *id,

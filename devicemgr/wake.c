@@ -225,9 +225,14 @@ void wake_resource(struct devicemgr *mgr, const char *resource)
     wake_list(mgr, RESOURCE, resource, NULL);
 }
 
+void wake_choosers(struct devicemgr *mgr, const char *resource)
+{
+    wake_list(mgr, CHOICE, resource, NULL);
+}
+
 void wake_holders(struct devicemgr *mgr, const struct allocation *allocation)
 {
-    wake_list(mgr, CHOICE, allocation->resource, NULL);
+    wake_choosers(mgr, allocation->resource);
     for (size_t i = 0; mgr->wakes.lists && i < allocation->ids.len; i++)
         wake_list(mgr, DEVICE, allocation->resource, allocation->ids.v[i]);
 }

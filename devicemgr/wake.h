@@ -39,6 +39,8 @@ void wake_all(struct devicemgr *mgr);
 void wake_pod(struct devicemgr *mgr, const char *pod_uid);
 /* Whether its devices can be used, or which there are, has changed. */
 void wake_resource(struct devicemgr *mgr, const char *resource);
+/* Which of its devices may be chosen has changed: creates that choose. */
+void wake_choosers(struct devicemgr *mgr, const char *resource);
 /* Who may run with its devices has changed: creates that want one of them, or choose. */
 void wake_holders(struct devicemgr *mgr, const struct allocation *allocation);
 /* All that have become due. */

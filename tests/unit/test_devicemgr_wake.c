@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "devicemgr/create.h"
+#include "devicemgr/limits.h"
 #include "devicemgr_world.h"
 
 #define MANY 300
@@ -125,6 +126,53 @@ static void a_pod_that_is_over_wakes_who_chooses(void **state)
     expect(w, "allocate g1 *");
 }
 
+/* g0 is unhealthy, so that a create waits; g1 is the kubelet's, for pod u9. */
+static void waits_for_what_is_promised(struct world *w)
+{
+    w->settings.annotations = true;
+    w->settings.namespaces = (const char *const[]){"*"};
+    w->settings.namespaces_len = 1;
+    world_fresh_listed(w);
+    gpus_up(w, "g0! g1");
+    kubelet_holds(w, "u9=" GPU ":g1");
+}
+
+static void what_the_kubelet_takes_back_wakes_who_chooses(void **state)
+{
+    struct world *w = *state;
+
+    waits_for_what_is_promised(w);
+    create_request(w, 11, "u2", "main", GPU "=1");
+    expect_nothing(w);
+    kubelet_holds(w, "");
+    expect(w, "allocate g1 *");
+}
+
+static void a_pod_that_is_over_before_it_has_a_container_wakes_who_chooses(void **state)
+{
+    struct world *w = *state;
+
+    waits_for_what_is_promised(w);
+    sandbox_ran(w, "u9", "s-u9", 0);
+    create_request(w, 11, "u2", "main", GPU "=1");
+    expect_nothing(w);
+    sandbox_stopping(w, "s-u9");
+    sandbox_stopped(w, "s-u9");
+    expect(w, "allocate g1 *");
+}
+
+static void a_pod_that_does_not_come_wakes_who_chooses(void **state)
+{
+    struct world *w = *state;
+
+    waits_for_what_is_promised(w);
+    pass(w, POD_COMES_MS - 1);
+    create_request(w, 11, "u2", "main", GPU "=1");
+    expect_nothing(w);
+    pass(w, 1);
+    expect(w, "allocate g1 *");
+}
+
 /* What the kubelet is shown is made out of all allocations, and not anew at each event. */
 static void what_is_shown_is_looked_at_where_it_changed(void **state)
 {
@@ -190,6 +238,9 @@ int main(void)
         TEST(a_plugin_wakes_those_who_want_it),
         TEST(a_holder_wakes_those_who_want_its_devices),
         TEST(a_pod_that_is_over_wakes_who_chooses),
+        TEST(what_the_kubelet_takes_back_wakes_who_chooses),
+        TEST(a_pod_that_is_over_before_it_has_a_container_wakes_who_chooses),
+        TEST(a_pod_that_does_not_come_wakes_who_chooses),
         TEST(what_is_shown_is_looked_at_where_it_changed),
         TEST(time_wakes_those_whose_it_is),
     };
