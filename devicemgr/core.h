@@ -108,7 +108,7 @@ void runtime_fini(struct devicemgr *mgr);
 void runtime_container_ended(struct devicemgr *mgr, const char *container_id);
 /* Drops what was restored and is not there, if the sources have become ready. */
 void runtime_settle_sources(struct devicemgr *mgr);
-/* Whether the pod was last known to live in an earlier boot. */
+/* Whether the runtime knew the pod last in an earlier boot. */
 bool runtime_of_earlier_boot(const struct devicemgr *mgr, const struct pod *pod);
 /* Wants a list, now or as soon as may be. */
 void runtime_list_soon(struct devicemgr *mgr);

@@ -40,7 +40,7 @@ struct pod {
     char *uid;
     char *pod_namespace;
     char *name;
-    char *boot_id;          /* the boot in which it was last known to live; "": not known */
+    char *boot_id;          /* the last in which the runtime knew it; "": not known */
     struct sandbox *newest; /* NULL: not known */
     bool removed;           /* its newest sandbox was, while a container of an older one may run */
     bool stored;            /* the store may have a row of it (checkpoint.c) */
@@ -72,7 +72,7 @@ struct pod *pods_find(const struct pods *pods, const char *uid);
 /* Finds or adds; the names last told stay. */
 struct pod *pods_ensure(struct pods *pods, const char *uid, const char *pod_namespace,
                         const char *name);
-/* It lives in this boot. */
+/* The runtime knows it in this boot. */
 void pod_set_boot(struct pod *pod, const char *boot_id);
 /* With its sandboxes; that it was there is remembered. */
 void pods_remove(struct pods *pods, struct pod *pod);

@@ -227,8 +227,7 @@ static struct sandbox *note_sandbox(struct devicemgr *mgr, const struct devicemg
 
     sandbox->epoch = mgr->epoch;
     sandbox->dead = !told->ready;
-    if (told->ready)
-        pod_set_boot(pod, mgr->settings.boot_id);
+    pod_set_boot(pod, mgr->settings.boot_id);
     touch_pod(mgr, pod);
     return sandbox;
 }
@@ -355,8 +354,10 @@ void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const cha
     touch_pod(mgr, sandbox->pod);
     pod = sandbox->pod;
     /* Before the first list a newer sandbox may exist that we have not heard of. */
-    if (mgr->listed && pod->newest == sandbox)
-        pod->removed = true;
+    if (pod->newest == sandbox) {
+        pod->removed = mgr->listed;
+        pod_set_boot(pod, mgr->settings.boot_id);
+    }
     if (pod->removed && !pod_runs(mgr, pod))
         drop_pod(mgr, pod);
     else

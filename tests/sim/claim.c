@@ -244,7 +244,7 @@ void claims_listed(struct world *w)
         if (c->uid && !client_find_of(w, c->uid, c->name) &&
             heard_since(w, c->unsure_ms + OUTCOME_MS) && heard_since(w, c->told_ms + 1))
             c->unsure_ms = 0;
-        if (c->uid && runtime_ready_sandbox(w, c->uid))
+        if (c->uid && runtime_known(w, c->uid))
             c->boot = w->shim.boot;
         if (c->uid && pod_over(w, c->uid) && !runtime_known(w, c->uid) && !may_return(w, c) &&
             !is_stored(w, c))
@@ -306,6 +306,17 @@ unsigned claims_own(struct world *w, size_t resource)
             mask |= c->mask | c->former;
     }
     return mask;
+}
+
+bool claims_returning(struct world *w)
+{
+    for (size_t i = 0; i < w->claims.len; i++) {
+        const struct claim *c = &w->claims.v[i];
+
+        if (c->uid && c->boot < w->shim.boot && !kubelet_find_pod(w, c->uid) && may_return(w, c))
+            return true;
+    }
+    return false;
 }
 
 unsigned claims_held(struct world *w, unsigned uid, unsigned name, size_t resource)

@@ -29,7 +29,7 @@ struct claim {
         former;    /* what its durable row has, if that is another: it may be back after a crash */
     bool own;      /* the shim chose */
     bool kept;     /* a create was forwarded with it */
-    unsigned boot; /* in which it was last told of, or its pod known to live */
+    unsigned boot; /* in which it was last told of, or the runtime knew its pod */
     uint64_t since_ms;  /* it is there */
     uint64_t told_ms;   /* when the shim last heard of a create with it: newer than older lists */
     uint64_t unsure_ms; /* since then one more of its containers may be in the making; 0: none */
@@ -65,6 +65,8 @@ void claims_lost(struct world *w);
 /* What the shim chose for pods that live, but this one, and what is kept; what it chose at all. */
 unsigned claims_kept(struct world *w, unsigned uid, size_t resource);
 unsigned claims_own(struct world *w, size_t resource);
+/* Whether something is kept for a pod that may come back after a reboot, and never will. */
+bool claims_returning(struct world *w);
 /* NULL: none. */
 const struct claim *claims_find(const struct world *w, unsigned uid, unsigned name,
                                 size_t resource);

@@ -265,7 +265,8 @@ static void run_to_rest(struct world *w)
     run_for(w, QUIET_MS);
     reveal(w);
     quiet_ms = w->now_ms;
-    run_until(w, content, CONTENT_MS_MAX, "every pod gets what it asked for");
+    run_until(w, content, CONTENT_MS_MAX + (claims_returning(w) ? POD_COMES_MS : 0),
+              "every pod gets what it asked for");
     w->rest_ms = w->now_ms - quiet_ms;
     if (!w->broken[0] && w->shim.core)
         shown_check_rest(w, false);

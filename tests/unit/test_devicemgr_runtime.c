@@ -818,6 +818,30 @@ static void a_pod_that_does_not_come_back_after_a_reboot_is_dropped(void **state
     }
 }
 
+/* A runtime that has a sandbox of before a reboot forgets none by that: one that it has no more was
+ * removed, and the kubelet removes the last one only of a pod that is gone. */
+static void a_pod_whose_sandbox_outlived_a_reboot_does_not_come_back_without(void **state)
+{
+    static const char *const GONE = "commit -allocation u1 main vendor.com/gpu, -pod u1";
+    struct world *w = *state;
+
+    w->settings.boot_id = "boot-2";
+    for (int told = 0; told < 2; told++) {
+        restart(w);
+        kubelet_lists(w);
+        if (told) {
+            sandbox_removed(w, "s-u1"); /* before the first list */
+        } else {
+            pass(w, OUTCOME_MS);
+            ignore_all(w);
+            runtime_listed(w, "~u1 u2");
+        }
+        expect_nothing(w);
+        runtime_listed(w, "u2");
+        expect(w, GONE);
+    }
+}
+
 static void an_allocation_without_a_pod_row_is_named_by_uid_and_dropped_with_its_pod(void **state)
 {
     struct world *w = *state;
@@ -1280,6 +1304,7 @@ int main(void)
         TEST(what_is_not_dropped_yet_is_the_kubelets_to_give_away),
         TEST(after_a_reboot_the_runtime_may_know_no_pod),
         TEST(a_pod_that_does_not_come_back_after_a_reboot_is_dropped),
+        TEST(a_pod_whose_sandbox_outlived_a_reboot_does_not_come_back_without),
         TEST(an_allocation_without_a_pod_row_is_named_by_uid_and_dropped_with_its_pod),
         TEST(a_list_older_than_a_container_says_nothing_of_it),
         TEST(a_list_older_than_a_container_does_not_rebuild_its_predecessor),
