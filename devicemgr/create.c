@@ -46,8 +46,10 @@ void create_free(struct devicemgr *mgr, struct create *create)
     wake_leave(mgr, create);
     if (create->state == CREATE_COMMITTING)
         DL_DELETE2(mgr->committing, create, commit_prev, commit_next);
-    for (size_t i = 0; create->items && i < create->request.len; i++)
+    for (size_t i = 0; create->items && i < create->request.len; i++) {
+        ids_fini(&create->items[i].offered);
         ids_fini(&create->items[i].preferred);
+    }
     free(create->items);
     request_fini(&create->request);
     free(create->sandbox_id);

@@ -50,8 +50,9 @@ struct create_item {
     const struct request_item *want;
     uint64_t call; /* the plugin call under way; 0: none */
     enum create_prefer prefer;
-    struct ids preferred;
-    uint64_t prestarted; /* the endpoint that answered PreStartContainer; 0: none yet */
+    struct ids offered;   /* to the plugin for its preference, in natural order; until it answers */
+    struct ids preferred; /* of these, in the plugin's order */
+    uint64_t prestarted;  /* the endpoint that answered PreStartContainer; 0: none yet */
 };
 
 struct create {

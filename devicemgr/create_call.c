@@ -201,6 +201,23 @@ void devicemgr_allocated(struct devicemgr *mgr, uint64_t now_ms, uint64_t number
     free(call.socket_name);
 }
 
+static int compare_ids(const void *id, const void *offered)
+{
+    return strverscmp(id, *(char *const *)offered);
+}
+
+/* What was not offered counts for nothing, also if it is free by now. */
+static void note_preferred(struct create_item *item,
+                           const V1beta1__ContainerPreferredAllocationResponse *answer)
+{
+    for (size_t i = 0; item->offered.len > 0 && i < answer->n_deviceids; i++) {
+        if (bsearch(answer->deviceids[i], item->offered.v, item->offered.len,
+                    sizeof *item->offered.v, compare_ids))
+            ids_add(&item->preferred, answer->deviceids[i]);
+    }
+    ids_fini(&item->offered);
+}
+
 void devicemgr_preferred(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, int code,
                          const char *message, const V1beta1__PreferredAllocationResponse *response)
 {
@@ -218,8 +235,7 @@ void devicemgr_preferred(struct devicemgr *mgr, uint64_t now_ms, uint64_t number
     item = &create->items[call.item];
     item->prefer = PREFER_ANSWERED;
     if (code == CODE_OK && response->n_container_responses == 1)
-        ids_copy(&item->preferred, response->container_responses[0]->deviceids,
-                 response->container_responses[0]->n_deviceids);
+        note_preferred(item, response->container_responses[0]);
     free(call.socket_name);
 }
 

@@ -446,7 +446,8 @@ static void ask_preference(struct devicemgr *mgr, struct create *create, size_t 
             ids_add(&action->must_include, pool->candidates[i].device->id);
     }
     create->items[index].prefer = PREFER_ASKED;
-    ids_fini(&available);
+    ids_fini(&create->items[index].offered);
+    create->items[index].offered = available;
 }
 
 /* The plugin is asked only if its answer can make a difference. */

@@ -358,6 +358,20 @@ static void a_preference_counts_as_far_as_it_is_allowed(void **state)
     expect(w, "allocate g0,g2 *");
 }
 
+static void a_preference_for_what_was_not_offered_is_none(void **state)
+{
+    struct world *w = *state;
+
+    preferring_gpus_up(w, "g0 g1 g2 g3");
+    container_made(w, 11, "u1", "main", GPU ":g3");
+    create_request(w, 12, "u2", "main", GPU "=1");
+    expect(w, "prefer 1 of g0,g1,g2 with none in 500ms");
+    sandbox_stopping(w, "s-u1");
+    sandbox_stopped(w, "s-u1"); /* g3 is free now */
+    preferred(w, "g3,g1");
+    expect(w, "allocate g1 *");
+}
+
 static void without_a_preference_it_goes_on(void **state)
 {
     struct world *w = *state;
@@ -829,6 +843,7 @@ int main(void)
         TEST(as_many_are_chosen_as_were_asked_for),
         TEST(equal_requests_get_equal_devices),
         TEST(a_preference_counts_as_far_as_it_is_allowed),
+        TEST(a_preference_for_what_was_not_offered_is_none),
         TEST(without_a_preference_it_goes_on),
         TEST(no_preference_is_asked_for_where_there_is_no_choice),
         TEST(two_pending_creates_never_get_the_same_device),
