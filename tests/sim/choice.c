@@ -35,14 +35,23 @@ static struct create_sim *sole_chooser(struct world *w, size_t resource)
     return found;
 }
 
+/* The question may be for any of them, or the kubelet's. */
+static void crowd(struct world *w, size_t resource)
+{
+    for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
+        struct create_sim *c = &w->client.creates[i];
+
+        if (c->number && c->count[resource] > 0 && !c->ids[resource])
+            c->crowded[resource] = true;
+    }
+}
+
 void choice_asked(struct world *w, size_t resource, const struct plugin_call *call)
 {
     struct create_sim *c = sole_chooser(w, resource);
 
-    if (!c || call->size != c->count[resource])
-        return;
-    if (bridge_open(w) > 0) { /* perhaps the kubelet's question */
-        c->crowded[resource] = true;
+    if (!c || call->size != c->count[resource] || bridge_open(w) > 0) {
+        crowd(w, resource);
         return;
     }
     c->asked[resource] = call->number;

@@ -155,7 +155,7 @@ static void lose(struct world *w, uint64_t number, uint64_t incarnation)
     if (!shim_lives(w, incarnation) || !c)
         return;
     world_note(w, "plugin %zu: connection %" PRIu64 " lost", c->resource, number);
-    shown_connection_lost(w, c->resource);
+    shown_connection_lost(w, c);
     drop_connection(w, c);
     devicemgr_endpoint_lost(w->shim.core, shim_now_ms(w), number, "connection reset by peer");
     shim_run(w);

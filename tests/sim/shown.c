@@ -358,8 +358,13 @@ void shown_shim_started(struct world *w)
     }
 }
 
-void shown_connection_lost(struct world *w, size_t resource)
+/* A list that came just before is what the plugin is away with, though nobody was shown it. */
+void shown_connection_lost(struct world *w, const struct connection *connection)
 {
+    size_t resource = connection->resource;
+
+    if (connection->listed)
+        w->shown.base[resource] = connection->healthy;
     if (w->shown.lost_ms[resource] == 0)
         w->shown.lost_ms[resource] = w->now_ms;
 }

@@ -11,6 +11,7 @@
 
 #include "tests/sim/resources.h"
 
+struct connection;
 struct world;
 
 struct shown_resource {
@@ -40,7 +41,7 @@ struct shown {
 };
 
 /* A connection of the resource's plugin is lost. */
-void shown_connection_lost(struct world *w, size_t resource);
+void shown_connection_lost(struct world *w, const struct connection *connection);
 void shown_shim_started(struct world *w);
 /* The shim starts with the rows the store has. */
 void shown_rows(struct world *w);

@@ -117,6 +117,30 @@ static void apply(struct world *w)
     }
 }
 
+/* What a create that is refused for the failure would have had, and nobody else, is not written. */
+static bool is_owed(struct world *w, const struct devicemgr_record *record)
+{
+    const struct claim *claim;
+
+    if (w->store.reset || record->kind == DEVICEMGR_RECORD_RESOURCE ||
+        store_find(&w->store, record->kind, record->key[0], record->key[1], record->key[2]))
+        return true;
+    if (record->kind != DEVICEMGR_RECORD_ALLOCATION || !record->value)
+        return false;
+    claim = claims_find(w, (unsigned)strtoul(record->key[0] + 1, NULL, 10),
+                        container_sim_find(record->key[1]), resource_sim_find(record->key[2]));
+    return claim && claim->kept;
+}
+
+static void fail(struct world *w)
+{
+    w->store.owed = false;
+    for (const struct store_row *row = w->store.pending; row; row = row->next)
+        w->store.owed = w->store.owed || is_owed(w, &row->record);
+    rows_free(&w->store.pending);
+    count_add(COUNT_COMMIT_FAILED);
+}
+
 static void finish(struct world *w, uint64_t incarnation, uint64_t commit)
 {
     bool failed = w->store.mode == STORE_FAILING && rng_percent(&w->store.rng, 80);
@@ -125,11 +149,9 @@ static void finish(struct world *w, uint64_t incarnation, uint64_t commit)
         return;
     w->store.commit = 0;
     if (failed)
-        rows_free(&w->store.pending);
+        fail(w);
     else
         apply(w);
-    if (failed)
-        count_add(COUNT_COMMIT_FAILED);
     w->store.failed_ms = failed ? w->now_ms : 0;
     w->store.reset = w->store.reset && failed;
     if (!failed && w->shim.relisted && commit != w->shim.relisted_commit)
@@ -184,7 +206,9 @@ bool store_lose(struct world *w)
 
 void store_check(struct world *w)
 {
-    check_that(w, !w->store.failed_ms || w->now_ms <= w->store.failed_ms + COMMIT_RETRY_MS_MAX,
+    check_that(w,
+               !w->store.failed_ms || !w->store.owed ||
+                   w->now_ms <= w->store.failed_ms + COMMIT_RETRY_MS_MAX,
                "what could not be stored is tried again");
 }
 
