@@ -293,6 +293,99 @@ def test_tells_once_who_looks_like_a_kubelet(runtime, make_shim, start, settings
     assert shim.log().count(words) == 1
 
 
+# ---- what the core makes of it: a kubelet's start, and its first list ----
+
+
+def health(shown):
+    return shown[GPU].health()["g0"]
+
+
+def end_of_mask(watcher):
+    """A kubelet that has started has admitted its pods: the device is shown as it is."""
+    watcher.wait(lambda shown: not health(shown))
+
+
+@pytest.fixture
+def make_short_mask(runtime, make_shim, make_client, make_plugin):
+    """make_short_mask(**bridge): one whose mask is short, with a pod that holds a device which is
+    not healthy."""
+    def make(**settings):
+        shim = make_shim(bridge={**LONG, "mask": "500ms", **settings})
+        plugin = make_plugin(shim, GPU, ["g0", "g1"])
+        shim.wait_log("2 of 2 devices healthy")
+        client = make_client(shim)
+        client.create(client.run_pod("web"), "app", annotations=by_token(GPU, "g0"))
+        plugin.set_devices({"g0": False, "g1": True})
+        shim.wait_log("1 of 2 devices healthy")
+        return shim
+
+    return make
+
+
+def test_held_devices_are_healthy_to_a_kubelet_that_starts(runtime, make_short_mask, start, bridge):
+    """... until the mask after its relist, for which it waits longer than that; to one that runs
+    they are as they are."""
+    shim = make_short_mask()
+    feed, watcher = bridge(shim)
+    end_of_mask(watcher)
+    kubelet = start(shim)
+    watcher.wait(health)
+    calls = held(shim, kubelet, runtime)
+    held_on(calls)
+    assert health(watcher.shown)
+    stored(shim, watcher, "g0", "g1")
+    feed.report(kubelet.pid, watcher.shown, stored=True)
+    let_go(calls)
+    end_of_mask(watcher)
+
+
+def test_held_devices_are_as_they_are_to_a_kubelet_that_reconnects(make_short_mask, start, bridge,
+                                                                   make_plugin):
+    """It has listed again, not started, also where the daemon is another one than before."""
+    shim = make_short_mask(gate=False)
+    kubelet = start(shim)
+    for resource in ("vendor.com/a", "vendor.com/b"):
+        _feed, watcher = bridge(shim)
+        end_of_mask(watcher)
+        messages = len(watcher.messages)
+        assert kubelet.call("Version", version="0.1.0") == "OK"
+        relist(kubelet)
+        make_plugin(shim, resource, ["d0"])  # so that something is sent
+        watcher.wait(lambda shown, resource=resource: resource in shown)
+        assert not any(device.healthy for message in watcher.messages[messages:]
+                       for one in message.resources if one.name == GPU
+                       for device in one.list.devices if device.id == "g0")
+        shim.kill()
+        shim.start()
+
+
+def test_nothing_is_dropped_before_a_kubelet_has_listed(runtime, make_shim, make_client, make_plugin,
+                                                        bridge, closing):
+    """A runtime that lists nothing, as after a reboot, takes nobody's allocation; other clients'
+    lists are not the kubelet's."""
+    shim = make_shim(plugins={"kubelet_wait": "1h"})
+    make_plugin(shim, GPU, ["g0", "g1"])
+    shim.wait_log("2 of 2 devices healthy")
+    client = make_client(shim)
+    client.create(client.run_pod("web"), "app", annotations=by_token(GPU, "g0"))
+    shim.kill()
+    runtime.state.pods.clear()
+    runtime.state.containers.clear()
+    shim.start()
+    _feed, watcher = bridge(shim)
+    shim.wait_log("runtime listed: 0 pods")
+    crictl = closing(NamedClient(shim.socket, "crictl"))
+    relist(crictl)
+    kubelet = closing(NamedClient(shim.socket, "kubelet"))
+    assert kubelet.call("Version", version="0.1.0") == "OK"
+    assert kubelet.call("ListPodSandbox", filter=cri.PodSandboxFilter(id="p1")) == "OK"
+    make_plugin(shim, "vendor.com/nic", ["n0"])  # so that something is sent
+    watcher.wait(lambda shown: "vendor.com/nic" in shown)
+    assert watcher.shown[GPU].devices["g0"].held
+    relist(kubelet)
+    watcher.wait(lambda shown: not shown[GPU].devices["g0"].held)
+
+
 def test_nothing_to_show(runtime, make_shim, start):
     shim = make_shim(bridge=LONG)
     kubelet = start(shim)
