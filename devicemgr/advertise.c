@@ -8,7 +8,7 @@
 #include "devicemgr/core.h"
 #include "devicemgr/limits.h"
 
-void advertise_touch(struct devicemgr *mgr, const char *name)
+static void touch(struct devicemgr *mgr, const char *name)
 {
     struct resource *resource = resources_find(mgr->resources, name);
 
@@ -89,15 +89,46 @@ static enum advertise_hold look_at_allocation(const struct devicemgr *mgr,
                                                                   : ADVERTISE_TAKEN;
 }
 
+/*
+ * The kubelet writes down what it gives a container, and the token of that makes an allocation of
+ * the same: one of the two comes first, and goes last. While the one is shown, the other changes
+ * nothing, and a list of 100,000 devices is not to be made anew to find that.
+ */
+static bool is_held_by_kubelet(const struct devicemgr *mgr, const struct allocation *allocation)
+{
+    const struct kubelet_hold *hold = kubelet_hold_of(mgr, allocation);
+
+    return hold && hold->shown;
+}
+
+static bool is_held_by_allocation(const struct devicemgr *mgr, const struct kubelet_hold *hold)
+{
+    const struct allocation *allocation =
+        allocations_find(&mgr->allocations, hold->pod_uid, hold->container, hold->resource);
+
+    return allocation && allocation->shown == ADVERTISE_HELD &&
+           ids_equal(&allocation->ids, &hold->ids);
+}
+
+void advertise_hold_gone(struct devicemgr *mgr, const struct kubelet_hold *hold)
+{
+    if (!is_held_by_allocation(mgr, hold))
+        touch(mgr, hold->resource);
+}
+
 static void settle_allocation(struct devicemgr *mgr, struct allocation *allocation, bool flips)
 {
     enum advertise_hold shown = look_at_allocation(mgr, allocation);
+    bool doubled;
 
     mgr->advertise.looks++;
     if (shown == allocation->shown && !(flips && shown == ADVERTISE_HELD))
         return;
+    doubled = !flips && shown != ADVERTISE_TAKEN && allocation->shown != ADVERTISE_TAKEN &&
+              is_held_by_kubelet(mgr, allocation);
     allocation->shown = shown;
-    advertise_touch(mgr, allocation->resource);
+    if (!doubled)
+        touch(mgr, allocation->resource);
 }
 
 /* `flips`: whether a kubelet is starting has changed, and with it what held devices look like. */
@@ -107,7 +138,7 @@ static void settle_allocations(struct devicemgr *mgr, bool flips)
     struct allocation *a, *next;
 
     for (size_t i = 0; i < table->dropped.len; i++)
-        advertise_touch(mgr, table->dropped.v[i]);
+        touch(mgr, table->dropped.v[i]);
     ids_fini(&table->dropped);
     for (a = table->by_key; mgr->advertise.all && a; a = a->hh.next)
         settle_allocation(mgr, a, flips);
@@ -128,7 +159,8 @@ static void settle_kubelet_holds(struct devicemgr *mgr, bool flips)
         if (shown == hold->shown && !(flips && shown))
             continue;
         hold->shown = shown;
-        advertise_touch(mgr, hold->resource);
+        if (flips || !is_held_by_allocation(mgr, hold))
+            touch(mgr, hold->resource);
     }
 }
 

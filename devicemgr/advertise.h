@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 struct allocation;
+struct kubelet_hold;
 struct devicemgr;
 
 /* What an allocation contributes. */
@@ -55,8 +56,8 @@ void advertise_all(struct devicemgr *mgr);
 void advertise_all_at(struct devicemgr *mgr, uint64_t at_ms);
 /* When that is next, from the start. */
 void advertise_times(struct devicemgr *mgr);
-/* What is shown of the resource is another list. */
-void advertise_touch(struct devicemgr *mgr, const char *resource);
+/* The kubelet's checkpoint has no longer what was shown as held. */
+void advertise_hold_gone(struct devicemgr *mgr, const struct kubelet_hold *hold);
 /* When something shown, or who may be given a device, changes by time alone; UINT64_MAX: never. */
 uint64_t advertise_next_ms(const struct devicemgr *mgr);
 

@@ -71,7 +71,10 @@ void kubelet_check_token(struct devicemgr *mgr, struct allocation *allocation, u
 void kubelet_judge_tokens(struct devicemgr *mgr, uint64_t read_ms);
 
 /* ---- kubelet_holds.c ---- */
-/* Whether its checkpoint, as last told, gives the allocation's container its devices. */
+/* What its checkpoint, as last told, gives the allocation's container, if those are its devices;
+ * else NULL. */
+const struct kubelet_hold *kubelet_hold_of(const struct devicemgr *mgr,
+                                           const struct allocation *allocation);
 bool kubelet_gave(const struct devicemgr *mgr, const struct allocation *allocation);
 /* Whether the pod of the entry may be admitted again: it is known and not over, or may come. */
 bool kubelet_hold_counts(const struct devicemgr *mgr, const struct kubelet_hold *hold);

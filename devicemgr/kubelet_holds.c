@@ -195,7 +195,7 @@ static void lose(struct devicemgr *mgr, const struct kubelet_hold *old)
 {
     wake_choosers(mgr, old->resource);
     if (old->shown)
-        advertise_touch(mgr, old->resource);
+        advertise_hold_gone(mgr, old);
 }
 
 /* What both have goes on as it was; a resource that loses one is another. */
@@ -232,16 +232,23 @@ void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t re
 
 /* ---- what they mean ---- */
 
-bool kubelet_gave(const struct devicemgr *mgr, const struct allocation *allocation)
+const struct kubelet_hold *kubelet_hold_of(const struct devicemgr *mgr,
+                                           const struct allocation *allocation)
 {
     const struct kubelet_hold wanted = {.resource = allocation->resource,
                                         .pod_uid = allocation->pod_uid,
                                         .container = allocation->container,
                                         .ids = allocation->ids};
 
-    return mgr->kubelet.holds_len > 0 &&
-           bsearch(&wanted, mgr->kubelet.holds, mgr->kubelet.holds_len, sizeof wanted,
+    if (mgr->kubelet.holds_len == 0)
+        return NULL;
+    return bsearch(&wanted, mgr->kubelet.holds, mgr->kubelet.holds_len, sizeof wanted,
                    compare_holds);
+}
+
+bool kubelet_gave(const struct devicemgr *mgr, const struct allocation *allocation)
+{
+    return kubelet_hold_of(mgr, allocation) != NULL;
 }
 
 bool kubelet_names_pod(const struct devicemgr *mgr, const char *pod_uid)

@@ -975,6 +975,34 @@ static void what_changes_nothing_keeps_the_version(void **state)
     assert_int_equal(version_of(w, GPU), version);
 }
 
+/* On a large node each time would cost a look at all its devices. */
+static void what_kubelet_and_token_both_say_is_no_change(void **state)
+{
+    struct world *w = *state;
+    uint64_t version, version_of_all;
+
+    gpus_up(w, "g0 g1");
+    kubelet_holds(w, "u1=" GPU ":g0"); /* as it is written before the container is made */
+    version = version_of(w, GPU);
+    version_of_all = devicemgr_shown_version(w->mgr);
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    expect_shown(w, GPU, "g0+ g1");
+    kubelet_holds(w, "");
+    kubelet_holds(w, "u1=" GPU ":g0");
+    assert_int_equal(version_of(w, GPU), version);
+    assert_int_equal(devicemgr_shown_version(w->mgr), version_of_all);
+    kubelet_holds(w, "u1=" GPU ":g0,g1"); /* not the same */
+    assert_int_not_equal(version_of(w, GPU), version);
+    expect_shown(w, GPU, "g0+ g1+");
+    kubelet_holds(w, "");
+    expect_shown(w, GPU, "g0+ g1");
+    kubelet_holds(w, "u1=" GPU ":g0");
+    version = version_of(w, GPU);
+    sandbox_removed(w, "s-u1");
+    assert_int_not_equal(version_of(w, GPU), version);
+    expect_shown(w, GPU, "g0 g1");
+}
+
 static void another_resources_change_is_none(void **state)
 {
     struct world *w = *state;
@@ -1281,6 +1309,7 @@ int main(void)
         TEST(who_chose_is_told_by_the_next_create_at_the_latest),
         TEST(who_asked_last_has_chosen),
         TEST(what_changes_nothing_keeps_the_version),
+        TEST(what_kubelet_and_token_both_say_is_no_change),
         TEST(another_resources_change_is_none),
         TEST(one_that_waits_for_another_resource_shows_nothing),
         TEST(versions_are_never_reused),
