@@ -74,8 +74,8 @@ void claims_row_written(struct world *w, const struct devicemgr_record *record)
 {
     struct claim *c = note_row(w, record);
 
-    if (c)
-        c->boot = w->shim.boot;
+    if (c && c->boot == 0)
+        c->boot = w->shim.boot; /* a new one; of another the row says nothing of its pod */
 }
 
 /* The boot that the row of the pod names. */
@@ -86,7 +86,7 @@ static unsigned stored_boot(const struct world *w, const char *uid)
     unsigned boot;
 
     if (!row)
-        return 0;
+        return w->shim.boot; /* the shim knows no other */
     pod = checkpoint__v1__pod__unpack(NULL, row->record.value_bytes, row->record.value);
     boot = (unsigned)strtoul(pod->boot_id + strcspn(pod->boot_id, "0123456789"), NULL, 10);
     checkpoint__v1__pod__free_unpacked(pod, NULL);
@@ -345,9 +345,9 @@ static bool told_counts(struct world *w, const struct told *told)
 {
     if (kubelet_find_pod(w, told->uid) || !surely_over(w, told->uid))
         return true;
-    return told->early
-               ? may_be_new(w, told->uid) && (sources_ready_ms(w) == UINT64_MAX || w->shim.boot > 1)
-               : may_come(w, told);
+    if (sources_ready_ms(w) == UINT64_MAX)
+        return true; /* no pod that a list has no more is dropped before */
+    return told->early ? may_be_new(w, told->uid) && w->shim.boot > 1 : may_come(w, told);
 }
 
 unsigned claims_kubelets(struct world *w, size_t resource)
