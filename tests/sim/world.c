@@ -244,6 +244,12 @@ static bool none_ends(struct world *w)
     return w->shim.core && kubelet_none_ends(w);
 }
 
+/* What a pod of before a reboot had may be kept for it so much longer. */
+static uint64_t content_ms_max(struct world *w)
+{
+    return CONTENT_MS_MAX + (claims_returning(w) ? POD_COMES_MS : 0);
+}
+
 /* Pods that lack a device that is gone for good are made anew, once no kubelet counts as just
  * started: it is shown what there is, and nobody is stuck beside a device that is free. */
 static void replace_stranded(struct world *w)
@@ -254,7 +260,7 @@ static void replace_stranded(struct world *w)
     run_until(w, none_ends, REST_MS_MAX, "every pod that is deleted ends");
     for (size_t i = 0; i < PODS_MAX; i++)
         kubelet_add_pod(w);
-    run_until(w, content, CONTENT_MS_MAX, "a pod made anew gets what is free");
+    run_until(w, content, content_ms_max(w), "a pod made anew gets what is free");
 }
 
 static void run_to_rest(struct world *w)
@@ -265,8 +271,7 @@ static void run_to_rest(struct world *w)
     run_for(w, QUIET_MS);
     reveal(w);
     quiet_ms = w->now_ms;
-    run_until(w, content, CONTENT_MS_MAX + (claims_returning(w) ? POD_COMES_MS : 0),
-              "every pod gets what it asked for");
+    run_until(w, content, content_ms_max(w), "every pod gets what it asked for");
     w->rest_ms = w->now_ms - quiet_ms;
     if (!w->broken[0] && w->shim.core)
         shown_check_rest(w, false);
