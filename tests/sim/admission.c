@@ -121,7 +121,7 @@ void admission_decide_anew(struct world *w)
 {
     struct pod_sim *pod = &w->kubelet.pods[rng_below(&w->kubelet.rng, PODS_MAX)];
 
-    if (!pod->uid || pod->deleting)
+    if (!pod->uid || pod->deleting || w->kubelet.down)
         return;
     for (unsigned i = 0; i < pod->containers_len; i++)
         decide_anew(w, pod, &pod->containers[i], rng_below(&pod->rng, RESOURCES_LEN));

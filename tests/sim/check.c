@@ -135,6 +135,31 @@ void check_making(struct world *w, const struct rt_container *container)
     }
 }
 
+/* As long as runtime and kubelet have not both listed, only what the shim was told, or saw end, in
+ * this life ends a pod. */
+void check_dropped(struct world *w, const char *uid, const char *container, const char *resource)
+{
+    unsigned pod = (unsigned)strtoul(uid + 1, NULL, 10);
+    const struct claim *claim =
+        claims_find(w, pod, container_sim_find(container), resource_sim_find(resource));
+
+    if (!claim || claim->since_ms > w->shim.started_ms || claim->told_ms > w->shim.started_ms)
+        return; /* made, and given back, in this life */
+    for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
+        if (w->client.creates[i].number && w->client.creates[i].count[claim->resource] > 0)
+            return; /* that may have taken it: it was in no container that runs */
+    }
+    for (size_t i = 0; i < PODS_MAX; i++) {
+        for (size_t c = 0; c < POD_CONTAINERS_MAX; c++) {
+            if (w->kubelet.pods[i].containers[c].ids[claim->resource] & claim->mask)
+                return; /* the kubelet gave it to that one, or to itself again */
+        }
+    }
+    check_that(w,
+               claims_sources_ms(w) != UINT64_MAX || runtime_ended_ms(w, pod) >= w->shim.started_ms,
+               "nothing restored is dropped before runtime and kubelet have listed: %s", uid);
+}
+
 void check_freed(struct world *w, const char *uid, const char *container, const char *resource)
 {
     size_t r = resource_sim_find(resource);

@@ -31,6 +31,8 @@ uint64_t create_ms_max(const struct world *w);
 void check_exclusive(struct world *w, const struct rt_container *container);
 /* It is about to be made: nobody makes another one with its devices. */
 void check_making(struct world *w, const struct rt_container *container);
+/* An allocation of the pod is dropped: it is known to be over. */
+void check_dropped(struct world *w, const char *uid, const char *container, const char *resource);
 /* An allocation is dropped: no container made with it lives. */
 void check_freed(struct world *w, const char *uid, const char *container, const char *resource);
 /* The serial of the durable options of an allocation, if they are in force for exactly `ids` (0:

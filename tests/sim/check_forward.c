@@ -232,6 +232,15 @@ static void check_kept(struct world *w, struct create_sim *create, size_t r, uns
         check_that(w, own->mask == ids,
                    "a container that is made again has the devices it had: %x, not %x", own->mask,
                    ids);
+    if (own && own->back && create->ids[r] == 0)
+        check_that(w, own->back == ids,
+                   "a pod that comes back after a reboot has the devices it had: %x, not %x",
+                   own->back, ids);
+    if (!w->kubelet.mixed && shim_exclusive(w, r) && create->ids[r] == 0)
+        check_that(w, (ids & claims_back(w, create->uid, r)) == 0,
+                   "what a pod has that is still to come back is not chosen for another: %x of "
+                   "resource %zu",
+                   ids & claims_back(w, create->uid, r), r);
     if (!w->kubelet.mixed && shim_exclusive(w, r) && !(w->runtime.rival_noted[r] & ids))
         check_that(w, (ids & others) == 0,
                    "what the shim gave to a pod that lives stays the pod's: %x of resource %zu",

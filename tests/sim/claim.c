@@ -125,6 +125,7 @@ void claims_forwarded(struct world *w, unsigned uid, unsigned name, size_t resou
     c->mask = mask;
     c->own = own;
     c->kept = true;
+    c->back = 0;
     c->boot = w->shim.boot;
     c->told_ms = w->now_ms;
 }
@@ -188,7 +189,7 @@ static bool surely_over(const struct world *w, unsigned uid)
 
 /* When the shim had heard of all that may be there: of the runtime, and of a kubelet, or it had
  * waited long enough for one. UINT64_MAX: not yet. */
-static uint64_t sources_ready_ms(const struct world *w)
+uint64_t claims_sources_ms(const struct world *w)
 {
     uint64_t ready_ms = w->shim.started_ms + w->shim.settings.kubelet_wait_ms;
 
@@ -209,18 +210,30 @@ static bool may_be_new(const struct world *w, unsigned uid)
 static bool may_come(const struct world *w, const struct told *told)
 {
     return may_be_new(w, told->uid) &&
-           (sources_ready_ms(w) == UINT64_MAX || w->now_ms <= told->since_ms + POD_COMES_MS);
+           (claims_sources_ms(w) == UINT64_MAX || w->now_ms <= told->since_ms + POD_COMES_MS);
+}
+
+/* The kubelet's checkpoint names the pod. */
+static bool is_told(const struct world *w, unsigned uid)
+{
+    for (size_t i = 0; i < RESOURCES_LEN * DEVICES_MAX; i++) {
+        if (w->bridge.told[i / DEVICES_MAX][i % DEVICES_MAX].uid == uid)
+            return true;
+    }
+    return false;
 }
 
 /* A pod of which the runtime knows nothing: whether the shim keeps it, since no kubelet has listed,
  * or since it is of an earlier boot. */
 static bool may_return(const struct world *w, const struct claim *c)
 {
-    uint64_t ready_ms = sources_ready_ms(w);
+    uint64_t ready_ms = claims_sources_ms(w);
 
     if (ready_ms == UINT64_MAX || w->now_ms <= ready_ms + KEPT_LAG_MS)
         return true;
-    return c->boot < w->shim.boot && w->now_ms <= ready_ms + KEPT_LAG_MS + POD_COMES_MS;
+    return c->boot < w->shim.boot &&
+           w->now_ms <=
+               ready_ms + KEPT_LAG_MS + (is_told(w, c->uid) ? POD_RETURNS_MS : POD_COMES_MS);
 }
 
 /* Its row is on disk, whose deletion failed, perhaps: a shim that starts has it again. */
@@ -265,8 +278,10 @@ void claims_forget_all(struct world *w, unsigned uid, size_t resource)
     for (size_t i = 0; i < w->claims.len; i++) {
         struct claim *c = &w->claims.v[i];
 
-        if ((uid == 0 || c->uid == uid) && (resource == RESOURCES_LEN || c->resource == resource))
+        if ((uid == 0 || c->uid == uid) && (resource == RESOURCES_LEN || c->resource == resource)) {
             c->kept = false;
+            c->back = 0;
+        }
     }
 }
 
@@ -275,7 +290,41 @@ void claims_lost(struct world *w)
     claims_forget_all(w, 0, RESOURCES_LEN);
 }
 
+/* A container that is contended may lose its device to another of its pod. */
+static bool comes_back(struct world *w, const struct claim *c)
+{
+    const struct pod_sim *pod = kubelet_find_pod(w, c->uid);
+
+    return c->uid && c->own && (c->kept || c->back) && !c->former && pod && !pod->deleting &&
+           is_stored(w, c) && !kubelet_contended(pod, c->resource);
+}
+
+void claims_reboot(struct world *w, bool forgets)
+{
+    unsigned back[CLAIMS_MAX] = {0};
+
+    for (size_t i = 0; i < w->claims.len; i++)
+        back[i] = comes_back(w, &w->claims.v[i]) ? w->claims.v[i].mask : 0;
+    runtime_reboot(w, forgets);
+    for (size_t i = 0; i < w->claims.len; i++)
+        w->claims.v[i].back = back[i];
+}
+
 /* ---- questions ---- */
+
+unsigned claims_back(struct world *w, unsigned uid, size_t resource)
+{
+    unsigned mask = 0;
+
+    for (size_t i = 0; i < w->claims.len; i++) {
+        const struct claim *c = &w->claims.v[i];
+        const struct pod_sim *pod = kubelet_find_pod(w, c->uid);
+
+        if (pod && !pod->deleting && c->uid != uid && c->resource == resource)
+            mask |= c->back;
+    }
+    return mask;
+}
 
 unsigned claims_kept(struct world *w, unsigned uid, size_t resource)
 {
@@ -345,7 +394,7 @@ static bool told_counts(struct world *w, const struct told *told)
 {
     if (kubelet_find_pod(w, told->uid) || !surely_over(w, told->uid))
         return true;
-    if (sources_ready_ms(w) == UINT64_MAX)
+    if (claims_sources_ms(w) == UINT64_MAX)
         return true; /* no pod that a list has no more is dropped before */
     return told->early ? may_be_new(w, told->uid) && w->shim.boot > 1 : may_come(w, told);
 }

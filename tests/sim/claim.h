@@ -28,6 +28,7 @@ struct claim {
     unsigned
         former;    /* what its durable row has, if that is another: it may be back after a crash */
     bool own;      /* the shim chose */
+    unsigned back; /* what it must have when its pod is back after a reboot; 0: anything */
     bool kept;     /* a create was forwarded with it */
     unsigned boot; /* in which it was last told of, or the runtime knew its pod */
     uint64_t since_ms;  /* it is there */
@@ -67,6 +68,12 @@ unsigned claims_kept(struct world *w, unsigned uid, size_t resource);
 unsigned claims_own(struct world *w, size_t resource);
 /* Whether something is kept for a pod that may come back after a reboot, and never will. */
 bool claims_returning(struct world *w);
+/* The node reboots: what is kept is kept for pods that come back. */
+void claims_reboot(struct world *w, bool forgets);
+/* What the shim chose for pods still to come back, but this one. */
+unsigned claims_back(struct world *w, unsigned uid, size_t resource);
+/* Once all that may be there was heard of; UINT64_MAX: not yet. */
+uint64_t claims_sources_ms(const struct world *w);
 /* NULL: none. */
 const struct claim *claims_find(const struct world *w, unsigned uid, unsigned name,
                                 size_t resource);

@@ -40,7 +40,9 @@
     X(TOLD_OF_GONE, "entries of the kubelet's checkpoint whose pod is gone")                       \
     X(BESIDE_PROMISED, "choices beside what the kubelet gave to others")                           \
     X(VANISHED, "devices that were gone for good")                                                 \
-    X(STRANDED, "pods whose device was, and that were replaced")
+    X(STRANDED, "pods whose device was, and that were replaced")                                   \
+    X(FORGOTTEN, "reboots after which the runtime knows no sandbox")                               \
+    X(CAME_BACK, "pods that came back after one")
 
 enum count {
 #define X(name, words) COUNT_##name,

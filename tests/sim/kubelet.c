@@ -170,6 +170,14 @@ static bool runs_in(const struct world *w, const struct rt_sandbox *sandbox)
     return false;
 }
 
+static void run_sandbox(struct world *w, struct pod_sim *pod)
+{
+    if (pod->forgotten)
+        count_add(COUNT_CAME_BACK);
+    pod->forgotten = false;
+    runtime_run_sandbox(w, pod->uid, pod->sandbox_attempt++);
+}
+
 /* A new sandbox; what was left of the old one is stopped first. */
 static void sandbox_step(struct world *w, struct pod_sim *pod)
 {
@@ -182,7 +190,7 @@ static void sandbox_step(struct world *w, struct pod_sim *pod)
     if (left)
         runtime_stop_sandbox(w, left, true);
     else
-        runtime_run_sandbox(w, pod->uid, pod->sandbox_attempt++);
+        run_sandbox(w, pod);
 }
 
 static void advance(struct world *w, struct pod_sim *pod)
@@ -224,7 +232,7 @@ static void sync(struct world *w, uint64_t uid, uint64_t unused)
     if (!pod)
         return;
     world_after(w, rng_between(&pod->rng, SYNC_MS_MIN, SYNC_MS_MAX), sync, uid, 0);
-    if (!w->shim.core || w->runtime.down || runtime_busy(w, pod->uid))
+    if (!w->shim.core || w->kubelet.down || w->runtime.down || runtime_busy(w, pod->uid))
         return;
     if (pod->deleting)
         teardown(w, pod);
@@ -240,7 +248,7 @@ void kubelet_add_pod(struct world *w)
 
     while (pod < w->kubelet.pods + PODS_MAX && pod->uid)
         pod++;
-    if (pod == w->kubelet.pods + PODS_MAX || w->kubelet.draining)
+    if (pod == w->kubelet.pods + PODS_MAX || w->kubelet.draining || w->kubelet.down)
         return;
     *pod = (struct pod_sim){.uid = ++w->kubelet.last_uid, .over_ms = w->now_ms};
     rng_init(&pod->rng, w->seed, RNG_POD + pod->uid);
@@ -317,6 +325,17 @@ bool kubelet_replace_stranded(struct world *w)
     }
     w->kubelet.strict = true;
     return any;
+}
+
+void kubelet_rebooted(struct world *w, bool forgotten)
+{
+    w->kubelet.down = true;
+    for (size_t i = 0; i < PODS_MAX && forgotten; i++) {
+        struct pod_sim *pod = &w->kubelet.pods[i];
+
+        pod->forgotten = pod->forgotten || pod->sandbox_attempt > 0;
+        pod->sandbox_attempt = 0;
+    }
 }
 
 void kubelet_drain(struct world *w)

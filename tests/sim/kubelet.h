@@ -43,6 +43,7 @@ struct pod_container {
 struct pod_sim {
     unsigned uid; /* 0: free slot */
     unsigned sandbox_attempt;
+    bool forgotten;   /* the runtime had its sandboxes, until a reboot */
     unsigned sandbox; /* the one its init containers have run in */
     bool deleting;
     bool released;    /* its tokens' devices are given to others */
@@ -58,6 +59,7 @@ struct kubelet {
     enum source source[RESOURCES_LEN];
     unsigned last_uid;
     bool mixed;  /* both decide: they know nothing of each other, and can be in each other's way */
+    bool down;   /* from a reboot until it lists */
     bool strict; /* nobody may lack a device that is gone for good */
     bool draining; /* no new pods; all that are there are deleted */
     struct pod_sim pods[PODS_MAX];
@@ -70,6 +72,8 @@ void kubelet_delete_one(struct world *w);
 /* It is deleted by force, and another comes in its place. */
 void kubelet_replace(struct world *w, unsigned uid);
 void kubelet_drain(struct world *w);
+/* The node was rebooted: it comes later. `forgotten`: the runtime knows no sandbox of before. */
+void kubelet_rebooted(struct world *w, bool forgotten);
 struct pod_sim *kubelet_find_pod(struct world *w, unsigned uid);
 /* Whether the pod lives, and the shim must have heard of its sandbox. */
 bool kubelet_surely_there(struct world *w, unsigned uid);

@@ -223,12 +223,15 @@ void runtime_restart(struct world *w)
     client_runtime_gone(w);
 }
 
-void runtime_reboot(struct world *w)
+void runtime_reboot(struct world *w, bool forgets)
 {
+    w->runtime.forgot = w->runtime.forgot || forgets;
     for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++)
         w->runtime.calls[i].number = 0;
     for (size_t i = 0; i < SANDBOXES_MAX; i++) {
-        if (w->runtime.sandboxes[i].id)
+        if (w->runtime.sandboxes[i].id && forgets)
+            runtime_drop_sandbox(w, &w->runtime.sandboxes[i]);
+        else if (w->runtime.sandboxes[i].id)
             runtime_end_sandbox(w, &w->runtime.sandboxes[i]);
     }
 }

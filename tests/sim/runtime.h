@@ -89,6 +89,7 @@ struct runtime {
     struct rng rng;
     struct rng rival_rng;
     bool down;
+    bool forgot;                         /* its sandboxes, at a reboot */
     bool eventless;                      /* it does not know GetContainerEvents */
     unsigned rival_noted[RESOURCES_LEN]; /* masks of what a rival's token has ever named */
     bool unseen; /* something happened behind the shim's back since the last list began */
@@ -151,7 +152,8 @@ void runtime_drop_sandbox(struct world *w, struct rt_sandbox *sandbox);
 
 /* ---- faults ---- */
 void runtime_restart(struct world *w);
-void runtime_reboot(struct world *w);
+/* `forgets`: it knows no sandbox of before. */
+void runtime_reboot(struct world *w, bool forgets);
 void runtime_crash_one(struct world *w);
 void runtime_orphan(struct world *w, struct rt_sandbox *sandbox);
 /* It is listed as not ready for a while. */

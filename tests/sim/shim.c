@@ -14,6 +14,7 @@
 #define DRAIN_MS_MAX 5000
 #define STORE_LOSS_PERCENT 5
 #define STORE_DAMAGE_PERCENT 10
+#define FORGETS_PERCENT 50
 
 /* From the shim's start until a kubelet has listed. */
 #define KUBELET_LISTS_MS_MAX 60000
@@ -228,6 +229,8 @@ static void kubelet_lists(struct world *w, uint64_t incarnation, uint64_t starts
 {
     if (!shim_lives(w, incarnation))
         return;
+    starts = starts || w->kubelet.down;
+    w->kubelet.down = false;
     world_note(w, "kubelet: lists%s", starts ? ", and has started" : "");
     if (starts)
         devicemgr_kubelet_started(w->shim.core, shim_now_ms(w));
@@ -262,6 +265,7 @@ static void start(struct world *w, uint64_t a, uint64_t b)
     shim->damaged = shim->damaged || lost;
     shim->started_ms = w->now_ms;
     shim->rows_lost = lost;
+    shim->ever_lost = shim->ever_lost || lost;
     if (lost)
         count_add(COUNT_ROWS_LOST);
     shim->draining = false;
@@ -308,6 +312,8 @@ static void die(struct world *w)
 
 void shim_kill(struct world *w, bool reboot)
 {
+    bool forgets;
+
     if (!w->shim.core)
         return;
     world_note(w, "shim: killed%s", reboot ? ", the node reboots" : "");
@@ -315,7 +321,11 @@ void shim_kill(struct world *w, bool reboot)
     if (!reboot)
         return;
     count_add(COUNT_REBOOTS);
-    runtime_reboot(w);
+    forgets = rng_percent(&w->bridge.rng, FORGETS_PERCENT);
+    if (forgets)
+        count_add(COUNT_FORGOTTEN);
+    claims_reboot(w, forgets);
+    kubelet_rebooted(w, forgets);
     w->shim.boot_ms = w->now_ms;
     snprintf(w->shim.boot_id, sizeof w->shim.boot_id, "boot-%u", ++w->shim.boot);
     for (size_t r = 0; r < RESOURCES_LEN; r++)

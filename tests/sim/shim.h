@@ -38,6 +38,7 @@ struct shim {
     uint64_t started_ms;      /* of the world */
     uint64_t kubelet_ms;      /* when a kubelet had listed, in this life; 0: not yet */
     uint64_t listed_ms;       /* when the runtime was listed first, in this life; 0: not yet */
+    bool ever_lost;           /* in some life: it may not know in which boot a pod lived */
     bool rows_lost;           /* rows were missing when it started */
     bool draining;            /* it was told to end */
     bool builtin_told;        /* the built-in devices were listed */

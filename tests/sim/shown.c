@@ -1,6 +1,7 @@
 #include "tests/sim/shown.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
@@ -218,7 +219,14 @@ static bool note_usable(struct world *w, size_t r)
 /* Its pod has a sandbox. One to come counts as long as it cannot be told from one that is gone. */
 static bool surely_begun(struct world *w, unsigned uid)
 {
-    return kubelet_surely_there(w, uid) && kubelet_find_pod(w, uid)->sandbox_attempt > 0;
+    const struct pod_sim *pod = kubelet_find_pod(w, uid);
+    char name[16];
+
+    snprintf(name, sizeof name, "u%u", uid);
+    return kubelet_surely_there(w, uid) &&
+           (pod->sandbox_attempt > 0 ||
+            (pod->forgotten && !w->shim.ever_lost &&
+             store_find(&w->store, DEVICEMGR_RECORD_POD, name, "", "")));
 }
 
 /* By the kubelet's checkpoint, as the shim was told of it; or by the shim. */

@@ -185,6 +185,8 @@ void store_commit(struct world *w, uint64_t commit, const struct devicemgr_recor
                    KINDS[records[i].kind], records[i].key[0], records[i].key[1], records[i].key[2]);
         if (!records[i].value && records[i].kind == DEVICEMGR_RECORD_ALLOCATION)
             check_freed(w, records[i].key[0], records[i].key[1], records[i].key[2]);
+        if (!records[i].value && records[i].kind == DEVICEMGR_RECORD_ALLOCATION)
+            check_dropped(w, records[i].key[0], records[i].key[1], records[i].key[2]);
         claims_row_written(w, &records[i]);
         row->next = store->pending;
         store->pending = row;

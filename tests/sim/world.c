@@ -268,6 +268,11 @@ static void run_to_rest(struct world *w)
     uint64_t quiet_ms;
 
     stop_faults(w);
+    if (w->runtime.forgot) { /* pods that were deleted meanwhile might come back for a time */
+        bridge_file_written(w);
+        bridge_report_later(w);
+        run_for(w, POD_COMES_MS);
+    }
     run_for(w, QUIET_MS);
     reveal(w);
     quiet_ms = w->now_ms;
