@@ -19,6 +19,7 @@ struct end {
     uv_shutdown_t shutdown;
     struct buffer going;   /* bytes that the socket did not take at once: libuv writes them */
     struct buffer waiting; /* and those behind them */
+    bool writing;          /* libuv has `write`, until on_written() */
     bool shut;             /* takes no more bytes: our sending side is shut down, or broken */
     bool reading;
     bool ended; /* nothing more comes from it */
@@ -170,6 +171,7 @@ static void on_written(uv_write_t *request, int status)
     struct end *end = request->data;
     struct connection *c = end->pipe.data;
 
+    end->writing = false;
     buffer_fini(&end->going);
     if (status < 0)
         broken(c, end);
@@ -177,13 +179,14 @@ static void on_written(uv_write_t *request, int status)
         write_on(c, end);
 }
 
-/* Gives to libuv what waits for it. */
+/* Gives to libuv what waits for it, once it is done with what it has: its queue is empty a while
+ * before it says so. */
 static void write_on(struct connection *c, struct end *end)
 {
     uv_buf_t buf;
     int r;
 
-    if (c->closing)
+    if (c->closing || end->writing)
         return;
     if (buffer_len(&end->waiting) == 0) {
         read_on(c);
@@ -194,6 +197,7 @@ static void write_on(struct connection *c, struct end *end)
     end->write.data = end;
     buf = uv_buf_init((char *)buffer_data(&end->going), (unsigned)buffer_len(&end->going));
     r = uv_write(&end->write, (uv_stream_t *)&end->pipe, &buf, 1, on_written);
+    end->writing = r == 0;
     if (r < 0)
         broken(c, end);
     else if (end->shut)
