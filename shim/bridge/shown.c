@@ -352,6 +352,28 @@ void shown_register_anew(struct shown *shown)
     on_stream_ended(shown);
 }
 
+/* The kubelet has taken its end for that of whichever it registered last. */
+static void on_older_ended(void *user)
+{
+    struct shown *shown = user;
+
+    if (!shown->stream.call)
+        return;
+    rpc_incoming_finish(shown->stream.call, RPC_ABORTED, "an older ListAndWatch has ended");
+    on_stream_ended(shown);
+}
+
+/* For a newer one. The older of the same kubelet is left open, with nothing sent on it any more:
+ * to end it is to have the newer disconnected. It ends with its connection, see disconnect(). */
+static void stream_leave(struct shown *shown)
+{
+    if (stream_current(shown))
+        rpc_incoming_on_cancel(shown->stream.call, on_older_ended, shown);
+    else
+        rpc_incoming_finish(shown->stream.call, RPC_ABORTED, "there is a newer ListAndWatch");
+    stream_clear(shown);
+}
+
 static void on_list_and_watch(struct rpc_incoming *call, const ProtobufCMessage *request,
                               void *user)
 {
@@ -364,10 +386,8 @@ static void on_list_and_watch(struct rpc_incoming *call, const ProtobufCMessage 
         rpc_incoming_finish(call, RPC_FAILED_PRECONDITION, "another process has the list");
         return;
     }
-    if (shown->stream.call) {
-        rpc_incoming_finish(shown->stream.call, RPC_ABORTED, "there is a newer ListAndWatch");
-        stream_clear(shown);
-    }
+    if (shown->stream.call)
+        stream_leave(shown);
     shown->stream.call = call;
     shown->stream.pid = peer.pid;
     shown->stream.epoch = registration_epoch(shown->world->registration);
