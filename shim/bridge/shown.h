@@ -10,7 +10,8 @@
  * WAITING waits for a kubelet, a list and the socket; REGISTERING for the kubelet's answer;
  * ACCEPTED for its ListAndWatch, for a while; SERVING for the stream's end; BACKING_OFF for a
  * timer. A kubelet that goes, or another one, brings every state back to WAITING, but for SERVING
- * when it is the same kubelet after all.
+ * when it is the same kubelet after all; and that one, if it was at Register, is left in peace in
+ * BACKING_OFF before it is asked again.
  */
 #ifndef SHIM_BRIDGE_SHOWN_H
 #define SHIM_BRIDGE_SHOWN_H
