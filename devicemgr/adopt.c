@@ -131,7 +131,7 @@ void adopt_settle(struct devicemgr *mgr)
 {
     for (const struct running *r = mgr->runnings; r; r = r->hh.next) {
         size_t holds_len;
-        const struct kubelet_hold *const *holds = kubelet_holds_of_pod(mgr, r->pod_uid, &holds_len);
+        struct kubelet_hold *const *holds = kubelet_holds_of_pod(mgr, r->pod_uid, &holds_len);
 
         for (size_t i = 0; i < holds_len; i++) {
             if (is_to_adopt(mgr, holds[i], r->name))
@@ -156,7 +156,7 @@ void adopt_served(struct devicemgr *mgr, const char *resource)
 void adopt_created(struct devicemgr *mgr, const struct devicemgr_create *request)
 {
     const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, request->sandbox_id);
-    const struct kubelet_hold *const *holds;
+    struct kubelet_hold *const *holds;
     size_t holds_len;
 
     if (!sandbox || sandbox->stopped || strcmp(sandbox->pod->uid, request->pod_uid) != 0)

@@ -150,18 +150,33 @@ static void settle_allocations(struct devicemgr *mgr, bool flips)
     table->stale = NULL;
 }
 
+static void settle_kubelet_hold(struct devicemgr *mgr, struct kubelet_hold *hold, bool flips)
+{
+    bool shown = kubelet_hold_counts(mgr, hold);
+
+    mgr->advertise.looks++;
+    if (shown == hold->shown && !(flips && shown))
+        return;
+    hold->shown = shown;
+    if (flips || !is_held_by_allocation(mgr, hold))
+        touch(mgr, hold->resource);
+}
+
 static void settle_kubelet_holds(struct devicemgr *mgr, bool flips)
 {
-    for (size_t i = 0; i < mgr->kubelet.holds_len; i++) {
-        struct kubelet_hold *hold = &mgr->kubelet.holds[i];
-        bool shown = kubelet_hold_counts(mgr, hold);
+    struct kubelet_view *kubelet = &mgr->kubelet;
+    bool all = mgr->advertise.all || mgr->advertise.holds_told;
+    struct kubelet_pod *pod, *next;
 
-        if (shown == hold->shown && !(flips && shown))
-            continue;
-        hold->shown = shown;
-        if (flips || !is_held_by_allocation(mgr, hold))
-            touch(mgr, hold->resource);
+    for (size_t i = 0; all && i < kubelet->holds_len; i++)
+        settle_kubelet_hold(mgr, &kubelet->holds[i], flips);
+    DL_FOREACH_SAFE2(kubelet->stale, pod, next, stale_next)
+    {
+        pod->stale = false;
+        for (size_t i = 0; !all && i < pod->holds_len; i++)
+            settle_kubelet_hold(mgr, pod->holds[i], flips);
     }
+    kubelet->stale = NULL;
 }
 
 static void check(const struct devicemgr *mgr)
@@ -202,9 +217,8 @@ void advertise_settle(struct devicemgr *mgr)
         advertise_all(mgr);
     settle_resources(mgr);
     settle_allocations(mgr, flips);
-    if (mgr->advertise.all || mgr->advertise.pods_changed)
-        settle_kubelet_holds(mgr, flips);
-    mgr->advertise.all = mgr->advertise.pods_changed = false;
+    settle_kubelet_holds(mgr, flips);
+    mgr->advertise.all = mgr->advertise.holds_told = false;
     if (mgr->settings.checked)
         check(mgr);
 }

@@ -41,8 +41,8 @@ struct advertise {
     bool stale;           /* something happened since the last look */
     bool all;             /* something that all allocations and holds depend on */
     uint64_t all_ms;      /* by time alone: then; 0: not so */
-    uint64_t looks;       /* at allocations; for tests */
-    bool pods_changed;    /* what pods are has changed, and with it who holds */
+    uint64_t looks;       /* at allocations and what the kubelet holds; for tests */
+    bool holds_told;      /* what the kubelet holds was told anew */
     bool starting;        /* a kubelet was, at the last look */
 };
 

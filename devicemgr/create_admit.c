@@ -66,6 +66,7 @@ static void log_ignored(struct devicemgr *mgr, const struct create *create)
     if (mgr->unread || core_sandbox_removed(mgr, create->sandbox_id))
         return; /* no pod to remember it by */
     pod = pods_ensure(&mgr->pods, create->pod_uid, create->pod_namespace, create->pod_name);
+    core_pod_changed(mgr, create->pod_uid);
     if (!pod_ignore_once(pod, create->container))
         return;
     create_name(create, NULL, &text);

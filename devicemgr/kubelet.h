@@ -20,11 +20,11 @@
 #include <stdint.h>
 
 #include "devicemgr/ids.h"
+#include "devicemgr/mem.h"
 
 struct allocation;
 struct devicemgr;
 struct kubelet_claim;
-struct kubelet_pod;
 
 /* What one container has of one resource, by the kubelet's checkpoint. */
 struct kubelet_hold {
@@ -35,6 +35,16 @@ struct kubelet_hold {
     uint64_t since_ms; /* when it was told first */
     bool early;        /* it was in the file when that was read first */
     bool shown;        /* it is held, as advertise.c saw it last */
+};
+
+/* All entries of one pod. */
+struct kubelet_pod {
+    const char *uid; /* its first entry's */
+    struct kubelet_hold **holds;
+    size_t holds_len;
+    bool stale; /* the pod has changed since advertise_settle(); then it is in kubelet_view.stale */
+    struct kubelet_pod *stale_prev, *stale_next;
+    UT_hash_handle hh;
 };
 
 struct kubelet_view {
@@ -49,6 +59,7 @@ struct kubelet_view {
     size_t holds_len;
     struct kubelet_claim *claims; /* by resource and id */
     struct kubelet_pod *pods;     /* by uid */
+    struct kubelet_pod *stale;    /* for advertise.c */
 };
 
 void kubelet_fini(struct kubelet_view *kubelet);
@@ -79,10 +90,11 @@ bool kubelet_gave(const struct devicemgr *mgr, const struct allocation *allocati
 /* Whether the pod of the entry may be admitted again: it is known and not over, or may come. */
 bool kubelet_hold_counts(const struct devicemgr *mgr, const struct kubelet_hold *hold);
 /* The pod's entries; valid until the checkpoint is told again. */
-const struct kubelet_hold *const *kubelet_holds_of_pod(const struct devicemgr *mgr,
-                                                       const char *pod_uid, size_t *holds_len);
-/* What the pod is has changed, and with it whether what it was given may be chosen for others. */
-void kubelet_pod_changed(struct devicemgr *mgr, const char *pod_uid);
+struct kubelet_hold *const *kubelet_holds_of_pod(const struct devicemgr *mgr, const char *pod_uid,
+                                                 size_t *holds_len);
+/* What the pod is has changed, and with it whether what it was given is held. `wakes`: it may be
+ * free for others. */
+void kubelet_pod_changed(struct devicemgr *mgr, const char *pod_uid, bool wakes);
 /* Whether the kubelet's checkpoint names the pod. */
 bool kubelet_names_pod(const struct devicemgr *mgr, const char *pod_uid);
 /* Whether the kubelet has given the device to a container, not this one, of a pod that is not over;

@@ -3,6 +3,8 @@
  */
 #include <string.h>
 
+#include <utlist.h>
+
 #include "devicemgr/core.h"
 #include "devicemgr/limits.h"
 
@@ -10,14 +12,6 @@
 struct kubelet_claim {
     char *key;
     size_t key_bytes;
-    const struct kubelet_hold **holds;
-    size_t holds_len;
-    UT_hash_handle hh;
-};
-
-/* All entries of one pod. */
-struct kubelet_pod {
-    const char *uid; /* its first entry's */
     const struct kubelet_hold **holds;
     size_t holds_len;
     UT_hash_handle hh;
@@ -77,6 +71,7 @@ static void pods_clear(struct kubelet_view *kubelet)
         free(pod->holds);
         free(pod);
     }
+    kubelet->stale = NULL;
 }
 
 static struct kubelet_pod *pod_find(const struct kubelet_view *kubelet, const char *uid)
@@ -87,7 +82,7 @@ static struct kubelet_pod *pod_find(const struct kubelet_view *kubelet, const ch
     return pod;
 }
 
-static void pod_add(struct kubelet_view *kubelet, const struct kubelet_hold *hold)
+static void pod_add(struct kubelet_view *kubelet, struct kubelet_hold *hold)
 {
     struct kubelet_pod *pod = pod_find(kubelet, hold->pod_uid);
 
@@ -100,8 +95,8 @@ static void pod_add(struct kubelet_view *kubelet, const struct kubelet_hold *hol
     pod->holds[pod->holds_len++] = hold;
 }
 
-const struct kubelet_hold *const *kubelet_holds_of_pod(const struct devicemgr *mgr,
-                                                       const char *pod_uid, size_t *holds_len)
+struct kubelet_hold *const *kubelet_holds_of_pod(const struct devicemgr *mgr, const char *pod_uid,
+                                                 size_t *holds_len)
 {
     const struct kubelet_pod *pod = pod_find(&mgr->kubelet, pod_uid);
 
@@ -225,7 +220,7 @@ void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t re
     kubelet->holds_len = held_len;
     indexes_fill(kubelet);
     advertise_times(mgr);
-    mgr->advertise.pods_changed = true;
+    mgr->advertise.holds_told = true;
     kubelet_judge_tokens(mgr, read_ms);
     adopt_settle(mgr);
 }
@@ -271,13 +266,18 @@ bool kubelet_hold_counts(const struct devicemgr *mgr, const struct kubelet_hold 
     return hold->early ? mgr->kubelet.new_boot : is_young(mgr, hold);
 }
 
-void kubelet_pod_changed(struct devicemgr *mgr, const char *pod_uid)
+void kubelet_pod_changed(struct devicemgr *mgr, const char *pod_uid, bool wakes)
 {
-    size_t holds_len;
-    const struct kubelet_hold *const *holds = kubelet_holds_of_pod(mgr, pod_uid, &holds_len);
+    struct kubelet_pod *pod = pod_find(&mgr->kubelet, pod_uid);
 
-    for (size_t i = 0; i < holds_len; i++)
-        wake_choosers(mgr, holds[i]->resource);
+    if (!pod)
+        return;
+    for (size_t i = 0; wakes && i < pod->holds_len; i++)
+        wake_choosers(mgr, pod->holds[i]->resource);
+    if (pod->stale)
+        return;
+    pod->stale = true;
+    DL_APPEND2(mgr->kubelet.stale, pod, stale_prev, stale_next);
 }
 
 bool kubelet_promised(const struct devicemgr *mgr, const char *resource, const char *id,

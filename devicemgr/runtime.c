@@ -25,9 +25,7 @@ static void siblings_changed(struct devicemgr *mgr, const char *pod_uid, bool wa
         if (wakes)
             wake_holders(mgr, a);
     }
-    if (wakes)
-        kubelet_pod_changed(mgr, pod_uid);
-    mgr->advertise.pods_changed = true;
+    kubelet_pod_changed(mgr, pod_uid, wakes);
 }
 
 void core_pod_changed(struct devicemgr *mgr, const char *pod_uid)
@@ -326,8 +324,7 @@ static void drop_pod(struct devicemgr *mgr, struct pod *pod)
 {
     drop_pod_allocations(mgr, pod->uid);
     wake_pod(mgr, pod->uid);
-    kubelet_pod_changed(mgr, pod->uid);
-    mgr->advertise.pods_changed = true;
+    kubelet_pod_changed(mgr, pod->uid, true);
     pods_remove(&mgr->pods, pod);
 }
 

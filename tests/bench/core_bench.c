@@ -331,6 +331,45 @@ static void build_up(size_t containers)
     devicemgr_free(b.mgr);
 }
 
+/* One device each, of pods that have not come yet. */
+static void kubelet_holds(struct bench *b, size_t len)
+{
+    struct devicemgr_kubelet_held *held = calloc(len, sizeof *held);
+    char(*uids)[32] = calloc(len, sizeof *uids), (*ids)[32] = calloc(len, sizeof *ids);
+    const char **pointers = calloc(len, sizeof *pointers);
+
+    for (size_t i = 0; i < len; i++) {
+        snprintf(uids[i], sizeof uids[i], "h%zu", i);
+        snprintf(ids[i], sizeof ids[i], "d%zu", i);
+        pointers[i] = ids[i];
+        held[i] = (struct devicemgr_kubelet_held){uids[i], "main", GPU, &pointers[i], 1};
+    }
+    devicemgr_kubelet_holds(b->mgr, b->now_ms, b->now_ms, held, len);
+    run(b);
+    free(pointers);
+    free(ids);
+    free(uids);
+    free(held);
+}
+
+static void beside_the_kubelets(size_t holds)
+{
+    struct bench b;
+    double from_us;
+
+    start(&b, holds);
+    from_us = cpu_us();
+    for (size_t i = 0; i < 20; i++)
+        kubelet_holds(&b, holds);
+    say("the kubelet's checkpoint is told, n entries", holds, cpu_us() - from_us, 20);
+
+    from_us = cpu_us();
+    for (size_t i = 0; i < EVENTS; i++)
+        sandbox_ran(&b, i);
+    say("a sandbox runs, the kubelet's checkpoint has n", holds, cpu_us() - from_us, EVENTS);
+    devicemgr_free(b.mgr);
+}
+
 static void waiting_for_a_plugin(size_t waiting)
 {
     struct bench b;
@@ -420,6 +459,8 @@ int main(int argc, char **argv)
     printf("%-52s %7s %12s\n", "", "n", "us an event");
     for (size_t i = 0; i < 3 && containers[i] <= most; i++)
         build_up(containers[i]);
+    for (size_t i = 0; i < 3 && containers[i] <= most; i++)
+        beside_the_kubelets(containers[i]);
     for (size_t i = 0; i < 3 && creations[i] <= most; i++)
         waiting_for_a_plugin(creations[i]);
     for (size_t i = 0; i < 3 && creations[i] <= most; i++)

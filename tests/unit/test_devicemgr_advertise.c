@@ -558,6 +558,23 @@ static void a_pod_that_is_not_listed_holds_nothing(void **state)
     expect_shown(w, GPU, "g0 g1 g8+"); /* told since */
 }
 
+/* Its sandbox was made while nobody looked. */
+static void a_pod_that_only_a_create_names_is_there(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.start_without = true;
+    w->settings.annotations = false;
+    gpus_up(w, "g0 g1");
+    restart(w);
+    kubelet_holds(w, "u1=" GPU ":g9");
+    serve(w, "g0 g1");
+    runtime_listed(w, "u2");
+    expect_shown(w, GPU, "g0 g1");
+    assert_false(create_in(w, 11, "s-u1", "u1", "main", NULL, GPU "=1"));
+    expect_shown(w, GPU, "g0 g1 g9+");
+}
+
 /* In a new boot it may come as long as the kubelet admits its pods. */
 static void a_pod_of_before_a_reboot_may_come(void **state)
 {
@@ -1286,6 +1303,7 @@ int main(void)
         TEST(without_a_mask_the_kubelet_sees_all_as_it_is),
         TEST(a_pod_that_may_come_holds_its_devices_for_a_time),
         TEST(a_pod_that_is_not_listed_holds_nothing),
+        TEST(a_pod_that_only_a_create_names_is_there),
         TEST(a_pod_of_before_a_reboot_may_come),
         TEST(what_is_held_is_shown_though_it_is_not_listed_any_more),
         TEST(a_create_under_way_holds_already),

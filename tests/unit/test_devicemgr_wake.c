@@ -202,6 +202,34 @@ static void what_is_shown_is_looked_at_where_it_changed(void **state)
     assert_in_range(w->mgr->advertise.looks, before + 1, before + 3);
 }
 
+static void what_the_kubelet_holds_is_looked_at_where_it_changed(void **state)
+{
+    const char *const ids[] = {"g0"};
+    struct devicemgr_kubelet_held held[MANY];
+    char uids[MANY][16], sandbox[24];
+    struct world *w = *state;
+    uint64_t before;
+
+    gpus_up(w, "g0");
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(uids[i], sizeof uids[i], "h%u", i);
+        held[i] = (struct devicemgr_kubelet_held){uids[i], "main", GPU, ids, 1};
+    }
+    devicemgr_kubelet_holds(w->mgr, w->now_ms, w->now_ms, held, MANY);
+    devicemgr_run(w->mgr);
+    before = w->mgr->advertise.looks;
+    for (unsigned i = 0; i < 10; i++) {
+        snprintf(sandbox, sizeof sandbox, "s-x%u", i);
+        sandbox_ran(w, sandbox + 2, sandbox, 0);
+        pass(w, 10);
+        sandbox_removed(w, sandbox);
+    }
+    assert_int_equal(w->mgr->advertise.looks, before);
+    sandbox_ran(w, "h7", "s-h7", 0);
+    sandbox_stopped(w, "s-h7");
+    assert_int_equal(w->mgr->advertise.looks, before + 2);
+}
+
 static void time_wakes_those_whose_it_is(void **state)
 {
     struct world *w = *state;
@@ -242,6 +270,7 @@ int main(void)
         TEST(a_pod_that_is_over_before_it_has_a_container_wakes_who_chooses),
         TEST(a_pod_that_does_not_come_wakes_who_chooses),
         TEST(what_is_shown_is_looked_at_where_it_changed),
+        TEST(what_the_kubelet_holds_is_looked_at_where_it_changed),
         TEST(time_wakes_those_whose_it_is),
     };
 
