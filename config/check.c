@@ -88,7 +88,7 @@ static void place_bridge_socket(struct reading *r, const struct tree_node *root)
              "a path of at most %zu bytes up to its last '/', or [bridge] socket to be set",
              SOCKET_BYTES_MAX - strlen(BRIDGE_SOCKET) + 1);
     faults_add(&r->faults, listen->at, expected,
-               "listen leaves no room for the bridge's %s beside it", BRIDGE_SOCKET + 1);
+               "listen leaves no room for the bridge's %s beside it", &BRIDGE_SOCKET[1]);
 }
 
 /* The shim's directory for plugins and the kubelet's: each makes a kubelet.sock of its own, and the
