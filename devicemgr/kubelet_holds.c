@@ -188,7 +188,11 @@ static void go_on(struct kubelet_hold *hold, const struct kubelet_hold *before)
 
 static void lose(struct devicemgr *mgr, const struct kubelet_hold *old)
 {
+    const struct pod *pod = pods_find(&mgr->pods, old->pod_uid);
+
     wake_choosers(mgr, old->resource);
+    if (pod && !pod->newest) /* it was kept for what the kubelet said, and may go with a list */
+        runtime_list_soon(mgr);
     if (old->shown)
         advertise_hold_gone(mgr, old);
 }

@@ -73,7 +73,7 @@ def seen(request):
     tell(request, f"{sum(one['rounds'] for one in found)} rounds of restarts, seed {SEED}: "
                   f"{pods} pods came; {excused} of them rejected "
                   f"while the bridge was being restarted, which took {spread(windows)}")
-    assert excused <= max(5, EXCUSED_SHARE_MAX * pods)
+    assert excused <= max(10, EXCUSED_SHARE_MAX * pods)
 
 
 @pytest.mark.parametrize("pair", _ALL, ids=lambda pair: "-".join(filter(None, pair)))

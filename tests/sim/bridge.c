@@ -50,8 +50,10 @@ static void told_settle(struct world *w)
     for (size_t i = 0; i < RESOURCES_LEN * DEVICES_MAX; i++) {
         struct told *told = &w->bridge.told[i / DEVICES_MAX][i % DEVICES_MAX];
 
-        if (!told->in_file)
+        if (!told->in_file && told->uid) {
             *told = (struct told){0};
+            w->bridge.untold_ms = w->now_ms;
+        }
         told->in_file = false;
     }
 }

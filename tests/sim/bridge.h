@@ -47,6 +47,7 @@ struct bridge {
     struct rng rng;
     struct told told[RESOURCES_LEN][DEVICES_MAX]; /* in this life of the shim */
     bool any_told;
+    uint64_t untold_ms; /* when one was told of for the first time no more */
     uint64_t last_number;
     struct preference preferences[PREFERENCES_MAX];
 };

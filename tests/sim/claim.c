@@ -224,12 +224,15 @@ static bool is_told(const struct world *w, unsigned uid)
 }
 
 /* A pod of which the runtime knows nothing: whether the shim keeps it, since no kubelet has listed,
- * or since it is of an earlier boot. */
+ * or since it is of an earlier boot. What the file names no more goes with the next list. */
 static bool may_return(const struct world *w, const struct claim *c)
 {
     uint64_t ready_ms = claims_sources_ms(w);
 
     if (ready_ms == UINT64_MAX || w->now_ms <= ready_ms + KEPT_LAG_MS)
+        return true;
+    if (c->boot < w->shim.boot && w->bridge.untold_ms > 0 &&
+        w->now_ms <= w->bridge.untold_ms + KEPT_LAG_MS)
         return true;
     return c->boot < w->shim.boot &&
            w->now_ms <=
