@@ -205,20 +205,22 @@ class Restarts:
                 and not self._node.check_running())
 
     def _listed(self, resource, since=0.0):
-        """When the kubelet, since that moment, first had one stream for the resource, and its list;
+        """When the kubelet, since that moment, first had a stream for the resource, and its list;
         None: it has not. Without `since`: whether that is so now."""
-        streams, good, first = 1, True, None  # so each round begins
+        streams, lost, good, first = 1, False, True, None  # so each round begins
         for event in list(self._kubelet.events):
             if event["kind"] == "running":
-                streams, good = 0, False
+                streams, lost, good = 0, False, False
             elif event.get("resource") != resource:
                 continue
-            elif event["kind"] in ("watching", "ended"):
+            elif event["kind"] == "watching":
+                # Late Register calls of a bridge that was killed bring one more: it stays open.
+                streams, lost, good = streams + 1, False, False
+            elif event["kind"] == "ended":
                 # The kubelet takes the end of an old stream for that of the new one.
-                streams += 1 if event["kind"] == "watching" else -1
-                good = False
+                streams, lost, good = streams - 1, True, False
             elif event["kind"] == "list":
-                good = streams == 1
+                good = streams > 0 and not lost
             if good and first is None and event["t"] >= since:
                 first = event["t"]
         return first if since else good
