@@ -46,7 +46,6 @@ struct advertise {
     bool starting;        /* a kubelet was, at the last look */
 };
 
-/* A zeroed struct has shown nothing. */
 /* Of advertise_all_at(): whether that time has come; before creates are looked at. */
 void advertise_pass(struct devicemgr *mgr);
 void advertise_settle(struct devicemgr *mgr);

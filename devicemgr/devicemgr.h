@@ -323,7 +323,8 @@ void devicemgr_shown_devices(const struct devicemgr *mgr, const char *resource,
 
 /* A kubelet process that nobody has seen before has called the runtime (its first call is Version
  * with an empty version): it will admit all its pods anew, and fails for good what it admits while
- * a device of the pod looks unhealthy. Once for each process; not for one that was told of before a
+ * a device of the pod looks unhealthy. Once for each process, and again while it is kept from
+ * admitting anything, since its time begins after that; not for one that was told of before a
  * restart of the shim, whose own start counts alike. */
 void devicemgr_kubelet_started(struct devicemgr *mgr, uint64_t now_ms);
 /* A kubelet was given the runtime's list of sandboxes (ListPodSandbox): it is connected, and knows
