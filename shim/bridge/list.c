@@ -30,6 +30,24 @@ void packed_make(struct packed *out, const ProtobufCMessage *message)
     protobuf_c_message_pack(message, out->bytes);
 }
 
+void list_pack(struct packed *out, const Bridge__V1__DeviceList *list)
+{
+    Bridge__V1__DeviceList known = BRIDGE__V1__DEVICE_LIST__INIT;
+    Bridge__V1__Device *devices = must(calloc(list->n_devices + 1, sizeof *devices));
+
+    known.devices = must(calloc(list->n_devices + 1, sizeof *known.devices));
+    known.n_devices = list->n_devices;
+    for (size_t i = 0; i < list->n_devices; i++) {
+        devices[i] = *list->devices[i];
+        devices[i].base.n_unknown_fields = 0;
+        devices[i].base.unknown_fields = NULL;
+        known.devices[i] = &devices[i];
+    }
+    packed_make(out, &known.base);
+    free(known.devices);
+    free(devices);
+}
+
 Bridge__V1__DeviceList *list_unpack(const struct packed *list)
 {
     return must(bridge__v1__device_list__unpack(NULL, list->len, list->bytes));

@@ -26,7 +26,11 @@ void packed_move(struct packed *to, struct packed *from);
 /* Packs any message; the caller gives *out to packed_fini(). */
 void packed_make(struct packed *out, const ProtobufCMessage *message);
 
-/* The list of packed_make(), to be freed with bridge__v1__device_list__free_unpacked(); never NULL.
+/* Packs a list of a peer's. Fields that we do not know are left out: protobuf-c packs some that it
+ * does not read again. */
+void list_pack(struct packed *out, const Bridge__V1__DeviceList *list);
+
+/* The list of list_pack(), to be freed with bridge__v1__device_list__free_unpacked(); never NULL.
  */
 Bridge__V1__DeviceList *list_unpack(const struct packed *list);
 

@@ -483,7 +483,7 @@ void shown_update(struct shown *shown, const Bridge__V1__DeviceList *list, uint6
         return;
     shown->masked = masked;
     if (list) {
-        packed_make(&packed, &list->base);
+        list_pack(&packed, list);
         packed_move(&shown->list, &packed);
         shown->list_version = version;
     }

@@ -31,7 +31,7 @@ static struct packed four(void)
     devices[3].n_numa_nodes = 2;
     list.devices = pointers;
     list.n_devices = 4;
-    packed_make(&packed, &list.base);
+    list_pack(&packed, &list);
     return packed;
 }
 
@@ -81,7 +81,7 @@ static void an_empty_list_is_one(void **state)
     V1beta1__ListAndWatchResponse *answer;
 
     (void)state;
-    packed_make(&packed, &empty.base);
+    list_pack(&packed, &empty);
     assert_non_null(packed.bytes);
     list = list_unpack(&packed);
     answer = list_answer(list, true);
@@ -97,7 +97,7 @@ static void packed_lists_are_compared_by_content(void **state)
     Bridge__V1__DeviceList list = BRIDGE__V1__DEVICE_LIST__INIT;
 
     (void)state;
-    packed_make(&empty, &list.base);
+    list_pack(&empty, &list);
     assert_true(packed_equal(&one, &same));
     same.bytes[same.len - 1] ^= 1;
     assert_false(packed_equal(&one, &same));
