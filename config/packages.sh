@@ -11,7 +11,7 @@ BUILD_PACKAGES=(
 RUNTIME_PACKAGES=(containerd runc busybox-static python3-grpcio python3-protobuf)
 TEST_PACKAGES=(
     libcmocka-dev python3-h2 python3-pytest nghttp2-client clang libclang-rt-14-dev systemd
-    shellcheck
+    openssl shellcheck
 )
 
 # packages_missing NAME...: prints those that are not installed.

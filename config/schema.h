@@ -40,21 +40,19 @@ enum schema_section {
     SECTIONS,
 };
 
-enum schema_type {                  /* what is at `offset` */
-                   VALUE_TEXT,      /* char *: see `text`; NULL where the file has none */
-                   VALUE_SOCKET,    /* char *: a socket's absolute path, without "unix://" */
-                   VALUE_DIRECTORY, /* char *: absolute, without '/' at its end; at most `limit`
-                                       bytes */
-                   VALUE_DURATION,  /* uint64_t: ms */
-                   VALUE_CHOICE,    /* int: of `choices` */
-                   VALUE_FLAG,      /* bool */
-                   VALUE_COUNT,     /* unsigned */
-                   VALUE_NAMES, /* char **, and size_t at `len`: see `text`; at most `limit`, 0: any
-                                   number */
-                   VALUE_ENVIRONMENT, /* struct config_env *, and size_t at `len`: 1 to `limit` */
-                   VALUE_TABLE,       /* none: the keys of `inner` are in the same struct */
-                   VALUE_TABLES, /* the struct of `inner` *, and size_t at `len`: 1 to `limit`, 0:
-                                    any */
+/* What is at `offset`. */
+enum schema_type {
+    VALUE_TEXT,      /* char *: see `text`; NULL where the file has none */
+    VALUE_SOCKET,    /* char *: a socket's absolute path, without "unix://" */
+    VALUE_DIRECTORY, /* char *: absolute, without '/' at its end; at most `limit` bytes */
+    VALUE_DURATION,  /* uint64_t: ms */
+    VALUE_CHOICE,    /* int: of `choices` */
+    VALUE_FLAG,      /* bool */
+    VALUE_COUNT,     /* unsigned */
+    VALUE_NAMES,     /* char **, and size_t at `len`: see `text`; at most `limit`, 0: any number */
+    VALUE_ENVIRONMENT, /* struct config_env *, and size_t at `len`: 1 to `limit` */
+    VALUE_TABLE,       /* none: the keys of `inner` are in the same struct */
+    VALUE_TABLES,      /* the struct of `inner` *, and size_t at `len`: 1 to `limit`, 0: any */
 };
 
 struct schema_text {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "devicemgr/core.h"
+#include "devicemgr/reason.h"
 
 /* A container that runs, as far as is known; by container id. */
 struct running {
@@ -11,6 +12,7 @@ struct running {
     char *pod_uid;
     char *name;
     uint32_t attempt;
+    uint64_t epoch; /* of the last list that showed it */
     UT_hash_handle hh;
 };
 
@@ -34,21 +36,35 @@ static struct running *running_find(const struct devicemgr *mgr, const char *con
     return running;
 }
 
-void adopt_running(struct devicemgr *mgr, const struct devicemgr_container *container,
+bool adopt_running(struct devicemgr *mgr, const struct devicemgr_container *container,
                    const struct sandbox *sandbox)
 {
-    struct running *running;
+    struct running *running = running_find(mgr, container->id);
+    bool is_new = !running;
 
-    if (running_find(mgr, container->id))
-        return;
+    if (running)
+        running_free(mgr, running); /* its sandbox may be another pod's now */
     running = mem_alloc(1, sizeof *running);
     running->container_id = mem_strdup(container->id);
     running->sandbox_id = mem_strdup(sandbox->id);
     running->pod_uid = mem_strdup(sandbox->pod->uid);
     running->name = mem_strdup(container->name);
     running->attempt = container->attempt;
+    running->epoch = mgr->epoch;
     HASH_ADD_KEYPTR(hh, mgr->runnings, running->container_id, strlen(running->container_id),
                     running);
+    return is_new;
+}
+
+void adopt_forget_unlisted(struct devicemgr *mgr)
+{
+    struct running *running, *next;
+
+    HASH_ITER(hh, mgr->runnings, running, next)
+    {
+        if (running->epoch < mgr->epoch)
+            running_free(mgr, running);
+    }
 }
 
 void adopt_container_ended(struct devicemgr *mgr, const char *container_id)
@@ -70,7 +86,7 @@ void adopt_sandbox_ended(struct devicemgr *mgr, const char *sandbox_id)
     }
 }
 
-void adopt_clear(struct devicemgr *mgr)
+void adopt_fini(struct devicemgr *mgr)
 {
     struct running *running, *next;
 
@@ -104,10 +120,10 @@ static struct allocation *adopt(struct devicemgr *mgr, const struct kubelet_hold
                                                     hold->container, hold->resource, &hold->ids);
     struct text text = {0};
 
-    allocation->durable = true; /* in the kubelet's checkpoint, and soon in ours */
+    allocation_set_found(allocation); /* in the kubelet's checkpoint, and soon in ours */
     checkpoint_touch_allocation(mgr, allocation);
     checkpoint_touch_pod(mgr, hold->pod_uid);
-    core_name_holder(mgr, allocation, &text);
+    reason_name_holder(mgr, allocation, &text);
     text_add(&text, ": runs without a token, and has by the kubelet's checkpoint device ids ");
     text_add_ids(&text, &allocation->ids);
     text_add(&text, " of resource ");
@@ -143,32 +159,33 @@ void adopt_settle(struct devicemgr *mgr)
 /* A container that was made since the last list may have it, too. */
 void adopt_served(struct devicemgr *mgr, const char *resource)
 {
-    size_t i = 0;
+    const struct kubelet_hold *hold = mgr->kubelet.holds;
 
     adopt_settle(mgr);
-    while (i < mgr->kubelet.holds_len && strcmp(mgr->kubelet.holds[i].resource, resource) != 0)
-        i++;
-    if (mgr->listed && i < mgr->kubelet.holds_len)
+    while (hold && strcmp(hold->resource, resource) != 0)
+        hold = hold->hh.next;
+    if (mgr->listed && hold)
         runtime_list_soon(mgr);
 }
 
 /* Before the first list nothing new is given out, and there may be rows that are not read yet. */
-void adopt_created(struct devicemgr *mgr, const struct devicemgr_create *request)
+void adopt_created(struct devicemgr *mgr, const char *sandbox_id, const char *pod_uid,
+                   const char *container)
 {
-    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, request->sandbox_id);
+    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, sandbox_id);
     struct kubelet_hold *const *holds;
     size_t holds_len;
 
-    if (!sandbox || sandbox->stopped || strcmp(sandbox->pod->uid, request->pod_uid) != 0)
+    if (!sandbox || sandbox->state == SANDBOX_STOPPED || strcmp(sandbox->pod->uid, pod_uid) != 0)
         return;
-    holds = kubelet_holds_of_pod(mgr, request->pod_uid, &holds_len);
+    holds = kubelet_holds_of_pod(mgr, pod_uid, &holds_len);
     for (size_t i = 0; mgr->listed && i < holds_len; i++) {
-        if (is_to_adopt(mgr, holds[i], request->container))
+        if (is_to_adopt(mgr, holds[i], container))
             adopt(mgr, holds[i]);
     }
-    for (struct allocation *a = allocations_of_pod(&mgr->allocations, request->pod_uid); a;
+    for (struct allocation *a = allocations_of_pod(&mgr->allocations, pod_uid); a;
          a = a->pod_next) {
-        if (!a->own_choice && !a->create && strcmp(a->container, request->container) == 0)
-            core_outcome_unknown(mgr, a, request->sandbox_id);
+        if (!a->own_choice && !a->create && strcmp(a->container, container) == 0)
+            core_outcome_unknown(mgr, a, sandbox_id);
     }
 }

@@ -12,25 +12,31 @@
 #ifndef DEVICEMGR_ADOPT_H
 #define DEVICEMGR_ADOPT_H
 
+#include <stdbool.h>
+
 struct devicemgr;
 struct devicemgr_container;
 struct devicemgr_create;
 struct sandbox;
 
-/* What the runtime's last list showed to run, and what of it has ended since. */
-void adopt_running(struct devicemgr *mgr, const struct devicemgr_container *container,
+/* The list that is being read shows it to run. False: so did the one before. */
+bool adopt_running(struct devicemgr *mgr, const struct devicemgr_container *container,
                    const struct sandbox *sandbox);
+/* What this list does not show to run does not; what was adopted stays. */
+void adopt_forget_unlisted(struct devicemgr *mgr);
+/* What has ended since the last list. */
 void adopt_container_ended(struct devicemgr *mgr, const char *container_id);
 void adopt_sandbox_ended(struct devicemgr *mgr, const char *sandbox_id);
-/* Nothing is known to run; what was adopted stays. */
-void adopt_clear(struct devicemgr *mgr);
+void adopt_fini(struct devicemgr *mgr);
 
 /* Adopts what is to be: after a list, and a reading of the kubelet's checkpoint. */
 void adopt_settle(struct devicemgr *mgr);
 /* The resource is served here from now on; what runs is looked at anew if the kubelet gave away
  * some of it. */
 void adopt_served(struct devicemgr *mgr, const char *resource);
-/* A create without a token passes: its container runs with what the kubelet has given it. */
-void adopt_created(struct devicemgr *mgr, const struct devicemgr_create *request);
+/* A create of this container passes: it may run with what the kubelet has given it, but for what the
+ * create names. */
+void adopt_created(struct devicemgr *mgr, const char *sandbox_id, const char *pod_uid,
+                   const char *container);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "devicemgr/core.h"
 #include "devicemgr/limits.h"
+#include "devicemgr/moment.h"
 
 static void touch(struct devicemgr *mgr, const char *name)
 {
@@ -25,7 +26,7 @@ static uint64_t mask_end_ms(const struct devicemgr *mgr, const struct resource *
 
     if (!resource->endpoint.stopped)
         return UINT64_MAX;
-    return mask_ms > UINT64_MAX - stopped_ms ? UINT64_MAX : stopped_ms + mask_ms;
+    return later_by(stopped_ms, mask_ms);
 }
 
 static struct advertise_resource look_at_resource(const struct devicemgr *mgr,
@@ -36,6 +37,7 @@ static struct advertise_resource look_at_resource(const struct devicemgr *mgr,
 
     return (struct advertise_resource){
         .version = resource->shown.version,
+        .base = resource->shown.base,
         .changes = resource->devices.changes,
         .mask_end_ms = end_ms == UINT64_MAX || end_ms <= mgr->now_ms ? 0 : end_ms,
         .away = end_ms <= mgr->now_ms,
@@ -52,7 +54,7 @@ static void settle_resource(struct devicemgr *mgr, struct resource *resource)
     resource->shown = now;
     if (before.version == 0 || now.away != before.away || now.changes != before.changes ||
         (now.assumed != before.assumed && resource->devices.healthy < resource->devices.len))
-        resource->shown.version = ++mgr->advertise.version;
+        resource->shown.version = resource->shown.base = ++mgr->advertise.version;
     else if (now.mask_end_ms != before.mask_end_ms || now.expected != before.expected)
         mgr->advertise.version++;
 }
@@ -101,19 +103,9 @@ static bool is_held_by_kubelet(const struct devicemgr *mgr, const struct allocat
     return hold && hold->shown;
 }
 
-static bool is_held_by_allocation(const struct devicemgr *mgr, const struct kubelet_hold *hold)
+void advertise_changed(struct devicemgr *mgr, const char *resource)
 {
-    const struct allocation *allocation =
-        allocations_find(&mgr->allocations, hold->pod_uid, hold->container, hold->resource);
-
-    return allocation && allocation->shown == ADVERTISE_HELD &&
-           ids_equal(&allocation->ids, &hold->ids);
-}
-
-void advertise_hold_gone(struct devicemgr *mgr, const struct kubelet_hold *hold)
-{
-    if (!is_held_by_allocation(mgr, hold))
-        touch(mgr, hold->resource);
+    touch(mgr, resource);
 }
 
 static void settle_allocation(struct devicemgr *mgr, struct allocation *allocation, bool flips)
@@ -126,7 +118,7 @@ static void settle_allocation(struct devicemgr *mgr, struct allocation *allocati
         return;
     doubled = !flips && shown != ADVERTISE_TAKEN && allocation->shown != ADVERTISE_TAKEN &&
               is_held_by_kubelet(mgr, allocation);
-    allocation->shown = shown;
+    allocation_set_shown(allocation, shown);
     if (!doubled)
         touch(mgr, allocation->resource);
 }
@@ -135,19 +127,15 @@ static void settle_allocation(struct devicemgr *mgr, struct allocation *allocati
 static void settle_allocations(struct devicemgr *mgr, bool flips)
 {
     struct allocations *table = &mgr->allocations;
-    struct allocation *a, *next;
+    struct allocation *a;
 
     for (size_t i = 0; i < table->dropped.len; i++)
         touch(mgr, table->dropped.v[i]);
     ids_fini(&table->dropped);
     for (a = table->by_key; mgr->advertise.all && a; a = a->hh.next)
         settle_allocation(mgr, a, flips);
-    DL_FOREACH_SAFE2(table->stale, a, next, stale_next)
-    {
-        a->stale = false;
+    while ((a = allocations_take_stale(table)))
         settle_allocation(mgr, a, flips);
-    }
-    table->stale = NULL;
 }
 
 static void settle_kubelet_hold(struct devicemgr *mgr, struct kubelet_hold *hold, bool flips)
@@ -158,40 +146,37 @@ static void settle_kubelet_hold(struct devicemgr *mgr, struct kubelet_hold *hold
     if (shown == hold->shown && !(flips && shown))
         return;
     hold->shown = shown;
-    if (flips || !is_held_by_allocation(mgr, hold))
+    if (flips || !kubelet_hold_doubled(mgr, hold))
         touch(mgr, hold->resource);
 }
 
 static void settle_kubelet_holds(struct devicemgr *mgr, bool flips)
 {
     struct kubelet_view *kubelet = &mgr->kubelet;
-    bool all = mgr->advertise.all || mgr->advertise.holds_told;
-    struct kubelet_pod *pod, *next;
+    struct kubelet_hold *hold = kubelet->holds;
+    struct kubelet_pod *pod;
 
-    for (size_t i = 0; all && i < kubelet->holds_len; i++)
-        settle_kubelet_hold(mgr, &kubelet->holds[i], flips);
-    DL_FOREACH_SAFE2(kubelet->stale, pod, next, stale_next)
-    {
-        pod->stale = false;
-        for (size_t i = 0; !all && i < pod->holds_len; i++)
+    for (; mgr->advertise.all && hold; hold = hold->hh.next)
+        settle_kubelet_hold(mgr, hold, flips);
+    while ((pod = kubelet_take_stale(kubelet))) {
+        for (size_t i = 0; !mgr->advertise.all && i < pod->holds_len; i++)
             settle_kubelet_hold(mgr, pod->holds[i], flips);
     }
-    kubelet->stale = NULL;
 }
 
 static void check(const struct devicemgr *mgr)
 {
     for (const struct allocation *a = mgr->allocations.by_key; a; a = a->hh.next)
         assert(a->shown == look_at_allocation(mgr, a));
-    for (size_t i = 0; i < mgr->kubelet.holds_len; i++)
-        assert(mgr->kubelet.holds[i].shown == kubelet_hold_counts(mgr, &mgr->kubelet.holds[i]));
+    for (const struct kubelet_hold *hold = mgr->kubelet.holds; hold; hold = hold->hh.next)
+        assert(hold->shown == kubelet_hold_counts(mgr, hold));
 }
 
 void advertise_times(struct devicemgr *mgr)
 {
     mgr->advertise.all_ms = 0;
-    for (size_t i = 0; i < mgr->kubelet.holds_len; i++)
-        advertise_all_at(mgr, mgr->kubelet.holds[i].since_ms + POD_COMES_MS);
+    for (const struct kubelet_hold *hold = mgr->kubelet.holds; hold; hold = hold->hh.next)
+        advertise_all_at(mgr, hold->since_ms + POD_COMES_MS);
     for (const struct sandbox *sandbox = mgr->pods.sandboxes; sandbox; sandbox = sandbox->hh.next)
         advertise_all_at(mgr, sandbox->remade_by_ms);
 }
@@ -218,7 +203,7 @@ void advertise_settle(struct devicemgr *mgr)
     settle_resources(mgr);
     settle_allocations(mgr, flips);
     settle_kubelet_holds(mgr, flips);
-    mgr->advertise.all = mgr->advertise.holds_told = false;
+    mgr->advertise.all = false;
     if (mgr->settings.checked)
         check(mgr);
 }
@@ -240,15 +225,15 @@ void advertise_all(struct devicemgr *mgr)
 static bool any_held(const struct devicemgr *mgr)
 {
     const struct allocation *a = mgr->allocations.by_key;
-    size_t i = 0;
+    const struct kubelet_hold *hold = mgr->kubelet.holds;
 
     if (!mgr->advertise.starting)
         return false;
     while (a && a->shown != ADVERTISE_HELD)
         a = a->hh.next;
-    while (i < mgr->kubelet.holds_len && !mgr->kubelet.holds[i].shown)
-        i++;
-    return a || i < mgr->kubelet.holds_len;
+    while (hold && !hold->shown)
+        hold = hold->hh.next;
+    return a || hold;
 }
 
 uint64_t advertise_next_ms(const struct devicemgr *mgr)
@@ -313,9 +298,7 @@ static void marks_add_allocations(struct marks *marks, const struct devicemgr *m
 static void marks_add_kubelet_holds(struct marks *marks, const struct devicemgr *mgr,
                                     const char *resource)
 {
-    for (size_t h = 0; h < mgr->kubelet.holds_len; h++) {
-        const struct kubelet_hold *hold = &mgr->kubelet.holds[h];
-
+    for (const struct kubelet_hold *hold = mgr->kubelet.holds; hold; hold = hold->hh.next) {
         if (!hold->shown || strcmp(hold->resource, resource) != 0)
             continue;
         for (size_t i = 0; i < hold->ids.len; i++)
@@ -407,6 +390,37 @@ void devicemgr_shown_devices(const struct devicemgr *mgr, const char *name,
     marks_fini(&marks);
 }
 
+bool devicemgr_shown_some(const struct devicemgr *mgr, const char *name, const uint32_t *places,
+                          size_t len,
+                          void (*each)(void *user, uint32_t place,
+                                       const struct devicemgr_shown_device *device, bool marked),
+                          void *user)
+{
+    const struct resource *resource = resources_find(mgr->resources, name);
+    struct devicemgr_shown_device shown;
+    struct marks marks;
+    bool plain;
+
+    if (!resource || resource->shown.version == 0)
+        return false;
+    marks_init(&marks, mgr, resource);
+    plain = marks.unlisted_len == 0;
+    for (size_t i = 0; plain && i < len && places[i] < resource->devices.len; i++) {
+        shown = shown_device(mgr, resource, &resource->devices.items[places[i]], &marks);
+        each(user, places[i], &shown, false);
+    }
+    for (struct mark *mark = marks.by_id; plain && mark; mark = mark->hh.next) {
+        const struct device *device = devices_find(&resource->devices, mark->id);
+
+        if (!device)
+            continue;
+        shown = shown_device(mgr, resource, device, &marks);
+        each(user, (uint32_t)(device - resource->devices.items), &shown, true);
+    }
+    marks_fini(&marks);
+    return plain;
+}
+
 /* ---- all of them ---- */
 
 uint64_t devicemgr_shown_version(const struct devicemgr *mgr)
@@ -424,6 +438,7 @@ void devicemgr_shown(const struct devicemgr *mgr,
         const struct resource *resource = resources_find(mgr->resources, names.v[i]);
         const struct devicemgr_shown shown = {.resource = resource->name,
                                               .version = resource->shown.version,
+                                              .base = resource->shown.base,
                                               .mask_end_ms = resource->shown.mask_end_ms,
                                               .expected = resource->shown.expected};
 

@@ -15,25 +15,7 @@
 #include <stdint.h>
 
 struct allocation;
-struct kubelet_hold;
 struct devicemgr;
-
-/* What an allocation contributes. */
-enum advertise_hold {
-    ADVERTISE_NOTHING,
-    ADVERTISE_HELD,  /* the kubelet gave its devices away, and may admit their pod again */
-    ADVERTISE_TAKEN, /* the shim did: the kubelet must not */
-};
-
-/* What a resource does. */
-struct advertise_resource {
-    uint64_t version; /* of its list; 0: it is not shown */
-    uint64_t changes; /* of its devices, see struct devices */
-    uint64_t mask_end_ms;
-    bool away;     /* its plugin is, and that shows */
-    bool assumed;  /* restored, and not listed since: its devices count as healthy */
-    bool expected; /* and its plugin is being dialled */
-};
 
 struct advertise {
     uint64_t version;
@@ -42,21 +24,21 @@ struct advertise {
     bool all;             /* something that all allocations and holds depend on */
     uint64_t all_ms;      /* by time alone: then; 0: not so */
     uint64_t looks;       /* at allocations and what the kubelet holds; for tests */
-    bool holds_told;      /* what the kubelet holds was told anew */
     bool starting;        /* a kubelet was, at the last look */
 };
 
-/* Of advertise_all_at(): whether that time has come; before creates are looked at. */
+/* If the time of advertise_all_at() has come: all is looked at anew, all creates too, which comes
+ * after this. */
 void advertise_pass(struct devicemgr *mgr);
 void advertise_settle(struct devicemgr *mgr);
 /* What all allocations and all that the kubelet holds depend on has changed. */
 void advertise_all(struct devicemgr *mgr);
 /* It will have at that time, and who may be given a device. */
 void advertise_all_at(struct devicemgr *mgr, uint64_t at_ms);
-/* When that is next, from the start. */
+/* Finds out anew when that is next. */
 void advertise_times(struct devicemgr *mgr);
-/* The kubelet's checkpoint has no longer what was shown as held. */
-void advertise_hold_gone(struct devicemgr *mgr, const struct kubelet_hold *hold);
+/* What is shown of the resource has changed. */
+void advertise_changed(struct devicemgr *mgr, const char *resource);
 /* When something shown, or who may be given a device, changes by time alone; UINT64_MAX: never. */
 uint64_t advertise_next_ms(const struct devicemgr *mgr);
 

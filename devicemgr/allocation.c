@@ -1,270 +1,72 @@
 #include "devicemgr/allocation.h"
 
+#include <assert.h>
 #include <string.h>
-
-#include <utlist.h>
 
 #include "devicemgr/options.h"
 
-/* All allocations that name one device; and, under CONTAINER, all that have one container. */
-struct claim {
-    char *key;
-    size_t key_bytes;
-    struct allocation **holders;
-    size_t holders_len;
-    UT_hash_handle hh;
-};
+/* ---- what it is, and waits for ---- */
 
-#define CONTAINER "" /* no resource has this name */
-
-struct pod_group {
-    char *pod_uid;
-    struct allocation *first;
-    UT_hash_handle hh;
-};
-
-void allocations_fini(struct allocations *table)
+unsigned allocation_waits(const struct allocation *allocation)
 {
-    struct allocation *allocation, *next;
+    unsigned waits = 0;
 
-    HASH_ITER(hh, table->by_key, allocation, next)
-    {
-        allocations_remove(table, allocation);
-    }
-    ids_fini(&table->dropped);
+    if (allocation->row == ALLOCATION_QUEUED || allocation->row == ALLOCATION_CARRIED)
+        waits |= ALLOCATION_WAITS_STORE;
+    if (allocation->create)
+        waits |= ALLOCATION_WAITS_CREATE;
+    if (allocation->said.check)
+        waits |= ALLOCATION_WAITS_CHECK;
+    if (allocation->unknown_in)
+        waits |= ALLOCATION_WAITS_LIST;
+    if (allocation->token == ALLOCATION_TOKEN_WAITS)
+        waits |= ALLOCATION_WAITS_KUBELET;
+    return waits;
 }
 
-void allocation_set_stale(struct allocation *allocation)
+void allocation_settle(struct allocation *allocation)
 {
-    if (allocation->stale)
-        return;
-    allocation->stale = true;
-    DL_APPEND2(allocation->table->stale, allocation, stale_prev, stale_next);
+    allocation->known = allocation_life(allocation);
 }
 
-/* To be looked at by core_settle_allocations(). */
-static void note_change(struct allocation *allocation)
+void allocation_set_shown(struct allocation *allocation, enum advertise_hold shown)
 {
-    allocation_set_stale(allocation);
-    if (allocation->changed)
-        return;
-    allocation->changed = true;
-    DL_APPEND2(allocation->table->changed, allocation, changed_prev, changed_next);
+    allocation->shown = shown;
 }
 
-/* ---- claims: device to holders ---- */
-
-/* A choice asks for each device there is: its key is made on the stack if it fits. */
-static struct claim *claim_find(const struct allocations *table, const char *resource,
-                                const char *id)
+void allocation_set_own_choice(struct allocation *allocation, bool own_choice)
 {
-    const char *parts[] = {resource, id};
-    size_t resource_bytes = strlen(resource) + 1, id_bytes = strlen(id) + 1;
-    size_t key_bytes = resource_bytes + id_bytes;
-    struct claim *claim;
-    char small[512];
-    char *key = small;
-
-    if (!table->claims)
-        return NULL;
-    if (key_bytes > sizeof small) {
-        key = mem_key(parts, 2, &key_bytes);
-    } else {
-        memcpy(small, resource, resource_bytes);
-        memcpy(small + resource_bytes, id, id_bytes);
-    }
-    HASH_FIND(hh, table->claims, key, key_bytes, claim);
-    if (key != small)
-        free(key);
-    return claim;
+    allocation->own_choice = own_choice;
 }
 
-static void claim_add(struct allocations *table, struct allocation *holder, const char *resource,
-                      const char *id)
+void allocation_set_tentative(struct allocation *allocation)
 {
-    const char *parts[] = {resource, id};
-    struct claim *claim = claim_find(table, resource, id);
-
-    if (!claim) {
-        claim = mem_alloc(1, sizeof *claim);
-        claim->key = mem_key(parts, 2, &claim->key_bytes);
-        HASH_ADD_KEYPTR(hh, table->claims, claim->key, claim->key_bytes, claim);
-    }
-    claim->holders = mem_grow(claim->holders, claim->holders_len, sizeof(struct allocation *));
-    claim->holders[claim->holders_len++] = holder;
+    allocation->own_choice = true;
+    allocation->tentative = true;
 }
 
-static void claim_remove(struct allocations *table, const struct allocation *holder,
-                         const char *resource, const char *id)
+void allocation_set_token(struct allocation *allocation, enum allocation_token token,
+                          uint64_t token_ms)
 {
-    struct claim *claim = claim_find(table, resource, id);
-    size_t at = 0;
-
-    while (claim->holders[at] != holder)
-        at++;
-    claim->holders_len--;
-    memmove(&claim->holders[at], &claim->holders[at + 1],
-            (claim->holders_len - at) * sizeof(struct allocation *));
-    if (claim->holders_len > 0)
-        return;
-    HASH_DEL(table->claims, claim);
-    free(claim->holders);
-    free(claim->key);
-    free(claim);
+    assert(allocation->token != ALLOCATION_TOKEN_JUDGED);
+    allocation->token = token;
+    allocation->token_ms = token_ms;
 }
 
-struct allocation *const *allocations_holders(const struct allocations *table, const char *resource,
-                                              const char *id, size_t *holders_len)
+bool allocation_conflict_once(struct allocation *allocation)
 {
-    const struct claim *claim = claim_find(table, resource, id);
+    bool once = !allocation->conflict_logged;
 
-    *holders_len = claim ? claim->holders_len : 0;
-    return claim ? claim->holders : NULL;
+    allocation->conflict_logged = true;
+    return once;
 }
 
-struct allocation *allocations_of_container(const struct allocations *table,
-                                            const char *container_id)
-{
-    const struct claim *claim = claim_find(table, CONTAINER, container_id);
-
-    return claim ? claim->holders[0] : NULL;
-}
-
-/* ---- the end of one ---- */
-
-static void live_remove(struct allocation *allocation, size_t at)
-{
-    struct allocation_live *lives = allocation->lives;
-
-    claim_remove(allocation->table, allocation, CONTAINER, lives[at].container_id);
-    free(lives[at].container_id);
-    free(lives[at].sandbox_id);
-    allocation->lives_len--;
-    memmove(&lives[at], &lives[at + 1], (allocation->lives_len - at) * sizeof *lives);
-}
-
-static void allocation_free(struct allocation *allocation)
-{
-    while (allocation->lives_len > 0)
-        live_remove(allocation, 0);
-    free(allocation->lives);
-    free(allocation->unknown_in);
-    free(allocation->pod_uid);
-    free(allocation->container);
-    free(allocation->resource);
-    ids_fini(&allocation->ids);
-    options_free(allocation->options);
-    options_free(allocation->fresh);
-    free(allocation->boot_id);
-    free(allocation->key);
-    free(allocation);
-}
-
-/* ---- groups: pod to allocations ---- */
-
-static struct pod_group *group_find(const struct allocations *table, const char *pod_uid)
-{
-    struct pod_group *group;
-
-    HASH_FIND_STR(table->pods, pod_uid, group);
-    return group;
-}
-
-static void group_add(struct allocations *table, struct allocation *allocation)
-{
-    struct pod_group *group = group_find(table, allocation->pod_uid);
-
-    if (!group) {
-        group = mem_alloc(1, sizeof *group);
-        group->pod_uid = mem_strdup(allocation->pod_uid);
-        HASH_ADD_KEYPTR(hh, table->pods, group->pod_uid, strlen(group->pod_uid), group);
-    }
-    allocation->pod_next = group->first;
-    group->first = allocation;
-}
-
-static void group_remove(struct allocations *table, const struct allocation *allocation)
-{
-    struct pod_group *group = group_find(table, allocation->pod_uid);
-    struct allocation **link = &group->first;
-
-    while (*link != allocation)
-        link = &(*link)->pod_next;
-    *link = allocation->pod_next;
-    if (group->first)
-        return;
-    HASH_DEL(table->pods, group);
-    free(group->pod_uid);
-    free(group);
-}
-
-struct allocation *allocations_of_pod(const struct allocations *table, const char *pod_uid)
-{
-    const struct pod_group *group = group_find(table, pod_uid);
-
-    return group ? group->first : NULL;
-}
-
-/* ---- table ---- */
-
-struct allocation *allocations_add(struct allocations *table, const char *pod_uid,
-                                   const char *container, const char *resource,
-                                   const struct ids *ids)
-{
-    const char *parts[] = {pod_uid, container, resource};
-    struct allocation *allocation = mem_alloc(1, sizeof *allocation);
-
-    allocation->pod_uid = mem_strdup(pod_uid);
-    allocation->container = mem_strdup(container);
-    allocation->resource = mem_strdup(resource);
-    allocation->boot_id = mem_strdup("");
-    allocation->table = table;
-    note_change(allocation);
-    allocation->key = mem_key(parts, 3, &allocation->key_bytes);
-    ids_copy(&allocation->ids, ids->v, ids->len);
-    ids_sort(&allocation->ids);
-    HASH_ADD_KEYPTR(hh, table->by_key, allocation->key, allocation->key_bytes, allocation);
-    group_add(table, allocation);
-    for (size_t i = 0; i < allocation->ids.len; i++)
-        claim_add(table, allocation, resource, allocation->ids.v[i]);
-    return allocation;
-}
-
-struct allocation *allocations_find(const struct allocations *table, const char *pod_uid,
-                                    const char *container, const char *resource)
-{
-    const char *parts[] = {pod_uid, container, resource};
-    struct allocation *allocation;
-    size_t key_bytes;
-    char *key = mem_key(parts, 3, &key_bytes);
-
-    HASH_FIND(hh, table->by_key, key, key_bytes, allocation);
-    free(key);
-    return allocation;
-}
-
-void allocations_remove(struct allocations *table, struct allocation *allocation)
-{
-    if (allocation->shown != ADVERTISE_NOTHING &&
-        !ids_contain(&table->dropped, allocation->resource))
-        ids_add(&table->dropped, allocation->resource);
-    for (size_t i = 0; i < allocation->ids.len; i++)
-        claim_remove(table, allocation, allocation->resource, allocation->ids.v[i]);
-    group_remove(table, allocation);
-    if (allocation->stale)
-        DL_DELETE2(table->stale, allocation, stale_prev, stale_next);
-    if (allocation->changed)
-        DL_DELETE2(table->changed, allocation, changed_prev, changed_next);
-    HASH_DEL(table->by_key, allocation);
-    allocation_free(allocation);
-}
-
-/* ---- one allocation ---- */
+/* ---- its containers ---- */
 
 void allocation_set_create(struct allocation *allocation, uint64_t create)
 {
     allocation->create = create;
-    note_change(allocation);
+    allocations_note_change(allocation);
 }
 
 enum allocation_life allocation_life(const struct allocation *allocation)
@@ -273,7 +75,7 @@ enum allocation_life allocation_life(const struct allocation *allocation)
         return ALLOCATION_BUSY;
     if (allocation->lives_len > 0)
         return ALLOCATION_LIVE;
-    return allocation->unknown ? ALLOCATION_UNKNOWN : ALLOCATION_IDLE;
+    return allocation->unknown_in ? ALLOCATION_UNKNOWN : ALLOCATION_IDLE;
 }
 
 const char *allocation_live_id(const struct allocation *allocation)
@@ -283,24 +85,31 @@ const char *allocation_live_id(const struct allocation *allocation)
     return len > 0 ? allocation->lives[len - 1].container_id : NULL;
 }
 
+static void live_remove(struct allocation *allocation, size_t at)
+{
+    struct allocation_live *lives = allocation->lives;
+
+    allocations_drop_container(allocation, lives[at].container_id);
+    free(lives[at].container_id);
+    free(lives[at].sandbox_id);
+    allocation->lives_len--;
+    memmove(&lives[at], &lives[at + 1], (allocation->lives_len - at) * sizeof *lives);
+}
+
 /* What was asked or said of its containers was not about those it has now. */
 static void forget_answers(struct allocation *allocation)
 {
-    note_change(allocation);
-    allocation->check = 0;
-    allocation->confirmed = 0;
-    allocation->late_until_ms = 0;
-    allocation->seen_exited = false;
+    allocations_note_change(allocation);
+    allocation->said = (struct allocation_said){0};
 }
 
 static void set_unknown(struct allocation *allocation, const char *sandbox_id)
 {
     char *copy = sandbox_id ? mem_strdup(sandbox_id) : NULL; /* it may be its own */
 
-    note_change(allocation);
+    allocations_note_change(allocation);
     free(allocation->unknown_in);
     allocation->unknown_in = copy;
-    allocation->unknown = sandbox_id != NULL;
 }
 
 void allocation_set_live(struct allocation *allocation, const char *container_id,
@@ -322,7 +131,7 @@ void allocation_set_live(struct allocation *allocation, const char *container_id
     free(allocation->lives);
     allocation->lives = lives;
     allocation->lives_len++;
-    claim_add(allocation->table, allocation, CONTAINER, container_id);
+    allocations_note_container(allocation, container_id);
 }
 
 void allocation_set_unknown(struct allocation *allocation, const char *sandbox_id,
@@ -336,6 +145,7 @@ void allocation_set_unknown(struct allocation *allocation, const char *sandbox_i
 
 bool allocation_set_ended(struct allocation *allocation, const char *container_id)
 {
+    allocation->table->looks++;
     for (size_t i = 0; i < allocation->lives_len; i++) {
         if (strcmp(allocation->lives[i].container_id, container_id) != 0)
             continue;
@@ -354,7 +164,7 @@ void allocation_set_sandbox_ended(struct allocation *allocation, const char *san
         live_remove(allocation, i - 1);
         forget_answers(allocation);
     }
-    if (allocation->unknown && strcmp(allocation->unknown_in, sandbox_id) == 0)
+    if (allocation->unknown_in && strcmp(allocation->unknown_in, sandbox_id) == 0)
         set_unknown(allocation, NULL);
 }
 
@@ -364,6 +174,104 @@ void allocation_set_idle(struct allocation *allocation)
     set_unknown(allocation, NULL);
     while (allocation->lives_len > 0)
         live_remove(allocation, allocation->lives_len - 1);
+}
+
+void allocation_set_epoch(struct allocation *allocation, uint64_t epoch)
+{
+    allocation->epoch = epoch;
+}
+
+void allocation_set_exited(struct allocation *allocation)
+{
+    allocation->said.exited = true;
+}
+
+void allocation_set_asked(struct allocation *allocation, uint64_t check)
+{
+    assert(allocation->lives_len > 0 && !allocation->said.check);
+    allocation->said.check = check;
+}
+
+bool allocation_set_answered(struct allocation *allocation, uint64_t check)
+{
+    if (allocation->said.check != check)
+        return false;
+    allocation->said.check = 0;
+    return true;
+}
+
+void allocation_set_unanswered(struct allocation *allocation, uint64_t again_ms)
+{
+    allocation->said.again_ms = again_ms;
+}
+
+void allocation_set_said_to_run(struct allocation *allocation, uint64_t create,
+                                uint64_t late_until_ms)
+{
+    allocation->said.to = create;
+    if (late_until_ms > 0)
+        allocation->said.late_until_ms = late_until_ms;
+}
+
+/* ---- its row ---- */
+
+bool allocation_durable(const struct allocation *allocation)
+{
+    return allocation->row == ALLOCATION_DURABLE || allocation->renews;
+}
+
+static bool may_move(enum allocation_row from, enum allocation_row to)
+{
+    switch (from) {
+    case ALLOCATION_RESERVED:
+    case ALLOCATION_DURABLE:
+        return to == ALLOCATION_QUEUED || to == ALLOCATION_DURABLE;
+    case ALLOCATION_QUEUED:
+        return to == ALLOCATION_CARRIED || to == ALLOCATION_DURABLE;
+    case ALLOCATION_CARRIED:
+        return to == ALLOCATION_DURABLE;
+    }
+    return false;
+}
+
+static void set_row(struct allocation *allocation, enum allocation_row row, uint64_t commit)
+{
+    assert(may_move(allocation->row, row));
+    assert((row == ALLOCATION_CARRIED) == (commit != 0));
+    allocation->row = row;
+    allocation->renews = allocation->renews && row != ALLOCATION_DURABLE;
+    allocation->commit = commit;
+}
+
+void allocation_set_found(struct allocation *allocation)
+{
+    assert(allocation->row == ALLOCATION_RESERVED);
+    set_row(allocation, ALLOCATION_DURABLE, 0);
+}
+
+static void set_boot(struct allocation *allocation, const char *boot_id)
+{
+    free(allocation->boot_id);
+    allocation->boot_id = mem_strdup(boot_id);
+}
+
+void allocation_set_restored(struct allocation *allocation,
+                             V1beta1__ContainerAllocateResponse *options, const char *boot_id)
+{
+    allocation_set_found(allocation);
+    allocation->options = options;
+    set_boot(allocation, boot_id);
+}
+
+void allocation_queue(struct allocation *allocation)
+{
+    allocation->renews = allocation->row == ALLOCATION_DURABLE;
+    set_row(allocation, ALLOCATION_QUEUED, 0);
+}
+
+void allocation_carry(struct allocation *allocation, uint64_t commit)
+{
+    set_row(allocation, ALLOCATION_CARRIED, commit);
 }
 
 void allocation_set_fresh(struct allocation *allocation,
@@ -376,22 +284,40 @@ void allocation_set_fresh(struct allocation *allocation,
 
 void allocation_confirm(struct allocation *allocation, const char *boot_id)
 {
-    allocation->durable = true;
-    allocation->commit = 0;
+    assert(allocation->row == ALLOCATION_CARRIED);
+    set_row(allocation, ALLOCATION_DURABLE, 0);
     if (!allocation->fresh)
         return;
     options_free(allocation->options);
     allocation->options = allocation->fresh;
     allocation->generation = allocation->fresh_generation;
     allocation->fresh = NULL;
-    free(allocation->boot_id);
-    allocation->boot_id = mem_strdup(boot_id);
+    set_boot(allocation, boot_id);
 }
 
 void allocation_revert(struct allocation *allocation)
 {
+    assert(allocation_durable(allocation));
+    set_row(allocation, ALLOCATION_DURABLE, 0);
     options_free(allocation->fresh);
     allocation->fresh = NULL;
-    allocation->queued = false;
-    allocation->commit = 0;
+}
+
+/* ---- its end ---- */
+
+void allocation_free(struct allocation *allocation)
+{
+    while (allocation->lives_len > 0)
+        live_remove(allocation, 0);
+    free(allocation->lives);
+    free(allocation->unknown_in);
+    free(allocation->pod_uid);
+    free(allocation->container);
+    free(allocation->resource);
+    ids_fini(&allocation->ids);
+    options_free(allocation->options);
+    options_free(allocation->fresh);
+    free(allocation->boot_id);
+    free(allocation->key);
+    free(allocation);
 }

@@ -3,7 +3,6 @@
 #include <assert.h>
 
 #include "devicemgr/core.h"
-#include "devicemgr/create.h"
 #include "devicemgr/limits.h"
 #include "devicemgr/record.h"
 
@@ -145,7 +144,7 @@ static bool pod_kept(const struct devicemgr *mgr, const struct pod *pod)
 {
     const struct allocation *a = allocations_of_pod(&mgr->allocations, pod->uid);
 
-    while (a && !a->durable && !a->queued && !a->commit)
+    while (a && a->row == ALLOCATION_RESERVED)
         a = a->pod_next;
     return a != NULL;
 }
@@ -177,7 +176,7 @@ static uint8_t *row_value(struct devicemgr *mgr, const struct dirty_row *row, si
     const struct pod *pod;
 
     *bytes_len = 0;
-    if (allocation && (allocation->durable || allocation->commit))
+    if (allocation && (allocation_durable(allocation) || allocation->row == ALLOCATION_CARRIED))
         return record_of_allocation(allocation, mgr->settings.boot_id, bytes_len);
     resource = row_resource(mgr, row);
     if (resource)
@@ -191,8 +190,7 @@ static bool row_wanted(struct devicemgr *mgr, const struct dirty_row *row)
 {
     const struct allocation *a = row_allocation(mgr, row);
 
-    return (a && (a->durable || a->queued || a->commit)) || row_resource(mgr, row) ||
-           row_pod(mgr, row);
+    return (a && a->row != ALLOCATION_RESERVED) || row_resource(mgr, row) || row_pod(mgr, row);
 }
 
 uint64_t checkpoint_next_ms(const struct devicemgr *mgr)
@@ -221,7 +219,7 @@ static void note_stored(struct devicemgr *mgr, const struct dirty_row *row, bool
         *stored = is_stored;
 }
 
-void checkpoint_begin(struct devicemgr *mgr)
+uint64_t checkpoint_begin(struct devicemgr *mgr)
 {
     struct checkpoint *checkpoint = &mgr->checkpoint;
     uint64_t commit = core_number(mgr);
@@ -233,16 +231,13 @@ void checkpoint_begin(struct devicemgr *mgr)
     checkpoint->dirty = NULL;
     checkpoint->due = false;
     checkpoint->retry_ms = 0;
-    creates_commit_began(mgr, commit);
     action->rows = mem_alloc(HASH_COUNT(checkpoint->carried), sizeof *action->rows);
     for (struct dirty_row *row = checkpoint->carried; row; row = row->hh.next) {
         struct action_row *out = &action->rows[action->rows_len++];
         struct allocation *allocation = row_allocation(mgr, row);
 
-        if (allocation && allocation->queued) {
-            allocation->queued = false;
-            allocation->commit = commit;
-        }
+        if (allocation && allocation->row == ALLOCATION_QUEUED)
+            allocation_carry(allocation, commit);
         out->kind = row->kind;
         for (size_t i = 0; i < KEYS_LEN; i++)
             out->key[i] = mem_strdup(row->parts[i]);
@@ -250,6 +245,7 @@ void checkpoint_begin(struct devicemgr *mgr)
         row->put = out->value != NULL;
         note_stored(mgr, row, row->stored || row->put);
     }
+    return commit;
 }
 
 /* The store has what it had before: whatever became of the row meanwhile is to be written, if there
@@ -283,7 +279,7 @@ static void finish_row(struct devicemgr *mgr, const struct dirty_row *row, uint6
         return;
     if (durable)
         allocation_confirm(allocation, mgr->settings.boot_id);
-    else if (allocation->durable)
+    else if (allocation_durable(allocation))
         allocation_revert(allocation);
     else
         core_remove_allocation(mgr, allocation);
@@ -349,13 +345,12 @@ static void log_error(struct devicemgr *mgr, const char *error)
     checkpoint->error = error ? mem_strdup(error) : NULL;
 }
 
-void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit, const char *error)
+bool checkpoint_finish(struct devicemgr *mgr, uint64_t commit, const char *error)
 {
     struct checkpoint *checkpoint = &mgr->checkpoint;
 
-    core_at(mgr, now_ms);
     if (commit != checkpoint->commit)
-        return;
+        return false;
     checkpoint->commit = 0;
     for (struct dirty_row *row = checkpoint->carried; row; row = row->hh.next)
         finish_row(mgr, row, commit, !error);
@@ -367,5 +362,5 @@ void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit
         retry_later(mgr);
     if (!error)
         checkpoint->pause_ms = 0;
-    creates_committed(mgr, commit, error);
+    return true;
 }

@@ -45,7 +45,9 @@ uint64_t checkpoint_next_ms(const struct devicemgr *mgr);
 
 /* Whether checkpoint_begin() has something to do. */
 bool checkpoint_ready(const struct devicemgr *mgr);
-/* Queues the commit of all dirty rows. */
-void checkpoint_begin(struct devicemgr *mgr);
+/* Queues the commit of all dirty rows; its number. */
+uint64_t checkpoint_begin(struct devicemgr *mgr);
+/* It is over: `error` NULL, durable. False: it is not the one under way. */
+bool checkpoint_finish(struct devicemgr *mgr, uint64_t commit, const char *error);
 
 #endif

@@ -9,13 +9,16 @@
 #include "devicemgr/adopt.h"
 #include "devicemgr/advertise.h"
 #include "devicemgr/allocation.h"
+#include "devicemgr/books.h"
 #include "devicemgr/checkpoint.h"
 #include "devicemgr/devicemgr.h"
 #include "devicemgr/kubelet.h"
+#include "devicemgr/outbox.h"
 #include "devicemgr/pod.h"
 #include "devicemgr/prefer.h"
 #include "devicemgr/request.h"
 #include "devicemgr/resource.h"
+#include "devicemgr/runtime.h"
 #include "devicemgr/text.h"
 #include "devicemgr/wake.h"
 
@@ -62,83 +65,43 @@ struct devicemgr {
     struct call *calls;   /* on plugins, by number */
     struct check *checks; /* of containers, by number */
     struct action_queue actions;
+    struct outbox outbox;
     struct checkpoint checkpoint;
     struct advertise advertise;
     struct kubelet_view kubelet;
     struct prefer *prefers; /* by the call on the plugin */
 
-    bool unproven;    /* some allocation's token is to be looked for in the kubelet's checkpoint */
-    size_t pods_gone; /* dropped by lists since that was last told */
-    bool listed;      /* the runtime's list has been read once */
-    bool listing;     /* one is being asked for */
-    bool list_asked;  /* the core has asked for one that is not begun yet */
-    uint64_t epoch;   /* number of lists asked for: what carries it is newer than the last */
-    uint64_t listing_ms;      /* when the last was asked for, or somewhat earlier */
-    uint64_t list_ms;         /* when the core asks for one; UINT64_MAX: not now */
+    bool unproven; /* some allocation's token is to be looked for in the kubelet's checkpoint */
+    size_t pods_dropped; /* by lists since that was last told */
+    bool listed;         /* the runtime's list has been read once */
+    bool listing;        /* one is being asked for */
+    bool list_asked;     /* the core has asked for one that is not begun yet */
+    uint64_t epoch;      /* number of lists asked for: what carries it is newer than the last */
+    uint64_t listing_ms; /* when the last was asked for, or somewhat earlier */
+    uint64_t list_ms;    /* when the core asks for one; UINT64_MAX: not now */
     struct running *runnings; /* containers, by the last list (adopt.c) */
     struct ended *ended;      /* containers that ended since the list under way was asked for */
     bool rows_lost; /* a container may be in the making of which the checkpoint said nothing: */
     uint64_t rows_lost_until_ms; /* a list asked for from then on shows it */
 };
 
+/* Copies them. */
+void core_take_settings(struct devicemgr *mgr, const struct devicemgr_settings *settings);
+void core_free_settings(struct devicemgr *mgr);
 /* Takes the event's time over; time never goes back. */
 void core_at(struct devicemgr *mgr, uint64_t now_ms);
 uint64_t core_number(struct devicemgr *mgr);
 /* What holds for a resource. */
 const struct devicemgr_resource_settings *core_settings_of(const struct devicemgr *mgr,
                                                            const char *resource);
+/* Whether pods of this namespace may ask by annotation, if any may. */
+bool core_namespace_allowed(const struct devicemgr *mgr, const char *pod_namespace);
 void core_log(struct devicemgr *mgr, int level, const struct text *text);
-
-/* ---- plugin.c ---- */
-/* Starts the grace of every restored resource, and dials its last socket. */
-void plugin_restored(struct devicemgr *mgr);
-/* Removes the resources whose endpoint's time is over. */
-void plugin_tick(struct devicemgr *mgr);
-uint64_t plugin_next_ms(const struct devicemgr *mgr);
 
 /* ---- capacity.c ---- */
 /* A resource that was published is no more. */
 void capacity_removed(struct devicemgr *mgr, const char *resource);
 /* It has devices to show (again). */
 void capacity_published(struct devicemgr *mgr, const char *resource);
-
-/* ---- runtime.c ---- */
-void runtime_fini(struct devicemgr *mgr);
-/* No container of this id runs. */
-void runtime_container_ended(struct devicemgr *mgr, const char *container_id);
-/* Drops what was restored and is not there, if the sources have become ready. */
-void runtime_settle_sources(struct devicemgr *mgr);
-/* Whether the runtime knew the pod last in an earlier boot. */
-bool runtime_of_earlier_boot(const struct devicemgr *mgr, const struct pod *pod);
-/* Wants a list, now or as soon as may be. */
-void runtime_list_soon(struct devicemgr *mgr);
-/* What is restored is known for certain only by a list that comes later. */
-void runtime_restored(struct devicemgr *mgr);
-/* Asks for the list that is due. */
-void runtime_tick(struct devicemgr *mgr);
-/* A container of the allocation may be made in the sandbox yet, though nobody waits for it. */
-void core_outcome_unknown(struct devicemgr *mgr, struct allocation *allocation,
-                          const char *sandbox_id);
-/* Removes an allocation from table and checkpoint. */
-void core_drop_allocation(struct devicemgr *mgr, struct allocation *allocation);
-/* Removes it from the table only. */
-void core_remove_allocation(struct devicemgr *mgr, struct allocation *allocation);
-/* Looks at the allocations that have changed: wakes whom that concerns. */
-void core_settle_allocations(struct devicemgr *mgr);
-/* What is true of the pod, its sandboxes and its containers has changed. */
-void core_pod_changed(struct devicemgr *mgr, const char *pod_uid);
-/* A container was made with the resources of `has` and no other: what the shim chose for those of
- * its name before it, which have ended, of a resource that is not among them is free. */
-void core_release_leftovers(struct devicemgr *mgr, const char *pod_uid, const char *container,
-                            const struct request *has);
-/* Whether the pod is over: no container of it runs, and none will be made. It is gone, or somebody
- * had its newest sandbox stopped. Not if that was only found dead: after a reboot all are, and the
- * kubelet goes on with their pods. One that was never heard of is not over. */
-bool core_pod_over(const struct devicemgr *mgr, const char *pod_uid);
-/* Whether RemovePodSandbox has passed for it, or a list of the runtime had it no more. */
-bool core_sandbox_removed(const struct devicemgr *mgr, const char *sandbox_id);
-/* "container "c" of pod "ns/name"" */
-void core_name_holder(const struct devicemgr *mgr, const struct allocation *holder,
-                      struct text *text);
 
 #endif

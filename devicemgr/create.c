@@ -5,23 +5,9 @@
 
 #include <utlist.h>
 
+#include "devicemgr/moment.h"
 #include "devicemgr/options.h"
-
-/* ---- words ---- */
-
-void create_name(const struct create *create, const char *resource, struct text *text)
-{
-    text_add(text, "container \"%.63s\" of pod \"", create->container);
-    text_add_words(text, create->pod_namespace, TEXT_WORDS_BYTES_MAX / 2);
-    text_add(text, "/");
-    text_add_words(text, create->pod_name, TEXT_WORDS_BYTES_MAX / 2);
-    text_add(text, "\": ");
-    if (!resource)
-        return;
-    text_add(text, "resource ");
-    text_add_words(text, resource, TEXT_WORDS_BYTES_MAX / 2);
-    text_add(text, ": ");
-}
+#include "devicemgr/usable.h"
 
 struct create *creates_find(const struct devicemgr *mgr, uint64_t number)
 {
@@ -31,11 +17,47 @@ struct create *creates_find(const struct devicemgr *mgr, uint64_t number)
     return create;
 }
 
-static struct allocation *item_allocation(const struct devicemgr *mgr, const struct create *create,
-                                          size_t index)
+struct allocation *create_allocation(const struct devicemgr *mgr, const struct create *create,
+                                     size_t index)
 {
-    return allocations_find(&mgr->allocations, create->pod_uid, create->container,
-                            create->request.items[index].resource);
+    return allocations_find(&mgr->allocations, create->demand.pod_uid, create->demand.container,
+                            create->demand.request.items[index].resource);
+}
+
+/* ---- the state ---- */
+
+static bool may_move(enum create_state from, enum create_state to)
+{
+    switch (from) {
+    case CREATE_SELECTING:
+        return to == CREATE_ALLOCATING;
+    case CREATE_ALLOCATING:
+        return to == CREATE_COMMITTING || to == CREATE_PRESTARTING;
+    case CREATE_COMMITTING:
+        return to == CREATE_PRESTARTING;
+    case CREATE_PRESTARTING:
+        return to == CREATE_FORWARDED;
+    case CREATE_FORWARDED:
+        break;
+    }
+    return false;
+}
+
+static void leave_committing(struct devicemgr *mgr, struct create *create)
+{
+    DL_DELETE2(mgr->committing, create, commit_prev, commit_next);
+    create->commit = 0;
+}
+
+/* The one place where a create moves. */
+static void set_state(struct devicemgr *mgr, struct create *create, enum create_state state)
+{
+    assert(may_move(create->state, state));
+    if (create->state == CREATE_COMMITTING)
+        leave_committing(mgr, create);
+    create->state = state;
+    if (state == CREATE_COMMITTING)
+        DL_APPEND2(mgr->committing, create, commit_prev, commit_next);
 }
 
 /* ---- the end ---- */
@@ -45,18 +67,12 @@ void create_free(struct devicemgr *mgr, struct create *create)
     HASH_DEL(mgr->creates, create);
     wake_leave(mgr, create);
     if (create->state == CREATE_COMMITTING)
-        DL_DELETE2(mgr->committing, create, commit_prev, commit_next);
-    for (size_t i = 0; create->items && i < create->request.len; i++) {
+        leave_committing(mgr, create);
+    for (size_t i = 0; create->items && i < create->demand.request.len; i++) {
         ids_fini(&create->items[i].offered);
-        ids_fini(&create->items[i].preferred);
     }
     free(create->items);
-    request_fini(&create->request);
-    free(create->sandbox_id);
-    free(create->pod_uid);
-    free(create->pod_namespace);
-    free(create->pod_name);
-    free(create->container);
+    demand_fini(&create->demand);
     free(create);
 }
 
@@ -70,25 +86,30 @@ void creates_fini(struct devicemgr *mgr)
     }
 }
 
-void create_push_refusal(struct devicemgr *mgr, uint64_t number, int code, const struct text *text)
+void create_push_refusal(struct devicemgr *mgr, const struct create *create,
+                         const struct reason *reason)
 {
-    struct action *action = action_push(&mgr->actions, ACTION_VERDICT, number);
+    struct action *action = action_push(&mgr->actions, ACTION_VERDICT, create->number);
+    struct text text = {0}, hidden = {0};
 
-    action->code = code;
-    action->text = mem_strdup(text->buf);
+    reason_explain(mgr, &create->demand, reason, &text);
+    action->code = reason_code(reason->kind);
+    action->text = mem_strdup(text.buf);
+    if (reason_explain_hidden(mgr, &create->demand, reason, &hidden))
+        core_log(mgr, LEVEL_DEBUG, &hidden);
 }
 
-static void abandon(struct devicemgr *mgr, struct create *create)
+void create_abandon(struct devicemgr *mgr, struct create *create)
 {
-    for (size_t i = 0; i < create->request.len; i++)
+    for (size_t i = 0; i < create->demand.request.len; i++)
         create_call_cancel(mgr, &create->items[i]);
     create_release(mgr, create);
 }
 
-void create_refuse(struct devicemgr *mgr, struct create *create, int code, const struct text *text)
+void create_refuse(struct devicemgr *mgr, struct create *create, const struct reason *reason)
 {
-    create_push_refusal(mgr, create->number, code, text);
-    abandon(mgr, create);
+    create_push_refusal(mgr, create, reason);
+    create_abandon(mgr, create);
     create_free(mgr, create);
 }
 
@@ -123,28 +144,27 @@ static void allocate_builtin(struct allocation *allocation, const struct resourc
         allocation_set_fresh(allocation, options, resource->generation);
 }
 
-static enum create_step allocate_item(struct devicemgr *mgr, struct create *create, size_t index,
-                                      struct create_refusal *refusal)
+static struct look allocate_item(struct devicemgr *mgr, struct create *create, size_t index)
 {
+    const struct request_item *want = create->demand.items[index].want;
     struct create_item *item = &create->items[index];
-    struct allocation *allocation = item_allocation(mgr, create, index);
+    struct allocation *allocation = create_allocation(mgr, create, index);
     const struct resource *resource;
-    enum create_step step = create_item_usable(mgr, create, item->want, &allocation->ids, refusal);
+    struct look look = usable_ids(mgr, want, &allocation->ids);
 
-    if (step != STEP_GO)
-        return step;
-    resource = resources_find(mgr->resources, item->want->resource);
+    if (look.step != LOOK_GO)
+        return look;
+    resource = resources_find(mgr->resources, want->resource);
     if (resource->builtin) {
         allocate_builtin(allocation, resource);
-        return STEP_GO;
+        return look;
     }
     if (options_in_force(mgr, allocation, resource))
-        return STEP_GO;
+        return look;
     if (!item->call)
         create_call(mgr, create, index, CALL_ALLOCATE, resource, &allocation->ids,
                     core_settings_of(mgr, resource->name)->allocate_timeout_ms);
-    create->blocks |= BLOCK_ALLOCATE;
-    return STEP_CALL;
+    return create_call_look(mgr, create, index);
 }
 
 /* ---- COMMITTING ---- */
@@ -154,14 +174,14 @@ static bool queue_rows(struct devicemgr *mgr, struct create *create)
 {
     bool queued = false;
 
-    for (size_t i = 0; i < create->request.len; i++) {
-        struct allocation *allocation = item_allocation(mgr, create, i);
+    for (size_t i = 0; i < create->demand.request.len; i++) {
+        struct allocation *allocation = create_allocation(mgr, create, i);
 
-        if (allocation->durable && !allocation->fresh)
+        if (allocation->row == ALLOCATION_DURABLE && !allocation->fresh)
             continue;
-        allocation->queued = true;
+        allocation_queue(allocation);
         checkpoint_touch_allocation(mgr, allocation);
-        checkpoint_touch_pod(mgr, create->pod_uid);
+        checkpoint_touch_pod(mgr, create->demand.pod_uid);
         queued = true;
     }
     return queued;
@@ -179,312 +199,98 @@ void creates_committed(struct devicemgr *mgr, uint64_t commit, const char *error
 
     DL_FOREACH_SAFE2(mgr->committing, create, next, commit_next)
     {
-        struct text text = {0};
+        const struct reason reason = {.kind = REASON_STORE_FAILED,
+                                      .resource = create->demand.request.items[0].resource,
+                                      .words = error};
 
         if (create->commit != commit)
             continue;
-        create->commit = 0;
         if (!error) {
-            DL_DELETE2(mgr->committing, create, commit_prev, commit_next);
-            create->state = CREATE_PRESTARTING;
+            set_state(mgr, create, CREATE_PRESTARTING);
             wake_create(mgr, create);
             continue;
         }
-        create_name(create, create->request.items[0].resource, &text);
-        text_add(&text, "the allocation cannot be stored: ");
-        text_add_words(&text, error, TEXT_WORDS_BYTES_MAX);
-        create_refuse(mgr, create, CODE_UNAVAILABLE, &text);
+        create_refuse(mgr, create, &reason);
     }
 }
 
 /* ---- PRESTARTING ---- */
 
-static enum create_step prestart_item(struct devicemgr *mgr, struct create *create, size_t index,
-                                      struct create_refusal *refusal)
+static struct look prestart_item(struct devicemgr *mgr, struct create *create, size_t index)
 {
+    const struct request_item *want = create->demand.items[index].want;
     struct create_item *item = &create->items[index];
-    struct allocation *allocation = item_allocation(mgr, create, index);
+    struct allocation *allocation = create_allocation(mgr, create, index);
     const struct resource *resource;
-    enum create_step step = create_item_usable(mgr, create, item->want, &allocation->ids, refusal);
+    struct look look = usable_ids(mgr, want, &allocation->ids);
 
-    if (step != STEP_GO)
-        return step;
-    resource = resources_find(mgr->resources, item->want->resource);
+    if (look.step != LOOK_GO)
+        return look;
+    resource = resources_find(mgr->resources, want->resource);
     if (!item->call && (resource->builtin || !resource->endpoint.pre_start ||
                         item->prestarted == resource->endpoint.number))
-        return STEP_GO;
+        return look;
     if (!item->call)
         create_call(mgr, create, index, CALL_PRESTART, resource, &allocation->ids,
                     mgr->settings.prestart_timeout_ms);
-    create->blocks |= BLOCK_PRESTART;
-    return STEP_CALL;
-}
-
-/* ---- FORWARDED ---- */
-
-/* What the shim chose is written on the container, where runtime.c finds it again. */
-static void merge_token(const struct allocation *allocation, struct options_merge *merge)
-{
-    V1beta1__ContainerAllocateResponse *own = options_new();
-    char *key = request_token_key(allocation->resource);
-    char *value = request_token_value(allocation->resource, &allocation->ids);
-
-    options_add_annotation(own, key, value);
-    options_merge_add(merge, own);
-    free(key);
-    free(value);
-    options_free(own);
-}
-
-static void log_conflicts(struct devicemgr *mgr, const struct create *create,
-                          const struct options_merge *merge)
-{
-    struct allocation *first = item_allocation(mgr, create, 0);
-    struct text text = {0};
-
-    if (merge->conflicts == 0 || first->conflict_logged)
-        return;
-    first->conflict_logged = true;
-    create_name(create, NULL, &text);
-    text_add(&text, "its resources disagree about %zu runtime options, the first wins: ",
-             merge->conflicts);
-    text_add_words(&text, merge->conflict, TEXT_WORDS_BYTES_MAX);
-    core_log(mgr, LEVEL_WARNING, &text);
-}
-
-static void log_forwarded(struct devicemgr *mgr, const struct create *create)
-{
-    struct text text = {0};
-
-    create_name(create, NULL, &text);
-    text_add(&text, "forwarded with");
-    for (size_t i = 0; i < create->request.len; i++) {
-        text_add(&text, " %s ", create->request.items[i].resource);
-        text_add_ids(&text, &item_allocation(mgr, create, i)->ids);
-    }
-    core_log(mgr, LEVEL_INFO, &text);
-}
-
-/* What is written under our own prefix says who holds what: a plugin that writes there would hold
- * devices of others in its containers' names. */
-static void merge_given(struct devicemgr *mgr, const struct create *create, size_t index,
-                        struct options_merge *merge)
-{
-    const struct allocation *allocation = item_allocation(mgr, create, index);
-    struct resource *resource = resources_find(mgr->resources, allocation->resource);
-    size_t left_out = merge->left_out;
-    struct text text = {0};
-
-    options_merge_add(merge, allocation->options);
-    if (merge->left_out == left_out || resource->planting_logged)
-        return;
-    resource->planting_logged = true;
-    text_add(&text,
-             "resource %s: its plugin's Allocate answers with annotations under \"%s\", which are "
-             "the shim's own: they are left out",
-             resource->name, REQUEST_KEY_PREFIX);
-    core_log(mgr, LEVEL_WARNING, &text);
-}
-
-/* The tokens go in first: no plugin can overwrite what says who holds its devices. */
-static void forward(struct devicemgr *mgr, struct create *create)
-{
-    struct action *action = action_push(&mgr->actions, ACTION_VERDICT, create->number);
-    struct options_merge merge;
-
-    options_merge_init(&merge);
-    for (size_t i = 0; i < create->request.len; i++) {
-        if (!create->request.items[i].token)
-            merge_token(item_allocation(mgr, create, i), &merge);
-    }
-    merge.reserved = REQUEST_KEY_PREFIX;
-    for (size_t i = 0; i < create->request.len; i++)
-        merge_given(mgr, create, i, &merge);
-    log_conflicts(mgr, create, &merge);
-    log_forwarded(mgr, create);
-    action->options = options_merge_take(&merge);
-    options_merge_fini(&merge);
-}
-
-/* The containers can run from now on; the answer says under which id. */
-static void settle(struct devicemgr *mgr, struct create *create, const char *container_id)
-{
-    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, create->sandbox_id);
-    bool dead = !sandbox || sandbox->stopped;
-
-    for (size_t i = 0; i < create->request.len; i++) {
-        struct allocation *allocation = item_allocation(mgr, create, i);
-
-        if (!allocation || allocation->create != create->number)
-            continue; /* its pod was removed, and may have been made anew */
-        allocation->epoch = mgr->epoch;
-        if (dead)
-            allocation_set_idle(allocation);
-        else if (container_id)
-            allocation_set_live(allocation, container_id, create->sandbox_id, create->attempt);
-        else
-            core_outcome_unknown(mgr, allocation, create->sandbox_id);
-    }
-}
-
-/* The runtime refused it: devices that the shim chose for this container, and no container was ever
- * made with, are free for others. What the kubelet chose is the kubelet's to give back. */
-static void give_up_chosen(struct devicemgr *mgr, const struct create *create)
-{
-    for (size_t i = 0; i < create->request.len; i++) {
-        struct allocation *allocation = item_allocation(mgr, create, i);
-
-        if (allocation && allocation->create == create->number && allocation->tentative)
-            core_drop_allocation(mgr, allocation);
-    }
-}
-
-void devicemgr_create_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
-                               const char *container_id)
-{
-    struct create *create = creates_find(mgr, number);
-
-    core_at(mgr, now_ms);
-    if (!create || create->state != CREATE_FORWARDED)
-        return;
-    if (container_id)
-        settle(mgr, create, container_id);
-    else
-        give_up_chosen(mgr, create);
-    create_release(mgr, create);
-    if (container_id)
-        core_release_leftovers(mgr, create->pod_uid, create->container, &create->request);
-    create_free(mgr, create);
-}
-
-static bool drop_verdict(struct devicemgr *mgr, uint64_t number)
-{
-    for (struct action *action = mgr->actions.first; action; action = action->next) {
-        if (action->kind == ACTION_VERDICT && action->subject == number) {
-            action->kind = ACTION_NONE;
-            return true;
-        }
-    }
-    return false;
-}
-
-void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t number)
-{
-    struct create *create = creates_find(mgr, number);
-    bool told = !drop_verdict(mgr, number);
-
-    core_at(mgr, now_ms);
-    if (!create)
-        return;
-    if (create->state == CREATE_FORWARDED && told)
-        settle(mgr, create, NULL);
-    abandon(mgr, create);
-    create_free(mgr, create);
+    return create_call_look(mgr, create, index);
 }
 
 /* ---- the run through the states ---- */
 
-static enum create_step refuse_terminating(const struct create *create, bool known,
-                                           struct create_refusal *refusal)
+static struct look each_item(struct devicemgr *mgr, struct create *create,
+                             struct look (*look_at)(struct devicemgr *, struct create *, size_t))
 {
-    create_name(create, create->request.items[0].resource, &refusal->text);
-    text_add(&refusal->text, "the pod is terminating: its sandbox %.12s %s", create->sandbox_id,
-             known ? "was told to stop by a client of the runtime" : "was removed");
-    refusal->code = CODE_FAILED_PRECONDITION;
-    return STEP_REFUSE;
-}
+    struct look look = {0};
 
-/* Whether a container can be made in the sandbox. That it is dead may be old news: a runtime that
- * comes back may list it as not ready for a moment. */
-static enum create_step sandbox_open(struct devicemgr *mgr, struct create *create,
-                                     struct create_refusal *refusal)
-{
-    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, create->sandbox_id);
+    for (size_t i = 0; i < create->demand.request.len; i++) {
+        struct look of_item = look_at(mgr, create, i);
 
-    if (!sandbox || sandbox->stopping)
-        return refuse_terminating(create, sandbox != NULL, refusal);
-    if (!sandbox->dead)
-        return STEP_GO;
-    runtime_list_soon(mgr);
-    create->blocks |= BLOCK_SANDBOX;
-    create_name(create, create->request.items[0].resource, &refusal->text);
-    text_add(&refusal->text, "the runtime lists its sandbox %.12s as not ready",
-             create->sandbox_id);
-    refusal->hold_ms = core_settings_of(mgr, create->request.items[0].resource)->hold_ms;
-    return STEP_HOLD;
-}
-
-void create_worst(const struct devicemgr *mgr, const struct create_item *item,
-                  enum create_step step, const struct create_refusal *of_item,
-                  enum create_step *worst, struct create_refusal *refusal)
-{
-    uint64_t hold_ms = core_settings_of(mgr, item->want->resource)->hold_ms;
-
-    if (step == STEP_HOLD && *worst == STEP_HOLD && hold_ms < refusal->hold_ms)
-        refusal->hold_ms = hold_ms;
-    if (step <= *worst)
-        return;
-    *worst = step;
-    *refusal = *of_item;
-    refusal->hold_ms = hold_ms;
-}
-
-static enum create_step each_item(struct devicemgr *mgr, struct create *create,
-                                  enum create_step (*look)(struct devicemgr *, struct create *,
-                                                           size_t, struct create_refusal *),
-                                  struct create_refusal *refusal)
-{
-    enum create_step worst = STEP_GO;
-
-    for (size_t i = 0; i < create->request.len; i++) {
-        struct create_refusal of_item = {0};
-        enum create_step step = look(mgr, create, i, &of_item);
-
-        create_worst(mgr, &create->items[i], step, &of_item, &worst, refusal);
+        look_add(&look, &of_item,
+                 core_settings_of(mgr, create->demand.request.items[i].resource)->hold_ms);
     }
-    return worst;
+    return look;
 }
 
 /* Does the work of the state the create is in, as far as it can be done now. */
-static enum create_step work(struct devicemgr *mgr, struct create *create,
-                             struct create_refusal *refusal)
+static struct look work(struct devicemgr *mgr, struct create *create)
 {
-    enum create_step step = sandbox_open(mgr, create, refusal);
+    struct look look = usable_sandbox(mgr, &create->demand);
 
-    if (step != STEP_GO)
-        return step;
-    if (create_check_pod(mgr, create, refusal) == STEP_REFUSE)
-        return STEP_REFUSE; /* the runtime has told since whose sandbox it is */
+    if (look.reason.kind == REASON_SANDBOX_NOT_READY)
+        runtime_list_soon(mgr);
+    if (look.step != LOOK_GO)
+        return look;
     switch (create->state) {
     case CREATE_SELECTING:
-        return create_select(mgr, create, refusal);
+        return create_take(mgr, create);
     case CREATE_ALLOCATING:
-        return each_item(mgr, create, allocate_item, refusal);
-    case CREATE_COMMITTING:
-        create->blocks |= BLOCK_COMMIT;
-        return STEP_CALL;
+        return each_item(mgr, create, allocate_item);
     case CREATE_PRESTARTING:
-        return each_item(mgr, create, prestart_item, refusal);
+        return each_item(mgr, create, prestart_item);
+    case CREATE_COMMITTING:
     case CREATE_FORWARDED:
         break;
     }
-    return STEP_CALL;
+    look.step = LOOK_ASK;
+    look.reason = (struct reason){.kind = REASON_UNSTORED,
+                                  .resource = create->demand.request.items[0].resource,
+                                  .since_ms = create->demand.started_ms};
+    return look;
 }
 
 static void next_state(struct devicemgr *mgr, struct create *create)
 {
     switch (create->state) {
     case CREATE_SELECTING:
-        create->state = CREATE_ALLOCATING;
+        set_state(mgr, create, CREATE_ALLOCATING);
         break;
     case CREATE_ALLOCATING:
-        create->state = queue_rows(mgr, create) ? CREATE_COMMITTING : CREATE_PRESTARTING;
-        if (create->state == CREATE_COMMITTING)
-            DL_APPEND2(mgr->committing, create, commit_prev, commit_next);
+        set_state(mgr, create, queue_rows(mgr, create) ? CREATE_COMMITTING : CREATE_PRESTARTING);
         break;
     case CREATE_PRESTARTING:
-        create->state = CREATE_FORWARDED;
-        forward(mgr, create);
+        set_state(mgr, create, CREATE_FORWARDED);
+        create_forward(mgr, create);
         break;
     case CREATE_COMMITTING: /* left by creates_committed() */
     case CREATE_FORWARDED:
@@ -492,71 +298,55 @@ static void next_state(struct devicemgr *mgr, struct create *create)
     }
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
+static void hold(struct devicemgr *mgr, struct create *create, const struct look *look)
 {
-    return a < b ? a : b;
-}
-
-static void hold(struct devicemgr *mgr, struct create *create, const struct create_refusal *why)
-{
-    struct text line = {0};
+    struct text line = {0}, hidden = {0};
 
     if (!create->held) {
-        text_add(&line, "held: %s", why->text.buf);
+        text_add(&line, "held: ");
+        reason_explain(mgr, &create->demand, &look->reason, &line);
         core_log(mgr, LEVEL_DEBUG, &line); /* at each try of the kubelet's */
+        if (reason_explain_hidden(mgr, &create->demand, &look->reason, &hidden))
+            core_log(mgr, LEVEL_DEBUG, &hidden);
         create->held = true;
         create->held_ms = mgr->now_ms;
     }
-    create->hold_until_ms = earlier(create->held_ms + why->hold_ms,
-                                    earlier(create->started_ms + HOLD_MS_MAX, create->limit_ms));
+    create->hold_until_ms =
+        earlier(create->held_ms + look->hold_ms,
+                earlier(create->demand.started_ms + HOLD_MS_MAX, create->limit_ms));
+    create->again_ms = look->again_ms > 0 ? look->again_ms : UINT64_MAX;
 }
 
-/* The client's deadline ends while a call is under way. */
-static void refuse_late(struct devicemgr *mgr, struct create *create)
+static void act_on(struct devicemgr *mgr, struct create *create, struct look *look)
 {
-    struct text text = {0};
-    size_t i = 0;
-
-    if (create->blocks & BLOCK_COMMIT) {
-        create_name(create, create->request.items[0].resource, &text);
-        text_add(&text, "state was not stored within ");
-        text_add_duration(&text, mgr->now_ms - create->started_ms);
-    } else {
-        while (!create->items[i].call)
-            i++;
-        create_name(create, create->request.items[i].resource, &text);
-        create_call_explain(mgr, &create->items[i], &text);
+    if (look->step == LOOK_REFUSE) {
+        create_refuse(mgr, create, &look->reason);
+    } else if (look->step == LOOK_WAIT && mgr->draining) {
+        look->reason.ends = REASON_ENDS_BY_DRAIN;
+        create_refuse(mgr, create, &look->reason);
+    } else if (look->step == LOOK_WAIT) {
+        hold(mgr, create, look);
+        if (mgr->now_ms >= create->hold_until_ms)
+            create_refuse(mgr, create, &look->reason);
+    } else if (look->step == LOOK_ASK) {
+        create->held = false;
+        look->reason.ends = REASON_ENDS_BY_DEADLINE;
+        if (mgr->now_ms >= create->limit_ms)
+            create_refuse(mgr, create, &look->reason);
     }
-    text_add(&text, ", and the client's deadline ends");
-    create_refuse(mgr, create, CODE_DEADLINE_EXCEEDED, &text);
 }
 
 static void create_advance(struct devicemgr *mgr, struct create *create)
 {
-    struct create_refusal refusal;
-    enum create_step step;
+    struct look look;
 
     do {
-        refusal = (struct create_refusal){.code = CODE_UNAVAILABLE};
-        create->blocks = 0;
-        step = work(mgr, create, &refusal);
-        if (step == STEP_GO)
+        look = work(mgr, create);
+        if (look.step == LOOK_GO)
             next_state(mgr, create);
-    } while (step == STEP_GO && create->state != CREATE_FORWARDED);
-    if (step == STEP_REFUSE) {
-        create_refuse(mgr, create, refusal.code, &refusal.text);
-    } else if (step == STEP_HOLD && mgr->draining) {
-        text_add(&refusal.text, "; the shim is being stopped");
-        create_refuse(mgr, create, CODE_UNAVAILABLE, &refusal.text);
-    } else if (step == STEP_HOLD) {
-        hold(mgr, create, &refusal);
-        if (mgr->now_ms >= create->hold_until_ms)
-            create_refuse(mgr, create, CODE_UNAVAILABLE, &refusal.text);
-    } else if (step == STEP_CALL) {
-        create->held = false;
-        if (mgr->now_ms >= create->limit_ms)
-            refuse_late(mgr, create);
-    }
+    } while (look.step == LOOK_GO && create->state != CREATE_FORWARDED);
+    act_on(mgr, create, &look);
+    look_fini(&look);
 }
 
 void devicemgr_drain(struct devicemgr *mgr, uint64_t now_ms)
@@ -585,8 +375,8 @@ void creates_advance(struct devicemgr *mgr)
         if (create)
             wake_set_due(mgr, create,
                          create->state == CREATE_FORWARDED ? UINT64_MAX
-                         : create->held                    ? create->hold_until_ms
-                                                           : create->limit_ms);
+                         : create->held ? earlier(create->hold_until_ms, create->again_ms)
+                                        : create->limit_ms);
     }
     free(numbers);
 }

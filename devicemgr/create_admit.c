@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "devicemgr/create.h"
+#include "devicemgr/usable.h"
 
 /* The value of the pod's request annotation for this container; NULL: none. */
 static const char *request_annotation(const struct devicemgr_create *request)
@@ -25,96 +26,56 @@ static bool has_token(const struct devicemgr_create *request)
     return false;
 }
 
-bool create_namespace_allowed(const struct devicemgr *mgr, const char *pod_namespace)
-{
-    for (size_t i = 0; i < mgr->settings.namespaces_len; i++) {
-        if (strcmp(mgr->settings.namespaces[i], "*") == 0 ||
-            strcmp(mgr->settings.namespaces[i], pod_namespace) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* A client may leave the uid out, or name another pod's; runtimes do not look at it. */
-enum create_step create_check_pod(const struct devicemgr *mgr, const struct create *create,
-                                  struct create_refusal *refusal)
-{
-    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, create->sandbox_id);
-
-    if (create->pod_uid[0] != '\0' && (!sandbox || strcmp(sandbox->pod->uid, create->pod_uid) == 0))
-        return STEP_GO;
-    create_name(create, NULL, &refusal->text);
-    text_add(&refusal->text, "the pod uid \"");
-    text_add_words(&refusal->text, create->pod_uid, TEXT_IDS_BYTES_MAX);
-    if (create->pod_uid[0] == '\0') {
-        text_add(&refusal->text, "\" of its sandbox_config is none, and devices are held by it");
-    } else {
-        text_add(&refusal->text, "\" of its sandbox_config is not that of sandbox %.12s, \"",
-                 create->sandbox_id);
-        text_add_words(&refusal->text, sandbox->pod->uid, TEXT_IDS_BYTES_MAX);
-        text_add(&refusal->text, "\"");
-    }
-    refusal->code = CODE_INVALID_ARGUMENT;
-    return STEP_REFUSE;
-}
-
 static void log_ignored(struct devicemgr *mgr, const struct create *create)
 {
     struct text text = {0};
     struct pod *pod;
 
-    if (mgr->unread || core_sandbox_removed(mgr, create->sandbox_id))
+    if (mgr->unread || core_sandbox_removed(mgr, create->demand.sandbox_id))
         return; /* no pod to remember it by */
-    pod = pods_ensure(&mgr->pods, create->pod_uid, create->pod_namespace, create->pod_name);
-    core_pod_changed(mgr, create->pod_uid);
-    if (!pod_ignore_once(pod, create->container))
+    pod = pods_ensure(&mgr->pods, create->demand.pod_uid, create->demand.pod_namespace,
+                      create->demand.pod_name);
+    core_pod_changed(mgr, create->demand.pod_uid);
+    if (!pod_ignore_once(pod, create->demand.container))
         return;
-    create_name(create, NULL, &text);
+    reason_name_demand(&create->demand, NULL, &text);
     text_add(&text, "its pod's request annotation is ignored: annotations are off on this node");
     core_log(mgr, LEVEL_WARNING, &text);
 }
 
-/* Reads both sources into create->request. STEP_REFUSE, or STEP_GO. */
-static enum create_step read_request(struct devicemgr *mgr, struct create *create,
-                                     const struct devicemgr_create *request, const char *annotation,
-                                     struct create_refusal *refusal)
+static bool read_tokens(struct demand *demand, const struct devicemgr_create *said,
+                        struct text *error)
 {
-    create_name(create, NULL, &refusal->text);
-    refusal->code = CODE_INVALID_ARGUMENT;
-    for (size_t i = 0; i < request->container_annotations_len; i++) {
-        const struct devicemgr_annotation *token = &request->container_annotations[i];
-        struct text error = {0};
+    for (size_t i = 0; i < said->container_annotations_len; i++) {
+        const struct devicemgr_annotation *token = &said->container_annotations[i];
 
-        if (!request_is_token_key(token->key))
-            continue;
-        if (request_add_token(&create->request, token->key, token->value, &error) < 0) {
-            text_add(&refusal->text, "%s", error.buf);
-            return STEP_REFUSE;
-        }
+        *error = (struct text){0};
+        if (request_is_token_key(token->key) &&
+            request_add_token(&demand->request, token->key, token->value, error) < 0)
+            return false;
     }
-    if (annotation && !mgr->settings.annotations && !mgr->settings.start_without) {
-        text_add(
-            &refusal->text,
-            "its pod asks for devices by annotation, which is off on this node: take the "
-            "annotation away, or set annotations.enabled, or annotations.start_without to have "
-            "it started without them");
-        refusal->code = CODE_FAILED_PRECONDITION;
-        return STEP_REFUSE;
-    } else if (annotation && !mgr->settings.annotations) {
+    return true;
+}
+
+/* Reads both sources of the request. Why it is refused; `error` is for the reason to point to. */
+static enum reason_kind read_request(struct devicemgr *mgr, struct create *create,
+                                     const struct devicemgr_create *said, const char *annotation,
+                                     struct text *error)
+{
+    struct demand *demand = &create->demand;
+
+    if (!read_tokens(demand, said, error))
+        return REASON_REQUEST_UNREADABLE;
+    if (annotation && !mgr->settings.annotations && !mgr->settings.start_without)
+        return REASON_ANNOTATIONS_OFF;
+    if (annotation && !mgr->settings.annotations)
         log_ignored(mgr, create);
-    } else if (annotation && !create_namespace_allowed(mgr, create->pod_namespace)) {
-        text_add(&refusal->text,
-                 "its pod asks for devices by annotation, and namespace %s is not "
-                 "in the setting annotations.namespaces",
-                 create->pod_namespace);
-        refusal->code = CODE_FAILED_PRECONDITION;
-        return STEP_REFUSE;
-    } else if (annotation &&
-               request_add_annotation(&create->request, annotation, &refusal->text) < 0) {
-        return STEP_REFUSE;
-    }
-    request_sort(&create->request);
-    return STEP_GO;
+    else if (annotation && !core_namespace_allowed(mgr, demand->pod_namespace))
+        return REASON_NAMESPACE_NOT_ALLOWED;
+    else if (annotation && request_add_annotation(&demand->request, annotation, error) < 0)
+        return REASON_REQUEST_UNREADABLE;
+    request_sort(&demand->request);
+    return REASON_NONE;
 }
 
 static struct create *create_new(const struct devicemgr *mgr, uint64_t number,
@@ -123,13 +84,7 @@ static struct create *create_new(const struct devicemgr *mgr, uint64_t number,
     struct create *create = mem_alloc(1, sizeof *create);
 
     create->number = number;
-    create->sandbox_id = mem_strdup(request->sandbox_id);
-    create->pod_uid = mem_strdup(request->pod_uid);
-    create->pod_namespace = mem_strdup(request->pod_namespace);
-    create->pod_name = mem_strdup(request->pod_name);
-    create->container = mem_strdup(request->container);
-    create->attempt = request->attempt;
-    create->started_ms = mgr->now_ms;
+    demand_init(&create->demand, number, mgr->now_ms, request);
     create->limit_ms = UINT64_MAX;
     if (request->deadline_ms != UINT64_MAX)
         create->limit_ms = request->deadline_ms > DEADLINE_MARGIN_MS
@@ -141,14 +96,11 @@ static struct create *create_new(const struct devicemgr *mgr, uint64_t number,
 /* A pending create of the same container is of a client that has given it up, or will. */
 static void take_over(struct devicemgr *mgr, const struct create *create)
 {
+    const struct reason reason = {.kind = REASON_TAKEN_OVER};
     struct create *older = wake_find_other(mgr, create);
-    struct text text = {0};
 
-    if (!older)
-        return;
-    create_name(older, NULL, &text);
-    text_add(&text, "taken over by a newer CreateContainer of the same container");
-    create_refuse(mgr, older, CODE_ABORTED, &text);
+    if (older)
+        create_refuse(mgr, older, &reason);
 }
 
 /* The sandbox may be older than the shim, and the runtime's list still to come. One that was
@@ -156,77 +108,95 @@ static void take_over(struct devicemgr *mgr, const struct create *create)
 static void know_sandbox(struct devicemgr *mgr, const struct create *create, uint32_t attempt)
 {
     struct pod *pod;
-    struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, create->sandbox_id);
+    struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, create->demand.sandbox_id);
 
-    if (sandbox || core_sandbox_removed(mgr, create->sandbox_id))
+    if (sandbox || core_sandbox_removed(mgr, create->demand.sandbox_id))
         return;
-    pod = pods_ensure(&mgr->pods, create->pod_uid, create->pod_namespace, create->pod_name);
-    sandbox = pods_ensure_sandbox(&mgr->pods, pod, create->sandbox_id, attempt);
-    sandbox->epoch = mgr->epoch;
+    pod = pods_ensure(&mgr->pods, create->demand.pod_uid, create->demand.pod_namespace,
+                      create->demand.pod_name);
+    sandbox = pods_ensure_sandbox(&mgr->pods, pod, create->demand.sandbox_id, attempt);
+    sandbox_set_epoch(sandbox, mgr->epoch);
     pod_set_boot(pod, mgr->settings.boot_id);
-    core_pod_changed(mgr, create->pod_uid);
+    core_pod_changed(mgr, create->demand.pod_uid);
 }
 
-static void admit(struct devicemgr *mgr, struct create *create, uint32_t sandbox_attempt)
+/* Refuses one that was not admitted. */
+static void turn_away(struct devicemgr *mgr, struct create *create, const struct reason *reason)
 {
-    struct create_refusal refusal = {0};
+    create_push_refusal(mgr, create, reason);
+    create_free(mgr, create);
+}
 
-    if (create_check_pod(mgr, create, &refusal) == STEP_REFUSE) {
-        create_push_refusal(mgr, create->number, refusal.code, &refusal.text);
-        create_free(mgr, create);
+/* A pod's containers want the same as long as it lives, and the kubelet keeps their tokens. But a
+ * create of a pod that is being removed, behind a container that took long to end, comes after the
+ * kubelet has forgotten what it gave to the pod. */
+static bool lost_token(const struct devicemgr *mgr, const struct devicemgr_create *request)
+{
+    const struct pod *pod = pods_find(&mgr->pods, request->pod_uid);
+
+    if (pod && pod_had_token(pod, request->container))
+        return true;
+    /* Since before this start. What was adopted never had a token, nor has it options. */
+    for (const struct allocation *a = allocations_of_pod(&mgr->allocations, request->pod_uid); a;
+         a = a->pod_next) {
+        if (!a->own_choice && a->options && strcmp(a->container, request->container) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void admit(struct devicemgr *mgr, struct create *create,
+                  const struct devicemgr_create *request)
+{
+    const struct look look = usable_pod(mgr, &create->demand);
+    struct pod *pod;
+
+    if (look.step == LOOK_REFUSE) {
+        turn_away(mgr, create, &look.reason);
         return;
     }
-    create->items = mem_alloc(create->request.len, sizeof *create->items);
-    for (size_t i = 0; i < create->request.len; i++)
-        create->items[i].want = &create->request.items[i];
-    know_sandbox(mgr, create, sandbox_attempt);
+    demand_settle(&create->demand);
+    create->items = mem_alloc(create->demand.request.len, sizeof *create->items);
+    know_sandbox(mgr, create, request->sandbox_attempt);
+    pod = pods_find(&mgr->pods, request->pod_uid);
+    if (pod && has_token(request))
+        pod_note_token(pod, request->container);
     take_over(mgr, create);
     create->arrival = ++mgr->arrivals;
     wake_join(mgr, create);
 }
 
-/* What it holds, and who else holds that, stands in rows that nobody has read. */
-static void refuse_unread(struct devicemgr *mgr, struct create *create)
-{
-    struct text text = {0};
-
-    create_name(create, create->request.items[0].resource, &text);
-    text_add(&text, "the state of this node's devices cannot be read: ");
-    text_add_words(&text, mgr->unread, TEXT_WORDS_BYTES_MAX);
-    create_push_refusal(mgr, create->number, CODE_UNAVAILABLE, &text);
-    create_free(mgr, create);
-}
-
-bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
-                      const struct devicemgr_create *request)
+bool creates_begin(struct devicemgr *mgr, uint64_t number, const struct devicemgr_create *request)
 {
     const char *annotation = request_annotation(request);
-    struct create_refusal refusal = {0};
+    bool has_lost = !annotation && !has_token(request) && lost_token(mgr, request);
+    struct reason reason = {0};
+    struct text error = {0};
     struct create *create;
 
-    core_at(mgr, now_ms);
-    if (!annotation && !has_token(request)) {
-        adopt_created(mgr, request);
+    if (!annotation && !has_token(request) && !has_lost)
         return false;
-    }
     create = create_new(mgr, number, request);
     assert(!creates_find(mgr, number));
     HASH_ADD(hh, mgr->creates, number, sizeof create->number, create);
-    if (HASH_COUNT(mgr->creates) > CREATES_MAX) {
-        create_name(create, NULL, &refusal.text);
-        text_add(&refusal.text, "%d creates are under way already", CREATES_MAX);
-        create_refuse(mgr, create, CODE_UNAVAILABLE, &refusal.text);
-    } else if (read_request(mgr, create, request, annotation, &refusal) == STEP_REFUSE) {
-        create_push_refusal(mgr, number, refusal.code, &refusal.text);
-        create_free(mgr, create);
-    } else if (create->request.len == 0) {
+    if (HASH_COUNT(mgr->creates) > CREATES_MAX)
+        reason.kind = REASON_TOO_MANY_CREATES;
+    else if (has_lost)
+        reason.kind = REASON_TOKEN_GONE;
+    else
+        reason.kind = read_request(mgr, create, request, annotation, &error);
+    reason.words = error.buf;
+    if (reason.kind == REASON_NONE && create->demand.request.len == 0) {
         create_free(mgr, create); /* its annotation was ignored */
-        adopt_created(mgr, request);
         return false;
-    } else if (mgr->unread) {
-        refuse_unread(mgr, create);
-    } else {
-        admit(mgr, create, request->sandbox_attempt);
     }
+    if (reason.kind == REASON_NONE && mgr->unread) /* what it holds, and who else holds that */
+        reason = (struct reason){.kind = REASON_ROWS_UNREAD,
+                                 .resource = create->demand.request.items[0].resource,
+                                 .words = mgr->unread};
+    if (reason.kind == REASON_NONE)
+        admit(mgr, create, request);
+    else
+        turn_away(mgr, create, &reason);
     return true;
 }

@@ -44,6 +44,11 @@ static void call_free(struct devicemgr *mgr, struct call *call)
     free(call);
 }
 
+size_t calls_len(const struct devicemgr *mgr)
+{
+    return HASH_COUNT(mgr->calls);
+}
+
 void calls_fini(struct devicemgr *mgr)
 {
     struct call *call, *next;
@@ -95,49 +100,42 @@ void create_call_cancel(struct devicemgr *mgr, struct create_item *item)
     item->call = 0;
 }
 
-static void name_call(const struct call *call, struct text *text)
+struct look create_call_look(const struct devicemgr *mgr, const struct create *create, size_t index)
 {
-    text_add(text, "%s of plugin endpoint \"", CALL_NAMES[call->kind]);
-    text_add_words(text, call->socket_name, TEXT_WORDS_BYTES_MAX);
-    text_add(text, "\"");
-}
+    const struct call *call = find(mgr, create->items[index].call);
 
-void create_call_explain(const struct devicemgr *mgr, const struct create_item *item,
-                         struct text *text)
-{
-    const struct call *call = find(mgr, item->call);
-
-    name_call(call, text);
-    text_add(text, " was not answered within ");
-    text_add_duration(text, mgr->now_ms - call->started_ms);
+    return (struct look){.step = LOOK_ASK,
+                         .reason = {.kind = REASON_CALL_UNANSWERED,
+                                    .resource = create->demand.items[index].want->resource,
+                                    .call = CALL_NAMES[call->kind],
+                                    .socket_name = call->socket_name,
+                                    .since_ms = call->started_ms}};
 }
 
 void calls_drop(struct devicemgr *mgr, uint64_t endpoint)
 {
     struct call *call, *next;
 
-    prefers_drop(mgr, endpoint);
     HASH_ITER(hh, mgr->calls, call, next)
     {
         if (call->endpoint != endpoint)
             continue;
-        struct create_item *item = &creates_find(mgr, call->create)->items[call->item];
+        struct create *create = creates_find(mgr, call->create);
 
-        item->call = 0;
-        if (call->kind == CALL_PREFER)
-            item->prefer = PREFER_ANSWERED; /* nothing is preferred, then */
+        create->items[call->item].call = 0;
+        if (call->kind == CALL_PREFER) /* nothing is preferred, then */
+            create->demand.items[call->item].prefer = DEMAND_PREFER_ANSWERED;
         call_free(mgr, call);
     }
 }
 
 /* The create and item a result belongs to; NULL: of no interest any more. The call is over. */
-static struct create *finish(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
-                             enum call_kind kind, struct call *ended)
+static struct create *finish(struct devicemgr *mgr, uint64_t number, enum call_kind kind,
+                             struct call *ended)
 {
     struct call *call = find(mgr, number);
     struct create *create;
 
-    core_at(mgr, now_ms);
     if (!call || call->kind != kind)
         return NULL;
     create = creates_find(mgr, call->create);
@@ -153,41 +151,39 @@ static struct create *finish(struct devicemgr *mgr, uint64_t now_ms, uint64_t nu
 static void fail(struct devicemgr *mgr, struct create *create, const struct call *call, int code,
                  const char *message)
 {
-    const char *resource = create->items[call->item].want->resource;
-    const struct allocation *allocation =
-        allocations_find(&mgr->allocations, create->pod_uid, create->container, resource);
-    struct text text = {0};
+    const char *resource = create->demand.items[call->item].want->resource;
+    const struct allocation *allocation = allocations_find(
+        &mgr->allocations, create->demand.pod_uid, create->demand.container, resource);
+    struct reason reason = {
+        .kind = code == CODE_DEADLINE_EXCEEDED ? REASON_CALL_UNANSWERED : REASON_CALL_FAILED,
+        .resource = resource,
+        .call = CALL_NAMES[call->kind],
+        .socket_name = call->socket_name,
+        .since_ms = call->started_ms,
+        .words = message && message[0] ? message : NULL,
+    };
 
-    create_name(create, resource, &text);
-    name_call(call, &text);
-    if (code == CODE_DEADLINE_EXCEEDED) {
-        text_add(&text, " was not answered within ");
-        text_add_duration(&text, mgr->now_ms - call->started_ms);
-    } else {
-        text_add(&text, " failed: ");
-        text_add_words(&text, message && message[0] ? message : "no reason given",
-                       TEXT_WORDS_BYTES_MAX);
-        code = CODE_UNAVAILABLE;
-    }
-    if (allocation) {
-        text_add(&text, "; device ids ");
-        text_add_ids(&text, &allocation->ids);
-    }
-    create_refuse(mgr, create, code, &text);
+    if (allocation)
+        ids_copy(&reason.ids, allocation->ids.v, allocation->ids.len);
+    create_refuse(mgr, create, &reason);
+    reason_fini(&reason);
 }
 
 void devicemgr_allocated(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, int code,
                          const char *message, const V1beta1__AllocateResponse *response)
 {
     struct call call;
-    struct create *create = finish(mgr, now_ms, number, CALL_ALLOCATE, &call);
+    struct create *create;
     struct allocation *allocation;
     char answers[64];
 
+    core_at(mgr, now_ms);
+    create = finish(mgr, number, CALL_ALLOCATE, &call);
     if (!create)
         return;
-    allocation = allocations_find(&mgr->allocations, create->pod_uid, create->container,
-                                  create->items[call.item].want->resource);
+    allocation =
+        allocations_find(&mgr->allocations, create->demand.pod_uid, create->demand.container,
+                         create->demand.items[call.item].want->resource);
     if (code != CODE_OK) {
         fail(mgr, create, &call, code, message);
     } else if (response->n_container_responses != 1) {
@@ -207,35 +203,32 @@ static int compare_ids(const void *id, const void *offered)
 }
 
 /* What was not offered counts for nothing, also if it is free by now. */
-static void note_preferred(struct create_item *item,
+static void note_preferred(struct create_item *item, struct ids *preferred,
                            const V1beta1__ContainerPreferredAllocationResponse *answer)
 {
     for (size_t i = 0; item->offered.len > 0 && i < answer->n_deviceids; i++) {
         if (bsearch(answer->deviceids[i], item->offered.v, item->offered.len,
                     sizeof *item->offered.v, compare_ids))
-            ids_add(&item->preferred, answer->deviceids[i]);
+            ids_add(preferred, answer->deviceids[i]);
     }
     ids_fini(&item->offered);
 }
 
-void devicemgr_preferred(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, int code,
-                         const char *message, const V1beta1__PreferredAllocationResponse *response)
+void call_preferred(struct devicemgr *mgr, uint64_t number, int code,
+                    const V1beta1__PreferredAllocationResponse *response)
 {
     struct create *create;
-    struct create_item *item;
+    struct demand_item *item;
     struct call call;
 
-    (void)message; /* an advice that is not given is not missed */
-    core_at(mgr, now_ms);
-    if (prefers_answered(mgr, number, code, response))
-        return;
-    create = finish(mgr, now_ms, number, CALL_PREFER, &call);
+    create = finish(mgr, number, CALL_PREFER, &call);
     if (!create)
         return;
-    item = &create->items[call.item];
-    item->prefer = PREFER_ANSWERED;
+    item = &create->demand.items[call.item];
+    item->prefer = DEMAND_PREFER_ANSWERED;
     if (code == CODE_OK && response->n_container_responses == 1)
-        note_preferred(item, response->container_responses[0]);
+        note_preferred(&create->items[call.item], &item->preferred,
+                       response->container_responses[0]);
     free(call.socket_name);
 }
 
@@ -243,8 +236,10 @@ void devicemgr_prestarted(struct devicemgr *mgr, uint64_t now_ms, uint64_t numbe
                           const char *message)
 {
     struct call call;
-    struct create *create = finish(mgr, now_ms, number, CALL_PRESTART, &call);
+    struct create *create;
 
+    core_at(mgr, now_ms);
+    create = finish(mgr, number, CALL_PRESTART, &call);
     if (!create)
         return;
     if (code == CODE_OK)

@@ -6,66 +6,15 @@
 #include "devicemgr/core.h"
 #include "devicemgr/create.h"
 #include "devicemgr/limits.h"
+#include "devicemgr/plugin.h"
 #include "devicemgr/record.h"
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(((const struct devicemgr_resource_settings *)a)->name,
-                  ((const struct devicemgr_resource_settings *)b)->name);
-}
-
-static void copy_resources(struct devicemgr_settings *to, const struct devicemgr_settings *from)
-{
-    struct devicemgr_resource_settings *resources =
-        mem_alloc(from->resources_len, sizeof *resources);
-
-    for (size_t i = 0; i < from->resources_len; i++) {
-        resources[i] = from->resources[i];
-        resources[i].name = mem_strdup(from->resources[i].name);
-    }
-    if (from->resources_len > 1)
-        qsort(resources, from->resources_len, sizeof *resources, compare_names);
-    to->resources = resources;
-}
-
-static void copy_settings(struct devicemgr_settings *to, const struct devicemgr_settings *from)
-{
-    char **namespaces = mem_alloc(from->namespaces_len, sizeof *namespaces);
-
-    *to = *from;
-    for (size_t i = 0; i < from->namespaces_len; i++)
-        namespaces[i] = mem_strdup(from->namespaces[i]);
-    to->namespaces = (const char *const *)namespaces;
-    to->boot_id = mem_strdup(from->boot_id);
-    copy_resources(to, from);
-}
-
-static void free_settings(struct devicemgr_settings *settings)
-{
-    char **namespaces = (char **)settings->namespaces;
-
-    for (size_t i = 0; i < settings->namespaces_len; i++)
-        free(namespaces[i]);
-    free(namespaces);
-    free((char *)settings->boot_id);
-    for (size_t i = 0; i < settings->resources_len; i++)
-        free((char *)settings->resources[i].name);
-    free((void *)settings->resources);
-}
 
 struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
                                 const struct devicemgr_ports *ports, void *user)
 {
     struct devicemgr *mgr = mem_alloc(1, sizeof *mgr);
 
-    copy_settings(&mgr->settings, settings);
-    mgr->general = (struct devicemgr_resource_settings){
-        .grace_ms = settings->grace_ms,
-        .hold_ms = settings->hold_ms,
-        .allocate_timeout_ms = settings->allocate_timeout_ms,
-        .refresh = settings->refresh,
-        .exclusive = true,
-    };
+    core_take_settings(mgr, settings);
     mgr->list_ms = UINT64_MAX;
     mgr->ports = ports;
     mgr->user = user;
@@ -83,11 +32,12 @@ void devicemgr_free(struct devicemgr *mgr)
     wakes_fini(&mgr->wakes);
     calls_fini(mgr);
     checks_fini(mgr);
-    runtime_fini(mgr);
-    adopt_clear(mgr);
+    runtime_forget_ended(mgr);
+    adopt_fini(mgr);
     while ((action = action_take(&mgr->actions)))
         action_free(action);
     prefers_fini(mgr);
+    outbox_fini(&mgr->outbox);
     kubelet_fini(&mgr->kubelet);
     checkpoint_fini(&mgr->checkpoint);
     allocations_fini(&mgr->allocations);
@@ -97,41 +47,9 @@ void devicemgr_free(struct devicemgr *mgr)
     {
         resources_remove(&mgr->resources, resource);
     }
-    free_settings(&mgr->settings);
+    core_free_settings(mgr);
     free(mgr->unread);
     free(mgr);
-}
-
-void core_at(struct devicemgr *mgr, uint64_t now_ms)
-{
-    if (now_ms > mgr->now_ms)
-        mgr->now_ms = now_ms;
-    mgr->advertise.stale = true;
-}
-
-uint64_t core_number(struct devicemgr *mgr)
-{
-    return ++mgr->last_number;
-}
-
-const struct devicemgr_resource_settings *core_settings_of(const struct devicemgr *mgr,
-                                                           const char *resource)
-{
-    const struct devicemgr_resource_settings wanted = {.name = resource};
-    const struct devicemgr_resource_settings *own = NULL;
-
-    if (mgr->settings.resources_len > 0)
-        own = bsearch(&wanted, mgr->settings.resources, mgr->settings.resources_len, sizeof wanted,
-                      compare_names);
-    return own ? own : &mgr->general;
-}
-
-void core_log(struct devicemgr *mgr, int level, const struct text *text)
-{
-    struct action *action = action_push(&mgr->actions, ACTION_LOG, 0);
-
-    action->code = level;
-    action->text = mem_strdup(text->buf);
 }
 
 /* A commit begins only when nothing else is left to do, so that it takes all rows there are. */
@@ -153,7 +71,7 @@ void devicemgr_run(struct devicemgr *mgr)
         if (mgr->wakes.woken_len > 0) {
             creates_advance(mgr);
         } else if (checkpoint_ready(mgr)) {
-            checkpoint_begin(mgr);
+            creates_commit_began(mgr, checkpoint_begin(mgr));
         } else if (unchecked) {
             unchecked = false;
             creates_check(mgr);
@@ -163,6 +81,16 @@ void devicemgr_run(struct devicemgr *mgr)
     }
     advertise_settle(mgr);
     mgr->running = false;
+}
+
+void devicemgr_kept(const struct devicemgr *mgr, struct devicemgr_kept *kept)
+{
+    *kept = (struct devicemgr_kept){.creates = HASH_COUNT(mgr->creates),
+                                    .calls = calls_len(mgr),
+                                    .checks = checks_len(mgr),
+                                    .allocations = HASH_COUNT(mgr->allocations.by_key),
+                                    .pods = HASH_COUNT(mgr->pods.by_uid),
+                                    .sandboxes = HASH_COUNT(mgr->pods.sandboxes)};
 }
 
 uint64_t devicemgr_next_ms(const struct devicemgr *mgr)
@@ -177,10 +105,134 @@ uint64_t devicemgr_next_ms(const struct devicemgr *mgr)
     return next_ms;
 }
 
+/* ---- events that concern more than one part ---- */
+
+static void tell(struct devicemgr *mgr, const struct outbox_event *event)
+{
+    switch (event->kind) {
+    case OUTBOX_ENDPOINT_ENDED:
+        prefers_drop(mgr, event->number);
+        calls_drop(mgr, event->number);
+        break;
+    case OUTBOX_RESOURCE_SERVED:
+        adopt_served(mgr, event->name);
+        break;
+    case OUTBOX_LIST_WANTED:
+        runtime_list_soon(mgr);
+        break;
+    case OUTBOX_SHOWN_CHANGED:
+        advertise_changed(mgr, event->name);
+        break;
+    }
+}
+
+/* Tells what has come to pass to whom it concerns, before the next event. */
+static void hand_out(struct devicemgr *mgr)
+{
+    struct outbox_event *event;
+
+    while ((event = outbox_take(&mgr->outbox))) {
+        tell(mgr, event);
+        outbox_event_free(event);
+    }
+}
+
+void devicemgr_register(struct devicemgr *mgr, uint64_t now_ms, uint64_t registration,
+                        const char *version, const char *socket_name, const char *resource)
+{
+    core_at(mgr, now_ms);
+    registration_begin(mgr, registration, version, socket_name, resource);
+    hand_out(mgr);
+}
+
+void devicemgr_endpoint_list(struct devicemgr *mgr, uint64_t now_ms, uint64_t endpoint,
+                             const V1beta1__ListAndWatchResponse *list)
+{
+    core_at(mgr, now_ms);
+    plugin_take_list(mgr, endpoint, list);
+    hand_out(mgr);
+}
+
+void devicemgr_endpoint_lost(struct devicemgr *mgr, uint64_t now_ms, uint64_t endpoint,
+                             const char *reason)
+{
+    core_at(mgr, now_ms);
+    plugin_take_loss(mgr, endpoint, reason);
+    hand_out(mgr);
+}
+
+void devicemgr_builtin(struct devicemgr *mgr, uint64_t now_ms, const char *resource,
+                       const struct devicemgr_builtin_device *devices, size_t devices_len)
+{
+    core_at(mgr, now_ms);
+    builtin_listed(mgr, resource, devices, devices_len);
+    hand_out(mgr);
+}
+
+/* Asked for by the kubelet, or for a create. An advice that is not given is not missed. */
+void devicemgr_preferred(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,
+                         const char *message, const V1beta1__PreferredAllocationResponse *response)
+{
+    (void)message;
+    core_at(mgr, now_ms);
+    if (!prefers_answered(mgr, call, code, response))
+        call_preferred(mgr, call, code, response);
+}
+
+bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
+                      const struct devicemgr_create *request)
+{
+    core_at(mgr, now_ms);
+    if (creates_begin(mgr, create, request))
+        return true;
+    adopt_created(mgr, request->sandbox_id, request->pod_uid, request->container);
+    return false;
+}
+
+void devicemgr_container_checked(struct devicemgr *mgr, uint64_t now_ms, uint64_t check,
+                                 enum devicemgr_checked answer)
+{
+    char *ended;
+
+    core_at(mgr, now_ms);
+    ended = check_answered(mgr, check, answer);
+    if (ended)
+        runtime_container_ended(mgr, ended);
+    free(ended);
+}
+
+void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit, const char *error)
+{
+    core_at(mgr, now_ms);
+    if (checkpoint_finish(mgr, commit, error))
+        creates_committed(mgr, commit, error);
+}
+
+void devicemgr_kubelet_listed(struct devicemgr *mgr, uint64_t now_ms)
+{
+    core_at(mgr, now_ms);
+    mgr->kubelet.listed = true;
+    runtime_settle_sources(mgr);
+}
+
+void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t read_ms,
+                             const struct devicemgr_kubelet_held *held, size_t held_len)
+{
+    core_at(mgr, now_ms);
+    kubelet_take_holds(mgr, held, held_len);
+    hand_out(mgr);
+    advertise_times(mgr);
+    kubelet_judge_tokens(mgr, read_ms);
+    adopt_settle(mgr);
+}
+
+/* ---- time ---- */
+
 void devicemgr_tick(struct devicemgr *mgr, uint64_t now_ms)
 {
     core_at(mgr, now_ms);
     plugin_tick(mgr);
+    hand_out(mgr);
     runtime_tick(mgr);
     runtime_settle_sources(mgr);
     checkpoint_tick(mgr);

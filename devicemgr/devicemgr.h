@@ -204,9 +204,16 @@ void devicemgr_create_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t 
                                const char *container_id);
 /* Removed, or exited: it will never run again. */
 void devicemgr_container_removed(struct devicemgr *mgr, uint64_t now_ms, const char *container_id);
-/* `running`: created or running, or the runtime cannot be asked just now. */
-void devicemgr_container_checked(struct devicemgr *mgr, uint64_t now_ms, uint64_t check, bool known,
-                                 bool running);
+/* What the runtime said of one container. */
+enum devicemgr_checked {
+    DEVICEMGR_GONE,         /* it does not know it, or it has exited: it will never run again */
+    DEVICEMGR_RUNS,         /* it is created or running */
+    DEVICEMGR_NOT_ANSWERED, /* it said nothing: it was slow, or cannot be asked just now */
+};
+/* No device is taken from a container unseen: with DEVICEMGR_NOT_ANSWERED who wants it waits on, and
+ * asks again a moment later, as long as it waits. */
+void devicemgr_container_checked(struct devicemgr *mgr, uint64_t now_ms, uint64_t check,
+                                 enum devicemgr_checked answer);
 
 /* ---- pods ---- */
 struct devicemgr_sandbox {
@@ -273,6 +280,17 @@ void devicemgr_capacity(const struct devicemgr *mgr,
  */
 void devicemgr_removed_seen(struct devicemgr *mgr, const char *resource);
 
+/* ---- what it keeps, in numbers: for who watches that nothing piles up ---- */
+struct devicemgr_kept {
+    size_t creates; /* pending or forwarded */
+    size_t calls;   /* on plugins, for creates */
+    size_t checks;  /* of containers */
+    size_t allocations;
+    size_t pods;
+    size_t sandboxes;
+};
+void devicemgr_kept(const struct devicemgr *mgr, struct devicemgr_kept *kept);
+
 /* ---- what the kubelet is shown: as devicemgr_run() left it ---- */
 
 /*
@@ -295,6 +313,8 @@ void devicemgr_removed_seen(struct devicemgr *mgr, const char *resource);
 struct devicemgr_shown {
     const char *resource;
     uint64_t version;     /* another one whenever the list may differ; never 0 */
+    uint64_t base;        /* another one whenever it may differ in more than who holds a device,
+                           * and what that makes of its health; never 0 */
     uint64_t mask_end_ms; /* the plugin is away, and that shows from then on; 0: it serves, or it
                            * shows already */
     bool expected; /* restored, and its plugin, which is being dialled, has not listed since: what
@@ -318,6 +338,18 @@ void devicemgr_shown(const struct devicemgr *mgr,
 void devicemgr_shown_devices(const struct devicemgr *mgr, const char *resource,
                              void (*each)(void *user, const struct devicemgr_shown_device *device),
                              void *user);
+
+/*
+ * The same for the devices at `places` of the list (`marked`: false), then for all that somebody
+ * holds (true): those of both come twice. With the same base none differs but those that are held,
+ * or were. It costs as many steps as there are of them, and of allocations. False, and nothing was
+ * called: the list has devices that the plugin does not list, which makes other places.
+ */
+bool devicemgr_shown_some(const struct devicemgr *mgr, const char *resource, const uint32_t *places,
+                          size_t len,
+                          void (*each)(void *user, uint32_t place,
+                                       const struct devicemgr_shown_device *device, bool marked),
+                          void *user);
 
 /* ---- the kubelet, as far as its calls of the runtime and its files show it ---- */
 

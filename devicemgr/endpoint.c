@@ -4,6 +4,7 @@
 
 #include "devicemgr/limits.h"
 #include "devicemgr/mem.h"
+#include "devicemgr/moment.h"
 
 void endpoint_fini(struct endpoint *endpoint)
 {
@@ -13,6 +14,18 @@ void endpoint_fini(struct endpoint *endpoint)
     free(endpoint->next_socket);
     *endpoint = (struct endpoint){0};
 }
+
+void endpoint_restore(struct endpoint *endpoint, const char *socket_good, bool pre_start,
+                      bool preferred)
+{
+    assert(!endpoint->socket_name && !endpoint->socket_good);
+    endpoint->socket_name = mem_strdup(socket_good);
+    endpoint->socket_good = mem_strdup(socket_good);
+    endpoint->pre_start = pre_start;
+    endpoint->preferred = preferred;
+}
+
+/* ---- the state ---- */
 
 static bool move_allowed(enum endpoint_state from, enum endpoint_state to)
 {
@@ -62,6 +75,73 @@ void endpoint_dial(struct endpoint *endpoint, uint64_t now_ms, uint64_t number,
     endpoint->socket_name = name;
 }
 
+void endpoint_set_disconnected(struct endpoint *endpoint)
+{
+    endpoint->number = 0;
+}
+
+void endpoint_set_options(struct endpoint *endpoint, bool pre_start, bool preferred)
+{
+    endpoint->have_options = true;
+    endpoint->pre_start = pre_start;
+    endpoint->preferred = preferred;
+}
+
+/* ---- Register calls ---- */
+
+void endpoint_set_registration(struct endpoint *endpoint, uint64_t registration)
+{
+    assert(!endpoint->registration);
+    endpoint->registration = registration;
+}
+
+uint64_t endpoint_take_registration(struct endpoint *endpoint)
+{
+    uint64_t registration = endpoint->registration;
+
+    endpoint->registration = 0;
+    return registration;
+}
+
+bool endpoint_put_off(struct endpoint *endpoint, uint64_t registration, const char *socket_name)
+{
+    bool first = !endpoint->hasty;
+
+    assert(!endpoint->next_registration);
+    free(endpoint->next_socket);
+    endpoint->next_socket = mem_strdup(socket_name);
+    endpoint->next_registration = registration;
+    endpoint->hasty = true;
+    return first;
+}
+
+uint64_t endpoint_take_next_registration(struct endpoint *endpoint)
+{
+    uint64_t registration = endpoint->next_registration;
+
+    endpoint->next_registration = 0;
+    return registration;
+}
+
+char *endpoint_take_next(struct endpoint *endpoint, uint64_t *registration)
+{
+    char *socket_name = endpoint->next_socket;
+
+    endpoint->next_socket = NULL;
+    *registration = endpoint_take_next_registration(endpoint);
+    return socket_name;
+}
+
+void endpoint_forget_registration(struct endpoint *endpoint, uint64_t registration)
+{
+    if (endpoint->registration == registration)
+        endpoint->registration = 0;
+    if (endpoint->next_registration == registration)
+        endpoint->next_registration = 0;
+}
+
+/* ---- times ---- */
+
 uint64_t endpoint_dial_ms(const struct endpoint *endpoint, uint64_t now_ms)
 {
     uint64_t ahead_ms = (DIALS_AT_ONCE - 1) * DIAL_EVERY_MS;
@@ -95,11 +175,6 @@ bool endpoint_may_redial(const struct endpoint *endpoint, uint64_t now_ms)
         return endpoint->origin == ENDPOINT_REGISTERED && !endpoint->stopped;
     return endpoint->state == ENDPOINT_ACTIVE && (endpoint->origin != ENDPOINT_REDIALLED ||
                                                   now_ms - endpoint->since_ms >= REDIAL_AGAIN_MS);
-}
-
-static uint64_t later_by(uint64_t from_ms, uint64_t ms)
-{
-    return ms > UINT64_MAX - from_ms ? UINT64_MAX : from_ms + ms;
 }
 
 uint64_t endpoint_end_ms(const struct endpoint *endpoint, uint64_t grace_ms)
@@ -148,38 +223,7 @@ uint64_t endpoint_store_ms(const struct endpoint *endpoint)
     return endpoint->stopped_ms + STOP_STORE_MS;
 }
 
-static void explain_grace(const struct endpoint *endpoint, uint64_t now_ms, uint64_t grace_ms,
-                          struct text *text)
+void endpoint_set_stop_stored(struct endpoint *endpoint, bool stop_stored)
 {
-    uint64_t end_ms = later_by(endpoint->stopped_ms, grace_ms);
-
-    text_add(text, ", stop grace period ends in ");
-    text_add_duration(text, end_ms > now_ms ? end_ms - now_ms : 0);
-    text_add(text, ", then the resource is removed");
-}
-
-void endpoint_explain(const struct endpoint *endpoint, uint64_t now_ms, uint64_t grace_ms,
-                      struct text *text)
-{
-    if (endpoint->socket_name[0] != '\0') {
-        text_add(text, "plugin endpoint \"");
-        text_add_words(text, endpoint->socket_name, TEXT_WORDS_BYTES_MAX);
-        text_add(text, "\"");
-    } else {
-        text_add(text, "plugin endpoint (imported, has not registered here)");
-    }
-    if (endpoint->state == ENDPOINT_GRACE) {
-        text_add(text, " stopped ");
-        text_add_duration(text, now_ms - endpoint->stopped_ms);
-        text_add(text, " ago (");
-        text_add_words(text, endpoint->stop_reason, TEXT_WORDS_BYTES_MAX / 2);
-        text_add(text, ")");
-        explain_grace(endpoint, now_ms, grace_ms, text);
-        return;
-    }
-    text_add(text, endpoint->have_options ? " has sent no device list for "
-                                          : " has been connecting for ");
-    text_add_duration(text, now_ms - endpoint->since_ms);
-    if (endpoint->stopped)
-        explain_grace(endpoint, now_ms, grace_ms, text);
+    endpoint->stop_stored = stop_stored;
 }

@@ -15,8 +15,9 @@
  * GONE is also reached from CONNECTING, if the endpoint was never active or its time is over.
  *
  * CONNECTING waits for the options, then for the first list; GRACE for a Register call; GONE for
- * nothing. The devices are usable in ACTIVE only. (ACTIVE goes to GONE at once when the name
- * becomes a built-in device's.)
+ * nothing. The devices are usable in ACTIVE only. (ACTIVE goes to GRACE at once when it is lost and
+ * not redialled, since it flaps or its dials must wait; and to GONE when the name becomes a built-in
+ * device's.)
  *
  * The stop time is the moment the endpoint was lost for the first time since it was active, and
  * stays through later attempts that fail. One that is connected, and connected anew, without a list
@@ -37,8 +38,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "devicemgr/text.h"
-
 enum endpoint_state {
     ENDPOINT_CONNECTING,
     ENDPOINT_ACTIVE,
@@ -53,6 +52,7 @@ enum endpoint_origin {
     ENDPOINT_RESTORED,
 };
 
+/* Written by endpoint.c alone. */
 struct endpoint {
     enum endpoint_state state;
     uint64_t number; /* the connection; 0: none */
@@ -64,7 +64,7 @@ struct endpoint {
     uint64_t unlisted_ms;  /* when it was active for the last time, or dialled for the first */
     uint64_t dials_ms;     /* the dials there were are paid for by then */
     uint64_t stopped_ms;   /* the stop time; only if `stopped` */
-    bool stopped;          /* was active, or restored, and is not now */
+    bool stopped;          /* it is away: was active or restored, or has not listed in time */
     bool listed;           /* has been active since the shim started */
     bool stop_stored;      /* the stop time is in the checkpoint, or on its way there */
     char *stop_reason;     /* NULL: none known */
@@ -79,11 +79,34 @@ struct endpoint {
 /* A zeroed struct is CONNECTING without a connection. */
 void endpoint_fini(struct endpoint *endpoint);
 
+/* Of a row: `socket_good` was good last ("": it is not known which), nothing is dialled yet. */
+void endpoint_restore(struct endpoint *endpoint, const char *socket_good, bool pre_start,
+                      bool preferred);
+
 /* Asserts that the picture above has the move. */
 void endpoint_set_state(struct endpoint *endpoint, uint64_t now_ms, enum endpoint_state state);
 /* A connection `number` to `socket_name` is being made: CONNECTING. */
 void endpoint_dial(struct endpoint *endpoint, uint64_t now_ms, uint64_t number,
                    enum endpoint_origin origin, const char *socket_name);
+/* The connection is over, or was ended. */
+void endpoint_set_disconnected(struct endpoint *endpoint);
+/* What the plugin answered to the question for its options. */
+void endpoint_set_options(struct endpoint *endpoint, bool pre_start, bool preferred);
+
+/* This Register call waits for the connection's options. */
+void endpoint_set_registration(struct endpoint *endpoint, uint64_t registration);
+/* It is to be answered now; 0: none waits. */
+uint64_t endpoint_take_registration(struct endpoint *endpoint);
+/* A dial for this Register call must wait for its turn, in the place of one that does already. True
+ * if it is the first that must since dials were few. */
+bool endpoint_put_off(struct endpoint *endpoint, uint64_t registration, const char *socket_name);
+/* The socket that is to be dialled now, for the caller to free. */
+char *endpoint_take_next(struct endpoint *endpoint, uint64_t *registration);
+/* Its Register call is to be answered now; 0: none waits, or its caller has gone. */
+uint64_t endpoint_take_next_registration(struct endpoint *endpoint);
+/* Who made this Register call has gone; the plugin may serve all the same. */
+void endpoint_forget_registration(struct endpoint *endpoint, uint64_t registration);
+
 /* When the next dial may be, now or later. */
 uint64_t endpoint_dial_ms(const struct endpoint *endpoint, uint64_t now_ms);
 /* When it counts as stopped for want of a list; UINT64_MAX: not so. */
@@ -102,8 +125,7 @@ bool endpoint_may_list(const struct endpoint *endpoint, uint64_t now_ms);
 void endpoint_move(struct endpoint *from, struct endpoint *to);
 /* When its stop time is to be stored; UINT64_MAX: not now. */
 uint64_t endpoint_store_ms(const struct endpoint *endpoint);
-/* Why it cannot be used, since when and how long yet. */
-void endpoint_explain(const struct endpoint *endpoint, uint64_t now_ms, uint64_t grace_ms,
-                      struct text *text);
+/* It is in the checkpoint, or on its way there; or no more. */
+void endpoint_set_stop_stored(struct endpoint *endpoint, bool stop_stored);
 
 #endif

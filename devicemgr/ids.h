@@ -16,6 +16,7 @@ struct ids {
 /* A zeroed struct is an empty list. */
 void ids_fini(struct ids *ids);
 void ids_add(struct ids *ids, const char *id);
+/* `to` need not be set before, and is not freed. */
 void ids_copy(struct ids *to, char *const *v, size_t len);
 void ids_sort(struct ids *ids);
 /* Takes O(len). */

@@ -2,6 +2,8 @@
  * What the core knows of the kubelet: when it started, and whether it has listed.
  */
 #include "devicemgr/core.h"
+#include "devicemgr/moment.h"
+#include "devicemgr/reason.h"
 
 /*
  * A token names resource and ids, and no container: the kubelet copies it into whichever container
@@ -14,12 +16,13 @@
  */
 void kubelet_check_token(struct devicemgr *mgr, struct allocation *allocation, uint64_t since_ms)
 {
-    if (allocation->judged || allocation->unproven_ms > 0)
+    if (allocation->token != ALLOCATION_TOKEN_NONE)
         return;
-    allocation->judged = kubelet_gave(mgr, allocation);
-    if (allocation->judged)
+    if (kubelet_gave(mgr, allocation)) {
+        allocation_set_token(allocation, ALLOCATION_TOKEN_JUDGED, 0);
         return;
-    allocation->unproven_ms = since_ms > 0 ? since_ms : 1;
+    }
+    allocation_set_token(allocation, ALLOCATION_TOKEN_WAITS, since_ms);
     mgr->unproven = true;
 }
 
@@ -27,7 +30,7 @@ static void warn_of_token(struct devicemgr *mgr, const struct allocation *alloca
 {
     struct text text = {0};
 
-    core_name_holder(mgr, allocation, &text);
+    reason_name_holder(mgr, allocation, &text);
     text_add(&text, " came with a token for resource ");
     text_add_words(&text, allocation->resource, TEXT_WORDS_BYTES_MAX / 2);
     text_add(&text, ", device ids ");
@@ -43,18 +46,20 @@ void kubelet_judge_tokens(struct devicemgr *mgr, uint64_t read_ms)
         return;
     mgr->unproven = false;
     for (struct allocation *a = mgr->allocations.by_key; a; a = a->hh.next) {
-        if (a->unproven_ms == 0)
+        if (a->token != ALLOCATION_TOKEN_WAITS)
             continue;
-        if (a->unproven_ms > read_ms) {
+        if (a->token_ms > read_ms) {
             mgr->unproven = true; /* the next reading tells */
             continue;
         }
-        a->unproven_ms = 0;
-        a->judged = kubelet_gave(mgr, a);
-        if (a->judged || allocation_life(a) == ALLOCATION_IDLE)
-            continue;
-        warn_of_token(mgr, a);
-        a->judged = true;
+        if (kubelet_gave(mgr, a)) {
+            allocation_set_token(a, ALLOCATION_TOKEN_JUDGED, 0);
+        } else if (allocation_life(a) == ALLOCATION_IDLE) {
+            allocation_set_token(a, ALLOCATION_TOKEN_NONE, 0);
+        } else {
+            warn_of_token(mgr, a);
+            allocation_set_token(a, ALLOCATION_TOKEN_JUDGED, 0);
+        }
     }
 }
 
@@ -63,7 +68,7 @@ void kubelet_judge_tokens(struct devicemgr *mgr, uint64_t read_ms)
 uint64_t kubelet_started_until_ms(const struct devicemgr *mgr)
 {
     uint64_t mask_ms = mgr->settings.mask_ms, started_ms = mgr->kubelet.started_ms;
-    uint64_t end_ms = mask_ms > UINT64_MAX - started_ms ? UINT64_MAX : started_ms + mask_ms;
+    uint64_t end_ms = later_by(started_ms, mask_ms);
 
     return mgr->now_ms < end_ms ? end_ms : UINT64_MAX;
 }
@@ -87,7 +92,7 @@ void kubelet_restored(struct devicemgr *mgr)
     uint64_t wait_ms = mgr->settings.kubelet_wait_ms;
 
     mgr->kubelet.started_ms = mgr->now_ms; /* nobody can tell whether one just has */
-    mgr->kubelet.wait_ms = wait_ms > UINT64_MAX - mgr->now_ms ? UINT64_MAX : mgr->now_ms + wait_ms;
+    mgr->kubelet.wait_ms = later_by(mgr->now_ms, wait_ms);
     for (const struct pod *pod = mgr->pods.by_uid; pod; pod = pod->hh.next)
         mgr->kubelet.new_boot = mgr->kubelet.new_boot || runtime_of_earlier_boot(mgr, pod);
 }
@@ -106,11 +111,4 @@ bool kubelet_settle_sources(struct devicemgr *mgr)
 uint64_t kubelet_next_ms(const struct devicemgr *mgr)
 {
     return mgr->listed && !mgr->kubelet.ready ? mgr->kubelet.wait_ms : UINT64_MAX;
-}
-
-void devicemgr_kubelet_listed(struct devicemgr *mgr, uint64_t now_ms)
-{
-    core_at(mgr, now_ms);
-    mgr->kubelet.listed = true;
-    runtime_settle_sources(mgr);
 }

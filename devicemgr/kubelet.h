@@ -24,25 +24,30 @@
 
 struct allocation;
 struct devicemgr;
+struct devicemgr_kubelet_held;
 struct kubelet_claim;
 
-/* What one container has of one resource, by the kubelet's checkpoint. */
+/* What one container has of one resource, by the kubelet's checkpoint. An entry is what it says:
+ * one that says something else is another. */
 struct kubelet_hold {
-    char *resource;
-    char *pod_uid;
-    char *container;
+    char *key; /* all that it says; its texts are in there */
+    const char *pod_uid;
+    const char *container;
+    const char *resource;
     struct ids ids;    /* sorted */
     uint64_t since_ms; /* when it was told first */
+    uint64_t reading;  /* the last in which it was told */
     bool early;        /* it was in the file when that was read first */
     bool shown;        /* it is held, as advertise.c saw it last */
+    UT_hash_handle hh;
 };
 
 /* All entries of one pod. */
 struct kubelet_pod {
-    const char *uid; /* its first entry's */
+    char *uid;
     struct kubelet_hold **holds;
     size_t holds_len;
-    bool stale; /* the pod has changed since advertise_settle(); then it is in kubelet_view.stale */
+    bool stale; /* for advertise.c: it, or an entry of it, has changed; then it is in the list */
     struct kubelet_pod *stale_prev, *stale_next;
     UT_hash_handle hh;
 };
@@ -54,12 +59,11 @@ struct kubelet_view {
     bool ready;          /* the sources are */
     uint64_t ready_ms;   /* since when */
     bool new_boot;       /* what is restored is, at least in part, of an earlier boot */
-    bool told;           /* its checkpoint was, at least once */
-    struct kubelet_hold *holds; /* in order of resource, pod, container, ids */
-    size_t holds_len;
+    uint64_t readings;   /* how often its checkpoint was told */
+    struct kubelet_hold *holds;   /* by what they say */
     struct kubelet_claim *claims; /* by resource and id */
     struct kubelet_pod *pods;     /* by uid */
-    struct kubelet_pod *stale;    /* for advertise.c */
+    struct kubelet_pod *stale;
 };
 
 void kubelet_fini(struct kubelet_view *kubelet);
@@ -82,6 +86,11 @@ void kubelet_check_token(struct devicemgr *mgr, struct allocation *allocation, u
 void kubelet_judge_tokens(struct devicemgr *mgr, uint64_t read_ms);
 
 /* ---- kubelet_holds.c ---- */
+/* devicemgr_kubelet_holds(): what both have goes on as it was. */
+void kubelet_take_holds(struct devicemgr *mgr, const struct devicemgr_kubelet_held *held,
+                        size_t held_len);
+/* Whether an allocation that is shown has the very same: then the entry changes nothing. */
+bool kubelet_hold_doubled(const struct devicemgr *mgr, const struct kubelet_hold *hold);
 /* What its checkpoint, as last told, gives the allocation's container, if those are its devices;
  * else NULL. */
 const struct kubelet_hold *kubelet_hold_of(const struct devicemgr *mgr,
@@ -92,6 +101,8 @@ bool kubelet_hold_counts(const struct devicemgr *mgr, const struct kubelet_hold 
 /* The pod's entries; valid until the checkpoint is told again. */
 struct kubelet_hold *const *kubelet_holds_of_pod(const struct devicemgr *mgr, const char *pod_uid,
                                                  size_t *holds_len);
+/* The next of the pods that are stale, no more in that list; NULL: none is left. */
+struct kubelet_pod *kubelet_take_stale(struct kubelet_view *kubelet);
 /* What the pod is has changed, and with it whether what it was given is held. `wakes`: it may be
  * free for others. */
 void kubelet_pod_changed(struct devicemgr *mgr, const char *pod_uid, bool wakes);

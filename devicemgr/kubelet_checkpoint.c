@@ -8,18 +8,17 @@
 
 #include <jansson.h>
 
+#include "devicemgr/base64.h"
+#include "devicemgr/kubelet_sum.h"
 #include "devicemgr/mem.h"
 #include "devicemgr/options.h"
-
-#define FNV_OFFSET 2166136261u
-#define FNV_PRIME 16777619u
 
 #define NODE_NONE (-1) /* the key of devices without topology */
 #define NODE_TEXT_BYTES_MAX 24
 
 struct parser {
     struct kubelet_checkpoint out;
-    uint32_t sum;
+    struct kubelet_sum sum;
     bool with_lists; /* some entry has the old form */
     char *err;
     size_t err_bytes;
@@ -36,54 +35,6 @@ static int fail(struct parser *parser, const char *format, ...)
     vsnprintf(parser->err, parser->err_bytes, format, args);
     va_end(args);
     return -1;
-}
-
-/* ---- checksum: FNV-1a over the text that Go's spew makes of the data ---- */
-
-static void sum_bytes(struct parser *parser, const char *bytes, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        parser->sum = (parser->sum ^ (unsigned char)bytes[i]) * FNV_PRIME;
-}
-
-static void sum_text(struct parser *parser, const char *text)
-{
-    sum_bytes(parser, text, strlen(text));
-}
-
-/* A list's text after its type; `nil` is Go's nil slice, which JSON says as null. */
-static void sum_strings(struct parser *parser, const json_t *list)
-{
-    if (!list) {
-        sum_text(parser, "<nil>");
-        return;
-    }
-    sum_text(parser, "[");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        sum_text(parser, i ? " " : "");
-        sum_text(parser, json_string_value(json_array_get(list, i)));
-    }
-    sum_text(parser, "]");
-}
-
-static void sum_field(struct parser *parser, const char *name, const char *value)
-{
-    sum_text(parser, name);
-    sum_text(parser, ":(string)");
-    sum_text(parser, value);
-    sum_text(parser, " ");
-}
-
-static void sum_octets(struct parser *parser, const uint8_t *octets, size_t len)
-{
-    char number[8];
-
-    sum_text(parser, "[");
-    for (size_t i = 0; i < len; i++) {
-        snprintf(number, sizeof number, i ? " %u" : "%u", octets[i]);
-        sum_text(parser, number);
-    }
-    sum_text(parser, "]");
 }
 
 /* ---- JSON ---- */
@@ -116,52 +67,6 @@ static int check_strings(struct parser *parser, const json_t *list, const char *
         if (!json_is_string(json_array_get(list, i)))
             return fail(parser, "%s: an id is no string", what);
     }
-    return 0;
-}
-
-/* ---- base64 (RFC 4648 §4) ---- */
-
-static int base64_digit(char c)
-{
-    static const char DIGITS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = c ? strchr(DIGITS, c) : NULL;
-
-    return at ? (int)(at - DIGITS) : -1;
-}
-
-/* The caller frees *out. -1: not base64. */
-static int base64_decode(const char *text, uint8_t **out, size_t *out_len)
-{
-    size_t len = strlen(text), padding = 0, n = 0;
-    uint8_t *bytes;
-    uint32_t bits = 0;
-
-    if (len % 4 != 0)
-        return -1;
-    while (padding < 2 && padding < len && text[len - 1 - padding] == '=')
-        padding++;
-    bytes = mem_alloc(len / 4 * 3, 1);
-    for (size_t i = 0; i < len; i++) {
-        int digit = i < len - padding ? base64_digit(text[i]) : 0;
-
-        if (digit < 0) {
-            free(bytes);
-            return -1;
-        }
-        bits = bits << 6 | (uint32_t)digit;
-        if (i % 4 != 3)
-            continue;
-        bytes[n++] = (uint8_t)(bits >> 16);
-        bytes[n++] = (uint8_t)(bits >> 8);
-        bytes[n++] = (uint8_t)bits;
-    }
-    /* What the padding stands for is zero, or the text is not the one that was written. */
-    if ((bits & (padding == 2 ? 0xffffu : padding == 1 ? 0xffu : 0)) != 0) {
-        free(bytes);
-        return -1;
-    }
-    *out = bytes;
-    *out_len = n - padding;
     return 0;
 }
 
@@ -274,17 +179,18 @@ static int take_nodes(struct parser *parser, const json_t *map, struct kubelet_a
     int rc = read_nodes(parser, map, nodes);
 
     qsort(nodes, len, sizeof *nodes, compare_nodes);
-    sum_text(parser, map ? "(checkpoint.DevicesPerNUMA)map[" : "(checkpoint.DevicesPerNUMA)<nil>");
+    kubelet_sum_text(&parser->sum,
+                     map ? "(checkpoint.DevicesPerNUMA)map[" : "(checkpoint.DevicesPerNUMA)<nil>");
     if (rc == 0)
         rc = add_devices(parser, to, nodes, len);
     for (size_t i = 0; i < len && rc == 0; i++) {
-        sum_text(parser, i ? " " : "");
-        sum_text(parser, nodes[i].key);
-        sum_text(parser, ":");
-        sum_strings(parser, nodes[i].ids);
+        kubelet_sum_text(&parser->sum, i ? " " : "");
+        kubelet_sum_text(&parser->sum, nodes[i].key);
+        kubelet_sum_text(&parser->sum, ":");
+        kubelet_sum_strings(&parser->sum, nodes[i].ids);
     }
     if (map)
-        sum_text(parser, "]");
+        kubelet_sum_text(&parser->sum, "]");
     free(nodes);
     return rc;
 }
@@ -296,8 +202,8 @@ static int take_list(struct parser *parser, const json_t *list, struct kubelet_a
 
     if (add_devices(parser, to, &node, 1) < 0)
         return -1;
-    sum_text(parser, "([]string)");
-    sum_strings(parser, list);
+    kubelet_sum_text(&parser->sum, "([]string)");
+    kubelet_sum_strings(&parser->sum, list);
     return 0;
 }
 
@@ -307,7 +213,7 @@ static int take_devices(struct parser *parser, const json_t *entry, struct kubel
 
     if (get(parser, entry, "DeviceIDs", parser->with_lists ? JSON_ARRAY : JSON_OBJECT, &ids) < 0)
         return -1;
-    sum_text(parser, "DeviceIDs:");
+    kubelet_sum_text(&parser->sum, "DeviceIDs:");
     return parser->with_lists ? take_list(parser, ids, to) : take_nodes(parser, ids, to);
 }
 
@@ -320,7 +226,7 @@ static int take_string(struct parser *parser, const json_t *entry, const char *n
     if (get(parser, entry, name, JSON_STRING, &value) < 0)
         return -1;
     *to = mem_strdup(value ? json_string_value(value) : "");
-    sum_field(parser, name, *to);
+    kubelet_sum_field(&parser->sum, name, *to);
     return 0;
 }
 
@@ -334,11 +240,11 @@ static int take_options(struct parser *parser, const json_t *entry, struct kubel
         return -1;
     if (value && base64_decode(json_string_value(value), &octets, &len) < 0)
         return fail(parser, "\"AllocResp\" is no base64");
-    sum_text(parser, " AllocResp:([]uint8)");
+    kubelet_sum_text(&parser->sum, " AllocResp:([]uint8)");
     if (value)
-        sum_octets(parser, octets, len);
+        kubelet_sum_octets(&parser->sum, octets, len);
     else
-        sum_text(parser, "<nil>");
+        kubelet_sum_text(&parser->sum, "<nil>");
     to->options = options_unpack(octets, len);
     free(octets);
     return 0;
@@ -354,13 +260,13 @@ static int take_entry(struct parser *parser, const json_t *entry)
     out->allocations = mem_grow(out->allocations, out->allocations_len, sizeof *out->allocations);
     to = &out->allocations[out->allocations_len++];
     *to = (struct kubelet_allocation){0};
-    sum_text(parser, "{");
+    kubelet_sum_text(&parser->sum, "{");
     if (take_string(parser, entry, "PodUID", &to->pod_uid) < 0 ||
         take_string(parser, entry, "ContainerName", &to->container) < 0 ||
         take_string(parser, entry, "ResourceName", &to->resource) < 0 ||
         take_devices(parser, entry, to) < 0 || take_options(parser, entry, to) < 0)
         return -1;
-    sum_text(parser, "}");
+    kubelet_sum_text(&parser->sum, "}");
     return 0;
 }
 
@@ -382,14 +288,14 @@ static int take_entries(struct parser *parser, const json_t *data)
     if (get(parser, data, "PodDeviceEntries", JSON_ARRAY, &entries) < 0)
         return -1;
     detect_format(parser, entries);
-    sum_text(parser, "PodDeviceEntries:([]checkpoint.PodDevicesEntry)");
-    sum_text(parser, entries ? "[" : "<nil>");
+    kubelet_sum_text(&parser->sum, "PodDeviceEntries:([]checkpoint.PodDevicesEntry)");
+    kubelet_sum_text(&parser->sum, entries ? "[" : "<nil>");
     for (size_t i = 0; i < json_array_size(entries); i++) {
-        sum_text(parser, i ? " " : "");
+        kubelet_sum_text(&parser->sum, i ? " " : "");
         if (take_entry(parser, json_array_get(entries, i)) < 0)
             return -1;
     }
-    sum_text(parser, entries ? "]" : "");
+    kubelet_sum_text(&parser->sum, entries ? "]" : "");
     return 0;
 }
 
@@ -433,9 +339,9 @@ static void take_resource(struct parser *parser, const struct named_list *list)
     to->name = mem_strdup(list->name);
     for (size_t i = 0; i < json_array_size(list->ids); i++)
         ids_add(&to->healthy, json_string_value(json_array_get(list->ids, i)));
-    sum_text(parser, to->name);
-    sum_text(parser, ":");
-    sum_strings(parser, list->ids);
+    kubelet_sum_text(&parser->sum, to->name);
+    kubelet_sum_text(&parser->sum, ":");
+    kubelet_sum_strings(&parser->sum, list->ids);
 }
 
 static int take_resources(struct parser *parser, const json_t *data)
@@ -453,13 +359,13 @@ static int take_resources(struct parser *parser, const json_t *data)
     if (rc == 0) {
         qsort(lists, len, sizeof *lists, compare_names);
         parser->out.resources = mem_alloc(len, sizeof *parser->out.resources);
-        sum_text(parser, " RegisteredDevices:(map[string][]string)");
-        sum_text(parser, map ? "map[" : "<nil>");
+        kubelet_sum_text(&parser->sum, " RegisteredDevices:(map[string][]string)");
+        kubelet_sum_text(&parser->sum, map ? "map[" : "<nil>");
         for (size_t i = 0; i < len; i++) {
-            sum_text(parser, i ? " " : "");
+            kubelet_sum_text(&parser->sum, i ? " " : "");
             take_resource(parser, &lists[i]);
         }
-        sum_text(parser, map ? "]" : "");
+        kubelet_sum_text(&parser->sum, map ? "]" : "");
     }
     free(lists);
     return rc;
@@ -475,10 +381,10 @@ static int take_data(struct parser *parser, const json_t *root)
         return -1;
     if (!data)
         return fail(parser, "it has no \"Data\"");
-    sum_text(parser, "(checkpoint.checkpointData){");
+    kubelet_sum_text(&parser->sum, "(checkpoint.checkpointData){");
     if (take_entries(parser, data) < 0 || take_resources(parser, data) < 0)
         return -1;
-    sum_text(parser, "}");
+    kubelet_sum_text(&parser->sum, "}");
     return 0;
 }
 
@@ -490,10 +396,10 @@ static int check_sum(struct parser *parser, const json_t *root)
         return -1;
     if (!told)
         return fail(parser, "it has no \"Checksum\"");
-    if (json_integer_value(told) != parser->sum)
+    if (json_integer_value(told) != parser->sum.value)
         return fail(parser, "its checksum is %" JSON_INTEGER_FORMAT ", its data gives %" PRIu32,
-                    json_integer_value(told), parser->sum);
-    parser->out.checksum = parser->sum;
+                    json_integer_value(told), parser->sum.value);
+    parser->out.checksum = parser->sum.value;
     return 0;
 }
 
@@ -509,7 +415,7 @@ static int take_root(struct parser *parser, const json_t *root)
 int kubelet_checkpoint_parse(const char *text, size_t bytes, struct kubelet_checkpoint *out,
                              char *err, size_t err_bytes)
 {
-    struct parser parser = {.sum = FNV_OFFSET, .err = err, .err_bytes = err_bytes};
+    struct parser parser = {.err = err, .err_bytes = err_bytes};
     json_error_t error;
     json_t *root;
     int rc;
@@ -517,6 +423,7 @@ int kubelet_checkpoint_parse(const char *text, size_t bytes, struct kubelet_chec
     if (bytes > KUBELET_CHECKPOINT_BYTES_MAX)
         return fail(&parser, "it has more than %u MiB",
                     KUBELET_CHECKPOINT_BYTES_MAX / (1024 * 1024));
+    kubelet_sum_init(&parser.sum);
     root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
     if (!root)
         return fail(&parser, "it is no JSON: line %d, column %d: %s", error.line, error.column,

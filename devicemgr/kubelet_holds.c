@@ -19,19 +19,6 @@ struct kubelet_claim {
 
 /* ---- by device ---- */
 
-static void claims_clear(struct kubelet_view *kubelet)
-{
-    struct kubelet_claim *claim, *next;
-
-    HASH_ITER(hh, kubelet->claims, claim, next)
-    {
-        HASH_DEL(kubelet->claims, claim);
-        free(claim->holds);
-        free(claim->key);
-        free(claim);
-    }
-}
-
 static struct kubelet_claim *claim_find(const struct kubelet_view *kubelet, const char *resource,
                                         const char *id)
 {
@@ -59,20 +46,24 @@ static void claim_add(struct kubelet_view *kubelet, const struct kubelet_hold *h
     claim->holds[claim->holds_len++] = hold;
 }
 
-/* ---- by pod ---- */
-
-static void pods_clear(struct kubelet_view *kubelet)
+static void claim_remove(struct kubelet_view *kubelet, const struct kubelet_hold *hold,
+                         const char *id)
 {
-    struct kubelet_pod *pod, *next;
+    struct kubelet_claim *claim = claim_find(kubelet, hold->resource, id);
+    size_t at = 0;
 
-    HASH_ITER(hh, kubelet->pods, pod, next)
-    {
-        HASH_DEL(kubelet->pods, pod);
-        free(pod->holds);
-        free(pod);
-    }
-    kubelet->stale = NULL;
+    while (claim->holds[at] != hold)
+        at++;
+    claim->holds[at] = claim->holds[--claim->holds_len];
+    if (claim->holds_len > 0)
+        return;
+    HASH_DEL(kubelet->claims, claim);
+    free(claim->holds);
+    free(claim->key);
+    free(claim);
 }
+
+/* ---- by pod ---- */
 
 static struct kubelet_pod *pod_find(const struct kubelet_view *kubelet, const char *uid)
 {
@@ -82,17 +73,55 @@ static struct kubelet_pod *pod_find(const struct kubelet_view *kubelet, const ch
     return pod;
 }
 
+static void pod_set_stale(struct kubelet_view *kubelet, struct kubelet_pod *pod)
+{
+    if (pod->stale)
+        return;
+    pod->stale = true;
+    DL_APPEND2(kubelet->stale, pod, stale_prev, stale_next);
+}
+
+struct kubelet_pod *kubelet_take_stale(struct kubelet_view *kubelet)
+{
+    struct kubelet_pod *pod = kubelet->stale;
+
+    if (!pod)
+        return NULL;
+    DL_DELETE2(kubelet->stale, pod, stale_prev, stale_next);
+    pod->stale = false;
+    return pod;
+}
+
 static void pod_add(struct kubelet_view *kubelet, struct kubelet_hold *hold)
 {
     struct kubelet_pod *pod = pod_find(kubelet, hold->pod_uid);
 
     if (!pod) {
         pod = mem_alloc(1, sizeof *pod);
-        pod->uid = hold->pod_uid;
+        pod->uid = mem_strdup(hold->pod_uid);
         HASH_ADD_KEYPTR(hh, kubelet->pods, pod->uid, strlen(pod->uid), pod);
     }
     pod->holds = mem_grow(pod->holds, pod->holds_len, sizeof(struct kubelet_hold *));
     pod->holds[pod->holds_len++] = hold;
+    pod_set_stale(kubelet, pod);
+}
+
+static void pod_remove(struct kubelet_view *kubelet, const struct kubelet_hold *hold)
+{
+    struct kubelet_pod *pod = pod_find(kubelet, hold->pod_uid);
+    size_t at = 0;
+
+    while (pod->holds[at] != hold)
+        at++;
+    pod->holds[at] = pod->holds[--pod->holds_len];
+    if (pod->holds_len > 0)
+        return;
+    if (pod->stale)
+        DL_DELETE2(kubelet->stale, pod, stale_prev, stale_next);
+    HASH_DEL(kubelet->pods, pod);
+    free(pod->holds);
+    free(pod->uid);
+    free(pod);
 }
 
 struct kubelet_hold *const *kubelet_holds_of_pod(const struct devicemgr *mgr, const char *pod_uid,
@@ -104,86 +133,114 @@ struct kubelet_hold *const *kubelet_holds_of_pod(const struct devicemgr *mgr, co
     return pod ? pod->holds : NULL;
 }
 
-static void indexes_clear(struct kubelet_view *kubelet)
-{
-    claims_clear(kubelet);
-    pods_clear(kubelet);
-}
-
-static void indexes_fill(struct kubelet_view *kubelet)
-{
-    for (size_t h = 0; h < kubelet->holds_len; h++) {
-        pod_add(kubelet, &kubelet->holds[h]);
-        for (size_t i = 0; i < kubelet->holds[h].ids.len; i++)
-            claim_add(kubelet, &kubelet->holds[h], kubelet->holds[h].ids.v[i]);
-    }
-}
-
 /* ---- the entries ---- */
 
-static void holds_free(struct kubelet_hold *holds, size_t holds_len)
+/* What an entry says, as a key; `sorted` are its ids. The caller frees it. */
+static char *key_of(const char *pod_uid, const char *container, const char *resource,
+                    const char *const *sorted, size_t ids_len, size_t *key_bytes)
 {
-    for (size_t i = 0; i < holds_len; i++) {
-        free(holds[i].resource);
-        free(holds[i].pod_uid);
-        free(holds[i].container);
-        ids_fini(&holds[i].ids);
+    const char **parts = mem_alloc(3 + ids_len, sizeof *parts);
+    char *key;
+
+    parts[0] = pod_uid;
+    parts[1] = container;
+    parts[2] = resource;
+    for (size_t i = 0; i < ids_len; i++)
+        parts[3 + i] = sorted[i];
+    key = mem_key(parts, 3 + ids_len, key_bytes);
+    free(parts);
+    return key;
+}
+
+static struct kubelet_hold *find(const struct kubelet_view *kubelet, const char *key,
+                                 size_t key_bytes)
+{
+    struct kubelet_hold *hold;
+
+    HASH_FIND(hh, kubelet->holds, key, key_bytes, hold);
+    return hold;
+}
+
+/* Takes `key`. */
+static struct kubelet_hold *hold_add(struct kubelet_view *kubelet, char *key, size_t key_bytes,
+                                     size_t ids_len)
+{
+    struct kubelet_hold *hold = mem_alloc(1, sizeof *hold);
+    char *at = key + strlen(key) + 1;
+
+    hold->key = key;
+    hold->pod_uid = key;
+    hold->container = at;
+    at += strlen(at) + 1;
+    hold->resource = at;
+    hold->ids.v = mem_alloc(ids_len, sizeof *hold->ids.v);
+    for (; hold->ids.len < ids_len; hold->ids.len++) {
+        at += strlen(at) + 1;
+        hold->ids.v[hold->ids.len] = at;
     }
-    free(holds);
+    HASH_ADD_KEYPTR(hh, kubelet->holds, hold->key, key_bytes, hold);
+    pod_add(kubelet, hold);
+    for (size_t i = 0; i < ids_len; i++)
+        claim_add(kubelet, hold, hold->ids.v[i]);
+    return hold;
+}
+
+static void hold_remove(struct kubelet_view *kubelet, struct kubelet_hold *hold)
+{
+    for (size_t i = 0; i < hold->ids.len; i++)
+        claim_remove(kubelet, hold, hold->ids.v[i]);
+    pod_remove(kubelet, hold);
+    HASH_DEL(kubelet->holds, hold);
+    free(hold->ids.v);
+    free(hold->key);
+    free(hold);
 }
 
 void kubelet_fini(struct kubelet_view *kubelet)
 {
-    indexes_clear(kubelet);
-    holds_free(kubelet->holds, kubelet->holds_len);
+    while (kubelet->holds)
+        hold_remove(kubelet, kubelet->holds);
     *kubelet = (struct kubelet_view){0};
 }
 
-static int compare_ids(const struct ids *a, const struct ids *b)
+/* As ids_sort(): an entry is compared with allocations. */
+static int compare_ids(const void *a, const void *b)
 {
-    int by_id = 0;
-
-    for (size_t i = 0; by_id == 0 && i < a->len && i < b->len; i++)
-        by_id = strcmp(a->v[i], b->v[i]);
-    return by_id != 0 ? by_id : (a->len > b->len) - (a->len < b->len);
+    return strverscmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int compare_holds(const void *a, const void *b)
+/* One entry of a reading; one that was there goes on as it was. `room`: for as many ids. */
+static void tell(struct devicemgr *mgr, const struct devicemgr_kubelet_held *held,
+                 const char **room)
 {
-    const struct kubelet_hold *x = a, *y = b;
-    int by = strcmp(x->resource, y->resource);
+    struct kubelet_view *kubelet = &mgr->kubelet;
+    struct kubelet_hold *hold;
+    size_t key_bytes;
+    char *key;
 
-    if (by == 0)
-        by = strcmp(x->pod_uid, y->pod_uid);
-    if (by == 0)
-        by = strcmp(x->container, y->container);
-    return by != 0 ? by : compare_ids(&x->ids, &y->ids);
-}
-
-static struct kubelet_hold *holds_new(const struct devicemgr *mgr,
-                                      const struct devicemgr_kubelet_held *held, size_t held_len)
-{
-    struct kubelet_hold *holds = mem_alloc(held_len, sizeof *holds);
-
-    for (size_t i = 0; i < held_len; i++) {
-        holds[i].resource = mem_strdup(held[i].resource);
-        holds[i].pod_uid = mem_strdup(held[i].pod_uid);
-        holds[i].container = mem_strdup(held[i].container);
-        ids_copy(&holds[i].ids, (char *const *)held[i].ids, held[i].ids_len);
-        ids_sort(&holds[i].ids);
-        holds[i].since_ms = mgr->now_ms;
-        holds[i].early = !mgr->kubelet.told;
+    for (size_t i = 0; i < held->ids_len; i++)
+        room[i] = held->ids[i];
+    if (held->ids_len > 1)
+        qsort(room, held->ids_len, sizeof *room, compare_ids);
+    key = key_of(held->pod_uid, held->container, held->resource, room, held->ids_len, &key_bytes);
+    hold = find(kubelet, key, key_bytes);
+    if (hold) {
+        free(key);
+    } else {
+        hold = hold_add(kubelet, key, key_bytes, held->ids_len);
+        hold->since_ms = mgr->now_ms;
+        hold->early = kubelet->readings == 1;
     }
-    if (held_len > 1)
-        qsort(holds, held_len, sizeof *holds, compare_holds);
-    return holds;
+    hold->reading = kubelet->readings;
 }
 
-static void go_on(struct kubelet_hold *hold, const struct kubelet_hold *before)
+bool kubelet_hold_doubled(const struct devicemgr *mgr, const struct kubelet_hold *hold)
 {
-    hold->since_ms = before->since_ms;
-    hold->early = before->early;
-    hold->shown = before->shown;
+    const struct allocation *allocation =
+        allocations_find(&mgr->allocations, hold->pod_uid, hold->container, hold->resource);
+
+    return allocation && allocation->shown == ADVERTISE_HELD &&
+           ids_equal(&allocation->ids, &hold->ids);
 }
 
 static void lose(struct devicemgr *mgr, const struct kubelet_hold *old)
@@ -192,41 +249,40 @@ static void lose(struct devicemgr *mgr, const struct kubelet_hold *old)
 
     wake_choosers(mgr, old->resource);
     if (pod && !pod->newest) /* it was kept for what the kubelet said, and may go with a list */
-        runtime_list_soon(mgr);
-    if (old->shown)
-        advertise_hold_gone(mgr, old);
+        outbox_put(&mgr->outbox, OUTBOX_LIST_WANTED, 0, NULL);
+    if (old->shown && !kubelet_hold_doubled(mgr, old))
+        outbox_put(&mgr->outbox, OUTBOX_SHOWN_CHANGED, 0, old->resource);
 }
 
-/* What both have goes on as it was; a resource that loses one is another. */
-void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t read_ms,
-                             const struct devicemgr_kubelet_held *held, size_t held_len)
+/* Whoever does not stand in this reading is lost, and its resource is another. */
+static void lose_untold(struct devicemgr *mgr)
 {
     struct kubelet_view *kubelet = &mgr->kubelet;
-    struct kubelet_hold *holds;
-    size_t n = 0;
+    struct kubelet_hold *hold, *next;
 
-    core_at(mgr, now_ms);
-    holds = holds_new(mgr, held, held_len);
-    for (size_t o = 0; o < kubelet->holds_len; o++) {
-        const struct kubelet_hold *old = &kubelet->holds[o];
-
-        while (n < held_len && compare_holds(&holds[n], old) < 0)
-            n++;
-        if (n < held_len && compare_holds(&holds[n], old) == 0)
-            go_on(&holds[n++], old);
-        else
-            lose(mgr, old);
+    HASH_ITER(hh, kubelet->holds, hold, next)
+    {
+        if (hold->reading == kubelet->readings)
+            continue;
+        lose(mgr, hold);
+        hold_remove(kubelet, hold);
     }
-    indexes_clear(kubelet);
-    holds_free(kubelet->holds, kubelet->holds_len);
-    kubelet->told = true;
-    kubelet->holds = holds;
-    kubelet->holds_len = held_len;
-    indexes_fill(kubelet);
-    advertise_times(mgr);
-    mgr->advertise.holds_told = true;
-    kubelet_judge_tokens(mgr, read_ms);
-    adopt_settle(mgr);
+}
+
+void kubelet_take_holds(struct devicemgr *mgr, const struct devicemgr_kubelet_held *held,
+                        size_t held_len)
+{
+    const char **room;
+    size_t most = 0;
+
+    mgr->kubelet.readings++;
+    for (size_t i = 0; i < held_len; i++)
+        most = held[i].ids_len > most ? held[i].ids_len : most;
+    room = mem_alloc(most, sizeof *room);
+    for (size_t i = 0; i < held_len; i++)
+        tell(mgr, &held[i], room);
+    free(room);
+    lose_untold(mgr);
 }
 
 /* ---- what they mean ---- */
@@ -234,15 +290,18 @@ void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t re
 const struct kubelet_hold *kubelet_hold_of(const struct devicemgr *mgr,
                                            const struct allocation *allocation)
 {
-    const struct kubelet_hold wanted = {.resource = allocation->resource,
-                                        .pod_uid = allocation->pod_uid,
-                                        .container = allocation->container,
-                                        .ids = allocation->ids};
+    const struct ids *ids = &allocation->ids;
+    const struct kubelet_hold *hold;
+    size_t key_bytes;
+    char *key;
 
-    if (mgr->kubelet.holds_len == 0)
+    if (!mgr->kubelet.holds)
         return NULL;
-    return bsearch(&wanted, mgr->kubelet.holds, mgr->kubelet.holds_len, sizeof wanted,
-                   compare_holds);
+    key = key_of(allocation->pod_uid, allocation->container, allocation->resource,
+                 (const char *const *)ids->v, ids->len, &key_bytes);
+    hold = find(&mgr->kubelet, key, key_bytes);
+    free(key);
+    return hold;
 }
 
 bool kubelet_gave(const struct devicemgr *mgr, const struct allocation *allocation)
@@ -278,10 +337,7 @@ void kubelet_pod_changed(struct devicemgr *mgr, const char *pod_uid, bool wakes)
         return;
     for (size_t i = 0; wakes && i < pod->holds_len; i++)
         wake_choosers(mgr, pod->holds[i]->resource);
-    if (pod->stale)
-        return;
-    pod->stale = true;
-    DL_APPEND2(mgr->kubelet.stale, pod, stale_prev, stale_next);
+    pod_set_stale(&mgr->kubelet, pod);
 }
 
 bool kubelet_promised(const struct devicemgr *mgr, const char *resource, const char *id,

@@ -27,6 +27,9 @@
 /* NUMA nodes are numbered from 0; Linux is built for 1024 at most (NODES_SHIFT in
  * arch/x86/Kconfig). */
 #define NUMA_NODES_MAX 1024
+/* Of the devices that a token names, so many wake their create one by one; with more it is woken by
+ * any change among the resource's holders. */
+#define WAKE_IDS_MAX 64
 /* Sandboxes not in the table of which an end is remembered, 200 bytes each: a late create comes
  * within minutes, and a node of 110 pods does not remove so many in that time. */
 #define SANDBOX_ENDS_MAX 2048
@@ -35,6 +38,8 @@
 #define PODS_GONE_MAX 2048
 /* Container names of one pod whose ignored annotation was logged. */
 #define POD_IGNORED_MAX 64
+/* Container names of one pod that are remembered to have come with a token. */
+#define POD_TOKENS_MAX 64
 
 /* How long a pod that only the kubelet's checkpoint names may take to its first sandbox: the
  * kubelet gives up on a pod's volumes after 2 min 3 s, and begins anew. Its devices are not chosen
@@ -65,6 +70,8 @@
 /* That a container runs, said when the create that wanted to know was refused already, counts so
  * long for the creates of its pod: the kubelet tries again after 11 to 15 s. */
 #define LATE_ANSWER_MS 30000
+/* A runtime that did not say whether a container runs is asked again after this long. */
+#define CHECK_AGAIN_MS 1000
 /* Lists of the runtime that the core asks for come no closer. */
 #define LIST_EVERY_MS 1000
 /* A commit that failed is tried again after this long, twice as long each time, at most so long. */

@@ -1,5 +1,6 @@
 #include "devicemgr/pod.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "devicemgr/limits.h"
@@ -85,14 +86,20 @@ bool pods_gone(const struct pods *pods, const char *uid)
     return gone_find(pods, uid) != NULL;
 }
 
+static void names_free(char **names, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        free(names[i]);
+    free(names);
+}
+
 void pods_remove(struct pods *pods, struct pod *pod)
 {
     gone_add(pods, pod->uid);
     while (pod->sandboxes)
         sandbox_free(pods, pod->sandboxes);
-    for (size_t i = 0; i < pod->ignored_len; i++)
-        free(pod->ignored[i]);
-    free(pod->ignored);
+    names_free(pod->ignored, pod->ignored_len);
+    names_free(pod->tokens, pod->tokens_len);
     HASH_DEL(pods->by_uid, pod);
     free(pod->uid);
     free(pod->pod_namespace);
@@ -152,6 +159,80 @@ void pod_set_boot(struct pod *pod, const char *boot_id)
     pod->boot_id = mem_strdup(boot_id);
 }
 
+void pod_set_removed(struct pod *pod, bool removed)
+{
+    pod->removed = removed;
+}
+
+/* ---- one sandbox ---- */
+
+void sandbox_set_epoch(struct sandbox *sandbox, uint64_t epoch)
+{
+    sandbox->epoch = epoch;
+}
+
+void sandbox_set_ready(struct sandbox *sandbox, uint64_t epoch, bool ready)
+{
+    sandbox->epoch = epoch;
+    sandbox->dead = !ready;
+}
+
+void sandbox_set_ran(struct sandbox *sandbox)
+{
+    sandbox->ran = true;
+}
+
+void sandbox_set_remade_by(struct sandbox *sandbox, uint64_t ms)
+{
+    sandbox->remade_by_ms = ms;
+}
+
+static bool may_move(enum sandbox_state from, enum sandbox_state to)
+{
+    switch (from) {
+    case SANDBOX_OPEN:
+        return to == SANDBOX_STOPPING || to == SANDBOX_STOPPED;
+    case SANDBOX_STOPPING:
+        return to == SANDBOX_DOUBTED || to == SANDBOX_STOPPED;
+    case SANDBOX_DOUBTED:
+        return to != SANDBOX_DOUBTED;
+    case SANDBOX_STOPPED:
+        return to == SANDBOX_OPEN;
+    }
+    return false;
+}
+
+static void set_state(struct sandbox *sandbox, enum sandbox_state state)
+{
+    assert(sandbox->state == state || may_move(sandbox->state, state));
+    sandbox->state = state;
+}
+
+void sandbox_set_stopping(struct sandbox *sandbox)
+{
+    if (sandbox->state != SANDBOX_STOPPED)
+        set_state(sandbox, SANDBOX_STOPPING);
+}
+
+void sandbox_set_doubted(struct sandbox *sandbox, uint64_t reopen_ms)
+{
+    set_state(sandbox, SANDBOX_DOUBTED);
+    sandbox->reopen_ms = reopen_ms;
+}
+
+void sandbox_set_stopped(struct sandbox *sandbox, uint64_t epoch)
+{
+    set_state(sandbox, SANDBOX_STOPPED);
+    sandbox->stop_epoch = epoch;
+}
+
+void sandbox_set_open(struct sandbox *sandbox)
+{
+    set_state(sandbox, SANDBOX_OPEN);
+}
+
+/* ---- the sandboxes ---- */
+
 struct sandbox *pods_find_sandbox(const struct pods *pods, const char *id)
 {
     struct sandbox *sandbox;
@@ -167,9 +248,10 @@ static void take_ending(struct pods *pods, struct sandbox *sandbox)
 
     if (!ending)
         return;
-    sandbox->stopping = ending->end != SANDBOX_END_REMOVED;
-    sandbox->stopped = ending->end == SANDBOX_END_STOPPED;
-    sandbox->stop_epoch = ending->epoch;
+    if (ending->end == SANDBOX_END_STOPPING)
+        sandbox_set_stopping(sandbox);
+    if (ending->end == SANDBOX_END_STOPPED)
+        sandbox_set_stopped(sandbox, ending->epoch);
     ending_free(pods, ending);
 }
 
@@ -248,15 +330,36 @@ void pods_forget_stopping(struct pods *pods, const char *id)
         ending_free(pods, ending);
 }
 
+static bool names_have(char *const *names, size_t len, const char *name)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (strcmp(names[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* True if it was not there, and there was room. */
+static bool names_add(char ***names, size_t *len, size_t max, const char *name)
+{
+    if (*len == max || names_have(*names, *len, name))
+        return false;
+    *names = mem_grow(*names, *len, sizeof **names);
+    (*names)[(*len)++] = mem_strdup(name);
+    return true;
+}
+
 bool pod_ignore_once(struct pod *pod, const char *container)
 {
-    for (size_t i = 0; i < pod->ignored_len; i++) {
-        if (strcmp(pod->ignored[i], container) == 0)
-            return false;
-    }
-    if (pod->ignored_len == POD_IGNORED_MAX)
-        return false;
-    pod->ignored = mem_grow(pod->ignored, pod->ignored_len, sizeof *pod->ignored);
-    pod->ignored[pod->ignored_len++] = mem_strdup(container);
-    return true;
+    return names_add(&pod->ignored, &pod->ignored_len, POD_IGNORED_MAX, container);
+}
+
+void pod_note_token(struct pod *pod, const char *container)
+{
+    names_add(&pod->tokens, &pod->tokens_len, POD_TOKENS_MAX, container);
+}
+
+bool pod_had_token(const struct pod *pod, const char *container)
+{
+    return names_have(pod->tokens, pod->tokens_len, container);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "devicemgr/core.h"
+#include "devicemgr/moment.h"
 
 /* One question, asked of its plugin and not answered yet. */
 struct prefer {
@@ -140,8 +141,7 @@ static struct prefer *prefer_new(struct devicemgr *mgr, const struct resource *r
     prefer->endpoint = resource->endpoint.number;
     prefer->resource = mem_strdup(resource->name);
     prefer->started_ms = mgr->now_ms;
-    prefer->limit_ms =
-        timeout_ms > UINT64_MAX - mgr->now_ms ? UINT64_MAX : mgr->now_ms + timeout_ms;
+    prefer->limit_ms = later_by(mgr->now_ms, timeout_ms);
     HASH_ADD(hh, mgr->prefers, call, sizeof prefer->call, prefer);
     return prefer;
 }

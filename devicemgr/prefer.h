@@ -15,12 +15,6 @@
 
 struct devicemgr;
 
-/* A zeroed struct is no rest. */
-struct prefer_rest {
-    uint64_t until_ms;
-    uint64_t generation; /* of the resource: another one is not at rest */
-};
-
 /* A call on a plugin is over; false: it is not one of these. */
 bool prefers_answered(struct devicemgr *mgr, uint64_t call, int code,
                       const V1beta1__PreferredAllocationResponse *response);

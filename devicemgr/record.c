@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
+#include "cri-proto/resource_name.h"
 #include "devicemgr/limits.h"
 #include "devicemgr/options.h"
-#include "cri-proto/resource_name.h"
 #include "devicemgr/text.h"
 
 static uint8_t *pack(const ProtobufCMessage *message, size_t *bytes_len)
@@ -81,7 +81,7 @@ static void restore_stop(struct endpoint *endpoint, uint64_t now_ms, const char 
         row->stopped_ms > now_ms)
         return;
     endpoint_stop(endpoint, row->stopped_ms, row->stop_reason);
-    endpoint->stop_stored = true;
+    endpoint_set_stop_stored(endpoint, true);
 }
 
 int record_restore_resource(struct resource **table, uint64_t now_ms, const char *boot_id,
@@ -98,10 +98,8 @@ int record_restore_resource(struct resource **table, uint64_t now_ms, const char
     }
     resource = resources_add(table, row->name);
     resource->stored = true;
-    resource->endpoint.socket_name = mem_strdup(row->endpoint);
-    resource->endpoint.socket_good = mem_strdup(row->endpoint);
-    resource->endpoint.pre_start = row->pre_start_required;
-    resource->endpoint.preferred = row->get_preferred_allocation_available;
+    endpoint_restore(&resource->endpoint, row->endpoint, row->pre_start_required,
+                     row->get_preferred_allocation_available);
     restore_stop(&resource->endpoint, now_ms, boot_id, row);
     restore_devices(resource, now_ms, row);
     checkpoint__v1__resource__free_unpacked(row, NULL);
@@ -124,7 +122,7 @@ uint8_t *record_of_allocation(const struct allocation *allocation, const char *b
     row.n_device_ids = allocation->ids.len;
     row.boot_id = allocation->boot_id;
     row.own_choice = allocation->own_choice;
-    if (allocation->commit && allocation->fresh) {
+    if (allocation->row == ALLOCATION_CARRIED && allocation->fresh) {
         options = allocation->fresh;
         row.boot_id = (char *)boot_id;
     }
@@ -164,11 +162,9 @@ static void restore_allocation(struct allocations *table, uint64_t unknown_until
     struct allocation *allocation =
         allocations_add(table, row->pod_uid, row->container, row->resource, &ids);
 
-    allocation->options = options;
-    free(allocation->boot_id);
-    allocation->boot_id = mem_strdup(row->boot_id);
-    allocation->durable = allocation->stored = true;
-    allocation->own_choice = row->own_choice;
+    allocation_set_restored(allocation, options, row->boot_id);
+    allocation_set_own_choice(allocation, row->own_choice);
+    allocation->stored = true;
     allocation_set_unknown(allocation, "", unknown_until_ms);
 }
 
@@ -208,8 +204,8 @@ uint8_t *record_of_pod(const struct pod *pod, size_t *bytes_len)
     if (pod->newest) {
         row.sandbox_id = pod->newest->id;
         row.attempt = pod->newest->attempt;
-        row.stopped = pod->newest->stopped || pod->newest->dead;
-        row.died = row.stopped && !pod->newest->stopping;
+        row.stopped = pod->newest->state == SANDBOX_STOPPED || pod->newest->dead;
+        row.died = row.stopped && pod->newest->state == SANDBOX_OPEN;
     }
     return pack(&row.base, bytes_len);
 }
@@ -231,8 +227,9 @@ int record_restore_pod(struct pods *pods, const struct devicemgr_record *record)
     pod_set_boot(pod, row->boot_id);
     if (row->sandbox_id[0] != '\0') {
         sandbox = pods_ensure_sandbox(pods, pod, row->sandbox_id, row->attempt);
-        sandbox->stopping = sandbox->stopped = row->stopped && !row->died;
-        sandbox->dead = row->stopped && row->died;
+        if (row->stopped && !row->died)
+            sandbox_set_stopped(sandbox, 0);
+        sandbox_set_ready(sandbox, 0, !(row->stopped && row->died));
     }
     checkpoint__v1__pod__free_unpacked(row, NULL);
     return 0;

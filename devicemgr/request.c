@@ -4,10 +4,10 @@
 
 #include <jansson.h>
 
+#include "cri-proto/resource_name.h"
 #include "cri-proto/token.h"
 #include "devicemgr/limits.h"
 #include "devicemgr/mem.h"
-#include "cri-proto/resource_name.h"
 
 void request_fini(struct request *request)
 {
@@ -172,6 +172,9 @@ struct field {
     size_t len;
 };
 
+#define STRING_OF(x) #x
+#define STRING(x) STRING_OF(x)
+
 static int fail(struct text *error, const char *text, const char *at, const char *what)
 {
     text_add(error, "annotation \"");
@@ -210,7 +213,8 @@ static int add_field(struct request *request, size_t tokens, const char *text, s
         return fail(error, text, field.at, "expected resource=count");
     count = parse_count(equals + 1, field.len - (size_t)(equals + 1 - field.at));
     if (count == 0)
-        return fail(error, text, equals + 1, "expected a count from 1 to 65535");
+        return fail(error, text, equals + 1,
+                    "expected a count from 1 to " STRING(REQUEST_COUNT_MAX));
     resource = mem_alloc((size_t)(equals - field.at) + 1, 1);
     memcpy(resource, field.at, (size_t)(equals - field.at));
     valid = resource_name_valid(resource);
@@ -223,7 +227,7 @@ static int add_field(struct request *request, size_t tokens, const char *text, s
     if (before && (size_t)(before - request->items) >= tokens)
         return fail(error, text, field.at, "the resource is named twice");
     if (!before && request->len == REQUEST_RESOURCES_MAX)
-        return fail(error, text, field.at, "more than 64 resources");
+        return fail(error, text, field.at, "more than " STRING(REQUEST_RESOURCES_MAX) " resources");
     return 0;
 }
 

@@ -59,6 +59,19 @@ void resources_names(const struct resource *table, struct ids *names)
     ids_sort(names);
 }
 
+void resource_set_generation(struct resource *resource, uint64_t generation)
+{
+    resource->generation = generation;
+}
+
+bool resource_planting_once(struct resource *resource)
+{
+    bool once = !resource->planting_logged;
+
+    resource->planting_logged = true;
+    return once;
+}
+
 bool resource_usable(const struct resource *resource)
 {
     return resource->builtin || resource->endpoint.state == ENDPOINT_ACTIVE;

@@ -1,5 +1,10 @@
 # The checkpoint on disk; beside the core, which does no I/O and does not use it.
-add_library(devicemgr_store STATIC ${CMAKE_CURRENT_LIST_DIR}/store.c)
+add_library(devicemgr_store STATIC
+    store.c
+    store_db.c
+    store_file.c
+    store_schema.c
+    store_table.c)
 target_link_libraries(devicemgr_store
     PUBLIC cri_proto_generated
     PRIVATE shim_warnings PkgConfig::SQLITE PkgConfig::ZLIB)

@@ -3,9 +3,7 @@
 #include <string.h>
 
 #include "devicemgr/create.h"
-
-/* A token of more ids waits for any change of the resource's holders. */
-#define IDS_MAX 64
+#include "devicemgr/limits.h"
 
 /* What creates wait for, the first part of a key. */
 #define POD "pod"
@@ -84,14 +82,14 @@ static void leave(struct devicemgr *mgr, struct wait *wait)
 
 void wake_join(struct devicemgr *mgr, struct create *create)
 {
-    join(mgr, create, POD, create->pod_uid, NULL);
-    for (size_t i = 0; i < create->request.len; i++) {
-        const struct request_item *want = &create->request.items[i];
+    join(mgr, create, POD, create->demand.pod_uid, NULL);
+    for (size_t i = 0; i < create->demand.request.len; i++) {
+        const struct request_item *want = &create->demand.request.items[i];
 
         join(mgr, create, RESOURCE, want->resource, NULL);
-        if (!want->token || want->ids.len > IDS_MAX)
+        if (!want->token || want->ids.len > WAKE_IDS_MAX)
             join(mgr, create, CHOICE, want->resource, NULL);
-        for (size_t k = 0; want->ids.len <= IDS_MAX && k < want->ids.len; k++)
+        for (size_t k = 0; want->ids.len <= WAKE_IDS_MAX && k < want->ids.len; k++)
             join(mgr, create, DEVICE, want->resource, want->ids.v[k]);
     }
     wake_set_due(mgr, create, create->limit_ms);
@@ -198,7 +196,7 @@ void wake_create(struct devicemgr *mgr, struct create *create)
         return;
     create->woken = true;
     wakes->woken = mem_grow(wakes->woken, wakes->woken_len, sizeof *wakes->woken);
-    wakes->woken[wakes->woken_len++] = create->number;
+    wakes->woken[wakes->woken_len++] = (struct woken){create->number, create->arrival};
 }
 
 void wake_all(struct devicemgr *mgr)
@@ -237,11 +235,9 @@ void wake_holders(struct devicemgr *mgr, const struct allocation *allocation)
         wake_list(mgr, DEVICE, allocation->resource, allocation->ids.v[i]);
 }
 
-static int by_arrival(const void *a, const void *b, void *user)
+static int by_arrival(const void *a, const void *b)
 {
-    const struct create *x = creates_find(user, *(const uint64_t *)a);
-    const struct create *y = creates_find(user, *(const uint64_t *)b);
-    uint64_t p = x ? x->arrival : 0, q = y ? y->arrival : 0;
+    uint64_t p = ((const struct woken *)a)->arrival, q = ((const struct woken *)b)->arrival;
 
     return (p > q) - (p < q);
 }
@@ -249,23 +245,26 @@ static int by_arrival(const void *a, const void *b, void *user)
 uint64_t *wakes_take(struct devicemgr *mgr, size_t *len)
 {
     struct wakes *wakes = &mgr->wakes;
-    uint64_t *woken = wakes->woken;
+    uint64_t *numbers = mem_alloc(wakes->woken_len, sizeof *numbers);
 
+    if (wakes->woken_len > 1)
+        qsort(wakes->woken, wakes->woken_len, sizeof *wakes->woken, by_arrival);
+    for (size_t i = 0; i < wakes->woken_len; i++)
+        numbers[i] = wakes->woken[i].number;
     *len = wakes->woken_len;
+    free(wakes->woken);
     wakes->woken = NULL;
     wakes->woken_len = 0;
-    if (*len > 1)
-        qsort_r(woken, *len, sizeof *woken, by_arrival, mgr);
-    return woken;
+    return numbers;
 }
 
 struct create *wake_find_other(const struct devicemgr *mgr, const struct create *create)
 {
-    const struct wake_list *list = find(mgr, POD, create->pod_uid, NULL);
+    const struct wake_list *list = find(mgr, POD, create->demand.pod_uid, NULL);
 
     for (const struct wait *wait = list ? list->first : NULL; wait; wait = wait->next) {
         if (wait->create != create && wait->create->state != CREATE_FORWARDED &&
-            strcmp(wait->create->container, create->container) == 0)
+            strcmp(wait->create->demand.container, create->demand.container) == 0)
             return wait->create;
     }
     return NULL;

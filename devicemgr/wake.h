@@ -3,7 +3,7 @@
  *
  * A create that waits is looked at again when something it may wait for has changed: its pod, a
  * resource it names, who holds a device it wants. Indexes from each of these to the creates find
- * them, so that an event costs what it concerns, not what waits. wake_...() marks them; creates.c
+ * them, so that an event costs what it concerns, not what waits. wake_...() marks them; create.c
  * looks at them, in order of arrival, from devicemgr_run().
  */
 #ifndef DEVICEMGR_WAKE_H
@@ -17,12 +17,18 @@ struct allocation;
 struct create;
 struct devicemgr;
 
+/* A create that is to be looked at; it may be over by then. */
+struct woken {
+    uint64_t number;
+    uint64_t arrival;
+};
+
 /* A zeroed struct has no creates. */
 struct wakes {
     struct wake_list *lists; /* by what they wait for */
     struct create **due;     /* a heap: the one that is due first is first */
     size_t due_len;
-    uint64_t *woken; /* numbers of creates */
+    struct woken *woken;
     size_t woken_len;
     uint64_t looks; /* how often a create was looked at; for tests */
 };

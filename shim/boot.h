@@ -4,7 +4,6 @@
 #ifndef SHIM_BOOT_H
 #define SHIM_BOOT_H
 
-#include <stdint.h>
 #include <time.h>
 
 #define BOOT_ID_BYTES_MAX 64
@@ -12,10 +11,6 @@
 /* The kernel's id of this boot. Empty if it cannot be read, with a log line: then it is equal to
  * none, itself included, and what is remembered counts as of another boot. */
 void boot_id_read(char id[BOOT_ID_BYTES_MAX]);
-
-/* CLOCK_BOOTTIME in ms: cannot be set, goes on while the machine sleeps, begins anew at a reboot.
- */
-uint64_t boot_now_ms(void);
 
 /* When this boot began, by the wall clock as it is set now. */
 time_t boot_time(void);

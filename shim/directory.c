@@ -18,9 +18,9 @@ static int make_one(const char *path, mode_t mode)
     return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
-/* Makes the first `len` bytes of `path`, piece by piece. */
-static int make_prefix(const char *path, size_t len, mode_t mode)
+int directory_make(const char *path, mode_t mode)
 {
+    size_t len = strlen(path);
     char piece[PATH_MAX];
     int r = 0;
 
@@ -34,16 +34,4 @@ static int make_prefix(const char *path, size_t len, mode_t mode)
         r = make_one(piece, mode);
     }
     return r;
-}
-
-int directory_make(const char *path, mode_t mode)
-{
-    return make_prefix(path, strlen(path), mode);
-}
-
-int directory_make_parent(const char *path, mode_t mode)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash && slash > path ? make_prefix(path, (size_t)(slash - path), mode) : 0;
 }

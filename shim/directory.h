@@ -10,7 +10,4 @@
  * is left as it is. 0 or a negative errno (-ENOTDIR: something else is in the way). */
 int directory_make(const char *path, mode_t mode) __attribute__((warn_unused_result));
 
-/* The same for the directory that `path` lies in. */
-int directory_make_parent(const char *path, mode_t mode) __attribute__((warn_unused_result));
-
 #endif

@@ -5,39 +5,82 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#define PASSED_FD_FIRST 3
+/* 0 with the address of $NOTIFY_SOCKET, or a negative errno. */
+static int address_of(const char *path, struct sockaddr_un *address, socklen_t *len)
+{
+    size_t bytes = strlen(path);
+
+    if (bytes >= sizeof address->sun_path)
+        return -ENAMETOOLONG;
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(address->sun_path, path, bytes);
+    if (path[0] == '@') /* the abstract namespace, unix(7) */
+        address->sun_path[0] = '\0';
+    *len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes);
+    return 0;
+}
+
+static const char *notify_socket(void)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+
+    return path && *path ? path : NULL;
+}
+
+bool service_manager_there(void)
+{
+    return notify_socket();
+}
+
+/* Gives the message one descriptor. */
+static void attach(struct msghdr *message, char *room, size_t room_len, int fd)
+{
+    struct cmsghdr *head;
+
+    memset(room, 0, room_len);
+    message->msg_control = room;
+    message->msg_controllen = room_len;
+    head = CMSG_FIRSTHDR(message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(head), &fd, sizeof fd);
+}
+
+int service_manager_notify_with(const char *state, int fd)
+{
+    _Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof fd)];
+    struct iovec bytes = {.iov_base = (char *)state, .iov_len = strlen(state)};
+    struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
+    const char *path = notify_socket();
+    struct sockaddr_un address;
+    int to, r;
+
+    if (!path)
+        return 0;
+    r = address_of(path, &address, &message.msg_namelen);
+    if (r < 0)
+        return r;
+    message.msg_name = &address;
+    if (fd >= 0)
+        attach(&message, room, sizeof room, fd);
+    to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (to < 0)
+        return -errno;
+    r = sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+    close(to);
+    return r;
+}
 
 int service_manager_notify(const char *state)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    const char *path = getenv("NOTIFY_SOCKET");
-    size_t len = path ? strlen(path) : 0;
-    ssize_t sent;
-    int fd, r;
-
-    if (len == 0)
-        return 0;
-    if (len >= sizeof address.sun_path)
-        return -ENAMETOOLONG;
-    memcpy(address.sun_path, path, len);
-    if (path[0] == '@') /* the abstract namespace, unix(7) */
-        address.sun_path[0] = '\0';
-    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -errno;
-    sent =
-        sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&address,
-               (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
-    r = sent < 0 ? -errno : 0;
-    close(fd);
-    return r;
+    return service_manager_notify_with(state, -1);
 }
 
 /* The variable as a whole number; -1 for anything else. */
@@ -54,7 +97,7 @@ static long number_of(const char *name)
     return *end == '\0' && errno == 0 ? number : -1;
 }
 
-static bool is(int fd, int option, int wanted)
+static bool option_is(int fd, int option, int wanted)
 {
     int value = -1;
     socklen_t len = sizeof value;
@@ -64,7 +107,8 @@ static bool is(int fd, int option, int wanted)
 
 static bool is_listening_unix_stream(int fd)
 {
-    return is(fd, SO_DOMAIN, AF_UNIX) && is(fd, SO_TYPE, SOCK_STREAM) && is(fd, SO_ACCEPTCONN, 1);
+    return option_is(fd, SO_DOMAIN, AF_UNIX) && option_is(fd, SO_TYPE, SOCK_STREAM) &&
+           option_is(fd, SO_ACCEPTCONN, 1);
 }
 
 static int take(int fd)
@@ -77,20 +121,28 @@ static int take(int fd)
     return fd;
 }
 
-int service_manager_socket(void)
+size_t service_manager_passed(void)
 {
-    long pid = number_of("LISTEN_PID");
-    long n = number_of("LISTEN_FDS");
-    int found = -1;
+    long pid = number_of("LISTEN_PID"), n = number_of("LISTEN_FDS");
 
-    if (pid == (long)getpid() && n > 0 && n < INT_MAX - PASSED_FD_FIRST) {
-        for (int fd = PASSED_FD_FIRST; fd < PASSED_FD_FIRST + (int)n && found < 0; fd++) {
-            if (is_listening_unix_stream(fd))
-                found = take(fd);
-        }
-    }
+    return pid == (long)getpid() && n > 0 && n < INT_MAX - SERVICE_MANAGER_FD_FIRST ? (size_t)n : 0;
+}
+
+void service_manager_forget_passed(void)
+{
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");
+}
+
+int service_manager_socket(void)
+{
+    int end = SERVICE_MANAGER_FD_FIRST + (int)service_manager_passed(), found = -1;
+
+    for (int fd = SERVICE_MANAGER_FD_FIRST; fd < end && found < 0; fd++) {
+        if (is_listening_unix_stream(fd))
+            found = take(fd);
+    }
+    service_manager_forget_passed();
     return found;
 }

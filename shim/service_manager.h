@@ -8,9 +8,22 @@
 #ifndef SHIM_SERVICE_MANAGER_H
 #define SHIM_SERVICE_MANAGER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 /* Sends `state` ("READY=1") to $NOTIFY_SOCKET. 0 when it was sent or nobody listens; a negative
  * errno. */
 int service_manager_notify(const char *state);
+/* The same with a descriptor, which stays the caller's; -1: without. */
+int service_manager_notify_with(const char *state, int fd);
+/* Whether there is somebody to send to. */
+bool service_manager_there(void);
+
+/* How many descriptors were passed to this process ($LISTEN_PID, $LISTEN_FDS): from this one on. */
+#define SERVICE_MANAGER_FD_FIRST 3
+size_t service_manager_passed(void);
+/* Removes the variables, so that no child takes them for its own. */
+void service_manager_forget_passed(void);
 
 /* The first listening unix stream socket that was passed to this process ($LISTEN_PID,
  * $LISTEN_FDS), close-on-exec and non-blocking, or -1. The variables are removed, so that no child

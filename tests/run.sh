@@ -5,9 +5,9 @@
 #   tests/run.sh --list           all names
 #   tests/run.sh --help           what else; tests/README.md says what each level is
 #
-# What fails is shown with the end of its log. At the end there is a line for each level; the last
-# line is "N passed, N failed", perhaps with ", N skipped": of tests. The status is 0 only if
-# something ran and nothing failed, or could not be started.
+# What fails is shown with the end of its log. At the end there is a line for each level, which says
+# how many were skipped, too; the last line is "N passed, N failed": of tests. The status is 0 only
+# if something ran and nothing failed, or could not be started.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -6,38 +6,25 @@
 #include <string.h>
 
 #include "shim/boot.h"
+#include "shim/boot_clock.h"
 #include "shim/bridge/feed_client.h"
 #include "shim/bridge/kubelet_dir.h"
 #include "shim/bridge/limits.h"
+#include "shim/bridge/listener.h"
 #include "shim/bridge/registration.h"
-#include "shim/bridge/shown.h"
+#include "shim/bridge/roster.h"
 #include "shim/bridge/snapshot.h"
 #include "shim/bridge/starts.h"
 #include "shim/log.h"
 #include "shim/must.h"
-
-/* One resource of the feed. */
-struct row {
-    char *resource;
-    struct shown *shown; /* NULL: it cannot be shown */
-    uint64_t mask_end_ms;
-    uint64_t lost; /* of the feed's */
-    bool named;    /* in the message that is being read */
-    /* Since when the daemon, a new one, does not know it, CLOCK_BOOTTIME; 0: it does. It may have
-     * lost its state, and the plugin is about to register anew: shown for as long as the mask. */
-    uint64_t unknown_ms;
-};
+#include "shim/path.h"
 
 struct bridge {
-    struct shown_world world;
+    struct endpoint_world world;
     struct kubelet_dir *dir; /* NULL: it may not register yet */
     struct registration *registration;
     struct feed_client *feed;
-    struct row *rows; /* in the order of names, except while a message is being read */
-    size_t rows_len;
-    uint64_t mask_ms;
-    uint64_t lost_ms; /* since when the feed is lost, CLOCK_BOOTTIME; 0: it is not */
-    uv_timer_t mask_timer;
+    struct roster roster;
     size_t written; /* checkpoints of the kubelet's, since all lists were last stored */
     Bridge__V1__ReportRequest report;
     Bridge__V1__ResourceReport *reports;
@@ -50,256 +37,119 @@ struct bridge {
     unsigned handles;
 };
 
-/* ---- rows ---- */
-
-static int order(const void *a, const void *b)
-{
-    return strcmp(((const struct row *)a)->resource, ((const struct row *)b)->resource);
-}
-
-/* The first `sorted` rows are in order, those behind them are new ones. */
-static struct row *row_find(const struct bridge *bridge, size_t sorted, const char *resource)
-{
-    const struct row key = {.resource = (char *)resource};
-    struct row *row = sorted ? bsearch(&key, bridge->rows, sorted, sizeof key, order) : NULL;
-
-    for (size_t i = sorted; i < bridge->rows_len && !row; i++) {
-        if (strcmp(bridge->rows[i].resource, resource) == 0)
-            row = &bridge->rows[i];
-    }
-    return row;
-}
-
-static void rows_sort(struct bridge *bridge)
-{
-    if (bridge->rows_len > 1)
-        qsort(bridge->rows, bridge->rows_len, sizeof *bridge->rows, order);
-}
-
-static struct row *row_add(struct bridge *bridge, const char *resource)
-{
-    struct row *row;
-
-    bridge->rows = must(realloc(bridge->rows, (bridge->rows_len + 1) * sizeof *bridge->rows));
-    row = &bridge->rows[bridge->rows_len++];
-    *row = (struct row){.resource = must(strdup(resource)),
-                        .shown = shown_new(&bridge->world, resource)};
-    return row;
-}
-
-/* For all that can be shown. */
-static void each_shown(const struct bridge *bridge, void (*each)(struct shown *shown))
-{
-    for (size_t i = 0; i < bridge->rows_len; i++) {
-        if (bridge->rows[i].shown)
-            each(bridge->rows[i].shown);
-    }
-}
-
-static void row_fini(struct row *row)
-{
-    shown_free(row->shown);
-    free(row->resource);
-}
-
 /* ---- the file ---- */
 
-static Bridge__V1__Resource *row_message(const struct row *row)
-{
-    Bridge__V1__Resource *message = must(malloc(sizeof *message));
+#define RESOURCE_LIST_FIELD 3 /* Resource.list */
 
-    bridge__v1__resource__init(message);
-    message->name = row->resource;
-    message->mask_end_ms = row->mask_end_ms;
-    message->list = list_unpack(shown_list(row->shown));
-    return message;
+/* A resource of the file. Its list is packed, and so put in as a field that protobuf-c does not
+ * know: it writes such a one as the bytes behind the tag. */
+struct kept {
+    Bridge__V1__Resource message;
+    ProtobufCMessageUnknownField list;
+    struct packed packed;
+};
+
+/* 0 or -ENOMEM. */
+static int keep(struct kept *kept, const struct roster_row *row)
+{
+    int err = list_pack(endpoint_offer(row->endpoint)->list, &kept->packed);
+
+    bridge__v1__resource__init(&kept->message);
+    kept->message.name = row->resource;
+    kept->message.mask_end_ms = row->mask_end_ms;
+    kept->list = (ProtobufCMessageUnknownField){.tag = RESOURCE_LIST_FIELD,
+                                                .wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
+                                                .len = kept->packed.len,
+                                                .data = kept->packed.bytes};
+    kept->message.base.unknown_fields = &kept->list;
+    kept->message.base.n_unknown_fields = 1;
+    return err;
 }
 
-static void snapshot_fill(const struct bridge *bridge, Bridge__V1__WatchResponse *state)
+/* 0 or a negative errno. */
+static int snapshot_make(const struct bridge *bridge)
 {
-    state->mask_ms = bridge->mask_ms;
-    state->resources = must(calloc(bridge->rows_len + 1, sizeof *state->resources));
-    for (size_t i = 0; i < bridge->rows_len; i++) {
-        const struct row *row = &bridge->rows[i];
+    Bridge__V1__WatchResponse state = BRIDGE__V1__WATCH_RESPONSE__INIT;
+    struct kept *kept = must(calloc(bridge->roster.len + 1, sizeof *kept));
+    int err = 0;
 
-        if (row->shown && shown_list(row->shown)->bytes)
-            state->resources[state->n_resources++] = row_message(row);
+    state.mask_ms = bridge->roster.mask_ms;
+    state.resources = must(calloc(bridge->roster.len + 1, sizeof *state.resources));
+    for (size_t i = 0; i < bridge->roster.len && !err; i++) {
+        const struct roster_row *row = &bridge->roster.rows[i];
+
+        if (!row->endpoint || !endpoint_offer(row->endpoint)->list)
+            continue;
+        state.resources[state.n_resources] = &kept[state.n_resources].message;
+        err = keep(&kept[state.n_resources++], row);
     }
+    if (!err)
+        err =
+            snapshot_write(bridge->snapshot_path, bridge->boot_id, bridge->roster.lost_ms, &state);
+    for (size_t i = 0; i < state.n_resources; i++)
+        packed_fini(&kept[i].packed);
+    free(kept);
+    free(state.resources);
+    return err;
 }
 
 static void snapshot_save(uv_timer_t *timer)
 {
     struct bridge *bridge = timer->data;
-    Bridge__V1__WatchResponse state = BRIDGE__V1__WATCH_RESPONSE__INIT;
-    int err;
+    int err = snapshot_make(bridge);
 
-    snapshot_fill(bridge, &state);
-    err = snapshot_write(bridge->snapshot_path, bridge->boot_id, bridge->lost_ms, &state);
     if (err && err != bridge->snapshot_error)
         log_warning("%s: %s; a restart of the bridge will have to wait for the daemon",
                     bridge->snapshot_path, strerror(-err));
     bridge->snapshot_error = err;
-    for (size_t i = 0; i < state.n_resources; i++) {
-        bridge__v1__device_list__free_unpacked(state.resources[i]->list, NULL);
-        free(state.resources[i]);
-    }
-    free(state.resources);
 }
 
-/* Soon; not pushed back by the next change. */
+/* Within that time; not pushed back by the next change. */
+static void snapshot_within(struct bridge *bridge, uint64_t delay_ms)
+{
+    uv_timer_t *timer = &bridge->snapshot_timer;
+
+    if (!uv_is_active((uv_handle_t *)timer) || uv_timer_get_due_in(timer) > delay_ms)
+        uv_timer_start(timer, snapshot_save, delay_ms, 0);
+}
+
 static void snapshot_later(struct bridge *bridge)
 {
-    if (!uv_is_active((uv_handle_t *)&bridge->snapshot_timer))
-        uv_timer_start(&bridge->snapshot_timer, snapshot_save, SNAPSHOT_DELAY_MS, 0);
+    snapshot_within(bridge, SNAPSHOT_DELAY_MS);
 }
 
-/* ---- the mask ---- */
-
-static bool row_masked(const struct bridge *bridge, const struct row *row, uint64_t now_ms)
+static void on_withdrawn(void *user)
 {
-    return (bridge->lost_ms && now_ms - bridge->lost_ms >= bridge->mask_ms) ||
-           (row->mask_end_ms && now_ms >= row->mask_end_ms);
-}
-
-/* Shortens the wait to when the mask that began at `begin_ms` (0: none did) runs out. */
-static void wait_for_mask(const struct bridge *bridge, uint64_t begin_ms, uint64_t now_ms,
-                          uint64_t *wait_ms)
-{
-    uint64_t age_ms = now_ms - begin_ms;
-
-    if (begin_ms && age_ms < bridge->mask_ms && bridge->mask_ms - age_ms < *wait_ms)
-        *wait_ms = bridge->mask_ms - age_ms;
-}
-
-/* How long until some mask runs out. */
-static uint64_t mask_wait_ms(const struct bridge *bridge, uint64_t now_ms)
-{
-    uint64_t wait_ms = MASK_LOOK_MS;
-
-    wait_for_mask(bridge, bridge->lost_ms, now_ms, &wait_ms);
-    for (size_t i = 0; i < bridge->rows_len; i++) {
-        uint64_t end_ms = bridge->rows[i].mask_end_ms;
-
-        if (end_ms > now_ms && end_ms - now_ms < wait_ms)
-            wait_ms = end_ms - now_ms;
-        wait_for_mask(bridge, bridge->rows[i].unknown_ms, now_ms, &wait_ms);
-    }
-    return wait_ms;
-}
-
-/* Ends those that are neither named nor shown for a while yet. */
-static void remove_unnamed(struct bridge *bridge, uint64_t now_ms)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < bridge->rows_len; i++) {
-        struct row *row = &bridge->rows[i];
-
-        if (row->named || (row->unknown_ms && now_ms - row->unknown_ms < bridge->mask_ms)) {
-            bridge->rows[kept++] = *row;
-        } else {
-            log_info("%s: withdrawn", row->resource);
-            row_fini(row);
-            snapshot_later(bridge);
-        }
-    }
-    bridge->rows_len = kept;
-}
-
-static void update_masks(uv_timer_t *timer)
-{
-    struct bridge *bridge = timer->data;
-    uint64_t now_ms = boot_now_ms();
-
-    remove_unnamed(bridge, now_ms);
-    for (size_t i = 0; i < bridge->rows_len; i++) {
-        if (bridge->rows[i].shown)
-            shown_update(bridge->rows[i].shown, NULL, 0,
-                         row_masked(bridge, &bridge->rows[i], now_ms));
-    }
-    uv_timer_start(timer, update_masks, mask_wait_ms(bridge, now_ms), 0);
-}
-
-/* ---- what is shown ---- */
-
-static void apply_resource(struct bridge *bridge, size_t sorted,
-                           const Bridge__V1__Resource *message, bool first)
-{
-    struct row *row = row_find(bridge, sorted, message->name);
-    bool lost = row && !first && message->lost != row->lost;
-
-    if (!row)
-        row = row_add(bridge, message->name);
-    row->named = true;
-    row->unknown_ms = 0;
-    row->mask_end_ms = message->mask_end_ms;
-    row->lost = message->lost;
-    if (!row->shown)
-        return;
-    shown_update(row->shown, message->list, message->version,
-                 row_masked(bridge, row, boot_now_ms()));
-    if (lost)
-        shown_register_anew(row->shown);
-}
-
-static void row_set_unknown(struct row *row)
-{
-    if (row->unknown_ms)
-        return;
-    row->unknown_ms = boot_now_ms();
-    log_info("%s: the daemon does not know it (yet)", row->resource);
-}
-
-/* `first`: of a daemon that may be another one than before. */
-static void apply(struct bridge *bridge, const Bridge__V1__WatchResponse *message, bool first)
-{
-    size_t known = bridge->rows_len, len = message->n_resources;
-
-    if (len > BRIDGE_RESOURCES_MAX) {
-        log_warning("feed: %zu resources, only the first %d are shown", len, BRIDGE_RESOURCES_MAX);
-        len = BRIDGE_RESOURCES_MAX;
-    }
-    bridge->mask_ms = message->mask_ms;
-    for (size_t i = 0; i < known; i++)
-        bridge->rows[i].named = false;
-    for (size_t i = 0; i < len; i++)
-        apply_resource(bridge, known, message->resources[i], first);
-    for (size_t i = 0; i < known && first; i++) {
-        if (!bridge->rows[i].named)
-            row_set_unknown(&bridge->rows[i]);
-    }
-    remove_unnamed(bridge, boot_now_ms());
-    rows_sort(bridge);
-    update_masks(&bridge->mask_timer);
+    snapshot_later(user);
 }
 
 /* ---- the feed ---- */
 
-static void on_watched(void *user, const Bridge__V1__WatchResponse *message, bool first)
+static bool on_watched(void *user, const Bridge__V1__WatchResponse *message, bool first)
 {
     struct bridge *bridge = user;
+    int result;
 
-    bridge->lost_ms = 0;
-    apply(bridge, message, first);
-    snapshot_later(bridge);
+    roster_feed_found(&bridge->roster);
+    result = roster_take(&bridge->roster, message, first);
+    snapshot_within(bridge, first || result != 0 ? SNAPSHOT_DELAY_MS : SNAPSHOT_HELD_DELAY_MS);
+    return result >= 0;
 }
 
 static void on_feed_lost(void *user)
 {
     struct bridge *bridge = user;
 
-    bridge->lost_ms = boot_now_ms();
-    each_shown(bridge, shown_forget_version);
-    update_masks(&bridge->mask_timer);
+    roster_feed_lost(&bridge->roster, boot_now_ms());
     snapshot_later(bridge);
 }
 
-static void report_row(const struct row *row, Bridge__V1__ResourceReport *out)
+static void report_row(const struct roster_row *row, Bridge__V1__ResourceReport *out)
 {
-    struct shown_report report = {.refused = true}; /* what cannot be shown is over, too */
+    struct endpoint_report report = {.refused = true}; /* what cannot be shown is over, too */
 
-    if (row->shown)
-        shown_report(row->shown, &report);
+    if (row->endpoint)
+        endpoint_report(row->endpoint, &report);
     bridge__v1__resource_report__init(out);
     out->name = row->resource;
     out->registered = report.registered;
@@ -322,11 +172,11 @@ static const Bridge__V1__ReportRequest *on_report(void *user)
     report_clear(bridge);
     bridge__v1__report_request__init(report);
     report->kubelet_pid = registration_pid(bridge->registration);
-    bridge->reports = must(calloc(bridge->rows_len + 1, sizeof *bridge->reports));
-    report->resources = must(calloc(bridge->rows_len + 1, sizeof *report->resources));
-    report->n_resources = bridge->rows_len;
-    for (size_t i = 0; i < bridge->rows_len; i++) {
-        report_row(&bridge->rows[i], &bridge->reports[i]);
+    bridge->reports = must(calloc(bridge->roster.len + 1, sizeof *bridge->reports));
+    report->resources = must(calloc(bridge->roster.len + 1, sizeof *report->resources));
+    report->n_resources = bridge->roster.len;
+    for (size_t i = 0; i < bridge->roster.len; i++) {
+        report_row(&bridge->roster.rows[i], &bridge->reports[i]);
         report->resources[i] = &bridge->reports[i];
     }
     return report;
@@ -338,7 +188,7 @@ static const struct feed_client_ops FEED_OPS = {
     .report = on_report,
 };
 
-static void on_shown_changed(void *user)
+static void on_endpoint_changed(void *user)
 {
     struct bridge *bridge = user;
 
@@ -349,14 +199,16 @@ static void on_shown_changed(void *user)
 
 static void on_endpoints(void *user)
 {
-    each_shown(user, shown_listen);
+    struct bridge *bridge = user;
+
+    roster_each(&bridge->roster, endpoint_listen);
 }
 
 static void on_kubelet_went(void *user)
 {
     struct bridge *bridge = user;
 
-    each_shown(bridge, shown_kubelet_went);
+    roster_each(&bridge->roster, endpoint_kubelet_went);
     feed_client_report(bridge->feed);
 }
 
@@ -364,19 +216,19 @@ static void on_kubelet_came(void *user)
 {
     struct bridge *bridge = user;
 
-    each_shown(bridge, shown_kubelet_came);
+    roster_each(&bridge->roster, endpoint_kubelet_came);
     feed_client_report(bridge->feed);
 }
 
-static void on_socket(void *user, bool present)
+static void on_socket(void *user, enum kubelet_socket now)
 {
     struct bridge *bridge = user;
 
-    if (present) {
+    if (now == KUBELET_SOCKET_NEW) {
         bridge->written = 0;
         on_kubelet_went(bridge);
     }
-    registration_socket(bridge->registration, present);
+    registration_socket(bridge->registration, now);
 }
 
 /*
@@ -389,8 +241,10 @@ static void on_stored(void *user, size_t times)
     struct bridge *bridge = user;
     size_t lists = 0;
 
-    for (size_t i = 0; i < bridge->rows_len; i++)
-        lists += bridge->rows[i].shown ? shown_unstored(bridge->rows[i].shown) : 0;
+    for (size_t i = 0; i < bridge->roster.len; i++)
+        lists += bridge->roster.rows[i].endpoint
+                     ? endpoint_unstored(bridge->roster.rows[i].endpoint)
+                     : 0;
     if (lists == 0)
         return;
     if (times < lists && bridge->written + times < lists) {
@@ -398,7 +252,7 @@ static void on_stored(void *user, size_t times)
         return;
     }
     bridge->written = 0;
-    each_shown(bridge, shown_set_stored);
+    roster_each(&bridge->roster, endpoint_set_stored);
     feed_client_report(bridge->feed);
 }
 
@@ -424,15 +278,6 @@ static const struct registration_ops REGISTRATION_OPS = {
 
 /* ---- life ---- */
 
-static char *join(const char *dir, size_t dir_bytes, const char *name)
-{
-    char *path;
-
-    if (asprintf(&path, "%.*s/%s", (int)dir_bytes, dir, name) < 0)
-        abort(); /* out of memory */
-    return path;
-}
-
 /* Shows what the last bridge showed. The mask counts from when that one lost the feed. */
 static void restore(struct bridge *bridge)
 {
@@ -441,18 +286,19 @@ static void restore(struct bridge *bridge)
     Bridge__V1__WatchResponse *state =
         snapshot_read(bridge->snapshot_path, bridge->boot_id, &lost_ms, &why);
 
-    bridge->lost_ms = now_ms;
+    bool counts = lost_ms && lost_ms < now_ms;
+
+    roster_feed_lost(&bridge->roster, counts ? lost_ms : now_ms);
     if (!state) {
         log_info("%s: %s; nothing is shown until the daemon says what", bridge->snapshot_path, why);
         return;
     }
-    if (lost_ms && lost_ms < now_ms)
-        bridge->lost_ms = lost_ms;
     log_info("%s: %zu resources shown as before", bridge->snapshot_path, state->n_resources);
-    apply(bridge, state, true);
-    each_shown(bridge, shown_forget_version);
+    if (roster_take(&bridge->roster, state, true) < 0)
+        log_warning("%s: not all of it could be taken", bridge->snapshot_path);
+    roster_each(&bridge->roster, endpoint_forget_version);
     bridge__v1__watch_response__free_unpacked(state, NULL);
-    if (bridge->lost_ms != lost_ms)
+    if (!counts)
         snapshot_save(&bridge->snapshot_timer); /* or each restart would begin a new mask */
 }
 
@@ -470,32 +316,37 @@ static void look_at_kubelet(uv_timer_t *timer)
     bridge->dir = kubelet_dir_start(timer->loop, bridge->world.kubelet_dir, &DIR_OPS, bridge);
 }
 
-struct bridge *bridge_start(uv_loop_t *loop, const struct config_bridge *config)
+struct bridge *bridge_start(uv_loop_t *loop, const struct config_bridge *config,
+                            struct fd_store *store)
 {
     struct bridge *bridge = must(calloc(1, sizeof *bridge));
-    const char *dir = config->kubelet_plugin_dir, *slash = strrchr(config->socket, '/');
-    char *kubelet_socket = join(dir, strlen(dir), KUBELET_SOCKET_NAME);
+    const char *dir = config->kubelet_plugin_dir;
+    char *kubelet_socket = path_join(dir, KUBELET_SOCKET_NAME);
     uint64_t delay_ms;
 
-    bridge->snapshot_path = join(config->socket, (size_t)(slash - config->socket), SNAPSHOT_NAME);
-    bridge->starts_path = join(config->socket, (size_t)(slash - config->socket), STARTS_NAME);
+    bridge->snapshot_path = path_beside(config->socket, SNAPSHOT_NAME);
+    bridge->starts_path = path_beside(config->socket, STARTS_NAME);
     boot_id_read(bridge->boot_id);
     bridge->registration = registration_new(loop, kubelet_socket, &REGISTRATION_OPS, bridge);
     free(kubelet_socket);
     bridge->feed = feed_client_start(loop, config->socket, &FEED_OPS, bridge);
-    bridge->world = (struct shown_world){
+    bridge->world = (struct endpoint_world){
         .loop = loop,
         .kubelet_dir = dir,
         .registration = bridge->registration,
         .feed = bridge->feed,
+        .store = store,
         .preferred_timeout_ms = config->preferred_timeout_ms,
-        .changed = on_shown_changed,
+        .changed = on_endpoint_changed,
         .user = bridge,
     };
-    timer_init(bridge, &bridge->mask_timer);
+    roster_init(&bridge->roster, &bridge->world, on_withdrawn, bridge);
+    bridge->handles++;
     timer_init(bridge, &bridge->snapshot_timer);
     timer_init(bridge, &bridge->start_timer);
     restore(bridge);
+    fd_store_drop(store,
+                  LISTENER_STORED); /* who connects to what is not shown would wait for ever */
     delay_ms = starts_note(bridge->starts_path, boot_now_ms());
     if (delay_ms > 0)
         log_warning("started again and again: registering with the kubelet in %llu ms",
@@ -513,7 +364,6 @@ static void on_closed(uv_handle_t *handle)
     report_clear(bridge);
     free(bridge->snapshot_path);
     free(bridge->starts_path);
-    free(bridge->rows);
     free(bridge);
 }
 
@@ -521,14 +371,11 @@ void bridge_stop(struct bridge *bridge)
 {
     if (uv_is_active((uv_handle_t *)&bridge->snapshot_timer))
         snapshot_save(&bridge->snapshot_timer);
-    for (size_t i = 0; i < bridge->rows_len; i++)
-        row_fini(&bridge->rows[i]);
-    bridge->rows_len = 0;
+    roster_fini(&bridge->roster, on_closed);
     starts_forget(bridge->starts_path);
     kubelet_dir_stop(bridge->dir);
     registration_free(bridge->registration);
     feed_client_stop(bridge->feed);
-    uv_close((uv_handle_t *)&bridge->mask_timer, on_closed);
     uv_close((uv_handle_t *)&bridge->snapshot_timer, on_closed);
     uv_close((uv_handle_t *)&bridge->start_timer, on_closed);
 }

@@ -2,22 +2,29 @@
 add_library(shim_bridge STATIC
     ${CMAKE_CURRENT_LIST_DIR}/allocate.c
     ${CMAKE_CURRENT_LIST_DIR}/bridge.c
+    ${CMAKE_CURRENT_LIST_DIR}/endpoint.c
+    ${CMAKE_CURRENT_LIST_DIR}/enrolment.c
     ${CMAKE_CURRENT_LIST_DIR}/feed_client.c
+    ${CMAKE_CURRENT_LIST_DIR}/kept_socket.c
     ${CMAKE_CURRENT_LIST_DIR}/kubelet_dir.c
     ${CMAKE_CURRENT_LIST_DIR}/list.c
+    ${CMAKE_CURRENT_LIST_DIR}/list_stream.c
+    ${CMAKE_CURRENT_LIST_DIR}/listener.c
     ${CMAKE_CURRENT_LIST_DIR}/names.c
+    ${CMAKE_CURRENT_LIST_DIR}/offer.c
     ${CMAKE_CURRENT_LIST_DIR}/preference.c
     ${CMAKE_CURRENT_LIST_DIR}/registration.c
-    ${CMAKE_CURRENT_LIST_DIR}/shown.c
+    ${CMAKE_CURRENT_LIST_DIR}/roster.c
+    ${CMAKE_CURRENT_LIST_DIR}/service.c
     ${CMAKE_CURRENT_LIST_DIR}/snapshot.c
     ${CMAKE_CURRENT_LIST_DIR}/starts.c)
 target_link_libraries(shim_bridge
     PUBLIC PkgConfig::LIBUV cri_proto
-    PRIVATE shim_rpc shim_watch shim_log cri_names cri_token PkgConfig::ZLIB shim_warnings)
+    PRIVATE shim_fd_store shim_rpc shim_watch shim_log cri_names cri_token PkgConfig::ZLIB shim_warnings)
 
 add_executable(cri-device-shim-bridge ${CMAKE_CURRENT_LIST_DIR}/main.c)
 target_link_libraries(cri-device-shim-bridge PRIVATE
-    shim_bridge shim_rpc shim_version shim_settings shim_signals shim_log config shim_warnings)
+    shim_bridge shim_fd_store shim_rpc shim_version shim_settings shim_signals shim_log config shim_warnings)
 target_link_options(cri-device-shim-bridge PRIVATE -Wl,--gc-sections)
 if(NOT SHIM_SANITIZE AND NOT SHIM_FUZZ)
     # Of the C++ runtime only the config reader's part is needed, and only at the start.

@@ -8,12 +8,14 @@
 #include <uv.h>
 
 #include "config/config.h"
+#include "shim/fd_store.h"
 
 struct bridge;
 
-/* Shows what was shown before a restart, and goes on from there. `config` is borrowed until the
- * end. */
-struct bridge *bridge_start(uv_loop_t *loop, const struct config_bridge *config);
+/* Shows what was shown before a restart, and goes on from there. `config` and `store` are borrowed
+ * until the end. */
+struct bridge *bridge_start(uv_loop_t *loop, const struct config_bridge *config,
+                            struct fd_store *store);
 
 /* Ends all streams at once, removes the sockets; the loop closes what is open. */
 void bridge_stop(struct bridge *bridge);

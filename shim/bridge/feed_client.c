@@ -121,6 +121,16 @@ static uint64_t next_delay(struct feed_client *feed)
     return delay_ms;
 }
 
+/* Not at once: it may be memory that is wanting. */
+static void watch_anew(struct feed_client *feed)
+{
+    log_warning("feed: not all of it could be taken; asking for it again in %d ms", FEED_ANEW_MS);
+    rpc_call_cancel(feed->watch);
+    feed->watch = NULL;
+    dial_later(feed, FEED_ANEW_MS);
+    feed->ops->lost(feed->user);
+}
+
 static void on_watch_message(struct rpc_call *call, const ProtobufCMessage *message, void *user)
 {
     const Bridge__V1__WatchResponse *response = (const Bridge__V1__WatchResponse *)message;
@@ -135,8 +145,10 @@ static void on_watch_message(struct rpc_call *call, const ProtobufCMessage *mess
         feed->told_away = false;
         log_info("feed: daemon %s, %zu resources", response->daemon_version, response->n_resources);
     }
-    feed->ops->watched(feed->user, response, first);
-    feed_client_report(feed);
+    if (feed->ops->watched(feed->user, response, first))
+        feed_client_report(feed);
+    else
+        watch_anew(feed);
 }
 
 static void on_watch_done(struct rpc_call *call, const struct rpc_status *status, void *user)
@@ -180,6 +192,7 @@ static void dial(uv_timer_t *timer)
     int err = 0;
 
     request.bridge_version = (char *)SHIM_VERSION;
+    request.takes_changes = true;
     if (!feed->channel)
         err = rpc_channel_open(feed->loop, feed->path, &channel_ops, feed, &feed->channel);
     if (!err)

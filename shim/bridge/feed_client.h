@@ -22,8 +22,9 @@
 struct feed_client;
 
 struct feed_client_ops {
-    /* A message of Watch, borrowed until return; `first` of a new stream. */
-    void (*watched)(void *user, const Bridge__V1__WatchResponse *message, bool first);
+    /* A message of Watch, borrowed until return; `first` of a new stream. False: it could not be
+     * taken as a whole, and all is to be sent again: lost() follows, and a new stream in a while. */
+    bool (*watched)(void *user, const Bridge__V1__WatchResponse *message, bool first);
     /* No more until the next `first`. */
     void (*lost)(void *user);
     /* What to report now: the whole, borrowed until the loop's next turn. */

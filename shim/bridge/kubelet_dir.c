@@ -1,6 +1,7 @@
 #include "shim/bridge/kubelet_dir.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,19 +11,10 @@
 
 #include "shim/bridge/limits.h"
 #include "shim/bridge/names.h"
+#include "shim/file_identity.h"
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/watch.h"
-
-/* Which file stands under a name. A file system may give the inode's number away again at once, so
- * the time counts, too: of the content, since the owner may change mode or label of what it made.
- */
-struct identity {
-    bool present;
-    dev_t device;
-    ino_t inode;
-    struct timespec modified;
-};
 
 struct kubelet_dir {
     char *path;
@@ -34,7 +26,9 @@ struct kubelet_dir {
     bool blind; /* said that it is not */
     bool warned;
     unsigned handles;
-    struct identity socket, checkpoint;
+    struct file_identity socket; /* the last one that was there, */
+    bool has_socket;             /* and whether it is */
+    struct file_identity checkpoint;
     size_t renames; /* of the checkpoint, not told yet */
     bool seen;      /* renames since the last slow look */
     bool unseen;    /* at the last slow look the checkpoint had changed without one */
@@ -42,23 +36,10 @@ struct kubelet_dir {
 
 /* ---- looking ---- */
 
-static struct identity identity_of(const struct kubelet_dir *dir, const char *name, mode_t type)
-{
-    char path[PATH_MAX];
-    struct stat st;
-
-    if (snprintf(path, sizeof path, "%s/%s", dir->path, name) >= (int)sizeof path ||
-        lstat(path, &st) < 0 || (st.st_mode & S_IFMT) != type)
-        return (struct identity){0};
-    return (struct identity){true, st.st_dev, st.st_ino, st.st_mtim};
-}
-
 /* Whether *known is not what is there `now`; it is afterwards. */
-static bool identity_changed(struct identity *known, const struct identity *now)
+static bool identity_changed(struct file_identity *known, const struct file_identity *now)
 {
-    bool same = known->present == now->present && known->device == now->device &&
-                known->inode == now->inode && known->modified.tv_sec == now->modified.tv_sec &&
-                known->modified.tv_nsec == now->modified.tv_nsec;
+    bool same = file_identity_is(known, now);
 
     *known = *now;
     return !same;
@@ -83,13 +64,18 @@ static void watch(struct kubelet_dir *dir)
 /* `slow`: the timer's. */
 static void look_for_socket(struct kubelet_dir *dir, bool slow)
 {
-    struct identity now = identity_of(dir, KUBELET_SOCKET_NAME, S_IFSOCK);
-    bool changed = identity_changed(&dir->socket, &now);
+    struct file_identity now = file_identity_at(dir->path, KUBELET_SOCKET_NAME, S_IFSOCK);
+    bool present = !file_identity_is_none(&now), went = dir->has_socket && !present;
+    bool another = present && identity_changed(&dir->socket, &now);
+    bool came = another || (present && !dir->has_socket);
 
-    if (slow || (changed && now.present))
+    dir->has_socket = present;
+    if (slow || came)
         dir->ops->endpoints(dir->user);
-    if (changed)
-        dir->ops->socket(dir->user, now.present);
+    if (came)
+        dir->ops->socket(dir->user, another ? KUBELET_SOCKET_NEW : KUBELET_SOCKET_BACK);
+    else if (went)
+        dir->ops->socket(dir->user, KUBELET_SOCKET_GONE);
 }
 
 static void look(struct kubelet_dir *dir, bool slow)
@@ -148,11 +134,12 @@ static void watch_again(struct kubelet_dir *dir)
 static void on_timer(uv_timer_t *timer)
 {
     struct kubelet_dir *dir = timer->data;
-    struct identity now = identity_of(dir, KUBELET_CHECKPOINT_NAME, S_IFREG);
+    struct file_identity now = file_identity_at(dir->path, KUBELET_CHECKPOINT_NAME, S_IFREG);
 
     if (dir->unseen && !dir->seen)
         dir->renames = SIZE_MAX;
-    dir->unseen = identity_changed(&dir->checkpoint, &now) && now.present && !dir->seen;
+    dir->unseen =
+        identity_changed(&dir->checkpoint, &now) && !file_identity_is_none(&now) && !dir->seen;
     dir->seen = false;
     watch_again(dir);
     look(dir, true);
@@ -172,7 +159,7 @@ struct kubelet_dir *kubelet_dir_start(uv_loop_t *loop, const char *path,
     dir->timer.data = dir;
     dir->handles = 1;
     watch_again(dir);
-    dir->checkpoint = identity_of(dir, KUBELET_CHECKPOINT_NAME, S_IFREG);
+    dir->checkpoint = file_identity_at(dir->path, KUBELET_CHECKPOINT_NAME, S_IFREG);
     uv_timer_start(&dir->timer, on_timer, 0, dir->watching ? LOOK_MS : LOOK_BLIND_MS);
     return dir;
 }

@@ -6,13 +6,19 @@
 #ifndef SHIM_BRIDGE_KUBELET_DIR_H
 #define SHIM_BRIDGE_KUBELET_DIR_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include <uv.h>
 
 #define KUBELET_SOCKET_NAME "kubelet.sock"
 #define KUBELET_CHECKPOINT_NAME "kubelet_internal_checkpoint"
+
+enum kubelet_socket {
+    KUBELET_SOCKET_GONE,
+    KUBELET_SOCKET_NEW,  /* another one than before, or the first */
+    KUBELET_SOCKET_BACK, /* the one before, which was gone: its directory was hidden by a mount, or
+                          * had another name for a while */
+};
 
 /* From the loop or kubelet_dir_look(), in this order where several are due at once. None may stop
  * it. */
@@ -21,8 +27,8 @@ struct kubelet_dir_ops {
      * LOOK_BLIND_MS), and before a kubelet needs them. Not at once when one goes: who removes a
      * tree should get to its end. */
     void (*endpoints)(void *user);
-    /* kubelet.sock is another one than before (the first time: is there); or it is gone. */
-    void (*socket)(void *user, bool present);
+    /* What has become of kubelet.sock. */
+    void (*socket)(void *user, enum kubelet_socket now);
     /* The kubelet has written its checkpoint so often; SIZE_MAX: nobody knows how often. */
     void (*stored)(void *user, size_t times);
 };

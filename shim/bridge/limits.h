@@ -8,6 +8,9 @@
 #define BRIDGE_RESOURCES_MAX 1024
 /* A qualified name: a DNS subdomain of 253, '/', 63 more. */
 #define RESOURCE_NAME_BYTES_MAX 317
+/* One that is longer is no name, but reported as refused, up to this; what is longer yet is not kept
+ * at all. */
+#define FEED_NAME_BYTES_MAX 4096
 /* Containers in one call of the kubelet's, which asks for one at a time. */
 #define CONTAINERS_MAX 64
 
@@ -52,6 +55,8 @@
 /* The daemon is called again at once after a feed that worked, then doubling. */
 #define FEED_AGAIN_MS_MIN 10
 #define FEED_AGAIN_MS_MAX 1000
+/* After a message of which something could not be taken. */
+#define FEED_ANEW_MS 1000
 /* A daemon that speaks another version of the feed; it may be replaced. */
 #define FEED_UNKNOWN_AGAIN_MS 10000
 #define REPORT_TIMEOUT_MS 10000
@@ -63,6 +68,9 @@
  * most that often. */
 #define SNAPSHOT_BYTES_MAX (64u * 1024 * 1024)
 #define SNAPSHOT_DELAY_MS 1000
+/* For what the kubelet is not shown yet: who holds a device counts once the mask has run out. The
+ * file is written as a whole, and pods come and go. */
+#define SNAPSHOT_HELD_DELAY_MS 10000
 /* A process that died so soon after it began to register was quick to die; after so many of them in
  * a row the next one waits before it registers, twice as long each time. While it waits the kubelet
  * fails whoever asks for a device: so it takes many, more than somebody kills by hand, and the wait

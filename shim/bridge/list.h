@@ -1,7 +1,8 @@
 /*
  * A resource's device list, as the feed gave it and as the kubelet gets it. No I/O.
  *
- * Kept packed: 100,000 devices as messages are 20 MiB, packed 3.
+ * What it takes is a peer's to decide, so nothing here ends the process for want of memory. A
+ * device takes 12 bytes beside its id: 100,000 of them as messages are 20 MiB, here 3.
  */
 #ifndef SHIM_BRIDGE_LIST_H
 #define SHIM_BRIDGE_LIST_H
@@ -11,34 +12,42 @@
 #include <stdint.h>
 
 #include "cri-proto/bridge_v1.pb-c.h"
-#include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 
-/* Packed bytes; zeroed: none. */
+struct list;
+
+/* NULL: out of memory. The caller gives it to list_free(). */
+struct list *list_new(const Bridge__V1__DeviceList *message);
+/* Accepts NULL. */
+void list_free(struct list *list);
+
+size_t list_len(const struct list *list);
+/* Whether both have the same devices in the same places, with the same nodes, whatever their
+ * health. */
+bool list_same_devices(const struct list *a, const struct list *b);
+
+/* Whether each is a change of one of its devices; if not, none may be applied. */
+bool list_takes(const struct list *list, Bridge__V1__Change *const *changes, size_t len);
+/* True: the kubelet is shown another health of one or more. `masked` as in list_health(). */
+bool list_change(struct list *list, Bridge__V1__Change *const *changes, size_t len, bool masked);
+
+/* The health of all devices as the kubelet is shown it, a byte for each: 1, healthy. `masked`: the
+ * mask has run out, devices that are not held are unhealthy. */
+void list_health(const struct list *list, bool masked, uint8_t *out);
+
+/* A packed message; zeroed: none. */
 struct packed {
     uint8_t *bytes;
     size_t len;
 };
 
 void packed_fini(struct packed *packed);
-bool packed_equal(const struct packed *a, const struct packed *b);
-/* Takes what is in *from, which is empty afterwards. */
-void packed_move(struct packed *to, struct packed *from);
-/* Packs any message; the caller gives *out to packed_fini(). */
-void packed_make(struct packed *out, const ProtobufCMessage *message);
 
-/* Packs a list of a peer's. Fields that we do not know are left out: protobuf-c packs some that it
- * does not read again. */
-void list_pack(struct packed *out, const Bridge__V1__DeviceList *list);
-
-/* The list of list_pack(), to be freed with bridge__v1__device_list__free_unpacked(); never NULL.
- */
-Bridge__V1__DeviceList *list_unpack(const struct packed *list);
-
-/*
- * The answer for ListAndWatch. `masked`: the mask has run out, devices that are not held are
- * unhealthy. The caller gives it to list_answer_free(); `list` is borrowed until then.
- */
-V1beta1__ListAndWatchResponse *list_answer(const Bridge__V1__DeviceList *list, bool masked);
-void list_answer_free(V1beta1__ListAndWatchResponse *answer);
+/* A ListAndWatchResponse with the health of list_health(). 0 or -ENOMEM; the caller gives *out to
+ * packed_fini(). */
+int list_answer(const struct list *list, const uint8_t *health, struct packed *out)
+    __attribute__((warn_unused_result));
+/* The DeviceList again, behind its length as the wire has it within another message. 0 or -ENOMEM,
+ * likewise. */
+int list_pack(const struct list *list, struct packed *out) __attribute__((warn_unused_result));
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "config/config.h"
 #include "shim/bridge/bridge.h"
+#include "shim/fd_store.h"
 #include "shim/log.h"
 #include "shim/service_manager.h"
 #include "shim/settings.h"
@@ -23,6 +24,7 @@
 struct process {
     uv_loop_t loop;
     struct config config;
+    struct fd_store *store;
     struct bridge *bridge;
     struct signals signals;
 };
@@ -92,11 +94,12 @@ static void start_bridge(struct process *p)
 
     if (!config->enabled) {
         log_info("bridge.enabled is false: nothing to do");
+        fd_store_drop(p->store, "");
         return;
     }
     log_info("cri-device-shim-bridge %s: %s -> %s", version_text, config->socket,
              config->kubelet_plugin_dir);
-    p->bridge = bridge_start(&p->loop, config);
+    p->bridge = bridge_start(&p->loop, config, p->store);
 }
 
 int main(int argc, char **argv)
@@ -105,6 +108,7 @@ int main(int argc, char **argv)
     static struct process p;
 
     argp_parse(&ARGP, argc, argv, 0, NULL, &path);
+    p.store = fd_store_new();
     if (settings_load(path, &p.config) < 0)
         return EXIT_FAILURE;
     log_set_level((enum log_level)p.config.log_level);
@@ -118,5 +122,6 @@ int main(int argc, char **argv)
     uv_run(&p.loop, UV_RUN_DEFAULT);
     uv_loop_close(&p.loop);
     config_fini(&p.config);
+    fd_store_free(p.store);
     return EXIT_SUCCESS;
 }

@@ -6,19 +6,11 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "shim/hash.h"
+
 #define SUFFIX ".sock"
 /* "-" and 64 bits in hex */
 #define HASH_BYTES 17
-
-/* FNV-1a. */
-static uint64_t hash(const char *text)
-{
-    uint64_t value = 14695981039346656037u;
-
-    for (; *text; text++)
-        value = (value ^ (unsigned char)*text) * 1099511628211u;
-    return value;
-}
 
 char *name_endpoint(const char *dir, const char *resource)
 {
@@ -32,7 +24,8 @@ char *name_endpoint(const char *dir, const char *resource)
         n = asprintf(&endpoint, NAMES_SUBDIRECTORY "/%s" SUFFIX, resource);
     else if (room > HASH_BYTES)
         n = asprintf(&endpoint, NAMES_SUBDIRECTORY "/%.*s-%016llx" SUFFIX, (int)(room - HASH_BYTES),
-                     resource, (unsigned long long)hash(resource));
+                     resource,
+                     (unsigned long long)hash_bytes(HASH_BEGIN, resource, strlen(resource)));
     else
         return NULL;
     if (n < 0)

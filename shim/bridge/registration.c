@@ -13,6 +13,7 @@
 #include "shim/bridge/limits.h"
 #include "shim/log.h"
 #include "shim/must.h"
+#include "shim/rpc/connect.h"
 #include "shim/rpc/listen.h"
 
 enum registration_state {
@@ -50,25 +51,6 @@ static void registration_set_state(struct registration *r, enum registration_sta
 }
 
 /* ---- connecting ---- */
-
-/* A connected descriptor, or a negative errno. connect(2) of a unix socket does not wait. */
-static int connect_now(const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd, err;
-
-    if (!unix_path_fits(path))
-        return -ENAMETOOLONG;
-    memcpy(address.sun_path, path, strlen(path));
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -errno;
-    if (connect(fd, (const struct sockaddr *)&address, sizeof address) == 0)
-        return fd;
-    err = -errno;
-    close(fd);
-    return err;
-}
 
 static void try_connect(uv_timer_t *timer);
 
@@ -114,7 +96,7 @@ static const struct rpc_channel_ops CHANNEL_OPS = {.lost = on_lost};
 static int connect_channel(struct registration *r)
 {
     struct ucred peer;
-    int fd = connect_now(r->path), err;
+    int fd = unix_connect(r->path), err;
 
     if (fd < 0)
         return fd;
@@ -191,19 +173,35 @@ void registration_free(struct registration *r)
     uv_close((uv_handle_t *)&r->timer, on_closed);
 }
 
-void registration_socket(struct registration *r, bool present)
+static void begin_connecting(struct registration *r)
 {
-    if (present) {
+    drop_channel(r);
+    registration_set_state(r, REGISTRATION_CONNECTING);
+    uv_update_time(r->loop);
+    r->since_ms = uv_now(r->loop);
+    uv_timer_start(&r->timer, try_connect, 0, 0);
+}
+
+static void stop_connecting(struct registration *r)
+{
+    drop_channel(r);
+    registration_set_state(r, REGISTRATION_ABSENT);
+    uv_timer_stop(&r->timer);
+}
+
+void registration_socket(struct registration *r, enum kubelet_socket now)
+{
+    if (now != KUBELET_SOCKET_NEW)
+        log_debug("kubelet: its socket %s", now == KUBELET_SOCKET_BACK ? "is back" : "has gone");
+    if (now == KUBELET_SOCKET_NEW) {
         r->epoch++;
-        drop_channel(r);
-        registration_set_state(r, REGISTRATION_CONNECTING);
-        uv_update_time(r->loop);
-        r->since_ms = uv_now(r->loop);
-        uv_timer_start(&r->timer, try_connect, 0, 0);
-    } else if (r->state != REGISTRATION_CONNECTED) {
-        drop_channel(r);
-        registration_set_state(r, REGISTRATION_ABSENT);
-        uv_timer_stop(&r->timer);
+        begin_connecting(r);
+    } else if (r->state == REGISTRATION_CONNECTED) {
+        return;
+    } else if (now == KUBELET_SOCKET_BACK) {
+        begin_connecting(r);
+    } else {
+        stop_connecting(r);
     }
 }
 

@@ -11,8 +11,8 @@
  *                               └──── another one ─────────┘
  *
  * ABSENT waits for the owner, who watches the directory; CONNECTING for a timer, after which it
- * tries again; CONNECTED for calls and the end. A socket file that is removed while connected
- * changes nothing: the kubelet still lives.
+ * tries again; CONNECTED for calls and the end. A socket file that goes while connected, and that
+ * comes back, changes nothing: the kubelet still lives.
  */
 #ifndef SHIM_BRIDGE_REGISTRATION_H
 #define SHIM_BRIDGE_REGISTRATION_H
@@ -23,6 +23,7 @@
 
 #include <uv.h>
 
+#include "shim/bridge/kubelet_dir.h"
 #include "shim/rpc/rpc.h"
 
 struct registration;
@@ -45,10 +46,11 @@ struct registration *registration_new(uv_loop_t *loop, const char *path,
 /* Ends everything; no callback runs, also none of calls under way. Accepts NULL. */
 void registration_free(struct registration *registration);
 
-/* There is another socket file, or none. With another one a connection that stands is ended as by
+/* What has become of the socket file. With another one a connection that stands is ended as by
  * registration_free(): the owner has let go of its calls before, and connected() follows when
- * somebody listens there. */
-void registration_socket(struct registration *registration, bool present);
+ * somebody listens there. With the one before a connection that stands goes on, and else connected()
+ * follows. */
+void registration_socket(struct registration *registration, enum kubelet_socket now);
 
 bool registration_connected(const struct registration *registration);
 /* Who listens (0 while not connected), and how many socket files there have been. */

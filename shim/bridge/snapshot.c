@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,7 @@
 
 #include "shim/boot.h"
 #include "shim/bridge/limits.h"
-#include "shim/must.h"
+#include "shim/file.h"
 
 #define MAGIC "CDSBRDG1"
 
@@ -34,17 +33,13 @@ static uint64_t checksum(const uint8_t *file, size_t len)
 
 /* ---- reading ---- */
 
+/* All of its `len` bytes, or NULL. */
 static uint8_t *read_all(int fd, size_t len)
 {
-    uint8_t *file = must(malloc(len + 1));
-    size_t have = 0;
-    ssize_t n = 1;
+    uint8_t *file = malloc(len + 1);
+    size_t have;
 
-    while (have < len && n > 0) {
-        n = read(fd, file + have, len - have);
-        have += n > 0 ? (size_t)n : 0;
-    }
-    if (have == len)
+    if (file && file_read(fd, file, len, &have) == 0 && have == len)
         return file;
     free(file);
     return NULL;
@@ -108,39 +103,6 @@ Bridge__V1__WatchResponse *snapshot_read(const char *path, const char *boot_id, 
 
 /* ---- writing ---- */
 
-static int write_all(int fd, const uint8_t *bytes, size_t len)
-{
-    ssize_t n;
-
-    for (size_t done = 0; done < len; done += (size_t)n) {
-        n = write(fd, bytes + done, len - done);
-        if (n < 0)
-            return -errno;
-    }
-    return 0;
-}
-
-/* No fsync: after a power cut it would be another boot's. */
-static int replace(const char *path, const uint8_t *bytes, size_t len)
-{
-    char temporary[PATH_MAX];
-    int fd, err;
-
-    if (snprintf(temporary, sizeof temporary, "%s.new", path) >= (int)sizeof temporary)
-        return -ENAMETOOLONG;
-    unlink(temporary);
-    fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return -errno;
-    err = write_all(fd, bytes, len);
-    close(fd);
-    if (!err && rename(temporary, path) < 0)
-        err = -errno;
-    if (err)
-        unlink(temporary);
-    return err;
-}
-
 int snapshot_write(const char *path, const char *boot_id, uint64_t lost_ms,
                    const Bridge__V1__WatchResponse *state)
 {
@@ -154,14 +116,16 @@ int snapshot_write(const char *path, const char *boot_id, uint64_t lost_ms,
         unlink(path);
         return -EFBIG;
     }
-    file = must(malloc(len));
+    file = malloc(len);
+    if (!file)
+        return -ENOMEM;
     memcpy(head.magic, MAGIC, sizeof head.magic);
     snprintf(head.boot_id, sizeof head.boot_id, "%s", boot_id);
     memcpy(file, &head, sizeof head);
     protobuf_c_message_pack(&state->base, file + sizeof head);
     sum = checksum(file, len);
     memcpy(file + offsetof(struct head, checksum), &sum, sizeof sum);
-    err = replace(path, file, len);
+    err = file_replace(path, file, len);
     free(file);
     return err;
 }

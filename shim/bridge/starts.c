@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "shim/bridge/limits.h"
+#include "shim/file.h"
 
 /* What the last process noted. */
 struct starts {
@@ -16,15 +17,10 @@ struct starts {
 
 static int read_starts(const char *path, struct starts *out)
 {
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     char text[64];
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
 
-    if (fd >= 0)
-        close(fd);
-    if (n <= 0)
+    if (file_read_text(path, text, sizeof text) < 0)
         return -1;
-    text[n] = '\0';
     return sscanf(text, "%u %" SCNu64, &out->quick, &out->since_ms) == 2 ? 0 : -1;
 }
 

@@ -9,20 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shim/must.h"
-
-/* 0, or a negative errno. */
-static int read_all(int fd, char *text, size_t bytes, size_t *len)
-{
-    ssize_t n = 1;
-
-    for (*len = 0; *len < bytes && n != 0; *len += n > 0 ? (size_t)n : 0) {
-        n = read(fd, text + *len, bytes - *len);
-        if (n < 0 && errno != EINTR)
-            return -errno;
-    }
-    return 0;
-}
+#include "shim/file.h"
 
 static int read_text(int fd, const struct stat *st, char **text, size_t *len, char *err,
                      size_t err_bytes)
@@ -38,8 +25,12 @@ static int read_text(int fd, const struct stat *st, char **text, size_t *len, ch
                  (long long)st->st_size, KUBELET_CHECKPOINT_BYTES_MAX);
         return -1;
     }
-    *text = must(malloc((size_t)st->st_size + 1));
-    r = read_all(fd, *text, (size_t)st->st_size, len);
+    *text = malloc((size_t)st->st_size + 1);
+    if (!*text) {
+        snprintf(err, err_bytes, "no memory for its %lld bytes", (long long)st->st_size);
+        return -1;
+    }
+    r = file_read(fd, *text, (size_t)st->st_size, len);
     if (r < 0)
         snprintf(err, err_bytes, "%s", strerror(-r));
     return r;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "shim/boot.h"
+#include "shim/boot_clock.h"
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/watch.h"

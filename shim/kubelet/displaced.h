@@ -8,7 +8,7 @@
  * does not help, again after a pause that doubles. While the other plugin serves there are healthy
  * devices, its own: it is left alone.
  *
- * No I/O, and no clock: times are those of manager_now_ms().
+ * No I/O, and no clock: times are those of boot_now_ms().
  */
 #ifndef SHIM_KUBELET_DISPLACED_H
 #define SHIM_KUBELET_DISPLACED_H

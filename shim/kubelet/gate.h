@@ -51,11 +51,8 @@
 #include "config/config.h"
 #include "shim/kubelet/taken.h"
 
-/* The file, in the directory of bridge.socket. */
+/* The file (armed_file.h), in the directory of bridge.socket. */
 #define GATE_FILE "gate"
-/* Kubelets known at once: a node has one, and the few that came before it are dropped as they are
- * found dead. The oldest goes when one more comes. */
-#define GATE_PROCESSES_MAX 16
 /* Calls held at once, of all kubelets: one has some five of them at its start.
  * One more passes. */
 #define GATE_HOLDS_MAX 256
@@ -99,7 +96,7 @@ bool gate_armed(const struct gate *gate, pid_t pid);
  * its first such call, also of earlier daemons as far as they were to hold it. */
 bool gate_announced(struct gate *gate, pid_t pid);
 /* It asks for the list with the empty filter. True: hold the call, release() will come for `hold`
- * (the caller's number), before `deadline_ms` on the clock of manager_now_ms(). False: let it
+ * (the caller's number), before `deadline_ms` on the clock of boot_now_ms(). False: let it
  * pass. */
 bool gate_hold(struct gate *gate, pid_t pid, uint64_t deadline_ms, uint64_t hold)
     __attribute__((warn_unused_result));

@@ -2,16 +2,38 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+static int compare_reports(const void *a, const void *b)
+{
+    const Bridge__V1__ResourceReport *const *one = a, *const *other = b;
+
+    return strcmp((*one)->name, (*other)->name);
+}
+
+void taken_sort(Bridge__V1__ReportRequest *report)
+{
+    if (report->n_resources > 1)
+        qsort(report->resources, report->n_resources, sizeof *report->resources, compare_reports);
+}
+
+static int compare_report_name(const void *name, const void *report)
+{
+    const Bridge__V1__ResourceReport *const *one = report;
+
+    return strcmp(name, (*one)->name);
+}
 
 static const Bridge__V1__ResourceReport *find_report(const Bridge__V1__ReportRequest *report,
                                                      const char *resource)
 {
-    for (size_t i = 0; i < report->n_resources; i++) {
-        if (strcmp(report->resources[i]->name, resource) == 0)
-            return report->resources[i];
-    }
-    return NULL;
+    Bridge__V1__ResourceReport *const *found = NULL;
+
+    if (report->n_resources > 0)
+        found = bsearch(resource, report->resources, report->n_resources, sizeof *report->resources,
+                        compare_report_name);
+    return found ? *found : NULL;
 }
 
 static bool is_refused(const Bridge__V1__ResourceReport *state)
@@ -19,51 +41,52 @@ static bool is_refused(const Bridge__V1__ResourceReport *state)
     return state && state->refused && !state->registered;
 }
 
+static int compare_resource_name(const void *name, const void *resource)
+{
+    return strcmp(name, ((const struct kubelet_resource *)resource)->name);
+}
+
 static const struct kubelet_resource *find_registered(const struct kubelet_checkpoint *checkpoint,
                                                       const char *resource)
 {
-    for (size_t i = 0; i < checkpoint->resources_len; i++) {
-        if (strcmp(checkpoint->resources[i].name, resource) == 0)
-            return &checkpoint->resources[i];
-    }
-    return NULL;
+    if (checkpoint->resources_len == 0)
+        return NULL;
+    return bsearch(resource, checkpoint->resources, checkpoint->resources_len,
+                   sizeof *checkpoint->resources, compare_resource_name);
 }
 
-/* Whether the healthy ones are all in `ids`; both are in the natural order. */
-static bool has_healthy(const struct ids *ids, const Bridge__V1__DeviceList *list)
+/* Whether the healthy ones are just those in `ids`; both are in the natural order. */
+static bool are_healthy(const struct ids *ids, const Bridge__V1__DeviceList *list)
 {
     size_t at = 0;
 
     for (size_t i = 0; i < list->n_devices; i++) {
-        const Bridge__V1__Device *device = list->devices[i];
-        int order = -1;
-
-        if (!device->healthy)
+        if (!list->devices[i]->healthy)
             continue;
-        while (at < ids->len && (order = strverscmp(ids->v[at], device->id)) < 0)
-            at++;
-        if (order != 0)
+        if (at == ids->len || strcmp(ids->v[at], list->devices[i]->id) != 0)
             return false;
+        at++;
     }
-    return true;
+    return at == ids->len;
 }
 
-static bool is_in_file(const struct shown_list *shown, const struct kubelet_checkpoint *checkpoint)
+static bool is_in_file(const struct advertised_list *advertised,
+                       const struct kubelet_checkpoint *checkpoint)
 {
-    const struct kubelet_resource *registered = find_registered(checkpoint, shown->resource);
+    const struct kubelet_resource *registered = find_registered(checkpoint, advertised->resource);
     Bridge__V1__DeviceList *list;
     bool found;
 
     if (!registered)
         return false;
-    list = shown_unpack(shown);
-    found = has_healthy(&registered->healthy, list);
+    list = advertised_list_unpack(advertised);
+    found = are_healthy(&registered->healthy, list);
     bridge__v1__device_list__free_unpacked(list, NULL);
     return found;
 }
 
 /* What the bridge has still to do for one resource, or NULL. */
-static const char *judge_report(const struct shown_list *list,
+static const char *judge_report(const struct advertised_list *list,
                                 const Bridge__V1__ReportRequest *report)
 {
     const Bridge__V1__ResourceReport *state = find_report(report, list->resource);
@@ -76,7 +99,7 @@ static const char *judge_report(const struct shown_list *list,
 }
 
 /* What the kubelet has still to do, or NULL. */
-static const char *judge_file(const struct shown_list *list, const struct kubelet_file *file)
+static const char *judge_file(const struct advertised_list *list, const struct kubelet_file *file)
 {
     if (!file)
         return "the kubelet's checkpoint is being read";
@@ -108,50 +131,52 @@ static void add_missing(struct taken *out, const char *resource, const char *why
     say(out, "%s%s: %s", out->words[0] ? "; " : "", resource, why);
 }
 
-static size_t count_lists(const struct shown *shown)
+static size_t count_lists(const struct advertised *advertised)
 {
     size_t lists = 0;
 
-    for (size_t i = 0; i < shown->len; i++)
-        lists += !shown->lists[i].too_long;
+    for (size_t i = 0; i < advertised->len; i++)
+        lists += !advertised->lists[i].too_long;
     return lists;
 }
 
-static bool is_waited_for(const struct shown_list *list, const Bridge__V1__ReportRequest *report)
+static bool is_waited_for(const struct advertised_list *list,
+                          const Bridge__V1__ReportRequest *report)
 {
     return !list->too_long && !is_refused(find_report(report, list->resource));
 }
 
-static void say_taken(const struct shown *shown, const Bridge__V1__ReportRequest *report,
+static void say_taken(const struct advertised *advertised, const Bridge__V1__ReportRequest *report,
                       struct taken *out)
 {
     const char *before = "; it has refused ";
     size_t lists = 0;
 
-    for (size_t i = 0; i < shown->len; i++)
-        lists += is_waited_for(&shown->lists[i], report);
+    for (size_t i = 0; i < advertised->len; i++)
+        lists += is_waited_for(&advertised->lists[i], report);
     say(out, "all resources (%zu) are registered and stored", lists);
-    for (size_t i = 0; i < shown->len; i++) {
-        if (shown->lists[i].too_long || is_waited_for(&shown->lists[i], report))
+    for (size_t i = 0; i < advertised->len; i++) {
+        if (advertised->lists[i].too_long || is_waited_for(&advertised->lists[i], report))
             continue;
-        say(out, "%s%s", before, shown->lists[i].resource);
+        say(out, "%s%s", before, advertised->lists[i].resource);
         before = ", ";
     }
 }
 
-static void judge_lists(const struct shown *shown, const Bridge__V1__ReportRequest *report,
-                        const struct kubelet_file *file, struct taken *out)
+static void judge_lists(const struct advertised *advertised,
+                        const Bridge__V1__ReportRequest *report, const struct kubelet_file *file,
+                        struct taken *out)
 {
-    for (size_t i = 0; i < shown->len; i++) {
-        const struct shown_list *list = &shown->lists[i];
+    for (size_t i = 0; i < advertised->len; i++) {
+        const struct advertised_list *list = &advertised->lists[i];
         const char *why = is_waited_for(list, report) ? judge_report(list, report) : NULL;
 
         if (why)
             add_missing(out, list->resource, why);
     }
     /* The devices of all lists are looked through only when it is worth it. */
-    for (size_t i = 0; i < shown->len && out->words[0] == '\0'; i++) {
-        const struct shown_list *list = &shown->lists[i];
+    for (size_t i = 0; i < advertised->len && out->words[0] == '\0'; i++) {
+        const struct advertised_list *list = &advertised->lists[i];
         const char *why = is_waited_for(list, report) ? judge_file(list, file) : NULL;
 
         if (why)
@@ -159,10 +184,10 @@ static void judge_lists(const struct shown *shown, const Bridge__V1__ReportReque
     }
     out->all = out->words[0] == '\0';
     if (out->all)
-        say_taken(shown, report, out);
+        say_taken(advertised, report, out);
 }
 
-enum displaced_seen taken_look(const struct shown_list *list,
+enum displaced_seen taken_look(const struct advertised_list *list,
                                const Bridge__V1__ReportRequest *report,
                                const struct kubelet_file *file)
 {
@@ -175,11 +200,11 @@ enum displaced_seen taken_look(const struct shown_list *list,
     return registered && registered->healthy.len > 0 ? DISPLACED_NO : DISPLACED_YES;
 }
 
-void taken_judge(const struct shown *shown, const Bridge__V1__ReportRequest *report,
+void taken_judge(const struct advertised *advertised, const Bridge__V1__ReportRequest *report,
                  const struct kubelet_file *file, pid_t kubelet, struct taken *out)
 {
     *out = (struct taken){0};
-    if (count_lists(shown) == 0) {
+    if (count_lists(advertised) == 0) {
         out->all = true;
         say(out, "there is nothing to show it");
     } else if (!report) {
@@ -187,6 +212,6 @@ void taken_judge(const struct shown *shown, const Bridge__V1__ReportRequest *rep
     } else if (report->kubelet_pid != kubelet) {
         say(out, "the bridge has not reached it");
     } else {
-        judge_lists(shown, report, file, out);
+        judge_lists(advertised, report, file, out);
     }
 }

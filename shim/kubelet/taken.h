@@ -15,8 +15,8 @@
 #include <sys/types.h>
 
 #include "cri-proto/bridge_v1.pb-c.h"
+#include "shim/kubelet/advertised.h"
 #include "shim/kubelet/checkpoint_watch.h"
-#include "shim/kubelet/shown.h"
 
 #define TAKEN_WORDS_BYTES_MAX 256
 
@@ -28,15 +28,18 @@ struct taken {
                                           missing */
 };
 
-/* `report`: the bridge's last, NULL: none. `file`: read after that report came; NULL: it is being
- * read. `bridge` and `reached` are
- * the caller's to say. */
-void taken_judge(const struct shown *shown, const Bridge__V1__ReportRequest *report,
+/* Puts a report's resources in the order of their names, which the functions below want. */
+void taken_sort(Bridge__V1__ReportRequest *report);
+
+/* `report`: the bridge's last, sorted, NULL: none. `file`: read after that report came; NULL: it is being
+ * read. A list is taken only once the file has its healthy devices, and no others: the kubelet
+ * writes it for much else, too. `bridge` and `reached` are the caller's to say. */
+void taken_judge(const struct advertised *advertised, const Bridge__V1__ReportRequest *report,
                  const struct kubelet_file *file, pid_t kubelet, struct taken *out);
 
 /* Whether a kubelet has let go of a list with healthy devices, which it had stored, as the report
  * says: it has no healthy device of that resource now, as the file says. */
-enum displaced_seen taken_look(const struct shown_list *list,
+enum displaced_seen taken_look(const struct advertised_list *list,
                                const Bridge__V1__ReportRequest *report,
                                const struct kubelet_file *file);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "shim/hash.h"
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/watch.h"
@@ -125,9 +126,8 @@ static void find_node(struct found *found, const char *path)
         found->healthy = false;
         return;
     }
-    /* A digest, FNV-1a by words. */
-    found->identity = (found->identity ^ (uint64_t)st.st_rdev) * 1099511628211u;
-    found->identity = (found->identity ^ S_ISBLK(st.st_mode)) * 1099511628211u;
+    found->identity = hash_word(found->identity, st.st_rdev);
+    found->identity = hash_word(found->identity, S_ISBLK(st.st_mode));
 }
 
 /* Bytes of `path` up to the '/' before its first part with a glob character, or its last part. */

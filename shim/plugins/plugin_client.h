@@ -1,14 +1,14 @@
 /*
  * The client side of the DevicePlugin service: one connection for each of the core's endpoints.
  *
- *                socket file is sound      connected        options
- *      WAITING ──────────────────▶ DIALLING ───────▶ ASKING ───────▶ STREAMING
- *         ▲                           │                 │               │
- *         └── again, while a Register └─────────────────┴───────────────┴──▶ lost and freed
- *             call waits
+ *             socket is sound, connected            options
+ *     WAITING ─────────────────────────────▶ ASKING ───────▶ STREAMING
+ *      │   ▲                                    │                │
+ *      │   └── not there yet, but a Register    │                │
+ *      │       call waits                       │                │
+ *      └────────────────────────────────────────┴────────────────┴──▶ lost and freed
  *
- * WAITING waits for its timer, DIALLING for the connection, ASKING for GetDevicePluginOptions,
- * STREAMING for lists.
+ * WAITING waits for its timer, ASKING for GetDevicePluginOptions, STREAMING for lists.
  */
 #ifndef SHIM_PLUGINS_PLUGIN_CLIENT_H
 #define SHIM_PLUGINS_PLUGIN_CLIENT_H
@@ -51,8 +51,8 @@ struct plugin_clients *plugin_clients_new(uv_loop_t *loop, const char *plugin_di
                                           const struct plugin_clients_ops *ops, void *user);
 
 /*
- * Connects to the socket `socket_name` in the plugin directory, which must be a socket and no
- * symlink, owned and served by root or by `uid`; options() and list() follow, at the end lost().
+ * Connects to the socket `socket_name` in the plugin directory (plugin_socket.h), which must be
+ * owned and served by root or by `uid`; options() and list() follow, at the end lost().
  * `patient`: a plugin that does not listen yet is dialled again, for PLUGIN_DIAL_MS_MAX.
  * `endpoint` is the caller's number, not in use.
  */

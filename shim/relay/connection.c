@@ -12,6 +12,7 @@
 #include "shim/log.h"
 #include "shim/relay/buffer.h"
 #include "shim/relay/limits.h"
+#include "shim/rpc/listen.h"
 
 struct end {
     uv_pipe_t pipe;
@@ -34,7 +35,6 @@ struct connection {
     uv_timer_t linger;
     uv_timer_t look; /* of a client that has shut down its sending side */
     char *read_buffer;
-    bool begun; /* the owner knows of the session */
     bool closing;
     bool finishing; /* closes when what is queued has been written */
     int handles;    /* not yet closed */
@@ -59,8 +59,6 @@ static void on_handle_closed(uv_handle_t *handle)
 
     if (--c->handles > 0)
         return;
-    if (c->begun)
-        c->ops->gone(c->user, c->session);
     session_free(c->session);
     c->session = NULL;
     for (int i = SESSION_CLIENT; i <= SESSION_RUNTIME; i++) {
@@ -379,12 +377,10 @@ static void widen(struct end *end)
 
 static pid_t peer_pid(const struct end *end)
 {
-    struct ucred peer = {0};
-    socklen_t len = sizeof peer;
+    struct ucred peer;
     uv_os_fd_t fd;
 
-    if (uv_fileno((const uv_handle_t *)&end->pipe, &fd) < 0 ||
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+    if (uv_fileno((const uv_handle_t *)&end->pipe, &fd) < 0 || unix_peer(fd, &peer) < 0)
         return 0;
     return peer.pid;
 }
@@ -402,31 +398,8 @@ static void on_connected(uv_connect_t *request, int status)
     }
     widen(&c->ends[SESSION_CLIENT]);
     widen(&c->ends[SESSION_RUNTIME]);
-    c->begun = true;
-    c->ops->begun(c->user, c->session, peer_pid(&c->ends[SESSION_CLIENT]));
+    session_begin(c->session, peer_pid(&c->ends[SESSION_CLIENT]));
     read_on(c);
-}
-
-static void on_request(void *user, struct session_call *call)
-{
-    struct connection *c = user;
-
-    c->ops->request(c->user, c->session, call);
-}
-
-static void on_answered(void *user, struct session_call *call, int status, const uint8_t *message,
-                        size_t message_bytes)
-{
-    struct connection *c = user;
-
-    c->ops->answered(c->user, call, status, message, message_bytes);
-}
-
-static void on_ended(void *user, struct session_call *call)
-{
-    struct connection *c = user;
-
-    c->ops->ended(c->user, call);
 }
 
 static void on_failed(void *user)
@@ -437,8 +410,7 @@ static void on_failed(void *user)
     connection_close(c);
 }
 
-static const struct session_ops SESSION_OPS = {on_session_write, on_request, on_answered, on_ended,
-                                               on_failed};
+static const struct session_ops SESSION_OPS = {on_session_write, on_failed};
 
 static void init_handles(struct connection *c, uv_loop_t *loop)
 {
@@ -455,13 +427,13 @@ static void init_handles(struct connection *c, uv_loop_t *loop)
 
 struct connection *connection_accept(uv_stream_t *listener, const char *runtime_path,
                                      char *read_buffer, const struct connection_ops *ops,
-                                     void *user)
+                                     void *user, struct session_owner owner)
 {
     struct connection *c = calloc(1, sizeof *c);
 
     if (!c)
         return NULL;
-    c->session = session_new(&SESSION_OPS, c);
+    c->session = session_new(&SESSION_OPS, c, owner);
     if (!c->session) {
         free(c);
         return NULL;

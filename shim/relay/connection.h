@@ -17,18 +17,8 @@
 
 struct connection;
 
-/* What the owner hears; `user` is that of connection_accept(). */
+/* `user` is that of connection_accept(). */
 struct connection_ops {
-    /* Both ends are there, nothing has been read yet. `pid` is the client's process at its
-     * connect(2) (SO_PEERCRED), 0 if it is not known. */
-    void (*begun)(void *user, struct session *session, pid_t pid);
-    /* It is over; of its calls only ended() follows. Follows begun(). */
-    void (*gone)(void *user, struct session *session);
-    /* As in session_ops; `session` takes the forward or refuse of that call. */
-    void (*request)(void *user, struct session *session, struct session_call *call);
-    void (*answered)(void *user, struct session_call *call, int status, const uint8_t *message,
-                     size_t message_bytes);
-    void (*ended)(void *user, struct session_call *call);
     /* Whether the runtime could be reached for this connection: 0 or a uv error. */
     void (*runtime)(void *user, int error);
     /* Both pipes are closed and every call has ended; the connection is freed after return. */
@@ -37,13 +27,14 @@ struct connection_ops {
 
 /*
  * Takes the connection that waits on `listener` and connects to `runtime_path`. `read_buffer` of
- * RELAY_READ_BYTES is shared with every connection of the loop. All pointers are borrowed until
- * closed(). NULL when there is no memory or nothing to accept; a runtime that is away closes the
- * client's connection later.
+ * RELAY_READ_BYTES is shared with every connection of the loop. `owner` is the session's, which
+ * begins when both ends are there; its client's process is the one at connect(2) (SO_PEERCRED). All
+ * pointers are borrowed until closed(). NULL when there is no memory or nothing to accept; a runtime
+ * that is away closes the client's connection later.
  */
 struct connection *connection_accept(uv_stream_t *listener, const char *runtime_path,
                                      char *read_buffer, const struct connection_ops *ops,
-                                     void *user);
+                                     void *user, struct session_owner owner);
 
 /* Lets the calls under way finish: the client is asked to close when they are over. One that has
  * not begun to speak is closed. */

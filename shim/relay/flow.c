@@ -19,10 +19,10 @@ void flow_shift(struct flow *f, int64_t delta)
     f->client += delta;
 }
 
-void flow_passed(struct flow *f, uint32_t bytes)
+void flow_passed(struct flow *f, uint64_t bytes)
 {
-    f->send -= bytes;
-    f->client -= bytes;
+    f->send -= (int64_t)bytes;
+    f->client -= (int64_t)bytes;
 }
 
 void flow_withheld(struct flow *f, uint32_t frame_bytes, uint32_t kept_bytes)

@@ -10,7 +10,7 @@
  *   client   what the client believes it may still send
  *   pending  bytes withheld or added that will be sent to the runtime later
  *   surplus  client - send + pending: by how much the client's belief will be too large once all
- * that is pending has been sent
+ *            that is pending has been sent
  *
  * A positive surplus is paid back by swallowing that much of the runtime's WINDOW_UPDATEs; a
  * negative one, which nobody else would ever pay, by a WINDOW_UPDATE of our own. The identity is
@@ -36,7 +36,7 @@ void flow_init(struct flow *f, int64_t window);
 void flow_shift(struct flow *f, int64_t delta);
 
 /* `bytes` of DATA came from the client and went on at once. */
-void flow_passed(struct flow *f, uint32_t bytes);
+void flow_passed(struct flow *f, uint64_t bytes);
 
 /* A DATA frame of `frame_bytes`, padding included, was withheld; `kept_bytes` of it will be sent
  * later. */
@@ -51,8 +51,8 @@ void flow_sent(struct flow *f, uint64_t bytes);
 /* `bytes` of what was pending will never be sent. */
 void flow_dropped(struct flow *f, uint64_t bytes);
 
-/* The runtime's WINDOW_UPDATE came; returns how much of it the client is to be told, 0: swallow it.
- */
+/* The runtime's WINDOW_UPDATE came; returns how much of it the client is to be told, 0: swallow
+ * it. */
 uint32_t flow_update(struct flow *f, uint32_t increment);
 
 /* We credit the client with `bytes` ourselves. */

@@ -1,5 +1,6 @@
 #include "shim/relay/header_block.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include "shim/relay/limits.h"
+#include "shim/rpc/field.h"
 #include "shim/rpc/status.h"
 
 /* What a field costs beside its text (RFC 9113 §10.5.1). */
@@ -22,6 +24,8 @@ struct header_listener {
     const struct header_memo_entry *recalled; /* the block so far, not decoded */
     uint8_t block[RELAY_HEADER_MEMO_BYTES];   /* the block so far, as much as fits */
     size_t block_bytes;                       /* all of it */
+    uint32_t allowed; /* the table's size: what the encoder was allowed last */
+    int64_t lowered;  /* what it was lowered to, which the next block must say; -1: it need not */
 };
 
 static const struct header_fields NO_FIELDS = {.timeout_ms = UINT64_MAX, .grpc_status = -1};
@@ -37,6 +41,8 @@ struct header_listener *header_listener_new(void)
         return NULL;
     }
     l->fields = NO_FIELDS;
+    l->allowed = NGHTTP2_DEFAULT_HEADER_TABLE_SIZE;
+    l->lowered = -1;
     return l;
 }
 
@@ -46,11 +52,6 @@ void header_listener_free(struct header_listener *l)
         return;
     nghttp2_hd_inflate_del(l->inflater);
     free(l);
-}
-
-static bool is(const uint8_t *text, size_t len, const char *literal)
-{
-    return len == strlen(literal) && memcmp(text, literal, len) == 0;
 }
 
 static void take_timeout(struct header_fields *fields, const nghttp2_nv *nv)
@@ -63,13 +64,13 @@ static void take_timeout(struct header_fields *fields, const nghttp2_nv *nv)
 
 static void take(struct header_fields *fields, const nghttp2_nv *nv)
 {
-    if (is(nv->name, nv->namelen, ":path"))
+    if (field_is(nv->name, nv->namelen, ":path"))
         fields->method = cri_method_find((const char *)nv->value, nv->valuelen);
-    else if (is(nv->name, nv->namelen, "grpc-encoding"))
+    else if (field_is(nv->name, nv->namelen, "grpc-encoding"))
         fields->encoding = message_encoding_parse(nv->value, nv->valuelen);
-    else if (is(nv->name, nv->namelen, "grpc-timeout"))
+    else if (field_is(nv->name, nv->namelen, "grpc-timeout"))
         take_timeout(fields, nv);
-    else if (is(nv->name, nv->namelen, "grpc-status"))
+    else if (field_is(nv->name, nv->namelen, "grpc-status"))
         fields->grpc_status = status_code_parse(nv->value, nv->valuelen);
 }
 
@@ -85,6 +86,7 @@ static void end(struct header_listener *l)
 {
     nghttp2_hd_inflate_end_headers(l->inflater);
     l->within = false;
+    l->lowered = -1;
     if (l->block_bytes <= sizeof l->block)
         header_memo_learn(&l->memo, l->block, l->block_bytes, &l->fields);
     else
@@ -165,6 +167,11 @@ bool header_listener_recall(struct header_listener *l, const uint8_t *bytes, siz
     return true;
 }
 
+const struct header_memo *header_listener_memo(const struct header_listener *l)
+{
+    return &l->memo;
+}
+
 const struct header_fields *header_listener_fields(const struct header_listener *l)
 {
     return &l->fields;
@@ -173,5 +180,99 @@ const struct header_fields *header_listener_fields(const struct header_listener 
 int header_listener_table_size(struct header_listener *l, uint32_t bytes)
 {
     header_memo_forget(&l->memo);
+    if (bytes < nghttp2_hd_inflate_get_max_dynamic_table_size(l->inflater))
+        l->lowered = bytes;
+    l->allowed = bytes;
     return nghttp2_hd_inflate_change_table_size(l->inflater, bytes) == 0 ? 0 : -ENOMEM;
+}
+
+/* ---- frozen ----
+ *
+ * The table is written as the block that makes it: a size update, then each entry, the oldest
+ * first, as a literal that is indexed (RFC 7541 §6.2.1, §6.3). */
+
+#define STATIC_ENTRIES 61 /* RFC 7541, appendix A */
+#define INTEGER_BYTES_MAX 11
+/* A size update, and what the entries take. Each is counted FIELD_OVERHEAD_BYTES larger than its
+ * texts, which three integers do not need. */
+#define FROZEN_BLOCK_BYTES_MAX (RELAY_HEADER_TABLE_BYTES_MAX + INTEGER_BYTES_MAX)
+/* Larger than any table, so that the block may name any size. */
+#define ANY_SIZE (UINT32_MAX - 1)
+
+/* RFC 7541 §5.1. */
+static size_t integer(uint8_t *out, uint8_t first, unsigned bits, size_t value)
+{
+    size_t most = ((size_t)1 << bits) - 1, n = 1;
+
+    if (value < most) {
+        out[0] = first | (uint8_t)value;
+        return n;
+    }
+    out[0] = first | (uint8_t)most;
+    for (value -= most; value >= 0x80; value >>= 7)
+        out[n++] = 0x80 | (uint8_t)(value & 0x7f);
+    out[n++] = (uint8_t)value;
+    return n;
+}
+
+static int put_text(struct buffer *block, const uint8_t *text, size_t len)
+{
+    uint8_t head[INTEGER_BYTES_MAX];
+    int r = buffer_put(block, head, integer(head, 0, 7, len));
+
+    return r < 0 ? r : buffer_put(block, text, len);
+}
+
+static int put_table(const struct header_listener *l, struct buffer *block)
+{
+    size_t size = nghttp2_hd_inflate_get_max_dynamic_table_size(l->inflater);
+    uint8_t head[INTEGER_BYTES_MAX];
+    int r = buffer_put(block, head, integer(head, 0x20, 5, size + (l->lowered >= 0)));
+
+    for (size_t i = nghttp2_hd_inflate_get_num_table_entries(l->inflater);
+         r == 0 && i > STATIC_ENTRIES; i--) {
+        const nghttp2_nv *nv = nghttp2_hd_inflate_get_table_entry(l->inflater, i);
+
+        r = buffer_put(block, "\x40", 1);
+        if (r == 0)
+            r = put_text(block, nv->name, nv->namelen);
+        if (r == 0)
+            r = put_text(block, nv->value, nv->valuelen);
+    }
+    return r;
+}
+
+void header_listener_freeze(const struct header_listener *l, struct frozen_writer *w)
+{
+    struct buffer block = {0};
+
+    assert(!l->within);
+    if (put_table(l, &block) < 0)
+        w->no_memory = true;
+    frozen_put(w, l->allowed);
+    frozen_put(w, (uint64_t)(l->lowered + 1));
+    frozen_put_bytes(w, buffer_data(&block), buffer_len(&block));
+    buffer_fini(&block);
+}
+
+struct header_listener *header_listener_thaw(struct frozen_reader *r)
+{
+    uint32_t allowed = (uint32_t)frozen_take_most(r, UINT32_MAX);
+    int64_t lowered = (int64_t)frozen_take_most(r, (uint64_t)UINT32_MAX + 1) - 1;
+    size_t len;
+    const uint8_t *block = frozen_take_bytes(r, FROZEN_BLOCK_BYTES_MAX, &len);
+    struct header_listener *l = r->bad ? NULL : header_listener_new();
+
+    if (!l)
+        return NULL;
+    if (header_listener_table_size(l, ANY_SIZE) == 0 &&
+        header_listener_feed(l, block, len, 1) == 0 &&
+        (lowered < 0 || header_listener_table_size(l, (uint32_t)lowered) == 0) &&
+        header_listener_table_size(l, allowed) == 0) {
+        header_memo_forget(&l->memo);
+        return l;
+    }
+    r->bad = true;
+    header_listener_free(l);
+    return NULL;
 }

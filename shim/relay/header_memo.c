@@ -69,18 +69,6 @@ static bool keeps_table(const uint8_t *bytes, size_t len)
     return true;
 }
 
-const struct header_memo_entry *header_memo_find(const struct header_memo *m, const uint8_t *bytes,
-                                                 size_t len)
-{
-    for (unsigned i = 0; i < m->used; i++) {
-        const struct header_memo_entry *e = &m->entries[i];
-
-        if (e->len == len && memcmp(e->bytes, bytes, len) == 0)
-            return e;
-    }
-    return NULL;
-}
-
 void header_memo_learn(struct header_memo *m, const uint8_t *bytes, size_t len,
                        const struct header_fields *fields)
 {

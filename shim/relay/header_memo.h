@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "cri-proto/methods.h"
 #include "shim/relay/limits.h"
@@ -30,6 +31,8 @@ struct header_memo_entry {
     uint8_t bytes[RELAY_HEADER_MEMO_BYTES];
 };
 
+_Static_assert(RELAY_HEADER_MEMO_BLOCKS <= 32, "a word has a bit for each entry");
+
 /* For embedding; zeroed it is empty and holds nothing to free. */
 struct header_memo {
     struct header_memo_entry entries[RELAY_HEADER_MEMO_BLOCKS];
@@ -38,8 +41,17 @@ struct header_memo {
 };
 
 /* The entry of exactly these bytes, borrowed until the next learn; NULL: none. */
-const struct header_memo_entry *header_memo_find(const struct header_memo *m, const uint8_t *bytes,
-                                                 size_t len);
+static inline const struct header_memo_entry *header_memo_find(const struct header_memo *m,
+                                                               const uint8_t *bytes, size_t len)
+{
+    const struct header_memo_entry *end = m->entries + m->used;
+
+    for (const struct header_memo_entry *e = m->entries; e < end; e++) {
+        if (e->len == len && memcmp(e->bytes, bytes, len) == 0)
+            return e;
+    }
+    return NULL;
+}
 
 /* A whole block has been decoded: keeps it, or forgets all if it may have changed the table. Bytes
  * that were found must not be given again. */

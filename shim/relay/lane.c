@@ -73,7 +73,7 @@ void lane_pass_gathered(struct lane *lane, const uint8_t *whole)
 {
     size_t len = FRAME_HEAD_BYTES + lane->head.length;
 
-    if (whole == lane->carry)
+    if (lane->carry_len > 0)
         pass_carry(lane, len);
     else
         add_piece(lane, whole, len);
@@ -132,76 +132,71 @@ static int tap(struct lane *lane, const uint8_t *bytes, size_t n)
     return lane->ops->piece(lane->user, lane, bytes, body, wire_bytes);
 }
 
-/* A frame that passes and has come whole: in one piece, head and all. */
-static ssize_t pass_whole(struct lane *lane, const uint8_t *bytes)
+static bool is_watched(const struct lane *lane, uint32_t stream_id)
 {
-    size_t n = FRAME_HEAD_BYTES + lane->left;
-    int r = 0;
-
-    add_piece(lane, bytes, n);
-    if (lane->how == LANE_TAP && lane->left > 0)
-        r = tap(lane, bytes + FRAME_HEAD_BYTES, lane->left);
-    lane->left = 0;
-    if (r == 0)
-        r = end_frame(lane, NULL);
-    return r < 0 ? r : (ssize_t)n;
+    return lane->watched >> lane_watched_bit(stream_id) & 1;
 }
 
-/* Whether the frame passes and nobody looks. */
-static bool is_passing(const struct lane *lane)
+/* Whether frames with such a head pass and nobody looks. */
+static bool passes(const struct lane *lane, const struct frame_head *h)
 {
-    return !lane->in_block && lane->head.type < 32 && lane->passing >> lane->head.type & 1;
+    return h->type < 32 && lane->passing >> h->type & 1 &&
+           (h->type != FRAME_DATA || (h->stream_id != 0 && !is_watched(lane, h->stream_id)));
 }
 
-/* Whether the frame, whose head is read, is for block(). */
-static bool is_block(const struct lane *lane)
+static void count_passed(struct lane *lane, const struct frame_head *h)
 {
-    const struct frame_head *h = &lane->head;
+    if (h->type == FRAME_DATA)
+        lane->data_passed += h->length;
+}
 
-    return h->type == FRAME_HEADERS && !lane->in_block && !lane->stepwise && h->stream_id != 0 &&
+/* Whether a frame with such a head is for block(), once it is whole. */
+static bool is_block(const struct lane *lane, const struct frame_head *h)
+{
+    return h->type == FRAME_HEADERS && !lane->stepwise && h->stream_id != 0 &&
            (h->flags & (FRAME_FLAG_END_HEADERS | FRAME_FLAG_PADDED | FRAME_FLAG_PRIORITY)) ==
                FRAME_FLAG_END_HEADERS;
 }
 
-static ssize_t take_block(struct lane *lane, const uint8_t *bytes)
+/* Whether it passes and nobody looks, either. */
+static bool block_passes(struct lane *lane, const struct frame_head *h, const uint8_t *body)
 {
-    size_t n = FRAME_HEAD_BYTES + lane->head.length;
-    int r;
+    const struct header_memo_entry *e;
 
-    lane->how = LANE_TAP;
-    lane->within = true; /* so that nothing is put in */
-    add_piece(lane, bytes, n);
-    r = lane->ops->block(lane->user, lane, bytes + FRAME_HEAD_BYTES, lane->head.length);
-    lane->within = false;
-    lane->begun = true;
-    if (r < 0)
-        return r;
-    if (buffer_len(&lane->inject) > 0)
-        lane_flush(lane);
-    return (ssize_t)n;
+    if (!lane->memo || is_watched(lane, h->stream_id))
+        return false;
+    e = header_memo_find(lane->memo, body, h->length);
+    if (!e || !(lane->passing_methods >> e->fields.method & 1))
+        return false;
+    if (h->stream_id > lane->stream_passed)
+        lane->stream_passed = h->stream_id;
+    return true;
 }
 
-/* Takes a head; how many bytes it used, or a negative code. */
-static ssize_t take_head(struct lane *lane, const uint8_t *bytes, size_t len)
+/* What block() is told of must not be behind something that it puts in. */
+static int show_block(struct lane *lane, const struct frame_head *h, const uint8_t *body)
 {
-    const uint8_t *head = bytes;
-    size_t used = FRAME_HEAD_BYTES - lane->carry_len;
     int r;
 
-    if (len < used)
-        used = len;
-    if (lane->carry_len > 0 || len < FRAME_HEAD_BYTES) {
-        memcpy(lane->carry + lane->carry_len, bytes, used);
-        lane->carry_len += used;
-        if (lane->carry_len < FRAME_HEAD_BYTES)
-            return (ssize_t)used;
-        head = lane->carry;
-    }
+    lane->head = *h;
+    lane->how = LANE_TAP;
+    lane->within = true;
+    r = lane->ops->block(lane->user, lane, body, h->length);
+    lane->within = false;
+    return r;
+}
+
+/* A head is whole: says how its frame goes on. 0, or a negative code. */
+static int begin_frame(struct lane *lane, const uint8_t *head)
+{
+    int r = 0;
+
     frame_head_read(head, &lane->head);
-    if (head == bytes && len - FRAME_HEAD_BYTES >= lane->head.length && is_block(lane))
-        return take_block(lane, bytes);
     lane->how = LANE_PASS;
-    r = is_passing(lane) ? 0 : lane->ops->head(lane->user, lane, &lane->head, &lane->how);
+    if (lane->in_block || !passes(lane, &lane->head))
+        r = lane->ops->head(lane->user, lane, &lane->head, &lane->how);
+    else
+        count_passed(lane, &lane->head);
     if (r < 0)
         return r;
     if (lane->how == LANE_GATHER && lane->head.length > LANE_GATHER_BYTES_MAX)
@@ -210,30 +205,100 @@ static ssize_t take_head(struct lane *lane, const uint8_t *bytes, size_t len)
     lane->left = lane->head.length;
     if (lane->how != LANE_PASS)
         measure_body(lane);
-    if (half_written(lane) && head == bytes && len - FRAME_HEAD_BYTES >= lane->left)
-        return pass_whole(lane, bytes);
+    return 0;
+}
+
+/* The frame's head is done with; its payload may be empty. */
+static int end_head(struct lane *lane)
+{
+    if (lane->left > 0)
+        return 0;
+    return end_frame(lane, lane->how == LANE_GATHER ? lane->carry : NULL);
+}
+
+/* A frame whose head lies in one piece. How many bytes were taken, or a negative code. */
+static ssize_t take_head(struct lane *lane, const uint8_t *bytes, size_t len)
+{
+    int r = begin_frame(lane, bytes);
+
+    if (r < 0)
+        return r;
+    if (lane->how == LANE_GATHER && len - FRAME_HEAD_BYTES >= lane->left) {
+        r = end_frame(lane, bytes);
+        return r < 0 ? r : (ssize_t)(FRAME_HEAD_BYTES + lane->left);
+    }
     if (lane->how == LANE_GATHER) {
-        if (head == bytes && len - FRAME_HEAD_BYTES >= lane->left) {
-            r = end_frame(lane, bytes);
-            return r < 0 ? r : (ssize_t)(FRAME_HEAD_BYTES + lane->left);
-        }
-        memmove(lane->carry, head, FRAME_HEAD_BYTES);
+        memcpy(lane->carry, bytes, FRAME_HEAD_BYTES);
         lane->carry_len = FRAME_HEAD_BYTES;
-    } else {
-        if (lane->how != LANE_KEEP) {
-            if (head == lane->carry)
-                pass_carry(lane, FRAME_HEAD_BYTES);
-            else
-                add_piece(lane, head, FRAME_HEAD_BYTES);
-        }
+    } else if (lane->how != LANE_KEEP) {
+        add_piece(lane, bytes, FRAME_HEAD_BYTES);
+    }
+    r = end_head(lane);
+    return r < 0 ? r : FRAME_HEAD_BYTES;
+}
+
+/* The same of a head that comes in parts. */
+static ssize_t carry_head(struct lane *lane, const uint8_t *bytes, size_t len)
+{
+    size_t n = FRAME_HEAD_BYTES - lane->carry_len;
+    int r;
+
+    n = n < len ? n : len;
+    memcpy(lane->carry + lane->carry_len, bytes, n);
+    lane->carry_len += n;
+    if (lane->carry_len < FRAME_HEAD_BYTES)
+        return (ssize_t)n;
+    r = begin_frame(lane, lane->carry);
+    if (r < 0)
+        return r;
+    if (lane->how == LANE_PASS || lane->how == LANE_TAP)
+        pass_carry(lane, FRAME_HEAD_BYTES);
+    if (lane->how != LANE_GATHER)
         lane->carry_len = 0;
+    r = end_head(lane);
+    return r < 0 ? r : (ssize_t)n;
+}
+
+/* Walks over whole frames as long as they pass and nobody looks, or only at a block, and takes the
+ * head at which that ends. How many bytes were taken, or a negative code. */
+static ssize_t take_run(struct lane *lane, const uint8_t *bytes, size_t len)
+{
+    const uint8_t *at = bytes, *end = bytes + len;
+    bool on = lane->begun && !lane->in_block && buffer_len(&lane->inject) == 0;
+    bool at_head = !on;
+    ssize_t r = 0;
+
+    while (on && (size_t)(end - at) >= FRAME_HEAD_BYTES) {
+        const uint8_t *body = at + FRAME_HEAD_BYTES;
+        struct frame_head h;
+
+        frame_head_read(at, &h);
+        at_head = h.length > (size_t)(end - body);
+        if (at_head)
+            break;
+        if (passes(lane, &h)) {
+            count_passed(lane, &h);
+        } else if (!is_block(lane, &h)) {
+            at_head = true;
+            break;
+        } else if (!block_passes(lane, &h, body)) {
+            r = show_block(lane, &h, body);
+            on = r == 0 && buffer_len(&lane->inject) == 0;
+        }
+        at = body + h.length;
     }
-    if (lane->left == 0) {
-        r = end_frame(lane, lane->how == LANE_GATHER ? lane->carry : NULL);
-        if (r < 0)
-            return r;
-    }
-    return (ssize_t)used;
+    add_piece(lane, bytes, (size_t)(at - bytes));
+    if (r == 0)
+        lane_flush(lane);
+    if (r == 0 && at_head)
+        r = take_head(lane, at, (size_t)(end - at));
+    return r < 0 ? r : at - bytes + r;
+}
+
+static ssize_t take_frames(struct lane *lane, const uint8_t *bytes, size_t len)
+{
+    return lane->carry_len > 0 || len < FRAME_HEAD_BYTES ? carry_head(lane, bytes, len)
+                                                         : take_run(lane, bytes, len);
 }
 
 static ssize_t take_payload(struct lane *lane, const uint8_t *bytes, size_t len)
@@ -268,7 +333,7 @@ int lane_feed(struct lane *lane, const uint8_t *bytes, size_t len)
     ssize_t n = 0;
 
     while (len > 0) {
-        n = lane->within ? take_payload(lane, bytes, len) : take_head(lane, bytes, len);
+        n = lane->within ? take_payload(lane, bytes, len) : take_frames(lane, bytes, len);
         if (n < 0)
             break;
         bytes += n;

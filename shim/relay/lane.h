@@ -16,17 +16,19 @@
 
 #include "shim/relay/buffer.h"
 #include "shim/relay/frame.h"
+#include "shim/relay/header_memo.h"
 
 enum lane_how {
-    LANE_PASS,   /* passes, nobody looks */
-    LANE_TAP,    /* passes, the owner sees the body */
-    LANE_KEEP,   /* does not pass, the owner sees the body */
-    LANE_GATHER, /* a payload of at most LANE_GATHER_BYTES_MAX is shown whole to end(), which may
-                    pass it on */
+    LANE_PASS, /* passes, nobody looks */
+    LANE_TAP,  /* passes, the owner sees the body */
+    LANE_KEEP, /* does not pass, the owner sees the body */
+    /* A payload of at most LANE_GATHER_BYTES_MAX is shown whole to end(), which may pass it on. */
+    LANE_GATHER,
 };
 
 #define LANE_GATHER_BYTES_MAX 8
 #define LANE_PIECES_MAX 32
+#define LANE_WATCHED_BITS 64
 
 struct lane;
 
@@ -49,29 +51,47 @@ struct lane_ops {
 struct lane {
     const struct lane_ops *ops; /* borrowed, with user, for the lane's life */
     void *user;
-    uint32_t passing; /* the owner's: bits of the frame types that pass without head() and end() */
-    bool stepwise;    /* the owner's: no block() */
+    /* The owner's: bits of the frame types that pass without head() and end(); DATA only on a
+     * stream that is not watched. It may change in each callback, for the frames that follow. */
+    uint32_t passing;
+    uint64_t watched;     /* the owner's: the streams that are looked at, by lane_watched_bit() */
+    uint64_t data_passed; /* the payload bytes of such DATA, for the owner to take */
+    /* The owner's, too: blocks in `memo`, borrowed, of these methods pass without block(), but on a
+     * stream that is watched. NULL: there is none. */
+    uint32_t passing_methods; /* bits of enum cri_method */
+    const struct header_memo *memo;
+    uint32_t stream_passed; /* the highest stream of such a block, for the owner to see */
+    bool stepwise;          /* the owner's: no block() */
+
     struct frame_head head; /* of the frame under way */
     enum lane_how how;
-    bool begun;  /* the first frame, an end's SETTINGS, is through: nothing may come before it (RFC
-                    9113 §3.4) */
+    /* The first frame, an end's SETTINGS, is through: nothing may come before it (RFC 9113 §3.4). */
+    bool begun;
     bool within; /* between head() and end() */
-    bool in_block; /* between HEADERS and the end of its CONTINUATIONs: nothing may be put in (RFC
-                      9113 §4.3) */
-    uint32_t left; /* payload bytes to come */
-    uint32_t skip; /* of those, bytes in front of the body */
-    uint32_t body; /* body bytes to come */
+    /* Between HEADERS and the end of its CONTINUATIONs: nothing may be put in (RFC 9113 §4.3). */
+    bool in_block;
+    uint32_t left;    /* payload bytes to come */
+    uint32_t skip;    /* of those, bytes in front of the body */
+    uint32_t body;    /* body bytes to come */
     bool pad_unknown; /* the first payload byte, the padding's length, is still to come */
-    uint8_t carry[FRAME_HEAD_BYTES +
-                  LANE_GATHER_BYTES_MAX]; /* a head, or a gathered frame, not yet whole */
+
+    /* A head, or a gathered frame, not yet whole. */
+    uint8_t carry[FRAME_HEAD_BYTES + LANE_GATHER_BYTES_MAX];
     size_t carry_len;
-    uint8_t
-        spill[FRAME_HEAD_BYTES + LANE_GATHER_BYTES_MAX]; /* a carry that passes, until written */
+    /* A carry that passes, until written. */
+    uint8_t spill[FRAME_HEAD_BYTES + LANE_GATHER_BYTES_MAX];
     bool spilled;
+
     struct iovec pieces[LANE_PIECES_MAX]; /* what passes, not yet written */
     int pieces_len;
     struct buffer inject; /* whole frames of ours, waiting for a frame boundary */
 };
+
+/* Streams share bits: some are watched for another's sake, which costs time and nothing else. */
+static inline unsigned lane_watched_bit(uint32_t stream_id)
+{
+    return stream_id / 2 % LANE_WATCHED_BITS; /* a client's streams are odd (RFC 9113 §5.1.1) */
+}
 
 /* For embedding; lane_fini() frees what it holds. */
 void lane_init(struct lane *lane, const struct lane_ops *ops, void *user);

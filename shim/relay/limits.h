@@ -48,8 +48,8 @@
 /* Below this connection window the client is credited for bytes that are withheld: half the initial
  * window (RFC 9113 §6.9.2), so that its other calls never run dry. */
 #define RELAY_CREDIT_BELOW_BYTES 32768
-/* Bytes taken by one read(2); shared by all connections, since a read is used up before the next.
- */
+/* Bytes taken by one read(2); shared by all connections, since a read is used up before the
+ * next. */
 #define RELAY_READ_BYTES 65536
 /* What the kernel may hold for an end that reads later (SO_SNDBUF, which it doubles): some five
  * times Debian's default, so that a long answer is not handed on in small steps. */

@@ -2,27 +2,17 @@
 
 #include <string.h>
 
+#include "shim/hash.h"
 #include "shim/log.h"
 #include "shim/relay/mount_redirect.h"
-
-/* FNV-1a, with the end of each text. */
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    do {
-        hash ^= (uint8_t)*text;
-        hash *= 0x100000001b3;
-    } while (*text++);
-    return hash;
-}
 
 /* Whether nothing has been said yet of such a mount in this container. */
 static bool is_news(struct plugin_mounts *m, enum mount_place place, bool readonly,
                     const struct devicemgr_create *request)
 {
-    uint64_t hash =
-        hash_text(0xcbf29ce484222325 + 2 * (uint64_t)place + readonly, request->pod_uid);
+    uint64_t hash = hash_word(HASH_BEGIN, 2 * (uint64_t)place + readonly);
 
-    hash = hash_text(hash, request->container);
+    hash = hash_text(hash_text(hash, request->pod_uid), request->container);
     for (size_t i = 0; i < PLUGIN_MOUNTS_TOLD_MAX; i++) {
         if (m->told[i] == hash)
             return false;

@@ -9,6 +9,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "shim/hash.h"
 #include "shim/log.h"
 #include "shim/rpc/rpc.h"
 
@@ -28,21 +29,6 @@ struct refusals {
 };
 
 /* ---- what is the same ---- */
-
-/* FNV-1a. */
-static uint64_t hash_byte(uint64_t hash, char c)
-{
-    return (hash ^ (unsigned char)c) * 1099511628211u;
-}
-
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    for (; *text; text++)
-        hash = hash_byte(hash, *text);
-    return hash_byte(hash, '\0');
-}
-
-#define HASH_BEGIN 14695981039346656037u
 
 uint64_t refusals_key(const char *pod_uid, const char *container)
 {
@@ -72,7 +58,7 @@ static uint64_t hash_message(const char *message)
         size_t len = begins ? number_len(message) : 0;
 
         begins = len == 0 && (*message == ' ' || *message == '(');
-        hash = hash_byte(hash, len ? '0' : *message);
+        hash = hash_word(hash, (uint8_t)(len ? '0' : *message));
         message += len ? len : 1;
     }
     return hash;

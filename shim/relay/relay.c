@@ -69,42 +69,6 @@ static void on_handle_closed(uv_handle_t *handle)
     finish_if_empty(relay);
 }
 
-static void on_begun(void *user, struct session *session, pid_t pid)
-{
-    struct relay *relay = user;
-
-    calls_begun(relay->calls, session, pid);
-}
-
-static void on_gone(void *user, struct session *session)
-{
-    struct relay *relay = user;
-
-    calls_gone(relay->calls, session);
-}
-
-static void on_request(void *user, struct session *session, struct session_call *call)
-{
-    struct relay *relay = user;
-
-    calls_request(relay->calls, session, call);
-}
-
-static void on_answered(void *user, struct session_call *call, int status, const uint8_t *message,
-                        size_t message_bytes)
-{
-    struct relay *relay = user;
-
-    calls_answered(relay->calls, call, status, message, message_bytes);
-}
-
-static void on_ended(void *user, struct session_call *call)
-{
-    struct relay *relay = user;
-
-    calls_ended(relay->calls, call);
-}
-
 static void on_runtime(void *user, int error)
 {
     struct relay *relay = user;
@@ -129,8 +93,7 @@ static void on_closed(void *user, struct connection *connection)
     finish_if_empty(relay);
 }
 
-static const struct connection_ops CONNECTION_OPS = {on_begun, on_gone,    on_request, on_answered,
-                                                     on_ended, on_runtime, on_closed};
+static const struct connection_ops CONNECTION_OPS = {on_runtime, on_closed};
 
 static void on_retry(uv_timer_t *timer);
 
@@ -138,8 +101,9 @@ static void on_retry(uv_timer_t *timer);
 static void accept_next(struct listener *listener)
 {
     struct relay *relay = listener->relay;
-    struct connection *c = connection_accept((uv_stream_t *)&listener->pipe, relay->runtime_path,
-                                             relay->read_buffer, &CONNECTION_OPS, relay);
+    struct connection *c =
+        connection_accept((uv_stream_t *)&listener->pipe, relay->runtime_path, relay->read_buffer,
+                          &CONNECTION_OPS, relay, calls_owner(relay->calls));
 
     if (c)
         connection_link(c, &relay->connections);
@@ -247,11 +211,8 @@ static bool bound_path(int fd, char *path, size_t size)
 
 static int file_init(struct relay *relay, const char *path)
 {
-    const char *name = strrchr(path, '/') + 1;
-    char dir[PATH_MAX];
-    const struct socket_place place = {.dir = dir, .dir_mode = SOCKET_DIRECTORY_MODE, .name = name};
+    const struct socket_place place = {.dir_mode = SOCKET_DIRECTORY_MODE, .name = path};
 
-    snprintf(dir, sizeof dir, "%.*s", (int)(name - 1 - path), path);
     return socket_file_init(&relay->file, &place);
 }
 

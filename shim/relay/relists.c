@@ -9,8 +9,8 @@
 #include <uthash.h>
 
 #include "cri-proto/cri_v1.pb-c.h"
-#include "shim/kubelet/process.h"
 #include "shim/log.h"
+#include "shim/process.h"
 #include "shim/relay/limits.h"
 #include "shim/rpc/message.h"
 #include "shim/rpc/rpc.h"
@@ -46,7 +46,8 @@ struct relist {
 };
 
 struct relists {
-    struct gate *gate;
+    const struct relists_gate *gate; /* NULL: nobody is watched */
+    void *gate_user;
     const struct relists_ops *ops;
     void *user;
     struct watched *sessions;
@@ -67,9 +68,11 @@ void relists_free(struct relists *r)
     free(r);
 }
 
-void relists_bind(struct relists *r, struct gate *gate, const struct relists_ops *ops, void *user)
+void relists_bind(struct relists *r, const struct relists_gate *gate, void *gate_user,
+                  const struct relists_ops *ops, void *user)
 {
     r->gate = gate;
+    r->gate_user = gate_user;
     r->ops = ops;
     r->user = user;
 }
@@ -93,7 +96,7 @@ static struct watched *watched_find(struct relists *r, const struct session *ses
 static void watched_set_classes(const struct relists *r, const struct watched *w)
 {
     bool looks = !w->kubelet && w->announced;
-    bool armed = w->kubelet && gate_armed(r->gate, w->pid);
+    bool armed = w->kubelet && r->gate->armed(r->gate_user, w->pid);
     enum cri_method_class containers = armed   ? CRI_CLASS_INTERCEPTED
                                        : looks ? CRI_CLASS_OBSERVED
                                                : CRI_CLASS_RELAYED;
@@ -140,7 +143,7 @@ void relists_session_begun(struct relists *r, struct session *session, pid_t pid
 
     if (!r->gate)
         return;
-    kubelet = pid > 0 && gate_watches(r->gate, pid);
+    kubelet = pid > 0 && r->gate->watches(r->gate_user, pid);
     if (kubelet)
         tell_kubelet(r, pid);
     w = calloc(1, sizeof *w);
@@ -328,7 +331,7 @@ static void containers_requested(struct relists *r, struct watched *w, struct se
 {
     struct relist *l = NULL;
 
-    if (w && !gate_armed(r->gate, w->pid))
+    if (w && !r->gate->armed(r->gate_user, w->pid))
         process_changed(r, w->pid);
     else if (w && has_empty_filter(call))
         l = relist_new(r, session, call, w->pid);
@@ -340,7 +343,7 @@ static void containers_requested(struct relists *r, struct watched *w, struct se
         refuse(r, l);
         return;
     }
-    l->held = gate_hold(r->gate, l->pid, deadline_ms, l->hold);
+    l->held = r->gate->hold(r->gate_user, l->pid, deadline_ms, l->hold);
     if (!l->held)
         let_pass(session, call);
 }
@@ -361,7 +364,7 @@ static void version_requested(struct relists *r, struct watched *w, const struct
         watched_set_classes(r, w);
         return;
     }
-    fresh = gate_announced(r->gate, w->pid);
+    fresh = r->gate->announced(r->gate_user, w->pid);
     process_changed(r, w->pid);
     if (fresh)
         r->ops->started(r->user);
@@ -404,7 +407,7 @@ void relists_answered(struct relists *r, struct session_call *call, int status)
         sandboxes_listed(r, l);
         return;
     }
-    gate_answered(r->gate, l->pid);
+    r->gate->answered(r->gate_user, l->pid);
     process_changed(r, l->pid);
 }
 
@@ -415,7 +418,7 @@ void relists_ended(struct relists *r, struct session_call *call)
     if (!l)
         return;
     if (l->held)
-        gate_cancelled(r->gate, l->hold);
+        r->gate->cancelled(r->gate_user, l->hold);
     relist_free(r, l);
 }
 
@@ -439,7 +442,7 @@ void relists_drain(struct relists *r)
     {
         if (!l->held)
             continue;
-        gate_cancelled(r->gate, l->hold);
+        r->gate->cancelled(r->gate_user, l->hold);
         refuse(r, l);
     }
 }

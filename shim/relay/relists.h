@@ -20,13 +20,31 @@
 #ifndef SHIM_RELAY_RELISTS_H
 #define SHIM_RELAY_RELISTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "shim/kubelet/gate.h"
 #include "shim/relay/session.h"
 
 struct relists;
+
+/* Who is a kubelet, and whether its relist has to wait: to be asked of whoever knows, which is the
+ * gate. No function of relists.h may be called from inside one of these. */
+struct relists_gate {
+    /* Whether the process is a kubelet. */
+    bool (*watches)(void *user, pid_t pid);
+    /* Whether its relists are to be given to hold(). */
+    bool (*armed)(void *user, pid_t pid);
+    /* It has called Version{version: ""}. True: it is a kubelet, and nobody has seen it before. */
+    bool (*announced)(void *user, pid_t pid);
+    /* It asks for the list with the empty filter. True: the call is held until relists_released()
+     * comes for `hold`, a number that is not used twice. */
+    bool (*hold)(void *user, pid_t pid, uint64_t deadline_ms, uint64_t hold);
+    /* A held call is over without that. */
+    void (*cancelled)(void *user, uint64_t hold);
+    /* The runtime has answered such a list to it. */
+    void (*answered)(void *user, pid_t pid);
+};
 
 struct relists *relists_new(void); /* NULL: out of memory */
 /* Every session must be gone. Accepts NULL. */
@@ -40,8 +58,10 @@ struct relists_ops {
     void (*listed)(void *user);
 };
 
-/* Before the first session; borrowed until relists_free(). NULL, as at first: nobody is watched. */
-void relists_bind(struct relists *r, struct gate *gate, const struct relists_ops *ops, void *user);
+/* Before the first session; borrowed until relists_free(). `gate` NULL, as at first: nobody is
+ * watched. */
+void relists_bind(struct relists *r, const struct relists_gate *gate, void *gate_user,
+                  const struct relists_ops *ops, void *user);
 
 /* A connection of process `pid` begins; 0: not known. `session` is borrowed until
  * relists_session_gone(), which may come for any session, and after which only relists_ended()
@@ -49,14 +69,14 @@ void relists_bind(struct relists *r, struct gate *gate, const struct relists_ops
 void relists_session_begun(struct relists *r, struct session *session, pid_t pid);
 void relists_session_gone(struct relists *r, struct session *session);
 
-/* Calls of CRI_VERSION, and of lists and streams of sandboxes and containers, as in session_ops.
+/* Calls of CRI_VERSION, and of lists and streams of sandboxes and containers, as in session_owner_ops.
  * `deadline_ms`: when the client will give it up, UINT64_MAX for never. */
 void relists_request(struct relists *r, struct session *session, struct session_call *call,
                      uint64_t deadline_ms);
 void relists_answered(struct relists *r, struct session_call *call, int status);
 void relists_ended(struct relists *r, struct session_call *call);
 
-/* gate_ops.release */
+/* A held call goes on; does nothing for one that is over. */
 void relists_released(struct relists *r, uint64_t hold);
 
 /*

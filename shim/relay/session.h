@@ -8,24 +8,25 @@
  *   intercepted   HEADERS pass at once, the request message is withheld until the owner has said
  *                 session_forward() or session_refuse()
  *
- * The life of an intercepted call:
+ * The way of one CreateContainer through the files of session/ (inside.h has them in their order):
  *
- *   COLLECT ──whole──▶ DECIDE ──forward──▶ OPEN ──answer passed──▶ gone
- *      │                 └────refuse────▶ BARRIER ──our SETTINGS acknowledged──▶ REFUSED ──client
- * done──▶ gone └──too large──────────────────────────▲
+ *   HEADERS      pass at once; blocks.c reads along. from_client_headers_end() finds that the method
+ *                is intercepted, and the stream begins in COLLECT (stream.h has the picture)
+ *   DATA         from_client_data_head() keeps the frames, withheld_put() queues their bytes, and
+ *                windows.c credits the client for what outgrows its windows
+ *   whole        collect() and ask_owner(): call_message.c finds the message, the stream is in DECIDE,
+ *                and ops->request() tells the owner
+ *   forward      session_forward(): withheld_replace() puts the fragment in front, withheld_open()
+ *                sends what the runtime's windows have room for; the stream is OPEN. What the
+ *                runtime grants for bytes that the client never sent is swallowed
+ *   or refuse    session_refuse(): ending.c resets the stream towards the runtime (BARRIER), waits
+ *                until that has said its last, and answers the client
+ *   the answer   passes; from_runtime_data_piece() copies it, answered() shows the copy to
+ *                ops->answered(), and the stream is gone
  *
- * BARRIER: RST_STREAM and an empty SETTINGS have gone to the runtime. ACKs come in the order of the
- * SETTINGS (RFC 9113 §6.5.3), so with ours the runtime has said its last on that stream, and the
- * answer can be put into the client's lane without taking a header block of the runtime's away,
- * which would break the client's HPACK table.
- *
- * REFUSED: the client has its answer. One that has not ended its request is asked to stop by
- * RST_STREAM, with an empty SETTINGS behind it; what it sends until its ACK is thrown away and
- * credited. A runtime that answers before it was let see the whole request leads there as well.
- *
- * Not thread-safe, reads no clock. Callbacks other than write run from session_feed(), ended() also
- * from session_free() and session_drain(); they may call forward and refuse at once, but neither
- * session_feed() nor session_free().
+ * Not thread-safe, reads no clock. begun() runs from session_begin(), gone() from session_free(), the
+ * owner's other callbacks from session_feed(), and ended() from session_free() and session_drain()
+ * as well; they may call forward and refuse at once, but neither session_feed() nor session_free().
  */
 #ifndef SHIM_RELAY_SESSION_H
 #define SHIM_RELAY_SESSION_H
@@ -33,9 +34,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 
 #include "cri-proto/methods.h"
+#include "shim/relay/buffer.h"
 
 enum session_end { SESSION_CLIENT, SESSION_RUNTIME };
 
@@ -51,30 +54,49 @@ struct session_call {
     void *user; /* the owner's; NULL at first */
 };
 
+struct session;
+
+/* The connection's side: where bytes go. */
 struct session_ops {
-    /* `n` pieces for one end, in order; borrowed until return. Must not call back into the session.
-     */
+    /* `n` pieces for one end, in order; borrowed until return. Must not call back into the
+     * session. */
     void (*write)(void *user, enum session_end to, const struct iovec *pieces, int n);
-    /* The request is whole. An intercepted call waits for session_forward() or session_refuse(). */
-    void (*request)(void *user, struct session_call *call);
-    /* The runtime has answered; `status` is the gRPC code, `message` its one message, inflated, or
-     * NULL when there is none or it cannot be read. Follows request(). */
-    void (*answered)(void *user, struct session_call *call, int status, const uint8_t *message,
-                     size_t message_bytes);
-    /* The call is over, answered or not: reset by either end, or the session ends. Follows
-     * request(). */
-    void (*ended)(void *user, struct session_call *call);
     /* The session cannot go on, see session_error(), and it was not session_feed() that found out:
      * both connections are to be closed. Must not call back into the session. */
     void (*failed)(void *user);
 };
 
-struct session;
+/* The owner's, who decides on calls. */
+struct session_owner_ops {
+    /* The session is at work: session_begin(). */
+    void (*begun)(void *owner, struct session *s, pid_t client);
+    /* It is over; of its calls only ended() follows. Follows begun(). */
+    void (*gone)(void *owner, struct session *s);
+    /* The request is whole. An intercepted call waits for session_forward() or session_refuse(). */
+    void (*request)(void *owner, struct session *s, struct session_call *call);
+    /* The runtime has answered; `status` is the gRPC code, `message` its one message, inflated, or
+     * NULL when there is none or it cannot be read. Follows request(). */
+    void (*answered)(void *owner, struct session_call *call, int status, const uint8_t *message,
+                     size_t message_bytes);
+    /* The call is over, answered or not: reset by either end, or the session ends. Follows
+     * request(). */
+    void (*ended)(void *owner, struct session_call *call);
+};
 
-/* `ops` and `user` borrowed until session_free(). NULL: out of memory. */
-struct session *session_new(const struct session_ops *ops, void *user);
+struct session_owner {
+    const struct session_owner_ops *ops;
+    void *user; /* their `owner` */
+};
 
-/* Every call is ended(); nothing is written. Accepts NULL. */
+/* All that is pointed to is borrowed until session_free(). NULL: out of memory. */
+struct session *session_new(const struct session_ops *ops, void *user, struct session_owner owner);
+
+/* Both ends are there, before the first byte: the owner learns of the session. `client` is the
+ * client's process, 0 if it is not known. One that never begins has no calls. */
+void session_begin(struct session *s, pid_t client);
+
+/* The owner is told that it is gone, and of every call that it has ended; nothing is written.
+ * Accepts NULL. */
 void session_free(struct session *s);
 
 /*
@@ -103,15 +125,15 @@ int session_forward_instead(struct session *s, struct session_call *call, const 
  * says. */
 void session_set_class(struct session *s, enum cri_method method, enum cri_method_class class);
 
-/* Ends an intercepted call with a gRPC status; `message` is copied. The call is gone for the owner.
- */
+/* Ends an intercepted call with a gRPC status; `message` is copied. The call is gone for the
+ * owner. */
 void session_refuse(struct session *s, struct session_call *call, int code, const char *message);
 
 /*
  * Asks the client to open no more calls here and to close when those under way are over: GOAWAY
  * with the highest stream id (RFC 9113 §6.8), so that none of them is lost; the runtime's own is
- * as good, if one has passed. A stream of container events, which has no end of its own, is ended UNAVAILABLE. False: the client has not begun to
- * speak.
+ * as good, if one has passed. A stream of container events, which has no end of its own, is ended
+ * UNAVAILABLE. False: the client has not begun to speak.
  */
 bool session_drain(struct session *s);
 
@@ -124,6 +146,23 @@ bool session_needs_runtime(const struct session *s);
 
 /* Bytes of our own frames for `to` that wait until the frame that passes is over. */
 size_t session_waiting(const struct session *s, enum session_end to);
+
+/*
+ * The state of a session between two feeds, appended to `out`, for session_thaw() to go on from, in
+ * another process perhaps. What the connection keeps (bytes that an end has not taken) is not in
+ * it. 0; -EAGAIN within a header block, of which more is to be fed first; -ENOMEM, or the session's
+ * error: then what was appended is of no use.
+ */
+int session_freeze(struct session *s, struct buffer *out) __attribute__((warn_unused_result));
+
+/*
+ * A session that goes on from there, to be ended and begun like one of session_new(). From
+ * session_begin() its owner is told of each call that waits for a decision, as of a new one; of
+ * others that were told it hears no more. 0 and *out; -EPROTO: another format, or damaged; -ENOMEM.
+ */
+int session_thaw(const uint8_t *state, size_t len, const struct session_ops *ops, void *user,
+                 struct session_owner owner, struct session **out)
+    __attribute__((warn_unused_result));
 
 /* What went wrong after a negative session_feed() or failed(), a literal; else NULL. */
 const char *session_error(const struct session *s);

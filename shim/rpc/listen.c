@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "shim/log.h"
+#include "shim/rpc/connect.h"
 
 static void address_set(struct sockaddr_un *address, const char *path)
 {
@@ -35,25 +36,21 @@ static int stream_socket(void)
 }
 
 /* Whether somebody listens at the socket file: 0 if nobody does, -EADDRINUSE if so. */
-static int probe_socket(const struct sockaddr_un *address)
+static int probe_socket(const char *path)
 {
-    int fd = stream_socket(), err = 0;
+    int fd = unix_connect(path);
 
-    if (fd < 0)
-        return fd;
-    if (connect(fd, (const struct sockaddr *)address, sizeof *address) < 0)
-        err = -errno;
-    close(fd);
-    switch (err) {
+    if (fd >= 0)
+        close(fd);
+    switch (fd) {
     case -ECONNREFUSED:
     case -ENOENT:
         return 0;
-    case 0:
     case -EAGAIN:     /* its backlog is full */
     case -EPROTOTYPE: /* a datagram socket, served */
         return -EADDRINUSE;
     default:
-        return err;
+        return fd < 0 ? fd : -EADDRINUSE;
     }
 }
 
@@ -92,7 +89,7 @@ static int make_room(const struct place *place)
 
     if (fstatat(place->dir, place->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
-    err = S_ISSOCK(st.st_mode) ? probe_socket(&place->address) : 0;
+    err = S_ISSOCK(st.st_mode) ? probe_socket(place->address.sun_path) : 0;
     return err ? err : remove_stray(place, &st);
 }
 

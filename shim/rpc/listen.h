@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 /* Whether `path` is not empty and fits sun_path with its NUL (unix(7)). libuv 1.44 cuts longer ones
- * silently, so ask before uv_pipe_connect(). */
+ * silently, so ask before uv_pipe_connect(); connect.h asks itself. */
 bool unix_path_fits(const char *path) __attribute__((warn_unused_result));
 
 /*

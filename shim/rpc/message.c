@@ -302,9 +302,9 @@ ProtobufCMessage *message_unpack(const ProtobufCMessageDescriptor *descriptor, c
     return message;
 }
 
-int message_pack(const ProtobufCMessage *message, uint8_t **out, size_t *len)
+/* A head, and room behind it for the message. */
+static int make_frame(size_t body_len, uint8_t **out, size_t *len)
 {
-    size_t body_len = protobuf_c_message_get_packed_size(message);
     uint8_t *bytes;
 
     if (body_len > RPC_MESSAGE_BYTES_MAX)
@@ -317,8 +317,40 @@ int message_pack(const ProtobufCMessage *message, uint8_t **out, size_t *len)
     bytes[2] = (uint8_t)(body_len >> 16);
     bytes[3] = (uint8_t)(body_len >> 8);
     bytes[4] = (uint8_t)body_len;
-    protobuf_c_message_pack(message, bytes + MESSAGE_HEAD_BYTES);
     *out = bytes;
     *len = MESSAGE_HEAD_BYTES + body_len;
     return 0;
+}
+
+int message_pack(const ProtobufCMessage *message, uint8_t **out, size_t *len)
+{
+    int err = make_frame(protobuf_c_message_get_packed_size(message), out, len);
+
+    if (!err)
+        protobuf_c_message_pack(message, *out + MESSAGE_HEAD_BYTES);
+    return err;
+}
+
+int message_frame(const uint8_t *packed, size_t packed_len, uint8_t **out, size_t *len)
+{
+    int err = make_frame(packed_len, out, len);
+
+    if (!err && packed_len > 0)
+        memcpy(*out + MESSAGE_HEAD_BYTES, packed, packed_len);
+    return err;
+}
+
+/* protobuf-c has no copy, but the wire form is one. */
+ProtobufCMessage *message_copy(const ProtobufCMessage *message)
+{
+    size_t bytes = protobuf_c_message_get_packed_size(message);
+    uint8_t *packed = malloc(bytes + 1);
+    ProtobufCMessage *copy;
+
+    if (!packed)
+        return NULL;
+    protobuf_c_message_pack(message, packed);
+    copy = protobuf_c_message_unpack(message->descriptor, NULL, bytes, packed);
+    free(packed);
+    return copy;
 }

@@ -80,9 +80,9 @@ struct message_arena {
 
 /*
  * Unpacks into `arena`, which the caller zeroes before, but for `most`, and gives to
- * message_arena_fini() afterwards, also on failure; the message lives as long. The arena takes 16 times `len` and 64 KiB
- * at most: the worst of a device list (two-letter ids with a NUMA node) needs 12 times its wire
- * size, while garbage may ask for 40. NULL with *code INTERNAL: it does not parse ·
+ * message_arena_fini() afterwards, also on failure; the message lives as long. The arena takes 16
+ * times `len` and 64 KiB at most: the worst of a device list (two-letter ids with a NUMA node) needs
+ * 12 times its wire size, while garbage may ask for 40. NULL with *code INTERNAL: it does not parse ·
  * RESOURCE_EXHAUSTED: over that limit, or no memory.
  */
 ProtobufCMessage *message_unpack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data,
@@ -91,9 +91,15 @@ ProtobufCMessage *message_unpack(const ProtobufCMessageDescriptor *descriptor, c
 
 void message_arena_fini(struct message_arena *arena);
 
+/* A message of its own, for protobuf_c_message_free_unpacked(). NULL: no memory. */
+ProtobufCMessage *message_copy(const ProtobufCMessage *message) __attribute__((warn_unused_result));
+
 /* Packs `message` behind its head, uncompressed. 0 and *out (the caller frees it) with *len, or
  * -EMSGSIZE over RPC_MESSAGE_BYTES_MAX, or -ENOMEM. */
 int message_pack(const ProtobufCMessage *message, uint8_t **out, size_t *len)
+    __attribute__((warn_unused_result));
+/* The same for one that is packed; copied. */
+int message_frame(const uint8_t *packed, size_t packed_len, uint8_t **out, size_t *len)
     __attribute__((warn_unused_result));
 
 #endif

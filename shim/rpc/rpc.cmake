@@ -1,11 +1,16 @@
 # shim_rpc: gRPC over unix sockets, both roles.
 add_library(shim_rpc STATIC
+    ${CMAKE_CURRENT_LIST_DIR}/call.c
+    ${CMAKE_CURRENT_LIST_DIR}/caller.c
     ${CMAKE_CURRENT_LIST_DIR}/channel.c
+    ${CMAKE_CURRENT_LIST_DIR}/connect.c
     ${CMAKE_CURRENT_LIST_DIR}/field.c
+    ${CMAKE_CURRENT_LIST_DIR}/incoming.c
     ${CMAKE_CURRENT_LIST_DIR}/keeper.c
     ${CMAKE_CURRENT_LIST_DIR}/link.c
     ${CMAKE_CURRENT_LIST_DIR}/listen.c
     ${CMAKE_CURRENT_LIST_DIR}/message.c
+    ${CMAKE_CURRENT_LIST_DIR}/numbered.c
     ${CMAKE_CURRENT_LIST_DIR}/server.c
     ${CMAKE_CURRENT_LIST_DIR}/socket_file.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c)

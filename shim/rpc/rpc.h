@@ -91,10 +91,6 @@ int rpc_channel_open_fd(uv_loop_t *loop, int fd, const struct rpc_channel_ops *o
  */
 void rpc_channel_close(struct rpc_channel *channel);
 
-/* Peer's credentials; -1 while not connected. */
-int rpc_channel_peer_uid(const struct rpc_channel *channel, uid_t *uid)
-    __attribute__((warn_unused_result));
-
 struct rpc_call_ops {
     /* One message; borrowed until return. Any number for a stream. Once at most for a unary call,
      * which has succeeded only when done() says so: an error may still follow its message. */
@@ -157,6 +153,16 @@ int rpc_server_new(uv_loop_t *loop, const struct socket_place *place,
  */
 int rpc_server_listen(struct rpc_server *server) __attribute__((warn_unused_result));
 
+/* Goes on with the listening socket `fd`, taken also on failure, which a process before this one made
+ * at the server's place: `tag` is what that one's rpc_server_listener() said. 0; -ESTALE: another
+ * file stands there, or none; or another negative errno. In either case nothing listens. */
+int rpc_server_resume(struct rpc_server *server, int fd, const char *tag)
+    __attribute__((warn_unused_result));
+
+/* The descriptor that listens, borrowed until the server is called or closed next, and what
+ * rpc_server_resume() is to be told of it (socket_file_tag()). -1: none does. */
+int rpc_server_listener(const struct rpc_server *server, char tag[SOCKET_FILE_TAG_BYTES_MAX]);
+
 /* Both for an absolute `path`, in a directory that is there. After a failure there is no server,
  * and the loop must run once more to close what was opened. */
 int rpc_server_open(uv_loop_t *loop, const char *path, const struct rpc_method *methods,
@@ -183,6 +189,9 @@ void rpc_incoming_on_cancel(struct rpc_incoming *call, void (*cancelled)(void *u
  * RPC_MESSAGE_BYTES_MAX, or -ENOBUFS while more than RPC_QUEUE_BYTES_MAX wait for the client. Bytes
  * queued but not yet taken by the client: rpc_incoming_queued(). */
 int rpc_incoming_send(struct rpc_incoming *call, const ProtobufCMessage *message)
+    __attribute__((warn_unused_result));
+/* The same for one that is packed already; copied. */
+int rpc_incoming_send_packed(struct rpc_incoming *call, const uint8_t *message, size_t len)
     __attribute__((warn_unused_result));
 size_t rpc_incoming_queued(const struct rpc_incoming *call);
 

@@ -2,15 +2,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "shim/directory.h"
+#include "shim/rpc/connect.h"
 #include "shim/rpc/listen.h"
 
 #define SOCKET_MODE 0600
@@ -19,12 +20,16 @@
 int socket_file_init(struct socket_file *file, const struct socket_place *place)
 {
     const char *below = place->below ? place->below : "";
+    const char *dir = place->dir ? place->dir : place->name;
+    const char *slash = place->dir ? NULL : strrchr(place->name, '/');
+    const char *name = slash ? slash + 1 : place->name;
 
     *file = (struct socket_file){.dir_mode = place->dir_mode};
-    file->dir = strdup(place->dir);
+    file->dir = slash ? strndup(dir, (size_t)(slash - dir)) : strdup(dir);
     file->below = place->below ? strdup(place->below) : NULL;
-    file->name = strdup(place->name);
-    if (asprintf(&file->path, "%s%s%s/%s", place->dir, *below ? "/" : "", below, place->name) < 0)
+    file->name = strdup(name);
+    if (!file->dir ||
+        asprintf(&file->path, "%s%s%s/%s", file->dir, *below ? "/" : "", below, name) < 0)
         file->path = NULL;
     if (file->dir && file->name && file->path && !place->below == !file->below)
         return 0;
@@ -50,20 +55,16 @@ const char *socket_file_path(const struct socket_file *file)
 
 static bool is_known(const struct socket_file *file, const struct stat *st)
 {
-    /* A file system may give the inode's number away again at once. Not the time of the last
-     * change: the owner may change mode or label. */
-    return file->known && S_ISSOCK(st->st_mode) && file->device == st->st_dev &&
-           file->inode == st->st_ino && file->modified.tv_sec == st->st_mtim.tv_sec &&
-           file->modified.tv_nsec == st->st_mtim.tv_nsec;
+    struct file_identity now = file_identity_of(st);
+
+    return file->known && S_ISSOCK(st->st_mode) && file_identity_is(&now, &file->identity);
 }
 
 static void know(struct socket_file *file, const struct stat *st, bool ours)
 {
     file->known = true;
     file->ours = ours;
-    file->device = st->st_dev;
-    file->inode = st->st_ino;
-    file->modified = st->st_mtim;
+    file->identity = file_identity_of(st);
 }
 
 bool socket_file_there(const struct socket_file *file)
@@ -138,24 +139,42 @@ void socket_file_remove(struct socket_file *file)
     file->known = false;
 }
 
+/* ---- handed over ---- */
+
+void socket_file_tag(const struct socket_file *file, char tag[SOCKET_FILE_TAG_BYTES_MAX])
+{
+    const struct file_identity *made = &file->identity;
+
+    snprintf(tag, SOCKET_FILE_TAG_BYTES_MAX, "%" PRIx64 "-%" PRIx64 "-%" PRIx64, made->device,
+             made->inode, made->modified_ns);
+}
+
+bool socket_file_resume(struct socket_file *file, const char *tag)
+{
+    struct socket_file found = *file;
+    char there[SOCKET_FILE_TAG_BYTES_MAX];
+    struct stat st;
+
+    if (lstat(file->path, &st) < 0 || !S_ISSOCK(st.st_mode))
+        return false;
+    know(&found, &st, true);
+    socket_file_tag(&found, there);
+    if (strcmp(there, tag) != 0)
+        return false;
+    *file = found;
+    return true;
+}
+
 /* ---- adopting ---- */
 
 /* Who listens where a connection to the path leads: SO_PEERCRED of it. */
 static int peer_at(const char *path, struct ucred *out)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd, err = 0;
+    int fd = unix_connect(path), err;
 
-    if (!unix_path_fits(path))
-        return -ENAMETOOLONG;
-    memcpy(address.sun_path, path, strlen(path));
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return -errno;
-    if (connect(fd, (const struct sockaddr *)&address, sizeof address) < 0)
-        err = -errno;
-    else
-        err = unix_peer(fd, out);
+        return fd;
+    err = unix_peer(fd, out);
     close(fd);
     return err;
 }

@@ -11,11 +11,12 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
-#include <time.h>
+
+#include "shim/file_identity.h"
 
 /* Where it is to be; all borrowed by socket_file_init() only. */
 struct socket_place {
-    const char *dir;   /* absolute; symlinks in it are followed */
+    const char *dir;   /* absolute; symlinks in it are followed. NULL: `name` is an absolute path */
     mode_t dir_mode;   /* it is made if missing, and what is above it; 0: it is not ours to make */
     const char *below; /* a directory in it that others can swap: made if missing (0750), and never
                         * a symlink; NULL: none */
@@ -31,9 +32,7 @@ struct socket_file {
     char *path;
     bool known; /* of what stands under the name: */
     bool ours;  /* made by socket_file_make() */
-    dev_t device;
-    ino_t inode;
-    struct timespec modified;
+    struct file_identity identity;
 };
 
 /* 0 or -ENOMEM; then there is nothing to fini. */
@@ -52,6 +51,14 @@ int socket_file_make(struct socket_file *file, int *fd_out) __attribute__((warn_
 /* `fd` listens already and was bound to this path: takes the file for ours if who connects to it
  * comes to `fd` (which gets one such connection). If not, socket_file_make() says what is wrong. */
 void socket_file_adopt(struct socket_file *file, int fd);
+
+/* Says which file was made, for another process of ours that is handed the socket: printable ASCII
+ * without ':' or '/'. Only after socket_file_make(). */
+#define SOCKET_FILE_TAG_BYTES_MAX 72
+void socket_file_tag(const struct socket_file *file, char tag[SOCKET_FILE_TAG_BYTES_MAX]);
+/* Whether the file of that tag is there; then it counts as made. */
+bool socket_file_resume(struct socket_file *file, const char *tag)
+    __attribute__((warn_unused_result));
 
 /* Whether what was made, or adopted, is still there. */
 bool socket_file_there(const struct socket_file *file);

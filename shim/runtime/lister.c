@@ -4,23 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define uthash_fatal(message) abort()
-#include <uthash.h>
-
 #include "cri-proto/cri_v1.pb-c.h"
 #include "cri-proto/methods.h"
 #include "shim/log.h"
 #include "shim/must.h"
+#include "shim/rpc/message.h"
+#include "shim/rpc/numbered.h"
 #include "shim/rpc/rpc.h"
-
-struct check {
-    struct lister *lister;
-    UT_hash_handle hh;
-    uint64_t number;
-    char *container_id;
-    struct rpc_call *call; /* NULL: could not be asked, waits to be told so */
-    enum lister_finding finding;
-};
+#include "shim/runtime/listed.h"
 
 const struct lister_pace LISTER_PACE = {
     .poll_ms = LISTER_POLL_MS, .evented_ms = LISTER_EVENTED_MS, .settle_ms = LISTER_SETTLE_MS};
@@ -48,9 +39,8 @@ struct lister {
     ProtobufCMessage *sandboxes;
     ProtobufCMessage *containers;
 
-    struct check *checks;
-    uv_timer_t unasked; /* tells the ends of checks that could not be asked */
-    unsigned handles;
+    struct numbered_calls checks; /* the note is the container's id */
+    unsigned parts;               /* still to be stopped */
     void (*done)(void *user);
     void *done_user;
 };
@@ -166,85 +156,6 @@ static void events_open(struct lister *lister)
 
 /* ---- the list ---- */
 
-/* `annotations` has room for the item's. */
-static struct devicemgr_sandbox sandbox_of(const Runtime__V1__PodSandbox *item,
-                                           struct devicemgr_annotation *annotations)
-{
-    static const Runtime__V1__PodSandboxMetadata none = RUNTIME__V1__POD_SANDBOX_METADATA__INIT;
-    const Runtime__V1__PodSandboxMetadata *metadata = item->metadata ? item->metadata : &none;
-
-    for (size_t i = 0; i < item->n_annotations; i++)
-        annotations[i] = (struct devicemgr_annotation){.key = item->annotations[i]->key,
-                                                       .value = item->annotations[i]->value};
-    return (struct devicemgr_sandbox){
-        .id = item->id,
-        .pod_uid = metadata->uid,
-        .pod_namespace = metadata->namespace_,
-        .pod_name = metadata->name,
-        .attempt = metadata->attempt,
-        .ready = item->state == RUNTIME__V1__POD_SANDBOX_STATE__SANDBOX_READY,
-        .annotations = annotations,
-        .annotations_len = item->n_annotations,
-    };
-}
-
-/* Created counts: it was made with its devices and may start at any moment. What the runtime itself
- * does not know may run. */
-static bool may_run(Runtime__V1__ContainerState state)
-{
-    return state != RUNTIME__V1__CONTAINER_STATE__CONTAINER_EXITED;
-}
-
-static struct devicemgr_container container_of(const Runtime__V1__Container *item,
-                                               struct devicemgr_annotation *annotations)
-{
-    static const Runtime__V1__ContainerMetadata none = RUNTIME__V1__CONTAINER_METADATA__INIT;
-    const Runtime__V1__ContainerMetadata *metadata = item->metadata ? item->metadata : &none;
-
-    for (size_t i = 0; i < item->n_annotations; i++)
-        annotations[i] = (struct devicemgr_annotation){.key = item->annotations[i]->key,
-                                                       .value = item->annotations[i]->value};
-    return (struct devicemgr_container){
-        .id = item->id,
-        .sandbox_id = item->pod_sandbox_id,
-        .name = metadata->name,
-        .attempt = metadata->attempt,
-        .running = may_run(item->state),
-        .annotations = annotations,
-        .annotations_len = item->n_annotations,
-    };
-}
-
-static void tell_list(struct lister *lister)
-{
-    const Runtime__V1__ListPodSandboxResponse *pods = (void *)lister->sandboxes;
-    const Runtime__V1__ListContainersResponse *list = (void *)lister->containers;
-    struct devicemgr_sandbox *sandboxes = must(calloc(pods->n_items + 1, sizeof *sandboxes));
-    struct devicemgr_container *containers =
-        must(calloc(list->n_containers + 1, sizeof *containers));
-    struct devicemgr_annotation *annotations;
-    size_t annotations_len = 0;
-
-    for (size_t i = 0; i < pods->n_items; i++)
-        annotations_len += pods->items[i]->n_annotations;
-    for (size_t i = 0; i < list->n_containers; i++)
-        annotations_len += list->containers[i]->n_annotations;
-    annotations = must(calloc(annotations_len + 1, sizeof *annotations));
-    annotations_len = 0;
-    for (size_t i = 0; i < pods->n_items; i++) {
-        sandboxes[i] = sandbox_of(pods->items[i], annotations + annotations_len);
-        annotations_len += pods->items[i]->n_annotations;
-    }
-    for (size_t i = 0; i < list->n_containers; i++) {
-        containers[i] = container_of(list->containers[i], annotations + annotations_len);
-        annotations_len += list->containers[i]->n_annotations;
-    }
-    lister->ops->listed(lister->user, sandboxes, pods->n_items, containers, list->n_containers);
-    free(annotations);
-    free(containers);
-    free(sandboxes);
-}
-
 static uint64_t next_list_ms(const struct lister *lister)
 {
     if (lister->again)
@@ -254,16 +165,7 @@ static uint64_t next_list_ms(const struct lister *lister)
     return lister->events ? lister->pace->evented_ms : lister->pace->poll_ms;
 }
 
-static void list_done(struct lister *lister)
-{
-    if (lister->missing)
-        log_info("runtime %s answers", lister->endpoint);
-    lister->missing = false;
-    lister->pause_ms = LISTER_RETRY_MS_MIN;
-    tell_list(lister);
-    list_end(lister);
-    list_within(lister, next_list_ms(lister));
-}
+static const struct rpc_status NO_MEMORY = {RPC_RESOURCE_EXHAUSTED, "no memory for it"};
 
 static void list_failed(struct lister *lister, const char *method, const struct rpc_status *status)
 {
@@ -275,13 +177,33 @@ static void list_failed(struct lister *lister, const char *method, const struct 
     try_later(lister, reason);
 }
 
+static void list_done(struct lister *lister)
+{
+    struct listed listed;
+
+    if (!listed_init(&listed, (const Runtime__V1__ListPodSandboxResponse *)lister->sandboxes,
+                     (const Runtime__V1__ListContainersResponse *)lister->containers)) {
+        list_failed(lister, "the list", &NO_MEMORY);
+        return;
+    }
+    if (lister->missing)
+        log_info("runtime %s answers", lister->endpoint);
+    lister->missing = false;
+    lister->pause_ms = LISTER_RETRY_MS_MIN;
+    lister->ops->listed(lister->user, listed.sandboxes, listed.sandboxes_len, listed.containers,
+                        listed.containers_len);
+    listed_fini(&listed);
+    list_end(lister);
+    list_within(lister, next_list_ms(lister));
+}
+
 static void on_containers(struct rpc_call *call, const ProtobufCMessage *message, void *user)
 {
     struct lister *lister = user;
 
     (void)call;
     message_drop(&lister->containers);
-    lister->containers = must_copy(message);
+    lister->containers = message_copy(message);
 }
 
 static void on_containers_done(struct rpc_call *call, const struct rpc_status *status, void *user)
@@ -289,10 +211,12 @@ static void on_containers_done(struct rpc_call *call, const struct rpc_status *s
     struct lister *lister = user;
 
     (void)call;
-    if (status->code == RPC_OK)
-        list_done(lister);
-    else
+    if (status->code != RPC_OK)
         list_failed(lister, "ListContainers", status);
+    else if (!lister->containers)
+        list_failed(lister, "ListContainers", &NO_MEMORY);
+    else
+        list_done(lister);
 }
 
 static const struct rpc_call_ops CONTAINERS_OPS = {.message = on_containers,
@@ -304,7 +228,7 @@ static void on_sandboxes(struct rpc_call *call, const ProtobufCMessage *message,
 
     (void)call;
     message_drop(&lister->sandboxes);
-    lister->sandboxes = must_copy(message);
+    lister->sandboxes = message_copy(message);
 }
 
 static void list_call(struct lister *lister, const char *path, const ProtobufCMessage *request,
@@ -324,11 +248,13 @@ static void on_sandboxes_done(struct rpc_call *call, const struct rpc_status *st
     struct lister *lister = user;
 
     (void)call;
-    if (status->code == RPC_OK)
+    if (status->code != RPC_OK)
+        list_failed(lister, "ListPodSandbox", status);
+    else if (!lister->sandboxes)
+        list_failed(lister, "ListPodSandbox", &NO_MEMORY);
+    else
         list_call(lister, CRI_LIST_CONTAINERS_PATH, &request.base,
                   &runtime__v1__list_containers_response__descriptor, &CONTAINERS_OPS);
-    else
-        list_failed(lister, "ListPodSandbox", status);
 }
 
 static const struct rpc_call_ops SANDBOXES_OPS = {.message = on_sandboxes,
@@ -397,81 +323,39 @@ void lister_refresh(struct lister *lister)
 
 /* ---- checks ---- */
 
-static void check_free(struct check *check)
+static const struct numbered_method CHECK = {CRI_LIST_CONTAINERS_PATH,
+                                             &runtime__v1__list_containers_response__descriptor};
+
+/* The filter also takes a prefix of the id. */
+static enum lister_finding find_container(const Runtime__V1__ListContainersResponse *list,
+                                          const char *id)
 {
-    HASH_DELETE(hh, check->lister->checks, check);
-    free(check->container_id);
-    free(check);
-}
-
-static void check_end(struct check *check, enum lister_finding finding)
-{
-    struct lister *lister = check->lister;
-    uint64_t number = check->number;
-
-    check_free(check);
-    lister->ops->checked(lister->user, number, finding);
-}
-
-static void on_check(struct rpc_call *call, const ProtobufCMessage *message, void *user)
-{
-    const Runtime__V1__ListContainersResponse *list = (const void *)message;
-    struct check *check = user;
-
-    (void)call;
-    check->finding = LISTER_GONE;
-    /* The filter also takes a prefix of the id. */
     for (size_t i = 0; i < list->n_containers; i++) {
-        if (strcmp(list->containers[i]->id, check->container_id) == 0)
-            check->finding = may_run(list->containers[i]->state) ? LISTER_RUNNING : LISTER_STOPPED;
+        if (strcmp(list->containers[i]->id, id) == 0)
+            return listed_may_run(list->containers[i]->state) ? LISTER_RUNNING : LISTER_STOPPED;
     }
+    return LISTER_GONE;
 }
 
-static void on_check_done(struct rpc_call *call, const struct rpc_status *status, void *user)
+static void on_check_ended(void *user, const struct numbered_end *end)
 {
-    struct check *check = user;
+    const Runtime__V1__ListContainersResponse *list = (const void *)end->response;
+    struct lister *lister = user;
 
-    (void)call;
-    check->call = NULL;
-    check_end(check, status->code == RPC_OK ? check->finding : LISTER_UNKNOWN);
-}
-
-static const struct rpc_call_ops CHECK_OPS = {.message = on_check, .done = on_check_done};
-
-static void on_unasked(uv_timer_t *timer)
-{
-    struct lister *lister = timer->data;
-    struct check *check, *next;
-
-    /* One at a time: the callback may add others. */
-    HASH_ITER(hh, lister->checks, check, next)
-    {
-        if (check->call)
-            continue;
-        uv_timer_start(&lister->unasked, on_unasked, 0, 0);
-        check_end(check, LISTER_UNKNOWN);
-        return;
-    }
+    lister->ops->checked(lister->user, end->number,
+                         list ? find_container(list, end->note) : LISTER_UNKNOWN);
 }
 
 void lister_check(struct lister *lister, uint64_t number, const char *container_id)
 {
     Runtime__V1__ListContainersRequest request = RUNTIME__V1__LIST_CONTAINERS_REQUEST__INIT;
     Runtime__V1__ContainerFilter filter = RUNTIME__V1__CONTAINER_FILTER__INIT;
-    struct check *check = must(calloc(1, sizeof *check));
+    bool room = numbered_calls_len(&lister->checks) < LISTER_CHECKS_MAX;
 
-    check->lister = lister;
-    check->number = number;
-    check->container_id = must(strdup(container_id));
-    filter.id = check->container_id;
+    filter.id = (char *)container_id;
     request.filter = &filter;
-    if (lister->channel && HASH_COUNT(lister->checks) < LISTER_CHECKS_MAX)
-        check->call = rpc_channel_call(lister->channel, CRI_LIST_CONTAINERS_PATH, &request.base,
-                                       &runtime__v1__list_containers_response__descriptor, 0,
-                                       LISTER_CALL_MS_MAX, &CHECK_OPS, check);
-    HASH_ADD(hh, lister->checks, number, sizeof check->number, check);
-    if (!check->call)
-        uv_timer_start(&lister->unasked, on_unasked, 0, 0);
+    numbered_calls_start(&lister->checks, room ? lister->channel : NULL, &CHECK, number,
+                         container_id, &request.base, LISTER_CALL_MS_MAX);
 }
 
 /* ---- life ---- */
@@ -488,38 +372,36 @@ struct lister *lister_start(uv_loop_t *loop, const char *endpoint, const struct 
     lister->user = user;
     lister->pause_ms = LISTER_RETRY_MS_MIN;
     uv_timer_init(loop, &lister->timer);
-    uv_timer_init(loop, &lister->unasked);
     lister->timer.data = lister;
-    lister->unasked.data = lister;
-    lister->handles = 2;
+    numbered_calls_init(&lister->checks, loop, on_check_ended, lister, "the connection is gone");
+    lister->parts = 2;
     uv_timer_start(&lister->timer, on_timer, 0, 0);
     return lister;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_part_stopped(void *part)
 {
-    struct lister *lister = handle->data;
+    struct lister *lister = part;
     void (*done)(void *user) = lister->done;
     void *user = lister->done_user;
 
-    if (--lister->handles > 0)
+    if (--lister->parts > 0)
         return;
     free(lister);
     done(user);
 }
 
+static void on_timer_closed(uv_handle_t *handle)
+{
+    on_part_stopped(handle->data);
+}
+
 void lister_stop(struct lister *lister, void (*done)(void *user), void *user)
 {
-    struct check *check, *next;
-
     lister->done = done;
     lister->done_user = user;
     rpc_channel_close(lister->channel); /* ends the calls without a callback */
     list_end(lister);
-    HASH_ITER(hh, lister->checks, check, next)
-    {
-        check_free(check);
-    }
-    uv_close((uv_handle_t *)&lister->timer, on_closed);
-    uv_close((uv_handle_t *)&lister->unasked, on_closed);
+    numbered_calls_stop(&lister->checks, on_part_stopped, lister);
+    uv_close((uv_handle_t *)&lister->timer, on_timer_closed);
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Measures the relay beside a byte copier, nghttpx, haproxy, nginx and, where a Go toolchain and
 # Debian's golang-google-grpc-dev are installed, a grpc-go relay. Debian 12, as root; installs what
-# else is missing. Prints tables; no part of pass or fail. See bench.py.
+# else is missing. Then what an event costs the device manager (core_bench.c). Prints tables; no part
+# of pass or fail. See bench.py; figures that were taken are in RESULTS.md.
 #
 #   tests/bench/run.sh [--quick] [--json FILE]    about 10 minutes at most; --quick: within 1
 #
@@ -32,7 +33,7 @@ install_relays() {
 build_all() {
     cmake -G Ninja -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
         -DSHIM_BENCH=ON -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
-    ninja -C "$build" cri-device-shim bench_copier bench_runtime
+    ninja -C "$build" cri-device-shim bench_copier bench_runtime core_bench
     if command -v go >/dev/null && [ -d "$go_sources/src/google.golang.org/grpc" ]; then
         GO111MODULE=off GOPATH=$go_sources GOFLAGS='' GOCACHE=$build/go-cache \
             go build -o "$build/grpc_relay" "$root/tests/bench/grpc_relay.go"
@@ -47,4 +48,9 @@ trap 'tail -n 60 "$build/build.log"' EXIT
 # No part of a condition, in which a step that fails would not end it (set -e).
 build_all >"$build/build.log" 2>&1
 trap - EXIT
-exec /usr/bin/python3 "$root/tests/bench/bench.py" --build "$build" "$@"
+/usr/bin/python3 "$root/tests/bench/bench.py" --build "$build" "$@"
+printf '\nThe device manager alone, CPU time\n'
+case " $* " in
+*' --quick '*) exec "$build/tests/bench/core_bench" 1000 ;;
+*) exec "$build/tests/bench/core_bench" ;;
+esac

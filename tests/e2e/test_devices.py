@@ -145,7 +145,7 @@ def test_shim_killed_between_creates(shim, client, gpu):
     one = devices_of(client, first)
     shim.kill()
     shim.start()
-    client.wait_ready()
+    client.reconnect()
     assert devices_of(client, first) == one
     client.StopContainer(container_id=first)
     second = client.run(pod, "app", SLEEP, attempt=1)
@@ -171,7 +171,7 @@ def test_containers_outlive_everything(containerd, shim, client, gpu):
     containerd.kill()
     containerd.start()
     shim.start()
-    client.wait_ready()
+    client.reconnect()
     gpu.start()
     assert devices_of(client, container) == one
     other = client.run(asking_pod(client, "other"), "app", SLEEP)

@@ -102,7 +102,7 @@ def test_container_outlives_its_sandbox(shim, client, make_plugin):
     assert client.ContainerStatus(container_id=container).status.state == cri.CONTAINER_RUNNING
     shim.kill()
     shim.start()
-    client.wait_ready()
+    client.reconnect()
     shim.wait_log("runtime listed: ")
     new = client.run_pod("new")
     with refused(grpc.StatusCode.UNAVAILABLE, GPU, "g0", 'container "app"', "default/old"):
@@ -166,7 +166,7 @@ def test_container_from_before_the_move(moved, make_client):
             client.create(new, "app", SLEEP, annotations=by_token(GPU, "g0"))
         shim.kill()
         shim.start()
-        client.wait_ready()
+        client.reconnect()
     client.StopContainer(container_id=container)
     assert devices_of(client, run_in_time(client, new)) == {"g0"}
 
@@ -241,7 +241,7 @@ def test_damaged_checkpoint(direct, make_shim, make_client, make_plugin, damage)
         path.unlink()
     (shim.state_dir / "checkpoint.db").write_bytes(damage)
     shim.start()
-    client.wait_ready()
+    client.reconnect()
     shim.wait_log("it was set aside as")
     shim.wait_log("(2 of them rebuilt from containers)")
     aside = list(shim.state_dir.glob("checkpoint.db.damaged-*"))

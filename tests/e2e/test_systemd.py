@@ -117,6 +117,31 @@ def test_install_use_and_uninstall(node, closing):
     assert kubelet_pid != node.pid("kubelet.service")
 
 
+def test_the_bridge_s_sockets_outlive_it(node, closing):
+    """systemd keeps what it listens on: killed, who connects waits for the next one, at the same
+    socket; stopped, nothing is left."""
+    node.install()
+    kubelet = closing(BareKubelet(node.path(KUBELET_DIR)))
+    kubelet.start()
+    plugin = closing(Plugin(node.path("/var/lib/cri-device-shim/device-plugins"), GPU, ["g0"]))
+    plugin.start()
+    kubelet.wait_health(GPU, {"g0": "Healthy"})
+    wait_until(node.path("/run/cri-device-shim/bridge.snapshot").exists, "what it shows is saved")
+    endpoint = node.path(KUBELET_DIR) / "cri-device-shim" / GPU.replace("/", "_")
+    endpoint = endpoint.with_name(endpoint.name + ".sock")
+    before = endpoint.stat().st_ino
+    for count in range(2, 5):
+        wait_until(lambda: node.property(BRIDGE, "NFileDescriptorStore") == "1", "it is kept")
+        bridge = node.pid(BRIDGE)
+        node.run("systemctl", "kill", "--kill-who=main", "-s", "KILL", BRIDGE)
+        wait_until(lambda: node.pid(BRIDGE) not in (0, bridge), "systemd starts the bridge again")
+        kubelet.wait("list", GPU, count)
+        assert endpoint.stat().st_ino == before
+    assert node.property(BRIDGE, "NFileDescriptorStore") == "1"
+    node.run("systemctl", "stop", BRIDGE)
+    assert node.property(BRIDGE, "NFileDescriptorStore") == "0" and not endpoint.exists()
+
+
 def test_what_the_units_take_away(node):
     """As systemd has done it, of the processes themselves."""
     node.install()

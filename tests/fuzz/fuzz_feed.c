@@ -7,6 +7,7 @@
  * lists say, each endpoint's path fits a socket address and stays in its directory, and the file
  * gives back what was put in.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,9 +16,10 @@
 
 #include <zlib.h>
 
+#include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 #include "cri-proto/resource_name.h"
-#include "shim/bridge/list.h"
 #include "shim/bridge/names.h"
+#include "shim/bridge/offer.h"
 #include "shim/bridge/snapshot.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -106,25 +108,90 @@ static void check_device(const Bridge__V1__Device *device, const V1beta1__Device
         FUZZ_CHECK(shown->topology->nodes[i]->id == device->numa_nodes[i], "node %zu", i);
 }
 
-static void check_list(const Bridge__V1__DeviceList *list, bool masked)
+static void check_answer(const struct list *list, const Bridge__V1__DeviceList *message,
+                         bool masked)
 {
-    V1beta1__ListAndWatchResponse *answer = list_answer(list, masked);
-    struct packed packed = {0}, same = {0}, moved = {0};
-    Bridge__V1__DeviceList *unpacked;
+    uint8_t *health = malloc(list_len(list) + 1);
+    V1beta1__ListAndWatchResponse *answer;
+    struct packed packed;
 
-    FUZZ_CHECK(answer->n_devices == list->n_devices, "%zu", answer->n_devices);
-    for (size_t i = 0; i < list->n_devices; i++)
-        check_device(list->devices[i], answer->devices[i], masked);
-    list_answer_free(answer);
-    list_pack(&packed, list);
-    unpacked = list_unpack(&packed);
-    list_pack(&same, unpacked);
-    FUZZ_CHECK(packed_equal(&packed, &same), "%zu, %zu bytes", packed.len, same.len);
-    packed_move(&moved, &packed);
-    FUZZ_CHECK(!packed.bytes && packed_equal(&moved, &same), "moved");
-    bridge__v1__device_list__free_unpacked(unpacked, NULL);
-    packed_fini(&moved);
-    packed_fini(&same);
+    if (!health)
+        abort();
+    list_health(list, masked, health);
+    if (list_answer(list, health, &packed) < 0)
+        abort();
+    answer = v1beta1__list_and_watch_response__unpack(NULL, packed.len, packed.bytes);
+    FUZZ_CHECK(answer && answer->n_devices == message->n_devices, "%zu", message->n_devices);
+    for (size_t i = 0; i < message->n_devices; i++)
+        check_device(message->devices[i], answer->devices[i], masked);
+    v1beta1__list_and_watch_response__free_unpacked(answer, NULL);
+    packed_fini(&packed);
+    free(health);
+}
+
+/* Packed behind its length, and read again, it is the same list. */
+static void check_packed(const struct list *list)
+{
+    Bridge__V1__DeviceList *message;
+    struct packed packed, again;
+    struct list *same;
+    size_t head = 0;
+
+    if (list_pack(list, &packed) < 0)
+        abort();
+    while (packed.bytes[head++] & 0x80)
+        ;
+    message = bridge__v1__device_list__unpack(NULL, packed.len - head, packed.bytes + head);
+    FUZZ_CHECK(message, "%zu bytes", packed.len);
+    same = list_new(message);
+    if (!same || list_pack(same, &again) < 0)
+        abort();
+    FUZZ_CHECK(list_same_devices(list, same), "%zu", list_len(list));
+    FUZZ_CHECK(again.len == packed.len && memcmp(again.bytes, packed.bytes, packed.len) == 0,
+               "%zu, %zu bytes", packed.len, again.len);
+    list_free(same);
+    bridge__v1__device_list__free_unpacked(message, NULL);
+    packed_fini(&packed);
+    packed_fini(&again);
+}
+
+static void check_list(const Bridge__V1__DeviceList *message, bool masked)
+{
+    struct list *list = list_new(message);
+
+    if (!list)
+        abort();
+    check_answer(list, message, masked);
+    check_packed(list);
+    list_free(list);
+}
+
+/* Its changes on any list: none but devices of it are touched, and all as it says. */
+static void check_changes(const Bridge__V1__Resource *resource, bool masked)
+{
+    struct offer offer = {0};
+    int result;
+
+    if (!resource->list)
+        return;
+    if (offer_take(&offer, resource) != 1)
+        abort();
+    FUZZ_CHECK(offer.version == resource->version && offer.list, "version");
+    offer_set_masked(&offer, masked);
+    {
+        Bridge__V1__Resource changes = *resource;
+
+        changes.list = NULL;
+        result = offer_take(&offer, &changes);
+    }
+    if (resource->n_changes == 0)
+        FUZZ_CHECK(result == 0, "%d", result);
+    else if (resource->layout == 0)
+        FUZZ_CHECK(result == -ESTALE, "%d", result);
+    for (size_t i = 0; i < resource->n_changes && result >= 0; i++)
+        FUZZ_CHECK(resource->changes[i]->place < list_len(offer.list), "place");
+    check_packed(offer.list);
+    offer_fini(&offer);
 }
 
 /* ---- the file ---- */
@@ -135,13 +202,14 @@ static void check_state(const Bridge__V1__WatchResponse *state, bool masked)
         check_name(state->resources[i]->name);
         if (state->resources[i]->list)
             check_list(state->resources[i]->list, masked);
+        check_changes(state->resources[i], masked);
     }
 }
 
 /* Written and read, it is the same. */
 static void check_kept(const Bridge__V1__WatchResponse *state, uint64_t lost_ms)
 {
-    struct packed before = {0}, after = {0};
+    size_t before, after;
     Bridge__V1__WatchResponse *read;
     uint64_t read_ms = ~lost_ms;
     const char *why = "";
@@ -152,11 +220,9 @@ static void check_kept(const Bridge__V1__WatchResponse *state, uint64_t lost_ms)
     if (!read) /* protobuf-c packs unknown fields that it does not read again */
         return;
     FUZZ_CHECK(read_ms == lost_ms, "lost");
-    packed_make(&before, &state->base);
-    packed_make(&after, &read->base);
-    FUZZ_CHECK(packed_equal(&before, &after), "%zu, %zu bytes", before.len, after.len);
-    packed_fini(&before);
-    packed_fini(&after);
+    before = protobuf_c_message_get_packed_size(&state->base);
+    after = protobuf_c_message_get_packed_size(&read->base);
+    FUZZ_CHECK(before == after, "%zu, %zu bytes", before, after);
     bridge__v1__watch_response__free_unpacked(read, NULL);
 }
 

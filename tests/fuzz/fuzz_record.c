@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
+#include "devicemgr/limits.h"
 #include "devicemgr/record.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -81,7 +82,8 @@ static void check_allocation(const struct allocation *allocation)
         return;
     FUZZ_CHECK(allocation->ids.len > 0 && !ids_repeat(&allocation->ids), "%zu ids",
                allocation->ids.len);
-    FUZZ_CHECK(allocation->durable && !allocation->create && allocation->lives_len == 0,
+    FUZZ_CHECK(allocation->row == ALLOCATION_DURABLE && !allocation->create &&
+                   allocation->lives_len == 0,
                "restored as %d", allocation_life(allocation));
     FUZZ_CHECK(allocation_life(allocation) == ALLOCATION_UNKNOWN, "%d",
                allocation_life(allocation));
@@ -110,6 +112,15 @@ static bool same(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
+/* Whether a node of the device is one that there can be; others count for nothing. */
+static bool has_node(const Checkpoint__V1__Device *device)
+{
+    for (size_t i = 0; i < device->n_numa_nodes; i++)
+        if (device->numa_nodes[i] >= 0 && device->numa_nodes[i] < NUMA_NODES_MAX)
+            return true;
+    return false;
+}
+
 static void check_resource(struct row in, struct row out)
 {
     Checkpoint__V1__Resource *a = checkpoint__v1__resource__unpack(NULL, in.len, in.bytes);
@@ -128,8 +139,8 @@ static void check_resource(struct row in, struct row out)
             last--;
         FUZZ_CHECK(last > 0, "%s", device->id);
         FUZZ_CHECK(a->devices[last - 1]->healthy == device->healthy, "%s: health", device->id);
-        FUZZ_CHECK(device->n_numa_nodes > 0 || a->devices[last - 1]->n_numa_nodes == 0,
-                   "%s: its nodes", device->id);
+        FUZZ_CHECK((device->n_numa_nodes > 0) == has_node(a->devices[last - 1]), "%s: its nodes",
+                   device->id);
     }
     if (b->stopped)
         FUZZ_CHECK(a->stopped && a->stopped_ms == b->stopped_ms &&

@@ -370,11 +370,29 @@ WATCH = (field(1, "0.1.0") + field(2, 120000) +
          field(3, field(1, "a" * 200 + ".com/" + "b" * 60) + field(2, 8) + field(3, FEED_LIST) +
                field(4, 99)) +
          field(3, field(1, "../up") + field(2, 9)))
+# Lists with a layout, and what has changed in them: every device; one twice; one that is not there.
+CHANGES = {
+    "all": field(7, b"") + field(7, field(1, 1) + field(2, 1) + field(3, 1)) +
+           field(7, field(1, 2) + field(3, 1)),
+    "twice": field(7, field(1, 2) + field(2, 1)) + field(7, field(1, 2)),
+    "beyond": field(7, field(1, 1) + field(2, 1)) + field(7, field(1, 3) + field(2, 1)),
+}
+
+
+def changed(name):
+    return field(1, "0.1.0") + field(3, field(1, "v.com/" + name) + field(2, 7) +
+                                     field(3, FEED_LIST) + field(6, 11) + CHANGES[name])
+
+
 SNAPSHOT = (b"CDSBRDG1" + b"\0" * 8 + struct.pack("<Q", 5000) +
             b"0d8cd6c6-5be5-4b55-a53e-d8cc7e7e1b24\0")
 FEEDS = {
     "watch": b"\x80" + WATCH,
     "watch-masked": b"\2" + WATCH,
+    **{"changes-" + name: b"\x80" + changed(name) for name in CHANGES},
+    "changes-masked": b"\2" + changed("all"),
+    "changes-no-layout": b"\2" + WATCH + field(3, field(1, "v.com/gpu") + field(2, 10) +
+                                               field(3, FEED_LIST) + CHANGES["all"]),
     "file": b"\1" + SNAPSHOT + WATCH,
     "file-padded": b"\1" + SNAPSHOT.ljust(88, b"\0") + WATCH,
     "file-short": b"\1" + SNAPSHOT[:20],

@@ -30,9 +30,23 @@ static const struct header_fields *watch_fields(const struct header_listener *l)
     return fields;
 }
 
-/* The session itself, built in here, so that its structures are known and its look-ups are seen. */
+/* The session itself, built in here, so that its structures are known, its look-ups are seen and
+ * its maxima are these. */
 #define header_listener_fields watch_fields
 #include "shim/relay/session.c"
+#include "shim/relay/session/blocks.c"
+#include "shim/relay/session/call_message.c"
+#include "shim/relay/session/dispatch.c"
+#include "shim/relay/session/ending.c"
+#include "shim/relay/session/from_client.c"
+#include "shim/relay/session/from_runtime.c"
+#include "shim/relay/session/inside.c"
+#include "shim/relay/session/late_acks.c"
+#include "shim/relay/session/settings_frames.c"
+#include "shim/relay/session/settings_queue.c"
+#include "shim/relay/session/stream.c"
+#include "shim/relay/session/windows.c"
+#include "shim/relay/session/withheld.c"
 
 void session_probe_set_class(struct session *s, enum cri_method method, enum cri_method_class class)
 {
@@ -45,10 +59,12 @@ void session_probe_check(const struct session *s)
     const struct stream *st;
     size_t queued = 0;
 
-    FUZZ_CHECK(flow_check(&s->flow), "the connection's ledger");
+    FUZZ_CHECK(flow_check(&s->windows.flow), "the connection's ledger");
     for (st = s->streams; st; st = st->hh.next) {
         FUZZ_CHECK(flow_check(&st->flow), "the ledger of stream %u", st->id);
-        queued += is_queued(st);
+        queued += stream_is_queued(st);
+        FUZZ_CHECK(stream_waits(st) != 0, "stream %u in %s waits for nothing", st->id,
+                   stream_phase_name(st->phase));
     }
     FUZZ_CHECK(queued == s->queued, "%zu queued, not %zu", queued, s->queued);
 }
@@ -60,7 +76,7 @@ uint32_t session_probe_stream_id(const struct session_call *call)
 
 bool session_probe_waits(const struct session_call *call)
 {
-    return ((const struct stream *)call)->intercepted;
+    return ((const struct stream *)call)->kind == STREAM_INTERCEPTED;
 }
 
 bool session_probe_intercepted(void)

@@ -159,12 +159,13 @@ static void carry_out(struct run *run, struct run_call *rc, const struct run_dec
                    "forward");
 }
 
-static void on_request(void *user, struct session_call *call)
+static void on_request(void *user, struct session *session, struct session_call *call)
 {
     struct run *run = user;
     size_t index = run->calls_len;
     struct run_call *rc;
 
+    FUZZ_CHECK(session == run->session, "another session");
     FUZZ_CHECK(!call->user, "a request shown twice");
     FUZZ_CHECK(call->message_bytes == 0 || call->message, "no message");
     run->calls = realloc(run->calls, (index + 1) * sizeof *run->calls);
@@ -217,7 +218,9 @@ static void on_failed(void *user)
     FUZZ_CHECK(!user, "the session failed");
 }
 
-static const struct session_ops OPS = {on_write, on_request, on_answered, on_ended, on_failed};
+static const struct session_ops OPS = {on_write, on_failed};
+static const struct session_owner_ops OWNER_OPS = {
+    .request = on_request, .answered = on_answered, .ended = on_ended};
 
 /* ---- the public face ---- */
 
@@ -247,7 +250,7 @@ void run_init(struct run *run, const struct run_hooks *hooks, void *user)
         (struct run_walk){"        > runtime", .preface = FRAME_PREFACE_BYTES};
     run->in_walk[SESSION_RUNTIME].name = "        < runtime";
     run->out_walk[SESSION_CLIENT].name = "client  <";
-    run->session = session_new(&OPS, run);
+    run->session = session_new(&OPS, run, (struct session_owner){&OWNER_OPS, run});
     if (!run->session)
         abort();
 }

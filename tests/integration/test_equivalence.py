@@ -244,7 +244,7 @@ def test_nghttp(compare, directory, closing, options):
     def client(path):
         forwarder.target = path
         # not over the runtime's window: there a withheld message would be dropped for the trailers
-        # that follow it, which no gRPC client sends (client_headers_head() in session.c)
+        # that follow it, which no gRPC client sends (from_client_headers_head())
         return call(CREATE, CREATES[1]) + call("/x/Echo", CREATES[2])
 
     compare(client)

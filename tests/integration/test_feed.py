@@ -202,6 +202,25 @@ def test_what_the_kubelets_checkpoint_says_is_held(runtime, make_shim, watch, ma
     watcher.wait(lambda shown: not held(shown))
 
 
+def test_a_device_that_is_held_goes_out_alone(runtime, make_shim, make_feed, make_plugin, closing):
+    """To a bridge that takes changes; an older one gets the list, and has the same in the end."""
+    shim = make_shim(start=False, plugins={"kubelet_wait": "1h"})
+    shim.kubelet_plugin_dir.mkdir()
+    shim.start()
+    make_plugin(shim, GPU, [f"g{number}" for number in range(5000)])
+    new = closing(make_feed(shim).watch(takes_changes=True))
+    old = closing(make_feed(shim).watch())
+    for watcher in new, old:
+        watcher.wait(lambda shown: GPU in shown and len(shown[GPU].devices) == 5000)
+    for devices in ["g17"], ["g17", "g4999"], []:
+        kubelet_checkpoint.write(shim.kubelet_plugin_dir, kubelet_file(*devices))
+        for watcher in new, old:
+            watcher.wait(lambda shown: held(shown) == set(devices))
+        assert new.shown[GPU] == old.shown[GPU]
+        assert new.messages[-1].ByteSize() < 200 < 50_000 < old.messages[-1].ByteSize()
+        assert not new.messages[-1].resources[0].HasField("list")
+
+
 def test_kubelets_directory_comes_and_goes(shim, watch, make_plugin):
     """It may be made after the start, and be another one later."""
     make_plugin(shim, GPU, ["g0", "g1"])

@@ -242,6 +242,7 @@ def test_the_limit_of_a_daemon_that_was_restarted(runtime, hasty, make_client, s
     held(hasty, kubelet, runtime)
     hasty.kill()
     hasty.start()
+    kubelet.reconnect()
     bridge(hasty)
     calls = held(hasty, kubelet, runtime)
     held_on(calls)
@@ -348,6 +349,7 @@ def test_held_devices_are_as_they_are_to_a_kubelet_that_reconnects(make_short_ma
         _feed, watcher = bridge(shim)
         end_of_mask(watcher)
         messages = len(watcher.messages)
+        kubelet.reconnect()
         assert kubelet.call("Version", version="0.1.0") == "OK"
         relist(kubelet)
         make_plugin(shim, resource, ["d0"])  # so that something is sent
@@ -448,6 +450,7 @@ def test_daemon_gone_while_it_holds(runtime, shim, client, start, bridge, end):
     getattr(shim, end)()
     assert calls[0].result(60) == "UNAVAILABLE"
     shim.start()
+    kubelet.reconnect()
     feed, watcher = bridge(shim)
     calls = held(shim, kubelet, runtime)
     stored(shim, watcher, "g0", "g1")

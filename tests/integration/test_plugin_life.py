@@ -317,6 +317,7 @@ def _created(client, pod):
 def test_many_devices(runtime, client, shim, make_plugin):
     """A plugin with 50,000 devices."""
     plugin = make_plugin(shim, GPU, [f"device-{number:06}" for number in range(50_000)])
+    shim.wait_log("50000 of 50000 devices healthy")  # a slow machine needs longer than the hold
     client.create(client.run_pod("web"), "app", annotations=by_token(GPU, "device-049999"))
     assert given(runtime) == "device-049999" and plugin.allocated() == [["device-049999"]]
 

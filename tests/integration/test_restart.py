@@ -35,7 +35,7 @@ def test_cached_options_after_kill(runtime, shim, client, make_plugin):
     before = given(runtime)
     shim.kill()
     shim.start()
-    client.wait_ready()
+    client.reconnect()
     client.StopContainer(container_id=first)
     client.create(pod, "app", attempt=1)
     assert given(runtime) == before and len(plugin.allocated()) == 1
@@ -54,7 +54,7 @@ def test_kill_after_each_create(runtime, shim, client, make_plugin):
         seen.append(given(runtime))
         shim.kill()
         shim.start()
-        client.wait_ready()
+        client.reconnect()
     assert len(set(seen)) == 10
 
 
@@ -75,7 +75,7 @@ def test_kill_while_held(runtime, make_shim, make_plugin, make_client):
     assert waiting.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
     assert len(runtime.calls_of("CreateContainer")) == created
     shim.start()
-    client.wait_ready()
+    client.reconnect()
     plugin.start()
     client.CreateContainer(request)
     assert given(runtime) == "g0"
@@ -90,7 +90,7 @@ def test_plugin_still_serves(runtime, shim, client, make_plugin):
     shim.kill()
     shim.start()
     plugin.wait_calls("ListAndWatch", 2)
-    client.wait_ready()
+    client.reconnect()
     client.create(request_of(client, "web"), "app")
     assert given(runtime) == "g0"
 
@@ -104,7 +104,7 @@ def test_resource_comes_back_in_grace(runtime, shim, client, closing):
     plugin.kill()
     shim.kill()
     shim.start()
-    client.wait_ready()
+    client.reconnect()
     pod = request_of(client, "web")
     with refused(grpc.StatusCode.UNAVAILABLE, GPU):
         client.create(pod, "app")
@@ -122,7 +122,7 @@ def test_pods_removed_meanwhile(runtime, shim, client, make_plugin):
     with runtime.client() as directly:
         directly.remove_pod(pod.id)
     shim.start()
-    client.wait_ready()
+    client.reconnect()
     other = request_of(client, "other")
     wait_until(lambda: _created(client, other), "the device is free again")
     assert given(runtime) == "g0"
@@ -147,7 +147,7 @@ def test_runtime_lists_nothing_yet(runtime, shim, client, make_plugin):
         runtime.on(method, lambda call: Reply((), grpc.StatusCode.UNKNOWN, "not initialized yet"))
     asked = len(runtime.calls_of("ListPodSandbox") + runtime.calls_of("ListContainers"))
     shim.start()
-    client.wait_ready()
+    client.reconnect()
     with refused(grpc.StatusCode.UNAVAILABLE, "has not listed"):
         client.create(request_of(client, "other"), "app")
     wait_until(lambda: len(runtime.calls_of("ListPodSandbox")
@@ -168,7 +168,7 @@ def test_stop_and_start(runtime, shim, client, make_plugin):
     shim.stop()
     assert not shim.socket.exists() and not (shim.plugin_dir / "kubelet.sock").exists()
     shim.start()
-    client.wait_ready()
+    client.reconnect()
     client.StopContainer(container_id=first)
     client.create(pod, "app", attempt=1)
     assert given(runtime) == "g0" and len(plugin.allocated()) == 1
@@ -205,7 +205,7 @@ def test_damaged_checkpoint(runtime, make_shim, make_client, make_plugin, damage
         extra.unlink()  # the write-ahead log would mend it
     path.write_bytes(damaged)
     shim.start()
-    client.wait_ready()
+    client.reconnect()
     (aside,) = shim.state_dir.glob(f"{path.name}.damaged-*")
     assert aside.read_bytes() == damaged and str(aside) in shim.log()
     make_plugin(shim, GPU, ["g0", "g1"])
@@ -229,7 +229,7 @@ def test_checkpoint_taken_away(runtime, shim, client, make_plugin):
     client.create(other, "app", annotations=by_token(GPU, "g1"))
     shim.kill()
     shim.start()
-    client.wait_ready()
+    client.reconnect()
     client.StopContainer(container_id=first)
     client.create(pod, "app", attempt=1, annotations=by_token(GPU, "g0"))
     assert given(runtime) == "g0"
@@ -248,7 +248,7 @@ def test_damaged_row(runtime, shim, client, make_plugin):
                            (pods[0].uid,))
         connection.commit()
     shim.start()
-    client.wait_ready()
+    client.reconnect()
     assert pods[0].uid in shim.log() and "row" in shim.log()
     for number, pod in enumerate(pods):
         client.StopContainer(container_id=containers[number])
@@ -263,7 +263,7 @@ def test_stale_sockets_are_replaced(shim, client, runtime):
     shim.kill()
     assert shim.socket.exists() and not accepts(shim.socket)
     shim.start()
-    client.wait_ready()
+    client.reconnect()
     for path in (shim.socket, shim.plugin_dir / "kubelet.sock"):
         status = path.stat()
         assert (stat.S_IMODE(status.st_mode), status.st_uid) == (0o600, 0), path

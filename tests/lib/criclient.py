@@ -68,15 +68,25 @@ def container_config(name, command, attempt=0, image=images.APP, envs=None, anno
 
 
 class Client:
-    """One connection of its own to the CRI socket `path`."""
+    """One connection of its own to the CRI socket `path`.
+
+    gRPC's C core reads nothing while no call is open, so that an idle client does not learn that
+    its connection has ended before its next call fails with UNAVAILABLE: after a restart of the
+    server, reconnect().
+    """
 
     def __init__(self, path, timeout_s=GENEROUS_S):
         self.path = str(path)
         self.timeout_s = timeout_s
-        self.channel = grpc.insecure_channel(f"unix:{path}", options=[
+        self.channel = self._open()
+
+    def _open(self):
+        return grpc.insecure_channel(f"unix:{self.path}", options=[
             ("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0),
             ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
             ("grpc.max_send_message_length", -1),
+            # A ping of the C core's own that fails would tell it by chance, if it comes in time.
+            ("grpc.http2.bdp_probe", 0),
             ("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 200)])
 
     def __enter__(self):
@@ -88,7 +98,14 @@ class Client:
     def close(self):
         self.channel.close()
 
+    def reconnect(self):
+        """A new connection, which the server has taken; open calls end as CANCELLED."""
+        self.close()
+        self.channel = self._open()
+        self.wait_ready()
+
     def wait_ready(self, seconds=GENEROUS_S):
+        """Of a connection that is not made yet: one that has ended unnoticed counts as ready."""
         grpc.channel_ready_future(self.channel).result(timeout=seconds)
 
     def unary(self, path, request=b"", **options):

@@ -38,6 +38,7 @@ class Watcher:
         self.call = call
         self.messages = []
         self.shown = {}
+        self._layouts = {}
         self.over = threading.Event()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -54,8 +55,16 @@ class Watcher:
     def _take(self, resource):
         if resource.HasField("list"):
             devices = {device.id: device for device in resource.list.devices}
+            self._layouts[resource.name] = resource.layout, list(devices)
         else:
-            devices = self.shown[resource.name].devices
+            devices = dict(self.shown[resource.name].devices)
+        for change in resource.changes:
+            layout, ids = self._layouts[resource.name]
+            assert resource.layout == layout, "changes of another list"
+            device = bridge.Device()
+            device.CopyFrom(devices[ids[change.place]])
+            device.healthy, device.held = change.healthy, change.held
+            devices[ids[change.place]] = device
         return Shown(resource.version, resource.mask_end_ms, devices)
 
     def wait(self, condition, what="the feed shows it"):
@@ -83,13 +92,14 @@ class Feed:
         return kind(f"{FEED}{name}", request_serializer=lambda one: one.SerializeToString(),
                     response_deserializer=response.FromString)
 
-    def begin_watch(self, version="test"):
+    def begin_watch(self, version="test", takes_changes=False):
         """The bare call: next() reads one message, and nothing is read before."""
         call = self._method(self._channel.unary_stream, "Watch", bridge.WatchResponse)
-        return call(bridge.WatchRequest(bridge_version=version), wait_for_ready=True)
+        return call(bridge.WatchRequest(bridge_version=version, takes_changes=takes_changes),
+                    wait_for_ready=True)
 
-    def watch(self, version="test"):
-        return Watcher(self.begin_watch(version))
+    def watch(self, version="test", takes_changes=False):
+        return Watcher(self.begin_watch(version, takes_changes))
 
     def report(self, kubelet_pid, shown, **state):
         """`state`: registered, stored, version, of all; by default registered with what was

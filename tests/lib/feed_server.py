@@ -19,17 +19,18 @@ from waiting import GENEROUS_S, wait_until
 class Shown:
     """`devices`: ids, or {id: healthy}; `held`, `numa` ({id: nodes}), `lost` as in the feed."""
 
-    def __init__(self, devices, version=1, held=(), numa=None, mask_end_ms=0, lost=0):
+    def __init__(self, devices, version=1, held=(), numa=None, mask_end_ms=0, lost=0, layout=0):
         self.devices = devices if isinstance(devices, dict) else dict.fromkeys(devices, True)
         self.version = version
         self.held = set(held)
         self.numa = numa or {}
         self.mask_end_ms = mask_end_ms
         self.lost = lost
+        self.layout = layout
 
     def message(self, name, with_list=True):
         message = bridge.Resource(name=name, version=self.version, mask_end_ms=self.mask_end_ms,
-                                  lost=self.lost)
+                                  lost=self.lost, layout=self.layout)
         if with_list:
             message.list.SetInParent()
             message.list.devices.extend(
@@ -51,6 +52,7 @@ class FeedServer:
         self.reports = []
         self.prefers = []
         self.watches = 0
+        self.requests = []
         self._streams = set()
         self._server = None
         self._lock = threading.Lock()
@@ -116,8 +118,9 @@ class FeedServer:
         return wait_until(lambda: (one := self.last_of(resource)) and condition(one) and one,
                           f"a report of {resource}; the last: {self.reports[-1:]}")
 
-    def _watch(self, _request, context):
+    def _watch(self, request, context):
         self.watches += 1
+        self.requests.append(request)
         if self.watch_fails:
             context.abort(*self.watch_fails)
         stream = queue.SimpleQueue()

@@ -4,8 +4,10 @@
     machine.run("systemctl", "start", "x.service"); machine.path("/run/x.sock")
 
 Its /etc, /usr/local, /var/lib and /var/log are directories of the test's, /run is empty; all else
-is this machine's own, its network, too. It needs root, and a cgroup hierarchy in which it can make
-a group: version 2, or version 1 with systemd's own.
+is this machine's own, its network, too, unless it is given another. It needs root, and a cgroup
+hierarchy in which it can make a group: version 2, or version 1 with systemd's own.
+
+    machine.power_off(); machine.start()    # at once, and with all processes; its disk stays
 """
 
 import os
@@ -25,32 +27,72 @@ CGROUPS = pathlib.Path("/sys/fs/cgroup")
 # The cgroup's name-space is made with the process in it: its root is the group of this machine.
 BOOT = """
     set -e
-    echo $$ >{group}/cgroup.procs
-    exec unshare --mount --pid --fork --uts --ipc --cgroup --kill-child sh -ec '
+    for group in {groups}; do echo $$ >$group/cgroup.procs; done
+    exec {network} unshare --mount --pid --fork --uts --ipc --cgroup --kill-child sh -ec '
         mount --make-rprivate /
         mount -t proc proc /proc
         mount -t tmpfs tmpfs /run
+        umount -R /sys/fs/cgroup
         {mount_cgroups}
         for path in {own}; do mount --bind {root}/$path /$path; done
+        {mount_binds}
         exec env -i container=other PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
             SYSTEMD_UNIT_PATH=/etc/systemd/system:{base} SYSTEMD_GENERATOR_PATH={base}/none \\
             {systemd} --system --unit=multi-user.target --log-target=console --show-status=no'
 """
 LEGACY = """mount -t tmpfs tmpfs /sys/fs/cgroup
         mkdir /sys/fs/cgroup/systemd
-        mount -t cgroup -o none,name=systemd,xattr cgroup /sys/fs/cgroup/systemd"""
+        mount -t cgroup -o none,name=systemd,xattr cgroup /sys/fs/cgroup/systemd
+"""
 UNIFIED = "mount -t cgroup2 cgroup2 /sys/fs/cgroup"
+CONTAINERS_NEED = {"cpu", "cpuset", "memory", "pids"}  # of a cgroup's controllers
+
+
+def is_unified():
+    return (CGROUPS / "cgroup.controllers").exists()
+
+
+def missing_controllers():
+    """Those that a container needs, and a group of this machine's would not have."""
+    if is_unified():
+        there = (CGROUPS / "cgroup.subtree_control").read_text().split()
+    else:
+        there = [name for names in _legacy_controllers() for name in names.split(",")]
+    return sorted(CONTAINERS_NEED.difference(there))
+
+
+def _legacy_controllers():
+    """{controllers of a hierarchy of version 1, as they are mounted together: where it is}"""
+    found = {}
+    for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
+        mounted, _, what = line.partition(" - ")
+        kind, _, options = what.split(" ")
+        names = [one for one in options.split(",") if one not in ("rw", "ro")]
+        if kind == "cgroup" and not any("=" in one for one in names):
+            found[",".join(names)] = pathlib.Path(mounted.split()[4])
+    return found
 
 
 class Machine:
-    def __init__(self, directory):
+    """`network`: the file of a network name-space to be in; `controllers`: whether its cgroups have
+    all controllers, as containers need them; `binds`: {path of it: file or directory that is to be
+    there}."""
+
+    def __init__(self, directory, network=None, controllers=False, binds=None):
         self.directory = pathlib.Path(directory)
         self.root = self.directory / "node"
         self.base = self.directory / "units"
         self.log_path = self.directory / "systemd.log"
-        unified = (CGROUPS / "cgroup.controllers").exists()
-        self._group = (CGROUPS if unified else CGROUPS / "systemd") / self.directory.name
-        self._mount = UNIFIED if unified else LEGACY
+        self._network = network
+        self.binds = dict(binds or {})
+        hierarchies = [CGROUPS if is_unified() else CGROUPS / "systemd"]
+        self._mount = UNIFIED if is_unified() else LEGACY
+        if controllers and not is_unified():
+            for names, path in _legacy_controllers().items():
+                hierarchies.append(path)
+                self._mount += _mount_controllers(names)
+        name = str(self.directory).strip("/").replace("/", "-")
+        self._groups = [path / name for path in hierarchies]
         self._boot = None
         self._pid = None
         for path in OWN:
@@ -72,10 +114,14 @@ class Machine:
             (self.base / f"{name}.target").write_text(f"[Unit]\nDescription={name}\n{early}{more}")
 
     def start(self):
-        self._group.mkdir()
-        script = BOOT.format(group=self._group, mount_cgroups=self._mount, own=" ".join(OWN),
+        for group in self._groups:
+            _make_group(group)
+        binds = "".join(f"mount --bind {what} {path}\n" for path, what in self.binds.items())
+        network = f"nsenter --net={self._network}" if self._network else ""
+        script = BOOT.format(groups=" ".join(map(str, self._groups)), network=network,
+                             mount_cgroups=self._mount, mount_binds=binds, own=" ".join(OWN),
                              root=self.root, base=self.base, systemd=SYSTEMD)
-        with open(self.log_path, "wb") as log:
+        with open(self.log_path, "ab") as log:
             self._boot = subprocess.Popen(["sh", "-c", script], stdin=subprocess.DEVNULL,
                                           stdout=log, stderr=log, start_new_session=True)
         wait_until(self._find_pid, "systemd has started")
@@ -90,11 +136,11 @@ class Machine:
             self._pid = int(pids[0])
         return self._pid
 
-    def run(self, *command, check=True, **options):
+    def run(self, *command, check=True, timeout=GENEROUS_S, **options):
         """Runs a command there; its output is text."""
-        done = subprocess.run(["nsenter", "-t", str(self._pid), "--mount", "--pid", *command],
-                              check=False, capture_output=True, text=True, timeout=GENEROUS_S,
-                              **options)
+        done = subprocess.run(["nsenter", "-t", str(self._pid), "--mount", "--pid", "--net",
+                               *command], check=False, capture_output=True, text=True,
+                              timeout=timeout, **options)
         assert not check or done.returncode == 0, done.stdout + done.stderr
         return done
 
@@ -110,18 +156,38 @@ class Machine:
         path = self.root / "var/log/units"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def stop(self):
-        print(self.log_path.read_text(errors="replace")[-5000:])
-        print(self.log()[-10_000:])
+    def power_off(self):
         if self._boot is not None:
             self._boot.send_signal(signal.SIGKILL)  # and with it all that it has started
             self._boot.wait(timeout=GENEROUS_S)
+            self._boot = self._pid = None
         wait_until(self._remove_groups, "its processes are gone")
+
+    def stop(self):
+        print(self.log_path.read_text(errors="replace")[-5000:])
+        print(self.log()[-10_000:])
+        self.power_off()
 
     def _remove_groups(self):
         try:
-            for path, _, _ in os.walk(self._group, topdown=False):
-                os.rmdir(path)
+            for group in self._groups:
+                for path, _, _ in os.walk(group, topdown=False):
+                    os.rmdir(path)
         except OSError:
             return False
         return True
+
+
+def _mount_controllers(names):
+    """Each by its own name, too, where several are mounted together."""
+    path = f"/sys/fs/cgroup/{names}"
+    links = [f"ln -s {names} /sys/fs/cgroup/{one}\n" for one in names.split(",") if one != names]
+    return f"mkdir {path}\nmount -t cgroup -o {names} cgroup {path}\n" + "".join(links)
+
+
+def _make_group(group):
+    """A new one of cpuset has no processor, and takes no process, until it is given some."""
+    group.mkdir()
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        if (group / name).exists() and not is_unified():
+            (group / name).write_text((group.parent / name).read_text())

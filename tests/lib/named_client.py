@@ -3,6 +3,7 @@
     kubelet = NamedClient(shim.socket, "kubelet")
     kubelet.call("Version", version="")
     relist = kubelet.begin("ListContainers", filter=cri.ContainerFilter())   # a future
+    kubelet.reconnect()                                  # after a restart of the server
     kubelet.kill()
 
 A call ends in the name of its status code, "OK" or another.
@@ -37,10 +38,17 @@ class NamedClient:
         call = concurrent.futures.Future()
         number = len(self._calls)
         self._calls[number] = call
-        json.dump([number, method, request.hex(), timeout], self._process.stdin)
+        self._tell([number, method, request.hex(), timeout])
+        return call
+
+    def reconnect(self):
+        """Client.reconnect(), before all later calls."""
+        self._tell(None)
+
+    def _tell(self, what):
+        json.dump(what, self._process.stdin)
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        return call
 
     def call(self, method, **fields):
         return self.begin(method, **fields).result(GENEROUS_S)
@@ -69,7 +77,11 @@ def _serve(socket):
             print(json.dumps([number, call.code().name]), flush=True)
 
     for line in sys.stdin:
-        number, method, request, timeout = json.loads(line)
+        what = json.loads(line)
+        if what is None:
+            client.reconnect()
+            continue
+        number, method, request, timeout = what
         call = client.begin(method, request_type(method).FromString(bytes.fromhex(request)),
                             timeout=timeout, wait_for_ready=True)
         call.add_done_callback(lambda call, number=number: ended(number, call))

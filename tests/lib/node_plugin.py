@@ -159,25 +159,29 @@ def _identity(path):
     return status.st_ino, status.st_ctime_ns
 
 
-def _main():
-    settings = json.loads(sys.argv[1])
-    plugin = _Telling(settings)
-    over = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: over.set())
-    threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
-    registered = None
-    while not over.is_set():
+def register_while(goes_on, plugin, registered=lambda: None):
+    """Serves and registers the Plugin whenever kubelet.sock is made anew, as long as goes_on()."""
+    known = None
+    while goes_on():
         now = _identity(plugin.plugin_dir / "kubelet.sock")
-        if now is not None and now != registered:
+        if now is not None and now != known:
             plugin.stop()
             try:
                 plugin.start()
-                registered = now
-                _say("registered")
+                known = now
+                registered()
             except (grpc.RpcError, AssertionError):
                 pass  # tried again
-        over.wait(_POLL_S)
+        time.sleep(_POLL_S)
     plugin.stop()
+
+
+def _main():
+    settings = json.loads(sys.argv[1])
+    over = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+    register_while(lambda: not over.is_set(), _Telling(settings), lambda: _say("registered"))
 
 
 if __name__ == "__main__":

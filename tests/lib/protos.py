@@ -1,7 +1,7 @@
 """The wire contracts of cri-proto/ as Python modules: `cri` (CRI v1), `deviceplugin` (v1beta1),
-`bridge` (the daemon's feed for its bridge) and `checkpoint`.
+`bridge` (the daemon's feed for its bridge) and `checkpoint`; and `podresources`, the kubelet's own.
 
-protoc compiles the project's own .proto files into a temporary directory on first import, so that
+protoc compiles the .proto files into a temporary directory on first import, so that
 the tests speak what the daemon was built from. The directory is gone before the import returns.
 
     from protos import cri, deviceplugin
@@ -15,13 +15,14 @@ import sys
 import tempfile
 
 PROTO_DIR = pathlib.Path(__file__).resolve().parents[2] / "cri-proto"
+_OWN_DIR = pathlib.Path(__file__).parent
 
 
 def _compile(*names):
     with tempfile.TemporaryDirectory(prefix="shim-protos-") as out:
         files = [f"{name}.proto" for name in names]
-        subprocess.run(["protoc", f"--proto_path={PROTO_DIR}", f"--python_out={out}", *files],
-                       check=True, cwd=PROTO_DIR)
+        subprocess.run(["protoc", f"--proto_path={PROTO_DIR}", f"--proto_path={_OWN_DIR}",
+                        f"--python_out={out}", *files], check=True)
         writes_bytecode = sys.dont_write_bytecode
         sys.dont_write_bytecode = True
         sys.path.insert(0, out)
@@ -32,11 +33,12 @@ def _compile(*names):
             sys.dont_write_bytecode = writes_bytecode
 
 
-cri, deviceplugin, checkpoint, bridge = _compile("cri_v1", "deviceplugin_v1beta1", "checkpoint_v1",
-                                                 "bridge_v1")
+cri, deviceplugin, checkpoint, bridge, podresources = _compile(
+    "cri_v1", "deviceplugin_v1beta1", "checkpoint_v1", "bridge_v1", "podresources")
 
 RUNTIME = "/runtime.v1.RuntimeService/"
 IMAGE = "/runtime.v1.ImageService/"
 REGISTRATION = "/v1beta1.Registration/"
 DEVICE_PLUGIN = "/v1beta1.DevicePlugin/"
 FEED = "/bridge.v1.Feed/"
+POD_RESOURCES = "/v1.PodResourcesLister/"

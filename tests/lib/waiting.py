@@ -6,7 +6,7 @@ GENEROUS_S = 60
 _POLL_S = 0.01
 
 
-def wait_until(condition, what, seconds=GENEROUS_S):
+def wait_until(condition, what, seconds=GENEROUS_S, pause_s=_POLL_S):
     """The first truthy value of condition(); AssertionError naming `what` after `seconds`."""
     end = time.monotonic() + seconds
     while True:
@@ -15,4 +15,4 @@ def wait_until(condition, what, seconds=GENEROUS_S):
             return value
         if time.monotonic() > end:
             raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(_POLL_S)
+        time.sleep(pause_s)

@@ -10,7 +10,6 @@ A NAME is a level, LEVEL/TEST, or a TEST by itself: a unit program (test_store),
 import argparse
 import os
 import pathlib
-import signal
 import sys
 import time
 
@@ -106,8 +105,9 @@ class Report:
                   f"{seconds:8.0f} {sum(job.cpu_s for job in jobs):7.0f}")
             if level != "build":  # is no test; one that fails has failed all that needs it
                 total.add(counts)
-        print(f"in {time.monotonic() - self._began:.0f} s\n")
-        print(_words(total))
+        skipped = f"; {total.skipped} skipped, named above" if total.skipped else ""
+        print(f"in {time.monotonic() - self._began:.0f} s{skipped}\n")
+        print(f"{total.passed} passed, {total.failed} failed")
         return total.failed == 0 and total.passed > 0
 
 
@@ -139,9 +139,6 @@ def main():
     jobs = [job for (level, name), tests in _select(suite, arguments.names).items()
             for job in suite.jobs(level, name, tests)]
     report = Report()
-    # A shell that runs this in the background has it ignored, and with it by all that is started.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
     try:
         Pool(arguments.processors, report).run(suite.with_builds(jobs))
     except KeyboardInterrupt:

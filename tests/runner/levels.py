@@ -30,12 +30,15 @@ _LONG = {"integration/test_soak.py": 160, "integration/test_restarts.py": 130,
          "integration/test_install.py": 110, "integration/test_bridge_speed.py": 45,
          "integration/test_equivalence.py": 40, "integration/test_restart.py": 30,
          "integration/test_bridge.py": 30, "integration/test_plugin_life.py": 30,
+         "cluster/test_kills.py": 250, "cluster/test_lives.py": 200, "cluster/test_kubelet.py": 120,
          "e2e/test_holding.py": 20, "e2e/test_bridge.py": 20, "e2e/test_quickstart.py": 20}
 # How many processors a Python file keeps busy: most only wait.
 _PYTHON_PROCESSORS = 0.25
-_BUSY = {"integration/test_soak.py": 0.75, "integration/test_restarts.py": 0.75,
+_BUSY = {"cluster/test_kills.py": 1, "cluster/test_lives.py": 1, "cluster/test_kubelet.py": 1,
+         "integration/test_soak.py": 0.75, "integration/test_restarts.py": 0.75,
          "integration/test_install.py": 0.75, "integration/test_equivalence.py": 0.75}
 _UNIT_PROCESSORS = 0.25
+_PYTHON_SECONDS_MAX = {"cluster": 4 * 3600}  # it can be asked for many rounds
 
 
 class Options:
@@ -91,6 +94,7 @@ class Suite:
             "sim": {"sim": self._sim, "mutants": self._mutants},
             "integration": {name: self._python for name in _python_names("integration")},
             "e2e": {name: self._python for name in _python_names("e2e")},
+            "cluster": {name: self._python for name in _python_names("cluster")},
             "fuzz": {name: self._fuzz for name in _fuzz_names()},
             "suite": {name: self._python for name in _python_names("suite")},
         }
@@ -183,8 +187,8 @@ class Suite:
             lambda _text, _statuses: _count_pytest(results),
             env={"SHIM_BUILD_DIR": str(build.directory), "SHIM_TEST_RESULTS": str(results),
                  "SHIM_BINARY": str(build.directory / "shim/cri-device-shim"), **_SANITIZER},
-            seconds_max=1200, alone=how == "alone", long=1 if how else _LONG.get(short, 1),
-            processors=_BUSY.get(short, _PYTHON_PROCESSORS))
+            seconds_max=_PYTHON_SECONDS_MAX.get(level, 1200), alone=how == "alone",
+            long=1 if how else _LONG.get(short, 1), processors=_BUSY.get(short, _PYTHON_PROCESSORS))
 
     # ---- fuzz ----
 
@@ -222,7 +226,7 @@ class Suite:
 # ---- names ----
 
 _SLOW_UNIT = ("test_store", "test_bridge_shown", "test_config", "test_watch", "test_store_faults",
-              "test_manager")
+              "test_host")
 
 
 def _unit_names():

@@ -155,6 +155,25 @@ class _Running:
         self.job.ended = time.monotonic()
 
 
+@contextlib.contextmanager
+def _asked_to_end():
+    """A file that can be read once SIGINT or SIGTERM has come. An exception at any place, which is
+    Python's own way, would leave behind what is being started there.
+
+    A shell that runs us in the background has SIGINT ignored, and with it by all that is started.
+    """
+    reader, writer = os.pipe()
+    before = {number: signal.signal(number, lambda *_: os.write(writer, b"."))
+              for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield reader
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(reader)
+        os.close(writer)
+
+
 class Pool:
     """`report(job)` is called as each job ends."""
 
@@ -165,17 +184,22 @@ class Pool:
         self._selector = selectors.DefaultSelector()
 
     def run(self, jobs):
+        """KeyboardInterrupt: SIGINT or SIGTERM came, and has ended what ran."""
         waiting = sorted(jobs, key=lambda job: (job.alone, -job.long))
-        try:
+        with _asked_to_end() as asked:
+            self._selector.register(asked, selectors.EVENT_READ)
             while waiting or self._running:
                 self._start(waiting)
-                for key, _events in self._selector.select(timeout=1 if self._running else 0):
+                events = self._selector.select(timeout=1 if self._running else 0)
+                if any(key.fd == asked for key, _events in events):
+                    self._selector.unregister(asked)
+                    self._interrupt()
+                    raise KeyboardInterrupt
+                for key, _events in events:
                     self._ended(key.data)
                 for one in self._running:
                     one.check_time()
-        except KeyboardInterrupt:
-            self._interrupt()
-            raise
+            self._selector.unregister(asked)
 
     def _start(self, waiting):
         for job in list(waiting):

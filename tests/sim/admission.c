@@ -11,7 +11,8 @@ static unsigned allocated(const struct world *w, size_t resource)
         const struct pod_sim *pod = &w->kubelet.pods[i];
 
         for (unsigned c = 0; c < pod->containers_len && !pod->released; c++)
-            mask |= pod->containers[c].ids[resource] | pod->containers[c].former[resource];
+            mask |= pod->containers[c].ids[resource] | pod->containers[c].former[resource] |
+                    pod->containers[c].bare[resource];
     }
     return mask;
 }
@@ -25,9 +26,24 @@ static unsigned requested(const struct world *w, size_t resource)
         const struct pod_sim *pod = &w->kubelet.pods[i];
 
         for (unsigned c = 0; c < pod->containers_len && !pod->released; c++)
-            count += pod->containers[c].count[resource];
+            count += pod->containers[c].edited[resource] ? pod->containers[c].edited[resource]
+                                                         : pod->containers[c].count[resource];
     }
     return count;
+}
+
+/* Who was deleted by force, and had some without a token; NULL: nobody. */
+static const struct pod_sim *released_bare(const struct world *w, size_t resource)
+{
+    for (size_t i = 0; i < PODS_MAX; i++) {
+        const struct pod_sim *pod = &w->kubelet.pods[i];
+
+        for (unsigned c = 0; pod->released && c < pod->containers_len; c++) {
+            if (pod->containers[c].bare[resource])
+                return pod;
+        }
+    }
+    return NULL;
 }
 
 /* Any; often one that a pod deleted by force had. */
@@ -36,19 +52,33 @@ static unsigned first_choice(struct world *w, struct pod_sim *pod, size_t resour
     const struct pod_sim *other = &w->kubelet.pods[rng_below(&pod->rng, PODS_MAX)];
     unsigned start_at = (unsigned)rng_below(&pod->rng, DEVICES_MAX);
 
+    if (released_bare(w, resource))
+        other = released_bare(w, resource);
     for (unsigned c = 0; other->released && c < other->containers_len; c++) {
-        if (other->containers[c].ids[resource])
-            start_at = (unsigned)__builtin_ctz(other->containers[c].ids[resource]);
+        unsigned had = other->containers[c].ids[resource] | other->containers[c].bare[resource];
+
+        if (had)
+            start_at = (unsigned)__builtin_ctz(had);
     }
     return start_at;
 }
 
-/* Of those it is shown healthy. Devices of init containers are used again by later ones first
+/* What the kubelet sees as healthy: of its own plugin by that, else as the shim shows it. */
+static unsigned seen_healthy(const struct world *w, size_t resource)
+{
+    const struct plugin *p = &w->plugins[resource];
+
+    if (p->moved)
+        return w->shown.resources[resource].healthy;
+    return p->up ? p->listed & p->healthy : 0;
+}
+
+/* Of those it sees as healthy. Devices of init containers are used again by later ones first
  * (devicesToAllocate in pkg/kubelet/cm/devicemanager/manager.go). */
 static void give_ids(struct world *w, struct pod_sim *pod, struct pod_container *container,
                      size_t resource, unsigned *reusable)
 {
-    unsigned free_ids = w->shown.resources[resource].healthy & ~allocated(w, resource);
+    unsigned free_ids = seen_healthy(w, resource) & ~allocated(w, resource);
     unsigned start_at = first_choice(w, pod, resource);
     unsigned missing = container->count[resource], mask = 0;
 
@@ -68,7 +98,12 @@ static void give_ids(struct world *w, struct pod_sim *pod, struct pod_container 
         container->count[resource] = 0;
         return;
     }
-    container->ids[resource] = mask;
+    if (w->plugins[resource].moved) {
+        container->ids[resource] = mask;
+    } else {
+        container->bare[resource] = mask;
+        container->count[resource] = 0;
+    }
     *reusable = container->init ? *reusable | mask : *reusable & ~mask;
 }
 
@@ -83,6 +118,8 @@ static void ask_devices(struct world *w, struct pod_sim *pod, size_t resource)
         unsigned count = (unsigned)rng_between(&pod->rng, 1, 2);
 
         if (!rng_percent(&pod->rng, 45))
+            continue;
+        if (annotation && !w->plugins[resource].moved)
             continue;
         if (annotation &&
             requested(w, resource) + count > device_sim_count(w->plugins[resource].devices))
@@ -119,12 +156,53 @@ static void decide_anew(struct world *w, struct pod_sim *pod, struct pod_contain
 
 void admission_decide_anew(struct world *w)
 {
-    struct pod_sim *pod = &w->kubelet.pods[rng_below(&w->kubelet.rng, PODS_MAX)];
+    struct rng rng = world_draw(w, DRAW_DECIDED_ANEW, 0, 0);
+    struct pod_sim *pod = &w->kubelet.pods[rng_below(&rng, PODS_MAX)];
 
     if (!pod->uid || pod->deleting || w->kubelet.down)
         return;
     for (unsigned i = 0; i < pod->containers_len; i++)
-        decide_anew(w, pod, &pod->containers[i], rng_below(&pod->rng, RESOURCES_LEN));
+        decide_anew(w, pod, &pod->containers[i], rng_below(&rng, RESOURCES_LEN));
     bridge_file_written(w);
     bridge_report_later(w);
+}
+
+void admission_edit(struct world *w)
+{
+    struct rng rng = world_draw(w, DRAW_EDITED, 0, 0);
+    struct pod_sim *pod = &w->kubelet.pods[rng_below(&rng, PODS_MAX)];
+    unsigned name = (unsigned)rng_below(&rng, POD_CONTAINERS_MAX);
+    struct pod_container *c = &pod->containers[name];
+
+    for (size_t r = 0; pod->uid && r < RESOURCES_LEN; r++) {
+        unsigned before = c->count[r];
+
+        if (c->ids[r] || (before < 2 && !c->edited[r]))
+            continue;
+        c->count[r] = c->edited[r] ? c->edited[r] : before - 1;
+        c->edited[r] = c->edited[r] ? 0 : before;
+        world_note(w, "u%u: %s asks for %u of resource %zu now", pod->uid, container_sim_name(name),
+                   c->count[r], r);
+    }
+}
+
+static void edit_ends(struct world *w, const struct pod_sim *pod, struct pod_container *c, size_t r)
+{
+    const struct claim *claim = claims_find(w, pod->uid, (unsigned)(c - pod->containers), r);
+
+    if (c->count[r] > 0 && !c->ids[r] && c->edited[r])
+        c->count[r] = c->edited[r];
+    if (c->count[r] > 0 && !c->ids[r] && claim && claim->own)
+        c->count[r] = device_sim_count(claim->mask);
+    c->edited[r] = 0;
+}
+
+void admission_edits_end(struct world *w)
+{
+    for (size_t i = 0; i < PODS_MAX * POD_CONTAINERS_MAX; i++) {
+        struct pod_sim *pod = &w->kubelet.pods[i / POD_CONTAINERS_MAX];
+
+        for (size_t r = 0; pod->uid && r < RESOURCES_LEN; r++)
+            edit_ends(w, pod, &pod->containers[i % POD_CONTAINERS_MAX], r);
+    }
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/sim/check.h"
+#include "tests/sim/reason.h"
 #include "tests/sim/world.h"
 
 #define REPORT_MS_MAX 3000
@@ -15,7 +16,7 @@
 
 struct report {
     struct devicemgr_kubelet_held held[HELD_MAX];
-    struct ids ids[HELD_MAX];
+    struct id_list ids[HELD_MAX];
     char uids[HELD_MAX][16];
     size_t len;
 };
@@ -68,9 +69,10 @@ void bridge_file_written(struct world *w)
 
         for (unsigned c = 0; pod->uid && c < pod->containers_len && !pod->released; c++) {
             for (size_t r = 0; r < RESOURCES_LEN; r++) {
-                if (pod->containers[c].ids[r])
-                    bridge->file[bridge->file_len++] =
-                        (struct kubelet_row){pod->uid, c, r, pod->containers[c].ids[r]};
+                unsigned mask = pod->containers[c].ids[r] | pod->containers[c].bare[r];
+
+                if (mask)
+                    bridge->file[bridge->file_len++] = (struct kubelet_row){pod->uid, c, r, mask};
             }
         }
     }
@@ -91,19 +93,22 @@ static void report_now(struct world *w, uint64_t incarnation, uint64_t unused)
             count_add(COUNT_TOLD_OF_GONE);
     }
     told_settle(w);
+    memcpy(w->bridge.report, w->bridge.file, sizeof w->bridge.report);
+    w->bridge.report_len = w->bridge.file_len;
     w->bridge.any_told = true;
     world_note(w, "kubelet: reports what %zu containers hold", report.len);
     devicemgr_kubelet_holds(w->shim.core, shim_now_ms(w), shim_now_ms(w), report.held, report.len);
     for (size_t i = 0; i < report.len; i++)
-        ids_fini(&report.ids[i]);
+        id_list_fini(&report.ids[i]);
     shim_run(w);
 }
 
 void bridge_report_later(struct world *w)
 {
+    struct rng rng = world_draw(w, DRAW_REPORT, 0, 0);
+
     if (w->shim.core)
-        world_after(w, rng_delay_ms(&w->bridge.rng, REPORT_MS_MAX), report_now, w->shim.incarnation,
-                    0);
+        world_after(w, &rng, rng_delay_ms(&rng, REPORT_MS_MAX), report_now, w->shim.incarnation, 0);
 }
 
 /* ---- preferences ---- */
@@ -118,19 +123,42 @@ static void give_up(struct world *w, struct preference *preference)
 
 void bridge_give_up(struct world *w)
 {
-    struct preference *preference = &w->bridge.preferences[rng_below(&w->bridge.rng, 2)];
+    struct rng rng = world_draw(w, DRAW_PREFERENCE, 0, 0);
+    struct preference *preference = &w->bridge.preferences[rng_below(&rng, 2)];
 
     if (preference->number)
         give_up(w, preference);
 }
 
+/* What containers run with that the shim made, if enough is left that nobody may have. */
+static unsigned left_out(struct world *w, size_t r, unsigned available, unsigned must, size_t size)
+{
+    unsigned taken = claims_held(w, 0, 0, r) | claims_unknown(w, 0, 0, r), number, wrong = 0;
+
+    taken |= reason_reserved(w, NULL, r, &number);
+    if (!shim_exclusive(w, r) || number > 0 || reason_unlisted(w) ||
+        device_sim_count((available & ~taken) | must) < size)
+        return 0;
+    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+        const struct rt_container *c = &w->runtime.containers[i];
+
+        if (runtime_live(c) && !c->rival && !c->abandoned && c->made_ms < w->lister.heard_ms &&
+            (c->through_shim || c->known[r]))
+            wrong |= c->known[r] ? c->held[r] : c->noted[r];
+    }
+    return wrong & available & ~must;
+}
+
 void bridge_ask(struct world *w)
 {
-    size_t r = rng_below(&w->bridge.rng, RESOURCES_LEN);
-    unsigned available = (unsigned)rng_between(&w->bridge.rng, 1, (1u << DEVICES_MAX) - 1);
-    unsigned must = available & (unsigned)rng_below(&w->bridge.rng, 1u << DEVICES_MAX);
-    struct ids ids = device_sim_ids(available), must_ids = device_sim_ids(must);
-    uint64_t timeout_ms = rng_between(&w->bridge.rng, 1, TIMEOUT_MS_MAX);
+    struct rng rng = world_draw(w, DRAW_PREFERENCE, 0, 0);
+    size_t r = rng_below(&rng, RESOURCES_LEN);
+    unsigned available = (unsigned)rng_between(&rng, 1, (1u << DEVICES_MAX) - 1);
+    unsigned must = available & (unsigned)rng_below(&rng, 1u << DEVICES_MAX);
+    struct id_list ids = device_sim_ids(available), must_ids = device_sim_ids(must);
+    uint64_t timeout_ms = rng_between(&rng, 1, TIMEOUT_MS_MAX);
+    size_t size = rng_between(&rng, device_sim_count(must) > 0 ? device_sim_count(must) : 1,
+                              device_sim_count(available));
     struct preference *preference = w->bridge.preferences;
 
     while (preference < w->bridge.preferences + PREFERENCES_MAX && preference->number)
@@ -139,9 +167,8 @@ void bridge_ask(struct world *w)
         *preference = (struct preference){
             .number = ++w->bridge.last_number,
             .available = available,
-            .size =
-                rng_between(&w->bridge.rng, device_sim_count(must) > 0 ? device_sim_count(must) : 1,
-                            device_sim_count(available)),
+            .wrong = left_out(w, r, available, must, size),
+            .size = size,
             .until_ms = w->now_ms + timeout_ms,
         };
         world_note(w, "kubelet: asks what is preferred of %x of resource %zu, %" PRIu64, available,
@@ -151,8 +178,8 @@ void bridge_ask(struct world *w)
                          must_ids.len, preference->size, timeout_ms);
         shim_run(w);
     }
-    ids_fini(&ids);
-    ids_fini(&must_ids);
+    id_list_fini(&ids);
+    id_list_fini(&must_ids);
 }
 
 void bridge_preferred(struct world *w, uint64_t number, const char *const *ids, size_t ids_len)
@@ -171,6 +198,11 @@ void bridge_preferred(struct world *w, uint64_t number, const char *const *ids, 
                device_sim_count(mask) == ids_len && (mask & ~preference->available) == 0 &&
                    ids_len <= preference->size,
                "only what is available is preferred: %x of %x", mask, preference->available);
+    if (preference->wrong)
+        count_add(COUNT_LEFT_OUT);
+    check_that(w, (mask & preference->wrong) == 0,
+               "what a container runs with is not preferred, if others are enough: %x",
+               mask & preference->wrong);
     *preference = (struct preference){0};
 }
 
@@ -199,5 +231,6 @@ void bridge_shim_gone(struct world *w)
 {
     memset(w->bridge.told, 0, sizeof w->bridge.told);
     w->bridge.any_told = false;
+    w->bridge.report_len = 0;
     memset(w->bridge.preferences, 0, sizeof w->bridge.preferences);
 }

@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "tests/sim/resources.h"
-#include "tests/sim/rng.h"
 
 struct world;
 
@@ -19,6 +18,8 @@ struct world;
 struct preference {
     uint64_t number; /* 0: free slot */
     unsigned available;
+    unsigned wrong; /* what is to be left out of it: containers run with it, and enough others are
+                     * free */
     size_t size;
     uint64_t until_ms;
 };
@@ -44,7 +45,8 @@ struct told {
 struct bridge {
     struct kubelet_row file[KUBELET_ROWS_MAX]; /* as written last; pods that are gone stay in it */
     size_t file_len;
-    struct rng rng;
+    struct kubelet_row report[KUBELET_ROWS_MAX]; /* as the shim was told of it in this life */
+    size_t report_len;
     struct told told[RESOURCES_LEN][DEVICES_MAX]; /* in this life of the shim */
     bool any_told;
     uint64_t untold_ms; /* when one was told of for the first time no more */

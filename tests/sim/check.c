@@ -6,59 +6,32 @@
 #include <string.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
-#include "devicemgr/core.h"
-#include "devicemgr/create.h"
-#include "devicemgr/options.h"
-#include "devicemgr/request.h"
+#include "tests/sim/move.h"
 #include "tests/sim/world.h"
 
 /* Far over what PODS_MAX pods can have at once, and have had since the last commit. */
 #define ALLOCATIONS_MAX 100
 
-/* ---- the core's own tables ---- */
-
-static size_t count_calls(const struct devicemgr *core)
-{
-    size_t calls = 0;
-
-    for (const struct create *c = core->creates; c; c = c->hh.next) {
-        for (size_t i = 0; i < c->request.len; i++)
-            calls += c->items[i].call != 0;
-    }
-    return calls;
-}
-
-static size_t count_checks(const struct devicemgr *core)
-{
-    size_t checks = 0;
-
-    for (const struct allocation *a = core->allocations.by_key; a; a = a->hh.next)
-        checks += a->check != 0;
-    return checks;
-}
+/* ---- what it keeps ---- */
 
 void check_settled(struct world *w)
 {
-    const struct devicemgr *core = w->shim.core;
-    size_t creates = HASH_COUNT(core->creates), open = client_open(w);
-    size_t calls = count_calls(core), checks = count_checks(core);
-    size_t asked = plugin_calls_open(w);
+    size_t open = client_open(w), asked = plugin_calls_open(w);
+    struct devicemgr_kept kept;
 
-    check_that(w, !core->actions.first, "every action was carried out");
-    check_that(w, creates == open, "creates: the core knows %zu, the kubelet waits for %zu",
-               creates, open);
-    check_that(w, calls <= asked && asked <= calls + bridge_open(w),
+    devicemgr_kept(w->shim.core, &kept);
+    check_that(w, kept.creates == open, "creates: the core knows %zu, the kubelet waits for %zu",
+               kept.creates, open);
+    check_that(w, kept.calls <= asked && asked <= kept.calls + bridge_open(w),
                "calls: the core waits for %zu, and for %zu preferences, the plugins have %zu",
-               calls, bridge_open(w), asked);
-    check_that(w, checks <= lister_checks_open(w),
-               "checks: the core waits for %zu, the runtime has %zu", checks,
+               kept.calls, bridge_open(w), asked);
+    check_that(w, kept.checks <= lister_checks_open(w),
+               "checks: the core waits for %zu, the runtime has %zu", kept.checks,
                lister_checks_open(w));
-    check_that(w, core->checkpoint.commit == w->store.commit,
-               "the commit under way is the store's");
-    check_that(w, HASH_COUNT(core->allocations.by_key) <= ALLOCATIONS_MAX,
-               "allocations are bounded");
+    check_that(w, kept.allocations <= ALLOCATIONS_MAX, "allocations are bounded");
     check_that(w, w->shim.port_calls <= PORT_CALLS_MAX, "one event makes %u port calls",
                w->shim.port_calls);
+    moves_note_known(w);
     check_creates(w);
     store_check(w);
     publisher_check(w);
@@ -68,15 +41,12 @@ void check_settled(struct world *w)
 
 void check_nothing_left(struct world *w)
 {
-    const struct devicemgr *core = w->shim.core;
+    struct devicemgr_kept kept;
 
-    for (const struct allocation *a = core->allocations.by_key; a; a = a->hh.next)
-        check_that(w, false, "an allocation is left: %s of %s, %s", a->container, a->pod_uid,
-                   a->resource);
-    check_that(w, HASH_COUNT(core->pods.by_uid) == 0, "%u pods are left",
-               HASH_COUNT(core->pods.by_uid));
-    check_that(w, HASH_COUNT(core->pods.sandboxes) == 0, "%u sandboxes are left",
-               HASH_COUNT(core->pods.sandboxes));
+    devicemgr_kept(w->shim.core, &kept);
+    check_that(w, kept.allocations == 0, "%zu allocations are left", kept.allocations);
+    check_that(w, kept.pods == 0, "%zu pods are left", kept.pods);
+    check_that(w, kept.sandboxes == 0, "%zu sandboxes are left", kept.sandboxes);
     check_that(w, store_count(&w->store, DEVICEMGR_RECORD_ALLOCATION) == 0,
                "%zu allocations are left in the checkpoint",
                store_count(&w->store, DEVICEMGR_RECORD_ALLOCATION));
@@ -100,6 +70,12 @@ static bool may_share(const struct rt_container *made, const struct rt_container
            (other->rival && other->heard_ms >= made->begun_ms);
 }
 
+/* What nobody else may get from the shim: not what came without a token, until it must know. */
+static unsigned guarded(const struct rt_container *c, size_t r)
+{
+    return c->known[r] ? c->held[r] : c->held[r] & ~c->bare[r];
+}
+
 void check_exclusive(struct world *w, const struct rt_container *container)
 {
     for (size_t i = 0; i < CONTAINERS_MAX; i++) {
@@ -108,11 +84,11 @@ void check_exclusive(struct world *w, const struct rt_container *container)
         if (other == container || !runtime_live(other) || may_share(container, other))
             continue;
         for (size_t r = 0; r < RESOURCES_LEN; r++)
-            check_that(w, (other->held[r] & container->held[r]) == 0 || !shim_exclusive(w, r),
+            check_that(w, (guarded(other, r) & container->noted[r]) == 0 || !shim_exclusive(w, r),
                        "no device in two live containers: %x of resource %zu in c%u of u%u and "
                        "c%u of u%u",
-                       other->held[r] & container->held[r], r, other->id, other->uid, container->id,
-                       container->uid);
+                       guarded(other, r) & container->noted[r], r, other->id, other->uid,
+                       container->id, container->uid);
     }
 }
 
@@ -128,10 +104,10 @@ void check_making(struct world *w, const struct rt_container *container)
             call->made.uid == container->uid)
             continue;
         for (size_t r = 0; r < RESOURCES_LEN; r++)
-            check_that(w, (call->made.held[r] & container->held[r]) == 0 || !shim_exclusive(w, r),
+            check_that(w, (call->made.noted[r] & container->noted[r]) == 0 || !shim_exclusive(w, r),
                        "no device is given away that is in a container in the making: %x of "
                        "resource %zu, of u%u",
-                       call->made.held[r], r, call->made.uid);
+                       call->made.noted[r], r, call->made.uid);
     }
 }
 
@@ -146,15 +122,24 @@ void check_dropped(struct world *w, const char *uid, const char *container, cons
     if (!claim || claim->since_ms > w->shim.started_ms || claim->told_ms > w->shim.started_ms)
         return; /* made, and given back, in this life */
     for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
-        if (w->client.creates[i].number && w->client.creates[i].count[claim->resource] > 0)
-            return; /* that may have taken it: it was in no container that runs */
+        const struct create_sim *c = &w->client.creates[i];
+
+        if (c->number && c->count[claim->resource] > 0 &&
+            (c->uid == pod || c->ids[claim->resource] & claim->mask ||
+             (!c->ids[claim->resource] && !runtime_runs(w, pod))))
+            return; /* that may have taken it: it was in no container that runs. What one that
+                       chooses takes is told by its verdict only: it may be of any pod that was
+                       over before */
     }
     for (size_t i = 0; i < PODS_MAX; i++) {
         for (size_t c = 0; c < POD_CONTAINERS_MAX; c++) {
-            if (w->kubelet.pods[i].containers[c].ids[claim->resource] & claim->mask)
-                return; /* the kubelet gave it to that one, or to itself again */
+            if (w->kubelet.pods[i].uid != pod &&
+                w->kubelet.pods[i].containers[c].ids[claim->resource] & claim->mask)
+                return; /* the kubelet gave it to that one */
         }
     }
+    if (claims_taken(w, claim))
+        return; /* and the create that took it is over */
     check_that(w,
                claims_sources_ms(w) != UINT64_MAX || runtime_ended_ms(w, pod) >= w->shim.started_ms,
                "nothing restored is dropped before runtime and kubelet have listed: %s", uid);

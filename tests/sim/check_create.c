@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "devicemgr/core.h"
-#include "devicemgr/limits.h"
 #include "tests/sim/check.h"
+#include "tests/sim/promise.h"
 #include "tests/sim/reason.h"
 #include "tests/sim/world.h"
 
@@ -103,7 +102,7 @@ static unsigned reasons_for(int code, unsigned reasons)
     case CODE_INVALID_ARGUMENT:
         return REASON_TOKEN;
     case CODE_FAILED_PRECONDITION:
-        return REASON_ENDED | REASON_NOBODYS;
+        return REASON_ENDED | REASON_NOBODYS | REASON_CHANGED;
     case CODE_RESOURCE_EXHAUSTED:
         return REASON_FEW;
     case CODE_ABORTED:
@@ -144,6 +143,10 @@ void check_refusal(struct world *w, const struct create_sim *create, int code, c
     char pod[32];
 
     snprintf(pod, sizeof pod, "ns/u%u", create->uid);
+    if (code == CODE_FAILED_PRECONDITION && !(reasons & (REASON_ENDED | REASON_NOBODYS)))
+        count_add(COUNT_CHANGED);
+    if (reasons & REASON_RUNS && runtime_runs_bare(w, create->ids))
+        count_add(COUNT_BARE_GUARDED);
     check_that(w, reasons & reasons_for(code, reasons),
                "a refusal is justified: create %" PRIu64 ", code %d, but %s: %s", create->number,
                code, reasons_text(reasons), message ? message : "nothing");

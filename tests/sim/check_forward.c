@@ -7,9 +7,8 @@
 #include <string.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
-#include "devicemgr/core.h"
-#include "devicemgr/options.h"
-#include "devicemgr/request.h"
+#include "cri-proto/token.h"
+#include "tests/sim/answer_options.h"
 #include "tests/sim/check.h"
 #include "tests/sim/world.h"
 
@@ -77,23 +76,21 @@ uint64_t check_serial_in_force(struct world *w, unsigned uid, unsigned name, siz
                                unsigned ids)
 {
     const struct store_row *row = row_of(w, uid, name, resource);
+    const struct claim *claim = claims_find(w, uid, name, resource);
     Checkpoint__V1__Allocation *allocation;
     V1beta1__ContainerAllocateResponse *options;
     const struct answer *answer;
     uint64_t serial;
-    char pod[16];
 
-    snprintf(pod, sizeof pod, "u%u", uid);
-    if (!row ||
-        !allocations_find(&w->shim.core->allocations, pod, container_sim_name(name),
-                          resource_sim_name(resource)) ||
-        resource == RESOURCE_BUILTIN || shim_refresh(w, resource) == DEVICEMGR_REFRESH_PLUGIN)
+    if (!row || !claim || !claim->kept || resource == RESOURCE_BUILTIN ||
+        shim_refresh(w, resource) == DEVICEMGR_REFRESH_PLUGIN)
         return 0;
     allocation =
         checkpoint__v1__allocation__unpack(NULL, row->record.value_bytes, row->record.value);
-    options = options_unpack(allocation->options.data, allocation->options.len);
+    options = v1beta1__container_allocate_response__unpack(NULL, allocation->options.len,
+                                                           allocation->options.data);
     serial = allocation->has_options ? serial_of(options, resource) : 0;
-    options_free(options);
+    answer_options_free(options);
     checkpoint__v1__allocation__free_unpacked(allocation, NULL);
     answer = answer_of(w, serial);
     if (!answer || (ids && ids != answer->ids))
@@ -118,14 +115,15 @@ static void check_row(struct world *w, const struct create_sim *create, size_t r
         return;
     allocation =
         checkpoint__v1__allocation__unpack(NULL, row->record.value_bytes, row->record.value);
-    options = options_unpack(allocation->options.data, allocation->options.len);
+    options = v1beta1__container_allocate_response__unpack(NULL, allocation->options.len,
+                                                           allocation->options.data);
     check_that(w,
                device_sim_mask((const char *const *)allocation->device_ids,
                                allocation->n_device_ids) == ids,
                "the durable row has the devices of what is forwarded");
-    check_that(w, allocation->has_options && (!hash || plugin_options_hash(options) == hash),
+    check_that(w, allocation->has_options && (!hash || answer_options_hash(options) == hash),
                "the durable row has the options that are forwarded");
-    options_free(options);
+    answer_options_free(options);
     checkpoint__v1__allocation__free_unpacked(allocation, NULL);
 }
 
@@ -197,16 +195,16 @@ static unsigned check_builtin_options(struct world *w, const struct create_sim *
 static void check_token(struct world *w, const V1beta1__ContainerAllocateResponse *options,
                         size_t resource, unsigned mask)
 {
-    struct ids ids = device_sim_ids(mask);
-    char *key = request_token_key(resource_sim_name(resource));
-    char *value = request_token_value(resource_sim_name(resource), &ids);
+    struct id_list ids = device_sim_ids(mask);
+    char *key = token_key(resource_sim_name(resource));
+    char *value = token_value(resource_sim_name(resource), (const char *const *)ids.v, ids.len);
     const char *found = annotation_of(options, key);
 
     check_that(w, found && strcmp(found, value) == 0, "what the shim chose is on the container: %s",
                found ? found : "nothing");
     free(key);
     free(value);
-    ids_fini(&ids);
+    id_list_fini(&ids);
 }
 
 static void check_promises(struct world *w, const struct create_sim *create, size_t r, unsigned ids)
@@ -260,7 +258,7 @@ static void check_counts(struct world *w, const struct create_sim *create,
 
     for (size_t r = RESOURCES_LEN; r-- > 0;) {
         chosen += create->count[r] > 0 && create->ids[r] == 0;
-        devices += device_sim_count(made->held[r]);
+        devices += device_sim_count(made->noted[r]);
         if (create->count[r] == 0 || r == RESOURCE_BUILTIN)
             continue;
         plugins++;
@@ -300,7 +298,8 @@ void check_forward(struct world *w, struct create_sim *create,
             check_token(w, options, r, ids);
         check_kept(w, create, r, ids);
         claims_forwarded(w, create->uid, create->name, r, ids, create->ids[r] == 0);
-        made->held[r] = made->noted[r] = ids;
+        made->held[r] |= ids;
+        made->noted[r] = ids;
     }
     check_counts(w, create, options, made);
     check_making(w, made);

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
-#include "devicemgr/limits.h"
 #include "devicemgr/ports.h"
+#include "tests/sim/promise.h"
 #include "tests/sim/world.h"
 
-/* What is kept for a time is dropped by the list after it. */
-#define KEPT_LAG_MS 120000
+/* What is kept for a time is dropped by the list after it, which comes within 10 s and takes 15. */
+#define KEPT_LAG_MS 30000
 
 static struct claim *find(struct world *w, unsigned uid, unsigned name, size_t resource)
 {
@@ -360,6 +360,18 @@ unsigned claims_own(struct world *w, size_t resource)
     return mask;
 }
 
+bool claims_taken(const struct world *w, const struct claim *claim)
+{
+    for (size_t i = 0; i < w->claims.len; i++) {
+        const struct claim *c = &w->claims.v[i];
+
+        if (c->uid && c->uid != claim->uid && c->resource == claim->resource &&
+            c->mask & claim->mask && c->told_ms >= w->shim.started_ms)
+            return true;
+    }
+    return false;
+}
+
 bool claims_returning(struct world *w)
 {
     for (size_t i = 0; i < w->claims.len; i++) {
@@ -475,6 +487,13 @@ unsigned claims_unknown(const struct world *w, unsigned uid, unsigned name, size
         if (c->uid && c->resource == resource && c->unsure_ms > 0 &&
             (c->uid != uid || c->name != name))
             mask |= c->mask | c->former;
+    }
+    for (size_t i = 0; i < BARES_MAX; i++) { /* passed untouched; what became of it was not heard */
+        const struct bare_create *bare = &w->runtime.bares[i];
+
+        if (bare->uid && !heard_since(w, bare->sent_ms + OUTCOME_MS) &&
+            (bare->uid != uid || bare->name != name))
+            mask |= bare->ids[resource];
     }
     return mask;
 }

@@ -66,6 +66,8 @@ void claims_lost(struct world *w);
 /* What the shim chose for pods that live, but this one, and what is kept; what it chose at all. */
 unsigned claims_kept(struct world *w, unsigned uid, size_t resource);
 unsigned claims_own(struct world *w, size_t resource);
+/* Whether another pod was given of what it has, in this life of the shim. */
+bool claims_taken(const struct world *w, const struct claim *claim);
 /* Whether something is kept for a pod that may come back after a reboot, and never will. */
 bool claims_returning(struct world *w);
 /* The node reboots: what is kept is kept for pods that come back. */

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "devicemgr/core.h"
-#include "devicemgr/mem.h"
-#include "devicemgr/request.h"
+#include "cri-proto/token.h"
 #include "tests/sim/check.h"
+#include "tests/sim/heap.h"
 #include "tests/sim/pod_requests.h"
+#include "tests/sim/promise.h"
 #include "tests/sim/reason.h"
 #include "tests/sim/world.h"
 
@@ -70,11 +70,12 @@ void client_disturb(struct world *w, unsigned uid)
 static void retry_later(struct world *w, unsigned uid, unsigned name, const char *why,
                         unsigned reasons)
 {
+    struct rng rng = world_draw(w, DRAW_CREATE_RETRIED, uid, name);
     struct pod_sim *pod = kubelet_find_pod(w, uid);
 
     if (!pod)
         return;
-    pod->containers[name].not_before_ms = w->now_ms + rng_below(&w->client.rng, RETRY_MS_MAX);
+    pod->containers[name].not_before_ms = w->now_ms + rng_below(&rng, RETRY_MS_MAX);
     pod->containers[name].refusals++;
     pod->containers[name].reasons = reasons;
     snprintf(pod->containers[name].why, sizeof pod->containers[name].why, "%s", why);
@@ -84,15 +85,17 @@ static void retry_later(struct world *w, unsigned uid, unsigned name, const char
 static void cancel(struct world *w, struct create_sim *create, const char *why)
 {
     struct create_sim gone = *create;
+    struct rng rng = world_draw(w, DRAW_CREATE_CANCELLED, gone.uid, gone.name);
 
     world_note(w, "kubelet: create %" PRIu64 " %s", gone.number, why);
+    decision_add(w, &gone, why);
     *create = (struct create_sim){0};
     retry_later(w, gone.uid, gone.name, why, 0);
     if (gone.forwarded) {
         count_add(COUNT_UNHEARD);
         claims_unsure(w, gone.uid, gone.name);
     }
-    if (gone.forwarded && w->faults && rng_percent(&w->client.rng, 30))
+    if (gone.forwarded && w->faults && rng_percent(&rng, 30))
         kubelet_replace(w, gone.uid);
     if (gone.forwarded || gone.untouched)
         runtime_create_abandoned(w, gone.number);
@@ -111,7 +114,8 @@ static void expire(struct world *w, uint64_t number, uint64_t incarnation)
 
 void client_cancel_one(struct world *w)
 {
-    struct create_sim *create = &w->client.creates[rng_below(&w->client.rng, 4)];
+    struct rng rng = world_draw(w, DRAW_CREATE_CANCELLED, 0, 0);
+    struct create_sim *create = &w->client.creates[rng_below(&rng, 4)];
 
     if (create->number)
         cancel(w, create, "cancelled");
@@ -122,8 +126,10 @@ void client_shim_gone(struct world *w)
     for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
         struct create_sim *create = &w->client.creates[i];
 
-        if (create->number)
-            retry_later(w, create->uid, create->name, "the shim is gone", 0);
+        if (!create->number)
+            continue;
+        decision_add(w, create, "the shim is gone");
+        retry_later(w, create->uid, create->name, "the shim is gone", 0);
         *create = (struct create_sim){0};
     }
 }
@@ -150,14 +156,14 @@ static void add_token(struct create_texts *texts, char *key, char *value)
 }
 
 /* As many ids, none of which was ever listed. */
-static void make_unknown(struct ids *ids)
+static void make_unknown(struct id_list *ids)
 {
     char name[32];
 
     for (size_t i = 0; i < ids->len; i++) {
         snprintf(name, sizeof name, "nobody-%zu", i);
         free(ids->v[i]);
-        ids->v[i] = mem_strdup(name);
+        ids->v[i] = heap_strdup(name);
     }
 }
 
@@ -165,19 +171,19 @@ static void fill_tokens(const struct pod_container *container, enum token_fault 
                         struct create_texts *texts)
 {
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
-        struct ids ids = device_sim_ids(container->ids[r]);
+        struct id_list ids = device_sim_ids(container->ids[r]);
 
         if (fault == TOKEN_UNKNOWN_ID && texts->tokens_len == 0)
             make_unknown(&ids);
         if (ids.len > 0)
-            add_token(texts, request_token_key(resource_sim_name(r)),
-                      request_token_value(resource_sim_name(r), &ids));
-        ids_fini(&ids);
+            add_token(texts, token_key(resource_sim_name(r)),
+                      token_value(resource_sim_name(r), (const char *const *)ids.v, ids.len));
+        id_list_fini(&ids);
     }
 }
 
 /* One more token, of a resource that the container has not asked for, or of none. */
-static void add_bad_token(struct world *w, enum token_fault fault, struct create_texts *texts)
+static void add_bad_token(struct rng *rng, enum token_fault fault, struct create_texts *texts)
 {
     static const char *const MALFORMED[] = {
         "",
@@ -194,9 +200,9 @@ static void add_bad_token(struct world *w, enum token_fault fault, struct create
     const char *value = "{\"resource\":\"bad.example/x\",\"ids\":[\"a\"]}";
 
     if (fault == TOKEN_MALFORMED)
-        value = MALFORMED[rng_below(&w->client.rng, sizeof MALFORMED / sizeof MALFORMED[0])];
+        value = MALFORMED[rng_below(rng, sizeof MALFORMED / sizeof MALFORMED[0])];
     if (fault == TOKEN_MALFORMED || fault == TOKEN_UNKNOWN_RESOURCE)
-        add_token(texts, mem_strdup(REQUEST_KEY_PREFIX "bad.example_x"), mem_strdup(value));
+        add_token(texts, heap_strdup(TOKEN_KEY_PREFIX "bad.example_x"), heap_strdup(value));
 }
 
 static void texts_fini(struct create_texts *texts)
@@ -207,7 +213,8 @@ static void texts_fini(struct create_texts *texts)
     }
 }
 
-static bool tell_create(struct world *w, const struct pod_sim *pod, const struct create_sim *create)
+static bool tell_create(struct world *w, const struct pod_sim *pod, const struct create_sim *create,
+                        struct rng *rng)
 {
     struct create_texts texts = {0};
     const struct rt_sandbox *sandbox = runtime_find_sandbox(w, create->sandbox);
@@ -226,7 +233,7 @@ static bool tell_create(struct world *w, const struct pod_sim *pod, const struct
     snprintf(texts.sandbox, sizeof texts.sandbox, "s%u", create->sandbox);
     snprintf(texts.uid, sizeof texts.uid, "u%u", create->uid);
     fill_tokens(&pod->containers[create->name], create->fault, &texts);
-    add_bad_token(w, create->fault, &texts);
+    add_bad_token(rng, create->fault, &texts);
     pod_requests_fill(pod, &texts.requests);
     request.container_annotations_len = texts.tokens_len;
     request.pod_annotations_len = texts.requests.len;
@@ -252,20 +259,18 @@ static void disturb_rivals(struct world *w, struct create_sim *create)
     }
 }
 
-static uint64_t pick_deadline(struct world *w)
+static uint64_t pick_deadline(const struct world *w, struct rng *rng)
 {
-    uint64_t kind = rng_below(&w->client.rng, 10);
+    uint64_t kind = rng_below(rng, 10);
 
     if (kind < 2)
         return UINT64_MAX;
-    return w->now_ms +
-           (kind < 6 ? DEADLINE_MS : rng_between(&w->client.rng, 1000, DEADLINE_SHORT_MS_MAX));
+    return w->now_ms + (kind < 6 ? DEADLINE_MS : rng_between(rng, 1000, DEADLINE_SHORT_MS_MAX));
 }
 
-static void pick_bad_token(struct world *w, struct create_sim *create)
+static void pick_bad_token(struct world *w, struct create_sim *create, struct rng *rng)
 {
-    create->fault =
-        (enum token_fault)rng_between(&w->client.rng, TOKEN_GOOD + 1, TOKEN_FAULTS_LEN - 1);
+    create->fault = (enum token_fault)rng_between(rng, TOKEN_GOOD + 1, TOKEN_FAULTS_LEN - 1);
     if (create->fault == TOKEN_UNKNOWN_ID && !create->ids[0] && !create->ids[1] && !create->ids[2])
         create->fault = TOKEN_UNKNOWN_RESOURCE; /* no token whose ids could be others */
     create->disturbed = true;
@@ -274,7 +279,7 @@ static void pick_bad_token(struct world *w, struct create_sim *create)
 }
 
 static struct create_sim *create_new(struct world *w, const struct pod_sim *pod, unsigned name,
-                                     const struct rt_sandbox *sandbox)
+                                     const struct rt_sandbox *sandbox, struct rng *rng)
 {
     const struct pod_container *container = &pod->containers[name];
     const struct rt_container *newest = runtime_newest(w, sandbox->id, name);
@@ -300,24 +305,26 @@ static struct create_sim *create_new(struct world *w, const struct pod_sim *pod,
                                   .stop_told = runtime_stopping(w, sandbox->id),
                                   .started_ms = w->now_ms,
                                   .moved_ms = w->now_ms,
-                                  .deadline_ms = pick_deadline(w)};
+                                  .deadline_ms = pick_deadline(w, rng)};
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
         create->count[r] = container->count[r];
         create->ids[r] = container->ids[r];
+        create->bare[r] = container->bare[r];
         create->registered[r] = w->plugins[r].registered;
         create->untouched = create->untouched && container->count[r] == 0;
         if (container->count[r] > 0 && !kubelet_contended(pod, r))
             create->serial[r] = check_serial_in_force(w, pod->uid, name, r, container->ids[r]);
     }
-    if (!create->untouched && w->faults && rng_percent(&w->client.rng, BAD_TOKEN_PERCENT))
-        pick_bad_token(w, create);
+    if (!create->untouched && w->faults && rng_percent(rng, BAD_TOKEN_PERCENT))
+        pick_bad_token(w, create, rng);
     return create;
 }
 
-void client_create(struct world *w, const struct pod_sim *pod, unsigned name,
+void client_create(struct world *w, struct pod_sim *pod, unsigned name,
                    const struct rt_sandbox *sandbox)
 {
-    struct create_sim *c = create_new(w, pod, name, sandbox);
+    struct rng rng = world_draw(w, DRAW_CREATE, pod->uid, name);
+    struct create_sim *c = create_new(w, pod, name, sandbox, &rng);
     struct rt_container made = {
         .sandbox = c->sandbox, .uid = c->uid, .name = name, .attempt = c->attempt};
     bool untouched = c->untouched, decided;
@@ -327,13 +334,28 @@ void client_create(struct world *w, const struct pod_sim *pod, unsigned name,
                c->number, container_sim_name(name), c->uid, c->attempt, c->sandbox, c->ids[0],
                c->ids[1], c->ids[2], c->count[0], c->count[1], c->count[2]);
     disturb_rivals(w, c);
+    for (size_t r = 0; r < RESOURCES_LEN; r++)
+        made.held[r] = made.bare[r] = c->bare[r];
+    runtime_note_bare(w, c->uid, name, c->bare);
     if (c->deadline_ms != UINT64_MAX)
-        world_after(w, c->deadline_ms - w->now_ms, expire, c->number, w->shim.incarnation);
-    decided = tell_create(w, pod, c);
+        world_after(w, &rng, c->deadline_ms - w->now_ms, expire, c->number, w->shim.incarnation);
+    decided = tell_create(w, pod, c, &rng);
     check_that(w, decided != untouched, "a create that names devices is decided, and no other is");
-    if (untouched)
+    if (untouched) {
+        decision_add(w, c, "untouched");
         runtime_create(w, c->number, &made);
+    }
     shim_run(w);
+}
+
+static void note_decision(struct world *w, const struct create_sim *create, const unsigned *held,
+                          int code, const char *message)
+{
+    char what[1024];
+
+    snprintf(what, sizeof what, "code %d, ids %x %x %x%s%s", code, held[0], held[1], held[2],
+             message ? ": " : "", message ? message : "");
+    decision_add(w, create, what);
 }
 
 /* The runtime refused it: what the shim had chosen for it is free again. */
@@ -347,10 +369,10 @@ static void give_back(struct world *w, const struct create_sim *create)
 
 /* The shim is killed before it hears the answer; perhaps the pod is over for the kubelet just now,
  * and another pod gets its devices while its container is in the making. */
-static void crash(struct world *w, const struct create_sim *create)
+static void crash(struct world *w, const struct create_sim *create, struct rng *rng)
 {
-    w->shim.crash_in = (unsigned)rng_between(&w->client.rng, 1, 3);
-    if (rng_percent(&w->client.rng, 50))
+    w->shim.crash_in = (unsigned)rng_between(rng, 1, 3);
+    if (rng_percent(rng, 50))
         kubelet_replace(w, create->uid);
 }
 
@@ -362,15 +384,19 @@ static void forward(struct world *w, struct create_sim *create,
                                 .name = create->name,
                                 .attempt = create->attempt,
                                 .through_shim = true};
+    struct rng rng = world_draw(w, DRAW_CREATE_FORWARDED, create->uid, create->name);
 
+    for (size_t r = 0; r < RESOURCES_LEN; r++)
+        made.held[r] = made.bare[r] = create->bare[r];
     check_forward(w, create, options, &made);
+    note_decision(w, create, made.held, 0, NULL);
     if (kubelet_find_pod(w, create->uid))
         kubelet_find_pod(w, create->uid)->containers[create->name].reasons = 0;
     create->forwarded = true;
     count_add(COUNT_FORWARDED);
     if (create->held)
         count_add(COUNT_HOLD_WOKEN);
-    if (w->faults && rng_percent(&w->client.rng, 1)) { /* the relay has no memory for it */
+    if (w->faults && rng_percent(&rng, 1)) { /* the relay has no memory for it */
         uint64_t number = create->number;
 
         retry_later(w, create->uid, create->name, "out of memory", 0);
@@ -380,8 +406,8 @@ static void forward(struct world *w, struct create_sim *create,
         return;
     }
     runtime_create(w, create->number, &made);
-    if (w->faults && rng_percent(&w->client.rng, CRASH_PERCENT))
-        crash(w, create);
+    if (w->faults && rng_percent(&rng, CRASH_PERCENT))
+        crash(w, create, &rng);
 }
 
 static void count_refusal(int code)
@@ -414,6 +440,7 @@ void client_verdict(struct world *w, uint64_t number, const struct devicemgr_ver
         forward(w, create, verdict->options);
         return;
     }
+    note_decision(w, create, create->ids, verdict->code, verdict->message);
     reasons = reasons_of(w, create);
     check_refusal(w, create, verdict->code, verdict->message);
     count_refusal(verdict->code);

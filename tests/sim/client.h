@@ -11,7 +11,6 @@
 
 #include "devicemgr/ports.h"
 #include "tests/sim/resources.h"
-#include "tests/sim/rng.h"
 #include "tests/sim/runtime.h"
 
 struct pod_sim;
@@ -49,6 +48,7 @@ struct create_sim {
     bool disturbed;       /* its pod's allocations may have been dropped since it began */
     unsigned count[RESOURCES_LEN];
     unsigned ids[RESOURCES_LEN];
+    unsigned bare[RESOURCES_LEN];      /* not named in it */
     uint64_t asked[RESOURCES_LEN];     /* the question for a preference; 0: none was seen */
     unsigned available[RESOURCES_LEN]; /* of it */
     unsigned preferred[RESOURCES_LEN]; /* its answer */
@@ -60,13 +60,12 @@ struct create_sim {
 };
 
 struct client {
-    struct rng rng;
     uint64_t last_create;
     struct create_sim creates[CREATES_SIM_MAX];
 };
 
 /* The container `name` of the pod is to be made in the sandbox. */
-void client_create(struct world *w, const struct pod_sim *pod, unsigned name,
+void client_create(struct world *w, struct pod_sim *pod, unsigned name,
                    const struct rt_sandbox *sandbox);
 void client_cancel_one(struct world *w);
 /* The connection to the shim is gone, and every create on it. */

@@ -42,7 +42,13 @@
     X(VANISHED, "devices that were gone for good")                                                 \
     X(STRANDED, "pods whose device was, and that were replaced")                                   \
     X(FORGOTTEN, "reboots after which the runtime knows no sandbox")                               \
-    X(CAME_BACK, "pods that came back after one")
+    X(CAME_BACK, "pods that came back after one")                                                  \
+    X(LEFT_OUT, "preferences that leave out what containers run with")                             \
+    X(CHANGED, "refusals of a changed request")                                                    \
+    X(MOVED_OVER, "plugins moved over from the kubelet")                                           \
+    X(MOVED_BACK, "plugins moved back")                                                            \
+    X(BARE_KNOWN, "containers without a token of which the shim must know")                        \
+    X(BARE_GUARDED, "refusals for what such a container runs with")
 
 enum count {
 #define X(name, words) COUNT_##name,

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "devicemgr/mem.h"
 #include "tests/sim/choice.h"
+#include "tests/sim/heap.h"
 #include "tests/sim/plugin.h"
 
 #define TWICE_PERCENT 2
@@ -32,14 +32,14 @@ static void add(struct device_list *list, const char *id, bool healthy)
     list->response.devices[list->response.n_devices++] = entry;
 }
 
-static void add_devices(struct plugin *plugin, struct device_list *list)
+static void add_devices(const struct plugin *plugin, struct rng *rng, struct device_list *list)
 {
     for (size_t i = 0; i < DEVICES_MAX; i++) {
         bool healthy = plugin->healthy & 1u << i;
 
         if (!(plugin->listed & 1u << i))
             continue;
-        if (rng_percent(&plugin->rng, TWICE_PERCENT))
+        if (rng_percent(rng, TWICE_PERCENT))
             add(list, device_sim_id(i), !healthy);
         add(list, device_sim_id(i), healthy);
         if (choice_node(i) >= 0)
@@ -60,7 +60,7 @@ static void add_odd(struct device_list *list)
 
 static void add_crowd(struct device_list *list, size_t crowd)
 {
-    list->names = mem_alloc(crowd, sizeof *list->names);
+    list->names = heap_alloc(crowd, sizeof *list->names);
     for (size_t i = 0; i < crowd; i++) {
         snprintf(list->names[i], sizeof list->names[i], "crowd-%zu", i);
         add(list, list->names[i], false);
@@ -68,7 +68,7 @@ static void add_crowd(struct device_list *list, size_t crowd)
     list->devices += crowd;
 }
 
-void device_list_init(struct plugin *plugin, struct device_list *list)
+void device_list_init(const struct plugin *plugin, struct rng *rng, struct device_list *list)
 {
     size_t max = 2 * DEVICES_MAX + NONE_LEN + UGLY_LEN + plugin->crowd;
 
@@ -82,9 +82,9 @@ void device_list_init(struct plugin *plugin, struct device_list *list)
         list->topologies[i].nodes = &list->node_lists[i];
         list->topologies[i].n_nodes = 1;
     }
-    list->entries = mem_alloc(max, sizeof *list->entries);
-    list->response.devices = mem_alloc(max, sizeof *list->response.devices);
-    add_devices(plugin, list);
+    list->entries = heap_alloc(max, sizeof *list->entries);
+    list->response.devices = heap_alloc(max, sizeof *list->response.devices);
+    add_devices(plugin, rng, list);
     if (plugin->odd)
         add_odd(list);
     add_crowd(list, plugin->crowd);

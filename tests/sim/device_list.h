@@ -11,6 +11,7 @@
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 
 struct plugin;
+struct rng;
 
 struct device_list {
     V1beta1__ListAndWatchResponse response; /* points into the rest */
@@ -22,7 +23,7 @@ struct device_list {
 };
 
 /* Must not be moved before it is freed. */
-void device_list_init(struct plugin *plugin, struct device_list *list);
+void device_list_init(const struct plugin *plugin, struct rng *rng, struct device_list *list);
 void device_list_fini(struct device_list *list);
 
 #endif

@@ -231,7 +231,8 @@ static void sync(struct world *w, uint64_t uid, uint64_t unused)
     (void)unused;
     if (!pod)
         return;
-    world_after(w, rng_between(&pod->rng, SYNC_MS_MIN, SYNC_MS_MAX), sync, uid, 0);
+    pod->rng = world_draw(w, DRAW_POD_SYNC, uid, 0);
+    world_after(w, &pod->rng, rng_between(&pod->rng, SYNC_MS_MIN, SYNC_MS_MAX), sync, uid, 0);
     if (!w->shim.core || w->kubelet.down || w->runtime.down || runtime_busy(w, pod->uid))
         return;
     if (pod->deleting)
@@ -251,7 +252,7 @@ void kubelet_add_pod(struct world *w)
     if (pod == w->kubelet.pods + PODS_MAX || w->kubelet.draining || w->kubelet.down)
         return;
     *pod = (struct pod_sim){.uid = ++w->kubelet.last_uid, .over_ms = w->now_ms};
-    rng_init(&pod->rng, w->seed, RNG_POD + pod->uid);
+    pod->rng = world_draw(w, DRAW_POD, pod->uid, 0);
     pod->containers_len = (unsigned)rng_between(&pod->rng, 1, POD_CONTAINERS_MAX);
     pod->containers[0].init = pod->containers_len > 1 && rng_percent(&pod->rng, 60);
     admission_ask(w, pod);
@@ -259,30 +260,32 @@ void kubelet_add_pod(struct world *w)
     bridge_report_later(w);
     world_note(w, "kubelet: pod u%u admitted, %u containers%s", pod->uid, pod->containers_len,
                pod->containers[0].init ? ", the first an init container" : "");
-    world_after(w, rng_delay_ms(&pod->rng, SYNC_MS_MAX), sync, pod->uid, 0);
+    world_after(w, &pod->rng, rng_delay_ms(&pod->rng, SYNC_MS_MAX), sync, pod->uid, 0);
 }
 
 void kubelet_delete_one(struct world *w)
 {
-    struct pod_sim *pod = &w->kubelet.pods[rng_below(&w->kubelet.rng, PODS_MAX)];
+    struct rng rng = world_draw(w, DRAW_KUBELET, 0, 0);
+    struct pod_sim *pod = &w->kubelet.pods[rng_below(&rng, PODS_MAX)];
 
     if (!pod->uid || pod->deleting)
         return;
     pod->deleting = true;
     bridge_report_later(w);
-    pod->released = rng_percent(&pod->rng, 40); /* force: its devices count as free at once */
-    pod->stop_ms = w->now_ms + rng_delay_ms(&pod->rng, STOP_MS_MAX);
+    pod->released = rng_percent(&rng, 40); /* force: its devices count as free at once */
+    pod->stop_ms = w->now_ms + rng_delay_ms(&rng, STOP_MS_MAX);
     world_note(w, "kubelet: pod u%u deleted%s", pod->uid, pod->released ? " by force" : "");
 }
 
 void kubelet_replace(struct world *w, unsigned uid)
 {
+    struct rng rng = world_draw(w, DRAW_POD_ENDS, uid, 0);
     struct pod_sim *pod = kubelet_find_pod(w, uid);
 
     if (!pod || pod->deleting)
         return;
     pod->deleting = pod->released = true;
-    pod->stop_ms = w->now_ms + rng_between(&pod->rng, 0, STOP_MS_MAX);
+    pod->stop_ms = w->now_ms + rng_between(&rng, 0, STOP_MS_MAX);
     world_note(w, "kubelet: pod u%u deleted by force, and replaced", pod->uid);
     kubelet_add_pod(w);
 }
@@ -325,6 +328,21 @@ bool kubelet_replace_stranded(struct world *w)
     }
     w->kubelet.strict = true;
     return any;
+}
+
+void kubelet_rows_lost(struct world *w)
+{
+    for (size_t i = 0; i < PODS_MAX; i++)
+        w->kubelet.pods[i].row_lost = w->kubelet.pods[i].uid != 0;
+}
+
+void kubelet_rows_rebuilt(struct world *w)
+{
+    for (size_t i = 0; i < PODS_MAX; i++) {
+        struct pod_sim *pod = &w->kubelet.pods[i];
+
+        pod->row_lost = pod->row_lost && !runtime_known(w, pod->uid);
+    }
 }
 
 void kubelet_rebooted(struct world *w, bool forgotten)
@@ -394,7 +412,9 @@ bool kubelet_content(struct world *w, char *why, size_t why_bytes)
 
 void kubelet_init(struct world *w)
 {
-    w->kubelet.mixed = rng_percent(&w->kubelet.rng, 25);
+    struct rng rng = world_draw(w, DRAW_KUBELET, 0, 0);
+
+    w->kubelet.mixed = rng_percent(&rng, 25);
     for (size_t r = 0; r < RESOURCES_LEN; r++)
-        w->kubelet.source[r] = rng_percent(&w->kubelet.rng, 60) ? SOURCE_TOKEN : SOURCE_ANNOTATION;
+        w->kubelet.source[r] = rng_percent(&rng, 60) ? SOURCE_TOKEN : SOURCE_ANNOTATION;
 }

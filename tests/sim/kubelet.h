@@ -28,9 +28,12 @@ enum source {
 
 struct pod_container {
     bool init;
-    bool done;                      /* an init container that has completed in this sandbox */
-    unsigned count[RESOURCES_LEN];  /* devices it asks for */
+    bool done;                     /* an init container that has completed in this sandbox */
+    unsigned count[RESOURCES_LEN]; /* devices it asks for */
+    unsigned edited
+        [RESOURCES_LEN]; /* how many it asked for before its annotation was edited; 0: it was not */
     unsigned ids[RESOURCES_LEN];    /* masks, where the kubelet chose */
+    unsigned bare[RESOURCES_LEN];   /* masks of what it gave out for a plugin of its own */
     unsigned former[RESOURCES_LEN]; /* masks of those it had before; one that runs has them yet */
     bool decided_anew;              /* there are such */
     uint64_t not_before_ms;
@@ -43,7 +46,8 @@ struct pod_container {
 struct pod_sim {
     unsigned uid; /* 0: free slot */
     unsigned sandbox_attempt;
-    bool forgotten;   /* the runtime had its sandboxes, until a reboot */
+    bool row_lost;  /* its row was, and what was rebuilt of it may not say in which boot it lived */
+    bool forgotten; /* the runtime had its sandboxes, until a reboot */
     unsigned sandbox; /* the one its init containers have run in */
     bool deleting;
     bool released;    /* its tokens' devices are given to others */
@@ -51,13 +55,13 @@ struct pod_sim {
     uint64_t over_ms; /* when it last had no ready sandbox; it may have none now */
     struct pod_container containers[POD_CONTAINERS_MAX];
     unsigned containers_len;
-    struct rng rng;
+    struct rng rng; /* of what it does just now */
 };
 
 struct kubelet {
-    struct rng rng;
     enum source source[RESOURCES_LEN];
     unsigned last_uid;
+    bool moves;  /* plugins are moved over to the shim, and back */
     bool mixed;  /* both decide: they know nothing of each other, and can be in each other's way */
     bool down;   /* from a reboot until it lists */
     bool strict; /* nobody may lack a device that is gone for good */
@@ -74,6 +78,9 @@ void kubelet_replace(struct world *w, unsigned uid);
 void kubelet_drain(struct world *w);
 /* The node was rebooted: it comes later. `forgotten`: the runtime knows no sandbox of before. */
 void kubelet_rebooted(struct world *w, bool forgotten);
+/* The shim has lost rows; or has rebuilt and stored them, of all that the runtime knows. */
+void kubelet_rows_lost(struct world *w);
+void kubelet_rows_rebuilt(struct world *w);
 struct pod_sim *kubelet_find_pod(struct world *w, unsigned uid);
 /* Whether the pod lives, and the shim must have heard of its sandbox. */
 bool kubelet_surely_there(struct world *w, unsigned uid);

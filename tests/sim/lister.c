@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devicemgr/core.h"
-#include "devicemgr/mem.h"
-#include "devicemgr/request.h"
+#include "cri-proto/token.h"
 #include "tests/sim/check.h"
+#include "tests/sim/heap.h"
 #include "tests/sim/pod_requests.h"
 #include "tests/sim/rival.h"
 #include "tests/sim/world.h"
@@ -36,13 +35,15 @@ static void checked(struct world *w, uint64_t slot, uint64_t container)
                : c && runtime_live(c) ? "it runs"
                : c                    ? "exited"
                                       : "not known");
-    if (w->runtime.down || (c && runtime_live(c)))
+    if (w->runtime.down) {
+        w->lister.unanswered_ms = w->now_ms;
+        devicemgr_container_checked(w->shim.core, shim_now_ms(w), check, DEVICEMGR_NOT_ANSWERED);
+    } else if (c && runtime_live(c)) {
         w->lister.ran_ms = w->now_ms;
-    if (w->runtime.down)
-        devicemgr_container_checked(w->shim.core, shim_now_ms(w), check, true, true);
-    else
-        devicemgr_container_checked(w->shim.core, shim_now_ms(w), check, c != NULL,
-                                    c && runtime_live(c));
+        devicemgr_container_checked(w->shim.core, shim_now_ms(w), check, DEVICEMGR_RUNS);
+    } else {
+        devicemgr_container_checked(w->shim.core, shim_now_ms(w), check, DEVICEMGR_GONE);
+    }
     shim_run(w);
 }
 
@@ -55,6 +56,7 @@ static void check_later(struct world *w, uint64_t slot_and_container, uint64_t i
 void lister_check(struct world *w, uint64_t check, const char *container_id)
 {
     unsigned container = (unsigned)strtoul(container_id + 1, NULL, 10);
+    struct rng rng = world_draw(w, DRAW_CHECK, container, 0);
     size_t slot = 0;
 
     while (slot < CHECKS_MAX && w->lister.checks[slot])
@@ -63,7 +65,7 @@ void lister_check(struct world *w, uint64_t check, const char *container_id)
     if (slot == CHECKS_MAX)
         return;
     w->lister.checks[slot] = check;
-    world_after(w, rng_delay_ms(&w->lister.rng, CHECK_MS_MAX), check_later,
+    world_after(w, &rng, rng_delay_ms(&rng, CHECK_MS_MAX), check_later,
                 (uint64_t)slot << 32 | container, w->shim.incarnation);
 }
 
@@ -99,16 +101,18 @@ static void event_arrives(struct world *w, uint64_t stream, uint64_t ended)
 void lister_event(struct world *w, enum lister_event event, unsigned id, bool sandbox)
 {
     struct lister *lister = &w->lister;
-    unsigned times = rng_percent(&w->lister.rng, 3) ? 2 : 1;
+    struct rng rng = world_draw(w, DRAW_EVENT, (uint64_t)sandbox << 32 | id, event);
+    const struct rng in_order = {lister->stream};
+    unsigned times = rng_percent(&rng, 3) ? 2 : 1;
 
     if (!lister->stream)
         return;
     for (unsigned i = 0; i < times; i++) {
-        uint64_t at_ms = w->now_ms + rng_delay_ms(&w->lister.rng, EVENT_MS_MAX);
+        uint64_t at_ms = w->now_ms + rng_delay_ms(&rng, EVENT_MS_MAX);
 
         if (at_ms > lister->delivered_ms)
             lister->delivered_ms = at_ms;
-        world_after(w, lister->delivered_ms - w->now_ms, event_arrives, lister->stream,
+        world_after(w, &in_order, lister->delivered_ms - w->now_ms, event_arrives, lister->stream,
                     event == LISTER_ENDED && !sandbox ? id : 0);
     }
 }
@@ -179,15 +183,15 @@ static void fill_container(struct listed *listed, const struct rt_container *c)
                                         .running = runtime_live(c),
                                         .annotations = &listed->notes[listed->notes_len]};
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
-        struct ids ids = device_sim_ids(c->noted[r]);
+        struct id_list ids = device_sim_ids(c->noted[r]);
 
         if (ids.len > 0) {
-            listed->notes[listed->notes_len++] =
-                (struct devicemgr_annotation){request_token_key(resource_sim_name(r)),
-                                              request_token_value(resource_sim_name(r), &ids)};
+            listed->notes[listed->notes_len++] = (struct devicemgr_annotation){
+                token_key(resource_sim_name(r)),
+                token_value(resource_sim_name(r), (const char *const *)ids.v, ids.len)};
             out->annotations_len++;
         }
-        ids_fini(&ids);
+        id_list_fini(&ids);
     }
 }
 
@@ -258,6 +262,8 @@ static void list_arrives(struct world *w, uint64_t list, uint64_t unused)
 
 static void list_containers(struct world *w, uint64_t list, uint64_t unused)
 {
+    struct rng rng = world_draw(w, DRAW_LIST, 2, 0);
+
     (void)unused;
     if (!list_goes_on(w, list))
         return;
@@ -265,11 +271,13 @@ static void list_containers(struct world *w, uint64_t list, uint64_t unused)
         if (w->runtime.containers[i].id)
             fill_container(w->lister.listed, &w->runtime.containers[i]);
     }
-    world_after(w, rng_delay_ms(&w->lister.rng, LIST_MS_MAX), list_arrives, list, 0);
+    world_after(w, &rng, rng_delay_ms(&rng, LIST_MS_MAX), list_arrives, list, 0);
 }
 
 static void list_sandboxes(struct world *w, uint64_t list, uint64_t unused)
 {
+    struct rng rng = world_draw(w, DRAW_LIST, 1, 0);
+
     (void)unused;
     if (!list_goes_on(w, list))
         return;
@@ -277,21 +285,22 @@ static void list_sandboxes(struct world *w, uint64_t list, uint64_t unused)
         if (w->runtime.sandboxes[i].id)
             fill_sandbox(w, w->lister.listed, &w->runtime.sandboxes[i]);
     }
-    world_after(w, rng_delay_ms(&w->lister.rng, LIST_MS_MAX), list_containers, list, 0);
+    world_after(w, &rng, rng_delay_ms(&rng, LIST_MS_MAX), list_containers, list, 0);
 }
 
 static void list_begin(struct world *w)
 {
+    struct rng rng = world_draw(w, DRAW_LIST, 0, 0);
     struct lister *lister = &w->lister;
 
     lister->again = lister->stale = false;
     stream_open(w);
-    lister->listed = mem_alloc(1, sizeof *lister->listed);
+    lister->listed = heap_alloc(1, sizeof *lister->listed);
     w->runtime.unseen = false;
     world_note(w, "runtime: being listed");
     devicemgr_runtime_listing(w->shim.core);
-    lister->begun_ms = w->shim.boot_ms + w->shim.core->now_ms - 1;
-    world_after(w, rng_delay_ms(&w->lister.rng, LIST_MS_MAX), list_sandboxes, ++lister->list, 0);
+    lister->begun_ms = w->shim.told_ms;
+    world_after(w, &rng, rng_delay_ms(&rng, LIST_MS_MAX), list_sandboxes, ++lister->list, 0);
 }
 
 static void list_due(struct world *w, uint64_t incarnation, uint64_t unused)
@@ -307,12 +316,13 @@ static void list_due(struct world *w, uint64_t incarnation, uint64_t unused)
 /* The next list comes in `delay_ms` at the latest; one that is under way plans it by itself. */
 static void list_within(struct world *w, uint64_t delay_ms)
 {
+    struct rng rng = world_draw(w, DRAW_LIST, 3, 0);
     struct lister *lister = &w->lister;
 
     if (lister->listed || lister->due_ms <= w->now_ms + delay_ms)
         return;
     lister->due_ms = w->now_ms + delay_ms;
-    world_after(w, delay_ms, list_due, w->shim.incarnation, 0);
+    world_after(w, &rng, delay_ms, list_due, w->shim.incarnation, 0);
 }
 
 /* ---- life ---- */
@@ -330,7 +340,7 @@ void lister_stop(struct world *w)
     w->lister.stream = 0;
     w->lister.due_ms = UINT64_MAX;
     memset(w->lister.checks, 0, sizeof w->lister.checks);
-    w->lister.heard_ms = w->lister.ran_ms = 0;
+    w->lister.heard_ms = w->lister.ran_ms = w->lister.unanswered_ms = 0;
 }
 
 void lister_runtime_gone(struct world *w)

@@ -14,8 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tests/sim/rng.h"
-
 struct world;
 
 #define CHECKS_MAX 64
@@ -26,9 +24,9 @@ enum lister_event {
 };
 
 struct lister {
-    struct rng rng;
     uint64_t checks[CHECKS_MAX]; /* under way; 0: free slot */
     uint64_t ran_ms;             /* when one was last said to run; 0: none was in this life */
+    uint64_t unanswered_ms;      /* when a check was last not answered; 0: likewise */
     uint64_t due_ms;             /* of the next list; UINT64_MAX: none is planned */
     uint64_t list;               /* number of the list under way, or the last */
     uint64_t begun_ms;           /* when it was asked for, as the core's clock has it */

@@ -8,7 +8,8 @@
 # that must fit exactly one file of devicemgr/. That file is compiled with the build's own command
 # and linked with the rest; the tree is not touched. The seeds that found it last are played first,
 # then others from 1 on, SEEDS (2000) at most. What is caught is a line "ok", what is not, or does
-# not fit or compile any more, a line "not ok". The last line is "N passed, N failed".
+# not fit or compile any more, a line "not ok". The last line is "N passed, N failed". With UPDATE=1
+# the seeds that were found are written to mutants.txt in place of those that do not find it any more.
 set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -18,13 +19,14 @@ seeds=${SEEDS:-2000}
 # Prints the files of devicemgr/ that the substitution changes, and writes them to $3.
 plant() {
     local edit=$1 out=$2 file
-    for file in "$root"/devicemgr/*.c; do
-        perl -0777 -pe "$edit" "$file" >"$out/new.c" 2>"$out/perl.log" || return 1
-        if ! cmp -s "$file" "$out/new.c"; then
-            mv "$out/new.c" "$out/$(basename "$file")"
-            basename "$file"
+    while IFS= read -r file; do
+        perl -0777 -pe "$edit" "$root/devicemgr/$file" >"$out/new.c" 2>"$out/perl.log" || return 1
+        if ! cmp -s "$root/devicemgr/$file" "$out/new.c"; then
+            mkdir -p "$out/$(dirname "$file")"
+            mv "$out/new.c" "$out/$file"
+            printf '%s\n' "$file"
         fi
-    done
+    done < <(cd "$root/devicemgr" && find . -name '*.c' | sed 's#^\./##' | sort)
 }
 
 # The commands that made an object, and the program, for another source, object and program.
@@ -42,7 +44,7 @@ compile() {
 
 caught_by() { # the first of these seeds that fails; $1: how many
     local sim=$1 from=$2 len=$3
-    timeout 120 "$sim" --from "$from" --seeds "$len" --quiet --failures 1 2>&1 |
+    timeout 900 "$sim" --from "$from" --seeds "$len" --quiet --failures 1 2>&1 |
         grep -aE '^seed [0-9]+:' | head -n 1
 }
 
@@ -99,9 +101,15 @@ work=$build/tests/sim/mutants
 commands=$work/commands
 mkdir -p "$work"
 ninja -C "$build" -t commands tests/sim/sim >"$commands" || exit 1
-results=$(run_all)
+results=$(run_all | tee "$work/results")
 printf '%s\n' "$results"
 passed=$(grep -c '^ok ' <<<"$results")
 failed=$(grep -c '^not ok ' <<<"$results")
+if [ -n "${UPDATE:-}" ]; then
+    sed -nE 's/^   ([a-z_0-9]+): seeds "[^"]*" do not find it any more, seed ([0-9]+) does$/\1 \2/p' <<<"$results" |
+        while read -r name seed; do
+            sed -i -E "s/^$name( [0-9 ]*)?\$/$name $seed/" "$list"
+        done
+fi
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devicemgr/core.h"
-#include "devicemgr/options.h"
 #include "tests/sim/check.h"
 #include "tests/sim/device_list.h"
+#include "tests/sim/move.h"
 #include "tests/sim/world.h"
 
 #define SOCKETS_MAX 2
@@ -71,7 +70,7 @@ static void register_now(struct world *w, uint64_t resource, uint64_t instance)
     char socket[32];
     size_t slot = 0;
 
-    if (!w->shim.core || !p->up || p->instance != instance)
+    if (!w->shim.core || !p->up || !p->moved || p->instance != instance)
         return;
     while (slot < PLUGIN_CALLS_MAX && net->open_registrations[slot])
         slot++;
@@ -93,17 +92,19 @@ static void register_now(struct world *w, uint64_t resource, uint64_t instance)
 
 static void register_later(struct world *w, struct plugin *p)
 {
-    if (p->resource != RESOURCE_BUILTIN)
-        world_after(w, rng_delay_ms(&p->rng, REGISTER_MS_MAX), register_now, p->resource,
+    struct rng rng = world_draw(w, DRAW_PLUGIN_REGISTERS, p->resource, 0);
+
+    if (p->resource != RESOURCE_BUILTIN && p->moved)
+        world_after(w, &rng, rng_delay_ms(&rng, REGISTER_MS_MAX), register_now, p->resource,
                     p->instance);
 }
 
 /* Names that must be refused. */
-static void register_badly(struct world *w, struct plugin *p)
+static void register_badly(struct world *w, struct rng *rng)
 {
     static const char *const SOCKETS[] = {"", "..", "a/b", "kubelet.sock", "x.sock"};
     static const char *const NAMES[] = {"vendor.com/gpu", "nothing", "local.dev/kvm"};
-    size_t socket = rng_below(&p->rng, 5), name = rng_below(&p->rng, 3);
+    size_t socket = rng_below(rng, 5), name = rng_below(rng, 3);
 
     if (name == 0 && socket == 4)
         return; /* that one is good */
@@ -118,9 +119,9 @@ static void register_badly(struct world *w, struct plugin *p)
     }
 }
 
-static void cancel_registration(struct world *w, struct plugin *p)
+static void cancel_registration(struct world *w, struct rng *rng)
 {
-    uint64_t *slot = &w->shim.net.open_registrations[rng_below(&p->rng, 4)];
+    uint64_t *slot = &w->shim.net.open_registrations[rng_below(rng, 4)];
 
     if (!*slot)
         return;
@@ -163,14 +164,16 @@ static void lose(struct world *w, uint64_t number, uint64_t incarnation)
 
 static void give_list(struct world *w, struct connection *c)
 {
+    struct rng rng = world_draw(w, DRAW_PLUGIN_LISTS, c->resource, 0);
     struct plugin *p = &w->plugins[c->resource];
     struct device_list list;
 
-    device_list_init(p, &list);
+    device_list_init(p, &rng, &list);
     c->listed = true;
     c->healthy = p->healthy & p->listed;
     c->devices = p->listed;
     c->capacity = list.devices;
+    shown_listed(w, c);
     world_note(w, "plugin %zu: list %x healthy %x%s, with a crowd of %zu", c->resource, p->listed,
                p->healthy, p->odd ? " and odd ones" : "", p->crowd);
     devicemgr_endpoint_list(w->shim.core, shim_now_ms(w), c->number, &list.response);
@@ -189,6 +192,7 @@ static void first_list(struct world *w, uint64_t number, uint64_t incarnation)
 
 static void give_options(struct world *w, struct connection *c)
 {
+    struct rng rng = world_draw(w, DRAW_PLUGIN_OPTIONS, c->resource, 0);
     struct plugin *p = &w->plugins[c->resource];
     V1beta1__DevicePluginOptions options = V1BETA1__DEVICE_PLUGIN_OPTIONS__INIT;
 
@@ -199,7 +203,7 @@ static void give_options(struct world *w, struct connection *c)
     c->pre_start = p->pre_start;
     c->preferred = p->preferred;
     p->registered += c->registered;
-    world_after(w, rng_delay_ms(&p->rng, REGISTER_MS_MAX), first_list, c->number,
+    world_after(w, &rng, rng_delay_ms(&rng, REGISTER_MS_MAX), first_list, c->number,
                 w->shim.incarnation);
     devicemgr_endpoint_options(w->shim.core, shim_now_ms(w), c->number, &options);
     shim_run(w);
@@ -209,14 +213,16 @@ static void dial(struct world *w, uint64_t number, uint64_t incarnation)
 {
     struct connection *c = plugin_find_connection(w, number);
     const struct plugin *p;
+    struct rng rng;
 
     if (!shim_lives(w, incarnation) || !c)
         return;
     p = &w->plugins[c->resource];
-    if (!p->up || p->socket != c->socket)
+    rng = world_draw(w, DRAW_PLUGIN_DIALLED, c->resource, c->socket);
+    if (!p->up || !p->moved || p->socket != c->socket)
         lose(w, number, incarnation);
     else if (p->hung)
-        world_after(w, DIAL_MS_MAX, lose, number, incarnation);
+        world_after(w, &rng, DIAL_MS_MAX, lose, number, incarnation);
     else
         give_options(w, c);
 }
@@ -225,6 +231,7 @@ void plugin_open(struct world *w, uint64_t number, const char *resource, const c
 {
     size_t r = resource_sim_find(resource);
     struct connection *c = w->shim.net.connections;
+    struct rng rng;
 
     check_that(w, r < RESOURCES_LEN && r != RESOURCE_BUILTIN, "only known plugins are dialled");
     check_that(w, number != 0 && !plugin_find_connection(w, number),
@@ -242,8 +249,8 @@ void plugin_open(struct world *w, uint64_t number, const char *resource, const c
                              .socket = (unsigned)strtoul(strchr(socket, '-') + 1, NULL, 10),
                              .registered = w->shim.net.registering == r};
     world_note(w, "plugin %zu: %s dialled, connection %" PRIu64, r, socket, number);
-    world_after(w, rng_delay_ms(&w->plugins[r].rng, ANSWER_MS_MAX), dial, number,
-                w->shim.incarnation);
+    rng = world_draw(w, DRAW_PLUGIN_DIALLED, r, c->socket);
+    world_after(w, &rng, rng_delay_ms(&rng, ANSWER_MS_MAX), dial, number, w->shim.incarnation);
 }
 
 void plugin_close(struct world *w, uint64_t number)
@@ -261,14 +268,14 @@ void plugins_init(struct world *w)
 {
     w->shim.net.registering = RESOURCES_LEN;
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
+        struct rng rng = world_draw(w, DRAW_PLUGIN, r, 0);
         struct plugin *p = &w->plugins[r];
 
         *p = (struct plugin){.resource = r};
-        rng_init(&p->rng, w->seed, RNG_PLUGIN + r);
-        p->devices = (1u << rng_between(&p->rng, 2, DEVICES_MAX)) - 1;
+        p->devices = (1u << rng_between(&rng, 2, DEVICES_MAX)) - 1;
         p->ever = p->listed = p->healthy = p->devices;
-        p->pre_start = rng_percent(&p->rng, 40);
-        p->preferred = rng_percent(&p->rng, 60);
+        p->pre_start = rng_percent(&rng, 40);
+        p->preferred = rng_percent(&rng, 60);
     }
 }
 
@@ -291,27 +298,33 @@ void plugins_shim_gone(struct world *w)
 void plugins_shim_back(struct world *w)
 {
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
-        if (w->plugins[r].up && rng_percent(&w->plugins[r].rng, w->faults ? 60 : 100))
+        struct rng rng = world_draw(w, DRAW_PLUGIN, r, 0);
+
+        if (w->plugins[r].up && rng_percent(&rng, w->faults ? 60 : 100))
             register_later(w, &w->plugins[r]);
     }
 }
 
 void plugin_start(struct world *w, struct plugin *p)
 {
+    struct rng rng = world_draw(w, DRAW_PLUGIN_STARTS, p->resource, 0);
+
     if (p->up || p->resource == RESOURCE_BUILTIN)
         return;
     p->up = true;
     p->hung = false;
     p->instance++;
-    p->socket = (unsigned)rng_below(&p->rng, SOCKETS_MAX);
-    p->pre_start ^= rng_percent(&p->rng, 10);
-    p->preferred ^= rng_percent(&p->rng, 10);
+    p->socket = (unsigned)rng_below(&rng, SOCKETS_MAX);
+    p->pre_start ^= rng_percent(&rng, 10);
+    p->preferred ^= rng_percent(&rng, 10);
     world_note(w, "plugin %zu: starts", p->resource);
     register_later(w, p);
 }
 
 void plugin_die(struct world *w, struct plugin *p)
 {
+    struct rng rng = world_draw(w, DRAW_PLUGIN_DIES, p->resource, 0);
+
     if (!p->up)
         return;
     world_note(w, "plugin %zu: dies", p->resource);
@@ -320,7 +333,8 @@ void plugin_die(struct world *w, struct plugin *p)
         const struct connection *c = &w->shim.net.connections[i];
 
         if (c->number && c->resource == p->resource && c->instance == p->instance)
-            world_after(w, rng_below(&p->rng, LOST_MS_MAX), lose, c->number, w->shim.incarnation);
+            world_after(w, &rng, rng_below(&rng, LOST_MS_MAX), lose, c->number,
+                        w->shim.incarnation);
     }
     p->instance++;
 }
@@ -348,14 +362,16 @@ static void start_later(struct world *w, uint64_t resource, uint64_t unused)
 void plugins_heal(struct world *w)
 {
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
+        struct rng rng = world_draw(w, DRAW_PLUGIN, r, 0);
         struct plugin *p = &w->plugins[r];
 
         p->trouble = 0;
+        p->moved = true;
         p->listed = p->healthy = p->devices;
         p->odd = false;
         p->crowd = 0;
         plugin_die(w, p);
-        world_after(w, rng_delay_ms(&p->rng, REGISTER_MS_MAX) + LOST_MS_MAX, start_later, r, 0);
+        world_after(w, &rng, rng_delay_ms(&rng, REGISTER_MS_MAX) + LOST_MS_MAX, start_later, r, 0);
         if (r == RESOURCE_BUILTIN && w->shim.core)
             shim_builtin(w);
     }
@@ -379,27 +395,28 @@ static void flap(struct world *w, struct plugin *p)
     plugin_start(w, p);
 }
 
-static void change_list(struct world *w, struct plugin *p)
+static void change_list(struct world *w, struct plugin *p, struct rng *rng)
 {
-    unsigned bit = 1u << rng_below(&p->rng, DEVICES_MAX);
+    unsigned bit = 1u << rng_below(rng, DEVICES_MAX);
 
-    if (rng_percent(&p->rng, 70))
+    if (rng_percent(rng, 70))
         p->healthy ^= bit & p->devices;
     else
         p->listed ^= bit & p->devices;
-    if (rng_percent(&p->rng, 20))
+    if (rng_percent(rng, 20))
         p->listed = p->healthy = p->devices;
-    if (rng_percent(&p->rng, 10))
+    if (rng_percent(rng, 10))
         p->odd = !p->odd;
-    if (rng_percent(&p->rng, 10))
-        p->crowd = rng_percent(&p->rng, 20) ? rng_between(&p->rng, 1, 5000) : 0;
+    if (rng_percent(rng, 10))
+        p->crowd = rng_percent(rng, 20) ? rng_between(rng, 1, 5000) : 0;
     list_all(w, p);
 }
 
-void plugins_vanish(struct world *w)
+void plugins_vanish(struct world *w, size_t resource)
 {
-    struct plugin *p = &w->plugins[rng_below(&w->rng, RESOURCES_LEN)];
-    unsigned bit = 1u << rng_below(&p->rng, DEVICES_MAX);
+    struct rng rng = world_draw(w, DRAW_PLUGIN_TROUBLE, resource, 0);
+    struct plugin *p = &w->plugins[resource];
+    unsigned bit = 1u << rng_below(&rng, DEVICES_MAX);
 
     if (!(p->devices & bit) || p->devices == bit)
         return;
@@ -411,11 +428,12 @@ void plugins_vanish(struct world *w)
     list_all(w, p);
 }
 
-void plugins_trouble(struct world *w)
+void plugins_trouble(struct world *w, size_t resource)
 {
-    struct plugin *p = &w->plugins[rng_below(&w->rng, RESOURCES_LEN)];
+    struct rng rng = world_draw(w, DRAW_PLUGIN_TROUBLE, resource, 0);
+    struct plugin *p = &w->plugins[resource];
 
-    switch (rng_below(&p->rng, 12)) {
+    switch (rng_below(&rng, 14)) {
     case 0:
         plugin_die(w, p);
         break;
@@ -433,21 +451,25 @@ void plugins_trouble(struct world *w)
         drop_streams(w, p);
         break;
     case 6: /* registers twice; perhaps under another name */
-        p->socket = rng_percent(&p->rng, 30) ? 1 - p->socket : p->socket;
+        p->socket = rng_percent(&rng, 30) ? 1 - p->socket : p->socket;
         register_now(w, p->resource, p->instance);
         break;
     case 7:
     case 8:
-        change_list(w, p);
+        change_list(w, p, &rng);
         break;
     case 9:
-        p->trouble = (unsigned)rng_below(&p->rng, 70);
+        p->trouble = (unsigned)rng_below(&rng, 70);
         break;
     case 10:
-        register_badly(w, p);
+        register_badly(w, &rng);
+        break;
+    case 11:
+    case 12:
+        move_plugin(w, resource);
         break;
     default:
-        cancel_registration(w, p);
+        cancel_registration(w, &rng);
         break;
     }
 }

@@ -42,6 +42,7 @@ struct plugin {
     uint64_t instance; /* counts its starts */
     bool up;
     bool hung;
+    bool moved;      /* it serves the shim; else the kubelet itself (move.h) */
     unsigned socket; /* which of its names it listens on */
     bool pre_start;
     bool preferred;
@@ -49,10 +50,9 @@ struct plugin {
     unsigned devices;
     unsigned listed;
     unsigned healthy;
-    bool odd;         /* lists odd ids as well */
-    size_t crowd;     /* and so many more */
-    unsigned version; /* of a built-in device's host path */
-    struct rng rng;
+    bool odd;            /* lists odd ids as well */
+    size_t crowd;        /* and so many more */
+    unsigned version;    /* of a built-in device's host path */
     unsigned trouble;    /* percent of calls that go wrong */
     uint64_t registered; /* times the core knows of, in this life of the shim */
 };
@@ -80,10 +80,10 @@ void plugin_start(struct world *w, struct plugin *p);
 void plugin_die(struct world *w, struct plugin *p);
 /* Everything well again: up, all devices listed and healthy, and registered. */
 void plugins_heal(struct world *w);
-/* A device is gone for good; one of each resource stays. */
-void plugins_vanish(struct world *w);
-/* Something goes wrong with one of them. */
-void plugins_trouble(struct world *w);
+/* One of its devices is gone for good; at least one stays. */
+void plugins_vanish(struct world *w, size_t resource);
+/* Something goes wrong with it. */
+void plugins_trouble(struct world *w, size_t resource);
 
 /* The ports. */
 void plugin_open(struct world *w, uint64_t number, const char *resource, const char *socket);

@@ -4,10 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "devicemgr/core.h"
-#include "devicemgr/options.h"
+#include "tests/sim/answer_options.h"
 #include "tests/sim/check.h"
 #include "tests/sim/choice.h"
+#include "tests/sim/heap.h"
+#include "tests/sim/promise.h"
 #include "tests/sim/world.h"
 
 #define ALL_DEVICES ((1u << DEVICES_MAX) - 1)
@@ -50,67 +51,42 @@ void plugin_calls_drop(struct world *w, uint64_t connection)
     }
 }
 
-static uint64_t hash(const void *bytes, size_t len)
-{
-    const unsigned char *at = bytes;
-    uint64_t value = 0xcbf29ce484222325u;
-
-    for (size_t i = 0; i < len; i++)
-        value = (value ^ at[i]) * 0x100000001b3u;
-    return value;
-}
-
-uint64_t plugin_options_hash(const V1beta1__ContainerAllocateResponse *options)
-{
-    size_t len;
-    uint8_t *bytes = options_pack(options, &len);
-    uint64_t value = hash(bytes, len);
-
-    free(bytes);
-    return value;
-}
-
 static void add_env(V1beta1__ContainerAllocateResponse *options, const char *key, uint64_t value)
 {
-    V1beta1__ContainerAllocateResponse__EnvsEntry *env = mem_alloc(1, sizeof *env);
     char text[24];
 
-    v1beta1__container_allocate_response__envs_entry__init(env);
     snprintf(text, sizeof text, "%" PRIu64, value);
-    env->key = mem_strdup(key);
-    env->value = mem_strdup(text);
-    options->envs = reallocarray(options->envs, options->n_envs + 1, sizeof *options->envs);
-    options->envs[options->n_envs++] = env;
+    answer_options_add_env(options, key, text);
 }
 
 static V1beta1__ContainerAllocateResponse *make_options(struct world *w, size_t resource,
                                                         unsigned ids)
 {
     struct plugin_net *net = &w->shim.net;
-    V1beta1__ContainerAllocateResponse *options = options_new();
+    V1beta1__ContainerAllocateResponse *options = answer_options_new();
     struct answer *answer;
     char key[24], path[64], host[64], serial[24];
 
-    net->answers = mem_grow(net->answers, net->answers_len, sizeof *net->answers);
+    net->answers = heap_grow(net->answers, net->answers_len, sizeof *net->answers);
     answer = &net->answers[net->answers_len++];
     snprintf(key, sizeof key, "S%zu", resource);
     add_env(options, key, net->answers_len);
     add_env(options, "COMMON", resource);
     snprintf(key, sizeof key, "a%zu", resource);
     snprintf(serial, sizeof serial, "%zu", net->answers_len);
-    options_add_annotation(options, key, serial);
+    answer_options_add_annotation(options, key, serial);
     for (size_t i = 0; i < DEVICES_MAX; i++) {
         snprintf(path, sizeof path, "/dev/%zu-%zu", resource, i);
         snprintf(host, sizeof host, "/dev/host-%zu-%zu", resource, i);
         if (ids & 1u << i)
-            options_add_device(options, path, host, "rw");
+            answer_options_add_device(options, path, host);
     }
     *answer = (struct answer){.resource = resource,
                               .ids = ids,
                               .boot = w->shim.boot,
                               .registrations = w->plugins[resource].registered,
                               .incarnation = w->shim.incarnation,
-                              .hash = plugin_options_hash(options)};
+                              .hash = answer_options_hash(options)};
     return options;
 }
 
@@ -127,28 +103,29 @@ static void answer_allocate(struct world *w, const struct plugin_call *call, siz
     world_note(w, "plugin %zu: Allocate of %x answered, serial %zu", resource, call->ids,
                w->shim.net.answers_len);
     devicemgr_allocated(w->shim.core, shim_now_ms(w), call->number, 0, NULL, &response);
-    options_free(options);
+    answer_options_free(options);
 }
 
 /* Any ids: the advice may be nonsense. */
 static void answer_prefer(struct world *w, const struct connection *c,
                           const struct plugin_call *call)
 {
+    struct rng rng = world_draw(w, DRAW_PLUGIN_PREFERS, c->resource, call->ids);
     V1beta1__PreferredAllocationResponse response = V1BETA1__PREFERRED_ALLOCATION_RESPONSE__INIT;
     V1beta1__ContainerPreferredAllocationResponse one =
         V1BETA1__CONTAINER_PREFERRED_ALLOCATION_RESPONSE__INIT;
     V1beta1__ContainerPreferredAllocationResponse *list = &one;
-    unsigned mask = (unsigned)rng_below(&w->plugins[c->resource].rng, ALL_DEVICES + 1);
-    struct ids ids = device_sim_ids(mask);
+    unsigned mask = (unsigned)rng_below(&rng, ALL_DEVICES + 1);
+    struct id_list ids = device_sim_ids(mask);
 
     choice_answered(w, call, mask);
-    ids_add(&ids, "nonsense");
+    id_list_add(&ids, "nonsense");
     one.deviceids = ids.v;
     one.n_deviceids = ids.len;
     response.container_responses = &list;
     response.n_container_responses = 1;
     devicemgr_preferred(w->shim.core, shim_now_ms(w), call->number, 0, NULL, &response);
-    ids_fini(&ids);
+    id_list_fini(&ids);
 }
 
 static void answer_prestart(struct world *w, struct connection *c, const struct plugin_call *call)
@@ -234,7 +211,8 @@ void plugin_call(struct world *w, enum plugin_call_kind kind, uint64_t connectio
     struct plugin_call *slot = w->shim.net.calls;
     enum outcome outcome = OUTCOME_GOOD;
     uint64_t delay_ms;
-    struct plugin *p;
+    const struct plugin *p;
+    struct rng rng;
 
     check_call(w, kind, c, number, ids, must, size, timeout_ms);
     while (slot < w->shim.net.calls + PLUGIN_CALLS_MAX && slot->number)
@@ -243,7 +221,8 @@ void plugin_call(struct world *w, enum plugin_call_kind kind, uint64_t connectio
     if (!c || slot == w->shim.net.calls + PLUGIN_CALLS_MAX)
         return;
     p = &w->plugins[c->resource];
-    delay_ms = rng_delay_ms(&p->rng, ANSWER_MS_MAX);
+    rng = world_draw(w, DRAW_PLUGIN_CALLED, c->resource, (uint64_t)kind << 32 | ids);
+    delay_ms = rng_delay_ms(&rng, ANSWER_MS_MAX);
     *slot = (struct plugin_call){number, kind, connection, ids, must, size};
     if (kind == PLUGIN_PREFER)
         choice_asked(w, c->resource, slot);
@@ -252,13 +231,13 @@ void plugin_call(struct world *w, enum plugin_call_kind kind, uint64_t connectio
     world_note(w, "plugin %zu: %s of %x, call %" PRIu64, c->resource, NAMES[kind], ids, number);
     if (p->hung || p->instance != c->instance)
         outcome = OUTCOME_TIMEOUT;
-    else if (rng_percent(&p->rng, p->trouble))
-        outcome = (enum outcome)rng_below(&p->rng, OUTCOME_LEN);
+    else if (rng_percent(&rng, p->trouble))
+        outcome = (enum outcome)rng_below(&rng, OUTCOME_LEN);
     if (outcome == OUTCOME_TIMEOUT || delay_ms > timeout_ms)
         delay_ms = timeout_ms, outcome = OUTCOME_TIMEOUT;
-    else if (rng_percent(&p->rng, p->trouble))
-        delay_ms = rng_below(&p->rng, timeout_ms);
-    world_after(w, delay_ms, call_ends, number, w->shim.incarnation * OUTCOME_LEN + outcome);
+    else if (rng_percent(&rng, p->trouble))
+        delay_ms = rng_below(&rng, timeout_ms);
+    world_after(w, &rng, delay_ms, call_ends, number, w->shim.incarnation * OUTCOME_LEN + outcome);
 }
 
 void plugin_call_cancel(struct world *w, uint64_t number)

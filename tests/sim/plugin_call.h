@@ -47,7 +47,5 @@ void plugin_call_cancel(struct world *w, uint64_t number);
 /* The connection is gone, and its calls with it. */
 void plugin_calls_drop(struct world *w, uint64_t connection);
 size_t plugin_calls_open(const struct world *w);
-/* Tells two answers apart. */
-uint64_t plugin_options_hash(const V1beta1__ContainerAllocateResponse *options);
 
 #endif

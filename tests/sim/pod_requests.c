@@ -1,8 +1,8 @@
 #include "tests/sim/pod_requests.h"
 
-#include <stdio.h>
+#include "cri-proto/token.h"
 
-#include "devicemgr/request.h"
+#include <stdio.h>
 
 /* "" if it asks for nothing in this way. */
 static void fill_value(const struct pod_container *container, char *value, size_t bytes)
@@ -26,7 +26,7 @@ void pod_requests_fill(const struct pod_sim *pod, struct pod_requests *requests)
         fill_value(&pod->containers[name], value, sizeof requests->values[0]);
         if (value[0] == '\0')
             continue;
-        snprintf(key, sizeof requests->keys[0], REQUEST_KEY_PREFIX "%s", container_sim_name(name));
+        snprintf(key, sizeof requests->keys[0], TOKEN_KEY_PREFIX "%s", container_sim_name(name));
         requests->v[requests->len++] = (struct devicemgr_annotation){key, value};
     }
 }

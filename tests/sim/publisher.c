@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "devicemgr/limits.h"
 #include "tests/sim/check.h"
+#include "tests/sim/promise.h"
 #include "tests/sim/world.h"
 
 /* What the core reports at one time. */
@@ -134,7 +134,8 @@ void publisher_check(struct world *w)
 
 void publisher_sees(struct world *w)
 {
-    size_t r = rng_below(&w->publisher.rng, RESOURCES_LEN);
+    struct rng rng = world_draw(w, DRAW_PUBLISHER, 0, 0);
+    size_t r = rng_below(&rng, RESOURCES_LEN);
 
     devicemgr_removed_seen(w->shim.core, resource_sim_name(r));
     if (w->publisher.last[r] == PUBLISHED_REMOVED)

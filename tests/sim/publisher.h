@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "tests/sim/resources.h"
-#include "tests/sim/rng.h"
 
 struct world;
 
@@ -22,7 +21,6 @@ enum published {
 };
 
 struct publisher {
-    struct rng rng;
     enum published last[RESOURCES_LEN];
     size_t capacity[RESOURCES_LEN];    /* of the last list in this life of the shim */
     uint64_t usable_ms[RESOURCES_LEN]; /* when it last was, in this life; 0: not yet */

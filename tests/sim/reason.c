@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "devicemgr/limits.h"
 #include "tests/sim/claim.h"
+#include "tests/sim/promise.h"
 #include "tests/sim/world.h"
 
 /* Between an event and the run that acts on it (shim_run()). */
@@ -13,7 +13,7 @@
 static const char *const NAMES[] = {
     "token",    "ended", "nobody's", "newer", "few",  "runs",      "failed",
     "late",     "store", "deadline", "drain", "away", "unhealthy", "unknown",
-    "unlisted", "call",  "commit",   "check", "dead",
+    "unlisted", "call",  "commit",   "check", "dead", "changed",
 };
 
 const char *reasons_text(unsigned reasons)
@@ -84,8 +84,7 @@ static bool calls_open(const struct world *w, size_t resource, unsigned ids)
     return false;
 }
 
-/* What others that are being decided, or made, have or may have reserved: ids, and a number. */
-static unsigned reserved(const struct world *w, const struct create_sim *create, size_t resource,
+unsigned reason_reserved(const struct world *w, const struct create_sim *create, size_t resource,
                          unsigned *number)
 {
     unsigned ids = 0;
@@ -94,7 +93,10 @@ static unsigned reserved(const struct world *w, const struct create_sim *create,
     for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
         const struct create_sim *other = &w->client.creates[i];
 
-        if (!other->number || other == create || other->untouched)
+        if (!other->number || other == create)
+            continue;
+        ids |= other->bare[resource];
+        if (other->untouched)
             continue;
         ids |= other->ids[resource];
         if (!other->ids[resource])
@@ -103,20 +105,20 @@ static unsigned reserved(const struct world *w, const struct create_sim *create,
     return ids;
 }
 
-/* What other containers of its pod have, if the runtime may have said not long ago that they run:
- * they may have ended since. */
+/* What other containers of its pod have, or a rival's had, if the runtime may have said not long ago
+ * that they run: they may have ended since. */
 static unsigned taken_to_run(const struct world *w, const struct create_sim *create, size_t r)
 {
     if (w->lister.ran_ms == 0 || w->now_ms >= w->lister.ran_ms + LATE_ANSWER_MS)
         return 0;
-    return claims_of_pod(w, create->uid, create->name, r);
+    return claims_of_pod(w, create->uid, create->name, r) | w->runtime.rival_noted[r];
 }
 
 /* Of one that has these, or wants these. */
 static unsigned reasons_of_ids(struct world *w, const struct create_sim *create, size_t r,
                                unsigned ids)
 {
-    unsigned reasons = 0, number, others = reserved(w, create, r, &number);
+    unsigned reasons = 0, number, others = reason_reserved(w, create, r, &number);
     const struct connection *c = plugin_usable(w, r);
     unsigned healthy = r == RESOURCE_BUILTIN ? w->plugins[r].listed & w->plugins[r].healthy
                        : c                   ? c->healthy
@@ -142,8 +144,10 @@ static unsigned reasons_of_choice(struct world *w, const struct create_sim *crea
     size_t all = device_sim_count(listed), count = create->count[r];
     unsigned reasons = 0;
 
-    if (r != RESOURCE_BUILTIN && !c)
-        return REASON_FEW; /* by the last list, which may be an old one */
+    if (r != RESOURCE_BUILTIN && !c) { /* by the last list, which may be an old one */
+        listed = w->shown.last[r];
+        all = w->shown.last_len[r];
+    }
     if (c) {
         healthy = c->healthy;
         listed = c->devices;
@@ -152,11 +156,13 @@ static unsigned reasons_of_choice(struct world *w, const struct create_sim *crea
     if (shim_exclusive(w, r)) {
         held = claims_held(w, create->uid, create->name, r);
         held |= taken_to_run(w, create, r);
-        held |= reserved(w, create, r, &number);
+        held |= reason_reserved(w, create, r, &number);
         held |= claims_unknown(w, create->uid, create->name, r);
     }
     if (all < count + number + device_sim_count(listed & held))
         reasons |= REASON_FEW;
+    if (r != RESOURCE_BUILTIN && !c)
+        return reasons;
     if (device_sim_count(healthy & ~held) < count + number)
         reasons |= all > device_sim_count(healthy) ? REASON_UNHEALTHY : 0;
     if (create->called && (p->ever & ~healthy)) /* chosen before, and unhealthy or gone now */
@@ -194,6 +200,8 @@ static unsigned reasons_of_resource(struct world *w, const struct create_sim *cr
         reasons |= reasons_of_ids(w, create, r, ids);
     if (!create->ids[r])
         reasons |= reasons_of_choice(w, create, r);
+    if (claim && claim->own && device_sim_count(claim->mask) != create->count[r])
+        reasons |= REASON_CHANGED;
     if (shim_exclusive(w, r) && reason_unlisted(w))
         reasons |= REASON_UNLISTED;
     if (calls_open(w, r, create->ids[r]))
@@ -242,7 +250,9 @@ unsigned reasons_of(struct world *w, const struct create_sim *create)
         reasons |= REASON_STORE;
     if (w->store.commit)
         reasons |= REASON_COMMIT;
-    if (lister_checks_open(w) > 0)
+    if (lister_checks_open(w) > 0 ||
+        (w->lister.unanswered_ms > 0 &&
+         w->now_ms <= w->lister.unanswered_ms + CHECK_AGAIN_MS + LATE_MS))
         reasons |= REASON_CHECK;
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
         if (create->count[r] > 0)

@@ -31,10 +31,11 @@ enum reason {
     REASON_UNKNOWN = 1 << 13,   /* whether a container runs with its devices, or is being made */
     REASON_UNLISTED = 1 << 14,  /* the runtime has not said what it has */
     /* goes on by itself */
-    REASON_CALL = 1 << 15,   /* on a plugin, under way */
-    REASON_COMMIT = 1 << 16, /* under way */
-    REASON_CHECK = 1 << 17,  /* the runtime is being asked about a container */
-    REASON_DEAD = 1 << 18,   /* held for a while: its sandbox was listed as not ready */
+    REASON_CALL = 1 << 15,    /* on a plugin, under way */
+    REASON_COMMIT = 1 << 16,  /* under way */
+    REASON_CHECK = 1 << 17,   /* the runtime is being asked about a container */
+    REASON_CHANGED = 1 << 19, /* its container has another number of devices */
+    REASON_DEAD = 1 << 18,    /* held for a while: its sandbox was listed as not ready */
 };
 
 #define REASONS_HOLD                                                                               \
@@ -42,6 +43,10 @@ enum reason {
 #define REASONS_MOVE (REASON_CALL | REASON_COMMIT)
 
 unsigned reasons_of(struct world *w, const struct create_sim *create);
+/* What others that are being decided, or made, have or may have reserved: ids, and how many more.
+ * `create` NULL: all. */
+unsigned reason_reserved(const struct world *w, const struct create_sim *create, size_t resource,
+                         unsigned *number);
 /* Whether the core may know a resource. */
 bool reason_resource_known(const struct world *w, size_t resource);
 /* Whether the runtime has still to say, or to say again, what it has. */

@@ -1,11 +1,33 @@
 #include "tests/sim/resources.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "tests/sim/heap.h"
 
 static const char *const NAMES[RESOURCES_LEN] = {"local.dev/kvm", "other.com/nic",
                                                  "vendor.com/gpu"};
 
 static const char *const IDS[DEVICES_MAX] = {"d2", "d10", "d0", "a \"b\"\\c", "\xc3\xa9"};
+
+void id_list_add(struct id_list *ids, const char *id)
+{
+    ids->v = heap_grow(ids->v, ids->len, sizeof *ids->v);
+    ids->v[ids->len++] = heap_strdup(id);
+}
+
+void id_list_fini(struct id_list *ids)
+{
+    for (size_t i = 0; i < ids->len; i++)
+        free(ids->v[i]);
+    free(ids->v);
+    *ids = (struct id_list){0};
+}
+
+static int natural_order(const void *a, const void *b)
+{
+    return strverscmp(*(char *const *)a, *(char *const *)b);
+}
 
 const char *resource_sim_name(size_t resource)
 {
@@ -35,15 +57,16 @@ size_t device_sim_find(const char *id)
     return i;
 }
 
-struct ids device_sim_ids(unsigned mask)
+struct id_list device_sim_ids(unsigned mask)
 {
-    struct ids ids = {0};
+    struct id_list ids = {0};
 
     for (size_t i = 0; i < DEVICES_MAX; i++) {
         if (mask & 1u << i)
-            ids_add(&ids, IDS[i]);
+            id_list_add(&ids, IDS[i]);
     }
-    ids_sort(&ids);
+    if (ids.len > 1)
+        qsort(ids.v, ids.len, sizeof *ids.v, natural_order);
     return ids;
 }
 

@@ -50,16 +50,15 @@ static bool lives_in(const struct world *w, unsigned uid)
 
 /* A copied token: what it names is as good as held, by the pod, as long as it lives; so those who
  * wait for every request to be met find none in the kubelet's pods. */
-static void note_devices(struct world *w, struct rt_container *made)
+static void note_devices(struct world *w, struct rt_container *made, struct rng *rng)
 {
-    size_t r = rng_below(&w->runtime.rival_rng, RESOURCES_LEN);
+    size_t r = rng_below(rng, RESOURCES_LEN);
 
-    if (rng_percent(&w->runtime.rival_rng, NOTED_PERCENT))
-        made->held[r] = made->noted[r] =
-            w->plugins[r].devices & 1u << rng_below(&w->runtime.rival_rng, DEVICES_MAX);
+    if (rng_percent(rng, NOTED_PERCENT))
+        made->held[r] = made->noted[r] = w->plugins[r].devices & 1u << rng_below(rng, DEVICES_MAX);
 }
 
-static void make_container(struct world *w, const struct rt_sandbox *s)
+static void make_container(struct world *w, const struct rt_sandbox *s, struct rng *rng)
 {
     struct rt_container made = {.sandbox = s->id,
                                 .uid = s->uid,
@@ -70,7 +69,7 @@ static void make_container(struct world *w, const struct rt_sandbox *s)
     const struct rt_container *c;
 
     if (s->uid >= RIVAL_UID || w->kubelet.mixed)
-        note_devices(w, &made);
+        note_devices(w, &made, rng);
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
         w->runtime.rival_noted[r] |= made.noted[r];
         if (made.noted[r])
@@ -82,16 +81,16 @@ static void make_container(struct world *w, const struct rt_sandbox *s)
     c = runtime_add_container(w, &made);
     world_note(w, "rival: c%u made in s%u, devices %x %x %x", c->id, s->id, c->noted[0],
                c->noted[1], c->noted[2]);
-    world_after(w, rng_below(&w->runtime.rival_rng, STAY_MS_MAX), leave_container, c->id, 0);
+    world_after(w, rng, rng_below(rng, STAY_MS_MAX), leave_container, c->id, 0);
 }
 
-static void make_pod(struct world *w)
+static void make_pod(struct world *w, struct rng *rng)
 {
     const struct rt_sandbox *s = runtime_add_sandbox(w, RIVAL_UID + w->runtime.last_id, 0);
 
     world_note(w, "rival: s%u made for its u%u", s->id, s->uid);
-    make_container(w, s);
-    world_after(w, rng_below(&w->runtime.rival_rng, STAY_MS_MAX), leave_sandbox, s->id, 0);
+    make_container(w, s, rng);
+    world_after(w, rng, rng_below(rng, STAY_MS_MAX), leave_sandbox, s->id, 0);
 }
 
 /* ---- what it does to others ---- */
@@ -107,37 +106,38 @@ static void remove_container(struct world *w)
     runtime_drop_container(w, c);
 }
 
-static void stop_sandbox(struct world *w, struct rt_sandbox *s)
+static void stop_sandbox(struct world *w, struct rt_sandbox *s, struct rng *rng)
 {
     world_note(w, "rival: s%u stopped%s behind our back", s->id, s->ready ? "" : " again");
     w->runtime.unseen = true;
     runtime_end_sandbox(w, s);
-    if (rng_percent(&w->runtime.rival_rng, 30))
+    if (rng_percent(rng, 30))
         runtime_drop_sandbox(w, s);
 }
 
 void rival_trouble(struct world *w)
 {
-    struct rt_sandbox *s = &w->runtime.sandboxes[rng_below(&w->runtime.rival_rng, SANDBOXES_MAX)];
+    struct rng rng = world_draw(w, DRAW_RIVAL, 0, 0);
+    struct rt_sandbox *s = &w->runtime.sandboxes[rng_below(&rng, SANDBOXES_MAX)];
 
-    switch (rng_below(&w->runtime.rival_rng, 6)) {
+    switch (rng_below(&rng, 6)) {
     case 0:
         remove_container(w);
         break;
     case 1:
         if (s->id)
-            stop_sandbox(w, s);
+            stop_sandbox(w, s, &rng);
         break;
     case 2:
         if (s->id && s->ready && !lives_in(w, s->uid))
-            make_container(w, s);
+            make_container(w, s, &rng);
         break;
     case 3:
         if (s->id && s->ready && s->uid < RIVAL_UID)
             runtime_stop_sandbox(w, s, false);
         break;
     default:
-        make_pod(w);
+        make_pod(w, &rng);
         break;
     }
 }

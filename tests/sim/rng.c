@@ -1,9 +1,8 @@
 #include "tests/sim/rng.h"
 
-void rng_init(struct rng *rng, uint64_t seed, uint64_t stream)
+void rng_mix(struct rng *rng, uint64_t about)
 {
-    rng->state = seed;
-    rng->state = rng_next(rng) ^ stream;
+    rng->state = rng_next(rng) ^ about;
     rng->state = rng_next(rng);
 }
 

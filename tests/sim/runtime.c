@@ -1,5 +1,7 @@
 #include "tests/sim/runtime.h"
 
+#include <string.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,6 +19,15 @@ bool runtime_live(const struct rt_container *container)
     return container->id && container->state != CONTAINER_EXITED;
 }
 
+bool runtime_runs(const struct world *w, unsigned uid)
+{
+    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+        if (w->runtime.containers[i].uid == uid && runtime_live(&w->runtime.containers[i]))
+            return true;
+    }
+    return false;
+}
+
 bool runtime_alive(const struct world *w, unsigned uid)
 {
     for (size_t i = 0; i < SANDBOXES_MAX; i++) {
@@ -25,8 +36,16 @@ bool runtime_alive(const struct world *w, unsigned uid)
         if (s->id && s->uid == uid && (s->ready || s->stopped_in != w->shim.incarnation))
             return true;
     }
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
-        if (w->runtime.containers[i].uid == uid && runtime_live(&w->runtime.containers[i]))
+    return runtime_runs(w, uid);
+}
+
+bool runtime_runs_bare(const struct world *w, const unsigned *ids)
+{
+    for (size_t i = 0; i < CONTAINERS_MAX * RESOURCES_LEN; i++) {
+        const struct rt_container *c = &w->runtime.containers[i / RESOURCES_LEN];
+        size_t r = i % RESOURCES_LEN;
+
+        if (runtime_live(c) && c->known[r] && c->bare[r] & ids[r])
             return true;
     }
     return false;
@@ -49,6 +68,14 @@ static void note_end(struct world *w, unsigned uid)
 uint64_t runtime_ended_ms(const struct world *w, unsigned uid)
 {
     return w->runtime.ended_ms[uid % ENDED_MAX];
+}
+
+void runtime_note_bare(struct world *w, unsigned uid, unsigned name, const unsigned *ids)
+{
+    struct bare_create *bare = &w->runtime.bares[w->runtime.bares_len++ % BARES_MAX];
+
+    *bare = (struct bare_create){.uid = uid, .name = name, .sent_ms = w->now_ms};
+    memcpy(bare->ids, ids, sizeof(bare->ids));
 }
 
 struct rt_sandbox *runtime_find_sandbox(struct world *w, unsigned id)
@@ -121,6 +148,7 @@ struct rt_container *runtime_add_container(struct world *w, const struct rt_cont
     *c = *made;
     c->id = ++w->runtime.last_id;
     c->state = CONTAINER_CREATED;
+    c->made_ms = w->now_ms;
     lister_event(w, LISTER_CREATED, c->id, false);
     return c;
 }
@@ -178,6 +206,7 @@ static void exit_later(struct world *w, uint64_t container, uint64_t unused)
 
 static void start(struct world *w, uint64_t container, uint64_t unused)
 {
+    struct rng rng = world_draw(w, DRAW_CONTAINER_RUNS, container, 0);
     struct rt_container *c = runtime_find_container(w, (unsigned)container);
     const struct pod_sim *pod = c ? kubelet_find_pod(w, c->uid) : NULL;
 
@@ -187,16 +216,17 @@ static void start(struct world *w, uint64_t container, uint64_t unused)
     c->state = CONTAINER_RUNNING;
     world_note(w, "runtime: c%u runs", c->id);
     if (pod && c->name < pod->containers_len && pod->containers[c->name].init)
-        world_after(w, rng_between(&w->runtime.rng, 10, RUN_MS_MAX / 20), exit_later, container, 0);
+        world_after(w, &rng, rng_between(&rng, 10, RUN_MS_MAX / 20), exit_later, container, 0);
 }
 
 void runtime_start(struct world *w, unsigned container)
 {
+    struct rng rng = world_draw(w, DRAW_CONTAINER_STARTS, container, 0);
     struct rt_container *c = runtime_find_container(w, container);
 
     if (c)
         c->starting = true;
-    world_after(w, rng_delay_ms(&w->runtime.rng, START_MS_MAX), start, container, 0);
+    world_after(w, &rng, rng_delay_ms(&rng, START_MS_MAX), start, container, 0);
 }
 
 /* ---- faults ---- */
@@ -213,12 +243,14 @@ static void back(struct world *w, uint64_t a, uint64_t b)
 
 void runtime_restart(struct world *w)
 {
+    struct rng rng = world_draw(w, DRAW_RUNTIME_TROUBLE, 0, 0);
+
     if (w->runtime.down)
         return;
     world_note(w, "runtime: restarts");
     runtime_lose_calls(w);
     w->runtime.down = true;
-    world_after(w, rng_delay_ms(&w->runtime.rng, DOWN_MS_MAX), back, 0, 0);
+    world_after(w, &rng, rng_delay_ms(&rng, DOWN_MS_MAX), back, 0, 0);
     lister_runtime_gone(w);
     client_runtime_gone(w);
 }
@@ -238,7 +270,8 @@ void runtime_reboot(struct world *w, bool forgets)
 
 struct rt_container *runtime_any_container(struct world *w, bool live)
 {
-    size_t start_at = rng_below(&w->runtime.rng, CONTAINERS_MAX);
+    struct rng rng = world_draw(w, DRAW_RUNTIME_TROUBLE, 1, live);
+    size_t start_at = rng_below(&rng, CONTAINERS_MAX);
 
     for (size_t i = 0; i < CONTAINERS_MAX; i++) {
         struct rt_container *c = &w->runtime.containers[(start_at + i) % CONTAINERS_MAX];
@@ -251,7 +284,8 @@ struct rt_container *runtime_any_container(struct world *w, bool live)
 
 struct rt_sandbox *runtime_any_sandbox(struct world *w)
 {
-    size_t start_at = rng_below(&w->runtime.rng, SANDBOXES_MAX);
+    struct rng rng = world_draw(w, DRAW_RUNTIME_TROUBLE, 2, 0);
+    size_t start_at = rng_below(&rng, SANDBOXES_MAX);
 
     for (size_t i = 0; i < SANDBOXES_MAX; i++) {
         struct rt_sandbox *s = &w->runtime.sandboxes[(start_at + i) % SANDBOXES_MAX];
@@ -302,16 +336,20 @@ static void flicker_ends(struct world *w, uint64_t id, uint64_t unused)
 
 void runtime_flicker(struct world *w, struct rt_sandbox *s)
 {
+    struct rng rng = world_draw(w, DRAW_RUNTIME_TROUBLE, 3, s->id);
+
     if (s->hidden)
         return;
     world_note(w, "runtime: s%u is listed as not ready for a while", s->id);
     s->hidden = true;
     w->runtime.unseen = true;
     lister_event(w, LISTER_ENDED, s->id, true);
-    world_after(w, rng_delay_ms(&w->runtime.rng, FLICKER_MS_MAX), flicker_ends, s->id, 0);
+    world_after(w, &rng, rng_delay_ms(&rng, FLICKER_MS_MAX), flicker_ends, s->id, 0);
 }
 
 void runtime_init(struct world *w)
 {
-    w->runtime.eventless = rng_percent(&w->runtime.rng, 40);
+    struct rng rng = world_draw(w, DRAW_RUNTIME, 0, 0);
+
+    w->runtime.eventless = rng_percent(&rng, 40);
 }

@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 #include "tests/sim/resources.h"
-#include "tests/sim/rng.h"
 
 struct world;
 
@@ -22,6 +21,7 @@ struct world;
 #define CONTAINERS_MAX 256
 #define RUNTIME_CALLS_MAX 64
 #define ENDED_MAX 4096
+#define BARES_MAX 64
 
 enum container_state {
     CONTAINER_CREATED,
@@ -51,10 +51,13 @@ struct rt_container {
     unsigned name; /* index among the pod's containers */
     unsigned attempt;
     enum container_state state;
-    bool through_shim;             /* with options */
-    bool starting;                 /* the kubelet knows of it, and starts it */
-    bool abandoned;                /* created, and its maker does not know: never started */
-    unsigned held[RESOURCES_LEN];  /* masks of the devices it can use */
+    bool through_shim;            /* with options */
+    bool starting;                /* the kubelet knows of it, and starts it */
+    bool abandoned;               /* created, and its maker does not know: never started */
+    unsigned held[RESOURCES_LEN]; /* masks of the devices it can use */
+    unsigned bare[RESOURCES_LEN]; /* of held: it came without a token (move.h) */
+    bool known[RESOURCES_LEN];    /* and the shim must know */
+    uint64_t made_ms;
     unsigned noted[RESOURCES_LEN]; /* masks in its token annotations */
     uint64_t begun_ms;             /* when its create reached the shim */
     bool damaged;                  /* while rows were missing */
@@ -85,15 +88,23 @@ struct runtime_call {
     struct rt_container made; /* of a create: what to make; then its id */
 };
 
+/* A create for devices of which the kubelet alone knew (move.h). */
+struct bare_create {
+    unsigned uid; /* 0: none */
+    unsigned name;
+    unsigned ids[RESOURCES_LEN];
+    uint64_t sent_ms;
+};
+
 struct runtime {
-    struct rng rng;
-    struct rng rival_rng;
     bool down;
     bool forgot;                         /* its sandboxes, at a reboot */
     bool eventless;                      /* it does not know GetContainerEvents */
     unsigned rival_noted[RESOURCES_LEN]; /* masks of what a rival's token has ever named */
     bool unseen; /* something happened behind the shim's back since the last list began */
     uint64_t ended_ms[ENDED_MAX]; /* by uid: when a sandbox or container of the pod last ended */
+    struct bare_create bares[BARES_MAX]; /* the last ones; at bares_len % BARES_MAX the oldest */
+    size_t bares_len;
     unsigned last_id;
     uint64_t last_call;
     struct rt_sandbox sandboxes[SANDBOXES_MAX];
@@ -132,10 +143,16 @@ bool runtime_live(const struct rt_container *container);
 bool runtime_alive(const struct world *w, unsigned uid);
 uint64_t runtime_ended_ms(const struct world *w, unsigned uid);
 bool runtime_known(const struct world *w, unsigned uid);
+/* Whether a container of the pod does. */
+bool runtime_runs(const struct world *w, unsigned uid);
+/* A create for devices that no token names (move.h) is sent now. */
+void runtime_note_bare(struct world *w, unsigned uid, unsigned name, const unsigned *ids);
 /* Whether a call about this pod is under way. */
 bool runtime_busy(const struct world *w, unsigned uid);
 /* Whether a StopPodSandbox that the shim lives to hear answered is under way. */
 bool runtime_stopping(const struct world *w, unsigned sandbox);
+/* Whether a container of which the shim must know runs with one of these without a token. */
+bool runtime_runs_bare(const struct world *w, const unsigned *ids);
 /* A random one; NULL: there is none. */
 struct rt_container *runtime_any_container(struct world *w, bool live);
 /* A ready one. */

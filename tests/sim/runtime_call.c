@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "devicemgr/limits.h"
 #include "tests/sim/check.h"
+#include "tests/sim/promise.h"
 #include "tests/sim/world.h"
 
 #define EFFECT_MS_MAX 2000
@@ -20,6 +20,16 @@ static struct runtime_call *find_call(struct world *w, uint64_t number)
             return &w->runtime.calls[i];
     }
     return NULL;
+}
+
+/* What the call is about, whatever numbers it has. */
+static struct rng draw_for(struct world *w, enum draw what, const struct runtime_call *call)
+{
+    bool create = call->kind == CALL_CREATE_CONTAINER;
+    uint64_t subject =
+        create ? (uint64_t)call->made.name << 24 | call->made.attempt : call->subject;
+
+    return world_draw(w, what, call->pod, (uint64_t)call->kind << 48 | subject);
 }
 
 static bool name_taken(struct world *w, const struct rt_container *made)
@@ -37,10 +47,11 @@ static bool name_taken(struct world *w, const struct rt_container *made)
 static void effect_create(struct world *w, struct runtime_call *call)
 {
     const struct rt_sandbox *s = runtime_find_sandbox(w, call->made.sandbox);
+    struct rng rng = draw_for(w, DRAW_RUNTIME_ACTS, call);
     struct rt_container *c;
 
-    call->failed = !s || !s->ready || name_taken(w, &call->made) ||
-                   (w->faults && rng_percent(&w->runtime.rng, 4));
+    call->failed =
+        !s || !s->ready || name_taken(w, &call->made) || (w->faults && rng_percent(&rng, 4));
     if (call->failed)
         return;
     c = runtime_add_container(w, &call->made);
@@ -72,13 +83,15 @@ static void effect_run_sandbox(struct world *w, struct runtime_call *call)
 /* It may fail half-way: some containers are killed, the sandbox stays. */
 static void effect_stop_sandbox(struct world *w, struct runtime_call *call, struct rt_sandbox *s)
 {
+    struct rng rng = draw_for(w, DRAW_RUNTIME_ACTS, call);
+
     if (!s)
         return;
-    call->failed = w->faults && rng_percent(&w->runtime.rng, call->foreign ? 40 : 10);
+    call->failed = w->faults && rng_percent(&rng, call->foreign ? 40 : 10);
     if (!call->failed)
         runtime_end_sandbox(w, s);
     for (size_t i = 0; i < CONTAINERS_MAX && call->failed; i++) {
-        if (w->runtime.containers[i].sandbox == s->id && rng_percent(&w->runtime.rng, 50))
+        if (w->runtime.containers[i].sandbox == s->id && rng_percent(&rng, 50))
             runtime_exit(w, &w->runtime.containers[i], "is killed by a stop that fails");
     }
 }
@@ -197,35 +210,35 @@ static void answer(struct world *w, uint64_t number, uint64_t unused)
 static void reach(struct world *w, uint64_t number, uint64_t unused)
 {
     struct runtime_call *call = find_call(w, number);
+    struct rng rng;
 
     (void)unused;
     if (!call)
         return;
+    rng = draw_for(w, DRAW_RUNTIME_ANSWERS, call);
     if (w->now_ms < call->slow_until_ms) {
-        world_after(w, call->slow_until_ms - w->now_ms, reach, number, 0);
+        world_after(w, &rng, call->slow_until_ms - w->now_ms, reach, number, 0);
         return;
     }
     effect(w, call);
     if (!shim_lives(w, call->incarnation))
         w->runtime.unseen = true; /* the shim that passed it on is gone */
-    world_after(w, rng_delay_ms(&w->runtime.rng, ANSWER_MS_MAX), answer, number, 0);
+    world_after(w, &rng, rng_delay_ms(&rng, ANSWER_MS_MAX), answer, number, 0);
 }
 
-static struct runtime_call *call_new(struct world *w, enum runtime_call_kind kind, unsigned uid,
-                                     unsigned subject)
+static struct runtime_call *call_new(struct world *w, const struct runtime_call *made)
 {
     struct runtime_call *call = w->runtime.calls;
+    struct rng rng = draw_for(w, DRAW_RUNTIME_CALLED, made);
 
     while (call < w->runtime.calls + RUNTIME_CALLS_MAX && call->number)
         call++;
     if (call == w->runtime.calls + RUNTIME_CALLS_MAX)
         abort();
-    *call = (struct runtime_call){.number = ++w->runtime.last_call,
-                                  .kind = kind,
-                                  .pod = uid,
-                                  .subject = subject,
-                                  .incarnation = w->shim.incarnation};
-    world_after(w, rng_delay_ms(&w->runtime.rng, EFFECT_MS_MAX), reach, call->number, 0);
+    *call = *made;
+    call->number = ++w->runtime.last_call;
+    call->incarnation = w->shim.incarnation;
+    world_after(w, &rng, rng_delay_ms(&rng, EFFECT_MS_MAX), reach, call->number, 0);
     return call;
 }
 
@@ -263,7 +276,7 @@ bool runtime_run_sandbox(struct world *w, unsigned uid, unsigned attempt)
     if (!can_call(w))
         return false;
     world_note(w, "kubelet: RunPodSandbox u%u attempt %u", uid, attempt);
-    call_new(w, CALL_RUN_SANDBOX, uid, attempt);
+    call_new(w, &(struct runtime_call){.kind = CALL_RUN_SANDBOX, .pod = uid, .subject = attempt});
     return true;
 }
 
@@ -278,7 +291,10 @@ bool runtime_stop_sandbox(struct world *w, struct rt_sandbox *sandbox, bool by_k
     snprintf(id, sizeof id, "s%u", sandbox->id);
     sandbox->doomed = sandbox->doomed || by_kubelet;
     client_stopping(w, sandbox->id, true);
-    call_new(w, CALL_STOP_SANDBOX, sandbox->uid, sandbox->id)->foreign = !by_kubelet;
+    call_new(w, &(struct runtime_call){.kind = CALL_STOP_SANDBOX,
+                                       .pod = sandbox->uid,
+                                       .subject = sandbox->id,
+                                       .foreign = !by_kubelet});
     devicemgr_sandbox_stopping(w->shim.core, shim_now_ms(w), id);
     shim_run(w);
     return true;
@@ -289,7 +305,8 @@ bool runtime_remove_sandbox(struct world *w, const struct rt_sandbox *sandbox)
     if (!can_call(w))
         return false;
     world_note(w, "kubelet: RemovePodSandbox s%u of u%u", sandbox->id, sandbox->uid);
-    call_new(w, CALL_REMOVE_SANDBOX, sandbox->uid, sandbox->id);
+    call_new(w, &(struct runtime_call){
+                    .kind = CALL_REMOVE_SANDBOX, .pod = sandbox->uid, .subject = sandbox->id});
     return true;
 }
 
@@ -298,16 +315,17 @@ bool runtime_remove_container(struct world *w, const struct rt_container *contai
     if (!can_call(w))
         return false;
     world_note(w, "kubelet: RemoveContainer c%u of u%u", container->id, container->uid);
-    call_new(w, CALL_REMOVE_CONTAINER, container->uid, container->id);
+    call_new(w, &(struct runtime_call){.kind = CALL_REMOVE_CONTAINER,
+                                       .pod = container->uid,
+                                       .subject = container->id});
     return true;
 }
 
 void runtime_create(struct world *w, uint64_t create, const struct rt_container *made)
 {
-    struct runtime_call *call = call_new(w, CALL_CREATE_CONTAINER, made->uid, 0);
-
-    call->create = create;
-    call->made = *made;
+    call_new(w,
+             &(struct runtime_call){
+                 .kind = CALL_CREATE_CONTAINER, .pod = made->uid, .create = create, .made = *made});
 }
 
 /* A cancelled call may have been too late to stop. */
@@ -315,12 +333,14 @@ void runtime_create_abandoned(struct world *w, uint64_t create)
 {
     for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
         struct runtime_call *call = &w->runtime.calls[i];
+        struct rng rng;
 
         if (!call->number || call->kind != CALL_CREATE_CONTAINER || call->create != create ||
             call->incarnation != w->shim.incarnation)
             continue;
+        rng = draw_for(w, DRAW_CALL_LOST, call);
         call->incarnation = 0; /* nobody hears the answer */
-        if (!call->effected && rng_percent(&w->runtime.rng, 50))
+        if (!call->effected && rng_percent(&rng, 50))
             call->number = 0;
     }
 }
@@ -330,13 +350,15 @@ void runtime_shim_gone(struct world *w)
 {
     for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
         struct runtime_call *call = &w->runtime.calls[i];
+        struct rng rng;
 
         if (!call->number || call->effected)
             continue;
-        if (rng_percent(&w->runtime.rng, 50))
+        rng = draw_for(w, DRAW_CALL_LOST, call);
+        if (rng_percent(&rng, 50))
             call->number = 0;
-        else if (call->kind == CALL_CREATE_CONTAINER && rng_percent(&w->runtime.rng, 50))
-            call->slow_until_ms = w->now_ms + rng_below(&w->runtime.rng, EFFECT_MS_MAX);
+        else if (call->kind == CALL_CREATE_CONTAINER && rng_percent(&rng, 50))
+            call->slow_until_ms = w->now_ms + rng_below(&rng, EFFECT_MS_MAX);
     }
 }
 
@@ -344,10 +366,12 @@ void runtime_lose_calls(struct world *w)
 {
     for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
         struct runtime_call *call = &w->runtime.calls[i];
+        struct rng rng;
 
         if (!call->number)
             continue;
-        if (!call->effected && rng_percent(&w->runtime.rng, 30))
+        rng = draw_for(w, DRAW_CALL_LOST, call);
+        if (!call->effected && rng_percent(&rng, 30))
             effect(w, call);
         call->number = 0;
         if (call->kind == CALL_STOP_SANDBOX && shim_lives(w, call->incarnation))

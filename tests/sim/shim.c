@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devicemgr/mem.h"
-#include "devicemgr/request.h"
 #include "tests/sim/check.h"
+#include "tests/sim/move.h"
 #include "tests/sim/rival.h"
 #include "tests/sim/world.h"
 
@@ -19,8 +18,9 @@
 /* From the shim's start until a kubelet has listed. */
 #define KUBELET_LISTS_MS_MAX 60000
 
-uint64_t shim_now_ms(const struct world *w)
+uint64_t shim_now_ms(struct world *w)
 {
+    w->shim.told_ms = w->now_ms;
     return w->now_ms - w->shim.boot_ms + 1;
 }
 
@@ -41,7 +41,7 @@ static bool port(struct world *w)
     shim->port_calls++;
     if (shim->port_calls > 100 * PORT_CALLS_MAX)
         abort(); /* it would not end */
-    if (shim->crash_in == 0 || --shim->crash_in > 0)
+    if (shim->crash_in == 0 || w->play.decisions || --shim->crash_in > 0)
         return true;
     world_note(w, "shim: killed inside a run");
     shim->dying = true;
@@ -242,8 +242,18 @@ static void kubelet_lists(struct world *w, uint64_t incarnation, uint64_t starts
     shim_run(w);
 }
 
+static void kubelet_lists_later(struct world *w)
+{
+    struct rng rng = world_draw(w, DRAW_KUBELET_LISTS, 0, 0);
+    bool starts = rng_percent(&rng, 30);
+
+    world_after(w, &rng, rng_delay_ms(&rng, KUBELET_LISTS_MS_MAX), kubelet_lists,
+                w->shim.incarnation, starts);
+}
+
 static void start(struct world *w, uint64_t a, uint64_t b)
 {
+    struct rng rng = world_draw(w, DRAW_SHIM_STARTS, 0, 0);
     struct shim *shim = &w->shim;
     bool lost = w->store.reset;
 
@@ -256,22 +266,24 @@ static void start(struct world *w, uint64_t a, uint64_t b)
     publisher_shim_started(w);
     shown_shim_started(w);
     shim->kubelet_ms = shim->listed_ms = 0;
-    if (rng_percent(&w->shim.rng, 10))
+    if (rng_percent(&rng, 10))
         w->plugins[RESOURCE_BUILTIN].version++; /* another config */
-    if (w->faults && rng_percent(&w->shim.rng, STORE_LOSS_PERCENT))
+    if (w->faults && rng_percent(&rng, STORE_LOSS_PERCENT))
         lost = store_lose(w) || lost;
-    else if (w->faults && rng_percent(&w->shim.rng, STORE_DAMAGE_PERCENT))
+    else if (w->faults && rng_percent(&rng, STORE_DAMAGE_PERCENT))
         lost = store_damage(w) || lost;
     shim->damaged = shim->damaged || lost;
     shim->started_ms = w->now_ms;
     shim->rows_lost = lost;
-    shim->ever_lost = shim->ever_lost || lost;
-    if (lost)
+    if (lost) {
         count_add(COUNT_ROWS_LOST);
+        kubelet_rows_lost(w);
+    }
     shim->draining = false;
     for (const struct store_row *row = w->store.rows; row; row = row->next)
         claims_row_restored(w, &row->record);
     claims_unsure(w, 0, 0);
+    moves_shim_started(w);
     shown_rows(w);
     shim->relisted = false;
     w->store.reset = false;
@@ -285,12 +297,12 @@ static void start(struct world *w, uint64_t a, uint64_t b)
         plugins_shim_back(w);
     bridge_report_later(w);
     if (shim->core)
-        world_after(w, rng_delay_ms(&w->bridge.rng, KUBELET_LISTS_MS_MAX), kubelet_lists,
-                    shim->incarnation, rng_percent(&w->bridge.rng, 30));
+        kubelet_lists_later(w);
 }
 
 static void die(struct world *w)
 {
+    struct rng rng = world_draw(w, DRAW_SHIM_DIES, 0, 0);
     struct shim *shim = &w->shim;
 
     devicemgr_free(shim->core);
@@ -307,11 +319,12 @@ static void die(struct world *w)
     plugins_shim_gone(w);
     client_shim_gone(w);
     runtime_shim_gone(w);
-    world_after(w, rng_delay_ms(&w->shim.rng, DEAD_MS_MAX) + 1, start, 0, 0);
+    world_after(w, &rng, rng_delay_ms(&rng, DEAD_MS_MAX) + 1, start, 0, 0);
 }
 
 void shim_kill(struct world *w, bool reboot)
 {
+    struct rng rng = world_draw(w, DRAW_NODE_REBOOTS, 0, 0);
     bool forgets;
 
     if (!w->shim.core)
@@ -321,7 +334,7 @@ void shim_kill(struct world *w, bool reboot)
     if (!reboot)
         return;
     count_add(COUNT_REBOOTS);
-    forgets = rng_percent(&w->bridge.rng, FORGETS_PERCENT);
+    forgets = rng_percent(&rng, FORGETS_PERCENT);
     if (forgets)
         count_add(COUNT_FORGOTTEN);
     claims_reboot(w, forgets);
@@ -341,12 +354,14 @@ static void drained(struct world *w, uint64_t incarnation, uint64_t unused)
 
 void shim_drain(struct world *w)
 {
+    struct rng rng = world_draw(w, DRAW_SHIM_DRAINS, 0, 0);
+
     if (!w->shim.core || w->shim.draining)
         return;
     world_note(w, "shim: told to end");
     count_add(COUNT_DRAINS);
     w->shim.draining = true;
-    world_after(w, rng_between(&w->shim.rng, 1, DRAIN_MS_MAX), drained, w->shim.incarnation, 0);
+    world_after(w, &rng, rng_between(&rng, 1, DRAIN_MS_MAX), drained, w->shim.incarnation, 0);
     devicemgr_drain(w->shim.core, shim_now_ms(w));
     shim_run(w);
 }
@@ -361,16 +376,17 @@ static void run_later(struct world *w, uint64_t incarnation, uint64_t unused)
 /* Some events are told before the core runs: several then share one run. */
 void shim_run(struct world *w)
 {
+    struct rng rng = world_draw(w, DRAW_SHIM_RUNS, 0, 0);
     struct shim *shim = &w->shim;
 
     if (!shim->core || shim->running)
         return;
-    if (!rng_percent(&w->shim.rng, 10)) {
+    if (!rng_percent(&rng, 10)) {
         shim_run_now(w);
     } else if (!shim->run_later) {
         shim->run_later = true;
-        world_after(w, rng_below(&w->shim.rng, 3), run_later, shim->incarnation, 0);
-        if (w->faults && rng_percent(&w->shim.rng, 20))
+        world_after(w, &rng, rng_below(&rng, 3), run_later, shim->incarnation, 0);
+        if (w->faults && rng_percent(&rng, 20))
             client_cancel_one(w); /* perhaps one whose verdict is on its way */
     }
 }
@@ -387,7 +403,7 @@ void shim_run_now(struct world *w)
     shim->port_calls = 0;
     devicemgr_run(shim->core);
     shim->running = false;
-    if (shim->dying)
+    if (shim->dying || (shim->crash_in > 0 && w->play.decisions))
         die(w);
     else
         check_settled(w);
@@ -412,7 +428,8 @@ void shim_confuse(struct world *w)
     struct devicemgr *core = w->shim.core;
     V1beta1__DevicePluginOptions options = V1BETA1__DEVICE_PLUGIN_OPTIONS__INIT;
     V1beta1__ListAndWatchResponse list = V1BETA1__LIST_AND_WATCH_RESPONSE__INIT;
-    uint64_t never = UINT64_MAX - rng_below(&w->shim.rng, 3), now_ms = shim_now_ms(w);
+    struct rng rng = world_draw(w, DRAW_CONFUSION, 0, 0);
+    uint64_t never = UINT64_MAX - rng_below(&rng, 3), now_ms = shim_now_ms(w);
 
     world_note(w, "confusion");
     devicemgr_endpoint_options(core, now_ms, never, &options);
@@ -424,7 +441,7 @@ void shim_confuse(struct world *w)
     devicemgr_register_cancelled(core, never);
     devicemgr_create_cancelled(core, now_ms, never);
     devicemgr_create_answered(core, now_ms, never, "c0");
-    devicemgr_container_checked(core, now_ms, never, true, true);
+    devicemgr_container_checked(core, now_ms, never, DEVICEMGR_RUNS);
     devicemgr_container_removed(core, now_ms, "c0");
     devicemgr_sandbox_stopping(core, now_ms, "s0");
     devicemgr_sandbox_stopped(core, now_ms, "s0");
@@ -481,20 +498,20 @@ uint64_t shim_allocate_ms_max(const struct world *w)
     return max_ms;
 }
 
-static void pick_overrides(struct world *w)
+static void pick_overrides(struct world *w, struct rng *rng)
 {
     struct shim *shim = &w->shim;
 
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
-        if (!rng_percent(&w->shim.rng, 20))
+        if (!rng_percent(rng, 20))
             continue;
         shim->resources[shim->settings.resources_len++] = (struct devicemgr_resource_settings){
             .name = resource_sim_name(r),
-            .grace_ms = rng_between(&w->shim.rng, 1, 300) * 1000,
-            .hold_ms = rng_below(&w->shim.rng, 61) * 1000,
-            .allocate_timeout_ms = rng_between(&w->shim.rng, 1, 10) * 1000,
-            .refresh = (enum devicemgr_refresh)rng_below(&w->shim.rng, 3),
-            .exclusive = rng_percent(&w->shim.rng, 70),
+            .grace_ms = rng_between(rng, 1, 300) * 1000,
+            .hold_ms = rng_below(rng, 61) * 1000,
+            .allocate_timeout_ms = rng_between(rng, 1, 10) * 1000,
+            .refresh = (enum devicemgr_refresh)rng_below(rng, 3),
+            .exclusive = rng_percent(rng, 70),
         };
     }
     shim->settings.resources = shim->resources;
@@ -503,26 +520,26 @@ static void pick_overrides(struct world *w)
 void shim_init(struct world *w)
 {
     static const char *const ALL[] = {"*"};
+    struct rng rng = world_draw(w, DRAW_SETTINGS, 0, 0);
     struct shim *shim = &w->shim;
 
     shim->incarnation = 1;
     shim->boot = 1;
     snprintf(shim->boot_id, sizeof shim->boot_id, "boot-1");
     shim->settings = (struct devicemgr_settings){
-        .grace_ms = rng_between(&w->shim.rng, 20, 300) * 1000,
-        .hold_ms = rng_below(&w->shim.rng, 9) * 1000,
-        .checked = w->seed % 2 == 0,
-        .allocate_timeout_ms = rng_between(&w->shim.rng, 1, 10) * 1000,
-        .mask_ms = rng_between(&w->shim.rng, 0, rng_percent(&w->shim.rng, 50) ? 10 : 120) * 1000,
-        .kubelet_wait_ms =
-            rng_percent(&w->bridge.rng, 50) ? rng_below(&w->bridge.rng, 120) * 1000 : 0,
-        .prestart_timeout_ms = rng_between(&w->shim.rng, 1, 10) * 1000,
-        .refresh = (enum devicemgr_refresh)rng_below(&w->shim.rng, 3),
+        .grace_ms = rng_between(&rng, 20, 300) * 1000,
+        .hold_ms = rng_below(&rng, 9) * 1000,
+        .checked = w->play.seed % 2 == 0,
+        .allocate_timeout_ms = rng_between(&rng, 1, 10) * 1000,
+        .mask_ms = rng_between(&rng, 0, rng_percent(&rng, 50) ? 10 : 120) * 1000,
+        .kubelet_wait_ms = rng_percent(&rng, 50) ? rng_below(&rng, 120) * 1000 : 0,
+        .prestart_timeout_ms = rng_between(&rng, 1, 10) * 1000,
+        .refresh = (enum devicemgr_refresh)rng_below(&rng, 3),
         .annotations = true,
         .namespaces = ALL,
         .namespaces_len = 1,
     };
-    pick_overrides(w);
+    pick_overrides(w, &rng);
     start(w, 0, 0);
 }
 

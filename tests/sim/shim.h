@@ -11,7 +11,6 @@
 
 #include "devicemgr/devicemgr.h"
 #include "tests/sim/plugin.h"
-#include "tests/sim/rng.h"
 #include "tests/sim/runtime.h"
 
 struct world;
@@ -20,7 +19,6 @@ struct world;
 #define PORT_CALLS_MAX 256
 
 struct shim {
-    struct rng rng;
     struct devicemgr *core; /* NULL: dead */
     struct devicemgr_settings settings;
     struct devicemgr_resource_settings resources[RESOURCES_LEN]; /* overrides */
@@ -36,9 +34,9 @@ struct shim {
     unsigned port_calls; /* of this run */
     struct plugin_net net;
     uint64_t started_ms;      /* of the world */
+    uint64_t told_ms;         /* when it was last told something with its time */
     uint64_t kubelet_ms;      /* when a kubelet had listed, in this life; 0: not yet */
     uint64_t listed_ms;       /* when the runtime was listed first, in this life; 0: not yet */
-    bool ever_lost;           /* in some life: it may not know in which boot a pod lived */
     bool rows_lost;           /* rows were missing when it started */
     bool draining;            /* it was told to end */
     bool builtin_told;        /* the built-in devices were listed */
@@ -49,8 +47,8 @@ struct shim {
 
 void shim_init(struct world *w);
 void shim_fini(struct world *w);
-/* The time on the core's clock. */
-uint64_t shim_now_ms(const struct world *w);
+/* The time on the core's clock, for what it is told now. */
+uint64_t shim_now_ms(struct world *w);
 /* Whether this is still the life in which something was begun. */
 bool shim_lives(const struct world *w, uint64_t incarnation);
 /* Lets the core act on what it was told, soon or at once, and checks what it did. Call the first

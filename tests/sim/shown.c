@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
-#include "devicemgr/core.h"
-#include "devicemgr/limits.h"
 #include "tests/sim/check.h"
+#include "tests/sim/promise.h"
 #include "tests/sim/world.h"
 
 /* Between an event and the run that acts on it (shim_run()). */
@@ -199,6 +198,12 @@ static void check_health(struct world *w, size_t r, const struct shown_resource 
                    resource_sim_name(r), is->healthy);
 }
 
+void shown_listed(struct world *w, const struct connection *connection)
+{
+    w->shown.last[connection->resource] = connection->devices;
+    w->shown.last_len[connection->resource] = connection->capacity;
+}
+
 /* False: the plugin is away, from the first time this is said. */
 static bool note_usable(struct world *w, size_t r)
 {
@@ -225,7 +230,7 @@ static bool surely_begun(struct world *w, unsigned uid)
     snprintf(name, sizeof name, "u%u", uid);
     return kubelet_surely_there(w, uid) &&
            (pod->sandbox_attempt > 0 ||
-            (pod->forgotten && !w->shim.ever_lost &&
+            (pod->forgotten && !pod->row_lost &&
              store_find(&w->store, DEVICEMGR_RECORD_POD, name, "", "")));
 }
 
@@ -278,6 +283,20 @@ static void check_running(struct world *w)
     }
 }
 
+static void check_bare(struct world *w)
+{
+    for (size_t i = 0; i < CONTAINERS_MAX * RESOURCES_LEN; i++) {
+        const struct rt_container *c = &w->runtime.containers[i / RESOURCES_LEN];
+        size_t r = i % RESOURCES_LEN;
+        const struct shown_resource *is = &w->shown.resources[r];
+
+        if (runtime_live(c) && c->known[r] && is->there)
+            check_that(w, (c->bare[r] & is->listed & ~is->held) == 0,
+                       "what a container without a token runs with is held: %x of %s, c%u",
+                       c->bare[r], resource_sim_name(r), c->id);
+    }
+}
+
 /* ---- all of it ---- */
 
 void shown_check(struct world *w)
@@ -305,6 +324,7 @@ void shown_check(struct world *w)
     w->shown.version = version;
     w->shown.fresh = true;
     check_running(w);
+    check_bare(w);
 }
 
 void shown_check_rest(struct world *w, bool idle)
@@ -333,7 +353,8 @@ static uint64_t read_row(struct world *w, size_t r)
     Checkpoint__V1__Resource *resource;
     uint64_t ms = w->now_ms;
 
-    w->shown.stored[r] = 0;
+    w->shown.stored[r] = w->shown.last[r] = 0;
+    w->shown.last_len[r] = 0;
     if (!row)
         return 0;
     resource = checkpoint__v1__resource__unpack(NULL, row->record.value_bytes, row->record.value);
@@ -342,6 +363,8 @@ static uint64_t read_row(struct world *w, size_t r)
 
         w->shown.stored[r] |= d < DEVICES_MAX ? 1u << d : 0;
     }
+    w->shown.last[r] = w->shown.stored[r];
+    w->shown.last_len[r] = resource->n_devices;
     if (resource->stopped && strcmp(resource->stopped_boot_id, w->shim.boot_id) == 0)
         ms = w->shim.boot_ms + resource->stopped_ms - 1;
     checkpoint__v1__resource__free_unpacked(resource, NULL);
@@ -371,8 +394,10 @@ void shown_connection_lost(struct world *w, const struct connection *connection)
 {
     size_t resource = connection->resource;
 
-    if (connection->listed)
+    if (connection->listed) {
         w->shown.base[resource] = connection->healthy;
+        shown_listed(w, connection);
+    }
     if (w->shown.lost_ms[resource] == 0)
         w->shown.lost_ms[resource] = w->now_ms;
 }

@@ -32,14 +32,18 @@ struct shown {
     unsigned base[RESOURCES_LEN];      /* healthy when the plugin was last usable, in this life */
     uint64_t usable_ms[RESOURCES_LEN]; /* when it last was so; 0: not in this life */
     uint64_t
-        served_ms[RESOURCES_LEN];    /* the same, or what its row said at the start of this life */
-    unsigned stored[RESOURCES_LEN];  /* what the row listed then */
+        served_ms[RESOURCES_LEN];   /* the same, or what its row said at the start of this life */
+    unsigned stored[RESOURCES_LEN]; /* what the row listed then */
+    unsigned last[RESOURCES_LEN]; /* devices of the last list that the shim has, or has a row of */
+    size_t last_len[RESOURCES_LEN];  /* all that were in it */
     bool served[RESOURCES_LEN];      /* at the last event */
     uint64_t lost_ms[RESOURCES_LEN]; /* when a connection was, first since; 0: none was */
     uint64_t away_ms[RESOURCES_LEN]; /* since when it is not, or the shim lives */
     uint64_t started_ms;             /* since when the shim lives, or a kubelet has started */
 };
 
+/* The plugin has listed. */
+void shown_listed(struct world *w, const struct connection *connection);
 /* A connection of the resource's plugin is lost. */
 void shown_connection_lost(struct world *w, const struct connection *connection);
 void shown_shim_started(struct world *w);

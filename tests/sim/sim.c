@@ -3,9 +3,11 @@
  *
  *   sim [--seeds N] [--from S]   runs N seeds from S on
  *   sim --seed S [-v]            replays one; -v prints every event
- *   --steps N                    steps with faults; then they stop, and the node must come to rest
+ *   --faults N                   seconds with faults; then they stop, and the node must come to
+ * rest
  *   --failures N                 ends after so many seeds that fail (default 5)
  *   --quiet                      of a seed that fails only its line, not what led there
+ *   --decisions FILE             what became of each create is written there (decisions.sh)
  *
  * The last line is "N passed, N failed": properties that were looked at (property.h) and, of enough
  * seeds, situations that must be reached (count.h). The line before tells of the seeds.
@@ -27,10 +29,11 @@
 struct arguments {
     uint64_t from;
     uint64_t seeds;
-    uint64_t steps;
+    uint64_t faults_ms;
     uint64_t failures; /* then there is enough to look at */
     bool verbose;
     bool quiet;
+    FILE *decisions;
 };
 
 static struct world world;
@@ -39,9 +42,10 @@ static const struct argp_option OPTIONS[] = {
     {"seeds", 'n', "N", 0, "How many seeds (default 1000)", 0},
     {"from", 'f', "S", 0, "The first of them (default 1)", 0},
     {"seed", 's', "S", 0, "Only this one", 0},
-    {"steps", 't', "N", 0, "Steps with faults (default 600)", 0},
+    {"faults", 't', "N", 0, "Seconds with faults (default 60)", 0},
     {"failures", 'k', "N", 0, "End after so many that fail (default 5)", 0},
     {"quiet", 'q', NULL, 0, "Of a seed that fails only its line", 0},
+    {"decisions", 'd', "FILE", 0, "Write what became of each create", 0},
     {"verbose", 'v', NULL, 0, "Print every event", 0},
     {0},
 };
@@ -62,13 +66,18 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         args->seeds = 1;
         return 0;
     case 't':
-        args->steps = strtoull(value, NULL, 10);
+        args->faults_ms = strtoull(value, NULL, 10) * 1000;
         return 0;
     case 'k':
         args->failures = strtoull(value, NULL, 10);
         return 0;
     case 'q':
         args->quiet = true;
+        return 0;
+    case 'd':
+        args->decisions = fopen(value, "w");
+        if (!args->decisions)
+            argp_failure(state, EXIT_FAILURE, errno, "%s", value);
         return 0;
     case 'v':
         args->verbose = true;
@@ -86,8 +95,9 @@ static const struct argp ARGP = {
 
 static void print_failure(const char *what)
 {
-    printf("seed %" PRIu64 ": %s\nreplay: %s --seed %" PRIu64 " --steps %" PRIu64 " -v\n",
-           world.seed, what, program_invocation_name, world.seed, world.steps_max);
+    printf("seed %" PRIu64 ": %s\nreplay: %s --seed %" PRIu64 " --faults %" PRIu64 " -v\n",
+           world.play.seed, what, program_invocation_name, world.play.seed,
+           world.play.faults_ms / 1000);
     fflush(stdout);
 }
 
@@ -111,13 +121,20 @@ static void on_death(void)
 /* Of one that fails the last events are printed, for which it is run again. */
 static bool run_seed(uint64_t seed, const struct arguments *args)
 {
+    struct play play = {.seed = seed,
+                        .faults_ms = args->faults_ms,
+                        .verbose = args->verbose,
+                        .decisions = args->decisions != NULL};
     bool holds;
 
     alarm(SEED_SECONDS_MAX);
-    holds = world_run(&world, seed, args->steps, false, args->verbose);
+    holds = world_run(&world, &play);
+    if (args->decisions)
+        decisions_write(&world, args->decisions);
     if (!holds && !args->verbose && !args->quiet) {
+        play.recording = true;
         world_fini(&world);
-        world_run(&world, seed, args->steps, true, false);
+        world_run(&world, &play);
         world_print_journal(&world);
     }
     if (!holds)
@@ -146,7 +163,8 @@ static int summarize(uint64_t seeds, uint64_t failed, uint64_t steps)
 
 int main(int argc, char **argv)
 {
-    struct arguments args = {.from = 1, .seeds = 1000, .steps = 600, .failures = FAILURES_MAX};
+    struct arguments args = {
+        .from = 1, .seeds = 1000, .faults_ms = 60000, .failures = FAILURES_MAX};
     uint64_t failed = 0, steps = 0, rest_ms = 0, i = 0;
 
     argp_parse(&ARGP, argc, argv, 0, NULL, &args);
@@ -161,5 +179,7 @@ int main(int argc, char **argv)
         rest_ms = world.rest_ms > rest_ms ? world.rest_ms : rest_ms;
     }
     printf("longest until all pods had what they asked for: %" PRIu64 " s\n", rest_ms / 1000);
+    if (args.decisions && fclose(args.decisions) != 0)
+        return EXIT_FAILURE;
     return summarize(i, failed, steps);
 }

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devicemgr/limits.h"
-#include "devicemgr/mem.h"
 #include "tests/sim/check.h"
+#include "tests/sim/heap.h"
+#include "tests/sim/promise.h"
 #include "tests/sim/world.h"
 
 /* Far over what changes between two commits of this small node. */
@@ -40,17 +40,17 @@ void store_fini(struct store *store)
 
 static struct store_row *row_new(const struct devicemgr_record *from)
 {
-    struct store_row *row = mem_alloc(1, sizeof *row);
+    struct store_row *row = heap_alloc(1, sizeof *row);
     uint8_t *value = NULL;
 
     if (from->value) {
-        value = mem_alloc(from->value_bytes, 1);
+        value = heap_alloc(from->value_bytes, 1);
         memcpy(value, from->value, from->value_bytes);
     }
     row->record = (struct devicemgr_record){
         .kind = from->kind, .value = value, .value_bytes = from->value_bytes};
     for (size_t i = 0; i < 3; i++)
-        row->record.key[i] = mem_strdup(from->key[i]);
+        row->record.key[i] = heap_strdup(from->key[i]);
     return row;
 }
 
@@ -143,7 +143,8 @@ static void fail(struct world *w)
 
 static void finish(struct world *w, uint64_t incarnation, uint64_t commit)
 {
-    bool failed = w->store.mode == STORE_FAILING && rng_percent(&w->store.rng, 80);
+    struct rng rng = world_draw(w, DRAW_COMMIT_ENDS, 0, 0);
+    bool failed = w->store.mode == STORE_FAILING && rng_percent(&rng, 80);
 
     if (!shim_lives(w, incarnation) || w->store.commit != commit)
         return;
@@ -154,10 +155,12 @@ static void finish(struct world *w, uint64_t incarnation, uint64_t commit)
         apply(w);
     w->store.failed_ms = failed ? w->now_ms : 0;
     w->store.reset = w->store.reset && failed;
-    if (!failed && w->shim.relisted && commit != w->shim.relisted_commit)
+    if (!failed && w->shim.relisted && commit != w->shim.relisted_commit) {
         w->shim.damaged = false;
+        kubelet_rows_rebuilt(w);
+    }
     world_note(w, "store: commit %s", failed ? "fails" : "is durable");
-    if (failed && rng_percent(&w->store.rng, 5)) { /* its file was taken away */
+    if (failed && rng_percent(&rng, 5)) { /* its file was taken away */
         world_note(w, "store: begun anew, it is empty");
         rows_free(&w->store.rows);
         w->store.reset = true;
@@ -171,6 +174,7 @@ static void finish(struct world *w, uint64_t incarnation, uint64_t commit)
 void store_commit(struct world *w, uint64_t commit, const struct devicemgr_record *records,
                   size_t records_len)
 {
+    struct rng rng = world_draw(w, DRAW_COMMIT, 0, 0);
     struct store *store = &w->store;
     uint64_t slow_ms = store->mode == STORE_SLOW ? STORE_SLOW_MS_MAX : 200;
 
@@ -193,7 +197,7 @@ void store_commit(struct world *w, uint64_t commit, const struct devicemgr_recor
     }
     store->commit = commit;
     store->failed_ms = 0;
-    world_after(w, rng_delay_ms(&w->store.rng, slow_ms), finish, w->shim.incarnation, commit);
+    world_after(w, &rng, rng_delay_ms(&rng, slow_ms), finish, w->shim.incarnation, commit);
 }
 
 bool store_lose(struct world *w)
@@ -215,54 +219,69 @@ void store_check(struct world *w)
 }
 
 /* Bytes are turned, cut off or added: the value's copy. */
-static uint8_t *garble(struct world *w, const struct devicemgr_record *record, size_t *bytes_len)
+static uint8_t *garble(struct rng *rng, const struct devicemgr_record *record, size_t *bytes_len)
 {
     size_t len = record->value_bytes;
-    uint8_t *bytes = mem_alloc(len + GARBAGE_BYTES_MAX, 1);
+    uint8_t *bytes = heap_alloc(len + GARBAGE_BYTES_MAX, 1);
 
     memcpy(bytes, record->value, len);
-    for (uint64_t i = rng_below(&w->store.rng, 4); i > 0 && len > 0; i--)
-        bytes[rng_below(&w->store.rng, len)] ^= (uint8_t)rng_between(&w->store.rng, 1, 255);
-    if (rng_percent(&w->store.rng, 30))
-        len = rng_below(&w->store.rng, len + 1);
-    for (uint64_t i = rng_percent(&w->store.rng, 20) ? GARBAGE_BYTES_MAX : 0; i > 0; i--)
-        bytes[len++] = (uint8_t)rng_next(&w->store.rng);
+    for (uint64_t i = rng_below(rng, 4); i > 0 && len > 0; i--)
+        bytes[rng_below(rng, len)] ^= (uint8_t)rng_between(rng, 1, 255);
+    if (rng_percent(rng, 30))
+        len = rng_below(rng, len + 1);
+    for (uint64_t i = rng_percent(rng, 20) ? GARBAGE_BYTES_MAX : 0; i > 0; i--)
+        bytes[len++] = (uint8_t)rng_next(rng);
     *bytes_len = len;
     return bytes;
 }
 
 /* Whatever the core makes of it: it must not fall. */
-static void show_garbled(struct world *w, struct devicemgr *core, const struct store_row *row)
+static void show_garbled(struct world *w, struct devicemgr *core, const struct store_row *row,
+                         struct rng *rng)
 {
     struct devicemgr_record record = row->record;
-    uint8_t *bytes = garble(w, &record, &record.value_bytes);
+    uint8_t *bytes = garble(rng, &record, &record.value_bytes);
     int r;
 
     record.value = bytes;
-    if (rng_percent(&w->store.rng, 10))
-        record.key[rng_below(&w->store.rng, 3)] = "other";
+    if (rng_percent(rng, 10))
+        record.key[rng_below(rng, 3)] = "other";
     r = devicemgr_restore(core, shim_now_ms(w), &record);
     world_note(w, "store: damaged %s %s %s %s: %s", KINDS[record.kind], record.key[0],
                record.key[1], record.key[2], r < 0 ? "makes no sense" : "would be believed");
     free(bytes);
 }
 
+/* The rows are in no order that means anything. */
+static struct rng draw_for_row(struct world *w, const struct devicemgr_record *record)
+{
+    struct rng rng = world_draw(w, DRAW_STORE_DAMAGED, 1, record->kind);
+
+    for (size_t i = 0; i < 3; i++) {
+        for (const char *at = record->key[i]; *at; at++)
+            rng_mix(&rng, (unsigned char)*at);
+    }
+    return rng;
+}
+
 bool store_damage(struct world *w)
 {
     struct devicemgr *scratch = devicemgr_new(&w->shim.settings, NULL, w);
-    unsigned percent = (unsigned)rng_between(&w->store.rng, 5, 60);
+    struct rng rng = world_draw(w, DRAW_STORE_DAMAGED, 0, 0);
+    unsigned percent = (unsigned)rng_between(&rng, 5, 60);
     struct store_row **at = &w->store.rows;
     bool damaged = false;
 
     while (*at) {
         struct store_row *row = *at;
+        struct rng draw = draw_for_row(w, &row->record);
 
-        if (!rng_percent(&w->store.rng, percent)) {
+        if (!rng_percent(&draw, percent)) {
             at = &row->next;
             continue;
         }
         damaged = true;
-        show_garbled(w, scratch, row);
+        show_garbled(w, scratch, row, &draw);
         *at = row->next;
         row_free(row);
     }
@@ -275,9 +294,11 @@ bool store_damage(struct world *w)
 
 void store_crash(struct world *w)
 {
+    struct rng rng = world_draw(w, DRAW_STORE_DIES, 0, 0);
+
     if (w->store.commit)
         count_add(COUNT_COMMIT_CRASH);
-    if (w->store.commit && rng_percent(&w->store.rng, 50)) {
+    if (w->store.commit && rng_percent(&rng, 50)) {
         apply(w);
         w->store.reset = false;
     }

@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "devicemgr/ports.h"
-#include "tests/sim/rng.h"
 
 struct world;
 
@@ -31,7 +30,6 @@ struct store_row {
 };
 
 struct store {
-    struct rng rng;
     enum store_mode mode;
     struct store_row *rows;
     struct store_row *pending; /* of the commit under way */

@@ -12,7 +12,9 @@ void timeline_fini(struct timeline *timeline)
 
 static bool earlier(const struct event *a, const struct event *b)
 {
-    return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->sequence < b->sequence;
+    if (a->at_ms != b->at_ms)
+        return a->at_ms < b->at_ms;
+    return a->order != b->order ? a->order < b->order : a->sequence < b->sequence;
 }
 
 static void swap(struct event *a, struct event *b)

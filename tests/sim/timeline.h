@@ -1,5 +1,6 @@
 /*
- * What is going to happen, in order of time; equals in the order they were added.
+ * What is going to happen, in order of time; equals in an order of their own, and at last as they
+ * were added.
  */
 #ifndef TESTS_SIM_TIMELINE_H
 #define TESTS_SIM_TIMELINE_H
@@ -12,6 +13,7 @@ struct world;
 
 struct event {
     uint64_t at_ms;
+    uint64_t order; /* among equals */
     uint64_t sequence;
     void (*fire)(struct world *w, uint64_t a, uint64_t b);
     uint64_t a;

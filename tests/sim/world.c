@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "devicemgr/limits.h"
 #include "tests/sim/admission.h"
 #include "tests/sim/check.h"
+#include "tests/sim/move.h"
+#include "tests/sim/promise.h"
 #include "tests/sim/rival.h"
 
 #define CHAOS_MS_MAX 2000
@@ -19,11 +20,41 @@
 #define CONTENT_MS_MAX 120000
 #define QUIET_MS 30000
 
-void world_after(struct world *w, uint64_t delay_ms,
+/* How often this was drawn for already at this time. */
+static uint64_t drawn_before(struct world *w, uint64_t key)
+{
+    struct drawn *drawn = &w->drawn;
+    uint64_t times = 0;
+
+    if (drawn->ms != w->now_ms)
+        *drawn = (struct drawn){.ms = w->now_ms};
+    if (drawn->len == DRAWN_MAX)
+        return drawn->more++;
+    for (size_t i = 0; i < drawn->len; i++)
+        times += drawn->keys[i] == key;
+    drawn->keys[drawn->len++] = key;
+    return times;
+}
+
+struct rng world_draw(struct world *w, enum draw what, uint64_t a, uint64_t b)
+{
+    struct rng rng = {w->play.seed};
+
+    rng_mix(&rng, what);
+    rng_mix(&rng, w->now_ms);
+    rng_mix(&rng, a);
+    rng_mix(&rng, b);
+    rng_mix(&rng, drawn_before(w, rng.state));
+    return rng;
+}
+
+void world_after(struct world *w, const struct rng *about, uint64_t delay_ms,
                  void (*fire)(struct world *w, uint64_t a, uint64_t b), uint64_t a, uint64_t b)
 {
-    timeline_add(&w->timeline,
-                 (struct event){.at_ms = w->now_ms + delay_ms, .fire = fire, .a = a, .b = b});
+    timeline_add(
+        &w->timeline,
+        (struct event){
+            .at_ms = w->now_ms + delay_ms, .order = about->state, .fire = fire, .a = a, .b = b});
 }
 
 void world_note(struct world *w, const char *format, ...)
@@ -32,14 +63,14 @@ void world_note(struct world *w, const char *format, ...)
     va_list args;
     int used;
 
-    if (!w->recording)
+    if (!w->play.recording && !w->play.verbose)
         return;
     line = w->journal[w->journal_len++ % JOURNAL_LINES];
     used = snprintf(line, JOURNAL_LINE_BYTES, "%9.3f ", (double)w->now_ms / 1000);
     va_start(args, format);
     vsnprintf(line + used, JOURNAL_LINE_BYTES - (size_t)used, format, args);
     va_end(args);
-    if (w->verbose)
+    if (w->play.verbose)
         puts(line);
 }
 
@@ -53,21 +84,21 @@ void world_print_journal(const struct world *w)
 
 /* ---- faults ---- */
 
-static void store_trouble(struct world *w)
+static void store_trouble(struct world *w, struct rng *rng)
 {
-    w->store.mode = (enum store_mode)rng_below(&w->rng, 3);
+    w->store.mode = (enum store_mode)rng_below(rng, 3);
     world_note(w, "store: %s",
                w->store.mode == STORE_GOOD   ? "good"
                : w->store.mode == STORE_SLOW ? "slow"
                                              : "fails");
 }
 
-static void shim_trouble(struct world *w)
+static void shim_trouble(struct world *w, struct rng *rng)
 {
-    uint64_t kind = rng_below(&w->rng, 20);
+    uint64_t kind = rng_below(rng, 20);
 
     if (kind < 8)
-        w->shim.crash_in = (unsigned)rng_between(&w->rng, 1, 12);
+        w->shim.crash_in = (unsigned)rng_between(rng, 1, 12);
     else if (kind < 12)
         shim_kill(w, false);
     else if (kind == 12)
@@ -78,11 +109,11 @@ static void shim_trouble(struct world *w)
         shim_confuse(w);
 }
 
-static void runtime_trouble(struct world *w)
+static void runtime_trouble(struct world *w, struct rng *rng)
 {
     struct rt_sandbox *s = runtime_any_sandbox(w);
 
-    switch (rng_below(&w->rng, 14)) {
+    switch (rng_below(rng, 14)) {
     case 10:
     case 11:
         if (s)
@@ -111,20 +142,20 @@ static void runtime_trouble(struct world *w)
     }
 }
 
-static void trouble(struct world *w)
+static void trouble(struct world *w, struct rng *rng)
 {
-    uint64_t kind = rng_below(&w->rng, 100);
+    uint64_t kind = rng_below(rng, 100);
 
     if (!w->shim.core)
         return;
     if (kind < 50)
-        plugins_trouble(w);
+        plugins_trouble(w, rng_below(rng, RESOURCES_LEN));
     else if (kind < 65)
-        runtime_trouble(w);
+        runtime_trouble(w, rng);
     else if (kind < 72)
-        store_trouble(w);
+        store_trouble(w, rng);
     else if (kind < 80)
-        shim_trouble(w);
+        shim_trouble(w, rng);
     else if (kind < 88)
         kubelet_delete_one(w);
     else if (kind < 93)
@@ -133,26 +164,30 @@ static void trouble(struct world *w)
         publisher_sees(w);
     else if (kind < 97)
         admission_decide_anew(w);
+    else if (kind < 98 && rng_percent(rng, 50))
+        admission_edit(w);
     else if (kind < 98)
         bridge_give_up(w);
     else
-        plugins_vanish(w);
+        plugins_vanish(w, rng_below(rng, RESOURCES_LEN));
 }
 
 /* Every step of the faulty time may bring one, the later the likelier. */
 static void chaos(struct world *w, uint64_t a, uint64_t b)
 {
+    struct rng rng = world_draw(w, DRAW_CHAOS, 0, 0);
+
     (void)a;
     (void)b;
     if (!w->faults)
         return;
-    world_after(w, rng_between(&w->rng, 1, CHAOS_MS_MAX), chaos, 0, 0);
-    if (rng_percent(&w->rng, 35))
+    world_after(w, &rng, rng_between(&rng, 1, CHAOS_MS_MAX), chaos, 0, 0);
+    if (rng_percent(&rng, 35))
         kubelet_add_pod(w);
-    if (w->shim.core && rng_percent(&w->rng, 10))
+    if (rng_percent(&rng, 10) && w->shim.core)
         bridge_ask(w);
-    if (rng_percent(&w->rng, w->heat))
-        trouble(w);
+    if (rng_percent(&rng, w->heat))
+        trouble(w, &rng);
 }
 
 /* ---- time ---- */
@@ -176,10 +211,12 @@ static void step(struct world *w)
 
 static void run_faults(struct world *w)
 {
+    uint64_t start_ms = w->now_ms;
+
     w->faults = true;
     chaos(w, 0, 0);
-    while (w->steps < w->steps_max && !w->broken[0]) {
-        w->heat = 20 + (unsigned)(70 * w->steps / w->steps_max);
+    while (w->now_ms < start_ms + w->play.faults_ms && !w->broken[0]) {
+        w->heat = 20 + (unsigned)(70 * (w->now_ms - start_ms) / w->play.faults_ms);
         step(w);
     }
 }
@@ -190,6 +227,8 @@ static void stop_faults(struct world *w)
     w->shim.crash_in = 0;
     w->store.mode = STORE_GOOD;
     world_note(w, "faults stop");
+    admission_edits_end(w);
+    moves_end(w);
     plugins_heal(w);
 }
 
@@ -296,36 +335,14 @@ static void run_to_rest(struct world *w)
         shown_check_rest(w, true);
 }
 
-static void init_streams(struct world *w)
-{
-    struct rng *const streams[] = {
-        [RNG_WORLD] = &w->rng,
-        [RNG_RUNTIME] = &w->runtime.rng,
-        [RNG_RIVAL] = &w->runtime.rival_rng,
-        [RNG_LISTER] = &w->lister.rng,
-        [RNG_KUBELET] = &w->kubelet.rng,
-        [RNG_CLIENT] = &w->client.rng,
-        [RNG_BRIDGE] = &w->bridge.rng,
-        [RNG_SHIM] = &w->shim.rng,
-        [RNG_STORE] = &w->store.rng,
-        [RNG_PUBLISHER] = &w->publisher.rng,
-    };
-
-    for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++)
-        rng_init(streams[i], w->seed, i);
-}
-
-bool world_run(struct world *w, uint64_t seed, uint64_t steps, bool recording, bool verbose)
+bool world_run(struct world *w, const struct play *play)
 {
     memset(w, 0, offsetof(struct world, journal));
     w->journal_len = 0;
-    w->recording = recording || verbose;
-    w->seed = seed;
-    w->steps_max = steps;
-    w->verbose = verbose;
+    w->play = *play;
     w->now_ms = 1000;
-    init_streams(w);
     plugins_init(w);
+    moves_init(w);
     runtime_init(w);
     kubelet_init(w);
     shim_init(w);
@@ -342,5 +359,6 @@ void world_fini(struct world *w)
     shim_fini(w);
     plugins_fini(w);
     store_fini(&w->store);
+    decisions_fini(&w->decisions);
     timeline_fini(&w->timeline);
 }

@@ -1,6 +1,8 @@
 """The pool of tests/run.sh: what runs beside what, and that nothing runs for ever."""
 
 import os
+import signal
+import subprocess
 
 import pytest
 
@@ -74,3 +76,24 @@ def test_one_that_does_not_end(run):
     assert jobs["slow"].counts.failed == 1
     assert jobs["slow"].counts.notes == ["took over 1 s"]
     wait_until(lambda: not processes_naming(words), "it is gone, as is its child")
+
+
+@pytest.mark.parametrize("started", [1, 2])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
+def test_interrupted_while_one_is_started(run, monkeypatch, number, started):
+    """It comes as soon as there is the first process, or the second: both end."""
+    words = f"sleep 2{os.getpid()}"
+    processes = []
+    popen = subprocess.Popen
+
+    def start(*arguments, **settings):
+        processes.append(popen(*arguments, **settings))
+        if len(processes) == started:
+            signal.raise_signal(number)
+        return processes[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    with pytest.raises(KeyboardInterrupt):
+        run(a={"script": f"{words}; true"}, b={"script": f"{words}; true"})
+    assert processes[started - 1:]
+    wait_until(lambda: not processes_naming(words), "they are gone, as are their children")

@@ -1,6 +1,6 @@
 /*
- * Fails the n-th allocation. For programs linked with ALLOC_FAIL_LINK (relay.cmake), which leads
- * malloc, calloc, realloc and strdup of the project's own code here; libraries are not touched.
+ * Fails the n-th allocation. The library alloc_fail leads malloc, calloc, realloc and strdup of the
+ * project's own code, and of the test, here; other libraries are not touched.
  */
 #ifndef TESTS_UNIT_ALLOC_FAIL_H
 #define TESTS_UNIT_ALLOC_FAIL_H

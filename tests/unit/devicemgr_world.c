@@ -706,7 +706,8 @@ void sandbox_removed(struct world *w, const char *id)
 
 void container_checked(struct world *w, bool running)
 {
-    devicemgr_container_checked(w->mgr, w->now_ms, w->check, true, running);
+    devicemgr_container_checked(w->mgr, w->now_ms, w->check,
+                                running ? DEVICEMGR_RUNS : DEVICEMGR_GONE);
     devicemgr_run(w->mgr);
 }
 
@@ -892,6 +893,12 @@ void kubelet_holds(struct world *w, const char *text)
     kubelet_holds_read(w, w->now_ms, text);
 }
 
+void kubelet_lists(struct world *w)
+{
+    devicemgr_kubelet_listed(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+}
+
 #define LISTED_MAX 16
 
 static const char *keep(char *words[], size_t *len, const char *format, const char *a,
@@ -946,4 +953,27 @@ void runtime_listed(struct world *w, const char *list)
         free(kept[--kept_len]);
     free(words);
     devicemgr_run(w->mgr);
+}
+
+/* ---- one pod that runs ---- */
+
+int u1_runs_setup(void **state)
+{
+    struct world *w;
+
+    world_setup(state);
+    w = *state;
+    plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
+    sandbox_ran(w, "u1", "s-u1", 0);
+    container_made(w, 1, "u1", "main", GPU ":g0");
+    logged(w, "");
+    return 0;
+}
+
+void restart_serving(struct world *w)
+{
+    world_restart(w);
+    plugin_options(w, w->endpoint, false, false);
+    plugin_list(w, w->endpoint, "g0 g1");
+    ignore_all(w);
 }

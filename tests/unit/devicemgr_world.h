@@ -162,11 +162,18 @@ void container_allocated(struct world *w, uint64_t number, const char *uid, cons
 /* The whole of the kubelet's checkpoint, "u1=vendor.com/gpu:g0,g1 u2/other=...", of container
  * "main" unless it says so; read just now, or from `read_ms` on. */
 void kubelet_holds(struct world *w, const char *text);
+/* It was given the list of sandboxes. */
+void kubelet_lists(struct world *w);
 void kubelet_holds_read(struct world *w, uint64_t read_ms, const char *text);
 
 /* What the runtime lists: "u1/main" running, "u1/main!" exited, "u1" a pod without containers,
  * "~u1/main" the same in a sandbox that is not ready, "u1/main=vendor.com/gpu:g0" with a token;
  * sandbox "s-UID", container "c-UID-CONTAINER". */
 void runtime_listed(struct world *w, const char *list);
+
+/* Set up: a plugin serves g0 and g1, and pod u1's container "main" runs with g0. */
+int u1_runs_setup(void **state);
+/* Then the shim is killed and started; the plugin serves on. */
+void restart_serving(struct world *w);
 
 #endif

@@ -329,7 +329,7 @@ bool h2_read(struct h2_reader *r, struct h2_seen *out)
     return true;
 }
 
-__attribute__((format(printf, 2, 3))) static void say(struct buffer *text, const char *format, ...)
+void h2_say(struct buffer *text, const char *format, ...)
 {
     char line[512];
     va_list args;
@@ -340,6 +340,13 @@ __attribute__((format(printf, 2, 3))) static void say(struct buffer *text, const
     va_end(args);
     assert_true(n >= 0 && (size_t)n < sizeof line);
     h2_put(text, line, (size_t)n);
+}
+
+void h2_said(struct buffer *text, const char *expected)
+{
+    h2_put(text, "", 1);
+    assert_string_equal((const char *)buffer_data(text), expected);
+    buffer_fini(text);
 }
 
 static uint32_t sum_of(const uint8_t *bytes, size_t len)
@@ -353,23 +360,23 @@ static uint32_t sum_of(const uint8_t *bytes, size_t len)
 
 static void say_data(struct buffer *text, const struct h2_seen *f)
 {
-    say(text, "DATA %u %zu", f->stream, f->len);
+    h2_say(text, "DATA %u %zu", f->stream, f->len);
     if (f->len > 0 && f->len <= TEXT_SHOWN_MAX) {
-        say(text, " ");
+        h2_say(text, " ");
         for (size_t i = 0; i < f->len; i++)
-            say(text, "%c", f->payload[i] >= ' ' && f->payload[i] < 0x7f ? f->payload[i] : '.');
+            h2_say(text, "%c", f->payload[i] >= ' ' && f->payload[i] < 0x7f ? f->payload[i] : '.');
     } else if (f->len > 0) {
-        say(text, " #%08x", sum_of(f->payload, f->len));
+        h2_say(text, " #%08x", sum_of(f->payload, f->len));
     }
-    say(text, "%s\n", f->flags & H2_END_STREAM ? " END" : "");
+    h2_say(text, "%s\n", f->flags & H2_END_STREAM ? " END" : "");
 }
 
 static void say_settings(struct buffer *text, const struct h2_seen *f)
 {
-    say(text, "SETTINGS%s", f->flags & H2_ACK ? " ACK" : "");
+    h2_say(text, "SETTINGS%s", f->flags & H2_ACK ? " ACK" : "");
     for (size_t i = 0; i + 6 <= f->len; i += 6)
-        say(text, " %u=%u", (unsigned)f->payload[i + 1], get_u32(f->payload + i + 2));
-    say(text, "\n");
+        h2_say(text, " %u=%u", (unsigned)f->payload[i + 1], get_u32(f->payload + i + 2));
+    h2_say(text, "\n");
 }
 
 static void say_frame(struct h2_reader *r, struct buffer *text, const struct h2_seen *f)
@@ -381,26 +388,26 @@ static void say_frame(struct h2_reader *r, struct buffer *text, const struct h2_
     case NGHTTP2_HEADERS:
     case NGHTTP2_CONTINUATION:
         if (f->type == NGHTTP2_HEADERS)
-            say(text, "HEADERS %u%s", f->stream, f->flags & H2_END_STREAM ? " END" : "");
+            h2_say(text, "HEADERS %u%s", f->stream, f->flags & H2_END_STREAM ? " END" : "");
         if (f->flags & H2_END_HEADERS) {
             h2_put(text, buffer_data(&r->fields), buffer_len(&r->fields));
-            say(text, "\n");
+            h2_say(text, "\n");
         }
         break;
     case NGHTTP2_SETTINGS:
         say_settings(text, f);
         break;
     case NGHTTP2_RST_STREAM:
-        say(text, "RST %u %u\n", f->stream, get_u32(f->payload));
+        h2_say(text, "RST %u %u\n", f->stream, get_u32(f->payload));
         break;
     case NGHTTP2_WINDOW_UPDATE:
-        say(text, "WINDOW %u +%u\n", f->stream, get_u32(f->payload));
+        h2_say(text, "WINDOW %u +%u\n", f->stream, get_u32(f->payload));
         break;
     case NGHTTP2_GOAWAY:
-        say(text, "GOAWAY %u %u\n", get_u32(f->payload), get_u32(f->payload + 4));
+        h2_say(text, "GOAWAY %u %u\n", get_u32(f->payload), get_u32(f->payload + 4));
         break;
     default:
-        say(text, "FRAME %d %u %zu\n", f->type, f->stream, f->len);
+        h2_say(text, "FRAME %d %u %zu\n", f->type, f->stream, f->len);
         break;
     }
 }
@@ -414,6 +421,6 @@ void h2_transcript(struct h2_reader *r, const uint8_t *bytes, size_t len, struct
     while (h2_read(r, &f))
         say_frame(r, text, &f);
     if (r->len > 0)
-        say(text, "and %zu bytes of a frame\n", r->len);
+        h2_say(text, "and %zu bytes of a frame\n", r->len);
     h2_put(text, "", 1);
 }

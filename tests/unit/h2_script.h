@@ -82,6 +82,11 @@ void h2_reader_announced(struct h2_reader *r, uint32_t bytes);
 /* The next whole frame of the bytes; false: none. Header blocks are decoded into `fields`. */
 bool h2_read(struct h2_reader *r, struct h2_seen *out);
 
+/* Adds to `text`, which does not end in NUL. */
+void h2_say(struct buffer *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* That is what was said, and it is forgotten. */
+void h2_said(struct buffer *text, const char *expected);
+
 /* One line a frame, into `text`, which ends in NUL. `bytes` begin behind the preface. */
 void h2_transcript(struct h2_reader *r, const uint8_t *bytes, size_t len, struct buffer *text);
 

@@ -1,21 +1,30 @@
-set(ALLOC_FAIL_LINK -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
-
-add_library(h2_script STATIC h2_script.c wire.c alloc_fail.c)
-target_link_libraries(h2_script PUBLIC shim_relay PkgConfig::NGHTTP2 PRIVATE PkgConfig::CMOCKA)
+add_library(h2_script STATIC h2_script.c wire.c)
+target_link_libraries(h2_script PUBLIC alloc_fail shim_relay PkgConfig::NGHTTP2
+                      PRIVATE PkgConfig::CMOCKA)
 
 # relay_test(NAME LIBRARY...): a test of one file of shim/relay.
 function(relay_test name)
     unit_test(${name} ${name}.c h2_script shim_relay shim_rpc shim_log cri_proto ${ARGN})
-    target_link_options(${name} PRIVATE ${ALLOC_FAIL_LINK})
 endfunction()
 
 relay_test(test_buffer)
 relay_test(test_flow)
 relay_test(test_frame)
+relay_test(test_frozen)
 relay_test(test_header_block)
 unit_test(test_header_memo test_header_memo.c shim_relay shim_rpc cri_proto PkgConfig::NGHTTP2)
 relay_test(test_lane)
-relay_test(test_session PkgConfig::ZLIB)
+
+# session.c and its parts.
+add_library(session_script STATIC session_script.c)
+target_link_libraries(session_script PUBLIC h2_script PRIVATE shim_warnings PkgConfig::CMOCKA
+                      PkgConfig::ZLIB)
+foreach(part "" _blocks _call_message _dispatch _ending _freeze _from_client _from_runtime _late_acks
+        _settings_frames _settings_queue _stream _windows _withheld)
+    relay_test(test_session${part} session_script)
+endforeach()
+target_compile_definitions(test_session_freeze PRIVATE
+    CAPTURES="${CMAKE_SOURCE_DIR}/tests/integration/captures")
 relay_test(test_session_random)
 relay_test(test_create_container)
 relay_test(test_mount_redirect)
@@ -25,6 +34,7 @@ relay_test(test_log)
 relay_test(test_directory)
 relay_test(test_service_manager)
 
+target_link_options(test_connection PRIVATE -Wl,--wrap=uv_try_write)
 target_link_options(test_plugin_mounts PRIVATE -Wl,--wrap=log_write)
 
 # relists.c with a recording stand-in for the gate.
@@ -34,6 +44,5 @@ relay_test(test_relists)
 relay_test(test_refusals)
 relay_test(test_relay)
 
-# calls.c with recording stand-ins for the manager and the core.
+# calls.c with recording stand-ins for the core and its host.
 unit_test(test_calls test_calls.c h2_script shim_relay shim_rpc shim_log cri_proto)
-target_link_options(test_calls PRIVATE ${ALLOC_FAIL_LINK})

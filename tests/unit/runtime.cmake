@@ -1,4 +1,5 @@
 add_library(test_runtime_fixture STATIC test_runtime_fixture.c)
 target_link_libraries(test_runtime_fixture PUBLIC test_rpc_fixture cri_proto PRIVATE shim_warnings)
 
-unit_test(test_lister test_lister.c shim_runtime test_runtime_fixture)
+unit_test(test_listed test_listed.c shim_runtime cri_proto alloc_fail)
+unit_test(test_lister test_lister.c shim_runtime test_runtime_fixture alloc_fail)

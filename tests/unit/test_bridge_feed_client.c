@@ -13,6 +13,7 @@ struct fixture {
     unsigned firsts, watched, lost, asked; /* asked: for the report */
     uint64_t mask_ms;                      /* of the last message */
     Bridge__V1__ReportRequest report;
+    bool refuse; /* what is watched is not taken */
     bool preferred;
     int prefer_code;
     /* the daemon's side */
@@ -27,7 +28,7 @@ struct fixture {
 
 /* ---- the bridge ---- */
 
-static void on_watched(void *user, const Bridge__V1__WatchResponse *message, bool first)
+static bool on_watched(void *user, const Bridge__V1__WatchResponse *message, bool first)
 {
     struct fixture *f = user;
 
@@ -35,6 +36,7 @@ static void on_watched(void *user, const Bridge__V1__WatchResponse *message, boo
     f->firsts += first;
     f->mask_ms = message->mask_ms;
     assert_true(feed_client_alive(f->feed));
+    return !f->refuse;
 }
 
 static void on_lost(void *user)
@@ -190,6 +192,29 @@ static void watches_and_reports(void **state)
     send_message(&f, 8);
     WAIT(f.world, f.watched == 2);
     assert_int_equal(f.firsts, 1);
+    end(&f);
+}
+
+/* As when there is no memory for a list: all of it comes again, and not at once. */
+static void what_could_not_be_taken_is_asked_for_again(void **state)
+{
+    struct fixture f;
+    uint64_t began_ms;
+
+    start_alive(&f, *state);
+    f.refuse = true;
+    began_ms = uv_now(&f.world->loop);
+    send_message(&f, 8);
+    WAIT(f.world, f.lost == 1);
+    assert_false(feed_client_alive(f.feed));
+    f.refuse = false;
+    WAIT(f.world, f.watches == 2 && f.stream);
+    assert_true(uv_now(&f.world->loop) - began_ms >= FEED_ANEW_MS - 1);
+    assert_int_equal(f.firsts, 1);
+    send_message(&f, 9);
+    WAIT(f.world, f.firsts == 2);
+    assert_int_equal(f.mask_ms, 9);
+    assert_int_equal(f.lost, 1);
     end(&f);
 }
 
@@ -367,6 +392,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(watches_and_reports),
+        WORLD_TEST(what_could_not_be_taken_is_asked_for_again),
         WORLD_TEST(starts_before_the_daemon),
         WORLD_TEST(watches_again_when_it_is_lost),
         WORLD_TEST(watches_again_when_the_stream_ends),

@@ -13,6 +13,7 @@
 struct fixture {
     struct world *world;
     struct config_bridge config;
+    struct fd_store *store;
     struct bridge *bridge;
     char dir[64], socket[96], feed[64];
     int listener;
@@ -91,7 +92,8 @@ static int setup(void **state)
     f->config =
         (struct config_bridge){.enabled = true, .socket = f->feed, .kubelet_plugin_dir = f->dir};
     kubelet_start(f);
-    f->bridge = bridge_start(&f->world->loop, &f->config);
+    f->store = fd_store_new();
+    f->bridge = bridge_start(&f->world->loop, &f->config, f->store);
     *state = f;
     return 0;
 }
@@ -106,6 +108,7 @@ static int teardown(void **state)
     unlink(f->socket);
     assert_int_equal(rmdir(f->dir), 0);
     err = world_free(f->world);
+    fd_store_free(f->store);
     free(f);
     return err;
 }

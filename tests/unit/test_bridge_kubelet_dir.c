@@ -15,7 +15,7 @@ struct fixture {
     struct kubelet_dir *dir;
     char path[64];
     unsigned endpoints;
-    unsigned came, went;
+    unsigned came, went, back;
     bool endpoints_first; /* told since the last socket that came */
     size_t stored;        /* times, in all */
 };
@@ -28,17 +28,20 @@ static void on_endpoints(void *user)
     f->endpoints_first = true;
 }
 
-static void on_socket(void *user, bool present)
+static void on_socket(void *user, enum kubelet_socket now)
 {
     struct fixture *f = user;
 
-    if (present) {
-        assert_true(f->endpoints_first);
-        f->endpoints_first = false;
-        f->came++;
-    } else {
+    if (now == KUBELET_SOCKET_GONE) {
         f->went++;
+        return;
     }
+    assert_true(f->endpoints_first);
+    f->endpoints_first = false;
+    if (now == KUBELET_SOCKET_NEW)
+        f->came++;
+    else
+        f->back++;
 }
 
 static void on_stored(void *user, size_t times)
@@ -168,6 +171,46 @@ static void another_socket_is_another_even_if_nobody_saw_the_change(void **state
     assert_int_equal(rename(to, from), 0);
     WAIT(world, f.came == 3);
     drop(&f, KUBELET_SOCKET_NAME);
+    end(&f);
+}
+
+/* As a mount does that hides it. */
+static void one_that_was_hidden_is_the_same(void **state)
+{
+    struct world *world = *state;
+    char hidden[64], path[128];
+    struct fixture f;
+
+    snprintf(hidden, sizeof hidden, "%s/hidden", world->dir);
+    start(&f, world, "d");
+    make_dir(f.path);
+    make_socket(&f);
+    WAIT(world, f.came == 1);
+    for (unsigned round = 1; round <= 3; round++) {
+        assert_int_equal(rename(f.path, hidden), 0);
+        WAIT(world, f.went == round);
+        if (round == 2) {
+            make_dir(f.path); /* an empty one in its place */
+            world_settle(world);
+            assert_int_equal(rmdir(f.path), 0);
+        }
+        assert_int_equal(rename(hidden, f.path), 0);
+        WAIT(world, f.back == round);
+    }
+    assert_int_equal(f.came, 1);
+    /* Another one in between makes it another one again. */
+    assert_int_equal(rename(f.path, hidden), 0);
+    WAIT(world, f.went == 4);
+    make_dir(f.path);
+    make_socket(&f);
+    WAIT(world, f.came == 2);
+    drop(&f, KUBELET_SOCKET_NAME);
+    assert_int_equal(rmdir(f.path), 0);
+    WAIT(world, f.went == 5);
+    assert_int_equal(rename(hidden, f.path), 0);
+    WAIT(world, f.came == 3);
+    assert_int_equal(f.back, 3);
+    assert_int_equal(remove(in(&f, path, KUBELET_SOCKET_NAME)), 0);
     end(&f);
 }
 
@@ -312,6 +355,7 @@ int main(void)
         WORLD_TEST(a_socket_that_is_there_is_told_at_the_start),
         WORLD_TEST(a_directory_may_come_late_and_go),
         WORLD_TEST(another_socket_is_another_even_if_nobody_saw_the_change),
+        WORLD_TEST(one_that_was_hidden_is_the_same),
         WORLD_TEST(the_owner_may_change_mode_and_owner),
         WORLD_TEST(only_a_socket_counts),
         WORLD_TEST(each_checkpoint_is_counted),

@@ -44,7 +44,7 @@ static void on_look(void *user)
 
     f->looks++;
     if (f->found && f->found(f, &present))
-        registration_socket(f->registration, present);
+        registration_socket(f->registration, present ? KUBELET_SOCKET_NEW : KUBELET_SOCKET_GONE);
 }
 
 static const struct registration_ops OPS = {on_look, on_connected, on_lost};
@@ -134,7 +134,7 @@ static void connects_and_registers(void **state)
     serve(&f);
     world_settle(f.world);
     assert_int_equal(f.connected, 0); /* nobody said that there is a socket */
-    registration_socket(f.registration, true);
+    registration_socket(f.registration, KUBELET_SOCKET_NEW);
     assert_int_equal(f.connected, 0);
     WAIT(f.world, f.connected == 1);
     assert_true(registration_connected(f.registration));
@@ -157,7 +157,7 @@ static void tries_again_until_somebody_listens(void **state)
     start(&f, world);
     strcpy(address.sun_path, world->path);
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-    registration_socket(f.registration, true);
+    registration_socket(f.registration, KUBELET_SOCKET_NEW);
     for (int i = 0; i < 5; i++)
         wait_turn(world); /* each a try */
     assert_int_equal(f.connected, 0);
@@ -175,14 +175,14 @@ static void stops_trying_when_the_socket_is_gone(void **state)
     struct fixture f;
 
     start(&f, *state);
-    registration_socket(f.registration, true);
+    registration_socket(f.registration, KUBELET_SOCKET_NEW);
     wait_turn(f.world);
-    registration_socket(f.registration, false);
-    registration_socket(f.registration, false);
+    registration_socket(f.registration, KUBELET_SOCKET_GONE);
+    registration_socket(f.registration, KUBELET_SOCKET_GONE);
     serve(&f);
     world_settle(f.world);
     assert_int_equal(f.connected, 0);
-    registration_socket(f.registration, true);
+    registration_socket(f.registration, KUBELET_SOCKET_NEW);
     WAIT(f.world, f.connected == 1);
     end(&f);
 }
@@ -193,7 +193,7 @@ static void a_kubelet_that_dies_ends_its_calls(void **state)
 
     start(&f, *state);
     serve(&f);
-    registration_socket(f.registration, true);
+    registration_socket(f.registration, KUBELET_SOCKET_NEW);
     WAIT(f.world, f.connected == 1);
     f.hold = true;
     call(&f);
@@ -224,7 +224,7 @@ static void one_that_hangs_up_is_not_connected_to_without_pause(void **state)
     strcpy(address.sun_path, world->path);
     assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
     assert_int_equal(listen(listener, 1), 0);
-    registration_socket(f.registration, true);
+    registration_socket(f.registration, KUBELET_SOCKET_NEW);
     for (unsigned count = 1; count <= 50; count++) {
         WAIT(world, f.connected == count);
         close(accept(listener, NULL, NULL));
@@ -243,15 +243,15 @@ static void another_socket_is_another_kubelet(void **state)
 
     start(&f, *state);
     serve(&f);
-    registration_socket(f.registration, true);
+    registration_socket(f.registration, KUBELET_SOCKET_NEW);
     WAIT(f.world, f.connected == 1);
     unlink(f.world->path);
     /* While connected the file does not matter. */
-    registration_socket(f.registration, false);
+    registration_socket(f.registration, KUBELET_SOCKET_GONE);
     assert_true(registration_connected(f.registration));
     old = f.kubelet;
     serve(&f);
-    registration_socket(f.registration, true);
+    registration_socket(f.registration, KUBELET_SOCKET_NEW);
     assert_false(registration_connected(f.registration));
     assert_int_equal(registration_epoch(f.registration), 2);
     WAIT(f.world, f.connected == 2);
@@ -262,27 +262,65 @@ static void another_socket_is_another_kubelet(void **state)
     end(&f);
 }
 
+static void the_same_socket_is_the_same_kubelet(void **state)
+{
+    struct fixture f;
+
+    start(&f, *state);
+    serve(&f);
+    registration_socket(f.registration, KUBELET_SOCKET_NEW);
+    WAIT(f.world, f.connected == 1);
+    registration_socket(f.registration, KUBELET_SOCKET_GONE);
+    registration_socket(f.registration, KUBELET_SOCKET_BACK);
+    world_settle(f.world);
+    assert_true(registration_connected(f.registration));
+    call(&f);
+    WAIT(f.world, f.done);
+    assert_int_equal(f.code, RPC_OK);
+    assert_int_equal(f.connected, 1);
+    assert_int_equal(f.lost, 0);
+    /* The connection is lost while it is hidden. */
+    registration_socket(f.registration, KUBELET_SOCKET_GONE);
+    die(&f);
+    WAIT(f.world, f.lost == 1);
+    registration_socket(f.registration, KUBELET_SOCKET_GONE);
+    serve(&f);
+    world_settle(f.world);
+    assert_int_equal(f.connected, 1);
+    registration_socket(f.registration, KUBELET_SOCKET_BACK);
+    WAIT(f.world, f.connected == 2);
+    assert_int_equal(registration_epoch(f.registration), 1);
+    end(&f);
+}
+
+/* Another file is found by `found` on the way: connected once, and for good, to that one. */
+static void connect_found(struct fixture *f, struct world *world,
+                          bool (*found)(struct fixture *f, bool *present))
+{
+    start(f, world);
+    serve(f);
+    f->found = found;
+    registration_socket(f->registration, KUBELET_SOCKET_NEW);
+    WAIT(world, f->connected == 1);
+    world_settle(world);
+    assert_int_equal(f->connected, 1);
+    assert_int_equal(f->lost, 0);
+    assert_int_equal(registration_epoch(f->registration), 2);
+}
+
 static bool found_before_it_connects(struct fixture *f, bool *present)
 {
     *present = true;
     return f->looks == 1;
 }
 
-/* What it connects to is the file that the owner has found just then: once, and for good. */
+/* What it connects to is the file that the owner has found just then. */
 static void a_file_found_just_before_it_connects(void **state)
 {
     struct fixture f;
 
-    start(&f, *state);
-    serve(&f);
-    f.found = found_before_it_connects;
-    registration_socket(f.registration, true);
-    WAIT(f.world, f.connected == 1);
-    world_settle(f.world);
+    connect_found(&f, *state, found_before_it_connects);
     assert_int_equal(f.looks, 2);
-    assert_int_equal(f.connected, 1);
-    assert_int_equal(f.lost, 0);
-    assert_int_equal(registration_epoch(f.registration), 2);
     end(&f);
 }
 
@@ -299,15 +337,8 @@ static void a_file_found_just_after_it_connected(void **state)
 {
     struct fixture f;
 
-    start(&f, *state);
-    serve(&f);
-    f.found = found_after_it_connected;
-    registration_socket(f.registration, true);
-    WAIT(f.world, f.connected == 1);
-    world_settle(f.world);
+    connect_found(&f, *state, found_after_it_connected);
     assert_int_equal(f.looks, 4);
-    assert_int_equal(f.lost, 0);
-    assert_int_equal(registration_epoch(f.registration), 2);
     end(&f);
 }
 
@@ -326,7 +357,7 @@ static void a_file_gone_when_it_connects(void **state)
     serve(&f);
     f.found = gone_when_it_connects;
     for (unsigned looks = 1; looks <= 3; looks += 2) {
-        registration_socket(f.registration, true);
+        registration_socket(f.registration, KUBELET_SOCKET_NEW);
         WAIT(f.world, f.looks >= looks);
         world_settle(f.world);
         assert_int_equal(f.looks, looks);
@@ -343,12 +374,12 @@ static void ends_in_any_state(void **state)
     start(&f, *state);
     end(&f);
     start(&f, *state);
-    registration_socket(f.registration, true);
+    registration_socket(f.registration, KUBELET_SOCKET_NEW);
     wait_turn(f.world);
     end(&f);
     start(&f, *state);
     serve(&f);
-    registration_socket(f.registration, true);
+    registration_socket(f.registration, KUBELET_SOCKET_NEW);
     WAIT(f.world, f.connected == 1);
     f.hold = true;
     call(&f);
@@ -368,7 +399,7 @@ static void a_path_too_long_is_no_crash(void **state)
     memset(path, 'x', sizeof path);
     path[sizeof path - 1] = '\0';
     f.registration = registration_new(&world->loop, path, &OPS, &f);
-    registration_socket(f.registration, true);
+    registration_socket(f.registration, KUBELET_SOCKET_NEW);
     wait_turn(world);
     assert_int_equal(f.connected, 0);
     registration_free(f.registration);
@@ -385,6 +416,7 @@ int main(void)
         WORLD_TEST(a_kubelet_that_dies_ends_its_calls),
         WORLD_TEST(one_that_hangs_up_is_not_connected_to_without_pause),
         WORLD_TEST(another_socket_is_another_kubelet),
+        WORLD_TEST(the_same_socket_is_the_same_kubelet),
         WORLD_TEST(a_file_found_just_before_it_connects),
         WORLD_TEST(a_file_found_just_after_it_connected),
         WORLD_TEST(a_file_gone_when_it_connects),

@@ -91,6 +91,13 @@ static void stop(struct fixture *f)
     WAIT(f->world, f->stopped);
 }
 
+/* Waits for that change, which is to list this. */
+static void listed(struct fixture *f, unsigned changes, const char *list)
+{
+    WAIT(f->world, f->changes == changes);
+    assert_string_equal(f->list, list);
+}
+
 static char *in_world(struct world *world, char out[256], const char *name)
 {
     snprintf(out, 256, "%s/%s", world->dir, name);
@@ -148,14 +155,11 @@ static void lists_a_missing_node_as_unhealthy(void **state)
     struct fixture f;
 
     start(&f, world, &device, 1);
-    WAIT(world, f.changes == 1);
-    assert_string_equal(f.list, "kvm=/kvm>same:rw!");
+    listed(&f, 1, "kvm=/kvm>same:rw!");
     make_node(world, "kvm");
-    WAIT(world, f.changes == 2);
-    assert_string_equal(f.list, "kvm=/kvm>same:rw");
+    listed(&f, 2, "kvm=/kvm>same:rw");
     drop(world, "kvm");
-    WAIT(world, f.changes == 3);
-    assert_string_equal(f.list, "kvm=/kvm>same:rw!");
+    listed(&f, 3, "kvm=/kvm>same:rw!");
     stop(&f);
 }
 
@@ -171,8 +175,7 @@ static void a_plain_file_is_no_device(void **state)
     assert_non_null(file);
     fclose(file);
     start(&f, world, devices, 1);
-    WAIT(world, f.changes == 1);
-    assert_string_equal(f.list, "file=/file>same:rw!");
+    listed(&f, 1, "file=/file>same:rw!");
     stop(&f);
     start(&f, world, devices + 1, 1);
     WAIT(world, f.changes == 1);
@@ -192,14 +195,11 @@ static void a_glob_follows_what_comes_and_goes(void **state)
     WAIT(world, f.changes == 1);
     assert_int_equal(f.len, 0);
     make_node(world, "ttyUSB1");
-    WAIT(world, f.changes == 2);
-    assert_string_equal(f.list, "ttyUSB1=/ttyUSB1>same:rw");
+    listed(&f, 2, "ttyUSB1=/ttyUSB1>same:rw");
     make_node(world, "ttyUSB0");
-    WAIT(world, f.changes == 3);
-    assert_string_equal(f.list, "ttyUSB0=/ttyUSB0>same:rw ttyUSB1=/ttyUSB1>same:rw");
+    listed(&f, 3, "ttyUSB0=/ttyUSB0>same:rw ttyUSB1=/ttyUSB1>same:rw");
     drop(world, "ttyUSB1");
-    WAIT(world, f.changes == 4);
-    assert_string_equal(f.list, "ttyUSB0=/ttyUSB0>same:rw");
+    listed(&f, 4, "ttyUSB0=/ttyUSB0>same:rw");
     stop(&f);
     drop(world, "ttyUSB0");
 }
@@ -217,8 +217,7 @@ static void ids_are_paths_below_the_glob(void **state)
     make_node(world, "a/n");
     make_node(world, "b/n");
     start(&f, world, &device, 1);
-    WAIT(world, f.changes == 1);
-    assert_string_equal(f.list, "a/n=/a/n>/dev/all/a/n:rw b/n=/b/n>/dev/all/b/n:rw");
+    listed(&f, 1, "a/n=/a/n>/dev/all/a/n:rw b/n=/b/n>/dev/all/b/n:rw");
     stop(&f);
     drop(world, "a/n");
     drop(world, "b/n");
@@ -238,9 +237,9 @@ static void count_gives_each_node_several_times(void **state)
     device.container_path = (char *)"/dev/f";
     make_node(world, "fuse");
     start(&f, world, &device, 1);
-    WAIT(world, f.changes == 1);
-    assert_string_equal(f.list, "fuse-0=/fuse>/dev/f:rwm fuse-1=/fuse>/dev/f:rwm "
-                                "fuse-2=/fuse>/dev/f:rwm");
+    listed(&f, 1,
+           "fuse-0=/fuse>/dev/f:rwm fuse-1=/fuse>/dev/f:rwm "
+           "fuse-2=/fuse>/dev/f:rwm");
     stop(&f);
     drop(world, "fuse");
 }
@@ -281,8 +280,7 @@ static void watches_directories_that_come_later(void **state)
         make_dir(world, "serial");
         make_dir(world, "serial/by-id");
         make_node(world, "serial/by-id/x");
-        WAIT(world, f.changes == 2 + 2 * round);
-        assert_string_equal(f.list, "x=/serial/by-id/x>same:rw");
+        listed(&f, 2 + 2 * round, "x=/serial/by-id/x>same:rw");
         drop(world, "serial/by-id/x");
         drop(world, "serial/by-id");
         drop(world, "serial");
@@ -331,8 +329,7 @@ static void settles_before_it_looks(void **state)
     drop(world, "a");
     make_node(world, "a");
     make_node(world, "b");
-    WAIT(world, f.changes == 3);
-    assert_string_equal(f.list, "b=/b>same:rw");
+    listed(&f, 3, "b=/b>same:rw");
     stop(&f);
     drop(world, "a");
     drop(world, "b");
@@ -378,15 +375,12 @@ static void several_paths_are_one_device(void **state)
     device.paths_len = 2;
     make_node(world, "video0");
     start(&f, world, &device, 1);
-    WAIT(world, f.changes == 1);
-    assert_string_equal(f.list, "video0=/video0>/dev/video:rw!"); /* not without the second */
+    listed(&f, 1, "video0=/video0>/dev/video:rw!"); /* not without the second */
     make_node(world, "media0");
-    WAIT(world, f.changes == 2);
-    assert_string_equal(f.list, "video0=/video0>/dev/video:rw");
+    listed(&f, 2, "video0=/video0>/dev/video:rw");
     assert_string_equal(f.more, "/media0>/dev/media:rw ");
     drop(world, "video0");
-    WAIT(world, f.changes == 3);
-    assert_string_equal(f.list, "video0=/video0>/dev/video:rw!");
+    listed(&f, 3, "video0=/video0>/dev/video:rw!");
     stop(&f);
     drop(world, "media0");
 }
@@ -408,8 +402,7 @@ static void mounts_and_envs_come_along(void **state)
     device.envs_len = 2;
     make_node(world, "fuse");
     start(&f, world, &device, 1);
-    WAIT(world, f.changes == 1);
-    assert_string_equal(f.list, "fuse-0=/fuse>same:rw fuse-1=/fuse>same:rw");
+    listed(&f, 1, "fuse-0=/fuse>same:rw fuse-1=/fuse>same:rw");
     assert_string_equal(f.more, "/opt/a>/opt/b /opt/c>/opt/c:w A=1 B= ");
     stop(&f);
     drop(world, "fuse");
@@ -431,11 +424,9 @@ static void does_without_inotify(void **state)
     start(&f, world, &device, 1);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
     make_node(world, "kvm");
-    WAIT(world, f.changes == 1);
-    assert_string_equal(f.list, "kvm=/kvm>same:rw");
+    listed(&f, 1, "kvm=/kvm>same:rw");
     drop(world, "kvm");
-    WAIT(world, f.changes == 2);
-    assert_string_equal(f.list, "kvm=/kvm>same:rw!");
+    listed(&f, 2, "kvm=/kvm>same:rw!");
     stop(&f);
 }
 

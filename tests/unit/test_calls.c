@@ -1,4 +1,4 @@
-/* shim/relay/calls.c on a real session, with a recording stand-in for the manager and its core. */
+/* shim/relay/calls.c on a real session, with a recording stand-in for the core and its host. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,9 @@
 
 #include "alloc_fail.h"
 #include "cri-proto/cri_v1.pb-c.h"
-#include "shim/kubelet/process.h"
+#include "shim/boot_clock.h"
 #include "shim/log.h"
+#include "shim/process.h"
 #include "shim/relay/calls.h"
 #include "shim/relay/limits.h"
 #include "wire.h"
@@ -27,7 +28,7 @@ struct world {
     struct calls *calls;
     struct wire wire;
     struct buffer log;
-    bool unready;                            /* the manager */
+    bool unready;                            /* the host */
     bool names_devices;                      /* what devicemgr_create() answers */
     uint64_t pending;                        /* the last create it left pending */
     const struct devicemgr_verdict *verdict; /* given at the next kick */
@@ -41,53 +42,45 @@ struct world {
 /* The stand-ins have no user pointer of ours. */
 static struct world *world;
 
-static void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void note(const char *format, ...)
-{
-    char line[512];
-    va_list args;
+#define note(...)                                                                                  \
+    do {                                                                                           \
+        if (!world->quiet)                                                                         \
+            h2_say(&world->log, __VA_ARGS__);                                                      \
+    } while (0)
 
-    if (world->quiet)
-        return;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    h2_put(&world->log, line, strlen(line));
+/* ---- the host and the core ---- */
+
+struct devicemgr *host_core(struct host *host)
+{
+    assert_ptr_equal(host, world);
+    return (struct devicemgr *)host;
 }
 
-/* ---- the manager and the core ---- */
-
-struct devicemgr *manager_core(struct manager *manager)
-{
-    assert_ptr_equal(manager, world);
-    return (struct devicemgr *)manager;
-}
-
-uint64_t manager_now_ms(void)
+uint64_t boot_now_ms(void)
 {
     return 1000000;
 }
 
-void manager_kick(struct manager *manager)
+void host_kick(struct host *host)
 {
     const struct devicemgr_verdict *verdict = world->verdict;
 
-    assert_ptr_equal(manager, world);
+    assert_ptr_equal(host, world);
     note("kick\n");
     world->verdict = NULL;
     if (verdict)
         calls_verdict(world->calls, world->pending, verdict);
 }
 
-bool manager_ready(const struct manager *manager)
+bool host_ready(const struct host *host)
 {
-    assert_ptr_equal(manager, world);
+    assert_ptr_equal(host, world);
     return !world->unready;
 }
 
-void manager_list_runtime(struct manager *manager)
+void host_list_runtime(struct host *host)
 {
-    assert_ptr_equal(manager, world);
+    assert_ptr_equal(host, world);
     note("list\n");
 }
 
@@ -174,22 +167,22 @@ void devicemgr_kubelet_listed(struct devicemgr *mgr, uint64_t now_ms)
 
 /* ---- the gate ---- */
 
-bool gate_watches(const struct gate *gate, pid_t pid)
+static bool gate_watches(void *user, pid_t pid)
 {
-    assert_ptr_equal(gate, world);
+    assert_ptr_equal(user, world);
     return pid == KUBELET;
 }
 
-bool gate_armed(const struct gate *gate, pid_t pid)
+static bool gate_armed(void *user, pid_t pid)
 {
-    assert_ptr_equal(gate, world);
+    assert_ptr_equal(user, world);
     assert_int_equal(pid, KUBELET);
     return world->armed;
 }
 
-bool gate_announced(struct gate *gate, pid_t pid)
+static bool gate_announced(void *user, pid_t pid)
 {
-    (void)gate;
+    (void)user;
     note("announced %d\n", (int)pid);
     world->armed = true;
     return true;
@@ -201,56 +194,34 @@ void process_name(pid_t pid, char out[PROCESS_NAME_BYTES_MAX])
     strcpy(out, "kubelet");
 }
 
-bool gate_hold(struct gate *gate, pid_t pid, uint64_t deadline_ms, uint64_t hold)
+static bool gate_hold(void *user, pid_t pid, uint64_t deadline_ms, uint64_t hold)
 {
-    (void)gate;
+    (void)user;
     note("hold %d until %llu\n", (int)pid, (unsigned long long)deadline_ms);
     world->hold = hold;
     return true;
 }
 
-void gate_cancelled(struct gate *gate, uint64_t hold)
+static void gate_cancelled(void *user, uint64_t hold)
 {
-    (void)gate;
+    (void)user;
     assert_int_equal(hold, world->hold);
     note("hold cancelled\n");
 }
 
-void gate_answered(struct gate *gate, pid_t pid)
+static void gate_answered(void *user, pid_t pid)
 {
-    (void)gate;
+    (void)user;
     note("answered %d\n", (int)pid);
     world->armed = false;
 }
 
-/* ---- the session ---- */
-
-static void on_request(void *user, struct session_call *call)
-{
-    struct wire *wire = user;
-
-    calls_request(world->calls, wire->session, call);
-}
-
-static void on_answered(void *user, struct session_call *call, int status, const uint8_t *message,
-                        size_t bytes)
-{
-    (void)user;
-    calls_answered(world->calls, call, status, message, bytes);
-}
-
-static void on_ended(void *user, struct session_call *call)
-{
-    (void)user;
-    calls_ended(world->calls, call);
-}
-
-static void on_failed(void *user)
-{
-    (void)user;
-}
-
-static const struct session_ops OPS = {wire_write, on_request, on_answered, on_ended, on_failed};
+static const struct relists_gate GATE = {.watches = gate_watches,
+                                         .armed = gate_armed,
+                                         .announced = gate_announced,
+                                         .hold = gate_hold,
+                                         .cancelled = gate_cancelled,
+                                         .answered = gate_answered};
 
 static void world_begin(struct world *w)
 {
@@ -261,8 +232,8 @@ static void world_begin(struct world *w)
     alloc_fail_enable(false);
     wire_init(&w->wire, w->quiet);
     if (w->calls) {
-        wire_connect(&w->wire, &OPS);
-        calls_bind(w->calls, (struct manager *)w);
+        wire_connect(&w->wire, calls_owner(w->calls));
+        calls_bind(w->calls, (struct host *)w);
     }
     wire_greet(&w->wire);
 }
@@ -292,11 +263,8 @@ static int tear_down(void **state)
 
 static void told(struct world *w, const char *expected)
 {
-    if (w->quiet)
-        return;
-    h2_put(&w->log, "", 1);
-    assert_string_equal((const char *)buffer_data(&w->log), expected);
-    buffer_fini(&w->log);
+    if (!w->quiet)
+        h2_said(&w->log, expected);
 }
 
 static void saw(struct world *w, enum session_end end, const char *expected)
@@ -572,8 +540,8 @@ static void a_relist_waits_for_the_gate(void **state)
     Runtime__V1__ListContainersRequest list = RUNTIME__V1__LIST_CONTAINERS_REQUEST__INIT;
     struct world *w = *state;
 
-    calls_bind_gate(w->calls, (struct gate *)w);
-    calls_begun(w->calls, w->wire.session, KUBELET);
+    calls_bind_gate(w->calls, &GATE, w);
+    session_begin(w->wire.session, KUBELET);
     list.filter = &filter;
     call(w, 1, "Version", &version.base);
     wire_answer(&w->wire, 1, "");
@@ -591,7 +559,6 @@ static void a_relist_waits_for_the_gate(void **state)
     told(w, "hold 100 until 1001500\nhold cancelled\ndrain\nkick\n");
     wire_answer(&w->wire, 3, "");
     told(w, "answered 100\n");
-    calls_gone(w->calls, w->wire.session);
 }
 
 static void the_core_hears_that_a_kubelet_has_listed(void **state)
@@ -599,8 +566,8 @@ static void the_core_hears_that_a_kubelet_has_listed(void **state)
     Runtime__V1__ListPodSandboxRequest list = RUNTIME__V1__LIST_POD_SANDBOX_REQUEST__INIT;
     struct world *w = *state;
 
-    calls_bind_gate(w->calls, (struct gate *)w);
-    calls_begun(w->calls, w->wire.session, KUBELET);
+    calls_bind_gate(w->calls, &GATE, w);
+    session_begin(w->wire.session, KUBELET);
     call(w, 1, "ListPodSandbox", &list.base);
     told(w, "");
     wire_answer(&w->wire, 1, "");
@@ -608,7 +575,6 @@ static void the_core_hears_that_a_kubelet_has_listed(void **state)
     call(w, 3, "StreamPodSandboxes", &list.base);
     wire_answer(&w->wire, 3, "");
     told(w, "");
-    calls_gone(w->calls, w->wire.session);
 }
 
 /* ---- observed ---- */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "shim/boot.h"
+#include "shim/boot_clock.h"
 #include "shim/kubelet/checkpoint_watch.h"
 #include "tests/unit/kubelet_files.h"
 

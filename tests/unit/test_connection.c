@@ -116,8 +116,9 @@ static void on_closed(void *user, struct connection *c)
     connection_unlink(c, &w->connections);
 }
 
-static const struct connection_ops OPS = {on_begun, on_gone,    on_request, on_answered,
-                                          on_ended, on_runtime, on_closed};
+static const struct connection_ops OPS = {on_runtime, on_closed};
+static const struct session_owner_ops OWNER_OPS = {on_begun, on_gone, on_request, on_answered,
+                                                   on_ended};
 
 static void on_connection(uv_stream_t *listener, int status)
 {
@@ -125,10 +126,28 @@ static void on_connection(uv_stream_t *listener, int status)
     struct connection *c;
 
     assert_int_equal(status, 0);
-    c = connection_accept(listener, w->back, w->read_buffer, &OPS, w);
+    c = connection_accept(listener, w->back, w->read_buffer, &OPS, w,
+                          (struct session_owner){&OWNER_OPS, w});
     assert_non_null(c);
     connection_link(c, &w->connections);
     w->accepted++;
+}
+
+/* ---- a socket that is nearly full ---- */
+
+static size_t taken_at_once; /* by a socket, of one write; 0: what the kernel takes */
+
+int __real_uv_try_write(uv_stream_t *stream, const uv_buf_t bufs[], unsigned n);
+int __wrap_uv_try_write(uv_stream_t *stream, const uv_buf_t bufs[], unsigned n);
+int __wrap_uv_try_write(uv_stream_t *stream, const uv_buf_t bufs[], unsigned n)
+{
+    uv_buf_t first;
+
+    if (taken_at_once == 0)
+        return __real_uv_try_write(stream, bufs, n);
+    first = bufs[0];
+    first.len = first.len < taken_at_once ? first.len : taken_at_once;
+    return __real_uv_try_write(stream, &first, 1);
 }
 
 /* ---- the world ---- */
@@ -172,6 +191,7 @@ static int set_up(void **state)
     w->fds = open_fds();
     w->back_fd = w->client.fd = w->runtime.fd = -1;
     w->runtime_error = 1;
+    taken_at_once = 0;
     snprintf(w->dir, sizeof w->dir, "/tmp/test-connection-XXXXXX");
     if (!mkdtemp(w->dir))
         return -1;
@@ -574,6 +594,31 @@ static void one_that_does_not_read_holds_the_other_back(void **state)
     buffer_fini(&frame);
 }
 
+/*
+ * A socket takes a part of the preface and, once the runtime has read that, the rest at once: then
+ * libuv's queue is empty, but the write is its own until it has said so, a turn later. In the same
+ * turn comes the client's SETTINGS, of which the socket takes a part again.
+ */
+static void a_write_that_is_through_is_not_over(void **state)
+{
+    struct world *w = *state;
+    struct buffer b = {0};
+
+    taken_at_once = 5;
+    runtime_listens(w);
+    client_connects(w);
+    UNTIL(w, buffer_len(&w->runtime.got) == 33);
+    h2_put(&b, H2_PREFACE, strlen(H2_PREFACE));
+    h2_settings(&b, -1, 0);
+    assert_memory_equal(buffer_data(&w->runtime.got), buffer_data(&b), 33);
+    buffer_fini(&b);
+    client_calls(w, 1, "Version", "question");
+    UNTIL(w, has(&w->runtime, "question"));
+    runtime_answers(w, 1, "reply");
+    UNTIL(w, has(&w->client, "reply"));
+    assert_int_equal(w->closed, 0);
+}
+
 /* Not what the other end sends, but what the session itself answers: credits for padding. */
 static void a_client_that_does_not_read_what_it_causes(void **state)
 {
@@ -714,6 +759,7 @@ int main(void)
         TEST(what_breaks_the_protocol_is_told_and_closed),
         TEST(what_is_not_http2_is_closed),
         TEST(one_that_does_not_read_holds_the_other_back),
+        TEST(a_write_that_is_through_is_not_over),
         TEST(a_client_that_does_not_read_what_it_causes),
         TEST(a_client_that_causes_answers_within_a_frame),
         TEST(a_client_that_never_reads_is_given_up),

@@ -279,6 +279,23 @@ static void it_is_made_anew_with_what_it_had(void **state)
     expect_with(w, "verdict 12 refused 14:", "which still runs", NULL);
 }
 
+/* Made anew with a token for one resource, and what the kubelet gave it of another. */
+static void it_is_made_anew_beside_what_a_token_names(void **state)
+{
+    struct world *w = *state;
+
+    u1_adopted(w);
+    nics_up(w, "n0");
+    ignore_all(w);
+    container_removed(w, "c-u1-main");
+    container_forwarded(w, 11, "u1", "main", NIC ":n0");
+    create_answered(w, 11, "c-new");
+    kubelet_holds(w, "");
+    ignore_all(w);
+    create_token(w, 12, "u2", GPU ":g0");
+    expect_nothing(w); /* it waits: c-new may have it */
+}
+
 static void one_that_was_never_made_frees_what_it_had(void **state)
 {
     struct world *w = *state;
@@ -368,6 +385,7 @@ int main(void)
         TEST(it_may_outlive_its_sandbox),
         TEST(its_own_creates_pass_untouched),
         TEST(it_is_made_anew_with_what_it_had),
+        TEST(it_is_made_anew_beside_what_a_token_names),
         TEST(one_that_was_never_made_frees_what_it_had),
         TEST(a_container_that_was_down_is_adopted_when_it_is_made),
         TEST(a_create_without_devices_adopts_nothing),

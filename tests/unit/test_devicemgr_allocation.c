@@ -1,4 +1,8 @@
 /* The table of allocations and its two indexes. */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "devicemgr/allocation.h"
 #include "devicemgr/options.h"
 #include "devicemgr_world.h"
@@ -71,19 +75,23 @@ static void its_life_is_what_is_known_of_its_containers(void **state)
     assert_int_equal(allocation_life(a), ALLOCATION_IDLE);
     allocation_set_unknown(a, "s1", 4711);
     assert_int_equal(allocation_life(a), ALLOCATION_UNKNOWN);
-    a->check = 5;
+    allocation_set_live(a, "c1", "s1", 0);
+    allocation_set_asked(a, 5);
+    assert_int_equal(allocation_waits(a), ALLOCATION_WAITS_CHECK | ALLOCATION_WAITS_LIST);
     allocation_set_live(a, "c2", "s1", 0);
     assert_int_equal(allocation_life(a), ALLOCATION_LIVE);
-    assert_int_equal(a->check, 0); /* its answer would be about another container */
+    assert_false(allocation_set_answered(a, 5)); /* it would be about another container */
+    assert_true(allocation_set_ended(a, "c1"));
     assert_false(allocation_set_ended(a, "c1"));
     assert_int_equal(allocation_life(a), ALLOCATION_LIVE);
     assert_true(allocation_set_ended(a, "c2")); /* the one nobody named may still come */
     assert_int_equal(allocation_life(a), ALLOCATION_UNKNOWN);
     assert_string_equal(a->unknown_in, "s1");
     assert_int_equal(a->unknown_until_ms, 4711);
-    a->create = 7;
+    allocation_set_create(a, 7);
     assert_int_equal(allocation_life(a), ALLOCATION_BUSY);
-    a->create = 0;
+    assert_int_equal(allocation_waits(a), ALLOCATION_WAITS_CREATE | ALLOCATION_WAITS_LIST);
+    allocation_set_create(a, 0);
     allocation_set_idle(a);
     assert_int_equal(allocation_life(a), ALLOCATION_IDLE);
     assert_null(a->unknown_in);
@@ -105,16 +113,25 @@ static void it_lives_as_long_as_any_of_its_containers(void **state)
     assert_true(allocation_set_ended(a, "c2"));
     assert_string_equal(allocation_live_id(a), "c1");
     allocation_set_unknown(a, "s1", 4711);
-    a->check = 5;
+    allocation_set_asked(a, 5);
     allocation_set_sandbox_ended(a, "s2"); /* nothing of it is left */
-    assert_int_equal(a->check, 5);
+    assert_int_equal(a->said.check, 5);
     allocation_set_sandbox_ended(a, "s1");
-    assert_int_equal(a->check, 0);
+    assert_int_equal(a->said.check, 0);
     assert_string_equal(allocation_live_id(a), "c0");
     allocation_set_sandbox_ended(a, "s0");
     assert_int_equal(allocation_life(a), ALLOCATION_IDLE);
     assert_null(allocation_live_id(a));
     allocations_fini(&table);
+}
+
+static void commit(struct allocation *a, uint64_t number, const char *boot_id)
+{
+    allocation_queue(a);
+    allocation_carry(a, number);
+    assert_int_equal(allocation_waits(a), ALLOCATION_WAITS_STORE);
+    allocation_confirm(a, boot_id);
+    assert_int_equal(allocation_waits(a), 0);
 }
 
 static void fresh_options_are_in_force_once_durable(void **state)
@@ -126,17 +143,90 @@ static void fresh_options_are_in_force_once_durable(void **state)
     (void)state;
     allocation_set_fresh(a, options_new(), 1);
     allocation_set_fresh(a, first, 2); /* the last answer counts */
-    allocation_confirm(a, "boot-1");
+    commit(a, 1, "boot-1");
     assert_ptr_equal(a->options, first);
     assert_string_equal(a->boot_id, "boot-1");
     assert_int_equal(a->generation, 2);
-    assert_true(a->durable);
+    assert_int_equal(a->row, ALLOCATION_DURABLE);
     allocation_set_fresh(a, second, 3);
     allocation_revert(a);
     assert_ptr_equal(a->options, first);
     assert_null(a->fresh);
-    allocation_confirm(a, "boot-2"); /* nothing fresh: the options stay of boot-1 */
+    commit(a, 2, "boot-2"); /* nothing fresh: the options stay of boot-1 */
     assert_string_equal(a->boot_id, "boot-1");
+    allocations_fini(&table);
+}
+
+static void a_row_that_is_not_renewed_stays(void **state)
+{
+    struct allocations table = {0};
+    struct allocation *a = add(&table, "u1", "main", "g0");
+
+    (void)state;
+    assert_false(allocation_durable(a));
+    allocation_queue(a);
+    allocation_carry(a, 1);
+    assert_false(allocation_durable(a)); /* there is none to go back to */
+    allocation_confirm(a, "boot-1");
+    assert_true(allocation_durable(a));
+    allocation_set_fresh(a, options_new(), 1);
+    allocation_queue(a);
+    assert_true(allocation_durable(a));
+    allocation_revert(a); /* its create was given up */
+    assert_int_equal(a->row, ALLOCATION_DURABLE);
+    allocation_queue(a);
+    allocation_carry(a, 2);
+    allocation_revert(a); /* the commit failed */
+    assert_int_equal(a->row, ALLOCATION_DURABLE);
+    assert_int_equal(a->commit, 0);
+    allocations_fini(&table);
+}
+
+static void carry(struct allocation *a)
+{
+    allocation_carry(a, 1);
+}
+
+static void confirm(struct allocation *a)
+{
+    allocation_confirm(a, "");
+}
+
+/* Tried in a process of its own, whose last words nobody needs to read. */
+static void assert_aborts(void (*move)(struct allocation *), struct allocation *a)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        close(STDERR_FILENO);
+        signal(SIGABRT, SIG_DFL);
+        move(a);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
+static void a_move_that_there_is_not_is_a_bug(void **state)
+{
+    struct allocations table = {0};
+    struct allocation *a = add(&table, "u1", "main", "g0");
+
+    (void)state;
+    assert_aborts(carry, a); /* RESERVED */
+    assert_aborts(confirm, a);
+    assert_aborts(allocation_revert, a);
+    allocation_queue(a);
+    assert_aborts(allocation_queue, a);
+    assert_aborts(confirm, a);
+    assert_aborts(allocation_revert, a); /* to nothing */
+    carry(a);
+    assert_aborts(allocation_queue, a);
+    confirm(a);
+    assert_aborts(carry, a);
+    assert_aborts(allocation_set_found, a);
     allocations_fini(&table);
 }
 
@@ -148,6 +238,8 @@ int main(void)
         cmocka_unit_test(its_life_is_what_is_known_of_its_containers),
         cmocka_unit_test(it_lives_as_long_as_any_of_its_containers),
         cmocka_unit_test(fresh_options_are_in_force_once_durable),
+        cmocka_unit_test(a_row_that_is_not_renewed_stays),
+        cmocka_unit_test(a_move_that_there_is_not_is_a_bug),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,8 +123,45 @@ static void other_annotations_of_the_container_are_left_alone(void **state)
     assert_true(devicemgr_create(w->mgr, w->now_ms, 11, &request));
     devicemgr_run(w->mgr);
     expect(w, "allocate g0 *");
+    request.container = "d";
     request.container_annotations_len = 1;
     assert_false(devicemgr_create(w->mgr, w->now_ms, 12, &request));
+}
+
+/* A pod is deleted by force while its container, whose sandbox is dead, takes its time to end: the
+ * kubelet then makes it once more, without what it has given to the next pod meanwhile. */
+static void a_container_that_had_a_token_is_not_made_without(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_g0(w, "g0");
+    assert_true(create(w, 12, "u1", "main", NULL, NULL));
+    expect(w, "verdict 12 refused 9: container \"main\" of pod \"ns/u1\": the kubelet had devices "
+              "for it, and asks for it without them now: it has taken them back, as from a pod "
+              "that it removes");
+    assert_false(create(w, 13, "u1", "other", NULL, NULL));
+    assert_false(create(w, 14, "u2", "main", NULL, NULL));
+    container_removed(w, "c-u1-main");
+    create_token(w, 15, "u2", GPU ":g0");
+    expect(w, "allocate g0 *");
+    allocated_stored(w, "A=2");
+    expect(w, "commit allocation u2 main vendor.com/gpu, pod u2");
+    committed(w);
+    expect(w, "verdict 15 forward*");
+    assert_true(create(w, 16, "u1", "main", NULL, NULL)); /* it has nothing any more */
+    expect(w, "verdict 16 refused 9:*");
+}
+
+static void that_it_had_a_token_is_known_after_a_restart(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_g0(w, "g0");
+    world_restart(w);
+    ignore_all(w);
+    assert_true(create(w, 12, "u1", "main", NULL, NULL));
+    expect(w, "verdict 12 refused 9:*");
+    assert_false(create(w, 13, "u1", "other", NULL, NULL));
 }
 
 /* Found by tests/sim: the shim was restarted while RunPodSandbox was under way; the list, begun
@@ -310,6 +347,8 @@ int main(void)
         TEST(the_token_wins_over_the_annotation),
         TEST(too_many_creates_are_refused),
         TEST(other_annotations_of_the_container_are_left_alone),
+        TEST(a_container_that_had_a_token_is_not_made_without),
+        TEST(that_it_had_a_token_is_known_after_a_restart),
         TEST(a_sandbox_first_heard_of_by_its_create_is_the_newest),
         TEST(a_create_of_another_pod_is_refused),
         TEST(a_create_without_a_pod_uid_is_refused),

@@ -1,12 +1,15 @@
 /* The states of an endpoint, by the picture in endpoint.h. */
+#include <stdlib.h>
+
 #include "devicemgr/endpoint.h"
 #include "devicemgr/limits.h"
+#include "devicemgr/reason.h"
 #include "devicemgr_world.h"
 
 static void active(struct endpoint *endpoint, uint64_t now_ms, enum endpoint_origin origin)
 {
     endpoint_dial(endpoint, now_ms, 1, origin, "gpu.sock");
-    endpoint->have_options = true;
+    endpoint_set_options(endpoint, false, false);
     endpoint_set_state(endpoint, now_ms, ENDPOINT_ACTIVE);
 }
 
@@ -88,14 +91,21 @@ static void one_without_a_list_stops_by_its_first_dial(void **state)
 static void dials_have_a_bound_in_time(void **state)
 {
     struct endpoint endpoint = {0};
-    uint64_t now_ms = 5000;
+    uint64_t now_ms = 5000, registration = 0;
+    char *socket_name;
 
     (void)state;
     for (int i = 0; i < DIALS_AT_ONCE; i++) {
         assert_int_equal(endpoint_dial_ms(&endpoint, now_ms), now_ms);
         endpoint_dial(&endpoint, now_ms, 1, ENDPOINT_REGISTERED, "gpu.sock");
     }
-    endpoint.hasty = true;
+    assert_true(endpoint_put_off(&endpoint, 7, "gpu.sock"));
+    assert_int_equal(endpoint_take_next_registration(&endpoint), 7); /* a newer call has come */
+    assert_false(endpoint_put_off(&endpoint, 8, "gpu-2.sock"));
+    socket_name = endpoint_take_next(&endpoint, &registration);
+    assert_string_equal(socket_name, "gpu-2.sock");
+    assert_int_equal(registration, 8);
+    free(socket_name);
     assert_int_equal(endpoint_dial_ms(&endpoint, now_ms), now_ms + DIAL_EVERY_MS);
     now_ms += DIAL_EVERY_MS;
     active(&endpoint, now_ms, ENDPOINT_REGISTERED);
@@ -117,11 +127,11 @@ static void a_connection_may_begin_anew(void **state)
     active(&endpoint, 10, ENDPOINT_REGISTERED);
     endpoint_stop(&endpoint, 20, "EOF");
     endpoint_dial(&endpoint, 70, 7, ENDPOINT_REDIALLED, "gpu.sock");
-    endpoint.have_options = true;
+    endpoint_set_options(&endpoint, false, false);
     assert_false(endpoint_may_list(&endpoint, 70)); /* it was not told anything */
     endpoint_dial(&endpoint, 80, 8, ENDPOINT_REGISTERED, "gpu.sock");
     assert_false(endpoint_may_list(&endpoint, 80)); /* not yet */
-    endpoint.have_options = endpoint.pre_start = endpoint.preferred = true;
+    endpoint_set_options(&endpoint, true, true);
     assert_true(endpoint_may_list(&endpoint, 80 + FIRST_LIST_MS - 1));
     assert_false(endpoint_may_list(&endpoint, 80 + FIRST_LIST_MS));
     endpoint_move(&endpoint, &anew);
@@ -134,7 +144,7 @@ static void a_connection_may_begin_anew(void **state)
     assert_int_equal(endpoint_unlisted_ms(&anew), 80 + FIRST_LIST_MS);
     assert_int_equal(endpoint_end_ms(&anew, 100), UINT64_MAX);
     active(&endpoint, 90, ENDPOINT_REGISTERED);
-    endpoint.have_options = true;
+    endpoint_set_options(&endpoint, false, false);
     assert_false(endpoint_may_list(&endpoint, 90)); /* it has */
     endpoint_fini(&endpoint);
     endpoint_fini(&anew);
@@ -147,25 +157,25 @@ static void it_says_what_it_waits_for(void **state)
 
     (void)state;
     endpoint_dial(&endpoint, 1000, 1, ENDPOINT_REGISTERED, "gpu.sock");
-    endpoint_explain(&endpoint, 3000, 300000, &text);
+    reason_explain_endpoint(&endpoint, 3000, 300000, &text);
     assert_string_equal(text.buf, "plugin endpoint \"gpu.sock\" has been connecting for 2s");
-    endpoint.have_options = true;
+    endpoint_set_options(&endpoint, false, false);
     text = (struct text){0};
-    endpoint_explain(&endpoint, 4000, 300000, &text);
+    reason_explain_endpoint(&endpoint, 4000, 300000, &text);
     assert_string_equal(text.buf, "plugin endpoint \"gpu.sock\" has sent no device list for 3s");
     endpoint_stop(&endpoint, 4000, "EOF");
     text = (struct text){0};
-    endpoint_explain(&endpoint, 5000, 300000, &text);
+    reason_explain_endpoint(&endpoint, 5000, 300000, &text);
     assert_string_equal(text.buf,
                         "plugin endpoint \"gpu.sock\" has sent no device list for 4s, stop "
                         "grace period ends in 4m59s, then the resource is removed");
     endpoint_set_state(&endpoint, 4000, ENDPOINT_GRACE);
     text = (struct text){0};
-    endpoint_explain(&endpoint, 16000, 300000, &text);
+    reason_explain_endpoint(&endpoint, 16000, 300000, &text);
     assert_string_equal(text.buf, "plugin endpoint \"gpu.sock\" stopped 12s ago (EOF), stop grace "
                                   "period ends in 4m48s, then the resource is removed");
     text = (struct text){0};
-    endpoint_explain(&endpoint, 999000, 300000, &text);
+    reason_explain_endpoint(&endpoint, 999000, 300000, &text);
     assert_non_null(strstr(text.buf, "ends in 0ms"));
     endpoint_fini(&endpoint);
 }

@@ -17,9 +17,9 @@ static void a_token_that_the_kubelet_has_is_its_containers(void **state)
 {
     struct world *w = *state;
 
-    gpus_up(w, "g0 g1");
-    kubelet_holds(w, "u1=" GPU ":g1,g0");
-    container_made(w, 11, "u1", "main", GPU ":g0,g1");
+    gpus_up(w, "g9 g10");
+    kubelet_holds(w, "u1=" GPU ":g10,g9");
+    container_made(w, 11, "u1", "main", GPU ":g9,g10");
     kubelet_holds(w, ""); /* whatever becomes of it */
     assert_int_equal(logged(w, WARNED), 0);
 }

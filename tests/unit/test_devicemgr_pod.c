@@ -85,12 +85,36 @@ static void an_end_told_before_the_pod_is_known_counts(void **state)
     assert_int_equal(pods_find_end(&pods, "s1", &epoch), SANDBOX_END_STOPPING);
     assert_int_equal(epoch, 4);
     sandbox = pods_ensure_sandbox(&pods, pod, "s1", 0);
-    assert_true(sandbox->stopping && !sandbox->stopped);
+    assert_int_equal(sandbox->state, SANDBOX_STOPPING);
     assert_int_equal(pods_find_end(&pods, "s1", &epoch), SANDBOX_END_NONE);
     sandbox = pods_ensure_sandbox(&pods, pod, "s2", 0);
-    assert_true(sandbox->stopping && sandbox->stopped);
+    assert_int_equal(sandbox->state, SANDBOX_STOPPED);
     sandbox = pods_ensure_sandbox(&pods, pod, "s3", 0); /* told to be there after all */
-    assert_false(sandbox->stopping || sandbox->stopped);
+    assert_int_equal(sandbox->state, SANDBOX_OPEN);
+    pods_fini(&pods);
+}
+
+static void what_becomes_of_a_stop_is_its_state(void **state)
+{
+    struct pods pods = {0};
+    struct pod *pod = pods_ensure(&pods, "u1", "ns", "web");
+    struct sandbox *sandbox = pods_ensure_sandbox(&pods, pod, "s1", 0);
+
+    (void)state;
+    sandbox_set_stopping(sandbox);
+    sandbox_set_stopping(sandbox); /* by another client */
+    sandbox_set_doubted(sandbox, 5);
+    sandbox_set_doubted(sandbox, 7); /* that one's failed, too */
+    assert_int_equal(sandbox->reopen_ms, 7);
+    sandbox_set_open(sandbox);
+    assert_int_equal(sandbox->state, SANDBOX_OPEN);
+    sandbox_set_stopped(sandbox, 3); /* the stop was not seen to begin */
+    sandbox_set_stopping(sandbox);   /* what is stopped can be no more than that */
+    assert_int_equal(sandbox->state, SANDBOX_STOPPED);
+    sandbox_set_stopped(sandbox, 4);
+    assert_int_equal(sandbox->stop_epoch, 4);
+    sandbox_set_open(sandbox);
+    assert_int_equal(sandbox->state, SANDBOX_OPEN);
     pods_fini(&pods);
 }
 
@@ -146,6 +170,7 @@ int main(void)
         cmocka_unit_test(the_names_last_told_stay),
         cmocka_unit_test(an_ignored_container_is_remembered_as_far_as_there_is_room),
         cmocka_unit_test(an_end_told_before_the_pod_is_known_counts),
+        cmocka_unit_test(what_becomes_of_a_stop_is_its_state),
         cmocka_unit_test(the_oldest_end_is_forgotten_first),
         cmocka_unit_test(a_pod_that_went_is_remembered_until_it_is_back),
     };

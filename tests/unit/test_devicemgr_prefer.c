@@ -314,8 +314,8 @@ static void a_plugin_lost_meanwhile_has_no_preference(void **state)
     prefer_with(w, 6, NIC, "n0", 0, 1, TIMEOUT_MS);
     expect(w, "prefer *");
     plugin_lost(w, w->endpoint, "killed");
-    expect(w, "preferred 5: nothing");
     expect(w, "open *");
+    expect(w, "preferred 5: nothing");
     expect_nothing(w);
     preferred(w, "n0"); /* the other plugin is there */
     expect(w, "preferred 6: n0");
@@ -332,8 +332,8 @@ static void a_plugin_that_registers_anew_meanwhile_has_none(void **state)
     expect(w, "prefer *");
     plugin_register(w, 2, GPU, "new.sock");
     expect(w, "close");
-    expect(w, "preferred 5: nothing");
     expect(w, "open *");
+    expect(w, "preferred 5: nothing");
 }
 
 static void a_late_plugin_is_not_waited_for(void **state)
@@ -463,9 +463,9 @@ static void what_is_over_before_it_is_asked_is_not_asked(void **state)
     devicemgr_prefer(w->mgr, w->now_ms, 6, GPU, ids, 1, NULL, 0, 1, TIMEOUT_MS);
     devicemgr_prefer(w->mgr, w->now_ms, 7, GPU, ids, 1, NULL, 0, 1, TIMEOUT_MS);
     plugin_lost(w, w->endpoint, "killed");
+    expect(w, "open *");
     expect(w, "preferred 6: nothing");
     expect(w, "preferred 7: nothing");
-    expect(w, "open *");
     plugin_options(w, w->endpoint, false, true);
     plugin_list(w, w->endpoint, "g0 g1 g2 g3");
     devicemgr_prefer(w->mgr, w->now_ms, 8, GPU, ids, 1, NULL, 0, 1, TIMEOUT_MS);

@@ -22,8 +22,7 @@ static void a_resource_comes_back_as_it_was(void **state)
 
     (void)state;
     devices_update(&resource->devices, 5, entries, 2, &change);
-    resource->endpoint.socket_good = mem_strdup("gpu.sock");
-    resource->endpoint.pre_start = resource->endpoint.preferred = true;
+    endpoint_restore(&resource->endpoint, "gpu.sock", true, true);
     bytes = record_of_resource(resource, "boot-1", &len);
     resources_remove(&table, resource);
     record = row(DEVICEMGR_RECORD_RESOURCE, GPU, "", "", bytes, len);
@@ -49,9 +48,9 @@ static void restored(const char *boot_id, uint64_t now_ms, const char *stored_bo
     uint8_t *bytes;
     size_t len;
 
-    resource->endpoint.socket_good = mem_strdup("gpu.sock");
+    endpoint_restore(&resource->endpoint, "gpu.sock", false, false);
     endpoint_stop(&resource->endpoint, 700, "EOF");
-    resource->endpoint.stop_stored = stored_boot_id != NULL;
+    endpoint_set_stop_stored(&resource->endpoint, stored_boot_id != NULL);
     bytes = record_of_resource(resource, stored_boot_id ? stored_boot_id : "boot-1", &len);
     resources_remove(&from, resource);
     record = row(DEVICEMGR_RECORD_RESOURCE, GPU, "", "", bytes, len);
@@ -100,7 +99,7 @@ static void every_cut_of_a_resource_is_refused_or_harmless(void **state)
 
     (void)state;
     devices_update(&resource->devices, 5, &entry, 1, &change);
-    resource->endpoint.socket_good = mem_strdup("gpu.sock");
+    endpoint_restore(&resource->endpoint, "gpu.sock", false, false);
     bytes = record_of_resource(resource, "boot-1", &len);
     resources_remove(&table, resource);
     for (size_t cut = 0; cut < len; cut++) {
@@ -167,14 +166,15 @@ static void an_allocation_comes_back_as_it_was(void **state)
     allocation = allocations_add(&table, "u1", "main", GPU, &ids);
     allocation_set_fresh(allocation, options_new(), 1);
     options_add_device(allocation->fresh, "/dev/a", "/dev/b", "r");
-    allocation->commit = 7; /* under way: it carries the fresh options */
-    allocation->own_choice = true;
+    allocation_queue(allocation);
+    allocation_carry(allocation, 7); /* under way: it carries the fresh options */
+    allocation_set_own_choice(allocation, true);
     bytes = record_of_allocation(allocation, "boot-1", &len);
     record = row(DEVICEMGR_RECORD_ALLOCATION, "u1", "main", GPU, bytes, len);
     assert_int_equal(record_restore_allocation(&again, 4711, &record), 0);
     assert_int_equal(record_restore_allocation(&again, 4711, &record), -1); /* twice */
     allocation = allocations_find(&again, "u1", "main", GPU);
-    assert_true(allocation->durable);
+    assert_int_equal(allocation->row, ALLOCATION_DURABLE);
     assert_true(allocation->own_choice);
     assert_string_equal(allocation->boot_id, "boot-1");
     assert_string_equal(allocation->ids.v[0], "g0");
@@ -270,7 +270,7 @@ static void a_pod_comes_back_as_it_was(void **state)
     size_t len;
 
     (void)state;
-    pods_ensure_sandbox(&pods, pod, "s1", 3)->dead = true;
+    sandbox_set_ready(pods_ensure_sandbox(&pods, pod, "s1", 3), 0, false);
     bytes = record_of_pod(pod, &len);
     record = row(DEVICEMGR_RECORD_POD, "u1", "", "", bytes, len);
     assert_int_equal(record_restore_pod(&again, &record), 0);
@@ -280,7 +280,7 @@ static void a_pod_comes_back_as_it_was(void **state)
     assert_string_equal(pod->name, "web");
     assert_string_equal(pod->newest->id, "s1");
     assert_int_equal(pod->newest->attempt, 3);
-    assert_true(pod->newest->dead && !pod->newest->stopping && !pod->newest->stopped);
+    assert_true(pod->newest->dead && pod->newest->state == SANDBOX_OPEN);
     record.key[0] = "u2";
     assert_int_equal(record_restore_pod(&again, &record), -1); /* another's key */
     record = row(DEVICEMGR_RECORD_POD, "u1", "", "", "\xff", 1);
@@ -302,14 +302,15 @@ static void a_stopped_pod_comes_back_stopped(void **state)
         uint8_t *bytes;
         size_t len;
 
-        sandbox->stopping = true;
-        sandbox->stopped = dead != 2;
-        sandbox->dead = dead != 0;
+        sandbox_set_stopping(sandbox);
+        if (dead != 2)
+            sandbox_set_stopped(sandbox, 0);
+        sandbox_set_ready(sandbox, 0, dead == 0);
         bytes = record_of_pod(pod, &len);
         record = row(DEVICEMGR_RECORD_POD, "u1", "", "", bytes, len);
         assert_int_equal(record_restore_pod(&again, &record), 0);
         sandbox = pods_find(&again, "u1")->newest;
-        assert_true(!sandbox->dead && sandbox->stopping && sandbox->stopped);
+        assert_true(!sandbox->dead && sandbox->state == SANDBOX_STOPPED);
         pods_fini(&pods);
         pods_fini(&again);
         free(bytes);

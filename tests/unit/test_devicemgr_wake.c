@@ -202,6 +202,29 @@ static void what_is_shown_is_looked_at_where_it_changed(void **state)
     assert_in_range(w->mgr->advertise.looks, before + 1, before + 3);
 }
 
+static void the_end_of_a_container_is_looked_at_where_it_was(void **state)
+{
+    struct world *w = *state;
+    uint64_t before;
+    char uid[16];
+
+    gpus_up(w, "g0");
+    for (unsigned i = 0; i < MANY; i++) {
+        struct ids ids = {0};
+
+        snprintf(uid, sizeof uid, "h%u", i);
+        ids_add(&ids, "g0");
+        allocation_set_live(allocations_add(&w->mgr->allocations, uid, "main", GPU, &ids), uid, "s",
+                            0);
+        ids_fini(&ids);
+    }
+    before = w->mgr->allocations.looks;
+    container_removed(w, "of somebody else");
+    assert_int_equal(w->mgr->allocations.looks, before);
+    container_removed(w, "h7");
+    assert_int_equal(w->mgr->allocations.looks, before + 1);
+}
+
 static void what_the_kubelet_holds_is_looked_at_where_it_changed(void **state)
 {
     const char *const ids[] = {"g0"};
@@ -224,7 +247,13 @@ static void what_the_kubelet_holds_is_looked_at_where_it_changed(void **state)
         pass(w, 10);
         sandbox_removed(w, sandbox);
     }
+    devicemgr_kubelet_holds(w->mgr, w->now_ms, w->now_ms, held, MANY); /* the same again */
+    devicemgr_run(w->mgr);
     assert_int_equal(w->mgr->advertise.looks, before);
+    held[3].container = "other";
+    devicemgr_kubelet_holds(w->mgr, w->now_ms, w->now_ms, held, MANY);
+    devicemgr_run(w->mgr);
+    assert_int_equal(w->mgr->advertise.looks, ++before);
     sandbox_ran(w, "h7", "s-h7", 0);
     sandbox_stopped(w, "s-h7");
     assert_int_equal(w->mgr->advertise.looks, before + 2);
@@ -270,6 +299,7 @@ int main(void)
         TEST(a_pod_that_is_over_before_it_has_a_container_wakes_who_chooses),
         TEST(a_pod_that_does_not_come_wakes_who_chooses),
         TEST(what_is_shown_is_looked_at_where_it_changed),
+        TEST(the_end_of_a_container_is_looked_at_where_it_was),
         TEST(what_the_kubelet_holds_is_looked_at_where_it_changed),
         TEST(time_wakes_those_whose_it_is),
     };

@@ -78,15 +78,6 @@ static void one_that_is_there_is_left_as_it_is(void **state)
     assert_int_equal(mode_of(in(*state, "a/b")), 0755);
 }
 
-static void only_the_parent(void **state)
-{
-    assert_int_equal(directory_make_parent(in(*state, "a/b/c.sock"), 0755), 0);
-    assert_int_equal(mode_of(in(*state, "a/b")), 0755);
-    assert_int_equal(access(in(*state, "a/b/c.sock"), F_OK), -1);
-    assert_int_equal(directory_make_parent("bare", 0755), 0);
-    assert_int_equal(directory_make_parent("/root.sock", 0755), 0);
-}
-
 static void something_else_in_the_way(void **state)
 {
     int fd = open(in(*state, "file"), O_CREAT | O_WRONLY, 0600);
@@ -95,7 +86,6 @@ static void something_else_in_the_way(void **state)
     close(fd);
     assert_int_equal(directory_make(in(*state, "file"), 0755), -ENOTDIR);
     assert_int_equal(directory_make(in(*state, "file/below"), 0755), -ENOTDIR);
-    assert_int_equal(directory_make_parent(in(*state, "file/x"), 0755), -ENOTDIR);
     assert_int_equal(symlink("nowhere", in(*state, "dangling")), 0);
     assert_int_equal(directory_make(in(*state, "dangling"), 0755), -ENOENT);
     assert_int_equal(mkdir(in(*state, "real"), 0755), 0);
@@ -121,7 +111,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(all_that_is_missing_is_made),
         TEST(one_that_is_there_is_left_as_it_is),
-        TEST(only_the_parent),
         TEST(something_else_in_the_way),
         cmocka_unit_test(a_path_too_long),
     };

@@ -175,6 +175,120 @@ static void a_block_is_one_step_and_what_only_passes_none(void **state)
     buffer_fini(&want);
 }
 
+/* DATA without a stream is a fault that the owner may want to see; what it does not see it can
+ * count. */
+static void data_passes_only_on_a_stream(void **state)
+{
+    struct buffer in = {0};
+
+    (void)state;
+    h2_data(&in, 1, "abcdefgh", 8, 0, 3);
+    h2_data(&in, 0, "ijk", 3, 0, -1);
+    h2_data(&in, 3, "", 0, 1, -1);
+    h2_data(&in, 3, "lm", 2, 1, -1);
+    for (size_t cut = 1; cut <= buffer_len(&in); cut++) {
+        struct world w = {.how = LANE_PASS};
+
+        lane_init(&w.lane, &OPS, &w);
+        w.lane.passing = 1u << FRAME_DATA;
+        assert_int_equal(feed(&w, &in, cut), 0);
+        assert_int_equal(w.heads, 1);
+        assert_int_equal(w.ends, 0);
+        assert_int_equal(w.lane.data_passed, 1 + 8 + 3 + 2);
+        same(&w.out, &in);
+        fini(&w);
+    }
+    buffer_fini(&in);
+}
+
+static void blocks_that_are_known_pass_if_they_are_to(void **state)
+{
+    struct header_memo memo = {0};
+    struct buffer in = {0};
+
+    (void)state;
+    header_memo_learn(&memo, (const uint8_t *)"\x82", 1, &(struct header_fields){.method = 0});
+    header_memo_learn(&memo, (const uint8_t *)"\x83\x84", 2, &(struct header_fields){.method = 1});
+    h2_frame(&in, FRAME_HEADERS, FRAME_FLAG_END_HEADERS, 5, "\x83\x84", 2);
+    h2_frame(&in, FRAME_HEADERS, FRAME_FLAG_END_HEADERS, 3, "\x83\x84", 2);
+    h2_frame(&in, FRAME_HEADERS, FRAME_FLAG_END_HEADERS, 7, "\x82", 1);
+    for (uint32_t bits = 0; bits < 4; bits++) {
+        struct world w = {.how = LANE_PASS};
+
+        lane_init(&w.lane, &OPS, &w);
+        w.lane.begun = true;
+        w.lane.memo = &memo;
+        w.lane.passing_methods = bits;
+        assert_int_equal(feed(&w, &in, buffer_len(&in)), 0);
+        assert_int_equal(w.heads, 0);
+        assert_int_equal(w.blocks, (bits & 1 ? 0 : 1) + (bits & 2 ? 0 : 2));
+        assert_int_equal(w.lane.stream_passed, bits & 1 ? 7 : bits & 2 ? 5 : 0);
+        assert_int_equal(buffer_len(&w.out), buffer_len(&in) + w.blocks); /* on_block() puts in */
+        fini(&w);
+    }
+    buffer_fini(&in);
+}
+
+/* Streams 3 and 131 share a bit. */
+static void what_is_watched_does_not_pass(void **state)
+{
+    static const uint32_t ids[] = {1, 3, 5, 131};
+    struct header_memo memo = {0};
+    struct buffer in = {0};
+
+    (void)state;
+    assert_int_equal(lane_watched_bit(3), lane_watched_bit(131));
+    header_memo_learn(&memo, (const uint8_t *)"\x82", 1, &(struct header_fields){0});
+    for (size_t i = 0; i < 4; i++) {
+        h2_frame(&in, FRAME_HEADERS, FRAME_FLAG_END_HEADERS, ids[i], "\x82", 1);
+        h2_data(&in, ids[i], "abc", 3, 0, -1);
+        h2_frame(&in, FRAME_PING, 0, ids[i], "12345678", 8);
+    }
+    for (int bit = 0; bit < LANE_WATCHED_BITS; bit++) {
+        struct world w = {.how = LANE_PASS};
+        int n = bit == 1 ? 2 : bit == 0 || bit == 2;
+
+        lane_init(&w.lane, &OPS, &w);
+        w.lane.begun = true;
+        w.lane.memo = &memo;
+        w.lane.passing = 1u << FRAME_DATA | 1u << FRAME_PING;
+        w.lane.passing_methods = 1;
+        w.lane.watched = UINT64_C(1) << bit;
+        assert_int_equal(feed(&w, &in, buffer_len(&in)), 0);
+        assert_int_equal(w.blocks, n);
+        assert_int_equal(w.heads, n);
+        assert_int_equal(w.lane.data_passed, (4 - n) * 3);
+        fini(&w);
+    }
+    buffer_fini(&in);
+}
+
+static void ours_wait_for_the_first_frame_whatever_it_is(void **state)
+{
+    struct buffer in = {0};
+
+    (void)state;
+    h2_frame(&in, FRAME_PING, 0, 0, "12345678", 8);
+    for (int late = 0; late < 2; late++) {
+        struct world w = {.how = LANE_PASS};
+
+        lane_init(&w.lane, &OPS, &w);
+        w.lane.passing = 1u << FRAME_PING;
+        if (!late)
+            h2_put(&w.lane.inject, "[ours]", 6);
+        lane_flush(&w.lane);
+        assert_int_equal(buffer_len(&w.out), 0);
+        assert_int_equal(feed(&w, &in, buffer_len(&in)), 0);
+        if (late)
+            h2_put(&w.lane.inject, "[ours]", 6);
+        lane_flush(&w.lane);
+        assert_int_equal(buffer_len(&w.out), buffer_len(&in) + 6);
+        assert_memory_equal(buffer_data(&w.out) + buffer_len(&in), "[ours]", 6);
+        fini(&w);
+    }
+    buffer_fini(&in);
+}
+
 static void frames_pass_verbatim_or_are_kept(void **state)
 {
     static const enum lane_how hows[] = {LANE_PASS, LANE_TAP, LANE_KEEP};
@@ -435,6 +549,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_is_one_step_and_what_only_passes_none),
+        cmocka_unit_test(data_passes_only_on_a_stream),
+        cmocka_unit_test(blocks_that_are_known_pass_if_they_are_to),
+        cmocka_unit_test(what_is_watched_does_not_pass),
+        cmocka_unit_test(ours_wait_for_the_first_frame_whatever_it_is),
         cmocka_unit_test(frames_pass_verbatim_or_are_kept),
         cmocka_unit_test(a_small_frame_is_gathered),
         cmocka_unit_test(a_large_frame_cannot_be_gathered),

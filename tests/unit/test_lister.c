@@ -1,9 +1,11 @@
-/* shim/runtime/lister.c: the runtime's lists, over a real connection that comes and goes. */
+/* shim/runtime/lister.c and listed.c: the runtime's lists, over a real connection that comes and
+ * goes. */
 #include "tests/unit/test_runtime_fixture.h"
 
 #include <unistd.h>
 
 #include "shim/runtime/lister.h"
+#include "tests/unit/alloc_fail.h"
 
 #define RUNNING RUNTIME__V1__CONTAINER_STATE__CONTAINER_RUNNING
 #define EXITED RUNTIME__V1__CONTAINER_STATE__CONTAINER_EXITED
@@ -355,6 +357,29 @@ static void a_stream_that_ends_is_asked_for_again(void **state)
     WAIT(f->world, f->ended[0] != '\0');
 }
 
+/* A list is as large as the runtime makes it: without the memory it fails, and is asked for
+ * again. */
+static void any_allocation_of_a_list_may_fail(void **state)
+{
+    struct fixture *f = *state;
+    unsigned n = 0;
+
+    runtime_serve(&f->runtime, f->world);
+    do {
+        f->listed = 0;
+        start(f);
+        alloc_fail_at(++n);
+        alloc_fail_enable(true);
+        WAIT(f->world, f->listed > 0 || alloc_failed());
+        alloc_fail_enable(false);
+        lister_refresh(f->lister); /* the pause need not pass */
+        WAIT(f->world, f->listed > 0);
+        assert_string_equal(f->sandboxes, "s1/u1/p1/1 s2/u2/p2/1!,pkpv");
+        stop(f);
+    } while (alloc_failed());
+    assert_true(n > 10);
+}
+
 static void stops_at_any_step(void **state)
 {
     struct fixture *f = *state;
@@ -392,6 +417,7 @@ int main(void)
         TEST(the_end_of_a_container_is_told_at_once),
         TEST(what_an_event_does_not_tell_is_listed),
         TEST(a_stream_that_ends_is_asked_for_again),
+        TEST(any_allocation_of_a_list_may_fail),
         TEST(stops_at_any_step),
     };
 

@@ -1,4 +1,5 @@
-/* shim/plugins/plugin_client.c: the shim as a plugin's client, against a real gRPC server. */
+/* shim/plugins/plugin_client.c, and shim/rpc/numbered.c: the shim as a plugin's client,
+ * against a real gRPC server. */
 #include "tests/unit/test_plugin_fixture.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "shim/plugins/plugin_client.h"
+#include "tests/unit/alloc_fail.h"
 
 #define ENDPOINT 7
 #define CALL 70
@@ -293,13 +295,13 @@ static void dials_once_if_not_told_to_be_patient(void **state)
     fd = bind_only(f);
     dial(f, ONCE);
     WAIT(f->world, f->losts == 2);
-    assert_non_null(strstr(f->reason, "connection refused"));
+    assert_non_null(strstr(f->reason, "Connection refused"));
     close(fd);
     serve(f); /* replaces the file */
 }
 
-/* A socket can be made under a short name and moved; libuv would cut the long one. */
-static void refuses_a_name_too_long_for_a_socket(void **state)
+/* A socket can be made under a short name and moved: its file is opened, whatever its name. */
+static void takes_a_name_too_long_for_an_address(void **state)
 {
     struct fixture *f = *state;
     char name[128], path[256];
@@ -309,8 +311,7 @@ static void refuses_a_name_too_long_for_a_socket(void **state)
     snprintf(path, sizeof path, "%s/%s", f->world->dir, name);
     assert_int_equal(rename(f->plugin.path, path), 0);
     plugin_clients_open(f->clients, ENDPOINT, name, getuid(), false);
-    WAIT(f->world, f->losts == 1);
-    assert_non_null(strstr(f->reason, "File name too long"));
+    WAIT(f->world, f->options == 1);
     stop(f);
     assert_int_equal(unlink(path), 0);
 }
@@ -372,6 +373,43 @@ static void tells_how_the_stream_ended(void **state)
     WAIT(f->world, f->losts == 3);
     world_settle(f->world);
     assert_int_equal(f->losts, 3);
+}
+
+/* Neither its options nor its answers, which are as large as it makes them, cost more than the
+ * connection. */
+static void any_allocation_for_a_plugin_may_fail(void **state)
+{
+    struct fixture *f = *state;
+    unsigned n = 0;
+
+    f->plugin.env = "zero";
+    serve(f);
+    do {
+        f->options = f->losts = f->ends = 0;
+        dial(f, ONCE);
+        alloc_fail_at(++n);
+        alloc_fail_enable(true);
+        WAIT(f->world, f->options > 0 || f->losts > 0);
+        alloc_fail_enable(false);
+        plugin_clients_close(f->clients, ENDPOINT);
+        world_settle(f->world);
+    } while (alloc_failed());
+    assert_true(n > 10);
+    n = 0;
+    do {
+        connect_plugin(f);
+        f->losts = f->ends = 0;
+        allocate(f, CALL, 5000);
+        alloc_fail_at(++n);
+        alloc_fail_enable(true);
+        WAIT(f->world, f->ends > 0 || f->losts > 0);
+        alloc_fail_enable(false);
+        assert_true(alloc_failed() || f->code == RPC_OK);
+        plugin_clients_close(f->clients, ENDPOINT);
+        plugin_clients_cancel(f->clients, CALL);
+        world_settle(f->world);
+    } while (alloc_failed());
+    assert_true(n > 5);
 }
 
 static void calls_the_plugin(void **state)
@@ -574,10 +612,11 @@ int main(void)
         TEST(waits_for_a_plugin_that_registers_before_it_listens),
         TEST(waits_for_a_plugin_between_bind_and_listen),
         TEST(dials_once_if_not_told_to_be_patient),
-        TEST(refuses_a_name_too_long_for_a_socket),
+        TEST(takes_a_name_too_long_for_an_address),
         TEST(refuses_what_is_no_socket),
         TEST(refuses_a_strangers_socket),
         TEST(tells_how_the_stream_ended),
+        TEST(any_allocation_for_a_plugin_may_fail),
         TEST(calls_the_plugin),
         TEST(tells_the_plugins_refusal),
         TEST(ends_a_call_at_its_timeout),

@@ -32,9 +32,7 @@ static void finish(struct plugin *plugin, struct rpc_incoming *call,
         rpc_incoming_on_cancel(call, on_held_cancelled, plugin);
         return;
     }
-    if (code == RPC_OK)
-        assert_int_equal(rpc_incoming_send(call, response), 0);
-    rpc_incoming_finish(call, code, code ? "the plugin says no" : NULL);
+    incoming_answer(call, response, code, "the plugin says no");
 }
 
 static void on_options(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)

@@ -1,4 +1,4 @@
-/* shim/kubelet/process.c: on processes of the test's own. */
+/* shim/process.c: on processes of the test's own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "shim/kubelet/process.h"
+#include "shim/process.h"
 #include "tests/unit/named_process.h"
 
 static bool is(pid_t pid, const char *name)

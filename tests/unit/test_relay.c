@@ -37,30 +37,21 @@ struct world {
 
 /* ---- stand-ins for calls.c ---- */
 
-void calls_begun(struct calls *calls, struct session *session, pid_t pid)
+static void on_begun(void *owner, struct session *session, pid_t client)
 {
-    (void)calls, (void)session, (void)pid;
+    (void)owner, (void)session, (void)client;
 }
 
-void calls_gone(struct calls *calls, struct session *session)
+static void on_gone(void *owner, struct session *session)
 {
-    (void)calls, (void)session;
+    (void)owner, (void)session;
 }
 
-void calls_request(struct calls *calls, struct session *session, struct session_call *call)
+struct session_owner calls_owner(struct calls *calls)
 {
-    (void)calls, (void)session, (void)call;
-}
+    static const struct session_owner_ops OPS = {.begun = on_begun, .gone = on_gone};
 
-void calls_answered(struct calls *calls, struct session_call *call, int status,
-                    const uint8_t *message, size_t message_bytes)
-{
-    (void)calls, (void)call, (void)status, (void)message, (void)message_bytes;
-}
-
-void calls_ended(struct calls *calls, struct session_call *call)
-{
-    (void)calls, (void)call;
+    return (struct session_owner){&OPS, calls};
 }
 
 void calls_drain(struct calls *calls)

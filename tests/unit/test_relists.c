@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "alloc_fail.h"
-#include "shim/kubelet/process.h"
 #include "shim/log.h"
+#include "shim/process.h"
 #include "shim/relay/relists.h"
 #include "wire.h"
 
@@ -34,69 +34,68 @@ struct world {
     bool quiet;
 };
 
-static struct world *world; /* the gate's functions have no user pointer of ours */
+static struct world *world; /* process_name() has no user pointer of ours */
 
-static void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void note(const char *format, ...)
-{
-    char line[128];
-    va_list args;
-
-    if (world->quiet)
-        return;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    h2_put(&world->log, line, strlen(line));
-}
+#define note(...)                                                                                  \
+    do {                                                                                           \
+        if (!world->quiet)                                                                         \
+            h2_say(&world->log, __VA_ARGS__);                                                      \
+    } while (0)
 
 /* ---- the gate ---- */
 
-bool gate_watches(const struct gate *gate, pid_t pid)
+static bool gate_watches(void *user, pid_t pid)
 {
-    assert_ptr_equal(gate, world);
+    assert_ptr_equal(user, world);
     assert_true(pid > 0);
     return pid >= KUBELET;
 }
 
-bool gate_armed(const struct gate *gate, pid_t pid)
+static bool gate_armed(void *user, pid_t pid)
 {
-    assert_ptr_equal(gate, world);
+    assert_ptr_equal(user, world);
     return world->armed && pid == KUBELET;
 }
 
-bool gate_announced(struct gate *gate, pid_t pid)
+static bool gate_announced(void *user, pid_t pid)
 {
     bool fresh = !world->announced;
 
-    assert_ptr_equal(gate, world);
+    assert_ptr_equal(user, world);
     note("announced %d\n", (int)pid);
     world->armed = world->arms;
     world->announced = true;
     return fresh;
 }
 
-bool gate_hold(struct gate *gate, pid_t pid, uint64_t deadline_ms, uint64_t hold)
+static bool gate_hold(void *user, pid_t pid, uint64_t deadline_ms, uint64_t hold)
 {
-    assert_ptr_equal(gate, world);
+    assert_ptr_equal(user, world);
     assert_true(hold > world->hold); /* no number twice */
     world->hold = hold;
     note("hold %d until %lld\n", (int)pid, (long long)deadline_ms);
     return world->holds;
 }
 
-void gate_cancelled(struct gate *gate, uint64_t hold)
+static void gate_cancelled(void *user, uint64_t hold)
 {
-    assert_ptr_equal(gate, world);
+    assert_ptr_equal(user, world);
     note("cancelled %s\n", hold == world->hold ? "last" : "another");
 }
 
-void gate_answered(struct gate *gate, pid_t pid)
+static void gate_answered(void *user, pid_t pid)
 {
-    assert_ptr_equal(gate, world);
+    assert_ptr_equal(user, world);
     note("answered %d\n", (int)pid);
     world->armed = false;
 }
+
+static const struct relists_gate GATE = {.watches = gate_watches,
+                                         .armed = gate_armed,
+                                         .announced = gate_announced,
+                                         .hold = gate_hold,
+                                         .cancelled = gate_cancelled,
+                                         .answered = gate_answered};
 
 void process_name(pid_t pid, char out[PROCESS_NAME_BYTES_MAX])
 {
@@ -121,32 +120,39 @@ static const struct relists_ops RELISTS_OPS = {.started = on_started, .listed = 
 
 /* ---- the sessions ---- */
 
-static void on_request(void *user, struct session_call *call)
+static void on_begun(void *owner, struct session *session, pid_t client)
 {
-    struct wire *wire = user;
-
-    relists_request(world->relists, wire->session, call, 4711);
+    assert_ptr_equal(owner, world);
+    relists_session_begun(world->relists, session, client);
 }
 
-static void on_answered(void *user, struct session_call *call, int status, const uint8_t *message,
+static void on_gone(void *owner, struct session *session)
+{
+    assert_ptr_equal(owner, world);
+    relists_session_gone(world->relists, session);
+}
+
+static void on_request(void *owner, struct session *session, struct session_call *call)
+{
+    assert_ptr_equal(owner, world);
+    relists_request(world->relists, session, call, 4711);
+}
+
+static void on_answered(void *owner, struct session_call *call, int status, const uint8_t *message,
                         size_t bytes)
 {
-    (void)user, (void)message, (void)bytes;
+    (void)owner, (void)message, (void)bytes;
     relists_answered(world->relists, call, status);
 }
 
-static void on_ended(void *user, struct session_call *call)
+static void on_ended(void *owner, struct session_call *call)
 {
-    (void)user;
+    (void)owner;
     relists_ended(world->relists, call);
 }
 
-static void on_failed(void *user)
-{
-    (void)user;
-}
-
-static const struct session_ops OPS = {wire_write, on_request, on_answered, on_ended, on_failed};
+static const struct session_owner_ops OWNER_OPS = {on_begun, on_gone, on_request, on_answered,
+                                                   on_ended};
 
 /* The connection of a process. */
 static struct wire *open_wire(struct world *w, int i, pid_t pid)
@@ -156,10 +162,10 @@ static struct wire *open_wire(struct world *w, int i, pid_t pid)
     w->opened[i] = true;
     wire_init(wire, w->quiet);
     if (w->relists)
-        wire_connect(wire, &OPS);
+        wire_connect(wire, (struct session_owner){&OWNER_OPS, w});
     alloc_fail_enable(w->quiet);
     if (wire->session)
-        relists_session_begun(w->relists, wire->session, pid);
+        session_begin(wire->session, pid);
     alloc_fail_enable(false);
     wire_greet(wire);
     return wire;
@@ -171,13 +177,6 @@ static struct wire *open_armed(struct world *w)
     return open_wire(w, 0, KUBELET);
 }
 
-static void close_wire(struct wire *wire)
-{
-    if (wire->session)
-        relists_session_gone(world->relists, wire->session);
-    wire_close(wire);
-}
-
 static void world_begin(struct world *w)
 {
     world = w;
@@ -186,13 +185,13 @@ static void world_begin(struct world *w)
     w->relists = relists_new();
     alloc_fail_enable(false);
     if (w->relists)
-        relists_bind(w->relists, (struct gate *)w, &RELISTS_OPS, w);
+        relists_bind(w->relists, &GATE, w, &RELISTS_OPS, w);
 }
 
 static void world_end(struct world *w)
 {
     for (int i = 0; i < SESSIONS && w->opened[i]; i++) {
-        close_wire(&w->wires[i]);
+        wire_close(&w->wires[i]);
         wire_fini(&w->wires[i]);
     }
     relists_free(w->relists);
@@ -217,9 +216,7 @@ static int tear_down(void **state)
 
 static void told(struct world *w, const char *expected)
 {
-    h2_put(&w->log, "", 1);
-    assert_string_equal((const char *)buffer_data(&w->log), expected);
-    buffer_fini(&w->log);
+    h2_said(&w->log, expected);
 }
 
 /* ---- calls ---- */
@@ -576,7 +573,7 @@ static void a_held_call_may_end_in_every_way(void **state)
     told(w, HOLD HOLD);
     release(w, w->hold); /* the second only */
     assert_true(passed(k));
-    close_wire(k);
+    wire_close(k);
     told(w, "cancelled another\n");
     release(w, w->hold - 1); /* too late */
 }
@@ -617,7 +614,7 @@ static void without_a_gate(void **state)
     struct world *w = *state;
 
     w->armed = true;
-    relists_bind(w->relists, NULL, NULL, NULL);
+    relists_bind(w->relists, NULL, NULL, NULL, NULL);
     open_wire(w, 0, KUBELET);
     version(&w->wires[0], 1, "");
     relist(&w->wires[0], 3);

@@ -3,50 +3,7 @@
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 #include "shim/rpc/rpc.h"
-
-/* ---- allocations that fail ---- */
-
-static size_t fail_at; /* 0: never; else the n-th from now */
-static bool failed;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-char *__wrap_strdup(const char *text);
-
-static bool fails_now(void)
-{
-    if (fail_at == 0 || --fail_at > 0)
-        return false;
-    failed = true;
-    return true;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails_now() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-    return fails_now() ? NULL : __real_realloc(memory, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return fails_now() ? NULL : __real_strdup(text);
-}
-
-/* ---- one call, whatever fails ---- */
+#include "tests/unit/alloc_fail.h"
 
 struct run {
     bool over;
@@ -113,7 +70,7 @@ static bool run_once(struct world *world)
     if (rpc_server_open(&world->loop, world->path, methods, 1, NULL, &server) == 0 &&
         rpc_channel_open(&world->loop, world->path, &channel_ops, NULL, &channel) == 0)
         call_once(world, channel, &run);
-    fail_at = 0;
+    alloc_fail_enable(false);
     rpc_channel_close(channel);
     rpc_server_close(server);
     world_settle(world);
@@ -123,15 +80,15 @@ static bool run_once(struct world *world)
 /* Provokes warnings of connections that cannot be taken. */
 static void any_allocation_may_fail(void **state)
 {
-    size_t n = 0;
+    unsigned n = 0;
     bool well;
 
     do {
-        failed = false;
-        fail_at = ++n;
+        alloc_fail_at(++n);
+        alloc_fail_enable(true);
         well = run_once(*state);
-        assert_true(well || failed);
-    } while (failed);
+        assert_true(well || alloc_failed());
+    } while (alloc_failed());
     assert_true(well);
     assert_true(n > 10);
 }

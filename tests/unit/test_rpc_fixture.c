@@ -379,3 +379,12 @@ bool raw_got(const struct raw *raw, const char *text)
 {
     return strstr(raw->fields, text) != NULL;
 }
+
+void incoming_answer(struct rpc_incoming *call, const ProtobufCMessage *message, int code,
+                     const char *words)
+{
+    if (code == RPC_OK && rpc_incoming_send(call, message) < 0)
+        rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "no memory for the answer");
+    else
+        rpc_incoming_finish(call, code, code == RPC_OK ? NULL : words);
+}

@@ -19,6 +19,8 @@
 #include <nghttp2/nghttp2.h>
 #include <uv.h>
 
+#include "shim/rpc/rpc.h"
+
 #define WORLD_GUARD_MS 120000
 #define RAW_BYTES_MAX (256 * 1024)
 
@@ -93,5 +95,10 @@ void raw_write(struct raw *raw, const struct bytes *bytes);
 void raw_close(struct raw *raw);
 /* Whether `text` is somewhere in the header fields that came. */
 bool raw_got(const struct raw *raw, const char *text);
+
+/* Ends a call with one message, or with that code and those words; without memory for it
+ * RESOURCE_EXHAUSTED. */
+void incoming_answer(struct rpc_incoming *call, const ProtobufCMessage *message, int code,
+                     const char *words);
 
 #endif

@@ -36,9 +36,7 @@ static void on_pods(struct rpc_incoming *call, const ProtobufCMessage *message, 
     }
     response.items = pointers;
     response.n_items = runtime->pods_len;
-    if (runtime->pods_code == RPC_OK)
-        assert_int_equal(rpc_incoming_send(call, &response.base), 0);
-    rpc_incoming_finish(call, runtime->pods_code, "the runtime says no");
+    incoming_answer(call, &response.base, runtime->pods_code, "the runtime says no");
 }
 
 static void answer_containers(struct runtime *runtime, struct rpc_incoming *call)
@@ -72,9 +70,7 @@ static void answer_containers(struct runtime *runtime, struct rpc_incoming *call
         }
         pointers[response.n_containers++] = &items[i];
     }
-    if (runtime->containers_code == RPC_OK)
-        assert_int_equal(rpc_incoming_send(call, &response.base), 0);
-    rpc_incoming_finish(call, runtime->containers_code, "the runtime says no");
+    incoming_answer(call, &response.base, runtime->containers_code, "the runtime says no");
 }
 
 static void on_held_cancelled(void *user)

@@ -152,14 +152,14 @@ static void on_write(void *user, enum session_end to, const struct iovec *pieces
         h2_put(&w->to[to], pieces[i].iov_base, pieces[i].iov_len);
 }
 
-static void on_request(void *user, struct session_call *call)
+static void on_request(void *user, struct session *session, struct session_call *call)
 {
     struct world *w = user;
     uint32_t id;
     struct stream *st;
 
     /* the body begins with its stream's number */
-    CHECK(w, call->message_bytes >= sizeof id);
+    CHECK(w, session == w->session && call->message_bytes >= sizeof id);
     memcpy(&id, call->message, sizeof id);
     st = find(w, id);
     CHECK(w, st && !st->call && call->message_bytes == st->request_bytes - 5);
@@ -198,7 +198,9 @@ static void on_failed(void *user)
     fail_msg("the session failed");
 }
 
-static const struct session_ops OPS = {on_write, on_request, on_answered, on_ended, on_failed};
+static const struct session_ops OPS = {on_write, on_failed};
+static const struct session_owner_ops OWNER_OPS = {
+    .request = on_request, .answered = on_answered, .ended = on_ended};
 
 /* ---- the client ---- */
 
@@ -598,7 +600,7 @@ static bool drain(struct world *w)
 
 static void begin(struct world *w)
 {
-    w->session = session_new(&OPS, w);
+    w->session = session_new(&OPS, w, (struct session_owner){&OWNER_OPS, w});
     assert_non_null(w->session);
     for (int end = CLIENT; end <= RUNTIME; end++) {
         h2_writer_init(&w->writers[end]);

@@ -124,6 +124,63 @@ static void another_s_directory_is_not_made(void **state)
     assert_true(is_served(f));
 }
 
+/* Whether another process's socket of that tag is taken for what stands there. */
+static bool resumes(struct fixture *f, const char *tag)
+{
+    const struct socket_place place = {.dir = f->dir, .dir_mode = 0755, .name = "sock"};
+    struct socket_file next;
+    bool resumed;
+
+    assert_int_equal(socket_file_init(&next, &place), 0);
+    resumed = socket_file_resume(&next, tag);
+    assert_int_equal(socket_file_there(&next), resumed);
+    socket_file_fini(&next);
+    return resumed;
+}
+
+static void who_is_handed_the_socket_knows_its_file_by_the_tag(void **state)
+{
+    struct fixture *f = *state;
+    char tag[SOCKET_FILE_TAG_BYTES_MAX], moved[256];
+
+    init(f, 0755, NULL);
+    assert_int_equal(make(f), 0);
+    socket_file_tag(&f->file, tag);
+    assert_int_equal(strcspn(tag, ":/"), strlen(tag));
+    assert_true(resumes(f, tag));
+    assert_false(resumes(f, ""));
+    tag[0] ^= 1;
+    assert_false(resumes(f, tag));
+    tag[0] ^= 1;
+    snprintf(moved, sizeof moved, "%s/moved", f->dir);
+    assert_int_equal(rename(f->path, moved), 0);
+    assert_false(resumes(f, tag));
+    assert_int_equal(symlink(moved, f->path), 0);
+    assert_false(resumes(f, tag));
+    assert_int_equal(unlink(f->path), 0);
+    assert_int_equal(make(f), 0); /* another one */
+    assert_false(resumes(f, tag));
+    assert_int_equal(rename(moved, f->path), 0);
+    assert_true(resumes(f, tag));
+}
+
+static void who_resumes_it_removes_it(void **state)
+{
+    struct fixture *f = *state;
+    const struct socket_place place = {.dir = f->dir, .dir_mode = 0755, .name = "sock"};
+    char tag[SOCKET_FILE_TAG_BYTES_MAX];
+    struct socket_file next;
+
+    init(f, 0755, NULL);
+    assert_int_equal(make(f), 0);
+    socket_file_tag(&f->file, tag);
+    assert_int_equal(socket_file_init(&next, &place), 0);
+    assert_true(socket_file_resume(&next, tag));
+    socket_file_remove(&next);
+    assert_int_equal(access(f->path, F_OK), -1);
+    socket_file_fini(&next);
+}
+
 static void another_s_socket_is_not_ours(void **state)
 {
     struct fixture *f = *state;
@@ -241,6 +298,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(directory_and_socket_are_made_as_often_as_they_are_removed),
         TEST(another_s_directory_is_not_made),
+        TEST(who_is_handed_the_socket_knows_its_file_by_the_tag),
+        TEST(who_resumes_it_removes_it),
         TEST(another_s_socket_is_not_ours),
         TEST(a_symlink_in_place_of_the_directory_is_not_followed),
         TEST(a_symlink_in_place_of_the_socket_is_replaced),

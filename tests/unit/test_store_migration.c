@@ -1,9 +1,10 @@
-/* devicemgr/store.c of a release to come, with a schema one step further, on files of this one. */
+/* devicemgr/store_schema.c of a release to come, with a schema one step further, on files of this one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,27 +14,39 @@
 
 #include <cmocka.h>
 
-/* The release to come, beside this one's library. */
-#define STORE_SCHEMA_NEXT "CREATE TABLE colours (name TEXT);"
-#define store_open next_store_open
-#define store_load next_store_load
-#define store_lost_rows next_store_lost_rows
-#define store_rebooted next_store_rebooted
-#define store_commit next_store_commit
-#define store_close next_store_close
-#include "devicemgr/store.c"
-#undef store_open
-#undef store_load
-#undef store_commit
-#undef store_close
+#include "devicemgr/store.h"
+#include "devicemgr/store_db.h"
 
-int store_open(const struct store_options *options, struct store **out, char *err,
-               size_t err_bytes);
-void store_load(struct store *store, void (*each)(void *user, const struct devicemgr_record *),
-                void *user);
-int store_commit(struct store *store, const struct devicemgr_record *records, size_t records_len,
-                 char *err, size_t err_bytes);
-void store_close(struct store *store);
+#define SCHEMA_VERSION 1 /* of this release */
+
+/* The release to come: the same files with STORE_SCHEMA_NEXT, loaded apart from this one's. */
+static struct {
+    int (*open)(const struct store_options *options, struct store **out, char *err,
+                size_t err_bytes);
+    void (*load)(struct store *store, void (*each)(void *user, const struct devicemgr_record *),
+                 void *user);
+    bool (*lost_rows)(const struct store *store);
+    int (*commit)(struct store *store, const struct devicemgr_record *records, size_t records_len,
+                  char *err, size_t err_bytes);
+    void (*close)(struct store *store);
+} next;
+
+static int load_next(void **state)
+{
+    void *module = dlopen(STORE_NEXT, RTLD_NOW | RTLD_LOCAL);
+
+    (void)state;
+    if (!module)
+        fail_msg("%s", dlerror());
+    *(void **)&next.open = dlsym(module, "store_open");
+    *(void **)&next.load = dlsym(module, "store_load");
+    *(void **)&next.lost_rows = dlsym(module, "store_lost_rows");
+    *(void **)&next.commit = dlsym(module, "store_commit");
+    *(void **)&next.close = dlsym(module, "store_close");
+    assert_true(next.open && next.load && next.lost_rows && next.commit && next.close);
+    assert_ptr_not_equal(next.open, store_open);
+    return 0;
+}
 
 static char dir[64];
 static char error[STORE_ERROR_BYTES_MAX];
@@ -98,9 +111,10 @@ static void assert_version(int expected)
 
     path_of(path, "");
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(query_int(db, "PRAGMA user_version", &version), SQLITE_OK);
+    assert_int_equal(store_db_query_int(db, "PRAGMA user_version", &version), SQLITE_OK);
     assert_int_equal(version, expected);
-    assert_int_equal(exec(db, "SELECT name FROM colours") == SQLITE_OK, expected == SCHEMA_VERSION);
+    assert_int_equal(store_db_exec(db, "SELECT name FROM colours") == SQLITE_OK,
+                     expected == SCHEMA_VERSION + 1);
     sqlite3_close(db);
 }
 
@@ -112,13 +126,13 @@ static void an_older_file_is_lifted_with_its_rows(void **state)
     for (int start = 0; start < 2; start++) {
         unsigned rows = 0;
 
-        assert_int_equal(next_store_open(&OPTIONS, &store, error, sizeof error), 0);
-        next_store_load(store, count_row, &rows);
+        assert_int_equal(next.open(&OPTIONS, &store, error, sizeof error), 0);
+        next.load(store, count_row, &rows);
         assert_int_equal(rows, 1);
-        assert_false(next_store_lost_rows(store));
-        assert_int_equal(next_store_commit(store, &POD, 1, error, sizeof error), 0);
-        next_store_close(store);
-        assert_version(SCHEMA_VERSION);
+        assert_false(next.lost_rows(store));
+        assert_int_equal(next.commit(store, &POD, 1, error, sizeof error), 0);
+        next.close(store);
+        assert_version(SCHEMA_VERSION + 1);
     }
     assert_int_equal(reports, 0);
 }
@@ -131,9 +145,9 @@ static void a_new_file_has_every_step(void **state)
     (void)state;
     path_of(path, "");
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(next_store_open(&OPTIONS, &store, error, sizeof error), 0);
-    next_store_close(store);
-    assert_version(SCHEMA_VERSION);
+    assert_int_equal(next.open(&OPTIONS, &store, error, sizeof error), 0);
+    next.close(store);
+    assert_version(SCHEMA_VERSION + 1);
 }
 
 static void the_older_release_refuses_the_lifted_file(void **state)
@@ -141,11 +155,11 @@ static void the_older_release_refuses_the_lifted_file(void **state)
     struct store *store;
 
     (void)state;
-    assert_int_equal(next_store_open(&OPTIONS, &store, error, sizeof error), 0);
-    next_store_close(store);
+    assert_int_equal(next.open(&OPTIONS, &store, error, sizeof error), 0);
+    next.close(store);
     assert_int_equal(store_open(&OPTIONS, &store, error, sizeof error), -1);
     assert_non_null(strstr(error, "it has schema version 2, and this program knows up to 1"));
-    assert_version(SCHEMA_VERSION); /* and leaves it alone */
+    assert_version(SCHEMA_VERSION + 1); /* and leaves it alone */
 }
 
 static void a_lift_that_fails_leaves_the_older_file(void **state)
@@ -160,10 +174,10 @@ static void a_lift_that_fails_leaves_the_older_file(void **state)
     none.rlim_cur = 0;
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
-    assert_int_equal(next_store_open(&OPTIONS, &store, error, sizeof error), -1);
+    assert_int_equal(next.open(&OPTIONS, &store, error, sizeof error), -1);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     assert_int_equal(reports, 0);
-    assert_version(SCHEMA_VERSION - 1);
+    assert_version(SCHEMA_VERSION);
     assert_int_equal(store_open(&OPTIONS, &store, error, sizeof error), 0);
     store_load(store, count_row, &rows);
     assert_int_equal(rows, 1);
@@ -181,5 +195,5 @@ int main(void)
         STORE_TEST(a_lift_that_fails_leaves_the_older_file),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, load_next, NULL);
 }

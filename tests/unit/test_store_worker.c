@@ -1,11 +1,11 @@
-/* shim/plugins/store_worker.c: commits off the loop, one at a time, their ends on the loop. */
+/* shim/core/store_worker.c: commits off the loop, one at a time, their ends on the loop. */
 #include "tests/unit/test_rpc_fixture.h"
 
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "shim/plugins/store_worker.h"
+#include "shim/core/store_worker.h"
 
 struct fixture {
     struct world *world;

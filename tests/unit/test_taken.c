@@ -19,8 +19,8 @@
 /* GPU with "g2" and "g10" healthy and "g1" not, at version 4; NIC with "n0", at version 5. All of
  * it taken, unless a test changes something. */
 struct fixture {
-    struct shown shown;
-    struct shown_list lists[2];
+    struct advertised advertised;
+    struct advertised_list lists[2];
     Bridge__V1__ReportRequest report;
     Bridge__V1__ResourceReport resources[2];
     Bridge__V1__ResourceReport *pointers[2];
@@ -29,7 +29,8 @@ struct fixture {
     struct taken taken;
 };
 
-static void pack(struct shown_list *list, const char *const *ids, const bool *healthy, size_t len)
+static void pack(struct advertised_list *list, const char *const *ids, const bool *healthy,
+                 size_t len)
 {
     Bridge__V1__DeviceList message = BRIDGE__V1__DEVICE_LIST__INIT;
     Bridge__V1__Device devices[8], *pointers[8];
@@ -63,23 +64,24 @@ static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
 
-    f->lists[0] = (struct shown_list){.resource = (char *)GPU, .version = 4};
+    f->lists[0] = (struct advertised_list){.resource = (char *)GPU, .version = 4};
     pack(&f->lists[0], (const char *[]){"g1", "g2", "g10"}, (const bool[]){false, true, true}, 3);
-    f->lists[1] = (struct shown_list){.resource = (char *)NIC, .version = 5};
+    f->lists[1] = (struct advertised_list){.resource = (char *)NIC, .version = 5};
     pack(&f->lists[1], (const char *[]){"n0"}, (const bool[]){true}, 1);
-    f->shown = (struct shown){.lists = f->lists, .len = 2, .version = 5, .core_version = 1};
+    f->advertised =
+        (struct advertised){.lists = f->lists, .len = 2, .version = 5, .core_version = 1};
     bridge__v1__report_request__init(&f->report);
     f->report.kubelet_pid = KUBELET;
     f->report.resources = f->pointers;
     f->report.n_resources = 2;
     report(f, 0, NIC, 5); /* in no order */
     report(f, 1, GPU, 4);
+    taken_sort(&f->report);
     f->file.state = KUBELET_FILE_READ;
     f->file.checkpoint.resources = f->registered;
     f->file.checkpoint.resources_len = 2;
     f->registered[0].name = (char *)GPU;
     ids_add(&f->registered[0].healthy, "g2");
-    ids_add(&f->registered[0].healthy, "g9"); /* more than shown: the end of a list just changed */
     ids_add(&f->registered[0].healthy, "g10");
     f->registered[1].name = (char *)NIC;
     ids_add(&f->registered[1].healthy, "n0");
@@ -101,7 +103,7 @@ static int teardown(void **state)
 
 static void judge(struct fixture *f)
 {
-    taken_judge(&f->shown, &f->report, &f->file, KUBELET, &f->taken);
+    taken_judge(&f->advertised, &f->report, &f->file, KUBELET, &f->taken);
 }
 
 static void assert_missing(struct fixture *f, const char *words)
@@ -124,8 +126,8 @@ static void nothing_shown_needs_nobody(void **state)
 {
     struct fixture *f = *state;
 
-    f->shown.len = 0;
-    taken_judge(&f->shown, NULL, NULL, KUBELET, &f->taken);
+    f->advertised.len = 0;
+    taken_judge(&f->advertised, NULL, NULL, KUBELET, &f->taken);
     assert_true(f->taken.all);
     assert_string_equal(f->taken.words, "there is nothing to show it");
 }
@@ -134,7 +136,7 @@ static void without_a_report(void **state)
 {
     struct fixture *f = *state;
 
-    taken_judge(&f->shown, NULL, &f->file, KUBELET, &f->taken);
+    taken_judge(&f->advertised, NULL, &f->file, KUBELET, &f->taken);
     assert_false(f->taken.all);
     assert_string_equal(f->taken.words, "no bridge has reported");
     f->report.kubelet_pid = 0;
@@ -153,6 +155,7 @@ static void each_step_is_needed_of_each_resource(void **state)
     assert_missing(f, GPU ": its list was not sent");
     f->resources[1].registered = false;
     assert_missing(f, GPU ": not registered");
+    f->report.resources++;
     f->report.n_resources = 1;
     assert_missing(f, GPU ": not registered");
     f->resources[0].stored = false;
@@ -206,11 +209,23 @@ static void the_file_must_name_each_healthy_id(void **state)
     f->registered[1].healthy.len++;
 }
 
+/* It was written for the list before, in which that one was healthy. */
+static void the_file_must_name_no_other_id(void **state)
+{
+    struct fixture *f = *state;
+
+    ids_add(&f->registered[1].healthy, "n1");
+    assert_missing(f, NIC ": not in the kubelet's checkpoint");
+    ids_add(&f->registered[0].healthy, "g1"); /* is shown, as unhealthy */
+    ids_sort(&f->registered[0].healthy);
+    assert_missing(f, GPU ": not in the kubelet's checkpoint");
+}
+
 static void without_a_file(void **state)
 {
     struct fixture *f = *state;
 
-    taken_judge(&f->shown, &f->report, NULL, KUBELET, &f->taken);
+    taken_judge(&f->advertised, &f->report, NULL, KUBELET, &f->taken);
     assert_false(f->taken.all);
     assert_string_equal(f->taken.words, GPU ": the kubelet's checkpoint is being read");
     f->file.state = KUBELET_FILE_MISSING;
@@ -253,12 +268,12 @@ static void a_list_that_cannot_be_shown_is_not_waited_for(void **state)
 static void many_missing_ones_are_cut(void **state)
 {
     struct fixture *f = *state;
-    struct shown_list lists[64];
+    struct advertised_list lists[64];
 
     for (size_t i = 0; i < 64; i++)
-        lists[i] = (struct shown_list){.resource = (char *)"v.com/other", .version = 1};
-    f->shown.lists = lists;
-    f->shown.len = 64;
+        lists[i] = (struct advertised_list){.resource = (char *)"v.com/other", .version = 1};
+    f->advertised.lists = lists;
+    f->advertised.len = 64;
     judge(f);
     assert_false(f->taken.all);
     assert_int_equal(strlen(f->taken.words), sizeof f->taken.words - 1);
@@ -310,6 +325,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_step_is_needed_of_each_resource, setup, teardown),
         cmocka_unit_test_setup_teardown(what_was_refused_is_not_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(the_file_must_name_each_healthy_id, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_file_must_name_no_other_id, setup, teardown),
         cmocka_unit_test_setup_teardown(without_a_file, setup, teardown),
         cmocka_unit_test_setup_teardown(a_file_of_a_later_format_need_only_be_written, setup,
                                         teardown),

@@ -35,19 +35,28 @@ void wire_fini(struct wire *wire)
     buffer_fini(&wire->out);
 }
 
-void wire_connect(struct wire *wire, const struct session_ops *ops)
-{
-    alloc_fail_enable(wire->quiet);
-    wire->session = session_new(ops, wire);
-    alloc_fail_enable(false);
-}
-
-void wire_write(void *user, enum session_end to, const struct iovec *pieces, int n)
+static void on_write(void *user, enum session_end to, const struct iovec *pieces, int n)
 {
     struct wire *wire = user;
 
     for (int i = 0; i < n && !wire->quiet; i++)
         h2_put(&wire->to[to], pieces[i].iov_base, pieces[i].iov_len);
+}
+
+static void on_failed(void *user)
+{
+    const struct wire *wire = user;
+
+    assert_true(wire->quiet);
+}
+
+static const struct session_ops OPS = {on_write, on_failed};
+
+void wire_connect(struct wire *wire, struct session_owner owner)
+{
+    alloc_fail_enable(wire->quiet);
+    wire->session = session_new(&OPS, wire, owner);
+    alloc_fail_enable(false);
 }
 
 void wire_greet(struct wire *wire)

@@ -1,6 +1,5 @@
 /*
- * A session under test and both its ends by hand (h2_script.h). The session's user is the wire;
- * what the session tells its owner is the test's own.
+ * A session under test and both its ends by hand (h2_script.h).
  */
 #ifndef TESTS_UNIT_WIRE_H
 #define TESTS_UNIT_WIRE_H
@@ -25,9 +24,8 @@ void wire_init(struct wire *wire, bool quiet);
 void wire_fini(struct wire *wire);
 /* The connection is gone, and its session with it. */
 void wire_close(struct wire *wire);
-/* Makes the session, whose ops->write is to be wire_write(). */
-void wire_connect(struct wire *wire, const struct session_ops *ops);
-void wire_write(void *user, enum session_end to, const struct iovec *pieces, int n);
+/* Makes the session of that owner, which does not begin. */
+void wire_connect(struct wire *wire, struct session_owner owner);
 /* The client's preface. */
 void wire_greet(struct wire *wire);
 

@@ -1,0 +1,45 @@
+/*
+ * What a rule includes, after all else: the state, to be read.
+ *
+ * A rule is a function of a const state. It answers, with a value; whoever asked acts on that. The
+ * compiler sees to it: what takes a state, a table or a queue to change it cannot be given a const
+ * one, and what takes one of the things that a const table gives out is named below, and may not be
+ * named by a rule. (tests/integration/test_structure.py sees to it that all of them are.)
+ */
+#ifndef DEVICEMGR_RULE_H
+#define DEVICEMGR_RULE_H
+
+#include "devicemgr/core.h"
+#include "devicemgr/look.h"
+
+#ifndef __clang__
+#pragma GCC diagnostic error "-Wdiscarded-qualifiers"
+#endif
+
+/* clang-format off */
+#pragma GCC poison allocation_carry allocation_confirm allocation_conflict_once allocation_free
+#pragma GCC poison allocation_queue allocation_revert allocation_set_answered allocation_set_asked
+#pragma GCC poison allocation_set_create allocation_set_ended allocation_set_epoch
+#pragma GCC poison allocation_set_exited allocation_set_found allocation_set_fresh
+#pragma GCC poison allocation_set_idle allocation_set_live allocation_set_own_choice
+#pragma GCC poison allocation_set_restored allocation_set_said_to_run allocation_set_sandbox_ended
+#pragma GCC poison allocation_set_shown allocation_set_stale allocation_set_tentative
+#pragma GCC poison allocation_set_token allocation_set_unanswered allocation_set_unknown
+#pragma GCC poison allocation_settle allocations_note_change allocations_note_container
+#pragma GCC poison allocations_remove core_drop_allocation core_drop_pod core_outcome_unknown
+#pragma GCC poison core_remove_allocation devices_fini devices_update endpoint_dial endpoint_fini
+#pragma GCC poison endpoint_forget_registration endpoint_move endpoint_put_off endpoint_restore
+#pragma GCC poison endpoint_set_disconnected endpoint_set_options endpoint_set_registration
+#pragma GCC poison endpoint_set_state endpoint_set_stop_stored endpoint_stop endpoint_take_next
+#pragma GCC poison endpoint_take_next_registration endpoint_take_registration kubelet_check_token
+#pragma GCC poison plugin_dial plugin_hang_up plugin_remove pod_ignore_once pod_set_boot
+#pragma GCC poison pod_set_removed pods_ensure_sandbox pods_remove pods_remove_sandbox
+#pragma GCC poison record_restore_resource registration_answer registration_answer_all
+#pragma GCC poison registration_dial_waiting registration_fail resource_list resource_set_builtin
+#pragma GCC poison resources_add resources_remove sandbox_set_doubted sandbox_set_epoch
+#pragma GCC poison sandbox_set_open sandbox_set_ran sandbox_set_ready sandbox_set_remade_by
+#pragma GCC poison sandbox_set_stopped sandbox_set_stopping pod_note_token resource_planting_once
+#pragma GCC poison resource_set_generation
+/* clang-format on */
+
+#endif

@@ -1,0 +1,107 @@
+/*
+ * A connected socket that another process can go on with after this one was killed, at any
+ * instruction: each byte is read once and written once, and what was made of those read is known.
+ *
+ * What goes on lies in a memfd: two copies of the state, the user's part and the bytes to be
+ * written in each, and which of them counts. A change is made in the copy that does not, and one
+ * store makes it count: all of a change, or nothing of it. SIGKILL stops a process between two
+ * instructions, so the order of stores is all that matters.
+ *
+ * Reading: bytes are looked at (MSG_PEEK) and their effects committed, with the bytes, as being
+ * taken; then they are taken from the socket into memory that holds the complement of each, so that
+ * what is there afterwards says how many were.
+ *
+ * Writing: whether send(2) has happened cannot be known afterwards. So bytes go into an empty pipe,
+ * whose ends are kept, too, and from there by splice(2) to the socket: what is left in the pipe
+ * says how far that came (FIONREAD).
+ *
+ *     IDLE ──▶ WRITING n ──▶ SPLICING n ──▶ IDLE
+ *
+ * In WRITING the pipe is empty, and nothing was written, or holds all of it; in SPLICING it holds
+ * what the socket has not got yet.
+ *
+ * Descriptors that must be kept: the socket, the memfd, both ends of the pipe. They are of this
+ * boot and this format only.
+ */
+#ifndef SHIM_BRIDGE_KEPT_SOCKET_H
+#define SHIM_BRIDGE_KEPT_SOCKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Looked at in one piece. */
+#define KEPT_READ_BYTES_MAX ((size_t)16 * 1024)
+/* Waiting to be written. */
+#define KEPT_OUT_BYTES_MAX ((size_t)64 * 1024)
+/* Into the pipe, which holds 64 KiB, at once. */
+#define KEPT_WRITE_BYTES_MAX ((size_t)16 * 1024)
+/* A process that took over and died within that time: the second of them ends the connection, for it
+ * may be its state that kills. */
+#define KEPT_QUICK_MS 10000
+#define KEPT_QUICK_MAX 1
+
+enum kept_descriptor {
+    KEPT_SOCKET,
+    KEPT_MEMORY,
+    KEPT_PIPE_OUT, /* to be read from */
+    KEPT_PIPE_IN,
+    KEPT_DESCRIPTORS,
+};
+
+struct kept_socket;
+
+/* The user's part of the state, of `bytes`, with a number that says which format it has. */
+struct kept_state {
+    size_t bytes;
+    uint32_t format;
+};
+
+/* Takes `fd`, a connected non-blocking unix stream socket, only on success. The user's state is
+ * zeroed. 0 or a negative errno. */
+int kept_socket_new(int fd, const struct kept_state *state, struct kept_socket **out)
+    __attribute__((warn_unused_result));
+
+/* Goes on with descriptors that were kept, which are taken only on success. `now_ms`:
+ * CLOCK_BOOTTIME. 0; -ESTALE: of another format, or another socket's; -EUCLEAN: what it holds makes
+ * no sense; -ELOOP: the processes that went on with it died, see KEPT_QUICK_MS; or a negative
+ * errno. After a failure the connection is to be ended: shutdown(2). */
+int kept_socket_resume(const int fds[KEPT_DESCRIPTORS], const struct kept_state *state,
+                       uint64_t now_ms, struct kept_socket **out)
+    __attribute__((warn_unused_result));
+
+/* Closes this process' descriptors. Accepts NULL. */
+void kept_socket_free(struct kept_socket *kept);
+
+int kept_socket_fd(const struct kept_socket *kept, enum kept_descriptor which);
+
+/* ---- the state ---- */
+
+/* As it counts. Borrowed until the next kept_socket_ call. */
+const void *kept_socket_state(const struct kept_socket *kept);
+
+/* A change: kept_socket_edit() gives the user's part of a copy; kept_socket_put() adds bytes to be
+ * written; kept_socket_commit() makes all of it count. Between them nothing else may be called.
+ * kept_socket_room(): for so many bytes there is room. */
+void *kept_socket_edit(struct kept_socket *kept);
+size_t kept_socket_room(const struct kept_socket *kept);
+void kept_socket_put(struct kept_socket *kept, const void *bytes, size_t len);
+void kept_socket_commit(struct kept_socket *kept);
+
+/* ---- the socket ---- */
+
+/* What is made of bytes that have come: changes `state`, which was given by kept_socket_edit(), and
+ * may call kept_socket_put(). */
+typedef void kept_socket_eat(struct kept_socket *kept, void *state, const uint8_t *bytes,
+                             size_t len);
+
+/* Reads what there is, in one piece. Its length; 0: the peer has ended it; -EAGAIN: nothing; or
+ * another negative errno, after which it is to be ended. */
+int kept_socket_read(struct kept_socket *kept, kept_socket_eat *eat)
+    __attribute__((warn_unused_result));
+
+/* Writes what waits. 0: all of it; -EAGAIN: the socket takes no more now; or another negative
+ * errno, likewise. */
+int kept_socket_write(struct kept_socket *kept) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,64 @@
+/*
+ * The kubelet's ListAndWatch of one resource: what was sent on it, and when the next list may be.
+ *
+ * A list is sent only if the kubelet does not have it: each costs it a write of its whole
+ * checkpoint, with an fsync. One at a time: while the last one is not taken yet, or was sent just
+ * now, only the newest waits; so does one for which there is no memory.
+ */
+#ifndef SHIM_BRIDGE_LIST_STREAM_H
+#define SHIM_BRIDGE_LIST_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "shim/bridge/offer.h"
+#include "shim/rpc/rpc.h"
+
+struct list_stream {
+    struct rpc_incoming *call; /* NULL: it is not open */
+    uint64_t version;          /* of the list that the kubelet has; 0: none */
+    size_t unstored;           /* lists that the kubelet has perhaps not stored yet */
+    bool stored;               /* the last one is */
+
+    /* private */
+    const char *resource;
+    const struct offer *offer;
+    void (*changed)(void *user);
+    void *user;
+    uv_timer_t timer; /* a list waits */
+    struct {
+        uint8_t *health; /* NULL: nothing was sent */
+        size_t len;
+        uint64_t devices, seen; /* of the offer: its devices, and its health */
+        uint64_t at_ms;         /* the loop's time */
+    } sent;
+    bool told_large, told_too_large;
+};
+
+/* `resource` (for the log), `offer` and `user` are borrowed until the end. `changed`: `version` or
+ * `unstored` may be another one; may run inside list_stream_update(). */
+void list_stream_init(struct list_stream *stream, uv_loop_t *loop, const char *resource,
+                      const struct offer *offer, void (*changed)(void *user), void *user);
+
+/* The kubelet has opened it; it has none. `call` is borrowed until list_stream_clear(). */
+void list_stream_open(struct list_stream *stream, struct rpc_incoming *call);
+
+/* Sends what is offered if the kubelet does not have it, now or soon. */
+void list_stream_update(struct list_stream *stream);
+
+/* The daemon's next life has other versions. */
+void list_stream_forget_version(struct list_stream *stream);
+
+/* The kubelet was seen to have stored all lists of all its streams. */
+void list_stream_set_stored(struct list_stream *stream);
+
+/* It is not open any more; the call itself is the owner's matter. */
+void list_stream_clear(struct list_stream *stream);
+
+/* list_stream_clear(), and closes the timer: `closed` gets it, whose data is `user`. */
+void list_stream_fini(struct list_stream *stream, uv_close_cb closed);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * The device plugin service for one resource (cri-proto/deviceplugin_v1beta1.proto): what each of the
+ * kubelet's calls is answered with. Allocate from the request alone, a preference by the daemon,
+ * and ListAndWatch by the owner.
+ */
+#ifndef SHIM_BRIDGE_SERVICE_H
+#define SHIM_BRIDGE_SERVICE_H
+
+#include <stdint.h>
+
+#include "shim/bridge/feed_client.h"
+#include "shim/bridge/preference.h"
+#include "shim/rpc/rpc.h"
+
+/* All but `preferences`, which starts empty, is the owner's to fill and borrowed. */
+struct service {
+    const char *resource;
+    struct feed_client *feed;
+    uint64_t preferred_timeout_ms;
+    /* ListAndWatch, from inside its handler. */
+    void (*watch)(void *user, struct rpc_incoming *call);
+    void *user;
+    struct preference_list preferences;
+};
+
+/* For rpc_server_new(), whose user is the service. */
+#define SERVICE_METHODS_LEN 5
+extern const struct rpc_method SERVICE_METHODS[SERVICE_METHODS_LEN];
+
+/* Forgets all calls, which are gone. */
+void service_clear(struct service *service);
+
+#endif

@@ -1,0 +1,65 @@
+#include "shim/core/core_settings.h"
+
+#include <stdlib.h>
+
+#include "shim/must.h"
+
+static enum devicemgr_refresh refresh_of(enum config_refresh refresh)
+{
+    switch (refresh) {
+    case CONFIG_REFRESH_PLUGIN:
+        return DEVICEMGR_REFRESH_PLUGIN;
+    case CONFIG_REFRESH_NEVER:
+        return DEVICEMGR_REFRESH_NEVER;
+    default:
+        return DEVICEMGR_REFRESH_REBOOT;
+    }
+}
+
+/* Its texts are the config's. */
+static const struct devicemgr_resource_settings *resources_of(const struct config *config)
+{
+    struct devicemgr_resource_settings *resources =
+        must(calloc(config->resources_len + 1, sizeof *resources));
+
+    for (size_t i = 0; i < config->resources_len; i++) {
+        const struct config_resource *from = &config->resources[i];
+
+        resources[i] = (struct devicemgr_resource_settings){
+            .name = from->name,
+            .grace_ms = from->grace_ms,
+            .hold_ms = from->hold_ms,
+            .allocate_timeout_ms = from->allocate_timeout_ms,
+            .refresh = refresh_of(from->refresh_options),
+            .exclusive = from->exclusive,
+        };
+    }
+    return resources;
+}
+
+void core_settings_init(struct devicemgr_settings *settings, const struct config *config,
+                        const char *boot_id)
+{
+    *settings = (struct devicemgr_settings){
+        .grace_ms = config->grace_ms,
+        .hold_ms = config->hold_ms,
+        .allocate_timeout_ms = config->allocate_timeout_ms,
+        .prestart_timeout_ms = config->prestart_timeout_ms,
+        .mask_ms = config->bridge.mask_ms,
+        .kubelet_wait_ms = config->kubelet_wait_ms,
+        .refresh = refresh_of(config->refresh_options),
+        .hide_other_namespaces = config->hide_other_namespaces,
+        .annotations = config->annotations_enabled,
+        .start_without = config->start_without,
+        .namespaces = (const char *const *)config->annotation_namespaces,
+        .namespaces_len = config->annotation_namespaces_len,
+        .boot_id = boot_id,
+        .resources = resources_of(config),
+        .resources_len = config->resources_len,
+    };
+}
+
+void core_settings_fini(struct devicemgr_settings *settings)
+{
+    free((void *)settings->resources);
+}

@@ -1,0 +1,189 @@
+#include "shim/core/host_state.h"
+
+#include <stdlib.h>
+
+#include "shim/boot_clock.h"
+#include "shim/core/core_settings.h"
+#include "shim/core/events.h"
+#include "shim/core/ports.h"
+#include "shim/log.h"
+#include "shim/must.h"
+
+/* ---- the core's turns ---- */
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct host *host = timer->data;
+
+    devicemgr_tick(host->core, boot_now_ms());
+    host_kick(host);
+}
+
+static void set_timer(struct host *host)
+{
+    uint64_t next_ms = devicemgr_next_ms(host->core), now_ms;
+
+    if (next_ms == UINT64_MAX) {
+        uv_timer_stop(&host->timer);
+        return;
+    }
+    now_ms = boot_now_ms();
+    uv_update_time(host->loop);
+    uv_timer_start(&host->timer, on_timer, next_ms > now_ms ? next_ms - now_ms : 0, 0);
+}
+
+void host_kick(struct host *host)
+{
+    devicemgr_run(host->core);
+    set_timer(host);
+    if (host->ops->kicked)
+        host->ops->kicked(host->user);
+}
+
+struct devicemgr *host_core(struct host *host)
+{
+    return host->core;
+}
+
+bool host_ready(const struct host *host)
+{
+    return host->ready;
+}
+
+void host_list_runtime(struct host *host)
+{
+    if (host->ready)
+        lister_refresh(host->lister);
+}
+
+/* ---- start ---- */
+
+static void start_parts(struct host *host)
+{
+    const struct config *config = host->config;
+    uv_loop_t *loop = host->loop;
+
+    host->registrar = registrar_start(loop, config->plugin_dir, &EVENTS_OF_REGISTRAR, host);
+    host->clients = plugin_clients_new(loop, config->plugin_dir, &EVENTS_OF_PLUGINS, host);
+    host->builtins =
+        builtins_start(loop, config->devices, config->devices_len, &EVENTS_OF_BUILTINS, host);
+    host->lister =
+        lister_start(loop, config->runtime_endpoint, &LISTER_PACE, &EVENTS_OF_RUNTIME, host);
+    host->ready = true;
+}
+
+static void on_restored(void *user)
+{
+    struct host *host = user;
+
+    start_parts(host);
+    host->ops->ready(host->user);
+    host_kick(host);
+}
+
+static void on_delayed(void *user)
+{
+    struct host *host = user;
+
+    if (host->ops->delayed)
+        host->ops->delayed(host->user);
+}
+
+static const struct restore_ops RESTORE_OPS = {.restored = on_restored, .delayed = on_delayed};
+
+static void on_rows(void *user, const struct store_worker_rows *rows)
+{
+    struct host *host = user;
+
+    restore_rows(&host->restore, rows);
+}
+
+static void on_unreadable(void *user, const char *error)
+{
+    struct host *host = user;
+
+    restore_unreadable(&host->restore, error);
+}
+
+static const struct store_worker_ops WORKER_OPS = {.read = on_rows,
+                                                   .unreadable = on_unreadable,
+                                                   .committed = events_committed,
+                                                   .reset = events_store_reset};
+
+static void on_store_report(void *user, int level, const char *text)
+{
+    (void)user;
+    log_write((enum log_level)level, "%s", text);
+}
+
+static struct devicemgr *core_new(struct host *host)
+{
+    struct devicemgr_settings settings;
+    struct devicemgr *core;
+
+    core_settings_init(&settings, host->config, host->boot_id);
+    core = devicemgr_new(&settings, &PORTS, host);
+    core_settings_fini(&settings);
+    return core;
+}
+
+struct host *host_start(uv_loop_t *loop, const struct config *config, const struct host_ops *ops,
+                        void *user)
+{
+    struct host *host = must(calloc(1, sizeof *host));
+    const struct store_options options = {
+        .dir = config->state_dir, .boot_id = host->boot_id, .report = on_store_report};
+
+    host->loop = loop;
+    host->config = config;
+    host->ops = ops;
+    host->user = user;
+    boot_id_read(host->boot_id);
+    host->core = core_new(host);
+    uv_timer_init(loop, &host->timer);
+    host->timer.data = host;
+    host->worker = store_worker_new(loop, &options, &WORKER_OPS, host);
+    restore_start(&host->restore, loop, host->core, host->worker, &RESTORE_OPS, host);
+    return host;
+}
+
+/* ---- stop ---- */
+
+static void on_part_stopped(void *user)
+{
+    struct host *host = user;
+    void (*done)(void *user) = host->done;
+    void *done_user = host->done_user;
+
+    if (--host->parts > 0)
+        return;
+    devicemgr_free(host->core);
+    free(host);
+    done(done_user);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    on_part_stopped(handle->data);
+}
+
+static void stop_parts(struct host *host)
+{
+    host->parts += 3;
+    registrar_stop(host->registrar);
+    plugin_clients_stop(host->clients, on_part_stopped, host);
+    builtins_stop(host->builtins, on_part_stopped, host);
+    lister_stop(host->lister, on_part_stopped, host);
+}
+
+void host_stop(struct host *host, void (*done)(void *user), void *user)
+{
+    host->done = done;
+    host->done_user = user;
+    host->parts = 3;
+    if (host->ready)
+        stop_parts(host);
+    uv_close((uv_handle_t *)&host->timer, on_timer_closed);
+    restore_stop(&host->restore, on_part_stopped, host);
+    store_worker_stop(host->worker, on_part_stopped, host);
+}

@@ -1,0 +1,80 @@
+/*
+ * The core's host: the core (devicemgr/devicemgr.h) bound to its world, which is the checkpoint,
+ * the plugins' sockets, the built-in devices, the runtime's lists and the clock.
+ *
+ *   events.h   what those say, as events of the core
+ *   ports.h    what the core asks of them
+ *   restore.h  the checkpoint's way into the core; store_worker.h: how it is read and written
+ *
+ * It implements every port of the core except `verdict` and `preferred`, which are its owner's. One
+ * loop, one thread; only SQLite runs in libuv's worker. Times are boot_now_ms().
+ */
+#ifndef SHIM_CORE_HOST_H
+#define SHIM_CORE_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "config/config.h"
+#include "devicemgr/devicemgr.h"
+
+struct host;
+
+struct host_ops {
+    /* The end of a create that devicemgr_create() left pending (ports.h, verdict); runs from
+     * host_kick() or from the loop, never from inside a devicemgr_ event. */
+    void (*verdict)(void *user, uint64_t create, const struct devicemgr_verdict *verdict);
+    /* The answer to devicemgr_prefer() (ports.h, preferred), in the same way. May be NULL if nobody
+     * asks. */
+    void (*preferred)(void *user, uint64_t number, const char *const *ids, size_t ids_len);
+    /* The checkpoint is read, and all parts are at work: host_ready(). Once, from the loop. */
+    void (*ready)(void *user);
+    /* Not yet: it cannot be read, or that takes longer than RESTORE_READ_MS. Once at most, before
+     * ready(), from the loop. May be NULL. */
+    void (*delayed)(void *user);
+    /* The end of every host_kick(): what the core shows may have changed. Feeds the core with
+     * nothing, not before the loop's next turn. May be NULL. */
+    void (*kicked)(void *user);
+};
+
+/*
+ * Begins to read the checkpoint, in libuv's worker. When that is done it restores the core, makes
+ * the plugin directory and listens on its kubelet.sock, looks for the built-in devices and starts
+ * to ask the runtime what runs; all of these go on trying by themselves. A checkpoint that cannot
+ * be read (the disk, another process, another version) is tried again for as long as it takes: rows
+ * that nobody has read say who holds what, so that until then creates that name devices are refused
+ * with that reason. One that is damaged is set aside, one that cannot be written is no error here.
+ * `config` and `ops` are borrowed until the host has stopped. No callback comes before return.
+ */
+struct host *host_start(uv_loop_t *loop, const struct config *config, const struct host_ops *ops,
+                        void *user);
+
+/* Whether ready() has come. Until then the core takes creates and their ends, and nothing else:
+ * what else passed meanwhile it learns from the runtime's list. */
+bool host_ready(const struct host *host);
+
+/*
+ * The core, to feed with what passes in the relay (devicemgr_create(), devicemgr_sandbox_ran()...).
+ * Call host_kick() once after such events. Valid until host_stop().
+ */
+struct devicemgr *host_core(struct host *host);
+
+/* Carries out what the events since the last kick asked for, verdicts included, and sets the timer
+ * for the core's next deadline. From inside a verdict it returns at once: the outer one goes on. */
+void host_kick(struct host *host);
+
+/* Asks the runtime for its whole list (again): for when the relay saw it come back before the
+ * host's own connection did. */
+void host_list_runtime(struct host *host);
+
+/*
+ * Closes sockets, ends calls, waits for a commit that is under way, closes the checkpoint, frees
+ * the host, then runs `done` from the loop. No verdict comes any more: pending creates are the
+ * caller's to end. The host must not be touched after this call.
+ */
+void host_stop(struct host *host, void (*done)(void *user), void *user);
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * What the files of this room share: the host, and who is at work for it.
+ */
+#ifndef SHIM_CORE_HOST_STATE_H
+#define SHIM_CORE_HOST_STATE_H
+
+#include "shim/boot.h"
+#include "shim/core/host.h"
+#include "shim/core/restore.h"
+#include "shim/core/store_worker.h"
+#include "shim/plugins/builtins.h"
+#include "shim/plugins/plugin_client.h"
+#include "shim/plugins/registrar.h"
+#include "shim/runtime/lister.h"
+
+struct host {
+    uv_loop_t *loop;
+    const struct config *config;
+    const struct host_ops *ops;
+    void *user;
+    struct devicemgr *core;
+    char boot_id[BOOT_ID_BYTES_MAX];
+    struct registrar *registrar; /* this and the next three: NULL until the checkpoint is read */
+    struct plugin_clients *clients;
+    struct builtins *builtins;
+    struct lister *lister;
+    struct store_worker *worker;
+    struct restore restore;
+    uv_timer_t timer; /* of the core's next deadline */
+    bool ready;       /* the checkpoint is read, and all parts are there */
+    unsigned parts;   /* still to be stopped */
+    void (*done)(void *user);
+    void *done_user;
+};
+
+#endif

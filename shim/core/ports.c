@@ -1,0 +1,119 @@
+#include "shim/core/ports.h"
+
+#include "shim/core/host_state.h"
+#include "shim/log.h"
+
+static void port_endpoint_open(void *user, uint64_t endpoint, const char *resource,
+                               const char *socket_name)
+{
+    struct host *host = user;
+    uid_t uid = 0;
+    bool registering = registrar_peer(host->registrar, socket_name, &uid);
+
+    (void)resource;
+    plugin_clients_open(host->clients, endpoint, socket_name, uid, registering);
+}
+
+static void port_endpoint_close(void *user, uint64_t endpoint)
+{
+    struct host *host = user;
+
+    plugin_clients_close(host->clients, endpoint);
+}
+
+static void port_register_done(void *user, uint64_t registration, int code, const char *message)
+{
+    struct host *host = user;
+
+    registrar_answer(host->registrar, registration, code, message);
+}
+
+static void port_allocate(void *user, uint64_t endpoint, uint64_t call, const char *const *ids,
+                          size_t ids_len, uint64_t timeout_ms)
+{
+    struct host *host = user;
+
+    plugin_clients_allocate(host->clients, endpoint, call, ids, ids_len, timeout_ms);
+}
+
+static void port_prefer(void *user, uint64_t endpoint, uint64_t call, const char *const *available,
+                        size_t available_len, const char *const *must_include,
+                        size_t must_include_len, size_t size, uint64_t timeout_ms)
+{
+    struct host *host = user;
+
+    plugin_clients_prefer(host->clients, endpoint, call, available, available_len, must_include,
+                          must_include_len, size, timeout_ms);
+}
+
+static void port_prestart(void *user, uint64_t endpoint, uint64_t call, const char *const *ids,
+                          size_t ids_len, uint64_t timeout_ms)
+{
+    struct host *host = user;
+
+    plugin_clients_prestart(host->clients, endpoint, call, ids, ids_len, timeout_ms);
+}
+
+static void port_call_cancel(void *user, uint64_t call)
+{
+    struct host *host = user;
+
+    plugin_clients_cancel(host->clients, call);
+}
+
+static void port_commit(void *user, uint64_t commit, const struct devicemgr_record *records,
+                        size_t records_len)
+{
+    struct host *host = user;
+
+    store_worker_commit(host->worker, commit, records, records_len);
+}
+
+static void port_container_check(void *user, uint64_t check, const char *container_id)
+{
+    struct host *host = user;
+
+    lister_check(host->lister, check, container_id);
+}
+
+static void port_runtime_list(void *user)
+{
+    host_list_runtime(user);
+}
+
+static void port_verdict(void *user, uint64_t create, const struct devicemgr_verdict *verdict)
+{
+    struct host *host = user;
+
+    host->ops->verdict(host->user, create, verdict);
+}
+
+static void port_preferred(void *user, uint64_t number, const char *const *ids, size_t ids_len)
+{
+    struct host *host = user;
+
+    if (host->ops->preferred)
+        host->ops->preferred(host->user, number, ids, ids_len);
+}
+
+static void port_log(void *user, int level, const char *text)
+{
+    (void)user;
+    log_write((enum log_level)level, "%s", text);
+}
+
+const struct devicemgr_ports PORTS = {
+    .endpoint_open = port_endpoint_open,
+    .endpoint_close = port_endpoint_close,
+    .register_done = port_register_done,
+    .allocate = port_allocate,
+    .prefer = port_prefer,
+    .prestart = port_prestart,
+    .call_cancel = port_call_cancel,
+    .commit = port_commit,
+    .container_check = port_container_check,
+    .runtime_list = port_runtime_list,
+    .verdict = port_verdict,
+    .preferred = port_preferred,
+    .log = port_log,
+};

@@ -1,0 +1,97 @@
+#include "shim/core/restore.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/boot_clock.h"
+#include "shim/log.h"
+
+/* Before an unreadable checkpoint is tried again. */
+#define AGAIN_MS_MIN 250
+#define AGAIN_MS_MAX 10000
+
+static void tell_delayed(struct restore *restore)
+{
+    if (!restore->delayed)
+        restore->ops->delayed(restore->user);
+    restore->delayed = true;
+}
+
+static void begin_reading(struct restore *restore)
+{
+    restore->reading = true;
+    store_worker_read(restore->worker);
+}
+
+/* The time for the first attempt is over, or for the next one has come. */
+static void on_timer(uv_timer_t *timer)
+{
+    struct restore *restore = timer->data;
+
+    if (restore->reading)
+        tell_delayed(restore);
+    else
+        begin_reading(restore);
+}
+
+void restore_rows(struct restore *restore, const struct store_worker_rows *rows)
+{
+    restore->reading = false;
+    uv_timer_stop(&restore->timer);
+    if (*restore->unread)
+        log_info("the checkpoint can be read now");
+    if (rows->rebooted)
+        log_info("first start after a reboot");
+    for (size_t i = 0; i < rows->len; i++) {
+        const struct devicemgr_record *record = &rows->v[i];
+
+        if (devicemgr_restore(restore->core, boot_now_ms(), record) < 0)
+            log_error("checkpoint: a record (%s %s %s) makes no sense; it is left out",
+                      record->key[0], record->key[1], record->key[2]);
+    }
+    if (rows->lost)
+        devicemgr_rows_lost(restore->core);
+    devicemgr_restored(restore->core, boot_now_ms());
+    restore->ops->restored(restore->user);
+}
+
+void restore_unreadable(struct restore *restore, const char *error)
+{
+    uint64_t pause_ms = 2 * restore->pause_ms;
+
+    restore->reading = false;
+    if (strcmp(restore->unread, error) != 0)
+        log_error("%s; containers with devices are refused until it can be read", error);
+    snprintf(restore->unread, sizeof restore->unread, "%s", error);
+    devicemgr_rows_unread(restore->core, error);
+    if (pause_ms < AGAIN_MS_MIN)
+        pause_ms = AGAIN_MS_MIN;
+    restore->pause_ms = pause_ms < AGAIN_MS_MAX ? pause_ms : AGAIN_MS_MAX;
+    uv_timer_start(&restore->timer, on_timer, restore->pause_ms, 0);
+    tell_delayed(restore);
+}
+
+void restore_start(struct restore *restore, uv_loop_t *loop, struct devicemgr *core,
+                   struct store_worker *worker, const struct restore_ops *ops, void *user)
+{
+    *restore = (struct restore){.core = core, .worker = worker, .ops = ops, .user = user};
+    devicemgr_rows_unread(core, "the checkpoint is being read");
+    uv_timer_init(loop, &restore->timer);
+    restore->timer.data = restore;
+    begin_reading(restore);
+    uv_timer_start(&restore->timer, on_timer, RESTORE_READ_MS, 0);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct restore *restore = handle->data;
+
+    restore->done(restore->user);
+}
+
+void restore_stop(struct restore *restore, void (*done)(void *user), void *user)
+{
+    restore->done = done;
+    restore->user = user;
+    uv_close((uv_handle_t *)&restore->timer, on_closed);
+}

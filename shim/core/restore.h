@@ -1,0 +1,60 @@
+/*
+ * How the core gets its checkpoint: it is read in the worker, as often as it takes, and each row is
+ * restored.
+ *
+ *   first attempt ──rows──▶ restored        ──RESTORE_READ_MS without an end─▶ delayed, goes on
+ *        │
+ *        └──unreadable──▶ delayed, pause ──▶ next attempt ──▶ ...
+ *
+ * Meanwhile the core knows, and says in refusals, why it has no rows.
+ */
+#ifndef SHIM_CORE_RESTORE_H
+#define SHIM_CORE_RESTORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "devicemgr/devicemgr.h"
+#include "devicemgr/store.h"
+#include "shim/core/store_worker.h"
+
+/* How long the first attempt may take before its owner goes on without. */
+#define RESTORE_READ_MS 1000
+
+struct restore_ops {
+    /* The rows are the core's. Once, from the loop. */
+    void (*restored)(void *user);
+    /* Not yet: they cannot be read, or that takes longer than RESTORE_READ_MS. Once at most, before
+     * restored(), from the loop. */
+    void (*delayed)(void *user);
+};
+
+/* Embedded in its owner; private. */
+struct restore {
+    struct devicemgr *core;
+    struct store_worker *worker;
+    const struct restore_ops *ops;
+    void *user;
+    uv_timer_t timer;
+    bool reading;                       /* in the worker */
+    bool delayed;                       /* the owner was told */
+    char unread[STORE_ERROR_BYTES_MAX]; /* why it is not read, as it was said last */
+    uint64_t pause_ms;                  /* before it is tried again */
+    void (*done)(void *user);
+};
+
+/* Begins. All is borrowed until restore_stop() is done. The worker's ends of a read must lead to
+ * restore_rows() and restore_unreadable(). */
+void restore_start(struct restore *restore, uv_loop_t *loop, struct devicemgr *core,
+                   struct store_worker *worker, const struct restore_ops *ops, void *user);
+
+/* store_worker_ops, as far as it concerns reading. */
+void restore_rows(struct restore *restore, const struct store_worker_rows *rows);
+void restore_unreadable(struct restore *restore, const char *error);
+
+/* Closes the timer, then runs `done` from the loop. */
+void restore_stop(struct restore *restore, void (*done)(void *user), void *user);
+
+#endif

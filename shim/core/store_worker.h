@@ -1,0 +1,55 @@
+/*
+ * The checkpoint in libuv's worker, so that no disk blocks the loop: read once, then written.
+ */
+#ifndef SHIM_CORE_STORE_WORKER_H
+#define SHIM_CORE_STORE_WORKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "devicemgr/ports.h"
+#include "devicemgr/store.h"
+
+struct store_worker;
+
+/* What store_worker_read() found; borrowed until the callback's return. */
+struct store_worker_rows {
+    const struct devicemgr_record *v;
+    size_t len;
+    bool lost;     /* store_lost_rows() */
+    bool rebooted; /* store_rebooted() */
+};
+
+struct store_worker_ops {
+    /* The ends of store_worker_read(), from the loop: now commits can be made; or the store's words
+     * (borrowed until return), and it is to be read again. */
+    void (*read)(void *user, const struct store_worker_rows *rows);
+    void (*unreadable)(void *user, const char *error);
+    /* The end of a commit, from the loop. `error` NULL: durable; else the store's words, borrowed
+     * until return. The next commit may be started from here. */
+    void (*committed)(void *user, uint64_t commit, const char *error);
+    /* Comes right before a committed() that failed: STORE_RESET. */
+    void (*reset)(void *user);
+};
+
+/* Opens nothing yet. What `options` points to, `ops` and `user` are borrowed until the worker is
+ * stopped; options->report runs in the worker's thread. */
+struct store_worker *store_worker_new(uv_loop_t *loop, const struct store_options *options,
+                                      const struct store_worker_ops *ops, void *user);
+
+/* Opens the store and reads its rows. Once, until read(). */
+void store_worker_read(struct store_worker *worker);
+
+/* Starts one commit, after read(); the records are copied before return. One at a time: not again
+ * before committed(). */
+void store_worker_commit(struct store_worker *worker, uint64_t commit,
+                         const struct devicemgr_record *records, size_t records_len);
+
+/* Lets what is under way come to its end (no callback runs), closes the store, frees the
+ * worker, then runs `done`: from the loop, or before return if nothing is under way. */
+void store_worker_stop(struct store_worker *worker, void (*done)(void *user), void *user);
+
+#endif

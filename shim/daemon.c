@@ -1,0 +1,326 @@
+#include "shim/daemon.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <uv.h>
+
+#include "shim/boot_clock.h"
+#include "shim/core/host.h"
+#include "shim/kubelet/feed.h"
+#include "shim/kubelet/gate.h"
+#include "shim/log.h"
+#include "shim/relay/calls.h"
+#include "shim/relay/relay.h"
+#include "shim/rpc/keeper.h"
+#include "shim/service_manager.h"
+#include "shim/signals.h"
+#include "shim/version.h"
+
+/* What a stop takes besides "drain". */
+#define STOP_EXTRA_MS 10000
+
+struct daemon {
+    uv_loop_t loop;
+    const struct config *config;
+    struct calls *calls;
+    struct host *host;
+    struct feed *feed;     /* NULL: not yet, no more, or no bridge is wanted */
+    struct gate *gate;     /* NULL: not yet, or no more */
+    struct relay *relay;   /* the same */
+    struct keeper *keeper; /* of the relay's socket */
+    bool ready;            /* the relay has begun to listen */
+    struct signals signals;
+    bool stopping;
+};
+
+/* ---- stopping ---- */
+
+static void on_host_stopped(void *user)
+{
+    struct daemon *d = user;
+
+    signals_close(&d->signals);
+}
+
+static void stop_host(void *user)
+{
+    struct daemon *d = user;
+
+    host_stop(d->host, on_host_stopped, d);
+}
+
+static void stop_feed(void *user)
+{
+    struct daemon *d = user;
+    struct feed *feed = d->feed;
+
+    d->feed = NULL;
+    if (feed)
+        feed_stop(feed, stop_host, d);
+    else
+        stop_host(d);
+}
+
+static void stop_gate(struct daemon *d)
+{
+    struct gate *gate = d->gate;
+
+    d->gate = NULL;
+    if (gate)
+        gate_stop(gate, stop_feed, d);
+    else
+        stop_feed(d);
+}
+
+static void on_relay_stopped(void *user)
+{
+    struct daemon *d = user;
+
+    d->relay = NULL;
+    stop_gate(d);
+}
+
+/* systemd is to wait as long as "drain" says, whatever its own limit. */
+static void tell_stopping(const struct daemon *d)
+{
+    char state[64];
+
+    snprintf(state, sizeof state, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64,
+             (d->config->drain_ms + STOP_EXTRA_MS) * 1000);
+    service_manager_notify(state);
+}
+
+static void on_asked_to_stop(void *user, int number)
+{
+    struct daemon *d = user;
+
+    if (!d->stopping) {
+        d->stopping = true;
+        log_info("stopping: %s", strsignal(number));
+        tell_stopping(d);
+        keeper_stop(d->keeper);
+        if (d->relay)
+            relay_stop(d->relay, d->config->drain_ms, on_relay_stopped, d);
+        else
+            stop_gate(d);
+    } else if (d->relay) {
+        relay_stop_now(d->relay); /* asked twice: at once */
+    }
+}
+
+/* ---- starting ---- */
+
+static void on_verdict(void *user, uint64_t create, const struct devicemgr_verdict *verdict)
+{
+    struct daemon *d = user;
+
+    calls_verdict(d->calls, create, verdict);
+}
+
+static void on_preferred(void *user, uint64_t number, const char *const *ids, size_t ids_len)
+{
+    struct daemon *d = user;
+
+    if (d->feed)
+        feed_preferred(d->feed, number, ids, ids_len);
+}
+
+static void on_kicked(void *user)
+{
+    struct daemon *d = user;
+
+    if (d->feed)
+        feed_look(d->feed);
+}
+
+static void on_feed_changed(void *user)
+{
+    struct daemon *d = user;
+
+    if (d->gate)
+        gate_changed(d->gate);
+}
+
+static const struct feed_ops FEED_OPS = {.changed = on_feed_changed};
+
+static void on_gate_asks(void *user, pid_t kubelet, struct taken *out)
+{
+    struct daemon *d = user;
+
+    if (d->feed)
+        feed_taken(d->feed, kubelet, out);
+    else
+        *out = (struct taken){.words = "nothing serves the bridge"};
+}
+
+static void on_gate_release(void *user, uint64_t hold)
+{
+    struct daemon *d = user;
+
+    calls_gate_released(d->calls, hold);
+}
+
+/* What is shown to a kubelet that has just started is shown until it has admitted its pods. */
+static void on_gate_waits(void *user)
+{
+    struct daemon *d = user;
+
+    devicemgr_kubelet_started(host_core(d->host), boot_now_ms());
+    host_kick(d->host);
+}
+
+static const struct gate_ops GATE_OPS = {
+    .taken = on_gate_asks, .release = on_gate_release, .waits = on_gate_waits};
+
+static bool is_kubelet(void *user, pid_t pid)
+{
+    const struct daemon *d = user;
+
+    return gate_watches(d->gate, pid);
+}
+
+static bool is_armed(void *user, pid_t pid)
+{
+    const struct daemon *d = user;
+
+    return gate_armed(d->gate, pid);
+}
+
+static bool on_announced(void *user, pid_t pid)
+{
+    struct daemon *d = user;
+
+    return gate_announced(d->gate, pid);
+}
+
+static bool on_relist(void *user, pid_t pid, uint64_t deadline_ms, uint64_t hold)
+{
+    struct daemon *d = user;
+
+    return gate_hold(d->gate, pid, deadline_ms, hold);
+}
+
+static void on_relist_cancelled(void *user, uint64_t hold)
+{
+    struct daemon *d = user;
+
+    gate_cancelled(d->gate, hold);
+}
+
+static void on_relist_answered(void *user, pid_t pid)
+{
+    struct daemon *d = user;
+
+    gate_answered(d->gate, pid);
+}
+
+static const struct relists_gate RELISTS_GATE = {.watches = is_kubelet,
+                                                 .armed = is_armed,
+                                                 .announced = on_announced,
+                                                 .hold = on_relist,
+                                                 .cancelled = on_relist_cancelled,
+                                                 .answered = on_relist_answered};
+
+/* Who is a kubelet, and the gate until it has what it is shown. */
+static void start_gate(struct daemon *d)
+{
+    d->gate = gate_start(&d->loop, d->config, &GATE_OPS, d);
+    calls_bind_gate(d->calls, &RELISTS_GATE, d);
+}
+
+/* What stands in for the plugins at the kubelet. */
+static void start_feed(struct daemon *d)
+{
+    if (!d->config->bridge.enabled)
+        return;
+    d->feed = feed_start(&d->loop, d->config, d->host, &FEED_OPS, d);
+}
+
+static int serve_relay(void *user)
+{
+    struct daemon *d = user;
+    int result = relay_listen(d->relay);
+
+    if (result >= 0 && !d->ready) {
+        d->ready = true;
+        log_info("cri-device-shim %s: %s -> %s, plugins register in %s", version_text,
+                 d->config->listen, d->config->runtime_endpoint, d->config->plugin_dir);
+        service_manager_notify("READY=1");
+    }
+    return result;
+}
+
+static void start_relay(struct daemon *d)
+{
+    char what[PATH_MAX + 64];
+
+    start_gate(d);
+    d->relay = relay_start(&d->loop, d->config->listen, service_manager_socket(),
+                           d->config->runtime_endpoint, d->calls);
+    snprintf(what, sizeof what, "listen = \"%s\"", d->config->listen);
+    d->keeper = keeper_start(&d->loop, what, serve_relay, d);
+}
+
+/* The relay goes first if the checkpoint cannot be read, and at once behind it if it can: no create
+ * is to be refused for the few milliseconds that takes. */
+static void on_delayed(void *user)
+{
+    struct daemon *d = user;
+
+    if (!d->stopping)
+        start_relay(d);
+}
+
+static void on_ready(void *user)
+{
+    struct daemon *d = user;
+
+    if (d->stopping)
+        return;
+    start_feed(d);
+    if (!d->relay)
+        start_relay(d);
+}
+
+static const struct host_ops HOST_OPS = {.verdict = on_verdict,
+                                         .preferred = on_preferred,
+                                         .ready = on_ready,
+                                         .delayed = on_delayed,
+                                         .kicked = on_kicked};
+
+static int run(struct daemon *d)
+{
+    d->calls = calls_new();
+    if (!d->calls) {
+        log_error("out of memory");
+        return -ENOMEM;
+    }
+    signals_start(&d->signals, &d->loop, on_asked_to_stop, d);
+    d->host = host_start(&d->loop, d->config, &HOST_OPS, d);
+    calls_bind(d->calls, d->host);
+    if (d->config->bridge.redirect_plugin_mounts)
+        calls_set_redirect(d->calls, d->config->bridge.kubelet_plugin_dir, d->config->plugin_dir);
+    uv_run(&d->loop, UV_RUN_DEFAULT);
+    calls_free(d->calls);
+    return 0;
+}
+
+int daemon_run(const struct config *config)
+{
+    struct daemon d = {.config = config};
+    int result;
+
+    signal(SIGPIPE, SIG_IGN);
+    umask(022); /* the modes of what is made are its maker's matter */
+    uv_loop_init(&d.loop);
+    result = run(&d);
+    uv_loop_close(&d.loop);
+    return result;
+}

@@ -1,0 +1,136 @@
+#include "shim/fd_store.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "shim/must.h"
+#include "shim/service_manager.h"
+
+/* One that was handed over. */
+struct handed {
+    char *name;
+    int fd; /* -1: it was taken */
+};
+
+struct fd_store {
+    struct handed *handed;
+    size_t len;
+};
+
+/* "FDSTOREREMOVE=1\nFDNAME=" and the name */
+#define STATE_BYTES_MAX (32 + FD_STORE_NAME_BYTES_MAX)
+
+struct fd_store *fd_store_new(void)
+{
+    struct fd_store *store = must(calloc(1, sizeof *store));
+    const char *names = getenv("LISTEN_FDNAMES");
+    size_t passed = service_manager_passed();
+
+    store->handed = must(calloc(passed + 1, sizeof *store->handed));
+    for (size_t i = 0; i < passed; i++) {
+        size_t len = names ? strcspn(names, ":") : 0;
+        int fd = SERVICE_MANAGER_FD_FIRST + (int)i;
+
+        if (fcntl(fd, F_SETFD, FD_CLOEXEC) == 0)
+            store->handed[store->len++] =
+                (struct handed){.name = must(strndup(names ? names : "", len)), .fd = fd};
+        if (names)
+            names += len + (names[len] == ':');
+    }
+    service_manager_forget_passed();
+    return store;
+}
+
+void fd_store_free(struct fd_store *store)
+{
+    if (!store)
+        return;
+    for (size_t i = 0; i < store->len; i++) {
+        if (store->handed[i].fd >= 0)
+            close(store->handed[i].fd);
+        free(store->handed[i].name);
+    }
+    free(store->handed);
+    free(store);
+}
+
+bool fd_store_usable(const struct fd_store *store)
+{
+    (void)store;
+    return service_manager_there();
+}
+
+static struct handed *find(struct fd_store *store, const char *prefix)
+{
+    for (size_t i = 0; i < store->len; i++) {
+        if (store->handed[i].fd >= 0 && strncmp(store->handed[i].name, prefix, strlen(prefix)) == 0)
+            return &store->handed[i];
+    }
+    return NULL;
+}
+
+int fd_store_take(struct fd_store *store, const char *prefix, const char **name)
+{
+    struct handed *handed = find(store, prefix);
+    int fd;
+
+    if (!handed)
+        return -1;
+    fd = handed->fd;
+    handed->fd = -1;
+    if (name)
+        *name = handed->name;
+    return fd;
+}
+
+void fd_store_drop(struct fd_store *store, const char *prefix)
+{
+    const char *name;
+    int fd;
+
+    while ((fd = fd_store_take(store, prefix, &name)) >= 0) {
+        shutdown(fd, SHUT_RDWR); /* also of the manager's duplicate, if it is a socket */
+        fd_store_remove(store, name);
+        close(fd);
+    }
+}
+
+static bool is_name(const char *name)
+{
+    size_t len = strlen(name);
+
+    for (size_t i = 0; i < len; i++) {
+        if (name[i] < ' ' || name[i] > '~' || name[i] == ':')
+            return false;
+    }
+    return len > 0 && len <= FD_STORE_NAME_BYTES_MAX;
+}
+
+static int tell(const char *what, const char *name, int fd)
+{
+    char state[STATE_BYTES_MAX];
+
+    assert(is_name(name));
+    if (!service_manager_there())
+        return -ENOTCONN;
+    snprintf(state, sizeof state, "%s=1\nFDNAME=%s", what, name);
+    return service_manager_notify_with(state, fd);
+}
+
+int fd_store_put(struct fd_store *store, const char *name, int fd)
+{
+    (void)store;
+    return tell("FDSTORE", name, fd);
+}
+
+int fd_store_remove(struct fd_store *store, const char *name)
+{
+    (void)store;
+    return tell("FDSTOREREMOVE", name, -1);
+}

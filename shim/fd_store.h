@@ -1,0 +1,52 @@
+/*
+ * Descriptors that outlive this process: the service manager keeps them, and hands them to the next
+ * one of the service, also after a kill -9 (sd_notify(3), FDSTORE=1; sd_listen_fds(3)). systemd does
+ * so for units with FileDescriptorStoreMax=, over `restart`, not over `stop`; a manager without a
+ * store ignores all of this.
+ *
+ * The manager watches what it keeps: a connection whose peer is gone is dropped, and so is a socket
+ * that is bound and does not listen. What is closed here stays open there: a connection is ended by
+ * shutdown(2), then fd_store_remove(). Descriptors of one name cannot be told apart: a name is for
+ * one at a time. A name cannot be changed either, so state does not belong in it.
+ *
+ * Nothing blocks, and nothing here is retried: a manager that does not read makes -EAGAIN.
+ */
+#ifndef SHIM_FD_STORE_H
+#define SHIM_FD_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* systemd's own bound is 255; a name is of printable ASCII, without ':'. */
+#define FD_STORE_NAME_BYTES_MAX 255
+
+struct fd_store;
+
+/* With what was handed to this process ($LISTEN_PID, $LISTEN_FDS, $LISTEN_FDNAMES), close-on-exec
+ * from here on; the variables are removed, so that no child takes them for its own. Once in a
+ * process, before it opens anything. */
+struct fd_store *fd_store_new(void);
+/* Closes what was handed over and not taken; the manager keeps it. Accepts NULL. */
+void fd_store_free(struct fd_store *store);
+
+/* Whether there is a manager to speak to; it may keep nothing all the same. */
+bool fd_store_usable(const struct fd_store *store);
+
+/*
+ * A descriptor that was handed over, and its whole name, which begins with `prefix`: the caller's
+ * from now on, while the manager keeps its own. -1: none (any more). `name` is borrowed until
+ * fd_store_free(); may be NULL.
+ */
+int fd_store_take(struct fd_store *store, const char *prefix, const char **name)
+    __attribute__((warn_unused_result));
+
+/* Ends what was handed over under such a name and not taken, here and at the manager. */
+void fd_store_drop(struct fd_store *store, const char *prefix);
+
+/* The manager is to keep it, too. 0, or a negative errno: -ENOTCONN without a manager, -EAGAIN. */
+int fd_store_put(struct fd_store *store, const char *name, int fd)
+    __attribute__((warn_unused_result));
+/* The manager is to let go of it. 0 or a negative errno, likewise. */
+int fd_store_remove(struct fd_store *store, const char *name);
+
+#endif

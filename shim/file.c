@@ -1,0 +1,71 @@
+#include "shim/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+int file_read(int fd, void *out, size_t bytes, size_t *len)
+{
+    size_t have = 0;
+    ssize_t n = 1;
+
+    while (have < bytes && n != 0) {
+        n = read(fd, (uint8_t *)out + have, bytes - have);
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        have += n > 0 ? (size_t)n : 0;
+    }
+    *len = have;
+    return 0;
+}
+
+int file_read_text(const char *path, char *text, size_t bytes)
+{
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), err;
+    size_t len;
+
+    if (fd < 0)
+        return -errno;
+    err = file_read(fd, text, bytes - 1, &len);
+    close(fd);
+    if (err)
+        return err;
+    text[len] = '\0';
+    return (int)len;
+}
+
+static int write_all(int fd, const uint8_t *bytes, size_t len)
+{
+    ssize_t n;
+
+    for (size_t done = 0; done<len; done += n> 0 ? (size_t)n : 0) {
+        n = write(fd, bytes + done, len - done);
+        if (n < 0 && errno != EINTR)
+            return -errno;
+    }
+    return 0;
+}
+
+int file_replace(const char *path, const void *bytes, size_t len)
+{
+    char beside[PATH_MAX];
+    int fd, err;
+
+    if (snprintf(beside, sizeof beside, "%s.new", path) >= (int)sizeof beside)
+        return -ENAMETOOLONG;
+    unlink(beside);
+    fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    err = write_all(fd, bytes, len);
+    if (close(fd) < 0 && !err)
+        err = -errno;
+    if (!err && rename(beside, path) < 0)
+        err = -errno;
+    if (err)
+        unlink(beside);
+    return err;
+}

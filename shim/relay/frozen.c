@@ -1,0 +1,68 @@
+#include "shim/relay/frozen.h"
+
+#define NUMBER_BYTES 8
+
+void frozen_put(struct frozen_writer *w, uint64_t value)
+{
+    uint8_t bytes[NUMBER_BYTES];
+
+    for (int i = 0; i < NUMBER_BYTES; i++)
+        bytes[i] = (uint8_t)(value >> 8 * i);
+    if (buffer_put(w->out, bytes, sizeof bytes) < 0)
+        w->no_memory = true;
+}
+
+void frozen_put_bytes(struct frozen_writer *w, const void *bytes, size_t len)
+{
+    frozen_put(w, len);
+    if (buffer_put(w->out, bytes, len) < 0)
+        w->no_memory = true;
+}
+
+uint64_t frozen_take(struct frozen_reader *r)
+{
+    uint64_t value = 0;
+
+    if (r->bad || r->left < NUMBER_BYTES) {
+        r->bad = true;
+        return 0;
+    }
+    for (int i = 0; i < NUMBER_BYTES; i++)
+        value |= (uint64_t)r->at[i] << 8 * i;
+    r->at += NUMBER_BYTES;
+    r->left -= NUMBER_BYTES;
+    return value;
+}
+
+uint64_t frozen_take_most(struct frozen_reader *r, uint64_t most)
+{
+    uint64_t value = frozen_take(r);
+
+    if (value <= most)
+        return value;
+    r->bad = true;
+    return 0;
+}
+
+const uint8_t *frozen_take_bytes(struct frozen_reader *r, size_t most, size_t *len_out)
+{
+    const uint8_t *bytes;
+
+    *len_out = frozen_take_most(r, most);
+    if (*len_out > r->left) {
+        r->bad = true;
+        *len_out = 0;
+    }
+    bytes = r->at;
+    r->at += *len_out;
+    r->left -= *len_out;
+    return bytes;
+}
+
+int frozen_take_buffer(struct frozen_reader *r, size_t most, struct buffer *out)
+{
+    size_t len;
+    const uint8_t *bytes = frozen_take_bytes(r, most, &len);
+
+    return buffer_put(out, bytes, len);
+}

@@ -1,0 +1,306 @@
+#include "shim/relay/pending_creates.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "cri-proto/cri_v1.pb-c.h"
+#include "shim/boot_clock.h"
+#include "shim/relay/buffer.h"
+#include "shim/relay/create_container.h"
+#include "shim/relay/limits.h"
+#include "shim/relay/mount_redirect.h"
+#include "shim/relay/plugin_mounts.h"
+#include "shim/relay/refusals.h"
+#include "shim/rpc/message.h"
+#include "shim/rpc/rpc.h"
+
+/* One under way; session_call.user. */
+struct pending_create {
+    struct session *session;
+    struct session_call *call;
+    uint64_t create;    /* its number, and key of the table */
+    uint64_t container; /* refusals_key() */
+    bool forwarded;     /* the device manager waits for the runtime's answer */
+    bool redirect;      /* it mounts the kubelet's plugin directory */
+    UT_hash_handle hh;
+};
+
+struct pending_creates {
+    struct host *host;
+    struct refusals *refusals;
+    struct plugin_mounts mounts;
+    struct pending_create *table; /* by number */
+    uint64_t last;
+};
+
+struct pending_creates *pending_creates_new(void)
+{
+    struct pending_creates *creates = calloc(1, sizeof *creates);
+
+    if (!creates)
+        return NULL;
+    creates->refusals = refusals_new();
+    if (creates->refusals)
+        return creates;
+    free(creates);
+    return NULL;
+}
+
+void pending_creates_free(struct pending_creates *creates)
+{
+    if (!creates)
+        return;
+    refusals_free(creates->refusals);
+    free(creates);
+}
+
+void pending_creates_bind(struct pending_creates *creates, struct host *host)
+{
+    creates->host = host;
+}
+
+void pending_creates_set_redirect(struct pending_creates *creates, const char *from, const char *to)
+{
+    creates->mounts.from = from;
+    creates->mounts.to = to;
+}
+
+static struct devicemgr *core_of(const struct pending_creates *creates)
+{
+    return host_core(creates->host);
+}
+
+static void pending_free(struct pending_creates *creates, struct pending_create *p)
+{
+    if (p->hh.tbl)
+        HASH_DEL(creates->table, p);
+    p->call->user = NULL;
+    free(p);
+}
+
+static struct pending_create *pending_new(struct pending_creates *creates, struct session *session,
+                                          struct session_call *call)
+{
+    struct pending_create *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return NULL;
+    p->session = session;
+    p->call = call;
+    p->create = ++creates->last;
+    call->user = p;
+    HASH_ADD(hh, creates->table, create, sizeof p->create, p);
+    if (p->hh.tbl)
+        return p;
+    pending_free(creates, p);
+    return NULL;
+}
+
+/* ---- the request ---- */
+
+/* Whether the device manager may keep what it is known by. */
+static bool names_fit(const struct devicemgr_create *request)
+{
+    return strlen(request->sandbox_id) + strlen(request->pod_uid) + strlen(request->pod_namespace) +
+               strlen(request->pod_name) + strlen(request->container) <=
+           RELAY_NAMES_BYTES_MAX;
+}
+
+static void forward_untouched(struct session *session, struct session_call *call)
+{
+    if (session_forward(session, call, NULL, 0) < 0)
+        session_refuse(session, call, RPC_RESOURCE_EXHAUSTED, "CreateContainer: out of memory");
+}
+
+/* Asks the device manager, which borrows `request`; true: the verdict will come for `p`. */
+static bool ask(struct pending_creates *creates, struct pending_create *p,
+                struct create_container *c, struct devicemgr_create *request)
+{
+    p->container = refusals_key(request->pod_uid, request->container);
+    p->redirect = plugin_mounts_look(&creates->mounts, c, request);
+    return devicemgr_create(core_of(creates), boot_now_ms(), p->create, request);
+}
+
+/* Forwards with what is to be put in front, and with what is to be changed. 0, -ENOMEM, or
+ * -EMSGSIZE when it would be too large then; the call is still undecided in both cases. */
+static int create_forward(const struct pending_creates *creates, const struct pending_create *p,
+                          const uint8_t *fragment, size_t bytes)
+{
+    struct buffer changed = {0};
+    int r = 0;
+
+    if (p->redirect)
+        r = mount_redirect(p->call->message, p->call->message_bytes, creates->mounts.from,
+                           creates->mounts.to, &changed);
+    if (r == 0)
+        return session_forward(p->session, p->call, fragment, bytes);
+    if (r > 0)
+        r = session_forward_instead(p->session, p->call, fragment, bytes, buffer_data(&changed),
+                                    buffer_len(&changed));
+    buffer_fini(&changed);
+    return r;
+}
+
+static const char *forward_error(int r)
+{
+    return r == -EMSGSIZE ? "CreateContainer: the message is too large with its mounts redirected"
+                          : "CreateContainer: out of memory";
+}
+
+static void refuse(struct pending_creates *creates, struct pending_create *p, int code,
+                   const char *message)
+{
+    struct session *session = p->session;
+    struct session_call *call = p->call;
+
+    pending_free(creates, p);
+    session_refuse(session, call, code, message);
+}
+
+/* It asks for no device of ours. */
+static void forward_as_is(struct pending_creates *creates, struct pending_create *p)
+{
+    int r = create_forward(creates, p, NULL, 0);
+
+    if (r < 0)
+        refuse(creates, p, RPC_RESOURCE_EXHAUSTED, forward_error(r));
+    else
+        pending_free(creates, p);
+}
+
+static void refuse_unread(struct session *session, struct session_call *call)
+{
+    session_refuse(session, call, RPC_RESOURCE_EXHAUSTED,
+                   "CreateContainer: the request takes too much memory to read");
+}
+
+/* Whether the device manager was asked. */
+static bool requested(struct pending_creates *creates, struct session *session,
+                      struct session_call *call, struct create_container *c, uint64_t deadline_ms)
+{
+    struct devicemgr_create request;
+    struct pending_create *p;
+
+    create_container_request(c, &request);
+    request.deadline_ms = deadline_ms;
+    if (!names_fit(&request)) {
+        session_refuse(session, call, RPC_INVALID_ARGUMENT,
+                       "CreateContainer: the names of sandbox, pod and container are too long");
+        return false;
+    }
+    p = pending_new(creates, session, call);
+    if (!p) {
+        refuse_unread(session, call);
+        return false;
+    }
+    if (!ask(creates, p, c, &request))
+        forward_as_is(creates, p);
+    return true;
+}
+
+void pending_creates_request(struct pending_creates *creates, struct session *session,
+                             struct session_call *call, uint64_t deadline_ms)
+{
+    struct create_container *c;
+    bool asked;
+
+    switch (create_container_read(call->message, call->message_bytes, &c)) {
+    case RPC_OK:
+        asked = requested(creates, session, call, c, deadline_ms);
+        create_container_free(c);
+        if (asked)
+            host_kick(creates->host);
+        break;
+    case RPC_INTERNAL: /* no CreateContainerRequest: the runtime says so */
+        forward_untouched(session, call);
+        break;
+    default:
+        refuse_unread(session, call);
+        break;
+    }
+}
+
+/* ---- the verdict ---- */
+
+void pending_creates_verdict(struct pending_creates *creates, uint64_t create,
+                             const struct devicemgr_verdict *verdict)
+{
+    struct pending_create *p;
+    uint8_t *fragment = NULL;
+    size_t bytes = 0;
+    int r = 0;
+
+    HASH_FIND(hh, creates->table, &create, sizeof create, p);
+    if (!p)
+        return;
+    if (verdict->code != 0) {
+        refusals_add(creates->refusals, p->container, boot_now_ms(), verdict->code,
+                     verdict->message);
+        refuse(creates, p, verdict->code, verdict->message);
+        return;
+    }
+    refusals_end(creates->refusals, p->container);
+    if (verdict->options)
+        r = create_container_fragment(verdict->options, &fragment, &bytes);
+    if (r == 0)
+        r = create_forward(creates, p, fragment, bytes);
+    free(fragment);
+    if (r == 0) {
+        p->forwarded = true;
+        return;
+    }
+    refuse(creates, p, RPC_RESOURCE_EXHAUSTED, forward_error(r));
+    devicemgr_create_answered(core_of(creates), boot_now_ms(), create, NULL);
+}
+
+/* ---- the answer ---- */
+
+/* A success whose container id cannot be read is no refusal: that container may run. */
+static void forwarded_answered(struct pending_creates *creates, struct pending_create *p,
+                               int status, const uint8_t *message, size_t bytes)
+{
+    struct message_arena arena = {.most = RELAY_DECODED_BYTES_MAX};
+    const Runtime__V1__CreateContainerResponse *response = NULL;
+    uint64_t create = p->create;
+    int code;
+
+    if (status == RPC_OK && message)
+        response = (const Runtime__V1__CreateContainerResponse *)message_unpack(
+            &runtime__v1__create_container_response__descriptor, message, bytes, &arena, &code);
+    pending_free(creates, p);
+    if (status == RPC_OK && (!response || !*response->container_id))
+        devicemgr_create_cancelled(core_of(creates), boot_now_ms(), create);
+    else
+        devicemgr_create_answered(core_of(creates), boot_now_ms(), create,
+                                  response ? response->container_id : NULL);
+    message_arena_fini(&arena);
+}
+
+void pending_creates_answered(struct pending_creates *creates, struct session_call *call,
+                              int status, const uint8_t *message, size_t message_bytes)
+{
+    struct pending_create *p = call->user;
+
+    if (!p || !p->forwarded)
+        return; /* the runtime would not wait for the decision; ended() follows */
+    forwarded_answered(creates, p, status, message, message_bytes);
+    host_kick(creates->host);
+}
+
+void pending_creates_ended(struct pending_creates *creates, struct session_call *call)
+{
+    struct pending_create *p = call->user;
+    uint64_t create;
+
+    if (!p)
+        return;
+    create = p->create;
+    pending_free(creates, p);
+    devicemgr_create_cancelled(core_of(creates), boot_now_ms(), create);
+    host_kick(creates->host);
+}

@@ -1,0 +1,38 @@
+/*
+ * CreateContainers, from the request over the device manager's verdict to the runtime's answer.
+ *
+ * Each has a number, by which the device manager knows it. One whose request cannot be read is the
+ * runtime's to refuse and goes on untouched; so does one that asks for no device of ours.
+ */
+#ifndef SHIM_RELAY_PENDING_CREATES_H
+#define SHIM_RELAY_PENDING_CREATES_H
+
+#include "devicemgr/devicemgr.h"
+#include "shim/core/host.h"
+#include "shim/relay/session.h"
+
+struct pending_creates;
+
+/* NULL: out of memory. */
+struct pending_creates *pending_creates_new(void);
+/* Every session must be gone. Accepts NULL. */
+void pending_creates_free(struct pending_creates *creates);
+
+/* As calls_bind() and calls_set_redirect(). */
+void pending_creates_bind(struct pending_creates *creates, struct host *host);
+void pending_creates_set_redirect(struct pending_creates *creates, const char *from,
+                                  const char *to);
+
+/* Calls of CRI_CREATE_CONTAINER, as in session_owner_ops. `deadline_ms`: when the client will give
+ * it up, UINT64_MAX for never. */
+void pending_creates_request(struct pending_creates *creates, struct session *session,
+                             struct session_call *call, uint64_t deadline_ms);
+void pending_creates_answered(struct pending_creates *creates, struct session_call *call,
+                              int status, const uint8_t *message, size_t message_bytes);
+void pending_creates_ended(struct pending_creates *creates, struct session_call *call);
+
+/* As calls_verdict(). */
+void pending_creates_verdict(struct pending_creates *creates, uint64_t create,
+                             const struct devicemgr_verdict *verdict);
+
+#endif

@@ -1,0 +1,337 @@
+/*
+ * session_freeze() and session_thaw().
+ *
+ * The format: FORMAT, the state's parts as they are written below, and the sum of all that. Whoever
+ * changes what is written, or what a number in it means, changes FORMAT.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zlib.h>
+
+#include "shim/relay/frozen.h"
+#include "shim/relay/limits.h"
+#include "shim/relay/session/dispatch.h"
+#include "shim/relay/session/inside.h"
+#include "shim/relay/session/stream.h"
+#include "shim/rpc/rpc.h"
+
+#define FORMAT UINT64_C(0x3130535345534853) /* "SHSESS01" */
+#define SUM_BYTES 8
+/* More than what is sent of it. */
+#define REFUSAL_BYTES_KEPT (2 * RPC_STATUS_TEXT_BYTES_MAX)
+
+/* ---- small parts, one function each for both ways ---- */
+
+/* A number of the session's, written or read. */
+struct ice {
+    struct frozen_writer *w; /* NULL: it is read */
+    struct frozen_reader *r;
+};
+
+static uint64_t number(const struct ice *ice, uint64_t value, uint64_t most)
+{
+    if (!ice->w)
+        return frozen_take_most(ice->r, most);
+    frozen_put(ice->w, value);
+    return value;
+}
+
+/* FIELD of any integer type, which is at most MOST. */
+#define NUMBER(ice, field, most) ((field) = (__typeof__(field))number(ice, (uint64_t)(field), most))
+#define U32(ice, field) NUMBER(ice, field, UINT32_MAX)
+#define U64(ice, field) NUMBER(ice, field, UINT64_MAX)
+#define BOOL(ice, field) NUMBER(ice, field, 1)
+
+static void raw(const struct ice *ice, void *at, size_t len)
+{
+    size_t there;
+    const uint8_t *from;
+
+    if (ice->w) {
+        frozen_put_bytes(ice->w, at, len);
+        return;
+    }
+    from = frozen_take_bytes(ice->r, len, &there);
+    if (there == len && len > 0)
+        memcpy(at, from, len);
+    ice->r->bad = ice->r->bad || there != len;
+}
+
+/* 0 or -ENOMEM. */
+static int bytes_state(const struct ice *ice, struct buffer *b, size_t most)
+{
+    if (!ice->w)
+        return frozen_take_buffer(ice->r, most, b);
+    frozen_put_bytes(ice->w, buffer_data(b), buffer_len(b));
+    return 0;
+}
+
+static void flow_state(const struct ice *ice, struct flow *f)
+{
+    U64(ice, f->send);
+    U64(ice, f->client);
+    U64(ice, f->pending);
+    U64(ice, f->surplus);
+    if (!ice->w && !flow_check(f))
+        ice->r->bad = true;
+}
+
+/* ---- an end ---- */
+
+static int lane_state(const struct ice *ice, struct lane *l)
+{
+    U64(ice, l->data_passed);
+    NUMBER(ice, l->stream_passed, FRAME_STREAM_ID_MAX);
+    BOOL(ice, l->stepwise);
+    NUMBER(ice, l->head.length, 0xffffff);
+    NUMBER(ice, l->head.type, 0xff);
+    NUMBER(ice, l->head.flags, 0xff);
+    NUMBER(ice, l->head.stream_id, FRAME_STREAM_ID_MAX);
+    NUMBER(ice, l->how, LANE_GATHER);
+    BOOL(ice, l->begun);
+    BOOL(ice, l->within);
+    U32(ice, l->left);
+    U32(ice, l->skip);
+    U32(ice, l->body);
+    BOOL(ice, l->pad_unknown);
+    NUMBER(ice, l->carry_len, sizeof l->carry);
+    raw(ice, l->carry, sizeof l->carry);
+    return bytes_state(ice, &l->inject, SIZE_MAX);
+}
+
+static void sent_state(const struct ice *ice, struct settings_sent *s)
+{
+    U32(ice, s->barrier);
+    BOOL(ice, s->has_table_size);
+    U32(ice, s->table_size_min);
+    U32(ice, s->table_size);
+    BOOL(ice, s->has_window);
+    U32(ice, s->window);
+}
+
+static int settings_state(const struct ice *ice, struct settings_queue *q)
+{
+    size_t n = buffer_len(&q->unacked) / sizeof(struct settings_sent);
+    uint64_t at = q->under_way - q->popped; /* beyond all if it has left */
+    uint64_t under_way = at < n ? at + 1 : 0;
+
+    NUMBER(ice, n, RELAY_SETTINGS_PENDING_MAX + RELAY_STREAMS_MAX);
+    for (size_t i = 0; i < n; i++) {
+        struct settings_sent s = {0};
+
+        if (ice->w)
+            memcpy(&s, buffer_data(&q->unacked) + i * sizeof s, sizeof s);
+        sent_state(ice, &s);
+        if (!ice->w && !ice->r->bad && settings_queue_push(q, &s) < 0)
+            return -ENOMEM;
+    }
+    NUMBER(ice, under_way, n);
+    if (!ice->w) { /* the oldest has the number 1, so that 0 has left */
+        q->pushed++;
+        q->popped++;
+        q->under_way = under_way;
+    }
+    NUMBER(ice, q->entry_len, SETTINGS_ENTRY_BYTES - 1);
+    raw(ice, q->entry, sizeof q->entry);
+    return 0;
+}
+
+/* Its listener may be one that gave up. */
+static int listener_state(const struct ice *ice, struct session_side *side)
+{
+    bool listens = side->listener;
+
+    BOOL(ice, listens);
+    if (ice->w) {
+        if (listens)
+            header_listener_freeze(side->listener, ice->w);
+        return 0;
+    }
+    header_listener_free(side->listener);
+    side->listener = listens ? header_listener_thaw(ice->r) : NULL;
+    side->lane.memo = side->listener ? header_listener_memo(side->listener) : NULL;
+    return listens && !side->listener && !ice->r->bad ? -ENOMEM : 0;
+}
+
+static int side_state(const struct ice *ice, struct session_side *side)
+{
+    uint64_t news = (uint64_t)(side->table_size_news + 1);
+    int r = lane_state(ice, &side->lane);
+
+    NUMBER(ice, side->block.stream, FRAME_STREAM_ID_MAX);
+    BOOL(ice, side->block.ends_stream);
+    U64(ice, side->block.bytes);
+    U32(ice, side->table_size);
+    NUMBER(ice, news, (uint64_t)UINT32_MAX + 1);
+    side->table_size_news = (int64_t)news - 1;
+    if (r == 0)
+        r = settings_state(ice, &side->settings);
+    return r < 0 ? r : listener_state(ice, side);
+}
+
+/* ---- a stream ---- */
+
+static int refusal_state(const struct ice *ice, struct stream *st)
+{
+    size_t len = st->refusal ? strnlen(st->refusal, REFUSAL_BYTES_KEPT) : 0;
+    bool there = st->refusal;
+
+    BOOL(ice, there);
+    NUMBER(ice, len, REFUSAL_BYTES_KEPT);
+    if (!there)
+        return 0;
+    if (!ice->w) {
+        st->refusal = calloc(1, len + 1);
+        if (!st->refusal)
+            return -ENOMEM;
+    }
+    raw(ice, st->refusal, len);
+    return 0;
+}
+
+/* All but its number and method. What the owner was told it is told again, or never. */
+static int stream_state(const struct ice *ice, struct stream *st)
+{
+    uint64_t code = (uint64_t)(st->refusal_code + 1);
+    enum stream_owner owner = st->phase == STREAM_DECIDE   ? STREAM_UNREAD
+                              : st->owner == STREAM_UNREAD ? STREAM_UNREAD
+                                                           : STREAM_UNTOLD;
+    bool dropped = st->response_dropped || buffer_len(&st->response) > 0;
+    int r;
+
+    U64(ice, st->call.timeout_ms);
+    NUMBER(ice, st->kind, STREAM_INTERCEPTED);
+    NUMBER(ice, st->phase, STREAM_STOPPING);
+    NUMBER(ice, st->waits, STREAM_WAIT_ALL);
+    NUMBER(ice, owner, STREAM_UNTOLD);
+    NUMBER(ice, st->request_end, STREAM_END_SENT);
+    BOOL(ice, st->response_begun);
+    BOOL(ice, dropped);
+    if (!ice->w) {
+        st->owner = owner;
+        st->response_dropped = dropped;
+    }
+    NUMBER(ice, st->encoding, MESSAGE_ENCODING_UNKNOWN);
+    flow_state(ice, &st->flow);
+    U64(ice, st->before_ack);
+    NUMBER(ice, code, INT32_MAX);
+    st->refusal_code = (int)code - 1;
+    r = refusal_state(ice, st);
+    if (r == 0)
+        r = bytes_state(ice, &st->queue, SIZE_MAX);
+    return r < 0 ? r : bytes_state(ice, &st->request, RELAY_OBSERVED_BYTES_MAX);
+}
+
+static int streams_write(const struct ice *ice, struct session *s)
+{
+    int r = 0;
+
+    frozen_put(ice->w, HASH_COUNT(s->streams));
+    for (struct stream *st = s->streams; st && r == 0; st = st->hh.next) {
+        frozen_put(ice->w, st->id);
+        frozen_put(ice->w, st->call.method);
+        r = stream_state(ice, st);
+    }
+    return r;
+}
+
+static int streams_read(const struct ice *ice, struct session *s)
+{
+    uint64_t n = frozen_take_most(ice->r, RELAY_STREAMS_MAX);
+
+    for (; n > 0 && !ice->r->bad; n--) {
+        uint32_t id = (uint32_t)frozen_take_most(ice->r, FRAME_STREAM_ID_MAX);
+        enum cri_method method = (enum cri_method)frozen_take_most(ice->r, CRI_METHODS - 1);
+        struct stream *st = stream_new(s, id, method);
+        int r = st ? stream_state(ice, st) : -ENOMEM;
+
+        if (r < 0)
+            return r;
+        s->queued += stream_is_queued(st);
+        s->request_bytes += buffer_len(&st->request);
+    }
+    return 0;
+}
+
+/* ---- a session ---- */
+
+static int session_state(const struct ice *ice, struct session *s)
+{
+    int r = 0;
+
+    NUMBER(ice, s->preface_seen, FRAME_PREFACE_BYTES);
+    U32(ice, s->stream_id_max);
+    for (int method = 0; method < CRI_METHODS; method++)
+        NUMBER(ice, s->classes[method], CRI_CLASS_INTERCEPTED);
+    flow_state(ice, &s->windows.flow);
+    U64(ice, s->windows.initial);
+    U32(ice, s->windows.acked);
+    U32(ice, s->windows.frame_bytes_max);
+    U32(ice, s->late_acks.count);
+    BOOL(ice, s->late_acks.has_table_size);
+    BOOL(ice, s->late_acks.has_window);
+    U32(ice, s->late_acks.window);
+    raw(ice, s->goaway, sizeof s->goaway);
+    NUMBER(ice, s->goaway_len, sizeof s->goaway);
+    BOOL(ice, s->runtime_goes);
+    NUMBER(ice, s->goaway_last, FRAME_STREAM_ID_MAX);
+    for (int end = SESSION_CLIENT; end <= SESSION_RUNTIME && r == 0; end++)
+        r = side_state(ice, &s->sides[end]);
+    if (r < 0)
+        return r;
+    return ice->w ? streams_write(ice, s) : streams_read(ice, s);
+}
+
+int session_freeze(struct session *s, struct buffer *out)
+{
+    struct frozen_writer w = {.out = out};
+    const struct ice ice = {.w = &w};
+    size_t begin = buffer_len(out);
+
+    if (s->error)
+        return s->error;
+    if (s->sides[SESSION_CLIENT].lane.in_block || s->sides[SESSION_RUNTIME].lane.in_block)
+        return -EAGAIN;
+    frozen_put(&w, FORMAT);
+    if (session_state(&ice, s) < 0)
+        w.no_memory = true;
+    frozen_put(&w, crc32(0, buffer_data(out) + begin, (uInt)(buffer_len(out) - begin)));
+    return w.no_memory ? -ENOMEM : 0;
+}
+
+static bool is_intact(const uint8_t *state, size_t len)
+{
+    struct frozen_reader head = {.at = state, .left = len};
+    struct frozen_reader sum = {.at = state + len - SUM_BYTES, .left = SUM_BYTES};
+
+    return len >= 2 * SUM_BYTES && frozen_take(&head) == FORMAT &&
+           frozen_take(&sum) == crc32(0, state, (uInt)(len - SUM_BYTES));
+}
+
+int session_thaw(const uint8_t *state, size_t len, const struct session_ops *ops, void *user,
+                 struct session_owner owner, struct session **out)
+{
+    struct frozen_reader r = {.at = state + SUM_BYTES, .left = len - 2 * SUM_BYTES};
+    const struct ice ice = {.r = &r};
+    struct session *s;
+    int error;
+
+    if (!is_intact(state, len))
+        return -EPROTO;
+    s = session_new(ops, user, owner);
+    if (!s)
+        return -ENOMEM;
+    error = session_state(&ice, s);
+    if (r.bad || (error == 0 && r.left > 0))
+        error = -EPROTO;
+    if (error < 0) {
+        session_free(s);
+        return error;
+    }
+    dispatch_choose_methods(s);
+    dispatch_settle(s);
+    *out = s;
+    return 0;
+}

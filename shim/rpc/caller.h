@@ -1,0 +1,47 @@
+/*
+ * One client of a server: its connection, and its calls (incoming.h).
+ */
+#ifndef SHIM_RPC_CALLER_H
+#define SHIM_RPC_CALLER_H
+
+#include <stddef.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+
+#include "shim/rpc/link.h"
+#include "shim/rpc/rpc.h"
+
+/* What a server does for all its clients. */
+struct rpc_service {
+    const struct rpc_method *methods;
+    size_t methods_len;
+    void *user;       /* the handlers' */
+    const char *name; /* of the socket, for the log */
+    /* A client is gone, out of its list and about to be freed; `gone_user` as given. */
+    void (*gone)(void *user);
+    void *gone_user;
+};
+
+LIST_HEAD(callers, caller);
+
+struct caller {
+    struct link link;
+    const struct rpc_service *service;
+    LIST_ENTRY(caller) entry;
+    LIST_HEAD(, rpc_incoming) calls;
+    size_t queued; /* bytes of answers, all calls together */
+    struct ucred peer;
+};
+
+/* One without a connection, in `callers`; caller_accept() follows. `service` is
+ * borrowed until gone(). 0 or a negative uv error. */
+int caller_new(uv_loop_t *loop, const struct rpc_service *service, struct callers *callers,
+               struct caller **out) __attribute__((warn_unused_result));
+
+/* Takes the connection that waits at `listener`; one that fails is closed. */
+void caller_accept(struct caller *caller, uv_pipe_t *listener);
+
+/* Ends its calls without a word, and then the connection. */
+void caller_close(struct caller *caller);
+
+#endif

@@ -1,0 +1,169 @@
+#include "shim/rpc/numbered.h"
+
+#include <string.h>
+
+#define uthash_fatal(message) abort()
+#include <uthash.h>
+
+#include "shim/must.h"
+#include "shim/rpc/message.h"
+
+struct numbered_call {
+    struct numbered_calls *set;
+    UT_hash_handle hh;
+    uint64_t number;
+    const struct numbered_method *method;
+    char *note;
+    const struct rpc_channel *channel;
+    struct rpc_call *rpc; /* NULL: could not be made, waits to be told so */
+    ProtobufCMessage *response;
+};
+
+static void message_free(ProtobufCMessage *message)
+{
+    if (message)
+        protobuf_c_message_free_unpacked(message, NULL);
+}
+
+static void call_free(struct numbered_call *call)
+{
+    message_free(call->response);
+    free(call->note);
+    free(call);
+}
+
+/* Leaves the table before it is told, since its owner may do anything. */
+static void call_end(struct numbered_call *call, int code, const char *message)
+{
+    struct numbered_calls *set = call->set;
+    const struct numbered_end end = {.method = call->method,
+                                     .number = call->number,
+                                     .note = call->note,
+                                     .code = code,
+                                     .message = message,
+                                     .response = code == RPC_OK ? call->response : NULL};
+
+    HASH_DELETE(hh, set->open, call);
+    set->ended(set->user, &end);
+    call_free(call);
+}
+
+static void on_message(struct rpc_call *rpc, const ProtobufCMessage *message, void *user)
+{
+    struct numbered_call *call = user;
+
+    (void)rpc;
+    message_free(call->response);
+    call->response = message_copy(message);
+}
+
+static void on_done(struct rpc_call *rpc, const struct rpc_status *status, void *user)
+{
+    struct numbered_call *call = user;
+
+    (void)rpc;
+    /* One that is OK has had its message. */
+    if (status->code == RPC_OK && !call->response)
+        call_end(call, RPC_RESOURCE_EXHAUSTED, "no memory for the answer");
+    else
+        call_end(call, status->code, status->message);
+}
+
+static const struct rpc_call_ops CALL_OPS = {.message = on_message, .done = on_done};
+
+static void on_unmade(uv_timer_t *timer)
+{
+    struct numbered_calls *set = timer->data;
+    struct numbered_call *call, *next;
+
+    /* One at a time: the callback may add and take away others. */
+    HASH_ITER(hh, set->open, call, next)
+    {
+        if (call->rpc)
+            continue;
+        uv_timer_start(&set->unmade, on_unmade, 0, 0);
+        call_end(call, RPC_UNAVAILABLE, set->gone);
+        return;
+    }
+}
+
+void numbered_calls_init(struct numbered_calls *calls, uv_loop_t *loop,
+                         void (*ended)(void *user, const struct numbered_end *end), void *user,
+                         const char *gone)
+{
+    *calls = (struct numbered_calls){.ended = ended, .user = user, .gone = gone};
+    uv_timer_init(loop, &calls->unmade);
+    calls->unmade.data = calls;
+}
+
+size_t numbered_calls_len(const struct numbered_calls *calls)
+{
+    return HASH_COUNT(calls->open);
+}
+
+void numbered_calls_start(struct numbered_calls *calls, struct rpc_channel *channel,
+                          const struct numbered_method *method, uint64_t number, const char *note,
+                          const ProtobufCMessage *request, uint64_t timeout_ms)
+{
+    struct numbered_call *call = must(calloc(1, sizeof *call));
+
+    call->set = calls;
+    call->number = number;
+    call->method = method;
+    call->note = note ? must(strdup(note)) : NULL;
+    call->channel = channel;
+    HASH_ADD(hh, calls->open, number, sizeof call->number, call);
+    if (channel)
+        call->rpc = rpc_channel_call(channel, method->path, request, method->response, 0,
+                                     timeout_ms ? timeout_ms : 1, &CALL_OPS, call);
+    if (!call->rpc)
+        uv_timer_start(&calls->unmade, on_unmade, 0, 0);
+}
+
+static void call_drop(struct numbered_call *call)
+{
+    HASH_DELETE(hh, call->set->open, call);
+    call_free(call);
+}
+
+void numbered_calls_cancel(struct numbered_calls *calls, uint64_t number)
+{
+    struct numbered_call *call;
+
+    HASH_FIND(hh, calls->open, &number, sizeof number, call);
+    if (!call)
+        return;
+    rpc_call_cancel(call->rpc);
+    call_drop(call);
+}
+
+void numbered_calls_drop(struct numbered_calls *calls, const struct rpc_channel *channel)
+{
+    struct numbered_call *call, *next;
+
+    HASH_ITER(hh, calls->open, call, next)
+    {
+        if (call->rpc && call->channel == channel)
+            call_drop(call);
+    }
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct numbered_calls *calls = handle->data;
+
+    calls->done(calls->done_user);
+}
+
+void numbered_calls_stop(struct numbered_calls *calls, void (*done)(void *user), void *user)
+{
+    struct numbered_call *call, *next;
+
+    calls->done = done;
+    calls->done_user = user;
+    HASH_ITER(hh, calls->open, call, next)
+    {
+        call_drop(call);
+    }
+    uv_close((uv_handle_t *)&calls->unmade, on_closed);
+}

@@ -1,0 +1,31 @@
+/*
+ * The runtime's lists as the core takes them.
+ */
+#ifndef SHIM_RUNTIME_LISTED_H
+#define SHIM_RUNTIME_LISTED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cri-proto/cri_v1.pb-c.h"
+#include "devicemgr/devicemgr.h"
+
+struct listed {
+    struct devicemgr_sandbox *sandboxes;
+    size_t sandboxes_len;
+    struct devicemgr_container *containers;
+    size_t containers_len;
+    struct devicemgr_annotation *annotations; /* of all of them */
+};
+
+/* Borrows the texts of both messages until listed_fini(). False: no memory, and nothing to fini. */
+bool listed_init(struct listed *listed, const Runtime__V1__ListPodSandboxResponse *pods,
+                 const Runtime__V1__ListContainersResponse *list)
+    __attribute__((warn_unused_result));
+void listed_fini(struct listed *listed);
+
+/* Created counts: it was made with its devices and may start at any moment. What the runtime itself
+ * does not know may run. */
+bool listed_may_run(Runtime__V1__ContainerState state);
+
+#endif

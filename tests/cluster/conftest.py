@@ -1,0 +1,53 @@
+"""A cluster for each file of tests. Where its programs are not there, they are skipped."""
+
+import pathlib
+import shutil
+import tempfile
+
+import pytest
+
+import kube_programs
+from cluster import PLUGINS, Cluster
+
+
+@pytest.fixture(scope="module", name="module_directory")
+def make_directory():
+    """Of the file's clusters, with a short name."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="cdk-", dir="/tmp"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture(scope="module", name="cluster_of")
+def make_cluster(module_directory):
+    """cluster_of(plugins, **settings of Cluster): one that runs, to the end of the file, which is
+    skipped where the programs are missing."""
+    if kube_programs.missing():
+        pytest.skip(kube_programs.missing())
+    running = []
+
+    def make(plugins, **settings):
+        one = Cluster(module_directory / str(len(running)), plugins, **settings)
+        running.append(one)
+        one.start()
+        return one
+
+    yield make
+    for one in running:
+        one.stop()
+
+
+@pytest.fixture(scope="module", name="shared_cluster")
+def start_cluster(cluster_of):
+    return cluster_of(PLUGINS)
+
+
+@pytest.fixture(name="cluster")
+def use_cluster(shared_cluster):
+    """That of the file, with all its devices and no pods. Whatever the test is about: no container
+    is without its devices, and no device is in two."""
+    shared_cluster.settle()
+    yield shared_cluster
+    shared_cluster.remove_all()
+    assert shared_cluster.wrong() == []

@@ -1,0 +1,136 @@
+"""etcd, API server, controller manager and scheduler, in a network of their own: a cluster without
+a node.
+
+    plane = ControlPlane(directory); plane.start()
+    plane.api.get("/api/v1/nodes")
+    node's kubelet: plane.network, plane.kubeconfig("node")
+
+All of it listens in that network, which has no way out; it ends at once, and as a whole.
+"""
+
+import os
+import pathlib
+import signal
+import subprocess
+
+from kube_api import Api, ApiError
+from kube_certificates import Authority
+from kube_programs import program
+from waiting import GENEROUS_S, wait_until
+
+ADDRESS = "192.0.2.1"  # of this network's one interface; a node must not have a loopback address
+NODE = "node"
+_PORT = 6443
+_SERVER = f"https://{ADDRESS}:{_PORT}"
+_READY_S = 4 * GENEROUS_S
+_NETWORK = f"""busybox ip link set lo up && busybox ip addr add {ADDRESS}/32 dev lo &&
+    exec sleep infinity"""
+_USERS = {"admin": ("admin", "system:masters"),
+          "controller-manager": ("system:kube-controller-manager", None),
+          "scheduler": ("system:kube-scheduler", None),
+          NODE: (f"system:node:{NODE}", "system:nodes")}
+
+
+class ControlPlane:
+    def __init__(self, directory):
+        self.directory = pathlib.Path(directory)
+        self.authority = None
+        self.api = None
+        self._holder = None
+        self._pid = None
+        self._programs = []
+
+    def start(self):
+        self.authority = Authority(self.directory / "pki")
+        self.authority.sign("server", "kube-apiserver", addresses=[ADDRESS, "127.0.0.1"])
+        self.authority.sign("tokens", "tokens")
+        for name, (user, group) in _USERS.items():
+            self.authority.sign(name, user, group)
+        self._holder = subprocess.Popen(
+            ["unshare", "--net", "--pid", "--fork", "--kill-child", "sh", "-c", _NETWORK],
+            stdin=subprocess.DEVNULL, start_new_session=True)
+        wait_until(self._find_pid, "there is a network")
+        self.api = Api(ADDRESS, _PORT, self.network, self.authority, "admin")
+        self._start_etcd()
+        self._start_server()
+        self._wait_there("/readyz")  # the others would give up
+        self._start_controllers()
+        # One that each pod must have.
+        self._wait_there("/api/v1/namespaces/default/serviceaccounts/default")
+
+    def _find_pid(self):
+        assert self._holder.poll() is None, "no network can be made"
+        children = pathlib.Path(f"/proc/{self._holder.pid}/task/{self._holder.pid}/children")
+        pids = children.read_text().split()
+        # It has executed what comes last: the interface has its address.
+        if pids and os.path.basename(os.path.realpath(f"/proc/{pids[0]}/exe")) == "sleep":
+            self._pid = int(pids[0])
+        return self._pid
+
+    @property
+    def network(self):
+        return f"/proc/{self._pid}/ns/net"
+
+    def kubeconfig(self, user):
+        return self.authority.kubeconfig(user, _SERVER)
+
+    def _wait_there(self, path):
+        wait_until(lambda: self._is_there(path), f"the API server has {path}", _READY_S, 0.2)
+
+    def _is_there(self, path):
+        ended = [one.args for one in self._programs if one.poll() is not None]
+        assert not ended, f"they ended by themselves: {ended}"
+        try:
+            self.api.text(path)
+        except (OSError, ApiError):
+            return False
+        return True
+
+    def _run(self, name, *options):
+        with open(self.directory / f"{name}.log", "ab") as log:
+            self._programs.append(subprocess.Popen(
+                ["nsenter", f"--net={self.network}", f"--pid=/proc/{self._pid}/ns/pid",
+                 program(name), *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True))
+
+    def _start_etcd(self):
+        peer = "http://127.0.0.1:2380"
+        self._run("etcd", "--name", "one", "--data-dir", self.directory / "etcd",
+                  "--unsafe-no-fsync", "--listen-client-urls", "http://127.0.0.1:2379",
+                  "--advertise-client-urls", "http://127.0.0.1:2379", "--listen-peer-urls", peer,
+                  "--initial-advertise-peer-urls", peer, "--initial-cluster", f"one={peer}")
+
+    def _start_server(self):
+        certificate, key = self.authority.pair("server")
+        client_certificate, client_key = self.authority.pair("admin")
+        tokens_certificate, tokens = self.authority.pair("tokens")
+        self._run("kube-apiserver", "--etcd-servers=http://127.0.0.1:2379",
+                  f"--bind-address={ADDRESS}", f"--advertise-address={ADDRESS}",
+                  f"--secure-port={_PORT}", "--endpoint-reconciler-type=none",
+                  f"--cert-dir={self.directory}", f"--tls-cert-file={certificate}",
+                  f"--tls-private-key-file={key}",
+                  f"--client-ca-file={self.authority.certificate}",
+                  f"--kubelet-client-certificate={client_certificate}",
+                  f"--kubelet-client-key={client_key}", "--authorization-mode=Node,RBAC",
+                  "--service-cluster-ip-range=198.51.100.0/24",
+                  f"--service-account-key-file={tokens_certificate}",
+                  f"--service-account-signing-key-file={tokens}",
+                  f"--service-account-issuer={_SERVER}")
+
+    def _start_controllers(self):
+        _, tokens = self.authority.pair("tokens")
+        more = {"controller-manager": [f"--service-account-private-key-file={tokens}"],
+                "scheduler": []}
+        for name, options in more.items():
+            config = self.directory / f"{name}.conf"
+            config.write_text(self.kubeconfig(name))
+            self._run(f"kube-{name}", f"--kubeconfig={config}", "--leader-elect=false",
+                      f"--cert-dir={self.directory}", *options)
+
+    def stop(self):
+        for log in sorted(self.directory.glob("*.log")):
+            print(f"---- {log.name}\n{log.read_text(errors='replace')[-2000:]}")
+        if self._holder is not None:
+            self._holder.send_signal(signal.SIGKILL)  # and with it all that is in its name-space
+            for one in [self._holder, *self._programs]:
+                one.wait(GENEROUS_S)

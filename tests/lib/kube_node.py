@@ -1,0 +1,366 @@
+"""A Kubernetes node: a machine with containerd and a kubelet, on which install.sh has run.
+
+    node = KubeNode(directory, plane, [DevicePlugin("vendor.com/gpu", ["gpu0", "gpu1"])])
+    node.start(); node.install()
+    node.kill(DAEMON); node.stop_unit(KUBELET); node.start_unit(KUBELET)
+    node.power_off(); node.start()     # a reboot: its disk stays, /run is empty, the boot id is new
+
+Everything on it is a unit of its own systemd; the kubelet is started as kubeadm does it. All pods
+are on the host's network, which has no way out.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import stat
+import sys
+import uuid
+
+import grpc
+
+import images
+from containerd import overlayfs_works
+from control_plane import ADDRESS, NODE
+from criclient import Client
+from kube_programs import containerd_path, program
+from machine import Machine
+from protos import POD_RESOURCES, podresources
+from shim import BINARY, ROOT
+from unit_plugin import DEVICES
+from waiting import GENEROUS_S, wait_until
+
+DAEMON = "cri-device-shim.service"
+BRIDGE = "cri-device-shim-bridge.service"
+KUBELET = "kubelet.service"
+CONTAINERD = "containerd.service"
+PLUGIN_DIR = "/var/lib/cri-device-shim/device-plugins"
+KUBELET_PLUGIN_DIR = "/var/lib/kubelet/device-plugins"
+CRI_SOCKET = "/run/cri-device-shim/cri-device-shim.sock"
+RUNTIME_SOCKET = "/run/containerd/containerd.sock"
+HELD = "/var/lib/held"  # where the containers say what they have: see tests/cluster/holder.c
+_POD_RESOURCES = "/var/lib/kubelet/pod-resources/kubelet.sock"
+_BUILD = pathlib.Path(os.environ.get("SHIM_BUILD_DIR", ROOT / "build"))
+_NULL = os.makedev(1, 3)
+_UNITS = "etc/systemd/system"
+_LOG_BYTES = 5000  # of each unit's, when the node ends
+
+# A kubelet sets these for the whole machine unless they are so.
+_TUNABLES = {"vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10,
+             "kernel/panic_on_oops": 1, "kernel/keys/root_maxkeys": 1000000,
+             "kernel/keys/root_maxbytes": 25000000}
+
+_CONTAINERD_CONFIG = """version = 2
+root = "/var/lib/containerd"
+state = "/run/containerd"
+oom_score = 0
+
+[grpc]
+  address = "{socket}"
+
+[plugins."io.containerd.internal.v1.opt"]
+  path = "/var/lib/containerd/opt"
+
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{pause}"
+  restrict_oom_score_adj = true
+
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/var/lib/cni/bin"
+    conf_dir = "/etc/cni/net.d"
+
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "{snapshotter}"
+    default_runtime_name = "runc"
+
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+"""
+# The node is ready with any network; none of its pods asks for one.
+_CNI_CONFIG = {"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "loopback"}]}
+
+_CONTAINERD_UNIT = """[Unit]
+Description=container runtime
+
+[Service]
+Type=notify
+Environment=PATH={path}
+ExecStart={containerd} --config /etc/containerd/config.toml
+Delegate=yes
+KillMode=process
+Restart=always
+RestartSec=1
+LimitNOFILE=1048576
+"""
+_KUBELET_UNIT = """[Unit]
+Description=kubelet
+StartLimitIntervalSec=0
+
+[Service]
+ExecStart={kubelet}
+Restart=always
+RestartSec=1
+"""
+_KUBELET_DROP_IN = """[Service]
+Environment="KUBELET_KUBECONFIG_ARGS=--kubeconfig=/etc/kubernetes/kubelet.conf"
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+ExecStart=
+ExecStart={kubelet} $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS
+"""
+_PLUGIN_UNIT = """[Unit]
+Description=device plugin of {resource}
+StartLimitIntervalSec=0
+
+[Service]
+Environment=PYTHONDONTWRITEBYTECODE=1
+ExecStart={python} {program} {settings}
+Restart=always
+RestartSec=1
+"""
+
+
+def kubelet_config():
+    """As kubeadm's, and: what this machine may be too small for is no reason to evict."""
+    return {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+        "containerRuntimeEndpoint": f"unix://{RUNTIME_SOCKET}",
+        "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": False},
+                           "x509": {"clientCAFile": "/etc/kubernetes/pki/ca.crt"}},
+        "authorization": {"mode": "AlwaysAllow"},
+        "staticPodPath": "/etc/kubernetes/manifests", "resolvConf": "",
+        "volumePluginDir": "/var/lib/kubelet/volume-plugins",
+        "cgroupDriver": "cgroupfs", "failCgroupV1": False, "failSwapOn": False,
+        "makeIPTablesUtilChains": False, "nodeStatusUpdateFrequency": "1s",
+        "imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99,
+        "evictionHard": {"memory.available": "1Mi", "nodefs.available": "0%",
+                         "nodefs.inodesFree": "0%", "imagefs.available": "0%",
+                         "imagefs.inodesFree": "0%"}}
+
+
+@dataclasses.dataclass
+class DevicePlugin:
+    """What a unit_plugin.py offers; `devices`: ids, or {id: healthy}."""
+
+    resource: str
+    devices: object
+    numa: dict = dataclasses.field(default_factory=dict)
+    delay_s: float = 0
+    plugin_dir: str = PLUGIN_DIR
+
+    @property
+    def unit(self):
+        return f"plugin-{self.resource.replace('/', '-')}.service"
+
+    @property
+    def path(self):
+        return f"/etc/plugins/{self.unit}.json"
+
+    def with_devices(self, devices):
+        return dataclasses.replace(self, devices=devices)
+
+    def with_numa(self, numa):
+        return dataclasses.replace(self, numa=numa)
+
+    def settings(self):
+        devices = self.devices if isinstance(self.devices, dict) else dict.fromkeys(self.devices,
+                                                                                    True)
+        return {**dataclasses.asdict(self), "devices": devices}
+
+
+class KubeNode(Machine):
+    """`config`: of the shim, in place of what install.sh writes; `binds`: of a Machine."""
+
+    def __init__(self, directory, plane, plugins, config=None, binds=None):
+        directory = pathlib.Path(directory)
+        super().__init__(directory, network=plane.network, controllers=True, binds=binds)
+        self._plane = plane
+        self.plugins = list(plugins)
+        self._killed = {}  # the pid that was killed last, by unit
+        self.kubelet_config = kubelet_config()
+        self._boot_id = directory / "boot_id"
+        self.binds["/proc/sys/kernel/random/boot_id"] = self._boot_id
+        for name, value in _TUNABLES.items():
+            path = directory / name.replace("/", ".")
+            path.write_text(f"{value}\n")
+            self.binds[f"/proc/sys/{name}"] = path
+        self._write_runtime()
+        self._write_kubelet()
+        self._write_devices()
+        if config is not None:
+            self.write("etc/cri-device-shim/config.toml", config)
+        self._build = directory / "build"
+
+    # ---- what is on its disk ----
+
+    def write(self, path, text):
+        """A file of the machine's own directories."""
+        path = self.root / path.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text if isinstance(text, str) else json.dumps(text))
+
+    def _write_unit(self, name, text):
+        """A unit that is started with the machine, and has a log of its own."""
+        self.write(f"{_UNITS}/{name}", text)
+        log = self._log_of(name)
+        self.write(f"{_UNITS}/{name}.d/log.conf",  # in place of the machine's own of that name
+
+                   f"[Service]\nStandardOutput=append:/{log}\nStandardError=append:/{log}\n")
+        self.enable(name)
+
+    def _wants(self, unit):
+        wants = self.root / _UNITS / "multi-user.target.wants"
+        wants.mkdir(exist_ok=True)
+        return wants / unit
+
+    def enable(self, unit):
+        """It is started with the machine."""
+        self._wants(unit).symlink_to(f"/etc/systemd/system/{unit}")
+
+    def disable(self, unit):
+        self._wants(unit).unlink()
+
+    def _write_runtime(self):
+        path = containerd_path()
+        snapshotter = "overlayfs" if overlayfs_works(self.directory) else "native"
+        self.write("etc/containerd/config.toml", _CONTAINERD_CONFIG.format(
+            socket=RUNTIME_SOCKET, pause=images.PAUSE, snapshotter=snapshotter))
+        self.write("etc/cni/net.d/10-none.conflist", _CNI_CONFIG)
+        self.write("etc/hosts", "127.0.0.1 localhost\n")
+        self.write("etc/resolv.conf", "")
+        self._write_unit(CONTAINERD, _CONTAINERD_UNIT.format(
+            path=path, containerd=shutil.which("containerd", path=path)))
+
+    def _write_kubelet(self):
+        self.write("etc/kubernetes/kubelet.conf", self._plane.kubeconfig(NODE))
+        self.write("etc/kubernetes/pki/ca.crt", self._plane.authority.certificate.read_text())
+        (self.root / "etc/kubernetes/manifests").mkdir()
+        self.write("var/lib/kubelet/kubeadm-flags.env",
+                   f'KUBELET_KUBEADM_ARGS="--node-ip={ADDRESS} --hostname-override={NODE} '
+                   '--oom-score-adj=0 --v=2"\n')
+        self.write_kubelet_config()
+        self._write_unit(KUBELET, _KUBELET_UNIT.format(kubelet=program("kubelet")))
+        self.write(f"{_UNITS}/{KUBELET}.d/10-kubeadm.conf",
+                   _KUBELET_DROP_IN.format(kubelet=program("kubelet")))
+
+    def write_kubelet_config(self):
+        self.write("var/lib/kubelet/config.yaml", "".join(
+            f"{key}: {json.dumps(value)}\n" for key, value in self.kubelet_config.items()))
+
+    def _write_devices(self):
+        held = self.root / HELD.lstrip("/")
+        held.mkdir()
+        shutil.copy(_BUILD / "tests/cluster/cluster_holder", held / "holder")
+        for one in self.plugins:
+            self.write_plugin(one)
+            self._write_unit(one.unit, _PLUGIN_UNIT.format(
+                resource=one.resource, python=sys.executable,
+                program=ROOT / "tests/lib/unit_plugin.py", settings=one.path))
+
+    def write_plugin(self, plugin):
+        """What it offers; counts from its next start, the devices also from its next SIGHUP."""
+        self.write(plugin.path, plugin.settings())
+        for name in plugin.settings()["devices"]:
+            node = self.root / DEVICES.lstrip("/") / name
+            node.parent.mkdir(exist_ok=True)
+            if not node.exists():
+                os.mknod(node, 0o666 | stat.S_IFCHR, _NULL)
+
+    # ---- its life ----
+
+    def start(self):
+        """Boots; returns when containerd serves, with the images that the pods are made of."""
+        self._boot_id.write_text(f"{uuid.uuid4()}\n")
+        super().start()
+        with self.runtime() as client:
+            client.wait_ready()
+            wait_until(lambda: self._has_images(client), "containerd has the images")
+
+    def _has_images(self, client):
+        try:
+            wanted = [name for name in (images.PAUSE, images.APP)
+                      if not client.ImageStatus(image={"image": name}).HasField("image")]
+        except grpc.RpcError as error:
+            assert "not initialized yet" in error.details(), error
+            return False
+        if wanted:
+            archive = self.root / "var/lib/images.tar"
+            if not archive.exists():
+                images.write_archive(archive)
+            self.run("ctr", "--namespace", "k8s.io", "images", "import", "/var/lib/images.tar")
+        return not wanted
+
+    def install(self, *options):
+        """As an operator does it, of what has been built."""
+        shutil.copytree(BINARY.parent, self._build / "shim", dirs_exist_ok=True,
+                        ignore=lambda _, names: [n for n in names
+                                                 if not n.startswith("cri-device-shim")])
+        return self.run(str(ROOT / "config/install.sh"), "--build", str(self._build), *options,
+                        timeout=3 * GENEROUS_S)
+
+    def runtime(self):
+        """A CRI client of containerd itself."""
+        return Client(self.path(RUNTIME_SOCKET))
+
+    def pod_resources(self, method):
+        """List or GetAllocatableResources of the kubelet, as a monitoring agent asks it."""
+        request, answer = {
+            "List": (podresources.ListPodResourcesRequest, podresources.ListPodResourcesResponse),
+            "GetAllocatableResources": (podresources.AllocatableResourcesRequest,
+                                        podresources.AllocatableResourcesResponse)}[method]
+        with grpc.insecure_channel(f"unix:{self.path(_POD_RESOURCES)}") as channel:
+            return channel.unary_unary(
+                POD_RESOURCES + method, request_serializer=request.SerializeToString,
+                response_deserializer=answer.FromString)(request(), timeout=GENEROUS_S)
+
+    def known_devices(self, resource):
+        """The ids that the kubelet could give away."""
+        return {name for one in self.pod_resources("GetAllocatableResources").devices
+                if one.resource_name == resource for name in one.device_ids}
+
+    def pid(self, unit):
+        """As its own processes see it; 0: it does not run."""
+        return int(self.property(unit, "MainPID"))
+
+    def kill(self, unit, number="KILL"):
+        """Its main process, once there is one that was not killed yet; systemd starts it again."""
+        pid = wait_until(lambda: self._pid_but(unit, self._killed.get(unit)), f"{unit} runs")
+        self.run("kill", "-s", number, str(pid))
+        if number == "KILL":
+            self._killed[unit] = pid
+
+    def _pid_but(self, unit, killed):
+        pid = self.pid(unit)
+        return pid if pid != killed else 0
+
+    def start_unit(self, unit):
+        self.run("systemctl", "start", unit)
+
+    def stop_unit(self, unit):
+        self.run("systemctl", "stop", unit)
+
+    def restart_unit(self, unit):
+        self.run("systemctl", "restart", unit)
+
+    def restart_kubelet(self, **settings):
+        """With these settings of a KubeletConfiguration in place of its own."""
+        self.kubelet_config.update(settings)
+        self.write_kubelet_config()
+        self.restart_unit(KUBELET)
+
+    @staticmethod
+    def _log_of(unit):
+        return f"var/log/{unit.removesuffix('.service')}.log"
+
+    def stop(self):
+        for unit in (CONTAINERD, KUBELET, *(one.unit for one in self.plugins)):
+            path = self.root / self._log_of(unit)
+            if path.exists():
+                print(f"---- {unit}\n{path.read_text(errors='replace')[-_LOG_BYTES:]}")
+        super().stop()
+
+    def held(self, name):
+        """The lines of a file of tests/cluster/holder.c."""
+        path = self.root / HELD.lstrip("/") / name
+        return path.read_text().splitlines() if path.exists() else []

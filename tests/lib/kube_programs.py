@@ -1,0 +1,35 @@
+"""Where the programs of Kubernetes are, which are no part of the project: in $SHIM_KUBE_BIN, a list
+of directories like PATH, or on PATH. $SHIM_CONTAINERD_BIN has another containerd than Debian's."""
+
+import os
+import shutil
+
+from machine import SYSTEMD, missing_controllers
+
+NAMES = ("kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd")
+
+
+def program(name):
+    """Its path, or None."""
+    return shutil.which(name, path=os.pathsep.join(
+        one for one in (os.environ.get("SHIM_KUBE_BIN"), os.environ["PATH"]) if one))
+
+
+def missing():
+    """What a cluster needs and is not here, in words; "" if nothing."""
+    programs = [name for name in NAMES if program(name) is None]
+    words = []
+    if programs:
+        words.append(f"not on PATH or in $SHIM_KUBE_BIN: {', '.join(programs)}")
+    if not os.path.exists(SYSTEMD):
+        words.append("no systemd")
+    if missing_controllers():
+        words.append(f"no cgroup controllers {', '.join(missing_controllers())}")
+    return "; ".join(words)
+
+
+def containerd_path():
+    """The PATH on which a node's containerd, its shim and ctr are found."""
+    usual = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    own = os.environ.get("SHIM_CONTAINERD_BIN")
+    return f"{own}:{usual}" if own else usual

@@ -1,0 +1,86 @@
+"""Which room includes which: none the neighbour that only the daemon's wiring ties it to."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# What a room may include besides itself: rooms of shim/, and other top directories. "shim" are the
+# files that lie in shim/ itself.
+MAY = {
+    "shim/rpc": {"shim"},
+    "shim/plugins": {"shim", "shim/rpc", "cri-proto", "devicemgr", "config"},
+    "shim/runtime": {"shim", "shim/rpc", "cri-proto", "devicemgr"},
+    "shim/core": {"shim", "shim/plugins", "shim/runtime", "devicemgr", "config"},
+    "shim/kubelet": {"shim", "shim/rpc", "shim/core", "cri-proto", "devicemgr", "config"},
+    "shim/relay": {"shim", "shim/rpc", "shim/core", "cri-proto", "devicemgr"},
+    "shim/bridge": {"shim", "shim/rpc", "cri-proto", "config"},
+    "shim": {"cri-proto", "devicemgr", "config"},
+    "devicemgr": {"cri-proto"},
+    "config": {"cri-proto"},
+    "cri-proto": set(),
+}
+# Files of shim/ that run before any room, or tie them: main.c calls the others.
+TYING = {"daemon.c": {"shim/core", "shim/kubelet", "shim/relay", "shim/rpc"},
+         "import.c": {"shim/kubelet"},
+         "tokens.c": {"shim/kubelet"}}
+ENDINGS = (".c", ".h", ".cpp", ".hpp")
+
+
+def _room(path):
+    """The room of a file, given by its path from the top."""
+    parts = Path(path).parts
+    return "/".join(parts[:2]) if parts[0] == "shim" and len(parts) > 2 else parts[0]
+
+
+def _foreign(root):
+    """(file, include) for each that its room may not have, how many files were read, and
+    {room: rooms that it includes, and may}."""
+    found, read, used = [], 0, {room: set() for room in MAY}
+    for top in ("shim", "devicemgr", "config", "cri-proto"):
+        for file in sorted(path for path in (root / top).rglob("*") if path.suffix in ENDINGS):
+            name = file.relative_to(root).as_posix()
+            room = _room(name)
+            may = MAY.get(room, set()) | {room}
+            if room == "shim":
+                may |= TYING.get(file.name, set())
+            read += 1
+            for included in re.findall(r'^\s*#\s*include\s+"([^"]+)"', file.read_text(), re.MULTILINE):
+                # Without a directory it is a neighbour, or generated.
+                if "/" not in included or _room(included) == room:
+                    continue
+                if _room(included) not in may:
+                    found.append((name, included))
+                elif _room(included) in MAY.get(room, ()):
+                    used[room].add(_room(included))
+    return found, read, used
+
+
+def test_rooms_keep_to_themselves():
+    found, read, used = _foreign(ROOT)
+    assert found == []
+    assert read > 200
+    assert used == MAY, "a room may include what it does not"
+
+
+def test_every_room_has_its_row():
+    """One without may include nothing; one that is gone has no row."""
+    rooms = {f"shim/{path.name}" for path in (ROOT / "shim").iterdir() if path.is_dir()}
+    assert rooms == {room for room in MAY if room.startswith("shim/")}
+
+
+@pytest.mark.parametrize("file, included", [
+    ("shim/relay/calls.h", "shim/kubelet/gate.h"),
+    ("shim/kubelet/feed.c", "shim/plugins/registrar.h"),
+    ("shim/plugins/builtins.c", "shim/core/host.h"),
+    ("shim/bridge/bridge.c", "devicemgr/devicemgr.h"),
+    ("shim/log.c", "shim/rpc/rpc.h"),
+    ("shim/new/new.c", "shim/rpc/rpc.h"),
+    ("devicemgr/rules/rule.c", "shim/log.h"),
+])
+def test_one_that_does_not_is_found(directory, file, included):
+    (directory / file).parent.mkdir(parents=True)
+    (directory / file).write_text(f'#include <stdio.h>\n#  include "{included}"\n')
+    assert _foreign(directory)[0] == [(file, included)]

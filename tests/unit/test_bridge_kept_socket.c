@@ -1,0 +1,416 @@
+/* shim/bridge/kept_socket.c: a conversation whose one side is killed again and again, between any two
+ * steps and at any time, and whose other side must not notice. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+/* Set in a process that is to end at the so-many-th of its steps. */
+static unsigned steps_left;
+
+static void step_passed(void);
+#define KEPT_SOCKET_POINT(name) step_passed()
+#include "shim/bridge/kept_socket.c"
+
+static void step_passed(void)
+{
+    if (steps_left > 0 && --steps_left == 0)
+        raise(SIGKILL);
+}
+
+/* ---- one that answers each byte with two, which depend on all before ---- */
+
+struct talk {
+    uint64_t count;
+    uint64_t sum;
+};
+
+static const struct kept_state STATE = {.bytes = sizeof(struct talk), .format = 7};
+
+static void answer_to(struct talk *talk, uint8_t byte, uint8_t out[2])
+{
+    talk->count++;
+    talk->sum = talk->sum * 31 + byte + 1;
+    out[0] = (uint8_t)(byte ^ talk->count);
+    out[1] = (uint8_t)(talk->sum >> 16);
+}
+
+static void eat(struct kept_socket *kept, void *state, const uint8_t *bytes, size_t len)
+{
+    uint8_t out[2 * KEPT_READ_BYTES_MAX];
+
+    for (size_t i = 0; i < len; i++)
+        answer_to(state, bytes[i], &out[2 * i]);
+    kept_socket_put(kept, out, 2 * len);
+}
+
+/* Ends with 0 when the other side has, else with where it failed. */
+static int talk(struct kept_socket *kept)
+{
+    for (;;) {
+        bool room = kept_socket_room(kept) >= 2 * KEPT_READ_BYTES_MAX;
+        struct pollfd fd = {.fd = kept_socket_fd(kept, KEPT_SOCKET)};
+        int r = kept_socket_write(kept);
+
+        if (r < 0 && r != -EAGAIN)
+            return 21;
+        fd.events = (short)((r < 0 ? POLLOUT : 0) | (room ? POLLIN : 0));
+        poll(&fd, 1, -1);
+        if (!room)
+            continue;
+        r = kept_socket_read(kept, eat);
+        if (r == 0)
+            return 0;
+        if (r < 0 && r != -EAGAIN)
+            return 22;
+    }
+}
+
+/* A life of it, ended by step `steps` (0: not so). */
+static pid_t begin_life(const int fds[KEPT_DESCRIPTORS], unsigned steps)
+{
+    static uint64_t now_ms;
+    struct kept_socket *kept;
+    pid_t pid;
+
+    now_ms += KEPT_QUICK_MS; /* none counts as quick to die */
+    pid = fork();
+    if (pid != 0)
+        return pid;
+    signal(SIGPIPE, SIG_IGN);
+    steps_left = steps;
+    if (kept_socket_resume(fds, &STATE, now_ms, &kept) < 0)
+        _exit(20);
+    _exit(talk(kept));
+}
+
+/* ---- the other side, which also keeps the descriptors ---- */
+
+struct peer {
+    int fd;
+    struct kept_socket *kept; /* only its descriptors */
+    int fds[KEPT_DESCRIPTORS];
+    struct talk expected;
+    uint8_t waiting[2 * 256 * 1024]; /* answers to what was sent */
+    size_t sent, got, total;
+    unsigned seed;
+    unsigned kills;
+};
+
+static unsigned draw(struct peer *peer, unsigned below)
+{
+    peer->seed = peer->seed * 1103515245u + 12345u;
+    return (peer->seed >> 16) % below;
+}
+
+static void peer_init(struct peer *peer, unsigned seed, size_t total)
+{
+    int pair[2], small = 4096;
+
+    memset(peer, 0, sizeof *peer);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+    setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+    peer->fd = pair[0];
+    peer->seed = seed;
+    peer->total = total;
+    assert_int_equal(kept_socket_new(pair[1], &STATE, &peer->kept), 0);
+    for (int i = 0; i < KEPT_DESCRIPTORS; i++)
+        peer->fds[i] = kept_socket_fd(peer->kept, (enum kept_descriptor)i);
+}
+
+static void peer_fini(struct peer *peer)
+{
+    kept_socket_free(peer->kept);
+    close(peer->fd);
+}
+
+static void peer_send(struct peer *peer)
+{
+    uint8_t bytes[20000];
+    size_t len = 1 + draw(peer, draw(peer, 4) ? 500 : sizeof bytes);
+    struct talk expected = peer->expected;
+    ssize_t n;
+
+    if (len > peer->total - peer->sent)
+        len = peer->total - peer->sent;
+    for (size_t i = 0; i < len; i++)
+        bytes[i] = (uint8_t)(draw(peer, 2) ? 0xff * draw(peer, 2) : draw(peer, 256));
+    n = send(peer->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    for (ssize_t i = 0; i < n; i++)
+        answer_to(&expected, bytes[i], &peer->waiting[2 * (peer->sent + (size_t)i)]);
+    if (n > 0) {
+        peer->expected = expected;
+        peer->sent += (size_t)n;
+    }
+}
+
+static void peer_receive(struct peer *peer)
+{
+    uint8_t bytes[4096];
+    ssize_t n;
+
+    while ((n = recv(peer->fd, bytes, 1 + draw(peer, sizeof bytes), MSG_DONTWAIT)) > 0) {
+        assert_true(peer->got + (size_t)n <= 2 * peer->sent);
+        assert_memory_equal(bytes, peer->waiting + peer->got, n);
+        peer->got += (size_t)n;
+    }
+    assert_true(n != 0); /* it never ends */
+}
+
+/* `steps_max`: each life ends by one of its first so many steps; 0: at any time. */
+static void converse(struct peer *peer, unsigned steps_max)
+{
+    while (peer->got < 2 * peer->total) {
+        pid_t life = begin_life(peer->fds, steps_max ? 1 + draw(peer, steps_max) : 0);
+        unsigned turns = draw(peer, 20);
+        int status;
+
+        for (unsigned turn = 0; steps_max ? waitpid(life, &status, WNOHANG) == 0 : turn < turns;
+             turn++) {
+            struct pollfd fd = {.fd = peer->fd, .events = POLLIN};
+
+            if (peer->sent < peer->total && peer->sent - peer->got / 2 < 100000)
+                peer_send(peer);
+            peer_receive(peer);
+            if (peer->got == 2 * peer->total) {
+                kill(life, SIGKILL);
+                waitpid(life, &status, 0);
+                break;
+            }
+            poll(&fd, 1, 1);
+        }
+        if (steps_max == 0) {
+            kill(life, SIGKILL);
+            waitpid(life, &status, 0);
+        }
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        peer->kills++;
+    }
+    peer_receive(peer);
+    assert_int_equal(peer->got, 2 * peer->total);
+}
+
+/* KEPT_SOCKET_KILLS: more of them. */
+static unsigned kills_wanted(unsigned kills)
+{
+    const char *text = getenv("KEPT_SOCKET_KILLS");
+
+    return text ? (unsigned)strtoul(text, NULL, 10) : kills;
+}
+
+static void killed_between_any_two_steps_nothing_is_lost_or_doubled(void **state)
+{
+    static struct peer peer;
+    unsigned kills = 0;
+
+    (void)state;
+    for (unsigned seed = 1; kills < kills_wanted(400); seed++) {
+        peer_init(&peer, seed, 10000);
+        converse(&peer, 4 + seed % 30);
+        kills += peer.kills;
+        peer_fini(&peer);
+    }
+    print_message("%u kills\n", kills);
+}
+
+static void killed_at_any_time_nothing_is_lost_or_doubled(void **state)
+{
+    static struct peer peer;
+    unsigned kills = 0;
+
+    (void)state;
+    for (unsigned seed = 1; kills < kills_wanted(100); seed++) {
+        peer_init(&peer, seed, 200000);
+        converse(&peer, 0);
+        kills += peer.kills;
+        peer_fini(&peer);
+    }
+    print_message("%u kills\n", kills);
+}
+
+/* ---- one process ---- */
+
+struct pair {
+    int peer;
+    struct kept_socket *kept;
+};
+
+static void pair_init(struct pair *pair)
+{
+    int fds[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    pair->peer = fds[0];
+    assert_int_equal(kept_socket_new(fds[1], &STATE, &pair->kept), 0);
+}
+
+static void pair_fini(struct pair *pair)
+{
+    kept_socket_free(pair->kept);
+    close(pair->peer);
+}
+
+/* As another process, with duplicates of what is kept, `socket` in place of its own (-1: its own);
+ * what that came to. */
+static int go_on(const struct pair *pair, int socket, const struct kept_state *state,
+                 uint64_t now_ms)
+{
+    struct kept_socket *next = NULL;
+    int fds[KEPT_DESCRIPTORS], err;
+
+    for (int i = 0; i < KEPT_DESCRIPTORS; i++)
+        fds[i] = dup(i == KEPT_SOCKET && socket >= 0
+                         ? socket
+                         : kept_socket_fd(pair->kept, (enum kept_descriptor)i));
+    err = kept_socket_resume(fds, state, now_ms, &next);
+    for (int i = 0; i < KEPT_DESCRIPTORS && err; i++)
+        assert_int_equal(close(fds[i]), 0); /* still the caller's */
+    kept_socket_free(next);
+    return err;
+}
+
+static void only_its_own_state_is_gone_on_with(void **state)
+{
+    const struct kept_state other_format = {.bytes = STATE.bytes, .format = 8};
+    const struct kept_state other_size = {.bytes = STATE.bytes + 4096, .format = 7};
+    struct pair pair, other;
+
+    (void)state;
+    pair_init(&pair);
+    pair_init(&other);
+    assert_int_equal(go_on(&pair, -1, &other_format, 1), -ESTALE);
+    assert_int_equal(go_on(&pair, -1, &other_size, 1), -ESTALE);
+    assert_int_equal(go_on(&pair, kept_socket_fd(other.kept, KEPT_SOCKET), &STATE, 1), -ESTALE);
+    assert_int_equal(go_on(&pair, -1, &STATE, 1), 0);
+    pair.kept->head->format++; /* a later release's */
+    assert_int_equal(go_on(&pair, -1, &STATE, 1 + KEPT_QUICK_MS), -ESTALE);
+    pair_fini(&pair);
+    pair_fini(&other);
+}
+
+static void a_state_that_makes_no_sense_is_given_up(void **state)
+{
+    struct pair pair;
+    uint64_t now_ms = 1;
+    struct slot good;
+
+    (void)state;
+    pair_init(&pair);
+    good = *active(pair.kept);
+    for (int what = 0; what < 6; what++) {
+        struct slot *slot = active(pair.kept);
+
+        memcpy(slot, &good, offsetof(struct slot, in));
+        if (what == 1)
+            slot->taking = KEPT_READ_BYTES_MAX + 1;
+        if (what == 2)
+            slot->out_len = KEPT_OUT_BYTES_MAX + 1;
+        if (what == 3)
+            slot->step = 3;
+        if (what == 4)
+            set_step(slot, STEP_SPLICING, 1); /* of nothing */
+        if (what == 5)
+            slot->taking = 1; /* which the socket has not */
+        pair.kept->head->landing[0] = (uint8_t)~slot->in[0];
+        now_ms += KEPT_QUICK_MS;
+        assert_int_equal(go_on(&pair, -1, &STATE, now_ms), what == 0   ? 0
+                                                           : what == 5 ? -EAGAIN
+                                                                       : -EUCLEAN);
+    }
+    memcpy(active(pair.kept), &good, offsetof(struct slot, in));
+    assert_int_equal(write(kept_socket_fd(pair.kept, KEPT_PIPE_IN), "x", 1), 1);
+    assert_int_equal(go_on(&pair, -1, &STATE, now_ms + KEPT_QUICK_MS), -EUCLEAN);
+    pair.kept->head->active = 2;
+    assert_int_equal(go_on(&pair, -1, &STATE, now_ms + 2 * KEPT_QUICK_MS), -EUCLEAN);
+    pair.kept->head->active = 0;
+    pair_fini(&pair);
+}
+
+/* It may be what they read that kills them. */
+static void processes_that_die_one_after_the_other_end_it(void **state)
+{
+    uint64_t now_ms = 5;
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(go_on(&pair, -1, &STATE, now_ms), 0);
+        now_ms += KEPT_QUICK_MS;
+    }
+    assert_int_equal(go_on(&pair, -1, &STATE, now_ms), 0);
+    assert_int_equal(go_on(&pair, -1, &STATE, now_ms + 1), 0);
+    assert_int_equal(go_on(&pair, -1, &STATE, now_ms + 2), -ELOOP);
+    assert_int_equal(go_on(&pair, -1, &STATE, now_ms + 3), -ELOOP);
+    pair_fini(&pair);
+}
+
+static void its_end_is_told(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    assert_int_equal(kept_socket_read(pair.kept, eat), -EAGAIN);
+    assert_int_equal(send(pair.peer, "abc", 3, 0), 3);
+    shutdown(pair.peer, SHUT_WR);
+    assert_int_equal(kept_socket_read(pair.kept, eat), 3);
+    assert_int_equal(((const struct talk *)kept_socket_state(pair.kept))->count, 3);
+    assert_int_equal(kept_socket_room(pair.kept), KEPT_OUT_BYTES_MAX - 6);
+    assert_int_equal(kept_socket_read(pair.kept, eat), 0);
+    assert_int_equal(kept_socket_write(pair.kept), 0);
+    close(pair.peer);
+    pair.peer = -1;
+    kept_socket_edit(pair.kept);
+    kept_socket_put(pair.kept, "x", 1);
+    kept_socket_commit(pair.kept);
+    assert_int_equal(kept_socket_write(pair.kept), -EPIPE);
+    kept_socket_free(pair.kept);
+    kept_socket_free(NULL);
+}
+
+static void a_change_that_was_not_committed_is_none(void **state)
+{
+    struct pair pair;
+    struct talk *talk;
+
+    (void)state;
+    pair_init(&pair);
+    talk = kept_socket_edit(pair.kept);
+    talk->count = 9;
+    kept_socket_put(pair.kept, "x", 1);
+    assert_int_equal(kept_socket_room(pair.kept), KEPT_OUT_BYTES_MAX - 1);
+    pair.kept->editing = false; /* it dies here */
+    assert_int_equal(go_on(&pair, -1, &STATE, 1), 0);
+    assert_int_equal(((const struct talk *)kept_socket_state(pair.kept))->count, 0);
+    assert_int_equal(kept_socket_room(pair.kept), KEPT_OUT_BYTES_MAX);
+    talk = kept_socket_edit(pair.kept);
+    assert_int_equal(talk->count, 0);
+    talk->count = 9;
+    kept_socket_commit(pair.kept);
+    assert_int_equal(((const struct talk *)kept_socket_state(pair.kept))->count, 9);
+    pair_fini(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_its_own_state_is_gone_on_with),
+        cmocka_unit_test(a_state_that_makes_no_sense_is_given_up),
+        cmocka_unit_test(processes_that_die_one_after_the_other_end_it),
+        cmocka_unit_test(its_end_is_told),
+        cmocka_unit_test(a_change_that_was_not_committed_is_none),
+        cmocka_unit_test(killed_between_any_two_steps_nothing_is_lost_or_doubled),
+        cmocka_unit_test(killed_at_any_time_nothing_is_lost_or_doubled),
+    };
+
+    signal(SIGPIPE, SIG_IGN); /* as all of ours do */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

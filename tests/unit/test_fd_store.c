@@ -1,0 +1,283 @@
+/* shim/fd_store.c: what a manager gets and hands over, with a manager of the test's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "shim/fd_store.h"
+
+/* ---- a manager ---- */
+
+/* At an abstract name, told to the code under test. */
+static int manager_start(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    char name[64];
+    size_t len = (size_t)snprintf(name, sizeof name, "@test-fd-store-%d", (int)getpid());
+
+    memcpy(address.sun_path + 1, name + 1, len - 1);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address,
+                          (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)),
+                     0);
+    setenv("NOTIFY_SOCKET", name, 1);
+    return fd;
+}
+
+static void manager_stop(int fd)
+{
+    close(fd);
+    unsetenv("NOTIFY_SOCKET");
+}
+
+/* The next message is `state`; the descriptor that came with it, or -1. */
+static int manager_gets(int manager, const char *state)
+{
+    _Alignas(struct cmsghdr) char room[CMSG_SPACE(4 * sizeof(int))];
+    char text[512];
+    struct iovec bytes = {text, sizeof text};
+    struct msghdr message = {
+        .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+    ssize_t n = recvmsg(manager, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    int fd = -1;
+
+    assert_int_equal(n, strlen(state));
+    assert_memory_equal(text, state, strlen(state));
+    if (head) {
+        assert_int_equal(head->cmsg_len, CMSG_LEN(sizeof fd));
+        memcpy(&fd, CMSG_DATA(head), sizeof fd);
+    }
+    return fd;
+}
+
+static void manager_gets_nothing(int manager)
+{
+    char byte;
+
+    assert_int_equal(recv(manager, &byte, 1, MSG_DONTWAIT), -1);
+}
+
+static bool is_same_file(int a, int b)
+{
+    struct stat one, other;
+
+    return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}
+
+/* ---- tests ---- */
+
+static void what_is_put_comes_to_the_manager_with_its_name(void **state)
+{
+    struct fd_store *store = fd_store_new();
+    int manager = manager_start(), pipes[2], got;
+
+    (void)state;
+    assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+    assert_true(fd_store_usable(store));
+    assert_int_equal(fd_store_put(store, "endpoint/a.sock", pipes[0]), 0);
+    got = manager_gets(manager, "FDSTORE=1\nFDNAME=endpoint/a.sock");
+    assert_true(got >= 0 && is_same_file(got, pipes[0]));
+    close(got);
+    assert_int_equal(fd_store_remove(store, "endpoint/a.sock"), 0);
+    assert_int_equal(manager_gets(manager, "FDSTOREREMOVE=1\nFDNAME=endpoint/a.sock"), -1);
+    assert_true(fcntl(pipes[0], F_GETFD) >= 0); /* still the caller's */
+    close(pipes[0]);
+    close(pipes[1]);
+    fd_store_free(store);
+    manager_stop(manager);
+}
+
+static void without_a_manager_nothing_is_kept(void **state)
+{
+    struct fd_store *store;
+
+    (void)state;
+    unsetenv("NOTIFY_SOCKET");
+    store = fd_store_new();
+    assert_false(fd_store_usable(store));
+    assert_int_equal(fd_store_put(store, "a", 0), -ENOTCONN);
+    assert_int_equal(fd_store_remove(store, "a"), -ENOTCONN);
+    setenv("NOTIFY_SOCKET", "/nobody/here", 1);
+    assert_true(fd_store_put(store, "a", 0) < 0);
+    unsetenv("NOTIFY_SOCKET");
+    assert_int_equal(fd_store_take(store, "", NULL), -1);
+    fd_store_free(store);
+    fd_store_free(NULL);
+}
+
+/* A full queue is an error of that call, and is over with it. */
+static void a_manager_that_does_not_read_blocks_nobody(void **state)
+{
+    struct fd_store *store = fd_store_new();
+    int manager = manager_start(), err, sent = 0, got;
+
+    (void)state;
+    while ((err = fd_store_put(store, "a", manager)) == 0)
+        sent++;
+    assert_int_equal(err, -EAGAIN);
+    assert_true(sent > 0);
+    for (; sent > 0; sent--) {
+        got = manager_gets(manager, "FDSTORE=1\nFDNAME=a");
+        close(got);
+    }
+    manager_gets_nothing(manager);
+    assert_int_equal(fd_store_put(store, "b", manager), 0);
+    close(manager_gets(manager, "FDSTORE=1\nFDNAME=b"));
+    fd_store_free(store);
+    manager_stop(manager);
+}
+
+/* Runs `child` in a process of its own, with `count` pipes' ends as descriptors 3, 4, ... */
+static void in_child(size_t count, const char *names, const char *pid, void (*child)(void))
+{
+    pid_t process = fork();
+    char text[16];
+    int status;
+
+    if (process == 0) {
+        for (size_t i = 0; i < count; i++) {
+            int pipes[2], high;
+
+            if (pipe(pipes) < 0 || (high = fcntl(pipes[0], F_DUPFD, 100)) < 0)
+                _exit(90);
+            close(pipes[0]);
+            close(pipes[1]);
+            if (high != 100 + (int)i)
+                _exit(91);
+        }
+        for (size_t i = 0; i < count; i++) {
+            if (dup2(100 + (int)i, 3 + (int)i) < 0)
+                _exit(92);
+        }
+        snprintf(text, sizeof text, "%d", (int)getpid());
+        setenv("LISTEN_PID", pid ? pid : text, 1);
+        snprintf(text, sizeof text, "%zu", count);
+        setenv("LISTEN_FDS", text, 1);
+        if (names)
+            setenv("LISTEN_FDNAMES", names, 1);
+        child();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(process, &status, 0), process);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* In a child cmocka's own assertions do not work. */
+#define NEED(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static void take_by_name(void)
+{
+    struct fd_store *store = fd_store_new();
+    const char *name = NULL;
+
+    NEED(!getenv("LISTEN_PID") && !getenv("LISTEN_FDS") && !getenv("LISTEN_FDNAMES"));
+    for (int fd = 3; fd < 7; fd++)
+        NEED(fcntl(fd, F_GETFD) == FD_CLOEXEC);
+    NEED(fd_store_take(store, "endpoint/b.sock/", NULL) == -1);
+    NEED(fd_store_take(store, "endpoint/a.sock/", &name) == 4);
+    NEED(strcmp(name, "endpoint/a.sock/17") == 0);
+    NEED(fd_store_take(store, "endpoint/a.sock/", NULL) == -1);
+    NEED(fd_store_take(store, "connection", &name) == 3 && strcmp(name, "connection") == 0);
+    NEED(fd_store_take(store, "connection", &name) == 6); /* the same name twice */
+    fd_store_free(store);
+    NEED(fcntl(5, F_GETFD) < 0 && errno == EBADF);
+    NEED(fcntl(3, F_GETFD) >= 0 && fcntl(4, F_GETFD) >= 0 && fcntl(6, F_GETFD) >= 0);
+}
+
+static void what_was_handed_over_is_taken_by_name(void **state)
+{
+    (void)state;
+    in_child(4, "connection:endpoint/a.sock/17:stored:connection", NULL, take_by_name);
+}
+
+static void take_few_names(void)
+{
+    struct fd_store *store = fd_store_new();
+    const char *name;
+
+    NEED(fd_store_take(store, "one", NULL) == 3);
+    NEED(fd_store_take(store, "", &name) == 4 && !*name);
+    NEED(fd_store_take(store, "", &name) == 5 && !*name);
+    NEED(fd_store_take(store, "", &name) == -1);
+    fd_store_free(store);
+}
+
+static void take_none(void)
+{
+    struct fd_store *store = fd_store_new();
+
+    NEED(!getenv("LISTEN_FDS"));
+    NEED(fd_store_take(store, "", NULL) == -1);
+    fd_store_free(store);
+    NEED(fcntl(3, F_GETFD) == 0);
+}
+
+static void names_may_be_missing(void **state)
+{
+    (void)state;
+    in_child(3, "one", NULL, take_few_names);
+}
+
+static void what_is_another_process_s_is_left_alone(void **state)
+{
+    (void)state;
+    in_child(1, "one", "1", take_none);
+    in_child(1, "one", "", take_none);
+    in_child(1, "one", "12x", take_none);
+}
+
+static void drop_some(void)
+{
+    int manager = manager_start();
+    struct fd_store *store = fd_store_new();
+
+    fd_store_drop(store, "endpoint/");
+    NEED(fcntl(3, F_GETFD) < 0 && fcntl(5, F_GETFD) < 0 && fcntl(4, F_GETFD) >= 0);
+    NEED(fd_store_take(store, "endpoint/", NULL) == -1);
+    manager_gets(manager, "FDSTOREREMOVE=1\nFDNAME=endpoint/a");
+    manager_gets(manager, "FDSTOREREMOVE=1\nFDNAME=endpoint/b");
+    NEED(fd_store_take(store, "other", NULL) == 4);
+    fd_store_free(store);
+}
+
+static void what_nobody_wants_is_let_go_of_at_the_manager(void **state)
+{
+    (void)state;
+    in_child(3, "endpoint/a:other:endpoint/b", NULL, drop_some);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_put_comes_to_the_manager_with_its_name),
+        cmocka_unit_test(without_a_manager_nothing_is_kept),
+        cmocka_unit_test(a_manager_that_does_not_read_blocks_nobody),
+        cmocka_unit_test(what_was_handed_over_is_taken_by_name),
+        cmocka_unit_test(names_may_be_missing),
+        cmocka_unit_test(what_is_another_process_s_is_left_alone),
+        cmocka_unit_test(what_nobody_wants_is_let_go_of_at_the_manager),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,677 @@
+/*
+ * shim/relay/session/freeze.c: recorded and random exchanges are cut into pieces, and behind each
+ * piece the session is frozen and another one thawed in its place; what both ends are sent must be
+ * what a session that was left alone sends them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "alloc_fail.h"
+#include "h2_script.h"
+#include "shim/relay/session.h"
+#include "shim/relay/session/inside.h"
+#include "shim/relay/session/stream.h"
+
+#define CLIENT SESSION_CLIENT
+#define RUNTIME SESSION_RUNTIME
+#define HELD_MAX 64
+#define SEEDS 40
+#define EVENTS 90
+#define STREAMS_MAX 24
+#define MESSAGE_BYTES_MAX 6000
+/* Of larger recordings the pieces are of random length. */
+#define BYTE_BY_BYTE_MAX 5000
+#define CAP_HEAD_BYTES 13
+
+/* ---- what is fed ---- */
+
+struct event {
+    enum session_end from;
+    size_t at, len; /* of the bytes */
+};
+
+struct tape {
+    struct buffer events; /* of struct event */
+    struct buffer bytes;
+};
+
+static void add(struct tape *tape, enum session_end from, const void *bytes, size_t len)
+{
+    const struct event event = {.from = from, .at = buffer_len(&tape->bytes), .len = len};
+
+    h2_put(&tape->events, &event, sizeof event);
+    h2_put(&tape->bytes, bytes, len);
+}
+
+static void tape_fini(struct tape *tape)
+{
+    buffer_fini(&tape->events);
+    buffer_fini(&tape->bytes);
+}
+
+/* ---- the owner ---- */
+
+struct playing {
+    struct session *session;
+    struct buffer to[2];
+    struct session_call *held[HELD_MAX];
+    size_t held_len;
+    unsigned frozen, asked_again;
+    bool thawing;
+    size_t most; /* bytes of a state */
+};
+
+static void on_write(void *user, enum session_end to, const struct iovec *pieces, int n)
+{
+    struct playing *p = user;
+
+    for (int i = 0; i < n; i++)
+        h2_put(&p->to[to], pieces[i].iov_base, pieces[i].iov_len);
+}
+
+static void on_failed(void *user)
+{
+    (void)user;
+}
+
+static void on_begun(void *owner, struct session *session, pid_t client)
+{
+    (void)owner, (void)session, (void)client;
+}
+
+static void on_gone(void *owner, struct session *session)
+{
+    (void)owner, (void)session;
+}
+
+static void on_request(void *owner, struct session *session, struct session_call *call)
+{
+    struct playing *p = owner;
+
+    (void)session;
+    if (cri_method_class(call->method) != CRI_CLASS_INTERCEPTED)
+        return;
+    assert_true(p->held_len < HELD_MAX);
+    p->held[p->held_len++] = call;
+    p->asked_again += p->thawing;
+}
+
+static void on_answered(void *owner, struct session_call *call, int status, const uint8_t *message,
+                        size_t bytes)
+{
+    (void)owner, (void)call, (void)status, (void)message, (void)bytes;
+}
+
+static void on_ended(void *owner, struct session_call *call)
+{
+    struct playing *p = owner;
+
+    for (size_t i = 0; i < p->held_len; i++) {
+        if (p->held[i] == call)
+            p->held[i] = p->held[--p->held_len];
+    }
+}
+
+static const struct session_ops OPS = {on_write, on_failed};
+static const struct session_owner_ops OWNER_OPS = {on_begun, on_gone, on_request, on_answered,
+                                                   on_ended};
+
+static int by_stream(const void *a, const void *b)
+{
+    const struct stream *x = *(struct stream *const *)a, *y = *(struct stream *const *)b;
+
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static void decide(struct playing *p, struct session_call *call)
+{
+    static const char fragment[] = "<fragment>", other[] = "something else";
+
+    switch (call->message_bytes % 4) {
+    case 0:
+        assert_int_equal(session_forward(p->session, call, NULL, 0), 0);
+        break;
+    case 1:
+        assert_int_equal(session_forward(p->session, call, fragment, sizeof fragment), 0);
+        break;
+    case 2:
+        assert_int_equal(session_forward_instead(p->session, call, NULL, 0, other, sizeof other),
+                         0);
+        break;
+    default:
+        session_refuse(p->session, call, 14, "not now");
+        break;
+    }
+}
+
+static void decide_all(struct playing *p)
+{
+    struct session_call *held[HELD_MAX];
+    size_t len = p->held_len;
+
+    memcpy(held, p->held, sizeof held);
+    p->held_len = 0;
+    qsort(held, len, sizeof *held, by_stream);
+    for (size_t i = 0; i < len; i++)
+        decide(p, held[i]);
+}
+
+/* ---- playing ---- */
+
+/* What passes without a look. */
+struct passing {
+    struct {
+        uint64_t watched;
+        uint32_t passing, passing_methods;
+    } ends[2];
+};
+
+static struct passing passing_of(const struct session *s)
+{
+    struct passing out;
+
+    memset(&out, 0, sizeof out);
+    for (enum session_end end = CLIENT; end <= RUNTIME; end++) {
+        out.ends[end].watched = s->sides[end].lane.watched;
+        out.ends[end].passing = s->sides[end].lane.passing;
+        out.ends[end].passing_methods = s->sides[end].lane.passing_methods;
+    }
+    return out;
+}
+
+/* Within a header block it stays the same session. */
+static void freeze(struct playing *p)
+{
+    const struct session_owner owner = {&OWNER_OPS, p};
+    const struct passing before = passing_of(p->session);
+    struct passing after;
+    struct buffer state = {0};
+    int r = session_freeze(p->session, &state);
+
+    if (r == -EAGAIN) {
+        buffer_fini(&state);
+        return;
+    }
+    assert_int_equal(r, 0);
+    p->held_len = 0;
+    session_free(p->session);
+    p->session = NULL;
+    assert_int_equal(
+        session_thaw(buffer_data(&state), buffer_len(&state), &OPS, p, owner, &p->session), 0);
+    after = passing_of(p->session);
+    assert_memory_equal(&after, &before, sizeof before);
+    p->thawing = true;
+    session_begin(p->session, 0);
+    p->thawing = false;
+    p->frozen++;
+    p->most = buffer_len(&state) > p->most ? buffer_len(&state) : p->most;
+    buffer_fini(&state);
+}
+
+/* `cut`: bytes of a piece, 0: random. Returns what the session did. */
+static int play(struct playing *p, const struct tape *tape, size_t cut, bool freezes)
+{
+    const struct event *events = (const struct event *)(const void *)buffer_data(&tape->events);
+    size_t n = buffer_len(&tape->events) / sizeof *events;
+    struct h2_random random = {n};
+    int r = 0;
+
+    p->session = session_new(&OPS, p, (struct session_owner){&OWNER_OPS, p});
+    assert_non_null(p->session);
+    session_begin(p->session, 0);
+    session_set_class(p->session, CRI_VERSION, CRI_CLASS_OBSERVED);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        for (size_t at = 0, piece; at < events[i].len && r == 0; at += piece) {
+            piece = cut ? cut : 1 + h2_random(&random, buffer_len(&tape->bytes) > 40000 ? 400 : 60);
+            piece = piece < events[i].len - at ? piece : events[i].len - at;
+            r = session_feed(p->session, events[i].from,
+                             buffer_data(&tape->bytes) + events[i].at + at, piece);
+            if (r == 0 && freezes)
+                freeze(p);
+        }
+        if (r == 0 && i % 3 == 0)
+            decide_all(p);
+    }
+    session_free(p->session);
+    return r;
+}
+
+static void same(const struct buffer *a, const struct buffer *b)
+{
+    assert_int_equal(buffer_len(a), buffer_len(b));
+    if (buffer_len(a) > 0)
+        assert_memory_equal(buffer_data(a), buffer_data(b), buffer_len(a));
+}
+
+static void playing_fini(struct playing *p)
+{
+    buffer_fini(&p->to[CLIENT]);
+    buffer_fini(&p->to[RUNTIME]);
+}
+
+/* How many calls were held over a freeze. */
+static unsigned compare(const struct tape *tape, size_t cut)
+{
+    struct playing alone = {0}, frozen = {0};
+    int r = play(&alone, tape, cut, false);
+
+    assert_int_equal(play(&frozen, tape, cut, true), r);
+    same(&frozen.to[CLIENT], &alone.to[CLIENT]);
+    same(&frozen.to[RUNTIME], &alone.to[RUNTIME]);
+    assert_true(frozen.frozen > 0);
+    playing_fini(&alone);
+    playing_fini(&frozen);
+    return frozen.asked_again;
+}
+
+/* ---- recorded ---- */
+
+static uint32_t number(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+static void load(struct tape *tape, const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    uint8_t head[CAP_HEAD_BYTES];
+
+    assert_non_null(file);
+    while (fread(head, sizeof head, 1, file) == 1) {
+        size_t len = number(head + 9);
+        uint8_t *bytes = malloc(len + 1);
+
+        assert_non_null(bytes);
+        assert_int_equal(fread(bytes, 1, len, file), len);
+        if (head[0] == '>' || head[0] == '<')
+            add(tape, head[0] == '>' ? CLIENT : RUNTIME, bytes, len);
+        free(bytes);
+    }
+    fclose(file);
+}
+
+static void recorded_exchanges_go_on(void **state)
+{
+    DIR *dir = opendir(CAPTURES);
+    unsigned found = 0, held = 0;
+    struct dirent *entry;
+
+    (void)state;
+    assert_non_null(dir);
+    while ((entry = readdir(dir))) {
+        struct tape tape = {0};
+        char path[512];
+
+        if (!strstr(entry->d_name, ".cap"))
+            continue;
+        snprintf(path, sizeof path, CAPTURES "/%s", entry->d_name);
+        load(&tape, path);
+        held += compare(&tape, buffer_len(&tape.bytes) <= BYTE_BY_BYTE_MAX ? 1 : 0);
+        tape_fini(&tape);
+        found++;
+    }
+    closedir(dir);
+    assert_true(found >= 20);
+    assert_true(held > 0);
+}
+
+/* ---- random ---- */
+
+struct maker {
+    struct h2_random random;
+    uint32_t message_most; /* bytes */
+    struct h2_writer writers[2];
+    uint32_t sizes[2]; /* of an end's table, announced; UINT32_MAX: none */
+    unsigned acks[2];  /* that an end owes */
+    uint32_t streams;
+    struct buffer out;
+};
+
+static bool chance(struct maker *m, uint32_t percent)
+{
+    return h2_random(&m->random, 100) < percent;
+}
+
+static void headers(struct maker *m, enum session_end from, uint32_t id, int flags,
+                    const char *const *fields)
+{
+    h2_headers(&m->writers[from], &m->out, id, flags, chance(m, 20) ? 7 : -1,
+               chance(m, 20) ? 1 + h2_random(&m->random, 30) : 0, fields);
+}
+
+static void make_message(struct maker *m, uint32_t id, int flags)
+{
+    static const uint8_t zeros[MESSAGE_BYTES_MAX];
+    struct buffer framed = {0};
+    size_t len, cut;
+
+    h2_message(&framed, 0, zeros, h2_random(&m->random, m->message_most));
+    len = buffer_len(&framed);
+    cut = chance(m, 50) ? len : h2_random(&m->random, (uint32_t)len);
+    h2_data(&m->out, id, buffer_data(&framed), cut, cut == len ? flags : 0,
+            chance(m, 30) ? (int)h2_random(&m->random, 60) : -1);
+    if (cut < len && chance(m, 80))
+        h2_data(&m->out, id, buffer_data(&framed) + cut, len - cut, flags, -1);
+    buffer_fini(&framed);
+}
+
+static void make_request(struct maker *m)
+{
+    static const char *const METHODS[] = {"Version", "StopPodSandbox", "CreateContainer",
+                                          "CreateContainer", "GetContainerEvents"};
+    uint32_t id = 2 * m->streams++ + 1;
+    char path[96], note[16];
+    const char *const fields[] = {":method", "POST", ":path", path, "x-note", note, NULL};
+
+    snprintf(path, sizeof path, "/runtime.v1.RuntimeService/%s", METHODS[h2_random(&m->random, 5)]);
+    snprintf(note, sizeof note, "%u", h2_random(&m->random, 30));
+    headers(m, CLIENT, id, 0, fields);
+    make_message(m, id, chance(m, 70) ? H2_END_STREAM : 0);
+}
+
+static void make_answer(struct maker *m, uint32_t id)
+{
+    const char *const head[] = {":status", "200", "content-type", "application/grpc", NULL};
+    const char *const end[] = {"grpc-status", "0", "x-note", chance(m, 50) ? "a" : "b", NULL};
+
+    if (chance(m, 80)) {
+        headers(m, RUNTIME, id, 0, head);
+        make_message(m, id, 0);
+    }
+    headers(m, RUNTIME, id, H2_END_STREAM, end);
+}
+
+/* One has acknowledged: the other's encoder... its own obeys what was announced to it. */
+static void make_ack(struct maker *m, enum session_end from)
+{
+    enum session_end other = from == CLIENT ? RUNTIME : CLIENT;
+
+    h2_settings_ack(&m->out);
+    if (m->acks[from] == 0)
+        return; /* for a barrier, or for nothing */
+    m->acks[from]--;
+    if (m->acks[from] == 0 && m->sizes[other] != UINT32_MAX) {
+        assert_int_equal(
+            nghttp2_hd_deflate_change_table_size(m->writers[from].deflater, m->sizes[other]), 0);
+        m->sizes[other] = UINT32_MAX;
+    }
+}
+
+static void make_settings(struct maker *m, enum session_end from)
+{
+    enum session_end other = from == CLIENT ? RUNTIME : CLIENT;
+
+    if (m->acks[other] > 0)
+        return;
+    m->acks[other]++;
+    if (chance(m, 50)) {
+        m->sizes[from] = h2_random(&m->random, 5000);
+        h2_settings(&m->out, 1, m->sizes[from]);
+    } else {
+        h2_settings(&m->out, 4, h2_random(&m->random, chance(m, 50) ? 500 : 90000));
+    }
+}
+
+static void make_frame(struct maker *m, enum session_end from)
+{
+    uint32_t id = 2 * h2_random(&m->random, m->streams + 1) + 1;
+
+    switch (h2_random(&m->random, 9)) {
+    case 0:
+    case 1:
+    case 2:
+        if (from == RUNTIME)
+            make_answer(m, id);
+        else if (m->streams < STREAMS_MAX)
+            make_request(m);
+        break;
+    case 3:
+        if (from == CLIENT && m->streams > 0)
+            h2_data(&m->out, 2 * h2_random(&m->random, m->streams) + 1, "more", 4,
+                    chance(m, 50) ? H2_END_STREAM : 0, -1);
+        break;
+    case 4:
+        h2_window(&m->out, chance(m, 50) ? id : 0, 1 + h2_random(&m->random, 4 * m->message_most));
+        break;
+    case 5:
+        make_settings(m, from);
+        break;
+    case 6:
+        make_ack(m, from);
+        break;
+    case 7:
+        if (chance(m, 30))
+            h2_rst(&m->out, id, 8);
+        break;
+    default:
+        h2_frame(&m->out, NGHTTP2_PING, 0, 0, "12345678", 8);
+        break;
+    }
+}
+
+static void make(struct tape *tape, uint64_t seed)
+{
+    /* with the larger ones the windows are used up */
+    struct maker m = {.random = {seed},
+                      .message_most = seed % 2 ? 400 : MESSAGE_BYTES_MAX,
+                      .sizes = {UINT32_MAX, UINT32_MAX},
+                      .acks = {1, 1}};
+
+    h2_writer_init(&m.writers[CLIENT]);
+    h2_writer_init(&m.writers[RUNTIME]);
+    add(tape, CLIENT, H2_PREFACE, strlen(H2_PREFACE));
+    h2_settings(&m.out, -1, 0);
+    add(tape, CLIENT, buffer_data(&m.out), buffer_len(&m.out));
+    add(tape, RUNTIME, buffer_data(&m.out), buffer_len(&m.out));
+    buffer_fini(&m.out);
+    for (int i = 0; i < EVENTS; i++) {
+        enum session_end from = chance(&m, 50) ? CLIENT : RUNTIME;
+
+        for (uint32_t n = 1 + h2_random(&m.random, 4); n > 0; n--)
+            make_frame(&m, from);
+        add(tape, from, buffer_data(&m.out), buffer_len(&m.out));
+        buffer_fini(&m.out);
+    }
+    h2_writer_fini(&m.writers[CLIENT]);
+    h2_writer_fini(&m.writers[RUNTIME]);
+}
+
+static void random_exchanges_go_on(void **state)
+{
+    unsigned held = 0;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct tape tape = {0};
+
+        make(&tape, seed);
+        held += compare(&tape, seed % 20 == 1 ? 1 : 0);
+        tape_fini(&tape);
+    }
+    assert_true(held > SEEDS);
+}
+
+/* ---- what chance does not come to ---- */
+
+static void take(struct tape *tape, enum session_end from, struct maker *m)
+{
+    add(tape, from, buffer_data(&m->out), buffer_len(&m->out));
+    buffer_fini(&m->out);
+}
+
+static void put_call(struct maker *m, uint32_t id, size_t bytes)
+{
+    struct buffer framed = {0};
+
+    h2_request(&m->writers[CLIENT], &m->out, id, "CreateContainer");
+    h2_message(&framed, 0, "????????", bytes);
+    h2_data(&m->out, id, buffer_data(&framed), buffer_len(&framed), H2_END_STREAM, -1);
+    buffer_fini(&framed);
+}
+
+/* The fragment of stream 1 leaves no room for the last bytes of stream 3, so that the ACKs of a lower
+ * window wait. */
+static void make_late_acks(struct tape *tape, struct maker *m)
+{
+    static const uint8_t zeros[16384];
+
+    put_call(m, 1, 5);
+    take(tape, CLIENT, m); /* and it is decided */
+    h2_request(&m->writers[CLIENT], &m->out, 3, "RunPodSandbox");
+    for (int i = 0; i < 3; i++)
+        h2_data(&m->out, 3, zeros, sizeof zeros, 0, -1);
+    h2_data(&m->out, 3, zeros, 65500 - 3 * sizeof zeros, 0, -1);
+    h2_data(&m->out, 3, "0123456789ABCDEFGHIJ", 20, 0, -1);
+    take(tape, CLIENT, m);
+    h2_settings(&m->out, 4, 100);
+    h2_settings(&m->out, 4, 70000);
+    take(tape, RUNTIME, m);
+    h2_settings_ack(&m->out);
+    h2_data(&m->out, 3, "more", 4, 0, -1);
+    h2_settings_ack(&m->out);
+    take(tape, CLIENT, m);
+    for (int i = 0; i < 3; i++) {
+        h2_window(&m->out, 0, i < 2 ? 5 : 100);
+        take(tape, RUNTIME, m);
+    }
+}
+
+/* The runtime's headers have passed when the call is refused. */
+static void make_late_refusal(struct tape *tape, struct maker *m)
+{
+    put_call(m, 7, 3);
+    take(tape, CLIENT, m);
+    h2_answer_head(&m->writers[RUNTIME], &m->out, 7);
+    take(tape, RUNTIME, m);
+    h2_window(&m->out, 0, 1);
+    take(tape, RUNTIME, m); /* and it is decided */
+    h2_settings_ack(&m->out);
+    take(tape, RUNTIME, m);
+}
+
+static void acks_and_refusals_that_are_late_go_on(void **state)
+{
+    struct tape tape = {0};
+    struct playing p = {0};
+    struct maker m = {0};
+
+    (void)state;
+    h2_writer_init(&m.writers[CLIENT]);
+    h2_writer_init(&m.writers[RUNTIME]);
+    add(&tape, CLIENT, H2_PREFACE, strlen(H2_PREFACE));
+    h2_settings(&m.out, -1, 0);
+    take(&tape, CLIENT, &m);
+    h2_settings(&m.out, -1, 0);
+    h2_settings_ack(&m.out);
+    take(&tape, RUNTIME, &m);
+    make_late_acks(&tape, &m); /* events 3 to 9 */
+    make_late_refusal(&tape, &m);
+    compare(&tape, 0);
+    assert_int_equal(play(&p, &tape, 0, true), 0);
+    assert_non_null(memmem(buffer_data(&p.to[CLIENT]), buffer_len(&p.to[CLIENT]), "not now", 7));
+    playing_fini(&p);
+    tape_fini(&tape);
+    h2_writer_fini(&m.writers[CLIENT]);
+    h2_writer_fini(&m.writers[RUNTIME]);
+}
+
+/* ---- what is no state ---- */
+
+/* Of a session in the middle of an exchange. */
+static void some_state(struct buffer *out)
+{
+    struct playing p = {0};
+    struct tape tape = {0};
+    const struct event *events;
+
+    make(&tape, 7);
+    p.session = session_new(&OPS, &p, (struct session_owner){&OWNER_OPS, &p});
+    assert_non_null(p.session);
+    events = (const struct event *)(const void *)buffer_data(&tape.events);
+    for (size_t i = 0; i < EVENTS / 2; i++)
+        assert_int_equal(session_feed(p.session, events[i].from,
+                                      buffer_data(&tape.bytes) + events[i].at, events[i].len),
+                         0);
+    assert_int_equal(session_freeze(p.session, out), 0);
+    assert_true(session_calls(p.session) > 1);
+    session_free(p.session);
+    playing_fini(&p);
+    tape_fini(&tape);
+}
+
+static int thaw(const uint8_t *bytes, size_t len)
+{
+    struct playing p = {0};
+    uint8_t *copy = malloc(len ? len : 1); /* exact, so that a sanitizer sees a read behind it */
+    int r;
+
+    assert_non_null(copy);
+    if (len > 0)
+        memcpy(copy, bytes, len);
+    alloc_fail_enable(true);
+    r = session_thaw(copy, len, &OPS, &p, (struct session_owner){&OWNER_OPS, &p}, &p.session);
+    alloc_fail_enable(false);
+    free(copy);
+    if (r == 0)
+        session_free(p.session);
+    else
+        assert_null(p.session);
+    playing_fini(&p);
+    return r;
+}
+
+static void a_state_that_is_damaged_is_refused(void **state)
+{
+    struct buffer frozen = {0};
+
+    (void)state;
+    some_state(&frozen);
+    assert_int_equal(thaw(buffer_data(&frozen), buffer_len(&frozen)), 0);
+    for (size_t len = 0; len < buffer_len(&frozen); len++)
+        assert_int_equal(thaw(buffer_data(&frozen), len), -EPROTO);
+    for (size_t i = 0; i < buffer_len(&frozen); i++) {
+        frozen.bytes[frozen.start + i] ^= 1u << i % 8;
+        assert_int_equal(thaw(buffer_data(&frozen), buffer_len(&frozen)), -EPROTO);
+        frozen.bytes[frozen.start + i] ^= 1u << i % 8;
+    }
+    buffer_fini(&frozen);
+}
+
+static void without_memory_it_is_not_thawed(void **state)
+{
+    struct buffer frozen = {0};
+    int r = -ENOMEM;
+
+    (void)state;
+    some_state(&frozen);
+    for (unsigned n = 1; r != 0; n++) {
+        alloc_fail_at(n);
+        r = thaw(buffer_data(&frozen), buffer_len(&frozen));
+        assert_true(r == 0 ? !alloc_failed() : r == -ENOMEM && alloc_failed());
+    }
+    alloc_fail_at(0);
+    buffer_fini(&frozen);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recorded_exchanges_go_on),
+        cmocka_unit_test(random_exchanges_go_on),
+        cmocka_unit_test(acks_and_refusals_that_are_late_go_on),
+        cmocka_unit_test(a_state_that_is_damaged_is_refused),
+        cmocka_unit_test(without_memory_it_is_not_thawed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+/* devicemgr/store.c on files that are damaged, or none of its own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "store_fixture.h"
+
+static void drops_only_the_damaged_row(void **state)
+{
+    static const char *const damages[] = {
+        "UPDATE allocations SET value = CAST('a/X' AS BLOB) WHERE pod_uid = 'a/4'",
+        "UPDATE allocations SET container = 'mbin' WHERE pod_uid = 'a/4'",
+        "UPDATE allocations SET checksum = checksum + 1 WHERE pod_uid = 'a/4'",
+        "UPDATE allocations SET checksum = NULL, value = NULL WHERE pod_uid = 'a/4'",
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+        struct store *store;
+
+        remove_files(f->dir);
+        commit_samples(f);
+        run_sql(f->file, damages[i]);
+        store = open_and_load(f);
+        assert_int_equal(f->loaded.len, SAMPLES - 1);
+        assert_int_equal(f->reports, 1);
+        assert_non_null(strstr(f->last_report, "a damaged row of table allocations (a/4 "));
+        assert_true(store_lost_rows(store));
+        store_close(store);
+        store = open_and_load(f);
+        assert_false(store_lost_rows(store));
+        assert_int_equal(f->loaded.len, SAMPLES - 1);
+        assert_int_equal(f->reports, 0);
+        store_close(store);
+        assert_int_equal(count_set_aside(f), 0);
+    }
+}
+
+/* One byte wrong, all over the file. */
+static void survives_damage_at_any_offset(void **state)
+{
+    struct fixture *f = *state;
+    struct bytes good;
+
+    commit_samples(f);
+    good = read_whole(f->file);
+    for (size_t at = 0; at < good.len; at += at < 108 ? 1 : 53) {
+        remove_files(f->dir);
+        good.at[at] ^= 0x15;
+        write_whole(f->file, good.at, good.len);
+        good.at[at] ^= 0x15;
+        assert_sound(f, "a flipped byte", at);
+    }
+    free(good.at);
+}
+
+static void survives_a_file_cut_anywhere(void **state)
+{
+    struct fixture *f = *state;
+    struct bytes good;
+
+    commit_samples(f);
+    good = read_whole(f->file);
+    for (size_t len = 0; len < good.len; len += len < 128 ? 9 : 1013) {
+        remove_files(f->dir);
+        write_whole(f->file, good.at, len);
+        assert_sound(f, "a cut", len);
+        assert_int_equal(count_set_aside(f), 1);
+    }
+    free(good.at);
+}
+
+static void sets_garbage_aside(void **state)
+{
+    struct fixture *f = *state;
+    char garbage[8192];
+    struct store *store;
+
+    for (size_t i = 0; i < sizeof garbage; i++)
+        garbage[i] = (char)(i * 37 + i / 256);
+    /* Twice, which is within one second: the second one gets a number. */
+    for (unsigned n = 1; n <= 2; n++) {
+        write_whole(f->file, garbage, sizeof garbage);
+        store = open_and_load(f);
+        assert_int_equal(f->reports, 1);
+        assert_non_null(strstr(f->last_report, "is damaged (file is not a database); it was set "
+                                               "aside as"));
+        assert_int_equal(f->loaded.len, 0);
+        assert_true(store_lost_rows(store));
+        store_close(store);
+        assert_int_equal(count_set_aside(f), n);
+    }
+}
+
+static void sets_another_programs_database_aside(void **state)
+{
+    struct fixture *f = *state;
+    struct store *store;
+
+    run_sql(f->file, "PRAGMA user_version = 1; CREATE TABLE t (a)");
+    store = open_and_load(f);
+    assert_non_null(strstr(f->last_report, "it is not a checkpoint"));
+    store_close(store);
+    remove_files(f->dir);
+
+    commit_samples(f);
+    run_sql(f->file, "DROP TABLE pods");
+    store = open_and_load(f);
+    assert_non_null(strstr(f->last_report, "no such table: pods"));
+    store_close(store);
+}
+
+static void sets_a_lone_journal_aside(void **state)
+{
+    struct fixture *f = *state;
+    char wal[256];
+    struct store *store;
+
+    snprintf(wal, sizeof wal, "%s-wal", f->file);
+    write_whole(wal, "stale", 5);
+    store = open_and_load(f);
+    assert_non_null(strstr(f->last_report, "only its journal is there"));
+    assert_int_equal(count_set_aside(f), 1);
+    store_close(store);
+}
+
+#define STORE_TEST(f) cmocka_unit_test_setup_teardown(f, store_setup, store_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORE_TEST(drops_only_the_damaged_row),           STORE_TEST(survives_damage_at_any_offset),
+        STORE_TEST(survives_a_file_cut_anywhere),         STORE_TEST(sets_garbage_aside),
+        STORE_TEST(sets_another_programs_database_aside), STORE_TEST(sets_a_lone_journal_aside),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
