@@ -22,6 +22,7 @@
 #include "shim/service_manager.h"
 #include "shim/signals.h"
 #include "shim/version.h"
+#include "shim/watchdog.h"
 
 /* What a stop takes besides "drain". */
 #define STOP_EXTRA_MS 10000
@@ -37,6 +38,7 @@ struct daemon {
     struct keeper *keeper; /* of the relay's socket */
     bool ready;            /* the relay has begun to listen */
     struct signals signals;
+    struct watchdog watchdog;
     bool stopping;
 };
 
@@ -47,6 +49,7 @@ static void on_host_stopped(void *user)
     struct daemon *d = user;
 
     signals_close(&d->signals);
+    watchdog_close(&d->watchdog);
 }
 
 static void stop_host(void *user)
@@ -303,6 +306,7 @@ static int run(struct daemon *d)
         return -ENOMEM;
     }
     signals_start(&d->signals, &d->loop, on_asked_to_stop, d);
+    watchdog_start(&d->watchdog, &d->loop);
     d->host = host_start(&d->loop, d->config, &HOST_OPS, d);
     calls_bind(d->calls, d->host);
     if (d->config->bridge.redirect_plugin_mounts)

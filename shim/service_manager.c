@@ -97,6 +97,14 @@ static long number_of(const char *name)
     return *end == '\0' && errno == 0 ? number : -1;
 }
 
+uint64_t service_manager_watchdog_ms(void)
+{
+    long usec = number_of("WATCHDOG_USEC"), pid = number_of("WATCHDOG_PID");
+    bool ours = !getenv("WATCHDOG_PID") || pid == (long)getpid();
+
+    return ours && usec > 0 && notify_socket() ? (uint64_t)usec / 1000 : 0;
+}
+
 static bool option_is(int fd, int option, int wanted)
 {
     int value = -1;

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Sends `state` ("READY=1") to $NOTIFY_SOCKET. 0 when it was sent or nobody listens; a negative
  * errno. */
@@ -18,6 +19,10 @@ int service_manager_notify(const char *state);
 int service_manager_notify_with(const char *state, int fd);
 /* Whether there is somebody to send to. */
 bool service_manager_there(void);
+
+/* How long this process may be silent before the manager takes it to hang ($WATCHDOG_USEC,
+ * $WATCHDOG_PID), in ms; 0: for ever. */
+uint64_t service_manager_watchdog_ms(void);
 
 /* How many descriptors were passed to this process ($LISTEN_PID, $LISTEN_FDS): from this one on. */
 #define SERVICE_MANAGER_FD_FIRST 3

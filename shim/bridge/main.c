@@ -20,6 +20,7 @@
 #include "shim/settings.h"
 #include "shim/signals.h"
 #include "shim/version.h"
+#include "shim/watchdog.h"
 
 struct process {
     uv_loop_t loop;
@@ -27,6 +28,7 @@ struct process {
     struct fd_store *store;
     struct bridge *bridge;
     struct signals signals;
+    struct watchdog watchdog;
 };
 
 static void print_version(FILE *out, struct argp_state *state)
@@ -74,6 +76,7 @@ static void on_asked_to_stop(void *user, int number)
     if (p->bridge)
         bridge_stop(p->bridge);
     signals_close(&p->signals);
+    watchdog_close(&p->watchdog);
 }
 
 /* Each resource takes two descriptors; what a service starts with does not do for 1024 of them. */
@@ -117,6 +120,7 @@ int main(int argc, char **argv)
     raise_file_limit();
     uv_loop_init(&p.loop);
     signals_start(&p.signals, &p.loop, on_asked_to_stop, &p);
+    watchdog_start(&p.watchdog, &p.loop);
     start_bridge(&p);
     service_manager_notify("READY=1");
     uv_run(&p.loop, UV_RUN_DEFAULT);

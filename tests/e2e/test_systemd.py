@@ -3,6 +3,7 @@ and they start, restart and go in the order that a node needs."""
 
 import os
 import shutil
+import time
 
 import pytest
 
@@ -13,6 +14,7 @@ from machine import SYSTEMD, Machine
 from plugin import Plugin
 from runtime import Runtime
 from shim import BINARY, ROOT
+from telling import tell
 from waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not os.path.exists(SYSTEMD), reason="no systemd here")
@@ -140,6 +142,26 @@ def test_the_bridge_s_sockets_outlive_it(node, closing):
     assert node.property(BRIDGE, "NFileDescriptorStore") == "1"
     node.run("systemctl", "stop", BRIDGE)
     assert node.property(BRIDGE, "NFileDescriptorStore") == "0" and not endpoint.exists()
+
+
+@pytest.mark.parametrize("unit", [DAEMON, BRIDGE])
+def test_one_that_hangs_is_started_anew(node, closing, request, unit):
+    """Stopped (SIGSTOP) it does not feed systemd's watchdog, and another one is there within 15 s;
+    the other process, which feeds its own, goes on."""
+    node.install()
+    other, = {DAEMON, BRIDGE} - {unit}
+    before, beside = node.pid(unit), node.pid(other)
+    assert node.property(unit, "WatchdogUSec") == "10s"
+    node.run("systemctl", "kill", "--kill-who=main", "-s", "STOP", unit)
+    stopped = time.monotonic()
+    wait_until(lambda: node.pid(unit) not in (0, before) and node.active() == ALL,
+               "systemd has killed it, and another one is ready")
+    seconds = time.monotonic() - stopped
+    tell(request, f"{unit}: stopped, and back after {seconds:.1f} s")
+    assert seconds < 15
+    assert node.pid(other) == beside and node.property(other, "NRestarts") == "0"
+    client = closing(Client(node.path(CRI)))
+    client.create(client.run_pod("one"), "main", ["x"])
 
 
 def test_what_the_units_take_away(node):

@@ -122,11 +122,35 @@ static void takes_the_first_listening_unix_stream(void **state)
     close(silent);
 }
 
+static void the_watchdog_is_this_process_s_own(void **state)
+{
+    char own[16];
+
+    (void)state;
+    unsetenv("WATCHDOG_PID");
+    setenv("WATCHDOG_USEC", "2500000", 1);
+    assert_int_equal(service_manager_watchdog_ms(), 0); /* nobody to tell */
+    setenv("NOTIFY_SOCKET", "/tmp/nobody", 1);
+    assert_int_equal(service_manager_watchdog_ms(), 2500);
+    snprintf(own, sizeof own, "%d", (int)getpid());
+    setenv("WATCHDOG_PID", own, 1);
+    assert_int_equal(service_manager_watchdog_ms(), 2500);
+    setenv("WATCHDOG_PID", "1", 1);
+    assert_int_equal(service_manager_watchdog_ms(), 0);
+    unsetenv("WATCHDOG_PID");
+    setenv("WATCHDOG_USEC", "soon", 1);
+    assert_int_equal(service_manager_watchdog_ms(), 0);
+    unsetenv("WATCHDOG_USEC");
+    assert_int_equal(service_manager_watchdog_ms(), 0);
+    unsetenv("NOTIFY_SOCKET");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_the_manager_by_path_and_by_abstract_name),
         cmocka_unit_test(nobody_to_tell_is_no_error),
+        cmocka_unit_test(the_watchdog_is_this_process_s_own),
         cmocka_unit_test(takes_the_first_listening_unix_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
