@@ -29,7 +29,8 @@ struct bridge {
     Bridge__V1__ReportRequest report;
     Bridge__V1__ResourceReport *reports;
     uv_timer_t snapshot_timer;
-    uv_timer_t start_timer; /* until it may register */
+    uv_timer_t start_timer;  /* until it may register */
+    uv_timer_t stored_timer; /* until the listeners of what is not shown go */
     char *starts_path;
     char *snapshot_path;
     char boot_id[BOOT_ID_BYTES_MAX];
@@ -125,14 +126,29 @@ static void on_withdrawn(void *user)
 
 /* ---- the feed ---- */
 
+/* Who connects to what is not shown would wait for ever. */
+static void forget_stored(uv_timer_t *timer)
+{
+    struct bridge *bridge = timer->data;
+
+    uv_timer_stop(timer);
+    fd_store_drop(bridge->world.store, LISTENER_STORED);
+}
+
 static bool on_watched(void *user, const Bridge__V1__WatchResponse *message, bool first)
 {
     struct bridge *bridge = user;
+    size_t known = bridge->roster.len;
     int result;
 
     roster_feed_found(&bridge->roster);
     result = roster_take(&bridge->roster, message, first);
-    snapshot_within(bridge, first || result != 0 ? SNAPSHOT_DELAY_MS : SNAPSHOT_HELD_DELAY_MS);
+    if (first)
+        forget_stored(&bridge->stored_timer);
+    if (bridge->roster.len > known)
+        snapshot_within(bridge, 0); /* the next bridge is to know it, too */
+    else
+        snapshot_within(bridge, first || result != 0 ? SNAPSHOT_DELAY_MS : SNAPSHOT_HELD_DELAY_MS);
     return result >= 0;
 }
 
@@ -344,9 +360,9 @@ struct bridge *bridge_start(uv_loop_t *loop, const struct config_bridge *config,
     bridge->handles++;
     timer_init(bridge, &bridge->snapshot_timer);
     timer_init(bridge, &bridge->start_timer);
+    timer_init(bridge, &bridge->stored_timer);
     restore(bridge);
-    fd_store_drop(store,
-                  LISTENER_STORED); /* who connects to what is not shown would wait for ever */
+    uv_timer_start(&bridge->stored_timer, forget_stored, STORED_MS, 0);
     delay_ms = starts_note(bridge->starts_path, boot_now_ms());
     if (delay_ms > 0)
         log_warning("started again and again: registering with the kubelet in %llu ms",
@@ -378,4 +394,5 @@ void bridge_stop(struct bridge *bridge)
     feed_client_stop(bridge->feed);
     uv_close((uv_handle_t *)&bridge->snapshot_timer, on_closed);
     uv_close((uv_handle_t *)&bridge->start_timer, on_closed);
+    uv_close((uv_handle_t *)&bridge->stored_timer, on_closed);
 }

@@ -71,6 +71,9 @@
 /* For what the kubelet is not shown yet: who holds a device counts once the mask has run out. The
  * file is written as a whole, and pods come and go. */
 #define SNAPSHOT_HELD_DELAY_MS 10000
+/* For that long from its start a bridge keeps the listeners of resources that its file does not name,
+ * unless the daemon says sooner which there are. */
+#define STORED_MS 5000
 /* A process that died so soon after it began to register was quick to die; after so many of them in
  * a row the next one waits before it registers, twice as long each time. While it waits the kubelet
  * fails whoever asks for a device: so it takes many, more than somebody kills by hand, and the wait

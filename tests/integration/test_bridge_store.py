@@ -179,6 +179,29 @@ def test_what_the_next_one_does_not_know_is_not_kept(bridge, feed, kubelet, mana
     assert greets(closing(connect(bridge)))
 
 
+def test_what_only_the_daemon_knows_goes_on(bridge, kubelet, manager):
+    """Its file is gone, but the daemon says what there is."""
+    manager.wait_names(are_stored(GPU))
+    before = inode(bridge)
+    bridge.kill()
+    bridge.snapshot.unlink()
+    bridge.start()
+    kubelet.wait("list", GPU, 2)
+    bridge.wait_log("goes on")
+    assert inode(bridge) == before
+
+
+def test_killed_as_soon_as_it_shows_something_new(bridge, feed, kubelet, manager, closing):
+    """The next one knows it, also without a daemon."""
+    feed.show({GPU: Shown(["g0", "g1"]), NIC: Shown(["n0"])})
+    kubelet.wait_health(NIC, {"n0": "Healthy"})
+    bridge.kill()
+    feed.stop()
+    bridge.start()
+    kubelet.wait("list", NIC, 2)
+    assert greets(closing(connect(bridge, NIC)))
+
+
 def test_not_wanted_nothing_is_kept(bridge, manager):
     """bridge.enabled is set to false: what was kept of before goes."""
     manager.wait_names(are_stored(GPU))
