@@ -182,7 +182,7 @@ static uint8_t *row_value(struct devicemgr *mgr, const struct dirty_row *row, si
     if (resource)
         return record_of_resource(resource, mgr->settings.boot_id, bytes_len);
     pod = row_pod(mgr, row);
-    return pod ? record_of_pod(pod, bytes_len) : NULL;
+    return pod ? record_of_pod(pod, mgr->now_ms, bytes_len) : NULL;
 }
 
 /* Whether there is something to be kept under this key, or will be when a commit begins. */

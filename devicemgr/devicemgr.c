@@ -248,7 +248,7 @@ static int restore(struct devicemgr *mgr, const struct devicemgr_record *record)
     case DEVICEMGR_RECORD_ALLOCATION:
         return record_restore_allocation(&mgr->allocations, mgr->now_ms + OUTCOME_MS, record);
     case DEVICEMGR_RECORD_POD:
-        return record_restore_pod(&mgr->pods, record);
+        return record_restore_pod(&mgr->pods, mgr->now_ms, record);
     }
     return -1;
 }
@@ -286,5 +286,6 @@ void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms)
     }
     plugin_restored(mgr);
     runtime_restored(mgr);
+    advertise_times(mgr);
     kubelet_restored(mgr);
 }

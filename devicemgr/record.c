@@ -193,7 +193,7 @@ out:
 
 /* ---- pod ---- */
 
-uint8_t *record_of_pod(const struct pod *pod, size_t *bytes_len)
+uint8_t *record_of_pod(const struct pod *pod, uint64_t now_ms, size_t *bytes_len)
 {
     Checkpoint__V1__Pod row = CHECKPOINT__V1__POD__INIT;
 
@@ -206,16 +206,28 @@ uint8_t *record_of_pod(const struct pod *pod, size_t *bytes_len)
         row.attempt = pod->newest->attempt;
         row.stopped = pod->newest->state == SANDBOX_STOPPED || pod->newest->dead;
         row.died = row.stopped && pod->newest->state == SANDBOX_OPEN;
+        row.remade = row.stopped && !row.died && now_ms < pod->newest->remade_by_ms;
     }
     return pack(&row.base, bytes_len);
 }
 
-int record_restore_pod(struct pods *pods, const struct devicemgr_record *record)
+static void restore_sandbox(struct sandbox *sandbox, uint64_t now_ms,
+                            const Checkpoint__V1__Pod *row)
+{
+    bool stopped = row->stopped && !row->died, remade = stopped && row->remade;
+
+    if (stopped)
+        sandbox_set_stopped(sandbox, 0);
+    if (remade)
+        sandbox_set_remade_by(sandbox, now_ms + SANDBOX_REMADE_MS);
+    sandbox_set_ready(sandbox, 0, !remade && !(row->stopped && row->died));
+}
+
+int record_restore_pod(struct pods *pods, uint64_t now_ms, const struct devicemgr_record *record)
 {
     Checkpoint__V1__Pod *row =
         checkpoint__v1__pod__unpack(NULL, record->value_bytes, record->value);
     struct pod *pod;
-    struct sandbox *sandbox;
 
     if (!row || strcmp(row->uid, record->key[0]) != 0 || row->uid[0] == '\0' ||
         pods_find(pods, row->uid) || pods_find_sandbox(pods, row->sandbox_id)) {
@@ -225,12 +237,8 @@ int record_restore_pod(struct pods *pods, const struct devicemgr_record *record)
     pod = pods_ensure(pods, row->uid, row->namespace_, row->name);
     pod->stored = true;
     pod_set_boot(pod, row->boot_id);
-    if (row->sandbox_id[0] != '\0') {
-        sandbox = pods_ensure_sandbox(pods, pod, row->sandbox_id, row->attempt);
-        if (row->stopped && !row->died)
-            sandbox_set_stopped(sandbox, 0);
-        sandbox_set_ready(sandbox, 0, !(row->stopped && row->died));
-    }
+    if (row->sandbox_id[0] != '\0')
+        restore_sandbox(pods_ensure_sandbox(pods, pod, row->sandbox_id, row->attempt), now_ms, row);
     checkpoint__v1__pod__free_unpacked(row, NULL);
     return 0;
 }

@@ -16,7 +16,7 @@ uint8_t *record_of_resource(const struct resource *resource, const char *boot_id
 /* With the options that the commit under way makes the ones in force. */
 uint8_t *record_of_allocation(const struct allocation *allocation, const char *boot_id,
                               size_t *bytes_len);
-uint8_t *record_of_pod(const struct pod *pod, size_t *bytes_len);
+uint8_t *record_of_pod(const struct pod *pod, uint64_t now_ms, size_t *bytes_len);
 
 /* Add what a row says; 0, or -1 with nothing changed: it is no such message, its key says
  * otherwise, or it breaks a rule. */
@@ -29,7 +29,8 @@ int record_restore_resource(struct resource **table, uint64_t now_ms, const char
 int record_restore_allocation(struct allocations *table, uint64_t unknown_until_ms,
                               const struct devicemgr_record *record)
     __attribute__((warn_unused_result));
-int record_restore_pod(struct pods *pods, const struct devicemgr_record *record)
+/* A new sandbox that was to come yet may take as long from now as it might then. */
+int record_restore_pod(struct pods *pods, uint64_t now_ms, const struct devicemgr_record *record)
     __attribute__((warn_unused_result));
 
 #endif

@@ -39,7 +39,6 @@ static void note_remaking(struct devicemgr *mgr, struct sandbox *sandbox)
     if (!sandbox->dead || (sandbox->state != SANDBOX_OPEN && mgr->now_ms >= sandbox->remade_by_ms))
         return;
     sandbox_set_remade_by(sandbox, mgr->now_ms + SANDBOX_REMADE_MS);
-    runtime_list_by(mgr, sandbox->remade_by_ms);
     advertise_all_at(mgr, sandbox->remade_by_ms);
 }
 

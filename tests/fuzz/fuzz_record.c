@@ -47,7 +47,7 @@ static int restore(struct books *books, const struct devicemgr_record *record)
     case DEVICEMGR_RECORD_ALLOCATION:
         return record_restore_allocation(&books->allocations, NOW_MS, record);
     case DEVICEMGR_RECORD_POD:
-        return record_restore_pod(&books->pods, record);
+        return record_restore_pod(&books->pods, NOW_MS, record);
     }
     return -1;
 }
@@ -64,7 +64,7 @@ static struct row row_of(const struct books *books, enum devicemgr_record_kind k
         row.bytes = record_of_allocation(books->allocations.by_key, BOOT_ID, &row.len);
         break;
     case DEVICEMGR_RECORD_POD:
-        row.bytes = record_of_pod(books->pods.by_uid, &row.len);
+        row.bytes = record_of_pod(books->pods.by_uid, NOW_MS, &row.len);
         break;
     }
     return row;
@@ -178,7 +178,8 @@ static void check_pod(struct row in, struct row out)
                "%s", b->uid);
     if (a->sandbox_id[0] != '\0')
         FUZZ_CHECK(a->attempt == b->attempt && a->stopped == b->stopped &&
-                       (a->stopped && a->died) == b->died,
+                       (a->stopped && a->died) == b->died &&
+                       (a->stopped && !a->died && a->remade) == b->remade,
                    "%s", b->sandbox_id);
     checkpoint__v1__pod__free_unpacked(a, NULL);
     checkpoint__v1__pod__free_unpacked(b, NULL);

@@ -360,6 +360,7 @@ ROWS = {
     "allocation-id-twice": b"\1uid\0main\0v.com/gpu\0" + ALLOCATION_ROW + field(4, "g0"),
     "allocation-no-options": b"\1uid\0main\0v.com/gpu\0" + ALLOCATION_ROW + field(6, 0),
     "pod": b"\2uid\0\0\0" + POD_ROW,
+    "pod-stopped-when-dead": b"\2uid\0\0\0" + POD_ROW + field(7, 0) + field(9, 1),
     "pod-no-sandbox": b"\2uid\0\0\0" + POD_ROW + field(4, ""),
 }
 

@@ -713,6 +713,26 @@ static void a_pod_that_was_over_is_so_after_a_restart(void **state)
     expect_shown(w, GPU, "g0! g1");
 }
 
+static void a_pod_that_may_get_a_new_sandbox_holds_after_a_restart(void **state)
+{
+    struct world *w = *state;
+    uint64_t gpu = u1_has_g0(w, "g0");
+
+    list_dead_sandbox(w);
+    sandbox_ended(w, "s-u1");
+    plugin_list(w, gpu, "g0! g1"); /* its row takes the pod's along */
+    expect(w, "commit pod u1, resource " GPU);
+    committed(w);
+    restart(w);
+    serve(w, "g0! g1");
+    list_dead_sandbox(w);
+    pass_stored(w, SANDBOX_REMADE_MS - 1);
+    kubelet_starts(w);
+    expect_shown(w, GPU, "g0+ g1");
+    pass_stored(w, 1);
+    expect_shown(w, GPU, "g0! g1");
+}
+
 /* ---- by the kubelet's own checkpoint ---- */
 
 static void what_the_kubelets_checkpoint_has_is_held(void **state)
@@ -1312,6 +1332,7 @@ int main(void)
         TEST(a_pod_whose_sandbox_was_found_dead_is_not_over),
         TEST(what_was_held_is_after_a_restart),
         TEST(a_pod_that_was_over_is_so_after_a_restart),
+        TEST(a_pod_that_may_get_a_new_sandbox_holds_after_a_restart),
         TEST(what_the_kubelets_checkpoint_has_is_held),
         TEST(the_same_checkpoint_again_is_no_change),
         TEST(resources_not_shown_are_ignored),

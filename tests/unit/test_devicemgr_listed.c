@@ -240,7 +240,6 @@ static void a_pod_whose_sandbox_died_is_not_over(void **state)
         expect_with(w, "verdict 12 refused 8:", "asked 1, free 0", NULL);
     }
     pass(w, 1);
-    expect(w, "list"); /* what is shown may be another list */
     create_request(w, 13, "u2", "main", GPU "=1");
     expect(w, "allocate g0 *");
     create_cancelled(w, 13);
@@ -248,6 +247,41 @@ static void a_pod_whose_sandbox_died_is_not_over(void **state)
     sandbox_stopping(w, "s-u1"); /* once over, over */
     create_request(w, 14, "u2", "main", GPU "=1");
     expect(w, "allocate g0 *");
+}
+
+/* The runtime lists u1's dead sandbox; then u2 asks for all devices, g0 too, which u1's had. */
+static void u2_asks(struct world *w, uint64_t number, const char *verdict)
+{
+    runtime_listed(w, "~u1/main! u2");
+    ignore_all(w);
+    create_request(w, number, "u2", "main", GPU "=2");
+    expect(w, verdict);
+}
+
+static void a_pod_whose_sandbox_died_is_not_over_after_a_restart(void **state)
+{
+    struct world *w = *state;
+    uint64_t gpu;
+
+    w->settings.annotations = true;
+    w->settings.namespaces = (const char *const[]){"*"};
+    w->settings.namespaces_len = 1;
+    world_fresh_listed(w);
+    gpu = gpus_up(w, "g0");
+    container_made(w, 1, "u1", "main", GPU ":g0");
+    runtime_listed(w, "~u1/main! u2");
+    sandbox_stopping(w, "s-u1"); /* the kubelet is about to make a new one */
+    sandbox_stopped(w, "s-u1");
+    plugin_list(w, gpu, "g0 g1"); /* its row takes the pod's along */
+    expect(w, "commit pod u1, resource " GPU);
+    committed(w);
+    world_restart(w);
+    plugin_back(w, "g0 g1");
+    u2_asks(w, 11, "verdict 11 refused 8:*");
+    pass(w, SANDBOX_REMADE_MS - 1);
+    u2_asks(w, 12, "verdict 12 refused 8:*");
+    pass(w, 1);
+    u2_asks(w, 13, "allocate g0,g1 *");
 }
 
 static void nothing_is_dropped_before_a_kubelet_has_listed(void **state)
@@ -485,6 +519,7 @@ int main(void)
         TEST(a_stopped_sandbox_that_is_listed_ready_is_open_again),
         TEST(a_list_older_than_a_containers_end_does_not_bring_it_back),
         TEST(a_pod_whose_sandbox_died_is_not_over),
+        TEST(a_pod_whose_sandbox_died_is_not_over_after_a_restart),
         TEST(nothing_is_dropped_before_a_kubelet_has_listed),
         TEST(nor_is_an_allocation_without_a_pod_row),
         TEST(without_a_kubelet_it_is_not_waited_for_ever),

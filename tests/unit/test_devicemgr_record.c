@@ -1,5 +1,6 @@
 /* Rows of the checkpoint, there and back; a bad row changes nothing. */
 #include "cri-proto/checkpoint_v1.pb-c.h"
+#include "devicemgr/limits.h"
 #include "devicemgr/options.h"
 #include "devicemgr/record.h"
 #include "devicemgr_world.h"
@@ -271,10 +272,10 @@ static void a_pod_comes_back_as_it_was(void **state)
 
     (void)state;
     sandbox_set_ready(pods_ensure_sandbox(&pods, pod, "s1", 3), 0, false);
-    bytes = record_of_pod(pod, &len);
+    bytes = record_of_pod(pod, 5, &len);
     record = row(DEVICEMGR_RECORD_POD, "u1", "", "", bytes, len);
-    assert_int_equal(record_restore_pod(&again, &record), 0);
-    assert_int_equal(record_restore_pod(&again, &record), -1); /* twice */
+    assert_int_equal(record_restore_pod(&again, 9, &record), 0);
+    assert_int_equal(record_restore_pod(&again, 9, &record), -1); /* twice */
     pod = pods_find(&again, "u1");
     assert_string_equal(pod->pod_namespace, "ns");
     assert_string_equal(pod->name, "web");
@@ -282,9 +283,9 @@ static void a_pod_comes_back_as_it_was(void **state)
     assert_int_equal(pod->newest->attempt, 3);
     assert_true(pod->newest->dead && pod->newest->state == SANDBOX_OPEN);
     record.key[0] = "u2";
-    assert_int_equal(record_restore_pod(&again, &record), -1); /* another's key */
+    assert_int_equal(record_restore_pod(&again, 9, &record), -1); /* another's key */
     record = row(DEVICEMGR_RECORD_POD, "u1", "", "", "\xff", 1);
-    assert_int_equal(record_restore_pod(&again, &record), -1);
+    assert_int_equal(record_restore_pod(&again, 9, &record), -1);
     pods_fini(&pods);
     pods_fini(&again);
     free(bytes);
@@ -306,11 +307,39 @@ static void a_stopped_pod_comes_back_stopped(void **state)
         if (dead != 2)
             sandbox_set_stopped(sandbox, 0);
         sandbox_set_ready(sandbox, 0, dead == 0);
-        bytes = record_of_pod(pod, &len);
+        bytes = record_of_pod(pod, 5, &len);
         record = row(DEVICEMGR_RECORD_POD, "u1", "", "", bytes, len);
-        assert_int_equal(record_restore_pod(&again, &record), 0);
+        assert_int_equal(record_restore_pod(&again, 9, &record), 0);
         sandbox = pods_find(&again, "u1")->newest;
         assert_true(!sandbox->dead && sandbox->state == SANDBOX_STOPPED);
+        pods_fini(&pods);
+        pods_fini(&again);
+        free(bytes);
+    }
+}
+
+/* Stored at 5, restored at 9. */
+static void a_dead_sandbox_that_was_stopped_may_still_be_made_anew(void **state)
+{
+    (void)state;
+    for (uint64_t by_ms = 5; by_ms <= 6; by_ms++) {
+        struct pods pods = {0}, again = {0};
+        struct pod *pod = pods_ensure(&pods, "u1", "ns", "web");
+        struct sandbox *sandbox = pods_ensure_sandbox(&pods, pod, "s1", 3);
+        struct devicemgr_record record;
+        uint8_t *bytes;
+        size_t len;
+
+        sandbox_set_ready(sandbox, 0, false);
+        sandbox_set_remade_by(sandbox, by_ms);
+        sandbox_set_stopped(sandbox, 0);
+        bytes = record_of_pod(pod, 5, &len);
+        record = row(DEVICEMGR_RECORD_POD, "u1", "", "", bytes, len);
+        assert_int_equal(record_restore_pod(&again, 9, &record), 0);
+        sandbox = pods_find(&again, "u1")->newest;
+        assert_int_equal(sandbox->state, SANDBOX_STOPPED);
+        assert_int_equal(sandbox->dead, by_ms == 6);
+        assert_int_equal(sandbox->remade_by_ms, by_ms == 6 ? 9 + SANDBOX_REMADE_MS : 0);
         pods_fini(&pods);
         pods_fini(&again);
         free(bytes);
@@ -325,9 +354,9 @@ static void a_pod_may_have_no_sandbox(void **state)
     size_t len;
 
     (void)state;
-    bytes = record_of_pod(pods_ensure(&pods, "u1", "ns", "web"), &len);
+    bytes = record_of_pod(pods_ensure(&pods, "u1", "ns", "web"), 5, &len);
     record = row(DEVICEMGR_RECORD_POD, "u1", "", "", bytes, len);
-    assert_int_equal(record_restore_pod(&again, &record), 0);
+    assert_int_equal(record_restore_pod(&again, 9, &record), 0);
     assert_null(pods_find(&again, "u1")->newest);
     pods_fini(&pods);
     pods_fini(&again);
@@ -347,6 +376,7 @@ int main(void)
         cmocka_unit_test(allocation_rows_that_break_a_rule_are_refused),
         cmocka_unit_test(a_pod_comes_back_as_it_was),
         cmocka_unit_test(a_stopped_pod_comes_back_stopped),
+        cmocka_unit_test(a_dead_sandbox_that_was_stopped_may_still_be_made_anew),
         cmocka_unit_test(a_pod_may_have_no_sandbox),
     };
 
