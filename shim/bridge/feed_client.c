@@ -193,8 +193,11 @@ static void dial(uv_timer_t *timer)
 
     request.bridge_version = (char *)SHIM_VERSION;
     request.takes_changes = true;
-    if (!feed->channel)
+    if (!feed->channel) {
         err = rpc_channel_open(feed->loop, feed->path, &channel_ops, feed, &feed->channel);
+        if (!err)
+            rpc_channel_set_pings(feed->channel, FEED_PINGS_MS);
+    }
     if (!err)
         feed->watch = rpc_channel_call(feed->channel, BRIDGE_WATCH, &request.base,
                                        &bridge__v1__watch_response__descriptor, 1, 0, &ops, feed);

@@ -59,6 +59,8 @@
 #define FEED_ANEW_MS 1000
 /* A daemon that speaks another version of the feed; it may be replaced. */
 #define FEED_UNKNOWN_AGAIN_MS 10000
+/* A daemon that is silent is asked for a sign of life; rpc_channel_set_pings(). */
+#define FEED_PINGS_MS 2000
 #define REPORT_TIMEOUT_MS 10000
 /* Besides bridge.preferred_timeout, which the daemon keeps: its answer comes when that is over. */
 #define PREFER_MARGIN_MS 200

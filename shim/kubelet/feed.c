@@ -217,6 +217,7 @@ static void open_socket(struct feed *feed, uv_loop_t *loop)
     if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, feed,
                        &feed->server) < 0)
         abort(); /* out of memory */
+    rpc_server_set_pings(feed->server, FEED_PINGS_MS);
     snprintf(what, sizeof what, "bridge.socket = \"%s\"", path);
     feed->keeper = keeper_start(loop, what, serve, feed);
 }

@@ -31,6 +31,9 @@
  * is not to delay the others' devices much. */
 #define FEED_SETTLE_MS 500
 
+/* A bridge that is silent is asked for a sign of life; rpc_server_set_pings(). */
+#define FEED_PINGS_MS 2000
+
 struct feed;
 
 struct feed_ops {

@@ -62,6 +62,11 @@ static void on_ended(struct link *link, const char *reason)
 {
     struct caller *caller = caller_of(link);
 
+    if (pulse_is_dead(&link->pulse))
+        log_warning(
+            "%s: process %d hangs: it has not answered for %llu ms; its connection is ended",
+            caller->service->name, caller->peer.pid,
+            2 * (unsigned long long)caller->service->pings_ms);
     log_debug("%s: connection of pid %d ended: %s", caller->service->name, caller->peer.pid,
               reason);
     /* Any cancelled() may close the server, which empties the list and closes the link. */
@@ -105,6 +110,7 @@ int caller_new(uv_loop_t *loop, const struct rpc_service *service, struct caller
         return err;
     }
     caller->service = service;
+    caller->link.pulse.every_ms = service->pings_ms;
     caller->queued = 0;
     LIST_INIT(&caller->calls);
     LIST_INSERT_HEAD(callers, caller, entry);

@@ -15,8 +15,9 @@
 struct rpc_service {
     const struct rpc_method *methods;
     size_t methods_len;
-    void *user;       /* the handlers' */
-    const char *name; /* of the socket, for the log */
+    void *user;        /* the handlers' */
+    const char *name;  /* of the socket, for the log */
+    uint64_t pings_ms; /* rpc_server_set_pings() */
     /* A client is gone, out of its list and about to be freed; `gone_user` as given. */
     void (*gone)(void *user);
     void *gone_user;

@@ -103,6 +103,11 @@ int rpc_channel_open_fd(uv_loop_t *loop, int fd, const struct rpc_channel_ops *o
     return 0;
 }
 
+void rpc_channel_set_pings(struct rpc_channel *channel, uint64_t every_ms)
+{
+    channel->link.pulse.every_ms = every_ms;
+}
+
 void rpc_channel_close(struct rpc_channel *channel)
 {
     if (!channel)

@@ -43,6 +43,7 @@ static void close_handles(struct link *link)
 {
     uv_close((uv_handle_t *)&link->pipe, handle_closed);
     uv_close((uv_handle_t *)&link->wake, handle_closed);
+    uv_close((uv_handle_t *)&link->pulse.timer, handle_closed);
 }
 
 /* The first reason stands. */
@@ -228,6 +229,7 @@ static void bytes_came(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         link_end(link, n == UV_EOF ? "the peer hung up" : uv_strerror((int)n));
         return;
     }
+    pulse_heard(&link->pulse);
     rc = nghttp2_session_mem_recv(link->session, (const uint8_t *)buf->base, (size_t)n);
     if (!link_usable(link))
         return;
@@ -242,6 +244,7 @@ static void bytes_came(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 static int start_reading(struct link *link)
 {
     link_set_state(link, LINK_OPEN);
+    pulse_begin(&link->pulse);
     return uv_read_start((uv_stream_t *)&link->pipe, give_buffer, bytes_came);
 }
 
@@ -412,7 +415,8 @@ int link_init(struct link *link, uv_loop_t *loop, enum link_role role, const str
     uv_idle_init(loop, &link->wake);
     link->pipe.data = link;
     link->wake.data = link;
-    link->handles = 2;
+    pulse_init(&link->pulse, loop, link);
+    link->handles = 3;
     return 0;
 }
 

@@ -27,6 +27,7 @@
 #include <nghttp2/nghttp2.h>
 #include <uv.h>
 
+#include "shim/rpc/pulse.h"
 #include "shim/rpc/rpc.h"
 
 /*
@@ -91,6 +92,7 @@ struct link {
     nghttp2_session *session; /* its user data is the link */
     size_t budget;            /* what messages being received may still take, LINK_BUDGET_BYTES */
     enum link_state state;    /* to read only */
+    struct pulse pulse;
 
     /* private */
     const struct link_ops *ops;

@@ -11,6 +11,7 @@ add_library(shim_rpc STATIC
     ${CMAKE_CURRENT_LIST_DIR}/listen.c
     ${CMAKE_CURRENT_LIST_DIR}/message.c
     ${CMAKE_CURRENT_LIST_DIR}/numbered.c
+    ${CMAKE_CURRENT_LIST_DIR}/pulse.c
     ${CMAKE_CURRENT_LIST_DIR}/server.c
     ${CMAKE_CURRENT_LIST_DIR}/socket_file.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c)

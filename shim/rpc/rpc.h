@@ -91,6 +91,10 @@ int rpc_channel_open_fd(uv_loop_t *loop, int fd, const struct rpc_channel_ops *o
  */
 void rpc_channel_close(struct rpc_channel *channel);
 
+/* A server that is silent for that long is asked for a sign of life, and one that gives none for as
+ * long again is lost. Call it before connected(). Only of a server of our own: others count PINGs. */
+void rpc_channel_set_pings(struct rpc_channel *channel, uint64_t every_ms);
+
 struct rpc_call_ops {
     /* One message; borrowed until return. Any number for a stream. Once at most for a unary call,
      * which has succeeded only when done() says so: an error may still follow its message. */
@@ -143,6 +147,9 @@ struct rpc_method {
 int rpc_server_new(uv_loop_t *loop, const struct socket_place *place,
                    const struct rpc_method *methods, size_t methods_len, void *user,
                    struct rpc_server **out) __attribute__((warn_unused_result));
+
+/* The same as rpc_channel_set_pings() for all clients that come from now on. */
+void rpc_server_set_pings(struct rpc_server *server, uint64_t every_ms);
 
 /*
  * Listens, unless it does so already and the socket's file is still there: for the first time, and

@@ -179,6 +179,11 @@ int rpc_server_new(uv_loop_t *loop, const struct socket_place *place,
     return 0;
 }
 
+void rpc_server_set_pings(struct rpc_server *server, uint64_t every_ms)
+{
+    server->service.pings_ms = every_ms;
+}
+
 /* The listener from before goes when there is a new one, and not sooner: it may be the one that
  * still works. */
 int rpc_server_listen(struct rpc_server *server)

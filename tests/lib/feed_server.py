@@ -61,7 +61,8 @@ class FeedServer:
         self.socket.parent.mkdir(exist_ok=True)
         self._server = grpc.server(
             concurrent.futures.ThreadPoolExecutor(max_workers=16),
-            options=[("grpc.max_send_message_length", -1),
+            options=[("grpc.http2.max_ping_strikes", 0),  # the bridge asks whether it lives
+                     ("grpc.max_send_message_length", -1),
                      ("grpc.max_receive_message_length", -1)])
         handlers = {
             "Watch": grpc.unary_stream_rpc_method_handler(

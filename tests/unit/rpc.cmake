@@ -12,6 +12,7 @@ unit_test(test_keeper test_keeper.c test_rpc_fixture)
 unit_test(test_rpc_status test_rpc_status.c shim_rpc PkgConfig::NGHTTP2)
 unit_test(test_rpc_field test_rpc_field.c shim_rpc PkgConfig::NGHTTP2)
 unit_test(test_rpc_message test_rpc_message.c shim_rpc cri_proto PkgConfig::ZLIB)
+unit_test(test_rpc_pulse test_rpc_pulse.c test_rpc_fixture)
 unit_test(test_rpc_link test_rpc_link.c test_rpc_fixture)
 
 # The client's files: channel.c and call.c.
