@@ -13,12 +13,14 @@
 
 #include "shim/boot_clock.h"
 #include "shim/core/host.h"
+#include "shim/fd_store.h"
 #include "shim/kubelet/feed.h"
 #include "shim/kubelet/gate.h"
 #include "shim/log.h"
 #include "shim/relay/calls.h"
 #include "shim/relay/relay.h"
 #include "shim/rpc/keeper.h"
+#include "shim/rpc/stored_listener.h"
 #include "shim/service_manager.h"
 #include "shim/signals.h"
 #include "shim/version.h"
@@ -30,6 +32,7 @@
 struct daemon {
     uv_loop_t loop;
     const struct config *config;
+    struct fd_store *store;
     struct calls *calls;
     struct host *host;
     struct feed *feed;     /* NULL: not yet, no more, or no bridge is wanted */
@@ -243,7 +246,7 @@ static void start_feed(struct daemon *d)
 {
     if (!d->config->bridge.enabled)
         return;
-    d->feed = feed_start(&d->loop, d->config, d->host, &FEED_OPS, d);
+    d->feed = feed_start(&d->loop, d->config, d->host, d->store, &FEED_OPS, d);
 }
 
 static int serve_relay(void *user)
@@ -265,7 +268,7 @@ static void start_relay(struct daemon *d)
     char what[PATH_MAX + 64];
 
     start_gate(d);
-    d->relay = relay_start(&d->loop, d->config->listen, service_manager_socket(),
+    d->relay = relay_start(&d->loop, d->config->listen, fd_store_take_socket(d->store), d->store,
                            d->config->runtime_endpoint, d->calls);
     snprintf(what, sizeof what, "listen = \"%s\"", d->config->listen);
     d->keeper = keeper_start(&d->loop, what, serve_relay, d);
@@ -290,6 +293,7 @@ static void on_ready(void *user)
     start_feed(d);
     if (!d->relay)
         start_relay(d);
+    fd_store_drop(d->store, STORED_LISTENERS); /* of what is not wanted any more */
 }
 
 static const struct host_ops HOST_OPS = {.verdict = on_verdict,
@@ -307,7 +311,7 @@ static int run(struct daemon *d)
     }
     signals_start(&d->signals, &d->loop, on_asked_to_stop, d);
     watchdog_start(&d->watchdog, &d->loop);
-    d->host = host_start(&d->loop, d->config, &HOST_OPS, d);
+    d->host = host_start(&d->loop, d->config, d->store, &HOST_OPS, d);
     calls_bind(d->calls, d->host);
     if (d->config->bridge.redirect_plugin_mounts)
         calls_set_redirect(d->calls, d->config->bridge.kubelet_plugin_dir, d->config->plugin_dir);
@@ -318,7 +322,7 @@ static int run(struct daemon *d)
 
 int daemon_run(const struct config *config)
 {
-    struct daemon d = {.config = config};
+    struct daemon d = {.config = config, .store = fd_store_new()};
     int result;
 
     signal(SIGPIPE, SIG_IGN);
@@ -326,5 +330,7 @@ int daemon_run(const struct config *config)
     uv_loop_init(&d.loop);
     result = run(&d);
     uv_loop_close(&d.loop);
+    fd_store_drop(d.store, STORED_LISTENERS); /* of one that was stopped before it served them */
+    fd_store_free(d.store);
     return result;
 }

@@ -62,13 +62,12 @@ void fd_store_free(struct fd_store *store)
 
 bool fd_store_usable(const struct fd_store *store)
 {
-    (void)store;
-    return service_manager_there();
+    return store && service_manager_there();
 }
 
 static struct handed *find(struct fd_store *store, const char *prefix)
 {
-    for (size_t i = 0; i < store->len; i++) {
+    for (size_t i = 0; store && i < store->len; i++) {
         if (store->handed[i].fd >= 0 && strncmp(store->handed[i].name, prefix, strlen(prefix)) == 0)
             return &store->handed[i];
     }
@@ -87,6 +86,34 @@ int fd_store_take(struct fd_store *store, const char *prefix, const char **name)
     if (name)
         *name = handed->name;
     return fd;
+}
+
+static bool option_is(int fd, int option, int wanted)
+{
+    int value = -1;
+    socklen_t len = sizeof value;
+
+    return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 && value == wanted;
+}
+
+static bool is_listening_unix_stream(int fd)
+{
+    return option_is(fd, SO_DOMAIN, AF_UNIX) && option_is(fd, SO_TYPE, SOCK_STREAM) &&
+           option_is(fd, SO_ACCEPTCONN, 1);
+}
+
+int fd_store_take_socket(struct fd_store *store)
+{
+    for (size_t i = 0; store && i < store->len; i++) {
+        struct handed *handed = &store->handed[i];
+        int fd = handed->fd;
+
+        if (fd < 0 || strchr(handed->name, '/') || !is_listening_unix_stream(fd))
+            continue;
+        handed->fd = -1;
+        return fd;
+    }
+    return -1;
 }
 
 void fd_store_drop(struct fd_store *store, const char *prefix)
@@ -125,12 +152,10 @@ static int tell(const char *what, const char *name, int fd)
 
 int fd_store_put(struct fd_store *store, const char *name, int fd)
 {
-    (void)store;
-    return tell("FDSTORE", name, fd);
+    return store ? tell("FDSTORE", name, fd) : -ENOTCONN;
 }
 
 int fd_store_remove(struct fd_store *store, const char *name)
 {
-    (void)store;
-    return tell("FDSTOREREMOVE", name, -1);
+    return store ? tell("FDSTOREREMOVE", name, -1) : -ENOTCONN;
 }

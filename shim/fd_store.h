@@ -9,7 +9,11 @@
  * shutdown(2), then fd_store_remove(). Descriptors of one name cannot be told apart: a name is for
  * one at a time. A name cannot be changed either, so state does not belong in it.
  *
- * Nothing blocks, and nothing here is retried: a manager that does not read makes -EAGAIN.
+ * What a socket unit passes comes in the same way, and is never put: it would come twice. The names
+ * that we give contain '/', unlike those of units.
+ *
+ * Nothing blocks, and nothing here is retried: a manager that does not read makes -EAGAIN. A store
+ * that is NULL has nothing and keeps nothing.
  */
 #ifndef SHIM_FD_STORE_H
 #define SHIM_FD_STORE_H
@@ -39,6 +43,10 @@ bool fd_store_usable(const struct fd_store *store);
  */
 int fd_store_take(struct fd_store *store, const char *prefix, const char **name)
     __attribute__((warn_unused_result));
+
+/* The first listening unix stream socket of a socket unit's that was handed over: the caller's from
+ * now on. -1: none. */
+int fd_store_take_socket(struct fd_store *store) __attribute__((warn_unused_result));
 
 /* Ends what was handed over under such a name and not taken, here and at the manager. */
 void fd_store_drop(struct fd_store *store, const char *prefix);

@@ -105,30 +105,6 @@ uint64_t service_manager_watchdog_ms(void)
     return ours && usec > 0 && notify_socket() ? (uint64_t)usec / 1000 : 0;
 }
 
-static bool option_is(int fd, int option, int wanted)
-{
-    int value = -1;
-    socklen_t len = sizeof value;
-
-    return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 && value == wanted;
-}
-
-static bool is_listening_unix_stream(int fd)
-{
-    return option_is(fd, SO_DOMAIN, AF_UNIX) && option_is(fd, SO_TYPE, SOCK_STREAM) &&
-           option_is(fd, SO_ACCEPTCONN, 1);
-}
-
-static int take(int fd)
-{
-    int flags = fcntl(fd, F_GETFL);
-
-    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
-        fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
-        return -1;
-    return fd;
-}
-
 size_t service_manager_passed(void)
 {
     long pid = number_of("LISTEN_PID"), n = number_of("LISTEN_FDS");
@@ -141,16 +117,4 @@ void service_manager_forget_passed(void)
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");
-}
-
-int service_manager_socket(void)
-{
-    int end = SERVICE_MANAGER_FD_FIRST + (int)service_manager_passed(), found = -1;
-
-    for (int fd = SERVICE_MANAGER_FD_FIRST; fd < end && found < 0; fd++) {
-        if (is_listening_unix_stream(fd))
-            found = take(fd);
-    }
-    service_manager_forget_passed();
-    return found;
 }

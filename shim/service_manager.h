@@ -30,9 +30,4 @@ size_t service_manager_passed(void);
 /* Removes the variables, so that no child takes them for its own. */
 void service_manager_forget_passed(void);
 
-/* The first listening unix stream socket that was passed to this process ($LISTEN_PID,
- * $LISTEN_FDS), close-on-exec and non-blocking, or -1. The variables are removed, so that no child
- * takes them for its own. */
-int service_manager_socket(void);
-
 #endif

@@ -10,7 +10,6 @@
 #include "shim/bridge/feed_client.h"
 #include "shim/bridge/kubelet_dir.h"
 #include "shim/bridge/limits.h"
-#include "shim/bridge/listener.h"
 #include "shim/bridge/registration.h"
 #include "shim/bridge/roster.h"
 #include "shim/bridge/snapshot.h"
@@ -18,6 +17,7 @@
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/path.h"
+#include "shim/rpc/listener.h"
 
 struct bridge {
     struct endpoint_world world;
@@ -132,7 +132,7 @@ static void forget_stored(uv_timer_t *timer)
     struct bridge *bridge = timer->data;
 
     uv_timer_stop(timer);
-    fd_store_drop(bridge->world.store, LISTENER_STORED);
+    fd_store_drop(bridge->world.store, STORED_LISTENERS);
 }
 
 static bool on_watched(void *user, const Bridge__V1__WatchResponse *message, bool first)

@@ -9,7 +9,6 @@ add_library(shim_bridge STATIC
     ${CMAKE_CURRENT_LIST_DIR}/kubelet_dir.c
     ${CMAKE_CURRENT_LIST_DIR}/list.c
     ${CMAKE_CURRENT_LIST_DIR}/list_stream.c
-    ${CMAKE_CURRENT_LIST_DIR}/listener.c
     ${CMAKE_CURRENT_LIST_DIR}/names.c
     ${CMAKE_CURRENT_LIST_DIR}/offer.c
     ${CMAKE_CURRENT_LIST_DIR}/preference.c

@@ -8,11 +8,11 @@
 #include "shim/bridge/enrolment.h"
 #include "shim/bridge/limits.h"
 #include "shim/bridge/list_stream.h"
-#include "shim/bridge/listener.h"
 #include "shim/bridge/names.h"
 #include "shim/bridge/service.h"
 #include "shim/log.h"
 #include "shim/must.h"
+#include "shim/rpc/listener.h"
 
 /* Who has opened the list's stream. */
 struct opener {

@@ -63,7 +63,8 @@ static void start_parts(struct host *host)
     const struct config *config = host->config;
     uv_loop_t *loop = host->loop;
 
-    host->registrar = registrar_start(loop, config->plugin_dir, &EVENTS_OF_REGISTRAR, host);
+    host->registrar =
+        registrar_start(loop, config->plugin_dir, host->store, &EVENTS_OF_REGISTRAR, host);
     host->clients = plugin_clients_new(loop, config->plugin_dir, &EVENTS_OF_PLUGINS, host);
     host->builtins =
         builtins_start(loop, config->devices, config->devices_len, &EVENTS_OF_BUILTINS, host);
@@ -127,8 +128,8 @@ static struct devicemgr *core_new(struct host *host)
     return core;
 }
 
-struct host *host_start(uv_loop_t *loop, const struct config *config, const struct host_ops *ops,
-                        void *user)
+struct host *host_start(uv_loop_t *loop, const struct config *config, struct fd_store *store,
+                        const struct host_ops *ops, void *user)
 {
     struct host *host = must(calloc(1, sizeof *host));
     const struct store_options options = {
@@ -136,6 +137,7 @@ struct host *host_start(uv_loop_t *loop, const struct config *config, const stru
 
     host->loop = loop;
     host->config = config;
+    host->store = store;
     host->ops = ops;
     host->user = user;
     boot_id_read(host->boot_id);

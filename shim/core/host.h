@@ -20,6 +20,7 @@
 
 #include "config/config.h"
 #include "devicemgr/devicemgr.h"
+#include "shim/fd_store.h"
 
 struct host;
 
@@ -47,10 +48,11 @@ struct host_ops {
  * be read (the disk, another process, another version) is tried again for as long as it takes: rows
  * that nobody has read say who holds what, so that until then creates that name devices are refused
  * with that reason. One that is damaged is set aside, one that cannot be written is no error here.
- * `config` and `ops` are borrowed until the host has stopped. No callback comes before return.
+ * kubelet.sock is kept in `store` (NULL: there is none). `config`, `store` and `ops` are borrowed
+ * until the host has stopped. No callback comes before return.
  */
-struct host *host_start(uv_loop_t *loop, const struct config *config, const struct host_ops *ops,
-                        void *user);
+struct host *host_start(uv_loop_t *loop, const struct config *config, struct fd_store *store,
+                        const struct host_ops *ops, void *user);
 
 /* Whether ready() has come. Until then the core takes creates and their ends, and nothing else:
  * what else passed meanwhile it learns from the runtime's list. */

@@ -16,6 +16,7 @@
 struct host {
     uv_loop_t *loop;
     const struct config *config;
+    struct fd_store *store; /* NULL: there is none */
     const struct host_ops *ops;
     void *user;
     struct devicemgr *core;

@@ -16,9 +16,12 @@
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/rpc/keeper.h"
+#include "shim/rpc/listener.h"
 #include "shim/rpc/rpc.h"
 
 #define SOCKET_DIRECTORY_MODE 0755
+/* Among the listeners in the store. */
+#define STORED_NAME "feed"
 
 struct feed {
     const struct config *config;
@@ -26,7 +29,8 @@ struct feed {
     const struct feed_ops *ops;
     void *user;
     struct rpc_server *server;
-    struct keeper *keeper; /* of its socket */
+    struct listener listener; /* the server's */
+    struct keeper *keeper;    /* of its socket */
     struct checkpoint_watch *watch;
     const struct kubelet_file *file; /* the watch's; NULL: not read yet, and nothing is sent */
     struct advertised advertised;
@@ -205,10 +209,10 @@ static int serve(void *user)
 {
     struct feed *feed = user;
 
-    return rpc_server_listen(feed->server);
+    return listener_look(&feed->listener);
 }
 
-static void open_socket(struct feed *feed, uv_loop_t *loop)
+static void open_socket(struct feed *feed, uv_loop_t *loop, struct fd_store *store)
 {
     const char *path = feed->config->bridge.socket;
     const struct socket_place place = {.dir_mode = SOCKET_DIRECTORY_MODE, .name = path};
@@ -218,12 +222,13 @@ static void open_socket(struct feed *feed, uv_loop_t *loop)
                        &feed->server) < 0)
         abort(); /* out of memory */
     rpc_server_set_pings(feed->server, FEED_PINGS_MS);
+    listener_init(&feed->listener, feed->server, store, STORED_NAME);
     snprintf(what, sizeof what, "bridge.socket = \"%s\"", path);
     feed->keeper = keeper_start(loop, what, serve, feed);
 }
 
 struct feed *feed_start(uv_loop_t *loop, const struct config *config, struct host *host,
-                        const struct feed_ops *ops, void *user)
+                        struct fd_store *store, const struct feed_ops *ops, void *user)
 {
     struct feed *feed = must(calloc(1, sizeof *feed));
 
@@ -233,7 +238,7 @@ struct feed *feed_start(uv_loop_t *loop, const struct config *config, struct hos
     feed->user = user;
     watchers_init(&feed->watchers, on_gone, feed);
     questions_init(&feed->questions, host, config->bridge.preferred_timeout_ms);
-    open_socket(feed, loop);
+    open_socket(feed, loop, store);
     feed->settle_end_ms = boot_now_ms() + FEED_SETTLE_MS;
     uv_timer_init(loop, &feed->turn);
     feed->turn.data = feed;
@@ -264,6 +269,7 @@ void feed_stop(struct feed *feed, void (*done)(void *user), void *user)
     feed->done_user = user;
     feed->parts = 2;
     keeper_stop(feed->keeper);
+    listener_fini(&feed->listener);
     rpc_server_close(feed->server);
     watchers_fini(&feed->watchers);
     questions_fini(&feed->questions);

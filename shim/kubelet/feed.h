@@ -23,6 +23,7 @@
 
 #include "config/config.h"
 #include "shim/core/host.h"
+#include "shim/fd_store.h"
 #include "shim/kubelet/taken.h"
 
 /* How often is looked at a bridge that does not read (watchers.h). */
@@ -43,11 +44,11 @@ struct feed_ops {
 
 /*
  * Listens at config->bridge.socket (0600; its directory 0755), as long as it takes and as often as
- * that is removed (rpc/keeper.h), and begins to read the kubelet's checkpoint. `config`, `host`,
- * `ops` and `user` are borrowed until the feed has stopped. No callback comes before return.
+ * that is removed (rpc/keeper.h), kept in `store` (NULL: there is none), and begins to read the
+ * kubelet's checkpoint. `config`, `host`, `store`, `ops` and `user` are borrowed until the feed has stopped. No callback comes before return.
  */
 struct feed *feed_start(uv_loop_t *loop, const struct config *config, struct host *host,
-                        const struct feed_ops *ops, void *user);
+                        struct fd_store *store, const struct feed_ops *ops, void *user);
 
 /* The host's `kicked`: what is shown may have changed. */
 void feed_look(struct feed *feed);

@@ -9,9 +9,12 @@
 #include "cri-proto/methods.h"
 #include "shim/must.h"
 #include "shim/rpc/keeper.h"
+#include "shim/rpc/listener.h"
 #include "shim/rpc/rpc.h"
 
 #define PLUGIN_DIR_MODE 0755
+/* Among the listeners in the store. */
+#define STORED_NAME "plugins"
 
 struct pending {
     struct registrar *registrar;
@@ -24,6 +27,7 @@ struct pending {
 
 struct registrar {
     struct rpc_server *server;
+    struct listener listener; /* the server's */
     struct keeper *keeper;
     const struct registrar_ops *ops;
     void *user;
@@ -101,10 +105,10 @@ static int serve(void *user)
 {
     struct registrar *registrar = user;
 
-    return rpc_server_listen(registrar->server);
+    return listener_look(&registrar->listener);
 }
 
-struct registrar *registrar_start(uv_loop_t *loop, const char *plugin_dir,
+struct registrar *registrar_start(uv_loop_t *loop, const char *plugin_dir, struct fd_store *store,
                                   const struct registrar_ops *ops, void *user)
 {
     const struct socket_place place = {
@@ -117,6 +121,7 @@ struct registrar *registrar_start(uv_loop_t *loop, const char *plugin_dir,
     if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, registrar,
                        &registrar->server) < 0)
         abort(); /* out of memory */
+    listener_init(&registrar->listener, registrar->server, store, STORED_NAME);
     snprintf(what, sizeof what, "plugin_dir = \"%s\": " REGISTRAR_SOCKET_NAME, plugin_dir);
     registrar->keeper = keeper_start(loop, what, serve, registrar);
     return registrar;
@@ -156,6 +161,7 @@ void registrar_stop(struct registrar *registrar)
     if (!registrar)
         return;
     keeper_stop(registrar->keeper);
+    listener_fini(&registrar->listener);
     rpc_server_close(registrar->server);
     while (registrar->pending)
         pending_remove(registrar->pending);

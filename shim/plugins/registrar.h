@@ -13,6 +13,8 @@
 
 #include <uv.h>
 
+#include "shim/fd_store.h"
+
 /* The name under which plugins look for the kubelet. */
 #define REGISTRAR_SOCKET_NAME "kubelet.sock"
 /* Register calls that wait for their answer; one more is answered RESOURCE_EXHAUSTED. A node has a
@@ -31,8 +33,9 @@ struct registrar_ops {
 };
 
 /* Makes `plugin_dir` (0755) and listens in it, as long as it takes and as often as directory or
- * socket are removed (rpc/keeper.h). `ops` and `user` are borrowed until registrar_stop(). */
-struct registrar *registrar_start(uv_loop_t *loop, const char *plugin_dir,
+ * socket are removed (rpc/keeper.h); what listens is kept in `store` (NULL: there is none). `store`,
+ * `ops` and `user` are borrowed until registrar_stop(). */
+struct registrar *registrar_start(uv_loop_t *loop, const char *plugin_dir, struct fd_store *store,
                                   const struct registrar_ops *ops, void *user);
 
 /* Answers a call: gRPC code 0, or another with its message (copied). A registration that is no

@@ -16,9 +16,12 @@
 #include "shim/relay/connection.h"
 #include "shim/relay/limits.h"
 #include "shim/rpc/socket_file.h"
+#include "shim/rpc/stored_listener.h"
 
 #define BACKLOG 511
 #define SOCKET_DIRECTORY_MODE 0755
+/* Among the listeners in the store. */
+#define STORED_NAME "cri"
 
 struct listener {
     uv_pipe_t pipe;
@@ -28,9 +31,10 @@ struct listener {
 
 struct relay {
     uv_loop_t *loop;
-    struct listener *passed; /* the service manager's listening socket; NULL: there is none */
-    struct listener *own;    /* bound by us; NULL: not yet, or not needed */
-    struct socket_file file; /* where clients connect; no path: a passed socket has none */
+    struct listener *passed;       /* the service manager's listening socket; NULL: there is none */
+    struct listener *own;          /* bound by us; NULL: not yet, or not needed */
+    struct stored_listener stored; /* `own`, as the service manager keeps it */
+    struct socket_file file;       /* where clients connect; no path: a passed socket has none */
     uv_timer_t drain;
     uv_timer_t retry; /* of connections that could not be taken */
     const char *runtime_path;
@@ -176,6 +180,44 @@ static int listener_open(struct relay *relay, int fd, struct listener **out)
     return err;
 }
 
+/* -1: there is none. */
+static int own_fd(const struct relay *relay)
+{
+    uv_os_fd_t fd;
+
+    return relay->own && uv_fileno((const uv_handle_t *)&relay->own->pipe, &fd) == 0 ? fd : -1;
+}
+
+/* The service manager is to keep what we listen with. */
+static void store_own(struct relay *relay)
+{
+    char tag[SOCKET_FILE_TAG_BYTES_MAX];
+    int fd = own_fd(relay);
+
+    if (fd < 0)
+        return;
+    socket_file_tag(&relay->file, tag);
+    stored_listener_put(&relay->stored, fd, tag);
+}
+
+/* Goes on with what the process before this one has made, if clients still come to it. */
+static void resume_own(struct relay *relay)
+{
+    const char *tag;
+    int fd = stored_listener_take(&relay->stored, &tag);
+
+    if (fd < 0)
+        return;
+    if (!socket_file_path(&relay->file) || !socket_file_resume(&relay->file, tag)) {
+        stored_listener_end(&relay->stored, fd);
+        close(fd);
+    } else if (listener_open(relay, fd, &relay->own) < 0) {
+        stored_listener_forget(&relay->stored);
+    } else {
+        log_debug("%s: goes on", socket_file_path(&relay->file));
+    }
+}
+
 int relay_listen(void *user)
 {
     struct relay *relay = user;
@@ -183,8 +225,10 @@ int relay_listen(void *user)
     int fd, err;
 
     if ((relay->passed || relay->own) &&
-        (!socket_file_path(&relay->file) || socket_file_there(&relay->file)))
+        (!socket_file_path(&relay->file) || socket_file_there(&relay->file))) {
+        store_own(relay);
         return 0;
+    }
     err = socket_file_make(&relay->file, &fd);
     if (err)
         return err;
@@ -194,6 +238,7 @@ int relay_listen(void *user)
         return err;
     }
     listener_close(before);
+    store_own(relay);
     return 1;
 }
 
@@ -233,7 +278,7 @@ static int take_passed(struct relay *relay, int fd)
     return err;
 }
 
-struct relay *relay_start(uv_loop_t *loop, const char *listen_path, int fd,
+struct relay *relay_start(uv_loop_t *loop, const char *listen_path, int fd, struct fd_store *store,
                           const char *runtime_path, struct calls *calls)
 {
     struct relay *relay = must(calloc(1, sizeof *relay));
@@ -250,11 +295,13 @@ struct relay *relay_start(uv_loop_t *loop, const char *listen_path, int fd,
     uv_timer_init(loop, &relay->retry);
     relay->retry.data = relay;
     relay->handles = 2;
+    stored_listener_init(&relay->stored, store, STORED_NAME);
     err = fd < 0 ? file_init(relay, listen_path) : take_passed(relay, fd);
     if (err) {
         log_error("relay: %s", strerror(-err));
         abort(); /* out of memory */
     }
+    resume_own(relay);
     return relay;
 }
 
@@ -274,6 +321,7 @@ void relay_stop(struct relay *relay, uint64_t drain_ms, void (*done)(void *user)
     relay->done = done;
     relay->done_user = user;
     socket_file_remove(&relay->file);
+    stored_listener_end(&relay->stored, own_fd(relay));
     listener_close(relay->own);
     listener_close(relay->passed);
     relay->own = relay->passed = NULL;

@@ -6,6 +6,7 @@
 
 #include <uv.h>
 
+#include "shim/fd_store.h"
 #include "shim/relay/calls.h"
 
 struct relay;
@@ -13,9 +14,10 @@ struct relay;
 /*
  * Relays to `runtime_path` whoever connects: to `listen_path` once relay_listen() has made it, or
  * to `fd` if that is not negative (a listening socket from the service manager, then owned by the
- * relay). The paths and `calls` are borrowed until the relay has stopped.
+ * relay). A socket that it makes is kept in `store` (NULL: there is none), and gone on with from
+ * there. The paths, `store` and `calls` are borrowed until the relay has stopped.
  */
-struct relay *relay_start(uv_loop_t *loop, const char *listen_path, int fd,
+struct relay *relay_start(uv_loop_t *loop, const char *listen_path, int fd, struct fd_store *store,
                           const char *runtime_path, struct calls *calls);
 
 /*

@@ -9,12 +9,14 @@ add_library(shim_rpc STATIC
     ${CMAKE_CURRENT_LIST_DIR}/keeper.c
     ${CMAKE_CURRENT_LIST_DIR}/link.c
     ${CMAKE_CURRENT_LIST_DIR}/listen.c
+    ${CMAKE_CURRENT_LIST_DIR}/listener.c
     ${CMAKE_CURRENT_LIST_DIR}/message.c
     ${CMAKE_CURRENT_LIST_DIR}/numbered.c
     ${CMAKE_CURRENT_LIST_DIR}/pulse.c
     ${CMAKE_CURRENT_LIST_DIR}/server.c
     ${CMAKE_CURRENT_LIST_DIR}/socket_file.c
-    ${CMAKE_CURRENT_LIST_DIR}/status.c)
+    ${CMAKE_CURRENT_LIST_DIR}/status.c
+    ${CMAKE_CURRENT_LIST_DIR}/stored_listener.c)
 target_link_libraries(shim_rpc
     PUBLIC PkgConfig::LIBUV PkgConfig::PROTOBUF_C
-    PRIVATE PkgConfig::NGHTTP2 PkgConfig::ZLIB shim_log shim_warnings)
+    PRIVATE PkgConfig::NGHTTP2 PkgConfig::ZLIB shim_fd_store shim_log shim_warnings)

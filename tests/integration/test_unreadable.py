@@ -1,15 +1,13 @@
 """A checkpoint that cannot be read, directories that cannot be written: the relay starts, what names
 devices is refused with that reason, and all comes back by itself."""
 
-import contextlib
-import sqlite3
 import subprocess
 
 import grpc
 import pytest
 
 from asking import by_annotation, by_token, envs, refused
-from shim import Shim, accepts
+from shim import Shim, accepts, locked
 from waiting import wait_until
 
 GPU = "vendor.com/gpu"
@@ -23,17 +21,6 @@ def disk(directory):
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", path], check=True)
     yield lambda how: subprocess.run(["mount", "-o", f"remount,{how}", path], check=True)
     subprocess.run(["umount", "--lazy", path], check=True)  # a plugin of the test may be in it
-
-
-@contextlib.contextmanager
-def locked(shim):
-    """Another process has the checkpoint open."""
-    with contextlib.closing(sqlite3.connect(shim.state_dir / "checkpoint.db",
-                                            isolation_level=None)) as other:
-        other.execute("PRAGMA locking_mode = EXCLUSIVE")
-        other.execute("BEGIN EXCLUSIVE")
-        yield
-        other.execute("ROLLBACK")
 
 
 def given(runtime):

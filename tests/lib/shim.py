@@ -6,10 +6,12 @@
 It fails its test as a Program does. SHIM_BINARY names another build.
 """
 
+import contextlib
 import json
 import os
 import pathlib
 import socket
+import sqlite3
 import subprocess
 
 from criclient import Client
@@ -28,6 +30,17 @@ def accepts(path):
         except OSError:
             return False
         return True
+
+
+@contextlib.contextmanager
+def locked(shim):
+    """Another process has its checkpoint open."""
+    with contextlib.closing(sqlite3.connect(shim.state_dir / "checkpoint.db",
+                                            isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        yield
+        other.execute("ROLLBACK")
 
 
 def _toml(value):

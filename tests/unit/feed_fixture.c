@@ -77,13 +77,13 @@ int setup(void **state)
 
 void start_manager(struct fixture *f)
 {
-    f->host = host_start(&f->world->loop, &f->config, &HOST_OPS, f);
+    f->host = host_start(&f->world->loop, &f->config, NULL, &HOST_OPS, f);
     WAIT(f->world, host_ready(f->host));
 }
 
 void start_feed(struct fixture *f)
 {
-    f->feed = feed_start(&f->world->loop, &f->config, f->host, &OPS, f);
+    f->feed = feed_start(&f->world->loop, &f->config, f->host, NULL, &OPS, f);
 }
 
 static void on_stopped(void *user)

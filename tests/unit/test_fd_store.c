@@ -120,6 +120,21 @@ static void without_a_manager_nothing_is_kept(void **state)
     fd_store_free(NULL);
 }
 
+static void no_store_has_and_keeps_nothing(void **state)
+{
+    int manager = manager_start();
+
+    (void)state;
+    assert_false(fd_store_usable(NULL));
+    assert_int_equal(fd_store_take(NULL, "", NULL), -1);
+    assert_int_equal(fd_store_take_socket(NULL), -1);
+    fd_store_drop(NULL, "");
+    assert_int_equal(fd_store_put(NULL, "a", 0), -ENOTCONN);
+    assert_int_equal(fd_store_remove(NULL, "a"), -ENOTCONN);
+    manager_gets_nothing(manager);
+    manager_stop(manager);
+}
+
 /* A full queue is an error of that call, and is over with it. */
 static void a_manager_that_does_not_read_blocks_nobody(void **state)
 {
@@ -268,16 +283,72 @@ static void what_nobody_wants_is_let_go_of_at_the_manager(void **state)
     in_child(3, "endpoint/a:other:endpoint/b", NULL, drop_some);
 }
 
+/* In a child with `first` and `second` as descriptors 3 and 4: what fd_store_take_socket() says
+ * there. */
+static int socket_in_child(const char *pid, const char *fds, const char *names, int first,
+                           int second)
+{
+    struct fd_store *store;
+    pid_t child = fork();
+    char own[16];
+    int status;
+
+    if (child == 0) {
+        int a = dup2(first, 20), b = dup2(second, 21);
+
+        dup2(a, 3);
+        dup2(b, 4);
+        snprintf(own, sizeof own, "%d", (int)getpid());
+        setenv("LISTEN_PID", pid ? pid : own, 1);
+        setenv("LISTEN_FDS", fds, 1);
+        if (names)
+            setenv("LISTEN_FDNAMES", names, 1);
+        store = fd_store_new();
+        status = fd_store_take_socket(store);
+        fd_store_free(store);
+        _exit(getenv("LISTEN_FDS") ? 99 : status < 0 ? 50 : status);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status) == 50 ? -1 : WEXITSTATUS(status);
+}
+
+static void a_socket_units_is_the_first_listening_unix_stream(void **state)
+{
+    struct sockaddr_un any = {.sun_family = AF_UNIX}; /* autobind, unix(7) */
+    int listening = socket(AF_UNIX, SOCK_STREAM, 0);
+    int silent = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    (void)state;
+    assert_int_equal(bind(listening, (struct sockaddr *)&any, sizeof any.sun_family), 0);
+    assert_int_equal(listen(listening, 1), 0);
+    assert_int_equal(socket_in_child(NULL, "2", NULL, listening, silent), 3);
+    assert_int_equal(socket_in_child(NULL, "2", NULL, silent, listening), 4);
+    assert_int_equal(socket_in_child(NULL, "1", NULL, silent, listening), -1);
+    assert_int_equal(socket_in_child(NULL, "0", NULL, listening, listening), -1);
+    assert_int_equal(socket_in_child(NULL, "two", NULL, listening, listening), -1);
+    assert_int_equal(socket_in_child(NULL, "-2", NULL, listening, listening), -1);
+    assert_int_equal(socket_in_child("1", "2", NULL, listening, listening), -1);
+    assert_int_equal(socket_in_child("", "2", NULL, listening, listening), -1);
+    assert_int_equal(socket_in_child(NULL, "2", "endpoint/cri/1:a.socket", listening, listening),
+                     4);
+    assert_int_equal(socket_in_child(NULL, "2", "endpoint/cri/1:b/2", listening, listening), -1);
+    close(listening);
+    close(silent);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_put_comes_to_the_manager_with_its_name),
         cmocka_unit_test(without_a_manager_nothing_is_kept),
+        cmocka_unit_test(no_store_has_and_keeps_nothing),
         cmocka_unit_test(a_manager_that_does_not_read_blocks_nobody),
         cmocka_unit_test(what_was_handed_over_is_taken_by_name),
         cmocka_unit_test(names_may_be_missing),
         cmocka_unit_test(what_is_another_process_s_is_left_alone),
         cmocka_unit_test(what_nobody_wants_is_let_go_of_at_the_manager),
+        cmocka_unit_test(a_socket_units_is_the_first_listening_unix_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,7 +109,7 @@ static void begin(struct fixture *f)
 {
     f->ready = false;
     f->delayed = 0;
-    f->host = host_start(&f->world->loop, &f->config, &OPS, f);
+    f->host = host_start(&f->world->loop, &f->config, NULL, &OPS, f);
     assert_false(f->ready);
 }
 

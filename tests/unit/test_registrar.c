@@ -75,7 +75,7 @@ static void start(struct fixture *f, void **state)
     f->world = *state;
     snprintf(f->dir, sizeof f->dir, "%s/plugins", f->world->dir);
     snprintf(f->path, sizeof f->path, "%s/kubelet.sock", f->dir);
-    f->registrar = registrar_start(&f->world->loop, f->dir, &OPS, f);
+    f->registrar = registrar_start(&f->world->loop, f->dir, NULL, &OPS, f);
     assert_int_equal(rpc_channel_open(&f->world->loop, f->path, &CHANNEL_OPS, NULL, &f->channel),
                      0);
 }
@@ -216,7 +216,7 @@ static void waits_for_a_socket_in_use(void **state)
     struct fixture f;
 
     start(&f, state);
-    second = registrar_start(&f.world->loop, f.dir, &OPS, &f);
+    second = registrar_start(&f.world->loop, f.dir, NULL, &OPS, &f);
     call_register(&f);
     WAIT(f.world, f.registered == 1);
     registrar_stop(f.registrar);

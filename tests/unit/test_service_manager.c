@@ -77,51 +77,6 @@ static void nobody_to_tell_is_no_error(void **state)
     unsetenv("NOTIFY_SOCKET");
 }
 
-/* In a child with `first` and `second` as descriptors 3 and 4: what service_manager_socket() says
- * there. */
-static int socket_in_child(const char *pid, const char *fds, int first, int second)
-{
-    pid_t child = fork();
-    char own[16];
-    int status;
-
-    if (child == 0) {
-        int a = dup2(first, 20), b = dup2(second, 21);
-
-        dup2(a, 3);
-        dup2(b, 4);
-        snprintf(own, sizeof own, "%d", (int)getpid());
-        setenv("LISTEN_PID", pid ? pid : own, 1);
-        setenv("LISTEN_FDS", fds, 1);
-        status = service_manager_socket();
-        _exit(getenv("LISTEN_FDS") ? 99 : status < 0 ? 50 : status);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status) == 50 ? -1 : WEXITSTATUS(status);
-}
-
-static void takes_the_first_listening_unix_stream(void **state)
-{
-    struct sockaddr_un any = {.sun_family = AF_UNIX}; /* autobind, unix(7) */
-    int listening = socket(AF_UNIX, SOCK_STREAM, 0);
-    int silent = socket(AF_UNIX, SOCK_STREAM, 0);
-
-    (void)state;
-    assert_int_equal(bind(listening, (struct sockaddr *)&any, sizeof any.sun_family), 0);
-    assert_int_equal(listen(listening, 1), 0);
-    assert_int_equal(socket_in_child(NULL, "2", listening, silent), 3);
-    assert_int_equal(socket_in_child(NULL, "2", silent, listening), 4);
-    assert_int_equal(socket_in_child(NULL, "1", silent, listening), -1);
-    assert_int_equal(socket_in_child(NULL, "0", listening, listening), -1);
-    assert_int_equal(socket_in_child(NULL, "two", listening, listening), -1);
-    assert_int_equal(socket_in_child(NULL, "-2", listening, listening), -1);
-    assert_int_equal(socket_in_child("1", "2", listening, listening), -1);
-    assert_int_equal(socket_in_child("", "2", listening, listening), -1);
-    close(listening);
-    close(silent);
-}
-
 static void the_watchdog_is_this_process_s_own(void **state)
 {
     char own[16];
@@ -151,7 +106,6 @@ int main(void)
         cmocka_unit_test(tells_the_manager_by_path_and_by_abstract_name),
         cmocka_unit_test(nobody_to_tell_is_no_error),
         cmocka_unit_test(the_watchdog_is_this_process_s_own),
-        cmocka_unit_test(takes_the_first_listening_unix_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,247 @@
+"""The daemon under a service manager that keeps its listening sockets: killed, no name of its own
+leads nowhere, who watches them sees nothing, and a plugin need not register anew."""
+
+import ctypes
+import os
+import socket
+import struct
+
+import pytest
+
+from asking import by_annotation
+from feed import Feed
+from shim import Shim, accepts, locked
+from supervisor import Supervisor, supervised
+from waiting import GENEROUS_S, wait_until
+
+GPU = "vendor.com/gpu"
+CRI, PLUGINS, FEED = "cri", "plugins", "feed"
+PLACES = {CRI: lambda shim: shim.socket, PLUGINS: lambda shim: shim.plugin_dir / "kubelet.sock",
+          FEED: lambda shim: shim.feed}
+# inotify(7)
+_IN_CHANGES = 0x2 | 0x4 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800  # all but open and close
+_IN_EVENT = struct.Struct("iIII")
+
+
+class Watch:
+    """What becomes of a directory's entries, as a plugin looks at it for kubelet.sock."""
+
+    def __init__(self, directory):
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        assert self._libc.inotify_add_watch(self._fd, bytes(directory), _IN_CHANGES) >= 0
+
+    def names(self):
+        """Of the entries that have changed since the last call."""
+        try:
+            left, names = os.read(self._fd, 65536), []
+        except BlockingIOError:
+            return []
+        while left:
+            length = _IN_EVENT.unpack(left[:_IN_EVENT.size])[3]
+            names.append(left[_IN_EVENT.size:][:length].rstrip(b"\0").decode())
+            left = left[_IN_EVENT.size + length:]
+        return names
+
+    def stop(self):
+        os.close(self._fd)
+
+
+@pytest.fixture
+def make_kept(directory, runtime, runtime_socket, closing):
+    """make_kept(manager, **settings of Shim): a shim of that manager's, not yet started."""
+    def make(manager, **settings):
+        class Kept(supervised(Shim, manager)):
+            def start(self):
+                """Its sockets are there before it is."""
+                before = ready(manager)
+                super().start()
+                wait_until(lambda: ready(manager) > before, "the shim is ready")
+
+        return closing(Kept(directory, runtime_socket, plugins={"hold": "300ms", "grace": "1m"},
+                            **settings))
+
+    return make
+
+
+def ready(manager):
+    """How often one of its processes has said so."""
+    return sum("READY" in one for one in manager.states)
+
+
+@pytest.fixture
+def manager(directory, closing):
+    return closing(Supervisor(directory))
+
+
+@pytest.fixture
+def kept(manager, make_kept):
+    one = make_kept(manager)
+    one.start()
+    manager.wait_names(are_stored(*PLACES))
+    return one
+
+
+def are_stored(*which):
+    return lambda names: len(names) == len(which) and all(
+        any(name.startswith(f"endpoint/{one}/") for name in names) for one in which)
+
+
+def inodes(shim):
+    return {which: os.stat(place(shim)).st_ino for which, place in PLACES.items()}
+
+
+def connect(path):
+    one = socket.socket(socket.AF_UNIX)
+    one.settimeout(GENEROUS_S)
+    one.connect(str(path))
+    return one
+
+
+def greets(connection):
+    """Whether HTTP/2 is spoken there, by us or by the runtime: its SETTINGS come."""
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+    return connection.recv(9)[3] == 4
+
+
+def test_killed_no_name_vanishes(kept, manager, closing):
+    """Who connects while there is no daemon waits for the next one; they are the same sockets,
+    however often, and kept once."""
+    before, names = inodes(kept), manager.names()
+    for _ in range(10):
+        kept.kill()
+        waiting = [closing(connect(place(kept))) for place in PLACES.values()]
+        kept.start()
+        assert all(map(greets, waiting))
+        assert inodes(kept) == before
+    assert manager.names() == names
+    assert kept.log().count(": goes on") == 10 * len(PLACES)
+
+
+def test_a_plugin_sees_nothing(kept, runtime, make_plugin, make_client, closing):
+    """It looks at kubelet.sock and registers whenever that is made anew: it need not. The daemon
+    dials its endpoint again and gives out what it lists."""
+    plugin = make_plugin(kept, GPU, ["g0", "g1"])
+    first = make_client(kept)
+    first.run(first.run_pod("web", annotations=by_annotation("app", f"{GPU}=1")), "app")
+    watch = closing(Watch(kept.plugin_dir))
+    for count in range(2, 5):
+        kept.kill()
+        kept.start()
+        plugin.wait_calls("ListAndWatch", count)
+        wait_until(lambda: plugin.stream_count() == 1, "the stream of the dead daemon is over")
+    plugin.set_devices(["g0", "g1", "g2"])
+    client = make_client(kept)
+    for name in "mail", "news":
+        client.run(client.run_pod(name, annotations=by_annotation("app", f"{GPU}=1")), "app")
+    assert sorted(sum(plugin.allocated(), [])) == ["g0", "g1", "g2"]
+    assert watch.names() == []
+    (kept.plugin_dir / "kubelet.sock").unlink()
+    wait_until(lambda: "kubelet.sock" in watch.names(), "a removed name is seen by the watch")
+
+
+def test_the_bridge_s_connection_waits(kept, closing):
+    kept.kill()
+    feed = closing(Feed(kept.feed))
+    watcher = closing(feed.watch())
+    kept.start()
+    watcher.wait(lambda shown: shown is not None)
+
+
+def test_without_a_store_it_is_as_ever(directory, make_kept, closing):
+    manager = closing(Supervisor(directory, keeps=False))
+    shim = make_kept(manager)
+    shim.start()
+    shim.kill()
+    assert not any(accepts(place(shim)) for place in PLACES.values())
+    shim.start()
+    assert all(accepts(place(shim)) for place in PLACES.values())
+    assert not manager.names() and ": goes on" not in shim.log()
+
+
+@pytest.mark.parametrize("which", PLACES)
+@pytest.mark.parametrize("what", ["nothing", "a socket"])
+def test_a_name_that_is_not_its_own_any_more(kept, manager, closing, directory, which, what):
+    """Removed or replaced while it was dead: made anew, and the old one is let go of."""
+    path = PLACES[which](kept)
+    before = set(manager.names())
+    kept.kill()
+    path.rename(directory / "moved")
+    if what == "a socket":
+        closing(socket.socket(socket.AF_UNIX)).bind(str(path))
+    kept.start()
+    manager.wait_names(lambda names: are_stored(*PLACES)(names) and len(before & set(names)) == 2)
+    wait_until(lambda: accepts(path), "it is served")
+    wait_until(lambda: not accepts(directory / "moved"), "the old one is let go of")
+
+
+@pytest.mark.parametrize("which", PLACES)
+def test_removed_while_it_runs(kept, manager, which):
+    path = PLACES[which](kept)
+    before = set(manager.names())
+    path.unlink()
+    manager.wait_names(lambda names: are_stored(*PLACES)(names) and len(before & set(names)) == 2)
+    made = inodes(kept)
+    kept.kill()
+    kept.start()
+    assert inodes(kept) == made
+
+
+def test_what_a_socket_unit_passes_is_not_stored(directory, make_kept, make_client, closing):
+    """It would come twice. One that was made in its place is ours, and is."""
+    listener = closing(socket.socket(socket.AF_UNIX))
+    manager = closing(Supervisor(directory, passed={"a.socket": listener.fileno()}))
+    shim = make_kept(manager)
+    listener.bind(str(shim.socket))
+    listener.listen(16)
+    for _ in range(2):
+        shim.start()
+        manager.wait_names(are_stored(PLUGINS, FEED))
+        make_client(shim).Version()
+        shim.kill()
+    shim.start()
+    shim.socket.unlink()
+    manager.wait_names(are_stored(*PLACES))
+    for _ in range(2):
+        made = inodes(shim)
+        shim.kill()
+        waiting = closing(connect(shim.socket))
+        shim.start()
+        assert greets(waiting) and inodes(shim) == made
+        make_client(shim).Version()
+
+
+def test_stopped_nothing_is_kept(kept, manager):
+    kept.terminate()
+    manager.wait_names(lambda names: not names)
+    assert not any(place(kept).exists() for place in PLACES.values())
+
+
+def test_what_is_not_wanted_any_more_is_not_kept(kept, manager):
+    kept.kill()
+    kept.bridge["enabled"] = False
+    kept.start()
+    manager.wait_names(are_stored(CRI, PLUGINS))
+    assert not accepts(kept.feed)
+
+
+def test_stopped_before_it_serves_plugins(kept, manager):
+    """Another process has its checkpoint, so that it never gets there: who waits is let go."""
+    kept.kill()
+    with connect(PLACES[PLUGINS](kept)) as waiting, locked(kept):
+        kept.spawn()
+        kept.wait_log(" -> ", 2)
+        kept.terminate()
+        manager.wait_names(lambda names: not names)
+        with pytest.raises(ConnectionResetError):
+            waiting.recv(1)
+
+
+def test_a_manager_that_gives_up(kept, manager):
+    """All it kept goes; a daemon that is started all the same makes its sockets anew."""
+    kept.kill()
+    manager.give_up()
+    assert not any(accepts(place(kept)) for place in PLACES.values())
+    kept.start()
+    manager.wait_names(are_stored(*PLACES))
+    assert ": goes on" not in kept.log()
