@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -325,7 +324,6 @@ int daemon_run(const struct config *config)
     struct daemon d = {.config = config, .store = fd_store_new()};
     int result;
 
-    signal(SIGPIPE, SIG_IGN);
     umask(022); /* the modes of what is made are its maker's matter */
     uv_loop_init(&d.loop);
     result = run(&d);

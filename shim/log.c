@@ -1,18 +1,26 @@
 #include "shim/log.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #define LINE_BYTES_MAX 2048
+/* A pipe takes such a line whole, or not at all (pipe(7)). */
+_Static_assert(LINE_BYTES_MAX <= PIPE_BUF, "a line may be torn");
 
 static enum log_level level_max = LOG_LEVEL_INFO;
+static unsigned long lost; /* lines, since one was written */
 
 void log_set_level(enum log_level level)
 {
@@ -65,6 +73,60 @@ static size_t put_head(char *line, size_t size, enum log_level level)
     return len + (size_t)snprintf(line + len, size - len, " %s", level_word(level));
 }
 
+/* ---- writing ---- */
+
+/*
+ * What is neither a file nor a socket: a pipe, a terminal. O_NONBLOCK would do, but it belongs to the
+ * open file, which others may have as their stderr, too. Where the kernel does not know RWF_NOWAIT
+ * for it, poll(2) says whether there is room; between the two another process may take it.
+ */
+static ssize_t put_at_once(const char *line, size_t len)
+{
+    struct iovec bytes = {.iov_base = (char *)line, .iov_len = len};
+    struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
+    ssize_t n = pwritev2(STDERR_FILENO, &bytes, 1, -1, RWF_NOWAIT);
+
+    if (n >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL))
+        return n;
+    return poll(&fd, 1, 0) == 1 && fd.revents & POLLOUT ? write(STDERR_FILENO, line, len) : -1;
+}
+
+/* False: it could not be written, or not without waiting. */
+static bool put(const char *line, size_t len)
+{
+    struct stat st;
+
+    if (fstat(STDERR_FILENO, &st) < 0)
+        return false;
+    if (S_ISREG(st.st_mode))
+        return write(STDERR_FILENO, line, len) >= 0;
+    if (S_ISSOCK(st.st_mode))
+        return send(STDERR_FILENO, line, len, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+    return put_at_once(line, len) >= 0;
+}
+
+void log_tell_lost(void)
+{
+    char line[LINE_BYTES_MAX];
+    size_t len;
+
+    if (lost == 0)
+        return;
+    len = put_head(line, sizeof line, LOG_LEVEL_WARNING);
+    len += (size_t)snprintf(line + len, sizeof line - len,
+                            "%lu lines before this were lost: nobody took them\n", lost);
+    if (put(line, len))
+        lost = 0;
+}
+
+/* One that follows lost ones would hide that they are. */
+static void put_or_lose(const char *line, size_t len)
+{
+    log_tell_lost();
+    if (lost > 0 || !put(line, len))
+        lost++;
+}
+
 void log_write(enum log_level level, const char *format, ...)
 {
     char line[LINE_BYTES_MAX];
@@ -87,6 +149,5 @@ void log_write(enum log_level level, const char *format, ...)
             *p = '?';
     }
     line[head + (size_t)text] = '\n';
-    if (write(STDERR_FILENO, line, head + (size_t)text + 1) < 0)
-        return; /* nowhere left to say it */
+    put_or_lose(line, head + (size_t)text + 1);
 }

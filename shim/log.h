@@ -3,7 +3,9 @@
  * syslog priority that the journal reads (sd-daemon(3)); on a terminal behind the time of day,
  * anywhere else behind date and time, and with a word for every level but info.
  *
- * The level is process-wide. Never blocks longer than write(2) does; never allocates.
+ * Never waits for who reads them: a line that a pipe, a socket or a terminal does not take at once is
+ * lost and counted, and the count is told in front of the next one. Never allocates. The level and
+ * the count are process-wide; for one thread.
  */
 #ifndef SHIM_LOG_H
 #define SHIM_LOG_H
@@ -21,6 +23,9 @@ void log_set_level(enum log_level level);
 /* Writes one line; control characters in the text are shown as '?', so a peer's words cannot forge
  * a line. */
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Tells how many lines were lost, if it can be told now; the next line does so, too. */
+void log_tell_lost(void);
 
 #define log_error(...) log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warning(...) log_write(LOG_LEVEL_WARNING, __VA_ARGS__)

@@ -2,6 +2,7 @@
  * cri-device-shim: its arguments, and what they ask for.
  */
 #include <argp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +97,7 @@ int main(int argc, char **argv)
     argp_parse(&ARGP, argc, argv, 0, NULL, &args);
     if (args.check)
         return check_config(args.check);
+    signal(SIGPIPE, SIG_IGN);
     if (settings_load(args.config, &config) < 0)
         return EXIT_FAILURE;
     log_set_level((enum log_level)config.log_level);

@@ -1,5 +1,6 @@
 #include "shim/watchdog.h"
 
+#include "shim/log.h"
 #include "shim/service_manager.h"
 
 /* A feed that does not arrive, or comes late on a busy node, must not be the end. */
@@ -9,6 +10,7 @@ static void feed(uv_timer_t *timer)
 {
     (void)timer;
     service_manager_notify("WATCHDOG=1");
+    log_tell_lost(); /* by now the journal may be there again */
 }
 
 void watchdog_start(struct watchdog *watchdog, uv_loop_t *loop)

@@ -111,11 +111,11 @@ int main(int argc, char **argv)
     static struct process p;
 
     argp_parse(&ARGP, argc, argv, 0, NULL, &path);
+    signal(SIGPIPE, SIG_IGN);
     p.store = fd_store_new();
     if (settings_load(path, &p.config) < 0)
         return EXIT_FAILURE;
     log_set_level((enum log_level)p.config.log_level);
-    signal(SIGPIPE, SIG_IGN);
     umask(022); /* the modes of what is made are its maker's matter */
     raise_file_limit();
     uv_loop_init(&p.loop);

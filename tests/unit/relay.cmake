@@ -34,6 +34,7 @@ relay_test(test_log)
 relay_test(test_directory)
 relay_test(test_service_manager)
 
+target_link_options(test_log PRIVATE -Wl,--wrap=pwritev2)
 target_link_options(test_connection PRIVATE -Wl,--wrap=uv_try_write)
 target_link_options(test_plugin_mounts PRIVATE -Wl,--wrap=log_write)
 

@@ -4,17 +4,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "alloc_fail.h"
 #include "shim/log.h"
+
+ssize_t __real_pwritev2(int fd, const struct iovec *bytes, int count, off_t at, int flags);
+ssize_t __wrap_pwritev2(int fd, const struct iovec *bytes, int count, off_t at, int flags);
+
+static bool old_kernel; /* one that does not know RWF_NOWAIT of a pipe */
+
+ssize_t __wrap_pwritev2(int fd, const struct iovec *bytes, int count, off_t at, int flags)
+{
+    if (!old_kernel)
+        return __real_pwritev2(fd, bytes, count, at, flags);
+    errno = EOPNOTSUPP;
+    return -1;
+}
 
 struct fixture {
     int saved;
@@ -191,6 +207,93 @@ static void a_terminal_is_told_the_time(void **state)
     close(terminal);
 }
 
+/* ---- nobody reads ---- */
+
+#define STUCK_S 60 /* a line that waits ends the test */
+
+static void fill(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    static const char stuff[512];
+
+    assert_int_equal(fcntl(fd, F_SETFL, flags | O_NONBLOCK), 0);
+    while (write(fd, stuff, sizeof stuff) > 0)
+        continue;
+    assert_int_equal(fcntl(fd, F_SETFL, flags), 0);
+}
+
+/* Takes what was put in by fill(). */
+static void drain(int fd)
+{
+    char stuff[512];
+    int flags = fcntl(fd, F_GETFL);
+
+    assert_int_equal(fcntl(fd, F_SETFL, flags | O_NONBLOCK), 0);
+    while (read(fd, stuff, sizeof stuff) > 0)
+        continue;
+    assert_int_equal(fcntl(fd, F_SETFL, flags), 0);
+}
+
+static void assert_lost_are_told(struct fixture *f)
+{
+    int flags = fcntl(STDERR_FILENO, F_GETFL);
+
+    alarm(STUCK_S);
+    log_info("before");
+    drain(f->read_end);
+    fill(STDERR_FILENO);
+    for (int i = 0; i < 3; i++)
+        log_info("nobody sees %d", i);
+    log_tell_lost();
+    drain(f->read_end);
+    log_info("seen");
+    log_info("seen, too");
+    alarm(0);
+    assert_int_equal(fcntl(STDERR_FILENO, F_GETFL), flags); /* it is others', too */
+    assert_string_equal(written(f), "<4>3 lines before this were lost: nobody took them\n"
+                                    "<6>seen\n<6>seen, too\n");
+}
+
+static void a_full_pipe_does_not_hold_it_up(void **state)
+{
+    assert_lost_are_told(*state);
+}
+
+static void a_full_pipe_of_an_old_kernel(void **state)
+{
+    old_kernel = true;
+    assert_lost_are_told(*state);
+    old_kernel = false;
+}
+
+static void a_stopped_journal_does_not_hold_it_up(void **state)
+{
+    struct fixture *f = *state;
+    int ends[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    dup2(ends[0], f->read_end);
+    close(ends[0]);
+    close(ends[1]);
+    set_journal_stream(0);
+    assert_lost_are_told(f);
+}
+
+static void they_are_told_without_another_line(void **state)
+{
+    struct fixture *f = *state;
+
+    alarm(STUCK_S);
+    fill(STDERR_FILENO);
+    log_info("nobody sees it");
+    drain(f->read_end);
+    log_tell_lost();
+    log_tell_lost();
+    alarm(0);
+    assert_string_equal(written(f), "<4>1 lines before this were lost: nobody took them\n");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -203,6 +306,10 @@ int main(void)
         TEST(any_other_stream_is_told_date_and_level),
         TEST(without_a_journal_the_same),
         TEST(a_terminal_is_told_the_time),
+        TEST(a_full_pipe_does_not_hold_it_up),
+        TEST(a_full_pipe_of_an_old_kernel),
+        TEST(a_stopped_journal_does_not_hold_it_up),
+        TEST(they_are_told_without_another_line),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
