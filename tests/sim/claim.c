@@ -6,6 +6,7 @@
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
 #include "devicemgr/ports.h"
+#include "tests/sim/over.h"
 #include "tests/sim/promise.h"
 #include "tests/sim/world.h"
 
@@ -124,7 +125,7 @@ void claims_forwarded(struct world *w, unsigned uid, unsigned name, size_t resou
 
     c->mask = mask;
     c->own = own;
-    c->kept = true;
+    c->kept = c->stays = true;
     c->back = 0;
     c->boot = w->shim.boot;
     c->told_ms = w->now_ms;
@@ -154,38 +155,6 @@ void claims_unsure(struct world *w, unsigned uid, unsigned name)
 }
 
 /* ---- what the shim must know ---- */
-
-/* A list of the runtime that was asked for from then on has come, in this life of the shim. */
-static bool heard_since(const struct world *w, uint64_t ms)
-{
-    return w->lister.heard_ms > 0 && w->lister.heard_ms >= ms;
-}
-
-/* Its sandboxes were stopped, none of its containers runs, and the shim must know. */
-static bool pod_over(const struct world *w, unsigned uid)
-{
-    return heard_since(w, runtime_ended_ms(w, uid) + 1) && !runtime_alive(w, uid);
-}
-
-/* The shim was told, in this life, that each sandbox of the pod was stopped. */
-static bool stop_told(const struct world *w, unsigned uid)
-{
-    for (size_t i = 0; i < SANDBOXES_MAX; i++) {
-        const struct rt_sandbox *s = &w->runtime.sandboxes[i];
-
-        if (s->id && s->uid == uid && s->stopped_in != w->shim.incarnation)
-            return false;
-    }
-    return true;
-}
-
-/* To the shim, too. A sandbox that was not ready may be stopped for nobody, and one that was dead
- * before its stop may be followed by another. */
-static bool surely_over(const struct world *w, unsigned uid)
-{
-    return pod_over(w, uid) && stop_told(w, uid) &&
-           (!runtime_known(w, uid) || w->now_ms > runtime_ended_ms(w, uid) + SANDBOX_REMADE_MS);
-}
 
 /* When the shim had heard of all that may be there: of the runtime, and of a kubelet, or it had
  * waited long enough for one. UINT64_MAX: not yet. */
@@ -258,12 +227,13 @@ void claims_listed(struct world *w)
         struct claim *c = &w->claims.v[i];
 
         if (c->uid && !client_find_of(w, c->uid, c->name) &&
-            heard_since(w, c->unsure_ms + OUTCOME_MS) && heard_since(w, c->told_ms + 1))
+            lister_heard_since(w, c->unsure_ms + OUTCOME_MS) &&
+            lister_heard_since(w, c->told_ms + 1))
             c->unsure_ms = 0;
         if (c->uid && runtime_known(w, c->uid))
             c->boot = w->shim.boot;
-        if (c->uid && pod_over(w, c->uid) && !runtime_known(w, c->uid) && !may_return(w, c) &&
-            !is_stored(w, c))
+        if (c->uid && over_listed_as_ended(w, c->uid) && !runtime_known(w, c->uid) &&
+            !may_return(w, c) && !is_stored(w, c))
             *c = (struct claim){0};
     }
 }
@@ -273,7 +243,7 @@ void claims_forget(struct world *w, unsigned uid, unsigned name, size_t resource
     struct claim *c = find(w, uid, name, resource);
 
     if (c)
-        c->kept = false;
+        c->kept = c->stays = false;
 }
 
 void claims_forget_all(struct world *w, unsigned uid, size_t resource)
@@ -282,9 +252,22 @@ void claims_forget_all(struct world *w, unsigned uid, size_t resource)
         struct claim *c = &w->claims.v[i];
 
         if ((uid == 0 || c->uid == uid) && (resource == RESOURCES_LEN || c->resource == resource)) {
-            c->kept = false;
+            c->kept = c->stays = false;
             c->back = 0;
         }
+    }
+}
+
+void claims_sandbox_ends(struct world *w, unsigned uid, bool dead)
+{
+    for (size_t i = 0; i < w->claims.len; i++) {
+        struct claim *c = &w->claims.v[i];
+
+        if (c->uid != uid)
+            continue;
+        c->kept = false;
+        c->back = 0;
+        c->stays = c->stays && dead;
     }
 }
 
@@ -337,12 +320,15 @@ unsigned claims_kept(struct world *w, unsigned uid, size_t resource)
         const struct claim *c = &w->claims.v[i];
         const struct pod_sim *pod;
 
-        if (!c->uid || !c->kept || !c->own || c->resource != resource || c->uid == uid ||
-            !kubelet_surely_there(w, c->uid))
+        if (!c->uid || !c->own || c->resource != resource || c->uid == uid ||
+            !(c->kept ? kubelet_surely_there(w, c->uid) : c->stays && over_remade(w, c->uid)))
             continue;
         pod = kubelet_find_pod(w, c->uid);
-        if (!kubelet_contended(pod, resource))
-            mask |= c->mask;
+        if (kubelet_contended(pod, resource))
+            continue;
+        mask |= c->mask;
+        if (!c->kept)
+            count_add(COUNT_BESIDE_REMADE);
     }
     return mask;
 }
@@ -391,14 +377,14 @@ unsigned claims_held(struct world *w, unsigned uid, unsigned name, size_t resour
         const struct claim *c = &w->claims.v[i];
 
         if (c->uid && c->resource == resource && c->uid != uid &&
-            (!surely_over(w, c->uid) || may_return(w, c)))
+            (!over_surely(w, c->uid) || may_return(w, c)))
             mask |= c->mask | c->former;
     }
     for (size_t i = 0; i < DEVICES_MAX; i++) {
         const struct told *told = &w->bridge.told[resource][i];
 
         if (told->uid &&
-            (kubelet_find_pod(w, told->uid) || !surely_over(w, told->uid) || may_come(w, told)))
+            (kubelet_find_pod(w, told->uid) || !over_surely(w, told->uid) || may_come(w, told)))
             mask |= 1u << i;
     }
     return mask;
@@ -407,7 +393,7 @@ unsigned claims_held(struct world *w, unsigned uid, unsigned name, size_t resour
 /* Whether an entry of the kubelet's checkpoint may be of a pod that can still be admitted. */
 static bool told_counts(struct world *w, const struct told *told)
 {
-    if (kubelet_find_pod(w, told->uid) || !surely_over(w, told->uid))
+    if (kubelet_find_pod(w, told->uid) || !over_surely(w, told->uid))
         return true;
     if (claims_sources_ms(w) == UINT64_MAX)
         return true; /* no pod that a list has no more is dropped before */
@@ -422,7 +408,7 @@ unsigned claims_kubelets(struct world *w, size_t resource)
         const struct claim *c = &w->claims.v[i];
 
         if (c->uid && !c->own && c->resource == resource &&
-            (!surely_over(w, c->uid) || may_return(w, c)))
+            (!over_surely(w, c->uid) || may_return(w, c)))
             mask |= c->mask | c->former;
     }
     for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
@@ -491,7 +477,7 @@ unsigned claims_unknown(const struct world *w, unsigned uid, unsigned name, size
     for (size_t i = 0; i < BARES_MAX; i++) { /* passed untouched; what became of it was not heard */
         const struct bare_create *bare = &w->runtime.bares[i];
 
-        if (bare->uid && !heard_since(w, bare->sent_ms + OUTCOME_MS) &&
+        if (bare->uid && !lister_heard_since(w, bare->sent_ms + OUTCOME_MS) &&
             (bare->uid != uid || bare->name != name))
             mask |= bare->ids[resource];
     }

@@ -30,6 +30,7 @@ struct claim {
     bool own;      /* the shim chose */
     unsigned back; /* what it must have when its pod is back after a reboot; 0: anything */
     bool kept;     /* a create was forwarded with it */
+    bool stays;    /* likewise; also when its sandbox dies, as long as another may come (over.h) */
     unsigned boot; /* in which it was last told of, or the runtime knew its pod */
     uint64_t since_ms;  /* it is there */
     uint64_t told_ms;   /* when the shim last heard of a create with it: newer than older lists */
@@ -63,6 +64,8 @@ void claims_listed(struct world *w);
 void claims_forget(struct world *w, unsigned uid, unsigned name, size_t resource);
 void claims_forget_all(struct world *w, unsigned uid, size_t resource);
 void claims_lost(struct world *w);
+/* A sandbox of the pod ends: `dead` to the shim before its stop was asked for. */
+void claims_sandbox_ends(struct world *w, unsigned uid, bool dead);
 /* What the shim chose for pods that live, but this one, and what is kept; what it chose at all. */
 unsigned claims_kept(struct world *w, unsigned uid, size_t resource);
 unsigned claims_own(struct world *w, size_t resource);

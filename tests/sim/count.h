@@ -37,6 +37,8 @@
     X(DRAINS, "ends of the shim that it was told of before")                                       \
     X(ORPHANS, "sandboxes not ready whose containers run")                                         \
     X(FLICKERS, "sandboxes listed as not ready, and again as ready")                               \
+    X(REMADE_OVER_RESTART, "starts of the shim before a new sandbox in place of a dead one")       \
+    X(BESIDE_REMADE, "times a device was kept for a pod that waits for its new sandbox")           \
     X(TOLD_OF_GONE, "entries of the kubelet's checkpoint whose pod is gone")                       \
     X(BESIDE_PROMISED, "choices beside what the kubelet gave to others")                           \
     X(VANISHED, "devices that were gone for good")                                                 \

@@ -6,6 +6,7 @@
 
 #include "tests/sim/admission.h"
 #include "tests/sim/check.h"
+#include "tests/sim/over.h"
 #include "tests/sim/reason.h"
 #include "tests/sim/world.h"
 
@@ -14,6 +15,12 @@
 #define STOP_MS_MAX 60000
 /* Until the shim has heard of a new sandbox: by the answer, or the list after it was lost. */
 #define OVER_LAG_MS 20000
+/* How often there is no network for a new sandbox, for how long, and how often that is tried. */
+#define NO_NETWORK_PERCENT 15
+#define NO_NETWORK_MS_MIN 5000
+#define NO_NETWORK_MS_MAX 90000
+#define TRY_MS_MIN 8000
+#define TRY_MS_MAX 15000
 
 static const char *const NAMES[POD_CONTAINERS_MAX + 1] = {"init", "main", "side", "stranger"};
 
@@ -175,7 +182,27 @@ static void run_sandbox(struct world *w, struct pod_sim *pod)
     if (pod->forgotten)
         count_add(COUNT_CAME_BACK);
     pod->forgotten = false;
+    pod->run_ms = pod->try_ms = 0;
     runtime_run_sandbox(w, pod->uid, pod->sandbox_attempt++);
+}
+
+/* Whether no sandbox can be run: in each attempt the kubelet stops the old one again, first. */
+static bool network_missing(struct world *w, struct pod_sim *pod)
+{
+    struct rt_sandbox *old = over_newest(w, pod->uid);
+
+    if (!pod->run_ms)
+        pod->run_ms =
+            w->now_ms + (rng_percent(&pod->rng, NO_NETWORK_PERCENT)
+                             ? rng_between(&pod->rng, NO_NETWORK_MS_MIN, NO_NETWORK_MS_MAX)
+                             : 0);
+    if (!w->faults || !old || w->now_ms >= pod->run_ms)
+        return false;
+    if (w->now_ms >= pod->try_ms) {
+        pod->try_ms = w->now_ms + rng_between(&pod->rng, TRY_MS_MIN, TRY_MS_MAX);
+        runtime_stop_sandbox(w, old, true);
+    }
+    return true;
 }
 
 /* A new sandbox; what was left of the old one is stopped first. */
@@ -189,7 +216,7 @@ static void sandbox_step(struct world *w, struct pod_sim *pod)
         return; /* its containers have their grace first */
     if (left)
         runtime_stop_sandbox(w, left, true);
-    else
+    else if (!network_missing(w, pod))
         run_sandbox(w, pod);
 }
 

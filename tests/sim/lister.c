@@ -7,6 +7,7 @@
 #include "cri-proto/token.h"
 #include "tests/sim/check.h"
 #include "tests/sim/heap.h"
+#include "tests/sim/over.h"
 #include "tests/sim/pod_requests.h"
 #include "tests/sim/rival.h"
 #include "tests/sim/world.h"
@@ -218,8 +219,11 @@ static bool listed_ready(const struct listed *listed, const char *sandbox)
 
 /* A container made after the sandboxes were asked for may come without its own: it is heard of with
  * the next list. */
-static void rivals_heard(struct world *w, const struct listed *listed)
+static void note_heard(struct world *w, const struct listed *listed)
 {
+    for (size_t i = 0; i < listed->sandboxes_len; i++)
+        over_listed(w, (unsigned)strtoul(listed->sandboxes[i].id + 1, NULL, 10),
+                    listed->sandboxes[i].ready);
     for (size_t i = 0; i < listed->containers_len; i++) {
         const struct devicemgr_container *c = &listed->containers[i];
 
@@ -244,7 +248,7 @@ static void list_arrives(struct world *w, uint64_t list, uint64_t unused)
     world_note(w, "runtime: listed, %zu sandboxes and %zu containers",
                lister->listed->sandboxes_len, lister->listed->containers_len);
     client_disturb(w, 0);
-    rivals_heard(w, lister->listed);
+    note_heard(w, lister->listed);
     devicemgr_runtime_listed(w->shim.core, shim_now_ms(w), lister->listed->sandboxes,
                              lister->listed->sandboxes_len, lister->listed->containers,
                              lister->listed->containers_len);
@@ -323,6 +327,11 @@ static void list_within(struct world *w, uint64_t delay_ms)
         return;
     lister->due_ms = w->now_ms + delay_ms;
     world_after(w, &rng, delay_ms, list_due, w->shim.incarnation, 0);
+}
+
+bool lister_heard_since(const struct world *w, uint64_t ms)
+{
+    return w->lister.heard_ms > 0 && w->lister.heard_ms >= ms;
 }
 
 /* ---- life ---- */

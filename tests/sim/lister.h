@@ -51,6 +51,8 @@ void lister_refresh(struct world *w);
 void lister_stream_ends(struct world *w);
 /* The runtime sends an event: of a container, or of a sandbox, which is a container to it. */
 void lister_event(struct world *w, enum lister_event event, unsigned id, bool sandbox);
+/* A list of the runtime that was asked for from then on has come, in this life of the shim. */
+bool lister_heard_since(const struct world *w, uint64_t ms);
 /* The port. */
 void lister_check(struct world *w, uint64_t check, const char *container_id);
 size_t lister_checks_open(const struct world *w);

@@ -28,17 +28,6 @@ bool runtime_runs(const struct world *w, unsigned uid)
     return false;
 }
 
-bool runtime_alive(const struct world *w, unsigned uid)
-{
-    for (size_t i = 0; i < SANDBOXES_MAX; i++) {
-        const struct rt_sandbox *s = &w->runtime.sandboxes[i];
-
-        if (s->id && s->uid == uid && (s->ready || s->stopped_in != w->shim.incarnation))
-            return true;
-    }
-    return runtime_runs(w, uid);
-}
-
 bool runtime_runs_bare(const struct world *w, const unsigned *ids)
 {
     for (size_t i = 0; i < CONTAINERS_MAX * RESOURCES_LEN; i++) {
@@ -173,7 +162,7 @@ void runtime_drop_container(struct world *w, struct rt_container *c)
 void runtime_end_sandbox(struct world *w, struct rt_sandbox *s)
 {
     note_end(w, s->uid);
-    claims_forget_all(w, s->uid, RESOURCES_LEN);
+    claims_sandbox_ends(w, s->uid, s->dead_told);
     s->ready = false;
     for (size_t i = 0; i < CONTAINERS_MAX; i++) {
         if (w->runtime.containers[i].id && w->runtime.containers[i].sandbox == s->id)
@@ -185,6 +174,7 @@ void runtime_end_sandbox(struct world *w, struct rt_sandbox *s)
 void runtime_drop_sandbox(struct world *w, struct rt_sandbox *s)
 {
     runtime_end_sandbox(w, s);
+    claims_forget_all(w, s->uid, RESOURCES_LEN);
     for (size_t i = 0; i < CONTAINERS_MAX; i++) {
         if (w->runtime.containers[i].sandbox == s->id)
             runtime_drop_container(w, &w->runtime.containers[i]);
@@ -311,7 +301,7 @@ void runtime_orphan(struct world *w, struct rt_sandbox *s)
     count_add(COUNT_ORPHANS);
     s->ready = false;
     note_end(w, s->uid);
-    claims_forget_all(w, s->uid, RESOURCES_LEN);
+    claims_sandbox_ends(w, s->uid, true);
     w->runtime.unseen = true;
     lister_event(w, LISTER_ENDED, s->id, true);
 }

@@ -35,7 +35,11 @@ struct rt_sandbox {
     unsigned attempt;
     bool ready;
     uint64_t seen_ms;    /* when it last ceased to be listed as not ready; 0: it was not */
-    uint64_t stopped_in; /* the life of the shim that was told that its stop succeeded; 0: none */
+    uint64_t stopped_in; /* the life of the shim that knows that its stop succeeded; 0: none */
+    bool dead_told;      /* what follows is over.c's: the last list showed it as not ready */
+    bool stop_asked;     /* its stop was asked for, as far as the shim knows */
+    uint64_t remade_ms;  /* it was dead then: until then another must be expected; 0: it was not */
+    uint64_t doubted_ms; /* likewise: until then another may be */
     bool hidden;         /* listed as not ready, though it is */
     uint64_t kill_ms; /* when the kubelet stops it, not ready and with containers that run; 0: that
                        * was not looked at yet */
@@ -138,9 +142,7 @@ struct rt_container *runtime_find_container(struct world *w, unsigned id);
 /* The one with the highest attempt; NULL: none. */
 struct rt_container *runtime_newest(struct world *w, unsigned sandbox, unsigned name);
 bool runtime_live(const struct rt_container *container);
-/* Whether the pod has a sandbox that nobody stopped through this shim, or a container that runs;
- * when one of those ended, at the latest; whether it has a sandbox at all. */
-bool runtime_alive(const struct world *w, unsigned uid);
+/* When a sandbox or container of the pod ended last; whether it has a sandbox at all. */
 uint64_t runtime_ended_ms(const struct world *w, unsigned uid);
 bool runtime_known(const struct world *w, unsigned uid);
 /* Whether a container of the pod does. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "tests/sim/check.h"
+#include "tests/sim/over.h"
 #include "tests/sim/promise.h"
 #include "tests/sim/world.h"
 
@@ -290,6 +291,7 @@ bool runtime_stop_sandbox(struct world *w, struct rt_sandbox *sandbox, bool by_k
                sandbox->id, sandbox->uid);
     snprintf(id, sizeof id, "s%u", sandbox->id);
     sandbox->doomed = sandbox->doomed || by_kubelet;
+    over_stop_asked(w, sandbox);
     client_stopping(w, sandbox->id, true);
     call_new(w, &(struct runtime_call){.kind = CALL_STOP_SANDBOX,
                                        .pod = sandbox->uid,

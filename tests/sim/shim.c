@@ -6,6 +6,7 @@
 
 #include "tests/sim/check.h"
 #include "tests/sim/move.h"
+#include "tests/sim/over.h"
 #include "tests/sim/rival.h"
 #include "tests/sim/world.h"
 
@@ -284,6 +285,7 @@ static void start(struct world *w, uint64_t a, uint64_t b)
         claims_row_restored(w, &row->record);
     claims_unsure(w, 0, 0);
     moves_shim_started(w);
+    over_shim_started(w);
     shown_rows(w);
     shim->relisted = false;
     w->store.reset = false;
