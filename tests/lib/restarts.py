@@ -205,23 +205,26 @@ class Restarts:
                 and not self._node.check_running())
 
     def _listed(self, resource, since=0.0):
-        """When the kubelet, since that moment, first had a stream for the resource, and its list;
-        None: it has not. Without `since`: whether that is so now."""
+        """When the kubelet, since that moment, first had a stream for the resource, and its list,
+        and had seen the ends of all older ones, which a busy one does late; None: it has not.
+        Without `since`: whether that is so now."""
         streams, lost, good, first = 1, False, True, None  # so each round begins
+        old, new = 1, False  # streams from before the moment; whether one has come since then
         for event in list(self._kubelet.events):
             if event["kind"] == "running":
-                streams, lost, good = 0, False, False
+                streams, lost, good, old = 0, False, False, 0
             elif event.get("resource") != resource:
                 continue
             elif event["kind"] == "watching":
                 # Late Register calls of a bridge that was killed bring one more: it stays open.
                 streams, lost, good = streams + 1, False, False
+                old, new = (old, True) if event["t"] >= since else (streams, False)
             elif event["kind"] == "ended":
                 # The kubelet takes the end of an old stream for that of the new one.
-                streams, lost, good = streams - 1, True, False
+                streams, lost, good, old = streams - 1, True, False, max(0, old - 1)
             elif event["kind"] == "list":
                 good = streams > 0 and not lost
-            if good and first is None and event["t"] >= since:
+            if good and new and old == 0 and first is None:
                 first = event["t"]
         return first if since else good
 
