@@ -16,7 +16,6 @@
 
 struct devicemgr;
 struct devicemgr_container;
-struct devicemgr_create;
 struct sandbox;
 
 /* The list that is being read shows it to run. False: so did the one before. */

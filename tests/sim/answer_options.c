@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "shim/hash.h"
 #include "tests/sim/heap.h"
 
 V1beta1__ContainerAllocateResponse *answer_options_new(void)
@@ -60,11 +61,10 @@ uint64_t answer_options_hash(const V1beta1__ContainerAllocateResponse *options)
 {
     size_t len = v1beta1__container_allocate_response__get_packed_size(options);
     uint8_t *bytes = heap_alloc(len, 1);
-    uint64_t value = 0xcbf29ce484222325u;
+    uint64_t value;
 
     v1beta1__container_allocate_response__pack(options, bytes);
-    for (size_t i = 0; i < len; i++)
-        value = (value ^ bytes[i]) * 0x100000001b3u;
+    value = hash_bytes(HASH_BEGIN, bytes, len);
     free(bytes);
     return value;
 }

@@ -1,9 +1,8 @@
 #include "tests/sim/runtime.h"
 
-#include <string.h>
-
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/sim/world.h"
 

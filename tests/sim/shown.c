@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
+#include "shim/hash.h"
 #include "tests/sim/check.h"
 #include "tests/sim/promise.h"
 #include "tests/sim/world.h"
@@ -23,14 +24,6 @@ struct reading {
     struct shown_resource resources[RESOURCES_LEN];
 };
 
-static void hash_add(uint64_t *hash, const void *bytes, size_t len)
-{
-    const unsigned char *at = bytes;
-
-    for (size_t i = 0; i < len; i++)
-        *hash = (*hash ^ at[i]) * 0x100000001b3u;
-}
-
 static void each_device(void *user, const struct devicemgr_shown_device *device)
 {
     struct reading *reading = user;
@@ -41,10 +34,11 @@ static void each_device(void *user, const struct devicemgr_shown_device *device)
     check_that(reading->w, !reading->before || strverscmp(reading->before, device->id) < 0,
                "devices are shown in natural order, each once: %s", device->id);
     reading->before = device->id;
-    hash_add(&into->hash, device->id, strlen(device->id) + 1);
-    hash_add(&into->hash, &device->healthy, sizeof device->healthy);
-    hash_add(&into->hash, &device->held, sizeof device->held);
-    hash_add(&into->hash, device->numa_nodes, device->numa_nodes_len * sizeof *device->numa_nodes);
+    into->hash = hash_text(into->hash, device->id);
+    into->hash = hash_word(into->hash, device->healthy);
+    into->hash = hash_word(into->hash, device->held);
+    into->hash = hash_bytes(into->hash, device->numa_nodes,
+                            device->numa_nodes_len * sizeof *device->numa_nodes);
     into->listed |= bit;
     into->healthy |= device->healthy ? bit : 0;
     into->held |= device->held ? bit : 0;
@@ -65,7 +59,7 @@ static void each_resource(void *user, const struct devicemgr_shown *shown)
     reading->resources[r] = (struct shown_resource){.there = true,
                                                     .version = shown->version,
                                                     .mask_end_ms = shown->mask_end_ms,
-                                                    .hash = 0xcbf29ce484222325u};
+                                                    .hash = HASH_BEGIN};
 }
 
 static void read_all(struct world *w, struct reading *reading)

@@ -51,42 +51,43 @@ static bool is_undecided(const struct world *w, const struct session_call *call)
     return call && call->user == w && cri_method_class(call->method) == CRI_CLASS_INTERCEPTED;
 }
 
-void forward(struct world *w, struct session_call *call, const char *fragment)
+/* False: it cannot be, of a script without memory. */
+static bool begin_forward(struct world *w, struct session_call *call)
 {
-    int r;
-
     if (w->quiet && !is_undecided(w, call))
-        return;
+        return false;
     call->user = &w->decided;
     alloc_fail_enable(true);
-    r = session_forward(w->session, call, fragment, fragment ? strlen(fragment) : 0);
+    return true;
+}
+
+static void end_forward(struct world *w, struct session_call *call, int result)
+{
     alloc_fail_enable(w->feeding);
-    if (r == 0)
+    if (result == 0)
         return;
-    assert_int_equal(r, -ENOMEM);
+    assert_int_equal(result, -ENOMEM);
     assert_true(w->quiet);
     forget(w, call);
     session_refuse(w->session, call, 8, "no memory");
 }
 
+void forward(struct world *w, struct session_call *call, const char *fragment)
+{
+    size_t len = fragment ? strlen(fragment) : 0;
+
+    if (begin_forward(w, call))
+        end_forward(w, call, session_forward(w->session, call, fragment, len));
+}
+
 void forward_instead(struct world *w, struct session_call *call, const char *fragment,
                      const char *bytes, size_t len)
 {
-    int r;
+    size_t fragment_len = fragment ? strlen(fragment) : 0;
 
-    if (w->quiet && !is_undecided(w, call))
-        return;
-    call->user = &w->decided;
-    alloc_fail_enable(true);
-    r = session_forward_instead(w->session, call, fragment, fragment ? strlen(fragment) : 0, bytes,
-                                len);
-    alloc_fail_enable(w->feeding);
-    if (r == 0)
-        return;
-    assert_int_equal(r, -ENOMEM);
-    assert_true(w->quiet);
-    forget(w, call);
-    session_refuse(w->session, call, 8, "no memory");
+    if (begin_forward(w, call))
+        end_forward(w, call,
+                    session_forward_instead(w->session, call, fragment, fragment_len, bytes, len));
 }
 
 void refuse(struct world *w, struct session_call *call, const char *message)

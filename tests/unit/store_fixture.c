@@ -216,3 +216,13 @@ unsigned count_set_aside(const struct fixture *f)
     closedir(stream);
     return n;
 }
+
+void lower_limit(int resource, rlim_t value, struct rlimit *old)
+{
+    struct rlimit now;
+
+    assert_int_equal(getrlimit(resource, old), 0);
+    now = *old;
+    now.rlim_cur = value;
+    assert_int_equal(setrlimit(resource, &now), 0);
+}

@@ -3,6 +3,7 @@
 #define TEST_STORE_FIXTURE_H
 
 #include <stddef.h>
+#include <sys/resource.h>
 
 #include "devicemgr/store.h"
 
@@ -54,5 +55,7 @@ struct bytes read_whole(const char *path);
 void write_whole(const char *path, const void *at, size_t len);
 void run_sql(const char *path, const char *sql);
 unsigned count_set_aside(const struct fixture *f);
+/* `old`: what setrlimit() takes to put it back. */
+void lower_limit(int resource, rlim_t value, struct rlimit *old);
 
 #endif

@@ -202,16 +202,6 @@ static void takes_a_version_only_with_its_witness(void **state)
     assert_int_equal(count_set_aside(f), 1);
 }
 
-static void limit(int resource, rlim_t value, struct rlimit *old)
-{
-    struct rlimit now;
-
-    assert_int_equal(getrlimit(resource, old), 0);
-    now = *old;
-    now.rlim_cur = value;
-    assert_int_equal(setrlimit(resource, &now), 0);
-}
-
 /* Removed alone, with its journal, with the directory, replaced by another, by a broken one. */
 static void take_file_away(const struct fixture *f, int way)
 {
@@ -283,7 +273,7 @@ static void a_reset_is_told_once_the_new_file_is_there(void **state)
     must_commit(f, store, &pod, 1);
     take_file_away(f, 1);
     next = open("/dev/null", O_RDONLY);
-    limit(RLIMIT_NOFILE, 0, &old);
+    lower_limit(RLIMIT_NOFILE, 0, &old);
     assert_int_equal(try_commit(f, store, &pod, 1), -1);
     assert_int_equal(try_commit(f, store, &pod, 1), -1);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
@@ -308,7 +298,7 @@ static void rows_of_another_are_not_mixed_into(void **state)
     store = open_and_load(f);
     must_commit(f, store, &pod, 1);
     take_file_away(f, 1);
-    limit(RLIMIT_NOFILE, 0, &old);
+    lower_limit(RLIMIT_NOFILE, 0, &old);
     assert_int_equal(try_commit(f, store, &pod, 1), -1);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
     assert_int_equal(rename(other, f->file), 0);

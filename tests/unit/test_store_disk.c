@@ -20,16 +20,6 @@
 
 #include "store_fixture.h"
 
-static void limit(int resource, rlim_t value, struct rlimit *old)
-{
-    struct rlimit now;
-
-    assert_int_equal(getrlimit(resource, old), 0);
-    now = *old;
-    now.rlim_cur = value;
-    assert_int_equal(setrlimit(resource, &now), 0);
-}
-
 /* Fails the write that would cross `n` bytes, for all n until nothing fails. */
 static void commits_all_or_nothing_on_a_full_disk(void **state)
 {
@@ -53,7 +43,7 @@ static void commits_all_or_nothing_on_a_full_disk(void **state)
         remove_files(f->dir);
         commit_samples(f);
         store = open_and_load(f);
-        limit(RLIMIT_FSIZE, bytes, &old);
+        lower_limit(RLIMIT_FSIZE, bytes, &old);
         failed = try_commit(f, store, records, 3) < 0;
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
         if (failed) {
@@ -63,7 +53,7 @@ static void commits_all_or_nothing_on_a_full_disk(void **state)
             store = open_and_load(f);
             assert_int_equal(f->loaded.len, SAMPLES);
             assert_non_null(find_loaded(f, DEVICEMGR_RECORD_POD, "a/0"));
-            limit(RLIMIT_FSIZE, bytes, &old);
+            lower_limit(RLIMIT_FSIZE, bytes, &old);
             assert_int_equal(try_commit(f, store, records, 3), -1);
             assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
             must_commit(f, store, records, 3);
@@ -88,7 +78,7 @@ static void starts_on_a_full_disk_and_recovers(void **state)
         bool failed;
 
         remove_files(f->dir);
-        limit(RLIMIT_FSIZE, bytes, &old);
+        lower_limit(RLIMIT_FSIZE, bytes, &old);
         store = open_and_load(f);
         failed = try_commit(f, store, &pod, 1) < 0;
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
@@ -136,7 +126,7 @@ static void rows_that_cannot_be_read_are_waited_for(void **state)
     int next = open("/dev/null", O_RDONLY);
 
     commit_samples(f);
-    limit(RLIMIT_NOFILE, (rlim_t)next, &old);
+    lower_limit(RLIMIT_NOFILE, (rlim_t)next, &old);
     close(next);
     store = open_store(f);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);

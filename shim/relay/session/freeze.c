@@ -303,23 +303,26 @@ int session_freeze(struct session *s, struct buffer *out)
 
 static bool is_intact(const uint8_t *state, size_t len)
 {
-    struct frozen_reader head = {.at = state, .left = len};
-    struct frozen_reader sum = {.at = state + len - SUM_BYTES, .left = SUM_BYTES};
+    struct frozen_reader head = {.at = state, .left = len}, sum;
 
-    return len >= 2 * SUM_BYTES && frozen_take(&head) == FORMAT &&
+    if (len < 2 * SUM_BYTES)
+        return false;
+    sum = (struct frozen_reader){.at = state + len - SUM_BYTES, .left = SUM_BYTES};
+    return frozen_take(&head) == FORMAT &&
            frozen_take(&sum) == crc32(0, state, (uInt)(len - SUM_BYTES));
 }
 
 int session_thaw(const uint8_t *state, size_t len, const struct session_ops *ops, void *user,
                  struct session_owner owner, struct session **out)
 {
-    struct frozen_reader r = {.at = state + SUM_BYTES, .left = len - 2 * SUM_BYTES};
+    struct frozen_reader r;
     const struct ice ice = {.r = &r};
     struct session *s;
     int error;
 
     if (!is_intact(state, len))
         return -EPROTO;
+    r = (struct frozen_reader){.at = state + SUM_BYTES, .left = len - 2 * SUM_BYTES};
     s = session_new(ops, user, owner);
     if (!s)
         return -ENOMEM;
