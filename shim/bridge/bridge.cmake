@@ -19,7 +19,7 @@ add_library(shim_bridge STATIC
     ${CMAKE_CURRENT_LIST_DIR}/starts.c)
 target_link_libraries(shim_bridge
     PUBLIC PkgConfig::LIBUV cri_proto
-    PRIVATE shim_fd_store shim_rpc shim_watch shim_log cri_names cri_token PkgConfig::ZLIB shim_warnings)
+    PRIVATE shim_exact_io shim_fd_store shim_rpc shim_watch shim_log cri_names cri_token PkgConfig::ZLIB shim_warnings)
 
 add_executable(cri-device-shim-bridge ${CMAKE_CURRENT_LIST_DIR}/main.c)
 target_link_libraries(cri-device-shim-bridge PRIVATE

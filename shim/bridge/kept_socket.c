@@ -2,40 +2,30 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shim/exact_io.h"
+
 #define MAGIC "CDSKEPT"
-#define FORMAT 1
+#define FORMAT 2
 
 /* A test may end the process here. */
 #ifndef KEPT_SOCKET_POINT
 #define KEPT_SOCKET_POINT(name) ((void)0)
 #endif
 
-enum step {
-    STEP_IDLE,
-    STEP_WRITING,
-    STEP_SPLICING,
-};
-
-/* Of two, one counts. `step` and `taking` are also changed where they are, by one store each. */
+/* Of two, one counts. */
 struct slot {
-    uint32_t
-        step; /* enum step, and above STEP_BITS the bytes it is about: the first to be written */
-    uint32_t taking; /* so many of `in` are perhaps in the socket yet; their effects are made */
+    uint32_t read, written; /* the last calls that are in here */
     uint32_t out_len;
-    uint8_t in[KEPT_READ_BYTES_MAX];
     uint8_t out[KEPT_OUT_BYTES_MAX];
     _Alignas(16) uint8_t user[];
 };
-#define STEP_BITS 2
 
 /* In front of the slots. */
 struct head {
@@ -47,7 +37,8 @@ struct head {
     uint64_t resumed_ms;
     uint32_t quick; /* processes in a row that went on with it and died soon */
     uint32_t active;
-    uint8_t landing[KEPT_READ_BYTES_MAX];
+    struct exact_io reading, writing;
+    uint8_t landing[KEPT_READ_BYTES_MAX]; /* of the last read */
 };
 
 struct kept_socket {
@@ -93,8 +84,7 @@ static void measure(struct kept_socket *kept, const struct kept_state *state)
     kept->bytes = round_up(sizeof *kept->head) + 2 * kept->slot_bytes;
 }
 
-/* 0 or a negative errno. All of it is there from now on: a fault in the middle of a copy would be
- * where a dying process' system call stops. */
+/* 0 or a negative errno. */
 static int map(struct kept_socket *kept)
 {
     void *memory = mmap(NULL, kept->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
@@ -130,14 +120,9 @@ static struct kept_socket *kept_alloc(const struct kept_state *state)
 /* 0 or a negative errno: kept_socket_free() then. */
 static int make_descriptors(struct kept_socket *kept)
 {
-    int pipes[2];
-
     kept->fds[KEPT_MEMORY] = memfd_create("kept-socket", MFD_CLOEXEC);
-    if (kept->fds[KEPT_MEMORY] < 0 || ftruncate(kept->fds[KEPT_MEMORY], (off_t)kept->bytes) < 0 ||
-        pipe2(pipes, O_CLOEXEC | O_NONBLOCK) < 0)
+    if (kept->fds[KEPT_MEMORY] < 0 || ftruncate(kept->fds[KEPT_MEMORY], (off_t)kept->bytes) < 0)
         return -errno;
-    kept->fds[KEPT_PIPE_OUT] = pipes[0];
-    kept->fds[KEPT_PIPE_IN] = pipes[1];
     return map(kept);
 }
 
@@ -191,22 +176,6 @@ const void *kept_socket_state(const struct kept_socket *kept)
     return active(kept)->user;
 }
 
-static size_t step_len(const struct slot *slot)
-{
-    return slot->step >> STEP_BITS;
-}
-
-static enum step step_of(const struct slot *slot)
-{
-    return slot->step & ((1 << STEP_BITS) - 1);
-}
-
-static void set_step(struct slot *slot, enum step step, size_t len)
-{
-    store(&slot->step, (uint32_t)(len << STEP_BITS | step));
-}
-
-/* The bytes that were read have no meaning any more. */
 static struct slot *edit(struct kept_socket *kept)
 {
     const struct slot *from = active(kept);
@@ -214,8 +183,8 @@ static struct slot *edit(struct kept_socket *kept)
 
     assert(!kept->editing);
     kept->editing = true;
-    to->step = from->step;
-    to->taking = 0;
+    to->read = from->read;
+    to->written = from->written;
     to->out_len = from->out_len;
     memcpy(to->out, from->out, from->out_len);
     memcpy(to->user, from->user, kept->head->user_bytes);
@@ -252,157 +221,66 @@ void kept_socket_commit(struct kept_socket *kept)
     KEPT_SOCKET_POINT("after commit");
 }
 
-/* ---- reading ---- */
-
-/* 0 or a negative errno. Only as much as was looked at is asked for, and it is there. */
-static int take(struct kept_socket *kept, size_t from)
-{
-    struct slot *slot = active(kept);
-
-    while (from < slot->taking) {
-        ssize_t n = recv(kept->fds[KEPT_SOCKET], kept->head->landing + from, slot->taking - from,
-                         MSG_DONTWAIT);
-
-        KEPT_SOCKET_POINT("taken");
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n < 0 ? -errno : -EUCLEAN;
-        from += (size_t)n;
-    }
-    KEPT_SOCKET_POINT("before it is noted");
-    store(&slot->taking, 0);
-    return 0;
-}
+/* ---- reading and writing ---- */
 
 int kept_socket_read(struct kept_socket *kept, kept_socket_eat *eat)
 {
-    uint8_t bytes[KEPT_READ_BYTES_MAX];
+    struct head *head = kept->head;
+    uint32_t settled = active(kept)->read;
+    ssize_t n = exact_unsettled(&head->reading, settled);
     struct slot *next;
-    ssize_t n;
-    int err;
 
-    do
-        n = recv(kept->fds[KEPT_SOCKET], bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
+    if (n == 0)
+        n = exact_read(&head->reading, settled, kept->fds[KEPT_SOCKET], head->landing,
+                       sizeof head->landing);
     if (n <= 0)
-        return n < 0 ? -errno : 0;
-    KEPT_SOCKET_POINT("looked at");
+        return (int)n;
     next = edit(kept);
-    memcpy(next->in, bytes, (size_t)n);
-    for (ssize_t i = 0; i < n; i++)
-        kept->head->landing[i] = (uint8_t)~bytes[i];
-    next->taking = (uint32_t)n;
-    eat(kept, next->user, bytes, (size_t)n);
+    next->read = exact_serial(&head->reading);
+    eat(kept, next->user, head->landing, (size_t)n);
     kept_socket_commit(kept);
-    err = take(kept, 0);
-    return err ? err : (int)n;
+    return (int)n;
 }
 
-/* ---- writing ---- */
-
-/* What the pipe holds, or a negative errno. */
-static int pipe_holds(const struct kept_socket *kept)
-{
-    int holds;
-
-    return ioctl(kept->fds[KEPT_PIPE_OUT], FIONREAD, &holds) < 0 ? -errno : holds;
-}
-
-static int fill_pipe(struct kept_socket *kept)
-{
-    struct slot *slot = active(kept);
-    size_t len = slot->out_len < KEPT_WRITE_BYTES_MAX ? slot->out_len : KEPT_WRITE_BYTES_MAX;
-    ssize_t n;
-
-    set_step(slot, STEP_WRITING, len);
-    KEPT_SOCKET_POINT("about to write");
-    n = write(kept->fds[KEPT_PIPE_IN], slot->out, len);
-    KEPT_SOCKET_POINT("written");
-    if (n <= 0)
-        return n < 0 ? -errno : -EUCLEAN;
-    set_step(slot, STEP_SPLICING, (size_t)n);
-    return 0;
-}
-
-/* 0: the pipe is empty. */
-static int empty_pipe(struct kept_socket *kept)
-{
-    int left;
-
-    while ((left = pipe_holds(kept)) > 0) {
-        ssize_t n = splice(kept->fds[KEPT_PIPE_OUT], NULL, kept->fds[KEPT_SOCKET], NULL,
-                           (size_t)left, SPLICE_F_NONBLOCK);
-
-        KEPT_SOCKET_POINT("spliced");
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        if (n == 0)
-            return -EUCLEAN;
-    }
-    return left;
-}
-
-/* The bytes of the step are written. */
-static void drop_written(struct kept_socket *kept)
+static void drop_written(struct kept_socket *kept, size_t written)
 {
     struct slot *next = edit(kept);
-    size_t written = step_len(next);
 
-    next->taking = active(kept)->taking;
+    next->written = exact_serial(&kept->head->writing);
     next->out_len -= (uint32_t)written;
     memmove(next->out, next->out + written, next->out_len);
-    next->step = STEP_IDLE;
     kept_socket_commit(kept);
 }
 
 int kept_socket_write(struct kept_socket *kept)
 {
-    while (active(kept)->out_len > 0) {
-        int err = step_of(active(kept)) == STEP_IDLE ? fill_pipe(kept) : 0;
+    struct exact_io *writing = &kept->head->writing;
 
-        if (!err)
-            err = empty_pipe(kept);
-        if (err)
-            return err;
-        drop_written(kept);
+    for (;;) {
+        const struct slot *slot = active(kept);
+        size_t len = slot->out_len < KEPT_WRITE_BYTES_MAX ? slot->out_len : KEPT_WRITE_BYTES_MAX;
+        ssize_t n = exact_unsettled(writing, slot->written);
+
+        if (n == 0 && len == 0)
+            return 0;
+        if (n == 0)
+            n = exact_write(writing, slot->written, kept->fds[KEPT_SOCKET], slot->out, len);
+        if (n < 0)
+            return (int)n;
+        drop_written(kept, (size_t)n);
     }
-    return 0;
 }
 
 /* ---- going on ---- */
 
-/* How many bytes were taken, of those that were to be. */
-static size_t taken(const struct kept_socket *kept)
+static bool makes_sense(const struct kept_socket *kept)
 {
     const struct slot *slot = active(kept);
-    size_t n = 0;
+    ssize_t read = exact_unsettled(&kept->head->reading, slot->read);
+    ssize_t written = exact_unsettled(&kept->head->writing, slot->written);
 
-    while (n < slot->taking && kept->head->landing[n] == slot->in[n])
-        n++;
-    return n;
-}
-
-/* A write that was begun has filled the pipe, or has not. */
-static int settle_write(struct kept_socket *kept)
-{
-    struct slot *slot = active(kept);
-    int holds = pipe_holds(kept);
-
-    if (holds < 0)
-        return holds;
-    if ((size_t)holds > step_len(slot))
-        return -EUCLEAN;
-    if (step_of(slot) == STEP_WRITING)
-        set_step(slot, holds > 0 ? STEP_SPLICING : STEP_IDLE, (size_t)holds);
-    return 0;
-}
-
-static bool makes_sense(const struct slot *slot)
-{
-    return slot->taking <= KEPT_READ_BYTES_MAX && slot->out_len <= KEPT_OUT_BYTES_MAX &&
-           step_of(slot) <= STEP_SPLICING && step_len(slot) <= slot->out_len &&
-           (step_of(slot) != STEP_IDLE || step_len(slot) == 0);
+    return slot->out_len <= KEPT_OUT_BYTES_MAX && read >= 0 &&
+           (size_t)read <= KEPT_READ_BYTES_MAX && written >= 0 && (size_t)written <= slot->out_len;
 }
 
 /* 0 or why it is none of ours. */
@@ -418,7 +296,7 @@ static int check(const struct kept_socket *kept, const struct kept_state *state)
         head->user_format != state->format || head->user_bytes != state->bytes ||
         head->cookie != cookie)
         return -ESTALE;
-    return head->active <= 1 && makes_sense(active(kept)) ? 0 : -EUCLEAN;
+    return head->active <= 1 && makes_sense(kept) ? 0 : -EUCLEAN;
 }
 
 /* Counts this process, and those before it that died soon. */
@@ -446,11 +324,7 @@ static int attach(struct kept_socket *kept, const struct kept_state *state, uint
     err = map(kept);
     if (!err)
         err = check(kept, state);
-    if (!err)
-        err = count(kept, now_ms);
-    if (!err)
-        err = take(kept, taken(kept));
-    return err ? err : settle_write(kept);
+    return err ? err : count(kept, now_ms);
 }
 
 int kept_socket_resume(const int fds[KEPT_DESCRIPTORS], const struct kept_state *state,

@@ -7,21 +7,11 @@
  * store makes it count: all of a change, or nothing of it. SIGKILL stops a process between two
  * instructions, so the order of stores is all that matters.
  *
- * Reading: bytes are looked at (MSG_PEEK) and their effects committed, with the bytes, as being
- * taken; then they are taken from the socket into memory that holds the complement of each, so that
- * what is there afterwards says how many were.
+ * Reads and writes are exact (shim/exact_io.h): what they moved is committed with the number of the
+ * call, and a process that comes next begins with what the last call moved and nobody committed.
  *
- * Writing: whether send(2) has happened cannot be known afterwards. So bytes go into an empty pipe,
- * whose ends are kept, too, and from there by splice(2) to the socket: what is left in the pipe
- * says how far that came (FIONREAD).
- *
- *     IDLE ──▶ WRITING n ──▶ SPLICING n ──▶ IDLE
- *
- * In WRITING the pipe is empty, and nothing was written, or holds all of it; in SPLICING it holds
- * what the socket has not got yet.
- *
- * Descriptors that must be kept: the socket, the memfd, both ends of the pipe. They are of this
- * boot and this format only.
+ * Descriptors that must be kept: the socket and the memfd. They are of this boot and this format
+ * only.
  */
 #ifndef SHIM_BRIDGE_KEPT_SOCKET_H
 #define SHIM_BRIDGE_KEPT_SOCKET_H
@@ -30,11 +20,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Looked at in one piece. */
+/* Read in one piece. */
 #define KEPT_READ_BYTES_MAX ((size_t)16 * 1024)
 /* Waiting to be written. */
 #define KEPT_OUT_BYTES_MAX ((size_t)64 * 1024)
-/* Into the pipe, which holds 64 KiB, at once. */
+/* Written in one piece. */
 #define KEPT_WRITE_BYTES_MAX ((size_t)16 * 1024)
 /* A process that took over and died within that time: the second of them ends the connection, for it
  * may be its state that kills. */
@@ -44,8 +34,6 @@
 enum kept_descriptor {
     KEPT_SOCKET,
     KEPT_MEMORY,
-    KEPT_PIPE_OUT, /* to be read from */
-    KEPT_PIPE_IN,
     KEPT_DESCRIPTORS,
 };
 
@@ -95,7 +83,8 @@ void kept_socket_commit(struct kept_socket *kept);
 typedef void kept_socket_eat(struct kept_socket *kept, void *state, const uint8_t *bytes,
                              size_t len);
 
-/* Reads what there is, in one piece. Its length; 0: the peer has ended it; -EAGAIN: nothing; or
+/* Reads what there is, in one piece: after kept_socket_resume() perhaps from a read before, so that it
+ * must be called without waiting for the socket. Its length; 0: the peer has ended it; -EAGAIN: nothing; or
  * another negative errno, after which it is to be ended. */
 int kept_socket_read(struct kept_socket *kept, kept_socket_eat *eat)
     __attribute__((warn_unused_result));

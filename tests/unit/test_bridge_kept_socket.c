@@ -17,7 +17,11 @@ static unsigned steps_left;
 
 static void step_passed(void);
 #define KEPT_SOCKET_POINT(name) step_passed()
+#define EXACT_IO_POINT(name) step_passed()
 #include "shim/bridge/kept_socket.c"
+#define store exact_store
+#include "shim/exact_io.c"
+#undef store
 
 static void step_passed(void)
 {
@@ -55,21 +59,19 @@ static void eat(struct kept_socket *kept, void *state, const uint8_t *bytes, siz
 static int talk(struct kept_socket *kept)
 {
     for (;;) {
-        bool room = kept_socket_room(kept) >= 2 * KEPT_READ_BYTES_MAX;
         struct pollfd fd = {.fd = kept_socket_fd(kept, KEPT_SOCKET)};
-        int r = kept_socket_write(kept);
+        bool room = kept_socket_room(kept) >= 2 * KEPT_READ_BYTES_MAX;
+        int written = kept_socket_write(kept), r = room ? kept_socket_read(kept, eat) : -EAGAIN;
 
-        if (r < 0 && r != -EAGAIN)
+        if (written < 0 && written != -EAGAIN)
             return 21;
-        fd.events = (short)((r < 0 ? POLLOUT : 0) | (room ? POLLIN : 0));
-        poll(&fd, 1, -1);
-        if (!room)
-            continue;
-        r = kept_socket_read(kept, eat);
         if (r == 0)
             return 0;
         if (r < 0 && r != -EAGAIN)
             return 22;
+        fd.events = (short)((written < 0 ? POLLOUT : 0) | (room ? POLLIN : 0));
+        if (r < 0)
+            poll(&fd, 1, -1);
     }
 }
 
@@ -303,30 +305,25 @@ static void a_state_that_makes_no_sense_is_given_up(void **state)
 
     (void)state;
     pair_init(&pair);
+    kept_socket_edit(pair.kept);
+    kept_socket_put(pair.kept, "x", 1);
+    kept_socket_commit(pair.kept);
+    assert_int_equal(kept_socket_write(pair.kept), 0);
     good = *active(pair.kept);
-    for (int what = 0; what < 6; what++) {
+    for (int what = 0; what < 4; what++) {
         struct slot *slot = active(pair.kept);
 
-        memcpy(slot, &good, offsetof(struct slot, in));
+        memcpy(slot, &good, offsetof(struct slot, out));
         if (what == 1)
-            slot->taking = KEPT_READ_BYTES_MAX + 1;
-        if (what == 2)
             slot->out_len = KEPT_OUT_BYTES_MAX + 1;
+        if (what == 2)
+            slot->read -= 2;
         if (what == 3)
-            slot->step = 3;
-        if (what == 4)
-            set_step(slot, STEP_SPLICING, 1); /* of nothing */
-        if (what == 5)
-            slot->taking = 1; /* which the socket has not */
-        pair.kept->head->landing[0] = (uint8_t)~slot->in[0];
+            slot->written--; /* of one byte more than was to be written */
         now_ms += KEPT_QUICK_MS;
-        assert_int_equal(go_on(&pair, -1, &STATE, now_ms), what == 0   ? 0
-                                                           : what == 5 ? -EAGAIN
-                                                                       : -EUCLEAN);
+        assert_int_equal(go_on(&pair, -1, &STATE, now_ms), what == 0 ? 0 : -EUCLEAN);
     }
-    memcpy(active(pair.kept), &good, offsetof(struct slot, in));
-    assert_int_equal(write(kept_socket_fd(pair.kept, KEPT_PIPE_IN), "x", 1), 1);
-    assert_int_equal(go_on(&pair, -1, &STATE, now_ms + KEPT_QUICK_MS), -EUCLEAN);
+    memcpy(active(pair.kept), &good, offsetof(struct slot, out));
     pair.kept->head->active = 2;
     assert_int_equal(go_on(&pair, -1, &STATE, now_ms + 2 * KEPT_QUICK_MS), -EUCLEAN);
     pair.kept->head->active = 0;
