@@ -51,6 +51,14 @@ void action_free(struct action *action)
     free(action);
 }
 
+void actions_fini(struct action_queue *queue)
+{
+    struct action *action;
+
+    while ((action = action_take(queue)))
+        action_free(action);
+}
+
 static void commit(const struct action *action, const struct devicemgr_ports *ports, void *user)
 {
     struct devicemgr_record *records = mem_alloc(action->rows_len, sizeof *records);

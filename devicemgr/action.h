@@ -62,5 +62,6 @@ struct action *action_push(struct action_queue *queue, enum action_kind kind, ui
 struct action *action_take(struct action_queue *queue);
 void action_carry_out(const struct action *action, const struct devicemgr_ports *ports, void *user);
 void action_free(struct action *action);
+void actions_fini(struct action_queue *queue);
 
 #endif

@@ -14,28 +14,29 @@
 
 #include <stdbool.h>
 
-struct devicemgr;
+struct runtime;
 struct devicemgr_container;
 struct sandbox;
+struct state;
 
 /* The list that is being read shows it to run. False: so did the one before. */
-bool adopt_running(struct devicemgr *mgr, const struct devicemgr_container *container,
+bool adopt_running(struct runtime *runtime, const struct devicemgr_container *container,
                    const struct sandbox *sandbox);
 /* What this list does not show to run does not; what was adopted stays. */
-void adopt_forget_unlisted(struct devicemgr *mgr);
+void adopt_forget_unlisted(struct runtime *runtime);
 /* What has ended since the last list. */
-void adopt_container_ended(struct devicemgr *mgr, const char *container_id);
-void adopt_sandbox_ended(struct devicemgr *mgr, const char *sandbox_id);
-void adopt_fini(struct devicemgr *mgr);
+void adopt_container_ended(struct runtime *runtime, const char *container_id);
+void adopt_sandbox_ended(struct runtime *runtime, const char *sandbox_id);
+void adopt_fini(struct runtime *runtime);
 
 /* Adopts what is to be: after a list, and a reading of the kubelet's checkpoint. */
-void adopt_settle(struct devicemgr *mgr);
+void adopt_settle(struct runtime *runtime);
 /* The resource is served here from now on; what runs is looked at anew if the kubelet gave away
  * some of it. */
-void adopt_served(struct devicemgr *mgr, const char *resource);
+void adopt_served(struct runtime *runtime, const char *resource);
 /* A create of this container passes: it may run with what the kubelet has given it, but for what the
  * create names. */
-void adopt_created(struct devicemgr *mgr, const char *sandbox_id, const char *pod_uid,
+void adopt_created(struct state *state, const char *sandbox_id, const char *pod_uid,
                    const char *container);
 
 #endif

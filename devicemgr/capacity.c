@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "devicemgr/core.h"
+#include "devicemgr/state.h"
 
 /* Index of a removed resource's name; its length if it is not there. */
 static size_t removed_find(const struct ids *removed, const char *resource)
@@ -22,34 +22,29 @@ static void removed_drop(struct ids *removed, size_t at)
     memmove(&removed->v[at], &removed->v[at + 1], (removed->len - at) * sizeof *removed->v);
 }
 
-void capacity_removed(struct devicemgr *mgr, const char *resource)
+void capacity_removed(struct state *state, const char *resource)
 {
-    if (removed_find(&mgr->removed, resource) < mgr->removed.len)
+    if (removed_find(&state->removed, resource) < state->removed.len)
         return;
-    if (mgr->removed.len == RESOURCES_MAX)
-        removed_drop(&mgr->removed, 0);
-    ids_add(&mgr->removed, resource);
+    if (state->removed.len == RESOURCES_MAX)
+        removed_drop(&state->removed, 0);
+    ids_add(&state->removed, resource);
 }
 
-void capacity_published(struct devicemgr *mgr, const char *resource)
+void capacity_published(struct state *state, const char *resource)
 {
-    size_t at = removed_find(&mgr->removed, resource);
+    size_t at = removed_find(&state->removed, resource);
 
-    if (at < mgr->removed.len)
-        removed_drop(&mgr->removed, at);
+    if (at < state->removed.len)
+        removed_drop(&state->removed, at);
 }
 
-void devicemgr_removed_seen(struct devicemgr *mgr, const char *resource)
+static struct devicemgr_capacity capacity_of(const struct state *state, const char *name)
 {
-    capacity_published(mgr, resource);
-}
-
-static struct devicemgr_capacity capacity_of(const struct devicemgr *mgr, const char *name)
-{
-    const struct resource *resource = resources_find(mgr->resources, name);
+    const struct resource *resource = resources_find(state->resources, name);
     struct devicemgr_capacity capacity = {.resource = name};
 
-    if (removed_find(&mgr->removed, name) < mgr->removed.len) {
+    if (removed_find(&state->removed, name) < state->removed.len) {
         capacity.removed = true; /* even if a plugin has registered it anew: it has to list first */
         return capacity;
     }
@@ -58,22 +53,21 @@ static struct devicemgr_capacity capacity_of(const struct devicemgr *mgr, const 
     return capacity;
 }
 
-void devicemgr_capacity(const struct devicemgr *mgr,
-                        void (*each)(void *user, const struct devicemgr_capacity *capacity),
-                        void *user)
+void capacity_each(const struct state *state,
+                   void (*each)(void *user, const struct devicemgr_capacity *capacity), void *user)
 {
     struct ids names = {0};
 
-    for (const struct resource *r = mgr->resources; r; r = r->hh.next) {
+    for (const struct resource *r = state->resources; r; r = r->hh.next) {
         if ((r->builtin || r->endpoint.socket_good) &&
-            removed_find(&mgr->removed, r->name) == mgr->removed.len)
+            removed_find(&state->removed, r->name) == state->removed.len)
             ids_add(&names, r->name);
     }
-    for (size_t i = 0; i < mgr->removed.len; i++)
-        ids_add(&names, mgr->removed.v[i]);
+    for (size_t i = 0; i < state->removed.len; i++)
+        ids_add(&names, state->removed.v[i]);
     ids_sort(&names);
     for (size_t i = 0; i < names.len; i++) {
-        const struct devicemgr_capacity capacity = capacity_of(mgr, names.v[i]);
+        const struct devicemgr_capacity capacity = capacity_of(state, names.v[i]);
 
         each(user, &capacity);
     }

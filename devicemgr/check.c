@@ -1,8 +1,7 @@
-/*
- * Questions to the runtime: does the container of an allocation still run?
- */
-#include "devicemgr/create.h"
+#include "devicemgr/check.h"
+
 #include "devicemgr/limits.h"
+#include "devicemgr/state.h"
 
 struct check {
     uint64_t number;
@@ -14,9 +13,9 @@ struct check {
     UT_hash_handle hh;
 };
 
-static void check_free(struct devicemgr *mgr, struct check *check)
+static void check_free(struct checks *checks, struct check *check)
 {
-    HASH_DEL(mgr->checks, check);
+    HASH_DEL(checks->by_number, check);
     free(check->pod_uid);
     free(check->container);
     free(check->resource);
@@ -24,74 +23,78 @@ static void check_free(struct devicemgr *mgr, struct check *check)
     free(check);
 }
 
-void checks_fini(struct devicemgr *mgr)
+void checks_fini(struct checks *checks)
 {
     struct check *check, *next;
 
-    HASH_ITER(hh, mgr->checks, check, next)
+    HASH_ITER(hh, checks->by_number, check, next)
     {
-        check_free(mgr, check);
+        check_free(checks, check);
     }
 }
 
-void check_start(struct devicemgr *mgr, const struct create *create, struct allocation *holder)
+void checks_start(struct checks *checks, uint64_t create, struct allocation *holder)
 {
     struct check *check = mem_alloc(1, sizeof *check);
     struct action *action;
 
-    check->number = core_number(mgr);
-    check->create = create->number;
+    check->number = state_number(checks->state);
+    check->create = create;
     check->pod_uid = mem_strdup(holder->pod_uid);
     check->container = mem_strdup(holder->container);
     check->resource = mem_strdup(holder->resource);
     check->container_id = mem_strdup(allocation_live_id(holder));
-    HASH_ADD(hh, mgr->checks, number, sizeof check->number, check);
+    HASH_ADD(hh, checks->by_number, number, sizeof check->number, check);
     allocation_set_asked(holder, check->number);
-    action = action_push(&mgr->actions, ACTION_CONTAINER_CHECK, check->number);
+    action = action_push(&checks->state->actions, ACTION_CONTAINER_CHECK, check->number);
     action->text = mem_strdup(check->container_id);
 }
 
 /* Who asked may be over, its hold shorter than the runtime took: its next attempt would ask again,
  * and so on for ever. */
-static void confirm(const struct devicemgr *mgr, struct allocation *holder, uint64_t create)
+static void confirm(const struct state *state, struct allocation *holder, uint64_t create)
 {
-    allocation_set_said_to_run(holder, create,
-                               creates_find(mgr, create) ? 0 : mgr->now_ms + LATE_ANSWER_MS);
+    allocation_set_said_to_run(
+        holder, create, wakes_find(&state->wakes, create) ? 0 : state->now_ms + LATE_ANSWER_MS);
 }
 
 /* Others wait for the answer, too, or to ask themselves. */
-static void take_answer(struct devicemgr *mgr, struct allocation *holder, const struct check *check,
+static void take_answer(struct state *state, struct allocation *holder, const struct check *check,
                         enum devicemgr_checked answer)
 {
     if (answer == DEVICEMGR_RUNS)
-        confirm(mgr, holder, check->create);
+        confirm(state, holder, check->create);
     else if (answer == DEVICEMGR_NOT_ANSWERED)
-        allocation_set_unanswered(holder, mgr->now_ms + CHECK_AGAIN_MS);
-    wake_holders(mgr, holder);
+        allocation_set_unanswered(holder, state->now_ms + CHECK_AGAIN_MS);
+    wake_holders(&state->wakes, holder);
 }
 
-char *check_answered(struct devicemgr *mgr, uint64_t number, enum devicemgr_checked answer)
+char *checks_answered(struct checks *checks, uint64_t number, enum devicemgr_checked answer)
 {
+    struct state *state = checks->state;
     struct allocation *holder;
+    struct waiter *asker;
     struct check *check;
     char *ended = NULL;
 
-    HASH_FIND(hh, mgr->checks, &number, sizeof number, check);
+    HASH_FIND(hh, checks->by_number, &number, sizeof number, check);
     if (!check)
         return NULL;
-    holder = allocations_find(&mgr->allocations, check->pod_uid, check->container, check->resource);
+    holder =
+        allocations_find(&state->allocations, check->pod_uid, check->container, check->resource);
     if (holder && allocation_set_answered(holder, number)) {
-        take_answer(mgr, holder, check, answer);
+        take_answer(state, holder, check, answer);
         if (answer == DEVICEMGR_GONE)
             ended = mem_strdup(check->container_id);
     }
-    if (creates_find(mgr, check->create))
-        wake_create(mgr, creates_find(mgr, check->create));
-    check_free(mgr, check);
+    asker = wakes_find(&state->wakes, check->create);
+    if (asker)
+        wake_one(&state->wakes, asker);
+    check_free(checks, check);
     return ended;
 }
 
-size_t checks_len(const struct devicemgr *mgr)
+size_t checks_len(const struct checks *checks)
 {
-    return HASH_COUNT(mgr->checks);
+    return HASH_COUNT(checks->by_number);
 }

@@ -9,18 +9,18 @@
 #include "devicemgr/options.h"
 #include "devicemgr/usable.h"
 
-struct create *creates_find(const struct devicemgr *mgr, uint64_t number)
+struct create *creates_find(const struct creates *creates, uint64_t number)
 {
     struct create *create;
 
-    HASH_FIND(hh, mgr->creates, &number, sizeof number, create);
+    HASH_FIND(hh, creates->by_number, &number, sizeof number, create);
     return create;
 }
 
-struct allocation *create_allocation(const struct devicemgr *mgr, const struct create *create,
+struct allocation *create_allocation(const struct state *state, const struct create *create,
                                      size_t index)
 {
-    return allocations_find(&mgr->allocations, create->demand.pod_uid, create->demand.container,
+    return allocations_find(&state->allocations, create->demand.pod_uid, create->demand.container,
                             create->demand.request.items[index].resource);
 }
 
@@ -43,31 +43,33 @@ static bool may_move(enum create_state from, enum create_state to)
     return false;
 }
 
-static void leave_committing(struct devicemgr *mgr, struct create *create)
+static void leave_committing(struct creates *creates, struct create *create)
 {
-    DL_DELETE2(mgr->committing, create, commit_prev, commit_next);
+    DL_DELETE2(creates->committing, create, commit_prev, commit_next);
     create->commit = 0;
 }
 
 /* The one place where a create moves. */
-static void set_state(struct devicemgr *mgr, struct create *create, enum create_state state)
+static void set_state(struct creates *creates, struct create *create, enum create_state state)
 {
     assert(may_move(create->state, state));
     if (create->state == CREATE_COMMITTING)
-        leave_committing(mgr, create);
+        leave_committing(creates, create);
     create->state = state;
     if (state == CREATE_COMMITTING)
-        DL_APPEND2(mgr->committing, create, commit_prev, commit_next);
+        DL_APPEND2(creates->committing, create, commit_prev, commit_next);
+    if (state == CREATE_FORWARDED)
+        wake_decided(&creates->state->wakes, &create->waiter);
 }
 
 /* ---- the end ---- */
 
-void create_free(struct devicemgr *mgr, struct create *create)
+void create_free(struct creates *creates, struct create *create)
 {
-    HASH_DEL(mgr->creates, create);
-    wake_leave(mgr, create);
+    HASH_DEL(creates->by_number, create);
+    wake_leave(&creates->state->wakes, &create->waiter);
     if (create->state == CREATE_COMMITTING)
-        leave_committing(mgr, create);
+        leave_committing(creates, create);
     for (size_t i = 0; create->items && i < create->demand.request.len; i++) {
         ids_fini(&create->items[i].offered);
     }
@@ -76,49 +78,49 @@ void create_free(struct devicemgr *mgr, struct create *create)
     free(create);
 }
 
-void creates_fini(struct devicemgr *mgr)
+void creates_fini(struct creates *creates)
 {
     struct create *create, *next;
 
-    HASH_ITER(hh, mgr->creates, create, next)
+    HASH_ITER(hh, creates->by_number, create, next)
     {
-        create_free(mgr, create);
+        create_free(creates, create);
     }
 }
 
-void create_push_refusal(struct devicemgr *mgr, const struct create *create,
+void create_push_refusal(struct state *state, const struct create *create,
                          const struct reason *reason)
 {
-    struct action *action = action_push(&mgr->actions, ACTION_VERDICT, create->number);
+    struct action *action = action_push(&state->actions, ACTION_VERDICT, create->number);
     struct text text = {0}, hidden = {0};
 
-    reason_explain(mgr, &create->demand, reason, &text);
+    reason_explain(state, &create->demand, reason, &text);
     action->code = reason_code(reason->kind);
     action->text = mem_strdup(text.buf);
-    if (reason_explain_hidden(mgr, &create->demand, reason, &hidden))
-        core_log(mgr, LEVEL_DEBUG, &hidden);
+    if (reason_explain_hidden(state, &create->demand, reason, &hidden))
+        state_log(state, LEVEL_DEBUG, &hidden);
 }
 
-void create_abandon(struct devicemgr *mgr, struct create *create)
+void create_abandon(struct creates *creates, struct create *create)
 {
     for (size_t i = 0; i < create->demand.request.len; i++)
-        create_call_cancel(mgr, &create->items[i]);
-    create_release(mgr, create);
+        create_call_cancel(creates, &create->items[i]);
+    create_release(creates->state, create);
 }
 
-void create_refuse(struct devicemgr *mgr, struct create *create, const struct reason *reason)
+void create_refuse(struct creates *creates, struct create *create, const struct reason *reason)
 {
-    create_push_refusal(mgr, create, reason);
-    create_abandon(mgr, create);
-    create_free(mgr, create);
+    create_push_refusal(creates->state, create, reason);
+    create_abandon(creates, create);
+    create_free(creates, create);
 }
 
 /* ---- ALLOCATING ---- */
 
-static bool options_in_force(const struct devicemgr *mgr, const struct allocation *allocation,
+static bool options_in_force(const struct state *state, const struct allocation *allocation,
                              const struct resource *resource)
 {
-    enum devicemgr_refresh refresh = core_settings_of(mgr, resource->name)->refresh;
+    enum devicemgr_refresh refresh = state_settings_of(state, resource->name)->refresh;
 
     if (allocation->fresh)
         return true;
@@ -126,8 +128,8 @@ static bool options_in_force(const struct devicemgr *mgr, const struct allocatio
         return false;
     if (refresh == DEVICEMGR_REFRESH_NEVER)
         return true;
-    if (mgr->settings.boot_id[0] == '\0' || /* not known, so never the same as another */
-        strcmp(allocation->boot_id, mgr->settings.boot_id) != 0)
+    if (state->settings.boot_id[0] == '\0' || /* not known, so never the same as another */
+        strcmp(allocation->boot_id, state->settings.boot_id) != 0)
         return false;
     return refresh == DEVICEMGR_REFRESH_REBOOT || allocation->generation == resource->generation;
 }
@@ -144,60 +146,61 @@ static void allocate_builtin(struct allocation *allocation, const struct resourc
         allocation_set_fresh(allocation, options, resource->generation);
 }
 
-static struct look allocate_item(struct devicemgr *mgr, struct create *create, size_t index)
+static struct look allocate_item(struct creates *creates, struct create *create, size_t index)
 {
+    struct state *state = creates->state;
     const struct request_item *want = create->demand.items[index].want;
     struct create_item *item = &create->items[index];
-    struct allocation *allocation = create_allocation(mgr, create, index);
+    struct allocation *allocation = create_allocation(state, create, index);
     const struct resource *resource;
-    struct look look = usable_ids(mgr, want, &allocation->ids);
+    struct look look = usable_ids(state, want, &allocation->ids);
 
     if (look.step != LOOK_GO)
         return look;
-    resource = resources_find(mgr->resources, want->resource);
+    resource = resources_find(state->resources, want->resource);
     if (resource->builtin) {
         allocate_builtin(allocation, resource);
         return look;
     }
-    if (options_in_force(mgr, allocation, resource))
+    if (options_in_force(state, allocation, resource))
         return look;
     if (!item->call)
-        create_call(mgr, create, index, CALL_ALLOCATE, resource, &allocation->ids,
-                    core_settings_of(mgr, resource->name)->allocate_timeout_ms);
-    return create_call_look(mgr, create, index);
+        create_call(creates, create, index, CALL_ALLOCATE, resource, &allocation->ids,
+                    state_settings_of(state, resource->name)->allocate_timeout_ms);
+    return create_call_look(creates, create, index);
 }
 
 /* ---- COMMITTING ---- */
 
 /* Queues what is new for the next commit; false: nothing is. */
-static bool queue_rows(struct devicemgr *mgr, struct create *create)
+static bool queue_rows(struct state *state, struct create *create)
 {
     bool queued = false;
 
     for (size_t i = 0; i < create->demand.request.len; i++) {
-        struct allocation *allocation = create_allocation(mgr, create, i);
+        struct allocation *allocation = create_allocation(state, create, i);
 
         if (allocation->row == ALLOCATION_DURABLE && !allocation->fresh)
             continue;
         allocation_queue(allocation);
-        checkpoint_touch_allocation(mgr, allocation);
-        checkpoint_touch_pod(mgr, create->demand.pod_uid);
+        dirty_touch_allocation(state, allocation);
+        dirty_touch_pod(state, create->demand.pod_uid);
         queued = true;
     }
     return queued;
 }
 
-void creates_commit_began(struct devicemgr *mgr, uint64_t commit)
+void creates_commit_began(struct creates *creates, uint64_t commit)
 {
-    for (struct create *create = mgr->committing; create; create = create->commit_next)
+    for (struct create *create = creates->committing; create; create = create->commit_next)
         create->commit = create->commit ? create->commit : commit;
 }
 
-void creates_committed(struct devicemgr *mgr, uint64_t commit, const char *error)
+void creates_committed(struct creates *creates, uint64_t commit, const char *error)
 {
     struct create *create, *next;
 
-    DL_FOREACH_SAFE2(mgr->committing, create, next, commit_next)
+    DL_FOREACH_SAFE2(creates->committing, create, next, commit_next)
     {
         const struct reason reason = {.kind = REASON_STORE_FAILED,
                                       .resource = create->demand.request.items[0].resource,
@@ -206,68 +209,70 @@ void creates_committed(struct devicemgr *mgr, uint64_t commit, const char *error
         if (create->commit != commit)
             continue;
         if (!error) {
-            set_state(mgr, create, CREATE_PRESTARTING);
-            wake_create(mgr, create);
+            set_state(creates, create, CREATE_PRESTARTING);
+            wake_one(&creates->state->wakes, &create->waiter);
             continue;
         }
-        create_refuse(mgr, create, &reason);
+        create_refuse(creates, create, &reason);
     }
 }
 
 /* ---- PRESTARTING ---- */
 
-static struct look prestart_item(struct devicemgr *mgr, struct create *create, size_t index)
+static struct look prestart_item(struct creates *creates, struct create *create, size_t index)
 {
+    struct state *state = creates->state;
     const struct request_item *want = create->demand.items[index].want;
     struct create_item *item = &create->items[index];
-    struct allocation *allocation = create_allocation(mgr, create, index);
+    struct allocation *allocation = create_allocation(state, create, index);
     const struct resource *resource;
-    struct look look = usable_ids(mgr, want, &allocation->ids);
+    struct look look = usable_ids(state, want, &allocation->ids);
 
     if (look.step != LOOK_GO)
         return look;
-    resource = resources_find(mgr->resources, want->resource);
+    resource = resources_find(state->resources, want->resource);
     if (!item->call && (resource->builtin || !resource->endpoint.pre_start ||
                         item->prestarted == resource->endpoint.number))
         return look;
     if (!item->call)
-        create_call(mgr, create, index, CALL_PRESTART, resource, &allocation->ids,
-                    mgr->settings.prestart_timeout_ms);
-    return create_call_look(mgr, create, index);
+        create_call(creates, create, index, CALL_PRESTART, resource, &allocation->ids,
+                    state->settings.prestart_timeout_ms);
+    return create_call_look(creates, create, index);
 }
 
 /* ---- the run through the states ---- */
 
-static struct look each_item(struct devicemgr *mgr, struct create *create,
-                             struct look (*look_at)(struct devicemgr *, struct create *, size_t))
+static struct look each_item(struct creates *creates, struct create *create,
+                             struct look (*look_at)(struct creates *, struct create *, size_t))
 {
     struct look look = {0};
 
     for (size_t i = 0; i < create->demand.request.len; i++) {
-        struct look of_item = look_at(mgr, create, i);
+        struct look of_item = look_at(creates, create, i);
 
-        look_add(&look, &of_item,
-                 core_settings_of(mgr, create->demand.request.items[i].resource)->hold_ms);
+        look_add(
+            &look, &of_item,
+            state_settings_of(creates->state, create->demand.request.items[i].resource)->hold_ms);
     }
     return look;
 }
 
 /* Does the work of the state the create is in, as far as it can be done now. */
-static struct look work(struct devicemgr *mgr, struct create *create)
+static struct look work(struct creates *creates, struct create *create)
 {
-    struct look look = usable_sandbox(mgr, &create->demand);
+    struct look look = usable_sandbox(creates->state, &create->demand);
 
     if (look.reason.kind == REASON_SANDBOX_NOT_READY)
-        runtime_list_soon(mgr);
+        listing_soon(creates->state);
     if (look.step != LOOK_GO)
         return look;
     switch (create->state) {
     case CREATE_SELECTING:
-        return create_take(mgr, create);
+        return create_take(creates, create);
     case CREATE_ALLOCATING:
-        return each_item(mgr, create, allocate_item);
+        return each_item(creates, create, allocate_item);
     case CREATE_PRESTARTING:
-        return each_item(mgr, create, prestart_item);
+        return each_item(creates, create, prestart_item);
     case CREATE_COMMITTING:
     case CREATE_FORWARDED:
         break;
@@ -279,18 +284,19 @@ static struct look work(struct devicemgr *mgr, struct create *create)
     return look;
 }
 
-static void next_state(struct devicemgr *mgr, struct create *create)
+static void next_state(struct creates *creates, struct create *create)
 {
     switch (create->state) {
     case CREATE_SELECTING:
-        set_state(mgr, create, CREATE_ALLOCATING);
+        set_state(creates, create, CREATE_ALLOCATING);
         break;
     case CREATE_ALLOCATING:
-        set_state(mgr, create, queue_rows(mgr, create) ? CREATE_COMMITTING : CREATE_PRESTARTING);
+        set_state(creates, create,
+                  queue_rows(creates->state, create) ? CREATE_COMMITTING : CREATE_PRESTARTING);
         break;
     case CREATE_PRESTARTING:
-        set_state(mgr, create, CREATE_FORWARDED);
-        create_forward(mgr, create);
+        set_state(creates, create, CREATE_FORWARDED);
+        create_forward(creates->state, create);
         break;
     case CREATE_COMMITTING: /* left by creates_committed() */
     case CREATE_FORWARDED:
@@ -298,18 +304,18 @@ static void next_state(struct devicemgr *mgr, struct create *create)
     }
 }
 
-static void hold(struct devicemgr *mgr, struct create *create, const struct look *look)
+static void hold(struct state *state, struct create *create, const struct look *look)
 {
     struct text line = {0}, hidden = {0};
 
     if (!create->held) {
         text_add(&line, "held: ");
-        reason_explain(mgr, &create->demand, &look->reason, &line);
-        core_log(mgr, LEVEL_DEBUG, &line); /* at each try of the kubelet's */
-        if (reason_explain_hidden(mgr, &create->demand, &look->reason, &hidden))
-            core_log(mgr, LEVEL_DEBUG, &hidden);
+        reason_explain(state, &create->demand, &look->reason, &line);
+        state_log(state, LEVEL_DEBUG, &line); /* at each try of the kubelet's */
+        if (reason_explain_hidden(state, &create->demand, &look->reason, &hidden))
+            state_log(state, LEVEL_DEBUG, &hidden);
         create->held = true;
-        create->held_ms = mgr->now_ms;
+        create->held_ms = state->now_ms;
     }
     create->hold_until_ms =
         earlier(create->held_ms + look->hold_ms,
@@ -317,83 +323,71 @@ static void hold(struct devicemgr *mgr, struct create *create, const struct look
     create->again_ms = look->again_ms > 0 ? look->again_ms : UINT64_MAX;
 }
 
-static void act_on(struct devicemgr *mgr, struct create *create, struct look *look)
+static void act_on(struct creates *creates, struct create *create, struct look *look)
 {
+    struct state *state = creates->state;
+
     if (look->step == LOOK_REFUSE) {
-        create_refuse(mgr, create, &look->reason);
-    } else if (look->step == LOOK_WAIT && mgr->draining) {
+        create_refuse(creates, create, &look->reason);
+    } else if (look->step == LOOK_WAIT && state->draining) {
         look->reason.ends = REASON_ENDS_BY_DRAIN;
-        create_refuse(mgr, create, &look->reason);
+        create_refuse(creates, create, &look->reason);
     } else if (look->step == LOOK_WAIT) {
-        hold(mgr, create, look);
-        if (mgr->now_ms >= create->hold_until_ms)
-            create_refuse(mgr, create, &look->reason);
+        hold(state, create, look);
+        if (state->now_ms >= create->hold_until_ms)
+            create_refuse(creates, create, &look->reason);
     } else if (look->step == LOOK_ASK) {
         create->held = false;
         look->reason.ends = REASON_ENDS_BY_DEADLINE;
-        if (mgr->now_ms >= create->limit_ms)
-            create_refuse(mgr, create, &look->reason);
+        if (state->now_ms >= create->limit_ms)
+            create_refuse(creates, create, &look->reason);
     }
 }
 
-static void create_advance(struct devicemgr *mgr, struct create *create)
+static void create_advance(struct creates *creates, struct create *create)
 {
     struct look look;
 
     do {
-        look = work(mgr, create);
+        look = work(creates, create);
         if (look.step == LOOK_GO)
-            next_state(mgr, create);
+            next_state(creates, create);
     } while (look.step == LOOK_GO && create->state != CREATE_FORWARDED);
-    act_on(mgr, create, &look);
+    act_on(creates, create, &look);
     look_fini(&look);
 }
 
-void devicemgr_drain(struct devicemgr *mgr, uint64_t now_ms)
+void creates_advance(struct creates *creates, uint64_t number)
 {
-    core_at(mgr, now_ms);
-    mgr->draining = true;
-    wake_all(mgr);
+    struct create *create = creates_find(creates, number);
+
+    if (!create || !create->waiter.woken)
+        return;
+    create->waiter.woken = false;
+    if (create->state == CREATE_FORWARDED)
+        return;
+    creates->state->wakes.looks++;
+    create_advance(creates, create);
+    create = creates_find(creates, number);
+    if (create && create->state != CREATE_FORWARDED)
+        wake_set_due(&creates->state->wakes, &create->waiter,
+                     create->held ? earlier(create->hold_until_ms, create->again_ms)
+                                  : create->limit_ms);
 }
 
-void creates_advance(struct devicemgr *mgr)
-{
-    size_t len;
-    uint64_t *numbers = wakes_take(mgr, &len);
-
-    for (size_t i = 0; i < len; i++) {
-        struct create *create = creates_find(mgr, numbers[i]);
-
-        if (!create || !create->woken)
-            continue;
-        create->woken = false;
-        if (create->state == CREATE_FORWARDED)
-            continue;
-        mgr->wakes.looks++;
-        create_advance(mgr, create);
-        create = creates_find(mgr, numbers[i]);
-        if (create)
-            wake_set_due(mgr, create,
-                         create->state == CREATE_FORWARDED ? UINT64_MAX
-                         : create->held ? earlier(create->hold_until_ms, create->again_ms)
-                                        : create->limit_ms);
-    }
-    free(numbers);
-}
-
-void creates_check(struct devicemgr *mgr)
+void creates_check(struct creates *creates)
 {
     struct create *create, *next;
 
-    HASH_ITER(hh, mgr->creates, create, next)
+    HASH_ITER(hh, creates->by_number, create, next)
     {
         enum create_state before = create->state;
         uint64_t number = create->number;
 
         if (before == CREATE_FORWARDED)
             continue;
-        create_advance(mgr, create);
-        create = creates_find(mgr, number);
+        create_advance(creates, create);
+        create = creates_find(creates, number);
         assert(!create || create->state == before); /* else it was not woken */
     }
 }

@@ -17,9 +17,11 @@
 #ifndef DEVICEMGR_CREATE_H
 #define DEVICEMGR_CREATE_H
 
-#include "devicemgr/core.h"
+#include "devicemgr/calls.h"
+#include "devicemgr/check.h"
 #include "devicemgr/demand.h"
 #include "devicemgr/look.h"
+#include "devicemgr/state.h"
 
 enum create_state {
     CREATE_SELECTING,
@@ -41,11 +43,7 @@ struct create {
     struct demand demand;
     struct create_item *items; /* one for each of demand.items */
     enum create_state state;   /* moved by create.c alone */
-    uint64_t arrival;
-    bool woken;         /* to be looked at */
-    struct wait *waits; /* what may wake it (wake.c) */
-    uint64_t due_ms;    /* when time does; UINT64_MAX: never */
-    size_t due_at;      /* its place in the heap, from 1; 0: none */
+    struct waiter waiter;
     struct create *commit_prev, *commit_next;
     uint64_t limit_ms; /* the client's deadline, less a margin */
     bool held;
@@ -56,79 +54,79 @@ struct create {
     UT_hash_handle hh;
 };
 
-enum call_kind {
-    CALL_ALLOCATE,
-    CALL_PREFER,
-    CALL_PRESTART,
+struct creates {
+    struct state *state;
+    struct calls *calls;
+    struct checks *checks;
+    struct create *by_number;  /* in order of arrival */
+    struct create *committing; /* by commit_next, those that wait for the store */
 };
 
-/* ---- create.c: its states, and the end; create_admit.c: the arrival ---- */
+void creates_fini(struct creates *creates);
+/* NULL: no such create, or over. */
+struct create *creates_find(const struct creates *creates, uint64_t number);
+
+/* ---- create_admit.c: the arrival ---- */
 
 /* devicemgr_create() */
-bool creates_begin(struct devicemgr *mgr, uint64_t number, const struct devicemgr_create *request);
-/* Looks again at every create that was woken. */
-void creates_advance(struct devicemgr *mgr);
+bool creates_begin(struct creates *creates, uint64_t number,
+                   const struct devicemgr_create *request);
+
+/* ---- create.c: its states, and the end ---- */
+
+/* Looks again at one that was woken, if it is not over by now. */
+void creates_advance(struct creates *creates, uint64_t number);
 /* Looks at all: none that was not woken may go on. One may be refused that another overtook. */
-void creates_check(struct devicemgr *mgr);
-void creates_fini(struct devicemgr *mgr);
+void creates_check(struct creates *creates);
 /* A commit takes every create that waits for one. */
-void creates_commit_began(struct devicemgr *mgr, uint64_t commit);
-void creates_committed(struct devicemgr *mgr, uint64_t commit, const char *error);
-/* NULL: no such create, or over. */
-struct create *creates_find(const struct devicemgr *mgr, uint64_t number);
+void creates_commit_began(struct creates *creates, uint64_t commit);
+void creates_committed(struct creates *creates, uint64_t commit, const char *error);
 /* Queues the verdict, cancels its calls, gives back what it reserved, frees it. */
-void create_refuse(struct devicemgr *mgr, struct create *create, const struct reason *reason);
-/* Of one that was not admitted: queues the verdict; frees it. */
-void create_push_refusal(struct devicemgr *mgr, const struct create *create,
+void create_refuse(struct creates *creates, struct create *create, const struct reason *reason);
+/* Of one that was not admitted: queues the verdict. */
+void create_push_refusal(struct state *state, const struct create *create,
                          const struct reason *reason);
-void create_free(struct devicemgr *mgr, struct create *create);
+void create_free(struct creates *creates, struct create *create);
 /* Cancels its calls, and gives back what it reserved. */
-void create_abandon(struct devicemgr *mgr, struct create *create);
+void create_abandon(struct creates *creates, struct create *create);
 /* What it has of resource `index`; NULL: nothing. */
-struct allocation *create_allocation(const struct devicemgr *mgr, const struct create *create,
+struct allocation *create_allocation(const struct state *state, const struct create *create,
                                      size_t index);
-
-/* ---- create_forward.c: the state FORWARDED ---- */
-
-/* Queues the verdict. */
-void create_forward(struct devicemgr *mgr, struct create *create);
-/* ---- create_call.c: calls on plugins ---- */
-
-/* Begins a call for item `index` on the devices `ids`; `timeout_ms` is cut to what the client's
- * deadline leaves. The action's other fields are for the caller to fill. */
-struct action *create_call(struct devicemgr *mgr, struct create *create, size_t index,
-                           enum call_kind kind, const struct resource *resource,
-                           const struct ids *ids, uint64_t timeout_ms);
-/* Cancels the item's call, if there is one. */
-void create_call_cancel(struct devicemgr *mgr, struct create_item *item);
-/* The item's call is not answered yet: ASK. */
-struct look create_call_look(const struct devicemgr *mgr, const struct create *create,
-                             size_t index);
-/* devicemgr_preferred(), of a call of ours */
-void call_preferred(struct devicemgr *mgr, uint64_t number, int code,
-                    const V1beta1__PreferredAllocationResponse *response);
-/* The endpoint's connection is over, and the calls on it with it. */
-void calls_drop(struct devicemgr *mgr, uint64_t endpoint);
-/* How many are under way. */
-size_t calls_len(const struct devicemgr *mgr);
-void calls_fini(struct devicemgr *mgr);
 
 /* ---- create_take.c: the state SELECTING ---- */
 
 /* Acts on what selection.h says: asks, drops, and reserves the devices of every item, or of none. */
-struct look create_take(struct devicemgr *mgr, struct create *create);
+struct look create_take(struct creates *creates, struct create *create);
 /* Gives back what was reserved and is not committed, or about to be. */
-void create_release(struct devicemgr *mgr, struct create *create);
+void create_release(struct state *state, struct create *create);
 
-/* ---- check.c: questions to the runtime ---- */
+/* ---- create_call.c: what its plugins are asked, and answer ---- */
 
-/* Asks whether the holder's container still runs. */
-void check_start(struct devicemgr *mgr, const struct create *create, struct allocation *holder);
-/* How many questions about containers are open. */
-size_t checks_len(const struct devicemgr *mgr);
-/* devicemgr_container_checked(). Which container has ended, by that; the caller frees it. NULL: it
- * has not, or is of no interest any more. */
-char *check_answered(struct devicemgr *mgr, uint64_t number, enum devicemgr_checked answer);
-void checks_fini(struct devicemgr *mgr);
+/* Asks for item `index` about the devices `ids`; `timeout_ms` is cut to what the client's deadline
+ * leaves. The action's other fields are for the caller to fill. */
+struct action *create_call(struct creates *creates, struct create *create, size_t index,
+                           enum call_kind kind, const struct resource *resource,
+                           const struct ids *ids, uint64_t timeout_ms);
+/* Cancels the item's call, if there is one. */
+void create_call_cancel(struct creates *creates, struct create_item *item);
+/* The item's call is not answered yet: ASK. */
+struct look create_call_look(const struct creates *creates, const struct create *create,
+                             size_t index);
+/* devicemgr_allocated(), and so on, of calls that are ours */
+void creates_allocated(struct creates *creates, uint64_t call, int code, const char *message,
+                       const V1beta1__AllocateResponse *response);
+void creates_preferred(struct creates *creates, uint64_t call, int code,
+                       const V1beta1__PreferredAllocationResponse *response);
+void creates_prestarted(struct creates *creates, uint64_t call, int code, const char *message);
+/* The endpoint's connection is over, and the calls on it with it. */
+void creates_endpoint_ended(struct creates *creates, uint64_t endpoint);
+
+/* ---- create_forward.c: the state FORWARDED ---- */
+
+/* Queues the verdict; that it has passed is in the outbox. */
+void create_forward(struct state *state, struct create *create);
+/* devicemgr_create_answered(), devicemgr_create_cancelled() */
+void creates_answered(struct creates *creates, uint64_t number, const char *container_id);
+void creates_cancelled(struct creates *creates, uint64_t number);
 
 #endif

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "devicemgr/create.h"
+#include "devicemgr/facts.h"
+#include "devicemgr/ledger.h"
+#include "devicemgr/name.h"
 #include "devicemgr/usable.h"
 
 /* The value of the pod's request annotation for this container; NULL: none. */
@@ -26,21 +29,21 @@ static bool has_token(const struct devicemgr_create *request)
     return false;
 }
 
-static void log_ignored(struct devicemgr *mgr, const struct create *create)
+static void log_ignored(struct state *state, const struct create *create)
 {
     struct text text = {0};
     struct pod *pod;
 
-    if (mgr->unread || core_sandbox_removed(mgr, create->demand.sandbox_id))
+    if (state->unread || facts_sandbox_removed(state, create->demand.sandbox_id))
         return; /* no pod to remember it by */
-    pod = pods_ensure(&mgr->pods, create->demand.pod_uid, create->demand.pod_namespace,
+    pod = pods_ensure(&state->pods, create->demand.pod_uid, create->demand.pod_namespace,
                       create->demand.pod_name);
-    core_pod_changed(mgr, create->demand.pod_uid);
+    ledger_pod_changed(state, create->demand.pod_uid);
     if (!pod_ignore_once(pod, create->demand.container))
         return;
-    reason_name_demand(&create->demand, NULL, &text);
+    name_demand(&create->demand, NULL, &text);
     text_add(&text, "its pod's request annotation is ignored: annotations are off on this node");
-    core_log(mgr, LEVEL_WARNING, &text);
+    state_log(state, LEVEL_WARNING, &text);
 }
 
 static bool read_tokens(struct demand *demand, const struct devicemgr_create *said,
@@ -58,7 +61,7 @@ static bool read_tokens(struct demand *demand, const struct devicemgr_create *sa
 }
 
 /* Reads both sources of the request. Why it is refused; `error` is for the reason to point to. */
-static enum reason_kind read_request(struct devicemgr *mgr, struct create *create,
+static enum reason_kind read_request(struct state *state, struct create *create,
                                      const struct devicemgr_create *said, const char *annotation,
                                      struct text *error)
 {
@@ -66,11 +69,11 @@ static enum reason_kind read_request(struct devicemgr *mgr, struct create *creat
 
     if (!read_tokens(demand, said, error))
         return REASON_REQUEST_UNREADABLE;
-    if (annotation && !mgr->settings.annotations && !mgr->settings.start_without)
+    if (annotation && !state->settings.annotations && !state->settings.start_without)
         return REASON_ANNOTATIONS_OFF;
-    if (annotation && !mgr->settings.annotations)
-        log_ignored(mgr, create);
-    else if (annotation && !core_namespace_allowed(mgr, demand->pod_namespace))
+    if (annotation && !state->settings.annotations)
+        log_ignored(state, create);
+    else if (annotation && !state_namespace_allowed(state, demand->pod_namespace))
         return REASON_NAMESPACE_NOT_ALLOWED;
     else if (annotation && request_add_annotation(&demand->request, annotation, error) < 0)
         return REASON_REQUEST_UNREADABLE;
@@ -78,13 +81,13 @@ static enum reason_kind read_request(struct devicemgr *mgr, struct create *creat
     return REASON_NONE;
 }
 
-static struct create *create_new(const struct devicemgr *mgr, uint64_t number,
+static struct create *create_new(const struct state *state, uint64_t number,
                                  const struct devicemgr_create *request)
 {
     struct create *create = mem_alloc(1, sizeof *create);
 
     create->number = number;
-    demand_init(&create->demand, number, mgr->now_ms, request);
+    demand_init(&create->demand, number, state->now_ms, request);
     create->limit_ms = UINT64_MAX;
     if (request->deadline_ms != UINT64_MAX)
         create->limit_ms = request->deadline_ms > DEADLINE_MARGIN_MS
@@ -94,50 +97,50 @@ static struct create *create_new(const struct devicemgr *mgr, uint64_t number,
 }
 
 /* A pending create of the same container is of a client that has given it up, or will. */
-static void take_over(struct devicemgr *mgr, const struct create *create)
+static void take_over(struct creates *creates, const struct create *create)
 {
     const struct reason reason = {.kind = REASON_TAKEN_OVER};
-    struct create *older = wake_find_other(mgr, create);
+    const struct waiter *older = wakes_find_other(&creates->state->wakes, &create->demand);
 
     if (older)
-        create_refuse(mgr, older, &reason);
+        create_refuse(creates, creates_find(creates, older->number), &reason);
 }
 
 /* The sandbox may be older than the shim, and the runtime's list still to come. One that was
  * removed stays unknown: the create is late, and is refused for it. */
-static void know_sandbox(struct devicemgr *mgr, const struct create *create, uint32_t attempt)
+static void know_sandbox(struct state *state, const struct create *create, uint32_t attempt)
 {
     struct pod *pod;
-    struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, create->demand.sandbox_id);
+    struct sandbox *sandbox = pods_find_sandbox(&state->pods, create->demand.sandbox_id);
 
-    if (sandbox || core_sandbox_removed(mgr, create->demand.sandbox_id))
+    if (sandbox || facts_sandbox_removed(state, create->demand.sandbox_id))
         return;
-    pod = pods_ensure(&mgr->pods, create->demand.pod_uid, create->demand.pod_namespace,
+    pod = pods_ensure(&state->pods, create->demand.pod_uid, create->demand.pod_namespace,
                       create->demand.pod_name);
-    sandbox = pods_ensure_sandbox(&mgr->pods, pod, create->demand.sandbox_id, attempt);
-    sandbox_set_epoch(sandbox, mgr->epoch);
-    pod_set_boot(pod, mgr->settings.boot_id);
-    core_pod_changed(mgr, create->demand.pod_uid);
+    sandbox = pods_ensure_sandbox(&state->pods, pod, create->demand.sandbox_id, attempt);
+    sandbox_set_epoch(sandbox, state->listing.epoch);
+    pod_set_boot(pod, state->settings.boot_id);
+    ledger_pod_changed(state, create->demand.pod_uid);
 }
 
 /* Refuses one that was not admitted. */
-static void turn_away(struct devicemgr *mgr, struct create *create, const struct reason *reason)
+static void turn_away(struct creates *creates, struct create *create, const struct reason *reason)
 {
-    create_push_refusal(mgr, create, reason);
-    create_free(mgr, create);
+    create_push_refusal(creates->state, create, reason);
+    create_free(creates, create);
 }
 
 /* A pod's containers want the same as long as it lives, and the kubelet keeps their tokens. But a
  * create of a pod that is being removed, behind a container that took long to end, comes after the
  * kubelet has forgotten what it gave to the pod. */
-static bool lost_token(const struct devicemgr *mgr, const struct devicemgr_create *request)
+static bool lost_token(const struct state *state, const struct devicemgr_create *request)
 {
-    const struct pod *pod = pods_find(&mgr->pods, request->pod_uid);
+    const struct pod *pod = pods_find(&state->pods, request->pod_uid);
 
     if (pod && pod_had_token(pod, request->container))
         return true;
     /* Since before this start. What was adopted never had a token, nor has it options. */
-    for (const struct allocation *a = allocations_of_pod(&mgr->allocations, request->pod_uid); a;
+    for (const struct allocation *a = allocations_of_pod(&state->allocations, request->pod_uid); a;
          a = a->pod_next) {
         if (!a->own_choice && a->options && strcmp(a->container, request->container) == 0)
             return true;
@@ -145,58 +148,62 @@ static bool lost_token(const struct devicemgr *mgr, const struct devicemgr_creat
     return false;
 }
 
-static void admit(struct devicemgr *mgr, struct create *create,
+static void admit(struct creates *creates, struct create *create,
                   const struct devicemgr_create *request)
 {
-    const struct look look = usable_pod(mgr, &create->demand);
+    struct state *state = creates->state;
+    const struct look look = usable_pod(state, &create->demand);
     struct pod *pod;
 
     if (look.step == LOOK_REFUSE) {
-        turn_away(mgr, create, &look.reason);
+        turn_away(creates, create, &look.reason);
         return;
     }
     demand_settle(&create->demand);
     create->items = mem_alloc(create->demand.request.len, sizeof *create->items);
-    know_sandbox(mgr, create, request->sandbox_attempt);
-    pod = pods_find(&mgr->pods, request->pod_uid);
+    know_sandbox(state, create, request->sandbox_attempt);
+    pod = pods_find(&state->pods, request->pod_uid);
     if (pod && has_token(request))
         pod_note_token(pod, request->container);
-    take_over(mgr, create);
-    create->arrival = ++mgr->arrivals;
-    wake_join(mgr, create);
+    take_over(creates, create);
+    create->waiter.number = create->number;
+    create->waiter.demand = &create->demand;
+    wake_join(&state->wakes, &create->waiter);
+    wake_set_due(&state->wakes, &create->waiter, create->limit_ms);
 }
 
-bool creates_begin(struct devicemgr *mgr, uint64_t number, const struct devicemgr_create *request)
+bool creates_begin(struct creates *creates, uint64_t number, const struct devicemgr_create *request)
 {
+    struct state *state = creates->state;
     const char *annotation = request_annotation(request);
-    bool has_lost = !annotation && !has_token(request) && lost_token(mgr, request);
+    bool has_lost = !annotation && !has_token(request) && lost_token(state, request);
     struct reason reason = {0};
     struct text error = {0};
     struct create *create;
 
     if (!annotation && !has_token(request) && !has_lost)
         return false;
-    create = create_new(mgr, number, request);
-    assert(!creates_find(mgr, number));
-    HASH_ADD(hh, mgr->creates, number, sizeof create->number, create);
-    if (HASH_COUNT(mgr->creates) > CREATES_MAX)
+    create = create_new(state, number, request);
+    assert(!creates_find(creates, number));
+    HASH_ADD(hh, creates->by_number, number, sizeof create->number, create);
+    if (HASH_COUNT(creates->by_number) > CREATES_MAX)
         reason.kind = REASON_TOO_MANY_CREATES;
     else if (has_lost)
         reason.kind = REASON_TOKEN_GONE;
     else
-        reason.kind = read_request(mgr, create, request, annotation, &error);
+        reason.kind = read_request(state, create, request, annotation, &error);
     reason.words = error.buf;
     if (reason.kind == REASON_NONE && create->demand.request.len == 0) {
-        create_free(mgr, create); /* its annotation was ignored */
+        create_free(creates, create); /* its annotation was ignored */
         return false;
     }
-    if (reason.kind == REASON_NONE && mgr->unread) /* what it holds, and who else holds that */
+    if (reason.kind == REASON_NONE && state->unread) /* what it holds, and who else holds that */
         reason = (struct reason){.kind = REASON_ROWS_UNREAD,
                                  .resource = create->demand.request.items[0].resource,
-                                 .words = mgr->unread};
+                                 .words = state->unread};
     if (reason.kind == REASON_NONE)
-        admit(mgr, create, request);
+        admit(creates, create, request);
     else
-        turn_away(mgr, create, &reason);
+        turn_away(creates, create, &reason);
     return true;
 }

@@ -2,6 +2,8 @@
  * The state FORWARDED: the verdict with all options, and what the runtime says to it.
  */
 #include "devicemgr/create.h"
+#include "devicemgr/ledger.h"
+#include "devicemgr/name.h"
 #include "devicemgr/options.h"
 
 /* What the shim chose is written on the container, where rebuild.c finds it again. */
@@ -18,41 +20,41 @@ static void merge_token(const struct allocation *allocation, struct options_merg
     options_free(own);
 }
 
-static void log_conflicts(struct devicemgr *mgr, const struct create *create,
+static void log_conflicts(struct state *state, const struct create *create,
                           const struct options_merge *merge)
 {
-    struct allocation *first = create_allocation(mgr, create, 0);
+    struct allocation *first = create_allocation(state, create, 0);
     struct text text = {0};
 
     if (merge->conflicts == 0 || !allocation_conflict_once(first))
         return;
-    reason_name_demand(&create->demand, NULL, &text);
+    name_demand(&create->demand, NULL, &text);
     text_add(&text, "its resources disagree about %zu runtime options, the first wins: ",
              merge->conflicts);
     text_add_words(&text, merge->conflict, TEXT_WORDS_BYTES_MAX);
-    core_log(mgr, LEVEL_WARNING, &text);
+    state_log(state, LEVEL_WARNING, &text);
 }
 
-static void log_forwarded(struct devicemgr *mgr, const struct create *create)
+static void log_forwarded(struct state *state, const struct create *create)
 {
     struct text text = {0};
 
-    reason_name_demand(&create->demand, NULL, &text);
+    name_demand(&create->demand, NULL, &text);
     text_add(&text, "forwarded with");
     for (size_t i = 0; i < create->demand.request.len; i++) {
         text_add(&text, " %s ", create->demand.request.items[i].resource);
-        text_add_ids(&text, &create_allocation(mgr, create, i)->ids);
+        text_add_ids(&text, &create_allocation(state, create, i)->ids);
     }
-    core_log(mgr, LEVEL_INFO, &text);
+    state_log(state, LEVEL_INFO, &text);
 }
 
 /* What is written under our own prefix says who holds what: a plugin that writes there would hold
  * devices of others in its containers' names. */
-static void merge_given(struct devicemgr *mgr, const struct create *create, size_t index,
+static void merge_given(struct state *state, const struct create *create, size_t index,
                         struct options_merge *merge)
 {
-    const struct allocation *allocation = create_allocation(mgr, create, index);
-    struct resource *resource = resources_find(mgr->resources, allocation->resource);
+    const struct allocation *allocation = create_allocation(state, create, index);
+    struct resource *resource = resources_find(state->resources, allocation->resource);
     size_t left_out = merge->left_out;
     struct text text = {0};
 
@@ -63,86 +65,85 @@ static void merge_given(struct devicemgr *mgr, const struct create *create, size
              "resource %s: its plugin's Allocate answers with annotations under \"%s\", which are "
              "the shim's own: they are left out",
              resource->name, REQUEST_KEY_PREFIX);
-    core_log(mgr, LEVEL_WARNING, &text);
+    state_log(state, LEVEL_WARNING, &text);
 }
 
 /* The tokens go in first: no plugin can overwrite what says who holds its devices. */
-void create_forward(struct devicemgr *mgr, struct create *create)
+void create_forward(struct state *state, struct create *create)
 {
-    struct action *action = action_push(&mgr->actions, ACTION_VERDICT, create->number);
+    struct action *action = action_push(&state->actions, ACTION_VERDICT, create->number);
     struct options_merge merge;
 
     options_merge_init(&merge);
     for (size_t i = 0; i < create->demand.request.len; i++) {
         if (!create->demand.request.items[i].token)
-            merge_token(create_allocation(mgr, create, i), &merge);
+            merge_token(create_allocation(state, create, i), &merge);
     }
     merge.reserved = REQUEST_KEY_PREFIX;
     for (size_t i = 0; i < create->demand.request.len; i++)
-        merge_given(mgr, create, i, &merge);
-    log_conflicts(mgr, create, &merge);
-    log_forwarded(mgr, create);
+        merge_given(state, create, i, &merge);
+    log_conflicts(state, create, &merge);
+    log_forwarded(state, create);
     action->options = options_merge_take(&merge);
     options_merge_fini(&merge);
-    adopt_created(mgr, create->demand.sandbox_id, create->demand.pod_uid, create->demand.container);
+    outbox_put(&state->outbox, OUTBOX_CREATE_FORWARDED, create->number, NULL);
 }
 
 /* The containers can run from now on; the answer says under which id. */
-static void settle(struct devicemgr *mgr, struct create *create, const char *container_id)
+static void settle(struct state *state, struct create *create, const char *container_id)
 {
-    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, create->demand.sandbox_id);
+    const struct sandbox *sandbox = pods_find_sandbox(&state->pods, create->demand.sandbox_id);
     bool dead = !sandbox || sandbox->state == SANDBOX_STOPPED;
 
     for (size_t i = 0; i < create->demand.request.len; i++) {
-        struct allocation *allocation = create_allocation(mgr, create, i);
+        struct allocation *allocation = create_allocation(state, create, i);
 
         if (!allocation || allocation->create != create->number)
             continue; /* its pod was removed, and may have been made anew */
-        allocation_set_epoch(allocation, mgr->epoch);
+        allocation_set_epoch(allocation, state->listing.epoch);
         if (dead)
             allocation_set_idle(allocation);
         else if (container_id)
             allocation_set_live(allocation, container_id, create->demand.sandbox_id,
                                 create->demand.attempt);
         else
-            core_outcome_unknown(mgr, allocation, create->demand.sandbox_id);
+            ledger_outcome_unknown(state, allocation, create->demand.sandbox_id);
     }
 }
 
 /* The runtime refused it: devices that the shim chose for this container, and no container was ever
  * made with, are free for others. What the kubelet chose is the kubelet's to give back. */
-static void give_up_chosen(struct devicemgr *mgr, const struct create *create)
+static void give_up_chosen(struct state *state, const struct create *create)
 {
     for (size_t i = 0; i < create->demand.request.len; i++) {
-        struct allocation *allocation = create_allocation(mgr, create, i);
+        struct allocation *allocation = create_allocation(state, create, i);
 
         if (allocation && allocation->create == create->number && allocation->tentative)
-            core_drop_allocation(mgr, allocation);
+            ledger_drop_allocation(state, allocation);
     }
 }
 
-void devicemgr_create_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
-                               const char *container_id)
+void creates_answered(struct creates *creates, uint64_t number, const char *container_id)
 {
-    struct create *create = creates_find(mgr, number);
+    struct state *state = creates->state;
+    struct create *create = creates_find(creates, number);
 
-    core_at(mgr, now_ms);
     if (!create || create->state != CREATE_FORWARDED)
         return;
     if (container_id)
-        settle(mgr, create, container_id);
+        settle(state, create, container_id);
     else
-        give_up_chosen(mgr, create);
-    create_release(mgr, create);
+        give_up_chosen(state, create);
+    create_release(state, create);
     if (container_id)
-        core_release_leftovers(mgr, create->demand.pod_uid, create->demand.container,
-                               &create->demand.request);
-    create_free(mgr, create);
+        ledger_release_leftovers(state, create->demand.pod_uid, create->demand.container,
+                                 &create->demand.request);
+    create_free(creates, create);
 }
 
-static bool drop_verdict(struct devicemgr *mgr, uint64_t number)
+static bool drop_verdict(struct state *state, uint64_t number)
 {
-    for (struct action *action = mgr->actions.first; action; action = action->next) {
+    for (struct action *action = state->actions.first; action; action = action->next) {
         if (action->kind == ACTION_VERDICT && action->subject == number) {
             action->kind = ACTION_NONE;
             return true;
@@ -151,16 +152,15 @@ static bool drop_verdict(struct devicemgr *mgr, uint64_t number)
     return false;
 }
 
-void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t number)
+void creates_cancelled(struct creates *creates, uint64_t number)
 {
-    struct create *create = creates_find(mgr, number);
-    bool told = !drop_verdict(mgr, number);
+    struct create *create = creates_find(creates, number);
+    bool told = !drop_verdict(creates->state, number);
 
-    core_at(mgr, now_ms);
     if (!create)
         return;
     if (create->state == CREATE_FORWARDED && told)
-        settle(mgr, create, NULL);
-    create_abandon(mgr, create);
-    create_free(mgr, create);
+        settle(creates->state, create, NULL);
+    create_abandon(creates, create);
+    create_free(creates, create);
 }

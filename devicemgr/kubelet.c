@@ -1,9 +1,11 @@
 /*
  * What the core knows of the kubelet: when it started, and whether it has listed.
  */
-#include "devicemgr/core.h"
+#include "devicemgr/facts.h"
 #include "devicemgr/moment.h"
+#include "devicemgr/name.h"
 #include "devicemgr/reason.h"
+#include "devicemgr/state.h"
 
 /*
  * A token names resource and ids, and no container: the kubelet copies it into whichever container
@@ -14,50 +16,50 @@
  * which began after the create had come has it. Late readings must not cry wolf: pods that are over
  * go from the file, with their containers ended.
  */
-void kubelet_check_token(struct devicemgr *mgr, struct allocation *allocation, uint64_t since_ms)
+void kubelet_check_token(struct state *state, struct allocation *allocation, uint64_t since_ms)
 {
     if (allocation->token != ALLOCATION_TOKEN_NONE)
         return;
-    if (kubelet_gave(mgr, allocation)) {
+    if (kubelet_gave(state, allocation)) {
         allocation_set_token(allocation, ALLOCATION_TOKEN_JUDGED, 0);
         return;
     }
     allocation_set_token(allocation, ALLOCATION_TOKEN_WAITS, since_ms);
-    mgr->unproven = true;
+    state->kubelet.unproven = true;
 }
 
-static void warn_of_token(struct devicemgr *mgr, const struct allocation *allocation)
+static void warn_of_token(struct state *state, const struct allocation *allocation)
 {
     struct text text = {0};
 
-    reason_name_holder(mgr, allocation, &text);
+    name_holder(&state->pods, allocation, &text);
     text_add(&text, " came with a token for resource ");
     text_add_words(&text, allocation->resource, TEXT_WORDS_BYTES_MAX / 2);
     text_add(&text, ", device ids ");
     text_add_ids(&text, &allocation->ids);
     text_add(&text, ", that the kubelet's checkpoint does not give it: another container's token, "
                     "or not the kubelet's");
-    core_log(mgr, LEVEL_WARNING, &text);
+    state_log(state, LEVEL_WARNING, &text);
 }
 
-void kubelet_judge_tokens(struct devicemgr *mgr, uint64_t read_ms)
+void kubelet_judge_tokens(struct state *state, uint64_t read_ms)
 {
-    if (!mgr->unproven)
+    if (!state->kubelet.unproven)
         return;
-    mgr->unproven = false;
-    for (struct allocation *a = mgr->allocations.by_key; a; a = a->hh.next) {
+    state->kubelet.unproven = false;
+    for (struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
         if (a->token != ALLOCATION_TOKEN_WAITS)
             continue;
         if (a->token_ms > read_ms) {
-            mgr->unproven = true; /* the next reading tells */
+            state->kubelet.unproven = true; /* the next reading tells */
             continue;
         }
-        if (kubelet_gave(mgr, a)) {
+        if (kubelet_gave(state, a)) {
             allocation_set_token(a, ALLOCATION_TOKEN_JUDGED, 0);
         } else if (allocation_life(a) == ALLOCATION_IDLE) {
             allocation_set_token(a, ALLOCATION_TOKEN_NONE, 0);
         } else {
-            warn_of_token(mgr, a);
+            warn_of_token(state, a);
             allocation_set_token(a, ALLOCATION_TOKEN_JUDGED, 0);
         }
     }
@@ -65,50 +67,50 @@ void kubelet_judge_tokens(struct devicemgr *mgr, uint64_t read_ms)
 
 /* ---- its start ---- */
 
-uint64_t kubelet_started_until_ms(const struct devicemgr *mgr)
+uint64_t kubelet_started_until_ms(const struct state *state)
 {
-    uint64_t mask_ms = mgr->settings.mask_ms, started_ms = mgr->kubelet.started_ms;
+    uint64_t mask_ms = state->settings.mask_ms, started_ms = state->kubelet.started_ms;
     uint64_t end_ms = later_by(started_ms, mask_ms);
 
-    return mgr->now_ms < end_ms ? end_ms : UINT64_MAX;
+    return state->now_ms < end_ms ? end_ms : UINT64_MAX;
 }
 
-bool kubelet_is_starting(const struct devicemgr *mgr)
+bool kubelet_is_starting(const struct state *state)
 {
-    return mgr->settings.mask_ms > 0 &&
-           mgr->now_ms - mgr->kubelet.started_ms < mgr->settings.mask_ms;
+    return state->settings.mask_ms > 0 &&
+           state->now_ms - state->kubelet.started_ms < state->settings.mask_ms;
 }
 
-void devicemgr_kubelet_started(struct devicemgr *mgr, uint64_t now_ms)
+void kubelet_started(struct state *state)
 {
-    core_at(mgr, now_ms);
-    mgr->kubelet.started_ms = mgr->now_ms;
+    state->kubelet.started_ms = state->now_ms;
 }
 
 /* ---- the sources ---- */
 
-void kubelet_restored(struct devicemgr *mgr)
+void kubelet_restored(struct state *state)
 {
-    uint64_t wait_ms = mgr->settings.kubelet_wait_ms;
+    uint64_t wait_ms = state->settings.kubelet_wait_ms;
 
-    mgr->kubelet.started_ms = mgr->now_ms; /* nobody can tell whether one just has */
-    mgr->kubelet.wait_ms = later_by(mgr->now_ms, wait_ms);
-    for (const struct pod *pod = mgr->pods.by_uid; pod; pod = pod->hh.next)
-        mgr->kubelet.new_boot = mgr->kubelet.new_boot || runtime_of_earlier_boot(mgr, pod);
+    state->kubelet.started_ms = state->now_ms; /* nobody can tell whether one just has */
+    state->kubelet.wait_ms = later_by(state->now_ms, wait_ms);
+    for (const struct pod *pod = state->pods.by_uid; pod; pod = pod->hh.next)
+        state->kubelet.new_boot = state->kubelet.new_boot || facts_pod_of_earlier_boot(state, pod);
 }
 
-bool kubelet_settle_sources(struct devicemgr *mgr)
+bool kubelet_settle_sources(struct state *state)
 {
-    struct kubelet_view *kubelet = &mgr->kubelet;
+    struct kubelet_view *kubelet = &state->kubelet;
 
-    if (kubelet->ready || !mgr->listed || !(kubelet->listed || mgr->now_ms >= kubelet->wait_ms))
+    if (kubelet->ready || !state->listing.listed ||
+        !(kubelet->listed || state->now_ms >= kubelet->wait_ms))
         return false;
     kubelet->ready = true;
-    kubelet->ready_ms = mgr->now_ms;
+    kubelet->ready_ms = state->now_ms;
     return true;
 }
 
-uint64_t kubelet_next_ms(const struct devicemgr *mgr)
+uint64_t kubelet_next_ms(const struct state *state)
 {
-    return mgr->listed && !mgr->kubelet.ready ? mgr->kubelet.wait_ms : UINT64_MAX;
+    return state->listing.listed && !state->kubelet.ready ? state->kubelet.wait_ms : UINT64_MAX;
 }

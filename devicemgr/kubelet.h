@@ -23,7 +23,7 @@
 #include "devicemgr/mem.h"
 
 struct allocation;
-struct devicemgr;
+struct state;
 struct devicemgr_kubelet_held;
 struct kubelet_claim;
 
@@ -59,6 +59,7 @@ struct kubelet_view {
     bool ready;          /* the sources are */
     uint64_t ready_ms;   /* since when */
     bool new_boot;       /* what is restored is, at least in part, of an earlier boot */
+    bool unproven;       /* some allocation's token is to be looked for in its checkpoint */
     uint64_t readings;   /* how often its checkpoint was told */
     struct kubelet_hold *holds;   /* by what they say */
     struct kubelet_claim *claims; /* by resource and id */
@@ -68,49 +69,51 @@ struct kubelet_view {
 
 void kubelet_fini(struct kubelet_view *kubelet);
 /* The shim has started, and has all its rows. */
-void kubelet_restored(struct devicemgr *mgr);
+void kubelet_restored(struct state *state);
+/* devicemgr_kubelet_started() */
+void kubelet_started(struct state *state);
 /* Looks whether the sources are ready; true: they are from now on. */
-bool kubelet_settle_sources(struct devicemgr *mgr);
+bool kubelet_settle_sources(struct state *state);
 /* When they are ready by time alone; UINT64_MAX: not so. */
-uint64_t kubelet_next_ms(const struct devicemgr *mgr);
+uint64_t kubelet_next_ms(const struct state *state);
 /* Whether a kubelet may have started so short ago that it admits pods anew (settings.mask_ms). */
-bool kubelet_is_starting(const struct devicemgr *mgr);
+bool kubelet_is_starting(const struct state *state);
 /* When it counts as through with that; UINT64_MAX: it does. */
-uint64_t kubelet_started_until_ms(const struct devicemgr *mgr);
+uint64_t kubelet_started_until_ms(const struct state *state);
 
 /* ---- tokens ---- */
 /* A create came at `since_ms` with the kubelet's token for the allocation. */
-void kubelet_check_token(struct devicemgr *mgr, struct allocation *allocation, uint64_t since_ms);
+void kubelet_check_token(struct state *state, struct allocation *allocation, uint64_t since_ms);
 /* The kubelet's checkpoint was read at `read_ms`: says which tokens that came before it does not
  * have. */
-void kubelet_judge_tokens(struct devicemgr *mgr, uint64_t read_ms);
+void kubelet_judge_tokens(struct state *state, uint64_t read_ms);
 
 /* ---- kubelet_holds.c ---- */
 /* devicemgr_kubelet_holds(): what both have goes on as it was. */
-void kubelet_take_holds(struct devicemgr *mgr, const struct devicemgr_kubelet_held *held,
+void kubelet_take_holds(struct state *state, const struct devicemgr_kubelet_held *held,
                         size_t held_len);
 /* Whether an allocation that is shown has the very same: then the entry changes nothing. */
-bool kubelet_hold_doubled(const struct devicemgr *mgr, const struct kubelet_hold *hold);
+bool kubelet_hold_doubled(const struct state *state, const struct kubelet_hold *hold);
 /* What its checkpoint, as last told, gives the allocation's container, if those are its devices;
  * else NULL. */
-const struct kubelet_hold *kubelet_hold_of(const struct devicemgr *mgr,
+const struct kubelet_hold *kubelet_hold_of(const struct state *state,
                                            const struct allocation *allocation);
-bool kubelet_gave(const struct devicemgr *mgr, const struct allocation *allocation);
+bool kubelet_gave(const struct state *state, const struct allocation *allocation);
 /* Whether the pod of the entry may be admitted again: it is known and not over, or may come. */
-bool kubelet_hold_counts(const struct devicemgr *mgr, const struct kubelet_hold *hold);
+bool kubelet_hold_counts(const struct state *state, const struct kubelet_hold *hold);
 /* The pod's entries; valid until the checkpoint is told again. */
-struct kubelet_hold *const *kubelet_holds_of_pod(const struct devicemgr *mgr, const char *pod_uid,
+struct kubelet_hold *const *kubelet_holds_of_pod(const struct state *state, const char *pod_uid,
                                                  size_t *holds_len);
 /* The next of the pods that are stale, no more in that list; NULL: none is left. */
 struct kubelet_pod *kubelet_take_stale(struct kubelet_view *kubelet);
 /* What the pod is has changed, and with it whether what it was given is held. `wakes`: it may be
  * free for others. */
-void kubelet_pod_changed(struct devicemgr *mgr, const char *pod_uid, bool wakes);
+void kubelet_pod_changed(struct state *state, const char *pod_uid, bool wakes);
 /* Whether the kubelet's checkpoint names the pod. */
-bool kubelet_names_pod(const struct devicemgr *mgr, const char *pod_uid);
+bool kubelet_names_pod(const struct state *state, const char *pod_uid);
 /* Whether the kubelet has given the device to a container, not this one, of a pod that is not over;
  * for one that is still to come that holds for a time. */
-bool kubelet_promised(const struct devicemgr *mgr, const char *resource, const char *id,
+bool kubelet_promised(const struct state *state, const char *resource, const char *id,
                       const char *pod_uid, const char *container);
 
 #endif

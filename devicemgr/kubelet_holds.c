@@ -5,8 +5,9 @@
 
 #include <utlist.h>
 
-#include "devicemgr/core.h"
+#include "devicemgr/facts.h"
 #include "devicemgr/limits.h"
+#include "devicemgr/state.h"
 
 /* All entries that name one device. */
 struct kubelet_claim {
@@ -124,10 +125,10 @@ static void pod_remove(struct kubelet_view *kubelet, const struct kubelet_hold *
     free(pod);
 }
 
-struct kubelet_hold *const *kubelet_holds_of_pod(const struct devicemgr *mgr, const char *pod_uid,
+struct kubelet_hold *const *kubelet_holds_of_pod(const struct state *state, const char *pod_uid,
                                                  size_t *holds_len)
 {
-    const struct kubelet_pod *pod = pod_find(&mgr->kubelet, pod_uid);
+    const struct kubelet_pod *pod = pod_find(&state->kubelet, pod_uid);
 
     *holds_len = pod ? pod->holds_len : 0;
     return pod ? pod->holds : NULL;
@@ -210,10 +211,9 @@ static int compare_ids(const void *a, const void *b)
 }
 
 /* One entry of a reading; one that was there goes on as it was. `room`: for as many ids. */
-static void tell(struct devicemgr *mgr, const struct devicemgr_kubelet_held *held,
-                 const char **room)
+static void tell(struct state *state, const struct devicemgr_kubelet_held *held, const char **room)
 {
-    struct kubelet_view *kubelet = &mgr->kubelet;
+    struct kubelet_view *kubelet = &state->kubelet;
     struct kubelet_hold *hold;
     size_t key_bytes;
     char *key;
@@ -228,66 +228,66 @@ static void tell(struct devicemgr *mgr, const struct devicemgr_kubelet_held *hel
         free(key);
     } else {
         hold = hold_add(kubelet, key, key_bytes, held->ids_len);
-        hold->since_ms = mgr->now_ms;
+        hold->since_ms = state->now_ms;
         hold->early = kubelet->readings == 1;
     }
     hold->reading = kubelet->readings;
 }
 
-bool kubelet_hold_doubled(const struct devicemgr *mgr, const struct kubelet_hold *hold)
+bool kubelet_hold_doubled(const struct state *state, const struct kubelet_hold *hold)
 {
     const struct allocation *allocation =
-        allocations_find(&mgr->allocations, hold->pod_uid, hold->container, hold->resource);
+        allocations_find(&state->allocations, hold->pod_uid, hold->container, hold->resource);
 
     return allocation && allocation->shown == ADVERTISE_HELD &&
            ids_equal(&allocation->ids, &hold->ids);
 }
 
-static void lose(struct devicemgr *mgr, const struct kubelet_hold *old)
+static void lose(struct state *state, const struct kubelet_hold *old)
 {
-    const struct pod *pod = pods_find(&mgr->pods, old->pod_uid);
+    const struct pod *pod = pods_find(&state->pods, old->pod_uid);
 
-    wake_choosers(mgr, old->resource);
+    wake_choosers(&state->wakes, old->resource);
     if (pod && !pod->newest) /* it was kept for what the kubelet said, and may go with a list */
-        outbox_put(&mgr->outbox, OUTBOX_LIST_WANTED, 0, NULL);
-    if (old->shown && !kubelet_hold_doubled(mgr, old))
-        outbox_put(&mgr->outbox, OUTBOX_SHOWN_CHANGED, 0, old->resource);
+        listing_soon(state);
+    if (old->shown && !kubelet_hold_doubled(state, old))
+        showing_changed(state, old->resource);
 }
 
 /* Whoever does not stand in this reading is lost, and its resource is another. */
-static void lose_untold(struct devicemgr *mgr)
+static void lose_untold(struct state *state)
 {
-    struct kubelet_view *kubelet = &mgr->kubelet;
+    struct kubelet_view *kubelet = &state->kubelet;
     struct kubelet_hold *hold, *next;
 
     HASH_ITER(hh, kubelet->holds, hold, next)
     {
         if (hold->reading == kubelet->readings)
             continue;
-        lose(mgr, hold);
+        lose(state, hold);
         hold_remove(kubelet, hold);
     }
 }
 
-void kubelet_take_holds(struct devicemgr *mgr, const struct devicemgr_kubelet_held *held,
+void kubelet_take_holds(struct state *state, const struct devicemgr_kubelet_held *held,
                         size_t held_len)
 {
     const char **room;
     size_t most = 0;
 
-    mgr->kubelet.readings++;
+    state->kubelet.readings++;
     for (size_t i = 0; i < held_len; i++)
         most = held[i].ids_len > most ? held[i].ids_len : most;
     room = mem_alloc(most, sizeof *room);
     for (size_t i = 0; i < held_len; i++)
-        tell(mgr, &held[i], room);
+        tell(state, &held[i], room);
     free(room);
-    lose_untold(mgr);
+    lose_untold(state);
 }
 
 /* ---- what they mean ---- */
 
-const struct kubelet_hold *kubelet_hold_of(const struct devicemgr *mgr,
+const struct kubelet_hold *kubelet_hold_of(const struct state *state,
                                            const struct allocation *allocation)
 {
     const struct ids *ids = &allocation->ids;
@@ -295,64 +295,64 @@ const struct kubelet_hold *kubelet_hold_of(const struct devicemgr *mgr,
     size_t key_bytes;
     char *key;
 
-    if (!mgr->kubelet.holds)
+    if (!state->kubelet.holds)
         return NULL;
     key = key_of(allocation->pod_uid, allocation->container, allocation->resource,
                  (const char *const *)ids->v, ids->len, &key_bytes);
-    hold = find(&mgr->kubelet, key, key_bytes);
+    hold = find(&state->kubelet, key, key_bytes);
     free(key);
     return hold;
 }
 
-bool kubelet_gave(const struct devicemgr *mgr, const struct allocation *allocation)
+bool kubelet_gave(const struct state *state, const struct allocation *allocation)
 {
-    return kubelet_hold_of(mgr, allocation) != NULL;
+    return kubelet_hold_of(state, allocation) != NULL;
 }
 
-bool kubelet_names_pod(const struct devicemgr *mgr, const char *pod_uid)
+bool kubelet_names_pod(const struct state *state, const char *pod_uid)
 {
-    return pod_find(&mgr->kubelet, pod_uid) != NULL;
+    return pod_find(&state->kubelet, pod_uid) != NULL;
 }
 
 /* Its pod is not known: whether its first sandbox may still be to come. */
-static bool is_young(const struct devicemgr *mgr, const struct kubelet_hold *hold)
+static bool is_young(const struct state *state, const struct kubelet_hold *hold)
 {
-    return !mgr->kubelet.ready || mgr->now_ms < hold->since_ms + POD_COMES_MS;
+    return !state->kubelet.ready || state->now_ms < hold->since_ms + POD_COMES_MS;
 }
 
-bool kubelet_hold_counts(const struct devicemgr *mgr, const struct kubelet_hold *hold)
+bool kubelet_hold_counts(const struct state *state, const struct kubelet_hold *hold)
 {
-    if (core_pod_over(mgr, hold->pod_uid))
+    if (facts_pod_over(state, hold->pod_uid))
         return false;
-    if (pods_find(&mgr->pods, hold->pod_uid) || !mgr->kubelet.ready)
+    if (pods_find(&state->pods, hold->pod_uid) || !state->kubelet.ready)
         return true;
-    return hold->early ? mgr->kubelet.new_boot : is_young(mgr, hold);
+    return hold->early ? state->kubelet.new_boot : is_young(state, hold);
 }
 
-void kubelet_pod_changed(struct devicemgr *mgr, const char *pod_uid, bool wakes)
+void kubelet_pod_changed(struct state *state, const char *pod_uid, bool wakes)
 {
-    struct kubelet_pod *pod = pod_find(&mgr->kubelet, pod_uid);
+    struct kubelet_pod *pod = pod_find(&state->kubelet, pod_uid);
 
     if (!pod)
         return;
     for (size_t i = 0; wakes && i < pod->holds_len; i++)
-        wake_choosers(mgr, pod->holds[i]->resource);
-    pod_set_stale(&mgr->kubelet, pod);
+        wake_choosers(&state->wakes, pod->holds[i]->resource);
+    pod_set_stale(&state->kubelet, pod);
 }
 
-bool kubelet_promised(const struct devicemgr *mgr, const char *resource, const char *id,
+bool kubelet_promised(const struct state *state, const char *resource, const char *id,
                       const char *pod_uid, const char *container)
 {
-    const struct kubelet_claim *claim = claim_find(&mgr->kubelet, resource, id);
+    const struct kubelet_claim *claim = claim_find(&state->kubelet, resource, id);
 
     for (size_t i = 0; claim && i < claim->holds_len; i++) {
         const struct kubelet_hold *hold = claim->holds[i];
 
         if (strcmp(hold->pod_uid, pod_uid) == 0 && strcmp(hold->container, container) == 0)
             continue;
-        if (core_pod_over(mgr, hold->pod_uid))
+        if (facts_pod_over(state, hold->pod_uid))
             continue;
-        if (pods_find(&mgr->pods, hold->pod_uid) || is_young(mgr, hold))
+        if (pods_find(&state->pods, hold->pod_uid) || is_young(state, hold))
             return true;
     }
     return false;

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
+#include "cri-proto/resource_name.h"
 #include "devicemgr/mem.h"
 #include "devicemgr/options.h"
 #include "devicemgr/request.h"
-#include "cri-proto/resource_name.h"
 
 static void add_row(struct kubelet_rows *rows, enum devicemgr_record_kind kind,
                     const char *const key[3], const ProtobufCMessage *message,

@@ -1,5 +1,7 @@
 #include "devicemgr/look.h"
 
+#include "devicemgr/reason.h"
+
 void look_fini(struct look *look)
 {
     reason_fini(&look->reason);

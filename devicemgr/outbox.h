@@ -2,7 +2,7 @@
  * What has come to pass in one part that others must hear of.
  *
  * A part that ends an endpoint does not know who has calls on it: it puts the event here, and
- * devicemgr.c tells them as soon as what was going on is through. There is at most one event of a
+ * turn.c tells them as soon as what was going on is through. There is at most one event of a
  * kind and object at a time.
  */
 #ifndef DEVICEMGR_OUTBOX_H
@@ -12,10 +12,9 @@
 #include <stdint.h>
 
 enum outbox_kind {
-    OUTBOX_ENDPOINT_ENDED,  /* `number`: its connection is over, and the calls on it with it */
-    OUTBOX_RESOURCE_SERVED, /* `name`: here, from now on */
-    OUTBOX_LIST_WANTED,     /* of the runtime, soon */
-    OUTBOX_SHOWN_CHANGED,   /* `name`: what is shown of the resource */
+    OUTBOX_ENDPOINT_ENDED,   /* `number`: its connection is over, and the calls on it with it */
+    OUTBOX_RESOURCE_SERVED,  /* `name`: here, from now on */
+    OUTBOX_CREATE_FORWARDED, /* `number`: what it asks for goes to the runtime */
 };
 
 struct outbox_event {

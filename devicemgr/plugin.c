@@ -5,70 +5,69 @@
 
 #include <string.h>
 
-#include "devicemgr/core.h"
 #include "devicemgr/create.h"
 #include "devicemgr/limits.h"
 #include "devicemgr/moment.h"
+#include "devicemgr/state.h"
 
-static uint64_t grace_of(const struct devicemgr *mgr, const struct resource *resource)
+static uint64_t grace_of(const struct state *state, const struct resource *resource)
 {
-    return core_settings_of(mgr, resource->name)->grace_ms;
+    return state_settings_of(state, resource->name)->grace_ms;
 }
 
-static struct resource *find_by_endpoint(const struct devicemgr *mgr, uint64_t endpoint)
+static struct resource *find_by_endpoint(const struct state *state, uint64_t endpoint)
 {
-    for (struct resource *r = mgr->resources; r; r = r->hh.next) {
+    for (struct resource *r = state->resources; r; r = r->hh.next) {
         if (!r->builtin && r->endpoint.number == endpoint)
             return r;
     }
     return NULL;
 }
 
-void plugin_dial(struct devicemgr *mgr, struct resource *resource, enum endpoint_origin origin,
+void plugin_dial(struct state *state, struct resource *resource, enum endpoint_origin origin,
                  const char *socket_name)
 {
     struct action *action;
 
-    endpoint_dial(&resource->endpoint, mgr->now_ms, core_number(mgr), origin, socket_name);
-    action = action_push(&mgr->actions, ACTION_ENDPOINT_OPEN, resource->endpoint.number);
+    endpoint_dial(&resource->endpoint, state->now_ms, state_number(state), origin, socket_name);
+    action = action_push(&state->actions, ACTION_ENDPOINT_OPEN, resource->endpoint.number);
     action->text = mem_strdup(resource->name);
     action->socket_name = mem_strdup(resource->endpoint.socket_name);
 }
 
-void plugin_hang_up(struct devicemgr *mgr, struct endpoint *endpoint)
+void plugin_hang_up(struct state *state, struct endpoint *endpoint)
 {
     if (!endpoint->number)
         return;
-    action_push(&mgr->actions, ACTION_ENDPOINT_CLOSE, endpoint->number);
-    outbox_put(&mgr->outbox, OUTBOX_ENDPOINT_ENDED, endpoint->number, NULL);
+    action_push(&state->actions, ACTION_ENDPOINT_CLOSE, endpoint->number);
+    outbox_put(&state->outbox, OUTBOX_ENDPOINT_ENDED, endpoint->number, NULL);
     endpoint_set_disconnected(endpoint);
 }
 
 /* ---- the connection ---- */
 
-void devicemgr_endpoint_options(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
-                                const V1beta1__DevicePluginOptions *options)
+void plugin_take_options(struct state *state, uint64_t number,
+                         const V1beta1__DevicePluginOptions *options)
 {
-    struct resource *resource = find_by_endpoint(mgr, number);
+    struct resource *resource = find_by_endpoint(state, number);
     struct endpoint *endpoint;
     struct text none = {0};
 
-    core_at(mgr, now_ms);
     if (!resource)
         return;
     endpoint = &resource->endpoint;
     if (endpoint->socket_good && /* else its first list is worth a row */
         (endpoint->pre_start != options->pre_start_required ||
          endpoint->preferred != options->get_preferred_allocation_available))
-        checkpoint_touch_resource(mgr, resource->name, false);
+        dirty_touch_resource(state, resource->name, false);
     endpoint_set_options(endpoint, options->pre_start_required,
                          options->get_preferred_allocation_available);
     if (endpoint->origin == ENDPOINT_REGISTERED)
-        resource_set_generation(resource, core_number(mgr));
-    registration_answer(mgr, endpoint, CODE_OK, &none);
+        resource_set_generation(resource, state_number(state));
+    registration_answer(state, endpoint, CODE_OK, &none);
 }
 
-void plugin_log_list(struct devicemgr *mgr, const struct resource *resource, bool activated,
+void plugin_log_list(struct state *state, const struct resource *resource, bool activated,
                      const struct devices_change *change)
 {
     struct text text = {0};
@@ -89,13 +88,13 @@ void plugin_log_list(struct devicemgr *mgr, const struct resource *resource, boo
         text_add(&text,
                  "; %zu NUMA nodes that are repeated, or not from 0 to %d, count for nothing",
                  change->nodes, NUMA_NODES_MAX - 1);
-    core_log(mgr, change->dropped + change->nodes > 0 ? LEVEL_WARNING : LEVEL_INFO, &text);
+    state_log(state, change->dropped + change->nodes > 0 ? LEVEL_WARNING : LEVEL_INFO, &text);
 }
 
-void plugin_take_list(struct devicemgr *mgr, uint64_t number,
+void plugin_take_list(struct state *state, uint64_t number,
                       const V1beta1__ListAndWatchResponse *list)
 {
-    struct resource *resource = find_by_endpoint(mgr, number);
+    struct resource *resource = find_by_endpoint(state, number);
     bool first, activated, new_socket, changed;
     struct devices_change change;
     struct endpoint *endpoint;
@@ -106,44 +105,44 @@ void plugin_take_list(struct devicemgr *mgr, uint64_t number,
     first = !endpoint->socket_good;
     activated = endpoint->state != ENDPOINT_ACTIVE;
     new_socket = first || strcmp(endpoint->socket_good, endpoint->socket_name) != 0;
-    changed = resource_list(resource, mgr->now_ms, list, &change);
+    changed = resource_list(resource, state->now_ms, list, &change);
     if (activated) {
-        endpoint_set_state(endpoint, mgr->now_ms, ENDPOINT_ACTIVE);
-        capacity_published(mgr, resource->name);
+        endpoint_set_state(endpoint, state->now_ms, ENDPOINT_ACTIVE);
+        capacity_published(state, resource->name);
     }
     if (first)
-        outbox_put(&mgr->outbox, OUTBOX_RESOURCE_SERVED, 0, resource->name);
+        outbox_put(&state->outbox, OUTBOX_RESOURCE_SERVED, 0, resource->name);
     if (endpoint->stop_stored) {
         endpoint_set_stop_stored(endpoint, false);
-        checkpoint_touch_resource(mgr, resource->name, true);
+        dirty_touch_resource(state, resource->name, true);
     }
     if (!changed && !activated)
         return;
     /* Not for health alone, which after a restart is asked for anew: the row has all devices. */
     if (new_socket || change.added + change.removed + change.topology > 0)
-        checkpoint_touch_resource(mgr, resource->name,
-                                  new_socket || change.added + change.removed > 0);
-    plugin_log_list(mgr, resource, activated, &change);
-    wake_resource(mgr, resource->name);
+        dirty_touch_resource(state, resource->name,
+                             new_socket || change.added + change.removed > 0);
+    plugin_log_list(state, resource, activated, &change);
+    wake_resource(&state->wakes, resource->name);
 }
 
-void plugin_remove(struct devicemgr *mgr, struct resource *resource)
+void plugin_remove(struct state *state, struct resource *resource)
 {
-    plugin_hang_up(mgr, &resource->endpoint);
-    endpoint_set_state(&resource->endpoint, mgr->now_ms, ENDPOINT_GONE);
+    plugin_hang_up(state, &resource->endpoint);
+    endpoint_set_state(&resource->endpoint, state->now_ms, ENDPOINT_GONE);
     if (resource->endpoint.socket_good) { /* else it never had a row */
-        checkpoint_touch_resource(mgr, resource->name, true);
-        capacity_removed(mgr, resource->name);
+        dirty_touch_resource(state, resource->name, true);
+        capacity_removed(state, resource->name);
     }
-    wake_resource(mgr, resource->name);
-    resources_remove(&mgr->resources, resource);
+    wake_resource(&state->wakes, resource->name);
+    resources_remove(&state->resources, resource);
 }
 
-static void log_lost(struct devicemgr *mgr, const struct resource *resource, const char *reason,
+static void log_lost(struct state *state, const struct resource *resource, const char *reason,
                      bool redial)
 {
-    uint64_t away_ms = mgr->now_ms - resource->endpoint.stopped_ms;
-    uint64_t grace_ms = grace_of(mgr, resource);
+    uint64_t away_ms = state->now_ms - resource->endpoint.stopped_ms;
+    uint64_t grace_ms = grace_of(state, resource);
     uint64_t left_ms = away_ms < grace_ms ? grace_ms - away_ms : 0;
     struct text text = {0};
 
@@ -159,69 +158,69 @@ static void log_lost(struct devicemgr *mgr, const struct resource *resource, con
     } else {
         text_add(&text, ") before it listed any device");
     }
-    core_log(mgr, LEVEL_WARNING, &text);
+    state_log(state, LEVEL_WARNING, &text);
 }
 
-void plugin_take_loss(struct devicemgr *mgr, uint64_t number, const char *reason)
+void plugin_take_loss(struct state *state, uint64_t number, const char *reason)
 {
-    struct resource *resource = find_by_endpoint(mgr, number);
+    struct resource *resource = find_by_endpoint(state, number);
     struct endpoint *endpoint;
     bool redial;
 
     if (!resource)
         return;
     endpoint = &resource->endpoint;
-    outbox_put(&mgr->outbox, OUTBOX_ENDPOINT_ENDED, number, NULL);
+    outbox_put(&state->outbox, OUTBOX_ENDPOINT_ENDED, number, NULL);
     endpoint_set_disconnected(endpoint);
-    registration_fail(mgr, endpoint, reason);
-    redial = endpoint_may_redial(endpoint, mgr->now_ms);
-    endpoint_stop(endpoint, mgr->now_ms, reason);
-    log_lost(mgr, resource, reason, redial);
-    wake_resource(mgr, resource->name);
+    registration_fail(state, endpoint, reason);
+    redial = endpoint_may_redial(endpoint, state->now_ms);
+    endpoint_stop(endpoint, state->now_ms, reason);
+    log_lost(state, resource, reason, redial);
+    wake_resource(&state->wakes, resource->name);
     if (redial)
-        plugin_dial(mgr, resource, ENDPOINT_REDIALLED, endpoint->socket_good);
+        plugin_dial(state, resource, ENDPOINT_REDIALLED, endpoint->socket_good);
     else if (endpoint->socket_good)
-        endpoint_set_state(endpoint, mgr->now_ms, ENDPOINT_GRACE);
+        endpoint_set_state(endpoint, state->now_ms, ENDPOINT_GRACE);
     else if (!endpoint->next_socket)
-        plugin_remove(mgr, resource);
+        plugin_remove(state, resource);
 }
 
 /* ---- time ---- */
 
-static void log_removed(struct devicemgr *mgr, const struct resource *resource)
+static void log_removed(struct state *state, const struct resource *resource)
 {
     struct text text = {0};
 
     text_add(&text, "resource %s: ", resource->name);
-    reason_explain_endpoint(&resource->endpoint, mgr->now_ms, grace_of(mgr, resource), &text);
-    core_log(mgr, LEVEL_WARNING, &text);
+    reason_explain_endpoint(&resource->endpoint, state->now_ms, grace_of(state, resource), &text);
+    state_log(state, LEVEL_WARNING, &text);
     text = (struct text){0};
     text_add(&text, "resource %s: removed, its plugin has not come back within ", resource->name);
-    text_add_duration(&text, grace_of(mgr, resource));
-    core_log(mgr, LEVEL_WARNING, &text);
+    text_add_duration(&text, grace_of(state, resource));
+    state_log(state, LEVEL_WARNING, &text);
 }
 
 /* UINT64_MAX: no dial waits. */
-static uint64_t next_dial_ms(const struct devicemgr *mgr, const struct endpoint *endpoint)
+static uint64_t next_dial_ms(const struct state *state, const struct endpoint *endpoint)
 {
-    return endpoint->next_socket ? endpoint_dial_ms(endpoint, mgr->now_ms) : UINT64_MAX;
+    return endpoint->next_socket ? endpoint_dial_ms(endpoint, state->now_ms) : UINT64_MAX;
 }
 
 /* Connected, and no list: its grace period begins, though a list would still be welcome. */
-static void stop_unlisted(struct devicemgr *mgr, struct resource *resource)
+static void stop_unlisted(struct state *state, struct resource *resource)
 {
     struct text reason = {0}, text = {0};
 
     text_add(&reason, "no device list within ");
     text_add_duration(&reason, FIRST_LIST_MS);
-    endpoint_stop(&resource->endpoint, mgr->now_ms, reason.buf);
+    endpoint_stop(&resource->endpoint, state->now_ms, reason.buf);
     text_add(&text, "resource %s: ", resource->name);
-    reason_explain_endpoint(&resource->endpoint, mgr->now_ms, grace_of(mgr, resource), &text);
-    core_log(mgr, LEVEL_WARNING, &text);
+    reason_explain_endpoint(&resource->endpoint, state->now_ms, grace_of(state, resource), &text);
+    state_log(state, LEVEL_WARNING, &text);
 }
 
 /* The resource is removed; its plugin, which has registered only just now, is a new one's. */
-static void begin_anew(struct devicemgr *mgr, struct resource *resource)
+static void begin_anew(struct state *state, struct resource *resource)
 {
     char *name = mem_strdup(resource->name);
     uint64_t generation = resource->generation;
@@ -229,71 +228,71 @@ static void begin_anew(struct devicemgr *mgr, struct resource *resource)
     struct text text = {0};
 
     endpoint_move(&resource->endpoint, &endpoint);
-    plugin_remove(mgr, resource);
-    resource = resources_add(&mgr->resources, name);
+    plugin_remove(state, resource);
+    resource = resources_add(&state->resources, name);
     resource->endpoint = endpoint;
     resource_set_generation(resource, generation);
     text_add(&text, "resource %s: its plugin registered ", name);
-    text_add_duration(&text, mgr->now_ms - endpoint.since_ms);
+    text_add_duration(&text, state->now_ms - endpoint.since_ms);
     text_add(&text, " ago, and is waited for as a new one");
-    core_log(mgr, LEVEL_INFO, &text);
+    state_log(state, LEVEL_INFO, &text);
     free(name);
 }
 
-static void endpoint_tick(struct devicemgr *mgr, struct resource *resource)
+static void endpoint_tick(struct state *state, struct resource *resource)
 {
     struct endpoint *endpoint = &resource->endpoint;
 
-    if (next_dial_ms(mgr, endpoint) <= mgr->now_ms)
-        registration_dial_waiting(mgr, resource);
-    if (endpoint_unlisted_ms(endpoint) <= mgr->now_ms)
-        stop_unlisted(mgr, resource);
-    if (endpoint_store_ms(endpoint) <= mgr->now_ms) {
+    if (next_dial_ms(state, endpoint) <= state->now_ms)
+        registration_dial_waiting(state, resource);
+    if (endpoint_unlisted_ms(endpoint) <= state->now_ms)
+        stop_unlisted(state, resource);
+    if (endpoint_store_ms(endpoint) <= state->now_ms) {
         endpoint_set_stop_stored(endpoint, true);
-        checkpoint_touch_resource(mgr, resource->name, true);
+        dirty_touch_resource(state, resource->name, true);
     }
-    if (endpoint_end_ms(endpoint, grace_of(mgr, resource)) <= mgr->now_ms) {
-        registration_fail(mgr, endpoint, "no answer");
-        log_removed(mgr, resource);
-        if (endpoint_may_list(endpoint, mgr->now_ms))
-            begin_anew(mgr, resource);
+    if (endpoint_end_ms(endpoint, grace_of(state, resource)) <= state->now_ms) {
+        registration_fail(state, endpoint, "no answer");
+        log_removed(state, resource);
+        if (endpoint_may_list(endpoint, state->now_ms))
+            begin_anew(state, resource);
         else
-            plugin_remove(mgr, resource);
+            plugin_remove(state, resource);
     }
 }
 
-void plugin_tick(struct devicemgr *mgr)
+void plugin_tick(struct state *state)
 {
     struct resource *resource, *next;
 
-    HASH_ITER(hh, mgr->resources, resource, next)
+    HASH_ITER(hh, state->resources, resource, next)
     {
         if (!resource->builtin)
-            endpoint_tick(mgr, resource);
+            endpoint_tick(state, resource);
     }
 }
 
-uint64_t plugin_next_ms(const struct devicemgr *mgr)
+uint64_t plugin_next_ms(const struct state *state)
 {
     uint64_t next_ms = UINT64_MAX;
 
-    for (const struct resource *r = mgr->resources; r; r = r->hh.next) {
+    for (const struct resource *r = state->resources; r; r = r->hh.next) {
         if (r->builtin)
             continue;
-        next_ms = earlier(next_ms, endpoint_end_ms(&r->endpoint, grace_of(mgr, r)));
+        next_ms = earlier(next_ms, endpoint_end_ms(&r->endpoint, grace_of(state, r)));
         next_ms = earlier(next_ms, endpoint_store_ms(&r->endpoint));
         next_ms = earlier(next_ms, endpoint_unlisted_ms(&r->endpoint));
-        next_ms = earlier(next_ms, next_dial_ms(mgr, &r->endpoint));
+        next_ms = earlier(next_ms, next_dial_ms(state, &r->endpoint));
     }
     return next_ms;
 }
 
-void plugin_restored(struct devicemgr *mgr)
+void plugin_restored(struct state *state)
 {
-    for (struct resource *r = mgr->resources; r; r = r->hh.next) {
-        endpoint_stop(&r->endpoint, mgr->now_ms, "the shim, or the node, was restarted");
-        endpoint_set_state(&r->endpoint, mgr->now_ms, ENDPOINT_GRACE);
+    for (struct resource *r = state->resources; r; r = r->hh.next) {
+        endpoint_stop(&r->endpoint, state->now_ms, "the shim, or the node, was restarted");
+        endpoint_set_state(&r->endpoint, state->now_ms, ENDPOINT_GRACE);
         if (r->endpoint.socket_good[0] != '\0')
-            plugin_dial(mgr, r, ENDPOINT_RESTORED, r->endpoint.socket_good);
+            plugin_dial(state, r, ENDPOINT_RESTORED, r->endpoint.socket_good);
     }
 }

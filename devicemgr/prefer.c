@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "devicemgr/core.h"
 #include "devicemgr/moment.h"
+#include "devicemgr/state.h"
 
 /* One question, asked of its plugin and not answered yet. */
 struct prefer {
@@ -20,49 +20,49 @@ struct prefer {
     UT_hash_handle hh;
 };
 
-static struct prefer *find(const struct devicemgr *mgr, uint64_t call)
+static struct prefer *find(const struct prefers *prefers, uint64_t call)
 {
     struct prefer *prefer;
 
-    HASH_FIND(hh, mgr->prefers, &call, sizeof call, prefer);
+    HASH_FIND(hh, prefers->by_call, &call, sizeof call, prefer);
     return prefer;
 }
 
-static struct prefer *find_number(const struct devicemgr *mgr, uint64_t number)
+static struct prefer *find_number(const struct prefers *prefers, uint64_t number)
 {
-    struct prefer *prefer = mgr->prefers;
+    struct prefer *prefer = prefers->by_call;
 
     while (prefer && prefer->number != number)
         prefer = prefer->hh.next;
     return prefer;
 }
 
-static void prefer_free(struct devicemgr *mgr, struct prefer *prefer)
+static void prefer_free(struct prefers *prefers, struct prefer *prefer)
 {
-    HASH_DEL(mgr->prefers, prefer);
+    HASH_DEL(prefers->by_call, prefer);
     free(prefer->resource);
     ids_fini(&prefer->available);
     ids_fini(&prefer->own);
     free(prefer);
 }
 
-void prefers_fini(struct devicemgr *mgr)
+void prefers_fini(struct prefers *prefers)
 {
     struct prefer *prefer, *next;
 
-    HASH_ITER(hh, mgr->prefers, prefer, next)
+    HASH_ITER(hh, prefers->by_call, prefer, next)
     {
-        prefer_free(mgr, prefer);
+        prefer_free(prefers, prefer);
     }
 }
 
 /* ---- whose container has not ended yet ---- */
 
-static bool is_held(const struct devicemgr *mgr, const char *resource, const char *id)
+static bool is_held(const struct state *state, const char *resource, const char *id)
 {
     size_t holders_len;
     struct allocation *const *holders =
-        allocations_holders(&mgr->allocations, resource, id, &holders_len);
+        allocations_holders(&state->allocations, resource, id, &holders_len);
 
     for (size_t i = 0; i < holders_len; i++) {
         if (allocation_life(holders[i]) != ALLOCATION_IDLE)
@@ -71,10 +71,10 @@ static bool is_held(const struct devicemgr *mgr, const char *resource, const cha
     return false;
 }
 
-static bool is_left_out(const struct devicemgr *mgr, const char *resource,
+static bool is_left_out(const struct state *state, const char *resource,
                         const struct ids *must_include, const char *id)
 {
-    return is_held(mgr, resource, id) && !ids_contain(must_include, id);
+    return is_held(state, resource, id) && !ids_contain(must_include, id);
 }
 
 /*
@@ -83,20 +83,20 @@ static bool is_left_out(const struct devicemgr *mgr, const char *resource,
  * here, so the kubelet is led to others: `free_ids` are those that nobody holds, with those that it
  * must include. False, with none in `free_ids`: that are all of them, or too few.
  */
-static bool leave_held_out(const struct devicemgr *mgr, const char *resource,
+static bool leave_held_out(const struct state *state, const char *resource,
                            const struct ids *available, const struct ids *must_include, size_t size,
                            struct ids *free_ids)
 {
     size_t left_out = 0;
 
-    if (!core_settings_of(mgr, resource)->exclusive)
+    if (!state_settings_of(state, resource)->exclusive)
         return false;
     for (size_t i = 0; i < available->len; i++)
-        left_out += is_left_out(mgr, resource, must_include, available->v[i]);
+        left_out += is_left_out(state, resource, must_include, available->v[i]);
     if (left_out == 0 || available->len - left_out < size)
         return false;
     for (size_t i = 0; i < available->len; i++) {
-        if (!is_left_out(mgr, resource, must_include, available->v[i]))
+        if (!is_left_out(state, resource, must_include, available->v[i]))
             ids_add(free_ids, available->v[i]);
     }
     return true;
@@ -123,47 +123,49 @@ static void choose_own(const struct ids *from, const struct ids *must_include, s
 /* ---- the question ---- */
 
 /* Whether it is worth asking. */
-static bool askable(const struct devicemgr *mgr, const struct resource *resource)
+static bool askable(const struct prefers *prefers, const struct resource *resource)
 {
     return resource && !resource->builtin && resource_usable(resource) &&
-           resource->endpoint.preferred && HASH_COUNT(mgr->prefers) < PREFERS_MAX &&
+           resource->endpoint.preferred && HASH_COUNT(prefers->by_call) < PREFERS_MAX &&
            (resource->prefer_rest.generation != resource->generation ||
-            resource->prefer_rest.until_ms <= mgr->now_ms);
+            resource->prefer_rest.until_ms <= prefers->state->now_ms);
 }
 
-static struct prefer *prefer_new(struct devicemgr *mgr, const struct resource *resource,
+static struct prefer *prefer_new(struct prefers *prefers, const struct resource *resource,
                                  uint64_t number, uint64_t timeout_ms)
 {
+    struct state *state = prefers->state;
     struct prefer *prefer = mem_alloc(1, sizeof *prefer);
 
-    prefer->call = core_number(mgr);
+    prefer->call = state_number(state);
     prefer->number = number;
     prefer->endpoint = resource->endpoint.number;
     prefer->resource = mem_strdup(resource->name);
-    prefer->started_ms = mgr->now_ms;
-    prefer->limit_ms = later_by(mgr->now_ms, timeout_ms);
-    HASH_ADD(hh, mgr->prefers, call, sizeof prefer->call, prefer);
+    prefer->started_ms = state->now_ms;
+    prefer->limit_ms = later_by(state->now_ms, timeout_ms);
+    HASH_ADD(hh, prefers->by_call, call, sizeof prefer->call, prefer);
     return prefer;
 }
 
 /* `own` is taken. */
-static void ask(struct devicemgr *mgr, uint64_t number, const char *name,
+static void ask(struct prefers *prefers, uint64_t number, const char *name,
                 const struct ids *available, const struct ids *must_include, size_t size,
                 uint64_t timeout_ms, struct ids *own)
 {
-    const struct resource *resource = resources_find(mgr->resources, name);
+    struct state *state = prefers->state;
+    const struct resource *resource = resources_find(state->resources, name);
     struct action *action;
     struct prefer *prefer;
 
-    if (!askable(mgr, resource) || timeout_ms == 0) {
-        take_ids(&action_push(&mgr->actions, ACTION_PREFERRED, number)->ids, own);
+    if (!askable(prefers, resource) || timeout_ms == 0) {
+        take_ids(&action_push(&state->actions, ACTION_PREFERRED, number)->ids, own);
         return;
     }
-    prefer = prefer_new(mgr, resource, number, timeout_ms);
+    prefer = prefer_new(prefers, resource, number, timeout_ms);
     prefer->size = size;
     take_ids(&prefer->own, own);
     ids_copy(&prefer->available, available->v, available->len);
-    action = action_push(&mgr->actions, ACTION_PREFER, prefer->endpoint);
+    action = action_push(&state->actions, ACTION_PREFER, prefer->endpoint);
     action->call = prefer->call;
     action->timeout_ms = timeout_ms;
     action->size = size;
@@ -171,30 +173,29 @@ static void ask(struct devicemgr *mgr, uint64_t number, const char *name,
     ids_copy(&action->must_include, must_include->v, must_include->len);
 }
 
-void devicemgr_prefer(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *name,
-                      const char *const *available, size_t available_len,
-                      const char *const *must_include, size_t must_include_len, size_t size,
-                      uint64_t timeout_ms)
+void prefers_begin(struct prefers *prefers, uint64_t number, const char *name,
+                   const char *const *available, size_t available_len,
+                   const char *const *must_include, size_t must_include_len, size_t size,
+                   uint64_t timeout_ms)
 {
     const struct ids all = {(char **)available, available_len};
     const struct ids must = {(char **)must_include, must_include_len};
     struct ids free_ids = {0}, own = {0};
     bool leads;
 
-    core_at(mgr, now_ms);
-    assert(!find_number(mgr, number));
-    leads = leave_held_out(mgr, name, &all, &must, size, &free_ids);
+    assert(!find_number(prefers, number));
+    leads = leave_held_out(prefers->state, name, &all, &must, size, &free_ids);
     if (leads)
         choose_own(&free_ids, &must, size, &own);
-    ask(mgr, number, name, leads ? &free_ids : &all, &must, size, timeout_ms, &own);
+    ask(prefers, number, name, leads ? &free_ids : &all, &must, size, timeout_ms, &own);
     ids_fini(&free_ids);
     ids_fini(&own);
 }
 
 /* Whether the question was queued only; then it is not asked. */
-static bool drop_question(struct devicemgr *mgr, const struct prefer *prefer)
+static bool drop_question(struct state *state, const struct prefer *prefer)
 {
-    for (struct action *action = mgr->actions.first; action; action = action->next) {
+    for (struct action *action = state->actions.first; action; action = action->next) {
         if (action->kind == ACTION_PREFER && action->call == prefer->call) {
             action->kind = ACTION_NONE;
             return true;
@@ -203,29 +204,29 @@ static bool drop_question(struct devicemgr *mgr, const struct prefer *prefer)
     return false;
 }
 
-static void withdraw(struct devicemgr *mgr, const struct prefer *prefer)
+static void withdraw(struct state *state, const struct prefer *prefer)
 {
-    if (!drop_question(mgr, prefer))
-        action_push(&mgr->actions, ACTION_CALL_CANCEL, 0)->call = prefer->call;
+    if (!drop_question(state, prefer))
+        action_push(&state->actions, ACTION_CALL_CANCEL, 0)->call = prefer->call;
 }
 
-static void drop_answer(struct devicemgr *mgr, uint64_t number)
+static void drop_answer(struct state *state, uint64_t number)
 {
-    for (struct action *action = mgr->actions.first; action; action = action->next) {
+    for (struct action *action = state->actions.first; action; action = action->next) {
         if (action->kind == ACTION_PREFERRED && action->subject == number)
             action->kind = ACTION_NONE;
     }
 }
 
-void devicemgr_prefer_cancelled(struct devicemgr *mgr, uint64_t number)
+void prefers_cancelled(struct prefers *prefers, uint64_t number)
 {
-    struct prefer *prefer = find_number(mgr, number);
+    struct prefer *prefer = find_number(prefers, number);
 
-    drop_answer(mgr, number);
+    drop_answer(prefers->state, number);
     if (!prefer)
         return;
-    withdraw(mgr, prefer);
-    prefer_free(mgr, prefer);
+    withdraw(prefers->state, prefer);
+    prefer_free(prefers, prefer);
 }
 
 /* ---- the answer ---- */
@@ -266,10 +267,11 @@ static void filter(const struct prefer *prefer, char *const *ids, size_t ids_len
 }
 
 /* The plugin prefers nothing. */
-static void answer_own(struct devicemgr *mgr, struct prefer *prefer)
+static void answer_own(struct prefers *prefers, struct prefer *prefer)
 {
-    take_ids(&action_push(&mgr->actions, ACTION_PREFERRED, prefer->number)->ids, &prefer->own);
-    prefer_free(mgr, prefer);
+    take_ids(&action_push(&prefers->state->actions, ACTION_PREFERRED, prefer->number)->ids,
+             &prefer->own);
+    prefer_free(prefers, prefer);
 }
 
 /* So that the kubelet does not fill up a short answer with what is held. */
@@ -281,81 +283,82 @@ static void fill_up(struct ids *answer, const struct prefer *prefer)
     }
 }
 
-static void rest(struct devicemgr *mgr, const struct prefer *prefer)
+static void rest(struct state *state, const struct prefer *prefer)
 {
-    struct resource *resource = resources_find(mgr->resources, prefer->resource);
+    struct resource *resource = resources_find(state->resources, prefer->resource);
     struct text text = {0};
 
     if (resource->prefer_rest.generation == resource->generation &&
-        resource->prefer_rest.until_ms > mgr->now_ms)
+        resource->prefer_rest.until_ms > state->now_ms)
         return;
     resource->prefer_rest =
-        (struct prefer_rest){mgr->now_ms + PREFER_REST_MS, resource->generation};
+        (struct prefer_rest){state->now_ms + PREFER_REST_MS, resource->generation};
     text_add(&text, "resource %s: GetPreferredAllocation of plugin endpoint \"", resource->name);
     text_add_words(&text, resource->endpoint.socket_name, TEXT_WORDS_BYTES_MAX);
     text_add(&text, "\" was not answered within ");
-    text_add_duration(&text, mgr->now_ms - prefer->started_ms);
+    text_add_duration(&text, state->now_ms - prefer->started_ms);
     text_add(&text, "; the kubelet goes on without it, and it is not asked again for ");
     text_add_duration(&text, PREFER_REST_MS);
-    core_log(mgr, LEVEL_WARNING, &text);
+    state_log(state, LEVEL_WARNING, &text);
 }
 
-bool prefers_answered(struct devicemgr *mgr, uint64_t call, int code,
+bool prefers_answered(struct prefers *prefers, uint64_t call, int code,
                       const V1beta1__PreferredAllocationResponse *response)
 {
-    struct prefer *prefer = find(mgr, call);
+    struct prefer *prefer = find(prefers, call);
     struct action *action;
 
     if (!prefer)
         return false;
     if (code == CODE_DEADLINE_EXCEEDED)
-        rest(mgr, prefer);
+        rest(prefers->state, prefer);
     if (code != CODE_OK || response->n_container_responses != 1) {
-        answer_own(mgr, prefer);
+        answer_own(prefers, prefer);
         return true;
     }
-    action = action_push(&mgr->actions, ACTION_PREFERRED, prefer->number);
+    action = action_push(&prefers->state->actions, ACTION_PREFERRED, prefer->number);
     filter(prefer, response->container_responses[0]->deviceids,
            response->container_responses[0]->n_deviceids, &action->ids);
     fill_up(&action->ids, prefer);
-    prefer_free(mgr, prefer);
+    prefer_free(prefers, prefer);
     return true;
 }
 
-void prefers_drop(struct devicemgr *mgr, uint64_t endpoint)
+void prefers_endpoint_ended(struct prefers *prefers, uint64_t endpoint)
 {
     struct prefer *prefer, *next;
 
-    HASH_ITER(hh, mgr->prefers, prefer, next)
+    HASH_ITER(hh, prefers->by_call, prefer, next)
     {
         if (prefer->endpoint != endpoint)
             continue;
-        drop_question(mgr, prefer);
-        answer_own(mgr, prefer);
+        drop_question(prefers->state, prefer);
+        answer_own(prefers, prefer);
     }
 }
 
 /* ---- time ---- */
 
-void prefers_tick(struct devicemgr *mgr)
+void prefers_tick(struct prefers *prefers)
 {
+    struct state *state = prefers->state;
     struct prefer *prefer, *next;
 
-    HASH_ITER(hh, mgr->prefers, prefer, next)
+    HASH_ITER(hh, prefers->by_call, prefer, next)
     {
-        if (prefer->limit_ms > mgr->now_ms)
+        if (prefer->limit_ms > state->now_ms)
             continue;
-        rest(mgr, prefer);
-        withdraw(mgr, prefer);
-        answer_own(mgr, prefer);
+        rest(state, prefer);
+        withdraw(state, prefer);
+        answer_own(prefers, prefer);
     }
 }
 
-uint64_t prefers_next_ms(const struct devicemgr *mgr)
+uint64_t prefers_next_ms(const struct prefers *prefers)
 {
     uint64_t next_ms = UINT64_MAX;
 
-    for (const struct prefer *p = mgr->prefers; p; p = p->hh.next)
+    for (const struct prefer *p = prefers->by_call; p; p = p->hh.next)
         next_ms = p->limit_ms < next_ms ? p->limit_ms : next_ms;
     return next_ms;
 }

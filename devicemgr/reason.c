@@ -2,13 +2,14 @@
 
 #include <string.h>
 
-#include "devicemgr/core.h"
 #include "devicemgr/limits.h"
+#include "devicemgr/name.h"
+#include "devicemgr/state.h"
 
 struct kind {
     const char *word;
     int code;
-    void (*explain)(const struct devicemgr *mgr, const struct demand *demand,
+    void (*explain)(const struct state *state, const struct demand *demand,
                     const struct reason *reason, struct text *text);
     const char *sentence; /* or the part of it that differs from its neighbours' */
 };
@@ -22,38 +23,6 @@ void reason_fini(struct reason *reason)
     *reason = (struct reason){0};
 }
 
-/* ---- names ---- */
-
-void reason_name_demand(const struct demand *demand, const char *resource, struct text *text)
-{
-    text_add(text, "container \"%.63s\" of pod \"", demand->container);
-    text_add_words(text, demand->pod_namespace, TEXT_WORDS_BYTES_MAX / 2);
-    text_add(text, "/");
-    text_add_words(text, demand->pod_name, TEXT_WORDS_BYTES_MAX / 2);
-    text_add(text, "\": ");
-    if (!resource)
-        return;
-    text_add(text, "resource ");
-    text_add_words(text, resource, TEXT_WORDS_BYTES_MAX / 2);
-    text_add(text, ": ");
-}
-
-void reason_name_holder(const struct devicemgr *mgr, const struct allocation *holder,
-                        struct text *text)
-{
-    const struct pod *pod = pods_find(&mgr->pods, holder->pod_uid);
-
-    text_add(text, "container \"%.63s\" of pod \"", holder->container);
-    if (pod) {
-        text_add_words(text, pod->pod_namespace, TEXT_WORDS_BYTES_MAX / 2);
-        text_add(text, "/");
-        text_add_words(text, pod->name, TEXT_WORDS_BYTES_MAX / 2);
-    } else {
-        text_add_words(text, holder->pod_uid, TEXT_WORDS_BYTES_MAX / 2);
-    }
-    text_add(text, "\"");
-}
-
 static void add_ids(const struct ids *ids, struct text *text)
 {
     if (ids->len == 0)
@@ -64,18 +33,18 @@ static void add_ids(const struct ids *ids, struct text *text)
 
 /* ---- what was asked for ---- */
 
-static void explain_words(const struct devicemgr *mgr, const struct demand *demand,
+static void explain_words(const struct state *state, const struct demand *demand,
                           const struct reason *reason, struct text *text)
 {
-    (void)mgr;
+    (void)state;
     (void)demand;
     text_add(text, "%s%s", kind_of(reason)->sentence, reason->words ? reason->words : "");
 }
 
-static void explain_namespace(const struct devicemgr *mgr, const struct demand *demand,
+static void explain_namespace(const struct state *state, const struct demand *demand,
                               const struct reason *reason, struct text *text)
 {
-    (void)mgr;
+    (void)state;
     (void)reason;
     text_add(text,
              "its pod asks for devices by annotation, and namespace %s is not in the setting "
@@ -83,19 +52,19 @@ static void explain_namespace(const struct devicemgr *mgr, const struct demand *
              demand->pod_namespace);
 }
 
-static void explain_changed(const struct devicemgr *mgr, const struct demand *demand,
+static void explain_changed(const struct state *state, const struct demand *demand,
                             const struct reason *reason, struct text *text)
 {
-    (void)mgr;
+    (void)state;
     (void)demand;
     text_add(text, "changed request for resource %s from %zu to %zu", reason->resource,
              reason->held, reason->asked);
 }
 
-static void explain_creates(const struct devicemgr *mgr, const struct demand *demand,
+static void explain_creates(const struct state *state, const struct demand *demand,
                             const struct reason *reason, struct text *text)
 {
-    (void)mgr;
+    (void)state;
     (void)demand;
     (void)reason;
     text_add(text, "%d creates are under way already", CREATES_MAX);
@@ -103,10 +72,10 @@ static void explain_creates(const struct devicemgr *mgr, const struct demand *de
 
 /* ---- its sandbox ---- */
 
-static void explain_sandbox(const struct devicemgr *mgr, const struct demand *demand,
+static void explain_sandbox(const struct state *state, const struct demand *demand,
                             const struct reason *reason, struct text *text)
 {
-    (void)mgr;
+    (void)state;
     if (reason->kind == REASON_SANDBOX_NOT_READY)
         text_add(text, "the runtime lists its sandbox %.12s as not ready", demand->sandbox_id);
     else
@@ -114,10 +83,10 @@ static void explain_sandbox(const struct devicemgr *mgr, const struct demand *de
                  kind_of(reason)->sentence);
 }
 
-static void explain_other_pods(const struct devicemgr *mgr, const struct demand *demand,
+static void explain_other_pods(const struct state *state, const struct demand *demand,
                                const struct reason *reason, struct text *text)
 {
-    (void)mgr;
+    (void)state;
     text_add(text, "the pod uid \"");
     text_add_words(text, demand->pod_uid, TEXT_IDS_BYTES_MAX);
     text_add(text, "\" of its sandbox_config is not that of sandbox %.12s, \"", demand->sandbox_id);
@@ -127,10 +96,10 @@ static void explain_other_pods(const struct devicemgr *mgr, const struct demand 
 
 /* ---- the resource ---- */
 
-static void explain_unknown(const struct devicemgr *mgr, const struct demand *demand,
+static void explain_unknown(const struct state *state, const struct demand *demand,
                             const struct reason *reason, struct text *text)
 {
-    (void)mgr;
+    (void)state;
     (void)demand;
     text_add(text, "not registered on this node, or removed; known resources: ");
     if (reason->ids.len == 0)
@@ -176,26 +145,26 @@ void reason_explain_endpoint(const struct endpoint *endpoint, uint64_t now_ms, u
         explain_grace(endpoint, now_ms, grace_ms, text);
 }
 
-static void explain_away(const struct devicemgr *mgr, const struct demand *demand,
+static void explain_away(const struct state *state, const struct demand *demand,
                          const struct reason *reason, struct text *text)
 {
-    const struct resource *resource = resources_find(mgr->resources, reason->resource);
+    const struct resource *resource = resources_find(state->resources, reason->resource);
 
     (void)demand;
-    reason_explain_endpoint(&resource->endpoint, mgr->now_ms,
-                            core_settings_of(mgr, resource->name)->grace_ms, text);
+    reason_explain_endpoint(&resource->endpoint, state->now_ms,
+                            state_settings_of(state, resource->name)->grace_ms, text);
     add_ids(&reason->ids, text);
 }
 
-static void explain_unhealthy(const struct devicemgr *mgr, const struct demand *demand,
+static void explain_unhealthy(const struct state *state, const struct demand *demand,
                               const struct reason *reason, struct text *text)
 {
-    const struct resource *resource = resources_find(mgr->resources, reason->resource);
+    const struct resource *resource = resources_find(state->resources, reason->resource);
 
     (void)demand;
     if (reason->ids.len > 0) {
         text_add(text, "unhealthy for ");
-        text_add_duration(text, mgr->now_ms - reason->since_ms);
+        text_add_duration(text, state->now_ms - reason->since_ms);
         text_add(text, ": device ids ");
         text_add_ids(text, &reason->ids);
     }
@@ -209,10 +178,10 @@ static void explain_unhealthy(const struct devicemgr *mgr, const struct demand *
         text_add(text, "; asked %zu, free and healthy %zu", reason->asked, reason->free);
 }
 
-static void explain_too_few(const struct devicemgr *mgr, const struct demand *demand,
+static void explain_too_few(const struct state *state, const struct demand *demand,
                             const struct reason *reason, struct text *text)
 {
-    (void)mgr;
+    (void)state;
     (void)demand;
     text_add(text, "too few devices: asked %zu, free %zu, healthy %zu of %zu", reason->asked,
              reason->free, reason->healthy, reason->all);
@@ -220,46 +189,46 @@ static void explain_too_few(const struct devicemgr *mgr, const struct demand *de
 
 /* ---- who has it ---- */
 
-static bool is_hidden(const struct devicemgr *mgr, const struct demand *demand,
+static bool is_hidden(const struct state *state, const struct demand *demand,
                       const struct reason *reason)
 {
     const struct pod *pod;
 
-    if (!reason->holder || !mgr->settings.hide_other_namespaces)
+    if (!reason->holder || !state->settings.hide_other_namespaces)
         return false;
-    pod = pods_find(&mgr->pods, reason->holder->pod_uid);
+    pod = pods_find(&state->pods, reason->holder->pod_uid);
     return !pod || strcmp(pod->pod_namespace, demand->pod_namespace) != 0;
 }
 
-static void explain_holder(const struct devicemgr *mgr, const struct demand *demand,
+static void explain_holder(const struct state *state, const struct demand *demand,
                            const struct reason *reason, struct text *text)
 {
     text_add(text, "device ");
     text_add_ids(text, &reason->ids);
     text_add(text, " is held by ");
-    if (is_hidden(mgr, demand, reason))
+    if (is_hidden(state, demand, reason))
         text_add(text, "a container of another namespace");
     else
-        reason_name_holder(mgr, reason->holder, text);
+        name_holder(&state->pods, reason->holder, text);
     text_add(text, "%s", kind_of(reason)->sentence);
 }
 
-bool reason_explain_hidden(const struct devicemgr *mgr, const struct demand *demand,
+bool reason_explain_hidden(const struct state *state, const struct demand *demand,
                            const struct reason *reason, struct text *text)
 {
-    if (!is_hidden(mgr, demand, reason))
+    if (!is_hidden(state, demand, reason))
         return false;
     text_add(text, "resource %s: device ", reason->resource);
     text_add_ids(text, &reason->ids);
     text_add(text, " is held by ");
-    reason_name_holder(mgr, reason->holder, text);
+    name_holder(&state->pods, reason->holder, text);
     return true;
 }
 
-static void explain_unlisted(const struct devicemgr *mgr, const struct demand *demand,
+static void explain_unlisted(const struct state *state, const struct demand *demand,
                              const struct reason *reason, struct text *text)
 {
-    (void)mgr;
+    (void)state;
     (void)demand;
     text_add(text,
              "the runtime has not listed its containers %s, so that it is not known who holds "
@@ -269,7 +238,7 @@ static void explain_unlisted(const struct devicemgr *mgr, const struct demand *d
 
 /* ---- calls ---- */
 
-static void explain_call(const struct devicemgr *mgr, const struct demand *demand,
+static void explain_call(const struct state *state, const struct demand *demand,
                          const struct reason *reason, struct text *text)
 {
     (void)demand;
@@ -282,26 +251,26 @@ static void explain_call(const struct devicemgr *mgr, const struct demand *deman
                        TEXT_WORDS_BYTES_MAX);
     } else {
         text_add(text, " was not answered within ");
-        text_add_duration(text, mgr->now_ms - reason->since_ms);
+        text_add_duration(text, state->now_ms - reason->since_ms);
     }
     add_ids(&reason->ids, text);
 }
 
-static void explain_store(const struct devicemgr *mgr, const struct demand *demand,
+static void explain_store(const struct state *state, const struct demand *demand,
                           const struct reason *reason, struct text *text)
 {
-    (void)mgr;
+    (void)state;
     (void)demand;
     text_add(text, "%s", kind_of(reason)->sentence);
     text_add_words(text, reason->words, TEXT_WORDS_BYTES_MAX);
 }
 
-static void explain_unstored(const struct devicemgr *mgr, const struct demand *demand,
+static void explain_unstored(const struct state *state, const struct demand *demand,
                              const struct reason *reason, struct text *text)
 {
     (void)demand;
     text_add(text, "state was not stored within ");
-    text_add_duration(text, mgr->now_ms - reason->since_ms);
+    text_add_duration(text, state->now_ms - reason->since_ms);
 }
 
 /* ---- all of them ---- */
@@ -371,13 +340,12 @@ const char *reason_word(enum reason_kind kind)
     return KINDS[kind].word;
 }
 
-void reason_explain(const struct devicemgr *mgr, const struct demand *demand,
+void reason_explain(const struct state *state, const struct demand *demand,
                     const struct reason *reason, struct text *text)
 {
     /* that a request has changed is said in the kubelet's words, which name the resource */
-    reason_name_demand(demand, reason->kind == REASON_REQUEST_CHANGED ? NULL : reason->resource,
-                       text);
-    kind_of(reason)->explain(mgr, demand, reason, text);
+    name_demand(demand, reason->kind == REASON_REQUEST_CHANGED ? NULL : reason->resource, text);
+    kind_of(reason)->explain(state, demand, reason, text);
     if (reason->ends == REASON_ENDS_BY_DRAIN)
         text_add(text, "; the shim is being stopped");
     else if (reason->ends == REASON_ENDS_BY_DEADLINE)

@@ -16,7 +16,7 @@
 #include "devicemgr/text.h"
 
 struct allocation;
-struct devicemgr;
+struct state;
 struct endpoint;
 
 enum reason_kind {
@@ -93,18 +93,13 @@ int reason_code(enum reason_kind kind);
 const char *reason_word(enum reason_kind kind);
 
 /* Adds the whole sentence, with whom it is about. */
-void reason_explain(const struct devicemgr *mgr, const struct demand *demand,
+void reason_explain(const struct state *state, const struct demand *demand,
                     const struct reason *reason, struct text *text);
 /* A refusal is read by whoever may read the refused pod, who may be another's tenant. Whether
  * reason_explain() leaves out for that who the holder is; adds who, for the log. */
-bool reason_explain_hidden(const struct devicemgr *mgr, const struct demand *demand,
+bool reason_explain_hidden(const struct state *state, const struct demand *demand,
                            const struct reason *reason, struct text *text);
 
-/* Adds `container "c" of pod "ns/name": `, and `resource r: ` unless it is NULL. */
-void reason_name_demand(const struct demand *demand, const char *resource, struct text *text);
-/* Adds `container "c" of pod "ns/name"`. */
-void reason_name_holder(const struct devicemgr *mgr, const struct allocation *holder,
-                        struct text *text);
 /* Adds why it cannot be used, since when and how long yet. */
 void reason_explain_endpoint(const struct endpoint *endpoint, uint64_t now_ms, uint64_t grace_ms,
                              struct text *text);

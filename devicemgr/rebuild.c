@@ -3,11 +3,12 @@
  */
 #include <string.h>
 
-#include "devicemgr/core.h"
+#include "devicemgr/ledger.h"
 #include "devicemgr/reason.h"
 #include "devicemgr/runtime.h"
+#include "devicemgr/state.h"
 
-void container_tokens_read(struct container_tokens *named, struct devicemgr *mgr,
+void container_tokens_read(struct container_tokens *named, struct state *state,
                            const struct devicemgr_container *container)
 {
     *named = (struct container_tokens){0};
@@ -21,8 +22,8 @@ void container_tokens_read(struct container_tokens *named, struct devicemgr *mgr
         if (request_add_token(&named->tokens, annotation->key, annotation->value, &error) == 0)
             continue;
         named->unreadable = true;
-        if (mgr)
-            core_log(mgr, LEVEL_WARNING, &error);
+        if (state)
+            state_log(state, LEVEL_WARNING, &error);
     }
 }
 
@@ -32,25 +33,20 @@ void container_tokens_read(struct container_tokens *named, struct devicemgr *mgr
 bool container_tokens_name(const struct container_tokens *named,
                            const struct allocation *allocation)
 {
-    if (named->unreadable || !allocation->own_choice)
-        return true;
-    for (size_t i = 0; i < named->tokens.len; i++) {
-        if (strcmp(named->tokens.items[i].resource, allocation->resource) == 0)
-            return true;
-    }
-    return false;
+    return named->unreadable || !allocation->own_choice ||
+           request_names(&named->tokens, allocation->resource);
 }
 
 /* The pod's request annotation for this container; NULL: none, or it counts for nothing. */
-static const char *told_request(const struct devicemgr *mgr, const struct listed_sandboxes *told,
+static const char *told_request(const struct state *state, const struct listed_sandboxes *told,
                                 const struct devicemgr_container *container)
 {
     size_t s = 0;
 
     while (s < told->len && strcmp(told->v[s].id, container->sandbox_id) != 0)
         s++;
-    if (s == told->len || !mgr->settings.annotations ||
-        !core_namespace_allowed(mgr, told->v[s].pod_namespace))
+    if (s == told->len || !state->settings.annotations ||
+        !state_namespace_allowed(state, told->v[s].pod_namespace))
         return NULL;
     for (size_t i = 0; i < told->v[s].annotations_len; i++) {
         if (request_is_key_of(told->v[s].annotations[i].key, container->name))
@@ -61,52 +57,51 @@ static const char *told_request(const struct devicemgr *mgr, const struct listed
 
 /* Whether the shim chose what a container's token names: the token looks the same as the kubelet's,
  * but then its pod has asked for the resource by annotation. */
-static bool was_own_choice(const struct devicemgr *mgr, const struct listed_sandboxes *told,
+static bool was_own_choice(const struct state *state, const struct listed_sandboxes *told,
                            const struct devicemgr_container *container, const char *resource)
 {
-    const char *value = told_request(mgr, told, container);
+    const char *value = told_request(state, told, container);
     struct request request = {0};
     struct text ignored = {0};
-    bool named = false;
+    bool named;
 
     if (!value || request_add_annotation(&request, value, &ignored) < 0) {
         request_fini(&request);
         return false;
     }
-    for (size_t i = 0; i < request.len; i++)
-        named = named || strcmp(request.items[i].resource, resource) == 0;
+    named = request_names(&request, resource);
     request_fini(&request);
     return named;
 }
 
 /* A running container holds what its token says, whatever the checkpoint has; not if the list is
  * older than what we have heard of that container name since. */
-static bool rebuild_one(struct devicemgr *mgr, const struct listed_sandboxes *told,
+static bool rebuild_one(struct state *state, const struct listed_sandboxes *told,
                         const struct devicemgr_container *container, const struct sandbox *sandbox,
                         const struct request_item *token)
 {
     struct allocation *allocation =
-        allocations_find(&mgr->allocations, sandbox->pod->uid, container->name, token->resource);
+        allocations_find(&state->allocations, sandbox->pod->uid, container->name, token->resource);
     size_t lives_len = allocation ? allocation->lives_len : 0;
 
     if (allocation &&
-        (allocation->create || allocation->epoch >= mgr->epoch ||
+        (allocation->create || allocation->epoch >= state->listing.epoch ||
          ids_equal(&allocation->ids, &token->ids) ||
          (lives_len > 0 && allocation->lives[lives_len - 1].attempt > container->attempt)))
         return false;
     if (allocation)
-        core_drop_allocation(mgr, allocation);
-    allocation = allocations_add(&mgr->allocations, sandbox->pod->uid, container->name,
+        ledger_drop_allocation(state, allocation);
+    allocation = allocations_add(&state->allocations, sandbox->pod->uid, container->name,
                                  token->resource, &token->ids);
     allocation_set_found(allocation);
-    allocation_set_own_choice(allocation, was_own_choice(mgr, told, container, token->resource));
+    allocation_set_own_choice(allocation, was_own_choice(state, told, container, token->resource));
     allocation_set_live(allocation, container->id, sandbox->id, container->attempt);
-    checkpoint_touch_allocation(mgr, allocation);
-    checkpoint_touch_pod(mgr, sandbox->pod->uid);
+    dirty_touch_allocation(state, allocation);
+    dirty_touch_pod(state, sandbox->pod->uid);
     return true;
 }
 
-size_t runtime_rebuild(struct devicemgr *mgr, const struct listed_sandboxes *told,
+size_t runtime_rebuild(struct state *state, const struct listed_sandboxes *told,
                        const struct devicemgr_container *container, const struct sandbox *sandbox,
                        const struct container_tokens *named)
 {
@@ -114,30 +109,7 @@ size_t runtime_rebuild(struct devicemgr *mgr, const struct listed_sandboxes *tol
 
     for (size_t i = 0; i < named->tokens.len; i++) {
         if (named->tokens.items[i].ids.len > 0)
-            rebuilt += rebuild_one(mgr, told, container, sandbox, &named->tokens.items[i]);
+            rebuilt += rebuild_one(state, told, container, sandbox, &named->tokens.items[i]);
     }
     return rebuilt;
-}
-
-void core_release_leftovers(struct devicemgr *mgr, const char *pod_uid, const char *container,
-                            const struct request *has)
-{
-    struct allocation *a, *next;
-
-    for (a = allocations_of_pod(&mgr->allocations, pod_uid); a; a = next) {
-        const struct container_tokens named = {.tokens = *has};
-        struct text text = {0};
-
-        next = a->pod_next;
-        if (!a->own_choice || strcmp(a->container, container) != 0 ||
-            container_tokens_name(&named, a) || allocation_life(a) != ALLOCATION_IDLE)
-            continue;
-        reason_name_holder(mgr, a, &text);
-        text_add(&text, ": its pod's annotation asks for resource %s no more: device ids ",
-                 a->resource);
-        text_add_ids(&text, &a->ids);
-        text_add(&text, " are free");
-        core_log(mgr, LEVEL_INFO, &text);
-        core_drop_allocation(mgr, a);
-    }
 }

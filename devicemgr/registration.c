@@ -5,47 +5,47 @@
 
 #include "cri-proto/methods.h"
 #include "cri-proto/resource_name.h"
-#include "devicemgr/core.h"
 #include "devicemgr/limits.h"
 #include "devicemgr/plugin.h"
+#include "devicemgr/state.h"
 
 #define KUBELET_SOCKET "kubelet.sock"
 
-static void push_register_done(struct devicemgr *mgr, uint64_t registration, int code,
+static void push_register_done(struct state *state, uint64_t registration, int code,
                                const struct text *text)
 {
-    struct action *action = action_push(&mgr->actions, ACTION_REGISTER_DONE, registration);
+    struct action *action = action_push(&state->actions, ACTION_REGISTER_DONE, registration);
 
     action->code = code;
     action->text = text->len > 0 ? mem_strdup(text->buf) : NULL;
 }
 
-void registration_answer(struct devicemgr *mgr, struct endpoint *endpoint, int code,
+void registration_answer(struct state *state, struct endpoint *endpoint, int code,
                          const struct text *text)
 {
     uint64_t registration = endpoint_take_registration(endpoint);
 
     if (registration)
-        push_register_done(mgr, registration, code, text);
+        push_register_done(state, registration, code, text);
 }
 
-void registration_answer_all(struct devicemgr *mgr, struct endpoint *endpoint, int code,
+void registration_answer_all(struct state *state, struct endpoint *endpoint, int code,
                              const struct text *text)
 {
     uint64_t waits = endpoint_take_next_registration(endpoint);
 
-    registration_answer(mgr, endpoint, code, text);
+    registration_answer(state, endpoint, code, text);
     if (waits)
-        push_register_done(mgr, waits, code, text);
+        push_register_done(state, waits, code, text);
 }
 
 /* ---- Register ---- */
 
 /* The kubelet's checks, in its order and words, then ours. 0, or the code of the refusal. */
-static int check_register(const struct devicemgr *mgr, const char *version, const char *socket_name,
+static int check_register(const struct state *state, const char *version, const char *socket_name,
                           const char *name, struct text *text)
 {
-    const struct resource *resource = resources_find(mgr->resources, name);
+    const struct resource *resource = resources_find(state->resources, name);
 
     if (strcmp(version, DEVICEPLUGIN_VERSION) != 0) {
         text_add(text, "requested API version \"");
@@ -75,37 +75,37 @@ static int check_register(const struct devicemgr *mgr, const char *version, cons
         text_add(text, "resource %s is a built-in device of this node's configuration", name);
         return CODE_INVALID_ARGUMENT;
     }
-    if (!resource && HASH_COUNT(mgr->resources) >= RESOURCES_MAX) {
+    if (!resource && HASH_COUNT(state->resources) >= RESOURCES_MAX) {
         text_add(text, "%d resources are registered already", RESOURCES_MAX);
         return CODE_RESOURCE_EXHAUSTED;
     }
     return 0;
 }
 
-static void log_registering(struct devicemgr *mgr, const struct resource *resource)
+static void log_registering(struct state *state, const struct resource *resource)
 {
     struct text text = {0};
 
     text_add(&text, "resource %s: plugin registers with endpoint \"", resource->name);
     text_add_words(&text, resource->endpoint.socket_name, TEXT_WORDS_BYTES_MAX);
     text_add(&text, "\"");
-    core_log(mgr, LEVEL_INFO, &text);
+    state_log(state, LEVEL_INFO, &text);
 }
 
 /* The newest registration's socket takes the place of what there is. */
-static void dial_registered(struct devicemgr *mgr, struct resource *resource, uint64_t registration,
+static void dial_registered(struct state *state, struct resource *resource, uint64_t registration,
                             const char *socket_name)
 {
-    plugin_hang_up(mgr, &resource->endpoint);
-    plugin_dial(mgr, resource, ENDPOINT_REGISTERED, socket_name);
+    plugin_hang_up(state, &resource->endpoint);
+    plugin_dial(state, resource, ENDPOINT_REGISTERED, socket_name);
     endpoint_set_registration(&resource->endpoint, registration);
-    log_registering(mgr, resource);
-    wake_resource(mgr, resource->name);
+    log_registering(state, resource);
+    wake_resource(&state->wakes, resource->name);
 }
 
 /* The plugin registers too often: its dial waits for its turn, and an older one that waits is not
  * made at all. */
-static void dial_later(struct devicemgr *mgr, struct resource *resource, uint64_t registration,
+static void dial_later(struct state *state, struct resource *resource, uint64_t registration,
                        const char *socket_name)
 {
     struct text text = {0};
@@ -116,55 +116,55 @@ static void dial_later(struct devicemgr *mgr, struct resource *resource, uint64_
              resource->name);
     text_add_duration(&text, DIAL_EVERY_MS);
     text_add(&text, " now");
-    core_log(mgr, LEVEL_WARNING, &text);
+    state_log(state, LEVEL_WARNING, &text);
 }
 
-void registration_dial_waiting(struct devicemgr *mgr, struct resource *resource)
+void registration_dial_waiting(struct state *state, struct resource *resource)
 {
     uint64_t registration;
     char *socket_name = endpoint_take_next(&resource->endpoint, &registration);
 
-    dial_registered(mgr, resource, registration, socket_name);
+    dial_registered(state, resource, registration, socket_name);
     free(socket_name);
 }
 
-void registration_begin(struct devicemgr *mgr, uint64_t registration, const char *version,
+void registration_begin(struct state *state, uint64_t registration, const char *version,
                         const char *socket_name, const char *name)
 {
     struct text text = {0};
     struct resource *resource;
     int code;
 
-    code = check_register(mgr, version, socket_name, name, &text);
+    code = check_register(state, version, socket_name, name, &text);
     if (code != 0) {
-        push_register_done(mgr, registration, code, &text);
-        core_log(mgr, LEVEL_WARNING, &text);
+        push_register_done(state, registration, code, &text);
+        state_log(state, LEVEL_WARNING, &text);
         return;
     }
-    resource = resources_find(mgr->resources, name);
+    resource = resources_find(state->resources, name);
     if (!resource)
-        resource = resources_add(&mgr->resources, name);
+        resource = resources_add(&state->resources, name);
     text_add(&text, "a newer registration of resource %s has come", name);
-    registration_answer_all(mgr, &resource->endpoint, CODE_ABORTED, &text);
+    registration_answer_all(state, &resource->endpoint, CODE_ABORTED, &text);
     if (resource->endpoint.next_socket ||
-        endpoint_dial_ms(&resource->endpoint, mgr->now_ms) > mgr->now_ms)
-        dial_later(mgr, resource, registration, socket_name);
+        endpoint_dial_ms(&resource->endpoint, state->now_ms) > state->now_ms)
+        dial_later(state, resource, registration, socket_name);
     else
-        dial_registered(mgr, resource, registration, socket_name);
+        dial_registered(state, resource, registration, socket_name);
 }
 
-void devicemgr_register_cancelled(struct devicemgr *mgr, uint64_t registration)
+void registration_cancelled(struct state *state, uint64_t registration)
 {
-    for (struct resource *r = mgr->resources; r; r = r->hh.next)
+    for (struct resource *r = state->resources; r; r = r->hh.next)
         endpoint_forget_registration(&r->endpoint, registration);
 }
 
-void registration_fail(struct devicemgr *mgr, struct endpoint *endpoint, const char *reason)
+void registration_fail(struct state *state, struct endpoint *endpoint, const char *reason)
 {
     struct text text = {0};
 
     if (strncmp(reason, "failed to ", strlen("failed to ")) != 0)
         text_add(&text, "failed to dial device plugin: ");
     text_add_words(&text, reason, 2 * TEXT_WORDS_BYTES_MAX);
-    registration_answer(mgr, endpoint, CODE_UNKNOWN, &text);
+    registration_answer(state, endpoint, CODE_UNKNOWN, &text);
 }

@@ -19,6 +19,15 @@ void request_fini(struct request *request)
     *request = (struct request){0};
 }
 
+bool request_names(const struct request *request, const char *resource)
+{
+    for (size_t i = 0; i < request->len; i++) {
+        if (strcmp(request->items[i].resource, resource) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool request_is_token_key(const char *key)
 {
     return strncmp(key, REQUEST_KEY_PREFIX, strlen(REQUEST_KEY_PREFIX)) == 0;

@@ -33,6 +33,7 @@ struct request {
 };
 
 void request_fini(struct request *request);
+bool request_names(const struct request *request, const char *resource);
 bool request_is_token_key(const char *key);
 /* Whether `key` is the request annotation of `container`. */
 bool request_is_key_of(const char *key, const char *container);

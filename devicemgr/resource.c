@@ -52,6 +52,12 @@ void resources_remove(struct resource **table, struct resource *resource)
     free(resource);
 }
 
+void resources_fini(struct resource **table)
+{
+    while (*table)
+        resources_remove(table, *table);
+}
+
 void resources_names(const struct resource *table, struct ids *names)
 {
     for (const struct resource *r = table; r; r = r->hh.next)

@@ -52,6 +52,7 @@ struct resource {
 struct resource *resources_find(struct resource *table, const char *name);
 struct resource *resources_add(struct resource **table, const char *name);
 void resources_remove(struct resource **table, struct resource *resource);
+void resources_fini(struct resource **table);
 /* The names, sorted. */
 void resources_names(const struct resource *table, struct ids *names);
 

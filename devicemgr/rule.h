@@ -9,8 +9,8 @@
 #ifndef DEVICEMGR_RULE_H
 #define DEVICEMGR_RULE_H
 
-#include "devicemgr/core.h"
 #include "devicemgr/look.h"
+#include "devicemgr/state.h"
 
 #ifndef __clang__
 #pragma GCC diagnostic error "-Wdiscarded-qualifiers"
@@ -26,20 +26,21 @@
 #pragma GCC poison allocation_set_shown allocation_set_stale allocation_set_tentative
 #pragma GCC poison allocation_set_token allocation_set_unanswered allocation_set_unknown
 #pragma GCC poison allocation_settle allocations_note_change allocations_note_container
-#pragma GCC poison allocations_remove core_drop_allocation core_drop_pod core_outcome_unknown
-#pragma GCC poison core_remove_allocation devices_fini devices_update endpoint_dial endpoint_fini
+#pragma GCC poison allocations_remove devices_fini devices_update endpoint_dial endpoint_fini
 #pragma GCC poison endpoint_forget_registration endpoint_move endpoint_put_off endpoint_restore
 #pragma GCC poison endpoint_set_disconnected endpoint_set_options endpoint_set_registration
 #pragma GCC poison endpoint_set_state endpoint_set_stop_stored endpoint_stop endpoint_take_next
 #pragma GCC poison endpoint_take_next_registration endpoint_take_registration kubelet_check_token
-#pragma GCC poison plugin_dial plugin_hang_up plugin_remove pod_ignore_once pod_set_boot
-#pragma GCC poison pod_set_removed pods_ensure_sandbox pods_remove pods_remove_sandbox
-#pragma GCC poison record_restore_resource registration_answer registration_answer_all
-#pragma GCC poison registration_dial_waiting registration_fail resource_list resource_set_builtin
-#pragma GCC poison resources_add resources_remove sandbox_set_doubted sandbox_set_epoch
-#pragma GCC poison sandbox_set_open sandbox_set_ran sandbox_set_ready sandbox_set_remade_by
-#pragma GCC poison sandbox_set_stopped sandbox_set_stopping pod_note_token resource_planting_once
-#pragma GCC poison resource_set_generation
+#pragma GCC poison ledger_drop_allocation ledger_drop_pod ledger_outcome_unknown
+#pragma GCC poison ledger_remove_allocation plugin_dial plugin_hang_up plugin_remove
+#pragma GCC poison pod_ignore_once pod_note_token pod_set_boot pod_set_removed pods_ensure_sandbox
+#pragma GCC poison pods_remove pods_remove_sandbox record_restore_resource registration_answer
+#pragma GCC poison registration_answer_all registration_dial_waiting registration_fail
+#pragma GCC poison resource_list resource_planting_once resource_set_builtin
+#pragma GCC poison resource_set_generation resources_add resources_fini resources_remove
+#pragma GCC poison sandbox_set_doubted sandbox_set_epoch sandbox_set_open sandbox_set_ran
+#pragma GCC poison sandbox_set_ready sandbox_set_remade_by sandbox_set_stopped
+#pragma GCC poison sandbox_set_stopping
 /* clang-format on */
 
 #endif

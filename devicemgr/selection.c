@@ -10,7 +10,7 @@
 
 /* The question about one resource. */
 struct question {
-    const struct devicemgr *mgr;
+    const struct state *state;
     const struct demand *demand;
     const struct demand_item *item;
     const struct request_item *want;
@@ -30,7 +30,7 @@ static void add_check(struct selection_item *answer, const struct allocation *ho
 static struct look look_at_holder(const struct question *q, const struct allocation *holder,
                                   const char *id)
 {
-    struct look look = holders_look_at(q->mgr, q->demand, holder, id);
+    struct look look = holders_look_at(q->state, q->demand, holder, id);
 
     if (look.reason.kind == REASON_HOLDER_ASKED && look.again_ms == 0 && !holder->said.check)
         add_check(q->answer, holder);
@@ -42,12 +42,12 @@ static struct look look_at_holders(const struct question *q, const struct ids *i
 {
     struct look look = {0};
 
-    if (!core_settings_of(q->mgr, q->want->resource)->exclusive)
+    if (!state_settings_of(q->state, q->want->resource)->exclusive)
         return look;
     for (size_t i = 0; i < ids->len; i++) {
         size_t holders_len;
         struct allocation *const *holders =
-            allocations_holders(&q->mgr->allocations, q->want->resource, ids->v[i], &holders_len);
+            allocations_holders(&q->state->allocations, q->want->resource, ids->v[i], &holders_len);
 
         for (size_t h = 0; h < holders_len; h++) {
             if (holders[h] != q->held && holders[h] != q->gone)
@@ -77,7 +77,7 @@ static struct pool pool_fill(const struct question *q, const struct resource *re
         const struct device *device = &resource->devices.items[i];
         bool reused;
 
-        if (!holders_none(q->mgr, q->demand, resource->name, device->id, q->gone, &reused))
+        if (!holders_none(q->state, q->demand, resource->name, device->id, q->gone, &reused))
             continue;
         pool.free++;
         if (!device->healthy)
@@ -102,7 +102,7 @@ static struct look refuse_exhausted(const struct resource *resource, const struc
                                     .all = resource->devices.len}};
 }
 
-static struct look wait_for_healthy(const struct devicemgr *mgr, const struct resource *resource,
+static struct look wait_for_healthy(const struct state *state, const struct resource *resource,
                                     const struct pool *pool, size_t count)
 {
     struct ids unhealthy = {0};
@@ -112,7 +112,7 @@ static struct look wait_for_healthy(const struct devicemgr *mgr, const struct re
         if (!resource->devices.items[i].healthy)
             ids_add(&unhealthy, resource->devices.items[i].id);
     }
-    look = usable_unhealthy(mgr, resource, &unhealthy);
+    look = usable_unhealthy(state, resource, &unhealthy);
     look.reason.kind = REASON_TOO_FEW_ARE_HEALTHY;
     look.reason.asked = count;
     look.reason.free = pool->len;
@@ -149,7 +149,7 @@ static struct look choose_from(const struct question *q, const struct resource *
     if (pool->free < count)
         return refuse_exhausted(resource, pool, count);
     if (pool->len < count)
-        return wait_for_healthy(q->mgr, resource, pool, count);
+        return wait_for_healthy(q->state, resource, pool, count);
     if (wants_preference(q->item, resource, pool))
         ask_plugin(q->answer, pool);
     if (q->answer->ask_plugin || q->item->prefer == DEMAND_PREFER_ASKED)
@@ -164,9 +164,10 @@ static struct look look_at_own_pod(const struct question *q)
     const char *resource = q->want->resource;
     struct look look = {0};
 
-    if (!core_settings_of(q->mgr, resource)->exclusive)
+    if (!state_settings_of(q->state, resource)->exclusive)
         return look; /* nothing is handed on */
-    for (const struct allocation *a = allocations_of_pod(&q->mgr->allocations, q->demand->pod_uid);
+    for (const struct allocation *a =
+             allocations_of_pod(&q->state->allocations, q->demand->pod_uid);
          a; a = a->pod_next) {
         struct look of_one;
 
@@ -186,13 +187,13 @@ static struct look look_at_own_pod(const struct question *q)
 
 static struct look choose(const struct question *q, struct ids *ids)
 {
-    const struct resource *resource = resources_find(q->mgr->resources, q->want->resource);
+    const struct resource *resource = resources_find(q->state->resources, q->want->resource);
     struct look look;
     struct pool pool;
 
     if (!resource)
-        return usable_unknown(q->mgr, q->want);
-    look = holders_listed(q->mgr, resource->name);
+        return usable_unknown(q->state, q->want);
+    look = holders_listed(q->state, resource->name);
     if (look.step == LOOK_GO)
         look = look_at_own_pod(q);
     if (look.step != LOOK_GO)
@@ -217,8 +218,8 @@ static struct look refuse_changed(const struct request_item *want, const struct 
 /* What the container has already: it is held, or gone, or in the way. */
 static struct look look_at_held(struct question *q)
 {
-    const struct allocation *allocation = allocations_find(&q->mgr->allocations, q->demand->pod_uid,
-                                                           q->demand->container, q->want->resource);
+    const struct allocation *allocation = allocations_find(
+        &q->state->allocations, q->demand->pod_uid, q->demand->container, q->want->resource);
     struct look look = {0};
 
     if (!allocation)
@@ -255,11 +256,11 @@ static struct look look_at_ids(const struct question *q, const struct ids *ids)
     if (q->held && !q->want->token)
         look = look_at_holders(q, ids);
     if (look.step == LOOK_GO)
-        look = usable_ids(q->mgr, q->want, ids);
+        look = usable_ids(q->state, q->want, ids);
     if (look.step == LOOK_GO)
         look = look_at_holders(q, ids);
     if (look.step == LOOK_GO && !q->held)
-        look = holders_listed(q->mgr, q->want->resource);
+        look = holders_listed(q->state, q->want->resource);
     return look;
 }
 
@@ -286,10 +287,10 @@ static struct look take(struct question *q)
     return look;
 }
 
-static struct look select_item(const struct devicemgr *mgr, const struct demand *demand,
-                               size_t index, struct selection_item *answer)
+static struct look select_item(const struct state *state, const struct demand *demand, size_t index,
+                               struct selection_item *answer)
 {
-    struct question q = {.mgr = mgr,
+    struct question q = {.state = state,
                          .demand = demand,
                          .item = &demand->items[index],
                          .want = demand->items[index].want,
@@ -299,7 +300,7 @@ static struct look select_item(const struct devicemgr *mgr, const struct demand 
     if (look.step == LOOK_GO)
         look = take(&q);
     if (look.step == LOOK_REFUSE && q.held && !q.want->token &&
-        holders_handed_on(mgr, demand, q.held)) {
+        holders_handed_on(state, demand, q.held)) {
         look_fini(&look); /* it was not running then: the shim chooses anew */
         q.gone = q.held;
         q.held = NULL;
@@ -309,16 +310,16 @@ static struct look select_item(const struct devicemgr *mgr, const struct demand 
     return look;
 }
 
-void selection_make(const struct devicemgr *mgr, const struct demand *demand,
+void selection_make(const struct state *state, const struct demand *demand,
                     struct selection *selection)
 {
     *selection = (struct selection){.items_len = demand->request.len};
     selection->items = mem_alloc(selection->items_len, sizeof *selection->items);
     for (size_t i = 0; i < selection->items_len && selection->look.step != LOOK_REFUSE; i++) {
-        struct look look = select_item(mgr, demand, i, &selection->items[i]);
+        struct look look = select_item(state, demand, i, &selection->items[i]);
 
         look_add(&selection->look, &look,
-                 core_settings_of(mgr, demand->request.items[i].resource)->hold_ms);
+                 state_settings_of(state, demand->request.items[i].resource)->hold_ms);
     }
 }
 

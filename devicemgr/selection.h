@@ -42,7 +42,7 @@ struct selection {
 };
 
 /* What it points to counts until the state changes. */
-void selection_make(const struct devicemgr *mgr, const struct demand *demand,
+void selection_make(const struct state *state, const struct demand *demand,
                     struct selection *selection);
 void selection_fini(struct selection *selection);
 

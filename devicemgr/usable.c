@@ -6,9 +6,9 @@
 
 /* ---- the sandbox ---- */
 
-struct look usable_pod(const struct devicemgr *mgr, const struct demand *demand)
+struct look usable_pod(const struct state *state, const struct demand *demand)
 {
-    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, demand->sandbox_id);
+    const struct sandbox *sandbox = pods_find_sandbox(&state->pods, demand->sandbox_id);
     struct look look = {0};
 
     /* A client may leave the uid out, or name another pod's; runtimes do not look at it. */
@@ -23,9 +23,9 @@ struct look usable_pod(const struct devicemgr *mgr, const struct demand *demand)
     return look;
 }
 
-struct look usable_sandbox(const struct devicemgr *mgr, const struct demand *demand)
+struct look usable_sandbox(const struct state *state, const struct demand *demand)
 {
-    const struct sandbox *sandbox = pods_find_sandbox(&mgr->pods, demand->sandbox_id);
+    const struct sandbox *sandbox = pods_find_sandbox(&state->pods, demand->sandbox_id);
     const char *resource = demand->request.items[0].resource;
     struct look look = {.reason.resource = resource};
 
@@ -35,23 +35,23 @@ struct look usable_sandbox(const struct devicemgr *mgr, const struct demand *dem
     } else if (sandbox->dead) {
         look.step = LOOK_WAIT;
         look.reason.kind = REASON_SANDBOX_NOT_READY;
-        look.hold_ms = core_settings_of(mgr, resource)->hold_ms;
+        look.hold_ms = state_settings_of(state, resource)->hold_ms;
     } else {
-        look = usable_pod(mgr, demand); /* the runtime may have told since whose it is */
+        look = usable_pod(state, demand); /* the runtime may have told since whose it is */
     }
     return look;
 }
 
 /* ---- the devices ---- */
 
-struct look usable_unknown(const struct devicemgr *mgr, const struct request_item *want)
+struct look usable_unknown(const struct state *state, const struct request_item *want)
 {
     struct look look = {.step = LOOK_REFUSE,
                         .reason = {.kind = REASON_RESOURCE_UNKNOWN,
                                    .resource = want->resource,
                                    .by_token = want->token}};
 
-    resources_names(mgr->resources, &look.reason.ids);
+    resources_names(state->resources, &look.reason.ids);
     return look;
 }
 
@@ -64,13 +64,13 @@ struct look usable_away(const struct resource *resource, const struct ids *ids)
     return look;
 }
 
-struct look usable_unhealthy(const struct devicemgr *mgr, const struct resource *resource,
+struct look usable_unhealthy(const struct state *state, const struct resource *resource,
                              const struct ids *ids)
 {
     struct look look = {.step = LOOK_WAIT,
                         .reason = {.kind = REASON_DEVICES_UNHEALTHY,
                                    .resource = resource->name,
-                                   .since_ms = mgr->now_ms}};
+                                   .since_ms = state->now_ms}};
     struct reason *reason = &look.reason;
 
     for (size_t i = 0; i < ids->len; i++) {
@@ -87,20 +87,20 @@ struct look usable_unhealthy(const struct devicemgr *mgr, const struct resource 
     return look;
 }
 
-struct look usable_ids(const struct devicemgr *mgr, const struct request_item *want,
+struct look usable_ids(const struct state *state, const struct request_item *want,
                        const struct ids *ids)
 {
-    const struct resource *resource = resources_find(mgr->resources, want->resource);
+    const struct resource *resource = resources_find(state->resources, want->resource);
 
     if (!resource)
-        return usable_unknown(mgr, want);
+        return usable_unknown(state, want);
     if (!resource_usable(resource))
         return usable_away(resource, ids);
     for (size_t i = 0; i < ids->len; i++) {
         const struct device *device = devices_find(&resource->devices, ids->v[i]);
 
         if (!device || !device->healthy)
-            return usable_unhealthy(mgr, resource, ids);
+            return usable_unhealthy(state, resource, ids);
     }
     return (struct look){0};
 }

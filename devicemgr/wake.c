@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-#include "devicemgr/create.h"
+#include "devicemgr/allocation.h"
+#include "devicemgr/demand.h"
 #include "devicemgr/limits.h"
 
 /* What creates wait for, the first part of a key. */
@@ -18,15 +19,15 @@ struct wake_list {
     UT_hash_handle hh;
 };
 
-/* A create in a list. */
+/* One in a list. */
 struct wait {
-    struct create *create;
+    struct waiter *waiter;
     struct wake_list *list;
     struct wait *prev, *next;
-    struct wait *of_create;
+    struct wait *of_waiter;
 };
 
-static struct wake_list *find(const struct devicemgr *mgr, const char *kind, const char *name,
+static struct wake_list *find(const struct wakes *wakes, const char *kind, const char *name,
                               const char *id)
 {
     const char *parts[] = {kind, name, id};
@@ -34,35 +35,35 @@ static struct wake_list *find(const struct devicemgr *mgr, const char *kind, con
     size_t key_bytes;
     char *key;
 
-    if (!mgr->wakes.lists)
+    if (!wakes->lists)
         return NULL;
     key = mem_key(parts, id ? 3 : 2, &key_bytes);
-    HASH_FIND(hh, mgr->wakes.lists, key, key_bytes, list);
+    HASH_FIND(hh, wakes->lists, key, key_bytes, list);
     free(key);
     return list;
 }
 
-static void join(struct devicemgr *mgr, struct create *create, const char *kind, const char *name,
+static void join(struct wakes *wakes, struct waiter *waiter, const char *kind, const char *name,
                  const char *id)
 {
     const char *parts[] = {kind, name, id};
-    struct wake_list *list = find(mgr, kind, name, id);
+    struct wake_list *list = find(wakes, kind, name, id);
     struct wait *wait = mem_alloc(1, sizeof *wait);
 
     if (!list) {
         list = mem_alloc(1, sizeof *list);
         list->key = mem_key(parts, id ? 3 : 2, &list->key_bytes);
-        HASH_ADD_KEYPTR(hh, mgr->wakes.lists, list->key, list->key_bytes, list);
+        HASH_ADD_KEYPTR(hh, wakes->lists, list->key, list->key_bytes, list);
     }
-    *wait = (struct wait){.create = create, .list = list, .next = list->first};
+    *wait = (struct wait){.waiter = waiter, .list = list, .next = list->first};
     if (list->first)
         list->first->prev = wait;
     list->first = wait;
-    wait->of_create = create->waits;
-    create->waits = wait;
+    wait->of_waiter = waiter->waits;
+    waiter->waits = wait;
 }
 
-static void leave(struct devicemgr *mgr, struct wait *wait)
+static void leave(struct wakes *wakes, struct wait *wait)
 {
     struct wake_list *list = wait->list;
 
@@ -75,40 +76,42 @@ static void leave(struct devicemgr *mgr, struct wait *wait)
     free(wait);
     if (list->first)
         return;
-    HASH_DEL(mgr->wakes.lists, list);
+    HASH_DEL(wakes->lists, list);
     free(list->key);
     free(list);
 }
 
-void wake_join(struct devicemgr *mgr, struct create *create)
+void wake_join(struct wakes *wakes, struct waiter *waiter)
 {
-    join(mgr, create, POD, create->demand.pod_uid, NULL);
-    for (size_t i = 0; i < create->demand.request.len; i++) {
-        const struct request_item *want = &create->demand.request.items[i];
+    waiter->arrival = ++wakes->arrivals;
+    waiter->due_ms = UINT64_MAX;
+    HASH_ADD(hh, wakes->waiters, number, sizeof waiter->number, waiter);
+    join(wakes, waiter, POD, waiter->demand->pod_uid, NULL);
+    for (size_t i = 0; i < waiter->demand->request.len; i++) {
+        const struct request_item *want = &waiter->demand->request.items[i];
 
-        join(mgr, create, RESOURCE, want->resource, NULL);
+        join(wakes, waiter, RESOURCE, want->resource, NULL);
         if (!want->token || want->ids.len > WAKE_IDS_MAX)
-            join(mgr, create, CHOICE, want->resource, NULL);
+            join(wakes, waiter, CHOICE, want->resource, NULL);
         for (size_t k = 0; want->ids.len <= WAKE_IDS_MAX && k < want->ids.len; k++)
-            join(mgr, create, DEVICE, want->resource, want->ids.v[k]);
+            join(wakes, waiter, DEVICE, want->resource, want->ids.v[k]);
     }
-    wake_set_due(mgr, create, create->limit_ms);
-    wake_create(mgr, create);
+    wake_one(wakes, waiter);
 }
 
 /* ---- the heap ---- */
 
-static void heap_put(struct wakes *wakes, size_t at, struct create *create)
+static void heap_put(struct wakes *wakes, size_t at, struct waiter *waiter)
 {
-    wakes->due[at] = create;
-    create->due_at = at + 1;
+    wakes->due[at] = waiter;
+    waiter->due_at = at + 1;
 }
 
-static void heap_settle(struct wakes *wakes, size_t at)
+static void heap_sift(struct wakes *wakes, size_t at)
 {
-    struct create *create = wakes->due[at];
+    struct waiter *waiter = wakes->due[at];
 
-    while (at > 0 && wakes->due[(at - 1) / 2]->due_ms > create->due_ms) {
+    while (at > 0 && wakes->due[(at - 1) / 2]->due_ms > waiter->due_ms) {
         heap_put(wakes, at, wakes->due[(at - 1) / 2]);
         at = (at - 1) / 2;
     }
@@ -117,68 +120,75 @@ static void heap_settle(struct wakes *wakes, size_t at)
 
         if (least + 1 < wakes->due_len && wakes->due[least + 1]->due_ms < wakes->due[least]->due_ms)
             least++;
-        if (least >= wakes->due_len || wakes->due[least]->due_ms >= create->due_ms)
+        if (least >= wakes->due_len || wakes->due[least]->due_ms >= waiter->due_ms)
             break;
         heap_put(wakes, at, wakes->due[least]);
         at = least;
     }
-    heap_put(wakes, at, create);
+    heap_put(wakes, at, waiter);
 }
 
-static void heap_remove(struct wakes *wakes, struct create *create)
+static void heap_remove(struct wakes *wakes, struct waiter *waiter)
 {
-    size_t at = create->due_at - 1;
-    struct create *last = wakes->due[--wakes->due_len];
+    size_t at = waiter->due_at - 1;
+    struct waiter *last = wakes->due[--wakes->due_len];
 
-    create->due_at = 0;
-    if (last == create)
+    waiter->due_at = 0;
+    if (last == waiter)
         return;
     heap_put(wakes, at, last);
-    heap_settle(wakes, at);
+    heap_sift(wakes, at);
 }
 
-void wake_set_due(struct devicemgr *mgr, struct create *create, uint64_t due_ms)
+void wake_set_due(struct wakes *wakes, struct waiter *waiter, uint64_t due_ms)
 {
-    struct wakes *wakes = &mgr->wakes;
-
-    if (create->due_at > 0 && create->due_ms == due_ms)
+    if (waiter->due_at > 0 && waiter->due_ms == due_ms)
         return;
-    if (create->due_at > 0)
-        heap_remove(wakes, create);
-    create->due_ms = due_ms;
+    if (waiter->due_at > 0)
+        heap_remove(wakes, waiter);
+    waiter->due_ms = due_ms;
     if (due_ms == UINT64_MAX)
         return;
-    wakes->due = mem_grow(wakes->due, wakes->due_len, sizeof(struct create *));
-    heap_put(wakes, wakes->due_len++, create);
-    heap_settle(wakes, wakes->due_len - 1);
+    wakes->due = mem_grow(wakes->due, wakes->due_len, sizeof(struct waiter *));
+    heap_put(wakes, wakes->due_len++, waiter);
+    heap_sift(wakes, wakes->due_len - 1);
 }
 
-uint64_t wakes_next_ms(const struct devicemgr *mgr)
+uint64_t wakes_next_ms(const struct wakes *wakes)
 {
-    return mgr->wakes.due_len > 0 ? mgr->wakes.due[0]->due_ms : UINT64_MAX;
+    return wakes->due_len > 0 ? wakes->due[0]->due_ms : UINT64_MAX;
 }
 
-void wake_tick(struct devicemgr *mgr)
+void wake_tick(struct wakes *wakes, uint64_t now_ms)
 {
-    while (wakes_next_ms(mgr) <= mgr->now_ms) {
-        struct create *create = mgr->wakes.due[0];
+    while (wakes_next_ms(wakes) <= now_ms) {
+        struct waiter *waiter = wakes->due[0];
 
-        wake_create(mgr, create);
-        heap_remove(&mgr->wakes, create); /* until it was looked at */
+        wake_one(wakes, waiter);
+        heap_remove(wakes, waiter); /* until it was looked at */
     }
 }
 
 /* ---- waking ---- */
 
-void wake_leave(struct devicemgr *mgr, struct create *create)
+void wake_decided(struct wakes *wakes, struct waiter *waiter)
 {
-    while (create->waits) {
-        struct wait *wait = create->waits;
+    waiter->decided = true;
+    wake_set_due(wakes, waiter, UINT64_MAX);
+}
 
-        create->waits = wait->of_create;
-        leave(mgr, wait);
+void wake_leave(struct wakes *wakes, struct waiter *waiter)
+{
+    if (!waiter->waits)
+        return; /* each has joined at least its pod's */
+    HASH_DEL(wakes->waiters, waiter);
+    while (waiter->waits) {
+        struct wait *wait = waiter->waits;
+
+        waiter->waits = wait->of_waiter;
+        leave(wakes, wait);
     }
-    wake_set_due(mgr, create, UINT64_MAX);
+    wake_set_due(wakes, waiter, UINT64_MAX);
 }
 
 void wakes_fini(struct wakes *wakes)
@@ -188,51 +198,49 @@ void wakes_fini(struct wakes *wakes)
     *wakes = (struct wakes){0};
 }
 
-void wake_create(struct devicemgr *mgr, struct create *create)
+void wake_one(struct wakes *wakes, struct waiter *waiter)
 {
-    struct wakes *wakes = &mgr->wakes;
-
-    if (create->woken || create->state == CREATE_FORWARDED)
+    if (waiter->woken || waiter->decided)
         return;
-    create->woken = true;
+    waiter->woken = true;
     wakes->woken = mem_grow(wakes->woken, wakes->woken_len, sizeof *wakes->woken);
-    wakes->woken[wakes->woken_len++] = (struct woken){create->number, create->arrival};
+    wakes->woken[wakes->woken_len++] = (struct woken){waiter->number, waiter->arrival};
 }
 
-void wake_all(struct devicemgr *mgr)
+void wake_all(struct wakes *wakes)
 {
-    for (struct create *create = mgr->creates; create; create = create->hh.next)
-        wake_create(mgr, create);
+    for (struct waiter *waiter = wakes->waiters; waiter; waiter = waiter->hh.next)
+        wake_one(wakes, waiter);
 }
 
-static void wake_list(struct devicemgr *mgr, const char *kind, const char *name, const char *id)
+static void wake_list(struct wakes *wakes, const char *kind, const char *name, const char *id)
 {
-    const struct wake_list *list = find(mgr, kind, name, id);
+    const struct wake_list *list = find(wakes, kind, name, id);
 
     for (const struct wait *wait = list ? list->first : NULL; wait; wait = wait->next)
-        wake_create(mgr, wait->create);
+        wake_one(wakes, wait->waiter);
 }
 
-void wake_pod(struct devicemgr *mgr, const char *pod_uid)
+void wake_pod(struct wakes *wakes, const char *pod_uid)
 {
-    wake_list(mgr, POD, pod_uid, NULL);
+    wake_list(wakes, POD, pod_uid, NULL);
 }
 
-void wake_resource(struct devicemgr *mgr, const char *resource)
+void wake_resource(struct wakes *wakes, const char *resource)
 {
-    wake_list(mgr, RESOURCE, resource, NULL);
+    wake_list(wakes, RESOURCE, resource, NULL);
 }
 
-void wake_choosers(struct devicemgr *mgr, const char *resource)
+void wake_choosers(struct wakes *wakes, const char *resource)
 {
-    wake_list(mgr, CHOICE, resource, NULL);
+    wake_list(wakes, CHOICE, resource, NULL);
 }
 
-void wake_holders(struct devicemgr *mgr, const struct allocation *allocation)
+void wake_holders(struct wakes *wakes, const struct allocation *allocation)
 {
-    wake_choosers(mgr, allocation->resource);
-    for (size_t i = 0; mgr->wakes.lists && i < allocation->ids.len; i++)
-        wake_list(mgr, DEVICE, allocation->resource, allocation->ids.v[i]);
+    wake_choosers(wakes, allocation->resource);
+    for (size_t i = 0; wakes->lists && i < allocation->ids.len; i++)
+        wake_list(wakes, DEVICE, allocation->resource, allocation->ids.v[i]);
 }
 
 static int by_arrival(const void *a, const void *b)
@@ -242,9 +250,8 @@ static int by_arrival(const void *a, const void *b)
     return (p > q) - (p < q);
 }
 
-uint64_t *wakes_take(struct devicemgr *mgr, size_t *len)
+uint64_t *wakes_take(struct wakes *wakes, size_t *len)
 {
-    struct wakes *wakes = &mgr->wakes;
     uint64_t *numbers = mem_alloc(wakes->woken_len, sizeof *numbers);
 
     if (wakes->woken_len > 1)
@@ -258,14 +265,22 @@ uint64_t *wakes_take(struct devicemgr *mgr, size_t *len)
     return numbers;
 }
 
-struct create *wake_find_other(const struct devicemgr *mgr, const struct create *create)
+struct waiter *wakes_find(const struct wakes *wakes, uint64_t number)
 {
-    const struct wake_list *list = find(mgr, POD, create->demand.pod_uid, NULL);
+    struct waiter *waiter;
+
+    HASH_FIND(hh, wakes->waiters, &number, sizeof number, waiter);
+    return waiter;
+}
+
+const struct waiter *wakes_find_other(const struct wakes *wakes, const struct demand *demand)
+{
+    const struct wake_list *list = find(wakes, POD, demand->pod_uid, NULL);
 
     for (const struct wait *wait = list ? list->first : NULL; wait; wait = wait->next) {
-        if (wait->create != create && wait->create->state != CREATE_FORWARDED &&
-            strcmp(wait->create->demand.container, create->demand.container) == 0)
-            return wait->create;
+        if (wait->waiter->demand != demand && !wait->waiter->decided &&
+            strcmp(wait->waiter->demand->container, demand->container) == 0)
+            return wait->waiter;
     }
     return NULL;
 }

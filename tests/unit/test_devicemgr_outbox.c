@@ -38,15 +38,17 @@ static void one_of_a_kind_and_object_is_enough(void **state)
 
     (void)state;
     for (int i = 0; i < 3; i++) {
-        outbox_put(&outbox, OUTBOX_SHOWN_CHANGED, 0, "vendor.com/gpu");
         outbox_put(&outbox, OUTBOX_RESOURCE_SERVED, 0, "vendor.com/gpu");
-        outbox_put(&outbox, OUTBOX_SHOWN_CHANGED, 0, "other.com/nic");
+        outbox_put(&outbox, OUTBOX_ENDPOINT_ENDED, 5, NULL);
+        outbox_put(&outbox, OUTBOX_CREATE_FORWARDED, 5, NULL);
+        outbox_put(&outbox, OUTBOX_RESOURCE_SERVED, 0, "other.com/nic");
     }
-    assert_taken(&outbox, OUTBOX_SHOWN_CHANGED, 0, "vendor.com/gpu");
     assert_taken(&outbox, OUTBOX_RESOURCE_SERVED, 0, "vendor.com/gpu");
-    assert_taken(&outbox, OUTBOX_SHOWN_CHANGED, 0, "other.com/nic");
+    assert_taken(&outbox, OUTBOX_ENDPOINT_ENDED, 5, NULL);
+    assert_taken(&outbox, OUTBOX_CREATE_FORWARDED, 5, NULL);
+    assert_taken(&outbox, OUTBOX_RESOURCE_SERVED, 0, "other.com/nic");
     assert_null(outbox_take(&outbox));
-    outbox_put(&outbox, OUTBOX_SHOWN_CHANGED, 0, "other.com/nic"); /* anew: that one was taken */
+    outbox_put(&outbox, OUTBOX_RESOURCE_SERVED, 0, "other.com/nic"); /* anew: that one was taken */
     outbox_fini(&outbox);
     assert_null(outbox_take(&outbox));
 }

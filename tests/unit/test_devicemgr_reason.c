@@ -1,8 +1,8 @@
 /* Reasons: one word and one code each; the sentences are read in the tests of who refuses. */
 #include <string.h>
 
-#include "devicemgr/core.h"
 #include "devicemgr/reason.h"
+#include "devicemgr/state.h"
 #include "devicemgr_world.h"
 
 #define KINDS_LEN (REASON_STORE_FAILED + 1)
@@ -37,20 +37,20 @@ static void what_ends_the_wait_is_said_last(void **state)
     const struct demand demand = {
         .container = container, .pod_namespace = pod_namespace, .pod_name = pod_name};
     struct reason reason = {.kind = REASON_UNLISTED, .resource = "vendor.com/gpu"};
-    const struct devicemgr mgr = {0};
+    const struct state state_now = {0};
     struct text plain = {0}, drain = {0}, deadline = {0};
 
     (void)state;
-    reason_explain(&mgr, &demand, &reason, &plain);
+    reason_explain(&state_now, &demand, &reason, &plain);
     assert_string_equal(plain.buf,
                         "container \"main\" of pod \"ns/p\": resource vendor.com/gpu: the "
                         "runtime has not listed its containers yet, so that it is not "
                         "known who holds which device");
     reason.ends = REASON_ENDS_BY_DRAIN;
-    reason_explain(&mgr, &demand, &reason, &drain);
+    reason_explain(&state_now, &demand, &reason, &drain);
     assert_string_equal(drain.buf + plain.len, "; the shim is being stopped");
     reason.ends = REASON_ENDS_BY_DEADLINE;
-    reason_explain(&mgr, &demand, &reason, &deadline);
+    reason_explain(&state_now, &demand, &reason, &deadline);
     assert_string_equal(deadline.buf + plain.len, ", and the client's deadline ends");
 }
 

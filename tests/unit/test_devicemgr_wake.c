@@ -1,7 +1,7 @@
 /* Whom a change concerns is looked at again, and nobody else. */
 #include <stdio.h>
 
-#include "devicemgr/create.h"
+#include "devicemgr/turn.h"
 #include "devicemgr/limits.h"
 #include "devicemgr_world.h"
 
@@ -11,9 +11,9 @@
 static uint64_t looks(struct world *w)
 {
     static uint64_t before;
-    uint64_t since = w->mgr->wakes.looks - before;
+    uint64_t since = w->mgr->state.wakes.looks - before;
 
-    before = w->mgr->wakes.looks;
+    before = w->mgr->state.wakes.looks;
     return since;
 }
 
@@ -188,8 +188,8 @@ static void what_is_shown_is_looked_at_where_it_changed(void **state)
         snprintf(token, sizeof token, GPU ":g%u", i);
         container_made(w, 1 + i, uid, "main", token);
     }
-    assert_in_range(w->mgr->advertise.looks, MANY, 10 * MANY);
-    before = w->mgr->advertise.looks;
+    assert_in_range(w->mgr->state.showing.looks, MANY, 10 * MANY);
+    before = w->mgr->state.showing.looks;
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(uid, sizeof uid, "x%u", i);
         snprintf(token, sizeof token, "s-x%u", i);
@@ -197,9 +197,9 @@ static void what_is_shown_is_looked_at_where_it_changed(void **state)
         pass(w, 10);
         sandbox_removed(w, token);
     }
-    assert_int_equal(w->mgr->advertise.looks, before);
+    assert_int_equal(w->mgr->state.showing.looks, before);
     sandbox_stopped(w, "s-h7");
-    assert_in_range(w->mgr->advertise.looks, before + 1, before + 3);
+    assert_in_range(w->mgr->state.showing.looks, before + 1, before + 3);
 }
 
 static void the_end_of_a_container_is_looked_at_where_it_was(void **state)
@@ -214,15 +214,15 @@ static void the_end_of_a_container_is_looked_at_where_it_was(void **state)
 
         snprintf(uid, sizeof uid, "h%u", i);
         ids_add(&ids, "g0");
-        allocation_set_live(allocations_add(&w->mgr->allocations, uid, "main", GPU, &ids), uid, "s",
+        allocation_set_live(allocations_add(&w->mgr->state.allocations, uid, "main", GPU, &ids), uid, "s",
                             0);
         ids_fini(&ids);
     }
-    before = w->mgr->allocations.looks;
+    before = w->mgr->state.allocations.looks;
     container_removed(w, "of somebody else");
-    assert_int_equal(w->mgr->allocations.looks, before);
+    assert_int_equal(w->mgr->state.allocations.looks, before);
     container_removed(w, "h7");
-    assert_int_equal(w->mgr->allocations.looks, before + 1);
+    assert_int_equal(w->mgr->state.allocations.looks, before + 1);
 }
 
 static void what_the_kubelet_holds_is_looked_at_where_it_changed(void **state)
@@ -240,7 +240,7 @@ static void what_the_kubelet_holds_is_looked_at_where_it_changed(void **state)
     }
     devicemgr_kubelet_holds(w->mgr, w->now_ms, w->now_ms, held, MANY);
     devicemgr_run(w->mgr);
-    before = w->mgr->advertise.looks;
+    before = w->mgr->state.showing.looks;
     for (unsigned i = 0; i < 10; i++) {
         snprintf(sandbox, sizeof sandbox, "s-x%u", i);
         sandbox_ran(w, sandbox + 2, sandbox, 0);
@@ -249,14 +249,14 @@ static void what_the_kubelet_holds_is_looked_at_where_it_changed(void **state)
     }
     devicemgr_kubelet_holds(w->mgr, w->now_ms, w->now_ms, held, MANY); /* the same again */
     devicemgr_run(w->mgr);
-    assert_int_equal(w->mgr->advertise.looks, before);
+    assert_int_equal(w->mgr->state.showing.looks, before);
     held[3].container = "other";
     devicemgr_kubelet_holds(w->mgr, w->now_ms, w->now_ms, held, MANY);
     devicemgr_run(w->mgr);
-    assert_int_equal(w->mgr->advertise.looks, ++before);
+    assert_int_equal(w->mgr->state.showing.looks, ++before);
     sandbox_ran(w, "h7", "s-h7", 0);
     sandbox_stopped(w, "s-h7");
-    assert_int_equal(w->mgr->advertise.looks, before + 2);
+    assert_int_equal(w->mgr->state.showing.looks, before + 2);
 }
 
 static void time_wakes_those_whose_it_is(void **state)
@@ -282,8 +282,8 @@ static void time_wakes_those_whose_it_is(void **state)
         expect_nothing(w);
         assert_int_equal(looks(w), 1);
     }
-    assert_int_equal(w->mgr->wakes.due_len, 0);
-    assert_null(w->mgr->wakes.lists);
+    assert_int_equal(w->mgr->state.wakes.due_len, 0);
+    assert_null(w->mgr->state.wakes.lists);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)

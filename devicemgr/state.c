@@ -1,7 +1,7 @@
 /*
  * What all parts need of the state: its settings, the time, numbers, the log.
  */
-#include "devicemgr/core.h"
+#include "devicemgr/state.h"
 
 #include <string.h>
 
@@ -39,21 +39,21 @@ static void copy_settings(struct devicemgr_settings *to, const struct devicemgr_
     copy_resources(to, from);
 }
 
-void core_take_settings(struct devicemgr *mgr, const struct devicemgr_settings *settings)
+void state_init(struct state *state, const struct devicemgr_settings *settings)
 {
-    copy_settings(&mgr->settings, settings);
-    mgr->general = (struct devicemgr_resource_settings){
+    copy_settings(&state->settings, settings);
+    state->general = (struct devicemgr_resource_settings){
         .grace_ms = settings->grace_ms,
         .hold_ms = settings->hold_ms,
         .allocate_timeout_ms = settings->allocate_timeout_ms,
         .refresh = settings->refresh,
         .exclusive = true,
     };
+    state->listing.due_ms = UINT64_MAX;
 }
 
-void core_free_settings(struct devicemgr *mgr)
+static void free_settings(struct devicemgr_settings *settings)
 {
-    struct devicemgr_settings *settings = &mgr->settings;
     char **namespaces = (char **)settings->namespaces;
 
     for (size_t i = 0; i < settings->namespaces_len; i++)
@@ -65,23 +65,29 @@ void core_free_settings(struct devicemgr *mgr)
     free((void *)settings->resources);
 }
 
-const struct devicemgr_resource_settings *core_settings_of(const struct devicemgr *mgr,
-                                                           const char *resource)
+void state_fini(struct state *state)
+{
+    free_settings(&state->settings);
+    free(state->unread);
+}
+
+const struct devicemgr_resource_settings *state_settings_of(const struct state *state,
+                                                            const char *resource)
 {
     const struct devicemgr_resource_settings wanted = {.name = resource};
     const struct devicemgr_resource_settings *own = NULL;
 
-    if (mgr->settings.resources_len > 0)
-        own = bsearch(&wanted, mgr->settings.resources, mgr->settings.resources_len, sizeof wanted,
-                      compare_names);
-    return own ? own : &mgr->general;
+    if (state->settings.resources_len > 0)
+        own = bsearch(&wanted, state->settings.resources, state->settings.resources_len,
+                      sizeof wanted, compare_names);
+    return own ? own : &state->general;
 }
 
-bool core_namespace_allowed(const struct devicemgr *mgr, const char *pod_namespace)
+bool state_namespace_allowed(const struct state *state, const char *pod_namespace)
 {
-    for (size_t i = 0; i < mgr->settings.namespaces_len; i++) {
-        if (strcmp(mgr->settings.namespaces[i], "*") == 0 ||
-            strcmp(mgr->settings.namespaces[i], pod_namespace) == 0)
+    for (size_t i = 0; i < state->settings.namespaces_len; i++) {
+        if (strcmp(state->settings.namespaces[i], "*") == 0 ||
+            strcmp(state->settings.namespaces[i], pod_namespace) == 0)
             return true;
     }
     return false;
@@ -89,21 +95,21 @@ bool core_namespace_allowed(const struct devicemgr *mgr, const char *pod_namespa
 
 /* ---- time, numbers, log ---- */
 
-void core_at(struct devicemgr *mgr, uint64_t now_ms)
+void state_at(struct state *state, uint64_t now_ms)
 {
-    if (now_ms > mgr->now_ms)
-        mgr->now_ms = now_ms;
-    mgr->advertise.stale = true;
+    if (now_ms > state->now_ms)
+        state->now_ms = now_ms;
+    state->showing.stale = true;
 }
 
-uint64_t core_number(struct devicemgr *mgr)
+uint64_t state_number(struct state *state)
 {
-    return ++mgr->last_number;
+    return ++state->last_number;
 }
 
-void core_log(struct devicemgr *mgr, int level, const struct text *text)
+void state_log(struct state *state, int level, const struct text *text)
 {
-    struct action *action = action_push(&mgr->actions, ACTION_LOG, 0);
+    struct action *action = action_push(&state->actions, ACTION_LOG, 0);
 
     action->code = level;
     action->text = mem_strdup(text->buf);
