@@ -239,7 +239,7 @@ static void check_kept(struct world *w, struct create_sim *create, size_t r, uns
                    "what a pod has that is still to come back is not chosen for another: %x of "
                    "resource %zu",
                    ids & claims_back(w, create->uid, r), r);
-    if (!w->kubelet.mixed && shim_exclusive(w, r) && !(w->runtime.rival_noted[r] & ids))
+    if (!w->kubelet.mixed && shim_exclusive(w, r))
         check_that(w, (ids & others) == 0,
                    "what the shim gave to a pod that lives stays the pod's: %x of resource %zu",
                    ids & others, r);

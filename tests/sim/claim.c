@@ -298,6 +298,12 @@ void claims_reboot(struct world *w, bool forgets)
 
 /* ---- questions ---- */
 
+/* A container may have it, or its pod may get another that has it. */
+static bool may_hold(const struct world *w, const struct claim *c)
+{
+    return c->unsure_ms > 0 || !over_surely(w, c->uid) || may_return(w, c);
+}
+
 unsigned claims_back(struct world *w, unsigned uid, size_t resource)
 {
     unsigned mask = 0;
@@ -340,7 +346,7 @@ unsigned claims_own(struct world *w, size_t resource)
     for (size_t i = 0; i < w->claims.len; i++) {
         const struct claim *c = &w->claims.v[i];
 
-        if (c->uid && c->own && c->resource == resource)
+        if (c->uid && c->own && c->resource == resource && may_hold(w, c))
             mask |= c->mask | c->former;
     }
     return mask;

@@ -66,7 +66,8 @@ void claims_forget_all(struct world *w, unsigned uid, size_t resource);
 void claims_lost(struct world *w);
 /* A sandbox of the pod ends: `dead` to the shim before its stop was asked for. */
 void claims_sandbox_ends(struct world *w, unsigned uid, bool dead);
-/* What the shim chose for pods that live, but this one, and what is kept; what it chose at all. */
+/* What the shim chose for pods that live, but this one, and what is kept; what it chose and may
+ * still be had. */
 unsigned claims_kept(struct world *w, unsigned uid, size_t resource);
 unsigned claims_own(struct world *w, size_t resource);
 /* Whether another pod was given of what it has, in this life of the shim. */

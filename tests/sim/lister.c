@@ -25,6 +25,15 @@ static void list_within(struct world *w, uint64_t delay_ms);
 
 /* ---- questions about one container ---- */
 
+static void note_ran(struct world *w, const struct rt_container *c)
+{
+    struct ran *ran = &w->lister.ran[w->lister.ran_len++ % RANS_MAX];
+
+    *ran = (struct ran){.ms = w->now_ms, .uid = c->uid};
+    for (size_t r = 0; r < RESOURCES_LEN; r++)
+        ran->ids[r] = c->held[r] | c->noted[r];
+}
+
 static void checked(struct world *w, uint64_t slot, uint64_t container)
 {
     uint64_t check = w->lister.checks[slot];
@@ -40,7 +49,7 @@ static void checked(struct world *w, uint64_t slot, uint64_t container)
         w->lister.unanswered_ms = w->now_ms;
         devicemgr_container_checked(w->shim.core, shim_now_ms(w), check, DEVICEMGR_NOT_ANSWERED);
     } else if (c && runtime_live(c)) {
-        w->lister.ran_ms = w->now_ms;
+        note_ran(w, c);
         devicemgr_container_checked(w->shim.core, shim_now_ms(w), check, DEVICEMGR_RUNS);
     } else {
         devicemgr_container_checked(w->shim.core, shim_now_ms(w), check, DEVICEMGR_GONE);
@@ -349,7 +358,8 @@ void lister_stop(struct world *w)
     w->lister.stream = 0;
     w->lister.due_ms = UINT64_MAX;
     memset(w->lister.checks, 0, sizeof w->lister.checks);
-    w->lister.heard_ms = w->lister.ran_ms = w->lister.unanswered_ms = 0;
+    memset(w->lister.ran, 0, sizeof w->lister.ran);
+    w->lister.heard_ms = w->lister.unanswered_ms = w->lister.ran_len = 0;
 }
 
 void lister_runtime_gone(struct world *w)

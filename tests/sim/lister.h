@@ -14,19 +14,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tests/sim/resources.h"
+
 struct world;
 
 #define CHECKS_MAX 64
+#define RANS_MAX 64
 
 enum lister_event {
     LISTER_CREATED, /* leads to a list */
     LISTER_ENDED,   /* stopped or deleted */
 };
 
+/* A container of which a check has said that it runs. */
+struct ran {
+    uint64_t ms; /* 0: free slot */
+    unsigned uid;
+    unsigned ids[RESOURCES_LEN];
+};
+
 struct lister {
     uint64_t checks[CHECKS_MAX]; /* under way; 0: free slot */
-    uint64_t ran_ms;             /* when one was last said to run; 0: none was in this life */
-    uint64_t unanswered_ms;      /* when a check was last not answered; 0: likewise */
+    struct ran ran[RANS_MAX];    /* the last ones; at ran_len % RANS_MAX the oldest */
+    size_t ran_len;              /* in this life */
+    uint64_t unanswered_ms;      /* when a check was last not answered; 0: none was in this life */
     uint64_t due_ms;             /* of the next list; UINT64_MAX: none is planned */
     uint64_t list;               /* number of the list under way, or the last */
     uint64_t begun_ms;           /* when it was asked for, as the core's clock has it */

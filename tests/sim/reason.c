@@ -105,13 +105,21 @@ unsigned reason_reserved(const struct world *w, const struct create_sim *create,
     return ids;
 }
 
-/* What other containers of its pod have, or a rival's had, if the runtime may have said not long ago
- * that they run: they may have ended since. */
+/* What containers have of which the runtime has said that they run, to this create, or not long ago
+ * to one of their own pod; they have ended since, and the shim does not know. */
 static unsigned taken_to_run(const struct world *w, const struct create_sim *create, size_t r)
 {
-    if (w->lister.ran_ms == 0 || w->now_ms >= w->lister.ran_ms + LATE_ANSWER_MS)
-        return 0;
-    return claims_of_pod(w, create->uid, create->name, r) | w->runtime.rival_noted[r];
+    unsigned ids = 0;
+
+    for (size_t i = 0; i < RANS_MAX; i++) {
+        const struct ran *ran = &w->lister.ran[i];
+
+        if (ran->ms > 0 && !lister_heard_since(w, runtime_ended_ms(w, ran->uid) + 1) &&
+            (ran->ms >= create->started_ms ||
+             (ran->uid == create->uid && w->now_ms < ran->ms + LATE_ANSWER_MS)))
+            ids |= ran->ids[r];
+    }
+    return ids;
 }
 
 /* Of one that has these, or wants these. */

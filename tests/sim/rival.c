@@ -58,6 +58,15 @@ static void note_devices(struct world *w, struct rt_container *made, struct rng 
         made->held[r] = made->noted[r] = w->plugins[r].devices & 1u << rng_below(rng, DEVICES_MAX);
 }
 
+/* Others may lose theirs to it, when it is made, and when the shim hears of it. */
+static void forget_claims(struct world *w, const struct rt_container *c)
+{
+    for (size_t r = 0; r < RESOURCES_LEN; r++) {
+        if (c->noted[r])
+            claims_forget_all(w, 0, r);
+    }
+}
+
 static void make_container(struct world *w, const struct rt_sandbox *s, struct rng *rng)
 {
     struct rt_container made = {.sandbox = s->id,
@@ -71,12 +80,10 @@ static void make_container(struct world *w, const struct rt_sandbox *s, struct r
     if (s->uid >= RIVAL_UID || w->kubelet.mixed)
         note_devices(w, &made, rng);
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
-        w->runtime.rival_noted[r] |= made.noted[r];
         if (made.noted[r])
             claims_rival(w, made.uid, r, made.noted[r]);
-        if (made.noted[r]) /* its pod's other containers may lose theirs to it */
-            claims_forget_all(w, 0, r);
     }
+    forget_claims(w, &made);
     w->runtime.unseen = true;
     c = runtime_add_container(w, &made);
     world_note(w, "rival: c%u made in s%u, devices %x %x %x", c->id, s->id, c->noted[0],
@@ -146,8 +153,10 @@ void rival_heard(struct world *w, unsigned container)
 {
     struct rt_container *c = runtime_find_container(w, container);
 
-    if (c && c->rival && c->heard_ms == UINT64_MAX)
-        c->heard_ms = w->now_ms;
+    if (!c || !c->rival || c->heard_ms != UINT64_MAX)
+        return;
+    c->heard_ms = w->now_ms;
+    forget_claims(w, c);
 }
 
 void rival_shim_gone(struct world *w)

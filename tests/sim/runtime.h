@@ -102,10 +102,9 @@ struct bare_create {
 
 struct runtime {
     bool down;
-    bool forgot;                         /* its sandboxes, at a reboot */
-    bool eventless;                      /* it does not know GetContainerEvents */
-    unsigned rival_noted[RESOURCES_LEN]; /* masks of what a rival's token has ever named */
-    bool unseen; /* something happened behind the shim's back since the last list began */
+    bool forgot;    /* its sandboxes, at a reboot */
+    bool eventless; /* it does not know GetContainerEvents */
+    bool unseen;    /* something happened behind the shim's back since the last list began */
     uint64_t ended_ms[ENDED_MAX]; /* by uid: when a sandbox or container of the pod last ended */
     struct bare_create bares[BARES_MAX]; /* the last ones; at bares_len % BARES_MAX the oldest */
     size_t bares_len;

@@ -231,7 +231,7 @@ static bool surely_begun(struct world *w, unsigned uid)
 /* By the kubelet's checkpoint, as the shim was told of it; or by the shim. */
 static void check_held(struct world *w, size_t r, const struct shown_resource *is)
 {
-    unsigned kept = shim_exclusive(w, r) ? claims_kept(w, 0, r) & ~w->runtime.rival_noted[r] : 0;
+    unsigned kept = shim_exclusive(w, r) ? claims_kept(w, 0, r) : 0;
 
     check_that(w, (is->held & ~claims_kubelets(w, r)) == 0,
                "what is held is held by a pod that runs, or can be admitted again: %x of %s",
