@@ -10,12 +10,11 @@
 
 #define FILE_BYTES_MAX (1024 * 1024)
 
-/* The caller frees *text. */
-static int read_file(const char *path, char **text, size_t *len, struct config_error *err)
+int config_read(const char *path, char **text, size_t *len, struct config_error *err)
 {
     const char *why = NULL;
     FILE *file = fopen(path, "rbe");
-    char *bytes = malloc(FILE_BYTES_MAX + 1);
+    char *bytes = malloc(FILE_BYTES_MAX + 2);
 
     if (file && bytes)
         *len = fread(bytes, 1, FILE_BYTES_MAX + 1, file);
@@ -28,6 +27,7 @@ static int read_file(const char *path, char **text, size_t *len, struct config_e
     if (file)
         fclose(file);
     if (!why) {
+        bytes[*len] = '\0';
         *text = bytes;
         return 0;
     }
@@ -37,19 +37,12 @@ static int read_file(const char *path, char **text, size_t *len, struct config_e
     return -1;
 }
 
-static int parse_file(struct reading *r, const char *path, struct tree_node *root,
-                      struct config_error *err)
+static int parse_text(struct reading *r, const char *text, size_t len, const char *path,
+                      struct tree_node *root, struct config_error *err)
 {
     struct tree_fault fault;
-    char *text;
-    size_t len = 0;
-    int result;
 
-    if (read_file(path, &text, &len, err) < 0)
-        return -1;
-    result = tree_parse(text, len, root, &fault);
-    free(text);
-    if (result == 0)
+    if (tree_parse(text, len, root, &fault) == 0)
         return 0;
     if (fault.text[0] == '\0') {
         snprintf(err->text, sizeof err->text, "out of memory");
@@ -74,12 +67,13 @@ static int fill(struct reading *r, const char *path, struct tree_node *root,
     return r->out_of_memory || r->faults.total > 0 ? -1 : 0;
 }
 
-int config_load(const char *path, struct config *out, struct config_error *err)
+int config_parse(const char *text, size_t len, const char *path, struct config *out,
+                 struct config_error *err)
 {
     struct config filled = {0};
     struct reading r = {.config = &filled};
     struct tree_node root = {0};
-    int result = path ? parse_file(&r, path, &root, err) : 0;
+    int result = path ? parse_text(&r, text, len, path, &root, err) : 0;
 
     if (result == 0)
         result = fill(&r, path, path ? &root : NULL, err);
@@ -89,6 +83,19 @@ int config_load(const char *path, struct config *out, struct config_error *err)
         *out = filled;
     else
         config_fini(&filled);
+    return result;
+}
+
+int config_load(const char *path, struct config *out, struct config_error *err)
+{
+    char *text = NULL;
+    size_t len = 0;
+    int result;
+
+    if (path && config_read(path, &text, &len, err) < 0)
+        return -1;
+    result = config_parse(text, len, path, out, err);
+    free(text);
     return result;
 }
 

@@ -30,7 +30,8 @@
 
 struct daemon {
     uv_loop_t loop;
-    const struct config *config;
+    const struct settings *settings;
+    const struct config *config; /* the settings' */
     struct fd_store *store;
     struct calls *calls;
     struct host *host;
@@ -39,6 +40,7 @@ struct daemon {
     struct relay *relay;   /* the same */
     struct keeper *keeper; /* of the relay's socket */
     bool ready;            /* the relay has begun to listen */
+    bool restored;         /* the checkpoint is read */
     struct signals signals;
     struct watchdog watchdog;
     bool stopping;
@@ -248,6 +250,13 @@ static void start_feed(struct daemon *d)
     d->feed = feed_start(&d->loop, d->config, d->host, d->store, &FEED_OPS, d);
 }
 
+/* Settings by which all of it has begun are worth keeping. */
+static void started_so_far(struct daemon *d)
+{
+    if (d->ready && d->restored)
+        settings_keep(d->settings, &d->loop);
+}
+
 static int serve_relay(void *user)
 {
     struct daemon *d = user;
@@ -257,7 +266,8 @@ static int serve_relay(void *user)
         d->ready = true;
         log_info("cri-device-shim %s: %s -> %s, plugins register in %s", version_text,
                  d->config->listen, d->config->runtime_endpoint, d->config->plugin_dir);
-        service_manager_notify("READY=1");
+        settings_tell_ready(d->settings);
+        started_so_far(d);
     }
     return result;
 }
@@ -289,9 +299,12 @@ static void on_ready(void *user)
 
     if (d->stopping)
         return;
+    d->restored = true;
     start_feed(d);
     if (!d->relay)
         start_relay(d);
+    else
+        started_so_far(d);
     fd_store_drop(d->store, STORED_LISTENERS); /* of what is not wanted any more */
 }
 
@@ -319,9 +332,9 @@ static int run(struct daemon *d)
     return 0;
 }
 
-int daemon_run(const struct config *config)
+int daemon_run(const struct settings *settings)
 {
-    struct daemon d = {.config = config, .store = fd_store_new()};
+    struct daemon d = {.settings = settings, .config = &settings->config, .store = fd_store_new()};
     int result;
 
     umask(022); /* the modes of what is made are its maker's matter */

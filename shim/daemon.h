@@ -9,9 +9,9 @@
 #ifndef SHIM_DAEMON_H
 #define SHIM_DAEMON_H
 
-#include "config/config.h"
+#include "shim/settings.h"
 
 /* Runs until it is told to stop. 0, or -ENOMEM, with a log line: it has not begun. */
-int daemon_run(const struct config *config) __attribute__((warn_unused_result));
+int daemon_run(const struct settings *settings) __attribute__((warn_unused_result));
 
 #endif

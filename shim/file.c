@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -49,7 +50,7 @@ static int write_all(int fd, const uint8_t *bytes, size_t len)
     return 0;
 }
 
-int file_replace(const char *path, const void *bytes, size_t len)
+static int replace(const char *path, const void *bytes, size_t len, bool synced)
 {
     char beside[PATH_MAX];
     int fd, err;
@@ -61,6 +62,8 @@ int file_replace(const char *path, const void *bytes, size_t len)
     if (fd < 0)
         return -errno;
     err = write_all(fd, bytes, len);
+    if (!err && synced && fsync(fd) < 0)
+        err = -errno;
     if (close(fd) < 0 && !err)
         err = -errno;
     if (!err && rename(beside, path) < 0)
@@ -68,4 +71,14 @@ int file_replace(const char *path, const void *bytes, size_t len)
     if (err)
         unlink(beside);
     return err;
+}
+
+int file_replace(const char *path, const void *bytes, size_t len)
+{
+    return replace(path, bytes, len, false);
+}
+
+int file_replace_synced(const char *path, const void *bytes, size_t len)
+{
+    return replace(path, bytes, len, true);
 }

@@ -18,5 +18,8 @@ int file_read_text(const char *path, char *text, size_t bytes) __attribute__((wa
  * the kernel, so that it waits for no disk. 0 or a negative errno. */
 int file_replace(const char *path, const void *bytes, size_t len)
     __attribute__((warn_unused_result));
+/* The same for one that is to outlive the kernel, too: it waits for the disk. */
+int file_replace_synced(const char *path, const void *bytes, size_t len)
+    __attribute__((warn_unused_result));
 
 #endif

@@ -88,25 +88,41 @@ static int check_config(const char *path)
     return EXIT_SUCCESS;
 }
 
+/* What is done beside the daemon, or before its first start. */
+static int run_command(const struct arguments *args)
+{
+    struct config config;
+    int status;
+
+    if (settings_load_strict(args->config, &config) < 0)
+        return EXIT_FAILURE;
+    log_set_level((enum log_level)config.log_level);
+    status = args->import ? import_kubelet_checkpoint(args->import, config.state_dir)
+                          : tokens_list(config.bridge.kubelet_plugin_dir);
+    config_fini(&config);
+    return status < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int run_daemon(const char *path)
+{
+    struct settings settings;
+    int status;
+
+    if (settings_load(path, &settings) < 0)
+        return EXIT_FAILURE;
+    log_set_level((enum log_level)settings.config.log_level);
+    status = daemon_run(&settings);
+    settings_fini(&settings);
+    return status < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
     struct arguments args = {0};
-    struct config config;
-    int status;
 
     argp_parse(&ARGP, argc, argv, 0, NULL, &args);
     if (args.check)
         return check_config(args.check);
     signal(SIGPIPE, SIG_IGN);
-    if (settings_load(args.config, &config) < 0)
-        return EXIT_FAILURE;
-    log_set_level((enum log_level)config.log_level);
-    if (args.import)
-        status = import_kubelet_checkpoint(args.import, config.state_dir);
-    else if (args.tokens)
-        status = tokens_list(config.bridge.kubelet_plugin_dir);
-    else
-        status = daemon_run(&config);
-    config_fini(&config);
-    return status < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    return args.import || args.tokens ? run_command(&args) : run_daemon(args.config);
 }

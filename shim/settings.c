@@ -1,19 +1,226 @@
 #include "shim/settings.h"
 
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/file.h"
 #include "shim/log.h"
+#include "shim/must.h"
+#include "shim/path.h"
+#include "shim/service_manager.h"
 
-int settings_load(const char *path, struct config *out)
+static void say(struct config_error *err)
+{
+    for (char *rest = err->text, *line; (line = strsep(&rest, "\n"));)
+        log_error("%s", line);
+}
+
+static const char *path_or_default(const char *path)
+{
+    return path || access(CONFIG_PATH_DEFAULT, F_OK) < 0 ? path : CONFIG_PATH_DEFAULT;
+}
+
+int settings_load_strict(const char *path, struct config *out)
+{
+    struct config_error err;
+    int r = config_load(path_or_default(path), out, &err);
+
+    if (r < 0)
+        say(&err);
+    return r;
+}
+
+/* ---- what is used in place of a file that is wrong ---- */
+
+/* The value of a line `state_dir = "..."`, whatever else is wrong with the file. */
+static bool take_state_dir(const char *line, size_t len, char dir[PATH_MAX])
+{
+    static const char key[] = "state_dir", space[] = " \t";
+    const char *end = line + len, *from = line + sizeof key - 1;
+    size_t dir_len;
+
+    if (len < sizeof key || strncmp(line, key, sizeof key - 1) != 0)
+        return false;
+    from += strspn(from, space);
+    if (*from != '=')
+        return false;
+    from += 1 + strspn(from + 1, space);
+    if ((*from != '"' && *from != '\'') || from[1] != '/')
+        return false;
+    dir_len = strcspn(from + 1, (char[]){*from, '\0'});
+    if (dir_len >= PATH_MAX || from + 1 + dir_len >= end)
+        return false;
+    memcpy(dir, from + 1, dir_len);
+    dir[dir_len] = '\0';
+    return true;
+}
+
+/* Where the state is by a text that need not be TOML. False: it does not say. */
+static bool find_state_dir(const char *text, char dir[PATH_MAX])
+{
+    const char *line = text;
+
+    for (size_t len; *line && *line != '['; line += len + (line[len] != '\0')) {
+        len = strcspn(line, "\n");
+        if (take_state_dir(line, len, dir))
+            return true;
+    }
+    return false;
+}
+
+/* Reads the file at `path` into *out. -1 and `err`. */
+static int load(const char *path, struct settings *out, struct config_error *err)
+{
+    out->text = NULL;
+    out->text_len = 0;
+    return config_read(path, &out->text, &out->text_len, err) < 0
+               ? -1
+               : config_parse(out->text, out->text_len, path, &out->config, err);
+}
+
+/* The copy in `dir`. False: there is none, or it is wrong, too. */
+static bool load_last_good(const char *wrong, const char *dir, struct settings *out)
+{
+    char *path = path_join(dir, SETTINGS_LAST_GOOD);
+    struct config_error err;
+    bool there = access(path, F_OK) == 0, good = there && load(path, out, &err) == 0;
+
+    if (good) {
+        snprintf(out->degraded, sizeof out->degraded,
+                 "%s is wrong; the settings are those of the last start that worked, %s", wrong,
+                 path);
+    } else if (there) {
+        say(&err);
+        free(out->text);
+    }
+    free(path);
+    return good;
+}
+
+/* 0, or -1: out of memory. */
+static int load_defaults(struct settings *out)
 {
     struct config_error err;
 
-    if (!path && access(CONFIG_PATH_DEFAULT, F_OK) == 0)
-        path = CONFIG_PATH_DEFAULT;
-    if (config_load(path, out, &err) == 0)
+    out->text = must(strdup(""));
+    out->text_len = 0;
+    return config_parse(NULL, 0, NULL, &out->config, &err);
+}
+
+static int load_in_place_of(const char *wrong, const char *text, struct settings *out)
+{
+    char dir[PATH_MAX];
+    bool named = text && find_state_dir(text, dir);
+
+    if (named && load_last_good(wrong, dir, out))
         return 0;
-    for (char *rest = err.text, *line; (line = strsep(&rest, "\n"));)
-        log_error("%s", line);
-    return -1;
+    if (load_defaults(out) < 0)
+        return -1;
+    snprintf(dir, sizeof dir, "%s", out->config.state_dir);
+    settings_fini(out);
+    if (load_last_good(wrong, dir, out))
+        return 0;
+    snprintf(out->degraded, sizeof out->degraded,
+             "%s is wrong, and no start with other settings is known; they have their defaults",
+             wrong);
+    return load_defaults(out);
+}
+
+int settings_load(const char *path, struct settings *out)
+{
+    struct config_error err;
+    char *text;
+    int r;
+
+    *out = (struct settings){0};
+    path = path_or_default(path);
+    if (!path)
+        return load_defaults(out);
+    if (load(path, out, &err) == 0)
+        return 0;
+    say(&err);
+    text = out->text;
+    r = load_in_place_of(path, text, out);
+    free(text);
+    if (r == 0)
+        log_error("%s", out->degraded);
+    return r;
+}
+
+void settings_fini(struct settings *settings)
+{
+    config_fini(&settings->config);
+    free(settings->text);
+    settings->text = NULL;
+}
+
+void settings_tell_ready(const struct settings *settings)
+{
+    char state[SETTINGS_DEGRADED_BYTES_MAX + 64] = "READY=1";
+
+    if (settings->degraded[0])
+        snprintf(state, sizeof state, "READY=1\nSTATUS=degraded: %s", settings->degraded);
+    service_manager_notify(state);
+}
+
+/* ---- keeping them ---- */
+
+struct keeping {
+    uv_work_t work;
+    const struct settings *settings;
+    int err;
+};
+
+static bool is_kept(const struct settings *settings, const char *path)
+{
+    struct config_error err;
+    size_t len;
+    char *kept;
+    bool same;
+
+    if (access(path, F_OK) < 0 || config_read(path, &kept, &len, &err) < 0)
+        return false;
+    same = len == settings->text_len && memcmp(kept, settings->text, len) == 0;
+    free(kept);
+    return same;
+}
+
+static void keep(uv_work_t *work)
+{
+    struct keeping *keeping = work->data;
+    const struct settings *settings = keeping->settings;
+    char *path = path_join(settings->config.state_dir, SETTINGS_LAST_GOOD);
+
+    if (!is_kept(settings, path))
+        keeping->err = file_replace_synced(path, settings->text, settings->text_len);
+    free(path);
+}
+
+static void on_kept(uv_work_t *work, int status)
+{
+    struct keeping *keeping = work->data;
+
+    (void)status;
+    if (keeping->err)
+        log_warning("%s/" SETTINGS_LAST_GOOD
+                    ": %s; a settings file that is wrong at the next start "
+                    "is not answered with these ones",
+                    keeping->settings->config.state_dir, strerror(-keeping->err));
+    free(keeping);
+}
+
+void settings_keep(const struct settings *settings, uv_loop_t *loop)
+{
+    struct keeping *keeping;
+
+    if (settings->degraded[0])
+        return;
+    keeping = must(calloc(1, sizeof *keeping));
+    keeping->settings = settings;
+    keeping->work.data = keeping;
+    uv_queue_work(loop, &keeping->work, keep, on_kept);
 }

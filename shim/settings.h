@@ -1,13 +1,45 @@
 /*
  * The settings a process starts with; daemon and bridge read the same file.
+ *
+ * A file that is wrong is no reason to leave a node without a runtime: the settings of the last start
+ * that worked are used then, of which the daemon keeps a copy in the state_dir; and without those the
+ * defaults. Both are told as an error, and by `degraded`.
  */
 #ifndef SHIM_SETTINGS_H
 #define SHIM_SETTINGS_H
 
+#include <stddef.h>
+
+#include <uv.h>
+
 #include "config/config.h"
 
-/* Reads `path`; NULL: CONFIG_PATH_DEFAULT if it is there, else the defaults. 0 and *out, which the
- * caller gives to config_fini(), or -1, said in the log. */
-int settings_load(const char *path, struct config *out) __attribute__((warn_unused_result));
+#define SETTINGS_DEGRADED_BYTES_MAX 512
+
+/* The copy, in state_dir. */
+#define SETTINGS_LAST_GOOD "config.last-good.toml"
+
+struct settings {
+    struct config config;
+    char *text; /* of the file they are from, for settings_keep(); empty for the defaults */
+    size_t text_len;
+    char degraded[SETTINGS_DEGRADED_BYTES_MAX]; /* why they are not the file's; "": they are */
+};
+
+/* Reads `path`; NULL: CONFIG_PATH_DEFAULT if it is there, else the defaults. What is wrong is said in
+ * the log. 0 and *out, which the caller gives to settings_fini(); -1: out of memory. */
+int settings_load(const char *path, struct settings *out) __attribute__((warn_unused_result));
+void settings_fini(struct settings *settings);
+
+/* The same for what is not to be done by any settings but the file's: -1 if that is wrong, which the
+ * log says. The caller gives *out to config_fini(). */
+int settings_load_strict(const char *path, struct config *out) __attribute__((warn_unused_result));
+
+/* Tells the service manager that the process is ready, and if so, how it is degraded. */
+void settings_tell_ready(const struct settings *settings);
+
+/* They work: keeps a copy of the file for the next start, unless it is there already or they are
+ * degraded. In a worker of libuv; a failure is told. `settings` is borrowed until the loop ends. */
+void settings_keep(const struct settings *settings, uv_loop_t *loop);
 
 #endif

@@ -24,7 +24,7 @@
 
 struct process {
     uv_loop_t loop;
-    struct config config;
+    struct settings settings;
     struct fd_store *store;
     struct bridge *bridge;
     struct signals signals;
@@ -93,7 +93,7 @@ static void raise_file_limit(void)
 /* One that is not wanted waits to be told to stop: a service that ends would be started again. */
 static void start_bridge(struct process *p)
 {
-    const struct config_bridge *config = &p->config.bridge;
+    const struct config_bridge *config = &p->settings.config.bridge;
 
     if (!config->enabled) {
         log_info("bridge.enabled is false: nothing to do");
@@ -113,19 +113,19 @@ int main(int argc, char **argv)
     argp_parse(&ARGP, argc, argv, 0, NULL, &path);
     signal(SIGPIPE, SIG_IGN);
     p.store = fd_store_new();
-    if (settings_load(path, &p.config) < 0)
+    if (settings_load(path, &p.settings) < 0)
         return EXIT_FAILURE;
-    log_set_level((enum log_level)p.config.log_level);
+    log_set_level((enum log_level)p.settings.config.log_level);
     umask(022); /* the modes of what is made are its maker's matter */
     raise_file_limit();
     uv_loop_init(&p.loop);
     signals_start(&p.signals, &p.loop, on_asked_to_stop, &p);
     watchdog_start(&p.watchdog, &p.loop);
     start_bridge(&p);
-    service_manager_notify("READY=1");
+    settings_tell_ready(&p.settings);
     uv_run(&p.loop, UV_RUN_DEFAULT);
     uv_loop_close(&p.loop);
-    config_fini(&p.config);
+    settings_fini(&p.settings);
     fd_store_free(p.store);
     return EXIT_SUCCESS;
 }

@@ -8,6 +8,8 @@ import subprocess
 import pytest
 
 from bridge_process import BINARY as BRIDGE_BINARY
+from node import Bridge as NodeBridge
+from program import Program
 from shim import BINARY, ROOT, Shim, accepts, check_config
 from waiting import wait_until
 
@@ -54,30 +56,27 @@ def run(*arguments):
 
 @pytest.mark.parametrize("text,line,word", BAD.values(), ids=BAD.keys())
 def test_bad_config(directory, text, line, word):
-    """A bad config is an error with file, line and column, and what is wrong; the daemon does not
-    start."""
+    """A bad config is an error with file, line and column, and what is wrong."""
     status, words = check_config(text, directory)
     assert status != 0
     where = re.search(rf"{directory}/checked.toml:(\d+):(\d+): (.+)", words)
     assert where, words
     assert int(where[1]) == line and word in where[3], words
-    started = run("--config", directory / "checked.toml")
-    assert started.returncode != 0 and where[0] in started.stdout + started.stderr
 
 
 def test_all_mistakes_at_once(directory):
-    """A line each, in the order of the file; the daemon and the bridge say the same ones."""
+    """A line each, in the order of the file."""
     _, said = check_config('zzzzzz = 1\nlisten = 5\n[plugins]\nhold = "61s"\n', directory)
-    lines = said.strip().split("\n")
-    places = [line.split(": ")[0] for line in lines]
+    places = [line.split(": ")[0] for line in said.strip().split("\n")]
     assert places == [f"{directory}/checked.toml:{place}" for place in ("1:1", "2:10", "4:8")]
-    for binary in (BINARY, BRIDGE_BINARY):
-        started = subprocess.run([binary, "--config", directory / "checked.toml"], check=False,
-                                 capture_output=True, text=True, timeout=60)
-        assert started.returncode != 0
-        told = started.stderr.strip().split("\n")
-        assert len(told) == len(lines)
-        assert all(line.endswith(words) for line, words in zip(told, lines)), started.stderr
+
+
+@pytest.mark.parametrize("option", ["--import-kubelet-checkpoint=/x", "--list-tokens"])
+def test_commands_want_the_file_itself(directory, option):
+    """What reads or changes the state by hand is not done by other settings than the file's."""
+    _, words = check_config("x = 1\n", directory)
+    done = run("--config", directory / "checked.toml", option)
+    assert done.returncode != 0 and words.strip() in done.stderr
 
 
 def test_good_configs(directory):
@@ -94,10 +93,9 @@ def test_good_configs(directory):
 
 
 def test_missing_config(directory):
-    """A config file that is asked for and is not there is an error with its name."""
-    for option in ("--config", "--check-config"):
-        done = run(option, directory / "none.toml")
-        assert done.returncode != 0 and str(directory / "none.toml") in done.stdout + done.stderr
+    """A file that is to be checked and is not there is an error with its name."""
+    done = run("--check-config", directory / "none.toml")
+    assert done.returncode != 0 and str(directory / "none.toml") in done.stdout + done.stderr
 
 
 def test_unknown_option():
@@ -105,38 +103,96 @@ def test_unknown_option():
     assert done.returncode != 0 and "--colour" in done.stderr
 
 
-def test_without_config(directory):
-    """The daemon runs with no config file at all, on its default paths, here in private mounts."""
-    script = """
+class Private(Program):
+    """One of the programs, for which /run and /var/lib are empty at first."""
+
+    _MOUNTS = """
         set -e
         mount --make-rprivate /
         mount -t tmpfs none /run
         mount -t tmpfs none /var/lib
-        exec "$0"
+        exec "$@"
         """
-    log = directory / "log"
-    with open(log, "wb") as output:
-        process = subprocess.Popen(["unshare", "--mount", "sh", "-c", script, BINARY],
-                                   stdout=output, stderr=subprocess.STDOUT)
-    try:
-        root = pathlib.Path(f"/proc/{process.pid}/root")
-        for path in ("run/cri-device-shim/cri-device-shim.sock",
-                     "var/lib/cri-device-shim/device-plugins/kubelet.sock"):
-            wait_until(lambda: process.poll() is not None or _serves(process.pid, root / path),
-                       f"{path} there")
-        assert process.poll() is None, log.read_text()
-        folder = root / "run/cri-device-shim"
-        assert folder.stat().st_mode & 0o777 == 0o755
-        assert accepts(folder / "cri-device-shim.sock")
-    finally:
-        process.terminate()
-        assert process.wait(60) == 0, log.read_text()
+    wrapper = ("unshare", "--mount", "sh", "-c", _MOUNTS, "sh")
+
+    def __init__(self, directory, binary):
+        super().__init__(binary.name, directory / f"{binary.name}.log")
+        self._binary = binary
+
+    def start(self, *arguments):
+        self._spawn(self._binary, *arguments)
+        wait_until(lambda: self._ended() or self._is_it(), "the program itself runs")
+
+    def _is_it(self):
+        try:
+            return os.readlink(f"/proc/{self.pid}/exe") == str(self._binary.resolve())
+        except OSError:
+            return False
+
+    def path(self, path):
+        """What it sees there."""
+        return pathlib.Path(f"/proc/{self.pid}/root") / path
+
+    def wait_path(self, path):
+        wait_until(lambda: self._ended() or self.path(path).exists(), f"{path} is there")
 
 
-def _serves(pid, path):
-    """Whether the path is there, and the process is the daemon. Until then, and its mounts, the
-    path is the machine's own, where another daemon may serve."""
-    try:
-        return os.readlink(f"/proc/{pid}/exe") == str(BINARY.resolve()) and bool(os.stat(path))
-    except OSError:
-        return False
+SERVED = ("run/cri-device-shim/cri-device-shim.sock",
+          "var/lib/cri-device-shim/device-plugins/kubelet.sock")
+
+
+@pytest.mark.parametrize("text", [None, 'listen = 5\n[plugins]\nhold = "61s"\n', "missing"])
+def test_defaults(directory, closing, text):
+    """The daemon runs with no config file at all, on its default paths, here in private mounts; and
+    so it does with one that is wrong, or is not there, when it has never run with another: it says
+    what is wrong, as the bridge does."""
+    path, words = directory / "checked.toml", []
+    if text == "missing":
+        words = [f"error: {path}: cannot be read: No such file"]
+    elif text:
+        words = [f"error: {line}" for line in check_config(text, directory)[1].strip().split("\n")]
+        assert len(words) == 2
+    daemon = closing(Private(directory, BINARY))
+    daemon.start(*(["--config", path] if text else []))
+    for one in SERVED:
+        daemon.wait_path(one)
+    folder = daemon.path("run/cri-device-shim")
+    assert folder.stat().st_mode & 0o777 == 0o755
+    assert accepts(folder / "cri-device-shim.sock")
+    bridge = closing(Private(directory, BRIDGE_BINARY))
+    bridge.start(*(["--config", path] if text else []))
+    bridge.wait_log("/run/cri-device-shim/bridge.sock -> ")
+    for one in (daemon, bridge):
+        log = one.log()
+        assert all(line in log for line in words)
+        assert ("they have their defaults" in log) == bool(text)
+
+
+def test_the_last_good_one(directory, runtime, make_shim, make_client, closing):
+    """After a start that worked a file that is wrong costs nothing: daemon and bridge use that
+    start's settings, and say so; mended, it counts again."""
+    shim = make_shim(top={"drain": "11s"})
+    copy = shim.state_dir / "config.last-good.toml"
+    wait_until(copy.exists, "the settings are kept")
+    good = shim.config_text()
+    assert copy.read_text() == good
+    shim.terminate()
+
+    shim.top["drain"] = "11 parsecs"
+    shim.start()
+    make_client(shim).run_pod("one")
+    line = next(at for at, words in enumerate(good.split("\n"), 1) if words.startswith("drain"))
+    assert f"error: {shim.config_path}:{line}:9: " in shim.log()
+    assert f"{shim.config_path} is wrong; the settings are those of the last start that " \
+           f"worked, {copy}" in shim.log()
+    bridge = closing(NodeBridge(shim.config_path, directory / "bridge.log"))
+    bridge.start()
+    bridge.wait_log("feed: daemon")
+    assert f"worked, {copy}" in bridge.log()
+    shim.terminate()
+    assert copy.read_text() == good
+
+    shim.top["drain"] = "12s"
+    shim.start()
+    wait_until(lambda: copy.read_text() == shim.config_text(), "the new ones are kept")
+    assert shim.log().count("is wrong; ") == 1
