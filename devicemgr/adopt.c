@@ -146,7 +146,7 @@ static void adopt_for_all(struct runtime *runtime, const struct kubelet_hold *ho
     }
 }
 
-void adopt_settle(struct runtime *runtime)
+void adopt_all(struct runtime *runtime)
 {
     for (const struct running *r = runtime->runnings; r; r = r->hh.next) {
         size_t holds_len;
@@ -166,7 +166,7 @@ void adopt_served(struct runtime *runtime, const char *resource)
     struct state *state = runtime->state;
     const struct kubelet_hold *hold = state->kubelet.holds;
 
-    adopt_settle(runtime);
+    adopt_all(runtime);
     while (hold && strcmp(hold->resource, resource) != 0)
         hold = hold->hh.next;
     if (state->listing.listed && hold)

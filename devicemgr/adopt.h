@@ -30,7 +30,7 @@ void adopt_sandbox_ended(struct runtime *runtime, const char *sandbox_id);
 void adopt_fini(struct runtime *runtime);
 
 /* Adopts what is to be: after a list, and a reading of the kubelet's checkpoint. */
-void adopt_settle(struct runtime *runtime);
+void adopt_all(struct runtime *runtime);
 /* The resource is served here from now on; what runs is looked at anew if the kubelet gave away
  * some of it. */
 void adopt_served(struct runtime *runtime, const char *resource);

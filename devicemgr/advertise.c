@@ -39,7 +39,7 @@ static struct advertise_resource look_at_resource(const struct state *state,
     };
 }
 
-static void settle_resource(struct state *state, struct resource *resource)
+static void review_resource(struct state *state, struct resource *resource)
 {
     const struct advertise_resource before = resource->shown;
     const struct advertise_resource now = look_at_resource(state, resource);
@@ -54,14 +54,14 @@ static void settle_resource(struct state *state, struct resource *resource)
 
 /* One that was shown and is no more is seen by the number of those that are: a new one in its place
  * has been counted as such. */
-static void settle_resources(struct state *state)
+static void review_resources(struct state *state)
 {
     size_t len = 0;
 
     for (struct resource *r = state->resources; r; r = r->hh.next) {
         if (!r->builtin && !r->endpoint.socket_good)
             continue; /* it never had a list */
-        settle_resource(state, r);
+        review_resource(state, r);
         len++;
     }
     if (len < state->showing.resources_len)
@@ -96,7 +96,7 @@ static bool is_held_by_kubelet(const struct state *state, const struct allocatio
     return hold && hold->shown;
 }
 
-static void settle_allocation(struct state *state, struct allocation *allocation, bool flips)
+static void review_allocation(struct state *state, struct allocation *allocation, bool flips)
 {
     enum advertise_hold shown = look_at_allocation(state, allocation);
     bool doubled;
@@ -112,7 +112,7 @@ static void settle_allocation(struct state *state, struct allocation *allocation
 }
 
 /* `flips`: whether a kubelet is starting has changed, and with it what held devices look like. */
-static void settle_allocations(struct state *state, bool flips)
+static void review_allocations(struct state *state, bool flips)
 {
     struct allocations *table = &state->allocations;
     struct allocation *a;
@@ -121,12 +121,12 @@ static void settle_allocations(struct state *state, bool flips)
         showing_changed(state, table->dropped.v[i]);
     ids_fini(&table->dropped);
     for (a = table->by_key; state->showing.all && a; a = a->hh.next)
-        settle_allocation(state, a, flips);
+        review_allocation(state, a, flips);
     while ((a = allocations_take_stale(table)))
-        settle_allocation(state, a, flips);
+        review_allocation(state, a, flips);
 }
 
-static void settle_kubelet_hold(struct state *state, struct kubelet_hold *hold, bool flips)
+static void review_kubelet_hold(struct state *state, struct kubelet_hold *hold, bool flips)
 {
     bool shown = kubelet_hold_counts(state, hold);
 
@@ -138,21 +138,21 @@ static void settle_kubelet_hold(struct state *state, struct kubelet_hold *hold, 
         showing_changed(state, hold->resource);
 }
 
-static void settle_kubelet_holds(struct state *state, bool flips)
+static void review_kubelet_holds(struct state *state, bool flips)
 {
     struct kubelet_view *kubelet = &state->kubelet;
     struct kubelet_hold *hold = kubelet->holds;
     struct kubelet_pod *pod;
 
     for (; state->showing.all && hold; hold = hold->hh.next)
-        settle_kubelet_hold(state, hold, flips);
+        review_kubelet_hold(state, hold, flips);
     while ((pod = kubelet_take_stale(kubelet))) {
         for (size_t i = 0; !state->showing.all && i < pod->holds_len; i++)
-            settle_kubelet_hold(state, pod->holds[i], flips);
+            review_kubelet_hold(state, pod->holds[i], flips);
     }
 }
 
-static void check(const struct state *state)
+static void verify(const struct state *state)
 {
     for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next)
         assert(a->shown == look_at_allocation(state, a));
@@ -169,7 +169,7 @@ void advertise_pass(struct state *state)
     wake_all(&state->wakes);
 }
 
-void advertise_settle(struct state *state)
+void advertise_review(struct state *state)
 {
     bool starting = kubelet_is_starting(state), flips = starting != state->showing.starting;
 
@@ -179,12 +179,12 @@ void advertise_settle(struct state *state)
     state->showing.starting = starting;
     if (flips)
         showing_all(state);
-    settle_resources(state);
-    settle_allocations(state, flips);
-    settle_kubelet_holds(state, flips);
+    review_resources(state);
+    review_allocations(state, flips);
+    review_kubelet_holds(state, flips);
     state->showing.all = false;
     if (state->settings.checked)
-        check(state);
+        verify(state);
 }
 
 /* Whether anything is shown otherwise to a kubelet that starts. */

@@ -24,7 +24,7 @@ unsigned allocation_waits(const struct allocation *allocation)
     return waits;
 }
 
-void allocation_settle(struct allocation *allocation)
+void allocation_set_known(struct allocation *allocation)
 {
     allocation->known = allocation_life(allocation);
 }

@@ -128,9 +128,9 @@ struct allocation {
     bool conflict_logged;
 
     struct allocations *table;
-    bool changed; /* since it was settled; then it is in table->changed */
+    bool changed; /* since its life was told; then it is in table->changed */
     struct allocation *changed_prev, *changed_next;
-    enum allocation_life known; /* when it was settled last; ABSENT: it never was */
+    enum allocation_life known; /* its life as it was told last; ABSENT: it never was */
     bool stale;                 /* for advertise.c; then it is in table->stale */
     struct allocation *stale_prev, *stale_next;
     char *key;
@@ -141,9 +141,9 @@ struct allocation {
 
 struct allocations {
     struct allocation *by_key;
-    struct claim *claims;       /* by resource and id */
+    struct owners *owners;      /* by resource and id */
     struct pod_group *pods;     /* by pod uid */
-    struct allocation *changed; /* whose life may be another since they were settled */
+    struct allocation *changed; /* whose life may be another since it was told */
     struct allocation *stale;   /* of which advertise.c may make another thing, likewise */
     struct ids dropped;         /* resources of those removed that were shown; for advertise.c */
     uint64_t looks;             /* how often one was asked for a container's end; for tests */
@@ -171,7 +171,7 @@ struct allocation *allocations_of_pod(const struct allocations *table, const cha
 /* The next whose life may have changed, no more in that list; NULL: none is left. */
 struct allocation *allocations_take_changed(struct allocations *table);
 /* Its life as it is now is the known one. */
-void allocation_settle(struct allocation *allocation);
+void allocation_set_known(struct allocation *allocation);
 /* What its pod is has changed: advertise.c looks at it again. */
 void allocation_set_stale(struct allocation *allocation);
 /* The next of these, no more in that list; NULL: none is left. */
@@ -249,7 +249,7 @@ void allocation_revert(struct allocation *allocation);
 
 /* ---- between allocation.c and the table, allocations.c ---- */
 
-/* Its life may be another: it is to be settled. */
+/* Its life may be another: that is to be told. */
 void allocations_note_change(struct allocation *allocation);
 /* A container that may run is among its, or is no more. */
 void allocations_note_container(struct allocation *allocation, const char *container_id);

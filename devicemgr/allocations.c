@@ -8,7 +8,7 @@
 #include <utlist.h>
 
 /* All allocations that name one device; and, under CONTAINER, all that have one container. */
-struct claim {
+struct owners {
     char *key;
     size_t key_bytes;
     struct allocation **holders;
@@ -74,20 +74,20 @@ struct allocation *allocations_take_stale(struct allocations *table)
     return allocation;
 }
 
-/* ---- claims: device to holders ---- */
+/* ---- owners: device to holders ---- */
 
 /* A choice asks for each device there is: its key is made on the stack if it fits. */
-static struct claim *claim_find(const struct allocations *table, const char *resource,
-                                const char *id)
+static struct owners *owners_find(const struct allocations *table, const char *resource,
+                                  const char *id)
 {
     const char *parts[] = {resource, id};
     size_t resource_bytes = strlen(resource) + 1, id_bytes = strlen(id) + 1;
     size_t key_bytes = resource_bytes + id_bytes;
-    struct claim *claim;
+    struct owners *owners;
     char small[512];
     char *key = small;
 
-    if (!table->claims)
+    if (!table->owners)
         return NULL;
     if (key_bytes > sizeof small) {
         key = mem_key(parts, 2, &key_bytes);
@@ -95,71 +95,71 @@ static struct claim *claim_find(const struct allocations *table, const char *res
         memcpy(small, resource, resource_bytes);
         memcpy(small + resource_bytes, id, id_bytes);
     }
-    HASH_FIND(hh, table->claims, key, key_bytes, claim);
+    HASH_FIND(hh, table->owners, key, key_bytes, owners);
     if (key != small)
         free(key);
-    return claim;
+    return owners;
 }
 
-static void claim_add(struct allocations *table, struct allocation *holder, const char *resource,
-                      const char *id)
+static void owners_add(struct allocations *table, struct allocation *holder, const char *resource,
+                       const char *id)
 {
     const char *parts[] = {resource, id};
-    struct claim *claim = claim_find(table, resource, id);
+    struct owners *owners = owners_find(table, resource, id);
 
-    if (!claim) {
-        claim = mem_alloc(1, sizeof *claim);
-        claim->key = mem_key(parts, 2, &claim->key_bytes);
-        HASH_ADD_KEYPTR(hh, table->claims, claim->key, claim->key_bytes, claim);
+    if (!owners) {
+        owners = mem_alloc(1, sizeof *owners);
+        owners->key = mem_key(parts, 2, &owners->key_bytes);
+        HASH_ADD_KEYPTR(hh, table->owners, owners->key, owners->key_bytes, owners);
     }
-    claim->holders = mem_grow(claim->holders, claim->holders_len, sizeof(struct allocation *));
-    claim->holders[claim->holders_len++] = holder;
+    owners->holders = mem_grow(owners->holders, owners->holders_len, sizeof(struct allocation *));
+    owners->holders[owners->holders_len++] = holder;
 }
 
-static void claim_remove(struct allocations *table, const struct allocation *holder,
-                         const char *resource, const char *id)
+static void owners_remove(struct allocations *table, const struct allocation *holder,
+                          const char *resource, const char *id)
 {
-    struct claim *claim = claim_find(table, resource, id);
+    struct owners *owners = owners_find(table, resource, id);
     size_t at = 0;
 
-    while (claim->holders[at] != holder)
+    while (owners->holders[at] != holder)
         at++;
-    claim->holders_len--;
-    memmove(&claim->holders[at], &claim->holders[at + 1],
-            (claim->holders_len - at) * sizeof(struct allocation *));
-    if (claim->holders_len > 0)
+    owners->holders_len--;
+    memmove(&owners->holders[at], &owners->holders[at + 1],
+            (owners->holders_len - at) * sizeof(struct allocation *));
+    if (owners->holders_len > 0)
         return;
-    HASH_DEL(table->claims, claim);
-    free(claim->holders);
-    free(claim->key);
-    free(claim);
+    HASH_DEL(table->owners, owners);
+    free(owners->holders);
+    free(owners->key);
+    free(owners);
 }
 
 struct allocation *const *allocations_holders(const struct allocations *table, const char *resource,
                                               const char *id, size_t *holders_len)
 {
-    const struct claim *claim = claim_find(table, resource, id);
+    const struct owners *owners = owners_find(table, resource, id);
 
-    *holders_len = claim ? claim->holders_len : 0;
-    return claim ? claim->holders : NULL;
+    *holders_len = owners ? owners->holders_len : 0;
+    return owners ? owners->holders : NULL;
 }
 
 void allocations_note_container(struct allocation *allocation, const char *container_id)
 {
-    claim_add(allocation->table, allocation, CONTAINER, container_id);
+    owners_add(allocation->table, allocation, CONTAINER, container_id);
 }
 
 void allocations_drop_container(const struct allocation *allocation, const char *container_id)
 {
-    claim_remove(allocation->table, allocation, CONTAINER, container_id);
+    owners_remove(allocation->table, allocation, CONTAINER, container_id);
 }
 
 struct allocation *allocations_of_container(const struct allocations *table,
                                             const char *container_id)
 {
-    const struct claim *claim = claim_find(table, CONTAINER, container_id);
+    const struct owners *owners = owners_find(table, CONTAINER, container_id);
 
-    return claim ? claim->holders[0] : NULL;
+    return owners ? owners->holders[0] : NULL;
 }
 
 /* ---- groups: pod to allocations ---- */
@@ -228,7 +228,7 @@ struct allocation *allocations_add(struct allocations *table, const char *pod_ui
     HASH_ADD_KEYPTR(hh, table->by_key, allocation->key, allocation->key_bytes, allocation);
     group_add(table, allocation);
     for (size_t i = 0; i < allocation->ids.len; i++)
-        claim_add(table, allocation, resource, allocation->ids.v[i]);
+        owners_add(table, allocation, resource, allocation->ids.v[i]);
     return allocation;
 }
 
@@ -251,7 +251,7 @@ void allocations_remove(struct allocations *table, struct allocation *allocation
         !ids_contain(&table->dropped, allocation->resource))
         ids_add(&table->dropped, allocation->resource);
     for (size_t i = 0; i < allocation->ids.len; i++)
-        claim_remove(table, allocation, allocation->resource, allocation->ids.v[i]);
+        owners_remove(table, allocation, allocation->resource, allocation->ids.v[i]);
     group_remove(table, allocation);
     if (allocation->stale)
         DL_DELETE2(table->stale, allocation, stale_prev, stale_next);

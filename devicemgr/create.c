@@ -308,17 +308,17 @@ static void hold(struct state *state, struct create *create, const struct look *
 {
     struct text line = {0}, hidden = {0};
 
-    if (!create->held) {
+    if (!create->waiting) {
         text_add(&line, "held: ");
         reason_explain(state, &create->demand, &look->reason, &line);
         state_log(state, LEVEL_DEBUG, &line); /* at each try of the kubelet's */
         if (reason_explain_hidden(state, &create->demand, &look->reason, &hidden))
             state_log(state, LEVEL_DEBUG, &hidden);
-        create->held = true;
-        create->held_ms = state->now_ms;
+        create->waiting = true;
+        create->waiting_ms = state->now_ms;
     }
     create->hold_until_ms =
-        earlier(create->held_ms + look->hold_ms,
+        earlier(create->waiting_ms + look->hold_ms,
                 earlier(create->demand.started_ms + HOLD_MS_MAX, create->limit_ms));
     create->again_ms = look->again_ms > 0 ? look->again_ms : UINT64_MAX;
 }
@@ -337,7 +337,7 @@ static void act_on(struct creates *creates, struct create *create, struct look *
         if (state->now_ms >= create->hold_until_ms)
             create_refuse(creates, create, &look->reason);
     } else if (look->step == LOOK_ASK) {
-        create->held = false;
+        create->waiting = false;
         look->reason.ends = REASON_ENDS_BY_DEADLINE;
         if (state->now_ms >= create->limit_ms)
             create_refuse(creates, create, &look->reason);
@@ -371,11 +371,11 @@ void creates_advance(struct creates *creates, uint64_t number)
     create = creates_find(creates, number);
     if (create && create->state != CREATE_FORWARDED)
         wake_set_due(&creates->state->wakes, &create->waiter,
-                     create->held ? earlier(create->hold_until_ms, create->again_ms)
-                                  : create->limit_ms);
+                     create->waiting ? earlier(create->hold_until_ms, create->again_ms)
+                                     : create->limit_ms);
 }
 
-void creates_check(struct creates *creates)
+void creates_verify(struct creates *creates)
 {
     struct create *create, *next;
 

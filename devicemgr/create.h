@@ -45,9 +45,9 @@ struct create {
     enum create_state state;   /* moved by create.c alone */
     struct waiter waiter;
     struct create *commit_prev, *commit_next;
-    uint64_t limit_ms; /* the client's deadline, less a margin */
-    bool held;
-    uint64_t held_ms;       /* when it began to be; only while `held` */
+    uint64_t limit_ms;      /* the client's deadline, less a margin */
+    bool waiting;           /* for the world to change: it is held */
+    uint64_t waiting_ms;    /* since when; only while `waiting` */
     uint64_t hold_until_ms; /* likewise */
     uint64_t again_ms;      /* likewise: when time alone may change why; UINT64_MAX: never */
     uint64_t commit;        /* the commit that carries it; 0: none yet */
@@ -77,7 +77,7 @@ bool creates_begin(struct creates *creates, uint64_t number,
 /* Looks again at one that was woken, if it is not over by now. */
 void creates_advance(struct creates *creates, uint64_t number);
 /* Looks at all: none that was not woken may go on. One may be refused that another overtook. */
-void creates_check(struct creates *creates);
+void creates_verify(struct creates *creates);
 /* A commit takes every create that waits for one. */
 void creates_commit_began(struct creates *creates, uint64_t commit);
 void creates_committed(struct creates *creates, uint64_t commit, const char *error);

@@ -159,7 +159,7 @@ static void admit(struct creates *creates, struct create *create,
         turn_away(creates, create, &look.reason);
         return;
     }
-    demand_settle(&create->demand);
+    demand_set_items(&create->demand);
     create->items = mem_alloc(create->demand.request.len, sizeof *create->items);
     know_sandbox(state, create, request->sandbox_attempt);
     pod = pods_find(&state->pods, request->pod_uid);

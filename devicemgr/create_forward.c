@@ -90,7 +90,7 @@ void create_forward(struct state *state, struct create *create)
 }
 
 /* The containers can run from now on; the answer says under which id. */
-static void settle(struct state *state, struct create *create, const char *container_id)
+static void note_outcome(struct state *state, struct create *create, const char *container_id)
 {
     const struct sandbox *sandbox = pods_find_sandbox(&state->pods, create->demand.sandbox_id);
     bool dead = !sandbox || sandbox->state == SANDBOX_STOPPED;
@@ -131,7 +131,7 @@ void creates_answered(struct creates *creates, uint64_t number, const char *cont
     if (!create || create->state != CREATE_FORWARDED)
         return;
     if (container_id)
-        settle(state, create, container_id);
+        note_outcome(state, create, container_id);
     else
         give_up_chosen(state, create);
     create_release(state, create);
@@ -160,7 +160,7 @@ void creates_cancelled(struct creates *creates, uint64_t number)
     if (!create)
         return;
     if (create->state == CREATE_FORWARDED && told)
-        settle(creates->state, create, NULL);
+        note_outcome(creates->state, create, NULL);
     create_abandon(creates, create);
     create_free(creates, create);
 }

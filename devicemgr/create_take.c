@@ -63,14 +63,14 @@ static void ask_plugin(struct creates *creates, struct create *create, size_t in
 static void note_source(struct state *state, const struct create *create, size_t index)
 {
     const struct request_item *want = create->demand.items[index].want;
-    struct allocation *held = create_allocation(state, create, index);
+    struct allocation *allocation = create_allocation(state, create, index);
 
-    if (held->own_choice == want->token) {
-        allocation_set_own_choice(held, !want->token);
-        dirty_touch_allocation(state, held);
+    if (allocation->own_choice == want->token) {
+        allocation_set_own_choice(allocation, !want->token);
+        dirty_touch_allocation(state, allocation);
     }
     if (want->token)
-        kubelet_check_token(state, held, create->demand.started_ms);
+        kubelet_note_token(state, allocation, create->demand.started_ms);
 }
 
 /* Each is asked about once, whoever wants to know. */

@@ -16,7 +16,7 @@ void demand_init(struct demand *demand, uint64_t create, uint64_t now_ms,
     demand->started_ms = now_ms;
 }
 
-void demand_settle(struct demand *demand)
+void demand_set_items(struct demand *demand)
 {
     demand->items = mem_alloc(demand->request.len, sizeof *demand->items);
     for (size_t i = 0; i < demand->request.len; i++)

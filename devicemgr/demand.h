@@ -34,7 +34,7 @@ struct demand {
     char *container;
     uint32_t attempt;
     struct request request;    /* nothing before it was read */
-    struct demand_item *items; /* one for each of request.items; NULL before demand_settle() */
+    struct demand_item *items; /* one for each of request.items; NULL before demand_set_items() */
     uint64_t started_ms;       /* when it came */
 };
 
@@ -42,7 +42,7 @@ struct demand {
 void demand_init(struct demand *demand, uint64_t create, uint64_t now_ms,
                  const struct devicemgr_create *said);
 /* The request is read. */
-void demand_settle(struct demand *demand);
+void demand_set_items(struct demand *demand);
 void demand_fini(struct demand *demand);
 
 #endif

@@ -261,7 +261,8 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
                               const struct devicemgr_sandbox *sandboxes, size_t sandboxes_len,
                               const struct devicemgr_container *containers, size_t containers_len);
 
-/* ---- capacity: what the kubelet's GetCapacity reports ---- */
+/* ---- capacity: what the kubelet's GetCapacity reports, for who tells an operator, or publishes it;
+ * the daemon does neither yet ---- */
 struct devicemgr_capacity {
     const char *resource;
     size_t capacity;    /* its devices, healthy or not */

@@ -16,7 +16,7 @@
  * which began after the create had come has it. Late readings must not cry wolf: pods that are over
  * go from the file, with their containers ended.
  */
-void kubelet_check_token(struct state *state, struct allocation *allocation, uint64_t since_ms)
+void kubelet_note_token(struct state *state, struct allocation *allocation, uint64_t since_ms)
 {
     if (allocation->token != ALLOCATION_TOKEN_NONE)
         return;
@@ -98,7 +98,7 @@ void kubelet_restored(struct state *state)
         state->kubelet.new_boot = state->kubelet.new_boot || facts_pod_of_earlier_boot(state, pod);
 }
 
-bool kubelet_settle_sources(struct state *state)
+bool kubelet_become_ready(struct state *state)
 {
     struct kubelet_view *kubelet = &state->kubelet;
 

@@ -25,7 +25,7 @@
 struct allocation;
 struct state;
 struct devicemgr_kubelet_held;
-struct kubelet_claim;
+struct kubelet_owners;
 
 /* What one container has of one resource, by the kubelet's checkpoint. An entry is what it says:
  * one that says something else is another. */
@@ -61,9 +61,9 @@ struct kubelet_view {
     bool new_boot;       /* what is restored is, at least in part, of an earlier boot */
     bool unproven;       /* some allocation's token is to be looked for in its checkpoint */
     uint64_t readings;   /* how often its checkpoint was told */
-    struct kubelet_hold *holds;   /* by what they say */
-    struct kubelet_claim *claims; /* by resource and id */
-    struct kubelet_pod *pods;     /* by uid */
+    struct kubelet_hold *holds;    /* by what they say */
+    struct kubelet_owners *owners; /* by resource and id */
+    struct kubelet_pod *pods;      /* by uid */
     struct kubelet_pod *stale;
 };
 
@@ -73,7 +73,7 @@ void kubelet_restored(struct state *state);
 /* devicemgr_kubelet_started() */
 void kubelet_started(struct state *state);
 /* Looks whether the sources are ready; true: they are from now on. */
-bool kubelet_settle_sources(struct state *state);
+bool kubelet_become_ready(struct state *state);
 /* When they are ready by time alone; UINT64_MAX: not so. */
 uint64_t kubelet_next_ms(const struct state *state);
 /* Whether a kubelet may have started so short ago that it admits pods anew (settings.mask_ms). */
@@ -83,7 +83,7 @@ uint64_t kubelet_started_until_ms(const struct state *state);
 
 /* ---- tokens ---- */
 /* A create came at `since_ms` with the kubelet's token for the allocation. */
-void kubelet_check_token(struct state *state, struct allocation *allocation, uint64_t since_ms);
+void kubelet_note_token(struct state *state, struct allocation *allocation, uint64_t since_ms);
 /* The kubelet's checkpoint was read at `read_ms`: says which tokens that came before it does not
  * have. */
 void kubelet_judge_tokens(struct state *state, uint64_t read_ms);

@@ -10,7 +10,7 @@
 #include "devicemgr/state.h"
 
 /* All entries that name one device. */
-struct kubelet_claim {
+struct kubelet_owners {
     char *key;
     size_t key_bytes;
     const struct kubelet_hold **holds;
@@ -20,48 +20,49 @@ struct kubelet_claim {
 
 /* ---- by device ---- */
 
-static struct kubelet_claim *claim_find(const struct kubelet_view *kubelet, const char *resource,
-                                        const char *id)
+static struct kubelet_owners *owners_find(const struct kubelet_view *kubelet, const char *resource,
+                                          const char *id)
 {
     const char *parts[] = {resource, id};
-    struct kubelet_claim *claim;
+    struct kubelet_owners *owners;
     size_t key_bytes;
     char *key = mem_key(parts, 2, &key_bytes);
 
-    HASH_FIND(hh, kubelet->claims, key, key_bytes, claim);
+    HASH_FIND(hh, kubelet->owners, key, key_bytes, owners);
     free(key);
-    return claim;
+    return owners;
 }
 
-static void claim_add(struct kubelet_view *kubelet, const struct kubelet_hold *hold, const char *id)
+static void owners_add(struct kubelet_view *kubelet, const struct kubelet_hold *hold,
+                       const char *id)
 {
     const char *parts[] = {hold->resource, id};
-    struct kubelet_claim *claim = claim_find(kubelet, hold->resource, id);
+    struct kubelet_owners *owners = owners_find(kubelet, hold->resource, id);
 
-    if (!claim) {
-        claim = mem_alloc(1, sizeof *claim);
-        claim->key = mem_key(parts, 2, &claim->key_bytes);
-        HASH_ADD_KEYPTR(hh, kubelet->claims, claim->key, claim->key_bytes, claim);
+    if (!owners) {
+        owners = mem_alloc(1, sizeof *owners);
+        owners->key = mem_key(parts, 2, &owners->key_bytes);
+        HASH_ADD_KEYPTR(hh, kubelet->owners, owners->key, owners->key_bytes, owners);
     }
-    claim->holds = mem_grow(claim->holds, claim->holds_len, sizeof(struct kubelet_hold *));
-    claim->holds[claim->holds_len++] = hold;
+    owners->holds = mem_grow(owners->holds, owners->holds_len, sizeof(struct kubelet_hold *));
+    owners->holds[owners->holds_len++] = hold;
 }
 
-static void claim_remove(struct kubelet_view *kubelet, const struct kubelet_hold *hold,
-                         const char *id)
+static void owners_remove(struct kubelet_view *kubelet, const struct kubelet_hold *hold,
+                          const char *id)
 {
-    struct kubelet_claim *claim = claim_find(kubelet, hold->resource, id);
+    struct kubelet_owners *owners = owners_find(kubelet, hold->resource, id);
     size_t at = 0;
 
-    while (claim->holds[at] != hold)
+    while (owners->holds[at] != hold)
         at++;
-    claim->holds[at] = claim->holds[--claim->holds_len];
-    if (claim->holds_len > 0)
+    owners->holds[at] = owners->holds[--owners->holds_len];
+    if (owners->holds_len > 0)
         return;
-    HASH_DEL(kubelet->claims, claim);
-    free(claim->holds);
-    free(claim->key);
-    free(claim);
+    HASH_DEL(kubelet->owners, owners);
+    free(owners->holds);
+    free(owners->key);
+    free(owners);
 }
 
 /* ---- by pod ---- */
@@ -182,14 +183,14 @@ static struct kubelet_hold *hold_add(struct kubelet_view *kubelet, char *key, si
     HASH_ADD_KEYPTR(hh, kubelet->holds, hold->key, key_bytes, hold);
     pod_add(kubelet, hold);
     for (size_t i = 0; i < ids_len; i++)
-        claim_add(kubelet, hold, hold->ids.v[i]);
+        owners_add(kubelet, hold, hold->ids.v[i]);
     return hold;
 }
 
 static void hold_remove(struct kubelet_view *kubelet, struct kubelet_hold *hold)
 {
     for (size_t i = 0; i < hold->ids.len; i++)
-        claim_remove(kubelet, hold, hold->ids.v[i]);
+        owners_remove(kubelet, hold, hold->ids.v[i]);
     pod_remove(kubelet, hold);
     HASH_DEL(kubelet->holds, hold);
     free(hold->ids.v);
@@ -343,10 +344,10 @@ void kubelet_pod_changed(struct state *state, const char *pod_uid, bool wakes)
 bool kubelet_promised(const struct state *state, const char *resource, const char *id,
                       const char *pod_uid, const char *container)
 {
-    const struct kubelet_claim *claim = claim_find(&state->kubelet, resource, id);
+    const struct kubelet_owners *owners = owners_find(&state->kubelet, resource, id);
 
-    for (size_t i = 0; claim && i < claim->holds_len; i++) {
-        const struct kubelet_hold *hold = claim->holds[i];
+    for (size_t i = 0; owners && i < owners->holds_len; i++) {
+        const struct kubelet_hold *hold = owners->holds[i];
 
         if (strcmp(hold->pod_uid, pod_uid) == 0 && strcmp(hold->container, container) == 0)
             continue;

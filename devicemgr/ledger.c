@@ -45,7 +45,7 @@ void ledger_tell_changes(struct state *state)
         if (before != life)
             siblings_changed(state, a->pod_uid,
                              before != ALLOCATION_ABSENT && life != ALLOCATION_BUSY);
-        allocation_settle(a);
+        allocation_set_known(a);
     }
 }
 

@@ -133,7 +133,7 @@ static const struct sandbox *making_in(const struct state *state, const struct a
 }
 
 /* What the list does not show to run does not, unless it came after the list was asked for. */
-static void settle_unlisted(struct state *state)
+static void end_unlisted(struct state *state)
 {
     for (struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
         const struct sandbox *sandbox;
@@ -147,8 +147,8 @@ static void settle_unlisted(struct state *state)
     }
 }
 
-static void settle_running(struct state *state, const struct devicemgr_container *container,
-                           const struct sandbox *sandbox, const struct container_tokens *named)
+static void note_running(struct state *state, const struct devicemgr_container *container,
+                         const struct sandbox *sandbox, const struct container_tokens *named)
 {
     for (struct allocation *a = allocations_of_pod(&state->allocations, sandbox->pod->uid); a;
          a = a->pod_next) {
@@ -158,8 +158,8 @@ static void settle_running(struct state *state, const struct devicemgr_container
     }
 }
 
-static void settle_exited(struct state *state, const struct devicemgr_container *container,
-                          const struct sandbox *sandbox)
+static void note_exited(struct state *state, const struct devicemgr_container *container,
+                        const struct sandbox *sandbox)
 {
     for (struct allocation *a = allocations_of_pod(&state->allocations, sandbox->pod->uid); a;
          a = a->pod_next) {
@@ -202,8 +202,8 @@ static void log_list(struct runtime *runtime, bool first, size_t rebuilt, size_t
 }
 
 /* One container; how many allocations were made of what it says. */
-static size_t settle_listed(struct runtime *runtime, const struct listed_sandboxes *told,
-                            const struct devicemgr_container *container)
+static size_t take_container(struct runtime *runtime, const struct listed_sandboxes *told,
+                             const struct devicemgr_container *container)
 {
     struct state *state = runtime->state;
     const struct sandbox *sandbox = pods_find_sandbox(&state->pods, container->sandbox_id);
@@ -214,19 +214,19 @@ static size_t settle_listed(struct runtime *runtime, const struct listed_sandbox
     if (!sandbox)
         return 0;
     if (!is_running(state, container, sandbox)) {
-        settle_exited(state, container, sandbox);
+        note_exited(state, container, sandbox);
         return 0;
     }
     is_new = adopt_running(runtime, container, sandbox);
     container_tokens_read(&named, is_new ? state : NULL,
                           container); /* told once, not by each list */
-    settle_running(state, container, sandbox, &named);
+    note_running(state, container, sandbox, &named);
     rebuilt = runtime_rebuild(state, told, container, sandbox, &named);
     request_fini(&named.tokens);
     return rebuilt;
 }
 
-/* Once all are settled: an older attempt may still run with what this one does not name. */
+/* Once it is known what runs: an older attempt may still run with what this one does not name. */
 static void release_listed(struct state *state, const struct devicemgr_container *container)
 {
     const struct sandbox *sandbox = pods_find_sandbox(&state->pods, container->sandbox_id);
@@ -260,15 +260,15 @@ void runtime_take_list(struct runtime *runtime, const struct devicemgr_sandbox *
         note_listed(state, &sandboxes[i]);
     keep_sandboxes(state, containers, containers_len);
     drop_unlisted(runtime);
-    settle_unlisted(state);
+    end_unlisted(state);
     for (size_t i = 0; i < containers_len; i++)
-        rebuilt += settle_listed(runtime, &told, &containers[i]);
+        rebuilt += take_container(runtime, &told, &containers[i]);
     for (size_t i = 0; i < containers_len; i++)
         release_listed(state, &containers[i]);
     adopt_forget_unlisted(runtime);
-    adopt_settle(runtime);
+    adopt_all(runtime);
     state->listing.listed = true;
-    kubelet_settle_sources(state);
+    kubelet_become_ready(state);
     log_list(runtime, first, rebuilt, drop_absent(runtime));
     listing_again(state);
     list_for_absent(state);
@@ -276,11 +276,11 @@ void runtime_take_list(struct runtime *runtime, const struct devicemgr_sandbox *
     wake_all(&state->wakes);
 }
 
-void runtime_settle_sources(struct runtime *runtime)
+void runtime_when_ready(struct runtime *runtime)
 {
     struct state *state = runtime->state;
 
-    if (!kubelet_settle_sources(state))
+    if (!kubelet_become_ready(state))
         return;
     log_list(runtime, false, 0, drop_absent(runtime));
     list_for_absent(state);

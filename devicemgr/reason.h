@@ -89,7 +89,7 @@ void reason_fini(struct reason *reason);
 
 /* The gRPC code of a refusal for it. */
 int reason_code(enum reason_kind kind);
-/* One word, for who sorts them. */
+/* One word, for who counts or sorts refusals; a person reads the sentence. */
 const char *reason_word(enum reason_kind kind);
 
 /* Adds the whole sentence, with whom it is about. */

@@ -46,7 +46,7 @@ void runtime_take_list(struct runtime *runtime, const struct devicemgr_sandbox *
                        size_t sandboxes_len, const struct devicemgr_container *containers,
                        size_t containers_len);
 /* Drops what was restored and is not there, if the sources have become ready. */
-void runtime_settle_sources(struct runtime *runtime);
+void runtime_when_ready(struct runtime *runtime);
 
 /* ---- rebuild.c ---- */
 

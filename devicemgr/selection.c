@@ -14,7 +14,7 @@ struct question {
     const struct demand *demand;
     const struct demand_item *item;
     const struct request_item *want;
-    const struct allocation *held; /* what the container has already; NULL: nothing */
+    const struct allocation *kept; /* what the container has already; NULL: nothing */
     const struct allocation *gone; /* what it had, and is to be dropped; NULL: nothing */
     struct selection_item *answer;
 };
@@ -50,7 +50,7 @@ static struct look look_at_holders(const struct question *q, const struct ids *i
             allocations_holders(&q->state->allocations, q->want->resource, ids->v[i], &holders_len);
 
         for (size_t h = 0; h < holders_len; h++) {
-            if (holders[h] != q->held && holders[h] != q->gone)
+            if (holders[h] != q->kept && holders[h] != q->gone)
                 look = look_at_holder(q, holders[h], ids->v[i]);
             if (look.step != LOOK_GO)
                 return look;
@@ -206,17 +206,17 @@ static struct look choose(const struct question *q, struct ids *ids)
 
 /* ---- one resource ---- */
 
-static struct look refuse_changed(const struct request_item *want, const struct allocation *held)
+static struct look refuse_changed(const struct request_item *want, const struct allocation *kept)
 {
     return (struct look){.step = LOOK_REFUSE,
                          .reason = {.kind = REASON_REQUEST_CHANGED,
                                     .resource = want->resource,
-                                    .held = held->ids.len,
+                                    .held = kept->ids.len,
                                     .asked = want->count}};
 }
 
-/* What the container has already: it is held, or gone, or in the way. */
-static struct look look_at_held(struct question *q)
+/* What the container has already: it is kept, or gone, or in the way. */
+static struct look look_at_kept(struct question *q)
 {
     const struct allocation *allocation = allocations_find(
         &q->state->allocations, q->demand->pod_uid, q->demand->container, q->want->resource);
@@ -237,7 +237,7 @@ static struct look look_at_held(struct question *q)
     if (allocation->ids.len != q->want->count)
         return refuse_changed(q->want, allocation);
     if (!q->want->token || ids_equal(&allocation->ids, &q->want->ids)) {
-        q->held = allocation;
+        q->kept = allocation;
         return look;
     }
     /* The kubelet has decided anew; what it gave before is free once that container is gone. */
@@ -253,13 +253,13 @@ static struct look look_at_ids(const struct question *q, const struct ids *ids)
     struct look look = {0};
 
     /* What was handed on is not waited for, usable or not: others may be free. */
-    if (q->held && !q->want->token)
+    if (q->kept && !q->want->token)
         look = look_at_holders(q, ids);
     if (look.step == LOOK_GO)
         look = usable_ids(q->state, q->want, ids);
     if (look.step == LOOK_GO)
         look = look_at_holders(q, ids);
-    if (look.step == LOOK_GO && !q->held)
+    if (look.step == LOOK_GO && !q->kept)
         look = holders_listed(q->state, q->want->resource);
     return look;
 }
@@ -269,8 +269,8 @@ static struct look take(struct question *q)
     struct ids ids = {0};
     struct look look = {0};
 
-    if (q->held)
-        ids_copy(&ids, q->held->ids.v, q->held->ids.len);
+    if (q->kept)
+        ids_copy(&ids, q->kept->ids.v, q->kept->ids.len);
     else if (q->want->token)
         ids_copy(&ids, q->want->ids.v, q->want->ids.len);
     else
@@ -278,8 +278,8 @@ static struct look take(struct question *q)
     if (look.step == LOOK_GO)
         look = look_at_ids(q, &ids);
     if (look.step == LOOK_GO) {
-        q->answer->kind = q->held ? SELECTION_KEEP : SELECTION_TAKE;
-        q->answer->kept = q->held;
+        q->answer->kind = q->kept ? SELECTION_KEEP : SELECTION_TAKE;
+        q->answer->kept = q->kept;
         q->answer->ids = ids;
         return look;
     }
@@ -295,15 +295,15 @@ static struct look select_item(const struct state *state, const struct demand *d
                          .item = &demand->items[index],
                          .want = demand->items[index].want,
                          .answer = answer};
-    struct look look = look_at_held(&q);
+    struct look look = look_at_kept(&q);
 
     if (look.step == LOOK_GO)
         look = take(&q);
-    if (look.step == LOOK_REFUSE && q.held && !q.want->token &&
-        holders_handed_on(state, demand, q.held)) {
+    if (look.step == LOOK_REFUSE && q.kept && !q.want->token &&
+        holders_handed_on(state, demand, q.kept)) {
         look_fini(&look); /* it was not running then: the shim chooses anew */
-        q.gone = q.held;
-        q.held = NULL;
+        q.gone = q.kept;
+        q.kept = NULL;
         look = take(&q);
     }
     q.answer->drop = q.gone;

@@ -132,12 +132,12 @@ void devicemgr_run(struct devicemgr *mgr)
             creates_commit_began(&mgr->creates, checkpoint_begin(state));
         } else if (unchecked) {
             unchecked = false;
-            creates_check(&mgr->creates);
+            creates_verify(&mgr->creates);
         } else {
             break;
         }
     }
-    advertise_settle(state);
+    advertise_review(state);
     mgr->running = false;
 }
 
@@ -165,7 +165,7 @@ void devicemgr_tick(struct devicemgr *mgr, uint64_t now_ms)
     plugin_tick(state);
     hand_out(mgr);
     listing_tick(state);
-    runtime_settle_sources(&mgr->runtime);
+    runtime_when_ready(&mgr->runtime);
     checkpoint_tick(state);
     prefers_tick(&mgr->prefers);
     wake_tick(&state->wakes, state->now_ms);
@@ -404,7 +404,7 @@ void devicemgr_kubelet_listed(struct devicemgr *mgr, uint64_t now_ms)
 {
     state_at(&mgr->state, now_ms);
     mgr->state.kubelet.listed = true;
-    runtime_settle_sources(&mgr->runtime);
+    runtime_when_ready(&mgr->runtime);
 }
 
 void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t read_ms,
@@ -414,7 +414,7 @@ void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t re
     kubelet_take_holds(&mgr->state, held, held_len);
     showing_times(&mgr->state);
     kubelet_judge_tokens(&mgr->state, read_ms);
-    adopt_settle(&mgr->runtime);
+    adopt_all(&mgr->runtime);
 }
 
 void devicemgr_prefer(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *resource,

@@ -137,7 +137,7 @@ void session_refuse(struct session *s, struct session_call *call, int code, cons
  */
 bool session_drain(struct session *s);
 
-/* Calls looked at, parked or refused that are not over. */
+/* Calls looked at, parked or refused that are not over: for who counts what is open. */
 size_t session_calls(const struct session *s);
 
 /* Of a client from which nothing more comes: whether a call of its still needs our way to the

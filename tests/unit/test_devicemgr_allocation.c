@@ -62,7 +62,7 @@ static void a_pod_knows_its_allocations(void **state)
     assert_null(allocations_find(&table, "u1", "main", GPU));
     allocations_fini(&table);
     assert_null(table.by_key);
-    assert_null(table.claims);
+    assert_null(table.owners);
     assert_null(table.pods);
 }
 

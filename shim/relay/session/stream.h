@@ -145,7 +145,8 @@ unsigned stream_waits(const struct stream *st);
 
 const char *stream_phase_name(enum stream_phase phase);
 
-/* "OWNER", "ANSWER WINDOW"; empty for none. Cut to `size`, NUL included. */
+/* For who asks why a stream stands still: "OWNER", "ANSWER WINDOW"; empty for none. Cut to `size`,
+ * NUL included. */
 void stream_waits_print(unsigned waits, char *text, size_t size);
 
 static inline bool stream_is_gated(const struct stream *st)
