@@ -41,6 +41,8 @@
 #include "devicemgr/ids.h"
 #include "devicemgr/mem.h"
 
+struct demand;
+
 enum allocation_row {
     ALLOCATION_RESERVED, /* there is none: it goes with its create */
     ALLOCATION_QUEUED,   /* the next commit carries it */
@@ -158,6 +160,9 @@ struct allocation *allocations_add(struct allocations *table, const char *pod_ui
                                    const struct ids *ids);
 struct allocation *allocations_find(const struct allocations *table, const char *pod_uid,
                                     const char *container, const char *resource);
+/* Of the container that is to be made, for the resource `index` of what it asks for. */
+struct allocation *allocations_demanded(const struct allocations *table,
+                                        const struct demand *demand, size_t index);
 void allocations_remove(struct allocations *table, struct allocation *allocation);
 /* All that hold the device, oldest first; valid until the table changes. */
 struct allocation *const *allocations_holders(const struct allocations *table, const char *resource,

@@ -7,6 +7,8 @@
 
 #include <utlist.h>
 
+#include "devicemgr/demand.h"
+
 /* All allocations that name one device; and, under CONTAINER, all that have one container. */
 struct owners {
     char *key;
@@ -243,6 +245,13 @@ struct allocation *allocations_find(const struct allocations *table, const char 
     HASH_FIND(hh, table->by_key, key, key_bytes, allocation);
     free(key);
     return allocation;
+}
+
+struct allocation *allocations_demanded(const struct allocations *table,
+                                        const struct demand *demand, size_t index)
+{
+    return allocations_find(table, demand->pod_uid, demand->container,
+                            demand->request.items[index].resource);
 }
 
 void allocations_remove(struct allocations *table, struct allocation *allocation)

@@ -17,13 +17,6 @@ struct create *creates_find(const struct creates *creates, uint64_t number)
     return create;
 }
 
-struct allocation *create_allocation(const struct state *state, const struct create *create,
-                                     size_t index)
-{
-    return allocations_find(&state->allocations, create->demand.pod_uid, create->demand.container,
-                            create->demand.request.items[index].resource);
-}
-
 /* ---- the state ---- */
 
 static bool may_move(enum create_state from, enum create_state to)
@@ -151,7 +144,8 @@ static struct look allocate_item(struct creates *creates, struct create *create,
     struct state *state = creates->state;
     const struct request_item *want = create->demand.items[index].want;
     struct create_item *item = &create->items[index];
-    struct allocation *allocation = create_allocation(state, create, index);
+    struct allocation *allocation =
+        allocations_demanded(&state->allocations, &create->demand, index);
     const struct resource *resource;
     struct look look = usable_ids(state, want, &allocation->ids);
 
@@ -178,7 +172,8 @@ static bool queue_rows(struct state *state, struct create *create)
     bool queued = false;
 
     for (size_t i = 0; i < create->demand.request.len; i++) {
-        struct allocation *allocation = create_allocation(state, create, i);
+        struct allocation *allocation =
+            allocations_demanded(&state->allocations, &create->demand, i);
 
         if (allocation->row == ALLOCATION_DURABLE && !allocation->fresh)
             continue;
@@ -224,7 +219,8 @@ static struct look prestart_item(struct creates *creates, struct create *create,
     struct state *state = creates->state;
     const struct request_item *want = create->demand.items[index].want;
     struct create_item *item = &create->items[index];
-    struct allocation *allocation = create_allocation(state, create, index);
+    struct allocation *allocation =
+        allocations_demanded(&state->allocations, &create->demand, index);
     const struct resource *resource;
     struct look look = usable_ids(state, want, &allocation->ids);
 

@@ -89,9 +89,6 @@ void create_push_refusal(struct state *state, const struct create *create,
 void create_free(struct creates *creates, struct create *create);
 /* Cancels its calls, and gives back what it reserved. */
 void create_abandon(struct creates *creates, struct create *create);
-/* What it has of resource `index`; NULL: nothing. */
-struct allocation *create_allocation(const struct state *state, const struct create *create,
-                                     size_t index);
 
 /* ---- create_take.c: the state SELECTING ---- */
 

@@ -77,7 +77,8 @@ static struct create *answered(struct creates *creates, const struct call *call)
 static void fail(struct creates *creates, struct create *create, const struct call *call, int code,
                  const char *message)
 {
-    const struct allocation *allocation = create_allocation(creates->state, create, call->item);
+    const struct allocation *allocation =
+        allocations_demanded(&creates->state->allocations, &create->demand, call->item);
     struct reason reason = {
         .kind = code == CODE_DEADLINE_EXCEEDED ? REASON_CALL_UNANSWERED : REASON_CALL_FAILED,
         .resource = create->demand.items[call->item].want->resource,
@@ -104,7 +105,7 @@ void creates_allocated(struct creates *creates, uint64_t number, int code, const
     if (!call)
         return;
     create = answered(creates, call);
-    allocation = create_allocation(creates->state, create, call->item);
+    allocation = allocations_demanded(&creates->state->allocations, &create->demand, call->item);
     if (code != CODE_OK) {
         fail(creates, create, call, code, message);
     } else if (response->n_container_responses != 1) {

@@ -23,7 +23,7 @@ static void merge_token(const struct allocation *allocation, struct options_merg
 static void log_conflicts(struct state *state, const struct create *create,
                           const struct options_merge *merge)
 {
-    struct allocation *first = create_allocation(state, create, 0);
+    struct allocation *first = allocations_demanded(&state->allocations, &create->demand, 0);
     struct text text = {0};
 
     if (merge->conflicts == 0 || !allocation_conflict_once(first))
@@ -43,7 +43,7 @@ static void log_forwarded(struct state *state, const struct create *create)
     text_add(&text, "forwarded with");
     for (size_t i = 0; i < create->demand.request.len; i++) {
         text_add(&text, " %s ", create->demand.request.items[i].resource);
-        text_add_ids(&text, &create_allocation(state, create, i)->ids);
+        text_add_ids(&text, &allocations_demanded(&state->allocations, &create->demand, i)->ids);
     }
     state_log(state, LEVEL_INFO, &text);
 }
@@ -53,7 +53,8 @@ static void log_forwarded(struct state *state, const struct create *create)
 static void merge_given(struct state *state, const struct create *create, size_t index,
                         struct options_merge *merge)
 {
-    const struct allocation *allocation = create_allocation(state, create, index);
+    const struct allocation *allocation =
+        allocations_demanded(&state->allocations, &create->demand, index);
     struct resource *resource = resources_find(state->resources, allocation->resource);
     size_t left_out = merge->left_out;
     struct text text = {0};
@@ -77,7 +78,7 @@ void create_forward(struct state *state, struct create *create)
     options_merge_init(&merge);
     for (size_t i = 0; i < create->demand.request.len; i++) {
         if (!create->demand.request.items[i].token)
-            merge_token(create_allocation(state, create, i), &merge);
+            merge_token(allocations_demanded(&state->allocations, &create->demand, i), &merge);
     }
     merge.reserved = REQUEST_KEY_PREFIX;
     for (size_t i = 0; i < create->demand.request.len; i++)
@@ -96,7 +97,8 @@ static void note_outcome(struct state *state, struct create *create, const char 
     bool dead = !sandbox || sandbox->state == SANDBOX_STOPPED;
 
     for (size_t i = 0; i < create->demand.request.len; i++) {
-        struct allocation *allocation = create_allocation(state, create, i);
+        struct allocation *allocation =
+            allocations_demanded(&state->allocations, &create->demand, i);
 
         if (!allocation || allocation->create != create->number)
             continue; /* its pod was removed, and may have been made anew */
@@ -116,7 +118,8 @@ static void note_outcome(struct state *state, struct create *create, const char 
 static void give_up_chosen(struct state *state, const struct create *create)
 {
     for (size_t i = 0; i < create->demand.request.len; i++) {
-        struct allocation *allocation = create_allocation(state, create, i);
+        struct allocation *allocation =
+            allocations_demanded(&state->allocations, &create->demand, i);
 
         if (allocation && allocation->create == create->number && allocation->tentative)
             ledger_drop_allocation(state, allocation);

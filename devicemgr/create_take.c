@@ -63,7 +63,8 @@ static void ask_plugin(struct creates *creates, struct create *create, size_t in
 static void note_source(struct state *state, const struct create *create, size_t index)
 {
     const struct request_item *want = create->demand.items[index].want;
-    struct allocation *allocation = create_allocation(state, create, index);
+    struct allocation *allocation =
+        allocations_demanded(&state->allocations, &create->demand, index);
 
     if (allocation->own_choice == want->token) {
         allocation_set_own_choice(allocation, !want->token);
@@ -97,7 +98,8 @@ static void prepare(struct creates *creates, struct create *create, struct selec
 
         start_checks(creates, create, selected);
         if (selected->drop)
-            ledger_drop_allocation(state, create_allocation(state, create, i));
+            ledger_drop_allocation(state,
+                                   allocations_demanded(&state->allocations, &create->demand, i));
         if (selected->ask_plugin)
             ask_plugin(creates, create, i, selected);
         if (selected->kind == SELECTION_KEEP)
@@ -109,7 +111,8 @@ static void reserve(struct state *state, const struct create *create, size_t ind
                     const struct selection_item *selected)
 {
     const struct request_item *want = create->demand.items[index].want;
-    struct allocation *allocation = create_allocation(state, create, index);
+    struct allocation *allocation =
+        allocations_demanded(&state->allocations, &create->demand, index);
 
     if (selected->kind == SELECTION_TAKE) {
         allocation = allocations_add(&state->allocations, create->demand.pod_uid,
@@ -153,8 +156,7 @@ void create_release(struct state *state, struct create *create)
 {
     for (size_t i = 0; i < create->demand.request.len; i++) {
         struct allocation *allocation =
-            allocations_find(&state->allocations, create->demand.pod_uid, create->demand.container,
-                             create->demand.request.items[i].resource);
+            allocations_demanded(&state->allocations, &create->demand, i);
 
         if (!allocation || allocation->create != create->number)
             continue;
