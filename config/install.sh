@@ -155,6 +155,12 @@ any_changed() {
     return 1
 }
 
+# Whether the socket's unit that systemd still knows has another path than the new one.
+socket_moves() {
+    local unit=$unit_dir/cri-device-shim.socket
+    ! cmp -s <(grep ^ListenStream= "$work/undo$unit") <(grep ^ListenStream= "$root$unit")
+}
+
 # The daemon before the bridge: a new daemon serves an old bridge, too, and the bridge, whose
 # absence the kubelet does not forgive, finds it ready.
 start_services() {
@@ -163,9 +169,10 @@ start_services() {
     for unit in "${units[@]}"; do
         paths+=("$unit_dir/$unit")
     done
-    if is_changed "$unit_dir/$socket" && is_live && is_active $socket; then
+    if is_changed "$unit_dir/$socket" && is_live && is_active $socket && socket_moves; then
         note_restarted $socket $daemon
-        control stop $daemon $socket # while systemd knows the old socket's path, to remove it
+        # While systemd knows the old path, to remove it. What it keeps for the daemon goes, too.
+        control stop $daemon $socket
     fi
     ! any_changed "${paths[@]}" || control daemon-reload
     if is_changed "$unit_dir/$socket" || ! is_active $socket; then

@@ -54,16 +54,21 @@ static void report(const struct store *store, int level, const char *format, ...
 }
 
 /* `what`: of the file, for the log. */
-static int set_aside(struct store *store, const char *what, const char *why)
+static int set_aside_as(struct store *store, const char *kind, const char *what, const char *why)
 {
     char base[STORE_ASIDE_BYTES_MAX];
 
-    if (store_file_set_aside(store->options.dir, store->path, base) < 0)
+    if (store_file_set_aside(store->options.dir, store->path, kind, base) < 0)
         return -1;
     store->lost_rows = true;
     report(store, LOG_ERR, "checkpoint %s %s (%s); it was set aside as %s and a new one is made",
            store->path, what, why, base);
     return 0;
+}
+
+static int set_aside(struct store *store, const char *what, const char *why)
+{
+    return set_aside_as(store, "damaged", what, why);
 }
 
 /* ---- open ---- */
@@ -248,9 +253,11 @@ int store_open(const struct store_options *options, struct store **out, char *er
         return -1;
     }
     opened = open_file(store, why, sizeof why);
-    if (opened == STORE_DAMAGED) {
+    if (opened == STORE_DAMAGED || opened == STORE_NEWER) {
+        is_new = (opened == STORE_DAMAGED
+                      ? set_aside(store, "is damaged", why)
+                      : set_aside_as(store, "newer", "is a newer release's", why)) == 0;
         opened = STORE_UNAVAILABLE;
-        is_new = set_aside(store, "is damaged", why) == 0;
         if (is_new)
             opened = open_file(store, why, sizeof why);
     }

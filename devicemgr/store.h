@@ -3,8 +3,8 @@
  *
  * What store_commit() has acknowledged is on the disk and outlives kill -9 and power loss (WAL,
  * synchronous=FULL, the directory synced). Damage never stops the node: a row that does not match
- * its checksum is dropped, a file that is none is set aside under a name with a time stamp, and
- * each is reported. The file is locked for as long as it is open: two daemons cannot share it.
+ * its checksum is dropped; a file that is none, or that a newer release has changed in a way that
+ * this one does not know, is set aside under a name with a time stamp; each is reported. The file is locked for as long as it is open: two daemons cannot share it.
  *
  * Every function blocks on the disk. Calls on one store must not overlap; they may come from
  * different threads.
@@ -34,7 +34,7 @@ struct store_options {
 /*
  * Opens the checkpoint in `dir`, or makes it. All of `options` is borrowed until store_close().
  * 0 and *out; or -1 with the reason in `err`: there may be rows, and they cannot be read now, since
- * another process has the file open, a newer version of this program wrote it, or the disk fails.
+ * another process has the file open, or the disk fails.
  * It is left as it was; try again. (A disk that is full or read-only can be read.)
  * Where there is no file and none can be made, that is reported, the store holds nothing, and
  * store_commit() tries again to make it.

@@ -64,7 +64,8 @@ bool store_file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-int store_file_set_aside(const char *dir, const char *path, char base[STORE_ASIDE_BYTES_MAX])
+int store_file_set_aside(const char *dir, const char *path, const char *kind,
+                         char base[STORE_ASIDE_BYTES_MAX])
 {
     static const char *const parts[] = {"", "-wal", "-shm", "-journal"};
     char from[PATH_MAX], to[PATH_MAX], stamp[32];
@@ -76,9 +77,9 @@ int store_file_set_aside(const char *dir, const char *path, char base[STORE_ASID
     do {
         /* A second one within the second gets a number. */
         if (n == 1)
-            snprintf(base, STORE_ASIDE_BYTES_MAX, "%s.damaged-%s", path, stamp);
+            snprintf(base, STORE_ASIDE_BYTES_MAX, "%s.%s-%s", path, kind, stamp);
         else
-            snprintf(base, STORE_ASIDE_BYTES_MAX, "%s.damaged-%s.%d", path, stamp, n);
+            snprintf(base, STORE_ASIDE_BYTES_MAX, "%s.%s-%s.%d", path, kind, stamp, n);
         n++;
     } while (store_file_exists(base));
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {

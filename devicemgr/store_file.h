@@ -22,6 +22,7 @@ void store_file_suffixed(char out[PATH_MAX], const char *path, const char *suffi
 bool store_file_exists(const char *path);
 /* Moves the file and what SQLite keeps beside it out of the way, under names by which SQLite still
  * finds them together: those of `base`, which is filled. */
-int store_file_set_aside(const char *dir, const char *path, char base[STORE_ASIDE_BYTES_MAX]);
+int store_file_set_aside(const char *dir, const char *path, const char *kind,
+                         char base[STORE_ASIDE_BYTES_MAX]);
 
 #endif

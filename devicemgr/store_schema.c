@@ -96,9 +96,7 @@ enum store_opened store_schema_check(sqlite3 *db, int *version, char *why, size_
         snprintf(why, why_bytes, "its version makes no sense");
         return STORE_DAMAGED;
     }
-    snprintf(why, why_bytes,
-             "it has schema version %d, and this program knows up to %d: start the newer "
-             "cri-device-shim again, or move the file away to begin with empty state",
-             *version, SCHEMA_VERSION);
+    snprintf(why, why_bytes, "it has schema version %d, and this program knows up to %d", *version,
+             SCHEMA_VERSION);
     return STORE_NEWER;
 }

@@ -7,13 +7,14 @@
 
 #define SQL_BYTES_MAX 512
 
+/* Columns have their names: a later release may add some. */
 const struct store_table store_tables[STORE_TABLES] = {
     [DEVICEMGR_RECORD_RESOURCE] =
         {
             .name = "resources",
             .keys = "name, '', ''",
             .sum = "row_checksum(0, name, '', '', value)",
-            .put = "INSERT OR REPLACE INTO resources"
+            .put = "INSERT OR REPLACE INTO resources (name, value, checksum)"
                    " VALUES (?1, ?4, row_checksum(0, ?1, ?2, ?3, ?4))",
             .drop = "DELETE FROM resources WHERE name = ?1",
         },
@@ -22,8 +23,9 @@ const struct store_table store_tables[STORE_TABLES] = {
             .name = "allocations",
             .keys = "pod_uid, container, resource",
             .sum = "row_checksum(1, pod_uid, container, resource, value)",
-            .put = "INSERT OR REPLACE INTO allocations"
-                   " VALUES (?1, ?2, ?3, ?4, row_checksum(1, ?1, ?2, ?3, ?4))",
+            .put =
+                "INSERT OR REPLACE INTO allocations (pod_uid, container, resource, value, checksum)"
+                " VALUES (?1, ?2, ?3, ?4, row_checksum(1, ?1, ?2, ?3, ?4))",
             .drop = "DELETE FROM allocations"
                     " WHERE pod_uid = ?1 AND container = ?2 AND resource = ?3",
         },
@@ -32,7 +34,8 @@ const struct store_table store_tables[STORE_TABLES] = {
             .name = "pods",
             .keys = "uid, '', ''",
             .sum = "row_checksum(2, uid, '', '', value)",
-            .put = "INSERT OR REPLACE INTO pods VALUES (?1, ?4, row_checksum(2, ?1, ?2, ?3, ?4))",
+            .put = "INSERT OR REPLACE INTO pods (uid, value, checksum)"
+                   " VALUES (?1, ?4, row_checksum(2, ?1, ?2, ?3, ?4))",
             .drop = "DELETE FROM pods WHERE uid = ?1",
         },
     [STORE_TABLE_META] =
@@ -40,7 +43,8 @@ const struct store_table store_tables[STORE_TABLES] = {
             .name = "meta",
             .keys = "key, '', ''",
             .sum = "row_checksum(3, key, '', '', value)",
-            .put = "INSERT OR REPLACE INTO meta VALUES (?1, ?4, row_checksum(3, ?1, ?2, ?3, ?4))",
+            .put = "INSERT OR REPLACE INTO meta (key, value, checksum)"
+                   " VALUES (?1, ?4, row_checksum(3, ?1, ?2, ?3, ?4))",
             .drop = "DELETE FROM meta WHERE key = ?1",
         },
 };

@@ -20,7 +20,7 @@
 _Static_assert(LINE_BYTES_MAX <= PIPE_BUF, "a line may be torn");
 
 static enum log_level level_max = LOG_LEVEL_INFO;
-static unsigned long lost; /* lines, since one was written */
+static _Atomic unsigned long lost; /* lines, since their number was told */
 
 void log_set_level(enum log_level level)
 {
@@ -108,15 +108,16 @@ static bool put(const char *line, size_t len)
 void log_tell_lost(void)
 {
     char line[LINE_BYTES_MAX];
+    unsigned long told = lost;
     size_t len;
 
-    if (lost == 0)
+    if (told == 0)
         return;
     len = put_head(line, sizeof line, LOG_LEVEL_WARNING);
     len += (size_t)snprintf(line + len, sizeof line - len,
-                            "%lu lines before this were lost: nobody took them\n", lost);
+                            "%lu lines before this were lost: nobody took them\n", told);
     if (put(line, len))
-        lost = 0;
+        lost -= told;
 }
 
 /* One that follows lost ones would hide that they are. */

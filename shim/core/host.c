@@ -63,6 +63,8 @@ static void start_parts(struct host *host)
     const struct config *config = host->config;
     uv_loop_t *loop = host->loop;
 
+    if (host->restore.lost)
+        registrar_begin_anew(host->store);
     host->registrar =
         registrar_start(loop, config->plugin_dir, host->store, &EVENTS_OF_REGISTRAR, host);
     host->clients = plugin_clients_new(loop, config->plugin_dir, &EVENTS_OF_PLUGINS, host);

@@ -108,6 +108,11 @@ static int serve(void *user)
     return listener_look(&registrar->listener);
 }
 
+void registrar_begin_anew(struct fd_store *store)
+{
+    fd_store_drop(store, STORED_LISTENERS STORED_NAME "/");
+}
+
 struct registrar *registrar_start(uv_loop_t *loop, const char *plugin_dir, struct fd_store *store,
                                   const struct registrar_ops *ops, void *user)
 {

@@ -5,9 +5,10 @@ import os
 import shutil
 import time
 
+import grpc
 import pytest
 
-from asking import by_token, envs
+from asking import by_token, envs, refused
 from bare_kubelet import BareKubelet
 from criclient import Client
 from machine import SYSTEMD, Machine
@@ -54,8 +55,8 @@ class Node(Machine):
                         ignore=lambda _, names: [n for n in names
                                                  if not n.startswith("cri-device-shim")])
 
-    def install(self, *options):
-        return self.run(str(ROOT / "config/install.sh"), "--build", str(self.build), *options)
+    def install(self, *options, script=ROOT / "config/install.sh", check=True):
+        return self.run(str(script), "--build", str(self.build), *options, check=check)
 
     def pid(self, unit):
         return int(self.property(unit, "MainPID"))
@@ -77,6 +78,16 @@ def booted(directory, closing):
 
 
 ALL = {DAEMON, BRIDGE, SOCKET, "kubelet.service"}
+
+
+@pytest.fixture
+def allocated(node, closing):
+    """Installed, and a container of the pod "one" has the only device: (client, plugin, its id)."""
+    node.install()
+    plugin = closing(Plugin(node.path("/var/lib/cri-device-shim/device-plugins"), GPU, ["g0"]))
+    plugin.start()
+    client = closing(Client(node.path(CRI)))
+    return client, plugin, client.run(client.run_pod("one"), "main", annotations=by_token(GPU, "g0"))
 
 
 def test_install_use_and_uninstall(node, closing):
@@ -117,6 +128,65 @@ def test_install_use_and_uninstall(node, closing):
     assert sorted(path.name for path in (node.root / "etc/systemd/system").iterdir()) == \
         ["kubelet.service"]
     assert kubelet_pid != node.pid("kubelet.service")
+
+
+def test_another_schema_and_back(node, allocated):
+    """Upgraded to a release whose checkpoint has more, and back, each by a restart: the container keeps
+    its device, nobody else gets it, and neither socket nor bridge goes."""
+    client, plugin, container = allocated
+    pids = node.pid(BRIDGE), node.property(SOCKET, "ActiveEnterTimestampMonotonic")
+    for name, asides in (("tests/e2e/cri-device-shim-next", 0), ("shim/cri-device-shim", 1)):
+        (node.build / "shim/cri-device-shim").write_bytes(
+            (BINARY.parents[1] / name).read_bytes())
+        daemon = node.pid(DAEMON)
+        done = node.install()
+        assert f"systemctl restart {DAEMON}\n" in done.stdout
+        assert "systemctl stop" not in done.stdout
+        assert node.pid(DAEMON) != daemon
+        found = list((node.root / "var/lib/cri-device-shim").glob("checkpoint.db.newer-*"))
+        assert len([one for one in found if one.name[-1] == "Z"]) == asides
+        client.reconnect()
+        if asides:
+            plugin.register()  # it sees a new socket
+        with refused(grpc.StatusCode.UNAVAILABLE, "g0", "one"):
+            client.create(client.run_pod(f"other-{asides}"), "main", ["x"],
+                          annotations=by_token(GPU, "g0"))
+    assert pids == (node.pid(BRIDGE), node.property(SOCKET, "ActiveEnterTimestampMonotonic"))
+    client.StopContainer(container_id=container)
+    client.create(client.run_pod("next"), "main", ["x"], annotations=by_token(GPU, "g0"))
+    assert len(plugin.allocated()) == 2
+
+
+def test_an_upgrade_that_fails_is_taken_back(node, allocated):
+    """By a restart: the release before serves again, with what systemd keeps for it."""
+    client, _, _ = allocated
+    binary = node.build / "shim/cri-device-shim"
+    binary.write_text('#!/bin/sh\n[ "$1" = --check-config ] && exit 0\nexit 1\n')
+    socket, bridge = node.property(SOCKET, "ActiveEnterTimestampMonotonic"), node.pid(BRIDGE)
+    kept = node.property(DAEMON, "NFileDescriptorStore")
+    done = node.install(check=False)
+    assert done.returncode != 0 and "all changes were taken back" in done.stderr
+    assert node.active() == ALL
+    assert (socket, bridge) == (node.property(SOCKET, "ActiveEnterTimestampMonotonic"),
+                                node.pid(BRIDGE))
+    wait_until(lambda: node.property(DAEMON, "NFileDescriptorStore") == kept, "all is kept again")
+    client.reconnect()
+    client.create(client.run_pod("two"), "main", ["x"])
+
+
+def test_a_socket_unit_of_the_same_path(node):
+    """Its unit is another one, its path is not: nothing is stopped."""
+    node.install()
+    unit = node.root / "etc/systemd/system" / SOCKET
+    source = node.directory / "config"
+    shutil.copytree(ROOT / "config", source)
+    text = (source / SOCKET).read_text()
+    (source / SOCKET).write_text(text + "# of the next release\n")
+    done = node.install(script=source / "install.sh")
+    assert "# of the next release" in unit.read_text()
+    assert f"systemctl restart {SOCKET} {DAEMON}\n" in done.stdout
+    assert "systemctl stop" not in done.stdout
+    assert node.active() == ALL
 
 
 def test_the_bridge_s_sockets_outlive_it(node, closing):

@@ -9,7 +9,7 @@ unit_test(test_store_faults test_store_faults.c devicemgr_store PkgConfig::SQLIT
 get_target_property(store_sources devicemgr_store SOURCES)
 list(TRANSFORM store_sources PREPEND ${PROJECT_SOURCE_DIR}/devicemgr/)
 add_library(store_next MODULE ${store_sources})
-target_compile_definitions(store_next PRIVATE "STORE_SCHEMA_NEXT=\"CREATE TABLE colours (name TEXT)\"")
+target_compile_definitions(store_next PRIVATE "STORE_SCHEMA_NEXT=\"ALTER TABLE pods ADD COLUMN colour TEXT\"")
 target_link_libraries(store_next PRIVATE cri_proto_generated shim_warnings PkgConfig::SQLITE PkgConfig::ZLIB)
 target_link_options(store_next PRIVATE -Wl,-Bsymbolic)
 unit_test(test_store_migration test_store_migration.c devicemgr_store PkgConfig::SQLITE)
