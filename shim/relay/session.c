@@ -184,15 +184,20 @@ void session_refuse(struct session *s, struct session_call *call, int code, cons
     settle(s);
 }
 
-/* What has no end of its own would be waited for in vain. */
+/* Whose end would be waited for in vain. */
+static bool is_endless(const struct stream *st)
+{
+    return st->call.method == CRI_GET_CONTAINER_EVENTS && st->phase == STREAM_OPEN &&
+           st->request_end == STREAM_END_SENT;
+}
+
 static void end_endless(struct session *s)
 {
     struct stream *st, *next;
 
     HASH_ITER(hh, s->streams, st, next)
     {
-        if (st->call.method != CRI_GET_CONTAINER_EVENTS || st->phase != STREAM_OPEN ||
-            st->request_end != STREAM_END_SENT)
+        if (!is_endless(st))
             continue;
         stream_untell(s, st);
         ending_cut_short(s, st, RPC_UNAVAILABLE,
@@ -220,7 +225,7 @@ size_t session_calls(const struct session *s)
 bool session_needs_runtime(const struct session *s)
 {
     for (const struct stream *st = s->streams; st; st = st->hh.next) {
-        if (st->phase != STREAM_COLLECT && st->phase != STREAM_STOPPING)
+        if (st->phase != STREAM_COLLECT && st->phase != STREAM_STOPPING && !is_endless(st))
             return true;
     }
     return false;

@@ -141,7 +141,7 @@ bool session_drain(struct session *s);
 size_t session_calls(const struct session *s);
 
 /* Of a client from which nothing more comes: whether a call of its still needs our way to the
- * runtime. */
+ * runtime. A stream of container events does not: the runtime ends it when that way ends. */
 bool session_needs_runtime(const struct session *s);
 
 /* Bytes of our own frames for `to` that wait until the frame that passes is over. */

@@ -478,6 +478,20 @@ static void a_half_closed_client_gets_its_answer(void **state)
     UNTIL(w, w->closed == 1 && w->client.ended);
 }
 
+static void the_events_of_a_half_closed_client_end(void **state)
+{
+    struct world *w = *state;
+
+    connect_both(w);
+    client_calls(w, 1, "GetContainerEvents", "question");
+    UNTIL(w, has(&w->runtime, "question"));
+    shutdown(w->client.fd, SHUT_WR);
+    settle(w); /* not UNTIL: looks at the client would go on for ever */
+    assert_true(w->runtime.ended);
+    peer_close(&w->runtime);
+    UNTIL(w, w->closed == 1 && w->client.ended);
+}
+
 static void a_held_call_of_a_half_closed_client_goes_on(void **state)
 {
     struct world *w = *state;
@@ -752,6 +766,7 @@ int main(void)
         TEST(a_runtime_that_says_goodbye),
         TEST(a_client_that_is_gone_ends_its_held_call),
         TEST(a_half_closed_client_gets_its_answer),
+        TEST(the_events_of_a_half_closed_client_end),
         TEST(a_held_call_of_a_half_closed_client_goes_on),
         TEST(a_half_closed_client_that_goes_ends_its_held_call),
         TEST(a_half_closed_client_with_half_a_request),
