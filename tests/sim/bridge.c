@@ -21,9 +21,24 @@ struct report {
     size_t len;
 };
 
+/* The last time, too. */
+static bool was_told(const struct world *w, const struct kubelet_row *row)
+{
+    for (size_t i = 0; i < w->bridge.report_len; i++) {
+        const struct kubelet_row *r = &w->bridge.report[i];
+
+        if (r->uid == row->uid && r->name == row->name && r->resource == row->resource &&
+            r->mask == row->mask)
+            return true;
+    }
+    return false;
+}
+
 static void report_add(struct world *w, struct report *report, unsigned uid, unsigned name,
                        size_t r, unsigned mask)
 {
+    const struct kubelet_row row = {uid, name, r, mask};
+    bool is_new = !was_told(w, &row);
     size_t n = report->len++;
 
     snprintf(report->uids[n], sizeof report->uids[n], "u%u", uid);
@@ -39,8 +54,12 @@ static void report_add(struct world *w, struct report *report, unsigned uid, uns
         if (!(mask & 1u << i))
             continue;
         if (told->uid != uid)
-            *told = (struct told){.since_ms = w->now_ms, .early = !w->bridge.any_told};
-        told->uid = uid;
+            *told = (struct told){.uid = uid};
+        if (is_new) {
+            told->since_ms = w->now_ms;
+            told->early = told->early || !w->bridge.any_told;
+            told->late = w->bridge.any_told;
+        }
         told->in_file = true;
     }
 }

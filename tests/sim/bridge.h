@@ -38,7 +38,8 @@ struct kubelet_row {
 struct told {
     unsigned uid; /* 0: nobody's */
     uint64_t since_ms;
-    bool early;   /* at the first time */
+    bool early;   /* one entry of it at the first time */
+    bool late;    /* one later */
     bool in_file; /* while a file is told of */
 };
 

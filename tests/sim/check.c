@@ -104,10 +104,11 @@ void check_making(struct world *w, const struct rt_container *container)
             call->made.uid == container->uid)
             continue;
         for (size_t r = 0; r < RESOURCES_LEN; r++)
-            check_that(w, (call->made.noted[r] & container->noted[r]) == 0 || !shim_exclusive(w, r),
-                       "no device is given away that is in a container in the making: %x of "
-                       "resource %zu, of u%u",
-                       call->made.noted[r], r, call->made.uid);
+            check_that(
+                w, (guarded(&call->made, r) & container->noted[r]) == 0 || !shim_exclusive(w, r),
+                "no device is given away that is in a container in the making: %x of "
+                "resource %zu, of u%u",
+                guarded(&call->made, r), r, call->made.uid);
     }
 }
 

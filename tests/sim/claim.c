@@ -375,6 +375,18 @@ bool claims_returning(struct world *w)
     return false;
 }
 
+bool claims_coming(struct world *w)
+{
+    for (size_t i = 0; i < RESOURCES_LEN * DEVICES_MAX; i++) {
+        const struct told *told = &w->bridge.told[i / DEVICES_MAX][i % DEVICES_MAX];
+
+        if (told->uid && told->late && !kubelet_find_pod(w, told->uid) &&
+            !runtime_known(w, told->uid) && may_come(w, told))
+            return true;
+    }
+    return false;
+}
+
 unsigned claims_held(struct world *w, unsigned uid, unsigned name, size_t resource)
 {
     unsigned mask = claims_live(w, uid, name, resource);
@@ -403,7 +415,8 @@ static bool told_counts(struct world *w, const struct told *told)
         return true;
     if (claims_sources_ms(w) == UINT64_MAX)
         return true; /* no pod that a list has no more is dropped before */
-    return told->early ? may_be_new(w, told->uid) && w->shim.boot > 1 : may_come(w, told);
+    return (told->early && may_be_new(w, told->uid) && w->shim.boot > 1) ||
+           (told->late && may_come(w, told));
 }
 
 unsigned claims_kubelets(struct world *w, size_t resource)

@@ -51,7 +51,7 @@ void claims_row_deleted(struct world *w, const struct devicemgr_record *record);
 /* A create is forwarded with these. */
 void claims_forwarded(struct world *w, unsigned uid, unsigned name, size_t resource, unsigned mask,
                       bool own);
-/* The runtime answered such a create. */
+/* The runtime answered such a create, or the shim refused it. */
 void claims_answered(struct world *w, unsigned uid, unsigned name);
 /* Somebody else made a container whose token names these. */
 void claims_rival(struct world *w, unsigned uid, size_t resource, unsigned mask);
@@ -74,6 +74,9 @@ unsigned claims_own(struct world *w, size_t resource);
 bool claims_taken(const struct world *w, const struct claim *claim);
 /* Whether something is kept for a pod that may come back after a reboot, and never will. */
 bool claims_returning(struct world *w);
+/* Whether the kubelet's checkpoint names a pod that is gone, and the shim may think that it is still
+ * to come. */
+bool claims_coming(struct world *w);
 /* The node reboots: what is kept is kept for pods that come back. */
 void claims_reboot(struct world *w, bool forgets);
 /* What the shim chose for pods still to come back, but this one. */

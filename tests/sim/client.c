@@ -7,6 +7,7 @@
 #include "cri-proto/token.h"
 #include "tests/sim/check.h"
 #include "tests/sim/heap.h"
+#include "tests/sim/move.h"
 #include "tests/sim/pod_requests.h"
 #include "tests/sim/promise.h"
 #include "tests/sim/reason.h"
@@ -343,6 +344,7 @@ void client_create(struct world *w, struct pod_sim *pod, unsigned name,
     check_that(w, decided != untouched, "a create that names devices is decided, and no other is");
     if (untouched) {
         decision_add(w, c, "untouched");
+        moves_note_made(w, &made);
         runtime_create(w, c->number, &made);
     }
     shim_run(w);
@@ -389,6 +391,7 @@ static void forward(struct world *w, struct create_sim *create,
     for (size_t r = 0; r < RESOURCES_LEN; r++)
         made.held[r] = made.bare[r] = create->bare[r];
     check_forward(w, create, options, &made);
+    moves_note_made(w, &made);
     note_decision(w, create, made.held, 0, NULL);
     if (kubelet_find_pod(w, create->uid))
         kubelet_find_pod(w, create->uid)->containers[create->name].reasons = 0;
@@ -444,6 +447,7 @@ void client_verdict(struct world *w, uint64_t number, const struct devicemgr_ver
     reasons = reasons_of(w, create);
     check_refusal(w, create, verdict->code, verdict->message);
     count_refusal(verdict->code);
+    claims_answered(w, create->uid, create->name); /* what another token named may be given up */
     retry_later(w, create->uid, create->name, verdict->message, reasons);
     *create = (struct create_sim){0};
 }

@@ -40,6 +40,7 @@
     X(REMADE_OVER_RESTART, "starts of the shim before a new sandbox in place of a dead one")       \
     X(BESIDE_REMADE, "times a device was kept for a pod that waits for its new sandbox")           \
     X(TOLD_OF_GONE, "entries of the kubelet's checkpoint whose pod is gone")                       \
+    X(NEVER_CAME, "ends of the time for pods that only the kubelet's checkpoint named")            \
     X(BESIDE_PROMISED, "choices beside what the kubelet gave to others")                           \
     X(VANISHED, "devices that were gone for good")                                                 \
     X(STRANDED, "pods whose device was, and that were replaced")                                   \
@@ -49,6 +50,8 @@
     X(CHANGED, "refusals of a changed request")                                                    \
     X(MOVED_OVER, "plugins moved over from the kubelet")                                           \
     X(MOVED_BACK, "plugins moved back")                                                            \
+    X(TWINS, "containers made beside one of their name that runs")                                 \
+    X(TWIN_REPLACED, "one of two without a token that ended, and their pod was deleted")           \
     X(BARE_KNOWN, "containers without a token of which the shim must know")                        \
     X(BARE_GUARDED, "refusals for what such a container runs with")
 

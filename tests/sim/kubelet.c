@@ -21,6 +21,11 @@
 #define NO_NETWORK_MS_MAX 90000
 #define TRY_MS_MIN 8000
 #define TRY_MS_MAX 15000
+/* How often a pod is admitted just before all that have not begun are deleted. */
+#define UNBEGUN_PERCENT 50
+/* How often it has not heard that a container runs, and makes the next. */
+#define TWIN_PERCENT 1
+#define TWIN_MOVED_PERCENT 4 /* where plugins are moved over */
 
 static const char *const NAMES[POD_CONTAINERS_MAX + 1] = {"init", "main", "side", "stranger"};
 
@@ -81,6 +86,12 @@ static bool container_step(struct world *w, struct pod_sim *pod, struct pod_cont
         return true;
     if (client_find_of(w, pod->uid, name) && !(w->faults && rng_percent(&pod->rng, 3)))
         return false; /* now and then its connection broke, and the shim has not noticed yet */
+    if (newest && newest->state == CONTAINER_RUNNING && !container->init && w->faults &&
+        rng_percent(&pod->rng, w->kubelet.moves ? TWIN_MOVED_PERCENT : TWIN_PERCENT)) {
+        count_add(COUNT_TWINS);
+        client_create(w, pod, name, sandbox);
+        return false;
+    }
     if (newest && (newest->state == CONTAINER_RUNNING ||
                    (newest->state == CONTAINER_CREATED && newest->starting)))
         return !container->init;
@@ -186,7 +197,8 @@ static void run_sandbox(struct world *w, struct pod_sim *pod)
     runtime_run_sandbox(w, pod->uid, pod->sandbox_attempt++);
 }
 
-/* Whether no sandbox can be run: in each attempt the kubelet stops the old one again, first. */
+/* Whether no sandbox can be run, or a volume is missing: in each attempt the kubelet stops the old
+ * one again, first. */
 static bool network_missing(struct world *w, struct pod_sim *pod)
 {
     struct rt_sandbox *old = over_newest(w, pod->uid);
@@ -196,9 +208,9 @@ static bool network_missing(struct world *w, struct pod_sim *pod)
             w->now_ms + (rng_percent(&pod->rng, NO_NETWORK_PERCENT)
                              ? rng_between(&pod->rng, NO_NETWORK_MS_MIN, NO_NETWORK_MS_MAX)
                              : 0);
-    if (!w->faults || !old || w->now_ms >= pod->run_ms)
+    if (!w->faults || w->now_ms >= pod->run_ms)
         return false;
-    if (w->now_ms >= pod->try_ms) {
+    if (old && w->now_ms >= pod->try_ms) {
         pod->try_ms = w->now_ms + rng_between(&pod->rng, TRY_MS_MIN, TRY_MS_MAX);
         runtime_stop_sandbox(w, old, true);
     }
@@ -302,6 +314,22 @@ void kubelet_delete_one(struct world *w)
     pod->released = rng_percent(&rng, 40); /* force: its devices count as free at once */
     pod->stop_ms = w->now_ms + rng_delay_ms(&rng, STOP_MS_MAX);
     world_note(w, "kubelet: pod u%u deleted%s", pod->uid, pod->released ? " by force" : "");
+}
+
+void kubelet_delete_unbegun(struct world *w)
+{
+    struct rng rng = world_draw(w, DRAW_KUBELET, 1, 0);
+
+    if (rng_percent(&rng, UNBEGUN_PERCENT))
+        kubelet_add_pod(w);
+    for (size_t i = 0; i < PODS_MAX; i++) {
+        struct pod_sim *pod = &w->kubelet.pods[i];
+
+        if (!pod->uid || pod->deleting || pod->sandbox_attempt > 0 || pod->forgotten)
+            continue;
+        pod->deleting = true;
+        world_note(w, "kubelet: pod u%u deleted before it began", pod->uid);
+    }
 }
 
 void kubelet_replace(struct world *w, unsigned uid)

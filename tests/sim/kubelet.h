@@ -75,6 +75,8 @@ void kubelet_init(struct world *w);
 /* A new pod, if there is room. */
 void kubelet_add_pod(struct world *w);
 void kubelet_delete_one(struct world *w);
+/* Those that have no sandbox yet. */
+void kubelet_delete_unbegun(struct world *w);
 /* It is deleted by force, and another comes in its place. */
 void kubelet_replace(struct world *w, unsigned uid);
 void kubelet_drain(struct world *w);

@@ -7,6 +7,9 @@
 
 #define WORLDS_PERCENT 30
 #define REPLACED_MS_MAX 20000
+#define REPLACED_PERCENT                                                                           \
+    30 /* of pods one of whose containers is made again after the move, or runs twice */
+#define TWIN_MS_MAX 500
 
 void moves_init(struct world *w)
 {
@@ -24,6 +27,31 @@ static bool has_bare(const struct pod_sim *pod, size_t resource)
             return true;
     }
     return false;
+}
+
+/* Another that runs, of the same container; NULL: none. */
+static struct rt_container *twin_of(struct world *w, const struct rt_container *c)
+{
+    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+        struct rt_container *other = &w->runtime.containers[i];
+
+        if (other != c && runtime_live(other) && other->uid == c->uid && other->name == c->name)
+            return other;
+    }
+    return NULL;
+}
+
+/* One of two ends, and their pod is deleted by force. */
+static void replace_twin(struct world *w, uint64_t container, uint64_t unused)
+{
+    struct rt_container *c = runtime_find_container(w, (unsigned)container);
+
+    (void)unused;
+    if (!w->faults || !c || !runtime_live(c) || !twin_of(w, c) || !kubelet_find_pod(w, c->uid))
+        return;
+    count_add(COUNT_TWIN_REPLACED);
+    runtime_exit(w, c, "crashes");
+    kubelet_replace(w, c->uid);
 }
 
 /* A pod of before the move is deleted by force, and another may get its devices while its containers
@@ -77,34 +105,63 @@ static bool is_told(const struct world *w, const struct rt_container *c, size_t 
     return false;
 }
 
+/* It runs, or is being made. */
+static bool note_known(struct world *w, struct rt_container *c)
+{
+    bool known = false;
+
+    for (size_t r = 0; r < RESOURCES_LEN; r++) {
+        if (!c->bare[r] || c->known[r] || !reason_resource_known(w, r) || !is_told(w, c, r))
+            continue;
+        world_note(w, "the shim must know that %s of u%u has %x of resource %zu",
+                   container_sim_name(c->name), c->uid, c->bare[r], r);
+        c->known[r] = known = true;
+        count_add(COUNT_BARE_KNOWN);
+    }
+    return known;
+}
+
 void moves_note_known(struct world *w)
 {
     for (size_t i = 0; i < CONTAINERS_MAX && w->kubelet.moves; i++) {
         struct rt_container *c = &w->runtime.containers[i];
+        struct rng rng;
 
-        if (!runtime_live(c) || c->made_ms >= w->lister.heard_ms)
+        if (!runtime_live(c) || c->made_ms >= w->lister.heard_ms || !note_known(w, c) ||
+            !twin_of(w, c))
             continue;
-        for (size_t r = 0; r < RESOURCES_LEN; r++) {
-            if (!c->bare[r] || c->known[r] || !reason_resource_known(w, r) || !is_told(w, c, r))
-                continue;
-            world_note(w, "the shim must know that c%u runs with %x of resource %zu", c->id,
-                       c->bare[r], r);
-            c->known[r] = true;
-            count_add(COUNT_BARE_KNOWN);
-        }
+        rng = world_draw(w, DRAW_MOVES, 3, c->id);
+        if (rng_percent(&rng, REPLACED_PERCENT))
+            world_after(w, &rng, rng_below(&rng, TWIN_MS_MAX), replace_twin, c->id, 0);
     }
+}
+
+void moves_note_made(struct world *w, struct rt_container *made)
+{
+    const struct rt_sandbox *s = runtime_find_sandbox(w, made->sandbox);
+    struct rng rng = world_draw(w, DRAW_MOVES, 2, made->uid);
+
+    if (!w->kubelet.moves || w->shim.listed_ms == 0 || !s || s->told_in != w->shim.incarnation ||
+        s->stopped_in == w->shim.incarnation)
+        return;
+    if (note_known(w, made) && w->faults && rng_percent(&rng, REPLACED_PERCENT))
+        kubelet_replace(w, made->uid);
+}
+
+static void keep_stored(struct world *w, struct rt_container *c)
+{
+    char uid[16];
+
+    snprintf(uid, sizeof uid, "u%u", c->uid);
+    for (size_t r = 0; r < RESOURCES_LEN; r++)
+        c->known[r] = c->known[r] && store_find(&w->store, DEVICEMGR_RECORD_ALLOCATION, uid,
+                                                container_sim_name(c->name), resource_sim_name(r));
 }
 
 void moves_shim_started(struct world *w)
 {
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
-        struct rt_container *c = &w->runtime.containers[i];
-        char uid[16];
-
-        snprintf(uid, sizeof uid, "u%u", c->uid);
-        for (size_t r = 0; c->id && r < RESOURCES_LEN; r++)
-            c->known[r] =
-                c->known[r] && store_find(&w->store, DEVICEMGR_RECORD_ALLOCATION, uid,
-                                          container_sim_name(c->name), resource_sim_name(r));
-    }
+    for (size_t i = 0; i < CONTAINERS_MAX; i++)
+        keep_stored(w, &w->runtime.containers[i]);
+    for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++)
+        keep_stored(w, &w->runtime.calls[i].made);
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct rt_container;
 struct world;
 
 /* In some worlds some plugins are the kubelet's at first. */
@@ -20,6 +21,9 @@ void moves_end(struct world *w);
 /* What the shim has been told, and has served, it must know from now on: of each container that
  * runs without a token. After each event. */
 void moves_note_known(struct world *w);
+/* A create of this container passes, with what the kubelet gave it: if the shim can tell, it must
+ * know. Now and then the pod is deleted by force just then, and another may get that. */
+void moves_note_made(struct world *w, struct rt_container *made);
 /* A shim has started: it knows what it has a row of. */
 void moves_shim_started(struct world *w);
 

@@ -24,8 +24,10 @@ void over_listed(struct world *w, unsigned sandbox, bool ready)
 {
     struct rt_sandbox *s = runtime_find_sandbox(w, sandbox);
 
-    if (s)
-        s->dead_told = !ready;
+    if (!s)
+        return;
+    s->told_in = w->shim.incarnation;
+    s->dead_told = !ready;
 }
 
 void over_stop_asked(struct world *w, struct rt_sandbox *s)

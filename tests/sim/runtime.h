@@ -36,6 +36,7 @@ struct rt_sandbox {
     bool ready;
     uint64_t seen_ms;    /* when it last ceased to be listed as not ready; 0: it was not */
     uint64_t stopped_in; /* the life of the shim that knows that its stop succeeded; 0: none */
+    uint64_t told_in;    /* the life of the shim that knows of it; 0: none */
     bool dead_told;      /* what follows is over.c's: the last list showed it as not ready */
     bool stop_asked;     /* its stop was asked for, as far as the shim knows */
     uint64_t remade_ms;  /* it was dead then: until then another must be expected; 0: it was not */

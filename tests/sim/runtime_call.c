@@ -136,6 +136,8 @@ static void tell_sandbox_ran(struct world *w, const struct runtime_call *call)
                                      .attempt = call->subject,
                                      .ready = true};
 
+    if (runtime_find_sandbox(w, call->made.sandbox))
+        runtime_find_sandbox(w, call->made.sandbox)->told_in = w->shim.incarnation;
     snprintf(id, sizeof id, "s%u", call->made.sandbox);
     snprintf(uid, sizeof uid, "u%u", call->pod);
     devicemgr_sandbox_ran(w->shim.core, shim_now_ms(w), &told);

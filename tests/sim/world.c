@@ -228,6 +228,7 @@ static void stop_faults(struct world *w)
     w->store.mode = STORE_GOOD;
     world_note(w, "faults stop");
     admission_edits_end(w);
+    kubelet_delete_unbegun(w);
     moves_end(w);
     plugins_heal(w);
 }
@@ -310,6 +311,10 @@ static void run_to_rest(struct world *w)
     if (w->runtime.forgot) { /* pods that were deleted meanwhile might come back for a time */
         bridge_file_written(w);
         bridge_report_later(w);
+        run_for(w, POD_COMES_MS);
+    }
+    if (claims_coming(w)) {
+        count_add(COUNT_NEVER_CAME);
         run_for(w, POD_COMES_MS);
     }
     run_for(w, QUIET_MS);
