@@ -252,6 +252,8 @@ int store_open(const struct store_options *options, struct store **out, char *er
         free(store);
         return -1;
     }
+    if (options->discard && store_file_exists(store->path))
+        is_new = set_aside(store, "is not read again", "the process has crashed reading it") == 0;
     opened = open_file(store, why, sizeof why);
     if (opened == STORE_DAMAGED || opened == STORE_NEWER) {
         is_new = (opened == STORE_DAMAGED

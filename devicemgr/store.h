@@ -25,6 +25,7 @@ struct store;
 struct store_options {
     const char *dir;     /* absolute; made with mode 0700 if missing, parents 0755 */
     const char *boot_id; /* this boot's, see store_rebooted() */
+    bool discard;        /* what is there has ended its reader: it is not opened, but set aside */
     /* Damage and its repair, in words for the operator; `level` is a syslog level. Runs inside
      * store_open(), store_load() and store_commit(), on the thread of that call. */
     void (*report)(void *user, int level, const char *text);

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -12,10 +13,12 @@
 
 #include "shim/boot_clock.h"
 #include "shim/core/host.h"
+#include "shim/deaths.h"
 #include "shim/fd_store.h"
 #include "shim/kubelet/feed.h"
 #include "shim/kubelet/gate.h"
 #include "shim/log.h"
+#include "shim/path.h"
 #include "shim/relay/calls.h"
 #include "shim/relay/relay.h"
 #include "shim/rpc/keeper.h"
@@ -27,6 +30,8 @@
 
 /* What a stop takes besides "drain". */
 #define STOP_EXTRA_MS 10000
+/* What earlier processes have crashed at (deaths.h), beside the CRI socket. */
+#define DEATHS_NAME "deaths"
 
 struct daemon {
     uv_loop_t loop;
@@ -314,8 +319,17 @@ static const struct host_ops HOST_OPS = {.verdict = on_verdict,
                                          .delayed = on_delayed,
                                          .kicked = on_kicked};
 
+static void watch_deaths(const struct daemon *d)
+{
+    char *path = path_beside(d->config->listen, DEATHS_NAME);
+
+    deaths_watch(path);
+    free(path);
+}
+
 static int run(struct daemon *d)
 {
+    watch_deaths(d);
     d->calls = calls_new();
     if (!d->calls) {
         log_error("out of memory");

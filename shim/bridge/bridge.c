@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/boot.h"
 #include "shim/boot_clock.h"
@@ -14,10 +15,14 @@
 #include "shim/bridge/roster.h"
 #include "shim/bridge/snapshot.h"
 #include "shim/bridge/starts.h"
+#include "shim/deaths.h"
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/path.h"
 #include "shim/rpc/listener.h"
+
+/* What earlier bridges have crashed at (deaths.h), in the directory of the feed's socket. */
+#define DEATHS_NAME "bridge.deaths"
 
 struct bridge {
     struct endpoint_world world;
@@ -295,7 +300,7 @@ static const struct registration_ops REGISTRATION_OPS = {
 /* ---- life ---- */
 
 /* Shows what the last bridge showed. The mask counts from when that one lost the feed. */
-static void restore(struct bridge *bridge)
+static void take_snapshot(struct bridge *bridge)
 {
     const char *why;
     uint64_t now_ms = boot_now_ms(), lost_ms = 0;
@@ -316,6 +321,34 @@ static void restore(struct bridge *bridge)
     bridge__v1__watch_response__free_unpacked(state, NULL);
     if (!counts)
         snapshot_save(&bridge->snapshot_timer); /* or each restart would begin a new mask */
+}
+
+/* A file that has ended two bridges is not read by a third. */
+static void set_fatal_snapshot_aside(const struct bridge *bridge)
+{
+    char *aside = path_beside(bridge->snapshot_path, SNAPSHOT_NAME ".damaged");
+
+    if (deaths_of(DEATHS_SNAPSHOT, 2)) {
+        log_error("%s: the bridge has crashed reading it, twice; it is set aside as %s",
+                  bridge->snapshot_path, aside);
+        if (rename(bridge->snapshot_path, aside) < 0)
+            unlink(bridge->snapshot_path);
+        deaths_forget();
+    }
+    free(aside);
+}
+
+static void restore(struct bridge *bridge)
+{
+    char *deaths = path_beside(bridge->snapshot_path, DEATHS_NAME);
+    uint64_t before;
+
+    deaths_watch(deaths);
+    free(deaths);
+    set_fatal_snapshot_aside(bridge);
+    before = deaths_enter(DEATHS_SNAPSHOT);
+    take_snapshot(bridge);
+    deaths_enter(before);
 }
 
 static void timer_init(struct bridge *bridge, uv_timer_t *timer)

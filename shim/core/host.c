@@ -6,6 +6,7 @@
 #include "shim/core/core_settings.h"
 #include "shim/core/events.h"
 #include "shim/core/ports.h"
+#include "shim/deaths.h"
 #include "shim/log.h"
 #include "shim/must.h"
 
@@ -130,12 +131,24 @@ static struct devicemgr *core_new(struct host *host)
     return core;
 }
 
+/* Twice is enough: it is rebuilt from what runs. */
+static bool checkpoint_kills(void)
+{
+    bool kills = deaths_of(DEATHS_CHECKPOINT, 2);
+
+    if (kills)
+        deaths_forget();
+    return kills;
+}
+
 struct host *host_start(uv_loop_t *loop, const struct config *config, struct fd_store *store,
                         const struct host_ops *ops, void *user)
 {
     struct host *host = must(calloc(1, sizeof *host));
-    const struct store_options options = {
-        .dir = config->state_dir, .boot_id = host->boot_id, .report = on_store_report};
+    const struct store_options options = {.dir = config->state_dir,
+                                          .boot_id = host->boot_id,
+                                          .discard = checkpoint_kills(),
+                                          .report = on_store_report};
 
     host->loop = loop;
     host->config = config;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shim/boot_clock.h"
+#include "shim/deaths.h"
 #include "shim/log.h"
 
 /* Before an unreadable checkpoint is tried again. */
@@ -34,14 +35,10 @@ static void on_timer(uv_timer_t *timer)
         begin_reading(restore);
 }
 
-void restore_rows(struct restore *restore, const struct store_worker_rows *rows)
+static void give_to_core(struct restore *restore, const struct store_worker_rows *rows)
 {
-    restore->reading = false;
-    uv_timer_stop(&restore->timer);
-    if (*restore->unread)
-        log_info("the checkpoint can be read now");
-    if (rows->rebooted)
-        log_info("first start after a reboot");
+    uint64_t before = deaths_enter(DEATHS_CHECKPOINT);
+
     for (size_t i = 0; i < rows->len; i++) {
         const struct devicemgr_record *record = &rows->v[i];
 
@@ -53,6 +50,18 @@ void restore_rows(struct restore *restore, const struct store_worker_rows *rows)
     if (rows->lost)
         devicemgr_rows_lost(restore->core);
     devicemgr_restored(restore->core, boot_now_ms());
+    deaths_enter(before);
+}
+
+void restore_rows(struct restore *restore, const struct store_worker_rows *rows)
+{
+    restore->reading = false;
+    uv_timer_stop(&restore->timer);
+    if (*restore->unread)
+        log_info("the checkpoint can be read now");
+    if (rows->rebooted)
+        log_info("first start after a reboot");
+    give_to_core(restore, rows);
     restore->ops->restored(restore->user);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/deaths.h"
 #include "shim/must.h"
 
 struct store_worker {
@@ -114,10 +115,12 @@ static void keep_record(void *user, const struct devicemgr_record *record)
 static void on_read_work(uv_work_t *work)
 {
     struct store_worker *worker = work->data;
+    uint64_t before = deaths_enter(DEATHS_CHECKPOINT);
 
     worker->rc = store_open(&worker->options, &worker->store, worker->error, sizeof worker->error);
     if (worker->rc == 0)
         store_load(worker->store, keep_record, worker);
+    deaths_enter(before);
 }
 
 static void tell_read(struct store_worker *worker, const struct devicemgr_record *records,

@@ -10,6 +10,8 @@
 
 #include "cri-proto/cri_v1.pb-c.h"
 #include "shim/boot_clock.h"
+#include "shim/deaths.h"
+#include "shim/log.h"
 #include "shim/relay/buffer.h"
 #include "shim/relay/create_container.h"
 #include "shim/relay/limits.h"
@@ -19,12 +21,16 @@
 #include "shim/rpc/message.h"
 #include "shim/rpc/rpc.h"
 
+/* So many crashes at a create are enough. */
+#define FATAL_TIMES 3
+
 /* One under way; session_call.user. */
 struct pending_create {
     struct session *session;
     struct session_call *call;
     uint64_t create;    /* its number, and key of the table */
     uint64_t container; /* refusals_key() */
+    uint64_t job;       /* deaths.h; held until it is forwarded */
     bool forwarded;     /* the device manager waits for the runtime's answer */
     bool redirect;      /* it mounts the kubelet's plugin directory */
     UT_hash_handle hh;
@@ -75,8 +81,17 @@ static struct devicemgr *core_of(const struct pending_creates *creates)
     return host_core(creates->host);
 }
 
+/* What becomes of it is the runtime's matter for now. */
+static void out_of_danger(struct pending_create *p)
+{
+    if (!p->forwarded)
+        deaths_release(p->job);
+    p->forwarded = true;
+}
+
 static void pending_free(struct pending_creates *creates, struct pending_create *p)
 {
+    out_of_danger(p);
     if (p->hh.tbl)
         HASH_DEL(creates->table, p);
     p->call->user = NULL;
@@ -84,7 +99,7 @@ static void pending_free(struct pending_creates *creates, struct pending_create 
 }
 
 static struct pending_create *pending_new(struct pending_creates *creates, struct session *session,
-                                          struct session_call *call)
+                                          struct session_call *call, uint64_t job)
 {
     struct pending_create *p = calloc(1, sizeof *p);
 
@@ -93,6 +108,8 @@ static struct pending_create *pending_new(struct pending_creates *creates, struc
     p->session = session;
     p->call = call;
     p->create = ++creates->last;
+    p->job = job;
+    deaths_hold(job);
     call->user = p;
     HASH_ADD(hh, creates->table, create, sizeof p->create, p);
     if (p->hh.tbl)
@@ -181,7 +198,8 @@ static void refuse_unread(struct session *session, struct session_call *call)
 
 /* Whether the device manager was asked. */
 static bool requested(struct pending_creates *creates, struct session *session,
-                      struct session_call *call, struct create_container *c, uint64_t deadline_ms)
+                      struct session_call *call, struct create_container *c, uint64_t job,
+                      uint64_t deadline_ms)
 {
     struct devicemgr_create request;
     struct pending_create *p;
@@ -193,7 +211,7 @@ static bool requested(struct pending_creates *creates, struct session *session,
                        "CreateContainer: the names of sandbox, pod and container are too long");
         return false;
     }
-    p = pending_new(creates, session, call);
+    p = pending_new(creates, session, call, job);
     if (!p) {
         refuse_unread(session, call);
         return false;
@@ -203,15 +221,15 @@ static bool requested(struct pending_creates *creates, struct session *session,
     return true;
 }
 
-void pending_creates_request(struct pending_creates *creates, struct session *session,
-                             struct session_call *call, uint64_t deadline_ms)
+static void decide(struct pending_creates *creates, struct session *session,
+                   struct session_call *call, uint64_t job, uint64_t deadline_ms)
 {
     struct create_container *c;
     bool asked;
 
     switch (create_container_read(call->message, call->message_bytes, &c)) {
     case RPC_OK:
-        asked = requested(creates, session, call, c, deadline_ms);
+        asked = requested(creates, session, call, c, job, deadline_ms);
         create_container_free(c);
         if (asked)
             host_kick(creates->host);
@@ -223,6 +241,31 @@ void pending_creates_request(struct pending_creates *creates, struct session *se
         refuse_unread(session, call);
         break;
     }
+}
+
+/* It would be the next one's end, too. Nobody can tell what it asks for. */
+static void refuse_fatal(struct session *session, struct session_call *call)
+{
+    static const char words[] =
+        "CreateContainer: cri-device-shim has crashed three times within a minute while it was "
+        "deciding this request; it is refused for five minutes: please report it";
+
+    log_error("%s", words);
+    session_refuse(session, call, RPC_UNAVAILABLE, words);
+}
+
+void pending_creates_request(struct pending_creates *creates, struct session *session,
+                             struct session_call *call, uint64_t deadline_ms)
+{
+    uint64_t job = deaths_digest(call->message, call->message_bytes), before;
+
+    if (deaths_of(job, FATAL_TIMES)) {
+        refuse_fatal(session, call);
+        return;
+    }
+    before = deaths_enter(job);
+    decide(creates, session, call, job, deadline_ms);
+    deaths_enter(before);
 }
 
 /* ---- the verdict ---- */
@@ -251,7 +294,7 @@ void pending_creates_verdict(struct pending_creates *creates, uint64_t create,
         r = create_forward(creates, p, fragment, bytes);
     free(fragment);
     if (r == 0) {
-        p->forwarded = true;
+        out_of_danger(p);
         return;
     }
     refuse(creates, p, RPC_RESOURCE_EXHAUSTED, forward_error(r));
@@ -285,10 +328,13 @@ void pending_creates_answered(struct pending_creates *creates, struct session_ca
                               int status, const uint8_t *message, size_t message_bytes)
 {
     struct pending_create *p = call->user;
+    uint64_t before;
 
     if (!p || !p->forwarded)
         return; /* the runtime would not wait for the decision; ended() follows */
+    before = deaths_enter(p->job);
     forwarded_answered(creates, p, status, message, message_bytes);
+    deaths_enter(before);
     host_kick(creates->host);
 }
 

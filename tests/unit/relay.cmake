@@ -31,6 +31,7 @@ relay_test(test_mount_redirect)
 relay_test(test_plugin_mounts)
 relay_test(test_connection)
 relay_test(test_log)
+relay_test(test_deaths)
 relay_test(test_directory)
 relay_test(test_service_manager)
 

@@ -200,6 +200,29 @@ static void sets_a_newer_version_aside(void **state)
     free(after.at);
 }
 
+/* However good it looks; one that is not there is made as ever. */
+static void what_has_ended_its_reader_is_set_aside(void **state)
+{
+    struct fixture *f = *state;
+    struct store_options options = {
+        .dir = f->dir, .boot_id = "boot-1", .discard = true, .report = note_report, .user = f};
+    struct store *store;
+
+    for (unsigned asides = 0; asides < 2; asides++) {
+        assert_int_equal(store_open(&options, &store, f->error, sizeof f->error), 0);
+        assert_int_equal(count_set_aside(f), asides);
+        assert_int_equal(store_lost_rows(store), asides > 0);
+        store_close(store);
+        if (asides == 0)
+            commit_samples(f);
+    }
+    assert_non_null(
+        strstr(f->last_report, "is not read again (the process has crashed reading it)"));
+    store = open_and_load(f);
+    assert_int_equal(f->loaded.len, 0);
+    store_close(store);
+}
+
 /* A version in the head alone is a flipped bit, and must not keep the daemon from starting. */
 static void takes_a_version_only_with_its_witness(void **state)
 {
@@ -391,6 +414,7 @@ int main(void)
         STORE_TEST(tells_a_reboot),
         STORE_TEST(refuses_a_second_process),
         STORE_TEST(sets_a_newer_version_aside),
+        STORE_TEST(what_has_ended_its_reader_is_set_aside),
         STORE_TEST(takes_a_version_only_with_its_witness),
         STORE_TEST(makes_a_file_that_was_taken_away_anew),
         STORE_TEST(a_reset_is_told_once_the_new_file_is_there),

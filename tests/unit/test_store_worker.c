@@ -1,11 +1,14 @@
 /* shim/core/store_worker.c: commits off the loop, one at a time, their ends on the loop. */
 #include "tests/unit/test_rpc_fixture.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shim/core/store_worker.h"
+#include "shim/deaths.h"
 
 struct fixture {
     struct world *world;
@@ -314,6 +317,75 @@ static void stops_while_it_reads(void **state)
 
 #define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
+/* ---- what ends its reader ---- */
+
+static void crash(void *user, int level, const char *text)
+{
+    (void)user;
+    (void)level;
+    (void)text;
+    abort();
+}
+
+/* A daemon that reads the checkpoint in `dir`, which is damaged, and crashes over it. */
+static void read_and_crash(const char *dir, const char *deaths)
+{
+    static const struct rlimit none = {0};
+    const struct store_options options = {.dir = dir, .boot_id = "b", .report = crash};
+    struct store_worker *worker;
+    uv_loop_t loop;
+
+    setrlimit(RLIMIT_CORE, &none);
+    deaths_watch(deaths);
+    uv_loop_init(&loop);
+    worker = store_worker_new(&loop, &options, &OPS, NULL);
+    store_worker_read(worker);
+    uv_run(&loop, UV_RUN_DEFAULT);
+}
+
+static void remove_all(const char *dir)
+{
+    DIR *entries = opendir(dir);
+    char path[512];
+
+    for (struct dirent *entry; (entry = readdir(entries));) {
+        snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
+        unlink(path);
+    }
+    closedir(entries);
+}
+
+static void a_crash_while_it_reads_is_noted(void **state)
+{
+    const struct world *world = *state;
+    char deaths[64], path[64];
+    pid_t child;
+    int status;
+
+    snprintf(deaths, sizeof deaths, "%s/deaths", world->dir);
+    snprintf(path, sizeof path, "%s/" STORE_FILE, world->dir);
+    for (int times = 1; times <= 2; times++) {
+        FILE *file = fopen(path, "w");
+
+        assert_true(file && fputs("no checkpoint", file) >= 0 && fclose(file) == 0);
+        child = fork();
+        if (child == 0) {
+            read_and_crash(world->dir, deaths);
+            _exit(1);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+        child = fork();
+        if (child == 0) {
+            deaths_watch(deaths);
+            _exit(deaths_of(DEATHS_CHECKPOINT, 2) ? 2 : deaths_of(DEATHS_CHECKPOINT, 1));
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(WEXITSTATUS(status), times);
+    }
+    remove_all(world->dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +397,7 @@ int main(void)
         WORLD_TEST(reads_what_there_is),
         WORLD_TEST(what_cannot_be_read_is_read_again),
         WORLD_TEST(stops_while_it_reads),
+        WORLD_TEST(a_crash_while_it_reads_is_noted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

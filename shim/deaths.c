@@ -1,0 +1,169 @@
+#include "shim/deaths.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/boot_clock.h"
+#include "shim/file.h"
+#include "shim/hash.h"
+
+/* What is read of the file: its end. */
+#define NOTES_MAX (2 * DEATHS_HELD_MAX)
+/* A stack of its own for the handler: the other one may be used up. */
+#define STACK_BYTES 65536
+
+struct note {
+    uint64_t at_ms; /* of the boot's clock */
+    uint64_t job;
+};
+
+static const int SIGNALS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+#define SIGNALS_LEN (sizeof SIGNALS / sizeof *SIGNALS)
+
+static char path[PATH_MAX];
+static struct sigaction before[SIGNALS_LEN];
+static struct note notes[NOTES_MAX]; /* of earlier processes, the oldest first */
+static size_t notes_len;
+static uint64_t held[DEATHS_HELD_MAX];
+static volatile size_t held_len;
+static _Thread_local volatile uint64_t entered;
+
+/* ---- in the handler: nothing but what signal-safety(7) allows ---- */
+
+static void put_note(int fd, uint64_t job)
+{
+    const struct note note = {.at_ms = boot_now_ms(), .job = job};
+
+    if (write(fd, &note, sizeof note) < 0)
+        return; /* it dies all the same */
+}
+
+static void on_fatal(int number)
+{
+    int fd = -1;
+
+    if (entered || held_len > 0)
+        fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    if (fd >= 0 && entered)
+        put_note(fd, entered);
+    for (size_t i = 0; fd >= 0 && !entered && i < held_len; i++)
+        put_note(fd, held[i]);
+    for (size_t i = 0; i < SIGNALS_LEN; i++) {
+        if (SIGNALS[i] == number)
+            sigaction(number, &before[i], NULL);
+    }
+    raise(number); /* delivered on return */
+}
+
+static void install(void)
+{
+    static char stack[STACK_BYTES];
+    const stack_t room = {.ss_sp = stack, .ss_size = sizeof stack};
+    struct sigaction action = {.sa_handler = on_fatal, .sa_flags = SA_ONSTACK};
+
+    sigaltstack(&room, NULL);
+    for (size_t i = 0; i < SIGNALS_LEN; i++)
+        sigaction(SIGNALS[i], &action, &before[i]);
+}
+
+/* ---- what was noted ---- */
+
+static void read_notes(void)
+{
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    size_t bytes = 0;
+    struct stat st;
+
+    notes_len = 0;
+    if (fd < 0)
+        return;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        if (st.st_size > (off_t)sizeof notes)
+            lseek(fd,
+                  (st.st_size - (off_t)sizeof notes) / (off_t)sizeof *notes * (off_t)sizeof *notes,
+                  SEEK_SET);
+        if (file_read(fd, notes, sizeof notes, &bytes) == 0)
+            notes_len = bytes / sizeof *notes;
+    }
+    close(fd);
+}
+
+void deaths_watch(const char *file)
+{
+    snprintf(path, sizeof path, "%s", file);
+    read_notes();
+    if (notes_len > 0 && notes[notes_len - 1].at_ms + DEATHS_REMEMBERED_MS < boot_now_ms())
+        deaths_forget(); /* or the file would grow for ever */
+    install();
+}
+
+bool deaths_of(uint64_t job, unsigned times)
+{
+    uint64_t now_ms = boot_now_ms(), last_ms = 0;
+
+    for (size_t i = notes_len; i > 0 && times > 0; i--) {
+        const struct note *note = &notes[i - 1];
+
+        if (note->job != job)
+            continue;
+        if (!last_ms)
+            last_ms = note->at_ms;
+        if (note->at_ms > now_ms || now_ms - last_ms > DEATHS_REMEMBERED_MS ||
+            last_ms - note->at_ms > DEATHS_TOGETHER_MS)
+            return false;
+        times--;
+    }
+    return times == 0;
+}
+
+void deaths_forget(void)
+{
+    notes_len = 0;
+    unlink(path);
+}
+
+/* ---- jobs ---- */
+
+uint64_t deaths_enter(uint64_t job)
+{
+    uint64_t was = entered;
+
+    entered = job;
+    return was;
+}
+
+void deaths_hold(uint64_t job)
+{
+    if (held_len < DEATHS_HELD_MAX) {
+        held[held_len] = job;
+        held_len++;
+    }
+}
+
+void deaths_release(uint64_t job)
+{
+    for (size_t i = held_len; i > 0; i--) {
+        if (held[i - 1] != job)
+            continue;
+        held[i - 1] = held[held_len - 1];
+        held_len--;
+        return;
+    }
+}
+
+uint64_t deaths_digest(const uint8_t *message, size_t len)
+{
+    size_t count[256] = {0};
+    uint64_t hash = HASH_BEGIN;
+
+    for (size_t i = 0; i < len; i++)
+        count[message[i]]++;
+    for (size_t i = 0; i < 256; i++)
+        hash = hash_word(hash, count[i]);
+    return hash > DEATHS_SNAPSHOT ? hash : hash + DEATHS_SNAPSHOT + 1;
+}

@@ -1,0 +1,103 @@
+"""What crashes the daemon or the bridge again and again is not done for ever: a create is refused, a
+checkpoint and a snapshot are set aside."""
+
+import os
+import signal
+import struct
+import time
+
+import grpc
+import pytest
+
+from asking import by_token, refused
+from bridge_process import Bridge
+from feed_server import FeedServer, Shown
+from waiting import wait_until
+
+GPU = "vendor.com/gpu"
+CHECKPOINT, SNAPSHOT = 1, 2  # DEATHS_* in shim/deaths.h
+
+
+@pytest.fixture
+def shim(runtime, make_shim, make_plugin):
+    """One whose plugin has gone: who asks for its device is held."""
+    one = make_shim(plugins={"hold": "60s"})
+    plugin = make_plugin(one, GPU, ["g0"])
+    one.wait_log("1 of 1 devices healthy")
+    plugin.stop()
+    one.wait_log("its devices are unhealthy")
+    return one
+
+
+def end(shim, number):
+    os.kill(shim.pid, number)
+    assert shim.wait_exit() == -number
+
+
+def die_holding(shim, client, pod, number, times=3):
+    """The kubelet asks again and again, and each time the daemon dies with the create under way."""
+    held = shim.log().count("held: container")
+    for count in range(1, times + 1):
+        call = client.begin("CreateContainer", client.create_request(
+            pod, "main", annotations=by_token(GPU, "g0")))
+        shim.wait_log("held: container", held + count)
+        end(shim, number)
+        assert call.exception() is not None
+        shim.start()
+        client.reconnect()
+
+
+def test_a_create_that_crashes_the_daemon(shim, make_client):
+    """The fourth time it is refused, and loudly; what else is asked is as ever."""
+    client = make_client(shim)
+    pod = client.run_pod("poison")
+    die_holding(shim, client, pod, signal.SIGABRT)
+    with refused(grpc.StatusCode.UNAVAILABLE, "has crashed three times within a minute"):
+        client.create(pod, "main", annotations=by_token(GPU, "g0"))
+    assert "error: CreateContainer: cri-device-shim has crashed three times" in shim.log()
+    client.create(client.run_pod("other"), "main")
+    shim.terminate()
+
+
+def test_whoever_kills_the_daemon_blames_no_create(shim, make_client):
+    client = make_client(shim)
+    pod = client.run_pod("innocent")
+    die_holding(shim, client, pod, signal.SIGKILL, times=4)
+    assert "has crashed" not in shim.log()
+
+
+def noted(path, job):
+    """As two crashes leave it: deaths.c, struct note."""
+    now = int(time.clock_gettime(time.CLOCK_BOOTTIME) * 1000)
+    path.write_bytes(b"".join(struct.pack("=QQ", now - ago, job) for ago in (2000, 1000)))
+
+
+def test_a_checkpoint_that_crashes_its_reader(runtime, make_shim, make_client):
+    """Noted twice, it is set aside by the third daemon, which starts; the fourth reads its own."""
+    shim = make_shim()
+    shim.kill()
+    noted(shim.directory / "deaths", CHECKPOINT)
+    shim.start()
+    shim.wait_log("is not read again (the process has crashed reading it); it was set aside as")
+    make_client(shim).run_pod("one")
+    shim.kill()
+    shim.start()
+    shim.wait_log("plugins register in", 3)
+    assert shim.log().count("is not read again") == 1
+    assert len(list(shim.state_dir.glob("checkpoint.db.damaged-*Z"))) == 1
+
+
+def test_a_snapshot_that_crashes_its_reader(directory, closing):
+    feed = closing(FeedServer(directory / "run" / "bridge.sock"))
+    feed.resources = {GPU: Shown(["g0"])}
+    feed.start()
+    bridge = closing(Bridge(directory))
+    bridge.start()
+    wait_until(bridge.snapshot.exists, "the snapshot")
+    bridge.kill()
+    noted(bridge.snapshot.with_name("bridge.deaths"), SNAPSHOT)
+    bridge.start()
+    bridge.wait_log("the bridge has crashed reading it, twice; it is set aside")
+    bridge.wait_log("feed: daemon", 2)
+    assert bridge.snapshot.with_name("bridge.snapshot.damaged").exists()
+    assert "shown as before" not in bridge.log()
