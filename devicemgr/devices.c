@@ -136,6 +136,11 @@ static void device_carry_over(struct device *device, const struct devices *old, 
         change->topology++;
 }
 
+size_t devices_bytes_of(const char *id, size_t nodes_len)
+{
+    return sizeof(struct device) + strlen(id) + 1 + nodes_len * sizeof(int64_t);
+}
+
 /* Makes the table anew from entries[sorted[]], and its `order` unless entries were dropped. */
 static void build(struct devices *devices, const struct devices *old, uint64_t now_ms,
                   const struct device_entry *entries, const uint32_t *sorted, size_t sorted_len,
@@ -160,6 +165,7 @@ static void build(struct devices *devices, const struct devices *old, uint64_t n
         devices->healthy += entry->healthy;
         nodes_take(&nodes, entry, change);
         nodes_set(device, &nodes);
+        devices->bytes += devices_bytes_of(device->id, nodes.len);
         device_carry_over(device, old, now_ms, &nodes, change);
         HASH_ADD_KEYPTR(hh, devices->by_id, device->id, strlen(device->id), device);
     }

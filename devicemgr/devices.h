@@ -26,6 +26,7 @@ struct devices {
     struct device *items; /* in natural order of ids */
     size_t len;
     size_t healthy;
+    size_t bytes;     /* in memory: devices_bytes_of() of each */
     uint64_t changes; /* how many snapshots differed from the one before */
     struct device *by_id;
     uint32_t *order; /* the last snapshot's n-th entry is items[order[n]]; NULL: unusable */
@@ -48,6 +49,9 @@ struct devices_change {
     size_t dropped;  /* entries without an id, or with one listed again later, or not UTF-8 */
     size_t nodes;    /* NUMA nodes left out: listed twice, or of a number that there is not */
 };
+
+/* What a device takes in memory. */
+size_t devices_bytes_of(const char *id, size_t nodes_len);
 
 /* A zeroed struct has no devices. */
 void devices_fini(struct devices *devices);

@@ -91,6 +91,33 @@ void plugin_log_list(struct state *state, const struct resource *resource, bool 
     state_log(state, change->dropped + change->nodes > 0 ? LEVEL_WARNING : LEVEL_INFO, &text);
 }
 
+/* Whether the devices of all plugins fit, with this list in the place of the resource's. */
+static bool list_fits(const struct state *state, const struct resource *resource,
+                      const V1beta1__ListAndWatchResponse *list)
+{
+    size_t bytes = 0;
+
+    for (const struct resource *r = state->resources; r; r = r->hh.next)
+        bytes += r == resource ? 0 : r->devices.bytes;
+    for (size_t i = 0; i < list->n_devices && bytes <= DEVICES_BYTES_MAX; i++) {
+        const V1beta1__Device *device = list->devices[i];
+
+        bytes += devices_bytes_of(device->id, device->topology ? device->topology->n_nodes : 0);
+    }
+    return bytes <= DEVICES_BYTES_MAX;
+}
+
+/* As if the connection were lost: what it listed before stays for its grace period. */
+static void refuse_list(struct state *state, uint64_t number)
+{
+    struct text reason = {0};
+
+    text_add(&reason, "with its list the devices of all plugins would take over %zu MiB",
+             DEVICES_BYTES_MAX / (1024 * 1024));
+    action_push(&state->actions, ACTION_ENDPOINT_CLOSE, number);
+    plugin_take_loss(state, number, reason.buf);
+}
+
 void plugin_take_list(struct state *state, uint64_t number,
                       const V1beta1__ListAndWatchResponse *list)
 {
@@ -101,6 +128,10 @@ void plugin_take_list(struct state *state, uint64_t number,
 
     if (!resource || !resource->endpoint.have_options)
         return;
+    if (!list_fits(state, resource, list)) {
+        refuse_list(state, number);
+        return;
+    }
     endpoint = &resource->endpoint;
     first = !endpoint->socket_good;
     activated = endpoint->state != ENDPOINT_ACTIVE;

@@ -1,6 +1,7 @@
 /* The life of the plugins' endpoints, and their lists. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
 #include "devicemgr/limits.h"
@@ -578,6 +579,57 @@ static void events_of_no_endpoint_are_ignored(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
+/* One device whose id has so many MiB. */
+static void list_large(struct world *w, uint64_t endpoint, size_t id_mib)
+{
+    V1beta1__ListAndWatchResponse list = V1BETA1__LIST_AND_WATCH_RESPONSE__INIT;
+    V1beta1__Device device = V1BETA1__DEVICE__INIT, *devices = &device;
+    size_t len = id_mib * 1024 * 1024;
+
+    device.id = malloc(len + 1);
+    memset(device.id, 'x', len);
+    device.id[len] = '\0';
+    device.health = (char *)"Healthy";
+    list.devices = &devices;
+    list.n_devices = 1;
+    devicemgr_endpoint_list(w->mgr, w->now_ms, endpoint, &list);
+    devicemgr_run(w->mgr);
+    free(device.id);
+}
+
+static uint64_t plugin_up_to_list(struct world *w, const char *resource, const char *socket)
+{
+    uint64_t endpoint = plugin_up(w, resource, socket, "old", false, false);
+
+    ignore_all(w);
+    logged(w, "");
+    return endpoint;
+}
+
+/* All plugins share it; one that would take too much is refused alone, and what it had is kept. */
+static void the_memory_of_all_devices_has_a_bound(void **state)
+{
+    const size_t most = DEVICES_BYTES_MAX / (1024 * 1024);
+    struct world *w = *state;
+    uint64_t gpu = plugin_up_to_list(w, GPU, "gpu.sock");
+    uint64_t nic = plugin_up_to_list(w, NIC, "nic.sock");
+
+    list_large(w, gpu, most / 2);
+    ignore_all(w);
+    assert_int_equal(logged(w, "1 of 1 devices healthy (1 added, 1 removed"), 1);
+    list_large(w, nic, most / 2);
+    assert_int_equal(logged(w, "with its list the devices of all plugins would take over 128 MiB"),
+                     1);
+    expect(w, "close");
+    expect(w, "open other.com/nic nic.sock");
+    nic = w->endpoint;
+    plugin_options(w, nic, false, false);
+    plugin_list(w, gpu, "g0");
+    list_large(w, nic, most / 2); /* there is room again */
+    ignore_all(w);
+    assert_int_equal(logged(w, "other.com/nic: plugin endpoint \"nic.sock\" is active: 1 of 1"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -602,6 +654,7 @@ int main(void)
         TEST(a_short_loss_is_not_stored),
         TEST(a_restored_plugin_that_still_serves_is_active),
         TEST(an_identical_list_does_nothing),
+        TEST(the_memory_of_all_devices_has_a_bound),
         TEST(health_alone_is_no_reason_to_write),
         TEST(a_hundred_thousand_devices_are_digested_once),
         TEST(an_id_may_be_any_text),
