@@ -28,7 +28,7 @@ static bool pod_kept(const struct state *state, const struct pod *pod)
 
     while (a && a->row == ALLOCATION_RESERVED)
         a = a->pod_next;
-    return a != NULL;
+    return a || pod->remembers;
 }
 
 /* The resource whose row is to be kept; NULL: none. */
@@ -194,8 +194,11 @@ void checkpoint_store_reset(struct state *state)
 
     rows_unstored(state->dirty.rows);
     rows_unstored(checkpoint->carried);
-    for (struct pod *pod = state->pods.by_uid; pod; pod = pod->hh.next)
+    for (struct pod *pod = state->pods.by_uid; pod; pod = pod->hh.next) {
         pod->stored = false;
+        if (pod->remembers)
+            dirty_touch_pod(state, pod->uid);
+    }
     for (struct resource *r = state->resources; r; r = r->hh.next) {
         r->stored = false;
         dirty_touch_resource(state, r->name, true);

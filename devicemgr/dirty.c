@@ -104,3 +104,9 @@ void dirty_touch_pod(struct state *state, const char *pod_uid)
 {
     touch(state, DEVICEMGR_RECORD_POD, pod_uid, "", "");
 }
+
+void dirty_touch_pod_gone(struct state *state, const char *pod_uid)
+{
+    dirty_touch_pod(state, pod_uid);
+    state->dirty.due = true;
+}

@@ -38,6 +38,8 @@ struct dirty {
 void dirty_touch_resource(struct state *state, const char *resource, bool due);
 void dirty_touch_allocation(struct state *state, const struct allocation *allocation);
 void dirty_touch_pod(struct state *state, const char *pod_uid);
+/* Likewise; its row is to be deleted soon. */
+void dirty_touch_pod_gone(struct state *state, const char *pod_uid);
 
 /* ---- for who writes them ---- */
 

@@ -56,8 +56,21 @@ void ledger_remove_allocation(struct state *state, struct allocation *allocation
     allocations_remove(&state->allocations, allocation);
 }
 
+/* Its container had a token: so it does when its devices are another's, as long as there is the
+ * pod. */
+static void remember_token(struct state *state, const struct allocation *allocation)
+{
+    struct pod *pod = pods_find(&state->pods, allocation->pod_uid);
+
+    if (!pod || allocation->own_choice || !allocation_durable(allocation) || !allocation->options)
+        return;
+    pod_note_token(pod, allocation->container);
+    pod_set_remembers(pod);
+}
+
 void ledger_drop_allocation(struct state *state, struct allocation *allocation)
 {
+    remember_token(state, allocation);
     dirty_touch_allocation(state, allocation);
     dirty_touch_pod(state, allocation->pod_uid);
     ledger_remove_allocation(state, allocation);
@@ -74,6 +87,8 @@ static void drop_pod_allocations(struct state *state, const char *pod_uid)
 void ledger_drop_pod(struct state *state, struct pod *pod)
 {
     drop_pod_allocations(state, pod->uid);
+    if (pod->stored)
+        dirty_touch_pod_gone(state, pod->uid);
     wake_pod(&state->wakes, pod->uid);
     kubelet_pod_changed(state, pod->uid, true);
     pods_remove(&state->pods, pod);

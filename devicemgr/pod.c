@@ -359,6 +359,11 @@ void pod_note_token(struct pod *pod, const char *container)
     names_add(&pod->tokens, &pod->tokens_len, POD_TOKENS_MAX, container);
 }
 
+void pod_set_remembers(struct pod *pod)
+{
+    pod->remembers = true;
+}
+
 bool pod_had_token(const struct pod *pod, const char *container)
 {
     return names_have(pod->tokens, pod->tokens_len, container);

@@ -67,6 +67,7 @@ struct pod {
     char **tokens;          /* containers for which the kubelet has asked by token */
     struct sandbox *sandboxes; /* by pod_next, the one added last first */
     size_t ignored_len, tokens_len;
+    bool remembers; /* its tokens, when it has no allocation any more */
     UT_hash_handle hh;
 };
 
@@ -137,6 +138,7 @@ void pods_forget_stopping(struct pods *pods, const char *id);
 bool pod_ignore_once(struct pod *pod, const char *container);
 /* The kubelet asks by token for this container; that is remembered as far as there is room. */
 void pod_note_token(struct pod *pod, const char *container);
+void pod_set_remembers(struct pod *pod);
 bool pod_had_token(const struct pod *pod, const char *container);
 
 #endif

@@ -201,6 +201,8 @@ uint8_t *record_of_pod(const struct pod *pod, uint64_t now_ms, size_t *bytes_len
     row.namespace_ = pod->pod_namespace;
     row.name = pod->name;
     row.boot_id = pod->boot_id;
+    row.tokens = pod->tokens;
+    row.n_tokens = pod->tokens_len;
     if (pod->newest) {
         row.sandbox_id = pod->newest->id;
         row.attempt = pod->newest->attempt;
@@ -237,6 +239,8 @@ int record_restore_pod(struct pods *pods, uint64_t now_ms, const struct devicemg
     pod = pods_ensure(pods, row->uid, row->namespace_, row->name);
     pod->stored = true;
     pod_set_boot(pod, row->boot_id);
+    for (size_t i = 0; i < row->n_tokens; i++)
+        pod_note_token(pod, row->tokens[i]);
     if (row->sandbox_id[0] != '\0')
         restore_sandbox(pods_ensure_sandbox(pods, pod, row->sandbox_id, row->attempt), now_ms, row);
     checkpoint__v1__pod__free_unpacked(row, NULL);

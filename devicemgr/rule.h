@@ -33,8 +33,8 @@
 #pragma GCC poison endpoint_take_next_registration endpoint_take_registration kubelet_note_token
 #pragma GCC poison ledger_drop_allocation ledger_drop_pod ledger_outcome_unknown
 #pragma GCC poison ledger_remove_allocation plugin_dial plugin_hang_up plugin_remove
-#pragma GCC poison pod_ignore_once pod_note_token pod_set_boot pod_set_removed pods_ensure_sandbox
-#pragma GCC poison pods_remove pods_remove_sandbox record_restore_resource registration_answer
+#pragma GCC poison pod_ignore_once pod_note_token pod_set_boot pod_set_remembers pod_set_removed
+#pragma GCC poison pods_ensure_sandbox pods_remove pods_remove_sandbox record_restore_resource registration_answer
 #pragma GCC poison registration_answer_all registration_dial_waiting registration_fail
 #pragma GCC poison resource_list resource_planting_once resource_set_builtin
 #pragma GCC poison resource_set_generation resources_add resources_fini resources_remove

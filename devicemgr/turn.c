@@ -216,8 +216,12 @@ void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms)
     state_at(state, now_ms);
     free(state->unread);
     state->unread = NULL;
-    for (const struct pod *pod = state->pods.by_uid; pod; pod = pod->hh.next) {
-        if (!allocations_of_pod(&state->allocations, pod->uid))
+    for (struct pod *pod = state->pods.by_uid; pod; pod = pod->hh.next) {
+        if (allocations_of_pod(&state->allocations, pod->uid))
+            continue;
+        if (pod->tokens_len > 0)
+            pod_set_remembers(pod);
+        else
             dirty_touch_pod(state, pod->uid); /* its allocations' rows were damaged */
     }
     plugin_restored(state);

@@ -168,6 +168,24 @@ static void check_allocation_row(struct row in, struct row out)
     checkpoint__v1__allocation__free_unpacked(b, NULL);
 }
 
+/* Of those that the row names each once, as far as there is room. */
+static void check_tokens(const Checkpoint__V1__Pod *a, const Checkpoint__V1__Pod *b)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < a->n_tokens && at < POD_TOKENS_MAX; i++) {
+        size_t first = 0;
+
+        while (!same(a->tokens[first], a->tokens[i]))
+            first++;
+        if (first < i)
+            continue;
+        FUZZ_CHECK(at < b->n_tokens && same(a->tokens[i], b->tokens[at]), "%s", a->tokens[i]);
+        at++;
+    }
+    FUZZ_CHECK(at == b->n_tokens, "%zu, %zu", at, b->n_tokens);
+}
+
 static void check_pod(struct row in, struct row out)
 {
     Checkpoint__V1__Pod *a = checkpoint__v1__pod__unpack(NULL, in.len, in.bytes);
@@ -176,6 +194,7 @@ static void check_pod(struct row in, struct row out)
     FUZZ_CHECK(same(a->uid, b->uid) && same(a->namespace_, b->namespace_) &&
                    same(a->name, b->name) && same(a->sandbox_id, b->sandbox_id),
                "%s", b->uid);
+    check_tokens(a, b);
     if (a->sandbox_id[0] != '\0')
         FUZZ_CHECK(a->attempt == b->attempt && a->stopped == b->stopped &&
                        (a->stopped && a->died) == b->died &&

@@ -102,7 +102,7 @@ static unsigned reasons_for(int code, unsigned reasons)
     case CODE_INVALID_ARGUMENT:
         return REASON_TOKEN;
     case CODE_FAILED_PRECONDITION:
-        return REASON_ENDED | REASON_NOBODYS | REASON_CHANGED;
+        return REASON_ENDED | REASON_NOBODYS | REASON_CHANGED | REASON_GONE;
     case CODE_RESOURCE_EXHAUSTED:
         return REASON_FEW;
     case CODE_ABORTED:
@@ -143,7 +143,9 @@ void check_refusal(struct world *w, const struct create_sim *create, int code, c
     char pod[32];
 
     snprintf(pod, sizeof pod, "ns/u%u", create->uid);
-    if (code == CODE_FAILED_PRECONDITION && !(reasons & (REASON_ENDED | REASON_NOBODYS)))
+    if (create->tokenless)
+        count_add(COUNT_TOKEN_GONE);
+    else if (code == CODE_FAILED_PRECONDITION && !(reasons & (REASON_ENDED | REASON_NOBODYS)))
         count_add(COUNT_CHANGED);
     if (reasons & REASON_RUNS && runtime_runs_bare(w, create->ids))
         count_add(COUNT_BARE_GUARDED);

@@ -280,7 +280,8 @@ void check_forward(struct world *w, struct create_sim *create,
     check_that(w, !create->stop_told, "no create is forwarded into a sandbox that is to stop");
     if (!options)
         return;
-    check_that(w, create->fault == TOKEN_GOOD, "a bad token is never forwarded");
+    check_that(w, create->fault == TOKEN_GOOD && !create->tokenless,
+               "a bad token is never forwarded, nor is a container without its own");
     made->begun_ms = create->started_ms;
     made->damaged = w->shim.damaged;
     for (size_t r = 0; r < RESOURCES_LEN; r++) {

@@ -233,7 +233,8 @@ static bool tell_create(struct world *w, const struct pod_sim *pod, const struct
 
     snprintf(texts.sandbox, sizeof texts.sandbox, "s%u", create->sandbox);
     snprintf(texts.uid, sizeof texts.uid, "u%u", create->uid);
-    fill_tokens(&pod->containers[create->name], create->fault, &texts);
+    if (!create->tokenless)
+        fill_tokens(&pod->containers[create->name], create->fault, &texts);
     add_bad_token(rng, create->fault, &texts);
     pod_requests_fill(pod, &texts.requests);
     request.container_annotations_len = texts.tokens_len;
@@ -280,9 +281,11 @@ static void pick_bad_token(struct world *w, struct create_sim *create, struct rn
 }
 
 static struct create_sim *create_new(struct world *w, const struct pod_sim *pod, unsigned name,
-                                     const struct rt_sandbox *sandbox, struct rng *rng)
+                                     const struct rt_sandbox *sandbox, bool tokenless,
+                                     struct rng *rng)
 {
-    const struct pod_container *container = &pod->containers[name];
+    static const struct pod_container nothing;
+    const struct pod_container *container = tokenless ? &nothing : &pod->containers[name];
     const struct rt_container *newest = runtime_newest(w, sandbox->id, name);
     struct create_sim *create = w->client.creates;
     bool second = false;
@@ -301,6 +304,7 @@ static struct create_sim *create_new(struct world *w, const struct pod_sim *pod,
                                   .attempt = newest ? newest->attempt + 1 : 0,
                                   .sandbox = sandbox->id,
                                   .untouched = true,
+                                  .tokenless = tokenless,
                                   .disturbed = second,
                                   .second = second,
                                   .stop_told = runtime_stopping(w, sandbox->id),
@@ -321,11 +325,11 @@ static struct create_sim *create_new(struct world *w, const struct pod_sim *pod,
     return create;
 }
 
-void client_create(struct world *w, struct pod_sim *pod, unsigned name,
-                   const struct rt_sandbox *sandbox)
+static void begin(struct world *w, struct pod_sim *pod, unsigned name,
+                  const struct rt_sandbox *sandbox, bool tokenless)
 {
     struct rng rng = world_draw(w, DRAW_CREATE, pod->uid, name);
-    struct create_sim *c = create_new(w, pod, name, sandbox, &rng);
+    struct create_sim *c = create_new(w, pod, name, sandbox, tokenless, &rng);
     struct rt_container made = {
         .sandbox = c->sandbox, .uid = c->uid, .name = name, .attempt = c->attempt};
     bool untouched = c->untouched, decided;
@@ -341,13 +345,40 @@ void client_create(struct world *w, struct pod_sim *pod, unsigned name,
     if (c->deadline_ms != UINT64_MAX)
         world_after(w, &rng, c->deadline_ms - w->now_ms, expire, c->number, w->shim.incarnation);
     decided = tell_create(w, pod, c, &rng);
-    check_that(w, decided != untouched, "a create that names devices is decided, and no other is");
-    if (untouched) {
+    check_that(w, decided != untouched || tokenless,
+               "a create that names devices is decided, and no other is");
+    check_that(w, decided || !tokenless,
+               "a container that came with a token is not made without: %s of u%u",
+               container_sim_name(name), c->uid);
+    c->untouched = !decided;
+    if (!decided) {
         decision_add(w, c, "untouched");
         moves_note_made(w, &made);
         runtime_create(w, c->number, &made);
     }
     shim_run(w);
+}
+
+void client_create(struct world *w, struct pod_sim *pod, unsigned name,
+                   const struct rt_sandbox *sandbox)
+{
+    begin(w, pod, name, sandbox, false);
+}
+
+void client_create_tokenless(struct world *w, struct pod_sim *pod, unsigned name,
+                             const struct rt_sandbox *sandbox)
+{
+    begin(w, pod, name, sandbox, true);
+}
+
+static void note_token(struct world *w, const struct create_sim *create)
+{
+    struct pod_sim *pod = kubelet_find_pod(w, create->uid);
+
+    for (size_t r = 0; pod && r < RESOURCES_LEN; r++) {
+        if (create->ids[r])
+            pod->containers[create->name].token_in = create->sandbox;
+    }
 }
 
 static void note_decision(struct world *w, const struct create_sim *create, const unsigned *held,
@@ -392,6 +423,7 @@ static void forward(struct world *w, struct create_sim *create,
         made.held[r] = made.bare[r] = create->bare[r];
     check_forward(w, create, options, &made);
     moves_note_made(w, &made);
+    note_token(w, create);
     note_decision(w, create, made.held, 0, NULL);
     if (kubelet_find_pod(w, create->uid))
         kubelet_find_pod(w, create->uid)->containers[create->name].reasons = 0;

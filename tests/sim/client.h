@@ -35,6 +35,7 @@ struct create_sim {
     unsigned sandbox;
     bool untouched; /* it names no device: the core does not know of it */
     bool forwarded;
+    bool tokenless; /* its container came with tokens before, and has none now */
     enum token_fault fault;
     uint64_t started_ms;
     bool second;          /* of its container, the first is under way */
@@ -67,6 +68,9 @@ struct client {
 /* The container `name` of the pod is to be made in the sandbox. */
 void client_create(struct world *w, struct pod_sim *pod, unsigned name,
                    const struct rt_sandbox *sandbox);
+/* Likewise, once the kubelet has forgotten what it gave to the container. */
+void client_create_tokenless(struct world *w, struct pod_sim *pod, unsigned name,
+                             const struct rt_sandbox *sandbox);
 void client_cancel_one(struct world *w);
 /* The connection to the shim is gone, and every create on it. */
 void client_shim_gone(struct world *w);

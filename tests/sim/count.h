@@ -47,6 +47,7 @@
     X(FORGOTTEN, "reboots after which the runtime knows no sandbox")                               \
     X(CAME_BACK, "pods that came back after one")                                                  \
     X(LEFT_OUT, "preferences that leave out what containers run with")                             \
+    X(TOKEN_GONE, "refusals of a container that had a token, and has none")                        \
     X(CHANGED, "refusals of a changed request")                                                    \
     X(MOVED_OVER, "plugins moved over from the kubelet")                                           \
     X(MOVED_BACK, "plugins moved back")                                                            \

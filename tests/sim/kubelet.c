@@ -23,6 +23,8 @@
 #define TRY_MS_MAX 15000
 /* How often a pod is admitted just before all that have not begun are deleted. */
 #define UNBEGUN_PERCENT 50
+/* How often a container of a pod deleted by force is looked at, to be made again. */
+#define MADE_AGAIN_PERCENT 30
 /* How often it has not heard that a container runs, and makes the next. */
 #define TWIN_PERCENT 1
 #define TWIN_MOVED_PERCENT 4 /* where plugins are moved over */
@@ -156,12 +158,42 @@ static void pod_forget(struct world *w, struct pod_sim *pod)
     bridge_report_later(w);
 }
 
+static bool asks_by_annotation(const struct pod_container *container)
+{
+    for (size_t r = 0; r < RESOURCES_LEN; r++) {
+        if (container->count[r] > 0 && !container->ids[r])
+            return true;
+    }
+    return false;
+}
+
+/* A pod that was deleted by force is not stopped yet: a container of it ends, and the kubelet, which
+ * has forgotten what it gave to the pod, makes it once more. */
+static void make_again(struct world *w, struct pod_sim *pod)
+{
+    const struct rt_sandbox *s = runtime_ready_sandbox(w, pod->uid);
+    unsigned name = (unsigned)rng_below(&pod->rng, pod->containers_len);
+    const struct pod_container *container = &pod->containers[name];
+    struct rt_container *newest = s ? runtime_newest(w, s->id, name) : NULL;
+
+    if (!newest || s->doomed || container->token_in != s->id || asks_by_annotation(container) ||
+        client_find_of(w, pod->uid, name))
+        return;
+    if (newest->state == CONTAINER_RUNNING)
+        runtime_exit(w, newest, "ends");
+    else if (newest->state == CONTAINER_EXITED)
+        client_create_tokenless(w, pod, name, s);
+}
+
 static void teardown(struct world *w, struct pod_sim *pod)
 {
     struct rt_sandbox *left = sandbox_of(w, pod->uid, false);
 
-    if (w->now_ms < pod->stop_ms)
+    if (w->now_ms < pod->stop_ms) {
+        if (w->faults && pod->released && rng_percent(&pod->rng, MADE_AGAIN_PERCENT))
+            make_again(w, pod);
         return;
+    }
     if (client_find_of(w, pod->uid, POD_CONTAINERS_MAX) && rng_percent(&pod->rng, 70))
         return; /* calls under way mostly end first */
     if (left) {
@@ -387,8 +419,13 @@ bool kubelet_replace_stranded(struct world *w)
 
 void kubelet_rows_lost(struct world *w)
 {
-    for (size_t i = 0; i < PODS_MAX; i++)
-        w->kubelet.pods[i].row_lost = w->kubelet.pods[i].uid != 0;
+    for (size_t i = 0; i < PODS_MAX; i++) {
+        struct pod_sim *pod = &w->kubelet.pods[i];
+
+        pod->row_lost = pod->uid != 0;
+        for (unsigned c = 0; c < POD_CONTAINERS_MAX; c++)
+            pod->containers[c].token_in = 0;
+    }
 }
 
 void kubelet_rows_rebuilt(struct world *w)

@@ -36,6 +36,8 @@ struct pod_container {
     unsigned bare[RESOURCES_LEN];   /* masks of what it gave out for a plugin of its own */
     unsigned former[RESOURCES_LEN]; /* masks of those it had before; one that runs has them yet */
     bool decided_anew;              /* there are such */
+    unsigned token_in; /* the sandbox in which it was made with a token last, that the shim must
+                        * remember; 0: none */
     uint64_t not_before_ms;
     unsigned refusals; /* in a row */
     char why[256];     /* the last */

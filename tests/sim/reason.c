@@ -13,7 +13,7 @@
 static const char *const NAMES[] = {
     "token",    "ended", "nobody's", "newer", "few",  "runs",      "failed",
     "late",     "store", "deadline", "drain", "away", "unhealthy", "unknown",
-    "unlisted", "call",  "commit",   "check", "dead", "changed",
+    "unlisted", "call",  "commit",   "check", "dead", "changed",   "gone",
 };
 
 const char *reasons_text(unsigned reasons)
@@ -240,6 +240,8 @@ unsigned reasons_of(struct world *w, const struct create_sim *create)
 {
     unsigned reasons = reasons_of_sandbox(w, create);
 
+    if (create->tokenless)
+        reasons |= REASON_GONE;
     if (create->fault == TOKEN_MALFORMED)
         reasons |= REASON_TOKEN;
     if (create->fault == TOKEN_UNKNOWN_RESOURCE)

@@ -35,6 +35,7 @@ enum reason {
     REASON_COMMIT = 1 << 16,  /* under way */
     REASON_CHECK = 1 << 17,   /* the runtime is being asked about a container */
     REASON_CHANGED = 1 << 19, /* its container has another number of devices */
+    REASON_GONE = 1 << 20,    /* its container had a token, and has none */
     REASON_DEAD = 1 << 18,    /* held for a while: its sandbox was listed as not ready */
 };
 

@@ -108,10 +108,15 @@ static void damaged_rows_are_refused_and_cleaned_up(void **state)
 static void a_pod_row_without_allocations_goes_with_the_next_commit(void **state)
 {
     struct world *w = *state;
-    struct world_row **at = &w->disk;
+    struct world_row **at;
 
+    w->settings.annotations = true;
+    w->settings.namespaces = (const char *const[]){"*"};
+    w->settings.namespaces_len = 1;
+    world_fresh_listed(w);
+    at = &w->disk;
     plugin_up(w, GPU, "gpu.sock", "g0", false, false);
-    container_made(w, 1, "u1", "main", GPU ":g0");
+    container_chosen(w, 1, "u1", "main", GPU "=1", "g0");     /* of tokens it would say something */
     while ((*at)->record.kind != DEVICEMGR_RECORD_ALLOCATION) /* lost by damage */
         at = &(*at)->next;
     world_store(w, DEVICEMGR_RECORD_ALLOCATION, (*at)->record.key[0], (*at)->record.key[1],

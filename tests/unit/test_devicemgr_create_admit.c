@@ -164,6 +164,35 @@ static void that_it_had_a_token_is_known_after_a_restart(void **state)
     assert_false(create(w, 13, "u1", "other", NULL, NULL));
 }
 
+/* Deleted by force, its container at its end: the next pod has its device. */
+static void that_it_had_a_token_is_known_when_another_has_its_device(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_g0(w, "g0");
+    container_removed(w, "c-u1-main");
+    create_token(w, 12, "u2", GPU ":g0");
+    expect(w, "allocate g0 *");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, pod u1");
+    committed(w);
+    world_restart(w);
+    ignore_all(w);
+    assert_true(create(w, 13, "u1", "main", NULL, NULL));
+    expect(w, "verdict 13 refused 9:*");
+    assert_false(create(w, 14, "u1", "other", NULL, NULL));
+    devicemgr_store_reset(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+    expect(w, "commit pod u1, resource vendor.com/gpu");
+    committed(w);
+    runtime_listed(w, "u1 u2"); /* as long as there is the pod */
+    expect_nothing(w);
+    assert_true(world_stored(w, "pod u1"));
+    runtime_listed(w, "u2");
+    expect(w, "commit -pod u1");
+    committed(w);
+    assert_false(world_stored(w, "pod u1"));
+}
+
 /* Found by tests/sim: the shim was restarted while RunPodSandbox was under way; the list, begun
  * before, told only of the sandbox before, and the removal of that one freed what the new one held.
  */
@@ -349,6 +378,7 @@ int main(void)
         TEST(other_annotations_of_the_container_are_left_alone),
         TEST(a_container_that_had_a_token_is_not_made_without),
         TEST(that_it_had_a_token_is_known_after_a_restart),
+        TEST(that_it_had_a_token_is_known_when_another_has_its_device),
         TEST(a_sandbox_first_heard_of_by_its_create_is_the_newest),
         TEST(a_create_of_another_pod_is_refused),
         TEST(a_create_without_a_pod_uid_is_refused),

@@ -272,6 +272,7 @@ static void a_pod_comes_back_as_it_was(void **state)
 
     (void)state;
     sandbox_set_ready(pods_ensure_sandbox(&pods, pod, "s1", 3), 0, false);
+    pod_note_token(pod, "main");
     bytes = record_of_pod(pod, 5, &len);
     record = row(DEVICEMGR_RECORD_POD, "u1", "", "", bytes, len);
     assert_int_equal(record_restore_pod(&again, 9, &record), 0);
@@ -282,6 +283,7 @@ static void a_pod_comes_back_as_it_was(void **state)
     assert_string_equal(pod->newest->id, "s1");
     assert_int_equal(pod->newest->attempt, 3);
     assert_true(pod->newest->dead && pod->newest->state == SANDBOX_OPEN);
+    assert_true(pod_had_token(pod, "main") && !pod_had_token(pod, "side"));
     record.key[0] = "u2";
     assert_int_equal(record_restore_pod(&again, 9, &record), -1); /* another's key */
     record = row(DEVICEMGR_RECORD_POD, "u1", "", "", "\xff", 1);

@@ -9,7 +9,7 @@ static void a_stopped_sandbox_frees_its_containers_devices(void **state)
     sandbox_stopped(w, "s-u1");
     assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL)); /* without asking the runtime */
     expect(w, "allocate g0 *");
-    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, pod u1");
 }
 
 static void a_new_sandbox_of_the_uid_revives_the_pod(void **state)

@@ -636,7 +636,7 @@ static void a_device_of_a_dead_container_moves(void **state)
     create_token(w, 12, "u2", GPU ":g0");
     checked(w, "c-u1-main", false);
     expect(w, "allocate g0 *");
-    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, pod u1");
 }
 
 static void a_dead_container_of_a_living_pod_keeps_its_device_from_a_choice(void **state)
@@ -680,7 +680,7 @@ static void a_runtime_that_does_not_answer_ends_with_the_hold(void **state)
     container_checked(w, false); /* late, yet of use */
     create_token(w, 13, "u2", GPU ":g0");
     expect(w, "allocate g0 *");
-    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, pod u1");
 }
 
 static void not_answered(struct world *w)
@@ -708,7 +708,7 @@ static void a_runtime_that_did_not_answer_is_asked_again(void **state)
     expect(w, "check c-u1-main");
     container_checked(w, false);
     expect(w, "allocate g0 *");
-    expect(w, "commit -allocation u1 main vendor.com/gpu, -pod u1");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, pod u1");
 }
 
 static void a_runtime_that_never_answers_ends_with_the_hold(void **state)
