@@ -1,7 +1,7 @@
 /*
  * The token: the annotation by which an allocation that the kubelet made comes back in
  * CreateContainer. Written by the bridge for the kubelet and by the device manager for
- * what it finds again; read by devicemgr/request.c.
+ * what it finds again; read by devicemgr/things/request.c.
  *
  *   key    devices.cri-device-shim/vendor.com_gpu        (the resource, '/' as '_')
  *   value  {"resource":"vendor.com/gpu","ids":["g0"]}

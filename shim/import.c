@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devicemgr/kubelet_rows.h"
-#include "devicemgr/mem.h"
-#include "devicemgr/store.h"
+#include "devicemgr/kubelet_file/kubelet_rows.h"
+#include "devicemgr/things/mem.h"
+#include "devicemgr/store/store.h"
 #include "shim/boot.h"
 #include "shim/kubelet/checkpoint_file.h"
 #include "shim/put_name.h"

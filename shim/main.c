@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "config/config.h"
-#include "devicemgr/kubelet_checkpoint.h"
+#include "devicemgr/kubelet_file/kubelet_checkpoint.h"
 #include "shim/daemon.h"
 #include "shim/import.h"
 #include "shim/log.h"

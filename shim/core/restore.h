@@ -17,7 +17,7 @@
 #include <uv.h>
 
 #include "devicemgr/devicemgr.h"
-#include "devicemgr/store.h"
+#include "devicemgr/store/store.h"
 #include "shim/core/store_worker.h"
 
 /* How long the first attempt may take before its owner goes on without. */

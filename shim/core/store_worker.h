@@ -11,7 +11,7 @@
 #include <uv.h>
 
 #include "devicemgr/ports.h"
-#include "devicemgr/store.h"
+#include "devicemgr/store/store.h"
 
 struct store_worker;
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <time.h>
 
-#include "devicemgr/kubelet_checkpoint.h"
+#include "devicemgr/kubelet_file/kubelet_checkpoint.h"
 
 enum kubelet_file_state {
     KUBELET_FILE_MISSING,

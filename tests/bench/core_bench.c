@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "devicemgr/devicemgr.h"
-#include "devicemgr/request.h"
+#include "devicemgr/things/request.h"
 
 #define GPU "vendor.com/gpu"
 #define NIC "other.com/nic"

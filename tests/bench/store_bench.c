@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
-#include "devicemgr/store.h"
+#include "devicemgr/store/store.h"
 
 #define COMMITS 500
 /* Rows of one commit while the store is filled. */

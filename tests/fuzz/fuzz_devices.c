@@ -8,8 +8,8 @@
  */
 #include <string.h>
 
-#include "devicemgr/resource.h"
-#include "devicemgr/text.h"
+#include "devicemgr/things/resource.h"
+#include "devicemgr/things/text.h"
 #include "tests/fuzz/fuzz.h"
 
 #define CHOICE_MADE 0x01

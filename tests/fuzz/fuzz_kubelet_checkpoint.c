@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "devicemgr/kubelet_checkpoint.h"
-#include "devicemgr/kubelet_rows.h"
+#include "devicemgr/kubelet_file/kubelet_checkpoint.h"
+#include "devicemgr/kubelet_file/kubelet_rows.h"
 #include "tests/fuzz/fuzz.h"
 
 #define WRONG_SUM "its checksum is -1, its data gives "

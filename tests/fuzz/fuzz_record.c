@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
-#include "devicemgr/limits.h"
-#include "devicemgr/record.h"
+#include "devicemgr/books/record.h"
+#include "devicemgr/things/limits.h"
 #include "tests/fuzz/fuzz.h"
 
 #define BOOT_ID "b"

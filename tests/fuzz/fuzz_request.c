@@ -7,9 +7,9 @@
  */
 #include <string.h>
 
-#include "devicemgr/mem.h"
-#include "devicemgr/request.h"
 #include "cri-proto/resource_name.h"
+#include "devicemgr/things/mem.h"
+#include "devicemgr/things/request.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_error(const struct text *error)

@@ -145,7 +145,7 @@ def test_the_example_says_every_setting():
 
 def codes():
     """What a create can be refused with: by the device manager, and by the relay itself."""
-    reasons = text_of("devicemgr/reason.c")
+    reasons = text_of("devicemgr/words/reason.c")
     relay = "".join(text_of(name) for name in FILES if re.match(r"shim/relay/.*\.c$", name))
     found = set(re.findall(r"\bCODE_(\w+),", reasons))
     return found | set(re.findall(r"refuse\w*\([^;]*?RPC_(\w+),", relay))

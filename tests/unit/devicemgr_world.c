@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "devicemgr/limits.h"
-#include "devicemgr/options.h"
-#include "devicemgr/request.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/options.h"
+#include "devicemgr/things/request.h"
 
 static const char *const KINDS[] = {"resource", "allocation", "pod"};
 

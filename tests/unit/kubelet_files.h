@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devicemgr/kubelet_checkpoint.h"
+#include "devicemgr/kubelet_file/kubelet_checkpoint.h"
 
 /* Pod uid-1's container main has "gone" of v.com/gpu, whose healthy devices are g10 and g2. */
 #define KUBELET_FILE_HELD                                                                          \

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <sys/resource.h>
 
-#include "devicemgr/store.h"
+#include "devicemgr/store/store.h"
 
 #define RECORDS_MAX 64
 /* Ten resources, ten allocations, ten pods; each value names its key. */

@@ -1,7 +1,7 @@
 /* The manager as a whole: its run, its clock, its start and end. */
 #include <stdlib.h>
 
-#include "devicemgr/limits.h"
+#include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
 static void nothing_happens_inside_an_event(void **state)

@@ -1,6 +1,6 @@
 /* The queue of actions. That each kind reaches its port with all it carries is seen in every other
  * test; here is its order and its end. */
-#include "devicemgr/action.h"
+#include "devicemgr/books/action.h"
 #include "devicemgr_world.h"
 
 static void actions_come_out_in_order(void **state)

@@ -1,6 +1,6 @@
 /* Containers that run without a token, with what the kubelet gave them before their plugin was
  * moved over. */
-#include "devicemgr/limits.h"
+#include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "devicemgr/allocation.h"
-#include "devicemgr/options.h"
+#include "devicemgr/things/allocation.h"
+#include "devicemgr/things/options.h"
 #include "devicemgr_world.h"
 
 static struct allocation *add(struct allocations *table, const char *uid, const char *container,

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "devicemgr/base64.h"
+#include "devicemgr/kubelet_file/base64.h"
 
 /* RFC 4648 §10, and what those do not reach. */
 static void what_was_encoded_is_read(void **state)

@@ -1,5 +1,5 @@
 /* Built-in devices. */
-#include "devicemgr/limits.h"
+#include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
 static const struct devicemgr_builtin_device FUSE = {"fuse",      true, "/dev/fuse",

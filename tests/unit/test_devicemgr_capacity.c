@@ -1,7 +1,7 @@
 /* Capacity, allocatable and removed resources, as the kubelet's GetCapacity. */
 #include <stdio.h>
 
-#include "devicemgr/limits.h"
+#include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
 struct report {

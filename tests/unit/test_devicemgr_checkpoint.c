@@ -1,7 +1,7 @@
 /* Group commit and its failures. */
 #include <stdio.h>
 
-#include "devicemgr/limits.h"
+#include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
 static int setup(void **state)

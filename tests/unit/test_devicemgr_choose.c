@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "devicemgr/choose.h"
-#include "devicemgr/mem.h"
-#include "devicemgr/text.h"
+#include "devicemgr/rules/choose.h"
+#include "devicemgr/things/mem.h"
+#include "devicemgr/things/text.h"
 #include "devicemgr_world.h"
 
 /* "g0@0 g1+@1 g2": on nodes, '+' reused; in natural order. */

@@ -1,6 +1,6 @@
 /* A create from arrival to answer. */
-#include "devicemgr/create.h"
-#include "devicemgr/limits.h"
+#include "devicemgr/machines/create.h"
+#include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
 /* GPU g0 is there, and its plugin asked to allocate it for "main" of u1, number 11. The endpoint's

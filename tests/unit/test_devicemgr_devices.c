@@ -1,7 +1,7 @@
 /* Snapshots of devices and what changed between two. */
 #include <stdio.h>
 
-#include "devicemgr/devices.h"
+#include "devicemgr/things/devices.h"
 #include "devicemgr_world.h"
 
 static const int64_t NODES[] = {0, 1};

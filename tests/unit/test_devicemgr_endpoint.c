@@ -1,9 +1,9 @@
 /* The states of an endpoint, by the picture in endpoint.h. */
 #include <stdlib.h>
 
-#include "devicemgr/endpoint.h"
-#include "devicemgr/limits.h"
-#include "devicemgr/reason.h"
+#include "devicemgr/things/endpoint.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/words/reason.h"
 #include "devicemgr_world.h"
 
 static void active(struct endpoint *endpoint, uint64_t now_ms, enum endpoint_origin origin)

@@ -1,5 +1,5 @@
 /* Lists of device ids. */
-#include "devicemgr/ids.h"
+#include "devicemgr/things/ids.h"
 #include "devicemgr_world.h"
 
 static void ids_sort_the_way_people_count(void **state)

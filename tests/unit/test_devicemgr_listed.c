@@ -1,5 +1,5 @@
 /* The runtime's list: what is there, what is no more, who runs. */
-#include "devicemgr/limits.h"
+#include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
 #define WAIT_MS 120000

@@ -1,5 +1,5 @@
 /* When the runtime is listed, and what may be in the making until it was. */
-#include "devicemgr/limits.h"
+#include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Memory: growth, and keys that cannot be mistaken for one another. */
-#include "devicemgr/mem.h"
+#include "devicemgr/things/mem.h"
 #include "devicemgr_world.h"
 
 static void an_array_grows_with_each_append(void **state)

@@ -1,5 +1,5 @@
 /* Runtime options: copies, and the merge of several (pod_devices.go, deviceRunContainerOptions). */
-#include "devicemgr/options.h"
+#include "devicemgr/things/options.h"
 #include "devicemgr_world.h"
 
 static V1beta1__ContainerAllocateResponse *with_device(const char *container_path, const char *host)

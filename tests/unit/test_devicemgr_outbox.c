@@ -1,5 +1,5 @@
 /* What one part has for others: in order, each once. */
-#include "devicemgr/outbox.h"
+#include "devicemgr/books/outbox.h"
 #include "devicemgr_world.h"
 
 static void assert_taken(struct outbox *outbox, enum outbox_kind kind, uint64_t number,

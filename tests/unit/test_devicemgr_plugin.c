@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
-#include "devicemgr/limits.h"
+#include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
 static void a_lost_endpoint_is_dialled_once_more_at_once(void **state)

@@ -1,8 +1,8 @@
 /* Pods and their sandboxes. */
 #include <stdio.h>
 
-#include "devicemgr/limits.h"
-#include "devicemgr/pod.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/pod.h"
 #include "devicemgr_world.h"
 
 static void the_newest_sandbox_has_the_highest_attempt(void **state)

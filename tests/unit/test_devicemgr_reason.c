@@ -1,8 +1,8 @@
 /* Reasons: one word and one code each; the sentences are read in the tests of who refuses. */
 #include <string.h>
 
-#include "devicemgr/reason.h"
-#include "devicemgr/state.h"
+#include "devicemgr/books/state.h"
+#include "devicemgr/words/reason.h"
 #include "devicemgr_world.h"
 
 #define KINDS_LEN (REASON_STORE_FAILED + 1)

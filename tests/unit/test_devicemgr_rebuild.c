@@ -1,5 +1,5 @@
 /* What a listed container says that it has. */
-#include "devicemgr/limits.h"
+#include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
 static void a_lost_checkpoint_is_rebuilt_from_running_containers(void **state)

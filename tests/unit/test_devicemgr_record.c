@@ -1,8 +1,8 @@
 /* Rows of the checkpoint, there and back; a bad row changes nothing. */
 #include "cri-proto/checkpoint_v1.pb-c.h"
-#include "devicemgr/limits.h"
-#include "devicemgr/options.h"
-#include "devicemgr/record.h"
+#include "devicemgr/books/record.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/options.h"
 #include "devicemgr_world.h"
 
 static struct devicemgr_record row(enum devicemgr_record_kind kind, const char *k0, const char *k1,

@@ -1,7 +1,7 @@
 /* Register calls, and the dials they are worth. */
 #include <stdio.h>
 
-#include "devicemgr/limits.h"
+#include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
 static void reg(struct world *w, const char *version, const char *socket, const char *resource)

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "devicemgr/limits.h"
-#include "devicemgr/mem.h"
-#include "devicemgr/request.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/mem.h"
+#include "devicemgr/things/request.h"
 #include "devicemgr_world.h"
 
 #define KEY "devices.cri-device-shim/vendor.com_gpu"

@@ -1,6 +1,6 @@
 /* Resources: the table, plugins' lists, built-in devices. */
-#include "devicemgr/options.h"
-#include "devicemgr/resource.h"
+#include "devicemgr/things/options.h"
+#include "devicemgr/things/resource.h"
 #include "devicemgr_world.h"
 
 static void names_come_sorted(void **state)

@@ -1,5 +1,5 @@
 /* What the runtime is seen to do: sandboxes that come and go, containers that end. */
-#include "devicemgr/limits.h"
+#include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
 static void a_stopped_sandbox_frees_its_containers_devices(void **state)

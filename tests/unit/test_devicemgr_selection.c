@@ -1,8 +1,8 @@
 /* Which devices a container gets, and whose they are. */
 #include <stdio.h>
 
-#include "devicemgr/create.h"
-#include "devicemgr/limits.h"
+#include "devicemgr/machines/create.h"
+#include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
 static int annotations_setup(void **state)

@@ -1,5 +1,5 @@
 /* Which resources the kubelet is shown, and how while a plugin is away. */
-#include "devicemgr/limits.h"
+#include "devicemgr/things/limits.h"
 #include "shown_world.h"
 
 /* ---- which resources ---- */

@@ -1,5 +1,5 @@
 /* What the kubelet gave away is shown as healthy to one that starts. */
-#include "devicemgr/limits.h"
+#include "devicemgr/things/limits.h"
 #include "shown_world.h"
 
 /* ---- healthy if it is held: by an allocation the kubelet made ---- */

@@ -1,5 +1,5 @@
 /* What the shim gave away is shown as unhealthy. */
-#include "devicemgr/request.h"
+#include "devicemgr/things/request.h"
 #include "shown_world.h"
 
 /* ---- unhealthy if a container holds it that asked by annotation ---- */

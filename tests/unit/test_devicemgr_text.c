@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 
-#include "devicemgr/text.h"
+#include "devicemgr/things/text.h"
 #include "devicemgr_world.h"
 
 static void control_characters_do_not_get_through(void **state)

@@ -1,8 +1,8 @@
 /* Whom a change concerns is looked at again, and nobody else. */
 #include <stdio.h>
 
-#include "devicemgr/turn.h"
-#include "devicemgr/limits.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/turn/turn.h"
 #include "devicemgr_world.h"
 
 #define MANY 300
@@ -214,8 +214,8 @@ static void the_end_of_a_container_is_looked_at_where_it_was(void **state)
 
         snprintf(uid, sizeof uid, "h%u", i);
         ids_add(&ids, "g0");
-        allocation_set_live(allocations_add(&w->mgr->state.allocations, uid, "main", GPU, &ids), uid, "s",
-                            0);
+        allocation_set_live(allocations_add(&w->mgr->state.allocations, uid, "main", GPU, &ids),
+                            uid, "s", 0);
         ids_fini(&ids);
     }
     before = w->mgr->state.allocations.looks;

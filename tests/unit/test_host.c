@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cri-proto/methods.h"
-#include "devicemgr/store.h"
+#include "devicemgr/store/store.h"
 #include "shim/boot_clock.h"
 #include "shim/core/host.h"
 

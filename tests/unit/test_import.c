@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
-#include "devicemgr/store.h"
+#include "devicemgr/store/store.h"
 #include "shim/boot.h"
 #include "shim/import.h"
 

@@ -1,4 +1,4 @@
-/* devicemgr/kubelet_checkpoint.c: a kubelet's real file, each form of each part, and damage. */
+/* devicemgr/kubelet_file/kubelet_checkpoint.c: a kubelet's real file, each form of each part, and damage. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "devicemgr/kubelet_checkpoint.h"
-#include "devicemgr/mem.h"
+#include "devicemgr/kubelet_file/kubelet_checkpoint.h"
+#include "devicemgr/things/mem.h"
 
 #define FILE_BYTES_MAX 8192
 #define FILE_LEN(file) (sizeof(file) - 1)

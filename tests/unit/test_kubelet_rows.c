@@ -1,4 +1,4 @@
-/* devicemgr/kubelet_rows.c: what goes over from the kubelet's checkpoint, and what does not. */
+/* devicemgr/kubelet_file/kubelet_rows.c: what goes over from the kubelet's checkpoint, and what does not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
-#include "devicemgr/kubelet_rows.h"
-#include "devicemgr/options.h"
+#include "devicemgr/kubelet_file/kubelet_rows.h"
+#include "devicemgr/things/options.h"
 
 #define GPU ((char *)"vendor.com/gpu")
 #define POD_UID ((char *)"u1")

@@ -1,4 +1,4 @@
-/* devicemgr/store.c: the checkpoint on real files: kept, lifted, taken away, killed. */
+/* devicemgr/store/store.c: the checkpoint on real files: kept, lifted, taken away, killed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* devicemgr/store.c on files that are damaged, or none of its own. */
+/* devicemgr/store/store.c on files that are damaged, or none of its own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* devicemgr/store.c on a disk that is full, read-only, or not to be entered. */
+/* devicemgr/store/store.c on a disk that is full, read-only, or not to be entered. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

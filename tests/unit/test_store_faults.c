@@ -1,4 +1,4 @@
-/* devicemgr/store.c on a disk that answers EIO: each operation of each step fails once, and then
+/* devicemgr/store/store.c on a disk that answers EIO: each operation of each step fails once, and then
  * all that follow it. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
-#include "devicemgr/store.h"
+#include "devicemgr/store/store.h"
 
 /* ---- a VFS over the default one, whose files fail when told to ---- */
 

@@ -1,4 +1,4 @@
-/* devicemgr/store_schema.c of a release to come, with a schema one step further, on files of this one. */
+/* devicemgr/store/store_schema.c of a release to come, with a schema one step further, on files of this one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "devicemgr/store.h"
-#include "devicemgr/store_db.h"
+#include "devicemgr/store/store.h"
+#include "devicemgr/store/store_db.h"
 
 #define SCHEMA_VERSION 1 /* of this release */
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "devicemgr/ids.h"
+#include "devicemgr/things/ids.h"
 #include "shim/kubelet/taken.h"
 
 #define GPU "v.com/gpu"

@@ -1,0 +1,136 @@
+#include "devicemgr/books/action.h"
+
+#include "devicemgr/things/mem.h"
+#include "devicemgr/things/options.h"
+
+struct action *action_push(struct action_queue *queue, enum action_kind kind, uint64_t subject)
+{
+    struct action *action = mem_alloc(1, sizeof *action);
+
+    action->kind = kind;
+    action->subject = subject;
+    if (queue->last)
+        queue->last->next = action;
+    else
+        queue->first = action;
+    queue->last = action;
+    return action;
+}
+
+struct action *action_take(struct action_queue *queue)
+{
+    struct action *action = queue->first;
+
+    if (!action)
+        return NULL;
+    queue->first = action->next;
+    if (!queue->first)
+        queue->last = NULL;
+    action->next = NULL;
+    return action;
+}
+
+static void rows_free(struct action_row *rows, size_t rows_len)
+{
+    for (size_t i = 0; i < rows_len; i++) {
+        for (size_t k = 0; k < 3; k++)
+            free(rows[i].key[k]);
+        free(rows[i].value);
+    }
+    free(rows);
+}
+
+void action_free(struct action *action)
+{
+    free(action->text);
+    free(action->socket_name);
+    ids_fini(&action->ids);
+    ids_fini(&action->must_include);
+    options_free(action->options);
+    rows_free(action->rows, action->rows_len);
+    free(action);
+}
+
+void actions_fini(struct action_queue *queue)
+{
+    struct action *action;
+
+    while ((action = action_take(queue)))
+        action_free(action);
+}
+
+static void commit(const struct action *action, const struct devicemgr_ports *ports, void *user)
+{
+    struct devicemgr_record *records = mem_alloc(action->rows_len, sizeof *records);
+
+    for (size_t i = 0; i < action->rows_len; i++) {
+        const struct action_row *row = &action->rows[i];
+
+        records[i] = (struct devicemgr_record){
+            .kind = row->kind,
+            .key = {row->key[0], row->key[1], row->key[2]},
+            .value = row->value,
+            .value_bytes = row->value_bytes,
+        };
+    }
+    ports->commit(user, action->subject, records, action->rows_len);
+    free(records);
+}
+
+static void verdict(const struct action *action, const struct devicemgr_ports *ports, void *user)
+{
+    struct devicemgr_verdict verdict = {action->code, action->text, action->options};
+
+    ports->verdict(user, action->subject, &verdict);
+}
+
+void action_carry_out(const struct action *a, const struct devicemgr_ports *ports, void *user)
+{
+    const char *const *ids = (const char *const *)a->ids.v;
+
+    switch (a->kind) {
+    case ACTION_NONE:
+        break;
+    case ACTION_ENDPOINT_OPEN:
+        ports->endpoint_open(user, a->subject, a->text, a->socket_name);
+        break;
+    case ACTION_ENDPOINT_CLOSE:
+        ports->endpoint_close(user, a->subject);
+        break;
+    case ACTION_REGISTER_DONE:
+        ports->register_done(user, a->subject, a->code, a->text);
+        break;
+    case ACTION_ALLOCATE:
+        ports->allocate(user, a->subject, a->call, ids, a->ids.len, a->timeout_ms);
+        break;
+    case ACTION_PREFER:
+        ports->prefer(user, a->subject, a->call, ids, a->ids.len,
+                      (const char *const *)a->must_include.v, a->must_include.len, a->size,
+                      a->timeout_ms);
+        break;
+    case ACTION_PRESTART:
+        ports->prestart(user, a->subject, a->call, ids, a->ids.len, a->timeout_ms);
+        break;
+    case ACTION_CALL_CANCEL:
+        ports->call_cancel(user, a->call);
+        break;
+    case ACTION_COMMIT:
+        commit(a, ports, user);
+        break;
+    case ACTION_CONTAINER_CHECK:
+        ports->container_check(user, a->subject, a->text);
+        break;
+    case ACTION_RUNTIME_LIST:
+        ports->runtime_list(user);
+        break;
+    case ACTION_VERDICT:
+        verdict(a, ports, user);
+        break;
+    case ACTION_PREFERRED:
+        ports->preferred(user, a->subject, ids, a->ids.len);
+        break;
+    case ACTION_LOG:
+        ports->log(user, a->code, a->text);
+        break;
+    }
+}

@@ -1,0 +1,67 @@
+/*
+ * The queue of actions: what events decided, until devicemgr_run() carries it out.
+ */
+#ifndef DEVICEMGR_BOOKS_ACTION_H
+#define DEVICEMGR_BOOKS_ACTION_H
+
+#include "devicemgr/ports.h"
+#include "devicemgr/things/ids.h"
+
+/* One per port, and one that was called off. */
+enum action_kind {
+    ACTION_NONE,
+    ACTION_ENDPOINT_OPEN,
+    ACTION_ENDPOINT_CLOSE,
+    ACTION_REGISTER_DONE,
+    ACTION_ALLOCATE,
+    ACTION_PREFER,
+    ACTION_PRESTART,
+    ACTION_CALL_CANCEL,
+    ACTION_COMMIT,
+    ACTION_CONTAINER_CHECK,
+    ACTION_RUNTIME_LIST,
+    ACTION_VERDICT,
+    ACTION_PREFERRED,
+    ACTION_LOG,
+};
+
+/* A row with everything it points to. */
+struct action_row {
+    enum devicemgr_record_kind kind;
+    char *key[3];
+    uint8_t *value; /* NULL: delete */
+    size_t value_bytes;
+};
+
+struct action {
+    enum action_kind kind;
+    uint64_t subject; /* endpoint, registration, commit, check, create or prefer */
+    uint64_t call;
+    uint64_t timeout_ms;
+    size_t size;
+    int code; /* gRPC code or syslog level */
+    char *text;
+    char *socket_name;
+    struct ids ids;
+    struct ids must_include;
+    V1beta1__ContainerAllocateResponse *options;
+    struct action_row *rows;
+    size_t rows_len;
+    struct action *next;
+};
+
+/* A zeroed struct is empty. */
+struct action_queue {
+    struct action *first;
+    struct action *last;
+};
+
+/* Appends an action to be filled in; what it points to it owns. */
+struct action *action_push(struct action_queue *queue, enum action_kind kind, uint64_t subject);
+/* The oldest; ownership goes out. NULL: none. */
+struct action *action_take(struct action_queue *queue);
+void action_carry_out(const struct action *action, const struct devicemgr_ports *ports, void *user);
+void action_free(struct action *action);
+void actions_fini(struct action_queue *queue);
+
+#endif

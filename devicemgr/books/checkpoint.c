@@ -1,0 +1,250 @@
+#include "devicemgr/books/checkpoint.h"
+
+#include <assert.h>
+
+#include "devicemgr/books/ledger.h"
+#include "devicemgr/books/record.h"
+#include "devicemgr/books/state.h"
+#include "devicemgr/things/limits.h"
+
+void checkpoint_fini(struct checkpoint *checkpoint)
+{
+    dirty_rows_free(&checkpoint->carried);
+    free(checkpoint->error);
+}
+
+static struct allocation *row_allocation(struct state *state, const struct dirty_row *row)
+{
+    if (row->kind != DEVICEMGR_RECORD_ALLOCATION)
+        return NULL;
+    return allocations_find(&state->allocations, row->parts[0], row->parts[1], row->parts[2]);
+}
+
+/* Whether the checkpoint has, or is about to have, an allocation of the pod: a reservation that is
+ * given up takes no row of its pod along. */
+static bool pod_kept(const struct state *state, const struct pod *pod)
+{
+    const struct allocation *a = allocations_of_pod(&state->allocations, pod->uid);
+
+    while (a && a->row == ALLOCATION_RESERVED)
+        a = a->pod_next;
+    return a || pod->remembers;
+}
+
+/* The resource whose row is to be kept; NULL: none. */
+static const struct resource *row_resource(const struct state *state, const struct dirty_row *row)
+{
+    const struct resource *resource = row->kind == DEVICEMGR_RECORD_RESOURCE
+                                          ? resources_find(state->resources, row->parts[0])
+                                          : NULL;
+
+    return resource && !resource->builtin && resource->endpoint.socket_good ? resource : NULL;
+}
+
+/* Likewise. */
+static const struct pod *row_pod(const struct state *state, const struct dirty_row *row)
+{
+    const struct pod *pod =
+        row->kind == DEVICEMGR_RECORD_POD ? pods_find(&state->pods, row->parts[0]) : NULL;
+
+    return pod && pod_kept(state, pod) ? pod : NULL;
+}
+
+/* NULL: there is nothing to be kept under this key. */
+static uint8_t *row_value(struct state *state, const struct dirty_row *row, size_t *bytes_len)
+{
+    struct allocation *allocation = row_allocation(state, row);
+    const struct resource *resource;
+    const struct pod *pod;
+
+    *bytes_len = 0;
+    if (allocation && (allocation_durable(allocation) || allocation->row == ALLOCATION_CARRIED))
+        return record_of_allocation(allocation, state->settings.boot_id, bytes_len);
+    resource = row_resource(state, row);
+    if (resource)
+        return record_of_resource(resource, state->settings.boot_id, bytes_len);
+    pod = row_pod(state, row);
+    return pod ? record_of_pod(pod, state->now_ms, bytes_len) : NULL;
+}
+
+/* Whether there is something to be kept under this key, or will be when a commit begins. */
+static bool row_wanted(struct state *state, const struct dirty_row *row)
+{
+    const struct allocation *a = row_allocation(state, row);
+
+    return (a && a->row != ALLOCATION_RESERVED) || row_resource(state, row) || row_pod(state, row);
+}
+
+uint64_t checkpoint_next_ms(const struct state *state)
+{
+    return state->checkpoint.retry_ms > 0 ? state->checkpoint.retry_ms : UINT64_MAX;
+}
+
+void checkpoint_tick(struct state *state)
+{
+    if (state->now_ms < checkpoint_next_ms(state))
+        return;
+    state->checkpoint.retry_ms = 0;
+    state->dirty.due = true;
+}
+
+bool checkpoint_ready(const struct state *state)
+{
+    return state->dirty.due && state->dirty.rows && !state->checkpoint.commit;
+}
+
+static void note_stored(struct state *state, const struct dirty_row *row, bool is_stored)
+{
+    bool *stored = dirty_stored(state, row->kind, (const char *const *)row->parts);
+
+    if (stored)
+        *stored = is_stored;
+}
+
+uint64_t checkpoint_begin(struct state *state)
+{
+    struct checkpoint *checkpoint = &state->checkpoint;
+    uint64_t commit = state_number(state);
+    struct action *action = action_push(&state->actions, ACTION_COMMIT, commit);
+
+    assert(!checkpoint->commit && !checkpoint->carried);
+    checkpoint->commit = commit;
+    checkpoint->carried = state->dirty.rows;
+    state->dirty.rows = NULL;
+    state->dirty.due = false;
+    checkpoint->retry_ms = 0;
+    action->rows = mem_alloc(HASH_COUNT(checkpoint->carried), sizeof *action->rows);
+    for (struct dirty_row *row = checkpoint->carried; row; row = row->hh.next) {
+        struct action_row *out = &action->rows[action->rows_len++];
+        struct allocation *allocation = row_allocation(state, row);
+
+        if (allocation && allocation->row == ALLOCATION_QUEUED)
+            allocation_carry(allocation, commit);
+        out->kind = row->kind;
+        for (size_t i = 0; i < DIRTY_KEYS_LEN; i++)
+            out->key[i] = mem_strdup(row->parts[i]);
+        out->value = row_value(state, row, &out->value_bytes);
+        row->put = out->value != NULL;
+        note_stored(state, row, row->stored || row->put);
+    }
+    return commit;
+}
+
+/* The store has what it had before: whatever became of the row meanwhile is to be written, if there
+ * is anything to write or to delete. */
+static void take_back_row(struct state *state, const struct dirty_row *row)
+{
+    struct dirty_row *dirty;
+
+    note_stored(state, row, row->stored);
+    if (row->stored || row_wanted(state, row)) {
+        dirty_ensure(state, row->kind, (const char *const *)row->parts)->stored = row->stored;
+        return;
+    }
+    dirty = dirty_find(&state->dirty, row->key, row->key_bytes);
+    if (!dirty)
+        return;
+    HASH_DEL(state->dirty.rows, dirty);
+    dirty_row_free(dirty);
+}
+
+static void finish_row(struct state *state, const struct dirty_row *row, uint64_t commit,
+                       bool durable)
+{
+    struct allocation *allocation = row_allocation(state, row);
+
+    if (durable)
+        note_stored(state, row, row->put);
+    if (row->kind == DEVICEMGR_RECORD_ALLOCATION)
+        wake_pod(&state->wakes, row->parts[0]); /* the container's next create waits for it */
+    if (!allocation || allocation->commit != commit)
+        return;
+    if (durable)
+        allocation_confirm(allocation, state->settings.boot_id);
+    else if (allocation_durable(allocation))
+        allocation_revert(allocation);
+    else
+        ledger_remove_allocation(state, allocation);
+}
+
+/* The store may be full for hours: its attempts get rarer, and those of new creates come besides.
+ */
+static void retry_later(struct state *state)
+{
+    struct checkpoint *checkpoint = &state->checkpoint;
+    uint64_t pause_ms = 2 * checkpoint->pause_ms;
+
+    if (pause_ms < COMMIT_RETRY_MS_MIN)
+        pause_ms = COMMIT_RETRY_MS_MIN;
+    if (pause_ms > COMMIT_RETRY_MS_MAX)
+        pause_ms = COMMIT_RETRY_MS_MAX;
+    checkpoint->pause_ms = pause_ms;
+    checkpoint->retry_ms = state->now_ms + pause_ms;
+}
+
+static void rows_unstored(struct dirty_row *rows)
+{
+    for (struct dirty_row *row = rows; row; row = row->hh.next)
+        row->stored = false;
+}
+
+void checkpoint_store_reset(struct state *state)
+{
+    struct checkpoint *checkpoint = &state->checkpoint;
+
+    rows_unstored(state->dirty.rows);
+    rows_unstored(checkpoint->carried);
+    for (struct pod *pod = state->pods.by_uid; pod; pod = pod->hh.next) {
+        pod->stored = false;
+        if (pod->remembers)
+            dirty_touch_pod(state, pod->uid);
+    }
+    for (struct resource *r = state->resources; r; r = r->hh.next) {
+        r->stored = false;
+        dirty_touch_resource(state, r->name, true);
+    }
+    for (struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
+        a->stored = false;
+        dirty_touch_allocation(state, a);
+        dirty_touch_pod(state, a->pod_uid);
+    }
+}
+
+/* A store may fail for hours: it is said when that begins, when it is for another reason, and when
+ * it ends. */
+static void log_error(struct state *state, const char *error)
+{
+    struct checkpoint *checkpoint = &state->checkpoint;
+    struct text text = {0};
+
+    if (error && (!checkpoint->error || strcmp(checkpoint->error, error) != 0)) {
+        text_add(&text, "state cannot be stored: ");
+        text_add_words(&text, error, TEXT_WORDS_BYTES_MAX);
+        state_log(state, LEVEL_ERROR, &text);
+    } else if (!error && checkpoint->error) {
+        text_add(&text, "state can be stored again");
+        state_log(state, LEVEL_INFO, &text);
+    }
+    free(checkpoint->error);
+    checkpoint->error = error ? mem_strdup(error) : NULL;
+}
+
+bool checkpoint_finish(struct state *state, uint64_t commit, const char *error)
+{
+    struct checkpoint *checkpoint = &state->checkpoint;
+
+    if (commit != checkpoint->commit)
+        return false;
+    checkpoint->commit = 0;
+    for (struct dirty_row *row = checkpoint->carried; row; row = row->hh.next)
+        finish_row(state, row, commit, !error);
+    for (struct dirty_row *row = checkpoint->carried; error && row; row = row->hh.next)
+        take_back_row(state, row);
+    dirty_rows_free(&checkpoint->carried);
+    log_error(state, error);
+    if (error && state->dirty.rows)
+        retry_later(state);
+    if (!error)
+        checkpoint->pause_ms = 0;
+    return true;
+}

@@ -1,0 +1,46 @@
+/*
+ * The commit under way: what of the checkpoint's dirty rows (dirty.h) the store is writing.
+ *
+ * One commit is under way at a time, and the next takes all that became dirty meanwhile (group
+ * commit). After a failed commit its rows are dirty again. They go with the next one, which comes by itself
+ * after a pause that grows as long as the store fails.
+ *
+ * However long that is, there are no more dirty rows than there are things to keep and rows in the
+ * store: a row that the store cannot have, and of which there is nothing to keep any more, is
+ * forgotten.
+ */
+#ifndef DEVICEMGR_BOOKS_CHECKPOINT_H
+#define DEVICEMGR_BOOKS_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "devicemgr/books/dirty.h"
+
+struct state;
+
+/* A zeroed struct has nothing to write. */
+struct checkpoint {
+    struct dirty_row *carried; /* by the commit under way */
+    uint64_t commit;           /* the commit under way; 0: none */
+    uint64_t retry_ms;         /* when a failed one is tried again; 0: none failed */
+    uint64_t pause_ms;         /* before the next attempt */
+    char *error;               /* of the last commit; NULL: it was none */
+};
+
+void checkpoint_fini(struct checkpoint *checkpoint);
+
+/* Makes a commit due whose time to be tried again has come. */
+void checkpoint_tick(struct state *state);
+uint64_t checkpoint_next_ms(const struct state *state);
+
+/* Whether checkpoint_begin() has something to do. */
+bool checkpoint_ready(const struct state *state);
+/* Queues the commit of all dirty rows; its number. */
+uint64_t checkpoint_begin(struct state *state);
+/* It is over: `error` NULL, durable. False: it is not the one under way. */
+bool checkpoint_finish(struct state *state, uint64_t commit, const char *error);
+/* devicemgr_store_reset() */
+void checkpoint_store_reset(struct state *state);
+
+#endif

@@ -1,0 +1,112 @@
+#include "devicemgr/books/dirty.h"
+
+#include "devicemgr/books/state.h"
+
+static const char *const KIND_NAMES[] = {
+    [DEVICEMGR_RECORD_RESOURCE] = "resource",
+    [DEVICEMGR_RECORD_ALLOCATION] = "allocation",
+    [DEVICEMGR_RECORD_POD] = "pod",
+};
+
+void dirty_row_free(struct dirty_row *row)
+{
+    for (size_t i = 0; i < DIRTY_KEYS_LEN; i++)
+        free(row->parts[i]);
+    free(row->key);
+    free(row);
+}
+
+void dirty_rows_free(struct dirty_row **rows)
+{
+    struct dirty_row *row, *next;
+
+    HASH_ITER(hh, *rows, row, next)
+    {
+        HASH_DEL(*rows, row);
+        dirty_row_free(row);
+    }
+}
+
+struct dirty_row *dirty_find(const struct dirty *dirty, const char *key, size_t key_bytes)
+{
+    struct dirty_row *row;
+
+    HASH_FIND(hh, dirty->rows, key, key_bytes, row);
+    return row;
+}
+
+struct dirty_row *dirty_ensure(struct state *state, enum devicemgr_record_kind kind,
+                               const char *const *parts)
+{
+    const char *all[] = {KIND_NAMES[kind], parts[0], parts[1], parts[2]};
+    size_t key_bytes;
+    char *key = mem_key(all, DIRTY_KEYS_LEN + 1, &key_bytes);
+    struct dirty_row *row = dirty_find(&state->dirty, key, key_bytes);
+
+    if (row) {
+        free(key);
+        return row;
+    }
+    row = mem_alloc(1, sizeof *row);
+    row->kind = kind;
+    for (size_t i = 0; i < DIRTY_KEYS_LEN; i++)
+        row->parts[i] = mem_strdup(parts[i]);
+    row->key = key;
+    row->key_bytes = key_bytes;
+    HASH_ADD_KEYPTR(hh, state->dirty.rows, row->key, row->key_bytes, row);
+    return row;
+}
+
+bool *dirty_stored(struct state *state, enum devicemgr_record_kind kind, const char *const *parts)
+{
+    struct allocation *allocation;
+    struct resource *resource;
+    struct pod *pod;
+
+    switch (kind) {
+    case DEVICEMGR_RECORD_RESOURCE:
+        resource = resources_find(state->resources, parts[0]);
+        return resource ? &resource->stored : NULL;
+    case DEVICEMGR_RECORD_ALLOCATION:
+        allocation = allocations_find(&state->allocations, parts[0], parts[1], parts[2]);
+        return allocation ? &allocation->stored : NULL;
+    case DEVICEMGR_RECORD_POD:
+        pod = pods_find(&state->pods, parts[0]);
+        return pod ? &pod->stored : NULL;
+    }
+    return NULL;
+}
+
+static void touch(struct state *state, enum devicemgr_record_kind kind, const char *k0,
+                  const char *k1, const char *k2)
+{
+    const char *const parts[DIRTY_KEYS_LEN] = {k0, k1, k2};
+    struct dirty_row *row = dirty_ensure(state, kind, parts);
+    const bool *stored = dirty_stored(state, kind, parts);
+
+    row->stored = row->stored || (stored && *stored);
+}
+
+void dirty_touch_resource(struct state *state, const char *resource, bool due)
+{
+    touch(state, DEVICEMGR_RECORD_RESOURCE, resource, "", "");
+    state->dirty.due = state->dirty.due || due;
+}
+
+void dirty_touch_allocation(struct state *state, const struct allocation *allocation)
+{
+    touch(state, DEVICEMGR_RECORD_ALLOCATION, allocation->pod_uid, allocation->container,
+          allocation->resource);
+    state->dirty.due = true;
+}
+
+void dirty_touch_pod(struct state *state, const char *pod_uid)
+{
+    touch(state, DEVICEMGR_RECORD_POD, pod_uid, "", "");
+}
+
+void dirty_touch_pod_gone(struct state *state, const char *pod_uid)
+{
+    dirty_touch_pod(state, pod_uid);
+    state->dirty.due = true;
+}

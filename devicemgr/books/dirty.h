@@ -1,0 +1,57 @@
+/*
+ * Which rows of the checkpoint differ from the state.
+ *
+ * Rows are marked by key, and packed when a commit begins (checkpoint.h), from the state of that
+ * moment.
+ */
+#ifndef DEVICEMGR_BOOKS_DIRTY_H
+#define DEVICEMGR_BOOKS_DIRTY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "devicemgr/ports.h"
+#include "devicemgr/things/mem.h"
+
+struct allocation;
+struct state;
+
+#define DIRTY_KEYS_LEN 3
+
+struct dirty_row {
+    enum devicemgr_record_kind kind;
+    char *parts[DIRTY_KEYS_LEN];
+    char *key;
+    size_t key_bytes;
+    bool stored; /* the store may have a row under this key */
+    bool put;    /* of one that is carried: with a value, else as deleted */
+    UT_hash_handle hh;
+};
+
+/* A zeroed struct has none. */
+struct dirty {
+    struct dirty_row *rows;
+    bool due; /* some row wants a commit of its own accord */
+};
+
+/* The row differs from the state. `due`: begin a commit soon; else it rides along with one. */
+void dirty_touch_resource(struct state *state, const char *resource, bool due);
+void dirty_touch_allocation(struct state *state, const struct allocation *allocation);
+void dirty_touch_pod(struct state *state, const char *pod_uid);
+/* Likewise; its row is to be deleted soon. */
+void dirty_touch_pod_gone(struct state *state, const char *pod_uid);
+
+/* ---- for who writes them ---- */
+
+/* NULL: the row does not differ. */
+struct dirty_row *dirty_find(const struct dirty *dirty, const char *key, size_t key_bytes);
+/* Finds or adds; `parts` has DIRTY_KEYS_LEN, and is copied. */
+struct dirty_row *dirty_ensure(struct state *state, enum devicemgr_record_kind kind,
+                               const char *const *parts);
+/* Where a thing remembers that the store may have its row; NULL: there is no such thing. */
+bool *dirty_stored(struct state *state, enum devicemgr_record_kind kind, const char *const *parts);
+/* It is in no table any more. */
+void dirty_row_free(struct dirty_row *row);
+void dirty_rows_free(struct dirty_row **rows);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * What the pods, their sandboxes and the allocations say together.
+ */
+#ifndef DEVICEMGR_BOOKS_FACTS_H
+#define DEVICEMGR_BOOKS_FACTS_H
+
+#include <stdbool.h>
+
+struct pod;
+struct state;
+
+/* Whether a container of the pod may run, or is being made: whether it holds any device. */
+bool facts_pod_holds(const struct state *state, const char *pod_uid);
+/* Whether a container of the pod may run, or be in the making, in whichever sandbox. */
+bool facts_pod_runs(const struct state *state, const struct pod *pod);
+/* Whether the pod is over: no container of it runs, and none will be made. It is gone, or somebody
+ * had its newest sandbox stopped. Not if that was only found dead: after a reboot all are, and the
+ * kubelet goes on with their pods. One that was never heard of is not over. */
+bool facts_pod_over(const struct state *state, const char *pod_uid);
+/* Whether the runtime knew the pod last in an earlier boot. */
+bool facts_pod_of_earlier_boot(const struct state *state, const struct pod *pod);
+/* Whether RemovePodSandbox has passed for it, or a list of the runtime had it no more. */
+bool facts_sandbox_removed(const struct state *state, const char *sandbox_id);
+
+#endif

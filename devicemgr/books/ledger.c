@@ -1,0 +1,123 @@
+#include "devicemgr/books/ledger.h"
+
+#include <string.h>
+
+#include "devicemgr/books/state.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/name.h"
+#include "devicemgr/things/request.h"
+
+/* What can run of one allocation says whether its pod is over, and so what all of them are. */
+static void siblings_changed(struct state *state, const char *pod_uid, bool wakes)
+{
+    for (struct allocation *a = allocations_of_pod(&state->allocations, pod_uid); a;
+         a = a->pod_next) {
+        allocation_set_stale(a);
+        if (wakes)
+            wake_holders(&state->wakes, a);
+    }
+    kubelet_pod_changed(state, pod_uid, wakes);
+}
+
+void ledger_pod_changed(struct state *state, const char *pod_uid)
+{
+    wake_pod(&state->wakes, pod_uid);
+    siblings_changed(state, pod_uid, true);
+}
+
+void ledger_touch_pod(struct state *state, const struct pod *pod)
+{
+    if (allocations_of_pod(&state->allocations, pod->uid))
+        dirty_touch_pod(state, pod->uid);
+}
+
+/* What a create took and gave back in one look is no change: two that want the same devices and
+ * others besides would wake each other for ever. That a create takes what was free concerns nobody
+ * yet: it may be given up. */
+void ledger_tell_changes(struct state *state)
+{
+    struct allocation *a;
+
+    while ((a = allocations_take_changed(&state->allocations))) {
+        enum allocation_life before = a->known, life = allocation_life(a);
+
+        if (before != life)
+            siblings_changed(state, a->pod_uid,
+                             before != ALLOCATION_ABSENT && life != ALLOCATION_BUSY);
+        allocation_set_known(a);
+    }
+}
+
+void ledger_remove_allocation(struct state *state, struct allocation *allocation)
+{
+    if (allocation->known != ALLOCATION_ABSENT)
+        siblings_changed(state, allocation->pod_uid, true);
+    allocations_remove(&state->allocations, allocation);
+}
+
+/* Its container had a token: so it does when its devices are another's, as long as there is the
+ * pod. */
+static void remember_token(struct state *state, const struct allocation *allocation)
+{
+    struct pod *pod = pods_find(&state->pods, allocation->pod_uid);
+
+    if (!pod || allocation->own_choice || !allocation_durable(allocation) || !allocation->options)
+        return;
+    pod_note_token(pod, allocation->container);
+    pod_set_remembers(pod);
+}
+
+void ledger_drop_allocation(struct state *state, struct allocation *allocation)
+{
+    remember_token(state, allocation);
+    dirty_touch_allocation(state, allocation);
+    dirty_touch_pod(state, allocation->pod_uid);
+    ledger_remove_allocation(state, allocation);
+}
+
+static void drop_pod_allocations(struct state *state, const char *pod_uid)
+{
+    struct allocation *allocation;
+
+    while ((allocation = allocations_of_pod(&state->allocations, pod_uid)))
+        ledger_drop_allocation(state, allocation);
+}
+
+void ledger_drop_pod(struct state *state, struct pod *pod)
+{
+    drop_pod_allocations(state, pod->uid);
+    if (pod->stored)
+        dirty_touch_pod_gone(state, pod->uid);
+    wake_pod(&state->wakes, pod->uid);
+    kubelet_pod_changed(state, pod->uid, true);
+    pods_remove(&state->pods, pod);
+}
+
+void ledger_outcome_unknown(struct state *state, struct allocation *allocation,
+                            const char *sandbox_id)
+{
+    allocation_set_unknown(allocation, sandbox_id, state->now_ms + OUTCOME_MS);
+    listing_by(state, allocation->unknown_until_ms);
+}
+
+void ledger_release_leftovers(struct state *state, const char *pod_uid, const char *container,
+                              const struct request *has)
+{
+    struct allocation *a, *next;
+
+    for (a = allocations_of_pod(&state->allocations, pod_uid); a; a = next) {
+        struct text text = {0};
+
+        next = a->pod_next;
+        if (!a->own_choice || strcmp(a->container, container) != 0 ||
+            request_names(has, a->resource) || allocation_life(a) != ALLOCATION_IDLE)
+            continue;
+        name_holder(&state->pods, a, &text);
+        text_add(&text, ": its pod's annotation asks for resource %s no more: device ids ",
+                 a->resource);
+        text_add_ids(&text, &a->ids);
+        text_add(&text, " are free");
+        state_log(state, LEVEL_INFO, &text);
+        ledger_drop_allocation(state, a);
+    }
+}

@@ -1,0 +1,33 @@
+/*
+ * What becomes of allocations and pods by anybody's doing; and what must be told to whom when they
+ * change.
+ */
+#ifndef DEVICEMGR_BOOKS_LEDGER_H
+#define DEVICEMGR_BOOKS_LEDGER_H
+
+struct allocation;
+struct pod;
+struct request;
+struct state;
+
+/* What is true of the pod, its sandboxes and its containers has changed. */
+void ledger_pod_changed(struct state *state, const char *pod_uid);
+/* Its row differs from it; only pods that hold something have one. */
+void ledger_touch_pod(struct state *state, const struct pod *pod);
+/* Looks at the allocations that have changed: wakes whom that concerns. */
+void ledger_tell_changes(struct state *state);
+/* A container of the allocation may be made in the sandbox yet, though nobody waits for it. */
+void ledger_outcome_unknown(struct state *state, struct allocation *allocation,
+                            const char *sandbox_id);
+/* Removes an allocation from table and checkpoint. */
+void ledger_drop_allocation(struct state *state, struct allocation *allocation);
+/* Removes it from the table only. */
+void ledger_remove_allocation(struct state *state, struct allocation *allocation);
+/* A container was made with the resources of `has` and no other: what the shim chose for those of
+ * its name before it, which have ended, of a resource that is not among them is free. */
+void ledger_release_leftovers(struct state *state, const char *pod_uid, const char *container,
+                              const struct request *has);
+/* Removes a pod with all that it holds. */
+void ledger_drop_pod(struct state *state, struct pod *pod);
+
+#endif

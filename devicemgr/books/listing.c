@@ -1,0 +1,112 @@
+#include "devicemgr/books/listing.h"
+
+#include <string.h>
+
+#include "devicemgr/books/state.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
+
+void listing_by(struct state *state, uint64_t at_ms)
+{
+    state->listing.due_ms = earlier(state->listing.due_ms, at_ms);
+}
+
+void listing_restored(struct state *state)
+{
+    state->listing.rows_lost_until_ms = state->now_ms + OUTCOME_MS;
+    if (state->listing.rows_lost || state->allocations.by_key)
+        listing_by(state, state->listing.rows_lost_until_ms);
+}
+
+static void ask_list(struct state *state)
+{
+    state->listing.due_ms = UINT64_MAX;
+    state->listing.asked = true;
+    action_push(&state->actions, ACTION_RUNTIME_LIST, 0);
+}
+
+void listing_soon(struct state *state)
+{
+    if (state->listing.under_way || state->listing.asked)
+        return;
+    if (state->now_ms < state->listing.begun_ms + LIST_EVERY_MS)
+        listing_by(state, state->listing.begun_ms + LIST_EVERY_MS);
+    else
+        ask_list(state);
+}
+
+void listing_tick(struct state *state)
+{
+    if (state->now_ms >= state->listing.due_ms)
+        ask_list(state);
+}
+
+/* ---- what ended meanwhile ---- */
+
+/* A container that ended while a list is being asked for, which may name it as one that runs. */
+struct ended {
+    char *container_id;
+    UT_hash_handle hh;
+};
+
+bool listing_has_ended(const struct state *state, const char *container_id)
+{
+    const struct ended *ended;
+
+    HASH_FIND_STR(state->listing.ended, container_id, ended);
+    return ended != NULL;
+}
+
+void listing_note_ended(struct state *state, const char *container_id)
+{
+    struct ended *ended;
+
+    if (!state->listing.under_way || listing_has_ended(state, container_id))
+        return;
+    ended = mem_alloc(1, sizeof *ended);
+    ended->container_id = mem_strdup(container_id);
+    HASH_ADD_KEYPTR(hh, state->listing.ended, ended->container_id, strlen(ended->container_id),
+                    ended);
+}
+
+void listing_forget_ended(struct state *state)
+{
+    struct ended *ended, *next;
+
+    HASH_ITER(hh, state->listing.ended, ended, next)
+    {
+        HASH_DEL(state->listing.ended, ended);
+        free(ended->container_id);
+        free(ended);
+    }
+}
+
+/* ---- a list begins, and has come ---- */
+
+void listing_begin(struct state *state)
+{
+    listing_forget_ended(state); /* it will not name what has ended by now */
+    state->listing.epoch++;
+    state->listing.under_way = true;
+    state->listing.asked = false;
+    state->listing.begun_ms = state->now_ms;
+}
+
+void listing_again(struct state *state)
+{
+    uint64_t at_ms = UINT64_MAX;
+
+    if (state->listing.rows_lost)
+        at_ms = state->listing.rows_lost_until_ms;
+    for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
+        if (a->unknown_in)
+            at_ms = earlier(at_ms, a->unknown_until_ms);
+    }
+    for (const struct sandbox *s = state->pods.sandboxes; s; s = s->hh.next) {
+        if (s->state == SANDBOX_DOUBTED && !s->dead)
+            at_ms = earlier(at_ms, s->reopen_ms);
+    }
+    if (at_ms < state->listing.begun_ms + LIST_EVERY_MS)
+        at_ms = state->listing.begun_ms + LIST_EVERY_MS;
+    state->listing.due_ms = at_ms;
+}

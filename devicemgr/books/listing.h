@@ -1,0 +1,45 @@
+/*
+ * The runtime's lists: when one is asked for, and what must be remembered while it is.
+ *
+ * A list is older than what was seen since it was asked for. So each list has a number, the epoch,
+ * from the moment it is asked for, and what is heard of meanwhile carries it.
+ */
+#ifndef DEVICEMGR_BOOKS_LISTING_H
+#define DEVICEMGR_BOOKS_LISTING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct state;
+
+struct listing {
+    bool listed;         /* one has been read */
+    bool under_way;      /* one is being asked for */
+    bool asked;          /* the core has asked for one that is not begun yet */
+    uint64_t epoch;      /* how many were asked for: what carries it is newer than the last */
+    uint64_t begun_ms;   /* when the last was asked for, or somewhat earlier */
+    uint64_t due_ms;     /* when the core asks for one; UINT64_MAX: not now */
+    struct ended *ended; /* containers that ended since the one under way was asked for */
+    bool rows_lost; /* a container may be in the making of which the checkpoint said nothing: */
+    uint64_t rows_lost_until_ms; /* a list asked for from then on shows it */
+};
+
+/* What is restored is known for certain only by a list that comes later. */
+void listing_restored(struct state *state);
+/* Asks for one, now or as soon as that may be. */
+void listing_soon(struct state *state);
+/* Wants one then, or before. */
+void listing_by(struct state *state, uint64_t at_ms);
+/* Asks for the one that is due. */
+void listing_tick(struct state *state);
+/* devicemgr_runtime_listing() */
+void listing_begin(struct state *state);
+/* It has come: what it was too early for wants another. */
+void listing_again(struct state *state);
+/* If one is being asked for, it may name this container as one that runs. */
+void listing_note_ended(struct state *state, const char *container_id);
+bool listing_has_ended(const struct state *state, const char *container_id);
+void listing_forget_ended(struct state *state);
+
+#endif

@@ -1,0 +1,248 @@
+#include "devicemgr/books/record.h"
+
+#include <string.h>
+
+#include "cri-proto/checkpoint_v1.pb-c.h"
+#include "cri-proto/resource_name.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/options.h"
+#include "devicemgr/things/text.h"
+
+static uint8_t *pack(const ProtobufCMessage *message, size_t *bytes_len)
+{
+    uint8_t *bytes;
+
+    *bytes_len = protobuf_c_message_get_packed_size(message);
+    bytes = mem_alloc(*bytes_len, 1);
+    protobuf_c_message_pack(message, bytes);
+    return bytes;
+}
+
+/* ---- resource ---- */
+
+static void put_stop(const struct endpoint *endpoint, const char *boot_id,
+                     Checkpoint__V1__Resource *row)
+{
+    if (!endpoint->stop_stored)
+        return;
+    row->stopped = true;
+    row->stopped_ms = endpoint->stopped_ms;
+    row->stopped_boot_id = (char *)boot_id;
+    row->stop_reason = endpoint->stop_reason;
+}
+
+uint8_t *record_of_resource(const struct resource *resource, const char *boot_id, size_t *bytes_len)
+{
+    const struct devices *devices = &resource->devices;
+    Checkpoint__V1__Resource row = CHECKPOINT__V1__RESOURCE__INIT;
+    Checkpoint__V1__Device *items = mem_alloc(devices->len, sizeof *items);
+    uint8_t *bytes;
+
+    row.name = resource->name;
+    row.endpoint = resource->endpoint.socket_good;
+    row.pre_start_required = resource->endpoint.pre_start;
+    row.get_preferred_allocation_available = resource->endpoint.preferred;
+    put_stop(&resource->endpoint, boot_id, &row);
+    row.devices = mem_alloc(devices->len, sizeof *row.devices);
+    row.n_devices = devices->len;
+    for (size_t i = 0; i < devices->len; i++) {
+        checkpoint__v1__device__init(&items[i]);
+        items[i].id = devices->items[i].id;
+        items[i].healthy = devices->items[i].healthy;
+        items[i].numa_nodes = devices->items[i].nodes;
+        items[i].n_numa_nodes = devices->items[i].nodes_len;
+        row.devices[i] = &items[i];
+    }
+    bytes = pack(&row.base, bytes_len);
+    free(row.devices);
+    free(items);
+    return bytes;
+}
+
+static void restore_devices(struct resource *resource, uint64_t now_ms,
+                            const Checkpoint__V1__Resource *row)
+{
+    struct device_entry *entries = mem_alloc(row->n_devices, sizeof *entries);
+    struct devices_change change;
+
+    for (size_t i = 0; i < row->n_devices; i++)
+        entries[i] =
+            (struct device_entry){row->devices[i]->id, row->devices[i]->healthy,
+                                  row->devices[i]->numa_nodes, row->devices[i]->n_numa_nodes};
+    devices_update(&resource->devices, now_ms, entries, row->n_devices, &change);
+    free(entries);
+}
+
+/* A boot that is not known ("") is never the same. */
+static void restore_stop(struct endpoint *endpoint, uint64_t now_ms, const char *boot_id,
+                         const Checkpoint__V1__Resource *row)
+{
+    if (!row->stopped || boot_id[0] == '\0' || strcmp(row->stopped_boot_id, boot_id) != 0 ||
+        row->stopped_ms > now_ms)
+        return;
+    endpoint_stop(endpoint, row->stopped_ms, row->stop_reason);
+    endpoint_set_stop_stored(endpoint, true);
+}
+
+int record_restore_resource(struct resource **table, uint64_t now_ms, const char *boot_id,
+                            const struct devicemgr_record *record)
+{
+    Checkpoint__V1__Resource *row =
+        checkpoint__v1__resource__unpack(NULL, record->value_bytes, record->value);
+    struct resource *resource;
+
+    if (!row || strcmp(row->name, record->key[0]) != 0 || !resource_name_valid(row->name) ||
+        resources_find(*table, row->name) || HASH_COUNT(*table) >= RESOURCES_MAX) {
+        checkpoint__v1__resource__free_unpacked(row, NULL);
+        return -1;
+    }
+    resource = resources_add(table, row->name);
+    resource->stored = true;
+    endpoint_restore(&resource->endpoint, row->endpoint, row->pre_start_required,
+                     row->get_preferred_allocation_available);
+    restore_stop(&resource->endpoint, now_ms, boot_id, row);
+    restore_devices(resource, now_ms, row);
+    checkpoint__v1__resource__free_unpacked(row, NULL);
+    return 0;
+}
+
+/* ---- allocation ---- */
+
+uint8_t *record_of_allocation(const struct allocation *allocation, const char *boot_id,
+                              size_t *bytes_len)
+{
+    const V1beta1__ContainerAllocateResponse *options = allocation->options;
+    Checkpoint__V1__Allocation row = CHECKPOINT__V1__ALLOCATION__INIT;
+    uint8_t *bytes;
+
+    row.pod_uid = allocation->pod_uid;
+    row.container = allocation->container;
+    row.resource = allocation->resource;
+    row.device_ids = allocation->ids.v;
+    row.n_device_ids = allocation->ids.len;
+    row.boot_id = allocation->boot_id;
+    row.own_choice = allocation->own_choice;
+    if (allocation->row == ALLOCATION_CARRIED && allocation->fresh) {
+        options = allocation->fresh;
+        row.boot_id = (char *)boot_id;
+    }
+    if (options) {
+        row.has_options = true;
+        row.options.data = options_pack(options, &row.options.len);
+    }
+    bytes = pack(&row.base, bytes_len);
+    free(row.options.data);
+    return bytes;
+}
+
+static bool allocation_row_valid(const Checkpoint__V1__Allocation *row,
+                                 const struct devicemgr_record *record)
+{
+    struct ids ids;
+    bool valid = true;
+
+    if (strcmp(row->pod_uid, record->key[0]) != 0 || strcmp(row->container, record->key[1]) != 0 ||
+        strcmp(row->resource, record->key[2]) != 0 || row->pod_uid[0] == '\0' ||
+        row->container[0] == '\0' || !resource_name_valid(row->resource) || row->n_device_ids == 0)
+        return false;
+    ids_copy(&ids, row->device_ids, row->n_device_ids);
+    ids_sort(&ids);
+    for (size_t i = 0; i < ids.len; i++)
+        valid = valid && ids.v[i][0] != '\0' && text_is_utf8(ids.v[i]);
+    valid = valid && !ids_repeat(&ids);
+    ids_fini(&ids);
+    return valid;
+}
+
+static void restore_allocation(struct allocations *table, uint64_t unknown_until_ms,
+                               const Checkpoint__V1__Allocation *row,
+                               V1beta1__ContainerAllocateResponse *options)
+{
+    struct ids ids = {row->device_ids, row->n_device_ids};
+    struct allocation *allocation =
+        allocations_add(table, row->pod_uid, row->container, row->resource, &ids);
+
+    allocation_set_restored(allocation, options, row->boot_id);
+    allocation_set_own_choice(allocation, row->own_choice);
+    allocation->stored = true;
+    allocation_set_unknown(allocation, "", unknown_until_ms);
+}
+
+int record_restore_allocation(struct allocations *table, uint64_t unknown_until_ms,
+                              const struct devicemgr_record *record)
+{
+    Checkpoint__V1__Allocation *row =
+        checkpoint__v1__allocation__unpack(NULL, record->value_bytes, record->value);
+    V1beta1__ContainerAllocateResponse *options = NULL;
+    int result = -1;
+
+    if (!row || !allocation_row_valid(row, record) ||
+        allocations_find(table, row->pod_uid, row->container, row->resource))
+        goto out;
+    if (row->has_options) {
+        options = options_unpack(row->options.data, row->options.len);
+        if (!options)
+            goto out;
+    }
+    restore_allocation(table, unknown_until_ms, row, options);
+    result = 0;
+out:
+    checkpoint__v1__allocation__free_unpacked(row, NULL);
+    return result;
+}
+
+/* ---- pod ---- */
+
+uint8_t *record_of_pod(const struct pod *pod, uint64_t now_ms, size_t *bytes_len)
+{
+    Checkpoint__V1__Pod row = CHECKPOINT__V1__POD__INIT;
+
+    row.uid = pod->uid;
+    row.namespace_ = pod->pod_namespace;
+    row.name = pod->name;
+    row.boot_id = pod->boot_id;
+    row.tokens = pod->tokens;
+    row.n_tokens = pod->tokens_len;
+    if (pod->newest) {
+        row.sandbox_id = pod->newest->id;
+        row.attempt = pod->newest->attempt;
+        row.stopped = pod->newest->state == SANDBOX_STOPPED || pod->newest->dead;
+        row.died = row.stopped && pod->newest->state == SANDBOX_OPEN;
+        row.remade = row.stopped && !row.died && now_ms < pod->newest->remade_by_ms;
+    }
+    return pack(&row.base, bytes_len);
+}
+
+static void restore_sandbox(struct sandbox *sandbox, uint64_t now_ms,
+                            const Checkpoint__V1__Pod *row)
+{
+    bool stopped = row->stopped && !row->died, remade = stopped && row->remade;
+
+    if (stopped)
+        sandbox_set_stopped(sandbox, 0);
+    if (remade)
+        sandbox_set_remade_by(sandbox, now_ms + SANDBOX_REMADE_MS);
+    sandbox_set_ready(sandbox, 0, !remade && !(row->stopped && row->died));
+}
+
+int record_restore_pod(struct pods *pods, uint64_t now_ms, const struct devicemgr_record *record)
+{
+    Checkpoint__V1__Pod *row =
+        checkpoint__v1__pod__unpack(NULL, record->value_bytes, record->value);
+    struct pod *pod;
+
+    if (!row || strcmp(row->uid, record->key[0]) != 0 || row->uid[0] == '\0' ||
+        pods_find(pods, row->uid) || pods_find_sandbox(pods, row->sandbox_id)) {
+        checkpoint__v1__pod__free_unpacked(row, NULL);
+        return -1;
+    }
+    pod = pods_ensure(pods, row->uid, row->namespace_, row->name);
+    pod->stored = true;
+    pod_set_boot(pod, row->boot_id);
+    for (size_t i = 0; i < row->n_tokens; i++)
+        pod_note_token(pod, row->tokens[i]);
+    if (row->sandbox_id[0] != '\0')
+        restore_sandbox(pods_ensure_sandbox(pods, pod, row->sandbox_id, row->attempt), now_ms, row);
+    checkpoint__v1__pod__free_unpacked(row, NULL);
+    return 0;
+}

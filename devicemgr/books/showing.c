@@ -1,0 +1,34 @@
+#include "devicemgr/books/showing.h"
+
+#include "devicemgr/books/state.h"
+#include "devicemgr/things/limits.h"
+
+void showing_changed(struct state *state, const char *resource)
+{
+    struct resource *shown = resources_find(state->resources, resource);
+
+    if (shown && shown->shown.version != 0)
+        shown->shown.version = ++state->showing.version;
+}
+
+void showing_all(struct state *state)
+{
+    state->showing.all = true;
+}
+
+void showing_all_at(struct state *state, uint64_t at_ms)
+{
+    struct showing *showing = &state->showing;
+
+    if (at_ms > state->now_ms && (showing->all_ms == 0 || at_ms < showing->all_ms))
+        showing->all_ms = at_ms;
+}
+
+void showing_times(struct state *state)
+{
+    state->showing.all_ms = 0;
+    for (const struct kubelet_hold *hold = state->kubelet.holds; hold; hold = hold->hh.next)
+        showing_all_at(state, hold->since_ms + POD_COMES_MS);
+    for (const struct sandbox *sandbox = state->pods.sandboxes; sandbox; sandbox = sandbox->hh.next)
+        showing_all_at(state, sandbox->remade_by_ms);
+}

@@ -1,0 +1,116 @@
+/*
+ * What all parts need of the state: its settings, the time, numbers, the log.
+ */
+#include "devicemgr/books/state.h"
+
+#include <string.h>
+
+/* ---- settings ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct devicemgr_resource_settings *)a)->name,
+                  ((const struct devicemgr_resource_settings *)b)->name);
+}
+
+static void copy_resources(struct devicemgr_settings *to, const struct devicemgr_settings *from)
+{
+    struct devicemgr_resource_settings *resources =
+        mem_alloc(from->resources_len, sizeof *resources);
+
+    for (size_t i = 0; i < from->resources_len; i++) {
+        resources[i] = from->resources[i];
+        resources[i].name = mem_strdup(from->resources[i].name);
+    }
+    if (from->resources_len > 1)
+        qsort(resources, from->resources_len, sizeof *resources, compare_names);
+    to->resources = resources;
+}
+
+static void copy_settings(struct devicemgr_settings *to, const struct devicemgr_settings *from)
+{
+    char **namespaces = mem_alloc(from->namespaces_len, sizeof *namespaces);
+
+    *to = *from;
+    for (size_t i = 0; i < from->namespaces_len; i++)
+        namespaces[i] = mem_strdup(from->namespaces[i]);
+    to->namespaces = (const char *const *)namespaces;
+    to->boot_id = mem_strdup(from->boot_id);
+    copy_resources(to, from);
+}
+
+void state_init(struct state *state, const struct devicemgr_settings *settings)
+{
+    copy_settings(&state->settings, settings);
+    state->general = (struct devicemgr_resource_settings){
+        .grace_ms = settings->grace_ms,
+        .hold_ms = settings->hold_ms,
+        .allocate_timeout_ms = settings->allocate_timeout_ms,
+        .refresh = settings->refresh,
+        .exclusive = true,
+    };
+    state->listing.due_ms = UINT64_MAX;
+}
+
+static void free_settings(struct devicemgr_settings *settings)
+{
+    char **namespaces = (char **)settings->namespaces;
+
+    for (size_t i = 0; i < settings->namespaces_len; i++)
+        free(namespaces[i]);
+    free(namespaces);
+    free((char *)settings->boot_id);
+    for (size_t i = 0; i < settings->resources_len; i++)
+        free((char *)settings->resources[i].name);
+    free((void *)settings->resources);
+}
+
+void state_fini(struct state *state)
+{
+    free_settings(&state->settings);
+    free(state->unread);
+}
+
+const struct devicemgr_resource_settings *state_settings_of(const struct state *state,
+                                                            const char *resource)
+{
+    const struct devicemgr_resource_settings wanted = {.name = resource};
+    const struct devicemgr_resource_settings *own = NULL;
+
+    if (state->settings.resources_len > 0)
+        own = bsearch(&wanted, state->settings.resources, state->settings.resources_len,
+                      sizeof wanted, compare_names);
+    return own ? own : &state->general;
+}
+
+bool state_namespace_allowed(const struct state *state, const char *pod_namespace)
+{
+    for (size_t i = 0; i < state->settings.namespaces_len; i++) {
+        if (strcmp(state->settings.namespaces[i], "*") == 0 ||
+            strcmp(state->settings.namespaces[i], pod_namespace) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* ---- time, numbers, log ---- */
+
+void state_at(struct state *state, uint64_t now_ms)
+{
+    if (now_ms > state->now_ms)
+        state->now_ms = now_ms;
+    state->showing.stale = true;
+}
+
+uint64_t state_number(struct state *state)
+{
+    return ++state->last_number;
+}
+
+void state_log(struct state *state, int level, const struct text *text)
+{
+    struct action *action = action_push(&state->actions, ACTION_LOG, 0);
+
+    action->code = level;
+    action->text = mem_strdup(text->buf);
+}

@@ -1,0 +1,62 @@
+/*
+ * What the device manager knows: its settings, the time, and the tables that all parts share, of
+ * what there is (things) and of what is to be done about it. Who may read it all is given a const
+ * one. What only one part has to know is in that part's own table (turn.h).
+ */
+#ifndef DEVICEMGR_BOOKS_STATE_H
+#define DEVICEMGR_BOOKS_STATE_H
+
+#include "devicemgr/books/action.h"
+#include "devicemgr/books/capacity.h"
+#include "devicemgr/books/checkpoint.h"
+#include "devicemgr/books/dirty.h"
+#include "devicemgr/books/kubelet.h"
+#include "devicemgr/books/listing.h"
+#include "devicemgr/books/outbox.h"
+#include "devicemgr/books/showing.h"
+#include "devicemgr/books/wake.h"
+#include "devicemgr/devicemgr.h"
+#include "devicemgr/things/allocation.h"
+#include "devicemgr/things/codes.h"
+#include "devicemgr/things/pod.h"
+#include "devicemgr/things/resource.h"
+#include "devicemgr/things/text.h"
+
+struct state {
+    struct devicemgr_settings settings;         /* its texts are owned; `resources` sorted */
+    struct devicemgr_resource_settings general; /* for a resource that is not among them */
+
+    uint64_t now_ms;      /* of the latest event */
+    uint64_t last_number; /* of endpoints, calls, checks and commits: one series, never 0 */
+    bool draining;        /* nothing is held any more */
+    char *unread;         /* why the checkpoint's rows are not known yet; NULL: they are */
+
+    struct resource *resources;
+    struct ids removed; /* resources, oldest first, until seen or published again */
+    struct allocations allocations;
+    struct pods pods;
+    struct kubelet_view kubelet;
+    struct listing listing;
+    struct dirty dirty;
+    struct checkpoint checkpoint;
+    struct showing showing;
+    struct wakes wakes;
+    struct outbox outbox;
+    struct action_queue actions;
+};
+
+/* Copies the settings. */
+void state_init(struct state *state, const struct devicemgr_settings *settings);
+/* The tables are over by then. */
+void state_fini(struct state *state);
+/* Takes the event's time over; time never goes back. */
+void state_at(struct state *state, uint64_t now_ms);
+uint64_t state_number(struct state *state);
+/* What holds for a resource. */
+const struct devicemgr_resource_settings *state_settings_of(const struct state *state,
+                                                            const char *resource);
+/* Whether pods of this namespace may ask by annotation, if any may. */
+bool state_namespace_allowed(const struct state *state, const char *pod_namespace);
+void state_log(struct state *state, int level, const struct text *text);
+
+#endif

@@ -1,0 +1,129 @@
+/*
+ * One CreateContainer that asks for devices, from its arrival to the runtime's answer.
+ *
+ *                      ┌────── nothing is new ───────▼
+ *   SELECTING ──▶ ALLOCATING ──▶ COMMITTING ──▶ PRESTARTING ──▶ FORWARDED ──▶ end
+ *
+ *   SELECTING    devices are found and reserved, for all resources or for none; waits for usable
+ *                endpoints and devices, for who holds them, for a plugin's preference
+ *   ALLOCATING   what has no runtime options in force is asked of its plugin
+ *   COMMITTING   waits for the checkpoint to have it
+ *   PRESTARTING  PreStartContainer of the plugins that want it, every time
+ *   FORWARDED    the verdict is given; waits for the runtime's answer
+ *
+ * Refused, cancelled or taken over by the client's retry, it may end in each of them; what it had
+ * reserved and not committed is free again then.
+ */
+#ifndef DEVICEMGR_MACHINES_CREATE_H
+#define DEVICEMGR_MACHINES_CREATE_H
+
+#include "devicemgr/books/state.h"
+#include "devicemgr/questions/calls.h"
+#include "devicemgr/questions/check.h"
+#include "devicemgr/rules/look.h"
+#include "devicemgr/things/demand.h"
+
+enum create_state {
+    CREATE_SELECTING,
+    CREATE_ALLOCATING,
+    CREATE_COMMITTING,
+    CREATE_PRESTARTING,
+    CREATE_FORWARDED,
+};
+
+/* The calls for one resource of the demand. */
+struct create_item {
+    uint64_t call;       /* the one under way; 0: none */
+    struct ids offered;  /* to the plugin for its preference, in natural order; until it answers */
+    uint64_t prestarted; /* the endpoint that answered PreStartContainer; 0: none yet */
+};
+
+struct create {
+    uint64_t number;
+    struct demand demand;
+    struct create_item *items; /* one for each of demand.items */
+    enum create_state state;   /* moved by create.c alone */
+    struct waiter waiter;
+    struct create *commit_prev, *commit_next;
+    uint64_t limit_ms;      /* the client's deadline, less a margin */
+    bool waiting;           /* for the world to change: it is held */
+    uint64_t waiting_ms;    /* since when; only while `waiting` */
+    uint64_t hold_until_ms; /* likewise */
+    uint64_t again_ms;      /* likewise: when time alone may change why; UINT64_MAX: never */
+    uint64_t commit;        /* the commit that carries it; 0: none yet */
+    UT_hash_handle hh;
+};
+
+struct creates {
+    struct state *state;
+    struct calls *calls;
+    struct checks *checks;
+    struct create *by_number;  /* in order of arrival */
+    struct create *committing; /* by commit_next, those that wait for the store */
+};
+
+void creates_fini(struct creates *creates);
+/* NULL: no such create, or over. */
+struct create *creates_find(const struct creates *creates, uint64_t number);
+
+/* ---- create_admit.c: the arrival ---- */
+
+/* devicemgr_create() */
+bool creates_begin(struct creates *creates, uint64_t number,
+                   const struct devicemgr_create *request);
+
+/* ---- create.c: its states, and the end ---- */
+
+/* Looks again at one that was woken, if it is not over by now. */
+void creates_advance(struct creates *creates, uint64_t number);
+/* Looks at all: none that was not woken may go on. One may be refused that another overtook. */
+void creates_verify(struct creates *creates);
+/* A commit takes every create that waits for one. */
+void creates_commit_began(struct creates *creates, uint64_t commit);
+void creates_committed(struct creates *creates, uint64_t commit, const char *error);
+/* Queues the verdict, cancels its calls, gives back what it reserved, frees it. */
+void create_refuse(struct creates *creates, struct create *create, const struct reason *reason);
+/* Of one that was not admitted: queues the verdict. */
+void create_push_refusal(struct state *state, const struct create *create,
+                         const struct reason *reason);
+void create_free(struct creates *creates, struct create *create);
+/* Cancels its calls, and gives back what it reserved. */
+void create_abandon(struct creates *creates, struct create *create);
+
+/* ---- create_take.c: the state SELECTING ---- */
+
+/* Acts on what selection.h says: asks, drops, and reserves the devices of every item, or of none. */
+struct look create_take(struct creates *creates, struct create *create);
+/* Gives back what was reserved and is not committed, or about to be. */
+void create_release(struct state *state, struct create *create);
+
+/* ---- create_call.c: what its plugins are asked, and answer ---- */
+
+/* Asks for item `index` about the devices `ids`; `timeout_ms` is cut to what the client's deadline
+ * leaves. The action's other fields are for the caller to fill. */
+struct action *create_call(struct creates *creates, struct create *create, size_t index,
+                           enum call_kind kind, const struct resource *resource,
+                           const struct ids *ids, uint64_t timeout_ms);
+/* Cancels the item's call, if there is one. */
+void create_call_cancel(struct creates *creates, struct create_item *item);
+/* The item's call is not answered yet: ASK. */
+struct look create_call_look(const struct creates *creates, const struct create *create,
+                             size_t index);
+/* devicemgr_allocated(), and so on, of calls that are ours */
+void creates_allocated(struct creates *creates, uint64_t call, int code, const char *message,
+                       const V1beta1__AllocateResponse *response);
+void creates_preferred(struct creates *creates, uint64_t call, int code,
+                       const V1beta1__PreferredAllocationResponse *response);
+void creates_prestarted(struct creates *creates, uint64_t call, int code, const char *message);
+/* The endpoint's connection is over, and the calls on it with it. */
+void creates_endpoint_ended(struct creates *creates, uint64_t endpoint);
+
+/* ---- create_forward.c: the state FORWARDED ---- */
+
+/* Queues the verdict; that it has passed is in the outbox. */
+void create_forward(struct state *state, struct create *create);
+/* devicemgr_create_answered(), devicemgr_create_cancelled() */
+void creates_answered(struct creates *creates, uint64_t number, const char *container_id);
+void creates_cancelled(struct creates *creates, uint64_t number);
+
+#endif

@@ -1,0 +1,209 @@
+/*
+ * The arrival of a create: what it asks for, and whether it may.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "devicemgr/books/facts.h"
+#include "devicemgr/books/ledger.h"
+#include "devicemgr/machines/create.h"
+#include "devicemgr/rules/usable.h"
+#include "devicemgr/things/name.h"
+
+/* The value of the pod's request annotation for this container; NULL: none. */
+static const char *request_annotation(const struct devicemgr_create *request)
+{
+    for (size_t i = 0; i < request->pod_annotations_len; i++) {
+        if (request_is_key_of(request->pod_annotations[i].key, request->container))
+            return request->pod_annotations[i].value;
+    }
+    return NULL;
+}
+
+static bool has_token(const struct devicemgr_create *request)
+{
+    for (size_t i = 0; i < request->container_annotations_len; i++) {
+        if (request_is_token_key(request->container_annotations[i].key))
+            return true;
+    }
+    return false;
+}
+
+static void log_ignored(struct state *state, const struct create *create)
+{
+    struct text text = {0};
+    struct pod *pod;
+
+    if (state->unread || facts_sandbox_removed(state, create->demand.sandbox_id))
+        return; /* no pod to remember it by */
+    pod = pods_ensure(&state->pods, create->demand.pod_uid, create->demand.pod_namespace,
+                      create->demand.pod_name);
+    ledger_pod_changed(state, create->demand.pod_uid);
+    if (!pod_ignore_once(pod, create->demand.container))
+        return;
+    name_demand(&create->demand, NULL, &text);
+    text_add(&text, "its pod's request annotation is ignored: annotations are off on this node");
+    state_log(state, LEVEL_WARNING, &text);
+}
+
+static bool read_tokens(struct demand *demand, const struct devicemgr_create *said,
+                        struct text *error)
+{
+    for (size_t i = 0; i < said->container_annotations_len; i++) {
+        const struct devicemgr_annotation *token = &said->container_annotations[i];
+
+        *error = (struct text){0};
+        if (request_is_token_key(token->key) &&
+            request_add_token(&demand->request, token->key, token->value, error) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* Reads both sources of the request. Why it is refused; `error` is for the reason to point to. */
+static enum reason_kind read_request(struct state *state, struct create *create,
+                                     const struct devicemgr_create *said, const char *annotation,
+                                     struct text *error)
+{
+    struct demand *demand = &create->demand;
+
+    if (!read_tokens(demand, said, error))
+        return REASON_REQUEST_UNREADABLE;
+    if (annotation && !state->settings.annotations && !state->settings.start_without)
+        return REASON_ANNOTATIONS_OFF;
+    if (annotation && !state->settings.annotations)
+        log_ignored(state, create);
+    else if (annotation && !state_namespace_allowed(state, demand->pod_namespace))
+        return REASON_NAMESPACE_NOT_ALLOWED;
+    else if (annotation && request_add_annotation(&demand->request, annotation, error) < 0)
+        return REASON_REQUEST_UNREADABLE;
+    request_sort(&demand->request);
+    return REASON_NONE;
+}
+
+static struct create *create_new(const struct state *state, uint64_t number,
+                                 const struct devicemgr_create *request)
+{
+    struct create *create = mem_alloc(1, sizeof *create);
+
+    create->number = number;
+    demand_init(&create->demand, number, state->now_ms, request);
+    create->limit_ms = UINT64_MAX;
+    if (request->deadline_ms != UINT64_MAX)
+        create->limit_ms = request->deadline_ms > DEADLINE_MARGIN_MS
+                               ? request->deadline_ms - DEADLINE_MARGIN_MS
+                               : 0;
+    return create;
+}
+
+/* A pending create of the same container is of a client that has given it up, or will. */
+static void take_over(struct creates *creates, const struct create *create)
+{
+    const struct reason reason = {.kind = REASON_TAKEN_OVER};
+    const struct waiter *older = wakes_find_other(&creates->state->wakes, &create->demand);
+
+    if (older)
+        create_refuse(creates, creates_find(creates, older->number), &reason);
+}
+
+/* The sandbox may be older than the shim, and the runtime's list still to come. One that was
+ * removed stays unknown: the create is late, and is refused for it. */
+static void know_sandbox(struct state *state, const struct create *create, uint32_t attempt)
+{
+    struct pod *pod;
+    struct sandbox *sandbox = pods_find_sandbox(&state->pods, create->demand.sandbox_id);
+
+    if (sandbox || facts_sandbox_removed(state, create->demand.sandbox_id))
+        return;
+    pod = pods_ensure(&state->pods, create->demand.pod_uid, create->demand.pod_namespace,
+                      create->demand.pod_name);
+    sandbox = pods_ensure_sandbox(&state->pods, pod, create->demand.sandbox_id, attempt);
+    sandbox_set_epoch(sandbox, state->listing.epoch);
+    pod_set_boot(pod, state->settings.boot_id);
+    ledger_pod_changed(state, create->demand.pod_uid);
+}
+
+/* Refuses one that was not admitted. */
+static void turn_away(struct creates *creates, struct create *create, const struct reason *reason)
+{
+    create_push_refusal(creates->state, create, reason);
+    create_free(creates, create);
+}
+
+/* A pod's containers want the same as long as it lives, and the kubelet keeps their tokens. But a
+ * create of a pod that is being removed, behind a container that took long to end, comes after the
+ * kubelet has forgotten what it gave to the pod. */
+static bool lost_token(const struct state *state, const struct devicemgr_create *request)
+{
+    const struct pod *pod = pods_find(&state->pods, request->pod_uid);
+
+    if (pod && pod_had_token(pod, request->container))
+        return true;
+    /* Since before this start. What was adopted never had a token, nor has it options. */
+    for (const struct allocation *a = allocations_of_pod(&state->allocations, request->pod_uid); a;
+         a = a->pod_next) {
+        if (!a->own_choice && a->options && strcmp(a->container, request->container) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void admit(struct creates *creates, struct create *create,
+                  const struct devicemgr_create *request)
+{
+    struct state *state = creates->state;
+    const struct look look = usable_pod(state, &create->demand);
+    struct pod *pod;
+
+    if (look.step == LOOK_REFUSE) {
+        turn_away(creates, create, &look.reason);
+        return;
+    }
+    demand_set_items(&create->demand);
+    create->items = mem_alloc(create->demand.request.len, sizeof *create->items);
+    know_sandbox(state, create, request->sandbox_attempt);
+    pod = pods_find(&state->pods, request->pod_uid);
+    if (pod && has_token(request))
+        pod_note_token(pod, request->container);
+    take_over(creates, create);
+    create->waiter.number = create->number;
+    create->waiter.demand = &create->demand;
+    wake_join(&state->wakes, &create->waiter);
+    wake_set_due(&state->wakes, &create->waiter, create->limit_ms);
+}
+
+bool creates_begin(struct creates *creates, uint64_t number, const struct devicemgr_create *request)
+{
+    struct state *state = creates->state;
+    const char *annotation = request_annotation(request);
+    bool has_lost = !annotation && !has_token(request) && lost_token(state, request);
+    struct reason reason = {0};
+    struct text error = {0};
+    struct create *create;
+
+    if (!annotation && !has_token(request) && !has_lost)
+        return false;
+    create = create_new(state, number, request);
+    assert(!creates_find(creates, number));
+    HASH_ADD(hh, creates->by_number, number, sizeof create->number, create);
+    if (HASH_COUNT(creates->by_number) > CREATES_MAX)
+        reason.kind = REASON_TOO_MANY_CREATES;
+    else if (has_lost)
+        reason.kind = REASON_TOKEN_GONE;
+    else
+        reason.kind = read_request(state, create, request, annotation, &error);
+    reason.words = error.buf;
+    if (reason.kind == REASON_NONE && create->demand.request.len == 0) {
+        create_free(creates, create); /* its annotation was ignored */
+        return false;
+    }
+    if (reason.kind == REASON_NONE && state->unread) /* what it holds, and who else holds that */
+        reason = (struct reason){.kind = REASON_ROWS_UNREAD,
+                                 .resource = create->demand.request.items[0].resource,
+                                 .words = state->unread};
+    if (reason.kind == REASON_NONE)
+        admit(creates, create, request);
+    else
+        turn_away(creates, create, &reason);
+    return true;
+}

@@ -1,0 +1,170 @@
+/*
+ * What the plugins are asked for a create, and what they answer.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "devicemgr/machines/create.h"
+#include "devicemgr/things/options.h"
+
+static uint64_t cut_timeout(const struct create *create, uint64_t now_ms, uint64_t timeout_ms)
+{
+    uint64_t left_ms = create->limit_ms > now_ms ? create->limit_ms - now_ms : 1;
+
+    return timeout_ms < left_ms ? timeout_ms : left_ms;
+}
+
+struct action *create_call(struct creates *creates, struct create *create, size_t index,
+                           enum call_kind kind, const struct resource *resource,
+                           const struct ids *ids, uint64_t timeout_ms)
+{
+    const struct call asks = {.kind = kind, .create = create->number, .item = index};
+    struct action *action = calls_start(creates->calls, &asks, resource, ids,
+                                        cut_timeout(create, creates->state->now_ms, timeout_ms));
+
+    create->items[index].call = action->call;
+    return action;
+}
+
+void create_call_cancel(struct creates *creates, struct create_item *item)
+{
+    if (!item->call)
+        return;
+    calls_cancel(creates->calls, item->call);
+    item->call = 0;
+}
+
+struct look create_call_look(const struct creates *creates, const struct create *create,
+                             size_t index)
+{
+    const struct call *call = calls_find(creates->calls, create->items[index].call);
+
+    return (struct look){.step = LOOK_ASK,
+                         .reason = {.kind = REASON_CALL_UNANSWERED,
+                                    .resource = create->demand.items[index].want->resource,
+                                    .call = call_name(call->kind),
+                                    .socket_name = call->socket_name,
+                                    .since_ms = call->started_ms}};
+}
+
+void creates_endpoint_ended(struct creates *creates, uint64_t endpoint)
+{
+    struct call *call;
+
+    while ((call = calls_take_of_endpoint(creates->calls, endpoint))) {
+        struct create *create = creates_find(creates, call->create);
+
+        create->items[call->item].call = 0;
+        if (call->kind == CALL_PREFER) /* nothing is preferred, then */
+            create->demand.items[call->item].prefer = DEMAND_PREFER_ANSWERED;
+        call_free(call);
+    }
+}
+
+/* ---- answers ---- */
+
+/* The create whose call this was, which is to be looked at. */
+static struct create *answered(struct creates *creates, const struct call *call)
+{
+    struct create *create = creates_find(creates, call->create);
+
+    create->items[call->item].call = 0;
+    wake_one(&creates->state->wakes, &create->waiter);
+    return create;
+}
+
+/* The plugin did not do what it was asked: the create is refused in its words. */
+static void fail(struct creates *creates, struct create *create, const struct call *call, int code,
+                 const char *message)
+{
+    const struct allocation *allocation =
+        allocations_demanded(&creates->state->allocations, &create->demand, call->item);
+    struct reason reason = {
+        .kind = code == CODE_DEADLINE_EXCEEDED ? REASON_CALL_UNANSWERED : REASON_CALL_FAILED,
+        .resource = create->demand.items[call->item].want->resource,
+        .call = call_name(call->kind),
+        .socket_name = call->socket_name,
+        .since_ms = call->started_ms,
+        .words = message && message[0] ? message : NULL,
+    };
+
+    if (allocation)
+        ids_copy(&reason.ids, allocation->ids.v, allocation->ids.len);
+    create_refuse(creates, create, &reason);
+    reason_fini(&reason);
+}
+
+void creates_allocated(struct creates *creates, uint64_t number, int code, const char *message,
+                       const V1beta1__AllocateResponse *response)
+{
+    struct call *call = calls_take(creates->calls, number, CALL_ALLOCATE);
+    struct allocation *allocation;
+    struct create *create;
+    char answers[64];
+
+    if (!call)
+        return;
+    create = answered(creates, call);
+    allocation = allocations_demanded(&creates->state->allocations, &create->demand, call->item);
+    if (code != CODE_OK) {
+        fail(creates, create, call, code, message);
+    } else if (response->n_container_responses != 1) {
+        snprintf(answers, sizeof answers, "it answered for %zu containers instead of one",
+                 response->n_container_responses);
+        fail(creates, create, call, CODE_UNAVAILABLE, answers);
+    } else if (allocation) {
+        allocation_set_fresh(allocation, options_copy(response->container_responses[0]),
+                             call->generation);
+    }
+    call_free(call);
+}
+
+static int compare_ids(const void *id, const void *offered)
+{
+    return strverscmp(id, *(char *const *)offered);
+}
+
+/* What was not offered counts for nothing, also if it is free by now. */
+static void note_preferred(struct create_item *item, struct ids *preferred,
+                           const V1beta1__ContainerPreferredAllocationResponse *answer)
+{
+    for (size_t i = 0; item->offered.len > 0 && i < answer->n_deviceids; i++) {
+        if (bsearch(answer->deviceids[i], item->offered.v, item->offered.len,
+                    sizeof *item->offered.v, compare_ids))
+            ids_add(preferred, answer->deviceids[i]);
+    }
+    ids_fini(&item->offered);
+}
+
+void creates_preferred(struct creates *creates, uint64_t number, int code,
+                       const V1beta1__PreferredAllocationResponse *response)
+{
+    struct call *call = calls_take(creates->calls, number, CALL_PREFER);
+    struct create *create;
+    struct demand_item *item;
+
+    if (!call)
+        return;
+    create = answered(creates, call);
+    item = &create->demand.items[call->item];
+    item->prefer = DEMAND_PREFER_ANSWERED;
+    if (code == CODE_OK && response->n_container_responses == 1)
+        note_preferred(&create->items[call->item], &item->preferred,
+                       response->container_responses[0]);
+    call_free(call);
+}
+
+void creates_prestarted(struct creates *creates, uint64_t number, int code, const char *message)
+{
+    struct call *call = calls_take(creates->calls, number, CALL_PRESTART);
+    struct create *create;
+
+    if (!call)
+        return;
+    create = answered(creates, call);
+    if (code == CODE_OK)
+        create->items[call->item].prestarted = call->endpoint;
+    else
+        fail(creates, create, call, code, message);
+    call_free(call);
+}

@@ -1,0 +1,169 @@
+/*
+ * The state FORWARDED: the verdict with all options, and what the runtime says to it.
+ */
+#include "devicemgr/books/ledger.h"
+#include "devicemgr/machines/create.h"
+#include "devicemgr/things/name.h"
+#include "devicemgr/things/options.h"
+
+/* What the shim chose is written on the container, where rebuild.c finds it again. */
+static void merge_token(const struct allocation *allocation, struct options_merge *merge)
+{
+    V1beta1__ContainerAllocateResponse *own = options_new();
+    char *key = request_token_key(allocation->resource);
+    char *value = request_token_value(allocation->resource, &allocation->ids);
+
+    options_add_annotation(own, key, value);
+    options_merge_add(merge, own);
+    free(key);
+    free(value);
+    options_free(own);
+}
+
+static void log_conflicts(struct state *state, const struct create *create,
+                          const struct options_merge *merge)
+{
+    struct allocation *first = allocations_demanded(&state->allocations, &create->demand, 0);
+    struct text text = {0};
+
+    if (merge->conflicts == 0 || !allocation_conflict_once(first))
+        return;
+    name_demand(&create->demand, NULL, &text);
+    text_add(&text, "its resources disagree about %zu runtime options, the first wins: ",
+             merge->conflicts);
+    text_add_words(&text, merge->conflict, TEXT_WORDS_BYTES_MAX);
+    state_log(state, LEVEL_WARNING, &text);
+}
+
+static void log_forwarded(struct state *state, const struct create *create)
+{
+    struct text text = {0};
+
+    name_demand(&create->demand, NULL, &text);
+    text_add(&text, "forwarded with");
+    for (size_t i = 0; i < create->demand.request.len; i++) {
+        text_add(&text, " %s ", create->demand.request.items[i].resource);
+        text_add_ids(&text, &allocations_demanded(&state->allocations, &create->demand, i)->ids);
+    }
+    state_log(state, LEVEL_INFO, &text);
+}
+
+/* What is written under our own prefix says who holds what: a plugin that writes there would hold
+ * devices of others in its containers' names. */
+static void merge_given(struct state *state, const struct create *create, size_t index,
+                        struct options_merge *merge)
+{
+    const struct allocation *allocation =
+        allocations_demanded(&state->allocations, &create->demand, index);
+    struct resource *resource = resources_find(state->resources, allocation->resource);
+    size_t left_out = merge->left_out;
+    struct text text = {0};
+
+    options_merge_add(merge, allocation->options);
+    if (merge->left_out == left_out || !resource_planting_once(resource))
+        return;
+    text_add(&text,
+             "resource %s: its plugin's Allocate answers with annotations under \"%s\", which are "
+             "the shim's own: they are left out",
+             resource->name, REQUEST_KEY_PREFIX);
+    state_log(state, LEVEL_WARNING, &text);
+}
+
+/* The tokens go in first: no plugin can overwrite what says who holds its devices. */
+void create_forward(struct state *state, struct create *create)
+{
+    struct action *action = action_push(&state->actions, ACTION_VERDICT, create->number);
+    struct options_merge merge;
+
+    options_merge_init(&merge);
+    for (size_t i = 0; i < create->demand.request.len; i++) {
+        if (!create->demand.request.items[i].token)
+            merge_token(allocations_demanded(&state->allocations, &create->demand, i), &merge);
+    }
+    merge.reserved = REQUEST_KEY_PREFIX;
+    for (size_t i = 0; i < create->demand.request.len; i++)
+        merge_given(state, create, i, &merge);
+    log_conflicts(state, create, &merge);
+    log_forwarded(state, create);
+    action->options = options_merge_take(&merge);
+    options_merge_fini(&merge);
+    outbox_put(&state->outbox, OUTBOX_CREATE_FORWARDED, create->number, NULL);
+}
+
+/* The containers can run from now on; the answer says under which id. */
+static void note_outcome(struct state *state, struct create *create, const char *container_id)
+{
+    const struct sandbox *sandbox = pods_find_sandbox(&state->pods, create->demand.sandbox_id);
+    bool dead = !sandbox || sandbox->state == SANDBOX_STOPPED;
+
+    for (size_t i = 0; i < create->demand.request.len; i++) {
+        struct allocation *allocation =
+            allocations_demanded(&state->allocations, &create->demand, i);
+
+        if (!allocation || allocation->create != create->number)
+            continue; /* its pod was removed, and may have been made anew */
+        allocation_set_epoch(allocation, state->listing.epoch);
+        if (dead)
+            allocation_set_idle(allocation);
+        else if (container_id)
+            allocation_set_live(allocation, container_id, create->demand.sandbox_id,
+                                create->demand.attempt);
+        else
+            ledger_outcome_unknown(state, allocation, create->demand.sandbox_id);
+    }
+}
+
+/* The runtime refused it: devices that the shim chose for this container, and no container was ever
+ * made with, are free for others. What the kubelet chose is the kubelet's to give back. */
+static void give_up_chosen(struct state *state, const struct create *create)
+{
+    for (size_t i = 0; i < create->demand.request.len; i++) {
+        struct allocation *allocation =
+            allocations_demanded(&state->allocations, &create->demand, i);
+
+        if (allocation && allocation->create == create->number && allocation->tentative)
+            ledger_drop_allocation(state, allocation);
+    }
+}
+
+void creates_answered(struct creates *creates, uint64_t number, const char *container_id)
+{
+    struct state *state = creates->state;
+    struct create *create = creates_find(creates, number);
+
+    if (!create || create->state != CREATE_FORWARDED)
+        return;
+    if (container_id)
+        note_outcome(state, create, container_id);
+    else
+        give_up_chosen(state, create);
+    create_release(state, create);
+    if (container_id)
+        ledger_release_leftovers(state, create->demand.pod_uid, create->demand.container,
+                                 &create->demand.request);
+    create_free(creates, create);
+}
+
+static bool drop_verdict(struct state *state, uint64_t number)
+{
+    for (struct action *action = state->actions.first; action; action = action->next) {
+        if (action->kind == ACTION_VERDICT && action->subject == number) {
+            action->kind = ACTION_NONE;
+            return true;
+        }
+    }
+    return false;
+}
+
+void creates_cancelled(struct creates *creates, uint64_t number)
+{
+    struct create *create = creates_find(creates, number);
+    bool told = !drop_verdict(creates->state, number);
+
+    if (!create)
+        return;
+    if (create->state == CREATE_FORWARDED && told)
+        note_outcome(creates->state, create, NULL);
+    create_abandon(creates, create);
+    create_free(creates, create);
+}

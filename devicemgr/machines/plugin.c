@@ -1,0 +1,329 @@
+/*
+ * Towards the plugins: the life of their endpoints, and their lists.
+ */
+#include "devicemgr/machines/plugin.h"
+
+#include <string.h>
+
+#include "devicemgr/books/state.h"
+#include "devicemgr/machines/create.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
+
+static uint64_t grace_of(const struct state *state, const struct resource *resource)
+{
+    return state_settings_of(state, resource->name)->grace_ms;
+}
+
+static struct resource *find_by_endpoint(const struct state *state, uint64_t endpoint)
+{
+    for (struct resource *r = state->resources; r; r = r->hh.next) {
+        if (!r->builtin && r->endpoint.number == endpoint)
+            return r;
+    }
+    return NULL;
+}
+
+void plugin_dial(struct state *state, struct resource *resource, enum endpoint_origin origin,
+                 const char *socket_name)
+{
+    struct action *action;
+
+    endpoint_dial(&resource->endpoint, state->now_ms, state_number(state), origin, socket_name);
+    action = action_push(&state->actions, ACTION_ENDPOINT_OPEN, resource->endpoint.number);
+    action->text = mem_strdup(resource->name);
+    action->socket_name = mem_strdup(resource->endpoint.socket_name);
+}
+
+void plugin_hang_up(struct state *state, struct endpoint *endpoint)
+{
+    if (!endpoint->number)
+        return;
+    action_push(&state->actions, ACTION_ENDPOINT_CLOSE, endpoint->number);
+    outbox_put(&state->outbox, OUTBOX_ENDPOINT_ENDED, endpoint->number, NULL);
+    endpoint_set_disconnected(endpoint);
+}
+
+/* ---- the connection ---- */
+
+void plugin_take_options(struct state *state, uint64_t number,
+                         const V1beta1__DevicePluginOptions *options)
+{
+    struct resource *resource = find_by_endpoint(state, number);
+    struct endpoint *endpoint;
+    struct text none = {0};
+
+    if (!resource)
+        return;
+    endpoint = &resource->endpoint;
+    if (endpoint->socket_good && /* else its first list is worth a row */
+        (endpoint->pre_start != options->pre_start_required ||
+         endpoint->preferred != options->get_preferred_allocation_available))
+        dirty_touch_resource(state, resource->name, false);
+    endpoint_set_options(endpoint, options->pre_start_required,
+                         options->get_preferred_allocation_available);
+    if (endpoint->origin == ENDPOINT_REGISTERED)
+        resource_set_generation(resource, state_number(state));
+    registration_answer(state, endpoint, CODE_OK, &none);
+}
+
+void plugin_log_list(struct state *state, const struct resource *resource, bool activated,
+                     const struct devices_change *change)
+{
+    struct text text = {0};
+
+    text_add(&text, "resource %s: ", resource->name);
+    if (activated) {
+        text_add(&text, "plugin endpoint \"");
+        text_add_words(&text, resource->endpoint.socket_name, TEXT_WORDS_BYTES_MAX);
+        text_add(&text, "\" is active: ");
+    }
+    text_add(&text, "%zu of %zu devices healthy", resource->devices.healthy, resource->devices.len);
+    text_add(&text, " (%zu added, %zu removed, %zu changed)", change->added, change->removed,
+             change->health + change->topology);
+    if (change->dropped > 0)
+        text_add(&text, "; %zu list entries without an id in UTF-8, or repeated, count for nothing",
+                 change->dropped);
+    if (change->nodes > 0)
+        text_add(&text,
+                 "; %zu NUMA nodes that are repeated, or not from 0 to %d, count for nothing",
+                 change->nodes, NUMA_NODES_MAX - 1);
+    state_log(state, change->dropped + change->nodes > 0 ? LEVEL_WARNING : LEVEL_INFO, &text);
+}
+
+/* Whether the devices of all plugins fit, with this list in the place of the resource's. */
+static bool list_fits(const struct state *state, const struct resource *resource,
+                      const V1beta1__ListAndWatchResponse *list)
+{
+    size_t bytes = 0;
+
+    for (const struct resource *r = state->resources; r; r = r->hh.next)
+        bytes += r == resource ? 0 : r->devices.bytes;
+    for (size_t i = 0; i < list->n_devices && bytes <= DEVICES_BYTES_MAX; i++) {
+        const V1beta1__Device *device = list->devices[i];
+
+        bytes += devices_bytes_of(device->id, device->topology ? device->topology->n_nodes : 0);
+    }
+    return bytes <= DEVICES_BYTES_MAX;
+}
+
+/* As if the connection were lost: what it listed before stays for its grace period. */
+static void refuse_list(struct state *state, uint64_t number)
+{
+    struct text reason = {0};
+
+    text_add(&reason, "with its list the devices of all plugins would take over %zu MiB",
+             DEVICES_BYTES_MAX / (1024 * 1024));
+    action_push(&state->actions, ACTION_ENDPOINT_CLOSE, number);
+    plugin_take_loss(state, number, reason.buf);
+}
+
+void plugin_take_list(struct state *state, uint64_t number,
+                      const V1beta1__ListAndWatchResponse *list)
+{
+    struct resource *resource = find_by_endpoint(state, number);
+    bool first, activated, new_socket, changed;
+    struct devices_change change;
+    struct endpoint *endpoint;
+
+    if (!resource || !resource->endpoint.have_options)
+        return;
+    if (!list_fits(state, resource, list)) {
+        refuse_list(state, number);
+        return;
+    }
+    endpoint = &resource->endpoint;
+    first = !endpoint->socket_good;
+    activated = endpoint->state != ENDPOINT_ACTIVE;
+    new_socket = first || strcmp(endpoint->socket_good, endpoint->socket_name) != 0;
+    changed = resource_list(resource, state->now_ms, list, &change);
+    if (activated) {
+        endpoint_set_state(endpoint, state->now_ms, ENDPOINT_ACTIVE);
+        capacity_published(state, resource->name);
+    }
+    if (first)
+        outbox_put(&state->outbox, OUTBOX_RESOURCE_SERVED, 0, resource->name);
+    if (endpoint->stop_stored) {
+        endpoint_set_stop_stored(endpoint, false);
+        dirty_touch_resource(state, resource->name, true);
+    }
+    if (!changed && !activated)
+        return;
+    /* Not for health alone, which after a restart is asked for anew: the row has all devices. */
+    if (new_socket || change.added + change.removed + change.topology > 0)
+        dirty_touch_resource(state, resource->name,
+                             new_socket || change.added + change.removed > 0);
+    plugin_log_list(state, resource, activated, &change);
+    wake_resource(&state->wakes, resource->name);
+}
+
+void plugin_remove(struct state *state, struct resource *resource)
+{
+    plugin_hang_up(state, &resource->endpoint);
+    endpoint_set_state(&resource->endpoint, state->now_ms, ENDPOINT_GONE);
+    if (resource->endpoint.socket_good) { /* else it never had a row */
+        dirty_touch_resource(state, resource->name, true);
+        capacity_removed(state, resource->name);
+    }
+    wake_resource(&state->wakes, resource->name);
+    resources_remove(&state->resources, resource);
+}
+
+static void log_lost(struct state *state, const struct resource *resource, const char *reason,
+                     bool redial)
+{
+    uint64_t away_ms = state->now_ms - resource->endpoint.stopped_ms;
+    uint64_t grace_ms = grace_of(state, resource);
+    uint64_t left_ms = away_ms < grace_ms ? grace_ms - away_ms : 0;
+    struct text text = {0};
+
+    text_add(&text, "resource %s: plugin endpoint \"", resource->name);
+    text_add_words(&text, resource->endpoint.socket_name, TEXT_WORDS_BYTES_MAX);
+    text_add(&text, "\" lost (");
+    text_add_words(&text, reason, TEXT_WORDS_BYTES_MAX);
+    if (redial) {
+        text_add(&text, "), dialled once more");
+    } else if (resource->endpoint.socket_good) {
+        text_add(&text, "), its devices are unhealthy; stop grace period ends in ");
+        text_add_duration(&text, left_ms);
+    } else {
+        text_add(&text, ") before it listed any device");
+    }
+    state_log(state, LEVEL_WARNING, &text);
+}
+
+void plugin_take_loss(struct state *state, uint64_t number, const char *reason)
+{
+    struct resource *resource = find_by_endpoint(state, number);
+    struct endpoint *endpoint;
+    bool redial;
+
+    if (!resource)
+        return;
+    endpoint = &resource->endpoint;
+    outbox_put(&state->outbox, OUTBOX_ENDPOINT_ENDED, number, NULL);
+    endpoint_set_disconnected(endpoint);
+    registration_fail(state, endpoint, reason);
+    redial = endpoint_may_redial(endpoint, state->now_ms);
+    endpoint_stop(endpoint, state->now_ms, reason);
+    log_lost(state, resource, reason, redial);
+    wake_resource(&state->wakes, resource->name);
+    if (redial)
+        plugin_dial(state, resource, ENDPOINT_REDIALLED, endpoint->socket_good);
+    else if (endpoint->socket_good)
+        endpoint_set_state(endpoint, state->now_ms, ENDPOINT_GRACE);
+    else if (!endpoint->next_socket)
+        plugin_remove(state, resource);
+}
+
+/* ---- time ---- */
+
+static void log_removed(struct state *state, const struct resource *resource)
+{
+    struct text text = {0};
+
+    text_add(&text, "resource %s: ", resource->name);
+    reason_explain_endpoint(&resource->endpoint, state->now_ms, grace_of(state, resource), &text);
+    state_log(state, LEVEL_WARNING, &text);
+    text = (struct text){0};
+    text_add(&text, "resource %s: removed, its plugin has not come back within ", resource->name);
+    text_add_duration(&text, grace_of(state, resource));
+    state_log(state, LEVEL_WARNING, &text);
+}
+
+/* UINT64_MAX: no dial waits. */
+static uint64_t next_dial_ms(const struct state *state, const struct endpoint *endpoint)
+{
+    return endpoint->next_socket ? endpoint_dial_ms(endpoint, state->now_ms) : UINT64_MAX;
+}
+
+/* Connected, and no list: its grace period begins, though a list would still be welcome. */
+static void stop_unlisted(struct state *state, struct resource *resource)
+{
+    struct text reason = {0}, text = {0};
+
+    text_add(&reason, "no device list within ");
+    text_add_duration(&reason, FIRST_LIST_MS);
+    endpoint_stop(&resource->endpoint, state->now_ms, reason.buf);
+    text_add(&text, "resource %s: ", resource->name);
+    reason_explain_endpoint(&resource->endpoint, state->now_ms, grace_of(state, resource), &text);
+    state_log(state, LEVEL_WARNING, &text);
+}
+
+/* The resource is removed; its plugin, which has registered only just now, is a new one's. */
+static void begin_anew(struct state *state, struct resource *resource)
+{
+    char *name = mem_strdup(resource->name);
+    uint64_t generation = resource->generation;
+    struct endpoint endpoint;
+    struct text text = {0};
+
+    endpoint_move(&resource->endpoint, &endpoint);
+    plugin_remove(state, resource);
+    resource = resources_add(&state->resources, name);
+    resource->endpoint = endpoint;
+    resource_set_generation(resource, generation);
+    text_add(&text, "resource %s: its plugin registered ", name);
+    text_add_duration(&text, state->now_ms - endpoint.since_ms);
+    text_add(&text, " ago, and is waited for as a new one");
+    state_log(state, LEVEL_INFO, &text);
+    free(name);
+}
+
+static void endpoint_tick(struct state *state, struct resource *resource)
+{
+    struct endpoint *endpoint = &resource->endpoint;
+
+    if (next_dial_ms(state, endpoint) <= state->now_ms)
+        registration_dial_waiting(state, resource);
+    if (endpoint_unlisted_ms(endpoint) <= state->now_ms)
+        stop_unlisted(state, resource);
+    if (endpoint_store_ms(endpoint) <= state->now_ms) {
+        endpoint_set_stop_stored(endpoint, true);
+        dirty_touch_resource(state, resource->name, true);
+    }
+    if (endpoint_end_ms(endpoint, grace_of(state, resource)) <= state->now_ms) {
+        registration_fail(state, endpoint, "no answer");
+        log_removed(state, resource);
+        if (endpoint_may_list(endpoint, state->now_ms))
+            begin_anew(state, resource);
+        else
+            plugin_remove(state, resource);
+    }
+}
+
+void plugin_tick(struct state *state)
+{
+    struct resource *resource, *next;
+
+    HASH_ITER(hh, state->resources, resource, next)
+    {
+        if (!resource->builtin)
+            endpoint_tick(state, resource);
+    }
+}
+
+uint64_t plugin_next_ms(const struct state *state)
+{
+    uint64_t next_ms = UINT64_MAX;
+
+    for (const struct resource *r = state->resources; r; r = r->hh.next) {
+        if (r->builtin)
+            continue;
+        next_ms = earlier(next_ms, endpoint_end_ms(&r->endpoint, grace_of(state, r)));
+        next_ms = earlier(next_ms, endpoint_store_ms(&r->endpoint));
+        next_ms = earlier(next_ms, endpoint_unlisted_ms(&r->endpoint));
+        next_ms = earlier(next_ms, next_dial_ms(state, &r->endpoint));
+    }
+    return next_ms;
+}
+
+void plugin_restored(struct state *state)
+{
+    for (struct resource *r = state->resources; r; r = r->hh.next) {
+        endpoint_stop(&r->endpoint, state->now_ms, "the shim, or the node, was restarted");
+        endpoint_set_state(&r->endpoint, state->now_ms, ENDPOINT_GRACE);
+        if (r->endpoint.socket_good[0] != '\0')
+            plugin_dial(state, r, ENDPOINT_RESTORED, r->endpoint.socket_good);
+    }
+}

@@ -1,0 +1,114 @@
+/*
+ * What a listed container says that it has.
+ */
+#include <string.h>
+
+#include "devicemgr/books/ledger.h"
+#include "devicemgr/books/state.h"
+#include "devicemgr/machines/runtime.h"
+
+void container_tokens_read(struct container_tokens *named, struct state *state,
+                           const struct devicemgr_container *container)
+{
+    *named = (struct container_tokens){0};
+    for (size_t i = 0; i < container->annotations_len; i++) {
+        const struct devicemgr_annotation *annotation = &container->annotations[i];
+        struct text error = {0};
+
+        if (!request_is_token_key(annotation->key))
+            continue;
+        text_add(&error, "running container %.12s: ", container->id);
+        if (request_add_token(&named->tokens, annotation->key, annotation->value, &error) == 0)
+            continue;
+        named->unreadable = true;
+        if (state)
+            state_log(state, LEVEL_WARNING, &error);
+    }
+}
+
+/* What the shim has chosen is always written on the container. What the kubelet has is not, where
+ * it is from before the plugin was moved; but there a container asks for the same as long as its
+ * pod lives. */
+bool container_tokens_name(const struct container_tokens *named,
+                           const struct allocation *allocation)
+{
+    return named->unreadable || !allocation->own_choice ||
+           request_names(&named->tokens, allocation->resource);
+}
+
+/* The pod's request annotation for this container; NULL: none, or it counts for nothing. */
+static const char *told_request(const struct state *state, const struct listed_sandboxes *told,
+                                const struct devicemgr_container *container)
+{
+    size_t s = 0;
+
+    while (s < told->len && strcmp(told->v[s].id, container->sandbox_id) != 0)
+        s++;
+    if (s == told->len || !state->settings.annotations ||
+        !state_namespace_allowed(state, told->v[s].pod_namespace))
+        return NULL;
+    for (size_t i = 0; i < told->v[s].annotations_len; i++) {
+        if (request_is_key_of(told->v[s].annotations[i].key, container->name))
+            return told->v[s].annotations[i].value;
+    }
+    return NULL;
+}
+
+/* Whether the shim chose what a container's token names: the token looks the same as the kubelet's,
+ * but then its pod has asked for the resource by annotation. */
+static bool was_own_choice(const struct state *state, const struct listed_sandboxes *told,
+                           const struct devicemgr_container *container, const char *resource)
+{
+    const char *value = told_request(state, told, container);
+    struct request request = {0};
+    struct text ignored = {0};
+    bool named;
+
+    if (!value || request_add_annotation(&request, value, &ignored) < 0) {
+        request_fini(&request);
+        return false;
+    }
+    named = request_names(&request, resource);
+    request_fini(&request);
+    return named;
+}
+
+/* A running container holds what its token says, whatever the checkpoint has; not if the list is
+ * older than what we have heard of that container name since. */
+static bool rebuild_one(struct state *state, const struct listed_sandboxes *told,
+                        const struct devicemgr_container *container, const struct sandbox *sandbox,
+                        const struct request_item *token)
+{
+    struct allocation *allocation =
+        allocations_find(&state->allocations, sandbox->pod->uid, container->name, token->resource);
+    size_t lives_len = allocation ? allocation->lives_len : 0;
+
+    if (allocation &&
+        (allocation->create || allocation->epoch >= state->listing.epoch ||
+         ids_equal(&allocation->ids, &token->ids) ||
+         (lives_len > 0 && allocation->lives[lives_len - 1].attempt > container->attempt)))
+        return false;
+    if (allocation)
+        ledger_drop_allocation(state, allocation);
+    allocation = allocations_add(&state->allocations, sandbox->pod->uid, container->name,
+                                 token->resource, &token->ids);
+    allocation_set_found(allocation);
+    allocation_set_own_choice(allocation, was_own_choice(state, told, container, token->resource));
+    allocation_set_live(allocation, container->id, sandbox->id, container->attempt);
+    dirty_touch_allocation(state, allocation);
+    dirty_touch_pod(state, sandbox->pod->uid);
+    return true;
+}
+
+size_t runtime_rebuild(struct state *state, const struct listed_sandboxes *told,
+                       const struct devicemgr_container *container, const struct sandbox *sandbox,
+                       const struct container_tokens *named)
+{
+    size_t rebuilt = 0;
+
+    for (size_t i = 0; i < named->tokens.len; i++) {
+        if (named->tokens.items[i].ids.len > 0)
+            rebuilt += rebuild_one(state, told, container, sandbox, &named->tokens.items[i]);
+    }
+    return rebuilt;
+}

@@ -1,0 +1,170 @@
+/*
+ * Register calls: what is checked, the dial that each is worth, its answer.
+ */
+#include <string.h>
+
+#include "cri-proto/methods.h"
+#include "cri-proto/resource_name.h"
+#include "devicemgr/books/state.h"
+#include "devicemgr/machines/plugin.h"
+#include "devicemgr/things/limits.h"
+
+#define KUBELET_SOCKET "kubelet.sock"
+
+static void push_register_done(struct state *state, uint64_t registration, int code,
+                               const struct text *text)
+{
+    struct action *action = action_push(&state->actions, ACTION_REGISTER_DONE, registration);
+
+    action->code = code;
+    action->text = text->len > 0 ? mem_strdup(text->buf) : NULL;
+}
+
+void registration_answer(struct state *state, struct endpoint *endpoint, int code,
+                         const struct text *text)
+{
+    uint64_t registration = endpoint_take_registration(endpoint);
+
+    if (registration)
+        push_register_done(state, registration, code, text);
+}
+
+void registration_answer_all(struct state *state, struct endpoint *endpoint, int code,
+                             const struct text *text)
+{
+    uint64_t waits = endpoint_take_next_registration(endpoint);
+
+    registration_answer(state, endpoint, code, text);
+    if (waits)
+        push_register_done(state, waits, code, text);
+}
+
+/* ---- Register ---- */
+
+/* The kubelet's checks, in its order and words, then ours. 0, or the code of the refusal. */
+static int check_register(const struct state *state, const char *version, const char *socket_name,
+                          const char *name, struct text *text)
+{
+    const struct resource *resource = resources_find(state->resources, name);
+
+    if (strcmp(version, DEVICEPLUGIN_VERSION) != 0) {
+        text_add(text, "requested API version \"");
+        text_add_words(text, version, TEXT_WORDS_BYTES_MAX);
+        text_add(text, "\" is not supported by kubelet. Supported version is [\"%s\"]",
+                 DEVICEPLUGIN_VERSION);
+        return CODE_UNKNOWN;
+    }
+    if (!resource_name_valid(name)) {
+        text_add(text, "the ResourceName \"");
+        text_add_words(text, name, TEXT_WORDS_BYTES_MAX);
+        text_add(text, "\" is invalid");
+        return CODE_UNKNOWN;
+    }
+    if (socket_name[0] == '\0' || strchr(socket_name, '/') || strcmp(socket_name, ".") == 0 ||
+        strcmp(socket_name, "..") == 0 || strcmp(socket_name, KUBELET_SOCKET) == 0 ||
+        strlen(socket_name) > SOCKET_NAME_BYTES_MAX) {
+        text_add(text, "the endpoint \"");
+        text_add_words(text, socket_name, TEXT_WORDS_BYTES_MAX);
+        text_add(text,
+                 "\" is not the name of a socket in the plugin directory: expected 1 to %d "
+                 "characters without '/', not \".\", \"..\" or \"%s\"",
+                 SOCKET_NAME_BYTES_MAX, KUBELET_SOCKET);
+        return CODE_INVALID_ARGUMENT;
+    }
+    if (resource && resource->builtin) {
+        text_add(text, "resource %s is a built-in device of this node's configuration", name);
+        return CODE_INVALID_ARGUMENT;
+    }
+    if (!resource && HASH_COUNT(state->resources) >= RESOURCES_MAX) {
+        text_add(text, "%d resources are registered already", RESOURCES_MAX);
+        return CODE_RESOURCE_EXHAUSTED;
+    }
+    return 0;
+}
+
+static void log_registering(struct state *state, const struct resource *resource)
+{
+    struct text text = {0};
+
+    text_add(&text, "resource %s: plugin registers with endpoint \"", resource->name);
+    text_add_words(&text, resource->endpoint.socket_name, TEXT_WORDS_BYTES_MAX);
+    text_add(&text, "\"");
+    state_log(state, LEVEL_INFO, &text);
+}
+
+/* The newest registration's socket takes the place of what there is. */
+static void dial_registered(struct state *state, struct resource *resource, uint64_t registration,
+                            const char *socket_name)
+{
+    plugin_hang_up(state, &resource->endpoint);
+    plugin_dial(state, resource, ENDPOINT_REGISTERED, socket_name);
+    endpoint_set_registration(&resource->endpoint, registration);
+    log_registering(state, resource);
+    wake_resource(&state->wakes, resource->name);
+}
+
+/* The plugin registers too often: its dial waits for its turn, and an older one that waits is not
+ * made at all. */
+static void dial_later(struct state *state, struct resource *resource, uint64_t registration,
+                       const char *socket_name)
+{
+    struct text text = {0};
+
+    if (!endpoint_put_off(&resource->endpoint, registration, socket_name))
+        return;
+    text_add(&text, "resource %s: plugin registers too often, it is dialled at most every ",
+             resource->name);
+    text_add_duration(&text, DIAL_EVERY_MS);
+    text_add(&text, " now");
+    state_log(state, LEVEL_WARNING, &text);
+}
+
+void registration_dial_waiting(struct state *state, struct resource *resource)
+{
+    uint64_t registration;
+    char *socket_name = endpoint_take_next(&resource->endpoint, &registration);
+
+    dial_registered(state, resource, registration, socket_name);
+    free(socket_name);
+}
+
+void registration_begin(struct state *state, uint64_t registration, const char *version,
+                        const char *socket_name, const char *name)
+{
+    struct text text = {0};
+    struct resource *resource;
+    int code;
+
+    code = check_register(state, version, socket_name, name, &text);
+    if (code != 0) {
+        push_register_done(state, registration, code, &text);
+        state_log(state, LEVEL_WARNING, &text);
+        return;
+    }
+    resource = resources_find(state->resources, name);
+    if (!resource)
+        resource = resources_add(&state->resources, name);
+    text_add(&text, "a newer registration of resource %s has come", name);
+    registration_answer_all(state, &resource->endpoint, CODE_ABORTED, &text);
+    if (resource->endpoint.next_socket ||
+        endpoint_dial_ms(&resource->endpoint, state->now_ms) > state->now_ms)
+        dial_later(state, resource, registration, socket_name);
+    else
+        dial_registered(state, resource, registration, socket_name);
+}
+
+void registration_cancelled(struct state *state, uint64_t registration)
+{
+    for (struct resource *r = state->resources; r; r = r->hh.next)
+        endpoint_forget_registration(&r->endpoint, registration);
+}
+
+void registration_fail(struct state *state, struct endpoint *endpoint, const char *reason)
+{
+    struct text text = {0};
+
+    if (strncmp(reason, "failed to ", strlen("failed to ")) != 0)
+        text_add(&text, "failed to dial device plugin: ");
+    text_add_words(&text, reason, 2 * TEXT_WORDS_BYTES_MAX);
+    registration_answer(state, endpoint, CODE_UNKNOWN, &text);
+}

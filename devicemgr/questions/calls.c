@@ -1,0 +1,109 @@
+#include "devicemgr/questions/calls.h"
+
+#include "devicemgr/books/state.h"
+
+static const char *const NAMES[] = {
+    [CALL_ALLOCATE] = "Allocate",
+    [CALL_PREFER] = "GetPreferredAllocation",
+    [CALL_PRESTART] = "PreStartContainer",
+};
+
+static const enum action_kind ACTIONS[] = {
+    [CALL_ALLOCATE] = ACTION_ALLOCATE,
+    [CALL_PREFER] = ACTION_PREFER,
+    [CALL_PRESTART] = ACTION_PRESTART,
+};
+
+const char *call_name(enum call_kind kind)
+{
+    return NAMES[kind];
+}
+
+void call_free(struct call *call)
+{
+    free(call->socket_name);
+    free(call);
+}
+
+static struct call *find(const struct calls *calls, uint64_t number)
+{
+    struct call *call;
+
+    HASH_FIND(hh, calls->by_number, &number, sizeof number, call);
+    return call;
+}
+
+const struct call *calls_find(const struct calls *calls, uint64_t number)
+{
+    return find(calls, number);
+}
+
+size_t calls_len(const struct calls *calls)
+{
+    return HASH_COUNT(calls->by_number);
+}
+
+void calls_fini(struct calls *calls)
+{
+    struct call *call, *next;
+
+    HASH_ITER(hh, calls->by_number, call, next)
+    {
+        HASH_DEL(calls->by_number, call);
+        call_free(call);
+    }
+}
+
+struct action *calls_start(struct calls *calls, const struct call *asks,
+                           const struct resource *resource, const struct ids *ids,
+                           uint64_t timeout_ms)
+{
+    struct state *state = calls->state;
+    struct call *call = mem_alloc(1, sizeof *call);
+    struct action *action;
+
+    call->number = state_number(state);
+    call->kind = asks->kind;
+    call->create = asks->create;
+    call->item = asks->item;
+    call->endpoint = resource->endpoint.number;
+    call->socket_name = mem_strdup(resource->endpoint.socket_name);
+    call->generation = resource->generation;
+    call->started_ms = state->now_ms;
+    HASH_ADD(hh, calls->by_number, number, sizeof call->number, call);
+    action = action_push(&state->actions, ACTIONS[call->kind], call->endpoint);
+    action->call = call->number;
+    action->timeout_ms = timeout_ms;
+    ids_copy(&action->ids, ids->v, ids->len);
+    return action;
+}
+
+struct call *calls_take(struct calls *calls, uint64_t number, enum call_kind kind)
+{
+    struct call *call = find(calls, number);
+
+    if (!call || call->kind != kind)
+        return NULL;
+    HASH_DEL(calls->by_number, call);
+    return call;
+}
+
+struct call *calls_take_of_endpoint(struct calls *calls, uint64_t endpoint)
+{
+    struct call *call = calls->by_number;
+
+    while (call && call->endpoint != endpoint)
+        call = call->hh.next;
+    if (call)
+        HASH_DEL(calls->by_number, call);
+    return call;
+}
+
+void calls_cancel(struct calls *calls, uint64_t number)
+{
+    struct call *call = find(calls, number);
+
+    action_push(&calls->state->actions, ACTION_CALL_CANCEL, 0)->call = number;
+    HASH_DEL(calls->by_number, call);
+    call_free(call);
+}

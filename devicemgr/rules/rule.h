@@ -1,0 +1,46 @@
+/*
+ * What a rule includes, after all else: the state, to be read.
+ *
+ * A rule is a function of a const state. It answers, with a value; whoever asked acts on that. The
+ * compiler sees to it: what takes a state, a table or a queue to change it cannot be given a const
+ * one, and what takes one of the things that a const table gives out is named below, and may not be
+ * named by a rule. (tests/integration/test_structure.py sees to it that all of them are.)
+ */
+#ifndef DEVICEMGR_RULES_RULE_H
+#define DEVICEMGR_RULES_RULE_H
+
+#include "devicemgr/books/state.h"
+#include "devicemgr/rules/look.h"
+
+#ifndef __clang__
+#pragma GCC diagnostic error "-Wdiscarded-qualifiers"
+#endif
+
+/* clang-format off */
+#pragma GCC poison allocation_carry allocation_confirm allocation_conflict_once allocation_free
+#pragma GCC poison allocation_queue allocation_revert allocation_set_answered allocation_set_asked
+#pragma GCC poison allocation_set_create allocation_set_ended allocation_set_epoch
+#pragma GCC poison allocation_set_exited allocation_set_found allocation_set_fresh
+#pragma GCC poison allocation_set_idle allocation_set_known allocation_set_live
+#pragma GCC poison allocation_set_own_choice allocation_set_restored allocation_set_said_to_run
+#pragma GCC poison allocation_set_sandbox_ended allocation_set_shown allocation_set_stale
+#pragma GCC poison allocation_set_tentative allocation_set_token allocation_set_unanswered
+#pragma GCC poison allocation_set_unknown allocations_note_change allocations_note_container
+#pragma GCC poison allocations_remove devices_fini devices_update endpoint_dial endpoint_fini
+#pragma GCC poison endpoint_forget_registration endpoint_move endpoint_put_off endpoint_restore
+#pragma GCC poison endpoint_set_disconnected endpoint_set_options endpoint_set_registration
+#pragma GCC poison endpoint_set_state endpoint_set_stop_stored endpoint_stop endpoint_take_next
+#pragma GCC poison endpoint_take_next_registration endpoint_take_registration kubelet_note_token
+#pragma GCC poison ledger_drop_allocation ledger_drop_pod ledger_outcome_unknown
+#pragma GCC poison ledger_remove_allocation plugin_dial plugin_hang_up plugin_remove
+#pragma GCC poison pod_ignore_once pod_note_token pod_set_boot pod_set_remembers pod_set_removed
+#pragma GCC poison pods_ensure_sandbox pods_remove pods_remove_sandbox record_restore_resource registration_answer
+#pragma GCC poison registration_answer_all registration_dial_waiting registration_fail
+#pragma GCC poison resource_list resource_planting_once resource_set_builtin
+#pragma GCC poison resource_set_generation resources_add resources_fini resources_remove
+#pragma GCC poison sandbox_set_doubted sandbox_set_epoch sandbox_set_open sandbox_set_ran
+#pragma GCC poison sandbox_set_ready sandbox_set_remade_by sandbox_set_stopped
+#pragma GCC poison sandbox_set_stopping
+/* clang-format on */
+
+#endif

@@ -1,0 +1,207 @@
+/*
+ * What the kubelet is shown: the list of one resource, and of them all.
+ */
+#include "devicemgr/rules/shown.h"
+
+#include <string.h>
+
+#include "devicemgr/rules/rule.h"
+
+/* ---- the list of one resource ---- */
+
+/* A device that somebody has. */
+struct mark {
+    const char *id;
+    bool held;
+    bool taken;
+    bool listed;
+    UT_hash_handle hh;
+};
+
+struct marks {
+    struct mark *by_id;
+    struct mark **unlisted; /* held, and not in the list; in natural order of ids */
+    size_t unlisted_len;
+};
+
+static struct mark *marks_add(struct marks *marks, const char *id)
+{
+    struct mark *mark;
+
+    HASH_FIND_STR(marks->by_id, id, mark);
+    if (mark)
+        return mark;
+    mark = mem_alloc(1, sizeof *mark);
+    mark->id = id;
+    HASH_ADD_KEYPTR(hh, marks->by_id, mark->id, strlen(mark->id), mark);
+    return mark;
+}
+
+static void marks_add_allocations(struct marks *marks, const struct state *state,
+                                  const char *resource)
+{
+    for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
+        if (a->shown == ADVERTISE_NOTHING || strcmp(a->resource, resource) != 0)
+            continue;
+        for (size_t i = 0; i < a->ids.len; i++) {
+            struct mark *mark = marks_add(marks, a->ids.v[i]);
+
+            if (a->shown == ADVERTISE_HELD)
+                mark->held = true;
+            else
+                mark->taken = true;
+        }
+    }
+}
+
+static void marks_add_kubelet_holds(struct marks *marks, const struct state *state,
+                                    const char *resource)
+{
+    for (const struct kubelet_hold *hold = state->kubelet.holds; hold; hold = hold->hh.next) {
+        if (!hold->shown || strcmp(hold->resource, resource) != 0)
+            continue;
+        for (size_t i = 0; i < hold->ids.len; i++)
+            marks_add(marks, hold->ids.v[i])->held = true;
+    }
+}
+
+static int by_id(const void *a, const void *b)
+{
+    return strverscmp((*(struct mark *const *)a)->id, (*(struct mark *const *)b)->id);
+}
+
+static void marks_init(struct marks *marks, const struct state *state,
+                       const struct resource *resource)
+{
+    *marks = (struct marks){0};
+    marks_add_allocations(marks, state, resource->name);
+    marks_add_kubelet_holds(marks, state, resource->name);
+    marks->unlisted = mem_alloc(HASH_COUNT(marks->by_id), sizeof(struct mark *));
+    for (struct mark *mark = marks->by_id; mark; mark = mark->hh.next) {
+        if (state->showing.starting && mark->held && !devices_find(&resource->devices, mark->id))
+            marks->unlisted[marks->unlisted_len++] = mark;
+    }
+    if (marks->unlisted_len > 1)
+        qsort(marks->unlisted, marks->unlisted_len, sizeof(struct mark *), by_id);
+}
+
+static void marks_fini(struct marks *marks)
+{
+    struct mark *mark, *next;
+
+    HASH_ITER(hh, marks->by_id, mark, next)
+    {
+        HASH_DEL(marks->by_id, mark);
+        free(mark);
+    }
+    free(marks->unlisted);
+}
+
+/* As it is; what is held is healthy to a kubelet that admits its pods again, and what the shim gave
+ * away is unhealthy, or the kubelet gave it away as well. */
+static struct devicemgr_shown_device shown_device(const struct state *state,
+                                                  const struct resource *resource,
+                                                  const struct device *device,
+                                                  const struct marks *marks)
+{
+    bool healthy = !resource->shown.away && (resource->shown.assumed || device->healthy);
+    const struct mark *mark;
+
+    HASH_FIND_STR(marks->by_id, device->id, mark);
+    if (mark && mark->held)
+        healthy = healthy || state->showing.starting;
+    else if (mark && mark->taken)
+        healthy = false;
+    return (struct devicemgr_shown_device){
+        .id = device->id,
+        .healthy = healthy,
+        .held = mark && mark->held,
+        .numa_nodes = device->nodes,
+        .numa_nodes_len = device->nodes_len,
+    };
+}
+
+void shown_devices(const struct state *state, const char *name,
+                   void (*each)(void *user, const struct devicemgr_shown_device *device),
+                   void *user)
+{
+    const struct resource *resource = resources_find(state->resources, name);
+    struct marks marks;
+    size_t i = 0, u = 0;
+
+    if (!resource || resource->shown.version == 0)
+        return;
+    marks_init(&marks, state, resource);
+    while (i < resource->devices.len || u < marks.unlisted_len) {
+        const struct device *device =
+            i < resource->devices.len ? &resource->devices.items[i] : NULL;
+        struct devicemgr_shown_device shown = {.healthy = true, .held = true};
+
+        if (u < marks.unlisted_len &&
+            (!device || strverscmp(marks.unlisted[u]->id, device->id) < 0)) {
+            shown.id = marks.unlisted[u++]->id;
+        } else {
+            shown = shown_device(state, resource, device, &marks);
+            i++;
+        }
+        each(user, &shown);
+    }
+    marks_fini(&marks);
+}
+
+bool shown_some(const struct state *state, const char *name, const uint32_t *places, size_t len,
+                void (*each)(void *user, uint32_t place,
+                             const struct devicemgr_shown_device *device, bool marked),
+                void *user)
+{
+    const struct resource *resource = resources_find(state->resources, name);
+    struct devicemgr_shown_device shown;
+    struct marks marks;
+    bool plain;
+
+    if (!resource || resource->shown.version == 0)
+        return false;
+    marks_init(&marks, state, resource);
+    plain = marks.unlisted_len == 0;
+    for (size_t i = 0; plain && i < len && places[i] < resource->devices.len; i++) {
+        shown = shown_device(state, resource, &resource->devices.items[places[i]], &marks);
+        each(user, places[i], &shown, false);
+    }
+    for (struct mark *mark = marks.by_id; plain && mark; mark = mark->hh.next) {
+        const struct device *device = devices_find(&resource->devices, mark->id);
+
+        if (!device)
+            continue;
+        shown = shown_device(state, resource, device, &marks);
+        each(user, (uint32_t)(device - resource->devices.items), &shown, true);
+    }
+    marks_fini(&marks);
+    return plain;
+}
+
+/* ---- all of them ---- */
+
+uint64_t shown_version(const struct state *state)
+{
+    return state->showing.version + 1;
+}
+
+void shown_each(const struct state *state,
+                void (*each)(void *user, const struct devicemgr_shown *shown), void *user)
+{
+    struct ids names = {0};
+
+    resources_names(state->resources, &names);
+    for (size_t i = 0; i < names.len; i++) {
+        const struct resource *resource = resources_find(state->resources, names.v[i]);
+        const struct devicemgr_shown shown = {.resource = resource->name,
+                                              .version = resource->shown.version,
+                                              .base = resource->shown.base,
+                                              .mask_end_ms = resource->shown.mask_end_ms,
+                                              .expected = resource->shown.expected};
+
+        if (shown.version != 0)
+            each(user, &shown);
+    }
+    ids_fini(&names);
+}

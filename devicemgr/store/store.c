@@ -1,0 +1,491 @@
+#include "devicemgr/store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "devicemgr/store/store_db.h"
+#include "devicemgr/store/store_file.h"
+#include "devicemgr/store/store_schema.h"
+#include "devicemgr/store/store_table.h"
+
+/* Takes the lock of locking_mode = EXCLUSIVE, which a file with a journal would get with its first
+ * write only. */
+#define LOCK_SQL "BEGIN IMMEDIATE; COMMIT"
+
+#define REPORT_BYTES_MAX 1024
+
+struct store {
+    struct store_options options;
+    char path[STORE_PATH_BYTES_MAX];
+    sqlite3 *db; /* NULL: not open, each commit tries again */
+    sqlite3_stmt *put[STORE_TABLES];
+    sqlite3_stmt *drop[STORE_TABLES];
+    ino_t inode; /* of the open file, to notice that it was taken away */
+    bool rebooted;
+    bool lost_rows;    /* see store_lost_rows() */
+    bool reset;        /* the file is a new one, and the owner of the rows does not know yet */
+    bool boot_written; /* meta holds this boot's id */
+    bool load_asked;   /* store_load() ran */
+    bool loaded;       /* and could read the file */
+};
+
+static void report(const struct store *store, int level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void report(const struct store *store, int level, const char *format, ...)
+{
+    char text[REPORT_BYTES_MAX];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    store->options.report(store->options.user, level, text);
+}
+
+/* `what`: of the file, for the log. */
+static int set_aside_as(struct store *store, const char *kind, const char *what, const char *why)
+{
+    char base[STORE_ASIDE_BYTES_MAX];
+
+    if (store_file_set_aside(store->options.dir, store->path, kind, base) < 0)
+        return -1;
+    store->lost_rows = true;
+    report(store, LOG_ERR, "checkpoint %s %s (%s); it was set aside as %s and a new one is made",
+           store->path, what, why, base);
+    return 0;
+}
+
+static int set_aside(struct store *store, const char *what, const char *why)
+{
+    return set_aside_as(store, "damaged", what, why);
+}
+
+/* ---- open ---- */
+
+/* Makes a whole new file beside its final name: under that name no half-made one is ever seen. */
+static int make_file(const struct store *store, char *why, size_t why_bytes)
+{
+    char path[PATH_MAX];
+    sqlite3 *db = NULL;
+    int fd, rc;
+
+    store_file_suffixed(path, store->path, ".new");
+    unlink(path);
+    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        snprintf(why, why_bytes, "%s", strerror(errno));
+        return -1;
+    }
+    close(fd);
+    rc = store_db_connect(path, false, &db);
+    if (rc == SQLITE_OK)
+        rc = store_schema_migrate(db, 0);
+    if (rc != SQLITE_OK)
+        snprintf(why, why_bytes, "%s", sqlite3_errmsg(db));
+    sqlite3_close(db);
+    if (rc == SQLITE_OK &&
+        (rename(path, store->path) < 0 || store_file_sync_dir(store->options.dir) < 0)) {
+        snprintf(why, why_bytes, "%s", strerror(errno));
+        rc = SQLITE_IOERR;
+    }
+    if (rc != SQLITE_OK)
+        unlink(path);
+    return rc == SQLITE_OK ? 0 : -1;
+}
+
+/* A finding of the quick check is the file's end; one of the full check alone lies in an index,
+ * which is made anew from the rows. */
+static int check_file(struct store *store, char *why, size_t why_bytes)
+{
+    int rc = store_db_check(store->db, "PRAGMA quick_check(1)", why, why_bytes);
+
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = store_db_check(store->db, "PRAGMA integrity_check(1)", why, why_bytes);
+    if ((rc & 0xff) != SQLITE_CORRUPT)
+        return rc;
+    report(store, LOG_ERR, "checkpoint %s: an index is damaged (%s); it is made anew", store->path,
+           why);
+    store->lost_rows = true; /* those whose checksum does not fit go with it */
+    return store_tables_rewrite(store->db);
+}
+
+static int prepare(struct store *store)
+{
+    int rc = SQLITE_OK;
+
+    for (int i = 0; i < STORE_TABLES && rc == SQLITE_OK; i++) {
+        rc = sqlite3_prepare_v2(store->db, store_tables[i].put, -1, &store->put[i], NULL);
+        if (rc == SQLITE_OK)
+            rc = sqlite3_prepare_v2(store->db, store_tables[i].drop, -1, &store->drop[i], NULL);
+    }
+    return rc;
+}
+
+static void disconnect(struct store *store)
+{
+    for (int i = 0; i < STORE_TABLES; i++) {
+        sqlite3_finalize(store->put[i]);
+        sqlite3_finalize(store->drop[i]);
+        store->put[i] = store->drop[i] = NULL;
+    }
+    sqlite3_close(store->db);
+    store->db = NULL;
+}
+
+/* SQLite falls back to reading where it may not write; so it does for one flipped bit in the head,
+ * which no later moment would heal. */
+static bool head_forbids_writing(const struct store *store)
+{
+    int fd;
+
+    if (sqlite3_db_readonly(store->db, "main") != 1)
+        return false;
+    fd = open(store->path, O_RDWR | O_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* `why` is filled unless STORE_OPENED; it may have a better text already than SQLite's. */
+static enum store_opened open_db(struct store *store, bool lock_first, char *why, size_t why_bytes)
+{
+    int version = 0, rc = store_db_connect(store->path, lock_first, &store->db);
+    enum store_opened opened;
+
+    if (rc == SQLITE_OK)
+        rc = store_db_exec(store->db, "PRAGMA locking_mode = EXCLUSIVE");
+    opened = rc == SQLITE_OK ? store_schema_check(store->db, &version, why, why_bytes)
+                             : store_opened_of(rc);
+    if (opened == STORE_NEWER)
+        sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    if (opened != STORE_OPENED)
+        return opened;
+    if (head_forbids_writing(store)) {
+        snprintf(why, why_bytes, "its head makes no sense");
+        return STORE_DAMAGED;
+    }
+    if (!sqlite3_db_readonly(store->db, "main"))
+        rc = store_db_exec(store->db, LOCK_SQL);
+    if (rc == SQLITE_OK)
+        rc = check_file(store, why, why_bytes);
+    if (rc == SQLITE_OK && !sqlite3_db_readonly(store->db, "main"))
+        rc = store_db_exec(store->db, "PRAGMA journal_mode = WAL");
+    if (rc == SQLITE_OK)
+        rc = store_schema_migrate(store->db, version);
+    if (rc == SQLITE_OK)
+        rc = prepare(store);
+    return store_opened_of(rc);
+}
+
+static enum store_opened open_file(struct store *store, char *why, size_t why_bytes)
+{
+    char wal[PATH_MAX];
+    enum store_opened opened;
+    struct stat st;
+
+    *why = '\0';
+    if (store_file_make_dir(store->options.dir) < 0) {
+        snprintf(why, why_bytes, "%s", strerror(errno));
+        return STORE_UNAVAILABLE;
+    }
+    if (!store_file_exists(store->path)) {
+        /* SQLite would play a journal that lost its file into the new one. */
+        store_file_suffixed(wal, store->path, "-wal");
+        if (store_file_exists(wal) &&
+            set_aside(store, "is damaged", "only its journal is there") < 0) {
+            snprintf(why, why_bytes, "%s", strerror(errno));
+            return STORE_UNAVAILABLE;
+        }
+        if (make_file(store, why, why_bytes) < 0)
+            return STORE_UNAVAILABLE;
+    }
+    opened = open_db(store, false, why, why_bytes);
+    if (opened == STORE_UNAVAILABLE) {
+        disconnect(store);
+        *why = '\0';
+        opened = open_db(store, true, why, why_bytes);
+    }
+    if (opened == STORE_OPENED && stat(store->path, &st) == 0)
+        store->inode = st.st_ino;
+    if (opened == STORE_OPENED)
+        return opened;
+    if (*why == '\0')
+        snprintf(why, why_bytes, "%s", sqlite3_errmsg(store->db));
+    disconnect(store);
+    return opened;
+}
+
+/* Whether a file that could not be opened may have rows in it; not if it is known to be a new one.
+ */
+static bool may_hold_rows(const struct store *store, bool is_new)
+{
+    return !is_new && (store_file_exists(store->path) || (errno != ENOENT && errno != ENOTDIR));
+}
+
+int store_open(const struct store_options *options, struct store **out, char *err, size_t err_bytes)
+{
+    struct store *store = calloc(1, sizeof *store);
+    char why[STORE_ERROR_BYTES_MAX], boot[64];
+    enum store_opened opened;
+    bool is_new = false;
+
+    if (!store) {
+        snprintf(err, err_bytes, "out of memory");
+        return -1;
+    }
+    store->options = *options;
+    if (snprintf(store->path, sizeof store->path, "%s/" STORE_FILE, options->dir) >=
+        (int)sizeof store->path) {
+        snprintf(err, err_bytes, "checkpoint directory: %s", strerror(ENAMETOOLONG));
+        free(store);
+        return -1;
+    }
+    if (options->discard && store_file_exists(store->path))
+        is_new = set_aside(store, "is not read again", "the process has crashed reading it") == 0;
+    opened = open_file(store, why, sizeof why);
+    if (opened == STORE_DAMAGED || opened == STORE_NEWER) {
+        is_new = (opened == STORE_DAMAGED
+                      ? set_aside(store, "is damaged", why)
+                      : set_aside_as(store, "newer", "is a newer release's", why)) == 0;
+        opened = STORE_UNAVAILABLE;
+        if (is_new)
+            opened = open_file(store, why, sizeof why);
+    }
+    if (opened != STORE_OPENED && (opened != STORE_UNAVAILABLE || may_hold_rows(store, is_new))) {
+        snprintf(err, err_bytes, "checkpoint %s: %s", store->path,
+                 opened == STORE_IN_USE ? "another process has it open" : why);
+        store_close(store);
+        return -1;
+    }
+    if (opened != STORE_OPENED)
+        report(store, LOG_ERR, "checkpoint %s cannot be made (%s); new allocations are refused",
+               store->path, why);
+    else if (store_meta_get(store->db, "boot_id", boot, sizeof boot))
+        store->rebooted = boot[0] && options->boot_id[0] && strcmp(boot, options->boot_id) != 0;
+    *out = store;
+    return 0;
+}
+
+/* ---- load ---- */
+
+/* True if the row is good. */
+static bool load_row(const struct store *store, sqlite3_stmt *stmt, int table,
+                     void (*each)(void *user, const struct devicemgr_record *), void *user)
+{
+    struct devicemgr_record record = {.kind = (enum devicemgr_record_kind)table};
+    const void *value = sqlite3_column_blob(stmt, 3);
+
+    for (int i = 0; i < 3; i++) {
+        const char *key = (const char *)sqlite3_column_text(stmt, i);
+
+        record.key[i] = key ? key : "";
+    }
+    if (!sqlite3_column_int(stmt, 4)) {
+        report(store, LOG_ERR, "checkpoint %s: a damaged row of table %s (%s %s %s) is dropped",
+               store->path, store_tables[table].name, record.key[0], record.key[1], record.key[2]);
+        return false;
+    }
+    record.value = value ? value : "";
+    record.value_bytes = (size_t)sqlite3_column_bytes(stmt, 3);
+    each(user, &record);
+    return true;
+}
+
+static int load_table(struct store *store, int table,
+                      void (*each)(void *user, const struct devicemgr_record *), void *user)
+{
+    sqlite3_stmt *stmt;
+    bool all_good = true;
+    int rc = store_rows_select(store->db, &store_tables[table], &stmt);
+
+    if (rc != SQLITE_OK)
+        return rc;
+    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        all_good = load_row(store, stmt, table, each, user) && all_good;
+    sqlite3_finalize(stmt);
+    store->lost_rows = store->lost_rows || !all_good || rc != SQLITE_DONE;
+    if (rc != SQLITE_DONE)
+        return rc;
+    return all_good ? SQLITE_OK : store_table_rewrite(store->db, &store_tables[table]);
+}
+
+void store_load(struct store *store, void (*each)(void *user, const struct devicemgr_record *),
+                void *user)
+{
+    store->load_asked = true;
+    if (!store->db)
+        return;
+    store->loaded = true;
+    for (int i = 0; i < STORE_TABLE_META; i++) {
+        if (load_table(store, i, each, user) != SQLITE_OK)
+            report(store, LOG_ERR, "checkpoint %s: table %s: %s", store->path, store_tables[i].name,
+                   sqlite3_errmsg(store->db));
+    }
+}
+
+bool store_lost_rows(const struct store *store)
+{
+    return store->lost_rows;
+}
+
+bool store_rebooted(const struct store *store)
+{
+    return store->rebooted;
+}
+
+/* ---- commit ---- */
+
+/* Rows that came to light after store_load(), or came from elsewhere, are unknown to the core;
+ * writing on would mix two states. */
+static bool holds_unread_rows(const struct store *store)
+{
+    int n = 0;
+
+    return store->load_asked && (!store->loaded || store->reset) &&
+           (store_db_query_int(
+                store->db,
+                "SELECT (SELECT count(*) FROM resources) + (SELECT count(*) FROM allocations)"
+                " + (SELECT count(*) FROM pods)",
+                &n) != SQLITE_OK ||
+            n > 0);
+}
+
+static int reopen(struct store *store, char *err, size_t err_bytes)
+{
+    char why[STORE_ERROR_BYTES_MAX];
+    enum store_opened opened = open_file(store, why, sizeof why);
+
+    if (opened == STORE_OPENED && holds_unread_rows(store)) {
+        disconnect(store);
+        opened = STORE_UNAVAILABLE;
+        snprintf(why, sizeof why, "its rows were not read at start");
+        if (set_aside(store, "is left as it is", why) == 0) {
+            store->reset = true;
+            opened = open_file(store, why, sizeof why);
+        }
+    }
+    if (opened != STORE_OPENED) {
+        snprintf(err, err_bytes, "checkpoint %s: %s", store->path, why);
+        return -1;
+    }
+    store->loaded = true;
+    return 0;
+}
+
+/* What goes into a file that has lost its name is lost with this process. */
+static bool has_name(const struct store *store)
+{
+    struct stat st;
+
+    return stat(store->path, &st) == 0 && st.st_ino == store->inode;
+}
+
+/* Lets go of the file that has lost its name, and of what has that name now: neither is the state.
+ * SQLite must not bring the journal, which may be another's by now, to an end. */
+static int leave_file(struct store *store, char *err, size_t err_bytes)
+{
+    static const char why[] = "removed or replaced while in use";
+    char wal[PATH_MAX];
+
+    store_file_suffixed(wal, store->path, "-wal");
+    if ((store_file_exists(store->path) || store_file_exists(wal)) &&
+        set_aside(store, "is not the one that was opened", why) < 0) {
+        snprintf(err, err_bytes, "checkpoint %s was %s: %s", store->path, why, strerror(errno));
+        return -1;
+    }
+    report(store, LOG_ERR, "checkpoint %s was %s; it is written anew", store->path, why);
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    disconnect(store);
+    store->reset = true;
+    store->boot_written = false;
+    return 0;
+}
+
+/* The file was let go, and there is a new one: its owner must hear of that before it writes. */
+static int tell_reset(struct store *store, char *err, size_t err_bytes)
+{
+    store->reset = false;
+    snprintf(err, err_bytes, "checkpoint %s was lost, and is written anew", store->path);
+    return STORE_RESET;
+}
+
+static int write_row(const struct store *store, int table, const char *const key[3],
+                     const void *value, size_t bytes)
+{
+    sqlite3_stmt *stmt = value ? store->put[table] : store->drop[table];
+    int rc = store_row_bind(stmt, key, value, bytes);
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(stmt);
+    sqlite3_reset(stmt);
+    sqlite3_clear_bindings(stmt);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int write_all(struct store *store, const struct devicemgr_record *records, size_t n)
+{
+    static const char *const boot_key[3] = {"boot_id", "", ""};
+    int rc = store_db_exec(store->db, "BEGIN IMMEDIATE");
+
+    if (rc == SQLITE_OK && !store->boot_written)
+        rc = write_row(store, STORE_TABLE_META, boot_key, store->options.boot_id,
+                       strlen(store->options.boot_id));
+    for (size_t i = 0; i < n && rc == SQLITE_OK; i++)
+        rc = write_row(store, (int)records[i].kind, records[i].key, records[i].value,
+                       records[i].value_bytes);
+    return rc == SQLITE_OK ? store_db_exec(store->db, "COMMIT") : rc;
+}
+
+/* The words are taken before anything else is asked of SQLite. */
+static void put_failure(struct store *store, char *err, size_t err_bytes)
+{
+    int number = sqlite3_system_errno(store->db);
+
+    snprintf(err, err_bytes, "checkpoint %s: %s%s%s%s", store->path, sqlite3_errmsg(store->db),
+             number ? " (" : "", number ? strerror(number) : "", number ? ")" : "");
+}
+
+int store_commit(struct store *store, const struct devicemgr_record *records, size_t records_len,
+                 char *err, size_t err_bytes)
+{
+    int rc;
+
+    if (store->db && !has_name(store) && leave_file(store, err, err_bytes) < 0)
+        return -1;
+    if (!store->db && reopen(store, err, err_bytes) < 0)
+        return -1;
+    if (store->reset)
+        return tell_reset(store, err, err_bytes);
+    rc = write_all(store, records, records_len);
+    if (rc == SQLITE_OK) {
+        store->boot_written = true;
+        return 0;
+    }
+    put_failure(store, err, err_bytes);
+    if (!sqlite3_get_autocommit(store->db))
+        store_db_exec(store->db, "ROLLBACK");
+    /* SQLite opened the file for reading only; it can be written again only when opened anew. */
+    if ((rc & 0xff) == SQLITE_READONLY)
+        disconnect(store);
+    return -1;
+}
+
+void store_close(struct store *store)
+{
+    if (!store)
+        return;
+    disconnect(store);
+    free(store);
+}

@@ -1,0 +1,74 @@
+/*
+ * The checkpoint on disk: the device manager's records in one SQLite file.
+ *
+ * What store_commit() has acknowledged is on the disk and outlives kill -9 and power loss (WAL,
+ * synchronous=FULL, the directory synced). Damage never stops the node: a row that does not match
+ * its checksum is dropped; a file that is none, or that a newer release has changed in a way that
+ * this one does not know, is set aside under a name with a time stamp; each is reported. The file is locked for as long as it is open: two daemons cannot share it.
+ *
+ * Every function blocks on the disk. Calls on one store must not overlap; they may come from
+ * different threads.
+ */
+#ifndef DEVICEMGR_STORE_STORE_H
+#define DEVICEMGR_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "devicemgr/ports.h"
+
+#define STORE_FILE "checkpoint.db"
+#define STORE_ERROR_BYTES_MAX 512
+
+struct store;
+
+struct store_options {
+    const char *dir;     /* absolute; made with mode 0700 if missing, parents 0755 */
+    const char *boot_id; /* this boot's, see store_rebooted() */
+    bool discard;        /* what is there has ended its reader: it is not opened, but set aside */
+    /* Damage and its repair, in words for the operator; `level` is a syslog level. Runs inside
+     * store_open(), store_load() and store_commit(), on the thread of that call. */
+    void (*report)(void *user, int level, const char *text);
+    void *user;
+};
+
+/*
+ * Opens the checkpoint in `dir`, or makes it. All of `options` is borrowed until store_close().
+ * 0 and *out; or -1 with the reason in `err`: there may be rows, and they cannot be read now, since
+ * another process has the file open, or the disk fails.
+ * It is left as it was; try again. (A disk that is full or read-only can be read.)
+ * Where there is no file and none can be made, that is reported, the store holds nothing, and
+ * store_commit() tries again to make it.
+ */
+int store_open(const struct store_options *options, struct store **out, char *err, size_t err_bytes)
+    __attribute__((warn_unused_result));
+
+/* Calls `each` for every good row; the record is borrowed until it returns. Bad rows are deleted
+ * and reported. Call it once, before the first commit. */
+void store_load(struct store *store, void (*each)(void *user, const struct devicemgr_record *),
+                void *user);
+
+/* After store_load(): rows that were durable may be missing, since something was damaged or could
+ * not be read. */
+bool store_lost_rows(const struct store *store);
+
+/* The records were last written in another boot; false if that is not known. */
+bool store_rebooted(const struct store *store);
+
+/* Of store_commit(): the file was removed or replaced while it was open, or was not there at the
+ * start, and now there is one with rows in it. What is there now under
+ * its name was set aside, and a new, empty file is made: write all there is to keep. */
+#define STORE_RESET (-2)
+
+/*
+ * Writes or deletes (value NULL) all `records`, or none. 0 when they are durable; or -1 with the
+ * store's words in `err`: disk full, read-only, I/O error. The next commit tries afresh, so the
+ * store recovers by itself once the disk does. Or STORE_RESET, also with words.
+ */
+int store_commit(struct store *store, const struct devicemgr_record *records, size_t records_len,
+                 char *err, size_t err_bytes) __attribute__((warn_unused_result));
+
+/* Accepts NULL. */
+void store_close(struct store *store);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * SQLite as a store uses it: a connection with what all of them have, and small SQL.
+ *
+ * Each connection has the function row_checksum(kind, key, key, key, value), zlib's CRC-32. It
+ * guards against decay, not against an attacker (who is root here), finds every burst of up to 32
+ * bits, and zlib is linked anyway.
+ *
+ * The functions give SQLite's result codes.
+ */
+#ifndef DEVICEMGR_STORE_STORE_DB_H
+#define DEVICEMGR_STORE_STORE_DB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <sqlite3.h>
+
+/* Opens the file. *out is the caller's to close, also after an error. `lock_first`: before anything
+ * is read, for which SQLite then needs no -shm file. That is how a full disk can be read, but not
+ * one that is read-only, which gives no such lock. */
+int store_db_connect(const char *path, bool lock_first, sqlite3 **out);
+int store_db_exec(sqlite3 *db, const char *sql);
+/* The first column of the first row as a number. */
+int store_db_query_int(sqlite3 *db, const char *sql, int *out);
+/* Runs one of the PRAGMA checks; SQLITE_CORRUPT with its first finding in `why`. */
+int store_db_check(sqlite3 *db, const char *pragma, char *why, size_t why_bytes);
+
+#endif

@@ -1,0 +1,92 @@
+#include "devicemgr/store/store_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DIR_MODE 0700
+#define PARENT_MODE 0755 /* less the umask */
+
+int store_file_sync_dir(const char *dir)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc, saved;
+
+    if (fd < 0)
+        return -1;
+    rc = fsync(fd);
+    saved = errno;
+    close(fd);
+    errno = saved;
+    return rc;
+}
+
+/* A directory that was just made is on the disk once its parent is. */
+static int make_one(char *path, mode_t mode)
+{
+    char *slash = strrchr(path, '/');
+    int rc;
+
+    if (mkdir(path, mode) < 0)
+        return errno == EEXIST ? 0 : -1;
+    *slash = '\0';
+    rc = store_file_sync_dir(slash == path ? "/" : path);
+    *slash = '/';
+    return rc;
+}
+
+/* What is above it may be others' as well (/var/lib), and is not to be closed to them because we
+ * came first. */
+int store_file_make_dir(const char *dir)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s", dir);
+    for (char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
+        *p = '\0';
+        if (make_one(path, PARENT_MODE) < 0)
+            return -1;
+        *p = '/';
+    }
+    return make_one(path, DIR_MODE);
+}
+
+void store_file_suffixed(char out[PATH_MAX], const char *path, const char *suffix)
+{
+    snprintf(out, PATH_MAX, "%s%s", path, suffix);
+}
+
+bool store_file_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+int store_file_set_aside(const char *dir, const char *path, const char *kind,
+                         char base[STORE_ASIDE_BYTES_MAX])
+{
+    static const char *const parts[] = {"", "-wal", "-shm", "-journal"};
+    char from[PATH_MAX], to[PATH_MAX], stamp[32];
+    time_t now = time(NULL);
+    struct tm tm;
+    int n = 1;
+
+    strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
+    do {
+        /* A second one within the second gets a number. */
+        if (n == 1)
+            snprintf(base, STORE_ASIDE_BYTES_MAX, "%s.%s-%s", path, kind, stamp);
+        else
+            snprintf(base, STORE_ASIDE_BYTES_MAX, "%s.%s-%s.%d", path, kind, stamp, n);
+        n++;
+    } while (store_file_exists(base));
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        store_file_suffixed(from, path, parts[i]);
+        store_file_suffixed(to, base, parts[i]);
+        if (rename(from, to) < 0 && errno != ENOENT)
+            return -1;
+    }
+    return store_file_sync_dir(dir);
+}

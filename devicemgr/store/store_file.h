@@ -1,0 +1,28 @@
+/*
+ * The files of a store, and the directory they lie in.
+ *
+ * All functions block on the disk; those that give an int give 0, or -1 with errno set.
+ */
+#ifndef DEVICEMGR_STORE_STORE_FILE_H
+#define DEVICEMGR_STORE_STORE_FILE_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+/* Leaves room for every suffix. */
+#define STORE_PATH_BYTES_MAX (PATH_MAX - 128)
+#define STORE_ASIDE_BYTES_MAX (PATH_MAX - 32)
+
+/* Makes the directory, given absolutely, and those above it, where they are missing. */
+int store_file_make_dir(const char *dir);
+/* What was made, renamed or removed in it is so after a power loss, too. */
+int store_file_sync_dir(const char *dir);
+void store_file_suffixed(char out[PATH_MAX], const char *path, const char *suffix);
+/* Also false if it cannot be told; errno says why not. */
+bool store_file_exists(const char *path);
+/* Moves the file and what SQLite keeps beside it out of the way, under names by which SQLite still
+ * finds them together: those of `base`, which is filled. */
+int store_file_set_aside(const char *dir, const char *path, const char *kind,
+                         char base[STORE_ASIDE_BYTES_MAX]);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * The tables of a store's database, and their rows.
+ *
+ * A row is good if its checksum fits. Everything that reads whole tables says NOT INDEXED: the rows
+ * count, an index may be damaged. The functions give SQLite's result codes.
+ */
+#ifndef DEVICEMGR_STORE_STORE_TABLE_H
+#define DEVICEMGR_STORE_STORE_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <sqlite3.h>
+
+#include "devicemgr/ports.h"
+
+struct store_table {
+    const char *name;
+    const char *keys; /* always three columns */
+    const char *sum;  /* what a row's checksum must be */
+    /* Statements; their parameters: ?1..?3 the keys, ?4 the value. */
+    const char *put;
+    const char *drop;
+};
+
+/* After one table for each kind of record: what the store keeps of itself. */
+enum { STORE_TABLE_META = DEVICEMGR_RECORD_POD + 1, STORE_TABLES };
+
+extern const struct store_table store_tables[STORE_TABLES];
+
+/* The parameters of `put` or `drop`; borrowed until they are cleared. */
+int store_row_bind(sqlite3_stmt *stmt, const char *const key[3], const void *value, size_t bytes);
+/* Steps through a whole table: three keys, the value, whether the checksum fits. */
+int store_rows_select(sqlite3 *db, const struct store_table *table, sqlite3_stmt **out);
+/* Copies the good rows of a table out, empties it and copies them back. */
+int store_table_rewrite(sqlite3 *db, const struct store_table *table);
+int store_tables_rewrite(sqlite3 *db);
+
+/* A good row of the meta table as text; false if there is none. */
+bool store_meta_get(sqlite3 *db, const char *key, char *out, size_t out_bytes);
+int store_meta_put(sqlite3 *db, const char *key, const char *value);
+
+#endif

@@ -1,0 +1,323 @@
+#include "devicemgr/things/allocation.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "devicemgr/things/options.h"
+
+/* ---- what it is, and waits for ---- */
+
+unsigned allocation_waits(const struct allocation *allocation)
+{
+    unsigned waits = 0;
+
+    if (allocation->row == ALLOCATION_QUEUED || allocation->row == ALLOCATION_CARRIED)
+        waits |= ALLOCATION_WAITS_STORE;
+    if (allocation->create)
+        waits |= ALLOCATION_WAITS_CREATE;
+    if (allocation->said.check)
+        waits |= ALLOCATION_WAITS_CHECK;
+    if (allocation->unknown_in)
+        waits |= ALLOCATION_WAITS_LIST;
+    if (allocation->token == ALLOCATION_TOKEN_WAITS)
+        waits |= ALLOCATION_WAITS_KUBELET;
+    return waits;
+}
+
+void allocation_set_known(struct allocation *allocation)
+{
+    allocation->known = allocation_life(allocation);
+}
+
+void allocation_set_shown(struct allocation *allocation, enum advertise_hold shown)
+{
+    allocation->shown = shown;
+}
+
+void allocation_set_own_choice(struct allocation *allocation, bool own_choice)
+{
+    allocation->own_choice = own_choice;
+}
+
+void allocation_set_tentative(struct allocation *allocation)
+{
+    allocation->own_choice = true;
+    allocation->tentative = true;
+}
+
+void allocation_set_token(struct allocation *allocation, enum allocation_token token,
+                          uint64_t token_ms)
+{
+    assert(allocation->token != ALLOCATION_TOKEN_JUDGED);
+    allocation->token = token;
+    allocation->token_ms = token_ms;
+}
+
+bool allocation_conflict_once(struct allocation *allocation)
+{
+    bool once = !allocation->conflict_logged;
+
+    allocation->conflict_logged = true;
+    return once;
+}
+
+/* ---- its containers ---- */
+
+void allocation_set_create(struct allocation *allocation, uint64_t create)
+{
+    allocation->create = create;
+    allocations_note_change(allocation);
+}
+
+enum allocation_life allocation_life(const struct allocation *allocation)
+{
+    if (allocation->create)
+        return ALLOCATION_BUSY;
+    if (allocation->lives_len > 0)
+        return ALLOCATION_LIVE;
+    return allocation->unknown_in ? ALLOCATION_UNKNOWN : ALLOCATION_IDLE;
+}
+
+const char *allocation_live_id(const struct allocation *allocation)
+{
+    size_t len = allocation->lives_len;
+
+    return len > 0 ? allocation->lives[len - 1].container_id : NULL;
+}
+
+static void live_remove(struct allocation *allocation, size_t at)
+{
+    struct allocation_live *lives = allocation->lives;
+
+    allocations_drop_container(allocation, lives[at].container_id);
+    free(lives[at].container_id);
+    free(lives[at].sandbox_id);
+    allocation->lives_len--;
+    memmove(&lives[at], &lives[at + 1], (allocation->lives_len - at) * sizeof *lives);
+}
+
+/* What was asked or said of its containers was not about those it has now. */
+static void forget_answers(struct allocation *allocation)
+{
+    allocations_note_change(allocation);
+    allocation->said = (struct allocation_said){0};
+}
+
+static void set_unknown(struct allocation *allocation, const char *sandbox_id)
+{
+    char *copy = sandbox_id ? mem_strdup(sandbox_id) : NULL; /* it may be its own */
+
+    allocations_note_change(allocation);
+    free(allocation->unknown_in);
+    allocation->unknown_in = copy;
+}
+
+void allocation_set_live(struct allocation *allocation, const char *container_id,
+                         const char *sandbox_id, uint32_t attempt)
+{
+    struct allocation_live live = {mem_strdup(container_id), mem_strdup(sandbox_id), attempt};
+    struct allocation_live *lives;
+    size_t at = 0;
+
+    allocation_set_ended(allocation, container_id); /* told again */
+    forget_answers(allocation);
+    allocation->tentative = false;
+    while (at < allocation->lives_len && allocation->lives[at].attempt <= attempt)
+        at++;
+    lives = mem_alloc(allocation->lives_len + 1, sizeof *lives);
+    for (size_t i = 0; i < allocation->lives_len; i++)
+        lives[i + (i >= at)] = allocation->lives[i];
+    lives[at] = live;
+    free(allocation->lives);
+    allocation->lives = lives;
+    allocation->lives_len++;
+    allocations_note_container(allocation, container_id);
+}
+
+void allocation_set_unknown(struct allocation *allocation, const char *sandbox_id,
+                            uint64_t until_ms)
+{
+    forget_answers(allocation);
+    set_unknown(allocation, sandbox_id);
+    allocation->unknown_until_ms = until_ms;
+    allocation->tentative = false;
+}
+
+bool allocation_set_ended(struct allocation *allocation, const char *container_id)
+{
+    allocation->table->looks++;
+    for (size_t i = 0; i < allocation->lives_len; i++) {
+        if (strcmp(allocation->lives[i].container_id, container_id) != 0)
+            continue;
+        live_remove(allocation, i);
+        forget_answers(allocation);
+        return true;
+    }
+    return false;
+}
+
+void allocation_set_sandbox_ended(struct allocation *allocation, const char *sandbox_id)
+{
+    for (size_t i = allocation->lives_len; i > 0; i--) {
+        if (strcmp(allocation->lives[i - 1].sandbox_id, sandbox_id) != 0)
+            continue;
+        live_remove(allocation, i - 1);
+        forget_answers(allocation);
+    }
+    if (allocation->unknown_in && strcmp(allocation->unknown_in, sandbox_id) == 0)
+        set_unknown(allocation, NULL);
+}
+
+void allocation_set_idle(struct allocation *allocation)
+{
+    forget_answers(allocation);
+    set_unknown(allocation, NULL);
+    while (allocation->lives_len > 0)
+        live_remove(allocation, allocation->lives_len - 1);
+}
+
+void allocation_set_epoch(struct allocation *allocation, uint64_t epoch)
+{
+    allocation->epoch = epoch;
+}
+
+void allocation_set_exited(struct allocation *allocation)
+{
+    allocation->said.exited = true;
+}
+
+void allocation_set_asked(struct allocation *allocation, uint64_t check)
+{
+    assert(allocation->lives_len > 0 && !allocation->said.check);
+    allocation->said.check = check;
+}
+
+bool allocation_set_answered(struct allocation *allocation, uint64_t check)
+{
+    if (allocation->said.check != check)
+        return false;
+    allocation->said.check = 0;
+    return true;
+}
+
+void allocation_set_unanswered(struct allocation *allocation, uint64_t again_ms)
+{
+    allocation->said.again_ms = again_ms;
+}
+
+void allocation_set_said_to_run(struct allocation *allocation, uint64_t create,
+                                uint64_t late_until_ms)
+{
+    allocation->said.to = create;
+    if (late_until_ms > 0)
+        allocation->said.late_until_ms = late_until_ms;
+}
+
+/* ---- its row ---- */
+
+bool allocation_durable(const struct allocation *allocation)
+{
+    return allocation->row == ALLOCATION_DURABLE || allocation->renews;
+}
+
+static bool may_move(enum allocation_row from, enum allocation_row to)
+{
+    switch (from) {
+    case ALLOCATION_RESERVED:
+    case ALLOCATION_DURABLE:
+        return to == ALLOCATION_QUEUED || to == ALLOCATION_DURABLE;
+    case ALLOCATION_QUEUED:
+        return to == ALLOCATION_CARRIED || to == ALLOCATION_DURABLE;
+    case ALLOCATION_CARRIED:
+        return to == ALLOCATION_DURABLE;
+    }
+    return false;
+}
+
+static void set_row(struct allocation *allocation, enum allocation_row row, uint64_t commit)
+{
+    assert(may_move(allocation->row, row));
+    assert((row == ALLOCATION_CARRIED) == (commit != 0));
+    allocation->row = row;
+    allocation->renews = allocation->renews && row != ALLOCATION_DURABLE;
+    allocation->commit = commit;
+}
+
+void allocation_set_found(struct allocation *allocation)
+{
+    assert(allocation->row == ALLOCATION_RESERVED);
+    set_row(allocation, ALLOCATION_DURABLE, 0);
+}
+
+static void set_boot(struct allocation *allocation, const char *boot_id)
+{
+    free(allocation->boot_id);
+    allocation->boot_id = mem_strdup(boot_id);
+}
+
+void allocation_set_restored(struct allocation *allocation,
+                             V1beta1__ContainerAllocateResponse *options, const char *boot_id)
+{
+    allocation_set_found(allocation);
+    allocation->options = options;
+    set_boot(allocation, boot_id);
+}
+
+void allocation_queue(struct allocation *allocation)
+{
+    allocation->renews = allocation->row == ALLOCATION_DURABLE;
+    set_row(allocation, ALLOCATION_QUEUED, 0);
+}
+
+void allocation_carry(struct allocation *allocation, uint64_t commit)
+{
+    set_row(allocation, ALLOCATION_CARRIED, commit);
+}
+
+void allocation_set_fresh(struct allocation *allocation,
+                          V1beta1__ContainerAllocateResponse *options, uint64_t generation)
+{
+    options_free(allocation->fresh);
+    allocation->fresh = options;
+    allocation->fresh_generation = generation;
+}
+
+void allocation_confirm(struct allocation *allocation, const char *boot_id)
+{
+    assert(allocation->row == ALLOCATION_CARRIED);
+    set_row(allocation, ALLOCATION_DURABLE, 0);
+    if (!allocation->fresh)
+        return;
+    options_free(allocation->options);
+    allocation->options = allocation->fresh;
+    allocation->generation = allocation->fresh_generation;
+    allocation->fresh = NULL;
+    set_boot(allocation, boot_id);
+}
+
+void allocation_revert(struct allocation *allocation)
+{
+    assert(allocation_durable(allocation));
+    set_row(allocation, ALLOCATION_DURABLE, 0);
+    options_free(allocation->fresh);
+    allocation->fresh = NULL;
+}
+
+/* ---- its end ---- */
+
+void allocation_free(struct allocation *allocation)
+{
+    while (allocation->lives_len > 0)
+        live_remove(allocation, 0);
+    free(allocation->lives);
+    free(allocation->unknown_in);
+    free(allocation->pod_uid);
+    free(allocation->container);
+    free(allocation->resource);
+    ids_fini(&allocation->ids);
+    options_free(allocation->options);
+    options_free(allocation->fresh);
+    free(allocation->boot_id);
+    free(allocation->key);
+    free(allocation);
+}

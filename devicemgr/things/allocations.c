@@ -1,0 +1,271 @@
+/*
+ * The table of allocations, its indexes, and which of them are to be looked at.
+ */
+#include "devicemgr/things/allocation.h"
+
+#include <string.h>
+
+#include <utlist.h>
+
+#include "devicemgr/things/demand.h"
+
+/* All allocations that name one device; and, under CONTAINER, all that have one container. */
+struct owners {
+    char *key;
+    size_t key_bytes;
+    struct allocation **holders;
+    size_t holders_len;
+    UT_hash_handle hh;
+};
+
+#define CONTAINER "" /* no resource has this name */
+
+struct pod_group {
+    char *pod_uid;
+    struct allocation *first;
+    UT_hash_handle hh;
+};
+
+void allocations_fini(struct allocations *table)
+{
+    struct allocation *allocation, *next;
+
+    HASH_ITER(hh, table->by_key, allocation, next)
+    {
+        allocations_remove(table, allocation);
+    }
+    ids_fini(&table->dropped);
+}
+
+void allocation_set_stale(struct allocation *allocation)
+{
+    if (allocation->stale)
+        return;
+    allocation->stale = true;
+    DL_APPEND2(allocation->table->stale, allocation, stale_prev, stale_next);
+}
+
+void allocations_note_change(struct allocation *allocation)
+{
+    allocation_set_stale(allocation);
+    if (allocation->changed)
+        return;
+    allocation->changed = true;
+    DL_APPEND2(allocation->table->changed, allocation, changed_prev, changed_next);
+}
+
+struct allocation *allocations_take_changed(struct allocations *table)
+{
+    struct allocation *allocation = table->changed;
+
+    if (!allocation)
+        return NULL;
+    DL_DELETE2(table->changed, allocation, changed_prev, changed_next);
+    allocation->changed = false;
+    return allocation;
+}
+
+struct allocation *allocations_take_stale(struct allocations *table)
+{
+    struct allocation *allocation = table->stale;
+
+    if (!allocation)
+        return NULL;
+    DL_DELETE2(table->stale, allocation, stale_prev, stale_next);
+    allocation->stale = false;
+    return allocation;
+}
+
+/* ---- owners: device to holders ---- */
+
+/* A choice asks for each device there is: its key is made on the stack if it fits. */
+static struct owners *owners_find(const struct allocations *table, const char *resource,
+                                  const char *id)
+{
+    const char *parts[] = {resource, id};
+    size_t resource_bytes = strlen(resource) + 1, id_bytes = strlen(id) + 1;
+    size_t key_bytes = resource_bytes + id_bytes;
+    struct owners *owners;
+    char small[512];
+    char *key = small;
+
+    if (!table->owners)
+        return NULL;
+    if (key_bytes > sizeof small) {
+        key = mem_key(parts, 2, &key_bytes);
+    } else {
+        memcpy(small, resource, resource_bytes);
+        memcpy(small + resource_bytes, id, id_bytes);
+    }
+    HASH_FIND(hh, table->owners, key, key_bytes, owners);
+    if (key != small)
+        free(key);
+    return owners;
+}
+
+static void owners_add(struct allocations *table, struct allocation *holder, const char *resource,
+                       const char *id)
+{
+    const char *parts[] = {resource, id};
+    struct owners *owners = owners_find(table, resource, id);
+
+    if (!owners) {
+        owners = mem_alloc(1, sizeof *owners);
+        owners->key = mem_key(parts, 2, &owners->key_bytes);
+        HASH_ADD_KEYPTR(hh, table->owners, owners->key, owners->key_bytes, owners);
+    }
+    owners->holders = mem_grow(owners->holders, owners->holders_len, sizeof(struct allocation *));
+    owners->holders[owners->holders_len++] = holder;
+}
+
+static void owners_remove(struct allocations *table, const struct allocation *holder,
+                          const char *resource, const char *id)
+{
+    struct owners *owners = owners_find(table, resource, id);
+    size_t at = 0;
+
+    while (owners->holders[at] != holder)
+        at++;
+    owners->holders_len--;
+    memmove(&owners->holders[at], &owners->holders[at + 1],
+            (owners->holders_len - at) * sizeof(struct allocation *));
+    if (owners->holders_len > 0)
+        return;
+    HASH_DEL(table->owners, owners);
+    free(owners->holders);
+    free(owners->key);
+    free(owners);
+}
+
+struct allocation *const *allocations_holders(const struct allocations *table, const char *resource,
+                                              const char *id, size_t *holders_len)
+{
+    const struct owners *owners = owners_find(table, resource, id);
+
+    *holders_len = owners ? owners->holders_len : 0;
+    return owners ? owners->holders : NULL;
+}
+
+void allocations_note_container(struct allocation *allocation, const char *container_id)
+{
+    owners_add(allocation->table, allocation, CONTAINER, container_id);
+}
+
+void allocations_drop_container(const struct allocation *allocation, const char *container_id)
+{
+    owners_remove(allocation->table, allocation, CONTAINER, container_id);
+}
+
+struct allocation *allocations_of_container(const struct allocations *table,
+                                            const char *container_id)
+{
+    const struct owners *owners = owners_find(table, CONTAINER, container_id);
+
+    return owners ? owners->holders[0] : NULL;
+}
+
+/* ---- groups: pod to allocations ---- */
+
+static struct pod_group *group_find(const struct allocations *table, const char *pod_uid)
+{
+    struct pod_group *group;
+
+    HASH_FIND_STR(table->pods, pod_uid, group);
+    return group;
+}
+
+static void group_add(struct allocations *table, struct allocation *allocation)
+{
+    struct pod_group *group = group_find(table, allocation->pod_uid);
+
+    if (!group) {
+        group = mem_alloc(1, sizeof *group);
+        group->pod_uid = mem_strdup(allocation->pod_uid);
+        HASH_ADD_KEYPTR(hh, table->pods, group->pod_uid, strlen(group->pod_uid), group);
+    }
+    allocation->pod_next = group->first;
+    group->first = allocation;
+}
+
+static void group_remove(struct allocations *table, const struct allocation *allocation)
+{
+    struct pod_group *group = group_find(table, allocation->pod_uid);
+    struct allocation **link = &group->first;
+
+    while (*link != allocation)
+        link = &(*link)->pod_next;
+    *link = allocation->pod_next;
+    if (group->first)
+        return;
+    HASH_DEL(table->pods, group);
+    free(group->pod_uid);
+    free(group);
+}
+
+struct allocation *allocations_of_pod(const struct allocations *table, const char *pod_uid)
+{
+    const struct pod_group *group = group_find(table, pod_uid);
+
+    return group ? group->first : NULL;
+}
+
+/* ---- table ---- */
+
+struct allocation *allocations_add(struct allocations *table, const char *pod_uid,
+                                   const char *container, const char *resource,
+                                   const struct ids *ids)
+{
+    const char *parts[] = {pod_uid, container, resource};
+    struct allocation *allocation = mem_alloc(1, sizeof *allocation);
+
+    allocation->pod_uid = mem_strdup(pod_uid);
+    allocation->container = mem_strdup(container);
+    allocation->resource = mem_strdup(resource);
+    allocation->boot_id = mem_strdup("");
+    allocation->table = table;
+    allocations_note_change(allocation);
+    allocation->key = mem_key(parts, 3, &allocation->key_bytes);
+    ids_copy(&allocation->ids, ids->v, ids->len);
+    ids_sort(&allocation->ids);
+    HASH_ADD_KEYPTR(hh, table->by_key, allocation->key, allocation->key_bytes, allocation);
+    group_add(table, allocation);
+    for (size_t i = 0; i < allocation->ids.len; i++)
+        owners_add(table, allocation, resource, allocation->ids.v[i]);
+    return allocation;
+}
+
+struct allocation *allocations_find(const struct allocations *table, const char *pod_uid,
+                                    const char *container, const char *resource)
+{
+    const char *parts[] = {pod_uid, container, resource};
+    struct allocation *allocation;
+    size_t key_bytes;
+    char *key = mem_key(parts, 3, &key_bytes);
+
+    HASH_FIND(hh, table->by_key, key, key_bytes, allocation);
+    free(key);
+    return allocation;
+}
+
+struct allocation *allocations_demanded(const struct allocations *table,
+                                        const struct demand *demand, size_t index)
+{
+    return allocations_find(table, demand->pod_uid, demand->container,
+                            demand->request.items[index].resource);
+}
+
+void allocations_remove(struct allocations *table, struct allocation *allocation)
+{
+    if (allocation->shown != ADVERTISE_NOTHING &&
+        !ids_contain(&table->dropped, allocation->resource))
+        ids_add(&table->dropped, allocation->resource);
+    for (size_t i = 0; i < allocation->ids.len; i++)
+        owners_remove(table, allocation, allocation->resource, allocation->ids.v[i]);
+    group_remove(table, allocation);
+    if (allocation->stale)
+        DL_DELETE2(table->stale, allocation, stale_prev, stale_next);
+    if (allocation->changed)
+        DL_DELETE2(table->changed, allocation, changed_prev, changed_next);
+    HASH_DEL(table->by_key, allocation);
+    allocation_free(allocation);
+}

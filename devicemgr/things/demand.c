@@ -1,0 +1,37 @@
+#include "devicemgr/things/demand.h"
+
+#include "devicemgr/devicemgr.h"
+#include "devicemgr/things/mem.h"
+
+void demand_init(struct demand *demand, uint64_t create, uint64_t now_ms,
+                 const struct devicemgr_create *said)
+{
+    demand->create = create;
+    demand->sandbox_id = mem_strdup(said->sandbox_id);
+    demand->pod_uid = mem_strdup(said->pod_uid);
+    demand->pod_namespace = mem_strdup(said->pod_namespace);
+    demand->pod_name = mem_strdup(said->pod_name);
+    demand->container = mem_strdup(said->container);
+    demand->attempt = said->attempt;
+    demand->started_ms = now_ms;
+}
+
+void demand_set_items(struct demand *demand)
+{
+    demand->items = mem_alloc(demand->request.len, sizeof *demand->items);
+    for (size_t i = 0; i < demand->request.len; i++)
+        demand->items[i].want = &demand->request.items[i];
+}
+
+void demand_fini(struct demand *demand)
+{
+    for (size_t i = 0; demand->items && i < demand->request.len; i++)
+        ids_fini(&demand->items[i].preferred);
+    free(demand->items);
+    request_fini(&demand->request);
+    free(demand->sandbox_id);
+    free(demand->pod_uid);
+    free(demand->pod_namespace);
+    free(demand->pod_name);
+    free(demand->container);
+}

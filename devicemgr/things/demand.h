@@ -1,0 +1,48 @@
+/*
+ * What a container to be made asks for, and for whom.
+ */
+#ifndef DEVICEMGR_THINGS_DEMAND_H
+#define DEVICEMGR_THINGS_DEMAND_H
+
+#include <stdint.h>
+
+#include "devicemgr/things/request.h"
+
+struct devicemgr_create;
+
+/* What a plugin says of its preference is asked once. */
+enum demand_prefer {
+    DEMAND_PREFER_NOT_ASKED,
+    DEMAND_PREFER_ASKED,
+    DEMAND_PREFER_ANSWERED,
+};
+
+/* Of one resource. */
+struct demand_item {
+    const struct request_item *want;
+    enum demand_prefer prefer;
+    struct ids preferred; /* by the plugin, in its order */
+};
+
+/* As its CreateContainer says. */
+struct demand {
+    uint64_t create; /* its number */
+    char *sandbox_id;
+    char *pod_uid;
+    char *pod_namespace;
+    char *pod_name;
+    char *container;
+    uint32_t attempt;
+    struct request request;    /* nothing before it was read */
+    struct demand_item *items; /* one for each of request.items; NULL before demand_set_items() */
+    uint64_t started_ms;       /* when it came */
+};
+
+/* Copies what is said; `request` stays as it is. */
+void demand_init(struct demand *demand, uint64_t create, uint64_t now_ms,
+                 const struct devicemgr_create *said);
+/* The request is read. */
+void demand_set_items(struct demand *demand);
+void demand_fini(struct demand *demand);
+
+#endif

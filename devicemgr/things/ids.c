@@ -1,0 +1,66 @@
+#include "devicemgr/things/ids.h"
+
+#include <string.h>
+
+#include "devicemgr/things/mem.h"
+
+void ids_fini(struct ids *ids)
+{
+    for (size_t i = 0; i < ids->len; i++)
+        free(ids->v[i]);
+    free(ids->v);
+    *ids = (struct ids){0};
+}
+
+void ids_add(struct ids *ids, const char *id)
+{
+    ids->v = mem_grow(ids->v, ids->len, sizeof *ids->v);
+    ids->v[ids->len++] = mem_strdup(id);
+}
+
+void ids_copy(struct ids *to, char *const *v, size_t len)
+{
+    *to = (struct ids){0};
+    for (size_t i = 0; i < len; i++)
+        ids_add(to, v[i]);
+}
+
+static int order(const void *a, const void *b)
+{
+    return strverscmp(*(char *const *)a, *(char *const *)b);
+}
+
+void ids_sort(struct ids *ids)
+{
+    if (ids->len > 1)
+        qsort(ids->v, ids->len, sizeof *ids->v, order);
+}
+
+bool ids_contain(const struct ids *ids, const char *id)
+{
+    for (size_t i = 0; i < ids->len; i++) {
+        if (strcmp(ids->v[i], id) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool ids_equal(const struct ids *a, const struct ids *b)
+{
+    if (a->len != b->len)
+        return false;
+    for (size_t i = 0; i < a->len; i++) {
+        if (strcmp(a->v[i], b->v[i]) != 0)
+            return false;
+    }
+    return true;
+}
+
+bool ids_repeat(const struct ids *ids)
+{
+    for (size_t i = 1; i < ids->len; i++) {
+        if (strcmp(ids->v[i - 1], ids->v[i]) == 0)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,29 @@
+/*
+ * A list of device ids. An id is any text without NUL; the natural order of ids ("g2" before "g10")
+ * is strverscmp(3)'s.
+ */
+#ifndef DEVICEMGR_THINGS_IDS_H
+#define DEVICEMGR_THINGS_IDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ids {
+    char **v;
+    size_t len;
+};
+
+/* A zeroed struct is an empty list. */
+void ids_fini(struct ids *ids);
+void ids_add(struct ids *ids, const char *id);
+/* `to` need not be set before, and is not freed. */
+void ids_copy(struct ids *to, char *const *v, size_t len);
+void ids_sort(struct ids *ids);
+/* Takes O(len). */
+bool ids_contain(const struct ids *ids, const char *id);
+/* In the same order. */
+bool ids_equal(const struct ids *a, const struct ids *b);
+/* Of a sorted list: whether some id is in it twice. */
+bool ids_repeat(const struct ids *ids);
+
+#endif

@@ -1,0 +1,104 @@
+/*
+ * Every maximum of the device manager.
+ */
+#ifndef DEVICEMGR_THINGS_LIMITS_H
+#define DEVICEMGR_THINGS_LIMITS_H
+
+/* A message a person reads: two or three terminal lines and a plugin's words; half of what gRPC
+ * status texts may have (RPC_STATUS_TEXT_BYTES_MAX is 1024). */
+#define TEXT_BYTES_MAX 512
+/* Of it: a peer's own words, one name (a pod's has at most 253 characters), a list of ids. */
+#define TEXT_WORDS_BYTES_MAX 160
+#define TEXT_IDS_BYTES_MAX 64
+
+/* sun_path holds 108 bytes with its NUL; the plugin directory needs at least "/x/". */
+#define SOCKET_NAME_BYTES_MAX 104
+
+/* A node has a handful; 200 are asked for by the largest known users. */
+#define RESOURCES_MAX 1024
+/* What the devices of all plugins may take in memory: those of one with an id like a UUID and one NUMA
+ * node some 160 bytes, so 800,000 of them. */
+#define DEVICES_BYTES_MAX (128 * (size_t)1024 * 1024)
+/* Creates pending or forwarded at once: a node runs at most some hundred pods. */
+#define CREATES_MAX 4096
+/* Resources one container may name, and the text that names them: 253 + 1 + 63 bytes a name. */
+#define REQUEST_RESOURCES_MAX 64
+#define REQUEST_BYTES_MAX 24576
+/* Most devices one container may ask for, by number or by token: some 40 bytes each and as many
+ * lines in tables; a token of so many is a message of megabytes. */
+#define REQUEST_COUNT_MAX 65535
+/* NUMA nodes are numbered from 0; Linux is built for 1024 at most (NODES_SHIFT in
+ * arch/x86/Kconfig). */
+#define NUMA_NODES_MAX 1024
+/* Of the devices that a token names, so many wake their create one by one; with more it is woken by
+ * any change among the resource's holders. */
+#define WAKE_IDS_MAX 64
+/* Sandboxes not in the table of which an end is remembered, 200 bytes each: a late create comes
+ * within minutes, and a node of 110 pods does not remove so many in that time. */
+#define SANDBOX_ENDS_MAX 2048
+/* Pods that are gone and whose uid is remembered, 150 bytes each: as long as the kubelet's
+ * checkpoint may still name them, until its next write. */
+#define PODS_GONE_MAX 2048
+/* Container names of one pod whose ignored annotation was logged. */
+#define POD_IGNORED_MAX 64
+/* Container names of one pod that are remembered to have come with a token. */
+#define POD_TOKENS_MAX 64
+
+/* How long a pod that only the kubelet's checkpoint names may take to its first sandbox: the
+ * kubelet gives up on a pod's volumes after 2 min 3 s, and begins anew. Its devices are not chosen
+ * for others meanwhile. Longer, and a pod that was deleted before it began, and stays in that file
+ * until its next write, would keep them from others that long. */
+#define POD_COMES_MS 300000
+
+/* How long after the stop of a sandbox that was dead its pod may get a new one: the kubelet stops
+ * the old sandbox in every attempt to make a new one, and attempts come some 10 s after one
+ * another. */
+#define SANDBOX_REMADE_MS 120000
+/* How long a pod of before a reboot may take that the runtime has forgotten and the kubelet's
+ * checkpoint still names: as long as the API server, without which the kubelet does not know its
+ * pods, may be away after a reboot of many nodes. Longer, and the devices of one that was deleted
+ * meanwhile would be kept from annotation requests, if that file is not written. */
+#define POD_RETURNS_MS 3600000
+
+/* A create is never held longer than this, and its refusal leaves this long before the
+ * client's own deadline, so that the client sees our words and not its own. */
+#define HOLD_MS_MAX 60000
+#define DEADLINE_MARGIN_MS 200
+/* How long a runtime may go on with a call whose client is gone, or that failed: containerd and
+ * CRI-O cancel it with its connection, and are through with what could not be cancelled in a second
+ * or two. What may come of such a call is not known until a list that was asked for after this
+ * time; less than the default hold, so that who waits for a device gets it without another attempt.
+ */
+#define OUTCOME_MS 4000
+/* That a container runs, said when the create that wanted to know was refused already, counts so
+ * long for the creates of its pod: the kubelet tries again after 11 to 15 s. */
+#define LATE_ANSWER_MS 30000
+/* A runtime that did not say whether a container runs is asked again after this long. */
+#define CHECK_AGAIN_MS 1000
+/* Lists of the runtime that the core asks for come no closer. */
+#define LIST_EVERY_MS 1000
+/* A commit that failed is tried again after this long, twice as long each time, at most so long. */
+#define COMMIT_RETRY_MS_MIN 1000
+#define COMMIT_RETRY_MS_MAX 30000
+/* Most a plugin may think about its preference. */
+#define PREFER_TIMEOUT_MS 500
+/* A plugin that was late with its preference for the kubelet is not asked by it again for this
+ * long: the kubelet waits for each answer before it looks at another pod. */
+#define PREFER_REST_MS 30000
+/* Preferences the kubelet may wait for at once. It asks for one after the other; what is over that
+ * comes from clients that gave up. Each keeps the ids it was asked about. */
+#define PREFERS_MAX 64
+/* A redialled connection that ends sooner than this is not dialled again: the plugin flaps. */
+#define REDIAL_AGAIN_MS 1000
+
+/* A plugin is dialled so often in quick succession, by its own registrations or ours; from then on
+ * once in so long. One that registers ten times a second costs ten dials and then one a second. */
+#define DIALS_AT_ONCE 10
+#define DIAL_EVERY_MS 1000
+/* How long a plugin that is connected may take until its first list before it counts as stopped. */
+#define FIRST_LIST_MS 30000
+/* A stop time is stored once its endpoint has been away this long: a plugin that only flaps, or is
+ * dialled again, costs no write. What a crash before that adds to the grace period is less. */
+#define STOP_STORE_MS 1000
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * Memory and hash tables of the device manager. Out of memory aborts: the core keeps no half-made
+ * state, and its caller's service manager starts it again from the checkpoint.
+ */
+#ifndef DEVICEMGR_THINGS_MEM_H
+#define DEVICEMGR_THINGS_MEM_H
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#define uthash_fatal(message) abort()
+#include <uthash.h>
+
+/* Zeroed memory for `len` objects of `bytes`; never NULL, also for none. */
+void *mem_alloc(size_t len, size_t bytes);
+char *mem_strdup(const char *text);
+
+/* Room for one more behind `len` objects of `bytes`; call it before each append. */
+void *mem_grow(void *array, size_t len, size_t bytes);
+
+/*
+ * The parts joined by NUL bytes, as a hash key: no two different lists give equal keys. The caller
+ * frees it.
+ */
+char *mem_key(const char *const *parts, size_t parts_len, size_t *key_bytes);
+
+#endif

@@ -1,0 +1,53 @@
+/*
+ * Device runtime options: what a plugin's Allocate answers for one container, and how the answers
+ * for several resources become one (pkg/kubelet/cm/devicemanager/
+ * pod_devices.go, deviceRunContainerOptions).
+ */
+#ifndef DEVICEMGR_THINGS_OPTIONS_H
+#define DEVICEMGR_THINGS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+#include "devicemgr/things/mem.h"
+
+/* An empty message; the caller frees it like every one this header gives out. */
+V1beta1__ContainerAllocateResponse *options_new(void);
+/* Accepts NULL. */
+void options_free(V1beta1__ContainerAllocateResponse *options);
+/* Deep, with fields this version does not know. */
+V1beta1__ContainerAllocateResponse *options_copy(const V1beta1__ContainerAllocateResponse *options);
+/* NULL: not a message. */
+V1beta1__ContainerAllocateResponse *options_unpack(const void *bytes, size_t bytes_len);
+/* The caller frees the bytes. */
+uint8_t *options_pack(const V1beta1__ContainerAllocateResponse *options, size_t *bytes_len);
+/* Whether both say the same, in the same order. */
+bool options_equal(const V1beta1__ContainerAllocateResponse *a,
+                   const V1beta1__ContainerAllocateResponse *b);
+
+void options_add_annotation(V1beta1__ContainerAllocateResponse *options, const char *key,
+                            const char *value);
+void options_add_device(V1beta1__ContainerAllocateResponse *options, const char *container_path,
+                        const char *host_path, const char *permissions);
+
+/* A union of several options in which the first that names a key wins: env and annotation by key,
+ * device and mount by container path, CDI device by name. */
+struct options_merge {
+    V1beta1__ContainerAllocateResponse *merged;
+    struct options_seen *seen;
+    size_t conflicts;     /* keys met again with something else behind them */
+    char *conflict;       /* the first of them */
+    const char *reserved; /* annotations whose keys begin so are left out from now on; NULL: none */
+    size_t left_out;      /* how many were */
+};
+
+void options_merge_init(struct options_merge *merge);
+/* `options` only read. */
+void options_merge_add(struct options_merge *merge,
+                       const V1beta1__ContainerAllocateResponse *options);
+/* Ownership goes out; `merge` is to be given to options_merge_fini() all the same. */
+V1beta1__ContainerAllocateResponse *options_merge_take(struct options_merge *merge);
+void options_merge_fini(struct options_merge *merge);
+
+#endif

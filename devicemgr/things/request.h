@@ -1,0 +1,53 @@
+/*
+ * Which devices a container asks for: parsed from the tokens in its annotations and from the pod's
+ * own request annotation.
+ *
+ *   token   key    devices.cri-device-shim/vendor.com_gpu        (the resource, '/' as '_')
+ *           value  {"resource":"vendor.com/gpu","ids":["g0"]}    (these members, no others)
+ *   request key    devices.cri-device-shim/<container>
+ *           value  vendor.com/gpu=2, other.com/nic=1
+ */
+#ifndef DEVICEMGR_THINGS_REQUEST_H
+#define DEVICEMGR_THINGS_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cri-proto/token.h"
+#include "devicemgr/things/ids.h"
+#include "devicemgr/things/text.h"
+
+#define REQUEST_KEY_PREFIX TOKEN_KEY_PREFIX
+
+struct request_item {
+    char *resource;
+    size_t count;
+    bool token;     /* the kubelet chose: `ids` are its choice, sorted */
+    struct ids ids; /* empty without a token */
+};
+
+/* A zeroed struct asks for nothing. */
+struct request {
+    struct request_item *items; /* after request_sort() by resource name */
+    size_t len;
+};
+
+void request_fini(struct request *request);
+bool request_names(const struct request *request, const char *resource);
+bool request_is_token_key(const char *key);
+/* Whether `key` is the request annotation of `container`. */
+bool request_is_key_of(const char *key, const char *container);
+
+/* Both return 0, or -1 with what is wrong and where added to `error`. A resource named by a token
+ * already is skipped by the second: the token wins. So add tokens first. */
+int request_add_token(struct request *request, const char *key, const char *value,
+                      struct text *error) __attribute__((warn_unused_result));
+int request_add_annotation(struct request *request, const char *value, struct text *error)
+    __attribute__((warn_unused_result));
+void request_sort(struct request *request);
+
+/* The token (cri-proto/token.h) of an allocation; never NULL, the caller frees both. */
+char *request_token_key(const char *resource);
+char *request_token_value(const char *resource, const struct ids *ids);
+
+#endif

@@ -1,0 +1,123 @@
+#include "devicemgr/things/text.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Longest piece one text_add() formats; what is longer is cut before it is cleaned. */
+#define PIECE_BYTES_MAX (2 * TEXT_BYTES_MAX)
+
+/* Bytes of the UTF-8 character (RFC 3629 §4) at `s`; 0 if there is none. */
+static size_t character_bytes(const unsigned char *s)
+{
+    size_t len;
+    unsigned char low = 0x80, high = 0xbf;
+
+    if (s[0] < 0x80)
+        return 1;
+    if (s[0] >= 0xc2 && s[0] <= 0xdf)
+        len = 2;
+    else if ((s[0] & 0xf0) == 0xe0)
+        len = 3;
+    else if (s[0] >= 0xf0 && s[0] <= 0xf4)
+        len = 4;
+    else
+        return 0;
+    if (s[0] == 0xe0)
+        low = 0xa0;
+    else if (s[0] == 0xed)
+        high = 0x9f;
+    else if (s[0] == 0xf0)
+        low = 0x90;
+    else if (s[0] == 0xf4)
+        high = 0x8f;
+    for (size_t i = 1; i < len; i++, low = 0x80, high = 0xbf) {
+        if (s[i] < low || s[i] > high)
+            return 0;
+    }
+    return len;
+}
+
+bool text_is_utf8(const char *s)
+{
+    size_t bytes;
+
+    for (; *s; s += bytes) {
+        bytes = character_bytes((const unsigned char *)s);
+        if (bytes == 0)
+            return false;
+    }
+    return true;
+}
+
+/* Appends cleaned characters of `s` while they fit below `len_max`; returns what is left of `s`. */
+static const char *append(struct text *text, const char *s, size_t len_max)
+{
+    if (len_max > sizeof text->buf - 1)
+        len_max = sizeof text->buf - 1;
+    while (*s) {
+        size_t bytes = character_bytes((const unsigned char *)s);
+        const char *from = s;
+
+        if (*s == '\n' || *s == '\t' || *s == '\r')
+            from = " ";
+        else if (bytes == 0 || (unsigned char)*s < ' ' || *s == 0x7f)
+            from = "?";
+        if (bytes == 0)
+            bytes = 1;
+        if (text->len + bytes > len_max)
+            break;
+        memcpy(text->buf + text->len, from, bytes);
+        text->len += bytes;
+        s += bytes;
+    }
+    text->buf[text->len] = '\0';
+    return s;
+}
+
+void text_add(struct text *text, const char *format, ...)
+{
+    char piece[PIECE_BYTES_MAX];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(piece, sizeof piece, format, args);
+    va_end(args);
+    append(text, piece, SIZE_MAX);
+}
+
+void text_add_words(struct text *text, const char *words, size_t bytes_max)
+{
+    if (*append(text, words, text->len + bytes_max))
+        append(text, "...", SIZE_MAX);
+}
+
+void text_add_ids(struct text *text, const struct ids *ids)
+{
+    size_t start = text->len;
+
+    for (size_t i = 0; i < ids->len; i++) {
+        if (i > 0)
+            append(text, ",", SIZE_MAX);
+        if (text->len - start + strlen(ids->v[i]) > TEXT_IDS_BYTES_MAX && i > 0) {
+            text_add(text, "... (%zu more)", ids->len - i);
+            return;
+        }
+        text_add_words(text, ids->v[i], TEXT_IDS_BYTES_MAX);
+    }
+}
+
+void text_add_duration(struct text *text, uint64_t ms)
+{
+    uint64_t s = ms / 1000;
+
+    if (ms < 1000)
+        text_add(text, "%" PRIu64 "ms", ms);
+    else if (s < 60)
+        text_add(text, "%" PRIu64 "s", s);
+    else if (s < 3600)
+        text_add(text, "%" PRIu64 "m%" PRIu64 "s", s / 60, s % 60);
+    else
+        text_add(text, "%" PRIu64 "h%" PRIu64 "m", s / 3600, s / 60 % 60);
+}

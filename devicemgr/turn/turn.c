@@ -1,0 +1,458 @@
+/*
+ * One turn: an event comes in, who is concerned takes it, in this order, and hears what came of it;
+ * what is to be done leaves.
+ */
+#include "devicemgr/turn/turn.h"
+
+#include <stdlib.h>
+
+#include "devicemgr/books/ledger.h"
+#include "devicemgr/books/record.h"
+#include "devicemgr/machines/adopt.h"
+#include "devicemgr/machines/advertise.h"
+#include "devicemgr/machines/plugin.h"
+#include "devicemgr/things/limits.h"
+
+struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
+                                const struct devicemgr_ports *ports, void *user)
+{
+    struct devicemgr *mgr = mem_alloc(1, sizeof *mgr);
+    struct state *state = &mgr->state;
+
+    state_init(state, settings);
+    mgr->calls.state = mgr->checks.state = mgr->prefers.state = mgr->runtime.state = state;
+    mgr->creates = (struct creates){.state = state, .calls = &mgr->calls, .checks = &mgr->checks};
+    mgr->ports = ports;
+    mgr->user = user;
+    return mgr;
+}
+
+static void tables_fini(struct state *state)
+{
+    actions_fini(&state->actions);
+    wakes_fini(&state->wakes);
+    outbox_fini(&state->outbox);
+    listing_forget_ended(state);
+    kubelet_fini(&state->kubelet);
+    dirty_rows_free(&state->dirty.rows);
+    checkpoint_fini(&state->checkpoint);
+    allocations_fini(&state->allocations);
+    pods_fini(&state->pods);
+    ids_fini(&state->removed);
+    resources_fini(&state->resources);
+}
+
+void devicemgr_free(struct devicemgr *mgr)
+{
+    if (!mgr)
+        return;
+    creates_fini(&mgr->creates);
+    calls_fini(&mgr->calls);
+    checks_fini(&mgr->checks);
+    runtime_fini(&mgr->runtime);
+    prefers_fini(&mgr->prefers);
+    tables_fini(&mgr->state);
+    state_fini(&mgr->state);
+    free(mgr);
+}
+
+/* ---- what has come to pass in one part, told to others ---- */
+
+static void tell(struct devicemgr *mgr, const struct outbox_event *event)
+{
+    const struct demand *demand;
+
+    switch (event->kind) {
+    case OUTBOX_ENDPOINT_ENDED:
+        prefers_endpoint_ended(&mgr->prefers, event->number);
+        creates_endpoint_ended(&mgr->creates, event->number);
+        break;
+    case OUTBOX_RESOURCE_SERVED:
+        adopt_served(&mgr->runtime, event->name);
+        break;
+    case OUTBOX_CREATE_FORWARDED:
+        demand = &creates_find(&mgr->creates, event->number)->demand;
+        adopt_created(&mgr->state, demand->sandbox_id, demand->pod_uid, demand->container);
+        break;
+    }
+}
+
+/* Before the next event. */
+static void hand_out(struct devicemgr *mgr)
+{
+    struct outbox_event *event;
+
+    while ((event = outbox_take(&mgr->state.outbox))) {
+        tell(mgr, event);
+        outbox_event_free(event);
+    }
+}
+
+/* ---- what is to be done ---- */
+
+static void advance_woken(struct devicemgr *mgr)
+{
+    size_t len;
+    uint64_t *numbers = wakes_take(&mgr->state.wakes, &len);
+
+    for (size_t i = 0; i < len; i++) {
+        creates_advance(&mgr->creates, numbers[i]);
+        hand_out(mgr);
+    }
+    free(numbers);
+}
+
+static void act(struct devicemgr *mgr)
+{
+    struct action *action;
+
+    while ((action = action_take(&mgr->state.actions))) {
+        action_carry_out(action, mgr->ports, mgr->user);
+        action_free(action);
+    }
+}
+
+/* A commit begins only when nothing else is left to do, so that it takes all rows there are. */
+void devicemgr_run(struct devicemgr *mgr)
+{
+    struct state *state = &mgr->state;
+    bool unchecked = state->settings.checked;
+
+    if (mgr->running)
+        return;
+    mgr->running = true;
+    for (;;) {
+        act(mgr);
+        ledger_tell_changes(state);
+        advertise_pass(state);
+        if (state->wakes.woken_len > 0) {
+            advance_woken(mgr);
+        } else if (checkpoint_ready(state)) {
+            creates_commit_began(&mgr->creates, checkpoint_begin(state));
+        } else if (unchecked) {
+            unchecked = false;
+            creates_verify(&mgr->creates);
+        } else {
+            break;
+        }
+    }
+    advertise_review(state);
+    mgr->running = false;
+}
+
+/* ---- time ---- */
+
+uint64_t devicemgr_next_ms(const struct devicemgr *mgr)
+{
+    const struct state *state = &mgr->state;
+    const uint64_t due_ms[] = {plugin_next_ms(state),          wakes_next_ms(&state->wakes),
+                               prefers_next_ms(&mgr->prefers), advertise_next_ms(state),
+                               checkpoint_next_ms(state),      kubelet_next_ms(state),
+                               state->listing.due_ms};
+    uint64_t next_ms = UINT64_MAX;
+
+    for (size_t i = 0; i < sizeof due_ms / sizeof due_ms[0]; i++)
+        next_ms = due_ms[i] < next_ms ? due_ms[i] : next_ms;
+    return next_ms;
+}
+
+void devicemgr_tick(struct devicemgr *mgr, uint64_t now_ms)
+{
+    struct state *state = &mgr->state;
+
+    state_at(state, now_ms);
+    plugin_tick(state);
+    hand_out(mgr);
+    listing_tick(state);
+    runtime_when_ready(&mgr->runtime);
+    checkpoint_tick(state);
+    prefers_tick(&mgr->prefers);
+    wake_tick(&state->wakes, state->now_ms);
+}
+
+/* ---- start ---- */
+
+static int restore(struct state *state, const struct devicemgr_record *record)
+{
+    switch (record->kind) {
+    case DEVICEMGR_RECORD_RESOURCE:
+        return record_restore_resource(&state->resources, state->now_ms, state->settings.boot_id,
+                                       record);
+    case DEVICEMGR_RECORD_ALLOCATION:
+        return record_restore_allocation(&state->allocations, state->now_ms + OUTCOME_MS, record);
+    case DEVICEMGR_RECORD_POD:
+        return record_restore_pod(&state->pods, state->now_ms, record);
+    }
+    return -1;
+}
+
+int devicemgr_restore(struct devicemgr *mgr, uint64_t now_ms, const struct devicemgr_record *record)
+{
+    int r;
+
+    state_at(&mgr->state, now_ms);
+    r = restore(&mgr->state, record);
+    if (r < 0)
+        devicemgr_rows_lost(mgr);
+    return r;
+}
+
+void devicemgr_rows_lost(struct devicemgr *mgr)
+{
+    mgr->state.listing.rows_lost = true;
+}
+
+void devicemgr_rows_unread(struct devicemgr *mgr, const char *why)
+{
+    free(mgr->state.unread);
+    mgr->state.unread = mem_strdup(why);
+}
+
+void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms)
+{
+    struct state *state = &mgr->state;
+
+    state_at(state, now_ms);
+    free(state->unread);
+    state->unread = NULL;
+    for (struct pod *pod = state->pods.by_uid; pod; pod = pod->hh.next) {
+        if (allocations_of_pod(&state->allocations, pod->uid))
+            continue;
+        if (pod->tokens_len > 0)
+            pod_set_remembers(pod);
+        else
+            dirty_touch_pod(state, pod->uid); /* its allocations' rows were damaged */
+    }
+    plugin_restored(state);
+    listing_restored(state);
+    showing_times(state);
+    kubelet_restored(state);
+}
+
+/* ---- plugins ---- */
+
+void devicemgr_register(struct devicemgr *mgr, uint64_t now_ms, uint64_t registration,
+                        const char *version, const char *socket_name, const char *resource)
+{
+    state_at(&mgr->state, now_ms);
+    registration_begin(&mgr->state, registration, version, socket_name, resource);
+    hand_out(mgr);
+}
+
+void devicemgr_register_cancelled(struct devicemgr *mgr, uint64_t registration)
+{
+    registration_cancelled(&mgr->state, registration);
+}
+
+void devicemgr_endpoint_options(struct devicemgr *mgr, uint64_t now_ms, uint64_t endpoint,
+                                const V1beta1__DevicePluginOptions *options)
+{
+    state_at(&mgr->state, now_ms);
+    plugin_take_options(&mgr->state, endpoint, options);
+}
+
+void devicemgr_endpoint_list(struct devicemgr *mgr, uint64_t now_ms, uint64_t endpoint,
+                             const V1beta1__ListAndWatchResponse *list)
+{
+    state_at(&mgr->state, now_ms);
+    plugin_take_list(&mgr->state, endpoint, list);
+    hand_out(mgr);
+}
+
+void devicemgr_endpoint_lost(struct devicemgr *mgr, uint64_t now_ms, uint64_t endpoint,
+                             const char *reason)
+{
+    state_at(&mgr->state, now_ms);
+    plugin_take_loss(&mgr->state, endpoint, reason);
+    hand_out(mgr);
+}
+
+void devicemgr_builtin(struct devicemgr *mgr, uint64_t now_ms, const char *resource,
+                       const struct devicemgr_builtin_device *devices, size_t devices_len)
+{
+    state_at(&mgr->state, now_ms);
+    builtin_listed(&mgr->state, resource, devices, devices_len);
+    hand_out(mgr);
+}
+
+void devicemgr_allocated(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,
+                         const char *message, const V1beta1__AllocateResponse *response)
+{
+    state_at(&mgr->state, now_ms);
+    creates_allocated(&mgr->creates, call, code, message, response);
+}
+
+/* Asked for by the kubelet, or for a create. An advice that is not given is not missed. */
+void devicemgr_preferred(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,
+                         const char *message, const V1beta1__PreferredAllocationResponse *response)
+{
+    (void)message;
+    state_at(&mgr->state, now_ms);
+    if (!prefers_answered(&mgr->prefers, call, code, response))
+        creates_preferred(&mgr->creates, call, code, response);
+}
+
+void devicemgr_prestarted(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,
+                          const char *message)
+{
+    state_at(&mgr->state, now_ms);
+    creates_prestarted(&mgr->creates, call, code, message);
+}
+
+/* ---- containers ---- */
+
+bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
+                      const struct devicemgr_create *request)
+{
+    state_at(&mgr->state, now_ms);
+    if (creates_begin(&mgr->creates, create, request))
+        return true;
+    adopt_created(&mgr->state, request->sandbox_id, request->pod_uid, request->container);
+    return false;
+}
+
+void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t create)
+{
+    state_at(&mgr->state, now_ms);
+    creates_cancelled(&mgr->creates, create);
+}
+
+void devicemgr_drain(struct devicemgr *mgr, uint64_t now_ms)
+{
+    state_at(&mgr->state, now_ms);
+    mgr->state.draining = true;
+    wake_all(&mgr->state.wakes);
+}
+
+void devicemgr_create_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
+                               const char *container_id)
+{
+    state_at(&mgr->state, now_ms);
+    creates_answered(&mgr->creates, create, container_id);
+}
+
+void devicemgr_container_removed(struct devicemgr *mgr, uint64_t now_ms, const char *container_id)
+{
+    state_at(&mgr->state, now_ms);
+    runtime_container_ended(&mgr->runtime, container_id);
+}
+
+void devicemgr_container_checked(struct devicemgr *mgr, uint64_t now_ms, uint64_t check,
+                                 enum devicemgr_checked answer)
+{
+    char *ended;
+
+    state_at(&mgr->state, now_ms);
+    ended = checks_answered(&mgr->checks, check, answer);
+    if (ended)
+        runtime_container_ended(&mgr->runtime, ended);
+    free(ended);
+}
+
+/* ---- pods ---- */
+
+void devicemgr_sandbox_ran(struct devicemgr *mgr, uint64_t now_ms,
+                           const struct devicemgr_sandbox *sandbox)
+{
+    state_at(&mgr->state, now_ms);
+    runtime_sandbox_ran(&mgr->state, sandbox);
+}
+
+void devicemgr_sandbox_stopping(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id)
+{
+    state_at(&mgr->state, now_ms);
+    runtime_sandbox_stopping(&mgr->state, sandbox_id);
+}
+
+void devicemgr_sandbox_stop_failed(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id)
+{
+    state_at(&mgr->state, now_ms);
+    runtime_sandbox_stop_failed(&mgr->state, sandbox_id);
+}
+
+void devicemgr_sandbox_stopped(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id)
+{
+    state_at(&mgr->state, now_ms);
+    runtime_sandbox_stopped(&mgr->runtime, sandbox_id);
+}
+
+void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id)
+{
+    state_at(&mgr->state, now_ms);
+    runtime_sandbox_removed(&mgr->runtime, sandbox_id);
+}
+
+void devicemgr_runtime_listing(struct devicemgr *mgr)
+{
+    listing_begin(&mgr->state);
+}
+
+void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
+                              const struct devicemgr_sandbox *sandboxes, size_t sandboxes_len,
+                              const struct devicemgr_container *containers, size_t containers_len)
+{
+    state_at(&mgr->state, now_ms);
+    runtime_take_list(&mgr->runtime, sandboxes, sandboxes_len, containers, containers_len);
+}
+
+/* ---- the kubelet ---- */
+
+void devicemgr_kubelet_started(struct devicemgr *mgr, uint64_t now_ms)
+{
+    state_at(&mgr->state, now_ms);
+    kubelet_started(&mgr->state);
+}
+
+void devicemgr_kubelet_listed(struct devicemgr *mgr, uint64_t now_ms)
+{
+    state_at(&mgr->state, now_ms);
+    mgr->state.kubelet.listed = true;
+    runtime_when_ready(&mgr->runtime);
+}
+
+void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t read_ms,
+                             const struct devicemgr_kubelet_held *held, size_t held_len)
+{
+    state_at(&mgr->state, now_ms);
+    kubelet_take_holds(&mgr->state, held, held_len);
+    showing_times(&mgr->state);
+    kubelet_judge_tokens(&mgr->state, read_ms);
+    adopt_all(&mgr->runtime);
+}
+
+void devicemgr_prefer(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *resource,
+                      const char *const *available, size_t available_len,
+                      const char *const *must_include, size_t must_include_len, size_t size,
+                      uint64_t timeout_ms)
+{
+    state_at(&mgr->state, now_ms);
+    prefers_begin(&mgr->prefers, number, resource, available, available_len, must_include,
+                  must_include_len, size, timeout_ms);
+}
+
+void devicemgr_prefer_cancelled(struct devicemgr *mgr, uint64_t number)
+{
+    prefers_cancelled(&mgr->prefers, number);
+}
+
+/* ---- store ---- */
+
+void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit, const char *error)
+{
+    state_at(&mgr->state, now_ms);
+    if (checkpoint_finish(&mgr->state, commit, error))
+        creates_committed(&mgr->creates, commit, error);
+}
+
+void devicemgr_store_reset(struct devicemgr *mgr, uint64_t now_ms)
+{
+    state_at(&mgr->state, now_ms);
+    checkpoint_store_reset(&mgr->state);
+}
+
+/* ---- capacity ---- */
+
+void devicemgr_removed_seen(struct devicemgr *mgr, const char *resource)
+{
+    capacity_published(&mgr->state, resource);
+}

@@ -1,0 +1,27 @@
+/*
+ * The device manager as a whole: the state, and the tables that are one part's own. Known to the
+ * turn alone, and to tests that look inside.
+ */
+#ifndef DEVICEMGR_TURN_TURN_H
+#define DEVICEMGR_TURN_TURN_H
+
+#include "devicemgr/books/state.h"
+#include "devicemgr/machines/create.h"
+#include "devicemgr/machines/prefer.h"
+#include "devicemgr/machines/runtime.h"
+#include "devicemgr/questions/calls.h"
+#include "devicemgr/questions/check.h"
+
+struct devicemgr {
+    struct state state;
+    struct calls calls;
+    struct checks checks;
+    struct creates creates;
+    struct prefers prefers;
+    struct runtime runtime;
+    const struct devicemgr_ports *ports;
+    void *user;
+    bool running; /* inside devicemgr_run() */
+};
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * What is read of it, between turns.
+ */
+#include "devicemgr/rules/shown.h"
+#include "devicemgr/turn/turn.h"
+
+void devicemgr_capacity(const struct devicemgr *mgr,
+                        void (*each)(void *user, const struct devicemgr_capacity *capacity),
+                        void *user)
+{
+    capacity_each(&mgr->state, each, user);
+}
+
+void devicemgr_kept(const struct devicemgr *mgr, struct devicemgr_kept *kept)
+{
+    const struct state *state = &mgr->state;
+
+    *kept = (struct devicemgr_kept){.creates = HASH_COUNT(mgr->creates.by_number),
+                                    .calls = calls_len(&mgr->calls),
+                                    .checks = checks_len(&mgr->checks),
+                                    .allocations = HASH_COUNT(state->allocations.by_key),
+                                    .pods = HASH_COUNT(state->pods.by_uid),
+                                    .sandboxes = HASH_COUNT(state->pods.sandboxes)};
+}
+
+uint64_t devicemgr_shown_version(const struct devicemgr *mgr)
+{
+    return shown_version(&mgr->state);
+}
+
+void devicemgr_shown(const struct devicemgr *mgr,
+                     void (*each)(void *user, const struct devicemgr_shown *shown), void *user)
+{
+    shown_each(&mgr->state, each, user);
+}
+
+void devicemgr_shown_devices(const struct devicemgr *mgr, const char *resource,
+                             void (*each)(void *user, const struct devicemgr_shown_device *device),
+                             void *user)
+{
+    shown_devices(&mgr->state, resource, each, user);
+}
+
+bool devicemgr_shown_some(const struct devicemgr *mgr, const char *resource, const uint32_t *places,
+                          size_t len,
+                          void (*each)(void *user, uint32_t place,
+                                       const struct devicemgr_shown_device *device, bool marked),
+                          void *user)
+{
+    return shown_some(&mgr->state, resource, places, len, each, user);
+}
