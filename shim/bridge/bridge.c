@@ -9,6 +9,7 @@
 #include "shim/boot.h"
 #include "shim/boot_clock.h"
 #include "shim/bridge/feed_client.h"
+#include "shim/bridge/kept_connection.h"
 #include "shim/bridge/kubelet_dir.h"
 #include "shim/bridge/limits.h"
 #include "shim/bridge/registration.h"
@@ -138,6 +139,8 @@ static void forget_stored(uv_timer_t *timer)
 
     uv_timer_stop(timer);
     fd_store_drop(bridge->world.store, STORED_LISTENERS);
+    fd_store_drop(bridge->world.store, KEPT_CONNECTIONS);
+    fd_store_drop(bridge->world.store, KEPT_MEMORIES);
 }
 
 static bool on_watched(void *user, const Bridge__V1__WatchResponse *message, bool first)
@@ -420,6 +423,9 @@ void bridge_stop(struct bridge *bridge)
 {
     if (uv_is_active((uv_handle_t *)&bridge->snapshot_timer))
         snapshot_save(&bridge->snapshot_timer);
+    /* A manager that restarts us hands over what it keeps, one that stops us ends it (systemd's store
+     * is emptied with `stop`, and when the unit has failed for good): which it is we need not know. */
+    bridge->world.leaves = fd_store_usable(bridge->world.store);
     roster_fini(&bridge->roster, on_closed);
     starts_forget(bridge->starts_path);
     kubelet_dir_stop(bridge->dir);

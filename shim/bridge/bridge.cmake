@@ -5,6 +5,12 @@ add_library(shim_bridge STATIC
     ${CMAKE_CURRENT_LIST_DIR}/endpoint.c
     ${CMAKE_CURRENT_LIST_DIR}/enrolment.c
     ${CMAKE_CURRENT_LIST_DIR}/feed_client.c
+    ${CMAKE_CURRENT_LIST_DIR}/h2_answer.c
+    ${CMAKE_CURRENT_LIST_DIR}/h2_put.c
+    ${CMAKE_CURRENT_LIST_DIR}/h2_state.c
+    ${CMAKE_CURRENT_LIST_DIR}/kept_call.c
+    ${CMAKE_CURRENT_LIST_DIR}/kept_connection.c
+    ${CMAKE_CURRENT_LIST_DIR}/kept_server.c
     ${CMAKE_CURRENT_LIST_DIR}/kept_socket.c
     ${CMAKE_CURRENT_LIST_DIR}/kubelet_dir.c
     ${CMAKE_CURRENT_LIST_DIR}/list.c
@@ -13,13 +19,14 @@ add_library(shim_bridge STATIC
     ${CMAKE_CURRENT_LIST_DIR}/offer.c
     ${CMAKE_CURRENT_LIST_DIR}/preference.c
     ${CMAKE_CURRENT_LIST_DIR}/registration.c
+    ${CMAKE_CURRENT_LIST_DIR}/request_block.c
     ${CMAKE_CURRENT_LIST_DIR}/roster.c
     ${CMAKE_CURRENT_LIST_DIR}/service.c
     ${CMAKE_CURRENT_LIST_DIR}/snapshot.c
     ${CMAKE_CURRENT_LIST_DIR}/starts.c)
 target_link_libraries(shim_bridge
     PUBLIC PkgConfig::LIBUV cri_proto
-    PRIVATE shim_exact_io shim_fd_store shim_rpc shim_watch shim_log cri_names cri_token PkgConfig::ZLIB shim_warnings)
+    PRIVATE shim_exact_io shim_fd_store shim_rpc shim_watch shim_log cri_names cri_token PkgConfig::NGHTTP2 PkgConfig::ZLIB shim_warnings)
 
 add_executable(cri-device-shim-bridge ${CMAKE_CURRENT_LIST_DIR}/main.c)
 target_link_libraries(cri-device-shim-bridge PRIVATE

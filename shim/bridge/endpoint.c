@@ -6,18 +6,20 @@
 
 #include "cri-proto/resource_name.h"
 #include "shim/bridge/enrolment.h"
+#include "shim/bridge/kept_server.h"
 #include "shim/bridge/limits.h"
 #include "shim/bridge/list_stream.h"
 #include "shim/bridge/names.h"
 #include "shim/bridge/service.h"
 #include "shim/log.h"
 #include "shim/must.h"
-#include "shim/rpc/listener.h"
 
 /* Who has opened the list's stream. */
 struct opener {
     pid_t pid;
-    unsigned epoch; /* of the registration then */
+    unsigned epoch; /* of the registration then, if that was in this process; */
+    bool resumed;   /* else its */
+    struct file_identity file;
     uint64_t since_ms;
 };
 
@@ -25,8 +27,7 @@ struct endpoint {
     const struct endpoint_world *world;
     char *resource;
     char *name; /* of its socket, below the kubelet's directory */
-    struct rpc_server *server;
-    struct listener listener;
+    struct kept_server *server;
     int listen_error;
     struct offer offer;
     struct enrolment enrolment;
@@ -50,9 +51,13 @@ static bool stream_current(const struct endpoint *endpoint)
 {
     const struct registration *registration = endpoint->world->registration;
 
+    const struct opener *opener = &endpoint->opener;
+    struct file_identity file = registration_file(registration);
+
     return endpoint->stream.call && registration_connected(registration) &&
-           endpoint->opener.pid == registration_pid(registration) &&
-           endpoint->opener.epoch == registration_epoch(registration);
+           opener->pid == registration_pid(registration) &&
+           (opener->resumed ? file_identity_is(&opener->file, &file)
+                            : opener->epoch == registration_epoch(registration));
 }
 
 static void on_stream_ended(void *user)
@@ -72,7 +77,7 @@ static void on_older_ended(void *user)
 
     if (!endpoint->stream.call)
         return;
-    rpc_incoming_finish(endpoint->stream.call, RPC_ABORTED, "an older ListAndWatch has ended");
+    kept_call_finish(endpoint->stream.call, RPC_ABORTED, "an older ListAndWatch has ended");
     on_stream_ended(endpoint);
 }
 
@@ -81,29 +86,44 @@ static void on_older_ended(void *user)
 static void stream_leave(struct endpoint *endpoint)
 {
     if (stream_current(endpoint))
-        rpc_incoming_on_cancel(endpoint->stream.call, on_older_ended, endpoint);
+        kept_call_on_cancel(endpoint->stream.call, on_older_ended, endpoint);
     else
-        rpc_incoming_finish(endpoint->stream.call, RPC_ABORTED, "there is a newer ListAndWatch");
+        kept_call_finish(endpoint->stream.call, RPC_ABORTED, "there is a newer ListAndWatch");
     list_stream_clear(&endpoint->stream);
 }
 
-static void on_list_and_watch(void *user, struct rpc_incoming *call)
+/* Of a stream that the process before has had, its note says whose; of a new one, that is noted. */
+static struct opener opener_of(const struct endpoint *endpoint, struct kept_call *call, pid_t pid,
+                               bool resumed)
+{
+    struct list_note note = {.kubelet = registration_file(endpoint->world->registration)};
+
+    if (resumed)
+        memcpy(&note, kept_call_note(call), sizeof note);
+    else
+        list_stream_note(call, &note);
+    return (struct opener){.pid = pid,
+                           .epoch = registration_epoch(endpoint->world->registration),
+                           .resumed = resumed,
+                           .file = note.kubelet,
+                           .since_ms = uv_now(endpoint->world->loop)};
+}
+
+static void on_list_and_watch(void *user, struct kept_call *call, bool resumed)
 {
     struct endpoint *endpoint = user;
     struct ucred peer;
 
-    rpc_incoming_peer(call, &peer);
+    kept_call_peer(call, &peer);
     if (stream_current(endpoint) && peer.pid != endpoint->opener.pid) {
-        rpc_incoming_finish(call, RPC_FAILED_PRECONDITION, "another process has the list");
+        kept_call_finish(call, RPC_FAILED_PRECONDITION, "another process has the list");
         return;
     }
     if (endpoint->stream.call)
         stream_leave(endpoint);
-    list_stream_open(&endpoint->stream, call);
-    endpoint->opener = (struct opener){.pid = peer.pid,
-                                       .epoch = registration_epoch(endpoint->world->registration),
-                                       .since_ms = uv_now(endpoint->world->loop)};
-    rpc_incoming_on_cancel(call, on_stream_ended, endpoint);
+    endpoint->opener = opener_of(endpoint, call, peer.pid, resumed);
+    list_stream_open(&endpoint->stream, call, resumed);
+    kept_call_on_cancel(call, on_stream_ended, endpoint);
     if (stream_current(endpoint)) /* not a late one of the kubelet before */
         enrolment_stream_opened(&endpoint->enrolment);
     list_stream_update(&endpoint->stream);
@@ -111,13 +131,14 @@ static void on_list_and_watch(void *user, struct rpc_incoming *call)
 
 /* ---- the kubelet ---- */
 
-static void disconnect(void *user)
+static uint64_t disconnect(void *user)
 {
     struct endpoint *endpoint = user;
+    uint64_t leave_ms = kept_server_disconnect(endpoint->server);
 
-    rpc_server_disconnect(endpoint->server);
     service_clear(&endpoint->service);
     list_stream_clear(&endpoint->stream);
+    return leave_ms;
 }
 
 static const struct enrolment_ops ENROLMENT_OPS = {.disconnect = disconnect,
@@ -138,7 +159,7 @@ void endpoint_register_anew(struct endpoint *endpoint)
     if (endpoint->enrolment.state != ENROLMENT_SERVING)
         return;
     log_info("%s: registering anew", endpoint->resource);
-    rpc_incoming_finish(endpoint->stream.call, RPC_ABORTED, "it is registered anew");
+    kept_call_finish(endpoint->stream.call, RPC_ABORTED, "it is registered anew");
     on_stream_ended(endpoint);
 }
 
@@ -146,7 +167,7 @@ void endpoint_register_anew(struct endpoint *endpoint)
 
 void endpoint_listen(struct endpoint *endpoint)
 {
-    int result = listener_look(&endpoint->listener);
+    int result = kept_server_listen(endpoint->server);
 
     /* ENOENT: the kubelet has not made its directory yet. */
     if (result < 0 && result != -ENOENT && result != endpoint->listen_error)
@@ -229,9 +250,9 @@ static void make_server(struct endpoint *endpoint)
                                        .below = NAMES_SUBDIRECTORY,
                                        .name = socket_name(endpoint)};
 
-    if (rpc_server_new(endpoint->world->loop, &place, SERVICE_METHODS, SERVICE_METHODS_LEN,
-                       &endpoint->service, &endpoint->server) < 0)
-        abort(); /* out of memory */
+    endpoint->server =
+        must(kept_server_new(endpoint->world->loop, &place, endpoint->world->store, SERVICE_METHODS,
+                             SERVICE_METHODS_LEN, &endpoint->service));
 }
 
 struct endpoint *endpoint_new(const struct endpoint_world *world, const char *resource)
@@ -259,7 +280,7 @@ struct endpoint *endpoint_new(const struct endpoint_world *world, const char *re
                      tell_changed, endpoint);
     endpoint->handles = 2;
     make_server(endpoint);
-    listener_init(&endpoint->listener, endpoint->server, world->store, socket_name(endpoint));
+    kept_server_go_on(endpoint->server);
     endpoint_listen(endpoint);
     return endpoint;
 }
@@ -280,8 +301,7 @@ void endpoint_free(struct endpoint *endpoint)
 {
     if (!endpoint)
         return;
-    listener_fini(&endpoint->listener);
-    rpc_server_close(endpoint->server);
+    kept_server_close(endpoint->server, endpoint->world->leaves);
     service_clear(&endpoint->service);
     enrolment_fini(&endpoint->enrolment, on_closed);
     list_stream_fini(&endpoint->stream, on_closed);

@@ -25,6 +25,7 @@ struct endpoint_world {
     struct registration *registration;
     struct feed_client *feed;
     struct fd_store *store;
+    bool leaves; /* endpoint_free() leaves to the next process what the store keeps */
     uint64_t preferred_timeout_ms;
     /* What endpoint_report() says may have changed. */
     void (*changed)(void *user);
@@ -35,7 +36,8 @@ struct endpoint_world {
  */
 struct endpoint *endpoint_new(const struct endpoint_world *world, const char *resource);
 
-/* Ends stream, connections and calls at once, removes the socket, frees. Accepts NULL. */
+/* Ends stream, connections and calls at once, removes the socket, frees; see also `leaves`. Accepts
+ * NULL. */
 void endpoint_free(struct endpoint *endpoint);
 
 /* ---- from the feed ---- */

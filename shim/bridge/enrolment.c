@@ -86,12 +86,12 @@ static void on_timer(uv_timer_t *timer);
 static void back_off(struct enrolment *enrolment)
 {
     uint64_t delay_ms = enrolment->again_ms ? enrolment->again_ms : REGISTER_AGAIN_MS_MIN;
+    uint64_t leave_ms = enrolment->ops->disconnect(enrolment->user);
 
-    enrolment->ops->disconnect(enrolment->user);
     enrolment->again_ms =
         delay_ms * 2 > REGISTER_AGAIN_MS_MAX ? REGISTER_AGAIN_MS_MAX : delay_ms * 2;
     enrolment_set_state(enrolment, ENROLMENT_BACKING_OFF);
-    uv_timer_start(&enrolment->timer, on_timer, delay_ms, 0);
+    uv_timer_start(&enrolment->timer, on_timer, delay_ms > leave_ms ? delay_ms : leave_ms, 0);
 }
 
 static void serve(struct enrolment *enrolment)
@@ -144,9 +144,16 @@ static void try_register(struct enrolment *enrolment)
 {
     static const struct rpc_call_ops ops = {on_register_message, on_register_done};
 
+    uint64_t leave_ms;
+
     if (enrolment->state != ENROLMENT_WAITING || enrolment->lacks != 0)
         return;
-    enrolment->ops->disconnect(enrolment->user);
+    leave_ms = enrolment->ops->disconnect(enrolment->user);
+    if (leave_ms > 0) {
+        enrolment_set_state(enrolment, ENROLMENT_BACKING_OFF);
+        uv_timer_start(&enrolment->timer, on_timer, leave_ms, 0);
+        return;
+    }
     enrolment->asked_pid = registration_pid(enrolment->registration);
     enrolment->register_call = registration_call(enrolment->registration, enrolment->resource,
                                                  enrolment->endpoint, &ops, enrolment);

@@ -55,8 +55,8 @@ enum enrolment_wait {
 
 struct enrolment_ops {
     /* Ends every connection and stream of the kubelet's: it looks a stream that ended up by its
-     * resource, and would disconnect the newer. */
-    void (*disconnect)(void *user);
+     * resource, and would disconnect the newer. For how long, in ms, it is to be left alone then. */
+    uint64_t (*disconnect)(void *user);
     /* enrolment_refused() may say something else. */
     void (*changed)(void *user);
 };

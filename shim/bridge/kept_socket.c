@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,7 +13,7 @@
 #include "shim/exact_io.h"
 
 #define MAGIC "CDSKEPT"
-#define FORMAT 2
+#define FORMAT 3
 
 /* A test may end the process here. */
 #ifndef KEPT_SOCKET_POINT
@@ -33,9 +34,8 @@ struct head {
     uint32_t format;
     uint32_t user_format;
     uint64_t user_bytes;
-    uint64_t cookie; /* of the socket */
-    uint64_t resumed_ms;
-    uint32_t quick; /* processes in a row that went on with it and died soon */
+    uint64_t cookie;    /* of the socket */
+    uint32_t takeovers; /* by processes in a row that were not settled */
     uint32_t active;
     struct exact_io reading, writing;
     uint8_t landing[KEPT_READ_BYTES_MAX]; /* of the last read */
@@ -47,6 +47,9 @@ struct kept_socket {
     size_t bytes; /* of the memory */
     size_t slot_bytes;
     bool editing;
+    size_t (*used)(const void *state);
+    size_t areas, area_bytes;
+    uint8_t **area; /* NULL: not mapped */
 };
 
 /* ---- memory ---- */
@@ -78,17 +81,33 @@ static void store(uint32_t *to, uint32_t value)
     __atomic_store_n(to, value, __ATOMIC_RELEASE);
 }
 
+static size_t page_up(size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    return (bytes + page - 1) / page * page;
+}
+
 static void measure(struct kept_socket *kept, const struct kept_state *state)
 {
     kept->slot_bytes = round_up(sizeof(struct slot) + state->bytes);
-    kept->bytes = round_up(sizeof *kept->head) + 2 * kept->slot_bytes;
+    kept->bytes = page_up(round_up(sizeof *kept->head) + 2 * kept->slot_bytes);
+    kept->used = state->used;
+    kept->areas = state->areas;
+    kept->area_bytes = page_up(state->area_bytes);
+}
+
+/* With the areas. */
+static size_t file_bytes(const struct kept_socket *kept)
+{
+    return kept->bytes + kept->areas * kept->area_bytes;
 }
 
 /* 0 or a negative errno. */
 static int map(struct kept_socket *kept)
 {
-    void *memory = mmap(NULL, kept->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-                        kept->fds[KEPT_MEMORY], 0);
+    void *memory =
+        mmap(NULL, kept->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, kept->fds[KEPT_MEMORY], 0);
 
     if (memory == MAP_FAILED)
         return -errno;
@@ -108,9 +127,14 @@ static int cookie_of(int fd, uint64_t *out)
 static struct kept_socket *kept_alloc(const struct kept_state *state)
 {
     struct kept_socket *kept = calloc(1, sizeof *kept);
+    uint8_t **area = calloc(state->areas + 1, sizeof *area);
 
-    if (!kept)
+    if (!kept || !area) {
+        free(kept);
+        free(area);
         return NULL;
+    }
+    kept->area = area;
     for (size_t i = 0; i < KEPT_DESCRIPTORS; i++)
         kept->fds[i] = -1;
     measure(kept, state);
@@ -121,7 +145,8 @@ static struct kept_socket *kept_alloc(const struct kept_state *state)
 static int make_descriptors(struct kept_socket *kept)
 {
     kept->fds[KEPT_MEMORY] = memfd_create("kept-socket", MFD_CLOEXEC);
-    if (kept->fds[KEPT_MEMORY] < 0 || ftruncate(kept->fds[KEPT_MEMORY], (off_t)kept->bytes) < 0)
+    if (kept->fds[KEPT_MEMORY] < 0 ||
+        ftruncate(kept->fds[KEPT_MEMORY], (off_t)file_bytes(kept)) < 0)
         return -errno;
     return map(kept);
 }
@@ -157,11 +182,21 @@ void kept_socket_free(struct kept_socket *kept)
         return;
     if (kept->head)
         munmap(kept->head, kept->bytes);
+    for (size_t i = 0; i < kept->areas; i++) {
+        if (kept->area[i])
+            munmap(kept->area[i], kept->area_bytes);
+    }
     for (size_t i = 0; i < KEPT_DESCRIPTORS; i++) {
         if (kept->fds[i] >= 0)
             close(kept->fds[i]);
     }
+    free(kept->area);
     free(kept);
+}
+
+uint64_t kept_socket_cookie(const struct kept_socket *kept)
+{
+    return kept->head->cookie;
 }
 
 int kept_socket_fd(const struct kept_socket *kept, enum kept_descriptor which)
@@ -187,7 +222,7 @@ static struct slot *edit(struct kept_socket *kept)
     to->written = from->written;
     to->out_len = from->out_len;
     memcpy(to->out, from->out, from->out_len);
-    memcpy(to->user, from->user, kept->head->user_bytes);
+    memcpy(to->user, from->user, kept->used ? kept->used(from->user) : kept->head->user_bytes);
     return to;
 }
 
@@ -221,9 +256,45 @@ void kept_socket_commit(struct kept_socket *kept)
     KEPT_SOCKET_POINT("after commit");
 }
 
+void kept_socket_abandon(struct kept_socket *kept)
+{
+    assert(kept->editing);
+    kept->editing = false;
+}
+
+/* ---- areas ---- */
+
+static off_t area_offset(const struct kept_socket *kept, size_t i)
+{
+    return (off_t)(kept->bytes + i * kept->area_bytes);
+}
+
+uint8_t *kept_socket_area(struct kept_socket *kept, size_t i)
+{
+    void *area;
+
+    if (kept->area[i])
+        return kept->area[i];
+    area = mmap(NULL, kept->area_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, kept->fds[KEPT_MEMORY],
+                area_offset(kept, i));
+    if (area == MAP_FAILED)
+        return NULL;
+    kept->area[i] = area;
+    return area;
+}
+
+void kept_socket_discard(struct kept_socket *kept, size_t i)
+{
+    if (kept->area[i])
+        munmap(kept->area[i], kept->area_bytes);
+    kept->area[i] = NULL;
+    fallocate(kept->fds[KEPT_MEMORY], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+              area_offset(kept, i), (off_t)kept->area_bytes);
+}
+
 /* ---- reading and writing ---- */
 
-int kept_socket_read(struct kept_socket *kept, kept_socket_eat *eat)
+int kept_socket_read(struct kept_socket *kept, kept_socket_eat *eat, void *user)
 {
     struct head *head = kept->head;
     uint32_t settled = active(kept)->read;
@@ -237,7 +308,7 @@ int kept_socket_read(struct kept_socket *kept, kept_socket_eat *eat)
         return (int)n;
     next = edit(kept);
     next->read = exact_serial(&head->reading);
-    eat(kept, next->user, head->landing, (size_t)n);
+    eat(kept, next->user, head->landing, (size_t)n, user);
     kept_socket_commit(kept);
     return (int)n;
 }
@@ -299,36 +370,36 @@ static int check(const struct kept_socket *kept, const struct kept_state *state)
     return head->active <= 1 && makes_sense(kept) ? 0 : -EUCLEAN;
 }
 
-/* Counts this process, and those before it that died soon. */
-static int count(struct kept_socket *kept, uint64_t now_ms)
+static int count(struct kept_socket *kept)
 {
-    struct head *head = kept->head;
-    bool quick = head->resumed_ms > 0 && now_ms - head->resumed_ms < KEPT_QUICK_MS;
-
-    if (quick && head->quick >= KEPT_QUICK_MAX)
+    if (kept->head->takeovers >= KEPT_TAKEOVERS_MAX)
         return -ELOOP;
-    head->quick = quick ? head->quick + 1 : 0;
-    head->resumed_ms = now_ms;
+    kept->head->takeovers++;
     return 0;
 }
 
-static int attach(struct kept_socket *kept, const struct kept_state *state, uint64_t now_ms)
+void kept_socket_settled(struct kept_socket *kept)
+{
+    kept->head->takeovers = 0;
+}
+
+static int attach(struct kept_socket *kept, const struct kept_state *state)
 {
     struct stat st;
     int err;
 
     if (fstat(kept->fds[KEPT_MEMORY], &st) < 0)
         return -errno;
-    if ((size_t)st.st_size != kept->bytes)
+    if ((size_t)st.st_size != file_bytes(kept))
         return -ESTALE;
     err = map(kept);
     if (!err)
         err = check(kept, state);
-    return err ? err : count(kept, now_ms);
+    return err ? err : count(kept);
 }
 
 int kept_socket_resume(const int fds[KEPT_DESCRIPTORS], const struct kept_state *state,
-                       uint64_t now_ms, struct kept_socket **out)
+                       struct kept_socket **out)
 {
     struct kept_socket *kept = kept_alloc(state);
     int err;
@@ -336,7 +407,7 @@ int kept_socket_resume(const int fds[KEPT_DESCRIPTORS], const struct kept_state 
     if (!kept)
         return -ENOMEM;
     memcpy(kept->fds, fds, sizeof kept->fds);
-    err = attach(kept, state, now_ms);
+    err = attach(kept, state);
     if (err) {
         for (size_t i = 0; i < KEPT_DESCRIPTORS; i++)
             kept->fds[i] = -1; /* the caller's yet */

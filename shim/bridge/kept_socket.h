@@ -10,6 +10,9 @@
  * Reads and writes are exact (shim/exact_io.h): what they moved is committed with the number of the
  * call, and a process that comes next begins with what the last call moved and nobody committed.
  *
+ * What is long lies in areas beside the copies, of which there is one: it is written before a state
+ * that says so counts, and left alone as long as such a state does.
+ *
  * Descriptors that must be kept: the socket and the memfd. They are of this boot and this format
  * only.
  */
@@ -26,10 +29,9 @@
 #define KEPT_OUT_BYTES_MAX ((size_t)64 * 1024)
 /* Written in one piece. */
 #define KEPT_WRITE_BYTES_MAX ((size_t)16 * 1024)
-/* A process that took over and died within that time: the second of them ends the connection, for it
- * may be its state that kills. */
-#define KEPT_QUICK_MS 10000
-#define KEPT_QUICK_MAX 1
+/* So many processes in a row that went on with it and died before kept_socket_settled(): it may be its
+ * state that kills, and the next one ends it. */
+#define KEPT_TAKEOVERS_MAX 8
 
 enum kept_descriptor {
     KEPT_SOCKET,
@@ -39,28 +41,34 @@ enum kept_descriptor {
 
 struct kept_socket;
 
-/* The user's part of the state, of `bytes`, with a number that says which format it has. */
+/* The user's part of the state, of `bytes`, with a number that says which format it has, and so many
+ * areas, each of so many bytes, which take memory once they are used. */
 struct kept_state {
     size_t bytes;
     uint32_t format;
+    size_t (*used)(const void *state); /* so many of the bytes count; NULL: all */
+    size_t areas;
+    size_t area_bytes;
 };
 
-/* Takes `fd`, a connected non-blocking unix stream socket, only on success. The user's state is
- * zeroed. 0 or a negative errno. */
+/* Takes `fd`, a connected unix stream socket, only on success. The user's state is zeroed. 0 or a negative errno. */
 int kept_socket_new(int fd, const struct kept_state *state, struct kept_socket **out)
     __attribute__((warn_unused_result));
 
-/* Goes on with descriptors that were kept, which are taken only on success. `now_ms`:
- * CLOCK_BOOTTIME. 0; -ESTALE: of another format, or another socket's; -EUCLEAN: what it holds makes
- * no sense; -ELOOP: the processes that went on with it died, see KEPT_QUICK_MS; or a negative
- * errno. After a failure the connection is to be ended: shutdown(2). */
+/* Goes on with descriptors that were kept, which are taken only on success. 0; -ESTALE: of another
+ * format, or another socket's; -EUCLEAN: what it holds makes no sense; -ELOOP: see
+ * KEPT_TAKEOVERS_MAX; or a negative errno. After a failure the connection is to be ended: shutdown(2). */
 int kept_socket_resume(const int fds[KEPT_DESCRIPTORS], const struct kept_state *state,
-                       uint64_t now_ms, struct kept_socket **out)
-    __attribute__((warn_unused_result));
+                       struct kept_socket **out) __attribute__((warn_unused_result));
+
+/* This process has seen its state, and lives. */
+void kept_socket_settled(struct kept_socket *kept);
 
 /* Closes this process' descriptors. Accepts NULL. */
 void kept_socket_free(struct kept_socket *kept);
 
+/* The socket's number in this boot: no other has it. */
+uint64_t kept_socket_cookie(const struct kept_socket *kept);
 int kept_socket_fd(const struct kept_socket *kept, enum kept_descriptor which);
 
 /* ---- the state ---- */
@@ -69,24 +77,31 @@ int kept_socket_fd(const struct kept_socket *kept, enum kept_descriptor which);
 const void *kept_socket_state(const struct kept_socket *kept);
 
 /* A change: kept_socket_edit() gives the user's part of a copy; kept_socket_put() adds bytes to be
- * written; kept_socket_commit() makes all of it count. Between them nothing else may be called.
- * kept_socket_room(): for so many bytes there is room. */
+ * written; kept_socket_commit() makes all of it count, kept_socket_abandon() nothing. Between them
+ * nothing else may be called but for the next two. kept_socket_room(): for so many bytes there is
+ * room. */
 void *kept_socket_edit(struct kept_socket *kept);
 size_t kept_socket_room(const struct kept_socket *kept);
 void kept_socket_put(struct kept_socket *kept, const void *bytes, size_t len);
 void kept_socket_commit(struct kept_socket *kept);
+void kept_socket_abandon(struct kept_socket *kept);
+
+/* An area, the same as long as this process has it. NULL: no memory. */
+uint8_t *kept_socket_area(struct kept_socket *kept, size_t i);
+/* What is in it is of no use any more; its memory is given back if that is worth it. */
+void kept_socket_discard(struct kept_socket *kept, size_t i);
 
 /* ---- the socket ---- */
 
 /* What is made of bytes that have come: changes `state`, which was given by kept_socket_edit(), and
  * may call kept_socket_put(). */
 typedef void kept_socket_eat(struct kept_socket *kept, void *state, const uint8_t *bytes,
-                             size_t len);
+                             size_t len, void *user);
 
 /* Reads what there is, in one piece: after kept_socket_resume() perhaps from a read before, so that it
  * must be called without waiting for the socket. Its length; 0: the peer has ended it; -EAGAIN: nothing; or
  * another negative errno, after which it is to be ended. */
-int kept_socket_read(struct kept_socket *kept, kept_socket_eat *eat)
+int kept_socket_read(struct kept_socket *kept, kept_socket_eat *eat, void *user)
     __attribute__((warn_unused_result));
 
 /* Writes what waits. 0: all of it; -EAGAIN: the socket takes no more now; or another negative

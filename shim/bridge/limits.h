@@ -27,6 +27,15 @@
 #define REGISTER_AGAIN_MS_MAX 10000
 /* A stream that lived so long was in order: the next end is a first one again. */
 #define STREAM_SETTLED_MS 1000
+/* Connections to one resource's socket at once; more wait in the kernel's backlog until one ends. */
+#define KEPT_CONNECTIONS_MAX 64
+/* When a connection that could not be taken is tried again. */
+#define KEPT_ACCEPT_AGAIN_MS 1000
+/* A process that has lived so long with what it took over is not killed by it. */
+#define KEPT_SETTLED_MS 10
+/* A kubelet whose connection to the process before was ended may be at work on what that one had
+ * asked of it; it is left alone for so long before it is asked again. */
+#define KEPT_LEAVE_MS 100
 /* A list waits for the one before to be taken by the kubelet; looked for that often. */
 #define LIST_AGAIN_MS 50
 /* From one list on a stream to the next: each costs the kubelet a write of its whole checkpoint and

@@ -21,9 +21,36 @@ void list_stream_init(struct list_stream *stream, uv_loop_t *loop, const char *r
     stream->timer.data = stream;
 }
 
-void list_stream_open(struct list_stream *stream, struct rpc_incoming *call)
+void list_stream_open(struct list_stream *stream, struct kept_call *call, bool resumed)
 {
     stream->call = call;
+    stream->resumed = resumed;
+}
+
+static struct list_note note_of(const struct list_stream *stream)
+{
+    struct list_note note;
+
+    memcpy(&note, kept_call_note(stream->call), sizeof note);
+    return note;
+}
+
+void list_stream_note(struct kept_call *call, const struct list_note *note)
+{
+    uint8_t bytes[KEPT_NOTE_BYTES] = {0};
+
+    memcpy(bytes, note, sizeof *note);
+    kept_call_set_note(call, bytes);
+}
+
+static void note_stored(const struct list_stream *stream, bool stored)
+{
+    struct list_note note = note_of(stream);
+
+    if (note.stored == stored)
+        return;
+    note.stored = stored;
+    list_stream_note(stream->call, &note);
 }
 
 static void wait_for(struct list_stream *stream, uint64_t ms)
@@ -64,14 +91,28 @@ static void note_sent(struct list_stream *stream, uint8_t *health)
     stream->stored = false;
 }
 
-/* 0 or a negative errno. */
+/* Whether the kubelet has it from a process before, and has stored it: only if it is sent again does it
+ * tell of that again. */
+static bool has_stored(const struct list_stream *stream, const struct packed *answer)
+{
+    return stream->resumed && note_of(stream).stored &&
+           kept_call_sent(stream->call, answer->bytes, answer->len);
+}
+
+/* 0; 1: it was not necessary; or a negative errno. What is stored is the list before. */
 static int send_with(struct list_stream *stream, const uint8_t *health)
 {
     struct packed answer = {0};
     int err = list_answer(stream->offer->list, health, &answer);
 
-    if (!err)
-        err = rpc_incoming_send_packed(stream->call, answer.bytes, answer.len);
+    if (!err && has_stored(stream, &answer)) {
+        packed_fini(&answer);
+        return 1;
+    }
+    if (!err) {
+        note_stored(stream, false);
+        err = kept_call_send(stream->call, answer.bytes, answer.len);
+    }
     if (!err)
         warn_if_large(stream, answer.len);
     packed_fini(&answer);
@@ -83,8 +124,11 @@ static bool send_now(struct list_stream *stream, uint8_t *health)
 {
     int err = send_with(stream, health);
 
-    if (!err) {
+    if (err >= 0) {
         note_sent(stream, health);
+        stream->resumed = false;
+        if (err > 0)
+            list_stream_set_stored(stream);
         return true;
     }
     free(health);
@@ -128,9 +172,9 @@ void list_stream_update(struct list_stream *stream)
     bool has = stream->sent.health && stream->sent.devices == offer->devices &&
                stream->sent.seen == offer->health;
 
-    if (!stream->call || !offer->list)
+    if (!stream->call || !offer->list || (stream->resumed && !offer->version && !offer->masked))
         return;
-    if (!has && rpc_incoming_queued(stream->call) > 0) {
+    if (!has && kept_call_is_busy(stream->call)) {
         wait_for(stream, LIST_AGAIN_MS);
         return;
     }
@@ -150,6 +194,8 @@ void list_stream_set_stored(struct list_stream *stream)
 {
     stream->stored = stream->sent.health;
     stream->unstored = 0;
+    if (stream->stored)
+        note_stored(stream, true);
 }
 
 void list_stream_clear(struct list_stream *stream)
@@ -158,6 +204,7 @@ void list_stream_clear(struct list_stream *stream)
     free(stream->sent.health);
     memset(&stream->sent, 0, sizeof stream->sent);
     stream->call = NULL;
+    stream->resumed = false;
     stream->version = 0;
     stream->unstored = 0;
     stream->stored = false;

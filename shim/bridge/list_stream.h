@@ -14,14 +14,15 @@
 
 #include <uv.h>
 
+#include "shim/bridge/kept_call.h"
 #include "shim/bridge/offer.h"
-#include "shim/rpc/rpc.h"
+#include "shim/file_identity.h"
 
 struct list_stream {
-    struct rpc_incoming *call; /* NULL: it is not open */
-    uint64_t version;          /* of the list that the kubelet has; 0: none */
-    size_t unstored;           /* lists that the kubelet has perhaps not stored yet */
-    bool stored;               /* the last one is */
+    struct kept_call *call; /* NULL: it is not open */
+    uint64_t version;       /* of the list that the kubelet has; 0: none */
+    size_t unstored;        /* lists that the kubelet has perhaps not stored yet */
+    bool stored;            /* the last one is */
 
     /* private */
     const char *resource;
@@ -35,6 +36,7 @@ struct list_stream {
         uint64_t devices, seen; /* of the offer: its devices, and its health */
         uint64_t at_ms;         /* the loop's time */
     } sent;
+    bool resumed; /* what was sent last is not known to be what is offered */
     bool told_large, told_too_large;
 };
 
@@ -43,8 +45,20 @@ struct list_stream {
 void list_stream_init(struct list_stream *stream, uv_loop_t *loop, const char *resource,
                       const struct offer *offer, void (*changed)(void *user), void *user);
 
-/* The kubelet has opened it; it has none. `call` is borrowed until list_stream_clear(). */
-void list_stream_open(struct list_stream *stream, struct rpc_incoming *call);
+/* What the next process is to know of it: kept_call_note(). */
+struct list_note {
+    struct file_identity kubelet; /* its socket, when it opened the stream */
+    bool stored;                  /* the last list on it */
+};
+_Static_assert(sizeof(struct list_note) <= KEPT_NOTE_BYTES, "it is a note");
+
+/* The kubelet has opened it; it has none. `call` is borrowed until list_stream_clear(). `resumed`:
+ * to a process before this one, and it has the list that was sent last, which is not followed by
+ * another until it is known that there is one. */
+void list_stream_open(struct list_stream *stream, struct kept_call *call, bool resumed);
+
+/* Before it is opened anew: `note` is what is known of it. */
+void list_stream_note(struct kept_call *call, const struct list_note *note);
 
 /* Sends what is offered if the kubelet does not have it, now or soon. */
 void list_stream_update(struct list_stream *stream);

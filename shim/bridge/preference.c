@@ -12,7 +12,7 @@ struct part {
 
 struct preference {
     LIST_ENTRY(preference) entry;
-    struct rpc_incoming *call;
+    struct kept_call *call;
     size_t waiting; /* for so many parts, and for the start itself */
     size_t parts_len;
     struct part parts[];
@@ -42,17 +42,14 @@ static void on_cancelled(void *user)
     preference_free(user);
 }
 
-static void send_answer(struct rpc_incoming *call,
+static void send_answer(struct kept_call *call,
                         V1beta1__ContainerPreferredAllocationResponse **parts, size_t parts_len)
 {
     V1beta1__PreferredAllocationResponse response = V1BETA1__PREFERRED_ALLOCATION_RESPONSE__INIT;
 
     response.container_responses = parts;
     response.n_container_responses = parts_len;
-    if (rpc_incoming_send(call, &response.base) == 0)
-        rpc_incoming_finish(call, RPC_OK, NULL);
-    else
-        rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "the answer is too large");
+    kept_call_answer(call, &response.base);
 }
 
 /* Without memory none is preferred: an error would cost the pod its admission (the kubelet's
@@ -125,7 +122,7 @@ static void part_start(struct part *part, struct feed_client *feed, const char *
 
 void preference_start(struct preference_list *list, struct feed_client *feed, const char *resource,
                       const V1beta1__PreferredAllocationRequest *request, uint64_t timeout_ms,
-                      struct rpc_incoming *call)
+                      struct kept_call *call)
 {
     size_t len = request->n_container_requests;
     struct preference *preference = calloc(1, sizeof *preference + len * sizeof *preference->parts);
@@ -138,7 +135,7 @@ void preference_start(struct preference_list *list, struct feed_client *feed, co
     preference->parts_len = len;
     preference->waiting = 1;
     LIST_INSERT_HEAD(list, preference, entry);
-    rpc_incoming_on_cancel(call, on_cancelled, preference);
+    kept_call_on_cancel(call, on_cancelled, preference);
     for (size_t i = 0; i < len; i++) {
         preference->parts[i].preference = preference;
         part_start(&preference->parts[i], feed, resource, request->container_requests[i],

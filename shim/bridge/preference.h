@@ -11,7 +11,7 @@
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 #include "shim/bridge/feed_client.h"
-#include "shim/rpc/rpc.h"
+#include "shim/bridge/kept_call.h"
 
 struct preference;
 LIST_HEAD(preference_list, preference);
@@ -20,7 +20,7 @@ LIST_HEAD(preference_list, preference);
  * inside the call's handler. */
 void preference_start(struct preference_list *list, struct feed_client *feed, const char *resource,
                       const V1beta1__PreferredAllocationRequest *request, uint64_t timeout_ms,
-                      struct rpc_incoming *call);
+                      struct kept_call *call);
 
 /* Forgets all in the list, whose calls are gone. */
 void preference_list_clear(struct preference_list *list);

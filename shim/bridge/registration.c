@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -35,6 +36,7 @@ struct registration {
     struct rpc_channel *channel;
     struct ucred peer;
     unsigned epoch;
+    struct file_identity file;
 };
 
 static void registration_set_state(struct registration *r, enum registration_state state)
@@ -191,10 +193,13 @@ static void stop_connecting(struct registration *r)
 
 void registration_socket(struct registration *r, enum kubelet_socket now)
 {
+    struct stat st;
+
     if (now != KUBELET_SOCKET_NEW)
         log_debug("kubelet: its socket %s", now == KUBELET_SOCKET_BACK ? "is back" : "has gone");
     if (now == KUBELET_SOCKET_NEW) {
         r->epoch++;
+        r->file = lstat(r->path, &st) < 0 ? (struct file_identity){0} : file_identity_of(&st);
         begin_connecting(r);
     } else if (r->state == REGISTRATION_CONNECTED) {
         return;
@@ -218,6 +223,11 @@ pid_t registration_pid(const struct registration *r)
 unsigned registration_epoch(const struct registration *r)
 {
     return r->epoch;
+}
+
+struct file_identity registration_file(const struct registration *r)
+{
+    return r->file;
 }
 
 struct rpc_call *registration_call(struct registration *r, const char *resource,

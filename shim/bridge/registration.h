@@ -24,6 +24,7 @@
 #include <uv.h>
 
 #include "shim/bridge/kubelet_dir.h"
+#include "shim/file_identity.h"
 #include "shim/rpc/rpc.h"
 
 struct registration;
@@ -56,6 +57,8 @@ bool registration_connected(const struct registration *registration);
 /* Who listens (0 while not connected), and how many socket files there have been. */
 pid_t registration_pid(const struct registration *registration);
 unsigned registration_epoch(const struct registration *registration);
+/* Which file the last one was, for another process. */
+struct file_identity registration_file(const struct registration *registration);
 
 /* Calls Register; see rpc_channel_call(). Only while connected. */
 struct rpc_call *registration_call(struct registration *registration, const char *resource,

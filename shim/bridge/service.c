@@ -4,76 +4,69 @@
 #include "cri-proto/methods.h"
 #include "shim/bridge/allocate.h"
 #include "shim/bridge/limits.h"
+#include "shim/rpc/rpc.h"
 
-static void on_options(struct rpc_incoming *call, const ProtobufCMessage *request, void *user)
+static void on_options(struct kept_call *call, const ProtobufCMessage *request, void *user)
 {
     V1beta1__DevicePluginOptions options = V1BETA1__DEVICE_PLUGIN_OPTIONS__INIT;
-    int err;
 
     (void)request;
     (void)user;
     /* Always, so that a plugin that changes its mind needs no new registration. */
     options.get_preferred_allocation_available = true;
-    err = rpc_incoming_send(call, &options.base);
-    rpc_incoming_finish(call, err ? RPC_RESOURCE_EXHAUSTED : RPC_OK, NULL);
+    kept_call_answer(call, &options.base);
 }
 
-static void on_list_and_watch(struct rpc_incoming *call, const ProtobufCMessage *request,
-                              void *user)
+static void on_list_and_watch(struct kept_call *call, const ProtobufCMessage *request, void *user)
 {
     const struct service *service = user;
 
-    (void)request;
-    service->watch(service->user, call);
+    service->watch(service->user, call, !request);
 }
 
-static void on_allocate(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+static void on_allocate(struct kept_call *call, const ProtobufCMessage *message, void *user)
 {
     const V1beta1__AllocateRequest *request = (const V1beta1__AllocateRequest *)message;
     const struct service *service = user;
     V1beta1__AllocateResponse *answer;
 
     if (request->n_container_requests > CONTAINERS_MAX) {
-        rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "too many containers in one request");
+        kept_call_finish(call, RPC_RESOURCE_EXHAUSTED, "too many containers in one request");
         return;
     }
     answer = allocate_answer(service->resource, request);
-    if (!answer)
-        rpc_incoming_finish(call, RPC_INVALID_ARGUMENT,
-                            "a device id is not UTF-8, or out of memory");
-    else if (rpc_incoming_send(call, &answer->base) < 0)
-        rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "the token is too large");
-    else
-        rpc_incoming_finish(call, RPC_OK, NULL);
-    if (answer)
-        allocate_answer_free(answer);
+    if (!answer) {
+        kept_call_finish(call, RPC_INVALID_ARGUMENT, "a device id is not UTF-8, or out of memory");
+        return;
+    }
+    kept_call_answer(call, &answer->base);
+    allocate_answer_free(answer);
 }
 
-static void on_preferred(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+static void on_preferred(struct kept_call *call, const ProtobufCMessage *message, void *user)
 {
     const V1beta1__PreferredAllocationRequest *request =
         (const V1beta1__PreferredAllocationRequest *)message;
     struct service *service = user;
 
     if (request->n_container_requests > CONTAINERS_MAX)
-        rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "too many containers in one request");
+        kept_call_finish(call, RPC_RESOURCE_EXHAUSTED, "too many containers in one request");
     else
         preference_start(&service->preferences, service->feed, service->resource, request,
                          service->preferred_timeout_ms + PREFER_MARGIN_MS, call);
 }
 
 /* The real one is made in CreateContainer; our options say that the kubelet need not ask. */
-static void on_pre_start(struct rpc_incoming *call, const ProtobufCMessage *request, void *user)
+static void on_pre_start(struct kept_call *call, const ProtobufCMessage *request, void *user)
 {
     V1beta1__PreStartContainerResponse answer = V1BETA1__PRE_START_CONTAINER_RESPONSE__INIT;
-    int err = rpc_incoming_send(call, &answer.base);
 
     (void)request;
     (void)user;
-    rpc_incoming_finish(call, err ? RPC_RESOURCE_EXHAUSTED : RPC_OK, NULL);
+    kept_call_answer(call, &answer.base);
 }
 
-const struct rpc_method SERVICE_METHODS[SERVICE_METHODS_LEN] = {
+const struct kept_method SERVICE_METHODS[SERVICE_METHODS_LEN] = {
     {DEVICEPLUGIN_GET_OPTIONS, &v1beta1__empty__descriptor, on_options},
     {DEVICEPLUGIN_LIST_AND_WATCH, &v1beta1__empty__descriptor, on_list_and_watch},
     {DEVICEPLUGIN_ALLOCATE, &v1beta1__allocate_request__descriptor, on_allocate},

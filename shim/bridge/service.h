@@ -6,26 +6,27 @@
 #ifndef SHIM_BRIDGE_SERVICE_H
 #define SHIM_BRIDGE_SERVICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shim/bridge/feed_client.h"
+#include "shim/bridge/kept_call.h"
 #include "shim/bridge/preference.h"
-#include "shim/rpc/rpc.h"
 
 /* All but `preferences`, which starts empty, is the owner's to fill and borrowed. */
 struct service {
     const char *resource;
     struct feed_client *feed;
     uint64_t preferred_timeout_ms;
-    /* ListAndWatch, from inside its handler. */
-    void (*watch)(void *user, struct rpc_incoming *call);
+    /* ListAndWatch, from inside its handler. `resumed`: lists were sent on it by a process before. */
+    void (*watch)(void *user, struct kept_call *call, bool resumed);
     void *user;
     struct preference_list preferences;
 };
 
-/* For rpc_server_new(), whose user is the service. */
+/* For kept_server_new(), whose user is the service. */
 #define SERVICE_METHODS_LEN 5
-extern const struct rpc_method SERVICE_METHODS[SERVICE_METHODS_LEN];
+extern const struct kept_method SERVICE_METHODS[SERVICE_METHODS_LEN];
 
 /* Forgets all calls, which are gone. */
 void service_clear(struct service *service);

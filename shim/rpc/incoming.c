@@ -289,15 +289,6 @@ int rpc_incoming_send(struct rpc_incoming *call, const ProtobufCMessage *message
     return err ? err : queue_chunk(call, chunk, message_pack(message, &chunk->bytes, &chunk->len));
 }
 
-int rpc_incoming_send_packed(struct rpc_incoming *call, const uint8_t *message, size_t len)
-{
-    struct chunk *chunk;
-    int err = chunk_new(call, &chunk);
-
-    return err ? err
-               : queue_chunk(call, chunk, message_frame(message, len, &chunk->bytes, &chunk->len));
-}
-
 size_t rpc_incoming_queued(const struct rpc_incoming *call)
 {
     return call->queued;

@@ -302,6 +302,15 @@ ProtobufCMessage *message_unpack(const ProtobufCMessageDescriptor *descriptor, c
     return message;
 }
 
+void message_put_head(uint8_t *head, size_t len)
+{
+    head[0] = 0;
+    head[1] = (uint8_t)(len >> 24);
+    head[2] = (uint8_t)(len >> 16);
+    head[3] = (uint8_t)(len >> 8);
+    head[4] = (uint8_t)len;
+}
+
 /* A head, and room behind it for the message. */
 static int make_frame(size_t body_len, uint8_t **out, size_t *len)
 {
@@ -312,11 +321,7 @@ static int make_frame(size_t body_len, uint8_t **out, size_t *len)
     bytes = malloc(MESSAGE_HEAD_BYTES + body_len);
     if (!bytes)
         return -ENOMEM;
-    bytes[0] = 0;
-    bytes[1] = (uint8_t)(body_len >> 24);
-    bytes[2] = (uint8_t)(body_len >> 16);
-    bytes[3] = (uint8_t)(body_len >> 8);
-    bytes[4] = (uint8_t)body_len;
+    message_put_head(bytes, body_len);
     *out = bytes;
     *len = MESSAGE_HEAD_BYTES + body_len;
     return 0;
@@ -328,15 +333,6 @@ int message_pack(const ProtobufCMessage *message, uint8_t **out, size_t *len)
 
     if (!err)
         protobuf_c_message_pack(message, *out + MESSAGE_HEAD_BYTES);
-    return err;
-}
-
-int message_frame(const uint8_t *packed, size_t packed_len, uint8_t **out, size_t *len)
-{
-    int err = make_frame(packed_len, out, len);
-
-    if (!err && packed_len > 0)
-        memcpy(*out + MESSAGE_HEAD_BYTES, packed, packed_len);
     return err;
 }
 

@@ -68,6 +68,9 @@ enum message_event message_reader_feed(struct message_reader *reader, const uint
 /* Whether the bytes so far end inside a message. */
 bool message_reader_partial(const struct message_reader *reader);
 
+/* Puts the head of an uncompressed message of `len` bytes, MESSAGE_HEAD_BYTES. */
+void message_put_head(uint8_t *head, size_t len);
+
 /* ---- protobuf ---- */
 
 /* The memory of one unpacked message. */
@@ -97,9 +100,6 @@ ProtobufCMessage *message_copy(const ProtobufCMessage *message) __attribute__((w
 /* Packs `message` behind its head, uncompressed. 0 and *out (the caller frees it) with *len, or
  * -EMSGSIZE over RPC_MESSAGE_BYTES_MAX, or -ENOMEM. */
 int message_pack(const ProtobufCMessage *message, uint8_t **out, size_t *len)
-    __attribute__((warn_unused_result));
-/* The same for one that is packed; copied. */
-int message_frame(const uint8_t *packed, size_t packed_len, uint8_t **out, size_t *len)
     __attribute__((warn_unused_result));
 
 #endif

@@ -197,9 +197,6 @@ void rpc_incoming_on_cancel(struct rpc_incoming *call, void (*cancelled)(void *u
  * queued but not yet taken by the client: rpc_incoming_queued(). */
 int rpc_incoming_send(struct rpc_incoming *call, const ProtobufCMessage *message)
     __attribute__((warn_unused_result));
-/* The same for one that is packed already; copied. */
-int rpc_incoming_send_packed(struct rpc_incoming *call, const uint8_t *message, size_t len)
-    __attribute__((warn_unused_result));
 size_t rpc_incoming_queued(const struct rpc_incoming *call);
 
 /* Ends the call with trailers; `message` copied, may be NULL. The call is gone afterwards. */

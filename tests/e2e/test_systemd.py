@@ -13,6 +13,7 @@ from bare_kubelet import BareKubelet
 from criclient import Client
 from machine import SYSTEMD, Machine
 from plugin import Plugin
+from protos import deviceplugin
 from runtime import Runtime
 from shim import BINARY, ROOT
 from telling import tell
@@ -189,9 +190,9 @@ def test_a_socket_unit_of_the_same_path(node):
     assert node.active() == ALL
 
 
-def test_the_bridge_s_sockets_outlive_it(node, closing):
-    """systemd keeps what it listens on: killed, who connects waits for the next one, at the same
-    socket; stopped, nothing is left."""
+def test_what_the_bridge_serves_outlives_it(node, closing):
+    """systemd keeps what it listens on and its connections: killed or restarted, the kubelet sees
+    nothing; stopped, they end."""
     node.install()
     kubelet = closing(BareKubelet(node.path(KUBELET_DIR)))
     kubelet.start()
@@ -201,16 +202,20 @@ def test_the_bridge_s_sockets_outlive_it(node, closing):
     endpoint = node.path(KUBELET_DIR) / "cri-device-shim" / GPU.replace("/", "_")
     endpoint = endpoint.with_name(endpoint.name + ".sock")
     before = endpoint.stat().st_ino
-    for count in range(2, 5):
-        wait_until(lambda: node.property(BRIDGE, "NFileDescriptorStore") == "1", "it is kept")
+    wait_until(lambda: node.property(BRIDGE, "NFileDescriptorStore") == "3", "all is kept")
+    for how in ["kill --kill-who=main -s KILL"] * 3 + ["restart"] * 2:
         bridge = node.pid(BRIDGE)
-        node.run("systemctl", "kill", "--kill-who=main", "-s", "KILL", BRIDGE)
+        node.run("systemctl", *how.split(), BRIDGE)
         wait_until(lambda: node.pid(BRIDGE) not in (0, bridge), "systemd starts the bridge again")
-        kubelet.wait("list", GPU, count)
+        request = deviceplugin.AllocateRequest()
+        request.container_requests.add().devices_ids.append("g0")
+        assert len(kubelet.clients[GPU].call("Allocate", request).container_responses) == 1
         assert endpoint.stat().st_ino == before
-    assert node.property(BRIDGE, "NFileDescriptorStore") == "1"
+    assert node.property(BRIDGE, "NFileDescriptorStore") == "3"
+    assert len(kubelet.of("list")) == 1 and not kubelet.of("end")
     node.run("systemctl", "stop", BRIDGE)
-    assert node.property(BRIDGE, "NFileDescriptorStore") == "0" and not endpoint.exists()
+    assert node.property(BRIDGE, "NFileDescriptorStore") == "0"
+    kubelet.wait("end", GPU)
 
 
 @pytest.mark.parametrize("unit", [DAEMON, BRIDGE])

@@ -401,6 +401,30 @@ FEEDS = {
     "file-short": b"\1" + SNAPSHOT[:20],
 }
 
+
+
+def frame(kind, flags, stream, payload=b""):
+    return (len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") +
+            payload)
+
+
+REQUEST = b"\x83\x04\x1e/v1beta1.DevicePlugin/Allocate\x0f\x10\x10application/grpc"
+ASKS = frame(1, 4, 1, REQUEST) + frame(0, 1, 1, b"\0\0\0\0\0")
+WINDOWS = frame(4, 0, 0, b"\0\4\0\0\x10\0") + frame(8, 0, 0, b"\0\1\0\0") + frame(
+    8, 0, 1, b"\0\1\0\0")
+CONNECTIONS = {
+    "greeting": b"\0\0" + frame(4, 0, 0) + frame(4, 1, 0) + ASKS,
+    "request": b"\3\5" + ASKS,
+    "request-pieces": b"\3\0" + frame(1, 0x28, 1, b"\1\0\0\0\0\0" + REQUEST[:9] + b"\0") + frame(
+        9, 4, 1, REQUEST[9:]) + frame(0, 8, 1, b"\1\0\0\0\0") + frame(0, 1, 1, b"\0\0"),
+    "requests": b"\3\x80" + b"".join(frame(1, 5, 2 * i + 1, REQUEST) for i in range(40)),
+    "windows": b"\7\x10" + ASKS + WINDOWS,
+    "ended": b"\7\x10" + ASKS + frame(3, 0, 1, b"\0\0\0\x08") + frame(1, 5, 3, REQUEST),
+    "pings": b"\3\x40" + frame(6, 0, 0, b"12345678") * 40,
+    "unknown": b"\3\x10" + frame(1, 5, 1, REQUEST.replace(b"All", b"all")) + frame(200, 1, 7, b"x"),
+    "trailers": b"\3\x10" + frame(1, 4, 1, REQUEST) + frame(1, 5, 1, b"\0\1a\1b"),
+}
+
 STATUSES = {
     "code": b"14",
     "text": b"the plugin of v.com/gpu is away",
@@ -459,7 +483,8 @@ def main():
     for name, text in CONFIGS.items():
         write("fuzz_config", name, text.encode())
     for target, seeds in (("fuzz_devices", DEVICE_LISTS), ("fuzz_record", ROWS),
-                          ("fuzz_feed", FEEDS), ("fuzz_status", STATUSES)):
+                          ("fuzz_feed", FEEDS), ("fuzz_status", STATUSES),
+                          ("fuzz_h2", CONNECTIONS)):
         for name, data in seeds.items():
             write(target, name, data)
     for path in sys.argv[1:]:

@@ -129,7 +129,7 @@ def test_allocate_under_a_large_answer(shown):
     with pytest.raises(grpc.RpcError) as error:
         allocate(client, ["\x01" * (4 << 20)])  # each becomes six characters
     assert error.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert error.value.details() == "the token is too large"
+    assert error.value.details() == "the answer is too large"
     assert allocate(client, ["g0"]).container_responses
     assert not client.ended.is_set()
 

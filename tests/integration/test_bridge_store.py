@@ -59,8 +59,12 @@ def stored(resource):
     return f"endpoint/{resource.replace('/', '_')}.sock/"
 
 
+def listeners(names):
+    return [name for name in names if name.startswith("endpoint/")]
+
+
 def are_stored(*resources):
-    return lambda names: len(names) == len(resources) and all(
+    return lambda names: len(listeners(names)) == len(resources) and all(
         any(name.startswith(stored(one)) for name in names) for one in resources)
 
 
@@ -81,18 +85,17 @@ def test_killed_no_name_vanishes(bridge, kubelet, manager, closing):
     """Who connects while there is no bridge waits for the next one; it is the same socket, however
     often, and kept once."""
     manager.wait_names(are_stored(GPU))
-    before, names = inode(bridge), manager.names()
-    for count in range(1, 11):
+    before, names = inode(bridge), listeners(manager.names())
+    for _ in range(10):
         bridge.kill()
         waiting = closing(connect(bridge))
         assert inode(bridge) == before
         bridge.start()
         assert greets(waiting)
-        kubelet.wait("list", GPU, count + 1)
-        kubelet.wait_health(GPU, HEALTHY)
         assert inode(bridge) == before
-    assert manager.names() == names
-    assert bridge.log().count("goes on") == 10
+    assert listeners(manager.names()) == names
+    assert bridge.log().count(".sock: goes on") == 10
+    assert kubelet.health(GPU) == HEALTHY
 
 
 def test_without_a_store_it_is_as_ever(directory, closing, feed, kubelet):
@@ -114,7 +117,7 @@ def test_without_a_store_it_is_as_ever(directory, closing, feed, kubelet):
 def test_a_name_that_is_not_its_own_any_more(bridge, kubelet, manager, closing, directory, what):
     """Removed or replaced while it was dead: made anew, and the old one is let go of."""
     manager.wait_names(are_stored(GPU))
-    (before,) = manager.names()
+    (before,) = listeners(manager.names())
     bridge.kill()
     endpoint = bridge.endpoint(GPU)
     endpoint.rename(directory / "moved")
@@ -123,8 +126,7 @@ def test_a_name_that_is_not_its_own_any_more(bridge, kubelet, manager, closing, 
     elif what == "a link":
         endpoint.symlink_to(directory / "moved")
     bridge.start()
-    manager.wait_names(lambda names: are_stored(GPU)(names) and names != [before])
-    kubelet.wait("list", GPU, 2)
+    manager.wait_names(lambda names: are_stored(GPU)(names) and before not in names)
     assert greets(closing(connect(bridge))) and not endpoint.is_symlink()
     with pytest.raises(ConnectionRefusedError):
         with socket.socket(socket.AF_UNIX) as one:
@@ -133,13 +135,13 @@ def test_a_name_that_is_not_its_own_any_more(bridge, kubelet, manager, closing, 
 
 def test_removed_while_it_runs(bridge, manager):
     manager.wait_names(are_stored(GPU))
-    (before,) = manager.names()
+    (before,) = listeners(manager.names())
     bridge.endpoint(GPU).unlink()
-    manager.wait_names(lambda names: are_stored(GPU)(names) and names != [before])
+    manager.wait_names(lambda names: are_stored(GPU)(names) and before not in names)
     bridge.kill()
     made = inode(bridge)
     bridge.start()
-    bridge.wait_log("goes on")
+    bridge.wait_log(".sock: goes on")
     assert inode(bridge) == made
 
 
@@ -152,11 +154,21 @@ def test_what_is_withdrawn_is_not_kept(bridge, feed, kubelet, manager):
     assert not bridge.endpoint(NIC).exists()
 
 
-def test_stopped_nothing_is_kept(bridge, manager):
+def test_ended_as_told_it_leaves_all_to_the_manager(bridge, manager):
+    """Who restarts it hands it over; who stops it ends it."""
     manager.wait_names(are_stored(GPU))
+    names = manager.names()
+    bridge.terminate()
+    assert manager.names() == names
+    assert bridge.endpoint(GPU).exists()
+
+
+def test_stopped_without_a_store_nothing_is_left(directory, closing, feed, kubelet):
+    bridge = closing(Bridge(directory))
+    bridge.start()
+    kubelet.wait_health(GPU, HEALTHY)
     endpoint = bridge.endpoint(GPU)
     bridge.terminate()
-    manager.wait_names(lambda names: not names)
     assert not endpoint.exists()
 
 
@@ -186,8 +198,7 @@ def test_what_only_the_daemon_knows_goes_on(bridge, kubelet, manager):
     bridge.kill()
     bridge.snapshot.unlink()
     bridge.start()
-    kubelet.wait("list", GPU, 2)
-    bridge.wait_log("goes on")
+    bridge.wait_log(".sock: goes on")
     assert inode(bridge) == before
 
 
@@ -198,8 +209,8 @@ def test_killed_as_soon_as_it_shows_something_new(bridge, feed, kubelet, manager
     bridge.kill()
     feed.stop()
     bridge.start()
-    kubelet.wait("list", NIC, 2)
     assert greets(closing(connect(bridge, NIC)))
+    assert not kubelet.of("end")
 
 
 def test_not_wanted_nothing_is_kept(bridge, manager):
@@ -221,4 +232,4 @@ def test_a_manager_that_gives_up(bridge, kubelet, manager):
     bridge.start()
     kubelet.wait("list", GPU, 2)
     manager.wait_names(are_stored(GPU))
-    assert "goes on" not in bridge.log()
+    assert ".sock: goes on" not in bridge.log()

@@ -130,6 +130,29 @@ def frames_of(data, direction):
     return FrameReader(direction).feed(data)
 
 
+def without_table(records):
+    """The same exchange as the client would have had it with a server that allows its header table no
+    bytes (SETTINGS_HEADER_TABLE_SIZE 0, RFC 7541 §4.2)."""
+    reader, out, begun = FrameReader(TO_SERVER), [], False
+    decoder, encoder = hpack.Decoder(), hpack.Encoder()
+    encoder.header_table_size = 0
+    for record in records:
+        data = b""
+        if record.direction != TO_SERVER:
+            out.append(record)
+            continue
+        for frame in reader.feed(record.data):
+            if frame.type == HEADERS:
+                assert frame.flags & END_HEADERS
+                fields = decoder.decode(frame.body, raw=True)
+                frame = Frame(HEADERS, frame.flags & ~(PADDED | PRIORITY_FLAG), frame.stream,
+                              encoder.encode(fields))
+            data += frame.encode()
+        out.append(Record(TO_SERVER, data if begun else PREFACE + data))
+        begun = True
+    return out
+
+
 class Stream:
     """What one direction of a stream carried."""
 

@@ -27,6 +27,7 @@ from node_plugin import NodePlugin, container_path, host_path
 from program import Program
 from protos import cri
 from shim import BINARY, Shim
+from supervisor import Supervisor, supervised
 
 PARTS = ("kubelet", "plugin", "daemon", "bridge", "runtime")
 KILL, TERM = "KILL", "TERM"
@@ -96,9 +97,11 @@ class Node:
 
     `bridge`, `plugins`: settings of those tables; `kubelet`: settings of a Kubelet; `plugin`: of
     each NodePlugin. Resources of plugins that register with the kubelet directly are none of these.
+    `store`: a service manager keeps the bridge's descriptors.
     """
 
-    def __init__(self, directory, resources, bridge=None, plugins=None, kubelet=None, plugin=None):
+    def __init__(self, directory, resources, bridge=None, plugins=None, kubelet=None, plugin=None,
+                 store=False):
         self.directory = pathlib.Path(directory)
         self.resources = resources
         self._paths = {container_path(one) for ids in resources.values() for one in ids}
@@ -110,7 +113,9 @@ class Node:
         self.daemon = NodeShim(
             self.directory, self.kubelet_dir, bridge=bridge,
             plugins={"hold": "250ms", "grace": "1m", **(plugins or {})}, top={"drain": "300ms"})
-        self.bridge = Bridge(self.daemon.config_path, self.directory / "bridge.log")
+        self.manager = Supervisor(self.directory) if store else None
+        program = supervised(Bridge, self.manager) if store else Bridge
+        self.bridge = program(self.daemon.config_path, self.directory / "bridge.log")
         self.runtime = _NodeRuntime(self.run_dir / "r.sock")
         self.runtime.on("CreateContainer", self._created)
         self.kubelet = Kubelet(self.kubelet_dir, self.daemon.socket,
@@ -163,6 +168,8 @@ class Node:
             self._on = False
             for part in PARTS:
                 self.down(part, how)
+            if self.manager:
+                self.manager.give_up()
             self.runtime.reboot()
             shutil.rmtree(self.run_dir)
 
@@ -202,6 +209,8 @@ class Node:
                     one.stop()
                 except AssertionError as error:
                     errors.append(str(error))
+        if self.manager:
+            self.manager.stop()
         assert not errors, "\n".join(errors)
 
     # ---- what must hold ----

@@ -110,11 +110,12 @@ class Supervisor:
         if fds:
             shell = f"LISTEN_PID=$$ LISTEN_FDS={len(fds)} {shell}"
             environment["LISTEN_FDNAMES"] = ":".join(names)
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", shell, *command], stdin=subprocess.DEVNULL, stdout=log,
-            stderr=subprocess.STDOUT, start_new_session=True, env=environment,
-            pass_fds=range(3, 3 + len(fds)), preexec_fn=hand_over)
-        self.main_pid = process.pid
+        with self._lock:  # or what it says at once comes from nobody that is known
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", shell, *command], stdin=subprocess.DEVNULL, stdout=log,
+                stderr=subprocess.STDOUT, start_new_session=True, env=environment,
+                pass_fds=range(3, 3 + len(fds)), preexec_fn=hand_over)
+            self.main_pid = process.pid
         return process
 
     # ---- what they say ----

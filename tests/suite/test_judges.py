@@ -11,7 +11,7 @@ def round_of(directory):
     which the kubelet knows at `ended`, starts at 10.1 s, the kubelet has its lists again at `listed`
     and rejects a pod at `rejected`."""
     def judged(listed, rejected, ended=10.05):
-        one = Restarts(directory / "n", "bridge", None, "0")
+        one = Restarts(directory / "n", "bridge", None, "0", store=False)
         node = one._node
         node.moments = [("bridge", "down", 10), ("bridge", "up", 10.1)]
         kubelet = node.kubelet

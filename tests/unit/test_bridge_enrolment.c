@@ -8,6 +8,7 @@ struct fixture {
     struct registration *registration;
     struct enrolment enrolment;
     unsigned disconnects, closed;
+    uint64_t leave_ms;
 };
 
 static void ignore(void *user)
@@ -17,11 +18,12 @@ static void ignore(void *user)
 
 static const struct registration_ops REGISTRATION_OPS = {ignore, ignore, ignore};
 
-static void on_disconnect(void *user)
+static uint64_t on_disconnect(void *user)
 {
     struct fixture *f = user;
 
     f->disconnects++;
+    return f->leave_ms;
 }
 
 static const struct enrolment_ops OPS = {on_disconnect, ignore};
@@ -82,6 +84,25 @@ static void what_it_lacks_is_said(void **state)
     end(&f);
 }
 
+/* After the end of a connection that it had with another process. */
+static void the_kubelet_is_left_alone_before_it_is_asked(void **state)
+{
+    struct fixture f;
+
+    start(&f, *state);
+    enrolment_set_list(&f.enrolment);
+    enrolment_set_socket(&f.enrolment, true);
+    f.leave_ms = 20;
+    enrolment_kubelet_came(&f.enrolment, false);
+    assert_int_equal(f.enrolment.state, ENROLMENT_BACKING_OFF);
+    assert_int_equal(f.disconnects, 1);
+    assert_int_equal(uv_timer_get_due_in(&f.enrolment.timer), 20);
+    WAIT(f.world, f.disconnects == 2);
+    assert_int_equal(f.enrolment.state, ENROLMENT_BACKING_OFF);
+    enrolment_kubelet_went(&f.enrolment);
+    end(&f);
+}
+
 static void the_text_has_room_for_all(void **state)
 {
     char text[ENROLMENT_WAITS_TEXT_BYTES_MAX];
@@ -99,6 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(what_it_lacks_is_said),
+        WORLD_TEST(the_kubelet_is_left_alone_before_it_is_asked),
         cmocka_unit_test(the_text_has_room_for_all),
     };
 

@@ -36,7 +36,8 @@ struct talk {
     uint64_t sum;
 };
 
-static const struct kept_state STATE = {.bytes = sizeof(struct talk), .format = 7};
+static const struct kept_state STATE = {
+    .bytes = sizeof(struct talk), .format = 7, .areas = 2, .area_bytes = 10000};
 
 static void answer_to(struct talk *talk, uint8_t byte, uint8_t out[2])
 {
@@ -46,10 +47,11 @@ static void answer_to(struct talk *talk, uint8_t byte, uint8_t out[2])
     out[1] = (uint8_t)(talk->sum >> 16);
 }
 
-static void eat(struct kept_socket *kept, void *state, const uint8_t *bytes, size_t len)
+static void eat(struct kept_socket *kept, void *state, const uint8_t *bytes, size_t len, void *user)
 {
     uint8_t out[2 * KEPT_READ_BYTES_MAX];
 
+    (void)user;
     for (size_t i = 0; i < len; i++)
         answer_to(state, bytes[i], &out[2 * i]);
     kept_socket_put(kept, out, 2 * len);
@@ -61,7 +63,8 @@ static int talk(struct kept_socket *kept)
     for (;;) {
         struct pollfd fd = {.fd = kept_socket_fd(kept, KEPT_SOCKET)};
         bool room = kept_socket_room(kept) >= 2 * KEPT_READ_BYTES_MAX;
-        int written = kept_socket_write(kept), r = room ? kept_socket_read(kept, eat) : -EAGAIN;
+        int written = kept_socket_write(kept),
+            r = room ? kept_socket_read(kept, eat, NULL) : -EAGAIN;
 
         if (written < 0 && written != -EAGAIN)
             return 21;
@@ -78,18 +81,16 @@ static int talk(struct kept_socket *kept)
 /* A life of it, ended by step `steps` (0: not so). */
 static pid_t begin_life(const int fds[KEPT_DESCRIPTORS], unsigned steps)
 {
-    static uint64_t now_ms;
     struct kept_socket *kept;
-    pid_t pid;
+    pid_t pid = fork();
 
-    now_ms += KEPT_QUICK_MS; /* none counts as quick to die */
-    pid = fork();
     if (pid != 0)
         return pid;
     signal(SIGPIPE, SIG_IGN);
     steps_left = steps;
-    if (kept_socket_resume(fds, &STATE, now_ms, &kept) < 0)
+    if (kept_socket_resume(fds, &STATE, &kept) < 0)
         _exit(20);
+    kept_socket_settled(kept);
     _exit(talk(kept));
 }
 
@@ -261,8 +262,7 @@ static void pair_fini(struct pair *pair)
 
 /* As another process, with duplicates of what is kept, `socket` in place of its own (-1: its own);
  * what that came to. */
-static int go_on(const struct pair *pair, int socket, const struct kept_state *state,
-                 uint64_t now_ms)
+static int go_on(const struct pair *pair, int socket, const struct kept_state *state)
 {
     struct kept_socket *next = NULL;
     int fds[KEPT_DESCRIPTORS], err;
@@ -271,7 +271,7 @@ static int go_on(const struct pair *pair, int socket, const struct kept_state *s
         fds[i] = dup(i == KEPT_SOCKET && socket >= 0
                          ? socket
                          : kept_socket_fd(pair->kept, (enum kept_descriptor)i));
-    err = kept_socket_resume(fds, state, now_ms, &next);
+    err = kept_socket_resume(fds, state, &next);
     for (int i = 0; i < KEPT_DESCRIPTORS && err; i++)
         assert_int_equal(close(fds[i]), 0); /* still the caller's */
     kept_socket_free(next);
@@ -280,19 +280,21 @@ static int go_on(const struct pair *pair, int socket, const struct kept_state *s
 
 static void only_its_own_state_is_gone_on_with(void **state)
 {
-    const struct kept_state other_format = {.bytes = STATE.bytes, .format = 8};
-    const struct kept_state other_size = {.bytes = STATE.bytes + 4096, .format = 7};
+    const struct kept_state other_format = {
+        .bytes = STATE.bytes, .format = 8, .areas = 2, .area_bytes = STATE.area_bytes};
+    const struct kept_state other_size = {
+        .bytes = STATE.bytes, .format = 7, .areas = 3, .area_bytes = STATE.area_bytes};
     struct pair pair, other;
 
     (void)state;
     pair_init(&pair);
     pair_init(&other);
-    assert_int_equal(go_on(&pair, -1, &other_format, 1), -ESTALE);
-    assert_int_equal(go_on(&pair, -1, &other_size, 1), -ESTALE);
-    assert_int_equal(go_on(&pair, kept_socket_fd(other.kept, KEPT_SOCKET), &STATE, 1), -ESTALE);
-    assert_int_equal(go_on(&pair, -1, &STATE, 1), 0);
+    assert_int_equal(go_on(&pair, -1, &other_format), -ESTALE);
+    assert_int_equal(go_on(&pair, -1, &other_size), -ESTALE);
+    assert_int_equal(go_on(&pair, kept_socket_fd(other.kept, KEPT_SOCKET), &STATE), -ESTALE);
+    assert_int_equal(go_on(&pair, -1, &STATE), 0);
     pair.kept->head->format++; /* a later release's */
-    assert_int_equal(go_on(&pair, -1, &STATE, 1 + KEPT_QUICK_MS), -ESTALE);
+    assert_int_equal(go_on(&pair, -1, &STATE), -ESTALE);
     pair_fini(&pair);
     pair_fini(&other);
 }
@@ -300,7 +302,6 @@ static void only_its_own_state_is_gone_on_with(void **state)
 static void a_state_that_makes_no_sense_is_given_up(void **state)
 {
     struct pair pair;
-    uint64_t now_ms = 1;
     struct slot good;
 
     (void)state;
@@ -320,12 +321,12 @@ static void a_state_that_makes_no_sense_is_given_up(void **state)
             slot->read -= 2;
         if (what == 3)
             slot->written--; /* of one byte more than was to be written */
-        now_ms += KEPT_QUICK_MS;
-        assert_int_equal(go_on(&pair, -1, &STATE, now_ms), what == 0 ? 0 : -EUCLEAN);
+        kept_socket_settled(pair.kept);
+        assert_int_equal(go_on(&pair, -1, &STATE), what == 0 ? 0 : -EUCLEAN);
     }
     memcpy(active(pair.kept), &good, offsetof(struct slot, out));
     pair.kept->head->active = 2;
-    assert_int_equal(go_on(&pair, -1, &STATE, now_ms + 2 * KEPT_QUICK_MS), -EUCLEAN);
+    assert_int_equal(go_on(&pair, -1, &STATE), -EUCLEAN);
     pair.kept->head->active = 0;
     pair_fini(&pair);
 }
@@ -333,19 +334,18 @@ static void a_state_that_makes_no_sense_is_given_up(void **state)
 /* It may be what they read that kills them. */
 static void processes_that_die_one_after_the_other_end_it(void **state)
 {
-    uint64_t now_ms = 5;
     struct pair pair;
 
     (void)state;
     pair_init(&pair);
     for (int i = 0; i < 5; i++) {
-        assert_int_equal(go_on(&pair, -1, &STATE, now_ms), 0);
-        now_ms += KEPT_QUICK_MS;
+        assert_int_equal(go_on(&pair, -1, &STATE), 0);
+        kept_socket_settled(pair.kept);
     }
-    assert_int_equal(go_on(&pair, -1, &STATE, now_ms), 0);
-    assert_int_equal(go_on(&pair, -1, &STATE, now_ms + 1), 0);
-    assert_int_equal(go_on(&pair, -1, &STATE, now_ms + 2), -ELOOP);
-    assert_int_equal(go_on(&pair, -1, &STATE, now_ms + 3), -ELOOP);
+    for (int i = 0; i < KEPT_TAKEOVERS_MAX; i++)
+        assert_int_equal(go_on(&pair, -1, &STATE), 0);
+    assert_int_equal(go_on(&pair, -1, &STATE), -ELOOP);
+    assert_int_equal(go_on(&pair, -1, &STATE), -ELOOP);
     pair_fini(&pair);
 }
 
@@ -355,13 +355,13 @@ static void its_end_is_told(void **state)
 
     (void)state;
     pair_init(&pair);
-    assert_int_equal(kept_socket_read(pair.kept, eat), -EAGAIN);
+    assert_int_equal(kept_socket_read(pair.kept, eat, NULL), -EAGAIN);
     assert_int_equal(send(pair.peer, "abc", 3, 0), 3);
     shutdown(pair.peer, SHUT_WR);
-    assert_int_equal(kept_socket_read(pair.kept, eat), 3);
+    assert_int_equal(kept_socket_read(pair.kept, eat, NULL), 3);
     assert_int_equal(((const struct talk *)kept_socket_state(pair.kept))->count, 3);
     assert_int_equal(kept_socket_room(pair.kept), KEPT_OUT_BYTES_MAX - 6);
-    assert_int_equal(kept_socket_read(pair.kept, eat), 0);
+    assert_int_equal(kept_socket_read(pair.kept, eat, NULL), 0);
     assert_int_equal(kept_socket_write(pair.kept), 0);
     close(pair.peer);
     pair.peer = -1;
@@ -384,8 +384,8 @@ static void a_change_that_was_not_committed_is_none(void **state)
     talk->count = 9;
     kept_socket_put(pair.kept, "x", 1);
     assert_int_equal(kept_socket_room(pair.kept), KEPT_OUT_BYTES_MAX - 1);
-    pair.kept->editing = false; /* it dies here */
-    assert_int_equal(go_on(&pair, -1, &STATE, 1), 0);
+    kept_socket_abandon(pair.kept); /* or it dies here */
+    assert_int_equal(go_on(&pair, -1, &STATE), 0);
     assert_int_equal(((const struct talk *)kept_socket_state(pair.kept))->count, 0);
     assert_int_equal(kept_socket_room(pair.kept), KEPT_OUT_BYTES_MAX);
     talk = kept_socket_edit(pair.kept);
@@ -396,6 +396,29 @@ static void a_change_that_was_not_committed_is_none(void **state)
     pair_fini(&pair);
 }
 
+static void areas_outlive_it_until_they_are_discarded(void **state)
+{
+    struct pair pair;
+    struct kept_socket *next;
+    int fds[KEPT_DESCRIPTORS];
+
+    (void)state;
+    pair_init(&pair);
+    memset(kept_socket_area(pair.kept, 0), 'a', STATE.area_bytes);
+    memset(kept_socket_area(pair.kept, 1), 'b', STATE.area_bytes);
+    assert_ptr_equal(kept_socket_area(pair.kept, 1), kept_socket_area(pair.kept, 1));
+    for (int i = 0; i < KEPT_DESCRIPTORS; i++)
+        fds[i] = dup(kept_socket_fd(pair.kept, (enum kept_descriptor)i));
+    assert_int_equal(kept_socket_resume(fds, &STATE, &next), 0);
+    kept_socket_discard(next, 0);
+    assert_int_equal(kept_socket_area(pair.kept, 0)[STATE.area_bytes - 1], 0);
+    assert_int_equal(kept_socket_area(next, 0)[0], 0);
+    assert_int_equal(kept_socket_area(next, 1)[STATE.area_bytes - 1], 'b');
+    assert_int_equal(kept_socket_area(next, 1)[0], 'b');
+    kept_socket_free(next);
+    pair_fini(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -403,6 +426,7 @@ int main(void)
         cmocka_unit_test(a_state_that_makes_no_sense_is_given_up),
         cmocka_unit_test(processes_that_die_one_after_the_other_end_it),
         cmocka_unit_test(its_end_is_told),
+        cmocka_unit_test(areas_outlive_it_until_they_are_discarded),
         cmocka_unit_test(a_change_that_was_not_committed_is_none),
         cmocka_unit_test(killed_between_any_two_steps_nothing_is_lost_or_doubled),
         cmocka_unit_test(killed_at_any_time_nothing_is_lost_or_doubled),

@@ -1,0 +1,301 @@
+#include "shim/bridge/kept_connection.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/bridge/kept_inside.h"
+#include "shim/log.h"
+#include "shim/rpc/listen.h"
+
+/* ---- the manager's ---- */
+
+static void name_of(const struct kept_connection *connection, const char *what,
+                    char name[FD_STORE_NAME_BYTES_MAX + 1])
+{
+    snprintf(name, FD_STORE_NAME_BYTES_MAX + 1, "%s%s/%" PRIx64, what, connection->service->name,
+             kept_socket_cookie(connection->kept));
+}
+
+/* The memory first: a connection without one cannot be gone on with. */
+static void store(const struct kept_connection *connection)
+{
+    struct fd_store *store = connection->service->store;
+    char name[FD_STORE_NAME_BYTES_MAX + 1];
+
+    if (!store || !fd_store_usable(store))
+        return;
+    name_of(connection, KEPT_MEMORIES, name);
+    if (fd_store_put(store, name, kept_socket_fd(connection->kept, KEPT_MEMORY)) < 0)
+        return;
+    name_of(connection, KEPT_CONNECTIONS, name);
+    if (fd_store_put(store, name, kept_socket_fd(connection->kept, KEPT_SOCKET)) < 0)
+        log_debug("%s: a connection is not kept", connection->service->name);
+}
+
+static void unstore(const struct kept_connection *connection)
+{
+    struct fd_store *store = connection->service->store;
+    char name[FD_STORE_NAME_BYTES_MAX + 1];
+
+    if (!store || !fd_store_usable(store))
+        return;
+    name_of(connection, KEPT_CONNECTIONS, name);
+    if (fd_store_remove(store, name) == 0) {
+        name_of(connection, KEPT_MEMORIES, name);
+        (void)!fd_store_remove(store, name);
+    }
+}
+
+/* ---- the end ---- */
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct kept_connection *connection = handle->data;
+    const struct kept_service *service = connection->service;
+
+    free(connection);
+    service->gone(service->gone_user);
+}
+
+void kept_connection_leave(struct kept_connection *connection)
+{
+    if (connection->ended)
+        return;
+    connection->ended = true;
+    LIST_REMOVE(connection, entry);
+    uv_close((uv_handle_t *)&connection->poll, on_closed);
+    h2_reader_fini(&connection->reader);
+    kept_socket_free(connection->kept);
+    connection->kept = NULL;
+}
+
+/* The manager has a duplicate, which closing does not end. */
+void kept_connection_end(struct kept_connection *connection)
+{
+    if (connection->ended)
+        return;
+    shutdown(kept_socket_fd(connection->kept, KEPT_SOCKET), SHUT_RDWR);
+    unstore(connection);
+    kept_connection_leave(connection);
+}
+
+/* The client's doing: who answers is told. */
+static void lose(struct kept_connection *connection, const char *reason)
+{
+    log_debug("%s: connection of pid %d ended: %s", connection->service->name,
+              (int)connection->peer.pid, reason);
+    kept_calls_cancel(connection);
+    kept_connection_end(connection);
+}
+
+/* ---- bytes ---- */
+
+static void on_poll(uv_poll_t *poll, int status, int events);
+
+static void wait_for(struct kept_connection *connection, bool writable)
+{
+    int events = writable ? UV_WRITABLE : 0;
+
+    if (h2_has_room(connection->kept))
+        events |= UV_READABLE;
+    uv_poll_start(&connection->poll, events, on_poll);
+}
+
+/* As much of the answers as goes. -EAGAIN: the rest later; 0; or another negative errno. */
+static int flush(struct kept_connection *connection)
+{
+    int err;
+
+    do
+        err = kept_socket_write(connection->kept);
+    while (!err && h2_pump(connection->kept));
+    return err;
+}
+
+/* Why it is over; NULL: it is not. */
+static const char *work(struct kept_connection *connection)
+{
+    int written = 0, read;
+
+    do {
+        read = h2_has_room(connection->kept)
+                   ? kept_socket_read(connection->kept, h2_eat, &connection->reader)
+                   : -EAGAIN;
+        if (read == 0)
+            return "its end";
+        if (read < 0 && read != -EAGAIN)
+            return strerror(-read);
+        kept_calls_forget(connection);
+        if (!connection->ended)
+            kept_calls_ask(connection);
+        if (connection->ended)
+            return NULL;
+        written = flush(connection);
+        if (written < 0 && written != -EAGAIN)
+            return strerror(-written);
+        kept_calls_forget(connection);
+        if (connection->ended)
+            return NULL;
+        if (kept_state_of(connection)->over)
+            return "what came is no HTTP/2";
+    } while (read > 0);
+    wait_for(connection, written < 0);
+    return NULL;
+}
+
+static void go_on(struct kept_connection *connection)
+{
+    const char *reason = connection->ended ? NULL : work(connection);
+
+    if (reason && !connection->ended)
+        lose(connection, reason);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    struct kept_connection *connection = poll->data;
+
+    (void)events;
+    if (status < 0)
+        lose(connection, uv_strerror(status));
+    else
+        go_on(connection);
+}
+
+/* What fails is found out by the next read. */
+void kept_connection_answered(struct kept_connection *connection)
+{
+    wait_for(connection, flush(connection) == -EAGAIN);
+}
+
+/* ---- life ---- */
+
+/* Takes `kept`, also on failure. 0 or a negative errno. */
+static int begin(const struct kept_service *service, struct kept_socket *kept, bool resumed,
+                 struct kept_connections *connections)
+{
+    struct kept_connection *connection = calloc(1, sizeof *connection);
+    int err = -ENOMEM;
+
+    if (connection) {
+        *connection = (struct kept_connection){
+            .service = service, .kept = kept, .resumed = resumed, .poll.data = connection};
+        err = h2_reader_init(&connection->reader, service->paths, service->methods_len);
+    }
+    if (!err)
+        err = unix_peer(kept_socket_fd(kept, KEPT_SOCKET), &connection->peer);
+    if (!err)
+        err = uv_poll_init(service->loop, &connection->poll, kept_socket_fd(kept, KEPT_SOCKET));
+    if (err) {
+        if (connection)
+            h2_reader_fini(&connection->reader);
+        free(connection);
+        shutdown(kept_socket_fd(kept, KEPT_SOCKET), SHUT_RDWR);
+        kept_socket_free(kept);
+        return err;
+    }
+    if (resumed)
+        h2_reader_fini(&connection->reader); /* what that is for was acknowledged */
+    LIST_INSERT_HEAD(connections, connection, entry);
+    wait_for(connection, true); /* to begin from the loop */
+    return 0;
+}
+
+int kept_connection_new(const struct kept_service *service, int fd,
+                        struct kept_connections *connections)
+{
+    struct kept_socket *kept;
+    int err = kept_socket_new(fd, &H2_KEPT, &kept);
+
+    if (err) {
+        close(fd);
+        return err;
+    }
+    h2_begin(kept);
+    err = begin(service, kept, false, connections);
+    if (!err)
+        store(LIST_FIRST(connections));
+    return err;
+}
+
+/* 0, or why it cannot be gone on with; `fds` are taken either way. */
+static int resume(const struct kept_service *service, const int fds[KEPT_DESCRIPTORS],
+                  struct kept_connections *connections)
+{
+    struct kept_socket *kept;
+    int err = fds[KEPT_MEMORY] < 0 ? -ENOENT : kept_socket_resume(fds, &H2_KEPT, &kept);
+
+    if (!err && !h2_can_go_on(kept, service->methods_len)) {
+        shutdown(fds[KEPT_SOCKET], SHUT_RDWR);
+        kept_socket_free(kept);
+        return -EPROTO;
+    }
+    if (!err)
+        return begin(service, kept, true, connections);
+    shutdown(fds[KEPT_SOCKET], SHUT_RDWR);
+    close(fds[KEPT_SOCKET]);
+    if (fds[KEPT_MEMORY] >= 0)
+        close(fds[KEPT_MEMORY]);
+    return err;
+}
+
+size_t kept_connections_resume(const struct kept_service *service,
+                               struct kept_connections *connections, size_t *ended)
+{
+    char prefix[FD_STORE_NAME_BYTES_MAX + 1], memory[FD_STORE_NAME_BYTES_MAX + 1];
+    int fds[KEPT_DESCRIPTORS], err;
+    size_t resumed = 0;
+    const char *name;
+
+    *ended = 0;
+    if (!service->store)
+        return 0;
+    snprintf(prefix, sizeof prefix, KEPT_CONNECTIONS "%s/", service->name);
+    while ((fds[KEPT_SOCKET] = fd_store_take(service->store, prefix, &name)) >= 0) {
+        snprintf(memory, sizeof memory, KEPT_MEMORIES "%s", name + strlen(KEPT_CONNECTIONS));
+        fds[KEPT_MEMORY] = fd_store_take(service->store, memory, NULL);
+        err = resume(service, fds, connections);
+        if (err)
+            log_info("%s: a connection ends, as it cannot go on: %s", service->name,
+                     strerror(-err));
+        else
+            log_debug("%s: a connection goes on", service->name);
+        resumed += !err;
+        if (!err)
+            continue;
+        (void)!fd_store_remove(service->store, name);
+        (void)!fd_store_remove(service->store, memory);
+        *ended += 1;
+    }
+    snprintf(prefix, sizeof prefix, KEPT_MEMORIES "%s/", service->name);
+    fd_store_drop(service->store, prefix); /* of connections that ended meanwhile */
+    return resumed;
+}
+
+/* A handler may end them: they are freed later, from the loop. */
+void kept_connections_go_on(const struct kept_connections *connections)
+{
+    struct kept_connection *connection, *next;
+
+    for (connection = LIST_FIRST(connections); connection; connection = next) {
+        next = LIST_NEXT(connection, entry);
+        go_on(connection);
+    }
+}
+
+void kept_connections_settled(const struct kept_connections *connections)
+{
+    struct kept_connection *connection;
+
+    LIST_FOREACH(connection, connections, entry)
+    kept_socket_settled(connection->kept);
+}
+
+bool kept_connection_is_resumed(const struct kept_connection *connection)
+{
+    return connection->resumed;
+}

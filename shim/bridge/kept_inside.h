@@ -1,0 +1,52 @@
+/*
+ * What kept_connection.c and kept_call.c have in common: a connection, and the calls on it.
+ */
+#ifndef SHIM_BRIDGE_KEPT_INSIDE_H
+#define SHIM_BRIDGE_KEPT_INSIDE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/bridge/h2_state.h"
+#include "shim/bridge/kept_connection.h"
+
+struct kept_call {
+    struct kept_connection *connection;
+    uint32_t id; /* of the stream that its place has; 0: none that was asked */
+    bool held;   /* by who answers */
+    void (*cancelled)(void *user);
+    void *user;
+};
+
+struct kept_connection {
+    const struct kept_service *service;
+    LIST_ENTRY(kept_connection) entry;
+    struct kept_socket *kept;
+    struct h2_reader reader;
+    uv_poll_t poll;
+    bool resumed, ended;
+    struct ucred peer;
+    struct kept_call calls[H2_STREAMS_MAX];
+};
+
+static inline const struct h2_state *kept_state_of(const struct kept_connection *connection)
+{
+    return kept_socket_state(connection->kept);
+}
+
+/* ---- the calls' ---- */
+
+/* Asks for an answer to each request that has come and was not asked about. Any of them may end the
+ * connection. */
+void kept_calls_ask(struct kept_connection *connection);
+/* Those whose streams are over: ended by us, or by the client, which who answers is told. */
+void kept_calls_forget(struct kept_connection *connection);
+/* Ends all of them: who answers is told. */
+void kept_calls_cancel(struct kept_connection *connection);
+
+/* ---- the connection's ---- */
+
+/* There is something to be written. */
+void kept_connection_answered(struct kept_connection *connection);
+
+#endif
