@@ -166,11 +166,102 @@ static void check_list(const Bridge__V1__DeviceList *message, bool masked)
     list_free(list);
 }
 
-/* Its changes on any list: none but devices of it are touched, and all as it says. */
-static void check_changes(const Bridge__V1__Resource *resource, bool masked)
+/* ---- changes of a list ---- */
+
+/* The bytes of what the bridge has. The caller gives it to packed_fini(). */
+static struct packed pack_offer(const struct offer *offer)
 {
+    struct packed packed;
+
+    if (list_pack(offer->list, &packed) < 0)
+        abort();
+    return packed;
+}
+
+static uint8_t *shown_of(const struct offer *offer)
+{
+    uint8_t *health = malloc(list_len(offer->list) + 1);
+
+    if (!health)
+        abort();
+    list_health(offer->list, offer->masked, health);
+    return health;
+}
+
+static bool fits(const Bridge__V1__Resource *resource)
+{
+    bool fits = resource->layout != 0;
+
+    for (size_t i = 0; i < resource->n_changes; i++)
+        fits = fits && resource->changes[i]->place < resource->list->n_devices;
+    return fits;
+}
+
+/* What the list is after its changes: each device as the last one of it says. */
+static void apply(Bridge__V1__Resource *resource)
+{
+    for (size_t i = 0; i < resource->n_changes; i++) {
+        Bridge__V1__Device *device = resource->list->devices[resource->changes[i]->place];
+
+        device->healthy = resource->changes[i]->healthy;
+        device->held = resource->changes[i]->held;
+    }
+}
+
+static bool each_once(const Bridge__V1__Resource *resource)
+{
+    for (size_t i = 0; i < resource->n_changes; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (resource->changes[i]->place == resource->changes[k]->place)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Refused, and it has what it had. */
+static void check_stale(struct offer *offer, const Bridge__V1__Resource *changes)
+{
+    const struct offer was = *offer;
+    struct packed before = pack_offer(offer), after;
+
+    FUZZ_CHECK(offer_take(offer, changes) == -ESTALE, "layout %llu",
+               (unsigned long long)changes->layout);
+    after = pack_offer(offer);
+    FUZZ_CHECK(memcmp(&was, offer, sizeof was) == 0 && before.len == after.len &&
+                   memcmp(before.bytes, after.bytes, before.len) == 0,
+               "%zu, %zu bytes", before.len, after.len);
+    packed_fini(&before);
+    packed_fini(&after);
+}
+
+/* It has what the changes say and else what it had, and tells whether that shows. */
+static void check_taken(struct offer *offer, const Bridge__V1__Resource *changes,
+                        Bridge__V1__Resource *resource)
+{
+    const struct offer was = *offer;
+    uint8_t *before = shown_of(offer), *after;
+    int result = offer_take(offer, changes);
+    bool shows;
+
+    after = shown_of(offer);
+    shows = memcmp(before, after, list_len(offer->list)) != 0;
+    FUZZ_CHECK(result == shows || (result == 1 && !each_once(resource)), "%d, %d", result, shows);
+    FUZZ_CHECK(offer->version == changes->version && offer->layout == was.layout &&
+                   offer->devices == was.devices && offer->health - was.health == (uint64_t)result,
+               "version %llu", (unsigned long long)offer->version);
+    apply(resource);
+    check_answer(offer->list, resource->list, false);
+    check_answer(offer->list, resource->list, true);
+    check_packed(offer->list);
+    free(before);
+    free(after);
+}
+
+static void check_changes(Bridge__V1__Resource *resource, bool masked)
+{
+    Bridge__V1__Resource changes = *resource;
     struct offer offer = {0};
-    int result;
 
     if (!resource->list)
         return;
@@ -178,19 +269,20 @@ static void check_changes(const Bridge__V1__Resource *resource, bool masked)
         abort();
     FUZZ_CHECK(offer.version == resource->version && offer.list, "version");
     offer_set_masked(&offer, masked);
-    {
-        Bridge__V1__Resource changes = *resource;
-
-        changes.list = NULL;
-        result = offer_take(&offer, &changes);
+    changes.list = NULL;
+    changes.version++;
+    if (resource->n_changes == 0) {
+        FUZZ_CHECK(offer_take(&offer, &changes) == 0 && offer.version == resource->version,
+                   "nothing is said");
+    } else {
+        changes.layout++; /* of another list */
+        check_stale(&offer, &changes);
+        changes.layout--;
+        if (fits(resource))
+            check_taken(&offer, &changes, resource);
+        else
+            check_stale(&offer, &changes);
     }
-    if (resource->n_changes == 0)
-        FUZZ_CHECK(result == 0, "%d", result);
-    else if (resource->layout == 0)
-        FUZZ_CHECK(result == -ESTALE, "%d", result);
-    for (size_t i = 0; i < resource->n_changes && result >= 0; i++)
-        FUZZ_CHECK(resource->changes[i]->place < list_len(offer.list), "place");
-    check_packed(offer.list);
     offer_fini(&offer);
 }
 
