@@ -243,6 +243,24 @@ static int resume(const struct kept_service *service, const int fds[KEPT_DESCRIP
     return err;
 }
 
+static const char *why_not(int err)
+{
+    switch (err) {
+    case -ENOENT:
+        return "nothing is kept of it";
+    case -ESTALE:
+        return "it is another release's";
+    case -ELOOP:
+        return "processes that did died at once";
+    case -EPROTO:
+        return "it had not begun";
+    case -EUCLEAN:
+        return "what is kept of it makes no sense";
+    default:
+        return strerror(-err);
+    }
+}
+
 size_t kept_connections_resume(const struct kept_service *service,
                                struct kept_connections *connections, size_t *ended)
 {
@@ -260,8 +278,8 @@ size_t kept_connections_resume(const struct kept_service *service,
         fds[KEPT_MEMORY] = fd_store_take(service->store, memory, NULL);
         err = resume(service, fds, connections);
         if (err)
-            log_info("%s: a connection ends, as it cannot go on: %s", service->name,
-                     strerror(-err));
+            log_info("%s: a connection ends, as it cannot be gone on with: %s", service->name,
+                     why_not(err));
         else
             log_debug("%s: a connection goes on", service->name);
         resumed += !err;

@@ -261,3 +261,28 @@ def test_stopped_its_connections_end(bridge, kubelet, manager):
     bridge.terminate()
     manager.give_up()
     kubelet.wait("end", GPU)
+
+
+# In the memfd's head, by offset: the format, and how many took it over in a row.
+FORMAT_AT, TAKEOVERS_AT = 8, 32
+
+
+@pytest.mark.parametrize("at, value, why", [
+    (FORMAT_AT, 200, "another release's"), (TAKEOVERS_AT, 100, "processes that did died at once")])
+def test_what_cannot_be_gone_on_with_is_ended(bridge, kubelet, manager, at, value, why):
+    """The kubelet has time to work that off, and is registered with anew."""
+    settle(bridge)
+    bridge.kill()
+    (memory,) = [name for name in manager.names() if name.startswith("memory/")]
+    os.pwrite(manager.descriptor(memory), bytes([value]), at)
+    bridge.start()
+    bridge.wait_log(why)
+    kubelet.wait("register", GPU, 2)
+    (ended,), (_, anew) = kubelet.wait("end", GPU), kubelet.of("register", GPU)
+    assert anew.time - ended.time > 0.08
+    kubelet.wait("list", GPU, 2)
+    assert tokens_of(allocate(kubelet, "g0")) == [["g0"]]
+    assert memory not in manager.names()
+    again(bridge)
+    assert tokens_of(allocate(kubelet, "g0")) == [["g0"]]
+    assert len(kubelet.of("register")) == 2
