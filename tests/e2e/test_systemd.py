@@ -247,7 +247,7 @@ def test_what_the_units_take_away(node):
         status = dict(line.split(":\t", 1) for line in text.splitlines())
         assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == capabilities
         assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
-        assert node.run("cat", f"/proc/{pid}/oom_score_adj").stdout == "-999\n"  # as containerd's
+        assert node.property(unit, "OOMScoreAdjust") == "-999"  # as containerd's
         network = node.run("readlink", f"/proc/{pid}/ns/net").stdout
         assert network != node.run("readlink", "/proc/1/ns/net").stdout
 

@@ -31,7 +31,8 @@ _LONG = {"integration/test_soak.py": 160, "integration/test_restarts.py": 130,
          "integration/test_equivalence.py": 40, "integration/test_restart.py": 30,
          "integration/test_bridge.py": 30, "integration/test_plugin_life.py": 30,
          "cluster/test_kills.py": 250, "cluster/test_lives.py": 200, "cluster/test_kubelet.py": 120,
-         "e2e/test_holding.py": 20, "e2e/test_bridge.py": 20, "e2e/test_quickstart.py": 20}
+         "e2e/test_systemd.py": 120, "e2e/test_holding.py": 20, "e2e/test_bridge.py": 20,
+         "e2e/test_quickstart.py": 20}
 # How many processors a Python file keeps busy: most only wait.
 _PYTHON_PROCESSORS = 0.25
 _BUSY = {"cluster/test_kills.py": 1, "cluster/test_lives.py": 1, "cluster/test_kubelet.py": 1,
