@@ -238,6 +238,11 @@ void devicemgr_sandbox_stop_failed(struct devicemgr *mgr, uint64_t now_ms, const
 void devicemgr_sandbox_stopped(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id);
 void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id);
 
+/* Whether creates that an earlier process has forwarded, to which the runtime has not answered yet,
+ * are under way: as long as they are, and until a list that was asked for afterwards, what the
+ * checkpoint has and no list shows may be in the making. */
+void devicemgr_earlier_creates(struct devicemgr *mgr, uint64_t now_ms, bool under_way);
+
 /* The runtime's list is being asked for: what happens from now on is newer than its answer. Without
  * this call everything devicemgr_runtime_listed() does not name is dropped. */
 void devicemgr_runtime_listing(struct devicemgr *mgr);

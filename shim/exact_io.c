@@ -20,15 +20,18 @@ static void store(uint32_t *to, uint32_t value)
 }
 
 /* Not by the C library: one that translates the header would let the kernel write elsewhere. */
-static ssize_t move(struct exact_io *io, uint32_t settled, long number, int fd, struct iovec *bytes)
+static ssize_t move(struct exact_io *io, uint32_t settled, long number, int fd,
+                    const struct iovec *pieces, int n)
 {
+    size_t bytes = 0;
     long moved;
 
     assert(exact_unsettled(io, settled) == 0);
-    if (bytes->iov_len > EXACT_BYTES_MAX)
-        bytes->iov_len = EXACT_BYTES_MAX;
-    io->call.msg_hdr = (struct msghdr){.msg_iov = bytes, .msg_iovlen = 1};
-    io->asked = (uint32_t)bytes->iov_len;
+    for (int i = 0; i < n; i++)
+        bytes += pieces[i].iov_len;
+    assert(bytes <= EXACT_BYTES_MAX);
+    io->call.msg_hdr = (struct msghdr){.msg_iov = (struct iovec *)pieces, .msg_iovlen = (size_t)n};
+    io->asked = (uint32_t)bytes;
     store(&io->call.msg_len, NOTHING);
     EXACT_IO_POINT("forgotten");
     store(&io->serial, settled + 1);
@@ -40,12 +43,20 @@ static ssize_t move(struct exact_io *io, uint32_t settled, long number, int fd, 
 
 ssize_t exact_read(struct exact_io *io, uint32_t settled, int fd, void *bytes, size_t len)
 {
-    return move(io, settled, SYS_recvmmsg, fd, &(struct iovec){bytes, len});
+    len = len < EXACT_BYTES_MAX ? len : EXACT_BYTES_MAX;
+    return move(io, settled, SYS_recvmmsg, fd, &(struct iovec){bytes, len}, 1);
 }
 
 ssize_t exact_write(struct exact_io *io, uint32_t settled, int fd, const void *bytes, size_t len)
 {
-    return move(io, settled, SYS_sendmmsg, fd, &(struct iovec){(void *)bytes, len});
+    len = len < EXACT_BYTES_MAX ? len : EXACT_BYTES_MAX;
+    return move(io, settled, SYS_sendmmsg, fd, &(struct iovec){(void *)bytes, len}, 1);
+}
+
+ssize_t exact_write_pieces(struct exact_io *io, uint32_t settled, int fd,
+                           const struct iovec *pieces, int n)
+{
+    return move(io, settled, SYS_sendmmsg, fd, pieces, n);
 }
 
 uint32_t exact_serial(const struct exact_io *io)

@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 /* Moved by one call. */
 #define EXACT_BYTES_MAX ((size_t)1 << 30)
@@ -44,6 +45,10 @@ ssize_t exact_read(struct exact_io *io, uint32_t settled, int fd, void *bytes, s
     __attribute__((warn_unused_result));
 ssize_t exact_write(struct exact_io *io, uint32_t settled, int fd, const void *bytes, size_t len)
     __attribute__((warn_unused_result));
+
+/* The same from `n` pieces, of EXACT_BYTES_MAX together at most. */
+ssize_t exact_write_pieces(struct exact_io *io, uint32_t settled, int fd,
+                           const struct iovec *pieces, int n) __attribute__((warn_unused_result));
 
 /* The last call's number. */
 uint32_t exact_serial(const struct exact_io *io);

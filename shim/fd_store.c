@@ -21,6 +21,7 @@ struct handed {
 struct fd_store {
     struct handed *handed;
     size_t len;
+    size_t promised;
 };
 
 /* "FDSTOREREMOVE=1\nFDNAME=" and the name */
@@ -44,6 +45,7 @@ struct fd_store *fd_store_new(void)
             names += len + (names[len] == ':');
     }
     service_manager_forget_passed();
+    store->promised = service_manager_keeps();
     return store;
 }
 
@@ -63,6 +65,11 @@ void fd_store_free(struct fd_store *store)
 bool fd_store_usable(const struct fd_store *store)
 {
     return store && service_manager_there();
+}
+
+size_t fd_store_promised(const struct fd_store *store)
+{
+    return fd_store_usable(store) ? store->promised : 0;
 }
 
 static struct handed *find(struct fd_store *store, const char *prefix)
@@ -139,23 +146,29 @@ static bool is_name(const char *name)
     return len > 0 && len <= FD_STORE_NAME_BYTES_MAX;
 }
 
-static int tell(const char *what, const char *name, int fd)
+static int tell(const char *what, const char *name, const int *fds, size_t n)
 {
     char state[STATE_BYTES_MAX];
 
     assert(is_name(name));
     if (!service_manager_there())
         return -ENOTCONN;
-    snprintf(state, sizeof state, "%s=1\nFDNAME=%s", what, name);
-    return service_manager_notify_with(state, fd);
+    snprintf(state, sizeof state, "%s\nFDNAME=%s", what, name);
+    return service_manager_notify_with(state, fds, n);
 }
 
 int fd_store_put(struct fd_store *store, const char *name, int fd)
 {
-    return store ? tell("FDSTORE", name, fd) : -ENOTCONN;
+    return store ? tell("FDSTORE=1", name, &fd, 1) : -ENOTCONN;
+}
+
+/* FDPOLL=0: what belongs together goes together, and its owner sees what has become of a peer. */
+int fd_store_put_all(struct fd_store *store, const char *name, const int *fds, size_t n)
+{
+    return store ? tell("FDSTORE=1\nFDPOLL=0", name, fds, n) : -ENOTCONN;
 }
 
 int fd_store_remove(struct fd_store *store, const char *name)
 {
-    return store ? tell("FDSTOREREMOVE", name, -1) : -ENOTCONN;
+    return store ? tell("FDSTOREREMOVE=1", name, NULL, 0) : -ENOTCONN;
 }

@@ -4,8 +4,8 @@
  * so for units with FileDescriptorStoreMax=, over `restart`, not over `stop`; a manager without a
  * store ignores all of this.
  *
- * The manager watches what it keeps: a connection whose peer is gone is dropped, and so is a socket
- * that is bound and does not listen. What is closed here stays open there: a connection is ended by
+ * The manager watches what it keeps, but for what fd_store_put_all() gave it: a connection whose
+ * peer is gone is dropped, and so is a socket that is bound and does not listen. What is closed here stays open there: a connection is ended by
  * shutdown(2), then fd_store_remove(). Descriptors of one name cannot be told apart: a name is for
  * one at a time. A name cannot be changed either, so state does not belong in it.
  *
@@ -36,6 +36,10 @@ void fd_store_free(struct fd_store *store);
 /* Whether there is a manager to speak to; it may keep nothing all the same. */
 bool fd_store_usable(const struct fd_store *store);
 
+/* How many descriptors it has promised to keep: $FDSTORE, which systemd sets from 254 on, and our
+ * units for those before. 0: it has said nothing. */
+size_t fd_store_promised(const struct fd_store *store);
+
 /*
  * A descriptor that was handed over, and its whole name, which begins with `prefix`: the caller's
  * from now on, while the manager keeps its own. -1: none (any more). `name` is borrowed until
@@ -53,6 +57,9 @@ void fd_store_drop(struct fd_store *store, const char *prefix);
 
 /* The manager is to keep it, too. 0, or a negative errno: -ENOTCONN without a manager, -EAGAIN. */
 int fd_store_put(struct fd_store *store, const char *name, int fd)
+    __attribute__((warn_unused_result));
+/* The same of several, under one name and in one message: all, or none. */
+int fd_store_put_all(struct fd_store *store, const char *name, const int *fds, size_t n)
     __attribute__((warn_unused_result));
 /* The manager is to let go of it. 0 or a negative errno, likewise. */
 int fd_store_remove(struct fd_store *store, const char *name);

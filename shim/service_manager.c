@@ -1,5 +1,6 @@
 #include "shim/service_manager.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -38,24 +39,23 @@ bool service_manager_there(void)
     return notify_socket();
 }
 
-/* Gives the message one descriptor. */
-static void attach(struct msghdr *message, char *room, size_t room_len, int fd)
+/* Gives the message descriptors. */
+static void attach(struct msghdr *message, char *room, const int *fds, size_t n)
 {
-    struct cmsghdr *head;
+    struct cmsghdr *head = (struct cmsghdr *)(void *)room;
 
-    memset(room, 0, room_len);
     message->msg_control = room;
-    message->msg_controllen = room_len;
-    head = CMSG_FIRSTHDR(message);
+    message->msg_controllen = CMSG_SPACE(n * sizeof *fds);
+    memset(room, 0, message->msg_controllen);
     head->cmsg_level = SOL_SOCKET;
     head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof fd);
-    memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    head->cmsg_len = CMSG_LEN(n * sizeof *fds);
+    memcpy(CMSG_DATA(head), fds, n * sizeof *fds);
 }
 
-int service_manager_notify_with(const char *state, int fd)
+int service_manager_notify_with(const char *state, const int *fds, size_t n)
 {
-    _Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof fd)];
+    _Alignas(struct cmsghdr) char room[CMSG_SPACE(SERVICE_MANAGER_FDS_MAX * sizeof *fds)];
     struct iovec bytes = {.iov_base = (char *)state, .iov_len = strlen(state)};
     struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
     const char *path = notify_socket();
@@ -68,8 +68,9 @@ int service_manager_notify_with(const char *state, int fd)
     if (r < 0)
         return r;
     message.msg_name = &address;
-    if (fd >= 0)
-        attach(&message, room, sizeof room, fd);
+    assert(n <= SERVICE_MANAGER_FDS_MAX);
+    if (n > 0)
+        attach(&message, room, fds, n);
     to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (to < 0)
         return -errno;
@@ -80,7 +81,7 @@ int service_manager_notify_with(const char *state, int fd)
 
 int service_manager_notify(const char *state)
 {
-    return service_manager_notify_with(state, -1);
+    return service_manager_notify_with(state, NULL, 0);
 }
 
 /* The variable as a whole number; -1 for anything else. */
@@ -103,6 +104,13 @@ uint64_t service_manager_watchdog_ms(void)
     bool ours = !getenv("WATCHDOG_PID") || pid == (long)getpid();
 
     return ours && usec > 0 && notify_socket() ? (uint64_t)usec / 1000 : 0;
+}
+
+size_t service_manager_keeps(void)
+{
+    long n = number_of("FDSTORE");
+
+    return n > 0 ? (size_t)n : 0;
 }
 
 size_t service_manager_passed(void)

@@ -15,14 +15,18 @@
 /* Sends `state` ("READY=1") to $NOTIFY_SOCKET. 0 when it was sent or nobody listens; a negative
  * errno. */
 int service_manager_notify(const char *state);
-/* The same with a descriptor, which stays the caller's; -1: without. */
-int service_manager_notify_with(const char *state, int fd);
+/* The same with `n` descriptors, SERVICE_MANAGER_FDS_MAX at most, which stay the caller's. */
+#define SERVICE_MANAGER_FDS_MAX 4
+int service_manager_notify_with(const char *state, const int *fds, size_t n);
 /* Whether there is somebody to send to. */
 bool service_manager_there(void);
 
 /* How long this process may be silent before the manager takes it to hang ($WATCHDOG_USEC,
  * $WATCHDOG_PID), in ms; 0: for ever. */
 uint64_t service_manager_watchdog_ms(void);
+
+/* How many descriptors the manager keeps for this service ($FDSTORE); 0: it does not say. */
+size_t service_manager_keeps(void);
 
 /* How many descriptors were passed to this process ($LISTEN_PID, $LISTEN_FDS): from this one on. */
 #define SERVICE_MANAGER_FD_FIRST 3

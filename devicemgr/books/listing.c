@@ -81,6 +81,13 @@ void listing_forget_ended(struct state *state)
     }
 }
 
+uint64_t listing_shows_from(const struct state *state, uint64_t until_ms)
+{
+    uint64_t earlier_ms = state->listing.earlier_until_ms;
+
+    return until_ms > earlier_ms ? until_ms : earlier_ms;
+}
+
 /* ---- a list begins, and has come ---- */
 
 void listing_begin(struct state *state)
@@ -97,10 +104,10 @@ void listing_again(struct state *state)
     uint64_t at_ms = UINT64_MAX;
 
     if (state->listing.rows_lost)
-        at_ms = state->listing.rows_lost_until_ms;
+        at_ms = listing_shows_from(state, state->listing.rows_lost_until_ms);
     for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
         if (a->unknown_in)
-            at_ms = earlier(at_ms, a->unknown_until_ms);
+            at_ms = earlier(at_ms, listing_shows_from(state, a->unknown_until_ms));
     }
     for (const struct sandbox *s = state->pods.sandboxes; s; s = s->hh.next) {
         if (s->state == SANDBOX_DOUBTED && !s->dead)

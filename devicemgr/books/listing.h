@@ -23,7 +23,12 @@ struct listing {
     struct ended *ended; /* containers that ended since the one under way was asked for */
     bool rows_lost; /* a container may be in the making of which the checkpoint said nothing: */
     uint64_t rows_lost_until_ms; /* a list asked for from then on shows it */
+    uint64_t earlier_until_ms;   /* the same of creates of an earlier process; UINT64_MAX: some are
+                                * under way */
 };
+
+/* From when on a list shows what may be in the making, by itself until `until_ms`. */
+uint64_t listing_shows_from(const struct state *state, uint64_t until_ms);
 
 /* What is restored is known for certain only by a list that comes later. */
 void listing_restored(struct state *state);

@@ -127,7 +127,7 @@ static const struct sandbox *making_in(const struct state *state, const struct a
         sandbox = pod ? pod->newest : NULL;
     if (a->unknown_in[0] == '\0' && sandbox && sandbox->ran)
         return NULL;
-    if (state->listing.begun_ms >= a->unknown_until_ms)
+    if (state->listing.begun_ms >= listing_shows_from(state, a->unknown_until_ms))
         return NULL;
     return sandbox && sandbox->state != SANDBOX_STOPPED && !sandbox->dead ? sandbox : NULL;
 }
@@ -255,7 +255,8 @@ void runtime_take_list(struct runtime *runtime, const struct devicemgr_sandbox *
         listing_begin(state);
     state->listing.under_way = false;
     state->listing.rows_lost =
-        state->listing.rows_lost && state->listing.begun_ms < state->listing.rows_lost_until_ms;
+        state->listing.rows_lost &&
+        state->listing.begun_ms < listing_shows_from(state, state->listing.rows_lost_until_ms);
     for (size_t i = 0; i < sandboxes_len; i++)
         note_listed(state, &sandboxes[i]);
     keep_sandboxes(state, containers, containers_len);

@@ -382,6 +382,14 @@ void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const cha
     runtime_sandbox_removed(&mgr->runtime, sandbox_id);
 }
 
+void devicemgr_earlier_creates(struct devicemgr *mgr, uint64_t now_ms, bool under_way)
+{
+    state_at(&mgr->state, now_ms);
+    mgr->state.listing.earlier_until_ms = under_way ? UINT64_MAX : now_ms;
+    if (!under_way)
+        listing_soon(&mgr->state);
+}
+
 void devicemgr_runtime_listing(struct devicemgr *mgr)
 {
     listing_begin(&mgr->state);

@@ -145,8 +145,22 @@ static void on_ended(void *owner, struct session_call *call)
         observed_calls_ended(calls->host, call);
 }
 
-static const struct session_owner_ops OWNER_OPS = {on_begun, on_gone, on_request, on_answered,
-                                                   on_ended};
+/* Of the others the runtime's lists tell, and its events. */
+static void on_regained(void *owner, struct session *session, struct session_call *call)
+{
+    struct calls *calls = owner;
+
+    (void)session;
+    if (call->method == CRI_CREATE_CONTAINER)
+        pending_creates_regained(calls->creates, call);
+}
+
+static const struct session_owner_ops OWNER_OPS = {.begun = on_begun,
+                                                   .gone = on_gone,
+                                                   .request = on_request,
+                                                   .answered = on_answered,
+                                                   .ended = on_ended,
+                                                   .regained = on_regained};
 
 struct session_owner calls_owner(struct calls *calls)
 {

@@ -1,45 +1,19 @@
 #include "shim/relay/connection.h"
 
-#include <assert.h>
+#include <errno.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <utlist.h>
 
 #include "shim/log.h"
-#include "shim/relay/buffer.h"
+#include "shim/relay/connection_inside.h"
 #include "shim/relay/limits.h"
-#include "shim/rpc/listen.h"
 
-struct end {
-    uv_pipe_t pipe;
-    uv_write_t write;
-    uv_shutdown_t shutdown;
-    struct buffer going;   /* bytes that the socket did not take at once: libuv writes them */
-    struct buffer waiting; /* and those behind them */
-    bool writing;          /* libuv has `write`, until on_written() */
-    bool shut;             /* takes no more bytes: our sending side is shut down, or broken */
-    bool reading;
-    bool ended; /* nothing more comes from it */
-};
-
-struct connection {
-    const struct connection_ops *ops;
-    void *user;
-    struct session *session;
-    struct end ends[2];
-    uv_connect_t connect;
-    uv_timer_t linger;
-    uv_timer_t look; /* of a client that has shut down its sending side */
-    char *read_buffer;
-    bool closing;
-    bool finishing; /* closes when what is queued has been written */
-    int handles;    /* not yet closed */
-    struct connection *prev, *next;
-};
+/* Reads in a row from one end that has always more. */
+#define READS_MAX 8
 
 static struct end *other(struct connection *c, const struct end *end)
 {
@@ -53,31 +27,63 @@ static enum session_end index_of(const struct connection *c, const struct end *e
 
 /* ---- closing ---- */
 
-static void on_handle_closed(uv_handle_t *handle)
+void connection_fini(struct connection *c)
+{
+    session_free(c->session);
+    c->session = NULL;
+    kept_leave(&c->kept);
+    for (int i = SESSION_CLIENT; i <= SESSION_RUNTIME; i++)
+        buffer_fini(&c->ends[i].waiting);
+}
+
+void connection_handle_closed(uv_handle_t *handle)
 {
     struct connection *c = handle->data;
 
     if (--c->handles > 0)
         return;
-    session_free(c->session);
-    c->session = NULL;
-    for (int i = SESSION_CLIENT; i <= SESSION_RUNTIME; i++) {
-        buffer_fini(&c->ends[i].going);
-        buffer_fini(&c->ends[i].waiting);
-    }
-    c->ops->closed(c->user, c);
+    connection_fini(c);
+    c->world.ops->closed(c->world.user, c);
     free(c);
+}
+
+static void close_end(struct end *end)
+{
+    if (end->fd < 0)
+        return;
+    uv_close((uv_handle_t *)&end->poll, connection_handle_closed);
+    close(end->fd);
+    end->fd = -1;
+}
+
+static void close_handles(struct connection *c)
+{
+    c->closing = true;
+    close_end(&c->ends[SESSION_CLIENT]);
+    close_end(&c->ends[SESSION_RUNTIME]);
+    uv_close((uv_handle_t *)&c->linger, connection_handle_closed);
+    uv_close((uv_handle_t *)&c->look, connection_handle_closed);
 }
 
 void connection_close(struct connection *c)
 {
     if (c->closing)
         return;
-    c->closing = true;
-    uv_close((uv_handle_t *)&c->ends[SESSION_CLIENT].pipe, on_handle_closed);
-    uv_close((uv_handle_t *)&c->ends[SESSION_RUNTIME].pipe, on_handle_closed);
-    uv_close((uv_handle_t *)&c->linger, on_handle_closed);
-    uv_close((uv_handle_t *)&c->look, on_handle_closed);
+    if (c->kept.journal) { /* the service manager's duplicates are open until it has read of that */
+        shutdown(c->ends[SESSION_CLIENT].fd, SHUT_RDWR);
+        shutdown(c->ends[SESSION_RUNTIME].fd, SHUT_RDWR);
+        kept_forget(&c->kept);
+    }
+    close_handles(c);
+}
+
+bool connection_leave(struct connection *c)
+{
+    if (!c->kept.journal || !c->kept.sure || c->closing || c->finishing ||
+        journal_is_over(c->kept.journal))
+        return false;
+    close_handles(c);
+    return true;
 }
 
 void connection_drain(struct connection *c)
@@ -91,19 +97,10 @@ static void on_linger(uv_timer_t *timer)
     connection_close(timer->data);
 }
 
-static void on_shutdown(uv_shutdown_t *request, int status)
-{
-    struct connection *c = request->data;
-
-    (void)status;
-    if (c->finishing)
-        connection_close(c);
-}
-
+/* All that was queued for `end` is written, and nothing more comes for it. */
 static void shut_down(struct connection *c, struct end *end)
 {
-    end->shutdown.data = c;
-    if (uv_shutdown(&end->shutdown, (uv_stream_t *)&end->pipe, on_shutdown) < 0)
+    if (shutdown(end->fd, SHUT_WR) < 0 || c->finishing)
         connection_close(c);
 }
 
@@ -117,16 +114,26 @@ static void shut(struct connection *c, struct end *end)
         shut_down(c, end);
 }
 
-static void stop_reading(struct end *end)
+static void on_ready(uv_poll_t *poll, int status, int events);
+
+/* Waits for what there is to do with the socket. */
+static void watch(struct connection *c, struct end *end)
 {
-    uv_read_stop((uv_stream_t *)&end->pipe);
-    end->reading = false;
+    int events = (end->reading ? UV_READABLE : 0) | (buffer_len(&end->waiting) ? UV_WRITABLE : 0);
+
+    if (c->closing || events == end->polled)
+        return;
+    end->polled = events;
+    if (events == 0)
+        uv_poll_stop(&end->poll);
+    else if (uv_poll_start(&end->poll, events, on_ready) < 0)
+        connection_close(c);
 }
 
-static size_t queued_for(const struct end *end)
+static void stop_reading(struct connection *c, struct end *end)
 {
-    return uv_stream_get_write_queue_size((const uv_stream_t *)&end->pipe) +
-           buffer_len(&end->waiting);
+    end->reading = false;
+    watch(c, end);
 }
 
 /* Writes what is queued for `end`, then closes both. */
@@ -137,11 +144,11 @@ static void finish(struct connection *c, struct end *end)
     if (c->finishing || c->closing)
         return;
     c->finishing = true;
-    stop_reading(&c->ends[SESSION_CLIENT]);
-    stop_reading(&c->ends[SESSION_RUNTIME]);
+    stop_reading(c, &c->ends[SESSION_CLIENT]);
+    stop_reading(c, &c->ends[SESSION_RUNTIME]);
     uv_timer_start(&c->linger, on_linger, RELAY_LINGER_MS, 0);
     shut(c, end);
-    if (was_shut && queued_for(end) == 0)
+    if (was_shut && buffer_len(&end->waiting) == 0)
         connection_close(c);
 }
 
@@ -152,6 +159,7 @@ static void broken(struct connection *c, struct end *end)
         return;
     end->shut = true;
     buffer_fini(&end->waiting);
+    watch(c, end);
     if (end->ended || c->finishing || index_of(c, end) == SESSION_CLIENT)
         connection_close(c);
     else
@@ -162,44 +170,50 @@ static void broken(struct connection *c, struct end *end)
 
 static void read_on(struct connection *c);
 
-static void write_on(struct connection *c, struct end *end);
-
-static void on_written(uv_write_t *request, int status)
+/* As sendmsg(2); also of how many bytes the next process knows that they went. */
+static ssize_t send_to(struct connection *c, struct end *end, const struct iovec *pieces, int n)
 {
-    struct end *end = request->data;
-    struct connection *c = end->pipe.data;
+    const struct msghdr message = {.msg_iov = (struct iovec *)pieces, .msg_iovlen = (size_t)n};
+    ssize_t r;
 
-    end->writing = false;
-    buffer_fini(&end->going);
-    if (status < 0)
-        broken(c, end);
-    else
-        write_on(c, end);
+    if (c->kept.journal)
+        return journal_write(c->kept.journal, index_of(c, end), end->fd, pieces, n);
+    r = sendmsg(end->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return r < 0 ? -errno : r;
 }
 
-/* Gives to libuv what waits for it, once it is done with what it has: its queue is empty a while
- * before it says so. */
+/* How many bytes the socket took, perhaps none; or a negative errno: it takes no more. */
+static ssize_t write_to(struct connection *c, struct end *end, const struct iovec *pieces, int n)
+{
+    ssize_t r;
+
+    do
+        r = send_to(c, end, pieces, n);
+    while (r == -EINTR);
+    return r == -EAGAIN ? 0 : r;
+}
+
+/* Writes what waits for it. */
 static void write_on(struct connection *c, struct end *end)
 {
-    uv_buf_t buf;
-    int r;
+    struct iovec piece = {.iov_base = (void *)buffer_data(&end->waiting),
+                          .iov_len = buffer_len(&end->waiting)};
+    ssize_t r = piece.iov_len > 0 ? write_to(c, end, &piece, 1) : 0;
 
-    if (c->closing || end->writing)
-        return;
-    if (buffer_len(&end->waiting) == 0) {
-        read_on(c);
+    if (r < 0) {
+        broken(c, end);
         return;
     }
-    end->going = end->waiting;
-    end->waiting = (struct buffer){0};
-    end->write.data = end;
-    buf = uv_buf_init((char *)buffer_data(&end->going), (unsigned)buffer_len(&end->going));
-    r = uv_write(&end->write, (uv_stream_t *)&end->pipe, &buf, 1, on_written);
-    end->writing = r == 0;
-    if (r < 0)
-        broken(c, end);
-    else if (end->shut)
+    buffer_consume(&end->waiting, (size_t)r);
+    if (buffer_len(&end->waiting) > 0) {
+        watch(c, end);
+        return;
+    }
+    buffer_fini(&end->waiting);
+    watch(c, end);
+    if (end->shut)
         shut_down(c, end);
+    read_on(c);
 }
 
 static size_t total(const struct iovec *pieces, int n)
@@ -215,7 +229,7 @@ static size_t total(const struct iovec *pieces, int n)
 static int keep(struct end *end, const struct iovec *pieces, int n, size_t skip)
 {
     if (buffer_reserve(&end->waiting, total(pieces, n) - skip) < 0)
-        return UV_ENOMEM;
+        return -ENOMEM;
     for (int i = 0; i < n; i++) {
         size_t gone = skip < pieces[i].iov_len ? skip : pieces[i].iov_len;
 
@@ -227,54 +241,94 @@ static int keep(struct end *end, const struct iovec *pieces, int n, size_t skip)
     return 0;
 }
 
+/* What `to` has had of it from the process before this one is not for it again. */
+static void keep_again(struct connection *c, enum session_end to, const struct iovec *pieces, int n,
+                       uint64_t from)
+{
+    uint64_t had = c->taken[to] > from ? c->taken[to] - from : 0;
+    size_t bytes = total(pieces, n);
+
+    if (had < bytes && keep(&c->ends[to], pieces, n, (size_t)had) < 0)
+        c->no_memory = true;
+}
+
 static void on_session_write(void *user, enum session_end to, const struct iovec *pieces, int n)
 {
     struct connection *c = user;
     struct end *end = &c->ends[to];
-    bool began = false;
-    int r = 0;
+    size_t bytes = total(pieces, n);
+    ssize_t r = 0;
 
+    c->put_out[to] += bytes;
+    if (c->replaying) {
+        keep_again(c, to, pieces, n, c->put_out[to] - bytes);
+        return;
+    }
     if (c->closing || end->shut)
         return;
-    if (queued_for(end) == 0) {
-        /* struct iovec and uv_buf_t are the same on POSIX (libuv documents it) */
-        r = uv_try_write((uv_stream_t *)&end->pipe, (const uv_buf_t *)pieces, (unsigned)n);
-        if (r == UV_EAGAIN)
-            r = 0;
-        if (r < 0) {
-            broken(c, end);
-            return;
-        }
-        if ((size_t)r == total(pieces, n))
-            return;
-        began = true;
+    if (buffer_len(&end->waiting) == 0)
+        r = write_to(c, end, pieces, n);
+    if (r < 0) {
+        broken(c, end);
+        return;
     }
+    if ((size_t)r == bytes)
+        return;
     if (keep(end, pieces, n, (size_t)r) < 0)
         connection_close(c);
-    else if (began)
-        write_on(c, end);
+    else
+        watch(c, end);
+}
+
+/* ---- the journal ---- */
+
+/* There is no room for what has come: from here on it would end with this process, as without a
+ * service manager. */
+static void keep_no_more(struct connection *c)
+{
+    log_warning("relay: a connection grows too large to outlive the daemon");
+    kept_forget(&c->kept);
+    kept_leave(&c->kept);
+}
+
+/* Within a header block there is no state: that of a later moment will do. */
+static void put_state(struct connection *c)
+{
+    const struct buffer unsent[2] = {c->ends[SESSION_CLIENT].waiting,
+                                     c->ends[SESSION_RUNTIME].waiting};
+    struct buffer state = {0};
+
+    if (session_freeze(c->session, &state) == 0)
+        journal_state(c->kept.journal, &state, unsent, c->put_out);
+    buffer_fini(&state);
+}
+
+void connection_look_at_journal(struct connection *c)
+{
+    if (c->closing || c->finishing || !c->kept.journal)
+        return;
+    if (journal_is_due(c->kept.journal))
+        put_state(c);
+    if (journal_is_over(c->kept.journal))
+        keep_no_more(c);
+}
+
+static void on_decided(void *user, uint32_t told, const struct session_decision *decision)
+{
+    struct connection *c = user;
+
+    if (!c->replaying && !c->closing && c->kept.journal)
+        journal_decide(c->kept.journal, told, decision);
 }
 
 /* ---- reading ---- */
-
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
-{
-    struct connection *c = handle->data;
-
-    (void)suggested;
-    *buf = uv_buf_init(c->read_buffer, RELAY_READ_BYTES);
-}
 
 /* Whether the peer closed the socket, rather than only its sending side: unix(7) sockets tell by
  * POLLHUP. */
 static bool is_gone(const struct end *end)
 {
-    struct pollfd p = {.events = 0};
-    uv_os_fd_t fd;
+    struct pollfd p = {.fd = end->fd};
 
-    if (uv_fileno((const uv_handle_t *)&end->pipe, &fd) < 0)
-        return true;
-    p.fd = fd;
     return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
 }
 
@@ -298,7 +352,7 @@ static void on_look(uv_timer_t *timer)
 static void on_end_of(struct connection *c, struct end *end)
 {
     end->ended = true;
-    stop_reading(end);
+    stop_reading(c, end);
     if (index_of(c, end) == SESSION_RUNTIME || is_gone(end)) {
         finish(c, other(c, end));
         return;
@@ -315,43 +369,83 @@ static void on_end_of(struct connection *c, struct end *end)
  */
 static bool is_ahead(struct connection *c, const struct end *end)
 {
-    return queued_for(other(c, end)) > 0 ||
+    return buffer_len(&other(c, end)->waiting) > 0 ||
            (index_of(c, end) == SESSION_CLIENT &&
-            queued_for(end) + session_waiting(c->session, SESSION_CLIENT) >
+            buffer_len(&end->waiting) + session_waiting(c->session, SESSION_CLIENT) >
                 RELAY_ANSWER_QUEUE_BYTES_MAX);
 }
 
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+/* As recv(2). */
+static ssize_t receive(struct connection *c, struct end *end, const uint8_t **bytes)
 {
-    struct connection *c = stream->data;
-    struct end *end = (struct end *)stream;
+    ssize_t n;
 
-    if (n < 0) {
-        if (n == UV_EOF)
-            on_end_of(c, end);
-        else
-            finish(c, other(c, end));
-        return;
+    if (c->kept.journal) {
+        n = journal_read(c->kept.journal, index_of(c, end), end->fd, bytes);
+        if (n != -ENOBUFS)
+            return n;
+        keep_no_more(c);
     }
-    if (n > 0 &&
-        session_feed(c->session, index_of(c, end), (const uint8_t *)buf->base, (size_t)n) < 0) {
+    *bytes = (const uint8_t *)c->world.read_buffer;
+    n = recv(end->fd, c->world.read_buffer, RELAY_READ_BYTES, MSG_DONTWAIT);
+    return n < 0 ? -errno : n;
+}
+
+/* Reads once; whether there may be more. */
+static bool read_once(struct connection *c, struct end *end)
+{
+    const uint8_t *bytes;
+    ssize_t n = receive(c, end, &bytes);
+
+    if (n == -EAGAIN || n == -EINTR)
+        return false;
+    if (n == 0)
+        on_end_of(c, end);
+    else if (n < 0)
+        finish(c, other(c, end));
+    if (n <= 0)
+        return false;
+    if (session_feed(c->session, index_of(c, end), bytes, (size_t)n) < 0) {
         log_warning("relay: connection closed: %s", session_error(c->session));
         finish(c, &c->ends[SESSION_CLIENT]);
-        return;
+        return false;
     }
+    if (c->kept.journal)
+        journal_done(c->kept.journal, c->put_out);
+    connection_look_at_journal(c);
     if (c->closing)
-        return;
+        return false;
     if (is_ahead(c, end))
-        stop_reading(end);
+        stop_reading(c, end);
     read_on(c); /* the other end's frame may be over, and what waited for that written */
     pass_half_close(c);
+    return n == RELAY_READ_BYTES && !c->closing && end->reading;
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
+    struct end *end = (struct end *)poll;
+    struct connection *c = poll->data;
+
+    if (status < 0) { /* libuv has stopped to look: read(2) and write(2) say why */
+        end->polled = 0;
+        events = UV_READABLE | UV_WRITABLE;
+    }
+    if (events & UV_WRITABLE && buffer_len(&end->waiting) > 0)
+        write_on(c, end);
+    for (int i = 0; events & UV_READABLE && end->reading && !c->closing && i < READS_MAX; i++) {
+        if (!read_once(c, end))
+            break;
+    }
+    watch(c, end);
 }
 
 static void read_from(struct connection *c, struct end *end)
 {
     if (end->reading || end->ended || is_ahead(c, end))
         return;
-    end->reading = uv_read_start((uv_stream_t *)&end->pipe, on_alloc, on_read) == 0;
+    end->reading = true;
+    watch(c, end);
 }
 
 static void read_on(struct connection *c)
@@ -362,93 +456,27 @@ static void read_on(struct connection *c)
     read_from(c, &c->ends[SESSION_RUNTIME]);
 }
 
-/* ---- making ---- */
-
-/* Only a matter of speed, so that an error is none. */
-static void widen(struct end *end)
+void connection_look(struct connection *c)
 {
-    int bytes = RELAY_SOCKET_BYTES;
-    uv_os_fd_t fd;
-
-    if (uv_fileno((const uv_handle_t *)&end->pipe, &fd) == 0 &&
-        setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes) < 0) /* not root */
-        (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-}
-
-static pid_t peer_pid(const struct end *end)
-{
-    struct ucred peer;
-    uv_os_fd_t fd;
-
-    if (uv_fileno((const uv_handle_t *)&end->pipe, &fd) < 0 || unix_peer(fd, &peer) < 0)
-        return 0;
-    return peer.pid;
-}
-
-static void on_connected(uv_connect_t *request, int status)
-{
-    struct connection *c = request->data;
-
-    if (status == UV_ECANCELED)
-        return;
-    c->ops->runtime(c->user, status);
-    if (status < 0) {
-        connection_close(c);
-        return;
-    }
-    widen(&c->ends[SESSION_CLIENT]);
-    widen(&c->ends[SESSION_RUNTIME]);
-    session_begin(c->session, peer_pid(&c->ends[SESSION_CLIENT]));
     read_on(c);
+    watch(c, &c->ends[SESSION_CLIENT]);
+    watch(c, &c->ends[SESSION_RUNTIME]);
 }
+
+/* ---- for others ---- */
 
 static void on_failed(void *user)
 {
     struct connection *c = user;
 
+    if (c->replaying)
+        return; /* replay() says so */
     log_warning("relay: connection closed: %s", session_error(c->session));
     connection_close(c);
 }
 
-static const struct session_ops SESSION_OPS = {on_session_write, on_failed};
-
-static void init_handles(struct connection *c, uv_loop_t *loop)
-{
-    for (int i = SESSION_CLIENT; i <= SESSION_RUNTIME; i++) {
-        uv_pipe_init(loop, &c->ends[i].pipe, 0);
-        c->ends[i].pipe.data = c;
-    }
-    uv_timer_init(loop, &c->linger);
-    c->linger.data = c;
-    uv_timer_init(loop, &c->look);
-    c->look.data = c;
-    c->handles = 4;
-}
-
-struct connection *connection_accept(uv_stream_t *listener, const char *runtime_path,
-                                     char *read_buffer, const struct connection_ops *ops,
-                                     void *user, struct session_owner owner)
-{
-    struct connection *c = calloc(1, sizeof *c);
-
-    if (!c)
-        return NULL;
-    c->session = session_new(&SESSION_OPS, c, owner);
-    if (!c->session) {
-        free(c);
-        return NULL;
-    }
-    c->ops = ops;
-    c->user = user;
-    c->read_buffer = read_buffer;
-    init_handles(c, listener->loop);
-    c->connect.data = c;
-    if (uv_accept(listener, (uv_stream_t *)&c->ends[SESSION_CLIENT].pipe) < 0)
-        connection_close(c);
-    else
-        uv_pipe_connect(&c->connect, &c->ends[SESSION_RUNTIME].pipe, runtime_path, on_connected);
-    return c;
-}
+const struct session_ops connection_session_ops = {
+    .write = on_session_write, .failed = on_failed, .decided = on_decided};
 
 struct connection *connection_next(const struct connection *c)
 {

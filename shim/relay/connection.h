@@ -1,6 +1,9 @@
 /*
  * One client connection and the runtime connection made for it, on libuv: moves bytes between the
- * pipes and the session, holds back the faster end, and ends both together.
+ * sockets and the session, holds back the faster end, and ends both together.
+ *
+ * With a service manager that keeps descriptors both sockets and a journal outlive this process,
+ * and the next one goes on (kept.h): neither end sees more than a pause.
  *
  * How it ends: either end's close lets what is queued for the other out first (RELAY_LINGER_MS at
  * most). A client that has only shut down its sending side still gets its answers; one that is gone
@@ -9,39 +12,57 @@
 #ifndef SHIM_RELAY_CONNECTION_H
 #define SHIM_RELAY_CONNECTION_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include <uv.h>
 
+#include "shim/fd_store.h"
+#include "shim/relay/kept.h"
 #include "shim/relay/session.h"
 
 struct connection;
 
-/* `user` is that of connection_accept(). */
 struct connection_ops {
     /* Whether the runtime could be reached for this connection: 0 or a uv error. */
     void (*runtime)(void *user, int error);
-    /* Both pipes are closed and every call has ended; the connection is freed after return. */
+    /* Both sockets are closed and every call has ended; the connection is freed after return. */
     void (*closed)(void *user, struct connection *connection);
 };
 
+/* What all connections of a relay have in common; borrowed until the last is closed. */
+struct connection_world {
+    uv_loop_t *loop;
+    char *read_buffer;      /* of RELAY_READ_BYTES */
+    struct fd_store *store; /* NULL: there is none */
+    const struct connection_ops *ops;
+    void *user;
+    struct session_owner owner; /* of the sessions, which begin when both ends are there */
+};
+
 /*
- * Takes the connection that waits on `listener` and connects to `runtime_path`. `read_buffer` of
- * RELAY_READ_BYTES is shared with every connection of the loop. `owner` is the session's, which
- * begins when both ends are there; its client's process is the one at connect(2) (SO_PEERCRED). All
- * pointers are borrowed until closed(). NULL when there is no memory or nothing to accept; a runtime
- * that is away closes the client's connection later.
+ * Takes the connection that waits on `listener` and connects to `runtime_path`, which is borrowed
+ * until return, like `runtime` may run before it. The session's client is the process at connect(2)
+ * (SO_PEERCRED). NULL when there is no memory or nothing to accept; a runtime that is away closes
+ * the client's connection later.
  */
-struct connection *connection_accept(uv_stream_t *listener, const char *runtime_path,
-                                     char *read_buffer, const struct connection_ops *ops,
-                                     void *user, struct session_owner owner);
+struct connection *connection_accept(const struct connection_world *world, uv_stream_t *listener,
+                                     const char *runtime_path);
+
+/* Goes on with one of a process before this one: what `kept` holds is taken, also on failure.
+ * NULL: it cannot be gone on with; both ends are told by its end. */
+struct connection *connection_resume(const struct connection_world *world, struct kept *kept);
 
 /* Lets the calls under way finish: the client is asked to close when they are over. One that has
  * not begun to speak is closed. */
 void connection_drain(struct connection *c);
 
-/* Closes both pipes now; closed() follows. May be called again. */
+/* Closes both sockets now; closed() follows. May be called again. */
 void connection_close(struct connection *c);
+
+/* The same, but leaves it to the next process, if that can go on with it. False: it cannot, and
+ * nothing was done. */
+bool connection_leave(struct connection *c) __attribute__((warn_unused_result));
 
 /* For the owner's list of connections. */
 struct connection *connection_next(const struct connection *c);

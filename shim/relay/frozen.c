@@ -1,14 +1,14 @@
 #include "shim/relay/frozen.h"
 
+#include <endian.h>
+
 #define NUMBER_BYTES 8
 
 void frozen_put(struct frozen_writer *w, uint64_t value)
 {
-    uint8_t bytes[NUMBER_BYTES];
+    uint64_t lowest_first = htole64(value);
 
-    for (int i = 0; i < NUMBER_BYTES; i++)
-        bytes[i] = (uint8_t)(value >> 8 * i);
-    if (buffer_put(w->out, bytes, sizeof bytes) < 0)
+    if (buffer_put(w->out, &lowest_first, NUMBER_BYTES) < 0)
         w->no_memory = true;
 }
 

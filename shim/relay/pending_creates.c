@@ -33,6 +33,7 @@ struct pending_create {
     uint64_t job;       /* deaths.h; held until it is forwarded */
     bool forwarded;     /* the device manager waits for the runtime's answer */
     bool redirect;      /* it mounts the kubelet's plugin directory */
+    bool earlier;       /* an earlier process's; of the others nothing is known */
     UT_hash_handle hh;
 };
 
@@ -42,6 +43,7 @@ struct pending_creates {
     struct plugin_mounts mounts;
     struct pending_create *table; /* by number */
     uint64_t last;
+    size_t earlier; /* how many such */
 };
 
 struct pending_creates *pending_creates_new(void)
@@ -338,6 +340,33 @@ void pending_creates_answered(struct pending_creates *creates, struct session_ca
     host_kick(creates->host);
 }
 
+/* ---- creates of an earlier process ---- */
+
+void pending_creates_regained(struct pending_creates *creates, struct session_call *call)
+{
+    struct pending_create *p = calloc(1, sizeof *p);
+
+    if (!p) { /* its end would not be known: it lasts as long as the process */
+        devicemgr_earlier_creates(core_of(creates), boot_now_ms(), true);
+        creates->earlier++;
+        return;
+    }
+    p->call = call;
+    p->earlier = true;
+    call->user = p;
+    if (creates->earlier++ == 0)
+        devicemgr_earlier_creates(core_of(creates), boot_now_ms(), true);
+}
+
+static void earlier_ended(struct pending_creates *creates, struct pending_create *p)
+{
+    pending_free(creates, p);
+    if (--creates->earlier > 0)
+        return;
+    devicemgr_earlier_creates(core_of(creates), boot_now_ms(), false);
+    host_kick(creates->host);
+}
+
 void pending_creates_ended(struct pending_creates *creates, struct session_call *call)
 {
     struct pending_create *p = call->user;
@@ -345,6 +374,10 @@ void pending_creates_ended(struct pending_creates *creates, struct session_call 
 
     if (!p)
         return;
+    if (p->earlier) {
+        earlier_ended(creates, p);
+        return;
+    }
     create = p->create;
     pending_free(creates, p);
     devicemgr_create_cancelled(core_of(creates), boot_now_ms(), create);

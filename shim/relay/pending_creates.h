@@ -31,6 +31,10 @@ void pending_creates_answered(struct pending_creates *creates, struct session_ca
                               int status, const uint8_t *message, size_t message_bytes);
 void pending_creates_ended(struct pending_creates *creates, struct session_call *call);
 
+/* One that an earlier process forwarded, or let pass: the device manager knows that such go on, and
+ * when they are over. pending_creates_ended() follows. */
+void pending_creates_regained(struct pending_creates *creates, struct session_call *call);
+
 /* As calls_verdict(). */
 void pending_creates_verdict(struct pending_creates *creates, uint64_t create,
                              const struct devicemgr_verdict *verdict);

@@ -30,7 +30,7 @@ struct listener {
 };
 
 struct relay {
-    uv_loop_t *loop;
+    struct connection_world world;
     struct listener *passed;       /* the service manager's listening socket; NULL: there is none */
     struct listener *own;          /* bound by us; NULL: not yet, or not needed */
     struct stored_listener stored; /* `own`, as the service manager keeps it */
@@ -106,8 +106,7 @@ static void accept_next(struct listener *listener)
 {
     struct relay *relay = listener->relay;
     struct connection *c =
-        connection_accept((uv_stream_t *)&listener->pipe, relay->runtime_path, relay->read_buffer,
-                          &CONNECTION_OPS, relay, calls_owner(relay->calls));
+        connection_accept(&relay->world, (uv_stream_t *)&listener->pipe, relay->runtime_path);
 
     if (c)
         connection_link(c, &relay->connections);
@@ -164,7 +163,7 @@ static int listener_open(struct relay *relay, int fd, struct listener **out)
         close(fd);
         return -ENOMEM;
     }
-    uv_pipe_init(relay->loop, &listener->pipe, 0);
+    uv_pipe_init(relay->world.loop, &listener->pipe, 0);
     listener->pipe.data = listener;
     listener->relay = relay;
     relay->handles++;
@@ -278,6 +277,23 @@ static int take_passed(struct relay *relay, int fd)
     return err;
 }
 
+/* Those of the process before this one go on. */
+static void resume_connections(struct relay *relay)
+{
+    struct connection *c;
+    struct kept kept;
+    unsigned n = 0;
+
+    while (kept_take(&kept, relay->world.store)) {
+        c = connection_resume(&relay->world, &kept);
+        if (c)
+            connection_link(c, &relay->connections);
+        n += c != NULL;
+    }
+    if (n > 0)
+        log_info("relay: %u connections of the daemon before this one go on", n);
+}
+
 struct relay *relay_start(uv_loop_t *loop, const char *listen_path, int fd, struct fd_store *store,
                           const char *runtime_path, struct calls *calls)
 {
@@ -287,7 +303,12 @@ struct relay *relay_start(uv_loop_t *loop, const char *listen_path, int fd, stru
     /* Naming the bound keeps it: else it rises to 32 MiB with the first large message, and the next
      * ones leave holes in the heap that stay. */
     mallopt(M_MMAP_THRESHOLD, RELAY_MAPPED_BYTES);
-    relay->loop = loop;
+    relay->world = (struct connection_world){.loop = loop,
+                                             .read_buffer = relay->read_buffer,
+                                             .store = store,
+                                             .ops = &CONNECTION_OPS,
+                                             .user = relay,
+                                             .owner = calls_owner(calls)};
     relay->runtime_path = runtime_path;
     relay->calls = calls;
     uv_timer_init(loop, &relay->drain);
@@ -302,6 +323,7 @@ struct relay *relay_start(uv_loop_t *loop, const char *listen_path, int fd, stru
         abort(); /* out of memory */
     }
     resume_own(relay);
+    resume_connections(relay);
     return relay;
 }
 
@@ -326,8 +348,10 @@ void relay_stop(struct relay *relay, uint64_t drain_ms, void (*done)(void *user)
     listener_close(relay->passed);
     relay->own = relay->passed = NULL;
     uv_close((uv_handle_t *)&relay->retry, on_handle_closed);
-    for (struct connection *c = relay->connections; c; c = connection_next(c))
-        connection_drain(c);
+    for (struct connection *c = relay->connections; c; c = connection_next(c)) {
+        if (!connection_leave(c))
+            connection_drain(c);
+    }
     calls_drain(relay->calls);
     uv_timer_start(&relay->drain, on_drained, drain_ms, 0);
     finish_if_empty(relay);

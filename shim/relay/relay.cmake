@@ -19,12 +19,15 @@ add_library(shim_relay STATIC
     ${CMAKE_CURRENT_LIST_DIR}/buffer.c
     ${CMAKE_CURRENT_LIST_DIR}/calls.c
     ${CMAKE_CURRENT_LIST_DIR}/connection.c
+    ${CMAKE_CURRENT_LIST_DIR}/connection_make.c
     ${CMAKE_CURRENT_LIST_DIR}/create_container.c
     ${CMAKE_CURRENT_LIST_DIR}/flow.c
     ${CMAKE_CURRENT_LIST_DIR}/frame.c
     ${CMAKE_CURRENT_LIST_DIR}/frozen.c
     ${CMAKE_CURRENT_LIST_DIR}/header_block.c
     ${CMAKE_CURRENT_LIST_DIR}/header_memo.c
+    ${CMAKE_CURRENT_LIST_DIR}/journal.c
+    ${CMAKE_CURRENT_LIST_DIR}/kept.c
     ${CMAKE_CURRENT_LIST_DIR}/lane.c
     ${CMAKE_CURRENT_LIST_DIR}/mount_redirect.c
     ${CMAKE_CURRENT_LIST_DIR}/observed_calls.c
@@ -33,10 +36,11 @@ add_library(shim_relay STATIC
     ${CMAKE_CURRENT_LIST_DIR}/refusals.c
     ${CMAKE_CURRENT_LIST_DIR}/relay.c
     ${CMAKE_CURRENT_LIST_DIR}/relists.c
+    ${CMAKE_CURRENT_LIST_DIR}/replay.c
     ${RELAY_SESSION})
 target_link_libraries(shim_relay
     PUBLIC PkgConfig::LIBUV cri_proto
-    PRIVATE PkgConfig::NGHTTP2 PkgConfig::ZLIB shim_rpc shim_log shim_warnings)
+    PRIVATE PkgConfig::NGHTTP2 PkgConfig::ZLIB shim_exact_io shim_fd_store shim_rpc shim_log shim_warnings)
 
 # The parts of a session as one translation unit: what is called for each frame is inlined across
 # their files. With sanitizers each by itself, which shows that it can be.

@@ -56,12 +56,56 @@ static void settle(struct session *s)
     dispatch_settle(s);
 }
 
+/* ---- what it depends on ---- */
+
+static void enter(struct session *s)
+{
+    if (s->depth++ == 0)
+        s->told = 0;
+}
+
+static void leave(struct session *s)
+{
+    s->depth--;
+}
+
+static void decide(struct session *s, const struct session_decision *decision)
+{
+    if (s->ops->decided)
+        s->ops->decided(s->user, s->depth > 0 ? s->told : 0, decision);
+    enter(s);
+}
+
+uint32_t session_told(const struct session *s)
+{
+    return s->told;
+}
+
+void session_set_owner(struct session *s, struct session_owner owner)
+{
+    s->owner = owner;
+}
+
+static void regain(struct session *s)
+{
+    struct stream *st, *next;
+
+    HASH_ITER(hh, s->streams, st, next)
+    stream_regain(s, st);
+}
+
 void session_begin(struct session *s, pid_t client)
 {
     s->begun = true;
+    enter(s);
+    for (struct stream *st = s->streams; st; st = st->hh.next)
+        stream_forget_owner(st);
+    session_tells(s);
     s->owner.ops->begun(s->owner.user, s, client);
+    regain(s);
     from_client_ask_again(s);
     settle(s);
+    leave(s);
 }
 
 void session_free(struct session *s)
@@ -128,10 +172,14 @@ int session_feed(struct session *s, enum session_end from, const uint8_t *bytes,
     if (s->error)
         return s->error;
     s->feeding = true;
+    enter(s);
     r = feed(s, from, bytes, len);
+    leave(s);
     s->feeding = false;
     return r;
 }
+
+/* ---- decisions ---- */
 
 /* What has been decided may go. */
 static void forward(struct session *s, struct stream *st)
@@ -152,7 +200,9 @@ int session_forward(struct session *s, struct session_call *call, const void *fr
         return session_forward_instead(s, call, fragment, fragment_bytes, call->message,
                                        call->message_bytes);
     assert(st->phase == STREAM_DECIDE);
+    decide(s, &(struct session_decision){.what = SESSION_FORWARDS, .stream = st->id});
     forward(s, st);
+    leave(s);
     return 0;
 }
 
@@ -160,19 +210,33 @@ int session_forward_instead(struct session *s, struct session_call *call, const 
                             size_t fragment_bytes, const void *message, size_t message_bytes)
 {
     struct stream *st = (struct stream *)call;
+    int r;
 
     assert(st->phase == STREAM_DECIDE);
-    if (withheld_replace(s, st, fragment, fragment_bytes, message, message_bytes) < 0)
-        return -ENOMEM;
-    forward(s, st);
-    return 0;
+    /* Before: the message may lie in what is replaced. */
+    decide(s, &(struct session_decision){.what = SESSION_FORWARDS_INSTEAD,
+                                         .stream = st->id,
+                                         .fragment = fragment,
+                                         .fragment_bytes = fragment_bytes,
+                                         .message = message,
+                                         .message_bytes = message_bytes});
+    r = withheld_replace(s, st, fragment, fragment_bytes, message, message_bytes);
+    if (r == 0)
+        forward(s, st);
+    leave(s);
+    return r;
 }
 
 void session_set_class(struct session *s, enum cri_method method, enum cri_method_class class)
 {
     assert(method > CRI_OTHER && method < CRI_METHODS);
+    if (s->classes[method] == class)
+        return;
+    decide(s,
+           &(struct session_decision){.what = SESSION_CLASSES, .method = method, .class = class});
     s->classes[method] = class;
     dispatch_choose_methods(s);
+    leave(s);
 }
 
 void session_refuse(struct session *s, struct session_call *call, int code, const char *message)
@@ -180,8 +244,14 @@ void session_refuse(struct session *s, struct session_call *call, int code, cons
     struct stream *st = (struct stream *)call;
 
     assert(stream_is_gated(st));
+    decide(s, &(struct session_decision){.what = SESSION_REFUSES,
+                                         .stream = st->id,
+                                         .code = code,
+                                         .message = message,
+                                         .message_bytes = strlen(message) + 1});
     ending_cut_short(s, st, code, message);
     settle(s);
+    leave(s);
 }
 
 /* Whose end would be waited for in vain. */
@@ -209,12 +279,42 @@ bool session_drain(struct session *s)
 {
     if (s->preface_seen < FRAME_PREFACE_BYTES)
         return false;
+    decide(s, &(struct session_decision){.what = SESSION_DRAINS});
     if (!s->runtime_goes) /* else it has been asked, and the number must not rise */
         session_must_queue(s, frame_put_goaway(&session_lane_to(s, SESSION_CLIENT)->inject,
                                                FRAME_STREAM_ID_MAX, FRAME_NO_ERROR));
     end_endless(s);
     settle(s);
+    leave(s);
     return true;
+}
+
+int session_apply(struct session *s, const struct session_decision *d)
+{
+    struct stream *st = stream_find(s->streams, d->stream);
+
+    switch (d->what) {
+    case SESSION_FORWARDS:
+        return st && st->phase == STREAM_DECIDE ? session_forward(s, &st->call, NULL, 0) : -EPROTO;
+    case SESSION_FORWARDS_INSTEAD:
+        return st && st->phase == STREAM_DECIDE
+                   ? session_forward_instead(s, &st->call, d->fragment, d->fragment_bytes,
+                                             d->message, d->message_bytes)
+                   : -EPROTO;
+    case SESSION_REFUSES:
+        if (!st || !stream_is_gated(st))
+            return -EPROTO;
+        session_refuse(s, &st->call, d->code, d->message);
+        return 0;
+    case SESSION_CLASSES:
+        if (d->method <= CRI_OTHER || d->method >= CRI_METHODS)
+            return -EPROTO;
+        session_set_class(s, d->method, d->class);
+        return 0;
+    case SESSION_DRAINS:
+        return session_drain(s) ? 0 : -EPROTO;
+    }
+    return -EPROTO;
 }
 
 size_t session_calls(const struct session *s)

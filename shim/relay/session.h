@@ -56,6 +56,28 @@ struct session_call {
 
 struct session;
 
+/* What the owner, or whoever holds the session, has decided: all that it depends on besides its
+ * bytes. */
+enum session_decides {
+    SESSION_FORWARDS,         /* stream */
+    SESSION_FORWARDS_INSTEAD, /* stream, fragment, message */
+    SESSION_REFUSES,          /* stream, code, message: the text, with its NUL */
+    SESSION_CLASSES,          /* method, class */
+    SESSION_DRAINS,
+};
+
+struct session_decision {
+    enum session_decides what;
+    uint32_t stream;
+    int code;
+    enum cri_method method;
+    enum cri_method_class class;
+    const void *fragment;
+    size_t fragment_bytes;
+    const void *message;
+    size_t message_bytes;
+};
+
 /* The connection's side: where bytes go. */
 struct session_ops {
     /* `n` pieces for one end, in order; borrowed until return. Must not call back into the
@@ -64,6 +86,10 @@ struct session_ops {
     /* The session cannot go on, see session_error(), and it was not session_feed() that found out:
      * both connections are to be closed. Must not call back into the session. */
     void (*failed)(void *user);
+    /* Before a decision takes effect, for session_apply() to repeat it: from inside of which of the
+     * owner's callbacks it was taken (session_told()), 0: of none. Must not call back into the
+     * session. May be NULL. */
+    void (*decided)(void *user, uint32_t told, const struct session_decision *decision);
 };
 
 /* The owner's, who decides on calls. */
@@ -81,6 +107,9 @@ struct session_owner_ops {
     /* The call is over, answered or not: reset by either end, or the session ends. Follows
      * request(). */
     void (*ended)(void *owner, struct session_call *call);
+    /* From inside of session_begin(): an earlier owner was told of the call, and it goes on without a
+     * decision. Its answer and its end are told, its request is not. NULL: nor are they. */
+    void (*regained)(void *owner, struct session *s, struct session_call *call);
 };
 
 struct session_owner {
@@ -92,7 +121,9 @@ struct session_owner {
 struct session *session_new(const struct session_ops *ops, void *user, struct session_owner owner);
 
 /* Both ends are there, before the first byte: the owner learns of the session. `client` is the
- * client's process, 0 if it is not known. One that never begins has no calls. */
+ * client's process, 0 if it is not known. One that never begins has no calls. Of one that was begun
+ * before, for another owner or in another process, the owner is told of each call that waits for a
+ * decision, as of a new one, and of the others by regained(). */
 void session_begin(struct session *s, pid_t client);
 
 /* The owner is told that it is gone, and of every call that it has ended; nothing is written.
@@ -137,6 +168,21 @@ void session_refuse(struct session *s, struct session_call *call, int code, cons
  */
 bool session_drain(struct session *s);
 
+/*
+ * A session does the same again, byte for byte, if it is fed and begun as it was, and each decision
+ * is repeated from inside of the same callback of the owner's. 0; -EPROTO: it does not fit the
+ * session's state, which is as before; -ENOMEM.
+ */
+int session_apply(struct session *s, const struct session_decision *decision)
+    __attribute__((warn_unused_result));
+
+/* How many callbacks of the owner's session_feed(), session_begin() or a decision from outside of
+ * any has led to so far. */
+uint32_t session_told(const struct session *s);
+
+/* Another owner from now on, to whom it is to be begun (again). */
+void session_set_owner(struct session *s, struct session_owner owner);
+
 /* Calls looked at, parked or refused that are not over: for who counts what is open. */
 size_t session_calls(const struct session *s);
 
@@ -156,9 +202,8 @@ size_t session_waiting(const struct session *s, enum session_end to);
 int session_freeze(struct session *s, struct buffer *out) __attribute__((warn_unused_result));
 
 /*
- * A session that goes on from there, to be ended and begun like one of session_new(). From
- * session_begin() its owner is told of each call that waits for a decision, as of a new one; of
- * others that were told it hears no more. 0 and *out; -EPROTO: another format, or damaged; -ENOMEM.
+ * A session that goes on from there, to be ended and begun like one of session_new(); with
+ * session_begin() it has its owner's knowledge of calls no more. 0 and *out; -EPROTO: another format, or damaged; -ENOMEM.
  */
 int session_thaw(const uint8_t *state, size_t len, const struct session_ops *ops, void *user,
                  struct session_owner owner, struct session **out)

@@ -1,8 +1,10 @@
 """The units under a real systemd, put there by install.sh: what they leave the programs is enough,
 and they start, restart and go in the order that a node needs."""
 
+import concurrent.futures
 import os
 import shutil
+import threading
 import time
 
 import grpc
@@ -14,10 +16,10 @@ from criclient import Client
 from machine import SYSTEMD, Machine
 from plugin import Plugin
 from protos import deviceplugin
-from runtime import Runtime
+from runtime import Reply, Runtime
 from shim import BINARY, ROOT
 from telling import tell
-from waiting import wait_until
+from waiting import GENEROUS_S, wait_until
 
 pytestmark = pytest.mark.skipif(not os.path.exists(SYSTEMD), reason="no systemd here")
 
@@ -216,6 +218,38 @@ def test_what_the_bridge_serves_outlives_it(node, closing):
     node.run("systemctl", "stop", BRIDGE)
     assert node.property(BRIDGE, "NFileDescriptorStore") == "0"
     kubelet.wait("end", GPU)
+
+
+@pytest.mark.parametrize("how", ["kill", "restart"])
+def test_calls_outlive_the_daemon(node, closing, how):
+    """systemd keeps both ends of a connection: a call under way ends as if nothing had been, and is
+    made once; of closed connections nothing is kept."""
+    node.install()
+    came, go = threading.Event(), threading.Event()
+
+    def slow(call):
+        came.set()
+        assert go.wait(GENEROUS_S) and not call.over.is_set()
+        return Reply()
+
+    node.runtime.on("StartContainer", slow)
+    daemon, client = node.pid(DAEMON), closing(Client(node.path(CRI)))
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        call = pool.submit(client.StartContainer, container_id="one")
+        assert came.wait(GENEROUS_S)
+        if how == "kill":
+            node.run("systemctl", "kill", "--kill-who=main", "-s", "KILL", DAEMON)
+        else:
+            node.run("systemctl", "restart", DAEMON)
+        wait_until(lambda: node.pid(DAEMON) not in (0, daemon) and node.active() == ALL,
+                   "another daemon is ready")
+        go.set()
+        call.result(GENEROUS_S)
+    assert len(node.runtime.calls_of("StartContainer")) == 1
+    before = int(node.property(DAEMON, "NFileDescriptorStore"))
+    client.close()
+    wait_until(lambda: int(node.property(DAEMON, "NFileDescriptorStore")) == before - 3,
+               "it is not kept any more")
 
 
 @pytest.mark.parametrize("unit", [DAEMON, BRIDGE])

@@ -218,7 +218,7 @@ static void on_failed(void *user)
     FUZZ_CHECK(!user, "the session failed");
 }
 
-static const struct session_ops OPS = {on_write, on_failed};
+static const struct session_ops OPS = {.write = on_write, .failed = on_failed};
 static const struct session_owner_ops OWNER_OPS = {
     .request = on_request, .answered = on_answered, .ended = on_ended};
 

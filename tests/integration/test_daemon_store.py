@@ -10,8 +10,9 @@ import pytest
 
 from asking import by_annotation
 from feed import Feed
-from shim import Shim, accepts, locked
-from supervisor import Supervisor, supervised
+from kept_shim import kept_shim
+from shim import accepts, locked
+from supervisor import Supervisor
 from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
@@ -51,22 +52,10 @@ class Watch:
 def make_kept(directory, runtime, runtime_socket, closing):
     """make_kept(manager, **settings of Shim): a shim of that manager's, not yet started."""
     def make(manager, **settings):
-        class Kept(supervised(Shim, manager)):
-            def start(self):
-                """Its sockets are there before it is."""
-                before = ready(manager)
-                super().start()
-                wait_until(lambda: ready(manager) > before, "the shim is ready")
-
-        return closing(Kept(directory, runtime_socket, plugins={"hold": "300ms", "grace": "1m"},
-                            **settings))
+        return closing(kept_shim(manager)(directory, runtime_socket,
+                                          plugins={"hold": "300ms", "grace": "1m"}, **settings))
 
     return make
-
-
-def ready(manager):
-    """How often one of its processes has said so."""
-    return sum("READY" in one for one in manager.states)
 
 
 @pytest.fixture
@@ -82,8 +71,13 @@ def kept(manager, make_kept):
     return one
 
 
+def listeners(names):
+    """Of what is kept those; connections come and go."""
+    return {name for name in names if name.startswith("endpoint/")}
+
+
 def are_stored(*which):
-    return lambda names: len(names) == len(which) and all(
+    return lambda names: len(listeners(names)) == len(which) and all(
         any(name.startswith(f"endpoint/{one}/") for name in names) for one in which)
 
 
@@ -107,14 +101,14 @@ def greets(connection):
 def test_killed_no_name_vanishes(kept, manager, closing):
     """Who connects while there is no daemon waits for the next one; they are the same sockets,
     however often, and kept once."""
-    before, names = inodes(kept), manager.names()
+    before, names = inodes(kept), listeners(manager.names())
     for _ in range(10):
         kept.kill()
         waiting = [closing(connect(place(kept))) for place in PLACES.values()]
         kept.start()
         assert all(map(greets, waiting))
         assert inodes(kept) == before
-    assert manager.names() == names
+    assert listeners(manager.names()) == names
     assert kept.log().count(": goes on") == 10 * len(PLACES)
 
 
@@ -179,7 +173,7 @@ def test_without_a_store_it_is_as_ever(directory, make_kept, closing):
 def test_a_name_that_is_not_its_own_any_more(kept, manager, closing, directory, which, what):
     """Removed or replaced while it was dead: made anew, and the old one is let go of."""
     path = PLACES[which](kept)
-    before = set(manager.names())
+    before = listeners(manager.names())
     kept.kill()
     path.rename(directory / "moved")
     if what == "a socket":
@@ -193,7 +187,7 @@ def test_a_name_that_is_not_its_own_any_more(kept, manager, closing, directory, 
 @pytest.mark.parametrize("which", PLACES)
 def test_removed_while_it_runs(kept, manager, which):
     path = PLACES[which](kept)
-    before = set(manager.names())
+    before = listeners(manager.names())
     path.unlink()
     manager.wait_names(lambda names: are_stored(*PLACES)(names) and len(before & set(names)) == 2)
     made = inodes(kept)

@@ -93,10 +93,18 @@ class Supervisor:
     # ---- processes ----
 
     def spawn(self, command, log):
-        """A process of the service with all that is kept."""
+        """A process of the service with all that is kept; what the last one has said comes first, as
+        with systemd, and what this one says is not heard before it is known."""
         with self._lock:
-            names = [*self._passed, *(one.name for one in self._kept)]
-            fds = [*self._passed.values(), *(one.fd for one in self._kept)]
+            while self._receive():
+                pass
+            process = self._start(command, log)
+            self.main_pid = process.pid
+        return process
+
+    def _start(self, command, log):
+        names = [*self._passed, *(one.name for one in self._kept)]
+        fds = [*self._passed.values(), *(one.fd for one in self._kept)]
 
         def hand_over():
             first = 3 + len(fds) + max(fds, default=0)  # above all of them, and above 3, 4, ...
@@ -106,17 +114,16 @@ class Supervisor:
                 os.dup2(first + place, 3 + place)
 
         environment = {**os.environ, "NOTIFY_SOCKET": str(self.path)}
+        if self._keeps:
+            environment["FDSTORE"] = str(self._most)  # as systemd from 254 on
         shell = 'exec "$0" "$@"'
         if fds:
             shell = f"LISTEN_PID=$$ LISTEN_FDS={len(fds)} {shell}"
             environment["LISTEN_FDNAMES"] = ":".join(names)
-        with self._lock:  # or what it says at once comes from nobody that is known
-            process = subprocess.Popen(
-                ["/bin/sh", "-c", shell, *command], stdin=subprocess.DEVNULL, stdout=log,
-                stderr=subprocess.STDOUT, start_new_session=True, env=environment,
-                pass_fds=range(3, 3 + len(fds)), preexec_fn=hand_over)
-            self.main_pid = process.pid
-        return process
+        return subprocess.Popen(
+            ["/bin/sh", "-c", shell, *command], stdin=subprocess.DEVNULL, stdout=log,
+            stderr=subprocess.STDOUT, start_new_session=True, env=environment,
+            pass_fds=range(3, 3 + len(fds)), preexec_fn=hand_over)
 
     # ---- what they say ----
 
@@ -132,9 +139,14 @@ class Supervisor:
                         self._drop_ended(fd)
 
     def _receive(self):
+        """Whether there was anything."""
         room = (socket.CMSG_SPACE(_CREDENTIALS.size) +
                 socket.CMSG_SPACE(_FDS_IN_A_MESSAGE * array.array("i").itemsize))
-        text, ancillary, _, _ = self._socket.recvmsg(4096, room, socket.MSG_CMSG_CLOEXEC)
+        try:
+            text, ancillary, _, _ = self._socket.recvmsg(
+                4096, room, socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
         fds, pid = array.array("i"), None
         for _, kind, data in ancillary:
             if kind == socket.SCM_RIGHTS:
@@ -146,6 +158,7 @@ class Supervisor:
             self._take(lines, fds)
         for fd in fds:
             os.close(fd)
+        return True
 
     def _take(self, lines, fds):
         name = lines.get("FDNAME", "stored")

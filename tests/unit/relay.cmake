@@ -13,6 +13,7 @@ relay_test(test_frame)
 relay_test(test_frozen)
 relay_test(test_header_block)
 unit_test(test_header_memo test_header_memo.c shim_relay shim_rpc cri_proto PkgConfig::NGHTTP2)
+relay_test(test_journal)
 relay_test(test_lane)
 
 # session.c and its parts.
@@ -36,7 +37,7 @@ relay_test(test_directory)
 relay_test(test_service_manager)
 
 target_link_options(test_log PRIVATE -Wl,--wrap=pwritev2)
-target_link_options(test_connection PRIVATE -Wl,--wrap=uv_try_write)
+target_link_options(test_connection PRIVATE -Wl,--wrap=sendmsg,--wrap=syscall)
 target_link_options(test_plugin_mounts PRIVATE -Wl,--wrap=log_write)
 
 # relists.c with a recording stand-in for the gate.

@@ -102,6 +102,12 @@ void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t
     note("cancelled %llu\n", (unsigned long long)create);
 }
 
+void devicemgr_earlier_creates(struct devicemgr *mgr, uint64_t now_ms, bool under_way)
+{
+    (void)mgr, (void)now_ms;
+    note("earlier creates %s\n", under_way ? "go on" : "are over");
+}
+
 void devicemgr_drain(struct devicemgr *mgr, uint64_t now_ms)
 {
     (void)mgr, (void)now_ms;
@@ -412,6 +418,28 @@ static void a_success_without_an_id_is_not_a_refusal(void **state)
                  i + 1);
         told(w, expected);
     }
+}
+
+/* What is forwarded is nobody's when a process has gone; the next one's core is to know of it. */
+static void creates_of_an_earlier_process_are_told(void **state)
+{
+    struct world *w = *state;
+
+    create(w, 1);
+    create(w, 3);
+    told(w, "create 1 box ns/web main deadline 1001500\nkick\n"
+            "create 2 box ns/web main deadline 1001500\nkick\n");
+    session_begin(w->wire.session, 0);
+    told(w, "earlier creates go on\n");
+    wire_answer(&w->wire, 1, CONTAINER_ID);
+    told(w, "");
+    wire_reset(&w->wire, RUNTIME, 3, 8);
+    told(w, "earlier creates are over\nkick\n");
+    create(w, 5);
+    session_begin(w->wire.session, 0);
+    wire_close(&w->wire);
+    told(w, "create 3 box ns/web main deadline 1001500\nkick\nearlier creates go on\n"
+            "earlier creates are over\nkick\n");
 }
 
 static void a_client_that_gives_up_cancels(void **state)
@@ -733,6 +761,7 @@ int main(void)
         TEST(a_verdict_may_come_at_once_and_without_options),
         TEST(a_refusal_reaches_the_client),
         TEST(a_success_without_an_id_is_not_a_refusal),
+        TEST(creates_of_an_earlier_process_are_told),
         TEST(a_client_that_gives_up_cancels),
         TEST(a_runtime_that_does_not_wait_cancels),
         TEST(what_is_no_request_passes),

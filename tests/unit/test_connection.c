@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -59,6 +60,8 @@ struct world {
     struct h2_writer writers[2];
     int fds;
     char read_buffer[RELAY_READ_BYTES];
+    struct connection_world world;
+    int manager; /* a service manager that has what it is sent, and reads nothing; -1: none */
 };
 
 /* ---- the owner ---- */
@@ -117,8 +120,8 @@ static void on_closed(void *user, struct connection *c)
 }
 
 static const struct connection_ops OPS = {on_runtime, on_closed};
-static const struct session_owner_ops OWNER_OPS = {on_begun, on_gone, on_request, on_answered,
-                                                   on_ended};
+static const struct session_owner_ops OWNER_OPS = {on_begun,    on_gone,  on_request,
+                                                   on_answered, on_ended, NULL};
 
 static void on_connection(uv_stream_t *listener, int status)
 {
@@ -126,8 +129,7 @@ static void on_connection(uv_stream_t *listener, int status)
     struct connection *c;
 
     assert_int_equal(status, 0);
-    c = connection_accept(listener, w->back, w->read_buffer, &OPS, w,
-                          (struct session_owner){&OWNER_OPS, w});
+    c = connection_accept(&w->world, listener, w->back);
     assert_non_null(c);
     connection_link(c, &w->connections);
     w->accepted++;
@@ -137,17 +139,38 @@ static void on_connection(uv_stream_t *listener, int status)
 
 static size_t taken_at_once; /* by a socket, of one write; 0: what the kernel takes */
 
-int __real_uv_try_write(uv_stream_t *stream, const uv_buf_t bufs[], unsigned n);
-int __wrap_uv_try_write(uv_stream_t *stream, const uv_buf_t bufs[], unsigned n);
-int __wrap_uv_try_write(uv_stream_t *stream, const uv_buf_t bufs[], unsigned n)
+/* So much of a message. */
+static void cut(struct msghdr *message, struct iovec *first)
 {
-    uv_buf_t first;
+    *first = message->msg_iov[0];
+    first->iov_len = first->iov_len < taken_at_once ? first->iov_len : taken_at_once;
+    message->msg_iov = first;
+    message->msg_iovlen = 1;
+}
 
-    if (taken_at_once == 0)
-        return __real_uv_try_write(stream, bufs, n);
-    first = bufs[0];
-    first.len = first.len < taken_at_once ? first.len : taken_at_once;
-    return __real_uv_try_write(stream, &first, 1);
+ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    struct msghdr part = *message;
+    struct iovec first;
+
+    if (taken_at_once > 0 && !message->msg_control)
+        cut(&part, &first);
+    return __real_sendmsg(fd, &part, flags);
+}
+
+/* exact_io.c's. */
+long __real_syscall(long number, long a, long b, long c, long d, long e);
+long __wrap_syscall(long number, long a, long b, long c, long d, long e);
+long __wrap_syscall(long number, long a, long b, long c, long d, long e)
+{
+    struct mmsghdr *call = (struct mmsghdr *)b;
+    struct iovec first;
+
+    if (taken_at_once > 0 && number == SYS_sendmmsg)
+        cut(&call->msg_hdr, &first);
+    return __real_syscall(number, a, b, c, d, e);
 }
 
 /* ---- the world ---- */
@@ -183,12 +206,29 @@ static int unix_socket(const char *path, bool listens)
     return fd;
 }
 
-static int set_up(void **state)
+/* At an abstract name, told to the code under test. */
+static int manager_start(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    char name[64];
+    size_t len = (size_t)snprintf(name, sizeof name, "@test-connection-%d", (int)getpid());
+
+    memcpy(address.sun_path + 1, name + 1, len - 1);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address,
+                          (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)),
+                     0);
+    setenv("NOTIFY_SOCKET", name, 1);
+    return fd;
+}
+
+static int set_up_with(void **state, struct fd_store *store)
 {
     struct world *w = calloc(1, sizeof *w);
 
     *state = w;
     w->fds = open_fds();
+    w->manager = store ? manager_start() : -1;
     w->back_fd = w->client.fd = w->runtime.fd = -1;
     w->runtime_error = 1;
     taken_at_once = 0;
@@ -198,6 +238,12 @@ static int set_up(void **state)
     snprintf(w->front, sizeof w->front, "%s/front", w->dir);
     snprintf(w->back, sizeof w->back, "%s/back", w->dir);
     uv_loop_init(&w->loop);
+    w->world = (struct connection_world){.loop = &w->loop,
+                                         .read_buffer = w->read_buffer,
+                                         .store = store,
+                                         .ops = &OPS,
+                                         .user = w,
+                                         .owner = {&OWNER_OPS, w}};
     uv_pipe_init(&w->loop, &w->listener, 0);
     w->listener.data = w;
     assert_int_equal(uv_pipe_bind(&w->listener, w->front), 0);
@@ -205,6 +251,17 @@ static int set_up(void **state)
     for (int i = 0; i < 2; i++)
         h2_writer_init(&w->writers[i]);
     return 0;
+}
+
+static int set_up(void **state)
+{
+    return set_up_with(state, NULL);
+}
+
+/* Everything is to be as without. */
+static int set_up_kept(void **state)
+{
+    return set_up_with(state, fd_store_new());
 }
 
 static void peer_close(struct peer *p)
@@ -236,6 +293,10 @@ static int tear_down(void **state)
         h2_writer_fini(&w->writers[i]);
     buffer_fini(&w->client.got);
     buffer_fini(&w->runtime.got);
+    if (w->manager >= 0)
+        close(w->manager);
+    unsetenv("NOTIFY_SOCKET");
+    fd_store_free(w->world.store);
     assert_int_equal(open_fds(), w->fds);
     free(w);
     return 0;
@@ -756,7 +817,11 @@ static void closed_while_it_connects(void **state)
     UNTIL(w, w->closed == 1 && w->client.ended);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name)                                                                                 \
+    cmocka_unit_test_setup_teardown(name, set_up, tear_down),                                      \
+    {                                                                                              \
+#name " (kept)", name, set_up_kept, tear_down, NULL                                        \
+    }
 
 int main(void)
 {

@@ -44,6 +44,27 @@ static void what_a_later_list_does_not_show_either_is_free(void **state)
     assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
 }
 
+/* The connection outlived the shim, and the create goes on as long as it takes. */
+static void an_earlier_create_is_in_the_making_until_it_is_over(void **state)
+{
+    struct world *w = *state;
+
+    restart_serving(w);
+    devicemgr_earlier_creates(w->mgr, w->now_ms, true);
+    runtime_listed(w, "u1 u2");
+    pass(w, OUTCOME_MS + LIST_EVERY_MS);
+    runtime_listed(w, "u1 u2");
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    expect_nothing(w);
+    devicemgr_earlier_creates(w->mgr, w->now_ms, false);
+    pass(w, LIST_EVERY_MS);
+    expect(w, "list");
+    runtime_listed(w, "u1/main u2");
+    expect(w, "check c-u1-main");
+    container_checked(w, true);
+    expect_with(w, "verdict 11 refused 14:", "which still runs", NULL);
+}
+
 /* The next container of the same pod with the same device: the kubelet has seen this one exit. */
 static void what_the_kubelet_hands_on_is_not_in_the_making(void **state)
 {
@@ -243,6 +264,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(after_a_restart_a_container_may_be_in_the_making),
+        TEST(an_earlier_create_is_in_the_making_until_it_is_over),
         TEST(what_the_kubelet_hands_on_is_not_in_the_making),
         TEST(what_a_later_list_does_not_show_either_is_free),
         TEST(a_first_list_that_comes_late_is_enough),

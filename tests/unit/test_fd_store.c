@@ -43,8 +43,8 @@ static void manager_stop(int fd)
     unsetenv("NOTIFY_SOCKET");
 }
 
-/* The next message is `state`; the descriptor that came with it, or -1. */
-static int manager_gets(int manager, const char *state)
+/* The next message is `state`, with `n` descriptors; the first of them, or -1. */
+static int manager_gets_all(int manager, const char *state, size_t n_fds)
 {
     _Alignas(struct cmsghdr) char room[CMSG_SPACE(4 * sizeof(int))];
     char text[512];
@@ -58,10 +58,20 @@ static int manager_gets(int manager, const char *state)
     assert_int_equal(n, strlen(state));
     assert_memory_equal(text, state, strlen(state));
     if (head) {
-        assert_int_equal(head->cmsg_len, CMSG_LEN(sizeof fd));
-        memcpy(&fd, CMSG_DATA(head), sizeof fd);
+        int fds[4];
+
+        assert_int_equal(head->cmsg_len, CMSG_LEN(n_fds * sizeof fd));
+        memcpy(fds, CMSG_DATA(head), n_fds * sizeof fd);
+        fd = fds[0];
+        for (size_t i = 1; i < n_fds; i++)
+            close(fds[i]);
     }
     return fd;
+}
+
+static int manager_gets(int manager, const char *state)
+{
+    return manager_gets_all(manager, state, 1);
 }
 
 static void manager_gets_nothing(int manager)
@@ -118,6 +128,56 @@ static void without_a_manager_nothing_is_kept(void **state)
     assert_int_equal(fd_store_take(store, "", NULL), -1);
     fd_store_free(store);
     fd_store_free(NULL);
+}
+
+static void what_a_manager_has_promised(void **state)
+{
+    static const struct {
+        const char *says;
+        size_t promised;
+    } cases[] = {{"512", 512}, {"0", 0}, {"-1", 0}, {"many", 0}, {NULL, 0}};
+    int manager = manager_start();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct fd_store *store;
+
+        if (cases[i].says)
+            setenv("FDSTORE", cases[i].says, 1);
+        else
+            unsetenv("FDSTORE");
+        store = fd_store_new();
+        assert_int_equal(fd_store_promised(store), cases[i].promised);
+        fd_store_free(store);
+    }
+    manager_stop(manager);
+    setenv("FDSTORE", "512", 1); /* with nobody to tell */
+    {
+        struct fd_store *store = fd_store_new();
+
+        assert_int_equal(fd_store_promised(store), 0);
+        fd_store_free(store);
+    }
+    unsetenv("FDSTORE");
+    assert_int_equal(fd_store_promised(NULL), 0);
+}
+
+static void several_go_in_one_message(void **state)
+{
+    struct fd_store *store = fd_store_new();
+    int manager = manager_start(), pipes[2], got;
+
+    (void)state;
+    assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+    assert_int_equal(fd_store_put_all(store, "relayed/1-0/", pipes, 2), 0);
+    got = manager_gets_all(manager, "FDSTORE=1\nFDPOLL=0\nFDNAME=relayed/1-0/", 2);
+    assert_true(is_same_file(got, pipes[0]));
+    close(got);
+    assert_int_equal(fd_store_put_all(NULL, "a", pipes, 2), -ENOTCONN);
+    close(pipes[0]);
+    close(pipes[1]);
+    fd_store_free(store);
+    manager_stop(manager);
 }
 
 static void no_store_has_and_keeps_nothing(void **state)
@@ -343,6 +403,8 @@ int main(void)
         cmocka_unit_test(what_is_put_comes_to_the_manager_with_its_name),
         cmocka_unit_test(without_a_manager_nothing_is_kept),
         cmocka_unit_test(no_store_has_and_keeps_nothing),
+        cmocka_unit_test(what_a_manager_has_promised),
+        cmocka_unit_test(several_go_in_one_message),
         cmocka_unit_test(a_manager_that_does_not_read_blocks_nobody),
         cmocka_unit_test(what_was_handed_over_is_taken_by_name),
         cmocka_unit_test(names_may_be_missing),

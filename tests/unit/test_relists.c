@@ -151,8 +151,8 @@ static void on_ended(void *owner, struct session_call *call)
     relists_ended(world->relists, call);
 }
 
-static const struct session_owner_ops OWNER_OPS = {on_begun, on_gone, on_request, on_answered,
-                                                   on_ended};
+static const struct session_owner_ops OWNER_OPS = {on_begun,    on_gone,  on_request,
+                                                   on_answered, on_ended, NULL};
 
 /* The connection of a process. */
 static struct wire *open_wire(struct world *w, int i, pid_t pid)

@@ -1,7 +1,8 @@
 /*
- * shim/relay/session/freeze.c: recorded and random exchanges are cut into pieces, and behind each
- * piece the session is frozen and another one thawed in its place; what both ends are sent must be
- * what a session that was left alone sends them.
+ * shim/relay/session/freeze.c, journal.c and replay.c: recorded and random exchanges are cut into
+ * pieces, and behind each piece the session is frozen and another one thawed in its place; or behind
+ * some another one is made of its journal. What both ends are sent must be what a session that was
+ * left alone sends them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,11 +14,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "alloc_fail.h"
 #include "h2_script.h"
+#include "shim/relay/replay.h"
 #include "shim/relay/session.h"
 #include "shim/relay/session/inside.h"
 #include "shim/relay/session/stream.h"
@@ -69,14 +73,35 @@ struct playing {
     unsigned frozen, asked_again;
     bool thawing;
     size_t most; /* bytes of a state */
+    /* Of one that is played into a journal: */
+    struct journal *journal;
+    int pairs[2][2];
+    struct h2_random when;
+    uint64_t now_ms;
+    unsigned replayed, put;
+    uint64_t put_out[2];
 };
+
+static void look_in_between(struct playing *p);
 
 static void on_write(void *user, enum session_end to, const struct iovec *pieces, int n)
 {
     struct playing *p = user;
 
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         h2_put(&p->to[to], pieces[i].iov_base, pieces[i].iov_len);
+        p->put_out[to] += pieces[i].iov_len;
+    }
+    look_in_between(p);
+}
+
+static void on_decided(void *user, uint32_t told, const struct session_decision *decision)
+{
+    struct playing *p = user;
+
+    if (p->journal)
+        journal_decide(p->journal, told, decision);
+    look_in_between(p);
 }
 
 static void on_failed(void *user)
@@ -92,45 +117,6 @@ static void on_begun(void *owner, struct session *session, pid_t client)
 static void on_gone(void *owner, struct session *session)
 {
     (void)owner, (void)session;
-}
-
-static void on_request(void *owner, struct session *session, struct session_call *call)
-{
-    struct playing *p = owner;
-
-    (void)session;
-    if (cri_method_class(call->method) != CRI_CLASS_INTERCEPTED)
-        return;
-    assert_true(p->held_len < HELD_MAX);
-    p->held[p->held_len++] = call;
-    p->asked_again += p->thawing;
-}
-
-static void on_answered(void *owner, struct session_call *call, int status, const uint8_t *message,
-                        size_t bytes)
-{
-    (void)owner, (void)call, (void)status, (void)message, (void)bytes;
-}
-
-static void on_ended(void *owner, struct session_call *call)
-{
-    struct playing *p = owner;
-
-    for (size_t i = 0; i < p->held_len; i++) {
-        if (p->held[i] == call)
-            p->held[i] = p->held[--p->held_len];
-    }
-}
-
-static const struct session_ops OPS = {on_write, on_failed};
-static const struct session_owner_ops OWNER_OPS = {on_begun, on_gone, on_request, on_answered,
-                                                   on_ended};
-
-static int by_stream(const void *a, const void *b)
-{
-    const struct stream *x = *(struct stream *const *)a, *y = *(struct stream *const *)b;
-
-    return (x->id > y->id) - (x->id < y->id);
 }
 
 static void decide(struct playing *p, struct session_call *call)
@@ -152,6 +138,50 @@ static void decide(struct playing *p, struct session_call *call)
         session_refuse(p->session, call, 14, "not now");
         break;
     }
+}
+
+static void on_request(void *owner, struct session *session, struct session_call *call)
+{
+    struct playing *p = owner;
+
+    (void)session;
+    if (cri_method_class(call->method) != CRI_CLASS_INTERCEPTED)
+        return;
+    assert_true(p->held_len < HELD_MAX);
+    if (call->message_bytes % 5 == 0) {
+        decide(p, call); /* from inside */
+        return;
+    }
+    p->held[p->held_len++] = call;
+    p->asked_again += p->thawing;
+}
+
+static void on_answered(void *owner, struct session_call *call, int status, const uint8_t *message,
+                        size_t bytes)
+{
+    (void)owner, (void)call, (void)status, (void)message, (void)bytes;
+}
+
+static void on_ended(void *owner, struct session_call *call)
+{
+    struct playing *p = owner;
+
+    for (size_t i = 0; i < p->held_len; i++) {
+        if (p->held[i] == call)
+            p->held[i] = p->held[--p->held_len];
+    }
+}
+
+static const struct session_ops OPS = {
+    .write = on_write, .failed = on_failed, .decided = on_decided};
+static const struct session_owner_ops OWNER_OPS = {on_begun,    on_gone,  on_request,
+                                                   on_answered, on_ended, NULL};
+
+static int by_stream(const void *a, const void *b)
+{
+    const struct stream *x = *(struct stream *const *)a, *y = *(struct stream *const *)b;
+
+    return (x->id > y->id) - (x->id < y->id);
 }
 
 static void decide_all(struct playing *p)
@@ -218,33 +248,9 @@ static void freeze(struct playing *p)
     buffer_fini(&state);
 }
 
-/* `cut`: bytes of a piece, 0: random. Returns what the session did. */
-static int play(struct playing *p, const struct tape *tape, size_t cut, bool freezes)
-{
-    const struct event *events = (const struct event *)(const void *)buffer_data(&tape->events);
-    size_t n = buffer_len(&tape->events) / sizeof *events;
-    struct h2_random random = {n};
-    int r = 0;
+enum how { PLAYS, FREEZES, REPLAYS };
 
-    p->session = session_new(&OPS, p, (struct session_owner){&OWNER_OPS, p});
-    assert_non_null(p->session);
-    session_begin(p->session, 0);
-    session_set_class(p->session, CRI_VERSION, CRI_CLASS_OBSERVED);
-    for (size_t i = 0; i < n && r == 0; i++) {
-        for (size_t at = 0, piece; at < events[i].len && r == 0; at += piece) {
-            piece = cut ? cut : 1 + h2_random(&random, buffer_len(&tape->bytes) > 40000 ? 400 : 60);
-            piece = piece < events[i].len - at ? piece : events[i].len - at;
-            r = session_feed(p->session, events[i].from,
-                             buffer_data(&tape->bytes) + events[i].at + at, piece);
-            if (r == 0 && freezes)
-                freeze(p);
-        }
-        if (r == 0 && i % 3 == 0)
-            decide_all(p);
-    }
-    session_free(p->session);
-    return r;
-}
+static unsigned replays, states; /* in all of them */
 
 static void same(const struct buffer *a, const struct buffer *b)
 {
@@ -259,13 +265,175 @@ static void playing_fini(struct playing *p)
     buffer_fini(&p->to[RUNTIME]);
 }
 
+/* ---- a journal ---- */
+
+static void journal_begins(struct playing *p)
+{
+    int sockets[2];
+
+    for (int i = CLIENT; i <= RUNTIME; i++) {
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, p->pairs[i]), 0);
+        sockets[i] = p->pairs[i][0];
+    }
+    p->journal = journal_new(sockets);
+    assert_non_null(p->journal);
+    journal_begin(p->journal);
+}
+
+static void journal_ends(struct playing *p)
+{
+    journal_free(p->journal);
+    p->journal = NULL;
+    for (int i = 0; i < 4; i++)
+        close(p->pairs[i / 2][i % 2]);
+}
+
+/* As another process would make it; its journal is to be freed. */
+static struct journal *make_again(struct playing *p, struct playing *again)
+{
+    int sockets[2] = {p->pairs[RUNTIME][0], p->pairs[CLIENT][0]};
+    const struct session_owner owner = {&OWNER_OPS, again};
+    struct journal_start start;
+    struct journal *j;
+
+    p->now_ms += JOURNAL_TAKEOVER_MS;
+    assert_int_equal(journal_open(dup(journal_fd(p->journal)), sockets, p->now_ms, &j), 0);
+    again->journal = NULL; /* it is repeated, not written */
+    assert_int_equal(sockets[CLIENT], p->pairs[CLIENT][0]);
+    assert_int_equal(journal_start(j, &start), 0);
+    for (int i = CLIENT; i <= RUNTIME; i++) {
+        assert_int_equal(start.put_out[i], buffer_len(&start.unsent[i]));
+        again->to[i] = start.unsent[i];
+        again->put_out[i] = start.put_out[i];
+    }
+    if (start.session)
+        assert_int_equal(
+            session_thaw(start.session, start.session_len, &OPS, again, owner, &again->session), 0);
+    else
+        again->session = session_new(&OPS, again, owner);
+    assert_int_equal(replay(j, again->session, again->put_out), 0);
+    return j;
+}
+
+/* In the middle of an event the other is ahead. */
+static void look_in_between(struct playing *p)
+{
+    struct playing again = {0};
+
+    if (!p->journal || h2_random(&p->when, 10) > 0)
+        return;
+    journal_free(make_again(p, &again));
+    for (int i = CLIENT; i <= RUNTIME; i++) {
+        assert_true(buffer_len(&again.to[i]) >= buffer_len(&p->to[i]));
+        if (buffer_len(&p->to[i]) > 0)
+            assert_memory_equal(buffer_data(&again.to[i]), buffer_data(&p->to[i]),
+                                buffer_len(&p->to[i]));
+        buffer_fini(&again.to[i]);
+    }
+    session_free(again.session);
+    p->replayed++;
+}
+
+static void put_state(struct playing *p)
+{
+    struct buffer state = {0};
+
+    if (session_freeze(p->session, &state) == 0) {
+        journal_state(p->journal, &state, p->to, p->put_out);
+        p->put++;
+    }
+    buffer_fini(&state);
+}
+
+/* Between two events it is the same; and goes on in its place. */
+static void take_over(struct playing *p)
+{
+    struct journal *before = p->journal;
+    struct buffer to[2] = {p->to[CLIENT], p->to[RUNTIME]};
+    struct session *session = p->session;
+    struct journal *j;
+
+    if (h2_random(&p->when, 8) == 0)
+        put_state(p);
+    if (h2_random(&p->when, 4) > 0)
+        return;
+    p->held_len = 0;
+    j = make_again(p, p);
+    p->journal = NULL; /* what the old one says while it goes is nobody's */
+    session_free(session);
+    journal_free(before);
+    for (int i = CLIENT; i <= RUNTIME; i++) {
+        same(&p->to[i], &to[i]);
+        buffer_fini(&to[i]);
+    }
+    p->journal = j;
+    journal_begin(j);
+    session_set_owner(p->session, (struct session_owner){&OWNER_OPS, p});
+    session_begin(p->session, 0);
+    p->replayed++;
+}
+
+static int feed(struct playing *p, enum session_end from, const uint8_t *bytes, size_t len)
+{
+    const uint8_t *taken;
+    int r;
+
+    if (!p->journal)
+        return session_feed(p->session, from, bytes, len);
+    assert_int_equal(write(p->pairs[from][1], bytes, len), len);
+    assert_int_equal(journal_read(p->journal, from, p->pairs[from][0], &taken), len);
+    r = session_feed(p->session, from, taken, len);
+    journal_done(p->journal, p->put_out);
+    return r;
+}
+
+/* `cut`: bytes of a piece, 0: random. Returns what the session did. */
+static int play(struct playing *p, const struct tape *tape, size_t cut, enum how how)
+{
+    bool freezes = how == FREEZES;
+    const struct event *events = (const struct event *)(const void *)buffer_data(&tape->events);
+    size_t n = buffer_len(&tape->events) / sizeof *events;
+    struct h2_random random = {n};
+    int r = 0;
+
+    p->session = session_new(&OPS, p, (struct session_owner){&OWNER_OPS, p});
+    assert_non_null(p->session);
+    if (how == REPLAYS)
+        journal_begins(p);
+    session_begin(p->session, 0);
+    session_set_class(p->session, CRI_VERSION, CRI_CLASS_OBSERVED);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        for (size_t at = 0, piece; at < events[i].len && r == 0; at += piece) {
+            piece = cut ? cut : 1 + h2_random(&random, buffer_len(&tape->bytes) > 40000 ? 400 : 60);
+            piece = piece < events[i].len - at ? piece : events[i].len - at;
+            r = feed(p, events[i].from, buffer_data(&tape->bytes) + events[i].at + at, piece);
+            if (r == 0 && freezes)
+                freeze(p);
+            if (r == 0 && p->journal)
+                take_over(p);
+        }
+        if (r == 0 && i % 3 == 0)
+            decide_all(p);
+    }
+    if (p->journal)
+        journal_ends(p);
+    session_free(p->session);
+    return r;
+}
+
 /* How many calls were held over a freeze. */
 static unsigned compare(const struct tape *tape, size_t cut)
 {
-    struct playing alone = {0}, frozen = {0};
-    int r = play(&alone, tape, cut, false);
+    struct playing alone = {0}, frozen = {0}, replayed = {.when = {cut + 1}};
+    int r = play(&alone, tape, cut, PLAYS);
 
-    assert_int_equal(play(&frozen, tape, cut, true), r);
+    assert_int_equal(play(&frozen, tape, cut, FREEZES), r);
+    assert_int_equal(play(&replayed, tape, cut, REPLAYS), r);
+    same(&replayed.to[CLIENT], &alone.to[CLIENT]);
+    same(&replayed.to[RUNTIME], &alone.to[RUNTIME]);
+    replays += replayed.replayed;
+    states += replayed.put;
+    playing_fini(&replayed);
     same(&frozen.to[CLIENT], &alone.to[CLIENT]);
     same(&frozen.to[RUNTIME], &alone.to[RUNTIME]);
     assert_true(frozen.frozen > 0);
@@ -323,6 +491,7 @@ static void recorded_exchanges_go_on(void **state)
     closedir(dir);
     assert_true(found >= 20);
     assert_true(held > 0);
+    assert_true(replays > 1000 && states > 100);
 }
 
 /* ---- random ---- */
@@ -577,7 +746,7 @@ static void acks_and_refusals_that_are_late_go_on(void **state)
     make_late_acks(&tape, &m); /* events 3 to 9 */
     make_late_refusal(&tape, &m);
     compare(&tape, 0);
-    assert_int_equal(play(&p, &tape, 0, true), 0);
+    assert_int_equal(play(&p, &tape, 0, FREEZES), 0);
     assert_non_null(memmem(buffer_data(&p.to[CLIENT]), buffer_len(&p.to[CLIENT]), "not now", 7));
     playing_fini(&p);
     tape_fini(&tape);

@@ -50,7 +50,7 @@ static void on_failed(void *user)
     assert_true(wire->quiet);
 }
 
-static const struct session_ops OPS = {on_write, on_failed};
+static const struct session_ops OPS = {.write = on_write, .failed = on_failed};
 
 void wire_connect(struct wire *wire, struct session_owner owner)
 {

@@ -19,6 +19,8 @@
 
 #define FORMAT UINT64_C(0x3130535345534853) /* "SHSESS01" */
 #define SUM_BYTES 8
+/* More than a session takes with a few calls under way. */
+#define STATE_BYTES_USUAL 4096
 /* More than what is sent of it. */
 #define REFUSAL_BYTES_KEPT (2 * RPC_STATUS_TEXT_BYTES_MAX)
 
@@ -191,13 +193,10 @@ static int refusal_state(const struct ice *ice, struct stream *st)
     return 0;
 }
 
-/* All but its number and method. What the owner was told it is told again, or never. */
+/* All but its number and method. */
 static int stream_state(const struct ice *ice, struct stream *st)
 {
     uint64_t code = (uint64_t)(st->refusal_code + 1);
-    enum stream_owner owner = st->phase == STREAM_DECIDE   ? STREAM_UNREAD
-                              : st->owner == STREAM_UNREAD ? STREAM_UNREAD
-                                                           : STREAM_UNTOLD;
     bool dropped = st->response_dropped || buffer_len(&st->response) > 0;
     int r;
 
@@ -205,14 +204,12 @@ static int stream_state(const struct ice *ice, struct stream *st)
     NUMBER(ice, st->kind, STREAM_INTERCEPTED);
     NUMBER(ice, st->phase, STREAM_STOPPING);
     NUMBER(ice, st->waits, STREAM_WAIT_ALL);
-    NUMBER(ice, owner, STREAM_UNTOLD);
+    NUMBER(ice, st->owner, STREAM_UNTOLD);
     NUMBER(ice, st->request_end, STREAM_END_SENT);
     BOOL(ice, st->response_begun);
     BOOL(ice, dropped);
-    if (!ice->w) {
-        st->owner = owner;
+    if (!ice->w)
         st->response_dropped = dropped;
-    }
     NUMBER(ice, st->encoding, MESSAGE_ENCODING_UNKNOWN);
     flow_state(ice, &st->flow);
     U64(ice, st->before_ack);
@@ -294,6 +291,8 @@ int session_freeze(struct session *s, struct buffer *out)
         return s->error;
     if (s->sides[SESSION_CLIENT].lane.in_block || s->sides[SESSION_RUNTIME].lane.in_block)
         return -EAGAIN;
+    if (buffer_reserve(out, STATE_BYTES_USUAL) < 0)
+        return -ENOMEM;
     frozen_put(&w, FORMAT);
     if (session_state(&ice, s) < 0)
         w.no_memory = true;

@@ -22,6 +22,7 @@ static void tell_answer(struct session *s, struct stream *st, int status)
             call_message_open(st, &st->response, bytes, &s->answer_room) == RPC_OK;
     if (status < 0) /* none was seen: a message means success for a unary call */
         status = whole ? RPC_OK : RPC_UNKNOWN;
+    session_tells(s);
     s->owner.ops->answered(s->owner.user, &st->call, status, whole ? st->call.message : NULL,
                            whole ? st->call.message_bytes : 0);
     call_message_close(st);

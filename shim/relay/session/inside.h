@@ -76,6 +76,8 @@ struct session {
     bool runtime_goes;    /* a GOAWAY of the runtime's has begun to pass */
     uint32_t goaway_last; /* the last stream of what the client was told, which may only fall */
     bool feeding;
+    unsigned depth; /* of what was called from outside, and of decisions from inside of that */
+    uint32_t told;  /* session_told() */
     int error;
     const char *error_text;
 };
@@ -109,6 +111,12 @@ void session_must_queue(struct session *s, int r);
 
 /* The client broke the protocol: tells it so (RFC 9113 §5.4.1, §6.8), and fails. */
 int session_offend(struct session *s, enum frame_error code, const char *text);
+
+/* The owner is about to be told something. */
+static inline void session_tells(struct session *s)
+{
+    s->told++;
+}
 
 /* Writes the frames of ours that may go now. */
 void session_flush(struct session *s);

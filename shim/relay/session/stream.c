@@ -90,6 +90,7 @@ void stream_waits_print(unsigned waits, char *text, size_t size)
 void stream_tell(struct session *s, struct stream *st)
 {
     st->owner = STREAM_TOLD;
+    session_tells(s);
     s->owner.ops->request(s->owner.user, s, &st->call);
 }
 
@@ -98,8 +99,30 @@ void stream_untell(struct session *s, struct stream *st)
     bool told = st->owner == STREAM_TOLD;
 
     st->owner = STREAM_UNTOLD;
-    if (told)
-        s->owner.ops->ended(s->owner.user, &st->call);
+    if (!told)
+        return;
+    session_tells(s);
+    s->owner.ops->ended(s->owner.user, &st->call);
+}
+
+void stream_forget_owner(struct stream *st)
+{
+    call_message_close(st);
+    st->call.user = NULL;
+    if (st->owner == STREAM_TOLD && st->phase == STREAM_DECIDE)
+        st->owner = STREAM_UNREAD;
+}
+
+void stream_regain(struct session *s, struct stream *st)
+{
+    if (st->owner != STREAM_TOLD)
+        return;
+    if (!s->owner.ops->regained) {
+        st->owner = STREAM_UNTOLD;
+        return;
+    }
+    session_tells(s);
+    s->owner.ops->regained(s->owner.user, s, &st->call);
 }
 
 /* ---- its bytes ---- */

@@ -1,0 +1,199 @@
+/* How a connection is made: of a client that has come, or of what a process before has left. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "shim/log.h"
+#include "shim/relay/connection_inside.h"
+#include "shim/relay/limits.h"
+#include "shim/relay/replay.h"
+#include "shim/rpc/connect.h"
+#include "shim/rpc/listen.h"
+
+static struct connection *connection_new(const struct connection_world *world)
+{
+    struct connection *c = calloc(1, sizeof *c);
+
+    if (!c)
+        return NULL;
+    c->world = *world;
+    c->ends[SESSION_CLIENT].fd = c->ends[SESSION_RUNTIME].fd = -1;
+    return c;
+}
+
+static void init_timers(struct connection *c)
+{
+    uv_timer_init(c->world.loop, &c->linger);
+    c->linger.data = c;
+    uv_timer_init(c->world.loop, &c->look);
+    c->look.data = c;
+    c->handles = 2;
+}
+
+/* Takes the socket, also on failure. */
+static int end_open(struct connection *c, struct end *end, int fd)
+{
+    int r = uv_poll_init(c->world.loop, &end->poll, fd);
+
+    if (r < 0) {
+        close(fd);
+        return r;
+    }
+    end->poll.data = c;
+    end->fd = fd;
+    c->handles++;
+    return 0;
+}
+
+/* Only a matter of speed, so that an error is none. */
+static void widen(struct end *end)
+{
+    int bytes = RELAY_SOCKET_BYTES;
+
+    if (setsockopt(end->fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes) < 0) /* not root */
+        (void)setsockopt(end->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
+static pid_t peer_pid(const struct end *end)
+{
+    struct ucred peer;
+
+    return unix_peer(end->fd, &peer) < 0 ? 0 : peer.pid;
+}
+
+/* Both ends are there. */
+static void begin(struct connection *c)
+{
+    if (c->kept.journal)
+        journal_begin(c->kept.journal);
+    session_begin(c->session, peer_pid(&c->ends[SESSION_CLIENT]));
+    connection_look_at_journal(c);
+    connection_look(c);
+}
+
+/* The client's descriptor becomes ours; libuv's handle of it goes. */
+static int take_client(struct connection *c, uv_stream_t *listener)
+{
+    uv_os_fd_t fd;
+    int r;
+
+    uv_pipe_init(c->world.loop, &c->accepted, 0);
+    c->accepted.data = c;
+    c->handles++;
+    r = uv_accept(listener, (uv_stream_t *)&c->accepted);
+    if (r == 0)
+        r = uv_fileno((uv_handle_t *)&c->accepted, &fd);
+    if (r == 0) {
+        fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        r = fd < 0 ? -errno : end_open(c, &c->ends[SESSION_CLIENT], fd);
+    }
+    uv_close((uv_handle_t *)&c->accepted, connection_handle_closed);
+    return r;
+}
+
+static void connect_runtime(struct connection *c, const char *runtime_path)
+{
+    int fd = unix_connect(runtime_path), sockets[2];
+    int r = fd < 0 ? fd : end_open(c, &c->ends[SESSION_RUNTIME], fd);
+
+    c->world.ops->runtime(c->world.user, r);
+    if (r < 0) {
+        connection_close(c);
+        return;
+    }
+    widen(&c->ends[SESSION_CLIENT]);
+    widen(&c->ends[SESSION_RUNTIME]);
+    sockets[SESSION_CLIENT] = c->ends[SESSION_CLIENT].fd;
+    sockets[SESSION_RUNTIME] = fd;
+    kept_init(&c->kept, c->world.store, sockets);
+    begin(c);
+}
+
+struct connection *connection_accept(const struct connection_world *world, uv_stream_t *listener,
+                                     const char *runtime_path)
+{
+    struct connection *c = connection_new(world);
+
+    if (!c)
+        return NULL;
+    c->session = session_new(&connection_session_ops, c, world->owner);
+    if (!c->session) {
+        free(c);
+        return NULL;
+    }
+    init_timers(c);
+    if (take_client(c, listener) < 0)
+        connection_close(c);
+    else
+        connect_runtime(c, runtime_path);
+    return c;
+}
+
+/* ---- going on ---- */
+
+/* What the journal says, up to the last event. */
+static int make_again(struct connection *c)
+{
+    struct journal *j = c->kept.journal;
+    struct journal_start start;
+    int r = journal_start(j, &start);
+
+    if (r < 0)
+        return r;
+    for (int i = SESSION_CLIENT; i <= SESSION_RUNTIME; i++) {
+        c->ends[i].waiting = start.unsent[i];
+        c->put_out[i] = start.put_out[i];
+        c->taken[i] = start.taken[i];
+    }
+    if (start.session)
+        r = session_thaw(start.session, start.session_len, &connection_session_ops, c,
+                         c->world.owner, &c->session);
+    else if (!(c->session = session_new(&connection_session_ops, c, c->world.owner)))
+        r = -ENOMEM;
+    if (r == 0)
+        r = replay(j, c->session, c->put_out);
+    if (r == 0 && c->no_memory)
+        r = -ENOMEM;
+    for (int i = SESSION_CLIENT; i <= SESSION_RUNTIME && r == 0; i++)
+        r = c->taken[i] <= c->put_out[i] ? 0 : -EPROTO;
+    return r;
+}
+
+static bool open_ends(struct connection *c)
+{
+    bool client = end_open(c, &c->ends[SESSION_CLIENT], c->kept.sockets[SESSION_CLIENT]) == 0;
+
+    return end_open(c, &c->ends[SESSION_RUNTIME], c->kept.sockets[SESSION_RUNTIME]) == 0 && client;
+}
+
+struct connection *connection_resume(const struct connection_world *world, struct kept *kept)
+{
+    struct connection *c = connection_new(world);
+    int r = c ? 0 : -ENOMEM;
+
+    if (c) {
+        c->kept = *kept;
+        c->replaying = true;
+        r = make_again(c);
+        c->replaying = false;
+    }
+    if (r < 0) {
+        kept_end(kept);
+        kept->journal = NULL;
+        if (c) {
+            c->kept = (struct kept){0};
+            connection_fini(c);
+        }
+        free(c);
+        return NULL;
+    }
+    init_timers(c);
+    session_set_owner(c->session, c->world.owner);
+    if (open_ends(c))
+        begin(c);
+    else
+        connection_close(c);
+    return c;
+}

@@ -1,0 +1,130 @@
+#include "shim/relay/kept.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/boot_clock.h"
+#include "shim/log.h"
+
+/* Sockets and journal. */
+#define PARTS 3
+/* What else this process may have in the store, listeners. */
+#define OTHERS_MAX 16
+
+/* Connections that are kept, and have been made or taken by this process. */
+static size_t kept_now;
+
+static void count(struct kept *kept)
+{
+    kept_now++;
+    kept->sure = kept_now * PARTS + OTHERS_MAX <= fd_store_promised(kept->store);
+}
+
+void kept_init(struct kept *kept, struct fd_store *store, const int sockets[2])
+{
+    static unsigned number;
+    int fds[PARTS] = {sockets[0], sockets[1]};
+
+    *kept = (struct kept){.store = store};
+    if (!fd_store_usable(store))
+        return;
+    kept->journal = journal_new(sockets);
+    if (!kept->journal)
+        return;
+    fds[2] = journal_fd(kept->journal);
+    /* Those of processes before this one have other names: they were made sooner. */
+    snprintf(kept->name, sizeof kept->name, KEPT_CONNECTIONS "%" PRIu64 "-%u/", boot_now_ms(),
+             number++);
+    if (fd_store_put_all(store, kept->name, fds, PARTS) < 0)
+        kept_leave(kept);
+    else
+        count(kept);
+}
+
+void kept_forget(struct kept *kept)
+{
+    if (!kept->journal)
+        return;
+    fd_store_remove(kept->store, kept->name);
+    kept_now--;
+}
+
+void kept_leave(struct kept *kept)
+{
+    journal_free(kept->journal);
+    kept->journal = NULL;
+}
+
+/* ---- of the process before ---- */
+
+static bool is_socket(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* Takes all that was handed over under the name of the first; how many, PARTS at most. */
+static int take_parts(struct fd_store *store, const char *name, int fds[PARTS])
+{
+    int n = 1, fd;
+
+    while (n < PARTS && (fd = fd_store_take(store, name, NULL)) >= 0)
+        fds[n++] = fd;
+    return n;
+}
+
+/* The sockets first. 0, or a negative code; then nothing but the sockets is open. */
+static int open_parts(struct kept *kept, int fds[PARTS])
+{
+    for (int i = 0; i < PARTS - 1; i++) {
+        if (!is_socket(fds[i])) {
+            int memory = fds[i];
+
+            fds[i] = fds[PARTS - 1];
+            fds[PARTS - 1] = memory;
+        }
+    }
+    kept->sockets[0] = fds[0];
+    kept->sockets[1] = fds[1];
+    return journal_open(fds[PARTS - 1], kept->sockets, boot_now_ms(), &kept->journal);
+}
+
+static void end_parts(struct fd_store *store, const char *name, const int *fds, int n)
+{
+    log_warning("relay: a connection of the daemon before this one cannot be gone on with");
+    for (int i = 0; i < n; i++)
+        shutdown(fds[i], SHUT_RDWR); /* of the manager's duplicate, too */
+    fd_store_remove(store, name);
+    for (int i = 0; i < n; i++)
+        close(fds[i]);
+}
+
+void kept_end(struct kept *kept)
+{
+    end_parts(kept->store, kept->name, kept->sockets, PARTS - 1);
+    kept_now--;
+    kept_leave(kept);
+}
+
+bool kept_take(struct kept *kept, struct fd_store *store)
+{
+    const char *name;
+    int fds[PARTS], n;
+
+    while ((fds[0] = fd_store_take(store, KEPT_CONNECTIONS, &name)) >= 0) {
+        *kept = (struct kept){.store = store};
+        snprintf(kept->name, sizeof kept->name, "%s", name);
+        n = take_parts(store, name, fds);
+        if (n == PARTS && open_parts(kept, fds) == 0) {
+            count(kept);
+            return true;
+        }
+        end_parts(store, name, fds, n < PARTS ? n : PARTS - 1);
+    }
+    return false;
+}

@@ -1,0 +1,275 @@
+/*
+ * shim/relay/journal.c: what is taken over, and what is not. That it says what was is
+ * test_session_freeze.c's.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "shim/relay/journal.h"
+#include "shim/relay/limits.h"
+
+struct world {
+    int pairs[2][2]; /* ours, the peer's */
+    int sockets[2];
+    struct journal *j;
+};
+
+static int set_up(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+
+    *state = w;
+    for (int i = 0; i < 2; i++) {
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, w->pairs[i]) < 0)
+            return -1;
+        w->sockets[i] = w->pairs[i][0];
+    }
+    w->j = journal_new(w->sockets);
+    return w->j ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+
+    journal_free(w->j);
+    for (int i = 0; i < 4; i++)
+        close(w->pairs[i / 2][i % 2]);
+    free(w);
+    return 0;
+}
+
+static int open_at(struct world *w, uint64_t now_ms, struct journal **out)
+{
+    return journal_open(dup(journal_fd(w->j)), w->sockets, now_ms, out);
+}
+
+static void comes(struct world *w, enum session_end from, const char *text)
+{
+    const uint8_t *bytes;
+    size_t len = strlen(text);
+
+    assert_int_equal(send(w->pairs[from][1], text, len, 0), len);
+    assert_int_equal(journal_read(w->j, from, w->sockets[from], &bytes), len);
+    assert_memory_equal(bytes, text, len);
+}
+
+static void goes(struct world *w, enum session_end to, const char *text)
+{
+    const struct iovec piece = {(void *)text, strlen(text)};
+
+    assert_int_equal(journal_write(w->j, to, w->sockets[to], &piece, 1), strlen(text));
+}
+
+static void expect_bytes(struct journal *j, enum journal_kind kind, const char *text, bool done)
+{
+    struct journal_event e;
+
+    assert_int_equal(journal_next(j, false, &e), 0);
+    assert_int_equal(e.kind, kind);
+    assert_int_equal(e.len, strlen(text));
+    assert_memory_equal(e.bytes, text, e.len);
+    assert_int_equal(e.done, done);
+}
+
+static void expect_end(struct journal *j)
+{
+    struct journal_event e;
+
+    assert_int_equal(journal_next(j, true, &e), 0);
+    assert_int_equal(e.kind, JOURNAL_NOTHING);
+}
+
+static void what_has_come_is_there_in_its_order(void **state)
+{
+    struct world *w = *state;
+    const struct session_decision decision = {.what = SESSION_FORWARDS_INSTEAD,
+                                              .stream = 7,
+                                              .fragment = "abc",
+                                              .fragment_bytes = 3,
+                                              .message = "mess",
+                                              .message_bytes = 4};
+    struct journal_event e;
+    struct journal *j;
+
+    journal_begin(w->j);
+    comes(w, SESSION_CLIENT, "hello");
+    journal_decide(w->j, 3, &decision);
+    journal_done(w->j, (const uint64_t[2]){11, 22});
+    comes(w, SESSION_RUNTIME, "world!");
+    assert_int_equal(open_at(w, 1, &j), 0);
+    expect_bytes(j, JOURNAL_BEGIN, "", false);
+    assert_int_equal(journal_next(j, true, &e), 0);
+    assert_int_equal(e.put_out[0], 11);
+    assert_int_equal(e.put_out[1], 22);
+    expect_bytes(j, JOURNAL_CLIENT, "hello", true);
+    assert_int_equal(journal_next(j, false, &e), 0);
+    assert_int_equal(e.kind, JOURNAL_DECISION);
+    assert_int_equal(e.told, 3);
+    assert_int_equal(e.decision.stream, 7);
+    assert_memory_equal(e.decision.fragment, "abc", 3);
+    assert_int_equal(e.decision.message_bytes, 4);
+    assert_memory_equal(e.decision.message, "mess", 4);
+    expect_bytes(j, JOURNAL_RUNTIME, "world!", false);
+    expect_end(j);
+    journal_free(j);
+}
+
+static void a_state_takes_the_place_of_what_was(void **state)
+{
+    struct world *w = *state;
+    struct buffer session = {0}, unsent[2] = {{0}};
+    struct journal_start start;
+    struct journal *j;
+
+    comes(w, SESSION_CLIENT, "before");
+    goes(w, SESSION_RUNTIME, "12345");
+    assert_int_equal(buffer_put(&session, "state", 5), 0);
+    assert_int_equal(buffer_put(&unsent[SESSION_RUNTIME], "6789", 4), 0);
+    journal_state(w->j, &session, unsent, (const uint64_t[2]){0, 9});
+    goes(w, SESSION_RUNTIME, "67"); /* some of what was unsent */
+    comes(w, SESSION_RUNTIME, "after");
+    assert_int_equal(open_at(w, 1, &j), 0);
+    assert_int_equal(journal_start(j, &start), 0);
+    assert_int_equal(start.session_len, 5);
+    assert_memory_equal(start.session, "state", 5);
+    assert_int_equal(start.put_out[SESSION_RUNTIME], 9);
+    assert_int_equal(start.taken[SESSION_RUNTIME], 7);
+    assert_int_equal(buffer_len(&start.unsent[SESSION_RUNTIME]), 2);
+    assert_memory_equal(buffer_data(&start.unsent[SESSION_RUNTIME]), "89", 2);
+    assert_int_equal(buffer_len(&start.unsent[SESSION_CLIENT]), 0);
+    expect_bytes(j, JOURNAL_RUNTIME, "after", false);
+    expect_end(j);
+    buffer_fini(&start.unsent[SESSION_RUNTIME]);
+    buffer_fini(&start.unsent[SESSION_CLIENT]);
+    buffer_fini(&session);
+    buffer_fini(&unsent[SESSION_RUNTIME]);
+    journal_free(j);
+}
+
+static void one_that_killed_its_reader_is_not_read_again(void **state)
+{
+    struct world *w = *state;
+    struct journal *j;
+
+    assert_int_equal(open_at(w, 5, &j), 0);
+    journal_free(j);
+    assert_int_equal(open_at(w, 5 + JOURNAL_TAKEOVER_MS - 1, &j), -EPROTO);
+    assert_int_equal(open_at(w, 5 + JOURNAL_TAKEOVER_MS, &j), 0);
+    journal_free(j);
+}
+
+static void sockets_come_in_any_order_but_no_others(void **state)
+{
+    struct world *w = *state;
+    int turned[2] = {w->sockets[1], w->sockets[0]};
+    int others[2] = {w->sockets[0], w->pairs[1][1]};
+    struct journal *j;
+
+    assert_int_equal(journal_open(dup(journal_fd(w->j)), turned, 1, &j), 0);
+    assert_int_equal(turned[0], w->sockets[0]);
+    assert_int_equal(turned[1], w->sockets[1]);
+    journal_free(j);
+    assert_int_equal(journal_open(dup(journal_fd(w->j)), others, 1 + JOURNAL_TAKEOVER_MS, &j),
+                     -EPROTO);
+}
+
+static void what_is_no_journal_is_refused(void **state)
+{
+    struct world *w = *state;
+    int memory = memfd_create("test", MFD_CLOEXEC);
+    uint64_t other_format = 1;
+    struct journal *j;
+
+    assert_int_equal(journal_open(memory, w->sockets, 1, &j), -EPROTO);
+    assert_int_equal(pwrite(journal_fd(w->j), &other_format, sizeof other_format, 0), 8);
+    assert_int_equal(open_at(w, 1, &j), -EPROTO);
+}
+
+static void what_is_damaged_is_refused(void **state)
+{
+    struct world *w = *state;
+    uint32_t kind = 99, len = 1u << 30;
+    struct journal_event e;
+    struct journal *j;
+
+    comes(w, SESSION_CLIENT, "hello");
+    assert_int_equal(pwrite(journal_fd(w->j), &kind, 4, 4096), 4);
+    assert_int_equal(open_at(w, 1, &j), 0);
+    assert_int_equal(journal_next(j, false, &e), -EPROTO);
+    journal_free(j);
+    kind = JOURNAL_CLIENT;
+    assert_int_equal(pwrite(journal_fd(w->j), &kind, 4, 4096), 4);
+    assert_int_equal(pwrite(journal_fd(w->j), &len, 4, 4100), 4);
+    assert_int_equal(open_at(w, 1 + JOURNAL_TAKEOVER_MS, &j), 0);
+    assert_int_equal(journal_next(j, false, &e), -EPROTO);
+    journal_free(j);
+}
+
+static void one_without_room_is_over(void **state)
+{
+    struct world *w = *state;
+    size_t most = RELAY_MESSAGE_BYTES_MAX;
+    const struct session_decision decision = {
+        .what = SESSION_FORWARDS_INSTEAD, .message = calloc(1, most), .message_bytes = most};
+    const uint8_t *bytes;
+    struct journal *j;
+    unsigned n = 0;
+
+    while (!journal_is_over(w->j)) {
+        journal_decide(w->j, 0, &decision);
+        assert_true(++n < 8);
+    }
+    assert_true(n >= 4);
+    assert_int_equal(send(w->pairs[0][1], "x", 1, 0), 1);
+    assert_int_equal(journal_read(w->j, SESSION_CLIENT, w->sockets[0], &bytes), -ENOBUFS);
+    assert_int_equal(recv(w->sockets[0], &n, 1, 0), 1); /* it was not taken */
+    assert_int_equal(open_at(w, 1, &j), -EPROTO);
+    free((void *)decision.message);
+}
+
+static void a_state_is_due_now_and_then(void **state)
+{
+    struct world *w = *state;
+    struct buffer nothing = {0}, unsent[2] = {{0}};
+    char text[1001];
+
+    memset(text, 'x', 1000);
+    text[1000] = '\0';
+    for (size_t n = 0; n < JOURNAL_EVENTS_BYTES; n += 1000 + 32) {
+        assert_false(journal_is_due(w->j));
+        comes(w, SESSION_CLIENT, text);
+    }
+    assert_true(journal_is_due(w->j));
+    journal_state(w->j, &nothing, unsent, (const uint64_t[2]){0, 0});
+    assert_false(journal_is_due(w->j));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_has_come_is_there_in_its_order),
+        TEST(a_state_takes_the_place_of_what_was),
+        TEST(one_that_killed_its_reader_is_not_read_again),
+        TEST(sockets_come_in_any_order_but_no_others),
+        TEST(what_is_no_journal_is_refused),
+        TEST(what_is_damaged_is_refused),
+        TEST(one_without_room_is_over),
+        TEST(a_state_is_due_now_and_then),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
