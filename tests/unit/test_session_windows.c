@@ -159,6 +159,38 @@ SCENARIO(held_calls_do_not_starve_others)
     move_on(w);
 }
 
+/* The window is enough for what is held, but not for what passes then: the runtime, which has read
+ * only that, need not open it again. */
+SCENARIO(what_passes_beside_a_held_call_does_not_close_the_window)
+{
+    request(w, 1, CREATE);
+    data(w, 1, "\0\0\1\0\0", 5, 0);
+    fill(w, 1, 30000 - 5, 0);
+    feed(w, CLIENT);
+    assert_true(w->quiet || client_window(w) == 65535 - 30000);
+    request(w, 3, "Version");
+    fill(w, 3, 65535 - 30000, H2_END_STREAM);
+    feed(w, CLIENT);
+    assert_true(w->quiet || client_window(w) == 30000);
+}
+
+/* As before, while the client has been promised more than the runtime takes. */
+SCENARIO(what_passes_beside_a_promise_does_not_close_the_window)
+{
+    request(w, 1, CREATE);
+    data(w, 1, "\0\0\1\0\0", 5, 0);
+    fill(w, 1, 32768, 0);
+    feed(w, CLIENT);
+    assert_true(w->quiet || client_window(w) == 65535);
+    fill(w, 1, 20000, 0);
+    feed(w, CLIENT);
+    assert_true(w->quiet || client_window(w) == 45535);
+    request(w, 3, "Version");
+    fill(w, 3, 45535, H2_END_STREAM);
+    feed(w, CLIENT);
+    assert_true(w->quiet || client_window(w) == 20000);
+}
+
 /* Lowered below what is withheld, the window would never open again by the runtime's doing. */
 SCENARIO(a_lowered_window_does_not_strand_a_half_message)
 {
@@ -188,6 +220,8 @@ int main(void)
         cmocka_unit_test(injected_bytes_are_swallowed_from_later_updates),
         cmocka_unit_test(a_smaller_message_is_credited),
         cmocka_unit_test(held_calls_do_not_starve_others),
+        cmocka_unit_test(what_passes_beside_a_held_call_does_not_close_the_window),
+        cmocka_unit_test(what_passes_beside_a_promise_does_not_close_the_window),
         cmocka_unit_test(a_lowered_window_does_not_strand_a_half_message),
     };
 

@@ -29,13 +29,13 @@ void dispatch_choose_methods(struct session *s)
 }
 
 /* DATA of a stream that we have no part in passes without a look, unless the client was promised
- * more than the runtime takes. */
+ * more than the runtime takes, or may have to be credited for what is withheld. */
 static void choose_passing(struct session *s)
 {
     struct lane *client = &s->sides[SESSION_CLIENT].lane;
 
     client->passing = PASSING[SESSION_CLIENT];
-    if (s->windows.flow.surplus > 0)
+    if (s->windows.flow.surplus > 0 || s->windows.flow.pending > 0)
         client->passing &= ~(1u << FRAME_DATA);
 }
 

@@ -145,6 +145,14 @@ int from_client_headers_end(struct session *s, uint32_t stream_id, bool ends_str
 
 /* ---- DATA ---- */
 
+/* It may take the last of a window that the runtime, which has not got what is withheld, need not
+ * open again yet. */
+static void passes(struct session *s, uint32_t bytes)
+{
+    flow_passed(&s->windows.flow, bytes);
+    windows_credit_connection(s);
+}
+
 int from_client_data_head(struct session *s, const struct frame_head *h, enum lane_how *how)
 {
     struct flow *flow = &s->windows.flow;
@@ -161,12 +169,12 @@ int from_client_data_head(struct session *s, const struct frame_head *h, enum la
     }
     if (!st) {
         *how = LANE_PASS;
-        flow_passed(flow, h->length);
+        passes(s, h->length);
         return 0;
     }
     if (st->phase == STREAM_OPEN && buffer_len(&st->queue) == 0 && !no_window) {
         *how = LANE_TAP;
-        flow_passed(flow, h->length);
+        passes(s, h->length);
         flow_passed(&st->flow, h->length);
         return 0;
     }
