@@ -53,6 +53,8 @@ static void report_add(struct world *w, struct report *report, unsigned uid, uns
 
         if (!(mask & 1u << i))
             continue;
+        if (told->uid && told->uid != uid)
+            w->bridge.untold_ms = w->now_ms;
         if (told->uid != uid)
             *told = (struct told){.uid = uid};
         if (is_new) {
