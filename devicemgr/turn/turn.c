@@ -216,11 +216,9 @@ void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms)
     free(state->unread);
     state->unread = NULL;
     for (struct pod *pod = state->pods.by_uid; pod; pod = pod->hh.next) {
-        if (allocations_of_pod(&state->allocations, pod->uid))
-            continue;
         if (pod->tokens_len > 0)
-            pod_set_remembers(pod);
-        else
+            pod_set_remembers(pod); /* of which the rows may have gone before */
+        else if (!allocations_of_pod(&state->allocations, pod->uid))
             dirty_touch_pod(state, pod->uid); /* its allocations' rows were damaged */
     }
     plugin_restored(state);

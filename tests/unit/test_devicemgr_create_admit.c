@@ -193,6 +193,32 @@ static void that_it_had_a_token_is_known_when_another_has_its_device(void **stat
     assert_false(world_stored(w, "pod u1"));
 }
 
+/* Found by tests/sim: what it had by the token was another's before a restart, and what goes after
+ * it came without one. */
+static void that_it_had_a_token_outlives_what_came_without_one(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_g0(w, "g0 g1");
+    runtime_listed(w, "u1/main=" GPU ":g0 u1/side u2");
+    kubelet_holds(w, "u1=" GPU ":g0 u1/side=" GPU ":g1");
+    committed(w);
+    ignore_all(w);
+    container_removed(w, "c-u1-main");
+    create_token(w, 12, "u2", GPU ":g0");
+    expect(w, "allocate g0 *");
+    expect(w, "commit -allocation u1 main vendor.com/gpu, pod u1");
+    committed(w);
+    restart_serving(w);
+    runtime_listed(w, "u1 u2");
+    pass(w, OUTCOME_MS);
+    runtime_listed(w, "u1 u2");
+    ignore_all(w);
+    create_token(w, 13, "u2", GPU ":g1");
+    expect(w, "allocate g1 *");
+    expect(w, "commit -allocation u1 side vendor.com/gpu, pod u1");
+}
+
 /* Found by tests/sim: the shim was restarted while RunPodSandbox was under way; the list, begun
  * before, told only of the sandbox before, and the removal of that one freed what the new one held.
  */
@@ -379,6 +405,7 @@ int main(void)
         TEST(a_container_that_had_a_token_is_not_made_without),
         TEST(that_it_had_a_token_is_known_after_a_restart),
         TEST(that_it_had_a_token_is_known_when_another_has_its_device),
+        TEST(that_it_had_a_token_outlives_what_came_without_one),
         TEST(a_sandbox_first_heard_of_by_its_create_is_the_newest),
         TEST(a_create_of_another_pod_is_refused),
         TEST(a_create_without_a_pod_uid_is_refused),
