@@ -195,5 +195,7 @@ struct connection *connection_resume(const struct connection_world *world, struc
         begin(c);
     else
         connection_close(c);
+    if (c->kept.journal)
+        journal_settled(c->kept.journal);
     return c;
 }

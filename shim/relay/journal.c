@@ -54,7 +54,7 @@ struct state_head {
 struct head {
     uint64_t format;
     uint64_t sockets[2]; /* their cookies */
-    uint64_t takeover_ms;
+    uint64_t takers;     /* in a row, that have not got through it */
     uint64_t over;
     uint64_t read_from; /* the end of the last read */
     uint64_t events;    /* events_word() */
@@ -213,10 +213,9 @@ static bool has_sockets(const struct head *h, int sockets[2])
     return cookies(sockets, own) == 0 && memcmp(own, h->sockets, sizeof own) == 0;
 }
 
-static bool is_sound(const struct head *h, uint64_t now_ms)
+static bool is_sound(const struct head *h)
 {
-    return h->format == FORMAT && !h->over &&
-           (h->takeover_ms == 0 || now_ms - h->takeover_ms >= JOURNAL_TAKEOVER_MS);
+    return h->format == FORMAT && !h->over && h->takers < JOURNAL_TAKERS_MAX;
 }
 
 static void add_bytes(struct journal *j, enum session_end from, size_t n);
@@ -243,7 +242,7 @@ static int settle_calls(struct journal *j)
     return 0;
 }
 
-int journal_open(int memory, int sockets[2], uint64_t now_ms, struct journal **out)
+int journal_open(int memory, int sockets[2], struct journal **out)
 {
     struct stat st;
     struct journal *j;
@@ -256,9 +255,9 @@ int journal_open(int memory, int sockets[2], uint64_t now_ms, struct journal **o
     j = map(memory);
     if (!j)
         return -ENOMEM;
-    r = is_sound(j->head, now_ms) && has_sockets(j->head, sockets) ? 0 : -EPROTO;
+    r = is_sound(j->head) && has_sockets(j->head, sockets) ? 0 : -EPROTO;
     if (r == 0) {
-        j->head->takeover_ms = now_ms > 0 ? now_ms : 1;
+        j->head->takers++;
         r = settle_calls(j);
     }
     if (r == 0)
@@ -266,6 +265,11 @@ int journal_open(int memory, int sockets[2], uint64_t now_ms, struct journal **o
     else
         journal_free(j);
     return r;
+}
+
+void journal_settled(struct journal *j)
+{
+    j->head->takers = 0;
 }
 
 static int copy_unsent(struct buffer *out, const uint8_t *bytes, uint64_t len, uint64_t gone)

@@ -8,7 +8,8 @@
  * An event is in the journal before it takes effect, for bytes in the very read(2) that takes them
  * (exact_io.h). When JOURNAL_EVENTS_BYTES of them have come, the next state takes their place.
  *
- * Who takes it over and dies within JOURNAL_TAKEOVER_MS may have died of it: it is used no more.
+ * What kills whoever makes the session again from it does so each time, also when it was the bytes
+ * of an event that killed the first: JOURNAL_TAKERS_MAX of them in a row, and it is used no more.
  */
 #ifndef SHIM_RELAY_JOURNAL_H
 #define SHIM_RELAY_JOURNAL_H
@@ -25,7 +26,7 @@
 /* Events after which a state is due: few enough that what is read always comes to memory that is
  * still in the processor's cache; a state costs less than that saves. */
 #define JOURNAL_EVENTS_BYTES (32 * 1024)
-#define JOURNAL_TAKEOVER_MS 10000
+#define JOURNAL_TAKERS_MAX 3
 
 struct journal;
 
@@ -35,10 +36,13 @@ struct journal *journal_new(const int sockets[2]);
 /*
  * Takes over the journal in `memory`, a descriptor that is taken, also on failure. 0 and *out, and
  * the sockets, given in either order, in that of enum session_end; -EPROTO: another format, damaged,
- * of other sockets, or one that was taken over just before `now_ms` (of boot_now_ms()); -ENOMEM.
+ * of other sockets, or one that nobody got through (journal_settled()); -ENOMEM.
  */
-int journal_open(int memory, int sockets[2], uint64_t now_ms, struct journal **out)
+int journal_open(int memory, int sockets[2], struct journal **out)
     __attribute__((warn_unused_result));
+
+/* All that it says has been gone through. */
+void journal_settled(struct journal *j);
 
 /* Unmaps it; the memory is there as long as another descriptor of it is. Accepts NULL. */
 void journal_free(struct journal *j);

@@ -91,7 +91,7 @@ static int open_parts(struct kept *kept, int fds[PARTS])
     }
     kept->sockets[0] = fds[0];
     kept->sockets[1] = fds[1];
-    return journal_open(fds[PARTS - 1], kept->sockets, boot_now_ms(), &kept->journal);
+    return journal_open(fds[PARTS - 1], kept->sockets, &kept->journal);
 }
 
 static void end_parts(struct fd_store *store, const char *name, const int *fds, int n)

@@ -5,6 +5,7 @@ import concurrent.futures
 import os
 import random
 import signal
+import stat
 import threading
 import time
 
@@ -47,6 +48,13 @@ def background(closing):
 def relayed(manager):
     """Names of the connections that are kept, each of three descriptors."""
     return {name for name in manager.names() if name.startswith("relayed/")}
+
+
+def memory(manager, name):
+    """The descriptor of the journal that is kept under that name."""
+    (journal,) = {fd for kept, fd in manager.kept() if kept == name
+                  and stat.S_ISREG(os.fstat(fd).st_mode)}
+    return journal
 
 
 class Slow:
@@ -237,18 +245,32 @@ def test_a_runtime_that_goes_meanwhile(runtime, manager, make_kept, make_client)
     client.Version()
 
 
-def test_a_second_death_soon_ends_it(runtime, manager, make_kept, make_client, background):
-    """It may have died of what it went on with. Those that it did not begin with go on."""
+def test_deaths_in_a_row_cost_nothing(runtime, manager, make_kept, make_client, background):
+    """However soon each comes after the one before it."""
     shim = make_kept()
     client, slow = make_client(shim), Slow(runtime, "StartContainer")
     call = background.submit(client.StartContainer, container_id="one")
     assert slow.came.wait(GENEROUS_S)
-    restart(shim)
-    fresh = make_client(shim)
+    for _ in range(12):
+        restart(shim)
+    slow.release()
+    call.result(GENEROUS_S)
+    assert "cannot be gone on with" not in shim.log()
+
+
+def test_what_cannot_be_read_is_ended(runtime, manager, make_kept, make_client, background):
+    """A journal of a format that the next one does not know. Other connections go on."""
+    shim = make_kept()
+    client, slow = make_client(shim), Slow(runtime, "StartContainer")
+    call = background.submit(client.StartContainer, container_id="one")
+    assert slow.came.wait(GENEROUS_S)
+    (name,) = relayed(manager)
     other = Slow(runtime, "StopContainer")
-    kept = background.submit(fresh.StopContainer, container_id="two")
+    kept = background.submit(make_client(shim).StopContainer, container_id="two")
     assert other.came.wait(GENEROUS_S)
-    restart(shim)
+    shim.kill()
+    os.pwrite(memory(manager, name), bytes(8), 0)
+    shim.start()
     with pytest.raises(grpc.RpcError) as error:
         call.result(GENEROUS_S)
     assert error.value.code() == grpc.StatusCode.UNAVAILABLE

@@ -68,6 +68,11 @@ class Supervisor:
         with self._lock:
             return next(one.fd for one in self._kept if one.name == name)
 
+    def kept(self):
+        """[(name, descriptor)], the descriptors borrowed."""
+        with self._lock:
+            return [tuple(one) for one in self._kept]
+
     def wait_names(self, condition, what="what it keeps"):
         wait_until(lambda: condition(self.names()), f"{what}: {self.names()}")
 

@@ -50,9 +50,9 @@ static int tear_down(void **state)
     return 0;
 }
 
-static int open_at(struct world *w, uint64_t now_ms, struct journal **out)
+static int open_again(struct world *w, struct journal **out)
 {
-    return journal_open(dup(journal_fd(w->j)), w->sockets, now_ms, out);
+    return journal_open(dup(journal_fd(w->j)), w->sockets, out);
 }
 
 static void comes(struct world *w, enum session_end from, const char *text)
@@ -108,7 +108,7 @@ static void what_has_come_is_there_in_its_order(void **state)
     journal_decide(w->j, 3, &decision);
     journal_done(w->j, (const uint64_t[2]){11, 22});
     comes(w, SESSION_RUNTIME, "world!");
-    assert_int_equal(open_at(w, 1, &j), 0);
+    assert_int_equal(open_again(w, &j), 0);
     expect_bytes(j, JOURNAL_BEGIN, "", false);
     assert_int_equal(journal_next(j, true, &e), 0);
     assert_int_equal(e.put_out[0], 11);
@@ -140,7 +140,7 @@ static void a_state_takes_the_place_of_what_was(void **state)
     journal_state(w->j, &session, unsent, (const uint64_t[2]){0, 9});
     goes(w, SESSION_RUNTIME, "67"); /* some of what was unsent */
     comes(w, SESSION_RUNTIME, "after");
-    assert_int_equal(open_at(w, 1, &j), 0);
+    assert_int_equal(open_again(w, &j), 0);
     assert_int_equal(journal_start(j, &start), 0);
     assert_int_equal(start.session_len, 5);
     assert_memory_equal(start.session, "state", 5);
@@ -163,11 +163,16 @@ static void one_that_killed_its_reader_is_not_read_again(void **state)
     struct world *w = *state;
     struct journal *j;
 
-    assert_int_equal(open_at(w, 5, &j), 0);
-    journal_free(j);
-    assert_int_equal(open_at(w, 5 + JOURNAL_TAKEOVER_MS - 1, &j), -EPROTO);
-    assert_int_equal(open_at(w, 5 + JOURNAL_TAKEOVER_MS, &j), 0);
-    journal_free(j);
+    for (unsigned takers = 0; takers < 2 * JOURNAL_TAKERS_MAX; takers++) {
+        assert_int_equal(open_again(w, &j), 0);
+        journal_settled(j);
+        journal_free(j);
+    }
+    for (unsigned takers = 0; takers < JOURNAL_TAKERS_MAX; takers++) {
+        assert_int_equal(open_again(w, &j), 0);
+        journal_free(j);
+    }
+    assert_int_equal(open_again(w, &j), -EPROTO);
 }
 
 static void sockets_come_in_any_order_but_no_others(void **state)
@@ -177,12 +182,11 @@ static void sockets_come_in_any_order_but_no_others(void **state)
     int others[2] = {w->sockets[0], w->pairs[1][1]};
     struct journal *j;
 
-    assert_int_equal(journal_open(dup(journal_fd(w->j)), turned, 1, &j), 0);
+    assert_int_equal(journal_open(dup(journal_fd(w->j)), turned, &j), 0);
     assert_int_equal(turned[0], w->sockets[0]);
     assert_int_equal(turned[1], w->sockets[1]);
     journal_free(j);
-    assert_int_equal(journal_open(dup(journal_fd(w->j)), others, 1 + JOURNAL_TAKEOVER_MS, &j),
-                     -EPROTO);
+    assert_int_equal(journal_open(dup(journal_fd(w->j)), others, &j), -EPROTO);
 }
 
 static void what_is_no_journal_is_refused(void **state)
@@ -192,9 +196,9 @@ static void what_is_no_journal_is_refused(void **state)
     uint64_t other_format = 1;
     struct journal *j;
 
-    assert_int_equal(journal_open(memory, w->sockets, 1, &j), -EPROTO);
+    assert_int_equal(journal_open(memory, w->sockets, &j), -EPROTO);
     assert_int_equal(pwrite(journal_fd(w->j), &other_format, sizeof other_format, 0), 8);
-    assert_int_equal(open_at(w, 1, &j), -EPROTO);
+    assert_int_equal(open_again(w, &j), -EPROTO);
 }
 
 static void what_is_damaged_is_refused(void **state)
@@ -206,13 +210,13 @@ static void what_is_damaged_is_refused(void **state)
 
     comes(w, SESSION_CLIENT, "hello");
     assert_int_equal(pwrite(journal_fd(w->j), &kind, 4, 4096), 4);
-    assert_int_equal(open_at(w, 1, &j), 0);
+    assert_int_equal(open_again(w, &j), 0);
     assert_int_equal(journal_next(j, false, &e), -EPROTO);
     journal_free(j);
     kind = JOURNAL_CLIENT;
     assert_int_equal(pwrite(journal_fd(w->j), &kind, 4, 4096), 4);
     assert_int_equal(pwrite(journal_fd(w->j), &len, 4, 4100), 4);
-    assert_int_equal(open_at(w, 1 + JOURNAL_TAKEOVER_MS, &j), 0);
+    assert_int_equal(open_again(w, &j), 0);
     assert_int_equal(journal_next(j, false, &e), -EPROTO);
     journal_free(j);
 }
@@ -235,7 +239,7 @@ static void one_without_room_is_over(void **state)
     assert_int_equal(send(w->pairs[0][1], "x", 1, 0), 1);
     assert_int_equal(journal_read(w->j, SESSION_CLIENT, w->sockets[0], &bytes), -ENOBUFS);
     assert_int_equal(recv(w->sockets[0], &n, 1, 0), 1); /* it was not taken */
-    assert_int_equal(open_at(w, 1, &j), -EPROTO);
+    assert_int_equal(open_again(w, &j), -EPROTO);
     free((void *)decision.message);
 }
 
