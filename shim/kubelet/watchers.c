@@ -142,8 +142,9 @@ static void on_cancelled(void *user)
     struct watch_stream *watch = user;
     struct watchers *watchers = watch->watchers;
 
-    log_warning("the bridge (process %d) has gone; while none runs the kubelet takes its devices "
-                "for unhealthy",
+    log_warning("the bridge (process %d) has gone; until the next one runs the kubelet waits for "
+                "it, or, where no service manager keeps its connections, takes the devices for "
+                "unhealthy",
                 watch->watcher->pid);
     watch_free(watch);
     watchers->gone(watchers->user);

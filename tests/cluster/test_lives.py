@@ -76,6 +76,8 @@ def test_plugin_is_upgraded(cluster):
         cluster.remove_all()
         cluster.register(GPUS)
         cluster.node.restart_unit(GPUS.unit)
+        cluster.wait(lambda: cluster.node.known_devices(GPU) == set(GPUS.devices),
+                     "the kubelet knows them again")
 
 
 def test_reboot_with_a_late_plugin(cluster):
