@@ -5,9 +5,10 @@
  * store ignores all of this.
  *
  * The manager watches what it keeps, but for what fd_store_put_all() gave it: a connection whose
- * peer is gone is dropped, and so is a socket that is bound and does not listen. What is closed here stays open there: a connection is ended by
- * shutdown(2), then fd_store_remove(). Descriptors of one name cannot be told apart: a name is for
- * one at a time. A name cannot be changed either, so state does not belong in it.
+ * peer is gone is dropped, and so is a socket that is bound and does not listen. What is closed
+ * here stays open there: a connection is ended by shutdown(2), then fd_store_remove(). Descriptors
+ * of one name cannot be told apart: a name is for one at a time. A name cannot be changed either,
+ * so state does not belong in it.
  *
  * What a socket unit passes comes in the same way, and is never put: it would come twice. The names
  * that we give contain '/', unlike those of units.

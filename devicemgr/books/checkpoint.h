@@ -2,8 +2,8 @@
  * The commit under way: what of the checkpoint's dirty rows (dirty.h) the store is writing.
  *
  * One commit is under way at a time, and the next takes all that became dirty meanwhile (group
- * commit). After a failed commit its rows are dirty again. They go with the next one, which comes by itself
- * after a pause that grows as long as the store fails.
+ * commit). After a failed commit its rows are dirty again. They go with the next one, which comes
+ * by itself after a pause that grows as long as the store fails.
  *
  * However long that is, there are no more dirty rows than there are things to keep and rows in the
  * store: a row that the store cannot have, and of which there is nothing to keep any more, is

@@ -4,7 +4,8 @@
  * What store_commit() has acknowledged is on the disk and outlives kill -9 and power loss (WAL,
  * synchronous=FULL, the directory synced). Damage never stops the node: a row that does not match
  * its checksum is dropped; a file that is none, or that a newer release has changed in a way that
- * this one does not know, is set aside under a name with a time stamp; each is reported. The file is locked for as long as it is open: two daemons cannot share it.
+ * this one does not know, is set aside under a name with a time stamp; each is reported. The file
+ * is locked for as long as it is open: two daemons cannot share it.
  *
  * Every function blocks on the disk. Calls on one store must not overlap; they may come from
  * different threads.

@@ -20,8 +20,8 @@ struct kept_server;
 
 /*
  * At `place` (copied), whose name within its directory is the server's among those of the process.
- * That name, `store` (NULL: none) and `methods` are borrowed until it is closed. Goes on with what was handed
- * over, with kept_server_go_on(). NULL: out of memory.
+ * That name, `store` (NULL: none) and `methods` are borrowed until it is closed. Goes on with what
+ * was handed over, with kept_server_go_on(). NULL: out of memory.
  */
 struct kept_server *kept_server_new(uv_loop_t *loop, const struct socket_place *place,
                                     struct fd_store *store, const struct kept_method *methods,

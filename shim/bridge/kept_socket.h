@@ -51,13 +51,15 @@ struct kept_state {
     size_t area_bytes;
 };
 
-/* Takes `fd`, a connected unix stream socket, only on success. The user's state is zeroed. 0 or a negative errno. */
+/* Takes `fd`, a connected unix stream socket, only on success. The user's state is zeroed. 0 or a
+ * negative errno. */
 int kept_socket_new(int fd, const struct kept_state *state, struct kept_socket **out)
     __attribute__((warn_unused_result));
 
 /* Goes on with descriptors that were kept, which are taken only on success. 0; -ESTALE: of another
  * format, or another socket's; -EUCLEAN: what it holds makes no sense; -ELOOP: see
- * KEPT_TAKEOVERS_MAX; or a negative errno. After a failure the connection is to be ended: shutdown(2). */
+ * KEPT_TAKEOVERS_MAX; or a negative errno. After a failure the connection is to be ended:
+ * shutdown(2). */
 int kept_socket_resume(const int fds[KEPT_DESCRIPTORS], const struct kept_state *state,
                        struct kept_socket **out) __attribute__((warn_unused_result));
 
@@ -98,9 +100,9 @@ void kept_socket_discard(struct kept_socket *kept, size_t i);
 typedef void kept_socket_eat(struct kept_socket *kept, void *state, const uint8_t *bytes,
                              size_t len, void *user);
 
-/* Reads what there is, in one piece: after kept_socket_resume() perhaps from a read before, so that it
- * must be called without waiting for the socket. Its length; 0: the peer has ended it; -EAGAIN: nothing; or
- * another negative errno, after which it is to be ended. */
+/* Reads what there is, in one piece: after kept_socket_resume() perhaps from a read before, so that
+ * it must be called without waiting for the socket. Its length; 0: the peer has ended it; -EAGAIN:
+ * nothing; or another negative errno, after which it is to be ended. */
 int kept_socket_read(struct kept_socket *kept, kept_socket_eat *eat, void *user)
     __attribute__((warn_unused_result));
 

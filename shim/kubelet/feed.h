@@ -45,7 +45,8 @@ struct feed_ops {
 /*
  * Listens at config->bridge.socket (0600; its directory 0755), as long as it takes and as often as
  * that is removed (rpc/keeper.h), kept in `store` (NULL: there is none), and begins to read the
- * kubelet's checkpoint. `config`, `host`, `store`, `ops` and `user` are borrowed until the feed has stopped. No callback comes before return.
+ * kubelet's checkpoint. `config`, `host`, `store`, `ops` and `user` are borrowed until the feed has
+ * stopped. No callback comes before return.
  */
 struct feed *feed_start(uv_loop_t *loop, const struct config *config, struct host *host,
                         struct fd_store *store, const struct feed_ops *ops, void *user);

@@ -31,9 +31,9 @@ struct taken {
 /* Puts a report's resources in the order of their names, which the functions below want. */
 void taken_sort(Bridge__V1__ReportRequest *report);
 
-/* `report`: the bridge's last, sorted, NULL: none. `file`: read after that report came; NULL: it is being
- * read. A list is taken only once the file has its healthy devices, and no others: the kubelet
- * writes it for much else, too. `bridge` and `reached` are the caller's to say. */
+/* `report`: the bridge's last, sorted, NULL: none. `file`: read after that report came; NULL: it is
+ * being read. A list is taken only once the file has its healthy devices, and no others: the
+ * kubelet writes it for much else, too. `bridge` and `reached` are the caller's to say. */
 void taken_judge(const struct advertised *advertised, const Bridge__V1__ReportRequest *report,
                  const struct kubelet_file *file, pid_t kubelet, struct taken *out);
 

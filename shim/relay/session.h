@@ -203,7 +203,8 @@ int session_freeze(struct session *s, struct buffer *out) __attribute__((warn_un
 
 /*
  * A session that goes on from there, to be ended and begun like one of session_new(); with
- * session_begin() it has its owner's knowledge of calls no more. 0 and *out; -EPROTO: another format, or damaged; -ENOMEM.
+ * session_begin() it has its owner's knowledge of calls no more. 0 and *out; -EPROTO: another
+ * format, or damaged; -ENOMEM.
  */
 int session_thaw(const uint8_t *state, size_t len, const struct session_ops *ops, void *user,
                  struct session_owner owner, struct session **out)
