@@ -236,8 +236,11 @@ def test_checkpoint_taken_away(runtime, shim, client, make_plugin):
     assert plugin.allocated() == [["g0"], ["g1"], ["g1"]]
 
 
-def test_damaged_row(runtime, shim, client, make_plugin):
-    """A damaged row of the checkpoint is dropped and reported; the other rows are kept."""
+def test_damaged_row(runtime, make_shim, make_client, make_plugin):
+    """A damaged row of the checkpoint is dropped and reported; the other rows are kept. What was in
+    it is given anew once the runtime was listed again."""
+    shim = make_shim(plugins={"hold": "20s"})
+    client = make_client(shim)
     plugin = make_plugin(shim, GPU, ["g0", "g1"])
     pods = [client.run_pod(name) for name in ("web", "other")]
     containers = [client.run(pod, "app", annotations=by_token(GPU, f"g{number}"))
