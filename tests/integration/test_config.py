@@ -158,7 +158,7 @@ def test_defaults(directory, closing, text):
         daemon.wait_path(one)
     folder = daemon.path("run/cri-device-shim")
     assert folder.stat().st_mode & 0o777 == 0o755
-    assert accepts(folder / "cri-device-shim.sock")
+    wait_until(lambda: accepts(folder / "cri-device-shim.sock"), "it listens")
     bridge = closing(Private(directory, BRIDGE_BINARY))
     bridge.start(*(["--config", path] if text else []))
     bridge.wait_log("/run/cri-device-shim/bridge.sock -> ")
