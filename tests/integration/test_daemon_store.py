@@ -220,9 +220,10 @@ def test_what_a_socket_unit_passes_is_not_stored(directory, make_kept, make_clie
         make_client(shim).Version()
 
 
-def test_stopped_nothing_is_kept(kept, manager):
+def test_stopped_no_listener_is_kept(kept, manager):
+    """Connections are, for a next one: that it is no restart only the manager knows."""
     kept.terminate()
-    manager.wait_names(lambda names: not names)
+    manager.wait_names(are_stored())
     assert not any(place(kept).exists() for place in PLACES.values())
 
 
@@ -241,7 +242,7 @@ def test_stopped_before_it_serves_plugins(kept, manager):
         kept.spawn()
         kept.wait_log(" -> ", 2)
         kept.terminate()
-        manager.wait_names(lambda names: not names)
+        manager.wait_names(are_stored())
         with pytest.raises(ConnectionResetError):
             waiting.recv(1)
 
