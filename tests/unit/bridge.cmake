@@ -1,4 +1,4 @@
-unit_test(test_fd_store test_fd_store.c shim_fd_store)
+unit_test(test_fd_store test_fd_store.c notify_socket shim_fd_store)
 unit_test(test_watchdog test_watchdog.c shim_signals shim_log test_rpc_fixture)
 unit_test(test_exact_io test_exact_io.c)
 unit_test(test_token test_token.c cri_token)

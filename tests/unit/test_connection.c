@@ -24,6 +24,7 @@
 
 #include "alloc_fail.h"
 #include "h2_script.h"
+#include "notify_socket.h"
 #include "shim/log.h"
 #include "shim/relay/connection.h"
 #include "shim/relay/limits.h"
@@ -206,22 +207,6 @@ static int unix_socket(const char *path, bool listens)
     return fd;
 }
 
-/* At an abstract name, told to the code under test. */
-static int manager_start(void)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    char name[64];
-    size_t len = (size_t)snprintf(name, sizeof name, "@test-connection-%d", (int)getpid());
-
-    memcpy(address.sun_path + 1, name + 1, len - 1);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address,
-                          (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)),
-                     0);
-    setenv("NOTIFY_SOCKET", name, 1);
-    return fd;
-}
-
 static int set_up_with(void **state, struct fd_store *store)
 {
     struct world *w = calloc(1, sizeof *w);
@@ -294,8 +279,7 @@ static int tear_down(void **state)
     buffer_fini(&w->client.got);
     buffer_fini(&w->runtime.got);
     if (w->manager >= 0)
-        close(w->manager);
-    unsetenv("NOTIFY_SOCKET");
+        manager_stop(w->manager);
     fd_store_free(w->world.store);
     assert_int_equal(open_fds(), w->fds);
     free(w);

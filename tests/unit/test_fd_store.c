@@ -17,31 +17,10 @@
 
 #include <cmocka.h>
 
+#include "notify_socket.h"
 #include "shim/fd_store.h"
 
 /* ---- a manager ---- */
-
-/* At an abstract name, told to the code under test. */
-static int manager_start(void)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    char name[64];
-    size_t len = (size_t)snprintf(name, sizeof name, "@test-fd-store-%d", (int)getpid());
-
-    memcpy(address.sun_path + 1, name + 1, len - 1);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address,
-                          (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)),
-                     0);
-    setenv("NOTIFY_SOCKET", name, 1);
-    return fd;
-}
-
-static void manager_stop(int fd)
-{
-    close(fd);
-    unsetenv("NOTIFY_SOCKET");
-}
 
 /* The next message is `state`, with `n` descriptors; the first of them, or -1. */
 static int manager_gets_all(int manager, const char *state, size_t n_fds)

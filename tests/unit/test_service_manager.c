@@ -7,32 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "notify_socket.h"
 #include "shim/service_manager.h"
-
-/* A receiver at `name` ('@' in front: abstract), told to the code under test. */
-static int receiver(const char *name)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t len = strlen(name);
-    int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
-
-    memcpy(address.sun_path, name, len);
-    if (name[0] == '@')
-        address.sun_path[0] = '\0';
-    else
-        unlink(name);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address,
-                          (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)),
-                     0);
-    setenv("NOTIFY_SOCKET", name, 1);
-    return fd;
-}
 
 static void receives(int fd, const char *state)
 {
@@ -49,13 +30,13 @@ static void tells_the_manager_by_path_and_by_abstract_name(void **state)
 
     (void)state;
     snprintf(name, sizeof name, "/tmp/test-notify-%d", (int)getpid());
-    fd = receiver(name);
+    fd = manager_at(name);
     assert_int_equal(service_manager_notify("READY=1"), 0);
     receives(fd, "READY=1");
     close(fd);
     unlink(name);
     name[0] = '@';
-    fd = receiver(name);
+    fd = manager_at(name);
     assert_int_equal(service_manager_notify("STOPPING=1"), 0);
     receives(fd, "STOPPING=1");
     close(fd);
