@@ -139,25 +139,19 @@ static void allocate_builtin(struct allocation *allocation, const struct resourc
         allocation_set_fresh(allocation, options, resource->generation);
 }
 
-static struct look allocate_item(struct creates *creates, struct create *create, size_t index)
+static struct look allocate_item(struct creates *creates, struct create *create, size_t index,
+                                 struct allocation *allocation, const struct resource *resource)
 {
     struct state *state = creates->state;
-    const struct request_item *want = create->demand.items[index].want;
     struct create_item *item = &create->items[index];
-    struct allocation *allocation =
-        allocations_demanded(&state->allocations, &create->demand, index);
-    const struct resource *resource;
-    struct look look = usable_ids(state, want, &allocation->ids);
+    const struct look go = {0};
 
-    if (look.step != LOOK_GO)
-        return look;
-    resource = resources_find(state->resources, want->resource);
     if (resource->builtin) {
         allocate_builtin(allocation, resource);
-        return look;
+        return go;
     }
     if (options_in_force(state, allocation, resource))
-        return look;
+        return go;
     if (!item->call)
         create_call(creates, create, index, CALL_ALLOCATE, resource, &allocation->ids,
                     state_settings_of(state, resource->name)->allocate_timeout_ms);
@@ -214,22 +208,16 @@ void creates_committed(struct creates *creates, uint64_t commit, const char *err
 
 /* ---- PRESTARTING ---- */
 
-static struct look prestart_item(struct creates *creates, struct create *create, size_t index)
+static struct look prestart_item(struct creates *creates, struct create *create, size_t index,
+                                 struct allocation *allocation, const struct resource *resource)
 {
     struct state *state = creates->state;
-    const struct request_item *want = create->demand.items[index].want;
     struct create_item *item = &create->items[index];
-    struct allocation *allocation =
-        allocations_demanded(&state->allocations, &create->demand, index);
-    const struct resource *resource;
-    struct look look = usable_ids(state, want, &allocation->ids);
+    const struct look go = {0};
 
-    if (look.step != LOOK_GO)
-        return look;
-    resource = resources_find(state->resources, want->resource);
     if (!item->call && (resource->builtin || !resource->endpoint.pre_start ||
                         item->prestarted == resource->endpoint.number))
-        return look;
+        return go;
     if (!item->call)
         create_call(creates, create, index, CALL_PRESTART, resource, &allocation->ids,
                     state->settings.prestart_timeout_ms);
@@ -238,13 +226,31 @@ static struct look prestart_item(struct creates *creates, struct create *create,
 
 /* ---- the run through the states ---- */
 
-static struct look each_item(struct creates *creates, struct create *create,
-                             struct look (*look_at)(struct creates *, struct create *, size_t))
+typedef struct look item_look(struct creates *creates, struct create *create, size_t index,
+                              struct allocation *allocation, const struct resource *resource);
+
+/* `look_at` is for an item whose devices may be used. */
+static struct look look_at_item(struct creates *creates, struct create *create, size_t index,
+                                item_look *look_at)
+{
+    struct state *state = creates->state;
+    const struct request_item *want = create->demand.items[index].want;
+    struct allocation *allocation =
+        allocations_demanded(&state->allocations, &create->demand, index);
+    struct look look = usable_ids(state, want, &allocation->ids);
+
+    if (look.step != LOOK_GO)
+        return look;
+    return look_at(creates, create, index, allocation,
+                   resources_find(state->resources, want->resource));
+}
+
+static struct look each_item(struct creates *creates, struct create *create, item_look *look_at)
 {
     struct look look = {0};
 
     for (size_t i = 0; i < create->demand.request.len; i++) {
-        struct look of_item = look_at(creates, create, i);
+        struct look of_item = look_at_item(creates, create, i, look_at);
 
         look_add(
             &look, &of_item,
