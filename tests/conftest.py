@@ -13,6 +13,7 @@ os.environ.setdefault("SHIM_CGROUP_PARENT", f"/cri-device-shim-{os.getpid()}")
 import containerd  # what is below reads that
 import plugin
 from shim import Shim
+from supervisor import Supervisor
 
 # Where a JSON line is written for each test: {"test", "outcome", "seconds", "reason"}.
 _RESULTS = os.environ.get("SHIM_TEST_RESULTS")
@@ -79,6 +80,12 @@ def closing(directory):
         except AssertionError as error:
             errors.append(str(error))
     assert not errors, "\n".join(errors)
+
+
+@pytest.fixture
+def manager(directory, closing):
+    """A service manager that keeps descriptors."""
+    return closing(Supervisor(directory))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from bare_kubelet import BareKubelet
 from bridge_process import Bridge
 from feed_server import FeedServer, Shown
 from protos import deviceplugin
-from supervisor import Supervisor, supervised
+from supervisor import supervised
 from waiting import wait_until
 
 GPU = "vendor.com/gpu"
@@ -56,11 +56,6 @@ def kubelet(directory, closing):
     one = closing(BareKubelet(directory / "device-plugins"))
     one.start()
     return one
-
-
-@pytest.fixture
-def manager(directory, closing):
-    return closing(Supervisor(directory))
 
 
 @pytest.fixture

@@ -32,11 +32,6 @@ def kubelet(directory, closing):
 
 
 @pytest.fixture
-def manager(directory, closing):
-    return closing(Supervisor(directory))
-
-
-@pytest.fixture
 def bridge(directory, closing, feed, kubelet, manager):
     one = closing(supervised(Bridge, manager)(directory))
     one.start()

@@ -59,11 +59,6 @@ def make_kept(directory, runtime, runtime_socket, closing):
 
 
 @pytest.fixture
-def manager(directory, closing):
-    return closing(Supervisor(directory))
-
-
-@pytest.fixture
 def kept(manager, make_kept):
     one = make_kept(manager)
     one.start()

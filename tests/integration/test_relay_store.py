@@ -25,11 +25,6 @@ GPU = "vendor.com/gpu"
 
 
 @pytest.fixture
-def manager(directory, closing):
-    return closing(Supervisor(directory))
-
-
-@pytest.fixture
 def make_kept(directory, runtime_socket, manager, closing):
     def make(**settings):
         shim = closing(kept_shim(manager)(directory, runtime_socket, **settings))
