@@ -184,6 +184,10 @@ int record_restore_allocation(struct allocations *table, uint64_t unknown_until_
         if (!options)
             goto out;
     }
+    if (options && !allocations_have_room(table, options_bytes(options))) {
+        options_free(options); /* the plugin is asked again when they are needed */
+        options = NULL;
+    }
     restore_allocation(table, unknown_until_ms, row, options);
     result = 0;
 out:

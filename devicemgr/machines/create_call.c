@@ -73,19 +73,19 @@ static struct create *answered(struct creates *creates, const struct call *call)
     return create;
 }
 
-/* The plugin did not do what it was asked: the create is refused in its words. */
-static void fail(struct creates *creates, struct create *create, const struct call *call, int code,
-                 const char *message)
+/* The create is refused for what became of its call. */
+static void fail(struct creates *creates, struct create *create, const struct call *call,
+                 enum reason_kind kind, const char *words)
 {
     const struct allocation *allocation =
         allocations_demanded(&creates->state->allocations, &create->demand, call->item);
     struct reason reason = {
-        .kind = code == CODE_DEADLINE_EXCEEDED ? REASON_CALL_UNANSWERED : REASON_CALL_FAILED,
+        .kind = kind,
         .resource = create->demand.items[call->item].want->resource,
         .call = call_name(call->kind),
         .socket_name = call->socket_name,
         .since_ms = call->started_ms,
-        .words = message && message[0] ? message : NULL,
+        .words = words && words[0] ? words : NULL,
     };
 
     if (allocation)
@@ -94,27 +94,45 @@ static void fail(struct creates *creates, struct create *create, const struct ca
     reason_fini(&reason);
 }
 
+/* The plugin did not do what it was asked: in its words. */
+static void fail_with(struct creates *creates, struct create *create, const struct call *call,
+                      int code, const char *message)
+{
+    fail(creates, create, call,
+         code == CODE_DEADLINE_EXCEEDED ? REASON_CALL_UNANSWERED : REASON_CALL_FAILED, message);
+}
+
+/* What it answered for the container is kept, if there is room. */
+static void keep_answer(struct creates *creates, struct create *create, const struct call *call,
+                        const V1beta1__ContainerAllocateResponse *answer)
+{
+    struct allocations *table = &creates->state->allocations;
+    struct allocation *allocation = allocations_demanded(table, &create->demand, call->item);
+
+    if (allocation && !allocations_have_room(table, options_bytes(answer)))
+        fail(creates, create, call, REASON_ANSWER_TOO_LARGE, NULL);
+    else if (allocation)
+        allocation_set_fresh(allocation, options_copy(answer), call->generation);
+}
+
 void creates_allocated(struct creates *creates, uint64_t number, int code, const char *message,
                        const V1beta1__AllocateResponse *response)
 {
     struct call *call = calls_take(creates->calls, number, CALL_ALLOCATE);
-    struct allocation *allocation;
     struct create *create;
     char answers[64];
 
     if (!call)
         return;
     create = answered(creates, call);
-    allocation = allocations_demanded(&creates->state->allocations, &create->demand, call->item);
     if (code != CODE_OK) {
-        fail(creates, create, call, code, message);
+        fail_with(creates, create, call, code, message);
     } else if (response->n_container_responses != 1) {
         snprintf(answers, sizeof answers, "it answered for %zu containers instead of one",
                  response->n_container_responses);
-        fail(creates, create, call, CODE_UNAVAILABLE, answers);
-    } else if (allocation) {
-        allocation_set_fresh(allocation, options_copy(response->container_responses[0]),
-                             call->generation);
+        fail(creates, create, call, REASON_CALL_FAILED, answers);
+    } else {
+        keep_answer(creates, create, call, response->container_responses[0]);
     }
     call_free(call);
 }
@@ -165,6 +183,6 @@ void creates_prestarted(struct creates *creates, uint64_t number, int code, cons
     if (code == CODE_OK)
         create->items[call->item].prestarted = call->endpoint;
     else
-        fail(creates, create, call, code, message);
+        fail_with(creates, create, call, code, message);
     call_free(call);
 }

@@ -249,6 +249,25 @@ void allocation_set_found(struct allocation *allocation)
     set_row(allocation, ALLOCATION_DURABLE, 0);
 }
 
+/* Takes `fresh`, may be NULL, in the place of what was there. */
+static void set_fresh(struct allocation *allocation, V1beta1__ContainerAllocateResponse *fresh)
+{
+    allocation->table->options_bytes -= allocation->fresh_bytes;
+    options_free(allocation->fresh);
+    allocation->fresh = fresh;
+    allocation->fresh_bytes = fresh ? options_bytes(fresh) : 0;
+    allocation->table->options_bytes += allocation->fresh_bytes;
+}
+
+static void set_options(struct allocation *allocation, V1beta1__ContainerAllocateResponse *options)
+{
+    allocation->table->options_bytes -= allocation->options_bytes;
+    options_free(allocation->options);
+    allocation->options = options;
+    allocation->options_bytes = options ? options_bytes(options) : 0;
+    allocation->table->options_bytes += allocation->options_bytes;
+}
+
 static void set_boot(struct allocation *allocation, const char *boot_id)
 {
     free(allocation->boot_id);
@@ -259,7 +278,7 @@ void allocation_set_restored(struct allocation *allocation,
                              V1beta1__ContainerAllocateResponse *options, const char *boot_id)
 {
     allocation_set_found(allocation);
-    allocation->options = options;
+    set_options(allocation, options);
     set_boot(allocation, boot_id);
 }
 
@@ -277,21 +296,22 @@ void allocation_carry(struct allocation *allocation, uint64_t commit)
 void allocation_set_fresh(struct allocation *allocation,
                           V1beta1__ContainerAllocateResponse *options, uint64_t generation)
 {
-    options_free(allocation->fresh);
-    allocation->fresh = options;
+    set_fresh(allocation, options);
     allocation->fresh_generation = generation;
 }
 
 void allocation_confirm(struct allocation *allocation, const char *boot_id)
 {
+    V1beta1__ContainerAllocateResponse *fresh = allocation->fresh;
+
     assert(allocation->row == ALLOCATION_CARRIED);
     set_row(allocation, ALLOCATION_DURABLE, 0);
-    if (!allocation->fresh)
+    if (!fresh)
         return;
-    options_free(allocation->options);
-    allocation->options = allocation->fresh;
-    allocation->generation = allocation->fresh_generation;
     allocation->fresh = NULL;
+    set_fresh(allocation, NULL);
+    set_options(allocation, fresh);
+    allocation->generation = allocation->fresh_generation;
     set_boot(allocation, boot_id);
 }
 
@@ -299,8 +319,7 @@ void allocation_revert(struct allocation *allocation)
 {
     assert(allocation_durable(allocation));
     set_row(allocation, ALLOCATION_DURABLE, 0);
-    options_free(allocation->fresh);
-    allocation->fresh = NULL;
+    set_fresh(allocation, NULL);
 }
 
 /* ---- its end ---- */
@@ -315,8 +334,8 @@ void allocation_free(struct allocation *allocation)
     free(allocation->container);
     free(allocation->resource);
     ids_fini(&allocation->ids);
-    options_free(allocation->options);
-    options_free(allocation->fresh);
+    set_options(allocation, NULL);
+    set_fresh(allocation, NULL);
     free(allocation->boot_id);
     free(allocation->key);
     free(allocation);

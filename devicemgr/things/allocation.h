@@ -107,6 +107,7 @@ struct allocation {
     uint64_t generation;                         /* resource.generation then */
     V1beta1__ContainerAllocateResponse *fresh;   /* given by the plugin, not durable yet */
     uint64_t fresh_generation;
+    size_t options_bytes, fresh_bytes; /* what they take */
 
     uint64_t create;               /* BUSY: the create that works on it; 0: none */
     struct allocation_live *lives; /* LIVE: by attempt, the latest last */
@@ -148,6 +149,7 @@ struct allocations {
     struct allocation *changed; /* whose life may be another since it was told */
     struct allocation *stale;   /* of which advertise.c may make another thing, likewise */
     struct ids dropped;         /* resources of those removed that were shown; for advertise.c */
+    size_t options_bytes;       /* what all options take, the fresh ones, too */
     uint64_t looks;             /* how often one was asked for a container's end; for tests */
 };
 
@@ -172,6 +174,9 @@ struct allocation *allocations_of_container(const struct allocations *table,
                                             const char *container_id);
 /* A pod's allocations, linked by pod_next; NULL: none. */
 struct allocation *allocations_of_pod(const struct allocations *table, const char *pod_uid);
+
+/* Whether options of that size may be kept with all others, OPTIONS_BYTES_MAX. */
+bool allocations_have_room(const struct allocations *table, size_t options_bytes);
 
 /* The next whose life may have changed, no more in that list; NULL: none is left. */
 struct allocation *allocations_take_changed(struct allocations *table);

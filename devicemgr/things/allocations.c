@@ -3,11 +3,13 @@
  */
 #include "devicemgr/things/allocation.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <utlist.h>
 
 #include "devicemgr/things/demand.h"
+#include "devicemgr/things/limits.h"
 
 /* All allocations that name one device; and, under CONTAINER, all that have one container. */
 struct owners {
@@ -34,7 +36,14 @@ void allocations_fini(struct allocations *table)
     {
         allocations_remove(table, allocation);
     }
+    assert(table->options_bytes == 0);
     ids_fini(&table->dropped);
+}
+
+bool allocations_have_room(const struct allocations *table, size_t options_bytes)
+{
+    return options_bytes <= OPTIONS_BYTES_MAX &&
+           table->options_bytes <= OPTIONS_BYTES_MAX - options_bytes;
 }
 
 void allocation_set_stale(struct allocation *allocation)

@@ -19,6 +19,9 @@
 /* What the devices of all plugins may take in memory: those of one with an id like a UUID and one NUMA
  * node some 160 bytes, so 800,000 of them. */
 #define DEVICES_BYTES_MAX (128 * (size_t)1024 * 1024)
+/* What the answers of all plugins for containers, which are kept as long as their allocations, may
+ * take in memory: four of the largest messages. One has some KB, and a node some hundred. */
+#define OPTIONS_BYTES_MAX (64 * (size_t)1024 * 1024)
 /* Creates pending or forwarded at once: a node runs at most some hundred pods. */
 #define CREATES_MAX 4096
 /* Resources one container may name, and the text that names them: 253 + 1 + 63 bytes a name. */

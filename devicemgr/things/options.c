@@ -5,6 +5,8 @@
 /* Every entry of every list in ContainerAllocateResponse has the text it is told apart by in its
  * first field, so that one function can merge them all. */
 #define KEY_FIELD_ID 1
+/* What glibc's heap adds to a piece, at most. */
+#define HEAP_BYTES 24
 
 struct options_seen {
     char *key; /* the list's name and the entry's key */
@@ -83,6 +85,55 @@ bool options_equal(const V1beta1__ContainerAllocateResponse *a,
 {
     return message_equal(&a->base, &b->base);
 }
+
+/* ---- what it takes ---- */
+
+static size_t piece_bytes(size_t bytes)
+{
+    return bytes + HEAP_BYTES;
+}
+
+static size_t unknown_bytes(const ProtobufCMessage *message)
+{
+    size_t bytes = 0;
+
+    for (unsigned i = 0; i < message->n_unknown_fields; i++)
+        bytes += sizeof *message->unknown_fields + piece_bytes(message->unknown_fields[i].len);
+    return bytes;
+}
+
+/* Of an entry: texts and flags. */
+static size_t entry_bytes(const ProtobufCMessage *entry)
+{
+    size_t bytes = piece_bytes(entry->descriptor->sizeof_message) + unknown_bytes(entry);
+
+    for (unsigned i = 0; i < entry->descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &entry->descriptor->fields[i];
+
+        if (field->type == PROTOBUF_C_TYPE_STRING)
+            bytes += piece_bytes(strlen(*(char *const *)((const char *)entry + field->offset)) + 1);
+    }
+    return bytes;
+}
+
+size_t options_bytes(const V1beta1__ContainerAllocateResponse *options)
+{
+    const ProtobufCMessageDescriptor *type = options->base.descriptor;
+    size_t bytes = piece_bytes(sizeof *options) + unknown_bytes(&options->base);
+
+    for (unsigned i = 0; i < type->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &type->fields[i];
+        size_t len = *(const size_t *)((const char *)options + field->quantifier_offset);
+        ProtobufCMessage **list =
+            *(ProtobufCMessage * *const *)((const char *)options + field->offset);
+
+        for (size_t n = 0; n < len; n++)
+            bytes += sizeof(ProtobufCMessage *) + entry_bytes(list[n]);
+    }
+    return bytes;
+}
+
+/* ---- what is put in ---- */
 
 void options_add_annotation(V1beta1__ContainerAllocateResponse *options, const char *key,
                             const char *value)

@@ -16,6 +16,8 @@
 V1beta1__ContainerAllocateResponse *options_new(void);
 /* Accepts NULL. */
 void options_free(V1beta1__ContainerAllocateResponse *options);
+/* What it takes in memory, with what the heap adds to each piece. */
+size_t options_bytes(const V1beta1__ContainerAllocateResponse *options);
 /* Deep, with fields this version does not know. */
 V1beta1__ContainerAllocateResponse *options_copy(const V1beta1__ContainerAllocateResponse *options);
 /* NULL: not a message. */

@@ -249,6 +249,11 @@ static void explain_call(const struct state *state, const struct demand *demand,
         text_add(text, " failed: ");
         text_add_words(text, reason->words ? reason->words : "no reason given",
                        TEXT_WORDS_BYTES_MAX);
+    } else if (reason->kind == REASON_ANSWER_TOO_LARGE) {
+        text_add(text,
+                 " answered too much: with it the answers for all containers would take "
+                 "over %zu MiB",
+                 OPTIONS_BYTES_MAX / (1024 * 1024));
     } else {
         text_add(text, " was not answered within ");
         text_add_duration(text, state->now_ms - reason->since_ms);
@@ -318,6 +323,7 @@ static const struct kind KINDS[] = {
                                "again since state was lost"},
     [REASON_CALL_UNANSWERED] = {"call-unanswered", CODE_DEADLINE_EXCEEDED, explain_call, ""},
     [REASON_CALL_FAILED] = {"call-failed", CODE_UNAVAILABLE, explain_call, ""},
+    [REASON_ANSWER_TOO_LARGE] = {"answer-too-large", CODE_RESOURCE_EXHAUSTED, explain_call, ""},
     [REASON_ROWS_UNREAD] = {"rows-unread", CODE_UNAVAILABLE, explain_store,
                             "the state of this node's devices cannot be read: "},
     [REASON_UNSTORED] = {"unstored", CODE_DEADLINE_EXCEEDED, explain_unstored, ""},

@@ -54,11 +54,12 @@ enum reason_kind {
     REASON_UNLISTED_AGAIN, /* likewise, since rows were lost */
 
     /* calls: `call` of the endpoint at `socket_name`, made at `since_ms`, and the store */
-    REASON_CALL_UNANSWERED, /* `ids`: of these devices; none: not said */
-    REASON_CALL_FAILED,     /* likewise; `words`: the plugin's, or NULL */
-    REASON_ROWS_UNREAD,     /* `words`: why the checkpoint cannot be read */
-    REASON_UNSTORED,        /* since `since_ms` */
-    REASON_STORE_FAILED,    /* `words`: the store's */
+    REASON_CALL_UNANSWERED,  /* `ids`: of these devices; none: not said */
+    REASON_CALL_FAILED,      /* likewise; `words`: the plugin's, or NULL */
+    REASON_ANSWER_TOO_LARGE, /* likewise: there is no room to keep the answer */
+    REASON_ROWS_UNREAD,      /* `words`: why the checkpoint cannot be read */
+    REASON_UNSTORED,         /* since `since_ms` */
+    REASON_STORE_FAILED,     /* `words`: the store's */
 };
 
 /* What ends the wait before what is waited for has come. */

@@ -1,12 +1,12 @@
 #include "shim/rpc/numbered.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define uthash_fatal(message) abort()
 #include <uthash.h>
 
 #include "shim/must.h"
-#include "shim/rpc/message.h"
 
 struct numbered_call {
     struct numbered_calls *set;
@@ -16,24 +16,40 @@ struct numbered_call {
     char *note;
     const struct rpc_channel *channel;
     struct rpc_call *rpc; /* NULL: could not be made, waits to be told so */
-    ProtobufCMessage *response;
+    uint8_t *response;    /* its wire form: one that waits for its end may do so for long */
+    size_t response_bytes;
 };
 
-static void message_free(ProtobufCMessage *message)
+static void drop_response(struct numbered_call *call)
 {
-    if (message)
-        protobuf_c_message_free_unpacked(message, NULL);
+    call->set->kept_bytes -= call->response_bytes;
+    free(call->response);
+    call->response = NULL;
+    call->response_bytes = 0;
 }
 
 static void call_free(struct numbered_call *call)
 {
-    message_free(call->response);
+    drop_response(call);
     free(call->note);
     free(call);
 }
 
+/* NULL: there is none, or no memory. */
+static ProtobufCMessage *take_response(struct numbered_call *call)
+{
+    ProtobufCMessage *message = NULL;
+
+    if (call->response)
+        message = protobuf_c_message_unpack(call->method->response, NULL, call->response_bytes,
+                                            call->response);
+    drop_response(call);
+    return message;
+}
+
 /* Leaves the table before it is told, since its owner may do anything. */
-static void call_end(struct numbered_call *call, int code, const char *message)
+static void call_end(struct numbered_call *call, int code, const char *message,
+                     const ProtobufCMessage *response)
 {
     struct numbered_calls *set = call->set;
     const struct numbered_end end = {.method = call->method,
@@ -41,7 +57,7 @@ static void call_end(struct numbered_call *call, int code, const char *message)
                                      .note = call->note,
                                      .code = code,
                                      .message = message,
-                                     .response = code == RPC_OK ? call->response : NULL};
+                                     .response = response};
 
     HASH_DELETE(hh, set->open, call);
     set->ended(set->user, &end);
@@ -51,22 +67,32 @@ static void call_end(struct numbered_call *call, int code, const char *message)
 static void on_message(struct rpc_call *rpc, const ProtobufCMessage *message, void *user)
 {
     struct numbered_call *call = user;
+    size_t bytes = protobuf_c_message_get_packed_size(message);
 
     (void)rpc;
-    message_free(call->response);
-    call->response = message_copy(message);
+    drop_response(call);
+    if (bytes > NUMBERED_BYTES_MAX - call->set->kept_bytes)
+        return;
+    call->response = malloc(bytes + 1);
+    if (!call->response)
+        return;
+    call->response_bytes = protobuf_c_message_pack(message, call->response);
+    call->set->kept_bytes += bytes;
 }
 
 static void on_done(struct rpc_call *rpc, const struct rpc_status *status, void *user)
 {
     struct numbered_call *call = user;
+    ProtobufCMessage *response = status->code == RPC_OK ? take_response(call) : NULL;
 
     (void)rpc;
     /* One that is OK has had its message. */
-    if (status->code == RPC_OK && !call->response)
-        call_end(call, RPC_RESOURCE_EXHAUSTED, "no memory for the answer");
+    if (status->code == RPC_OK && !response)
+        call_end(call, RPC_RESOURCE_EXHAUSTED, "no memory for the answer", NULL);
     else
-        call_end(call, status->code, status->message);
+        call_end(call, status->code, status->message, response);
+    if (response)
+        protobuf_c_message_free_unpacked(response, NULL);
 }
 
 static const struct rpc_call_ops CALL_OPS = {.message = on_message, .done = on_done};
@@ -82,7 +108,7 @@ static void on_unmade(uv_timer_t *timer)
         if (call->rpc)
             continue;
         uv_timer_start(&set->unmade, on_unmade, 0, 0);
-        call_end(call, RPC_UNAVAILABLE, set->gone);
+        call_end(call, RPC_UNAVAILABLE, set->gone, NULL);
         return;
     }
 }

@@ -14,6 +14,10 @@
 
 #include "shim/rpc/rpc.h"
 
+/* What answers may take on the wire whose calls are not over: four of the largest. A call whose
+ * answer is beyond that ends RESOURCE_EXHAUSTED. */
+#define NUMBERED_BYTES_MAX (4 * (size_t)RPC_MESSAGE_BYTES_MAX)
+
 struct numbered_method {
     const char *path;
     const ProtobufCMessageDescriptor *response;
@@ -34,6 +38,7 @@ struct numbered_calls {
     void *user;
     const char *gone;
     struct numbered_call *open; /* a table by number */
+    size_t kept_bytes;          /* of answers */
     uv_timer_t unmade;          /* tells the ends of calls that could not be made */
     void (*done)(void *user);
     void *done_user;

@@ -1,4 +1,7 @@
 /* Calls on plugins: their answers, good and bad, and whom they touch. */
+#include <stdlib.h>
+
+#include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
 static int setup(void **state)
@@ -30,6 +33,53 @@ static void an_answer_for_no_container_or_two_is_none(void **state)
         answer_with(w, containers);
         expect_with(w, "verdict 11 refused 14:", "it answered for ", "instead of one", NULL);
     }
+}
+
+/* With one text of so many MiB. */
+static void answer_large(struct world *w, size_t mib)
+{
+    size_t len = mib * 1024 * 1024;
+    char *text = malloc(len + 1);
+
+    memcpy(text, "A=", 2);
+    memset(text + 2, 'x', len - 2);
+    text[len] = '\0';
+    allocated(w, text);
+    free(text);
+}
+
+/* All plugins share it; who would take too much is refused alone, until there is room again. */
+static void the_memory_of_all_answers_has_a_bound(void **state)
+{
+    const size_t most = OPTIONS_BYTES_MAX / (1024 * 1024);
+    struct world *w = *state;
+
+    assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+    answer_large(w, most / 2);
+    committed(w);
+    prestarted(w, 0, NULL);
+    ignore_all(w);
+    create_answered(w, 11, "c1");
+    for (uint64_t number = 12; number < 14; number++) {
+        assert_true(create(w, number, "u2", "main", GPU ":g1", NULL));
+        expect(w, "allocate g1 *");
+        answer_large(w, most / 2);
+        expect_with(w, number == 12 ? "verdict 12 refused 8:" : "verdict 13 refused 8:",
+                    "Allocate of plugin endpoint \"gpu.sock\" answered too much: with it the "
+                    "answers for all containers would take over 64 MiB; device ids g1",
+                    NULL);
+        expect_nothing(w);
+    }
+    assert_true(create(w, 14, "u3", "main", GPU ":g1", NULL));
+    expect(w, "allocate g1 *");
+    allocated_stored(w, "A=1"); /* a small one has room */
+    ignore_all(w);
+    container_removed(w, "c1");
+    assert_true(create(w, 15, "u2", "main", GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
+    answer_large(w, most / 2); /* what u1 had is gone with its devices */
+    expect(w, "commit *");
 }
 
 static void a_plugin_without_words_is_quoted_as_such(void **state)
@@ -144,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(an_answer_for_no_container_or_two_is_none),
+        TEST(the_memory_of_all_answers_has_a_bound),
         TEST(a_plugin_without_words_is_quoted_as_such),
         TEST(endless_words_are_cut),
         TEST(a_slow_plugin_hurts_only_who_asked_it),

@@ -1,4 +1,6 @@
 /* Runtime options: copies, and the merge of several (pod_devices.go, deviceRunContainerOptions). */
+#include <malloc.h>
+
 #include "devicemgr/things/options.h"
 #include "devicemgr_world.h"
 
@@ -119,6 +121,32 @@ static void different_options_of_one_length_differ(void **state)
     options_free(b);
 }
 
+/* As the heap counts it, for short texts and long ones, and unknown fields. */
+static void its_size_is_what_it_takes(void **state)
+{
+    static const uint8_t UNKNOWN[] = {0xfa, 0x01, 0x03, 'a', 'b', 'c'};
+    V1beta1__ContainerAllocateResponse *options, *copy;
+    struct mallinfo2 before, after;
+    char text[3000];
+    size_t taken;
+
+    (void)state;
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    options = options_unpack(UNKNOWN, sizeof UNKNOWN);
+    for (int i = 0; i < 1000; i++) {
+        options_add_annotation(options, "k", i % 100 == 0 ? text : "");
+        options_add_device(options, "/d", "", "r");
+    }
+    before = mallinfo2();
+    copy = options_copy(options);
+    after = mallinfo2();
+    taken = after.uordblks - before.uordblks;
+    assert_in_range(options_bytes(copy), taken, taken * 3 / 2);
+    options_free(copy);
+    options_free(options);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -126,6 +154,7 @@ int main(void)
         cmocka_unit_test(a_repetition_is_no_conflict),
         cmocka_unit_test(every_list_is_merged_by_its_key),
         cmocka_unit_test(a_copy_keeps_unknown_fields),
+        cmocka_unit_test(its_size_is_what_it_takes),
         cmocka_unit_test(garbage_is_no_message),
         cmocka_unit_test(different_options_of_one_length_differ),
     };

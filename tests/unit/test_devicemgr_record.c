@@ -211,6 +211,34 @@ static void fresh_options_not_in_the_commit_are_not_written(void **state)
     free(bytes);
 }
 
+/* A checkpoint of a release that kept more: its plugin is asked again. */
+static void options_there_is_no_room_for_come_back_without(void **state)
+{
+    struct allocations table = {0}, again = {0};
+    struct ids ids = {0};
+    struct allocation *allocation;
+    struct devicemgr_record record;
+    uint8_t *bytes;
+    size_t len;
+
+    (void)state;
+    ids_add(&ids, "g0");
+    allocation = allocations_add(&table, "u1", "main", GPU, &ids);
+    allocation_set_restored(allocation, options_new(), "boot-1");
+    bytes = record_of_allocation(allocation, "boot-1", &len);
+    record = row(DEVICEMGR_RECORD_ALLOCATION, "u1", "main", GPU, bytes, len);
+    again.options_bytes = OPTIONS_BYTES_MAX; /* of others */
+    assert_int_equal(record_restore_allocation(&again, 4711, &record), 0);
+    again.options_bytes -= OPTIONS_BYTES_MAX;
+    allocation = allocations_find(&again, "u1", "main", GPU);
+    assert_null(allocation->options);
+    assert_string_equal(allocation->ids.v[0], "g0");
+    free(bytes);
+    allocations_fini(&table);
+    allocations_fini(&again);
+    ids_fini(&ids);
+}
+
 static int restore_allocation(Checkpoint__V1__Allocation *message)
 {
     struct allocations table = {0};
@@ -375,6 +403,7 @@ int main(void)
         cmocka_unit_test(a_resource_without_a_socket_comes_back),
         cmocka_unit_test(an_allocation_comes_back_as_it_was),
         cmocka_unit_test(fresh_options_not_in_the_commit_are_not_written),
+        cmocka_unit_test(options_there_is_no_room_for_come_back_without),
         cmocka_unit_test(allocation_rows_that_break_a_rule_are_refused),
         cmocka_unit_test(a_pod_comes_back_as_it_was),
         cmocka_unit_test(a_stopped_pod_comes_back_stopped),

@@ -275,6 +275,55 @@ static void a_channel_is_dropped_with_its_calls_only(void **state)
     rpc_channel_close(other);
 }
 
+#define LARGE_BYTES (RPC_MESSAGE_BYTES_MAX - 64)
+
+/* The server's next call has its answer, and goes on. */
+static struct rpc_incoming *answer_large(struct fixture *f, char *text)
+{
+    V1beta1__RegisterRequest answer = V1BETA1__REGISTER_REQUEST__INIT;
+    struct rpc_incoming *call;
+
+    f->served.called = false;
+    WAIT(f->world, f->served.called);
+    call = f->served.call;
+    answer.endpoint = text;
+    assert_int_equal(rpc_incoming_send(call, &answer.base), 0);
+    WAIT(f->world, rpc_incoming_queued(call) == 0);
+    world_settle(f->world);
+    return call;
+}
+
+/* A server that answers and does not say that this was all makes us wait with the answer. */
+static void answers_that_wait_for_their_end_have_a_bound(void **state)
+{
+    static const struct numbered_method TEXT = {"/test/Take",
+                                                &v1beta1__register_request__descriptor};
+    const unsigned fit = NUMBERED_BYTES_MAX / LARGE_BYTES;
+    struct rpc_incoming *calls[NUMBERS];
+    struct fixture *f = *state;
+    char *text = malloc(LARGE_BYTES + 1);
+
+    memset(text, 'x', LARGE_BYTES);
+    text[LARGE_BYTES] = '\0';
+    for (unsigned i = 0; i <= fit; i++) {
+        start(f, &TEXT, i);
+        calls[i] = answer_large(f, text);
+    }
+    assert_in_range(f->calls.kept_bytes, fit * LARGE_BYTES, NUMBERED_BYTES_MAX);
+    for (unsigned i = 0; i <= fit; i++)
+        rpc_incoming_finish(calls[i], RPC_OK, NULL);
+    WAIT(f->world, f->ends == fit + 1);
+    for (unsigned i = 0; i < fit; i++)
+        assert_int_equal(f->of[i].code, RPC_OK);
+    assert_int_equal(f->of[fit].code, RPC_RESOURCE_EXHAUSTED);
+    assert_int_equal(f->calls.kept_bytes, 0);
+    start(f, &TEXT, fit + 1); /* there is room again */
+    rpc_incoming_finish(answer_large(f, text), RPC_OK, NULL);
+    WAIT(f->world, f->ends == fit + 2);
+    assert_int_equal(f->of[fit + 1].code, RPC_OK);
+    free(text);
+}
+
 /* stop() says that no end comes. */
 static void nothing_is_told_once_it_stops(void **state)
 {
@@ -298,6 +347,7 @@ int main(void)
         TEST(one_taken_back_is_given_up_at_the_server),
         TEST(one_without_time_is_made_and_ends),
         TEST(a_channel_is_dropped_with_its_calls_only),
+        TEST(answers_that_wait_for_their_end_have_a_bound),
         TEST(nothing_is_told_once_it_stops),
     };
 
