@@ -29,12 +29,21 @@ static bool has_token(const struct devicemgr_create *request)
     return false;
 }
 
+/* Whether what the create is known by may be kept. */
+static bool names_fit(const struct demand *demand)
+{
+    return strlen(demand->sandbox_id) + strlen(demand->pod_uid) + strlen(demand->pod_namespace) +
+               strlen(demand->pod_name) + strlen(demand->container) <=
+           DEMAND_NAMES_BYTES_MAX;
+}
+
 static void log_ignored(struct state *state, const struct create *create)
 {
     struct text text = {0};
     struct pod *pod;
 
-    if (state->unread || facts_sandbox_removed(state, create->demand.sandbox_id))
+    if (state->unread || !names_fit(&create->demand) ||
+        facts_sandbox_removed(state, create->demand.sandbox_id))
         return; /* no pod to remember it by */
     pod = pods_ensure(&state->pods, create->demand.pod_uid, create->demand.pod_namespace,
                       create->demand.pod_name);
@@ -197,6 +206,8 @@ bool creates_begin(struct creates *creates, uint64_t number, const struct device
         create_free(creates, create); /* its annotation was ignored */
         return false;
     }
+    if (reason.kind == REASON_NONE && !names_fit(&create->demand))
+        reason.kind = REASON_NAMES_TOO_LONG;
     if (reason.kind == REASON_NONE && state->unread) /* what it holds, and who else holds that */
         reason = (struct reason){.kind = REASON_ROWS_UNREAD,
                                  .resource = create->demand.request.items[0].resource,

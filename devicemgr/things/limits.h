@@ -11,6 +11,10 @@
 #define TEXT_WORDS_BYTES_MAX 160
 #define TEXT_IDS_BYTES_MAX 64
 
+/* What a create that asks for devices is known by, all together: the ids of sandbox and pod, and
+ * the names of namespace, pod and container, at most 253 characters each with the kubelet. */
+#define DEMAND_NAMES_BYTES_MAX 4096
+
 /* sun_path holds 108 bytes with its NUL; the plugin directory needs at least "/x/". */
 #define SOCKET_NAME_BYTES_MAX 104
 

@@ -52,6 +52,18 @@ static void explain_namespace(const struct state *state, const struct demand *de
              demand->pod_namespace);
 }
 
+static void explain_names(const struct state *state, const struct demand *demand,
+                          const struct reason *reason, struct text *text)
+{
+    (void)state;
+    (void)demand;
+    (void)reason;
+    text_add(text,
+             "its ids and names and those of its pod and sandbox have more than %d bytes together, "
+             "and devices are held by them",
+             DEMAND_NAMES_BYTES_MAX);
+}
+
 static void explain_changed(const struct state *state, const struct demand *demand,
                             const struct reason *reason, struct text *text)
 {
@@ -289,6 +301,7 @@ static const struct kind KINDS[] = {
                                 "annotations.start_without to have it started without them"},
     [REASON_NAMESPACE_NOT_ALLOWED] = {"namespace-not-allowed", CODE_FAILED_PRECONDITION,
                                       explain_namespace, ""},
+    [REASON_NAMES_TOO_LONG] = {"names-too-long", CODE_INVALID_ARGUMENT, explain_names, ""},
     [REASON_NO_POD_UID] = {"no-pod-uid", CODE_INVALID_ARGUMENT, explain_words,
                            "the pod uid \"\" of its sandbox_config is none, and devices are held "
                            "by it"},

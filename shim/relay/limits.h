@@ -18,8 +18,9 @@
 /* What reading one message may take, decoded: a request of 4 MiB at its worst, and 16 MiB of the
  * usual texts twice over. Only one at a time is. */
 #define RELAY_DECODED_BYTES_MAX (64 * (size_t)1024 * 1024)
-/* Of the names and ids that a call is known by, all together: a pod's uid, namespace and name, a
- * container's name. Each has at most 253 characters; containerd takes 4096 bytes of a label. */
+/* Of the names and ids that an observed call is known by, all together: a pod's uid, namespace and
+ * name, or an id. Each has at most 253 characters; containerd takes 4096 bytes of a label. The
+ * device manager has the same bound for a create's (DEMAND_NAMES_BYTES_MAX). */
 #define RELAY_NAMES_BYTES_MAX 4096
 /* One header block on the wire, frame heads included, so that empty CONTINUATIONs count too. */
 #define RELAY_HEADER_BLOCK_BYTES_MAX (1024u * 1024)

@@ -122,14 +122,6 @@ static struct pending_create *pending_new(struct pending_creates *creates, struc
 
 /* ---- the request ---- */
 
-/* Whether the device manager may keep what it is known by. */
-static bool names_fit(const struct devicemgr_create *request)
-{
-    return strlen(request->sandbox_id) + strlen(request->pod_uid) + strlen(request->pod_namespace) +
-               strlen(request->pod_name) + strlen(request->container) <=
-           RELAY_NAMES_BYTES_MAX;
-}
-
 static void forward_untouched(struct session *session, struct session_call *call)
 {
     if (session_forward(session, call, NULL, 0) < 0)
@@ -208,11 +200,6 @@ static bool requested(struct pending_creates *creates, struct session *session,
 
     create_container_request(c, &request);
     request.deadline_ms = deadline_ms;
-    if (!names_fit(&request)) {
-        session_refuse(session, call, RPC_INVALID_ARGUMENT,
-                       "CreateContainer: the names of sandbox, pod and container are too long");
-        return false;
-    }
     p = pending_new(creates, session, call, job);
     if (!p) {
         refuse_unread(session, call);

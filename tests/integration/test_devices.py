@@ -274,6 +274,18 @@ def test_bad_token(runtime, client, gpu, token):
     assert not runtime.calls_of("CreateContainer")
 
 
+def test_names_without_end(runtime, client, gpu):
+    """Names beyond 4 KiB, which no kubelet sends, pass byte for byte where no device is asked for,
+    and are refused with the reason where one is."""
+    pod, name = client.run_pod("web"), "n" * 4097
+    request = client.create_request(pod, name, ["sh"]).SerializeToString()
+    client.unary(RUNTIME + "CreateContainer", request)
+    assert runtime.calls_of("CreateContainer")[-1].request == request
+    with refused(grpc.StatusCode.INVALID_ARGUMENT, "more than 4096 bytes", "default/web", "nnn"):
+        client.create(pod, name, annotations=by_token(GPU, "g0"))
+    assert len(runtime.calls_of("CreateContainer")) == 1 and not gpu.allocated()
+
+
 def test_ids_are_any_text(runtime, shim, client, make_plugin):
     """Device ids with quotes, spaces, backslashes and letters of any script work by token."""
     odd = ['a "b" c', "back\\slash", "グラフィックス", "x" * 500, "a,b=c"]

@@ -1,6 +1,7 @@
 /* What a create asks for, by token and by annotation, and whether it may. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
@@ -68,6 +69,28 @@ static void a_bad_request_is_refused_with_its_place(void **state)
                 NULL);
     assert_true(create(w, 12, "u1", "main", "bad:g0", NULL));
     expect_with(w, "verdict 12 refused 3:", "the ResourceName \"bad\" is invalid", NULL);
+}
+
+/* What devices are held by has a bound; who asks for none is not asked for its names either. */
+static void names_without_end_hold_no_devices(void **state)
+{
+    struct world *w = *state;
+    char name[DEMAND_NAMES_BYTES_MAX + 1];
+
+    w->settings.start_without = true;
+    world_fresh_listed(w);
+    gpus_up(w, "g0");
+    memset(name, 'n', sizeof name);
+    name[sizeof name - 1] = '\0';
+    assert_false(create(w, 11, "u1", name, NULL, NULL));
+    assert_false(create(w, 12, "u1", name, NULL, GPU "=1"));
+    expect_nothing(w);
+    assert_true(create(w, 13, "u1", name, GPU ":g0", NULL));
+    expect_with(w, "verdict 13 refused 3: container \"nnn",
+                "have more than 4096 bytes together, and devices are held by them", NULL);
+    name[DEMAND_NAMES_BYTES_MAX - 64] = '\0';
+    assert_true(create(w, 14, "u1", name, GPU ":g0", NULL));
+    expect(w, "allocate g0 *");
 }
 
 static void the_token_wins_over_the_annotation(void **state)
@@ -399,6 +422,7 @@ int main(void)
         TEST(ignored_annotations_are_logged_once),
         TEST(an_annotation_from_a_namespace_not_allowed_is_refused),
         TEST(a_bad_request_is_refused_with_its_place),
+        TEST(names_without_end_hold_no_devices),
         TEST(the_token_wins_over_the_annotation),
         TEST(too_many_creates_are_refused),
         TEST(other_annotations_of_the_container_are_left_alone),
