@@ -214,7 +214,7 @@ def test_names(world):
 def test_interrupted(world, number):
     """Ctrl-C ends what runs, too; also where a shell has it run in the background, with SIGINT
     ignored."""
-    world.program("tests/unit/test_token", 'touch "$0.runs"; sleep 1000')
+    world.program("tests/unit/test_token", 'touch "$0.runs"; exec tail -f "$0.runs"')
     process = world.start("test_token", before=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
     wait_until((world.build / "tests/unit/test_token.runs").exists, "the program runs")
     os.killpg(process.pid, number)
