@@ -167,22 +167,37 @@ void admission_decide_anew(struct world *w)
     bridge_report_later(w);
 }
 
-void admission_edit(struct world *w)
+/* Whether there was one to change. */
+static bool edit(struct world *w, const struct pod_sim *pod, struct pod_container *c)
 {
-    struct rng rng = world_draw(w, DRAW_EDITED, 0, 0);
-    struct pod_sim *pod = &w->kubelet.pods[rng_below(&rng, PODS_MAX)];
-    unsigned name = (unsigned)rng_below(&rng, POD_CONTAINERS_MAX);
-    struct pod_container *c = &pod->containers[name];
+    bool changed = false;
 
-    for (size_t r = 0; pod->uid && r < RESOURCES_LEN; r++) {
+    for (size_t r = 0; r < RESOURCES_LEN; r++) {
         unsigned before = c->count[r];
 
         if (c->ids[r] || (before < 2 && !c->edited[r]))
             continue;
         c->count[r] = c->edited[r] ? c->edited[r] : before - 1;
         c->edited[r] = c->edited[r] ? 0 : before;
-        world_note(w, "u%u: %s asks for %u of resource %zu now", pod->uid, container_sim_name(name),
-                   c->count[r], r);
+        changed = true;
+        world_note(w, "u%u: %s asks for %u of resource %zu now", pod->uid,
+                   container_sim_name((unsigned)(c - pod->containers)), c->count[r], r);
+    }
+    return changed;
+}
+
+/* Of the first container, from any on, that asks by an annotation. */
+void admission_edit(struct world *w)
+{
+    struct rng rng = world_draw(w, DRAW_EDITED, 0, 0);
+    size_t first = rng_below(&rng, PODS_MAX * POD_CONTAINERS_MAX);
+
+    for (size_t i = 0; i < PODS_MAX * POD_CONTAINERS_MAX; i++) {
+        size_t at = (first + i) % (PODS_MAX * POD_CONTAINERS_MAX);
+        struct pod_sim *pod = &w->kubelet.pods[at / POD_CONTAINERS_MAX];
+
+        if (pod->uid && edit(w, pod, &pod->containers[at % POD_CONTAINERS_MAX]))
+            return;
     }
 }
 
