@@ -1,5 +1,6 @@
 #include "shim/log.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -151,4 +152,14 @@ void log_write(enum log_level level, const char *format, ...)
     }
     line[head + (size_t)text] = '\n';
     put_or_lose(line, head + (size_t)text + 1);
+}
+
+/* ---- a failed assertion ---- */
+
+/* What assert(3) calls, in the place of the C library's, which writes by stdio and waits: whoever
+ * dies of its own bug must not hang over a stopped journal. */
+void __assert_fail(const char *assertion, const char *file, unsigned int line, const char *function)
+{
+    log_error("%s:%u: %s: Assertion `%s' failed", file, line, function, assertion);
+    abort();
 }

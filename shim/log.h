@@ -5,7 +5,8 @@
  *
  * Never waits for who reads them: a line that a pipe, a socket or a terminal does not take at once is
  * lost and counted, and the count is told in front of the next one. Never allocates. The level and
- * the count are process-wide; lines may come from any thread.
+ * the count are process-wide; lines may come from any thread. An assertion that fails, in a library
+ * too, is such a line, before the process aborts.
  */
 #ifndef SHIM_LOG_H
 #define SHIM_LOG_H

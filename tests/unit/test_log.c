@@ -4,14 +4,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -254,6 +258,42 @@ static void assert_lost_are_told(struct fixture *f)
                                     "<6>seen\n<6>seen, too\n");
 }
 
+/* A child of whose bug assert(3) tells, in a process that has this for its stderr. */
+static void assert_aborts(void)
+{
+    pid_t child = fork();
+    int status;
+
+    if (child == 0) {
+        static const struct rlimit none = {0};
+
+        setrlimit(RLIMIT_CORE, &none);
+        alarm(STUCK_S);
+        assert(!"a bug of ours");
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGABRT);
+}
+
+static void a_failed_assertion_is_a_line(void **state)
+{
+    const char *text;
+
+    assert_aborts();
+    text = written(*state);
+    assert_memory_equal(text, "<3>", 3);
+    assert_non_null(strstr(text, "test_log.c:"));
+    assert_non_null(strstr(text, ": assert_aborts: Assertion `!\"a bug of ours\"' failed\n"));
+}
+
+static void nor_does_it_hold_up_whoever_dies(void **state)
+{
+    (void)state;
+    fill(STDERR_FILENO);
+    assert_aborts();
+}
+
 static void a_full_pipe_does_not_hold_it_up(void **state)
 {
     assert_lost_are_told(*state);
@@ -306,6 +346,8 @@ int main(void)
         TEST(any_other_stream_is_told_date_and_level),
         TEST(without_a_journal_the_same),
         TEST(a_terminal_is_told_the_time),
+        TEST(a_failed_assertion_is_a_line),
+        TEST(nor_does_it_hold_up_whoever_dies),
         TEST(a_full_pipe_does_not_hold_it_up),
         TEST(a_full_pipe_of_an_old_kernel),
         TEST(a_stopped_journal_does_not_hold_it_up),
