@@ -1,16 +1,19 @@
 #include "shim/deaths.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "shim/boot_clock.h"
 #include "shim/file.h"
 #include "shim/hash.h"
+#include "shim/log.h"
 
 /* What is read of the file: its end. */
 #define NOTES_MAX (2 * DEATHS_HELD_MAX)
@@ -25,7 +28,9 @@ struct note {
 static const int SIGNALS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 #define SIGNALS_LEN (sizeof SIGNALS / sizeof *SIGNALS)
 
-static char path[PATH_MAX];
+static char path[PATH_MAX]; /* "": nothing is noted */
+static char mark_path[PATH_MAX + sizeof DEATHS_MARK_SUFFIX];
+static volatile sig_atomic_t marked;
 static struct sigaction before[SIGNALS_LEN];
 static struct note notes[NOTES_MAX]; /* of earlier processes, the oldest first */
 static size_t notes_len;
@@ -35,6 +40,17 @@ static _Thread_local volatile uint64_t entered;
 
 /* ---- in the handler: nothing but what signal-safety(7) allows ---- */
 
+/* Its job is a message's. */
+static bool is_digest(uint64_t job)
+{
+    return job > DEATHS_SNAPSHOT;
+}
+
+static int open_to_write(const char *file)
+{
+    return open(file, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+}
+
 static void put_note(int fd, uint64_t job)
 {
     const struct note note = {.at_ms = boot_now_ms(), .job = job};
@@ -43,12 +59,31 @@ static void put_note(int fd, uint64_t job)
         return; /* it dies all the same */
 }
 
+/* The job lasts. Another thread's is not this. */
+static void on_long(int number)
+{
+    int error = errno, fd;
+
+    (void)number;
+    if (!is_digest(entered) || marked)
+        return;
+    fd = open_to_write(mark_path);
+    if (fd >= 0) {
+        marked = 1;
+        put_note(fd, entered);
+        close(fd);
+    }
+    errno = error;
+}
+
 static void on_fatal(int number)
 {
     int fd = -1;
 
+    if (marked)
+        unlink(mark_path); /* it is noted here */
     if (entered || held_len > 0)
-        fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+        fd = open_to_write(path);
     if (fd >= 0 && entered)
         put_note(fd, entered);
     for (size_t i = 0; fd >= 0 && !entered && i < held_len; i++)
@@ -66,37 +101,59 @@ static void install(void)
     const stack_t room = {.ss_sp = stack, .ss_size = sizeof stack};
     struct sigaction action = {.sa_handler = on_fatal, .sa_flags = SA_ONSTACK};
 
+    const struct sigaction on_timer = {.sa_handler = on_long, .sa_flags = SA_RESTART | SA_ONSTACK};
+
     sigaltstack(&room, NULL);
+    sigaction(SIGALRM, &on_timer, NULL);
     for (size_t i = 0; i < SIGNALS_LEN; i++)
         sigaction(SIGNALS[i], &action, &before[i]);
 }
 
 /* ---- what was noted ---- */
 
-static void read_notes(void)
+/* The last of a file's, `most` at most; how many. */
+static size_t read_file(const char *file, struct note *out, size_t most)
 {
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const off_t size = sizeof *out, room = (off_t)most * size;
     size_t bytes = 0;
     struct stat st;
 
-    notes_len = 0;
     if (fd < 0)
-        return;
+        return 0;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        if (st.st_size > (off_t)sizeof notes)
-            lseek(fd,
-                  (st.st_size - (off_t)sizeof notes) / (off_t)sizeof *notes * (off_t)sizeof *notes,
-                  SEEK_SET);
-        if (file_read(fd, notes, sizeof notes, &bytes) == 0)
-            notes_len = bytes / sizeof *notes;
+        if (st.st_size > room)
+            lseek(fd, (st.st_size - room) / size * size, SEEK_SET);
+        if (file_read(fd, out, (size_t)room, &bytes) < 0)
+            bytes = 0;
     }
     close(fd);
+    return bytes / sizeof *out;
+}
+
+/* What the process before was at when somebody ended it. */
+static void take_mark(void)
+{
+    struct note note;
+    int fd;
+
+    if (read_file(mark_path, &note, 1) == 1) {
+        fd = open_to_write(path);
+        if (fd >= 0) {
+            if (write(fd, &note, sizeof note) < 0)
+                log_warning("%s: %s", path, strerror(errno));
+            close(fd);
+        }
+    }
+    unlink(mark_path);
 }
 
 void deaths_watch(const char *file)
 {
     snprintf(path, sizeof path, "%s", file);
-    read_notes();
+    snprintf(mark_path, sizeof mark_path, "%s" DEATHS_MARK_SUFFIX, file);
+    take_mark();
+    notes_len = read_file(path, notes, NOTES_MAX);
     if (notes_len > 0 && notes[notes_len - 1].at_ms + DEATHS_REMEMBERED_MS < boot_now_ms())
         deaths_forget(); /* or the file would grow for ever */
     install();
@@ -129,11 +186,25 @@ void deaths_forget(void)
 
 /* ---- jobs ---- */
 
+/* `entered` is another one now, so that on_long() marks the last one no more. */
+static void time_job(void)
+{
+    const struct itimerval when = {.it_value.tv_usec =
+                                       is_digest(entered) ? DEATHS_LONG_MS * 1000 : 0};
+
+    setitimer(ITIMER_REAL, &when, NULL);
+    if (marked)
+        unlink(mark_path);
+    marked = 0;
+}
+
 uint64_t deaths_enter(uint64_t job)
 {
     uint64_t was = entered;
 
     entered = job;
+    if (*path && (is_digest(job) || is_digest(was)))
+        time_job();
     return was;
 }
 

@@ -4,10 +4,16 @@
  *
  * Work that a peer or a file can make fatal is a job, known by a number. A handler of the signals
  * that a process sends itself (a fault, an abort) appends those that are under way to a file, and the
- * process dies as it would have. So a job costs nothing while all goes well, and kill -9 is nobody's
- * fault. What the kernel ends for its memory, or the watchdog for its silence, is not noted.
+ * process dies as it would have.
  *
- * Process-wide, as signals are.
+ * Who is ended by others, by the watchdog for its silence or by the kernel for its memory, cannot
+ * say so. But such a job lasts: one of a message's that the thread is at for DEATHS_LONG_MS is
+ * marked in a file beside, until it is over, and a mark that the next process finds is a death. Any
+ * other kill -9 finds a process between its jobs, or at one for some tenths of a millisecond, and is
+ * nobody's fault. Files are not judged so: a slow disk is none.
+ *
+ * While all goes well a job costs nothing but, for a message, the setting of a timer (SIGALRM, which
+ * is for nothing else in this process). Process-wide, as signals are.
  */
 #ifndef SHIM_DEATHS_H
 #define SHIM_DEATHS_H
@@ -20,6 +26,10 @@
 #define DEATHS_TOGETHER_MS 60000
 /* and for that long after the last one. Then it is tried once more. */
 #define DEATHS_REMEMBERED_MS 300000
+/* A usual create is decided in some tenths of one, one of 16 MiB in some ten. */
+#define DEATHS_LONG_MS 250
+/* What the mark's file is called, behind the other's name. */
+#define DEATHS_MARK_SUFFIX ".at"
 /* Jobs held at once; of more, those that came first. Creates are decided in fewer at a time. */
 #define DEATHS_HELD_MAX 4096
 
@@ -41,7 +51,7 @@ bool deaths_of(uint64_t job, unsigned times);
 void deaths_forget(void);
 
 /* This thread is at `job`, and at nothing else until the next call. Returns what it was at before,
- * which is to be given back. */
+ * which is to be given back. Messages are for one thread only. */
 uint64_t deaths_enter(uint64_t job);
 
 /* `job` is under way, and may be what the loop is at in any turn, until it is released: it is noted if

@@ -236,7 +236,8 @@ static void decide(struct pending_creates *creates, struct session *session,
 static void refuse_fatal(struct session *session, struct session_call *call)
 {
     static const char words[] =
-        "CreateContainer: cri-device-shim has crashed three times within a minute while it was "
+        "CreateContainer: cri-device-shim has crashed or hung three times within a minute while it "
+        "was "
         "deciding this request; it is refused for five minutes: please report it";
 
     log_error("%s", words);
@@ -259,17 +260,14 @@ void pending_creates_request(struct pending_creates *creates, struct session *se
 
 /* ---- the verdict ---- */
 
-void pending_creates_verdict(struct pending_creates *creates, uint64_t create,
-                             const struct devicemgr_verdict *verdict)
+static void decided(struct pending_creates *creates, struct pending_create *p,
+                    const struct devicemgr_verdict *verdict)
 {
-    struct pending_create *p;
+    uint64_t create = p->create;
     uint8_t *fragment = NULL;
     size_t bytes = 0;
     int r = 0;
 
-    HASH_FIND(hh, creates->table, &create, sizeof create, p);
-    if (!p)
-        return;
     if (verdict->code != 0) {
         refusals_add(creates->refusals, p->container, boot_now_ms(), verdict->code,
                      verdict->message);
@@ -288,6 +286,20 @@ void pending_creates_verdict(struct pending_creates *creates, uint64_t create,
     }
     refuse(creates, p, RPC_RESOURCE_EXHAUSTED, forward_error(r));
     devicemgr_create_answered(core_of(creates), boot_now_ms(), create, NULL);
+}
+
+void pending_creates_verdict(struct pending_creates *creates, uint64_t create,
+                             const struct devicemgr_verdict *verdict)
+{
+    struct pending_create *p;
+    uint64_t before;
+
+    HASH_FIND(hh, creates->table, &create, sizeof create, p);
+    if (!p)
+        return;
+    before = deaths_enter(p->job);
+    decided(creates, p, verdict);
+    deaths_enter(before);
 }
 
 /* ---- the answer ---- */

@@ -52,9 +52,9 @@ def test_a_create_that_crashes_the_daemon(shim, make_client):
     client = make_client(shim)
     pod = client.run_pod("poison")
     die_holding(shim, client, pod, signal.SIGABRT)
-    with refused(grpc.StatusCode.UNAVAILABLE, "has crashed three times within a minute"):
+    with refused(grpc.StatusCode.UNAVAILABLE, "has crashed or hung three times within a minute"):
         client.create(pod, "main", annotations=by_token(GPU, "g0"))
-    assert "error: CreateContainer: cri-device-shim has crashed three times" in shim.log()
+    assert "error: CreateContainer: cri-device-shim has crashed or hung three times" in shim.log()
     client.create(client.run_pod("other"), "main")
     shim.terminate()
 
@@ -63,12 +63,35 @@ def test_whoever_kills_the_daemon_blames_no_create(shim, make_client):
     client = make_client(shim)
     pod = client.run_pod("innocent")
     die_holding(shim, client, pod, signal.SIGKILL, times=4)
-    assert "has crashed" not in shim.log()
+    assert "has crashed or hung" not in shim.log()
+
+
+def test_a_create_that_hangs_the_daemon(shim, make_client):
+    """It was marked to be long at it when others ended it. That counts as a crash does."""
+    client = make_client(shim)
+    pod = client.run_pod("endless")
+    die_holding(shim, client, pod, signal.SIGABRT, times=1)
+    deaths = shim.directory / "deaths"
+    (_, job), = struct.iter_unpack("=QQ", deaths.read_bytes())
+    mark = deaths.with_name("deaths.at")
+    for _ in range(2):
+        shim.kill()
+        mark.write_bytes(struct.pack("=QQ", now_ms(), job))
+        shim.start()
+        assert not mark.exists()
+    client.reconnect()
+    with refused(grpc.StatusCode.UNAVAILABLE, "has crashed or hung three times within a minute"):
+        client.create(pod, "main", annotations=by_token(GPU, "g0"))
+    shim.terminate()
+
+
+def now_ms():
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * 1000)
 
 
 def noted(path, job):
     """As two crashes leave it: deaths.c, struct note."""
-    now = int(time.clock_gettime(time.CLOCK_BOOTTIME) * 1000)
+    now = now_ms()
     path.write_bytes(b"".join(struct.pack("=QQ", now - ago, job) for ago in (2000, 1000)))
 
 

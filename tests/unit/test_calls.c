@@ -13,6 +13,7 @@
 #include "alloc_fail.h"
 #include "cri-proto/cri_v1.pb-c.h"
 #include "shim/boot_clock.h"
+#include "shim/deaths.h"
 #include "shim/log.h"
 #include "shim/process.h"
 #include "shim/relay/calls.h"
@@ -22,6 +23,7 @@
 #define KUBELET 100
 #define FROM "/kubelet/plugins"
 #define TO "/the/plugins/of/ours"
+#define JOB 4711
 #define TEXT(text) ((char[]){text}) /* protobuf-c wants char * */
 
 struct world {
@@ -36,6 +38,9 @@ struct world {
     uint64_t hold;
     const char *mount; /* the host_path of what containers mount; NULL: they do not */
     bool quiet;
+    uint64_t job;  /* that the thread is at (deaths.h) */
+    unsigned jobs; /* how often it began one */
+    int held;
 };
 
 /* The stand-ins have no user pointer of ours. */
@@ -58,6 +63,39 @@ struct devicemgr *host_core(struct host *host)
 uint64_t boot_now_ms(void)
 {
     return 1000000;
+}
+
+bool deaths_of(uint64_t job, unsigned times)
+{
+    assert_int_equal(job, JOB);
+    assert_int_equal(times, 3);
+    return false;
+}
+
+uint64_t deaths_enter(uint64_t job)
+{
+    uint64_t was = world->job;
+
+    world->job = job;
+    world->jobs += job == JOB;
+    return was;
+}
+
+void deaths_hold(uint64_t job)
+{
+    assert_int_equal(job, JOB);
+    world->held++;
+}
+
+void deaths_release(uint64_t job)
+{
+    world->held -= job == JOB; /* an earlier process's has none */
+}
+
+uint64_t deaths_digest(const uint8_t *message, size_t len)
+{
+    (void)message, (void)len;
+    return JOB;
 }
 
 void host_kick(struct host *host)
@@ -370,6 +408,29 @@ static void a_create_gets_its_options(void **state)
     wire_answer(&w->wire, 1, CONTAINER_ID);
     told(w, "answered 1 id\nkick\n");
     calls_verdict(w->calls, 1, &(struct devicemgr_verdict){0}); /* too late */
+}
+
+/* What it might end the process at is noted: all that is done with its bytes and the answer's, and,
+ * while it is not forwarded, that it is there. */
+static void each_step_of_a_create_is_a_job(void **state)
+{
+    struct world *w = *state;
+
+    w->names_devices = true;
+    create(w, 1);
+    assert_int_equal(w->jobs, 1);
+    assert_int_equal(w->held, 1);
+    give(w, &(struct devicemgr_verdict){.options = options()});
+    assert_int_equal(w->jobs, 2);
+    assert_int_equal(w->held, 0);
+    wire_answer(&w->wire, 1, CONTAINER_ID);
+    assert_int_equal(w->jobs, 3);
+    create(w, 3);
+    give(w, &(struct devicemgr_verdict){.code = 14, .message = "no"});
+    assert_int_equal(w->jobs, 5);
+    assert_int_equal(w->held, 0);
+    assert_int_equal(w->job, 0);
+    told(w, ASKED(1) "answered 1 id\nkick\n" ASKED(2));
 }
 
 static void a_verdict_may_come_at_once_and_without_options(void **state)
@@ -751,6 +812,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_create_without_devices_passes_at_once),
         TEST(a_create_gets_its_options),
+        TEST(each_step_of_a_create_is_a_job),
         TEST(a_verdict_may_come_at_once_and_without_options),
         TEST(a_refusal_reaches_the_client),
         TEST(a_success_without_an_id_is_not_a_refusal),

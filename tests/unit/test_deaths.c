@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +24,7 @@ enum job {
     BESIDE = 200,
 };
 
-static char dir[32], file[64];
+static char dir[32], file[64], mark[80];
 
 static int set_up(void **state)
 {
@@ -32,6 +33,7 @@ static int set_up(void **state)
     if (!mkdtemp(dir))
         return -1;
     snprintf(file, sizeof file, "%s/deaths", dir);
+    snprintf(mark, sizeof mark, "%s" DEATHS_MARK_SUFFIX, file);
     return 0;
 }
 
@@ -39,6 +41,7 @@ static int tear_down(void **state)
 {
     (void)state;
     unlink(file);
+    unlink(mark);
     return rmdir(dir);
 }
 
@@ -95,6 +98,43 @@ static int crash_after_release(void)
     deaths_release(POISON);
     deaths_release(BESIDE); /* never held */
     abort();
+}
+
+/* By the watchdog, say. */
+static int kill_while_it_lasts(void)
+{
+    deaths_enter(POISON);
+    while (access(mark, F_OK) < 0)
+        continue;
+    return kill(getpid(), SIGKILL);
+}
+
+static int crash_while_it_lasts(void)
+{
+    deaths_enter(POISON);
+    while (access(mark, F_OK) < 0)
+        continue;
+    abort();
+}
+
+static int kill_after_it_lasted(void)
+{
+    uint64_t before = deaths_enter(POISON);
+
+    while (access(mark, F_OK) < 0)
+        continue;
+    deaths_enter(before);
+    return kill(getpid(), SIGKILL);
+}
+
+/* A checkpoint may be long to read. */
+static int times_a_file(void)
+{
+    struct itimerval timer;
+
+    deaths_enter(DEATHS_CHECKPOINT);
+    getitimer(ITIMER_REAL, &timer);
+    return timer.it_value.tv_sec > 0 || timer.it_value.tv_usec > 0;
 }
 
 static int kill_at_poison(void)
@@ -160,6 +200,28 @@ static void kill_9_does_not_count(void **state)
     for (int n = 0; n < 3; n++)
         run(kill_at_poison, SIGKILL);
     assert_int_equal(run(count, 0), 0);
+}
+
+static void a_message_that_lasts_is_to_blame_whoever_ends_it(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= 3; n++) {
+        run(kill_while_it_lasts, SIGKILL);
+        assert_int_equal(run(count, 0), n);
+        assert_int_equal(access(mark, F_OK), -1);
+    }
+    assert_int_equal(run(count, 0), 3);
+    run(crash_while_it_lasts, SIGABRT); /* one death */
+    assert_int_equal(run(count, 0), 4);
+}
+
+static void one_that_is_over_is_not_and_a_file_never(void **state)
+{
+    (void)state;
+    run(kill_after_it_lasted, SIGKILL);
+    assert_int_equal(run(times_a_file, 0), 0);
+    assert_int_equal(run(count, 0), 0);
+    assert_int_equal(access(file, F_OK), -1);
 }
 
 /* Deaths so long ago, the oldest first; 0 ends them. */
@@ -234,6 +296,8 @@ int main(void)
         TEST(whoever_is_under_way_may_have_been_it),
         TEST(what_is_over_is_not),
         TEST(kill_9_does_not_count),
+        TEST(a_message_that_lasts_is_to_blame_whoever_ends_it),
+        TEST(one_that_is_over_is_not_and_a_file_never),
         TEST(those_that_are_far_apart_or_long_ago_do_not_count),
         TEST(a_file_that_makes_no_sense_is_none),
         TEST(a_message_that_is_sent_again_has_its_digest),
