@@ -211,7 +211,7 @@ struct rpc_call *feed_client_prefer(struct feed_client *feed,
                                     const Bridge__V1__PreferRequest *request, uint64_t timeout_ms,
                                     const struct rpc_call_ops *ops, void *user)
 {
-    if (!feed_client_alive(feed))
+    if (feed->state == FEED_DOWN)
         return NULL;
     return rpc_channel_call(feed->channel, BRIDGE_PREFER, &request->base,
                             &bridge__v1__prefer_response__descriptor, 0, timeout_ms, ops, user);
@@ -233,7 +233,7 @@ struct feed_client *feed_client_start(uv_loop_t *loop, const char *path,
     feed->dial_timer.data = feed;
     feed->report_timer.data = feed;
     feed->handles = 2;
-    dial_later(feed, 0);
+    dial(&feed->dial_timer);
     return feed;
 }
 

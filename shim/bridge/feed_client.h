@@ -31,7 +31,7 @@ struct feed_client_ops {
     const Bridge__V1__ReportRequest *(*report)(void *user);
 };
 
-/* Dials from the loop. `ops` and `user` are borrowed until the end, `path` is copied. */
+/* Dials at once; callbacks run from the loop. `ops` and `user` are borrowed until the end, `path` is copied. */
 struct feed_client *feed_client_start(uv_loop_t *loop, const char *path,
                                       const struct feed_client_ops *ops, void *user);
 
@@ -44,7 +44,8 @@ bool feed_client_alive(const struct feed_client *feed);
  * then the first message brings a report. */
 void feed_client_report(struct feed_client *feed);
 
-/* Calls Prefer; see rpc_channel_call(). NULL while not alive. */
+/* Calls Prefer; see rpc_channel_call(). It waits for a daemon that is called, and may be just
+ * starting. NULL while DOWN. */
 struct rpc_call *feed_client_prefer(struct feed_client *feed,
                                     const Bridge__V1__PreferRequest *request, uint64_t timeout_ms,
                                     const struct rpc_call_ops *ops, void *user);

@@ -376,13 +376,34 @@ static void asks_for_a_preference(void **state)
     struct fixture f;
 
     start(&f, *state);
-    assert_null(feed_client_prefer(f.feed, &request, 1000, &ops, &f));
+    assert_non_null(feed_client_prefer(f.feed, &request, 1000, &ops, &f));
+    WAIT(f.world, f.preferred);
+    assert_int_equal(f.prefer_code, RPC_UNAVAILABLE);
+    assert_null(feed_client_prefer(f.feed, &request, 1000, &ops, &f)); /* nobody is called now */
     end(&f);
     start_alive(&f, *state);
     assert_non_null(feed_client_prefer(f.feed, &request, 1000, &ops, &f));
     WAIT(f.world, f.preferred);
     assert_int_equal(f.prefer_code, RPC_OK);
     assert_int_equal(f.prefers, 1);
+    end(&f);
+}
+
+/* As by a bridge that goes on with a call of the kubelet's, and has just called the daemon. */
+static void a_preference_waits_for_a_daemon_that_starts(void **state)
+{
+    static const struct rpc_call_ops ops = {on_message, on_done};
+    Bridge__V1__PreferRequest request = BRIDGE__V1__PREFER_REQUEST__INIT;
+    struct fixture f;
+
+    memset(&f, 0, sizeof f);
+    f.world = *state;
+    serve(&f);
+    f.feed = feed_client_start(&f.world->loop, f.world->path, &OPS, &f);
+    assert_non_null(feed_client_prefer(f.feed, &request, 1000, &ops, &f));
+    WAIT(f.world, f.preferred);
+    assert_int_equal(f.prefer_code, RPC_OK);
+    assert_int_equal(f.firsts, 0); /* nothing is watched yet */
     end(&f);
 }
 
@@ -402,6 +423,7 @@ int main(void)
         WORLD_TEST(a_failed_report_is_sent_again),
         WORLD_TEST(a_report_under_way_when_the_daemon_dies),
         WORLD_TEST(asks_for_a_preference),
+        WORLD_TEST(a_preference_waits_for_a_daemon_that_starts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
