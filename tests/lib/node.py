@@ -38,7 +38,9 @@ _WITH_BOOT_ID = ["unshare", "--mount", "sh", "-c",
 
 
 class NodeShim(Shim):
-    """A Shim with its sockets in `run`, in a boot of its own."""
+    """A Shim with its sockets in `run`, in a boot of its own. `binary`: of its next process."""
+
+    binary = BINARY
 
     def __init__(self, directory, kubelet_plugin_dir, bridge=None, **settings):
         run = pathlib.Path(directory) / "run"
@@ -50,18 +52,20 @@ class NodeShim(Shim):
         self.top["listen"] = str(self.socket)
 
     def spawn(self):
-        self._spawn(*_WITH_BOOT_ID, self.boot_id_path, BINARY, "--config", self.config_path)
+        self._spawn(*_WITH_BOOT_ID, self.boot_id_path, self.binary, "--config", self.config_path)
 
 
 class Bridge(Program):
-    """The bridge with the daemon's config file."""
+    """The bridge with the daemon's config file. `binary`: of its next process."""
+
+    binary = BRIDGE_BINARY
 
     def __init__(self, config_path, log_path):
         super().__init__("the bridge", log_path)
         self._config_path = config_path
 
     def start(self):
-        self._spawn(BRIDGE_BINARY, "--config", self._config_path)
+        self._spawn(self.binary, "--config", self._config_path)
 
     def pause(self):
         self._process.send_signal(signal.SIGSTOP)
@@ -80,7 +84,7 @@ def _name(request):
     return request.sandbox_config.metadata.uid, request.config.metadata.name
 
 
-class _NodeRuntime(KubeletRuntime):
+class NodeRuntime(KubeletRuntime):
     """Can leave its socket behind, as one that is killed."""
 
     def kill(self):
@@ -96,12 +100,12 @@ class Node:
     """`resources`: {name: device ids}; ids are of all resources different ones.
 
     `bridge`, `plugins`: settings of those tables; `kubelet`: settings of a Kubelet; `plugin`: of
-    each NodePlugin. Resources of plugins that register with the kubelet directly are none of these.
-    `store`: a service manager keeps the bridge's descriptors.
+    each NodePlugin; `runtime`: its class. Resources of plugins that register with the kubelet directly
+    are none of these. `store`: service managers keep the daemon's and the bridge's descriptors.
     """
 
     def __init__(self, directory, resources, bridge=None, plugins=None, kubelet=None, plugin=None,
-                 store=False):
+                 store=False, runtime=NodeRuntime):
         self.directory = pathlib.Path(directory)
         self.resources = resources
         self._paths = {container_path(one) for ids in resources.values() for one in ids}
@@ -110,13 +114,14 @@ class Node:
         self.violations = []
         self.kubelet_dir = self.directory / "k"
         self.run_dir.mkdir(parents=True)
-        self.daemon = NodeShim(
+        self.managers = {part: Supervisor(self.directory, name=f"notify.{part}")
+                         for part in ("daemon", "bridge")} if store else {}
+        self.daemon = self._program("daemon", NodeShim)(
             self.directory, self.kubelet_dir, bridge=bridge,
             plugins={"hold": "250ms", "grace": "1m", **(plugins or {})}, top={"drain": "300ms"})
-        self.manager = Supervisor(self.directory) if store else None
-        program = supervised(Bridge, self.manager) if store else Bridge
-        self.bridge = program(self.daemon.config_path, self.directory / "bridge.log")
-        self.runtime = _NodeRuntime(self.run_dir / "r.sock")
+        self.bridge = self._program("bridge", Bridge)(self.daemon.config_path,
+                                                      self.directory / "bridge.log")
+        self.runtime = runtime(self.run_dir / "r.sock")
         self.runtime.on("CreateContainer", self._created)
         self.kubelet = Kubelet(self.kubelet_dir, self.daemon.socket,
                                log_path=self.directory / "kubelet.log", **(kubelet or {}))
@@ -130,6 +135,9 @@ class Node:
         self._power = threading.RLock()  # also: one part goes or comes at a time
         self._on = False
         self.moments = []  # (part, "down" or "up", when on CLOCK_MONOTONIC)
+
+    def _program(self, part, program):
+        return supervised(program, self.managers[part]) if self.managers else program
 
     # ---- parts ----
 
@@ -168,8 +176,8 @@ class Node:
             self._on = False
             for part in PARTS:
                 self.down(part, how)
-            if self.manager:
-                self.manager.give_up()
+            for manager in self.managers.values():
+                manager.give_up()
             self.runtime.reboot()
             shutil.rmtree(self.run_dir)
 
@@ -209,8 +217,8 @@ class Node:
                     one.stop()
                 except AssertionError as error:
                     errors.append(str(error))
-        if self.manager:
-            self.manager.stop()
+        for manager in self.managers.values():
+            manager.stop()
         assert not errors, "\n".join(errors)
 
     # ---- what must hold ----

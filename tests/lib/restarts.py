@@ -7,7 +7,7 @@ FIRST and SECOND are of kubelet, plugin, daemon, bridge, runtime, reboot. Each r
 the other a random while later, and lets both come back; by SIGKILL or SIGTERM. It then waits until
 every pod runs. All randomness is the seed's; prints one JSON object.
 
-The bridge runs under a service manager that keeps its descriptors, and no pod may be rejected;
+Daemon and bridge run under service managers that keep their descriptors, and no pod may be rejected;
 without a store those are excused that the kubelet admits in the moment of a restart of the bridge.
 """
 

@@ -38,10 +38,11 @@ def _is_same(one, other):
 
 
 class Supervisor:
-    """`keeps`: whether it has a store at all; `passed`: {name: descriptor} of a socket unit."""
+    """`keeps`: whether it has a store at all; `passed`: {name: descriptor} of a socket unit;
+    `name`: of its own socket in the directory, for several of them."""
 
-    def __init__(self, directory, keeps=True, most=4096, passed=None):
-        self.path = directory / "notify"
+    def __init__(self, directory, keeps=True, most=4096, passed=None, name="notify"):
+        self.path = directory / name
         self.states = []  # what was said besides, as READY=1
         self.main_pid = None
         self._keeps = keeps
