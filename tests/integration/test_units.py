@@ -47,6 +47,17 @@ def mode(path):
     return path.stat().st_mode & 0o777
 
 
+def test_both_are_back_soon_and_for_ever():
+    """What waits for them is the node. Who sees to one that hangs at its start is not the watchdog."""
+    for unit in (DAEMON, BRIDGE):
+        assert setting(unit, "Restart") == "always"
+        assert setting(unit, "StartLimitIntervalSec") == "0"
+        assert 50 <= int(setting(unit, "RestartSec").removesuffix("ms")) <= 100
+        # Three deaths are to be within a minute (shim/deaths.h).
+        assert int(setting(unit, "TimeoutStartSec").removesuffix("s")) <= 20
+        assert setting(unit, "TimeoutStartFailureMode") == setting(unit, "WatchdogSignal").replace("SIGKILL", "kill")
+
+
 def test_daemon_as_its_unit(runtime, directory, make_client, make_plugin, closing):
     """It relays, stores, and takes a plugin's answer; who has to can reach its sockets."""
     shim = Shim(directory, runtime.path)
