@@ -1,3 +1,6 @@
+/*
+ * The run of a create through its states.
+ */
 #include "devicemgr/machines/create.h"
 
 #include <assert.h>
@@ -9,111 +12,12 @@
 #include "devicemgr/things/moment.h"
 #include "devicemgr/things/options.h"
 
-struct create *creates_find(const struct creates *creates, uint64_t number)
-{
-    struct create *create;
-
-    HASH_FIND(hh, creates->by_number, &number, sizeof number, create);
-    return create;
-}
-
-/* ---- the state ---- */
-
-static bool may_move(enum create_state from, enum create_state to)
-{
-    switch (from) {
-    case CREATE_SELECTING:
-        return to == CREATE_ALLOCATING;
-    case CREATE_ALLOCATING:
-        return to == CREATE_COMMITTING || to == CREATE_PRESTARTING;
-    case CREATE_COMMITTING:
-        return to == CREATE_PRESTARTING;
-    case CREATE_PRESTARTING:
-        return to == CREATE_FORWARDED;
-    case CREATE_FORWARDED:
-        break;
-    }
-    return false;
-}
-
-static void leave_committing(struct creates *creates, struct create *create)
-{
-    DL_DELETE2(creates->committing, create, commit_prev, commit_next);
-    create->commit = 0;
-}
-
-/* The one place where a create moves. */
-static void set_state(struct creates *creates, struct create *create, enum create_state state)
-{
-    assert(may_move(create->state, state));
-    if (create->state == CREATE_COMMITTING)
-        leave_committing(creates, create);
-    create->state = state;
-    if (state == CREATE_COMMITTING)
-        DL_APPEND2(creates->committing, create, commit_prev, commit_next);
-    if (state == CREATE_FORWARDED)
-        wake_decided(&creates->state->wakes, &create->waiter);
-}
-
-/* ---- the end ---- */
-
-void create_free(struct creates *creates, struct create *create)
-{
-    HASH_DEL(creates->by_number, create);
-    wake_leave(&creates->state->wakes, &create->waiter);
-    if (create->state == CREATE_COMMITTING)
-        leave_committing(creates, create);
-    for (size_t i = 0; create->items && i < create->demand.request.len; i++) {
-        ids_fini(&create->items[i].offered);
-    }
-    free(create->items);
-    demand_fini(&create->demand);
-    free(create);
-}
-
-void creates_fini(struct creates *creates)
-{
-    struct create *create, *next;
-
-    HASH_ITER(hh, creates->by_number, create, next)
-    {
-        create_free(creates, create);
-    }
-}
-
-void create_push_refusal(struct state *state, const struct create *create,
-                         const struct reason *reason)
-{
-    struct action *action = action_push(&state->actions, ACTION_VERDICT, create->number);
-    struct text text = {0}, hidden = {0};
-
-    reason_explain(state, &create->demand, reason, &text);
-    action->code = reason_code(reason->kind);
-    action->text = mem_strdup(text.buf);
-    if (reason_explain_hidden(state, &create->demand, reason, &hidden))
-        state_log(state, LEVEL_DEBUG, &hidden);
-}
-
-void create_abandon(struct creates *creates, struct create *create)
-{
-    for (size_t i = 0; i < create->demand.request.len; i++)
-        create_call_cancel(creates, &create->items[i]);
-    create_release(creates->state, create);
-}
-
-void create_refuse(struct creates *creates, struct create *create, const struct reason *reason)
-{
-    create_push_refusal(creates->state, create, reason);
-    create_abandon(creates, create);
-    create_free(creates, create);
-}
-
 /* ---- ALLOCATING ---- */
 
-static bool options_in_force(const struct state *state, const struct allocation *allocation,
-                             const struct resource *resource)
+static bool options_in_force(const struct state *state, const struct wanted *wanted)
 {
-    enum devicemgr_refresh refresh = state_settings_of(state, resource->name)->refresh;
+    const struct allocation *allocation = wanted->has;
+    enum devicemgr_refresh refresh = wanted->settings->refresh;
 
     if (allocation->fresh)
         return true;
@@ -124,56 +28,54 @@ static bool options_in_force(const struct state *state, const struct allocation 
     if (state->settings.boot_id[0] == '\0' || /* not known, so never the same as another */
         strcmp(allocation->boot_id, state->settings.boot_id) != 0)
         return false;
-    return refresh == DEVICEMGR_REFRESH_REBOOT || allocation->generation == resource->generation;
+    return refresh == DEVICEMGR_REFRESH_REBOOT ||
+           allocation->generation == wanted->resource->generation;
 }
 
 /* A built-in device's options cost nothing, so they always follow the config. */
-static void allocate_builtin(struct allocation *allocation, const struct resource *resource)
+static void allocate_builtin(struct state *state, const struct wanted *wanted)
 {
+    struct allocation *allocation = allocations_mutable(&state->allocations, wanted->has);
     V1beta1__ContainerAllocateResponse *options =
-        resource_builtin_options(resource, &allocation->ids);
+        resource_builtin_options(wanted->resource, &allocation->ids);
 
     if (allocation->options && options_equal(allocation->options, options))
         options_free(options);
     else
-        allocation_set_fresh(allocation, options, resource->generation);
+        allocation_set_fresh(allocation, options, wanted->resource->generation);
 }
 
 static struct look allocate_item(struct creates *creates, struct create *create, size_t index,
-                                 struct allocation *allocation, const struct resource *resource)
+                                 const struct wanted *wanted)
 {
-    struct state *state = creates->state;
-    struct create_item *item = &create->items[index];
-    const struct look go = {0};
+    const struct call_question asks = {.kind = CALL_ALLOCATE,
+                                       .ids = &wanted->has->ids,
+                                       .timeout_ms = wanted->settings->allocate_timeout_ms};
 
-    if (resource->builtin) {
-        allocate_builtin(allocation, resource);
-        return go;
-    }
-    if (options_in_force(state, allocation, resource))
-        return go;
-    if (!item->call)
-        create_call(creates, create, index, CALL_ALLOCATE, resource, &allocation->ids,
-                    state_settings_of(state, resource->name)->allocate_timeout_ms);
-    return create_call_look(creates, create, index);
+    if (wanted->resource->builtin)
+        allocate_builtin(creates->state, wanted);
+    if (wanted->resource->builtin || options_in_force(creates->state, wanted))
+        return (struct look){0};
+    create_call(creates, create, index, wanted->resource, asks);
+    return create_call_look(create, index);
 }
 
 /* ---- COMMITTING ---- */
 
 /* Queues what is new for the next commit; false: nothing is. */
-static bool queue_rows(struct state *state, struct create *create)
+static bool queue_rows(struct state *state, const struct create *create)
 {
     bool queued = false;
 
     for (size_t i = 0; i < create->demand.request.len; i++) {
         struct allocation *allocation =
-            allocations_demanded(&state->allocations, &create->demand, i);
+            allocations_mutable(&state->allocations, create->wanted[i].has);
 
         if (allocation->row == ALLOCATION_DURABLE && !allocation->fresh)
             continue;
         allocation_queue(allocation);
         dirty_touch_allocation(state, allocation);
-        dirty_touch_pod(state, create->demand.pod_uid);
+        dirty_touch_pod(state, allocation->pod_uid);
         queued = true;
     }
     return queued;
@@ -198,7 +100,7 @@ void creates_committed(struct creates *creates, uint64_t commit, const char *err
         if (create->commit != commit)
             continue;
         if (!error) {
-            set_state(creates, create, CREATE_PRESTARTING);
+            create_set_state(creates, create, CREATE_PRESTARTING);
             wake_one(&creates->state->wakes, &create->waiter);
             continue;
         }
@@ -209,52 +111,37 @@ void creates_committed(struct creates *creates, uint64_t commit, const char *err
 /* ---- PRESTARTING ---- */
 
 static struct look prestart_item(struct creates *creates, struct create *create, size_t index,
-                                 struct allocation *allocation, const struct resource *resource)
+                                 const struct wanted *wanted)
 {
-    struct state *state = creates->state;
-    struct create_item *item = &create->items[index];
-    const struct look go = {0};
+    const struct resource *resource = wanted->resource;
+    const struct create_item *item = &create->items[index];
+    const struct call_question asks = {.kind = CALL_PRESTART,
+                                       .ids = &wanted->has->ids,
+                                       .timeout_ms = creates->state->settings.prestart_timeout_ms};
 
     if (!item->call && (resource->builtin || !resource->endpoint.pre_start ||
                         item->prestarted == resource->endpoint.number))
-        return go;
-    if (!item->call)
-        create_call(creates, create, index, CALL_PRESTART, resource, &allocation->ids,
-                    state->settings.prestart_timeout_ms);
-    return create_call_look(creates, create, index);
+        return (struct look){0};
+    create_call(creates, create, index, resource, asks);
+    return create_call_look(create, index);
 }
 
 /* ---- the run through the states ---- */
 
-typedef struct look item_look(struct creates *creates, struct create *create, size_t index,
-                              struct allocation *allocation, const struct resource *resource);
-
-/* `look_at` is for an item whose devices may be used. */
-static struct look look_at_item(struct creates *creates, struct create *create, size_t index,
-                                item_look *look_at)
-{
-    struct state *state = creates->state;
-    const struct request_item *want = create->demand.items[index].want;
-    struct allocation *allocation =
-        allocations_demanded(&state->allocations, &create->demand, index);
-    struct look look = usable_ids(state, want, &allocation->ids);
-
-    if (look.step != LOOK_GO)
-        return look;
-    return look_at(creates, create, index, allocation,
-                   resources_find(state->resources, want->resource));
-}
-
-static struct look each_item(struct creates *creates, struct create *create, item_look *look_at)
+/* Of all whose devices may be used. */
+static struct look allocate_or_prestart(struct creates *creates, struct create *create)
 {
     struct look look = {0};
 
     for (size_t i = 0; i < create->demand.request.len; i++) {
-        struct look of_item = look_at_item(creates, create, i, look_at);
+        const struct wanted *wanted = &create->wanted[i];
+        struct look of_one = usable_ids(creates->state, wanted, &wanted->has->ids);
 
-        look_add(
-            &look, &of_item,
-            state_settings_of(creates->state, create->demand.request.items[i].resource)->hold_ms);
+        if (of_one.step == LOOK_GO && create->state == CREATE_ALLOCATING)
+            of_one = allocate_item(creates, create, i, wanted);
+        else if (of_one.step == LOOK_GO)
+            of_one = prestart_item(creates, create, i, wanted);
+        look_add(&look, &of_one, wanted->settings->hold_ms);
     }
     return look;
 }
@@ -262,7 +149,7 @@ static struct look each_item(struct creates *creates, struct create *create, ite
 /* Does the work of the state the create is in, as far as it can be done now. */
 static struct look work(struct creates *creates, struct create *create)
 {
-    struct look look = usable_sandbox(creates->state, &create->demand);
+    struct look look = usable_sandbox(creates->state, create->wanted);
 
     if (look.reason.kind == REASON_SANDBOX_NOT_READY)
         listing_soon(creates->state);
@@ -272,16 +159,15 @@ static struct look work(struct creates *creates, struct create *create)
     case CREATE_SELECTING:
         return create_take(creates, create);
     case CREATE_ALLOCATING:
-        return each_item(creates, create, allocate_item);
     case CREATE_PRESTARTING:
-        return each_item(creates, create, prestart_item);
+        return allocate_or_prestart(creates, create);
     case CREATE_COMMITTING:
     case CREATE_FORWARDED:
         break;
     }
     look.step = LOOK_ASK;
     look.reason = (struct reason){.kind = REASON_UNSTORED,
-                                  .resource = create->demand.request.items[0].resource,
+                                  .resource = create->wanted->want->resource,
                                   .since_ms = create->demand.started_ms};
     return look;
 }
@@ -290,14 +176,15 @@ static void next_state(struct creates *creates, struct create *create)
 {
     switch (create->state) {
     case CREATE_SELECTING:
-        set_state(creates, create, CREATE_ALLOCATING);
+        create_set_state(creates, create, CREATE_ALLOCATING);
         break;
     case CREATE_ALLOCATING:
-        set_state(creates, create,
-                  queue_rows(creates->state, create) ? CREATE_COMMITTING : CREATE_PRESTARTING);
+        create_set_state(creates, create,
+                         queue_rows(creates->state, create) ? CREATE_COMMITTING
+                                                            : CREATE_PRESTARTING);
         break;
     case CREATE_PRESTARTING:
-        set_state(creates, create, CREATE_FORWARDED);
+        create_set_state(creates, create, CREATE_FORWARDED);
         create_forward(creates->state, create);
         break;
     case CREATE_COMMITTING: /* left by creates_committed() */
@@ -306,16 +193,21 @@ static void next_state(struct creates *creates, struct create *create)
     }
 }
 
-static void hold(struct state *state, struct create *create, const struct look *look)
+static void log_held(struct state *state, const struct create *create, const struct reason *reason)
 {
     struct text line = {0}, hidden = {0};
 
+    text_add(&line, "held: ");
+    reason_explain(state, &create->demand, reason, &line);
+    state_log(state, LEVEL_DEBUG, &line); /* at each try of the kubelet's */
+    if (reason_explain_hidden(state, &create->demand, reason, &hidden))
+        state_log(state, LEVEL_DEBUG, &hidden);
+}
+
+static void hold(struct state *state, struct create *create, const struct look *look)
+{
     if (!create->waiting) {
-        text_add(&line, "held: ");
-        reason_explain(state, &create->demand, &look->reason, &line);
-        state_log(state, LEVEL_DEBUG, &line); /* at each try of the kubelet's */
-        if (reason_explain_hidden(state, &create->demand, &look->reason, &hidden))
-            state_log(state, LEVEL_DEBUG, &hidden);
+        log_held(state, create, &look->reason);
         create->waiting = true;
         create->waiting_ms = state->now_ms;
     }
@@ -325,25 +217,27 @@ static void hold(struct state *state, struct create *create, const struct look *
     create->again_ms = look->again_ms > 0 ? look->again_ms : UINT64_MAX;
 }
 
-static void act_on(struct creates *creates, struct create *create, struct look *look)
+/* What was found: whether the create is to be refused for it, now. */
+static bool act_on(struct state *state, struct create *create, struct look *look)
 {
-    struct state *state = creates->state;
-
-    if (look->step == LOOK_REFUSE) {
-        create_refuse(creates, create, &look->reason);
-    } else if (look->step == LOOK_WAIT && state->draining) {
-        look->reason.ends = REASON_ENDS_BY_DRAIN;
-        create_refuse(creates, create, &look->reason);
-    } else if (look->step == LOOK_WAIT) {
-        hold(state, create, look);
-        if (state->now_ms >= create->hold_until_ms)
-            create_refuse(creates, create, &look->reason);
-    } else if (look->step == LOOK_ASK) {
+    switch (look->step) {
+    case LOOK_GO:
+        break;
+    case LOOK_ASK:
         create->waiting = false;
         look->reason.ends = REASON_ENDS_BY_DEADLINE;
-        if (state->now_ms >= create->limit_ms)
-            create_refuse(creates, create, &look->reason);
+        return state->now_ms >= create->limit_ms;
+    case LOOK_WAIT:
+        if (state->draining) {
+            look->reason.ends = REASON_ENDS_BY_DRAIN;
+            return true;
+        }
+        hold(state, create, look);
+        return state->now_ms >= create->hold_until_ms;
+    case LOOK_REFUSE:
+        return true;
     }
+    return false;
 }
 
 static void create_advance(struct creates *creates, struct create *create)
@@ -351,11 +245,13 @@ static void create_advance(struct creates *creates, struct create *create)
     struct look look;
 
     do {
+        wanted_look_up(creates->state, &create->demand, create->wanted);
         look = work(creates, create);
         if (look.step == LOOK_GO)
             next_state(creates, create);
     } while (look.step == LOOK_GO && create->state != CREATE_FORWARDED);
-    act_on(creates, create, &look);
+    if (act_on(creates->state, create, &look))
+        create_refuse(creates, create, &look.reason);
     look_fini(&look);
 }
 

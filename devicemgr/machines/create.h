@@ -21,7 +21,7 @@
 #include "devicemgr/questions/calls.h"
 #include "devicemgr/questions/check.h"
 #include "devicemgr/rules/look.h"
-#include "devicemgr/things/demand.h"
+#include "devicemgr/rules/wanted.h"
 
 enum create_state {
     CREATE_SELECTING,
@@ -33,7 +33,7 @@ enum create_state {
 
 /* The calls for one resource of the demand. */
 struct create_item {
-    uint64_t call;       /* the one under way; 0: none */
+    const struct call *call; /* the one under way; NULL: none */
     struct ids offered;  /* to the plugin for its preference, in natural order; until it answers */
     uint64_t prestarted; /* the endpoint that answered PreStartContainer; 0: none yet */
 };
@@ -42,7 +42,8 @@ struct create {
     uint64_t number;
     struct demand demand;
     struct create_item *items; /* one for each of demand.items */
-    enum create_state state;   /* moved by create.c alone */
+    struct wanted *wanted;     /* likewise: what there is of it, during a look */
+    enum create_state state;   /* moved by create_set_state() alone */
     struct waiter waiter;
     struct create *commit_prev, *commit_next;
     uint64_t limit_ms;      /* the client's deadline, less a margin */
@@ -62,53 +63,38 @@ struct creates {
     struct create *committing; /* by commit_next, those that wait for the store */
 };
 
+/*
+ * Who calls whom: create_admit.c, create.c, create_take.c, create_forward.c, create_call.c,
+ * creates.c, each only those behind it.
+ */
+
+/* ---- creates.c: the table; what each state may do to a create; its end ---- */
+
 void creates_fini(struct creates *creates);
 /* NULL: no such create, or over. */
 struct create *creates_find(const struct creates *creates, uint64_t number);
-
-/* ---- create_admit.c: the arrival ---- */
-
-/* devicemgr_create() */
-bool creates_begin(struct creates *creates, uint64_t number,
-                   const struct devicemgr_create *request);
-
-/* ---- create.c: its states, and the end ---- */
-
-/* Looks again at one that was woken, if it is not over by now. */
-void creates_advance(struct creates *creates, uint64_t number);
-/* Looks at all: none that was not woken may go on. One may be refused that another overtook. */
-void creates_verify(struct creates *creates);
-/* A commit takes every create that waits for one. */
-void creates_commit_began(struct creates *creates, uint64_t commit);
-void creates_committed(struct creates *creates, uint64_t commit, const char *error);
-/* Queues the verdict, cancels its calls, gives back what it reserved, frees it. */
-void create_refuse(struct creates *creates, struct create *create, const struct reason *reason);
-/* Of one that was not admitted: queues the verdict. */
-void create_push_refusal(struct state *state, const struct create *create,
-                         const struct reason *reason);
-void create_free(struct creates *creates, struct create *create);
-/* Cancels its calls, and gives back what it reserved. */
-void create_abandon(struct creates *creates, struct create *create);
-
-/* ---- create_take.c: the state SELECTING ---- */
-
-/* Acts on what selection.h says: asks, drops, and reserves the devices of every item, or of none. */
-struct look create_take(struct creates *creates, struct create *create);
+/* Asserts that the picture above has the move. */
+void create_set_state(struct creates *creates, struct create *create, enum create_state state);
+/* The allocation that it works on, of the resource `index`; NULL: there is none, also when its pod
+ * was removed, and made anew. */
+struct allocation *create_allocation(struct state *state, const struct create *create,
+                                     size_t index);
 /* Gives back what was reserved and is not committed, or about to be. */
-void create_release(struct state *state, struct create *create);
+void create_release(struct state *state, const struct create *create);
+/* Its end without a verdict: cancels its calls, gives back what it reserved, frees it. */
+void create_abandon(struct creates *creates, struct create *create);
+/* Queues the verdict, and abandons it. */
+void create_refuse(struct creates *creates, struct create *create, const struct reason *reason);
+void create_free(struct creates *creates, struct create *create);
 
 /* ---- create_call.c: what its plugins are asked, and answer ---- */
 
-/* Asks for item `index` about the devices `ids`; `timeout_ms` is cut to what the client's deadline
- * leaves. The action's other fields are for the caller to fill. */
-struct action *create_call(struct creates *creates, struct create *create, size_t index,
-                           enum call_kind kind, const struct resource *resource,
-                           const struct ids *ids, uint64_t timeout_ms);
-/* Cancels the item's call, if there is one. */
-void create_call_cancel(struct creates *creates, struct create_item *item);
+/* Asks for item `index`, unless it is being asked already; the client's deadline cuts the timeout,
+ * who asks is filled in. */
+void create_call(struct creates *creates, struct create *create, size_t index,
+                 const struct resource *resource, struct call_question asks);
 /* The item's call is not answered yet: ASK. */
-struct look create_call_look(const struct creates *creates, const struct create *create,
-                             size_t index);
+struct look create_call_look(const struct create *create, size_t index);
 /* devicemgr_allocated(), and so on, of calls that are ours */
 void creates_allocated(struct creates *creates, uint64_t call, int code, const char *message,
                        const V1beta1__AllocateResponse *response);
@@ -121,9 +107,30 @@ void creates_endpoint_ended(struct creates *creates, uint64_t endpoint);
 /* ---- create_forward.c: the state FORWARDED ---- */
 
 /* Queues the verdict; that it has passed is in the outbox. */
-void create_forward(struct state *state, struct create *create);
+void create_forward(struct state *state, const struct create *create);
 /* devicemgr_create_answered(), devicemgr_create_cancelled() */
 void creates_answered(struct creates *creates, uint64_t number, const char *container_id);
 void creates_cancelled(struct creates *creates, uint64_t number);
+
+/* ---- create_take.c: the state SELECTING ---- */
+
+/* Acts on what selection.h says: asks, drops, and reserves the devices of every item, or of none. */
+struct look create_take(struct creates *creates, struct create *create);
+
+/* ---- create.c: the run through the states ---- */
+
+/* Looks again at one that was woken, if it is not over by now. */
+void creates_advance(struct creates *creates, uint64_t number);
+/* Looks at all: none that was not woken may go on. One may be refused that another overtook. */
+void creates_verify(struct creates *creates);
+/* A commit takes every create that waits for one. */
+void creates_commit_began(struct creates *creates, uint64_t commit);
+void creates_committed(struct creates *creates, uint64_t commit, const char *error);
+
+/* ---- create_admit.c: the arrival ---- */
+
+/* devicemgr_create() */
+bool creates_begin(struct creates *creates, uint64_t number,
+                   const struct devicemgr_create *request);
 
 #endif

@@ -132,13 +132,6 @@ static void know_sandbox(struct state *state, const struct create *create, uint3
     ledger_pod_changed(state, create->demand.pod_uid);
 }
 
-/* Refuses one that was not admitted. */
-static void turn_away(struct creates *creates, struct create *create, const struct reason *reason)
-{
-    create_push_refusal(creates->state, create, reason);
-    create_free(creates, create);
-}
-
 /* A pod's containers want the same as long as it lives, and the kubelet keeps their tokens. But a
  * create of a pod that is being removed, behind a container that took long to end, comes after the
  * kubelet has forgotten what it gave to the pod. */
@@ -165,11 +158,12 @@ static void admit(struct creates *creates, struct create *create,
     struct pod *pod;
 
     if (look.step == LOOK_REFUSE) {
-        turn_away(creates, create, &look.reason);
+        create_refuse(creates, create, &look.reason);
         return;
     }
     demand_set_items(&create->demand);
     create->items = mem_alloc(create->demand.request.len, sizeof *create->items);
+    create->wanted = mem_alloc(create->demand.request.len, sizeof *create->wanted);
     know_sandbox(state, create, request->sandbox_attempt);
     pod = pods_find(&state->pods, request->pod_uid);
     if (pod && has_token(request))
@@ -215,6 +209,6 @@ bool creates_begin(struct creates *creates, uint64_t number, const struct device
     if (reason.kind == REASON_NONE)
         admit(creates, create, request);
     else
-        turn_away(creates, create, &reason);
+        create_refuse(creates, create, &reason);
     return true;
 }

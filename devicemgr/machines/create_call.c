@@ -14,30 +14,22 @@ static uint64_t cut_timeout(const struct create *create, uint64_t now_ms, uint64
     return timeout_ms < left_ms ? timeout_ms : left_ms;
 }
 
-struct action *create_call(struct creates *creates, struct create *create, size_t index,
-                           enum call_kind kind, const struct resource *resource,
-                           const struct ids *ids, uint64_t timeout_ms)
+void create_call(struct creates *creates, struct create *create, size_t index,
+                 const struct resource *resource, struct call_question asks)
 {
-    const struct call asks = {.kind = kind, .create = create->number, .item = index};
-    struct action *action = calls_start(creates->calls, &asks, resource, ids,
-                                        cut_timeout(create, creates->state->now_ms, timeout_ms));
+    struct create_item *item = &create->items[index];
 
-    create->items[index].call = action->call;
-    return action;
-}
-
-void create_call_cancel(struct creates *creates, struct create_item *item)
-{
-    if (!item->call)
+    if (item->call)
         return;
-    calls_cancel(creates->calls, item->call);
-    item->call = 0;
+    asks.create = create->number;
+    asks.item = index;
+    asks.timeout_ms = cut_timeout(create, creates->state->now_ms, asks.timeout_ms);
+    item->call = calls_start(creates->calls, &asks, resource);
 }
 
-struct look create_call_look(const struct creates *creates, const struct create *create,
-                             size_t index)
+struct look create_call_look(const struct create *create, size_t index)
 {
-    const struct call *call = calls_find(creates->calls, create->items[index].call);
+    const struct call *call = create->items[index].call;
 
     return (struct look){.step = LOOK_ASK,
                          .reason = {.kind = REASON_CALL_UNANSWERED,
@@ -54,7 +46,7 @@ void creates_endpoint_ended(struct creates *creates, uint64_t endpoint)
     while ((call = calls_take_of_endpoint(creates->calls, endpoint))) {
         struct create *create = creates_find(creates, call->create);
 
-        create->items[call->item].call = 0;
+        create->items[call->item].call = NULL;
         if (call->kind == CALL_PREFER) /* nothing is preferred, then */
             create->demand.items[call->item].prefer = DEMAND_PREFER_ANSWERED;
         call_free(call);
@@ -68,7 +60,7 @@ static struct create *answered(struct creates *creates, const struct call *call)
 {
     struct create *create = creates_find(creates, call->create);
 
-    create->items[call->item].call = 0;
+    create->items[call->item].call = NULL;
     wake_one(&creates->state->wakes, &create->waiter);
     return create;
 }

@@ -20,15 +20,34 @@ static void merge_token(const struct allocation *allocation, struct options_merg
     options_free(own);
 }
 
-static void log_conflicts(struct state *state, const struct create *create,
-                          const struct options_merge *merge)
+/* What is written under our own prefix says who holds what: a plugin that writes there would hold
+ * devices of others in its containers' names. */
+static void merge_given(struct state *state, const struct wanted *wanted,
+                        struct options_merge *merge)
 {
-    struct allocation *first = allocations_demanded(&state->allocations, &create->demand, 0);
+    size_t left_out = merge->left_out;
     struct text text = {0};
 
-    if (merge->conflicts == 0 || !allocation_conflict_once(first))
+    options_merge_add(merge, wanted->has->options);
+    if (merge->left_out == left_out ||
+        !resource_planting_once(resources_mutable(&state->resources, wanted->resource)))
         return;
-    name_demand(&create->demand, NULL, &text);
+    text_add(&text,
+             "resource %s: its plugin's Allocate answers with annotations under \"%s\", which are "
+             "the shim's own: they are left out",
+             wanted->want->resource, REQUEST_KEY_PREFIX);
+    state_log(state, LEVEL_WARNING, &text);
+}
+
+static void log_conflicts(struct state *state, const struct wanted *first,
+                          const struct options_merge *merge)
+{
+    struct text text = {0};
+
+    if (merge->conflicts == 0 ||
+        !allocation_conflict_once(allocations_mutable(&state->allocations, first->has)))
+        return;
+    name_demand(first->demand, NULL, &text);
     text_add(&text, "its resources disagree about %zu runtime options, the first wins: ",
              merge->conflicts);
     text_add_words(&text, merge->conflict, TEXT_WORDS_BYTES_MAX);
@@ -42,48 +61,27 @@ static void log_forwarded(struct state *state, const struct create *create)
     name_demand(&create->demand, NULL, &text);
     text_add(&text, "forwarded with");
     for (size_t i = 0; i < create->demand.request.len; i++) {
-        text_add(&text, " %s ", create->demand.request.items[i].resource);
-        text_add_ids(&text, &allocations_demanded(&state->allocations, &create->demand, i)->ids);
+        text_add(&text, " %s ", create->wanted[i].want->resource);
+        text_add_ids(&text, &create->wanted[i].has->ids);
     }
     state_log(state, LEVEL_INFO, &text);
 }
 
-/* What is written under our own prefix says who holds what: a plugin that writes there would hold
- * devices of others in its containers' names. */
-static void merge_given(struct state *state, const struct create *create, size_t index,
-                        struct options_merge *merge)
-{
-    const struct allocation *allocation =
-        allocations_demanded(&state->allocations, &create->demand, index);
-    struct resource *resource = resources_find(state->resources, allocation->resource);
-    size_t left_out = merge->left_out;
-    struct text text = {0};
-
-    options_merge_add(merge, allocation->options);
-    if (merge->left_out == left_out || !resource_planting_once(resource))
-        return;
-    text_add(&text,
-             "resource %s: its plugin's Allocate answers with annotations under \"%s\", which are "
-             "the shim's own: they are left out",
-             resource->name, REQUEST_KEY_PREFIX);
-    state_log(state, LEVEL_WARNING, &text);
-}
-
 /* The tokens go in first: no plugin can overwrite what says who holds its devices. */
-void create_forward(struct state *state, struct create *create)
+void create_forward(struct state *state, const struct create *create)
 {
     struct action *action = action_push(&state->actions, ACTION_VERDICT, create->number);
     struct options_merge merge;
 
     options_merge_init(&merge);
     for (size_t i = 0; i < create->demand.request.len; i++) {
-        if (!create->demand.request.items[i].token)
-            merge_token(allocations_demanded(&state->allocations, &create->demand, i), &merge);
+        if (!create->wanted[i].want->token)
+            merge_token(create->wanted[i].has, &merge);
     }
     merge.reserved = REQUEST_KEY_PREFIX;
     for (size_t i = 0; i < create->demand.request.len; i++)
-        merge_given(state, create, i, &merge);
-    log_conflicts(state, create, &merge);
+        merge_given(state, &create->wanted[i], &merge);
+    log_conflicts(state, create->wanted, &merge);
     log_forwarded(state, create);
     action->options = options_merge_take(&merge);
     options_merge_fini(&merge);
@@ -97,11 +95,10 @@ static void note_outcome(struct state *state, struct create *create, const char 
     bool dead = !sandbox || sandbox->state == SANDBOX_STOPPED;
 
     for (size_t i = 0; i < create->demand.request.len; i++) {
-        struct allocation *allocation =
-            allocations_demanded(&state->allocations, &create->demand, i);
+        struct allocation *allocation = create_allocation(state, create, i);
 
-        if (!allocation || allocation->create != create->number)
-            continue; /* its pod was removed, and may have been made anew */
+        if (!allocation)
+            continue;
         allocation_set_epoch(allocation, state->listing.epoch);
         if (dead)
             allocation_set_idle(allocation);
@@ -118,10 +115,9 @@ static void note_outcome(struct state *state, struct create *create, const char 
 static void give_up_chosen(struct state *state, const struct create *create)
 {
     for (size_t i = 0; i < create->demand.request.len; i++) {
-        struct allocation *allocation =
-            allocations_demanded(&state->allocations, &create->demand, i);
+        struct allocation *allocation = create_allocation(state, create, i);
 
-        if (allocation && allocation->create == create->number && allocation->tentative)
+        if (allocation && allocation->tentative)
             ledger_drop_allocation(state, allocation);
     }
 }
@@ -165,5 +161,4 @@ void creates_cancelled(struct creates *creates, uint64_t number)
     if (create->state == CREATE_FORWARDED && told)
         note_outcome(creates->state, create, NULL);
     create_abandon(creates, create);
-    create_free(creates, create);
 }

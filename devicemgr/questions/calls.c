@@ -25,17 +25,12 @@ void call_free(struct call *call)
     free(call);
 }
 
-static struct call *find(const struct calls *calls, uint64_t number)
+static struct call *find(struct calls *calls, uint64_t number)
 {
     struct call *call;
 
     HASH_FIND(hh, calls->by_number, &number, sizeof number, call);
     return call;
-}
-
-const struct call *calls_find(const struct calls *calls, uint64_t number)
-{
-    return find(calls, number);
 }
 
 size_t calls_len(const struct calls *calls)
@@ -54,13 +49,23 @@ void calls_fini(struct calls *calls)
     }
 }
 
-struct action *calls_start(struct calls *calls, const struct call *asks,
-                           const struct resource *resource, const struct ids *ids,
-                           uint64_t timeout_ms)
+static void push(struct state *state, const struct call *call, const struct call_question *asks)
+{
+    struct action *action = action_push(&state->actions, ACTIONS[call->kind], call->endpoint);
+
+    action->call = call->number;
+    action->timeout_ms = asks->timeout_ms;
+    ids_copy(&action->ids, asks->ids->v, asks->ids->len);
+    action->size = asks->size;
+    if (asks->must_include)
+        ids_copy(&action->must_include, asks->must_include->v, asks->must_include->len);
+}
+
+const struct call *calls_start(struct calls *calls, const struct call_question *asks,
+                               const struct resource *resource)
 {
     struct state *state = calls->state;
     struct call *call = mem_alloc(1, sizeof *call);
-    struct action *action;
 
     call->number = state_number(state);
     call->kind = asks->kind;
@@ -71,11 +76,8 @@ struct action *calls_start(struct calls *calls, const struct call *asks,
     call->generation = resource->generation;
     call->started_ms = state->now_ms;
     HASH_ADD(hh, calls->by_number, number, sizeof call->number, call);
-    action = action_push(&state->actions, ACTIONS[call->kind], call->endpoint);
-    action->call = call->number;
-    action->timeout_ms = timeout_ms;
-    ids_copy(&action->ids, ids->v, ids->len);
-    return action;
+    push(state, call, asks);
+    return call;
 }
 
 struct call *calls_take(struct calls *calls, uint64_t number, enum call_kind kind)

@@ -20,12 +20,23 @@ enum call_kind {
     CALL_PRESTART,
 };
 
+/* What is asked. */
+struct call_question {
+    enum call_kind kind;
+    uint64_t create;       /* who asks, */
+    size_t item;           /* and for which of the resources of its demand */
+    const struct ids *ids; /* about these devices */
+    uint64_t timeout_ms;
+    size_t size;                    /* CALL_PREFER: how many of them, */
+    const struct ids *must_include; /* with all of these; NULL: none */
+};
+
 /* One under way. */
 struct call {
     uint64_t number;
     enum call_kind kind;
-    uint64_t create; /* who asked, */
-    size_t item;     /* and for which of the resources of its demand */
+    uint64_t create;
+    size_t item;
     uint64_t endpoint;
     char *socket_name;
     uint64_t generation; /* of the resource when it was made */
@@ -40,14 +51,10 @@ struct calls {
 
 void calls_fini(struct calls *calls);
 
-/* Begins one on the resource's plugin, about the devices `ids`, and numbers it; `asks` says who asks
- * what: kind, create, item. The action's other fields are for the caller to fill. */
-struct action *calls_start(struct calls *calls, const struct call *asks,
-                           const struct resource *resource, const struct ids *ids,
-                           uint64_t timeout_ms);
+/* Begins one on the resource's plugin; valid until it is cancelled or taken. */
+const struct call *calls_start(struct calls *calls, const struct call_question *asks,
+                               const struct resource *resource);
 void calls_cancel(struct calls *calls, uint64_t number);
-/* NULL: it is over. */
-const struct call *calls_find(const struct calls *calls, uint64_t number);
 /* It is over: for call_free(). NULL: there is none of this number and kind. */
 struct call *calls_take(struct calls *calls, uint64_t number, enum call_kind kind);
 /* Likewise one that was made on this connection, which is over. */

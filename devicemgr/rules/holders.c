@@ -6,7 +6,7 @@
 
 #include "devicemgr/rules/rule.h"
 
-bool holders_same_pod(const struct demand *demand, const struct allocation *holder)
+static bool same_pod(const struct demand *demand, const struct allocation *holder)
 {
     return strcmp(demand->pod_uid, holder->pod_uid) == 0;
 }
@@ -17,74 +17,140 @@ static bool said_to_run(const struct state *state, const struct demand *demand,
                         const struct allocation *holder)
 {
     return holder->said.to == demand->create ||
-           (holders_same_pod(demand, holder) && state->now_ms < holder->said.late_until_ms);
+           (same_pod(demand, holder) && state->now_ms < holder->said.late_until_ms);
 }
 
 /* The kubelet makes the containers of a pod one after the other, and hands a device on only when
  * the init container that had it has done its work: when it asks for the next one, none of an
- * exited one is in the making. */
+ * exited one, of which nothing else is known, is in the making. */
 static bool handed_on_by_kubelet(const struct demand *demand, const struct allocation *holder)
 {
-    return holders_same_pod(demand, holder) && !holder->own_choice && holder->said.exited &&
-           allocation_life(holder) == ALLOCATION_UNKNOWN;
+    return same_pod(demand, holder) && !holder->own_choice && holder->said.exited;
+}
+
+static void add(struct holders *holders, const struct allocation *holder)
+{
+    holders->v = mem_grow(holders->v, holders->len, sizeof *holders->v);
+    holders->v[holders->len++] = holder;
+}
+
+/* Of one with containers that may run. */
+static void look_at_live(const struct state *state, const struct demand *demand,
+                         const struct allocation *holder, struct look *look, struct holders *ask)
+{
+    if (said_to_run(state, demand, holder)) {
+        look->step = LOOK_REFUSE;
+        look->reason.kind = REASON_HOLDER_RUNS;
+        return;
+    }
+    look->reason.kind = REASON_HOLDER_ASKED;
+    if (state->now_ms < holder->said.again_ms)
+        look->again_ms = holder->said.again_ms;
+    else if (!holder->said.check)
+        add(ask, holder);
 }
 
 struct look holders_look_at(const struct state *state, const struct demand *demand,
-                            const struct allocation *holder, const char *id)
+                            const struct allocation *holder, const char *id, struct holders *ask)
 {
     enum allocation_life life = allocation_life(holder);
     struct look look = {.step = LOOK_WAIT,
-                        .reason = {.resource = holder->resource, .holder = holder}};
+                        .reason = {.kind = life == ALLOCATION_UNKNOWN ? REASON_HOLDER_UNKNOWN
+                                                                      : REASON_HOLDER_CREATED,
+                                   .resource = holder->resource,
+                                   .holder = holder}};
 
-    if (life == ALLOCATION_IDLE || handed_on_by_kubelet(demand, holder))
+    if (life == ALLOCATION_IDLE ||
+        (life == ALLOCATION_UNKNOWN && handed_on_by_kubelet(demand, holder)))
         return (struct look){0};
     ids_add(&look.reason.ids, id);
-    if (life == ALLOCATION_LIVE && said_to_run(state, demand, holder)) {
-        look.step = LOOK_REFUSE;
-        look.reason.kind = REASON_HOLDER_RUNS;
-        return look;
-    }
-    look.reason.kind = life == ALLOCATION_LIVE      ? REASON_HOLDER_ASKED
-                       : life == ALLOCATION_UNKNOWN ? REASON_HOLDER_UNKNOWN
-                                                    : REASON_HOLDER_CREATED;
-    if (life == ALLOCATION_LIVE && state->now_ms < holder->said.again_ms)
-        look.again_ms = holder->said.again_ms;
+    if (life == ALLOCATION_LIVE)
+        look_at_live(state, demand, holder, &look, ask);
     return look;
 }
 
-bool holders_handed_on(const struct state *state, const struct demand *demand,
-                       const struct allocation *held)
+struct look holders_of_ids(const struct state *state, const struct wanted *wanted,
+                           const struct ids *ids, struct holders *ask)
 {
-    for (size_t i = 0; i < held->ids.len; i++) {
-        size_t holders_len;
-        struct allocation *const *holders =
-            allocations_holders(&state->allocations, held->resource, held->ids.v[i], &holders_len);
+    struct look look = {0};
 
-        for (size_t h = 0; h < holders_len; h++) {
-            if (holders[h] != held && holders_same_pod(demand, holders[h]) &&
-                said_to_run(state, demand, holders[h]))
+    for (size_t i = 0; wanted->settings->exclusive && i < ids->len; i++) {
+        size_t len;
+        struct allocation *const *holders =
+            allocations_holders(&state->allocations, wanted->want->resource, ids->v[i], &len);
+
+        for (size_t h = 0; h < len; h++) {
+            if (holders[h] != wanted->has)
+                look = holders_look_at(state, wanted->demand, holders[h], ids->v[i], ask);
+            if (look.step != LOOK_GO)
+                return look;
+        }
+    }
+    return look;
+}
+
+struct look holders_of_pod(const struct state *state, const struct wanted *wanted,
+                           struct holders *ask)
+{
+    struct look look = {0};
+
+    if (!wanted->settings->exclusive)
+        return look; /* nothing is handed on */
+    for (const struct allocation *a =
+             allocations_of_pod(&state->allocations, wanted->demand->pod_uid);
+         a; a = a->pod_next) {
+        struct look of_one;
+
+        if (a == wanted->has || strcmp(a->resource, wanted->want->resource) != 0 ||
+            allocation_life(a) != ALLOCATION_LIVE)
+            continue;
+        of_one = holders_look_at(state, wanted->demand, a, a->ids.v[0], ask);
+        if (of_one.step == LOOK_WAIT) {
+            look_fini(&look);
+            look = of_one;
+        } else {
+            look_fini(&of_one); /* it runs, and keeps what it has */
+        }
+    }
+    return look;
+}
+
+bool holders_handed_on(const struct state *state, const struct wanted *wanted)
+{
+    const struct allocation *has = wanted->has;
+
+    for (size_t i = 0; i < has->ids.len; i++) {
+        size_t len;
+        struct allocation *const *holders =
+            allocations_holders(&state->allocations, has->resource, has->ids.v[i], &len);
+
+        for (size_t h = 0; h < len; h++) {
+            if (holders[h] != has && same_pod(wanted->demand, holders[h]) &&
+                said_to_run(state, wanted->demand, holders[h]))
                 return true;
         }
     }
     return false;
 }
 
-bool holders_none(const struct state *state, const struct demand *demand, const char *resource,
-                  const char *id, const struct allocation *gone, bool *reused)
+bool holders_none(const struct state *state, const struct wanted *wanted, const char *id,
+                  bool *reused)
 {
-    size_t holders_len;
-    struct allocation *const *holders =
-        allocations_holders(&state->allocations, resource, id, &holders_len);
+    const struct demand *demand = wanted->demand;
+    const char *resource = wanted->want->resource;
+    struct allocation *const *holders;
+    size_t len;
 
     *reused = false;
-    if (!state_settings_of(state, resource)->exclusive)
+    if (!wanted->settings->exclusive)
         return true;
-    for (size_t i = 0; i < holders_len; i++) {
-        if (holders[i] == gone)
+    holders = allocations_holders(&state->allocations, resource, id, &len);
+    for (size_t i = 0; i < len; i++) {
+        if (holders[i] == wanted->has)
             continue;
         if (allocation_life(holders[i]) != ALLOCATION_IDLE)
             return false;
-        if (holders_same_pod(demand, holders[i]))
+        if (same_pod(demand, holders[i]))
             *reused = true;
         else if (!facts_pod_over(state, holders[i]->pod_uid))
             return false;
@@ -92,13 +158,12 @@ bool holders_none(const struct state *state, const struct demand *demand, const 
     return !kubelet_promised(state, resource, id, demand->pod_uid, demand->container);
 }
 
-struct look holders_listed(const struct state *state, const char *resource)
+struct look holders_listed(const struct state *state, const struct wanted *wanted)
 {
-    if ((state->listing.listed && !state->listing.rows_lost) ||
-        !state_settings_of(state, resource)->exclusive)
+    if ((state->listing.listed && !state->listing.rows_lost) || !wanted->settings->exclusive)
         return (struct look){0};
     return (struct look){
         .step = LOOK_WAIT,
         .reason = {.kind = state->listing.listed ? REASON_UNLISTED_AGAIN : REASON_UNLISTED,
-                   .resource = resource}};
+                   .resource = wanted->want->resource}};
 }

@@ -1,5 +1,7 @@
 /*
  * Who has a device, and whether a container of theirs may run with it.
+ *
+ * The container's own allocation of the resource, `wanted->has`, is in nobody's way here.
  */
 #ifndef DEVICEMGR_RULES_HOLDERS_H
 #define DEVICEMGR_RULES_HOLDERS_H
@@ -7,32 +9,40 @@
 #include <stdbool.h>
 
 #include "devicemgr/rules/look.h"
-#include "devicemgr/things/demand.h"
+#include "devicemgr/rules/wanted.h"
 
-struct allocation;
-struct resource;
+/* Some of those who hold devices. A zeroed struct is nobody. */
+struct holders {
+    const struct allocation **v;
+    size_t len;
+};
 
-bool holders_same_pod(const struct demand *demand, const struct allocation *holder);
-
-/* Whether the holder of the device `id` is in the way. GO: no container of it can be running. With
- * REASON_HOLDER_ASKED the runtime is to be asked about it, unless it is being asked already, or
- * did not answer a moment ago: then at `again_ms`. */
+/* Whether the holder of the device `id` is in the way. GO: no container of it can be running. If the
+ * runtime is to be asked about it, it is added to `ask`: unless it is being asked already, or did
+ * not answer a moment ago: then at `again_ms`. */
 struct look holders_look_at(const struct state *state, const struct demand *demand,
-                            const struct allocation *holder, const char *id);
+                            const struct allocation *holder, const char *id, struct holders *ask);
 
-/* Whether a later container of the pod runs with one of the devices of `held`. */
-bool holders_handed_on(const struct state *state, const struct demand *demand,
-                       const struct allocation *held);
+/* The same of all others that hold one of the devices: the first that is in the way. */
+struct look holders_of_ids(const struct state *state, const struct wanted *wanted,
+                           const struct ids *ids, struct holders *ask);
 
-/* Whether the device is free for this pod, `gone` not counted; sets `reused` if an earlier
- * container of it had it. */
-bool holders_none(const struct state *state, const struct demand *demand, const char *resource,
-                  const char *id, const struct allocation *gone, bool *reused);
+/* Earlier containers of the pod may hand their devices on: whether it is known of each that it does
+ * not run any more. GO, or WAIT. */
+struct look holders_of_pod(const struct state *state, const struct wanted *wanted,
+                           struct holders *ask);
+
+/* Whether a later container of the pod runs with one of the devices that this one has. */
+bool holders_handed_on(const struct state *state, const struct wanted *wanted);
+
+/* Whether the device is free for this pod; sets `reused` if an earlier container of it had it. */
+bool holders_none(const struct state *state, const struct wanted *wanted, const char *id,
+                  bool *reused);
 
 /* Containers that the checkpoint does not know of may run, until the runtime has listed all of
  * them: nothing new is given out before (the kubelet, too, waits for its sources to be ready). If
  * rows of it are lost, they may also be in the making, and a later list is waited for. GO or WAIT.
  */
-struct look holders_listed(const struct state *state, const char *resource);
+struct look holders_listed(const struct state *state, const struct wanted *wanted);
 
 #endif

@@ -37,7 +37,7 @@
 #pragma GCC poison pods_ensure_sandbox pods_remove pods_remove_sandbox record_restore_resource registration_answer
 #pragma GCC poison registration_answer_all registration_dial_waiting registration_fail
 #pragma GCC poison resource_list resource_planting_once resource_set_builtin
-#pragma GCC poison resource_set_generation resources_add resources_fini resources_remove
+#pragma GCC poison resource_set_generation resources_add resources_fini resources_mutable resources_remove
 #pragma GCC poison sandbox_set_doubted sandbox_set_epoch sandbox_set_open sandbox_set_ran
 #pragma GCC poison sandbox_set_ready sandbox_set_remade_by sandbox_set_stopped
 #pragma GCC poison sandbox_set_stopping

@@ -11,38 +11,35 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "devicemgr/rules/holders.h"
 #include "devicemgr/rules/look.h"
-#include "devicemgr/things/demand.h"
-
-struct allocation;
+#include "devicemgr/rules/wanted.h"
 
 enum selection_kind {
     SELECTION_NONE, /* it cannot be had now */
-    SELECTION_KEEP, /* what the container has already: `kept` */
+    SELECTION_KEEP, /* what the container has already */
     SELECTION_TAKE, /* `ids`, which are free */
 };
 
 /* Of one resource. */
 struct selection_item {
     enum selection_kind kind;
-    const struct allocation *kept;
     struct ids ids;
-    const struct allocation *drop; /* what it had before, which is over; NULL: nothing */
-    bool ask_plugin;               /* which of `available` it prefers, with all of `must_include` */
-    struct ids available;          /* in natural order */
+    bool drop;            /* what the container had before is over */
+    bool ask_plugin;      /* which of `available` it prefers, with all of `must_include` */
+    struct ids available; /* in natural order */
     struct ids must_include;
-    const struct allocation **checks; /* of which the runtime is to say whether they run */
-    size_t checks_len;
+    struct holders checks; /* of which the runtime is to say whether they run */
 };
 
 struct selection {
     struct look look;             /* at all resources; GO: each is kept or taken */
-    struct selection_item *items; /* one for each of the request's */
+    struct selection_item *items; /* one for each that is wanted */
     size_t items_len;
 };
 
 /* What it points to counts until the state changes. */
-void selection_make(const struct state *state, const struct demand *demand,
+void selection_make(const struct state *state, const struct wanted *wanted,
                     struct selection *selection);
 void selection_fini(struct selection *selection);
 

@@ -6,12 +6,11 @@
 
 /* ---- the sandbox ---- */
 
-struct look usable_pod(const struct state *state, const struct demand *demand)
+/* A client may leave the uid out, or name another pod's; runtimes do not look at it. */
+static struct look look_at_pod(const struct demand *demand, const struct sandbox *sandbox)
 {
-    const struct sandbox *sandbox = pods_find_sandbox(&state->pods, demand->sandbox_id);
     struct look look = {0};
 
-    /* A client may leave the uid out, or name another pod's; runtimes do not look at it. */
     if (demand->pod_uid[0] == '\0') {
         look.step = LOOK_REFUSE;
         look.reason.kind = REASON_NO_POD_UID;
@@ -23,11 +22,16 @@ struct look usable_pod(const struct state *state, const struct demand *demand)
     return look;
 }
 
-struct look usable_sandbox(const struct state *state, const struct demand *demand)
+struct look usable_pod(const struct state *state, const struct demand *demand)
 {
+    return look_at_pod(demand, pods_find_sandbox(&state->pods, demand->sandbox_id));
+}
+
+struct look usable_sandbox(const struct state *state, const struct wanted *first)
+{
+    const struct demand *demand = first->demand;
     const struct sandbox *sandbox = pods_find_sandbox(&state->pods, demand->sandbox_id);
-    const char *resource = demand->request.items[0].resource;
-    struct look look = {.reason.resource = resource};
+    struct look look = {.reason.resource = first->want->resource};
 
     if (!sandbox || sandbox->state != SANDBOX_OPEN) {
         look.step = LOOK_REFUSE;
@@ -35,9 +39,9 @@ struct look usable_sandbox(const struct state *state, const struct demand *deman
     } else if (sandbox->dead) {
         look.step = LOOK_WAIT;
         look.reason.kind = REASON_SANDBOX_NOT_READY;
-        look.hold_ms = state_settings_of(state, resource)->hold_ms;
+        look.hold_ms = first->settings->hold_ms;
     } else {
-        look = usable_pod(state, demand); /* the runtime may have told since whose it is */
+        look = look_at_pod(demand, sandbox); /* the runtime may have told since whose it is */
     }
     return look;
 }
@@ -64,43 +68,52 @@ struct look usable_away(const struct resource *resource, const struct ids *ids)
     return look;
 }
 
-struct look usable_unhealthy(const struct state *state, const struct resource *resource,
-                             const struct ids *ids)
+static void add_unhealthy(struct reason *reason, const struct device *device)
 {
+    ids_add(&reason->ids, device->id);
+    if (device->since_ms < reason->since_ms)
+        reason->since_ms = device->since_ms;
+}
+
+struct look usable_too_few(const struct state *state, const struct wanted *wanted, size_t free)
+{
+    const struct devices *devices = &wanted->resource->devices;
     struct look look = {.step = LOOK_WAIT,
-                        .reason = {.kind = REASON_DEVICES_UNHEALTHY,
-                                   .resource = resource->name,
-                                   .since_ms = state->now_ms}};
-    struct reason *reason = &look.reason;
+                        .reason = {.kind = REASON_TOO_FEW_ARE_HEALTHY,
+                                   .resource = wanted->want->resource,
+                                   .since_ms = state->now_ms,
+                                   .asked = wanted->want->count,
+                                   .free = free}};
 
-    for (size_t i = 0; i < ids->len; i++) {
-        const struct device *device = devices_find(&resource->devices, ids->v[i]);
-
-        if (!device) {
-            ids_add(&reason->missing, ids->v[i]);
-        } else if (!device->healthy) {
-            ids_add(&reason->ids, ids->v[i]);
-            if (device->since_ms < reason->since_ms)
-                reason->since_ms = device->since_ms;
-        }
+    for (size_t i = 0; i < devices->len; i++) {
+        if (!devices->items[i].healthy)
+            add_unhealthy(&look.reason, &devices->items[i]);
     }
     return look;
 }
 
-struct look usable_ids(const struct state *state, const struct request_item *want,
+struct look usable_ids(const struct state *state, const struct wanted *wanted,
                        const struct ids *ids)
 {
-    const struct resource *resource = resources_find(state->resources, want->resource);
+    const struct resource *resource = wanted->resource;
+    struct look look = {.step = LOOK_WAIT,
+                        .reason = {.kind = REASON_DEVICES_UNHEALTHY,
+                                   .resource = wanted->want->resource,
+                                   .since_ms = state->now_ms}};
 
     if (!resource)
-        return usable_unknown(state, want);
+        return usable_unknown(state, wanted->want);
     if (!resource_usable(resource))
         return usable_away(resource, ids);
     for (size_t i = 0; i < ids->len; i++) {
         const struct device *device = devices_find(&resource->devices, ids->v[i]);
 
-        if (!device || !device->healthy)
-            return usable_unhealthy(state, resource, ids);
+        if (!device)
+            ids_add(&look.reason.missing, ids->v[i]);
+        else if (!device->healthy)
+            add_unhealthy(&look.reason, device);
     }
+    if (look.reason.missing.len + look.reason.ids.len > 0)
+        return look;
     return (struct look){0};
 }

@@ -5,28 +5,24 @@
 #ifndef DEVICEMGR_RULES_USABLE_H
 #define DEVICEMGR_RULES_USABLE_H
 
-#include <stdbool.h>
-
 #include "devicemgr/rules/look.h"
-#include "devicemgr/things/demand.h"
-
-struct resource;
+#include "devicemgr/rules/wanted.h"
 
 /* Whether a container can be made in the sandbox; and whether the demand is of its pod, which is
  * who holds what it gets. That it is not ready may be old news: a runtime that comes back may list
- * it so for a moment. */
-struct look usable_sandbox(const struct state *state, const struct demand *demand);
+ * it so for a moment. `first` is of the resources that it asks for. */
+struct look usable_sandbox(const struct state *state, const struct wanted *first);
 /* The second half alone: a sandbox that is not known says nothing. GO or REFUSE. */
 struct look usable_pod(const struct state *state, const struct demand *demand);
 
 /* Whether the resource is known, its endpoint active, the ids listed and healthy. */
-struct look usable_ids(const struct state *state, const struct request_item *want,
+struct look usable_ids(const struct state *state, const struct wanted *wanted,
                        const struct ids *ids);
 
 /* The parts of that: refused, or to be waited for. */
 struct look usable_unknown(const struct state *state, const struct request_item *want);
 struct look usable_away(const struct resource *resource, const struct ids *ids);
-struct look usable_unhealthy(const struct state *state, const struct resource *resource,
-                             const struct ids *ids);
+/* Too few of its devices are free and healthy, and waiting may help: some are unhealthy. */
+struct look usable_too_few(const struct state *state, const struct wanted *wanted, size_t free);
 
 #endif

@@ -162,6 +162,9 @@ struct allocation *allocations_add(struct allocations *table, const char *pod_ui
                                    const struct ids *ids);
 struct allocation *allocations_find(const struct allocations *table, const char *pod_uid,
                                     const char *container, const char *resource);
+/* The same allocation, for who may change the table that it is in. Accepts NULL. */
+struct allocation *allocations_mutable(struct allocations *table,
+                                       const struct allocation *allocation);
 /* Of the container that is to be made, for the resource `index` of what it asks for. */
 struct allocation *allocations_demanded(const struct allocations *table,
                                         const struct demand *demand, size_t index);

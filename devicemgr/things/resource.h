@@ -50,6 +50,8 @@ struct resource {
 
 /* `table` is a uthash head, NULL when empty. */
 struct resource *resources_find(struct resource *table, const char *name);
+/* The same resource, for who may change the table that it is in. */
+struct resource *resources_mutable(struct resource **table, const struct resource *resource);
 struct resource *resources_add(struct resource **table, const char *name);
 void resources_remove(struct resource **table, struct resource *resource);
 void resources_fini(struct resource **table);

@@ -17,11 +17,12 @@ ROOMS = {"store": (), "kubelet_file": ("things",)}
 # A part is a file with its header. These are one noun each in several files, which may call each
 # other in a circle.
 NOUNS = {"things/allocation": ("allocation", "allocations"),
-         "machines/create": ("create", "create_admit", "create_call", "create_forward", "create_take"),
+         "machines/create": ("creates", "create", "create_admit", "create_call", "create_forward", "create_take"),
          "machines/plugin": ("plugin", "registration", "builtin"),
          "machines/runtime": ("runtime", "listed", "rebuild", "adopt")}
 LINES_MAX = 500
-RULES = ("rules/usable.c", "rules/holders.c", "rules/selection.c", "rules/shown.c", "rules/choose.c")
+RULES = ("rules/usable.c", "rules/holders.c", "rules/selection.c", "rules/shown.c", "rules/choose.c",
+         "rules/wanted.c")
 THINGS = ("allocation", "pod", "sandbox", "resource", "endpoint", "devices")
 
 

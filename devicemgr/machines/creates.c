@@ -1,0 +1,133 @@
+/*
+ * The creates that there are: their states, and their end.
+ */
+#include "devicemgr/machines/create.h"
+
+#include <assert.h>
+
+#include <utlist.h>
+
+#include "devicemgr/books/ledger.h"
+
+struct create *creates_find(const struct creates *creates, uint64_t number)
+{
+    struct create *create;
+
+    HASH_FIND(hh, creates->by_number, &number, sizeof number, create);
+    return create;
+}
+
+/* ---- the state ---- */
+
+static bool may_move(enum create_state from, enum create_state to)
+{
+    switch (from) {
+    case CREATE_SELECTING:
+        return to == CREATE_ALLOCATING;
+    case CREATE_ALLOCATING:
+        return to == CREATE_COMMITTING || to == CREATE_PRESTARTING;
+    case CREATE_COMMITTING:
+        return to == CREATE_PRESTARTING;
+    case CREATE_PRESTARTING:
+        return to == CREATE_FORWARDED;
+    case CREATE_FORWARDED:
+        break;
+    }
+    return false;
+}
+
+static void leave_committing(struct creates *creates, struct create *create)
+{
+    DL_DELETE2(creates->committing, create, commit_prev, commit_next);
+    create->commit = 0;
+}
+
+void create_set_state(struct creates *creates, struct create *create, enum create_state state)
+{
+    assert(may_move(create->state, state));
+    if (create->state == CREATE_COMMITTING)
+        leave_committing(creates, create);
+    create->state = state;
+    if (state == CREATE_COMMITTING)
+        DL_APPEND2(creates->committing, create, commit_prev, commit_next);
+    if (state == CREATE_FORWARDED)
+        wake_decided(&creates->state->wakes, &create->waiter);
+}
+
+/* ---- what it has reserved ---- */
+
+struct allocation *create_allocation(struct state *state, const struct create *create, size_t index)
+{
+    struct allocation *allocation =
+        allocations_demanded(&state->allocations, &create->demand, index);
+
+    return allocation && allocation->create == create->number ? allocation : NULL;
+}
+
+void create_release(struct state *state, const struct create *create)
+{
+    for (size_t i = 0; i < create->demand.request.len; i++) {
+        struct allocation *allocation = create_allocation(state, create, i);
+
+        if (!allocation)
+            continue;
+        allocation_set_create(allocation, 0);
+        if (allocation->row == ALLOCATION_CARRIED)
+            continue; /* the commit decides */
+        if (allocation_durable(allocation))
+            allocation_revert(allocation);
+        else
+            ledger_remove_allocation(state, allocation);
+    }
+}
+
+/* ---- the end ---- */
+
+void create_free(struct creates *creates, struct create *create)
+{
+    HASH_DEL(creates->by_number, create);
+    wake_leave(&creates->state->wakes, &create->waiter);
+    if (create->state == CREATE_COMMITTING)
+        leave_committing(creates, create);
+    for (size_t i = 0; create->items && i < create->demand.request.len; i++)
+        ids_fini(&create->items[i].offered);
+    free(create->items);
+    free(create->wanted);
+    demand_fini(&create->demand);
+    free(create);
+}
+
+void creates_fini(struct creates *creates)
+{
+    struct create *create, *next;
+
+    HASH_ITER(hh, creates->by_number, create, next)
+    {
+        create_free(creates, create);
+    }
+}
+
+/* One that was not admitted has no items. */
+void create_abandon(struct creates *creates, struct create *create)
+{
+    for (size_t i = 0; create->items && i < create->demand.request.len; i++) {
+        if (create->items[i].call)
+            calls_cancel(creates->calls, create->items[i].call->number);
+    }
+    create_release(creates->state, create);
+    create_free(creates, create);
+}
+
+void create_refuse(struct creates *creates, struct create *create, const struct reason *reason)
+{
+    struct state *state = creates->state;
+    struct action *action = action_push(&state->actions, ACTION_VERDICT, create->number);
+    struct text text = {0}, hidden = {0};
+
+    reason_explain(state, &create->demand, reason, &text);
+    action->code = reason_code(reason->kind);
+    action->text = mem_strdup(text.buf);
+    if (reason_explain_hidden(state, &create->demand, reason, &hidden))
+        state_log(state, LEVEL_DEBUG, &hidden);
+    create_abandon(creates, create);
+}
