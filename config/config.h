@@ -29,6 +29,15 @@ enum config_refresh {
     CONFIG_REFRESH_NEVER,  /* the kubelet's own rule */
 };
 
+/* The form of log lines (shim/log.h). */
+enum config_log_format {
+    CONFIG_LOG_AUTO,
+    CONFIG_LOG_LOGFMT,
+    CONFIG_LOG_JSON,
+    CONFIG_LOG_PLAIN,
+    CONFIG_LOG_JOURNAL,
+};
+
 /* A device node of the host and where the container sees it. */
 struct config_node {
     char *host;
@@ -93,6 +102,7 @@ struct config {
     char *state_dir;
     char *plugin_dir;
     int log_level; /* a syslog level: 3 error, 4 warning, 6 info, 7 debug */
+    enum config_log_format log_format;
     uint64_t drain_ms;
     uint64_t grace_ms;
     uint64_t hold_ms;

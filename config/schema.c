@@ -8,6 +8,10 @@
 static const struct schema_choice LEVELS[] = {
     {"error", 3}, {"warning", 4}, {"info", 6}, {"debug", 7}, {0}};
 
+static const struct schema_choice FORMATS[] = {
+    {"auto", CONFIG_LOG_AUTO},   {"logfmt", CONFIG_LOG_LOGFMT},   {"json", CONFIG_LOG_JSON},
+    {"plain", CONFIG_LOG_PLAIN}, {"journal", CONFIG_LOG_JOURNAL}, {0}};
+
 static const struct schema_choice REFRESH[] = {{"reboot", CONFIG_REFRESH_REBOOT},
                                                {"plugin", CONFIG_REFRESH_PLUGIN},
                                                {"never", CONFIG_REFRESH_NEVER},
@@ -38,6 +42,7 @@ static const struct schema_text PROCESS = {
     "a process's name as /proc/PID/comm has it, 1 to 15 bytes and no '/'"};
 
 _Static_assert(sizeof(enum config_refresh) == sizeof(int), "a VALUE_CHOICE");
+_Static_assert(sizeof(enum config_log_format) == sizeof(int), "a VALUE_CHOICE");
 _Static_assert(COMM_BYTES_MAX == 15, "what PROCESS says");
 
 /* Elements of a [[device]]'s paths, mounts and envs, each: a container that gets the device gets
@@ -58,6 +63,7 @@ const struct schema_key schema_keys[] = {
      .initial = "/var/lib/cri-device-shim", .limit = DIRECTORY_BYTES_MAX, .reason = ""},
     {SECTION_TOP, "log_level", VALUE_CHOICE, AT(log_level), .initial = "info", .choices = LEVELS},
     {SECTION_TOP, "drain", VALUE_DURATION, AT(drain_ms), .initial = "10s", .max = "1h"},
+    {SECTION_TOP, "log", VALUE_TABLE, .inner = SECTION_LOG},
     {SECTION_TOP, "plugins", VALUE_TABLE, .inner = SECTION_PLUGINS},
     {SECTION_TOP, "annotations", VALUE_TABLE, .inner = SECTION_ANNOTATIONS},
     {SECTION_TOP, "bridge", VALUE_TABLE, .inner = SECTION_BRIDGE},
@@ -66,6 +72,10 @@ const struct schema_key schema_keys[] = {
     /* Behind "plugins", of which it takes what its tables do not say. */
     {SECTION_TOP, "resource", VALUE_TABLES, LIST(struct config, resources),
      .inner = SECTION_RESOURCE, .expected = "[[resource]] tables, with two brackets"},
+
+    /* Behind log_level, its older name, whose value it takes the place of where it is given. */
+    {SECTION_LOG, "level", VALUE_CHOICE, AT(log_level), .choices = LEVELS},
+    {SECTION_LOG, "format", VALUE_CHOICE, AT(log_format), .initial = "auto", .choices = FORMATS},
 
     {SECTION_PLUGINS, "plugin_dir", VALUE_DIRECTORY, AT(plugin_dir),
      .initial = "/var/lib/cri-device-shim/device-plugins",
@@ -152,6 +162,7 @@ const size_t schema_keys_len = sizeof schema_keys / sizeof *schema_keys;
 
 const struct schema_table schema_tables[SECTIONS] = {
     [SECTION_TOP] = {.name = "the top level"},
+    [SECTION_LOG] = {.name = "[log]"},
     [SECTION_PLUGINS] = {.name = "[plugins]"},
     [SECTION_ANNOTATIONS] = {.name = "[annotations]"},
     [SECTION_BRIDGE] = {.name = "[bridge]"},

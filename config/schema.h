@@ -30,6 +30,7 @@
 /* In the order in which advice looks for a key that stands in the wrong one. */
 enum schema_section {
     SECTION_TOP,
+    SECTION_LOG,
     SECTION_PLUGINS,
     SECTION_ANNOTATIONS,
     SECTION_BRIDGE,

@@ -115,7 +115,8 @@ static void on_asked_to_stop(void *user, int number)
 
     if (!d->stopping) {
         d->stopping = true;
-        log_info("stopping: %s", strsignal(number));
+        log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_STOPPING},
+                        "stopping: %s", strsignal(number));
         tell_stopping(d);
         keeper_stop(d->keeper);
         if (d->relay)
@@ -269,8 +270,9 @@ static int serve_relay(void *user)
 
     if (result >= 0 && !d->ready) {
         d->ready = true;
-        log_info("cri-device-shim %s: %s -> %s, plugins register in %s", version_text,
-                 d->config->listen, d->config->runtime_endpoint, d->config->plugin_dir);
+        log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_STARTED},
+                        "cri-device-shim %s: %s -> %s, plugins register in %s", version_text,
+                        d->config->listen, d->config->runtime_endpoint, d->config->plugin_dir);
         settings_tell_ready(d->settings);
         started_so_far(d);
     }

@@ -13,23 +13,37 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#define LINE_BYTES_MAX 2048
-/* A pipe takes such a line whole, or not at all (pipe(7)). */
-_Static_assert(LINE_BYTES_MAX <= PIPE_BUF, "a line may be torn");
+#include "shim/hash.h"
+#include "shim/log_line.h"
+
+#define JOURNAL_PATH "/run/systemd/journal/socket"
+
+_Static_assert(LOG_LINE_BYTES_MAX <= PIPE_BUF, "a line may be torn");
 
 static enum log_level level_max = LOG_LEVEL_INFO;
+static enum log_format format_set = LOG_FORMAT_AUTO;
 static _Atomic unsigned long lost; /* lines, since their number was told */
+static _Atomic uint64_t last;      /* what the last line was, as a hash */
+static _Atomic unsigned long same; /* lines that were the same as the last, since that was told */
 
 void log_set_level(enum log_level level)
 {
     level_max = level;
 }
 
-/* Whether stderr is the journal's stream (systemd.exec(5), $JOURNAL_STREAM): the variable alone
- * does not say so, since it is inherited also by what is redirected. */
+void log_set_format(enum log_format format)
+{
+    format_set = format;
+}
+
+/* ---- in which form ---- */
+
+/* Whether stderr is the journal's stream: the variable alone does not say so, since it is inherited
+ * also by what is redirected. */
 static bool is_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");
@@ -42,36 +56,42 @@ static bool is_journal(void)
     return strcmp(stream, own) == 0;
 }
 
-static const char *level_word(enum log_level level)
+static enum log_format format_of_environment(void)
 {
-    switch (level) {
-    case LOG_LEVEL_ERROR:
-        return "error: ";
-    case LOG_LEVEL_WARNING:
-        return "warning: ";
-    case LOG_LEVEL_DEBUG:
-        return "debug: ";
+    static const char *const names[] = {[LOG_FORMAT_LOGFMT] = "logfmt",
+                                        [LOG_FORMAT_JSON] = "json",
+                                        [LOG_FORMAT_PLAIN] = "plain",
+                                        [LOG_FORMAT_JOURNAL] = "journal"};
+    const char *name = getenv(LOG_FORMAT_VARIABLE);
+
+    for (int i = LOG_FORMAT_LOGFMT; name && i <= LOG_FORMAT_JOURNAL; i++) {
+        if (strcmp(name, names[i]) == 0)
+            return (enum log_format)i;
+    }
+    return LOG_FORMAT_AUTO;
+}
+
+static enum log_form form_of(enum log_format format)
+{
+    switch (format) {
+    case LOG_FORMAT_LOGFMT:
+        return LOG_FORM_LOGFMT;
+    case LOG_FORMAT_JSON:
+        return LOG_FORM_JSON;
+    case LOG_FORMAT_PLAIN:
+        return isatty(STDERR_FILENO) ? LOG_FORM_TERMINAL : LOG_FORM_PLAIN;
+    case LOG_FORMAT_JOURNAL:
+        return LOG_FORM_JOURNAL;
     default:
-        return "";
+        return is_journal()            ? LOG_FORM_JOURNAL
+               : isatty(STDERR_FILENO) ? LOG_FORM_TERMINAL
+                                       : LOG_FORM_LOGFMT;
     }
 }
 
-/* The journal has the time and takes the level; all others are given both to read. */
-static size_t put_head(char *line, size_t size, enum log_level level)
+static enum log_form form_now(void)
 {
-    struct timespec now;
-    struct tm tm;
-    size_t len;
-
-    if (is_journal())
-        return (size_t)snprintf(line, size, "<%d>", level);
-    clock_gettime(CLOCK_REALTIME, &now);
-    localtime_r(&now.tv_sec, &tm);
-    len = strftime(line, size, isatty(STDERR_FILENO) ? "%T" : "%FT%T", &tm);
-    len += (size_t)snprintf(line + len, size - len, ".%03ld", now.tv_nsec / 1000000);
-    if (!isatty(STDERR_FILENO))
-        len += strftime(line + len, size - len, "%z", &tm);
-    return len + (size_t)snprintf(line + len, size - len, " %s", level_word(level));
+    return form_of(format_set == LOG_FORMAT_AUTO ? format_of_environment() : format_set);
 }
 
 /* ---- writing ---- */
@@ -93,7 +113,7 @@ static ssize_t put_at_once(const char *line, size_t len)
 }
 
 /* False: it could not be written, or not without waiting. */
-static bool put(const char *line, size_t len)
+static bool put_stderr(const char *line, size_t len)
 {
     struct stat st;
 
@@ -106,52 +126,164 @@ static bool put(const char *line, size_t len)
     return put_at_once(line, len) >= 0;
 }
 
-void log_tell_lost(void)
+/* By its path each time: it may be another journal's by now. 0, or -errno. */
+static int put_journal(const char *datagram, size_t len)
 {
-    char line[LINE_BYTES_MAX];
+    static const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = JOURNAL_PATH};
+    static _Atomic int journal = -1;
+    int fd = journal, none = -1;
+
+    if (fd < 0) {
+        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        if (fd < 0)
+            return -errno;
+        if (!__atomic_compare_exchange_n(&journal, &none, fd, false, __ATOMIC_SEQ_CST,
+                                         __ATOMIC_SEQ_CST)) {
+            close(fd); /* another thread's came first */
+            fd = none;
+        }
+    }
+    return sendto(fd, datagram, len, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *)&address,
+                  sizeof address) < 0
+               ? -errno
+               : 0;
+}
+
+/* One that is full is waited for like any reader; one that is not there has another way. */
+static bool is_away(int error)
+{
+    return error == -ENOENT || error == -ECONNREFUSED || error == -EACCES || error == -EPERM;
+}
+
+static bool put(const struct log_line *line)
+{
+    char bytes[LOG_LINE_BYTES_MAX];
+    enum log_form form = form_now();
+    int r;
+
+    if (form == LOG_FORM_JOURNAL) {
+        r = put_journal(bytes, log_line_put(form, line, bytes));
+        if (!is_away(r))
+            return r == 0;
+        form = is_journal() ? LOG_FORM_SYSLOG : LOG_FORM_PLAIN;
+    }
+    return put_stderr(bytes, log_line_put(form, line, bytes));
+}
+
+/* ---- what was counted ---- */
+
+static bool put_own(enum log_level level, enum log_kind kind, const char *text)
+{
+    struct log_line line = {
+        .level = level, .about.kind = kind, .text = text, .text_len = strlen(text)};
+
+    clock_gettime(CLOCK_REALTIME, &line.now);
+    return put(&line);
+}
+
+static void tell_lost(void)
+{
     unsigned long told = lost;
-    size_t len;
+    char text[128];
 
     if (told == 0)
         return;
-    len = put_head(line, sizeof line, LOG_LEVEL_WARNING);
-    len += (size_t)snprintf(line + len, sizeof line - len,
-                            "%lu lines before this were lost: nobody took them\n", told);
-    if (put(line, len))
+    snprintf(text, sizeof text, "%lu lines before this were lost: nobody took them", told);
+    if (put_own(LOG_LEVEL_WARNING, LOG_KIND_LOST, text))
         lost -= told;
 }
 
 /* One that follows lost ones would hide that they are. */
-static void put_or_lose(const char *line, size_t len)
+static bool put_in_order(const struct log_line *line)
 {
-    log_tell_lost();
-    if (lost > 0 || !put(line, len))
-        lost++;
+    tell_lost();
+    return lost == 0 && put(line);
+}
+
+static void tell_same(void)
+{
+    unsigned long told = __atomic_exchange_n(&same, 0, __ATOMIC_SEQ_CST);
+    char text[128];
+
+    if (told == 0)
+        return;
+    tell_lost();
+    snprintf(text, sizeof text, "the line before this came %lu times more", told);
+    if (lost > 0 || !put_own(LOG_LEVEL_INFO, LOG_KIND_NONE, text))
+        lost += told;
+}
+
+void log_tell_counts(void)
+{
+    tell_same();
+    tell_lost();
+}
+
+/* ---- a line ---- */
+
+static uint64_t hash_name(uint64_t hash, const char *name)
+{
+    return hash_text(hash, name ? name : "");
+}
+
+/* Whether it is the last one again; then it is counted. */
+static bool repeats(const struct log_line *line)
+{
+    uint64_t hash = hash_bytes(HASH_BEGIN, line->text, line->text_len);
+
+    hash = hash_word(hash, (uint64_t)line->level << 8 | line->about.kind);
+    hash = hash_name(hash, line->about.resource);
+    hash = hash_name(hash_name(hash, line->about.pod), line->about.container);
+    if (__atomic_exchange_n(&last, hash, __ATOMIC_SEQ_CST) != hash)
+        return false;
+    same++;
+    return true;
+}
+
+static void write_line(enum log_level level, const struct log_about *about, const char *format,
+                       va_list args)
+{
+    char text[LOG_TEXT_BYTES_MAX + 1];
+    struct log_line line = {.level = level, .about = *about, .text = text};
+    int len = vsnprintf(text, sizeof text, format, args);
+
+    if (len < 0)
+        return;
+    line.text_len = len < (int)sizeof text ? (size_t)len : sizeof text - 1;
+    for (char *p = text; p < text + line.text_len; p++) {
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
+            *p = '?';
+    }
+    if (repeats(&line))
+        return;
+    tell_same();
+    clock_gettime(CLOCK_REALTIME, &line.now);
+    if (put_in_order(&line))
+        return;
+    lost++;
+    last = 0; /* the next one is not the same as a line that nobody has seen */
 }
 
 void log_write(enum log_level level, const char *format, ...)
 {
-    char line[LINE_BYTES_MAX];
-    size_t head;
-    int text;
     va_list args;
 
     if (level > level_max)
         return;
-    head = put_head(line, sizeof line, level);
     va_start(args, format);
-    text = vsnprintf(line + head, sizeof line - head - 1, format, args);
+    write_line(level, &(struct log_about){0}, format, args);
     va_end(args);
-    if (text < 0)
+}
+
+void log_write_about(enum log_level level, const struct log_about *about, const char *format, ...)
+{
+    va_list args;
+
+    if (level > level_max)
         return;
-    if ((size_t)text > sizeof line - head - 2)
-        text = (int)(sizeof line - head - 2);
-    for (char *p = line + head; p < line + head + text; p++) {
-        if ((unsigned char)*p < ' ' || *p == 0x7f)
-            *p = '?';
-    }
-    line[head + (size_t)text] = '\n';
-    put_or_lose(line, head + (size_t)text + 1);
+    va_start(args, format);
+    write_line(level, about, format, args);
+    va_end(args);
 }
 
 /* ---- a failed assertion ---- */

@@ -96,7 +96,7 @@ static int run_command(const struct arguments *args)
 
     if (settings_load_strict(args->config, &config) < 0)
         return EXIT_FAILURE;
-    log_set_level((enum log_level)config.log_level);
+    settings_apply_log(&config);
     status = args->import ? import_kubelet_checkpoint(args->import, config.state_dir)
                           : tokens_list(config.bridge.kubelet_plugin_dir);
     config_fini(&config);
@@ -110,7 +110,7 @@ static int run_daemon(const char *path)
 
     if (settings_load(path, &settings) < 0)
         return EXIT_FAILURE;
-    log_set_level((enum log_level)settings.config.log_level);
+    settings_apply_log(&settings.config);
     status = daemon_run(&settings);
     settings_fini(&settings);
     return status < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -15,8 +15,22 @@
 
 static void say(struct config_error *err)
 {
+    const struct log_about about = {.kind = LOG_KIND_SETTINGS};
+
     for (char *rest = err->text, *line; (line = strsep(&rest, "\n"));)
-        log_error("%s", line);
+        log_write_about(LOG_LEVEL_ERROR, &about, "%s", line);
+}
+
+void settings_apply_log(const struct config *config)
+{
+    static const enum log_format formats[] = {[CONFIG_LOG_AUTO] = LOG_FORMAT_AUTO,
+                                              [CONFIG_LOG_LOGFMT] = LOG_FORMAT_LOGFMT,
+                                              [CONFIG_LOG_JSON] = LOG_FORMAT_JSON,
+                                              [CONFIG_LOG_PLAIN] = LOG_FORMAT_PLAIN,
+                                              [CONFIG_LOG_JOURNAL] = LOG_FORMAT_JOURNAL};
+
+    log_set_level((enum log_level)config->log_level);
+    log_set_format(formats[config->log_format]);
 }
 
 static const char *path_or_default(const char *path)
@@ -147,7 +161,8 @@ int settings_load(const char *path, struct settings *out)
     r = load_in_place_of(path, text, out);
     free(text);
     if (r == 0)
-        log_error("%s", out->degraded);
+        log_write_about(LOG_LEVEL_ERROR, &(struct log_about){.kind = LOG_KIND_SETTINGS}, "%s",
+                        out->degraded);
     return r;
 }
 

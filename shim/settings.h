@@ -35,6 +35,9 @@ void settings_fini(struct settings *settings);
  * log says. The caller gives *out to config_fini(). */
 int settings_load_strict(const char *path, struct config *out) __attribute__((warn_unused_result));
 
+/* The log's level and form from now on. */
+void settings_apply_log(const struct config *config);
+
 /* Tells the service manager that the process is ready, and if so, how it is degraded. */
 void settings_tell_ready(const struct settings *settings);
 

@@ -10,7 +10,7 @@ static void feed(uv_timer_t *timer)
 {
     (void)timer;
     service_manager_notify("WATCHDOG=1");
-    log_tell_lost(); /* by now the journal may be there again */
+    log_tell_counts(); /* by now the journal may be there again */
 }
 
 void watchdog_start(struct watchdog *watchdog, uv_loop_t *loop)

@@ -9,6 +9,7 @@ import tempfile
 import pytest
 
 os.environ.setdefault("SHIM_CGROUP_PARENT", f"/cri-device-shim-{os.getpid()}")
+os.environ["CRI_DEVICE_SHIM_LOG_FORMAT"] = "plain"  # which tests read; others by [log] format
 
 import containerd  # what is below reads that
 import plugin

@@ -99,7 +99,9 @@ static void serve(struct enrolment *enrolment)
     uv_timer_stop(&enrolment->timer);
     enrolment->refused = false;
     enrolment_set_state(enrolment, ENROLMENT_SERVING);
-    log_info("%s: shown to the kubelet", enrolment->resource);
+    log_write_about(LOG_LEVEL_INFO,
+                    &(struct log_about){.kind = LOG_KIND_SHOWN, .resource = enrolment->resource},
+                    "%s: shown to the kubelet", enrolment->resource);
 }
 
 static void on_register_message(struct rpc_call *call, const ProtobufCMessage *message, void *user)

@@ -71,7 +71,8 @@ static void on_asked_to_stop(void *user, int number)
 {
     struct process *p = user;
 
-    log_info("stopping: %s", strsignal(number));
+    log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_STOPPING}, "stopping: %s",
+                    strsignal(number));
     service_manager_notify("STOPPING=1");
     if (p->bridge)
         bridge_stop(p->bridge);
@@ -100,8 +101,9 @@ static void start_bridge(struct process *p)
         fd_store_drop(p->store, "");
         return;
     }
-    log_info("cri-device-shim-bridge %s: %s -> %s", version_text, config->socket,
-             config->kubelet_plugin_dir);
+    log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_STARTED},
+                    "cri-device-shim-bridge %s: %s -> %s", version_text, config->socket,
+                    config->kubelet_plugin_dir);
     p->bridge = bridge_start(&p->loop, config, p->store);
 }
 
@@ -115,7 +117,7 @@ int main(int argc, char **argv)
     p.store = fd_store_new();
     if (settings_load(path, &p.settings) < 0)
         return EXIT_FAILURE;
-    log_set_level((enum log_level)p.settings.config.log_level);
+    settings_apply_log(&p.settings.config);
     umask(022); /* the modes of what is made are its maker's matter */
     raise_file_limit();
     uv_loop_init(&p.loop);

@@ -109,12 +109,14 @@ static bool kubelet_judge(struct gate *gate, struct kubelet *kubelet, uint64_t n
     kubelet_look(gate, kubelet, &taken, now_ms);
     limit = kubelet_limit(gate, kubelet);
     if (taken.all)
-        log_info("kubelet (process %d): its first relist goes on after %" PRIu64 " ms: %s",
-                 kubelet->pid, held_ms, taken.words);
+        log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_GATE_OPENED},
+                        "kubelet (process %d): its first relist goes on after %" PRIu64 " ms: %s",
+                        kubelet->pid, held_ms, taken.words);
     else if (now_ms >= limit.ms)
-        log_warning("kubelet (process %d): its first relist goes on after %" PRIu64
-                    " ms, the time limit (%s): %s",
-                    kubelet->pid, held_ms, limit.words, taken.words);
+        log_write_about(LOG_LEVEL_WARNING, &(struct log_about){.kind = LOG_KIND_GATE_OPENED},
+                        "kubelet (process %d): its first relist goes on after %" PRIu64
+                        " ms, the time limit (%s): %s",
+                        kubelet->pid, held_ms, limit.words, taken.words);
     else
         return false;
     let_go(gate, kubelet);
@@ -214,8 +216,9 @@ bool gate_announced(struct gate *gate, pid_t pid)
         return true; /* each holds something: that cannot be on a node */
     kubelet =
         kubelets_add(&gate->kubelets, pid, started, gate->closes ? KUBELET_ARMED : KUBELET_OPEN);
-    log_info("kubelet (process %d) has started%s", pid,
-             gate->closes ? ": its first relist waits until it has the devices" : "");
+    log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_KUBELET_STARTED},
+                    "kubelet (process %d) has started%s", pid,
+                    gate->closes ? ": its first relist waits until it has the devices" : "");
     if (!gate->closes)
         return true;
     kubelet->before = look_at_socket(gate);

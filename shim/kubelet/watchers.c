@@ -142,10 +142,12 @@ static void on_cancelled(void *user)
     struct watch_stream *watch = user;
     struct watchers *watchers = watch->watchers;
 
-    log_warning("the bridge (process %d) has gone; until the next one runs the kubelet waits for "
-                "it, or, where no service manager keeps its connections, takes the devices for "
-                "unhealthy",
-                watch->watcher->pid);
+    log_write_about(
+        LOG_LEVEL_WARNING, &(struct log_about){.kind = LOG_KIND_BRIDGE_GONE},
+        "the bridge (process %d) has gone; until the next one runs the kubelet waits for "
+        "it, or, where no service manager keeps its connections, takes the devices for "
+        "unhealthy",
+        watch->watcher->pid);
     watch_free(watch);
     watchers->gone(watchers->user);
 }
@@ -167,8 +169,9 @@ bool watchers_add(struct watchers *watchers, struct rpc_incoming *call,
     LIST_INSERT_HEAD(&watchers->streams, watch, entry);
     watchers->streams_len++;
     rpc_incoming_on_cancel(call, on_cancelled, watch);
-    log_info("the bridge is here: version %s, process %d", request->bridge_version,
-             watch->watcher->pid);
+    log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_BRIDGE_HERE},
+                    "the bridge is here: version %s, process %d", request->bridge_version,
+                    watch->watcher->pid);
     return true;
 }
 

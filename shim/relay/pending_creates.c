@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,8 @@ struct pending_create {
     struct session_call *call;
     uint64_t create;    /* its number, and key of the table */
     uint64_t container; /* refusals_key() */
+    char *pod;          /* "namespace/name"; NULL: not known */
+    char *name;         /* the container's; the same */
     uint64_t job;       /* deaths.h; held until it is forwarded */
     bool forwarded;     /* the device manager waits for the runtime's answer */
     bool redirect;      /* it mounts the kubelet's plugin directory */
@@ -97,6 +100,8 @@ static void pending_free(struct pending_creates *creates, struct pending_create 
     if (p->hh.tbl)
         HASH_DEL(creates->table, p);
     p->call->user = NULL;
+    free(p->pod);
+    free(p->name);
     free(p);
 }
 
@@ -133,6 +138,9 @@ static bool ask(struct pending_creates *creates, struct pending_create *p,
                 struct create_container *c, struct devicemgr_create *request)
 {
     p->container = refusals_key(request->pod_uid, request->container);
+    if (asprintf(&p->pod, "%s/%s", request->pod_namespace, request->pod_name) < 0)
+        p->pod = NULL;
+    p->name = strdup(request->container);
     p->redirect = plugin_mounts_look(&creates->mounts, c, request);
     return devicemgr_create(core_of(creates), boot_now_ms(), p->create, request);
 }
@@ -260,6 +268,11 @@ void pending_creates_request(struct pending_creates *creates, struct session *se
 
 /* ---- the verdict ---- */
 
+static struct refusals_name name_of(const struct pending_create *p)
+{
+    return (struct refusals_name){.pod = p->pod, .container = p->name};
+}
+
 static void decided(struct pending_creates *creates, struct pending_create *p,
                     const struct devicemgr_verdict *verdict)
 {
@@ -269,12 +282,12 @@ static void decided(struct pending_creates *creates, struct pending_create *p,
     int r = 0;
 
     if (verdict->code != 0) {
-        refusals_add(creates->refusals, p->container, boot_now_ms(), verdict->code,
+        refusals_add(creates->refusals, p->container, name_of(p), boot_now_ms(), verdict->code,
                      verdict->message);
         refuse(creates, p, verdict->code, verdict->message);
         return;
     }
-    refusals_end(creates->refusals, p->container);
+    refusals_end(creates->refusals, p->container, name_of(p));
     if (verdict->options)
         r = create_container_fragment(verdict->options, &fragment, &bytes);
     if (r == 0)

@@ -85,11 +85,19 @@ void refusals_free(struct refusals *refusals)
     free(refusals);
 }
 
-static void tell_unsaid(const struct refusal *refusal)
+static struct log_about about(enum log_kind kind, struct refusals_name name)
 {
+    return (struct log_about){.kind = kind, .pod = name.pod, .container = name.container};
+}
+
+static void tell_unsaid(const struct refusal *refusal, struct refusals_name name)
+{
+    const struct log_about refused = about(LOG_KIND_REFUSED, name);
+
     if (refusal->unsaid > 0)
-        log_warning("CreateContainer was refused %u times more (%s): %s", refusal->unsaid,
-                    rpc_code_name(refusal->code), refusal->text);
+        log_write_about(LOG_LEVEL_WARNING, &refused,
+                        "CreateContainer was refused %u times more (%s): %s", refusal->unsaid,
+                        rpc_code_name(refusal->code), refusal->text);
 }
 
 static void drop(struct refusals *refusals, struct refusal *refusal)
@@ -108,7 +116,7 @@ static struct refusal *take(struct refusals *refusals, uint64_t key)
         HASH_DEL(refusals->by_key, refusal);
     } else {
         if (HASH_COUNT(refusals->by_key) >= REFUSALS_MAX) {
-            tell_unsaid(refusals->by_key);
+            tell_unsaid(refusals->by_key, (struct refusals_name){0});
             drop(refusals, refusals->by_key);
         }
         refusal = calloc(1, sizeof *refusal);
@@ -123,29 +131,31 @@ static struct refusal *take(struct refusals *refusals, uint64_t key)
     return NULL;
 }
 
-static void say(int code, const char *message, unsigned count)
+static void say(struct refusals_name name, int code, const char *message, unsigned count)
 {
+    const struct log_about refused = about(LOG_KIND_REFUSED, name);
     char times[64] = "";
 
     if (count > 1)
         snprintf(times, sizeof times, ", %u times by now", count);
-    log_warning("CreateContainer refused (%s%s): %s", rpc_code_name(code), times, message);
+    log_write_about(LOG_LEVEL_WARNING, &refused, "CreateContainer refused (%s%s): %s",
+                    rpc_code_name(code), times, message);
 }
 
-void refusals_add(struct refusals *refusals, uint64_t key, uint64_t now_ms, int code,
-                  const char *message)
+void refusals_add(struct refusals *refusals, uint64_t key, struct refusals_name name,
+                  uint64_t now_ms, int code, const char *message)
 {
     struct refusal *refusal = take(refusals, key);
     uint64_t same = hash_message(message);
     bool is_same;
 
     if (!refusal) {
-        say(code, message, 1);
+        say(name, code, message, 1);
         return;
     }
     is_same = refusal->count > 0 && refusal->code == code && refusal->same == same;
     if (!is_same) {
-        tell_unsaid(refusal);
+        tell_unsaid(refusal, name);
         refusal->count = refusal->unsaid = 0;
     }
     refusal->code = code;
@@ -155,20 +165,22 @@ void refusals_add(struct refusals *refusals, uint64_t key, uint64_t now_ms, int 
     refusal->unsaid++;
     if (is_same && now_ms - refusal->said_ms < REFUSALS_TELL_MS)
         return;
-    say(code, message, refusal->count);
+    say(name, code, message, refusal->count);
     refusal->unsaid = 0;
     refusal->said_ms = now_ms;
 }
 
-void refusals_end(struct refusals *refusals, uint64_t key)
+void refusals_end(struct refusals *refusals, uint64_t key, struct refusals_name name)
 {
+    const struct log_about over = about(LOG_KIND_REFUSALS_OVER, name);
     struct refusal *refusal;
 
     HASH_FIND(hh, refusals->by_key, &key, sizeof key, refusal);
     if (!refusal)
         return;
     if (refusal->count > 1)
-        log_info("CreateContainer goes on; it was refused %u times (%s), the last time: %s",
-                 refusal->count, rpc_code_name(refusal->code), refusal->text);
+        log_write_about(LOG_LEVEL_INFO, &over,
+                        "CreateContainer goes on; it was refused %u times (%s), the last time: %s",
+                        refusal->count, rpc_code_name(refusal->code), refusal->text);
     drop(refusals, refusal);
 }

@@ -27,11 +27,17 @@ void refusals_free(struct refusals *refusals);
 /* What a container is known by here: the same for each create of it. */
 uint64_t refusals_key(const char *pod_uid, const char *container);
 
+/* Whose create it is, for the log; NULL: not known. */
+struct refusals_name {
+    const char *pod; /* "namespace/name" */
+    const char *container;
+};
+
 /* A create of that container is refused with `code` and `message`. Logs it, or counts it. */
-void refusals_add(struct refusals *refusals, uint64_t key, uint64_t now_ms, int code,
-                  const char *message);
+void refusals_add(struct refusals *refusals, uint64_t key, struct refusals_name name,
+                  uint64_t now_ms, int code, const char *message);
 
 /* A create of it is not refused: what was counted is over. */
-void refusals_end(struct refusals *refusals, uint64_t key);
+void refusals_end(struct refusals *refusals, uint64_t key, struct refusals_name name);
 
 #endif

@@ -79,11 +79,13 @@ static void on_runtime(void *user, int error)
     bool away = error < 0;
 
     if (away && !relay->runtime_away)
-        log_error(
+        log_write_about(
+            LOG_LEVEL_ERROR, &(struct log_about){.kind = LOG_KIND_RUNTIME_AWAY},
             "relay: the runtime at %s cannot be reached: %s; connections are closed until it can",
             relay->runtime_path, uv_strerror(error));
     if (!away && relay->runtime_away) {
-        log_info("relay: the runtime at %s is back", relay->runtime_path);
+        log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_RUNTIME_BACK},
+                        "relay: the runtime at %s is back", relay->runtime_path);
         calls_runtime_back(relay->calls);
     }
     relay->runtime_away = away;

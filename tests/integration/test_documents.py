@@ -138,7 +138,18 @@ def test_the_example_says_every_setting():
     known = set(re.findall(r'^\s*\{SECTION_\w+, "(\w+)"', text_of("config/schema.c"), re.MULTILINE))
     assert len(known) > 30
     said = set(re.findall(r"(?:^|[#{,]) ?(\w+) = ", EXAMPLE, re.MULTILINE))
-    assert known - said - {"plugins", "annotations", "bridge", "device", "resource"} == set()
+    assert known - said - {"log", "plugins", "annotations", "bridge", "device", "resource"} == set()
+
+
+# ---- the log ----
+
+def test_kinds_of_the_log():
+    """Each has its id in the table, and no other is there."""
+    kinds = re.findall(r'= \{"([a-z-]+)", "([0-9a-f]{32})"\}', text_of("shim/log_kind.h"))
+    assert len(kinds) > 10
+    said = [(words(kind)[0], words(number)[0]) for kind, number, _ in
+            rows(text_of("config/README.md"), "| kind | MESSAGE_ID | what has happened |")]
+    assert said == kinds
 
 
 # ---- refusals ----

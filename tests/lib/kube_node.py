@@ -206,7 +206,8 @@ class KubeNode(Machine):
         log = self._log_of(name)
         self.write(f"{_UNITS}/{name}.d/log.conf",  # in place of the machine's own of that name
 
-                   f"[Service]\nStandardOutput=append:/{log}\nStandardError=append:/{log}\n")
+                   f"[Service]\nStandardOutput=append:/{log}\nStandardError=append:/{log}\n"
+                   "Environment=CRI_DEVICE_SHIM_LOG_FORMAT=plain\n")
         self.enable(name)
 
     def _wants(self, unit):

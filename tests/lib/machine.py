@@ -107,7 +107,8 @@ class Machine:
         (self.base / "none").mkdir()
         (self.base / "service.d/log.conf").write_text(
             "[Service]\nStandardOutput=append:/var/log/units\n"
-            "StandardError=append:/var/log/units\n")
+            "StandardError=append:/var/log/units\n"
+            "Environment=CRI_DEVICE_SHIM_LOG_FORMAT=plain\n")
         for name in TARGETS:
             early = "DefaultDependencies=no\n" if name in ("basic", "sysinit", "shutdown") else ""
             more = "Wants=sockets.target\nAfter=sockets.target\n" if name == "multi-user" else ""

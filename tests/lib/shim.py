@@ -57,11 +57,11 @@ def _toml_table(values):
 
 
 class Shim(Program):
-    """`top`, `plugins`, `annotations`, `bridge` override keys of those tables; `devices`:
+    """`top`, `log`, `plugins`, `annotations`, `bridge` override keys of those tables; `devices`:
     [[device]], `resources`: [[resource]]."""
 
     def __init__(self, directory, runtime_endpoint, plugins=None, annotations=None, devices=(),
-                 resources=(), top=None, bridge=None):
+                 resources=(), top=None, bridge=None, log=None):
         self.directory = pathlib.Path(directory)
         super().__init__("the shim", self.directory / "shim.log")
         self.socket = self.directory / "s.sock"
@@ -76,11 +76,13 @@ class Shim(Program):
         self.annotations = {"enabled": True, "namespaces": ["*"], **(annotations or {})}
         self.bridge = {"socket": str(self.feed),
                        "kubelet_plugin_dir": str(self.kubelet_plugin_dir), **(bridge or {})}
+        self.log_settings = {"format": "plain", **(log or {})}
         self.devices = list(devices)
         self.resources = list(resources)
 
     def config_text(self):
-        tables = [_toml_table(self.top), "[plugins]\n" + _toml_table(self.plugins),
+        tables = [_toml_table(self.top), "[log]\n" + _toml_table(self.log_settings),
+                  "[plugins]\n" + _toml_table(self.plugins),
                   "[annotations]\n" + _toml_table(self.annotations),
                   "[bridge]\n" + _toml_table(self.bridge)]
         tables += ["[[device]]\n" + _toml_table(device) for device in self.devices]

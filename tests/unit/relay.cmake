@@ -32,11 +32,12 @@ relay_test(test_mount_redirect)
 relay_test(test_plugin_mounts)
 relay_test(test_connection notify_socket)
 relay_test(test_log)
+relay_test(test_log_line PkgConfig::JANSSON)
 relay_test(test_deaths)
 relay_test(test_directory)
 relay_test(test_service_manager notify_socket)
 
-target_link_options(test_log PRIVATE -Wl,--wrap=pwritev2)
+target_link_options(test_log PRIVATE -Wl,--wrap=pwritev2,--wrap=sendto)
 target_link_options(test_connection PRIVATE -Wl,--wrap=sendmsg,--wrap=syscall)
 target_link_options(test_plugin_mounts PRIVATE -Wl,--wrap=log_write)
 

@@ -90,6 +90,7 @@ static void assert_same(const struct config *a, const struct config *b)
     assert_string_equal(a->state_dir, b->state_dir);
     assert_string_equal(a->plugin_dir, b->plugin_dir);
     assert_int_equal(a->log_level, b->log_level);
+    assert_int_equal(a->log_format, b->log_format);
     assert_int_equal(a->drain_ms, b->drain_ms);
     assert_int_equal(a->grace_ms, b->grace_ms);
     assert_int_equal(a->hold_ms, b->hold_ms);
@@ -118,6 +119,7 @@ static void works_without_a_file(void **state)
     assert_string_equal(config.state_dir, "/var/lib/cri-device-shim");
     assert_string_equal(config.plugin_dir, "/var/lib/cri-device-shim/device-plugins");
     assert_int_equal(config.log_level, 6);
+    assert_int_equal(config.log_format, CONFIG_LOG_AUTO);
     assert_int_equal(config.drain_ms, 10000);
     assert_int_equal(config.grace_ms, 300000);
     assert_int_equal(config.hold_ms, 5000);
@@ -185,6 +187,8 @@ static void reads_every_key(void **state)
                  "state_dir = '/s/'\n"
                  "log_level = 'debug'\n"
                  "drain = '3s'\n"
+                 "[log]\n"
+                 "format = 'json'\n"
                  "[plugins]\n"
                  "plugin_dir = '/p//'\n"
                  "grace = '1h30m'\n"
@@ -213,6 +217,7 @@ static void reads_every_key(void **state)
     assert_string_equal(config.runtime_endpoint, "/run/b.sock");
     assert_string_equal(config.state_dir, "/s");
     assert_int_equal(config.log_level, 7);
+    assert_int_equal(config.log_format, CONFIG_LOG_JSON);
     assert_int_equal(config.drain_ms, 3000);
     assert_string_equal(config.plugin_dir, "/p");
     assert_int_equal(config.grace_ms, 5400000);
@@ -281,6 +286,8 @@ static void takes_what_the_bounds_still_allow(void **state)
         "",
         "log_level = 'error'",
         "log_level = 'warning'",
+        "log.level = 'error'",
+        "log.format = 'plain'",
         "plugins.hold = '60s'",
         "plugins.hold = '1m'",
         "plugins.grace = '720h'",
@@ -453,8 +460,8 @@ static void names_the_place_of_each_fault(void **state)
          "2:22: listen is the socket on which plugins register; expected a path other than "
          "plugin_dir's kubelet.sock"},
         {"zzzzzz_a = 1", "1:1: unknown key \"zzzzzz_a\" in the top level; expected one of listen, "
-                         "runtime_endpoint, state_dir, log_level, drain, plugins, annotations, "
-                         "bridge, device, resource"},
+                         "runtime_endpoint, state_dir, log_level, drain, log, plugins, "
+                         "annotations, bridge, device, resource"},
         /* What is wrong by itself is not told a second time. */
         {"[annotations]\nenabled = true\nnamespaces = 1",
          "3:14: namespaces is an integer; expected an array of names in quotes, such as "
@@ -488,8 +495,8 @@ static void tells_all_mistakes_of_a_file_in_their_order(void **state)
     assert_int_equal(load(TEXT, &config, &err), -1);
     snprintf(expected, sizeof expected,
              "%s:1:1: unknown key \"zzzzzz\" in the top level; expected one of listen, "
-             "runtime_endpoint, state_dir, log_level, drain, plugins, annotations, bridge, device, "
-             "resource\n"
+             "runtime_endpoint, state_dir, log_level, drain, log, plugins, annotations, bridge, "
+             "device, resource\n"
              "%s:3:10: listen and runtime_endpoint are the same socket; expected listen to be the "
              "shim's own and runtime_endpoint the runtime's\n"
              "%s:4:9: drain is an integer; expected a duration with its unit, in quotes, such as "
@@ -516,11 +523,12 @@ static void tells_the_first_of_too_many_mistakes(void **state)
         strcat(text, line);
         if (i <= 5)
             continue;
-        snprintf(line, sizeof line,
-                 "%s:%d:1: unknown key \"grace%02d\" in the top level; expected one of listen, "
-                 "runtime_endpoint, state_dir, log_level, drain, plugins, annotations, bridge, "
-                 "device, resource\n",
-                 file_path, 26 - i, i);
+        snprintf(
+            line, sizeof line,
+            "%s:%d:1: unknown key \"grace%02d\" in the top level; expected one of listen, "
+            "runtime_endpoint, state_dir, log_level, drain, log, plugins, annotations, bridge, "
+            "device, resource\n",
+            file_path, 26 - i, i);
         strcat(expected, line);
     }
     strcat(expected, "and 5 more");
@@ -532,10 +540,11 @@ static void tells_the_first_of_too_many_mistakes(void **state)
 static void a_name_does_not_break_a_line(void **state)
 {
     (void)state;
-    assert_refuses("\"a\\n/etc/b:1:1\" = 1",
-                   "1:1: unknown key \"a?/etc/b:1:1\" in the top level; expected one of listen, "
-                   "runtime_endpoint, state_dir, log_level, drain, plugins, annotations, bridge, "
-                   "device, resource");
+    assert_refuses(
+        "\"a\\n/etc/b:1:1\" = 1",
+        "1:1: unknown key \"a?/etc/b:1:1\" in the top level; expected one of listen, "
+        "runtime_endpoint, state_dir, log_level, drain, log, plugins, annotations, bridge, "
+        "device, resource");
     assert_refuses("[[device]]\nresource = 'a/b'\npath = '/x'\nenvs = { \"a\\nb\" = 1 }",
                    "4:19: a?b is an integer; expected a text in quotes");
 }
@@ -556,8 +565,8 @@ static void refuses_keys_of_too_many_parts(void **state)
     text[2 * 10001 - 1] = '\0';
     strcat(text, " = 1");
     assert_refuses(text, "1:1: unknown table \"a\" in the top level; expected one of listen, "
-                         "runtime_endpoint, state_dir, log_level, drain, plugins, annotations, "
-                         "bridge, device, resource");
+                         "runtime_endpoint, state_dir, log_level, drain, log, plugins, "
+                         "annotations, bridge, device, resource");
     free(text);
 }
 

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +35,32 @@ ssize_t __wrap_pwritev2(int fd, const struct iovec *bytes, int count, off_t at, 
         return __real_pwritev2(fd, bytes, count, at, flags);
     errno = EOPNOTSUPP;
     return -1;
+}
+
+/* The journal's socket, in place of the machine's own. */
+static int journal_error = ENOENT; /* 0: it takes what comes */
+static char journal[8192];         /* what came last */
+static unsigned journal_count;
+
+ssize_t __wrap_sendto(int fd, const void *bytes, size_t len, int flags,
+                      const struct sockaddr *address, socklen_t address_len);
+ssize_t __wrap_sendto(int fd, const void *bytes, size_t len, int flags,
+                      const struct sockaddr *address, socklen_t address_len)
+{
+    assert_true(fd >= 0);
+    assert_int_equal(flags, MSG_DONTWAIT | MSG_NOSIGNAL);
+    assert_int_equal(address_len, sizeof(struct sockaddr_un));
+    assert_string_equal(((const struct sockaddr_un *)address)->sun_path,
+                        "/run/systemd/journal/socket");
+    if (journal_error) {
+        errno = journal_error;
+        return -1;
+    }
+    assert_true(len < sizeof journal);
+    memcpy(journal, bytes, len);
+    journal[len] = '\0';
+    journal_count++;
+    return (ssize_t)len;
 }
 
 struct fixture {
@@ -73,8 +100,17 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
     log_set_level(LOG_LEVEL_INFO);
+    log_set_format(LOG_FORMAT_AUTO);
+    unsetenv(LOG_FORMAT_VARIABLE);
+    journal_error = ENOENT;
+    journal_count = 0;
+    unsetenv("JOURNAL_STREAM");
+    dup2(nowhere, STDERR_FILENO);
+    close(nowhere);
+    log_info("of another test"); /* so that no line is the same as this test's last */
     dup2(f->saved, STDERR_FILENO);
     close(f->saved);
     close(f->read_end);
@@ -133,10 +169,13 @@ static void it_never_allocates(void **state)
 {
     alloc_fail_at(1);
     alloc_fail_enable(true);
-    log_info("%s %d", "text", 5);
+    for (int i = LOG_FORMAT_AUTO; i <= LOG_FORMAT_JOURNAL; i++) {
+        log_set_format((enum log_format)i);
+        log_info("%s %d", "text", i);
+    }
     alloc_fail_enable(false);
     assert_false(alloc_failed());
-    assert_string_equal(written(*state), "<6>text 5\n");
+    assert_non_null(strstr(written(*state), "<6>text 0\n"));
 }
 
 /* A line behind what stands for digits in `head`. */
@@ -156,6 +195,9 @@ static void assert_line(const char **at, const char *head, const char *rest)
     *at = p + strlen(rest);
 }
 
+static void fill(int fd);
+static void drain(int fd);
+
 static void say_all_levels(void)
 {
     log_set_level(LOG_LEVEL_DEBUG);
@@ -171,6 +213,7 @@ static void any_other_stream_is_told_date_and_level(void **state)
     const char *at;
 
     set_journal_stream(1); /* inherited from a service, and redirected */
+    log_set_format(LOG_FORMAT_PLAIN);
     say_all_levels();
     at = written(*state);
     assert_line(&at, date, "error: one\n");
@@ -185,9 +228,103 @@ static void without_a_journal_the_same(void **state)
     const char *at;
 
     unsetenv("JOURNAL_STREAM");
+    setenv(LOG_FORMAT_VARIABLE, "plain", 1);
+    log_info("one");
+    setenv(LOG_FORMAT_VARIABLE, "none of them", 1);
+    log_info("two");
+    log_set_format(LOG_FORMAT_JSON); /* the settings have the last word */
+    log_info("three");
+    at = written(*state);
+    assert_line(&at, "9999-99-99T99:99:99.999+9999 ", "one\n");
+    assert_line(&at, "ts=9999-99-99T99:99:99.999Z ", "level=info msg=\"two\"\n");
+    assert_line(&at, "{\"ts\":\"9999-99-99T99:99:99.999Z\"",
+                ",\"level\":\"info\",\"msg\":\"three\"}\n");
+    assert_string_equal(at, "");
+}
+
+/* ---- systemd's journal ---- */
+
+static void the_journal_has_fields(void **state)
+{
+    const struct log_about about = {.kind = LOG_KIND_REFUSED,
+                                    .resource = "a.b/c",
+                                    .pod = "shop/cart\nPRIORITY=0",
+                                    .container = "main"};
+
+    journal_error = 0;
+    log_write_about(LOG_LEVEL_WARNING, &about, "no %s\nPRIORITY=1", "gpu");
+    assert_string_equal(written(*state), "");
+    assert_int_equal(strncmp(journal, "PRIORITY=4\nSYSLOG_IDENTIFIER=test_log\nMESSAGE_ID=", 49),
+                     0);
+    assert_string_equal(strchr(journal + 49, '\n'),
+                        "\nKIND=refused\nRESOURCE=a.b/c\nPOD=shop/cart?PRIORITY=0\n"
+                        "CONTAINER=main\nMESSAGE=no gpu?PRIORITY=1\n");
+}
+
+static void a_line_about_nothing_has_no_fields(void **state)
+{
+    (void)state;
+    journal_error = 0;
+    log_info("plainly");
+    assert_string_equal(journal, "PRIORITY=6\nSYSLOG_IDENTIFIER=test_log\nMESSAGE=plainly\n");
+}
+
+static void a_full_journal_loses_lines_and_tells(void **state)
+{
+    journal_error = EAGAIN;
+    log_info("nobody sees it");
+    log_info("nor this");
+    journal_error = 0;
+    log_tell_counts();
+    assert_non_null(strstr(journal, "\nKIND=lost\nMESSAGE=2 lines before this were lost: nobody "
+                                    "took them\n"));
+    assert_int_equal(journal_count, 1);
+    assert_string_equal(written(*state), "");
+}
+
+static void where_there_is_no_journal_stderr_has_it(void **state)
+{
+    const char *at;
+
+    unsetenv("JOURNAL_STREAM");
+    log_set_format(LOG_FORMAT_JOURNAL);
     log_info("one");
     at = written(*state);
     assert_line(&at, "9999-99-99T99:99:99.999+9999 ", "one\n");
+}
+
+/* ---- the same again ---- */
+
+static void a_repeat_is_counted(void **state)
+{
+    const struct log_about about = {.resource = "a.b/c"}, other = {.resource = "a.b/d"};
+
+    for (int i = 0; i < 3; i++)
+        log_warning("again");
+    log_info("again"); /* another level is another line */
+    log_write_about(LOG_LEVEL_INFO, &about, "again");
+    log_write_about(LOG_LEVEL_INFO, &other, "again");
+    log_write_about(LOG_LEVEL_INFO, &other, "again");
+    log_tell_counts();
+    log_write_about(LOG_LEVEL_INFO, &other, "again");
+    log_info("else");
+    assert_string_equal(written(*state), "<4>again\n<6>the line before this came 2 times more\n"
+                                         "<6>again\n<6>again\n<6>again\n"
+                                         "<6>the line before this came 1 times more\n"
+                                         "<6>the line before this came 1 times more\n<6>else\n");
+}
+
+static void a_repeat_of_a_lost_line_is_lost(void **state)
+{
+    struct fixture *f = *state;
+
+    fill(STDERR_FILENO);
+    log_info("again");
+    log_info("again");
+    drain(f->read_end);
+    log_info("again");
+    assert_string_equal(written(f), "<4>2 lines before this were lost: nobody took them\n"
+                                    "<6>again\n");
 }
 
 static void a_terminal_is_told_the_time(void **state)
@@ -248,7 +385,7 @@ static void assert_lost_are_told(struct fixture *f)
     fill(STDERR_FILENO);
     for (int i = 0; i < 3; i++)
         log_info("nobody sees %d", i);
-    log_tell_lost();
+    log_tell_counts();
     drain(f->read_end);
     log_info("seen");
     log_info("seen, too");
@@ -328,8 +465,8 @@ static void they_are_told_without_another_line(void **state)
     fill(STDERR_FILENO);
     log_info("nobody sees it");
     drain(f->read_end);
-    log_tell_lost();
-    log_tell_lost();
+    log_tell_counts();
+    log_tell_counts();
     alarm(0);
     assert_string_equal(written(f), "<4>1 lines before this were lost: nobody took them\n");
 }
@@ -345,6 +482,12 @@ int main(void)
         TEST(it_never_allocates),
         TEST(any_other_stream_is_told_date_and_level),
         TEST(without_a_journal_the_same),
+        TEST(the_journal_has_fields),
+        TEST(a_line_about_nothing_has_no_fields),
+        TEST(a_full_journal_loses_lines_and_tells),
+        TEST(where_there_is_no_journal_stderr_has_it),
+        TEST(a_repeat_is_counted),
+        TEST(a_repeat_of_a_lost_line_is_lost),
         TEST(a_terminal_is_told_the_time),
         TEST(a_failed_assertion_is_a_line),
         TEST(nor_does_it_hold_up_whoever_dies),

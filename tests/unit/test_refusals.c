@@ -13,11 +13,21 @@
 #include <cmocka.h>
 
 #include "alloc_fail.h"
+#include "shim/log.h"
 #include "shim/relay/refusals.h"
 
 #define UNAVAILABLE 14
 #define EXHAUSTED 8
 #define FIRST 1000
+
+/* Each key's container is another pod's. */
+static struct refusals_name name_of(uint64_t key)
+{
+    static char pod[64];
+
+    snprintf(pod, sizeof pod, "shop/cart-%d", (int)key);
+    return (struct refusals_name){.pod = pod, .container = "main"};
+}
 
 struct fixture {
     struct refusals *refusals;
@@ -36,6 +46,7 @@ static int set_up(void **state)
         return -1;
     f->saved = dup(STDERR_FILENO);
     dup2(f->log, STDERR_FILENO);
+    log_set_format(LOG_FORMAT_PLAIN);
     f->refusals = refusals_new();
     *state = f;
     return f->refusals ? 0 : -1;
@@ -75,7 +86,7 @@ static void expect(struct fixture *f, const char *line)
 
 static void add(struct fixture *f, uint64_t key, uint64_t now_ms, const char *message)
 {
-    refusals_add(f->refusals, key, now_ms, UNAVAILABLE, message);
+    refusals_add(f->refusals, key, name_of(key), now_ms, UNAVAILABLE, message);
 }
 
 static void the_same_one_is_said_once(void **state)
@@ -108,16 +119,44 @@ static void a_change_is_said_with_the_count_of_what_was(void **state)
         snprintf(line, sizeof line, "CreateContainer refused (UNAVAILABLE): %s", devices[i]);
         expect(f, line);
     }
-    refusals_add(f->refusals, 1, FIRST, EXHAUSTED, "held: 0x");
+    refusals_add(f->refusals, 1, name_of(1), FIRST, EXHAUSTED, "held: 0x");
     expect(f, "CreateContainer refused (RESOURCE_EXHAUSTED): held: 0x");
-    refusals_add(f->refusals, 1, FIRST, EXHAUSTED, "held: 0x");
-    refusals_add(f->refusals, 1, FIRST, EXHAUSTED, "held: 0x");
+    refusals_add(f->refusals, 1, name_of(1), FIRST, EXHAUSTED, "held: 0x");
+    refusals_add(f->refusals, 1, name_of(1), FIRST, EXHAUSTED, "held: 0x");
     expect(f, NULL);
     add(f, 1, FIRST, "other");
     f->text[0] = '\0';
     assert_true(pread(f->log, f->text, sizeof f->text - 1, f->at) > 0);
     assert_non_null(strstr(f->text, "was refused 2 times more (RESOURCE_EXHAUSTED): held: 0x\n"));
     assert_non_null(strstr(f->text, "refused (UNAVAILABLE): other\n"));
+}
+
+static void each_line_says_whose_it_is(void **state)
+{
+    static const char who[] = " pod=\"shop/cart-1\" container=\"main\" ";
+    struct fixture *f = *state;
+    char *said;
+
+    log_set_format(LOG_FORMAT_LOGFMT);
+    add(f, 1, FIRST, "held: g0");
+    add(f, 1, FIRST, "held: g0");
+    add(f, 1, FIRST, "held: g1");
+    refusals_end(f->refusals, 1, name_of(1));
+    add(f, 1, FIRST, "held: g2");
+    add(f, 1, FIRST, "held: g2");
+    refusals_end(f->refusals, 1, name_of(1));
+    assert_true(pread(f->log, f->text, sizeof f->text - 1, 0) > 0);
+    said = f->text;
+    for (int i = 0; i < 5; i++) {
+        char *end = strchr(said, '\n');
+
+        assert_non_null(end);
+        *end = '\0';
+        assert_non_null(strstr(said, who));
+        assert_non_null(strstr(said, i == 4 ? " kind=\"refusals-over\" " : " kind=\"refused\" "));
+        said = end + 1;
+    }
+    assert_string_equal(said, "");
 }
 
 static void one_that_goes_on_is_said_now_and_then(void **state)
@@ -138,17 +177,17 @@ static void the_end_tells_the_count(void **state)
 {
     struct fixture *f = *state;
 
-    refusals_end(f->refusals, 1);
+    refusals_end(f->refusals, 1, name_of(1));
     add(f, 1, FIRST, "x 1");
     expect(f, "CreateContainer refused (UNAVAILABLE): x 1");
-    refusals_end(f->refusals, 1); /* all was said */
+    refusals_end(f->refusals, 1, name_of(1)); /* all was said */
     expect(f, NULL);
     add(f, 1, FIRST, "x 2");
     expect(f, "CreateContainer refused (UNAVAILABLE): x 2");
     add(f, 1, FIRST, "x 3");
-    refusals_end(f->refusals, 1);
+    refusals_end(f->refusals, 1, name_of(1));
     expect(f, "CreateContainer goes on; it was refused 2 times (UNAVAILABLE), the last time: x 3");
-    refusals_end(f->refusals, 1);
+    refusals_end(f->refusals, 1, name_of(1));
     expect(f, NULL);
 }
 
@@ -200,6 +239,7 @@ int main(void)
         TEST(the_same_one_is_said_once),
         TEST(a_change_is_said_with_the_count_of_what_was),
         TEST(one_that_goes_on_is_said_now_and_then),
+        TEST(each_line_says_whose_it_is),
         TEST(the_end_tells_the_count),
         TEST(it_remembers_so_many),
         TEST(containers_have_keys),
