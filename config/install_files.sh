@@ -33,10 +33,12 @@ exists() { [ -e "$1" ] || [ -L "$1" ]; }
 
 # What tells whether somebody has changed a file or link.
 fingerprint() {
+    local sum
     if [ -L "$1" ]; then
         printf 'link:%s' "$(readlink "$1")"
     elif [ -f "$1" ]; then
-        printf 'file:%s:%s' "$(stat -c %a "$1")" "$(sha256sum <"$1" | cut -d ' ' -f 1)"
+        sum=$(sha256sum <"$1")
+        printf 'file:%s:%s' "$(stat -c %a "$1")" "${sum%% *}"
     elif [ -e "$1" ]; then
         printf 'other'
     else
@@ -156,18 +158,18 @@ show_changes() {
 # note_dirs PATH: the directory and those above it, as far as they are missing.
 note_dirs() {
     local dir
-    [ ! -d "$root$1" ] || return 0
+    [ ! -d "$root$1/" ] || return 0
     for dir in "${made_dirs[@]}"; do
         [ "$dir" != "$1" ] || return 0
     done
-    note_dirs "$(dirname "$1")"
+    note_dirs "${1%/*}"
     made_dirs+=("$1")
 }
 
 # What is left without a manifest: nothing is installed any more, or never was.
 remove_store() {
     rm -rf "${store:?}"
-    rmdir "$(dirname "$store")" 2>/dev/null || true
+    rmdir "${store%/*}" 2>/dev/null || true
 }
 
 # The directory that it is in is made as the daemon would make it.
@@ -175,8 +177,8 @@ make_store() {
     local dir=${store#"$root"}
     [ -f "$store/manifest" ] || rm -rf "${store:?}" # of an install that was cut off
     note_dirs "$dir"
-    mkdir -p "$root$(dirname "$(dirname "$dir")")"
-    for dir in "$(dirname "$store")" "$store"; do
+    mkdir -p "$root${dir%/*/*}"
+    for dir in "${store%/*}" "$store"; do
         [ -d "$dir" ] || mkdir -m 700 "$dir"
     done
 }
@@ -198,7 +200,7 @@ put() {
         rm -f -- "$to"
         return $? # without it bash, in a trap, returns what was before the trap
     fi
-    mkdir -p "$(dirname "$to")" || return 1
+    mkdir -p "${to%/*}" || return 1
     new=$(beside "$to")
     if cp -aT -- "$goal" "$new" && { [ -L "$new" ] || sync -- "$new"; } &&
         mv -fT -- "$new" "$to"; then
@@ -211,14 +213,14 @@ put() {
 
 # Notes all planned changes in the manifest, and keeps what they replace.
 record_changes() {
-    local i path new
+    local i path new to
     [ ! -f "$store/manifest" ] || cp -a "$store/manifest" "$work/manifest"
     recorded=yes
     make_store
     for i in "${!change_paths[@]}"; do
         path=${change_paths[i]}
         new=$(fingerprint "${change_goals[i]}")
-        note_dirs "$(dirname "$path")"
+        note_dirs "${path%/*}"
         if [ -n "${original[$path]:-}" ]; then
             installed[$path]+=" $new"
             continue
@@ -226,8 +228,9 @@ record_changes() {
         original[$path]=absent installed[$path]=$new
         if exists "$root$path"; then
             original[$path]=backup
-            mkdir -p "$(dirname "$(original_of "$path")")"
-            cp -aT -- "$root$path" "$(original_of "$path")"
+            to=$(original_of "$path")
+            mkdir -p "${to%/*}"
+            cp -aT -- "$root$path" "$to"
         fi
     done
     manifest_save
@@ -236,7 +239,7 @@ record_changes() {
 # apply_change PATH GOAL
 apply_change() {
     if exists "$root$1"; then
-        mkdir -p "$work/undo$(dirname "$1")"
+        mkdir -p "$work/undo${1%/*}"
         cp -aT -- "$root$1" "$work/undo$1"
     fi
     applied+=("$1")

@@ -608,7 +608,8 @@ def test_failing_upgrade_takes_all_back(one):
 
 
 class Cutter:
-    """Tools in front of PATH that kill the script at the n-th call of any of them."""
+    """Tools in front of PATH that keep what is there as each of them is called: what the script
+    leaves that is killed just then."""
 
     TOOLS = ("mv", "cp", "mkdir", "rm", "rmdir")
 
@@ -617,37 +618,39 @@ class Cutter:
         self.path = directory / "tools"
         self.count = directory / "count"
         self.path.mkdir()
+        self.count.write_text("0")
+        copy = shutil.which("cp")
         for tool in self.TOOLS:
-            real = shutil.which(tool)
             (self.path / tool).write_text(
-                "#!/bin/sh\n"
-                f"n=$(($(cat {self.count}) - 1))\necho $n >{self.count}\n"
-                f'[ $n -ne 0 ] || kill -KILL $PPID\n[ $n -le 0 ] || exec {real} "$@"\n')
+                f"#!/bin/sh\nn=$(($(cat {self.count}) + 1))\necho $n >{self.count}\n"
+                f'{copy} -a "$CUT_ROOT" {directory}/left$n\nexec {shutil.which(tool)} "$@"\n')
             (self.path / tool).chmod(0o755)
 
     def cuts(self, node, *options):
-        """For each n a copy of the node on which the script was cut off at the n-th call, if that
-        differs from the one before; the last is of a script that came to its end."""
-        n, status, last = 0, -9, None
-        while status != 0:
-            n += 1
-            self.count.write_text(str(n))
-            copy = copy_of(node, self.directory / f"cut{n}")
-            done = copy.run(*options, env={"PATH": f"{self.path}:{os.environ['PATH']}",
-                                           "TMPDIR": str(copy.build)})
-            status = done.returncode
-            assert status in (0, -9), done.stderr
-            if copy.tree() != last:
-                last = copy.tree()
-                yield copy
-            shutil.rmtree(self.directory / f"cut{n}")
+        """A node for each thing that the script may leave; the last is that of one that came to its
+        end."""
+        whole = copy_of(node, self.directory / "whole")
+        done = whole.run(*options, env={"PATH": f"{self.path}:{os.environ['PATH']}",
+                                        "TMPDIR": str(whole.build), "CUT_ROOT": str(whole.root)})
+        assert done.returncode == 0, done.stderr
+        last = None
+        for n in range(1, int(self.count.read_text()) + 1):
+            left = self.directory / f"left{n}"
+            if snapshot(left) != last:
+                last = snapshot(left)
+                yield with_root(left, self.directory / f"cut{n}")
+        yield whole
+
+
+def with_root(root, directory):
+    made = Node(directory, {})
+    shutil.rmtree(made.root)
+    shutil.copytree(root, made.root, symlinks=True)
+    return made
 
 
 def copy_of(node, directory):
-    made = Node(directory, {})
-    shutil.rmtree(made.root)
-    shutil.copytree(node.root, made.root, symlinks=True)
-    return made
+    return with_root(node.root, directory)
 
 
 def without_manifest(tree):
