@@ -14,7 +14,7 @@ void builtin_listed(struct state *state, const char *name,
 
     if (resource && !resource->builtin) {
         text_add(&text, "resource %s is a built-in device now", name);
-        registration_answer_all(state, &resource->endpoint, CODE_INVALID_ARGUMENT, &text);
+        plugin_answer_all(state, &resource->endpoint, CODE_INVALID_ARGUMENT, &text);
         plugin_remove(state, resource);
         resource = NULL;
     }

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "devicemgr/books/state.h"
-#include "devicemgr/machines/create.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
+#include "devicemgr/words/reason.h"
 
 static uint64_t grace_of(const struct state *state, const struct resource *resource)
 {
@@ -22,26 +22,6 @@ static struct resource *find_by_endpoint(const struct state *state, uint64_t end
             return r;
     }
     return NULL;
-}
-
-void plugin_dial(struct state *state, struct resource *resource, enum endpoint_origin origin,
-                 const char *socket_name)
-{
-    struct action *action;
-
-    endpoint_dial(&resource->endpoint, state->now_ms, state_number(state), origin, socket_name);
-    action = action_push(&state->actions, ACTION_ENDPOINT_OPEN, resource->endpoint.number);
-    action->text = mem_strdup(resource->name);
-    action->socket_name = mem_strdup(resource->endpoint.socket_name);
-}
-
-void plugin_hang_up(struct state *state, struct endpoint *endpoint)
-{
-    if (!endpoint->number)
-        return;
-    action_push(&state->actions, ACTION_ENDPOINT_CLOSE, endpoint->number);
-    outbox_put(&state->outbox, OUTBOX_ENDPOINT_ENDED, endpoint->number, NULL);
-    endpoint_set_disconnected(endpoint);
 }
 
 /* ---- the connection ---- */
@@ -64,7 +44,7 @@ void plugin_take_options(struct state *state, uint64_t number,
                          options->get_preferred_allocation_available);
     if (endpoint->origin == ENDPOINT_REGISTERED)
         resource_set_generation(resource, state_number(state));
-    registration_answer(state, endpoint, CODE_OK, &none);
+    plugin_answer(state, endpoint, CODE_OK, &none);
 }
 
 void plugin_log_list(struct state *state, const struct resource *resource, bool activated,
@@ -203,7 +183,7 @@ void plugin_take_loss(struct state *state, uint64_t number, const char *reason)
     endpoint = &resource->endpoint;
     outbox_put(&state->outbox, OUTBOX_ENDPOINT_ENDED, number, NULL);
     endpoint_set_disconnected(endpoint);
-    registration_fail(state, endpoint, reason);
+    plugin_answer_failed(state, endpoint, reason);
     redial = endpoint_may_redial(endpoint, state->now_ms);
     endpoint_stop(endpoint, state->now_ms, reason);
     log_lost(state, resource, reason, redial);
@@ -283,7 +263,7 @@ static void endpoint_tick(struct state *state, struct resource *resource)
         dirty_touch_resource(state, resource->name, true);
     }
     if (endpoint_end_ms(endpoint, grace_of(state, resource)) <= state->now_ms) {
-        registration_fail(state, endpoint, "no answer");
+        plugin_answer_failed(state, endpoint, "no answer");
         log_removed(state, resource);
         if (endpoint_may_list(endpoint, state->now_ms))
             begin_anew(state, resource);

@@ -1,6 +1,8 @@
 /*
  * Who serves the resources: plugin.c follows the plugins' endpoints and their lists,
  * registration.c takes Register calls, builtin.c what the shim serves itself.
+ *
+ * Who calls whom: builtin.c, plugin.c, registration.c, plugin_dial.c, each only those behind it.
  */
 #ifndef DEVICEMGR_MACHINES_PLUGIN_H
 #define DEVICEMGR_MACHINES_PLUGIN_H
@@ -17,6 +19,36 @@ struct devices_change;
 struct resource;
 struct text;
 
+/* ---- plugin_dial.c ---- */
+
+/* Connects to the socket. */
+void plugin_dial(struct state *state, struct resource *resource, enum endpoint_origin origin,
+                 const char *socket_name);
+/* Ends the connection, if there is one, from our side; creates that wait for an answer on it are
+ * held. */
+void plugin_hang_up(struct state *state, struct endpoint *endpoint);
+/* Answers this Register call. */
+void plugin_answer_call(struct state *state, uint64_t registration, int code,
+                        const struct text *text);
+/* Answers the one that waits for this endpoint, if one does. */
+void plugin_answer(struct state *state, struct endpoint *endpoint, int code,
+                   const struct text *text);
+/* Answers both that there may be: of the connection, and of the dial that waits. */
+void plugin_answer_all(struct state *state, struct endpoint *endpoint, int code,
+                       const struct text *text);
+/* Answers that the dial failed; `reason` may say already, in the kubelet's words, how. */
+void plugin_answer_failed(struct state *state, struct endpoint *endpoint, const char *reason);
+
+/* ---- registration.c ---- */
+
+/* devicemgr_register() */
+void registration_begin(struct state *state, uint64_t registration, const char *version,
+                        const char *socket_name, const char *name);
+/* devicemgr_register_cancelled() */
+void registration_cancelled(struct state *state, uint64_t registration);
+/* Makes the dial that had to wait for its turn. */
+void registration_dial_waiting(struct state *state, struct resource *resource);
+
 /* ---- plugin.c ---- */
 
 /* Starts the grace of every restored resource, and dials its last socket. */
@@ -32,35 +64,11 @@ void plugin_take_list(struct state *state, uint64_t number,
                       const V1beta1__ListAndWatchResponse *list);
 void plugin_take_loss(struct state *state, uint64_t number, const char *reason);
 
-/* Connects to the socket. */
-void plugin_dial(struct state *state, struct resource *resource, enum endpoint_origin origin,
-                 const char *socket_name);
-/* Ends the connection, if there is one, from our side; creates that wait for an answer on it are
- * held. */
-void plugin_hang_up(struct state *state, struct endpoint *endpoint);
 /* The resource is no more, nor is `resource`. */
 void plugin_remove(struct state *state, struct resource *resource);
 /* Its devices have changed, or it is `activated`. */
 void plugin_log_list(struct state *state, const struct resource *resource, bool activated,
                      const struct devices_change *change);
-
-/* ---- registration.c ---- */
-
-/* devicemgr_register() */
-void registration_begin(struct state *state, uint64_t registration, const char *version,
-                        const char *socket_name, const char *name);
-/* devicemgr_register_cancelled() */
-void registration_cancelled(struct state *state, uint64_t registration);
-/* Answers the Register call that waits for this endpoint, if one does. */
-void registration_answer(struct state *state, struct endpoint *endpoint, int code,
-                         const struct text *text);
-/* Answers both Register calls there may be: of the connection, and of the dial that waits. */
-void registration_answer_all(struct state *state, struct endpoint *endpoint, int code,
-                             const struct text *text);
-/* Answers it: the dial failed; `reason` may say already, in the kubelet's words, how. */
-void registration_fail(struct state *state, struct endpoint *endpoint, const char *reason);
-/* Makes the dial that had to wait for its turn. */
-void registration_dial_waiting(struct state *state, struct resource *resource);
 
 /* ---- builtin.c ---- */
 

@@ -1,5 +1,5 @@
 /*
- * Register calls: what is checked, the dial that each is worth, its answer.
+ * Register calls: what is checked, and the dial that each is worth.
  */
 #include <string.h>
 
@@ -10,36 +10,6 @@
 #include "devicemgr/things/limits.h"
 
 #define KUBELET_SOCKET "kubelet.sock"
-
-static void push_register_done(struct state *state, uint64_t registration, int code,
-                               const struct text *text)
-{
-    struct action *action = action_push(&state->actions, ACTION_REGISTER_DONE, registration);
-
-    action->code = code;
-    action->text = text->len > 0 ? mem_strdup(text->buf) : NULL;
-}
-
-void registration_answer(struct state *state, struct endpoint *endpoint, int code,
-                         const struct text *text)
-{
-    uint64_t registration = endpoint_take_registration(endpoint);
-
-    if (registration)
-        push_register_done(state, registration, code, text);
-}
-
-void registration_answer_all(struct state *state, struct endpoint *endpoint, int code,
-                             const struct text *text)
-{
-    uint64_t waits = endpoint_take_next_registration(endpoint);
-
-    registration_answer(state, endpoint, code, text);
-    if (waits)
-        push_register_done(state, waits, code, text);
-}
-
-/* ---- Register ---- */
 
 /* The kubelet's checks, in its order and words, then ours. 0, or the code of the refusal. */
 static int check_register(const struct state *state, const char *version, const char *socket_name,
@@ -137,7 +107,7 @@ void registration_begin(struct state *state, uint64_t registration, const char *
 
     code = check_register(state, version, socket_name, name, &text);
     if (code != 0) {
-        push_register_done(state, registration, code, &text);
+        plugin_answer_call(state, registration, code, &text);
         state_log(state, LEVEL_WARNING, &text);
         return;
     }
@@ -145,7 +115,7 @@ void registration_begin(struct state *state, uint64_t registration, const char *
     if (!resource)
         resource = resources_add(&state->resources, name);
     text_add(&text, "a newer registration of resource %s has come", name);
-    registration_answer_all(state, &resource->endpoint, CODE_ABORTED, &text);
+    plugin_answer_all(state, &resource->endpoint, CODE_ABORTED, &text);
     if (resource->endpoint.next_socket ||
         endpoint_dial_ms(&resource->endpoint, state->now_ms) > state->now_ms)
         dial_later(state, resource, registration, socket_name);
@@ -157,14 +127,4 @@ void registration_cancelled(struct state *state, uint64_t registration)
 {
     for (struct resource *r = state->resources; r; r = r->hh.next)
         endpoint_forget_registration(&r->endpoint, registration);
-}
-
-void registration_fail(struct state *state, struct endpoint *endpoint, const char *reason)
-{
-    struct text text = {0};
-
-    if (strncmp(reason, "failed to ", strlen("failed to ")) != 0)
-        text_add(&text, "failed to dial device plugin: ");
-    text_add_words(&text, reason, 2 * TEXT_WORDS_BYTES_MAX);
-    registration_answer(state, endpoint, CODE_UNKNOWN, &text);
 }

@@ -17,8 +17,8 @@
 #endif
 
 /* clang-format off */
-#pragma GCC poison allocation_carry allocation_confirm allocation_conflict_once allocation_free
-#pragma GCC poison allocation_queue allocation_revert allocation_set_answered allocation_set_asked
+#pragma GCC poison allocation_carry allocation_confirm allocation_conflict_once allocation_queue
+#pragma GCC poison allocation_revert allocation_set_answered allocation_set_asked
 #pragma GCC poison allocation_set_create allocation_set_ended allocation_set_epoch
 #pragma GCC poison allocation_set_exited allocation_set_found allocation_set_fresh
 #pragma GCC poison allocation_set_idle allocation_set_known allocation_set_live
@@ -32,15 +32,14 @@
 #pragma GCC poison endpoint_set_state endpoint_set_stop_stored endpoint_stop endpoint_take_next
 #pragma GCC poison endpoint_take_next_registration endpoint_take_registration kubelet_note_token
 #pragma GCC poison ledger_drop_allocation ledger_drop_pod ledger_outcome_unknown
-#pragma GCC poison ledger_remove_allocation plugin_dial plugin_hang_up plugin_remove
-#pragma GCC poison pod_ignore_once pod_note_token pod_set_boot pod_set_remembers pod_set_removed
-#pragma GCC poison pods_ensure_sandbox pods_remove pods_remove_sandbox record_restore_resource registration_answer
-#pragma GCC poison registration_answer_all registration_dial_waiting registration_fail
-#pragma GCC poison resource_list resource_planting_once resource_set_builtin
-#pragma GCC poison resource_set_generation resources_add resources_fini resources_mutable resources_remove
+#pragma GCC poison ledger_remove_allocation plugin_answer plugin_answer_all plugin_answer_failed
+#pragma GCC poison plugin_dial plugin_hang_up plugin_remove pod_ignore_once pod_note_token
+#pragma GCC poison pod_set_boot pod_set_remembers pod_set_removed pods_ensure_sandbox pods_remove
+#pragma GCC poison pods_remove_sandbox record_restore_resource registration_dial_waiting
+#pragma GCC poison resource_list resource_planting_once resource_set_builtin resource_set_generation
+#pragma GCC poison resources_add resources_fini resources_mutable resources_remove
 #pragma GCC poison sandbox_set_doubted sandbox_set_epoch sandbox_set_open sandbox_set_ran
-#pragma GCC poison sandbox_set_ready sandbox_set_remade_by sandbox_set_stopped
-#pragma GCC poison sandbox_set_stopping
+#pragma GCC poison sandbox_set_ready sandbox_set_remade_by sandbox_set_stopped sandbox_set_stopping
 /* clang-format on */
 
 #endif

@@ -321,22 +321,3 @@ void allocation_revert(struct allocation *allocation)
     set_row(allocation, ALLOCATION_DURABLE, 0);
     set_fresh(allocation, NULL);
 }
-
-/* ---- its end ---- */
-
-void allocation_free(struct allocation *allocation)
-{
-    while (allocation->lives_len > 0)
-        live_remove(allocation, 0);
-    free(allocation->lives);
-    free(allocation->unknown_in);
-    free(allocation->pod_uid);
-    free(allocation->container);
-    free(allocation->resource);
-    ids_fini(&allocation->ids);
-    set_options(allocation, NULL);
-    set_fresh(allocation, NULL);
-    free(allocation->boot_id);
-    free(allocation->key);
-    free(allocation);
-}

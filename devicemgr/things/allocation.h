@@ -260,14 +260,11 @@ void allocation_confirm(struct allocation *allocation, const char *boot_id);
 /* Of one of which the checkpoint has a row: back to that; fresh options are dropped. */
 void allocation_revert(struct allocation *allocation);
 
-/* ---- between allocation.c and the table, allocations.c ---- */
+/* ---- what allocation.c tells the table, allocations.c, which calls nothing of it ---- */
 
 /* Its life may be another: that is to be told. */
 void allocations_note_change(struct allocation *allocation);
 /* A container that may run is among its, or is no more. */
 void allocations_note_container(struct allocation *allocation, const char *container_id);
 void allocations_drop_container(const struct allocation *allocation, const char *container_id);
-/* It is in no index any more. */
-void allocation_free(struct allocation *allocation);
-
 #endif

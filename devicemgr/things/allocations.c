@@ -10,6 +10,7 @@
 
 #include "devicemgr/things/demand.h"
 #include "devicemgr/things/limits.h"
+#include "devicemgr/things/options.h"
 
 /* All allocations that name one device; and, under CONTAINER, all that have one container. */
 struct owners {
@@ -270,6 +271,28 @@ struct allocation *allocations_demanded(const struct allocations *table,
                             demand->request.items[index].resource);
 }
 
+/* In no index any more but that of containers. */
+static void allocation_free(struct allocations *table, struct allocation *allocation)
+{
+    for (size_t i = 0; i < allocation->lives_len; i++) {
+        owners_remove(table, allocation, CONTAINER, allocation->lives[i].container_id);
+        free(allocation->lives[i].container_id);
+        free(allocation->lives[i].sandbox_id);
+    }
+    free(allocation->lives);
+    free(allocation->unknown_in);
+    free(allocation->pod_uid);
+    free(allocation->container);
+    free(allocation->resource);
+    ids_fini(&allocation->ids);
+    table->options_bytes -= allocation->options_bytes + allocation->fresh_bytes;
+    options_free(allocation->options);
+    options_free(allocation->fresh);
+    free(allocation->boot_id);
+    free(allocation->key);
+    free(allocation);
+}
+
 void allocations_remove(struct allocations *table, struct allocation *allocation)
 {
     if (allocation->shown != ADVERTISE_NOTHING &&
@@ -283,5 +306,5 @@ void allocations_remove(struct allocations *table, struct allocation *allocation
     if (allocation->changed)
         DL_DELETE2(table->changed, allocation, changed_prev, changed_next);
     HASH_DEL(table->by_key, allocation);
-    allocation_free(allocation);
+    allocation_free(table, allocation);
 }
