@@ -19,6 +19,7 @@
 #include "shim/kubelet/gate.h"
 #include "shim/log.h"
 #include "shim/path.h"
+#include "shim/program.h"
 #include "shim/relay/calls.h"
 #include "shim/relay/relay.h"
 #include "shim/rpc/keeper.h"
@@ -332,6 +333,7 @@ static void watch_deaths(const struct daemon *d)
 static int run(struct daemon *d)
 {
     watch_deaths(d);
+    program_note();
     d->calls = calls_new();
     if (!d->calls) {
         log_error("out of memory");

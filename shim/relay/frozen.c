@@ -1,8 +1,17 @@
 #include "shim/relay/frozen.h"
 
 #include <endian.h>
+#include <string.h>
 
 #define NUMBER_BYTES 8
+
+uint64_t frozen_format(const char *name)
+{
+    uint64_t lowest_first;
+
+    memcpy(&lowest_first, name, NUMBER_BYTES);
+    return le64toh(lowest_first);
+}
 
 void frozen_put(struct frozen_writer *w, uint64_t value)
 {

@@ -11,6 +11,9 @@
 
 #include "shim/relay/buffer.h"
 
+/* A format's name, of eight characters, as the number that says it. */
+uint64_t frozen_format(const char *name);
+
 /* Zeroed but for `out`, which is borrowed. */
 struct frozen_writer {
     struct buffer *out;

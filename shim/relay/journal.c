@@ -11,10 +11,8 @@
 #include <unistd.h>
 
 #include "shim/exact_io.h"
+#include "shim/relay/frozen.h"
 #include "shim/relay/limits.h"
-
-/* Whoever changes what lies in the memory, or what is fed to a session and how, changes this. */
-#define FORMAT UINT64_C(0x31304c4e524a4853) /* "SHJRNL01" */
 
 /* The memory has holes: only what was written is there. */
 #define HEAD_BYTES 4096
@@ -178,7 +176,7 @@ struct journal *journal_new(const int sockets[2])
         journal_free(j);
         return NULL;
     }
-    j->head->format = FORMAT;
+    j->head->format = frozen_format(JOURNAL_FORMAT);
     return j;
 }
 
@@ -215,7 +213,7 @@ static bool has_sockets(const struct head *h, int sockets[2])
 
 static bool is_sound(const struct head *h)
 {
-    return h->format == FORMAT && !h->over && h->takers < JOURNAL_TAKERS_MAX;
+    return h->format == frozen_format(JOURNAL_FORMAT) && !h->over && h->takers < JOURNAL_TAKERS_MAX;
 }
 
 static void add_bytes(struct journal *j, enum session_end from, size_t n);

@@ -27,6 +27,8 @@
  * still in the processor's cache; a state costs less than that saves. */
 #define JOURNAL_EVENTS_BYTES (32 * 1024)
 #define JOURNAL_TAKERS_MAX 3
+/* Whoever changes what lies in the memory, or what is fed to a session and how, changes this. */
+#define JOURNAL_FORMAT "SHJRNL01"
 
 struct journal;
 

@@ -14,6 +14,11 @@
 #define KEPT_CONNECTIONS "relayed/"
 #define KEPT_NAME_BYTES_MAX 64
 
+/* In each program that goes on with connections that this one leaves: with a journal of its format, and
+ * a session's state of its format in that (shim/program.h). One that knows more formats has a text
+ * for each. */
+extern const char KEPT_READER[];
+
 struct kept {
     struct fd_store *store;
     struct journal *journal; /* NULL: it is not kept */

@@ -13,6 +13,7 @@
 
 #include "shim/log.h"
 #include "shim/must.h"
+#include "shim/program.h"
 #include "shim/relay/connection.h"
 #include "shim/relay/limits.h"
 #include "shim/rpc/socket_file.h"
@@ -340,8 +341,22 @@ static void on_drained(uv_timer_t *timer)
     relay_stop_now(timer->data);
 }
 
+/* Whether the next process can go on with the connections. One of another release may not: then
+ * their calls are to end first. */
+static bool may_leave(const struct relay *relay)
+{
+    if (program_has(KEPT_READER))
+        return true;
+    if (relay->connections)
+        log_info("relay: the program was replaced by one that cannot go on with connections; calls "
+                 "under way end first");
+    return false;
+}
+
 void relay_stop(struct relay *relay, uint64_t drain_ms, void (*done)(void *user), void *user)
 {
+    bool leave = may_leave(relay);
+
     relay->done = done;
     relay->done_user = user;
     socket_file_remove(&relay->file);
@@ -351,7 +366,7 @@ void relay_stop(struct relay *relay, uint64_t drain_ms, void (*done)(void *user)
     relay->own = relay->passed = NULL;
     uv_close((uv_handle_t *)&relay->retry, on_handle_closed);
     for (struct connection *c = relay->connections; c; c = connection_next(c)) {
-        if (!connection_leave(c))
+        if (!leave || !connection_leave(c))
             connection_drain(c);
     }
     calls_drain(relay->calls);

@@ -29,8 +29,9 @@ struct relay *relay_start(uv_loop_t *loop, const char *listen_path, int fd, stru
 int relay_listen(void *relay) __attribute__((warn_unused_result));
 
 /*
- * Closes the socket, asks every client to close when its calls are over, closes those that have not
- * after `drain_ms`, then runs `done` from the loop; the relay is gone then. The socket file is
+ * Closes the socket, leaves to the next process the connections that it can go on with, asks every
+ * other client to close when its calls are over, closes those that have not after `drain_ms`, then
+ * runs `done` from the loop; the relay is gone then. The socket file is
  * removed if relay_listen() made it. In one of the service manager's connections wait for the next
  * process.
  */

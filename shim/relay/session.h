@@ -54,6 +54,9 @@ struct session_call {
     void *user; /* the owner's; NULL at first */
 };
 
+/* Whoever changes what session_freeze() writes, or what a number in it means, changes this. */
+#define SESSION_FORMAT "SHSESS01"
+
 struct session;
 
 /* What the owner, or whoever holds the session, has decided: all that it depends on besides its

@@ -18,6 +18,7 @@ from kept_shim import kept_shim
 from protos import cri
 from rawh2 import Connection, framed
 from runtime import Reply
+from slow import Slow
 from supervisor import Supervisor
 from waiting import GENEROUS_S, wait_until
 
@@ -50,26 +51,6 @@ def memory(manager, name):
     (journal,) = {fd for kept, fd in manager.kept() if kept == name
                   and stat.S_ISREG(os.fstat(fd).st_mode)}
     return journal
-
-
-class Slow:
-    """Calls of that method wait at the runtime for release()."""
-
-    def __init__(self, runtime, method):
-        self.came = threading.Event()
-        self._go = threading.Event()
-        self.calls = []
-        runtime.on(method, self._call)
-
-    def _call(self, call):
-        self.calls.append(call)
-        self.came.set()
-        assert self._go.wait(GENEROUS_S)
-        assert not call.over.is_set(), "it was cancelled"
-        return Reply()
-
-    def release(self):
-        self._go.set()
 
 
 def end(shim, number=signal.SIGKILL):

@@ -63,6 +63,7 @@ class Shim(Program):
     def __init__(self, directory, runtime_endpoint, plugins=None, annotations=None, devices=(),
                  resources=(), top=None, bridge=None, log=None):
         self.directory = pathlib.Path(directory)
+        self.binary = BINARY
         super().__init__("the shim", self.directory / "shim.log")
         self.socket = self.directory / "s.sock"
         self.plugin_dir = self.directory / "plugins"
@@ -92,7 +93,7 @@ class Shim(Program):
     def spawn(self):
         """Starts it without waiting for anything."""
         self.config_path.write_text(self.config_text())
-        self._spawn(BINARY, "--config", self.config_path)
+        self._spawn(self.binary, "--config", self.config_path)
 
     def start(self):
         self.spawn()

@@ -3,6 +3,7 @@ unit_test(test_taken test_taken.c shim_kubelet devicemgr)
 unit_test(test_displaced test_displaced.c shim_kubelet)
 unit_test(test_file test_file.c shim_log)
 unit_test(test_process test_process.c shim_log)
+unit_test(test_program test_program.c shim_log)
 unit_test(test_checkpoint_file test_checkpoint_file.c shim_kubelet_file devicemgr)
 unit_test(test_checkpoint_watch test_checkpoint_watch.c shim_kubelet devicemgr test_rpc_fixture)
 

@@ -24,6 +24,12 @@ static void write_some(struct buffer *out)
     assert_false(w.no_memory);
 }
 
+static void a_format_is_the_number_that_its_name_says(void **state)
+{
+    (void)state;
+    assert_int_equal(frozen_format("SHSESS01"), UINT64_C(0x3130535345534853));
+}
+
 static void what_is_written_is_read(void **state)
 {
     struct buffer out = {0}, copy = {0};
@@ -100,6 +106,7 @@ static void what_has_no_room_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_format_is_the_number_that_its_name_says),
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(an_early_end_is_seen),
         cmocka_unit_test(what_is_too_large_is_seen),

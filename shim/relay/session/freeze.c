@@ -1,8 +1,7 @@
 /*
  * session_freeze() and session_thaw().
  *
- * The format: FORMAT, the state's parts as they are written below, and the sum of all that. Whoever
- * changes what is written, or what a number in it means, changes FORMAT.
+ * The format: SESSION_FORMAT, the state's parts as they are written below, and the sum of all that.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +16,6 @@
 #include "shim/relay/session/stream.h"
 #include "shim/rpc/rpc.h"
 
-#define FORMAT UINT64_C(0x3130535345534853) /* "SHSESS01" */
 #define SUM_BYTES 8
 /* More than a session takes with a few calls under way. */
 #define STATE_BYTES_USUAL 4096
@@ -293,7 +291,7 @@ int session_freeze(struct session *s, struct buffer *out)
         return -EAGAIN;
     if (buffer_reserve(out, STATE_BYTES_USUAL) < 0)
         return -ENOMEM;
-    frozen_put(&w, FORMAT);
+    frozen_put(&w, frozen_format(SESSION_FORMAT));
     if (session_state(&ice, s) < 0)
         w.no_memory = true;
     frozen_put(&w, crc32(0, buffer_data(out) + begin, (uInt)(buffer_len(out) - begin)));
@@ -307,7 +305,7 @@ static bool is_intact(const uint8_t *state, size_t len)
     if (len < 2 * SUM_BYTES)
         return false;
     sum = (struct frozen_reader){.at = state + len - SUM_BYTES, .left = SUM_BYTES};
-    return frozen_take(&head) == FORMAT &&
+    return frozen_take(&head) == frozen_format(SESSION_FORMAT) &&
            frozen_take(&sum) == crc32(0, state, (uInt)(len - SUM_BYTES));
 }
 

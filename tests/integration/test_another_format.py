@@ -1,0 +1,132 @@
+"""A release that goes on with connections in another way takes the place of one that runs, and back."""
+
+import concurrent.futures
+import os
+import signal
+
+import grpc
+import pytest
+
+from asking import by_token, refused
+from kept_shim import kept_shim
+from shim import BINARY
+from slow import Slow
+from waiting import GENEROUS_S, wait_until
+
+GPU = "vendor.com/gpu"
+JOURNAL = b"SHJRNL01"  # JOURNAL_FORMAT in shim/relay/journal.h
+
+
+def this_release():
+    return BINARY.read_bytes()
+
+
+def another_release():
+    """The same program but for the name of its journals' format, wherever it says that."""
+    program = this_release()
+    assert b"goes on with " + JOURNAL in program
+    return program.replace(JOURNAL, b"SHJRNL99")
+
+
+class Installed:
+    """A program that is replaced as an installer does it."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def put(self, program):
+        new = self.path.with_suffix(".new")
+        new.write_bytes(program)
+        new.chmod(0o755)
+        new.rename(self.path)
+
+
+@pytest.fixture
+def installed(directory):
+    return Installed(directory / "cri-device-shim")
+
+
+@pytest.fixture
+def start(directory, runtime_socket, manager, installed, closing):
+    def begin(program, **settings):
+        installed.put(program)
+        shim = closing(kept_shim(manager)(directory, runtime_socket, **settings))
+        shim.binary = installed.path
+        shim.start()
+        return shim
+
+    return begin
+
+
+@pytest.fixture
+def background(closing):
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        yield pool
+
+
+def begun(runtime, client, background):
+    slow = Slow(runtime, "StartContainer")
+    call = background.submit(client.StartContainer, container_id="one")
+    assert slow.came.wait(GENEROUS_S)
+    return slow, call
+
+
+def test_that_release_goes_on_with_none_of_these(runtime, start, installed, make_client, background):
+    """Or the next test would show nothing. Who is killed leaves them to whatever comes."""
+    shim = start(this_release())
+    slow, call = begun(runtime, make_client(shim), background)
+    installed.put(another_release())
+    shim.kill()
+    shim.start()
+    with pytest.raises(grpc.RpcError):
+        call.result(GENEROUS_S)
+    shim.wait_log("cannot be gone on with")
+    assert slow.calls[0].over.wait(GENEROUS_S), "it is cancelled"
+    slow.release()
+
+
+@pytest.mark.parametrize("forth", [True, False])
+def test_calls_end_first(runtime, manager, start, installed, make_client, make_plugin, background,
+                         forth):
+    """Told to stop, the one that runs sees what will come: it asks its clients for other connections
+    and ends when their calls are over. Nothing is cancelled; who waits for a device asks again."""
+    before, after = this_release(), another_release()
+    if not forth:
+        before, after = after, before
+    shim = start(before, top={"drain": "1h"}, plugins={"hold": "50s", "grace": "1m"})
+    plugin = make_plugin(shim, GPU, ["g0"])
+    client = make_client(shim)
+    pod = client.run_pod("web")
+    plugin.stop()
+    shim.wait_log("its devices are unhealthy")
+    held = background.submit(client.create, pod, "main", annotations=by_token(GPU, "g0"))
+    shim.wait_log("held: container")
+    slow, call = begun(runtime, client, background)
+    installed.put(after)
+    os.kill(shim.pid, signal.SIGTERM)
+    shim.wait_log("cannot go on with connections; calls under way end first")
+    with refused(grpc.StatusCode.UNAVAILABLE, "the shim is being stopped"):
+        held.result(GENEROUS_S)
+    slow.release()
+    call.result(GENEROUS_S)
+    assert shim.wait_exit() == 0
+    wait_until(lambda: not any(name.startswith("relayed/") for name in manager.names()),
+               "nothing is left to the next one")
+    shim.start()
+    client.reconnect()
+    client.Version()
+    assert len(slow.calls) == 1
+    assert "cannot be gone on with" not in shim.log()
+
+
+def test_of_the_same_format_they_are_left(runtime, start, installed, make_client, background):
+    """Another file, and another release perhaps, that can read them."""
+    shim = start(this_release(), top={"drain": "1h"})
+    slow, call = begun(runtime, make_client(shim), background)
+    installed.put(this_release() + b"and more")
+    os.kill(shim.pid, signal.SIGTERM)
+    assert shim.wait_exit() == 0
+    shim.start()
+    shim.wait_log("1 connections of the daemon before this one go on")
+    slow.release()
+    call.result(GENEROUS_S)
