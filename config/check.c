@@ -27,7 +27,7 @@ struct place {
 /* Without "//", "/./" and "/../", as far as names tell; of an absolute path. */
 static void make_normal(struct reading *r, char *path)
 {
-    char *rest = value_copy(r, path, strlen(path)), *next = rest, *part, *end = path;
+    char *rest = value_text(r, path, strlen(path)), *next = rest, *part, *end = path;
 
     while (rest && (part = strsep(&next, "/"))) {
         if (strcmp(part, "..") == 0) {
@@ -183,7 +183,7 @@ static void check_bindings(struct reading *r, const struct tree_node *list, void
         struct config_node *binding = (void *)((char *)bindings + i * bytes);
 
         if (binding->host && !read_find(element, "container"))
-            binding->container = value_copy(r, binding->host, strlen(binding->host));
+            binding->container = value_text(r, binding->host, strlen(binding->host));
         for (size_t j = 0; binding->container && j < i; j++) {
             const struct config_node *other = (void *)((char *)bindings + j * bytes);
 

@@ -68,15 +68,12 @@ static const struct schema_key *nearest(enum schema_section section, const struc
 static void advise(enum schema_section section, const struct tree_node *node, char *out,
                    size_t size)
 {
-    const struct schema_key *key;
+    const struct schema_key *key = NULL;
     size_t used;
 
-    for (size_t i = 0; i < schema_keys_len; i++) {
-        key = &schema_keys[i];
-        if (key->section != section && key->section < SECTION_PATH &&
-            strlen(key->name) == node->key_len &&
-            memcmp(key->name, node->key, node->key_len) == 0) {
-            snprintf(out, size, "it in %s", schema_tables[key->section].name);
+    for (enum schema_section other = 0; other < SECTION_PATH; other++) {
+        if (other != section && schema_find(other, node->key, node->key_len)) {
+            snprintf(out, size, "it in %s", schema_tables[other].name);
             return;
         }
     }
@@ -106,14 +103,9 @@ static void check_names(struct reading *r, enum schema_section section,
 {
     for (size_t i = 0; i < table->children_len; i++) {
         const struct tree_node *node = &table->children[i];
-        const struct schema_key *key = NULL;
         char expected[512];
 
-        while ((key = schema_next(section, key))) {
-            if (read_find(table, key->name) == node)
-                break;
-        }
-        if (key)
+        if (schema_find(section, node->key, node->key_len))
             continue;
         advise(section, node, expected, sizeof expected);
         faults_add(&r->faults, node->key_at, expected, "unknown %s %s in %s",
@@ -141,43 +133,32 @@ static void put_defaults(struct reading *r, enum schema_section section, void *b
 }
 
 /* A string is a table that has the first key only, to go by another name. */
-static void read_element(struct reading *r, enum schema_section section, struct tree_node *node,
+static void read_element(struct reading *r, const struct schema_key *list, struct tree_node *node,
                          void *base)
 {
-    const struct schema_table *table = &schema_tables[section];
+    const struct schema_table *table = &schema_tables[list->inner];
+    char name[64];
 
+    snprintf(name, sizeof name, "an element of %s", list->name);
     if (node->type == TREE_STRING && table->or_text) {
-        const struct schema_key *key = schema_next(section, NULL);
+        const struct schema_key *key = schema_next(list->inner, NULL);
 
-        value_read(r, key, table->one, node, schema_slot(key, section, base));
-    } else {
-        read_section(r, section, node, base);
+        value_read(r, key, name, node, schema_slot(key, list->inner, base));
+    } else if (value_check_type(r, name, node, TREE_TABLE, table->element)) {
+        read_section(r, list->inner, node, base);
     }
 }
 
 static void read_tables(struct reading *r, const struct schema_key *key, struct tree_node *node,
                         void *slot)
 {
-    const struct schema_table *table = &schema_tables[key->inner];
-    char name[64], *elements;
+    size_t bytes = schema_tables[key->inner].bytes;
+    char *elements = NULL;
 
-    if (node->type != TREE_ARRAY) {
-        value_wrong_type(r, key->name, node, key->expected);
-        return;
-    }
-    if (!value_check_len(r, key->name, node, 1, key->limit))
-        return;
-    *(char **)slot = elements = value_allocate(r, node->children_len, table->bytes);
-    *value_len(key, slot) = elements ? node->children_len : 0;
-    snprintf(name, sizeof name, "an element of %s", key->name);
-    for (size_t i = 0; elements && i < node->children_len; i++) {
-        struct tree_node *element = &node->children[i];
-
-        if (element->type == TREE_TABLE || (element->type == TREE_STRING && table->or_text))
-            read_element(r, key->inner, element, elements + i * table->bytes);
-        else
-            value_wrong_type(r, name, element, table->element);
-    }
+    if (value_check_type(r, key->name, node, TREE_ARRAY, key->expected))
+        elements = value_list(r, key, node, 1, bytes, slot);
+    for (size_t i = 0; elements && i < node->children_len; i++)
+        read_element(r, key, &node->children[i], elements + i * bytes);
 }
 
 static void read_table(struct reading *r, const struct schema_key *key, struct tree_node *node,
@@ -185,13 +166,10 @@ static void read_table(struct reading *r, const struct schema_key *key, struct t
 {
     char expected[64];
 
-    if (!node || node->type == TREE_TABLE) {
-        read_section(r, key->inner, node, base);
-        return;
-    }
     snprintf(expected, sizeof expected, "a table, %s", schema_tables[key->inner].name);
-    value_wrong_type(r, key->name, node, expected);
-    read_section(r, key->inner, NULL, base);
+    if (node && !value_check_type(r, key->name, node, TREE_TABLE, expected))
+        node = NULL;
+    read_section(r, key->inner, node, base);
 }
 
 void read_section(struct reading *r, enum schema_section section, struct tree_node *table,

@@ -1,6 +1,7 @@
 #include "config/schema.h"
 
 #include <limits.h>
+#include <string.h>
 
 #include "config/values.h"
 #include "cri-proto/resource_name.h"
@@ -195,6 +196,16 @@ const struct schema_key *schema_next(enum schema_section section, const struct s
             return after;
     }
     return NULL;
+}
+
+const struct schema_key *schema_find(enum schema_section section, const char *name, size_t len)
+{
+    const struct schema_key *key = NULL;
+
+    while ((key = schema_next(section, key)) &&
+           (strlen(key->name) != len || memcmp(key->name, name, len) != 0))
+        continue;
+    return key;
 }
 
 void *schema_slot(const struct schema_key *key, enum schema_section section, void *base)

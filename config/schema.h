@@ -78,7 +78,7 @@ struct schema_key {
     const char *min, *max; /* of durations and counts, as they are written; min NULL: 0 */
     size_t limit;
     const char *expected; /* of arrays: in place of another type */
-    const char *reason;   /* why a directory's path has this limit */
+    const char *reason;   /* why a path has this limit; NULL: it is a socket's */
     const char *required; /* expected where the table does not have the key; NULL: it need not */
     const struct schema_text *text;
     const struct schema_choice *choices;
@@ -99,6 +99,9 @@ extern const struct schema_table schema_tables[SECTIONS];
 
 /* The key behind `after` (NULL: the first) that a section knows; NULL: no more. */
 const struct schema_key *schema_next(enum schema_section section, const struct schema_key *after);
+
+/* The key of that name; NULL: the section knows none. */
+const struct schema_key *schema_find(enum schema_section section, const char *name, size_t len);
 
 /* Where the value of one of the keys of `section` is in `base`, the section's struct. */
 void *schema_slot(const struct schema_key *key, enum schema_section section, void *base);

@@ -3,6 +3,7 @@
  */
 #include "config/tree.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -57,24 +58,13 @@ tree_place place(const toml::source_region &region)
     return {region.begin.line, region.begin.column};
 }
 
+/* In the order of the parser's own. */
 tree_type type(const toml::node &node)
 {
-    switch (node.type()) {
-    case toml::node_type::table:
-        return TREE_TABLE;
-    case toml::node_type::array:
-        return TREE_ARRAY;
-    case toml::node_type::string:
-        return TREE_STRING;
-    case toml::node_type::integer:
-        return TREE_INTEGER;
-    case toml::node_type::floating_point:
-        return TREE_FLOAT;
-    case toml::node_type::boolean:
-        return TREE_BOOLEAN;
-    default:
-        return TREE_DATE;
-    }
+    static_assert((int)toml::node_type::table == TREE_TABLE + 1 &&
+                  (int)toml::node_type::date == TREE_DATE + 1);
+
+    return std::min((tree_type)((int)node.type() - 1), TREE_DATE);
 }
 
 /* Whatever is thrown, `out` is a tree that tree_fini() can free. */

@@ -1,18 +1,13 @@
 /*
- * What a value of the settings file may be, and its way into struct config.
+ * What a value of the settings file may be, and its way into struct config: one reader for each
+ * type of schema.h. No tables (read.h).
  */
 #ifndef CONFIG_VALUES_H
 #define CONFIG_VALUES_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "config/config.h"
 #include "config/faults.h"
+#include "config/schema.h"
 #include "config/tree.h"
-
-struct schema_key;
 
 /* One file's reading. */
 struct reading {
@@ -30,13 +25,10 @@ bool value_is_namespace(const char *text); /* or "*" */
 bool value_is_comm(const char *text);      /* a process's name, proc(5) */
 bool value_is_glob(const char *path);
 
-/* "1h30m", "500ms": whole numbers, each unit once, the largest first. */
-bool value_duration(const char *text, uint64_t *out_ms);
-
 /* ---- values ---- */
 
 /* Reads `node` as one value of `key` into `slot`, whatever was there, or notes what is wrong;
- * `name` is what it is called then. No tables. */
+ * `name` is what it is called then. */
 void value_read(struct reading *r, const struct schema_key *key, const char *name,
                 struct tree_node *node, void *slot);
 
@@ -55,16 +47,17 @@ size_t *value_len(const struct schema_key *key, void *slot);
 #define value_refuse(r, node, expected, ...)                                                       \
     ((node)->wrong = true, faults_add(&(r)->faults, (node)->at, expected, __VA_ARGS__))
 
-/* "NAME is an integer; expected ..." */
-void value_wrong_type(struct reading *r, const char *name, struct tree_node *node,
-                      const char *expected);
+/* Whether the node is of this type; else that is noted: "NAME is an integer; expected ..." */
+bool value_check_type(struct reading *r, const char *name, struct tree_node *node,
+                      enum tree_type type, const char *expected);
 
-/* Whether a list may have so many elements; else that is noted. */
-bool value_check_len(struct reading *r, const char *name, struct tree_node *node, size_t min,
-                     size_t max);
+/* Makes a list of as many zeroed elements as the node has, from `min` to the key's limit, and puts
+ * it and its length there. NULL: noted. */
+void *value_list(struct reading *r, const struct schema_key *key, struct tree_node *node,
+                 size_t min, size_t bytes, void *slot);
 
 /* `n` zeroed objects, one if 0; NULL: noted. Their owner frees them. */
 void *value_allocate(struct reading *r, size_t n, size_t bytes);
-char *value_copy(struct reading *r, const char *text, size_t len);
+char *value_text(struct reading *r, const char *text, size_t len);
 
 #endif
