@@ -193,21 +193,14 @@ static void next_state(struct creates *creates, struct create *create)
     }
 }
 
-static void log_held(struct state *state, const struct create *create, const struct reason *reason)
-{
-    struct text line = {0}, hidden = {0};
-
-    text_add(&line, "held: ");
-    reason_explain(state, &create->demand, reason, &line);
-    state_log(state, LEVEL_DEBUG, &line); /* at each try of the kubelet's */
-    if (reason_explain_hidden(state, &create->demand, reason, &hidden))
-        state_log(state, LEVEL_DEBUG, &hidden);
-}
-
 static void hold(struct state *state, struct create *create, const struct look *look)
 {
+    struct text line = {0};
+
     if (!create->waiting) {
-        log_held(state, create, &look->reason);
+        text_add(&line, "held: ");
+        create_explain(state, create, &look->reason, &line);
+        state_log(state, LEVEL_DEBUG, &line); /* at each try of the kubelet's */
         create->waiting = true;
         create->waiting_ms = state->now_ms;
     }

@@ -33,8 +33,7 @@ enum create_state {
 
 /* The calls for one resource of the demand. */
 struct create_item {
-    const struct call *call; /* the one under way; NULL: none */
-    struct ids offered;  /* to the plugin for its preference, in natural order; until it answers */
+    struct call *call;   /* the one under way; NULL: none */
     uint64_t prestarted; /* the endpoint that answered PreStartContainer; 0: none yet */
 };
 
@@ -83,6 +82,9 @@ struct allocation *create_allocation(struct state *state, const struct create *c
 void create_release(struct state *state, const struct create *create);
 /* Its end without a verdict: cancels its calls, gives back what it reserved, frees it. */
 void create_abandon(struct creates *creates, struct create *create);
+/* Adds why it is refused, or waits; who reads that may not be told all, which is logged. */
+void create_explain(struct state *state, const struct create *create, const struct reason *reason,
+                    struct text *text);
 /* Queues the verdict, and abandons it. */
 void create_refuse(struct creates *creates, struct create *create, const struct reason *reason);
 void create_free(struct creates *creates, struct create *create);

@@ -129,21 +129,20 @@ void creates_allocated(struct creates *creates, uint64_t number, int code, const
     call_free(call);
 }
 
-static int compare_ids(const void *id, const void *offered)
+static int compare_ids(const void *id, const void *asked)
 {
-    return strverscmp(id, *(char *const *)offered);
+    return strverscmp(id, *(char *const *)asked);
 }
 
-/* What was not offered counts for nothing, also if it is free by now. */
-static void note_preferred(struct create_item *item, struct ids *preferred,
+/* What it was not asked about counts for nothing, also if it is free by now. */
+static void note_preferred(const struct call *call, struct ids *preferred,
                            const V1beta1__ContainerPreferredAllocationResponse *answer)
 {
-    for (size_t i = 0; item->offered.len > 0 && i < answer->n_deviceids; i++) {
-        if (bsearch(answer->deviceids[i], item->offered.v, item->offered.len,
-                    sizeof *item->offered.v, compare_ids))
+    for (size_t i = 0; i < answer->n_deviceids; i++) {
+        if (bsearch(answer->deviceids[i], call->ids.v, call->ids.len, sizeof *call->ids.v,
+                    compare_ids))
             ids_add(preferred, answer->deviceids[i]);
     }
-    ids_fini(&item->offered);
 }
 
 void creates_preferred(struct creates *creates, uint64_t number, int code,
@@ -159,8 +158,7 @@ void creates_preferred(struct creates *creates, uint64_t number, int code,
     item = &create->demand.items[call->item];
     item->prefer = DEMAND_PREFER_ANSWERED;
     if (code == CODE_OK && response->n_container_responses == 1)
-        note_preferred(&create->items[call->item], &item->preferred,
-                       response->container_responses[0]);
+        note_preferred(call, &item->preferred, response->container_responses[0]);
     call_free(call);
 }
 

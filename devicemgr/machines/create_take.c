@@ -41,7 +41,7 @@ static void evict_holders(struct state *state, const struct allocation *allocati
 
 /* Asks which devices the plugin prefers. */
 static void ask_plugin(struct creates *creates, struct create *create, size_t index,
-                       const struct wanted *wanted, struct selection_item *selected)
+                       const struct wanted *wanted, const struct selection_item *selected)
 {
     const struct call_question asks = {
         .kind = CALL_PREFER,
@@ -49,13 +49,9 @@ static void ask_plugin(struct creates *creates, struct create *create, size_t in
         .timeout_ms = earlier(wanted->settings->allocate_timeout_ms, PREFER_TIMEOUT_MS),
         .size = wanted->want->count,
         .must_include = &selected->must_include};
-    struct create_item *item = &create->items[index];
 
     create_call(creates, create, index, wanted->resource, asks);
     create->demand.items[index].prefer = DEMAND_PREFER_ASKED;
-    ids_fini(&item->offered);
-    item->offered = selected->available;
-    selected->available = (struct ids){0};
 }
 
 /* It comes from whom the demand says; that could not always be told before. */
@@ -74,7 +70,7 @@ static void note_source(struct state *state, struct allocation *allocation,
 
 /* What the selection says that holds whether or not all can be had now. */
 static void prepare(struct creates *creates, struct create *create, size_t index,
-                    const struct wanted *wanted, struct selection_item *selected)
+                    const struct wanted *wanted, const struct selection_item *selected)
 {
     struct allocations *table = &creates->state->allocations;
 

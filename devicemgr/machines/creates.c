@@ -89,8 +89,6 @@ void create_free(struct creates *creates, struct create *create)
     wake_leave(&creates->state->wakes, &create->waiter);
     if (create->state == CREATE_COMMITTING)
         leave_committing(creates, create);
-    for (size_t i = 0; create->items && i < create->demand.request.len; i++)
-        ids_fini(&create->items[i].offered);
     free(create->items);
     free(create->wanted);
     demand_fini(&create->demand);
@@ -112,22 +110,30 @@ void create_abandon(struct creates *creates, struct create *create)
 {
     for (size_t i = 0; create->items && i < create->demand.request.len; i++) {
         if (create->items[i].call)
-            calls_cancel(creates->calls, create->items[i].call->number);
+            calls_cancel(creates->calls, create->items[i].call);
     }
     create_release(creates->state, create);
     create_free(creates, create);
+}
+
+void create_explain(struct state *state, const struct create *create, const struct reason *reason,
+                    struct text *text)
+{
+    struct text hidden = {0};
+
+    reason_explain(state, &create->demand, reason, text);
+    if (reason_explain_hidden(state, &create->demand, reason, &hidden))
+        state_log(state, LEVEL_DEBUG, &hidden);
 }
 
 void create_refuse(struct creates *creates, struct create *create, const struct reason *reason)
 {
     struct state *state = creates->state;
     struct action *action = action_push(&state->actions, ACTION_VERDICT, create->number);
-    struct text text = {0}, hidden = {0};
+    struct text text = {0};
 
-    reason_explain(state, &create->demand, reason, &text);
+    create_explain(state, create, reason, &text);
     action->code = reason_code(reason->kind);
     action->text = mem_strdup(text.buf);
-    if (reason_explain_hidden(state, &create->demand, reason, &hidden))
-        state_log(state, LEVEL_DEBUG, &hidden);
     create_abandon(creates, create);
 }

@@ -21,16 +21,9 @@ const char *call_name(enum call_kind kind)
 
 void call_free(struct call *call)
 {
+    ids_fini(&call->ids);
     free(call->socket_name);
     free(call);
-}
-
-static struct call *find(struct calls *calls, uint64_t number)
-{
-    struct call *call;
-
-    HASH_FIND(hh, calls->by_number, &number, sizeof number, call);
-    return call;
 }
 
 size_t calls_len(const struct calls *calls)
@@ -61,8 +54,8 @@ static void push(struct state *state, const struct call *call, const struct call
         ids_copy(&action->must_include, asks->must_include->v, asks->must_include->len);
 }
 
-const struct call *calls_start(struct calls *calls, const struct call_question *asks,
-                               const struct resource *resource)
+struct call *calls_start(struct calls *calls, const struct call_question *asks,
+                         const struct resource *resource)
 {
     struct state *state = calls->state;
     struct call *call = mem_alloc(1, sizeof *call);
@@ -71,6 +64,7 @@ const struct call *calls_start(struct calls *calls, const struct call_question *
     call->kind = asks->kind;
     call->create = asks->create;
     call->item = asks->item;
+    ids_copy(&call->ids, asks->ids->v, asks->ids->len);
     call->endpoint = resource->endpoint.number;
     call->socket_name = mem_strdup(resource->endpoint.socket_name);
     call->generation = resource->generation;
@@ -82,8 +76,9 @@ const struct call *calls_start(struct calls *calls, const struct call_question *
 
 struct call *calls_take(struct calls *calls, uint64_t number, enum call_kind kind)
 {
-    struct call *call = find(calls, number);
+    struct call *call;
 
+    HASH_FIND(hh, calls->by_number, &number, sizeof number, call);
     if (!call || call->kind != kind)
         return NULL;
     HASH_DEL(calls->by_number, call);
@@ -101,11 +96,9 @@ struct call *calls_take_of_endpoint(struct calls *calls, uint64_t endpoint)
     return call;
 }
 
-void calls_cancel(struct calls *calls, uint64_t number)
+void calls_cancel(struct calls *calls, struct call *call)
 {
-    struct call *call = find(calls, number);
-
-    action_push(&calls->state->actions, ACTION_CALL_CANCEL, 0)->call = number;
+    action_push(&calls->state->actions, ACTION_CALL_CANCEL, 0)->call = call->number;
     HASH_DEL(calls->by_number, call);
     call_free(call);
 }

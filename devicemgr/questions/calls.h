@@ -7,10 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "devicemgr/things/ids.h"
 #include "devicemgr/things/mem.h"
 
-struct action;
-struct ids;
 struct resource;
 struct state;
 
@@ -25,7 +24,7 @@ struct call_question {
     enum call_kind kind;
     uint64_t create;       /* who asks, */
     size_t item;           /* and for which of the resources of its demand */
-    const struct ids *ids; /* about these devices */
+    const struct ids *ids; /* about these devices, in natural order */
     uint64_t timeout_ms;
     size_t size;                    /* CALL_PREFER: how many of them, */
     const struct ids *must_include; /* with all of these; NULL: none */
@@ -37,6 +36,7 @@ struct call {
     enum call_kind kind;
     uint64_t create;
     size_t item;
+    struct ids ids;
     uint64_t endpoint;
     char *socket_name;
     uint64_t generation; /* of the resource when it was made */
@@ -52,9 +52,9 @@ struct calls {
 void calls_fini(struct calls *calls);
 
 /* Begins one on the resource's plugin; valid until it is cancelled or taken. */
-const struct call *calls_start(struct calls *calls, const struct call_question *asks,
-                               const struct resource *resource);
-void calls_cancel(struct calls *calls, uint64_t number);
+struct call *calls_start(struct calls *calls, const struct call_question *asks,
+                         const struct resource *resource);
+void calls_cancel(struct calls *calls, struct call *call);
 /* It is over: for call_free(). NULL: there is none of this number and kind. */
 struct call *calls_take(struct calls *calls, uint64_t number, enum call_kind kind);
 /* Likewise one that was made on this connection, which is over. */

@@ -108,16 +108,31 @@ static struct look choose(const struct state *state, const struct wanted *wanted
     return look;
 }
 
-/* ---- the kubelet has chosen ---- */
+/* ---- it is known which ---- */
 
+/* Whether they can be had: usable, and no other container's. */
+static struct look look_at_ids(const struct state *state, const struct wanted *wanted,
+                               const struct ids *ids, struct selection_item *answer)
+{
+    bool token = wanted->want->token;
+    struct look look = {0};
+
+    if (!token) /* handed on: that is not waited for, usable or not, since others may be free */
+        look = holders_of_ids(state, wanted, ids, &answer->checks);
+    if (look.step == LOOK_GO)
+        look = usable_ids(state, wanted, ids);
+    if (look.step == LOOK_GO && token)
+        look = holders_of_ids(state, wanted, ids, &answer->checks);
+    return look;
+}
+
+/* The kubelet has chosen. */
 static struct look take_told(const struct state *state, const struct wanted *wanted,
                              struct selection_item *answer)
 {
     const struct ids *ids = &wanted->want->ids;
-    struct look look = usable_ids(state, wanted, ids);
+    struct look look = look_at_ids(state, wanted, ids, answer);
 
-    if (look.step == LOOK_GO)
-        look = holders_of_ids(state, wanted, ids, &answer->checks);
     if (look.step == LOOK_GO)
         look = holders_listed(state, wanted);
     if (look.step == LOOK_GO)
@@ -161,25 +176,10 @@ static struct look look_at_had(const struct state *state, const struct wanted *w
     return look;
 }
 
-static struct look look_at_kept(const struct state *state, const struct wanted *wanted,
-                                struct selection_item *answer)
-{
-    const struct ids *ids = &wanted->has->ids;
-    struct look look;
-
-    if (wanted->want->token) {
-        look = usable_ids(state, wanted, ids);
-        return look.step == LOOK_GO ? holders_of_ids(state, wanted, ids, &answer->checks) : look;
-    }
-    /* What was handed on is not waited for, usable or not: others may be free. */
-    look = holders_of_ids(state, wanted, ids, &answer->checks);
-    return look.step == LOOK_GO ? usable_ids(state, wanted, ids) : look;
-}
-
 static struct look keep(const struct state *state, const struct wanted *wanted,
                         struct selection_item *answer)
 {
-    struct look look = look_at_kept(state, wanted, answer);
+    struct look look = look_at_ids(state, wanted, &wanted->has->ids, answer);
 
     if (look.step == LOOK_REFUSE && !wanted->want->token && holders_handed_on(state, wanted)) {
         look_fini(&look); /* it was not running then: the shim chooses anew */
