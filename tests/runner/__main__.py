@@ -79,7 +79,7 @@ class Report:
     def __call__(self, job):
         self._levels.setdefault(job.level, []).append(job)
         counts = job.counts
-        took = f"{job.ended - job.began:6.1f} s"
+        took = f"{job.ended - job.began:6.1f} s {job.cpu_s:6.1f} CPU s"
         if job.level == "build":
             words = "built" if job.good else "FAILED"
         else:

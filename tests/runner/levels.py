@@ -25,15 +25,18 @@ _SANITIZER = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_che
               "UBSAN_OPTIONS": "print_stacktrace=1"}
 _FUZZ_SANITIZER = {"ASAN_OPTIONS": "quarantine_size_mb=16", "UBSAN_OPTIONS": "print_stacktrace=1"}
 
-# What takes longest is begun first; in seconds on an idle machine.
-_LONG = {"integration/test_soak.py": 160, "integration/test_restarts.py": 130,
-         "integration/test_install.py": 110, "integration/test_bridge_speed.py": 45,
-         "integration/test_equivalence.py": 40, "integration/test_restart.py": 30,
-         "integration/test_bridge.py": 30, "integration/test_plugin_life.py": 30,
+# What takes longest is begun first; in seconds of a run of all on two processors.
+_LONG = {"integration/test_restarts.py": 230, "integration/test_soak.py": 155,
+         "integration/test_install.py": 150, "integration/test_bridge_speed.py": 80,
+         "integration/test_equivalence.py": 75, "integration/test_plugin_life.py": 50,
+         "integration/test_bridge.py": 45, "integration/test_restart.py": 40,
+         "integration/test_recorded_kubelet.py": 35, "integration/test_gate.py": 35,
+         "integration/test_bridge_resume.py": 30, "integration/test_relay_store.py": 25,
+         "integration/test_kubelet_alone.py": 25, "integration/test_relay_memory.py": 20,
          "cluster/test_kills.py": 250, "cluster/test_lives.py": 200, "cluster/test_kubelet.py": 120,
-         "e2e/test_systemd.py": 120, "e2e/test_holding.py": 20, "e2e/test_bridge.py": 20,
-         "e2e/test_quickstart.py": 20}
-# How many processors a Python file keeps busy: most only wait.
+         "e2e/test_systemd.py": 165, "e2e/test_holding.py": 45, "e2e/test_bridge.py": 35,
+         "e2e/test_quickstart.py": 35, "e2e/test_devices.py": 25, "suite/test_run.py": 25}
+# How many processors a Python file keeps busy: most only wait. As the CPU s of its line tell.
 _PYTHON_PROCESSORS = 0.25
 _BUSY = {"cluster/test_kills.py": 1, "cluster/test_lives.py": 1, "cluster/test_kubelet.py": 1,
          "integration/test_soak.py": 0.75, "integration/test_restarts.py": 0.75,
@@ -149,8 +152,8 @@ class Suite:
                 jobs.append(build.job_of(
                     f"{level} {build.name}", f"seeds-{begin}-{end - 1}",
                     [[build.directory / "tests/sim/sim", "--from", str(begin), "--seeds",
-                      str(end - begin)]], _count_last_line, env=_SANITIZER, long=200,
-                    seconds_max=max(900, seeds // 10)))
+                      str(end - begin)]], _count_last_line, env=_SANITIZER, gives_way=True,
+                    long=200, seconds_max=max(900, seeds // 10)))
         return jobs
 
     def _mutants(self, level, name):
@@ -158,7 +161,7 @@ class Suite:
         return [self.release.job_of(
             f"{name} {self.release.name}", name,
             [[TESTS / level / "mutants.sh", self.release.directory]], _count_last_line,
-            env={"JOBS": "1"}, long=20, seconds_max=1800)]
+            env={"JOBS": "1"}, gives_way=True, long=100, seconds_max=1800)]
 
     # ---- Python ----
 
@@ -215,7 +218,7 @@ class Suite:
 
     def _fuzz_job(self, level, name, set_up, *runs, **settings):
         return [self.fuzz.job_of(level, name, [set_up, *runs], _count_fuzz(runs[0][0]),
-                                 env=_FUZZ_SANITIZER, **settings)]
+                                 env=_FUZZ_SANITIZER, gives_way=True, **settings)]
 
     def _fuzz_command(self, name):
         findings = self.fuzz.directory / "findings"

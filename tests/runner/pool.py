@@ -2,7 +2,8 @@
 
 A job is one or more commands, run one after the other, and a way to count what they did. The pool
 starts what fits: each job says how many processors it keeps busy, a fraction where it mostly waits.
-A job that is `alone` is run when no other does, after all of them.
+What only computes `gives_way`: it takes what the others leave, one for each processor, and counts
+for nothing beside them. A job that is `alone` is run when no other does, after all of them.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import signal
 import subprocess
 import time
 
+_NICE = 19    # of what gives way
 _KILL_S = 60  # from the signal that asks a job to end to the one that does not ask
 
 
@@ -50,6 +52,7 @@ class Job:
     env: dict = dataclasses.field(default_factory=dict)
     directory: pathlib.Path = None
     processors: float = 1.0
+    gives_way: bool = False
     alone: bool = False
     seconds_max: int = 600
     needs: tuple = ()
@@ -88,6 +91,13 @@ def counted(job):
     return counts
 
 
+def _give_way(pid):
+    """To all other processes, also where each session has its share (sched(7), autogroup)."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, pid, _NICE)
+        pathlib.Path(f"/proc/{pid}/autogroup").write_text(str(_NICE), encoding="ascii")
+
+
 class _Running:
     """The command that a job is at."""
 
@@ -115,6 +125,8 @@ class _Running:
             self._output.write(f"{error}\n".encode())
             self.job.statuses.append(127)
             return False
+        if self.job.gives_way:
+            _give_way(self._process.pid)
         self.file = os.pidfd_open(self._process.pid)
         return True
 
@@ -217,8 +229,9 @@ class Pool:
             return not job.alone or all(one.alone for one in waiting)
         if job.alone or any(one.job.alone for one in self._running):
             return False
-        return sum(one.job.processors for one in self._running) + job.processors <= (
-            self._processors + 0.001)
+        beside = [one.job for one in self._running if one.job.gives_way == job.gives_way]
+        busy = len(beside) if job.gives_way else sum(one.processors for one in beside)
+        return busy + (1 if job.gives_way else job.processors) <= self._processors + 0.001
 
     def _begin(self, job):
         running = _Running(job)

@@ -55,6 +55,18 @@ def test_what_does_not_fit_waits(run):
     assert not overlap(a, b) and not overlap(a, large) and not overlap(b, large)
 
 
+def test_what_gives_way(run, directory):
+    """It runs beside whatever else does, one for each processor, and with its nice value."""
+    a, b = directory / "a", directory / "b"
+    shows = "nice; cat /proc/self/autogroup || true"
+    jobs = run(processors=1, large={"script": meet(a, b), "processors": 1},
+               one={"script": f"{meet(b, a)}; {shows}", "gives_way": True},
+               other={"script": "sleep 0.1", "gives_way": True})
+    assert all(job.good for job in jobs.values()) and not overlap(jobs["one"], jobs["other"])
+    shown = jobs["one"].log.read_text().splitlines()
+    assert shown[0] == "19" and all("nice 19" in line for line in shown if "autogroup-" in line)
+
+
 def test_alone(run):
     jobs = run(a={"script": "sleep 0.1", "processors": 0.1, "alone": True},
                b={"script": "sleep 0.1", "processors": 0.1, "alone": True},
