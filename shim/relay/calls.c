@@ -145,7 +145,7 @@ static void on_ended(void *owner, struct session_call *call)
         observed_calls_ended(calls->host, call);
 }
 
-/* Of the others the runtime's lists tell, and its events. */
+/* An answer that came before this process did is in the runtime's list. */
 static void on_regained(void *owner, struct session *session, struct session_call *call)
 {
     struct calls *calls = owner;
@@ -153,6 +153,8 @@ static void on_regained(void *owner, struct session *session, struct session_cal
     (void)session;
     if (call->method == CRI_CREATE_CONTAINER)
         pending_creates_regained(calls->creates, call);
+    else if (!is_relist(call) && call->message && host_ready(calls->host))
+        observed_calls_request(calls->host, call);
 }
 
 static const struct session_owner_ops OWNER_OPS = {.begun = on_begun,

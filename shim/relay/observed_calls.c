@@ -165,7 +165,8 @@ void observed_calls_answered(struct host *host, struct session_call *call, int s
                              const uint8_t *message, size_t message_bytes)
 {
     struct observed *o = call->user;
-    bool success = status == RPC_OK && message;
+    /* What of the answer is needed; a copy of one that has begun is not handed over. */
+    bool success = status == RPC_OK && (message || call->method != CRI_RUN_POD_SANDBOX);
 
     if (!o)
         return;

@@ -111,7 +111,8 @@ struct session_owner_ops {
      * request(). */
     void (*ended)(void *owner, struct session_call *call);
     /* From inside of session_begin(): an earlier owner was told of the call, and it goes on without a
-     * decision. Its answer and its end are told, its request is not. NULL: nor are they. */
+     * decision. Its answer and its end are told. The message is that of an observed call, borrowed
+     * until return; NULL if it is none, or cannot be read any more. May be NULL: nothing is told. */
     void (*regained)(void *owner, struct session *s, struct session_call *call);
 };
 

@@ -737,6 +737,40 @@ static void pods_and_containers_are_told(void **state)
     told(w, "");
 }
 
+/* What an earlier process has seen begin is told when it ends; of a stop also that it is under way. */
+static void calls_of_an_earlier_process_are_told(void **state)
+{
+    Runtime__V1__PodSandboxMetadata pod = RUNTIME__V1__POD_SANDBOX_METADATA__INIT;
+    Runtime__V1__PodSandboxConfig config = RUNTIME__V1__POD_SANDBOX_CONFIG__INIT;
+    Runtime__V1__RunPodSandboxRequest run = RUNTIME__V1__RUN_POD_SANDBOX_REQUEST__INIT;
+    Runtime__V1__StopPodSandboxRequest stop = RUNTIME__V1__STOP_POD_SANDBOX_REQUEST__INIT;
+    struct world *w = *state;
+
+    pod.name = TEXT("web");
+    pod.namespace_ = TEXT("ns");
+    pod.uid = TEXT("uid");
+    config.metadata = &pod;
+    run.config = &config;
+    stop.pod_sandbox_id = TEXT("old");
+    w->unready = true; /* the earlier one, of which nothing is left */
+    call(w, 1, "RunPodSandbox", &run.base);
+    call(w, 3, "StopPodSandbox", &stop.base);
+    call(w, 5, "StopPodSandbox", &stop.base);
+    session_begin(w->wire.session, 0); /* nor does one without its rows tell */
+    told(w, "");
+    w->unready = false;
+    session_begin(w->wire.session, 0);
+    told(w, "sandbox stopping old\nkick\nsandbox stopping old\nkick\n");
+    wire_answer(&w->wire, 3, "");
+    told(w, "sandbox stopped old\nkick\n");
+    wire_answer(&w->wire, 1,
+                "\x0a\x03"
+                "box");
+    told(w, "sandbox ran box uid ns/web 0 1\nkick\n");
+    wire_reset(&w->wire, RUNTIME, 5, 2);
+    told(w, "sandbox stop failed old\nkick\n");
+}
+
 static void a_stop_that_fails_or_never_ends_is_told(void **state)
 {
     Runtime__V1__StopPodSandboxRequest stop = RUNTIME__V1__STOP_POD_SANDBOX_REQUEST__INIT;
@@ -828,6 +862,7 @@ int main(void)
         TEST(the_core_hears_that_a_kubelet_has_listed),
         TEST(names_without_end_are_not_kept),
         TEST(pods_and_containers_are_told),
+        TEST(calls_of_an_earlier_process_are_told),
         TEST(a_stop_that_fails_or_never_ends_is_told),
         TEST(nothing_is_told_to_a_core_without_its_rows),
         TEST(a_runtime_that_is_back_is_listed),

@@ -36,6 +36,7 @@
 /* Of larger recordings the pieces are of random length. */
 #define BYTE_BY_BYTE_MAX 5000
 #define CAP_HEAD_BYTES 13
+#define OBSERVED_MAX 4096
 
 /* ---- what is fed ---- */
 
@@ -72,7 +73,8 @@ struct playing {
     size_t held_len;
     unsigned frozen, asked_again;
     bool thawing;
-    size_t most; /* bytes of a state */
+    size_t most;                   /* bytes of a state */
+    size_t observed[OBSERVED_MAX]; /* by stream: bytes of its message */
     /* Of one that is played into a journal: */
     struct journal *journal;
     int pairs[2][2];
@@ -139,13 +141,39 @@ static void decide(struct playing *p, struct session_call *call)
     }
 }
 
+static size_t *observed(struct playing *p, const struct session_call *call)
+{
+    return &p->observed[((const struct stream *)call)->id / 2 % OBSERVED_MAX];
+}
+
+static unsigned regained; /* in all of them, of observed calls */
+
+/* With its request, which is compressed where it cannot be read any more. */
+static void on_regained(void *owner, struct session *session, struct session_call *call)
+{
+    const struct buffer *request = &((const struct stream *)call)->request;
+    struct playing *p = owner;
+
+    (void)session;
+    if (cri_method_class(call->method) != CRI_CLASS_OBSERVED)
+        return;
+    assert_true(buffer_len(request) > 0);
+    assert_true(call->message || buffer_data(request)[0] != 0);
+    if (!call->message)
+        return;
+    assert_int_equal(call->message_bytes, *observed(p, call));
+    regained++;
+}
+
 static void on_request(void *owner, struct session *session, struct session_call *call)
 {
     struct playing *p = owner;
 
     (void)session;
-    if (cri_method_class(call->method) != CRI_CLASS_INTERCEPTED)
+    if (cri_method_class(call->method) != CRI_CLASS_INTERCEPTED) {
+        *observed(p, call) = call->message_bytes;
         return;
+    }
     assert_true(p->held_len < HELD_MAX);
     if (call->message_bytes % 5 == 0) {
         decide(p, call); /* from inside */
@@ -174,7 +202,7 @@ static void on_ended(void *owner, struct session_call *call)
 static const struct session_ops OPS = {
     .write = on_write, .failed = on_failed, .decided = on_decided};
 static const struct session_owner_ops OWNER_OPS = {on_begun,    on_gone,  on_request,
-                                                   on_answered, on_ended, NULL};
+                                                   on_answered, on_ended, on_regained};
 
 static int by_stream(const void *a, const void *b)
 {
@@ -490,7 +518,7 @@ static void recorded_exchanges_go_on(void **state)
     closedir(dir);
     assert_true(found >= 20);
     assert_true(held > 0);
-    assert_true(replays > 1000 && states > 100);
+    assert_true(replays > 1000 && states > 100 && regained > 100);
 }
 
 /* ---- random ---- */

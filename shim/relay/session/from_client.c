@@ -75,7 +75,8 @@ static void collect(struct session *s, struct stream *st)
         withheld_open(s, st);
 }
 
-/* More of a request has passed. */
+/* More of a request has passed. A copy is kept of one that the owner was told of, for the owner in the
+ * next process (stream_regain()). */
 static void observe(struct session *s, struct stream *st, const uint8_t *body, size_t len)
 {
     size_t bytes = 0;
@@ -92,7 +93,6 @@ static void observe(struct session *s, struct stream *st, const uint8_t *body, s
         stream_tell(s, st);
     else
         stream_untell(s, st);
-    stream_drop_request_copy(s, st);
     call_message_close(st);
 }
 

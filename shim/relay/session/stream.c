@@ -99,6 +99,7 @@ void stream_untell(struct session *s, struct stream *st)
     bool told = st->owner == STREAM_TOLD;
 
     st->owner = STREAM_UNTOLD;
+    stream_drop_request_copy(s, st);
     if (!told)
         return;
     session_tells(s);
@@ -115,14 +116,21 @@ void stream_forget_owner(struct stream *st)
 
 void stream_regain(struct session *s, struct stream *st)
 {
+    size_t bytes;
+
     if (st->owner != STREAM_TOLD)
         return;
     if (!s->owner.ops->regained) {
         st->owner = STREAM_UNTOLD;
+        stream_drop_request_copy(s, st);
         return;
     }
+    if (call_message_measure(&st->request, &bytes) == CALL_MESSAGE_WHOLE &&
+        call_message_open(st, &st->request, bytes, &s->inflated_room) != RPC_OK)
+        call_message_close(st);
     session_tells(s);
     s->owner.ops->regained(s->owner.user, s, &st->call);
+    call_message_close(st);
 }
 
 /* ---- its bytes ---- */
