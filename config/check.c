@@ -103,6 +103,8 @@ static void check_places(struct reading *r, const struct tree_node *root)
         place_of(r, read_find(root, "runtime_endpoint"), c->runtime_endpoint, "");
     const struct place feed = place_of(r, find(root, "bridge", "socket"), c->bridge.socket, "");
     const struct place registration = place_of(r, dir, c->plugin_dir, PLUGIN_SOCKET);
+    const struct place metrics =
+        place_of(r, find(root, "metrics", "listen"), c->metrics.listen, "");
     const struct place plugins = place_of(r, dir, c->plugin_dir, "");
     const struct place kubelets = place_of(r, kubelet_dir, c->bridge.kubelet_plugin_dir, "");
     const struct place sockets =
@@ -110,6 +112,11 @@ static void check_places(struct reading *r, const struct tree_node *root)
     const struct place kubelets_own =
         place_of(r, kubelet_dir, c->bridge.kubelet_plugin_dir, PLUGIN_SOCKET);
 
+    const struct place *others[] = {&listen, &endpoint, &feed, &registration, &kubelets_own};
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        differ(r, &metrics, others[i], "listen of [metrics] is another socket's path",
+               "a socket of its own");
     differ(r, &listen, &endpoint, "listen and runtime_endpoint are the same socket",
            "listen to be the shim's own and runtime_endpoint the runtime's");
     differ(r, &listen, &registration, "listen is the socket on which plugins register",

@@ -96,6 +96,11 @@ struct config_bridge {
     bool redirect_plugin_mounts;
 };
 
+/* Who watches the node (shim/metrics/metrics.h). */
+struct config_metrics {
+    char *listen; /* "": nothing is served; else a right listen_address.h */
+};
+
 struct config {
     char *listen;           /* the CRI socket; plain path, without unix:// */
     char *runtime_endpoint; /* the runtime's socket; plain path, without unix:// */
@@ -120,6 +125,7 @@ struct config {
     struct config_resource *resources;
     size_t resources_len;
     struct config_bridge bridge;
+    struct config_metrics metrics;
 };
 
 struct config_error {

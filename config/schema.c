@@ -38,6 +38,12 @@ static const struct schema_text NAMESPACE = {
     value_is_namespace, "a namespace in quotes",
     "a namespace's name (at most 63 of a-z, 0-9 and '-') or \"*\""};
 
+#define LISTEN_WORDS                                                                               \
+    "\"\", the absolute path of a unix socket of at most 107 bytes, or a loopback address with "   \
+    "its "                                                                                         \
+    "port, such as \"127.0.0.1:9100\" or \"[::1]:9100\""
+static const struct schema_text LISTEN = {value_is_listen, LISTEN_WORDS, LISTEN_WORDS};
+
 static const struct schema_text PROCESS = {
     value_is_comm, "a process's name in quotes",
     "a process's name as /proc/PID/comm has it, 1 to 15 bytes and no '/'"};
@@ -45,6 +51,7 @@ static const struct schema_text PROCESS = {
 _Static_assert(sizeof(enum config_refresh) == sizeof(int), "a VALUE_CHOICE");
 _Static_assert(sizeof(enum config_log_format) == sizeof(int), "a VALUE_CHOICE");
 _Static_assert(COMM_BYTES_MAX == 15, "what PROCESS says");
+_Static_assert(SOCKET_BYTES_MAX == 107, "what LISTEN says");
 
 /* Elements of a [[device]]'s paths, mounts and envs, each: a container that gets the device gets
  * them all. And names of kubelets. */
@@ -65,6 +72,7 @@ const struct schema_key schema_keys[] = {
     {SECTION_TOP, "log_level", VALUE_CHOICE, AT(log_level), .initial = "info", .choices = LEVELS},
     {SECTION_TOP, "drain", VALUE_DURATION, AT(drain_ms), .initial = "10s", .max = "1h"},
     {SECTION_TOP, "log", VALUE_TABLE, .inner = SECTION_LOG},
+    {SECTION_TOP, "metrics", VALUE_TABLE, .inner = SECTION_METRICS},
     {SECTION_TOP, "plugins", VALUE_TABLE, .inner = SECTION_PLUGINS},
     {SECTION_TOP, "annotations", VALUE_TABLE, .inner = SECTION_ANNOTATIONS},
     {SECTION_TOP, "bridge", VALUE_TABLE, .inner = SECTION_BRIDGE},
@@ -77,6 +85,8 @@ const struct schema_key schema_keys[] = {
     /* Behind log_level, its older name, whose value it takes the place of where it is given. */
     {SECTION_LOG, "level", VALUE_CHOICE, AT(log_level), .choices = LEVELS},
     {SECTION_LOG, "format", VALUE_CHOICE, AT(log_format), .initial = "auto", .choices = FORMATS},
+
+    {SECTION_METRICS, "listen", VALUE_TEXT, AT(metrics.listen), .initial = "", .text = &LISTEN},
 
     {SECTION_PLUGINS, "plugin_dir", VALUE_DIRECTORY, AT(plugin_dir),
      .initial = "/var/lib/cri-device-shim/device-plugins",
@@ -164,6 +174,7 @@ const size_t schema_keys_len = sizeof schema_keys / sizeof *schema_keys;
 const struct schema_table schema_tables[SECTIONS] = {
     [SECTION_TOP] = {.name = "the top level"},
     [SECTION_LOG] = {.name = "[log]"},
+    [SECTION_METRICS] = {.name = "[metrics]"},
     [SECTION_PLUGINS] = {.name = "[plugins]"},
     [SECTION_ANNOTATIONS] = {.name = "[annotations]"},
     [SECTION_BRIDGE] = {.name = "[bridge]"},

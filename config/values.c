@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/listen_address.h"
+
 /* ---- rules for texts ---- */
 
 static bool has_controls(const char *text)
@@ -56,6 +58,13 @@ bool value_is_comm(const char *text)
     size_t len = strlen(text);
 
     return len > 0 && len <= COMM_BYTES_MAX && !has_controls(text) && !strchr(text, '/');
+}
+
+bool value_is_listen(const char *text)
+{
+    struct listen_address address;
+
+    return !*text || listen_address_parse(text, &address);
 }
 
 bool value_is_glob(const char *path)

@@ -23,6 +23,7 @@ bool value_is_node_path(const char *text); /* and without '/' at its end; may be
 bool value_is_permissions(const char *text);
 bool value_is_namespace(const char *text); /* or "*" */
 bool value_is_comm(const char *text);      /* a process's name, proc(5) */
+bool value_is_listen(const char *text);    /* "", or as listen_address.h has it */
 bool value_is_glob(const char *path);
 
 /* ---- values ---- */

@@ -18,6 +18,7 @@
 #include "shim/kubelet/feed.h"
 #include "shim/kubelet/gate.h"
 #include "shim/log.h"
+#include "shim/metrics/metrics.h"
 #include "shim/path.h"
 #include "shim/program.h"
 #include "shim/relay/calls.h"
@@ -41,12 +42,13 @@ struct daemon {
     struct fd_store *store;
     struct calls *calls;
     struct host *host;
-    struct feed *feed;     /* NULL: not yet, no more, or no bridge is wanted */
-    struct gate *gate;     /* NULL: not yet, or no more */
-    struct relay *relay;   /* the same */
-    struct keeper *keeper; /* of the relay's socket */
-    bool ready;            /* the relay has begun to listen */
-    bool restored;         /* the checkpoint is read */
+    struct feed *feed;       /* NULL: not yet, no more, or no bridge is wanted */
+    struct gate *gate;       /* NULL: not yet, or no more */
+    struct relay *relay;     /* the same */
+    struct keeper *keeper;   /* of the relay's socket */
+    struct metrics *metrics; /* NULL: nobody watches, or no more */
+    bool ready;              /* the relay has begun to listen */
+    bool restored;           /* the checkpoint is read */
     struct signals signals;
     struct watchdog watchdog;
     bool stopping;
@@ -120,6 +122,7 @@ static void on_asked_to_stop(void *user, int number)
                         "stopping: %s", strsignal(number));
         tell_stopping(d);
         keeper_stop(d->keeper);
+        metrics_stop(d->metrics);
         if (d->relay)
             relay_stop(d->relay, d->config->drain_ms, on_relay_stopped, d);
         else
@@ -322,6 +325,33 @@ static const struct host_ops HOST_OPS = {.verdict = on_verdict,
                                          .delayed = on_delayed,
                                          .kicked = on_kicked};
 
+/* ---- who watches ---- */
+
+static const char *not_ready(const struct daemon *d)
+{
+    if (!d->ready)
+        return "the relay does not listen yet";
+    if (!d->restored)
+        return "the checkpoint is not read yet";
+    return NULL;
+}
+
+static void on_look(void *user, struct metrics_view *out)
+{
+    struct daemon *d = user;
+
+    *out =
+        (struct metrics_view){.settings = d->settings, .host = d->host, .not_ready = not_ready(d)};
+}
+
+static const struct metrics_ops METRICS_OPS = {.look = on_look};
+
+static void start_metrics(struct daemon *d)
+{
+    if (*d->config->metrics.listen)
+        d->metrics = metrics_start(&d->loop, d->config->metrics.listen, &METRICS_OPS, d);
+}
+
 static void watch_deaths(const struct daemon *d)
 {
     char *path = path_beside(d->config->listen, DEATHS_NAME);
@@ -343,6 +373,7 @@ static int run(struct daemon *d)
     watchdog_start(&d->watchdog, &d->loop);
     d->host = host_start(&d->loop, d->config, d->store, &HOST_OPS, d);
     calls_bind(d->calls, d->host);
+    start_metrics(d);
     if (d->config->bridge.redirect_plugin_mounts)
         calls_set_redirect(d->calls, d->config->bridge.kubelet_plugin_dir, d->config->plugin_dir);
     uv_run(&d->loop, UV_RUN_DEFAULT);

@@ -57,11 +57,11 @@ def _toml_table(values):
 
 
 class Shim(Program):
-    """`top`, `log`, `plugins`, `annotations`, `bridge` override keys of those tables; `devices`:
-    [[device]], `resources`: [[resource]]."""
+    """`top`, `log`, `metrics`, `plugins`, `annotations`, `bridge` override keys of those tables;
+    `devices`: [[device]], `resources`: [[resource]]."""
 
     def __init__(self, directory, runtime_endpoint, plugins=None, annotations=None, devices=(),
-                 resources=(), top=None, bridge=None, log=None):
+                 resources=(), top=None, bridge=None, log=None, metrics=None):
         self.directory = pathlib.Path(directory)
         self.binary = BINARY
         super().__init__("the shim", self.directory / "shim.log")
@@ -78,11 +78,13 @@ class Shim(Program):
         self.bridge = {"socket": str(self.feed),
                        "kubelet_plugin_dir": str(self.kubelet_plugin_dir), **(bridge or {})}
         self.log_settings = {"format": "plain", **(log or {})}
+        self.metrics = dict(metrics or {})
         self.devices = list(devices)
         self.resources = list(resources)
 
     def config_text(self):
         tables = [_toml_table(self.top), "[log]\n" + _toml_table(self.log_settings),
+                  "[metrics]\n" + _toml_table(self.metrics),
                   "[plugins]\n" + _toml_table(self.plugins),
                   "[annotations]\n" + _toml_table(self.annotations),
                   "[bridge]\n" + _toml_table(self.bridge)]

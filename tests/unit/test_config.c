@@ -91,6 +91,7 @@ static void assert_same(const struct config *a, const struct config *b)
     assert_string_equal(a->plugin_dir, b->plugin_dir);
     assert_int_equal(a->log_level, b->log_level);
     assert_int_equal(a->log_format, b->log_format);
+    assert_string_equal(a->metrics.listen, b->metrics.listen);
     assert_int_equal(a->drain_ms, b->drain_ms);
     assert_int_equal(a->grace_ms, b->grace_ms);
     assert_int_equal(a->hold_ms, b->hold_ms);
@@ -120,6 +121,7 @@ static void works_without_a_file(void **state)
     assert_string_equal(config.plugin_dir, "/var/lib/cri-device-shim/device-plugins");
     assert_int_equal(config.log_level, 6);
     assert_int_equal(config.log_format, CONFIG_LOG_AUTO);
+    assert_string_equal(config.metrics.listen, "");
     assert_int_equal(config.drain_ms, 10000);
     assert_int_equal(config.grace_ms, 300000);
     assert_int_equal(config.hold_ms, 5000);
@@ -288,6 +290,11 @@ static void takes_what_the_bounds_still_allow(void **state)
         "log_level = 'warning'",
         "log.level = 'error'",
         "log.format = 'plain'",
+        "metrics.listen = ''",
+        "metrics.listen = '/run/m.sock'",
+        "metrics.listen = '127.0.0.1:1'",
+        "metrics.listen = '127.255.0.3:65535'",
+        "metrics.listen = '[::1]:9100'",
         "plugins.hold = '60s'",
         "plugins.hold = '1m'",
         "plugins.grace = '720h'",
@@ -460,7 +467,7 @@ static void names_the_place_of_each_fault(void **state)
          "2:22: listen is the socket on which plugins register; expected a path other than "
          "plugin_dir's kubelet.sock"},
         {"zzzzzz_a = 1", "1:1: unknown key \"zzzzzz_a\" in the top level; expected one of listen, "
-                         "runtime_endpoint, state_dir, log_level, drain, log, plugins, "
+                         "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
                          "annotations, bridge, device, resource"},
         /* What is wrong by itself is not told a second time. */
         {"[annotations]\nenabled = true\nnamespaces = 1",
@@ -495,7 +502,8 @@ static void tells_all_mistakes_of_a_file_in_their_order(void **state)
     assert_int_equal(load(TEXT, &config, &err), -1);
     snprintf(expected, sizeof expected,
              "%s:1:1: unknown key \"zzzzzz\" in the top level; expected one of listen, "
-             "runtime_endpoint, state_dir, log_level, drain, log, plugins, annotations, bridge, "
+             "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, annotations, "
+             "bridge, "
              "device, resource\n"
              "%s:3:10: listen and runtime_endpoint are the same socket; expected listen to be the "
              "shim's own and runtime_endpoint the runtime's\n"
@@ -523,12 +531,12 @@ static void tells_the_first_of_too_many_mistakes(void **state)
         strcat(text, line);
         if (i <= 5)
             continue;
-        snprintf(
-            line, sizeof line,
-            "%s:%d:1: unknown key \"grace%02d\" in the top level; expected one of listen, "
-            "runtime_endpoint, state_dir, log_level, drain, log, plugins, annotations, bridge, "
-            "device, resource\n",
-            file_path, 26 - i, i);
+        snprintf(line, sizeof line,
+                 "%s:%d:1: unknown key \"grace%02d\" in the top level; expected one of listen, "
+                 "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
+                 "annotations, bridge, "
+                 "device, resource\n",
+                 file_path, 26 - i, i);
         strcat(expected, line);
     }
     strcat(expected, "and 5 more");
@@ -540,11 +548,11 @@ static void tells_the_first_of_too_many_mistakes(void **state)
 static void a_name_does_not_break_a_line(void **state)
 {
     (void)state;
-    assert_refuses(
-        "\"a\\n/etc/b:1:1\" = 1",
-        "1:1: unknown key \"a?/etc/b:1:1\" in the top level; expected one of listen, "
-        "runtime_endpoint, state_dir, log_level, drain, log, plugins, annotations, bridge, "
-        "device, resource");
+    assert_refuses("\"a\\n/etc/b:1:1\" = 1",
+                   "1:1: unknown key \"a?/etc/b:1:1\" in the top level; expected one of listen, "
+                   "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
+                   "annotations, bridge, "
+                   "device, resource");
     assert_refuses("[[device]]\nresource = 'a/b'\npath = '/x'\nenvs = { \"a\\nb\" = 1 }",
                    "4:19: a?b is an integer; expected a text in quotes");
 }
@@ -565,7 +573,7 @@ static void refuses_keys_of_too_many_parts(void **state)
     text[2 * 10001 - 1] = '\0';
     strcat(text, " = 1");
     assert_refuses(text, "1:1: unknown table \"a\" in the top level; expected one of listen, "
-                         "runtime_endpoint, state_dir, log_level, drain, log, plugins, "
+                         "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
                          "annotations, bridge, device, resource");
     free(text);
 }

@@ -1,0 +1,231 @@
+#include "shim/metrics/http_server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "config/listen_address.h"
+#include "shim/metrics/microhttpd.h"
+#include "shim/must.h"
+#include "shim/rpc/keeper.h"
+#include "shim/rpc/socket_file.h"
+
+#define BACKLOG 16
+#define SOCKET_DIRECTORY_MODE 0755
+
+struct http_server {
+    uv_loop_t *loop;
+    const struct http_server_ops *ops;
+    void *user;
+    struct listen_address address;
+    struct socket_file file; /* of a unix socket */
+    struct keeper *keeper;
+    const struct microhttpd *http;
+    struct MHD_Daemon *daemon; /* NULL: it does not listen */
+    uv_poll_t *poll;           /* of its descriptor; freed when it is closed */
+    uv_timer_t timer;          /* of what it has to do without an event */
+};
+
+/* ---- its turn ---- */
+
+static void on_timer(uv_timer_t *timer);
+
+static void run(struct http_server *server)
+{
+    MHD_UNSIGNED_LONG_LONG in_ms;
+
+    server->http->run(server->daemon);
+    if (server->http->get_timeout(server->daemon, &in_ms) == MHD_YES)
+        uv_timer_start(&server->timer, on_timer, in_ms, 0);
+    else
+        uv_timer_stop(&server->timer);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    run(timer->data);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    (void)status, (void)events;
+    run(poll->data);
+}
+
+/* ---- answers ---- */
+
+static enum MHD_Result answer(struct http_server *server, struct MHD_Connection *connection,
+                              const struct http_answer *a)
+{
+    const struct microhttpd *http = server->http;
+    struct MHD_Response *response = http->create_response(a->len, a->body, MHD_RESPMEM_MUST_FREE);
+    enum MHD_Result result;
+
+    if (!response) {
+        free(a->body);
+        return MHD_NO;
+    }
+    http->add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, a->type);
+    if (a->status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        http->add_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    result = http->queue_response(connection, a->status, response);
+    http->destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result answer_text(struct http_server *server, struct MHD_Connection *connection,
+                                   unsigned status, const char *text)
+{
+    struct http_answer a = {.status = status, .type = "text/plain; charset=utf-8"};
+
+    a.body = strdup(text);
+    a.len = strlen(text);
+    return a.body ? answer(server, connection, &a) : MHD_NO;
+}
+
+static enum MHD_Result on_request(void *user, struct MHD_Connection *connection, const char *path,
+                                  const char *method, const char *version, const char *body,
+                                  size_t *body_bytes, void **request)
+{
+    struct http_server *server = user;
+    struct http_answer a;
+
+    (void)version, (void)body, (void)body_bytes, (void)request;
+    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+        return answer_text(server, connection, MHD_HTTP_METHOD_NOT_ALLOWED, "GET or HEAD\n");
+    if (!server->ops->get(server->user, path, &a))
+        return answer_text(server, connection, MHD_HTTP_NOT_FOUND, "not found\n");
+    return answer(server, connection, &a);
+}
+
+/* ---- listening ---- */
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void stop_serving(struct http_server *server)
+{
+    if (!server->daemon)
+        return;
+    uv_timer_stop(&server->timer);
+    uv_close((uv_handle_t *)server->poll, on_poll_closed); /* before its descriptor is */
+    server->http->stop_daemon(server->daemon);
+    server->daemon = NULL;
+    server->poll = NULL;
+}
+
+/* 0 or a negative errno. */
+static int watch(struct http_server *server)
+{
+    const union MHD_DaemonInfo *info =
+        server->http->get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    int r;
+
+    server->poll = must(calloc(1, sizeof *server->poll));
+    r = info ? uv_poll_init(server->loop, server->poll, info->epoll_fd) : -EBADF;
+    if (r < 0) {
+        free(server->poll);
+        server->http->stop_daemon(server->daemon);
+        server->daemon = NULL;
+        return r;
+    }
+    server->poll->data = server;
+    return uv_poll_start(server->poll, UV_READABLE, on_readable);
+}
+
+/* Takes the socket, which listens. */
+static int serve_on(struct http_server *server, int fd)
+{
+    server->daemon = server->http->start_daemon(
+        MHD_USE_EPOLL, 0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_CONNECTIONS_MAX,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_CONNECTION_BYTES_MAX,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)HTTP_IDLE_S, MHD_OPTION_END);
+    if (!server->daemon) {
+        close(fd);
+        return -ENOMEM;
+    }
+    return watch(server);
+}
+
+static int listen_loopback(const struct listen_address *address, int *fd_out)
+{
+    int fd = socket(address->to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
+
+    if (fd < 0)
+        return -errno;
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
+        bind(fd, (const struct sockaddr *)&address->to, address->len) < 0 ||
+        listen(fd, BACKLOG) < 0) {
+        int r = -errno;
+
+        close(fd);
+        return r;
+    }
+    *fd_out = fd;
+    return 0;
+}
+
+static int serve(void *user)
+{
+    struct http_server *server = user;
+    bool unix_socket = server->address.len == 0;
+    int fd, r;
+
+    server->http = microhttpd_load();
+    if (!server->http)
+        return -ELIBACC;
+    if (server->daemon && (!unix_socket || socket_file_there(&server->file)))
+        return 0;
+    r = unix_socket ? socket_file_make(&server->file, &fd) : listen_loopback(&server->address, &fd);
+    if (r < 0)
+        return r;
+    stop_serving(server);
+    r = serve_on(server, fd);
+    return r < 0 ? r : 1;
+}
+
+struct http_server *http_server_start(uv_loop_t *loop, const char *address,
+                                      const struct http_server_ops *ops, void *user)
+{
+    struct http_server *server = must(calloc(1, sizeof *server));
+    const struct socket_place place = {.name = address, .dir_mode = SOCKET_DIRECTORY_MODE};
+    char what[256];
+
+    server->loop = loop;
+    server->ops = ops;
+    server->user = user;
+    if (!listen_address_parse(address, &server->address))
+        abort(); /* the settings were checked */
+    if (server->address.len == 0 && socket_file_init(&server->file, &place) < 0)
+        abort(); /* out of memory */
+    uv_timer_init(loop, &server->timer);
+    server->timer.data = server;
+    snprintf(what, sizeof what, "[metrics] listen = \"%s\"", address);
+    server->keeper = keeper_start(loop, what, serve, server);
+    return server;
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct http_server *server = handle->data;
+
+    socket_file_fini(&server->file);
+    free(server);
+}
+
+void http_server_stop(struct http_server *server)
+{
+    if (!server)
+        return;
+    keeper_stop(server->keeper);
+    stop_serving(server);
+    if (server->address.len == 0)
+        socket_file_remove(&server->file);
+    uv_close((uv_handle_t *)&server->timer, on_timer_closed);
+}

@@ -1,0 +1,41 @@
+/*
+ * What those who watch the node are told, over HTTP: /metrics (Prometheus), /healthz, /readyz and
+ * /status.json.
+ *
+ * Nothing is kept for it: rooms count as they go, in plain integers, and a scrape gathers. Labels are
+ * bounded: methods, codes, states and resources, never pods, devices or addresses.
+ */
+#ifndef SHIM_METRICS_METRICS_H
+#define SHIM_METRICS_METRICS_H
+
+#include <stdbool.h>
+
+#include <uv.h>
+
+#include "shim/core/host.h"
+#include "shim/settings.h"
+
+/* Of more than so many resources each, the first by name: no node has as many. */
+#define METRICS_RESOURCES_MAX 64
+
+/* The daemon's parts as they are at this moment, all borrowed until return; NULL: not there. */
+struct metrics_view {
+    const struct settings *settings;
+    struct host *host;
+    const char *not_ready; /* why; NULL: it is ready */
+};
+
+struct metrics_ops {
+    void (*look)(void *user, struct metrics_view *out);
+};
+
+struct metrics;
+
+/* Serves at `address`, a right [metrics] listen. `ops` and `user` are borrowed until metrics_stop(),
+ * `address` is copied. */
+struct metrics *metrics_start(uv_loop_t *loop, const char *address, const struct metrics_ops *ops,
+                              void *user);
+/* Accepts NULL. */
+void metrics_stop(struct metrics *metrics);
+
+#endif

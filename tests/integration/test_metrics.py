@@ -1,0 +1,197 @@
+"""What those who watch the node are told over HTTP, and that they cost nothing."""
+
+import contextlib
+import http.client
+import json
+import os
+import socket
+
+import pytest
+
+from asking import by_annotation
+from exposition import parse
+from process import MIB, is_sanitized, open_files, rss_bytes
+from shim import accepts, check_config, locked
+from telling import tell
+from waiting import wait_until
+
+GPU = "vendor.com/gpu"
+PREFIX = "cri_device_shim_"
+
+
+class _Unix(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=30)
+        self._path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(30)
+        self.sock.connect(self._path)
+
+
+def get(path, what, method="GET"):
+    """(status, content type, body) of one request of its own."""
+    with contextlib.closing(_Unix(path)) as connection:
+        connection.request(method, what)
+        answer = connection.getresponse()
+        return answer.status, answer.getheader("Content-Type"), answer.read().decode()
+
+
+@pytest.fixture
+def watched(directory, make_shim):
+    """watched(**settings of Shim): a shim with metrics, and where they are."""
+    def make(start=True, **settings):
+        path = directory / "metrics.sock"
+        shim = make_shim(start=start, metrics={"listen": str(path)}, **settings)
+        if start:
+            wait_until(lambda: accepts(path), "the metrics are served")
+        return shim, path
+
+    return make
+
+
+def scrape(path):
+    status, kind, text = get(path, "/metrics")
+    assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    return {name.removeprefix(PREFIX): family for name, family in parse(text).items()}
+
+
+def test_a_scrape(watched, runtime, make_plugin, make_client):
+    shim, path = watched()
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    make_plugin(shim, GPU, ["g0", "g1"])
+    client = make_client(shim)
+    pod = client.run_pod("web", annotations=by_annotation("app", f"{GPU}=1"))
+    client.run(pod, "app")
+    wait_until(lambda: scrape(path)["devices"].total(resource=GPU) == 2, "its devices are there")
+    families = scrape(path)
+    assert families["devices"].value(resource=GPU, health="healthy") == 2
+    assert families["allocations"].value() == 1
+    assert families["pods"].value() == 1
+    assert families["ready"].value() == 1
+    (version,) = families["build_info"].samples
+    assert "0." in dict(version[1])["version"]
+    assert runtime.create_requests()
+
+
+def test_the_other_pages(watched):
+    shim, path = watched()
+    assert get(path, "/healthz") == (200, "text/plain; charset=utf-8", "ok\n")
+    wait_until(lambda: get(path, "/readyz")[0] == 200, "it is ready")
+    status, kind, text = get(path, "/status.json")
+    assert (status, kind) == (200, "application/json")
+    told = json.loads(text)
+    assert told["pid"] == shim.pid and told["ready"] and told["not_ready"] is None
+    assert get(path, "/healthz", "HEAD") == (200, "text/plain; charset=utf-8", "")
+    assert get(path, "/nothing")[0] == 404
+    assert get(path, "/metrics", "POST")[0] == 405
+
+
+def test_not_ready_before_the_checkpoint_is_read(watched, runtime):
+    """What serves nothing that needs it says so; that it lives is another matter."""
+    shim, path = watched()
+    shim.terminate()
+    with locked(shim):
+        shim.spawn()
+        wait_until(lambda: accepts(path) and get(path, "/readyz")[0] == 503, "it is not ready")
+        assert "checkpoint" in get(path, "/readyz")[2] or "relay" in get(path, "/readyz")[2]
+        assert get(path, "/healthz")[0] == 200
+        assert scrape(path)["ready"].value() == 0
+    wait_until(lambda: get(path, "/readyz")[0] == 200, "it is ready")
+    assert runtime
+
+
+def test_on_loopback(make_shim):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    make_shim(metrics={"listen": f"127.0.0.1:{port}"})
+
+    def health():
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as one:
+            one.request("GET", "/healthz")
+            return one.getresponse().read()
+
+    def answers():
+        with contextlib.suppress(ConnectionError):
+            return health() == b"ok\n"
+        return False
+
+    wait_until(answers, "it answers on loopback")
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:9100", "9100", ":9100", "localhost:9100", "[::]:9100",
+                                     "10.0.0.1:9100", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1",
+                                     "128.0.0.1:80", "[::1]", "[::1]:", "[::ffff:127.0.0.1]:80",
+                                     "m.sock", "/" + "x" * 107, "127.0.0.1:09100"])
+def test_only_this_node_is_told(directory, address):
+    status, words = check_config(f'[metrics]\nlisten = "{address}"\n', directory)
+    assert status == 1 and ":2:10: listen is" in words and "a loopback address" in words
+
+
+def test_the_socket_of_another(directory):
+    status, words = check_config('listen = "/run/x.sock"\n[metrics]\nlisten = "/run//x.sock"\n',
+                                 directory)
+    assert status == 1 and ":3:10: listen of [metrics] is another socket's path" in words
+
+
+def test_the_file_is_made_again(watched):
+    _, path = watched()
+    path.unlink()
+    wait_until(lambda: accepts(path), "it is made again")
+    assert get(path, "/healthz")[0] == 200
+
+
+def test_off_as_before(make_shim):
+    """Nothing of the HTTP library is in a daemon that does not need it."""
+    shim = make_shim()
+    with open(f"/proc/{shim.pid}/maps", encoding="utf-8") as maps:
+        text = maps.read()
+    assert "libmicrohttpd" not in text and "libgnutls" not in text
+
+
+# ---- who scrapes ----
+
+def test_those_who_are_slow_or_send_garbage(watched, runtime, make_client):
+    """Connections and memory are bounded, the relay goes on, and the next one is answered."""
+    shim, path = watched()
+    client = make_client(shim)
+    client.Version()
+    with contextlib.ExitStack() as stack:
+        peers = []
+        for number in range(100):
+            peer = stack.enter_context(socket.socket(socket.AF_UNIX))
+            peer.setblocking(False)
+            try:
+                peer.connect(str(path))
+            except BlockingIOError:
+                break  # the backlog is full
+            peers.append(peer)
+            with contextlib.suppress(OSError):
+                peer.send((b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 20, b"G", b"\0\xff" * 3000,
+                           b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 2000)[number % 4])
+        assert len(peers) > 8
+        for _ in range(20):
+            client.Version()
+        if not is_sanitized(shim.pid):
+            assert rss_bytes(shim.pid) < 12 * MIB
+        assert sum("socket" in link for link in open_files(shim.pid).values()) < 30
+    wait_until(lambda: get(path, "/healthz")[0] == 200, "the next one is answered")
+    assert runtime.calls_of("Version")
+
+
+@pytest.mark.release
+def test_memory(request, watched, runtime, make_plugin, make_client):
+    """With all of it on, after scrapes: at most 8 MiB."""
+    shim, path = watched()
+    make_plugin(shim, GPU, [f"g{n}" for n in range(8)])
+    client = make_client(shim)
+    pod = client.run_pod("web", annotations=by_annotation("app", f"{GPU}=1"))
+    client.run(pod, "app")
+    for _ in range(50):
+        scrape(path)
+    if not is_sanitized(shim.pid):
+        tell(request, f"the daemon with metrics: {rss_bytes(shim.pid) / MIB:.1f} MiB")
+        assert rss_bytes(shim.pid) <= 8 * MIB
+    assert runtime

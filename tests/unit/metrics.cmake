@@ -1,0 +1,1 @@
+unit_test(test_exposition test_exposition.c shim_metrics alloc_fail)
