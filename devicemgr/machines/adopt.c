@@ -4,7 +4,6 @@
 
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/books/state.h"
-#include "devicemgr/machines/runtime.h"
 #include "devicemgr/things/name.h"
 
 /* A container that runs, as far as is known; by container id. */
@@ -20,9 +19,9 @@ struct running {
 
 /* ---- what runs ---- */
 
-static void running_free(struct runtime *runtime, struct running *running)
+static void running_free(struct adopt *adopt, struct running *running)
 {
-    HASH_DEL(runtime->runnings, running);
+    HASH_DEL(adopt->runnings, running);
     free(running->container_id);
     free(running->sandbox_id);
     free(running->pod_uid);
@@ -30,71 +29,71 @@ static void running_free(struct runtime *runtime, struct running *running)
     free(running);
 }
 
-static struct running *running_find(const struct runtime *runtime, const char *container_id)
+static struct running *running_find(const struct adopt *adopt, const char *container_id)
 {
     struct running *running;
 
-    HASH_FIND_STR(runtime->runnings, container_id, running);
+    HASH_FIND_STR(adopt->runnings, container_id, running);
     return running;
 }
 
-bool adopt_running(struct runtime *runtime, const struct devicemgr_container *container,
+bool adopt_running(struct adopt *adopt, const struct devicemgr_container *container,
                    const struct sandbox *sandbox)
 {
-    struct running *running = running_find(runtime, container->id);
+    struct running *running = running_find(adopt, container->id);
     bool is_new = !running;
 
     if (running)
-        running_free(runtime, running); /* its sandbox may be another pod's now */
+        running_free(adopt, running); /* its sandbox may be another pod's now */
     running = mem_alloc(1, sizeof *running);
     running->container_id = mem_strdup(container->id);
     running->sandbox_id = mem_strdup(sandbox->id);
     running->pod_uid = mem_strdup(sandbox->pod->uid);
     running->name = mem_strdup(container->name);
     running->attempt = container->attempt;
-    running->epoch = runtime->state->listing.epoch;
-    HASH_ADD_KEYPTR(hh, runtime->runnings, running->container_id, strlen(running->container_id),
+    running->epoch = adopt->state->listing.epoch;
+    HASH_ADD_KEYPTR(hh, adopt->runnings, running->container_id, strlen(running->container_id),
                     running);
     return is_new;
 }
 
-void adopt_forget_unlisted(struct runtime *runtime)
+void adopt_forget_unlisted(struct adopt *adopt)
 {
     struct running *running, *next;
 
-    HASH_ITER(hh, runtime->runnings, running, next)
+    HASH_ITER(hh, adopt->runnings, running, next)
     {
-        if (running->epoch < runtime->state->listing.epoch)
-            running_free(runtime, running);
+        if (running->epoch < adopt->state->listing.epoch)
+            running_free(adopt, running);
     }
 }
 
-void adopt_container_ended(struct runtime *runtime, const char *container_id)
+void adopt_container_ended(struct adopt *adopt, const char *container_id)
 {
-    struct running *running = running_find(runtime, container_id);
+    struct running *running = running_find(adopt, container_id);
 
     if (running)
-        running_free(runtime, running);
+        running_free(adopt, running);
 }
 
-void adopt_sandbox_ended(struct runtime *runtime, const char *sandbox_id)
+void adopt_sandbox_ended(struct adopt *adopt, const char *sandbox_id)
 {
     struct running *running, *next;
 
-    HASH_ITER(hh, runtime->runnings, running, next)
+    HASH_ITER(hh, adopt->runnings, running, next)
     {
         if (strcmp(running->sandbox_id, sandbox_id) == 0)
-            running_free(runtime, running);
+            running_free(adopt, running);
     }
 }
 
-void adopt_fini(struct runtime *runtime)
+void adopt_fini(struct adopt *adopt)
 {
     struct running *running, *next;
 
-    HASH_ITER(hh, runtime->runnings, running, next)
+    HASH_ITER(hh, adopt->runnings, running, next)
     {
-        running_free(runtime, running);
+        running_free(adopt, running);
     }
 }
 
@@ -116,7 +115,7 @@ static bool is_to_adopt(const struct state *state, const struct kubelet_hold *ho
            !allocations_find(&state->allocations, hold->pod_uid, hold->container, hold->resource);
 }
 
-static struct allocation *adopt(struct state *state, const struct kubelet_hold *hold)
+static struct allocation *adopt_one(struct state *state, const struct kubelet_hold *hold)
 {
     struct allocation *allocation = allocations_add(&state->allocations, hold->pod_uid,
                                                     hold->container, hold->resource, &hold->ids);
@@ -135,37 +134,37 @@ static struct allocation *adopt(struct state *state, const struct kubelet_hold *
 }
 
 /* An older attempt may still run beside the latest. */
-static void adopt_for_all(struct runtime *runtime, const struct kubelet_hold *hold)
+static void adopt_for_all(struct adopt *adopt, const struct kubelet_hold *hold)
 {
-    struct allocation *allocation = adopt(runtime->state, hold);
+    struct allocation *allocation = adopt_one(adopt->state, hold);
 
-    for (const struct running *r = runtime->runnings; r; r = r->hh.next) {
+    for (const struct running *r = adopt->runnings; r; r = r->hh.next) {
         if (strcmp(r->name, hold->container) == 0 && strcmp(r->pod_uid, hold->pod_uid) == 0)
             allocation_set_live(allocation, r->container_id, r->sandbox_id, r->attempt);
     }
 }
 
-void adopt_all(struct runtime *runtime)
+void adopt_all(struct adopt *adopt)
 {
-    for (const struct running *r = runtime->runnings; r; r = r->hh.next) {
+    for (const struct running *r = adopt->runnings; r; r = r->hh.next) {
         size_t holds_len;
         struct kubelet_hold *const *holds =
-            kubelet_holds_of_pod(runtime->state, r->pod_uid, &holds_len);
+            kubelet_holds_of_pod(adopt->state, r->pod_uid, &holds_len);
 
         for (size_t i = 0; i < holds_len; i++) {
-            if (is_to_adopt(runtime->state, holds[i], r->name))
-                adopt_for_all(runtime, holds[i]);
+            if (is_to_adopt(adopt->state, holds[i], r->name))
+                adopt_for_all(adopt, holds[i]);
         }
     }
 }
 
 /* A container that was made since the last list may have it, too. */
-void adopt_served(struct runtime *runtime, const char *resource)
+void adopt_served(struct adopt *adopt, const char *resource)
 {
-    struct state *state = runtime->state;
+    struct state *state = adopt->state;
     const struct kubelet_hold *hold = state->kubelet.holds;
 
-    adopt_all(runtime);
+    adopt_all(adopt);
     while (hold && strcmp(hold->resource, resource) != 0)
         hold = hold->hh.next;
     if (state->listing.listed && hold)
@@ -185,7 +184,7 @@ void adopt_created(struct state *state, const char *sandbox_id, const char *pod_
     holds = kubelet_holds_of_pod(state, pod_uid, &holds_len);
     for (size_t i = 0; state->listing.listed && i < holds_len; i++) {
         if (is_to_adopt(state, holds[i], container))
-            adopt(state, holds[i]);
+            adopt_one(state, holds[i]);
     }
     for (struct allocation *a = allocations_of_pod(&state->allocations, pod_uid); a;
          a = a->pod_next) {

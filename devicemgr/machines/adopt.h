@@ -14,26 +14,30 @@
 
 #include <stdbool.h>
 
-struct runtime;
 struct devicemgr_container;
 struct sandbox;
 struct state;
 
+struct adopt {
+    struct state *state;
+    struct running *runnings; /* containers, by the last list */
+};
+
 /* The list that is being read shows it to run. False: so did the one before. */
-bool adopt_running(struct runtime *runtime, const struct devicemgr_container *container,
+bool adopt_running(struct adopt *adopt, const struct devicemgr_container *container,
                    const struct sandbox *sandbox);
 /* What this list does not show to run does not; what was adopted stays. */
-void adopt_forget_unlisted(struct runtime *runtime);
+void adopt_forget_unlisted(struct adopt *adopt);
 /* What has ended since the last list. */
-void adopt_container_ended(struct runtime *runtime, const char *container_id);
-void adopt_sandbox_ended(struct runtime *runtime, const char *sandbox_id);
-void adopt_fini(struct runtime *runtime);
+void adopt_container_ended(struct adopt *adopt, const char *container_id);
+void adopt_sandbox_ended(struct adopt *adopt, const char *sandbox_id);
+void adopt_fini(struct adopt *adopt);
 
 /* Adopts what is to be: after a list, and a reading of the kubelet's checkpoint. */
-void adopt_all(struct runtime *runtime);
+void adopt_all(struct adopt *adopt);
 /* The resource is served here from now on; what runs is looked at anew if the kubelet gave away
  * some of it. */
-void adopt_served(struct runtime *runtime, const char *resource);
+void adopt_served(struct adopt *adopt, const char *resource);
 /* A create of this container passes: it may run with what the kubelet has given it, but for what the
  * create names. */
 void adopt_created(struct state *state, const char *sandbox_id, const char *pod_uid,

@@ -1,12 +1,11 @@
-/*
- * The runtime's whole list: what is there, what is no more, who runs.
- */
+#include "devicemgr/machines/listed.h"
+
 #include <string.h>
 
 #include "devicemgr/books/facts.h"
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/books/state.h"
-#include "devicemgr/machines/adopt.h"
+#include "devicemgr/machines/rebuild.h"
 #include "devicemgr/machines/runtime.h"
 #include "devicemgr/things/limits.h"
 
@@ -217,11 +216,11 @@ static size_t take_container(struct runtime *runtime, const struct listed_sandbo
         note_exited(state, container, sandbox);
         return 0;
     }
-    is_new = adopt_running(runtime, container, sandbox);
+    is_new = adopt_running(&runtime->adopt, container, sandbox);
     container_tokens_read(&named, is_new ? state : NULL,
                           container); /* told once, not by each list */
     note_running(state, container, sandbox, &named);
-    rebuilt = runtime_rebuild(state, told, container, sandbox, &named);
+    rebuilt = rebuild_container(state, told, container, sandbox, &named);
     request_fini(&named.tokens);
     return rebuilt;
 }
@@ -242,9 +241,9 @@ static void release_listed(struct state *state, const struct devicemgr_container
     request_fini(&named.tokens);
 }
 
-void runtime_take_list(struct runtime *runtime, const struct devicemgr_sandbox *sandboxes,
-                       size_t sandboxes_len, const struct devicemgr_container *containers,
-                       size_t containers_len)
+void listed_take(struct runtime *runtime, const struct devicemgr_sandbox *sandboxes,
+                 size_t sandboxes_len, const struct devicemgr_container *containers,
+                 size_t containers_len)
 {
     struct state *state = runtime->state;
     const struct listed_sandboxes told = {sandboxes, sandboxes_len};
@@ -266,8 +265,8 @@ void runtime_take_list(struct runtime *runtime, const struct devicemgr_sandbox *
         rebuilt += take_container(runtime, &told, &containers[i]);
     for (size_t i = 0; i < containers_len; i++)
         release_listed(state, &containers[i]);
-    adopt_forget_unlisted(runtime);
-    adopt_all(runtime);
+    adopt_forget_unlisted(&runtime->adopt);
+    adopt_all(&runtime->adopt);
     state->listing.listed = true;
     kubelet_become_ready(state);
     log_list(runtime, first, rebuilt, drop_absent(runtime));
@@ -277,7 +276,7 @@ void runtime_take_list(struct runtime *runtime, const struct devicemgr_sandbox *
     wake_all(&state->wakes);
 }
 
-void runtime_when_ready(struct runtime *runtime)
+void listed_when_ready(struct runtime *runtime)
 {
     struct state *state = runtime->state;
 

@@ -1,11 +1,9 @@
-/*
- * What a listed container says that it has.
- */
+#include "devicemgr/machines/rebuild.h"
+
 #include <string.h>
 
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/books/state.h"
-#include "devicemgr/machines/runtime.h"
 
 void container_tokens_read(struct container_tokens *named, struct state *state,
                            const struct devicemgr_container *container)
@@ -100,9 +98,9 @@ static bool rebuild_one(struct state *state, const struct listed_sandboxes *told
     return true;
 }
 
-size_t runtime_rebuild(struct state *state, const struct listed_sandboxes *told,
-                       const struct devicemgr_container *container, const struct sandbox *sandbox,
-                       const struct container_tokens *named)
+size_t rebuild_container(struct state *state, const struct listed_sandboxes *told,
+                         const struct devicemgr_container *container, const struct sandbox *sandbox,
+                         const struct container_tokens *named)
 {
     size_t rebuilt = 0;
 

@@ -1,17 +1,13 @@
-/*
- * What the runtime is seen to do: sandboxes that come and go, containers that end.
- */
 #include "devicemgr/machines/runtime.h"
 
 #include "devicemgr/books/facts.h"
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/books/state.h"
-#include "devicemgr/machines/adopt.h"
 #include "devicemgr/things/limits.h"
 
 void runtime_fini(struct runtime *runtime)
 {
-    adopt_fini(runtime);
+    adopt_fini(&runtime->adopt);
 }
 
 struct sandbox *runtime_note_sandbox(struct state *state, const struct devicemgr_sandbox *told)
@@ -82,7 +78,7 @@ void runtime_end_containers(struct runtime *runtime, const struct sandbox *sandb
     for (struct allocation *a = allocations_of_pod(&runtime->state->allocations, sandbox->pod->uid);
          a; a = a->pod_next)
         allocation_set_sandbox_ended(a, sandbox->id);
-    adopt_sandbox_ended(runtime, sandbox->id);
+    adopt_sandbox_ended(&runtime->adopt, sandbox->id);
     ledger_pod_changed(runtime->state, sandbox->pod->uid);
 }
 
@@ -130,7 +126,7 @@ void runtime_container_ended(struct runtime *runtime, const char *container_id)
     struct allocation *a;
 
     listing_note_ended(runtime->state, container_id);
-    adopt_container_ended(runtime, container_id);
+    adopt_container_ended(&runtime->adopt, container_id);
     while ((a = allocations_of_container(&runtime->state->allocations, container_id)))
         allocation_set_ended(a, container_id);
 }

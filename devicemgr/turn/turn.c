@@ -8,8 +8,8 @@
 
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/books/record.h"
-#include "devicemgr/machines/adopt.h"
 #include "devicemgr/machines/advertise.h"
+#include "devicemgr/machines/listed.h"
 #include "devicemgr/machines/plugin.h"
 #include "devicemgr/things/limits.h"
 
@@ -20,7 +20,8 @@ struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
     struct state *state = &mgr->state;
 
     state_init(state, settings);
-    mgr->calls.state = mgr->checks.state = mgr->prefers.state = mgr->runtime.state = state;
+    mgr->calls.state = mgr->checks.state = mgr->prefers.state = state;
+    mgr->runtime.state = mgr->runtime.adopt.state = state;
     mgr->creates = (struct creates){.state = state, .calls = &mgr->calls, .checks = &mgr->checks};
     mgr->ports = ports;
     mgr->user = user;
@@ -68,7 +69,7 @@ static void tell(struct devicemgr *mgr, const struct outbox_event *event)
         creates_endpoint_ended(&mgr->creates, event->number);
         break;
     case OUTBOX_RESOURCE_SERVED:
-        adopt_served(&mgr->runtime, event->name);
+        adopt_served(&mgr->runtime.adopt, event->name);
         break;
     case OUTBOX_CREATE_FORWARDED:
         demand = &creates_find(&mgr->creates, event->number)->demand;
@@ -164,7 +165,7 @@ void devicemgr_tick(struct devicemgr *mgr, uint64_t now_ms)
     plugin_tick(state);
     hand_out(mgr);
     listing_tick(state);
-    runtime_when_ready(&mgr->runtime);
+    listed_when_ready(&mgr->runtime);
     checkpoint_tick(state);
     prefers_tick(&mgr->prefers);
     wake_tick(&state->wakes, state->now_ms);
@@ -398,7 +399,7 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
                               const struct devicemgr_container *containers, size_t containers_len)
 {
     state_at(&mgr->state, now_ms);
-    runtime_take_list(&mgr->runtime, sandboxes, sandboxes_len, containers, containers_len);
+    listed_take(&mgr->runtime, sandboxes, sandboxes_len, containers, containers_len);
 }
 
 /* ---- the kubelet ---- */
@@ -413,7 +414,7 @@ void devicemgr_kubelet_listed(struct devicemgr *mgr, uint64_t now_ms)
 {
     state_at(&mgr->state, now_ms);
     mgr->state.kubelet.listed = true;
-    runtime_when_ready(&mgr->runtime);
+    listed_when_ready(&mgr->runtime);
 }
 
 void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t read_ms,
@@ -423,7 +424,7 @@ void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t re
     kubelet_take_holds(&mgr->state, held, held_len);
     showing_times(&mgr->state);
     kubelet_judge_tokens(&mgr->state, read_ms);
-    adopt_all(&mgr->runtime);
+    adopt_all(&mgr->runtime.adopt);
 }
 
 void devicemgr_prefer(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *resource,
