@@ -1,7 +1,7 @@
 """The relay's cost: latency, calls per second, CPU, memory; beside a byte copier and other relays.
 
     bench.py --build DIR [--quick] [--json FILE] [--only NAME,...] [--points NAME,...]
-             [--base BINARY]
+             [--base BINARY] [--store]
 
 All targets are measured in one run, one after another in each round, each round in another order;
 figures are medians of the rounds, ratios are medians of the rounds' own ratios, so that a machine
@@ -252,11 +252,13 @@ def parse():
     parser.add_argument("--points", help="these points, by comma: "
                         + ", ".join(point.name for point in POINTS))
     parser.add_argument("--base", metavar="BINARY", help="compare with this build of the shim")
+    parser.add_argument("--store", action="store_true", help="give the shim a service manager that "
+                        "keeps its connections, so that all goes through the journal")
     return parser.parse_args()
 
 
-def chosen(args):
-    every = targets.all_targets(args.build, args.base)
+def chosen(args, store):
+    every = targets.all_targets(args.build, args.base, store)
     if args.only:
         names = {"direct", "copier", "shim-base", *args.only.split(",")}
         every = [target for target in every if target.name in names]
@@ -268,7 +270,8 @@ def chosen(args):
 
 def main():
     args = parse()
-    every, points = chosen(args)
+    store = targets.Store() if args.store else None
+    every, points = chosen(args, store)
     began = time.monotonic()
     load_average = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
@@ -291,6 +294,8 @@ def main():
             for target in started:
                 target.stop()
             runtime.stop()
+    if store and not store.connections:
+        sys.exit("no connection was given to the service manager")
     figures = report.collect(bench)
     figures["seconds"] = round(time.monotonic() - began)
     figures["cores"] = os.cpu_count()

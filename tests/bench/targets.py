@@ -12,6 +12,7 @@ import signal
 import socket
 import struct
 import subprocess
+import threading
 import time
 
 START_SECONDS_MAX = 10
@@ -19,6 +20,9 @@ STOP_SECONDS_MAX = 10
 PROBE_SECONDS_MAX = 10
 STREAMS_MAX = 2000
 WINDOW_BYTES = 64 * 1024 * 1024
+STORE_DESCRIPTORS = 1 << 20
+STORE_MESSAGE_BYTES = 4096
+STORE_MESSAGE_DESCRIPTORS = 253  # SCM_MAX_FD
 
 RESOURCE = "bench.example/zero"
 
@@ -35,6 +39,27 @@ def accepts(path):
         except OSError:
             return False
         return True
+
+
+class Store:
+    """A service manager that promises to keep all descriptors, so that a shim with `env` writes a
+    journal of each connection. It closes them: nothing is gone on with here."""
+
+    def __init__(self):
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind("")  # an abstract name of the kernel's choice, unix(7)
+        self.env = {"NOTIFY_SOCKET": "@" + self._socket.getsockname()[1:].decode(),
+                    "FDSTORE": str(STORE_DESCRIPTORS)}
+        self.connections = 0
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self):
+        while True:
+            said, fds, *_ = socket.recv_fds(self._socket, STORE_MESSAGE_BYTES,
+                                            STORE_MESSAGE_DESCRIPTORS)
+            self.connections += b"FDNAME=relayed/" in said and len(fds) > 0
+            for fd in fds:
+                os.close(fd)
 
 
 class Target:
@@ -236,16 +261,17 @@ def scripted_runtime(build):
         str(pathlib.Path(build).resolve() / "tests/bench/bench_runtime"), str(listen)])
 
 
-def all_targets(build, base):
-    """`build`: the directory in which run.sh built; `base`: another build of the shim, or None. The
-    first is the way without a relay."""
+def all_targets(build, base, store):
+    """`build`: the directory in which run.sh built; `base`: another build of the shim, or None;
+    `store`: that of each shim, or None. The first is the way without a relay."""
+    env = store.env if store else None
     build = pathlib.Path(build).resolve()
     shim = pathlib.Path(os.environ.get("SHIM_BINARY", build / "shim/cri-device-shim")).resolve()
     return [
         Target("direct", None),
         Target("copier", plain_argv(build / "tests/bench/bench_copier")),
-        *([Target("shim-base", shim_argv(pathlib.Path(base).resolve()))] if base else []),
-        Target("shim", shim_argv(shim)),
+        *([Target("shim-base", shim_argv(pathlib.Path(base).resolve()), env)] if base else []),
+        Target("shim", shim_argv(shim), env),
         Target("nghttpx", _nghttpx_argv),
         Target("haproxy", _haproxy_argv),
         Target("nginx", _nginx_argv),
