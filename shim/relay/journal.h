@@ -5,8 +5,8 @@
  * that is given the same again writes the same again, of which the journal knows how much each end
  * has taken. So there is no moment at which this process must not be killed.
  *
- * An event is in the journal before it takes effect, for bytes in the very read(2) that takes them
- * (exact_io.h). When JOURNAL_EVENTS_BYTES of them have come, the next state takes their place.
+ * An event is in the journal before it takes effect: bytes are read into it, and the socket itself
+ * says how many were (read_count.h); of writes the memory says so (exact_io.h). When JOURNAL_EVENTS_BYTES of them have come, the next state takes their place.
  *
  * What kills whoever makes the session again from it does so each time, also when it was the bytes
  * of an event that killed the first: JOURNAL_TAKERS_MAX of them in a row, and it is used no more.
@@ -28,11 +28,12 @@
 #define JOURNAL_EVENTS_BYTES (32 * 1024)
 #define JOURNAL_TAKERS_MAX 3
 /* Whoever changes what lies in the memory, or what is fed to a session and how, changes this. */
-#define JOURNAL_FORMAT "SHJRNL01"
+#define JOURNAL_FORMAT "SHJRNL02"
 
 struct journal;
 
-/* For a connection of these two sockets, which are borrowed. NULL: out of memory or descriptors. */
+/* For a connection of these two unix sockets, which are borrowed and of which nothing was read yet.
+ * NULL: out of memory or descriptors. */
 struct journal *journal_new(const int sockets[2]);
 
 /*

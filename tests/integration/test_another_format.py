@@ -14,7 +14,7 @@ from slow import Slow
 from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
-JOURNAL = b"SHJRNL01"  # JOURNAL_FORMAT in shim/relay/journal.h
+JOURNAL = b"SHJRNL02"  # JOURNAL_FORMAT in shim/relay/journal.h
 
 
 def this_release():

@@ -1,6 +1,7 @@
 unit_test(test_fd_store test_fd_store.c notify_socket shim_fd_store)
 unit_test(test_watchdog test_watchdog.c shim_signals shim_log test_rpc_fixture)
 unit_test(test_exact_io test_exact_io.c)
+unit_test(test_read_count test_read_count.c)
 unit_test(test_token test_token.c cri_token)
 unit_test(test_bridge_names test_bridge_names.c shim_bridge)
 unit_test(test_bridge_list test_bridge_list.c shim_bridge alloc_fail)

@@ -205,20 +205,82 @@ static void what_is_damaged_is_refused(void **state)
 {
     struct world *w = *state;
     uint32_t kind = 99, len = 1u << 30;
-    struct journal_event e;
     struct journal *j;
 
     comes(w, SESSION_CLIENT, "hello");
     assert_int_equal(pwrite(journal_fd(w->j), &kind, 4, 4096), 4);
-    assert_int_equal(open_again(w, &j), 0);
-    assert_int_equal(journal_next(j, false, &e), -EPROTO);
-    journal_free(j);
+    assert_int_equal(open_again(w, &j), -EPROTO);
     kind = JOURNAL_CLIENT;
     assert_int_equal(pwrite(journal_fd(w->j), &kind, 4, 4096), 4);
     assert_int_equal(pwrite(journal_fd(w->j), &len, 4, 4100), 4);
+    assert_int_equal(open_again(w, &j), -EPROTO);
+}
+
+/* Where the first event's head lies, and how long that is. */
+#define EVENTS_AT 4096
+#define EVENT_HEAD_BYTES 32
+
+/* As one that is killed before it can write that down. */
+static void reads_and_is_killed(struct world *w, enum session_end from, size_t events_bytes)
+{
+    char *memory = mmap(NULL, 2 * EVENTS_AT, PROT_WRITE, MAP_SHARED, journal_fd(w->j), 0);
+
+    assert_true(memory != MAP_FAILED);
+    assert_true(
+        recv(w->sockets[from], memory + EVENTS_AT + events_bytes + EVENT_HEAD_BYTES, 99, 0) > 0);
+    munmap(memory, 2 * EVENTS_AT);
+}
+
+static void what_was_read_last_is_there(void **state)
+{
+    struct world *w = *state;
+    struct buffer session = {0}, unsent[2] = {{0}};
+    struct journal *j;
+
+    comes(w, SESSION_CLIENT, "before the state");
+    assert_int_equal(buffer_put(&session, "state", 5), 0);
+    journal_state(w->j, &session, unsent, (const uint64_t[2]){0, 0});
+    comes(w, SESSION_RUNTIME, "world");
+    assert_int_equal(send(w->pairs[SESSION_CLIENT][1], "hello", 5, 0), 5);
+    reads_and_is_killed(w, SESSION_CLIENT, EVENT_HEAD_BYTES + 8);
+    for (int i = 0; i < 2; i++) { /* also of whom the next was killed too */
+        assert_int_equal(open_again(w, &j), 0);
+        expect_bytes(j, JOURNAL_RUNTIME, "world", false);
+        expect_bytes(j, JOURNAL_CLIENT, "hello", false);
+        expect_end(j);
+        journal_free(j);
+    }
+    buffer_fini(&session);
+}
+
+static void who_takes_it_over_reads_on(void **state)
+{
+    struct world *w = *state;
+    struct journal *j;
+
+    comes(w, SESSION_CLIENT, "first");
     assert_int_equal(open_again(w, &j), 0);
-    assert_int_equal(journal_next(j, false, &e), -EPROTO);
+    journal_free(w->j);
+    w->j = j;
+    comes(w, SESSION_CLIENT, "second");
+    assert_int_equal(open_again(w, &j), 0);
+    expect_bytes(j, JOURNAL_CLIENT, "first", false);
+    expect_bytes(j, JOURNAL_CLIENT, "second", false);
+    expect_end(j);
     journal_free(j);
+}
+
+/* Nobody was killed in two reads. */
+static void reads_of_both_ends_are_none(void **state)
+{
+    struct world *w = *state;
+    struct journal *j;
+
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(send(w->pairs[i][1], "x", 1, 0), 1);
+        reads_and_is_killed(w, (enum session_end)i, 0);
+    }
+    assert_int_equal(open_again(w, &j), -EPROTO);
 }
 
 static void one_without_room_is_over(void **state)
@@ -271,6 +333,9 @@ int main(void)
         TEST(sockets_come_in_any_order_but_no_others),
         TEST(what_is_no_journal_is_refused),
         TEST(what_is_damaged_is_refused),
+        TEST(what_was_read_last_is_there),
+        TEST(who_takes_it_over_reads_on),
+        TEST(reads_of_both_ends_are_none),
         TEST(one_without_room_is_over),
         TEST(a_state_is_due_now_and_then),
     };
