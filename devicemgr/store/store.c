@@ -32,6 +32,7 @@ struct store {
     sqlite3_stmt *drop[STORE_TABLES];
     ino_t inode; /* of the open file, to notice that it was taken away */
     bool rebooted;
+    bool made;         /* see store_made() */
     bool lost_rows;    /* see store_lost_rows() */
     bool reset;        /* the file is a new one, and the owner of the rows does not know yet */
     bool boot_written; /* meta holds this boot's id */
@@ -252,6 +253,7 @@ int store_open(const struct store_options *options, struct store **out, char *er
         free(store);
         return -1;
     }
+    store->made = !store_file_exists(store->path);
     if (options->discard && store_file_exists(store->path))
         is_new = set_aside(store, "is not read again", "the process has crashed reading it") == 0;
     opened = open_file(store, why, sizeof why);
@@ -333,6 +335,11 @@ void store_load(struct store *store, void (*each)(void *user, const struct devic
             report(store, LOG_ERR, "checkpoint %s: table %s: %s", store->path, store_tables[i].name,
                    sqlite3_errmsg(store->db));
     }
+}
+
+bool store_made(const struct store *store)
+{
+    return store->made;
 }
 
 bool store_lost_rows(const struct store *store)

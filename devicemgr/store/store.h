@@ -49,6 +49,9 @@ int store_open(const struct store_options *options, struct store **out, char *er
 void store_load(struct store *store, void (*each)(void *user, const struct devicemgr_record *),
                 void *user);
 
+/* There was no file: it is the first start, or somebody has removed it. */
+bool store_made(const struct store *store);
+
 /* After store_load(): rows that were durable may be missing, since something was damaged or could
  * not be read. */
 bool store_lost_rows(const struct store *store);

@@ -46,7 +46,7 @@ static void give_to_core(struct restore *restore, const struct store_worker_rows
             log_error("checkpoint: a record (%s %s %s) makes no sense; it is left out",
                       record->key[0], record->key[1], record->key[2]);
     }
-    restore->lost = rows->lost;
+    restore->lost = rows->lost || rows->made;
     if (rows->lost)
         devicemgr_rows_lost(restore->core);
     devicemgr_restored(restore->core, boot_now_ms());

@@ -40,7 +40,7 @@ struct restore {
     uv_timer_t timer;
     bool reading;                       /* in the worker */
     bool delayed;                       /* the owner was told */
-    bool lost;                          /* to read: not all rows could be restored */
+    bool lost;                          /* to read: rows may be missing that there once were */
     char unread[STORE_ERROR_BYTES_MAX]; /* why it is not read, as it was said last */
     uint64_t pause_ms;                  /* before it is tried again */
     void (*done)(void *user);

@@ -128,6 +128,7 @@ static void tell_read(struct store_worker *worker, const struct devicemgr_record
 {
     const struct store_worker_rows rows = {.v = records,
                                            .len = len,
+                                           .made = store_made(worker->store),
                                            .lost = store_lost_rows(worker->store),
                                            .rebooted = store_rebooted(worker->store)};
 

@@ -19,6 +19,7 @@ struct store_worker;
 struct store_worker_rows {
     const struct devicemgr_record *v;
     size_t len;
+    bool made;     /* store_made() */
     bool lost;     /* store_lost_rows() */
     bool rebooted; /* store_rebooted() */
 };

@@ -129,15 +129,19 @@ def test_a_plugin_sees_nothing(kept, runtime, make_plugin, make_client, closing)
     wait_until(lambda: "kubelet.sock" in watch.names(), "a removed name is seen by the watch")
 
 
-def test_plugins_that_were_forgotten_register_anew(kept, make_plugin, closing):
-    """The checkpoint is damaged, and with it who has registered is lost: the socket is a new one, which
+@pytest.mark.parametrize("how", ["damaged", "removed"])
+def test_plugins_that_were_forgotten_register_anew(kept, make_plugin, closing, how):
+    """The checkpoint is damaged or removed, and with it who has registered is lost: the socket is a new one, which
     plugins see."""
     plugin = make_plugin(kept, GPU, ["g0"])
     kept.wait_log("1 of 1 devices healthy")
     watch = closing(Watch(kept.plugin_dir))
     kept.kill()
     for path in kept.state_dir.glob("checkpoint.db*"):
-        path.write_bytes(b"no checkpoint")
+        if how == "damaged":
+            path.write_bytes(b"no checkpoint")
+        else:
+            path.unlink()
     kept.start()
     assert "kubelet.sock" in watch.names()
     plugin.register()

@@ -65,6 +65,7 @@ static void keeps_what_was_committed(void **state)
     struct store *store = open_and_load(f);
 
     assert_int_equal(f->loaded.len, 0);
+    assert_true(store_made(store));
     must_commit(f, store, first, 5);
     must_commit(f, store, second, 3);
     must_commit(f, store, NULL, 0);
@@ -73,6 +74,7 @@ static void keeps_what_was_committed(void **state)
     assert_int_equal(f->reports, 0);
     assert_int_equal(f->loaded.len, 4);
     assert_false(store_lost_rows(store));
+    assert_false(store_made(store));
     assert_string_equal(find_loaded(f, DEVICEMGR_RECORD_RESOURCE, "v.com/gpu"), "resource");
     assert_string_equal(find_loaded(f, DEVICEMGR_RECORD_POD, "uid"), "");
     assert_null(find_loaded(f, DEVICEMGR_RECORD_POD, "gone"));
