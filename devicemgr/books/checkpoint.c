@@ -17,7 +17,7 @@ static struct allocation *row_allocation(struct state *state, const struct dirty
 {
     if (row->kind != DEVICEMGR_RECORD_ALLOCATION)
         return NULL;
-    return allocations_find(&state->allocations, row->parts[0], row->parts[1], row->parts[2]);
+    return allocations_edit(&state->allocations, row->parts[0], row->parts[1], row->parts[2]);
 }
 
 /* Whether the checkpoint has, or is about to have, an allocation of the pod: a reservation that is

@@ -65,13 +65,13 @@ bool *dirty_stored(struct state *state, enum devicemgr_record_kind kind, const c
 
     switch (kind) {
     case DEVICEMGR_RECORD_RESOURCE:
-        resource = resources_find(state->resources, parts[0]);
+        resource = resources_edit(&state->resources, parts[0]);
         return resource ? &resource->stored : NULL;
     case DEVICEMGR_RECORD_ALLOCATION:
-        allocation = allocations_find(&state->allocations, parts[0], parts[1], parts[2]);
+        allocation = allocations_edit(&state->allocations, parts[0], parts[1], parts[2]);
         return allocation ? &allocation->stored : NULL;
     case DEVICEMGR_RECORD_POD:
-        pod = pods_find(&state->pods, parts[0]);
+        pod = pods_edit(&state->pods, parts[0]);
         return pod ? &pod->stored : NULL;
     }
     return NULL;

@@ -102,8 +102,8 @@ bool kubelet_gave(const struct state *state, const struct allocation *allocation
 /* Whether the pod of the entry may be admitted again: it is known and not over, or may come. */
 bool kubelet_hold_counts(const struct state *state, const struct kubelet_hold *hold);
 /* The pod's entries; valid until the checkpoint is told again. */
-struct kubelet_hold *const *kubelet_holds_of_pod(const struct state *state, const char *pod_uid,
-                                                 size_t *holds_len);
+const struct kubelet_hold *const *kubelet_holds_of_pod(const struct state *state,
+                                                       const char *pod_uid, size_t *holds_len);
 /* The next of the pods that are stale, no more in that list; NULL: none is left. */
 struct kubelet_pod *kubelet_take_stale(struct kubelet_view *kubelet);
 /* What the pod is has changed, and with it whether what it was given is held. `wakes`: it may be

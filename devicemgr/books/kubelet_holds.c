@@ -126,13 +126,13 @@ static void pod_remove(struct kubelet_view *kubelet, const struct kubelet_hold *
     free(pod);
 }
 
-struct kubelet_hold *const *kubelet_holds_of_pod(const struct state *state, const char *pod_uid,
-                                                 size_t *holds_len)
+const struct kubelet_hold *const *kubelet_holds_of_pod(const struct state *state,
+                                                       const char *pod_uid, size_t *holds_len)
 {
     const struct kubelet_pod *pod = pod_find(&state->kubelet, pod_uid);
 
     *holds_len = pod ? pod->holds_len : 0;
-    return pod ? pod->holds : NULL;
+    return pod ? (const struct kubelet_hold *const *)pod->holds : NULL;
 }
 
 /* ---- the entries ---- */

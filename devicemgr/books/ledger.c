@@ -10,7 +10,7 @@
 /* What can run of one allocation says whether its pod is over, and so what all of them are. */
 static void siblings_changed(struct state *state, const char *pod_uid, bool wakes)
 {
-    for (struct allocation *a = allocations_of_pod(&state->allocations, pod_uid); a;
+    for (struct allocation *a = allocations_edit_of_pod(&state->allocations, pod_uid); a;
          a = a->pod_next) {
         allocation_set_stale(a);
         if (wakes)
@@ -59,7 +59,7 @@ void ledger_remove_allocation(struct state *state, struct allocation *allocation
  * pod. */
 static void remember_token(struct state *state, const struct allocation *allocation)
 {
-    struct pod *pod = pods_find(&state->pods, allocation->pod_uid);
+    struct pod *pod = pods_edit(&state->pods, allocation->pod_uid);
 
     if (!pod || allocation->own_choice || !allocation_durable(allocation) || !allocation->options)
         return;
@@ -79,7 +79,7 @@ static void drop_pod_allocations(struct state *state, const char *pod_uid)
 {
     struct allocation *allocation;
 
-    while ((allocation = allocations_of_pod(&state->allocations, pod_uid)))
+    while ((allocation = allocations_edit_of_pod(&state->allocations, pod_uid)))
         ledger_drop_allocation(state, allocation);
 }
 
@@ -105,7 +105,7 @@ void ledger_release_leftovers(struct state *state, const char *pod_uid, const ch
 {
     struct allocation *a, *next;
 
-    for (a = allocations_of_pod(&state->allocations, pod_uid); a; a = next) {
+    for (a = allocations_edit_of_pod(&state->allocations, pod_uid); a; a = next) {
         struct text text = {0};
 
         next = a->pod_next;

@@ -5,7 +5,7 @@
 
 void showing_changed(struct state *state, const char *resource)
 {
-    struct resource *shown = resources_find(state->resources, resource);
+    struct resource *shown = resources_edit(&state->resources, resource);
 
     if (shown && shown->shown.version != 0)
         shown->shown.version = ++state->showing.version;

@@ -265,7 +265,7 @@ uint64_t *wakes_take(struct wakes *wakes, size_t *len)
     return numbers;
 }
 
-struct waiter *wakes_find(const struct wakes *wakes, uint64_t number)
+struct waiter *wakes_find(struct wakes *wakes, uint64_t number)
 {
     struct waiter *waiter;
 

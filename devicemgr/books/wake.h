@@ -80,7 +80,7 @@ uint64_t wakes_next_ms(const struct wakes *wakes);
 uint64_t *wakes_take(struct wakes *wakes, size_t *len);
 
 /* NULL: that create is over. */
-struct waiter *wakes_find(const struct wakes *wakes, uint64_t number);
+struct waiter *wakes_find(struct wakes *wakes, uint64_t number);
 /* Another one for the same pod and container that is not decided yet; NULL: none. */
 const struct waiter *wakes_find_other(const struct wakes *wakes, const struct demand *demand);
 

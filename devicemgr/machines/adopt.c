@@ -148,7 +148,7 @@ void adopt_all(struct adopt *adopt)
 {
     for (const struct running *r = adopt->runnings; r; r = r->hh.next) {
         size_t holds_len;
-        struct kubelet_hold *const *holds =
+        const struct kubelet_hold *const *holds =
             kubelet_holds_of_pod(adopt->state, r->pod_uid, &holds_len);
 
         for (size_t i = 0; i < holds_len; i++) {
@@ -176,7 +176,7 @@ void adopt_created(struct state *state, const char *sandbox_id, const char *pod_
                    const char *container)
 {
     const struct sandbox *sandbox = pods_find_sandbox(&state->pods, sandbox_id);
-    struct kubelet_hold *const *holds;
+    const struct kubelet_hold *const *holds;
     size_t holds_len;
 
     if (!sandbox || sandbox->state == SANDBOX_STOPPED || strcmp(sandbox->pod->uid, pod_uid) != 0)
@@ -186,7 +186,7 @@ void adopt_created(struct state *state, const char *sandbox_id, const char *pod_
         if (is_to_adopt(state, holds[i], container))
             adopt_one(state, holds[i]);
     }
-    for (struct allocation *a = allocations_of_pod(&state->allocations, pod_uid); a;
+    for (struct allocation *a = allocations_edit_of_pod(&state->allocations, pod_uid); a;
          a = a->pod_next) {
         if (!a->own_choice && !a->create && strcmp(a->container, container) == 0)
             ledger_outcome_unknown(state, a, sandbox_id);

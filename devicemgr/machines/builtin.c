@@ -7,7 +7,7 @@
 void builtin_listed(struct state *state, const char *name,
                     const struct devicemgr_builtin_device *devices, size_t devices_len)
 {
-    struct resource *resource = resources_find(state->resources, name);
+    struct resource *resource = resources_edit(&state->resources, name);
     bool first = !resource || !resource->builtin;
     struct devices_change change;
     struct text text = {0};

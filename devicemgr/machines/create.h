@@ -71,7 +71,7 @@ struct creates {
 
 void creates_fini(struct creates *creates);
 /* NULL: no such create, or over. */
-struct create *creates_find(const struct creates *creates, uint64_t number);
+struct create *creates_find(struct creates *creates, uint64_t number);
 /* Asserts that the picture above has the move. */
 void create_set_state(struct creates *creates, struct create *create, enum create_state state);
 /* The allocation that it works on, of the resource `index`; NULL: there is none, also when its pod

@@ -120,7 +120,7 @@ static void take_over(struct creates *creates, const struct create *create)
 static void know_sandbox(struct state *state, const struct create *create, uint32_t attempt)
 {
     struct pod *pod;
-    struct sandbox *sandbox = pods_find_sandbox(&state->pods, create->demand.sandbox_id);
+    struct sandbox *sandbox = pods_edit_sandbox(&state->pods, create->demand.sandbox_id);
 
     if (sandbox || facts_sandbox_removed(state, create->demand.sandbox_id))
         return;
@@ -165,7 +165,7 @@ static void admit(struct creates *creates, struct create *create,
     create->items = mem_alloc(create->demand.request.len, sizeof *create->items);
     create->wanted = mem_alloc(create->demand.request.len, sizeof *create->wanted);
     know_sandbox(state, create, request->sandbox_attempt);
-    pod = pods_find(&state->pods, request->pod_uid);
+    pod = pods_edit(&state->pods, request->pod_uid);
     if (pod && has_token(request))
         pod_note_token(pod, request->container);
     take_over(creates, create);

@@ -99,7 +99,8 @@ static void keep_answer(struct creates *creates, struct create *create, const st
                         const V1beta1__ContainerAllocateResponse *answer)
 {
     struct allocations *table = &creates->state->allocations;
-    struct allocation *allocation = allocations_demanded(table, &create->demand, call->item);
+    struct allocation *allocation =
+        allocations_mutable(table, allocations_demanded(table, &create->demand, call->item));
 
     if (allocation && !allocations_have_room(table, options_bytes(answer)))
         fail(creates, create, call, REASON_ANSWER_TOO_LARGE, NULL);

@@ -15,7 +15,7 @@
 static void evict_holders(struct state *state, const struct allocation *allocation)
 {
     for (size_t i = 0; i < allocation->ids.len; i++) {
-        struct allocation *const *holders;
+        const struct allocation *const *holders;
         size_t holders_len, h = 0;
 
         holders = allocations_holders(&state->allocations, allocation->resource,
@@ -32,7 +32,7 @@ static void evict_holders(struct state *state, const struct allocation *allocati
             text_add(&text, ", which no longer runs: device ids ");
             text_add_ids(&text, &holders[h]->ids);
             state_log(state, LEVEL_INFO, &text);
-            ledger_drop_allocation(state, holders[h]);
+            ledger_drop_allocation(state, allocations_mutable(&state->allocations, holders[h]));
             holders = allocations_holders(&state->allocations, allocation->resource,
                                           allocation->ids.v[i], &holders_len);
         }

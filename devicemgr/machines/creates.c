@@ -9,7 +9,7 @@
 
 #include "devicemgr/books/ledger.h"
 
-struct create *creates_find(const struct creates *creates, uint64_t number)
+struct create *creates_find(struct creates *creates, uint64_t number)
 {
     struct create *create;
 
@@ -58,10 +58,12 @@ void create_set_state(struct creates *creates, struct create *create, enum creat
 
 struct allocation *create_allocation(struct state *state, const struct create *create, size_t index)
 {
-    struct allocation *allocation =
+    const struct allocation *allocation =
         allocations_demanded(&state->allocations, &create->demand, index);
 
-    return allocation && allocation->create == create->number ? allocation : NULL;
+    if (!allocation || allocation->create != create->number)
+        return NULL;
+    return allocations_mutable(&state->allocations, allocation);
 }
 
 void create_release(struct state *state, const struct create *create)

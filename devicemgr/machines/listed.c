@@ -65,7 +65,7 @@ static void keep_sandboxes(struct state *state, const struct devicemgr_container
                            size_t containers_len)
 {
     for (size_t i = 0; i < containers_len; i++) {
-        struct sandbox *sandbox = pods_find_sandbox(&state->pods, containers[i].sandbox_id);
+        struct sandbox *sandbox = pods_edit_sandbox(&state->pods, containers[i].sandbox_id);
 
         if (!sandbox || sandbox->epoch >= state->listing.epoch ||
             !is_running(state, &containers[i], sandbox))
@@ -149,7 +149,7 @@ static void end_unlisted(struct state *state)
 static void note_running(struct state *state, const struct devicemgr_container *container,
                          const struct sandbox *sandbox, const struct container_tokens *named)
 {
-    for (struct allocation *a = allocations_of_pod(&state->allocations, sandbox->pod->uid); a;
+    for (struct allocation *a = allocations_edit_of_pod(&state->allocations, sandbox->pod->uid); a;
          a = a->pod_next) {
         if (a->epoch < state->listing.epoch && strcmp(a->container, container->name) == 0 &&
             container_tokens_name(named, a))
@@ -160,7 +160,7 @@ static void note_running(struct state *state, const struct devicemgr_container *
 static void note_exited(struct state *state, const struct devicemgr_container *container,
                         const struct sandbox *sandbox)
 {
-    for (struct allocation *a = allocations_of_pod(&state->allocations, sandbox->pod->uid); a;
+    for (struct allocation *a = allocations_edit_of_pod(&state->allocations, sandbox->pod->uid); a;
          a = a->pod_next) {
         if (a->lives_len == 0 && a->epoch < state->listing.epoch &&
             strcmp(a->container, container->name) == 0)

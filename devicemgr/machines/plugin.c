@@ -15,7 +15,7 @@ static uint64_t grace_of(const struct state *state, const struct resource *resou
     return state_settings_of(state, resource->name)->grace_ms;
 }
 
-static struct resource *find_by_endpoint(const struct state *state, uint64_t endpoint)
+static struct resource *find_by_endpoint(struct state *state, uint64_t endpoint)
 {
     for (struct resource *r = state->resources; r; r = r->hh.next) {
         if (!r->builtin && r->endpoint.number == endpoint)

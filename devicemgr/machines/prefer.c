@@ -61,7 +61,7 @@ void prefers_fini(struct prefers *prefers)
 static bool is_held(const struct state *state, const char *resource, const char *id)
 {
     size_t holders_len;
-    struct allocation *const *holders =
+    const struct allocation *const *holders =
         allocations_holders(&state->allocations, resource, id, &holders_len);
 
     for (size_t i = 0; i < holders_len; i++) {
@@ -285,7 +285,7 @@ static void fill_up(struct ids *answer, const struct prefer *prefer)
 
 static void rest(struct state *state, const struct prefer *prefer)
 {
-    struct resource *resource = resources_find(state->resources, prefer->resource);
+    struct resource *resource = resources_edit(&state->resources, prefer->resource);
     struct text text = {0};
 
     if (resource->prefer_rest.generation == resource->generation &&

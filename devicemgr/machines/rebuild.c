@@ -78,7 +78,7 @@ static bool rebuild_one(struct state *state, const struct listed_sandboxes *told
                         const struct request_item *token)
 {
     struct allocation *allocation =
-        allocations_find(&state->allocations, sandbox->pod->uid, container->name, token->resource);
+        allocations_edit(&state->allocations, sandbox->pod->uid, container->name, token->resource);
     size_t lives_len = allocation ? allocation->lives_len : 0;
 
     if (allocation &&

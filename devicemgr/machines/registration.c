@@ -111,7 +111,7 @@ void registration_begin(struct state *state, uint64_t registration, const char *
         state_log(state, LEVEL_WARNING, &text);
         return;
     }
-    resource = resources_find(state->resources, name);
+    resource = resources_edit(&state->resources, name);
     if (!resource)
         resource = resources_add(&state->resources, name);
     text_add(&text, "a newer registration of resource %s has come", name);

@@ -47,7 +47,7 @@ static void note_remaking(struct state *state, struct sandbox *sandbox)
 
 void runtime_sandbox_stopping(struct state *state, const char *sandbox_id)
 {
-    struct sandbox *sandbox = pods_find_sandbox(&state->pods, sandbox_id);
+    struct sandbox *sandbox = pods_edit_sandbox(&state->pods, sandbox_id);
 
     if (!sandbox) {
         note_end(state, sandbox_id, SANDBOX_END_STOPPING);
@@ -60,7 +60,7 @@ void runtime_sandbox_stopping(struct state *state, const char *sandbox_id)
 
 void runtime_sandbox_stop_failed(struct state *state, const char *sandbox_id)
 {
-    struct sandbox *sandbox = pods_find_sandbox(&state->pods, sandbox_id);
+    struct sandbox *sandbox = pods_edit_sandbox(&state->pods, sandbox_id);
 
     if (!sandbox) {
         pods_forget_stopping(&state->pods, sandbox_id);
@@ -75,7 +75,8 @@ void runtime_sandbox_stop_failed(struct state *state, const char *sandbox_id)
 
 void runtime_end_containers(struct runtime *runtime, const struct sandbox *sandbox)
 {
-    for (struct allocation *a = allocations_of_pod(&runtime->state->allocations, sandbox->pod->uid);
+    for (struct allocation *a =
+             allocations_edit_of_pod(&runtime->state->allocations, sandbox->pod->uid);
          a; a = a->pod_next)
         allocation_set_sandbox_ended(a, sandbox->id);
     adopt_sandbox_ended(&runtime->adopt, sandbox->id);
@@ -85,7 +86,7 @@ void runtime_end_containers(struct runtime *runtime, const struct sandbox *sandb
 void runtime_sandbox_stopped(struct runtime *runtime, const char *sandbox_id)
 {
     struct state *state = runtime->state;
-    struct sandbox *sandbox = pods_find_sandbox(&state->pods, sandbox_id);
+    struct sandbox *sandbox = pods_edit_sandbox(&state->pods, sandbox_id);
 
     if (!sandbox) {
         note_end(state, sandbox_id, SANDBOX_END_STOPPED);
@@ -99,7 +100,7 @@ void runtime_sandbox_stopped(struct runtime *runtime, const char *sandbox_id)
 void runtime_sandbox_removed(struct runtime *runtime, const char *sandbox_id)
 {
     struct state *state = runtime->state;
-    struct sandbox *sandbox = pods_find_sandbox(&state->pods, sandbox_id);
+    struct sandbox *sandbox = pods_edit_sandbox(&state->pods, sandbox_id);
     struct pod *pod;
 
     pods_note_end(&state->pods, sandbox_id, SANDBOX_END_REMOVED, state->listing.epoch);

@@ -52,7 +52,7 @@ void checks_start(struct checks *checks, uint64_t create, struct allocation *hol
 
 /* Who asked may be over, its hold shorter than the runtime took: its next attempt would ask again,
  * and so on for ever. */
-static void confirm(const struct state *state, struct allocation *holder, uint64_t create)
+static void confirm(struct state *state, struct allocation *holder, uint64_t create)
 {
     allocation_set_said_to_run(
         holder, create, wakes_find(&state->wakes, create) ? 0 : state->now_ms + LATE_ANSWER_MS);
@@ -81,7 +81,7 @@ char *checks_answered(struct checks *checks, uint64_t number, enum devicemgr_che
     if (!check)
         return NULL;
     holder =
-        allocations_find(&state->allocations, check->pod_uid, check->container, check->resource);
+        allocations_edit(&state->allocations, check->pod_uid, check->container, check->resource);
     if (holder && allocation_set_answered(holder, number)) {
         take_answer(state, holder, check, answer);
         if (answer == DEVICEMGR_GONE)

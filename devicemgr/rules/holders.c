@@ -76,7 +76,7 @@ struct look holders_of_ids(const struct state *state, const struct wanted *wante
 
     for (size_t i = 0; wanted->settings->exclusive && i < ids->len; i++) {
         size_t len;
-        struct allocation *const *holders =
+        const struct allocation *const *holders =
             allocations_holders(&state->allocations, wanted->want->resource, ids->v[i], &len);
 
         for (size_t h = 0; h < len; h++) {
@@ -121,7 +121,7 @@ bool holders_handed_on(const struct state *state, const struct wanted *wanted)
 
     for (size_t i = 0; i < has->ids.len; i++) {
         size_t len;
-        struct allocation *const *holders =
+        const struct allocation *const *holders =
             allocations_holders(&state->allocations, has->resource, has->ids.v[i], &len);
 
         for (size_t h = 0; h < len; h++) {
@@ -138,7 +138,7 @@ bool holders_none(const struct state *state, const struct wanted *wanted, const 
 {
     const struct demand *demand = wanted->demand;
     const char *resource = wanted->want->resource;
-    struct allocation *const *holders;
+    const struct allocation *const *holders;
     size_t len;
 
     *reused = false;

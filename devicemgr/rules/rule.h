@@ -3,8 +3,9 @@
  *
  * A rule is a function of a const state. It answers, with a value; whoever asked acts on that. The
  * compiler sees to it: what takes a state, a table or a queue to change it cannot be given a const
- * one, and what takes one of the things that a const table gives out is named below, and may not be
- * named by a rule. (tests/integration/test_structure.py sees to it that all of them are.)
+ * one, and what is found in a const table is const. What stands in a list there is not, in C: so
+ * what takes a thing to change it is named below, and may not be named by a rule.
+ * (tests/integration/test_structure.py sees to both.)
  */
 #ifndef DEVICEMGR_RULES_RULE_H
 #define DEVICEMGR_RULES_RULE_H
@@ -37,7 +38,7 @@
 #pragma GCC poison pod_set_boot pod_set_remembers pod_set_removed pods_ensure_sandbox pods_remove
 #pragma GCC poison pods_remove_sandbox record_restore_resource registration_dial_waiting
 #pragma GCC poison resource_list resource_planting_once resource_set_builtin resource_set_generation
-#pragma GCC poison resources_add resources_fini resources_mutable resources_remove
+#pragma GCC poison resources_add resources_edit resources_fini resources_mutable resources_remove
 #pragma GCC poison sandbox_set_doubted sandbox_set_epoch sandbox_set_open sandbox_set_ran
 #pragma GCC poison sandbox_set_ready sandbox_set_remade_by sandbox_set_stopped sandbox_set_stopping
 /* clang-format on */

@@ -160,23 +160,29 @@ void allocations_fini(struct allocations *table);
 struct allocation *allocations_add(struct allocations *table, const char *pod_uid,
                                    const char *container, const char *resource,
                                    const struct ids *ids);
-struct allocation *allocations_find(const struct allocations *table, const char *pod_uid,
+/* NULL: there is none. */
+const struct allocation *allocations_find(const struct allocations *table, const char *pod_uid,
+                                          const char *container, const char *resource);
+/* The same, to be changed. */
+struct allocation *allocations_edit(struct allocations *table, const char *pod_uid,
                                     const char *container, const char *resource);
-/* The same allocation, for who may change the table that it is in. Accepts NULL. */
+/* One that was found by who could only read the table. Accepts NULL. */
 struct allocation *allocations_mutable(struct allocations *table,
                                        const struct allocation *allocation);
 /* Of the container that is to be made, for the resource `index` of what it asks for. */
-struct allocation *allocations_demanded(const struct allocations *table,
-                                        const struct demand *demand, size_t index);
+const struct allocation *allocations_demanded(const struct allocations *table,
+                                              const struct demand *demand, size_t index);
 void allocations_remove(struct allocations *table, struct allocation *allocation);
 /* All that hold the device, oldest first; valid until the table changes. */
-struct allocation *const *allocations_holders(const struct allocations *table, const char *resource,
-                                              const char *id, size_t *holders_len);
+const struct allocation *const *allocations_holders(const struct allocations *table,
+                                                    const char *resource, const char *id,
+                                                    size_t *holders_len);
 /* One that has the container among those that may run; NULL: none. */
-struct allocation *allocations_of_container(const struct allocations *table,
-                                            const char *container_id);
+struct allocation *allocations_of_container(struct allocations *table, const char *container_id);
 /* A pod's allocations, linked by pod_next; NULL: none. */
-struct allocation *allocations_of_pod(const struct allocations *table, const char *pod_uid);
+const struct allocation *allocations_of_pod(const struct allocations *table, const char *pod_uid);
+/* The same, to be changed. */
+struct allocation *allocations_edit_of_pod(struct allocations *table, const char *pod_uid);
 
 /* Whether options of that size may be kept with all others, OPTIONS_BYTES_MAX. */
 bool allocations_have_room(const struct allocations *table, size_t options_bytes);

@@ -147,13 +147,14 @@ static void owners_remove(struct allocations *table, const struct allocation *ho
     free(owners);
 }
 
-struct allocation *const *allocations_holders(const struct allocations *table, const char *resource,
-                                              const char *id, size_t *holders_len)
+const struct allocation *const *allocations_holders(const struct allocations *table,
+                                                    const char *resource, const char *id,
+                                                    size_t *holders_len)
 {
     const struct owners *owners = owners_find(table, resource, id);
 
     *holders_len = owners ? owners->holders_len : 0;
-    return owners ? owners->holders : NULL;
+    return owners ? (const struct allocation *const *)owners->holders : NULL;
 }
 
 void allocations_note_container(struct allocation *allocation, const char *container_id)
@@ -166,8 +167,7 @@ void allocations_drop_container(const struct allocation *allocation, const char 
     owners_remove(allocation->table, allocation, CONTAINER, container_id);
 }
 
-struct allocation *allocations_of_container(const struct allocations *table,
-                                            const char *container_id)
+struct allocation *allocations_of_container(struct allocations *table, const char *container_id)
 {
     const struct owners *owners = owners_find(table, CONTAINER, container_id);
 
@@ -212,11 +212,16 @@ static void group_remove(struct allocations *table, const struct allocation *all
     free(group);
 }
 
-struct allocation *allocations_of_pod(const struct allocations *table, const char *pod_uid)
+const struct allocation *allocations_of_pod(const struct allocations *table, const char *pod_uid)
 {
     const struct pod_group *group = group_find(table, pod_uid);
 
     return group ? group->first : NULL;
+}
+
+struct allocation *allocations_edit_of_pod(struct allocations *table, const char *pod_uid)
+{
+    return allocations_mutable(table, allocations_of_pod(table, pod_uid));
 }
 
 /* ---- table ---- */
@@ -244,8 +249,8 @@ struct allocation *allocations_add(struct allocations *table, const char *pod_ui
     return allocation;
 }
 
-struct allocation *allocations_find(const struct allocations *table, const char *pod_uid,
-                                    const char *container, const char *resource)
+const struct allocation *allocations_find(const struct allocations *table, const char *pod_uid,
+                                          const char *container, const char *resource)
 {
     const char *parts[] = {pod_uid, container, resource};
     struct allocation *allocation;
@@ -257,6 +262,12 @@ struct allocation *allocations_find(const struct allocations *table, const char 
     return allocation;
 }
 
+struct allocation *allocations_edit(struct allocations *table, const char *pod_uid,
+                                    const char *container, const char *resource)
+{
+    return allocations_mutable(table, allocations_find(table, pod_uid, container, resource));
+}
+
 struct allocation *allocations_mutable(struct allocations *table,
                                        const struct allocation *allocation)
 {
@@ -264,8 +275,8 @@ struct allocation *allocations_mutable(struct allocations *table,
     return (struct allocation *)allocation;
 }
 
-struct allocation *allocations_demanded(const struct allocations *table,
-                                        const struct demand *demand, size_t index)
+const struct allocation *allocations_demanded(const struct allocations *table,
+                                              const struct demand *demand, size_t index)
 {
     return allocations_find(table, demand->pod_uid, demand->container,
                             demand->request.items[index].resource);

@@ -122,7 +122,7 @@ void pods_fini(struct pods *pods)
         ending_free(pods, pods->endings);
 }
 
-struct pod *pods_find(const struct pods *pods, const char *uid)
+const struct pod *pods_find(const struct pods *pods, const char *uid)
 {
     struct pod *pod;
 
@@ -130,10 +130,15 @@ struct pod *pods_find(const struct pods *pods, const char *uid)
     return pod;
 }
 
+struct pod *pods_edit(struct pods *pods, const char *uid)
+{
+    return (struct pod *)pods_find(pods, uid);
+}
+
 struct pod *pods_ensure(struct pods *pods, const char *uid, const char *pod_namespace,
                         const char *name)
 {
-    struct pod *pod = pods_find(pods, uid);
+    struct pod *pod = pods_edit(pods, uid);
     struct pod_gone *gone = gone_find(pods, uid);
 
     if (gone)
@@ -233,12 +238,17 @@ void sandbox_set_open(struct sandbox *sandbox)
 
 /* ---- the sandboxes ---- */
 
-struct sandbox *pods_find_sandbox(const struct pods *pods, const char *id)
+const struct sandbox *pods_find_sandbox(const struct pods *pods, const char *id)
 {
     struct sandbox *sandbox;
 
     HASH_FIND_STR(pods->sandboxes, id, sandbox);
     return sandbox;
+}
+
+struct sandbox *pods_edit_sandbox(struct pods *pods, const char *id)
+{
+    return (struct sandbox *)pods_find_sandbox(pods, id);
 }
 
 /* A new sandbox goes on where what was told of it before it had a pod left it. */
@@ -270,7 +280,7 @@ static void replace_newest(struct pod *pod, const struct sandbox *leaves)
 struct sandbox *pods_ensure_sandbox(struct pods *pods, struct pod *pod, const char *id,
                                     uint32_t attempt)
 {
-    struct sandbox *sandbox = pods_find_sandbox(pods, id);
+    struct sandbox *sandbox = pods_edit_sandbox(pods, id);
 
     if (!sandbox) {
         sandbox = mem_alloc(1, sizeof *sandbox);

@@ -89,7 +89,10 @@ struct pods {
 
 /* A zeroed struct knows no pod. */
 void pods_fini(struct pods *pods);
-struct pod *pods_find(const struct pods *pods, const char *uid);
+/* NULL: it is not known. */
+const struct pod *pods_find(const struct pods *pods, const char *uid);
+/* The same, to be changed. */
+struct pod *pods_edit(struct pods *pods, const char *uid);
 /* Finds or adds; its namespace and name are these from now on. */
 struct pod *pods_ensure(struct pods *pods, const char *uid, const char *pod_namespace,
                         const char *name);
@@ -101,7 +104,10 @@ void pods_remove(struct pods *pods, struct pod *pod);
 /* Whether there was a pod `uid` and is no more. */
 bool pods_gone(const struct pods *pods, const char *uid);
 
-struct sandbox *pods_find_sandbox(const struct pods *pods, const char *id);
+/* NULL: it is not known. */
+const struct sandbox *pods_find_sandbox(const struct pods *pods, const char *id);
+/* The same, to be changed. */
+struct sandbox *pods_edit_sandbox(struct pods *pods, const char *id);
 /* Finds or adds; with an attempt not below the newest's it becomes the newest. One that is added
  * is in the state last told of it by pods_note_end(), which is forgotten. One that was another
  * pod's, by the word of who asked for a container in it, is this one's from now on. */

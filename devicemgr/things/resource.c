@@ -25,12 +25,17 @@ static void builtins_clear(struct resource *resource)
     }
 }
 
-struct resource *resources_find(struct resource *table, const char *name)
+const struct resource *resources_find(const struct resource *table, const char *name)
 {
-    struct resource *resource;
+    const struct resource *resource;
 
     HASH_FIND_STR(table, name, resource);
     return resource;
+}
+
+struct resource *resources_edit(struct resource **table, const char *name)
+{
+    return resources_mutable(table, resources_find(*table, name));
 }
 
 struct resource *resources_mutable(struct resource **table, const struct resource *resource)

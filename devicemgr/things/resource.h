@@ -49,8 +49,11 @@ struct resource {
 };
 
 /* `table` is a uthash head, NULL when empty. */
-struct resource *resources_find(struct resource *table, const char *name);
-/* The same resource, for who may change the table that it is in. */
+/* NULL: there is none. */
+const struct resource *resources_find(const struct resource *table, const char *name);
+/* The same, to be changed. */
+struct resource *resources_edit(struct resource **table, const char *name);
+/* One that was found by who could only read the table. Accepts NULL. */
 struct resource *resources_mutable(struct resource **table, const struct resource *resource);
 struct resource *resources_add(struct resource **table, const char *name);
 void resources_remove(struct resource **table, struct resource *resource);

@@ -23,6 +23,7 @@ LINES_MAX = 500
 RULES = ("rules/usable.c", "rules/holders.c", "rules/selection.c", "rules/shown.c", "rules/choose.c",
          "rules/wanted.c")
 THINGS = ("allocation", "pod", "sandbox", "resource", "endpoint", "devices")
+FOUND = (*THINGS, "device", "kubelet_hold", "waiter", "create", "call")
 
 
 def code_of(path):
@@ -218,6 +219,16 @@ def movers():
         found |= set(re.findall(r"\b(\w+)\(\s*(?:struct \w+ \*\w+,\s*)*struct (?:%s) \*\*?\w+"
                                 % "|".join(THINGS), code_of(path)))
     return found - {"resources_find"}  # the table's head is not changed
+
+
+def test_what_is_found_in_a_const_table_is_const():
+    given = [f"{name}: {function}" for name, path in sources(MANAGER, ".h").items()
+             for kind, function in re.findall(r"^((?:const )?struct (?:%s) \*(?:const )?\*?)(\w+)\(\s*const struct" % "|".join(FOUND),
+                                              code_of(path), re.MULTILINE)
+             if not kind.startswith("const")]
+    assert given == []
+    assert len([1 for path in sources(MANAGER, ".h").values()
+                for _ in re.findall(r"^const struct (?:%s) \*" % "|".join(FOUND), code_of(path), re.MULTILINE)]) > 7
 
 
 def test_no_rule_can_move_a_thing():

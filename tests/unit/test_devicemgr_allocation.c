@@ -24,7 +24,7 @@ static void a_device_knows_its_holders(void **state)
 {
     struct allocations table = {0};
     struct allocation *a = add(&table, "u1", "init", "g0"), *b = add(&table, "u1", "main", "g1");
-    struct allocation *const *holders;
+    const struct allocation *const *holders;
     size_t len;
 
     (void)state;
@@ -35,7 +35,7 @@ static void a_device_knows_its_holders(void **state)
     assert_null(allocations_holders(&table, NIC, "shared", &len));
     assert_int_equal(len, 0);
     add(&table, "u1", "last", "g2");
-    allocations_remove(&table, allocations_find(&table, "u1", "last", GPU)); /* not the first */
+    allocations_remove(&table, allocations_edit(&table, "u1", "last", GPU)); /* not the first */
     allocations_remove(&table, a);
     assert_null(allocations_holders(&table, GPU, "g0", &len));
     holders = allocations_holders(&table, GPU, "shared", &len);

@@ -19,7 +19,7 @@ static void the_newest_sandbox_has_the_highest_attempt(void **state)
     assert_ptr_equal(pod->newest, s2);
     pods_remove_sandbox(&pods, s2);
     assert_ptr_equal(pod->newest, s1);
-    pods_remove_sandbox(&pods, pods_find_sandbox(&pods, "s0"));
+    pods_remove_sandbox(&pods, pods_edit_sandbox(&pods, "s0"));
     assert_ptr_equal(pod->newest, s1);
     pods_remove_sandbox(&pods, s1);
     assert_null(pod->newest);
@@ -148,14 +148,14 @@ static void a_pod_that_went_is_remembered_until_it_is_back(void **state)
         assert_int_equal(pods_gone(&pods, "u1"), round > 0);
         pods_ensure(&pods, "u1", "ns", "web");
         assert_false(pods_gone(&pods, "u1"));
-        pods_remove(&pods, pods_find(&pods, "u1"));
+        pods_remove(&pods, pods_edit(&pods, "u1"));
         assert_true(pods_gone(&pods, "u1"));
     }
     for (int i = 0; i < PODS_GONE_MAX; i++) {
         snprintf(uid, sizeof uid, "v%d", i);
         assert_true(pods_gone(&pods, "u1"));
         pods_ensure(&pods, uid, "ns", "web");
-        pods_remove(&pods, pods_find(&pods, uid));
+        pods_remove(&pods, pods_edit(&pods, uid));
     }
     assert_false(pods_gone(&pods, "u1")); /* the oldest is forgotten first */
     assert_true(pods_gone(&pods, "v0"));

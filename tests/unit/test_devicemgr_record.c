@@ -29,7 +29,7 @@ static void a_resource_comes_back_as_it_was(void **state)
     record = row(DEVICEMGR_RECORD_RESOURCE, GPU, "", "", bytes, len);
     assert_int_equal(record_restore_resource(&again, 9, "boot-1", &record), 0);
     assert_int_equal(record_restore_resource(&again, 9, "boot-1", &record), -1); /* twice */
-    resource = resources_find(again, GPU);
+    resource = resources_edit(&again, GPU);
     assert_string_equal(resource->endpoint.socket_good, "gpu.sock");
     assert_true(resource->endpoint.pre_start && resource->endpoint.preferred);
     assert_int_equal(resource->devices.len, 2);
@@ -174,7 +174,7 @@ static void an_allocation_comes_back_as_it_was(void **state)
     record = row(DEVICEMGR_RECORD_ALLOCATION, "u1", "main", GPU, bytes, len);
     assert_int_equal(record_restore_allocation(&again, 4711, &record), 0);
     assert_int_equal(record_restore_allocation(&again, 4711, &record), -1); /* twice */
-    allocation = allocations_find(&again, "u1", "main", GPU);
+    allocation = allocations_edit(&again, "u1", "main", GPU);
     assert_int_equal(allocation->row, ALLOCATION_DURABLE);
     assert_true(allocation->own_choice);
     assert_string_equal(allocation->boot_id, "boot-1");
@@ -230,7 +230,7 @@ static void options_there_is_no_room_for_come_back_without(void **state)
     again.options_bytes = OPTIONS_BYTES_MAX; /* of others */
     assert_int_equal(record_restore_allocation(&again, 4711, &record), 0);
     again.options_bytes -= OPTIONS_BYTES_MAX;
-    allocation = allocations_find(&again, "u1", "main", GPU);
+    allocation = allocations_edit(&again, "u1", "main", GPU);
     assert_null(allocation->options);
     assert_string_equal(allocation->ids.v[0], "g0");
     free(bytes);
@@ -305,7 +305,7 @@ static void a_pod_comes_back_as_it_was(void **state)
     record = row(DEVICEMGR_RECORD_POD, "u1", "", "", bytes, len);
     assert_int_equal(record_restore_pod(&again, 9, &record), 0);
     assert_int_equal(record_restore_pod(&again, 9, &record), -1); /* twice */
-    pod = pods_find(&again, "u1");
+    pod = pods_edit(&again, "u1");
     assert_string_equal(pod->pod_namespace, "ns");
     assert_string_equal(pod->name, "web");
     assert_string_equal(pod->newest->id, "s1");

@@ -16,8 +16,8 @@ static void names_come_sorted(void **state)
     assert_string_equal(names.v[1], GPU);
     ids_fini(&names);
     assert_null(resources_find(table, "a/b"));
-    resources_remove(&table, resources_find(table, GPU));
-    resources_remove(&table, resources_find(table, NIC));
+    resources_remove(&table, resources_edit(&table, GPU));
+    resources_remove(&table, resources_edit(&table, NIC));
     assert_null(table);
 }
 
