@@ -5,10 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A test may end the process here. */
-#ifndef EXACT_IO_POINT
-#define EXACT_IO_POINT(name) ((void)0)
-#endif
+#include "shim/point.h"
 
 /* In the place of a length: the kernel has not written one. */
 #define NOTHING UINT32_MAX
@@ -33,11 +30,11 @@ static ssize_t move(struct exact_io *io, uint32_t settled, long number, int fd,
     io->call.msg_hdr = (struct msghdr){.msg_iov = (struct iovec *)pieces, .msg_iovlen = (size_t)n};
     io->asked = (uint32_t)bytes;
     store(&io->call.msg_len, NOTHING);
-    EXACT_IO_POINT("forgotten");
+    POINT("forgotten");
     store(&io->serial, settled + 1);
-    EXACT_IO_POINT("begun");
+    POINT("begun");
     moved = syscall(number, fd, &io->call, 1, MSG_DONTWAIT | MSG_NOSIGNAL, NULL);
-    EXACT_IO_POINT("moved");
+    POINT("moved");
     return moved < 0 ? -errno : (ssize_t)__atomic_load_n(&io->call.msg_len, __ATOMIC_ACQUIRE);
 }
 

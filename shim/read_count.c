@@ -4,15 +4,12 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "shim/point.h"
+
 /* A power of two, so that numbers that wrap round are the same modulo it; READ_COUNT_BYTES_MAX more
  * are still an int. */
 #ifndef READ_COUNT_SPAN
 #define READ_COUNT_SPAN (UINT32_C(1) << 29)
-#endif
-
-/* A test may end the process here. */
-#ifndef READ_COUNT_POINT
-#define READ_COUNT_POINT(name) ((void)0)
 #endif
 
 static int set(struct read_count *count, int fd, uint32_t left)
@@ -54,14 +51,14 @@ ssize_t read_count_read(struct read_count *count, int fd, void *bytes, size_t le
 
     assert(len <= READ_COUNT_BYTES_MAX);
     if (count->left < len) {
-        READ_COUNT_POINT("low");
+        POINT("low");
         r = set(count, fd, count->left + READ_COUNT_SPAN);
         if (r < 0)
             return r;
-        READ_COUNT_POINT("raised");
+        POINT("raised");
     }
     n = recv(fd, bytes, len, MSG_DONTWAIT);
-    READ_COUNT_POINT("read");
+    POINT("read");
     if (n < 0)
         return -errno;
     count->left -= (uint32_t)n;

@@ -11,14 +11,10 @@
 #include <unistd.h>
 
 #include "shim/exact_io.h"
+#include "shim/point.h"
 
 #define MAGIC "CDSKEPT"
 #define FORMAT 3
-
-/* A test may end the process here. */
-#ifndef KEPT_SOCKET_POINT
-#define KEPT_SOCKET_POINT(name) ((void)0)
-#endif
 
 /* Of two, one counts. */
 struct slot {
@@ -251,9 +247,9 @@ void kept_socket_commit(struct kept_socket *kept)
 {
     assert(kept->editing);
     kept->editing = false;
-    KEPT_SOCKET_POINT("before commit");
+    POINT("before commit");
     store(&kept->head->active, !kept->head->active);
-    KEPT_SOCKET_POINT("after commit");
+    POINT("after commit");
 }
 
 void kept_socket_abandon(struct kept_socket *kept)
@@ -306,6 +302,7 @@ int kept_socket_read(struct kept_socket *kept, kept_socket_eat *eat, void *user)
                        sizeof head->landing);
     if (n <= 0)
         return (int)n;
+    POINT("read");
     next = edit(kept);
     next->read = exact_serial(&head->reading);
     eat(kept, next->user, head->landing, (size_t)n, user);
@@ -338,6 +335,7 @@ int kept_socket_write(struct kept_socket *kept)
             n = exact_write(writing, slot->written, kept->fds[KEPT_SOCKET], slot->out, len);
         if (n < 0)
             return (int)n;
+        POINT("written");
         drop_written(kept, (size_t)n);
     }
 }
@@ -375,6 +373,7 @@ static int count(struct kept_socket *kept)
     if (kept->head->takeovers >= KEPT_TAKEOVERS_MAX)
         return -ELOOP;
     kept->head->takeovers++;
+    POINT("taken over");
     return 0;
 }
 

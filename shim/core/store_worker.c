@@ -7,6 +7,7 @@
 
 #include "shim/deaths.h"
 #include "shim/must.h"
+#include "shim/point.h"
 
 struct store_worker {
     uv_loop_t *loop;
@@ -164,8 +165,10 @@ static void on_work(uv_work_t *work)
 {
     struct store_worker *worker = work->data;
 
+    POINT("before commit");
     worker->rc = store_commit(worker->store, worker->records, worker->records_len, worker->error,
                               sizeof worker->error);
+    POINT("committed");
 }
 
 static void on_worked(uv_work_t *work, int status)

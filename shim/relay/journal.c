@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "shim/point.h"
 #include "shim/relay/frozen.h"
 #include "shim/relay/journal_inside.h"
 #include "shim/relay/limits.h"
@@ -92,7 +93,9 @@ static void add(struct journal *j, enum journal_kind kind, size_t len, uint32_t 
     uint32_t at = end_of(j);
 
     *event_at(j, at) = (struct event_head){.kind = kind, .len = (uint32_t)len, .told = told};
+    POINT("before record");
     journal_commit(&j->head->events, events_word(state_of(j), at + (uint32_t)span(len)));
+    POINT("recorded");
 }
 
 void journal_add_bytes(struct journal *j, enum session_end from, size_t n)
@@ -139,6 +142,7 @@ void journal_done(struct journal *j, const uint64_t put_out[2])
     e->put_out[0] = put_out[0];
     e->put_out[1] = put_out[1];
     __atomic_store_n(&e->done, 1, __ATOMIC_RELEASE);
+    POINT("done");
 }
 
 void journal_begin(struct journal *j)
@@ -166,6 +170,7 @@ void journal_decide(struct journal *j, uint32_t told, const struct session_decis
     at = put_bytes(at, d->fragment, d->fragment_bytes);
     put_bytes(at, d->message, d->message_bytes);
     add(j, JOURNAL_DECISION, len, told);
+    POINT("decided");
 }
 
 ssize_t journal_write(struct journal *j, enum session_end to, int fd, const struct iovec *pieces,
@@ -175,8 +180,11 @@ ssize_t journal_write(struct journal *j, enum session_end to, int fd, const stru
     uint64_t *taken = &j->head->taken[to];
     ssize_t r = exact_write_pieces(io, (uint32_t)*taken, fd, pieces, n);
 
-    if (r > 0)
+    if (r > 0) {
+        POINT("written");
         journal_commit(taken, taken_word((*taken >> 32) + (uint64_t)r, exact_serial(io)));
+        POINT("counted");
+    }
     return r;
 }
 
@@ -223,7 +231,9 @@ void journal_state(struct journal *j, const struct buffer *session, const struct
     at = put_bytes(at, buffer_data(session), buffer_len(session));
     for (int i = 0; i < 2; i++)
         at = put_bytes(at, buffer_data(&unsent[i]), buffer_len(&unsent[i]));
+    POINT("before state");
     journal_commit(&j->head->events, events_word(next, 0));
+    POINT("state");
     give_back(j, EVENTS_AT, events, EVENTS_BYTES_MAX);
     give_back(j, (size_t)(state_at(j, before) - j->memory), state_bytes(&j->head->states[before]),
               STATE_BYTES_MAX);

@@ -9,6 +9,7 @@
 
 #include "shim/boot_clock.h"
 #include "shim/log.h"
+#include "shim/point.h"
 
 /* Sockets and journal. */
 #define PARTS 3
@@ -45,6 +46,7 @@ void kept_init(struct kept *kept, struct fd_store *store, const int sockets[2])
         kept_leave(kept);
     else
         count(kept);
+    POINT("stored");
 }
 
 void kept_forget(struct kept *kept)

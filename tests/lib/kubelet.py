@@ -58,7 +58,8 @@ class Pod:
 
 
 def container(name, limits=None, **more):
-    """A container of a pod; `more`: envs, mounts {container path: host path}, sidecar."""
+    """A container of a pod; `more`: envs, mounts {container path: host path}, sidecar, command, and
+    `hook`: the command of its PostStart."""
     return {"name": name, "limits": limits or {}, **more}
 
 

@@ -242,11 +242,22 @@ class Worker:
             client.StartContainer(container_id=created)
         except grpc.RpcError as error:
             raise _Refused("RunContainerError", error.details()) from error
+        self._post_start(created, container.get("hook"))
         self._kubelet.report("started", uid=self.pod["uid"], container=name, attempt=attempt)
+
+    def _post_start(self, container_id, hook):
+        if not hook:
+            return
+        try:
+            answer = self._kubelet.runtime.ExecSync(container_id=container_id, cmd=hook)
+        except grpc.RpcError as error:
+            raise _Refused("PostStartHookError", error.details()) from error
+        if answer.exit_code:
+            raise _Refused("PostStartHookError", answer.stderr.decode(errors="replace"))
 
     def _container_config(self, container, attempt, options):
         """Of several resources the first one's settings win; the plugins' come before the pod's."""
-        config = container_config(container["name"], [], attempt=attempt)
+        config = container_config(container["name"], container.get("command", []), attempt=attempt)
         config.labels.update({_UID: self.pod["uid"], "io.kubernetes.pod.name": self.pod["name"]})
         envs, mounts, devices, names = {}, {}, {}, []
         for one in options:

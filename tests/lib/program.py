@@ -4,7 +4,9 @@ Whatever test it runs in fails if it ends by itself, says anything of a sanitize
 with status 0 on SIGTERM.
 """
 
+import os
 import pathlib
+import select
 import signal
 import subprocess
 
@@ -49,9 +51,17 @@ class Program:
         self._check_alive()
         self._terminate((0,) if _handles(self.pid, signal.SIGTERM) else (0, -signal.SIGTERM))
 
+    def ends_within(self, seconds):
+        """Whether it ends by itself meanwhile; wait_exit() is still to be called."""
+        file = os.pidfd_open(self.pid)
+        ended = select.select([file], [], [], seconds)[0]
+        os.close(file)
+        return bool(ended)
+
     def wait_exit(self):
         """For a run that must end by itself: its exit status."""
-        status = self._process.wait(timeout=GENEROUS_S)
+        self.ends_within(GENEROUS_S)
+        status = self._process.wait(timeout=0)
         self._process = None
         return status
 

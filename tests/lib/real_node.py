@@ -24,6 +24,7 @@ from criclient import CGROUP_PARENT
 from kubelet import Kubelet
 from node import Bridge, NodeShim
 from protos import cri
+from supervisor import Supervisor, supervised
 from waiting import GENEROUS_S, wait_until
 
 # Its socket comes so late that without the gate some pods would be admitted too early.
@@ -32,18 +33,25 @@ _UID = "io.kubernetes.pod.uid"
 
 
 class RealNode:
-    """`settings`: of a NodeShim."""
+    """`settings`: of a NodeShim. `store`: service managers keep the daemon's and the bridge's
+    descriptors; it cannot be switched off and on then."""
 
-    def __init__(self, directory, containerd, plugins=None, **settings):
+    def __init__(self, directory, containerd, plugins=None, store=False, **settings):
         self.run_dir = directory / "run"
         self.kubelet_dir = directory / "k"
         self._containerd = containerd
-        self.daemon = NodeShim(
+        self.managers = {part: Supervisor(directory, name=f"notify.{part}")
+                         for part in ("daemon", "bridge")} if store else {}
+
+        def program(part, one):
+            return supervised(one, self.managers[part]) if store else one
+
+        self.daemon = program("daemon", NodeShim)(
             directory, self.kubelet_dir,
             plugins={"hold": "300ms", "grace": "1m", **(plugins or {})},
             top={"runtime_endpoint": str(containerd.socket), "drain": "300ms"}, **settings)
         self.plugin_dir = self.daemon.plugin_dir
-        self.bridge = Bridge(self.daemon.config_path, directory / "bridge.log")
+        self.bridge = program("bridge", Bridge)(self.daemon.config_path, directory / "bridge.log")
         self.kubelet = Kubelet(self.kubelet_dir, self.daemon.socket,
                                log_path=directory / "kubelet.log", **_KUBELET)
 
@@ -83,6 +91,8 @@ class RealNode:
                 one.stop()
             except AssertionError as error:
                 errors.append(str(error))
+        for manager in self.managers.values():
+            manager.stop()
         assert not errors, "\n".join(errors)
 
 

@@ -228,13 +228,16 @@ class Runtime:
             return
         if call.messages:  # else reset before its request was whole, as by the shim's refusals
             self.calls.append(call)
-        reply = self._handlers.get(call.method, self.state.answer)(call)
+        reply = self.answer(call)
         if reply.initial:
             context.send_initial_metadata(reply.initial)
         yield from reply.messages
         context.set_trailing_metadata(reply.trailing)
         context.set_code(reply.code)
         context.set_details(reply.details)
+
+    def answer(self, call):
+        return self._handlers.get(call.method, self.state.answer)(call)
 
     def create_requests(self):
         """What reached the runtime as CreateContainer, parsed."""

@@ -27,6 +27,7 @@ _FUZZ_SANITIZER = {"ASAN_OPTIONS": "quarantine_size_mb=16", "UBSAN_OPTIONS": "pr
 
 # What takes longest is begun first; in seconds of a run of all on two processors.
 _LONG = {"integration/test_restarts.py": 230, "integration/test_soak.py": 155,
+         "integration/test_kill_storm.py": 150, "e2e/test_kill_storm.py": 50,
          "integration/test_install.py": 150, "integration/test_bridge_speed.py": 80,
          "integration/test_equivalence.py": 75, "integration/test_plugin_life.py": 50,
          "integration/test_bridge.py": 45, "integration/test_restart.py": 40,
@@ -39,10 +40,13 @@ _LONG = {"integration/test_restarts.py": 230, "integration/test_soak.py": 155,
 # How many processors a Python file keeps busy: most only wait. As the CPU s of its line tell.
 _PYTHON_PROCESSORS = 0.25
 _BUSY = {"cluster/test_kills.py": 1, "cluster/test_lives.py": 1, "cluster/test_kubelet.py": 1,
+         "integration/test_kill_storm.py": 0.75, "e2e/test_kill_storm.py": 0.75,
          "integration/test_soak.py": 0.75, "integration/test_restarts.py": 0.75,
          "integration/test_install.py": 0.75, "integration/test_equivalence.py": 0.75}
 _UNIT_PROCESSORS = 0.25
-_PYTHON_SECONDS_MAX = {"cluster": 4 * 3600}  # it can be asked for many rounds
+# They can be asked for many rounds.
+_PYTHON_SECONDS_MAX = dict.fromkeys(("cluster", "integration/test_kill_storm.py",
+                                     "e2e/test_kill_storm.py"), 4 * 3600)
 
 
 class Options:
@@ -191,7 +195,8 @@ class Suite:
             lambda _text, _statuses: _count_pytest(results),
             env={"SHIM_BUILD_DIR": str(build.directory), "SHIM_TEST_RESULTS": str(results),
                  "SHIM_BINARY": str(build.directory / "shim/cri-device-shim"), **_SANITIZER},
-            seconds_max=_PYTHON_SECONDS_MAX.get(level, 1200), alone=how == "alone",
+            seconds_max=_PYTHON_SECONDS_MAX.get(short, _PYTHON_SECONDS_MAX.get(level, 1200)),
+            alone=how == "alone",
             long=1 if how else _LONG.get(short, 1), processors=_BUSY.get(short, _PYTHON_PROCESSORS))
 
     # ---- fuzz ----

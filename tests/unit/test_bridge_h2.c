@@ -17,8 +17,7 @@
 static unsigned steps_left;
 
 static void step_passed(void);
-#define KEPT_SOCKET_POINT(name) step_passed()
-#define EXACT_IO_POINT(name) step_passed()
+#define POINT(name) step_passed()
 #include "shim/bridge/kept_socket.c"
 #define store exact_store
 #include "shim/exact_io.c"

@@ -20,7 +20,7 @@
 static unsigned steps_left;
 
 static void step_passed(void);
-#define EXACT_IO_POINT(name) step_passed()
+#define POINT(name) step_passed()
 #include "shim/exact_io.c"
 
 static void step_passed(void)
@@ -75,9 +75,9 @@ static void commit(struct shared *shared, size_t moved)
 {
     uint64_t done = (uint64_t)exact_serial(&shared->io) << 32 | (done_bytes(shared) + moved);
 
-    EXACT_IO_POINT("before commit");
+    POINT("before commit");
     __atomic_store_n(&shared->done, done, __ATOMIC_RELEASE);
-    EXACT_IO_POINT("after commit");
+    POINT("after commit");
 }
 
 static void settle_read(struct shared *shared, ssize_t moved)

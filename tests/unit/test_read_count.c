@@ -20,7 +20,7 @@
 static unsigned steps_left;
 
 static void step_passed(void);
-#define READ_COUNT_POINT(name) step_passed()
+#define POINT(name) step_passed()
 /* Small, so that it is raised often. */
 #define READ_COUNT_SPAN (UINT32_C(1) << 17)
 #include "shim/read_count.c"
@@ -55,9 +55,9 @@ static uint8_t byte_at(size_t i)
 static void settle(struct shared *shared, ssize_t n)
 {
     memcpy(shared->bytes + shared->done, shared->landing, (size_t)n);
-    READ_COUNT_POINT("before commit");
+    POINT("before commit");
     __atomic_store_n(&shared->done, shared->done + (uint64_t)n, __ATOMIC_RELEASE);
-    READ_COUNT_POINT("after commit");
+    POINT("after commit");
 }
 
 static void live(struct shared *shared, int fd, unsigned seed)
