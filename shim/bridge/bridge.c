@@ -140,7 +140,6 @@ static void forget_stored(uv_timer_t *timer)
     uv_timer_stop(timer);
     fd_store_drop(bridge->world.store, STORED_LISTENERS);
     fd_store_drop(bridge->world.store, KEPT_CONNECTIONS);
-    fd_store_drop(bridge->world.store, KEPT_MEMORIES);
 }
 
 static bool on_watched(void *user, const Bridge__V1__WatchResponse *message, bool first)

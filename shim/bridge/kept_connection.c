@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shim/bridge/kept_inside.h"
@@ -13,26 +15,26 @@
 
 /* ---- the manager's ---- */
 
-static void name_of(const struct kept_connection *connection, const char *what,
+/* None begins another's: a cookie has '/' behind it. */
+static void name_of(const struct kept_connection *connection,
                     char name[FD_STORE_NAME_BYTES_MAX + 1])
 {
-    snprintf(name, FD_STORE_NAME_BYTES_MAX + 1, "%s%s/%" PRIx64, what, connection->service->name,
-             kept_socket_cookie(connection->kept));
+    snprintf(name, FD_STORE_NAME_BYTES_MAX + 1, KEPT_CONNECTIONS "%s/%" PRIx64 "/",
+             connection->service->name, kept_socket_cookie(connection->kept));
 }
 
-/* The memory first: a connection without one cannot be gone on with. */
 static void store(const struct kept_connection *connection)
 {
     struct fd_store *store = connection->service->store;
     char name[FD_STORE_NAME_BYTES_MAX + 1];
+    int fds[KEPT_DESCRIPTORS];
 
     if (!store || !fd_store_usable(store))
         return;
-    name_of(connection, KEPT_MEMORIES, name);
-    if (fd_store_put(store, name, kept_socket_fd(connection->kept, KEPT_MEMORY)) < 0)
-        return;
-    name_of(connection, KEPT_CONNECTIONS, name);
-    if (fd_store_put(store, name, kept_socket_fd(connection->kept, KEPT_SOCKET)) < 0)
+    for (int i = 0; i < KEPT_DESCRIPTORS; i++)
+        fds[i] = kept_socket_fd(connection->kept, (enum kept_descriptor)i);
+    name_of(connection, name);
+    if (fd_store_put_all(store, name, fds, KEPT_DESCRIPTORS) < 0)
         log_debug("%s: a connection is not kept", connection->service->name);
 }
 
@@ -43,11 +45,8 @@ static void unstore(const struct kept_connection *connection)
 
     if (!store || !fd_store_usable(store))
         return;
-    name_of(connection, KEPT_CONNECTIONS, name);
-    if (fd_store_remove(store, name) == 0) {
-        name_of(connection, KEPT_MEMORIES, name);
-        (void)!fd_store_remove(store, name);
-    }
+    name_of(connection, name);
+    (void)!fd_store_remove(store, name);
 }
 
 /* ---- the end ---- */
@@ -222,12 +221,38 @@ int kept_connection_new(const struct kept_service *service, int fd,
     return err;
 }
 
+static bool is_socket(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* The next one's that was handed over, of which the manager may have lost some; -1 stands for those.
+ * Its name is borrowed; NULL: there is none. */
+static const char *take(const struct kept_service *service, int fds[KEPT_DESCRIPTORS])
+{
+    char prefix[FD_STORE_NAME_BYTES_MAX + 1];
+    const char *name;
+    int first, second;
+
+    snprintf(prefix, sizeof prefix, KEPT_CONNECTIONS "%s/", service->name);
+    first = fd_store_take(service->store, prefix, &name);
+    if (first < 0)
+        return NULL;
+    second = fd_store_take(service->store, name, NULL);
+    fds[KEPT_SOCKET] = is_socket(first) ? first : second;
+    fds[KEPT_MEMORY] = is_socket(first) ? second : first;
+    return name;
+}
+
 /* 0, or why it cannot be gone on with; `fds` are taken either way. */
 static int resume(const struct kept_service *service, const int fds[KEPT_DESCRIPTORS],
                   struct kept_connections *connections)
 {
+    bool whole = fds[KEPT_SOCKET] >= 0 && fds[KEPT_MEMORY] >= 0;
     struct kept_socket *kept;
-    int err = fds[KEPT_MEMORY] < 0 ? -ENOENT : kept_socket_resume(fds, &H2_KEPT, &kept);
+    int err = whole ? kept_socket_resume(fds, &H2_KEPT, &kept) : -ENOENT;
 
     if (!err && !h2_can_go_on(kept, service->methods_len)) {
         shutdown(fds[KEPT_SOCKET], SHUT_RDWR);
@@ -236,10 +261,12 @@ static int resume(const struct kept_service *service, const int fds[KEPT_DESCRIP
     }
     if (!err)
         return begin(service, kept, true, connections);
-    shutdown(fds[KEPT_SOCKET], SHUT_RDWR);
-    close(fds[KEPT_SOCKET]);
-    if (fds[KEPT_MEMORY] >= 0)
-        close(fds[KEPT_MEMORY]);
+    if (fds[KEPT_SOCKET] >= 0)
+        shutdown(fds[KEPT_SOCKET], SHUT_RDWR);
+    for (int i = 0; i < KEPT_DESCRIPTORS; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
     return err;
 }
 
@@ -264,18 +291,12 @@ static const char *why_not(int err)
 size_t kept_connections_resume(const struct kept_service *service,
                                struct kept_connections *connections, size_t *ended)
 {
-    char prefix[FD_STORE_NAME_BYTES_MAX + 1], memory[FD_STORE_NAME_BYTES_MAX + 1];
     int fds[KEPT_DESCRIPTORS], err;
     size_t resumed = 0;
     const char *name;
 
     *ended = 0;
-    if (!service->store)
-        return 0;
-    snprintf(prefix, sizeof prefix, KEPT_CONNECTIONS "%s/", service->name);
-    while ((fds[KEPT_SOCKET] = fd_store_take(service->store, prefix, &name)) >= 0) {
-        snprintf(memory, sizeof memory, KEPT_MEMORIES "%s", name + strlen(KEPT_CONNECTIONS));
-        fds[KEPT_MEMORY] = fd_store_take(service->store, memory, NULL);
+    while (service->store && (name = take(service, fds))) {
         err = resume(service, fds, connections);
         if (err)
             log_info("%s: a connection ends, as it cannot be gone on with: %s", service->name,
@@ -286,11 +307,8 @@ size_t kept_connections_resume(const struct kept_service *service,
         if (!err)
             continue;
         (void)!fd_store_remove(service->store, name);
-        (void)!fd_store_remove(service->store, memory);
         *ended += 1;
     }
-    snprintf(prefix, sizeof prefix, KEPT_MEMORIES "%s/", service->name);
-    fd_store_drop(service->store, prefix); /* of connections that ended meanwhile */
     return resumed;
 }
 

@@ -14,9 +14,8 @@
 #include "shim/bridge/kept_call.h"
 #include "shim/fd_store.h"
 
-/* What the names of all that is kept begin with. */
+/* What the names of all that is kept begin with: a connection's socket and memory have one. */
 #define KEPT_CONNECTIONS "connection/"
-#define KEPT_MEMORIES "memory/"
 
 struct kept_connection;
 LIST_HEAD(kept_connections, kept_connection);

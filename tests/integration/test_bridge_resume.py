@@ -4,6 +4,7 @@ connection goes on, each call is answered once, and no list is lost or sent twic
 import json
 import os
 import random
+import stat
 import threading
 import time
 
@@ -268,8 +269,10 @@ def test_what_cannot_be_gone_on_with_is_ended(bridge, kubelet, manager, at, valu
     """The kubelet has time to work that off, and is registered with anew."""
     settle(bridge)
     bridge.kill()
-    (memory,) = [name for name in manager.names() if name.startswith("memory/")]
-    os.pwrite(manager.descriptor(memory), bytes([value]), at)
+    kept = [(name, fd) for name, fd in manager.kept() if name.startswith("connection/")]
+    ((name, memory),) = [(name, fd) for name, fd in kept if stat.S_ISREG(os.fstat(fd).st_mode)]
+    assert len(kept) == 2
+    os.pwrite(memory, bytes([value]), at)
     bridge.start()
     bridge.wait_log(why)
     kubelet.wait("register", GPU, 2)
@@ -277,7 +280,7 @@ def test_what_cannot_be_gone_on_with_is_ended(bridge, kubelet, manager, at, valu
     assert anew.time - ended.time > 0.08
     kubelet.wait("list", GPU, 2)
     assert tokens_of(allocate(kubelet, "g0")) == [["g0"]]
-    assert memory not in manager.names()
+    assert name not in manager.names()
     again(bridge)
     assert tokens_of(allocate(kubelet, "g0")) == [["g0"]]
     assert len(kubelet.of("register")) == 2
