@@ -66,29 +66,65 @@ static void differ(struct reading *r, const struct place *a, const struct place 
     faults_add(&r->faults, last ? last->at : (struct tree_place){0}, expected, "%s", wrong);
 }
 
-/* Two daemons with two sockets must not meet on this one: beside the kubelet's socket. */
+/* Two daemons with two sockets must not meet on one of these: beside the kubelet's socket. False:
+ * there is no room for it. */
+static bool place_beside(struct reading *r, const char *name, char **slot)
+{
+    const char *path = r->config->listen;
+    int dir_bytes = (int)(strrchr(path, '/') - path);
+    char *socket;
+
+    if (asprintf(&socket, "%.*s%s", dir_bytes, path, name) < 0) {
+        r->out_of_memory = true;
+        return true;
+    }
+    free(*slot);
+    *slot = socket;
+    return strlen(socket) <= SOCKET_BYTES_MAX;
+}
+
 static void place_bridge_socket(struct reading *r, const struct tree_node *root)
 {
     const struct tree_node *listen = read_find(root, "listen");
-    const char *path = r->config->listen;
-    int dir_bytes = (int)(strrchr(path, '/') - path);
-    char *socket, expected[128];
+    char expected[128];
 
-    if (find(root, "bridge", "socket"))
-        return;
-    if (asprintf(&socket, "%.*s%s", dir_bytes, path, BRIDGE_SOCKET) < 0) {
-        r->out_of_memory = true;
-        return;
-    }
-    free(r->config->bridge.socket);
-    r->config->bridge.socket = socket;
-    if (!r->config->bridge.enabled || strlen(socket) <= SOCKET_BYTES_MAX)
+    if (find(root, "bridge", "socket") ||
+        place_beside(r, BRIDGE_SOCKET, &r->config->bridge.socket) || !r->config->bridge.enabled)
         return;
     snprintf(expected, sizeof expected,
              "a path of at most %zu bytes up to its last '/', or [bridge] socket to be set",
              SOCKET_BYTES_MAX - strlen(BRIDGE_SOCKET) + 1);
     faults_add(&r->faults, listen->at, expected,
                "listen leaves no room for the bridge's %s beside it", &BRIDGE_SOCKET[1]);
+}
+
+/* Nobody needs it: without room there is none. */
+static void place_control_socket(struct reading *r, const struct tree_node *root)
+{
+    char *socket;
+
+    if (find(root, "control", "socket") ||
+        place_beside(r, CONTROL_SOCKET, &r->config->control_socket))
+        return;
+    socket = r->config->control_socket;
+    socket[0] = '\0';
+}
+
+static void check_control(struct reading *r, const struct tree_node *root)
+{
+    const struct config *c = r->config;
+    const char *path = c->control_socket;
+    const struct place control = place_of(r, find(root, "control", "socket"), path, "");
+    const struct place others[] = {
+        place_of(r, read_find(root, "listen"), c->listen, ""),
+        place_of(r, read_find(root, "runtime_endpoint"), c->runtime_endpoint, ""),
+        place_of(r, find(root, "bridge", "socket"), c->bridge.socket, ""),
+        place_of(r, find(root, "plugins", "plugin_dir"), c->plugin_dir, PLUGIN_SOCKET),
+        place_of(r, find(root, "metrics", "listen"), c->metrics.listen, "")};
+
+    for (size_t i = 0; path[0] != '\0' && i < sizeof others / sizeof *others; i++)
+        differ(r, &control, &others[i], "[control] socket is another socket's, too",
+               "a path that no other setting has");
 }
 
 /* The shim's directory for plugins and the kubelet's: each makes a kubelet.sock of its own, and the
@@ -283,7 +319,9 @@ void check_settings(struct reading *r, struct tree_node *root)
     const struct tree_node *devices = read_find(root, "device");
 
     place_bridge_socket(r, root);
+    place_control_socket(r, root);
     check_places(r, root);
+    check_control(r, root);
     check_annotations(r, root);
     check_gate(r, root);
     for (size_t i = 0; i < r->config->devices_len; i++) {

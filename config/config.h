@@ -126,6 +126,7 @@ struct config {
     size_t resources_len;
     struct config_bridge bridge;
     struct config_metrics metrics;
+    char *control_socket; /* for cri-device-shimctl; plain path; "": there is none */
 };
 
 struct config_error {

@@ -12,7 +12,7 @@
 #     --runtime-endpoint PATH   the runtime's socket, in place of the one the kubelet uses
 #     --no-kubelet              leave the kubelet's settings alone: something else starts it
 #
-# What it installs: the two binaries; three systemd units, enabled; a description of all settings;
+# What it installs: the binaries; three systemd units, enabled; a description of all settings;
 # unless it is there, /etc/cri-device-shim/config.toml; and a drop-in for kubelet.service, which adds
 # one argument, --container-runtime-endpoint, orders the kubelet behind the shim, and warns at the
 # kubelet's start if its unit is another one by then. The runtime's socket for config.toml is read
@@ -306,7 +306,7 @@ choose_endpoint() {
 
 plan_binaries() {
     local name
-    for name in cri-device-shim cri-device-shim-bridge; do
+    for name in cri-device-shim cri-device-shim-bridge cri-device-shimctl; do
         [ -x "$build/shim/$name" ] ||
             die "$build/shim/$name is missing; build it first (cmake -G Ninja -S ${here%/*} -B" \
                 "$build && ninja -C $build), or say --build"

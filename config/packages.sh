@@ -6,13 +6,13 @@ BUILD_PACKAGES=(
     gcc g++ cmake ninja-build ccache pkg-config
     protobuf-compiler protobuf-c-compiler libprotobuf-c-dev
     libuv1-dev libnghttp2-dev libsqlite3-dev libtomlplusplus-dev libjansson-dev zlib1g-dev
-    libmicrohttpd-dev
+    libmicrohttpd-dev libsmartcols-dev
     uthash-dev
 )
-RUNTIME_PACKAGES=(libmicrohttpd12 containerd runc busybox-static python3-grpcio python3-protobuf)
+RUNTIME_PACKAGES=(libmicrohttpd12 libsmartcols1 containerd runc busybox-static python3-grpcio python3-protobuf)
 TEST_PACKAGES=(
     libcmocka-dev python3-h2 python3-pytest nghttp2-client clang libclang-rt-14-dev systemd
-    openssl shellcheck
+    openssl python3-jsonschema shellcheck
 )
 
 # packages_missing NAME...: prints those that are not installed.

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/values.h"
+#include "cri-proto/methods.h"
 #include "cri-proto/resource_name.h"
 
 static const struct schema_choice LEVELS[] = {
@@ -76,6 +77,7 @@ const struct schema_key schema_keys[] = {
     {SECTION_TOP, "plugins", VALUE_TABLE, .inner = SECTION_PLUGINS},
     {SECTION_TOP, "annotations", VALUE_TABLE, .inner = SECTION_ANNOTATIONS},
     {SECTION_TOP, "bridge", VALUE_TABLE, .inner = SECTION_BRIDGE},
+    {SECTION_TOP, "control", VALUE_TABLE, .inner = SECTION_CONTROL},
     {SECTION_TOP, "device", VALUE_TABLES, LIST(struct config, devices), .inner = SECTION_DEVICE,
      .expected = "[[device]] tables, with two brackets"},
     /* Behind "plugins", of which it takes what its tables do not say. */
@@ -134,6 +136,10 @@ const struct schema_key schema_keys[] = {
     {SECTION_BRIDGE, "redirect_plugin_mounts", VALUE_FLAG, AT(bridge.redirect_plugin_mounts),
      .initial = "false"},
 
+    /* Placed as bridge.socket is. */
+    {SECTION_CONTROL, "socket", VALUE_SOCKET, AT(control_socket), .initial = CONTROL_SOCKET_DEFAULT,
+     .limit = SOCKET_BYTES_MAX, .may_be_empty = true},
+
     {SECTION_DEVICE, "resource", VALUE_TEXT, offsetof(struct config_device, resource),
      .text = &RESOURCE, .required = "resource = \"vendor.com/name\""},
     {SECTION_DEVICE, "path", VALUE_TEXT, offsetof(struct config_device, path), .text = &NODE},
@@ -178,6 +184,7 @@ const struct schema_table schema_tables[SECTIONS] = {
     [SECTION_PLUGINS] = {.name = "[plugins]"},
     [SECTION_ANNOTATIONS] = {.name = "[annotations]"},
     [SECTION_BRIDGE] = {.name = "[bridge]"},
+    [SECTION_CONTROL] = {.name = "[control]"},
     [SECTION_DEVICE] = {.name = "[[device]]",
                         .one = "this [[device]]",
                         .bytes = sizeof(struct config_device),

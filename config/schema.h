@@ -19,6 +19,8 @@
 #define PLUGIN_SOCKET "/kubelet.sock"
 /* The feed's socket, in the directory of `listen` unless the file says otherwise. */
 #define BRIDGE_SOCKET "/bridge.sock"
+/* Likewise that for cri-device-shimctl. */
+#define CONTROL_SOCKET "/control.sock"
 /* Where the bridge's sockets are below kubelet_plugin_dir, "DIR/cri-device-shim/NAME.sock"; it
  * shortens a NAME to what fits. 40 bytes for "NAME.sock" leave 35 for the name: enough for most
  * resources as they are, and for a part of any other with a digest. 107 - 17 - 40 = 50. */
@@ -35,6 +37,7 @@ enum schema_section {
     SECTION_PLUGINS,
     SECTION_ANNOTATIONS,
     SECTION_BRIDGE,
+    SECTION_CONTROL,
     SECTION_DEVICE,
     SECTION_RESOURCE, /* its own keys, and those of other sections with an `override` */
     SECTION_PATH,     /* from here on: what is an element of a key's array, and of no advice */
@@ -78,6 +81,7 @@ struct schema_key {
     const char *initial;
     const char *min, *max; /* of durations and counts, as they are written; min NULL: 0 */
     size_t limit;
+    bool may_be_empty;    /* of a socket: there is none then */
     const char *expected; /* of arrays: in place of another type */
     const char *reason;   /* why a path has this limit; NULL: it is a socket's */
     const char *required; /* expected where the table does not have the key; NULL: it need not */

@@ -216,6 +216,10 @@ static bool read_socket(struct reading *r, const struct schema_key *key, struct 
 {
     const char *path = node->text + (strncmp(node->text, "unix://", 7) == 0 ? 7 : 0);
 
+    if (key->may_be_empty && node->text_len == 0) {
+        put_text(r, "", 0, slot);
+        return true;
+    }
     if (!is_absolute(path))
         return false;
     if (path[strlen(path) - 1] == '/')

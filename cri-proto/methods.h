@@ -19,6 +19,7 @@
 #define DEVICEPLUGIN_ALLOCATE "/v1beta1.DevicePlugin/Allocate"
 #define DEVICEPLUGIN_PRE_START_CONTAINER "/v1beta1.DevicePlugin/PreStartContainer"
 
+#define CRI_VERSION_PATH "/runtime.v1.RuntimeService/Version"
 #define CRI_LIST_POD_SANDBOX_PATH "/runtime.v1.RuntimeService/ListPodSandbox"
 #define CRI_LIST_CONTAINERS_PATH "/runtime.v1.RuntimeService/ListContainers"
 #define CRI_GET_CONTAINER_EVENTS_PATH "/runtime.v1.RuntimeService/GetContainerEvents"
@@ -26,6 +27,10 @@
 #define BRIDGE_WATCH "/bridge.v1.Feed/Watch"
 #define BRIDGE_REPORT "/bridge.v1.Feed/Report"
 #define BRIDGE_PREFER "/bridge.v1.Feed/Prefer"
+
+/* cri-proto/control_v1.proto, and where the daemon serves it unless its settings say otherwise. */
+#define CONTROL_STATUS "/control.v1.Control/Status"
+#define CONTROL_SOCKET_DEFAULT "/run/cri-device-shim/control.sock"
 
 enum cri_method {
     CRI_OTHER, /* relayed, not looked at */

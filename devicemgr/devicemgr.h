@@ -297,6 +297,15 @@ struct devicemgr_kept {
 };
 void devicemgr_kept(const struct devicemgr *mgr, struct devicemgr_kept *kept);
 
+/* ---- what it lacks: for who tells an operator. Texts are borrowed until the next event ---- */
+struct devicemgr_health {
+    const char *unread;   /* why the checkpoint's rows are not known yet; NULL: they are */
+    const char *unstored; /* why the last commit failed; NULL: it did not */
+    uint64_t unstored_ms; /* since when none has succeeded */
+    bool listed;          /* the runtime has listed its containers */
+};
+void devicemgr_health(const struct devicemgr *mgr, struct devicemgr_health *health);
+
 /* ---- what the kubelet is shown: as devicemgr_run() left it ---- */
 
 /*

@@ -12,7 +12,9 @@
 #include <uv.h>
 
 #include "shim/boot_clock.h"
+#include "shim/control/control.h"
 #include "shim/core/host.h"
+#include "shim/daemon_report.h"
 #include "shim/deaths.h"
 #include "shim/fd_store.h"
 #include "shim/kubelet/feed.h"
@@ -47,6 +49,8 @@ struct daemon {
     struct relay *relay;     /* the same */
     struct keeper *keeper;   /* of the relay's socket */
     struct metrics *metrics; /* NULL: nobody watches, or no more */
+    struct control *control; /* NULL: not yet, no more, or none is wanted */
+    uint64_t started_ms;     /* boot_now_ms() */
     bool ready;              /* the relay has begun to listen */
     bool restored;           /* the checkpoint is read */
     struct signals signals;
@@ -122,7 +126,10 @@ static void on_asked_to_stop(void *user, int number)
                         "stopping: %s", strsignal(number));
         tell_stopping(d);
         keeper_stop(d->keeper);
+        d->keeper = NULL;
         metrics_stop(d->metrics);
+        control_stop(d->control);
+        d->control = NULL;
         if (d->relay)
             relay_stop(d->relay, d->config->drain_ms, on_relay_stopped, d);
         else
@@ -260,6 +267,27 @@ static void start_feed(struct daemon *d)
     d->feed = feed_start(&d->loop, d->config, d->host, d->store, &FEED_OPS, d);
 }
 
+static void on_report(void *user, struct report *out)
+{
+    struct daemon *d = user;
+    const struct daemon_rooms rooms = {.settings = d->settings,
+                                       .started_ms = d->started_ms,
+                                       .host = d->host,
+                                       .feed = d->feed,
+                                       .gate = d->gate,
+                                       .keeper = d->keeper};
+
+    daemon_report(&rooms, out);
+}
+
+static const struct control_ops CONTROL_OPS = {.report = on_report};
+
+static void start_control(struct daemon *d)
+{
+    if (d->config->control_socket[0] != '\0')
+        d->control = control_start(&d->loop, d->config, d->host, d->store, &CONTROL_OPS, d);
+}
+
 /* Settings by which all of it has begun are worth keeping. */
 static void started_so_far(struct daemon *d)
 {
@@ -292,6 +320,7 @@ static void start_relay(struct daemon *d)
                            d->config->runtime_endpoint, d->calls);
     snprintf(what, sizeof what, "listen = \"%s\"", d->config->listen);
     d->keeper = keeper_start(&d->loop, what, serve_relay, d);
+    start_control(d);
 }
 
 /* The relay goes first if the checkpoint cannot be read, and at once behind it if it can: no create
@@ -362,6 +391,7 @@ static void watch_deaths(const struct daemon *d)
 
 static int run(struct daemon *d)
 {
+    d->started_ms = boot_now_ms();
     watch_deaths(d);
     program_note();
     d->calls = calls_new();

@@ -225,6 +225,8 @@ static void log_error(struct state *state, const char *error)
         text_add(&text, "state can be stored again");
         state_log(state, LEVEL_INFO, &text);
     }
+    if (error && !checkpoint->error)
+        checkpoint->failing_ms = state->now_ms;
     free(checkpoint->error);
     checkpoint->error = error ? mem_strdup(error) : NULL;
 }

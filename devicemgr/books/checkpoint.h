@@ -26,6 +26,7 @@ struct checkpoint {
     uint64_t retry_ms;         /* when a failed one is tried again; 0: none failed */
     uint64_t pause_ms;         /* before the next attempt */
     char *error;               /* of the last commit; NULL: it was none */
+    uint64_t failing_ms;       /* since when there are errors only; with `error` */
 };
 
 void checkpoint_fini(struct checkpoint *checkpoint);

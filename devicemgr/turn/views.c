@@ -23,6 +23,16 @@ void devicemgr_kept(const struct devicemgr *mgr, struct devicemgr_kept *kept)
                                     .sandboxes = HASH_COUNT(state->pods.sandboxes)};
 }
 
+void devicemgr_health(const struct devicemgr *mgr, struct devicemgr_health *health)
+{
+    const struct state *state = &mgr->state;
+
+    *health = (struct devicemgr_health){.unread = state->unread,
+                                        .unstored = state->checkpoint.error,
+                                        .unstored_ms = state->checkpoint.failing_ms,
+                                        .listed = state->listing.listed};
+}
+
 uint64_t devicemgr_shown_version(const struct devicemgr *mgr)
 {
     return shown_version(&mgr->state);

@@ -57,6 +57,20 @@ void host_list_runtime(struct host *host)
         lister_refresh(host->lister);
 }
 
+/* ---- what becomes of it ---- */
+
+void host_look_at_runtime(const struct host *host, struct lister_state *out)
+{
+    *out = (struct lister_state){0};
+    if (host->ready)
+        lister_look(host->lister, out);
+}
+
+const char *host_registrar_trouble(const struct host *host, uint64_t *since_ms)
+{
+    return host->ready ? registrar_trouble(host->registrar, since_ms) : NULL;
+}
+
 /* ---- start ---- */
 
 static void start_parts(struct host *host)

@@ -21,6 +21,7 @@
 #include "config/config.h"
 #include "devicemgr/devicemgr.h"
 #include "shim/fd_store.h"
+#include "shim/runtime/lister.h"
 
 struct host;
 
@@ -71,6 +72,11 @@ void host_kick(struct host *host);
 /* Asks the runtime for its whole list (again): for when the relay saw it come back before the
  * host's own connection did. */
 void host_list_runtime(struct host *host);
+
+/* The runtime, as far as its lister knows it; until host_ready() nothing is known of it. */
+void host_look_at_runtime(const struct host *host, struct lister_state *out);
+/* Why plugins cannot register, and since when (boot_now_ms()); NULL: they can. */
+const char *host_registrar_trouble(const struct host *host, uint64_t *since_ms);
 
 /*
  * Closes sockets, ends calls, waits for a commit that is under way, closes the checkpoint, frees

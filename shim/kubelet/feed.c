@@ -203,6 +203,18 @@ static void on_file(void *user, const struct kubelet_file *file)
 
 static const struct checkpoint_watch_ops WATCH_OPS = {.read = on_file};
 
+/* ---- what becomes of it ---- */
+
+const char *feed_trouble(const struct feed *feed, uint64_t *since_ms)
+{
+    return keeper_trouble(feed->keeper, since_ms);
+}
+
+void feed_look_at_bridge(const struct feed *feed, struct watchers_bridge *out)
+{
+    watchers_look_at_bridge(&feed->watchers, out);
+}
+
 /* ---- life ---- */
 
 static int serve(void *user)

@@ -25,6 +25,7 @@
 #include "shim/core/host.h"
 #include "shim/fd_store.h"
 #include "shim/kubelet/taken.h"
+#include "shim/kubelet/watchers.h"
 
 /* How often is looked at a bridge that does not read (watchers.h). */
 #define FEED_RETRY_MS 20
@@ -59,6 +60,11 @@ void feed_preferred(struct feed *feed, uint64_t number, const char *const *ids, 
 
 /* Whether that kubelet has taken what it is shown. */
 void feed_taken(const struct feed *feed, pid_t kubelet, struct taken *out);
+
+/* keeper_trouble() of its socket. */
+const char *feed_trouble(const struct feed *feed, uint64_t *since_ms);
+/* The bridge that came last, and since when there is one, or is none. */
+void feed_look_at_bridge(const struct feed *feed, struct watchers_bridge *out);
 
 /* Ends all calls, removes the socket, frees, then runs `done` from the loop. The feed must not be
  * touched after this call. */

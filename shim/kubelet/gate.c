@@ -271,6 +271,20 @@ void gate_changed(struct gate *gate)
     }
 }
 
+void gate_look(const struct gate *gate, struct gate_kubelet *out)
+{
+    const struct kubelet *kubelet = TAILQ_LAST(&gate->kubelets.list, kubelet_list);
+
+    *out = (struct gate_kubelet){0};
+    if (!kubelet)
+        return;
+    out->pid = kubelet->pid;
+    out->armed = kubelet->state == KUBELET_ARMED;
+    out->holds = kubelet->state == KUBELET_HOLDING;
+    if (out->holds)
+        out->held_ms = boot_now_ms() - kubelet->since_ms;
+}
+
 /* ---- life ---- */
 
 static bool is_kubelet(const void *user, pid_t pid)

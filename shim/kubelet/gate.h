@@ -84,6 +84,13 @@ struct gate *gate_start(uv_loop_t *loop, const struct config *config, const stru
                         void *user);
 /* What ops.taken() says may have changed. */
 void gate_changed(struct gate *gate);
+struct gate_kubelet {
+    pid_t pid;        /* the process that came last; 0: none that is known */
+    bool armed;       /* its first relist will wait */
+    bool holds;       /* it does */
+    uint64_t held_ms; /* for so long */
+};
+void gate_look(const struct gate *gate, struct gate_kubelet *out);
 /* Frees, then runs `done` from the loop; what is held is its owner's to end. Whoever is armed stays
  * so, in the file. */
 void gate_stop(struct gate *gate, void (*done)(void *user), void *user);

@@ -51,7 +51,7 @@ struct kubelet {
 };
 
 struct kubelets {
-    TAILQ_HEAD(, kubelet) list; /* the oldest first */
+    TAILQ_HEAD(kubelet_list, kubelet) list; /* the oldest first */
     size_t len;
     size_t holds_len;      /* released ones, too */
     struct holds released; /* they are to go on */

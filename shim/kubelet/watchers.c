@@ -1,9 +1,11 @@
 #include "shim/kubelet/watchers.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/boot_clock.h"
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/rpc/message.h"
@@ -12,6 +14,7 @@
 struct watcher {
     LIST_ENTRY(watcher) entry;
     pid_t pid; /* 0: of another pid namespace */
+    char version[WATCHERS_VERSION_BYTES_MAX];
     unsigned streams;
     Bridge__V1__ReportRequest *report; /* NULL: none yet */
 };
@@ -55,6 +58,8 @@ static struct watcher *watcher_join(struct watchers *watchers, pid_t pid)
     if (watcher) {
         LIST_REMOVE(watcher, entry);
     } else {
+        if (LIST_EMPTY(&watchers->processes))
+            watchers->since_ms = boot_now_ms();
         watcher = must(calloc(1, sizeof *watcher));
         watcher->pid = pid;
     }
@@ -70,13 +75,15 @@ static void watcher_drop_report(struct watcher *watcher)
     watcher->report = NULL;
 }
 
-static void watcher_leave(struct watcher *watcher)
+static void watcher_leave(struct watchers *watchers, struct watcher *watcher)
 {
     if (--watcher->streams > 0)
         return;
     LIST_REMOVE(watcher, entry);
     watcher_drop_report(watcher);
     free(watcher);
+    if (LIST_EMPTY(&watchers->processes))
+        watchers->since_ms = boot_now_ms();
 }
 
 /* ---- Watch ---- */
@@ -85,7 +92,7 @@ static void watch_free(struct watch_stream *watch)
 {
     LIST_REMOVE(watch, entry);
     watch->watchers->streams_len--;
-    watcher_leave(watch->watcher);
+    watcher_leave(watch->watchers, watch->watcher);
     free(watch);
 }
 
@@ -166,6 +173,8 @@ bool watchers_add(struct watchers *watchers, struct rpc_incoming *call,
     watch->call = call;
     watch->reader.takes_changes = request->takes_changes;
     watch->watcher = watcher_join(watchers, caller_pid(call));
+    snprintf(watch->watcher->version, sizeof watch->watcher->version, "%s",
+             request->bridge_version);
     LIST_INSERT_HEAD(&watchers->streams, watch, entry);
     watchers->streams_len++;
     rpc_incoming_on_cancel(call, on_cancelled, watch);
@@ -290,11 +299,23 @@ void watchers_note(const struct watchers *watchers, pid_t kubelet, struct taken 
     }
 }
 
+void watchers_look_at_bridge(const struct watchers *watchers, struct watchers_bridge *out)
+{
+    const struct watcher *watcher = LIST_FIRST(&watchers->processes);
+
+    *out = (struct watchers_bridge){.connected = watcher, .since_ms = watchers->since_ms};
+    if (!watcher)
+        return;
+    out->pid = watcher->pid;
+    out->kubelet_pid = watcher->report ? watcher->report->kubelet_pid : 0;
+    memcpy(out->version, watcher->version, sizeof out->version);
+}
+
 /* ---- life ---- */
 
 void watchers_init(struct watchers *watchers, void (*gone)(void *user), void *user)
 {
-    *watchers = (struct watchers){.gone = gone, .user = user};
+    *watchers = (struct watchers){.gone = gone, .user = user, .since_ms = boot_now_ms()};
     LIST_INIT(&watchers->processes);
     LIST_INIT(&watchers->streams);
 }

@@ -35,6 +35,7 @@ struct watchers {
     LIST_HEAD(, watcher) processes; /* the one that came last first */
     LIST_HEAD(, watch_stream) streams;
     unsigned streams_len;
+    uint64_t since_ms; /* that there is a process, or none */
 };
 
 /* `gone` runs, from the loop, when a Watch has ended by itself. */
@@ -63,6 +64,18 @@ void watchers_judge(const struct watchers *watchers, const struct advertised *ad
 enum displaced_seen watchers_look(const struct watchers *watchers,
                                   const struct advertised_list *list,
                                   const struct kubelet_file *file);
+/* Longest version of a bridge that is kept. */
+#define WATCHERS_VERSION_BYTES_MAX 64
+
+struct watchers_bridge {
+    bool connected;
+    uint64_t since_ms; /* that one is, or none is: boot_now_ms() */
+    pid_t pid;         /* with the next two: of the one that came last; 0: of another namespace */
+    char version[WATCHERS_VERSION_BYTES_MAX];
+    pid_t kubelet_pid; /* who listens on kubelet.sock, as it reported last; 0: nobody, or not yet */
+};
+void watchers_look_at_bridge(const struct watchers *watchers, struct watchers_bridge *out);
+
 /* Fills in `bridge` and `reached`. */
 void watchers_note(const struct watchers *watchers, pid_t kubelet, struct taken *out);
 

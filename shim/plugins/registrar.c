@@ -161,6 +161,11 @@ bool registrar_peer(const struct registrar *registrar, const char *socket_name, 
     return false;
 }
 
+const char *registrar_trouble(const struct registrar *registrar, uint64_t *since_ms)
+{
+    return keeper_trouble(registrar->keeper, since_ms);
+}
+
 void registrar_stop(struct registrar *registrar)
 {
     if (!registrar)

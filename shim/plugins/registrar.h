@@ -52,6 +52,9 @@ void registrar_answer(struct registrar *registrar, uint64_t registration, int co
 bool registrar_peer(const struct registrar *registrar, const char *socket_name, uid_t *uid)
     __attribute__((warn_unused_result));
 
+/* keeper_trouble() of its socket. */
+const char *registrar_trouble(const struct registrar *registrar, uint64_t *since_ms);
+
 /* Ends all calls, removes the socket, frees. Accepts NULL. */
 void registrar_stop(struct registrar *registrar);
 

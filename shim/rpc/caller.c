@@ -1,6 +1,7 @@
 #include "shim/rpc/caller.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "shim/log.h"
 #include "shim/rpc/incoming.h"
@@ -44,11 +45,21 @@ static void on_frame_received(struct link *link, const nghttp2_frame *frame)
         incoming_frame(call, frame->hd.flags & NGHTTP2_FLAG_END_STREAM);
 }
 
+/* A stranger has been told so. */
+static void dismiss(struct link *link)
+{
+    if (nghttp2_session_terminate_session(link->session, NGHTTP2_NO_ERROR))
+        link_break(link, "no memory to end it");
+    link_wake(link);
+}
+
 /* Tells a client that is still sending that nobody listens to it (RFC 9113 §8.1). */
 static void on_frame_sent(struct link *link, const nghttp2_frame *frame)
 {
-    if (frame->hd.type == NGHTTP2_HEADERS && frame->hd.flags & NGHTTP2_FLAG_END_STREAM &&
-        nghttp2_session_get_stream_remote_close(link->session, frame->hd.stream_id) == 0)
+    if (frame->hd.type == NGHTTP2_HEADERS && caller_of(link)->denied)
+        dismiss(link);
+    else if (frame->hd.type == NGHTTP2_HEADERS && frame->hd.flags & NGHTTP2_FLAG_END_STREAM &&
+             nghttp2_session_get_stream_remote_close(link->session, frame->hd.stream_id) == 0)
         link_reset(link, frame->hd.stream_id, NGHTTP2_NO_ERROR);
 }
 
@@ -110,12 +121,21 @@ int caller_new(uv_loop_t *loop, const struct rpc_service *service, struct caller
         return err;
     }
     caller->service = service;
+    if (caller->link.budget > service->limits.request_bytes)
+        caller->link.budget = service->limits.request_bytes;
     caller->link.pulse.every_ms = service->pings_ms;
     caller->queued = 0;
+    caller->denied = false;
+    caller->peer = (struct ucred){.uid = (uid_t)-1};
     LIST_INIT(&caller->calls);
     LIST_INSERT_HEAD(callers, caller, entry);
     *out = caller;
     return 0;
+}
+
+static bool is_ours(const struct ucred *peer)
+{
+    return peer->uid == 0 || peer->uid == geteuid();
 }
 
 void caller_accept(struct caller *caller, uv_pipe_t *listener)
@@ -124,6 +144,7 @@ void caller_accept(struct caller *caller, uv_pipe_t *listener)
 
     if (!err)
         err = unix_peer(link_fd(&caller->link), &caller->peer);
+    caller->denied = caller->service->limits.private && !is_ours(&caller->peer);
     if (err)
         link_close(&caller->link);
 }

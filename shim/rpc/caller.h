@@ -18,6 +18,7 @@ struct rpc_service {
     void *user;        /* the handlers' */
     const char *name;  /* of the socket, for the log */
     uint64_t pings_ms; /* rpc_server_set_pings() */
+    struct rpc_limits limits;
     /* A client is gone, out of its list and about to be freed; `gone_user` as given. */
     void (*gone)(void *user);
     void *gone_user;
@@ -32,6 +33,7 @@ struct caller {
     LIST_HEAD(, rpc_incoming) calls;
     size_t queued; /* bytes of answers, all calls together */
     struct ucred peer;
+    bool denied; /* it may not call */
 };
 
 /* One without a connection, in `callers`; caller_accept() follows. `service` is

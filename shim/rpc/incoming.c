@@ -275,7 +275,7 @@ static int queue_chunk(struct rpc_incoming *call, struct chunk *chunk, int err)
 static int chunk_new(const struct rpc_incoming *call, struct chunk **out)
 {
     assert(call->state == INCOMING_HANDLED);
-    if (call->caller->queued > RPC_QUEUE_BYTES_MAX)
+    if (call->caller->queued > call->caller->service->limits.queue_bytes)
         return -ENOBUFS;
     *out = calloc(1, sizeof **out);
     return *out ? 0 : -ENOMEM;
@@ -335,6 +335,8 @@ static void incoming_headers(struct rpc_incoming *call)
     if (block->malformed || !block->has_path) {
         call->state = INCOMING_FINISHED;
         link_reset(&call->caller->link, call->stream_id, NGHTTP2_PROTOCOL_ERROR);
+    } else if (call->caller->denied) {
+        incoming_refuse(call, RPC_PERMISSION_DENIED, "only for root and the user of this process");
     } else if (!block->is_post) {
         incoming_end(call, RPC_INTERNAL, "the method is not POST", "405");
     } else if (!block->grpc_type) {

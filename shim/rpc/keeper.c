@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/boot_clock.h"
 #include "shim/log.h"
 #include "shim/must.h"
 
@@ -13,9 +14,10 @@ struct keeper {
     char *what;
     keeper_serve *serve;
     void *user;
-    int error;         /* of the last try */
-    uint64_t pause_ms; /* before the next one, after a failure */
-    bool served;       /* some try was a success */
+    int error;           /* of the last try */
+    uint64_t pause_ms;   /* before the next one, after a failure */
+    uint64_t failing_ms; /* since when none was a success; only with `error` */
+    bool served;         /* some try was a success */
 };
 
 static const char *words_of(int error)
@@ -60,6 +62,8 @@ static void try_serve(uv_timer_t *timer)
     int result = keeper->serve(keeper->user);
 
     tell(keeper, result);
+    if (result < 0 && !keeper->error)
+        keeper->failing_ms = boot_now_ms();
     keeper->error = result < 0 ? result : 0;
     keeper->served |= result >= 0;
     uv_timer_start(timer, try_serve, next_pause(keeper, result), 0);
@@ -76,6 +80,14 @@ struct keeper *keeper_start(uv_loop_t *loop, const char *what, keeper_serve *ser
     keeper->timer.data = keeper;
     try_serve(&keeper->timer);
     return keeper;
+}
+
+const char *keeper_trouble(const struct keeper *keeper, uint64_t *since_ms)
+{
+    if (!keeper->error)
+        return NULL;
+    *since_ms = keeper->failing_ms;
+    return words_of(keeper->error);
 }
 
 static void on_closed(uv_handle_t *handle)

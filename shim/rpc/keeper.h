@@ -24,6 +24,9 @@ typedef int keeper_serve(void *user);
  * return and then from the loop. */
 struct keeper *keeper_start(uv_loop_t *loop, const char *what, keeper_serve *serve, void *user);
 
+/* Why the last try failed, and since when none has worked (boot_now_ms()); NULL: it did not. */
+const char *keeper_trouble(const struct keeper *keeper, uint64_t *since_ms);
+
 /* `serve` is not called any more; frees it in a later turn of the loop. Accepts NULL. */
 void keeper_stop(struct keeper *keeper);
 

@@ -276,7 +276,7 @@ static int frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void
     (void)session;
     if (!link_usable(link))
         return NGHTTP2_ERR_CALLBACK_FAILURE;
-    if (frame->hd.type == NGHTTP2_GOAWAY)
+    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
         set_reason(link, "the peer broke HTTP/2: %s",
                    nghttp2_http2_strerror(frame->goaway.error_code));
     link->ops->frame_sent(link, frame);

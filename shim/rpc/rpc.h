@@ -9,6 +9,7 @@
 #ifndef SHIM_RPC_RPC_H
 #define SHIM_RPC_RPC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -151,6 +152,19 @@ int rpc_server_new(uv_loop_t *loop, const struct socket_place *place,
 /* The same as rpc_channel_set_pings() for all clients that come from now on. */
 void rpc_server_set_pings(struct rpc_server *server, uint64_t every_ms);
 
+/* What a server allows its clients, in place of the most that there can be. */
+struct rpc_limits {
+    size_t connections;   /* at once; more wait in the kernel's backlog until one ends */
+    size_t request_bytes; /* of requests being received on one connection, all together: a call over
+                           * that is answered RESOURCE_EXHAUSTED */
+    size_t queue_bytes;   /* in place of RPC_QUEUE_BYTES_MAX */
+    /* Only for root and the user of this process: another's first call is answered
+     * PERMISSION_DENIED, and its connection is ended. */
+    bool private;
+};
+/* For all clients that come from now on. */
+void rpc_server_set_limits(struct rpc_server *server, const struct rpc_limits *limits);
+
 /*
  * Listens, unless it does so already and the socket's file is still there: for the first time, and
  * again when somebody has removed or replaced the file; call it as often as that may have happened
@@ -193,8 +207,8 @@ void rpc_incoming_peer(const struct rpc_incoming *call, struct ucred *out);
 void rpc_incoming_on_cancel(struct rpc_incoming *call, void (*cancelled)(void *user), void *user);
 
 /* Sends one message, packed before return. 0, -ENOMEM, -EMSGSIZE for one over
- * RPC_MESSAGE_BYTES_MAX, or -ENOBUFS while more than RPC_QUEUE_BYTES_MAX wait for the client. Bytes
- * queued but not yet taken by the client: rpc_incoming_queued(). */
+ * RPC_MESSAGE_BYTES_MAX, or -ENOBUFS while more than RPC_QUEUE_BYTES_MAX, or what the server's limits
+ * say, wait for the client. Bytes queued but not yet taken by the client: rpc_incoming_queued(). */
 int rpc_incoming_send(struct rpc_incoming *call, const ProtobufCMessage *message)
     __attribute__((warn_unused_result));
 size_t rpc_incoming_queued(const struct rpc_incoming *call);

@@ -12,8 +12,9 @@
 #include "shim/rpc/caller.h"
 #include "shim/rpc/socket_file.h"
 
-/* Connections at once; more wait in the kernel's backlog until one ends. */
-#define SERVER_CONNECTIONS_MAX 256
+/* Unless its owner says otherwise. */
+static const struct rpc_limits LIMITS = {
+    .connections = 256, .request_bytes = LINK_BUDGET_BYTES, .queue_bytes = RPC_QUEUE_BYTES_MAX};
 /* When a connection that could not be taken is tried again. */
 #define SERVER_RETRY_MS 1000
 
@@ -66,7 +67,7 @@ static void accept_next(struct rpc_server *server)
     struct caller *caller;
     int err;
 
-    if (!server->waiting || server->callers_len >= SERVER_CONNECTIONS_MAX)
+    if (!server->waiting || server->callers_len >= server->service.limits.connections)
         return;
     err = caller_new(server->loop, &server->service, &server->callers, &caller);
     if (err) {
@@ -168,6 +169,7 @@ int rpc_server_new(uv_loop_t *loop, const struct socket_place *place,
     server->service = (struct rpc_service){.methods = methods,
                                            .methods_len = methods_len,
                                            .user = user,
+                                           .limits = LIMITS,
                                            .name = socket_file_path(&server->file),
                                            .gone = on_gone,
                                            .gone_user = server};
@@ -182,6 +184,11 @@ int rpc_server_new(uv_loop_t *loop, const struct socket_place *place,
 void rpc_server_set_pings(struct rpc_server *server, uint64_t every_ms)
 {
     server->service.pings_ms = every_ms;
+}
+
+void rpc_server_set_limits(struct rpc_server *server, const struct rpc_limits *limits)
+{
+    server->service.limits = *limits;
 }
 
 /* The listener from before goes when there is a new one, and not sooner: it may be the one that

@@ -6,6 +6,7 @@
 
 #include "cri-proto/cri_v1.pb-c.h"
 #include "cri-proto/methods.h"
+#include "shim/boot_clock.h"
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/rpc/message.h"
@@ -23,7 +24,8 @@ struct lister {
     const struct lister_ops *ops;
     void *user;
     struct rpc_channel *channel; /* NULL: to be made when the timer fires */
-    bool connected;
+    struct lister_state state;
+    bool asked;       /* on this connection, what the runtime is */
     uv_timer_t timer; /* to the next attempt */
     uint64_t pause_ms;
     bool missing; /* the operator was told that the runtime does not answer */
@@ -177,6 +179,49 @@ static void list_failed(struct lister *lister, const char *method, const struct 
     try_later(lister, reason);
 }
 
+/* ---- what it is ---- */
+
+static void take_words(char out[LISTER_NAME_BYTES_MAX], const char *words)
+{
+    snprintf(out, LISTER_NAME_BYTES_MAX, "%s", words);
+    for (char *c = out; *c; c++)
+        *c = *c > ' ' && *c < 0x7f ? *c : '?';
+}
+
+static void on_version(struct rpc_call *call, const ProtobufCMessage *message, void *user)
+{
+    const Runtime__V1__VersionResponse *said = (const void *)message;
+    struct lister *lister = user;
+
+    (void)call;
+    take_words(lister->state.name, said->runtime_name);
+    take_words(lister->state.version, said->runtime_version);
+}
+
+/* One that does not say is asked again on the next connection. */
+static void on_version_done(struct rpc_call *call, const struct rpc_status *status, void *user)
+{
+    (void)call;
+    (void)status;
+    (void)user;
+}
+
+static const struct rpc_call_ops VERSION_OPS = {.message = on_version, .done = on_version_done};
+
+/* For who asks what this node runs; after the first list, which others wait for. */
+static void ask_version(struct lister *lister)
+{
+    Runtime__V1__VersionRequest request = RUNTIME__V1__VERSION_REQUEST__INIT;
+
+    if (!lister->asked && lister->channel)
+        rpc_channel_call(lister->channel, CRI_VERSION_PATH, &request.base,
+                         &runtime__v1__version_response__descriptor, 0, LISTER_CALL_MS_MAX,
+                         &VERSION_OPS, lister);
+    lister->asked = true;
+}
+
+/* ---- the list is whole ---- */
+
 static void list_done(struct lister *lister)
 {
     struct listed listed;
@@ -194,6 +239,7 @@ static void list_done(struct lister *lister)
                         listed.containers_len);
     listed_fini(&listed);
     list_end(lister);
+    ask_version(lister);
     list_within(lister, next_list_ms(lister));
 }
 
@@ -273,12 +319,26 @@ static void list_begin(struct lister *lister)
 
 /* ---- the connection ---- */
 
+static void set_connected(struct lister *lister, bool connected)
+{
+    struct lister_state state = {.connected = connected, .since_ms = lister->state.since_ms};
+
+    if (connected != lister->state.connected)
+        state.since_ms = boot_now_ms();
+    lister->state = state;
+}
+
+void lister_look(const struct lister *lister, struct lister_state *out)
+{
+    *out = lister->state;
+}
+
 static void on_connected(struct rpc_channel *channel, void *user)
 {
     struct lister *lister = user;
 
     (void)channel;
-    lister->connected = true;
+    set_connected(lister, true);
     list_begin(lister);
 }
 
@@ -287,7 +347,8 @@ static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
     struct lister *lister = user;
 
     lister->channel = NULL;
-    lister->connected = lister->no_events = false;
+    set_connected(lister, false);
+    lister->no_events = lister->asked = false;
     rpc_channel_close(channel);
     try_later(lister, reason);
 }
@@ -302,7 +363,7 @@ static void on_timer(uv_timer_t *timer)
     if (lister->call)
         return;
     if (lister->channel) {
-        if (lister->connected)
+        if (lister->state.connected)
             list_begin(lister);
         return;
     }
@@ -371,6 +432,7 @@ struct lister *lister_start(uv_loop_t *loop, const char *endpoint, const struct 
     lister->ops = ops;
     lister->user = user;
     lister->pause_ms = LISTER_RETRY_MS_MIN;
+    lister->state.since_ms = boot_now_ms();
     uv_timer_init(loop, &lister->timer);
     lister->timer.data = lister;
     numbered_calls_init(&lister->checks, loop, on_check_ended, lister, "the connection is gone");

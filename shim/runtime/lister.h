@@ -14,6 +14,7 @@
 #ifndef SHIM_RUNTIME_LISTER_H
 #define SHIM_RUNTIME_LISTER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -77,6 +78,18 @@ void lister_refresh(struct lister *lister);
 
 /* Asks about one container; ends in checked() in any case. `check` is the caller's number. */
 void lister_check(struct lister *lister, uint64_t check, const char *container_id);
+
+/* Longest name and version that are kept. */
+#define LISTER_NAME_BYTES_MAX 128
+
+struct lister_state {
+    bool connected;
+    uint64_t since_ms; /* that it is, or is not: boot_now_ms() */
+    /* As the runtime says of itself, printable; empty: it has not said yet on this connection. */
+    char name[LISTER_NAME_BYTES_MAX];
+    char version[LISTER_NAME_BYTES_MAX];
+};
+void lister_look(const struct lister *lister, struct lister_state *out);
 
 /* Ends without further callbacks, frees, then runs `done` from the loop. */
 void lister_stop(struct lister *lister, void (*done)(void *user), void *user);

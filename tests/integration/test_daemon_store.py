@@ -16,9 +16,9 @@ from supervisor import Supervisor
 from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
-CRI, PLUGINS, FEED = "cri", "plugins", "feed"
+CRI, PLUGINS, FEED, CONTROL = "cri", "plugins", "feed", "control"
 PLACES = {CRI: lambda shim: shim.socket, PLUGINS: lambda shim: shim.plugin_dir / "kubelet.sock",
-          FEED: lambda shim: shim.feed}
+          FEED: lambda shim: shim.feed, CONTROL: lambda shim: shim.control}
 # inotify(7)
 _IN_CHANGES = 0x2 | 0x4 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800  # all but open and close
 _IN_EVENT = struct.Struct("iIII")
@@ -178,7 +178,7 @@ def test_a_name_that_is_not_its_own_any_more(kept, manager, closing, directory, 
     if what == "a socket":
         closing(socket.socket(socket.AF_UNIX)).bind(str(path))
     kept.start()
-    manager.wait_names(lambda names: are_stored(*PLACES)(names) and len(before & set(names)) == 2)
+    manager.wait_names(lambda names: are_stored(*PLACES)(names) and len(before & set(names)) == len(PLACES) - 1)
     wait_until(lambda: accepts(path), "it is served")
     wait_until(lambda: not accepts(directory / "moved"), "the old one is let go of")
 
@@ -188,7 +188,7 @@ def test_removed_while_it_runs(kept, manager, which):
     path = PLACES[which](kept)
     before = listeners(manager.names())
     path.unlink()
-    manager.wait_names(lambda names: are_stored(*PLACES)(names) and len(before & set(names)) == 2)
+    manager.wait_names(lambda names: are_stored(*PLACES)(names) and len(before & set(names)) == len(PLACES) - 1)
     made = inodes(kept)
     kept.kill()
     kept.start()
@@ -204,7 +204,7 @@ def test_what_a_socket_unit_passes_is_not_stored(directory, make_kept, make_clie
     listener.listen(16)
     for _ in range(2):
         shim.start()
-        manager.wait_names(are_stored(PLUGINS, FEED))
+        manager.wait_names(are_stored(PLUGINS, FEED, CONTROL))
         make_client(shim).Version()
         shim.kill()
     shim.start()
@@ -230,7 +230,7 @@ def test_what_is_not_wanted_any_more_is_not_kept(kept, manager):
     kept.kill()
     kept.bridge["enabled"] = False
     kept.start()
-    manager.wait_names(are_stored(CRI, PLUGINS))
+    manager.wait_names(are_stored(CRI, PLUGINS, CONTROL))
     assert not accepts(kept.feed)
 
 

@@ -26,12 +26,13 @@ DROP_IN = f"{UNITS}/kubelet.service.d/90-cri-device-shim.conf"
 CONFIG = "etc/cri-device-shim/config.toml"
 DAEMON = "usr/local/bin/cri-device-shim"
 BRIDGE = "usr/local/bin/cri-device-shim-bridge"
+CTL = "usr/local/bin/cri-device-shimctl"
 EXAMPLE = "usr/local/share/doc/cri-device-shim/example.toml"
 KUBELET_DIR = "var/lib/kubelet/device-plugins"
 LISTEN = "/run/cri-device-shim/cri-device-shim.sock"
 FLAG = f"--container-runtime-endpoint=unix://{LISTEN}"
 INSTALLED = {
-    DAEMON, BRIDGE, CONFIG, DROP_IN, EXAMPLE,
+    DAEMON, BRIDGE, CTL, CONFIG, DROP_IN, EXAMPLE,
     f"{UNITS}/cri-device-shim.socket", f"{UNITS}/sockets.target.wants/cri-device-shim.socket",
     f"{UNITS}/cri-device-shim.service",
     f"{UNITS}/multi-user.target.wants/cri-device-shim.service",
@@ -158,6 +159,7 @@ class Node:
             self.write(path, text)
         self.build_binary("cri-device-shim", "one")
         self.build_binary("cri-device-shim-bridge", "one")
+        self.build_binary("cri-device-shimctl", "one")
 
     def write(self, path, text, mode=0o644):
         path = self.root / path
@@ -406,6 +408,9 @@ def test_upgrade(one):
     assert commands(one.install()) == ["systemctl restart cri-device-shim.service"]
     one.build_binary("cri-device-shim-bridge", "two")
     assert commands(one.install()) == ["systemctl restart cri-device-shim-bridge.service"]
+    one.build_binary("cri-device-shimctl", "two")
+    assert commands(one.install()) == [], "nothing runs from it"
+    assert "# two" in one.read(CTL)
     one.build_binary("cri-device-shim", "three")
     one.build_binary("cri-device-shim-bridge", "three")
     assert commands(one.install()) == ["systemctl restart cri-device-shim.service",

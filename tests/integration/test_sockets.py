@@ -17,7 +17,8 @@ GPU = "vendor.com/gpu"
 
 PLACES = {"listen": lambda shim: shim.socket,
           "plugin_dir": lambda shim: shim.plugin_dir / "kubelet.sock",
-          "bridge.socket": lambda shim: shim.feed}
+          "bridge.socket": lambda shim: shim.feed,
+          "control.socket": lambda shim: shim.control}
 
 
 class Listener:
@@ -81,8 +82,9 @@ def a_symlink(path):
 
 
 def apart(directory, runtime_socket):
-    """A shim whose three sockets have a directory each."""
-    shim = Shim(directory, runtime_socket)
+    """A shim whose sockets have a directory each."""
+    shim = Shim(directory, runtime_socket, control={"socket": str(directory / "c/control.sock")})
+    shim.control = directory / "c" / "control.sock"
     for name, path in (("listen", directory / "l" / "s.sock"), ("socket", directory / "f/feed.sock")):
         (shim.top if name == "listen" else shim.bridge)[name] = str(path)
     shim.socket, shim.feed = directory / "l" / "s.sock", directory / "f" / "feed.sock"

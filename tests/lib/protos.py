@@ -1,5 +1,5 @@
 """The wire contracts of cri-proto/ as Python modules: `cri` (CRI v1), `deviceplugin` (v1beta1),
-`bridge` (the daemon's feed for its bridge) and `checkpoint`; and `podresources`, the kubelet's own.
+`bridge` (the daemon's feed for its bridge), `control` (for cri-device-shimctl) and `checkpoint`; and `podresources`, the kubelet's own.
 
 protoc compiles the .proto files into a temporary directory on first import, so that
 the tests speak what the daemon was built from. The directory is gone before the import returns.
@@ -33,12 +33,13 @@ def _compile(*names):
             sys.dont_write_bytecode = writes_bytecode
 
 
-cri, deviceplugin, checkpoint, bridge, podresources = _compile(
-    "cri_v1", "deviceplugin_v1beta1", "checkpoint_v1", "bridge_v1", "podresources")
+cri, deviceplugin, checkpoint, bridge, control, podresources = _compile(
+    "cri_v1", "deviceplugin_v1beta1", "checkpoint_v1", "bridge_v1", "control_v1", "podresources")
 
 RUNTIME = "/runtime.v1.RuntimeService/"
 IMAGE = "/runtime.v1.ImageService/"
 REGISTRATION = "/v1beta1.Registration/"
 DEVICE_PLUGIN = "/v1beta1.DevicePlugin/"
 FEED = "/bridge.v1.Feed/"
+CONTROL = "/control.v1.Control/"
 POD_RESOURCES = "/v1.PodResourcesLister/"

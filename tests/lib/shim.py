@@ -57,11 +57,12 @@ def _toml_table(values):
 
 
 class Shim(Program):
-    """`top`, `log`, `metrics`, `plugins`, `annotations`, `bridge` override keys of those tables;
+    """`top`, `log`, `metrics`, `plugins`, `annotations`, `bridge`, `control` override keys of those tables;
     `devices`: [[device]], `resources`: [[resource]]."""
 
     def __init__(self, directory, runtime_endpoint, plugins=None, annotations=None, devices=(),
-                 resources=(), top=None, bridge=None, log=None, metrics=None):
+                 resources=(), top=None, bridge=None, log=None, metrics=None,
+                 control=None):
         self.directory = pathlib.Path(directory)
         self.binary = BINARY
         super().__init__("the shim", self.directory / "shim.log")
@@ -69,6 +70,7 @@ class Shim(Program):
         self.plugin_dir = self.directory / "plugins"
         self.kubelet_plugin_dir = self.directory / "kubelet"
         self.feed = self.directory / "feed.sock"
+        self.control = self.directory / "control.sock"
         self.state_dir = self.directory / "state"
         self.config_path = self.directory / "shim.toml"
         self.top = {"listen": str(self.socket), "runtime_endpoint": str(runtime_endpoint),
@@ -79,6 +81,7 @@ class Shim(Program):
                        "kubelet_plugin_dir": str(self.kubelet_plugin_dir), **(bridge or {})}
         self.log_settings = {"format": "plain", **(log or {})}
         self.metrics = dict(metrics or {})
+        self.control_table = control or {}
         self.devices = list(devices)
         self.resources = list(resources)
 
@@ -88,6 +91,8 @@ class Shim(Program):
                   "[plugins]\n" + _toml_table(self.plugins),
                   "[annotations]\n" + _toml_table(self.annotations),
                   "[bridge]\n" + _toml_table(self.bridge)]
+        if self.control_table:
+            tables.append("[control]\n" + _toml_table(self.control_table))
         tables += ["[[device]]\n" + _toml_table(device) for device in self.devices]
         tables += ["[[resource]]\n" + _toml_table(one) for one in self.resources]
         return "\n".join(tables)

@@ -8,7 +8,7 @@ target_link_libraries(test_rpc_served PUBLIC test_rpc_fixture cri_proto PRIVATE 
 unit_test(test_rpc_connect test_rpc_connect.c test_rpc_fixture)
 unit_test(test_rpc_listen test_rpc_listen.c shim_rpc)
 unit_test(test_socket_file test_socket_file.c shim_rpc)
-unit_test(test_keeper test_keeper.c test_rpc_fixture)
+unit_test(test_keeper test_keeper.c test_rpc_fixture shim_log)
 unit_test(test_rpc_status test_rpc_status.c shim_rpc PkgConfig::NGHTTP2)
 unit_test(test_rpc_field test_rpc_field.c shim_rpc PkgConfig::NGHTTP2)
 unit_test(test_rpc_message test_rpc_message.c shim_rpc cri_proto PkgConfig::ZLIB)
@@ -27,6 +27,7 @@ target_link_libraries(test_rpc_asked PUBLIC test_rpc_served PRIVATE shim_warning
 unit_test(test_rpc_caller test_rpc_caller.c test_rpc_asked)
 unit_test(test_rpc_incoming test_rpc_incoming.c test_rpc_asked)
 unit_test(test_rpc_server test_rpc_server.c test_rpc_asked)
+target_link_options(test_rpc_server PRIVATE -Wl,--wrap=unix_peer)
 
 unit_test(test_rpc_numbered test_rpc_numbered.c test_rpc_served)
 unit_test(test_rpc_faults test_rpc_faults.c test_rpc_fixture alloc_fail cri_proto)

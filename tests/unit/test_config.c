@@ -106,6 +106,7 @@ static void assert_same(const struct config *a, const struct config *b)
     assert_int_equal(a->devices_len, b->devices_len);
     assert_int_equal(a->resources_len, b->resources_len);
     assert_same_bridge(&a->bridge, &b->bridge);
+    assert_string_equal(a->control_socket, b->control_socket);
 }
 
 static void works_without_a_file(void **state)
@@ -146,7 +147,63 @@ static void works_without_a_file(void **state)
     assert_string_equal(config.bridge.kubelet_processes[0], "kubelet");
     assert_string_equal(config.bridge.kubelet_processes[3], "kubelite");
     assert_false(config.bridge.redirect_plugin_mounts);
+    assert_string_equal(config.control_socket, "/run/cri-device-shim/control.sock");
     config_fini(&config);
+}
+
+static void the_control_socket_is_beside_the_others_or_nowhere(void **state)
+{
+    struct config config;
+    char text[256];
+
+    (void)state;
+    assert_loads("listen = '/run/x/s.sock'", &config);
+    assert_string_equal(config.control_socket, "/run/x/control.sock");
+    config_fini(&config);
+    assert_loads("control.socket = 'unix:///run/y.sock'", &config);
+    assert_string_equal(config.control_socket, "/run/y.sock");
+    config_fini(&config);
+    assert_loads("control.socket = ''", &config);
+    assert_string_equal(config.control_socket, "");
+    config_fini(&config);
+    /* nobody needs it as much as a settings file that worked before */
+    snprintf(text, sizeof text, "listen = '/%0*d/s'", 93, 0);
+    assert_loads(text, &config);
+    assert_int_equal(strlen(config.control_socket), 107);
+    config_fini(&config);
+    snprintf(text, sizeof text, "listen = '/%0*d/s'", 94, 0);
+    assert_loads(text, &config);
+    assert_string_equal(config.control_socket, "");
+    config_fini(&config);
+}
+
+static void refuses_bad_control_sockets(void **state)
+{
+    static const char OTHERS[] = "; expected a path that no other setting has";
+    static const struct {
+        const char *text, *at;
+    } cases[] = {
+        {"listen = '/run/a'\ncontrol.socket = '/run/a'", "2:18"},
+        {"control.socket = '/run/containerd/containerd.sock'", "1:18"},
+        {"bridge.socket = '/run/a'\ncontrol.socket = '/run/a'", "2:18"},
+        {"plugins.plugin_dir = '/p'\ncontrol.socket = '/p/kubelet.sock'", "2:18"},
+        {"metrics.listen = '/run/a'\ncontrol.socket = '/run/a'", "2:18"},
+    };
+    char expected[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(expected, sizeof expected, "%s: [control] socket is another socket's, too%s",
+                 cases[i].at, OTHERS);
+        assert_refuses(cases[i].text, expected);
+    }
+    assert_refuses("control.socket = 'x'",
+                   "1:18: socket is \"x\"; expected an absolute path in quotes, with or without "
+                   "unix:// in front");
+    assert_refuses("control.sockets = '/x'", "1:9: unknown key \"sockets\" in [control]; expected "
+                                             "\"socket\", the nearest name known");
+    assert_refuses("listen = ''", "1:10: listen is \"\"; expected an absolute path in quotes, with "
+                                  "or without unix:// in front");
 }
 
 static void reads_every_key_of_the_bridge(void **state)
@@ -468,7 +525,7 @@ static void names_the_place_of_each_fault(void **state)
          "plugin_dir's kubelet.sock"},
         {"zzzzzz_a = 1", "1:1: unknown key \"zzzzzz_a\" in the top level; expected one of listen, "
                          "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                         "annotations, bridge, device, resource"},
+                         "annotations, bridge, control, device, resource"},
         /* What is wrong by itself is not told a second time. */
         {"[annotations]\nenabled = true\nnamespaces = 1",
          "3:14: namespaces is an integer; expected an array of names in quotes, such as "
@@ -503,7 +560,7 @@ static void tells_all_mistakes_of_a_file_in_their_order(void **state)
     snprintf(expected, sizeof expected,
              "%s:1:1: unknown key \"zzzzzz\" in the top level; expected one of listen, "
              "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, annotations, "
-             "bridge, "
+             "bridge, control, "
              "device, resource\n"
              "%s:3:10: listen and runtime_endpoint are the same socket; expected listen to be the "
              "shim's own and runtime_endpoint the runtime's\n"
@@ -534,7 +591,7 @@ static void tells_the_first_of_too_many_mistakes(void **state)
         snprintf(line, sizeof line,
                  "%s:%d:1: unknown key \"grace%02d\" in the top level; expected one of listen, "
                  "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                 "annotations, bridge, "
+                 "annotations, bridge, control, "
                  "device, resource\n",
                  file_path, 26 - i, i);
         strcat(expected, line);
@@ -551,7 +608,7 @@ static void a_name_does_not_break_a_line(void **state)
     assert_refuses("\"a\\n/etc/b:1:1\" = 1",
                    "1:1: unknown key \"a?/etc/b:1:1\" in the top level; expected one of listen, "
                    "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                   "annotations, bridge, "
+                   "annotations, bridge, control, "
                    "device, resource");
     assert_refuses("[[device]]\nresource = 'a/b'\npath = '/x'\nenvs = { \"a\\nb\" = 1 }",
                    "4:19: a?b is an integer; expected a text in quotes");
@@ -574,7 +631,7 @@ static void refuses_keys_of_too_many_parts(void **state)
     strcat(text, " = 1");
     assert_refuses(text, "1:1: unknown table \"a\" in the top level; expected one of listen, "
                          "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                         "annotations, bridge, device, resource");
+                         "annotations, bridge, control, device, resource");
     free(text);
 }
 
@@ -1059,6 +1116,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(works_without_a_file),
         cmocka_unit_test(reads_every_key),
+        cmocka_unit_test(the_control_socket_is_beside_the_others_or_nowhere),
+        cmocka_unit_test(refuses_bad_control_sockets),
         cmocka_unit_test(reads_every_key_of_the_bridge),
         cmocka_unit_test(a_resource_has_its_own_rules_and_the_general_ones),
         cmocka_unit_test(takes_what_the_bounds_still_allow),

@@ -74,6 +74,30 @@ static void holds_until_all_is_taken(void **state)
     gate_answered(f->gate, f->kubelet);
 }
 
+static void the_kubelet_that_came_last_is_told_of(void **state)
+{
+    struct fixture *f = *state;
+    struct gate_kubelet kubelet;
+
+    gate_look(f->gate, &kubelet);
+    assert_int_equal(kubelet.pid, 0);
+    gate_announced(f->gate, f->kubelet);
+    gate_look(f->gate, &kubelet);
+    assert_int_equal(kubelet.pid, f->kubelet);
+    assert_true(kubelet.armed && !kubelet.holds);
+    assert_true(gate_hold(f->gate, f->kubelet, NEVER, 7));
+    skipped_ms += 50;
+    gate_look(f->gate, &kubelet);
+    assert_true(kubelet.holds && !kubelet.armed);
+    assert_in_range(kubelet.held_ms, 50, 60000);
+    f->taken.all = true;
+    gate_changed(f->gate);
+    WAIT(f->world, f->released_len == 1);
+    gate_look(f->gate, &kubelet);
+    assert_int_equal(kubelet.pid, f->kubelet);
+    assert_false(kubelet.holds || kubelet.armed);
+}
+
 static void what_is_taken_already_is_not_held(void **state)
 {
     struct fixture *f = *state;
@@ -340,6 +364,7 @@ int main(void)
         TEST(only_kubelets_are_watched),
         TEST(a_kubelet_that_has_not_just_started_passes),
         TEST(holds_until_all_is_taken),
+        TEST(the_kubelet_that_came_last_is_told_of),
         TEST(what_is_taken_already_is_not_held),
         TEST(one_that_finds_it_taken_frees_the_others),
         TEST(the_time_limit_counts_from_the_socket),

@@ -1,4 +1,5 @@
 /* shim/rpc/keeper.c: what fails is tried again, what is gone is made anew. */
+#include "shim/boot_clock.h"
 #include "shim/rpc/keeper.h"
 #include "tests/unit/test_wait.h"
 
@@ -110,6 +111,25 @@ static void a_failure_is_tried_again_and_told_when_it_changes(void **state)
     assert_int_equal(count(text, "a socket: works now"), 1);
 }
 
+static void what_fails_is_a_trouble_since_it_began(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t since_ms = 1, later_ms;
+
+    start(f, -ENOTEMPTY);
+    assert_string_equal(keeper_trouble(f->keeper, &since_ms),
+                        "a directory that is not empty is in its place");
+    assert_in_range(boot_now_ms() - since_ms, 0, 60000);
+    f->result = -EADDRINUSE;
+    tries(f, 1);
+    assert_string_equal(keeper_trouble(f->keeper, &later_ms), "another process serves this socket");
+    assert_int_equal(later_ms, since_ms);
+    f->result = 1;
+    tries(f, 1);
+    assert_null(keeper_trouble(f->keeper, &later_ms));
+    logged(f);
+}
+
 static void what_stands_is_looked_at(void **state)
 {
     struct fixture *f = *state;
@@ -144,6 +164,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_first_try_is_at_once),
         TEST(a_failure_is_tried_again_and_told_when_it_changes),
+        TEST(what_fails_is_a_trouble_since_it_began),
         TEST(what_stands_is_looked_at),
         TEST(pauses_grow_to_a_maximum),
     };

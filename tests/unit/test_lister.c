@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include "shim/boot_clock.h"
 #include "shim/runtime/lister.h"
 #include "tests/unit/alloc_fail.h"
 
@@ -162,6 +163,34 @@ static void lists_at_the_start(void **state)
     assert_string_equal(f->runtime.filter, "none");
     assert_string_equal(f->sandboxes, "s1/u1/p1/1 s2/u2/p2/1!,pkpv");
     assert_string_equal(f->containers, "c1/s1/main,kv c2/s1/init! c3/s2/new c4/s2/odd,k2v2");
+}
+
+static void tells_what_the_runtime_says_it_is(void **state)
+{
+    struct fixture *f = *state;
+    struct lister_state runtime;
+    uint64_t since_ms;
+
+    start(f);
+    lister_look(f->lister, &runtime);
+    assert_false(runtime.connected);
+    runtime_serve(&f->runtime, f->world);
+    WAIT(f->world, f->runtime.versions == 1);
+    world_settle(f->world);
+    lister_look(f->lister, &runtime);
+    assert_true(runtime.connected);
+    assert_string_equal(runtime.name, "a?runtime?");
+    assert_string_equal(runtime.version, "1.2");
+    since_ms = runtime.since_ms;
+    assert_in_range(boot_now_ms() - since_ms, 0, 60000);
+    runtime_stop(&f->runtime);
+    world_settle(f->world);
+    lister_look(f->lister, &runtime);
+    assert_false(runtime.connected);
+    assert_string_equal(runtime.name, "");
+    assert_true(runtime.since_ms >= since_ms);
+    runtime_serve(&f->runtime, f->world);
+    WAIT(f->world, f->runtime.versions == 2); /* it may be another one now */
 }
 
 static void takes_items_without_metadata(void **state)
@@ -405,6 +434,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(lists_at_the_start),
+        TEST(tells_what_the_runtime_says_it_is),
         TEST(takes_items_without_metadata),
         TEST(waits_for_a_runtime_that_is_away),
         TEST(lists_again_after_the_runtime_restarts),

@@ -122,10 +122,94 @@ static void a_server_that_cannot_listen_again_keeps_its_clients(void **state)
     assert_int_equal(rmdir(f->world->path), 0); /* not the server's: it stands yet */
 }
 
+/* The most that its owner allows, in place of the most there can be. */
+static void the_owner_says_how_many_connections_it_takes(void **state)
+{
+    static const struct rpc_limits limits = {
+        .connections = 1, .request_bytes = 1024, .queue_bytes = 1024};
+    struct fixture *f = *state;
+    struct raw *idle = calloc(1, sizeof *idle);
+
+    rpc_server_set_limits(f->served.server, &limits);
+    raw_connect(idle, f->world);
+    world_settle(f->world);
+    ask(f);
+    world_settle(f->world);
+    assert_false(f->served.called);
+    raw_close(idle);
+    world_wait(f->world, &f->served.called);
+    free(idle);
+    end(f);
+}
+
+static void a_request_over_what_the_owner_allows_is_refused(void **state)
+{
+    static const struct rpc_limits limits = {
+        .connections = 16, .request_bytes = REQUEST_LEN - 1, .queue_bytes = 1024};
+    struct fixture *f = *state;
+
+    rpc_server_set_limits(f->served.server, &limits);
+    assert_true(answers(f, "no memory for the message"));
+    assert_false(f->served.called);
+}
+
+static void more_answers_than_the_owner_allows_are_not_taken(void **state)
+{
+    static const struct rpc_limits limits = {
+        .connections = 16, .request_bytes = 1024, .queue_bytes = 100};
+    V1beta1__RegisterRequest message = V1BETA1__REGISTER_REQUEST__INIT;
+    struct fixture *f = *state;
+    char words[120];
+
+    rpc_server_set_limits(f->served.server, &limits);
+    memset(words, 'a', sizeof words - 1);
+    words[sizeof words - 1] = '\0';
+    message.endpoint = words;
+    ask_taken(f);
+    assert_int_equal(rpc_incoming_send(f->served.call, &message.base), 0);
+    assert_int_equal(rpc_incoming_send(f->served.call, &message.base), -ENOBUFS);
+}
+
+static uid_t peer_uid; /* as the kernel would say it; 0: as it does */
+
+int __real_unix_peer(int fd, struct ucred *out);
+int __wrap_unix_peer(int fd, struct ucred *out);
+
+int __wrap_unix_peer(int fd, struct ucred *out)
+{
+    int err = __real_unix_peer(fd, out);
+
+    if (peer_uid != 0)
+        out->uid = peer_uid;
+    return err;
+}
+
+static void a_private_server_answers_no_stranger(void **state)
+{
+    static const struct rpc_limits limits = {
+        .connections = 16, .request_bytes = 1024, .queue_bytes = 1024, .private = true};
+    struct fixture *f = *state;
+
+    rpc_server_set_limits(f->served.server, &limits);
+    peer_uid = 65534;
+    ask(f);
+    world_wait(f->world, &f->raw->ended);
+    assert_true(raw_got(f->raw, "only for root and the user of this process"));
+    assert_false(f->served.called);
+    hang_up(f);
+    peer_uid = geteuid();
+    ask_taken(f);
+    peer_uid = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(more_connections_than_it_takes_wait),
+        TEST(the_owner_says_how_many_connections_it_takes),
+        TEST(a_request_over_what_the_owner_allows_is_refused),
+        TEST(more_answers_than_the_owner_allows_are_not_taken),
+        TEST(a_private_server_answers_no_stranger),
         TEST(the_socket_is_private_and_goes_with_the_server),
         TEST(the_server_may_close_inside_cancelled),
         TEST(the_server_may_close_inside_handle),

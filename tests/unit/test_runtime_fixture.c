@@ -131,7 +131,20 @@ void runtime_send_event(struct runtime *runtime, Runtime__V1__ContainerEventType
     assert_int_equal(rpc_incoming_send(runtime->events, &event.base), 0);
 }
 
+static void on_version(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    Runtime__V1__VersionResponse response = RUNTIME__V1__VERSION_RESPONSE__INIT;
+    struct runtime *runtime = user;
+
+    (void)message;
+    runtime->versions++;
+    response.runtime_name = (char *)"a runtime\n";
+    response.runtime_version = (char *)"1.2";
+    incoming_answer(call, &response.base, RPC_OK, NULL);
+}
+
 static const struct rpc_method METHODS[] = {
+    {CRI_VERSION_PATH, &runtime__v1__version_request__descriptor, on_version},
     {CRI_LIST_POD_SANDBOX_PATH, &runtime__v1__list_pod_sandbox_request__descriptor, on_pods},
     {CRI_LIST_CONTAINERS_PATH, &runtime__v1__list_containers_request__descriptor, on_containers},
     {CRI_GET_CONTAINER_EVENTS_PATH, &runtime__v1__get_events_request__descriptor, on_events},

@@ -36,7 +36,7 @@ struct runtime {
     struct rpc_server *server;
     struct rpc_incoming *held;
     struct rpc_incoming *events;
-    unsigned pod_lists, container_lists, events_calls;
+    unsigned pod_lists, container_lists, events_calls, versions;
     char filter[64]; /* the last ListContainers's id; "none" without a filter */
 };
 

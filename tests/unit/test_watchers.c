@@ -19,6 +19,34 @@ static void there_is_a_most_of_watches(void **state)
     watch_first(f, &q[0]);
 }
 
+static void the_bridge_that_came_last_is_told_of(void **state)
+{
+    struct question q, r;
+    struct watchers_bridge bridge;
+    struct fixture *f = *state;
+    uint64_t since_ms;
+
+    start(f);
+    feed_look_at_bridge(f->feed, &bridge);
+    assert_false(bridge.connected);
+    assert_int_equal(bridge.pid, 0);
+    since_ms = bridge.since_ms;
+    assert_in_range(boot_now_ms() - since_ms, 0, 60000);
+    watch_first(f, &q);
+    report_one(f, &r, NULL_DEVICE, q.version);
+    feed_look_at_bridge(f->feed, &bridge);
+    assert_true(bridge.connected);
+    assert_int_equal(bridge.pid, getpid());
+    assert_int_equal(bridge.kubelet_pid, KUBELET);
+    assert_string_equal(bridge.version, "9");
+    assert_true(bridge.since_ms >= since_ms);
+    rpc_call_cancel(q.call);
+    WAIT(f->world, says(f, "no bridge has reported"));
+    feed_look_at_bridge(f->feed, &bridge);
+    assert_false(bridge.connected);
+    assert_string_equal(bridge.version, "");
+}
+
 static void what_is_reported_counts_while_its_bridge_is_here(void **state)
 {
     struct question q, r;
@@ -121,6 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(there_is_a_most_of_watches),
+        TEST(the_bridge_that_came_last_is_told_of),
         TEST(what_is_reported_counts_while_its_bridge_is_here),
         TEST(a_bridge_that_comes_again_keeps_its_report),
         TEST(reports_that_cannot_be),

@@ -1,0 +1,106 @@
+#include "shim/control/control.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cri-proto/control_v1.pb-c.h"
+#include "cri-proto/methods.h"
+#include "shim/control/status.h"
+#include "shim/must.h"
+#include "shim/rpc/keeper.h"
+#include "shim/rpc/listener.h"
+#include "shim/rpc/rpc.h"
+
+#define SOCKET_DIRECTORY_MODE 0755
+/* Among the listeners in the store. */
+#define STORED_NAME "control"
+
+struct control {
+    const struct config *config;
+    struct host *host;
+    const struct control_ops *ops;
+    void *user;
+    struct rpc_server *server;
+    struct listener listener; /* the server's */
+    struct keeper *keeper;    /* of its socket */
+};
+
+/* ---- calls ---- */
+
+static void answer(struct rpc_incoming *call, const ProtobufCMessage *message)
+{
+    if (rpc_incoming_send(call, message) < 0)
+        rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "too much waits for this client already");
+    else
+        rpc_incoming_finish(call, RPC_OK, NULL);
+}
+
+static void on_status(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    struct control *control = user;
+    struct status status;
+    struct report report = {0};
+
+    (void)message;
+    control->ops->report(control->user, &report);
+    status_init(&status, control->config, &report);
+    answer(call, &status.response.base);
+    status_fini(&status);
+}
+
+static const struct rpc_method METHODS[] = {
+    {CONTROL_STATUS, &control__v1__status_request__descriptor, on_status},
+};
+
+/* ---- life ---- */
+
+static const struct rpc_limits LIMITS = {.connections = CONTROL_CONNECTIONS_MAX,
+                                         .request_bytes = CONTROL_REQUEST_BYTES_MAX,
+                                         .queue_bytes = CONTROL_QUEUE_BYTES_MAX,
+                                         .private = true};
+
+static int serve(void *user)
+{
+    struct control *control = user;
+
+    return listener_look(&control->listener);
+}
+
+struct control *control_start(uv_loop_t *loop, const struct config *config, struct host *host,
+                              struct fd_store *store, const struct control_ops *ops, void *user)
+{
+    const struct socket_place place = {.dir_mode = SOCKET_DIRECTORY_MODE,
+                                       .name = config->control_socket};
+    struct control *control = must(calloc(1, sizeof *control));
+    char what[PATH_MAX + 64];
+
+    control->config = config;
+    control->host = host;
+    control->ops = ops;
+    control->user = user;
+    if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, control,
+                       &control->server) < 0)
+        abort(); /* out of memory */
+    rpc_server_set_limits(control->server, &LIMITS);
+    rpc_server_set_pings(control->server, CONTROL_PINGS_MS);
+    listener_init(&control->listener, control->server, store, STORED_NAME);
+    snprintf(what, sizeof what, "control.socket = \"%s\"", config->control_socket);
+    control->keeper = keeper_start(loop, what, serve, control);
+    return control;
+}
+
+const char *control_trouble(const struct control *control, uint64_t *since_ms)
+{
+    return keeper_trouble(control->keeper, since_ms);
+}
+
+void control_stop(struct control *control)
+{
+    if (!control)
+        return;
+    keeper_stop(control->keeper);
+    listener_fini(&control->listener);
+    rpc_server_close(control->server);
+    free(control);
+}

@@ -1,0 +1,20 @@
+/*
+ * What a client of the control socket can make the daemon hold.
+ *
+ * Sixteen people and scripts at once, each with 64 KiB of requests that come in, and an answer
+ * refused while more than 512 KiB wait for it: with one answer more for each, and what a connection
+ * takes by itself (some 130 KiB, LINK_IO_BYTES twice), 16 * (64 + 512 + 300 + 130) KiB, below 16 MiB
+ * in the worst case. Only root gets so far.
+ */
+#ifndef SHIM_CONTROL_LIMITS_H
+#define SHIM_CONTROL_LIMITS_H
+
+#define CONTROL_CONNECTIONS_MAX 16
+#define CONTROL_REQUEST_BYTES_MAX (64u * 1024)
+#define CONTROL_QUEUE_BYTES_MAX (512u * 1024)
+/* A client that is silent is asked for a sign of life; rpc_server_set_pings(). */
+#define CONTROL_PINGS_MS 5000
+/* What is not as it should be, told at once. */
+#define CONTROL_TROUBLES_MAX 16
+
+#endif

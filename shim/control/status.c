@@ -1,0 +1,126 @@
+#include "shim/control/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/differences.h"
+#include "shim/boot_clock.h"
+#include "shim/must.h"
+#include "shim/process.h"
+#include "shim/version.h"
+
+/* Protobuf-c's texts are not const; the messages here are only packed. */
+static char *text(const char *words)
+{
+    return (char *)(uintptr_t)words;
+}
+
+static uint64_t ago(uint64_t since_ms)
+{
+    return boot_now_ms() - since_ms;
+}
+
+static uint64_t uptime(pid_t pid)
+{
+    uint64_t started, now_ms = boot_now_ms(), started_ms;
+
+    if (pid <= 0 || process_started(pid, &started) < 0)
+        return 0;
+    started_ms = started * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
+    return now_ms > started_ms ? now_ms - started_ms : 0;
+}
+
+/* ---- parts ---- */
+
+static void add_process(struct status *status, const char *name, const char *version, pid_t pid)
+{
+    Control__V1__Process *process = &status->processes[status->response.n_processes];
+
+    control__v1__process__init(process);
+    process->name = text(name);
+    process->version = text(version);
+    process->pid = pid;
+    process->uptime_ms = uptime(pid);
+    status->process_list[status->response.n_processes++] = process;
+}
+
+static void set_runtime(struct status *status, const struct config *config,
+                        const struct report *report)
+{
+    Control__V1__Runtime *runtime = &status->runtime;
+
+    control__v1__runtime__init(runtime);
+    runtime->endpoint = config->runtime_endpoint;
+    runtime->connected = report->runtime_connected;
+    runtime->since_ms = ago(report->runtime_since_ms);
+    runtime->name = text(report->runtime_name);
+    runtime->version = text(report->runtime_version);
+    runtime->listed = report->runtime_listed;
+    status->response.runtime = runtime;
+}
+
+static void set_kubelet(struct status *status, const struct report *report)
+{
+    Control__V1__Kubelet *kubelet = &status->kubelet;
+
+    control__v1__kubelet__init(kubelet);
+    kubelet->pid = report->kubelet_pid;
+    kubelet->uptime_ms = uptime(report->kubelet_pid);
+    kubelet->gate = text(report->gate);
+    kubelet->held_ms = report->gate_held_ms;
+    kubelet->words = text(report->kubelet_words);
+    status->response.kubelet = kubelet;
+}
+
+static void set_troubles(struct status *status, const struct report *report)
+{
+    for (size_t i = 0; i < report->troubles_len; i++) {
+        Control__V1__Trouble *trouble = &status->troubles[i];
+
+        control__v1__trouble__init(trouble);
+        trouble->what = text(report->troubles[i].what);
+        trouble->why = text(report->troubles[i].why);
+        trouble->since_ms = ago(report->troubles[i].since_ms);
+        status->trouble_list[i] = trouble;
+    }
+    status->response.n_troubles = report->troubles_len;
+    status->response.troubles = status->trouble_list;
+}
+
+static void add_setting(void *user, const struct config_difference *difference)
+{
+    Control__V1__StatusResponse *response = user;
+    Control__V1__Setting *setting = must(malloc(sizeof *setting));
+
+    control__v1__setting__init(setting);
+    setting->key = must(strdup(difference->key));
+    setting->value = must(strdup(difference->value));
+    setting->initial = must(strdup(difference->initial));
+    response->settings =
+        must(realloc(response->settings, (response->n_settings + 1) * sizeof *response->settings));
+    response->settings[response->n_settings++] = setting;
+}
+
+/* ---- the whole ---- */
+
+void status_init(struct status *status, const struct config *config, const struct report *report)
+{
+    *status = (struct status){0};
+    control__v1__status_response__init(&status->response);
+    status->response.processes = status->process_list;
+    add_process(status, "cri-device-shim", version_text, getpid());
+    if (report->bridge_wanted)
+        add_process(status, "cri-device-shim-bridge", report->bridge_version, report->bridge_pid);
+    set_runtime(status, config, report);
+    set_kubelet(status, report);
+    set_troubles(status, report);
+    config_differences(config, add_setting, &status->response);
+}
+
+void status_fini(struct status *status)
+{
+    for (size_t i = 0; i < status->response.n_settings; i++)
+        control__v1__setting__free_unpacked(status->response.settings[i], NULL);
+    free(status->response.settings);
+}

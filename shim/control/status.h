@@ -1,0 +1,27 @@
+/*
+ * The answer to Status: a report, with the settings and the processes' ages.
+ */
+#ifndef SHIM_CONTROL_STATUS_H
+#define SHIM_CONTROL_STATUS_H
+
+#include "config/config.h"
+#include "cri-proto/control_v1.pb-c.h"
+#include "shim/control/report.h"
+
+struct status {
+    Control__V1__StatusResponse response;
+
+    /* private */
+    Control__V1__Process processes[2];
+    Control__V1__Process *process_list[2];
+    Control__V1__Runtime runtime;
+    Control__V1__Kubelet kubelet;
+    Control__V1__Trouble troubles[CONTROL_TROUBLES_MAX];
+    Control__V1__Trouble *trouble_list[CONTROL_TROUBLES_MAX];
+};
+
+/* `config` and `report` are borrowed until status_fini(). */
+void status_init(struct status *status, const struct config *config, const struct report *report);
+void status_fini(struct status *status);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * The connection to the daemon's control socket, and calls on it, one after the other: each blocks
+ * until its answer is there.
+ */
+#ifndef SHIM_CTL_CLIENT_H
+#define SHIM_CTL_CLIENT_H
+
+#include <protobuf-c/protobuf-c.h>
+
+/* How long one call may take. The daemon answers from memory. */
+#define CLIENT_CALL_MS_MAX 10000
+
+#define CLIENT_WORDS_BYTES_MAX 1280
+
+/* Why there is no answer. */
+struct client_failure {
+    int code; /* an rpc_code; UNAVAILABLE also for a daemon that is not reached */
+    char words[CLIENT_WORDS_BYTES_MAX]; /* one line, for people */
+};
+
+struct client;
+
+/* Connects when it is first asked, and again after a connection was lost. `path` borrowed. NULL: out
+ * of memory. */
+struct client *client_new(const char *path);
+/* Accepts NULL. */
+void client_free(struct client *client);
+
+/* The answer, for protobuf_c_message_free_unpacked(); NULL: none, and `failure` says why. */
+ProtobufCMessage *client_ask(struct client *client, const char *method,
+                             const ProtobufCMessage *request,
+                             const ProtobufCMessageDescriptor *response,
+                             struct client_failure *failure) __attribute__((warn_unused_result));
+
+#endif

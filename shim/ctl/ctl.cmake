@@ -1,0 +1,16 @@
+# cri-device-shimctl: asks the daemon at its control socket, and shows the answer.
+pkg_check_modules(SMARTCOLS REQUIRED IMPORTED_TARGET smartcols)
+
+add_library(shim_ctl STATIC
+    ${CMAKE_CURRENT_LIST_DIR}/client.c
+    ${CMAKE_CURRENT_LIST_DIR}/command.c
+    ${CMAKE_CURRENT_LIST_DIR}/show.c
+    ${CMAKE_CURRENT_LIST_DIR}/status.c
+    ${CMAKE_CURRENT_LIST_DIR}/table.c)
+target_link_libraries(shim_ctl
+    PUBLIC PkgConfig::LIBUV PkgConfig::JANSSON cri_proto
+    PRIVATE PkgConfig::SMARTCOLS shim_rpc shim_log shim_warnings)
+
+add_executable(cri-device-shimctl ${CMAKE_CURRENT_LIST_DIR}/main.c)
+target_link_libraries(cri-device-shimctl PRIVATE shim_ctl shim_version shim_warnings)
+target_link_options(cri-device-shimctl PRIVATE -Wl,--gc-sections)

@@ -1,0 +1,97 @@
+#include "shim/ctl/show.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "shim/must.h"
+
+bool show_format_parse(const char *name, enum show_format *out)
+{
+    static const struct {
+        const char *name;
+        enum show_format format;
+    } FORMATS[] = {{"json", SHOW_JSON}, {"wide", SHOW_WIDE}, {"name", SHOW_NAME}};
+
+    for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++) {
+        if (strcmp(FORMATS[i].name, name) == 0) {
+            *out = FORMATS[i].format;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *show_age(uint64_t ms, char out[static SHOW_AGE_BYTES])
+{
+    uint64_t s = ms / 1000;
+
+    if (s < 120)
+        snprintf(out, SHOW_AGE_BYTES, "%" PRIu64 "s", s);
+    else if (s < 3600)
+        snprintf(out, SHOW_AGE_BYTES, "%" PRIu64 "m%" PRIu64 "s", s / 60, s % 60);
+    else if (s < 24 * 3600)
+        snprintf(out, SHOW_AGE_BYTES, "%" PRIu64 "h%" PRIu64 "m", s / 3600, s / 60 % 60);
+    else
+        snprintf(out, SHOW_AGE_BYTES, "%" PRIu64 "d%" PRIu64 "h", s / 86400, s / 3600 % 24);
+    return out;
+}
+
+/* ---- JSON ---- */
+
+json_t *show_text(const char *text)
+{
+    json_t *value = json_string(text);
+    char *copy;
+
+    if (value)
+        return value;
+    copy = must(strdup(text));
+    for (char *c = copy; *c; c++)
+        *c = (unsigned char)*c < 0x80 ? *c : '?';
+    value = must(json_string(copy));
+    free(copy);
+    return value;
+}
+
+json_t *show_text_or_null(const char *text)
+{
+    return text[0] ? show_text(text) : json_null();
+}
+
+json_t *show_ago(uint64_t ms)
+{
+    time_t then = time(NULL) - (time_t)(ms / 1000);
+    struct tm tm;
+    char words[32];
+
+    gmtime_r(&then, &tm);
+    strftime(words, sizeof words, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    return must(json_string(words));
+}
+
+json_t *show_seconds(uint64_t ms)
+{
+    return must(json_integer((json_int_t)(ms / 1000)));
+}
+
+void show_set(json_t *object, const char *key, json_t *value)
+{
+    if (json_object_set_new(object, key, value) < 0)
+        abort(); /* out of memory */
+}
+
+void show_append(json_t *array, json_t *value)
+{
+    if (json_array_append_new(array, value) < 0)
+        abort(); /* out of memory */
+}
+
+void show_json(const struct show *show, json_t *value)
+{
+    if (json_dumpf(value, show->out, JSON_INDENT(2)) < 0)
+        abort(); /* out of memory: the texts are UTF-8, and `out` is memory */
+    fputc('\n', show->out);
+    json_decref(value);
+}

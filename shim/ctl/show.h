@@ -1,0 +1,49 @@
+/*
+ * How what is answered is shown: tables for people, JSON for programs; ages, times, and texts of
+ * peers.
+ */
+#ifndef SHIM_CTL_SHOW_H
+#define SHIM_CTL_SHOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+enum show_format {
+    SHOW_TABLE,
+    SHOW_WIDE, /* with more columns */
+    SHOW_JSON,
+    SHOW_NAME, /* KIND/NAME, a line each */
+};
+
+struct show {
+    FILE *out;
+    enum show_format format;
+    bool colors;
+};
+
+/* The format of this name (json, wide, name). False: there is none. */
+bool show_format_parse(const char *name, enum show_format *out);
+
+#define SHOW_AGE_BYTES 24
+/* As kubectl has it: "45s", "12m", "3h2m", "5d". */
+const char *show_age(uint64_t ms, char out[static SHOW_AGE_BYTES]);
+
+/* ---- JSON; out of memory ends the process ---- */
+
+/* A peer's text; what is no UTF-8 becomes '?'. */
+json_t *show_text(const char *text);
+/* The same, and null for an empty one. */
+json_t *show_text_or_null(const char *text);
+/* How long ago, as a time (RFC 3339). */
+json_t *show_ago(uint64_t ms);
+json_t *show_seconds(uint64_t ms);
+/* Takes the value. */
+void show_set(json_t *object, const char *key, json_t *value);
+void show_append(json_t *array, json_t *value);
+/* Writes it out, and lets go of it. */
+void show_json(const struct show *show, json_t *value);
+
+#endif

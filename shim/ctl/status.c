@@ -1,0 +1,231 @@
+#include "shim/ctl/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cri-proto/control_v1.pb-c.h"
+#include "cri-proto/methods.h"
+#include "shim/ctl/table.h"
+#include "shim/must.h"
+
+/* ---- for people ---- */
+
+static void put_process(struct table *table, const char *name, const char *state, int32_t pid,
+                        uint64_t uptime_ms, const char *version, const char *detail,
+                        enum table_color color)
+{
+    char age[SHOW_AGE_BYTES];
+
+    table_row(table, color);
+    table_put(table, name);
+    table_put(table, state);
+    if (pid > 0)
+        table_put_number(table, (unsigned long long)pid);
+    else
+        table_put(table, "");
+    table_put(table, uptime_ms > 0 ? show_age(uptime_ms, age) : "");
+    table_put(table, version);
+    table_put(table, detail);
+}
+
+static void put_runtime(struct table *table, const Control__V1__Runtime *runtime)
+{
+    char *version = NULL;
+
+    if (asprintf(&version, "%s %s", runtime->name, runtime->version) < 0)
+        abort(); /* out of memory */
+    put_process(table, "runtime", runtime->connected ? "connected" : "away", 0,
+                runtime->connected ? runtime->since_ms : 0, runtime->name[0] ? version : "",
+                runtime->endpoint, runtime->connected ? TABLE_PLAIN : TABLE_BAD);
+    free(version);
+}
+
+static void put_kubelet(struct table *table, const Control__V1__Kubelet *kubelet)
+{
+    bool seen = kubelet->pid > 0;
+    char state[64];
+
+    snprintf(state, sizeof state, "gate %.48s", kubelet->gate);
+    put_process(table, "kubelet", seen ? state : "not seen", kubelet->pid, kubelet->uptime_ms, "",
+                kubelet->words,
+                strcmp(kubelet->gate, "holding") == 0 ? TABLE_WARNING : TABLE_PLAIN);
+}
+
+static void show_processes(const struct show *show, const Control__V1__StatusResponse *status)
+{
+    static const struct table_column COLUMNS[] = {
+        {.name = "NAME"},   {.name = "STATE"},   {.name = "PID", .right = true},
+        {.name = "UPTIME"}, {.name = "VERSION"}, {.name = "DETAIL", .wide = true},
+    };
+    struct table *table = table_new(show, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+
+    for (size_t i = 0; i < status->n_processes; i++) {
+        const Control__V1__Process *process = status->processes[i];
+        bool there = i == 0 || process->version[0];
+
+        put_process(table, process->name,
+                    i == 0  ? "running"
+                    : there ? "connected"
+                            : "away",
+                    process->pid, process->uptime_ms, process->version, "",
+                    there ? TABLE_PLAIN : TABLE_BAD);
+    }
+    if (status->runtime)
+        put_runtime(table, status->runtime);
+    if (status->kubelet)
+        put_kubelet(table, status->kubelet);
+    table_print(table);
+}
+
+static void show_troubles(const struct show *show, const Control__V1__StatusResponse *status)
+{
+    static const struct table_column COLUMNS[] = {
+        {.name = "DEGRADED"}, {.name = "SINCE"}, {.name = "WHY"}};
+    struct table *table;
+    char age[SHOW_AGE_BYTES];
+
+    if (status->n_troubles == 0)
+        return;
+    table = table_new(show, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    fputc('\n', show->out);
+    for (size_t i = 0; i < status->n_troubles; i++) {
+        table_row(table, TABLE_BAD);
+        table_put(table, status->troubles[i]->what);
+        table_put(table, show_age(status->troubles[i]->since_ms, age));
+        table_put(table, status->troubles[i]->why);
+    }
+    table_print(table);
+}
+
+static void show_settings(const struct show *show, const Control__V1__StatusResponse *status)
+{
+    static const struct table_column COLUMNS[] = {
+        {.name = "SETTING"}, {.name = "VALUE"}, {.name = "DEFAULT"}};
+    struct table *table;
+
+    if (status->n_settings == 0)
+        return;
+    table = table_new(show, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    fputc('\n', show->out);
+    for (size_t i = 0; i < status->n_settings; i++) {
+        table_row(table, TABLE_PLAIN);
+        table_put(table, status->settings[i]->key);
+        table_put(table, status->settings[i]->value);
+        table_put(table, status->settings[i]->initial);
+    }
+    table_print(table);
+}
+
+/* ---- for programs ---- */
+
+static json_t *processes_of(const Control__V1__StatusResponse *status)
+{
+    json_t *list = must(json_array());
+
+    for (size_t i = 0; i < status->n_processes; i++) {
+        const Control__V1__Process *process = status->processes[i];
+        json_t *one = must(json_object());
+
+        show_set(one, "name", show_text(process->name));
+        show_set(one, "version", show_text_or_null(process->version));
+        show_set(one, "pid", process->pid > 0 ? json_integer(process->pid) : json_null());
+        show_set(one, "uptimeSeconds",
+                 process->uptime_ms > 0 ? show_seconds(process->uptime_ms) : json_null());
+        show_append(list, one);
+    }
+    return list;
+}
+
+static json_t *runtime_of(const Control__V1__Runtime *runtime)
+{
+    json_t *one = must(json_object());
+
+    show_set(one, "endpoint", show_text(runtime->endpoint));
+    show_set(one, "connected", json_boolean(runtime->connected));
+    show_set(one, "since", show_ago(runtime->since_ms));
+    show_set(one, "name", show_text_or_null(runtime->name));
+    show_set(one, "version", show_text_or_null(runtime->version));
+    show_set(one, "listed", json_boolean(runtime->listed));
+    return one;
+}
+
+static json_t *kubelet_of(const Control__V1__Kubelet *kubelet)
+{
+    json_t *one = must(json_object());
+
+    show_set(one, "pid", kubelet->pid > 0 ? json_integer(kubelet->pid) : json_null());
+    show_set(one, "uptimeSeconds",
+             kubelet->uptime_ms > 0 ? show_seconds(kubelet->uptime_ms) : json_null());
+    show_set(one, "gate", show_text(kubelet->gate));
+    show_set(one, "gateHeldSeconds", show_seconds(kubelet->held_ms));
+    show_set(one, "taken", show_text_or_null(kubelet->words));
+    return one;
+}
+
+static json_t *troubles_of(const Control__V1__StatusResponse *status)
+{
+    json_t *list = must(json_array());
+
+    for (size_t i = 0; i < status->n_troubles; i++) {
+        json_t *one = must(json_object());
+
+        show_set(one, "what", show_text(status->troubles[i]->what));
+        show_set(one, "why", show_text(status->troubles[i]->why));
+        show_set(one, "since", show_ago(status->troubles[i]->since_ms));
+        show_append(list, one);
+    }
+    return list;
+}
+
+static json_t *settings_of(const Control__V1__StatusResponse *status)
+{
+    json_t *list = must(json_array());
+
+    for (size_t i = 0; i < status->n_settings; i++) {
+        json_t *one = must(json_object());
+
+        show_set(one, "key", show_text(status->settings[i]->key));
+        show_set(one, "value", show_text(status->settings[i]->value));
+        show_set(one, "default", show_text_or_null(status->settings[i]->initial));
+        show_append(list, one);
+    }
+    return list;
+}
+
+static void show_all(const struct show *show, const Control__V1__StatusResponse *status)
+{
+    json_t *all = must(json_object());
+
+    show_set(all, "processes", processes_of(status));
+    show_set(all, "runtime", status->runtime ? runtime_of(status->runtime) : json_null());
+    show_set(all, "kubelet", status->kubelet ? kubelet_of(status->kubelet) : json_null());
+    show_set(all, "degraded", troubles_of(status));
+    show_set(all, "settings", settings_of(status));
+    show_json(show, all);
+}
+
+/* ---- the command ---- */
+
+bool status_run(struct client *client, const struct show *show, char *const *arguments,
+                size_t arguments_len, struct client_failure *failure)
+{
+    Control__V1__StatusRequest request = CONTROL__V1__STATUS_REQUEST__INIT;
+    Control__V1__StatusResponse *status = (Control__V1__StatusResponse *)client_ask(
+        client, CONTROL_STATUS, &request.base, &control__v1__status_response__descriptor, failure);
+
+    (void)arguments;
+    (void)arguments_len;
+    if (!status)
+        return false;
+    if (show->format == SHOW_JSON) {
+        show_all(show, status);
+    } else if (show->format == SHOW_NAME) {
+        fprintf(show->out, "status/%s\n", status->n_troubles > 0 ? "degraded" : "ok");
+    } else {
+        show_processes(show, status);
+        show_troubles(show, status);
+        show_settings(show, status);
+    }
+    control__v1__status_response__free_unpacked(status, NULL);
+    return true;
+}

@@ -1,0 +1,105 @@
+#include "shim/daemon_report.h"
+
+#include <stdio.h>
+
+#include "devicemgr/devicemgr.h"
+
+static void add_if(struct report *out, const char *what, const char *why, uint64_t since_ms)
+{
+    if (why)
+        report_trouble(out, what, why, since_ms);
+}
+
+/* ---- the device manager, and what it is bound to ---- */
+
+static void report_store(const struct daemon_rooms *rooms, struct report *out)
+{
+    struct devicemgr_health health;
+    char why[REPORT_WORDS_BYTES_MAX];
+
+    devicemgr_health(host_core(rooms->host), &health);
+    out->runtime_listed = health.listed;
+    if (health.unread) {
+        snprintf(why, sizeof why, "%s; containers with devices are refused until it can be read",
+                 health.unread);
+        report_trouble(out, "store", why, rooms->started_ms);
+    }
+    if (health.unstored) {
+        snprintf(why, sizeof why, "state cannot be stored: %s", health.unstored);
+        report_trouble(out, "store", why, health.unstored_ms);
+    }
+}
+
+static void report_runtime(const struct daemon_rooms *rooms, struct report *out)
+{
+    struct lister_state runtime;
+
+    host_look_at_runtime(rooms->host, &runtime);
+    out->runtime_connected = runtime.connected;
+    out->runtime_since_ms = runtime.since_ms > 0 ? runtime.since_ms : rooms->started_ms;
+    snprintf(out->runtime_name, sizeof out->runtime_name, "%s", runtime.name);
+    snprintf(out->runtime_version, sizeof out->runtime_version, "%s", runtime.version);
+    if (!host_ready(rooms->host))
+        return;
+    if (!runtime.connected)
+        report_trouble(out, "runtime", "it does not answer; it is asked until it does",
+                       runtime.since_ms);
+    else if (!out->runtime_listed)
+        report_trouble(out, "runtime", "it has not listed its containers yet", runtime.since_ms);
+}
+
+/* ---- the kubelet, and what stands in for plugins there ---- */
+
+static void report_bridge(const struct daemon_rooms *rooms, struct report *out)
+{
+    struct watchers_bridge bridge;
+    uint64_t since_ms = 0;
+
+    out->bridge_wanted = rooms->settings->config.bridge.enabled;
+    if (!rooms->feed)
+        return;
+    add_if(out, "feed", feed_trouble(rooms->feed, &since_ms), since_ms);
+    feed_look_at_bridge(rooms->feed, &bridge);
+    out->bridge_pid = bridge.pid;
+    out->kubelet_pid = bridge.kubelet_pid;
+    snprintf(out->bridge_version, sizeof out->bridge_version, "%s", bridge.version);
+    if (!bridge.connected)
+        report_trouble(out, "bridge", "none is connected: what it shows the kubelet gets old",
+                       bridge.since_ms);
+}
+
+static void report_kubelet(const struct daemon_rooms *rooms, struct report *out)
+{
+    struct gate_kubelet kubelet = {0};
+    struct taken taken;
+
+    out->gate = "off";
+    if (!rooms->gate || !out->bridge_wanted || !rooms->settings->config.bridge.gate)
+        return;
+    gate_look(rooms->gate, &kubelet);
+    out->gate = kubelet.holds ? "holding" : kubelet.armed ? "armed" : "open";
+    out->gate_held_ms = kubelet.held_ms;
+    if (kubelet.pid > 0)
+        out->kubelet_pid = kubelet.pid;
+    if (!rooms->feed || out->kubelet_pid == 0)
+        return;
+    feed_taken(rooms->feed, out->kubelet_pid, &taken);
+    snprintf(out->kubelet_words, sizeof out->kubelet_words, "%s", taken.words);
+}
+
+/* ---- all of them ---- */
+
+void daemon_report(const struct daemon_rooms *rooms, struct report *out)
+{
+    uint64_t since_ms = 0;
+
+    if (rooms->settings->degraded[0])
+        report_trouble(out, "settings", rooms->settings->degraded, rooms->started_ms);
+    if (rooms->keeper)
+        add_if(out, "relay", keeper_trouble(rooms->keeper, &since_ms), since_ms);
+    report_store(rooms, out);
+    report_runtime(rooms, out);
+    add_if(out, "registrar", host_registrar_trouble(rooms->host, &since_ms), since_ms);
+    report_bridge(rooms, out);
+    report_kubelet(rooms, out);
+}

@@ -1,0 +1,338 @@
+"""The control socket, and cri-device-shimctl at it: a daemon that works, under load and in trouble,
+and clients that mean no good."""
+
+import os
+import socket
+import stat
+import subprocess
+import threading
+
+import grpc
+import pytest
+
+from asking import by_annotation
+from bridge_process import Bridge
+from criclient import Client
+from ctl import CTL, ctl, ctl_json
+from kept_shim import kept_shim
+from protos import CONTROL
+from rawh2 import Connection, framed
+from shim import accepts, locked
+from waiting import GENEROUS_S, wait_until
+
+GPU = "vendor.com/gpu"
+NOBODY = 65534
+CONNECTIONS_MAX = 16  # CONTROL_CONNECTIONS_MAX
+
+
+def wait_status(shim, holds, what):
+    """The first JSON of `status` for which holds(it) is true."""
+    def look():
+        status = ctl_json(shim, "status")
+        return status if holds(status) else None
+
+    return wait_until(look, what)
+
+
+def troubles(shim):
+    return {one["what"]: one["why"] for one in ctl_json(shim, "status")["degraded"]}
+
+
+@pytest.fixture
+def at_work(shim):
+    """A shim whose control socket is there."""
+    wait_until(lambda: accepts(shim.control), "the control socket is there")
+    return shim
+
+
+# ---- status ----
+
+def test_status_of_a_node_at_work(at_work, directory, closing):
+    shim = at_work
+    bridge = closing(Bridge(directory, socket=str(shim.feed)))
+    bridge.start()
+    status = wait_status(shim, lambda one: not one["degraded"] and one["runtime"]["name"],
+                         "nothing is degraded")
+    daemon, second = status["processes"]
+    assert (daemon["name"], daemon["pid"]) == ("cri-device-shim", shim.pid)
+    assert (second["name"], second["pid"]) == ("cri-device-shim-bridge", bridge.pid)
+    version = subprocess.run([CTL, "--version"], check=True, capture_output=True, text=True,
+                             timeout=60).stdout.split(" ", 1)[1].strip()
+    assert daemon["version"] == version
+    assert daemon["uptimeSeconds"] <= GENEROUS_S and second["uptimeSeconds"] <= GENEROUS_S
+    runtime = status["runtime"]
+    assert (runtime["connected"], runtime["listed"]) == (True, True)
+    assert (runtime["name"], runtime["version"]) == ("recorder", "1")
+    settings = {one["key"]: (one["value"], one["default"]) for one in status["settings"]}
+    assert settings["plugins.hold"] == ("300ms", "5s")
+    assert settings["log_level"] == ("debug", "info")
+    assert "plugins.allocate_timeout" not in settings and "control.socket" not in settings
+
+
+def test_status_in_each_form(at_work):
+    shim = at_work
+    table = ctl(shim, "status").stdout
+    lines = table.splitlines()
+    assert lines[0].split() == ["NAME", "STATE", "PID", "UPTIME", "VERSION"]
+    assert lines[1].split()[:3] == ["cri-device-shim", "running", str(shim.pid)]
+    assert "\x1b" not in table, "colours are for a terminal only"
+    assert "DETAIL" in ctl(shim, "status", "-o", "wide").stdout
+    assert ctl(shim, "-o", "name", "status").stdout == "status/degraded\n"  # there is no bridge
+    assert "none is connected" in troubles(shim)["bridge"]
+
+
+def test_what_is_degraded_is_said_until_it_is_mended(at_work, runtime):
+    shim = at_work
+    wait_status(shim, lambda one: one["runtime"]["listed"], "the runtime has listed")
+    runtime.stop()
+    status = wait_status(shim, lambda one: not one["runtime"]["connected"], "the runtime is away")
+    (one,) = [one for one in status["degraded"] if one["what"] == "runtime"]
+    assert one["since"] == status["runtime"]["since"]
+    runtime.start()
+    wait_status(shim, lambda one: one["runtime"]["connected"], "the runtime is back")
+    assert "runtime" not in troubles(shim)
+
+
+def test_a_checkpoint_that_cannot_be_read_is_said(runtime, make_shim):
+    shim = make_shim()
+    shim.terminate()
+    with locked(shim):
+        shim.spawn()
+        wait_until(lambda: accepts(shim.control), "the control socket is there")
+        wait_status(shim, lambda one: any(it["what"] == "store" and "has it open" in it["why"]
+                                          for it in one["degraded"]), "the store is not read")
+    wait_status(shim, lambda one: all(it["what"] != "store" for it in one["degraded"]),
+                "the store is read")
+
+
+def test_settings_of_the_last_start_that_worked_are_said(runtime, make_shim):
+    shim = make_shim()
+    wait_until((shim.state_dir / "config.last-good.toml").exists, "the settings are kept")
+    shim.terminate()
+    text = shim.config_text
+    shim.config_text = lambda: text() + "\nnonsense = 1\n"
+    shim.start()
+    wait_until(lambda: accepts(shim.control), "the control socket is there")
+    assert "is wrong; the settings are those of the last start" in troubles(shim)["settings"]
+
+
+def test_the_socket_of_plugins_is_missed(at_work):
+    shim = at_work
+    registrar = shim.plugin_dir / "kubelet.sock"
+    registrar.unlink()
+    registrar.mkdir()
+    (registrar / "something").write_text("")
+    wait_until(lambda: "registrar" in troubles(shim), "the registrar's socket is missed")
+    assert "not empty" in troubles(shim)["registrar"]
+    (registrar / "something").unlink()
+    wait_until(lambda: "registrar" not in troubles(shim), "it is back")
+
+
+# ---- the socket ----
+
+def test_the_socket_is_roots_alone(at_work):
+    mode = at_work.control.stat()
+    assert stat.S_ISSOCK(mode.st_mode) and stat.S_IMODE(mode.st_mode) == 0o600
+
+
+def test_no_socket_is_made_if_none_is_wanted(runtime, make_shim):
+    shim = make_shim(control={"socket": ""})
+    assert not shim.control.exists()
+    done = ctl(shim, "status")
+    assert done.returncode == 4
+
+
+def test_one_that_is_removed_comes_back(at_work):
+    at_work.control.unlink()
+    wait_until(lambda: ctl(at_work, "status").returncode == 0, "the socket is back")
+
+
+def test_one_that_cannot_be_made_is_not_the_relays_matter(runtime, make_shim, make_client):
+    shim = make_shim(start=False)
+    shim.control.mkdir()
+    (shim.control / "something").write_text("")
+    shim.start()
+    make_client(shim).Version()
+    shim.wait_log(f'control.socket = "{shim.control}": a directory that is not empty')
+    (shim.control / "something").unlink()
+    wait_until(lambda: ctl(shim, "status").returncode == 0, "the socket is made at last")
+
+
+def test_it_outlives_the_daemon(directory, runtime, runtime_socket, manager, closing):
+    """With a manager that keeps descriptors who asks meanwhile waits, and is answered."""
+    shim = closing(kept_shim(manager)(directory, runtime_socket))
+    shim.start()
+    wait_until(lambda: any("control" in name for name in manager.names()), "the socket is kept")
+    identity = shim.control.stat().st_ino
+    shim.kill()
+    answers = []
+    waiting = threading.Thread(target=lambda: answers.append(ctl(shim, "status")))
+    waiting.start()
+    shim.start()
+    waiting.join(GENEROUS_S)
+    assert answers[0].returncode == 0, answers[0]
+    assert shim.control.stat().st_ino == identity
+
+
+# ---- clients that mean no good ----
+
+def as_nobody():
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+
+
+def test_an_unprivileged_process_does_not_get_in(at_work):
+    done = ctl(at_work, "status", preexec_fn=as_nobody)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "permission denied" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_an_unprivileged_process_is_refused_where_the_file_lets_it_in(at_work):
+    """The mode is one thing; who it is, another."""
+    at_work.control.chmod(0o666)
+    done = ctl(at_work, "status", preexec_fn=as_nobody)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "only for root" in done.stderr
+    assert ctl(at_work, "status").returncode == 0
+
+
+def test_garbage_ends_its_own_connection(at_work):
+    with socket.socket(socket.AF_UNIX) as bad, Client(at_work.control) as good:
+        bad.connect(str(at_work.control))
+        good.wait_ready()
+        bad.sendall(b"\xff" * 5000)
+        bad.settimeout(GENEROUS_S)
+        try:
+            while bad.recv(4096):
+                pass
+        except ConnectionResetError:
+            pass
+        assert good.unary(CONTROL + "Status")[0]
+
+
+def test_requests_are_small(at_work):
+    with Client(at_work.control) as one, pytest.raises(grpc.RpcError) as error:
+        one.unary(CONTROL + "Status", b"\x0a\x80\x80\x08" + b"a" * (128 * 1024))
+    assert error.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert ctl(at_work, "status").returncode == 0
+
+
+def test_no_more_connections_than_there_may_be(at_work):
+    """One more waits, and has its turn when another ends. Those that say nothing are ended."""
+    idle = [socket.socket(socket.AF_UNIX) for _ in range(CONNECTIONS_MAX)]
+    try:
+        for one in idle:
+            one.connect(str(at_work.control))
+        with Client(at_work.control) as waits:
+            call = waits.channel.unary_unary(CONTROL + "Status").future(b"", timeout=GENEROUS_S)
+            at_work.client().Version()
+            assert not call.done()
+            idle[0].close()
+            call.result()
+    finally:
+        for one in idle:
+            one.close()
+
+
+def test_a_client_that_never_reads_is_bounded(at_work, make_client):
+    """It asks and asks; what waits for it stops growing, and nobody else notices."""
+    bad = Connection(at_work.control)
+    try:
+        before = rss_kib(at_work.pid)
+        for _ in range(200):
+            bad.call(CONTROL + "Status", framed(b""))
+        make_client(at_work).Version()
+        assert ctl(at_work, "status").returncode == 0
+        assert rss_kib(at_work.pid) - before < 16 * 1024
+    finally:
+        bad.close()
+
+
+def rss_kib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        (line,) = [line for line in file if line.startswith("VmRSS:")]
+    return int(line.split()[1])
+
+
+def test_it_answers_while_the_daemon_has_much_to_do(at_work, make_client, make_plugin):
+    """And what the daemon does goes on."""
+    shim = at_work
+    make_plugin(shim, GPU, [f"g{number}" for number in range(64)])
+    over, failed = threading.Event(), []
+
+    def load(name):
+        client = make_client(shim)
+        try:
+            for number in range(1000):
+                if over.is_set():
+                    return
+                pod = client.run_pod(f"{name}-{number}",
+                                     annotations=by_annotation("main", f"{GPU}=1"))
+                client.run(pod, "main")
+                client.remove_pod(pod.id)
+        except grpc.RpcError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=load, args=(f"pod{number}",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(20):
+            ctl_json(shim, "status")
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join(GENEROUS_S)
+    assert not failed
+
+
+# ---- the command line ----
+
+@pytest.mark.parametrize("arguments, words", [
+    ((), "no command"),
+    (("nonsense",), 'unknown command "nonsense"'),
+    (("status", "more"), "too many arguments for status"),
+    (("status", "-o", "xml"), 'unknown format "xml"'),
+    (("status", "--nonsense"), "unknown option --nonsense"),
+    (("status", "-o"), "-o needs a value"),
+])
+def test_a_wrong_command_line(directory, arguments, words):
+    """One line, what to do, and the exit status of that kind."""
+    done = ctl(directory / "none", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: {words}; see cri-device-shimctl --help\n"
+
+
+def test_a_daemon_that_is_not_there(directory):
+    path = directory / "none"
+    done = ctl(path, "status")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.startswith(f"error: cannot reach the daemon at {path}: no such file")
+    assert done.stderr.count("\n") == 1 and "systemctl status" in done.stderr
+
+
+def test_the_option_wins_over_the_environment(at_work, directory):
+    assert ctl(directory / "none", "status", "--socket", str(at_work.control)).returncode == 0
+    assert ctl(at_work, "-s", str(directory / "none"), "status").returncode == 4
+
+
+def test_a_daemon_of_another_release(at_work):
+    """It does not know the call: as the server that plugins register with, which knows no other."""
+    done = ctl(at_work.plugin_dir / "kubelet.sock", "status")
+    assert done.returncode == 1 and "of another release" in done.stderr
+
+
+def test_watching_goes_on_over_a_restart(at_work):
+    """What is new is shown; a daemon that is away is said to be, and is asked again."""
+    shim = at_work
+    with subprocess.Popen([CTL, "status", "-w", "-o", "name", "-s", shim.control],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+        try:
+            assert watching.stdout.readline() == "status/degraded\n"
+            shim.kill()
+            assert "cannot reach the daemon" in watching.stderr.readline()
+            shim.start()
+            wait_until(lambda: accepts(shim.control), "the control socket is there")
+        finally:
+            watching.kill()
