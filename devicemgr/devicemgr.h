@@ -77,9 +77,9 @@ struct devicemgr_settings {
     bool hide_other_namespaces; /* a refusal names no pod of another namespace */
     bool annotations;           /* requests by pod annotation are taken, in these namespaces only */
     const char *const *namespaces; /* "*": in all */
-    bool start_without; /* if they are not taken at all: who asks so is not refused, but none of
-                         * ours */
     size_t namespaces_len;
+    bool start_without;  /* if they are not taken at all: who asks so is not refused, but none of
+                         * ours */
     const char *boot_id; /* "": not known; then nothing restored is of this boot */
     const struct devicemgr_resource_settings *resources; /* by name, each once; all others are
                                                           * exclusive */

@@ -97,6 +97,11 @@ void kubelet_restored(struct state *state)
         state->kubelet.new_boot = state->kubelet.new_boot || facts_pod_of_earlier_boot(state, pod);
 }
 
+void kubelet_listed(struct state *state)
+{
+    state->kubelet.listed = true;
+}
+
 bool kubelet_become_ready(struct state *state)
 {
     struct kubelet_view *kubelet = &state->kubelet;

@@ -72,6 +72,8 @@ void kubelet_fini(struct kubelet_view *kubelet);
 void kubelet_restored(struct state *state);
 /* devicemgr_kubelet_started() */
 void kubelet_started(struct state *state);
+/* devicemgr_kubelet_listed() */
+void kubelet_listed(struct state *state);
 /* Looks whether the sources are ready; true: they are from now on. */
 bool kubelet_become_ready(struct state *state);
 /* When they are ready by time alone; UINT64_MAX: not so. */

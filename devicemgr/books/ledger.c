@@ -31,6 +31,16 @@ void ledger_touch_pod(struct state *state, const struct pod *pod)
         dirty_touch_pod(state, pod->uid);
 }
 
+void ledger_restored(struct state *state)
+{
+    for (struct pod *pod = state->pods.by_uid; pod; pod = pod->hh.next) {
+        if (pod->tokens_len > 0)
+            pod_set_remembers(pod); /* of which the rows may have gone before */
+        else if (!allocations_of_pod(&state->allocations, pod->uid))
+            dirty_touch_pod(state, pod->uid); /* its allocations' rows were damaged */
+    }
+}
+
 /* What a create took and gave back in one look is no change: two that want the same devices and
  * others besides would wake each other for ever. That a create takes what was free concerns nobody
  * yet: it may be given up. */

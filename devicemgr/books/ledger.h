@@ -14,6 +14,8 @@ struct state;
 void ledger_pod_changed(struct state *state, const char *pod_uid);
 /* Its row differs from it; only pods that hold something have one. */
 void ledger_touch_pod(struct state *state, const struct pod *pod);
+/* All rows are in: which of those of pods differ from what there is. */
+void ledger_restored(struct state *state);
 /* Looks at the allocations that have changed: wakes whom that concerns. */
 void ledger_tell_changes(struct state *state);
 /* A container of the allocation may be made in the sandbox yet, though nobody waits for it. */

@@ -11,6 +11,11 @@ void listing_by(struct state *state, uint64_t at_ms)
     state->listing.due_ms = earlier(state->listing.due_ms, at_ms);
 }
 
+void listing_rows_lost(struct state *state)
+{
+    state->listing.rows_lost = true;
+}
+
 void listing_restored(struct state *state)
 {
     state->listing.rows_lost_until_ms = state->now_ms + OUTCOME_MS;
@@ -33,6 +38,13 @@ void listing_soon(struct state *state)
         listing_by(state, state->listing.begun_ms + LIST_EVERY_MS);
     else
         ask_list(state);
+}
+
+void listing_earlier_creates(struct state *state, bool under_way)
+{
+    state->listing.earlier_until_ms = under_way ? UINT64_MAX : state->now_ms;
+    if (!under_way)
+        listing_soon(state);
 }
 
 void listing_tick(struct state *state)
@@ -97,6 +109,22 @@ void listing_begin(struct state *state)
     state->listing.under_way = true;
     state->listing.asked = false;
     state->listing.begun_ms = state->now_ms;
+}
+
+void listing_come(struct state *state)
+{
+    struct listing *listing = &state->listing;
+
+    if (!listing->under_way)
+        listing_begin(state);
+    listing->under_way = false;
+    listing->rows_lost = listing->rows_lost &&
+                         listing->begun_ms < listing_shows_from(state, listing->rows_lost_until_ms);
+}
+
+void listing_read(struct state *state)
+{
+    state->listing.listed = true;
 }
 
 void listing_again(struct state *state)

@@ -30,8 +30,12 @@ struct listing {
 /* From when on a list shows what may be in the making, by itself until `until_ms`. */
 uint64_t listing_shows_from(const struct state *state, uint64_t until_ms);
 
+/* devicemgr_rows_lost() */
+void listing_rows_lost(struct state *state);
 /* What is restored is known for certain only by a list that comes later. */
 void listing_restored(struct state *state);
+/* devicemgr_earlier_creates() */
+void listing_earlier_creates(struct state *state, bool under_way);
 /* Asks for one, now or as soon as that may be. */
 void listing_soon(struct state *state);
 /* Wants one then, or before. */
@@ -40,7 +44,11 @@ void listing_by(struct state *state, uint64_t at_ms);
 void listing_tick(struct state *state);
 /* devicemgr_runtime_listing() */
 void listing_begin(struct state *state);
-/* It has come: what it was too early for wants another. */
+/* It has come, and is being read; it may not have been seen to begin. */
+void listing_come(struct state *state);
+/* What it shows to run is known. */
+void listing_read(struct state *state);
+/* It is through: what it was too early for wants another. */
 void listing_again(struct state *state);
 /* If one is being asked for, it may name this container as one that runs. */
 void listing_note_ended(struct state *state, const char *container_id);

@@ -18,8 +18,11 @@ uint8_t *record_of_allocation(const struct allocation *allocation, const char *b
                               size_t *bytes_len);
 uint8_t *record_of_pod(const struct pod *pod, uint64_t now_ms, size_t *bytes_len);
 
-/* Add what a row says; 0, or -1 with nothing changed: it is no such message, its key says
- * otherwise, or it breaks a rule. */
+/*
+ * These add what a row says; 0, or -1 with nothing changed: it is no such message, its key says
+ * otherwise, or it breaks a rule.
+ */
+
 /* A stop time of `boot_id` is the endpoint's; one of another boot says nothing now. */
 int record_restore_resource(struct resource **table, uint64_t now_ms, const char *boot_id,
                             const struct devicemgr_record *record)

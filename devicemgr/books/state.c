@@ -102,6 +102,12 @@ void state_at(struct state *state, uint64_t now_ms)
     state->showing.stale = true;
 }
 
+void state_set_unread(struct state *state, const char *why)
+{
+    free(state->unread);
+    state->unread = why ? mem_strdup(why) : NULL;
+}
+
 uint64_t state_number(struct state *state)
 {
     return ++state->last_number;

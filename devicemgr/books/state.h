@@ -52,6 +52,8 @@ void state_fini(struct state *state);
 /* Takes the event's time over; time never goes back. */
 void state_at(struct state *state, uint64_t now_ms);
 uint64_t state_number(struct state *state);
+/* Why the checkpoint's rows are not known yet, copied; NULL: they are. */
+void state_set_unread(struct state *state, const char *why);
 /* What holds for a resource. */
 const struct devicemgr_resource_settings *state_settings_of(const struct state *state,
                                                             const char *resource);

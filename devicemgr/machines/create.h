@@ -132,7 +132,6 @@ void creates_committed(struct creates *creates, uint64_t commit, const char *err
 /* ---- create_admit.c: the arrival ---- */
 
 /* devicemgr_create() */
-bool creates_begin(struct creates *creates, uint64_t number,
-                   const struct devicemgr_create *request);
+bool creates_begin(struct creates *creates, uint64_t number, const struct devicemgr_create *said);
 
 #endif

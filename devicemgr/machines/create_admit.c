@@ -11,19 +11,19 @@
 #include "devicemgr/things/name.h"
 
 /* The value of the pod's request annotation for this container; NULL: none. */
-static const char *request_annotation(const struct devicemgr_create *request)
+static const char *request_annotation(const struct devicemgr_create *said)
 {
-    for (size_t i = 0; i < request->pod_annotations_len; i++) {
-        if (request_is_key_of(request->pod_annotations[i].key, request->container))
-            return request->pod_annotations[i].value;
+    for (size_t i = 0; i < said->pod_annotations_len; i++) {
+        if (request_is_key_of(said->pod_annotations[i].key, said->container))
+            return said->pod_annotations[i].value;
     }
     return NULL;
 }
 
-static bool has_token(const struct devicemgr_create *request)
+static bool has_token(const struct devicemgr_create *said)
 {
-    for (size_t i = 0; i < request->container_annotations_len; i++) {
-        if (request_is_token_key(request->container_annotations[i].key))
+    for (size_t i = 0; i < said->container_annotations_len; i++) {
+        if (request_is_token_key(said->container_annotations[i].key))
             return true;
     }
     return false;
@@ -90,18 +90,19 @@ static enum reason_kind read_request(struct state *state, struct create *create,
     return REASON_NONE;
 }
 
-static struct create *create_new(const struct state *state, uint64_t number,
-                                 const struct devicemgr_create *request)
+static struct create *create_new(struct creates *creates, uint64_t number,
+                                 const struct devicemgr_create *said)
 {
     struct create *create = mem_alloc(1, sizeof *create);
 
     create->number = number;
-    demand_init(&create->demand, number, state->now_ms, request);
+    demand_init(&create->demand, number, creates->state->now_ms, said);
     create->limit_ms = UINT64_MAX;
-    if (request->deadline_ms != UINT64_MAX)
-        create->limit_ms = request->deadline_ms > DEADLINE_MARGIN_MS
-                               ? request->deadline_ms - DEADLINE_MARGIN_MS
-                               : 0;
+    if (said->deadline_ms != UINT64_MAX)
+        create->limit_ms =
+            said->deadline_ms > DEADLINE_MARGIN_MS ? said->deadline_ms - DEADLINE_MARGIN_MS : 0;
+    assert(!creates_find(creates, number));
+    HASH_ADD(hh, creates->by_number, number, sizeof create->number, create);
     return create;
 }
 
@@ -135,39 +136,60 @@ static void know_sandbox(struct state *state, const struct create *create, uint3
 /* A pod's containers want the same as long as it lives, and the kubelet keeps their tokens. But a
  * create of a pod that is being removed, behind a container that took long to end, comes after the
  * kubelet has forgotten what it gave to the pod. */
-static bool lost_token(const struct state *state, const struct devicemgr_create *request)
+static bool lost_token(const struct state *state, const struct devicemgr_create *said)
 {
-    const struct pod *pod = pods_find(&state->pods, request->pod_uid);
+    const struct pod *pod = pods_find(&state->pods, said->pod_uid);
 
-    if (pod && pod_had_token(pod, request->container))
+    if (pod && pod_had_token(pod, said->container))
         return true;
     /* Since before this start. What was adopted never had a token, nor has it options. */
-    for (const struct allocation *a = allocations_of_pod(&state->allocations, request->pod_uid); a;
+    for (const struct allocation *a = allocations_of_pod(&state->allocations, said->pod_uid); a;
          a = a->pod_next) {
-        if (!a->own_choice && a->options && strcmp(a->container, request->container) == 0)
+        if (!a->own_choice && a->options && strcmp(a->container, said->container) == 0)
             return true;
     }
     return false;
 }
 
-static void admit(struct creates *creates, struct create *create,
-                  const struct devicemgr_create *request)
+/* Reads what it asks for, and says why it may not, or not now; REASON_NONE also if it asks for
+ * nothing. `error` is for the reason to point to. */
+static struct reason judge(struct creates *creates, struct create *create,
+                           const struct devicemgr_create *said, struct text *error)
 {
     struct state *state = creates->state;
-    const struct look look = usable_pod(state, &create->demand);
+    const char *annotation = request_annotation(said);
+    struct reason reason = {.words = error->buf};
+
+    if (HASH_COUNT(creates->by_number) > CREATES_MAX)
+        reason.kind = REASON_TOO_MANY_CREATES;
+    else if (!annotation && !has_token(said))
+        reason.kind = REASON_TOKEN_GONE;
+    else
+        reason.kind = read_request(state, create, said, annotation, error);
+    if (reason.kind != REASON_NONE || create->demand.request.len == 0)
+        return reason;
+    if (!names_fit(&create->demand))
+        return (struct reason){.kind = REASON_NAMES_TOO_LONG};
+    if (state->unread) /* what it holds, and who else holds that */
+        return (struct reason){.kind = REASON_ROWS_UNREAD,
+                               .resource = create->demand.request.items[0].resource,
+                               .words = state->unread};
+    return usable_pod(state, &create->demand).reason;
+}
+
+static void admit(struct creates *creates, struct create *create,
+                  const struct devicemgr_create *said)
+{
+    struct state *state = creates->state;
     struct pod *pod;
 
-    if (look.step == LOOK_REFUSE) {
-        create_refuse(creates, create, &look.reason);
-        return;
-    }
     demand_set_items(&create->demand);
     create->items = mem_alloc(create->demand.request.len, sizeof *create->items);
     create->wanted = mem_alloc(create->demand.request.len, sizeof *create->wanted);
-    know_sandbox(state, create, request->sandbox_attempt);
-    pod = pods_edit(&state->pods, request->pod_uid);
-    if (pod && has_token(request))
-        pod_note_token(pod, request->container);
+    know_sandbox(state, create, said->sandbox_attempt);
+    pod = pods_edit(&state->pods, said->pod_uid);
+    if (pod && has_token(said))
+        pod_note_token(pod, said->container);
     take_over(creates, create);
     create->waiter.number = create->number;
     create->waiter.demand = &create->demand;
@@ -175,39 +197,24 @@ static void admit(struct creates *creates, struct create *create,
     wake_set_due(&state->wakes, &create->waiter, create->limit_ms);
 }
 
-bool creates_begin(struct creates *creates, uint64_t number, const struct devicemgr_create *request)
+bool creates_begin(struct creates *creates, uint64_t number, const struct devicemgr_create *said)
 {
-    struct state *state = creates->state;
-    const char *annotation = request_annotation(request);
-    bool has_lost = !annotation && !has_token(request) && lost_token(state, request);
-    struct reason reason = {0};
+    bool asks = request_annotation(said) || has_token(said);
+    bool has_lost = !asks && lost_token(creates->state, said);
     struct text error = {0};
     struct create *create;
+    struct reason reason;
 
-    if (!annotation && !has_token(request) && !has_lost)
+    if (!asks && !has_lost)
         return false;
-    create = create_new(state, number, request);
-    assert(!creates_find(creates, number));
-    HASH_ADD(hh, creates->by_number, number, sizeof create->number, create);
-    if (HASH_COUNT(creates->by_number) > CREATES_MAX)
-        reason.kind = REASON_TOO_MANY_CREATES;
-    else if (has_lost)
-        reason.kind = REASON_TOKEN_GONE;
-    else
-        reason.kind = read_request(state, create, request, annotation, &error);
-    reason.words = error.buf;
+    create = create_new(creates, number, said);
+    reason = judge(creates, create, said, &error);
     if (reason.kind == REASON_NONE && create->demand.request.len == 0) {
         create_free(creates, create); /* its annotation was ignored */
         return false;
     }
-    if (reason.kind == REASON_NONE && !names_fit(&create->demand))
-        reason.kind = REASON_NAMES_TOO_LONG;
-    if (reason.kind == REASON_NONE && state->unread) /* what it holds, and who else holds that */
-        reason = (struct reason){.kind = REASON_ROWS_UNREAD,
-                                 .resource = create->demand.request.items[0].resource,
-                                 .words = state->unread};
     if (reason.kind == REASON_NONE)
-        admit(creates, create, request);
+        admit(creates, create, said);
     else
         create_refuse(creates, create, &reason);
     return true;

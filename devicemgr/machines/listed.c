@@ -250,12 +250,7 @@ void listed_take(struct runtime *runtime, const struct devicemgr_sandbox *sandbo
     size_t rebuilt = 0;
     bool first = !state->listing.listed;
 
-    if (!state->listing.under_way)
-        listing_begin(state);
-    state->listing.under_way = false;
-    state->listing.rows_lost =
-        state->listing.rows_lost &&
-        state->listing.begun_ms < listing_shows_from(state, state->listing.rows_lost_until_ms);
+    listing_come(state);
     for (size_t i = 0; i < sandboxes_len; i++)
         note_listed(state, &sandboxes[i]);
     keep_sandboxes(state, containers, containers_len);
@@ -267,7 +262,7 @@ void listed_take(struct runtime *runtime, const struct devicemgr_sandbox *sandbo
         release_listed(state, &containers[i]);
     adopt_forget_unlisted(&runtime->adopt);
     adopt_all(&runtime->adopt);
-    state->listing.listed = true;
+    listing_read(state);
     kubelet_become_ready(state);
     log_list(runtime, first, rebuilt, drop_absent(runtime));
     listing_again(state);

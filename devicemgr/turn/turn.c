@@ -200,13 +200,12 @@ int devicemgr_restore(struct devicemgr *mgr, uint64_t now_ms, const struct devic
 
 void devicemgr_rows_lost(struct devicemgr *mgr)
 {
-    mgr->state.listing.rows_lost = true;
+    listing_rows_lost(&mgr->state);
 }
 
 void devicemgr_rows_unread(struct devicemgr *mgr, const char *why)
 {
-    free(mgr->state.unread);
-    mgr->state.unread = mem_strdup(why);
+    state_set_unread(&mgr->state, why);
 }
 
 void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms)
@@ -214,14 +213,8 @@ void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms)
     struct state *state = &mgr->state;
 
     state_at(state, now_ms);
-    free(state->unread);
-    state->unread = NULL;
-    for (struct pod *pod = state->pods.by_uid; pod; pod = pod->hh.next) {
-        if (pod->tokens_len > 0)
-            pod_set_remembers(pod); /* of which the rows may have gone before */
-        else if (!allocations_of_pod(&state->allocations, pod->uid))
-            dirty_touch_pod(state, pod->uid); /* its allocations' rows were damaged */
-    }
+    state_set_unread(state, NULL);
+    ledger_restored(state);
     plugin_restored(state);
     listing_restored(state);
     showing_times(state);
@@ -384,9 +377,7 @@ void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const cha
 void devicemgr_earlier_creates(struct devicemgr *mgr, uint64_t now_ms, bool under_way)
 {
     state_at(&mgr->state, now_ms);
-    mgr->state.listing.earlier_until_ms = under_way ? UINT64_MAX : now_ms;
-    if (!under_way)
-        listing_soon(&mgr->state);
+    listing_earlier_creates(&mgr->state, under_way);
 }
 
 void devicemgr_runtime_listing(struct devicemgr *mgr)
@@ -413,7 +404,7 @@ void devicemgr_kubelet_started(struct devicemgr *mgr, uint64_t now_ms)
 void devicemgr_kubelet_listed(struct devicemgr *mgr, uint64_t now_ms)
 {
     state_at(&mgr->state, now_ms);
-    mgr->state.kubelet.listed = true;
+    kubelet_listed(&mgr->state);
     listed_when_ready(&mgr->runtime);
 }
 
