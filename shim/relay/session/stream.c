@@ -9,6 +9,7 @@
 #include "shim/relay/session/call_message.h"
 #include "shim/relay/session/inside.h"
 #include "shim/relay/session/windows.h"
+#include "shim/rpc/rpc.h"
 
 /* A stream whose windows the relay does not alter needs no ledger: the two ends keep it. */
 #define WINDOW_UNTRACKED (INT64_MAX / 4)
