@@ -317,7 +317,7 @@ static void start_relay(struct daemon *d)
 
     start_gate(d);
     d->relay = relay_start(&d->loop, d->config->listen, fd_store_take_socket(d->store), d->store,
-                           d->config->runtime_endpoint, d->calls);
+                           d->config->runtime_endpoint, d->calls, *d->config->metrics.listen);
     snprintf(what, sizeof what, "listen = \"%s\"", d->config->listen);
     d->keeper = keeper_start(&d->loop, what, serve_relay, d);
     start_control(d);
@@ -362,15 +362,27 @@ static const char *not_ready(const struct daemon *d)
         return "the relay does not listen yet";
     if (!d->restored)
         return "the checkpoint is not read yet";
+    if (d->gate && gate_holds(d->gate) > 0)
+        return "a kubelet that has started is held until it has the devices";
     return NULL;
 }
 
 static void on_look(void *user, struct metrics_view *out)
 {
     struct daemon *d = user;
+    struct watchers_bridge bridge = {0};
 
-    *out =
-        (struct metrics_view){.settings = d->settings, .host = d->host, .not_ready = not_ready(d)};
+    if (d->feed)
+        feed_look_at_bridge(d->feed, &bridge);
+
+    *out = (struct metrics_view){.settings = d->settings,
+                                 .host = d->host,
+                                 .relay = d->relay ? relay_counts(d->relay) : NULL,
+                                 .creates = calls_create_counts(d->calls),
+                                 .gate = d->gate ? gate_counts(d->gate) : NULL,
+                                 .gate_holds = d->gate ? gate_holds(d->gate) : 0,
+                                 .bridge = bridge.connected,
+                                 .not_ready = not_ready(d)};
 }
 
 static const struct metrics_ops METRICS_OPS = {.look = on_look};

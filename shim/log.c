@@ -27,6 +27,7 @@ _Static_assert(LOG_LINE_BYTES_MAX <= PIPE_BUF, "a line may be torn");
 static enum log_level level_max = LOG_LEVEL_INFO;
 static enum log_format format_set = LOG_FORMAT_AUTO;
 static _Atomic unsigned long lost; /* lines, since their number was told */
+static _Atomic unsigned long lost_ever;
 static _Atomic uint64_t last;      /* what the last line was, as a hash */
 static _Atomic unsigned long same; /* lines that were the same as the last, since that was told */
 
@@ -193,6 +194,17 @@ static void tell_lost(void)
         lost -= told;
 }
 
+static void lose(unsigned long lines)
+{
+    lost += lines;
+    lost_ever += lines;
+}
+
+unsigned long log_lost(void)
+{
+    return lost_ever;
+}
+
 /* One that follows lost ones would hide that they are. */
 static bool put_in_order(const struct log_line *line)
 {
@@ -210,7 +222,7 @@ static void tell_same(void)
     tell_lost();
     snprintf(text, sizeof text, "the line before this came %lu times more", told);
     if (lost > 0 || !put_own(LOG_LEVEL_INFO, LOG_KIND_NONE, text))
-        lost += told;
+        lose(told);
 }
 
 void log_tell_counts(void)
@@ -260,7 +272,7 @@ static void write_line(enum log_level level, const struct log_about *about, cons
     clock_gettime(CLOCK_REALTIME, &line.now);
     if (put_in_order(&line))
         return;
-    lost++;
+    lose(1);
     last = 0; /* the next one is not the same as a line that nobody has seen */
 }
 

@@ -80,6 +80,9 @@ void log_write(enum log_level level, const char *format, ...) __attribute__((for
 void log_write_about(enum log_level level, const struct log_about *about, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* How many lines were lost since the start. */
+unsigned long log_lost(void);
+
 /* Tells how many lines were lost, or the same as the last one, if that can be told now; the next
  * line does so, too. */
 void log_tell_counts(void);

@@ -22,6 +22,7 @@
 #include "devicemgr/questions/check.h"
 #include "devicemgr/rules/look.h"
 #include "devicemgr/rules/wanted.h"
+#include "devicemgr/words/reason.h"
 
 enum create_state {
     CREATE_SELECTING,
@@ -60,6 +61,7 @@ struct creates {
     struct checks *checks;
     struct create *by_number;  /* in order of arrival */
     struct create *committing; /* by commit_next, those that wait for the store */
+    uint64_t refused[REASON_KINDS];
 };
 
 /*

@@ -134,6 +134,7 @@ void create_refuse(struct creates *creates, struct create *create, const struct 
     struct action *action = action_push(&state->actions, ACTION_VERDICT, create->number);
     struct text text = {0};
 
+    creates->refused[reason->kind]++;
     create_explain(state, create, reason, &text);
     action->code = reason_code(reason->kind);
     action->text = mem_strdup(text.buf);

@@ -62,6 +62,7 @@ enum reason_kind {
     REASON_UNSTORED,         /* since `since_ms` */
     REASON_STORE_FAILED,     /* `words`: the store's */
 };
+#define REASON_KINDS (REASON_STORE_FAILED + 1)
 
 /* What ends the wait before what is waited for has come. */
 enum reason_end {

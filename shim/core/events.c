@@ -1,7 +1,7 @@
 #include "shim/core/events.h"
 
 #include "shim/boot_clock.h"
-#include "shim/core/host.h"
+#include "shim/core/host_state.h"
 
 static void on_registered(void *user, uint64_t registration, const char *version,
                           const char *socket_name, const char *resource)
@@ -53,6 +53,7 @@ static void on_allocated(void *user, uint64_t call, int code, const char *messag
 {
     struct host *host = user;
 
+    host_counts_allocated(&host->counts, call, code);
     devicemgr_allocated(host_core(host), boot_now_ms(), call, code, message, response);
     host_kick(host);
 }
@@ -98,6 +99,7 @@ void events_committed(void *user, uint64_t commit, const char *error)
 {
     struct host *host = user;
 
+    host_counts_committed(&host->counts, error != NULL);
     devicemgr_committed(host_core(host), boot_now_ms(), commit, error);
     host_kick(host);
 }

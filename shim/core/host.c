@@ -46,6 +46,11 @@ struct devicemgr *host_core(struct host *host)
     return host->core;
 }
 
+const struct host_counts *host_counts(const struct host *host)
+{
+    return &host->counts;
+}
+
 bool host_ready(const struct host *host)
 {
     return host->ready;

@@ -20,6 +20,7 @@
 
 #include "config/config.h"
 #include "devicemgr/devicemgr.h"
+#include "shim/core/host_counts.h"
 #include "shim/fd_store.h"
 #include "shim/runtime/lister.h"
 
@@ -77,6 +78,9 @@ void host_list_runtime(struct host *host);
 void host_look_at_runtime(const struct host *host, struct lister_state *out);
 /* Why plugins cannot register, and since when (boot_now_ms()); NULL: they can. */
 const char *host_registrar_trouble(const struct host *host, uint64_t *since_ms);
+
+/* Borrowed as long as the host is there. */
+const struct host_counts *host_counts(const struct host *host);
 
 /*
  * Closes sockets, ends calls, waits for a commit that is under way, closes the checkpoint, frees

@@ -27,6 +27,7 @@ struct host {
     struct lister *lister;
     struct store_worker *worker;
     struct restore restore;
+    struct host_counts counts;
     uv_timer_t timer; /* of the core's next deadline */
     bool ready;       /* the checkpoint is read, and all parts are there */
     unsigned parts;   /* still to be stopped */

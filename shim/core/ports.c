@@ -25,6 +25,7 @@ static void port_register_done(void *user, uint64_t registration, int code, cons
 {
     struct host *host = user;
 
+    host_counts_registration(&host->counts, code);
     registrar_answer(host->registrar, registration, code, message);
 }
 
@@ -33,6 +34,7 @@ static void port_allocate(void *user, uint64_t endpoint, uint64_t call, const ch
 {
     struct host *host = user;
 
+    host_counts_allocate(&host->counts, call);
     plugin_clients_allocate(host->clients, endpoint, call, ids, ids_len, timeout_ms);
 }
 
@@ -58,6 +60,7 @@ static void port_call_cancel(void *user, uint64_t call)
 {
     struct host *host = user;
 
+    host_counts_cancel(&host->counts, call);
     plugin_clients_cancel(host->clients, call);
 }
 
@@ -66,6 +69,7 @@ static void port_commit(void *user, uint64_t commit, const struct devicemgr_reco
 {
     struct host *host = user;
 
+    host_counts_commit(&host->counts);
     store_worker_commit(host->worker, commit, records, records_len);
 }
 

@@ -15,6 +15,7 @@
 #ifndef SHIM_KUBELET_FEED_H
 #define SHIM_KUBELET_FEED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>

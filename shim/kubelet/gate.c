@@ -22,6 +22,7 @@ struct gate {
     char boot_id[BOOT_ID_BYTES_MAX];
     char *path; /* of the file of those that are armed */
     struct kubelets kubelets;
+    struct gate_counts counts;
     uv_timer_t timer;
     void (*done)(void *user);
     void *done_user;
@@ -86,6 +87,21 @@ static struct limit kubelet_limit(const struct gate *gate, const struct kubelet 
     return limit;
 }
 
+const struct gate_counts *gate_counts(const struct gate *gate)
+{
+    return &gate->counts;
+}
+
+unsigned gate_holds(const struct gate *gate)
+{
+    const struct kubelet *kubelet;
+    unsigned n = 0;
+
+    TAILQ_FOREACH(kubelet, &gate->kubelets.list, entry)
+    n += !TAILQ_EMPTY(&kubelet->holds);
+    return n;
+}
+
 /* Takes in what has come since the last look. */
 static void kubelet_look(const struct gate *gate, struct kubelet *kubelet,
                          const struct taken *taken, uint64_t now_ms)
@@ -119,6 +135,8 @@ static bool kubelet_judge(struct gate *gate, struct kubelet *kubelet, uint64_t n
                         kubelet->pid, held_ms, limit.words, taken.words);
     else
         return false;
+    histogram_add(&gate->counts.held, held_ms * 1000);
+    gate->counts.expired += !taken.all;
     let_go(gate, kubelet);
     return true;
 }

@@ -49,6 +49,7 @@
 #include <uv.h>
 
 #include "config/config.h"
+#include "shim/histogram.h"
 #include "shim/kubelet/taken.h"
 
 /* The file (armed_file.h), in the directory of bridge.socket. */
@@ -66,6 +67,12 @@
 #define GATE_LOOK_MS 200
 
 struct gate;
+
+/* Of kubelets that were held. */
+struct gate_counts {
+    struct histogram held;
+    uint64_t expired; /* let go by the time limit */
+};
 
 struct gate_ops {
     /* Whether that kubelet has taken what it is shown (feed_taken()). */
@@ -94,6 +101,11 @@ void gate_look(const struct gate *gate, struct gate_kubelet *out);
 /* Frees, then runs `done` from the loop; what is held is its owner's to end. Whoever is armed stays
  * so, in the file. */
 void gate_stop(struct gate *gate, void (*done)(void *user), void *user);
+
+/* Borrowed as long as the gate is there. */
+const struct gate_counts *gate_counts(const struct gate *gate);
+/* How many kubelets are held now. */
+unsigned gate_holds(const struct gate *gate);
 
 /* Whether the process is a kubelet: its comm is one of bridge.kubelet_processes. */
 bool gate_watches(const struct gate *gate, pid_t pid);

@@ -1,6 +1,86 @@
 #include "shim/metrics/families.h"
 
+#include <stdio.h>
+
+#include "shim/log.h"
+#include "shim/rpc/rpc.h"
 #include "shim/version.h"
+
+static void put_gauge(struct exposition *e, const char *name, const char *help, double value)
+{
+    exposition_family(e, name, GAUGE, help);
+    exposition_sample(e, value, NULL);
+}
+
+static void put_counter(struct exposition *e, const char *name, const char *help, uint64_t value)
+{
+    exposition_family(e, name, COUNTER, help);
+    exposition_sample(e, (double)value, NULL);
+}
+
+/* Of a place behind gRPC's numbers: what is none of them. */
+static const char *code_name(int code)
+{
+    return code <= RPC_UNAUTHENTICATED ? rpc_code_name(code) : "other";
+}
+
+/* ---- calls that pass ---- */
+
+static const char *class_name(enum cri_method method)
+{
+    static const char *const names[] = {[CRI_CLASS_RELAYED] = "relayed",
+                                        [CRI_CLASS_OBSERVED] = "observed",
+                                        [CRI_CLASS_INTERCEPTED] = "intercepted"};
+
+    return names[cri_method_class(method)];
+}
+
+static void put_calls(struct exposition *e, const struct tally_counts *tally)
+{
+    exposition_family(e, "calls_total", COUNTER, "CRI calls that have ended, by how.");
+    for (enum cri_method m = 0; m < CRI_METHODS; m++) {
+        for (int code = 0; code < TALLY_CODES; code++) {
+            if (tally->ended[m][code] > 0)
+                exposition_sample(e, (double)tally->ended[m][code], "method", cri_method_name(m),
+                                  "class", class_name(m), "code", code_name(code), NULL);
+        }
+    }
+    exposition_family(e, "calls_begun_total", COUNTER, "CRI calls that have begun.");
+    for (enum cri_method m = 0; m < CRI_METHODS; m++)
+        exposition_sample(e, (double)tally->begun[m], "method", cri_method_name(m), "class",
+                          class_name(m), NULL);
+    put_counter(e, "calls_untimed_total", "CRI calls begun beside too many others to be followed.",
+                tally->untimed);
+    exposition_family(e, "call_duration_seconds", HISTOGRAM,
+                      "From a call's first header to its end.");
+    for (enum cri_method m = 0; m < CRI_METHODS; m++)
+        exposition_histogram(e, &tally->took[m], "method", cri_method_name(m), "class",
+                             class_name(m), NULL);
+}
+
+static void put_directions(struct exposition *e, const uint64_t values[2])
+{
+    exposition_sample(e, (double)values[SESSION_CLIENT], "to", "client", NULL);
+    exposition_sample(e, (double)values[SESSION_RUNTIME], "to", "runtime", NULL);
+}
+
+static void put_relay(struct exposition *e, const struct relay_counts *counts)
+{
+    put_calls(e, &counts->tally);
+    exposition_family(e, "relayed_bytes_total", COUNTER,
+                      "Bytes that passed, by whom they are for.");
+    put_directions(e, counts->passed.bytes);
+    exposition_family(e, "relay_waiting_peak_bytes", GAUGE,
+                      "Bytes that one end had not taken, at their most since the start.");
+    put_directions(e, counts->passed.waiting_max);
+    put_gauge(e, "connections", "Connections of clients now.", counts->open);
+    put_counter(e, "connections_total", "Connections of clients taken.", counts->accepted);
+    put_counter(e, "connections_resumed_total",
+                "Connections of the daemon before this one that went on.", counts->resumed);
+    put_counter(e, "connections_lost_total", "Those that could not be gone on with.", counts->lost);
+    put_gauge(e, "runtime_reachable", "Whether the last connection to the runtime could be made.",
+              !counts->runtime_away);
+}
 
 /* ---- the device manager ---- */
 
@@ -21,20 +101,42 @@ static void put_resource(void *user, const struct devicemgr_capacity *capacity)
                           resources->allocatable ? "healthy" : "unhealthy", NULL);
 }
 
+static void put_held(void *user, const char *resource, size_t devices)
+{
+    struct resources *resources = user;
+
+    if (resources->n++ < METRICS_RESOURCES_MAX)
+        exposition_sample(resources->e, (double)devices, "resource", resource, NULL);
+}
+
 static void put_devices(struct exposition *e, const struct devicemgr *core)
 {
-    struct resources healthy = {.e = e, .allocatable = true}, unhealthy = {.e = e};
+    struct resources healthy = {.e = e, .allocatable = true}, unhealthy = {.e = e}, held = {.e = e};
 
     exposition_family(e, "devices", GAUGE,
                       "Devices listed; all of a plugin that is away are unhealthy.");
     devicemgr_capacity(core, put_resource, &healthy);
     devicemgr_capacity(core, put_resource, &unhealthy);
+    exposition_family(e, "devices_held", GAUGE,
+                      "Devices held, once for each container that may run and holds them.");
+    devicemgr_held(core, put_held, &held);
 }
 
-static void put_gauge(struct exposition *e, const char *name, const char *help, double value)
+static void put_refusal(void *user, const char *reason, int code, uint64_t count)
 {
-    exposition_family(e, name, GAUGE, help);
-    exposition_sample(e, value, NULL);
+    exposition_sample(user, (double)count, "reason", reason, "code", code_name(code), NULL);
+}
+
+static void put_endpoints(struct exposition *e, const struct devicemgr *core)
+{
+    struct devicemgr_endpoints endpoints;
+
+    devicemgr_endpoints(core, &endpoints);
+    exposition_family(e, "endpoints", GAUGE, "Plugins, by the state of their endpoint.");
+    exposition_sample(e, (double)endpoints.connecting, "state", "connecting", NULL);
+    exposition_sample(e, (double)endpoints.active, "state", "active", NULL);
+    exposition_sample(e, (double)endpoints.grace, "state", "grace", NULL);
+    exposition_sample(e, (double)endpoints.gone, "state", "gone", NULL);
 }
 
 static void put_core(struct exposition *e, const struct devicemgr *core)
@@ -42,13 +144,63 @@ static void put_core(struct exposition *e, const struct devicemgr *core)
     struct devicemgr_kept kept;
 
     devicemgr_kept(core, &kept);
-    put_gauge(e, "creates", "CreateContainer calls that wait for a device or its answer.",
+    put_gauge(e, "creates", "CreateContainer calls with devices that are pending or forwarded.",
               (double)kept.creates);
+    put_gauge(e, "creates_held", "Those of them that wait for the world to change.",
+              (double)devicemgr_creates_held(core));
     put_gauge(e, "plugin_calls", "Calls of plugins under way for those.", (double)kept.calls);
     put_gauge(e, "allocations", "Containers' devices that are kept, one for each resource.",
               (double)kept.allocations);
     put_gauge(e, "pods", "Pods known.", (double)kept.pods);
     put_devices(e, core);
+    put_endpoints(e, core);
+    exposition_family(e, "refusals_total", COUNTER, "CreateContainer calls refused, by why.");
+    devicemgr_refusals(core, put_refusal, e);
+}
+
+static void put_codes(struct exposition *e, const uint64_t counts[HOST_CODES])
+{
+    for (int code = 0; code < HOST_CODES; code++) {
+        if (code == RPC_OK || counts[code] > 0)
+            exposition_sample(e, (double)counts[code], "code", code_name(code), NULL);
+    }
+}
+
+static void put_host(struct exposition *e, const struct host_counts *counts)
+{
+    exposition_family(e, "registrations_total", COUNTER, "Register calls of plugins, as answered.");
+    put_codes(e, counts->registrations);
+    exposition_family(e, "allocates_total", COUNTER, "Allocate calls on plugins, as they ended.");
+    put_codes(e, counts->allocates);
+    exposition_family(e, "allocate_duration_seconds", HISTOGRAM, "Plugins' Allocate.");
+    exposition_histogram(e, &counts->allocate, NULL);
+    exposition_family(e, "commit_duration_seconds", HISTOGRAM, "Commits of the checkpoint.");
+    exposition_histogram(e, &counts->commit, NULL);
+    put_counter(e, "commits_failed_total", "Commits that were not kept.", counts->commits_failed);
+}
+
+/* ---- creates, the kubelet ---- */
+
+static void put_decisions(struct exposition *e, const struct create_counts *counts)
+{
+    exposition_family(e, "create_decision_seconds", HISTOGRAM,
+                      "From a CreateContainer with devices to its being forwarded or refused.");
+    exposition_histogram(e, &counts->forwarded, "outcome", "forwarded", NULL);
+    exposition_histogram(e, &counts->refused, "outcome", "refused", NULL);
+}
+
+static void put_kubelet(struct exposition *e, const struct metrics_view *view)
+{
+    static const struct gate_counts none;
+    const struct gate_counts *gate = view->gate ? view->gate : &none;
+
+    exposition_family(e, "gate_held_seconds", HISTOGRAM, "How long kubelets were held.");
+    exposition_histogram(e, &gate->held, NULL);
+    put_counter(e, "gate_expired_total", "Kubelets that were let go by the time limit.",
+                gate->expired);
+    put_gauge(e, "gate_holds", "Kubelets that are held now.", view->gate_holds);
+    put_gauge(e, "feed_connected", "Whether a bridge is shown what the kubelet is to see.",
+              view->bridge);
 }
 
 /* ---- the daemon ---- */
@@ -65,5 +217,11 @@ void families_put(struct exposition *e, const struct metrics_view *view)
     put_gauge(e, "ready", "Whether /readyz says so.", view->not_ready ? 0 : 1);
     put_gauge(e, "settings_degraded", "Whether the settings are not those of the file.",
               view->settings->degraded[0] ? 1 : 0);
+    put_counter(e, "log_lines_lost_total", "Log lines that nobody took.", log_lost());
+    if (view->relay)
+        put_relay(e, view->relay);
     put_core(e, host_core(view->host));
+    put_host(e, host_counts(view->host));
+    put_decisions(e, view->creates);
+    put_kubelet(e, view);
 }

@@ -13,6 +13,8 @@
 #include <uv.h>
 
 #include "shim/core/host.h"
+#include "shim/kubelet/gate.h"
+#include "shim/relay/relay.h"
 #include "shim/settings.h"
 
 /* Of more than so many resources each, the first by name: no node has as many. */
@@ -22,6 +24,11 @@
 struct metrics_view {
     const struct settings *settings;
     struct host *host;
+    const struct relay_counts *relay;
+    const struct create_counts *creates; /* never NULL */
+    const struct gate_counts *gate;
+    unsigned gate_holds;
+    bool bridge;           /* one is connected */
     const char *not_ready; /* why; NULL: it is ready */
 };
 

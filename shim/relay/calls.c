@@ -63,6 +63,11 @@ void calls_set_redirect(struct calls *calls, const char *from, const char *to)
     pending_creates_set_redirect(calls->creates, from, to);
 }
 
+const struct create_counts *calls_create_counts(const struct calls *calls)
+{
+    return pending_creates_counts(calls->creates);
+}
+
 void calls_free(struct calls *calls)
 {
     if (!calls)

@@ -12,6 +12,7 @@
 
 #include "devicemgr/devicemgr.h"
 #include "shim/core/host.h"
+#include "shim/relay/pending_creates.h"
 #include "shim/relay/relists.h"
 #include "shim/relay/session.h"
 
@@ -33,6 +34,9 @@ void calls_bind_gate(struct calls *calls, const struct relists_gate *gate, void 
  * mounts stay as they are.
  */
 void calls_set_redirect(struct calls *calls, const char *from, const char *to);
+
+/* Borrowed until calls_free(). */
+const struct create_counts *calls_create_counts(const struct calls *calls);
 
 /* After the relay has stopped. Accepts NULL. */
 void calls_free(struct calls *calls);

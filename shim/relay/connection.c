@@ -31,6 +31,7 @@ void connection_fini(struct connection *c)
 {
     session_free(c->session);
     c->session = NULL;
+    connection_uncount(c);
     kept_leave(&c->kept);
     for (int i = SESSION_CLIENT; i <= SESSION_RUNTIME; i++)
         buffer_fini(&c->ends[i].waiting);
@@ -266,6 +267,7 @@ static void on_session_write(void *user, enum session_end to, const struct iovec
     }
     if (c->closing || end->shut)
         return;
+    c->world.counts->bytes[to] += bytes;
     if (buffer_len(&end->waiting) == 0)
         r = write_to(c, end, pieces, n);
     if (r < 0) {
@@ -278,6 +280,7 @@ static void on_session_write(void *user, enum session_end to, const struct iovec
         connection_close(c);
     else
         watch(c, end);
+    connection_count_waiting(c, to);
 }
 
 /* ---- the journal ---- */

@@ -30,6 +30,12 @@ struct connection_ops {
     void (*closed)(void *user, struct connection *connection);
 };
 
+/* Of all connections together, by whom the bytes are for (enum session_end). */
+struct connection_counts {
+    uint64_t bytes[2];
+    uint64_t waiting_max[2]; /* bytes that one end has not taken, at their most */
+};
+
 /* What all connections of a relay have in common; borrowed until the last is closed. */
 struct connection_world {
     uv_loop_t *loop;
@@ -37,6 +43,8 @@ struct connection_world {
     struct fd_store *store; /* NULL: there is none */
     const struct connection_ops *ops;
     void *user;
+    struct connection_counts *counts;
+    struct tally_counts *tally; /* NULL: calls are not counted */
     struct session_owner owner; /* of the sessions, which begin when both ends are there */
 };
 

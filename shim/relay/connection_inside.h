@@ -26,6 +26,7 @@ struct end {
 struct connection {
     struct connection_world world;
     struct session *session;
+    struct tally *tally; /* NULL: its calls are not counted */
     struct end ends[2];
     uint64_t put_out[2]; /* by the session, for each end */
     uint64_t taken[2];   /* while a session is made again: what an end has had of that */
@@ -43,6 +44,18 @@ struct connection {
 
 /* Frees what is not a handle. */
 void connection_fini(struct connection *c);
+
+/* Begins to count, and ends what is under way with the connection. */
+void connection_count(struct connection *c);
+void connection_uncount(struct connection *c);
+
+static inline void connection_count_waiting(struct connection *c, enum session_end to)
+{
+    uint64_t *max = &c->world.counts->waiting_max[to], bytes = buffer_len(&c->ends[to].waiting);
+
+    if (bytes > *max)
+        *max = bytes;
+}
 
 /* Of each handle; with the last one closed the connection is gone. */
 void connection_handle_closed(uv_handle_t *handle);

@@ -11,6 +11,7 @@
 #include "shim/relay/replay.h"
 #include "shim/rpc/connect.h"
 #include "shim/rpc/listen.h"
+#include "shim/rpc/rpc.h"
 
 static struct connection *connection_new(const struct connection_world *world)
 {
@@ -63,9 +64,33 @@ static pid_t peer_pid(const struct end *end)
     return unix_peer(end->fd, &peer) < 0 ? 0 : peer.pid;
 }
 
+static uint64_t now_us(void)
+{
+    return uv_hrtime() / 1000;
+}
+
+/* Without memory for it the connection's calls are not counted. */
+void connection_count(struct connection *c)
+{
+    if (!c->world.tally || !(c->tally = calloc(1, sizeof *c->tally)))
+        return;
+    c->tally->counts = c->world.tally;
+    c->tally->now_us = now_us;
+    session_set_tally(c->session, c->tally);
+}
+
+void connection_uncount(struct connection *c)
+{
+    if (c->tally)
+        tally_end_all(c->tally, RPC_CANCELLED);
+    free(c->tally);
+    c->tally = NULL;
+}
+
 /* Both ends are there. */
 static void begin(struct connection *c)
 {
+    connection_count(c);
     if (c->kept.journal)
         journal_begin(c->kept.journal);
     session_begin(c->session, peer_pid(&c->ends[SESSION_CLIENT]));

@@ -158,6 +158,15 @@ static bool is_block(const struct lane *lane, const struct frame_head *h)
                FRAME_FLAG_END_HEADERS;
 }
 
+static void count_block(struct tally *tally, bool answer, const struct frame_head *h,
+                        const struct header_fields *fields)
+{
+    if (!answer)
+        tally_begin(tally, h->stream_id, fields->method);
+    else if (h->flags & FRAME_FLAG_END_STREAM)
+        tally_end(tally, h->stream_id, fields->grpc_status);
+}
+
 /* Whether it passes and nobody looks, either. */
 static bool block_passes(struct lane *lane, const struct frame_head *h, const uint8_t *body)
 {
@@ -170,6 +179,8 @@ static bool block_passes(struct lane *lane, const struct frame_head *h, const ui
         return false;
     if (h->stream_id > lane->stream_passed)
         lane->stream_passed = h->stream_id;
+    if (lane->tally)
+        count_block(lane->tally, lane->answers, h, &e->fields);
     return true;
 }
 

@@ -17,6 +17,7 @@
 #include "shim/relay/buffer.h"
 #include "shim/relay/frame.h"
 #include "shim/relay/header_memo.h"
+#include "shim/relay/tally.h"
 
 enum lane_how {
     LANE_PASS, /* passes, nobody looks */
@@ -60,6 +61,9 @@ struct lane {
      * stream that is watched. NULL: there is none. */
     uint32_t passing_methods; /* bits of enum cri_method */
     const struct header_memo *memo;
+    /* Where such blocks are counted, as requests or answers; borrowed. NULL: nowhere. */
+    struct tally *tally;
+    bool answers;
     uint32_t stream_passed; /* the highest stream of such a block, for the owner to see */
     bool stepwise;          /* the owner's: no block() */
 

@@ -33,15 +33,17 @@ struct pending_create {
     uint64_t container; /* refusals_key() */
     char *pod;          /* "namespace/name"; NULL: not known */
     char *name;         /* the container's; the same */
-    uint64_t job;       /* deaths.h; held until it is forwarded */
-    bool forwarded;     /* the device manager waits for the runtime's answer */
-    bool redirect;      /* it mounts the kubelet's plugin directory */
-    bool earlier;       /* an earlier process's; of the others nothing is known */
+    uint64_t begun_us;
+    uint64_t job;   /* deaths.h; held until it is forwarded */
+    bool forwarded; /* the device manager waits for the runtime's answer */
+    bool redirect;  /* it mounts the kubelet's plugin directory */
+    bool earlier;   /* an earlier process's; of the others nothing is known */
     UT_hash_handle hh;
 };
 
 struct pending_creates {
     struct host *host;
+    struct create_counts counts;
     struct refusals *refusals;
     struct plugin_mounts mounts;
     struct pending_create *table; /* by number */
@@ -115,6 +117,7 @@ static struct pending_create *pending_new(struct pending_creates *creates, struc
     p->session = session;
     p->call = call;
     p->create = ++creates->last;
+    p->begun_us = uv_hrtime() / 1000;
     p->job = job;
     deaths_hold(job);
     call->user = p;
@@ -273,14 +276,22 @@ static struct refusals_name name_of(const struct pending_create *p)
     return (struct refusals_name){.pod = p->pod, .container = p->name};
 }
 
+const struct create_counts *pending_creates_counts(const struct pending_creates *creates)
+{
+    return &creates->counts;
+}
+
 static void decided(struct pending_creates *creates, struct pending_create *p,
                     const struct devicemgr_verdict *verdict)
 {
+    struct histogram *took =
+        verdict->code == 0 ? &creates->counts.forwarded : &creates->counts.refused;
     uint64_t create = p->create;
     uint8_t *fragment = NULL;
     size_t bytes = 0;
     int r = 0;
 
+    histogram_add(took, uv_hrtime() / 1000 - p->begun_us);
     if (verdict->code != 0) {
         refusals_add(creates->refusals, p->container, name_of(p), boot_now_ms(), verdict->code,
                      verdict->message);

@@ -9,9 +9,19 @@
 
 #include "devicemgr/devicemgr.h"
 #include "shim/core/host.h"
+#include "shim/histogram.h"
 #include "shim/relay/session.h"
 
 struct pending_creates;
+
+/* How long those with devices took to be decided. */
+struct create_counts {
+    struct histogram forwarded;
+    struct histogram refused;
+};
+
+/* Borrowed until pending_creates_free(). */
+const struct create_counts *pending_creates_counts(const struct pending_creates *creates);
 
 /* NULL: out of memory. */
 struct pending_creates *pending_creates_new(void);

@@ -1,6 +1,7 @@
 #include "shim/relay/relay.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <malloc.h>
 #include <stdbool.h>
@@ -41,9 +42,9 @@ struct relay {
     const char *runtime_path;
     struct calls *calls;
     struct connection *connections;
-    int handles;       /* not yet closed */
-    bool drained;      /* `drain` is closed, or about to be */
-    bool runtime_away; /* the last try to reach it failed */
+    int handles;  /* not yet closed */
+    bool drained; /* `drain` is closed, or about to be */
+    struct relay_counts counts;
     void (*done)(void *user);
     void *done_user;
     char read_buffer[RELAY_READ_BYTES];
@@ -79,17 +80,17 @@ static void on_runtime(void *user, int error)
     struct relay *relay = user;
     bool away = error < 0;
 
-    if (away && !relay->runtime_away)
+    if (away && !relay->counts.runtime_away)
         log_write_about(
             LOG_LEVEL_ERROR, &(struct log_about){.kind = LOG_KIND_RUNTIME_AWAY},
             "relay: the runtime at %s cannot be reached: %s; connections are closed until it can",
             relay->runtime_path, uv_strerror(error));
-    if (!away && relay->runtime_away) {
+    if (!away && relay->counts.runtime_away) {
         log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_RUNTIME_BACK},
                         "relay: the runtime at %s is back", relay->runtime_path);
         calls_runtime_back(relay->calls);
     }
-    relay->runtime_away = away;
+    relay->counts.runtime_away = away;
 }
 
 static void on_closed(void *user, struct connection *connection)
@@ -97,10 +98,18 @@ static void on_closed(void *user, struct connection *connection)
     struct relay *relay = user;
 
     connection_unlink(connection, &relay->connections);
+    relay->counts.open--;
     finish_if_empty(relay);
 }
 
 static const struct connection_ops CONNECTION_OPS = {on_runtime, on_closed};
+
+static void link_one(struct relay *relay, struct connection *c, uint64_t *counted)
+{
+    connection_link(c, &relay->connections);
+    relay->counts.open++;
+    ++*counted;
+}
 
 static void on_retry(uv_timer_t *timer);
 
@@ -112,7 +121,7 @@ static void accept_next(struct listener *listener)
         connection_accept(&relay->world, (uv_stream_t *)&listener->pipe, relay->runtime_path);
 
     if (c)
-        connection_link(c, &relay->connections);
+        link_one(relay, c, &relay->counts.accepted);
     if (!c && !listener->waiting)
         log_error("relay: a client waits: out of memory");
     listener->waiting = !c;
@@ -285,20 +294,21 @@ static void resume_connections(struct relay *relay)
 {
     struct connection *c;
     struct kept kept;
-    unsigned n = 0;
 
     while (kept_take(&kept, relay->world.store)) {
         c = connection_resume(&relay->world, &kept);
         if (c)
-            connection_link(c, &relay->connections);
-        n += c != NULL;
+            link_one(relay, c, &relay->counts.resumed);
+        else
+            relay->counts.lost++;
     }
-    if (n > 0)
-        log_info("relay: %u connections of the daemon before this one go on", n);
+    if (relay->counts.resumed > 0)
+        log_info("relay: %" PRIu64 " connections of the daemon before this one go on",
+                 relay->counts.resumed);
 }
 
 struct relay *relay_start(uv_loop_t *loop, const char *listen_path, int fd, struct fd_store *store,
-                          const char *runtime_path, struct calls *calls)
+                          const char *runtime_path, struct calls *calls, bool tally)
 {
     struct relay *relay = must(calloc(1, sizeof *relay));
     int err;
@@ -310,6 +320,8 @@ struct relay *relay_start(uv_loop_t *loop, const char *listen_path, int fd, stru
                                              .read_buffer = relay->read_buffer,
                                              .store = store,
                                              .ops = &CONNECTION_OPS,
+                                             .counts = &relay->counts.passed,
+                                             .tally = tally ? &relay->counts.tally : NULL,
                                              .user = relay,
                                              .owner = calls_owner(calls)};
     relay->runtime_path = runtime_path;
@@ -328,6 +340,11 @@ struct relay *relay_start(uv_loop_t *loop, const char *listen_path, int fd, stru
     resume_own(relay);
     resume_connections(relay);
     return relay;
+}
+
+const struct relay_counts *relay_counts(const struct relay *relay)
+{
+    return &relay->counts;
 }
 
 void relay_stop_now(struct relay *relay)

@@ -38,6 +38,7 @@ add_library(shim_relay STATIC
     ${CMAKE_CURRENT_LIST_DIR}/relay.c
     ${CMAKE_CURRENT_LIST_DIR}/relists.c
     ${CMAKE_CURRENT_LIST_DIR}/replay.c
+    ${CMAKE_CURRENT_LIST_DIR}/tally.c
     ${RELAY_SESSION})
 target_link_libraries(shim_relay
     PUBLIC PkgConfig::LIBUV cri_proto

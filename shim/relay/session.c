@@ -86,6 +86,12 @@ void session_set_owner(struct session *s, struct session_owner owner)
     s->owner = owner;
 }
 
+void session_set_tally(struct session *s, struct tally *tally)
+{
+    s->sides[SESSION_CLIENT].lane.tally = s->sides[SESSION_RUNTIME].lane.tally = tally;
+    s->sides[SESSION_RUNTIME].lane.answers = true;
+}
+
 static void regain(struct session *s)
 {
     struct stream *st, *next;

@@ -39,6 +39,7 @@
 
 #include "cri-proto/methods.h"
 #include "shim/relay/buffer.h"
+#include "shim/relay/tally.h"
 
 enum session_end { SESSION_CLIENT, SESSION_RUNTIME };
 
@@ -186,6 +187,9 @@ uint32_t session_told(const struct session *s);
 
 /* Another owner from now on, to whom it is to be begun (again). */
 void session_set_owner(struct session *s, struct session_owner owner);
+
+/* Counts its calls from now on; borrowed until session_free(). What the session does is the same. */
+void session_set_tally(struct session *s, struct tally *tally);
 
 /* Calls looked at, parked or refused that are not over: for who counts what is open. */
 size_t session_calls(const struct session *s);

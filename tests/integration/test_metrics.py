@@ -6,17 +6,23 @@ import json
 import os
 import socket
 
+import grpc
 import pytest
 
-from asking import by_annotation
+from asking import by_annotation, by_token, refused
+from criclient import pod_config
 from exposition import parse
 from process import MIB, is_sanitized, open_files, rss_bytes
-from shim import accepts, check_config, locked
+from protos import cri
+from runtime import Reply
+from shim import Shim, accepts, check_config, locked
+from supervisor import supervised
 from telling import tell
 from waiting import wait_until
 
 GPU = "vendor.com/gpu"
 PREFIX = "cri_device_shim_"
+PODS = 10_000
 
 
 class _Unix(http.client.HTTPConnection):
@@ -149,6 +155,141 @@ def test_off_as_before(make_shim):
     with open(f"/proc/{shim.pid}/maps", encoding="utf-8") as maps:
         text = maps.read()
     assert "libmicrohttpd" not in text and "libgnutls" not in text
+
+
+def test_calls(watched, runtime, make_plugin, make_client):
+    """Each is counted once, by method, class and end, with its time; so are their bytes."""
+    shim, path = watched(plugins={"hold": "0s"})
+    make_plugin(shim, GPU, ["g0"])
+    client = make_client(shim)
+    for _ in range(7):
+        client.Version()
+    pod = client.run_pod("web", annotations=by_annotation("app", f"{GPU}=1"))
+    client.run(pod, "app")
+    for number in range(3):
+        other = client.run_pod(f"late-{number}")
+        with refused(grpc.StatusCode.UNAVAILABLE, "g0"):
+            client.create(other, "app", annotations=by_token(GPU, "g0"))
+    with pytest.raises(grpc.RpcError):
+        client.ContainerStatus(container_id="nothing")
+
+    families = scrape(path)
+    calls = families["calls_total"]
+    assert calls.value(method="Version", code="OK", **{"class": "relayed"}) == 7
+    assert calls.value(method="RunPodSandbox", code="OK", **{"class": "observed"}) == 4
+    create = {"method": "CreateContainer", "class": "intercepted"}
+    assert calls.value(code="OK", **create) == 1
+    assert calls.value(code="UNAVAILABLE", **create) == 3
+    assert calls.value(method="other", code="NOT_FOUND", **{"class": "relayed"}) == 1
+    begun = families["calls_begun_total"]
+    assert begun.value(**create) == 4
+    times = families["call_duration_seconds"]
+    assert times.value("_count", **create) == 4
+    assert times.value("_sum", **create) > 0
+    assert families["create_decision_seconds"].value("_count", outcome="forwarded") == 1
+    assert families["create_decision_seconds"].value("_count", outcome="refused") == 3
+    refusals = families["refusals_total"]
+    assert refusals.total(code="UNAVAILABLE") == refusals.total() == 3
+    assert sum(refusals.total(reason=f"holder-{what}") for what in ("runs", "asked")) == 3
+    for to in ("client", "runtime"):
+        assert families["relayed_bytes_total"].value(to=to) > 1000
+    assert families["devices_held"].value(resource=GPU) == 1
+    assert families["endpoints"].value(state="active") == 1
+    assert families["allocates_total"].value(code="OK") == 1
+    assert families["allocate_duration_seconds"].value("_count") == 1
+    assert families["commit_duration_seconds"].value("_count") >= 1
+    assert families["commits_failed_total"].value() == 0
+    assert families["registrations_total"].value(code="OK") == 1
+    assert families["connections"].value() == 1
+    assert families["runtime_reachable"].value() == 1
+    assert families["feed_connected"].value() == 0
+    assert len(runtime.calls_of("Version")) >= 7
+
+
+def test_a_call_that_its_client_gives_up(watched, runtime, make_client):
+    shim, path = watched()
+    client = make_client(shim)
+    runtime.on("Version", lambda call: call.over.wait() and Reply())
+    with pytest.raises(grpc.RpcError):
+        client.Version(timeout=0.2)
+    wait_until(lambda: scrape(path)["calls_total"].total(method="Version") == 1, "it has ended")
+    assert scrape(path)["calls_total"].total(method="Version", code="CANCELLED") == 1
+
+
+def test_held_creates_and_a_plugin_away(watched, runtime, make_plugin, make_client):
+    shim, path = watched(plugins={"hold": "60s"})
+    plugin = make_plugin(shim, GPU, ["g0"])
+    client = make_client(shim)
+    wait_until(lambda: scrape(path)["devices"].total(resource=GPU, health="healthy") == 1, "listed")
+    plugin.stop()
+    wait_until(lambda: scrape(path)["endpoints"].value(state="grace") == 1, "it is away")
+    assert scrape(path)["devices"].total(resource=GPU, health="unhealthy") == 1
+    pod = client.run_pod("web")
+    asked = client.begin("CreateContainer",
+                         client.create_request(pod, "app", annotations=by_token(GPU, "g0")))
+    wait_until(lambda: scrape(path)["creates_held"].value() == 1, "it is held")
+    asked.cancel()
+    wait_until(lambda: scrape(path)["creates_held"].value() == 0, "it is not any more")
+    assert not runtime.create_requests()
+
+
+def test_a_commit_that_fails(watched, runtime, make_plugin, make_client):
+    shim, path = watched(plugins={"hold": "0s"})
+    make_plugin(shim, GPU, ["g0"])
+    client = make_client(shim)
+    pod = client.run_pod("web", annotations=by_annotation("app", f"{GPU}=1"))
+    wait_until(lambda: scrape(path)["devices"].total(resource=GPU) == 1, "listed")
+    (shim.state_dir / "checkpoint.db").unlink()
+    (shim.state_dir / "checkpoint.db-wal").unlink()
+    with contextlib.suppress(grpc.RpcError):
+        client.create(pod, "app")
+    wait_until(lambda: scrape(path)["commits_failed_total"].value() >= 1, "it has failed")
+    assert runtime
+
+
+def test_connections_that_go_on_are_counted(directory, runtime, runtime_socket, manager, closing):
+    path = directory / "metrics.sock"
+    shim = closing(supervised(Shim, manager)(directory, runtime_socket,
+                                             metrics={"listen": str(path)}))
+    shim.start()
+    client = closing(shim.client())
+    client.Version()
+    shim.kill()
+    shim.start()
+    client.Version()
+    wait_until(lambda: accepts(path), "the metrics are served")
+    assert scrape(path)["connections_resumed_total"].value() == 1
+    assert scrape(path)["calls_total"].total(method="Version", code="OK") == 1
+    assert len(runtime.calls_of("Version")) >= 2
+
+
+def test_labels_are_bounded(watched, runtime, make_plugin, make_client):
+    """However many pods there are, and whatever they are called; of resources the first 64."""
+    shim, path = watched()
+    make_plugin(shim, GPU, ["g0"])
+    client = make_client(shim)
+    client.run_pod("first")
+
+    def labels():
+        return {key for family in scrape(path).values() for key in family.samples}
+
+    wait_until(lambda: scrape(path)["devices"].total() == 1, "listed")
+    before = labels()
+    for start in range(0, PODS, 500):
+        begun = [client.begin("RunPodSandbox",
+                              cri.RunPodSandboxRequest(config=pod_config(f"pod-{n}")))
+                 for n in range(start, min(start + 500, PODS))]
+        for one in begun:
+            one.result()
+    assert scrape(path)["pods"].value() == PODS + 1
+    assert labels() == before
+    for number in range(80):
+        make_plugin(shim, f"vendor-{number:02}.com/x", ["d"])
+    wait_until(lambda: scrape(path)["endpoints"].value(state="active") == 81, "all are there")
+    families = scrape(path)
+    assert len({dict(found)["resource"] for _, found in families["devices"].samples}) == 64
+    assert len(families["devices_held"].samples) == 64
+    assert runtime
 
 
 # ---- who scrapes ----

@@ -16,7 +16,7 @@ MAY = {
     "shim/core": {"shim", "shim/plugins", "shim/runtime", "devicemgr", "config"},
     "shim/kubelet": {"shim", "shim/rpc", "shim/core", "cri-proto", "devicemgr", "config"},
     "shim/relay": {"shim", "shim/rpc", "shim/core", "cri-proto", "devicemgr"},
-    "shim/metrics": {"shim", "shim/rpc", "shim/core", "config"},
+    "shim/metrics": {"shim", "shim/rpc", "shim/core", "shim/kubelet", "shim/relay", "config"},
     "shim/bridge": {"shim", "shim/rpc", "cri-proto", "config"},
     "shim/control": {"shim", "shim/rpc", "shim/core", "cri-proto", "config"},
     "shim/ctl": {"shim", "shim/rpc", "cri-proto"},

@@ -27,6 +27,7 @@ endforeach()
 target_compile_definitions(test_session_freeze PRIVATE
     CAPTURES="${CMAKE_SOURCE_DIR}/tests/integration/captures")
 relay_test(test_session_random)
+relay_test(test_tally)
 relay_test(test_create_container)
 relay_test(test_mount_redirect)
 relay_test(test_plugin_mounts)

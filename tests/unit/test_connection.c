@@ -62,6 +62,7 @@ struct world {
     int fds;
     char read_buffer[RELAY_READ_BYTES];
     struct connection_world world;
+    struct connection_counts counts;
     int manager; /* a service manager that has what it is sent, and reads nothing; -1: none */
 };
 
@@ -224,6 +225,7 @@ static int set_up_with(void **state, struct fd_store *store)
     snprintf(w->back, sizeof w->back, "%s/back", w->dir);
     uv_loop_init(&w->loop);
     w->world = (struct connection_world){.loop = &w->loop,
+                                         .counts = &w->counts,
                                          .read_buffer = w->read_buffer,
                                          .store = store,
                                          .ops = &OPS,

@@ -94,7 +94,7 @@ static int set_up(void **state)
     snprintf(w->back, sizeof w->back, "%s/back", w->dir);
     w->back_fd = unix_socket(w->back, true);
     uv_loop_init(&w->loop);
-    w->relay = relay_start(&w->loop, w->front, -1, NULL, w->back, NULL);
+    w->relay = relay_start(&w->loop, w->front, -1, NULL, w->back, NULL, false);
     return relay_listen(w->relay) == 1 ? 0 : -1;
 }
 

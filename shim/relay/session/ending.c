@@ -31,6 +31,7 @@ void ending_stop_runtime(struct session *s, struct stream *st)
 
 void ending_cut_short(struct session *s, struct stream *st, int code, const char *message)
 {
+    session_count_end(s, st->id, code);
     st->owner = STREAM_UNTOLD;
     st->refusal_code = code;
     st->refusal = message ? strdup(message) : NULL;

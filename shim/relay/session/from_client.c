@@ -122,7 +122,10 @@ int from_client_headers_end(struct session *s, uint32_t stream_id, bool ends_str
 {
     const struct header_fields *f = header_listener_fields(s->sides[SESSION_CLIENT].listener);
     struct stream *st = stream_find(s->streams, stream_id);
+    struct tally *tally = s->sides[SESSION_CLIENT].lane.tally;
 
+    if (tally)
+        tally_begin(tally, stream_id, f->method);
     if (st) {
         if (ends_stream) {
             stream_has_ended(st, STREAM_END_SENT);
@@ -244,6 +247,7 @@ void from_client_reset(struct session *s, uint32_t stream_id, enum lane_how *how
 {
     struct stream *st = stream_find(s->streams, stream_id);
 
+    session_count_end(s, stream_id, RPC_CANCELLED);
     if (!st)
         return;
     if (st->phase == STREAM_BARRIER || st->phase == STREAM_STOPPING)

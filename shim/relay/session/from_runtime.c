@@ -77,6 +77,9 @@ void from_runtime_headers_end(struct session *s, uint32_t stream_id, bool ends_s
     const struct header_listener *listener = s->sides[SESSION_RUNTIME].listener;
     struct stream *st = stream_find(s->streams, stream_id);
 
+    if (ends_stream)
+        session_count_end(s, stream_id,
+                          listener ? header_listener_fields(listener)->grpc_status : -1);
     if (!st)
         return;
     if (!st->response_begun && !stream_is_gated(st) && listener)
@@ -112,6 +115,7 @@ void from_runtime_reset(struct session *s, uint32_t stream_id, enum lane_how *ho
 {
     struct stream *st = stream_find(s->streams, stream_id);
 
+    session_count_end(s, stream_id, RPC_UNKNOWN);
     if (!st)
         return;
     if (st->phase == STREAM_BARRIER || st->phase == STREAM_STOPPING)

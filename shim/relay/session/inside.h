@@ -112,6 +112,15 @@ void session_must_queue(struct session *s, int r);
 /* The client broke the protocol: tells it so (RFC 9113 §5.4.1, §6.8), and fails. */
 int session_offend(struct session *s, enum frame_error code, const char *text);
 
+/* A call has ended, with a gRPC code. */
+static inline void session_count_end(struct session *s, uint32_t stream, int code)
+{
+    struct tally *tally = s->sides[SESSION_CLIENT].lane.tally;
+
+    if (tally)
+        tally_end(tally, stream, code);
+}
+
 /* The owner is about to be told something. */
 static inline void session_tells(struct session *s)
 {

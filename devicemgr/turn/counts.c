@@ -1,0 +1,81 @@
+/*
+ * What is counted of it, for metrics: looked up when it is asked for, but for refusals.
+ */
+#include <stdlib.h>
+
+#include "devicemgr/turn/turn.h"
+#include "devicemgr/words/reason.h"
+
+void devicemgr_refusals(const struct devicemgr *mgr,
+                        void (*each)(void *user, const char *reason, int code, uint64_t count),
+                        void *user)
+{
+    for (int kind = REASON_NONE + 1; kind < REASON_KINDS; kind++)
+        each(user, reason_word((enum reason_kind)kind), reason_code((enum reason_kind)kind),
+             mgr->creates.refused[kind]);
+}
+
+size_t devicemgr_creates_held(const struct devicemgr *mgr)
+{
+    size_t held = 0;
+
+    for (const struct create *c = mgr->creates.by_number; c; c = c->hh.next)
+        held += c->waiting;
+    return held;
+}
+
+void devicemgr_endpoints(const struct devicemgr *mgr, struct devicemgr_endpoints *out)
+{
+    *out = (struct devicemgr_endpoints){0};
+    for (const struct resource *r = mgr->state.resources; r; r = r->hh.next) {
+        if (r->builtin)
+            continue;
+        out->connecting += r->endpoint.state == ENDPOINT_CONNECTING;
+        out->active += r->endpoint.state == ENDPOINT_ACTIVE;
+        out->grace += r->endpoint.state == ENDPOINT_GRACE;
+        out->gone += r->endpoint.state == ENDPOINT_GONE;
+    }
+}
+
+/* ---- held devices ---- */
+
+struct tally {
+    const struct resource *resource;
+    size_t held;
+};
+
+static int by_address(const void *a, const void *b)
+{
+    const struct resource *x = ((const struct tally *)a)->resource;
+    const struct resource *y = ((const struct tally *)b)->resource;
+
+    return x < y ? -1 : x > y;
+}
+
+static void add(struct tally *tallies, size_t len, const struct state *state,
+                const struct allocation *a)
+{
+    const struct tally wanted = {.resource = resources_find(state->resources, a->resource)};
+    struct tally *found =
+        wanted.resource ? bsearch(&wanted, tallies, len, sizeof wanted, by_address) : NULL;
+
+    if (found && allocation_life(a) != ALLOCATION_IDLE)
+        found->held += a->ids.len;
+}
+
+void devicemgr_held(const struct devicemgr *mgr,
+                    void (*each)(void *user, const char *resource, size_t devices), void *user)
+{
+    const struct state *state = &mgr->state;
+    size_t len = HASH_COUNT(state->resources), n = 0;
+    struct tally *tallies = mem_alloc(len, sizeof *tallies);
+
+    for (const struct resource *r = state->resources; r; r = r->hh.next)
+        tallies[n++].resource = r;
+    qsort(tallies, len, sizeof *tallies, by_address);
+    for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next)
+        add(tallies, len, state, a);
+    for (size_t i = 0; i < len; i++)
+        each(user, tallies[i].resource->name, tallies[i].held);
+    free(tallies);
+}
