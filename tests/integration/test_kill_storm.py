@@ -26,6 +26,7 @@ from telling import tell
 GPU, NIC = "vendor.com/gpu", "other.com/nic"
 DEVICES = {GPU: [f"gpu{number}" for number in range(24)],
            NIC: [f"nic{number}" for number in range(16)]}
+OTHER_CLIENTS = 3
 POINT_STRIKES_MIN = 60  # of a part: enough to get to each point
 HOOK = ["hook"]
 PODS = [
@@ -125,33 +126,39 @@ def test_killed_and_upgraded(node, request):
 
 
 @pytest.fixture
-def other_client(node):
-    """Somebody who connects again and again, and whose calls are large: what is kept of connections
-    comes and goes. One that is just being made may be lost."""
-    over = threading.Event()
+def other_clients(node):
+    """They connect again and again, and their calls are large: what is kept of connections comes and
+    goes. One that is just being made may be lost. What else is wrong."""
+    over, wrong = threading.Event(), []
 
     def run():
         while not over.is_set():
+            made = False
             with node.daemon.client() as client:
                 try:
-                    for _ in range(random.randrange(1, 4)):
-                        body = random.randbytes(50_000)
-                        assert client.unary("/x/Echo", body)[0] == body
+                    for _ in range(random.randrange(1, 6)):
+                        body = random.randbytes(random.randrange(300_000))
+                        if client.unary("/x/Echo", body)[0] != body:
+                            wrong.append("another answer")
+                        made = True
                 except grpc.RpcError as error:
-                    assert error.code() == grpc.StatusCode.UNAVAILABLE
+                    if made or error.code() != grpc.StatusCode.UNAVAILABLE:
+                        wrong.append(repr(error))
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    yield
+    threads = [threading.Thread(target=run) for _ in range(OTHER_CLIENTS)]
+    for one in threads:
+        one.start()
+    yield wrong
     over.set()
-    thread.join()
+    for one in threads:
+        one.join()
 
 
-def test_killed_at_every_point(node, other_client, request):
+def test_killed_at_every_point(node, other_clients, request):
     print(f"SHIM_STORM_SEED={SEED} SHIM_STORM_KILLS={KILLS}")
     storm = PointStorm(node, make_pod, SEED, check_of(node))
     storm.run(["daemon", "bridge"] * max(KILLS // 3, POINT_STRIKES_MIN))
-    assert not storm.violations, "\n".join(storm.violations)
+    assert not storm.violations + other_clients, "\n".join(storm.violations + other_clients)
     assert min(storm.hits.values()) > 0, storm.hits
     tell(request, f"seed {SEED}: {sum(storm.hits.values())} deaths at {len(storm.hits)} points, "
                   f"{min(storm.hits.values())} or more at each; {storm}")

@@ -43,7 +43,7 @@ _ROUND = 48         # strikes until all is looked at
 _REFUSAL = re.compile(r'container "[^"]*" of pod "[^"]*": (.*)')
 # What the kubelet says, also of each bridge that connects; whatever else it may say comes of an end
 # that it has seen.
-_SAYS = ("connected", "list", "allocate", "admitted", "open", "log", "refused", "started", "pod",
+_SAYS = ("connected", "allocate", "admitted", "open", "log", "refused", "started", "pod",
          "terminated", "gone")
 
 
