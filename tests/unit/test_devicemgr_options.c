@@ -142,7 +142,9 @@ static void its_size_is_what_it_takes(void **state)
     copy = options_copy(options);
     after = mallinfo2();
     taken = after.uordblks - before.uordblks;
-    assert_in_range(options_bytes(copy), taken, taken * 3 / 2);
+    assert_true(options_bytes(copy) > 10 * sizeof text);
+    if (taken > 0) /* else the heap is a sanitizer's, and says nothing */
+        assert_in_range(options_bytes(copy), taken, taken * 3 / 2);
     options_free(copy);
     options_free(options);
 }
