@@ -13,6 +13,7 @@
 #include "devicemgr/books/kubelet.h"
 #include "devicemgr/books/listing.h"
 #include "devicemgr/books/outbox.h"
+#include "devicemgr/books/refused.h"
 #include "devicemgr/books/showing.h"
 #include "devicemgr/books/wake.h"
 #include "devicemgr/devicemgr.h"
@@ -42,6 +43,7 @@ struct state {
     struct showing showing;
     struct wakes wakes;
     struct outbox outbox;
+    struct refused refused; /* for who asks why; nothing is decided by it */
     struct action_queue actions;
 };
 

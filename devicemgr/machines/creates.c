@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "devicemgr/books/ledger.h"
+#include "devicemgr/words/remedy.h"
 
 struct create *creates_find(struct creates *creates, uint64_t number)
 {
@@ -138,5 +139,7 @@ void create_refuse(struct creates *creates, struct create *create, const struct 
     create_explain(state, create, reason, &text);
     action->code = reason_code(reason->kind);
     action->text = mem_strdup(text.buf);
+    refused_note(&state->refused, state->now_ms, &create->demand, reason_word(reason->kind),
+                 remedy_of(reason->kind), action->code, text.buf);
     create_abandon(creates, create);
 }

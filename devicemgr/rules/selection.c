@@ -190,8 +190,8 @@ static struct look keep(const struct state *state, const struct wanted *wanted,
 
 /* ---- one resource, and all ---- */
 
-static struct look select_item(const struct state *state, const struct wanted *wanted,
-                               struct selection_item *answer)
+struct look selection_look_at(const struct state *state, const struct wanted *wanted,
+                              struct selection_item *answer)
 {
     struct look look = {0};
 
@@ -213,20 +213,24 @@ void selection_make(const struct state *state, const struct wanted *wanted,
     *selection = (struct selection){.items_len = wanted->demand->request.len};
     selection->items = mem_alloc(selection->items_len, sizeof *selection->items);
     for (size_t i = 0; i < selection->items_len && selection->look.step != LOOK_REFUSE; i++) {
-        struct look look = select_item(state, &wanted[i], &selection->items[i]);
+        struct look look = selection_look_at(state, &wanted[i], &selection->items[i]);
 
         look_add(&selection->look, &look, wanted[i].settings->hold_ms);
     }
 }
 
+void selection_item_fini(struct selection_item *item)
+{
+    ids_fini(&item->ids);
+    ids_fini(&item->available);
+    ids_fini(&item->must_include);
+    free(item->checks.v);
+}
+
 void selection_fini(struct selection *selection)
 {
-    for (size_t i = 0; i < selection->items_len; i++) {
-        ids_fini(&selection->items[i].ids);
-        ids_fini(&selection->items[i].available);
-        ids_fini(&selection->items[i].must_include);
-        free(selection->items[i].checks.v);
-    }
+    for (size_t i = 0; i < selection->items_len; i++)
+        selection_item_fini(&selection->items[i]);
     free(selection->items);
     look_fini(&selection->look);
 }

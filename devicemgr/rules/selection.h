@@ -38,6 +38,11 @@ struct selection {
     size_t items_len;
 };
 
+/* Of one resource by itself; `answer` is zeroed, and given to selection_item_fini(). */
+struct look selection_look_at(const struct state *state, const struct wanted *wanted,
+                              struct selection_item *answer);
+void selection_item_fini(struct selection_item *item);
+
 /* What it points to counts until the state changes. */
 void selection_make(const struct state *state, const struct wanted *wanted,
                     struct selection *selection);

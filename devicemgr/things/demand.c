@@ -23,6 +23,29 @@ void demand_set_items(struct demand *demand)
         demand->items[i].want = &demand->request.items[i];
 }
 
+void demand_copy(struct demand *to, const struct demand *demand)
+{
+    const struct request *request = &demand->request;
+
+    *to = (struct demand){.create = DEMAND_OF_NO_CREATE,
+                          .sandbox_id = mem_strdup(demand->sandbox_id),
+                          .pod_uid = mem_strdup(demand->pod_uid),
+                          .pod_namespace = mem_strdup(demand->pod_namespace),
+                          .pod_name = mem_strdup(demand->pod_name),
+                          .container = mem_strdup(demand->container),
+                          .attempt = demand->attempt,
+                          .started_ms = demand->started_ms};
+    to->request.len = request->len;
+    to->request.items = mem_alloc(request->len, sizeof *to->request.items);
+    for (size_t i = 0; i < request->len; i++) {
+        to->request.items[i] = request->items[i];
+        to->request.items[i].resource = mem_strdup(request->items[i].resource);
+        ids_copy(&to->request.items[i].ids, request->items[i].ids.v, request->items[i].ids.len);
+    }
+    if (demand->items)
+        demand_set_items(to);
+}
+
 void demand_fini(struct demand *demand)
 {
     for (size_t i = 0; demand->items && i < demand->request.len; i++)

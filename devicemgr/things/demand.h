@@ -10,6 +10,9 @@
 
 struct devicemgr_create;
 
+/* In the place of a create's number: none has it. */
+#define DEMAND_OF_NO_CREATE UINT64_MAX
+
 /* What a plugin says of its preference is asked once. */
 enum demand_prefer {
     DEMAND_PREFER_NOT_ASKED,
@@ -43,6 +46,9 @@ void demand_init(struct demand *demand, uint64_t create, uint64_t now_ms,
                  const struct devicemgr_create *said);
 /* The request is read. */
 void demand_set_items(struct demand *demand);
+/* What is said, and what was read of it, for another time: nothing is preferred, and it is no
+ * create's. `to` need not be set before. */
+void demand_copy(struct demand *to, const struct demand *demand);
 void demand_fini(struct demand *demand);
 
 #endif

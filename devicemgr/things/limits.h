@@ -28,6 +28,9 @@
 #define OPTIONS_BYTES_MAX (64 * (size_t)1024 * 1024)
 /* Creates pending or forwarded at once: a node runs at most some hundred pods. */
 #define CREATES_MAX 4096
+/* Containers of which the last refusal is remembered, each with what it asked for: one kilobyte and
+ * some 40 bytes for each id that a token names. */
+#define REFUSED_MAX 128
 /* Resources one container may name, and the text that names them: 253 + 1 + 63 bytes a name. */
 #define REQUEST_RESOURCES_MAX 64
 #define REQUEST_BYTES_MAX 24576

@@ -33,6 +33,7 @@ static void tables_fini(struct state *state)
     actions_fini(&state->actions);
     wakes_fini(&state->wakes);
     outbox_fini(&state->outbox);
+    refused_fini(&state->refused);
     listing_forget_ended(state);
     kubelet_fini(&state->kubelet);
     dirty_rows_free(&state->dirty.rows);

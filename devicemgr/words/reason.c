@@ -292,7 +292,7 @@ static void explain_unstored(const struct state *state, const struct demand *dem
 
 /* ---- all of them ---- */
 
-static const struct kind KINDS[] = {
+static const struct kind KINDS[REASON_KINDS] = {
     [REASON_NONE] = {"none", CODE_UNAVAILABLE, explain_words, ""},
     [REASON_REQUEST_UNREADABLE] = {"request-unreadable", CODE_INVALID_ARGUMENT, explain_words, ""},
     [REASON_ANNOTATIONS_OFF] = {"annotations-off", CODE_FAILED_PRECONDITION, explain_words,

@@ -61,6 +61,8 @@ enum reason_kind {
     REASON_ROWS_UNREAD,      /* `words`: why the checkpoint cannot be read */
     REASON_UNSTORED,         /* since `since_ms` */
     REASON_STORE_FAILED,     /* `words`: the store's */
+
+    REASON_KINDS, /* how many there are */
 };
 #define REASON_KINDS (REASON_STORE_FAILED + 1)
 

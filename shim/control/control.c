@@ -7,6 +7,7 @@
 #include "cri-proto/control_v1.pb-c.h"
 #include "cri-proto/methods.h"
 #include "shim/control/status.h"
+#include "shim/control/why.h"
 #include "shim/must.h"
 #include "shim/rpc/keeper.h"
 #include "shim/rpc/listener.h"
@@ -49,7 +50,27 @@ static void on_status(struct rpc_incoming *call, const ProtobufCMessage *message
     status_fini(&status);
 }
 
+static void on_why(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    const Control__V1__WhyRequest *request = (const void *)message;
+    struct control *control = user;
+    struct why why;
+
+    if (request->pod[0] == '\0') {
+        rpc_incoming_finish(call, RPC_INVALID_ARGUMENT, "no pod is named");
+        return;
+    }
+    why_init(&why, host_core(control->host), request);
+    if (why.response.n_containers > 0)
+        answer(call, &why.response.base);
+    else
+        rpc_incoming_finish(call, RPC_NOT_FOUND,
+                            "no container of such a pod waits for devices, was refused or has any");
+    why_fini(&why);
+}
+
 static const struct rpc_method METHODS[] = {
+    {CONTROL_WHY, &control__v1__why_request__descriptor, on_why},
     {CONTROL_STATUS, &control__v1__status_request__descriptor, on_status},
 };
 

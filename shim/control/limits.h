@@ -14,6 +14,10 @@
 #define CONTROL_QUEUE_BYTES_MAX (512u * 1024)
 /* A client that is silent is asked for a sign of life; rpc_server_set_pings(). */
 #define CONTROL_PINGS_MS 5000
+/* Containers of one answer, and ids of one resource of theirs: with texts of 512 bytes each that is
+ * some 200 KiB where every container waits for one resource. */
+#define CONTROL_WHY_CONTAINERS_MAX 100
+#define CONTROL_WHY_IDS_MAX 64
 /* What is not as it should be, told at once. */
 #define CONTROL_TROUBLES_MAX 16
 

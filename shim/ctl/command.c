@@ -3,11 +3,14 @@
 #include <string.h>
 
 #include "shim/ctl/status.h"
+#include "shim/ctl/why.h"
 #include "shim/rpc/rpc.h"
 
 static const struct command COMMANDS[] = {
     {"status", "", "the processes, what is not as it should be, and settings that differ", 0, 0,
      status_run},
+    {"why", "POD [CONTAINER]",
+     "what a container waits for, what would end that, what it was refused", 1, 2, why_run},
 };
 
 const struct command *command_at(size_t n)

@@ -6,7 +6,8 @@ add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/command.c
     ${CMAKE_CURRENT_LIST_DIR}/show.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c
-    ${CMAKE_CURRENT_LIST_DIR}/table.c)
+    ${CMAKE_CURRENT_LIST_DIR}/table.c
+    ${CMAKE_CURRENT_LIST_DIR}/why.c)
 target_link_libraries(shim_ctl
     PUBLIC PkgConfig::LIBUV PkgConfig::JANSSON cri_proto
     PRIVATE PkgConfig::SMARTCOLS shim_rpc shim_log shim_warnings)

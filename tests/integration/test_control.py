@@ -1,6 +1,7 @@
 """The control socket, and cri-device-shimctl at it: a daemon that works, under load and in trouble,
 and clients that mean no good."""
 
+import concurrent.futures
 import os
 import socket
 import stat
@@ -10,7 +11,7 @@ import threading
 import grpc
 import pytest
 
-from asking import by_annotation
+from asking import by_annotation, refused
 from bridge_process import Bridge
 from criclient import Client
 from ctl import CTL, ctl, ctl_json
@@ -36,6 +37,12 @@ def wait_status(shim, holds, what):
 
 def troubles(shim):
     return {one["what"]: one["why"] for one in ctl_json(shim, "status")["degraded"]}
+
+
+@pytest.fixture
+def background():
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        yield pool
 
 
 @pytest.fixture
@@ -126,6 +133,92 @@ def test_the_socket_of_plugins_is_missed(at_work):
     assert "not empty" in troubles(shim)["registrar"]
     (registrar / "something").unlink()
     wait_until(lambda: "registrar" not in troubles(shim), "it is back")
+
+
+# ---- why ----
+
+def why(shim, *arguments):
+    """The one container that it is about."""
+    answer = ctl_json(shim, "why", *arguments)
+    (item,) = answer["items"]
+    assert not answer["more"]
+    return item
+
+
+def test_why_a_container_waits_and_was_refused(at_work, make_client, make_plugin, background):
+    shim = at_work
+    shim.terminate()
+    shim.resources = [{"name": GPU, "hold": "60s"}]
+    shim.start()
+    plugin = make_plugin(shim, GPU, ["g0"])
+    client = make_client(shim)
+    pod = client.run_pod("web", annotations=by_annotation("main", f"{GPU}=1"))
+    plugin.stop()
+    shim.wait_log("its devices are unhealthy")
+    call = background.submit(client.run, pod, "main")
+    wait_until(lambda: ctl(shim, "why", "web").returncode == 0, "the creation waits")
+    item = why(shim, "default/web", "main")
+    assert (item["namespace"], item["pod"], item["uid"], item["container"]) == (
+        "default", "web", pod.uid, "main")
+    assert 0 < item["pending"]["refusedInSeconds"] <= 60 and not item["pending"]["forwarded"]
+    (finding,) = item["now"]
+    assert (finding["resource"], finding["asked"], finding["step"]) == (GPU, 1, "wait")
+    assert finding["reason"]["word"] == "plugin-away"
+    wait_until(lambda: "stop grace period ends in" in why(shim, "web")["now"][0]["reason"]["text"],
+               "it is said how long the plugin may be away")
+    assert item["lastRefusal"] is None
+    words = ctl(shim, "why", pod.uid).stdout
+    assert "its creation waits for" in words and "clears: start the resource's plugin" in words
+    plugin.start()
+    call.result(GENEROUS_S)
+    item = why(shim, "web")
+    assert item["pending"] is None
+    assert item["now"] == [{"resource": GPU, "asked": 1, "step": "go", "has": True, "ids": ["g0"],
+                            "idsTotal": 1, "reason": None}]
+    assert "has its devices; made again now it would get what it asks for" in ctl(
+        shim, "why", "web").stdout
+    assert ctl(shim, "why", "web", "-o", "name").stdout == "container/default/web/main\n"
+
+
+def test_why_one_was_refused(at_work, make_client):
+    shim, client = at_work, make_client(at_work)
+    pod = client.run_pod("web", annotations=by_annotation("main", f"{GPU}=1"))
+    for _ in range(3):
+        with refused(grpc.StatusCode.FAILED_PRECONDITION) as error:
+            client.create(pod, "main")
+    item = why(shim, "web")
+    last = item["lastRefusal"]
+    assert (last["reason"]["word"], last["code"], last["times"]) == (
+        "resource-unknown", "FAILED_PRECONDITION", 3)
+    assert last["reason"]["text"] in error.value.details()
+    assert [(one["step"], one["reason"]["word"]) for one in item["now"]] == [
+        ("refuse", "resource-unknown")]
+    words = ctl(shim, "why", "web").stdout
+    assert "3 times since" in words and "FAILED_PRECONDITION" in words
+
+
+def test_why_a_pod_that_nobody_knows(at_work):
+    done = ctl(at_work, "why", "nobody")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == ("error: no container of such a pod waits for devices, was refused or has "
+                           "any\n")
+
+
+def test_why_changes_nothing(at_work, make_client, make_plugin):
+    """Neither plugin nor runtime is asked for it, nothing is stored."""
+    shim, client = at_work, make_client(at_work)
+    plugin = make_plugin(shim, GPU, ["g0"])
+    client.run(client.run_pod("one", annotations=by_annotation("main", f"{GPU}=1")), "main")
+    other = client.run_pod("two", annotations=by_annotation("main", f"{GPU}=1"))
+    with refused(grpc.StatusCode.RESOURCE_EXHAUSTED):
+        client.create(other, "main")
+    log, calls = shim.log(), list(plugin.calls)
+    for _ in range(20):
+        assert why(shim, "two")["now"][0]["reason"]["word"] == "too-few-devices"
+        assert why(shim, "one")["now"][0]["ids"] == ["g0"]
+    assert plugin.calls == calls
+    new = [line for line in shim.log()[len(log):].splitlines() if "control.sock" not in line]
+    assert new == []
 
 
 # ---- the socket ----
@@ -280,6 +373,7 @@ def test_it_answers_while_the_daemon_has_much_to_do(at_work, make_client, make_p
     try:
         for _ in range(20):
             ctl_json(shim, "status")
+            ctl(shim, "why", "pod0-1")
     finally:
         over.set()
         for thread in threads:
@@ -293,6 +387,7 @@ def test_it_answers_while_the_daemon_has_much_to_do(at_work, make_client, make_p
     ((), "no command"),
     (("nonsense",), 'unknown command "nonsense"'),
     (("status", "more"), "too many arguments for status"),
+    (("why",), "an argument is missing: POD [CONTAINER]"),
     (("status", "-o", "xml"), 'unknown format "xml"'),
     (("status", "--nonsense"), "unknown option --nonsense"),
     (("status", "-o"), "-o needs a value"),

@@ -54,7 +54,10 @@
     X(TWINS, "containers made beside one of their name that runs")                                 \
     X(TWIN_REPLACED, "one of two without a token that ended, and their pod was deleted")           \
     X(BARE_KNOWN, "containers without a token of which the shim must know")                        \
-    X(BARE_GUARDED, "refusals for what such a container runs with")
+    X(BARE_GUARDED, "refusals for what such a container runs with")                                \
+    X(ASKED_WAITS, "answers to why a container waits")                                             \
+    X(ASKED_REFUSED, "answers to why one was refused")                                             \
+    X(ASKED_HAS, "answers to why one has what it has")
 
 enum count {
 #define X(name, words) COUNT_##name,

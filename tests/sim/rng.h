@@ -65,6 +65,7 @@ enum draw {
     DRAW_STORE_DIES,
     DRAW_STORE_DAMAGED,
     DRAW_PUBLISHER,
+    DRAW_WHY,
 };
 
 /* Mixes `about` in: another stream for each. */

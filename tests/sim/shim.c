@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/sim/asker.h"
 #include "tests/sim/check.h"
 #include "tests/sim/move.h"
 #include "tests/sim/over.h"
@@ -403,7 +404,9 @@ void shim_run_now(struct world *w)
     shim->run_later = false;
     shim->running = true;
     shim->port_calls = 0;
+    asker_asks(w);
     devicemgr_run(shim->core);
+    asker_asks(w);
     shim->running = false;
     if (shim->dying || (shim->crash_in > 0 && w->play.decisions))
         die(w);

@@ -8,6 +8,7 @@
  *   --failures N                 ends after so many seeds that fail (default 5)
  *   --quiet                      of a seed that fails only its line, not what led there
  *   --decisions FILE             what became of each create is written there (decisions.sh)
+ *   --unasked                    nobody asks why meanwhile, which is to make no difference
  *
  * The last line is "N passed, N failed": properties that were looked at (property.h) and, of enough
  * seeds, situations that must be reached (count.h). The line before tells of the seeds.
@@ -33,6 +34,7 @@ struct arguments {
     uint64_t failures; /* then there is enough to look at */
     bool verbose;
     bool quiet;
+    bool unasked;
     FILE *decisions;
 };
 
@@ -46,6 +48,7 @@ static const struct argp_option OPTIONS[] = {
     {"failures", 'k', "N", 0, "End after so many that fail (default 5)", 0},
     {"quiet", 'q', NULL, 0, "Of a seed that fails only its line", 0},
     {"decisions", 'd', "FILE", 0, "Write what became of each create", 0},
+    {"unasked", 'u', NULL, 0, "Nobody asks why", 0},
     {"verbose", 'v', NULL, 0, "Print every event", 0},
     {0},
 };
@@ -78,6 +81,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         args->decisions = fopen(value, "w");
         if (!args->decisions)
             argp_failure(state, EXIT_FAILURE, errno, "%s", value);
+        return 0;
+    case 'u':
+        args->unasked = true;
         return 0;
     case 'v':
         args->verbose = true;
@@ -124,6 +130,7 @@ static bool run_seed(uint64_t seed, const struct arguments *args)
     struct play play = {.seed = seed,
                         .faults_ms = args->faults_ms,
                         .verbose = args->verbose,
+                        .unasked = args->unasked,
                         .decisions = args->decisions != NULL};
     bool holds;
 

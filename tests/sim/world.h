@@ -36,6 +36,7 @@ struct play {
     uint64_t faults_ms; /* then the faults stop */
     bool recording;     /* what happens is kept, to be printed; costs time */
     bool verbose;       /* it is printed at once */
+    bool unasked;       /* nobody asks why */
     bool decisions;     /* those on creates are kept; the shim is killed between its runs only, as
                          * what was done of one when it was killed depends on the order in it */
 };

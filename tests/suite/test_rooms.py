@@ -18,7 +18,7 @@ MAY = {
     "shim/relay": {"shim", "shim/rpc", "shim/core", "cri-proto", "devicemgr"},
     "shim/metrics": {"shim", "shim/rpc", "shim/core", "shim/kubelet", "shim/relay", "config"},
     "shim/bridge": {"shim", "shim/rpc", "cri-proto", "config"},
-    "shim/control": {"shim", "shim/rpc", "shim/core", "cri-proto", "config"},
+    "shim/control": {"shim", "shim/rpc", "shim/core", "cri-proto", "config", "devicemgr"},
     "shim/ctl": {"shim", "shim/rpc", "cri-proto"},
     "shim": {"cri-proto", "devicemgr", "config"},
     "devicemgr": {"cri-proto"},

@@ -3,7 +3,7 @@ target_link_libraries(devicemgr_world PUBLIC devicemgr PkgConfig::CMOCKA PRIVATE
 
 foreach(name action adopt advertise allocation builtin capacity checkpoint choose counts create create_admit create_call selection devices endpoint
         ids kubelet listed listing mem options outbox plugin pod prefer reason rebuild record registration request resource runtime shown shown_held shown_taken text
-        wake)
+        wake why)
     unit_test(test_devicemgr_${name} test_devicemgr_${name}.c devicemgr_world)
 endforeach()
 unit_test(test_devicemgr test_devicemgr.c devicemgr_world)

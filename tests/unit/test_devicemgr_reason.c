@@ -5,7 +5,7 @@
 #include "devicemgr/words/reason.h"
 #include "devicemgr_world.h"
 
-#define KINDS_LEN (REASON_STORE_FAILED + 1)
+#define KINDS_LEN REASON_KINDS
 
 static void every_kind_has_a_word_of_its_own(void **state)
 {

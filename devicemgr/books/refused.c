@@ -1,0 +1,75 @@
+#include "devicemgr/books/refused.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "devicemgr/things/limits.h"
+
+/* A uid has no blank. */
+static char *key_of(const char *pod_uid, const char *container)
+{
+    size_t bytes = strlen(pod_uid) + 1 + strlen(container) + 1;
+    char *key = mem_alloc(bytes, 1);
+
+    snprintf(key, bytes, "%s %s", pod_uid, container);
+    return key;
+}
+
+static void refusal_free(struct refused *refused, struct refusal *refusal)
+{
+    HASH_DEL(refused->by_key, refusal);
+    demand_fini(&refusal->demand);
+    free(refusal->text);
+    free(refusal->key);
+    free(refusal);
+}
+
+void refused_fini(struct refused *refused)
+{
+    struct refusal *refusal, *next;
+
+    HASH_ITER(hh, refused->by_key, refusal, next)
+    {
+        refusal_free(refused, refusal);
+    }
+}
+
+static struct refusal *find(const struct refused *refused, const char *pod_uid,
+                            const char *container)
+{
+    char *key = key_of(pod_uid, container);
+    struct refusal *refusal;
+
+    HASH_FIND_STR(refused->by_key, key, refusal);
+    free(key);
+    return refusal;
+}
+
+const struct refusal *refused_find(const struct refused *refused, const char *pod_uid,
+                                   const char *container)
+{
+    return find(refused, pod_uid, container);
+}
+
+void refused_note(struct refused *refused, uint64_t now_ms, const struct demand *demand,
+                  const char *word, const char *clears, int code, const char *text)
+{
+    struct refusal *refusal = mem_alloc(1, sizeof *refusal);
+    struct refusal *before = find(refused, demand->pod_uid, demand->container);
+
+    refusal->key = key_of(demand->pod_uid, demand->container);
+    demand_copy(&refusal->demand, demand);
+    refusal->word = word;
+    refusal->clears = clears;
+    refusal->code = code;
+    refusal->text = mem_strdup(text);
+    refusal->times = before ? before->times + 1 : 1;
+    refusal->first_ms = before ? before->first_ms : now_ms;
+    refusal->last_ms = now_ms;
+    if (before)
+        refusal_free(refused, before);
+    else if (HASH_COUNT(refused->by_key) >= REFUSED_MAX)
+        refusal_free(refused, refused->by_key);
+    HASH_ADD_KEYPTR(hh, refused->by_key, refusal->key, strlen(refusal->key), refusal);
+}

@@ -1,0 +1,36 @@
+/*
+ * What creates were refused last, by pod and container, for who asks why.
+ */
+#ifndef DEVICEMGR_BOOKS_REFUSED_H
+#define DEVICEMGR_BOOKS_REFUSED_H
+
+#include "devicemgr/things/demand.h"
+#include "devicemgr/things/mem.h"
+
+struct refusal {
+    char *key;            /* pod uid and container */
+    struct demand demand; /* of the last one; `items` set if its request could be read */
+    const char *word;     /* of the reason, with the next two; static */
+    const char *clears;
+    int code;
+    char *text;
+    uint64_t times;
+    uint64_t first_ms, last_ms;
+    UT_hash_handle hh;
+};
+
+/* A zeroed struct is empty. */
+struct refused {
+    struct refusal *by_key; /* the one that was refused longest ago first */
+};
+
+void refused_fini(struct refused *refused);
+/* It was refused at `now_ms`; `word` and `clears` are static, all else is copied. The oldest is
+ * forgotten if there are too many (REFUSED_MAX). */
+void refused_note(struct refused *refused, uint64_t now_ms, const struct demand *demand,
+                  const char *word, const char *clears, int code, const char *text);
+/* NULL: none. */
+const struct refusal *refused_find(const struct refused *refused, const char *pod_uid,
+                                   const char *container);
+
+#endif

@@ -1,0 +1,130 @@
+#include "shim/control/why.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "devicemgr/why.h"
+#include "shim/boot_clock.h"
+#include "shim/control/limits.h"
+#include "shim/must.h"
+
+static char *copy(const char *text)
+{
+    return must(strdup(text));
+}
+
+static Control__V1__Reason *reason_of(const char *word, const char *text, const char *clears)
+{
+    Control__V1__Reason *reason = must(malloc(sizeof *reason));
+
+    control__v1__reason__init(reason);
+    reason->word = copy(word);
+    reason->text = copy(text);
+    reason->clears = copy(clears);
+    return reason;
+}
+
+static void copy_ids(Control__V1__Finding *to, const struct devicemgr_why_finding *finding)
+{
+    size_t len = finding->ids_len < CONTROL_WHY_IDS_MAX ? finding->ids_len : CONTROL_WHY_IDS_MAX;
+
+    to->ids_total = finding->ids_len;
+    to->ids = must(calloc(len + 1, sizeof *to->ids));
+    while (to->n_ids < len) {
+        to->ids[to->n_ids] = copy(finding->ids[to->n_ids]);
+        to->n_ids++;
+    }
+}
+
+static Control__V1__Finding *finding_of(const struct devicemgr_why_finding *finding)
+{
+    static const Control__V1__Finding__Step STEPS[] = {
+        [DEVICEMGR_WHY_GO] = CONTROL__V1__FINDING__STEP__GO,
+        [DEVICEMGR_WHY_ASK] = CONTROL__V1__FINDING__STEP__ASK,
+        [DEVICEMGR_WHY_WAIT] = CONTROL__V1__FINDING__STEP__WAIT,
+        [DEVICEMGR_WHY_REFUSE] = CONTROL__V1__FINDING__STEP__REFUSE};
+    Control__V1__Finding *to = must(malloc(sizeof *to));
+
+    control__v1__finding__init(to);
+    to->resource = copy(finding->resource ? finding->resource : "");
+    to->asked = finding->asked;
+    to->step = STEPS[finding->step];
+    to->has = finding->has;
+    copy_ids(to, finding);
+    if (finding->word)
+        to->reason = reason_of(finding->word, finding->text, finding->clears);
+    return to;
+}
+
+static Control__V1__Refusal *refusal_of(const struct devicemgr_why *why)
+{
+    Control__V1__Refusal *refusal = must(malloc(sizeof *refusal));
+
+    control__v1__refusal__init(refusal);
+    refusal->reason = reason_of(why->refused_word, why->refused_text, why->refused_clears);
+    refusal->code = why->refused_code;
+    refusal->times = why->refused_times;
+    refusal->first_ms = why->refused_first_ms_ago;
+    refusal->last_ms = why->refused_last_ms_ago;
+    return refusal;
+}
+
+static Control__V1__Pending *pending_of(const struct devicemgr_why *why)
+{
+    Control__V1__Pending *pending = must(malloc(sizeof *pending));
+
+    control__v1__pending__init(pending);
+    pending->waited_ms = why->waited_ms;
+    pending->left_ms = why->left_ms;
+    pending->forwarded = why->forwarded;
+    return pending;
+}
+
+static Control__V1__Container *container_of(const struct devicemgr_why *why)
+{
+    Control__V1__Container *container = must(malloc(sizeof *container));
+
+    control__v1__container__init(container);
+    container->pod_uid = copy(why->pod_uid);
+    container->pod_namespace = copy(why->pod_namespace);
+    container->pod_name = copy(why->pod_name);
+    container->name = copy(why->container);
+    container->findings = must(calloc(why->findings_len + 1, sizeof *container->findings));
+    while (container->n_findings < why->findings_len) {
+        container->findings[container->n_findings] =
+            finding_of(&why->findings[container->n_findings]);
+        container->n_findings++;
+    }
+    if (why->pending)
+        container->pending = pending_of(why);
+    if (why->refused_word)
+        container->refusal = refusal_of(why);
+    return container;
+}
+
+static void on_why(void *user, const struct devicemgr_why *why)
+{
+    Control__V1__WhyResponse *response = user;
+
+    if (response->n_containers == CONTROL_WHY_CONTAINERS_MAX) {
+        response->more = true;
+        return;
+    }
+    response->containers[response->n_containers++] = container_of(why);
+}
+
+void why_init(struct why *why, const struct devicemgr *core, const Control__V1__WhyRequest *request)
+{
+    control__v1__why_response__init(&why->response);
+    why->response.containers =
+        must(calloc(CONTROL_WHY_CONTAINERS_MAX, sizeof *why->response.containers));
+    devicemgr_why(core, boot_now_ms(), request->pod,
+                  request->container[0] ? request->container : NULL, on_why, &why->response);
+}
+
+void why_fini(struct why *why)
+{
+    for (size_t i = 0; i < why->response.n_containers; i++)
+        control__v1__container__free_unpacked(why->response.containers[i], NULL);
+    free(why->response.containers);
+}

@@ -1,0 +1,273 @@
+#include "shim/ctl/why.h"
+
+#include <inttypes.h>
+
+#include "cri-proto/control_v1.pb-c.h"
+#include "cri-proto/methods.h"
+#include "shim/must.h"
+#include "shim/rpc/rpc.h"
+
+/* ---- for people ---- */
+
+/* What a step is called, by the wire's numbers; and its colour on a terminal. */
+static const struct {
+    const char *name;
+    const char *color;
+} STEPS[] = {[CONTROL__V1__FINDING__STEP__GO] = {"go", "\033[32m"},
+             [CONTROL__V1__FINDING__STEP__ASK] = {"ask", "\033[33m"},
+             [CONTROL__V1__FINDING__STEP__WAIT] = {"wait", "\033[33m"},
+             [CONTROL__V1__FINDING__STEP__REFUSE] = {"refuse", "\033[31m"}};
+
+static const char *step_name(const Control__V1__Finding *finding)
+{
+    size_t step = (size_t)finding->step;
+
+    return step < sizeof STEPS / sizeof *STEPS ? STEPS[step].name : "unknown";
+}
+
+static const char *step_color(const Control__V1__Finding *finding)
+{
+    size_t step = (size_t)finding->step;
+
+    return step < sizeof STEPS / sizeof *STEPS ? STEPS[step].color : "";
+}
+
+/* Words of peers: a terminal is told nothing by them. */
+static void put_text(const struct show *show, const char *text)
+{
+    for (; *text; text++)
+        fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, show->out);
+}
+
+static void put_pod(const struct show *show, const Control__V1__Container *container)
+{
+    put_text(show, container->pod_namespace[0] ? container->pod_namespace : "?");
+    fputc('/', show->out);
+    put_text(show, container->pod_name[0] ? container->pod_name : container->pod_uid);
+}
+
+static bool is_clear(const Control__V1__Container *container)
+{
+    for (size_t i = 0; i < container->n_findings; i++) {
+        if (container->findings[i]->step != CONTROL__V1__FINDING__STEP__GO)
+            return false;
+    }
+    return true;
+}
+
+static void put_state(const struct show *show, const Control__V1__Container *container)
+{
+    const Control__V1__Pending *pending = container->pending;
+    char age[SHOW_AGE_BYTES];
+
+    if (pending && pending->forwarded)
+        fprintf(show->out, "being made by the runtime for %s", show_age(pending->waited_ms, age));
+    else if (pending)
+        fprintf(show->out, "its creation waits for %s", show_age(pending->waited_ms, age));
+    else if (container->n_findings == 0)
+        fputs("no creation is under way", show->out);
+    else if (container->findings[0]->has)
+        fputs("has its devices; made again now it would", show->out);
+    else
+        fputs("no creation is under way; one would", show->out);
+    if (pending && pending->left_ms > 0)
+        fprintf(show->out, ", is refused in %s", show_age(pending->left_ms, age));
+    else if (!pending && container->n_findings > 0)
+        fputs(is_clear(container) ? " get what it asks for" : " find this:", show->out);
+    fputc('\n', show->out);
+}
+
+static void put_ids(const struct show *show, const Control__V1__Finding *finding)
+{
+    for (size_t i = 0; i < finding->n_ids; i++) {
+        fputs(i > 0 ? "," : " ", show->out);
+        put_text(show, finding->ids[i]);
+    }
+    if (finding->ids_total > finding->n_ids)
+        fprintf(show->out, " (%" PRIu64 " more)", finding->ids_total - finding->n_ids);
+}
+
+static void put_reason(const struct show *show, const Control__V1__Reason *reason)
+{
+    fprintf(show->out, " [");
+    put_text(show, reason->word);
+    fprintf(show->out, "]");
+    if (reason->text[0]) {
+        fputs("\n      why:    ", show->out);
+        put_text(show, reason->text);
+    }
+    fputs("\n      clears: ", show->out);
+    put_text(show, reason->clears);
+}
+
+static void put_finding(const struct show *show, const Control__V1__Finding *finding)
+{
+    fprintf(show->out, "    %s%s%s ", show->colors ? step_color(finding) : "", step_name(finding),
+            show->colors ? "\033[0m" : "");
+    if (finding->resource[0]) {
+        put_text(show, finding->resource);
+        fprintf(show->out, "=%" PRIu64, finding->asked);
+    } else {
+        fputs("the container", show->out);
+    }
+    if (finding->n_ids > 0) {
+        fputs(finding->has ? ": has" : ": gets", show->out);
+        put_ids(show, finding);
+    }
+    if (finding->reason)
+        put_reason(show, finding->reason);
+    fputc('\n', show->out);
+}
+
+static void put_refusal(const struct show *show, const Control__V1__Refusal *refusal)
+{
+    char last[SHOW_AGE_BYTES], first[SHOW_AGE_BYTES];
+
+    fprintf(show->out, "    last refused %s ago, %" PRIu64 " times since %s ago: %s",
+            show_age(refusal->last_ms, last), refusal->times, show_age(refusal->first_ms, first),
+            rpc_code_name(refusal->code));
+    if (refusal->reason)
+        put_reason(show, refusal->reason);
+    fputc('\n', show->out);
+}
+
+static void put_container(const struct show *show, const Control__V1__Container *container)
+{
+    fputs("container ", show->out);
+    put_text(show, container->name);
+    fputs(" of pod ", show->out);
+    put_pod(show, container);
+    fputs(" (uid ", show->out);
+    put_text(show, container->pod_uid);
+    fputs("): ", show->out);
+    put_state(show, container);
+    for (size_t i = 0; i < container->n_findings; i++)
+        put_finding(show, container->findings[i]);
+    if (container->refusal)
+        put_refusal(show, container->refusal);
+}
+
+static void put_name(const struct show *show, const Control__V1__Container *container)
+{
+    fputs("container/", show->out);
+    put_pod(show, container);
+    fputc('/', show->out);
+    put_text(show, container->name);
+    fputc('\n', show->out);
+}
+
+/* ---- for programs ---- */
+
+static json_t *reason_of(const Control__V1__Reason *reason)
+{
+    json_t *one;
+
+    if (!reason)
+        return json_null();
+    one = must(json_object());
+    show_set(one, "word", show_text(reason->word));
+    show_set(one, "text", show_text_or_null(reason->text));
+    show_set(one, "clears", show_text(reason->clears));
+    return one;
+}
+
+static json_t *finding_of(const Control__V1__Finding *finding)
+{
+    json_t *one = must(json_object()), *ids = must(json_array());
+
+    for (size_t i = 0; i < finding->n_ids; i++)
+        show_append(ids, show_text(finding->ids[i]));
+    show_set(one, "resource", show_text_or_null(finding->resource));
+    show_set(one, "asked", json_integer((json_int_t)finding->asked));
+    show_set(one, "step", show_text(step_name(finding)));
+    show_set(one, "has", json_boolean(finding->has));
+    show_set(one, "ids", ids);
+    show_set(one, "idsTotal", json_integer((json_int_t)finding->ids_total));
+    show_set(one, "reason", reason_of(finding->reason));
+    return one;
+}
+
+static json_t *pending_of(const Control__V1__Pending *pending)
+{
+    json_t *one;
+
+    if (!pending)
+        return json_null();
+    one = must(json_object());
+    show_set(one, "since", show_ago(pending->waited_ms));
+    show_set(one, "refusedInSeconds",
+             pending->left_ms > 0 ? show_seconds(pending->left_ms) : json_null());
+    show_set(one, "forwarded", json_boolean(pending->forwarded));
+    return one;
+}
+
+static json_t *refusal_of(const Control__V1__Refusal *refusal)
+{
+    json_t *one;
+
+    if (!refusal)
+        return json_null();
+    one = must(json_object());
+    show_set(one, "reason", reason_of(refusal->reason));
+    show_set(one, "code", show_text(rpc_code_name(refusal->code)));
+    show_set(one, "times", json_integer((json_int_t)refusal->times));
+    show_set(one, "first", show_ago(refusal->first_ms));
+    show_set(one, "last", show_ago(refusal->last_ms));
+    return one;
+}
+
+static json_t *container_of(const Control__V1__Container *container)
+{
+    json_t *one = must(json_object()), *findings = must(json_array());
+
+    for (size_t i = 0; i < container->n_findings; i++)
+        show_append(findings, finding_of(container->findings[i]));
+    show_set(one, "namespace", show_text_or_null(container->pod_namespace));
+    show_set(one, "pod", show_text_or_null(container->pod_name));
+    show_set(one, "uid", show_text(container->pod_uid));
+    show_set(one, "container", show_text(container->name));
+    show_set(one, "pending", pending_of(container->pending));
+    show_set(one, "now", findings);
+    show_set(one, "lastRefusal", refusal_of(container->refusal));
+    return one;
+}
+
+static void show_all(const struct show *show, const Control__V1__WhyResponse *response)
+{
+    json_t *all = must(json_object()), *items = must(json_array());
+
+    for (size_t i = 0; i < response->n_containers; i++)
+        show_append(items, container_of(response->containers[i]));
+    show_set(all, "items", items);
+    show_set(all, "more", json_boolean(response->more));
+    show_json(show, all);
+}
+
+/* ---- the command ---- */
+
+bool why_run(struct client *client, const struct show *show, char *const *arguments,
+             size_t arguments_len, struct client_failure *failure)
+{
+    Control__V1__WhyRequest request = CONTROL__V1__WHY_REQUEST__INIT;
+    Control__V1__WhyResponse *response;
+
+    request.pod = arguments[0];
+    if (arguments_len > 1)
+        request.container = arguments[1];
+    response = (Control__V1__WhyResponse *)client_ask(
+        client, CONTROL_WHY, &request.base, &control__v1__why_response__descriptor, failure);
+    if (!response)
+        return false;
+    if (show->format == SHOW_JSON)
+        show_all(show, response);
+    for (size_t i = 0; show->format != SHOW_JSON && i < response->n_containers; i++) {
+        if (show->format == SHOW_NAME)
+            put_name(show, response->containers[i]);
+        else
+            put_container(show, response->containers[i]);
+    }
+    if (response->more && show->format != SHOW_JSON && show->format != SHOW_NAME)
+        fputs("there are more: name the pod by its uid, or a container\n", show->out);
+    control__v1__why_response__free_unpacked(response, NULL);
+    return true;
+}
