@@ -117,18 +117,19 @@ def test_a_create_that_is_held_is_held_on(runtime, make_kept, make_client, make_
     """Its plugin is away: the next daemon holds it until that is back."""
     shim = make_kept(plugins={"hold": "50s", "grace": "1m"})
     client = make_client(shim)
-    plugin = make_plugin(shim, GPU, ["g0"])
+    plugin = make_plugin(shim, GPU, ["g0", "g1"])
     pod = client.run_pod("web")
+    client.create(pod, "side", annotations=by_token(GPU, "g1"))  # by now its resource is stored
     plugin.stop()
     call = background.submit(client.create, pod, "main", annotations=by_token(GPU, "g0"))
     shim.wait_log("held: container")
     restart(shim, number)
     shim.wait_log("held: container", 2)
-    assert not runtime.calls_of("CreateContainer")
+    assert len(runtime.calls_of("CreateContainer")) == 1
     plugin.start()
     call.result(GENEROUS_S)
-    assert len(runtime.calls_of("CreateContainer")) == 1
-    assert envs(runtime.create_requests()[0].config)["PLUGIN_DEVICES"] == "g0"
+    assert len(runtime.calls_of("CreateContainer")) == 2
+    assert envs(runtime.create_requests()[1].config)["PLUGIN_DEVICES"] == "g0"
 
 
 def test_a_create_at_the_runtime_keeps_its_device(runtime, make_kept, make_client, make_plugin,
