@@ -80,6 +80,8 @@ struct schema_key {
     /* As in the file, without quotes; of names, with ',' between them. NULL: none. */
     const char *initial;
     const char *min, *max; /* of durations and counts, as they are written; min NULL: 0 */
+    bool live;       /* it may change without a restart (compare.h) */
+    bool older_name; /* of another key, whose place it shares */
     size_t limit;
     bool may_be_empty;    /* of a socket: there is none then */
     const char *expected; /* of arrays: in place of another type */

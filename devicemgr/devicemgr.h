@@ -92,6 +92,11 @@ struct devicemgr_settings {
 /* `settings` copied; `ports` and `user` borrowed until devicemgr_free(). */
 struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
                                 const struct devicemgr_ports *ports, void *user);
+/* Other settings from now on, copied: times, refresh, namespaces and what they allow. What runs
+ * already goes by the new ones from the next look on. `mask_ms`, `kubelet_wait_ms`, `boot_id` and
+ * which resources are exclusive must be as they were. */
+void devicemgr_set_settings(struct devicemgr *mgr, uint64_t now_ms,
+                            const struct devicemgr_settings *settings);
 /* No port is called. Accepts NULL. */
 void devicemgr_free(struct devicemgr *mgr);
 

@@ -39,7 +39,7 @@
 
 struct daemon {
     uv_loop_t loop;
-    const struct settings *settings;
+    struct settings *settings;
     const struct config *config; /* the settings' */
     struct fd_store *store;
     struct calls *calls;
@@ -354,6 +354,30 @@ static const struct host_ops HOST_OPS = {.verdict = on_verdict,
                                          .delayed = on_delayed,
                                          .kicked = on_kicked};
 
+/* ---- other settings ---- */
+
+/* As settings_reload(); for whoever asks. */
+static int reload(struct daemon *d, char out[SETTINGS_RELOAD_BYTES_MAX])
+{
+    int result = settings_reload(d->settings, out);
+
+    if (result < 0)
+        return result;
+    host_settings_changed(d->host);
+    if (d->ready)
+        settings_tell_ready(d->settings);
+    return 0;
+}
+
+static void on_asked_to_reload(void *user)
+{
+    struct daemon *d = user;
+    char told[SETTINGS_RELOAD_BYTES_MAX];
+
+    if (!d->stopping)
+        (void)!reload(d, told);
+}
+
 /* ---- who watches ---- */
 
 static const char *not_ready(const struct daemon *d)
@@ -411,7 +435,7 @@ static int run(struct daemon *d)
         log_error("out of memory");
         return -ENOMEM;
     }
-    signals_start(&d->signals, &d->loop, on_asked_to_stop, d);
+    signals_start(&d->signals, &d->loop, on_asked_to_stop, on_asked_to_reload, d);
     watchdog_start(&d->watchdog, &d->loop);
     d->host = host_start(&d->loop, d->config, d->store, &HOST_OPS, d);
     calls_bind(d->calls, d->host);
@@ -423,7 +447,7 @@ static int run(struct daemon *d)
     return 0;
 }
 
-int daemon_run(const struct settings *settings)
+int daemon_run(struct settings *settings)
 {
     struct daemon d = {.settings = settings, .config = &settings->config, .store = fd_store_new()};
     int result;

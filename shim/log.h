@@ -45,6 +45,7 @@ enum log_kind {
     LOG_KIND_STARTED,
     LOG_KIND_STOPPING,
     LOG_KIND_SETTINGS,      /* they are wrong */
+    LOG_KIND_RELOADED,
     LOG_KIND_REFUSED,       /* a CreateContainer */
     LOG_KIND_REFUSALS_OVER, /* of one container: its create goes on */
     LOG_KIND_RUNTIME_AWAY,

@@ -15,6 +15,7 @@ static const struct log_kind_names {
     [LOG_KIND_STARTED] = {"started", "5c1ce932e90e407b82a368e58a1bd619"},
     [LOG_KIND_STOPPING] = {"stopping", "29c2b89b9d824cd9be1e8f5537753c1e"},
     [LOG_KIND_SETTINGS] = {"settings", "652494f527204632a4cc8be0417bf691"},
+    [LOG_KIND_RELOADED] = {"reloaded", "ca4d732adfe94433aa8b3516ccaefbbf"},
     [LOG_KIND_REFUSED] = {"refused", "cc69a0393e944c2abab3f9276fe7cf9d"},
     [LOG_KIND_REFUSALS_OVER] = {"refusals-over", "14ea7b9f1755479fb9552f7a1d8e7c69"},
     [LOG_KIND_RUNTIME_AWAY] = {"runtime-away", "3a531815e6ae4bc48d95ecff97750972"},

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/compare.h"
 #include "shim/file.h"
 #include "shim/log.h"
 #include "shim/must.h"
@@ -152,6 +153,7 @@ int settings_load(const char *path, struct settings *out)
 
     *out = (struct settings){0};
     path = path_or_default(path);
+    out->path = path;
     if (!path)
         return load_defaults(out);
     if (load(path, out, &err) == 0)
@@ -180,6 +182,61 @@ void settings_tell_ready(const struct settings *settings)
     if (settings->degraded[0])
         snprintf(state, sizeof state, "READY=1\nSTATUS=degraded: %s", settings->degraded);
     service_manager_notify(state);
+}
+
+/* ---- reading them again ---- */
+
+struct changes {
+    char live[SETTINGS_RELOAD_BYTES_MAX / 3], fixed[SETTINGS_RELOAD_BYTES_MAX / 3];
+};
+
+static void add_change(void *user, const char *name, bool live)
+{
+    struct changes *changes = user;
+    char *list = live ? changes->live : changes->fixed;
+    size_t len = strlen(list);
+
+    snprintf(list + len, sizeof changes->live - len, "%s%s", len > 0 ? ", " : "", name);
+}
+
+/* No file any more is no reason to go by the defaults. */
+static int read_again(const char *path, struct config *out, char *why)
+{
+    struct config_error err;
+
+    if (!path) {
+        snprintf(why, SETTINGS_RELOAD_BYTES_MAX, "there was no settings file at the start");
+        log_warning("reload: %s", why);
+        return -1;
+    }
+    if (config_load(path, out, &err) == 0)
+        return 0;
+    snprintf(why, SETTINGS_RELOAD_BYTES_MAX, "nothing has changed, %.*s",
+             (int)strcspn(err.text, "\n"), err.text);
+    say(&err);
+    log_error("reload: nothing has changed, since %s is wrong", path);
+    return -1;
+}
+
+int settings_reload(struct settings *settings, char *out)
+{
+    const struct log_about about = {.kind = LOG_KIND_RELOADED};
+    struct changes changes = {0};
+    struct config config;
+
+    if (read_again(settings->path, &config, out) < 0)
+        return -1;
+    config_compare(&settings->config, &config, add_change, &changes);
+    config_exchange_live(&settings->config, &config);
+    config_fini(&config);
+    settings_apply_log(&settings->config);
+    if (!changes.fixed[0])
+        settings->degraded[0] = '\0';
+    snprintf(out, SETTINGS_RELOAD_BYTES_MAX, "changed: %s; needs a restart: %s",
+             changes.live[0] ? changes.live : "nothing",
+             changes.fixed[0] ? changes.fixed : "nothing");
+    log_write_about(LOG_LEVEL_INFO, &about, "reload: %s", out);
+    return 0;
 }
 
 /* ---- keeping them ---- */

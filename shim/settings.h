@@ -21,7 +21,8 @@
 
 struct settings {
     struct config config;
-    char *text; /* of the file they are from, for settings_keep(); empty for the defaults */
+    const char *path; /* where they are read again; NULL: there is no file. Borrowed */
+    char *text;       /* of the file they are from, for settings_keep(); empty for the defaults */
     size_t text_len;
     char degraded[SETTINGS_DEGRADED_BYTES_MAX]; /* why they are not the file's; "": they are */
 };
@@ -40,6 +41,15 @@ void settings_apply_log(const struct config *config);
 
 /* Tells the service manager that the process is ready, and if so, how it is degraded. */
 void settings_tell_ready(const struct settings *settings);
+
+/*
+ * Reads the file again, blocking, and takes over what may change without a restart. All or nothing: a
+ * file that is wrong changes nothing. Logs what is wrong, with its place; or what has changed, and
+ * what waits for a restart. 0: they are the file's, as far as may be, and the caller lets its parts know;
+ * -1: all is as before. `out`, of SETTINGS_RELOAD_BYTES_MAX, is told the same in one line.
+ */
+#define SETTINGS_RELOAD_BYTES_MAX 1024
+int settings_reload(struct settings *settings, char *out) __attribute__((warn_unused_result));
 
 /* They work: keeps a copy of the file for the next start, unless it is there already or they are
  * degraded. In a worker of libuv; a failure is told. `settings` is borrowed until the loop ends. */

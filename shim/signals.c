@@ -3,8 +3,6 @@
 #include <signal.h>
 #include <stddef.h>
 
-#include "shim/log.h"
-
 #define HANDLES (sizeof((struct signals *)0)->handles / sizeof(uv_signal_t))
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -12,17 +10,18 @@ static void on_signal(uv_signal_t *handle, int number)
     struct signals *signals = handle->data;
 
     if (number == SIGHUP)
-        log_info("settings are read at the start only; SIGHUP does nothing");
+        signals->reload(signals->user);
     else
         signals->asked(signals->user, number);
 }
 
 void signals_start(struct signals *signals, uv_loop_t *loop, void (*asked)(void *user, int number),
-                   void *user)
+                   void (*reload)(void *user), void *user)
 {
     static const int numbers[HANDLES] = {SIGTERM, SIGINT, SIGHUP};
 
     signals->asked = asked;
+    signals->reload = reload;
     signals->user = user;
     for (size_t i = 0; i < HANDLES; i++) {
         uv_signal_init(loop, &signals->handles[i]);

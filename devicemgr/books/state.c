@@ -39,7 +39,7 @@ static void copy_settings(struct devicemgr_settings *to, const struct devicemgr_
     copy_resources(to, from);
 }
 
-void state_init(struct state *state, const struct devicemgr_settings *settings)
+static void take_settings(struct state *state, const struct devicemgr_settings *settings)
 {
     copy_settings(&state->settings, settings);
     state->general = (struct devicemgr_resource_settings){
@@ -49,6 +49,11 @@ void state_init(struct state *state, const struct devicemgr_settings *settings)
         .refresh = settings->refresh,
         .exclusive = true,
     };
+}
+
+void state_init(struct state *state, const struct devicemgr_settings *settings)
+{
+    take_settings(state, settings);
     state->listing.due_ms = UINT64_MAX;
 }
 
@@ -63,6 +68,14 @@ static void free_settings(struct devicemgr_settings *settings)
     for (size_t i = 0; i < settings->resources_len; i++)
         free((char *)settings->resources[i].name);
     free((void *)settings->resources);
+}
+
+void state_set_settings(struct state *state, const struct devicemgr_settings *settings)
+{
+    struct devicemgr_settings before = state->settings;
+
+    take_settings(state, settings);
+    free_settings(&before);
 }
 
 void state_fini(struct state *state)

@@ -51,6 +51,8 @@ struct state {
 void state_init(struct state *state, const struct devicemgr_settings *settings);
 /* The tables are over by then. */
 void state_fini(struct state *state);
+/* Others from now on, copied; of the same boot. */
+void state_set_settings(struct state *state, const struct devicemgr_settings *settings);
 /* Takes the event's time over; time never goes back. */
 void state_at(struct state *state, uint64_t now_ms);
 uint64_t state_number(struct state *state);

@@ -310,6 +310,14 @@ void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t
     creates_cancelled(&mgr->creates, create);
 }
 
+void devicemgr_set_settings(struct devicemgr *mgr, uint64_t now_ms,
+                            const struct devicemgr_settings *settings)
+{
+    state_at(&mgr->state, now_ms);
+    state_set_settings(&mgr->state, settings);
+    wake_all(&mgr->state.wakes);
+}
+
 void devicemgr_drain(struct devicemgr *mgr, uint64_t now_ms)
 {
     state_at(&mgr->state, now_ms);

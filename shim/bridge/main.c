@@ -80,6 +80,15 @@ static void on_asked_to_stop(void *user, int number)
     watchdog_close(&p->watchdog);
 }
 
+/* The log's level and form; all else that may change is the daemon's. */
+static void on_asked_to_reload(void *user)
+{
+    struct process *p = user;
+    char told[SETTINGS_RELOAD_BYTES_MAX];
+
+    (void)!settings_reload(&p->settings, told);
+}
+
 /* Each resource takes two descriptors; what a service starts with does not do for 1024 of them. */
 static void raise_file_limit(void)
 {
@@ -121,7 +130,7 @@ int main(int argc, char **argv)
     umask(022); /* the modes of what is made are its maker's matter */
     raise_file_limit();
     uv_loop_init(&p.loop);
-    signals_start(&p.signals, &p.loop, on_asked_to_stop, &p);
+    signals_start(&p.signals, &p.loop, on_asked_to_stop, on_asked_to_reload, &p);
     watchdog_start(&p.watchdog, &p.loop);
     start_bridge(&p);
     settings_tell_ready(&p.settings);

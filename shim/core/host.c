@@ -46,6 +46,16 @@ struct devicemgr *host_core(struct host *host)
     return host->core;
 }
 
+void host_settings_changed(struct host *host)
+{
+    struct devicemgr_settings settings;
+
+    core_settings_init(&settings, host->config, host->boot_id);
+    devicemgr_set_settings(host->core, boot_now_ms(), &settings);
+    core_settings_fini(&settings);
+    host_kick(host);
+}
+
 const struct host_counts *host_counts(const struct host *host)
 {
     return &host->counts;

@@ -1084,7 +1084,7 @@ def test_one_that_dies_again_and_again(feed, kubelet, make_bridge):
 def test_a_hangup_is_no_end(feed, shown, kubelet):
     bridge, client = shown
     os.kill(bridge.pid, signal.SIGHUP)
-    bridge.wait_log("SIGHUP does nothing")
+    bridge.wait_log("reload: changed: nothing; needs a restart: nothing")
     assert not client.ended.is_set() and len(kubelet.of("register")) == 1
 
 
