@@ -12,7 +12,8 @@
 #     --runtime-endpoint PATH   the runtime's socket, in place of the one the kubelet uses
 #     --no-kubelet              leave the kubelet's settings alone: something else starts it
 #
-# What it installs: the binaries; three systemd units, enabled; a description of all settings;
+# What it installs: the binaries; three systemd units, enabled; a description of all settings,
+# and the manual page and completions of cri-device-shimctl;
 # unless it is there, /etc/cri-device-shim/config.toml; and a drop-in for kubelet.service, which adds
 # one argument, --container-runtime-endpoint, orders the kubelet behind the shim, and warns at the
 # kubelet's start if its unit is another one by then. The runtime's socket for config.toml is read
@@ -315,9 +316,18 @@ plan_binaries() {
     done
 }
 
+# plan_document SOURCE PATH
+plan_document() {
+    stage "$here/$1" "$2" 644
+    change "$2" "$work/new$2"
+}
+
 plan_documents() {
-    stage "$here/example.toml" "$example_doc" 644
-    change "$example_doc" "$work/new$example_doc"
+    local share=$prefix/share
+    plan_document example.toml "$example_doc"
+    plan_document cri-device-shimctl.1 "$share/man/man1/cri-device-shimctl.1"
+    plan_document completion.bash "$share/bash-completion/completions/cri-device-shimctl"
+    plan_document completion.zsh "$share/zsh/site-functions/_cri-device-shimctl"
 }
 
 plan_kubelet() {

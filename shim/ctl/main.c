@@ -45,7 +45,9 @@ static const char HELP[] =
     "  -s, --socket PATH    the daemon's control.socket; else $" SOCKET_VARIABLE ", else\n"
     "                       " CONTROL_SOCKET_DEFAULT "\n"
     "  -h, --help           this, and end\n"
-    "  -V, --version        the version, and end\n";
+    "  -V, --version        the version, and end\n"
+    "\n"
+    "cri-device-shimctl(1) has more.\n";
 
 static _Noreturn void help(void)
 {

@@ -28,11 +28,14 @@ DAEMON = "usr/local/bin/cri-device-shim"
 BRIDGE = "usr/local/bin/cri-device-shim-bridge"
 CTL = "usr/local/bin/cri-device-shimctl"
 EXAMPLE = "usr/local/share/doc/cri-device-shim/example.toml"
+CTL_DOCUMENTS = {"usr/local/share/man/man1/cri-device-shimctl.1": "cri-device-shimctl.1",
+                 "usr/local/share/bash-completion/completions/cri-device-shimctl": "completion.bash",
+                 "usr/local/share/zsh/site-functions/_cri-device-shimctl": "completion.zsh"}
 KUBELET_DIR = "var/lib/kubelet/device-plugins"
 LISTEN = "/run/cri-device-shim/cri-device-shim.sock"
 FLAG = f"--container-runtime-endpoint=unix://{LISTEN}"
 INSTALLED = {
-    DAEMON, BRIDGE, CTL, CONFIG, DROP_IN, EXAMPLE,
+    DAEMON, BRIDGE, CTL, CONFIG, DROP_IN, EXAMPLE, *CTL_DOCUMENTS,
     f"{UNITS}/cri-device-shim.socket", f"{UNITS}/sockets.target.wants/cri-device-shim.socket",
     f"{UNITS}/cri-device-shim.service",
     f"{UNITS}/multi-user.target.wants/cri-device-shim.service",
@@ -250,6 +253,8 @@ def test_install(node):
     assert values(node.read(CONFIG)) == {"runtime_endpoint": f'"{node.layout.endpoint}"'}
     assert f"Every setting with its default: /{EXAMPLE}\n" in node.read(CONFIG)
     assert node.read(EXAMPLE) == (ROOT / "config/example.toml").read_text()
+    for path, source in CTL_DOCUMENTS.items():
+        assert node.read(path) == (ROOT / "config" / source).read_text()
     lines = node.read(DROP_IN).splitlines()
     at = lines.index("ExecStart=")
     assert lines[at + 1:] == [f"ExecStart={node.layout.exec_start} {FLAG}"]
