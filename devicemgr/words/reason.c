@@ -79,7 +79,7 @@ static void explain_creates(const struct state *state, const struct demand *dema
     (void)state;
     (void)demand;
     (void)reason;
-    text_add(text, "%d creates are under way already", CREATES_MAX);
+    text_add(text, "%d creates wait or are under way already", CREATES_MAX);
 }
 
 /* ---- its sandbox ---- */

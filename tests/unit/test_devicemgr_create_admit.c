@@ -120,7 +120,7 @@ static void too_many_creates_are_refused(void **state)
     }
     expect_nothing(w);
     assert_true(create(w, 1, "last", "main", GPU ":g0", NULL));
-    expect_with(w, "verdict 1 refused 14:", "creates are under way already", NULL);
+    expect_with(w, "verdict 1 refused 14:", "4096 creates wait or are under way already", NULL);
 }
 
 static void other_annotations_of_the_container_are_left_alone(void **state)
