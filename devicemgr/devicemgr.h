@@ -244,8 +244,9 @@ void devicemgr_sandbox_stopped(struct devicemgr *mgr, uint64_t now_ms, const cha
 void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id);
 
 /* Whether creates that an earlier process has forwarded, to which the runtime has not answered yet,
- * are under way: as long as they are, and until a list that was asked for afterwards, what the
- * checkpoint has and no list shows may be in the making. */
+ * are under way: as long as they are, and until a list that was asked for some seconds after that
+ * (the last one's client may have given it up), what the checkpoint has and no list shows may be in
+ * the making. */
 void devicemgr_earlier_creates(struct devicemgr *mgr, uint64_t now_ms, bool under_way);
 
 /* The runtime's list is being asked for: what happens from now on is newer than its answer. Without

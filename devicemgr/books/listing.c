@@ -42,7 +42,7 @@ void listing_soon(struct state *state)
 
 void listing_earlier_creates(struct state *state, bool under_way)
 {
-    state->listing.earlier_until_ms = under_way ? UINT64_MAX : state->now_ms;
+    state->listing.earlier_until_ms = under_way ? UINT64_MAX : state->now_ms + OUTCOME_MS;
     if (!under_way)
         listing_soon(state);
 }

@@ -227,6 +227,7 @@ void claims_listed(struct world *w)
         struct claim *c = &w->claims.v[i];
 
         if (c->uid && !client_find_of(w, c->uid, c->name) &&
+            lister_heard_since(w, shim_earlier_until_ms(w)) &&
             lister_heard_since(w, c->unsure_ms + OUTCOME_MS) &&
             lister_heard_since(w, c->told_ms + 1))
             c->unsure_ms = 0;

@@ -109,7 +109,7 @@ static void expire(struct world *w, uint64_t number, uint64_t incarnation)
 {
     struct create_sim *create = client_find(w, number);
 
-    if (shim_lives(w, incarnation) && create)
+    if (create && (shim_lives(w, incarnation) || create->earlier))
         cancel(w, create, "over its deadline");
 }
 
@@ -129,8 +129,15 @@ void client_shim_gone(struct world *w)
 
         if (!create->number)
             continue;
+        if (w->shim.resumes && (create->forwarded || create->untouched)) {
+            create->untouched = create->earlier = true;
+            create->forwarded = false;
+            continue;
+        }
         decision_add(w, create, "the shim is gone");
         retry_later(w, create->uid, create->name, "the shim is gone", 0);
+        if (w->shim.resumes && kubelet_find_pod(w, create->uid)) /* the next one asks by itself */
+            kubelet_find_pod(w, create->uid)->containers[create->name].not_before_ms = 0;
         *create = (struct create_sim){0};
     }
 }
@@ -492,12 +499,13 @@ void client_answered(struct world *w, uint64_t number, unsigned container)
     if (!create)
         return;
     snprintf(id, sizeof id, "c%u", container);
-    claims_answered(w, create->uid, create->name);
+    if (!create->earlier)
+        claims_answered(w, create->uid, create->name);
     if (container)
         runtime_start(w, container);
     else
         retry_later(w, create->uid, create->name, "the runtime refused", 0);
-    if (!container)
+    if (!container && !create->earlier)
         give_back(w, create);
     if (!create->untouched)
         devicemgr_create_answered(w->shim.core, shim_now_ms(w), number, container ? id : NULL);

@@ -35,6 +35,7 @@ struct create_sim {
     unsigned sandbox;
     bool untouched; /* it names no device: the core does not know of it */
     bool forwarded;
+    bool earlier;   /* likewise, since an earlier shim forwarded it, or let it pass */
     bool tokenless; /* its container came with tokens before, and has none now */
     enum token_fault fault;
     uint64_t started_ms;
@@ -72,7 +73,8 @@ void client_create(struct world *w, struct pod_sim *pod, unsigned name,
 void client_create_tokenless(struct world *w, struct pod_sim *pod, unsigned name,
                              const struct rt_sandbox *sandbox);
 void client_cancel_one(struct world *w);
-/* The connection to the shim is gone, and every create on it. */
+/* The connection to the shim is gone, and every create on it; or, where the next one goes on with it,
+ * those that it has not passed on, which the kubelet sees held. */
 void client_shim_gone(struct world *w);
 /* The runtime's connection is gone: creates that were forwarded end without an answer. */
 void client_runtime_gone(struct world *w);

@@ -13,6 +13,7 @@
 
 #define COUNTS(X)                                                                                  \
     X(FORWARDED, "creates forwarded")                                                              \
+    X(RESUMED, "starts that go on with creates under way")                                         \
     X(INVALID_ARGUMENT, "refused INVALID_ARGUMENT")                                                \
     X(DEADLINE_EXCEEDED, "refused DEADLINE_EXCEEDED")                                              \
     X(RESOURCE_EXHAUSTED, "refused RESOURCE_EXHAUSTED")                                            \

@@ -25,6 +25,11 @@
 #define UNBEGUN_PERCENT 50
 /* How often a container of a pod deleted by force is looked at, to be made again. */
 #define MADE_AGAIN_PERCENT 30
+/* How often the stopped sandboxes of a deleted pod are left there, and how long: beyond the time in
+ * which another is expected in place of a dead one. */
+#define LEFT_PERCENT 10
+#define LEFT_MS_MIN 100000
+#define LEFT_MS_MAX 300000
 /* How often it has not heard that a container runs, and makes the next. */
 #define TWIN_PERCENT 1
 #define TWIN_MOVED_PERCENT 4 /* where plugins are moved over */
@@ -204,9 +209,13 @@ static void teardown(struct world *w, struct pod_sim *pod)
         return;
     pod->released = true;
     left = sandbox_of(w, pod->uid, true);
+    if (left && !pod->collect_ms)
+        pod->collect_ms = w->now_ms + (w->faults && rng_percent(&pod->rng, LEFT_PERCENT)
+                                           ? rng_between(&pod->rng, LEFT_MS_MIN, LEFT_MS_MAX)
+                                           : 0);
     if (!left)
         pod_forget(w, pod);
-    else if (rng_percent(&pod->rng, 30))
+    else if (w->now_ms >= pod->collect_ms && rng_percent(&pod->rng, 30))
         runtime_remove_sandbox(w, left);
 }
 

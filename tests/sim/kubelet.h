@@ -52,11 +52,12 @@ struct pod_sim {
     bool forgotten; /* the runtime had its sandboxes, until a reboot */
     unsigned sandbox; /* the one its init containers have run in */
     bool deleting;
-    bool released;    /* its tokens' devices are given to others */
-    uint64_t stop_ms; /* when a deleted one's containers are stopped */
-    uint64_t run_ms;  /* when its next sandbox can be run; 0: that was not looked at yet */
-    uint64_t try_ms;  /* when that is tried next */
-    uint64_t over_ms; /* when it last had no ready sandbox; it may have none now */
+    bool released;       /* its tokens' devices are given to others */
+    uint64_t collect_ms; /* when what is left of a deleted one is removed; 0: it is not there yet */
+    uint64_t stop_ms;    /* when a deleted one's containers are stopped */
+    uint64_t run_ms;     /* when its next sandbox can be run; 0: that was not looked at yet */
+    uint64_t try_ms;     /* when that is tried next */
+    uint64_t over_ms;    /* when it last had no ready sandbox; it may have none now */
     struct pod_container containers[POD_CONTAINERS_MAX];
     unsigned containers_len;
     struct rng rng; /* of what it does just now */

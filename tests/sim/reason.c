@@ -65,7 +65,8 @@ bool reason_resource_known(const struct world *w, size_t resource)
 bool reason_unlisted(const struct world *w)
 {
     return w->lister.heard_ms == 0 ||
-           (w->shim.rows_lost && w->lister.heard_ms < w->shim.started_ms + OUTCOME_MS);
+           (w->shim.rows_lost && (w->lister.heard_ms < shim_earlier_until_ms(w) ||
+                                  w->lister.heard_ms < w->shim.started_ms + OUTCOME_MS));
 }
 
 /* The plugin calls of this create, as far as they can be told from others'. */

@@ -66,6 +66,7 @@ enum draw {
     DRAW_STORE_DAMAGED,
     DRAW_PUBLISHER,
     DRAW_WHY,
+    DRAW_SHIM_RESUMES,
 };
 
 /* Mixes `about` in: another stream for each. */

@@ -87,6 +87,7 @@ struct runtime_call {
     uint64_t create;  /* of a create: the core's number */
     uint64_t incarnation;
     bool foreign;           /* not the kubelet's */
+    bool earlier;           /* its connection outlived the shim that passed it on */
     uint64_t slow_until_ms; /* it has no effect before */
     bool effected;
     bool failed;
@@ -130,8 +131,11 @@ void runtime_create(struct world *w, uint64_t create, const struct rt_container 
 void runtime_create_abandoned(struct world *w, uint64_t create);
 /* The container the call made is started by the kubelet, who knows of it. */
 void runtime_start(struct world *w, unsigned container);
-/* All calls lose their answers: the shim that carried them is gone. */
+/* All calls lose their answers, since the shim that carried them is gone; but creates whose
+ * connections the next one goes on with. */
 void runtime_shim_gone(struct world *w);
+/* It goes on with them; whether there are any. */
+bool runtime_shim_resumes(struct world *w);
 /* The runtime itself is: some take effect. */
 void runtime_lose_calls(struct world *w);
 

@@ -11,6 +11,7 @@
 
 #define EFFECT_MS_MAX 2000
 #define ANSWER_MS_MAX 500
+#define EARLIER_MS_MAX 20000 /* longer than any list is asked for again by chance */
 
 /* ---- calls: their effect ---- */
 
@@ -188,6 +189,22 @@ static void stop_failed(struct world *w, unsigned sandbox)
     devicemgr_sandbox_stop_failed(w->shim.core, shim_now_ms(w), id);
 }
 
+static bool is_earlier(const struct world *w, const struct runtime_call *call)
+{
+    return call->number && call->earlier && shim_lives(w, call->incarnation);
+}
+
+/* Whether the last of them has ended. */
+static void look_at_earlier(struct world *w)
+{
+    bool under_way = !w->shim.core || !w->shim.earlier;
+
+    for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++)
+        under_way = under_way || is_earlier(w, &w->runtime.calls[i]);
+    if (!under_way)
+        shim_earlier_over(w);
+}
+
 static void answer(struct world *w, uint64_t number, uint64_t unused)
 {
     struct runtime_call *slot = find_call(w, number), call;
@@ -195,6 +212,12 @@ static void answer(struct world *w, uint64_t number, uint64_t unused)
     (void)unused;
     if (!slot)
         return;
+    if (slot->earlier && !w->shim.core) { /* it waits in the socket */
+        struct rng rng = draw_for(w, DRAW_RUNTIME_ANSWERS, slot);
+
+        world_after(w, &rng, rng_between(&rng, 1, ANSWER_MS_MAX), answer, number, 0);
+        return;
+    }
     call = *slot;
     slot->number = 0;
     if (!shim_lives(w, call.incarnation))
@@ -207,6 +230,7 @@ static void answer(struct world *w, uint64_t number, uint64_t unused)
         tell_answer(w, &call);
     else if (call.kind == CALL_STOP_SANDBOX)
         stop_failed(w, call.subject);
+    look_at_earlier(w);
     shim_run(w);
 }
 
@@ -216,7 +240,7 @@ static void reach(struct world *w, uint64_t number, uint64_t unused)
     struct rng rng;
 
     (void)unused;
-    if (!call)
+    if (!call || call->effected)
         return;
     rng = draw_for(w, DRAW_RUNTIME_ANSWERS, call);
     if (w->now_ms < call->slow_until_ms) {
@@ -224,7 +248,7 @@ static void reach(struct world *w, uint64_t number, uint64_t unused)
         return;
     }
     effect(w, call);
-    if (!shim_lives(w, call->incarnation))
+    if (!shim_lives(w, call->incarnation) || call->earlier)
         w->runtime.unseen = true; /* the shim that passed it on is gone */
     world_after(w, &rng, rng_delay_ms(&rng, ANSWER_MS_MAX), answer, number, 0);
 }
@@ -344,9 +368,14 @@ void runtime_create_abandoned(struct world *w, uint64_t create)
             continue;
         rng = draw_for(w, DRAW_CALL_LOST, call);
         call->incarnation = 0; /* nobody hears the answer */
-        if (!call->effected && rng_percent(&rng, 50))
+        if (!call->effected && rng_percent(&rng, 50)) {
             call->number = 0;
+        } else if (call->earlier && !call->effected) { /* however long it would have taken */
+            call->slow_until_ms = w->now_ms + rng_below(&rng, EFFECT_MS_MAX);
+            world_after(w, &rng, call->slow_until_ms - w->now_ms, reach, call->number, 0);
+        }
     }
+    look_at_earlier(w);
 }
 
 /* What was asked for may not have got there; what did goes on, and nobody hears the answer. */
@@ -356,14 +385,32 @@ void runtime_shim_gone(struct world *w)
         struct runtime_call *call = &w->runtime.calls[i];
         struct rng rng;
 
+        call->earlier = w->shim.resumes && call->kind == CALL_CREATE_CONTAINER &&
+                        call->incarnation + 1 == w->shim.incarnation;
         if (!call->number || call->effected)
             continue;
         rng = draw_for(w, DRAW_CALL_LOST, call);
-        if (rng_percent(&rng, 50))
+        if (call->earlier)
+            call->slow_until_ms = w->now_ms + rng_below(&rng, EARLIER_MS_MAX);
+        else if (rng_percent(&rng, 50))
             call->number = 0;
         else if (call->kind == CALL_CREATE_CONTAINER && rng_percent(&rng, 50))
             call->slow_until_ms = w->now_ms + rng_below(&rng, EFFECT_MS_MAX);
     }
+}
+
+bool runtime_shim_resumes(struct world *w)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
+        struct runtime_call *call = &w->runtime.calls[i];
+
+        if (call->number && call->earlier)
+            call->incarnation = w->shim.incarnation;
+        any = any || is_earlier(w, call);
+    }
+    return any;
 }
 
 void runtime_lose_calls(struct world *w)
@@ -381,4 +428,5 @@ void runtime_lose_calls(struct world *w)
         if (call->kind == CALL_STOP_SANDBOX && shim_lives(w, call->incarnation))
             stop_failed(w, call->subject);
     }
+    look_at_earlier(w);
 }

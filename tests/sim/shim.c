@@ -8,6 +8,7 @@
 #include "tests/sim/check.h"
 #include "tests/sim/move.h"
 #include "tests/sim/over.h"
+#include "tests/sim/promise.h"
 #include "tests/sim/rival.h"
 #include "tests/sim/world.h"
 
@@ -16,6 +17,7 @@
 #define STORE_LOSS_PERCENT 5
 #define STORE_DAMAGE_PERCENT 10
 #define FORGETS_PERCENT 50
+#define RESUMES_PERCENT 70
 
 /* From the shim's start until a kubelet has listed. */
 #define KUBELET_LISTS_MS_MAX 60000
@@ -276,6 +278,7 @@ static void start(struct world *w, uint64_t a, uint64_t b)
         lost = store_damage(w) || lost;
     shim->damaged = shim->damaged || lost;
     shim->started_ms = w->now_ms;
+    shim->earlier = runtime_shim_resumes(w);
     shim->rows_lost = lost;
     if (lost) {
         count_add(COUNT_ROWS_LOST);
@@ -290,6 +293,10 @@ static void start(struct world *w, uint64_t a, uint64_t b)
     shown_rows(w);
     shim->relisted = false;
     w->store.reset = false;
+    if (shim->earlier) {
+        count_add(COUNT_RESUMED);
+        devicemgr_earlier_creates(shim->core, shim_now_ms(w), true);
+    }
     restore(w, lost);
     shim_run(w);
     if (shim->core)
@@ -303,9 +310,11 @@ static void start(struct world *w, uint64_t a, uint64_t b)
         kubelet_lists_later(w);
 }
 
-static void die(struct world *w)
+/* `reboot`: nothing outlives it. */
+static void die(struct world *w, bool reboot)
 {
     struct rng rng = world_draw(w, DRAW_SHIM_DIES, 0, 0);
+    struct rng kept = world_draw(w, DRAW_SHIM_RESUMES, 0, 0);
     struct shim *shim = &w->shim;
 
     devicemgr_free(shim->core);
@@ -315,6 +324,9 @@ static void die(struct world *w)
     shim->run_later = false;
     shim->incarnation++;
     shim->builtin_told = false;
+    shim->resumes = !reboot && rng_percent(&kept, RESUMES_PERCENT);
+    shim->earlier = false;
+    shim->earlier_ms = 0;
     lister_stop(w);
     rival_shim_gone(w);
     bridge_shim_gone(w);
@@ -333,7 +345,7 @@ void shim_kill(struct world *w, bool reboot)
     if (!w->shim.core)
         return;
     world_note(w, "shim: killed%s", reboot ? ", the node reboots" : "");
-    die(w);
+    die(w, reboot);
     if (!reboot)
         return;
     count_add(COUNT_REBOOTS);
@@ -409,7 +421,7 @@ void shim_run_now(struct world *w)
     asker_asks(w);
     shim->running = false;
     if (shim->dying || (shim->crash_in > 0 && w->play.decisions))
-        die(w);
+        die(w, false);
     else
         check_settled(w);
 }
@@ -419,6 +431,21 @@ uint64_t shim_next_ms(const struct world *w)
     uint64_t next_ms = w->shim.core ? devicemgr_next_ms(w->shim.core) : UINT64_MAX;
 
     return next_ms == UINT64_MAX ? UINT64_MAX : next_ms + w->shim.boot_ms - 1;
+}
+
+void shim_earlier_over(struct world *w)
+{
+    w->shim.earlier = false;
+    w->shim.earlier_ms = w->now_ms;
+    world_note(w, "shim: creates of an earlier life are over");
+    devicemgr_earlier_creates(w->shim.core, shim_now_ms(w), false);
+}
+
+uint64_t shim_earlier_until_ms(const struct world *w)
+{
+    if (w->shim.earlier)
+        return UINT64_MAX;
+    return w->shim.earlier_ms > 0 ? w->shim.earlier_ms + OUTCOME_MS : 0;
 }
 
 void shim_tick(struct world *w)

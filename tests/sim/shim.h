@@ -37,6 +37,9 @@ struct shim {
     uint64_t told_ms;         /* when it was last told something with its time */
     uint64_t kubelet_ms;      /* when a kubelet had listed, in this life; 0: not yet */
     uint64_t listed_ms;       /* when the runtime was listed first, in this life; 0: not yet */
+    bool resumes;             /* dead: the next one goes on with its connections */
+    bool earlier;             /* creates of an earlier life are under way */
+    uint64_t earlier_ms;      /* when the last of them was over; 0: there was none */
     bool rows_lost;           /* rows were missing when it started */
     bool draining;            /* it was told to end */
     bool builtin_told;        /* the built-in devices were listed */
@@ -62,6 +65,10 @@ uint64_t shim_hold_ms(const struct world *w, size_t resource);
 uint64_t shim_grace_ms(const struct world *w, size_t resource);
 /* Longest that an Allocate may take. */
 uint64_t shim_allocate_ms_max(const struct world *w);
+/* No create of an earlier life is under way any more. */
+void shim_earlier_over(struct world *w);
+/* Until then one may have an effect; UINT64_MAX: some are under way. */
+uint64_t shim_earlier_until_ms(const struct world *w);
 /* The core's time has come. */
 void shim_tick(struct world *w);
 /* When that is, on the world's clock; UINT64_MAX: never. */

@@ -318,6 +318,8 @@ static void run_to_rest(struct world *w)
         run_for(w, POD_COMES_MS);
     }
     run_for(w, QUIET_MS);
+    /* what is left of a pod may keep its devices from others for a time */
+    run_until(w, none_ends, REST_MS_MAX, "every pod that is deleted ends");
     reveal(w);
     quiet_ms = w->now_ms;
     run_until(w, content, content_ms_max(w), "every pod gets what it asked for");

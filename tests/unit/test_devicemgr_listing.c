@@ -56,8 +56,14 @@ static void an_earlier_create_is_in_the_making_until_it_is_over(void **state)
     runtime_listed(w, "u1 u2");
     assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
     expect_nothing(w);
-    devicemgr_earlier_creates(w->mgr, w->now_ms, false);
+    devicemgr_earlier_creates(w->mgr, w->now_ms, false); /* perhaps its client gave it up */
     pass(w, LIST_EVERY_MS);
+    expect(w, "list");
+    devicemgr_runtime_listing(w->mgr);
+    runtime_listed(w, "u1 u2");
+    pass(w, OUTCOME_MS - LIST_EVERY_MS - 1);
+    expect_nothing(w);
+    pass(w, 1);
     expect(w, "list");
     runtime_listed(w, "u1/main u2");
     expect(w, "check c-u1-main");
