@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -138,8 +139,7 @@ static int put_journal(const char *datagram, size_t len)
         fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         if (fd < 0)
             return -errno;
-        if (!__atomic_compare_exchange_n(&journal, &none, fd, false, __ATOMIC_SEQ_CST,
-                                         __ATOMIC_SEQ_CST)) {
+        if (!atomic_compare_exchange_strong(&journal, &none, fd)) {
             close(fd); /* another thread's came first */
             fd = none;
         }
@@ -214,7 +214,7 @@ static bool put_in_order(const struct log_line *line)
 
 static void tell_same(void)
 {
-    unsigned long told = __atomic_exchange_n(&same, 0, __ATOMIC_SEQ_CST);
+    unsigned long told = atomic_exchange(&same, 0);
     char text[128];
 
     if (told == 0)
@@ -246,14 +246,14 @@ static bool repeats(const struct log_line *line)
     hash = hash_word(hash, (uint64_t)line->level << 8 | line->about.kind);
     hash = hash_name(hash, line->about.resource);
     hash = hash_name(hash_name(hash, line->about.pod), line->about.container);
-    if (__atomic_exchange_n(&last, hash, __ATOMIC_SEQ_CST) != hash)
+    if (atomic_exchange(&last, hash) != hash)
         return false;
     same++;
     return true;
 }
 
-static void write_line(enum log_level level, const struct log_about *about, const char *format,
-                       va_list args)
+__attribute__((format(printf, 3, 0))) static void
+write_line(enum log_level level, const struct log_about *about, const char *format, va_list args)
 {
     char text[LOG_TEXT_BYTES_MAX + 1];
     struct log_line line = {.level = level, .about = *about, .text = text};

@@ -161,7 +161,8 @@ def test_another_schema_and_back(node, allocated):
 
 
 def test_an_upgrade_that_fails_is_taken_back(node, allocated):
-    """By a restart: the release before serves again, with what systemd keeps for it."""
+    """By a restart: the release before serves again, with what systemd keeps for it. Connections end
+    when their calls have: what was there in between could not have gone on with them."""
     client, _, _ = allocated
     binary = node.build / "shim/cri-device-shim"
     binary.write_text('#!/bin/sh\n[ "$1" = --check-config ] && exit 0\nexit 1\n')
@@ -172,9 +173,9 @@ def test_an_upgrade_that_fails_is_taken_back(node, allocated):
     assert node.active() == ALL
     assert (socket, bridge) == (node.property(SOCKET, "ActiveEnterTimestampMonotonic"),
                                 node.pid(BRIDGE))
-    wait_until(lambda: node.property(DAEMON, "NFileDescriptorStore") == kept, "all is kept again")
     client.reconnect()
     client.create(client.run_pod("two"), "main", ["x"])
+    wait_until(lambda: node.property(DAEMON, "NFileDescriptorStore") == kept, "all is kept again")
 
 
 def test_a_socket_unit_of_the_same_path(node):

@@ -127,8 +127,8 @@ def test_killed_and_upgraded(node, request):
 
 @pytest.fixture
 def other_clients(node):
-    """They connect again and again, and their calls are large: what is kept of connections comes and
-    goes. One that is just being made may be lost. What else is wrong."""
+    """They connect again and again, and their calls are large: what is kept of connections comes
+    and goes. One that is just being made may be lost. What else is wrong."""
     over, wrong = threading.Event(), []
 
     def run():

@@ -96,7 +96,8 @@ def test_other_mounts_stay(runtime, client, shim, path, how):
     words = f"its mount of {path}, which {how} {shim.kubelet_plugin_dir}, is not redirected"
     assert shim.log().count(words) == (1 if how else 0)
     assert shim.log().count("is not redirected") == (1 if how else 0)
-    client.unary(RUNTIME + "CreateContainer", sent(plugin_request(client, path)))  # another pod
+    other = client.run_pod("other")
+    client.unary(RUNTIME + "CreateContainer", sent(plugin_request(client, path, other)))
     assert shim.log().count("is not redirected") == (2 if how else 0)
 
 

@@ -42,7 +42,8 @@ class Directory:
         (path / "something").mkdir(parents=True)
 
     def remove(self):
-        shutil.rmtree(self.path)
+        """At once: as soon as it is empty the shim removes it."""
+        shutil.rmtree(self.path.rename(self.path.with_suffix(".aside")))
 
 
 class File:

@@ -5,8 +5,9 @@
     storm.violations; print(storm)
 
 `node`: a Node or RealNode with a store, which has started; its service managers start each process
-again. The kubelet may see nothing of any of this: no pod is rejected, no CRI call fails but creates
-that are refused in the shim's own words, no stream of the bridge's ends, and nothing registers anew.
+again. The kubelet may see nothing of any of this: no pod is rejected, no CRI call fails but
+creates that are refused in the shim's own words, no stream of the bridge's ends, and nothing
+registers anew.
 
 A PointStorm has them end between two steps of what the next one goes on with (shim/point.h). They
 are the programs of tests/points then, which are also what an upgrade goes to and comes back from.
