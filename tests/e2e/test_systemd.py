@@ -32,10 +32,16 @@ KUBELET_DIR = "/var/lib/kubelet/device-plugins"
 
 # Of a kubelet only that it is connected to the runtime it was told of.
 KUBELET = """#!/usr/bin/python3
-import signal, socket, sys
-with socket.socket(socket.AF_UNIX) as runtime:
-    runtime.connect(sys.argv[-1].partition("unix://")[2] or "/run/containerd/containerd.sock")
-    signal.pause()
+import socket, sys, time
+while True:
+    with socket.socket(socket.AF_UNIX) as runtime:
+        try:
+            runtime.connect(sys.argv[-1].partition("unix://")[2] or "/run/containerd/containerd.sock")
+            while runtime.recv(1 << 16):
+                pass
+        except OSError:
+            pass
+    time.sleep(0.05)
 """
 
 
@@ -161,8 +167,9 @@ def test_another_schema_and_back(node, allocated):
 
 
 def test_an_upgrade_that_fails_is_taken_back(node, allocated):
-    """By a restart: the release before serves again, with what systemd keeps for it. Connections end
-    when their calls have: what was there in between could not have gone on with them."""
+    """By a restart: the release before serves again, with what systemd keeps for it. Connections
+    ended when their calls had, and are made anew: what was there in between could not have gone on
+    with them."""
     client, _, _ = allocated
     binary = node.build / "shim/cri-device-shim"
     binary.write_text('#!/bin/sh\n[ "$1" = --check-config ] && exit 0\nexit 1\n')
