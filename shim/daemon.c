@@ -275,7 +275,8 @@ static void on_report(void *user, struct report *out)
                                        .host = d->host,
                                        .feed = d->feed,
                                        .gate = d->gate,
-                                       .keeper = d->keeper};
+                                       .keeper = d->keeper,
+                                       .control = d->control};
 
     daemon_report(&rooms, out);
 }
@@ -399,8 +400,7 @@ static void on_look(void *user, struct metrics_view *out)
     if (d->feed)
         feed_look_at_bridge(d->feed, &bridge);
 
-    *out = (struct metrics_view){.settings = d->settings,
-                                 .host = d->host,
+    *out = (struct metrics_view){.host = d->host,
                                  .relay = d->relay ? relay_counts(d->relay) : NULL,
                                  .creates = calls_create_counts(d->calls),
                                  .gate = d->gate ? gate_counts(d->gate) : NULL,
@@ -409,7 +409,7 @@ static void on_look(void *user, struct metrics_view *out)
                                  .not_ready = not_ready(d)};
 }
 
-static const struct metrics_ops METRICS_OPS = {.look = on_look};
+static const struct metrics_ops METRICS_OPS = {.look = on_look, .report = on_report};
 
 static void start_metrics(struct daemon *d)
 {

@@ -6,6 +6,7 @@
 
 #include "cri-proto/control_v1.pb-c.h"
 #include "cri-proto/methods.h"
+#include "shim/control/limits.h"
 #include "shim/control/status.h"
 #include "shim/control/why.h"
 #include "shim/must.h"

@@ -1,7 +1,6 @@
 # shim_control: the daemon's side of cri-device-shimctl.
 add_library(shim_control STATIC
     ${CMAKE_CURRENT_LIST_DIR}/control.c
-    ${CMAKE_CURRENT_LIST_DIR}/report.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c
     ${CMAKE_CURRENT_LIST_DIR}/why.c)
 target_link_libraries(shim_control

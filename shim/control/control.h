@@ -11,9 +11,9 @@
 #include <uv.h>
 
 #include "config/config.h"
-#include "shim/control/report.h"
 #include "shim/core/host.h"
 #include "shim/fd_store.h"
+#include "shim/report.h"
 
 struct control;
 

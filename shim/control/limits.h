@@ -18,7 +18,5 @@
  * some 200 KiB where every container waits for one resource. */
 #define CONTROL_WHY_CONTAINERS_MAX 100
 #define CONTROL_WHY_IDS_MAX 64
-/* What is not as it should be, told at once. */
-#define CONTROL_TROUBLES_MAX 16
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <uv.h>
 
+#include "shim/printable.h"
 #include "shim/rpc/message.h"
 #include "shim/rpc/rpc.h"
 
@@ -84,10 +85,8 @@ static const struct rpc_call_ops CALL_OPS = {.message = on_message, .done = on_d
 
 static void make_printable(char *words)
 {
-    for (; *words; words++) {
-        if ((unsigned char)*words < ' ' || *words == 0x7f)
-            *words = '?';
-    }
+    for (; *words; words++)
+        *words = printable(*words);
 }
 
 static void explain(const struct client *client, struct client_failure *failure)

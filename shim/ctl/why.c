@@ -5,6 +5,7 @@
 #include "cri-proto/control_v1.pb-c.h"
 #include "cri-proto/methods.h"
 #include "shim/must.h"
+#include "shim/printable.h"
 #include "shim/rpc/rpc.h"
 
 /* ---- for people ---- */
@@ -36,7 +37,7 @@ static const char *step_color(const Control__V1__Finding *finding)
 static void put_text(const struct show *show, const char *text)
 {
     for (; *text; text++)
-        fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, show->out);
+        fputc(printable(*text), show->out);
 }
 
 static void put_pod(const struct show *show, const Control__V1__Container *container)

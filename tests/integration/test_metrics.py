@@ -11,6 +11,7 @@ import pytest
 
 from asking import by_annotation, by_token, refused
 from criclient import pod_config
+from ctl import ctl_json
 from exposition import parse
 from process import MIB, is_sanitized, open_files, rss_bytes
 from protos import cri
@@ -92,6 +93,34 @@ def test_the_other_pages(watched):
     assert get(path, "/healthz", "HEAD") == (200, "text/plain; charset=utf-8", "")
     assert get(path, "/nothing")[0] == 404
     assert get(path, "/metrics", "POST")[0] == 405
+
+
+def test_what_is_degraded(watched, runtime):
+    """Every trouble there is, in the words of `cri-device-shimctl status`; an alert has a sample of
+    each part."""
+    shim, path = watched()
+
+    def troubles():
+        return {one["what"]: one["why"] for one in json.loads(get(path, "/status.json")[2])["degraded"]}
+
+    def samples():
+        return {dict(labels)["part"]: value
+                for (_, labels), value in scrape(path)["degraded"].samples.items()}
+
+    wait_until(lambda: set(troubles()) == {"bridge"}, "nothing but the bridge is missing")
+    assert set(samples()) == {"settings", "relay", "registrar", "feed", "control", "store", "runtime",
+                              "bridge"}
+    assert [part for part, value in samples().items() if value] == ["bridge"]
+    runtime.stop()
+    wait_until(lambda: "runtime" in troubles(), "the runtime is away")
+    told = {one["what"]: one["why"] for one in ctl_json(shim, "status")["degraded"]}
+    assert troubles() == told
+    assert samples()["runtime"] == 1
+    shim.control.unlink()
+    shim.control.mkdir()
+    (shim.control / "something").write_text("")
+    wait_until(lambda: "not empty" in troubles().get("control", ""), "the control socket is missed")
+    assert samples()["control"] == 1
 
 
 def test_not_ready_before_the_checkpoint_is_read(watched, runtime):
