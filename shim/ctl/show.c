@@ -90,7 +90,7 @@ void show_append(json_t *array, json_t *value)
 
 void show_json(const struct show *show, json_t *value)
 {
-    if (json_dumpf(value, show->out, JSON_INDENT(2)) < 0)
+    if (json_dumpf(value, show->out, show->one_line ? JSON_COMPACT : JSON_INDENT(2)) < 0)
         abort(); /* out of memory: the texts are UTF-8, and `out` is memory */
     fputc('\n', show->out);
     json_decref(value);

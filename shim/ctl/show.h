@@ -22,6 +22,7 @@ struct show {
     FILE *out;
     enum show_format format;
     bool colors;
+    bool one_line; /* JSON, since others follow */
 };
 
 /* The format of this name (json, wide, name). False: there is none. */

@@ -1,0 +1,7 @@
+#include "shim/ctl/commands.h"
+
+const struct command *const commands[] = {
+    &status_command,
+    &why_command,
+    NULL,
+};
