@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/differences.h"
+#include "config/compare.h"
 #include "shim/boot_clock.h"
 #include "shim/must.h"
 #include "shim/process.h"

@@ -73,7 +73,7 @@ def test_status_of_a_node_at_work(at_work, directory, closing):
     assert (runtime["name"], runtime["version"]) == ("recorder", "1")
     settings = {one["key"]: (one["value"], one["default"]) for one in status["settings"]}
     assert settings["plugins.hold"] == ("300ms", "5s")
-    assert settings["log_level"] == ("debug", "info")
+    assert settings["log.level"] == ("debug", "info")
     assert "plugins.allocate_timeout" not in settings and "control.socket" not in settings
 
 
