@@ -26,7 +26,7 @@ _SANITIZER = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_che
 _FUZZ_SANITIZER = {"ASAN_OPTIONS": "quarantine_size_mb=16", "UBSAN_OPTIONS": "print_stacktrace=1"}
 
 # What takes longest is begun first; in seconds of a run of all on two processors.
-_LONG = {"integration/test_restarts.py": 230, "integration/test_soak.py": 155,
+_LONG = {"integration/test_restarts.py": 110, "integration/test_soak.py": 80,
          "integration/test_kill_storm.py": 150, "e2e/test_kill_storm.py": 50,
          "integration/test_install.py": 150, "integration/test_bridge_speed.py": 80,
          "integration/test_equivalence.py": 75, "integration/test_plugin_life.py": 50,
