@@ -265,6 +265,7 @@ static void start_feed(struct daemon *d)
     if (!d->config->bridge.enabled)
         return;
     d->feed = feed_start(&d->loop, d->config, d->host, d->store, &FEED_OPS, d);
+    feed_settings_read(d->feed, d->settings);
 }
 
 static void on_report(void *user, struct report *out)
@@ -365,6 +366,8 @@ static int reload(struct daemon *d, char out[SETTINGS_RELOAD_BYTES_MAX])
     if (result < 0)
         return result;
     host_settings_changed(d->host);
+    if (d->feed)
+        feed_settings_read(d->feed, d->settings);
     if (d->ready)
         settings_tell_ready(d->settings);
     return 0;

@@ -64,6 +64,8 @@ static void report_bridge(const struct daemon_rooms *rooms, struct report *out)
     out->bridge_pid = bridge.pid;
     out->kubelet_pid = bridge.kubelet_pid;
     snprintf(out->bridge_version, sizeof out->bridge_version, "%s", bridge.version);
+    if (*bridge.degraded)
+        report_trouble(out, REPORT_BRIDGE, bridge.degraded, bridge.since_ms);
     if (!bridge.connected)
         report_trouble(out, REPORT_BRIDGE, "none is connected: what it shows the kubelet gets old",
                        bridge.since_ms);

@@ -12,7 +12,7 @@ import pytest
 from asking import by_annotation, by_token, refused
 from criclient import pod_config
 from ctl import ctl_json
-from exposition import parse
+from metrics import get, scrape
 from process import MIB, is_sanitized, open_files, rss_bytes
 from protos import cri
 from runtime import Reply
@@ -22,27 +22,7 @@ from telling import tell
 from waiting import wait_until
 
 GPU = "vendor.com/gpu"
-PREFIX = "cri_device_shim_"
 PODS = 10_000
-
-
-class _Unix(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=30)
-        self._path = str(path)
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(30)
-        self.sock.connect(self._path)
-
-
-def get(path, what, method="GET"):
-    """(status, content type, body) of one request of its own."""
-    with contextlib.closing(_Unix(path)) as connection:
-        connection.request(method, what)
-        answer = connection.getresponse()
-        return answer.status, answer.getheader("Content-Type"), answer.read().decode()
 
 
 @pytest.fixture
@@ -56,12 +36,6 @@ def watched(directory, make_shim):
         return shim, path
 
     return make
-
-
-def scrape(path):
-    status, kind, text = get(path, "/metrics")
-    assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
-    return {name.removeprefix(PREFIX): family for name, family in parse(text).items()}
 
 
 def test_a_scrape(watched, runtime, make_plugin, make_client):
