@@ -30,6 +30,20 @@ struct action *action_take(struct action_queue *queue)
     return action;
 }
 
+bool actions_drop(struct action_queue *queue, enum action_kind kind, uint64_t subject,
+                  uint64_t call)
+{
+    bool found = false;
+
+    for (struct action *action = queue->first; action; action = action->next) {
+        if (action->kind != kind || action->subject != subject || action->call != call)
+            continue;
+        action->kind = ACTION_NONE;
+        found = true;
+    }
+    return found;
+}
+
 static void rows_free(struct action_row *rows, size_t rows_len)
 {
     for (size_t i = 0; i < rows_len; i++) {

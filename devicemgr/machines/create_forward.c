@@ -140,21 +140,10 @@ void creates_answered(struct creates *creates, uint64_t number, const char *cont
     create_free(creates, create);
 }
 
-static bool drop_verdict(struct state *state, uint64_t number)
-{
-    for (struct action *action = state->actions.first; action; action = action->next) {
-        if (action->kind == ACTION_VERDICT && action->subject == number) {
-            action->kind = ACTION_NONE;
-            return true;
-        }
-    }
-    return false;
-}
-
 void creates_cancelled(struct creates *creates, uint64_t number)
 {
     struct create *create = creates_find(creates, number);
-    bool told = !drop_verdict(creates->state, number);
+    bool told = !actions_drop(&creates->state->actions, ACTION_VERDICT, number, 0);
 
     if (!create)
         return;
