@@ -160,7 +160,7 @@ static unsigned left_out(struct world *w, size_t r, unsigned available, unsigned
     if (!shim_exclusive(w, r) || number > 0 || reason_unlisted(w) ||
         device_sim_count((available & ~taken) | must) < size)
         return 0;
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
         const struct rt_container *c = &w->runtime.containers[i];
 
         if (runtime_live(c) && !c->rival && !c->abandoned && c->made_ms < w->lister.heard_ms &&
