@@ -62,6 +62,7 @@ void action_free(struct action *action)
     ids_fini(&action->must_include);
     options_free(action->options);
     rows_free(action->rows, action->rows_len);
+    free(action->event);
     free(action);
 }
 
@@ -142,6 +143,9 @@ void action_carry_out(const struct action *a, const struct devicemgr_ports *port
         break;
     case ACTION_PREFERRED:
         ports->preferred(user, a->subject, ids, a->ids.len);
+        break;
+    case ACTION_EVENT:
+        ports->event(user, a->event);
         break;
     case ACTION_LOG:
         ports->log(user, a->code, a->text);

@@ -22,6 +22,7 @@ enum action_kind {
     ACTION_RUNTIME_LIST,
     ACTION_VERDICT,
     ACTION_PREFERRED,
+    ACTION_EVENT,
     ACTION_LOG,
 };
 
@@ -47,6 +48,7 @@ struct action {
     V1beta1__ContainerAllocateResponse *options;
     struct action_row *rows;
     size_t rows_len;
+    struct devicemgr_event *event; /* in one piece with all it points to */
     struct action *next;
 };
 

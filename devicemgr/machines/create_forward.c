@@ -1,6 +1,7 @@
 /*
  * The state FORWARDED: the verdict with all options, and what the runtime says to it.
  */
+#include "devicemgr/books/happened.h"
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/machines/create.h"
 #include "devicemgr/things/name.h"
@@ -88,6 +89,14 @@ void create_forward(struct state *state, const struct create *create)
     outbox_put(&state->outbox, OUTBOX_CREATE_FORWARDED, create->number, NULL);
 }
 
+static void take_up(struct state *state, const struct create *create, struct allocation *allocation,
+                    const char *container_id)
+{
+    allocation_set_live(allocation, container_id, create->demand.sandbox_id,
+                        create->demand.attempt);
+    happened_to_allocation(state, DEVICEMGR_EVENT_ALLOCATED, false, allocation);
+}
+
 /* The containers can run from now on; the answer says under which id. */
 static void note_outcome(struct state *state, struct create *create, const char *container_id)
 {
@@ -103,8 +112,7 @@ static void note_outcome(struct state *state, struct create *create, const char 
         if (dead)
             allocation_set_idle(allocation);
         else if (container_id)
-            allocation_set_live(allocation, container_id, create->demand.sandbox_id,
-                                create->demand.attempt);
+            take_up(state, create, allocation, container_id);
         else
             ledger_outcome_unknown(state, allocation, create->demand.sandbox_id);
     }

@@ -20,6 +20,7 @@ struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
     struct state *state = &mgr->state;
 
     state_init(state, settings);
+    state->watched = ports && ports->event;
     mgr->calls.state = mgr->checks.state = mgr->prefers.state = state;
     mgr->runtime.state = mgr->runtime.adopt.state = state;
     mgr->creates = (struct creates){.state = state, .calls = &mgr->calls, .checks = &mgr->checks};
@@ -134,7 +135,7 @@ void devicemgr_run(struct devicemgr *mgr)
         } else if (unchecked) {
             unchecked = false;
             creates_verify(&mgr->creates);
-        } else {
+        } else if (!state->actions.first) {
             break;
         }
     }
