@@ -31,6 +31,7 @@
 /* cri-proto/control_v1.proto, and where the daemon serves it unless its settings say otherwise. */
 #define CONTROL_STATUS "/control.v1.Control/Status"
 #define CONTROL_WHY "/control.v1.Control/Why"
+#define CONTROL_EVENTS "/control.v1.Control/Events"
 #define CONTROL_SOCKET_DEFAULT "/run/cri-device-shim/control.sock"
 
 enum cri_method {

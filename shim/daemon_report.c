@@ -103,6 +103,7 @@ void daemon_report(const struct daemon_rooms *rooms, struct report *out)
     if (rooms->control)
         add_if(out, REPORT_CONTROL, control_trouble(rooms->control, &since_ms), since_ms);
     report_store(rooms, out);
+    add_if(out, REPORT_EVENTS, events_trouble(rooms->events, &since_ms), since_ms);
     report_runtime(rooms, out);
     add_if(out, REPORT_REGISTRAR, host_registrar_trouble(rooms->host, &since_ms), since_ms);
     report_bridge(rooms, out);

@@ -8,6 +8,7 @@
 
 #include "shim/control/control.h"
 #include "shim/core/host.h"
+#include "shim/events/events.h"
 #include "shim/kubelet/feed.h"
 #include "shim/kubelet/gate.h"
 #include "shim/report.h"
@@ -19,6 +20,7 @@ struct daemon_rooms {
     const struct settings *settings;
     uint64_t started_ms; /* boot_now_ms() at its start */
     struct host *host;
+    const struct events *events;
     const struct feed *feed;
     const struct gate *gate;
     const struct keeper *keeper; /* of the relay's socket */

@@ -30,7 +30,8 @@ const char *report_part_name(enum report_part part)
         [REPORT_SETTINGS] = "settings",   [REPORT_RELAY] = "relay",
         [REPORT_REGISTRAR] = "registrar", [REPORT_FEED] = "feed",
         [REPORT_CONTROL] = "control",     [REPORT_STORE] = "store",
-        [REPORT_RUNTIME] = "runtime",     [REPORT_BRIDGE] = "bridge",
+        [REPORT_EVENTS] = "events",       [REPORT_RUNTIME] = "runtime",
+        [REPORT_BRIDGE] = "bridge",
     };
 
     return names[part];

@@ -17,6 +17,7 @@ enum report_part {
     REPORT_FEED,
     REPORT_CONTROL,
     REPORT_STORE,
+    REPORT_EVENTS,
     REPORT_RUNTIME,
     REPORT_BRIDGE,
 };

@@ -19,4 +19,10 @@
 #define CONTROL_WHY_CONTAINERS_MAX 100
 #define CONTROL_WHY_IDS_MAX 64
 
+/* Streams of events, of all clients; each has so much waiting for it that it does not read, and all
+ * else stays in the ring. How often one that lags is looked at. */
+#define CONTROL_FOLLOWERS_MAX 32
+#define CONTROL_FOLLOWER_QUEUE_BYTES (32u * 1024)
+#define CONTROL_FOLLOWER_LOOK_MS 50
+
 #endif

@@ -26,6 +26,8 @@ const char *command_given(const struct command_run *run, const char *name)
 enum command_exit command_exit_of(const struct client_failure *failure)
 {
     switch (failure->code) {
+    case RPC_INVALID_ARGUMENT:
+        return COMMAND_USAGE;
     case RPC_NOT_FOUND:
         return COMMAND_NOT_FOUND;
     case RPC_UNAVAILABLE:

@@ -3,5 +3,6 @@
 const struct command *const commands[] = {
     &status_command,
     &why_command,
+    &events_command,
     NULL,
 };

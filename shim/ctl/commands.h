@@ -11,5 +11,6 @@ extern const struct command *const commands[];
 
 extern const struct command status_command;
 extern const struct command why_command;
+extern const struct command events_command;
 
 #endif

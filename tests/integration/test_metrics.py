@@ -82,7 +82,7 @@ def test_what_is_degraded(watched, runtime):
                 for (_, labels), value in scrape(path)["degraded"].samples.items()}
 
     wait_until(lambda: set(troubles()) == {"bridge"}, "nothing but the bridge is missing")
-    assert set(samples()) == {"settings", "relay", "registrar", "feed", "control", "store", "runtime",
+    assert set(samples()) == {"settings", "relay", "registrar", "feed", "control", "store", "events", "runtime",
                               "bridge"}
     assert [part for part, value in samples().items() if value] == ["bridge"]
     runtime.stop()
