@@ -32,13 +32,14 @@ static struct wake_list *find(const struct wakes *wakes, const char *kind, const
 {
     const char *parts[] = {kind, name, id};
     struct wake_list *list;
-    struct mem_sought sought;
+    size_t key_bytes;
+    char *key;
 
     if (!wakes->lists)
         return NULL;
-    mem_seek(&sought, parts, id ? 3 : 2);
-    HASH_FIND(hh, wakes->lists, sought.key, sought.key_bytes, list);
-    mem_sought_drop(&sought);
+    key = mem_key(parts, id ? 3 : 2, &key_bytes);
+    HASH_FIND(hh, wakes->lists, key, key_bytes, list);
+    free(key);
     return list;
 }
 

@@ -75,12 +75,13 @@ struct look holders_of_ids(const struct state *state, const struct wanted *wante
     struct look look = {0};
 
     for (size_t i = 0; wanted->settings->exclusive && i < ids->len; i++) {
-        const struct owners *holders =
-            allocations_holders(&state->allocations, wanted->want->resource, ids->v[i]);
+        size_t len;
+        const struct allocation *const *holders =
+            allocations_holders(&state->allocations, wanted->want->resource, ids->v[i], &len);
 
-        for (size_t h = 0; h < owners_len(holders); h++) {
-            if (holders->v[h] != wanted->has)
-                look = holders_look_at(state, wanted->demand, holders->v[h], ids->v[i], ask);
+        for (size_t h = 0; h < len; h++) {
+            if (holders[h] != wanted->has)
+                look = holders_look_at(state, wanted->demand, holders[h], ids->v[i], ask);
             if (look.step != LOOK_GO)
                 return look;
         }
@@ -119,14 +120,13 @@ bool holders_handed_on(const struct state *state, const struct wanted *wanted)
     const struct allocation *has = wanted->has;
 
     for (size_t i = 0; i < has->ids.len; i++) {
-        const struct owners *holders =
-            allocations_holders(&state->allocations, has->resource, has->ids.v[i]);
+        size_t len;
+        const struct allocation *const *holders =
+            allocations_holders(&state->allocations, has->resource, has->ids.v[i], &len);
 
-        for (size_t h = 0; h < owners_len(holders); h++) {
-            const struct allocation *holder = holders->v[h];
-
-            if (holder != has && same_pod(wanted->demand, holder) &&
-                said_to_run(state, wanted->demand, holder))
+        for (size_t h = 0; h < len; h++) {
+            if (holders[h] != has && same_pod(wanted->demand, holders[h]) &&
+                said_to_run(state, wanted->demand, holders[h]))
                 return true;
         }
     }
@@ -138,22 +138,21 @@ bool holders_none(const struct state *state, const struct wanted *wanted, const 
 {
     const struct demand *demand = wanted->demand;
     const char *resource = wanted->want->resource;
-    const struct owners *holders;
+    const struct allocation *const *holders;
+    size_t len;
 
     *reused = false;
     if (!wanted->settings->exclusive)
         return true;
-    holders = allocations_holders(&state->allocations, resource, id);
-    for (size_t i = 0; i < owners_len(holders); i++) {
-        const struct allocation *holder = holders->v[i];
-
-        if (holder == wanted->has)
+    holders = allocations_holders(&state->allocations, resource, id, &len);
+    for (size_t i = 0; i < len; i++) {
+        if (holders[i] == wanted->has)
             continue;
-        if (allocation_life(holder) != ALLOCATION_IDLE)
+        if (allocation_life(holders[i]) != ALLOCATION_IDLE)
             return false;
-        if (same_pod(demand, holder))
+        if (same_pod(demand, holders[i]))
             *reused = true;
-        else if (!facts_pod_over(state, holder->pod_uid))
+        else if (!facts_pod_over(state, holders[i]->pod_uid))
             return false;
     }
     return !kubelet_promised(state, resource, id, demand->pod_uid, demand->container);

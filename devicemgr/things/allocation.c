@@ -249,25 +249,23 @@ void allocation_set_found(struct allocation *allocation)
     set_row(allocation, ALLOCATION_DURABLE, 0);
 }
 
-/* Takes `options`, may be NULL, in the place of what was there. */
-static void put_options(struct allocation *allocation, V1beta1__ContainerAllocateResponse **place,
-                        size_t *bytes, V1beta1__ContainerAllocateResponse *options)
-{
-    allocation->table->options_bytes -= *bytes;
-    options_free(*place);
-    *place = options;
-    *bytes = options ? options_bytes(options) : 0;
-    allocation->table->options_bytes += *bytes;
-}
-
+/* Takes `fresh`, may be NULL, in the place of what was there. */
 static void set_fresh(struct allocation *allocation, V1beta1__ContainerAllocateResponse *fresh)
 {
-    put_options(allocation, &allocation->fresh, &allocation->fresh_bytes, fresh);
+    allocation->table->options_bytes -= allocation->fresh_bytes;
+    options_free(allocation->fresh);
+    allocation->fresh = fresh;
+    allocation->fresh_bytes = fresh ? options_bytes(fresh) : 0;
+    allocation->table->options_bytes += allocation->fresh_bytes;
 }
 
 static void set_options(struct allocation *allocation, V1beta1__ContainerAllocateResponse *options)
 {
-    put_options(allocation, &allocation->options, &allocation->options_bytes, options);
+    allocation->table->options_bytes -= allocation->options_bytes;
+    options_free(allocation->options);
+    allocation->options = options;
+    allocation->options_bytes = options ? options_bytes(options) : 0;
+    allocation->table->options_bytes += allocation->options_bytes;
 }
 
 static void set_boot(struct allocation *allocation, const char *boot_id)

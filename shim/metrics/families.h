@@ -7,7 +7,6 @@
 #include "shim/metrics/exposition.h"
 #include "shim/metrics/metrics.h"
 
-void families_put(struct exposition *e, const struct metrics_view *view,
-                  const struct report *report);
+void families_put(struct exposition *e, const struct metrics_view *view);
 
 #endif

@@ -362,10 +362,11 @@ static void on_drained(uv_timer_t *timer)
  * their calls are to end first. */
 static bool may_leave(const struct relay *relay)
 {
-    if (!relay->connections || program_has(KEPT_READER))
+    if (program_has(KEPT_READER))
         return true;
-    log_info("relay: the program was replaced by one that cannot go on with connections; calls "
-             "under way end first");
+    if (relay->connections)
+        log_info("relay: the program was replaced by one that cannot go on with connections; calls "
+                 "under way end first");
     return false;
 }
 

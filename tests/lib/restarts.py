@@ -24,7 +24,6 @@ import threading
 import time
 import traceback
 
-import nursery
 from kubelet import container
 from kubelet_runtime import ENDS_AT_ONCE
 from node import KILL, PARTS, TERM, Node
@@ -292,7 +291,6 @@ class Restarts:
 
 
 def main():
-    nursery.fork("kubelet_process")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("first", choices=RESTARTS)
     parser.add_argument("second", choices=RESTARTS, nargs="?")

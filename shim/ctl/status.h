@@ -1,0 +1,14 @@
+/*
+ * cri-device-shimctl status
+ */
+#ifndef SHIM_CTL_STATUS_H
+#define SHIM_CTL_STATUS_H
+
+#include "shim/ctl/client.h"
+#include "shim/ctl/show.h"
+
+/* struct command's run. */
+bool status_run(struct client *client, const struct show *show, char *const *arguments,
+                size_t arguments_len, struct client_failure *failure);
+
+#endif
