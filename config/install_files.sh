@@ -19,7 +19,7 @@
 declare -A original=() installed=()
 made_dirs_before=0
 made_dirs=() # on the node, in the order of their making
-change_paths=() change_goals=()
+change_paths=() change_goals=() change_prints=() # these of the goals
 recorded=no # whether this run has begun to note its changes
 applied=()  # paths changed in this run
 kept=()     # paths left alone because somebody has changed them
@@ -98,6 +98,7 @@ change() {
     fi
     change_paths+=("$1")
     change_goals+=("$2")
+    change_prints+=("$new")
 }
 
 # change_unless_edited PATH GOAL: the same, but what somebody has changed is kept.
@@ -200,7 +201,7 @@ put() {
         rm -f -- "$to"
         return $? # without it bash, in a trap, returns what was before the trap
     fi
-    mkdir -p "${to%/*}" || return 1
+    [ -d "${to%/*}" ] || mkdir -p "${to%/*}" || return 1
     new=$(beside "$to")
     if cp -aT -- "$goal" "$new" && { [ -L "$new" ] || sync -- "$new"; } &&
         mv -fT -- "$new" "$to"; then
@@ -219,7 +220,7 @@ record_changes() {
     make_store
     for i in "${!change_paths[@]}"; do
         path=${change_paths[i]}
-        new=$(fingerprint "${change_goals[i]}")
+        new=${change_prints[i]}
         note_dirs "${path%/*}"
         if [ -n "${original[$path]:-}" ]; then
             installed[$path]+=" $new"
@@ -250,7 +251,7 @@ apply_change() {
 commit_changes() {
     local i
     for i in "${!change_paths[@]}"; do
-        installed[${change_paths[i]}]=$(fingerprint "${change_goals[i]}")
+        installed[${change_paths[i]}]=${change_prints[i]}
     done
     manifest_save
     applied=()

@@ -13,6 +13,7 @@ import shutil
 import socket
 import stat
 import subprocess
+import tempfile
 
 import pytest
 
@@ -223,11 +224,30 @@ def files_of(tree):
     return {path for path, (_, content) in tree.items() if content is not None}
 
 
-@pytest.fixture(name="node", params=LAYOUTS.keys())
-def every_node(request, directory):
-    made = Node(directory, LAYOUTS[request.param].files)
-    made.layout = LAYOUTS[request.param]
-    return made
+@pytest.fixture(name="module_directory", scope="module")
+def directory_of_this_module():
+    path = pathlib.Path(tempfile.mkdtemp(prefix="cds-", dir="/tmp"))
+    yield path
+    shutil.rmtree(path)
+
+
+@dataclasses.dataclass
+class Installed:
+    """A node before and after an install, which no test changes, and what that said."""
+
+    layout: Layout
+    before: Node
+    after: Node
+    said: str
+
+
+@pytest.fixture(scope="module", params=LAYOUTS.keys())
+def installed(request, module_directory):
+    directory = module_directory / str(list(LAYOUTS).index(request.param))
+    layout = LAYOUTS[request.param]
+    before = Node(directory / "before", layout.files)
+    after = copy_of(before, directory / "after")
+    return Installed(layout, before, after, after.install().stdout)
 
 
 @pytest.fixture(name="one")
@@ -243,22 +263,21 @@ def values(text):
 
 # ---- on every kind of node ----
 
-def test_install(node):
+def test_install(installed):
     """The kubelet's endpoint is found and becomes the shim's; the kubelet gets its own arguments
     and one more; nothing else of the node changes."""
-    before = node.tree()
-    done = node.install()
-    assert f"its runtime is {node.layout.endpoint} ({node.layout.source})" in done.stdout
+    layout, node = installed.layout, installed.after
+    assert f"its runtime is {layout.endpoint} ({layout.source})" in installed.said
     # Nothing else, or a default of today would stay when a later version has another one.
-    assert values(node.read(CONFIG)) == {"runtime_endpoint": f'"{node.layout.endpoint}"'}
+    assert values(node.read(CONFIG)) == {"runtime_endpoint": f'"{layout.endpoint}"'}
     assert f"Every setting with its default: /{EXAMPLE}\n" in node.read(CONFIG)
     assert node.read(EXAMPLE) == (ROOT / "config/example.toml").read_text()
     for path, source in CTL_DOCUMENTS.items():
         assert node.read(path) == (ROOT / "config" / source).read_text()
     lines = node.read(DROP_IN).splitlines()
     at = lines.index("ExecStart=")
-    assert lines[at + 1:] == [f"ExecStart={node.layout.exec_start} {FLAG}"]
-    after = node.tree()
+    assert lines[at + 1:] == [f"ExecStart={layout.exec_start} {FLAG}"]
+    before, after = installed.before.tree(), node.tree()
     assert {path: after[path] for path in before} == before
     store = {path for path in after if path.startswith("var/lib/cri-device-shim")}
     assert files_of(after) - files_of(before) - store == INSTALLED
@@ -268,30 +287,31 @@ def test_install(node):
         assert after[binary][1] == (node.build / "shim" / pathlib.Path(binary).name).read_bytes()
 
 
-def test_dry_run(node):
+def test_dry_run(installed):
     """Shows each file that an install then changes, and changes none."""
+    node = installed.before
     before = node.tree()
     shown = node.install("--dry-run").stdout
     assert node.tree() == before
     paths = {line.removeprefix("+++ /") for line in shown.splitlines() if line.startswith("+++ /")}
     assert paths == INSTALLED
-    assert f"+ExecStart={node.layout.exec_start} {FLAG}" in shown
-    assert f'+runtime_endpoint = "{node.layout.endpoint}"' in shown
+    assert f"+ExecStart={installed.layout.exec_start} {FLAG}" in shown
+    assert f'+runtime_endpoint = "{installed.layout.endpoint}"' in shown
     assert "    systemctl restart kubelet.service" in shown.splitlines()
-    node.install()
-    installed = node.tree()
-    shown = node.install("--uninstall", "--dry-run").stdout
-    assert node.tree() == installed
+    after = installed.after.tree()
+    shown = installed.after.install("--uninstall", "--dry-run").stdout
+    assert installed.after.tree() == after
     paths = {line.removeprefix("--- /") for line in shown.splitlines() if line.startswith("--- /")}
     assert paths - {"dev/null"} == INSTALLED
 
 
-def test_second_install(node):
+def test_second_install(installed):
     """Finds nothing to do and writes nothing, not even the same again."""
+    node = installed.after
+
     def inodes():
         return {path: path.lstat().st_ino for path in node.root.rglob("*")}
 
-    node.install()
     before, inodes_before = node.tree(), inodes()
     done = node.install()
     assert "all files are as they should be" in done.stdout and "systemctl" not in done.stdout
@@ -299,10 +319,10 @@ def test_second_install(node):
     assert inodes() == inodes_before
 
 
-def test_uninstall(node):
+def test_uninstall(installed, directory):
     """Leaves the node byte for byte as it was, and a second time finds nothing."""
-    before = node.tree()
-    node.install()
+    before = installed.before.tree()
+    node = copy_of(installed.after, directory)
     node.install("--uninstall")
     assert node.tree() == before
     assert "nothing is installed" in node.install("--uninstall").stdout
