@@ -16,161 +16,149 @@ static bool is_right(const struct tree_node *node)
     return !node || !node->wrong;
 }
 
+/* ---- sockets beside `listen` ---- */
+
+/* Two daemons with two sockets must not meet on one of these: beside the kubelet's socket, unless
+ * the file says where. False: there is no room for it. */
+static bool place_beside(struct reading *r, const struct tree_node *given, const char *name,
+                         char **slot)
+{
+    const char *path = r->config->listen;
+    size_t dir_bytes = (size_t)(strrchr(path, '/') - path), bytes = dir_bytes + strlen(name);
+
+    if (given)
+        return true;
+    free(*slot);
+    *slot = value_allocate(r, bytes + 1, 1);
+    if (*slot)
+        strcpy(mempcpy(*slot, path, dir_bytes), name);
+    return bytes <= SOCKET_BYTES_MAX;
+}
+
+static void place_sockets(struct reading *r, const struct tree_node *root)
+{
+    struct config *c = r->config;
+    char expected[128];
+
+    if (!place_beside(r, find(root, "bridge", "socket"), BRIDGE_SOCKET, &c->bridge.socket) &&
+        c->bridge.enabled) {
+        snprintf(expected, sizeof expected,
+                 "a path of at most %zu bytes up to its last '/', or [bridge] socket to be set",
+                 SOCKET_BYTES_MAX - strlen(BRIDGE_SOCKET) + 1);
+        faults_add(&r->faults, find(root, NULL, "listen")->at, expected,
+                   "listen leaves no room for the bridge's %s beside it", &BRIDGE_SOCKET[1]);
+    }
+    /* Nobody needs it: without room there is none. */
+    if (!place_beside(r, find(root, "control", "socket"), CONTROL_SOCKET, &c->control_socket) &&
+        c->control_socket)
+        c->control_socket[0] = '\0';
+}
+
 /* ---- paths that must differ ---- */
 
-struct place {
-    struct tree_node *node; /* NULL: the default */
-    bool right;
-    char path[SOCKET_BYTES_MAX + 1];
+#define AT(member) offsetof(struct config, member)
+#define KUBELETS_DIR "bridge", "kubelet_plugin_dir", AT(bridge.kubelet_plugin_dir)
+
+static const struct place {
+    const char *table, *key;
+    size_t offset;
+    const char *below;
+} LISTEN = {NULL, "listen", AT(listen), ""},
+  RUNTIME = {NULL, "runtime_endpoint", AT(runtime_endpoint), ""},
+  FEED = {"bridge", "socket", AT(bridge.socket), ""},
+  CONTROL = {"control", "socket", AT(control_socket), ""},
+  METRICS = {"metrics", "listen", AT(metrics.listen), ""},
+  PLUGINS = {"plugins", "plugin_dir", AT(plugin_dir), ""},
+  REGISTRATION = {"plugins", "plugin_dir", AT(plugin_dir), PLUGIN_SOCKET},
+  KUBELETS = {KUBELETS_DIR, ""}, KUBELETS_OWN = {KUBELETS_DIR, PLUGIN_SOCKET},
+  BRIDGES = {KUBELETS_DIR, BRIDGE_SUBDIRECTORY};
+
+/* The shim's directory for plugins and the kubelet's: each makes a kubelet.sock of its own, and the
+ * kubelet empties its own. */
+static const struct pair {
+    const struct place *a, *b;
+    const char *wrong, *expected;
+    bool with_bridge; /* without it there may be no kubelet */
+} apart[] = {
+#define METRICS_WORDS "listen of [metrics] is another socket's path", "a socket of its own", false
+    {&METRICS, &LISTEN, METRICS_WORDS},
+    {&METRICS, &RUNTIME, METRICS_WORDS},
+    {&METRICS, &FEED, METRICS_WORDS},
+    {&METRICS, &REGISTRATION, METRICS_WORDS},
+    {&METRICS, &KUBELETS_OWN, METRICS_WORDS},
+    {&LISTEN, &RUNTIME, "listen and runtime_endpoint are the same socket",
+     "listen to be the shim's own and runtime_endpoint the runtime's", false},
+    {&LISTEN, &REGISTRATION, "listen is the socket on which plugins register",
+     "a path other than plugin_dir's kubelet.sock", false},
+    {&FEED, &LISTEN, "socket and listen are the same socket",
+     "listen to be for the kubelet and socket for the bridge", false},
+    {&FEED, &RUNTIME, "socket and runtime_endpoint are the same socket",
+     "socket to be the shim's own and runtime_endpoint the runtime's", false},
+    {&FEED, &REGISTRATION, "socket is the one on which plugins register",
+     "a path other than plugin_dir's kubelet.sock", false},
+    {&PLUGINS, &KUBELETS, "plugin_dir and kubelet_plugin_dir are the same directory",
+     "plugin_dir to be the shim's own and kubelet_plugin_dir the kubelet's", true},
+    {&PLUGINS, &BRIDGES, "plugin_dir is where the bridge has its sockets",
+     "a directory other than kubelet_plugin_dir's cri-device-shim", true},
+    {&FEED, &KUBELETS_OWN, "socket is the kubelet's own",
+     "a path other than kubelet_plugin_dir's kubelet.sock", true},
+#define CONTROL_WORDS                                                                              \
+    "[control] socket is another socket's, too", "a path that no other setting has", false
+    {&CONTROL, &LISTEN, CONTROL_WORDS},
+    {&CONTROL, &RUNTIME, CONTROL_WORDS},
+    {&CONTROL, &FEED, CONTROL_WORDS},
+    {&CONTROL, &METRICS, CONTROL_WORDS},
+    {&CONTROL, &REGISTRATION, CONTROL_WORDS},
 };
 
-/* Without "//", "/./" and "/../", as far as names tell; of an absolute path. */
-static void make_normal(struct reading *r, char *path)
+/* Takes out "//", "/./" and "/../", as far as names tell; of an absolute path. */
+static void make_normal(char *path)
 {
-    char *rest = value_text(r, path, strlen(path)), *next = rest, *part, *end = path;
+    char *end = path, *part = path;
 
-    while (rest && (part = strsep(&next, "/"))) {
-        if (strcmp(part, "..") == 0) {
+    for (size_t len; *part == '/'; part += len) {
+        len = 1 + strcspn(part + 1, "/");
+        if (len == 3 && strncmp(part, "/..", len) == 0) {
             while (end > path && *--end != '/')
                 continue;
-        } else if (*part && strcmp(part, ".") != 0) {
-            end = stpcpy(stpcpy(end, "/"), part);
+        } else if (len > 1 && (len != 2 || part[1] != '.')) {
+            memmove(end, part, len);
+            end += len;
         }
     }
     strcpy(end, end == path ? "/" : "");
-    free(rest);
 }
 
-static struct place place_of(struct reading *r, struct tree_node *node, const char *path,
-                             const char *below)
+/* Where the file has it; NULL: nowhere. The path is empty if it is wrong, none, or too long for a
+ * socket's. */
+static const struct tree_node *look_up(const struct config *config, const struct tree_node *root,
+                                       const struct place *place, char path[SOCKET_BYTES_MAX + 1])
 {
-    struct place out = {.node = node};
-    int n = snprintf(out.path, sizeof out.path, "%s%s", path, below);
+    const struct tree_node *node = find(root, place->table, place->key);
+    const char *above = *(char *const *)((const char *)config + place->offset);
+    int n = snprintf(path, SOCKET_BYTES_MAX + 1, "%s%s", above, place->below);
 
-    /* One that is too long is no socket's. */
-    out.right = is_right(node) && (size_t)n < sizeof out.path;
-    make_normal(r, out.path);
-    return out;
+    if (*above != '/' || (size_t)n > SOCKET_BYTES_MAX || !is_right(node))
+        *path = '\0';
+    else
+        make_normal(path);
+    return node;
 }
 
 /* Told where the later of the two stands, the one just written. */
-static void differ(struct reading *r, const struct place *a, const struct place *b,
-                   const char *wrong, const char *expected)
+static void check_pair(struct reading *r, const struct tree_node *root, const struct pair *pair)
 {
-    struct tree_node *last = a->node;
+    char a_path[SOCKET_BYTES_MAX + 1], b_path[SOCKET_BYTES_MAX + 1];
+    const struct tree_node *last = look_up(r->config, root, pair->a, a_path);
+    const struct tree_node *b = look_up(r->config, root, pair->b, b_path);
 
-    if (!a->right || !b->right || strcmp(a->path, b->path) != 0)
+    if (!*a_path || strcmp(a_path, b_path) != 0 ||
+        (pair->with_bridge && !r->config->bridge.enabled))
         return;
-    if (!last || (b->node && tree_before(last->at, b->node->at)))
-        last = b->node;
-    faults_add(&r->faults, last ? last->at : (struct tree_place){0}, expected, "%s", wrong);
-}
-
-/* Two daemons with two sockets must not meet on one of these: beside the kubelet's socket. False:
- * there is no room for it. */
-static bool place_beside(struct reading *r, const char *name, char **slot)
-{
-    const char *path = r->config->listen;
-    int dir_bytes = (int)(strrchr(path, '/') - path);
-    char *socket;
-
-    if (asprintf(&socket, "%.*s%s", dir_bytes, path, name) < 0) {
-        r->out_of_memory = true;
-        return true;
-    }
-    free(*slot);
-    *slot = socket;
-    return strlen(socket) <= SOCKET_BYTES_MAX;
-}
-
-static void place_bridge_socket(struct reading *r, const struct tree_node *root)
-{
-    const struct tree_node *listen = read_find(root, "listen");
-    char expected[128];
-
-    if (find(root, "bridge", "socket") ||
-        place_beside(r, BRIDGE_SOCKET, &r->config->bridge.socket) || !r->config->bridge.enabled)
-        return;
-    snprintf(expected, sizeof expected,
-             "a path of at most %zu bytes up to its last '/', or [bridge] socket to be set",
-             SOCKET_BYTES_MAX - strlen(BRIDGE_SOCKET) + 1);
-    faults_add(&r->faults, listen->at, expected,
-               "listen leaves no room for the bridge's %s beside it", &BRIDGE_SOCKET[1]);
-}
-
-/* Nobody needs it: without room there is none. */
-static void place_control_socket(struct reading *r, const struct tree_node *root)
-{
-    char *socket;
-
-    if (find(root, "control", "socket") ||
-        place_beside(r, CONTROL_SOCKET, &r->config->control_socket))
-        return;
-    socket = r->config->control_socket;
-    socket[0] = '\0';
-}
-
-static void check_control(struct reading *r, const struct tree_node *root)
-{
-    const struct config *c = r->config;
-    const char *path = c->control_socket;
-    const struct place control = place_of(r, find(root, "control", "socket"), path, "");
-    const struct place others[] = {
-        place_of(r, read_find(root, "listen"), c->listen, ""),
-        place_of(r, read_find(root, "runtime_endpoint"), c->runtime_endpoint, ""),
-        place_of(r, find(root, "bridge", "socket"), c->bridge.socket, ""),
-        place_of(r, find(root, "plugins", "plugin_dir"), c->plugin_dir, PLUGIN_SOCKET),
-        place_of(r, find(root, "metrics", "listen"), c->metrics.listen, "")};
-
-    for (size_t i = 0; path[0] != '\0' && i < sizeof others / sizeof *others; i++)
-        differ(r, &control, &others[i], "[control] socket is another socket's, too",
-               "a path that no other setting has");
-}
-
-/* The shim's directory for plugins and the kubelet's: each makes a kubelet.sock of its own, and the
- * kubelet empties its own. Without the bridge there may be no kubelet. */
-static void check_places(struct reading *r, const struct tree_node *root)
-{
-    const struct config *c = r->config;
-    struct tree_node *dir = find(root, "plugins", "plugin_dir");
-    struct tree_node *kubelet_dir = find(root, "bridge", "kubelet_plugin_dir");
-    const struct place listen = place_of(r, read_find(root, "listen"), c->listen, "");
-    const struct place endpoint =
-        place_of(r, read_find(root, "runtime_endpoint"), c->runtime_endpoint, "");
-    const struct place feed = place_of(r, find(root, "bridge", "socket"), c->bridge.socket, "");
-    const struct place registration = place_of(r, dir, c->plugin_dir, PLUGIN_SOCKET);
-    const struct place metrics =
-        place_of(r, find(root, "metrics", "listen"), c->metrics.listen, "");
-    const struct place plugins = place_of(r, dir, c->plugin_dir, "");
-    const struct place kubelets = place_of(r, kubelet_dir, c->bridge.kubelet_plugin_dir, "");
-    const struct place sockets =
-        place_of(r, kubelet_dir, c->bridge.kubelet_plugin_dir, BRIDGE_SUBDIRECTORY);
-    const struct place kubelets_own =
-        place_of(r, kubelet_dir, c->bridge.kubelet_plugin_dir, PLUGIN_SOCKET);
-
-    const struct place *others[] = {&listen, &endpoint, &feed, &registration, &kubelets_own};
-
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        differ(r, &metrics, others[i], "listen of [metrics] is another socket's path",
-               "a socket of its own");
-    differ(r, &listen, &endpoint, "listen and runtime_endpoint are the same socket",
-           "listen to be the shim's own and runtime_endpoint the runtime's");
-    differ(r, &listen, &registration, "listen is the socket on which plugins register",
-           "a path other than plugin_dir's kubelet.sock");
-    differ(r, &feed, &listen, "socket and listen are the same socket",
-           "listen to be for the kubelet and socket for the bridge");
-    differ(r, &feed, &endpoint, "socket and runtime_endpoint are the same socket",
-           "socket to be the shim's own and runtime_endpoint the runtime's");
-    differ(r, &feed, &registration, "socket is the one on which plugins register",
-           "a path other than plugin_dir's kubelet.sock");
-    if (!c->bridge.enabled)
-        return;
-    differ(r, &plugins, &kubelets, "plugin_dir and kubelet_plugin_dir are the same directory",
-           "plugin_dir to be the shim's own and kubelet_plugin_dir the kubelet's");
-    differ(r, &plugins, &sockets, "plugin_dir is where the bridge has its sockets",
-           "a directory other than kubelet_plugin_dir's cri-device-shim");
-    differ(r, &feed, &kubelets_own, "socket is the kubelet's own",
-           "a path other than kubelet_plugin_dir's kubelet.sock");
+    if (!last || (b && tree_before(last->at, b->at)))
+        last = b;
+    faults_add(&r->faults, last ? last->at : (struct tree_place){0}, pair->expected, "%s",
+               pair->wrong);
 }
 
 /* ---- devices and resources ---- */
@@ -244,7 +232,7 @@ static void check_globs(struct reading *r, const struct tree_node *list,
     for (size_t i = 0; i < d->paths_len; i++) {
         const char *host = d->paths[i].host;
 
-        if (host && value_is_glob(host))
+        if (host && text_is_glob(host))
             faults_add(&r->faults, list->children[i].at,
                        "no '*', '?' or '[': several paths are one device; path may be a glob",
                        "paths holds %s", quote(host, strlen(host)).text);
@@ -260,7 +248,7 @@ static void check_container_path(struct reading *r, const struct tree_node *node
     if (!path || !d->path)
         return;
     directory = path[strlen(path) - 1] == '/';
-    glob = value_is_glob(d->path);
+    glob = text_is_glob(d->path);
     if (glob && !directory)
         faults_add(&r->faults, node->at,
                    "a directory that ends in '/', since a glob may match many nodes",
@@ -318,10 +306,11 @@ void check_settings(struct reading *r, struct tree_node *root)
 {
     const struct tree_node *devices = read_find(root, "device");
 
-    place_bridge_socket(r, root);
-    place_control_socket(r, root);
-    check_places(r, root);
-    check_control(r, root);
+    place_sockets(r, root);
+    if (r->out_of_memory)
+        return;
+    for (size_t i = 0; i < sizeof apart / sizeof *apart; i++)
+        check_pair(r, root, &apart[i]);
     check_annotations(r, root);
     check_gate(r, root);
     for (size_t i = 0; i < r->config->devices_len; i++) {

@@ -6,186 +6,122 @@
 #include "config/schema.h"
 #include "config/values.h"
 
+/* ---- two configurations ---- */
+
 enum difference {
     SAME,
     LIVE,
     FIXED, /* until a restart */
 };
 
-static enum difference compare_section(enum schema_section section, const void *a, const void *b);
+static enum difference compare_value(const struct schema_key *key, void *a, void *b);
 
-static bool same_text(const char *a, const char *b)
+static enum difference compare_section(enum schema_section section, void *a, void *b)
 {
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
-static bool same_names(char **a, char **b, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        if (!same_text(a[i], b[i]))
-            return false;
-    }
-    return true;
-}
-
-static bool same_environment(const struct config_env *a, const struct config_env *b, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        if (!same_text(a[i].name, b[i].name) || !same_text(a[i].value, b[i].value))
-            return false;
-    }
-    return true;
-}
-
-/* Element by element: one more, or one less, is another table. */
-static enum difference compare_tables(const struct schema_key *key, const char *a, const char *b,
-                                      size_t len)
-{
-    size_t bytes = schema_tables[key->inner].bytes;
+    const struct schema_key *key = NULL;
     enum difference found = SAME;
 
-    for (size_t i = 0; i < len; i++) {
-        enum difference one = compare_section(key->inner, a + i * bytes, b + i * bytes);
+    while ((key = schema_next(section, key))) {
+        enum difference one =
+            compare_value(key, schema_slot(key, section, a), schema_slot(key, section, b));
 
         found = one > found ? one : found;
     }
     return found;
 }
 
-static bool is_list(const struct schema_key *key)
-{
-    return key->type == VALUE_NAMES || key->type == VALUE_ENVIRONMENT || key->type == VALUE_TABLES;
-}
-
-/* Bytes at the slot. */
-static size_t size_of(const struct schema_key *key)
-{
-    switch (key->type) {
-    case VALUE_DURATION:
-        return sizeof(uint64_t);
-    case VALUE_CHOICE:
-        return sizeof(int);
-    case VALUE_FLAG:
-        return sizeof(bool);
-    case VALUE_COUNT:
-        return sizeof(unsigned);
-    default:
-        return sizeof(void *);
-    }
-}
-
-static enum difference compare_list(const struct schema_key *key, void *a, void *b)
-{
-    size_t len = *value_len(key, a);
-    void *x = *(void **)a, *y = *(void **)b;
-    bool same = len == *value_len(key, b);
-
-    if (same && key->type == VALUE_TABLES)
-        return compare_tables(key, x, y, len);
-    if (same)
-        same = key->type == VALUE_NAMES ? same_names(x, y, len) : same_environment(x, y, len);
-    return same ? SAME : key->live ? LIVE : FIXED;
-}
-
+/* Tables are compared one by one; one more, or one less, is another list. */
 static enum difference compare_value(const struct schema_key *key, void *a, void *b)
 {
-    bool same;
+    enum difference found = SAME, other = key->live ? LIVE : FIXED;
+    size_t bytes = schema_tables[key->inner].bytes;
 
-    if (is_list(key))
-        return compare_list(key, a, b);
-    if (key->type == VALUE_TEXT || key->type == VALUE_SOCKET || key->type == VALUE_DIRECTORY)
-        same = same_text(*(char **)a, *(char **)b);
-    else
-        same = memcmp(a, b, size_of(key)) == 0;
-    return same ? SAME : key->live ? LIVE : FIXED;
-}
-
-static enum difference compare_section(enum schema_section section, const void *a, const void *b)
-{
-    const struct schema_key *key = NULL;
-    enum difference found = SAME;
-
-    while ((key = schema_next(section, key))) {
-        enum difference one = compare_value(key, schema_slot(key, section, (void *)a),
-                                            schema_slot(key, section, (void *)b));
+    if (key->type != VALUE_TABLES)
+        return value_same(key, a, b) ? SAME : other;
+    if (*value_len(key, a) != *value_len(key, b))
+        return other;
+    for (size_t i = 0; i < *value_len(key, a); i++) {
+        enum difference one =
+            compare_section(key->inner, *(char **)a + i * bytes, *(char **)b + i * bytes);
 
         found = one > found ? one : found;
     }
     return found;
 }
 
-/* ---- key by key, of the sections that are no element of an array ---- */
-
-typedef void visit_fn(const struct schema_key *key, enum difference difference, void *a, void *b,
-                      void *user);
-
-static void visit(enum schema_section section, void *a, void *b, visit_fn *fn, void *user)
+/* Where a value of which there is one is. */
+static void *slot_in(const struct config *config, const struct schema_key *key)
 {
-    const struct schema_key *key = NULL;
-
-    while ((key = schema_next(section, key))) {
-        void *x = schema_slot(key, section, a), *y = schema_slot(key, section, b);
-
-        if (key->type == VALUE_TABLE)
-            visit(key->inner, a, b, fn, user);
-        else if (!key->older_name)
-            fn(key, compare_value(key, x, y), x, y, user);
-    }
+    return schema_slot(key, key->section, (void *)config);
 }
 
-struct told {
-    void (*each)(void *user, const char *name, bool live);
-    void *user;
-};
-
-static void tell(const struct schema_key *key, enum difference difference, void *a, void *b,
-                 void *user)
+/* The row behind `key` (NULL: the first) of a value of which there is one; NULL: no more. */
+static const struct schema_key *next_value(const struct schema_key *key)
 {
-    const struct told *told = user;
-    const char *section = schema_tables[key->section].name;
-    char name[128];
-
-    (void)a, (void)b;
-    if (difference == SAME)
-        return;
-    if (key->type == VALUE_TABLES)
-        snprintf(name, sizeof name, "[[%s]]", key->name);
-    else if (key->section == SECTION_TOP)
-        snprintf(name, sizeof name, "%s", key->name);
-    else
-        snprintf(name, sizeof name, "%.*s.%s", (int)strlen(section) - 2, section + 1, key->name);
-    told->each(told->user, name, difference == LIVE);
+    do
+        key = key ? key + 1 : schema_keys;
+    while (key < schema_keys + schema_keys_len &&
+           (key->section > SECTION_CONTROL || key->type == VALUE_TABLE || key->older_name));
+    return key < schema_keys + schema_keys_len ? key : NULL;
 }
 
 void config_compare(const struct config *a, const struct config *b,
                     void (*each)(void *user, const char *name, bool live), void *user)
 {
-    struct told told = {.each = each, .user = user};
+    const struct schema_key *key = NULL;
+    char name[SCHEMA_NAME_BYTES];
 
-    visit(SECTION_TOP, (void *)a, (void *)b, tell, &told);
-}
+    while ((key = next_value(key))) {
+        enum difference found = compare_value(key, slot_in(a, key), slot_in(b, key));
 
-static void exchange(void *a, void *b, size_t bytes)
-{
-    char kept[sizeof(void *)];
-
-    memcpy(kept, a, bytes);
-    memcpy(a, b, bytes);
-    memcpy(b, kept, bytes);
-}
-
-static void take(const struct schema_key *key, enum difference difference, void *a, void *b,
-                 void *user)
-{
-    (void)user;
-    if (difference != LIVE)
-        return;
-    exchange(a, b, size_of(key));
-    if (is_list(key))
-        exchange(value_len(key, a), value_len(key, b), sizeof(size_t));
+        schema_full_name(key, name);
+        if (found != SAME)
+            each(user, name, found == LIVE);
+    }
 }
 
 void config_exchange_live(struct config *a, struct config *b)
 {
-    visit(SECTION_TOP, a, b, take, NULL);
+    const struct schema_key *key = NULL;
+
+    while ((key = next_value(key))) {
+        if (compare_value(key, slot_in(a, key), slot_in(b, key)) == LIVE)
+            value_exchange(key, slot_in(a, key), slot_in(b, key));
+    }
+}
+
+/* ---- one, and what it is without a file ---- */
+
+/* Durations in the table are written as value_print() does it. Sockets but `listen` and the
+ * runtime's are beside `listen`. */
+static void print_initial(const struct config *config, const struct schema_key *key, char *out)
+{
+    int dir_bytes = (int)(strrchr(config->listen, '/') - config->listen);
+
+    if (key->section != SECTION_TOP && key->type == VALUE_SOCKET)
+        snprintf(out, DIFFERENCE_BYTES_MAX, "%.*s%s", dir_bytes, config->listen,
+                 strrchr(key->initial, '/'));
+    else
+        snprintf(out, DIFFERENCE_BYTES_MAX, "%s", key->initial ? key->initial : "");
+}
+
+void config_differences(const struct config *config,
+                        void (*each)(void *user, const struct config_difference *difference),
+                        void *user)
+{
+    for (enum schema_section section = SECTION_TOP; section <= SECTION_CONTROL; section++) {
+        const struct schema_key *key = NULL;
+
+        while ((key = next_value(key))) {
+            struct config_difference difference;
+
+            if (key->section != section)
+                continue;
+            schema_full_name(key, difference.key);
+            value_print(key, slot_in(config, key), difference.value, DIFFERENCE_BYTES_MAX);
+            print_initial(config, key, difference.initial);
+            if (strcmp(difference.value, difference.initial) != 0)
+                each(user, &difference);
+        }
+    }
 }

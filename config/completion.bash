@@ -1,17 +1,14 @@
 # shellcheck shell=bash
-# Completion of cri-device-shimctl, for bash.
+# Completion of cri-device-shimctl, for bash: the program says what there is.
 
 _cri_device_shimctl() {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-    COMPREPLY=()
-    case $before in
-        -o | --output) mapfile -t COMPREPLY < <(compgen -W 'json wide name' -- "$word") ;;
-        -s | --socket) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-        *)
-            mapfile -t COMPREPLY < <(compgen -W '-o --output -w --watch -s --socket -h --help
-                -V --version status why' -- "$word")
-            ;;
-    esac
+    local word=${COMP_WORDS[COMP_CWORD]} found
+    found=$("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f 1)
+    if [[ $found == :files ]]; then
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+    else
+        mapfile -t COMPREPLY < <(compgen -W "$found" -- "$word")
+    fi
 }
 
 complete -F _cri_device_shimctl cri-device-shimctl

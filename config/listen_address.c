@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "config/schema.h"
-#include "config/values.h"
 
 /* 0: it is no port. */
 static uint16_t port_of(const char *text)
@@ -28,7 +27,7 @@ bool listen_address_parse(const char *text, struct listen_address *out)
     char host[INET_ADDRSTRLEN] = "";
 
     if (*text == '/') {
-        if (!value_is_path(text) || strlen(text) > SOCKET_BYTES_MAX)
+        if (!text_is_absolute(text) || strlen(text) > SOCKET_BYTES_MAX)
             return false;
         *out = found;
         return true;

@@ -37,34 +37,12 @@ int config_read(const char *path, char **text, size_t *len, struct config_error 
     return -1;
 }
 
-static int parse_text(struct reading *r, const char *text, size_t len, const char *path,
-                      struct tree_node *root, struct config_error *err)
-{
-    struct tree_fault fault;
-
-    if (tree_parse(text, len, root, &fault) == 0)
-        return 0;
-    if (fault.text[0] == '\0') {
-        snprintf(err->text, sizeof err->text, "out of memory");
-        return -1;
-    }
-    faults_add(&r->faults, fault.at, fault.expected, "%s", fault.text);
-    faults_print(&r->faults, path, err->text, sizeof err->text);
-    return -1;
-}
-
-/* With `root` NULL: the defaults. */
-static int fill(struct reading *r, const char *path, struct tree_node *root,
-                struct config_error *err)
+/* The defaults are read from no tree. */
+static void fill(struct reading *r, struct tree_node *root)
 {
     read_section(r, SECTION_TOP, root, r->config);
     if (!r->out_of_memory)
         check_settings(r, root);
-    if (r->out_of_memory)
-        snprintf(err->text, sizeof err->text, "out of memory");
-    else if (r->faults.total > 0)
-        faults_print(&r->faults, path, err->text, sizeof err->text);
-    return r->out_of_memory || r->faults.total > 0 ? -1 : 0;
 }
 
 int config_parse(const char *text, size_t len, const char *path, struct config *out,
@@ -73,17 +51,27 @@ int config_parse(const char *text, size_t len, const char *path, struct config *
     struct config filled = {0};
     struct reading r = {.config = &filled};
     struct tree_node root = {0};
-    int result = path ? parse_text(&r, text, len, path, &root, err) : 0;
+    struct tree_fault fault;
+    bool good;
 
-    if (result == 0)
-        result = fill(&r, path, path ? &root : NULL, err);
+    if (!path || tree_parse(text, len, &root, &fault) == 0)
+        fill(&r, path ? &root : NULL);
+    else if (fault.text[0] == '\0')
+        r.out_of_memory = true;
+    else
+        faults_add(&r.faults, fault.at, fault.expected, "%s", fault.text);
+    good = !r.out_of_memory && r.faults.total == 0;
+    if (r.out_of_memory)
+        snprintf(err->text, sizeof err->text, "out of memory");
+    else if (!good)
+        faults_print(&r.faults, path, err->text, sizeof err->text);
     faults_fini(&r.faults);
     tree_fini(&root);
-    if (result == 0)
+    if (good)
         *out = filled;
     else
         config_fini(&filled);
-    return result;
+    return good ? 0 : -1;
 }
 
 int config_load(const char *path, struct config *out, struct config_error *err)

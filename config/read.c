@@ -1,7 +1,6 @@
 #include "config/read.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* No key is as long as this by far: nothing is near it. */
@@ -123,7 +122,9 @@ static void put_defaults(struct reading *r, enum schema_section section, void *b
     while ((key = schema_next(section, key))) {
         void *slot = schema_slot(key, section, base);
 
-        if (section != SECTION_RESOURCE || key->section == section)
+        if (key->type == VALUE_TABLE)
+            put_defaults(r, key->inner, base);
+        else if (section != SECTION_RESOURCE || key->section == section)
             value_default(r, key, slot);
         else if (key->type == VALUE_DURATION)
             *(uint64_t *)slot = *(uint64_t *)schema_slot(key, key->section, r->config);
@@ -131,6 +132,9 @@ static void put_defaults(struct reading *r, enum schema_section section, void *b
             *(int *)slot = *(int *)schema_slot(key, key->section, r->config);
     }
 }
+
+static void read_keys(struct reading *r, enum schema_section section, struct tree_node *table,
+                      void *base);
 
 /* A string is a table that has the first key only, to go by another name. */
 static void read_element(struct reading *r, const struct schema_key *list, struct tree_node *node,
@@ -167,33 +171,40 @@ static void read_table(struct reading *r, const struct schema_key *key, struct t
     char expected[64];
 
     snprintf(expected, sizeof expected, "a table, %s", schema_tables[key->inner].name);
-    if (node && !value_check_type(r, key->name, node, TREE_TABLE, expected))
-        node = NULL;
-    read_section(r, key->inner, node, base);
+    if (value_check_type(r, key->name, node, TREE_TABLE, expected))
+        read_keys(r, key->inner, node, base);
+}
+
+static void read_keys(struct reading *r, enum schema_section section, struct tree_node *table,
+                      void *base)
+{
+    const struct schema_key *key = NULL;
+
+    while ((key = schema_next(section, key))) {
+        struct tree_node *node = read_find(table, key->name);
+        void *slot = schema_slot(key, section, base);
+
+        if (!node && key->required)
+            faults_add(&r->faults, table->at, key->required, "%s has no %s",
+                       schema_tables[section].one, key->name);
+        else if (!node)
+            continue;
+        else if (key->type == VALUE_TABLE)
+            read_table(r, key, node, base);
+        else if (key->type == VALUE_TABLES)
+            read_tables(r, key, node, slot);
+        else
+            value_read(r, key, key->name, node, slot);
+    }
+    check_names(r, section, table);
 }
 
 void read_section(struct reading *r, enum schema_section section, struct tree_node *table,
                   void *base)
 {
-    const struct schema_key *key = NULL;
-
     put_defaults(r, section, base);
-    while ((key = schema_next(section, key))) {
-        struct tree_node *node = read_find(table, key->name);
-        void *slot = schema_slot(key, section, base);
-
-        if (key->type == VALUE_TABLE)
-            read_table(r, key, node, base);
-        else if (node && key->type == VALUE_TABLES)
-            read_tables(r, key, node, slot);
-        else if (node)
-            value_read(r, key, key->name, node, slot);
-        else if (table && key->required)
-            faults_add(&r->faults, table->at, key->required, "%s has no %s",
-                       schema_tables[section].one, key->name);
-    }
     if (table)
-        check_names(r, section, table);
+        read_keys(r, section, table, base);
 }
 
 void read_fini(enum schema_section section, void *base)
@@ -205,12 +216,10 @@ void read_fini(enum schema_section section, void *base)
 
         if (key->type == VALUE_TABLE) {
             read_fini(key->inner, base);
-        } else if (key->type == VALUE_TABLES) {
-            for (size_t i = 0; i < *value_len(key, slot); i++)
-                read_fini(key->inner, *(char **)slot + i * schema_tables[key->inner].bytes);
-            free(*(char **)slot);
-        } else {
-            value_fini(key, slot);
+            continue;
         }
+        for (size_t i = 0; key->type == VALUE_TABLES && i < *value_len(key, slot); i++)
+            read_fini(key->inner, *(char **)slot + i * schema_tables[key->inner].bytes);
+        value_fini(key, slot);
     }
 }

@@ -1,11 +1,79 @@
 #include "config/schema.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "config/values.h"
+#include "config/listen_address.h"
 #include "cri-proto/methods.h"
 #include "cri-proto/resource_name.h"
+
+/* ---- rules for texts ---- */
+
+static bool has_controls(const char *text)
+{
+    for (; *text; text++) {
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            return true;
+    }
+    return false;
+}
+
+bool text_is_absolute(const char *text)
+{
+    return text[0] == '/' && !has_controls(text);
+}
+
+static bool is_path(const char *text)
+{
+    return text_is_absolute(text) && strlen(text) < PATH_MAX;
+}
+
+static bool is_node_path(const char *text)
+{
+    return is_path(text) && text[strlen(text) - 1] != '/';
+}
+
+static bool is_permissions(const char *text)
+{
+    for (const char *at = text; *at; at++) {
+        if (!strchr("rwm", *at) || strchr(at + 1, *at))
+            return false;
+    }
+    return *text != '\0';
+}
+
+/* A label of RFC 1123 in lower case. */
+static bool is_namespace(const char *text)
+{
+    size_t len = strlen(text);
+
+    if (strcmp(text, "*") == 0)
+        return true;
+    return len > 0 && len <= 63 && text[0] != '-' && text[len - 1] != '-' &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == len;
+}
+
+static bool is_comm(const char *text)
+{
+    size_t len = strlen(text);
+
+    return len > 0 && len <= COMM_BYTES_MAX && !has_controls(text) && !strchr(text, '/');
+}
+
+static bool is_listen(const char *text)
+{
+    struct listen_address address;
+
+    return !*text || listen_address_parse(text, &address);
+}
+
+bool text_is_glob(const char *path)
+{
+    return strpbrk(path, "*?[") != NULL;
+}
+
+/* ---- words of the rows ---- */
 
 static const struct schema_choice LEVELS[] = {
     {"error", 3}, {"warning", 4}, {"info", 6}, {"debug", 7}, {0}};
@@ -19,14 +87,13 @@ static const struct schema_choice REFRESH[] = {{"reboot", CONFIG_REFRESH_REBOOT}
                                                {"never", CONFIG_REFRESH_NEVER},
                                                {0}};
 
-static const struct schema_text PATH = {value_is_path, "an absolute path in quotes",
-                                        "an absolute path"};
+static const struct schema_text PATH = {is_path, "an absolute path in quotes", "an absolute path"};
 
-static const struct schema_text NODE = {value_is_node_path, "an absolute path in quotes",
+static const struct schema_text NODE = {is_node_path, "an absolute path in quotes",
                                         "the absolute path of a device node, or a glob of such"};
 
 #define PERMISSIONS_WORDS "one or more of 'r', 'w' and 'm', each once, such as \"rw\""
-static const struct schema_text PERMISSIONS = {value_is_permissions, PERMISSIONS_WORDS,
+static const struct schema_text PERMISSIONS = {is_permissions, PERMISSIONS_WORDS,
                                                PERMISSIONS_WORDS};
 
 #define RESOURCE_WORDS "an extended resource's name, such as \"vendor.com/serial\""
@@ -36,17 +103,17 @@ static const struct schema_text RESOURCE = {
                    "'_' or '.'"};
 
 static const struct schema_text NAMESPACE = {
-    value_is_namespace, "a namespace in quotes",
+    is_namespace, "a namespace in quotes",
     "a namespace's name (at most 63 of a-z, 0-9 and '-') or \"*\""};
 
 #define LISTEN_WORDS                                                                               \
     "\"\", the absolute path of a unix socket of at most 107 bytes, or a loopback address with "   \
     "its "                                                                                         \
     "port, such as \"127.0.0.1:9100\" or \"[::1]:9100\""
-static const struct schema_text LISTEN = {value_is_listen, LISTEN_WORDS, LISTEN_WORDS};
+static const struct schema_text LISTEN = {is_listen, LISTEN_WORDS, LISTEN_WORDS};
 
 static const struct schema_text PROCESS = {
-    value_is_comm, "a process's name in quotes",
+    is_comm, "a process's name in quotes",
     "a process's name as /proc/PID/comm has it, 1 to 15 bytes and no '/'"};
 
 _Static_assert(sizeof(enum config_refresh) == sizeof(int), "a VALUE_CHOICE");
@@ -70,8 +137,7 @@ const struct schema_key schema_keys[] = {
      .initial = "/run/containerd/containerd.sock", .limit = SOCKET_BYTES_MAX},
     {SECTION_TOP, "state_dir", VALUE_DIRECTORY, AT(state_dir),
      .initial = "/var/lib/cri-device-shim", .limit = DIRECTORY_BYTES_MAX, .reason = ""},
-    {SECTION_TOP, "log_level", VALUE_CHOICE, AT(log_level), .initial = "info", .choices = LEVELS,
-     .older_name = true},
+    {SECTION_TOP, "log_level", VALUE_CHOICE, AT(log_level), .choices = LEVELS, .older_name = true},
     {SECTION_TOP, "drain", VALUE_DURATION, AT(drain_ms), .initial = "10s", .max = "1h",
      .live = true},
     {SECTION_TOP, "log", VALUE_TABLE, .inner = SECTION_LOG},
@@ -80,14 +146,10 @@ const struct schema_key schema_keys[] = {
     {SECTION_TOP, "annotations", VALUE_TABLE, .inner = SECTION_ANNOTATIONS},
     {SECTION_TOP, "bridge", VALUE_TABLE, .inner = SECTION_BRIDGE},
     {SECTION_TOP, "control", VALUE_TABLE, .inner = SECTION_CONTROL},
-    {SECTION_TOP, "device", VALUE_TABLES, LIST(struct config, devices), .inner = SECTION_DEVICE,
-     .expected = "[[device]] tables, with two brackets"},
-    /* Behind "plugins", of which it takes what its tables do not say. */
-    {SECTION_TOP, "resource", VALUE_TABLES, LIST(struct config, resources),
-     .inner = SECTION_RESOURCE, .expected = "[[resource]] tables, with two brackets"},
 
     /* Behind log_level, its older name, whose value it takes the place of where it is given. */
-    {SECTION_LOG, "level", VALUE_CHOICE, AT(log_level), .choices = LEVELS, .live = true},
+    {SECTION_LOG, "level", VALUE_CHOICE, AT(log_level), .initial = "info", .choices = LEVELS,
+     .live = true},
     {SECTION_LOG, "format", VALUE_CHOICE, AT(log_format), .initial = "auto", .choices = FORMATS,
      .live = true},
 
@@ -145,6 +207,12 @@ const struct schema_key schema_keys[] = {
     /* Placed as bridge.socket is. */
     {SECTION_CONTROL, "socket", VALUE_SOCKET, AT(control_socket), .initial = CONTROL_SOCKET_DEFAULT,
      .limit = SOCKET_BYTES_MAX, .may_be_empty = true},
+
+    {SECTION_TOP, "device", VALUE_TABLES, LIST(struct config, devices), .inner = SECTION_DEVICE,
+     .expected = "[[device]] tables, with two brackets"},
+    /* Behind "plugins", of which it takes what its tables do not say. */
+    {SECTION_TOP, "resource", VALUE_TABLES, LIST(struct config, resources),
+     .inner = SECTION_RESOURCE, .expected = "[[resource]] tables, with two brackets"},
 
     {SECTION_DEVICE, "resource", VALUE_TEXT, offsetof(struct config_device, resource),
      .text = &RESOURCE, .required = "resource = \"vendor.com/name\""},
@@ -230,6 +298,19 @@ const struct schema_key *schema_find(enum schema_section section, const char *na
            (strlen(key->name) != len || memcmp(key->name, name, len) != 0))
         continue;
     return key;
+}
+
+void schema_full_name(const struct schema_key *key, char out[SCHEMA_NAME_BYTES])
+{
+    const char *section = schema_tables[key->section].name; /* "[plugins]" */
+
+    if (key->type == VALUE_TABLES)
+        snprintf(out, SCHEMA_NAME_BYTES, "[[%s]]", key->name);
+    else if (key->section == SECTION_TOP)
+        snprintf(out, SCHEMA_NAME_BYTES, "%s", key->name);
+    else
+        snprintf(out, SCHEMA_NAME_BYTES, "%.*s.%s", (int)strlen(section) - 2, section + 1,
+                 key->name);
 }
 
 void *schema_slot(const struct schema_key *key, enum schema_section section, void *base)

@@ -31,7 +31,7 @@
 
 /* In the order in which advice looks for a key that stands in the wrong one. */
 enum schema_section {
-    SECTION_TOP,
+    SECTION_TOP, /* to SECTION_CONTROL: those of which there is one, in struct config itself */
     SECTION_LOG,
     SECTION_METRICS,
     SECTION_PLUGINS,
@@ -80,8 +80,8 @@ struct schema_key {
     /* As in the file, without quotes; of names, with ',' between them. NULL: none. */
     const char *initial;
     const char *min, *max; /* of durations and counts, as they are written; min NULL: 0 */
-    bool live;       /* it may change without a restart (compare.h) */
-    bool older_name; /* of another key, whose place it shares */
+    bool live;             /* it may change without a restart (compare.h) */
+    bool older_name;       /* of another key, whose place it shares */
     size_t limit;
     bool may_be_empty;    /* of a socket: there is none then */
     const char *expected; /* of arrays: in place of another type */
@@ -110,7 +110,16 @@ const struct schema_key *schema_next(enum schema_section section, const struct s
 /* The key of that name; NULL: the section knows none. */
 const struct schema_key *schema_find(enum schema_section section, const char *name, size_t len);
 
+/* What a key of which there is one is called where a person reads it: "drain", "plugins.grace",
+ * "[[device]]". */
+#define SCHEMA_NAME_BYTES 64
+void schema_full_name(const struct schema_key *key, char out[SCHEMA_NAME_BYTES]);
+
 /* Where the value of one of the keys of `section` is in `base`, the section's struct. */
 void *schema_slot(const struct schema_key *key, enum schema_section section, void *base);
+
+/* Rules that more than one key has. */
+bool text_is_absolute(const char *text); /* a path without controls */
+bool text_is_glob(const char *path);
 
 #endif

@@ -1,84 +1,20 @@
 #include "config/values.h"
 
-#include <limits.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/listen_address.h"
+/* ---- durations ---- */
 
-/* ---- rules for texts ---- */
-
-static bool has_controls(const char *text)
-{
-    for (; *text; text++) {
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
-            return true;
-    }
-    return false;
-}
-
-static bool is_absolute(const char *text)
-{
-    return text[0] == '/' && !has_controls(text);
-}
-
-bool value_is_path(const char *text)
-{
-    return is_absolute(text) && strlen(text) < PATH_MAX;
-}
-
-bool value_is_node_path(const char *text)
-{
-    return value_is_path(text) && text[strlen(text) - 1] != '/';
-}
-
-bool value_is_permissions(const char *text)
-{
-    for (const char *at = text; *at; at++) {
-        if (!strchr("rwm", *at) || strchr(at + 1, *at))
-            return false;
-    }
-    return *text != '\0';
-}
-
-/* A label of RFC 1123 in lower case. */
-bool value_is_namespace(const char *text)
-{
-    size_t len = strlen(text);
-
-    if (strcmp(text, "*") == 0)
-        return true;
-    return len > 0 && len <= 63 && text[0] != '-' && text[len - 1] != '-' &&
-           strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == len;
-}
-
-bool value_is_comm(const char *text)
-{
-    size_t len = strlen(text);
-
-    return len > 0 && len <= COMM_BYTES_MAX && !has_controls(text) && !strchr(text, '/');
-}
-
-bool value_is_listen(const char *text)
-{
-    struct listen_address address;
-
-    return !*text || listen_address_parse(text, &address);
-}
-
-bool value_is_glob(const char *path)
-{
-    return strpbrk(path, "*?[") != NULL;
-}
+static const struct unit {
+    const char *name;
+    uint64_t ms;
+} UNITS[] = {{"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}, {0}};
 
 /* "1h30m", "500ms": whole numbers, each unit once, the largest first. */
 static bool parse_duration(const char *text, uint64_t *out_ms)
 {
-    static const struct unit {
-        const char *name;
-        uint64_t ms;
-    } UNITS[] = {{"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}, {0}};
     const struct unit *unit = UNITS;
     uint64_t total = 0;
 
@@ -100,6 +36,19 @@ static bool parse_duration(const char *text, uint64_t *out_ms)
     } while (*text);
     *out_ms = total;
     return true;
+}
+
+static void print_duration(uint64_t ms, char *out, size_t size)
+{
+    size_t used = 0;
+
+    snprintf(out, size, "0s");
+    for (const struct unit *unit = UNITS; unit->name; unit++) {
+        if (ms / unit->ms > 0)
+            used += (size_t)snprintf(out + used, size - used, "%" PRIu64 "%s", ms / unit->ms,
+                                     unit->name);
+        ms %= unit->ms;
+    }
 }
 
 /* ---- lists and memory ---- */
@@ -196,49 +145,28 @@ static bool read_text(struct reading *r, const struct schema_key *key, struct tr
     return true;
 }
 
-static void put_path(struct reading *r, const struct schema_key *key, struct tree_node *node,
-                     const char *path, size_t len, void *slot)
+/* A socket's path may have "unix://" in front, a directory's '/' at its end. */
+static bool read_path(struct reading *r, const struct schema_key *key, struct tree_node *node,
+                      void *slot)
 {
+    bool socket = key->type == VALUE_SOCKET;
+    const char *path = node->text + (socket && strncmp(node->text, "unix://", 7) == 0 ? 7 : 0);
+    size_t len = strlen(path);
     char expected[128];
 
-    if (len <= key->limit) {
-        put_text(r, path, len, slot);
-        return;
-    }
+    if (!text_is_absolute(path) && (!key->may_be_empty || node->text_len > 0))
+        return false;
+    while (!socket && len > 1 && path[len - 1] == '/')
+        len--;
     snprintf(expected, sizeof expected, "at most %zu bytes%s", key->limit,
              key->reason ? key->reason : ", the limit of a unix socket");
-    value_refuse(r, node, expected, "%s is %zu bytes long: %s", key->name, len,
-                 quote(path, len).text);
-}
-
-static bool read_socket(struct reading *r, const struct schema_key *key, struct tree_node *node,
-                        void *slot)
-{
-    const char *path = node->text + (strncmp(node->text, "unix://", 7) == 0 ? 7 : 0);
-
-    if (key->may_be_empty && node->text_len == 0) {
-        put_text(r, "", 0, slot);
-        return true;
-    }
-    if (!is_absolute(path))
-        return false;
-    if (path[strlen(path) - 1] == '/')
+    if (socket && len > 0 && path[len - 1] == '/')
         refuse_value(r, key->name, node, "the path of a socket, not a directory");
+    else if (len > key->limit)
+        value_refuse(r, node, expected, "%s is %zu bytes long: %s", key->name, len,
+                     quote(path, len).text);
     else
-        put_path(r, key, node, path, strlen(path), slot);
-    return true;
-}
-
-static bool read_directory(struct reading *r, const struct schema_key *key, struct tree_node *node,
-                           void *slot)
-{
-    size_t len = node->text_len;
-
-    if (!is_absolute(node->text))
-        return false;
-    while (len > 1 && node->text[len - 1] == '/')
-        len--;
-    put_path(r, key, node, node->text, len, slot);
+        put_text(r, path, len, slot);
     return true;
 }
 
@@ -346,21 +274,23 @@ static bool read_environment(struct reading *r, const struct schema_key *key,
 
 static const struct type {
     enum tree_type type;
-    const char *expected; /* NULL: the key's */
     read_fn *read;
+    size_t bytes;         /* at the slot: the value, or where it is */
+    unsigned texts;       /* there: one, or of each element of a list */
+    const char *expected; /* NULL: the key's */
 } TYPES[VALUE_TABLES + 1] = {
-    [VALUE_TEXT] = {TREE_STRING, NULL, read_text},
-    [VALUE_SOCKET] = {TREE_STRING, "an absolute path in quotes, with or without unix:// in front",
-                      read_socket},
-    [VALUE_DIRECTORY] = {TREE_STRING, "an absolute path in quotes", read_directory},
-    [VALUE_DURATION] = {TREE_STRING,
-                        "a duration in quotes, such as \"500ms\", \"5s\", \"5m\" or \"1h30m\"",
-                        read_duration},
-    [VALUE_CHOICE] = {TREE_STRING, NULL, read_choice},
-    [VALUE_FLAG] = {TREE_BOOLEAN, "true or false, without quotes", read_flag},
-    [VALUE_COUNT] = {TREE_INTEGER, NULL, read_count},
-    [VALUE_NAMES] = {TREE_ARRAY, NULL, read_names},
-    [VALUE_ENVIRONMENT] = {TREE_TABLE, NULL, read_environment},
+    [VALUE_TEXT] = {TREE_STRING, read_text, sizeof(char *), 1},
+    [VALUE_SOCKET] = {TREE_STRING, read_path, sizeof(char *), 1,
+                      "an absolute path in quotes, with or without unix:// in front"},
+    [VALUE_DIRECTORY] = {TREE_STRING, read_path, sizeof(char *), 1, "an absolute path in quotes"},
+    [VALUE_DURATION] = {TREE_STRING, read_duration, sizeof(uint64_t), 0,
+                        "a duration in quotes, such as \"500ms\", \"5s\", \"5m\" or \"1h30m\""},
+    [VALUE_CHOICE] = {TREE_STRING, read_choice, sizeof(int)},
+    [VALUE_FLAG] = {TREE_BOOLEAN, read_flag, sizeof(bool), 0, "true or false, without quotes"},
+    [VALUE_COUNT] = {TREE_INTEGER, read_count, sizeof(unsigned)},
+    [VALUE_NAMES] = {TREE_ARRAY, read_names, sizeof(char **), 1},
+    [VALUE_ENVIRONMENT] = {TREE_TABLE, read_environment, sizeof(struct config_env *), 2},
+    [VALUE_TABLES] = {TREE_ARRAY, NULL, sizeof(void *)},
 };
 
 /* "a", "b" or "c" */
@@ -421,11 +351,9 @@ void value_default(struct reading *r, const struct schema_key *key, void *slot)
 
     if (!text)
         return;
-    if (node.type == TREE_STRING) {
-        node.text = text;
-        node.text_len = strlen(text);
-    }
     node.number = node.type == TREE_BOOLEAN ? strcmp(text, "true") == 0 : strtoll(text, NULL, 10);
+    node.text = text;
+    node.text_len = strlen(text);
     while (node.type == TREE_ARRAY && (name = strsep(&rest, ",")) && *name && node.children_len < 8)
         names[node.children_len++] =
             (struct tree_node){.type = TREE_STRING, .text = name, .text_len = strlen(name)};
@@ -433,16 +361,87 @@ void value_default(struct reading *r, const struct schema_key *key, void *slot)
     free(text);
 }
 
+/* ---- values that are there ---- */
+
 _Static_assert(sizeof(struct config_env) == 2 * sizeof(char *), "two texts");
+
+static bool is_list(const struct schema_key *key)
+{
+    return key->len > 0;
+}
+
+/* The texts of a value, and how many. */
+static char **texts_of(const struct schema_key *key, void *slot, size_t *n)
+{
+    *n = TYPES[key->type].texts * (is_list(key) ? *value_len(key, slot) : 1);
+    return is_list(key) ? *(char ***)slot : slot;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+bool value_same(const struct schema_key *key, void *a, void *b)
+{
+    size_t a_len, b_len;
+    char **a_texts = texts_of(key, a, &a_len), **b_texts = texts_of(key, b, &b_len);
+
+    if (TYPES[key->type].texts == 0)
+        return memcmp(a, b, TYPES[key->type].bytes) == 0;
+    for (size_t i = 0; a_len == b_len && i < a_len; i++) {
+        if (!same_text(a_texts[i], b_texts[i]))
+            return false;
+    }
+    return a_len == b_len;
+}
+
+static void exchange(void *a, void *b, size_t bytes)
+{
+    char kept[sizeof(void *)];
+
+    memcpy(kept, a, bytes);
+    memcpy(a, b, bytes);
+    memcpy(b, kept, bytes);
+}
+
+void value_exchange(const struct schema_key *key, void *a, void *b)
+{
+    exchange(a, b, TYPES[key->type].bytes);
+    if (is_list(key))
+        exchange(value_len(key, a), value_len(key, b), sizeof(size_t));
+}
+
+void value_print(const struct schema_key *key, void *slot, char *out, size_t size)
+{
+    size_t n, used = 0;
+    char **texts = texts_of(key, slot, &n);
+
+    *out = '\0';
+    for (size_t i = 0; i < n && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? "," : "",
+                                 texts[i] ? texts[i] : "");
+    for (size_t i = 0; key->type == VALUE_CHOICE && key->choices[i].name; i++) {
+        if (key->choices[i].value == *(int *)slot)
+            snprintf(out, size, "%s", key->choices[i].name);
+    }
+    if (key->type == VALUE_DURATION)
+        print_duration(*(uint64_t *)slot, out, size);
+    else if (key->type == VALUE_FLAG)
+        snprintf(out, size, "%s", *(bool *)slot ? "true" : "false");
+    else if (key->type == VALUE_COUNT)
+        snprintf(out, size, "%u", *(unsigned *)slot);
+    else if (key->type == VALUE_TABLES && *value_len(key, slot) > 0)
+        snprintf(out, size, "%zu", *value_len(key, slot));
+}
 
 void value_fini(const struct schema_key *key, void *slot)
 {
-    /* Of a list: those of an element. */
-    size_t texts = key->type == VALUE_NAMES ? 1 : key->type == VALUE_ENVIRONMENT ? 2 : 0;
+    size_t n;
+    char **texts = texts_of(key, slot, &n);
 
-    for (size_t i = 0; texts > 0 && i < *value_len(key, slot) * texts; i++)
-        free((*(char ***)slot)[i]);
-    if (texts > 0 || key->type == VALUE_TEXT || key->type == VALUE_SOCKET ||
-        key->type == VALUE_DIRECTORY)
+    for (size_t i = 0; i < n; i++)
+        free(texts[i]);
+    if (is_list(key))
         free(*(void **)slot);
 }

@@ -16,16 +16,6 @@ struct reading {
     bool out_of_memory;
 };
 
-/* ---- rules for texts ---- */
-
-bool value_is_path(const char *text);      /* absolute, shorter than PATH_MAX, no controls */
-bool value_is_node_path(const char *text); /* and without '/' at its end; may be a glob */
-bool value_is_permissions(const char *text);
-bool value_is_namespace(const char *text); /* or "*" */
-bool value_is_comm(const char *text);      /* a process's name, proc(5) */
-bool value_is_listen(const char *text);    /* "", or as listen_address.h has it */
-bool value_is_glob(const char *path);
-
 /* ---- values ---- */
 
 /* Reads `node` as one value of `key` into `slot`, whatever was there, or notes what is wrong;
@@ -36,7 +26,14 @@ void value_read(struct reading *r, const struct schema_key *key, const char *nam
 /* Puts the default there, if the key has one. */
 void value_default(struct reading *r, const struct schema_key *key, void *slot);
 
-/* Frees what value_read() has put there. */
+bool value_same(const struct schema_key *key, void *a, void *b); /* of tables: not looked into */
+void value_exchange(const struct schema_key *key, void *a, void *b);
+
+/* As in the file, without quotes; of names, with ',' between them; of tables, how many, if any. One
+ * that is too long is cut. */
+void value_print(const struct schema_key *key, void *slot, char *out, size_t size);
+
+/* Frees what value_read() has put there; of tables, the list alone. */
 void value_fini(const struct schema_key *key, void *slot);
 
 /* ---- for who reads tables ---- */

@@ -31,9 +31,9 @@
 /* cri-proto/control_v1.proto, and where the daemon serves it unless its settings say otherwise. */
 #define CONTROL_STATUS "/control.v1.Control/Status"
 #define CONTROL_WHY "/control.v1.Control/Why"
+#define CONTROL_EVENTS "/control.v1.Control/Events"
 #define CONTROL_SOCKET_DEFAULT "/run/cri-device-shim/control.sock"
 
-/* The numbers are in what connections are kept by, from release to release: new ones come last. */
 enum cri_method {
     CRI_OTHER, /* relayed, not looked at */
     CRI_RUN_POD_SANDBOX,

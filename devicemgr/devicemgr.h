@@ -420,6 +420,17 @@ struct devicemgr_kubelet_held {
 void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t read_ms,
                              const struct devicemgr_kubelet_held *held, size_t held_len);
 
+/* What the kubelet asks for one container; all of it is borrowed. */
+struct devicemgr_preference {
+    const char *resource;
+    const char *const *available;
+    size_t available_len;
+    const char *const *must_include; /* of these */
+    size_t must_include_len;
+    size_t size; /* how many it wants */
+    uint64_t timeout_ms;
+};
+
 /*
  * The kubelet asks which devices are preferred. Ends in the port `preferred`, within `timeout_ms`,
  * with what the plugin prefers, or with nothing: it is away, does not offer that, is late, or
@@ -427,10 +438,8 @@ void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t re
  * the answer is `size` of those in any case. A plugin that was late is not asked again for a while,
  * since the kubelet admits no pod meanwhile. `number` is the caller's.
  */
-void devicemgr_prefer(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *resource,
-                      const char *const *available, size_t available_len,
-                      const char *const *must_include, size_t must_include_len, size_t size,
-                      uint64_t timeout_ms);
+void devicemgr_prefer(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
+                      const struct devicemgr_preference *asked);
 /* The kubelet does not wait for it any more. */
 void devicemgr_prefer_cancelled(struct devicemgr *mgr, uint64_t number);
 

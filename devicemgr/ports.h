@@ -37,6 +37,33 @@ struct devicemgr_verdict {
     const V1beta1__ContainerAllocateResponse *options;
 };
 
+/* What has come to pass that who watches the node wants to hear of. */
+enum devicemgr_event_kind {
+    DEVICEMGR_EVENT_REGISTERED, /* a plugin, which has told its options */
+    DEVICEMGR_EVENT_LOST,       /* its connection; `text`: how */
+    DEVICEMGR_EVENT_BACK,       /* it lists its devices again */
+    DEVICEMGR_EVENT_REMOVED,    /* its resource, since it did not come back in time */
+    DEVICEMGR_EVENT_ALLOCATED,  /* a container was made with these devices */
+    DEVICEMGR_EVENT_RELEASED,   /* no container of those runs any more */
+    DEVICEMGR_EVENT_REFUSED, /* a create; `word`: the reason's, `text`: what the client was told */
+    DEVICEMGR_EVENT_KINDS,   /* how many there are */
+};
+/* Ids that an event names. */
+#define DEVICEMGR_EVENT_IDS_MAX 64
+
+struct devicemgr_event {
+    enum devicemgr_event_kind kind;
+    /* It may have been told before, by an earlier process, or be nothing new: it counts if what was
+     * told last of its resource, or of these devices of the container, was the opposite. */
+    bool again;
+    const char *resource;   /* this and the texts below: NULL, not about one */
+    const char *const *ids; /* the first of `ids_total` */
+    size_t ids_len, ids_total;
+    const char *pod_uid, *pod_namespace, *pod_name, *container;
+    const char *word; /* static */
+    const char *text; /* may have any bytes of a peer's */
+};
+
 struct devicemgr_ports {
     /* Dial the plugin's socket (a file name in the plugin directory), fetch its options, then open
      * ListAndWatch. Events that follow: endpoint_options, endpoint_list..., endpoint_lost (once,
@@ -69,6 +96,8 @@ struct devicemgr_ports {
     void (*verdict)(void *user, uint64_t create, const struct devicemgr_verdict *verdict);
     /* The answer to devicemgr_prefer(): none is no preference. */
     void (*preferred)(void *user, uint64_t number, const char *const *ids, size_t ids_len);
+    /* Something has come to pass. NULL: nobody listens, and it costs nothing. */
+    void (*event)(void *user, const struct devicemgr_event *event);
     /* `level` is a syslog level. */
     void (*log)(void *user, int level, const char *text);
 };

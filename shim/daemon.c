@@ -14,6 +14,7 @@
 #include "shim/boot_clock.h"
 #include "shim/control/control.h"
 #include "shim/core/host.h"
+#include "shim/daemon_events.h"
 #include "shim/daemon_report.h"
 #include "shim/deaths.h"
 #include "shim/fd_store.h"
@@ -49,6 +50,7 @@ struct daemon {
     struct relay *relay;     /* the same */
     struct keeper *keeper;   /* of the relay's socket */
     struct metrics *metrics; /* NULL: nobody watches, or no more */
+    struct events *events;
     struct control *control; /* NULL: not yet, no more, or none is wanted */
     uint64_t started_ms;     /* boot_now_ms() */
     bool ready;              /* the relay has begun to listen */
@@ -60,12 +62,19 @@ struct daemon {
 
 /* ---- stopping ---- */
 
-static void on_host_stopped(void *user)
+static void on_events_stopped(void *user)
 {
     struct daemon *d = user;
 
     signals_close(&d->signals);
     watchdog_close(&d->watchdog);
+}
+
+static void on_host_stopped(void *user)
+{
+    struct daemon *d = user;
+
+    events_stop(d->events, on_events_stopped, d);
 }
 
 static void stop_host(void *user)
@@ -156,6 +165,13 @@ static void on_preferred(void *user, uint64_t number, const char *const *ids, si
         feed_preferred(d->feed, number, ids, ids_len);
 }
 
+static void on_event(void *user, const struct devicemgr_event *event)
+{
+    struct daemon *d = user;
+
+    daemon_event_of_core(d->events, event);
+}
+
 static void on_kicked(void *user)
 {
     struct daemon *d = user;
@@ -200,8 +216,17 @@ static void on_gate_waits(void *user)
     host_kick(d->host);
 }
 
-static const struct gate_ops GATE_OPS = {
-    .taken = on_gate_asks, .release = on_gate_release, .waits = on_gate_waits};
+static void on_gate_told(void *user, const char *word, const char *words)
+{
+    struct daemon *d = user;
+
+    daemon_event_of_gate(d->events, word, words);
+}
+
+static const struct gate_ops GATE_OPS = {.taken = on_gate_asks,
+                                         .release = on_gate_release,
+                                         .waits = on_gate_waits,
+                                         .told = on_gate_told};
 
 static bool is_kubelet(void *user, pid_t pid)
 {
@@ -265,6 +290,7 @@ static void start_feed(struct daemon *d)
     if (!d->config->bridge.enabled)
         return;
     d->feed = feed_start(&d->loop, d->config, d->host, d->store, &FEED_OPS, d);
+    feed_settings_read(d->feed, d->settings);
 }
 
 static void on_report(void *user, struct report *out)
@@ -273,9 +299,11 @@ static void on_report(void *user, struct report *out)
     const struct daemon_rooms rooms = {.settings = d->settings,
                                        .started_ms = d->started_ms,
                                        .host = d->host,
+                                       .events = d->events,
                                        .feed = d->feed,
                                        .gate = d->gate,
-                                       .keeper = d->keeper};
+                                       .keeper = d->keeper,
+                                       .control = d->control};
 
     daemon_report(&rooms, out);
 }
@@ -285,7 +313,8 @@ static const struct control_ops CONTROL_OPS = {.report = on_report};
 static void start_control(struct daemon *d)
 {
     if (d->config->control_socket[0] != '\0')
-        d->control = control_start(&d->loop, d->config, d->host, d->store, &CONTROL_OPS, d);
+        d->control =
+            control_start(&d->loop, d->config, d->host, d->events, d->store, &CONTROL_OPS, d);
 }
 
 /* Settings by which all of it has begun are worth keeping. */
@@ -350,6 +379,7 @@ static void on_ready(void *user)
 
 static const struct host_ops HOST_OPS = {.verdict = on_verdict,
                                          .preferred = on_preferred,
+                                         .event = on_event,
                                          .ready = on_ready,
                                          .delayed = on_delayed,
                                          .kicked = on_kicked};
@@ -364,6 +394,8 @@ static int reload(struct daemon *d, char out[SETTINGS_RELOAD_BYTES_MAX])
     if (result < 0)
         return result;
     host_settings_changed(d->host);
+    if (d->feed)
+        feed_settings_read(d->feed, d->settings);
     if (d->ready)
         settings_tell_ready(d->settings);
     return 0;
@@ -399,8 +431,7 @@ static void on_look(void *user, struct metrics_view *out)
     if (d->feed)
         feed_look_at_bridge(d->feed, &bridge);
 
-    *out = (struct metrics_view){.settings = d->settings,
-                                 .host = d->host,
+    *out = (struct metrics_view){.host = d->host,
                                  .relay = d->relay ? relay_counts(d->relay) : NULL,
                                  .creates = calls_create_counts(d->calls),
                                  .gate = d->gate ? gate_counts(d->gate) : NULL,
@@ -409,7 +440,7 @@ static void on_look(void *user, struct metrics_view *out)
                                  .not_ready = not_ready(d)};
 }
 
-static const struct metrics_ops METRICS_OPS = {.look = on_look};
+static const struct metrics_ops METRICS_OPS = {.look = on_look, .report = on_report};
 
 static void start_metrics(struct daemon *d)
 {
@@ -437,6 +468,7 @@ static int run(struct daemon *d)
     }
     signals_start(&d->signals, &d->loop, on_asked_to_stop, on_asked_to_reload, d);
     watchdog_start(&d->watchdog, &d->loop);
+    d->events = events_start(&d->loop, d->config->state_dir);
     d->host = host_start(&d->loop, d->config, d->store, &HOST_OPS, d);
     calls_bind(d->calls, d->host);
     start_metrics(d);

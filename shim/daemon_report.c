@@ -4,10 +4,10 @@
 
 #include "devicemgr/devicemgr.h"
 
-static void add_if(struct report *out, const char *what, const char *why, uint64_t since_ms)
+static void add_if(struct report *out, enum report_part part, const char *why, uint64_t since_ms)
 {
     if (why)
-        report_trouble(out, what, why, since_ms);
+        report_trouble(out, part, why, since_ms);
 }
 
 /* ---- the device manager, and what it is bound to ---- */
@@ -22,11 +22,11 @@ static void report_store(const struct daemon_rooms *rooms, struct report *out)
     if (health.unread) {
         snprintf(why, sizeof why, "%s; containers with devices are refused until it can be read",
                  health.unread);
-        report_trouble(out, "store", why, rooms->started_ms);
+        report_trouble(out, REPORT_STORE, why, rooms->started_ms);
     }
     if (health.unstored) {
         snprintf(why, sizeof why, "state cannot be stored: %s", health.unstored);
-        report_trouble(out, "store", why, health.unstored_ms);
+        report_trouble(out, REPORT_STORE, why, health.unstored_ms);
     }
 }
 
@@ -42,10 +42,11 @@ static void report_runtime(const struct daemon_rooms *rooms, struct report *out)
     if (!host_ready(rooms->host))
         return;
     if (!runtime.connected)
-        report_trouble(out, "runtime", "it does not answer; it is asked until it does",
+        report_trouble(out, REPORT_RUNTIME, "it does not answer; it is asked until it does",
                        runtime.since_ms);
     else if (!out->runtime_listed)
-        report_trouble(out, "runtime", "it has not listed its containers yet", runtime.since_ms);
+        report_trouble(out, REPORT_RUNTIME, "it has not listed its containers yet",
+                       runtime.since_ms);
 }
 
 /* ---- the kubelet, and what stands in for plugins there ---- */
@@ -58,13 +59,15 @@ static void report_bridge(const struct daemon_rooms *rooms, struct report *out)
     out->bridge_wanted = rooms->settings->config.bridge.enabled;
     if (!rooms->feed)
         return;
-    add_if(out, "feed", feed_trouble(rooms->feed, &since_ms), since_ms);
+    add_if(out, REPORT_FEED, feed_trouble(rooms->feed, &since_ms), since_ms);
     feed_look_at_bridge(rooms->feed, &bridge);
     out->bridge_pid = bridge.pid;
     out->kubelet_pid = bridge.kubelet_pid;
     snprintf(out->bridge_version, sizeof out->bridge_version, "%s", bridge.version);
+    if (*bridge.degraded)
+        report_trouble(out, REPORT_BRIDGE, bridge.degraded, bridge.since_ms);
     if (!bridge.connected)
-        report_trouble(out, "bridge", "none is connected: what it shows the kubelet gets old",
+        report_trouble(out, REPORT_BRIDGE, "none is connected: what it shows the kubelet gets old",
                        bridge.since_ms);
 }
 
@@ -94,12 +97,15 @@ void daemon_report(const struct daemon_rooms *rooms, struct report *out)
     uint64_t since_ms = 0;
 
     if (rooms->settings->degraded[0])
-        report_trouble(out, "settings", rooms->settings->degraded, rooms->started_ms);
+        report_trouble(out, REPORT_SETTINGS, rooms->settings->degraded, rooms->started_ms);
     if (rooms->keeper)
-        add_if(out, "relay", keeper_trouble(rooms->keeper, &since_ms), since_ms);
+        add_if(out, REPORT_RELAY, keeper_trouble(rooms->keeper, &since_ms), since_ms);
+    if (rooms->control)
+        add_if(out, REPORT_CONTROL, control_trouble(rooms->control, &since_ms), since_ms);
     report_store(rooms, out);
+    add_if(out, REPORT_EVENTS, events_trouble(rooms->events, &since_ms), since_ms);
     report_runtime(rooms, out);
-    add_if(out, "registrar", host_registrar_trouble(rooms->host, &since_ms), since_ms);
+    add_if(out, REPORT_REGISTRAR, host_registrar_trouble(rooms->host, &since_ms), since_ms);
     report_bridge(rooms, out);
     report_kubelet(rooms, out);
 }

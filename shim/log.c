@@ -20,6 +20,7 @@
 
 #include "shim/hash.h"
 #include "shim/log_line.h"
+#include "shim/printable.h"
 
 #define JOURNAL_PATH "/run/systemd/journal/socket"
 
@@ -262,10 +263,8 @@ write_line(enum log_level level, const struct log_about *about, const char *form
     if (len < 0)
         return;
     line.text_len = len < (int)sizeof text ? (size_t)len : sizeof text - 1;
-    for (char *p = text; p < text + line.text_len; p++) {
-        if ((unsigned char)*p < ' ' || *p == 0x7f)
-            *p = '?';
-    }
+    for (char *p = text; p < text + line.text_len; p++)
+        *p = printable(*p);
     if (repeats(&line))
         return;
     tell_same();

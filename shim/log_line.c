@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "shim/log_kind.h"
+#include "shim/printable.h"
 
 /* What a form still writes behind the text. */
 #define END_BYTES_MAX 4
@@ -53,21 +54,21 @@ static void end(struct writer *w, const char *bytes)
     w->len += len;
 }
 
-/* ---- for people ---- */
-
-static const char *level_words(enum log_level level)
+static const char *level_name(enum log_level level)
 {
     switch (level) {
     case LOG_LEVEL_ERROR:
-        return "error: ";
+        return "error";
     case LOG_LEVEL_WARNING:
-        return "warning: ";
+        return "warning";
     case LOG_LEVEL_DEBUG:
-        return "debug: ";
+        return "debug";
     default:
-        return "";
+        return "info";
     }
 }
+
+/* ---- for people ---- */
 
 static void put_plain(struct writer *w, const struct log_line *line, bool terminal)
 {
@@ -81,7 +82,10 @@ static void put_plain(struct writer *w, const struct log_line *line, bool termin
     if (!terminal)
         put_time(w, &tm, "%z");
     put_text(w, " ");
-    put_text(w, level_words(line->level));
+    if (line->level != LOG_LEVEL_INFO) {
+        put_text(w, level_name(line->level));
+        put_text(w, ": ");
+    }
     put(w, line->text, line->text_len);
 }
 
@@ -138,26 +142,12 @@ static void put_escaped(struct writer *w, const char *text, size_t len)
 {
     for (size_t i = 0, n; i < len; i += n ? n : 1) {
         n = sequence_len((const uint8_t *)text + i, len - i);
-        if (n == 0 || (unsigned char)text[i] < ' ' || text[i] == 0x7f)
+        if (n == 0 || is_control(text[i]))
             put(w, "?", 1);
         else if (text[i] == '"' || text[i] == '\\')
             put(w, (char[]){'\\', text[i]}, 2);
         else
             put(w, text + i, n);
-    }
-}
-
-static const char *level_name(enum log_level level)
-{
-    switch (level) {
-    case LOG_LEVEL_ERROR:
-        return "error";
-    case LOG_LEVEL_WARNING:
-        return "warning";
-    case LOG_LEVEL_DEBUG:
-        return "debug";
-    default:
-        return "info";
     }
 }
 
@@ -206,7 +196,7 @@ static void put_field(struct writer *w, const char *name, const char *value, siz
     put_text(w, name);
     put_text(w, "=");
     for (size_t i = 0; i < len; i++)
-        put(w, (unsigned char)value[i] < ' ' || value[i] == 0x7f ? "?" : &value[i], 1);
+        put(w, (char[]){printable(value[i])}, 1);
     put_text(w, "\n");
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "config/compare.h"
+#include "shim/boot_clock.h"
 #include "shim/file.h"
 #include "shim/log.h"
 #include "shim/must.h"
@@ -151,7 +152,7 @@ int settings_load(const char *path, struct settings *out)
     char *text;
     int r;
 
-    *out = (struct settings){0};
+    *out = (struct settings){.read_ms = boot_now_ms()};
     path = path_or_default(path);
     out->path = path;
     if (!path)
@@ -230,6 +231,7 @@ int settings_reload(struct settings *settings, char *out)
     config_exchange_live(&settings->config, &config);
     config_fini(&config);
     settings_apply_log(&settings->config);
+    settings->read_ms = boot_now_ms();
     if (!changes.fixed[0])
         settings->degraded[0] = '\0';
     snprintf(out, SETTINGS_RELOAD_BYTES_MAX, "changed: %s; needs a restart: %s",

@@ -9,6 +9,7 @@
 #define SHIM_SETTINGS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <uv.h>
 
@@ -24,6 +25,7 @@ struct settings {
     const char *path; /* where they are read again; NULL: there is no file. Borrowed */
     char *text;       /* of the file they are from, for settings_keep(); empty for the defaults */
     size_t text_len;
+    uint64_t read_ms; /* when that was: at the start, or when it last was right; boot_now_ms() */
     char degraded[SETTINGS_DEGRADED_BYTES_MAX]; /* why they are not the file's; "": they are */
 };
 

@@ -30,6 +30,20 @@ struct action *action_take(struct action_queue *queue)
     return action;
 }
 
+bool actions_drop(struct action_queue *queue, enum action_kind kind, uint64_t subject,
+                  uint64_t call)
+{
+    bool found = false;
+
+    for (struct action *action = queue->first; action; action = action->next) {
+        if (action->kind != kind || action->subject != subject || action->call != call)
+            continue;
+        action->kind = ACTION_NONE;
+        found = true;
+    }
+    return found;
+}
+
 static void rows_free(struct action_row *rows, size_t rows_len)
 {
     for (size_t i = 0; i < rows_len; i++) {
@@ -48,6 +62,7 @@ void action_free(struct action *action)
     ids_fini(&action->must_include);
     options_free(action->options);
     rows_free(action->rows, action->rows_len);
+    free(action->event);
     free(action);
 }
 
@@ -128,6 +143,9 @@ void action_carry_out(const struct action *a, const struct devicemgr_ports *port
         break;
     case ACTION_PREFERRED:
         ports->preferred(user, a->subject, ids, a->ids.len);
+        break;
+    case ACTION_EVENT:
+        ports->event(user, a->event);
         break;
     case ACTION_LOG:
         ports->log(user, a->code, a->text);

@@ -22,6 +22,7 @@ enum action_kind {
     ACTION_RUNTIME_LIST,
     ACTION_VERDICT,
     ACTION_PREFERRED,
+    ACTION_EVENT,
     ACTION_LOG,
 };
 
@@ -47,6 +48,7 @@ struct action {
     V1beta1__ContainerAllocateResponse *options;
     struct action_row *rows;
     size_t rows_len;
+    struct devicemgr_event *event; /* in one piece with all it points to */
     struct action *next;
 };
 
@@ -60,6 +62,10 @@ struct action_queue {
 struct action *action_push(struct action_queue *queue, enum action_kind kind, uint64_t subject);
 /* The oldest; ownership goes out. NULL: none. */
 struct action *action_take(struct action_queue *queue);
+/* Calls off what is queued of that kind for that subject and call (0: it has none), in time. False:
+ * nothing is. */
+bool actions_drop(struct action_queue *queue, enum action_kind kind, uint64_t subject,
+                  uint64_t call);
 void action_carry_out(const struct action *action, const struct devicemgr_ports *ports, void *user);
 void action_free(struct action *action);
 void actions_fini(struct action_queue *queue);

@@ -25,7 +25,6 @@
 struct allocation;
 struct state;
 struct devicemgr_kubelet_held;
-struct kubelet_owners;
 
 /* What one container has of one resource, by the kubelet's checkpoint. An entry is what it says:
  * one that says something else is another. */
@@ -61,9 +60,9 @@ struct kubelet_view {
     bool new_boot;       /* what is restored is, at least in part, of an earlier boot */
     bool unproven;       /* some allocation's token is to be looked for in its checkpoint */
     uint64_t readings;   /* how often its checkpoint was told */
-    struct kubelet_hold *holds;    /* by what they say */
-    struct kubelet_owners *owners; /* by resource and id */
-    struct kubelet_pod *pods;      /* by uid */
+    struct kubelet_hold *holds; /* by what they say */
+    struct owners *owners;      /* by resource and id */
+    struct kubelet_pod *pods;   /* by uid */
     struct kubelet_pod *stale;
 };
 

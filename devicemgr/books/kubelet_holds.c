@@ -9,62 +9,6 @@
 #include "devicemgr/books/state.h"
 #include "devicemgr/things/limits.h"
 
-/* All entries that name one device. */
-struct kubelet_owners {
-    char *key;
-    size_t key_bytes;
-    const struct kubelet_hold **holds;
-    size_t holds_len;
-    UT_hash_handle hh;
-};
-
-/* ---- by device ---- */
-
-static struct kubelet_owners *owners_find(const struct kubelet_view *kubelet, const char *resource,
-                                          const char *id)
-{
-    const char *parts[] = {resource, id};
-    struct kubelet_owners *owners;
-    size_t key_bytes;
-    char *key = mem_key(parts, 2, &key_bytes);
-
-    HASH_FIND(hh, kubelet->owners, key, key_bytes, owners);
-    free(key);
-    return owners;
-}
-
-static void owners_add(struct kubelet_view *kubelet, const struct kubelet_hold *hold,
-                       const char *id)
-{
-    const char *parts[] = {hold->resource, id};
-    struct kubelet_owners *owners = owners_find(kubelet, hold->resource, id);
-
-    if (!owners) {
-        owners = mem_alloc(1, sizeof *owners);
-        owners->key = mem_key(parts, 2, &owners->key_bytes);
-        HASH_ADD_KEYPTR(hh, kubelet->owners, owners->key, owners->key_bytes, owners);
-    }
-    owners->holds = mem_grow(owners->holds, owners->holds_len, sizeof(struct kubelet_hold *));
-    owners->holds[owners->holds_len++] = hold;
-}
-
-static void owners_remove(struct kubelet_view *kubelet, const struct kubelet_hold *hold,
-                          const char *id)
-{
-    struct kubelet_owners *owners = owners_find(kubelet, hold->resource, id);
-    size_t at = 0;
-
-    while (owners->holds[at] != hold)
-        at++;
-    owners->holds[at] = owners->holds[--owners->holds_len];
-    if (owners->holds_len > 0)
-        return;
-    HASH_DEL(kubelet->owners, owners);
-    free(owners->holds);
-    free(owners->key);
-    free(owners);
-}
-
 /* ---- by pod ---- */
 
 static struct kubelet_pod *pod_find(const struct kubelet_view *kubelet, const char *uid)
@@ -183,14 +127,14 @@ static struct kubelet_hold *hold_add(struct kubelet_view *kubelet, char *key, si
     HASH_ADD_KEYPTR(hh, kubelet->holds, hold->key, key_bytes, hold);
     pod_add(kubelet, hold);
     for (size_t i = 0; i < ids_len; i++)
-        owners_add(kubelet, hold, hold->ids.v[i]);
+        owners_add(&kubelet->owners, (const char *[]){hold->resource, hold->ids.v[i]}, 2, hold);
     return hold;
 }
 
 static void hold_remove(struct kubelet_view *kubelet, struct kubelet_hold *hold)
 {
     for (size_t i = 0; i < hold->ids.len; i++)
-        owners_remove(kubelet, hold, hold->ids.v[i]);
+        owners_remove(&kubelet->owners, (const char *[]){hold->resource, hold->ids.v[i]}, 2, hold);
     pod_remove(kubelet, hold);
     HASH_DEL(kubelet->holds, hold);
     free(hold->ids.v);
@@ -344,10 +288,11 @@ void kubelet_pod_changed(struct state *state, const char *pod_uid, bool wakes)
 bool kubelet_promised(const struct state *state, const char *resource, const char *id,
                       const char *pod_uid, const char *container)
 {
-    const struct kubelet_owners *owners = owners_find(&state->kubelet, resource, id);
+    const struct owners *owners =
+        owners_find(state->kubelet.owners, (const char *[]){resource, id}, 2);
 
-    for (size_t i = 0; owners && i < owners->holds_len; i++) {
-        const struct kubelet_hold *hold = owners->holds[i];
+    for (size_t i = 0; i < owners_len(owners); i++) {
+        const struct kubelet_hold *hold = owners->v[i];
 
         if (strcmp(hold->pod_uid, pod_uid) == 0 && strcmp(hold->container, container) == 0)
             continue;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "devicemgr/books/happened.h"
 #include "devicemgr/books/state.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/name.h"
@@ -41,6 +42,17 @@ void ledger_restored(struct state *state)
     }
 }
 
+/* Who was made by an answer to its create was told of there. Of others it may be known already, as
+ * after a restart; so it may that one which was being decided, or was unknown, had ended before. */
+static void tell_watchers(struct state *state, const struct allocation *a,
+                          enum allocation_life before, enum allocation_life life)
+{
+    if (life == ALLOCATION_LIVE && before != ALLOCATION_BUSY)
+        happened_to_allocation(state, DEVICEMGR_EVENT_ALLOCATED, true, a);
+    else if (life == ALLOCATION_IDLE && before != ALLOCATION_ABSENT)
+        happened_to_allocation(state, DEVICEMGR_EVENT_RELEASED, before != ALLOCATION_LIVE, a);
+}
+
 /* What a create took and gave back in one look is no change: two that want the same devices and
  * others besides would wake each other for ever. That a create takes what was free concerns nobody
  * yet: it may be given up. */
@@ -51,15 +63,19 @@ void ledger_tell_changes(struct state *state)
     while ((a = allocations_take_changed(&state->allocations))) {
         enum allocation_life before = a->known, life = allocation_life(a);
 
-        if (before != life)
+        if (before != life) {
+            tell_watchers(state, a, before, life);
             siblings_changed(state, a->pod_uid,
                              before != ALLOCATION_ABSENT && life != ALLOCATION_BUSY);
+        }
         allocation_set_known(a);
     }
 }
 
 void ledger_remove_allocation(struct state *state, struct allocation *allocation)
 {
+    if (allocation->known != ALLOCATION_IDLE)
+        tell_watchers(state, allocation, allocation->known, ALLOCATION_IDLE);
     if (allocation->known != ALLOCATION_ABSENT)
         siblings_changed(state, allocation->pod_uid, true);
     allocations_remove(&state->allocations, allocation);

@@ -30,6 +30,7 @@ struct state {
     uint64_t now_ms;      /* of the latest event */
     uint64_t last_number; /* of endpoints, calls, checks and commits: one series, never 0 */
     bool draining;        /* nothing is held any more */
+    bool watched;         /* somebody wants to hear what comes to pass (happened.h) */
     char *unread;         /* why the checkpoint's rows are not known yet; NULL: they are */
 
     struct resource *resources;

@@ -32,14 +32,13 @@ static struct wake_list *find(const struct wakes *wakes, const char *kind, const
 {
     const char *parts[] = {kind, name, id};
     struct wake_list *list;
-    size_t key_bytes;
-    char *key;
+    struct mem_sought sought;
 
     if (!wakes->lists)
         return NULL;
-    key = mem_key(parts, id ? 3 : 2, &key_bytes);
-    HASH_FIND(hh, wakes->lists, key, key_bytes, list);
-    free(key);
+    mem_seek(&sought, parts, id ? 3 : 2);
+    HASH_FIND(hh, wakes->lists, sought.key, sought.key_bytes, list);
+    mem_sought_drop(&sought);
     return list;
 }
 

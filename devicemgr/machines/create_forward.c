@@ -1,6 +1,7 @@
 /*
  * The state FORWARDED: the verdict with all options, and what the runtime says to it.
  */
+#include "devicemgr/books/happened.h"
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/machines/create.h"
 #include "devicemgr/things/name.h"
@@ -88,6 +89,14 @@ void create_forward(struct state *state, const struct create *create)
     outbox_put(&state->outbox, OUTBOX_CREATE_FORWARDED, create->number, NULL);
 }
 
+static void take_up(struct state *state, const struct create *create, struct allocation *allocation,
+                    const char *container_id)
+{
+    allocation_set_live(allocation, container_id, create->demand.sandbox_id,
+                        create->demand.attempt);
+    happened_to_allocation(state, DEVICEMGR_EVENT_ALLOCATED, false, allocation);
+}
+
 /* The containers can run from now on; the answer says under which id. */
 static void note_outcome(struct state *state, struct create *create, const char *container_id)
 {
@@ -103,8 +112,7 @@ static void note_outcome(struct state *state, struct create *create, const char 
         if (dead)
             allocation_set_idle(allocation);
         else if (container_id)
-            allocation_set_live(allocation, container_id, create->demand.sandbox_id,
-                                create->demand.attempt);
+            take_up(state, create, allocation, container_id);
         else
             ledger_outcome_unknown(state, allocation, create->demand.sandbox_id);
     }
@@ -140,21 +148,10 @@ void creates_answered(struct creates *creates, uint64_t number, const char *cont
     create_free(creates, create);
 }
 
-static bool drop_verdict(struct state *state, uint64_t number)
-{
-    for (struct action *action = state->actions.first; action; action = action->next) {
-        if (action->kind == ACTION_VERDICT && action->subject == number) {
-            action->kind = ACTION_NONE;
-            return true;
-        }
-    }
-    return false;
-}
-
 void creates_cancelled(struct creates *creates, uint64_t number)
 {
     struct create *create = creates_find(creates, number);
-    bool told = !drop_verdict(creates->state, number);
+    bool told = !actions_drop(&creates->state->actions, ACTION_VERDICT, number, 0);
 
     if (!create)
         return;

@@ -15,26 +15,25 @@
 static void evict_holders(struct state *state, const struct allocation *allocation)
 {
     for (size_t i = 0; i < allocation->ids.len; i++) {
-        const struct allocation *const *holders;
-        size_t holders_len, h = 0;
+        const struct owners *holders;
+        size_t h = 0;
 
-        holders = allocations_holders(&state->allocations, allocation->resource,
-                                      allocation->ids.v[i], &holders_len);
-        while (h < holders_len) {
+        while (holders = allocations_holders(&state->allocations, allocation->resource,
+                                             allocation->ids.v[i]),
+               h < owners_len(holders)) {
+            const struct allocation *holder = holders->v[h];
             struct text text = {0};
 
-            if (strcmp(holders[h]->pod_uid, allocation->pod_uid) == 0) {
+            if (strcmp(holder->pod_uid, allocation->pod_uid) == 0) {
                 h++;
                 continue;
             }
             text_add(&text, "resource %s: taken from ", allocation->resource);
-            name_holder(&state->pods, holders[h], &text);
+            name_holder(&state->pods, holder, &text);
             text_add(&text, ", which no longer runs: device ids ");
-            text_add_ids(&text, &holders[h]->ids);
+            text_add_ids(&text, &holder->ids);
             state_log(state, LEVEL_INFO, &text);
-            ledger_drop_allocation(state, allocations_mutable(&state->allocations, holders[h]));
-            holders = allocations_holders(&state->allocations, allocation->resource,
-                                          allocation->ids.v[i], &holders_len);
+            ledger_drop_allocation(state, allocations_mutable(&state->allocations, holder));
         }
     }
 }

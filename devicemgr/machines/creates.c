@@ -7,6 +7,7 @@
 
 #include <utlist.h>
 
+#include "devicemgr/books/happened.h"
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/words/remedy.h"
 
@@ -141,5 +142,7 @@ void create_refuse(struct creates *creates, struct create *create, const struct 
     action->text = mem_strdup(text.buf);
     refused_note(&state->refused, state->now_ms, &create->demand, reason_word(reason->kind),
                  remedy_of(reason->kind), action->code, text.buf);
+    happened_refused(state, &create->demand, reason->resource, &reason->ids,
+                     reason_word(reason->kind), text.buf);
     create_abandon(creates, create);
 }

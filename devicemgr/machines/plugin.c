@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "devicemgr/books/happened.h"
 #include "devicemgr/books/state.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
@@ -42,8 +43,11 @@ void plugin_take_options(struct state *state, uint64_t number,
         dirty_touch_resource(state, resource->name, false);
     endpoint_set_options(endpoint, options->pre_start_required,
                          options->get_preferred_allocation_available);
-    if (endpoint->origin == ENDPOINT_REGISTERED)
+    if (endpoint->origin == ENDPOINT_REGISTERED) {
         resource_set_generation(resource, state_number(state));
+        happened_to_resource(state, DEVICEMGR_EVENT_REGISTERED, false, resource->name,
+                             endpoint->socket_name);
+    }
     plugin_answer(state, endpoint, CODE_OK, &none);
 }
 
@@ -118,6 +122,9 @@ void plugin_take_list(struct state *state, uint64_t number,
     new_socket = first || strcmp(endpoint->socket_good, endpoint->socket_name) != 0;
     changed = resource_list(resource, state->now_ms, list, &change);
     if (activated) {
+        if (endpoint->stopped) /* after a restart: perhaps for others only */
+            happened_to_resource(state, DEVICEMGR_EVENT_BACK, !endpoint->listed, resource->name,
+                                 NULL);
         endpoint_set_state(endpoint, state->now_ms, ENDPOINT_ACTIVE);
         capacity_published(state, resource->name);
     }
@@ -135,6 +142,14 @@ void plugin_take_list(struct state *state, uint64_t number,
                              new_socket || change.added + change.removed > 0);
     plugin_log_list(state, resource, activated, &change);
     wake_resource(&state->wakes, resource->name);
+}
+
+/* It counts as away from now on, if it did not before. */
+static void stop(struct state *state, struct resource *resource, const char *reason)
+{
+    if (!resource->endpoint.stopped)
+        happened_to_resource(state, DEVICEMGR_EVENT_LOST, false, resource->name, reason);
+    endpoint_stop(&resource->endpoint, state->now_ms, reason);
 }
 
 void plugin_remove(struct state *state, struct resource *resource)
@@ -185,7 +200,7 @@ void plugin_take_loss(struct state *state, uint64_t number, const char *reason)
     endpoint_set_disconnected(endpoint);
     plugin_answer_failed(state, endpoint, reason);
     redial = endpoint_may_redial(endpoint, state->now_ms);
-    endpoint_stop(endpoint, state->now_ms, reason);
+    stop(state, resource, reason);
     log_lost(state, resource, reason, redial);
     wake_resource(&state->wakes, resource->name);
     if (redial)
@@ -224,7 +239,7 @@ static void stop_unlisted(struct state *state, struct resource *resource)
 
     text_add(&reason, "no device list within ");
     text_add_duration(&reason, FIRST_LIST_MS);
-    endpoint_stop(&resource->endpoint, state->now_ms, reason.buf);
+    stop(state, resource, reason.buf);
     text_add(&text, "resource %s: ", resource->name);
     reason_explain_endpoint(&resource->endpoint, state->now_ms, grace_of(state, resource), &text);
     state_log(state, LEVEL_WARNING, &text);
@@ -265,6 +280,7 @@ static void endpoint_tick(struct state *state, struct resource *resource)
     if (endpoint_end_ms(endpoint, grace_of(state, resource)) <= state->now_ms) {
         plugin_answer_failed(state, endpoint, "no answer");
         log_removed(state, resource);
+        happened_to_resource(state, DEVICEMGR_EVENT_REMOVED, false, resource->name, NULL);
         if (endpoint_may_list(endpoint, state->now_ms))
             begin_anew(state, resource);
         else

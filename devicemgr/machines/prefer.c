@@ -60,21 +60,26 @@ void prefers_fini(struct prefers *prefers)
 
 static bool is_held(const struct state *state, const char *resource, const char *id)
 {
-    size_t holders_len;
-    const struct allocation *const *holders =
-        allocations_holders(&state->allocations, resource, id, &holders_len);
+    const struct owners *holders = allocations_holders(&state->allocations, resource, id);
 
-    for (size_t i = 0; i < holders_len; i++) {
-        if (allocation_life(holders[i]) != ALLOCATION_IDLE)
+    for (size_t i = 0; i < owners_len(holders); i++) {
+        if (allocation_life(holders->v[i]) != ALLOCATION_IDLE)
             return true;
     }
     return false;
 }
 
-static bool is_left_out(const struct state *state, const char *resource,
-                        const struct ids *must_include, const char *id)
+static struct ids must_include(const struct devicemgr_preference *asked)
 {
-    return is_held(state, resource, id) && !ids_contain(must_include, id);
+    return (struct ids){(char **)asked->must_include, asked->must_include_len};
+}
+
+static bool is_left_out(const struct state *state, const struct devicemgr_preference *asked,
+                        const char *id)
+{
+    const struct ids must = must_include(asked);
+
+    return is_held(state, asked->resource, id) && !ids_contain(&must, id);
 }
 
 /*
@@ -83,21 +88,20 @@ static bool is_left_out(const struct state *state, const char *resource,
  * here, so the kubelet is led to others: `free_ids` are those that nobody holds, with those that it
  * must include. False, with none in `free_ids`: that are all of them, or too few.
  */
-static bool leave_held_out(const struct state *state, const char *resource,
-                           const struct ids *available, const struct ids *must_include, size_t size,
+static bool leave_held_out(const struct state *state, const struct devicemgr_preference *asked,
                            struct ids *free_ids)
 {
     size_t left_out = 0;
 
-    if (!state_settings_of(state, resource)->exclusive)
+    if (!state_settings_of(state, asked->resource)->exclusive)
         return false;
-    for (size_t i = 0; i < available->len; i++)
-        left_out += is_left_out(state, resource, must_include, available->v[i]);
-    if (left_out == 0 || available->len - left_out < size)
+    for (size_t i = 0; i < asked->available_len; i++)
+        left_out += is_left_out(state, asked, asked->available[i]);
+    if (left_out == 0 || asked->available_len - left_out < asked->size)
         return false;
-    for (size_t i = 0; i < available->len; i++) {
-        if (!is_left_out(state, resource, must_include, available->v[i]))
-            ids_add(free_ids, available->v[i]);
+    for (size_t i = 0; i < asked->available_len; i++) {
+        if (!is_left_out(state, asked, asked->available[i]))
+            ids_add(free_ids, asked->available[i]);
     }
     return true;
 }
@@ -108,14 +112,16 @@ static void take_ids(struct ids *to, struct ids *from)
     *from = (struct ids){0};
 }
 
-/* `size` of the ids, those that must be included first. */
-static void choose_own(const struct ids *from, const struct ids *must_include, size_t size,
+/* As many as are asked for, those that must be included first. */
+static void choose_own(const struct devicemgr_preference *asked, const struct ids *from,
                        struct ids *out)
 {
-    for (size_t i = 0; i < must_include->len && out->len < size; i++)
-        ids_add(out, must_include->v[i]);
-    for (size_t i = 0; i < from->len && out->len < size; i++) {
-        if (!ids_contain(must_include, from->v[i]))
+    const struct ids must = must_include(asked);
+
+    for (size_t i = 0; i < must.len && out->len < asked->size; i++)
+        ids_add(out, must.v[i]);
+    for (size_t i = 0; i < from->len && out->len < asked->size; i++) {
+        if (!ids_contain(&must, from->v[i]))
             ids_add(out, from->v[i]);
     }
 }
@@ -147,47 +153,44 @@ static struct prefer *prefer_new(struct prefers *prefers, const struct resource 
     return prefer;
 }
 
-/* `own` is taken. */
-static void ask(struct prefers *prefers, uint64_t number, const char *name,
-                const struct ids *available, const struct ids *must_include, size_t size,
-                uint64_t timeout_ms, struct ids *own)
+/* Which of `available`; `own` is taken. */
+static void ask(struct prefers *prefers, uint64_t number, const struct devicemgr_preference *asked,
+                const struct ids *available, struct ids *own)
 {
     struct state *state = prefers->state;
-    const struct resource *resource = resources_find(state->resources, name);
+    const struct resource *resource = resources_find(state->resources, asked->resource);
+    const struct ids must = must_include(asked);
     struct action *action;
     struct prefer *prefer;
 
-    if (!askable(prefers, resource) || timeout_ms == 0) {
+    if (!askable(prefers, resource) || asked->timeout_ms == 0) {
         take_ids(&action_push(&state->actions, ACTION_PREFERRED, number)->ids, own);
         return;
     }
-    prefer = prefer_new(prefers, resource, number, timeout_ms);
-    prefer->size = size;
+    prefer = prefer_new(prefers, resource, number, asked->timeout_ms);
+    prefer->size = asked->size;
     take_ids(&prefer->own, own);
     ids_copy(&prefer->available, available->v, available->len);
     action = action_push(&state->actions, ACTION_PREFER, prefer->endpoint);
     action->call = prefer->call;
-    action->timeout_ms = timeout_ms;
-    action->size = size;
+    action->timeout_ms = asked->timeout_ms;
+    action->size = asked->size;
     ids_copy(&action->ids, available->v, available->len);
-    ids_copy(&action->must_include, must_include->v, must_include->len);
+    ids_copy(&action->must_include, must.v, must.len);
 }
 
-void prefers_begin(struct prefers *prefers, uint64_t number, const char *name,
-                   const char *const *available, size_t available_len,
-                   const char *const *must_include, size_t must_include_len, size_t size,
-                   uint64_t timeout_ms)
+void prefers_begin(struct prefers *prefers, uint64_t number,
+                   const struct devicemgr_preference *asked)
 {
-    const struct ids all = {(char **)available, available_len};
-    const struct ids must = {(char **)must_include, must_include_len};
+    const struct ids all = {(char **)asked->available, asked->available_len};
     struct ids free_ids = {0}, own = {0};
     bool leads;
 
     assert(!find_number(prefers, number));
-    leads = leave_held_out(prefers->state, name, &all, &must, size, &free_ids);
+    leads = leave_held_out(prefers->state, asked, &free_ids);
     if (leads)
-        choose_own(&free_ids, &must, size, &own);
-    ask(prefers, number, name, leads ? &free_ids : &all, &must, size, timeout_ms, &own);
+        choose_own(asked, &free_ids, &own);
+    ask(prefers, number, asked, leads ? &free_ids : &all, &own);
     ids_fini(&free_ids);
     ids_fini(&own);
 }
@@ -195,13 +198,7 @@ void prefers_begin(struct prefers *prefers, uint64_t number, const char *name,
 /* Whether the question was queued only; then it is not asked. */
 static bool drop_question(struct state *state, const struct prefer *prefer)
 {
-    for (struct action *action = state->actions.first; action; action = action->next) {
-        if (action->kind == ACTION_PREFER && action->call == prefer->call) {
-            action->kind = ACTION_NONE;
-            return true;
-        }
-    }
-    return false;
+    return actions_drop(&state->actions, ACTION_PREFER, prefer->endpoint, prefer->call);
 }
 
 static void withdraw(struct state *state, const struct prefer *prefer)
@@ -210,19 +207,11 @@ static void withdraw(struct state *state, const struct prefer *prefer)
         action_push(&state->actions, ACTION_CALL_CANCEL, 0)->call = prefer->call;
 }
 
-static void drop_answer(struct state *state, uint64_t number)
-{
-    for (struct action *action = state->actions.first; action; action = action->next) {
-        if (action->kind == ACTION_PREFERRED && action->subject == number)
-            action->kind = ACTION_NONE;
-    }
-}
-
 void prefers_cancelled(struct prefers *prefers, uint64_t number)
 {
     struct prefer *prefer = find_number(prefers, number);
 
-    drop_answer(prefers->state, number);
+    actions_drop(&prefers->state->actions, ACTION_PREFERRED, number, 0);
     if (!prefer)
         return;
     withdraw(prefers->state, prefer);
@@ -359,6 +348,6 @@ uint64_t prefers_next_ms(const struct prefers *prefers)
     uint64_t next_ms = UINT64_MAX;
 
     for (const struct prefer *p = prefers->by_call; p; p = p->hh.next)
-        next_ms = p->limit_ms < next_ms ? p->limit_ms : next_ms;
+        next_ms = earlier(next_ms, p->limit_ms);
     return next_ms;
 }

@@ -13,6 +13,7 @@
 
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 
+struct devicemgr_preference;
 struct state;
 
 struct prefers {
@@ -21,10 +22,8 @@ struct prefers {
 };
 
 /* devicemgr_prefer(), devicemgr_prefer_cancelled() */
-void prefers_begin(struct prefers *prefers, uint64_t number, const char *resource,
-                   const char *const *available, size_t available_len,
-                   const char *const *must_include, size_t must_include_len, size_t size,
-                   uint64_t timeout_ms);
+void prefers_begin(struct prefers *prefers, uint64_t number,
+                   const struct devicemgr_preference *asked);
 void prefers_cancelled(struct prefers *prefers, uint64_t number);
 /* A call on a plugin is over; false: it is not one of these. */
 bool prefers_answered(struct prefers *prefers, uint64_t call, int code,

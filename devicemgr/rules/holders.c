@@ -75,13 +75,12 @@ struct look holders_of_ids(const struct state *state, const struct wanted *wante
     struct look look = {0};
 
     for (size_t i = 0; wanted->settings->exclusive && i < ids->len; i++) {
-        size_t len;
-        const struct allocation *const *holders =
-            allocations_holders(&state->allocations, wanted->want->resource, ids->v[i], &len);
+        const struct owners *holders =
+            allocations_holders(&state->allocations, wanted->want->resource, ids->v[i]);
 
-        for (size_t h = 0; h < len; h++) {
-            if (holders[h] != wanted->has)
-                look = holders_look_at(state, wanted->demand, holders[h], ids->v[i], ask);
+        for (size_t h = 0; h < owners_len(holders); h++) {
+            if (holders->v[h] != wanted->has)
+                look = holders_look_at(state, wanted->demand, holders->v[h], ids->v[i], ask);
             if (look.step != LOOK_GO)
                 return look;
         }
@@ -120,13 +119,14 @@ bool holders_handed_on(const struct state *state, const struct wanted *wanted)
     const struct allocation *has = wanted->has;
 
     for (size_t i = 0; i < has->ids.len; i++) {
-        size_t len;
-        const struct allocation *const *holders =
-            allocations_holders(&state->allocations, has->resource, has->ids.v[i], &len);
+        const struct owners *holders =
+            allocations_holders(&state->allocations, has->resource, has->ids.v[i]);
 
-        for (size_t h = 0; h < len; h++) {
-            if (holders[h] != has && same_pod(wanted->demand, holders[h]) &&
-                said_to_run(state, wanted->demand, holders[h]))
+        for (size_t h = 0; h < owners_len(holders); h++) {
+            const struct allocation *holder = holders->v[h];
+
+            if (holder != has && same_pod(wanted->demand, holder) &&
+                said_to_run(state, wanted->demand, holder))
                 return true;
         }
     }
@@ -138,21 +138,22 @@ bool holders_none(const struct state *state, const struct wanted *wanted, const 
 {
     const struct demand *demand = wanted->demand;
     const char *resource = wanted->want->resource;
-    const struct allocation *const *holders;
-    size_t len;
+    const struct owners *holders;
 
     *reused = false;
     if (!wanted->settings->exclusive)
         return true;
-    holders = allocations_holders(&state->allocations, resource, id, &len);
-    for (size_t i = 0; i < len; i++) {
-        if (holders[i] == wanted->has)
+    holders = allocations_holders(&state->allocations, resource, id);
+    for (size_t i = 0; i < owners_len(holders); i++) {
+        const struct allocation *holder = holders->v[i];
+
+        if (holder == wanted->has)
             continue;
-        if (allocation_life(holders[i]) != ALLOCATION_IDLE)
+        if (allocation_life(holder) != ALLOCATION_IDLE)
             return false;
-        if (same_pod(demand, holders[i]))
+        if (same_pod(demand, holder))
             *reused = true;
-        else if (!facts_pod_over(state, holders[i]->pod_uid))
+        else if (!facts_pod_over(state, holder->pod_uid))
             return false;
     }
     return !kubelet_promised(state, resource, id, demand->pod_uid, demand->container);

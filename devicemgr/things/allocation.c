@@ -249,23 +249,25 @@ void allocation_set_found(struct allocation *allocation)
     set_row(allocation, ALLOCATION_DURABLE, 0);
 }
 
-/* Takes `fresh`, may be NULL, in the place of what was there. */
+/* Takes `options`, may be NULL, in the place of what was there. */
+static void put_options(struct allocation *allocation, V1beta1__ContainerAllocateResponse **place,
+                        size_t *bytes, V1beta1__ContainerAllocateResponse *options)
+{
+    allocation->table->options_bytes -= *bytes;
+    options_free(*place);
+    *place = options;
+    *bytes = options ? options_bytes(options) : 0;
+    allocation->table->options_bytes += *bytes;
+}
+
 static void set_fresh(struct allocation *allocation, V1beta1__ContainerAllocateResponse *fresh)
 {
-    allocation->table->options_bytes -= allocation->fresh_bytes;
-    options_free(allocation->fresh);
-    allocation->fresh = fresh;
-    allocation->fresh_bytes = fresh ? options_bytes(fresh) : 0;
-    allocation->table->options_bytes += allocation->fresh_bytes;
+    put_options(allocation, &allocation->fresh, &allocation->fresh_bytes, fresh);
 }
 
 static void set_options(struct allocation *allocation, V1beta1__ContainerAllocateResponse *options)
 {
-    allocation->table->options_bytes -= allocation->options_bytes;
-    options_free(allocation->options);
-    allocation->options = options;
-    allocation->options_bytes = options ? options_bytes(options) : 0;
-    allocation->table->options_bytes += allocation->options_bytes;
+    put_options(allocation, &allocation->options, &allocation->options_bytes, options);
 }
 
 static void set_boot(struct allocation *allocation, const char *boot_id)

@@ -40,6 +40,7 @@
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 #include "devicemgr/things/ids.h"
 #include "devicemgr/things/mem.h"
+#include "devicemgr/things/owners.h"
 
 struct demand;
 
@@ -144,7 +145,8 @@ struct allocation {
 
 struct allocations {
     struct allocation *by_key;
-    struct owners *owners;      /* by resource and id */
+    struct owners *devices;     /* by resource and id */
+    struct owners *containers;  /* by id */
     struct pod_group *pods;     /* by pod uid */
     struct allocation *changed; /* whose life may be another since it was told */
     struct allocation *stale;   /* of which advertise.c may make another thing, likewise */
@@ -173,10 +175,9 @@ struct allocation *allocations_mutable(struct allocations *table,
 const struct allocation *allocations_demanded(const struct allocations *table,
                                               const struct demand *demand, size_t index);
 void allocations_remove(struct allocations *table, struct allocation *allocation);
-/* All that hold the device, oldest first; valid until the table changes. */
-const struct allocation *const *allocations_holders(const struct allocations *table,
-                                                    const char *resource, const char *id,
-                                                    size_t *holders_len);
+/* All allocations that hold the device, oldest first; valid until the table changes. */
+const struct owners *allocations_holders(const struct allocations *table, const char *resource,
+                                         const char *id);
 /* One that has the container among those that may run; NULL: none. */
 struct allocation *allocations_of_container(struct allocations *table, const char *container_id);
 /* A pod's allocations, linked by pod_next; NULL: none. */

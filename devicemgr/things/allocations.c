@@ -12,17 +12,6 @@
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/options.h"
 
-/* All allocations that name one device; and, under CONTAINER, all that have one container. */
-struct owners {
-    char *key;
-    size_t key_bytes;
-    struct allocation **holders;
-    size_t holders_len;
-    UT_hash_handle hh;
-};
-
-#define CONTAINER "" /* no resource has this name */
-
 struct pod_group {
     char *pod_uid;
     struct allocation *first;
@@ -86,92 +75,29 @@ struct allocation *allocations_take_stale(struct allocations *table)
     return allocation;
 }
 
-/* ---- owners: device to holders ---- */
+/* ---- by device, and by container ---- */
 
-/* A choice asks for each device there is: its key is made on the stack if it fits. */
-static struct owners *owners_find(const struct allocations *table, const char *resource,
-                                  const char *id)
+const struct owners *allocations_holders(const struct allocations *table, const char *resource,
+                                         const char *id)
 {
-    const char *parts[] = {resource, id};
-    size_t resource_bytes = strlen(resource) + 1, id_bytes = strlen(id) + 1;
-    size_t key_bytes = resource_bytes + id_bytes;
-    struct owners *owners;
-    char small[512];
-    char *key = small;
-
-    if (!table->owners)
-        return NULL;
-    if (key_bytes > sizeof small) {
-        key = mem_key(parts, 2, &key_bytes);
-    } else {
-        memcpy(small, resource, resource_bytes);
-        memcpy(small + resource_bytes, id, id_bytes);
-    }
-    HASH_FIND(hh, table->owners, key, key_bytes, owners);
-    if (key != small)
-        free(key);
-    return owners;
-}
-
-static void owners_add(struct allocations *table, struct allocation *holder, const char *resource,
-                       const char *id)
-{
-    const char *parts[] = {resource, id};
-    struct owners *owners = owners_find(table, resource, id);
-
-    if (!owners) {
-        owners = mem_alloc(1, sizeof *owners);
-        owners->key = mem_key(parts, 2, &owners->key_bytes);
-        HASH_ADD_KEYPTR(hh, table->owners, owners->key, owners->key_bytes, owners);
-    }
-    owners->holders = mem_grow(owners->holders, owners->holders_len, sizeof(struct allocation *));
-    owners->holders[owners->holders_len++] = holder;
-}
-
-static void owners_remove(struct allocations *table, const struct allocation *holder,
-                          const char *resource, const char *id)
-{
-    struct owners *owners = owners_find(table, resource, id);
-    size_t at = 0;
-
-    while (owners->holders[at] != holder)
-        at++;
-    owners->holders_len--;
-    memmove(&owners->holders[at], &owners->holders[at + 1],
-            (owners->holders_len - at) * sizeof(struct allocation *));
-    if (owners->holders_len > 0)
-        return;
-    HASH_DEL(table->owners, owners);
-    free(owners->holders);
-    free(owners->key);
-    free(owners);
-}
-
-const struct allocation *const *allocations_holders(const struct allocations *table,
-                                                    const char *resource, const char *id,
-                                                    size_t *holders_len)
-{
-    const struct owners *owners = owners_find(table, resource, id);
-
-    *holders_len = owners ? owners->holders_len : 0;
-    return owners ? (const struct allocation *const *)owners->holders : NULL;
+    return owners_find(table->devices, (const char *[]){resource, id}, 2);
 }
 
 void allocations_note_container(struct allocation *allocation, const char *container_id)
 {
-    owners_add(allocation->table, allocation, CONTAINER, container_id);
+    owners_add(&allocation->table->containers, &container_id, 1, allocation);
 }
 
 void allocations_drop_container(const struct allocation *allocation, const char *container_id)
 {
-    owners_remove(allocation->table, allocation, CONTAINER, container_id);
+    owners_remove(&allocation->table->containers, &container_id, 1, allocation);
 }
 
 struct allocation *allocations_of_container(struct allocations *table, const char *container_id)
 {
-    const struct owners *owners = owners_find(table, CONTAINER, container_id);
+    const struct owners *owners = owners_find(table->containers, &container_id, 1);
 
-    return owners ? owners->holders[0] : NULL;
+    return owners ? allocations_mutable(table, owners->v[0]) : NULL;
 }
 
 /* ---- groups: pod to allocations ---- */
@@ -245,7 +171,8 @@ struct allocation *allocations_add(struct allocations *table, const char *pod_ui
     HASH_ADD_KEYPTR(hh, table->by_key, allocation->key, allocation->key_bytes, allocation);
     group_add(table, allocation);
     for (size_t i = 0; i < allocation->ids.len; i++)
-        owners_add(table, allocation, resource, allocation->ids.v[i]);
+        owners_add(&table->devices, (const char *[]){resource, allocation->ids.v[i]}, 2,
+                   allocation);
     return allocation;
 }
 
@@ -254,11 +181,11 @@ const struct allocation *allocations_find(const struct allocations *table, const
 {
     const char *parts[] = {pod_uid, container, resource};
     struct allocation *allocation;
-    size_t key_bytes;
-    char *key = mem_key(parts, 3, &key_bytes);
+    struct mem_sought sought;
 
-    HASH_FIND(hh, table->by_key, key, key_bytes, allocation);
-    free(key);
+    mem_seek(&sought, parts, 3);
+    HASH_FIND(hh, table->by_key, sought.key, sought.key_bytes, allocation);
+    mem_sought_drop(&sought);
     return allocation;
 }
 
@@ -286,7 +213,7 @@ const struct allocation *allocations_demanded(const struct allocations *table,
 static void allocation_free(struct allocations *table, struct allocation *allocation)
 {
     for (size_t i = 0; i < allocation->lives_len; i++) {
-        owners_remove(table, allocation, CONTAINER, allocation->lives[i].container_id);
+        allocations_drop_container(allocation, allocation->lives[i].container_id);
         free(allocation->lives[i].container_id);
         free(allocation->lives[i].sandbox_id);
     }
@@ -310,7 +237,8 @@ void allocations_remove(struct allocations *table, struct allocation *allocation
         !ids_contain(&table->dropped, allocation->resource))
         ids_add(&table->dropped, allocation->resource);
     for (size_t i = 0; i < allocation->ids.len; i++)
-        owners_remove(table, allocation, allocation->resource, allocation->ids.v[i]);
+        owners_remove(&table->devices, (const char *[]){allocation->resource, allocation->ids.v[i]},
+                      2, allocation);
     group_remove(table, allocation);
     if (allocation->stale)
         DL_DELETE2(table->stale, allocation, stale_prev, stale_next);

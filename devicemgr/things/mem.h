@@ -24,4 +24,13 @@ void *mem_grow(void *array, size_t len, size_t bytes);
  */
 char *mem_key(const char *const *parts, size_t parts_len, size_t *key_bytes);
 
+/* The same to look for, on the stack where it fits; used where it stands, until it is dropped. */
+struct mem_sought {
+    char *key;
+    size_t key_bytes;
+    char small[512];
+};
+void mem_seek(struct mem_sought *sought, const char *const *parts, size_t parts_len);
+void mem_sought_drop(struct mem_sought *sought);
+
 #endif

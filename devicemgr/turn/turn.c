@@ -20,6 +20,7 @@ struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
     struct state *state = &mgr->state;
 
     state_init(state, settings);
+    state->watched = ports && ports->event;
     mgr->calls.state = mgr->checks.state = mgr->prefers.state = state;
     mgr->runtime.state = mgr->runtime.adopt.state = state;
     mgr->creates = (struct creates){.state = state, .calls = &mgr->calls, .checks = &mgr->checks};
@@ -134,7 +135,7 @@ void devicemgr_run(struct devicemgr *mgr)
         } else if (unchecked) {
             unchecked = false;
             creates_verify(&mgr->creates);
-        } else {
+        } else if (!state->actions.first) {
             break;
         }
     }
@@ -427,14 +428,11 @@ void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t re
     adopt_all(&mgr->runtime.adopt);
 }
 
-void devicemgr_prefer(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *resource,
-                      const char *const *available, size_t available_len,
-                      const char *const *must_include, size_t must_include_len, size_t size,
-                      uint64_t timeout_ms)
+void devicemgr_prefer(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
+                      const struct devicemgr_preference *asked)
 {
     state_at(&mgr->state, now_ms);
-    prefers_begin(&mgr->prefers, number, resource, available, available_len, must_include,
-                  must_include_len, size, timeout_ms);
+    prefers_begin(&mgr->prefers, number, asked);
 }
 
 void devicemgr_prefer_cancelled(struct devicemgr *mgr, uint64_t number)

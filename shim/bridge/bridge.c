@@ -12,6 +12,7 @@
 #include "shim/bridge/kept_connection.h"
 #include "shim/bridge/kubelet_dir.h"
 #include "shim/bridge/limits.h"
+#include "shim/bridge/own_settings.h"
 #include "shim/bridge/registration.h"
 #include "shim/bridge/roster.h"
 #include "shim/bridge/snapshot.h"
@@ -27,6 +28,7 @@
 
 struct bridge {
     struct endpoint_world world;
+    struct settings *settings;
     struct kubelet_dir *dir; /* NULL: it may not register yet */
     struct registration *registration;
     struct feed_client *feed;
@@ -148,6 +150,8 @@ static bool on_watched(void *user, const Bridge__V1__WatchResponse *message, boo
     size_t known = bridge->roster.len;
     int result;
 
+    if (message->settings && own_settings_take(bridge->settings, message->settings))
+        settings_tell_ready(bridge->settings);
     roster_feed_found(&bridge->roster);
     result = roster_take(&bridge->roster, message, first);
     if (first)
@@ -195,6 +199,7 @@ static const Bridge__V1__ReportRequest *on_report(void *user)
     report_clear(bridge);
     bridge__v1__report_request__init(report);
     report->kubelet_pid = registration_pid(bridge->registration);
+    report->degraded = bridge->settings->degraded;
     bridge->reports = must(calloc(bridge->roster.len + 1, sizeof *bridge->reports));
     report->resources = must(calloc(bridge->roster.len + 1, sizeof *report->resources));
     report->n_resources = bridge->roster.len;
@@ -210,6 +215,11 @@ static const struct feed_client_ops FEED_OPS = {
     .lost = on_feed_lost,
     .report = on_report,
 };
+
+void bridge_settings_read(struct bridge *bridge)
+{
+    feed_client_report(bridge->feed);
+}
 
 static void on_endpoint_changed(void *user)
 {
@@ -367,14 +377,15 @@ static void look_at_kubelet(uv_timer_t *timer)
     bridge->dir = kubelet_dir_start(timer->loop, bridge->world.kubelet_dir, &DIR_OPS, bridge);
 }
 
-struct bridge *bridge_start(uv_loop_t *loop, const struct config_bridge *config,
-                            struct fd_store *store)
+struct bridge *bridge_start(uv_loop_t *loop, struct settings *settings, struct fd_store *store)
 {
+    const struct config_bridge *config = &settings->config.bridge;
     struct bridge *bridge = must(calloc(1, sizeof *bridge));
     const char *dir = config->kubelet_plugin_dir;
     char *kubelet_socket = path_join(dir, KUBELET_SOCKET_NAME);
     uint64_t delay_ms;
 
+    bridge->settings = settings;
     bridge->snapshot_path = path_beside(config->socket, SNAPSHOT_NAME);
     bridge->starts_path = path_beside(config->socket, STARTS_NAME);
     boot_id_read(bridge->boot_id);

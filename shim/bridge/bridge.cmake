@@ -10,8 +10,6 @@ add_library(shim_bridge STATIC
     ${CMAKE_CURRENT_LIST_DIR}/h2_state.c
     ${CMAKE_CURRENT_LIST_DIR}/kept_call.c
     ${CMAKE_CURRENT_LIST_DIR}/kept_connection.c
-    ${CMAKE_CURRENT_LIST_DIR}/kept_layout.c
-    ${CMAKE_CURRENT_LIST_DIR}/kept_memory.c
     ${CMAKE_CURRENT_LIST_DIR}/kept_server.c
     ${CMAKE_CURRENT_LIST_DIR}/kept_socket.c
     ${CMAKE_CURRENT_LIST_DIR}/kubelet_dir.c
@@ -19,6 +17,7 @@ add_library(shim_bridge STATIC
     ${CMAKE_CURRENT_LIST_DIR}/list_stream.c
     ${CMAKE_CURRENT_LIST_DIR}/names.c
     ${CMAKE_CURRENT_LIST_DIR}/offer.c
+    ${CMAKE_CURRENT_LIST_DIR}/own_settings.c
     ${CMAKE_CURRENT_LIST_DIR}/preference.c
     ${CMAKE_CURRENT_LIST_DIR}/registration.c
     ${CMAKE_CURRENT_LIST_DIR}/request_block.c
@@ -28,7 +27,7 @@ add_library(shim_bridge STATIC
     ${CMAKE_CURRENT_LIST_DIR}/starts.c)
 target_link_libraries(shim_bridge
     PUBLIC PkgConfig::LIBUV cri_proto
-    PRIVATE shim_exact_io shim_fd_store shim_rpc shim_watch shim_log cri_names cri_token PkgConfig::NGHTTP2 PkgConfig::ZLIB shim_warnings)
+    PRIVATE shim_settings config shim_exact_io shim_fd_store shim_rpc shim_watch shim_log cri_names cri_token PkgConfig::NGHTTP2 PkgConfig::ZLIB shim_warnings)
 
 add_executable(cri-device-shim-bridge ${CMAKE_CURRENT_LIST_DIR}/main.c)
 target_link_libraries(cri-device-shim-bridge PRIVATE

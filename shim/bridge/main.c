@@ -80,13 +80,18 @@ static void on_asked_to_stop(void *user, int number)
     watchdog_close(&p->watchdog);
 }
 
-/* The log's level and form; all else that may change is the daemon's. */
+/* The log's level and form; all else that may change is the daemon's, and comes by the feed, as these
+ * do when the daemon reads the file again. */
 static void on_asked_to_reload(void *user)
 {
     struct process *p = user;
     char told[SETTINGS_RELOAD_BYTES_MAX];
 
-    (void)!settings_reload(&p->settings, told);
+    if (settings_reload(&p->settings, told) < 0)
+        return;
+    settings_tell_ready(&p->settings);
+    if (p->bridge)
+        bridge_settings_read(p->bridge);
 }
 
 /* Each resource takes two descriptors; what a service starts with does not do for 1024 of them. */
@@ -113,7 +118,7 @@ static void start_bridge(struct process *p)
     log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_STARTED},
                     "cri-device-shim-bridge %s: %s -> %s", version_text, config->socket,
                     config->kubelet_plugin_dir);
-    p->bridge = bridge_start(&p->loop, config, p->store);
+    p->bridge = bridge_start(&p->loop, &p->settings, p->store);
 }
 
 int main(int argc, char **argv)

@@ -6,6 +6,8 @@
 
 #include "cri-proto/control_v1.pb-c.h"
 #include "cri-proto/methods.h"
+#include "shim/control/follow.h"
+#include "shim/control/limits.h"
 #include "shim/control/status.h"
 #include "shim/control/why.h"
 #include "shim/must.h"
@@ -20,6 +22,7 @@
 struct control {
     const struct config *config;
     struct host *host;
+    struct followers *followers;
     const struct control_ops *ops;
     void *user;
     struct rpc_server *server;
@@ -69,7 +72,15 @@ static void on_why(struct rpc_incoming *call, const ProtobufCMessage *message, v
     why_fini(&why);
 }
 
+static void on_events(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    struct control *control = user;
+
+    followers_add(control->followers, call, (const void *)message);
+}
+
 static const struct rpc_method METHODS[] = {
+    {CONTROL_EVENTS, &control__v1__events_request__descriptor, on_events},
     {CONTROL_WHY, &control__v1__why_request__descriptor, on_why},
     {CONTROL_STATUS, &control__v1__status_request__descriptor, on_status},
 };
@@ -89,7 +100,8 @@ static int serve(void *user)
 }
 
 struct control *control_start(uv_loop_t *loop, const struct config *config, struct host *host,
-                              struct fd_store *store, const struct control_ops *ops, void *user)
+                              struct events *events, struct fd_store *store,
+                              const struct control_ops *ops, void *user)
 {
     const struct socket_place place = {.dir_mode = SOCKET_DIRECTORY_MODE,
                                        .name = config->control_socket};
@@ -98,6 +110,7 @@ struct control *control_start(uv_loop_t *loop, const struct config *config, stru
 
     control->config = config;
     control->host = host;
+    control->followers = followers_new(loop, events);
     control->ops = ops;
     control->user = user;
     if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, control,
@@ -123,5 +136,6 @@ void control_stop(struct control *control)
     keeper_stop(control->keeper);
     listener_fini(&control->listener);
     rpc_server_close(control->server);
+    followers_free(control->followers);
     free(control);
 }

@@ -1,9 +1,9 @@
 # shim_control: the daemon's side of cri-device-shimctl.
 add_library(shim_control STATIC
     ${CMAKE_CURRENT_LIST_DIR}/control.c
-    ${CMAKE_CURRENT_LIST_DIR}/report.c
+    ${CMAKE_CURRENT_LIST_DIR}/follow.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c
     ${CMAKE_CURRENT_LIST_DIR}/why.c)
 target_link_libraries(shim_control
     PUBLIC PkgConfig::LIBUV cri_proto
-    PRIVATE config shim_core shim_rpc shim_version shim_log devicemgr shim_warnings)
+    PRIVATE config shim_events shim_core shim_rpc shim_version shim_log devicemgr shim_warnings)

@@ -11,9 +11,10 @@
 #include <uv.h>
 
 #include "config/config.h"
-#include "shim/control/report.h"
 #include "shim/core/host.h"
+#include "shim/events/events.h"
 #include "shim/fd_store.h"
+#include "shim/report.h"
 
 struct control;
 
@@ -24,11 +25,12 @@ struct control_ops {
 
 /*
  * Listens at config->control_socket (0600; its directory 0755), as long as it takes and as often as
- * that is removed (rpc/keeper.h), kept in `store` (NULL: there is none). `config`, `host`, `store`,
- * `ops` and `user` are borrowed until control_stop(). No callback comes before return.
+ * that is removed (rpc/keeper.h), kept in `store` (NULL: there is none). `config`, `host`, `events`,
+ * `store`, `ops` and `user` are borrowed until control_stop(). No callback comes before return.
  */
 struct control *control_start(uv_loop_t *loop, const struct config *config, struct host *host,
-                              struct fd_store *store, const struct control_ops *ops, void *user);
+                              struct events *events, struct fd_store *store,
+                              const struct control_ops *ops, void *user);
 
 /* keeper_trouble() of its socket. */
 const char *control_trouble(const struct control *control, uint64_t *since_ms);

@@ -18,7 +18,11 @@
  * some 200 KiB where every container waits for one resource. */
 #define CONTROL_WHY_CONTAINERS_MAX 100
 #define CONTROL_WHY_IDS_MAX 64
-/* What is not as it should be, told at once. */
-#define CONTROL_TROUBLES_MAX 16
+
+/* Streams of events, of all clients; each has so much waiting for it that it does not read, and all
+ * else stays in the ring. How often one that lags is looked at. */
+#define CONTROL_FOLLOWERS_MAX 32
+#define CONTROL_FOLLOWER_QUEUE_BYTES (32u * 1024)
+#define CONTROL_FOLLOWER_LOOK_MS 50
 
 #endif

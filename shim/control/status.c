@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/differences.h"
+#include "config/compare.h"
 #include "shim/boot_clock.h"
 #include "shim/must.h"
 #include "shim/process.h"
@@ -79,7 +79,7 @@ static void set_troubles(struct status *status, const struct report *report)
         Control__V1__Trouble *trouble = &status->troubles[i];
 
         control__v1__trouble__init(trouble);
-        trouble->what = text(report->troubles[i].what);
+        trouble->what = text(report_part_name(report->troubles[i].part));
         trouble->why = text(report->troubles[i].why);
         trouble->since_ms = ago(report->troubles[i].since_ms);
         status->trouble_list[i] = trouble;

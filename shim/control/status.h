@@ -6,7 +6,7 @@
 
 #include "config/config.h"
 #include "cri-proto/control_v1.pb-c.h"
-#include "shim/control/report.h"
+#include "shim/report.h"
 
 struct status {
     Control__V1__StatusResponse response;
@@ -16,8 +16,8 @@ struct status {
     Control__V1__Process *process_list[2];
     Control__V1__Runtime runtime;
     Control__V1__Kubelet kubelet;
-    Control__V1__Trouble troubles[CONTROL_TROUBLES_MAX];
-    Control__V1__Trouble *trouble_list[CONTROL_TROUBLES_MAX];
+    Control__V1__Trouble troubles[REPORT_TROUBLES_MAX];
+    Control__V1__Trouble *trouble_list[REPORT_TROUBLES_MAX];
 };
 
 /* `config` and `report` are borrowed until status_fini(). */

@@ -6,7 +6,7 @@
  *   ports.h    what the core asks of them
  *   restore.h  the checkpoint's way into the core; store_worker.h: how it is read and written
  *
- * It implements every port of the core except `verdict` and `preferred`, which are its owner's. One
+ * It implements every port of the core except `verdict`, `preferred` and `event`, its owner's. One
  * loop, one thread; only SQLite runs in libuv's worker. Times are boot_now_ms().
  */
 #ifndef SHIM_CORE_HOST_H
@@ -33,6 +33,8 @@ struct host_ops {
     /* The answer to devicemgr_prefer() (ports.h, preferred), in the same way. May be NULL if nobody
      * asks. */
     void (*preferred)(void *user, uint64_t number, const char *const *ids, size_t ids_len);
+    /* What has come to pass (ports.h, event), likewise. May be NULL if nobody watches. */
+    void (*event)(void *user, const struct devicemgr_event *event);
     /* The checkpoint is read, and all parts are at work: host_ready(). Once, from the loop. */
     void (*ready)(void *user);
     /* Not yet: it cannot be read, or that takes longer than RESTORE_READ_MS. Once at most, before

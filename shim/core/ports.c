@@ -100,6 +100,14 @@ static void port_preferred(void *user, uint64_t number, const char *const *ids, 
         host->ops->preferred(host->user, number, ids, ids_len);
 }
 
+static void port_event(void *user, const struct devicemgr_event *event)
+{
+    struct host *host = user;
+
+    if (host->ops->event)
+        host->ops->event(host->user, event);
+}
+
 static void port_log(void *user, int level, const char *text)
 {
     (void)user;
@@ -119,5 +127,6 @@ const struct devicemgr_ports PORTS = {
     .runtime_list = port_runtime_list,
     .verdict = port_verdict,
     .preferred = port_preferred,
+    .event = port_event,
     .log = port_log,
 };

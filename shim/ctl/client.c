@@ -7,6 +7,7 @@
 
 #include <uv.h>
 
+#include "shim/printable.h"
 #include "shim/rpc/message.h"
 #include "shim/rpc/rpc.h"
 
@@ -19,6 +20,8 @@ struct client {
     int code;
     char text[RPC_STATUS_TEXT_BYTES_MAX + 1];
     ProtobufCMessage *answer;
+    void (*each)(void *user, const ProtobufCMessage *message); /* of a stream; else NULL */
+    void *each_user;
 };
 
 struct client *client_new(const char *path)
@@ -65,7 +68,10 @@ static void on_message(struct rpc_call *call, const ProtobufCMessage *message, v
     struct client *client = user;
 
     (void)call;
-    client->answer = message_copy(message);
+    if (client->each)
+        client->each(client->each_user, message);
+    else
+        client->answer = message_copy(message);
 }
 
 static void on_done(struct rpc_call *call, const struct rpc_status *status, void *user)
@@ -84,10 +90,8 @@ static const struct rpc_call_ops CALL_OPS = {.message = on_message, .done = on_d
 
 static void make_printable(char *words)
 {
-    for (; *words; words++) {
-        if ((unsigned char)*words < ' ' || *words == 0x7f)
-            *words = '?';
-    }
+    for (; *words; words++)
+        *words = printable(*words);
 }
 
 static void explain(const struct client *client, struct client_failure *failure)
@@ -137,8 +141,9 @@ static bool connect_to(struct client *client)
     return err == 0;
 }
 
+/* Until its end, which is to come within `deadline_ms`; 0: whenever. */
 static void call(struct client *client, const char *method, const ProtobufCMessage *request,
-                 const ProtobufCMessageDescriptor *response)
+                 const ProtobufCMessageDescriptor *response, uint64_t deadline_ms)
 {
     client->done = false;
     client->code = RPC_UNAVAILABLE;
@@ -146,12 +151,12 @@ static void call(struct client *client, const char *method, const ProtobufCMessa
     client->answer = NULL;
     if (!connect_to(client))
         return;
-    if (!rpc_channel_call(client->channel, method, request, response, 0, CLIENT_CALL_MS_MAX,
-                          &CALL_OPS, client))
+    if (!rpc_channel_call(client->channel, method, request, response, client->each != NULL,
+                          deadline_ms, &CALL_OPS, client))
         snprintf(client->lost, sizeof client->lost, "%s", uv_strerror(UV_ENOMEM));
     while (!client->done && !*client->lost && uv_run(&client->loop, UV_RUN_ONCE))
         continue;
-    if (client->code == RPC_OK && !client->answer) {
+    if (client->code == RPC_OK && !client->answer && !client->each) {
         client->code = RPC_RESOURCE_EXHAUSTED;
         snprintf(client->text, sizeof client->text, "out of memory");
     }
@@ -162,7 +167,8 @@ ProtobufCMessage *client_ask(struct client *client, const char *method,
                              const ProtobufCMessageDescriptor *response,
                              struct client_failure *failure)
 {
-    call(client, method, request, response);
+    client->each = NULL;
+    call(client, method, request, response, CLIENT_CALL_MS_MAX);
     if (client->code == RPC_OK && client->answer)
         return client->answer;
     if (client->answer)
@@ -171,4 +177,19 @@ ProtobufCMessage *client_ask(struct client *client, const char *method,
     explain(client, failure);
     hang_up(client);
     return NULL;
+}
+
+bool client_listen(struct client *client, const char *method, const ProtobufCMessage *request,
+                   const ProtobufCMessageDescriptor *response, uint64_t deadline_ms,
+                   void (*each)(void *user, const ProtobufCMessage *message), void *user,
+                   struct client_failure *failure)
+{
+    client->each = each;
+    client->each_user = user;
+    call(client, method, request, response, deadline_ms);
+    if (client->code == RPC_OK)
+        return true;
+    explain(client, failure);
+    hang_up(client);
+    return false;
 }

@@ -5,6 +5,9 @@
 #ifndef SHIM_CTL_CLIENT_H
 #define SHIM_CTL_CLIENT_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include <protobuf-c/protobuf-c.h>
 
 /* How long one call may take. The daemon answers from memory. */
@@ -31,5 +34,12 @@ ProtobufCMessage *client_ask(struct client *client, const char *method,
                              const ProtobufCMessage *request,
                              const ProtobufCMessageDescriptor *response,
                              struct client_failure *failure) __attribute__((warn_unused_result));
+
+/* Calls `each` with every message of a server's stream, borrowed until it returns, until its end.
+ * `deadline_ms` 0: it may take as long as it likes. False: it did not end well, and `failure` says why. */
+bool client_listen(struct client *client, const char *method, const ProtobufCMessage *request,
+                   const ProtobufCMessageDescriptor *response, uint64_t deadline_ms,
+                   void (*each)(void *user, const ProtobufCMessage *message), void *user,
+                   struct client_failure *failure) __attribute__((warn_unused_result));
 
 #endif

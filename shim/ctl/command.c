@@ -1,37 +1,33 @@
 #include "shim/ctl/command.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "shim/ctl/status.h"
-#include "shim/ctl/why.h"
 #include "shim/rpc/rpc.h"
 
-static const struct command COMMANDS[] = {
-    {"status", "", "the processes, what is not as it should be, and settings that differ", 0, 0,
-     status_run},
-    {"why", "POD [CONTAINER]",
-     "what a container waits for, what would end that, what it was refused", 1, 2, why_run},
-};
-
-const struct command *command_at(size_t n)
+size_t command_options_len(const struct command *command)
 {
-    return n < sizeof COMMANDS / sizeof *COMMANDS ? &COMMANDS[n] : NULL;
+    size_t len = 0;
+
+    while (len < COMMAND_OPTIONS_MAX && command->options[len].name)
+        len++;
+    return len;
 }
 
-const struct command *command_find(const char *name)
+const char *command_given(const struct command_run *run, const char *name)
 {
-    const struct command *command;
-
-    for (size_t i = 0; (command = command_at(i)); i++) {
-        if (strcmp(command->name, name) == 0)
-            return command;
+    for (size_t i = 0; i < command_options_len(run->command); i++) {
+        if (strcmp(run->command->options[i].name, name) == 0)
+            return run->options[i];
     }
-    return NULL;
+    abort(); /* a command asks for an option that it does not have */
 }
 
 enum command_exit command_exit_of(const struct client_failure *failure)
 {
     switch (failure->code) {
+    case RPC_INVALID_ARGUMENT:
+        return COMMAND_USAGE;
     case RPC_NOT_FOUND:
         return COMMAND_NOT_FOUND;
     case RPC_UNAVAILABLE:

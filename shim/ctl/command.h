@@ -1,9 +1,10 @@
 /*
- * The commands, each a row of one table.
+ * A command of cri-device-shimctl: what it is called, takes and does. commands.h has the table.
  */
 #ifndef SHIM_CTL_COMMAND_H
 #define SHIM_CTL_COMMAND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "shim/ctl/client.h"
@@ -19,20 +20,42 @@ enum command_exit {
     COMMAND_DENIED = 5,      /* this user may not */
 };
 
+#define COMMAND_OPTIONS_MAX 8
+
+/* An option of one command; neither name nor letter is one that all commands have. */
+struct command_option {
+    const char *name;  /* --NAME */
+    char letter;       /* 0: it has none */
+    const char *value; /* what it takes, for --help: "TEXT"; NULL: nothing */
+    const char *summary;
+};
+
+/* One that is asked for. */
+struct command_run {
+    const struct command *command;
+    struct client *client;
+    struct show show;
+    char *const *arguments;
+    size_t arguments_len;
+    const char *options[COMMAND_OPTIONS_MAX]; /* in the command's order; command_given() */
+};
+
 struct command {
-    const char *name;
+    const char *name;      /* a word, or two: "grace extend" */
     const char *arguments; /* for --help: "POD [CONTAINER]" */
     const char *summary;
     size_t arguments_min, arguments_max;
+    struct command_option options[COMMAND_OPTIONS_MAX]; /* the first without a name ends them */
+    bool changes; /* it does not only read: not to be done again and again by --watch */
     /* Asks, and writes the answer. False: there is none, and `failure` says why. */
-    bool (*run)(struct client *client, const struct show *show, char *const *arguments,
-                size_t arguments_len, struct client_failure *failure);
+    bool (*run)(const struct command_run *run, struct client_failure *failure);
 };
 
-/* NULL: there is none of that name. */
-const struct command *command_find(const char *name);
-/* The n-th, from 0; NULL: no more. */
-const struct command *command_at(size_t n);
+size_t command_options_len(const struct command *command);
+
+/* The value that --NAME, one of its command's options, was given; "" if it takes none. NULL: it was
+ * not given. */
+const char *command_given(const struct command_run *run, const char *name);
 
 /* What such a failure ends with. */
 enum command_exit command_exit_of(const struct client_failure *failure);

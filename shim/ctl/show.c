@@ -1,11 +1,14 @@
 #include "shim/ctl/show.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "shim/must.h"
+
+#define DURATION_NUMBER_MAX 1000000
 
 bool show_format_parse(const char *name, enum show_format *out)
 {
@@ -38,6 +41,34 @@ const char *show_age(uint64_t ms, char out[static SHOW_AGE_BYTES])
     return out;
 }
 
+bool show_duration_parse(const char *text, uint64_t *ms)
+{
+    static const struct {
+        char letter;
+        uint64_t s;
+    } UNITS[] = {{'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}};
+    size_t unit = 0;
+    uint64_t s = 0;
+
+    do {
+        unsigned long n;
+        char *end;
+
+        if (*text < '0' || *text > '9')
+            return false;
+        errno = 0;
+        n = strtoul(text, &end, 10);
+        while (unit < 4 && UNITS[unit].letter != *end)
+            unit++;
+        if (unit == 4 || errno || n > DURATION_NUMBER_MAX)
+            return false;
+        s += n * UNITS[unit++].s;
+        text = end + 1;
+    } while (*text);
+    *ms = s * 1000;
+    return true;
+}
+
 /* ---- JSON ---- */
 
 json_t *show_text(const char *text)
@@ -60,15 +91,21 @@ json_t *show_text_or_null(const char *text)
     return text[0] ? show_text(text) : json_null();
 }
 
-json_t *show_ago(uint64_t ms)
+const char *show_time(uint64_t ms_ago, char out[static SHOW_TIME_BYTES])
 {
-    time_t then = time(NULL) - (time_t)(ms / 1000);
+    time_t then = time(NULL) - (time_t)(ms_ago / 1000);
     struct tm tm;
-    char words[32];
 
     gmtime_r(&then, &tm);
-    strftime(words, sizeof words, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    return must(json_string(words));
+    strftime(out, SHOW_TIME_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    return out;
+}
+
+json_t *show_ago(uint64_t ms)
+{
+    char words[SHOW_TIME_BYTES];
+
+    return must(json_string(show_time(ms, words)));
 }
 
 json_t *show_seconds(uint64_t ms)
@@ -90,7 +127,7 @@ void show_append(json_t *array, json_t *value)
 
 void show_json(const struct show *show, json_t *value)
 {
-    if (json_dumpf(value, show->out, JSON_INDENT(2)) < 0)
+    if (json_dumpf(value, show->out, show->one_line ? JSON_COMPACT : JSON_INDENT(2)) < 0)
         abort(); /* out of memory: the texts are UTF-8, and `out` is memory */
     fputc('\n', show->out);
     json_decref(value);

@@ -22,6 +22,7 @@ struct show {
     FILE *out;
     enum show_format format;
     bool colors;
+    bool one_line; /* JSON, since others follow */
 };
 
 /* The format of this name (json, wide, name). False: there is none. */
@@ -30,6 +31,13 @@ bool show_format_parse(const char *name, enum show_format *out);
 #define SHOW_AGE_BYTES 24
 /* As kubectl has it: "45s", "12m", "3h2m", "5d". */
 const char *show_age(uint64_t ms, char out[static SHOW_AGE_BYTES]);
+
+#define SHOW_TIME_BYTES 32
+/* How long ago, as a time (RFC 3339). */
+const char *show_time(uint64_t ms_ago, char out[static SHOW_TIME_BYTES]);
+
+/* "90s", "15m", "2h", "1d", or several of these, the larger first: in ms. False: it is none. */
+bool show_duration_parse(const char *text, uint64_t *ms);
 
 /* ---- JSON; out of memory ends the process ---- */
 

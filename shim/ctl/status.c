@@ -1,4 +1,4 @@
-#include "shim/ctl/status.h"
+#include "shim/ctl/commands.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -206,15 +206,14 @@ static void show_all(const struct show *show, const Control__V1__StatusResponse 
 
 /* ---- the command ---- */
 
-bool status_run(struct client *client, const struct show *show, char *const *arguments,
-                size_t arguments_len, struct client_failure *failure)
+static bool run(const struct command_run *run, struct client_failure *failure)
 {
+    const struct show *show = &run->show;
     Control__V1__StatusRequest request = CONTROL__V1__STATUS_REQUEST__INIT;
     Control__V1__StatusResponse *status = (Control__V1__StatusResponse *)client_ask(
-        client, CONTROL_STATUS, &request.base, &control__v1__status_response__descriptor, failure);
+        run->client, CONTROL_STATUS, &request.base, &control__v1__status_response__descriptor,
+        failure);
 
-    (void)arguments;
-    (void)arguments_len;
     if (!status)
         return false;
     if (show->format == SHOW_JSON) {
@@ -229,3 +228,10 @@ bool status_run(struct client *client, const struct show *show, char *const *arg
     control__v1__status_response__free_unpacked(status, NULL);
     return true;
 }
+
+const struct command status_command = {
+    .name = "status",
+    .arguments = "",
+    .summary = "the processes, what is not as it should be, and settings that differ",
+    .run = run,
+};

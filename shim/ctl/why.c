@@ -1,10 +1,11 @@
-#include "shim/ctl/why.h"
+#include "shim/ctl/commands.h"
 
 #include <inttypes.h>
 
 #include "cri-proto/control_v1.pb-c.h"
 #include "cri-proto/methods.h"
 #include "shim/must.h"
+#include "shim/printable.h"
 #include "shim/rpc/rpc.h"
 
 /* ---- for people ---- */
@@ -36,7 +37,7 @@ static const char *step_color(const Control__V1__Finding *finding)
 static void put_text(const struct show *show, const char *text)
 {
     for (; *text; text++)
-        fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, show->out);
+        fputc(printable(*text), show->out);
 }
 
 static void put_pod(const struct show *show, const Control__V1__Container *container)
@@ -245,17 +246,17 @@ static void show_all(const struct show *show, const Control__V1__WhyResponse *re
 
 /* ---- the command ---- */
 
-bool why_run(struct client *client, const struct show *show, char *const *arguments,
-             size_t arguments_len, struct client_failure *failure)
+static bool run(const struct command_run *run, struct client_failure *failure)
 {
+    const struct show *show = &run->show;
     Control__V1__WhyRequest request = CONTROL__V1__WHY_REQUEST__INIT;
     Control__V1__WhyResponse *response;
 
-    request.pod = arguments[0];
-    if (arguments_len > 1)
-        request.container = arguments[1];
+    request.pod = run->arguments[0];
+    if (run->arguments_len > 1)
+        request.container = run->arguments[1];
     response = (Control__V1__WhyResponse *)client_ask(
-        client, CONTROL_WHY, &request.base, &control__v1__why_response__descriptor, failure);
+        run->client, CONTROL_WHY, &request.base, &control__v1__why_response__descriptor, failure);
     if (!response)
         return false;
     if (show->format == SHOW_JSON)
@@ -271,3 +272,12 @@ bool why_run(struct client *client, const struct show *show, char *const *argume
     control__v1__why_response__free_unpacked(response, NULL);
     return true;
 }
+
+const struct command why_command = {
+    .name = "why",
+    .arguments = "POD [CONTAINER]",
+    .summary = "what a container waits for, what would end that, what it was refused",
+    .arguments_min = 1,
+    .arguments_max = 2,
+    .run = run,
+};

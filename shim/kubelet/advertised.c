@@ -93,6 +93,12 @@ enum advertised_change advertised_update(struct advertised *advertised,
     return update.change;
 }
 
+void advertised_set_settings(struct advertised *advertised, const Bridge__V1__Settings *settings)
+{
+    advertised->settings = settings;
+    advertised->version++;
+}
+
 void advertised_set_lost(struct advertised *advertised, struct advertised_list *list)
 {
     list->lost++;
@@ -230,6 +236,7 @@ void advertised_message_init(struct advertised_message *message,
     bridge__v1__watch_response__init(response);
     response->daemon_version = (char *)SHIM_VERSION;
     response->mask_ms = mask_ms;
+    response->settings = (Bridge__V1__Settings *)(uintptr_t)advertised->settings;
     response->resources = must(calloc(advertised->len + 1, sizeof(Bridge__V1__Resource *)));
     message->resources = must(calloc(advertised->len + 1, sizeof *message->resources));
     message->lists = must(calloc(advertised->len + 1, sizeof *message->lists));

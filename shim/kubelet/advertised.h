@@ -21,6 +21,7 @@ struct advertised {
     size_t len;
     uint64_t version; /* of the last change of anything; 0: never updated */
     uint64_t core_version;
+    const Bridge__V1__Settings *settings; /* for the bridge; NULL: none */
     bool expected; /* of one or more, a plugin's list is (struct devicemgr_shown) */
 };
 
@@ -34,6 +35,9 @@ enum advertised_change {
 enum advertised_change advertised_update(struct advertised *advertised,
                                          const struct devicemgr *core);
 void advertised_fini(struct advertised *advertised);
+
+/* Borrowed until others are set, or the end. Who has all lists is told of them, too. */
+void advertised_set_settings(struct advertised *advertised, const Bridge__V1__Settings *settings);
 
 /* The bridge is to register it anew. */
 void advertised_set_lost(struct advertised *advertised, struct advertised_list *list);

@@ -36,6 +36,7 @@ struct feed {
     struct advertised advertised;
     struct watchers watchers;
     struct questions questions;
+    Bridge__V1__Settings settings; /* the bridge's part of them */
     uint64_t settle_end_ms;
     bool settled;    /* something may be sent; stays so */
     uv_timer_t turn; /* to look at the core, or at streams that were full */
@@ -139,6 +140,32 @@ void feed_look(struct feed *feed)
     /* In the next turn: an event of the core is often one of many. */
     if (devicemgr_shown_version(host_core(feed->host)) != feed->advertised.core_version)
         turn_at_once(feed);
+}
+
+/* ---- settings ---- */
+
+/* The numbers are those of the config. */
+_Static_assert((int)BRIDGE__V1__LOG_FORMAT__LOGFMT == CONFIG_LOG_LOGFMT &&
+                   (int)BRIDGE__V1__LOG_FORMAT__JSON == CONFIG_LOG_JSON &&
+                   (int)BRIDGE__V1__LOG_FORMAT__PLAIN == CONFIG_LOG_PLAIN &&
+                   (int)BRIDGE__V1__LOG_FORMAT__JOURNAL == CONFIG_LOG_JOURNAL,
+               "another format is told");
+
+void feed_settings_read(struct feed *feed, const struct settings *settings)
+{
+    const struct config *config = &settings->config;
+    Bridge__V1__Settings *out = &feed->settings;
+
+    if (settings->degraded[0])
+        return;
+    bridge__v1__settings__init(out);
+    out->read_ms = settings->read_ms;
+    out->log_level = config->log_level;
+    out->log_format = (Bridge__V1__LogFormat)config->log_format;
+    out->kubelet_plugin_dir = config->bridge.kubelet_plugin_dir;
+    out->preferred_timeout_ms = config->bridge.preferred_timeout_ms;
+    advertised_set_settings(&feed->advertised, out);
+    turn_at_once(feed);
 }
 
 /* ---- calls ---- */

@@ -27,6 +27,7 @@
 #include "shim/fd_store.h"
 #include "shim/kubelet/taken.h"
 #include "shim/kubelet/watchers.h"
+#include "shim/settings.h"
 
 /* How often is looked at a bridge that does not read (watchers.h). */
 #define FEED_RETRY_MS 20
@@ -52,6 +53,10 @@ struct feed_ops {
  */
 struct feed *feed_start(uv_loop_t *loop, const struct config *config, struct host *host,
                         struct fd_store *store, const struct feed_ops *ops, void *user);
+
+/* They have been read: the bridge takes its part. Those that are not the file's are no news. What they
+ * hold is borrowed until the feed has stopped. */
+void feed_settings_read(struct feed *feed, const struct settings *settings);
 
 /* The host's `kicked`: what is shown may have changed. */
 void feed_look(struct feed *feed);

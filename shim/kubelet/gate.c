@@ -1,6 +1,8 @@
 #include "shim/kubelet/gate.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -13,6 +15,8 @@
 #include "shim/must.h"
 #include "shim/path.h"
 #include "shim/process.h"
+
+#define TELL_BYTES_MAX (TAKEN_WORDS_BYTES_MAX + 256)
 
 struct gate {
     const struct config_bridge *config;
@@ -114,6 +118,24 @@ static void kubelet_look(const struct gate *gate, struct kubelet *kubelet,
         kubelet->alone_ms = now_ms;
 }
 
+static void tell(struct gate *gate, enum log_level level, enum log_kind kind, const char *word,
+                 const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* In the log, and to who wants to hear of it. */
+static void tell(struct gate *gate, enum log_level level, enum log_kind kind, const char *word,
+                 const char *format, ...)
+{
+    char words[TELL_BYTES_MAX];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    log_write_about(level, &(struct log_about){.kind = kind}, "%s", words);
+    if (gate->ops->told)
+        gate->ops->told(gate->user, word, words);
+}
+
 /* True: it is let go. */
 static bool kubelet_judge(struct gate *gate, struct kubelet *kubelet, uint64_t now_ms)
 {
@@ -125,14 +147,14 @@ static bool kubelet_judge(struct gate *gate, struct kubelet *kubelet, uint64_t n
     kubelet_look(gate, kubelet, &taken, now_ms);
     limit = kubelet_limit(gate, kubelet);
     if (taken.all)
-        log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_GATE_OPENED},
-                        "kubelet (process %d): its first relist goes on after %" PRIu64 " ms: %s",
-                        kubelet->pid, held_ms, taken.words);
+        tell(gate, LOG_LEVEL_INFO, LOG_KIND_GATE_OPENED, "opened",
+             "kubelet (process %d): its first relist goes on after %" PRIu64 " ms: %s",
+             kubelet->pid, held_ms, taken.words);
     else if (now_ms >= limit.ms)
-        log_write_about(LOG_LEVEL_WARNING, &(struct log_about){.kind = LOG_KIND_GATE_OPENED},
-                        "kubelet (process %d): its first relist goes on after %" PRIu64
-                        " ms, the time limit (%s): %s",
-                        kubelet->pid, held_ms, limit.words, taken.words);
+        tell(gate, LOG_LEVEL_WARNING, LOG_KIND_GATE_OPENED, "expired",
+             "kubelet (process %d): its first relist goes on after %" PRIu64
+             " ms, the time limit (%s): %s",
+             kubelet->pid, held_ms, limit.words, taken.words);
     else
         return false;
     histogram_add(&gate->counts.held, held_ms * 1000);
@@ -234,9 +256,9 @@ bool gate_announced(struct gate *gate, pid_t pid)
         return true; /* each holds something: that cannot be on a node */
     kubelet =
         kubelets_add(&gate->kubelets, pid, started, gate->closes ? KUBELET_ARMED : KUBELET_OPEN);
-    log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_KUBELET_STARTED},
-                    "kubelet (process %d) has started%s", pid,
-                    gate->closes ? ": its first relist waits until it has the devices" : "");
+    tell(gate, LOG_LEVEL_INFO, LOG_KIND_KUBELET_STARTED, gate->closes ? "armed" : "off",
+         "kubelet (process %d) has started%s", pid,
+         gate->closes ? ": its first relist waits until it has the devices" : "");
     if (!gate->closes)
         return true;
     kubelet->before = look_at_socket(gate);

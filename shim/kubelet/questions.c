@@ -36,6 +36,7 @@ static void on_cancelled(void *user)
 void questions_ask(struct questions *questions, struct rpc_incoming *call,
                    const Bridge__V1__PreferRequest *request)
 {
+    struct devicemgr_preference asked;
     struct question *question;
 
     if (request->size < 0) {
@@ -53,10 +54,16 @@ void questions_ask(struct questions *questions, struct rpc_incoming *call,
     LIST_INSERT_HEAD(&questions->open, question, entry);
     questions->len++;
     rpc_incoming_on_cancel(call, on_cancelled, question);
-    devicemgr_prefer(host_core(questions->host), boot_now_ms(), question->number, request->resource,
-                     (const char *const *)request->available, request->n_available,
-                     (const char *const *)request->must_include, request->n_must_include,
-                     (size_t)request->size, questions->timeout_ms);
+    asked = (struct devicemgr_preference){
+        .resource = request->resource,
+        .available = (const char *const *)request->available,
+        .available_len = request->n_available,
+        .must_include = (const char *const *)request->must_include,
+        .must_include_len = request->n_must_include,
+        .size = (size_t)request->size,
+        .timeout_ms = questions->timeout_ms,
+    };
+    devicemgr_prefer(host_core(questions->host), boot_now_ms(), question->number, &asked);
     host_kick(questions->host);
 }
 

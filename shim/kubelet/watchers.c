@@ -303,11 +303,13 @@ void watchers_look_at_bridge(const struct watchers *watchers, struct watchers_br
 {
     const struct watcher *watcher = LIST_FIRST(&watchers->processes);
 
-    *out = (struct watchers_bridge){.connected = watcher, .since_ms = watchers->since_ms};
+    *out = (struct watchers_bridge){
+        .connected = watcher, .since_ms = watchers->since_ms, .degraded = ""};
     if (!watcher)
         return;
     out->pid = watcher->pid;
     out->kubelet_pid = watcher->report ? watcher->report->kubelet_pid : 0;
+    out->degraded = watcher->report ? watcher->report->degraded : "";
     memcpy(out->version, watcher->version, sizeof out->version);
 }
 

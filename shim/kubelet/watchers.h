@@ -73,6 +73,8 @@ struct watchers_bridge {
     pid_t pid;         /* with the next two: of the one that came last; 0: of another namespace */
     char version[WATCHERS_VERSION_BYTES_MAX];
     pid_t kubelet_pid; /* who listens on kubelet.sock, as it reported last; 0: nobody, or not yet */
+    const char
+        *degraded; /* why its settings are not the file's; "": they are. Until it reports again */
 };
 void watchers_look_at_bridge(const struct watchers *watchers, struct watchers_bridge *out);
 

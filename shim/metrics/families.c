@@ -211,12 +211,21 @@ static void put_build(struct exposition *e)
     exposition_sample(e, 1, "version", version_text, NULL);
 }
 
-void families_put(struct exposition *e, const struct metrics_view *view)
+/* A sample for each part there may be, whatever is so now: an alert needs one to be 0. */
+static void put_degraded(struct exposition *e, const struct report *report)
+{
+    exposition_family(e, "degraded", GAUGE, "Whether a part is not as it should be.");
+    for (int part = 0; part < REPORT_PARTS; part++)
+        exposition_sample(e, report_is_degraded(report, (enum report_part)part), "part",
+                          report_part_name((enum report_part)part), NULL);
+}
+
+void families_put(struct exposition *e, const struct metrics_view *view,
+                  const struct report *report)
 {
     put_build(e);
     put_gauge(e, "ready", "Whether /readyz says so.", view->not_ready ? 0 : 1);
-    put_gauge(e, "settings_degraded", "Whether the settings are not those of the file.",
-              view->settings->degraded[0] ? 1 : 0);
+    put_degraded(e, report);
     put_counter(e, "log_lines_lost_total", "Log lines that nobody took.", log_lost());
     if (view->relay)
         put_relay(e, view->relay);

@@ -7,6 +7,7 @@
 #include "shim/metrics/exposition.h"
 #include "shim/metrics/metrics.h"
 
-void families_put(struct exposition *e, const struct metrics_view *view);
+void families_put(struct exposition *e, const struct metrics_view *view,
+                  const struct report *report);
 
 #endif

@@ -33,13 +33,25 @@ static void put_ready(struct http_answer *out, const struct metrics_view *view)
         view->not_ready ? text : strdup("ok\n"));
 }
 
-static void put_metrics(struct http_answer *out, const struct metrics_view *view)
+static void put_metrics(const struct metrics *metrics, struct http_answer *out,
+                        const struct metrics_view *view)
 {
     struct exposition e = {0};
+    struct report report = {0};
 
-    families_put(&e, view);
+    metrics->ops->report(metrics->user, &report);
+    families_put(&e, view, &report);
     *out = (struct http_answer){
         .status = e.text ? 200 : 503, .type = METRICS_TYPE, .body = e.text, .len = e.len};
+}
+
+static void put_status(const struct metrics *metrics, struct http_answer *out,
+                       const struct metrics_view *view)
+{
+    struct report report = {0};
+
+    metrics->ops->report(metrics->user, &report);
+    put(out, 200, "application/json", status_text(view, &report));
 }
 
 static bool on_get(void *user, const char *path, struct http_answer *out)
@@ -49,13 +61,13 @@ static bool on_get(void *user, const char *path, struct http_answer *out)
 
     metrics->ops->look(metrics->user, &view);
     if (strcmp(path, "/metrics") == 0)
-        put_metrics(out, &view);
+        put_metrics(metrics, out, &view);
     else if (strcmp(path, "/healthz") == 0)
         put(out, 200, "text/plain; charset=utf-8", strdup("ok\n"));
     else if (strcmp(path, "/readyz") == 0)
         put_ready(out, &view);
     else if (strcmp(path, "/status.json") == 0)
-        put(out, 200, "application/json", status_text(&view));
+        put_status(metrics, out, &view);
     else
         return false;
     return true;

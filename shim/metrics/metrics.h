@@ -15,14 +15,13 @@
 #include "shim/core/host.h"
 #include "shim/kubelet/gate.h"
 #include "shim/relay/relay.h"
-#include "shim/settings.h"
+#include "shim/report.h"
 
 /* Of more than so many resources each, the first by name: no node has as many. */
 #define METRICS_RESOURCES_MAX 64
 
 /* The daemon's parts as they are at this moment, all borrowed until return; NULL: not there. */
 struct metrics_view {
-    const struct settings *settings;
     struct host *host;
     const struct relay_counts *relay;
     const struct create_counts *creates; /* never NULL */
@@ -34,6 +33,8 @@ struct metrics_view {
 
 struct metrics_ops {
     void (*look)(void *user, struct metrics_view *out);
+    /* What there is to say of the daemon now; *out is zeroed. */
+    void (*report)(void *user, struct report *out);
 };
 
 struct metrics;

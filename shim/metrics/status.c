@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <unistd.h>
 
+#include "shim/boot_clock.h"
 #include "shim/version.h"
 
 static json_t *text_or_null(const char *text)
@@ -10,19 +11,34 @@ static json_t *text_or_null(const char *text)
     return text && *text ? json_string(text) : json_null();
 }
 
-char *status_text(const struct metrics_view *view)
+static json_t *degraded_of(const struct report *report)
+{
+    uint64_t now_ms = boot_now_ms();
+    json_t *all = json_array();
+
+    for (size_t i = 0; i < report->troubles_len; i++) {
+        const struct report_trouble *trouble = &report->troubles[i];
+
+        json_array_append_new(all,
+                              json_pack("{s:s, s:s, s:I}", "what", report_part_name(trouble->part),
+                                        "why", trouble->why, "for_seconds",
+                                        (json_int_t)(now_ms - trouble->since_ms) / 1000));
+    }
+    return all;
+}
+
+char *status_text(const struct metrics_view *view, const struct report *report)
 {
     struct devicemgr_kept kept;
     char *text = NULL;
     json_t *status;
 
     devicemgr_kept(host_core(view->host), &kept);
-    status =
-        json_pack("{s:s, s:i, s:b, s:o, s:o, s:{s:I, s:I, s:I}}", "version", version_text, "pid",
-                  (int)getpid(), "ready", view->not_ready == NULL, "not_ready",
-                  text_or_null(view->not_ready), "degraded", text_or_null(view->settings->degraded),
-                  "kept", "creates", (json_int_t)kept.creates, "allocations",
-                  (json_int_t)kept.allocations, "pods", (json_int_t)kept.pods);
+    status = json_pack("{s:s, s:i, s:b, s:o, s:o, s:{s:I, s:I, s:I}}", "version", version_text,
+                       "pid", (int)getpid(), "ready", view->not_ready == NULL, "not_ready",
+                       text_or_null(view->not_ready), "degraded", degraded_of(report), "kept",
+                       "creates", (json_int_t)kept.creates, "allocations",
+                       (json_int_t)kept.allocations, "pods", (json_int_t)kept.pods);
     if (status)
         text = json_dumps(status, JSON_INDENT(2));
     json_decref(status);

@@ -7,6 +7,6 @@
 #include "shim/metrics/metrics.h"
 
 /* malloc'ed, the caller's; NULL: out of memory. */
-char *status_text(const struct metrics_view *view);
+char *status_text(const struct metrics_view *view, const struct report *report);
 
 #endif

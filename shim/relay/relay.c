@@ -362,11 +362,10 @@ static void on_drained(uv_timer_t *timer)
  * their calls are to end first. */
 static bool may_leave(const struct relay *relay)
 {
-    if (program_has(KEPT_READER))
+    if (!relay->connections || program_has(KEPT_READER))
         return true;
-    if (relay->connections)
-        log_info("relay: the program was replaced by one that cannot go on with connections; calls "
-                 "under way end first");
+    log_info("relay: the program was replaced by one that cannot go on with connections; calls "
+             "under way end first");
     return false;
 }
 

@@ -173,14 +173,19 @@ static int feed(struct session *s, enum session_end from, const uint8_t *bytes, 
 
 int session_feed(struct session *s, enum session_end from, const uint8_t *bytes, size_t len)
 {
+    struct tally *tally = s->sides[SESSION_CLIENT].lane.tally;
     int r;
 
     if (s->error)
         return s->error;
     s->feeding = true;
+    if (tally)
+        tally_read_begins(tally);
     enter(s);
     r = feed(s, from, bytes, len);
     leave(s);
+    if (tally)
+        tally_read_ends(tally);
     s->feeding = false;
     return r;
 }

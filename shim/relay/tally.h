@@ -4,6 +4,8 @@
  * It watches header blocks that pass anyway; nothing depends on it, so that a session does the same
  * with one and without (session.h). Stream numbers find a call again: those under way have places in
  * a table of fixed size, and a call that finds none is counted without its time.
+ *
+ * All blocks of one read have come at the same time: the clock is read once for them, if at all.
  */
 #ifndef SHIM_RELAY_TALLY_H
 #define SHIM_RELAY_TALLY_H
@@ -28,15 +30,34 @@ struct tally_counts {
     struct histogram took[CRI_METHODS];
 };
 
+struct tally_place {
+    uint32_t stream; /* 0: free */
+    uint32_t method;
+    uint64_t begun_us;
+};
+
+/* In the place of a read's time. */
+#define TALLY_NO_READ 0
+#define TALLY_READ_UNASKED 1
+
 struct tally {
     struct tally_counts *counts;
-    uint64_t (*now_us)(void);
-    struct {
-        uint32_t stream; /* 0: free */
-        uint32_t method;
-        uint64_t begun_us;
-    } places[TALLY_PLACES];
+    uint64_t (*now_us)(void); /* more than TALLY_READ_UNASKED */
+    uint64_t read_us;         /* of what is read now */
+    unsigned elsewhere;       /* calls whose place is not the first of theirs */
+    struct tally_place places[TALLY_PLACES];
 };
+
+/* What comes up to tally_read_ends() comes at one time. */
+static inline void tally_read_begins(struct tally *tally)
+{
+    tally->read_us = TALLY_READ_UNASKED;
+}
+
+static inline void tally_read_ends(struct tally *tally)
+{
+    tally->read_us = TALLY_NO_READ;
+}
 
 /* A request's first header block. One of a stream that has begun, its trailers, counts for nothing. */
 void tally_begin(struct tally *tally, uint32_t stream, enum cri_method method);

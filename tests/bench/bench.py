@@ -1,7 +1,7 @@
 """The relay's cost: latency, calls per second, CPU, memory; beside a byte copier and other relays.
 
     bench.py --build DIR [--quick] [--json FILE] [--only NAME,...] [--points NAME,...]
-             [--base BINARY] [--store]
+             [--base BINARY] [--store] [--metrics]
 
 All targets are measured in one run, one after another in each round, each round in another order;
 figures are medians of the rounds, ratios are medians of the rounds' own ratios, so that a machine
@@ -254,13 +254,15 @@ def parse():
     parser.add_argument("--base", metavar="BINARY", help="compare with this build of the shim")
     parser.add_argument("--store", action="store_true", help="give the shim a service manager that "
                         "keeps its connections, so that all goes through the journal")
+    parser.add_argument("--metrics", action="store_true", help="compare with the shim that counts "
+                        "calls for who scrapes it")
     return parser.parse_args()
 
 
 def chosen(args, store):
-    every = targets.all_targets(args.build, args.base, store)
+    every = targets.all_targets(args.build, args.base, store, args.metrics)
     if args.only:
-        names = {"direct", "copier", "shim-base", *args.only.split(",")}
+        names = {"direct", "copier", "shim-base", "shim-metrics", *args.only.split(",")}
         every = [target for target in every if target.name in names]
     points = POINTS
     if args.points:

@@ -87,6 +87,11 @@ static void on_log(void *user, int level, const char *text)
     (void)user, (void)level, (void)text;
 }
 
+static void on_event(void *user, const struct devicemgr_event *event)
+{
+    (void)user, (void)event;
+}
+
 static const struct devicemgr_ports PORTS = {.endpoint_open = on_open,
                                              .endpoint_close = on_close,
                                              .register_done = on_registered,
@@ -96,6 +101,7 @@ static const struct devicemgr_ports PORTS = {.endpoint_open = on_open,
                                              .container_check = on_check,
                                              .runtime_list = on_list,
                                              .verdict = on_verdict,
+                                             .event = on_event,
                                              .log = on_log};
 
 /* ---- events ---- */

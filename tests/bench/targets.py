@@ -172,7 +172,7 @@ def probe(path):
 
 # ---- the commands ----
 
-def shim_argv(binary):
+def shim_argv(binary, metrics=False):
     def argv(listen, runtime, own):
         # JSON's strings, numbers and booleans are TOML's too.
         settings = {"": {"listen": str(listen), "runtime_endpoint": str(runtime),
@@ -180,6 +180,7 @@ def shim_argv(binary):
                     "[plugins]": {"plugin_dir": str(own / "plugins")},
                     "[bridge]": {"enabled": False},
                     "[annotations]": {"enabled": True, "namespaces": ["*"]},
+                    **({"[metrics]": {"listen": str(own / "metrics")}} if metrics else {}),
                     "[[device]]": {"resource": RESOURCE, "path": "/dev/zero", "count": 10}}
         lines = []
         for table, values in settings.items():
@@ -261,9 +262,10 @@ def scripted_runtime(build):
         str(pathlib.Path(build).resolve() / "tests/bench/bench_runtime"), str(listen)])
 
 
-def all_targets(build, base, store):
+def all_targets(build, base, store, metrics):
     """`build`: the directory in which run.sh built; `base`: another build of the shim, or None;
-    `store`: that of each shim, or None. The first is the way without a relay."""
+    `store`: that of each shim, or None; `metrics`: the shim that counts calls, too. The first is the
+    way without a relay."""
     env = store.env if store else None
     build = pathlib.Path(build).resolve()
     shim = pathlib.Path(os.environ.get("SHIM_BINARY", build / "shim/cri-device-shim")).resolve()
@@ -272,6 +274,7 @@ def all_targets(build, base, store):
         Target("copier", plain_argv(build / "tests/bench/bench_copier")),
         *([Target("shim-base", shim_argv(pathlib.Path(base).resolve()), env)] if base else []),
         Target("shim", shim_argv(shim), env),
+        *([Target("shim-metrics", shim_argv(shim, metrics=True), env)] if metrics else []),
         Target("nghttpx", _nghttpx_argv),
         Target("haproxy", _haproxy_argv),
         Target("nginx", _nginx_argv),

@@ -2,6 +2,7 @@
 and clients that mean no good."""
 
 import concurrent.futures
+import json
 import os
 import socket
 import stat
@@ -72,7 +73,7 @@ def test_status_of_a_node_at_work(at_work, directory, closing):
     assert (runtime["name"], runtime["version"]) == ("recorder", "1")
     settings = {one["key"]: (one["value"], one["default"]) for one in status["settings"]}
     assert settings["plugins.hold"] == ("300ms", "5s")
-    assert settings["log_level"] == ("debug", "info")
+    assert settings["log.level"] == ("debug", "info")
     assert "plugins.allocate_timeout" not in settings and "control.socket" not in settings
 
 
@@ -431,3 +432,13 @@ def test_watching_goes_on_over_a_restart(at_work):
             wait_until(lambda: accepts(shim.control), "the control socket is there")
         finally:
             watching.kill()
+
+
+def test_watched_json_is_one_document_a_line(at_work):
+    with subprocess.Popen([CTL, "status", "--watch=1", "-o", "json", "-s", at_work.control],
+                          stdout=subprocess.PIPE, text=True) as watching:
+        try:
+            lines = [json.loads(watching.stdout.readline()) for _ in range(3)]
+        finally:
+            watching.kill()
+    assert {line["processes"][0]["pid"] for line in lines} == {at_work.pid}

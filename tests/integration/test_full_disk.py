@@ -8,6 +8,8 @@ import grpc
 import pytest
 
 from asking import by_token, refused
+from ctl import ctl_json
+from waiting import wait_until
 
 GPU = "vendor.com/gpu"
 DISK_BYTES = 2 << 20
@@ -108,3 +110,36 @@ def test_a_start_on_a_full_disk(runtime, disk, node, make_client):
     _error, device = use_up(client, disk)
     disk.free()
     create(client, "late", device)
+
+
+def test_events_of_a_full_disk(runtime, disk, node, make_client):
+    """They are told while the process lives, said to be lost with it, and kept again when there is
+    room."""
+    shim, plugin = node
+    client = make_client(shim)
+    create(client, "first", "g0")
+
+    def kinds():
+        return [one["kind"] for one in ctl_json(shim, "events")["items"]]
+
+    def troubles():
+        return {one["what"]: one["why"] for one in ctl_json(shim, "status")["degraded"]}
+
+    wait_until(lambda: kinds() == ["registered", "allocated"], "they are told")
+    disk.fill()
+    plugin.stop()
+    wait_until(lambda: kinds()[-1] == "lost", "one that is not written is told")
+    if "events" not in troubles():  # it had room in the file's last page
+        for number in range(200):
+            with refused(grpc.StatusCode.UNAVAILABLE):
+                client.create(client.run_pod(f"pod-{number}"), "main",
+                              annotations=by_token(GPU, f"g{number % 16}"))
+            if "events" in troubles():
+                break
+    assert "are lost with the process" in troubles()["events"]
+    told = kinds()
+    disk.free()
+    wait_until(lambda: "events" not in troubles(), "they are kept again")
+    shim.kill()
+    shim.start()
+    wait_until(lambda: kinds()[:len(told)] == told, "none was lost")

@@ -15,8 +15,10 @@ import pytest
 import kubelet_checkpoint
 from asking import by_token
 from feed import Feed, FeedProcess
+from metrics import get, scrape
 from named_client import NamedClient
 from protos import cri
+from waiting import wait_until
 
 GPU = "vendor.com/gpu"
 EMPTY = {"filter": cri.ContainerFilter()}
@@ -118,6 +120,29 @@ def test_held_on_while_something_is_missing(runtime, shim, start, bridge, missin
     assert not calls[0].done()
     feed.report(kubelet.pid, watcher.shown, stored=True)
     let_go(calls)
+
+
+def test_not_ready_while_it_holds(directory, runtime, make_shim, make_plugin, start, bridge):
+    path = directory / "metrics.sock"
+    shim = make_shim(bridge=LONG, metrics={"listen": str(path)})
+    make_plugin(shim, GPU, ["g0"])
+    shim.wait_log("1 of 1 devices healthy")
+    feed, watcher = bridge(shim)
+    wait_until(lambda: get(path, "/readyz")[0] == 200, "it is ready")
+    kubelet = start(shim)
+    calls = held(shim, kubelet, runtime)
+    status, _, words = get(path, "/readyz")
+    assert status == 503 and "a kubelet that has started is held" in words
+    assert get(path, "/healthz")[0] == 200
+    assert scrape(path)["gate_holds"].value() == 1
+    stored(shim, watcher, "g0")
+    feed.report(kubelet.pid, watcher.shown, stored=True)
+    let_go(calls)
+    assert get(path, "/readyz")[0] == 200
+    families = scrape(path)
+    assert families["gate_holds"].value() == 0
+    assert families["gate_held_seconds"].value("_count") == 1
+    assert families["feed_connected"].value() == 1
 
 
 def test_another_kubelets_report_does_not_count(runtime, shim, start, bridge):

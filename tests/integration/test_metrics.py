@@ -11,7 +11,8 @@ import pytest
 
 from asking import by_annotation, by_token, refused
 from criclient import pod_config
-from exposition import parse
+from ctl import ctl_json
+from metrics import get, scrape
 from process import MIB, is_sanitized, open_files, rss_bytes
 from protos import cri
 from runtime import Reply
@@ -21,27 +22,7 @@ from telling import tell
 from waiting import wait_until
 
 GPU = "vendor.com/gpu"
-PREFIX = "cri_device_shim_"
 PODS = 10_000
-
-
-class _Unix(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=30)
-        self._path = str(path)
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(30)
-        self.sock.connect(self._path)
-
-
-def get(path, what, method="GET"):
-    """(status, content type, body) of one request of its own."""
-    with contextlib.closing(_Unix(path)) as connection:
-        connection.request(method, what)
-        answer = connection.getresponse()
-        return answer.status, answer.getheader("Content-Type"), answer.read().decode()
 
 
 @pytest.fixture
@@ -55,12 +36,6 @@ def watched(directory, make_shim):
         return shim, path
 
     return make
-
-
-def scrape(path):
-    status, kind, text = get(path, "/metrics")
-    assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
-    return {name.removeprefix(PREFIX): family for name, family in parse(text).items()}
 
 
 def test_a_scrape(watched, runtime, make_plugin, make_client):
@@ -92,6 +67,34 @@ def test_the_other_pages(watched):
     assert get(path, "/healthz", "HEAD") == (200, "text/plain; charset=utf-8", "")
     assert get(path, "/nothing")[0] == 404
     assert get(path, "/metrics", "POST")[0] == 405
+
+
+def test_what_is_degraded(watched, runtime):
+    """Every trouble there is, in the words of `cri-device-shimctl status`; an alert has a sample of
+    each part."""
+    shim, path = watched()
+
+    def troubles():
+        return {one["what"]: one["why"] for one in json.loads(get(path, "/status.json")[2])["degraded"]}
+
+    def samples():
+        return {dict(labels)["part"]: value
+                for (_, labels), value in scrape(path)["degraded"].samples.items()}
+
+    wait_until(lambda: set(troubles()) == {"bridge"}, "nothing but the bridge is missing")
+    assert set(samples()) == {"settings", "relay", "registrar", "feed", "control", "store", "events", "runtime",
+                              "bridge"}
+    assert [part for part, value in samples().items() if value] == ["bridge"]
+    runtime.stop()
+    wait_until(lambda: "runtime" in troubles(), "the runtime is away")
+    told = {one["what"]: one["why"] for one in ctl_json(shim, "status")["degraded"]}
+    assert troubles() == told
+    assert samples()["runtime"] == 1
+    shim.control.unlink()
+    shim.control.mkdir()
+    (shim.control / "something").write_text("")
+    wait_until(lambda: "not empty" in troubles().get("control", ""), "the control socket is missed")
+    assert samples()["control"] == 1
 
 
 def test_not_ready_before_the_checkpoint_is_read(watched, runtime):

@@ -8,6 +8,7 @@ import grpc
 import pytest
 
 from asking import by_annotation, by_token, refused
+from ctl import ctl_json
 from node import Bridge
 from shim import BINARY, accepts
 from waiting import wait_until
@@ -150,12 +151,70 @@ def test_degraded_until_the_file_is_right(make_shim):
     shim.wait_log("reload: changed: nothing; needs a restart: nothing")
 
 
-def test_the_bridge_too(directory, shim, closing):
+@pytest.fixture
+def bridge(directory, shim, closing):
+    """The daemon's own, which shares its file."""
+    one = closing(Bridge(shim.config_path, directory / "bridge.log"))
+    one.start()
+    shim.wait_log("the bridge is here")
+    return one
+
+
+def test_the_bridge_too(shim, bridge):
     """The log's level and form; the rest is the daemon's."""
-    bridge = closing(Bridge(shim.config_path, directory / "bridge.log"))
-    bridge.start()
-    bridge.wait_log("cri-device-shim-bridge ")
     shim.log_settings["format"] = "json"
     shim.config_path.write_text(shim.config_text())
     os.kill(bridge.pid, signal.SIGHUP)
     bridge.wait_log('"kind":"reloaded"')
+
+
+def test_the_bridge_takes_its_part_of_the_daemons(shim, bridge):
+    """It reads nothing itself: the daemon tells it, once it has read the file and found it right."""
+    shim.log_settings["format"] = "json"
+    reload(shim, '"msg":"reload: changed: log.format; needs a restart: nothing"')
+    bridge.wait_log('"msg":"reload: as the daemon\'s: log.level debug, log.format json"')
+    shim.log_settings["format"] = "logfmt"
+    shim.annotations["enabled"] = "perhaps"
+    reload(shim, "reload: nothing has changed, since")
+    shim.annotations["enabled"] = True
+    reload(shim, "changed: log.format; needs", 2)
+    bridge.wait_log('msg="reload: as the daemon\'s: log.level debug, log.format logfmt"')
+    assert bridge.log().count("reload: ") == 2
+    bridge.kill()
+    shim.log_settings["format"] = "json"
+    reload(shim, "changed: log.format; needs", 3)
+    bridge.start()  # reads the file itself, later than the daemon has
+    bridge.wait_log('"msg":"feed: daemon ')
+    assert bridge.log().count("reload: ") == 2
+
+
+def test_a_bridge_is_degraded_until_the_daemon_has_read_the_file_again(shim, bridge):
+    def degraded():
+        return {one["what"]: one["why"] for one in ctl_json(shim, "status")["degraded"]}
+
+    wait_until(lambda: not degraded(), "all is well")
+    bridge.kill()
+    right = shim.config_text()
+    shim.config_path.write_text(right + "\nnonsense = 1\n")
+    bridge.start()
+    wait_until(lambda: "is wrong; the settings are those of the last start" in
+               degraded().get("bridge", ""), "it says so")
+    reload(shim, "reload: changed: nothing; needs a restart: nothing")
+    bridge.wait_log("all settings are the file's again")
+    wait_until(lambda: not degraded(), "all is well again")
+
+
+def test_a_bridge_that_runs_by_others_stays_degraded(directory, shim, bridge):
+    """What cannot change without a restart is not the file's."""
+    wait_until((shim.state_dir / "config.last-good.toml").exists, "the settings are kept")
+    bridge.kill()
+    shim.config_path.write_text("nonsense = 1\n" + shim.config_text())
+    kept = shim.state_dir / "config.last-good.toml"
+    kept.write_text(shim.config_text().replace(str(shim.kubelet_plugin_dir), str(directory / "old")))
+    bridge.start()
+    bridge.wait_log("the settings are those of the last start that worked")
+    shim.log_settings["format"] = "json"
+    reload(shim, "reload: changed: log.format; needs a restart: nothing")
+    bridge.wait_log('"msg":"reload: as the daemon\'s: log.level debug, log.format json"')
+    assert any(one["what"] == "bridge" and "is wrong" in one["why"]
+               for one in ctl_json(shim, "status")["degraded"])

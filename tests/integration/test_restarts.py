@@ -16,13 +16,13 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
-import sys
 import tempfile
+import threading
 
 import pytest
 
 import containerd
+import nursery
 from restarts import EXCUSED_SHARE_MAX, RESTARTS
 from shim import ROOT
 from telling import spread, tell
@@ -39,16 +39,20 @@ _WITHOUT = [("daemon", None, "without-store"), ("bridge", None, "without-store")
 def run(first, second, directory, *options):
     """One node and its rounds, in processes of their own: (result, log)."""
     directory.mkdir()
-    command = [sys.executable, ROOT / "tests/lib/restarts.py", first, *([second] if second else []),
-               "--seed", SEED, "--rounds", str(ROUNDS), "--keep", directory,
-               *(f"--{one}" for one in options)]
     log = directory / "log"
     with open(log, "wb") as errors:
-        done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=errors,
-                              timeout=_END_S)
+        process = nursery.start(
+            ROOT / "tests/lib/restarts.py", first, *([second] if second else []), "--seed", SEED,
+            "--rounds", ROUNDS, "--keep", directory, *(f"--{one}" for one in options), log=errors)
+    timer = threading.Timer(_END_S, process.kill)
+    timer.start()
+    with process.stdin, process.stdout:
+        result = process.stdout.read()
+    status = process.wait()
+    timer.cancel()
     text = log.read_text(errors="replace")
-    assert done.returncode == 0, text[-10_000:]
-    return json.loads(done.stdout), text
+    assert status == 0, text[-10_000:]
+    return json.loads(result), text
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from rawh2 import Connection, framed
 from runtime import Reply
 from waiting import GENEROUS_S, wait_until
 
-SECONDS = float(os.environ.get("SHIM_SOAK_SECONDS", 150))
+SECONDS = float(os.environ.get("SHIM_SOAK_SECONDS", 75))
 SEED = int(os.environ.get("SHIM_SOAK_SEED", 1))
 GPU = "vendor.com/gpu"
 DEVICES = [f"g{number}" for number in range(8)]
@@ -32,6 +32,7 @@ CREATE = RUNTIME + "CreateContainer"
 STOP_S = 15  # SIGTERM to the end, with no client left
 SAMPLE_S = 0.25
 CALL_S = GENEROUS_S
+BIG_BYTES_MAX = 3 * MIB
 
 _LOST = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}  # runtimes restart in mid-call
 # How a call may end besides OK, by what it is. None takes so long that its deadline passes.
@@ -51,14 +52,21 @@ class GoneAway(ConnectionError):
 
 
 class Breakable(Connection):
+    """`bytes_max`: of an answer, so that it comes in some hundred frames at most, for Python's sake."""
+
     def __init__(self, path):
         self._frames = FrameReader(TO_CLIENT)
+        self.bytes_max = BIG_BYTES_MAX
         super().__init__(path)
 
     def take(self, data):
         if any(frame.type == GOAWAY for frame in self._frames.feed(data)):
             raise GoneAway
         super().take(data)
+
+    def set_window(self, size):
+        self.set(INITIAL_WINDOW_SIZE=size)
+        self.bytes_max = min(300 * size, BIG_BYTES_MAX)
 
 
 class Soak:
@@ -72,7 +80,7 @@ class Soak:
         self.counts = {}
 
     def start(self):
-        work = [self._grpc_worker] * 3 + [self._raw_worker] * 3 + [
+        work = [self._grpc_worker] * 8 + [self._raw_worker] * 2 + [
             self._plugin_worker, self._runtime_worker]
         for number, worker in enumerate(work):
             thread = threading.Thread(target=self._run, daemon=True,
@@ -210,7 +218,7 @@ class Soak:
 
     def _raw_call(self, connection, rng):
         path = rng.choice((CREATE, RUNTIME + "RunPodSandbox", "/x/Echo", "/x/Big"))
-        body = framed(b"%d" % rng.randrange(3 * MIB) if path == "/x/Big" else
+        body = framed(b"%d" % rng.randrange(connection.bytes_max) if path == "/x/Big" else
                       b"\xff" * rng.choice((0, 20, 100_000)))  # no protobuf message
         stream = connection.begin(path)
         cut = rng.choice((0, 3, len(body) // 2, len(body)))
@@ -227,25 +235,25 @@ class Soak:
             self._count("raw call")
         if rng.random() < 0.1:
             # not HEADER_TABLE_SIZE: grpc's C core, as a runtime, forgets to signal it now and then
-            connection.set(INITIAL_WINDOW_SIZE=rng.choice((100, 65535, MIB)))
+            connection.set_window(rng.choice((100, 65535, MIB)))
 
     # ---- the plugin and the runtime ----
 
     def _plugin_worker(self, rng):
-        while not self._over.wait(rng.random() * 2):
+        while not self._over.wait(rng.random()):
             self._plugin.start()
             for _ in range(rng.randrange(4)):
-                if self._over.wait(rng.random() * 0.5):
+                if self._over.wait(rng.random() * 0.25):
                     break
                 self._plugin.set_devices({one: rng.random() < 0.8 for one in DEVICES})
-            self._over.wait(rng.random())
+            self._over.wait(rng.random() * 0.5)
             self._plugin.stop()
             self._count("plugin gone")
 
     def _runtime_worker(self, rng):
-        while not self._over.wait(3 + rng.random() * 5):
+        while not self._over.wait(1.5 + rng.random() * 2.5):
             self._runtime.stop()
-            self._over.wait(rng.random() * 0.3)
+            self._over.wait(rng.random() * 0.15)
             self._runtime.start()
             del self._runtime.calls[:]
             self._count("runtime restart")

@@ -13,9 +13,7 @@ BINARY = SHIM_BINARY.with_name("cri-device-shim-bridge")
 
 
 class Bridge(Program):
-    """`settings` override keys of [bridge]. `binary`: of its next process."""
-
-    binary = BINARY
+    """`settings` override keys of [bridge]."""
 
     def __init__(self, directory, **settings):
         self.directory = pathlib.Path(directory)
@@ -33,7 +31,7 @@ class Bridge(Program):
     def spawn(self, *arguments):
         table = "".join(f"{key} = {json.dumps(value)}\n" for key, value in self.settings.items())
         self.config_path.write_text(f'log_level = "debug"\n[bridge]\n{table}')
-        self._spawn(self.binary, "--config", self.config_path, *arguments)
+        self._spawn(BINARY, "--config", self.config_path, *arguments)
 
     def start(self):
         """Returns at once: nothing of it can be waited for from outside but what it does."""

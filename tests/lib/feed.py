@@ -8,12 +8,12 @@
 """
 
 import dataclasses
-import subprocess
 import sys
 import threading
 
 import grpc
 
+import nursery
 from criclient import MESSAGE_BYTES_MAX
 from protos import FEED, bridge
 from waiting import GENEROUS_S, wait_until
@@ -133,8 +133,7 @@ class FeedProcess:
 
     def start(self):
         """Returns when it has reported."""
-        self._process = subprocess.Popen([sys.executable, __file__, *self._settings],
-                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = nursery.start(__file__, *self._settings)
         assert self._process.stdout.readline() == "reported\n", "the bridge did not report"
 
     @property
@@ -150,14 +149,10 @@ class FeedProcess:
     stop = kill
 
 
-def _main():
+def main():
     feed = Feed(sys.argv[1])
     watcher = feed.watch()
     watcher.wait(lambda shown: True)
     feed.report(int(sys.argv[2]), watcher.shown, stored=True)
     print("reported", flush=True)
     sys.stdin.read()  # until the test is gone
-
-
-if __name__ == "__main__":
-    _main()

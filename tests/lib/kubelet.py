@@ -16,12 +16,11 @@ and `loop_speed` those of its sync loop; a pod it rejects is Failed for good.
 import itertools
 import json
 import pathlib
-import subprocess
-import sys
 import threading
 import time
 import uuid
 
+import nursery
 from waiting import GENEROUS_S
 
 _PROGRAM = pathlib.Path(__file__).with_name("kubelet_process.py")
@@ -105,9 +104,7 @@ class Kubelet:
     def _spawn(self):
         self.plugin_dir.parent.mkdir(parents=True, exist_ok=True)
         with open(self.log_path, "ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, _PROGRAM, json.dumps(self.settings)], stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
+            self._process = nursery.start(_PROGRAM, json.dumps(self.settings), log=log)
         with self._changed:
             self._send({"first": [pod.as_sent() for pod in self.pods.values()]})
         self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
@@ -118,11 +115,11 @@ class Kubelet:
         return self._process.pid
 
     def kill(self):
-        self._end(subprocess.Popen.kill)
+        self._end(nursery.Process.kill)
 
     def terminate(self):
         """SIGTERM: it goes as fast, and leaves as much behind."""
-        self._end(subprocess.Popen.terminate)
+        self._end(nursery.Process.terminate)
 
     def stop(self):
         if self._process is not None:

@@ -291,7 +291,7 @@ class Kubelet:
             worker.wake()
 
 
-if __name__ == "__main__":
+def main():
     pathlib.Path("/proc/self/comm").write_text("kubelet")
     sys.setswitchinterval(0.0005)
     Kubelet(json.loads(sys.argv[1])).run()

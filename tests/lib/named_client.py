@@ -12,10 +12,10 @@ A call ends in the name of its status code, "OK" or another.
 import concurrent.futures
 import json
 import pathlib
-import subprocess
 import sys
 import threading
 
+import nursery
 from criclient import Client, request_type
 from waiting import GENEROUS_S
 
@@ -23,8 +23,7 @@ from waiting import GENEROUS_S
 class NamedClient:
     def __init__(self, socket, name):
         self._calls = {}
-        self._process = subprocess.Popen([sys.executable, __file__, str(socket), name],
-                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = nursery.start(__file__, socket, name)
         assert self._process.stdout.readline() == "ready\n", f"{name} did not start"
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -87,7 +86,7 @@ def _serve(socket):
         call.add_done_callback(lambda call, number=number: ended(number, call))
 
 
-if __name__ == "__main__":
+def main():
     pathlib.Path("/proc/self/comm").write_text(sys.argv[2])
     print("ready", flush=True)
     _serve(sys.argv[1])

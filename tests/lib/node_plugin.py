@@ -21,6 +21,7 @@ import time
 
 import grpc
 
+import nursery
 from plugin import Plugin
 from protos import deviceplugin
 from waiting import GENEROUS_S
@@ -55,9 +56,7 @@ class NodePlugin:
         """Does not wait for anything: kubelet.sock may come later."""
         assert self._process is None
         with open(self._log_path, "ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, __file__, json.dumps(self.settings)], stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
+            self._process = nursery.start(__file__, json.dumps(self.settings), log=log)
         self._lines = queue.Queue()
         threading.Thread(target=self._read, args=(self._process.stdout, self._lines),
                          daemon=True).start()
@@ -176,13 +175,9 @@ def register_while(goes_on, plugin, registered=lambda: None):
     plugin.stop()
 
 
-def _main():
+def main():
     settings = json.loads(sys.argv[1])
     over = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     register_while(lambda: not over.is_set(), _Telling(settings), lambda: _say("registered"))
-
-
-if __name__ == "__main__":
-    _main()

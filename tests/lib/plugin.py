@@ -14,12 +14,12 @@ import json
 import os
 import pathlib
 import queue
-import subprocess
 import sys
 import threading
 
 import grpc
 
+import nursery
 from protos import DEVICE_PLUGIN, REGISTRATION, deviceplugin
 from waiting import GENEROUS_S, wait_until
 
@@ -212,8 +212,7 @@ class PluginProcess:
 
     def start(self):
         """Returns when it has registered."""
-        self._process = subprocess.Popen([sys.executable, __file__, self._settings],
-                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = nursery.start(__file__, self._settings)
         assert self._process.stdout.readline() == "registered\n", "the plugin did not register"
 
     @property
@@ -232,7 +231,7 @@ class PluginProcess:
         self._process.stdout.close()
 
 
-def _main():
+def main():
     plugin_dir, resource, devices, allocate = json.loads(sys.argv[1])
     plugin = Plugin(plugin_dir, resource, devices)
     if allocate == "die":
@@ -243,4 +242,4 @@ def _main():
 
 
 if __name__ == "__main__":
-    _main()
+    main()

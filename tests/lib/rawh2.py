@@ -29,7 +29,7 @@ def framed(message, compressed=False):
 class Answer:
     headers: list = dataclasses.field(default_factory=list)
     trailers: list = dataclasses.field(default_factory=list)
-    body: bytes = b""
+    body: bytearray = dataclasses.field(default_factory=bytearray)
     ended: bool = False
     reset: int = None  # error code of a RST_STREAM
 
@@ -51,7 +51,7 @@ class Answer:
         """The one gRPC message of the body."""
         length = struct.unpack(">I", self.body[1:5])[0]
         assert len(self.body) == 5 + length, "not exactly one message"
-        return self.body[5:]
+        return bytes(self.body[5:])
 
 
 class _Tolerant(h2.connection.H2Connection):

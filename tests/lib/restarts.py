@@ -24,6 +24,7 @@ import threading
 import time
 import traceback
 
+import nursery
 from kubelet import container
 from kubelet_runtime import ENDS_AT_ONCE
 from node import KILL, PARTS, TERM, Node
@@ -291,6 +292,7 @@ class Restarts:
 
 
 def main():
+    nursery.fork("kubelet_process")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("first", choices=RESTARTS)
     parser.add_argument("second", choices=RESTARTS, nargs="?")

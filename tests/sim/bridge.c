@@ -160,7 +160,7 @@ static unsigned left_out(struct world *w, size_t r, unsigned available, unsigned
     if (!shim_exclusive(w, r) || number > 0 || reason_unlisted(w) ||
         device_sim_count((available & ~taken) | must) < size)
         return 0;
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
         const struct rt_container *c = &w->runtime.containers[i];
 
         if (runtime_live(c) && !c->rival && !c->abandoned && c->made_ms < w->lister.heard_ms &&
@@ -194,9 +194,16 @@ void bridge_ask(struct world *w)
         };
         world_note(w, "kubelet: asks what is preferred of %x of resource %zu, %" PRIu64, available,
                    r, preference->number);
-        devicemgr_prefer(w->shim.core, shim_now_ms(w), preference->number, resource_sim_name(r),
-                         (const char *const *)ids.v, ids.len, (const char *const *)must_ids.v,
-                         must_ids.len, preference->size, timeout_ms);
+        devicemgr_prefer(w->shim.core, shim_now_ms(w), preference->number,
+                         &(struct devicemgr_preference){
+                             .resource = resource_sim_name(r),
+                             .available = (const char *const *)ids.v,
+                             .available_len = ids.len,
+                             .must_include = (const char *const *)must_ids.v,
+                             .must_include_len = must_ids.len,
+                             .size = preference->size,
+                             .timeout_ms = timeout_ms,
+                         });
         shim_run(w);
     }
     id_list_fini(&ids);

@@ -78,7 +78,7 @@ static unsigned guarded(const struct rt_container *c, size_t r)
 
 void check_exclusive(struct world *w, const struct rt_container *container)
 {
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
         const struct rt_container *other = &w->runtime.containers[i];
 
         if (other == container || !runtime_live(other) || may_share(container, other))
@@ -150,7 +150,7 @@ void check_freed(struct world *w, const char *uid, const char *container, const 
 {
     size_t r = resource_sim_find(resource);
 
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
         const struct rt_container *c = &w->runtime.containers[i];
 
         if (!runtime_live(c) || c->abandoned || c->held[r] == 0 || c->heard_ms == UINT64_MAX ||

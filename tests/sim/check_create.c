@@ -79,8 +79,7 @@ static void check_waiting(struct world *w, struct create_sim *create)
 
 uint64_t create_ms_max(const struct world *w)
 {
-    return HOLD_MS_MAX + PREFER_TIMEOUT_MS + shim_allocate_ms_max(w) +
-           w->shim.settings.prestart_timeout_ms + 2 * STORE_SLOW_MS_MAX;
+    return HOLD_MS_MAX + PREFER_TIMEOUT_MS + shim_calls_ms_max(w) + 2 * STORE_SLOW_MS_MAX;
 }
 
 void check_creates(struct world *w)

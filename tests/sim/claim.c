@@ -474,7 +474,7 @@ unsigned claims_live(const struct world *w, unsigned uid, unsigned name, size_t 
 {
     unsigned mask = 0;
 
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
         const struct rt_container *c = &w->runtime.containers[i];
 
         if (runtime_live(c) && (c->uid != uid || c->name != name))

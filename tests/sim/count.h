@@ -56,6 +56,8 @@
     X(TWIN_REPLACED, "one of two without a token that ended, and their pod was deleted")           \
     X(BARE_KNOWN, "containers without a token of which the shim must know")                        \
     X(BARE_GUARDED, "refusals for what such a container runs with")                                \
+    X(RELOADS, "other settings of a shim that ran")                                                \
+    X(RELOADS_HELD, "those while a create was held")                                               \
     X(ASKED_WAITS, "answers to why a container waits")                                             \
     X(ASKED_REFUSED, "answers to why one was refused")                                             \
     X(ASKED_HAS, "answers to why one has what it has")

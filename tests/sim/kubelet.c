@@ -134,7 +134,7 @@ static bool is_left_over(const struct pod_sim *pod, const struct rt_container *c
 /* Its garbage: an older attempt that does not run. */
 static bool collect_garbage(struct world *w, const struct pod_sim *pod)
 {
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
         struct rt_container *c = &w->runtime.containers[i];
 
         if (!c->id || c->uid != pod->uid || c->name >= pod->containers_len ||
@@ -148,7 +148,7 @@ static bool collect_garbage(struct world *w, const struct pod_sim *pod)
 
 static struct rt_sandbox *sandbox_of(struct world *w, unsigned uid, bool told)
 {
-    for (size_t i = 0; i < SANDBOXES_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.sandboxes_end; i++) {
         struct rt_sandbox *s = &w->runtime.sandboxes[i];
 
         if (s->id && s->uid == uid && s->stop_told == told)
@@ -221,7 +221,7 @@ static void teardown(struct world *w, struct pod_sim *pod)
 
 static bool runs_in(const struct world *w, const struct rt_sandbox *sandbox)
 {
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
         if (runtime_live(&w->runtime.containers[i]) &&
             w->runtime.containers[i].sandbox == sandbox->id)
             return true;

@@ -280,7 +280,7 @@ static void list_containers(struct world *w, uint64_t list, uint64_t unused)
     (void)unused;
     if (!list_goes_on(w, list))
         return;
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
         if (w->runtime.containers[i].id)
             fill_container(w->lister.listed, &w->runtime.containers[i]);
     }
@@ -294,7 +294,7 @@ static void list_sandboxes(struct world *w, uint64_t list, uint64_t unused)
     (void)unused;
     if (!list_goes_on(w, list))
         return;
-    for (size_t i = 0; i < SANDBOXES_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.sandboxes_end; i++) {
         if (w->runtime.sandboxes[i].id)
             fill_sandbox(w, w->lister.listed, &w->runtime.sandboxes[i]);
     }

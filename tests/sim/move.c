@@ -32,7 +32,7 @@ static bool has_bare(const struct pod_sim *pod, size_t resource)
 /* Another that runs, of the same container; NULL: none. */
 static struct rt_container *twin_of(struct world *w, const struct rt_container *c)
 {
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
         struct rt_container *other = &w->runtime.containers[i];
 
         if (other != c && runtime_live(other) && other->uid == c->uid && other->name == c->name)
@@ -123,7 +123,7 @@ static bool note_known(struct world *w, struct rt_container *c)
 
 void moves_note_known(struct world *w)
 {
-    for (size_t i = 0; i < CONTAINERS_MAX && w->kubelet.moves; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end && w->kubelet.moves; i++) {
         struct rt_container *c = &w->runtime.containers[i];
         struct rng rng;
 
@@ -160,7 +160,7 @@ static void keep_stored(struct world *w, struct rt_container *c)
 
 void moves_shim_started(struct world *w)
 {
-    for (size_t i = 0; i < CONTAINERS_MAX; i++)
+    for (size_t i = 0; i < w->runtime.containers_end; i++)
         keep_stored(w, &w->runtime.containers[i]);
     for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++)
         keep_stored(w, &w->runtime.calls[i].made);

@@ -16,17 +16,23 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 list=$root/tests/sim/mutants.txt
 seeds=${SEEDS:-2000}
 
-# Prints the files of devicemgr/ that the substitution changes, and writes them to $3.
+# Prints the files of devicemgr/ that the substitution changes, and writes them to $2.
 plant() {
-    local edit=$1 out=$2 file
-    while IFS= read -r file; do
-        perl -0777 -pe "$edit" "$root/devicemgr/$file" >"$out/new.c" 2>"$out/perl.log" || return 1
-        if ! cmp -s "$root/devicemgr/$file" "$out/new.c"; then
-            mkdir -p "$out/$(dirname "$file")"
-            mv "$out/new.c" "$out/$file"
-            printf '%s\n' "$file"
-        fi
-    done < <(cd "$root/devicemgr" && find . -name '*.c' | sed 's#^\./##' | sort)
+    perl -e '
+        my ($edit, $root, $out) = @ARGV;
+        undef $/;
+        for my $path (sort glob("$root/*.c $root/*/*.c")) {
+            open(my $source, "<", $path) or die "$path: $!\n";
+            my $before = $_ = <$source>;
+            eval $edit;
+            die $@ if $@;
+            next if $_ eq $before;
+            my $name = substr($path, length("$root/"));
+            system("install", "-D", "/dev/null", "$out/$name") == 0 or die "$out/$name\n";
+            open(my $planted, ">", "$out/$name") or die "$out/$name: $!\n";
+            print $planted $_;
+            print "$name\n";
+        }' "$1" "$root/devicemgr" "$2" 2>"$2/perl.log"
 }
 
 # The commands that made an object, and the program, for another source, object and program.

@@ -11,7 +11,7 @@ struct rt_sandbox *over_newest(const struct world *w, unsigned uid)
 {
     const struct rt_sandbox *found = NULL;
 
-    for (size_t i = 0; i < SANDBOXES_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.sandboxes_end; i++) {
         const struct rt_sandbox *s = &w->runtime.sandboxes[i];
 
         if (s->id && s->uid == uid && (!found || s->attempt > found->attempt))
@@ -87,7 +87,7 @@ static void start_with(struct world *w, struct rt_sandbox *s)
 
 void over_shim_started(struct world *w)
 {
-    for (size_t i = 0; i < SANDBOXES_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.sandboxes_end; i++) {
         if (w->runtime.sandboxes[i].id)
             start_with(w, &w->runtime.sandboxes[i]);
     }

@@ -39,7 +39,7 @@ static void leave_sandbox(struct world *w, uint64_t id, uint64_t unused)
  * container of a name. */
 static bool lives_in(const struct world *w, unsigned uid)
 {
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
         const struct rt_container *c = &w->runtime.containers[i];
 
         if (c->rival && c->uid == uid && runtime_live(c))
@@ -161,7 +161,7 @@ void rival_heard(struct world *w, unsigned container)
 
 void rival_shim_gone(struct world *w)
 {
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
         if (w->runtime.containers[i].rival)
             w->runtime.containers[i].heard_ms = UINT64_MAX;
     }

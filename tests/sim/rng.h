@@ -67,6 +67,7 @@ enum draw {
     DRAW_PUBLISHER,
     DRAW_WHY,
     DRAW_SHIM_RESUMES,
+    DRAW_RELOAD,
 };
 
 /* Mixes `about` in: another stream for each. */

@@ -13,14 +13,9 @@
 
 /* ---- what there is ---- */
 
-bool runtime_live(const struct rt_container *container)
-{
-    return container->id && container->state != CONTAINER_EXITED;
-}
-
 bool runtime_runs(const struct world *w, unsigned uid)
 {
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
         if (w->runtime.containers[i].uid == uid && runtime_live(&w->runtime.containers[i]))
             return true;
     }
@@ -29,7 +24,7 @@ bool runtime_runs(const struct world *w, unsigned uid)
 
 bool runtime_runs_bare(const struct world *w, const unsigned *ids)
 {
-    for (size_t i = 0; i < CONTAINERS_MAX * RESOURCES_LEN; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end * RESOURCES_LEN; i++) {
         const struct rt_container *c = &w->runtime.containers[i / RESOURCES_LEN];
         size_t r = i % RESOURCES_LEN;
 
@@ -41,7 +36,7 @@ bool runtime_runs_bare(const struct world *w, const unsigned *ids)
 
 bool runtime_known(const struct world *w, unsigned uid)
 {
-    for (size_t i = 0; i < SANDBOXES_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.sandboxes_end; i++) {
         if (w->runtime.sandboxes[i].id && w->runtime.sandboxes[i].uid == uid)
             return true;
     }
@@ -68,7 +63,7 @@ void runtime_note_bare(struct world *w, unsigned uid, unsigned name, const unsig
 
 struct rt_sandbox *runtime_find_sandbox(struct world *w, unsigned id)
 {
-    for (size_t i = 0; id && i < SANDBOXES_MAX; i++) {
+    for (size_t i = 0; id && i < w->runtime.sandboxes_end; i++) {
         if (w->runtime.sandboxes[i].id == id)
             return &w->runtime.sandboxes[i];
     }
@@ -77,7 +72,7 @@ struct rt_sandbox *runtime_find_sandbox(struct world *w, unsigned id)
 
 struct rt_container *runtime_find_container(struct world *w, unsigned id)
 {
-    for (size_t i = 0; id && i < CONTAINERS_MAX; i++) {
+    for (size_t i = 0; id && i < w->runtime.containers_end; i++) {
         if (w->runtime.containers[i].id == id)
             return &w->runtime.containers[i];
     }
@@ -88,7 +83,7 @@ struct rt_sandbox *runtime_ready_sandbox(struct world *w, unsigned uid)
 {
     struct rt_sandbox *found = NULL;
 
-    for (size_t i = 0; i < SANDBOXES_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.sandboxes_end; i++) {
         struct rt_sandbox *s = &w->runtime.sandboxes[i];
 
         if (s->id && s->uid == uid && s->ready && (!found || s->attempt > found->attempt))
@@ -101,7 +96,7 @@ struct rt_container *runtime_newest(struct world *w, unsigned sandbox, unsigned 
 {
     struct rt_container *found = NULL;
 
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
         struct rt_container *c = &w->runtime.containers[i];
 
         if (c->id && c->sandbox == sandbox && c->name == name &&
@@ -119,6 +114,8 @@ struct rt_sandbox *runtime_add_sandbox(struct world *w, unsigned uid, unsigned a
         s++;
     if (s == w->runtime.sandboxes + SANDBOXES_MAX)
         abort(); /* the world is too small for its seed */
+    if (s == w->runtime.sandboxes + w->runtime.sandboxes_end)
+        w->runtime.sandboxes_end++;
     *s = (struct rt_sandbox){
         .id = ++w->runtime.last_id, .uid = uid, .attempt = attempt, .ready = true};
     lister_event(w, LISTER_CREATED, s->id, true);
@@ -133,6 +130,8 @@ struct rt_container *runtime_add_container(struct world *w, const struct rt_cont
         c++;
     if (c == w->runtime.containers + CONTAINERS_MAX)
         abort();
+    if (c == w->runtime.containers + w->runtime.containers_end)
+        w->runtime.containers_end++;
     *c = *made;
     c->id = ++w->runtime.last_id;
     c->state = CONTAINER_CREATED;
@@ -163,7 +162,7 @@ void runtime_end_sandbox(struct world *w, struct rt_sandbox *s)
     note_end(w, s->uid);
     claims_sandbox_ends(w, s->uid, s->dead_told);
     s->ready = false;
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
         if (w->runtime.containers[i].id && w->runtime.containers[i].sandbox == s->id)
             runtime_exit(w, &w->runtime.containers[i], "dies with its sandbox");
     }
@@ -174,7 +173,7 @@ void runtime_drop_sandbox(struct world *w, struct rt_sandbox *s)
 {
     runtime_end_sandbox(w, s);
     claims_forget_all(w, s->uid, RESOURCES_LEN);
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
         if (w->runtime.containers[i].sandbox == s->id)
             runtime_drop_container(w, &w->runtime.containers[i]);
     }
@@ -249,7 +248,7 @@ void runtime_reboot(struct world *w, bool forgets)
     w->runtime.forgot = w->runtime.forgot || forgets;
     for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++)
         w->runtime.calls[i].number = 0;
-    for (size_t i = 0; i < SANDBOXES_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.sandboxes_end; i++) {
         if (w->runtime.sandboxes[i].id && forgets)
             runtime_drop_sandbox(w, &w->runtime.sandboxes[i]);
         else if (w->runtime.sandboxes[i].id)

@@ -114,6 +114,7 @@ struct runtime {
     uint64_t last_call;
     struct rt_sandbox sandboxes[SANDBOXES_MAX];
     struct rt_container containers[CONTAINERS_MAX];
+    size_t sandboxes_end, containers_end; /* behind the last slots that were ever used */
     struct runtime_call calls[RUNTIME_CALLS_MAX];
 };
 
@@ -145,7 +146,10 @@ struct rt_sandbox *runtime_find_sandbox(struct world *w, unsigned id);
 struct rt_container *runtime_find_container(struct world *w, unsigned id);
 /* The one with the highest attempt; NULL: none. */
 struct rt_container *runtime_newest(struct world *w, unsigned sandbox, unsigned name);
-bool runtime_live(const struct rt_container *container);
+static inline bool runtime_live(const struct rt_container *container)
+{
+    return container->id && container->state != CONTAINER_EXITED;
+}
 /* When a sandbox or container of the pod ended last; whether it has a sandbox at all. */
 uint64_t runtime_ended_ms(const struct world *w, unsigned uid);
 bool runtime_known(const struct world *w, unsigned uid);

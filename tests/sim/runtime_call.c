@@ -36,7 +36,7 @@ static struct rng draw_for(struct world *w, enum draw what, const struct runtime
 
 static bool name_taken(struct world *w, const struct rt_container *made)
 {
-    for (size_t i = 0; i < CONTAINERS_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
         const struct rt_container *c = &w->runtime.containers[i];
 
         if (c->id && c->sandbox == made->sandbox && c->name == made->name &&
@@ -68,7 +68,7 @@ static void effect_run_sandbox(struct world *w, struct runtime_call *call)
 {
     struct rt_sandbox *s;
 
-    for (size_t i = 0; i < SANDBOXES_MAX; i++) {
+    for (size_t i = 0; i < w->runtime.sandboxes_end; i++) {
         s = &w->runtime.sandboxes[i];
         if (s->id && s->uid == call->pod && s->attempt == call->subject)
             call->failed = true; /* its name is taken */
@@ -92,7 +92,7 @@ static void effect_stop_sandbox(struct world *w, struct runtime_call *call, stru
     call->failed = w->faults && rng_percent(&rng, call->foreign ? 40 : 10);
     if (!call->failed)
         runtime_end_sandbox(w, s);
-    for (size_t i = 0; i < CONTAINERS_MAX && call->failed; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end && call->failed; i++) {
         if (w->runtime.containers[i].sandbox == s->id && rng_percent(&rng, 50))
             runtime_exit(w, &w->runtime.containers[i], "is killed by a stop that fails");
     }

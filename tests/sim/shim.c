@@ -1,5 +1,6 @@
 #include "tests/sim/shim.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "tests/sim/move.h"
 #include "tests/sim/over.h"
 #include "tests/sim/promise.h"
+#include "tests/sim/reloader.h"
 #include "tests/sim/rival.h"
 #include "tests/sim/world.h"
 
@@ -519,15 +521,66 @@ bool shim_exclusive(const struct world *w, size_t resource)
     return !own || own->exclusive;
 }
 
-uint64_t shim_allocate_ms_max(const struct world *w)
+uint64_t shim_calls_ms_max(const struct world *w)
 {
-    uint64_t max_ms = w->shim.settings.allocate_timeout_ms;
+    return w->shim.calls_ms_max;
+}
 
-    for (size_t i = 0; i < w->shim.settings.resources_len; i++) {
-        if (w->shim.resources[i].allocate_timeout_ms > max_ms)
-            max_ms = w->shim.resources[i].allocate_timeout_ms;
+/* A call goes by the settings that were when it was made. */
+static void note_times(struct shim *shim)
+{
+    uint64_t allocate_ms = shim->settings.allocate_timeout_ms, calls_ms;
+
+    for (size_t i = 0; i < shim->settings.resources_len; i++) {
+        if (shim->resources[i].allocate_timeout_ms > allocate_ms)
+            allocate_ms = shim->resources[i].allocate_timeout_ms;
     }
-    return max_ms;
+    calls_ms = allocate_ms + shim->settings.prestart_timeout_ms;
+    if (calls_ms > shim->calls_ms_max)
+        shim->calls_ms_max = calls_ms;
+}
+
+/* ---- settings ---- */
+
+static uint64_t shorter(struct rng *rng, uint64_t ms)
+{
+    return rng_percent(rng, 70) ? ms : rng_between(rng, ms / 2, ms);
+}
+
+static bool holds_any(const struct world *w)
+{
+    for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
+        if (w->client.creates[i].number && w->client.creates[i].held)
+            return true;
+    }
+    return false;
+}
+
+void shim_set_settings(struct world *w, struct rng *rng)
+{
+    struct shim *shim = &w->shim;
+    struct devicemgr_settings *settings = &shim->settings;
+
+    settings->hold_ms = rng_below(rng, 9) * 1000;
+    settings->grace_ms = shorter(rng, settings->grace_ms);
+    settings->allocate_timeout_ms = rng_between(rng, 1, 10) * 1000;
+    settings->prestart_timeout_ms = rng_between(rng, 1, 10) * 1000;
+    settings->hide_other_namespaces = rng_percent(rng, 50);
+    for (size_t i = 0; i < settings->resources_len; i++) {
+        shim->resources[i].hold_ms = rng_below(rng, 61) * 1000;
+        shim->resources[i].grace_ms = shorter(rng, shim->resources[i].grace_ms);
+        shim->resources[i].allocate_timeout_ms = rng_between(rng, 1, 10) * 1000;
+    }
+    note_times(shim);
+    if (!shim->core)
+        return; /* the next one starts by them */
+    world_note(w, "shim: other settings: hold %" PRIu64 " ms, grace %" PRIu64 " ms",
+               settings->hold_ms, settings->grace_ms);
+    count_add(COUNT_RELOADS);
+    if (holds_any(w))
+        count_add(COUNT_RELOADS_HELD);
+    devicemgr_set_settings(shim->core, shim_now_ms(w), settings);
+    shim_run_now(w);
 }
 
 static void pick_overrides(struct world *w, struct rng *rng)
@@ -572,7 +625,9 @@ void shim_init(struct world *w)
         .namespaces_len = 1,
     };
     pick_overrides(w, &rng);
+    note_times(shim);
     start(w, 0, 0);
+    reloader_begins(w);
 }
 
 void shim_fini(struct world *w)

@@ -11,6 +11,7 @@
 
 #include "devicemgr/devicemgr.h"
 #include "tests/sim/plugin.h"
+#include "tests/sim/rng.h"
 #include "tests/sim/runtime.h"
 
 struct world;
@@ -22,6 +23,7 @@ struct shim {
     struct devicemgr *core; /* NULL: dead */
     struct devicemgr_settings settings;
     struct devicemgr_resource_settings resources[RESOURCES_LEN]; /* overrides */
+    uint64_t calls_ms_max;                                       /* shim_calls_ms_max() */
     bool run_later; /* events were told since the core last ran */
     bool late;      /* this run is for several events: what it ends may have ended by itself */
     char boot_id[24];
@@ -63,8 +65,11 @@ enum devicemgr_refresh shim_refresh(const struct world *w, size_t resource);
 bool shim_exclusive(const struct world *w, size_t resource);
 uint64_t shim_hold_ms(const struct world *w, size_t resource);
 uint64_t shim_grace_ms(const struct world *w, size_t resource);
-/* Longest that an Allocate may take. */
-uint64_t shim_allocate_ms_max(const struct world *w);
+/* Longest that an Allocate and a PreStartContainer may take, by any settings so far. */
+uint64_t shim_calls_ms_max(const struct world *w);
+/* Other settings from now on: a reload. A resource that is gone does not come back by a longer grace
+ * period, so that is only ever made shorter. */
+void shim_set_settings(struct world *w, struct rng *rng);
 /* No create of an earlier life is under way any more. */
 void shim_earlier_over(struct world *w);
 /* Until then one may have an effect; UINT64_MAX: some are under way. */

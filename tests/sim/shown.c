@@ -259,7 +259,7 @@ static void check_held(struct world *w, size_t r, const struct shown_resource *i
  * checkpoint, or the runtime's list. */
 static void check_running(struct world *w)
 {
-    for (size_t n = 0; n < CONTAINERS_MAX && !w->shim.damaged; n++) {
+    for (size_t n = 0; n < w->runtime.containers_end && !w->shim.damaged; n++) {
         const struct rt_container *c = &w->runtime.containers[n];
         const struct pod_sim *pod = c->id ? kubelet_find_pod(w, c->uid) : NULL;
 
@@ -279,7 +279,7 @@ static void check_running(struct world *w)
 
 static void check_bare(struct world *w)
 {
-    for (size_t i = 0; i < CONTAINERS_MAX * RESOURCES_LEN; i++) {
+    for (size_t i = 0; i < w->runtime.containers_end * RESOURCES_LEN; i++) {
         const struct rt_container *c = &w->runtime.containers[i / RESOURCES_LEN];
         size_t r = i % RESOURCES_LEN;
         const struct shown_resource *is = &w->shown.resources[r];

@@ -9,6 +9,7 @@
  *   --quiet                      of a seed that fails only its line, not what led there
  *   --decisions FILE             what became of each create is written there (decisions.sh)
  *   --unasked                    nobody asks why meanwhile, which is to make no difference
+ *   --settled                    the settings stay as they were
  *
  * The last line is "N passed, N failed": properties that were looked at (property.h) and, of enough
  * seeds, situations that must be reached (count.h). The line before tells of the seeds.
@@ -35,6 +36,7 @@ struct arguments {
     bool verbose;
     bool quiet;
     bool unasked;
+    bool settled;
     FILE *decisions;
 };
 
@@ -49,6 +51,7 @@ static const struct argp_option OPTIONS[] = {
     {"quiet", 'q', NULL, 0, "Of a seed that fails only its line", 0},
     {"decisions", 'd', "FILE", 0, "Write what became of each create", 0},
     {"unasked", 'u', NULL, 0, "Nobody asks why", 0},
+    {"settled", 'c', NULL, 0, "The settings stay as they were", 0},
     {"verbose", 'v', NULL, 0, "Print every event", 0},
     {0},
 };
@@ -84,6 +87,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         return 0;
     case 'u':
         args->unasked = true;
+        return 0;
+    case 'c':
+        args->settled = true;
         return 0;
     case 'v':
         args->verbose = true;
@@ -131,6 +137,7 @@ static bool run_seed(uint64_t seed, const struct arguments *args)
                         .faults_ms = args->faults_ms,
                         .verbose = args->verbose,
                         .unasked = args->unasked,
+                        .settled = args->settled,
                         .decisions = args->decisions != NULL};
     bool holds;
 

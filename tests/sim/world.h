@@ -37,6 +37,7 @@ struct play {
     bool recording;     /* what happens is kept, to be printed; costs time */
     bool verbose;       /* it is printed at once */
     bool unasked;       /* nobody asks why */
+    bool settled;       /* the settings stay as they were */
     bool decisions;     /* those on creates are kept; the shim is killed between its runs only, as
                          * what was done of one when it was killed depends on the order in it */
 };

@@ -2,7 +2,6 @@ unit_test(test_settings test_settings.c shim_settings config)
 unit_test(test_config test_config.c config alloc_fail)
 unit_test(test_config_compare test_config_compare.c config)
 unit_test(test_config_schema test_config_schema.c config)
-unit_test(test_config_differences test_config_differences.c config)
 foreach(name test_config test_config_schema)
     target_compile_definitions(${name} PRIVATE
         EXAMPLE_TOML="${CMAKE_SOURCE_DIR}/config/example.toml")

@@ -87,10 +87,29 @@ void expect_nothing(struct world *w)
         fail_msg("unexpected: \"%s\"", w->lines->text);
 }
 
+void expect_event(struct world *w, const char *line)
+{
+    char *got = line_take(&w->events);
+
+    if (!got)
+        fail_msg("expected \"%s\", but there was no event", line);
+    if (strncmp(got, line, strlen(line)) != 0)
+        fail_msg("expected \"%s...\", got \"%s\"", line, got);
+    free(got);
+}
+
+void expect_no_event(struct world *w)
+{
+    if (w->events)
+        fail_msg("unexpected: \"%s\"", w->events->text);
+}
+
 void ignore_all(struct world *w)
 {
     while (w->lines)
         free(line_take(&w->lines));
+    while (w->events)
+        free(line_take(&w->events));
 }
 
 size_t logged(struct world *w, const char *part)
@@ -222,6 +241,25 @@ static void on_verdict(void *user, uint64_t create_number, const struct devicemg
 static void on_preferred(void *user, uint64_t number, const char *const *ids, size_t ids_len)
 {
     record(user, "preferred %" PRIu64 ": %s", number, ids_len ? join(ids, ids_len) : "nothing");
+}
+
+static void on_event(void *user, const struct devicemgr_event *event)
+{
+    static const char *const NAMES[] = {"registered", "lost",     "back",   "removed",
+                                        "allocated",  "released", "refused"};
+    struct world *w = user;
+    char *text;
+
+    assert_int_equal(sizeof NAMES / sizeof *NAMES, DEVICEMGR_EVENT_KINDS);
+    assert_true(event->ids_len <= event->ids_total);
+    if (asprintf(&text, "%s%s %s [%s] %s/%s/%s %s: %s", event->again ? "again " : "",
+                 NAMES[event->kind], event->resource ? event->resource : "-",
+                 join(event->ids, event->ids_len),
+                 event->pod_namespace ? event->pod_namespace : "-",
+                 event->pod_name ? event->pod_name : "-", event->container ? event->container : "-",
+                 event->word ? event->word : "-", event->text ? event->text : "-") < 0)
+        abort();
+    line_add(&w->events, text);
 }
 
 static void on_log(void *user, int level, const char *text)
@@ -392,6 +430,7 @@ static const struct devicemgr_ports PORTS = {
     .runtime_list = on_runtime_list,
     .verdict = on_verdict,
     .preferred = on_preferred,
+    .event = on_event,
     .log = on_log,
 };
 

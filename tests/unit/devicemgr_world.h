@@ -48,6 +48,7 @@ struct world {
 
     struct world_line *lines; /* oldest first */
     struct world_line *logs;
+    struct world_line *events;
 
     uint64_t endpoint; /* the latest numbers */
     uint64_t call;
@@ -85,8 +86,12 @@ void expect(struct world *w, const char *line);
 /* The next port call, which must be `head` at its start, has all these texts in it (end: NULL). */
 void expect_with(struct world *w, const char *head, ...) __attribute__((sentinel));
 void expect_nothing(struct world *w);
-/* Forgets what the ports were asked so far. */
+/* Forgets what the ports were asked so far, and the events. */
 void ignore_all(struct world *w);
+/* The next event (port `event`) begins with this: "again lost RESOURCE [ids] ns/pod/container word: text",
+ * "-" where there is none. */
+void expect_event(struct world *w, const char *line);
+void expect_no_event(struct world *w);
 /* How many log lines have `part` in them; all are forgotten. */
 size_t logged(struct world *w, const char *part);
 

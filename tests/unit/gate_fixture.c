@@ -27,7 +27,16 @@ static void on_waits(void *user)
     f->waits++;
 }
 
-static const struct gate_ops OPS = {.taken = on_taken, .release = on_release, .waits = on_waits};
+static void on_told(void *user, const char *word, const char *words)
+{
+    struct fixture *f = user;
+
+    assert_true(words[0] != '\0');
+    f->told = word;
+}
+
+static const struct gate_ops OPS = {
+    .taken = on_taken, .release = on_release, .waits = on_waits, .told = on_told};
 
 static void on_stopped(void *user)
 {

@@ -20,6 +20,7 @@ struct fixture {
     struct taken taken;
     unsigned asked; /* ops.taken */
     unsigned waits;
+    const char *told; /* the last word */
     uint64_t released[16];
     size_t released_len;
     uint64_t cancels; /* when it is released: gate_cancelled() of this one; 0: none */

@@ -12,7 +12,7 @@
 
 struct fixture {
     struct world *world;
-    struct config_bridge config;
+    struct settings settings;
     struct fd_store *store;
     struct bridge *bridge;
     char dir[64], socket[96], feed[64];
@@ -89,11 +89,11 @@ static int setup(void **state)
     snprintf(f->socket, sizeof f->socket, "%s/" KUBELET_SOCKET_NAME, f->dir);
     snprintf(f->feed, sizeof f->feed, "%s/feed", f->world->dir);
     assert_int_equal(mkdir(f->dir, 0755), 0);
-    f->config =
+    f->settings.config.bridge =
         (struct config_bridge){.enabled = true, .socket = f->feed, .kubelet_plugin_dir = f->dir};
     kubelet_start(f);
     f->store = fd_store_new();
-    f->bridge = bridge_start(&f->world->loop, &f->config, f->store);
+    f->bridge = bridge_start(&f->world->loop, &f->settings, f->store);
     *state = f;
     return 0;
 }

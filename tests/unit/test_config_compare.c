@@ -1,4 +1,5 @@
-/* config/compare.c: what differs, and what of it may change without a restart. */
+/* config/compare.c: what differs, and what of it may change without a restart; and which settings are
+ * not as they are without a file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,9 +91,120 @@ static void every_kind_of_key(void **state)
     }
 }
 
+/* ---- beside the defaults ---- */
+
+struct told {
+    char text[4096];
+    size_t used;
+};
+
+static void tell(void *user, const struct config_difference *difference)
+{
+    struct told *told = user;
+
+    told->used +=
+        (size_t)snprintf(told->text + told->used, sizeof told->text - told->used, "%s = %s (%s)\n",
+                         difference->key, difference->value, difference->initial);
+}
+
+static const char *told_of(struct told *told, const char *text)
+{
+    struct config config;
+    struct config_error err;
+
+    *told = (struct told){0};
+    if (config_parse(text, strlen(text), "c", &config, &err) < 0)
+        fail_msg("%s", err.text);
+    config_differences(&config, tell, told);
+    config_fini(&config);
+    return told->text;
+}
+
+static void nothing_differs_without_a_file(void **state)
+{
+    struct config config;
+    struct config_error err;
+    struct told told = {0};
+
+    (void)state;
+    assert_int_equal(config_load(NULL, &config, &err), 0);
+    config_differences(&config, tell, &told);
+    assert_string_equal(told.text, "");
+    config_fini(&config);
+}
+
+static void what_is_as_by_default_is_not_told(void **state)
+{
+    struct told told;
+
+    (void)state;
+    assert_string_equal(told_of(&told, "log_level = 'info'\ndrain = '10000ms'\n"
+                                       "[plugins]\nhold = '5s'\n[bridge]\ngate = true\n"),
+                        "");
+}
+
+static void each_type_is_told_with_its_default(void **state)
+{
+    struct told told;
+
+    (void)state;
+    assert_string_equal(told_of(&told,
+                                "log_level = 'debug'\ndrain = '30m2s5ms'\n"
+                                "runtime_endpoint = '/r.sock'\nstate_dir = '/s'\n"
+                                "[plugins]\nhold = '0s'\nrefresh_options = 'never'\n"
+                                "[annotations]\nenabled = true\nnamespaces = ['a', 'b']\n"
+                                "[bridge]\nkubelet_processes = ['k']\ngate = false\n"
+                                "[[device]]\nresource = 'a.com/b'\npath = '/dev/null'\n"
+                                "[[resource]]\nname = 'a.com/b'\n[[resource]]\nname = 'a.com/c'\n"),
+                        "runtime_endpoint = /r.sock (/run/containerd/containerd.sock)\n"
+                        "state_dir = /s (/var/lib/cri-device-shim)\n"
+                        "drain = 30m2s5ms (10s)\n"
+                        "[[device]] = 1 ()\n"
+                        "[[resource]] = 2 ()\n"
+                        "log.level = debug (info)\n"
+                        "plugins.hold = 0s (5s)\n"
+                        "plugins.refresh_options = never (reboot)\n"
+                        "annotations.enabled = true (false)\n"
+                        "annotations.namespaces = a,b ()\n"
+                        "bridge.gate = false (true)\n"
+                        "bridge.kubelet_processes = k (kubelet,k3s-server,k3s-agent,kubelite)\n");
+}
+
+static void a_socket_beside_listen_is_as_by_default(void **state)
+{
+    struct told told;
+
+    (void)state;
+    assert_string_equal(told_of(&told, "listen = '/run/x/s.sock'\n"),
+                        "listen = /run/x/s.sock (/run/cri-device-shim/cri-device-shim.sock)\n");
+    assert_string_equal(told_of(&told, "[bridge]\nsocket = '/run/f'\n[control]\nsocket = ''\n"),
+                        "bridge.socket = /run/f (/run/cri-device-shim/bridge.sock)\n"
+                        "control.socket =  (/run/cri-device-shim/control.sock)\n");
+}
+
+static void a_long_value_is_cut(void **state)
+{
+    char text[8192] = "annotations.enabled = true\nannotations.namespaces = ['n0'";
+    struct told told;
+
+    (void)state;
+    for (int i = 1; i < 500; i++)
+        sprintf(text + strlen(text), ", 'n%d'", i);
+    strcat(text, "]");
+    told_of(&told, text);
+    assert_in_range(strlen(told.text), DIFFERENCE_BYTES_MAX, 2 * DIFFERENCE_BYTES_MAX);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_kind_of_key)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_of_key),
+        cmocka_unit_test(nothing_differs_without_a_file),
+        cmocka_unit_test(what_is_as_by_default_is_not_told),
+        cmocka_unit_test(each_type_is_told_with_its_default),
+        cmocka_unit_test(a_socket_beside_listen_is_as_by_default),
+        cmocka_unit_test(a_long_value_is_cut),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,13 +26,20 @@ static void one_called_off_reaches_no_port(void **state)
 {
     struct devicemgr_ports none = {0}; /* any call would crash */
     struct action_queue queue = {0};
-    struct action *action = action_push(&queue, ACTION_VERDICT, 1);
+    struct action *action;
 
     (void)state;
-    action->kind = ACTION_NONE;
-    action = action_take(&queue);
-    action_carry_out(action, &none, NULL);
-    action_free(action);
+    action_push(&queue, ACTION_VERDICT, 1)->call = 0;
+    action_push(&queue, ACTION_PREFER, 1)->call = 7;
+    assert_false(actions_drop(&queue, ACTION_VERDICT, 2, 0));
+    assert_false(actions_drop(&queue, ACTION_PREFER, 1, 8));
+    assert_true(actions_drop(&queue, ACTION_VERDICT, 1, 0));
+    assert_true(actions_drop(&queue, ACTION_PREFER, 1, 7));
+    assert_false(actions_drop(&queue, ACTION_PREFER, 1, 7)); /* it is called off */
+    while ((action = action_take(&queue))) {
+        action_carry_out(action, &none, NULL);
+        action_free(action);
+    }
 }
 
 int main(void)

@@ -24,23 +24,21 @@ static void a_device_knows_its_holders(void **state)
 {
     struct allocations table = {0};
     struct allocation *a = add(&table, "u1", "init", "g0"), *b = add(&table, "u1", "main", "g1");
-    const struct allocation *const *holders;
-    size_t len;
+    const struct owners *holders;
 
     (void)state;
-    holders = allocations_holders(&table, GPU, "shared", &len);
-    assert_int_equal(len, 2);
-    assert_ptr_equal(holders[0], a);
-    assert_ptr_equal(holders[1], b);
-    assert_null(allocations_holders(&table, NIC, "shared", &len));
-    assert_int_equal(len, 0);
+    holders = allocations_holders(&table, GPU, "shared");
+    assert_int_equal(owners_len(holders), 2);
+    assert_ptr_equal(holders->v[0], a);
+    assert_ptr_equal(holders->v[1], b);
+    assert_null(allocations_holders(&table, NIC, "shared"));
     add(&table, "u1", "last", "g2");
     allocations_remove(&table, allocations_edit(&table, "u1", "last", GPU)); /* not the first */
     allocations_remove(&table, a);
-    assert_null(allocations_holders(&table, GPU, "g0", &len));
-    holders = allocations_holders(&table, GPU, "shared", &len);
-    assert_int_equal(len, 1);
-    assert_ptr_equal(holders[0], b);
+    assert_null(allocations_holders(&table, GPU, "g0"));
+    holders = allocations_holders(&table, GPU, "shared");
+    assert_int_equal(owners_len(holders), 1);
+    assert_ptr_equal(holders->v[0], b);
     allocations_fini(&table);
 }
 
@@ -62,7 +60,8 @@ static void a_pod_knows_its_allocations(void **state)
     assert_null(allocations_find(&table, "u1", "main", GPU));
     allocations_fini(&table);
     assert_null(table.by_key);
-    assert_null(table.owners);
+    assert_null(table.devices);
+    assert_null(table.containers);
     assert_null(table.pods);
 }
 

@@ -7,6 +7,14 @@
 
 #define TIMEOUT_MS 500
 
+static void ask(struct world *w, uint64_t number, const char *resource, const char *const *ids,
+                size_t len, size_t must_len, size_t size, uint64_t timeout_ms)
+{
+    const struct devicemgr_preference asked = {resource, ids, len, ids, must_len, size, timeout_ms};
+
+    devicemgr_prefer(w->mgr, w->now_ms, number, &asked);
+}
+
 /* "g0,g1": prefers `size` of these, with the first `must_len` of them. */
 static void prefer_with(struct world *w, uint64_t number, const char *resource,
                         const char *available, size_t must_len, size_t size, uint64_t timeout_ms)
@@ -17,8 +25,7 @@ static void prefer_with(struct world *w, uint64_t number, const char *resource,
 
     for (char *id = strtok_r(words, ",", &rest); id; id = strtok_r(NULL, ",", &rest))
         ids[len++] = id;
-    devicemgr_prefer(w->mgr, w->now_ms, number, resource, ids, len, ids, must_len, size,
-                     timeout_ms);
+    ask(w, number, resource, ids, len, must_len, size, timeout_ms);
     free(words);
     devicemgr_run(w->mgr);
 }
@@ -457,18 +464,18 @@ static void what_is_over_before_it_is_asked_is_not_asked(void **state)
     struct world *w = *state;
 
     gpu_up(w);
-    devicemgr_prefer(w->mgr, w->now_ms, 5, GPU, ids, 1, NULL, 0, 1, TIMEOUT_MS);
+    ask(w, 5, GPU, ids, 1, 0, 1, TIMEOUT_MS);
     prefer_cancelled(w, 5);
     expect_nothing(w);
-    devicemgr_prefer(w->mgr, w->now_ms, 6, GPU, ids, 1, NULL, 0, 1, TIMEOUT_MS);
-    devicemgr_prefer(w->mgr, w->now_ms, 7, GPU, ids, 1, NULL, 0, 1, TIMEOUT_MS);
+    ask(w, 6, GPU, ids, 1, 0, 1, TIMEOUT_MS);
+    ask(w, 7, GPU, ids, 1, 0, 1, TIMEOUT_MS);
     plugin_lost(w, w->endpoint, "killed");
     expect(w, "open *");
     expect(w, "preferred 6: nothing");
     expect(w, "preferred 7: nothing");
     plugin_options(w, w->endpoint, false, true);
     plugin_list(w, w->endpoint, "g0 g1 g2 g3");
-    devicemgr_prefer(w->mgr, w->now_ms, 8, GPU, ids, 1, NULL, 0, 1, TIMEOUT_MS);
+    ask(w, 8, GPU, ids, 1, 0, 1, TIMEOUT_MS);
     devicemgr_tick(w->mgr, w->now_ms + TIMEOUT_MS);
     devicemgr_run(w->mgr);
     expect(w, "preferred 8: nothing");
@@ -480,8 +487,8 @@ static void an_answer_on_its_way_is_called_off(void **state)
     const char *const ids[] = {"g0"};
     struct world *w = *state;
 
-    devicemgr_prefer(w->mgr, w->now_ms, 5, GPU, ids, 1, NULL, 0, 1, TIMEOUT_MS);
-    devicemgr_prefer(w->mgr, w->now_ms, 6, GPU, ids, 1, NULL, 0, 1, TIMEOUT_MS);
+    ask(w, 5, GPU, ids, 1, 0, 1, TIMEOUT_MS);
+    ask(w, 6, GPU, ids, 1, 0, 1, TIMEOUT_MS);
     expect_nothing(w); /* no port is called from inside an event */
     prefer_cancelled(w, 5);
     expect(w, "preferred 6: nothing");
@@ -519,7 +526,7 @@ static void a_long_answer_to_a_long_question_is_filtered(void **state)
         snprintf(texts[i], sizeof texts[i], "g%zu", i);
         ids[i] = texts[i];
     }
-    devicemgr_prefer(w->mgr, w->now_ms, 5, GPU, ids, MANY / 2, NULL, 0, 2, TIMEOUT_MS);
+    ask(w, 5, GPU, ids, MANY / 2, 0, 2, TIMEOUT_MS);
     devicemgr_run(w->mgr);
     expect(w, "prefer 2 *");
     for (size_t i = 0; i < MANY; i++)

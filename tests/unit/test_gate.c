@@ -286,6 +286,7 @@ static void without_a_deadline_there_is_a_limit(void **state)
     assert_held(f);
     skipped_ms += GATE_HOLD_MS_MAX / 2;
     WAIT(f->world, f->released_len == 1);
+    assert_string_equal(f->told, "expired");
 }
 
 /* While it is held, whatever happens, and once more when it is let go. */
@@ -297,6 +298,7 @@ static void that_a_kubelet_waits_is_told(void **state)
     f->taken.reached = true;
     gate_announced(f->gate, f->kubelet);
     assert_int_equal(f->waits, 0);
+    assert_string_equal(f->told, "armed");
     assert_true(gate_hold(f->gate, f->kubelet, NEVER, 1));
     assert_int_equal(f->waits, 1);
     WAIT(f->world, f->waits == 4);
@@ -305,6 +307,7 @@ static void that_a_kubelet_waits_is_told(void **state)
     waits = f->waits;
     gate_changed(f->gate);
     WAIT(f->world, f->released_len == 1);
+    assert_string_equal(f->told, "opened");
     assert_int_equal(f->waits, waits + 1);
     world_settle(f->world);
     gate_changed(f->gate);

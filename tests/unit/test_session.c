@@ -365,6 +365,42 @@ static void without_memory_nothing_leaks_or_breaks(void **state)
     without_memory(container_events_end_when_a_client_is_drained_script);
 }
 
+static unsigned clock_readings;
+
+static uint64_t tick(void)
+{
+    return 1000 * ++clock_readings;
+}
+
+/* Calls of one read have come at one time, whichever way their blocks take. */
+static void calls_are_timed_by_the_read(void **state)
+{
+    static struct tally_counts counts;
+    struct tally tally = {.counts = &counts, .now_us = tick};
+    struct world w = {0};
+
+    (void)state;
+    world_init(&w);
+    greet(&w);
+    session_set_tally(w.session, &tally);
+    for (int round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < 3; i++) {
+            request(&w, (uint32_t)round * 6 + 2 * i + 1, "Status");
+            message(&w, (uint32_t)round * 6 + 2 * i + 1, "", H2_END_STREAM);
+        }
+        feed(&w, CLIENT);
+        assert_int_equal(clock_readings, 2 * round + 1);
+        for (uint32_t i = 0; i < 3; i++)
+            h2_answer_end(&w.writers[RUNTIME], &w.out, (uint32_t)round * 6 + 2 * i + 1, "5");
+        feed(&w, RUNTIME);
+        assert_int_equal(clock_readings, 2 * round + 2);
+    }
+    assert_int_equal(counts.ended[CRI_OTHER][5], 9);
+    assert_int_equal(counts.took[CRI_OTHER].sum_us, 9 * 1000);
+    move_on(&w);
+    world_fini(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -382,6 +418,7 @@ int main(void)
         cmocka_unit_test(one_that_has_not_spoken_cannot_be_drained),
         cmocka_unit_test(what_is_not_http2_ends_at_its_first_wrong_byte),
         cmocka_unit_test(without_memory_nothing_leaks_or_breaks),
+        cmocka_unit_test(calls_are_timed_by_the_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

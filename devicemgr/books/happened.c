@@ -1,0 +1,116 @@
+#include "devicemgr/books/happened.h"
+
+#include <string.h>
+
+#include "devicemgr/books/state.h"
+
+/* ---- one event, with all that it points to, in one piece of memory ---- */
+
+static size_t bytes_of(const char *text)
+{
+    return text ? strlen(text) + 1 : 0;
+}
+
+static const char *move_text(char **end, const char *text)
+{
+    char *copy = *end;
+
+    if (!text)
+        return NULL;
+    *end = stpcpy(copy, text) + 1;
+    return copy;
+}
+
+static size_t texts_bytes(const struct devicemgr_event *event)
+{
+    size_t bytes = bytes_of(event->resource) + bytes_of(event->pod_uid) +
+                   bytes_of(event->pod_namespace) + bytes_of(event->pod_name) +
+                   bytes_of(event->container) + bytes_of(event->text);
+
+    for (size_t i = 0; i < event->ids_len; i++)
+        bytes += bytes_of(event->ids[i]);
+    return bytes;
+}
+
+static struct devicemgr_event *copy_of(const struct devicemgr_event *from)
+{
+    size_t head = sizeof *from + from->ids_len * sizeof *from->ids;
+    struct devicemgr_event *to = mem_alloc(head + texts_bytes(from), 1);
+    const char **ids = (const char **)(to + 1);
+    char *end = (char *)to + head;
+
+    *to = *from;
+    to->resource = move_text(&end, from->resource);
+    to->pod_uid = move_text(&end, from->pod_uid);
+    to->pod_namespace = move_text(&end, from->pod_namespace);
+    to->pod_name = move_text(&end, from->pod_name);
+    to->container = move_text(&end, from->container);
+    to->text = move_text(&end, from->text);
+    for (size_t i = 0; i < from->ids_len; i++)
+        ids[i] = move_text(&end, from->ids[i]);
+    to->ids = ids;
+    return to;
+}
+
+static void put(struct state *state, const struct devicemgr_event *event)
+{
+    action_push(&state->actions, ACTION_EVENT, 0)->event = copy_of(event);
+}
+
+static void set_ids(struct devicemgr_event *event, const struct ids *ids)
+{
+    event->ids = (const char *const *)ids->v;
+    event->ids_len = ids->len < DEVICEMGR_EVENT_IDS_MAX ? ids->len : DEVICEMGR_EVENT_IDS_MAX;
+    event->ids_total = ids->len;
+}
+
+/* ---- what there is to tell ---- */
+
+void happened_to_resource(struct state *state, enum devicemgr_event_kind kind, bool again,
+                          const char *resource, const char *words)
+{
+    const struct devicemgr_event event = {
+        .kind = kind, .again = again, .resource = resource, .text = words};
+
+    if (state->watched)
+        put(state, &event);
+}
+
+void happened_to_allocation(struct state *state, enum devicemgr_event_kind kind, bool again,
+                            const struct allocation *allocation)
+{
+    const struct pod *pod;
+    struct devicemgr_event event = {.kind = kind,
+                                    .again = again,
+                                    .resource = allocation->resource,
+                                    .pod_uid = allocation->pod_uid,
+                                    .container = allocation->container};
+
+    if (!state->watched)
+        return;
+    pod = pods_find(&state->pods, allocation->pod_uid);
+    if (pod) {
+        event.pod_namespace = pod->pod_namespace;
+        event.pod_name = pod->name;
+    }
+    set_ids(&event, &allocation->ids);
+    put(state, &event);
+}
+
+void happened_refused(struct state *state, const struct demand *demand, const char *resource,
+                      const struct ids *ids, const char *word, const char *words)
+{
+    struct devicemgr_event event = {.kind = DEVICEMGR_EVENT_REFUSED,
+                                    .resource = resource,
+                                    .pod_uid = demand->pod_uid,
+                                    .pod_namespace = demand->pod_namespace,
+                                    .pod_name = demand->pod_name,
+                                    .container = demand->container,
+                                    .word = word,
+                                    .text = words};
+
+    if (!state->watched)
+        return;
+    set_ids(&event, ids);
+    put(state, &event);
+}

@@ -1,0 +1,26 @@
+/*
+ * What has come to pass, for who watches the node: values that leave with the other actions, for the
+ * port `event`. Nothing is decided by it, and nothing is kept of it here.
+ */
+#ifndef DEVICEMGR_BOOKS_HAPPENED_H
+#define DEVICEMGR_BOOKS_HAPPENED_H
+
+#include "devicemgr/ports.h"
+#include "devicemgr/things/ids.h"
+
+struct allocation;
+struct demand;
+struct state;
+
+/* Of a resource; `words`: a peer's or ours, NULL: none. All of it is copied, here and below. */
+void happened_to_resource(struct state *state, enum devicemgr_event_kind kind, bool again,
+                          const char *resource, const char *words);
+/* Of the devices of an allocation. */
+void happened_to_allocation(struct state *state, enum devicemgr_event_kind kind, bool again,
+                            const struct allocation *allocation);
+/* `demand` was refused, for the reason of this word (static), and was told so in these words;
+ * `resource` NULL: not for one; `ids`: of those that it is about. */
+void happened_refused(struct state *state, const struct demand *demand, const char *resource,
+                      const struct ids *ids, const char *word, const char *words);
+
+#endif

@@ -1,0 +1,58 @@
+#include "devicemgr/things/owners.h"
+
+#include <string.h>
+
+static struct owners *find(struct owners *all, const char *const *parts, size_t parts_len)
+{
+    struct mem_sought sought;
+    struct owners *owners;
+
+    if (!all)
+        return NULL;
+    mem_seek(&sought, parts, parts_len);
+    HASH_FIND(hh, all, sought.key, sought.key_bytes, owners);
+    mem_sought_drop(&sought);
+    return owners;
+}
+
+const struct owners *owners_find(const struct owners *all, const char *const *parts,
+                                 size_t parts_len)
+{
+    return find((struct owners *)all, parts, parts_len);
+}
+
+size_t owners_len(const struct owners *owners)
+{
+    return owners ? owners->len : 0;
+}
+
+void owners_add(struct owners **all, const char *const *parts, size_t parts_len, const void *owner)
+{
+    struct owners *owners = find(*all, parts, parts_len);
+
+    if (!owners) {
+        owners = mem_alloc(1, sizeof *owners);
+        owners->key = mem_key(parts, parts_len, &owners->key_bytes);
+        HASH_ADD_KEYPTR(hh, *all, owners->key, owners->key_bytes, owners);
+    }
+    owners->v = mem_grow(owners->v, owners->len, sizeof *owners->v);
+    owners->v[owners->len++] = owner;
+}
+
+void owners_remove(struct owners **all, const char *const *parts, size_t parts_len,
+                   const void *owner)
+{
+    struct owners *owners = find(*all, parts, parts_len);
+    size_t at = 0;
+
+    while (owners->v[at] != owner)
+        at++;
+    owners->len--;
+    memmove(&owners->v[at], &owners->v[at + 1], (owners->len - at) * sizeof *owners->v);
+    if (owners->len > 0)
+        return;
+    HASH_DEL(*all, owners);
+    free(owners->v);
+    free(owners->key);
+    free(owners);
+}

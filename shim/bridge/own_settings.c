@@ -1,0 +1,75 @@
+#include "shim/bridge/own_settings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/log.h"
+
+/* One that this release does not know leaves what was. */
+static bool is_level(int level)
+{
+    return level == LOG_LEVEL_ERROR || level == LOG_LEVEL_WARNING || level == LOG_LEVEL_INFO ||
+           level == LOG_LEVEL_DEBUG;
+}
+
+static bool is_format(int format)
+{
+    return format >= CONFIG_LOG_AUTO && format <= CONFIG_LOG_JOURNAL;
+}
+
+static const char *level_name(int level)
+{
+    static const char *const names[] = {[LOG_LEVEL_ERROR] = "error",
+                                        [LOG_LEVEL_WARNING] = "warning",
+                                        [LOG_LEVEL_INFO] = "info",
+                                        [LOG_LEVEL_DEBUG] = "debug"};
+
+    return names[level];
+}
+
+static const char *format_name(enum config_log_format format)
+{
+    static const char *const names[] = {[CONFIG_LOG_AUTO] = "auto",
+                                        [CONFIG_LOG_LOGFMT] = "logfmt",
+                                        [CONFIG_LOG_JSON] = "json",
+                                        [CONFIG_LOG_PLAIN] = "plain",
+                                        [CONFIG_LOG_JOURNAL] = "journal"};
+
+    return names[format];
+}
+
+/* Whether what needs a restart is the same. */
+static bool is_same(const struct config_bridge *own, const Bridge__V1__Settings *daemons)
+{
+    return strcmp(own->kubelet_plugin_dir, daemons->kubelet_plugin_dir) == 0 &&
+           own->preferred_timeout_ms == daemons->preferred_timeout_ms;
+}
+
+bool own_settings_take(struct settings *own, const Bridge__V1__Settings *daemons)
+{
+    const struct log_about about = {.kind = LOG_KIND_RELOADED};
+    struct config *config = &own->config;
+    int level = config->log_level;
+    enum config_log_format format = config->log_format;
+    bool mended;
+
+    if (daemons->read_ms <= own->read_ms)
+        return false;
+    own->read_ms = daemons->read_ms;
+    if (is_level(daemons->log_level))
+        level = daemons->log_level;
+    if (is_format((int)daemons->log_format))
+        format = (enum config_log_format)daemons->log_format;
+    mended = own->degraded[0] && is_same(&config->bridge, daemons);
+    if (level == config->log_level && format == config->log_format && !mended)
+        return false;
+    config->log_level = level;
+    config->log_format = format;
+    settings_apply_log(config);
+    if (mended)
+        own->degraded[0] = '\0';
+    log_write_about(LOG_LEVEL_INFO, &about,
+                    "reload: as the daemon's: log.level %s, log.format %s%s", level_name(level),
+                    format_name(format), mended ? "; all settings are the file's again" : "");
+    return true;
+}

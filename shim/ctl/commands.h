@@ -1,0 +1,16 @@
+/*
+ * The commands there are. Each is defined by the file of its name.
+ */
+#ifndef SHIM_CTL_COMMANDS_H
+#define SHIM_CTL_COMMANDS_H
+
+#include "shim/ctl/command.h"
+
+/* In the order of --help; NULL ends them. */
+extern const struct command *const commands[];
+
+extern const struct command status_command;
+extern const struct command why_command;
+extern const struct command events_command;
+
+#endif

@@ -1,0 +1,299 @@
+#include "shim/ctl/commands.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cri-proto/control_v1.pb-c.h"
+#include "cri-proto/methods.h"
+#include "shim/ctl/table.h"
+#include "shim/must.h"
+#include "shim/printable.h"
+#include "shim/rpc/rpc.h"
+
+/* A daemon that is away is asked again after so long. */
+#define AGAIN_S 1
+
+struct reading {
+    const struct show *show;
+    struct table *table; /* NULL: lines, or JSON */
+    json_t *items;       /* NULL: not in one document */
+    bool heard;          /* the daemon has said something */
+    uint64_t after;      /* the last one's id */
+};
+
+/* ---- for people ---- */
+
+static void put_ids(FILE *out, const Control__V1__Event *event)
+{
+    for (size_t i = 0; i < event->n_ids; i++) {
+        if (i > 0)
+            fputc(',', out);
+        for (const char *c = event->ids[i]; *c; c++)
+            fputc(printable(*c), out);
+    }
+    if (event->ids_total > event->n_ids)
+        fprintf(out, "%s(%" PRIu64 " more)", event->n_ids > 0 ? " " : "",
+                event->ids_total - event->n_ids);
+}
+
+static void put_text(FILE *out, const char *text)
+{
+    for (; *text; text++)
+        fputc(printable(*text), out);
+}
+
+static void put_pod(FILE *out, const Control__V1__Event *event)
+{
+    if (event->pod_name[0]) {
+        put_text(out, event->pod_namespace);
+        fputc('/', out);
+    }
+    put_text(out, event->pod_name[0] ? event->pod_name : event->pod_uid);
+}
+
+static void put_cell(struct table *table, void (*put)(FILE *, const Control__V1__Event *),
+                     const Control__V1__Event *event)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = must(open_memstream(&text, &len));
+
+    put(out, event);
+    if (fclose(out) != 0)
+        abort(); /* out of memory */
+    table_put(table, text);
+    free(text);
+}
+
+static enum table_color color_of(const Control__V1__Event *event)
+{
+    static const char *const BAD[] = {"lost", "removed", "refused"};
+
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
+        if (strcmp(event->kind, BAD[i]) == 0)
+            return TABLE_WARNING;
+    }
+    return TABLE_PLAIN;
+}
+
+static void add_row(struct table *table, const Control__V1__Event *event)
+{
+    char age[SHOW_AGE_BYTES];
+
+    table_row(table, color_of(event));
+    table_put(table, show_age(event->last_ms, age));
+    table_put(table, event->times > 1 ? show_age(event->first_ms, age) : "");
+    table_put_number(table, event->times);
+    table_put(table, event->kind);
+    table_put(table, event->resource);
+    put_cell(table, put_ids, event);
+    put_cell(table, put_pod, event);
+    table_put(table, event->container);
+    table_put(table, event->word);
+    table_put(table, event->text);
+}
+
+/* A line, of those that come one by one. */
+static void put_line(const struct show *show, const Control__V1__Event *event)
+{
+    char time[SHOW_TIME_BYTES];
+
+    fprintf(show->out, "%s %-10s", show_time(event->last_ms, time), event->kind);
+    if (event->resource[0]) {
+        fputc(' ', show->out);
+        put_text(show->out, event->resource);
+    }
+    if (event->ids_total > 0) {
+        fputs(" [", show->out);
+        put_ids(show->out, event);
+        fputc(']', show->out);
+    }
+    if (event->pod_uid[0]) {
+        fputc(' ', show->out);
+        put_pod(show->out, event);
+        fputc('/', show->out);
+        put_text(show->out, event->container);
+    }
+    if (event->times > 1)
+        fprintf(show->out, " x%" PRIu64, event->times);
+    if (event->text[0])
+        fputs(": ", show->out);
+    put_text(show->out, event->text);
+    fputc('\n', show->out);
+}
+
+/* ---- for programs ---- */
+
+static json_t *event_of(const Control__V1__Event *event)
+{
+    json_t *one = must(json_object()), *ids = must(json_array());
+
+    for (size_t i = 0; i < event->n_ids; i++)
+        show_append(ids, show_text(event->ids[i]));
+    show_set(one, "id", json_integer((json_int_t)event->id));
+    show_set(one, "last", show_ago(event->last_ms));
+    show_set(one, "first", show_ago(event->first_ms));
+    show_set(one, "times", json_integer((json_int_t)event->times));
+    show_set(one, "kind", show_text(event->kind));
+    show_set(one, "resource", show_text_or_null(event->resource));
+    show_set(one, "ids", ids);
+    show_set(one, "idsTotal", json_integer((json_int_t)event->ids_total));
+    show_set(one, "namespace", show_text_or_null(event->pod_namespace));
+    show_set(one, "pod", show_text_or_null(event->pod_name));
+    show_set(one, "uid", show_text_or_null(event->pod_uid));
+    show_set(one, "container", show_text_or_null(event->container));
+    show_set(one, "reason", show_text_or_null(event->word));
+    show_set(one, "text", show_text_or_null(event->text));
+    return one;
+}
+
+/* ---- as they come ---- */
+
+static void show_event(struct reading *reading, const Control__V1__Event *event)
+{
+    const struct show *show = reading->show;
+
+    if (reading->items) {
+        show_append(reading->items, event_of(event));
+    } else if (show->format == SHOW_JSON) {
+        show_json(show, event_of(event));
+    } else if (show->format == SHOW_NAME) {
+        fprintf(show->out, "event/%" PRIu64 "\n", event->id);
+    } else if (reading->table) {
+        add_row(reading->table, event);
+    } else {
+        put_line(show, event);
+    }
+}
+
+static void show_missed(const struct reading *reading, uint64_t missed)
+{
+    fprintf(stderr, "warning: %" PRIu64 " events were missed: no more are kept\n", missed);
+    fflush(reading->show->out);
+}
+
+static void on_response(void *user, const ProtobufCMessage *message)
+{
+    const Control__V1__EventsResponse *response = (const void *)message;
+    struct reading *reading = user;
+
+    reading->heard = true;
+    if (response->anew)
+        reading->after = 0;
+    if (response->missed > 0)
+        show_missed(reading, response->missed);
+    if (response->event) {
+        reading->after = response->event->id;
+        show_event(reading, response->event);
+    }
+    if (!reading->table && !reading->items)
+        fflush(reading->show->out);
+}
+
+/* ---- the command ---- */
+
+/* False: an option's value is wrong. */
+static bool request_of(const struct command_run *run, Control__V1__EventsRequest *request,
+                       struct client_failure *failure)
+{
+    const char *resource = command_given(run, "resource"), *pod = command_given(run, "pod");
+    const char *since = command_given(run, "since");
+
+    control__v1__events_request__init(request);
+    if (resource)
+        request->resource = (char *)(uintptr_t)resource;
+    if (pod)
+        request->pod = (char *)(uintptr_t)pod;
+    request->follow = command_given(run, "follow") != NULL;
+    failure->code = RPC_INVALID_ARGUMENT;
+    if (since && (!show_duration_parse(since, &request->since_ms) || request->since_ms == 0)) {
+        snprintf(failure->words, sizeof failure->words,
+                 "--since %.64s is no duration: 90s, 15m, 2h, 1d", since);
+        return false;
+    }
+    return true;
+}
+
+/* Until somebody ends it. A daemon that restarts is not the end, one that refuses is. */
+static bool follow(const struct command_run *run, Control__V1__EventsRequest *request,
+                   struct client_failure *failure)
+{
+    struct show show = run->show;
+    struct reading reading = {.show = &show};
+    bool first = true;
+
+    show.out = stdout;
+    show.one_line = true;
+    while (!ferror(stdout)) {
+        request->after = reading.after;
+        if (client_listen(run->client, CONTROL_EVENTS, &request->base,
+                          &control__v1__events_response__descriptor, 0, on_response, &reading,
+                          failure))
+            continue;
+        if (failure->code != RPC_UNAVAILABLE || (first && !reading.heard))
+            return false;
+        first = false;
+        if (reading.heard)
+            fprintf(stderr, "warning: %s\n", failure->words);
+        reading.heard = false;
+        sleep(AGAIN_S);
+    }
+    return true;
+}
+
+static bool list(const struct command_run *run, const Control__V1__EventsRequest *request,
+                 struct client_failure *failure)
+{
+    static const struct table_column COLUMNS[] = {
+        {.name = "LAST"},
+        {.name = "FIRST", .wide = true},
+        {.name = "TIMES", .right = true},
+        {.name = "EVENT"},
+        {.name = "RESOURCE"},
+        {.name = "DEVICES"},
+        {.name = "POD"},
+        {.name = "CONTAINER"},
+        {.name = "REASON"},
+        {.name = "TEXT", .wide = true},
+    };
+    struct reading reading = {.show = &run->show};
+    bool done;
+
+    if (run->show.format == SHOW_JSON)
+        reading.items = must(json_array());
+    else if (run->show.format != SHOW_NAME)
+        reading.table = table_new(&run->show, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    done = client_listen(run->client, CONTROL_EVENTS, &request->base,
+                         &control__v1__events_response__descriptor, CLIENT_CALL_MS_MAX, on_response,
+                         &reading, failure);
+    if (reading.items) {
+        json_t *all = must(json_object());
+
+        show_set(all, "items", reading.items);
+        show_json(&run->show, all);
+    }
+    if (reading.table)
+        table_print(reading.table);
+    return done;
+}
+
+static bool events_run(const struct command_run *run, struct client_failure *failure)
+{
+    Control__V1__EventsRequest request;
+
+    if (!request_of(run, &request, failure))
+        return false;
+    return request.follow ? follow(run, &request, failure) : list(run, &request, failure);
+}
+
+const struct command events_command = {
+    .name = "events",
+    .arguments = "",
+    .summary = "what came to pass in the last day: plugins, allocations, refusals, the gate",
+    .options = {{"follow", 'f', NULL, "go on with those that come, over restarts of the daemon"},
+                {"resource", 'r', "NAME", "only of this resource"},
+                {"pod", 'p', "POD", "only of this pod: its uid, NAMESPACE/NAME or name"},
+                {"since", 'S', "DURATION", "only those of the last 90s, 15m, 2h"}},
+    .run = events_run,
+};

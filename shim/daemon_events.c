@@ -1,0 +1,35 @@
+#include "shim/daemon_events.h"
+
+void daemon_event_of_core(struct events *events, const struct devicemgr_event *event)
+{
+    static const char *const KINDS[DEVICEMGR_EVENT_KINDS] = {
+        [DEVICEMGR_EVENT_REGISTERED] = "registered",
+        [DEVICEMGR_EVENT_LOST] = "lost",
+        [DEVICEMGR_EVENT_BACK] = "back",
+        [DEVICEMGR_EVENT_REMOVED] = "removed",
+        [DEVICEMGR_EVENT_ALLOCATED] = "allocated",
+        [DEVICEMGR_EVENT_RELEASED] = "released",
+        [DEVICEMGR_EVENT_REFUSED] = "refused",
+    };
+    const struct event_said said = {.kind = KINDS[event->kind],
+                                    .again = event->again,
+                                    .resource = event->resource,
+                                    .ids = event->ids,
+                                    .ids_len = event->ids_len,
+                                    .ids_total = event->ids_total,
+                                    .pod_uid = event->pod_uid,
+                                    .pod_namespace = event->pod_namespace,
+                                    .pod_name = event->pod_name,
+                                    .container = event->container,
+                                    .word = event->word,
+                                    .text = event->text};
+
+    events_say(events, &said);
+}
+
+void daemon_event_of_gate(struct events *events, const char *word, const char *words)
+{
+    const struct event_said said = {.kind = "gate", .word = word, .text = words};
+
+    events_say(events, &said);
+}

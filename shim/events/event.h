@@ -1,0 +1,72 @@
+/*
+ * An event: that something came to pass, when, and how often. A value with all that it points to.
+ *
+ * Times are kept on both clocks: CLOCK_BOOTTIME, which nobody sets, says how old an event of this
+ * boot is; for those of an earlier one there is only the wall clock.
+ */
+#ifndef SHIM_EVENTS_EVENT_H
+#define SHIM_EVENTS_EVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <uthash.h>
+
+#include "shim/boot.h"
+#include "shim/events/limits.h"
+
+struct event_moment {
+    uint64_t wall_ms; /* CLOCK_REALTIME */
+    uint64_t boot_ms; /* CLOCK_BOOTTIME */
+    char boot_id[BOOT_ID_BYTES_MAX];
+};
+
+/* What is told of one. Texts that are NULL or empty: it is not about one. Bytes that are no UTF-8 and
+ * control characters become '?', what is too long is cut (limits.h). */
+struct event_said {
+    const char *kind; /* one word, e.g. "lost" */
+    /* It may have been told before: what event_said_again() says. */
+    bool again;
+    const char *resource;
+    const char *const *ids; /* the first of `ids_total` */
+    size_t ids_len, ids_total;
+    const char *pod_uid, *pod_namespace, *pod_name, *container;
+    const char *word; /* of the reason */
+    const char *text;
+};
+
+struct event {
+    uint64_t id;    /* from 1 on, in the order in which they came; 0: none yet */
+    uint64_t times; /* how often it came */
+    struct event_moment first, last;
+    char *kind; /* this and the texts below: "" for none; all in one piece with it */
+    char *resource;
+    char *pod_uid, *pod_namespace, *pod_name, *container;
+    char *word, *text;
+    char **ids;
+    size_t ids_len, ids_total;
+
+    size_t bytes;  /* that it takes */
+    uint64_t same; /* equal for what is the same, whenever it came */
+    TAILQ_ENTRY(event) entry;
+    UT_hash_handle hh;
+};
+
+/* The same thing came once at `now`; without an id. `said` is copied. */
+struct event *event_new(const struct event_said *said, const struct event_moment *now);
+void event_free(struct event *event);
+
+/* How long ago in ms, at `now`; 0 for what lies ahead by the wall clock. */
+uint64_t event_ago_ms(const struct event_moment *then, const struct event_moment *now);
+
+/* Both are about the same: resource, pod and container. */
+bool event_about_same(const struct event *a, const struct event *b);
+
+/* Its record in the file: appended to *bytes, which grows, and is the caller's to free. */
+void event_pack(const struct event *event, uint8_t **bytes, size_t *len);
+/* The record at the beginning of `bytes`: *event and how long it is. 0: it is not whole, or damaged. */
+size_t event_unpack(const uint8_t *bytes, size_t len, struct event **event);
+
+#endif
