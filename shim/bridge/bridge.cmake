@@ -10,6 +10,8 @@ add_library(shim_bridge STATIC
     ${CMAKE_CURRENT_LIST_DIR}/h2_state.c
     ${CMAKE_CURRENT_LIST_DIR}/kept_call.c
     ${CMAKE_CURRENT_LIST_DIR}/kept_connection.c
+    ${CMAKE_CURRENT_LIST_DIR}/kept_layout.c
+    ${CMAKE_CURRENT_LIST_DIR}/kept_memory.c
     ${CMAKE_CURRENT_LIST_DIR}/kept_server.c
     ${CMAKE_CURRENT_LIST_DIR}/kept_socket.c
     ${CMAKE_CURRENT_LIST_DIR}/kubelet_dir.c

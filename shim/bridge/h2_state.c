@@ -24,8 +24,53 @@ static size_t used(const void *user)
     return offsetof(struct h2_state, held) + state->block_bytes + state->frame_bytes;
 }
 
+#define FIELD(tag, kind, field)                                                                    \
+    {                                                                                              \
+        tag, kind, (uint32_t)offsetof(struct h2_state, field),                                     \
+            sizeof(((struct h2_state *)0)->field), 1, 0                                            \
+    }
+#define STREAMS_FIELD(tag, kind, field)                                                            \
+    {                                                                                              \
+        tag, kind,                                                                                 \
+            (uint32_t)(offsetof(struct h2_state, streams) + offsetof(struct h2_stream, field)),    \
+            sizeof(((struct h2_stream *)0)->field), H2_STREAMS_MAX, sizeof(struct h2_stream)       \
+    }
+
+/* Each of them: what is not here does not go on to another release. */
+static const struct kept_field FIELDS[] = {
+    FIELD(1, KEPT_NUMBER, preface),
+    FIELD(2, KEPT_NUMBER, acked),
+    FIELD(3, KEPT_NUMBER, over),
+    FIELD(4, KEPT_NUMBER, block_ends),
+    FIELD(5, KEPT_NUMBER, block_stream),
+    FIELD(6, KEPT_NUMBER, block_bytes),
+    FIELD(7, KEPT_NUMBER, frame_bytes),
+    FIELD(8, KEPT_NUMBER, last_id),
+    FIELD(9, KEPT_NUMBER, received),
+    FIELD(10, KEPT_NUMBER, window),
+    FIELD(11, KEPT_NUMBER, initial),
+    FIELD(12, KEPT_BYTES, held),
+    STREAMS_FIELD(32, KEPT_NUMBER, id),
+    STREAMS_FIELD(33, KEPT_KEY, phase),
+    STREAMS_FIELD(34, KEPT_NUMBER, method),
+    STREAMS_FIELD(35, KEPT_NUMBER, encoding),
+    STREAMS_FIELD(36, KEPT_NUMBER, place),
+    STREAMS_FIELD(37, KEPT_NUMBER, code),
+    STREAMS_FIELD(38, KEPT_NUMBER, ended),
+    STREAMS_FIELD(39, KEPT_NUMBER, headed),
+    STREAMS_FIELD(40, KEPT_NUMBER, request_bytes),
+    STREAMS_FIELD(41, KEPT_NUMBER, received),
+    STREAMS_FIELD(42, KEPT_NUMBER, message_bytes),
+    STREAMS_FIELD(43, KEPT_NUMBER, message_put),
+    STREAMS_FIELD(44, KEPT_NUMBER, window),
+    STREAMS_FIELD(45, KEPT_BYTES, text),
+    STREAMS_FIELD(46, KEPT_BYTES, note),
+};
+
 const struct kept_state H2_KEPT = {.bytes = sizeof(struct h2_state),
                                    .used = used,
+                                   .fields = FIELDS,
+                                   .fields_len = sizeof FIELDS / sizeof FIELDS[0],
                                    .format = H2_FORMAT,
                                    .areas = H2_AREAS,
                                    .area_bytes = H2_MESSAGE_BYTES_MAX};

@@ -15,7 +15,7 @@
 
 struct kept_call;
 
-/* Of what is kept: another order of methods is another H2_FORMAT. */
+/* A method's number is kept: another release has more of them, behind these. */
 struct kept_method {
     const char *path;
     const ProtobufCMessageDescriptor *request;
@@ -47,7 +47,8 @@ bool kept_call_is_busy(const struct kept_call *call);
 /* Whether the message that was sent last is that one. */
 bool kept_call_sent(const struct kept_call *call, const uint8_t *message, size_t len);
 
-/* What the answerer wants to know of it in the next process, KEPT_NOTE_BYTES; zero at first. */
+/* What the answerer wants to know of it in the next process, KEPT_NOTE_BYTES; zero at first. Another
+ * release's may be longer, its end zero in one that has less. */
 #define KEPT_NOTE_BYTES 64
 const void *kept_call_note(const struct kept_call *call);
 void kept_call_set_note(struct kept_call *call, const void *note);

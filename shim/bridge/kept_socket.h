@@ -13,8 +13,11 @@
  * What is long lies in areas beside the copies, of which there is one: it is written before a state
  * that says so counts, and left alone as long as such a state does.
  *
- * Descriptors that must be kept: the socket and the memfd. They are of this boot and this format
- * only.
+ * Descriptors that must be kept: the socket and the memfd. They are of this boot. The memory says
+ * itself how the state lies in it (kept_layout.h): a process of a release that has other fields, or
+ * has them elsewhere, copies what is there into an image of its own, of which there are two places,
+ * and one store makes that count. So there is no moment at which such a process must not be killed,
+ * and none at which the one before must not have been.
  */
 #ifndef SHIM_BRIDGE_KEPT_SOCKET_H
 #define SHIM_BRIDGE_KEPT_SOCKET_H
@@ -22,6 +25,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "shim/bridge/kept_layout.h"
 
 /* Read in one piece. */
 #define KEPT_READ_BYTES_MAX ((size_t)16 * 1024)
@@ -41,11 +46,17 @@ enum kept_descriptor {
 
 struct kept_socket;
 
-/* The user's part of the state, of `bytes`, with a number that says which format it has, and so many
- * areas, each of so many bytes, which take memory once they are used. */
+/* The user's part of the state, of `bytes`: its fields, in relation to its beginning, with tags below
+ * KEPT_USER_TAGS; a number that says what they mean; and so many areas, each of so many bytes up to
+ * KEPT_AREA_BYTES_MAX, which take memory once they are used. Another release may have more of them,
+ * or larger ones: they stay where they are. */
+#define KEPT_USER_TAGS 0x1000
+#define KEPT_AREA_BYTES_MAX ((size_t)64 * 1024 * 1024)
 struct kept_state {
     size_t bytes;
     uint32_t format;
+    const struct kept_field *fields;
+    size_t fields_len;
     size_t (*used)(const void *state); /* so many of the bytes count; NULL: all */
     size_t areas;
     size_t area_bytes;
@@ -57,7 +68,7 @@ int kept_socket_new(int fd, const struct kept_state *state, struct kept_socket *
     __attribute__((warn_unused_result));
 
 /* Goes on with descriptors that were kept, which are taken only on success. 0; -ESTALE: of another
- * format, or another socket's; -EUCLEAN: what it holds makes no sense; -ELOOP: see
+ * format, or another socket's, or it holds what has no place here; -EUCLEAN: what it holds makes no sense; -ELOOP: see
  * KEPT_TAKEOVERS_MAX; or a negative errno. After a failure the connection is to be ended:
  * shutdown(2). */
 int kept_socket_resume(const int fds[KEPT_DESCRIPTORS], const struct kept_state *state,

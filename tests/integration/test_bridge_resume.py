@@ -11,7 +11,7 @@ import time
 import pytest
 
 from bare_kubelet import BareKubelet
-from bridge_process import Bridge
+from bridge_process import BINARY, Bridge
 from feed_server import FeedServer, Shown
 from protos import deviceplugin
 from supervisor import supervised
@@ -23,6 +23,8 @@ ANSWER_S = 20
 KILLS = int(os.environ.get("SHIM_BRIDGE_KILLS", "100"))
 # A process that lived so long with a connection was not killed by it (KEPT_SETTLED_MS).
 SETTLED_S = 0.015
+# Another release, which keeps its connections in another way.
+OTHER = BINARY.parents[1] / "tests" / "points" / "cri-device-shim-bridge-points"
 TOKEN = "devices.cri-device-shim/vendor.com_gpu"
 
 
@@ -172,8 +174,10 @@ def test_a_large_list_is_not_torn(bridge, feed, kubelet):
     nothing_broke(kubelet)
 
 
-def test_killed_again_and_again(bridge, feed, kubelet):
-    """Under calls of every kind and lists: each is answered once, with what it asked for."""
+@pytest.mark.parametrize("releases", [(BINARY,), (BINARY, OTHER)], ids=["one", "two"])
+def test_killed_again_and_again(bridge, feed, kubelet, releases):
+    """Under calls of every kind and lists: each is answered once, with what it asked for. Nor does it
+    matter which release comes next, whether the one before was told to stop or not."""
     seed = random.randrange(1 << 32)
     rng = random.Random(seed)
     print(f"seed {seed}")
@@ -201,7 +205,8 @@ def test_killed_again_and_again(bridge, feed, kubelet):
         if rng.random() < 0.75:
             settle(bridge)
         time.sleep(rng.random() * 0.1)
-        bridge.kill()
+        bridge.binary = rng.choice(releases)
+        end_one_way_or_another(bridge, rng.random() < 0.5 or len(releases) == 1)
         time.sleep(rng.random() * 0.02)
         bridge.start()
         if wrong:
@@ -213,6 +218,36 @@ def test_killed_again_and_again(bridge, feed, kubelet):
     kubelet.wait_health(GPU, {"g0": "Healthy", "g1": "Healthy" if KILLS % 2 else "Unhealthy"})
     nothing_broke(kubelet)
     print(f"{KILLS} kills, {sum(counts)} calls, {len(kubelet.of('list'))} lists")
+
+
+def end_one_way_or_another(bridge, kills):
+    if kills:
+        bridge.kill()
+    else:
+        bridge.terminate()
+
+
+@pytest.mark.parametrize("kills", [True, False], ids=["killed", "stopped"])
+def test_another_release_goes_on_and_back(bridge, feed, kubelet, kills):
+    """With a list of which the kubelet has not read yet, and a call that is open."""
+    ids = [f"device-{number:05}-{'x' * 40}" for number in range(20_000)]
+    for version, binary in enumerate((OTHER, BINARY) * 3, start=2):
+        answers = []
+        asking = threading.Thread(target=lambda answers=answers: answers.append(
+            allocate(kubelet, *ids[:2000])))
+        settle(bridge)
+        feed.show({GPU: Shown({one: place != version for place, one in enumerate(ids)},
+                              version=version)})
+        asking.start()
+        end_one_way_or_another(bridge, kills)
+        bridge.binary = binary
+        bridge.start()
+        asking.join()
+        assert tokens_of(answers[0]) == [ids[:2000]]
+        wait_until(lambda version=version: (kubelet.health(GPU) or {}).get(ids[version]) ==
+                   "Unhealthy", "the list came")
+    assert "cannot be gone on with" not in bridge.log()
+    nothing_broke(kubelet)
 
 
 def test_a_kubelet_that_went_meanwhile_is_registered_with_anew(bridge, kubelet, directory, closing,
@@ -260,7 +295,7 @@ def test_stopped_its_connections_end(bridge, kubelet, manager):
 
 
 # In the memfd's head, by offset: the format, and how many took it over in a row.
-FORMAT_AT, TAKEOVERS_AT = 8, 32
+FORMAT_AT, TAKEOVERS_AT = 8, 24
 
 
 @pytest.mark.parametrize("at, value, why", [

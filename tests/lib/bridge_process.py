@@ -13,7 +13,9 @@ BINARY = SHIM_BINARY.with_name("cri-device-shim-bridge")
 
 
 class Bridge(Program):
-    """`settings` override keys of [bridge]."""
+    """`settings` override keys of [bridge]. `binary`: of its next process."""
+
+    binary = BINARY
 
     def __init__(self, directory, **settings):
         self.directory = pathlib.Path(directory)
@@ -31,7 +33,7 @@ class Bridge(Program):
     def spawn(self, *arguments):
         table = "".join(f"{key} = {json.dumps(value)}\n" for key, value in self.settings.items())
         self.config_path.write_text(f'log_level = "debug"\n[bridge]\n{table}')
-        self._spawn(BINARY, "--config", self.config_path, *arguments)
+        self._spawn(self.binary, "--config", self.config_path, *arguments)
 
     def start(self):
         """Returns at once: nothing of it can be waited for from outside but what it does."""

@@ -1,4 +1,4 @@
-/* shim/bridge/kept_socket.c: a conversation whose one side is killed again and again, between any two
+/* shim/bridge/kept_socket.c and kept_memory.c: a conversation whose one side is killed again and again, between any two
  * steps and at any time, and whose other side must not notice. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,10 +17,10 @@ static unsigned steps_left;
 
 static void step_passed(void);
 #define POINT(name) step_passed()
+#include "shim/bridge/kept_layout.c"
+#include "shim/bridge/kept_memory.c"
 #include "shim/bridge/kept_socket.c"
-#define store exact_store
 #include "shim/exact_io.c"
-#undef store
 
 static void step_passed(void)
 {
@@ -35,8 +35,36 @@ struct talk {
     uint64_t sum;
 };
 
-static const struct kept_state STATE = {
-    .bytes = sizeof(struct talk), .format = 7, .areas = 2, .area_bytes = 10000};
+/* The same in another release. */
+struct later_talk {
+    uint8_t more[70000];
+    uint64_t sum;
+    uint32_t count;
+};
+
+#define TALK(type, tag, field)                                                                     \
+    {                                                                                              \
+        tag, KEPT_NUMBER, offsetof(type, field), sizeof(((type *)0)->field), 1, 0                  \
+    }
+
+static const struct kept_field FIELDS[] = {TALK(struct talk, 1, count), TALK(struct talk, 2, sum)};
+static const struct kept_field LATER_FIELDS[] = {
+    {7, KEPT_BYTES, 0, 70000, 1, 0},
+    TALK(struct later_talk, 2, sum),
+    TALK(struct later_talk, 1, count),
+};
+static const struct kept_state STATE = {.bytes = sizeof(struct talk),
+                                        .format = 7,
+                                        .fields = FIELDS,
+                                        .fields_len = 2,
+                                        .areas = 2,
+                                        .area_bytes = 10000};
+static const struct kept_state LATER = {.bytes = sizeof(struct later_talk),
+                                        .format = 7,
+                                        .fields = LATER_FIELDS,
+                                        .fields_len = 3,
+                                        .areas = 3,
+                                        .area_bytes = 20000};
 
 static void answer_to(struct talk *talk, uint8_t byte, uint8_t out[2])
 {
@@ -46,24 +74,33 @@ static void answer_to(struct talk *talk, uint8_t byte, uint8_t out[2])
     out[1] = (uint8_t)(talk->sum >> 16);
 }
 
-static void eat(struct kept_socket *kept, void *state, const uint8_t *bytes, size_t len, void *user)
+/* `release`: whose state it is. */
+static void eat(struct kept_socket *kept, void *state, const uint8_t *bytes, size_t len,
+                void *release)
 {
+    struct later_talk *later = release == &LATER ? state : NULL;
+    struct talk talk = later ? (struct talk){later->count, later->sum} : *(struct talk *)state;
     uint8_t out[2 * KEPT_READ_BYTES_MAX];
 
-    (void)user;
     for (size_t i = 0; i < len; i++)
-        answer_to(state, bytes[i], &out[2 * i]);
+        answer_to(&talk, bytes[i], &out[2 * i]);
+    if (later) {
+        later->count = (uint32_t)talk.count;
+        later->sum = talk.sum;
+    } else {
+        *(struct talk *)state = talk;
+    }
     kept_socket_put(kept, out, 2 * len);
 }
 
 /* Ends with 0 when the other side has, else with where it failed. */
-static int talk(struct kept_socket *kept)
+static int talk(struct kept_socket *kept, const struct kept_state *release)
 {
     for (;;) {
         struct pollfd fd = {.fd = kept_socket_fd(kept, KEPT_SOCKET)};
         bool room = kept_socket_room(kept) >= 2 * KEPT_READ_BYTES_MAX;
         int written = kept_socket_write(kept),
-            r = room ? kept_socket_read(kept, eat, NULL) : -EAGAIN;
+            r = room ? kept_socket_read(kept, eat, (void *)release) : -EAGAIN;
 
         if (written < 0 && written != -EAGAIN)
             return 21;
@@ -78,7 +115,8 @@ static int talk(struct kept_socket *kept)
 }
 
 /* A life of it, ended by step `steps` (0: not so). */
-static pid_t begin_life(const int fds[KEPT_DESCRIPTORS], unsigned steps)
+static pid_t begin_life(const int fds[KEPT_DESCRIPTORS], const struct kept_state *release,
+                        unsigned steps)
 {
     struct kept_socket *kept;
     pid_t pid = fork();
@@ -87,10 +125,10 @@ static pid_t begin_life(const int fds[KEPT_DESCRIPTORS], unsigned steps)
         return pid;
     signal(SIGPIPE, SIG_IGN);
     steps_left = steps;
-    if (kept_socket_resume(fds, &STATE, &kept) < 0)
+    if (kept_socket_resume(fds, release, &kept) < 0)
         _exit(20);
     kept_socket_settled(kept);
-    _exit(talk(kept));
+    _exit(talk(kept, release));
 }
 
 /* ---- the other side, which also keeps the descriptors ---- */
@@ -104,6 +142,7 @@ struct peer {
     size_t sent, got, total;
     unsigned seed;
     unsigned kills;
+    bool upgraded; /* now and then, there or back */
 };
 
 static unsigned draw(struct peer *peer, unsigned below)
@@ -170,7 +209,8 @@ static void peer_receive(struct peer *peer)
 static void converse(struct peer *peer, unsigned steps_max)
 {
     while (peer->got < 2 * peer->total) {
-        pid_t life = begin_life(peer->fds, steps_max ? 1 + draw(peer, steps_max) : 0);
+        const struct kept_state *release = peer->upgraded && draw(peer, 2) ? &LATER : &STATE;
+        pid_t life = begin_life(peer->fds, release, steps_max ? 1 + draw(peer, steps_max) : 0);
         unsigned turns = draw(peer, 20);
         int status;
 
@@ -207,14 +247,14 @@ static unsigned kills_wanted(unsigned kills)
     return text ? (unsigned)strtoul(text, NULL, 10) : kills;
 }
 
-static void killed_between_any_two_steps_nothing_is_lost_or_doubled(void **state)
+static void killed_between_any_two_steps(bool upgraded)
 {
     static struct peer peer;
     unsigned kills = 0;
 
-    (void)state;
     for (unsigned seed = 1; kills < kills_wanted(400); seed++) {
         peer_init(&peer, seed, 10000);
+        peer.upgraded = upgraded;
         converse(&peer, 4 + seed % 30);
         kills += peer.kills;
         peer_fini(&peer);
@@ -222,19 +262,39 @@ static void killed_between_any_two_steps_nothing_is_lost_or_doubled(void **state
     print_message("%u kills\n", kills);
 }
 
-static void killed_at_any_time_nothing_is_lost_or_doubled(void **state)
+static void killed_at_any_time(bool upgraded)
 {
     static struct peer peer;
     unsigned kills = 0;
 
-    (void)state;
     for (unsigned seed = 1; kills < kills_wanted(100); seed++) {
         peer_init(&peer, seed, 200000);
+        peer.upgraded = upgraded;
         converse(&peer, 0);
         kills += peer.kills;
         peer_fini(&peer);
     }
     print_message("%u kills\n", kills);
+}
+
+static void killed_between_any_two_steps_nothing_is_lost_or_doubled(void **state)
+{
+    (void)state;
+    killed_between_any_two_steps(false);
+}
+
+static void killed_at_any_time_nothing_is_lost_or_doubled(void **state)
+{
+    (void)state;
+    killed_at_any_time(false);
+}
+
+/* Also while one of them makes the other's state its own. */
+static void nor_when_releases_take_turns(void **state)
+{
+    (void)state;
+    killed_between_any_two_steps(true);
+    killed_at_any_time(true);
 }
 
 /* ---- one process ---- */
@@ -279,20 +339,17 @@ static int go_on(const struct pair *pair, int socket, const struct kept_state *s
 
 static void only_its_own_state_is_gone_on_with(void **state)
 {
-    const struct kept_state other_format = {
-        .bytes = STATE.bytes, .format = 8, .areas = 2, .area_bytes = STATE.area_bytes};
-    const struct kept_state other_size = {
-        .bytes = STATE.bytes, .format = 7, .areas = 3, .area_bytes = STATE.area_bytes};
+    struct kept_state other_format = STATE;
     struct pair pair, other;
 
     (void)state;
     pair_init(&pair);
     pair_init(&other);
+    other_format.format++;
     assert_int_equal(go_on(&pair, -1, &other_format), -ESTALE);
-    assert_int_equal(go_on(&pair, -1, &other_size), -ESTALE);
     assert_int_equal(go_on(&pair, kept_socket_fd(other.kept, KEPT_SOCKET), &STATE), -ESTALE);
     assert_int_equal(go_on(&pair, -1, &STATE), 0);
-    pair.kept->head->format++; /* a later release's */
+    pair.kept->memory.root->format++; /* a later release's */
     assert_int_equal(go_on(&pair, -1, &STATE), -ESTALE);
     pair_fini(&pair);
     pair_fini(&other);
@@ -301,7 +358,7 @@ static void only_its_own_state_is_gone_on_with(void **state)
 static void a_state_that_makes_no_sense_is_given_up(void **state)
 {
     struct pair pair;
-    struct slot good;
+    struct kept_slot good;
 
     (void)state;
     pair_init(&pair);
@@ -311,9 +368,9 @@ static void a_state_that_makes_no_sense_is_given_up(void **state)
     assert_int_equal(kept_socket_write(pair.kept), 0);
     good = *active(pair.kept);
     for (int what = 0; what < 4; what++) {
-        struct slot *slot = active(pair.kept);
+        struct kept_slot *slot = active(pair.kept);
 
-        memcpy(slot, &good, offsetof(struct slot, out));
+        memcpy(slot, &good, offsetof(struct kept_slot, out));
         if (what == 1)
             slot->out_len = KEPT_OUT_BYTES_MAX + 1;
         if (what == 2)
@@ -323,10 +380,75 @@ static void a_state_that_makes_no_sense_is_given_up(void **state)
         kept_socket_settled(pair.kept);
         assert_int_equal(go_on(&pair, -1, &STATE), what == 0 ? 0 : -EUCLEAN);
     }
-    memcpy(active(pair.kept), &good, offsetof(struct slot, out));
-    pair.kept->head->active = 2;
+    memcpy(active(pair.kept), &good, offsetof(struct kept_slot, out));
+    pair.kept->memory.head->active = 2;
     assert_int_equal(go_on(&pair, -1, &STATE), -EUCLEAN);
-    pair.kept->head->active = 0;
+    pair.kept->memory.head->active = 0;
+    pair_fini(&pair);
+}
+
+static void next_of(const struct pair *pair, const struct kept_state *release,
+                    struct kept_socket **out)
+{
+    int fds[KEPT_DESCRIPTORS];
+
+    for (int i = 0; i < KEPT_DESCRIPTORS; i++)
+        fds[i] = dup(kept_socket_fd(pair->kept, (enum kept_descriptor)i));
+    assert_int_equal(kept_socket_resume(fds, release, out), 0);
+}
+
+/* What one has that the other has not is zero, and what it has in areas is where it was. */
+static void another_release_goes_on_and_back(void **state)
+{
+    struct kept_socket *later, *again;
+    struct pair pair;
+    struct talk *talk;
+    struct later_talk *at;
+
+    (void)state;
+    pair_init(&pair);
+    talk = kept_socket_edit(pair.kept);
+    *talk = (struct talk){.count = 41, .sum = 42};
+    kept_socket_put(pair.kept, "xyz", 3);
+    kept_socket_commit(pair.kept);
+    memset(kept_socket_area(pair.kept, 1), 'b', STATE.area_bytes);
+    next_of(&pair, &LATER, &later);
+    at = kept_socket_edit(later);
+    assert_int_equal(at->count, 41);
+    assert_int_equal(at->sum, 42);
+    assert_int_equal(at->more[0] + at->more[69999], 0);
+    assert_int_equal(kept_socket_room(later), KEPT_OUT_BYTES_MAX - 3);
+    at->count = 43;
+    memset(at->more, 1, sizeof at->more);
+    kept_socket_commit(later);
+    assert_int_equal(kept_socket_area(later, 1)[STATE.area_bytes - 1], 'b');
+    memset(kept_socket_area(later, 2), 'c', LATER.area_bytes);
+    next_of(&pair, &STATE, &again);
+    assert_int_equal(((const struct talk *)kept_socket_state(again))->count, 43);
+    assert_int_equal(((const struct talk *)kept_socket_state(again))->sum, 42);
+    kept_socket_free(later);
+    next_of(&pair, &LATER, &later);
+    assert_int_equal(((const struct later_talk *)kept_socket_state(later))->more[69999], 0);
+    assert_int_equal(kept_socket_area(later, 2)[LATER.area_bytes - 1], 'c');
+    kept_socket_free(later);
+    kept_socket_free(again);
+    pair_fini(&pair);
+}
+
+static void what_does_not_fit_another_release_is_not_gone_on_with(void **state)
+{
+    struct pair pair;
+    struct talk *talk;
+
+    (void)state;
+    pair_init(&pair);
+    talk = kept_socket_edit(pair.kept);
+    talk->count = UINT64_C(1) << 32;
+    kept_socket_commit(pair.kept);
+    assert_int_equal(go_on(&pair, -1, &LATER), -ESTALE);
+    assert_int_equal(go_on(&pair, -1, &STATE), 0);
+    memset(pair.kept->memory.image, 0xff, 4);
+    assert_int_equal(go_on(&pair, -1, &STATE), -EUCLEAN);
     pair_fini(&pair);
 }
 
@@ -423,12 +545,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_its_own_state_is_gone_on_with),
         cmocka_unit_test(a_state_that_makes_no_sense_is_given_up),
+        cmocka_unit_test(another_release_goes_on_and_back),
+        cmocka_unit_test(what_does_not_fit_another_release_is_not_gone_on_with),
         cmocka_unit_test(processes_that_die_one_after_the_other_end_it),
         cmocka_unit_test(its_end_is_told),
         cmocka_unit_test(areas_outlive_it_until_they_are_discarded),
         cmocka_unit_test(a_change_that_was_not_committed_is_none),
         cmocka_unit_test(killed_between_any_two_steps_nothing_is_lost_or_doubled),
         cmocka_unit_test(killed_at_any_time_nothing_is_lost_or_doubled),
+        cmocka_unit_test(nor_when_releases_take_turns),
     };
 
     signal(SIGPIPE, SIG_IGN); /* as all of ours do */
