@@ -34,6 +34,7 @@
 #define CONTROL_EVENTS "/control.v1.Control/Events"
 #define CONTROL_SOCKET_DEFAULT "/run/cri-device-shim/control.sock"
 
+/* The numbers are in what connections are kept by, from release to release: new ones come last. */
 enum cri_method {
     CRI_OTHER, /* relayed, not looked at */
     CRI_RUN_POD_SANDBOX,

@@ -78,11 +78,24 @@ void connection_close(struct connection *c)
     close_handles(c);
 }
 
+/* Within a header block there is no state. */
+static void put_state(struct connection *c, __typeof__(journal_state) *put)
+{
+    const struct buffer unsent[2] = {c->ends[SESSION_CLIENT].waiting,
+                                     c->ends[SESSION_RUNTIME].waiting};
+    struct buffer state = {0};
+
+    if (session_freeze(c->session, &state) == 0)
+        put(c->kept.journal, &state, unsent, c->put_out);
+    buffer_fini(&state);
+}
+
 bool connection_leave(struct connection *c)
 {
     if (!c->kept.journal || !c->kept.sure || c->closing || c->finishing ||
         journal_is_over(c->kept.journal))
         return false;
+    put_state(c, journal_move);
     close_handles(c);
     return true;
 }
@@ -294,24 +307,12 @@ static void keep_no_more(struct connection *c)
     kept_leave(&c->kept);
 }
 
-/* Within a header block there is no state: that of a later moment will do. */
-static void put_state(struct connection *c)
-{
-    const struct buffer unsent[2] = {c->ends[SESSION_CLIENT].waiting,
-                                     c->ends[SESSION_RUNTIME].waiting};
-    struct buffer state = {0};
-
-    if (session_freeze(c->session, &state) == 0)
-        journal_state(c->kept.journal, &state, unsent, c->put_out);
-    buffer_fini(&state);
-}
-
 void connection_look_at_journal(struct connection *c)
 {
     if (c->closing || c->finishing || !c->kept.journal)
         return;
     if (journal_is_due(c->kept.journal))
-        put_state(c);
+        put_state(c, journal_state); /* or at a later moment */
     if (journal_is_over(c->kept.journal))
         keep_no_more(c);
 }

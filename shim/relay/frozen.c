@@ -28,6 +28,24 @@ void frozen_put_bytes(struct frozen_writer *w, const void *bytes, size_t len)
         w->no_memory = true;
 }
 
+size_t frozen_section_begin(struct frozen_writer *w)
+{
+    size_t begin = buffer_len(w->out);
+
+    frozen_put(w, 0);
+    return begin;
+}
+
+void frozen_section_end(struct frozen_writer *w, size_t begin)
+{
+    uint64_t lowest_first;
+
+    if (w->no_memory)
+        return;
+    lowest_first = htole64(buffer_len(w->out) - begin - NUMBER_BYTES);
+    memcpy(w->out->bytes + w->out->start + begin, &lowest_first, NUMBER_BYTES);
+}
+
 uint64_t frozen_take(struct frozen_reader *r)
 {
     uint64_t value = 0;
@@ -74,4 +92,29 @@ int frozen_take_buffer(struct frozen_reader *r, size_t most, struct buffer *out)
     const uint8_t *bytes = frozen_take_bytes(r, most, &len);
 
     return buffer_put(out, bytes, len);
+}
+
+/* What is behind the section. */
+size_t frozen_section_enter(struct frozen_reader *r)
+{
+    size_t len = frozen_take_most(r, r->left), behind;
+
+    if (len > r->left) {
+        r->bad = true;
+        len = 0;
+    }
+    behind = r->left - len;
+    r->left = len;
+    return behind;
+}
+
+void frozen_section_leave(struct frozen_reader *r, size_t entered)
+{
+    r->at += r->left;
+    r->left = entered;
+}
+
+bool frozen_at_end(const struct frozen_reader *r)
+{
+    return !r->bad && r->left == 0;
 }

@@ -23,6 +23,10 @@ struct frozen_writer {
 void frozen_put(struct frozen_writer *w, uint64_t value);
 void frozen_put_bytes(struct frozen_writer *w, const void *bytes, size_t len);
 
+/* What is put between these two is a section. Sections may be in sections. */
+size_t frozen_section_begin(struct frozen_writer *w);
+void frozen_section_end(struct frozen_writer *w, size_t begin);
+
 /* Zeroed but for `at` and `left`, which are borrowed. */
 struct frozen_reader {
     const uint8_t *at;
@@ -38,5 +42,11 @@ const uint8_t *frozen_take_bytes(struct frozen_reader *r, size_t most, size_t *l
 /* A copy at the end of `out`. 0 or -ENOMEM. */
 int frozen_take_buffer(struct frozen_reader *r, size_t most, struct buffer *out)
     __attribute__((warn_unused_result));
+
+/* What is taken between these two is of the section that comes next. */
+size_t frozen_section_enter(struct frozen_reader *r);
+void frozen_section_leave(struct frozen_reader *r, size_t entered);
+/* Nothing more is in it: whoever wrote it did not know what comes now. */
+bool frozen_at_end(const struct frozen_reader *r);
 
 #endif

@@ -8,6 +8,9 @@
  * An event is in the journal before it takes effect: bytes are read into it, and the socket itself
  * says how many were (read_count.h); of writes the memory says so (exact_io.h). When JOURNAL_EVENTS_BYTES of them have come, the next state takes their place.
  *
+ * The memory is of one release. A process that ends as it should leaves something plainer in its place
+ * (journal_move()): a state behind which nothing has come, that other releases read, too.
+ *
  * What kills whoever makes the session again from it does so each time, also when it was the bytes
  * of an event that killed the first: JOURNAL_TAKERS_MAX of them in a row, and it is used no more.
  */
@@ -28,7 +31,9 @@
 #define JOURNAL_EVENTS_BYTES (32 * 1024)
 #define JOURNAL_TAKERS_MAX 3
 /* Whoever changes what lies in the memory, or what is fed to a session and how, changes this. */
-#define JOURNAL_FORMAT "SHJRNL02"
+#define JOURNAL_FORMAT "SHJRNL03"
+/* Of what journal_move() leaves; it grows without another name, as a section does (frozen.h). */
+#define JOURNAL_MOVED_FORMAT "SHMOVE01"
 
 struct journal;
 
@@ -38,8 +43,8 @@ struct journal *journal_new(const int sockets[2]);
 
 /*
  * Takes over the journal in `memory`, a descriptor that is taken, also on failure. 0 and *out, and
- * the sockets, given in either order, in that of enum session_end; -EPROTO: another format, damaged,
- * of other sockets, or one that nobody got through (journal_settled()); -ENOMEM.
+ * the sockets, given in either order, in that of enum session_end; -EPROTO: another format and not
+ * moved, damaged, of other sockets, or one that nobody got through (journal_settled()); -ENOMEM.
  */
 int journal_open(int memory, int sockets[2], struct journal **out)
     __attribute__((warn_unused_result));
@@ -81,6 +86,11 @@ bool journal_is_due(const struct journal *j);
  * for each end what it has not yet taken of what was put out. */
 void journal_state(struct journal *j, const struct buffer *session, const struct buffer unsent[2],
                    const uint64_t put_out[2]);
+
+/* The same, for a process of any release; nothing else may follow but journal_free(). When there is no
+ * memory for that the journal stays as it is, for one of this release. */
+void journal_move(struct journal *j, const struct buffer *session, const struct buffer unsent[2],
+                  const uint64_t put_out[2]);
 
 /* It has had no room for an event, and is of no use any more. */
 bool journal_is_over(const struct journal *j);

@@ -18,6 +18,8 @@
 #define STATES_AT (EVENTS_AT + EVENTS_BYTES_MAX)
 /* RELAY_HELD_BYTES_MAX with the rest of RELAY_CONNECTION_BYTES_MAX that is in a state. */
 #define STATE_BYTES_MAX (160u * 1024 * 1024)
+/* Beyond the memory of every release: what journal_move() has left. */
+#define MOVED_AT ((off_t)1 << 40)
 #define MEMORY_BYTES ((size_t)STATES_AT + 2 * (size_t)STATE_BYTES_MAX)
 
 /* Before the bytes of each event; the next one begins at a multiple of its alignment. */
@@ -46,9 +48,9 @@ struct state_head {
 
 /* Each of `events` and `taken` is one aligned word, so that a store of it is a commit. */
 struct head {
-    uint64_t format;
-    uint64_t sockets[2]; /* their cookies */
+    uint64_t format;     /* this and the next: in every release */
     uint64_t takers;     /* in a row, that have not got through it */
+    uint64_t sockets[2]; /* their cookies */
     uint64_t over;
     uint64_t events;   /* events_word() */
     uint64_t taken[2]; /* taken_word() */
@@ -125,6 +127,12 @@ int journal_cookies(const int sockets[2], uint64_t out[2]) __attribute__((warn_u
 
 /* Takes `fd`, also on failure. NULL: out of memory. */
 struct journal *journal_map(int fd);
+
+/* Whether they are the sockets of these cookies, which are put in order. */
+bool journal_has_sockets(const uint64_t cookies[2], int sockets[2]);
+
+/* What was moved is a journal of this release now. 0, -ENOMEM or -EPROTO. */
+int journal_move_in(struct journal *j, int sockets[2]) __attribute__((warn_unused_result));
 
 /* What a read has left behind the head that is yet to be written is the next event. */
 void journal_add_bytes(struct journal *j, enum session_end from, size_t n);

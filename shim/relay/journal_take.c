@@ -9,24 +9,33 @@
 #include "shim/relay/journal_inside.h"
 #include "shim/relay/limits.h"
 
-/* Whether they are its sockets, which are put in order. */
-static bool has_sockets(const struct head *h, int sockets[2])
+bool journal_has_sockets(const uint64_t cookies[2], int sockets[2])
 {
     int first = sockets[0];
     uint64_t own[2];
 
     if (journal_cookies(sockets, own) < 0)
         return false;
-    if (own[0] == h->sockets[1]) {
+    if (own[0] == cookies[1]) {
         sockets[0] = sockets[1];
         sockets[1] = first;
     }
-    return journal_cookies(sockets, own) == 0 && memcmp(own, h->sockets, sizeof own) == 0;
+    return journal_cookies(sockets, own) == 0 && memcmp(own, cookies, sizeof own) == 0;
 }
 
-static bool is_sound(const struct head *h)
+/* 0 or a negative code. Counts who takes it over. */
+static int take(struct journal *j, int sockets[2])
 {
-    return h->format == frozen_format(JOURNAL_FORMAT) && !h->over && h->takers < JOURNAL_TAKERS_MAX;
+    struct head *h = j->head;
+    bool moved = h->format == frozen_format(JOURNAL_MOVED_FORMAT);
+
+    if ((!moved && h->format != frozen_format(JOURNAL_FORMAT)) || h->takers >= JOURNAL_TAKERS_MAX)
+        return -EPROTO;
+    h->takers++;
+    POINT("taken over");
+    if (moved)
+        return journal_move_in(j, sockets);
+    return !h->over && journal_has_sockets(h->sockets, sockets) ? 0 : -EPROTO;
 }
 
 /* The event at `at`, NULL at the end. 0 or -EPROTO: it cannot be one. */
@@ -100,19 +109,17 @@ int journal_open(int memory, int sockets[2], struct journal **out)
     struct journal *j;
     int r;
 
-    if (fstat(memory, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size != (off_t)MEMORY_BYTES) {
+    if (fstat(memory, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < HEAD_BYTES ||
+        (st.st_size < (off_t)MEMORY_BYTES && ftruncate(memory, (off_t)MEMORY_BYTES) < 0)) {
         close(memory);
         return -EPROTO;
     }
     j = journal_map(memory);
     if (!j)
         return -ENOMEM;
-    r = is_sound(j->head) && has_sockets(j->head, sockets) ? 0 : -EPROTO;
-    if (r == 0) {
-        j->head->takers++;
-        POINT("taken over");
+    r = take(j, sockets);
+    if (r == 0)
         r = count_events(j);
-    }
     if (r == 0)
         r = settle_read(j, sockets);
     if (r == 0)

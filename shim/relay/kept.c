@@ -16,7 +16,7 @@
 /* What else this process may have in the store, listeners. */
 #define OTHERS_MAX 16
 
-const char KEPT_READER[] = "cri-device-shim goes on with " JOURNAL_FORMAT " " SESSION_FORMAT;
+const char KEPT_READER[] = "cri-device-shim goes on with " JOURNAL_MOVED_FORMAT " " SESSION_FORMAT;
 
 /* Connections that are kept, and have been made or taken by this process. */
 static size_t kept_now;

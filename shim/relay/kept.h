@@ -14,9 +14,9 @@
 #define KEPT_CONNECTIONS "relayed/"
 #define KEPT_NAME_BYTES_MAX 64
 
-/* In each program that goes on with connections that this one leaves: with a journal of its format, and
- * a session's state of its format in that (shim/program.h). One that knows more formats has a text
- * for each. */
+/* In each program that goes on with connections that this one leaves (shim/program.h): moved ones of
+ * that format, a session's state of that format in them. One that knows more formats has a text for
+ * each. */
 extern const char KEPT_READER[];
 
 struct kept {

@@ -27,6 +27,7 @@ add_library(shim_relay STATIC
     ${CMAKE_CURRENT_LIST_DIR}/header_block.c
     ${CMAKE_CURRENT_LIST_DIR}/header_memo.c
     ${CMAKE_CURRENT_LIST_DIR}/journal.c
+    ${CMAKE_CURRENT_LIST_DIR}/journal_move.c
     ${CMAKE_CURRENT_LIST_DIR}/journal_take.c
     ${CMAKE_CURRENT_LIST_DIR}/kept.c
     ${CMAKE_CURRENT_LIST_DIR}/lane.c

@@ -55,8 +55,9 @@ struct session_call {
     void *user; /* the owner's; NULL at first */
 };
 
-/* Whoever changes what session_freeze() writes, or what a number in it means, changes this. */
-#define SESSION_FORMAT "SHSESS01"
+/* Whoever changes what a number means that session_freeze() writes changes this. That there are more of
+ * them does not (session/freeze.c). */
+#define SESSION_FORMAT "SHSESS02"
 
 struct session;
 

@@ -14,18 +14,27 @@ from slow import Slow
 from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
-JOURNAL = b"SHJRNL02"  # JOURNAL_FORMAT in shim/relay/journal.h
+# What a release leaves to another (JOURNAL_MOVED_FORMAT), and this one's own (JOURNAL_FORMAT).
+MOVED, JOURNAL = b"SHMOVE01", b"SHJRNL0"
+# Keeps connections in another way, of which it leaves the same.
+OTHER = BINARY.parents[1] / "tests" / "points" / "cri-device-shim-points"
 
 
 def this_release():
     return BINARY.read_bytes()
 
 
-def another_release():
-    """The same program but for the name of its journals' format, wherever it says that."""
+def other_release():
+    program = OTHER.read_bytes()
+    assert JOURNAL in this_release() and JOURNAL not in program
+    return program
+
+
+def distant_release():
+    """One that cannot go on with what others leave."""
     program = this_release()
-    assert b"goes on with " + JOURNAL in program
-    return program.replace(JOURNAL, b"SHJRNL99")
+    assert b"goes on with " + MOVED in program
+    return program.replace(MOVED, b"SHMOVE99")
 
 
 class Installed:
@@ -71,11 +80,28 @@ def begun(runtime, client, background):
     return slow, call
 
 
-def test_that_release_goes_on_with_none_of_these(runtime, start, installed, make_client, background):
-    """Or the next test would show nothing. Who is killed leaves them to whatever comes."""
-    shim = start(this_release())
+def stop_and_start(shim, installed, program):
+    """As an upgrade."""
+    before = shim.log().count(" go on")
+    installed.put(program)
+    os.kill(shim.pid, signal.SIGTERM)
+    assert shim.wait_exit() == 0
+    shim.start()
+    wait_until(lambda: shim.log().count(" go on") > before, "connections go on")
+
+
+def releases(forth):
+    return (this_release, other_release) if forth else (other_release, this_release)
+
+
+@pytest.mark.parametrize("forth", [True, False])
+def test_killed_it_leaves_nothing_to_another(runtime, start, installed, make_client, background,
+                                             forth):
+    """What has come since the last state only the same release does again."""
+    before, after = releases(forth)
+    shim = start(before())
     slow, call = begun(runtime, make_client(shim), background)
-    installed.put(another_release())
+    installed.put(after())
     shim.kill()
     shim.start()
     with pytest.raises(grpc.RpcError):
@@ -86,11 +112,52 @@ def test_that_release_goes_on_with_none_of_these(runtime, start, installed, make
 
 
 @pytest.mark.parametrize("forth", [True, False])
+def test_told_to_stop_it_leaves_all_to_another(runtime, start, installed, make_client, make_plugin,
+                                               background, forth):
+    """Calls under way at the runtime, and those that wait for a device."""
+    before, after = releases(forth)
+    shim = start(before(), top={"drain": "1h"}, plugins={"hold": "50s", "grace": "1m"})
+    plugin = make_plugin(shim, GPU, ["g0"])
+    client = make_client(shim)
+    pod = client.run_pod("web")
+    plugin.stop()
+    shim.wait_log("its devices are unhealthy")
+    held = background.submit(client.create, pod, "main", annotations=by_token(GPU, "g0"))
+    shim.wait_log("held: container")
+    slow, call = begun(runtime, client, background)
+    for program in after, before, after:
+        stop_and_start(shim, installed, program())
+    assert not held.done() and not call.done()
+    make_plugin(shim, GPU, ["g0"])
+    held.result(GENEROUS_S)
+    slow.release()
+    call.result(GENEROUS_S)
+    client.Version()
+    assert len(slow.calls) == 1
+    assert "cannot be gone on with" not in shim.log()
+
+
+def test_an_image_that_takes_longer_than_drain(runtime, start, installed, make_client, background):
+    shim = start(this_release(), top={"drain": "1ms"})
+    client = make_client(shim)
+    slow = Slow(runtime, "PullImage")
+    pulled = background.submit(client.PullImage)
+    assert slow.came.wait(GENEROUS_S)
+    for program in other_release, this_release, other_release:
+        stop_and_start(shim, installed, program())
+        client.Version()
+    assert not pulled.done()
+    slow.release()
+    pulled.result(GENEROUS_S)
+    assert len(slow.calls) == 1
+
+
+@pytest.mark.parametrize("forth", [True, False])
 def test_calls_end_first(runtime, manager, start, installed, make_client, make_plugin, background,
                          forth):
-    """Told to stop, the one that runs sees what will come: it asks its clients for other connections
+    """Told to stop, the one that runs sees what will come, if that is of too distant a release: it asks its clients for other connections
     and ends when their calls are over. Nothing is cancelled; who waits for a device asks again."""
-    before, after = this_release(), another_release()
+    before, after = this_release(), distant_release()
     if not forth:
         before, after = after, before
     shim = start(before, top={"drain": "1h"}, plugins={"hold": "50s", "grace": "1m"})

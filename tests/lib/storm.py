@@ -9,8 +9,9 @@ again. The kubelet may see nothing of any of this: no pod is rejected, no CRI ca
 creates that are refused in the shim's own words, no stream of the bridge's ends, and nothing
 registers anew.
 
-A PointStorm has them end between two steps of what the next one goes on with (shim/point.h). They
-are the programs of tests/points then, which are also what an upgrade goes to and comes back from.
+An upgrade goes to the programs of tests/points, another release, which keeps its connections in
+another way, and comes back from them. In a PointStorm they are what runs, and end between two steps
+of what the next one goes on with (shim/point.h).
 """
 
 import collections
@@ -23,7 +24,9 @@ import threading
 import time
 import traceback
 
+from bridge_process import BINARY as BRIDGE_BINARY
 from shim import BINARY, ROOT
+from waiting import GENEROUS_S, wait_until
 
 SEED = os.environ.get("SHIM_STORM_SEED", "1")
 KILLS = int(os.environ.get("SHIM_STORM_KILLS", "300"))  # of each kind
@@ -32,6 +35,12 @@ _UPGRADE = "upgrade"
 _SHARED = ("shim/exact_io.c",)  # sources with points of both programs
 # Reached after 512 MiB of one connection; unit/test_read_count.c gets there.
 _FAR = ("shim/read_count.c low", "shim/read_count.c raised")
+# On the way of a process that is told to stop, and of one that comes after such a one, or after one of
+# the other release.
+_ON_STOP = ("shim/relay/journal_move.c before move", "shim/relay/journal_move.c moved")
+_AFTER_STOP = ("shim/relay/journal_move.c before moving in", "shim/relay/journal_move.c moved in")
+_AFTER_OTHER = ("shim/bridge/kept_memory.c before another image",
+                "shim/bridge/kept_memory.c another image")
 _BUILD = BINARY.parents[1]
 _RELEASES = [(_BUILD / f"{folder}/cri-device-shim{ending}",
               _BUILD / f"{folder}/cri-device-shim-bridge{ending}")
@@ -69,6 +78,7 @@ class Storm:
         self._over = threading.Event()
         self._parts = {"daemon": (node.daemon, node.daemon.spawn),
                        "bridge": (node.bridge, node.bridge.start)}
+        self._said = {}  # {part: how much its manager had heard before its process}
         self._forget()
 
     def __str__(self):
@@ -131,16 +141,26 @@ class Storm:
             self._parts[part][0].kill()
         time.sleep(_BACK_S_MAX * self._random.random() ** 2)
         for part in parts:
-            self._parts[part][1]()
+            self._start(part)
 
     def _upgrade(self, what):
-        """As install.sh does it: one is restarted after the other."""
+        """As install.sh does it: one is restarted after the other. What a daemon was killed over only
+        one of its own release goes on with, and leaves to another: so that has come so far."""
         parts = self._parts_of(what)
+        if "daemon" in self._said:
+            wait_until(lambda: self._got_ready("daemon"), "the daemon is ready")
         self._change_release()
         for part in parts:
-            program, start = self._parts[part]
-            program.terminate()
-            start()
+            self._parts[part][0].terminate()
+            self._start(part)
+
+    def _start(self, part):
+        self._said[part] = len(self._node.managers[part].states)
+        self._parts[part][1]()
+
+    def _got_ready(self, part):
+        states = self._node.managers[part].states
+        return any("READY" in one for one in states[self._said.get(part, 0):])
 
     def _let_live(self):
         """No process is to end any more."""
@@ -225,15 +245,19 @@ class PointStorm(Storm):
 
     def __init__(self, *arguments, **settings):
         super().__init__(*arguments, **settings)
-        self._change_release()
+        self._upgrade(_UPGRADE)
         self._armed = {}  # {part: its process' point}
-        self._said = {}   # {part: how much its manager had heard before its process}
         self.hits = collections.Counter({(part, point): 0 for part in self._parts
                                          for point in points_of(part)})
 
     def _kill(self, part):
+        """After one that did not get ready comes one that is left alone: processes that die one after
+        the other at what they take over are taken to die of that."""
         self._end(part)
-        self._arm(part, self._choose(part) if self._got_ready(part) else None)
+        point = self._choose(part) if self._got_ready(part) else None
+        if point in _AFTER_STOP + _AFTER_OTHER:
+            self._precede(part, point)
+        self._arm(part, point)
 
     def _let_live(self):
         for part in self._parts:
@@ -241,29 +265,44 @@ class PointStorm(Storm):
             self._arm(part, None)
 
     def _end(self, part):
+        """At its point, if it gets there."""
         program, _start = self._parts[part]
         point = self._armed.get(part)
-        if point and program.ends_within(self._WAIT_S):
-            self.hits[part, point] += 1
+        if point in _ON_STOP:
+            wait_until(lambda: self._got_ready(part), "it is ready")
+            os.kill(program.pid, signal.SIGTERM)
+            ended = program.ends_within(GENEROUS_S)
         else:
+            ended = point and program.ends_within(self._WAIT_S)
+        if not ended:
             os.kill(program.pid, signal.SIGKILL)
         status = program.wait_exit()
-        assert status == -signal.SIGKILL, f"{part} ended with {status}: {program.log()[-4000:]}"
+        if ended and status == -signal.SIGKILL:
+            self.hits[part, point] += 1
+        assert status == -signal.SIGKILL or point in _ON_STOP and status == 0, (
+            f"{part} ended with {status}: {program.log()[-4000:]}")
 
-    def _got_ready(self, part):
-        """After one that did not comes one that is left alone: processes that die one after the
-        other at what they take over are taken to die of that."""
-        states = self._node.managers[part].states
-        return any("READY" in one for one in states[self._said.get(part, 0):])
+    def _precede(self, part, point):
+        """A whole life of what must come before it."""
+        program, _start = self._parts[part]
+        release = program.binary
+        if point in _AFTER_OTHER:
+            program.binary = BRIDGE_BINARY
+        self._arm(part, None)
+        wait_until(lambda: self._got_ready(part), "it is ready")
+        program.binary = release
+        if point in _AFTER_STOP:
+            program.terminate()
+        else:
+            program.kill()
 
     def _arm(self, part, point):
-        program, start = self._parts[part]
-        self._said[part] = len(self._node.managers[part].states)
+        program, _start = self._parts[part]
         self._armed[part] = point
         passes = self._random.choice(self._PASSES)
         program.wrapper = (
             ("env", f"SHIM_POINT={point}", f"SHIM_POINT_COUNT={passes}") if point else ())
-        start()
+        self._start(part)
 
     def _choose(self, part):
         """Where it has ended least often."""

@@ -24,6 +24,8 @@ foreach(part "" _blocks _call_message _dispatch _ending _freeze _from_client _fr
         _settings_frames _settings_queue _stream _windows _withheld)
     relay_test(test_session${part} session_script)
 endforeach()
+target_sources(test_session_freeze PRIVATE session_next.c)
+target_link_libraries(test_session_freeze PRIVATE PkgConfig::ZLIB)
 target_compile_definitions(test_session_freeze PRIVATE
     CAPTURES="${CMAKE_SOURCE_DIR}/tests/integration/captures")
 relay_test(test_session_random)

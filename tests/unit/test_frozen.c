@@ -88,6 +88,58 @@ static void what_is_too_large_is_seen(void **state)
     buffer_fini(&out);
 }
 
+/* A section in a section, of which one side knows `written` numbers and the other `read`. */
+static void sections_of(unsigned written, unsigned read)
+{
+    struct buffer out = {0};
+    struct frozen_writer w = {.out = &out};
+    size_t outer = frozen_section_begin(&w), inner = frozen_section_begin(&w);
+    struct frozen_reader r;
+
+    for (unsigned i = 0; i < written; i++)
+        frozen_put(&w, i);
+    frozen_section_end(&w, inner);
+    frozen_put(&w, 77);
+    frozen_section_end(&w, outer);
+    frozen_put(&w, 78);
+    r = (struct frozen_reader){.at = buffer_data(&out), .left = buffer_len(&out)};
+    outer = frozen_section_enter(&r);
+    inner = frozen_section_enter(&r);
+    for (unsigned i = 0; i < read; i++) {
+        assert_int_equal(frozen_at_end(&r), i >= written);
+        if (i < written)
+            assert_int_equal(frozen_take(&r), i);
+    }
+    frozen_section_leave(&r, inner);
+    assert_int_equal(frozen_take(&r), 77);
+    assert_true(frozen_at_end(&r));
+    frozen_section_leave(&r, outer);
+    assert_int_equal(frozen_take(&r), 78);
+    assert_true(frozen_at_end(&r));
+    buffer_fini(&out);
+}
+
+static void sections_grow_at_their_ends(void **state)
+{
+    (void)state;
+    for (unsigned written = 0; written < 4; written++) {
+        for (unsigned read = 0; read < 4; read++)
+            sections_of(written, read);
+    }
+}
+
+static void a_section_longer_than_what_there_is_is_seen(void **state)
+{
+    const uint8_t bytes[] = {9, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8};
+    struct frozen_reader r = {.at = bytes, .left = sizeof bytes};
+    size_t section = frozen_section_enter(&r);
+
+    (void)state;
+    assert_true(r.bad && !frozen_at_end(&r));
+    frozen_section_leave(&r, section);
+    assert_int_equal(frozen_take(&r), 0);
+}
+
 static void what_has_no_room_is_said(void **state)
 {
     struct buffer out = {0};
@@ -110,6 +162,8 @@ int main(void)
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(an_early_end_is_seen),
         cmocka_unit_test(what_is_too_large_is_seen),
+        cmocka_unit_test(sections_grow_at_their_ends),
+        cmocka_unit_test(a_section_longer_than_what_there_is_is_seen),
         cmocka_unit_test(what_has_no_room_is_said),
     };
 

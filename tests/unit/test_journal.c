@@ -16,6 +16,8 @@
 
 #include <cmocka.h>
 
+#include "alloc_fail.h"
+#include "shim/relay/frozen.h"
 #include "shim/relay/journal.h"
 #include "shim/relay/limits.h"
 
@@ -322,6 +324,161 @@ static void a_state_is_due_now_and_then(void **state)
     assert_false(journal_is_due(w->j));
 }
 
+/* ---- moved ---- */
+
+/* With 7 of 9 bytes taken by the runtime. */
+static void move(struct world *w)
+{
+    struct buffer session = {0}, unsent[2] = {{0}};
+
+    comes(w, SESSION_CLIENT, "before");
+    goes(w, SESSION_RUNTIME, "1234567");
+    assert_int_equal(buffer_put(&session, "state", 5), 0);
+    assert_int_equal(buffer_put(&unsent[SESSION_RUNTIME], "89", 2), 0);
+    journal_move(w->j, &session, unsent, (const uint64_t[2]){0, 9});
+    buffer_fini(&session);
+    buffer_fini(&unsent[SESSION_RUNTIME]);
+}
+
+static void expect_moved(struct journal *j)
+{
+    struct journal_start start;
+
+    assert_int_equal(journal_start(j, &start), 0);
+    assert_int_equal(start.session_len, 5);
+    assert_memory_equal(start.session, "state", 5);
+    assert_int_equal(start.put_out[SESSION_RUNTIME], 9);
+    assert_int_equal(start.taken[SESSION_RUNTIME], 7);
+    assert_int_equal(buffer_len(&start.unsent[SESSION_RUNTIME]), 2);
+    assert_memory_equal(buffer_data(&start.unsent[SESSION_RUNTIME]), "89", 2);
+    assert_int_equal(buffer_len(&start.unsent[SESSION_CLIENT]), 0);
+    buffer_fini(&start.unsent[SESSION_RUNTIME]);
+    expect_end(j);
+}
+
+/* Of the memory behind its first two numbers, nothing is left as it was. */
+static void lay_otherwise(struct world *w, off_t bytes)
+{
+    uint8_t noise[4096 - 16];
+
+    memset(noise, 0xa5, sizeof noise);
+    assert_int_equal(pwrite(journal_fd(w->j), noise, sizeof noise, 16), sizeof noise);
+    assert_int_equal(pwrite(journal_fd(w->j), noise, sizeof noise, bytes), sizeof noise);
+}
+
+static void what_was_moved_is_read_however_the_memory_was(void **state)
+{
+    struct world *w = *state;
+    int turned[2] = {w->sockets[1], w->sockets[0]};
+    struct journal *j;
+
+    /* somebody was killed at the same before */
+    assert_int_equal(pwrite(journal_fd(w->j), "left", 4, ((off_t)1 << 40) + 5000), 4);
+    move(w);
+    lay_otherwise(w, 64 * 1024 * 1024);
+    assert_int_equal(journal_open(dup(journal_fd(w->j)), turned, &j), 0);
+    assert_int_equal(turned[0], w->sockets[0]);
+    expect_moved(j);
+    assert_true(lseek(journal_fd(j), 0, SEEK_END) < (off_t)1 << 40); /* of that nothing is left */
+    journal_free(w->j);
+    w->j = j;
+    comes(w, SESSION_RUNTIME, "after"); /* it is one as any other */
+    goes(w, SESSION_RUNTIME, "89");
+    assert_int_equal(open_again(w, &j), 0);
+    expect_bytes(j, JOURNAL_RUNTIME, "after", false);
+    expect_end(j);
+    journal_free(j);
+}
+
+static void who_moved_in_may_be_killed_at_once(void **state)
+{
+    struct world *w = *state;
+    uint64_t moved = frozen_format(JOURNAL_MOVED_FORMAT), takers;
+    uint8_t left[4096];
+    struct journal *j;
+    off_t moved_bytes, moved_at = (off_t)1 << 40;
+
+    move(w);
+    moved_bytes = lseek(journal_fd(w->j), 0, SEEK_END) - moved_at;
+    assert_in_range(moved_bytes, 1, sizeof left);
+    assert_int_equal(pread(journal_fd(w->j), left, (size_t)moved_bytes, moved_at), moved_bytes);
+    for (unsigned i = 1; i < JOURNAL_TAKERS_MAX; i++) {
+        assert_int_equal(open_again(w, &j), 0);
+        journal_free(j);
+        assert_int_equal(pread(journal_fd(w->j), &takers, 8, 8), 8);
+        assert_int_equal(takers, i);
+        /* as before it made that count */
+        assert_int_equal(pwrite(journal_fd(w->j), left, (size_t)moved_bytes, moved_at),
+                         moved_bytes);
+        assert_int_equal(pwrite(journal_fd(w->j), &moved, 8, 0), 8);
+    }
+    assert_int_equal(open_again(w, &j), 0);
+    expect_moved(j);
+    journal_free(j);
+    assert_int_equal(open_again(w, &j), -EPROTO);
+}
+
+static void what_was_moved_and_damaged_is_refused(void **state)
+{
+    struct world *w = *state;
+    int others[2] = {w->sockets[0], w->pairs[1][1]};
+    off_t at = (off_t)1 << 40, end;
+    uint64_t none = 0;
+    struct journal *j;
+    uint8_t byte;
+
+    move(w);
+    assert_int_equal(journal_open(dup(journal_fd(w->j)), others, &j), -EPROTO);
+    end = lseek(journal_fd(w->j), 0, SEEK_END);
+    for (; at < end; at++) {
+        assert_int_equal(pwrite(journal_fd(w->j), &none, 8, 8), 8); /* nobody died of it */
+        assert_int_equal(pread(journal_fd(w->j), &byte, 1, at), 1);
+        byte ^= 1;
+        assert_int_equal(pwrite(journal_fd(w->j), &byte, 1, at), 1);
+        assert_int_equal(open_again(w, &j), -EPROTO);
+        byte ^= 1;
+        assert_int_equal(pwrite(journal_fd(w->j), &byte, 1, at), 1);
+    }
+    assert_int_equal(pwrite(journal_fd(w->j), &none, 8, 8), 8);
+    assert_int_equal(ftruncate(journal_fd(w->j), end - 1), 0);
+    assert_int_equal(open_again(w, &j), -EPROTO);
+    assert_int_equal(pwrite(journal_fd(w->j), &none, 8, 8), 8);
+    assert_int_equal(ftruncate(journal_fd(w->j), (off_t)1 << 40), 0);
+    assert_int_equal(open_again(w, &j), -EPROTO);
+}
+
+/* Without memory for it the journal stays what it was. */
+static void what_cannot_be_moved_stays(void **state)
+{
+    struct world *w = *state;
+    struct buffer session = {0}, unsent[2] = {{0}};
+    unsigned failures = 0;
+    struct journal *j;
+
+    comes(w, SESSION_CLIENT, "before");
+    assert_int_equal(buffer_put(&session, "state", 5), 0);
+    for (bool failed = true; failed; failures++) {
+        alloc_fail_at(failures + 1);
+        alloc_fail_enable(true);
+        journal_move(w->j, &session, unsent, (const uint64_t[2]){0, 0});
+        alloc_fail_enable(false);
+        failed = alloc_failed();
+        alloc_fail_at(0);
+        if (!failed)
+            break;
+        assert_int_equal(open_again(w, &j), 0);
+        expect_bytes(j, JOURNAL_CLIENT, "before", false);
+        expect_end(j);
+        journal_settled(j);
+        journal_free(j);
+    }
+    assert_true(failures > 0);
+    assert_int_equal(open_again(w, &j), 0);
+    expect_end(j);
+    journal_free(j);
+    buffer_fini(&session);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -338,6 +495,10 @@ int main(void)
         TEST(reads_of_both_ends_are_none),
         TEST(one_without_room_is_over),
         TEST(a_state_is_due_now_and_then),
+        TEST(what_was_moved_is_read_however_the_memory_was),
+        TEST(who_moved_in_may_be_killed_at_once),
+        TEST(what_was_moved_and_damaged_is_refused),
+        TEST(what_cannot_be_moved_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /*
  * shim/relay/session/freeze.c, journal.c and replay.c: recorded and random exchanges are cut into
- * pieces, and behind each piece the session is frozen and another one thawed in its place; or behind
- * some another one is made of its journal. What both ends are sent must be what a session that was
+ * pieces, and behind each piece the session is frozen and another one thawed in its place, by another
+ * release now and then; or behind some another one is made of its journal. What both ends are sent must be what a session that was
  * left alone sends them.
  */
 #include <setjmp.h>
@@ -21,6 +21,7 @@
 
 #include "alloc_fail.h"
 #include "h2_script.h"
+#include "session_next.h"
 #include "shim/relay/replay.h"
 #include "shim/relay/session.h"
 #include "shim/relay/session/inside.h"
@@ -246,6 +247,17 @@ static struct passing passing_of(const struct session *s)
     return out;
 }
 
+/* Which release writes, and which reads. */
+static const struct {
+    __typeof__(session_freeze) *freeze;
+    __typeof__(session_thaw) *thaw;
+} WAYS[] = {
+    {session_freeze, session_thaw},
+    {session_next_freeze, session_thaw},
+    {session_freeze, session_next_thaw},
+};
+#define WAYS_LEN (sizeof WAYS / sizeof WAYS[0])
+
 /* Within a header block it stays the same session. */
 static void freeze(struct playing *p)
 {
@@ -253,7 +265,8 @@ static void freeze(struct playing *p)
     const struct passing before = passing_of(p->session);
     struct passing after;
     struct buffer state = {0};
-    int r = session_freeze(p->session, &state);
+    size_t way = p->frozen % WAYS_LEN;
+    int r = WAYS[way].freeze(p->session, &state);
 
     if (r == -EAGAIN) {
         buffer_fini(&state);
@@ -264,7 +277,7 @@ static void freeze(struct playing *p)
     session_free(p->session);
     p->session = NULL;
     assert_int_equal(
-        session_thaw(buffer_data(&state), buffer_len(&state), &OPS, p, owner, &p->session), 0);
+        WAYS[way].thaw(buffer_data(&state), buffer_len(&state), &OPS, p, owner, &p->session), 0);
     after = passing_of(p->session);
     assert_memory_equal(&after, &before, sizeof before);
     p->thawing = true;
@@ -277,7 +290,7 @@ static void freeze(struct playing *p)
 
 enum how { PLAYS, FREEZES, REPLAYS };
 
-static unsigned replays, states; /* in all of them */
+static unsigned replays, states, moves; /* in all of them */
 
 static void same(const struct buffer *a, const struct buffer *b)
 {
@@ -361,15 +374,16 @@ static void look_in_between(struct playing *p)
     p->replayed++;
 }
 
-static void put_state(struct playing *p)
+/* `put`: in the place of what is there, or for another release. */
+static bool put_state(struct playing *p, __typeof__(journal_state) *put)
 {
     struct buffer state = {0};
+    bool done = session_freeze(p->session, &state) == 0;
 
-    if (session_freeze(p->session, &state) == 0) {
-        journal_state(p->journal, &state, p->to, p->put_out);
-        p->put++;
-    }
+    if (done)
+        put(p->journal, &state, p->to, p->put_out);
     buffer_fini(&state);
+    return done;
 }
 
 /* Between two events it is the same; and goes on in its place. */
@@ -381,9 +395,11 @@ static void take_over(struct playing *p)
     struct journal *j;
 
     if (h2_random(&p->when, 8) == 0)
-        put_state(p);
+        p->put += put_state(p, journal_state);
     if (h2_random(&p->when, 4) > 0)
         return;
+    if (h2_random(&p->when, 3) == 0)
+        moves += put_state(p, journal_move);
     p->held_len = 0;
     j = make_again(p, p);
     p->journal = NULL; /* what the old one says while it goes is nobody's */
@@ -518,7 +534,7 @@ static void recorded_exchanges_go_on(void **state)
     closedir(dir);
     assert_true(found >= 20);
     assert_true(held > 0);
-    assert_true(replays > 1000 && states > 100 && regained > 100);
+    assert_true(replays > 1000 && states > 100 && moves > 100 && regained > 100);
 }
 
 /* ---- random ---- */
