@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cri-proto/utf8.h"
 #include "shim/log_kind.h"
 #include "shim/printable.h"
 
@@ -107,41 +108,11 @@ static void put_syslog(struct writer *w, const struct log_line *line)
 
 /* ---- for machines ---- */
 
-/* The length of the UTF-8 sequence there (RFC 3629 section 4); 0: it is none. */
-static size_t sequence_len(const uint8_t *p, size_t len)
-{
-    uint8_t low = 0x80, high = 0xbf;
-    size_t n = p[0] < 0x80                   ? 1
-               : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
-               : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
-                                             : 4;
-
-    if (n == 1)
-        return 1;
-    if (p[0] < 0xc2 || p[0] > 0xf4 || n > len)
-        return 0;
-    if (p[0] == 0xe0)
-        low = 0xa0;
-    else if (p[0] == 0xed)
-        high = 0x9f;
-    else if (p[0] == 0xf0)
-        low = 0x90;
-    else if (p[0] == 0xf4)
-        high = 0x8f;
-    if (p[1] < low || p[1] > high)
-        return 0;
-    for (size_t i = 2; i < n; i++) {
-        if (p[i] < 0x80 || p[i] > 0xbf)
-            return 0;
-    }
-    return n;
-}
-
 /* Within quotes: what is no character is a '?'. JSON and logfmt agree on these escapes. */
 static void put_escaped(struct writer *w, const char *text, size_t len)
 {
     for (size_t i = 0, n; i < len; i += n ? n : 1) {
-        n = sequence_len((const uint8_t *)text + i, len - i);
+        n = utf8_character_bytes(text + i, len - i);
         if (n == 0 || is_control(text[i]))
             put(w, "?", 1);
         else if (text[i] == '"' || text[i] == '\\')

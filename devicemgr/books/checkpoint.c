@@ -77,14 +77,14 @@ static bool row_wanted(struct state *state, const struct dirty_row *row)
 
 uint64_t checkpoint_next_ms(const struct state *state)
 {
-    return state->checkpoint.retry_ms > 0 ? state->checkpoint.retry_ms : UINT64_MAX;
+    return state->checkpoint.retry_ms;
 }
 
 void checkpoint_tick(struct state *state)
 {
     if (state->now_ms < checkpoint_next_ms(state))
         return;
-    state->checkpoint.retry_ms = 0;
+    state->checkpoint.retry_ms = UINT64_MAX;
     state->dirty.due = true;
 }
 
@@ -112,7 +112,7 @@ uint64_t checkpoint_begin(struct state *state)
     checkpoint->carried = state->dirty.rows;
     state->dirty.rows = NULL;
     state->dirty.due = false;
-    checkpoint->retry_ms = 0;
+    checkpoint->retry_ms = UINT64_MAX;
     action->rows = mem_alloc(HASH_COUNT(checkpoint->carried), sizeof *action->rows);
     for (struct dirty_row *row = checkpoint->carried; row; row = row->hh.next) {
         struct action_row *out = &action->rows[action->rows_len++];

@@ -23,7 +23,7 @@ struct state;
 struct checkpoint {
     struct dirty_row *carried; /* by the commit under way */
     uint64_t commit;           /* the commit under way; 0: none */
-    uint64_t retry_ms;         /* when a failed one is tried again; 0: none failed */
+    uint64_t retry_ms;         /* when a failed one is tried again; UINT64_MAX: none failed */
     uint64_t pause_ms;         /* before the next attempt */
     char *error;               /* of the last commit; NULL: it was none */
     uint64_t failing_ms;       /* since when there are errors only; with `error` */

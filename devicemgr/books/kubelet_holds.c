@@ -184,8 +184,7 @@ bool kubelet_hold_doubled(const struct state *state, const struct kubelet_hold *
     const struct allocation *allocation =
         allocations_find(&state->allocations, hold->pod_uid, hold->container, hold->resource);
 
-    return allocation && allocation->shown == ADVERTISE_HELD &&
-           ids_equal(&allocation->ids, &hold->ids);
+    return allocation && allocation->shown == SHOWN_HELD && ids_equal(&allocation->ids, &hold->ids);
 }
 
 static void lose(struct state *state, const struct kubelet_hold *old)

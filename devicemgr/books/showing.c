@@ -2,6 +2,7 @@
 
 #include "devicemgr/books/state.h"
 #include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
 
 void showing_changed(struct state *state, const char *resource)
 {
@@ -18,15 +19,13 @@ void showing_all(struct state *state)
 
 void showing_all_at(struct state *state, uint64_t at_ms)
 {
-    struct showing *showing = &state->showing;
-
-    if (at_ms > state->now_ms && (showing->all_ms == 0 || at_ms < showing->all_ms))
-        showing->all_ms = at_ms;
+    if (at_ms > state->now_ms)
+        state->showing.all_ms = earlier(state->showing.all_ms, at_ms);
 }
 
 void showing_times(struct state *state)
 {
-    state->showing.all_ms = 0;
+    state->showing.all_ms = UINT64_MAX;
     for (const struct kubelet_hold *hold = state->kubelet.holds; hold; hold = hold->hh.next)
         showing_all_at(state, hold->since_ms + POD_COMES_MS);
     for (const struct sandbox *sandbox = state->pods.sandboxes; sandbox; sandbox = sandbox->hh.next)

@@ -15,7 +15,7 @@ struct showing {
     size_t resources_len; /* how many are shown */
     bool stale;           /* something happened since the last look */
     bool all;             /* something that all allocations and holds depend on */
-    uint64_t all_ms;      /* by time alone: then; 0: not so */
+    uint64_t all_ms;      /* by time alone: then; UINT64_MAX: not so */
     uint64_t looks;       /* at allocations and what the kubelet holds; for tests */
     bool starting;        /* a kubelet was, at the last look */
 };

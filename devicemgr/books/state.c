@@ -3,6 +3,7 @@
  */
 #include "devicemgr/books/state.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- settings ---- */
@@ -54,7 +55,7 @@ static void take_settings(struct state *state, const struct devicemgr_settings *
 void state_init(struct state *state, const struct devicemgr_settings *settings)
 {
     take_settings(state, settings);
-    state->listing.due_ms = UINT64_MAX;
+    state->listing.due_ms = state->showing.all_ms = state->checkpoint.retry_ms = UINT64_MAX;
 }
 
 static void free_settings(struct devicemgr_settings *settings)
@@ -110,6 +111,7 @@ bool state_namespace_allowed(const struct state *state, const char *pod_namespac
 
 void state_at(struct state *state, uint64_t now_ms)
 {
+    assert(!state->outbox.first); /* what the event before brought about was handed out */
     if (now_ms > state->now_ms)
         state->now_ms = now_ms;
     state->showing.stale = true;

@@ -21,13 +21,13 @@ static uint64_t mask_end_ms(const struct state *state, const struct resource *re
     return later_by(stopped_ms, mask_ms);
 }
 
-static struct advertise_resource look_at_resource(const struct state *state,
-                                                  const struct resource *resource)
+static struct resource_shown look_at_resource(const struct state *state,
+                                              const struct resource *resource)
 {
     uint64_t end_ms = mask_end_ms(state, resource);
     bool assumed = !resource->builtin && !resource->endpoint.listed;
 
-    return (struct advertise_resource){
+    return (struct resource_shown){
         .version = resource->shown.version,
         .base = resource->shown.base,
         .changes = resource->devices.changes,
@@ -40,8 +40,8 @@ static struct advertise_resource look_at_resource(const struct state *state,
 
 static void review_resource(struct state *state, struct resource *resource)
 {
-    const struct advertise_resource before = resource->shown;
-    const struct advertise_resource now = look_at_resource(state, resource);
+    const struct resource_shown before = resource->shown;
+    const struct resource_shown now = look_at_resource(state, resource);
 
     resource->shown = now;
     if (before.version == 0 || now.away != before.away || now.changes != before.changes ||
@@ -70,17 +70,16 @@ static void review_resources(struct state *state)
 
 /* ---- allocations, and what the kubelet says ---- */
 
-static enum advertise_hold look_at_allocation(const struct state *state,
-                                              const struct allocation *allocation)
+static enum shown_hold look_at_allocation(const struct state *state,
+                                          const struct allocation *allocation)
 {
     bool over = facts_pod_over(state, allocation->pod_uid);
 
     if (!allocation->own_choice)
-        return over ? ADVERTISE_NOTHING : ADVERTISE_HELD;
+        return over ? SHOWN_NOTHING : SHOWN_HELD;
     if (!state_settings_of(state, allocation->resource)->exclusive)
-        return ADVERTISE_NOTHING;
-    return over && allocation_life(allocation) == ALLOCATION_IDLE ? ADVERTISE_NOTHING
-                                                                  : ADVERTISE_TAKEN;
+        return SHOWN_NOTHING;
+    return over && allocation_life(allocation) == ALLOCATION_IDLE ? SHOWN_NOTHING : SHOWN_TAKEN;
 }
 
 /*
@@ -97,13 +96,13 @@ static bool is_held_by_kubelet(const struct state *state, const struct allocatio
 
 static void review_allocation(struct state *state, struct allocation *allocation, bool flips)
 {
-    enum advertise_hold shown = look_at_allocation(state, allocation);
+    enum shown_hold shown = look_at_allocation(state, allocation);
     bool doubled;
 
     state->showing.looks++;
-    if (shown == allocation->shown && !(flips && shown == ADVERTISE_HELD))
+    if (shown == allocation->shown && !(flips && shown == SHOWN_HELD))
         return;
-    doubled = !flips && shown != ADVERTISE_TAKEN && allocation->shown != ADVERTISE_TAKEN &&
+    doubled = !flips && shown != SHOWN_TAKEN && allocation->shown != SHOWN_TAKEN &&
               is_held_by_kubelet(state, allocation);
     allocation_set_shown(allocation, shown);
     if (!doubled)
@@ -161,7 +160,7 @@ static void verify(const struct state *state)
 
 void advertise_pass(struct state *state)
 {
-    if (state->showing.all_ms == 0 || state->now_ms < state->showing.all_ms)
+    if (state->now_ms < state->showing.all_ms)
         return;
     showing_times(state);
     showing_all(state);
@@ -194,7 +193,7 @@ static bool any_held(const struct state *state)
 
     if (!state->showing.starting)
         return false;
-    while (a && a->shown != ADVERTISE_HELD)
+    while (a && a->shown != SHOWN_HELD)
         a = a->hh.next;
     while (hold && !hold->shown)
         hold = hold->hh.next;
@@ -204,11 +203,8 @@ static bool any_held(const struct state *state)
 uint64_t advertise_next_ms(const struct state *state)
 {
     uint64_t next_ms = any_held(state) ? kubelet_started_until_ms(state) : UINT64_MAX;
-    uint64_t all_ms = state->showing.all_ms;
 
-    for (const struct resource *r = state->resources; r; r = r->hh.next) {
-        if (r->shown.mask_end_ms != 0 && r->shown.mask_end_ms < next_ms)
-            next_ms = r->shown.mask_end_ms;
-    }
-    return all_ms > 0 && all_ms < next_ms ? all_ms : next_ms;
+    for (const struct resource *r = state->resources; r; r = r->hh.next)
+        next_ms = earlier(next_ms, moment_or_never(r->shown.mask_end_ms));
+    return earlier(next_ms, state->showing.all_ms);
 }

@@ -207,7 +207,7 @@ static void hold(struct state *state, struct create *create, const struct look *
     create->hold_until_ms =
         earlier(create->waiting_ms + look->hold_ms,
                 earlier(create->demand.started_ms + HOLD_MS_MAX, create->limit_ms));
-    create->again_ms = look->again_ms > 0 ? look->again_ms : UINT64_MAX;
+    create->again_ms = moment_or_never(look->again_ms);
 }
 
 /* What was found: whether the create is to be refused for it, now. */

@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "devicemgr/machines/create.h"
+#include "devicemgr/things/moment.h"
 #include "devicemgr/things/options.h"
 
 static uint64_t cut_timeout(const struct create *create, uint64_t now_ms, uint64_t timeout_ms)
 {
     uint64_t left_ms = create->limit_ms > now_ms ? create->limit_ms - now_ms : 1;
 
-    return timeout_ms < left_ms ? timeout_ms : left_ms;
+    return earlier(timeout_ms, left_ms);
 }
 
 void create_call(struct creates *creates, struct create *create, size_t index,

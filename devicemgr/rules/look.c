@@ -1,5 +1,6 @@
 #include "devicemgr/rules/look.h"
 
+#include "devicemgr/things/moment.h"
 #include "devicemgr/words/reason.h"
 
 void look_fini(struct look *look)
@@ -8,15 +9,9 @@ void look_fini(struct look *look)
     *look = (struct look){0};
 }
 
-/* 0: never. */
-static uint64_t earlier_if_any(uint64_t a_ms, uint64_t b_ms)
-{
-    return a_ms == 0 || (b_ms > 0 && b_ms < a_ms) ? b_ms : a_ms;
-}
-
 void look_add(struct look *look, struct look *of_one, uint64_t hold_ms)
 {
-    uint64_t again_ms = earlier_if_any(look->again_ms, of_one->again_ms);
+    uint64_t again_ms = earlier(moment_or_never(look->again_ms), moment_or_never(of_one->again_ms));
 
     if (of_one->step == LOOK_WAIT && look->step == LOOK_WAIT && hold_ms < look->hold_ms)
         look->hold_ms = hold_ms;

@@ -21,7 +21,7 @@ struct look {
     enum look_step step;
     struct reason reason; /* none with LOOK_GO */
     uint64_t hold_ms;     /* of LOOK_WAIT: how long it may last, all in all */
-    uint64_t again_ms;    /* likewise: by time alone it is another then; 0: never */
+    uint64_t again_ms;    /* likewise: by time alone it is another then; 0 or never: not so */
 };
 
 void look_fini(struct look *look);

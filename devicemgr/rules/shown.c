@@ -41,12 +41,12 @@ static void marks_add_allocations(struct marks *marks, const struct state *state
                                   const char *resource)
 {
     for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
-        if (a->shown == ADVERTISE_NOTHING || strcmp(a->resource, resource) != 0)
+        if (a->shown == SHOWN_NOTHING || strcmp(a->resource, resource) != 0)
             continue;
         for (size_t i = 0; i < a->ids.len; i++) {
             struct mark *mark = marks_add(marks, a->ids.v[i]);
 
-            if (a->shown == ADVERTISE_HELD)
+            if (a->shown == SHOWN_HELD)
                 mark->held = true;
             else
                 mark->taken = true;

@@ -29,7 +29,7 @@ void allocation_set_known(struct allocation *allocation)
     allocation->known = allocation_life(allocation);
 }
 
-void allocation_set_shown(struct allocation *allocation, enum advertise_hold shown)
+void allocation_set_shown(struct allocation *allocation, enum shown_hold shown)
 {
     allocation->shown = shown;
 }

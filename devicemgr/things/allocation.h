@@ -76,10 +76,10 @@ enum allocation_token {
 };
 
 /* What it contributes to what the kubelet is shown (advertise.c). */
-enum advertise_hold {
-    ADVERTISE_NOTHING,
-    ADVERTISE_HELD,  /* the kubelet gave its devices away, and may admit their pod again */
-    ADVERTISE_TAKEN, /* the shim did: the kubelet must not */
+enum shown_hold {
+    SHOWN_NOTHING,
+    SHOWN_HELD,  /* the kubelet gave its devices away, and may admit their pod again */
+    SHOWN_TAKEN, /* the shim did: the kubelet must not */
 };
 
 /* A container of an allocation that may run. There is one, but where an earlier one has not ended
@@ -128,7 +128,7 @@ struct allocation {
     enum allocation_token token;
     uint64_t token_ms; /* WAITS: when the create with it came */
 
-    enum advertise_hold shown;
+    enum shown_hold shown;
     bool conflict_logged;
 
     struct allocations *table;
@@ -196,7 +196,7 @@ void allocation_set_known(struct allocation *allocation);
 void allocation_set_stale(struct allocation *allocation);
 /* The next of these, no more in that list; NULL: none is left. */
 struct allocation *allocations_take_stale(struct allocations *table);
-void allocation_set_shown(struct allocation *allocation, enum advertise_hold shown);
+void allocation_set_shown(struct allocation *allocation, enum shown_hold shown);
 
 /* enum allocation_wait */
 unsigned allocation_waits(const struct allocation *allocation);

@@ -186,9 +186,8 @@ uint64_t endpoint_end_ms(const struct endpoint *endpoint, uint64_t grace_ms)
     end_ms = later_by(endpoint->stopped_ms, grace_ms);
     if (endpoint->state == ENDPOINT_GRACE)
         return end_ms;
-    attempt_ms = later_by(endpoint->since_ms, FIRST_LIST_MS);
-    if (attempt_ms > later_by(end_ms, FIRST_LIST_MS))
-        attempt_ms = later_by(end_ms, FIRST_LIST_MS);
+    attempt_ms =
+        earlier(later_by(endpoint->since_ms, FIRST_LIST_MS), later_by(end_ms, FIRST_LIST_MS));
     return attempt_ms > end_ms ? attempt_ms : end_ms;
 }
 

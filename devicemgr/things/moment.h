@@ -1,5 +1,10 @@
 /*
- * Moments on the core's clock, in ms; UINT64_MAX is never.
+ * Moments on the core's clock, in ms.
+ *
+ * UINT64_MAX is never: of what is to happen, where the earliest of several counts. A field in which
+ * 0 is none, as it is in a zeroed struct, has a moment at which something ends or may be done again:
+ * one that is long past says the same. Where such a one is to count among others, it goes through
+ * moment_or_never().
  */
 #ifndef DEVICEMGR_THINGS_MOMENT_H
 #define DEVICEMGR_THINGS_MOMENT_H
@@ -9,6 +14,11 @@
 static inline uint64_t earlier(uint64_t a_ms, uint64_t b_ms)
 {
     return a_ms < b_ms ? a_ms : b_ms;
+}
+
+static inline uint64_t moment_or_never(uint64_t ms)
+{
+    return ms > 0 ? ms : UINT64_MAX;
 }
 
 /* Never, if the clock does not go so far. */

@@ -15,7 +15,7 @@
 #include "devicemgr/things/ids.h"
 
 /* What the kubelet is shown of it (advertise.c). */
-struct advertise_resource {
+struct resource_shown {
     uint64_t version; /* of its list; 0: it is not shown */
     uint64_t base;    /* likewise, but for what allocations and the kubelet contribute */
     uint64_t changes; /* of its devices, see struct devices */
@@ -41,10 +41,10 @@ struct resource {
     uint64_t generation; /* differs for each time the plugin registered, also after the resource
                           * was removed; 0: not since the shim started */
     struct devices devices;
-    struct advertise_resource shown; /* advertise.c's */
-    struct prefer_rest prefer_rest;  /* prefer.c's */
-    bool stored;                     /* the store may have a row of it; checkpoint.c's */
-    bool planting_logged;            /* that its plugin's options have annotations of ours */
+    struct resource_shown shown;    /* advertise.c's */
+    struct prefer_rest prefer_rest; /* prefer.c's */
+    bool stored;                    /* the store may have a row of it; checkpoint.c's */
+    bool planting_logged;           /* that its plugin's options have annotations of ours */
     UT_hash_handle hh;
 };
 

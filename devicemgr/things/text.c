@@ -2,49 +2,21 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "cri-proto/utf8.h"
+
 /* Longest piece one text_add() formats; what is longer is cut before it is cleaned. */
 #define PIECE_BYTES_MAX (2 * TEXT_BYTES_MAX)
-
-/* Bytes of the UTF-8 character (RFC 3629 §4) at `s`; 0 if there is none. */
-static size_t character_bytes(const unsigned char *s)
-{
-    size_t len;
-    unsigned char low = 0x80, high = 0xbf;
-
-    if (s[0] < 0x80)
-        return 1;
-    if (s[0] >= 0xc2 && s[0] <= 0xdf)
-        len = 2;
-    else if ((s[0] & 0xf0) == 0xe0)
-        len = 3;
-    else if (s[0] >= 0xf0 && s[0] <= 0xf4)
-        len = 4;
-    else
-        return 0;
-    if (s[0] == 0xe0)
-        low = 0xa0;
-    else if (s[0] == 0xed)
-        high = 0x9f;
-    else if (s[0] == 0xf0)
-        low = 0x90;
-    else if (s[0] == 0xf4)
-        high = 0x8f;
-    for (size_t i = 1; i < len; i++, low = 0x80, high = 0xbf) {
-        if (s[i] < low || s[i] > high)
-            return 0;
-    }
-    return len;
-}
 
 bool text_is_utf8(const char *s)
 {
     size_t bytes;
 
     for (; *s; s += bytes) {
-        bytes = character_bytes((const unsigned char *)s);
+        bytes = utf8_character_bytes(s, SIZE_MAX);
         if (bytes == 0)
             return false;
     }
@@ -57,7 +29,7 @@ static const char *append(struct text *text, const char *s, size_t len_max)
     if (len_max > sizeof text->buf - 1)
         len_max = sizeof text->buf - 1;
     while (*s) {
-        size_t bytes = character_bytes((const unsigned char *)s);
+        size_t bytes = utf8_character_bytes(s, SIZE_MAX);
         const char *from = s;
 
         if (*s == '\n' || *s == '\t' || *s == '\r')

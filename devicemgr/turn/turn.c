@@ -12,6 +12,7 @@
 #include "devicemgr/machines/listed.h"
 #include "devicemgr/machines/plugin.h"
 #include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
 
 struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
                                 const struct devicemgr_ports *ports, void *user)
@@ -80,7 +81,8 @@ static void tell(struct devicemgr *mgr, const struct outbox_event *event)
     }
 }
 
-/* Before the next event. */
+/* Before the next event. What has come to pass is put there by plugins and creates alone, so only
+ * what may concern these is followed by it; state_at() sees that nothing is left. */
 static void hand_out(struct devicemgr *mgr)
 {
     struct outbox_event *event;
@@ -155,7 +157,7 @@ uint64_t devicemgr_next_ms(const struct devicemgr *mgr)
     uint64_t next_ms = UINT64_MAX;
 
     for (size_t i = 0; i < sizeof due_ms / sizeof due_ms[0]; i++)
-        next_ms = due_ms[i] < next_ms ? due_ms[i] : next_ms;
+        next_ms = earlier(next_ms, due_ms[i]);
     return next_ms;
 }
 

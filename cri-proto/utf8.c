@@ -1,0 +1,32 @@
+#include "cri-proto/utf8.h"
+
+size_t utf8_character_bytes(const char *text, size_t len)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    unsigned char low = 0x80, high = 0xbf;
+    size_t bytes;
+
+    if (len == 0 || s[0] < 0x80)
+        return len > 0;
+    if (s[0] >= 0xc2 && s[0] <= 0xdf)
+        bytes = 2;
+    else if ((s[0] & 0xf0) == 0xe0)
+        bytes = 3;
+    else if (s[0] >= 0xf0 && s[0] <= 0xf4)
+        bytes = 4;
+    else
+        return 0;
+    if (s[0] == 0xe0)
+        low = 0xa0;
+    else if (s[0] == 0xed)
+        high = 0x9f;
+    else if (s[0] == 0xf0)
+        low = 0x90;
+    else if (s[0] == 0xf4)
+        high = 0x8f;
+    for (size_t i = 1; i < bytes; i++, low = 0x80, high = 0xbf) {
+        if (i == len || s[i] < low || s[i] > high)
+            return 0;
+    }
+    return bytes;
+}
