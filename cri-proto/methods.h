@@ -32,6 +32,8 @@
 #define CONTROL_STATUS "/control.v1.Control/Status"
 #define CONTROL_WHY "/control.v1.Control/Why"
 #define CONTROL_EVENTS "/control.v1.Control/Events"
+#define CONTROL_RELOAD "/control.v1.Control/Reload"
+#define CONTROL_LOG_LEVEL "/control.v1.Control/LogLevel"
 #define CONTROL_SOCKET_DEFAULT "/run/cri-device-shim/control.sock"
 
 /* The numbers are in what connections are kept by, from release to release: new ones come last. */

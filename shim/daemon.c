@@ -16,10 +16,12 @@
 #include "shim/core/host.h"
 #include "shim/daemon_events.h"
 #include "shim/daemon_report.h"
+#include "shim/daemon_settings.h"
 #include "shim/deaths.h"
 #include "shim/fd_store.h"
 #include "shim/kubelet/feed.h"
 #include "shim/kubelet/gate.h"
+#include "shim/level_file.h"
 #include "shim/log.h"
 #include "shim/metrics/metrics.h"
 #include "shim/path.h"
@@ -308,13 +310,28 @@ static void on_report(void *user, struct report *out)
     daemon_report(&rooms, out);
 }
 
-static const struct control_ops CONTROL_OPS = {.report = on_report};
+static int on_reload(void *user, struct settings_reloaded *out)
+{
+    struct daemon *d = user;
+
+    return d->stopping ? -1 : daemon_reload(d->settings, d->host, d->feed, d->ready, out);
+}
+
+static void on_level(void *user, int level)
+{
+    struct daemon *d = user;
+
+    daemon_set_level(d->settings, d->feed, level);
+}
+
+static const struct control_ops CONTROL_OPS = {
+    .report = on_report, .reload = on_reload, .set_level = on_level};
 
 static void start_control(struct daemon *d)
 {
     if (d->config->control_socket[0] != '\0')
         d->control =
-            control_start(&d->loop, d->config, d->host, d->events, d->store, &CONTROL_OPS, d);
+            control_start(&d->loop, d->settings, d->host, d->events, d->store, &CONTROL_OPS, d);
 }
 
 /* Settings by which all of it has begun are worth keeping. */
@@ -386,28 +403,11 @@ static const struct host_ops HOST_OPS = {.verdict = on_verdict,
 
 /* ---- other settings ---- */
 
-/* As settings_reload(); for whoever asks. */
-static int reload(struct daemon *d, char out[SETTINGS_RELOAD_BYTES_MAX])
-{
-    int result = settings_reload(d->settings, out);
-
-    if (result < 0)
-        return result;
-    host_settings_changed(d->host);
-    if (d->feed)
-        feed_settings_read(d->feed, d->settings);
-    if (d->ready)
-        settings_tell_ready(d->settings);
-    return 0;
-}
-
 static void on_asked_to_reload(void *user)
 {
-    struct daemon *d = user;
-    char told[SETTINGS_RELOAD_BYTES_MAX];
+    struct settings_reloaded told;
 
-    if (!d->stopping)
-        (void)!reload(d, told);
+    (void)!on_reload(user, &told);
 }
 
 /* ---- who watches ---- */
@@ -460,6 +460,7 @@ static int run(struct daemon *d)
 {
     d->started_ms = boot_now_ms();
     watch_deaths(d);
+    settings_set_level(d->settings, level_file_read(d->config->state_dir));
     program_note();
     d->calls = calls_new();
     if (!d->calls) {

@@ -33,6 +33,26 @@ static _Atomic unsigned long lost_ever;
 static _Atomic uint64_t last;      /* what the last line was, as a hash */
 static _Atomic unsigned long same; /* lines that were the same as the last, since that was told */
 
+static const char *const LEVELS[] = {[LOG_LEVEL_ERROR] = "error",
+                                     [LOG_LEVEL_WARNING] = "warning",
+                                     [LOG_LEVEL_INFO] = "info",
+                                     [LOG_LEVEL_DEBUG] = "debug"};
+#define LEVELS_LEN (int)(sizeof LEVELS / sizeof *LEVELS)
+
+const char *log_level_name(int level)
+{
+    return level > 0 && level < LEVELS_LEN ? LEVELS[level] : NULL;
+}
+
+int log_level_parse(const char *name)
+{
+    for (int level = LEVELS_LEN - 1; level > 0; level--) {
+        if (LEVELS[level] && strcmp(LEVELS[level], name) == 0)
+            return level;
+    }
+    return 0;
+}
+
 void log_set_level(enum log_level level)
 {
     level_max = level;

@@ -44,7 +44,7 @@ enum log_kind {
     LOG_KIND_NONE,
     LOG_KIND_STARTED,
     LOG_KIND_STOPPING,
-    LOG_KIND_SETTINGS,      /* they are wrong */
+    LOG_KIND_SETTINGS, /* they are wrong */
     LOG_KIND_RELOADED,
     LOG_KIND_REFUSED,       /* a CreateContainer */
     LOG_KIND_REFUSALS_OVER, /* of one container: its create goes on */
@@ -66,6 +66,11 @@ struct log_about {
     const char *pod; /* "namespace/name" */
     const char *container;
 };
+
+/* "error", "warning", "info", "debug"; NULL for what is no level. */
+const char *log_level_name(int level);
+/* The level of this name; 0: there is none. */
+int log_level_parse(const char *name);
 
 /* Lines above this level are dropped. At start: LOG_LEVEL_INFO. */
 void log_set_level(enum log_level level);

@@ -187,58 +187,62 @@ void settings_tell_ready(const struct settings *settings)
 
 /* ---- reading them again ---- */
 
-struct changes {
-    char live[SETTINGS_RELOAD_BYTES_MAX / 3], fixed[SETTINGS_RELOAD_BYTES_MAX / 3];
-};
-
 static void add_change(void *user, const char *name, bool live)
 {
-    struct changes *changes = user;
-    char *list = live ? changes->live : changes->fixed;
+    struct settings_reloaded *out = user;
+    char *list = live ? out->changed : out->needs_restart;
     size_t len = strlen(list);
 
-    snprintf(list + len, sizeof changes->live - len, "%s%s", len > 0 ? ", " : "", name);
+    snprintf(list + len, SETTINGS_NAMES_BYTES_MAX - len, "%s%s", len > 0 ? ", " : "", name);
 }
 
-/* No file any more is no reason to go by the defaults. */
+/* No file any more is no reason to go by the defaults. `why` in one line. */
 static int read_again(const char *path, struct config *out, char *why)
 {
     struct config_error err;
 
     if (!path) {
-        snprintf(why, SETTINGS_RELOAD_BYTES_MAX, "there was no settings file at the start");
+        snprintf(why, SETTINGS_WRONG_BYTES_MAX, "there was no settings file at the start");
         log_warning("reload: %s", why);
         return -1;
     }
     if (config_load(path, out, &err) == 0)
         return 0;
-    snprintf(why, SETTINGS_RELOAD_BYTES_MAX, "nothing has changed, %.*s",
-             (int)strcspn(err.text, "\n"), err.text);
+    snprintf(why, SETTINGS_WRONG_BYTES_MAX, "%.*s", SETTINGS_WRONG_BYTES_MAX - 1, err.text);
+    for (char *end = strchr(why, '\n'); end; end = strchr(end, '\n'))
+        *end = ';';
     say(&err);
     log_error("reload: nothing has changed, since %s is wrong", path);
     return -1;
 }
 
-int settings_reload(struct settings *settings, char *out)
+int settings_reload(struct settings *settings, struct settings_reloaded *out)
 {
     const struct log_about about = {.kind = LOG_KIND_RELOADED};
-    struct changes changes = {0};
     struct config config;
 
-    if (read_again(settings->path, &config, out) < 0)
+    *out = (struct settings_reloaded){0};
+    if (read_again(settings->path, &config, out->wrong) < 0)
         return -1;
-    config_compare(&settings->config, &config, add_change, &changes);
+    config_compare(&settings->config, &config, add_change, out);
     config_exchange_live(&settings->config, &config);
     config_fini(&config);
-    settings_apply_log(&settings->config);
+    settings_set_level(settings, settings->level_set);
     settings->read_ms = boot_now_ms();
-    if (!changes.fixed[0])
+    if (!out->needs_restart[0])
         settings->degraded[0] = '\0';
-    snprintf(out, SETTINGS_RELOAD_BYTES_MAX, "changed: %s; needs a restart: %s",
-             changes.live[0] ? changes.live : "nothing",
-             changes.fixed[0] ? changes.fixed : "nothing");
-    log_write_about(LOG_LEVEL_INFO, &about, "reload: %s", out);
+    log_write_about(LOG_LEVEL_INFO, &about, "reload: changed: %s; needs a restart: %s",
+                    out->changed[0] ? out->changed : "nothing",
+                    out->needs_restart[0] ? out->needs_restart : "nothing");
     return 0;
+}
+
+void settings_set_level(struct settings *settings, int level)
+{
+    settings->level_set = level;
+    settings_apply_log(&settings->config);
+    if (level != 0)
+        log_set_level((enum log_level)level);
 }
 
 /* ---- keeping them ---- */

@@ -26,6 +26,7 @@ struct settings {
     char *text;       /* of the file they are from, for settings_keep(); empty for the defaults */
     size_t text_len;
     uint64_t read_ms; /* when that was: at the start, or when it last was right; boot_now_ms() */
+    int level_set;    /* settings_set_level(); 0: none */
     char degraded[SETTINGS_DEGRADED_BYTES_MAX]; /* why they are not the file's; "": they are */
 };
 
@@ -48,10 +49,20 @@ void settings_tell_ready(const struct settings *settings);
  * Reads the file again, blocking, and takes over what may change without a restart. All or nothing: a
  * file that is wrong changes nothing. Logs what is wrong, with its place; or what has changed, and
  * what waits for a restart. 0: they are the file's, as far as may be, and the caller lets its parts know;
- * -1: all is as before. `out`, of SETTINGS_RELOAD_BYTES_MAX, is told the same in one line.
+ * -1: all is as before. *out is told the same.
  */
-#define SETTINGS_RELOAD_BYTES_MAX 1024
-int settings_reload(struct settings *settings, char *out) __attribute__((warn_unused_result));
+#define SETTINGS_NAMES_BYTES_MAX 512
+#define SETTINGS_WRONG_BYTES_MAX 1024
+struct settings_reloaded {
+    char changed[SETTINGS_NAMES_BYTES_MAX]; /* names, with ", " between them; "": none */
+    char needs_restart[SETTINGS_NAMES_BYTES_MAX];
+    char wrong[SETTINGS_WRONG_BYTES_MAX]; /* in one line, with -1 */
+};
+int settings_reload(struct settings *settings, struct settings_reloaded *out)
+    __attribute__((warn_unused_result));
+
+/* The level that an operator set: it counts, whatever the file says, until it is set to 0. */
+void settings_set_level(struct settings *settings, int level);
 
 /* They work: keeps a copy of the file for the next start, unless it is there already or they are
  * degraded. In a worker of libuv; a failure is told. `settings` is borrowed until the loop ends. */

@@ -85,9 +85,9 @@ static void on_asked_to_stop(void *user, int number)
 static void on_asked_to_reload(void *user)
 {
     struct process *p = user;
-    char told[SETTINGS_RELOAD_BYTES_MAX];
+    struct settings_reloaded told;
 
-    if (settings_reload(&p->settings, told) < 0)
+    if (settings_reload(&p->settings, &told) < 0)
         return;
     settings_tell_ready(&p->settings);
     if (p->bridge)

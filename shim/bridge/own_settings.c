@@ -5,26 +5,9 @@
 
 #include "shim/log.h"
 
-/* One that this release does not know leaves what was. */
-static bool is_level(int level)
-{
-    return level == LOG_LEVEL_ERROR || level == LOG_LEVEL_WARNING || level == LOG_LEVEL_INFO ||
-           level == LOG_LEVEL_DEBUG;
-}
-
 static bool is_format(int format)
 {
     return format >= CONFIG_LOG_AUTO && format <= CONFIG_LOG_JOURNAL;
-}
-
-static const char *level_name(int level)
-{
-    static const char *const names[] = {[LOG_LEVEL_ERROR] = "error",
-                                        [LOG_LEVEL_WARNING] = "warning",
-                                        [LOG_LEVEL_INFO] = "info",
-                                        [LOG_LEVEL_DEBUG] = "debug"};
-
-    return names[level];
 }
 
 static const char *format_name(enum config_log_format format)
@@ -45,6 +28,16 @@ static bool is_same(const struct config_bridge *own, const Bridge__V1__Settings 
            own->preferred_timeout_ms == daemons->preferred_timeout_ms;
 }
 
+/* It counts whenever the file was read. */
+static void take_level(struct settings *own, int level)
+{
+    if (level == own->level_set || (level != 0 && !log_level_name(level)))
+        return;
+    settings_set_level(own, level);
+    log_info("log level as the daemon's: %s",
+             log_level_name(level ? level : own->config.log_level));
+}
+
 bool own_settings_take(struct settings *own, const Bridge__V1__Settings *daemons)
 {
     const struct log_about about = {.kind = LOG_KIND_RELOADED};
@@ -53,10 +46,11 @@ bool own_settings_take(struct settings *own, const Bridge__V1__Settings *daemons
     enum config_log_format format = config->log_format;
     bool mended;
 
+    take_level(own, daemons->log_level_set);
     if (daemons->read_ms <= own->read_ms)
         return false;
     own->read_ms = daemons->read_ms;
-    if (is_level(daemons->log_level))
+    if (log_level_name(daemons->log_level)) /* else this release does not know it */
         level = daemons->log_level;
     if (is_format((int)daemons->log_format))
         format = (enum config_log_format)daemons->log_format;
@@ -65,11 +59,11 @@ bool own_settings_take(struct settings *own, const Bridge__V1__Settings *daemons
         return false;
     config->log_level = level;
     config->log_format = format;
-    settings_apply_log(config);
+    settings_set_level(own, own->level_set);
     if (mended)
         own->degraded[0] = '\0';
     log_write_about(LOG_LEVEL_INFO, &about,
-                    "reload: as the daemon's: log.level %s, log.format %s%s", level_name(level),
+                    "reload: as the daemon's: log.level %s, log.format %s%s", log_level_name(level),
                     format_name(format), mended ? "; all settings are the file's again" : "");
     return true;
 }

@@ -8,6 +8,7 @@
 #include "cri-proto/methods.h"
 #include "shim/control/follow.h"
 #include "shim/control/limits.h"
+#include "shim/control/log_levels.h"
 #include "shim/control/status.h"
 #include "shim/control/why.h"
 #include "shim/must.h"
@@ -20,9 +21,10 @@
 #define STORED_NAME "control"
 
 struct control {
-    const struct config *config;
+    const struct settings *settings;
     struct host *host;
     struct followers *followers;
+    struct log_levels *log_levels;
     const struct control_ops *ops;
     void *user;
     struct rpc_server *server;
@@ -48,7 +50,7 @@ static void on_status(struct rpc_incoming *call, const ProtobufCMessage *message
 
     (void)message;
     control->ops->report(control->user, &report);
-    status_init(&status, control->config, &report);
+    status_init(&status, control->settings, &report);
     answer(call, &status.response.base);
     status_fini(&status);
 }
@@ -79,7 +81,34 @@ static void on_events(struct rpc_incoming *call, const ProtobufCMessage *message
     followers_add(control->followers, call, (const void *)message);
 }
 
+static void on_reload(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    struct control *control = user;
+    struct settings_reloaded told = {0};
+    Control__V1__ReloadResponse response = CONTROL__V1__RELOAD_RESPONSE__INIT;
+    char words[sizeof told.wrong + 64];
+
+    (void)message;
+    if (control->ops->reload(control->user, &told) < 0) {
+        snprintf(words, sizeof words, "nothing has changed: %s", told.wrong);
+        rpc_incoming_finish(call, RPC_FAILED_PRECONDITION, words);
+        return;
+    }
+    response.changed = told.changed;
+    response.needs_restart = told.needs_restart;
+    answer(call, &response.base);
+}
+
+static void on_log_level(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    struct control *control = user;
+
+    log_levels_call(control->log_levels, call, (const void *)message);
+}
+
 static const struct rpc_method METHODS[] = {
+    {CONTROL_RELOAD, &control__v1__reload_request__descriptor, on_reload},
+    {CONTROL_LOG_LEVEL, &control__v1__log_level_request__descriptor, on_log_level},
     {CONTROL_EVENTS, &control__v1__events_request__descriptor, on_events},
     {CONTROL_WHY, &control__v1__why_request__descriptor, on_why},
     {CONTROL_STATUS, &control__v1__status_request__descriptor, on_status},
@@ -99,18 +128,19 @@ static int serve(void *user)
     return listener_look(&control->listener);
 }
 
-struct control *control_start(uv_loop_t *loop, const struct config *config, struct host *host,
+struct control *control_start(uv_loop_t *loop, const struct settings *settings, struct host *host,
                               struct events *events, struct fd_store *store,
                               const struct control_ops *ops, void *user)
 {
     const struct socket_place place = {.dir_mode = SOCKET_DIRECTORY_MODE,
-                                       .name = config->control_socket};
+                                       .name = settings->config.control_socket};
     struct control *control = must(calloc(1, sizeof *control));
     char what[PATH_MAX + 64];
 
-    control->config = config;
+    control->settings = settings;
     control->host = host;
     control->followers = followers_new(loop, events);
+    control->log_levels = log_levels_new(loop, settings, ops->set_level, user);
     control->ops = ops;
     control->user = user;
     if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, control,
@@ -119,7 +149,7 @@ struct control *control_start(uv_loop_t *loop, const struct config *config, stru
     rpc_server_set_limits(control->server, &LIMITS);
     rpc_server_set_pings(control->server, CONTROL_PINGS_MS);
     listener_init(&control->listener, control->server, store, STORED_NAME);
-    snprintf(what, sizeof what, "control.socket = \"%s\"", config->control_socket);
+    snprintf(what, sizeof what, "control.socket = \"%s\"", settings->config.control_socket);
     control->keeper = keeper_start(loop, what, serve, control);
     return control;
 }
@@ -137,5 +167,6 @@ void control_stop(struct control *control)
     listener_fini(&control->listener);
     rpc_server_close(control->server);
     followers_free(control->followers);
+    log_levels_free(control->log_levels);
     free(control);
 }

@@ -2,8 +2,9 @@
 add_library(shim_control STATIC
     ${CMAKE_CURRENT_LIST_DIR}/control.c
     ${CMAKE_CURRENT_LIST_DIR}/follow.c
+    ${CMAKE_CURRENT_LIST_DIR}/log_levels.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c
     ${CMAKE_CURRENT_LIST_DIR}/why.c)
 target_link_libraries(shim_control
     PUBLIC PkgConfig::LIBUV cri_proto
-    PRIVATE config shim_events shim_core shim_rpc shim_version shim_log devicemgr shim_warnings)
+    PRIVATE config shim_events shim_settings shim_core shim_rpc shim_version shim_log devicemgr shim_warnings)

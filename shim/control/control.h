@@ -10,25 +10,29 @@
 
 #include <uv.h>
 
-#include "config/config.h"
 #include "shim/core/host.h"
 #include "shim/events/events.h"
 #include "shim/fd_store.h"
 #include "shim/report.h"
+#include "shim/settings.h"
 
 struct control;
 
 struct control_ops {
     /* What there is to say of the daemon now; *out is zeroed. */
     void (*report)(void *user, struct report *out);
+    /* settings_reload(), with all that follows. */
+    int (*reload)(void *user, struct settings_reloaded *out);
+    /* settings_set_level(), likewise. */
+    void (*set_level)(void *user, int level);
 };
 
 /*
- * Listens at config->control_socket (0600; its directory 0755), as long as it takes and as often as
- * that is removed (rpc/keeper.h), kept in `store` (NULL: there is none). `config`, `host`, `events`,
+ * Listens at the settings' control_socket (0600; its directory 0755), as long as it takes and as often as
+ * that is removed (rpc/keeper.h), kept in `store` (NULL: there is none). `settings`, `host`, `events`,
  * `store`, `ops` and `user` are borrowed until control_stop(). No callback comes before return.
  */
-struct control *control_start(uv_loop_t *loop, const struct config *config, struct host *host,
+struct control *control_start(uv_loop_t *loop, const struct settings *settings, struct host *host,
                               struct events *events, struct fd_store *store,
                               const struct control_ops *ops, void *user);
 

@@ -6,6 +6,7 @@
 
 #include "config/compare.h"
 #include "shim/boot_clock.h"
+#include "shim/log.h"
 #include "shim/must.h"
 #include "shim/process.h"
 #include "shim/version.h"
@@ -104,8 +105,11 @@ static void add_setting(void *user, const struct config_difference *difference)
 
 /* ---- the whole ---- */
 
-void status_init(struct status *status, const struct config *config, const struct report *report)
+void status_init(struct status *status, const struct settings *settings,
+                 const struct report *report)
 {
+    const struct config *config = &settings->config;
+
     *status = (struct status){0};
     control__v1__status_response__init(&status->response);
     status->response.processes = status->process_list;
@@ -116,6 +120,8 @@ void status_init(struct status *status, const struct config *config, const struc
     set_kubelet(status, report);
     set_troubles(status, report);
     config_differences(config, add_setting, &status->response);
+    if (settings->level_set)
+        status->response.log_level_set = text(log_level_name(settings->level_set));
 }
 
 void status_fini(struct status *status)

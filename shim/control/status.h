@@ -4,9 +4,9 @@
 #ifndef SHIM_CONTROL_STATUS_H
 #define SHIM_CONTROL_STATUS_H
 
-#include "config/config.h"
 #include "cri-proto/control_v1.pb-c.h"
 #include "shim/report.h"
+#include "shim/settings.h"
 
 struct status {
     Control__V1__StatusResponse response;
@@ -20,8 +20,9 @@ struct status {
     Control__V1__Trouble *trouble_list[REPORT_TROUBLES_MAX];
 };
 
-/* `config` and `report` are borrowed until status_fini(). */
-void status_init(struct status *status, const struct config *config, const struct report *report);
+/* `settings` and `report` are borrowed until status_fini(). */
+void status_init(struct status *status, const struct settings *settings,
+                 const struct report *report);
 void status_fini(struct status *status);
 
 #endif

@@ -1,8 +1,5 @@
 #include "shim/ctl/commands.h"
 
 const struct command *const commands[] = {
-    &status_command,
-    &why_command,
-    &events_command,
-    NULL,
+    &status_command, &why_command, &events_command, &reload_command, &log_level_command, NULL,
 };

@@ -12,5 +12,7 @@ extern const struct command *const commands[];
 extern const struct command status_command;
 extern const struct command why_command;
 extern const struct command events_command;
+extern const struct command reload_command;
+extern const struct command log_level_command;
 
 #endif

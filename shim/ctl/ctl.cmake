@@ -8,6 +8,8 @@ add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/commands.c
     ${CMAKE_CURRENT_LIST_DIR}/events.c
     ${CMAKE_CURRENT_LIST_DIR}/help.c
+    ${CMAKE_CURRENT_LIST_DIR}/log_level.c
+    ${CMAKE_CURRENT_LIST_DIR}/reload.c
     ${CMAKE_CURRENT_LIST_DIR}/show.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c
     ${CMAKE_CURRENT_LIST_DIR}/table.c

@@ -103,7 +103,7 @@ static void show_settings(const struct show *show, const Control__V1__StatusResp
         {.name = "SETTING"}, {.name = "VALUE"}, {.name = "DEFAULT"}};
     struct table *table;
 
-    if (status->n_settings == 0)
+    if (status->n_settings == 0 && !status->log_level_set[0])
         return;
     table = table_new(show, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
     fputc('\n', show->out);
@@ -112,6 +112,12 @@ static void show_settings(const struct show *show, const Control__V1__StatusResp
         table_put(table, status->settings[i]->key);
         table_put(table, status->settings[i]->value);
         table_put(table, status->settings[i]->initial);
+    }
+    if (status->log_level_set[0]) {
+        table_row(table, TABLE_WARNING);
+        table_put(table, "log-level (set)");
+        table_put(table, status->log_level_set);
+        table_put(table, "the settings'");
     }
     table_print(table);
 }
@@ -201,6 +207,7 @@ static void show_all(const struct show *show, const Control__V1__StatusResponse 
     show_set(all, "kubelet", status->kubelet ? kubelet_of(status->kubelet) : json_null());
     show_set(all, "degraded", troubles_of(status));
     show_set(all, "settings", settings_of(status));
+    show_set(all, "logLevelSet", show_text_or_null(status->log_level_set));
     show_json(show, all);
 }
 

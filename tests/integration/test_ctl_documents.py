@@ -13,7 +13,7 @@ BASH = ROOT / "config/completion.bash"
 ZSH = (ROOT / "config/completion.zsh").read_text()
 
 
-OPTION = re.compile(r"^  (?:(-\w)|  ),? (--[a-z-]+)", re.MULTILINE)
+OPTION = re.compile(r"^  (?:(-\w),|   ) (--[a-z-]+)", re.MULTILINE)
 
 
 def run(*words):

@@ -30,6 +30,7 @@ MAY = {
 TYING = {"daemon.c": {"shim/control", "shim/core", "shim/events", "shim/kubelet", "shim/metrics", "shim/relay", "shim/rpc"},
          "daemon_events.c": {"shim/events"},
          "daemon_events.h": {"shim/events"},
+         "daemon_settings.h": {"shim/core", "shim/kubelet"},
          "daemon_report.c": {"shim/control", "shim/core", "shim/kubelet", "shim/rpc"},
          "daemon_report.h": {"shim/control", "shim/core", "shim/events", "shim/kubelet", "shim/rpc"},
          "import.c": {"shim/kubelet"},

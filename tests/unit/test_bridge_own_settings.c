@@ -44,6 +44,22 @@ static void degrade(void)
     snprintf(own.degraded, sizeof own.degraded, "the file is wrong");
 }
 
+/* By an operator, whichever file was read last; one that this release does not know is none. */
+static void a_level_that_was_set_counts_until_it_is_not(void **state)
+{
+    (void)state;
+    daemons.read_ms = own.read_ms;
+    daemons.log_level_set = LOG_LEVEL_ERROR;
+    assert_false(own_settings_take(&own, &daemons));
+    assert_int_equal(own.level_set, LOG_LEVEL_ERROR);
+    daemons.log_level_set = 5;
+    assert_false(own_settings_take(&own, &daemons));
+    assert_int_equal(own.level_set, LOG_LEVEL_ERROR);
+    daemons.log_level_set = 0;
+    assert_false(own_settings_take(&own, &daemons));
+    assert_int_equal(own.level_set, 0);
+}
+
 static void those_read_later_are_taken(void **state)
 {
     (void)state;
@@ -117,6 +133,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(those_read_later_are_taken, set_up, tear_down),
         cmocka_unit_test_setup_teardown(those_read_earlier_are_not, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_level_that_was_set_counts_until_it_is_not, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(the_same_ones_are_no_news, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_was_degraded_is_so_no_more, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unless_something_else_differs, set_up, tear_down),

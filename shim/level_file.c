@@ -1,0 +1,73 @@
+#include "shim/level_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/file.h"
+#include "shim/log.h"
+#include "shim/must.h"
+#include "shim/path.h"
+
+#define NAME_BYTES_MAX 16
+
+int level_file_read(const char *state_dir)
+{
+    char *path = path_join(state_dir, LEVEL_FILE), name[NAME_BYTES_MAX];
+    int len = file_read_text(path, name, sizeof name), level = 0;
+
+    if (len >= 0) {
+        name[strcspn(name, "\n")] = '\0';
+        level = log_level_parse(name);
+    }
+    if (level == 0 && len != -ENOENT)
+        log_warning("%s: %s; the level is that of the settings", path,
+                    len < 0 ? strerror(-len) : "no log level");
+    free(path);
+    return level;
+}
+
+/* ---- in the worker ---- */
+
+struct writing {
+    uv_work_t work;
+    char *path;
+    int level, err;
+    void (*done)(void *user, int level, int err);
+    void *user;
+};
+
+static void on_work(uv_work_t *work)
+{
+    struct writing *writing = work->data;
+    const char *name = log_level_name(writing->level);
+
+    if (name)
+        writing->err = file_replace_synced(writing->path, name, strlen(name));
+    else if (unlink(writing->path) < 0 && errno != ENOENT)
+        writing->err = -errno;
+}
+
+static void on_worked(uv_work_t *work, int status)
+{
+    struct writing *writing = work->data;
+
+    (void)status; /* nobody cancels it */
+    writing->done(writing->user, writing->level, writing->err);
+    free(writing->path);
+    free(writing);
+}
+
+void level_file_write(uv_loop_t *loop, const char *state_dir, int level,
+                      void (*done)(void *user, int level, int err), void *user)
+{
+    struct writing *writing = must(calloc(1, sizeof *writing));
+
+    writing->path = path_join(state_dir, LEVEL_FILE);
+    writing->level = level;
+    writing->done = done;
+    writing->user = user;
+    writing->work.data = writing;
+    uv_queue_work(loop, &writing->work, on_work, on_worked);
+}
