@@ -61,12 +61,8 @@ static void on_why(struct rpc_incoming *call, const ProtobufCMessage *message, v
     struct control *control = user;
     struct why why;
 
-    if (request->pod[0] == '\0') {
-        rpc_incoming_finish(call, RPC_INVALID_ARGUMENT, "no pod is named");
-        return;
-    }
     why_init(&why, host_core(control->host), request);
-    if (why.response.n_containers > 0)
+    if (why.response.n_containers > 0 || request->pod[0] == '\0')
         answer(call, &why.response.base);
     else
         rpc_incoming_finish(call, RPC_NOT_FOUND,

@@ -104,8 +104,11 @@ static Control__V1__Container *container_of(const struct devicemgr_why *why)
 
 static void on_why(void *user, const struct devicemgr_why *why)
 {
-    Control__V1__WhyResponse *response = user;
+    struct why *answer = user;
+    Control__V1__WhyResponse *response = &answer->response;
 
+    if (answer->waiting && !why->pending && !why->refused_word)
+        return;
     if (response->n_containers == CONTROL_WHY_CONTAINERS_MAX) {
         response->more = true;
         return;
@@ -118,8 +121,9 @@ void why_init(struct why *why, const struct devicemgr *core, const Control__V1__
     control__v1__why_response__init(&why->response);
     why->response.containers =
         must(calloc(CONTROL_WHY_CONTAINERS_MAX, sizeof *why->response.containers));
-    devicemgr_why(core, boot_now_ms(), request->pod,
-                  request->container[0] ? request->container : NULL, on_why, &why->response);
+    why->waiting = request->pod[0] == '\0';
+    devicemgr_why(core, boot_now_ms(), why->waiting ? NULL : request->pod,
+                  request->container[0] ? request->container : NULL, on_why, why);
 }
 
 void why_fini(struct why *why)

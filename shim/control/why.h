@@ -9,6 +9,9 @@
 
 struct why {
     Control__V1__WhyResponse response;
+
+    /* private */
+    bool waiting; /* only those that wait, or were refused */
 };
 
 /* Asks; all that it says is a copy. */

@@ -14,5 +14,6 @@ extern const struct command why_command;
 extern const struct command events_command;
 extern const struct command reload_command;
 extern const struct command log_level_command;
+extern const struct command support_command;
 
 #endif

@@ -2,6 +2,7 @@
 pkg_check_modules(SMARTCOLS REQUIRED IMPORTED_TARGET smartcols)
 
 add_library(shim_ctl STATIC
+    ${CMAKE_CURRENT_LIST_DIR}/archive.c
     ${CMAKE_CURRENT_LIST_DIR}/client.c
     ${CMAKE_CURRENT_LIST_DIR}/command.c
     ${CMAKE_CURRENT_LIST_DIR}/command_line.c
@@ -12,11 +13,12 @@ add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/reload.c
     ${CMAKE_CURRENT_LIST_DIR}/show.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c
+    ${CMAKE_CURRENT_LIST_DIR}/support.c
     ${CMAKE_CURRENT_LIST_DIR}/table.c
     ${CMAKE_CURRENT_LIST_DIR}/why.c)
 target_link_libraries(shim_ctl
     PUBLIC PkgConfig::LIBUV PkgConfig::JANSSON cri_proto
-    PRIVATE PkgConfig::SMARTCOLS shim_rpc shim_log shim_warnings)
+    PRIVATE PkgConfig::SMARTCOLS PkgConfig::ZLIB shim_rpc shim_version shim_log shim_warnings)
 
 add_executable(cri-device-shimctl ${CMAKE_CURRENT_LIST_DIR}/main.c)
 target_link_libraries(cri-device-shimctl PRIVATE shim_ctl shim_version shim_warnings)
