@@ -1,3 +1,4 @@
+import concurrent.futures
 import os
 
 import pytest
@@ -28,6 +29,13 @@ def shim(runtime, make_shim):
 @pytest.fixture
 def client(shim, make_client):
     return make_client(shim)
+
+
+@pytest.fixture
+def background(closing):
+    """Threads for calls that a test does not wait for; they end before what they call is stopped."""
+    with concurrent.futures.ThreadPoolExecutor(32) as pool:
+        yield pool
 
 
 @pytest.fixture

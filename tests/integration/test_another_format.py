@@ -1,6 +1,5 @@
 """A release that goes on with connections in another way takes the place of one that runs, and back."""
 
-import concurrent.futures
 import os
 import signal
 
@@ -65,12 +64,6 @@ def start(directory, runtime_socket, manager, installed, closing):
         return shim
 
     return begin
-
-
-@pytest.fixture
-def background(closing):
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        yield pool
 
 
 def begun(runtime, client, background):

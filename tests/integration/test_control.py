@@ -1,7 +1,6 @@
 """The control socket, and cri-device-shimctl at it: a daemon that works, under load and in trouble,
 and clients that mean no good."""
 
-import concurrent.futures
 import json
 import os
 import socket
@@ -38,12 +37,6 @@ def wait_status(shim, holds, what):
 
 def troubles(shim):
     return {one["what"]: one["why"] for one in ctl_json(shim, "status")["degraded"]}
-
-
-@pytest.fixture
-def background():
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        yield pool
 
 
 @pytest.fixture

@@ -35,12 +35,6 @@ def make_kept(directory, runtime_socket, manager, closing):
     return make
 
 
-@pytest.fixture
-def background(closing):
-    with concurrent.futures.ThreadPoolExecutor(32) as pool:
-        yield pool
-
-
 def relayed(manager):
     """Names of the connections that are kept, each of three descriptors."""
     return {name for name in manager.names() if name.startswith("relayed/")}

@@ -1,6 +1,5 @@
 """The end of the shim on SIGTERM, and a start on a socket that the service manager passed."""
 
-import concurrent.futures
 import os
 import signal
 import socket
@@ -20,12 +19,6 @@ from shim import accepts
 from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
-
-
-@pytest.fixture
-def background():
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        yield pool
 
 
 class SlowStatus:
