@@ -57,26 +57,24 @@ struct dirty_row *dirty_ensure(struct state *state, enum devicemgr_record_kind k
     return row;
 }
 
-struct dirty_thing dirty_thing(struct state *state, enum devicemgr_record_kind kind,
-                               const char *const *parts)
+bool *dirty_stored(struct state *state, enum devicemgr_record_kind kind, const char *const *parts)
 {
-    struct dirty_thing thing = {0};
+    struct allocation *allocation;
+    struct resource *resource;
+    struct pod *pod;
 
     switch (kind) {
     case DEVICEMGR_RECORD_RESOURCE:
-        thing.resource = resources_edit(&state->resources, parts[0]);
-        thing.stored = thing.resource ? &thing.resource->stored : NULL;
-        break;
+        resource = resources_edit(&state->resources, parts[0]);
+        return resource ? &resource->stored : NULL;
     case DEVICEMGR_RECORD_ALLOCATION:
-        thing.allocation = allocations_edit(&state->allocations, parts[0], parts[1], parts[2]);
-        thing.stored = thing.allocation ? &thing.allocation->stored : NULL;
-        break;
+        allocation = allocations_edit(&state->allocations, parts[0], parts[1], parts[2]);
+        return allocation ? &allocation->stored : NULL;
     case DEVICEMGR_RECORD_POD:
-        thing.pod = pods_edit(&state->pods, parts[0]);
-        thing.stored = thing.pod ? &thing.pod->stored : NULL;
-        break;
+        pod = pods_edit(&state->pods, parts[0]);
+        return pod ? &pod->stored : NULL;
     }
-    return thing;
+    return NULL;
 }
 
 static void touch(struct state *state, enum devicemgr_record_kind kind, const char *k0,
@@ -84,7 +82,7 @@ static void touch(struct state *state, enum devicemgr_record_kind kind, const ch
 {
     const char *const parts[DIRTY_KEYS_LEN] = {k0, k1, k2};
     struct dirty_row *row = dirty_ensure(state, kind, parts);
-    const bool *stored = dirty_thing(state, kind, parts).stored;
+    const bool *stored = dirty_stored(state, kind, parts);
 
     row->stored = row->stored || (stored && *stored);
 }

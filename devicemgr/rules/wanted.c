@@ -5,12 +5,13 @@
 void wanted_look_up(const struct state *state, const struct demand *demand, struct wanted *all)
 {
     for (size_t i = 0; i < demand->request.len; i++) {
-        const struct request_item *want = &demand->request.items[i];
-        const char *name = want->resource;
+        const struct demand_item *item = &demand->items[i];
+        const char *name = item->want->resource;
 
         all[i] = (struct wanted){
             .demand = demand,
-            .want = want,
+            .item = item,
+            .want = item->want,
             .settings = state_settings_of(state, name),
             .resource = resources_find(state->resources, name),
             .has = allocations_find(&state->allocations, demand->pod_uid, demand->container, name),

@@ -68,6 +68,7 @@ enum draw {
     DRAW_WHY,
     DRAW_SHIM_RESUMES,
     DRAW_RELOAD,
+    DRAW_SHIM_OUTLIVED,
 };
 
 /* Mixes `about` in: another stream for each. */

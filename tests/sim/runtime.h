@@ -89,6 +89,7 @@ struct runtime_call {
     bool foreign;           /* not the kubelet's */
     bool earlier;           /* its connection outlived the shim that passed it on */
     uint64_t slow_until_ms; /* it has no effect before */
+    bool outlives; /* of a create: it has its effect after the shim that passed it on */
     bool effected;
     bool failed;
     struct rt_container made; /* of a create: what to make; then its id */
@@ -135,6 +136,8 @@ void runtime_start(struct world *w, unsigned container);
 /* All calls lose their answers, since the shim that carried them is gone; but creates whose
  * connections the next one goes on with. */
 void runtime_shim_gone(struct world *w);
+/* Whether one of the calls is to outlive the shim, whose connections all end then. */
+bool runtime_outlives(const struct world *w);
 /* It goes on with them; whether there are any. */
 bool runtime_shim_resumes(struct world *w);
 /* The runtime itself is: some take effect. */

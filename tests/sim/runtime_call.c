@@ -11,6 +11,9 @@
 
 #define EFFECT_MS_MAX 2000
 #define ANSWER_MS_MAX 500
+#define OUTLIVED_WORLDS 8   /* in one of so many: */
+#define OUTLIVED_PERCENT 15 /* of creates that are forwarded */
+#define OUTLIVED_MS_MAX 300
 #define EARLIER_MS_MAX 20000 /* longer than any list is asked for again by chance */
 
 /* ---- calls: their effect ---- */
@@ -349,11 +352,28 @@ bool runtime_remove_container(struct world *w, const struct rt_container *contai
     return true;
 }
 
+static void outlived(struct world *w, uint64_t incarnation, uint64_t unused)
+{
+    (void)unused;
+    if (shim_lives(w, incarnation))
+        shim_kill(w, false);
+}
+
+/* In some worlds the shim often ends at once, with its connections, while the runtime takes its
+ * time. */
 void runtime_create(struct world *w, uint64_t create, const struct rt_container *made)
 {
-    call_new(w,
-             &(struct runtime_call){
-                 .kind = CALL_CREATE_CONTAINER, .pod = made->uid, .create = create, .made = *made});
+    struct runtime_call *call = call_new(
+        w,
+        &(struct runtime_call){
+            .kind = CALL_CREATE_CONTAINER, .pod = made->uid, .create = create, .made = *made});
+    struct rng rng = draw_for(w, DRAW_SHIM_OUTLIVED, call);
+
+    if (!w->faults || w->play.seed % OUTLIVED_WORLDS != 0 || !rng_percent(&rng, OUTLIVED_PERCENT))
+        return;
+    call->outlives = true;
+    call->slow_until_ms = w->now_ms + rng_between(&rng, EFFECT_MS_MAX / 2, EFFECT_MS_MAX);
+    world_after(w, &rng, rng_between(&rng, 1, OUTLIVED_MS_MAX), outlived, call->incarnation, 0);
 }
 
 /* A cancelled call may have been too late to stop. */
@@ -385,6 +405,8 @@ void runtime_shim_gone(struct world *w)
         struct runtime_call *call = &w->runtime.calls[i];
         struct rng rng;
 
+        if (call->outlives)
+            continue;
         call->earlier = w->shim.resumes && call->kind == CALL_CREATE_CONTAINER &&
                         call->incarnation + 1 == w->shim.incarnation;
         if (!call->number || call->effected)
@@ -397,6 +419,17 @@ void runtime_shim_gone(struct world *w)
         else if (call->kind == CALL_CREATE_CONTAINER && rng_percent(&rng, 50))
             call->slow_until_ms = w->now_ms + rng_below(&rng, EFFECT_MS_MAX);
     }
+}
+
+bool runtime_outlives(const struct world *w)
+{
+    for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
+        const struct runtime_call *call = &w->runtime.calls[i];
+
+        if (call->number && call->outlives && call->incarnation == w->shim.incarnation)
+            return true;
+    }
+    return false;
 }
 
 bool runtime_shim_resumes(struct world *w)

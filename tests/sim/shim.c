@@ -324,9 +324,9 @@ static void die(struct world *w, bool reboot)
     shim->dying = false;
     shim->crash_in = 0;
     shim->run_later = false;
+    shim->resumes = !reboot && !runtime_outlives(w) && rng_percent(&kept, RESUMES_PERCENT);
     shim->incarnation++;
     shim->builtin_told = false;
-    shim->resumes = !reboot && rng_percent(&kept, RESUMES_PERCENT);
     shim->earlier = false;
     shim->earlier_ms = 0;
     lister_stop(w);
