@@ -31,8 +31,9 @@ struct devicemgr_record {
 
 /* How a held or intercepted CreateContainer goes on. */
 struct devicemgr_verdict {
-    int code;            /* 0: forward; else the gRPC code of the refusal */
-    const char *message; /* of a refusal; NULL when forwarded */
+    int code;             /* 0: forward; else the gRPC code of the refusal */
+    const char *message;  /* of a refusal; NULL when forwarded */
+    const char *resource; /* which it is for; NULL: not for one */
     /* Merged runtime options to put in front; NULL: forward the request untouched. */
     const V1beta1__ContainerAllocateResponse *options;
 };
@@ -62,6 +63,13 @@ struct devicemgr_event {
     const char *pod_uid, *pod_namespace, *pod_name, *container;
     const char *word; /* static */
     const char *text; /* may have any bytes of a peer's */
+};
+
+/* What a line of the log is about, besides its words. NULL: not about one, or not known. */
+struct devicemgr_about {
+    const char *resource;
+    const char *pod_namespace, *pod_name;
+    const char *container;
 };
 
 struct devicemgr_ports {
@@ -98,8 +106,8 @@ struct devicemgr_ports {
     void (*preferred)(void *user, uint64_t number, const char *const *ids, size_t ids_len);
     /* Something has come to pass. NULL: nobody listens, and it costs nothing. */
     void (*event)(void *user, const struct devicemgr_event *event);
-    /* `level` is a syslog level. */
-    void (*log)(void *user, int level, const char *text);
+    /* `level` is a syslog level; `about` is never NULL, and may have any bytes of a peer's. */
+    void (*log)(void *user, int level, const struct devicemgr_about *about, const char *text);
 };
 
 #endif

@@ -58,11 +58,13 @@ void action_free(struct action *action)
 {
     free(action->text);
     free(action->socket_name);
+    free(action->resource);
     ids_fini(&action->ids);
     ids_fini(&action->must_include);
     options_free(action->options);
     rows_free(action->rows, action->rows_len);
     free(action->event);
+    free(action->about);
     free(action);
 }
 
@@ -94,10 +96,15 @@ static void commit(const struct action *action, const struct devicemgr_ports *po
 
 static void verdict(const struct action *action, const struct devicemgr_ports *ports, void *user)
 {
-    struct devicemgr_verdict verdict = {action->code, action->text, action->options};
+    struct devicemgr_verdict verdict = {.code = action->code,
+                                        .message = action->text,
+                                        .resource = action->resource,
+                                        .options = action->options};
 
     ports->verdict(user, action->subject, &verdict);
 }
+
+static const struct devicemgr_about about_nothing;
 
 void action_carry_out(const struct action *a, const struct devicemgr_ports *ports, void *user)
 {
@@ -148,7 +155,7 @@ void action_carry_out(const struct action *a, const struct devicemgr_ports *port
         ports->event(user, a->event);
         break;
     case ACTION_LOG:
-        ports->log(user, a->code, a->text);
+        ports->log(user, a->code, a->about ? a->about : &about_nothing, a->text);
         break;
     }
 }

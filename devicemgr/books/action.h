@@ -43,12 +43,14 @@ struct action {
     int code; /* gRPC code or syslog level */
     char *text;
     char *socket_name;
+    char *resource; /* of a refusal; NULL: not about one */
     struct ids ids;
     struct ids must_include;
     V1beta1__ContainerAllocateResponse *options;
     struct action_row *rows;
     size_t rows_len;
-    struct devicemgr_event *event; /* in one piece with all it points to */
+    struct devicemgr_event *event; /* in one piece with all it points to; with the next */
+    struct devicemgr_about *about; /* of a line; NULL: nothing */
     struct action *next;
 };
 

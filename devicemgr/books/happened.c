@@ -6,29 +6,14 @@
 
 /* ---- one event, with all that it points to, in one piece of memory ---- */
 
-static size_t bytes_of(const char *text)
-{
-    return text ? strlen(text) + 1 : 0;
-}
-
-static const char *move_text(char **end, const char *text)
-{
-    char *copy = *end;
-
-    if (!text)
-        return NULL;
-    *end = stpcpy(copy, text) + 1;
-    return copy;
-}
-
 static size_t texts_bytes(const struct devicemgr_event *event)
 {
-    size_t bytes = bytes_of(event->resource) + bytes_of(event->pod_uid) +
-                   bytes_of(event->pod_namespace) + bytes_of(event->pod_name) +
-                   bytes_of(event->container) + bytes_of(event->text);
+    size_t bytes = mem_text_bytes(event->resource) + mem_text_bytes(event->pod_uid) +
+                   mem_text_bytes(event->pod_namespace) + mem_text_bytes(event->pod_name) +
+                   mem_text_bytes(event->container) + mem_text_bytes(event->text);
 
     for (size_t i = 0; i < event->ids_len; i++)
-        bytes += bytes_of(event->ids[i]);
+        bytes += mem_text_bytes(event->ids[i]);
     return bytes;
 }
 
@@ -40,14 +25,14 @@ static struct devicemgr_event *copy_of(const struct devicemgr_event *from)
     char *end = (char *)to + head;
 
     *to = *from;
-    to->resource = move_text(&end, from->resource);
-    to->pod_uid = move_text(&end, from->pod_uid);
-    to->pod_namespace = move_text(&end, from->pod_namespace);
-    to->pod_name = move_text(&end, from->pod_name);
-    to->container = move_text(&end, from->container);
-    to->text = move_text(&end, from->text);
+    to->resource = mem_text_move(&end, from->resource);
+    to->pod_uid = mem_text_move(&end, from->pod_uid);
+    to->pod_namespace = mem_text_move(&end, from->pod_namespace);
+    to->pod_name = mem_text_move(&end, from->pod_name);
+    to->container = mem_text_move(&end, from->container);
+    to->text = mem_text_move(&end, from->text);
     for (size_t i = 0; i < from->ids_len; i++)
-        ids[i] = move_text(&end, from->ids[i]);
+        ids[i] = mem_text_move(&end, from->ids[i]);
     to->ids = ids;
     return to;
 }

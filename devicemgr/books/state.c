@@ -130,8 +130,34 @@ uint64_t state_number(struct state *state)
 
 void state_log(struct state *state, int level, const struct text *text)
 {
+    state_log_about(state, level, (struct devicemgr_about){0}, text);
+}
+
+/* In one piece with its texts; NULL: it is about nothing. */
+static struct devicemgr_about *copy_of(const struct devicemgr_about *from)
+{
+    size_t bytes = mem_text_bytes(from->resource) + mem_text_bytes(from->pod_namespace) +
+                   mem_text_bytes(from->pod_name) + mem_text_bytes(from->container);
+    struct devicemgr_about *to;
+    char *end;
+
+    if (bytes == 0)
+        return NULL;
+    to = mem_alloc(sizeof *to + bytes, 1);
+    end = (char *)(to + 1);
+    to->resource = mem_text_move(&end, from->resource);
+    to->pod_namespace = mem_text_move(&end, from->pod_namespace);
+    to->pod_name = mem_text_move(&end, from->pod_name);
+    to->container = mem_text_move(&end, from->container);
+    return to;
+}
+
+void state_log_about(struct state *state, int level, struct devicemgr_about about,
+                     const struct text *text)
+{
     struct action *action = action_push(&state->actions, ACTION_LOG, 0);
 
     action->code = level;
     action->text = mem_strdup(text->buf);
+    action->about = copy_of(&about);
 }

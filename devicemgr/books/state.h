@@ -65,5 +65,8 @@ const struct devicemgr_resource_settings *state_settings_of(const struct state *
 /* Whether pods of this namespace may ask by annotation, if any may. */
 bool state_namespace_allowed(const struct state *state, const char *pod_namespace);
 void state_log(struct state *state, int level, const struct text *text);
+/* The same of a line about somebody; `about` copied. */
+void state_log_about(struct state *state, int level, struct devicemgr_about about,
+                     const struct text *text);
 
 #endif

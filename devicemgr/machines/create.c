@@ -10,6 +10,7 @@
 
 #include "devicemgr/rules/usable.h"
 #include "devicemgr/things/moment.h"
+#include "devicemgr/things/name.h"
 #include "devicemgr/things/options.h"
 
 /* ---- ALLOCATING ---- */
@@ -200,7 +201,9 @@ static void hold(struct state *state, struct create *create, const struct look *
     if (!create->waiting) {
         text_add(&line, "held: ");
         create_explain(state, create, &look->reason, &line);
-        state_log(state, LEVEL_DEBUG, &line); /* at each try of the kubelet's */
+        state_log_about(state, LEVEL_DEBUG,
+                        name_about_demand(&create->demand, look->reason.resource),
+                        &line); /* at each try of the kubelet's */
         create->waiting = true;
         create->waiting_ms = state->now_ms;
     }

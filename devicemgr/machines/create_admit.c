@@ -52,7 +52,7 @@ static void log_ignored(struct state *state, const struct create *create)
         return;
     name_demand(&create->demand, NULL, &text);
     text_add(&text, "its pod's request annotation is ignored: annotations are off on this node");
-    state_log(state, LEVEL_WARNING, &text);
+    state_log_about(state, LEVEL_WARNING, name_about_demand(&create->demand, NULL), &text);
 }
 
 static bool read_tokens(struct demand *demand, const struct devicemgr_create *said,

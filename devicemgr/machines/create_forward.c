@@ -37,7 +37,8 @@ static void merge_given(struct state *state, const struct wanted *wanted,
              "resource %s: its plugin's Allocate answers with annotations under \"%s\", which are "
              "the shim's own: they are left out",
              wanted->want->resource, REQUEST_KEY_PREFIX);
-    state_log(state, LEVEL_WARNING, &text);
+    state_log_about(state, LEVEL_WARNING, name_about_demand(wanted->demand, wanted->want->resource),
+                    &text);
 }
 
 static void log_conflicts(struct state *state, const struct wanted *first,
@@ -52,7 +53,7 @@ static void log_conflicts(struct state *state, const struct wanted *first,
     text_add(&text, "its resources disagree about %zu runtime options, the first wins: ",
              merge->conflicts);
     text_add_words(&text, merge->conflict, TEXT_WORDS_BYTES_MAX);
-    state_log(state, LEVEL_WARNING, &text);
+    state_log_about(state, LEVEL_WARNING, name_about_demand(first->demand, NULL), &text);
 }
 
 static void log_forwarded(struct state *state, const struct create *create)
@@ -65,7 +66,7 @@ static void log_forwarded(struct state *state, const struct create *create)
         text_add(&text, " %s ", create->wanted[i].want->resource);
         text_add_ids(&text, &create->wanted[i].has->ids);
     }
-    state_log(state, LEVEL_INFO, &text);
+    state_log_about(state, LEVEL_INFO, name_about_demand(&create->demand, NULL), &text);
 }
 
 /* The tokens go in first: no plugin can overwrite what says who holds its devices. */

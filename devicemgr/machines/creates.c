@@ -9,6 +9,7 @@
 
 #include "devicemgr/books/happened.h"
 #include "devicemgr/books/ledger.h"
+#include "devicemgr/things/name.h"
 #include "devicemgr/words/remedy.h"
 
 struct create *creates_find(struct creates *creates, uint64_t number)
@@ -127,7 +128,8 @@ void create_explain(struct state *state, const struct create *create, const stru
 
     reason_explain(state, &create->demand, reason, text);
     if (reason_explain_hidden(state, &create->demand, reason, &hidden))
-        state_log(state, LEVEL_DEBUG, &hidden);
+        state_log_about(state, LEVEL_DEBUG, name_about_demand(&create->demand, reason->resource),
+                        &hidden);
 }
 
 void create_refuse(struct creates *creates, struct create *create, const struct reason *reason)
@@ -140,6 +142,7 @@ void create_refuse(struct creates *creates, struct create *create, const struct 
     create_explain(state, create, reason, &text);
     action->code = reason_code(reason->kind);
     action->text = mem_strdup(text.buf);
+    action->resource = reason->resource ? mem_strdup(reason->resource) : NULL;
     refused_note(&state->refused, state->now_ms, &create->demand, reason_word(reason->kind),
                  remedy_of(reason->kind), action->code, text.buf);
     happened_refused(state, &create->demand, reason->resource, &reason->ids,

@@ -9,6 +9,7 @@
 #include "devicemgr/books/state.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
+#include "devicemgr/things/name.h"
 #include "devicemgr/words/reason.h"
 
 static uint64_t grace_of(const struct state *state, const struct resource *resource)
@@ -72,7 +73,8 @@ void plugin_log_list(struct state *state, const struct resource *resource, bool 
         text_add(&text,
                  "; %zu NUMA nodes that are repeated, or not from 0 to %d, count for nothing",
                  change->nodes, NUMA_NODES_MAX - 1);
-    state_log(state, change->dropped + change->nodes > 0 ? LEVEL_WARNING : LEVEL_INFO, &text);
+    state_log_about(state, change->dropped + change->nodes > 0 ? LEVEL_WARNING : LEVEL_INFO,
+                    name_about_resource(resource->name), &text);
 }
 
 /* Whether the devices of all plugins fit, with this list in the place of the resource's. */
@@ -184,7 +186,7 @@ static void log_lost(struct state *state, const struct resource *resource, const
     } else {
         text_add(&text, ") before it listed any device");
     }
-    state_log(state, LEVEL_WARNING, &text);
+    state_log_about(state, LEVEL_WARNING, name_about_resource(resource->name), &text);
 }
 
 void plugin_take_loss(struct state *state, uint64_t number, const char *reason)
@@ -219,11 +221,11 @@ static void log_removed(struct state *state, const struct resource *resource)
 
     text_add(&text, "resource %s: ", resource->name);
     reason_explain_endpoint(&resource->endpoint, state->now_ms, grace_of(state, resource), &text);
-    state_log(state, LEVEL_WARNING, &text);
+    state_log_about(state, LEVEL_WARNING, name_about_resource(resource->name), &text);
     text = (struct text){0};
     text_add(&text, "resource %s: removed, its plugin has not come back within ", resource->name);
     text_add_duration(&text, grace_of(state, resource));
-    state_log(state, LEVEL_WARNING, &text);
+    state_log_about(state, LEVEL_WARNING, name_about_resource(resource->name), &text);
 }
 
 /* UINT64_MAX: no dial waits. */
@@ -242,7 +244,7 @@ static void stop_unlisted(struct state *state, struct resource *resource)
     stop(state, resource, reason.buf);
     text_add(&text, "resource %s: ", resource->name);
     reason_explain_endpoint(&resource->endpoint, state->now_ms, grace_of(state, resource), &text);
-    state_log(state, LEVEL_WARNING, &text);
+    state_log_about(state, LEVEL_WARNING, name_about_resource(resource->name), &text);
 }
 
 /* The resource is removed; its plugin, which has registered only just now, is a new one's. */
@@ -261,7 +263,7 @@ static void begin_anew(struct state *state, struct resource *resource)
     text_add(&text, "resource %s: its plugin registered ", name);
     text_add_duration(&text, state->now_ms - endpoint.since_ms);
     text_add(&text, " ago, and is waited for as a new one");
-    state_log(state, LEVEL_INFO, &text);
+    state_log_about(state, LEVEL_INFO, name_about_resource(name), &text);
     free(name);
 }
 

@@ -5,6 +5,7 @@
 
 #include "devicemgr/books/state.h"
 #include "devicemgr/things/moment.h"
+#include "devicemgr/things/name.h"
 
 /* One question, asked of its plugin and not answered yet. */
 struct prefer {
@@ -288,7 +289,7 @@ static void rest(struct state *state, const struct prefer *prefer)
     text_add_duration(&text, state->now_ms - prefer->started_ms);
     text_add(&text, "; the kubelet goes on without it, and it is not asked again for ");
     text_add_duration(&text, PREFER_REST_MS);
-    state_log(state, LEVEL_WARNING, &text);
+    state_log_about(state, LEVEL_WARNING, name_about_resource(resource->name), &text);
 }
 
 bool prefers_answered(struct prefers *prefers, uint64_t call, int code,

@@ -8,6 +8,7 @@
 #include "devicemgr/books/state.h"
 #include "devicemgr/machines/plugin.h"
 #include "devicemgr/things/limits.h"
+#include "devicemgr/things/name.h"
 
 #define KUBELET_SOCKET "kubelet.sock"
 
@@ -59,7 +60,7 @@ static void log_registering(struct state *state, const struct resource *resource
     text_add(&text, "resource %s: plugin registers with endpoint \"", resource->name);
     text_add_words(&text, resource->endpoint.socket_name, TEXT_WORDS_BYTES_MAX);
     text_add(&text, "\"");
-    state_log(state, LEVEL_INFO, &text);
+    state_log_about(state, LEVEL_INFO, name_about_resource(resource->name), &text);
 }
 
 /* The newest registration's socket takes the place of what there is. */
@@ -86,7 +87,7 @@ static void dial_later(struct state *state, struct resource *resource, uint64_t 
              resource->name);
     text_add_duration(&text, DIAL_EVERY_MS);
     text_add(&text, " now");
-    state_log(state, LEVEL_WARNING, &text);
+    state_log_about(state, LEVEL_WARNING, name_about_resource(resource->name), &text);
 }
 
 void registration_dial_waiting(struct state *state, struct resource *resource)
@@ -108,7 +109,7 @@ void registration_begin(struct state *state, uint64_t registration, const char *
     code = check_register(state, version, socket_name, name, &text);
     if (code != 0) {
         plugin_answer_call(state, registration, code, &text);
-        state_log(state, LEVEL_WARNING, &text);
+        state_log_about(state, LEVEL_WARNING, name_about_resource(name), &text);
         return;
     }
     resource = resources_edit(&state->resources, name);

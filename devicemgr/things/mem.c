@@ -23,6 +23,21 @@ char *mem_strdup(const char *text)
 }
 
 /* Grows at powers of two, so that no capacity need be kept. */
+size_t mem_text_bytes(const char *text)
+{
+    return text ? strlen(text) + 1 : 0;
+}
+
+const char *mem_text_move(char **end, const char *text)
+{
+    char *copy = *end;
+
+    if (!text)
+        return NULL;
+    *end = stpcpy(copy, text) + 1;
+    return copy;
+}
+
 void *mem_grow(void *array, size_t len, size_t bytes)
 {
     if (len != 0 && (len < GROW_LEN_MIN || (len & (len - 1)) != 0))

@@ -15,6 +15,11 @@
 void *mem_alloc(size_t len, size_t bytes);
 char *mem_strdup(const char *text);
 
+/* For texts in one piece with what they belong to: what one takes there, and its copy at *end, which
+ * moves behind it. NULL takes nothing and stays NULL. */
+size_t mem_text_bytes(const char *text);
+const char *mem_text_move(char **end, const char *text);
+
 /* Room for one more behind `len` objects of `bytes`; call it before each append. */
 void *mem_grow(void *array, size_t len, size_t bytes);
 

@@ -33,3 +33,26 @@ void name_holder(const struct pods *pods, const struct allocation *holder, struc
     }
     text_add(text, "\"");
 }
+
+struct devicemgr_about name_about_resource(const char *resource)
+{
+    return (struct devicemgr_about){.resource = resource};
+}
+
+struct devicemgr_about name_about_demand(const struct demand *demand, const char *resource)
+{
+    return (struct devicemgr_about){.resource = resource,
+                                    .pod_namespace = demand->pod_namespace,
+                                    .pod_name = demand->pod_name,
+                                    .container = demand->container};
+}
+
+struct devicemgr_about name_about_holder(const struct pods *pods, const struct allocation *holder)
+{
+    const struct pod *pod = pods_find(pods, holder->pod_uid);
+
+    return (struct devicemgr_about){.resource = holder->resource,
+                                    .pod_namespace = pod ? pod->pod_namespace : NULL,
+                                    .pod_name = pod ? pod->name : NULL,
+                                    .container = holder->container};
+}

@@ -4,6 +4,7 @@
 #ifndef DEVICEMGR_THINGS_NAME_H
 #define DEVICEMGR_THINGS_NAME_H
 
+#include "devicemgr/ports.h"
 #include "devicemgr/things/text.h"
 
 struct allocation;
@@ -14,5 +15,10 @@ struct pods;
 void name_demand(const struct demand *demand, const char *resource, struct text *text);
 /* Adds `container "c" of pod "ns/name"`; of a pod that is not known its uid. */
 void name_holder(const struct pods *pods, const struct allocation *holder, struct text *text);
+
+/* The same as values, for a line of the log; all borrowed. */
+struct devicemgr_about name_about_resource(const char *resource);
+struct devicemgr_about name_about_demand(const struct demand *demand, const char *resource);
+struct devicemgr_about name_about_holder(const struct pods *pods, const struct allocation *holder);
 
 #endif

@@ -1,5 +1,7 @@
 #include "shim/core/ports.h"
 
+#include <stdio.h>
+
 #include "shim/core/host_state.h"
 #include "shim/log.h"
 
@@ -108,10 +110,20 @@ static void port_event(void *user, const struct devicemgr_event *event)
         host->ops->event(host->user, event);
 }
 
-static void port_log(void *user, int level, const char *text)
+/* Beyond it a name is cut, as it would be in the line (log_line.h). */
+#define POD_BYTES_MAX 512
+
+static void port_log(void *user, int level, const struct devicemgr_about *about, const char *text)
 {
+    struct log_about line = {.resource = about->resource, .container = about->container};
+    char pod[POD_BYTES_MAX];
+
     (void)user;
-    log_write((enum log_level)level, "%s", text);
+    if (about->pod_name) {
+        snprintf(pod, sizeof pod, "%s/%s", about->pod_namespace, about->pod_name);
+        line.pod = pod;
+    }
+    log_write_about((enum log_level)level, &line, "%s", text);
 }
 
 const struct devicemgr_ports PORTS = {

@@ -102,10 +102,12 @@ static void look_for_lost(struct feed *feed)
         enum displaced_seen seen = watchers_look(&feed->watchers, list, current_file(feed));
 
         if (displaced_step(&list->displaced, seen, now_ms)) {
-            log_warning("resource %s: the kubelet has no healthy device of it: a plugin that "
-                        "registered with the kubelet itself has taken it over, and has gone or has "
-                        "none; it is registered anew",
-                        list->resource);
+            log_write_about(
+                LOG_LEVEL_WARNING, &(struct log_about){.resource = list->resource},
+                "resource %s: the kubelet has no healthy device of it: a plugin that "
+                "registered with the kubelet itself has taken it over, and has gone or has "
+                "none; it is registered anew",
+                list->resource);
             advertised_set_lost(&feed->advertised, list);
         }
         if (seen == DISPLACED_YES && displaced_next_ms(&list->displaced) < next_ms)

@@ -271,9 +271,9 @@ void pending_creates_request(struct pending_creates *creates, struct session *se
 
 /* ---- the verdict ---- */
 
-static struct refusals_name name_of(const struct pending_create *p)
+static struct refusals_name name_of(const struct pending_create *p, const char *resource)
 {
-    return (struct refusals_name){.pod = p->pod, .container = p->name};
+    return (struct refusals_name){.pod = p->pod, .container = p->name, .resource = resource};
 }
 
 const struct create_counts *pending_creates_counts(const struct pending_creates *creates)
@@ -293,12 +293,12 @@ static void decided(struct pending_creates *creates, struct pending_create *p,
 
     histogram_add(took, uv_hrtime() / 1000 - p->begun_us);
     if (verdict->code != 0) {
-        refusals_add(creates->refusals, p->container, name_of(p), boot_now_ms(), verdict->code,
-                     verdict->message);
+        refusals_add(creates->refusals, p->container, name_of(p, verdict->resource), boot_now_ms(),
+                     verdict->code, verdict->message);
         refuse(creates, p, verdict->code, verdict->message);
         return;
     }
-    refusals_end(creates->refusals, p->container, name_of(p));
+    refusals_end(creates->refusals, p->container, name_of(p, NULL));
     if (verdict->options)
         r = create_container_fragment(verdict->options, &fragment, &bytes);
     if (r == 0)

@@ -133,7 +133,10 @@ static struct refusal *take(struct refusals *refusals, uint64_t key)
 
 static void say(struct refusals_name name, int code, const char *message, unsigned count)
 {
-    const struct log_about refused = about(LOG_KIND_REFUSED, name);
+    const struct log_about refused = {.kind = LOG_KIND_REFUSED,
+                                      .resource = name.resource,
+                                      .pod = name.pod,
+                                      .container = name.container};
     char times[64] = "";
 
     if (count > 1)

@@ -31,6 +31,7 @@ uint64_t refusals_key(const char *pod_uid, const char *container);
 struct refusals_name {
     const char *pod; /* "namespace/name" */
     const char *container;
+    const char *resource; /* which it is refused for */
 };
 
 /* A create of that container is refused with `code` and `message`. Logs it, or counts it. */

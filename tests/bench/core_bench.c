@@ -82,9 +82,9 @@ static void on_verdict(void *user, uint64_t create, const struct devicemgr_verdi
     ((struct bench *)user)->verdicts++;
 }
 
-static void on_log(void *user, int level, const char *text)
+static void on_log(void *user, int level, const struct devicemgr_about *about, const char *text)
 {
-    (void)user, (void)level, (void)text;
+    (void)user, (void)level, (void)about, (void)text;
 }
 
 static void on_event(void *user, const struct devicemgr_event *event)

@@ -28,9 +28,9 @@ struct bench {
     size_t bytes;
 };
 
-static void ignore_log(void *user, int level, const char *text)
+static void ignore_log(void *user, int level, const struct devicemgr_about *about, const char *text)
 {
-    (void)user, (void)level, (void)text;
+    (void)user, (void)level, (void)about, (void)text;
 }
 
 static void ignore_commit(void *user, uint64_t commit, const struct devicemgr_record *records,

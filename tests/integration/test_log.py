@@ -122,6 +122,43 @@ def test_no_secret_is_logged(runtime, formatted, make_plugin, make_client, form)
     assert "PASSWORD" not in text and "LICENSE" not in text
 
 
+def about(message):
+    """What a line names, as the fields of the journal."""
+    resource = re.search(r'\bresource (\S+?):', message)
+    container = re.match(r'(?:CreateContainer refused \(.*?\): |held: )?'
+                         r'container "([^"]+)" of pod "([^"]+)"', message)
+    found = {"RESOURCE": resource[1]} if resource else {}
+    if container:
+        found |= {"CONTAINER": container[1], "POD": container[2]}
+    return found
+
+
+def test_a_line_has_what_it_is_about_in_fields(runtime, formatted, journal, make_plugin, make_client):
+    """Every line of the device manager that names a resource, a pod or a container."""
+    shim, _ = formatted("journal")
+    plugin = make_plugin(shim, GPU, ["g0", "g1"])
+    client = make_client(shim)
+    pod = client.run_pod("web", annotations=by_annotation("app", f"{GPU}=1"))
+    client.run(pod, "app")
+    plugin.stop()
+    with refused(grpc.StatusCode.UNAVAILABLE, GPU):
+        client.create(client.run_pod("late"), "app", annotations=by_token(GPU, "g1"))
+    client.remove_pod(pod.id)
+    wait_until(lambda: sum("CreateContainer refused" in one["MESSAGE"] for one in journal.read()) == 1,
+               "the refusal is logged")
+    named = [one for one in journal.entries if about(one["MESSAGE"])]
+    for one in named:
+        wanted = about(one["MESSAGE"])
+        assert {key: one.get(key) for key in wanted} == wanted, one
+    said = {key: [one["MESSAGE"] for one in named if key in one] for key in
+            ("RESOURCE", "POD", "CONTAINER")}
+    for words in ("plugin registers with endpoint", "is active", "lost ("):
+        assert any(words in message for message in said["RESOURCE"]), words
+    for words in ("forwarded with", "held: ", "CreateContainer refused"):
+        assert any(words in message for message in said["POD"]), words
+        assert any(words in message for message in said["CONTAINER"]), words
+
+
 def lines_of(form, text):
     """Each line as {key: value}; of plain ones nothing is known."""
     if form == "json":

@@ -146,10 +146,11 @@ static void check_warned(struct world *w, const char *text)
                "warned of a good token: %s", text);
 }
 
-static void on_log(void *user, int level, const char *text)
+static void on_log(void *user, int level, const struct devicemgr_about *about, const char *text)
 {
     struct world *w = user;
 
+    (void)about;
     if (!w->shim.dying)
         world_note(w, "log: <%d> %s", level, text);
     check_warned(w, text);

@@ -262,11 +262,18 @@ static void on_event(void *user, const struct devicemgr_event *event)
     line_add(&w->events, text);
 }
 
-static void on_log(void *user, int level, const char *text)
+static const char *or_none(const char *text)
+{
+    return text ? text : "-";
+}
+
+static void on_log(void *user, int level, const struct devicemgr_about *about, const char *text)
 {
     struct world *w = user;
 
     (void)level;
+    snprintf(w->about, sizeof w->about, "%s %s/%s %s", or_none(about->resource),
+             or_none(about->pod_namespace), or_none(about->pod_name), or_none(about->container));
     if (getenv("WORLD_LOG"))
         fprintf(stderr, "<%d>%s\n", level, text);
     line_add(&w->logs, strdup(text));

@@ -38,6 +38,7 @@ struct world_row {
 };
 
 struct world {
+    char about[256]; /* of the last line: "resource namespace/pod container"; "-": none */
     struct devicemgr *mgr;
     struct devicemgr_settings settings;
     const char *pod_namespace;              /* of creates to come; NULL: "ns" */

@@ -14,9 +14,10 @@
 #define GPU "v.com/gpu"
 #define NIC "v.com/nic"
 
-static void ignore_log(void *user, int level, const char *text)
+static void ignore_log(void *user, int level, const struct devicemgr_about *about, const char *text)
 {
     (void)user;
+    (void)about;
     (void)level;
     (void)text;
 }

@@ -36,9 +36,10 @@ static void eager_done(void *user, uint64_t registration, int code, const char *
     assert_string_equal(message, "failed to dial device plugin: refused");
 }
 
-static void eager_log(void *user, int level, const char *text)
+static void eager_log(void *user, int level, const struct devicemgr_about *about, const char *text)
 {
     (void)user;
+    (void)about;
     (void)level;
     (void)text;
 }

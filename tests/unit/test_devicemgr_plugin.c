@@ -13,6 +13,7 @@ static void a_lost_endpoint_is_dialled_once_more_at_once(void **state)
     uint64_t endpoint = plugin_up(w, GPU, "gpu.sock", "g0", false, false);
 
     plugin_lost(w, endpoint, "stream ended");
+    assert_string_equal(w->about, GPU " -/- -");
     expect(w, "open vendor.com/gpu gpu.sock");
     assert_int_not_equal(w->endpoint, endpoint);
     plugin_lost(w, w->endpoint, "connection refused");
@@ -65,6 +66,7 @@ static void after_the_grace_the_resource_is_gone(void **state)
     plugin_up(w, GPU, "gpu.sock", "g0", false, false);
     assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
     expect(w, "verdict 12 forward MADE=1");
+    assert_string_equal(w->about, "- ns/u1 main");
 }
 
 static void a_resource_may_have_its_own_grace(void **state)
