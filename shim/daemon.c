@@ -432,6 +432,7 @@ static void on_look(void *user, struct metrics_view *out)
         feed_look_at_bridge(d->feed, &bridge);
 
     *out = (struct metrics_view){.host = d->host,
+                                 .started_ms = d->started_ms,
                                  .relay = d->relay ? relay_counts(d->relay) : NULL,
                                  .creates = calls_create_counts(d->calls),
                                  .gate = d->gate ? gate_counts(d->gate) : NULL,

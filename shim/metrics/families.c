@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "shim/boot_clock.h"
 #include "shim/log.h"
 #include "shim/rpc/rpc.h"
 #include "shim/version.h"
@@ -35,6 +36,21 @@ static const char *class_name(enum cri_method method)
     return names[cri_method_class(method)];
 }
 
+static uint64_t sum(const uint64_t *values, size_t len)
+{
+    uint64_t total = 0;
+
+    for (size_t i = 0; i < len; i++)
+        total += values[i];
+    return total;
+}
+
+/* Of one that is not followed the end is not seen. */
+static uint64_t calls_open(const struct tally_counts *tally, enum cri_method m)
+{
+    return tally->begun[m] - tally->untimed[m] - sum(tally->ended[m], TALLY_CODES);
+}
+
 static void put_calls(struct exposition *e, const struct tally_counts *tally)
 {
     exposition_family(e, "calls_total", COUNTER, "CRI calls that have ended, by how.");
@@ -49,8 +65,12 @@ static void put_calls(struct exposition *e, const struct tally_counts *tally)
     for (enum cri_method m = 0; m < CRI_METHODS; m++)
         exposition_sample(e, (double)tally->begun[m], "method", cri_method_name(m), "class",
                           class_name(m), NULL);
+    exposition_family(e, "calls_open", GAUGE, "CRI calls under way: streams of their connections.");
+    for (enum cri_method m = 0; m < CRI_METHODS; m++)
+        exposition_sample(e, (double)calls_open(tally, m), "method", cri_method_name(m), "class",
+                          class_name(m), NULL);
     put_counter(e, "calls_untimed_total", "CRI calls begun beside too many others to be followed.",
-                tally->untimed);
+                sum(tally->untimed, CRI_METHODS));
     exposition_family(e, "call_duration_seconds", HISTOGRAM,
                       "From a call's first header to its end.");
     for (enum cri_method m = 0; m < CRI_METHODS; m++)
@@ -205,10 +225,12 @@ static void put_kubelet(struct exposition *e, const struct metrics_view *view)
 
 /* ---- the daemon ---- */
 
-static void put_build(struct exposition *e)
+static void put_build(struct exposition *e, const struct metrics_view *view)
 {
     exposition_family(e, "build_info", GAUGE, "The version and commit that runs.");
     exposition_sample(e, 1, "version", version_text, NULL);
+    put_gauge(e, "uptime_seconds", "Since the daemon's start.",
+              (double)(boot_now_ms() - view->started_ms) / 1000);
 }
 
 /* A sample for each part there may be, whatever is so now: an alert needs one to be 0. */
@@ -223,7 +245,7 @@ static void put_degraded(struct exposition *e, const struct report *report)
 void families_put(struct exposition *e, const struct metrics_view *view,
                   const struct report *report)
 {
-    put_build(e);
+    put_build(e, view);
     put_gauge(e, "ready", "Whether /readyz says so.", view->not_ready ? 0 : 1);
     put_degraded(e, report);
     put_counter(e, "log_lines_lost_total", "Log lines that nobody took.", log_lost());

@@ -27,6 +27,7 @@ struct metrics_view {
     const struct create_counts *creates; /* never NULL */
     const struct gate_counts *gate;
     unsigned gate_holds;
+    uint64_t started_ms; /* boot_now_ms() */
     bool bridge;           /* one is connected */
     const char *not_ready; /* why; NULL: it is ready */
 };

@@ -58,7 +58,7 @@ static void begin_elsewhere(struct tally *tally, uint32_t stream, enum cri_metho
         return;
     if (place == TALLY_PLACES) {
         tally->counts->begun[method]++;
-        tally->counts->untimed++;
+        tally->counts->untimed[method]++;
         return;
     }
     tally->elsewhere += place != place_of(stream, 0);

@@ -26,7 +26,7 @@
 struct tally_counts {
     uint64_t begun[CRI_METHODS];
     uint64_t ended[CRI_METHODS][TALLY_CODES];
-    uint64_t untimed; /* begun without a place; how they ended is not known */
+    uint64_t untimed[CRI_METHODS]; /* begun without a place; how they ended is not known */
     struct histogram took[CRI_METHODS];
 };
 

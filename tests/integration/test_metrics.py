@@ -1,10 +1,12 @@
 """What those who watch the node are told over HTTP, and that they cost nothing."""
 
+import concurrent.futures
 import contextlib
 import http.client
 import json
 import os
 import socket
+import threading
 
 import grpc
 import pytest
@@ -205,6 +207,7 @@ def test_calls(watched, runtime, make_plugin, make_client):
     assert families["registrations_total"].value(code="OK") == 1
     assert families["connections"].value() == 1
     assert families["runtime_reachable"].value() == 1
+    assert 0 < families["uptime_seconds"].value() < 600
     assert families["feed_connected"].value() == 0
     assert len(runtime.calls_of("Version")) >= 7
 
@@ -219,6 +222,49 @@ def test_a_call_that_its_client_gives_up(watched, runtime, make_client):
     calls = scrape(path)["calls_total"]  # the runtime has the deadline, too
     assert 1 == sum(calls.total(method="Version", code=code)
                     for code in ("CANCELLED", "DEADLINE_EXCEEDED"))
+
+
+def test_a_scrape_under_load(watched, runtime, make_plugin, make_client):
+    """Every scrape holds together: each family is as it should be, no count goes back, each call is
+    open or over, and all are over at the end."""
+    shim, path = watched(plugins={"hold": "100ms"})
+    plugin = make_plugin(shim, GPU, ["g0"])
+    stop = threading.Event()
+
+    def calls(number):
+        client = make_client(shim)
+        while not stop.is_set():
+            pod = client.run_pod(f"web-{number}")
+            with contextlib.suppress(grpc.RpcError):
+                client.run(pod, "app", annotations=by_token(GPU, "g0"))
+            client.remove_pod(pod.id)
+
+    def world():
+        while not stop.is_set():
+            plugin.set_devices({"g0": False})
+            plugin.set_devices({"g0": True})
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        busy = [pool.submit(calls, number) for number in range(8)] + [pool.submit(world)]
+        try:
+            before, seen = {}, 0
+            while seen < 2000 or before["refusals_total"].total() == 0:
+                families = scrape(path)
+                for name, family in before.items():
+                    for key, value in family.samples.items():
+                        assert family.kind == "gauge" or families[name].samples[key] >= value, key
+                for _, labels in families["calls_begun_total"].samples:
+                    labels = dict(labels)
+                    assert families["calls_begun_total"].value(**labels) == families[
+                        "calls_open"].value(**labels) + families["calls_total"].total(**labels)
+                before, seen = families, families["calls_total"].total()
+        finally:
+            stop.set()
+        for one in busy:
+            one.result()
+    assert scrape(path)["calls_open"].total() == 0
+    assert scrape(path)["calls_untimed_total"].value() == 0
+    assert runtime
 
 
 def test_held_creates_and_a_plugin_away(watched, runtime, make_plugin, make_client):
