@@ -40,6 +40,7 @@ struct plugin_client {
     uint64_t pause_ms;
     uv_timer_t timer;
     struct rpc_channel *channel;
+    struct rpc_channel *more; /* for calls that `channel` takes no more; NULL: none */
     ProtobufCMessage *options;
 };
 
@@ -309,7 +310,32 @@ static void on_options_done(struct rpc_call *rpc, const struct rpc_status *statu
 
 static const struct rpc_call_ops OPTIONS_OPS = {.message = on_options, .done = on_options_done};
 
-static const struct rpc_channel_ops CHANNEL_OPS = {0};
+/* Nobody else learns of that: its calls have ended. */
+static void on_more_lost(struct rpc_channel *channel, const char *reason, void *user)
+{
+    struct plugin_client *client = user;
+
+    (void)reason;
+    client->more = NULL;
+    rpc_channel_close(channel);
+}
+
+static const struct rpc_channel_ops MORE_OPS = {.lost = on_more_lost};
+
+/* A server that limits how long a connection is used goes on with the list on the old one. */
+static struct rpc_channel *on_instead(struct rpc_channel *channel, void *user)
+{
+    struct plugin_client *client = user;
+    const char *wrong;
+    int fd = client->more ? -1 : plugin_socket_connect(client->path, client->uid, &wrong);
+
+    (void)channel;
+    if (fd >= 0 && rpc_channel_open_fd(client->set->loop, fd, &MORE_OPS, client, &client->more) < 0)
+        client->more = NULL;
+    return client->more;
+}
+
+static const struct rpc_channel_ops CHANNEL_OPS = {.instead = on_instead};
 
 static void client_ask(struct plugin_client *client)
 {
@@ -330,7 +356,7 @@ static void on_dial(uv_timer_t *timer)
 
     /* As long as the channel is there it has a call, whose end tells that it is lost. */
     if (fd >= 0)
-        err = rpc_channel_open_fd(client->set->loop, fd, &CHANNEL_OPS, NULL, &client->channel);
+        err = rpc_channel_open_fd(client->set->loop, fd, &CHANNEL_OPS, client, &client->channel);
     if (err < 0)
         client_dial_failed(client, wrong ? wrong : strerror(-err), wrong != NULL);
     else
@@ -361,6 +387,7 @@ static void client_close(struct plugin_client *client)
     HASH_DELETE(hh, client->set->clients, client);
     numbered_calls_drop(&client->set->calls, client->channel);
     rpc_channel_close(client->channel); /* ends its calls without a callback */
+    rpc_channel_close(client->more);
     options_free(client->options);
     uv_close((uv_handle_t *)&client->timer, on_client_timer_closed);
 }

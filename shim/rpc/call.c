@@ -31,8 +31,10 @@ struct rpc_call {
     enum call_state state;
     const struct rpc_call_ops *ops;
     void *user;
+    const char *path;
     const ProtobufCMessageDescriptor *response;
     bool stream;
+    bool repeated;
     int32_t stream_id; /* -1: was never submitted */
     bool headers_sent;
     uint8_t *request;
@@ -290,24 +292,6 @@ void call_data(void *stream, const uint8_t *data, size_t len)
     }
 }
 
-void call_stream_closed(void *stream, uint32_t error_code)
-{
-    struct rpc_call *call = stream;
-    char text[96];
-    int code = status_from_h2(error_code);
-
-    if (!call->headers_sent) {
-        call_end(call, RPC_UNAVAILABLE, "the server is going away and takes no more calls");
-        return;
-    }
-    /* The server's clock may be the faster one. */
-    if (error_code == NGHTTP2_CANCEL && call->deadline_ms &&
-        uv_now(link_loop(&call->channel->link)) >= call->expires_ms)
-        code = RPC_DEADLINE_EXCEEDED;
-    snprintf(text, sizeof text, "the call was reset: %s", nghttp2_http2_strerror(error_code));
-    call_end(call, code, text);
-}
-
 /* ---- the request ---- */
 
 void call_frame_sent(struct link *link, const nghttp2_frame *frame)
@@ -345,14 +329,15 @@ static ssize_t read_request(nghttp2_session *session, int32_t stream_id, uint8_t
     return (ssize_t)n;
 }
 
-static int32_t call_submit(struct rpc_call *call, const char *path)
+/* `deadline_ms`: what is left of it, or 0. */
+static int32_t call_submit(struct rpc_call *call, uint64_t deadline_ms)
 {
     char timeout[STATUS_TIMEOUT_BYTES_MAX];
     nghttp2_data_provider body = {.read_callback = read_request};
     nghttp2_nv fields[9] = {
         field_make(":method", "POST"),
         field_make(":scheme", "http"),
-        field_make(":path", path),
+        field_make(":path", call->path),
         field_make(":authority", "localhost"),
         field_make("te", "trailers"),
         field_make("content-type", FIELD_CONTENT_TYPE),
@@ -361,11 +346,71 @@ static int32_t call_submit(struct rpc_call *call, const char *path)
     };
     size_t count = 8;
 
-    if (call->deadline_ms) {
-        status_timeout_format(call->deadline_ms, timeout);
+    if (deadline_ms) {
+        status_timeout_format(deadline_ms, timeout);
         fields[count++] = field_make("grpc-timeout", timeout);
     }
     return nghttp2_submit_request(call->channel->link.session, NULL, fields, count, &body, call);
+}
+
+/* Where a call goes that this connection does not take. NULL: nowhere. */
+static struct rpc_channel *channel_instead(struct rpc_channel *channel)
+{
+    struct rpc_channel *other =
+        channel->ops->instead ? channel->ops->instead(channel, channel->user) : NULL;
+
+    return other && link_usable(&other->link) && other->calls_len < RPC_CALLS_MAX ? other : NULL;
+}
+
+/* A server has not looked at what it refuses so, nor at what comes behind its GOAWAY's last stream
+ * (RFC 9113 §8.7): that is asked once more, on another connection if this one takes no calls. */
+static bool call_repeat(struct rpc_call *call, uint32_t error_code)
+{
+    struct rpc_channel *channel = call->channel;
+    uint64_t now_ms = uv_now(link_loop(&channel->link));
+
+    if (call->repeated || call->state != CALL_WAITING ||
+        (call->headers_sent && error_code != NGHTTP2_REFUSED_STREAM) ||
+        (call->deadline_ms && now_ms >= call->expires_ms))
+        return false;
+    if (!nghttp2_session_check_request_allowed(channel->link.session))
+        channel = channel_instead(channel);
+    if (!channel)
+        return false;
+    LIST_REMOVE(call, entry);
+    call->channel->calls_len--;
+    LIST_INSERT_HEAD(&channel->calls, call, entry);
+    channel->calls_len++;
+    call->channel = channel;
+    call->repeated = true;
+    call->headers_sent = false;
+    call->headers_bytes = 0;
+    call->request_sent = 0;
+    message_reader_fini(&call->reader);
+    message_reader_init(&call->reader, &channel->link.budget);
+    call->stream_id = call_submit(call, call->deadline_ms ? call->expires_ms - now_ms : 0);
+    link_wake(&channel->link);
+    return call->stream_id >= 0;
+}
+
+void call_stream_closed(void *stream, uint32_t error_code)
+{
+    struct rpc_call *call = stream;
+    char text[96];
+    int code = status_from_h2(error_code);
+
+    if (call_repeat(call, error_code))
+        return;
+    if (!call->headers_sent) {
+        call_end(call, RPC_UNAVAILABLE, "the server is going away and takes no more calls");
+        return;
+    }
+    /* The server's clock may be the faster one. */
+    if (error_code == NGHTTP2_CANCEL && call->deadline_ms &&
+        uv_now(link_loop(&call->channel->link)) >= call->expires_ms)
+        code = RPC_DEADLINE_EXCEEDED;
+    snprintf(text, sizeof text, "the call was reset: %s", nghttp2_http2_strerror(error_code));
+    call_end(call, code, text);
 }
 
 static struct rpc_call *call_new(struct rpc_channel *channel, uint64_t deadline_ms)
@@ -403,7 +448,7 @@ static void call_refuse(struct rpc_call *call, const char *text)
 }
 
 /* 0, or -ENOMEM. */
-static int call_start(struct rpc_call *call, const char *path, const ProtobufCMessage *request)
+static int call_start(struct rpc_call *call, const ProtobufCMessage *request)
 {
     struct rpc_channel *channel = call->channel;
     int err;
@@ -419,7 +464,7 @@ static int call_start(struct rpc_call *call, const char *path, const ProtobufCMe
     }
     if (err)
         return err;
-    call->stream_id = call_submit(call, path);
+    call->stream_id = call_submit(call, call->deadline_ms);
     if (call->stream_id == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE)
         link_break(&channel->link, "the connection has used up its stream ids");
     if (call->stream_id < 0)
@@ -442,9 +487,10 @@ struct rpc_call *rpc_channel_call(struct rpc_channel *channel, const char *path,
         return NULL;
     call->ops = ops;
     call->user = user;
+    call->path = path;
     call->response = response;
     call->stream = stream;
-    if (call_start(call, path, request)) {
+    if (call_start(call, request)) {
         call->stream_id = -1;
         call_detach(call);
         return NULL;

@@ -70,6 +70,10 @@ struct rpc_channel_ops {
     /* The connection could not be made or is over; every call has been ended with UNAVAILABLE
      * before. Runs once. The channel is dead: the owner calls rpc_channel_close(). May be NULL. */
     void (*lost)(struct rpc_channel *channel, const char *reason, void *user);
+    /* The server takes no more calls here, and a call that it has not looked at needs another
+     * connection of the same owner's to it, which is borrowed for as long as the call takes. NULL:
+     * there is none, and the call ends. May be NULL. */
+    struct rpc_channel *(*instead)(struct rpc_channel *channel, void *user);
 };
 
 /*
@@ -108,7 +112,9 @@ struct rpc_call_ops {
 /*
  * Calls `path` with one request, packed before return. `deadline_ms` 0: none; else the call ends
  * DEADLINE_EXCEEDED after it, and the server is told by grpc-timeout. `stream`: the answer is a
- * server stream. May be called before connected().
+ * server stream. May be called before connected(). `path` is borrowed until done() or cancel. A call
+ * that the server says it has not looked at (REFUSED_STREAM, GOAWAY) is asked once more, within its
+ * deadline.
  *
  * done() gets the server's own status, or: UNAVAILABLE, the connection is lost or the server takes
  * no more calls · INTERNAL, a malformed answer · UNKNOWN, an answer without a status or not gRPC's

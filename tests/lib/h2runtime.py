@@ -7,6 +7,7 @@ last word, see script_of(). want_raw() and take_raw() hand out a connection's ba
 import dataclasses
 import queue
 import socket
+import struct
 import threading
 
 import h2.config
@@ -89,6 +90,10 @@ class _Served:
         call = self._calls[stream]
         script = self._runtime.script(call)
         call.end = "end"
+        if script.goes_after is not None:  # past h2, which would take the connection for closed
+            self._flush()
+            self._socket.sendall(struct.pack(">BHBBIII", 0, 8, 7, 0, 0, script.goes_after, 0))
+            return
         if script.reset is not None:
             self._h2.reset_stream(stream, script.reset)
             return
@@ -96,7 +101,7 @@ class _Served:
             (":status", "200"), ("content-type", "application/grpc"), *script.headers])
         trailers = [("grpc-status", str(script.status)), ("grpc-message", script.message),
                     *script.trailers]
-        self._out[stream] = [memoryview(script.body), trailers]
+        self._out[stream] = [memoryview(script.body), trailers if script.ends else None]
 
     def _pump(self):
         for stream, (left, trailers) in list(self._out.items()):
@@ -109,7 +114,8 @@ class _Served:
                 left = left[room:]
             self._out[stream][0] = left
             if not len(left):
-                self._h2.send_headers(stream, trailers, end_stream=True)
+                if trailers is not None:
+                    self._h2.send_headers(stream, trailers, end_stream=True)
                 del self._out[stream]
 
 
@@ -123,6 +129,8 @@ class Script:
     headers: tuple = ()
     trailers: tuple = ()
     reset: int = None
+    ends: bool = True
+    goes_after: int = None  # a GOAWAY with that last stream is all that comes
 
 
 def script_of(call):

@@ -365,7 +365,6 @@ static void resets_become_codes(void **state)
         int code;
     } cases[] = {{NGHTTP2_NO_ERROR, RPC_INTERNAL},
                  {NGHTTP2_INTERNAL_ERROR, RPC_INTERNAL},
-                 {NGHTTP2_REFUSED_STREAM, RPC_UNAVAILABLE},
                  {NGHTTP2_CANCEL, RPC_CANCELLED},
                  {NGHTTP2_ENHANCE_YOUR_CALM, RPC_RESOURCE_EXHAUSTED}};
     struct raw_pair *p = *state;
@@ -377,6 +376,27 @@ static void resets_become_codes(void **state)
         bytes_frame(&p->answer, NGHTTP2_RST_STREAM, 0, 1, payload, 4);
         assert_int_equal(run(p, UNARY), cases[i].code);
     }
+}
+
+/* The server has not looked at it; what it says of the second time stands. */
+static void a_refused_stream_is_asked_once_more(void **state)
+{
+    struct raw_pair *p = *state;
+    struct bytes again = {0};
+
+    bytes_frame(&p->answer, NGHTTP2_RST_STREAM, 0, 1, "\0\0\0\x07", 4);
+    bytes_frame(&again, NGHTTP2_RST_STREAM, 0, 3, "\0\0\0\x07", 4);
+    open_raw(p);
+    p->raw.answer = &p->answer;
+    start(p->channel, "/test/Raw", UNARY, 0, &p->result);
+    while (!strstr(p->raw.fields, "/test/Raw") ||
+           !strstr(strstr(p->raw.fields, "/test/Raw") + 1, "/test/Raw"))
+        uv_run(&p->world->loop, UV_RUN_ONCE);
+    assert_false(p->result.over);
+    raw_write(&p->raw, &again);
+    world_wait(p->world, &p->result.over);
+    assert_int_equal(p->result.code, RPC_UNAVAILABLE);
+    close_raw(p);
 }
 
 /* Lets the deadline pass between the loop's timers and its reads. */
@@ -470,6 +490,7 @@ int main(void)
         RAW_TEST(broken_messages_end_only_their_call),
         RAW_TEST(small_garbage_cannot_ask_for_much_memory),
         RAW_TEST(resets_become_codes),
+        RAW_TEST(a_refused_stream_is_asked_once_more),
         RAW_TEST(a_cancel_after_the_deadline_is_the_deadline),
         RAW_TEST(an_interim_answer_is_passed_over),
         RAW_TEST(endless_headers_end_the_call),

@@ -34,7 +34,7 @@ static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
     snprintf(f->reason, sizeof f->reason, "%s", reason);
 }
 
-static const struct rpc_channel_ops OPS = {on_connected, on_lost};
+static const struct rpc_channel_ops OPS = {.connected = on_connected, .lost = on_lost};
 
 static void dial(struct fixture *f)
 {
