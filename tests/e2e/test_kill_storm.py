@@ -110,5 +110,5 @@ def test_killed_and_upgraded(node, held, request):
     print(f"SHIM_STORM_SEED={SEED} SHIM_STORM_KILLS={KILLS}")
     storm = Storm(node, make_pod(held), SEED, check_of(node, held), most=PODS)
     storm.run(storm.strikes(KILLS // 3, KILLS // 15))
-    assert not storm.violations, "\n".join(storm.violations)
+    assert not storm.violations, "\n".join([str(storm), *storm.violations])
     tell(request, f"seed {SEED}: {storm}")

@@ -121,7 +121,7 @@ def test_killed_and_upgraded(node, request):
     storm = Storm(node, make_pod, SEED, check_of(node))
     kills = KILLS - KILLS // 3
     storm.run(storm.strikes(kills, kills // 5))
-    assert not storm.violations, "\n".join(storm.violations)
+    assert not storm.violations, "\n".join([str(storm), *storm.violations])
     tell(request, f"seed {SEED}: {storm}")
 
 

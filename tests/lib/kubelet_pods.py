@@ -312,8 +312,8 @@ class Worker:
 
     def _stop(self, status):
         def stop(container):
-            _ignoring_not_found(self._kubelet.runtime.StopContainer, container_id=container.id,
-                                timeout=2)
+            request = cri.StopContainerRequest(container_id=container.id, timeout=2)
+            _ignoring_not_found(self._kubelet.runtime.StopContainer, request=request)
 
         running = status.running()
         if running:

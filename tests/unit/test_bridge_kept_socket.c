@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "alloc_fail.h"
+
 /* Set in a process that is to end at the so-many-th of its steps. */
 static unsigned steps_left;
 
@@ -452,6 +454,41 @@ static void what_does_not_fit_another_release_is_not_gone_on_with(void **state)
     pair_fini(&pair);
 }
 
+/* Each allocation fails once: there is none then, and what was kept is there for the next. */
+static void without_memory_nothing_is_lost(void **state)
+{
+    struct pair pair;
+    struct talk *talk;
+    int fds[2], made = -ENOMEM, resumed = -ENOMEM;
+    unsigned failures = 0;
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    pair.peer = fds[0];
+    for (unsigned n = 1; made < 0; n++, failures++) {
+        alloc_fail_at(n);
+        alloc_fail_enable(true);
+        made = kept_socket_new(fds[1], &STATE, &pair.kept);
+        alloc_fail_enable(false);
+        assert_int_equal(made, alloc_failed() ? -ENOMEM : 0);
+    }
+    talk = kept_socket_edit(pair.kept);
+    talk->count = 41;
+    kept_socket_commit(pair.kept);
+    for (unsigned n = 1; resumed < 0; n++, failures++) {
+        alloc_fail_at(n);
+        alloc_fail_enable(true);
+        resumed = go_on(&pair, -1, &LATER);
+        alloc_fail_enable(false);
+        assert_int_equal(resumed, alloc_failed() ? -ENOMEM : 0);
+        alloc_fail_at(0);
+        assert_int_equal(go_on(&pair, -1, &STATE), 0);
+        kept_socket_settled(pair.kept);
+    }
+    assert_in_range(failures, 6, 20);
+    pair_fini(&pair);
+}
+
 /* It may be what they read that kills them. */
 static void processes_that_die_one_after_the_other_end_it(void **state)
 {
@@ -547,6 +584,7 @@ int main(void)
         cmocka_unit_test(a_state_that_makes_no_sense_is_given_up),
         cmocka_unit_test(another_release_goes_on_and_back),
         cmocka_unit_test(what_does_not_fit_another_release_is_not_gone_on_with),
+        cmocka_unit_test(without_memory_nothing_is_lost),
         cmocka_unit_test(processes_that_die_one_after_the_other_end_it),
         cmocka_unit_test(its_end_is_told),
         cmocka_unit_test(areas_outlive_it_until_they_are_discarded),

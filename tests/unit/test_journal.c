@@ -479,6 +479,36 @@ static void what_cannot_be_moved_stays(void **state)
     buffer_fini(&session);
 }
 
+/* Each allocation of who takes it over fails once, and the next one finds all of it. */
+static void without_memory_it_stays_for_the_next(void **state)
+{
+    struct world *w = *state;
+    struct journal_start start;
+    struct journal *j;
+    int r = -ENOMEM;
+    unsigned n = 0;
+
+    move(w);
+    while (r < 0) {
+        alloc_fail_at(++n);
+        alloc_fail_enable(true);
+        r = open_again(w, &j);
+        if (r == 0) {
+            journal_settled(j);
+            r = journal_start(j, &start);
+            if (r < 0)
+                journal_free(j);
+        }
+        alloc_fail_enable(false);
+        assert_int_equal(r, alloc_failed() ? -ENOMEM : 0);
+    }
+    alloc_fail_at(0);
+    assert_true(n > 2);
+    buffer_fini(&start.unsent[SESSION_RUNTIME]);
+    expect_moved(j);
+    journal_free(j);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -499,6 +529,7 @@ int main(void)
         TEST(who_moved_in_may_be_killed_at_once),
         TEST(what_was_moved_and_damaged_is_refused),
         TEST(what_cannot_be_moved_stays),
+        TEST(without_memory_it_stays_for_the_next),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
