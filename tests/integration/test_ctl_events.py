@@ -1,9 +1,13 @@
 """cri-device-shimctl events: what came to pass, over kills and restarts, with and without a disk; who
 follows, and who never reads."""
 
+import datetime
 import json
+import os
 import signal
 import subprocess
+import time
+import uuid
 
 import grpc
 import jsonschema
@@ -168,6 +172,35 @@ def test_what_was_told_is_not_told_again_after_a_restart(at_work, make_client, m
     wait_kinds(shim, ["registered", "allocated", "refused"])
 
 
+def test_they_outlive_a_reboot(shim, make_client, directory):
+    """In another boot, whose clock begins anew: how long ago they were is told by the wall clock."""
+    boot = directory / "boot_id"
+
+    def spawn():
+        shim.config_path.write_text(shim.config_text())
+        shim._spawn("unshare", "--mount", "sh", "-c",
+                    'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"', boot,
+                    shim.binary, "--config", shim.config_path)
+
+    shim.terminate()
+    shim.spawn = spawn
+    began = time.time()
+    for number in range(3):
+        boot.write_text(f"{uuid.uuid4()}\n")
+        shim.start()
+        wait_until(lambda: accepts(shim.control), "the control socket is there")
+        refuse_one(make_client(shim), f"pod-{number}")
+        wait_until(lambda: len(events(shim)) == number + 1, "it is told")
+        shim.terminate()
+    shim.start()
+    wait_until(lambda: accepts(shim.control), "the control socket is there")
+    told = events(shim)
+    assert [(one["id"], one["pod"]) for one in told] == [(1, "pod-0"), (2, "pod-1"), (3, "pod-2")]
+    for one in told:
+        last = datetime.datetime.fromisoformat(one["last"].replace("Z", "+00:00")).timestamp()
+        assert began - 2 <= last <= time.time() + 2
+
+
 def test_a_file_of_another_is_not_read(at_work):
     at_work.terminate()
     path = at_work.state_dir / "events"
@@ -297,3 +330,44 @@ def test_one_that_never_reads_misses_them(at_work, make_client, closing):
     wait_until(lambda: len(events(shim)) == 51, "they are told")
     following.process.send_signal(signal.SIGCONT)
     assert [following.next()["id"] for _ in range(50)] == list(range(2, 52))
+
+
+@pytest.mark.release
+def test_a_connection_that_is_never_read_takes_its_queue_and_no_more(at_work, make_client):
+    """As many streams as there may be, with all that there is to tell."""
+    client = make_client(at_work)
+    for number in range(200):
+        refuse_one(client, f"pod-{number}")
+    wait_until(lambda: len(events(at_work)) == 200, "they are told")
+    bad = Connection(at_work.control)
+    try:
+        before = rss_kib(at_work.pid)
+        for _ in range(FOLLOWERS_MAX - 1):
+            bad.call(CONTROL + "Events", framed(b"\x28\x01"))
+        for number in range(50):
+            refuse_one(client, f"later-{number}")
+        wait_until(lambda: len(events(at_work)) == 250, "others are served")
+        assert rss_kib(at_work.pid) - before < 8 * 1024
+    finally:
+        bad.close()
+
+
+def rss_kib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        (line,) = [line for line in file if line.startswith("VmRSS:")]
+    return int(line.split()[1])
+
+
+def test_an_unprivileged_process_reads_none(at_work):
+    def as_nobody():
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+
+    for arguments in (("events",), ("events", "-f"), ("reload",), ("log-level", "debug")):
+        done = ctl(at_work, *arguments, preexec_fn=as_nobody)
+        assert (done.returncode, done.stdout) == (5, ""), done
+    at_work.control.chmod(0o666)
+    for arguments in (("events",), ("events", "-f"), ("reload",), ("log-level", "debug")):
+        done = ctl(at_work, *arguments, preexec_fn=as_nobody)
+        assert (done.returncode, done.stdout) == (5, ""), done
