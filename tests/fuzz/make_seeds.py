@@ -473,6 +473,32 @@ def capture_messages(name, data):
         write("fuzz_create_container", "capture-" + name, OPTIONS + body[5:])
 
 
+JOURNAL_CLIENT, JOURNAL_RUNTIME, JOURNAL_BEGIN, JOURNAL_DECISION = range(1, 5)
+
+
+def left(how, state=b"", unsent=(0, 0), damages=(), events=()):
+    """What a process leaves of a connection; `how`: 1 moved, 2 `state` is what its client said."""
+    return (bytes([how]) + struct.pack(">H", len(state)) + state + struct.pack(">HH", *unsent) +
+            bytes([len(damages)]) + b"".join(struct.pack(">HB", *one) for one in damages) +
+            b"".join(bytes([kind]) + struct.pack(">H", len(data)) + data for kind, data in events))
+
+
+JOURNALS = {
+    "new": left(0, events=[(JOURNAL_BEGIN, b""), (JOURNAL_CLIENT, ASKED),
+                           (JOURNAL_RUNTIME, frame(4, 0, 0))]),
+    "decided": left(0, events=[(JOURNAL_BEGIN, b""), (JOURNAL_CLIENT, ASKED),
+                               (JOURNAL_DECISION, bytes(40))]),
+    "lived": left(2, ASKED),
+    "lived-on": left(2, ASKED, events=[(JOURNAL_RUNTIME, frame(4, 0, 0))]),
+    "unsent": left(2, ASKED, (10, 100)),
+    "damaged-state": left(2, ASKED, damages=[(8, 1), (40, 9)]),
+    "damaged-event": left(0, damages=[(3, 1), (40, 200)],
+                          events=[(JOURNAL_BEGIN, b""), (JOURNAL_CLIENT, ASKED)]),
+    "moved": left(3, ASKED, (0, 20)),
+    "moved-damaged": left(3, ASKED, damages=[(150, 1), (200, 255)]),
+}
+
+
 def main():
     session_seeds()
     create_seeds()
@@ -484,7 +510,7 @@ def main():
         write("fuzz_config", name, text.encode())
     for target, seeds in (("fuzz_devices", DEVICE_LISTS), ("fuzz_record", ROWS),
                           ("fuzz_feed", FEEDS), ("fuzz_status", STATUSES),
-                          ("fuzz_h2", CONNECTIONS)):
+                          ("fuzz_h2", CONNECTIONS), ("fuzz_journal", JOURNALS)):
         for name, data in seeds.items():
             write(target, name, data)
     for path in sys.argv[1:]:
