@@ -284,20 +284,35 @@ void kubelet_pod_changed(struct state *state, const char *pod_uid, bool wakes)
     pod_set_stale(&state->kubelet, pod);
 }
 
+const struct owners *kubelet_holders(const struct state *state, const char *resource,
+                                     const char *id)
+{
+    return owners_find(state->kubelet.owners, (const char *[]){resource, id}, 2);
+}
+
+/* Nobody else is given its devices. */
+static bool is_promised(const struct state *state, const struct kubelet_hold *hold)
+{
+    return !facts_pod_over(state, hold->pod_uid) &&
+           (pods_find(&state->pods, hold->pod_uid) || is_young(state, hold));
+}
+
+bool kubelet_hold_stands(const struct state *state, const struct kubelet_hold *hold)
+{
+    return is_promised(state, hold) || kubelet_hold_counts(state, hold);
+}
+
 bool kubelet_promised(const struct state *state, const char *resource, const char *id,
                       const char *pod_uid, const char *container)
 {
-    const struct owners *owners =
-        owners_find(state->kubelet.owners, (const char *[]){resource, id}, 2);
+    const struct owners *owners = kubelet_holders(state, resource, id);
 
     for (size_t i = 0; i < owners_len(owners); i++) {
         const struct kubelet_hold *hold = owners->v[i];
 
         if (strcmp(hold->pod_uid, pod_uid) == 0 && strcmp(hold->container, container) == 0)
             continue;
-        if (facts_pod_over(state, hold->pod_uid))
-            continue;
-        if (pods_find(&state->pods, hold->pod_uid) || is_young(state, hold))
+        if (is_promised(state, hold))
             return true;
     }
     return false;

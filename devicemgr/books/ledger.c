@@ -68,7 +68,7 @@ void ledger_tell_changes(struct state *state)
             siblings_changed(state, a->pod_uid,
                              before != ALLOCATION_ABSENT && life != ALLOCATION_BUSY);
         }
-        allocation_set_known(a);
+        allocation_set_known(a, state->now_ms);
     }
 }
 

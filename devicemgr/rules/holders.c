@@ -133,6 +133,11 @@ bool holders_handed_on(const struct state *state, const struct wanted *wanted)
     return false;
 }
 
+bool holders_keeps(const struct state *state, const struct allocation *holder)
+{
+    return allocation_life(holder) != ALLOCATION_IDLE || !facts_pod_over(state, holder->pod_uid);
+}
+
 bool holders_none(const struct state *state, const struct wanted *wanted, const char *id,
                   bool *reused)
 {
@@ -153,10 +158,21 @@ bool holders_none(const struct state *state, const struct wanted *wanted, const 
             return false;
         if (same_pod(demand, holder))
             *reused = true;
-        else if (!facts_pod_over(state, holder->pod_uid))
+        else if (holders_keeps(state, holder))
             return false;
     }
     return !kubelet_promised(state, resource, id, demand->pod_uid, demand->container);
+}
+
+bool holders_nobody(const struct state *state, const char *resource, const char *id)
+{
+    const struct owners *holders = allocations_holders(&state->allocations, resource, id);
+
+    for (size_t i = 0; i < owners_len(holders); i++) {
+        if (holders_keeps(state, holders->v[i]))
+            return false;
+    }
+    return !kubelet_promised(state, resource, id, "", "");
 }
 
 struct look holders_listed(const struct state *state, const struct wanted *wanted)

@@ -39,6 +39,12 @@ bool holders_handed_on(const struct state *state, const struct wanted *wanted);
 bool holders_none(const struct state *state, const struct wanted *wanted, const char *id,
                   bool *reused);
 
+/* Whether the holder keeps its devices from other pods: a container of it may run, or be made again. */
+bool holders_keeps(const struct state *state, const struct allocation *holder);
+/* Whether nobody has the device so, and the kubelet has not given it away: as far as holders go, a
+ * pod that is new could have it. */
+bool holders_nobody(const struct state *state, const char *resource, const char *id);
+
 /* Containers that the checkpoint does not know of may run, until the runtime has listed all of
  * them: nothing new is given out before (the kubelet, too, waits for its sources to be ready). If
  * rows of it are lost, they may also be in the making, and a later list is waited for. GO or WAIT.

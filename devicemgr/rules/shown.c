@@ -97,17 +97,20 @@ static void marks_fini(struct marks *marks)
     free(marks->unlisted);
 }
 
-/* As it is; what is held is healthy to a kubelet that admits its pods again, and what the shim gave
- * away is unhealthy, or the kubelet gave it away as well. */
-static struct devicemgr_shown_device shown_device(const struct state *state,
-                                                  const struct resource *resource,
-                                                  const struct device *device,
-                                                  const struct marks *marks)
+/* If nobody had it. */
+static bool is_healthy(const struct resource *resource, const struct device *device)
 {
-    bool healthy = !resource->shown.away && (resource->shown.assumed || device->healthy);
-    const struct mark *mark;
+    return !resource->shown.away && (resource->shown.assumed || device->healthy);
+}
 
-    HASH_FIND_STR(marks->by_id, device->id, mark);
+/* As it is; what is held is healthy to a kubelet that admits its pods again, and what the shim gave
+ * away is unhealthy, or the kubelet gave it away as well. `mark` NULL: nobody has it. */
+static struct devicemgr_shown_device shown_as(const struct state *state,
+                                              const struct resource *resource,
+                                              const struct device *device, const struct mark *mark)
+{
+    bool healthy = is_healthy(resource, device);
+
     if (mark && mark->held)
         healthy = healthy || state->showing.starting;
     else if (mark && mark->taken)
@@ -119,6 +122,74 @@ static struct devicemgr_shown_device shown_device(const struct state *state,
         .numa_nodes = device->nodes,
         .numa_nodes_len = device->nodes_len,
     };
+}
+
+static struct devicemgr_shown_device shown_device(const struct state *state,
+                                                  const struct resource *resource,
+                                                  const struct device *device,
+                                                  const struct marks *marks)
+{
+    const struct mark *mark;
+
+    HASH_FIND_STR(marks->by_id, device->id, mark);
+    return shown_as(state, resource, device, mark);
+}
+
+static struct mark mark_of(const struct state *state, const char *resource, const char *id)
+{
+    const struct owners *holders = allocations_holders(&state->allocations, resource, id);
+    const struct owners *holds = kubelet_holders(state, resource, id);
+    struct mark mark = {.id = id};
+
+    for (size_t i = 0; i < owners_len(holders); i++) {
+        const struct allocation *holder = holders->v[i];
+
+        mark.held = mark.held || holder->shown == SHOWN_HELD;
+        mark.taken = mark.taken || holder->shown == SHOWN_TAKEN;
+    }
+    for (size_t i = 0; i < owners_len(holds); i++)
+        mark.held = mark.held || ((const struct kubelet_hold *)holds->v[i])->shown;
+    return mark;
+}
+
+bool shown_one(const struct state *state, const struct resource *resource, const char *id,
+               struct devicemgr_shown_device *out)
+{
+    const struct device *device = devices_find(&resource->devices, id);
+    struct mark mark;
+
+    if (resource->shown.version == 0)
+        return false;
+    mark = mark_of(state, resource->name, id);
+    if (device)
+        *out = shown_as(state, resource, device, &mark);
+    else
+        *out = (struct devicemgr_shown_device){.id = id, .healthy = true, .held = true};
+    return device || (state->showing.starting && mark.held);
+}
+
+void shown_count(const struct state *state, const struct resource *resource, size_t *devices,
+                 size_t *healthy)
+{
+    struct marks marks;
+
+    *devices = *healthy = 0;
+    if (resource->shown.version == 0)
+        return;
+    marks_init(&marks, state, resource);
+    *devices = resource->devices.len + marks.unlisted_len;
+    *healthy = marks.unlisted_len;
+    if (!resource->shown.away)
+        *healthy += resource->shown.assumed ? resource->devices.len : resource->devices.healthy;
+    for (const struct mark *mark = marks.by_id; mark; mark = mark->hh.next) {
+        const struct device *device = devices_find(&resource->devices, mark->id);
+
+        if (device && is_healthy(resource, device))
+            --*healthy;
+        if (device && shown_as(state, resource, device, mark).healthy)
+            ++*healthy;
+    }
+    marks_fini(&marks);
 }
 
 void shown_devices(const struct state *state, const char *name,

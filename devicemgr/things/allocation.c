@@ -24,9 +24,13 @@ unsigned allocation_waits(const struct allocation *allocation)
     return waits;
 }
 
-void allocation_set_known(struct allocation *allocation)
+void allocation_set_known(struct allocation *allocation, uint64_t now_ms)
 {
-    allocation->known = allocation_life(allocation);
+    enum allocation_life life = allocation_life(allocation);
+
+    if (life != allocation->known)
+        allocation->known_ms = now_ms;
+    allocation->known = life;
 }
 
 void allocation_set_shown(struct allocation *allocation, enum shown_hold shown)

@@ -135,6 +135,7 @@ struct allocation {
     bool changed; /* since its life was told; then it is in table->changed */
     struct allocation *changed_prev, *changed_next;
     enum allocation_life known; /* its life as it was told last; ABSENT: it never was */
+    uint64_t known_ms;          /* since when it is that */
     bool stale;                 /* for advertise.c; then it is in table->stale */
     struct allocation *stale_prev, *stale_next;
     char *key;
@@ -191,7 +192,7 @@ bool allocations_have_room(const struct allocations *table, size_t options_bytes
 /* The next whose life may have changed, no more in that list; NULL: none is left. */
 struct allocation *allocations_take_changed(struct allocations *table);
 /* Its life as it is now is the known one. */
-void allocation_set_known(struct allocation *allocation);
+void allocation_set_known(struct allocation *allocation, uint64_t now_ms);
 /* What its pod is has changed: advertise.c looks at it again. */
 void allocation_set_stale(struct allocation *allocation);
 /* The next of these, no more in that list; NULL: none is left. */

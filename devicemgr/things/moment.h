@@ -27,4 +27,10 @@ static inline uint64_t later_by(uint64_t from_ms, uint64_t span_ms)
     return span_ms > UINT64_MAX - from_ms ? UINT64_MAX : from_ms + span_ms;
 }
 
+/* 0 for what is still to come. */
+static inline uint64_t ago(uint64_t now_ms, uint64_t then_ms)
+{
+    return now_ms > then_ms ? now_ms - then_ms : 0;
+}
+
 #endif

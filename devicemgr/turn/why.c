@@ -9,6 +9,7 @@
 #include "devicemgr/machines/create.h"
 #include "devicemgr/rules/selection.h"
 #include "devicemgr/rules/usable.h"
+#include "devicemgr/turn/meant.h"
 #include "devicemgr/turn/turn.h"
 #include "devicemgr/words/remedy.h"
 
@@ -40,14 +41,8 @@ struct answer {
 static bool is_meant(const struct asking *asking, const char *uid, const char *pod_namespace,
                      const char *name, const char *container)
 {
-    size_t len = strlen(pod_namespace);
-    const char *pod = asking->pod;
-
-    if (asking->container && strcmp(asking->container, container) != 0)
-        return false;
-    return !pod || strcmp(pod, uid) == 0 || strcmp(pod, name) == 0 ||
-           (strncmp(pod, pod_namespace, len) == 0 && pod[len] == '/' &&
-            strcmp(pod + len + 1, name) == 0);
+    return (!asking->container || strcmp(asking->container, container) == 0) &&
+           meant_pod(asking->pod, uid, pod_namespace, name);
 }
 
 static bool is_demand_meant(const struct asking *asking, const struct demand *demand)
@@ -331,13 +326,10 @@ void devicemgr_why(const struct devicemgr *mgr, uint64_t now_ms, const char *pod
                    const char *container, void (*each)(void *user, const struct devicemgr_why *why),
                    void *user)
 {
-    struct state *state = mem_alloc(1, sizeof *state); /* a look at the same, at this time */
+    struct state *state = meant_state(mgr, now_ms);
     const struct asking asking = {
         .mgr = mgr, .state = state, .pod = pod, .container = container, .each = each, .user = user};
 
-    *state = mgr->state;
-    if (now_ms > state->now_ms)
-        state->now_ms = now_ms;
     for (const struct create *c = mgr->creates.by_number; c; c = c->hh.next) {
         if (is_demand_meant(&asking, &c->demand))
             tell(&asking, &c->demand, c);

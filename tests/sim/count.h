@@ -60,7 +60,12 @@
     X(RELOADS_HELD, "those while a create was held")                                               \
     X(ASKED_WAITS, "answers to why a container waits")                                             \
     X(ASKED_REFUSED, "answers to why one was refused")                                             \
-    X(ASKED_HAS, "answers to why one has what it has")
+    X(ASKED_HAS, "answers to why one has what it has")                                             \
+    X(LISTED_RESOURCES, "resources read in a list, with their devices")                            \
+    X(LISTED_HOLDS, "containers listed as having devices")                                         \
+    X(LISTED_WAITS, "containers listed as waiting")                                                \
+    X(LISTED_PROMISED, "containers listed that only the kubelet knows of")                         \
+    X(LISTED_REFUSED, "containers listed as refused")
 
 enum count {
 #define X(name, words) COUNT_##name,

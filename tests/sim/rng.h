@@ -69,6 +69,7 @@ enum draw {
     DRAW_SHIM_RESUMES,
     DRAW_RELOAD,
     DRAW_SHIM_OUTLIVED,
+    DRAW_LISTS,
 };
 
 /* Mixes `about` in: another stream for each. */

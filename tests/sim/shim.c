@@ -10,6 +10,7 @@
 #include "tests/sim/move.h"
 #include "tests/sim/over.h"
 #include "tests/sim/promise.h"
+#include "tests/sim/reader.h"
 #include "tests/sim/reloader.h"
 #include "tests/sim/rival.h"
 #include "tests/sim/world.h"
@@ -420,8 +421,10 @@ void shim_run_now(struct world *w)
     shim->running = true;
     shim->port_calls = 0;
     asker_asks(w);
+    reader_reads(w);
     devicemgr_run(shim->core);
     asker_asks(w);
+    reader_reads(w);
     shim->running = false;
     if (shim->dying || (shim->crash_in > 0 && w->play.decisions))
         die(w, false);

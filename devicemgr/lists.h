@@ -1,0 +1,149 @@
+/*
+ * What there is, row by row: resources, plugins, devices, allocations, pods. For who tells an
+ * operator.
+ *
+ * To ask changes nothing. Rows come in the natural order of their keys ("g2" before "g10"). The
+ * texts of a row are borrowed until the next event, the rest of it until `each` returns. `each` is
+ * called before return, must not send events, and ends the list with false: it may be gone on with
+ * from there at any later time, by the key of the last row. What came and went between is not seen.
+ */
+#ifndef DEVICEMGR_LISTS_H
+#define DEVICEMGR_LISTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct devicemgr;
+
+/* Which rows are meant; a zeroed struct means all. What a list has not is not looked at. */
+struct devicemgr_which {
+    const char *resource;      /* NULL: any */
+    const char *pod;           /* its uid, "namespace/name", or its name in any; NULL: any */
+    const char *pod_namespace; /* NULL: any */
+    const char *const *after;  /* the key's parts, of the row before; NULL: from the first on */
+    bool again; /* of allocations: that row, too, which was not told to its end */
+};
+
+/* ---- resources. The key is the name ---- */
+
+#define DEVICEMGR_RESOURCE_KEY 1
+struct devicemgr_resource {
+    const char *name;
+    const char *state; /* of its plugin's endpoint (things/endpoint.h); "builtin": it has none */
+    bool exclusive;    /* a device is in one running container at a time */
+    size_t devices;    /* as listed last, with the next */
+    size_t healthy;
+    size_t held; /* by containers that may run or be made again, or given away by the kubelet; those
+                  * that are not listed any more, too */
+    size_t free; /* who asks by annotation could have them now */
+    bool shown;  /* to the kubelet, which sees these: */
+    size_t shown_devices, shown_healthy;
+};
+/* It costs as many steps as there are allocations, and devices that somebody has, for each row. */
+void devicemgr_resources(const struct devicemgr *mgr, uint64_t now_ms,
+                         const struct devicemgr_which *which,
+                         bool (*each)(void *user, const struct devicemgr_resource *resource),
+                         void *user);
+
+/* ---- plugins: resources that are not built in. The key is the resource ---- */
+
+#define DEVICEMGR_PLUGIN_KEY 1
+struct devicemgr_plugin {
+    const char *resource;
+    const char *socket; /* that is, or was, dialled; "": none yet */
+    const char *state;  /* connecting, active, grace, gone (things/endpoint.h) */
+    uint64_t since_ms_ago;
+    bool stopped; /* it is away: since so long, and so long it may be yet */
+    uint64_t stopped_ms_ago;
+    uint64_t grace_left_ms;
+    const char
+        *error; /* why it was lost last, while it is away; NULL: it was not, or nobody knows */
+    bool have_options; /* what it said of itself: */
+    bool pre_start, preferred;
+};
+void devicemgr_plugins(const struct devicemgr *mgr, uint64_t now_ms,
+                       const struct devicemgr_which *which,
+                       bool (*each)(void *user, const struct devicemgr_plugin *plugin), void *user);
+
+/* ---- devices. The key is resource and id ---- */
+
+/* Who has a device. */
+struct devicemgr_holder {
+    const char *pod_uid, *pod_namespace, *pod_name; /* namespace and name "": not known */
+    const char *container;
+    const char *state; /* an allocation's; "promised": the kubelet gave it away, and no more */
+};
+
+#define DEVICEMGR_DEVICE_KEY 2
+struct devicemgr_device {
+    const char *resource;
+    const char *id;
+    bool listed; /* else the plugin lists it no more, and somebody has it */
+    bool healthy;
+    uint64_t since_ms_ago; /* that it is, or is not; of one that is listed */
+    bool free;             /* as in struct devicemgr_resource */
+    bool shown;            /* to the kubelet, and how: */
+    bool shown_healthy;
+    const int64_t *nodes; /* NUMA nodes; none: no topology */
+    size_t nodes_len;
+    const struct devicemgr_holder *holders;
+    size_t holders_len;
+};
+void devicemgr_devices(const struct devicemgr *mgr, uint64_t now_ms,
+                       const struct devicemgr_which *which,
+                       bool (*each)(void *user, const struct devicemgr_device *device), void *user);
+
+/* ---- allocations: what a container has of a resource. The key is namespace, pod, uid, container,
+ * resource ---- */
+
+#define DEVICEMGR_ALLOCATION_KEY 5
+struct devicemgr_allocation {
+    const char *pod_uid, *pod_namespace, *pod_name;
+    const char *container;
+    const char *resource;
+    /* creating: a create is being decided, or the runtime makes it · running: its container may run
+     * · unknown: some container may run, or be in the making · kept: none, but the pod may make it
+     * again · over: none, and none will be */
+    const char *state;
+    uint64_t since_ms_ago; /* as far as this life of the process knows */
+    const char *const *ids;
+    size_t ids_len;
+    bool own_choice; /* the shim chose the devices; else the kubelet */
+    bool stored;     /* the checkpoint has it */
+    bool cached;     /* with its runtime options: the plugin need not be there to make it again */
+    /* What it waits for. */
+    bool waits_store, waits_create, waits_check, waits_list;
+};
+void devicemgr_allocations(const struct devicemgr *mgr, uint64_t now_ms,
+                           const struct devicemgr_which *which,
+                           bool (*each)(void *user, const struct devicemgr_allocation *allocation),
+                           void *user);
+
+/* ---- pods that hold devices, wait for them or were refused. The key is namespace, name, uid ---- */
+
+struct devicemgr_pod_container {
+    const char *name;
+    size_t devices;    /* that it has */
+    const char *state; /* an allocation's, or "promised"; "": it has none */
+    bool waits;        /* a create of it is held, or being decided */
+    uint64_t waited_ms;
+    /* Its last refusal, also if it was made since; NULL: none is remembered. */
+    const char *refused_word;
+    uint64_t refused_times;
+    uint64_t refused_ms_ago;
+};
+
+#define DEVICEMGR_POD_KEY 3
+struct devicemgr_pod {
+    const char *uid, *pod_namespace, *name;
+    const char
+        *sandbox; /* the newest's state: ready, not-ready, stopping, stopped; "": not known */
+    const struct devicemgr_pod_container *containers; /* by name */
+    size_t containers_len;
+};
+void devicemgr_pods(const struct devicemgr *mgr, uint64_t now_ms,
+                    const struct devicemgr_which *which,
+                    bool (*each)(void *user, const struct devicemgr_pod *pod), void *user);
+
+#endif

@@ -1,0 +1,158 @@
+/*
+ * The lists of resources, and of the plugins that serve them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "devicemgr/lists.h"
+#include "devicemgr/rules/holders.h"
+#include "devicemgr/rules/shown.h"
+#include "devicemgr/things/moment.h"
+#include "devicemgr/turn/meant.h"
+#include "devicemgr/turn/turn.h"
+
+static const char *const STATES[] = {[ENDPOINT_CONNECTING] = "connecting",
+                                     [ENDPOINT_ACTIVE] = "active",
+                                     [ENDPOINT_GRACE] = "grace",
+                                     [ENDPOINT_GONE] = "gone"};
+
+static bool is_meant(const struct devicemgr_which *which, const char *name)
+{
+    return (!which->resource || strcmp(which->resource, name) == 0) &&
+           (!which->after || meant_order(&name, which->after, 1) > 0);
+}
+
+/* ---- resources ---- */
+
+/* One that is mentioned, by `allocation`, or by `hold`: is this the first to say that it has it? */
+static bool is_first(const struct state *state, const char *resource, const char *id,
+                     const struct allocation *allocation, const struct kubelet_hold *hold)
+{
+    const struct owners *holders = allocations_holders(&state->allocations, resource, id);
+    const struct owners *holds = kubelet_holders(state, resource, id);
+
+    for (size_t i = 0; i < owners_len(holders); i++) {
+        if (holders_keeps(state, holders->v[i]))
+            return holders->v[i] == allocation;
+    }
+    for (size_t i = 0; i < owners_len(holds); i++) {
+        if (kubelet_hold_stands(state, holds->v[i]))
+            return holds->v[i] == hold;
+    }
+    return false;
+}
+
+static void count(const struct state *state, const struct resource *resource, const struct ids *ids,
+                  const struct allocation *allocation, const struct kubelet_hold *hold,
+                  struct devicemgr_resource *row)
+{
+    for (size_t i = 0; i < ids->len; i++) {
+        const struct device *device = devices_find(&resource->devices, ids->v[i]);
+
+        if (!is_first(state, resource->name, ids->v[i], allocation, hold))
+            continue;
+        row->held++;
+        if (row->exclusive && device && device->healthy &&
+            !holders_nobody(state, resource->name, ids->v[i]))
+            row->free--;
+    }
+}
+
+static struct devicemgr_resource resource_row(const struct state *state,
+                                              const struct resource *resource)
+{
+    struct devicemgr_resource row = {
+        .name = resource->name,
+        .state = resource->builtin ? "builtin" : STATES[resource->endpoint.state],
+        .exclusive = state_settings_of(state, resource->name)->exclusive,
+        .devices = resource->devices.len,
+        .healthy = resource->devices.healthy,
+        .free = resource->devices.healthy,
+        .shown = resource->shown.version != 0};
+
+    for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
+        if (strcmp(a->resource, resource->name) == 0)
+            count(state, resource, &a->ids, a, NULL, &row);
+    }
+    for (const struct kubelet_hold *h = state->kubelet.holds; h; h = h->hh.next) {
+        if (strcmp(h->resource, resource->name) == 0)
+            count(state, resource, &h->ids, NULL, h, &row);
+    }
+    if (!resource_usable(resource))
+        row.free = 0;
+    shown_count(state, resource, &row.shown_devices, &row.shown_healthy);
+    return row;
+}
+
+void devicemgr_resources(const struct devicemgr *mgr, uint64_t now_ms,
+                         const struct devicemgr_which *which,
+                         bool (*each)(void *user, const struct devicemgr_resource *resource),
+                         void *user)
+{
+    struct state *state = meant_state(mgr, now_ms);
+    struct ids names = {0};
+    bool more = true;
+
+    resources_names(state->resources, &names);
+    for (size_t i = 0; more && i < names.len; i++) {
+        struct devicemgr_resource row;
+
+        if (!is_meant(which, names.v[i]))
+            continue;
+        row = resource_row(state, resources_find(state->resources, names.v[i]));
+        more = each(user, &row);
+    }
+    ids_fini(&names);
+    free(state);
+}
+
+/* ---- plugins ---- */
+
+static struct devicemgr_plugin plugin_row(const struct state *state, const struct resource *r)
+{
+    const struct endpoint *endpoint = &r->endpoint;
+    uint64_t now_ms = state->now_ms;
+    uint64_t end_ms = endpoint_end_ms(endpoint, state_settings_of(state, r->name)->grace_ms);
+    struct devicemgr_plugin row = {.resource = r->name,
+                                   .socket = "",
+                                   .state = STATES[endpoint->state],
+                                   .since_ms_ago = ago(now_ms, endpoint->since_ms),
+                                   .stopped = endpoint->stopped,
+                                   .have_options = endpoint->have_options,
+                                   .pre_start = endpoint->pre_start,
+                                   .preferred = endpoint->preferred};
+
+    if (endpoint->socket_name)
+        row.socket = endpoint->socket_name;
+    else if (endpoint->socket_good)
+        row.socket = endpoint->socket_good;
+    if (!row.stopped)
+        return row;
+    row.stopped_ms_ago = ago(now_ms, endpoint->stopped_ms);
+    row.error = endpoint->stop_reason;
+    if (end_ms != UINT64_MAX && end_ms > now_ms)
+        row.grace_left_ms = end_ms - now_ms;
+    return row;
+}
+
+void devicemgr_plugins(const struct devicemgr *mgr, uint64_t now_ms,
+                       const struct devicemgr_which *which,
+                       bool (*each)(void *user, const struct devicemgr_plugin *plugin), void *user)
+{
+    struct state *state = meant_state(mgr, now_ms);
+    struct ids names = {0};
+    bool more = true;
+
+    resources_names(state->resources, &names);
+    for (size_t i = 0; more && i < names.len; i++) {
+        const struct resource *resource = resources_find(state->resources, names.v[i]);
+        struct devicemgr_plugin row;
+
+        if (resource->builtin || !is_meant(which, names.v[i]))
+            continue;
+        row = plugin_row(state, resource);
+        more = each(user, &row);
+    }
+    ids_fini(&names);
+    free(state);
+}

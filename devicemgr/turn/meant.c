@@ -1,0 +1,57 @@
+#include "devicemgr/turn/meant.h"
+
+#include <string.h>
+
+#include "devicemgr/rules/holders.h"
+#include "devicemgr/turn/turn.h"
+
+struct state *meant_state(const struct devicemgr *mgr, uint64_t now_ms)
+{
+    struct state *state = mem_alloc(1, sizeof *state);
+
+    *state = mgr->state;
+    if (now_ms > state->now_ms)
+        state->now_ms = now_ms;
+    return state;
+}
+
+bool meant_pod(const char *pod, const char *uid, const char *pod_namespace, const char *name)
+{
+    size_t len = strlen(pod_namespace);
+
+    return !pod || strcmp(pod, uid) == 0 || strcmp(pod, name) == 0 ||
+           (strncmp(pod, pod_namespace, len) == 0 && pod[len] == '/' &&
+            strcmp(pod + len + 1, name) == 0);
+}
+
+void meant_names(const struct state *state, const char *uid, const char **pod_namespace,
+                 const char **name)
+{
+    const struct pod *pod = pods_find(&state->pods, uid);
+
+    *pod_namespace = pod ? pod->pod_namespace : "";
+    *name = pod ? pod->name : "";
+}
+
+int meant_order(const char *const *a, const char *const *b, size_t parts)
+{
+    int order = 0;
+
+    for (size_t i = 0; order == 0 && i < parts; i++)
+        order = strverscmp(a[i], b[i]);
+    return order;
+}
+
+const char *meant_life(const struct state *state, const struct allocation *allocation)
+{
+    switch (allocation_life(allocation)) {
+    case ALLOCATION_BUSY:
+        return "creating";
+    case ALLOCATION_LIVE:
+        return "running";
+    case ALLOCATION_UNKNOWN:
+        return "unknown";
+    default:
+        return holders_keeps(state, allocation) ? "kept" : "over";
+    }
+}

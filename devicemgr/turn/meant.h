@@ -1,0 +1,32 @@
+/*
+ * What whoever asks means: pods, and places in a list.
+ */
+#ifndef DEVICEMGR_TURN_MEANT_H
+#define DEVICEMGR_TURN_MEANT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/devicemgr.h"
+
+struct allocation;
+struct state;
+
+/* The state as it is, with the time of the question if that is later. The caller frees it, nothing
+ * that is in it. */
+struct state *meant_state(const struct devicemgr *mgr, uint64_t now_ms);
+
+/* Whether `pod` is this one: its uid, "namespace/name", its name; NULL: any. */
+bool meant_pod(const char *pod, const char *uid, const char *pod_namespace, const char *name);
+/* Namespace and name; "" each: they are not known. */
+void meant_names(const struct state *state, const char *uid, const char **pod_namespace,
+                 const char **name);
+
+/* Compares the parts of two keys, one after the other, in their natural order. */
+int meant_order(const char *const *a, const char *const *b, size_t parts);
+
+/* What is said of an allocation's containers (devicemgr/lists.h). */
+const char *meant_life(const struct state *state, const struct allocation *allocation);
+
+#endif
