@@ -31,6 +31,11 @@
 /* cri-proto/control_v1.proto, and where the daemon serves it unless its settings say otherwise. */
 #define CONTROL_STATUS "/control.v1.Control/Status"
 #define CONTROL_WHY "/control.v1.Control/Why"
+#define CONTROL_RESOURCES "/control.v1.Control/Resources"
+#define CONTROL_PLUGINS "/control.v1.Control/Plugins"
+#define CONTROL_DEVICES "/control.v1.Control/Devices"
+#define CONTROL_ALLOCATIONS "/control.v1.Control/Allocations"
+#define CONTROL_PODS "/control.v1.Control/Pods"
 #define CONTROL_EVENTS "/control.v1.Control/Events"
 #define CONTROL_RELOAD "/control.v1.Control/Reload"
 #define CONTROL_LOG_LEVEL "/control.v1.Control/LogLevel"

@@ -8,6 +8,7 @@
 #include "cri-proto/methods.h"
 #include "shim/control/follow.h"
 #include "shim/control/limits.h"
+#include "shim/control/list.h"
 #include "shim/control/log_levels.h"
 #include "shim/control/status.h"
 #include "shim/control/why.h"
@@ -102,7 +103,49 @@ static void on_log_level(struct rpc_incoming *call, const ProtobufCMessage *mess
     log_levels_call(control->log_levels, call, (const void *)message);
 }
 
+static void on_list(struct rpc_incoming *call, const ProtobufCMessage *message,
+                    struct control *control, list_make *make)
+{
+    struct list list;
+
+    if (make(&list, host_core(control->host), (const void *)message))
+        answer(call, list.response);
+    else
+        rpc_incoming_finish(call, RPC_INVALID_ARGUMENT, "after: no place in this list");
+    list_fini(&list);
+}
+
+static void on_resources(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    on_list(call, message, user, list_resources);
+}
+
+static void on_plugins(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    on_list(call, message, user, list_plugins);
+}
+
+static void on_devices(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    on_list(call, message, user, list_devices);
+}
+
+static void on_allocations(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    on_list(call, message, user, list_allocations);
+}
+
+static void on_pods(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    on_list(call, message, user, list_pods);
+}
+
 static const struct rpc_method METHODS[] = {
+    {CONTROL_RESOURCES, &control__v1__list_request__descriptor, on_resources},
+    {CONTROL_PLUGINS, &control__v1__list_request__descriptor, on_plugins},
+    {CONTROL_DEVICES, &control__v1__list_request__descriptor, on_devices},
+    {CONTROL_ALLOCATIONS, &control__v1__list_request__descriptor, on_allocations},
+    {CONTROL_PODS, &control__v1__list_request__descriptor, on_pods},
     {CONTROL_RELOAD, &control__v1__reload_request__descriptor, on_reload},
     {CONTROL_LOG_LEVEL, &control__v1__log_level_request__descriptor, on_log_level},
     {CONTROL_EVENTS, &control__v1__events_request__descriptor, on_events},

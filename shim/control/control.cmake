@@ -3,6 +3,11 @@ add_library(shim_control STATIC
     ${CMAKE_CURRENT_LIST_DIR}/control.c
     ${CMAKE_CURRENT_LIST_DIR}/follow.c
     ${CMAKE_CURRENT_LIST_DIR}/log_levels.c
+    ${CMAKE_CURRENT_LIST_DIR}/list.c
+    ${CMAKE_CURRENT_LIST_DIR}/list_allocations.c
+    ${CMAKE_CURRENT_LIST_DIR}/list_devices.c
+    ${CMAKE_CURRENT_LIST_DIR}/list_pods.c
+    ${CMAKE_CURRENT_LIST_DIR}/list_resources.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c
     ${CMAKE_CURRENT_LIST_DIR}/why.c)
 target_link_libraries(shim_control

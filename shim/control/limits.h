@@ -25,4 +25,16 @@
 #define CONTROL_FOLLOWER_QUEUE_BYTES (32u * 1024)
 #define CONTROL_FOLLOWER_LOOK_MS 50
 
+/* Rows of one page of a list, and what their texts take, with CONTROL_ROW_BYTES for each: a page is made
+ * in some ms at the most. One row is in it, however long it is. */
+#define CONTROL_PAGE_ROWS_MAX 1000
+#define CONTROL_PAGE_BYTES_MAX (200u * 1024)
+/* What is counted for a row, besides its texts: its numbers on the wire, and their tags. */
+#define CONTROL_ROW_BYTES 64
+/* Resources of a page: of each all allocations are looked at, and all devices that somebody has. */
+#define CONTROL_PAGE_RESOURCES_MAX 50
+/* Who has one device; containers of one pod: the first of them. */
+#define CONTROL_HOLDERS_MAX 64
+#define CONTROL_POD_CONTAINERS_MAX 256
+
 #endif

@@ -11,6 +11,11 @@ extern const struct command *const commands[];
 
 extern const struct command status_command;
 extern const struct command why_command;
+extern const struct command resources_command;
+extern const struct command plugins_command;
+extern const struct command devices_command;
+extern const struct command allocations_command;
+extern const struct command pods_command;
 extern const struct command events_command;
 extern const struct command reload_command;
 extern const struct command log_level_command;

@@ -2,15 +2,20 @@
 pkg_check_modules(SMARTCOLS REQUIRED IMPORTED_TARGET smartcols)
 
 add_library(shim_ctl STATIC
+    ${CMAKE_CURRENT_LIST_DIR}/allocations.c
     ${CMAKE_CURRENT_LIST_DIR}/archive.c
     ${CMAKE_CURRENT_LIST_DIR}/client.c
     ${CMAKE_CURRENT_LIST_DIR}/command.c
     ${CMAKE_CURRENT_LIST_DIR}/command_line.c
     ${CMAKE_CURRENT_LIST_DIR}/commands.c
+    ${CMAKE_CURRENT_LIST_DIR}/devices.c
     ${CMAKE_CURRENT_LIST_DIR}/events.c
     ${CMAKE_CURRENT_LIST_DIR}/help.c
+    ${CMAKE_CURRENT_LIST_DIR}/list.c
     ${CMAKE_CURRENT_LIST_DIR}/log_level.c
+    ${CMAKE_CURRENT_LIST_DIR}/pods.c
     ${CMAKE_CURRENT_LIST_DIR}/reload.c
+    ${CMAKE_CURRENT_LIST_DIR}/resources.c
     ${CMAKE_CURRENT_LIST_DIR}/show.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c
     ${CMAKE_CURRENT_LIST_DIR}/support.c

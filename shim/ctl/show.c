@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "shim/must.h"
+#include "shim/printable.h"
 
 #define DURATION_NUMBER_MAX 1000000
 
@@ -24,6 +25,12 @@ bool show_format_parse(const char *name, enum show_format *out)
         }
     }
     return false;
+}
+
+void show_put(const struct show *show, const char *text)
+{
+    for (; *text; text++)
+        fputc(printable(*text), show->out);
 }
 
 const char *show_age(uint64_t ms, char out[static SHOW_AGE_BYTES])
@@ -111,6 +118,11 @@ json_t *show_ago(uint64_t ms)
 json_t *show_seconds(uint64_t ms)
 {
     return must(json_integer((json_int_t)(ms / 1000)));
+}
+
+json_t *show_number(uint64_t number)
+{
+    return must(json_integer((json_int_t)number));
 }
 
 void show_set(json_t *object, const char *key, json_t *value)

@@ -28,6 +28,9 @@ struct show {
 /* The format of this name (json, wide, name). False: there is none. */
 bool show_format_parse(const char *name, enum show_format *out);
 
+/* Words of peers: a terminal is told nothing by them. */
+void show_put(const struct show *show, const char *text);
+
 #define SHOW_AGE_BYTES 24
 /* As kubectl has it: "45s", "12m", "3h2m", "5d". */
 const char *show_age(uint64_t ms, char out[static SHOW_AGE_BYTES]);
@@ -48,6 +51,7 @@ json_t *show_text_or_null(const char *text);
 /* How long ago, as a time (RFC 3339). */
 json_t *show_ago(uint64_t ms);
 json_t *show_seconds(uint64_t ms);
+json_t *show_number(uint64_t number);
 /* Takes the value. */
 void show_set(json_t *object, const char *key, json_t *value);
 void show_append(json_t *array, json_t *value);

@@ -5,7 +5,6 @@
 #include "cri-proto/control_v1.pb-c.h"
 #include "cri-proto/methods.h"
 #include "shim/must.h"
-#include "shim/printable.h"
 #include "shim/rpc/rpc.h"
 
 /* ---- for people ---- */
@@ -33,18 +32,11 @@ static const char *step_color(const Control__V1__Finding *finding)
     return step < sizeof STEPS / sizeof *STEPS ? STEPS[step].color : "";
 }
 
-/* Words of peers: a terminal is told nothing by them. */
-static void put_text(const struct show *show, const char *text)
-{
-    for (; *text; text++)
-        fputc(printable(*text), show->out);
-}
-
 static void put_pod(const struct show *show, const Control__V1__Container *container)
 {
-    put_text(show, container->pod_namespace[0] ? container->pod_namespace : "?");
+    show_put(show, container->pod_namespace[0] ? container->pod_namespace : "?");
     fputc('/', show->out);
-    put_text(show, container->pod_name[0] ? container->pod_name : container->pod_uid);
+    show_put(show, container->pod_name[0] ? container->pod_name : container->pod_uid);
 }
 
 static bool is_clear(const Control__V1__Container *container)
@@ -82,7 +74,7 @@ static void put_ids(const struct show *show, const Control__V1__Finding *finding
 {
     for (size_t i = 0; i < finding->n_ids; i++) {
         fputs(i > 0 ? "," : " ", show->out);
-        put_text(show, finding->ids[i]);
+        show_put(show, finding->ids[i]);
     }
     if (finding->ids_total > finding->n_ids)
         fprintf(show->out, " (%" PRIu64 " more)", finding->ids_total - finding->n_ids);
@@ -91,14 +83,14 @@ static void put_ids(const struct show *show, const Control__V1__Finding *finding
 static void put_reason(const struct show *show, const Control__V1__Reason *reason)
 {
     fprintf(show->out, " [");
-    put_text(show, reason->word);
+    show_put(show, reason->word);
     fprintf(show->out, "]");
     if (reason->text[0]) {
         fputs("\n      why:    ", show->out);
-        put_text(show, reason->text);
+        show_put(show, reason->text);
     }
     fputs("\n      clears: ", show->out);
-    put_text(show, reason->clears);
+    show_put(show, reason->clears);
 }
 
 static void put_finding(const struct show *show, const Control__V1__Finding *finding)
@@ -106,7 +98,7 @@ static void put_finding(const struct show *show, const Control__V1__Finding *fin
     fprintf(show->out, "    %s%s%s ", show->colors ? step_color(finding) : "", step_name(finding),
             show->colors ? "\033[0m" : "");
     if (finding->resource[0]) {
-        put_text(show, finding->resource);
+        show_put(show, finding->resource);
         fprintf(show->out, "=%" PRIu64, finding->asked);
     } else {
         fputs("the container", show->out);
@@ -135,11 +127,11 @@ static void put_refusal(const struct show *show, const Control__V1__Refusal *ref
 static void put_container(const struct show *show, const Control__V1__Container *container)
 {
     fputs("container ", show->out);
-    put_text(show, container->name);
+    show_put(show, container->name);
     fputs(" of pod ", show->out);
     put_pod(show, container);
     fputs(" (uid ", show->out);
-    put_text(show, container->pod_uid);
+    show_put(show, container->pod_uid);
     fputs("): ", show->out);
     put_state(show, container);
     for (size_t i = 0; i < container->n_findings; i++)
@@ -153,7 +145,7 @@ static void put_name(const struct show *show, const Control__V1__Container *cont
     fputs("container/", show->out);
     put_pod(show, container);
     fputc('/', show->out);
-    put_text(show, container->name);
+    show_put(show, container->name);
     fputc('\n', show->out);
 }
 

@@ -4,6 +4,8 @@ import os
 import pytest
 
 from runtime import Runtime
+from shim import accepts
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -24,6 +26,13 @@ def shim(runtime, make_shim):
     """A shim with short times, which takes annotation requests, in front of the recording
     runtime."""
     return make_shim(plugins={"hold": "300ms", "grace": "1m"})
+
+
+@pytest.fixture
+def at_work(shim):
+    """A shim whose control socket is there."""
+    wait_until(lambda: accepts(shim.control), "the control socket is there")
+    return shim
 
 
 @pytest.fixture

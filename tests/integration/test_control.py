@@ -39,13 +39,6 @@ def troubles(shim):
     return {one["what"]: one["why"] for one in ctl_json(shim, "status")["degraded"]}
 
 
-@pytest.fixture
-def at_work(shim):
-    """A shim whose control socket is there."""
-    wait_until(lambda: accepts(shim.control), "the control socket is there")
-    return shim
-
-
 # ---- status ----
 
 def test_status_of_a_node_at_work(at_work, directory, closing):

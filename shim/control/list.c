@@ -1,0 +1,76 @@
+#include "shim/control/list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/control/limits.h"
+#include "shim/must.h"
+
+struct list_block {
+    struct list_block *next;
+    max_align_t bytes[];
+};
+
+bool list_begin(struct list *list, const Control__V1__ListRequest *request, size_t key_parts,
+                size_t rows_max)
+{
+    *list = (struct list){.request = request, .rows_max = rows_max};
+    if (request->n_after != 0 && request->n_after != key_parts)
+        return false;
+    if (request->n_after > 0)
+        list->which.after = (const char *const *)request->after;
+    if (request->resource[0] != '\0')
+        list->which.resource = request->resource;
+    if (request->pod[0] != '\0')
+        list->which.pod = request->pod;
+    if (request->pod_namespace[0] != '\0')
+        list->which.pod_namespace = request->pod_namespace;
+    return true;
+}
+
+void list_fini(struct list *list)
+{
+    struct list_block *block;
+
+    while ((block = list->blocks)) {
+        list->blocks = block->next;
+        free(block);
+    }
+}
+
+void *list_alloc(struct list *list, size_t len, size_t bytes)
+{
+    struct list_block *block = must(calloc(1, sizeof *block + len * bytes));
+
+    block->next = list->blocks;
+    list->blocks = block;
+    return block->bytes;
+}
+
+/* Protobuf-c's texts are not const; the messages here are only packed. */
+char *list_text(struct list *list, const char *text)
+{
+    list->bytes += strlen(text);
+    return (char *)(uintptr_t)text;
+}
+
+void list_add(struct list *list, void *row, void ***rows, size_t *len)
+{
+    if (*len == 0)
+        *rows = list_alloc(list, list->rows_max, sizeof **rows);
+    (*rows)[(*len)++] = row;
+    list->rows++;
+    list->bytes += CONTROL_ROW_BYTES;
+}
+
+bool list_goes_on(struct list *list, const char *const *key, size_t key_parts, char ***next,
+                  size_t *next_len)
+{
+    if (list->rows < list->rows_max && list->bytes < CONTROL_PAGE_BYTES_MAX)
+        return true;
+    *next = list_alloc(list, key_parts, sizeof **next);
+    for (size_t i = 0; i < key_parts; i++)
+        (*next)[i] = list_text(list, key[i]);
+    *next_len = key_parts;
+    return false;
+}

@@ -1,0 +1,50 @@
+/*
+ * The answers to Resources, Plugins, Devices, Allocations and Pods: a page of the device manager's
+ * list, as a message.
+ */
+#ifndef SHIM_CONTROL_LIST_H
+#define SHIM_CONTROL_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cri-proto/control_v1.pb-c.h"
+#include "devicemgr/devicemgr.h"
+#include "devicemgr/lists.h"
+
+/* A page that is being filled. What its message points to is the page's own, or the device
+ * manager's, and counts until the next event. */
+struct list {
+    const ProtobufCMessage *response;
+
+    /* private */
+    const Control__V1__ListRequest *request;
+    struct devicemgr_which which;
+    size_t rows_max;
+    size_t rows, bytes;
+    struct list_block *blocks;
+};
+
+/* One for each list. False: the request's `after` is no place in it, and there is no message. */
+typedef bool list_make(struct list *list, const struct devicemgr *core,
+                       const Control__V1__ListRequest *request);
+list_make list_resources, list_plugins, list_devices, list_allocations, list_pods;
+/* Accepts one that is not made. */
+void list_fini(struct list *list);
+
+/* ---- for who makes them ---- */
+
+/* Begins the page of a list whose keys have so many parts. False: the request's place has others. */
+bool list_begin(struct list *list, const Control__V1__ListRequest *request, size_t key_parts,
+                size_t rows_max);
+/* Zeroed memory that lives as long as the page. */
+void *list_alloc(struct list *list, size_t len, size_t bytes);
+/* A text of the device manager's, which is only read. */
+char *list_text(struct list *list, const char *text);
+/* A row more, the message of a repeated field whose rows are *rows, *len of them. */
+void list_add(struct list *list, void *row, void ***rows, size_t *len);
+/* Whether the page has room for more; if not, `next` is made of the key of its last row. */
+bool list_goes_on(struct list *list, const char *const *key, size_t key_parts, char ***next,
+                  size_t *next_len);
+
+#endif

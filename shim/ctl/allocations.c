@@ -1,0 +1,198 @@
+/*
+ * cri-device-shimctl allocations
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cri-proto/methods.h"
+#include "shim/ctl/commands.h"
+#include "shim/ctl/list.h"
+#include "shim/must.h"
+
+/* Ids in a table that is not wide. */
+#define IDS_SHOWN 3
+
+static const struct table_column COLUMNS[] = {
+    {.name = "NAMESPACE"},
+    {.name = "POD"},
+    {.name = "CONTAINER"},
+    {.name = "RESOURCE"},
+    {.name = "DEVICES"},
+    {.name = "STATE"},
+    {.name = "SINCE"},
+    {.name = "CHOSEN-BY", .wide = true},
+    {.name = "STORED", .wide = true},
+    {.name = "CACHED", .wide = true}, /* its options are: it can be made again without the plugin */
+    {.name = "WAITS-FOR", .wide = true},
+    {.name = "UID", .wide = true},
+};
+
+/* ---- one allocation, perhaps of several rows ---- */
+
+/* Rows that differ in their ids alone are one. */
+struct merged {
+    const Control__V1__Allocation *row; /* the first of them */
+    char **ids;                         /* borrowed from all of them */
+    size_t ids_len;
+};
+
+static char *join(char *const *texts, size_t len, size_t most)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = must(open_memstream(&text, &bytes));
+
+    for (size_t i = 0; i < len && i < most; i++)
+        fprintf(out, "%s%s", i > 0 ? "," : "", texts[i]);
+    if (len > most)
+        fprintf(out, " and %zu more", len - most);
+    if (fclose(out) != 0)
+        abort(); /* out of memory */
+    return text;
+}
+
+static const char *chosen_by(const Control__V1__Allocation *row)
+{
+    return row->chosen_here ? "shim" : "kubelet";
+}
+
+static void put_row(const struct listing *listing, const struct merged *merged)
+{
+    const Control__V1__Allocation *row = merged->row;
+    struct table *table = listing->table;
+    bool wide = listing->show->format == SHOW_WIDE;
+    char *ids = join(merged->ids, merged->ids_len, wide ? SIZE_MAX : IDS_SHOWN);
+    char *waits = join(row->waits, row->n_waits, SIZE_MAX);
+    char since[SHOW_AGE_BYTES];
+
+    table_row(table, strcmp(row->state, "unknown") == 0 ? TABLE_WARNING : TABLE_PLAIN);
+    table_put(table, row->pod_namespace);
+    table_put(table, row->pod_name);
+    table_put(table, row->container);
+    table_put(table, row->resource);
+    table_put(table, ids);
+    table_put(table, row->state);
+    table_put(table, show_age(row->since_ms, since));
+    table_put(table, chosen_by(row));
+    table_put(table, row->stored ? "yes" : "no");
+    table_put(table, row->cached ? "yes" : "no");
+    table_put(table, waits);
+    table_put(table, row->pod_uid);
+    free(ids);
+    free(waits);
+}
+
+static json_t *texts_of(char *const *texts, size_t len)
+{
+    json_t *all = must(json_array());
+
+    for (size_t i = 0; i < len; i++)
+        show_append(all, show_text(texts[i]));
+    return all;
+}
+
+static json_t *allocation_of(const struct merged *merged)
+{
+    const Control__V1__Allocation *row = merged->row;
+    json_t *one = must(json_object());
+
+    show_set(one, "namespace", show_text_or_null(row->pod_namespace));
+    show_set(one, "pod", show_text_or_null(row->pod_name));
+    show_set(one, "uid", show_text(row->pod_uid));
+    show_set(one, "container", show_text(row->container));
+    show_set(one, "resource", show_text(row->resource));
+    show_set(one, "ids", texts_of(merged->ids, merged->ids_len));
+    show_set(one, "state", show_text(row->state));
+    show_set(one, "since", show_ago(row->since_ms));
+    show_set(one, "chosenBy", show_text(chosen_by(row)));
+    show_set(one, "stored", json_boolean(row->stored));
+    show_set(one, "optionsCached", json_boolean(row->cached));
+    show_set(one, "waitsFor", texts_of(row->waits, row->n_waits));
+    return one;
+}
+
+/* ---- the command ---- */
+
+static void put_merged(struct listing *listing)
+{
+    const struct merged *merged = listing->merged;
+    const Control__V1__Allocation *row = merged->row;
+    char *pod;
+
+    if (listing->items) {
+        show_append(listing->items, allocation_of(merged));
+    } else if (listing->table) {
+        put_row(listing, merged);
+    } else {
+        pod = list_pod_name(row->pod_namespace, row->pod_name, row->pod_uid);
+        list_put_name(listing, "allocation", pod, row->container, row->resource, NULL);
+        free(pod);
+    }
+    free(merged->ids);
+    free(listing->merged);
+    listing->merged = NULL;
+}
+
+static bool is_same(const Control__V1__Allocation *a, const Control__V1__Allocation *b)
+{
+    return strcmp(a->pod_uid, b->pod_uid) == 0 && strcmp(a->container, b->container) == 0 &&
+           strcmp(a->resource, b->resource) == 0;
+}
+
+static void merge(struct listing *listing, const Control__V1__Allocation *row)
+{
+    struct merged *merged = listing->merged;
+
+    if (merged && !is_same(merged->row, row)) {
+        put_merged(listing);
+        merged = NULL;
+    }
+    if (!merged) {
+        merged = listing->merged = must(calloc(1, sizeof *merged));
+        merged->row = row;
+    }
+    merged->ids =
+        must(realloc(merged->ids, (merged->ids_len + row->n_ids + 1) * sizeof *merged->ids));
+    for (size_t i = 0; i < row->n_ids; i++)
+        merged->ids[merged->ids_len++] = row->ids[i];
+}
+
+static void put_rows(struct listing *listing, const ProtobufCMessage *page)
+{
+    const Control__V1__AllocationsResponse *response = (const void *)page;
+
+    for (size_t i = 0; response && i < response->n_rows; i++)
+        merge(listing, response->rows[i]);
+    if (!response && listing->merged)
+        put_merged(listing);
+}
+
+static const struct list ALLOCATIONS = {
+    .method = CONTROL_ALLOCATIONS,
+    .response = &control__v1__allocations_response__descriptor,
+    .columns = COLUMNS,
+    .columns_len = sizeof COLUMNS / sizeof *COLUMNS,
+    .put = put_rows,
+};
+
+static bool run(const struct command_run *run, struct client_failure *failure)
+{
+    Control__V1__ListRequest request = CONTROL__V1__LIST_REQUEST__INIT;
+
+    if (run->arguments_len > 0)
+        request.resource = run->arguments[0];
+    request.pod = list_option(run, "pod");
+    request.pod_namespace = list_option(run, "namespace");
+    return list_run(run, &ALLOCATIONS, &request, failure);
+}
+
+const struct command allocations_command = {
+    .name = "allocations",
+    .arguments = "[RESOURCE]",
+    .summary = "which container has which devices, since when, and who chose them",
+    .arguments_max = 1,
+    .options = {{"pod", 'p', "POD", "of this pod: its uid, NAMESPACE/NAME, or its name"},
+                {"namespace", 'n', "NAMESPACE", "of pods in this namespace"}},
+    .run = run,
+};

@@ -1,0 +1,158 @@
+/*
+ * cri-device-shimctl devices
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cri-proto/methods.h"
+#include "shim/ctl/commands.h"
+#include "shim/ctl/list.h"
+#include "shim/must.h"
+
+static const struct table_column COLUMNS[] = {
+    {.name = "RESOURCE"}, {.name = "ID"},
+    {.name = "HEALTH"},   {.name = "SINCE", .wide = true},
+    {.name = "NUMA"},     {.name = "KUBELET", .wide = true},
+    {.name = "STATE"}, /* free, or the first holder's */
+    {.name = "HOLDER"},
+};
+
+static const char *health_of(const Control__V1__Device *row)
+{
+    if (!row->listed)
+        return "unlisted";
+    return row->healthy ? "healthy" : "unhealthy";
+}
+
+static const char *state_of(const Control__V1__Device *row)
+{
+    if (row->n_holders > 0)
+        return row->holders[0]->state;
+    return row->free ? "free" : "";
+}
+
+/* ---- for people ---- */
+
+static void put_nodes(struct table *table, const Control__V1__Device *row)
+{
+    char text[64] = "";
+
+    for (size_t i = 0; i < row->n_numa_nodes && strlen(text) < sizeof text - 1; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%" PRId64, i > 0 ? "," : "",
+                 row->numa_nodes[i]);
+    table_put(table, text);
+}
+
+static void put_holder(struct table *table, const Control__V1__Device *row)
+{
+    const Control__V1__Holder *first = row->n_holders > 0 ? row->holders[0] : NULL;
+    char *pod, *text;
+
+    if (!first) {
+        table_put(table, "");
+        return;
+    }
+    pod = list_pod_name(first->pod_namespace, first->pod_name, first->pod_uid);
+    if ((row->holders_total > 1 ? asprintf(&text, "%s/%s and %" PRIu64 " more", pod,
+                                           first->container, row->holders_total - 1)
+                                : asprintf(&text, "%s/%s", pod, first->container)) < 0)
+        abort(); /* out of memory */
+    table_put(table, text);
+    free(pod);
+    free(text);
+}
+
+static void put_row(struct table *table, const Control__V1__Device *row)
+{
+    char since[SHOW_AGE_BYTES];
+
+    table_row(table, row->listed && row->healthy ? TABLE_PLAIN : TABLE_BAD);
+    table_put(table, row->resource);
+    table_put(table, row->id);
+    table_put(table, health_of(row));
+    table_put(table, row->listed ? show_age(row->since_ms, since) : "");
+    put_nodes(table, row);
+    table_put(table, !row->shown ? "" : row->shown_healthy ? "healthy" : "unhealthy");
+    table_put(table, state_of(row));
+    put_holder(table, row);
+}
+
+/* ---- for programs ---- */
+
+static json_t *holder_of(const Control__V1__Holder *holder)
+{
+    json_t *one = must(json_object());
+
+    show_set(one, "namespace", show_text_or_null(holder->pod_namespace));
+    show_set(one, "pod", show_text_or_null(holder->pod_name));
+    show_set(one, "uid", show_text(holder->pod_uid));
+    show_set(one, "container", show_text(holder->container));
+    show_set(one, "state", show_text(holder->state));
+    return one;
+}
+
+static json_t *device_of(const Control__V1__Device *row)
+{
+    json_t *one = must(json_object()), *nodes = must(json_array()), *holders = must(json_array());
+
+    for (size_t i = 0; i < row->n_numa_nodes; i++)
+        show_append(nodes, must(json_integer(row->numa_nodes[i])));
+    for (size_t i = 0; i < row->n_holders; i++)
+        show_append(holders, holder_of(row->holders[i]));
+    show_set(one, "resource", show_text(row->resource));
+    show_set(one, "id", show_text(row->id));
+    show_set(one, "health", show_text(health_of(row)));
+    show_set(one, "since", row->listed ? show_ago(row->since_ms) : json_null());
+    show_set(one, "free", json_boolean(row->free));
+    show_set(one, "kubelet",
+             row->shown ? show_text(row->shown_healthy ? "healthy" : "unhealthy") : json_null());
+    show_set(one, "numaNodes", nodes);
+    show_set(one, "holders", holders);
+    show_set(one, "holdersTotal", show_number(row->holders_total));
+    return one;
+}
+
+/* ---- the command ---- */
+
+static void put_rows(struct listing *listing, const ProtobufCMessage *page)
+{
+    const Control__V1__DevicesResponse *response = (const void *)page;
+
+    for (size_t i = 0; response && i < response->n_rows; i++) {
+        const Control__V1__Device *row = response->rows[i];
+
+        if (listing->items)
+            show_append(listing->items, device_of(row));
+        else if (listing->table)
+            put_row(listing->table, row);
+        else
+            list_put_name(listing, "device", row->resource, row->id, NULL);
+    }
+}
+
+static const struct list DEVICES = {
+    .method = CONTROL_DEVICES,
+    .response = &control__v1__devices_response__descriptor,
+    .columns = COLUMNS,
+    .columns_len = sizeof COLUMNS / sizeof *COLUMNS,
+    .put = put_rows,
+    .none = "no device of such a resource is known; see cri-device-shimctl resources",
+};
+
+static bool run(const struct command_run *run, struct client_failure *failure)
+{
+    Control__V1__ListRequest request = CONTROL__V1__LIST_REQUEST__INIT;
+
+    if (run->arguments_len > 0)
+        request.resource = run->arguments[0];
+    return list_run(run, &DEVICES, &request, failure);
+}
+
+const struct command devices_command = {
+    .name = "devices",
+    .arguments = "[RESOURCE]",
+    .summary = "each device: its health, NUMA nodes, who has it",
+    .arguments_max = 1,
+    .run = run,
+};

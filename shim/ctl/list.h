@@ -1,0 +1,47 @@
+/*
+ * Commands that show a list: the daemon is asked page by page, and one table, or one JSON document, is
+ * made of all.
+ */
+#ifndef SHIM_CTL_LIST_H
+#define SHIM_CTL_LIST_H
+
+#include "cri-proto/control_v1.pb-c.h"
+#include "shim/ctl/command.h"
+#include "shim/ctl/table.h"
+
+/* What is made of the rows. */
+struct listing {
+    const struct show *show;
+    struct table *table;   /* SHOW_TABLE, SHOW_WIDE */
+    json_t *items;         /* SHOW_JSON */
+    struct merged *merged; /* allocations.c's */
+};
+
+struct list {
+    const char *method;
+    const ProtobufCMessageDescriptor *response; /* with a field `next` */
+    const struct table_column *columns;
+    size_t columns_len;
+    /* Adds the rows of a page, which lives until all is written; SHOW_NAME: writes a line each to
+     * show->out. `page` NULL: there is no more. */
+    void (*put)(struct listing *listing, const ProtobufCMessage *page);
+    /* Said of a list without a row, NOT_FOUND, if the request names something; NULL: that is as well. */
+    const char *none;
+};
+
+/* Asks, and shows. `request` without a place. False: there is no answer, and `failure` says why. */
+bool list_run(const struct command_run *run, const struct list *list,
+              Control__V1__ListRequest *request, struct client_failure *failure);
+
+/* ---- for who makes the rows ---- */
+
+/* SHOW_NAME: the line "KIND/PART/PART", of texts up to NULL. */
+void list_put_name(const struct listing *listing, const char *kind, ...) __attribute__((sentinel));
+
+/* What an option was given; "": nothing. */
+char *list_option(const struct command_run *run, const char *name);
+
+/* "namespace/name", "?/uid" of a pod that is not known by name; for the caller to free. */
+char *list_pod_name(const char *pod_namespace, const char *name, const char *uid);
+
+#endif

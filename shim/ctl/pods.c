@@ -1,0 +1,187 @@
+/*
+ * cri-device-shimctl pods
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cri-proto/methods.h"
+#include "shim/ctl/commands.h"
+#include "shim/ctl/list.h"
+#include "shim/must.h"
+
+static const struct table_column COLUMNS[] = {
+    {.name = "NAMESPACE"},
+    {.name = "NAME"},
+    {.name = "CONTAINERS", .right = true},
+    {.name = "DEVICES", .right = true},
+    {.name = "STATE"},
+    {.name = "WAITED"},
+    {.name = "REFUSED"},
+    {.name = "SANDBOX", .wide = true},
+    {.name = "UID", .wide = true},
+};
+
+/* ---- for people ---- */
+
+/* What is told of a pod in one line. */
+struct sum {
+    uint64_t devices;
+    const char *state; /* waits, refused, or that of its containers; "mixed": they differ */
+    bool waits;
+    uint64_t waited_ms;                       /* the longest */
+    const Control__V1__PodContainer *refused; /* the last */
+};
+
+static void add(struct sum *sum, const Control__V1__PodContainer *container)
+{
+    sum->devices += container->devices;
+    if (container->waits && container->waited_ms >= sum->waited_ms)
+        sum->waited_ms = container->waited_ms;
+    sum->waits = sum->waits || container->waits;
+    if (container->refused_word[0] &&
+        (!sum->refused || container->refused_ms < sum->refused->refused_ms))
+        sum->refused = container;
+    if (container->state[0] && !sum->state)
+        sum->state = container->state;
+    else if (container->state[0] && strcmp(container->state, sum->state) != 0)
+        sum->state = "mixed";
+}
+
+static struct sum sum_of(const Control__V1__Pod *row)
+{
+    struct sum sum = {0};
+
+    for (size_t i = 0; i < row->n_containers; i++)
+        add(&sum, row->containers[i]);
+    if (sum.waits)
+        sum.state = "waits";
+    else if (!sum.state)
+        sum.state = "refused";
+    return sum;
+}
+
+static void put_refusal(struct table *table, const Control__V1__PodContainer *container)
+{
+    char text[128] = "", last[SHOW_AGE_BYTES];
+
+    if (container)
+        snprintf(text, sizeof text, "%.64s (%s ago, %" PRIu64 "x)", container->refused_word,
+                 show_age(container->refused_ms, last), container->refused_times);
+    table_put(table, text);
+}
+
+static void put_row(struct table *table, const Control__V1__Pod *row)
+{
+    const struct sum sum = sum_of(row);
+    char waited[SHOW_AGE_BYTES];
+
+    table_row(table, sum.waits                           ? TABLE_WARNING
+                     : strcmp(sum.state, "refused") == 0 ? TABLE_BAD
+                                                         : TABLE_PLAIN);
+    table_put(table, row->pod_namespace);
+    table_put(table, row->name);
+    table_put_number(table, row->containers_total);
+    table_put_number(table, sum.devices);
+    table_put(table, sum.state);
+    table_put(table, sum.waits ? show_age(sum.waited_ms, waited) : "");
+    put_refusal(table, sum.refused);
+    table_put(table, row->sandbox);
+    table_put(table, row->uid);
+}
+
+/* ---- for programs ---- */
+
+static json_t *refusal_of(const Control__V1__PodContainer *container)
+{
+    json_t *refusal;
+
+    if (!container->refused_word[0])
+        return json_null();
+    refusal = must(json_object());
+    show_set(refusal, "word", show_text(container->refused_word));
+    show_set(refusal, "times", show_number(container->refused_times));
+    show_set(refusal, "last", show_ago(container->refused_ms));
+    return refusal;
+}
+
+static json_t *container_of(const Control__V1__PodContainer *container)
+{
+    json_t *one = must(json_object());
+
+    show_set(one, "name", show_text(container->name));
+    show_set(one, "devices", show_number(container->devices));
+    show_set(one, "state", show_text_or_null(container->state));
+    show_set(one, "waitsSince", container->waits ? show_ago(container->waited_ms) : json_null());
+    show_set(one, "lastRefusal", refusal_of(container));
+    return one;
+}
+
+static json_t *pod_of(const Control__V1__Pod *row)
+{
+    json_t *one = must(json_object()), *containers = must(json_array());
+
+    for (size_t i = 0; i < row->n_containers; i++)
+        show_append(containers, container_of(row->containers[i]));
+    show_set(one, "namespace", show_text_or_null(row->pod_namespace));
+    show_set(one, "name", show_text_or_null(row->name));
+    show_set(one, "uid", show_text(row->uid));
+    show_set(one, "sandbox", show_text_or_null(row->sandbox));
+    show_set(one, "containers", containers);
+    show_set(one, "containersTotal", show_number(row->containers_total));
+    return one;
+}
+
+/* ---- the command ---- */
+
+static void put_name(const struct listing *listing, const Control__V1__Pod *row)
+{
+    char *pod = list_pod_name(row->pod_namespace, row->name, row->uid);
+
+    list_put_name(listing, "pod", pod, NULL);
+    free(pod);
+}
+
+static void put_rows(struct listing *listing, const ProtobufCMessage *page)
+{
+    const Control__V1__PodsResponse *response = (const void *)page;
+
+    for (size_t i = 0; response && i < response->n_rows; i++) {
+        const Control__V1__Pod *row = response->rows[i];
+
+        if (listing->items)
+            show_append(listing->items, pod_of(row));
+        else if (listing->table)
+            put_row(listing->table, row);
+        else
+            put_name(listing, row);
+    }
+}
+
+static const struct list PODS = {
+    .method = CONTROL_PODS,
+    .response = &control__v1__pods_response__descriptor,
+    .columns = COLUMNS,
+    .columns_len = sizeof COLUMNS / sizeof *COLUMNS,
+    .put = put_rows,
+    .none = "no such pod has devices, waits for any or was refused",
+};
+
+static bool run(const struct command_run *run, struct client_failure *failure)
+{
+    Control__V1__ListRequest request = CONTROL__V1__LIST_REQUEST__INIT;
+
+    if (run->arguments_len > 0)
+        request.pod = run->arguments[0];
+    request.pod_namespace = list_option(run, "namespace");
+    return list_run(run, &PODS, &request, failure);
+}
+
+const struct command pods_command = {
+    .name = "pods",
+    .arguments = "[POD]",
+    .summary = "the pods that have devices, wait for some or were refused",
+    .arguments_max = 1,
+    .options = {{"namespace", 'n', "NAMESPACE", "in this namespace"}},
+    .run = run,
+};
