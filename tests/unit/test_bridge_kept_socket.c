@@ -207,16 +207,33 @@ static void peer_receive(struct peer *peer)
     assert_true(n != 0); /* it never ends */
 }
 
+/* After KEPT_TAKEOVERS_MAX lives in a row that did not settle none goes on: so now and then one has to.
+ */
+static bool must_settle(const struct peer *peer)
+{
+    return peer->kills % (KEPT_TAKEOVERS_MAX - 2) == 0;
+}
+
+/* Before it has settled. */
+#define UNSETTLED_STEPS_MAX 4
+
+static unsigned steps_of(struct peer *peer, unsigned steps_max)
+{
+    return 1 + draw(peer, steps_max) + (must_settle(peer) ? UNSETTLED_STEPS_MAX : 0);
+}
+
 /* `steps_max`: each life ends by one of its first so many steps; 0: at any time. */
 static void converse(struct peer *peer, unsigned steps_max)
 {
     while (peer->got < 2 * peer->total) {
         const struct kept_state *release = peer->upgraded && draw(peer, 2) ? &LATER : &STATE;
-        pid_t life = begin_life(peer->fds, release, steps_max ? 1 + draw(peer, steps_max) : 0);
+        pid_t life = begin_life(peer->fds, release, steps_max ? steps_of(peer, steps_max) : 0);
         unsigned turns = draw(peer, 20);
+        size_t got = peer->got;
         int status;
 
-        for (unsigned turn = 0; steps_max ? waitpid(life, &status, WNOHANG) == 0 : turn < turns;
+        for (unsigned turn = 0; steps_max ? waitpid(life, &status, WNOHANG) == 0
+                                          : turn < turns || (must_settle(peer) && peer->got == got);
              turn++) {
             struct pollfd fd = {.fd = peer->fd, .events = POLLIN};
 
