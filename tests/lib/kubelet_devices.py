@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 
 import kubelet_checkpoint
+from answered_once import AnsweredOnce
 from kubelet_checkpoint import Entry
 from protos import DEVICE_PLUGIN, REGISTRATION, deviceplugin
 
@@ -85,10 +86,11 @@ class _Front:
 class _Client:
     """The connection to one registered plugin."""
 
-    def __init__(self, path):
+    def __init__(self, path, report):
         self.closed = False
+        self._once = AnsweredOnce(path, lambda wrong: report("twice", text=wrong))
         self.channel = grpc.insecure_channel(
-            f"unix:{path}", options=[("grpc.use_local_subchannel_pool", 1),
+            self._once.target, options=[("grpc.use_local_subchannel_pool", 1),
                                      ("grpc.max_receive_message_length", 16 << 20),
                                      ("grpc.default_authority", "localhost")])
 
@@ -109,6 +111,7 @@ class _Client:
 
     def close(self):
         self.channel.close()
+        self._once.close()
 
 
 class _Endpoint:
@@ -215,7 +218,8 @@ class DeviceManager:
                                 f'kubelet. Supported version is ["{_VERSION}"]')
         if not is_extended_resource(resource):
             raise AllocateError(f'the ResourceName "{resource}" is invalid')
-        client = _Client(os.path.normpath(f"{self._directory}/{request.endpoint}"))
+        client = _Client(os.path.normpath(f"{self._directory}/{request.endpoint}"),
+                         self._report)
         with self._lock:
             self._clients[resource] = client  # the old one is not stopped
         try:
