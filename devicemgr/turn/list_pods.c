@@ -107,7 +107,8 @@ static size_t find_entries(const struct state *state, const struct devicemgr_whi
 {
     size_t len = 0, next;
 
-    qsort(mentions->v, mentions->len, sizeof *mentions->v, by_uid_and_container);
+    if (mentions->len > 1)
+        qsort(mentions->v, mentions->len, sizeof *mentions->v, by_uid_and_container);
     for (size_t i = 0; i < mentions->len; i = next) {
         for (next = i + 1; next < mentions->len; next++) {
             if (strcmp(mentions->v[next].uid, mentions->v[i].uid) != 0)
