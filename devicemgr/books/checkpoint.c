@@ -13,11 +13,9 @@ void checkpoint_fini(struct checkpoint *checkpoint)
     free(checkpoint->error);
 }
 
-static struct allocation *row_allocation(struct state *state, const struct dirty_row *row)
+static struct dirty_thing thing_of(struct state *state, const struct dirty_row *row)
 {
-    if (row->kind != DEVICEMGR_RECORD_ALLOCATION)
-        return NULL;
-    return allocations_edit(&state->allocations, row->parts[0], row->parts[1], row->parts[2]);
+    return dirty_thing(state, row->kind, (const char *const *)row->parts);
 }
 
 /* Whether the checkpoint has, or is about to have, an allocation of the pod: a reservation that is
@@ -31,48 +29,32 @@ static bool pod_kept(const struct state *state, const struct pod *pod)
     return a || pod->remembers;
 }
 
-/* The resource whose row is to be kept; NULL: none. */
-static const struct resource *row_resource(const struct state *state, const struct dirty_row *row)
+static bool resource_kept(const struct resource *resource)
 {
-    const struct resource *resource = row->kind == DEVICEMGR_RECORD_RESOURCE
-                                          ? resources_find(state->resources, row->parts[0])
-                                          : NULL;
-
-    return resource && !resource->builtin && resource->endpoint.socket_good ? resource : NULL;
+    return !resource->builtin && resource->endpoint.socket_good;
 }
 
-/* Likewise. */
-static const struct pod *row_pod(const struct state *state, const struct dirty_row *row)
+/* NULL: there is nothing to be kept of it. */
+static uint8_t *value_of(struct state *state, const struct dirty_thing *thing, size_t *bytes_len)
 {
-    const struct pod *pod =
-        row->kind == DEVICEMGR_RECORD_POD ? pods_find(&state->pods, row->parts[0]) : NULL;
-
-    return pod && pod_kept(state, pod) ? pod : NULL;
-}
-
-/* NULL: there is nothing to be kept under this key. */
-static uint8_t *row_value(struct state *state, const struct dirty_row *row, size_t *bytes_len)
-{
-    struct allocation *allocation = row_allocation(state, row);
-    const struct resource *resource;
-    const struct pod *pod;
+    const struct allocation *a = thing->allocation;
 
     *bytes_len = 0;
-    if (allocation && (allocation_durable(allocation) || allocation->row == ALLOCATION_CARRIED))
-        return record_of_allocation(allocation, state->settings.boot_id, bytes_len);
-    resource = row_resource(state, row);
-    if (resource)
-        return record_of_resource(resource, state->settings.boot_id, bytes_len);
-    pod = row_pod(state, row);
-    return pod ? record_of_pod(pod, state->now_ms, bytes_len) : NULL;
+    if (a && (allocation_durable(a) || a->row == ALLOCATION_CARRIED))
+        return record_of_allocation(a, state->settings.boot_id, bytes_len);
+    if (thing->resource && resource_kept(thing->resource))
+        return record_of_resource(thing->resource, state->settings.boot_id, bytes_len);
+    if (thing->pod && pod_kept(state, thing->pod))
+        return record_of_pod(thing->pod, state->now_ms, bytes_len);
+    return NULL;
 }
 
-/* Whether there is something to be kept under this key, or will be when a commit begins. */
-static bool row_wanted(struct state *state, const struct dirty_row *row)
+/* Whether there is something to be kept of it, or will be when a commit begins. */
+static bool is_wanted(const struct state *state, const struct dirty_thing *thing)
 {
-    const struct allocation *a = row_allocation(state, row);
-
-    return (a && a->row != ALLOCATION_RESERVED) || row_resource(state, row) || row_pod(state, row);
+    return (thing->allocation && thing->allocation->row != ALLOCATION_RESERVED) ||
+           (thing->resource && resource_kept(thing->resource)) ||
+           (thing->pod && pod_kept(state, thing->pod));
 }
 
 uint64_t checkpoint_next_ms(const struct state *state)
@@ -93,12 +75,10 @@ bool checkpoint_ready(const struct state *state)
     return state->dirty.due && state->dirty.rows && !state->checkpoint.commit;
 }
 
-static void note_stored(struct state *state, const struct dirty_row *row, bool is_stored)
+static void note_stored(const struct dirty_thing *thing, bool is_stored)
 {
-    bool *stored = dirty_stored(state, row->kind, (const char *const *)row->parts);
-
-    if (stored)
-        *stored = is_stored;
+    if (thing->stored)
+        *thing->stored = is_stored;
 }
 
 uint64_t checkpoint_begin(struct state *state)
@@ -116,16 +96,16 @@ uint64_t checkpoint_begin(struct state *state)
     action->rows = mem_alloc(HASH_COUNT(checkpoint->carried), sizeof *action->rows);
     for (struct dirty_row *row = checkpoint->carried; row; row = row->hh.next) {
         struct action_row *out = &action->rows[action->rows_len++];
-        struct allocation *allocation = row_allocation(state, row);
+        const struct dirty_thing thing = thing_of(state, row);
 
-        if (allocation && allocation->row == ALLOCATION_QUEUED)
-            allocation_carry(allocation, commit);
+        if (thing.allocation && thing.allocation->row == ALLOCATION_QUEUED)
+            allocation_carry(thing.allocation, commit);
         out->kind = row->kind;
         for (size_t i = 0; i < DIRTY_KEYS_LEN; i++)
             out->key[i] = mem_strdup(row->parts[i]);
-        out->value = row_value(state, row, &out->value_bytes);
+        out->value = value_of(state, &thing, &out->value_bytes);
         row->put = out->value != NULL;
-        note_stored(state, row, row->stored || row->put);
+        note_stored(&thing, row->stored || row->put);
     }
     return commit;
 }
@@ -134,10 +114,11 @@ uint64_t checkpoint_begin(struct state *state)
  * is anything to write or to delete. */
 static void take_back_row(struct state *state, const struct dirty_row *row)
 {
+    const struct dirty_thing thing = thing_of(state, row);
     struct dirty_row *dirty;
 
-    note_stored(state, row, row->stored);
-    if (row->stored || row_wanted(state, row)) {
+    note_stored(&thing, row->stored);
+    if (row->stored || is_wanted(state, &thing)) {
         dirty_ensure(state, row->kind, (const char *const *)row->parts)->stored = row->stored;
         return;
     }
@@ -151,10 +132,11 @@ static void take_back_row(struct state *state, const struct dirty_row *row)
 static void finish_row(struct state *state, const struct dirty_row *row, uint64_t commit,
                        bool durable)
 {
-    struct allocation *allocation = row_allocation(state, row);
+    const struct dirty_thing thing = thing_of(state, row);
+    struct allocation *allocation = thing.allocation;
 
     if (durable)
-        note_stored(state, row, row->put);
+        note_stored(&thing, row->put);
     if (row->kind == DEVICEMGR_RECORD_ALLOCATION)
         wake_pod(&state->wakes, row->parts[0]); /* the container's next create waits for it */
     if (!allocation || allocation->commit != commit)

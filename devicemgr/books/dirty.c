@@ -57,24 +57,26 @@ struct dirty_row *dirty_ensure(struct state *state, enum devicemgr_record_kind k
     return row;
 }
 
-bool *dirty_stored(struct state *state, enum devicemgr_record_kind kind, const char *const *parts)
+struct dirty_thing dirty_thing(struct state *state, enum devicemgr_record_kind kind,
+                               const char *const *parts)
 {
-    struct allocation *allocation;
-    struct resource *resource;
-    struct pod *pod;
+    struct dirty_thing thing = {0};
 
     switch (kind) {
     case DEVICEMGR_RECORD_RESOURCE:
-        resource = resources_edit(&state->resources, parts[0]);
-        return resource ? &resource->stored : NULL;
+        thing.resource = resources_edit(&state->resources, parts[0]);
+        thing.stored = thing.resource ? &thing.resource->stored : NULL;
+        break;
     case DEVICEMGR_RECORD_ALLOCATION:
-        allocation = allocations_edit(&state->allocations, parts[0], parts[1], parts[2]);
-        return allocation ? &allocation->stored : NULL;
+        thing.allocation = allocations_edit(&state->allocations, parts[0], parts[1], parts[2]);
+        thing.stored = thing.allocation ? &thing.allocation->stored : NULL;
+        break;
     case DEVICEMGR_RECORD_POD:
-        pod = pods_edit(&state->pods, parts[0]);
-        return pod ? &pod->stored : NULL;
+        thing.pod = pods_edit(&state->pods, parts[0]);
+        thing.stored = thing.pod ? &thing.pod->stored : NULL;
+        break;
     }
-    return NULL;
+    return thing;
 }
 
 static void touch(struct state *state, enum devicemgr_record_kind kind, const char *k0,
@@ -82,7 +84,7 @@ static void touch(struct state *state, enum devicemgr_record_kind kind, const ch
 {
     const char *const parts[DIRTY_KEYS_LEN] = {k0, k1, k2};
     struct dirty_row *row = dirty_ensure(state, kind, parts);
-    const bool *stored = dirty_stored(state, kind, parts);
+    const bool *stored = dirty_thing(state, kind, parts).stored;
 
     row->stored = row->stored || (stored && *stored);
 }

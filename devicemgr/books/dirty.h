@@ -14,6 +14,8 @@
 #include "devicemgr/things/mem.h"
 
 struct allocation;
+struct pod;
+struct resource;
 struct state;
 
 #define DIRTY_KEYS_LEN 3
@@ -48,8 +50,15 @@ struct dirty_row *dirty_find(const struct dirty *dirty, const char *key, size_t 
 /* Finds or adds; `parts` has DIRTY_KEYS_LEN, and is copied. */
 struct dirty_row *dirty_ensure(struct state *state, enum devicemgr_record_kind kind,
                                const char *const *parts);
-/* Where a thing remembers that the store may have its row; NULL: there is no such thing. */
-bool *dirty_stored(struct state *state, enum devicemgr_record_kind kind, const char *const *parts);
+/* What the row is of: one of the three, or none. Valid until a table changes. */
+struct dirty_thing {
+    struct resource *resource;
+    struct allocation *allocation;
+    struct pod *pod;
+    bool *stored; /* where it remembers that the store may have its row */
+};
+struct dirty_thing dirty_thing(struct state *state, enum devicemgr_record_kind kind,
+                               const char *const *parts);
 /* It is in no table any more. */
 void dirty_row_free(struct dirty_row *row);
 void dirty_rows_free(struct dirty_row **rows);

@@ -240,8 +240,8 @@ static void create_advance(struct creates *creates, struct create *create)
 {
     struct look look;
 
+    wanted_look_up(creates->state, &create->demand, create->wanted);
     do {
-        wanted_look_up(creates->state, &create->demand, create->wanted);
         look = work(creates, create);
         if (look.step == LOOK_GO)
             next_state(creates, create);

@@ -41,7 +41,7 @@ struct create_item {
 struct create {
     uint64_t number;
     struct demand demand;
-    struct create_item *items; /* one for each of demand.items */
+    struct create_item *items; /* one for each of demand.request.items */
     struct wanted *wanted;     /* likewise: what there is of it, during a look */
     enum create_state state;   /* moved by create_set_state() alone */
     struct waiter waiter;

@@ -183,7 +183,7 @@ static void admit(struct creates *creates, struct create *create,
     struct state *state = creates->state;
     struct pod *pod;
 
-    demand_set_items(&create->demand);
+    create->demand.read = true;
     create->items = mem_alloc(create->demand.request.len, sizeof *create->items);
     create->wanted = mem_alloc(create->demand.request.len, sizeof *create->wanted);
     know_sandbox(state, create, said->sandbox_attempt);

@@ -34,7 +34,7 @@ struct look create_call_look(const struct create *create, size_t index)
 
     return (struct look){.step = LOOK_ASK,
                          .reason = {.kind = REASON_CALL_UNANSWERED,
-                                    .resource = create->demand.items[index].want->resource,
+                                    .resource = create->demand.request.items[index].resource,
                                     .call = call_name(call->kind),
                                     .socket_name = call->socket_name,
                                     .since_ms = call->started_ms}};
@@ -49,7 +49,7 @@ void creates_endpoint_ended(struct creates *creates, uint64_t endpoint)
 
         create->items[call->item].call = NULL;
         if (call->kind == CALL_PREFER) /* nothing is preferred, then */
-            create->demand.items[call->item].prefer = DEMAND_PREFER_ANSWERED;
+            create->demand.request.items[call->item].prefer = PREFER_ANSWERED;
         call_free(call);
     }
 }
@@ -74,7 +74,7 @@ static void fail(struct creates *creates, struct create *create, const struct ca
         allocations_demanded(&creates->state->allocations, &create->demand, call->item);
     struct reason reason = {
         .kind = kind,
-        .resource = create->demand.items[call->item].want->resource,
+        .resource = create->demand.request.items[call->item].resource,
         .call = call_name(call->kind),
         .socket_name = call->socket_name,
         .since_ms = call->started_ms,
@@ -152,13 +152,13 @@ void creates_preferred(struct creates *creates, uint64_t number, int code,
 {
     struct call *call = calls_take(creates->calls, number, CALL_PREFER);
     struct create *create;
-    struct demand_item *item;
+    struct request_item *item;
 
     if (!call)
         return;
     create = answered(creates, call);
-    item = &create->demand.items[call->item];
-    item->prefer = DEMAND_PREFER_ANSWERED;
+    item = &create->demand.request.items[call->item];
+    item->prefer = PREFER_ANSWERED;
     if (code == CODE_OK && response->n_container_responses == 1)
         note_preferred(call, &item->preferred, response->container_responses[0]);
     call_free(call);

@@ -50,7 +50,7 @@ static void ask_plugin(struct creates *creates, struct create *create, size_t in
         .must_include = &selected->must_include};
 
     create_call(creates, create, index, wanted->resource, asks);
-    create->demand.items[index].prefer = DEMAND_PREFER_ASKED;
+    create->demand.request.items[index].prefer = PREFER_ASKED;
 }
 
 /* It comes from whom the demand says; that could not always be told before. */
@@ -101,7 +101,8 @@ static struct allocation *take(struct state *state, const struct wanted *wanted,
     return allocation;
 }
 
-static void reserve(struct state *state, const struct wanted *wanted,
+/* From then on that is what the container has. */
+static void reserve(struct state *state, struct wanted *wanted,
                     const struct selection_item *selected)
 {
     struct allocation *allocation = take(state, wanted, selected);
@@ -109,6 +110,7 @@ static void reserve(struct state *state, const struct wanted *wanted,
     allocation_set_create(allocation, wanted->demand->create);
     if (wanted->settings->exclusive)
         evict_holders(state, allocation);
+    wanted->has = allocation;
 }
 
 /* A preference is asked for. */

@@ -55,7 +55,7 @@ static bool wants_preference(const struct wanted *wanted, const struct pool *poo
     const struct resource *resource = wanted->resource;
 
     return !resource->builtin && resource->endpoint.preferred &&
-           wanted->item->prefer == DEMAND_PREFER_NOT_ASKED && pool->reused < wanted->want->count &&
+           wanted->want->prefer == PREFER_NOT_ASKED && pool->reused < wanted->want->count &&
            pool->len > wanted->want->count;
 }
 
@@ -83,9 +83,9 @@ static struct look choose_from(const struct state *state, const struct wanted *w
         return usable_too_few(state, wanted, pool->len);
     if (wants_preference(wanted, pool))
         ask_plugin(answer, pool);
-    if (answer->ask_plugin || wanted->item->prefer == DEMAND_PREFER_ASKED)
+    if (answer->ask_plugin || wanted->want->prefer == PREFER_ASKED)
         return (struct look){.step = LOOK_ASK, .reason.resource = wanted->want->resource};
-    choose_devices(pool->candidates, pool->len, &wanted->item->preferred, count, &answer->ids);
+    choose_devices(pool->candidates, pool->len, &wanted->want->preferred, count, &answer->ids);
     return (struct look){0};
 }
 

@@ -15,7 +15,6 @@ struct state;
 /* One resource. What it points to counts until the state changes. */
 struct wanted {
     const struct demand *demand; /* whose */
-    const struct demand_item *item;
     const struct request_item *want;
     const struct devicemgr_resource_settings *settings;
     const struct resource *resource; /* NULL: there is none of this name */

@@ -314,9 +314,11 @@ void allocation_confirm(struct allocation *allocation, const char *boot_id)
     set_row(allocation, ALLOCATION_DURABLE, 0);
     if (!fresh)
         return;
+    set_options(allocation, NULL);
+    allocation->options = fresh;
+    allocation->options_bytes = allocation->fresh_bytes;
     allocation->fresh = NULL;
-    set_fresh(allocation, NULL);
-    set_options(allocation, fresh);
+    allocation->fresh_bytes = 0;
     allocation->generation = allocation->fresh_generation;
     set_boot(allocation, boot_id);
 }

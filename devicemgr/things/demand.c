@@ -16,13 +16,6 @@ void demand_init(struct demand *demand, uint64_t create, uint64_t now_ms,
     demand->started_ms = now_ms;
 }
 
-void demand_set_items(struct demand *demand)
-{
-    demand->items = mem_alloc(demand->request.len, sizeof *demand->items);
-    for (size_t i = 0; i < demand->request.len; i++)
-        demand->items[i].want = &demand->request.items[i];
-}
-
 void demand_copy(struct demand *to, const struct demand *demand)
 {
     const struct request *request = &demand->request;
@@ -34,23 +27,21 @@ void demand_copy(struct demand *to, const struct demand *demand)
                           .pod_name = mem_strdup(demand->pod_name),
                           .container = mem_strdup(demand->container),
                           .attempt = demand->attempt,
+                          .read = demand->read,
                           .started_ms = demand->started_ms};
     to->request.len = request->len;
     to->request.items = mem_alloc(request->len, sizeof *to->request.items);
     for (size_t i = 0; i < request->len; i++) {
-        to->request.items[i] = request->items[i];
-        to->request.items[i].resource = mem_strdup(request->items[i].resource);
-        ids_copy(&to->request.items[i].ids, request->items[i].ids.v, request->items[i].ids.len);
+        const struct request_item *from = &request->items[i];
+
+        to->request.items[i] = (struct request_item){
+            .resource = mem_strdup(from->resource), .count = from->count, .token = from->token};
+        ids_copy(&to->request.items[i].ids, from->ids.v, from->ids.len);
     }
-    if (demand->items)
-        demand_set_items(to);
 }
 
 void demand_fini(struct demand *demand)
 {
-    for (size_t i = 0; demand->items && i < demand->request.len; i++)
-        ids_fini(&demand->items[i].preferred);
-    free(demand->items);
     request_fini(&demand->request);
     free(demand->sandbox_id);
     free(demand->pod_uid);

@@ -4,6 +4,7 @@
 #ifndef DEVICEMGR_THINGS_DEMAND_H
 #define DEVICEMGR_THINGS_DEMAND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "devicemgr/things/request.h"
@@ -12,20 +13,6 @@ struct devicemgr_create;
 
 /* In the place of a create's number: none has it. */
 #define DEMAND_OF_NO_CREATE UINT64_MAX
-
-/* What a plugin says of its preference is asked once. */
-enum demand_prefer {
-    DEMAND_PREFER_NOT_ASKED,
-    DEMAND_PREFER_ASKED,
-    DEMAND_PREFER_ANSWERED,
-};
-
-/* Of one resource. */
-struct demand_item {
-    const struct request_item *want;
-    enum demand_prefer prefer;
-    struct ids preferred; /* by the plugin, in its order */
-};
 
 /* As its CreateContainer says. */
 struct demand {
@@ -36,16 +23,14 @@ struct demand {
     char *pod_name;
     char *container;
     uint32_t attempt;
-    struct request request;    /* nothing before it was read */
-    struct demand_item *items; /* one for each of request.items; NULL before demand_set_items() */
-    uint64_t started_ms;       /* when it came */
+    struct request request;
+    bool read;           /* the request, and it is right; before that it may have a part of it */
+    uint64_t started_ms; /* when it came */
 };
 
 /* Copies what is said; `request` stays as it is. */
 void demand_init(struct demand *demand, uint64_t create, uint64_t now_ms,
                  const struct devicemgr_create *said);
-/* The request is read. */
-void demand_set_items(struct demand *demand);
 /* What is said, and what was read of it, for another time: nothing is preferred, and it is no
  * create's. `to` need not be set before. */
 void demand_copy(struct demand *to, const struct demand *demand);

@@ -14,6 +14,7 @@ void request_fini(struct request *request)
     for (size_t i = 0; i < request->len; i++) {
         free(request->items[i].resource);
         ids_fini(&request->items[i].ids);
+        ids_fini(&request->items[i].preferred);
     }
     free(request->items);
     *request = (struct request){0};

@@ -19,11 +19,21 @@
 
 #define REQUEST_KEY_PREFIX TOKEN_KEY_PREFIX
 
+/* What a plugin says of its preference is asked once. */
+enum request_prefer {
+    PREFER_NOT_ASKED,
+    PREFER_ASKED,
+    PREFER_ANSWERED,
+};
+
+/* Of one resource. */
 struct request_item {
     char *resource;
     size_t count;
-    bool token;     /* the kubelet chose: `ids` are its choice, sorted */
-    struct ids ids; /* empty without a token */
+    bool token;                 /* the kubelet chose: `ids` are its choice, sorted */
+    struct ids ids;             /* empty without a token */
+    enum request_prefer prefer; /* what is not read, but comes to be known: without a token, */
+    struct ids preferred;       /* by the plugin, in its order */
 };
 
 /* A zeroed struct asks for nothing. */

@@ -149,8 +149,7 @@ static void look_at_whole(const struct asking *asking, struct answer *answer,
 {
     const struct wanted first = {
         .demand = demand,
-        .item = &demand->items[0],
-        .want = demand->items[0].want,
+        .want = &demand->request.items[0],
         .settings = state_settings_of(asking->state, demand->request.items[0].resource)};
     struct look look = {0};
 
@@ -216,9 +215,9 @@ static void tell(const struct asking *asking, const struct demand *demand,
         tell_pending(asking, why, create);
     tell_refusal(asking, why,
                  refused_find(&asking->state->refused, demand->pod_uid, demand->container));
-    if (demand->items && demand->request.len > 0 && !why->forwarded)
+    if (demand->read && demand->request.len > 0 && !why->forwarded)
         look_at_whole(asking, &answer, demand, create);
-    if (demand->items && !asking->state->unread)
+    if (demand->read && !asking->state->unread)
         look_at_items(asking, &answer, demand, create);
     asking->each(asking->user, why);
     for (size_t i = 0; i < why->findings_len; i++)
@@ -283,7 +282,7 @@ static void demand_of(const struct state *state, const struct allocation *first,
             ids_copy(&item->ids, a->ids.v, a->ids.len);
     }
     request_sort(&demand->request);
-    demand_set_items(demand);
+    demand->read = true;
 }
 
 static void tell_holders(const struct asking *asking)
