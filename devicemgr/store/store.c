@@ -74,37 +74,6 @@ static int set_aside(struct store *store, const char *what, const char *why)
 
 /* ---- open ---- */
 
-/* Makes a whole new file beside its final name: under that name no half-made one is ever seen. */
-static int make_file(const struct store *store, char *why, size_t why_bytes)
-{
-    char path[PATH_MAX];
-    sqlite3 *db = NULL;
-    int fd, rc;
-
-    store_file_suffixed(path, store->path, ".new");
-    unlink(path);
-    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        snprintf(why, why_bytes, "%s", strerror(errno));
-        return -1;
-    }
-    close(fd);
-    rc = store_db_connect(path, false, &db);
-    if (rc == SQLITE_OK)
-        rc = store_schema_migrate(db, 0);
-    if (rc != SQLITE_OK)
-        snprintf(why, why_bytes, "%s", sqlite3_errmsg(db));
-    sqlite3_close(db);
-    if (rc == SQLITE_OK &&
-        (rename(path, store->path) < 0 || store_file_sync_dir(store->options.dir) < 0)) {
-        snprintf(why, why_bytes, "%s", strerror(errno));
-        rc = SQLITE_IOERR;
-    }
-    if (rc != SQLITE_OK)
-        unlink(path);
-    return rc == SQLITE_OK ? 0 : -1;
-}
-
 /* A finding of the quick check is the file's end; one of the full check alone lies in an index,
  * which is made anew from the rows. */
 static int check_file(struct store *store, char *why, size_t why_bytes)
@@ -209,7 +178,7 @@ static enum store_opened open_file(struct store *store, char *why, size_t why_by
             snprintf(why, why_bytes, "%s", strerror(errno));
             return STORE_UNAVAILABLE;
         }
-        if (make_file(store, why, why_bytes) < 0)
+        if (store_schema_make_file(store->options.dir, store->path, why, why_bytes) < 0)
             return STORE_UNAVAILABLE;
     }
     opened = open_db(store, false, why, why_bytes);

@@ -36,10 +36,9 @@ struct store_options {
 /*
  * Opens the checkpoint in `dir`, or makes it. All of `options` is borrowed until store_close().
  * 0 and *out; or -1 with the reason in `err`: there may be rows, and they cannot be read now, since
- * another process has the file open, or the disk fails.
- * It is left as it was; try again. (A disk that is full or read-only can be read.)
- * Where there is no file and none can be made, that is reported, the store holds nothing, and
- * store_commit() tries again to make it.
+ * another process has the file open, or the disk fails. It is left as it was; try again. (A disk
+ * that is full or read-only can be read.) Where there is no file and none can be made, that is
+ * reported, the store holds nothing, and store_commit() tries again to make it.
  */
 int store_open(const struct store_options *options, struct store **out, char *err, size_t err_bytes)
     __attribute__((warn_unused_result));
@@ -60,8 +59,8 @@ bool store_lost_rows(const struct store *store);
 bool store_rebooted(const struct store *store);
 
 /* Of store_commit(): the file was removed or replaced while it was open, or was not there at the
- * start, and now there is one with rows in it. What is there now under
- * its name was set aside, and a new, empty file is made: write all there is to keep. */
+ * start, and now there is one with rows in it. What is there now under its name was set aside, and a
+ * new, empty file is made: write all there is to keep. */
 #define STORE_RESET (-2)
 
 /*

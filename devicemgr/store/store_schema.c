@@ -1,9 +1,14 @@
 #include "devicemgr/store/store_schema.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "devicemgr/store/store_db.h"
+#include "devicemgr/store/store_file.h"
 #include "devicemgr/store/store_table.h"
 
 #define SQL_BYTES_MAX 128
@@ -58,6 +63,35 @@ int store_schema_migrate(sqlite3 *db, int version)
     if (rc == SQLITE_OK)
         rc = store_db_exec(db, "COMMIT");
     return rc;
+}
+
+int store_schema_make_file(const char *dir, const char *path, char *why, size_t why_bytes)
+{
+    char beside[PATH_MAX];
+    sqlite3 *db = NULL;
+    int fd, rc;
+
+    store_file_suffixed(beside, path, ".new");
+    unlink(beside);
+    fd = open(beside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        snprintf(why, why_bytes, "%s", strerror(errno));
+        return -1;
+    }
+    close(fd);
+    rc = store_db_connect(beside, false, &db);
+    if (rc == SQLITE_OK)
+        rc = store_schema_migrate(db, 0);
+    if (rc != SQLITE_OK)
+        snprintf(why, why_bytes, "%s", sqlite3_errmsg(db));
+    sqlite3_close(db);
+    if (rc == SQLITE_OK && (rename(beside, path) < 0 || store_file_sync_dir(dir) < 0)) {
+        snprintf(why, why_bytes, "%s", strerror(errno));
+        rc = SQLITE_IOERR;
+    }
+    if (rc != SQLITE_OK)
+        unlink(beside);
+    return rc == SQLITE_OK ? 0 : -1;
 }
 
 enum store_opened store_opened_of(int rc)
