@@ -279,18 +279,18 @@ static const struct type {
     unsigned texts;       /* there: one, or of each element of a list */
     const char *expected; /* NULL: the key's */
 } TYPES[VALUE_TABLES + 1] = {
-    [VALUE_TEXT] = {TREE_STRING, read_text, sizeof(char *), 1},
+    [VALUE_TEXT] = {TREE_STRING, read_text, sizeof(char *), 1, NULL},
     [VALUE_SOCKET] = {TREE_STRING, read_path, sizeof(char *), 1,
                       "an absolute path in quotes, with or without unix:// in front"},
     [VALUE_DIRECTORY] = {TREE_STRING, read_path, sizeof(char *), 1, "an absolute path in quotes"},
     [VALUE_DURATION] = {TREE_STRING, read_duration, sizeof(uint64_t), 0,
                         "a duration in quotes, such as \"500ms\", \"5s\", \"5m\" or \"1h30m\""},
-    [VALUE_CHOICE] = {TREE_STRING, read_choice, sizeof(int)},
+    [VALUE_CHOICE] = {TREE_STRING, read_choice, sizeof(int), 0, NULL},
     [VALUE_FLAG] = {TREE_BOOLEAN, read_flag, sizeof(bool), 0, "true or false, without quotes"},
-    [VALUE_COUNT] = {TREE_INTEGER, read_count, sizeof(unsigned)},
-    [VALUE_NAMES] = {TREE_ARRAY, read_names, sizeof(char **), 1},
-    [VALUE_ENVIRONMENT] = {TREE_TABLE, read_environment, sizeof(struct config_env *), 2},
-    [VALUE_TABLES] = {TREE_ARRAY, NULL, sizeof(void *)},
+    [VALUE_COUNT] = {TREE_INTEGER, read_count, sizeof(unsigned), 0, NULL},
+    [VALUE_NAMES] = {TREE_ARRAY, read_names, sizeof(char **), 1, NULL},
+    [VALUE_ENVIRONMENT] = {TREE_TABLE, read_environment, sizeof(struct config_env *), 2, NULL},
+    [VALUE_TABLES] = {TREE_ARRAY, NULL, sizeof(void *), 0, NULL},
 };
 
 /* "a", "b" or "c" */
