@@ -39,6 +39,8 @@
 #define CONTROL_EVENTS "/control.v1.Control/Events"
 #define CONTROL_RELOAD "/control.v1.Control/Reload"
 #define CONTROL_LOG_LEVEL "/control.v1.Control/LogLevel"
+#define CONTROL_STEER "/control.v1.Control/Steer"
+#define CONTROL_ORDERS "/control.v1.Control/Orders"
 #define CONTROL_SOCKET_DEFAULT "/run/cri-device-shim/control.sock"
 
 /* The numbers are in what connections are kept by, from release to release: new ones come last. */

@@ -434,7 +434,7 @@ struct devicemgr_preference {
 /*
  * The kubelet asks which devices are preferred. Ends in the port `preferred`, within `timeout_ms`,
  * with what the plugin prefers, or with nothing: it is away, does not offer that, is late, or
- * failed. Devices whose containers have not ended are left out if enough others remain, and then
+ * failed. Devices whose containers have not ended, or that are cordoned, are left out if enough others remain, and then
  * the answer is `size` of those in any case. A plugin that was late is not asked again for a while,
  * since the kubelet admits no pod meanwhile. `number` is the caller's.
  */

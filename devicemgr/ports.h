@@ -20,6 +20,7 @@ enum devicemgr_record_kind {
     DEVICEMGR_RECORD_RESOURCE,   /* key[0] resource name; checkpoint.v1.Resource */
     DEVICEMGR_RECORD_ALLOCATION, /* pod uid, container, resource; checkpoint.v1.Allocation */
     DEVICEMGR_RECORD_POD,        /* key[0] pod uid; checkpoint.v1.Pod */
+    DEVICEMGR_RECORD_ORDER,      /* kind, resource, device id or ""; checkpoint.v1.Order */
 };
 
 struct devicemgr_record {
@@ -72,6 +73,12 @@ struct devicemgr_about {
     const char *container;
 };
 
+/* What became of what an operator asked for. */
+struct devicemgr_steered {
+    int code;            /* 0: it is so, and durable; else a gRPC code */
+    const char *message; /* what is so, or why not; a sentence for the operator */
+};
+
 struct devicemgr_ports {
     /* Dial the plugin's socket (a file name in the plugin directory), fetch its options, then open
      * ListAndWatch. Events that follow: endpoint_options, endpoint_list..., endpoint_lost (once,
@@ -106,6 +113,8 @@ struct devicemgr_ports {
     void (*preferred)(void *user, uint64_t number, const char *const *ids, size_t ids_len);
     /* Something has come to pass. NULL: nobody listens, and it costs nothing. */
     void (*event)(void *user, const struct devicemgr_event *event);
+    /* The end of devicemgr_cordon() and its like; not called where none of them is. */
+    void (*steered)(void *user, uint64_t number, const struct devicemgr_steered *steered);
     /* `level` is a syslog level; `about` is never NULL, and may have any bytes of a peer's. */
     void (*log)(void *user, int level, const struct devicemgr_about *about, const char *text);
 };

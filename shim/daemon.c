@@ -167,6 +167,14 @@ static void on_preferred(void *user, uint64_t number, const char *const *ids, si
         feed_preferred(d->feed, number, ids, ids_len);
 }
 
+static void on_steered(void *user, uint64_t number, const struct devicemgr_steered *steered)
+{
+    struct daemon *d = user;
+
+    if (d->control)
+        control_steered(d->control, number, steered);
+}
+
 static void on_event(void *user, const struct devicemgr_event *event)
 {
     struct daemon *d = user;
@@ -397,6 +405,7 @@ static void on_ready(void *user)
 static const struct host_ops HOST_OPS = {.verdict = on_verdict,
                                          .preferred = on_preferred,
                                          .event = on_event,
+                                         .steered = on_steered,
                                          .ready = on_ready,
                                          .delayed = on_delayed,
                                          .kicked = on_kicked};

@@ -104,6 +104,13 @@ static void verdict(const struct action *action, const struct devicemgr_ports *p
     ports->verdict(user, action->subject, &verdict);
 }
 
+static void steered(const struct action *action, const struct devicemgr_ports *ports, void *user)
+{
+    const struct devicemgr_steered steered = {action->code, action->text};
+
+    ports->steered(user, action->subject, &steered);
+}
+
 static const struct devicemgr_about about_nothing;
 
 void action_carry_out(const struct action *a, const struct devicemgr_ports *ports, void *user)
@@ -153,6 +160,9 @@ void action_carry_out(const struct action *a, const struct devicemgr_ports *port
         break;
     case ACTION_EVENT:
         ports->event(user, a->event);
+        break;
+    case ACTION_STEERED:
+        steered(a, ports, user);
         break;
     case ACTION_LOG:
         ports->log(user, a->code, a->about ? a->about : &about_nothing, a->text);

@@ -23,6 +23,7 @@ enum action_kind {
     ACTION_VERDICT,
     ACTION_PREFERRED,
     ACTION_EVENT,
+    ACTION_STEERED,
     ACTION_LOG,
 };
 
@@ -36,7 +37,7 @@ struct action_row {
 
 struct action {
     enum action_kind kind;
-    uint64_t subject; /* endpoint, registration, commit, check, create or prefer */
+    uint64_t subject; /* endpoint, registration, commit, check, create, prefer or steer */
     uint64_t call;
     uint64_t timeout_ms;
     size_t size;

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "devicemgr/books/ledger.h"
+#include "devicemgr/books/ordered.h"
 #include "devicemgr/books/record.h"
 #include "devicemgr/books/state.h"
 #include "devicemgr/things/limits.h"
@@ -46,6 +47,8 @@ static uint8_t *value_of(struct state *state, const struct dirty_thing *thing, s
         return record_of_resource(thing->resource, state->settings.boot_id, bytes_len);
     if (thing->pod && pod_kept(state, thing->pod))
         return record_of_pod(thing->pod, state->now_ms, bytes_len);
+    if (thing->order && thing->order->state != ORDER_ENDING)
+        return record_of_order(thing->order, bytes_len);
     return NULL;
 }
 
@@ -54,7 +57,7 @@ static bool is_wanted(const struct state *state, const struct dirty_thing *thing
 {
     return (thing->allocation && thing->allocation->row != ALLOCATION_RESERVED) ||
            (thing->resource && resource_kept(thing->resource)) ||
-           (thing->pod && pod_kept(state, thing->pod));
+           (thing->pod && pod_kept(state, thing->pod)) || thing->order;
 }
 
 uint64_t checkpoint_next_ms(const struct state *state)
@@ -100,6 +103,8 @@ uint64_t checkpoint_begin(struct state *state)
 
         if (thing.allocation && thing.allocation->row == ALLOCATION_QUEUED)
             allocation_carry(thing.allocation, commit);
+        if (thing.order)
+            order_carry(thing.order, commit);
         out->kind = row->kind;
         for (size_t i = 0; i < DIRTY_KEYS_LEN; i++)
             out->key[i] = mem_strdup(row->parts[i]);
@@ -137,6 +142,8 @@ static void finish_row(struct state *state, const struct dirty_row *row, uint64_
 
     if (durable)
         note_stored(&thing, row->put);
+    if (thing.order && thing.order->commit == commit)
+        ordered_committed(state, thing.order, durable);
     if (row->kind == DEVICEMGR_RECORD_ALLOCATION)
         wake_pod(&state->wakes, row->parts[0]); /* the container's next create waits for it */
     if (!allocation || allocation->commit != commit)
@@ -189,6 +196,10 @@ void checkpoint_store_reset(struct state *state)
         a->stored = false;
         dirty_touch_allocation(state, a);
         dirty_touch_pod(state, a->pod_uid);
+    }
+    for (struct order *order = state->orders.by_key; order; order = order->hh.next) {
+        order->stored = false;
+        dirty_touch_order(state, order);
     }
 }
 

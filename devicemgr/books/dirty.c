@@ -6,6 +6,7 @@ static const char *const KIND_NAMES[] = {
     [DEVICEMGR_RECORD_RESOURCE] = "resource",
     [DEVICEMGR_RECORD_ALLOCATION] = "allocation",
     [DEVICEMGR_RECORD_POD] = "pod",
+    [DEVICEMGR_RECORD_ORDER] = "order",
 };
 
 void dirty_row_free(struct dirty_row *row)
@@ -61,6 +62,7 @@ struct dirty_thing dirty_thing(struct state *state, enum devicemgr_record_kind k
                                const char *const *parts)
 {
     struct dirty_thing thing = {0};
+    enum order_kind order_kind;
 
     switch (kind) {
     case DEVICEMGR_RECORD_RESOURCE:
@@ -74,6 +76,11 @@ struct dirty_thing dirty_thing(struct state *state, enum devicemgr_record_kind k
     case DEVICEMGR_RECORD_POD:
         thing.pod = pods_edit(&state->pods, parts[0]);
         thing.stored = thing.pod ? &thing.pod->stored : NULL;
+        break;
+    case DEVICEMGR_RECORD_ORDER:
+        if (order_kind_find(parts[0], &order_kind))
+            thing.order = orders_edit(&state->orders, order_kind, parts[1], parts[2]);
+        thing.stored = thing.order ? &thing.order->stored : NULL;
         break;
     }
     return thing;
@@ -110,5 +117,11 @@ void dirty_touch_pod(struct state *state, const char *pod_uid)
 void dirty_touch_pod_gone(struct state *state, const char *pod_uid)
 {
     dirty_touch_pod(state, pod_uid);
+    state->dirty.due = true;
+}
+
+void dirty_touch_order(struct state *state, const struct order *order)
+{
+    touch(state, DEVICEMGR_RECORD_ORDER, order_kind_name(order->kind), order->resource, order->id);
     state->dirty.due = true;
 }

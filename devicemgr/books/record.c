@@ -250,3 +250,46 @@ int record_restore_pod(struct pods *pods, uint64_t now_ms, const struct devicemg
     checkpoint__v1__pod__free_unpacked(row, NULL);
     return 0;
 }
+
+/* ---- order ---- */
+
+uint8_t *record_of_order(const struct order *order, size_t *bytes_len)
+{
+    Checkpoint__V1__Order row = CHECKPOINT__V1__ORDER__INIT;
+
+    row.kind = (char *)order_kind_name(order->kind);
+    row.resource = order->resource;
+    row.id = order->id;
+    row.reason = order->words.reason;
+    row.at_s = order->words.at_s;
+    row.more_ms = order->words.more_ms;
+    row.over = order->words.over;
+    return pack(&row.base, bytes_len);
+}
+
+static bool order_row_valid(const struct orders *orders, const Checkpoint__V1__Order *row,
+                            const struct devicemgr_record *record, enum order_kind *kind)
+{
+    if (strcmp(row->kind, record->key[0]) != 0 || strcmp(row->resource, record->key[1]) != 0 ||
+        strcmp(row->id, record->key[2]) != 0 || !order_kind_find(row->kind, kind))
+        return false;
+    return resource_name_valid(row->resource) && (row->id[0] != '\0') == (*kind == ORDER_CORDON) &&
+           text_is_utf8(row->id) && !orders_find(orders, *kind, row->resource, row->id);
+}
+
+int record_restore_order(struct orders *orders, const struct devicemgr_record *record)
+{
+    Checkpoint__V1__Order *row =
+        checkpoint__v1__order__unpack(NULL, record->value_bytes, record->value);
+    enum order_kind kind;
+    int result = -1;
+
+    if (row && order_row_valid(orders, row, record, &kind)) {
+        const struct order_words words = {row->reason, row->at_s, row->more_ms, row->over};
+
+        orders_restore(orders, kind, row->resource, row->id, &words)->stored = true;
+        result = 0;
+    }
+    checkpoint__v1__order__free_unpacked(row, NULL);
+    return result;
+}

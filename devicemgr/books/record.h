@@ -7,6 +7,7 @@
 
 #include "devicemgr/ports.h"
 #include "devicemgr/things/allocation.h"
+#include "devicemgr/things/order.h"
 #include "devicemgr/things/pod.h"
 #include "devicemgr/things/resource.h"
 
@@ -17,6 +18,7 @@ uint8_t *record_of_resource(const struct resource *resource, const char *boot_id
 uint8_t *record_of_allocation(const struct allocation *allocation, const char *boot_id,
                               size_t *bytes_len);
 uint8_t *record_of_pod(const struct pod *pod, uint64_t now_ms, size_t *bytes_len);
+uint8_t *record_of_order(const struct order *order, size_t *bytes_len);
 
 /*
  * These add what a row says; 0, or -1 with nothing changed: it is no such message, its key says
@@ -34,6 +36,8 @@ int record_restore_allocation(struct allocations *table, uint64_t unknown_until_
     __attribute__((warn_unused_result));
 /* A new sandbox that was to come yet may take as long from now as it might then. */
 int record_restore_pod(struct pods *pods, uint64_t now_ms, const struct devicemgr_record *record)
+    __attribute__((warn_unused_result));
+int record_restore_order(struct orders *orders, const struct devicemgr_record *record)
     __attribute__((warn_unused_result));
 
 #endif

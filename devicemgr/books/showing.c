@@ -12,6 +12,14 @@ void showing_changed(struct state *state, const char *resource)
         shown->shown.version = ++state->showing.version;
 }
 
+void showing_offer_changed(struct state *state, const char *resource)
+{
+    struct resource *shown = resources_edit(&state->resources, resource);
+
+    if (shown && shown->shown.version != 0)
+        shown->shown.version = shown->shown.base = ++state->showing.version;
+}
+
 void showing_all(struct state *state)
 {
     state->showing.all = true;

@@ -22,6 +22,8 @@ struct showing {
 
 /* What is shown of the resource, if it is, is another from now on. */
 void showing_changed(struct state *state, const char *resource);
+/* Likewise, in more than who holds a device. */
+void showing_offer_changed(struct state *state, const char *resource);
 /* What all allocations and all that the kubelet holds depend on has changed. */
 void showing_all(struct state *state);
 /* It will have at that time, and who may be given a device. */

@@ -19,6 +19,7 @@
 #include "devicemgr/devicemgr.h"
 #include "devicemgr/things/allocation.h"
 #include "devicemgr/things/codes.h"
+#include "devicemgr/things/order.h"
 #include "devicemgr/things/pod.h"
 #include "devicemgr/things/resource.h"
 #include "devicemgr/things/text.h"
@@ -37,6 +38,7 @@ struct state {
     struct ids removed; /* resources, oldest first, until seen or published again */
     struct allocations allocations;
     struct pods pods;
+    struct orders orders;
     struct kubelet_view kubelet;
     struct listing listing;
     struct dirty dirty;

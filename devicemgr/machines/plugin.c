@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "devicemgr/books/happened.h"
+#include "devicemgr/books/ordered.h"
 #include "devicemgr/books/state.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
@@ -14,7 +15,7 @@
 
 static uint64_t grace_of(const struct state *state, const struct resource *resource)
 {
-    return state_settings_of(state, resource->name)->grace_ms;
+    return ordered_grace_ms(state, resource->name);
 }
 
 static struct resource *find_by_endpoint(struct state *state, uint64_t endpoint)
@@ -129,6 +130,7 @@ void plugin_take_list(struct state *state, uint64_t number,
                                  NULL);
         endpoint_set_state(endpoint, state->now_ms, ENDPOINT_ACTIVE);
         capacity_published(state, resource->name);
+        ordered_grace_over(state, resource->name);
     }
     if (first)
         outbox_put(&state->outbox, OUTBOX_RESOURCE_SERVED, 0, resource->name);
@@ -158,6 +160,7 @@ void plugin_remove(struct state *state, struct resource *resource)
 {
     plugin_hang_up(state, &resource->endpoint);
     endpoint_set_state(&resource->endpoint, state->now_ms, ENDPOINT_GONE);
+    ordered_grace_over(state, resource->name);
     if (resource->endpoint.socket_good) { /* else it never had a row */
         dirty_touch_resource(state, resource->name, true);
         capacity_removed(state, resource->name);
@@ -223,8 +226,14 @@ static void log_removed(struct state *state, const struct resource *resource)
     reason_explain_endpoint(&resource->endpoint, state->now_ms, grace_of(state, resource), &text);
     state_log_about(state, LEVEL_WARNING, name_about_resource(resource->name), &text);
     text = (struct text){0};
-    text_add(&text, "resource %s: removed, its plugin has not come back within ", resource->name);
-    text_add_duration(&text, grace_of(state, resource));
+    if (grace_of(state, resource) == 0) {
+        text_add(&text, "resource %s: removed, its grace period was ended by the operator",
+                 resource->name);
+    } else {
+        text_add(&text, "resource %s: removed, its plugin has not come back within ",
+                 resource->name);
+        text_add_duration(&text, grace_of(state, resource));
+    }
     state_log_about(state, LEVEL_WARNING, name_about_resource(resource->name), &text);
 }
 

@@ -63,6 +63,8 @@ static bool is_held(const struct state *state, const char *resource, const char 
 {
     const struct owners *holders = allocations_holders(&state->allocations, resource, id);
 
+    if (!state_settings_of(state, resource)->exclusive)
+        return false;
     for (size_t i = 0; i < owners_len(holders); i++) {
         if (allocation_life(holders->v[i]) != ALLOCATION_IDLE)
             return true;
@@ -80,22 +82,22 @@ static bool is_left_out(const struct state *state, const struct devicemgr_prefer
 {
     const struct ids must = must_include(asked);
 
-    return is_held(state, asked->resource, id) && !ids_contain(&must, id);
+    return !ids_contain(&must, id) && (is_held(state, asked->resource, id) ||
+                                       orders_cordon(&state->orders, asked->resource, id));
 }
 
 /*
  * The kubelet takes devices for free whose containers have not ended yet: of a pod that was removed
  * a moment ago, or of all pods, if it has lost its checkpoint. Such a container would have to wait
- * here, so the kubelet is led to others: `free_ids` are those that nobody holds, with those that it
- * must include. False, with none in `free_ids`: that are all of them, or too few.
+ * here, and so would one that is given what has been cordoned just now; so the kubelet is led to
+ * others: `free_ids` are those that nobody holds, with those that it must include. False, with none
+ * in `free_ids`: that are all of them, or too few.
  */
 static bool leave_held_out(const struct state *state, const struct devicemgr_preference *asked,
                            struct ids *free_ids)
 {
     size_t left_out = 0;
 
-    if (!state_settings_of(state, asked->resource)->exclusive)
-        return false;
     for (size_t i = 0; i < asked->available_len; i++)
         left_out += is_left_out(state, asked, asked->available[i]);
     if (left_out == 0 || asked->available_len - left_out < asked->size)

@@ -32,6 +32,8 @@
 #pragma GCC poison endpoint_set_disconnected endpoint_set_options endpoint_set_registration
 #pragma GCC poison endpoint_set_state endpoint_set_stop_stored endpoint_stop endpoint_take_next
 #pragma GCC poison endpoint_take_next_registration endpoint_take_registration kubelet_note_token
+#pragma GCC poison order_carry order_end ordered_committed orders_confirm orders_remove
+#pragma GCC poison orders_revert
 #pragma GCC poison ledger_drop_allocation ledger_drop_pod ledger_outcome_unknown
 #pragma GCC poison ledger_remove_allocation plugin_answer plugin_answer_all plugin_answer_failed
 #pragma GCC poison plugin_dial plugin_hang_up plugin_remove pod_ignore_once pod_note_token

@@ -1,6 +1,7 @@
 #include "devicemgr/rules/selection.h"
 
 #include "devicemgr/rules/choose.h"
+#include "devicemgr/rules/kept_back.h"
 #include "devicemgr/rules/usable.h"
 
 #include "devicemgr/rules/rule.h"
@@ -12,7 +13,8 @@ struct pool {
     struct candidate *candidates; /* the healthy ones, in natural order of ids */
     size_t len;
     size_t reused;
-    size_t free; /* healthy or not */
+    size_t free;          /* healthy or not */
+    struct ids kept_back; /* by the operator: healthy ones, which are not candidates */
 };
 
 static struct pool pool_fill(const struct state *state, const struct wanted *wanted)
@@ -29,10 +31,20 @@ static struct pool pool_fill(const struct state *state, const struct wanted *wan
         pool.free++;
         if (!device->healthy)
             continue;
+        if (kept_back_by(state, wanted, device->id)) {
+            ids_add(&pool.kept_back, device->id);
+            continue;
+        }
         pool.candidates[pool.len++] = (struct candidate){.device = device, .reused = reused};
         pool.reused += reused;
     }
     return pool;
+}
+
+static void pool_fini(struct pool *pool)
+{
+    free(pool->candidates);
+    ids_fini(&pool->kept_back);
 }
 
 static struct look refuse_exhausted(const struct wanted *wanted, const struct pool *pool,
@@ -74,11 +86,16 @@ static struct look choose_from(const struct state *state, const struct wanted *w
 {
     size_t count = wanted->want->count;
     bool usable = resource_usable(wanted->resource);
+    struct look withdrawn = kept_back_withdrawn(state, wanted);
 
+    if (pool->len < count && withdrawn.step != LOOK_GO)
+        return withdrawn;
     if (!usable && (wanted->resource->devices.len == 0 || pool->free >= count))
         return usable_away(wanted->resource, &wanted->want->ids); /* which names none */
     if (pool->free < count)
         return refuse_exhausted(wanted, pool, usable);
+    if (pool->len < count && pool->len + pool->kept_back.len >= count)
+        return kept_back_too_few(state, wanted, pool->len, &pool->kept_back);
     if (pool->len < count)
         return usable_too_few(state, wanted, pool->len);
     if (wants_preference(wanted, pool))
@@ -104,7 +121,7 @@ static struct look choose(const struct state *state, const struct wanted *wanted
         return look;
     pool = pool_fill(state, wanted);
     look = choose_from(state, wanted, &pool, answer);
-    free(pool.candidates);
+    pool_fini(&pool);
     return look;
 }
 

@@ -19,6 +19,7 @@ struct mark {
 };
 
 struct marks {
+    const struct resource_orders *orders; /* NULL: none of the resource */
     struct mark *by_id;
     struct mark **unlisted; /* held, and not in the list; in natural order of ids */
     size_t unlisted_len;
@@ -73,7 +74,7 @@ static int by_id(const void *a, const void *b)
 static void marks_init(struct marks *marks, const struct state *state,
                        const struct resource *resource)
 {
-    *marks = (struct marks){0};
+    *marks = (struct marks){.orders = orders_of(&state->orders, resource->name)};
     marks_add_allocations(marks, state, resource->name);
     marks_add_kubelet_holds(marks, state, resource->name);
     marks->unlisted = mem_alloc(HASH_COUNT(marks->by_id), sizeof(struct mark *));
@@ -97,19 +98,28 @@ static void marks_fini(struct marks *marks)
     free(marks->unlisted);
 }
 
-/* If nobody had it. */
-static bool is_healthy(const struct resource *resource, const struct device *device)
+static bool is_kept_back(const struct state *state, const struct resource *resource, const char *id)
 {
-    return !resource->shown.away && (resource->shown.assumed || device->healthy);
+    return orders_withdrawal(&state->orders, resource->name) ||
+           orders_cordon(&state->orders, resource->name, id);
+}
+
+/* If nobody had it, nor an operator kept it back. */
+static bool is_healthy(const struct state *state, const struct resource *resource,
+                       const struct device *device)
+{
+    return !resource->shown.away && (resource->shown.assumed || device->healthy) &&
+           !is_kept_back(state, resource, device->id);
 }
 
 /* As it is; what is held is healthy to a kubelet that admits its pods again, and what the shim gave
- * away is unhealthy, or the kubelet gave it away as well. `mark` NULL: nobody has it. */
+ * away is unhealthy, or the kubelet gave it away as well; so is what the operator keeps back. `mark`
+ * NULL: nobody has it. */
 static struct devicemgr_shown_device shown_as(const struct state *state,
                                               const struct resource *resource,
                                               const struct device *device, const struct mark *mark)
 {
-    bool healthy = is_healthy(resource, device);
+    bool healthy = is_healthy(state, resource, device);
 
     if (mark && mark->held)
         healthy = healthy || state->showing.starting;
@@ -165,31 +175,9 @@ bool shown_one(const struct state *state, const struct resource *resource, const
         *out = shown_as(state, resource, device, &mark);
     else
         *out = (struct devicemgr_shown_device){.id = id, .healthy = true, .held = true};
+    if (device && !mark.held && orders_withdrawal(&state->orders, resource->name))
+        return false;
     return device || (state->showing.starting && mark.held);
-}
-
-void shown_count(const struct state *state, const struct resource *resource, size_t *devices,
-                 size_t *healthy)
-{
-    struct marks marks;
-
-    *devices = *healthy = 0;
-    if (resource->shown.version == 0)
-        return;
-    marks_init(&marks, state, resource);
-    *devices = resource->devices.len + marks.unlisted_len;
-    *healthy = marks.unlisted_len;
-    if (!resource->shown.away)
-        *healthy += resource->shown.assumed ? resource->devices.len : resource->devices.healthy;
-    for (const struct mark *mark = marks.by_id; mark; mark = mark->hh.next) {
-        const struct device *device = devices_find(&resource->devices, mark->id);
-
-        if (device && is_healthy(resource, device))
-            --*healthy;
-        if (device && shown_as(state, resource, device, mark).healthy)
-            ++*healthy;
-    }
-    marks_fini(&marks);
 }
 
 void shown_devices(const struct state *state, const char *name,
@@ -199,10 +187,12 @@ void shown_devices(const struct state *state, const char *name,
     const struct resource *resource = resources_find(state->resources, name);
     struct marks marks;
     size_t i = 0, u = 0;
+    bool withdrawn;
 
     if (!resource || resource->shown.version == 0)
         return;
     marks_init(&marks, state, resource);
+    withdrawn = marks.orders && marks.orders->withdrawal;
     while (i < resource->devices.len || u < marks.unlisted_len) {
         const struct device *device =
             i < resource->devices.len ? &resource->devices.items[i] : NULL;
@@ -215,7 +205,50 @@ void shown_devices(const struct state *state, const char *name,
             shown = shown_device(state, resource, device, &marks);
             i++;
         }
-        each(user, &shown);
+        if (shown.held || !withdrawn)
+            each(user, &shown);
+    }
+    marks_fini(&marks);
+}
+
+struct tally {
+    size_t *devices, *healthy;
+};
+
+static void tally_one(void *user, const struct devicemgr_shown_device *device)
+{
+    const struct tally *tally = user;
+
+    ++*tally->devices;
+    *tally->healthy += device->healthy;
+}
+
+void shown_count(const struct state *state, const struct resource *resource, size_t *devices,
+                 size_t *healthy)
+{
+    struct marks marks;
+
+    *devices = *healthy = 0;
+    if (resource->shown.version == 0)
+        return;
+    if (orders_of(&state->orders, resource->name)) { /* any of them may be kept back */
+        struct tally tally = {devices, healthy};
+
+        shown_devices(state, resource->name, tally_one, &tally);
+        return;
+    }
+    marks_init(&marks, state, resource);
+    *devices = resource->devices.len + marks.unlisted_len;
+    *healthy = marks.unlisted_len;
+    if (!resource->shown.away)
+        *healthy += resource->shown.assumed ? resource->devices.len : resource->devices.healthy;
+    for (const struct mark *mark = marks.by_id; mark; mark = mark->hh.next) {
+        const struct device *device = devices_find(&resource->devices, mark->id);
+
+        if (device && is_healthy(state, resource, device))
+            --*healthy;
+        if (device && shown_as(state, resource, device, mark).healthy)
+            ++*healthy;
     }
     marks_fini(&marks);
 }
@@ -233,7 +266,7 @@ bool shown_some(const struct state *state, const char *name, const uint32_t *pla
     if (!resource || resource->shown.version == 0)
         return false;
     marks_init(&marks, state, resource);
-    plain = marks.unlisted_len == 0;
+    plain = marks.unlisted_len == 0 && !(marks.orders && marks.orders->withdrawal);
     for (size_t i = 0; plain && i < len && places[i] < resource->devices.len; i++) {
         shown = shown_device(state, resource, &resource->devices.items[places[i]], &marks);
         each(user, places[i], &shown, false);
@@ -251,6 +284,25 @@ bool shown_some(const struct state *state, const char *name, const uint32_t *pla
 }
 
 /* ---- all of them ---- */
+
+static void note_held(void *user, const struct devicemgr_shown_device *device)
+{
+    bool *held = user;
+
+    *held = *held || device->held;
+}
+
+/* One that is withdrawn is shown as long as the kubelet's pods have some of it: after a reboot it
+ * admits them again. */
+static bool is_offered(const struct state *state, const struct resource *resource)
+{
+    bool held = false;
+
+    if (!orders_withdrawal(&state->orders, resource->name))
+        return true;
+    shown_devices(state, resource->name, note_held, &held);
+    return held;
+}
 
 uint64_t shown_version(const struct state *state)
 {
@@ -271,7 +323,7 @@ void shown_each(const struct state *state,
                                               .mask_end_ms = resource->shown.mask_end_ms,
                                               .expected = resource->shown.expected};
 
-        if (shown.version != 0)
+        if (shown.version != 0 && is_offered(state, resource))
             each(user, &shown);
     }
     ids_fini(&names);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "devicemgr/rules/kept_back.h"
+
 #include "devicemgr/rules/rule.h"
 
 /* ---- the sandbox ---- */
@@ -96,15 +98,19 @@ struct look usable_ids(const struct state *state, const struct wanted *wanted,
                        const struct ids *ids)
 {
     const struct resource *resource = wanted->resource;
-    struct look look = {.step = LOOK_WAIT,
-                        .reason = {.kind = REASON_DEVICES_UNHEALTHY,
-                                   .resource = wanted->want->resource,
-                                   .since_ms = state->now_ms}};
+    struct look look;
 
     if (!resource)
         return usable_unknown(state, wanted->want);
+    look = kept_back_of_ids(state, wanted, ids);
+    if (look.step != LOOK_GO)
+        return look;
     if (!resource_usable(resource))
         return usable_away(resource, ids);
+    look = (struct look){.step = LOOK_WAIT,
+                         .reason = {.kind = REASON_DEVICES_UNHEALTHY,
+                                    .resource = resource->name,
+                                    .since_ms = state->now_ms}};
     for (size_t i = 0; i < ids->len; i++) {
         const struct device *device = devices_find(&resource->devices, ids->v[i]);
 

@@ -96,6 +96,8 @@ static int prepare(struct store *store)
     int rc = SQLITE_OK;
 
     for (int i = 0; i < STORE_TABLES && rc == SQLITE_OK; i++) {
+        if (store_tables[i].make)
+            continue; /* store_row_write_late() */
         rc = sqlite3_prepare_v2(store->db, store_tables[i].put, -1, &store->put[i], NULL);
         if (rc == SQLITE_OK)
             rc = sqlite3_prepare_v2(store->db, store_tables[i].drop, -1, &store->drop[i], NULL);
@@ -154,6 +156,8 @@ static enum store_opened open_db(struct store *store, bool lock_first, char *why
         rc = store_db_exec(store->db, "PRAGMA journal_mode = WAL");
     if (rc == SQLITE_OK)
         rc = store_schema_migrate(store->db, version);
+    if (rc == SQLITE_OK)
+        rc = store_late_tables_check(store->db);
     if (rc == SQLITE_OK)
         rc = prepare(store);
     return store_opened_of(rc);
@@ -330,12 +334,7 @@ static bool holds_unread_rows(const struct store *store)
     int n = 0;
 
     return store->load_asked && (!store->loaded || store->reset) &&
-           (store_db_query_int(
-                store->db,
-                "SELECT (SELECT count(*) FROM resources) + (SELECT count(*) FROM allocations)"
-                " + (SELECT count(*) FROM pods)",
-                &n) != SQLITE_OK ||
-            n > 0);
+           (store_tables_count(store->db, &n) != SQLITE_OK || n > 0);
 }
 
 static int reopen(struct store *store, char *err, size_t err_bytes)
@@ -401,8 +400,11 @@ static int write_row(const struct store *store, int table, const char *const key
                      const void *value, size_t bytes)
 {
     sqlite3_stmt *stmt = value ? store->put[table] : store->drop[table];
-    int rc = store_row_bind(stmt, key, value, bytes);
+    int rc;
 
+    if (store_tables[table].make)
+        return store_row_write_late(store->db, &store_tables[table], key, value, bytes);
+    rc = store_row_bind(stmt, key, value, bytes);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(stmt);
     sqlite3_reset(stmt);

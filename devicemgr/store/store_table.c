@@ -38,6 +38,17 @@ const struct store_table store_tables[STORE_TABLES] = {
                    " VALUES (?1, ?4, row_checksum(2, ?1, ?2, ?3, ?4))",
             .drop = "DELETE FROM pods WHERE uid = ?1",
         },
+    [DEVICEMGR_RECORD_ORDER] =
+        {
+            .name = "orders",
+            .keys = "kind, resource, id",
+            .sum = "row_checksum(4, kind, resource, id, value)",
+            .put = "INSERT OR REPLACE INTO orders (kind, resource, id, value, checksum)"
+                   " VALUES (?1, ?2, ?3, ?4, row_checksum(4, ?1, ?2, ?3, ?4))",
+            .drop = "DELETE FROM orders WHERE kind = ?1 AND resource = ?2 AND id = ?3",
+            .make = "CREATE TABLE orders (kind TEXT, resource TEXT, id TEXT,"
+                    " value BLOB, checksum INTEGER, PRIMARY KEY (kind, resource, id))",
+        },
     [STORE_TABLE_META] =
         {
             .name = "meta",
@@ -48,6 +59,22 @@ const struct store_table store_tables[STORE_TABLES] = {
             .drop = "DELETE FROM meta WHERE key = ?1",
         },
 };
+
+/* Whether the file has it. */
+static int is_there(sqlite3 *db, const struct store_table *table, bool *there)
+{
+    char sql[SQL_BYTES_MAX];
+    int n = 1, rc = SQLITE_OK;
+
+    if (table->make) {
+        snprintf(sql, sizeof sql,
+                 "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '%s'",
+                 table->name);
+        rc = store_db_query_int(db, sql, &n);
+    }
+    *there = n > 0;
+    return rc;
+}
 
 int store_row_bind(sqlite3_stmt *stmt, const char *const key[3], const void *value, size_t bytes)
 {
@@ -61,13 +88,37 @@ int store_row_bind(sqlite3_stmt *stmt, const char *const key[3], const void *val
     return rc;
 }
 
+int store_tables_count(sqlite3 *db, int *out)
+{
+    int rc = SQLITE_OK;
+
+    *out = 0;
+    for (int i = 0; i < STORE_TABLE_META && rc == SQLITE_OK; i++) {
+        char sql[SQL_BYTES_MAX];
+        bool there;
+        int n = 0;
+
+        rc = is_there(db, &store_tables[i], &there);
+        if (rc != SQLITE_OK || !there)
+            continue;
+        snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", store_tables[i].name);
+        rc = store_db_query_int(db, sql, &n);
+        *out += n;
+    }
+    return rc;
+}
+
 int store_rows_select(sqlite3 *db, const struct store_table *table, sqlite3_stmt **out)
 {
     char sql[SQL_BYTES_MAX];
+    bool there;
+    int rc = is_there(db, table, &there);
 
+    if (rc != SQLITE_OK)
+        return rc;
     snprintf(sql, sizeof sql, "SELECT %s, value, checksum = %s FROM %s NOT INDEXED", table->keys,
              table->sum, table->name);
-    return sqlite3_prepare_v2(db, sql, -1, out, NULL);
+    return sqlite3_prepare_v2(db, there ? sql : "SELECT '', '', '', '', 1 WHERE 0", -1, out, NULL);
 }
 
 bool store_meta_get(sqlite3 *db, const char *key, char *out, size_t out_bytes)
@@ -133,7 +184,73 @@ int store_tables_rewrite(sqlite3 *db)
 {
     int rc = SQLITE_OK;
 
-    for (int i = 0; i < STORE_TABLES && rc == SQLITE_OK; i++)
-        rc = store_table_rewrite(db, &store_tables[i]);
+    for (int i = 0; i < STORE_TABLES && rc == SQLITE_OK; i++) {
+        bool there;
+
+        rc = is_there(db, &store_tables[i], &there);
+        if (rc == SQLITE_OK && there)
+            rc = store_table_rewrite(db, &store_tables[i]);
+    }
     return rc;
+}
+
+/* ---- tables that may have to be made ---- */
+
+static int make(sqlite3 *db, const struct store_table *table)
+{
+    int rc = store_db_exec(db, table->make);
+
+    return rc == SQLITE_OK ? store_meta_put(db, table->name, "made") : rc;
+}
+
+/* Their names stand in the file's schema, of which nothing else is checked. */
+static int check_late(sqlite3 *db, const struct store_table *table)
+{
+    const char *const statements[] = {table->put, table->drop};
+    char made[8];
+    bool there;
+    int rc = is_there(db, table, &there);
+
+    if (rc == SQLITE_OK && !there)
+        return store_meta_get(db, table->name, made, sizeof made) ? SQLITE_ERROR : SQLITE_OK;
+    for (size_t i = 0; i < 2 && rc == SQLITE_OK; i++) {
+        sqlite3_stmt *stmt;
+
+        rc = sqlite3_prepare_v2(db, statements[i], -1, &stmt, NULL);
+        if (rc == SQLITE_OK)
+            sqlite3_finalize(stmt);
+    }
+    return rc;
+}
+
+int store_late_tables_check(sqlite3 *db)
+{
+    int rc = SQLITE_OK;
+
+    for (int i = 0; i < STORE_TABLES && rc == SQLITE_OK; i++) {
+        if (store_tables[i].make)
+            rc = check_late(db, &store_tables[i]);
+    }
+    return rc;
+}
+
+int store_row_write_late(sqlite3 *db, const struct store_table *table, const char *const key[3],
+                         const void *value, size_t bytes)
+{
+    sqlite3_stmt *stmt;
+    bool there;
+    int rc = is_there(db, table, &there);
+
+    if (rc == SQLITE_OK && !there && value)
+        rc = make(db, table);
+    if (rc != SQLITE_OK || (!there && !value))
+        return rc;
+    rc = sqlite3_prepare_v2(db, value ? table->put : table->drop, -1, &stmt, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = store_row_bind(stmt, key, value, bytes);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(stmt);
+    sqlite3_finalize(stmt);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }

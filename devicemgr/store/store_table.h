@@ -21,17 +21,27 @@ struct store_table {
     /* Statements; their parameters: ?1..?3 the keys, ?4 the value. */
     const char *put;
     const char *drop;
+    /* Makes it (and meta says so then), if it is not there: in a file of an older release, which an older one may find again,
+     * and which does not mind a table that it does not know. NULL: it is always there. */
+    const char *make;
 };
 
 /* After one table for each kind of record: what the store keeps of itself. */
-enum { STORE_TABLE_META = DEVICEMGR_RECORD_POD + 1, STORE_TABLES };
+enum { STORE_TABLE_META = DEVICEMGR_RECORD_ORDER + 1, STORE_TABLES };
 
 extern const struct store_table store_tables[STORE_TABLES];
 
+/* Whether tables that may have to be made are as they must be, if they were made: SQLITE_ERROR. */
+int store_late_tables_check(sqlite3 *db);
+/* Writes a row of a table that may have to be made, or deletes it (`value` NULL). */
+int store_row_write_late(sqlite3 *db, const struct store_table *table, const char *const key[3],
+                         const void *value, size_t bytes);
 /* The parameters of `put` or `drop`; borrowed until they are cleared. */
 int store_row_bind(sqlite3_stmt *stmt, const char *const key[3], const void *value, size_t bytes);
 /* Steps through a whole table: three keys, the value, whether the checksum fits. */
 int store_rows_select(sqlite3 *db, const struct store_table *table, sqlite3_stmt **out);
+/* How many rows there are of all kinds of records. */
+int store_tables_count(sqlite3 *db, int *out);
 /* Copies the good rows of a table out, empties it and copies them back. */
 int store_table_rewrite(sqlite3 *db, const struct store_table *table);
 int store_tables_rewrite(sqlite3 *db);

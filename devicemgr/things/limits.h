@@ -28,6 +28,10 @@
 #define OPTIONS_BYTES_MAX (64 * (size_t)1024 * 1024)
 /* Creates pending or forwarded at once: a node runs at most some hundred pods. */
 #define CREATES_MAX 4096
+/* What an operator may have set at once, 600 bytes each at most without its id, and the operator's
+ * own words of it. */
+#define ORDERS_MAX 4096
+#define ORDER_REASON_BYTES_MAX 256
 /* Containers of which the last refusal is remembered, each with what it asked for: one kilobyte and
  * some 40 bytes for each id that a token names. */
 #define REFUSED_MAX 128

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "devicemgr/books/ledger.h"
+#include "devicemgr/books/ordered.h"
 #include "devicemgr/books/record.h"
 #include "devicemgr/machines/advertise.h"
 #include "devicemgr/machines/listed.h"
@@ -23,7 +24,7 @@ struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
     state_init(state, settings);
     state->watched = ports && ports->event;
     mgr->calls.state = mgr->checks.state = mgr->prefers.state = state;
-    mgr->runtime.state = mgr->runtime.adopt.state = state;
+    mgr->runtime.state = mgr->runtime.adopt.state = mgr->steers.state = state;
     mgr->creates = (struct creates){.state = state, .calls = &mgr->calls, .checks = &mgr->checks};
     mgr->ports = ports;
     mgr->user = user;
@@ -42,6 +43,7 @@ static void tables_fini(struct state *state)
     checkpoint_fini(&state->checkpoint);
     allocations_fini(&state->allocations);
     pods_fini(&state->pods);
+    orders_fini(&state->orders);
     ids_fini(&state->removed);
     resources_fini(&state->resources);
 }
@@ -55,6 +57,7 @@ void devicemgr_free(struct devicemgr *mgr)
     checks_fini(&mgr->checks);
     runtime_fini(&mgr->runtime);
     prefers_fini(&mgr->prefers);
+    steers_fini(&mgr->steers);
     tables_fini(&mgr->state);
     state_fini(&mgr->state);
     free(mgr);
@@ -117,6 +120,14 @@ static void act(struct devicemgr *mgr)
     }
 }
 
+static void begin_commit(struct devicemgr *mgr)
+{
+    uint64_t commit = checkpoint_begin(&mgr->state);
+
+    creates_commit_began(&mgr->creates, commit);
+    steers_commit_began(&mgr->steers, commit);
+}
+
 /* A commit begins only when nothing else is left to do, so that it takes all rows there are. */
 void devicemgr_run(struct devicemgr *mgr)
 {
@@ -133,7 +144,7 @@ void devicemgr_run(struct devicemgr *mgr)
         if (state->wakes.woken_len > 0) {
             advance_woken(mgr);
         } else if (checkpoint_ready(state)) {
-            creates_commit_began(&mgr->creates, checkpoint_begin(state));
+            begin_commit(mgr);
         } else if (unchecked) {
             unchecked = false;
             creates_verify(&mgr->creates);
@@ -187,6 +198,8 @@ static int restore(struct state *state, const struct devicemgr_record *record)
         return record_restore_allocation(&state->allocations, state->now_ms + OUTCOME_MS, record);
     case DEVICEMGR_RECORD_POD:
         return record_restore_pod(&state->pods, state->now_ms, record);
+    case DEVICEMGR_RECORD_ORDER:
+        return record_restore_order(&state->orders, record);
     }
     return -1;
 }
@@ -219,6 +232,7 @@ void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms)
     state_at(state, now_ms);
     state_set_unread(state, NULL);
     ledger_restored(state);
+    ordered_restored(state);
     plugin_restored(state);
     listing_restored(state);
     showing_times(state);
@@ -447,8 +461,12 @@ void devicemgr_prefer_cancelled(struct devicemgr *mgr, uint64_t number)
 void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit, const char *error)
 {
     state_at(&mgr->state, now_ms);
-    if (checkpoint_finish(&mgr->state, commit, error))
-        creates_committed(&mgr->creates, commit, error);
+    if (!checkpoint_finish(&mgr->state, commit, error))
+        return;
+    creates_committed(&mgr->creates, commit, error);
+    steers_committed(&mgr->steers, commit, error);
+    plugin_tick(&mgr->state); /* a grace period may have been ended */
+    hand_out(mgr);
 }
 
 void devicemgr_store_reset(struct devicemgr *mgr, uint64_t now_ms)

@@ -9,6 +9,7 @@
 #include "devicemgr/machines/create.h"
 #include "devicemgr/machines/prefer.h"
 #include "devicemgr/machines/runtime.h"
+#include "devicemgr/machines/steer.h"
 #include "devicemgr/questions/calls.h"
 #include "devicemgr/questions/check.h"
 
@@ -19,6 +20,7 @@ struct devicemgr {
     struct creates creates;
     struct prefers prefers;
     struct runtime runtime;
+    struct steers steers;
     const struct devicemgr_ports *ports;
     void *user;
     bool running; /* inside devicemgr_run() */

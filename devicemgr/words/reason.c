@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "devicemgr/books/ordered.h"
 #include "devicemgr/books/state.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/name.h"
@@ -164,7 +165,7 @@ static void explain_away(const struct state *state, const struct demand *demand,
 
     (void)demand;
     reason_explain_endpoint(&resource->endpoint, state->now_ms,
-                            state_settings_of(state, resource->name)->grace_ms, text);
+                            ordered_grace_ms(state, resource->name), text);
     add_ids(&reason->ids, text);
 }
 
@@ -197,6 +198,35 @@ static void explain_too_few(const struct state *state, const struct demand *dema
     (void)demand;
     text_add(text, "too few devices: asked %zu, free %zu, healthy %zu of %zu", reason->asked,
              reason->free, reason->healthy, reason->all);
+}
+
+static void explain_withdrawn(const struct state *state, const struct demand *demand,
+                              const struct reason *reason, struct text *text)
+{
+    (void)state;
+    (void)demand;
+    text_add(text, "the operator of this node has withdrawn it");
+    if (reason->words[0] == '\0')
+        return;
+    text_add(text, ": ");
+    text_add_words(text, reason->words, TEXT_WORDS_BYTES_MAX);
+}
+
+static void explain_cordoned(const struct state *state, const struct demand *demand,
+                             const struct reason *reason, struct text *text)
+{
+    (void)state;
+    (void)demand;
+    if (reason->kind == REASON_TOO_FEW_ARE_UNCORDONED)
+        text_add(text, "too few devices can be used: asked %zu, free and healthy %zu; ",
+                 reason->asked, reason->free);
+    text_add(text, reason->ids.len > 1 ? "devices " : "device ");
+    text_add_ids(text, &reason->ids);
+    text_add(text, reason->ids.len > 1 ? " are cordoned" : " is cordoned");
+    if (reason->words[0] == '\0')
+        return;
+    text_add(text, ": ");
+    text_add_words(text, reason->words, TEXT_WORDS_BYTES_MAX);
 }
 
 /* ---- who has it ---- */
@@ -324,6 +354,11 @@ static const struct kind KINDS[REASON_KINDS] = {
     [REASON_DEVICES_UNHEALTHY] = {"devices-unhealthy", CODE_UNAVAILABLE, explain_unhealthy, ""},
     [REASON_TOO_FEW_ARE_HEALTHY] = {"too-few-are-healthy", CODE_UNAVAILABLE, explain_unhealthy, ""},
     [REASON_TOO_FEW_DEVICES] = {"too-few-devices", CODE_RESOURCE_EXHAUSTED, explain_too_few, ""},
+    [REASON_RESOURCE_WITHDRAWN] = {"resource-withdrawn", CODE_FAILED_PRECONDITION,
+                                   explain_withdrawn, ""},
+    [REASON_DEVICES_CORDONED] = {"devices-cordoned", CODE_UNAVAILABLE, explain_cordoned, ""},
+    [REASON_TOO_FEW_ARE_UNCORDONED] = {"too-few-are-uncordoned", CODE_UNAVAILABLE, explain_cordoned,
+                                       ""},
     [REASON_HOLDER_RUNS] = {"holder-runs", CODE_UNAVAILABLE, explain_holder, ", which still runs"},
     [REASON_HOLDER_ASKED] = {"holder-asked", CODE_UNAVAILABLE, explain_holder,
                              ", and the runtime has not said yet whether it runs"},

@@ -46,6 +46,11 @@ enum reason_kind {
     REASON_TOO_FEW_ARE_HEALTHY, /* likewise; and `asked`, `free` */
     REASON_TOO_FEW_DEVICES,     /* `asked`, `free`, `healthy` of `all` */
 
+    /* what an operator has set: `words`, the operator's, or "" */
+    REASON_RESOURCE_WITHDRAWN,
+    REASON_DEVICES_CORDONED,       /* `ids` are, those with these words */
+    REASON_TOO_FEW_ARE_UNCORDONED, /* likewise; and `asked`, `free` */
+
     /* who has them: `holder` has the device in `ids` */
     REASON_HOLDER_RUNS,
     REASON_HOLDER_ASKED,   /* whether it runs */

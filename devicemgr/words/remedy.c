@@ -29,6 +29,15 @@ static const char *const REMEDIES[REASON_KINDS] = {
         "the plugin must list more devices as healthy, or a pod that has "
         "some must end",
     [REASON_TOO_FEW_DEVICES] = "a pod that has such devices must end, or this one ask for less",
+    [REASON_RESOURCE_WITHDRAWN] =
+        "cri-device-shimctl withdraw --undo RESOURCE, when it may be used "
+        "here again",
+    [REASON_DEVICES_CORDONED] =
+        "cri-device-shimctl uncordon RESOURCE ID, when the device may be used "
+        "again",
+    [REASON_TOO_FEW_ARE_UNCORDONED] =
+        "cri-device-shimctl uncordon RESOURCE ID, when the devices may "
+        "be used again; or a pod that has some must end",
     [REASON_HOLDER_RUNS] = "the holder's container must end",
     [REASON_HOLDER_ASKED] = BY_ITSELF "the runtime is asked whether the holder's container runs, "
                                       "and the device is free if it does not",

@@ -11,6 +11,7 @@
 #include "shim/control/list.h"
 #include "shim/control/log_levels.h"
 #include "shim/control/status.h"
+#include "shim/control/steering.h"
 #include "shim/control/why.h"
 #include "shim/must.h"
 #include "shim/rpc/keeper.h"
@@ -25,6 +26,7 @@ struct control {
     const struct settings *settings;
     struct host *host;
     struct followers *followers;
+    struct steering *steering;
     struct log_levels *log_levels;
     const struct control_ops *ops;
     void *user;
@@ -103,6 +105,20 @@ static void on_log_level(struct rpc_incoming *call, const ProtobufCMessage *mess
     log_levels_call(control->log_levels, call, (const void *)message);
 }
 
+static void on_steer(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    struct control *control = user;
+
+    steering_call(control->steering, call, (const void *)message);
+}
+
+static void on_orders(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    struct control *control = user;
+
+    steering_orders(control->steering, call, (const void *)message);
+}
+
 static void on_list(struct rpc_incoming *call, const ProtobufCMessage *message,
                     struct control *control, list_make *make)
 {
@@ -146,6 +162,8 @@ static const struct rpc_method METHODS[] = {
     {CONTROL_DEVICES, &control__v1__list_request__descriptor, on_devices},
     {CONTROL_ALLOCATIONS, &control__v1__list_request__descriptor, on_allocations},
     {CONTROL_PODS, &control__v1__list_request__descriptor, on_pods},
+    {CONTROL_STEER, &control__v1__steer_request__descriptor, on_steer},
+    {CONTROL_ORDERS, &control__v1__orders_request__descriptor, on_orders},
     {CONTROL_RELOAD, &control__v1__reload_request__descriptor, on_reload},
     {CONTROL_LOG_LEVEL, &control__v1__log_level_request__descriptor, on_log_level},
     {CONTROL_EVENTS, &control__v1__events_request__descriptor, on_events},
@@ -180,6 +198,7 @@ struct control *control_start(uv_loop_t *loop, const struct settings *settings, 
     control->host = host;
     control->followers = followers_new(loop, events);
     control->log_levels = log_levels_new(loop, settings, ops->set_level, user);
+    control->steering = steering_new(host);
     control->ops = ops;
     control->user = user;
     if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, control,
@@ -198,6 +217,12 @@ const char *control_trouble(const struct control *control, uint64_t *since_ms)
     return keeper_trouble(control->keeper, since_ms);
 }
 
+void control_steered(struct control *control, uint64_t number,
+                     const struct devicemgr_steered *steered)
+{
+    steering_done(control->steering, number, steered);
+}
+
 void control_stop(struct control *control)
 {
     if (!control)
@@ -206,6 +231,7 @@ void control_stop(struct control *control)
     listener_fini(&control->listener);
     rpc_server_close(control->server);
     followers_free(control->followers);
+    steering_free(control->steering);
     log_levels_free(control->log_levels);
     free(control);
 }

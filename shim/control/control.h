@@ -36,6 +36,10 @@ struct control *control_start(uv_loop_t *loop, const struct settings *settings, 
                               struct events *events, struct fd_store *store,
                               const struct control_ops *ops, void *user);
 
+/* The port of the core (ports.h, steered). */
+void control_steered(struct control *control, uint64_t number,
+                     const struct devicemgr_steered *steered);
+
 /* keeper_trouble() of its socket. */
 const char *control_trouble(const struct control *control, uint64_t *since_ms);
 

@@ -18,6 +18,8 @@
  * some 200 KiB where every container waits for one resource. */
 #define CONTROL_WHY_CONTAINERS_MAX 100
 #define CONTROL_WHY_IDS_MAX 64
+/* What an operator has set, in one answer: 300 bytes each where a reason is given. */
+#define CONTROL_ORDERS_MAX 1000
 
 /* Streams of events, of all clients; each has so much waiting for it that it does not read, and all
  * else stays in the ring. How often one that lags is looked at. */

@@ -35,6 +35,9 @@ struct host_ops {
     void (*preferred)(void *user, uint64_t number, const char *const *ids, size_t ids_len);
     /* What has come to pass (ports.h, event), likewise. May be NULL if nobody watches. */
     void (*event)(void *user, const struct devicemgr_event *event);
+    /* What became of what an operator asked for (ports.h, steered), likewise. May be NULL
+     * if nobody does. */
+    void (*steered)(void *user, uint64_t number, const struct devicemgr_steered *steered);
     /* The checkpoint is read, and all parts are at work: host_ready(). Once, from the loop. */
     void (*ready)(void *user);
     /* Not yet: it cannot be read, or that takes longer than RESTORE_READ_MS. Once at most, before

@@ -110,6 +110,14 @@ static void port_event(void *user, const struct devicemgr_event *event)
         host->ops->event(host->user, event);
 }
 
+static void port_steered(void *user, uint64_t number, const struct devicemgr_steered *steered)
+{
+    struct host *host = user;
+
+    if (host->ops->steered)
+        host->ops->steered(host->user, number, steered);
+}
+
 /* Beyond it a name is cut, as it would be in the line (log_line.h). */
 #define POD_BYTES_MAX 512
 
@@ -140,5 +148,6 @@ const struct devicemgr_ports PORTS = {
     .verdict = port_verdict,
     .preferred = port_preferred,
     .event = port_event,
+    .steered = port_steered,
     .log = port_log,
 };

@@ -25,6 +25,7 @@ struct books {
     struct resource *resources;
     struct allocations allocations;
     struct pods pods;
+    struct orders orders;
 };
 
 static void books_fini(struct books *books)
@@ -37,6 +38,7 @@ static void books_fini(struct books *books)
     }
     allocations_fini(&books->allocations);
     pods_fini(&books->pods);
+    orders_fini(&books->orders);
 }
 
 static int restore(struct books *books, const struct devicemgr_record *record)
@@ -48,6 +50,8 @@ static int restore(struct books *books, const struct devicemgr_record *record)
         return record_restore_allocation(&books->allocations, NOW_MS, record);
     case DEVICEMGR_RECORD_POD:
         return record_restore_pod(&books->pods, NOW_MS, record);
+    case DEVICEMGR_RECORD_ORDER:
+        return record_restore_order(&books->orders, record);
     }
     return -1;
 }
@@ -66,6 +70,9 @@ static struct row row_of(const struct books *books, enum devicemgr_record_kind k
     case DEVICEMGR_RECORD_POD:
         row.bytes = record_of_pod(books->pods.by_uid, NOW_MS, &row.len);
         break;
+    case DEVICEMGR_RECORD_ORDER:
+        row.bytes = record_of_order(books->orders.by_key, &row.len);
+        break;
     }
     return row;
 }
@@ -73,7 +80,7 @@ static struct row row_of(const struct books *books, enum devicemgr_record_kind k
 static bool books_empty(const struct books *books)
 {
     return !books->resources && !books->allocations.by_key && !books->pods.by_uid &&
-           !books->pods.sandboxes;
+           !books->pods.sandboxes && !books->orders.by_key;
 }
 
 static void check_allocation(const struct allocation *allocation)
@@ -222,7 +229,7 @@ static void check_same(enum devicemgr_record_kind kind, struct row in, struct ro
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_input in = {data, size};
-    enum devicemgr_record_kind kind = fuzz_u8(&in) % 3;
+    enum devicemgr_record_kind kind = fuzz_u8(&in) % 4;
     char *key[3] = {fuzz_text(&in), fuzz_text(&in), fuzz_text(&in)};
     struct devicemgr_record record = {kind, {key[0], key[1], key[2]}, in.bytes, in.len};
     struct row first, second;

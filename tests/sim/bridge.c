@@ -156,7 +156,7 @@ static unsigned left_out(struct world *w, size_t r, unsigned available, unsigned
 {
     unsigned taken = claims_held(w, 0, 0, r) | claims_unknown(w, 0, 0, r), number, wrong = 0;
 
-    taken |= reason_reserved(w, NULL, r, &number);
+    taken |= reason_reserved(w, NULL, r, &number) | operator_may_keep(w, r);
     if (!shim_exclusive(w, r) || number > 0 || reason_unlisted(w) ||
         device_sim_count((available & ~taken) | must) < size)
         return 0;
@@ -167,6 +167,8 @@ static unsigned left_out(struct world *w, size_t r, unsigned available, unsigned
             (c->through_shim || c->known[r]))
             wrong |= c->known[r] ? c->held[r] : c->noted[r];
     }
+    if (!operator_may_have_withdrawn(w, r))
+        wrong |= operator_keeps(w, r);
     return wrong & available & ~must;
 }
 

@@ -32,6 +32,7 @@ void check_settled(struct world *w)
     check_that(w, w->shim.port_calls <= PORT_CALLS_MAX, "one event makes %u port calls",
                w->shim.port_calls);
     moves_note_known(w);
+    operator_check(w);
     check_creates(w);
     store_check(w);
     publisher_check(w);
@@ -52,6 +53,9 @@ void check_nothing_left(struct world *w)
                store_count(&w->store, DEVICEMGR_RECORD_ALLOCATION));
     check_that(w, store_count(&w->store, DEVICEMGR_RECORD_POD) == 0,
                "%zu pods are left in the checkpoint", store_count(&w->store, DEVICEMGR_RECORD_POD));
+    check_that(w, store_count(&w->store, DEVICEMGR_RECORD_ORDER) == 0,
+               "%zu rows of what an operator has taken back are left",
+               store_count(&w->store, DEVICEMGR_RECORD_ORDER));
     check_that(w, plugin_registrations_open(w) == 0, "%zu Register calls were never answered",
                plugin_registrations_open(w));
     check_that(w, shim_next_ms(w) == UINT64_MAX, "a node at rest waits for nothing");

@@ -101,7 +101,7 @@ static unsigned reasons_for(int code, unsigned reasons)
     case CODE_INVALID_ARGUMENT:
         return REASON_TOKEN;
     case CODE_FAILED_PRECONDITION:
-        return REASON_ENDED | REASON_NOBODYS | REASON_CHANGED | REASON_GONE;
+        return REASON_ENDED | REASON_NOBODYS | REASON_CHANGED | REASON_GONE | REASON_WITHDRAWN;
     case CODE_RESOURCE_EXHAUSTED:
         return REASON_FEW;
     case CODE_ABORTED:
@@ -144,10 +144,13 @@ void check_refusal(struct world *w, const struct create_sim *create, int code, c
     snprintf(pod, sizeof pod, "ns/u%u", create->uid);
     if (create->tokenless)
         count_add(COUNT_TOKEN_GONE);
-    else if (code == CODE_FAILED_PRECONDITION && !(reasons & (REASON_ENDED | REASON_NOBODYS)))
+    else if (code == CODE_FAILED_PRECONDITION &&
+             !(reasons & (REASON_ENDED | REASON_NOBODYS | REASON_WITHDRAWN)))
         count_add(COUNT_CHANGED);
     if (reasons & REASON_RUNS && runtime_runs_bare(w, create->ids))
         count_add(COUNT_BARE_GUARDED);
+    if (message && (strstr(message, "cordoned: dust") || strstr(message, "withdrawn it: moved")))
+        count_add(COUNT_KEPT_FROM);
     check_that(w, reasons & reasons_for(code, reasons),
                "a refusal is justified: create %" PRIu64 ", code %d, but %s: %s", create->number,
                code, reasons_text(reasons), message ? message : "nothing");

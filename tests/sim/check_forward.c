@@ -297,6 +297,11 @@ void check_forward(struct world *w, struct create_sim *create,
             create->count[r]);
         if (create->ids[r] == 0)
             check_token(w, options, r, ids);
+        check_that(w, (ids & operator_keeps_from(w, create->uid, r)) == 0,
+                   "nobody new gets what is cordoned or withdrawn: %x of resource %zu",
+                   ids & operator_keeps_from(w, create->uid, r), r);
+        if (ids & operator_keeps(w, r))
+            count_add(COUNT_KEPT_BY);
         check_kept(w, create, r, ids);
         claims_forwarded(w, create->uid, create->name, r, ids, create->ids[r] == 0);
         made->held[r] |= ids;

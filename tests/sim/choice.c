@@ -113,7 +113,8 @@ void choice_check(struct world *w, size_t r, unsigned ids)
     check_that(w, !reason_unlisted(w),
                "nothing new is given out before the runtime has said what it has: resource %zu", r);
     available = c->healthy & ~claims_held(w, create->uid, create->name, r) &
-                ~claims_unknown(w, create->uid, create->name, r);
+                ~claims_unknown(w, create->uid, create->name, r) &
+                ~operator_may_keep_from(w, create->uid, r);
     wanted = create->preferred[r] & available;
     if (create->asked[r]) {
         count_add(COUNT_PREFERRED);

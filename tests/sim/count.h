@@ -65,7 +65,16 @@
     X(LISTED_HOLDS, "containers listed as having devices")                                         \
     X(LISTED_WAITS, "containers listed as waiting")                                                \
     X(LISTED_PROMISED, "containers listed that only the kubelet knows of")                         \
-    X(LISTED_REFUSED, "containers listed as refused")
+    X(LISTED_REFUSED, "containers listed as refused")\
+    X(CORDONED, "devices cordoned")                                                                \
+    X(UNCORDONED, "devices uncordoned")                                                            \
+    X(WITHDRAWN, "resources withdrawn")                                                            \
+    X(EXTENDED, "grace periods lengthened")                                                        \
+    X(ENDED, "grace periods ended")                                                                \
+    X(STEER_REFUSED, "refusals of what an operator asks for")                                      \
+    X(SET_RESTORED, "starts with what an operator has set")                                        \
+    X(KEPT_FROM, "refusals of what is cordoned or withdrawn")                                      \
+    X(KEPT_BY, "creates of who has what is cordoned or withdrawn")
 
 enum count {
 #define X(name, words) COUNT_##name,

@@ -3,6 +3,7 @@
 #
 #   tests/sim/decisions.sh OLD_SIM NEW_SIM [SEEDS]      the programs; seeds 1 to SEEDS (2000)
 #   tests/sim/decisions.sh OLD_SIM NEW_SIM 50 300       seeds 300 to 349
+#   NEW_OPTIONS="--unsteered" tests/sim/decisions.sh ...    for the second alone: without what the first has not
 #
 # Each plays the seeds, and writes what became of each create: its verdict, devices and reason, in an
 # order that does not depend on who was decided first. A world is the same for both as long as they
@@ -15,17 +16,20 @@ set -uo pipefail
 
 old=${1:?usage: decisions.sh OLD_SIM NEW_SIM [SEEDS [FROM]]} new=${2:?a second program}
 seeds=${3:-2000} from=${4:-1}
+read -ra new_options <<<"${NEW_OPTIONS:-}"
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
 play() { # a seed that fails is compared like others
-    "$1" --from "$from" --seeds "$seeds" --failures "$seeds" --quiet --decisions "$2" >"$2.log"
-    tail -n 2 "$2.log" | head -n 1
-    [ -s "$2" ] || { echo "$1 wrote nothing" >&2; exit 1; }
+    local sim=$1 out=$2
+    shift 2
+    "$sim" "$@" --from "$from" --seeds "$seeds" --failures "$seeds" --quiet --decisions "$out" >"$out.log"
+    tail -n 2 "$out.log" | head -n 1
+    [ -s "$out" ] || { echo "$sim wrote nothing" >&2; exit 1; }
 }
 
 play "$old" "$work/old" & first=$!
-play "$new" "$work/new" || exit 1
+play "$new" "$work/new" "${new_options[@]}" || exit 1
 wait "$first" || exit 1
 awk -v of="$seeds" '
     FNR == 1 { file++ }

@@ -55,7 +55,9 @@ static void check_usable(struct world *w, const struct report *report, size_t r,
 /* Of an earlier life: its grace period goes on where that was stored, or begins anew. */
 static void check_restored(struct world *w, const struct report *report, size_t r)
 {
-    uint64_t end_ms = w->shown.served_ms[r] + shim_grace_ms(w, r);
+    uint64_t served_ms = w->shown.served_ms[r];
+    uint64_t end_ms = served_ms + operator_grace_ms_min(w, r);
+    uint64_t latest_ms = served_ms + operator_grace_ms_max(w, r, served_ms);
 
     if (w->shown.served_ms[r] == 0)
         return;
@@ -64,7 +66,7 @@ static void check_restored(struct world *w, const struct report *report, size_t 
                    "a restored resource is removed after its grace period, not before: %s",
                    resource_sim_name(r));
     else if (report->there[r])
-        check_that(w, plugin_connected(w, r) || w->now_ms <= end_ms + 2 * FIRST_LIST_MS,
+        check_that(w, plugin_connected(w, r) || w->now_ms <= latest_ms + 2 * FIRST_LIST_MS,
                    "the grace period of a restored resource goes on: %s", resource_sim_name(r));
     if (w->shown.served_ms[r] < w->shim.started_ms)
         count_add(COUNT_GRACE_GOES_ON);
@@ -74,7 +76,8 @@ static void check_restored(struct world *w, const struct report *report, size_t 
 static void check_away(struct world *w, const struct report *report, size_t r)
 {
     const struct devicemgr_capacity *is = &report->is[r];
-    uint64_t usable_ms = w->publisher.usable_ms[r], grace_ms = shim_grace_ms(w, r);
+    uint64_t usable_ms = w->publisher.usable_ms[r], grace_ms = operator_grace_ms_min(w, r);
+    uint64_t latest_ms = usable_ms + operator_grace_ms_max(w, r, usable_ms);
 
     check_that(w, is->allocatable == 0, "nothing is allocatable while the plugin is away");
     if (usable_ms == 0) {
@@ -86,12 +89,11 @@ static void check_away(struct world *w, const struct report *report, size_t r)
                    "a resource is removed after its grace period, not before: %s",
                    resource_sim_name(r));
     else if (report->there[r])
-        check_that(
-            w,
-            is->capacity == w->publisher.capacity[r] &&
-                (plugin_connected(w, r) || w->now_ms <= usable_ms + grace_ms + 2 * FIRST_LIST_MS),
-            "a resource is there, as it was, until its grace period is over: %s",
-            resource_sim_name(r));
+        check_that(w,
+                   is->capacity == w->publisher.capacity[r] &&
+                       (plugin_connected(w, r) || w->now_ms <= latest_ms + 2 * FIRST_LIST_MS),
+                   "a resource is there, as it was, until its grace period is over: %s",
+                   resource_sim_name(r));
 }
 
 /* What is removed is reported until it is seen, or published again. */

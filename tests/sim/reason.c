@@ -11,9 +11,9 @@
 #define LATE_MS 5
 
 static const char *const NAMES[] = {
-    "token",    "ended", "nobody's", "newer", "few",  "runs",      "failed",
-    "late",     "store", "deadline", "drain", "away", "unhealthy", "unknown",
-    "unlisted", "call",  "commit",   "check", "dead", "changed",   "gone",
+    "token",  "ended",    "nobody's", "newer",   "few",       "runs",     "failed",    "late",
+    "store",  "deadline", "drain",    "away",    "unhealthy", "unknown",  "unlisted",  "call",
+    "commit", "check",    "dead",     "changed", "gone",      "cordoned", "withdrawn",
 };
 
 const char *reasons_text(unsigned reasons)
@@ -59,7 +59,7 @@ bool reason_resource_known(const struct world *w, size_t resource)
         return true;
     if (plugin_usable(w, resource))
         return true;
-    return served_ms > 0 && w->now_ms < served_ms + shim_grace_ms(w, resource);
+    return served_ms > 0 && w->now_ms < served_ms + operator_grace_ms_min(w, resource);
 }
 
 bool reason_unlisted(const struct world *w)
@@ -195,6 +195,32 @@ static unsigned reasons_of_former(const struct world *w, const struct create_sim
     return reasons;
 }
 
+/* What keeps it from this pod, which need not be known to have it. */
+static unsigned reasons_of_operator(struct world *w, const struct create_sim *create, size_t r,
+                                    unsigned ids)
+{
+    unsigned kept = operator_may_keep_from(w, create->uid, r), number;
+    unsigned healthy = w->plugins[r].ever, held = 0;
+    const struct connection *c = plugin_usable(w, r);
+    bool chosen;
+
+    if (!kept)
+        return 0;
+    if (c)
+        healthy = c->healthy;
+    else if (r == RESOURCE_BUILTIN)
+        healthy = w->plugins[r].listed & w->plugins[r].healthy;
+    if (shim_exclusive(w, r))
+        held = claims_held(w, create->uid, create->name, r) | taken_to_run(w, create, r) |
+               claims_unknown(w, create->uid, create->name, r);
+    held |= reason_reserved(w, create, r, &number);
+    chosen = create->ids[r] == 0 && (create->called || device_sim_count(healthy & ~held & ~kept) <
+                                                           create->count[r] + number);
+    if ((ids & kept) == 0 && !chosen && create->fault != TOKEN_UNKNOWN_ID)
+        return 0;
+    return operator_may_have_withdrawn(w, r) ? REASON_CORDONED | REASON_WITHDRAWN : REASON_CORDONED;
+}
+
 static unsigned reasons_of_resource(struct world *w, const struct create_sim *create, size_t r)
 {
     const struct claim *claim = claims_find(w, create->uid, create->name, r);
@@ -204,7 +230,7 @@ static unsigned reasons_of_resource(struct world *w, const struct create_sim *cr
         reasons |= REASON_NOBODYS;
     if (r == RESOURCE_BUILTIN ? !w->shim.builtin_told : !plugin_usable(w, r))
         reasons |= REASON_AWAY;
-    reasons |= reasons_of_former(w, create, r);
+    reasons |= reasons_of_former(w, create, r) | reasons_of_operator(w, create, r, ids);
     if (ids)
         reasons |= reasons_of_ids(w, create, r, ids);
     if (!create->ids[r])

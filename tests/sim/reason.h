@@ -31,16 +31,19 @@ enum reason {
     REASON_UNKNOWN = 1 << 13,   /* whether a container runs with its devices, or is being made */
     REASON_UNLISTED = 1 << 14,  /* the runtime has not said what it has */
     /* goes on by itself */
-    REASON_CALL = 1 << 15,    /* on a plugin, under way */
-    REASON_COMMIT = 1 << 16,  /* under way */
-    REASON_CHECK = 1 << 17,   /* the runtime is being asked about a container */
-    REASON_CHANGED = 1 << 19, /* its container has another number of devices */
-    REASON_GONE = 1 << 20,    /* its container had a token, and has none */
-    REASON_DEAD = 1 << 18,    /* held for a while: its sandbox was listed as not ready */
+    REASON_CALL = 1 << 15,      /* on a plugin, under way */
+    REASON_COMMIT = 1 << 16,    /* under way */
+    REASON_CHECK = 1 << 17,     /* the runtime is being asked about a container */
+    REASON_CHANGED = 1 << 19,   /* its container has another number of devices */
+    REASON_GONE = 1 << 20,      /* its container had a token, and has none */
+    REASON_DEAD = 1 << 18,      /* held for a while: its sandbox was listed as not ready */
+    REASON_CORDONED = 1 << 21,  /* likewise: the operator keeps a device back */
+    REASON_WITHDRAWN = 1 << 22, /* or the whole resource, for good */
 };
 
 #define REASONS_HOLD                                                                               \
-    (REASON_DEAD | REASON_AWAY | REASON_UNHEALTHY | REASON_UNKNOWN | REASON_UNLISTED)
+    (REASON_DEAD | REASON_CORDONED | REASON_AWAY | REASON_UNHEALTHY | REASON_UNKNOWN |             \
+     REASON_UNLISTED)
 #define REASONS_MOVE (REASON_CALL | REASON_COMMIT)
 
 unsigned reasons_of(struct world *w, const struct create_sim *create);

@@ -70,6 +70,7 @@ enum draw {
     DRAW_RELOAD,
     DRAW_SHIM_OUTLIVED,
     DRAW_LISTS,
+    DRAW_OPERATOR,
 };
 
 /* Mixes `about` in: another stream for each. */

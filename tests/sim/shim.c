@@ -175,6 +175,12 @@ static void on_preferred(void *user, uint64_t number, const char *const *ids, si
         bridge_preferred(user, number, ids, ids_len);
 }
 
+static void on_steered(void *user, uint64_t number, const struct devicemgr_steered *steered)
+{
+    if (port(user))
+        operator_answered(user, number, steered);
+}
+
 static const struct devicemgr_ports PORTS = {
     .endpoint_open = on_open,
     .endpoint_close = on_close,
@@ -188,6 +194,7 @@ static const struct devicemgr_ports PORTS = {
     .runtime_list = on_runtime_list,
     .verdict = on_verdict,
     .preferred = on_preferred,
+    .steered = on_steered,
     .log = on_log,
 };
 
@@ -295,6 +302,7 @@ static void start(struct world *w, uint64_t a, uint64_t b)
     moves_shim_started(w);
     over_shim_started(w);
     shown_rows(w);
+    operator_shim_started(w, lost);
     shim->relisted = false;
     w->store.reset = false;
     if (shim->earlier) {

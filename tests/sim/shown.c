@@ -115,6 +115,12 @@ static unsigned given_away(struct world *w, size_t r)
     return mask;
 }
 
+/* What need not look healthy though it is. */
+static unsigned not_offered(struct world *w, size_t r)
+{
+    return given_away(w, r) | operator_may_keep(w, r);
+}
+
 /* What the plugin listed last. */
 static unsigned listed(const struct world *w, size_t r)
 {
@@ -149,7 +155,7 @@ static void check_restored(struct world *w, size_t r, const struct shown_resourc
     unsigned held = starting(w, LATE_MS, 0) ? is->held : 0;
 
     if (w->now_ms + LATE_MS < end_ms)
-        check_that(w, (w->shown.stored[r] & ~is->healthy & ~given_away(w, r)) == 0,
+        check_that(w, (w->shown.stored[r] & ~is->healthy & ~not_offered(w, r)) == 0,
                    "what was listed is healthy until the mask is over, also after a restart: %s, "
                    "%x of %x",
                    resource_sim_name(r), is->healthy, w->shown.stored[r]);
@@ -169,7 +175,7 @@ static void check_health(struct world *w, size_t r, const struct shown_resource 
     unsigned held = starting(w, LATE_MS, 0) ? is->held : 0;
 
     if (known && (serves || away_ms + LATE_MS < mask_ms))
-        check_that(w, (base & ~is->healthy & ~given_away(w, r)) == 0,
+        check_that(w, (base & ~is->healthy & ~not_offered(w, r)) == 0,
                    "what is healthy is shown so, also while a plugin is away for a while: %s, %x "
                    "of %x",
                    resource_sim_name(r), is->healthy, base);
@@ -203,6 +209,8 @@ static bool note_usable(struct world *w, size_t r)
 {
     bool serves = usable(w, r, &w->shown.base[r]);
 
+    if (serves)
+        operator_served(w, r);
     if (serves) {
         w->shown.usable_ms[r] = w->shown.served_ms[r] = w->now_ms;
         w->shown.lost_ms[r] = 0;
@@ -291,6 +299,36 @@ static void check_bare(struct world *w)
     }
 }
 
+/* ---- what an operator keeps back ---- */
+
+static void check_kept_back(struct world *w, size_t r, const struct shown_resource *is)
+{
+    unsigned held = starting(w, LATE_MS, 0) ? is->held : 0;
+
+    check_that(w, (is->healthy & operator_keeps(w, r) & ~held) == 0,
+               "what is cordoned is not shown healthy, unless it is held, and a kubelet may just "
+               "have started: %s, %x",
+               resource_sim_name(r), is->healthy & operator_keeps(w, r));
+    if (operator_withdrew(w, r))
+        check_that(w, is->held && is->listed == is->held && is->others == 0,
+                   "what is withdrawn is shown no more, but what pods of the kubelet have: %s, %x",
+                   resource_sim_name(r), is->listed);
+}
+
+/* A resource that is not shown. */
+static void check_withdrawn(struct world *w, size_t r, bool serves)
+{
+    check_that(w, !serves || operator_may_have_withdrawn(w, r),
+               "a resource that is usable is shown");
+    for (size_t i = 0; serves && i < DEVICES_MAX; i++) {
+        unsigned told = w->bridge.told[r][i].uid;
+
+        check_that(w, !told || !surely_begun(w, told) || !(listed(w, r) & 1u << i),
+                   "a resource of which the kubelet's pods have some is shown: %s",
+                   resource_sim_name(r));
+    }
+}
+
 /* ---- all of it ---- */
 
 void shown_check(struct world *w)
@@ -308,11 +346,12 @@ void shown_check(struct world *w)
         if (w->shown.fresh)
             check_version(w, r, is, version);
         if (!is->there) {
-            check_that(w, !serves, "a resource that is usable is shown");
+            check_withdrawn(w, r, serves);
             continue;
         }
         check_health(w, r, is, serves);
         check_held(w, r, is);
+        check_kept_back(w, r, is);
     }
     memcpy(w->shown.resources, reading.resources, sizeof reading.resources);
     w->shown.version = version;

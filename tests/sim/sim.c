@@ -10,6 +10,7 @@
  *   --decisions FILE             what became of each create is written there (decisions.sh)
  *   --unasked                    nobody asks why meanwhile, which is to make no difference
  *   --settled                    the settings stay as they were
+ *   --unsteered                  there is no operator, as to a device manager that knows of none
  *
  * The last line is "N passed, N failed": properties that were looked at (property.h) and, of enough
  * seeds, situations that must be reached (count.h). The line before tells of the seeds.
@@ -37,6 +38,7 @@ struct arguments {
     bool quiet;
     bool unasked;
     bool settled;
+    bool unsteered;
     FILE *decisions;
 };
 
@@ -52,6 +54,7 @@ static const struct argp_option OPTIONS[] = {
     {"decisions", 'd', "FILE", 0, "Write what became of each create", 0},
     {"unasked", 'u', NULL, 0, "Nobody asks why", 0},
     {"settled", 'c', NULL, 0, "The settings stay as they were", 0},
+    {"unsteered", 'o', NULL, 0, "There is no operator", 0},
     {"verbose", 'v', NULL, 0, "Print every event", 0},
     {0},
 };
@@ -90,6 +93,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         return 0;
     case 'c':
         args->settled = true;
+        return 0;
+    case 'o':
+        args->unsteered = true;
         return 0;
     case 'v':
         args->verbose = true;
@@ -138,6 +144,7 @@ static bool run_seed(uint64_t seed, const struct arguments *args)
                         .verbose = args->verbose,
                         .unasked = args->unasked,
                         .settled = args->settled,
+                        .unsteered = args->unsteered,
                         .decisions = args->decisions != NULL};
     bool holds;
 

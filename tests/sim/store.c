@@ -12,7 +12,7 @@
 #define RECORDS_MAX 200
 #define GARBAGE_BYTES_MAX 16
 
-static const char *const KINDS[] = {"resource", "allocation", "pod"};
+static const char *const KINDS[] = {"resource", "allocation", "pod", "order"};
 
 static void row_free(struct store_row *row)
 {

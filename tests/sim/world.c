@@ -227,6 +227,7 @@ static void stop_faults(struct world *w)
     w->shim.crash_in = 0;
     w->store.mode = STORE_GOOD;
     world_note(w, "faults stop");
+    operator_heals(w);
     admission_edits_end(w);
     kubelet_delete_unbegun(w);
     moves_end(w);
@@ -303,6 +304,11 @@ static void replace_stranded(struct world *w)
     run_until(w, content, content_ms_max(w), "a pod made anew gets what is free");
 }
 
+static bool steered(struct world *w)
+{
+    return operator_is_done(w);
+}
+
 static void run_to_rest(struct world *w)
 {
     uint64_t quiet_ms;
@@ -317,6 +323,7 @@ static void run_to_rest(struct world *w)
         count_add(COUNT_NEVER_CAME);
         run_for(w, POD_COMES_MS);
     }
+    run_until(w, steered, REST_MS_MAX, "all that an operator has set is taken back");
     run_for(w, QUIET_MS);
     /* what is left of a pod may keep its devices from others for a time */
     run_until(w, none_ends, REST_MS_MAX, "every pod that is deleted ends");
@@ -353,6 +360,7 @@ bool world_run(struct world *w, const struct play *play)
     runtime_init(w);
     kubelet_init(w);
     shim_init(w);
+    operator_init(w);
     for (size_t r = 0; r < RESOURCES_LEN; r++)
         plugin_start(w, &w->plugins[r]);
     run_faults(w);

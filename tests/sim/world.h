@@ -18,6 +18,7 @@
 #include "tests/sim/decision.h"
 #include "tests/sim/kubelet.h"
 #include "tests/sim/lister.h"
+#include "tests/sim/operator.h"
 #include "tests/sim/plugin.h"
 #include "tests/sim/publisher.h"
 #include "tests/sim/rng.h"
@@ -38,6 +39,7 @@ struct play {
     bool verbose;       /* it is printed at once */
     bool unasked;       /* nobody asks why */
     bool settled;       /* the settings stay as they were */
+    bool unsteered;     /* there is no operator */
     bool decisions;     /* those on creates are kept; the shim is killed between its runs only, as
                          * what was done of one when it was killed depends on the order in it */
 };
@@ -73,6 +75,7 @@ struct world {
     struct publisher publisher;
     struct shown shown;
     struct bridge bridge;
+    struct operator_sim operator;
     char broken[512]; /* the first broken invariant; "": none */
     char journal[JOURNAL_LINES][JOURNAL_LINE_BYTES];
     uint64_t journal_len; /* lines ever written */

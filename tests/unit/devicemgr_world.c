@@ -8,7 +8,7 @@
 #include "devicemgr/things/options.h"
 #include "devicemgr/things/request.h"
 
-static const char *const KINDS[] = {"resource", "allocation", "pod"};
+static const char *const KINDS[] = {"resource", "allocation", "pod", "order"};
 
 /* ---- lines ---- */
 
@@ -267,6 +267,14 @@ static const char *or_none(const char *text)
     return text ? text : "-";
 }
 
+static void on_steered(void *user, uint64_t number, const struct devicemgr_steered *steered)
+{
+    if (steered->code == 0)
+        record(user, "steered %" PRIu64 ": %s", number, steered->message);
+    else
+        record(user, "steer %" PRIu64 " refused %d: %s", number, steered->code, steered->message);
+}
+
 static void on_log(void *user, int level, const struct devicemgr_about *about, const char *text)
 {
     struct world *w = user;
@@ -438,6 +446,7 @@ static const struct devicemgr_ports PORTS = {
     .verdict = on_verdict,
     .preferred = on_preferred,
     .event = on_event,
+    .steered = on_steered,
     .log = on_log,
 };
 

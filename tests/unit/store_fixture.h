@@ -8,8 +8,8 @@
 #include "devicemgr/store/store.h"
 
 #define RECORDS_MAX 64
-/* Ten resources, ten allocations, ten pods; each value names its key. */
-#define SAMPLES 30
+/* Ten resources, ten allocations, ten pods, ten orders; each value names its key. */
+#define SAMPLES 40
 
 struct loaded {
     struct {

@@ -321,6 +321,65 @@ static void a_pod_comes_back_as_it_was(void **state)
     free(bytes);
 }
 
+static void an_order_comes_back_as_it_was(void **state)
+{
+    const struct order_words words = {(char *)"dust", 77, 5000, true};
+    struct orders table = {0}, again = {0};
+    struct devicemgr_record record;
+    const struct order *order;
+    uint8_t *bytes;
+    size_t len;
+
+    (void)state;
+    bytes = record_of_order(orders_set(&table, ORDER_CORDON, GPU, "g0", &words), &len);
+    record = row(DEVICEMGR_RECORD_ORDER, "cordon", GPU, "g0", bytes, len);
+    assert_int_equal(record_restore_order(&again, &record), 0);
+    assert_int_equal(record_restore_order(&again, &record), -1); /* twice */
+    order = orders_cordon(&again, GPU, "g0");
+    assert_int_equal(order->state, ORDER_SET);
+    assert_string_equal(order->words.reason, "dust");
+    assert_int_equal(order->words.at_s, 77);
+    assert_int_equal(order->words.more_ms, 5000);
+    assert_true(order->words.over && order->stored);
+    record.key[2] = "g1";
+    assert_int_equal(record_restore_order(&again, &record), -1); /* another's key */
+    for (size_t cut = 0; cut < len; cut++) {
+        struct orders none = {0};
+
+        record = row(DEVICEMGR_RECORD_ORDER, "cordon", GPU, "g0", bytes, cut);
+        if (record_restore_order(&none, &record) == 0)
+            orders_fini(&none);
+        else
+            assert_null(none.by_key);
+    }
+    orders_fini(&table);
+    orders_fini(&again);
+    free(bytes);
+}
+
+static void order_rows_that_break_a_rule_are_refused(void **state)
+{
+    static const struct {
+        const char *kind, *resource, *id;
+    } bad[] = {{"cordon", GPU, ""},      {"withdrawal", GPU, "g0"}, {"grace", GPU, "g0"},
+               {"cordon", "gpu", "g0"}, {"curfew", GPU, "g0"},     {"cordon", GPU, "\xff"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        Checkpoint__V1__Order message = CHECKPOINT__V1__ORDER__INIT;
+        struct devicemgr_record record;
+        struct orders table = {0};
+        uint8_t bytes[128];
+
+        message.kind = (char *)bad[i].kind;
+        message.resource = (char *)bad[i].resource;
+        message.id = (char *)bad[i].id;
+        record = row(DEVICEMGR_RECORD_ORDER, bad[i].kind, bad[i].resource, bad[i].id, bytes,
+                     checkpoint__v1__order__pack(&message, bytes));
+        assert_int_equal(record_restore_order(&table, &record), -1);
+    }
+}
+
 /* A stop that was asked for is the same whether its sandbox was found dead before or not. */
 static void a_stopped_pod_comes_back_stopped(void **state)
 {
@@ -406,6 +465,8 @@ int main(void)
         cmocka_unit_test(options_there_is_no_room_for_come_back_without),
         cmocka_unit_test(allocation_rows_that_break_a_rule_are_refused),
         cmocka_unit_test(a_pod_comes_back_as_it_was),
+        cmocka_unit_test(an_order_comes_back_as_it_was),
+        cmocka_unit_test(order_rows_that_break_a_rule_are_refused),
         cmocka_unit_test(a_stopped_pod_comes_back_stopped),
         cmocka_unit_test(a_dead_sandbox_that_was_stopped_may_still_be_made_anew),
         cmocka_unit_test(a_pod_may_have_no_sandbox),

@@ -47,6 +47,72 @@ static void makes_its_directory_and_file_for_root_alone(void **state)
     assert_int_equal(rmdir(deep), 0);
 }
 
+static bool has_orders(const struct fixture *f)
+{
+    struct bytes file = read_whole(f->file);
+    char wal[160];
+    struct bytes journal;
+    bool has = memmem(file.at, file.len, "TABLE orders", 12) != NULL;
+
+    snprintf(wal, sizeof wal, "%s-wal", f->file);
+    journal = read_whole(wal);
+    has = has || memmem(journal.at, journal.len, "TABLE orders", 12) != NULL;
+    free(file.at);
+    free(journal.at);
+    return has;
+}
+
+/* The table of what an operator sets is made with its first row: until then the file is as an older
+ * release made it. */
+static void a_table_is_made_when_it_is_needed(void **state)
+{
+    struct fixture *f = *state;
+    struct devicemgr_record order =
+        store_record(DEVICEMGR_RECORD_ORDER, "cordon", "v.com/gpu", "g0", "dust");
+    struct devicemgr_record gone =
+        store_record(DEVICEMGR_RECORD_ORDER, "cordon", "v.com/gpu", "g0", NULL);
+    struct store *store = open_and_load(f);
+
+    must_commit(f, store, &gone, 1);
+    assert_false(has_orders(f));
+    store_close(store);
+    store = open_and_load(f);
+    must_commit(f, store, &order, 1);
+    assert_true(has_orders(f));
+    store_close(store);
+    store = open_and_load(f);
+    assert_int_equal(f->reports, 0);
+    assert_string_equal(find_loaded(f, DEVICEMGR_RECORD_ORDER, "cordon"), "dust");
+    must_commit(f, store, &gone, 1);
+    store_close(store);
+    store = open_and_load(f);
+    assert_null(find_loaded(f, DEVICEMGR_RECORD_ORDER, "cordon"));
+    store_close(store);
+}
+
+/* An older release does not look at that table, and leaves it; with it gone, rows are. */
+static void an_older_release_leaves_the_table(void **state)
+{
+    struct fixture *f = *state;
+    struct devicemgr_record records[] = {
+        store_record(DEVICEMGR_RECORD_ORDER, "cordon", "v.com/gpu", "g0", "dust"),
+        store_record(DEVICEMGR_RECORD_POD, "p", "", "", "p")};
+    struct store *store = open_and_load(f);
+
+    must_commit(f, store, records, 2);
+    store_close(store);
+    run_sql(f->file, "PRAGMA user_version = 1; DELETE FROM pods");
+    store = open_and_load(f);
+    assert_int_equal(f->reports, 0);
+    assert_string_equal(find_loaded(f, DEVICEMGR_RECORD_ORDER, "cordon"), "dust");
+    store_close(store);
+    run_sql(f->file, "DROP TABLE orders");
+    store = open_and_load(f);
+    assert_int_equal(f->reports, 1);
+    assert_true(store_lost_rows(store));
+    store_close(store);
+}
+
 static void keeps_what_was_committed(void **state)
 {
     struct fixture *f = *state;
@@ -411,6 +477,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORE_TEST(makes_its_directory_and_file_for_root_alone),
+        STORE_TEST(a_table_is_made_when_it_is_needed),
+        STORE_TEST(an_older_release_leaves_the_table),
         STORE_TEST(keeps_what_was_committed),
         STORE_TEST(keeps_large_values),
         STORE_TEST(tells_a_reboot),

@@ -1,0 +1,57 @@
+#include "devicemgr/books/ordered.h"
+
+#include "devicemgr/books/state.h"
+#include "devicemgr/things/moment.h"
+
+void ordered_changed(struct state *state, const char *resource)
+{
+    showing_offer_changed(state, resource);
+    wake_resource(&state->wakes, resource);
+}
+
+void ordered_committed(struct state *state, struct order *order, bool durable)
+{
+    if (durable == (order->state == ORDER_ENDING)) /* else it is in force as it was */
+        ordered_changed(state, order->resource);
+    if (durable)
+        orders_confirm(&state->orders, order);
+    else
+        orders_revert(&state->orders, order);
+}
+
+static void drop(struct state *state, struct order *order)
+{
+    dirty_touch_order(state, order);
+    orders_remove(&state->orders, order);
+}
+
+void ordered_restored(struct state *state)
+{
+    struct order *order, *next;
+
+    HASH_ITER(hh, state->orders.by_key, order, next)
+    {
+        if (order->kind == ORDER_GRACE && !resources_find(state->resources, order->resource))
+            drop(state, order);
+    }
+}
+
+uint64_t ordered_grace_ms(const struct state *state, const char *resource)
+{
+    const struct resource_orders *of = orders_of(&state->orders, resource);
+    uint64_t grace_ms = state_settings_of(state, resource)->grace_ms;
+
+    if (!of || !of->grace)
+        return grace_ms;
+    if (of->grace->words.over && of->grace->state == ORDER_SET)
+        return 0;
+    return later_by(grace_ms, of->grace->words.more_ms);
+}
+
+void ordered_grace_over(struct state *state, const char *resource)
+{
+    struct order *order = orders_edit(&state->orders, ORDER_GRACE, resource, "");
+
+    if (order)
+        drop(state, order);
+}

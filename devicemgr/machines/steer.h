@@ -1,0 +1,48 @@
+/*
+ * What an operator asks for, one thing after the other: each is set (order.h), committed, answered.
+ */
+#ifndef DEVICEMGR_MACHINES_STEER_H
+#define DEVICEMGR_MACHINES_STEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "devicemgr/things/ids.h"
+#include "devicemgr/things/order.h"
+
+struct state;
+
+enum steer_what {
+    STEER_SET,
+    STEER_TAKE_BACK,
+    STEER_LENGTHEN, /* a grace period */
+    STEER_END,      /* likewise */
+};
+
+/* One thing that is asked for. */
+struct steer {
+    uint64_t number; /* the caller's */
+    enum steer_what what;
+    enum order_kind kind;
+    char *resource;
+    struct ids ids; /* of devices; or one, "" */
+    struct order_words words;
+    uint64_t commit; /* the one that carries it; 0: none yet */
+    struct steer *prev, *next;
+};
+
+struct steers {
+    struct state *state;
+    struct steer *first; /* what is being committed; then those that wait for their turn */
+};
+
+void steers_fini(struct steers *steers);
+
+/* devicemgr_cordon() and its like: `said` is copied, `ids` none for "". */
+void steers_begin(struct steers *steers, const struct steer *said);
+/* A commit takes what has been set. */
+void steers_commit_began(struct steers *steers, uint64_t commit);
+/* It is over. */
+void steers_committed(struct steers *steers, uint64_t commit, const char *error);
+
+#endif

@@ -1,0 +1,61 @@
+/*
+ * What an operator sets, and what is set.
+ *
+ * Each ends in the port `steered` with the caller's `number`, once what it changes is durable, or
+ * cannot be: then nothing has changed. They are taken one after the other. What is so already is no
+ * error. `reason` is quoted in refusals; "": none. `at_s` is when, by a clock that is not looked at
+ * here, and is kept for whoever lists it. All of it outlives restarts and reboots.
+ */
+#ifndef DEVICEMGR_OPERATOR_H
+#define DEVICEMGR_OPERATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct devicemgr;
+
+/* Nobody new gets these devices, listed now or not: they are not chosen, shown to the kubelet as
+ * unhealthy, and a create that names one is held, then refused for now. A pod that has one keeps it,
+ * and its containers are made again with it. */
+void devicemgr_cordon(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *resource,
+                      const char *const *ids, size_t ids_len, const char *reason, uint64_t at_s);
+void devicemgr_uncordon(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
+                        const char *resource, const char *const *ids, size_t ids_len);
+
+/* It is over with this resource here: nobody new gets any of it (creates are refused at once), pods
+ * that have some keep it. The kubelet is shown what its own pods have, and once that is nothing the
+ * resource no more. */
+void devicemgr_withdraw(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
+                        const char *resource, const char *reason, uint64_t at_s);
+void devicemgr_withdraw_undo(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
+                             const char *resource);
+
+/* The stop grace period that is under way ends so much later, each time; or now. None is:
+ * FAILED_PRECONDITION. Counts until the plugin is back, or the resource removed; a period that begins
+ * anew with a reboot is as much longer. */
+void devicemgr_grace_extend(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
+                            const char *resource, uint64_t more_ms, uint64_t at_s);
+void devicemgr_grace_end(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
+                         const char *resource, uint64_t at_s);
+
+enum devicemgr_order_kind {
+    DEVICEMGR_ORDER_CORDON,
+    DEVICEMGR_ORDER_WITHDRAWAL,
+    DEVICEMGR_ORDER_GRACE,
+};
+struct devicemgr_order {
+    enum devicemgr_order_kind kind;
+    const char *resource;
+    const char *id; /* of a cordon; else "" */
+    const char *reason;
+    uint64_t at_s;
+    uint64_t more_ms; /* of a grace period: see above; 0 with `over` */
+    bool over;        /* it was ended */
+};
+/* What is set, by kind, resource and id; of one resource, or of all (NULL). `each` is called before
+ * return; what it is given is borrowed until `each` returns. `each` must not send events. */
+void devicemgr_orders(const struct devicemgr *mgr, const char *resource,
+                      void (*each)(void *user, const struct devicemgr_order *order), void *user);
+
+#endif

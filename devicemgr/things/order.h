@@ -1,0 +1,114 @@
+/*
+ * What an operator has set, until it is taken back: a device is cordoned, a resource withdrawn, a
+ * plugin's stop grace period lengthened or ended.
+ *
+ *            durable
+ *   SETTING ────────▶ SET ──▶ ENDING ──▶ gone
+ *
+ * It is in force in all three: a change of it that cannot be stored has not been made, and a device
+ * must not have gone to somebody meanwhile. (The end of a grace period alone waits for SET, since
+ * nobody could take it back.) A commit that fails leads from SETTING and ENDING to what was before.
+ * One that is SET may be SETTING again, with other words.
+ */
+#ifndef DEVICEMGR_THINGS_ORDER_H
+#define DEVICEMGR_THINGS_ORDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/things/ids.h"
+#include "devicemgr/things/mem.h"
+
+enum order_kind {
+    ORDER_CORDON,     /* of one device: nobody new gets it */
+    ORDER_WITHDRAWAL, /* of a resource: nobody new gets any of it, and the kubelet is not offered it */
+    ORDER_GRACE, /* of the period under way, until the plugin is back, or its resource removed */
+    ORDER_KINDS,
+};
+
+enum order_state {
+    ORDER_SETTING,
+    ORDER_SET,
+    ORDER_ENDING,
+};
+
+/* What it says. */
+struct order_words {
+    char *reason;     /* the operator's; "" if none was given */
+    uint64_t at_s;    /* when, of the caller's clock, which is not looked at here */
+    uint64_t more_ms; /* of a grace period: it ends so much later */
+    bool over;        /* or at once */
+};
+
+/* Written by order.c alone, but for `stored`. */
+struct order {
+    enum order_kind kind;
+    char *resource;
+    char *id; /* of a cordon; "" */
+    enum order_state state;
+    struct order_words words;
+    struct order_words *before; /* SETTING: what was set before; NULL: nothing was */
+    uint64_t commit;            /* SETTING, ENDING: which carries it; 0: none yet */
+    bool stored;                /* the store may have a row of it; checkpoint.c's */
+    char *key;
+    size_t key_bytes;
+    UT_hash_handle hh;
+};
+
+/* What concerns one resource. */
+struct resource_orders {
+    char *resource;
+    size_t cordons;
+    const struct order *withdrawal; /* NULL: there is none; so is the next */
+    const struct order *grace;
+    UT_hash_handle hh;
+};
+
+/* A zeroed struct is an empty table. */
+struct orders {
+    struct order *by_key;
+    struct resource_orders *by_resource;
+};
+
+/* "cordon", "withdrawal", "grace"; static. */
+const char *order_kind_name(enum order_kind kind);
+/* False: there is none of that name. */
+bool order_kind_find(const char *name, enum order_kind *out);
+
+void orders_fini(struct orders *table);
+size_t orders_len(const struct orders *table);
+/* NULL: there is none. `id` is "" but for a cordon. */
+const struct order *orders_find(const struct orders *table, enum order_kind kind,
+                                const char *resource, const char *id);
+/* The same, to be changed. */
+struct order *orders_edit(struct orders *table, enum order_kind kind, const char *resource,
+                          const char *id);
+/* NULL: nothing was set of it. */
+const struct resource_orders *orders_of(const struct orders *table, const char *resource);
+/* NULL: the device is not cordoned. Costs nothing where no device of the resource is. */
+const struct order *orders_cordon(const struct orders *table, const char *resource, const char *id);
+/* NULL: the resource is not withdrawn. */
+const struct order *orders_withdrawal(const struct orders *table, const char *resource);
+/* Those of the kind, of one resource (NULL: all), by resource, then in the natural order of ids; the
+ * caller frees the array. */
+const struct order **orders_sorted(const struct orders *table, enum order_kind kind,
+                                   const char *resource, size_t *len);
+
+/* Sets one, or sets it anew: SETTING; `words` are copied. It is not ENDING. */
+struct order *orders_set(struct orders *table, enum order_kind kind, const char *resource,
+                         const char *id, const struct order_words *words);
+/* Of a row: SET. It is not there yet. */
+struct order *orders_restore(struct orders *table, enum order_kind kind, const char *resource,
+                             const char *id, const struct order_words *words);
+/* From SET to ENDING. */
+void order_end(struct order *order);
+/* A commit carries its row now. */
+void order_carry(struct order *order, uint64_t commit);
+/* It is durable: SET, or gone. */
+void orders_confirm(struct orders *table, struct order *order);
+/* It could not be stored: as before, which may be gone. */
+void orders_revert(struct orders *table, struct order *order);
+void orders_remove(struct orders *table, struct order *order);
+
+#endif

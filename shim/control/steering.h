@@ -1,0 +1,28 @@
+/*
+ * What an operator sets through the control socket: asked of the core, answered when that is done.
+ */
+#ifndef SHIM_CONTROL_STEERING_H
+#define SHIM_CONTROL_STEERING_H
+
+#include "cri-proto/control_v1.pb-c.h"
+#include "shim/core/host.h"
+#include "shim/rpc/rpc.h"
+
+struct steering;
+
+/* `host` is borrowed until steering_free(). */
+struct steering *steering_new(struct host *host);
+/* Ends the call when what it asks for is durable, or refused. Its client may go: it is done all the
+ * same. */
+void steering_call(struct steering *steering, struct rpc_incoming *call,
+                   const Control__V1__SteerRequest *request);
+/* The port of the core. */
+void steering_done(struct steering *steering, uint64_t number,
+                   const struct devicemgr_steered *steered);
+/* Answers what is set. */
+void steering_orders(const struct steering *steering, struct rpc_incoming *call,
+                     const Control__V1__OrdersRequest *request);
+/* The calls are over. */
+void steering_free(struct steering *steering);
+
+#endif
