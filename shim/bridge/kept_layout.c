@@ -71,13 +71,14 @@ static bool is_number(const struct kept_field *field)
     return field->bytes == 1 || field->bytes == 2 || field->bytes == 4 || field->bytes == 8;
 }
 
-/* Of what it is a part of. */
+/* Of what it is a part of; one element beside the other, so that there are no more than fit in. */
 static bool is_within(const struct view *view, const struct kept_field *field)
 {
     uint64_t whole = field->tag >= KEPT_TAG_SLOT ? view->slot_bytes : view->layout->bytes;
     uint64_t last = field->count ? (uint64_t)(field->count - 1) * field->stride : 0;
 
     return field->count > 0 && field->at + last + field->bytes <= whole &&
+           (field->count == 1 || (field->stride > 0 && field->stride >= field->bytes)) &&
            (field->kind == KEPT_BYTES || field->kind == KEPT_EXACT || is_number(field));
 }
 
@@ -125,10 +126,12 @@ static bool copy_element(const struct kept_field *a, const uint8_t *from,
 static int copy_field(const struct view *from, const struct kept_field *a, const struct view *to,
                       const struct kept_field *b)
 {
-    for (uint32_t i = 0; i < a->count; i++) {
-        if (i < b->count && !copy_element(a, element(from, a, i), b, element(to, b, i)))
+    for (uint32_t i = 0; i < a->count && i < b->count; i++) {
+        if (!copy_element(a, element(from, a, i), b, element(to, b, i)))
             return -ESTALE;
-        if (i >= b->count && b->kind == KEPT_KEY && number_read(element(from, a, i), a->bytes) != 0)
+    }
+    for (uint32_t i = b->count; i < a->count && b->kind == KEPT_KEY; i++) {
+        if (number_read(element(from, a, i), a->bytes) != 0)
             return -ESTALE;
     }
     return 0;

@@ -163,7 +163,8 @@ def test_without_a_store_it_is_as_ever(directory, make_kept, closing):
     shim.kill()
     assert not any(accepts(place(shim)) for place in PLACES.values())
     shim.start()
-    assert all(accepts(place(shim)) for place in PLACES.values())
+    for name, place in PLACES.items():
+        wait_until(lambda: accepts(place(shim)), f"{name} is served")
     assert not manager.names() and ": goes on" not in shim.log()
 
 

@@ -143,6 +143,8 @@ static void what_is_no_image_is_found_out(void **state)
         {SLOT(5), KEPT_BYTES, SLOT_BYTES - 3, 4, 1, 0},
         {SLOT(5), KEPT_BYTES, 0, 4, 3, SLOT_BYTES / 2},
         {SLOT(5), KEPT_BYTES, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX},
+        {SLOT(5), KEPT_BYTES, 0, 4, UINT32_MAX, 0},
+        {SLOT(5), KEPT_BYTES, 0, 4, 3, 3},
         {SLOT(5), KEPT_NUMBER, 0, 3, 1, 0},
         {SLOT(5), KEPT_BYTES, 0, 4, 0, 0},
         {9, KEPT_BYTES, IMAGE_BYTES - 3, 4, 1, 0},
