@@ -292,6 +292,7 @@ def test_which_mounts_are_redirected(make_node, make_client, direct):
     """One that can be written to leads to the shim's directory, where it was in the container; a
     read-only one is no plugin's and stays. containerd says so, too."""
     node = make_node(bridge={"redirect_plugin_mounts": True})
+    node.kubelet.kill()  # it ends pods that it does not know
     client = make_client(node.daemon)
     for readonly, leads_to in ((False, node.plugin_dir), (True, node.kubelet_dir)):
         container_id = client.run(client.run_pod("plugin"), "main", mounts=[cri.Mount(

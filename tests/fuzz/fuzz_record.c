@@ -211,6 +211,20 @@ static void check_pod(struct row in, struct row out)
     checkpoint__v1__pod__free_unpacked(b, NULL);
 }
 
+static void check_order(struct row in, struct row out)
+{
+    Checkpoint__V1__Order *a = checkpoint__v1__order__unpack(NULL, in.len, in.bytes);
+    Checkpoint__V1__Order *b = checkpoint__v1__order__unpack(NULL, out.len, out.bytes);
+
+    FUZZ_CHECK(a && b, "an order's row is none");
+    FUZZ_CHECK(strcmp(a->kind, b->kind) == 0 && strcmp(a->resource, b->resource) == 0 &&
+                   strcmp(a->id, b->id) == 0 && strcmp(a->reason, b->reason) == 0 &&
+                   a->at_s == b->at_s && a->more_ms == b->more_ms && a->over == b->over,
+               "%s of %s", b->kind, b->resource);
+    checkpoint__v1__order__free_unpacked(a, NULL);
+    checkpoint__v1__order__free_unpacked(b, NULL);
+}
+
 static void check_same(enum devicemgr_record_kind kind, struct row in, struct row out)
 {
     switch (kind) {
@@ -222,6 +236,9 @@ static void check_same(enum devicemgr_record_kind kind, struct row in, struct ro
         break;
     case DEVICEMGR_RECORD_POD:
         check_pod(in, out);
+        break;
+    case DEVICEMGR_RECORD_ORDER:
+        check_order(in, out);
         break;
     }
 }

@@ -126,9 +126,20 @@ void claims_forwarded(struct world *w, unsigned uid, unsigned name, size_t resou
     c->mask = mask;
     c->own = own;
     c->kept = c->stays = true;
+    c->contested = false;
     c->back = 0;
     c->boot = w->shim.boot;
     c->told_ms = w->now_ms;
+}
+
+void claims_contested(struct world *w, unsigned uid, unsigned name)
+{
+    for (size_t r = 0; r < RESOURCES_LEN; r++) {
+        struct claim *c = find(w, uid, name, r);
+
+        if (c)
+            c->contested = true;
+    }
 }
 
 void claims_answered(struct world *w, unsigned uid, unsigned name)

@@ -26,12 +26,13 @@ struct claim {
     size_t resource;
     unsigned mask;
     unsigned
-        former;    /* what its durable row has, if that is another: it may be back after a crash */
-    bool own;      /* the shim chose */
-    unsigned back; /* what it must have when its pod is back after a reboot; 0: anything */
-    bool kept;     /* a create was forwarded with it */
-    bool stays;    /* likewise; also when its sandbox dies, as long as another may come (over.h) */
-    unsigned boot; /* in which it was last told of, or the runtime knew its pod */
+        former;     /* what its durable row has, if that is another: it may be back after a crash */
+    bool own;       /* the shim chose */
+    unsigned back;  /* what it must have when its pod is back after a reboot; 0: anything */
+    bool kept;      /* a create was forwarded with it */
+    bool stays;     /* likewise; also when its sandbox dies, as long as another may come (over.h) */
+    bool contested; /* since it was forwarded, a create with other ids was asked for */
+    unsigned boot;  /* in which it was last told of, or the runtime knew its pod */
     uint64_t since_ms;  /* it is there */
     uint64_t told_ms;   /* when the shim last heard of a create with it: newer than older lists */
     uint64_t unsure_ms; /* since then one more of its containers may be in the making; 0: none */
@@ -53,6 +54,8 @@ void claims_forwarded(struct world *w, unsigned uid, unsigned name, size_t resou
                       bool own);
 /* The runtime answered such a create, or the shim refused it. */
 void claims_answered(struct world *w, unsigned uid, unsigned name);
+/* The pod's container is asked for with a token that names other ids than it has. */
+void claims_contested(struct world *w, unsigned uid, unsigned name);
 /* Somebody else made a container whose token names these. */
 void claims_rival(struct world *w, unsigned uid, size_t resource, unsigned mask);
 /* Nobody hears what becomes of a create of the pod's container; uid 0: of any. */

@@ -283,6 +283,8 @@ static void pick_bad_token(struct world *w, struct create_sim *create, struct rn
     if (create->fault == TOKEN_UNKNOWN_ID && !create->ids[0] && !create->ids[1] && !create->ids[2])
         create->fault = TOKEN_UNKNOWN_RESOURCE; /* no token whose ids could be others */
     create->disturbed = true;
+    if (create->fault == TOKEN_UNKNOWN_ID)
+        claims_contested(w, create->uid, create->name);
     world_note(w, "kubelet: create %" PRIu64 " gets a bad token, %d", create->number,
                (int)create->fault);
 }

@@ -84,7 +84,7 @@ unsigned operator_may_keep_from(const struct world *w, unsigned uid, size_t r)
     for (size_t i = 0; mask && i < w->claims.len; i++) {
         const struct claim *c = &w->claims.v[i];
 
-        if (c->uid == uid && c->resource == r && c->kept)
+        if (c->uid == uid && c->resource == r && c->kept && !c->contested)
             mask &= ~c->mask;
     }
     return mask;
