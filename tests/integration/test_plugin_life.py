@@ -123,6 +123,7 @@ def test_grace_over(runtime, make_shim, make_plugin, make_client):
 
     wait_until(lambda: code() == grpc.StatusCode.FAILED_PRECONDITION, "the resource is gone")
     plugin.start()
+    shim.wait_log("1 of 1 devices healthy", 2)
     client.create(pod, "app")
     assert given(runtime) == "g0"
 
