@@ -370,4 +370,5 @@ def test_an_unprivileged_process_reads_none(at_work):
     at_work.control.chmod(0o666)
     for arguments in (("events",), ("events", "-f"), ("reload",), ("log-level", "debug")):
         done = ctl(at_work, *arguments, preexec_fn=as_nobody)
-        assert (done.returncode, done.stdout) == (5, ""), done
+        # 4: the daemon hung up before the client had sent all of its greeting
+        assert done.returncode in (4, 5) and done.stdout == "", done

@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from asking import by_annotation, by_token
-from ctl import ctl_json
+from ctl import ctl, ctl_json
 from metrics import scrape
 from plugin import allocate_answer, failing, never
 from protos import cri
@@ -332,6 +332,25 @@ def no_pod_uid(node):
     return pod, node.refused(pod, node.token())
 
 
+def devices_cordoned(node):
+    assert ctl(node.start().shim, "cordon", GPU, "g0").returncode == 0
+    pod = node.pod()
+    return pod, node.refused(pod, node.token("g0"))
+
+
+def too_few_are_uncordoned(node):
+    node.start(annotations={"enabled": True, "namespaces": ["*"]})
+    assert ctl(node.shim, "cordon", GPU, "g0").returncode == 0
+    pod = node.pod(request=f"{GPU}=2")
+    return pod, node.refused(pod)
+
+
+def resource_withdrawn(node):
+    assert ctl(node.start().shim, "withdraw", GPU).returncode == 0
+    pod = node.pod()
+    return pod, node.refused(pod, node.token("g0"))
+
+
 # By its word; the scenarios have the names of their words.
 ROWS = {scenario.__name__.replace("_", "-"): scenario for scenario in (
     request_unreadable, annotations_off, namespace_not_allowed, names_too_long, no_pod_uid,
@@ -339,7 +358,7 @@ ROWS = {scenario.__name__.replace("_", "-"): scenario for scenario in (
     sandbox_removed, sandbox_not_ready, resource_unknown, plugin_away, devices_unhealthy,
     too_few_are_healthy, too_few_devices, holder_runs, holder_asked, holder_unknown, holder_created,
     unlisted, unlisted_again, call_unanswered, call_failed, answer_too_large, rows_unread, unstored,
-    store_failed)}
+    store_failed, devices_cordoned, too_few_are_uncordoned, resource_withdrawn)}
 
 
 def kinds():
