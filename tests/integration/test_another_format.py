@@ -73,6 +73,17 @@ def begun(runtime, client, background):
     return slow, call
 
 
+def one_held(shim, client, make_plugin, background):
+    """A creation that waits for a device whose plugin is gone."""
+    plugin = make_plugin(shim, GPU, ["g0"])
+    pod = client.run_pod("web")
+    plugin.stop()
+    shim.wait_log("its devices are unhealthy")
+    held = background.submit(client.create, pod, "main", annotations=by_token(GPU, "g0"))
+    shim.wait_log("held: container")
+    return held
+
+
 def stop_and_start(shim, installed, program):
     """As an upgrade."""
     before = shim.log().count(" go on")
@@ -110,13 +121,8 @@ def test_told_to_stop_it_leaves_all_to_another(runtime, start, installed, make_c
     """Calls under way at the runtime, and those that wait for a device."""
     before, after = releases(forth)
     shim = start(before(), top={"drain": "1h"}, plugins={"hold": "50s", "grace": "1m"})
-    plugin = make_plugin(shim, GPU, ["g0"])
     client = make_client(shim)
-    pod = client.run_pod("web")
-    plugin.stop()
-    shim.wait_log("its devices are unhealthy")
-    held = background.submit(client.create, pod, "main", annotations=by_token(GPU, "g0"))
-    shim.wait_log("held: container")
+    held = one_held(shim, client, make_plugin, background)
     slow, call = begun(runtime, client, background)
     for program in after, before, after:
         stop_and_start(shim, installed, program())
@@ -148,19 +154,14 @@ def test_an_image_that_takes_longer_than_drain(runtime, start, installed, make_c
 @pytest.mark.parametrize("forth", [True, False])
 def test_calls_end_first(runtime, manager, start, installed, make_client, make_plugin, background,
                          forth):
-    """Told to stop, the one that runs sees what will come, if that is of too distant a release: it asks its clients for other connections
-    and ends when their calls are over. Nothing is cancelled; who waits for a device asks again."""
+    """Told to stop, one that sees a release come which is too distant asks its clients for other
+    connections, and ends when their calls are over. Nothing is cancelled; who waits asks again."""
     before, after = this_release(), distant_release()
     if not forth:
         before, after = after, before
     shim = start(before, top={"drain": "1h"}, plugins={"hold": "50s", "grace": "1m"})
-    plugin = make_plugin(shim, GPU, ["g0"])
     client = make_client(shim)
-    pod = client.run_pod("web")
-    plugin.stop()
-    shim.wait_log("its devices are unhealthy")
-    held = background.submit(client.create, pod, "main", annotations=by_token(GPU, "g0"))
-    shim.wait_log("held: container")
+    held = one_held(shim, client, make_plugin, background)
     slow, call = begun(runtime, client, background)
     installed.put(after)
     os.kill(shim.pid, signal.SIGTERM)

@@ -13,9 +13,11 @@ import pytest
 
 from asking import by_annotation, refused
 from bridge_process import Bridge
+from busy import busy
 from criclient import Client
 from ctl import CTL, ctl, ctl_json
 from kept_shim import kept_shim
+from process import MIB, rss_bytes
 from protos import CONTROL
 from rawh2 import Connection, framed
 from shim import accepts, locked
@@ -319,53 +321,24 @@ def test_a_client_that_never_reads_is_bounded(at_work, make_client):
     """It asks and asks; what waits for it stops growing, and nobody else notices."""
     bad = Connection(at_work.control)
     try:
-        before = rss_kib(at_work.pid)
+        before = rss_bytes(at_work.pid)
         for _ in range(200):
             bad.call(CONTROL + "Status", framed(b""))
         make_client(at_work).Version()
         assert ctl(at_work, "status").returncode == 0
-        assert rss_kib(at_work.pid) - before < 16 * 1024
+        assert rss_bytes(at_work.pid) - before < 16 * MIB
     finally:
         bad.close()
-
-
-def rss_kib(pid):
-    with open(f"/proc/{pid}/status", encoding="ascii") as file:
-        (line,) = [line for line in file if line.startswith("VmRSS:")]
-    return int(line.split()[1])
 
 
 def test_it_answers_while_the_daemon_has_much_to_do(at_work, make_client, make_plugin):
     """And what the daemon does goes on."""
     shim = at_work
     make_plugin(shim, GPU, [f"g{number}" for number in range(64)])
-    over, failed = threading.Event(), []
-
-    def load(name):
-        client = make_client(shim)
-        try:
-            for number in range(1000):
-                if over.is_set():
-                    return
-                pod = client.run_pod(f"{name}-{number}",
-                                     annotations=by_annotation("main", f"{GPU}=1"))
-                client.run(pod, "main")
-                client.remove_pod(pod.id)
-        except grpc.RpcError as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=load, args=(f"pod{number}",)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    try:
+    with busy(shim, make_client, f"{GPU}=1"):
         for _ in range(20):
             ctl_json(shim, "status")
             ctl(shim, "why", "pod0-1")
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join(GENEROUS_S)
-    assert not failed
 
 
 # ---- the command line ----

@@ -15,19 +15,14 @@ import pytest
 
 from asking import by_annotation, refused
 from ctl import CTL, ctl, ctl_json, schema_of
+from process import MIB, rss_bytes
 from protos import CONTROL
 from rawh2 import Connection, framed
 from shim import accepts
-from waiting import GENEROUS_S, wait_until
+from waiting import wait_until
 
 GPU = "vendor.com/gpu"
 FOLLOWERS_MAX = 32  # CONTROL_FOLLOWERS_MAX
-
-
-@pytest.fixture
-def at_work(shim):
-    wait_until(lambda: accepts(shim.control), "the control socket is there")
-    return shim
 
 
 def events(shim, *arguments):
@@ -341,21 +336,15 @@ def test_a_connection_that_is_never_read_takes_its_queue_and_no_more(at_work, ma
     wait_until(lambda: len(events(at_work)) == 200, "they are told")
     bad = Connection(at_work.control)
     try:
-        before = rss_kib(at_work.pid)
+        before = rss_bytes(at_work.pid)
         for _ in range(FOLLOWERS_MAX - 1):
             bad.call(CONTROL + "Events", framed(b"\x28\x01"))
         for number in range(50):
             refuse_one(client, f"later-{number}")
         wait_until(lambda: len(events(at_work)) == 250, "others are served")
-        assert rss_kib(at_work.pid) - before < 8 * 1024
+        assert rss_bytes(at_work.pid) - before < 8 * MIB
     finally:
         bad.close()
-
-
-def rss_kib(pid):
-    with open(f"/proc/{pid}/status", encoding="ascii") as file:
-        (line,) = [line for line in file if line.startswith("VmRSS:")]
-    return int(line.split()[1])
 
 
 def test_an_unprivileged_process_reads_none(at_work):

@@ -8,12 +8,6 @@ from shim import accepts
 from waiting import wait_until
 
 
-@pytest.fixture
-def at_work(shim):
-    wait_until(lambda: accepts(shim.control), "the control socket is there")
-    return shim
-
-
 def write(shim):
     shim.config_path.write_text(shim.config_text())
 

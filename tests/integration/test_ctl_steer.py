@@ -5,16 +5,8 @@ import pytest
 
 from asking import by_annotation, refused
 from ctl import ctl, ctl_json
-from shim import accepts
-from waiting import wait_until
 
 GPU = "vendor.com/gpu"
-
-
-@pytest.fixture
-def at_work(shim):
-    wait_until(lambda: accepts(shim.control), "the control socket is there")
-    return shim
 
 
 def test_a_cordoned_device_has_no_new_holder(at_work, make_client, make_plugin):

@@ -7,24 +7,16 @@ import tarfile
 
 import grpc
 import jsonschema
-import pytest
 
 from asking import by_annotation, refused
 from ctl import ctl, ctl_json, schema_of
 from plugin import allocate_answer
 from protos import cri
-from shim import accepts
 from waiting import wait_until
 
 GPU = "vendor.com/gpu"
 SECRETS = ("hunter2-of-the-container", "hunter2-of-the-plugin", "hunter2-of-the-registry",
            "hunter2-of-the-settings")
-
-
-@pytest.fixture
-def at_work(shim):
-    wait_until(lambda: accepts(shim.control), "the control socket is there")
-    return shim
 
 
 def read(path):

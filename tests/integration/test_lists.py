@@ -9,6 +9,7 @@ import grpc
 import pytest
 
 from asking import by_annotation, by_token, refused
+from busy import busy
 from criclient import Client
 from ctl import ctl, ctl_json
 from process import MIB, Peak, is_sanitized, rss_bytes
@@ -266,33 +267,10 @@ def test_under_load(at_work, make_client, make_plugin):
     """Creates go on, and each answer is as its schema says."""
     shim = at_work
     make_plugin(shim, GPU, [f"g{number}" for number in range(64)])
-    over, failed = threading.Event(), []
-
-    def load(name):
-        client = make_client(shim)
-        try:
-            for number in range(1000):
-                if over.is_set():
-                    return
-                pod = client.run_pod(f"{name}-{number}",
-                                     annotations=by_annotation("main", f"{GPU}=2"))
-                client.run(pod, "main")
-                client.remove_pod(pod.id)
-        except grpc.RpcError as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=load, args=(f"pod{number}",)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    try:
+    with busy(shim, make_client, f"{GPU}=2"):
         for _ in range(4):
             for command in LISTS:
                 items(shim, command)
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join(GENEROUS_S)
-    assert not failed
     assert item(shim, "resources")["devices"] == 64
 
 

@@ -14,7 +14,6 @@ import time
 
 import grpc
 import h2.exceptions
-import pytest
 
 from asking import by_annotation, envs, outcome
 from capture import GOAWAY, TO_CLIENT, FrameReader

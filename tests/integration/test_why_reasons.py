@@ -339,8 +339,7 @@ def devices_cordoned(node):
 
 
 def too_few_are_uncordoned(node):
-    node.start(annotations={"enabled": True, "namespaces": ["*"]})
-    assert ctl(node.shim, "cordon", GPU, "g0").returncode == 0
+    assert ctl(node.start().shim, "cordon", GPU, "g0").returncode == 0
     pod = node.pod(request=f"{GPU}=2")
     return pod, node.refused(pod)
 
