@@ -364,9 +364,8 @@ static void outlived(struct world *w, uint64_t incarnation, uint64_t unused)
 void runtime_create(struct world *w, uint64_t create, const struct rt_container *made)
 {
     struct runtime_call *call = call_new(
-        w,
-        &(struct runtime_call){
-            .kind = CALL_CREATE_CONTAINER, .pod = made->uid, .create = create, .made = *made});
+        w, &(struct runtime_call){
+               .kind = CALL_CREATE_CONTAINER, .pod = made->uid, .create = create, .made = *made});
     struct rng rng = draw_for(w, DRAW_SHIM_OUTLIVED, call);
 
     if (!w->faults || w->play.seed % OUTLIVED_WORLDS != 0 || !rng_percent(&rng, OUTLIVED_PERCENT))
@@ -374,6 +373,14 @@ void runtime_create(struct world *w, uint64_t create, const struct rt_container 
     call->outlives = true;
     call->slow_until_ms = w->now_ms + rng_between(&rng, EFFECT_MS_MAX / 2, EFFECT_MS_MAX);
     world_after(w, &rng, rng_between(&rng, 1, OUTLIVED_MS_MAX), outlived, call->incarnation, 0);
+}
+
+/* Nobody waits any more for what its connection kept going, however long it would have taken: it has
+ * its effect soon, or never. */
+static void hurry(struct world *w, struct runtime_call *call, struct rng *rng)
+{
+    call->slow_until_ms = w->now_ms + rng_below(rng, EFFECT_MS_MAX);
+    world_after(w, rng, call->slow_until_ms - w->now_ms, reach, call->number, 0);
 }
 
 /* A cancelled call may have been too late to stop. */
@@ -388,12 +395,10 @@ void runtime_create_abandoned(struct world *w, uint64_t create)
             continue;
         rng = draw_for(w, DRAW_CALL_LOST, call);
         call->incarnation = 0; /* nobody hears the answer */
-        if (!call->effected && rng_percent(&rng, 50)) {
+        if (!call->effected && rng_percent(&rng, 50))
             call->number = 0;
-        } else if (call->earlier && !call->effected) { /* however long it would have taken */
-            call->slow_until_ms = w->now_ms + rng_below(&rng, EFFECT_MS_MAX);
-            world_after(w, &rng, call->slow_until_ms - w->now_ms, reach, call->number, 0);
-        }
+        else if (call->earlier && !call->effected)
+            hurry(w, call, &rng);
     }
     look_at_earlier(w);
 }
@@ -403,6 +408,7 @@ void runtime_shim_gone(struct world *w)
 {
     for (size_t i = 0; i < RUNTIME_CALLS_MAX; i++) {
         struct runtime_call *call = &w->runtime.calls[i];
+        bool was_earlier = call->earlier;
         struct rng rng;
 
         if (call->outlives)
@@ -416,6 +422,8 @@ void runtime_shim_gone(struct world *w)
             call->slow_until_ms = w->now_ms + rng_below(&rng, EARLIER_MS_MAX);
         else if (rng_percent(&rng, 50))
             call->number = 0;
+        else if (was_earlier)
+            hurry(w, call, &rng);
         else if (call->kind == CALL_CREATE_CONTAINER && rng_percent(&rng, 50))
             call->slow_until_ms = w->now_ms + rng_below(&rng, EFFECT_MS_MAX);
     }
