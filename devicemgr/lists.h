@@ -22,7 +22,7 @@ struct devicemgr_which {
     const char *pod;           /* its uid, "namespace/name", or its name in any; NULL: any */
     const char *pod_namespace; /* NULL: any */
     const char *const *after;  /* the key's parts, of the row before; NULL: from the first on */
-    bool again; /* of allocations: that row, too, which was not told to its end */
+    bool again;                /* of allocations: that row, too, which was not told to its end */
 };
 
 /* ---- resources. The key is the name ---- */
@@ -37,7 +37,9 @@ struct devicemgr_resource {
     size_t held; /* by containers that may run or be made again, or given away by the kubelet; those
                   * that are not listed any more, too */
     size_t free; /* who asks by annotation could have them now */
-    bool shown;  /* to the kubelet, which sees these: */
+    size_t cordoned; /* by the operator (operator.h), listed now or not */
+    bool withdrawn;  /* likewise, the whole of it */
+    bool shown;      /* to the kubelet, which sees these: */
     size_t shown_devices, shown_healthy;
 };
 /* It costs as many steps as there are allocations, and devices that somebody has, for each row. */
@@ -56,7 +58,8 @@ struct devicemgr_plugin {
     uint64_t since_ms_ago;
     bool stopped; /* it is away: since so long, and so long it may be yet */
     uint64_t stopped_ms_ago;
-    uint64_t grace_left_ms;
+    uint64_t grace_left_ms; /* with what the operator has set: */
+    uint64_t grace_more_ms; /* it ends so much later */
     const char
         *error; /* why it was lost last, while it is away; NULL: it was not, or nobody knows */
     bool have_options; /* what it said of itself: */
@@ -83,7 +86,10 @@ struct devicemgr_device {
     bool healthy;
     uint64_t since_ms_ago; /* that it is, or is not; of one that is listed */
     bool free;             /* as in struct devicemgr_resource */
-    bool shown;            /* to the kubelet, and how: */
+    const char *cordon;    /* the operator's reason (operator.h), ""; NULL: it is not cordoned */
+    uint64_t cordon_at_s;
+    bool withdrawn; /* its resource is */
+    bool shown;     /* to the kubelet, and how: */
     bool shown_healthy;
     const int64_t *nodes; /* NUMA nodes; none: no topology */
     size_t nodes_len;

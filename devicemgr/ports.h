@@ -76,6 +76,7 @@ struct devicemgr_about {
 /* What became of what an operator asked for. */
 struct devicemgr_steered {
     int code;            /* 0: it is so, and durable; else a gRPC code */
+    bool changed;        /* with 0: it was not so before */
     const char *message; /* what is so, or why not; a sentence for the operator */
 };
 

@@ -106,7 +106,7 @@ static void verdict(const struct action *action, const struct devicemgr_ports *p
 
 static void steered(const struct action *action, const struct devicemgr_ports *ports, void *user)
 {
-    const struct devicemgr_steered steered = {action->code, action->text};
+    const struct devicemgr_steered steered = {action->code, action->changed, action->text};
 
     ports->steered(user, action->subject, &steered);
 }

@@ -41,7 +41,8 @@ struct action {
     uint64_t call;
     uint64_t timeout_ms;
     size_t size;
-    int code; /* gRPC code or syslog level */
+    int code;     /* gRPC code or syslog level */
+    bool changed; /* what an operator asked for was not so before */
     char *text;
     char *socket_name;
     char *resource; /* of a refusal; NULL: not about one */

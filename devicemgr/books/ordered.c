@@ -36,16 +36,23 @@ void ordered_restored(struct state *state)
     }
 }
 
+const struct order_words *ordered_grace(const struct state *state, const char *resource)
+{
+    const struct order *order = orders_find(&state->orders, ORDER_GRACE, resource, "");
+
+    if (order && order->words.over && order->state == ORDER_SETTING)
+        return order->before; /* nobody could take it back */
+    return order ? &order->words : NULL;
+}
+
 uint64_t ordered_grace_ms(const struct state *state, const char *resource)
 {
-    const struct resource_orders *of = orders_of(&state->orders, resource);
+    const struct order_words *words = ordered_grace(state, resource);
     uint64_t grace_ms = state_settings_of(state, resource)->grace_ms;
 
-    if (!of || !of->grace)
-        return grace_ms;
-    if (of->grace->words.over && of->grace->state == ORDER_SET)
+    if (words && words->over)
         return 0;
-    return later_by(grace_ms, of->grace->words.more_ms);
+    return words ? later_by(grace_ms, words->more_ms) : grace_ms;
 }
 
 void ordered_grace_over(struct state *state, const char *resource)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct order;
+struct order_words;
 struct state;
 
 /* One of its has come, is another, or is going: the kubelet is shown something else, and creates
@@ -18,6 +19,8 @@ void ordered_committed(struct state *state, struct order *order, bool durable);
 /* All rows are in: what was set of a grace period that is under way no more is over. */
 void ordered_restored(struct state *state);
 
+/* What is set of the grace period under way, and in force; NULL: nothing. */
+const struct order_words *ordered_grace(const struct state *state, const char *resource);
 /* How long a plugin of the resource may be away, all in all. */
 uint64_t ordered_grace_ms(const struct state *state, const char *resource);
 /* The grace period that is under way, if one is, has ended. */

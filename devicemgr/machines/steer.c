@@ -237,12 +237,13 @@ static void log_steer(struct state *state, const struct steer *steer, const stru
 }
 
 /* The first one's end. */
-static void answer(struct steers *steers, int code, const struct text *text)
+static void answer(struct steers *steers, int code, bool changed, const struct text *text)
 {
     struct steer *steer = steers->first;
     struct action *action = action_push(&steers->state->actions, ACTION_STEERED, steer->number);
 
     action->code = code;
+    action->changed = changed;
     action->text = mem_strdup(text->buf);
     DL_DELETE(steers->first, steer);
     steer_free(steer);
@@ -265,7 +266,7 @@ static bool start(struct steers *steers)
     }
     if (code == CODE_OK)
         tell(state, steer, &text);
-    answer(steers, code, &text);
+    answer(steers, code, false, &text);
     return true;
 }
 
@@ -305,6 +306,6 @@ void steers_committed(struct steers *steers, uint64_t commit, const char *error)
         tell(steers->state, steer, &text);
         log_steer(steers->state, steer, &text);
     }
-    answer(steers, error ? CODE_ABORTED : CODE_OK, &text);
+    answer(steers, error ? CODE_ABORTED : CODE_OK, !error, &text);
     start_next(steers);
 }

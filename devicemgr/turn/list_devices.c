@@ -89,6 +89,7 @@ static bool tell(struct telling *telling, const char *id, const struct device *d
     const struct state *state = telling->state;
     const struct resource *resource = telling->resource;
     struct devicemgr_shown_device shown = {0};
+    const struct order *cordon = orders_cordon(&state->orders, resource->name, id);
     struct devicemgr_device row = {.resource = resource->name, .id = id};
 
     find_holders(telling, id);
@@ -96,13 +97,18 @@ static bool tell(struct telling *telling, const char *id, const struct device *d
     row.holders_len = telling->holders_len;
     row.shown = shown_one(state, resource, id, &shown);
     row.shown_healthy = row.shown && shown.healthy;
+    row.withdrawn = orders_withdrawal(&state->orders, resource->name) != NULL;
+    if (cordon) {
+        row.cordon = cordon->words.reason;
+        row.cordon_at_s = cordon->words.at_s;
+    }
     if (device) {
         row.listed = true;
         row.healthy = device->healthy;
         row.since_ms_ago = ago(state->now_ms, device->since_ms);
         row.nodes = device->nodes;
         row.nodes_len = device->nodes_len;
-        row.free = device->healthy && resource_usable(resource) &&
+        row.free = device->healthy && resource_usable(resource) && !cordon && !row.withdrawn &&
                    (!telling->exclusive || holders_nobody(state, resource->name, id));
     }
     return (!device && !row.shown && row.holders_len == 0) || telling->each(telling->user, &row);

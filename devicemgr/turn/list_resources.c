@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "devicemgr/books/ordered.h"
 #include "devicemgr/lists.h"
 #include "devicemgr/rules/holders.h"
 #include "devicemgr/rules/shown.h"
@@ -58,6 +59,31 @@ static void count(const struct state *state, const struct resource *resource, co
     }
 }
 
+/* Nobody new gets what the operator keeps back. */
+static void count_orders(const struct state *state, const struct resource *resource,
+                         struct devicemgr_resource *row)
+{
+    const struct resource_orders *of = orders_of(&state->orders, resource->name);
+    const struct order **cordons;
+    size_t len;
+
+    if (!of)
+        return;
+    row->withdrawn = of->withdrawal != NULL;
+    row->cordoned = of->cordons;
+    cordons = orders_sorted(&state->orders, ORDER_CORDON, resource->name, &len);
+    for (size_t i = 0; i < len; i++) {
+        const struct device *device = devices_find(&resource->devices, cordons[i]->id);
+
+        if (device && device->healthy &&
+            (!row->exclusive || holders_nobody(state, resource->name, device->id)))
+            row->free--;
+    }
+    free(cordons);
+    if (row->withdrawn)
+        row->free = 0;
+}
+
 static struct devicemgr_resource resource_row(const struct state *state,
                                               const struct resource *resource)
 {
@@ -78,6 +104,7 @@ static struct devicemgr_resource resource_row(const struct state *state,
         if (strcmp(h->resource, resource->name) == 0)
             count(state, resource, &h->ids, NULL, h, &row);
     }
+    count_orders(state, resource, &row);
     if (!resource_usable(resource))
         row.free = 0;
     shown_count(state, resource, &row.shown_devices, &row.shown_healthy);
@@ -110,9 +137,10 @@ void devicemgr_resources(const struct devicemgr *mgr, uint64_t now_ms,
 
 static struct devicemgr_plugin plugin_row(const struct state *state, const struct resource *r)
 {
+    const struct order_words *order = ordered_grace(state, r->name);
     const struct endpoint *endpoint = &r->endpoint;
     uint64_t now_ms = state->now_ms;
-    uint64_t end_ms = endpoint_end_ms(endpoint, state_settings_of(state, r->name)->grace_ms);
+    uint64_t end_ms = endpoint_end_ms(endpoint, ordered_grace_ms(state, r->name));
     struct devicemgr_plugin row = {.resource = r->name,
                                    .socket = "",
                                    .state = STATES[endpoint->state],
@@ -132,6 +160,8 @@ static struct devicemgr_plugin plugin_row(const struct state *state, const struc
     row.error = endpoint->stop_reason;
     if (end_ms != UINT64_MAX && end_ms > now_ms)
         row.grace_left_ms = end_ms - now_ms;
+    if (order)
+        row.grace_more_ms = order->more_ms;
     return row;
 }
 

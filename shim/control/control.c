@@ -53,7 +53,7 @@ static void on_status(struct rpc_incoming *call, const ProtobufCMessage *message
 
     (void)message;
     control->ops->report(control->user, &report);
-    status_init(&status, control->settings, &report);
+    status_init(&status, control->settings, host_core(control->host), &report);
     answer(call, &status.response.base);
     status_fini(&status);
 }
@@ -198,7 +198,7 @@ struct control *control_start(uv_loop_t *loop, const struct settings *settings, 
     control->host = host;
     control->followers = followers_new(loop, events);
     control->log_levels = log_levels_new(loop, settings, ops->set_level, user);
-    control->steering = steering_new(host);
+    control->steering = steering_new(host, events);
     control->ops = ops;
     control->user = user;
     if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, control,

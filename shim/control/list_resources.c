@@ -27,6 +27,8 @@ static bool on_resource(void *user, const struct devicemgr_resource *is)
     row->healthy = is->healthy;
     row->held = is->held;
     row->free = is->free;
+    row->cordoned = is->cordoned;
+    row->withdrawn = is->withdrawn;
     row->shown = is->shown;
     row->shown_devices = is->shown_devices;
     row->shown_healthy = is->shown_healthy;
@@ -71,6 +73,7 @@ static bool on_plugin(void *user, const struct devicemgr_plugin *is)
     row->away = is->stopped;
     row->away_ms = is->stopped_ms_ago;
     row->grace_left_ms = is->grace_left_ms;
+    row->grace_more_ms = is->grace_more_ms;
     row->error = list_text(list, is->error ? is->error : "");
     row->options_known = is->have_options;
     row->preferred_allocation = is->preferred;

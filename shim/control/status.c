@@ -89,6 +89,16 @@ static void set_troubles(struct status *status, const struct report *report)
     status->response.troubles = status->trouble_list;
 }
 
+static void set_orders(struct status *status, const struct devicemgr *core)
+{
+    size_t len = steering_count(core, status->orders);
+
+    for (size_t i = 0; i < len; i++)
+        status->order_list[i] = &status->orders[i];
+    status->response.n_orders = len;
+    status->response.orders = status->order_list;
+}
+
 static void add_setting(void *user, const struct config_difference *difference)
 {
     Control__V1__StatusResponse *response = user;
@@ -106,7 +116,7 @@ static void add_setting(void *user, const struct config_difference *difference)
 /* ---- the whole ---- */
 
 void status_init(struct status *status, const struct settings *settings,
-                 const struct report *report)
+                 const struct devicemgr *core, const struct report *report)
 {
     const struct config *config = &settings->config;
 
@@ -119,6 +129,7 @@ void status_init(struct status *status, const struct settings *settings,
     set_runtime(status, config, report);
     set_kubelet(status, report);
     set_troubles(status, report);
+    set_orders(status, core);
     config_differences(config, add_setting, &status->response);
     if (settings->level_set)
         status->response.log_level_set = text(log_level_name(settings->level_set));

@@ -1,10 +1,11 @@
 /*
- * The answer to Status: a report, with the settings and the processes' ages.
+ * The answer to Status: a report, with the settings, the processes' ages, and what an operator has set.
  */
 #ifndef SHIM_CONTROL_STATUS_H
 #define SHIM_CONTROL_STATUS_H
 
 #include "cri-proto/control_v1.pb-c.h"
+#include "shim/control/steering.h"
 #include "shim/report.h"
 #include "shim/settings.h"
 
@@ -18,11 +19,13 @@ struct status {
     Control__V1__Kubelet kubelet;
     Control__V1__Trouble troubles[REPORT_TROUBLES_MAX];
     Control__V1__Trouble *trouble_list[REPORT_TROUBLES_MAX];
+    Control__V1__OrderCount orders[STEERING_KINDS];
+    Control__V1__OrderCount *order_list[STEERING_KINDS];
 };
 
 /* `settings` and `report` are borrowed until status_fini(). */
 void status_init(struct status *status, const struct settings *settings,
-                 const struct report *report);
+                 const struct devicemgr *core, const struct report *report);
 void status_fini(struct status *status);
 
 #endif

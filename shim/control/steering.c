@@ -1,5 +1,8 @@
 #include "shim/control/steering.h"
 
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,31 +14,38 @@
 #include "shim/control/limits.h"
 #include "shim/must.h"
 
+#define SAID_BYTES_MAX (EVENTS_TEXT_BYTES_MAX + 1)
+
 /* One that the core has not answered yet. */
 struct pending {
     struct steering *steering;
     uint64_t number;
-    struct rpc_incoming *call;
+    struct rpc_incoming *call; /* NULL: its client has gone */
+    uid_t uid;                 /* the client's */
+    Control__V1__SteerRequest *request;
     struct pending *prev, *next;
 };
 
 struct steering {
     struct host *host;
+    struct events *events;
     uint64_t last_number;
     struct pending *pending;
 };
 
-struct steering *steering_new(struct host *host)
+struct steering *steering_new(struct host *host, struct events *events)
 {
     struct steering *steering = must(calloc(1, sizeof *steering));
 
     steering->host = host;
+    steering->events = events;
     return steering;
 }
 
 static void forget(struct pending *pending)
 {
     DL_DELETE(pending->steering->pending, pending);
+    control__v1__steer_request__free_unpacked(pending->request, NULL);
     free(pending);
 }
 
@@ -54,12 +64,21 @@ void steering_free(struct steering *steering)
 
 static void on_cancelled(void *user)
 {
-    forget(user);
+    struct pending *pending = user;
+
+    pending->call = NULL;
 }
 
 static uint64_t now_s(void)
 {
     return (uint64_t)time(NULL);
+}
+
+uint64_t steering_ago_ms(uint64_t at_s)
+{
+    uint64_t now = now_s();
+
+    return at_s < now ? (now - at_s) * 1000 : 0;
 }
 
 static void ask(const struct steering *steering, uint64_t number,
@@ -92,10 +111,23 @@ static void ask(const struct steering *steering, uint64_t number,
     }
 }
 
+static Control__V1__SteerRequest *copy_of(const Control__V1__SteerRequest *request)
+{
+    size_t len = control__v1__steer_request__get_packed_size(request);
+    uint8_t *bytes = must(malloc(len + 1));
+    Control__V1__SteerRequest *copy;
+
+    control__v1__steer_request__pack(request, bytes);
+    copy = must(control__v1__steer_request__unpack(NULL, len, bytes));
+    free(bytes);
+    return copy;
+}
+
 void steering_call(struct steering *steering, struct rpc_incoming *call,
                    const Control__V1__SteerRequest *request)
 {
     struct pending *pending;
+    struct ucred peer;
 
     if (request->what > CONTROL__V1__STEER_REQUEST__WHAT__GRACE_END) {
         rpc_incoming_finish(call, RPC_UNIMPLEMENTED, "of another release");
@@ -105,25 +137,48 @@ void steering_call(struct steering *steering, struct rpc_incoming *call,
     pending->steering = steering;
     pending->number = ++steering->last_number;
     pending->call = call;
+    rpc_incoming_peer(call, &peer);
+    pending->uid = peer.uid;
+    pending->request = copy_of(request);
     DL_APPEND(steering->pending, pending);
     rpc_incoming_on_cancel(call, on_cancelled, pending);
     ask(steering, pending->number, request);
     host_kick(steering->host);
 }
 
-void steering_done(struct steering *steering, uint64_t number,
-                   const struct devicemgr_steered *steered)
+/* Who did it, and why. */
+static void say(const struct pending *pending)
+{
+    static const char *const KINDS[] = {
+        [CONTROL__V1__STEER_REQUEST__WHAT__CORDON] = "cordoned",
+        [CONTROL__V1__STEER_REQUEST__WHAT__UNCORDON] = "uncordoned",
+        [CONTROL__V1__STEER_REQUEST__WHAT__WITHDRAW] = "withdrawn",
+        [CONTROL__V1__STEER_REQUEST__WHAT__WITHDRAW_UNDO] = "given-back",
+        [CONTROL__V1__STEER_REQUEST__WHAT__GRACE_EXTEND] = "grace-extended",
+        [CONTROL__V1__STEER_REQUEST__WHAT__GRACE_END] = "grace-ended",
+    };
+    const Control__V1__SteerRequest *request = pending->request;
+    char text[SAID_BYTES_MAX];
+    const struct event_said said = {.kind = KINDS[request->what],
+                                    .resource = request->resource,
+                                    .ids = (const char *const *)request->ids,
+                                    .ids_len = request->n_ids,
+                                    .ids_total = request->n_ids,
+                                    .text = text};
+
+    if (request->more_ms > 0)
+        snprintf(text, sizeof text, "by uid %u: %" PRIu64 " s longer", pending->uid,
+                 request->more_ms / 1000);
+    else
+        snprintf(text, sizeof text, "by uid %u%s%s", pending->uid, request->reason[0] ? ": " : "",
+                 request->reason);
+    events_say(pending->steering->events, &said);
+}
+
+static void answer(struct rpc_incoming *call, const struct devicemgr_steered *steered)
 {
     Control__V1__SteerResponse response = CONTROL__V1__STEER_RESPONSE__INIT;
-    struct pending *pending = steering->pending;
-    struct rpc_incoming *call;
 
-    while (pending && pending->number != number)
-        pending = pending->next;
-    if (!pending)
-        return; /* its client has gone */
-    call = pending->call;
-    forget(pending);
     response.text = (char *)(uintptr_t)steered->message;
     if (steered->code != RPC_OK)
         rpc_incoming_finish(call, steered->code, steered->message);
@@ -133,16 +188,63 @@ void steering_done(struct steering *steering, uint64_t number,
         rpc_incoming_finish(call, RPC_OK, NULL);
 }
 
+void steering_done(struct steering *steering, uint64_t number,
+                   const struct devicemgr_steered *steered)
+{
+    struct pending *pending = steering->pending;
+
+    while (pending && pending->number != number)
+        pending = pending->next;
+    assert(pending);
+    if (steered->changed)
+        say(pending);
+    if (pending->call)
+        answer(pending->call, steered);
+    forget(pending);
+}
+
 /* ---- what is set ---- */
+
+static const char *const ORDERS[STEERING_KINDS] = {[DEVICEMGR_ORDER_CORDON] = "cordon",
+                                                   [DEVICEMGR_ORDER_WITHDRAWAL] = "withdrawal",
+                                                   [DEVICEMGR_ORDER_GRACE] = "grace"};
+
+/* Their kinds come one after the other. */
+struct counting {
+    Control__V1__OrderCount *counts;
+    size_t len;
+};
+
+static void count_order(void *user, const struct devicemgr_order *order)
+{
+    struct counting *counting = user;
+    Control__V1__OrderCount *count = &counting->counts[counting->len];
+    uint64_t ago_ms = steering_ago_ms(order->at_s);
+
+    if (counting->len > 0 && count[-1].kind == ORDERS[order->kind]) {
+        count--;
+    } else {
+        control__v1__order_count__init(count);
+        count->kind = (char *)(uintptr_t)ORDERS[order->kind];
+        counting->len++;
+    }
+    count->count++;
+    if (ago_ms > count->oldest_ms)
+        count->oldest_ms = ago_ms;
+}
+
+size_t steering_count(const struct devicemgr *core, Control__V1__OrderCount *counts)
+{
+    struct counting counting = {.counts = counts};
+
+    devicemgr_orders(core, NULL, count_order, &counting);
+    return counting.len;
+}
 
 static void add_order(void *user, const struct devicemgr_order *order)
 {
-    static const char *const KINDS[] = {[DEVICEMGR_ORDER_CORDON] = "cordon",
-                                        [DEVICEMGR_ORDER_WITHDRAWAL] = "withdrawal",
-                                        [DEVICEMGR_ORDER_GRACE] = "grace"};
     Control__V1__OrdersResponse *response = user;
     Control__V1__Order *out;
-    uint64_t now = now_s();
 
     if (response->n_orders == CONTROL_ORDERS_MAX) {
         response->more = true;
@@ -150,11 +252,11 @@ static void add_order(void *user, const struct devicemgr_order *order)
     }
     out = must(malloc(sizeof *out));
     control__v1__order__init(out);
-    out->kind = must(strdup(KINDS[order->kind]));
+    out->kind = must(strdup(ORDERS[order->kind]));
     out->resource = must(strdup(order->resource));
     out->id = must(strdup(order->id));
     out->reason = must(strdup(order->reason));
-    out->since_ms = order->at_s < now ? (now - order->at_s) * 1000 : 0;
+    out->since_ms = steering_ago_ms(order->at_s);
     out->more_ms = order->more_ms;
     out->over = order->over;
     response->orders[response->n_orders++] = out;

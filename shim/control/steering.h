@@ -6,14 +6,15 @@
 
 #include "cri-proto/control_v1.pb-c.h"
 #include "shim/core/host.h"
+#include "shim/events/events.h"
 #include "shim/rpc/rpc.h"
 
 struct steering;
 
-/* `host` is borrowed until steering_free(). */
-struct steering *steering_new(struct host *host);
+/* Both are borrowed until steering_free(). */
+struct steering *steering_new(struct host *host, struct events *events);
 /* Ends the call when what it asks for is durable, or refused. Its client may go: it is done all the
- * same. */
+ * same, and what has changed is an event. */
 void steering_call(struct steering *steering, struct rpc_incoming *call,
                    const Control__V1__SteerRequest *request);
 /* The port of the core. */
@@ -22,6 +23,12 @@ void steering_done(struct steering *steering, uint64_t number,
 /* Answers what is set. */
 void steering_orders(const struct steering *steering, struct rpc_incoming *call,
                      const Control__V1__OrdersRequest *request);
+/* How many of each kind, into `counts` (of STEERING_KINDS); how many kinds there are. The texts are
+ * static. */
+#define STEERING_KINDS 3
+size_t steering_count(const struct devicemgr *core, Control__V1__OrderCount *counts);
+/* How long ago that was, of what the core keeps as the time of an order. */
+uint64_t steering_ago_ms(uint64_t at_s);
 /* The calls are over. */
 void steering_free(struct steering *steering);
 

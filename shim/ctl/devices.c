@@ -11,11 +11,16 @@
 #include "shim/must.h"
 
 static const struct table_column COLUMNS[] = {
-    {.name = "RESOURCE"}, {.name = "ID"},
-    {.name = "HEALTH"},   {.name = "SINCE", .wide = true},
-    {.name = "NUMA"},     {.name = "KUBELET", .wide = true},
+    {.name = "RESOURCE"},
+    {.name = "ID"},
+    {.name = "HEALTH"},
+    {.name = "SINCE", .wide = true},
+    {.name = "NUMA"},
+    {.name = "KUBELET", .wide = true},
     {.name = "STATE"}, /* free, or the first holder's */
     {.name = "HOLDER"},
+    {.name = "CORDON"}, /* or that the resource is withdrawn */
+    {.name = "REASON", .wide = true},
 };
 
 static const char *health_of(const Control__V1__Device *row)
@@ -30,6 +35,20 @@ static const char *state_of(const Control__V1__Device *row)
     if (row->n_holders > 0)
         return row->holders[0]->state;
     return row->free ? "free" : "";
+}
+
+static const char *cordon_of(const Control__V1__Device *row)
+{
+    if (row->withdrawn)
+        return "withdrawn";
+    return row->cordon ? "cordoned" : "";
+}
+
+static enum table_color color_of(const Control__V1__Device *row)
+{
+    if (!row->listed || !row->healthy)
+        return TABLE_BAD;
+    return row->cordon || row->withdrawn ? TABLE_WARNING : TABLE_PLAIN;
 }
 
 /* ---- for people ---- */
@@ -67,7 +86,7 @@ static void put_row(struct table *table, const Control__V1__Device *row)
 {
     char since[SHOW_AGE_BYTES];
 
-    table_row(table, row->listed && row->healthy ? TABLE_PLAIN : TABLE_BAD);
+    table_row(table, color_of(row));
     table_put(table, row->resource);
     table_put(table, row->id);
     table_put(table, health_of(row));
@@ -76,6 +95,8 @@ static void put_row(struct table *table, const Control__V1__Device *row)
     table_put(table, !row->shown ? "" : row->shown_healthy ? "healthy" : "unhealthy");
     table_put(table, state_of(row));
     put_holder(table, row);
+    table_put(table, cordon_of(row));
+    table_put(table, row->cordon ? row->cordon->reason : "");
 }
 
 /* ---- for programs ---- */
@@ -89,6 +110,18 @@ static json_t *holder_of(const Control__V1__Holder *holder)
     show_set(one, "uid", show_text(holder->pod_uid));
     show_set(one, "container", show_text(holder->container));
     show_set(one, "state", show_text(holder->state));
+    return one;
+}
+
+static json_t *cordon_json(const Control__V1__Cordon *cordon)
+{
+    json_t *one;
+
+    if (!cordon)
+        return json_null();
+    one = must(json_object());
+    show_set(one, "since", show_ago(cordon->since_ms));
+    show_set(one, "reason", show_text_or_null(cordon->reason));
     return one;
 }
 
@@ -110,6 +143,8 @@ static json_t *device_of(const Control__V1__Device *row)
     show_set(one, "numaNodes", nodes);
     show_set(one, "holders", holders);
     show_set(one, "holdersTotal", show_number(row->holders_total));
+    show_set(one, "cordon", cordon_json(row->cordon));
+    show_set(one, "withdrawn", json_boolean(row->withdrawn));
     return one;
 }
 
@@ -152,7 +187,7 @@ static bool run(const struct command_run *run, struct client_failure *failure)
 const struct command devices_command = {
     .name = "devices",
     .arguments = "[RESOURCE]",
-    .summary = "each device: its health, NUMA nodes, who has it",
+    .summary = "each device: its health, NUMA nodes, who has it, whether it is cordoned",
     .arguments_max = 1,
     .run = run,
 };

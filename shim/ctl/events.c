@@ -68,7 +68,7 @@ static void put_cell(struct table *table, void (*put)(FILE *, const Control__V1_
 
 static enum table_color color_of(const Control__V1__Event *event)
 {
-    static const char *const BAD[] = {"lost", "removed", "refused"};
+    static const char *const BAD[] = {"lost", "removed", "refused", "withdrawn", "cordoned"};
 
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
         if (strcmp(event->kind, BAD[i]) == 0)
@@ -99,7 +99,7 @@ static void put_line(const struct show *show, const Control__V1__Event *event)
 {
     char time[SHOW_TIME_BYTES];
 
-    fprintf(show->out, "%s %-10s", show_time(event->last_ms, time), event->kind);
+    fprintf(show->out, "%s %-14s", show_time(event->last_ms, time), event->kind);
     if (event->resource[0]) {
         fputc(' ', show->out);
         put_text(show->out, event->resource);

@@ -21,6 +21,7 @@ static const struct table_column RESOURCE_COLUMNS[] = {
     {.name = "HELD", .right = true},
     {.name = "FREE", .right = true},
     {.name = "KUBELET", .right = true}, /* sees so many healthy ones, of so many */
+    {.name = "ORDERS"},
     {.name = "EXCLUSIVE", .wide = true},
 };
 
@@ -33,12 +34,17 @@ static enum table_color color_of(const char *state)
 
 static void put_resource_row(struct table *table, const Control__V1__Resource *row)
 {
-    char shown[48] = "";
+    char shown[48] = "", orders[48] = "";
+    enum table_color color = color_of(row->state);
 
     if (row->shown)
         snprintf(shown, sizeof shown, "%" PRIu64 "/%" PRIu64, row->shown_healthy,
                  row->shown_devices);
-    table_row(table, color_of(row->state));
+    if (row->withdrawn)
+        snprintf(orders, sizeof orders, "withdrawn");
+    else if (row->cordoned > 0)
+        snprintf(orders, sizeof orders, "%" PRIu64 " cordoned", row->cordoned);
+    table_row(table, color == TABLE_PLAIN && orders[0] ? TABLE_WARNING : color);
     table_put(table, row->name);
     table_put(table, row->state);
     table_put_number(table, row->devices);
@@ -46,6 +52,7 @@ static void put_resource_row(struct table *table, const Control__V1__Resource *r
     table_put_number(table, row->held);
     table_put_number(table, row->free);
     table_put(table, shown);
+    table_put(table, orders);
     table_put(table, row->exclusive ? "yes" : "no");
 }
 
@@ -73,6 +80,8 @@ static json_t *resource_of(const Control__V1__Resource *row)
     show_set(one, "held", show_number(row->held));
     show_set(one, "free", show_number(row->free));
     show_set(one, "kubelet", shown_of(row));
+    show_set(one, "cordoned", show_number(row->cordoned));
+    show_set(one, "withdrawn", json_boolean(row->withdrawn));
     return one;
 }
 
@@ -121,9 +130,9 @@ const struct command resources_command = {
 /* ---- plugins ---- */
 
 static const struct table_column PLUGIN_COLUMNS[] = {
-    {.name = "RESOURCE"}, {.name = "STATE"},
-    {.name = "SINCE"},    {.name = "GRACE-LEFT"}, /* until its resource is removed */
-    {.name = "SOCKET"},   {.name = "OPTIONS", .wide = true},
+    {.name = "RESOURCE"},   {.name = "STATE"},  {.name = "SINCE"},
+    {.name = "GRACE-LEFT"}, /* until its resource is removed, with the next */
+    {.name = "EXTENDED"},   {.name = "SOCKET"}, {.name = "OPTIONS", .wide = true},
     {.name = "ERROR"},
 };
 
@@ -138,13 +147,14 @@ static const char *options_text(const Control__V1__Plugin *row)
 
 static void put_plugin_row(struct table *table, const Control__V1__Plugin *row)
 {
-    char since[SHOW_AGE_BYTES], left[SHOW_AGE_BYTES];
+    char since[SHOW_AGE_BYTES], left[SHOW_AGE_BYTES], more[SHOW_AGE_BYTES];
 
     table_row(table, color_of(row->state));
     table_put(table, row->resource);
     table_put(table, row->state);
     table_put(table, show_age(row->since_ms, since));
     table_put(table, row->away ? show_age(row->grace_left_ms, left) : "");
+    table_put(table, row->grace_more_ms > 0 ? show_age(row->grace_more_ms, more) : "");
     table_put(table, row->socket);
     table_put(table, options_text(row));
     table_put(table, row->error);
@@ -159,6 +169,7 @@ static json_t *away_of(const Control__V1__Plugin *row)
     away = must(json_object());
     show_set(away, "since", show_ago(row->away_ms));
     show_set(away, "graceLeftSeconds", show_seconds(row->grace_left_ms));
+    show_set(away, "graceExtendedSeconds", show_seconds(row->grace_more_ms));
     show_set(away, "error", show_text_or_null(row->error));
     return away;
 }

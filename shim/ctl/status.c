@@ -97,6 +97,26 @@ static void show_troubles(const struct show *show, const Control__V1__StatusResp
     table_print(table);
 }
 
+static void show_orders(const struct show *show, const Control__V1__StatusResponse *status)
+{
+    static const struct table_column COLUMNS[] = {
+        {.name = "ORDERS"}, {.name = "COUNT", .right = true}, {.name = "OLDEST"}};
+    struct table *table;
+    char age[SHOW_AGE_BYTES];
+
+    if (status->n_orders == 0)
+        return;
+    table = table_new(show, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    fputc('\n', show->out);
+    for (size_t i = 0; i < status->n_orders; i++) {
+        table_row(table, TABLE_WARNING);
+        table_put(table, status->orders[i]->kind);
+        table_put_number(table, status->orders[i]->count);
+        table_put(table, show_age(status->orders[i]->oldest_ms, age));
+    }
+    table_print(table);
+}
+
 static void show_settings(const struct show *show, const Control__V1__StatusResponse *status)
 {
     static const struct table_column COLUMNS[] = {
@@ -183,6 +203,21 @@ static json_t *troubles_of(const Control__V1__StatusResponse *status)
     return list;
 }
 
+static json_t *orders_of(const Control__V1__StatusResponse *status)
+{
+    json_t *list = must(json_array());
+
+    for (size_t i = 0; i < status->n_orders; i++) {
+        json_t *one = must(json_object());
+
+        show_set(one, "kind", show_text(status->orders[i]->kind));
+        show_set(one, "count", show_number(status->orders[i]->count));
+        show_set(one, "oldest", show_ago(status->orders[i]->oldest_ms));
+        show_append(list, one);
+    }
+    return list;
+}
+
 static json_t *settings_of(const Control__V1__StatusResponse *status)
 {
     json_t *list = must(json_array());
@@ -206,6 +241,7 @@ static void show_all(const struct show *show, const Control__V1__StatusResponse 
     show_set(all, "runtime", status->runtime ? runtime_of(status->runtime) : json_null());
     show_set(all, "kubelet", status->kubelet ? kubelet_of(status->kubelet) : json_null());
     show_set(all, "degraded", troubles_of(status));
+    show_set(all, "orders", orders_of(status));
     show_set(all, "settings", settings_of(status));
     show_set(all, "logLevelSet", show_text_or_null(status->log_level_set));
     show_json(show, all);
@@ -230,6 +266,7 @@ static bool run(const struct command_run *run, struct client_failure *failure)
     } else {
         show_processes(show, status);
         show_troubles(show, status);
+        show_orders(show, status);
         show_settings(show, status);
     }
     control__v1__status_response__free_unpacked(status, NULL);
@@ -239,6 +276,6 @@ static bool run(const struct command_run *run, struct client_failure *failure)
 const struct command status_command = {
     .name = "status",
     .arguments = "",
-    .summary = "the processes, what is not as it should be, and settings that differ",
+    .summary = "the processes, what is not as it should be, what was ordered, settings that differ",
     .run = run,
 };

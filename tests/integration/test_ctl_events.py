@@ -292,7 +292,7 @@ def test_lines_for_people(at_work, make_client, closing):
             line = process.stdout.readline()
         finally:
             process.kill()
-    assert f" refused    {GPU} default/web/main: container" in line
+    assert f" refused        {GPU} default/web/main: container" in line
 
 
 def test_a_daemon_that_is_not_there_is_an_error(directory):

@@ -1,12 +1,20 @@
 """cri-device-shimctl cordon, uncordon, withdraw, grace and orders, at a daemon that works."""
 
+import os
+import signal
+
 import grpc
 import pytest
 
 from asking import by_annotation, refused
 from ctl import ctl, ctl_json
+from protos import CONTROL, control
+from rawh2 import Connection, framed
+from shim import accepts
+from waiting import wait_until
 
 GPU = "vendor.com/gpu"
+UID = os.getuid()
 
 
 def test_a_cordoned_device_has_no_new_holder(at_work, make_client, make_plugin):
@@ -51,6 +59,106 @@ def test_a_grace_period_that_is_under_way(at_work, make_plugin):
     assert ctl(shim, "grace", "end", GPU).stdout == f"{GPU}: its stop grace period ends now\n"
     shim.wait_log("its grace period was ended by the operator")
     assert ctl_json(shim, "orders") == []
+
+
+# ---- where people look ----
+
+def told(shim):
+    """What operators did, of the events."""
+    return [(one["kind"], one["resource"], one["ids"], one["text"])
+            for one in ctl_json(shim, "events")["items"] if (one["text"] or "").startswith("by uid")]
+
+
+def wait_told(shim, *expected):
+    wait_until(lambda: told(shim) == list(expected), f"it is told: {expected}")
+
+
+def test_lists_and_status_show_what_is_cordoned(at_work, make_client, make_plugin):
+    shim, client = at_work, make_client(at_work)
+    make_plugin(shim, GPU, ["g0", "g1"])
+    assert ctl_json(shim, "status")["orders"] == []
+    client.run(client.run_pod("web", annotations=by_annotation("main", f"{GPU}=1")), "main")
+    ctl_json(shim, "cordon", GPU, "g0", "g1", "--reason", "dust")
+    held, free = sorted(ctl_json(shim, "devices")["items"], key=lambda one: not one["holders"])
+    for one in (held, free):
+        assert one["cordon"]["reason"] == "dust" and not one["withdrawn"] and not one["free"]
+    assert held["holders"]
+    (row,) = ctl_json(shim, "resources")["items"]
+    assert (row["cordoned"], row["withdrawn"], row["free"]) == (2, False, 0)
+    (orders,) = ctl_json(shim, "status")["orders"]
+    assert (orders["kind"], orders["count"]) == ("cordon", 2)
+    assert orders["oldest"] == free["cordon"]["since"]
+    head, *rows = [line.split() for line in ctl(shim, "devices").stdout.splitlines()]
+    assert head[-1] == "CORDON" and [row[-1] for row in rows] == ["cordoned"] * 2
+    assert ctl(shim, "devices", "-o", "wide").stdout.splitlines()[1].split()[-1] == "dust"
+    assert ctl(shim, "resources").stdout.splitlines()[1].split()[-2:] == ["2", "cordoned"]
+    assert ["cordon", "2", "0s"] in [line.split() for line in
+                                     ctl(shim, "status").stdout.splitlines()]
+
+
+def test_lists_and_status_show_what_is_withdrawn(at_work, make_plugin):
+    shim = at_work
+    make_plugin(shim, GPU, ["g0"])
+    ctl_json(shim, "withdraw", GPU)
+    (device,) = ctl_json(shim, "devices")["items"]
+    assert (device["withdrawn"], device["cordon"], device["free"]) == (True, None, False)
+    (row,) = ctl_json(shim, "resources")["items"]
+    assert (row["cordoned"], row["withdrawn"], row["free"], row["kubelet"]) == (
+        0, True, 0, {"devices": 0, "healthy": 0})
+    for command in ("devices", "resources"):
+        assert ctl(shim, command).stdout.splitlines()[1].split()[-1] == "withdrawn"
+    assert [one["kind"] for one in ctl_json(shim, "status")["orders"]] == ["withdrawal"]
+
+
+def test_the_grace_that_is_left_is_that_with_the_order(at_work, make_plugin):
+    shim = at_work
+    plugin = make_plugin(shim, GPU, ["g0"])
+    wait_until(lambda: ctl_json(shim, "plugins")["items"][0]["state"] == "active", "it serves")
+    plugin.stop()
+    shim.wait_log("its devices are unhealthy")
+    ctl_json(shim, "grace", "extend", GPU, "1h")
+    (row,) = ctl_json(shim, "plugins")["items"]
+    assert 3600 <= row["away"]["graceLeftSeconds"] <= 3660
+    assert row["away"]["graceExtendedSeconds"] == 3600
+    head, row = [line.split() for line in ctl(shim, "plugins").stdout.splitlines()]
+    assert row[head.index("EXTENDED")] == "1h0m"
+    assert [one["kind"] for one in ctl_json(shim, "status")["orders"]] == ["grace"]
+    ctl_json(shim, "grace", "end", GPU)
+    wait_told(shim, ("grace-extended", GPU, [], f"by uid {UID}: 3600 s longer"),
+              ("grace-ended", GPU, [], f"by uid {UID}"))
+
+
+def test_each_that_changes_something_is_an_event(at_work, make_plugin):
+    shim = at_work
+    make_plugin(shim, GPU, ["g0", "g1"])
+    ctl_json(shim, "cordon", GPU, "g0", "g1", "--reason", "dust")
+    ctl_json(shim, "cordon", GPU, "g0", "g1", "--reason", "dust")  # so it was
+    ctl_json(shim, "uncordon", GPU, "g1")
+    ctl_json(shim, "withdraw", GPU, "--reason", "moved")
+    ctl_json(shim, "withdraw", GPU, "--undo")
+    ctl_json(shim, "withdraw", GPU, "--undo")
+    expected = [("cordoned", GPU, ["g0", "g1"], f"by uid {UID}: dust"),
+                ("uncordoned", GPU, ["g1"], f"by uid {UID}"),
+                ("withdrawn", GPU, [], f"by uid {UID}: moved"),
+                ("given-back", GPU, [], f"by uid {UID}")]
+    wait_told(shim, *expected)
+    assert all(one["times"] == 1 for one in ctl_json(shim, "events")["items"])
+    shim.kill()
+    shim.start()
+    wait_until(lambda: accepts(shim.control), "the control socket is there")
+    wait_told(shim, *expected)
+
+
+def test_what_a_client_asked_for_that_has_gone_is_an_event(at_work, make_plugin):
+    """It is done all the same."""
+    shim = at_work
+    make_plugin(shim, GPU, ["g0"])
+    request = control.SteerRequest(what="CORDON", resource=GPU, ids=["g0"])
+    with Connection(shim.control) as connection:
+        os.kill(shim.pid, signal.SIGSTOP)  # it finds the request, and that its client has gone
+        connection.call(CONTROL + "Steer", framed(request.SerializeToString()))
+    os.kill(shim.pid, signal.SIGCONT)
+    wait_told(shim, ("cordoned", GPU, ["g0"], f"by uid {UID}"))
 
 
 @pytest.mark.parametrize("words", [("gpu", "g0"), (GPU, ""), (GPU, "g0", "-r", "x" * 257)])

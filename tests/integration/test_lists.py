@@ -69,14 +69,16 @@ def test_resources(two_pods):
     shim, _, _ = two_pods
     nic, gpu = items(shim, "resources")
     assert gpu == {"name": GPU, "state": "active", "exclusive": True, "devices": 1, "healthy": 1,
-                   "held": 1, "free": 0, "kubelet": {"devices": 1, "healthy": 0}}
+                   "held": 1, "free": 0, "kubelet": {"devices": 1, "healthy": 0}, "cordoned": 0,
+                   "withdrawn": False}
     assert nic == {"name": NIC, "state": "active", "exclusive": True, "devices": 2, "healthy": 1,
-                   "held": 0, "free": 1, "kubelet": {"devices": 2, "healthy": 1}}
+                   "held": 0, "free": 1, "kubelet": {"devices": 2, "healthy": 1}, "cordoned": 0,
+                   "withdrawn": False}
     assert item(shim, "resources", GPU) == gpu
     head, row = columns(shim, "resources", GPU, "-o", "wide")
     assert dict(zip(head, row)) == {"NAME": GPU, "STATE": "active", "DEVICES": "1", "HEALTHY": "1",
                                     "HELD": "1", "FREE": "0", "KUBELET": "0/1",
-                                    "EXCLUSIVE": "yes"}
+                                    "ORDERS": "-", "EXCLUSIVE": "yes"}
     assert ctl(shim, "resources", "-o", "name").stdout == f"resource/{NIC}\nresource/{GPU}\n"
 
 
@@ -87,7 +89,7 @@ def test_plugins(two_pods):
                                      "state": "active", "away": None,
                                      "options": {"preferredAllocation": False, "preStart": False}}
     assert columns(shim, "plugins", GPU)[0] == ["RESOURCE", "STATE", "SINCE", "GRACE-LEFT",
-                                                "SOCKET", "ERROR"]
+                                                "EXTENDED", "SOCKET", "ERROR"]
     assert ctl(shim, "plugins", "-o", "name").stdout == f"plugin/{NIC}\nplugin/{GPU}\n"
 
 
@@ -116,7 +118,7 @@ def test_devices(two_pods):
     n2, n10, g0 = items(shim, "devices")
     assert without(g0, "since") == {
         "resource": GPU, "id": "g0", "health": "healthy", "free": False, "kubelet": "unhealthy",
-        "numaNodes": [1], "holdersTotal": 1,
+        "numaNodes": [1], "holdersTotal": 1, "cordon": None, "withdrawn": False,
         "holders": [{"namespace": "default", "pod": "web", "uid": web.uid, "container": "main",
                      "state": "running"}]}
     assert (n2["id"], n2["health"], n2["free"], n2["holders"]) == ("n2", "healthy", True, [])
@@ -124,7 +126,7 @@ def test_devices(two_pods):
     assert items(shim, "devices", NIC) == [n2, n10]
     head, row = columns(shim, "devices", GPU)
     assert dict(zip(head, row)) == {"RESOURCE": GPU, "ID": "g0", "HEALTH": "healthy", "NUMA": "1",
-                                    "STATE": "running", "HOLDER": "default/web/main"}
+                                    "STATE": "running", "HOLDER": "default/web/main", "CORDON": "-"}
     assert ctl(shim, "devices", NIC, "-o", "name").stdout == f"device/{NIC}/n2\ndevice/{NIC}/n10\n"
 
 

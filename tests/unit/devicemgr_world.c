@@ -270,7 +270,8 @@ static const char *or_none(const char *text)
 static void on_steered(void *user, uint64_t number, const struct devicemgr_steered *steered)
 {
     if (steered->code == 0)
-        record(user, "steered %" PRIu64 ": %s", number, steered->message);
+        record(user, "steered %" PRIu64 "%s: %s", number, steered->changed ? "" : " as before",
+               steered->message);
     else
         record(user, "steer %" PRIu64 " refused %d: %s", number, steered->code, steered->message);
 }

@@ -1,5 +1,6 @@
 /* devicemgr/turn/list_*.c: the lists, and going on with them from a place. */
 #include "devicemgr/lists.h"
+#include "devicemgr/operator.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +57,9 @@ static bool on_resource(void *user, const struct devicemgr_resource *row)
     put("%s %s%s %zu %zu held %zu free %zu shown %d %zu %zu", row->name, row->state,
         row->exclusive ? " exclusive" : "", row->devices, row->healthy, row->held, row->free,
         row->shown, row->shown_devices, row->shown_healthy);
+    if (row->cordoned > 0)
+        put(" cordoned %zu", row->cordoned);
+    put("%s", row->withdrawn ? " withdrawn" : "");
     return end_row(&row->name, DEVICEMGR_RESOURCE_KEY);
 }
 
@@ -67,6 +71,8 @@ static bool on_plugin(void *user, const struct devicemgr_plugin *row)
     if (row->stopped)
         put(" away %llu left %llu (%s)", (unsigned long long)row->stopped_ms_ago,
             (unsigned long long)row->grace_left_ms, row->error ? row->error : "");
+    if (row->grace_more_ms > 0)
+        put(" of these %llu by order", (unsigned long long)row->grace_more_ms);
     put("%s%s%s", row->have_options ? " options" : "", row->pre_start ? " prestart" : "",
         row->preferred ? " preferred" : "");
     return end_row(&row->resource, DEVICEMGR_PLUGIN_KEY);
@@ -83,6 +89,9 @@ static bool on_device(void *user, const struct devicemgr_device *row)
         !row->shown          ? " unseen"
         : row->shown_healthy ? ""
                              : " seen-unhealthy");
+    if (row->cordon)
+        put(" cordoned(%s %llu)", row->cordon, (unsigned long long)row->cordon_at_s);
+    put("%s", row->withdrawn ? " withdrawn" : "");
     for (size_t i = 0; i < row->nodes_len; i++)
         put(" @%d", (int)row->nodes[i]);
     for (size_t i = 0; i < row->holders_len; i++)
@@ -235,6 +244,85 @@ static void a_plugin_that_is_away(void **state)
     assert_non_null(strstr(plugins(w, ALL), " away 60000 left 240000 (its socket is gone)"));
     assert_non_null(strstr(resources(w, ALL), " exclusive 2 2 held 0 free 0"));
     pass(w, GRACE_MS);
+    assert_string_equal(plugins(w, ALL), "");
+}
+
+/* ---- what an operator has set ---- */
+
+static void order(struct world *w, void (*ask)(struct world *w))
+{
+    ask(w);
+    devicemgr_run(w->mgr);
+    ignore_all(w);
+    committed(w);
+    ignore_all(w);
+}
+
+static void cordon_three(struct world *w)
+{
+    static const char *const IDS[] = {"g0", "g1", "g9"};
+
+    devicemgr_cordon(w->mgr, w->now_ms, 1, GPU, IDS, 3, "dust", 77);
+}
+
+static void withdraw(struct world *w)
+{
+    devicemgr_withdraw(w->mgr, w->now_ms, 2, GPU, "", 78);
+}
+
+/* One of them is held, which is cordoned for whoever comes next; one is not listed, and nobody's. */
+static void cordoned_devices_are_not_free(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0 g1 g2");
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    order(w, cordon_three);
+    assert_string_equal(resources(w, ALL),
+                        GPU " active exclusive 3 3 held 1 free 1 shown 1 3 1 cordoned 3\n");
+    assert_string_equal(devices(w, ALL), GPU
+                        " g0 healthy seen-unhealthy cordoned(dust 77) ns/u1/main:running\n" GPU
+                        " g1 healthy seen-unhealthy cordoned(dust 77)\n" GPU " g2 healthy free\n");
+}
+
+static void of_a_withdrawn_resource_nothing_is_free(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0 g1");
+    nics_up(w, "n0");
+    container_made(w, 11, "u1", "main", GPU ":g0");
+    order(w, withdraw);
+    assert_string_equal(resources(w, ALL),
+                        NIC " active exclusive 1 1 held 0 free 1 shown 1 1 1\n" GPU
+                            " active exclusive 2 2 held 1 free 0 shown 1 1 0 withdrawn\n");
+    assert_non_null(strstr(devices(w, ALL), GPU " g1 healthy unseen withdrawn\n"));
+}
+
+static void extend(struct world *w)
+{
+    devicemgr_grace_extend(w->mgr, w->now_ms, 3, GPU, 100000, 79);
+}
+
+static void end(struct world *w)
+{
+    devicemgr_grace_end(w->mgr, w->now_ms, 4, GPU, 80);
+    /* before it is durable it is as it was */
+    assert_non_null(strstr(plugins(w, ALL), " left 340000 (gone) of these 100000 by order"));
+}
+
+static void the_grace_that_is_left_is_that_with_the_order(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = gpus_up(w, "g0 g1");
+
+    plugin_lost(w, endpoint, "gone");
+    pass(w, 60000);
+    ignore_all(w);
+    committed(w);
+    order(w, extend);
+    assert_non_null(strstr(plugins(w, ALL), " left 340000 (gone) of these 100000 by order"));
+    order(w, end);
     assert_string_equal(plugins(w, ALL), "");
 }
 
@@ -527,6 +615,9 @@ int main(void)
         TEST(a_resource_and_its_plugin),
         TEST(built_in_devices_have_no_plugin),
         TEST(a_plugin_that_is_away),
+        TEST(cordoned_devices_are_not_free),
+        TEST(of_a_withdrawn_resource_nothing_is_free),
+        TEST(the_grace_that_is_left_is_that_with_the_order),
         TEST(a_running_container_and_a_free_device),
         TEST(what_a_pod_keeps),
         TEST(one_that_is_chosen_here_is_shown_unhealthy),
