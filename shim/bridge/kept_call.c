@@ -92,7 +92,7 @@ static void ask(struct kept_connection *connection, size_t i)
     struct kept_call *call = &connection->calls[i];
     struct message_reader reader;
     struct message_arena arena = {0};
-    size_t budget = 2 * (size_t)RPC_MESSAGE_BYTES_MAX;
+    struct message_budget budget = {.left = 2 * (size_t)RPC_MESSAGE_BYTES_MAX};
     const uint8_t *bytes = kept_socket_area(connection->kept, 2 * i);
     ProtobufCMessage *request = NULL;
     struct rpc_status fault = {RPC_RESOURCE_EXHAUSTED, "no memory for the request"};

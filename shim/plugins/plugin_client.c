@@ -11,6 +11,7 @@
 #include "cri-proto/methods.h"
 #include "shim/must.h"
 #include "shim/path.h"
+#include "shim/plugins/limits.h"
 #include "shim/plugins/plugin_socket.h"
 #include "shim/rpc/message.h"
 #include "shim/rpc/numbered.h"
@@ -21,6 +22,8 @@
  * only those. */
 #define REDIAL_MS_MIN 2
 #define REDIAL_MS_MAX 100
+/* Connections beside the first. One that is going away lasts until its calls are through. */
+#define EXTRA_MAX 4
 
 enum client_state {
     CLIENT_WAITING,
@@ -39,8 +42,9 @@ struct plugin_client {
     uint64_t since_ms; /* of the first dial, on the loop's clock */
     uint64_t pause_ms;
     uv_timer_t timer;
+    struct message_budget budget; /* of all channels */
     struct rpc_channel *channel;
-    struct rpc_channel *more; /* for calls that `channel` takes no more; NULL: none */
+    struct rpc_channel *extra[EXTRA_MAX]; /* for calls that `channel` takes no more; NULL: none */
     ProtobufCMessage *options;
 };
 
@@ -51,6 +55,7 @@ struct plugin_clients {
     void *user;
     struct plugin_client *clients;
     struct numbered_calls calls;
+    size_t shared;  /* PLUGINS_SHARED_BYTES, less what is drawn */
     unsigned parts; /* still to be closed: clients, and the calls */
     void (*done)(void *user);
     void *done_user;
@@ -197,6 +202,7 @@ struct plugin_clients *plugin_clients_new(uv_loop_t *loop, const char *plugin_di
     set->dir = must(strdup(plugin_dir));
     set->ops = ops;
     set->user = user;
+    set->shared = PLUGINS_SHARED_BYTES;
     numbered_calls_init(&set->calls, loop, on_call_ended, set, "the plugin's connection is gone");
     set->parts = 1;
     return set;
@@ -310,29 +316,64 @@ static void on_options_done(struct rpc_call *rpc, const struct rpc_status *statu
 
 static const struct rpc_call_ops OPTIONS_OPS = {.message = on_options, .done = on_options_done};
 
+static int extra_find(const struct plugin_client *client, const struct rpc_channel *channel)
+{
+    for (int i = 0; i < EXTRA_MAX; i++) {
+        if (client->extra[i] == channel)
+            return i;
+    }
+    return -1;
+}
+
 /* Nobody else learns of that: its calls have ended. */
-static void on_more_lost(struct rpc_channel *channel, const char *reason, void *user)
+static void on_extra_lost(struct rpc_channel *channel, const char *reason, void *user)
 {
     struct plugin_client *client = user;
 
     (void)reason;
-    client->more = NULL;
+    client->extra[extra_find(client, channel)] = NULL;
     rpc_channel_close(channel);
 }
 
-static const struct rpc_channel_ops MORE_OPS = {.lost = on_more_lost};
+/* To the plugin's socket. 0 or a negative error; `wrong` as plugin_socket_connect() says it. */
+static int connect_to(struct plugin_client *client, const struct rpc_channel_ops *ops,
+                      struct rpc_channel **out, const char **wrong)
+{
+    int fd = plugin_socket_connect(client->path, client->uid, wrong), err;
+
+    if (fd < 0)
+        return fd;
+    err = rpc_channel_open_fd(client->set->loop, fd, ops, client, out);
+    if (!err)
+        rpc_channel_set_budget(*out, &client->budget);
+    return err;
+}
+
+static struct rpc_channel *on_instead(struct rpc_channel *channel, void *user);
+
+static struct rpc_channel *extra_open(struct plugin_client *client, int i)
+{
+    static const struct rpc_channel_ops ops = {.lost = on_extra_lost, .instead = on_instead};
+    const char *wrong;
+
+    if (connect_to(client, &ops, &client->extra[i], &wrong) < 0)
+        client->extra[i] = NULL;
+    return client->extra[i];
+}
 
 /* A server that limits how long a connection is used goes on with the list on the old one. */
 static struct rpc_channel *on_instead(struct rpc_channel *channel, void *user)
 {
     struct plugin_client *client = user;
-    const char *wrong;
-    int fd = client->more ? -1 : plugin_socket_connect(client->path, client->uid, &wrong);
+    int i;
 
     (void)channel;
-    if (fd >= 0 && rpc_channel_open_fd(client->set->loop, fd, &MORE_OPS, client, &client->more) < 0)
-        client->more = NULL;
-    return client->more;
+    for (i = 0; i < EXTRA_MAX; i++) {
+        if (client->extra[i] && rpc_channel_takes_calls(client->extra[i]))
+            return client->extra[i];
+    }
+    i = extra_find(client, NULL);
+    return i < 0 ? NULL : extra_open(client, i);
 }
 
 static const struct rpc_channel_ops CHANNEL_OPS = {.instead = on_instead};
@@ -351,12 +392,10 @@ static void client_ask(struct plugin_client *client)
 static void on_dial(uv_timer_t *timer)
 {
     struct plugin_client *client = timer->data;
-    const char *wrong;
-    int fd = plugin_socket_connect(client->path, client->uid, &wrong), err = fd;
-
+    const char *wrong = NULL;
     /* As long as the channel is there it has a call, whose end tells that it is lost. */
-    if (fd >= 0)
-        err = rpc_channel_open_fd(client->set->loop, fd, &CHANNEL_OPS, client, &client->channel);
+    int err = connect_to(client, &CHANNEL_OPS, &client->channel, &wrong);
+
     if (err < 0)
         client_dial_failed(client, wrong ? wrong : strerror(-err), wrong != NULL);
     else
@@ -375,6 +414,8 @@ void plugin_clients_open(struct plugin_clients *clients, uint64_t endpoint, cons
     client->patient = patient;
     client->since_ms = uv_now(clients->loop);
     client->pause_ms = REDIAL_MS_MIN;
+    client->budget = (struct message_budget){
+        .left = PLUGIN_RECEIVED_BYTES_MAX, .own = PLUGIN_OWN_BYTES, .shared = &clients->shared};
     uv_timer_init(clients->loop, &client->timer);
     client->timer.data = client;
     clients->parts++;
@@ -387,7 +428,8 @@ static void client_close(struct plugin_client *client)
     HASH_DELETE(hh, client->set->clients, client);
     numbered_calls_drop(&client->set->calls, client->channel);
     rpc_channel_close(client->channel); /* ends its calls without a callback */
-    rpc_channel_close(client->more);
+    for (int i = 0; i < EXTRA_MAX; i++)
+        rpc_channel_close(client->extra[i]);
     options_free(client->options);
     uv_close((uv_handle_t *)&client->timer, on_client_timer_closed);
 }

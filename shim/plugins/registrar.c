@@ -8,6 +8,7 @@
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
 #include "cri-proto/methods.h"
 #include "shim/must.h"
+#include "shim/plugins/limits.h"
 #include "shim/rpc/keeper.h"
 #include "shim/rpc/listener.h"
 #include "shim/rpc/rpc.h"
@@ -15,6 +16,10 @@
 #define PLUGIN_DIR_MODE 0755
 /* Among the listeners in the store. */
 #define STORED_NAME "plugins"
+
+static const struct rpc_limits LIMITS = {.connections = REGISTRAR_CONNECTIONS_MAX,
+                                         .request_bytes = REGISTRAR_REQUEST_BYTES_MAX,
+                                         .queue_bytes = RPC_QUEUE_BYTES_MAX};
 
 struct pending {
     struct registrar *registrar;
@@ -126,6 +131,7 @@ struct registrar *registrar_start(uv_loop_t *loop, const char *plugin_dir, struc
     if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, registrar,
                        &registrar->server) < 0)
         abort(); /* out of memory */
+    rpc_server_set_limits(registrar->server, &LIMITS);
     listener_init(&registrar->listener, registrar->server, store, STORED_NAME);
     snprintf(what, sizeof what, "plugin_dir = \"%s\": " REGISTRAR_SOCKET_NAME, plugin_dir);
     registrar->keeper = keeper_start(loop, what, serve, registrar);

@@ -27,8 +27,8 @@ struct session *session_new(const struct session_ops *ops, void *user, struct se
     s->user = user;
     s->owner = owner;
     s->goaway_last = FRAME_STREAM_ID_MAX;
-    s->inflated_room = RELAY_INFLATED_BYTES_MAX;
-    s->answer_room = 2 * RELAY_RESPONSE_BYTES_MAX; /* packed and inflated */
+    s->inflated_room.left = RELAY_INFLATED_BYTES_MAX;
+    s->answer_room.left = 2 * RELAY_RESPONSE_BYTES_MAX; /* packed and inflated */
     for (enum cri_method m = 0; m < CRI_METHODS; m++)
         s->classes[m] = cri_method_class(m);
     windows_init(&s->windows);

@@ -34,7 +34,7 @@ struct rpc_call {
     const char *path;
     const ProtobufCMessageDescriptor *response;
     bool stream;
-    bool repeated;
+    bool repeated;     /* it has been sent before */
     int32_t stream_id; /* -1: was never submitted */
     bool headers_sent;
     uint8_t *request;
@@ -210,22 +210,13 @@ int call_headers_begin(struct link *link, const nghttp2_frame *frame)
     return 0;
 }
 
-static int http_status_parse(const uint8_t *value, size_t len)
-{
-    int status = 0;
-
-    for (size_t i = 0; i < len && i < 3; i++)
-        status = status * 10 + (value[i] - '0');
-    return status;
-}
-
 static void call_field(struct rpc_call *call, const uint8_t *name, size_t name_len,
                        const uint8_t *value, size_t len)
 {
     struct answer_block *block = &call->block;
 
     if (field_is(name, name_len, ":status")) {
-        block->http_status = http_status_parse(value, len);
+        block->http_status = status_http_parse(value, len);
     } else if (field_is(name, name_len, "content-type")) {
         block->grpc_type = field_is_grpc_type(value, len);
     } else if (field_is(name, name_len, "grpc-encoding")) {
@@ -356,10 +347,7 @@ static int32_t call_submit(struct rpc_call *call, uint64_t deadline_ms)
 /* Where a call goes that this connection does not take. NULL: nowhere. */
 static struct rpc_channel *channel_instead(struct rpc_channel *channel)
 {
-    struct rpc_channel *other =
-        channel->ops->instead ? channel->ops->instead(channel, channel->user) : NULL;
-
-    return other && link_usable(&other->link) && other->calls_len < RPC_CALLS_MAX ? other : NULL;
+    return channel->ops->instead ? channel->ops->instead(channel, channel->user) : NULL;
 }
 
 /* A server has not looked at what it refuses so, nor at what comes behind its GOAWAY's last stream
@@ -369,8 +357,8 @@ static bool call_repeat(struct rpc_call *call, uint32_t error_code)
     struct rpc_channel *channel = call->channel;
     uint64_t now_ms = uv_now(link_loop(&channel->link));
 
-    if (call->repeated || call->state != CALL_WAITING ||
-        (call->headers_sent && error_code != NGHTTP2_REFUSED_STREAM) ||
+    if (call->state != CALL_WAITING ||
+        (call->headers_sent && (call->repeated || error_code != NGHTTP2_REFUSED_STREAM)) ||
         (call->deadline_ms && now_ms >= call->expires_ms))
         return false;
     if (!nghttp2_session_check_request_allowed(channel->link.session))
@@ -382,12 +370,12 @@ static bool call_repeat(struct rpc_call *call, uint32_t error_code)
     LIST_INSERT_HEAD(&channel->calls, call, entry);
     channel->calls_len++;
     call->channel = channel;
-    call->repeated = true;
+    call->repeated |= call->headers_sent;
     call->headers_sent = false;
     call->headers_bytes = 0;
     call->request_sent = 0;
     message_reader_fini(&call->reader);
-    message_reader_init(&call->reader, &channel->link.budget);
+    message_reader_init(&call->reader, channel->link.budget);
     call->stream_id = call_submit(call, call->deadline_ms ? call->expires_ms - now_ms : 0);
     link_wake(&channel->link);
     return call->stream_id >= 0;
@@ -423,7 +411,7 @@ static struct rpc_call *call_new(struct rpc_channel *channel, uint64_t deadline_
     call->channel = channel;
     call->stream_id = -1;
     call->deadline_ms = deadline_ms;
-    message_reader_init(&call->reader, &channel->link.budget);
+    message_reader_init(&call->reader, channel->link.budget);
     uv_timer_init(loop, &call->timer);
     call->timer.data = call;
     LIST_INSERT_HEAD(&channel->calls, call, entry);

@@ -121,8 +121,8 @@ int caller_new(uv_loop_t *loop, const struct rpc_service *service, struct caller
         return err;
     }
     caller->service = service;
-    if (caller->link.budget > service->limits.request_bytes)
-        caller->link.budget = service->limits.request_bytes;
+    if (caller->link.budget->left > service->limits.request_bytes)
+        caller->link.budget->left = service->limits.request_bytes;
     caller->link.pulse.every_ms = service->pings_ms;
     caller->queued = 0;
     caller->denied = false;

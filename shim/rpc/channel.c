@@ -108,6 +108,17 @@ void rpc_channel_set_pings(struct rpc_channel *channel, uint64_t every_ms)
     channel->link.pulse.every_ms = every_ms;
 }
 
+void rpc_channel_set_budget(struct rpc_channel *channel, struct message_budget *budget)
+{
+    channel->link.budget = budget;
+}
+
+bool rpc_channel_takes_calls(const struct rpc_channel *channel)
+{
+    return link_usable(&channel->link) && channel->calls_len < RPC_CALLS_MAX &&
+           nghttp2_session_check_request_allowed(channel->link.session);
+}
+
 void rpc_channel_close(struct rpc_channel *channel)
 {
     if (!channel)

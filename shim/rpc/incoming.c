@@ -449,7 +449,7 @@ bool incoming_begin(struct caller *caller, int32_t stream_id)
         return false;
     call->caller = caller;
     call->stream_id = stream_id;
-    message_reader_init(&call->reader, &caller->link.budget);
+    message_reader_init(&call->reader, caller->link.budget);
     STAILQ_INIT(&call->queue);
     LIST_INSERT_HEAD(&caller->calls, call, entry);
     nghttp2_session_set_stream_user_data(caller->link.session, stream_id, call);

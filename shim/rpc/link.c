@@ -404,7 +404,8 @@ int link_init(struct link *link, uv_loop_t *loop, enum link_role role, const str
     link->ops = ops;
     link->role = role;
     link->state = LINK_NEW;
-    link->budget = LINK_BUDGET_BYTES;
+    link->own_budget = (struct message_budget){.left = LINK_BUDGET_BYTES};
+    link->budget = &link->own_budget;
     link->writing = false;
     link->broken = false;
     link->reason[0] = '\0';

@@ -27,6 +27,7 @@
 #include <nghttp2/nghttp2.h>
 #include <uv.h>
 
+#include "shim/rpc/message.h"
 #include "shim/rpc/pulse.h"
 #include "shim/rpc/rpc.h"
 
@@ -89,14 +90,15 @@ struct link_ops {
 };
 
 struct link {
-    nghttp2_session *session; /* its user data is the link */
-    size_t budget;            /* what messages being received may still take, LINK_BUDGET_BYTES */
-    enum link_state state;    /* to read only */
+    nghttp2_session *session;      /* its user data is the link */
+    struct message_budget *budget; /* of messages being received; borrowed, or the link's own */
+    enum link_state state;         /* to read only */
     struct pulse pulse;
 
     /* private */
     const struct link_ops *ops;
     enum link_role role;
+    struct message_budget own_budget; /* LINK_BUDGET_BYTES, or less */
     uv_pipe_t pipe;
     uv_idle_t wake;
     uv_connect_t connect;

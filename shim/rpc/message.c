@@ -34,15 +34,43 @@ enum message_encoding message_encoding_parse(const uint8_t *value, size_t len)
     return MESSAGE_ENCODING_UNKNOWN;
 }
 
-void message_reader_init(struct message_reader *reader, size_t *budget)
+void message_reader_init(struct message_reader *reader, struct message_budget *budget)
 {
     *reader = (struct message_reader){.budget = budget};
+}
+
+static size_t beyond_own(const struct message_budget *budget, size_t taken)
+{
+    return budget->shared && taken > budget->own ? taken - budget->own : 0;
+}
+
+static bool budget_take(struct message_budget *budget, size_t bytes)
+{
+    size_t more = beyond_own(budget, budget->taken + bytes) - beyond_own(budget, budget->taken);
+
+    if (bytes > budget->left || (more > 0 && more > *budget->shared))
+        return false;
+    if (more > 0)
+        *budget->shared -= more;
+    budget->left -= bytes;
+    budget->taken += bytes;
+    return true;
+}
+
+static void budget_give(struct message_budget *budget, size_t bytes)
+{
+    size_t less = beyond_own(budget, budget->taken) - beyond_own(budget, budget->taken - bytes);
+
+    if (less > 0)
+        *budget->shared += less;
+    budget->left += bytes;
+    budget->taken -= bytes;
 }
 
 static void body_release(struct message_reader *reader)
 {
     free(reader->body);
-    *reader->budget += reader->body_room;
+    budget_give(reader->budget, reader->body_room);
     reader->body = NULL;
     reader->body_room = 0;
 }
@@ -73,34 +101,40 @@ static enum message_event fail_memory(struct message_reader *reader)
     return fail(reader, RPC_RESOURCE_EXHAUSTED, "no memory for the message");
 }
 
+static enum message_event fail_room(struct message_reader *reader)
+{
+    return fail(reader, RPC_RESOURCE_EXHAUSTED, "no room for the message beside others");
+}
+
 static size_t min_size(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-/* Makes the body's buffer `room` bytes, if the budget and the heap have them. */
-static bool body_resize(struct message_reader *reader, size_t room)
+/* Makes the body's buffer `room` bytes. MESSAGE_READY: the budget and the heap have them. */
+static enum message_event body_resize(struct message_reader *reader, size_t room)
 {
     size_t more = room - reader->body_room;
     uint8_t *body;
 
-    if (more > *reader->budget)
-        return false;
+    if (!budget_take(reader->budget, more))
+        return fail_room(reader);
     body = realloc(reader->body, room);
-    if (!body)
-        return false;
-    *reader->budget -= more;
+    if (!body) {
+        budget_give(reader->budget, more);
+        return fail_memory(reader);
+    }
     reader->body = body;
     reader->body_room = room;
-    return true;
+    return MESSAGE_READY;
 }
 
-static bool body_grow(struct message_reader *reader, size_t need)
+static enum message_event body_grow(struct message_reader *reader, size_t need)
 {
     size_t room = reader->body_room ? reader->body_room : BODY_ROOM_BYTES;
 
     if (need <= reader->body_room)
-        return true;
+        return MESSAGE_READY;
     while (room < need)
         room *= 2;
     room = min_size(room, reader->body_len);
@@ -137,8 +171,8 @@ static enum message_event feed_body(struct message_reader *reader, const uint8_t
     size_t n = min_size(reader->body_len - reader->body_have, *len);
 
     if (n > 0) {
-        if (!body_grow(reader, reader->body_have + n))
-            return fail_memory(reader);
+        if (body_grow(reader, reader->body_have + n) == MESSAGE_FAILED)
+            return MESSAGE_FAILED;
         memcpy(reader->body + reader->body_have, *data, n);
         reader->body_have += n;
         *data += n;
@@ -156,8 +190,8 @@ static enum message_event inflate_loop(struct message_reader *reader, z_stream *
     do {
         if (reader->body_have > RPC_MESSAGE_BYTES_MAX)
             return fail(reader, RPC_RESOURCE_EXHAUSTED, INFLATES_TOO_FAR);
-        if (!body_grow(reader, reader->body_have + 1))
-            return fail_memory(reader);
+        if (body_grow(reader, reader->body_have + 1) == MESSAGE_FAILED)
+            return MESSAGE_FAILED;
         stream->next_out = reader->body + reader->body_have;
         stream->avail_out = (uInt)(reader->body_room - reader->body_have);
         rc = inflate(stream, Z_NO_FLUSH);
@@ -188,7 +222,7 @@ static enum message_event inflate_body(struct message_reader *reader)
     event = inflate_loop(reader, &stream);
     inflateEnd(&stream);
     free(packed);
-    *reader->budget += packed_room;
+    budget_give(reader->budget, packed_room);
     return event;
 }
 

@@ -26,6 +26,18 @@ enum message_encoding message_encoding_parse(const uint8_t *value, size_t len);
 
 /* ---- framing ---- */
 
+/*
+ * What some readers may hold together: all of a connection, say. The first `own` bytes are theirs
+ * whatever others hold; what is beyond comes out of `shared`, which other budgets draw on, too.
+ */
+struct message_budget {
+    size_t left;  /* bytes they may still hold */
+    size_t taken; /* and those they do */
+    size_t own;   /* only with `shared` */
+    size_t
+        *shared; /* bytes that all who share them may still hold; borrowed. NULL: no such bound */
+};
+
 enum message_event {
     MESSAGE_MORE,   /* all bytes are taken, no message is whole */
     MESSAGE_READY,  /* body and body_len are one message, until the next feed or fini */
@@ -35,7 +47,7 @@ enum message_event {
 /* Cuts a stream of bytes into messages. */
 struct message_reader {
     enum message_encoding encoding; /* set it before the first feed */
-    size_t *budget;                 /* bytes all readers that share it may still hold; borrowed */
+    struct message_budget *budget;  /* borrowed */
     uint8_t *body;
     size_t body_len;
     int fault_code;         /* an rpc_code */
@@ -50,7 +62,7 @@ struct message_reader {
 };
 
 /* A reader without a byte. `budget` is borrowed until fini. */
-void message_reader_init(struct message_reader *reader, size_t *budget);
+void message_reader_init(struct message_reader *reader, struct message_budget *budget);
 
 /* Frees what it holds and gives the budget back. May be called twice. */
 void message_reader_fini(struct message_reader *reader);

@@ -63,6 +63,7 @@ struct rpc_status {
 
 struct rpc_channel; /* one connection to one server */
 struct rpc_call;    /* one outgoing call */
+struct message_budget;
 
 struct rpc_channel_ops {
     /* The connection stands; calls made before it were queued. May be NULL. */
@@ -71,8 +72,8 @@ struct rpc_channel_ops {
      * before. Runs once. The channel is dead: the owner calls rpc_channel_close(). May be NULL. */
     void (*lost)(struct rpc_channel *channel, const char *reason, void *user);
     /* The server takes no more calls here, and a call that it has not looked at needs another
-     * connection of the same owner's to it, which is borrowed for as long as the call takes. NULL:
-     * there is none, and the call ends. May be NULL. */
+     * connection of the same owner's to it, one that takes calls, which is borrowed for as long as
+     * the call takes. NULL: there is none, and the call ends. May be NULL. */
     struct rpc_channel *(*instead)(struct rpc_channel *channel, void *user);
 };
 
@@ -100,6 +101,14 @@ void rpc_channel_close(struct rpc_channel *channel);
  * long again is lost. Call it before connected(). Only of a server of our own: others count PINGs. */
 void rpc_channel_set_pings(struct rpc_channel *channel, uint64_t every_ms);
 
+/* What comes on it counts to `budget` (message.h), which is borrowed until the channel is closed,
+ * beside what else draws on that; by itself it has 64 MiB of its own. Call it before the first call. */
+void rpc_channel_set_budget(struct rpc_channel *channel, struct message_budget *budget);
+
+/* Whether a call may be made on it: it is not lost, the server has not said that it takes no more (as
+ * far as is known), and fewer than RPC_CALLS_MAX are open. */
+bool rpc_channel_takes_calls(const struct rpc_channel *channel);
+
 struct rpc_call_ops {
     /* One message; borrowed until return. Any number for a stream. Once at most for a unary call,
      * which has succeeded only when done() says so: an error may still follow its message. */
@@ -114,7 +123,7 @@ struct rpc_call_ops {
  * DEADLINE_EXCEEDED after it, and the server is told by grpc-timeout. `stream`: the answer is a
  * server stream. May be called before connected(). `path` is borrowed until done() or cancel. A call
  * that the server says it has not looked at (REFUSED_STREAM, GOAWAY) is asked once more, within its
- * deadline.
+ * deadline; one that was not sent yet has not been asked.
  *
  * done() gets the server's own status, or: UNAVAILABLE, the connection is lost or the server takes
  * no more calls · INTERNAL, a malformed answer · UNKNOWN, an answer without a status or not gRPC's

@@ -133,6 +133,15 @@ int status_code_parse(const uint8_t *value, size_t len)
     return code > RPC_UNAUTHENTICATED ? RPC_UNKNOWN : code;
 }
 
+int status_http_parse(const uint8_t *value, size_t len)
+{
+    int status = 0;
+
+    for (size_t i = 0; i < len && i < 3; i++)
+        status = status * 10 + (value[i] - '0');
+    return status;
+}
+
 void status_timeout_format(uint64_t timeout_ms, char out[static STATUS_TIMEOUT_BYTES_MAX])
 {
     static const struct {

@@ -38,6 +38,9 @@ void status_copy(const char *text, char out[static STATUS_TEXT_BYTES_MAX]);
 /* The code of a grpc-status field; RPC_UNKNOWN for what is no code. */
 int status_code_parse(const uint8_t *value, size_t len);
 
+/* The number of a :status field, whose digits the session has looked at. */
+int status_http_parse(const uint8_t *value, size_t len);
+
 /* Writes a grpc-timeout of at least `timeout_ms` in eight digits at most. */
 void status_timeout_format(uint64_t timeout_ms, char out[static STATUS_TIMEOUT_BYTES_MAX]);
 

@@ -1,5 +1,7 @@
 """A plugin whose server says of a call that it has not looked at it (RFC 9113 §8.7), byte by byte."""
 
+import threading
+
 import grpc
 import h2.errors
 import pytest
@@ -9,26 +11,29 @@ from h2runtime import H2Runtime, Script
 from plugin import allocate_answer, register
 from protos import deviceplugin
 from rawh2 import framed
+from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
+EXTRA_MAX = 4  # plugin_client.c
 REFUSED = Script(reset=h2.errors.ErrorCodes.REFUSED_STREAM)
 
 
 class HandMade(H2Runtime):
-    """`first`: how Allocate is answered, one after the other, before it is answered well."""
+    """`first`: how Allocate is answered, one after the other, before it is answered well; None: well."""
 
-    def __init__(self, plugin_dir, first):
+    def __init__(self, plugin_dir, first, number):
         super().__init__(plugin_dir / "hand_made.sock", script=self._script)
         self.first = list(first)
+        self.number = number
 
     def _script(self, call):
         if call.method == "Allocate":
             request = deviceplugin.AllocateRequest.FromString(call.body[5:])
-            return self.first.pop(0) if self.first else Script(
+            return self.first and self.first.pop(0) or Script(
                 framed(allocate_answer(request).SerializeToString()))
         if call.method == "ListAndWatch":
             answer = deviceplugin.ListAndWatchResponse()
-            for number in range(4):
+            for number in range(self.number):
                 answer.devices.add(ID=f"g{number}", health="Healthy")
             return Script(framed(answer.SerializeToString()), ends=False)
         return Script(framed(b""))
@@ -39,11 +44,11 @@ class HandMade(H2Runtime):
 
 @pytest.fixture
 def hand_made(shim, closing):
-    def make(*first):
-        one = closing(HandMade(shim.plugin_dir, first))
+    def make(*first, number=4):
+        one = closing(HandMade(shim.plugin_dir, first, number))
         one.start()
         register(shim.plugin_dir, GPU, one.path.name)
-        shim.wait_log("4 of 4 devices healthy")
+        shim.wait_log(f"{number} of {number} devices healthy")
         return one
 
     return make
@@ -83,5 +88,35 @@ def test_where_a_connection_takes_no_more_calls_there_is_another(hand_made, shim
     for number in range(3):
         create(client, f"web{number}")
     assert len(plugin.of("Allocate")) == 4
+    assert len(plugin.of("ListAndWatch")) == 1
+    assert "lost" not in shim.log()
+
+
+def test_another_one_that_goes_away_has_not_looked_at_it_either(hand_made, client):
+    """The second creation's call was never sent where the list is, so it is asked once more."""
+    plugin = hand_made(Script(goes_after=3), None, Script(goes_after=1))
+    for number in range(2):
+        create(client, f"web{number}")
+    assert len(plugin.of("Allocate")) == 4
+
+
+def test_beside_one_that_is_going_away_there_is_another(hand_made, shim, client, background):
+    """Each takes one call and no more, and goes when that is answered. There are four beside the
+    list's, which is where it ends."""
+    release = threading.Event()
+    last = Script(framed(allocate_answer(deviceplugin.AllocateRequest(container_requests=[{}]))
+                         .SerializeToString()), leaves=True, release=release)
+    plugin = hand_made(Script(goes_after=3), *[last] * EXTRA_MAX, number=EXTRA_MAX + 1)
+    slow = []
+    for number in range(EXTRA_MAX):
+        slow.append(background.submit(create, client, f"slow{number}"))
+        wait_until(lambda n=number: len(plugin.of("Allocate")) == n + 2, "it is asked")
+    with refused(grpc.StatusCode.UNAVAILABLE, "takes no more calls"):
+        create(client, "many")
+    assert not any(one.done() for one in slow)
+    release.set()
+    for one in slow:
+        one.result(GENEROUS_S)
+    create(client, "web")
     assert len(plugin.of("ListAndWatch")) == 1
     assert "lost" not in shim.log()

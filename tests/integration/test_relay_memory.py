@@ -1,8 +1,4 @@
-"""What hostile clients make the relay hold, against the sums at the end of shim/relay/limits.h.
-
-Bounds are of the peak and on top of what the daemon takes anyway. With AddressSanitizer, which
-keeps what was freed and whose every allocation is larger, only that all goes on is seen.
-"""
+"""What hostile clients make the relay hold, against the sums at the end of shim/relay/limits.h."""
 
 import gzip
 import select
@@ -12,11 +8,12 @@ import pytest
 
 import rawpair
 from asking import by_annotation
+from bound import Bound
 from capture import DATA, END_HEADERS, PADDED, Frame, connect
 from criclient import pod_config
 from h2runtime import H2Runtime
 from limits import limits_of
-from process import MIB, Peak, is_sanitized, open_files, rss_bytes
+from process import MIB, is_sanitized, open_files, rss_bytes
 from protos import RUNTIME, cri
 from rawh2 import Connection, framed
 from waiting import GENEROUS_S, wait_until
@@ -26,8 +23,6 @@ pytestmark = pytest.mark.release
 LIMITS = limits_of("shim/relay/limits.h")
 CREATE = RUNTIME + "CreateContainer"
 GPU = "vendor.com/gpu"
-# The allocator's: half-filled pages, and what small buffers leave behind.
-SLACK_BYTES = 3 * MIB
 STILL_S = 1
 
 
@@ -43,26 +38,6 @@ def shim(runtime, make_shim):
     one = make_shim()
     rawpair.wait_quiet(one)
     return one
-
-
-class Bound:
-    """check(bytes): so much more, at most, since this was made."""
-
-    def __init__(self, shim):
-        self._shim = shim
-        self._peak = Peak(shim.pid)
-        self._sanitized = is_sanitized(shim.pid)
-        self.before = self._peak.before
-
-    def check(self, bytes_max):
-        growth = self._peak.growth()
-        print(f"{growth / MIB:.1f} MiB of {(bytes_max + SLACK_BYTES) / MIB:.1f}")
-        assert self._sanitized or growth < bytes_max + SLACK_BYTES
-
-    def wait_gone(self):
-        """Until next to nothing of it is left."""
-        wait_until(lambda: self._sanitized or
-                   rss_bytes(self._shim.pid) < self._peak.before + SLACK_BYTES, "memory goes back")
 
 
 def head(stream, path=CREATE, extra=()):

@@ -68,6 +68,10 @@ class _Served:
         if data:
             self._socket.sendall(data)
 
+    def _go_away(self, last_stream):
+        self._flush()
+        self._socket.sendall(struct.pack(">BHBBIII", 0, 8, 7, 0, 0, last_stream, 0))
+
     def _take(self, event):
         stream = getattr(event, "stream_id", None)
         if isinstance(event, h2.events.RequestReceived):
@@ -91,9 +95,12 @@ class _Served:
         script = self._runtime.script(call)
         call.end = "end"
         if script.goes_after is not None:  # past h2, which would take the connection for closed
-            self._flush()
-            self._socket.sendall(struct.pack(">BHBBIII", 0, 8, 7, 0, 0, script.goes_after, 0))
+            self._go_away(script.goes_after)
             return
+        if script.leaves:
+            self._go_away(stream)
+        if script.release:
+            script.release.wait(GENEROUS_S)
         if script.reset is not None:
             self._h2.reset_stream(stream, script.reset)
             return
@@ -131,6 +138,8 @@ class Script:
     reset: int = None
     ends: bool = True
     goes_after: int = None  # a GOAWAY with that last stream is all that comes
+    leaves: bool = False  # a GOAWAY comes before the answer: it is the connection's last
+    release: threading.Event = None  # the answer comes after that; the connection waits
 
 
 def script_of(call):

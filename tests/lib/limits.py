@@ -7,9 +7,10 @@ _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _DEFINE = re.compile(r"^#define[ \t]+(\w+)[ \t]+((?:.*\\\n)*.*)$", re.MULTILINE)
 
 
-def limits_of(path):
-    """What each macro of the header that is a number comes to."""
-    text = re.sub(r"/\*.*?\*/", "", (_ROOT / path).read_text(), flags=re.DOTALL)
+def limits_of(*paths):
+    """What each macro that is a number comes to, of headers that build on those before them."""
+    text = "".join((_ROOT / path).read_text() for path in paths)
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = {}
     for name, words in _DEFINE.findall(text):
         words = re.sub(r"\(size_t\)|\\\n", " ", words)

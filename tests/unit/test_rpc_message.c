@@ -17,12 +17,12 @@
 
 #define BUDGET ((size_t)64 * 1024 * 1024)
 
-static size_t budget;
+static struct message_budget budget;
 
 static int reset_budget(void **state)
 {
     (void)state;
-    budget = BUDGET;
+    budget = (struct message_budget){.left = BUDGET};
     return 0;
 }
 
@@ -30,7 +30,7 @@ static int reset_budget(void **state)
 static int check_budget(void **state)
 {
     (void)state;
-    return budget == BUDGET ? 0 : -1;
+    return budget.left == BUDGET && budget.taken == 0 ? 0 : -1;
 }
 
 static void encodings(void **state)
@@ -145,7 +145,7 @@ static void an_announced_length_costs_nothing(void **state)
     (void)state;
     message_reader_init(&reader, &budget);
     assert_int_equal(message_reader_feed(&reader, &data, &len), MESSAGE_MORE);
-    assert_true(budget > BUDGET - 64 * 1024);
+    assert_true(budget.left > BUDGET - 64 * 1024);
     message_reader_fini(&reader);
 }
 
@@ -157,15 +157,15 @@ static void readers_share_one_budget(void **state)
     size_t len = sizeof bytes;
 
     (void)state;
-    budget = 150000;
+    budget.left = 150000;
     message_reader_init(&first, &budget);
     message_reader_init(&second, &budget);
     assert_int_equal(message_reader_feed(&first, &data, &len), MESSAGE_READY);
     assert_int_equal(fault(&second, bytes, sizeof bytes), RPC_RESOURCE_EXHAUSTED);
     message_reader_fini(&first);
     message_reader_fini(&second);
-    assert_int_equal(budget, 150000);
-    budget = BUDGET;
+    assert_int_equal(budget.left, 150000);
+    budget.left = BUDGET;
 }
 
 static void does_not_keep_a_large_buffer(void **state)
@@ -179,7 +179,7 @@ static void does_not_keep_a_large_buffer(void **state)
     message_reader_init(&reader, &budget);
     assert_int_equal(message_reader_feed(&reader, &data, &len), MESSAGE_READY);
     assert_int_equal(message_reader_feed(&reader, &data, &len), MESSAGE_MORE);
-    assert_int_equal(budget, BUDGET);
+    assert_int_equal(budget.left, BUDGET);
     message_reader_fini(&reader);
 }
 
@@ -281,11 +281,15 @@ static void any_budget_is_kept(void **state)
     uint8_t *bytes = compressed(50000, 0, &len);
 
     (void)state;
-    for (budget = 0; budget < 200000; budget += 97) {
-        size_t before = budget, left = len;
+    for (size_t bytes_max = 0; bytes_max < 200000; bytes_max += 97) {
+        const size_t own = bytes_max / 3, shared_before = bytes_max - own;
+        size_t left = len, shared = shared_before;
         const uint8_t *data = bytes;
         struct message_reader reader;
 
+        budget = (struct message_budget){.left = bytes_max};
+        if (bytes_max % 2)
+            budget = (struct message_budget){.left = BUDGET, .own = own, .shared = &shared};
         message_reader_init(&reader, &budget);
         reader.encoding = MESSAGE_GZIP;
         if (message_reader_feed(&reader, &data, &left) == MESSAGE_FAILED)
@@ -293,10 +297,49 @@ static void any_budget_is_kept(void **state)
         else
             assert_int_equal(reader.body_len, 50000);
         message_reader_fini(&reader);
-        assert_int_equal(budget, before);
+        assert_int_equal(budget.left, budget.shared ? BUDGET : bytes_max);
+        assert_int_equal(budget.taken, 0);
+        assert_int_equal(shared, shared_before);
     }
     free(bytes);
-    budget = BUDGET;
+    budget = (struct message_budget){.left = BUDGET};
+}
+
+/* Half a message of 100 kB, and whether there was room for it. */
+static bool half_fits(struct message_reader *reader, struct message_budget *from)
+{
+    static const uint8_t bytes[5 + 50000] = {0, 0, 1, 0x86, 0xa0};
+    const uint8_t *data = bytes;
+    size_t len = sizeof bytes;
+
+    message_reader_init(reader, from);
+    return message_reader_feed(reader, &data, &len) == MESSAGE_MORE;
+}
+
+/* Ten who send much and one whose message is small. */
+static void what_is_ones_own_is_there_whatever_others_hold(void **state)
+{
+    static const uint8_t small[] = {0, 0, 0, 0, 3, 'a', 'b', 'c'};
+    size_t shared = 200000, fit = 0;
+    struct message_budget budgets[11];
+    struct message_reader readers[11];
+    char out[8];
+
+    (void)state;
+    for (size_t i = 0; i < 11; i++)
+        budgets[i] = (struct message_budget){.left = BUDGET, .own = 8192, .shared = &shared};
+    for (size_t i = 0; i < 10; i++)
+        fit += half_fits(&readers[i], &budgets[i]);
+    assert_int_equal(fit, 3); /* each in a buffer of 64 KiB, 8 of them its own */
+    message_reader_init(&readers[10], &budgets[10]);
+    assert_int_equal(feed(&readers[10], small, sizeof small, out), 4);
+    for (size_t i = 0; i < 11; i++) {
+        message_reader_fini(&readers[i]);
+        assert_int_equal(budgets[i].left, BUDGET);
+    }
+    assert_int_equal(shared, 200000);
+    assert_true(half_fits(&readers[9], &budgets[9]));
+    message_reader_fini(&readers[9]);
 }
 
 /* ---- protobuf ---- */
@@ -470,6 +513,7 @@ int main(void)
         READER_TEST(refuses_what_does_not_inflate),
         READER_TEST(takes_plain_messages_under_gzip),
         READER_TEST(any_budget_is_kept),
+        READER_TEST(what_is_ones_own_is_there_whatever_others_hold),
         cmocka_unit_test(packs_behind_a_head_and_unpacks),
         cmocka_unit_test(the_worst_of_real_lists_fits),
         cmocka_unit_test(unpacks_an_empty_message),

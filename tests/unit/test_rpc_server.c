@@ -149,7 +149,7 @@ static void a_request_over_what_the_owner_allows_is_refused(void **state)
     struct fixture *f = *state;
 
     rpc_server_set_limits(f->served.server, &limits);
-    assert_true(answers(f, "no memory for the message"));
+    assert_true(answers(f, "no room for the message beside others"));
     assert_false(f->served.called);
 }
 

@@ -95,7 +95,7 @@ ONCE(inflated_messages_have_a_common_bound)
     ack(w, RUNTIME);
     saw(w, CLIENT,
         "HEADERS 7 END :status=200 content-type=application/grpc grpc-status=8 grpc-message="
-        "CreateContainer: no memory for the message\n");
+        "CreateContainer: no room for the message beside others\n");
     forward(w, w->calls[0], NULL);
     zip_call(w, 9, CREATE, "gzip", &packed);
     assert_int_equal(w->calls_len, 2);

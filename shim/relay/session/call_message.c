@@ -29,7 +29,8 @@ enum call_message_state call_message_measure(const struct buffer *b, size_t *byt
                                                             : CALL_MESSAGE_PARTIAL;
 }
 
-int call_message_open(struct stream *st, const struct buffer *b, size_t bytes, size_t *room)
+int call_message_open(struct stream *st, const struct buffer *b, size_t bytes,
+                      struct message_budget *room)
 {
     const uint8_t *p = buffer_data(b);
     size_t len = MESSAGE_HEAD_BYTES + bytes;

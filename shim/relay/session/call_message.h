@@ -9,6 +9,7 @@
 
 #include "shim/relay/buffer.h"
 
+struct message_budget;
 struct stream;
 
 enum call_message_state { CALL_MESSAGE_PARTIAL, CALL_MESSAGE_WHOLE, CALL_MESSAGE_TOO_LARGE };
@@ -23,7 +24,8 @@ size_t call_message_to_come(const struct buffer *b);
 /* Points call.message at the first message in `b`, of `bytes`, which is whole; inflated if need be,
  * within `room`. `b` and `room` are borrowed until call_message_close(). 0, or the gRPC code of
  * what is wrong with it. */
-int call_message_open(struct stream *st, const struct buffer *b, size_t bytes, size_t *room);
+int call_message_open(struct stream *st, const struct buffer *b, size_t bytes,
+                      struct message_budget *room);
 
 /* More has come behind a message that is held, and the queue may have moved. */
 void call_message_moved(struct stream *st);

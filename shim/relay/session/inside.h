@@ -35,6 +35,7 @@
 #include "shim/relay/session/late_acks.h"
 #include "shim/relay/session/settings_queue.h"
 #include "shim/relay/session/windows.h"
+#include "shim/rpc/message.h"
 
 /* The header block that an end sends, or has sent last (blocks.h). */
 struct session_block {
@@ -66,12 +67,12 @@ struct session {
     enum cri_method_class classes[CRI_METHODS];
     struct windows windows;
     struct late_acks late_acks;
-    size_t queued;         /* streams that wait for a window */
-    size_t request_bytes;  /* in the copies of observed requests */
-    size_t response_bytes; /* in those of answers */
-    size_t inflated_room;  /* bytes that inflated messages may still take */
-    size_t answer_room;    /* the same, for the one answer that is looked at */
-    uint8_t goaway[4];     /* the stream id of the runtime's that is under way */
+    size_t queued;                       /* streams that wait for a window */
+    size_t request_bytes;                /* in the copies of observed requests */
+    size_t response_bytes;               /* in those of answers */
+    struct message_budget inflated_room; /* of inflated messages */
+    struct message_budget answer_room;   /* of the one answer that is looked at */
+    uint8_t goaway[4];                   /* the stream id of the runtime's that is under way */
     size_t goaway_len;
     bool runtime_goes;    /* a GOAWAY of the runtime's has begun to pass */
     uint32_t goaway_last; /* the last stream of what the client was told, which may only fall */
