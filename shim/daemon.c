@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -24,7 +23,6 @@
 #include "shim/level_file.h"
 #include "shim/log.h"
 #include "shim/metrics/metrics.h"
-#include "shim/path.h"
 #include "shim/program.h"
 #include "shim/relay/calls.h"
 #include "shim/relay/relay.h"
@@ -458,18 +456,10 @@ static void start_metrics(struct daemon *d)
         d->metrics = metrics_start(&d->loop, d->config->metrics.listen, &METRICS_OPS, d);
 }
 
-static void watch_deaths(const struct daemon *d)
-{
-    char *path = path_beside(d->config->listen, DEATHS_NAME);
-
-    deaths_watch(path);
-    free(path);
-}
-
 static int run(struct daemon *d)
 {
     d->started_ms = boot_now_ms();
-    watch_deaths(d);
+    deaths_watch_beside(d->config->listen, DEATHS_NAME);
     settings_set_level(d->settings, level_file_read(d->config->state_dir));
     program_note();
     d->calls = calls_new();

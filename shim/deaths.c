@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -14,6 +15,7 @@
 #include "shim/file.h"
 #include "shim/hash.h"
 #include "shim/log.h"
+#include "shim/path.h"
 
 /* What is read of the file: its end. */
 #define NOTES_MAX (2 * DEATHS_HELD_MAX)
@@ -157,6 +159,14 @@ void deaths_watch(const char *file)
     if (notes_len > 0 && notes[notes_len - 1].at_ms + DEATHS_REMEMBERED_MS < boot_now_ms())
         deaths_forget(); /* or the file would grow for ever */
     install();
+}
+
+void deaths_watch_beside(const char *beside, const char *name)
+{
+    char *file = path_beside(beside, name);
+
+    deaths_watch(file);
+    free(file);
 }
 
 bool deaths_of(uint64_t job, unsigned times)

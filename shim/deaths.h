@@ -43,6 +43,8 @@ enum {
 /* Reads what was noted in `path` (copied; in a directory that does not outlive the kernel), and notes
  * there from now on. Once, at the start. */
 void deaths_watch(const char *path);
+/* Likewise: `name` in the directory of `path`. */
+void deaths_watch_beside(const char *path, const char *name);
 
 /* Whether the last `times` deaths at this job came together, and lately. */
 bool deaths_of(uint64_t job, unsigned times);

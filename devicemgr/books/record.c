@@ -41,7 +41,7 @@ uint8_t *record_of_resource(const struct resource *resource, const char *boot_id
     row.name = resource->name;
     row.endpoint = resource->endpoint.socket_good;
     row.pre_start_required = resource->endpoint.pre_start;
-    row.get_preferred_allocation_available = resource->endpoint.preferred;
+    row.get_preferred_allocation_available = resource->endpoint.has_preference;
     put_stop(&resource->endpoint, boot_id, &row);
     row.devices = mem_alloc(devices->len, sizeof *row.devices);
     row.n_devices = devices->len;

@@ -41,7 +41,7 @@ void plugin_take_options(struct state *state, uint64_t number,
     endpoint = &resource->endpoint;
     if (endpoint->socket_good && /* else its first list is worth a row */
         (endpoint->pre_start != options->pre_start_required ||
-         endpoint->preferred != options->get_preferred_allocation_available))
+         endpoint->has_preference != options->get_preferred_allocation_available))
         dirty_touch_resource(state, resource->name, false);
     endpoint_set_options(endpoint, options->pre_start_required,
                          options->get_preferred_allocation_available);
@@ -212,7 +212,7 @@ void plugin_take_loss(struct state *state, uint64_t number, const char *reason)
         plugin_dial(state, resource, ENDPOINT_REDIALLED, endpoint->socket_good);
     else if (endpoint->socket_good)
         endpoint_set_state(endpoint, state->now_ms, ENDPOINT_GRACE);
-    else if (!endpoint->next_socket)
+    else if (!endpoint->put_off.socket_name)
         plugin_remove(state, resource);
 }
 
@@ -240,7 +240,7 @@ static void log_removed(struct state *state, const struct resource *resource)
 /* UINT64_MAX: no dial waits. */
 static uint64_t next_dial_ms(const struct state *state, const struct endpoint *endpoint)
 {
-    return endpoint->next_socket ? endpoint_dial_ms(endpoint, state->now_ms) : UINT64_MAX;
+    return endpoint->put_off.socket_name ? endpoint_dial_ms(endpoint, state->now_ms) : UINT64_MAX;
 }
 
 /* Connected, and no list: its grace period begins, though a list would still be welcome. */

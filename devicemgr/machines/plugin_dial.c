@@ -50,7 +50,7 @@ void plugin_answer(struct state *state, struct endpoint *endpoint, int code,
 void plugin_answer_all(struct state *state, struct endpoint *endpoint, int code,
                        const struct text *text)
 {
-    uint64_t waits = endpoint_take_next_registration(endpoint);
+    uint64_t waits = endpoint_take_put_off_registration(endpoint);
 
     plugin_answer(state, endpoint, code, text);
     if (waits)

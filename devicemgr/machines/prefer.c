@@ -135,7 +135,7 @@ static void choose_own(const struct devicemgr_preference *asked, const struct id
 static bool askable(const struct prefers *prefers, const struct resource *resource)
 {
     return resource && !resource->builtin && resource_usable(resource) &&
-           resource->endpoint.preferred && HASH_COUNT(prefers->by_call) < PREFERS_MAX &&
+           resource->endpoint.has_preference && HASH_COUNT(prefers->by_call) < PREFERS_MAX &&
            (resource->prefer_rest.generation != resource->generation ||
             resource->prefer_rest.until_ms <= prefers->state->now_ms);
 }

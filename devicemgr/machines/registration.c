@@ -93,7 +93,7 @@ static void dial_later(struct state *state, struct resource *resource, uint64_t 
 void registration_dial_waiting(struct state *state, struct resource *resource)
 {
     uint64_t registration;
-    char *socket_name = endpoint_take_next(&resource->endpoint, &registration);
+    char *socket_name = endpoint_take_put_off(&resource->endpoint, &registration);
 
     dial_registered(state, resource, registration, socket_name);
     free(socket_name);
@@ -117,7 +117,7 @@ void registration_begin(struct state *state, uint64_t registration, const char *
         resource = resources_add(&state->resources, name);
     text_add(&text, "a newer registration of resource %s has come", name);
     plugin_answer_all(state, &resource->endpoint, CODE_ABORTED, &text);
-    if (resource->endpoint.next_socket ||
+    if (resource->endpoint.put_off.socket_name ||
         endpoint_dial_ms(&resource->endpoint, state->now_ms) > state->now_ms)
         dial_later(state, resource, registration, socket_name);
     else

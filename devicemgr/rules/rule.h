@@ -30,8 +30,8 @@
 #pragma GCC poison allocations_remove devices_fini devices_update endpoint_dial endpoint_fini
 #pragma GCC poison endpoint_forget_registration endpoint_move endpoint_put_off endpoint_restore
 #pragma GCC poison endpoint_set_disconnected endpoint_set_options endpoint_set_registration
-#pragma GCC poison endpoint_set_state endpoint_set_stop_stored endpoint_stop endpoint_take_next
-#pragma GCC poison endpoint_take_next_registration endpoint_take_registration kubelet_note_token
+#pragma GCC poison endpoint_set_state endpoint_set_stop_stored endpoint_stop endpoint_take_put_off
+#pragma GCC poison endpoint_take_put_off_registration endpoint_take_registration kubelet_note_token
 #pragma GCC poison order_carry order_end ordered_committed orders_confirm orders_remove
 #pragma GCC poison orders_revert
 #pragma GCC poison ledger_drop_allocation ledger_drop_pod ledger_outcome_unknown

@@ -66,7 +66,7 @@ static bool wants_preference(const struct wanted *wanted, const struct pool *poo
 {
     const struct resource *resource = wanted->resource;
 
-    return !resource->builtin && resource->endpoint.preferred &&
+    return !resource->builtin && resource->endpoint.has_preference &&
            wanted->want->prefer == PREFER_NOT_ASKED && pool->reused < wanted->want->count &&
            pool->len > wanted->want->count;
 }

@@ -24,6 +24,15 @@
 
 #define REPORT_BYTES_MAX 1024
 
+/* What the core has of the rows in the file. */
+enum store_rows {
+    ROWS_UNASKED,  /* store_load() has not run: what is there does not matter */
+    ROWS_UNREAD,   /* it ran when there was no file to read: what comes to light later is unknown */
+    ROWS_READ,     /* all of them */
+    ROWS_WRITTEN,  /* all of them, and meta holds this boot's id */
+    ROWS_NEW_FILE, /* the file is a new one, and the core, which does not know yet, has others */
+};
+
 struct store {
     struct store_options options;
     char path[STORE_PATH_BYTES_MAX];
@@ -31,13 +40,8 @@ struct store {
     sqlite3_stmt *put[STORE_TABLES];
     sqlite3_stmt *drop[STORE_TABLES];
     ino_t inode; /* of the open file, to notice that it was taken away */
-    bool rebooted;
-    bool made;         /* see store_made() */
-    bool lost_rows;    /* see store_lost_rows() */
-    bool reset;        /* the file is a new one, and the owner of the rows does not know yet */
-    bool boot_written; /* meta holds this boot's id */
-    bool load_asked;   /* store_load() ran */
-    bool loaded;       /* and could read the file */
+    enum store_rows rows;
+    bool made, rebooted, lost_rows; /* what store_made() and so on answer */
 };
 
 static void report(const struct store *store, int level, const char *format, ...)
@@ -299,10 +303,9 @@ static int load_table(struct store *store, int table,
 void store_load(struct store *store, void (*each)(void *user, const struct devicemgr_record *),
                 void *user)
 {
-    store->load_asked = true;
+    store->rows = store->db ? ROWS_READ : ROWS_UNREAD;
     if (!store->db)
         return;
-    store->loaded = true;
     for (int i = 0; i < STORE_TABLE_META; i++) {
         if (load_table(store, i, each, user) != SQLITE_OK)
             report(store, LOG_ERR, "checkpoint %s: table %s: %s", store->path, store_tables[i].name,
@@ -333,7 +336,7 @@ static bool holds_unread_rows(const struct store *store)
 {
     int n = 0;
 
-    return store->load_asked && (!store->loaded || store->reset) &&
+    return (store->rows == ROWS_UNREAD || store->rows == ROWS_NEW_FILE) &&
            (store_tables_count(store->db, &n) != SQLITE_OK || n > 0);
 }
 
@@ -347,7 +350,7 @@ static int reopen(struct store *store, char *err, size_t err_bytes)
         opened = STORE_UNAVAILABLE;
         snprintf(why, sizeof why, "its rows were not read at start");
         if (set_aside(store, "is left as it is", why) == 0) {
-            store->reset = true;
+            store->rows = ROWS_NEW_FILE;
             opened = open_file(store, why, sizeof why);
         }
     }
@@ -355,7 +358,8 @@ static int reopen(struct store *store, char *err, size_t err_bytes)
         snprintf(err, err_bytes, "checkpoint %s: %s", store->path, why);
         return -1;
     }
-    store->loaded = true;
+    if (store->rows == ROWS_UNREAD)
+        store->rows = ROWS_READ; /* it is empty */
     return 0;
 }
 
@@ -383,15 +387,14 @@ static int leave_file(struct store *store, char *err, size_t err_bytes)
     report(store, LOG_ERR, "checkpoint %s was %s; it is written anew", store->path, why);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     disconnect(store);
-    store->reset = true;
-    store->boot_written = false;
+    store->rows = ROWS_NEW_FILE;
     return 0;
 }
 
 /* The file was let go, and there is a new one: its owner must hear of that before it writes. */
 static int tell_reset(struct store *store, char *err, size_t err_bytes)
 {
-    store->reset = false;
+    store->rows = ROWS_READ; /* the core writes all it has into it */
     snprintf(err, err_bytes, "checkpoint %s was lost, and is written anew", store->path);
     return STORE_RESET;
 }
@@ -417,7 +420,7 @@ static int write_all(struct store *store, const struct devicemgr_record *records
     static const char *const boot_key[3] = {"boot_id", "", ""};
     int rc = store_db_exec(store->db, "BEGIN IMMEDIATE");
 
-    if (rc == SQLITE_OK && !store->boot_written)
+    if (rc == SQLITE_OK && store->rows != ROWS_WRITTEN)
         rc = write_row(store, STORE_TABLE_META, boot_key, store->options.boot_id,
                        strlen(store->options.boot_id));
     for (size_t i = 0; i < n && rc == SQLITE_OK; i++)
@@ -444,11 +447,11 @@ int store_commit(struct store *store, const struct devicemgr_record *records, si
         return -1;
     if (!store->db && reopen(store, err, err_bytes) < 0)
         return -1;
-    if (store->reset)
+    if (store->rows == ROWS_NEW_FILE)
         return tell_reset(store, err, err_bytes);
     rc = write_all(store, records, records_len);
     if (rc == SQLITE_OK) {
-        store->boot_written = true;
+        store->rows = ROWS_WRITTEN;
         return 0;
     }
     put_failure(store, err, err_bytes);

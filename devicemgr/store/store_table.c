@@ -7,57 +7,28 @@
 
 #define SQL_BYTES_MAX 512
 
-/* Columns have their names: a later release may add some. */
+/* Columns have their names: a later release may add some. A checksum begins with the table's
+ * number, and has always three keys, '' where the table has fewer. */
+#define ROWS_OF(table, number, three, columns, values, where)                                      \
+    .name = table, .keys = three, .sum = "row_checksum(" number ", " three ", value)",             \
+    .put = "INSERT OR REPLACE INTO " table " (" columns ", value, checksum) VALUES (" values       \
+           ", ?4, row_checksum(" number ", ?1, ?2, ?3, ?4))",                                      \
+    .drop = "DELETE FROM " table " WHERE " where
+#define ONE_KEY(table, number, key) ROWS_OF(table, number, key ", '', ''", key, "?1", key " = ?1")
+#define THREE_KEYS(table, number, a, b, c)                                                         \
+    ROWS_OF(table, number, a ", " b ", " c, a ", " b ", " c, "?1, ?2, ?3",                         \
+            a " = ?1 AND " b " = ?2 AND " c " = ?3")
+
 const struct store_table store_tables[STORE_TABLES] = {
-    [DEVICEMGR_RECORD_RESOURCE] =
-        {
-            .name = "resources",
-            .keys = "name, '', ''",
-            .sum = "row_checksum(0, name, '', '', value)",
-            .put = "INSERT OR REPLACE INTO resources (name, value, checksum)"
-                   " VALUES (?1, ?4, row_checksum(0, ?1, ?2, ?3, ?4))",
-            .drop = "DELETE FROM resources WHERE name = ?1",
-        },
-    [DEVICEMGR_RECORD_ALLOCATION] =
-        {
-            .name = "allocations",
-            .keys = "pod_uid, container, resource",
-            .sum = "row_checksum(1, pod_uid, container, resource, value)",
-            .put =
-                "INSERT OR REPLACE INTO allocations (pod_uid, container, resource, value, checksum)"
-                " VALUES (?1, ?2, ?3, ?4, row_checksum(1, ?1, ?2, ?3, ?4))",
-            .drop = "DELETE FROM allocations"
-                    " WHERE pod_uid = ?1 AND container = ?2 AND resource = ?3",
-        },
-    [DEVICEMGR_RECORD_POD] =
-        {
-            .name = "pods",
-            .keys = "uid, '', ''",
-            .sum = "row_checksum(2, uid, '', '', value)",
-            .put = "INSERT OR REPLACE INTO pods (uid, value, checksum)"
-                   " VALUES (?1, ?4, row_checksum(2, ?1, ?2, ?3, ?4))",
-            .drop = "DELETE FROM pods WHERE uid = ?1",
-        },
-    [DEVICEMGR_RECORD_ORDER] =
-        {
-            .name = "orders",
-            .keys = "kind, resource, id",
-            .sum = "row_checksum(4, kind, resource, id, value)",
-            .put = "INSERT OR REPLACE INTO orders (kind, resource, id, value, checksum)"
-                   " VALUES (?1, ?2, ?3, ?4, row_checksum(4, ?1, ?2, ?3, ?4))",
-            .drop = "DELETE FROM orders WHERE kind = ?1 AND resource = ?2 AND id = ?3",
-            .make = "CREATE TABLE orders (kind TEXT, resource TEXT, id TEXT,"
-                    " value BLOB, checksum INTEGER, PRIMARY KEY (kind, resource, id))",
-        },
-    [STORE_TABLE_META] =
-        {
-            .name = "meta",
-            .keys = "key, '', ''",
-            .sum = "row_checksum(3, key, '', '', value)",
-            .put = "INSERT OR REPLACE INTO meta (key, value, checksum)"
-                   " VALUES (?1, ?4, row_checksum(3, ?1, ?2, ?3, ?4))",
-            .drop = "DELETE FROM meta WHERE key = ?1",
-        },
+    [DEVICEMGR_RECORD_RESOURCE] = {ONE_KEY("resources", "0", "name")},
+    [DEVICEMGR_RECORD_ALLOCATION] = {THREE_KEYS("allocations", "1", "pod_uid", "container",
+                                                "resource")},
+    [DEVICEMGR_RECORD_POD] = {ONE_KEY("pods", "2", "uid")},
+    [DEVICEMGR_RECORD_ORDER] = {THREE_KEYS("orders", "4", "kind", "resource", "id"),
+                                .make = "CREATE TABLE orders (kind TEXT, resource TEXT, id TEXT,"
+                                        " value BLOB, checksum INTEGER,"
+                                        " PRIMARY KEY (kind, resource, id))"},
+    [STORE_TABLE_META] = {ONE_KEY("meta", "3", "key")},
 };
 
 /* Whether the file has it. */
@@ -141,18 +112,26 @@ bool store_meta_get(sqlite3 *db, const char *key, char *out, size_t out_bytes)
     return found;
 }
 
-int store_meta_put(sqlite3 *db, const char *key, const char *value)
+/* Puts a row, or drops it (`value` NULL). */
+static int write_row(sqlite3 *db, const struct store_table *table, const char *const key[3],
+                     const void *value, size_t bytes)
 {
     sqlite3_stmt *stmt;
-    int rc = sqlite3_prepare_v2(db, store_tables[STORE_TABLE_META].put, -1, &stmt, NULL);
+    int rc = sqlite3_prepare_v2(db, value ? table->put : table->drop, -1, &stmt, NULL);
 
     if (rc != SQLITE_OK)
         return rc;
-    rc = store_row_bind(stmt, (const char *const[]){key, "", ""}, value, strlen(value));
+    rc = store_row_bind(stmt, key, value, bytes);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(stmt);
     sqlite3_finalize(stmt);
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+int store_meta_put(sqlite3 *db, const char *key, const char *value)
+{
+    return write_row(db, &store_tables[STORE_TABLE_META], (const char *const[]){key, "", ""}, value,
+                     strlen(value));
 }
 
 /* Without WHERE SQLite does not look at what it throws away, nor at a damaged index. */
@@ -237,7 +216,6 @@ int store_late_tables_check(sqlite3 *db)
 int store_row_write_late(sqlite3 *db, const struct store_table *table, const char *const key[3],
                          const void *value, size_t bytes)
 {
-    sqlite3_stmt *stmt;
     bool there;
     int rc = is_there(db, table, &there);
 
@@ -245,12 +223,5 @@ int store_row_write_late(sqlite3 *db, const struct store_table *table, const cha
         rc = make(db, table);
     if (rc != SQLITE_OK || (!there && !value))
         return rc;
-    rc = sqlite3_prepare_v2(db, value ? table->put : table->drop, -1, &stmt, NULL);
-    if (rc != SQLITE_OK)
-        return rc;
-    rc = store_row_bind(stmt, key, value, bytes);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(stmt);
-    sqlite3_finalize(stmt);
-    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+    return write_row(db, table, key, value, bytes);
 }

@@ -21,8 +21,9 @@ struct store_table {
     /* Statements; their parameters: ?1..?3 the keys, ?4 the value. */
     const char *put;
     const char *drop;
-    /* Makes it (and meta says so then), if it is not there: in a file of an older release, which an older one may find again,
-     * and which does not mind a table that it does not know. NULL: it is always there. */
+    /* Makes it, and meta says so then, if it is not there: in a file of an older release, which an
+     * older one may find again, and which does not mind a table that it does not know. NULL: it is
+     * always there. */
     const char *make;
 };
 

@@ -11,18 +11,18 @@ void endpoint_fini(struct endpoint *endpoint)
     free(endpoint->socket_name);
     free(endpoint->socket_good);
     free(endpoint->stop_reason);
-    free(endpoint->next_socket);
+    free(endpoint->put_off.socket_name);
     *endpoint = (struct endpoint){0};
 }
 
 void endpoint_restore(struct endpoint *endpoint, const char *socket_good, bool pre_start,
-                      bool preferred)
+                      bool has_preference)
 {
     assert(!endpoint->socket_name && !endpoint->socket_good);
     endpoint->socket_name = mem_strdup(socket_good);
     endpoint->socket_good = mem_strdup(socket_good);
     endpoint->pre_start = pre_start;
-    endpoint->preferred = preferred;
+    endpoint->has_preference = has_preference;
 }
 
 /* ---- the state ---- */
@@ -80,11 +80,11 @@ void endpoint_set_disconnected(struct endpoint *endpoint)
     endpoint->number = 0;
 }
 
-void endpoint_set_options(struct endpoint *endpoint, bool pre_start, bool preferred)
+void endpoint_set_options(struct endpoint *endpoint, bool pre_start, bool has_preference)
 {
     endpoint->have_options = true;
     endpoint->pre_start = pre_start;
-    endpoint->preferred = preferred;
+    endpoint->has_preference = has_preference;
 }
 
 /* ---- Register calls ---- */
@@ -107,28 +107,28 @@ bool endpoint_put_off(struct endpoint *endpoint, uint64_t registration, const ch
 {
     bool first = !endpoint->hasty;
 
-    assert(!endpoint->next_registration);
-    free(endpoint->next_socket);
-    endpoint->next_socket = mem_strdup(socket_name);
-    endpoint->next_registration = registration;
+    assert(!endpoint->put_off.registration);
+    free(endpoint->put_off.socket_name);
+    endpoint->put_off.socket_name = mem_strdup(socket_name);
+    endpoint->put_off.registration = registration;
     endpoint->hasty = true;
     return first;
 }
 
-uint64_t endpoint_take_next_registration(struct endpoint *endpoint)
+uint64_t endpoint_take_put_off_registration(struct endpoint *endpoint)
 {
-    uint64_t registration = endpoint->next_registration;
+    uint64_t registration = endpoint->put_off.registration;
 
-    endpoint->next_registration = 0;
+    endpoint->put_off.registration = 0;
     return registration;
 }
 
-char *endpoint_take_next(struct endpoint *endpoint, uint64_t *registration)
+char *endpoint_take_put_off(struct endpoint *endpoint, uint64_t *registration)
 {
-    char *socket_name = endpoint->next_socket;
+    char *socket_name = endpoint->put_off.socket_name;
 
-    endpoint->next_socket = NULL;
-    *registration = endpoint_take_next_registration(endpoint);
+    endpoint->put_off.socket_name = NULL;
+    *registration = endpoint_take_put_off_registration(endpoint);
     return socket_name;
 }
 
@@ -136,8 +136,8 @@ void endpoint_forget_registration(struct endpoint *endpoint, uint64_t registrati
 {
     if (endpoint->registration == registration)
         endpoint->registration = 0;
-    if (endpoint->next_registration == registration)
-        endpoint->next_registration = 0;
+    if (endpoint->put_off.registration == registration)
+        endpoint->put_off.registration = 0;
 }
 
 /* ---- times ---- */
@@ -168,8 +168,8 @@ void endpoint_stop(struct endpoint *endpoint, uint64_t now_ms, const char *reaso
 
 bool endpoint_may_redial(const struct endpoint *endpoint, uint64_t now_ms)
 {
-    if (!endpoint->socket_good || endpoint->socket_good[0] == '\0' || endpoint->next_socket ||
-        endpoint_dial_ms(endpoint, now_ms) > now_ms)
+    if (!endpoint->socket_good || endpoint->socket_good[0] == '\0' ||
+        endpoint->put_off.socket_name || endpoint_dial_ms(endpoint, now_ms) > now_ms)
         return false;
     if (endpoint->state == ENDPOINT_CONNECTING)
         return endpoint->origin == ENDPOINT_REGISTERED && !endpoint->stopped;
@@ -181,7 +181,7 @@ uint64_t endpoint_end_ms(const struct endpoint *endpoint, uint64_t grace_ms)
 {
     uint64_t end_ms, attempt_ms;
 
-    if (!endpoint->stopped || endpoint->next_socket || endpoint->state == ENDPOINT_GONE)
+    if (!endpoint->stopped || endpoint->put_off.socket_name || endpoint->state == ENDPOINT_GONE)
         return UINT64_MAX;
     end_ms = later_by(endpoint->stopped_ms, grace_ms);
     if (endpoint->state == ENDPOINT_GRACE)
@@ -210,7 +210,7 @@ void endpoint_move(struct endpoint *from, struct endpoint *to)
         .hasty = from->hasty,
         .have_options = from->have_options,
         .pre_start = from->pre_start,
-        .preferred = from->preferred,
+        .has_preference = from->has_preference,
     };
     from->number = 0;
 }

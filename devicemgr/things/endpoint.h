@@ -68,12 +68,14 @@ struct endpoint {
     bool listed;           /* has been active since the shim started */
     bool stop_stored;      /* the stop time is in the checkpoint, or on its way there */
     char *stop_reason;     /* NULL: none known */
-    char *next_socket;     /* of a registration whose dial must wait; NULL: none */
-    uint64_t next_registration; /* its Register call; 0: none */
-    bool hasty;                 /* dials have had to wait, and have not been few since */
-    bool have_options;          /* of the connection `number` */
-    bool pre_start;             /* PreStartContainer is wanted */
-    bool preferred;             /* GetPreferredAllocation is offered */
+    struct {
+        char *socket_name;     /* NULL: there is none */
+        uint64_t registration; /* its Register call; 0: none waits */
+    } put_off;                 /* a dial that must wait for its turn */
+    bool hasty;                /* dials have had to wait, and have not been few since */
+    bool have_options;         /* of the connection `number` */
+    bool pre_start;            /* PreStartContainer is wanted */
+    bool has_preference;       /* GetPreferredAllocation is offered */
 };
 
 /* A zeroed struct is CONNECTING without a connection. */
@@ -81,7 +83,7 @@ void endpoint_fini(struct endpoint *endpoint);
 
 /* Of a row: `socket_good` was good last ("": it is not known which), nothing is dialled yet. */
 void endpoint_restore(struct endpoint *endpoint, const char *socket_good, bool pre_start,
-                      bool preferred);
+                      bool has_preference);
 
 /* Asserts that the picture above has the move. */
 void endpoint_set_state(struct endpoint *endpoint, uint64_t now_ms, enum endpoint_state state);
@@ -91,7 +93,7 @@ void endpoint_dial(struct endpoint *endpoint, uint64_t now_ms, uint64_t number,
 /* The connection is over, or was ended. */
 void endpoint_set_disconnected(struct endpoint *endpoint);
 /* What the plugin answered to the question for its options. */
-void endpoint_set_options(struct endpoint *endpoint, bool pre_start, bool preferred);
+void endpoint_set_options(struct endpoint *endpoint, bool pre_start, bool has_preference);
 
 /* This Register call waits for the connection's options. */
 void endpoint_set_registration(struct endpoint *endpoint, uint64_t registration);
@@ -100,10 +102,10 @@ uint64_t endpoint_take_registration(struct endpoint *endpoint);
 /* A dial for this Register call must wait for its turn, in the place of one that does already. True
  * if it is the first that must since dials were few. */
 bool endpoint_put_off(struct endpoint *endpoint, uint64_t registration, const char *socket_name);
-/* The socket that is to be dialled now, for the caller to free. */
-char *endpoint_take_next(struct endpoint *endpoint, uint64_t *registration);
-/* Its Register call is to be answered now; 0: none waits, or its caller has gone. */
-uint64_t endpoint_take_next_registration(struct endpoint *endpoint);
+/* The socket of that dial, which is made now, for the caller to free. */
+char *endpoint_take_put_off(struct endpoint *endpoint, uint64_t *registration);
+/* That Register call is to be answered now; 0: none waits, or its caller has gone. */
+uint64_t endpoint_take_put_off_registration(struct endpoint *endpoint);
 /* Who made this Register call has gone; the plugin may serve all the same. */
 void endpoint_forget_registration(struct endpoint *endpoint, uint64_t registration);
 

@@ -148,7 +148,7 @@ static struct devicemgr_plugin plugin_row(const struct state *state, const struc
                                    .stopped = endpoint->stopped,
                                    .have_options = endpoint->have_options,
                                    .pre_start = endpoint->pre_start,
-                                   .preferred = endpoint->preferred};
+                                   .preferred = endpoint->has_preference};
 
     if (endpoint->socket_name)
         row.socket = endpoint->socket_name;

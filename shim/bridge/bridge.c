@@ -352,11 +352,9 @@ static void set_fatal_snapshot_aside(const struct bridge *bridge)
 
 static void restore(struct bridge *bridge)
 {
-    char *deaths = path_beside(bridge->snapshot_path, DEATHS_NAME);
     uint64_t before;
 
-    deaths_watch(deaths);
-    free(deaths);
+    deaths_watch_beside(bridge->snapshot_path, DEATHS_NAME);
     set_fatal_snapshot_aside(bridge);
     before = deaths_enter(DEATHS_SNAPSHOT);
     take_snapshot(bridge);

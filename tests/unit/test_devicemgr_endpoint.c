@@ -100,9 +100,9 @@ static void dials_have_a_bound_in_time(void **state)
         endpoint_dial(&endpoint, now_ms, 1, ENDPOINT_REGISTERED, "gpu.sock");
     }
     assert_true(endpoint_put_off(&endpoint, 7, "gpu.sock"));
-    assert_int_equal(endpoint_take_next_registration(&endpoint), 7); /* a newer call has come */
+    assert_int_equal(endpoint_take_put_off_registration(&endpoint), 7); /* a newer call has come */
     assert_false(endpoint_put_off(&endpoint, 8, "gpu-2.sock"));
-    socket_name = endpoint_take_next(&endpoint, &registration);
+    socket_name = endpoint_take_put_off(&endpoint, &registration);
     assert_string_equal(socket_name, "gpu-2.sock");
     assert_int_equal(registration, 8);
     free(socket_name);
@@ -139,7 +139,7 @@ static void a_connection_may_begin_anew(void **state)
     assert_int_equal(anew.number, 8);
     assert_string_equal(anew.socket_name, "gpu.sock");
     assert_null(anew.socket_good);
-    assert_true(anew.have_options && anew.pre_start && anew.preferred);
+    assert_true(anew.have_options && anew.pre_start && anew.has_preference);
     assert_int_equal(anew.dials_ms, endpoint.dials_ms);
     assert_int_equal(endpoint_unlisted_ms(&anew), 80 + FIRST_LIST_MS);
     assert_int_equal(endpoint_end_ms(&anew, 100), UINT64_MAX);

@@ -31,7 +31,7 @@ static void a_resource_comes_back_as_it_was(void **state)
     assert_int_equal(record_restore_resource(&again, 9, "boot-1", &record), -1); /* twice */
     resource = resources_edit(&again, GPU);
     assert_string_equal(resource->endpoint.socket_good, "gpu.sock");
-    assert_true(resource->endpoint.pre_start && resource->endpoint.preferred);
+    assert_true(resource->endpoint.pre_start && resource->endpoint.has_preference);
     assert_int_equal(resource->devices.len, 2);
     assert_true(devices_find(&resource->devices, "g0")->healthy);
     assert_false(devices_find(&resource->devices, "g1")->healthy);
