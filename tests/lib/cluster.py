@@ -142,6 +142,10 @@ class Cluster:
     def wait_over(self, *names):
         return self.wait_each(dict.fromkeys(names, lambda one: one.over), "are over")
 
+    def wait_unscheduled(self, name):
+        """Until the scheduler has found no node for it."""
+        self.wait_each({name: lambda one: one.unscheduled}, "finds no node")
+
     def wait_waiting(self, name, reason, *words):
         """Until its container is not made, for this reason, with these words."""
         def so(one):

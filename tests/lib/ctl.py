@@ -36,7 +36,12 @@ def schema_of(command):
 def ctl_json(shim, command, *arguments):
     done = ctl(shim, command, *arguments, "-o", "json")
     assert (done.returncode, done.stderr) == (0, ""), done
-    answer = json.loads(done.stdout)
+    return checked(command, done.stdout)
+
+
+def checked(command, text):
+    """The JSON of a command's answer."""
+    answer = json.loads(text)
     jsonschema.Draft7Validator(schema_of(command),
                                format_checker=jsonschema.FormatChecker()).validate(answer)
     return answer

@@ -24,6 +24,7 @@ import images
 from containerd import overlayfs_works
 from control_plane import ADDRESS, NODE
 from criclient import Client
+from ctl import checked
 from kube_programs import containerd_path, program
 from machine import Machine
 from protos import POD_RESOURCES, podresources
@@ -314,6 +315,20 @@ class KubeNode(Machine):
             return channel.unary_unary(
                 POD_RESOURCES + method, request_serializer=request.SerializeToString,
                 response_deserializer=answer.FromString)(request(), timeout=GENEROUS_S)
+
+    def ctl(self, *arguments):
+        """What the installed cri-device-shimctl prints."""
+        return self.run("cri-device-shimctl", *arguments).stdout
+
+    def ctl_json(self, command, *arguments):
+        return checked(command, self.ctl(command, *arguments, "-o", "json"))
+
+    def end_containers(self, uid):
+        """Those of a pod, as if they had ended by themselves."""
+        with self.runtime() as client:
+            for one in client.ListContainers(filter={"label_selector": {
+                    "io.kubernetes.pod.uid": uid}}).containers:
+                client.StopContainer(container_id=one.id, timeout=0)
 
     def known_devices(self, resource):
         """The ids that the kubelet could give away."""

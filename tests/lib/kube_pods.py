@@ -60,6 +60,8 @@ class Seen:
         self.reason = status.get("reason", "")
         self.message = status.get("message", "")
         self.deleting = "deletionTimestamp" in what["metadata"]
+        self.unscheduled = any(one["type"] == "PodScheduled" and one["status"] == "False"
+                               for one in status.get("conditions", []))
         self.containers = {one["name"]: one for one in [
             *status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]}
 
