@@ -53,9 +53,15 @@ static void tell_watchers(struct state *state, const struct allocation *a,
         happened_to_allocation(state, DEVICEMGR_EVENT_RELEASED, before != ALLOCATION_LIVE, a);
 }
 
+/* That a create takes what was free concerns nobody yet: it may be given up. One that is made anew
+ * while an earlier one may run is no more asked about, for which others of its pod wait. */
+static bool concerns_others(enum allocation_life before, enum allocation_life life)
+{
+    return before != ALLOCATION_ABSENT && (life != ALLOCATION_BUSY || before == ALLOCATION_LIVE);
+}
+
 /* What a create took and gave back in one look is no change: two that want the same devices and
- * others besides would wake each other for ever. That a create takes what was free concerns nobody
- * yet: it may be given up. */
+ * others besides would wake each other for ever. */
 void ledger_tell_changes(struct state *state)
 {
     struct allocation *a;
@@ -65,8 +71,7 @@ void ledger_tell_changes(struct state *state)
 
         if (before != life) {
             tell_watchers(state, a, before, life);
-            siblings_changed(state, a->pod_uid,
-                             before != ALLOCATION_ABSENT && life != ALLOCATION_BUSY);
+            siblings_changed(state, a->pod_uid, concerns_others(before, life));
         }
         allocation_set_known(a, state->now_ms);
     }

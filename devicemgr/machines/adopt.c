@@ -133,11 +133,22 @@ static struct allocation *adopt_one(struct state *state, const struct kubelet_ho
     return allocation;
 }
 
+/* What runs is known by the last list: one that was made since may have it, too, or be in the
+ * making. */
+static void note_unseen(struct state *state, struct allocation *allocation)
+{
+    const struct pod *pod = pods_find(&state->pods, allocation->pod_uid);
+
+    if (pod && pod->newest && pod->newest->state != SANDBOX_STOPPED)
+        ledger_outcome_unknown(state, allocation, pod->newest->id);
+}
+
 /* An older attempt may still run beside the latest. */
 static void adopt_for_all(struct adopt *adopt, const struct kubelet_hold *hold)
 {
     struct allocation *allocation = adopt_one(adopt->state, hold);
 
+    note_unseen(adopt->state, allocation);
     for (const struct running *r = adopt->runnings; r; r = r->hh.next) {
         if (strcmp(r->name, hold->container) == 0 && strcmp(r->pod_uid, hold->pod_uid) == 0)
             allocation_set_live(allocation, r->container_id, r->sandbox_id, r->attempt);

@@ -183,6 +183,8 @@ static struct look look_at_had(const struct state *state, const struct wanted *w
                                       .since_ms = wanted->demand->started_ms};
     } else if (allocation_life(has) == ALLOCATION_BUSY) { /* a forwarded one, not answered yet */
         look = holders_look_at(state, wanted->demand, has, has->ids.v[0], &answer->checks);
+    } else if (has->ids.len != wanted->want->count && has->tentative) {
+        answer->drop = true; /* nobody ever had it */
     } else if (has->ids.len != wanted->want->count) {
         look = refuse_changed(wanted);
     } else if (wanted->want->token && !ids_equal(&has->ids, &wanted->want->ids)) {

@@ -201,12 +201,15 @@ void admission_edit(struct world *w)
     }
 }
 
+/* As many as it has, or as a create asks for that may get it so many. */
 static void edit_ends(struct world *w, const struct pod_sim *pod, struct pod_container *c, size_t r)
 {
-    const struct claim *claim = claims_find(w, pod->uid, (unsigned)(c - pod->containers), r);
+    unsigned name = (unsigned)(c - pod->containers);
+    const struct claim *claim = claims_find(w, pod->uid, name, r);
+    const struct create_sim *create = client_find_of(w, pod->uid, name);
 
     if (c->count[r] > 0 && !c->ids[r] && c->edited[r])
-        c->count[r] = c->edited[r];
+        c->count[r] = create ? create->count[r] : c->edited[r];
     if (c->count[r] > 0 && !c->ids[r] && claim && claim->own)
         c->count[r] = device_sim_count(claim->mask);
     c->edited[r] = 0;

@@ -155,6 +155,17 @@ void claims_rival(struct world *w, unsigned uid, size_t resource, unsigned mask)
     ensure(w, uid, POD_CONTAINERS_MAX, resource)->mask = mask;
 }
 
+void claims_adopted(struct world *w, unsigned uid, unsigned name, size_t resource, unsigned mask)
+{
+    struct claim *c = ensure(w, uid, name, resource);
+
+    c->former |= c->mask & ~mask; /* a row's of before */
+    c->mask = mask;
+    c->unsure_ms = w->now_ms; /* what runs is known by a list of before */
+    if (c->boot == 0)
+        c->boot = w->shim.boot;
+}
+
 void claims_unsure(struct world *w, unsigned uid, unsigned name)
 {
     for (size_t i = 0; i < w->claims.len; i++) {

@@ -58,6 +58,8 @@ void claims_answered(struct world *w, unsigned uid, unsigned name);
 void claims_contested(struct world *w, unsigned uid, unsigned name);
 /* Somebody else made a container whose token names these. */
 void claims_rival(struct world *w, unsigned uid, size_t resource, unsigned mask);
+/* It came without a token, and the shim must know what it has: a row of it is to be written. */
+void claims_adopted(struct world *w, unsigned uid, unsigned name, size_t resource, unsigned mask);
 /* Nobody hears what becomes of a create of the pod's container; uid 0: of any. */
 void claims_unsure(struct world *w, unsigned uid, unsigned name);
 /* The runtime was listed: what the shim must know now to be over is forgotten. */

@@ -116,6 +116,7 @@ static bool note_known(struct world *w, struct rt_container *c)
         world_note(w, "the shim must know that %s of u%u has %x of resource %zu",
                    container_sim_name(c->name), c->uid, c->bare[r], r);
         c->known[r] = known = true;
+        claims_adopted(w, c->uid, c->name, r, c->bare[r]);
         count_add(COUNT_BARE_KNOWN);
     }
     return known;

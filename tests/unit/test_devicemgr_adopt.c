@@ -48,6 +48,8 @@ static void what_the_kubelet_gave_a_running_container_is_held(void **state)
     assert_int_equal(logged(w, HAS), 1);
     kubelet_holds(w, ""); /* u1 was deleted by force, and its container runs on */
     u2_refused(w, 11);
+    pass(w, OUTCOME_MS);
+    expect(w, "list");
     runtime_listed(w, "u1/main u2");
     assert_int_equal(logged(w, HAS), 0);
     u2_refused(w, 12);
@@ -197,12 +199,36 @@ static void every_container_that_runs_with_it_must_end(void **state)
     devicemgr_runtime_listed(w->mgr, w->now_ms, sandboxes, 2, containers, 2);
     kubelet_holds(w, "u1=" GPU ":g0");
     committed(w);
+    pass(w, OUTCOME_MS);
+    devicemgr_runtime_listed(w->mgr, w->now_ms, sandboxes, 2, containers, 2);
     ignore_all(w);
     container_removed(w, "new");
     create_token(w, 11, "u2", GPU ":g0");
     expect(w, "check old");
     container_checked(w, false);
     expect(w, "allocate g0 *");
+}
+
+/* It is not known as one that runs when the plugin is moved over. */
+static void one_that_was_made_since_the_last_list_may_have_it(void **state)
+{
+    struct world *w = *state;
+
+    kubelet_holds(w, "u1=" GPU ":g0");
+    runtime_listed(w, "u1/main u2");
+    assert_false(create(w, 11, "u1", "main", NULL, NULL)); /* its next attempt */
+    pass(w, LIST_EVERY_MS);
+    gpus_up(w, "g0 g1");
+    ignore_all(w);
+    kubelet_holds(w, "");
+    container_removed(w, "c-u1-main");
+    create_token(w, 12, "u2", GPU ":g0");
+    expect_nothing(w); /* it waits */
+    pass(w, OUTCOME_MS);
+    runtime_listed(w, "u1/main u2"); /* that was asked for when the plugin came */
+    expect(w, "check c-u1-main");
+    container_checked(w, true);
+    expect_with(w, "verdict 12 refused 14:", "which still runs", NULL);
 }
 
 static void it_survives_a_restart(void **state)
@@ -380,6 +406,7 @@ int main(void)
         TEST(what_came_with_a_token_is_not_adopted),
         TEST(one_resource_may_come_with_a_token_and_another_not),
         TEST(every_container_that_runs_with_it_must_end),
+        TEST(one_that_was_made_since_the_last_list_may_have_it),
         TEST(it_survives_a_restart),
         TEST(it_ends_with_its_pod),
         TEST(it_may_outlive_its_sandbox),

@@ -57,6 +57,22 @@ static void a_changed_request_is_refused(void **state) /* step 1 */
               "resource vendor.com/gpu from 1 to 2");
 }
 
+/* Its client gave it up while its row was being written: nobody ever had what was chosen. */
+static void a_choice_that_no_container_was_made_with_binds_nobody(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0 g1");
+    create_request(w, 11, "u1", "main", GPU "=1");
+    allocated(w, "A=1");
+    create_cancelled(w, 11);
+    ignore_all(w);
+    committed(w);
+    assert_true(world_stored(w, "allocation u1 main " GPU));
+    create_request(w, 12, "u1", "main", GPU "=2");
+    expect(w, "allocate g0,g1 *");
+}
+
 static void nothing_new_is_given_out_before_the_first_list(void **state) /* step 2 */
 {
     struct world *w = *state;
@@ -252,6 +268,20 @@ static void a_container_that_still_runs_keeps_its_devices(void **state)
     expect(w, "allocate g1 *");
     create_request(w, 13, "u1", "other", GPU "=1");
     expect(w, "check c-u1-sidecar"); /* its own question: it may have ended since */
+}
+
+/* Then it keeps its devices whatever the runtime says of it; the answer may take its time. */
+static void one_that_is_made_anew_is_not_asked_about(void **state)
+{
+    struct world *w = *state;
+
+    u1_has_g0(w, "g0 g1");
+    create_request(w, 12, "u1", "side", GPU "=1");
+    expect(w, "check c-u1-main");
+    expect_nothing(w);
+    assert_true(create(w, 13, "u1", "main", GPU ":g0", NULL));
+    expect(w, "verdict 13 forward*");
+    expect(w, "allocate g1 *");
 }
 
 static void too_few_devices_is_told_in_numbers(void **state) /* step 8 */
@@ -881,6 +911,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_changed_request_is_refused),
+        TEST(a_choice_that_no_container_was_made_with_binds_nobody),
         TEST(nothing_new_is_given_out_before_the_first_list),
         TEST(a_runtime_that_never_lists_ends_with_the_hold),
         TEST(what_a_container_has_it_keeps_before_the_first_list),
@@ -895,6 +926,7 @@ int main(void)
         TEST(a_device_that_was_handed_on_is_not_waited_for),
         TEST(one_whose_device_was_handed_on_may_find_none),
         TEST(a_container_that_still_runs_keeps_its_devices),
+        TEST(one_that_is_made_anew_is_not_asked_about),
         TEST(too_few_devices_is_told_in_numbers),
         TEST(unhealthy_ones_that_would_suffice_are_waited_for),
         TEST(a_plugin_that_is_away_is_waited_for_if_its_devices_suffice),
