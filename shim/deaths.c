@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "shim/boot_clock.h"
@@ -32,7 +32,11 @@ static const int SIGNALS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
 static char path[PATH_MAX]; /* "": nothing is noted */
 static char mark_path[PATH_MAX + sizeof DEATHS_MARK_SUFFIX];
-static volatile sig_atomic_t marked;
+/* At what the thread of the messages is; its job is 0 while it is at none. In a page of the mark's file,
+ * or, if there is none, seen by nobody. */
+static struct note unseen;
+static volatile struct note *mark = &unseen;
+static bool mark_made;
 static struct sigaction before[SIGNALS_LEN];
 static struct note notes[NOTES_MAX]; /* of earlier processes, the oldest first */
 static size_t notes_len;
@@ -61,29 +65,11 @@ static void put_note(int fd, uint64_t job)
         return; /* it dies all the same */
 }
 
-/* The job lasts. Another thread's is not this. */
-static void on_long(int number)
-{
-    int error = errno, fd;
-
-    (void)number;
-    if (!is_digest(entered) || marked)
-        return;
-    fd = open_to_write(mark_path);
-    if (fd >= 0) {
-        marked = 1;
-        put_note(fd, entered);
-        close(fd);
-    }
-    errno = error;
-}
-
 static void on_fatal(int number)
 {
     int fd = -1;
 
-    if (marked)
-        unlink(mark_path); /* it is noted here */
+    mark->job = DEATHS_NO_JOB; /* it is noted here */
     if (entered || held_len > 0)
         fd = open_to_write(path);
     if (fd >= 0 && entered)
@@ -103,10 +89,7 @@ static void install(void)
     const stack_t room = {.ss_sp = stack, .ss_size = sizeof stack};
     struct sigaction action = {.sa_handler = on_fatal, .sa_flags = SA_ONSTACK};
 
-    const struct sigaction on_timer = {.sa_handler = on_long, .sa_flags = SA_RESTART | SA_ONSTACK};
-
     sigaltstack(&room, NULL);
-    sigaction(SIGALRM, &on_timer, NULL);
     for (size_t i = 0; i < SIGNALS_LEN; i++)
         sigaction(SIGNALS[i], &action, &before[i]);
 }
@@ -139,15 +122,33 @@ static void take_mark(void)
     struct note note;
     int fd;
 
-    if (read_file(mark_path, &note, 1) == 1) {
-        fd = open_to_write(path);
-        if (fd >= 0) {
-            if (write(fd, &note, sizeof note) < 0)
-                log_warning("%s: %s", path, strerror(errno));
-            close(fd);
-        }
-    }
-    unlink(mark_path);
+    if (read_file(mark_path, &note, 1) != 1 || !is_digest(note.job))
+        return;
+    fd = open_to_write(path);
+    if (fd < 0)
+        return;
+    if (write(fd, &note, sizeof note) < 0)
+        log_warning("%s: %s", path, strerror(errno));
+    close(fd);
+}
+
+/* A new file, so that nobody else can make it shorter, whose page there is: a store that finds no room
+ * would be fatal. */
+static void make_mark(void)
+{
+    const struct note none = {0};
+    void *page = MAP_FAILED;
+    int fd;
+
+    mark_made = true;
+    fd = open(mark_path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    if (write(fd, &none, sizeof none) == sizeof none)
+        page = mmap(NULL, sizeof none, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (page != MAP_FAILED)
+        mark = page;
 }
 
 void deaths_watch(const char *file)
@@ -155,6 +156,7 @@ void deaths_watch(const char *file)
     snprintf(path, sizeof path, "%s", file);
     snprintf(mark_path, sizeof mark_path, "%s" DEATHS_MARK_SUFFIX, file);
     take_mark();
+    unlink(mark_path);
     notes_len = read_file(path, notes, NOTES_MAX);
     if (notes_len > 0 && notes[notes_len - 1].at_ms + DEATHS_REMEMBERED_MS < boot_now_ms())
         deaths_forget(); /* or the file would grow for ever */
@@ -196,16 +198,15 @@ void deaths_forget(void)
 
 /* ---- jobs ---- */
 
-/* `entered` is another one now, so that on_long() marks the last one no more. */
-static void time_job(void)
+static void set_mark(uint64_t job)
 {
-    const struct itimerval when = {.it_value.tv_usec =
-                                       is_digest(entered) ? DEATHS_LONG_MS * 1000 : 0};
-
-    setitimer(ITIMER_REAL, &when, NULL);
-    if (marked)
-        unlink(mark_path);
-    marked = 0;
+    mark->job = DEATHS_NO_JOB;
+    if (!job)
+        return;
+    if (!mark_made)
+        make_mark();
+    mark->at_ms = boot_now_ms();
+    mark->job = job;
 }
 
 uint64_t deaths_enter(uint64_t job)
@@ -214,7 +215,7 @@ uint64_t deaths_enter(uint64_t job)
 
     entered = job;
     if (*path && (is_digest(job) || is_digest(was)))
-        time_job();
+        set_mark(is_digest(job) ? job : DEATHS_NO_JOB);
     return was;
 }
 

@@ -7,13 +7,14 @@
  * process dies as it would have.
  *
  * Who is ended by others, by the watchdog for its silence or by the kernel for its memory, cannot
- * say so. But such a job lasts: one of a message's that the thread is at for DEATHS_LONG_MS is
- * marked in a file beside, until it is over, and a mark that the next process finds is a death. Any
- * other kill -9 finds a process between its jobs, or at one for some tenths of a millisecond, and is
- * nobody's fault. Files are not judged so: a slow disk is none.
+ * say so. So a job of a message's is marked from its begin to its end, in a page of a file beside that
+ * outlives the process, and a mark that the next process finds is a death. A kill -9 from elsewhere finds
+ * a process between its jobs, or one time in a hundred at one for some tenths of a millisecond: three
+ * times the same one within a minute is not chance. What waits for others (deaths_hold()) is not marked
+ * so, nor are files: a slow disk is no fault.
  *
- * While all goes well a job costs nothing but, for a message, the setting of a timer (SIGALRM, which
- * is for nothing else in this process). Process-wide, as signals are.
+ * While all goes well a job costs nothing but, for a message, a look at the clock and two stores.
+ * Process-wide, as signals are.
  */
 #ifndef SHIM_DEATHS_H
 #define SHIM_DEATHS_H
@@ -26,8 +27,6 @@
 #define DEATHS_TOGETHER_MS 60000
 /* and for that long after the last one. Then it is tried once more. */
 #define DEATHS_REMEMBERED_MS 300000
-/* A usual create is decided in some tenths of one, one of 16 MiB in some ten. */
-#define DEATHS_LONG_MS 250
 /* What the mark's file is called, behind the other's name. */
 #define DEATHS_MARK_SUFFIX ".at"
 /* Jobs held at once; of more, those that came first. Creates are decided in fewer at a time. */

@@ -13,6 +13,7 @@
 #include "shim/boot_clock.h"
 #include "shim/deaths.h"
 #include "shim/log.h"
+#include "shim/point.h"
 #include "shim/relay/buffer.h"
 #include "shim/relay/create_container.h"
 #include "shim/relay/limits.h"
@@ -265,6 +266,7 @@ void pending_creates_request(struct pending_creates *creates, struct session *se
         return;
     }
     before = deaths_enter(job);
+    POINT("begun");
     decide(creates, session, call, job, deadline_ms);
     deaths_enter(before);
 }

@@ -12,9 +12,12 @@ import pytest
 from asking import by_token, refused
 from bridge_process import Bridge
 from feed_server import FeedServer, Shown
+from shim import BINARY
 from waiting import wait_until
 
 GPU = "vendor.com/gpu"
+POINTS = BINARY.parents[1] / "tests/points/cri-device-shim-points"  # ends where it is told to
+BEGUN = "shim/relay/pending_creates.c begun"
 CHECKPOINT, SNAPSHOT = 1, 2  # DEATHS_* in shim/deaths.h
 
 
@@ -57,6 +60,36 @@ def test_a_create_that_crashes_the_daemon(shim, make_client):
     assert "error: CreateContainer: cri-device-shim has crashed or hung three times" in shim.log()
     client.create(client.run_pod("other"), "main")
     shim.terminate()
+
+
+def test_a_create_over_which_the_kernel_ends_the_daemon(shim, make_client, background):
+    """At once, so that nobody has a word: it was at that one each time. Who waits beside it, and is
+    asked for again as often, waits on."""
+    client = make_client(shim)
+    pod, beside = client.run_pod("greedy"), client.run_pod("beside")
+    shim.kill()
+    shim.binary = POINTS
+    for death in range(3):
+        shim.wrapper = ("env", f"SHIM_POINT={BEGUN}", "SHIM_POINT_COUNT=2")
+        shim.start()
+        client.reconnect()
+        held = background.submit(client.create, beside, "main", annotations=by_token(GPU, "g0"))
+        shim.wait_log("held: container", death + 1)
+        with pytest.raises(grpc.RpcError):
+            client.create(pod, "main")
+        assert shim.wait_exit() == -signal.SIGKILL
+        assert held.exception() is not None
+    shim.wrapper = ()
+    shim.start()
+    client.reconnect()
+    with refused(grpc.StatusCode.UNAVAILABLE, "has crashed or hung three times within a minute"):
+        client.create(pod, "main")
+    assert "error: CreateContainer: cri-device-shim has crashed or hung three times" in shim.log()
+    held = background.submit(client.create, beside, "main", annotations=by_token(GPU, "g0"))
+    shim.wait_log("held: container", 4)
+    client.create(client.run_pod("other"), "main")
+    shim.terminate()
+    assert held.exception() is not None
 
 
 def test_whoever_kills_the_daemon_blames_no_create(shim, make_client):

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,47 +99,51 @@ static int crash_after_release(void)
     abort();
 }
 
-/* By the watchdog, say. */
-static int kill_while_it_lasts(void)
-{
-    deaths_enter(POISON);
-    while (access(mark, F_OK) < 0)
-        continue;
-    return kill(getpid(), SIGKILL);
-}
-
-static int crash_while_it_lasts(void)
-{
-    deaths_enter(POISON);
-    while (access(mark, F_OK) < 0)
-        continue;
-    abort();
-}
-
-static int kill_after_it_lasted(void)
-{
-    uint64_t before = deaths_enter(POISON);
-
-    while (access(mark, F_OK) < 0)
-        continue;
-    deaths_enter(before);
-    return kill(getpid(), SIGKILL);
-}
-
-/* A checkpoint may be long to read. */
-static int times_a_file(void)
-{
-    struct itimerval timer;
-
-    deaths_enter(DEATHS_CHECKPOINT);
-    getitimer(ITIMER_REAL, &timer);
-    return timer.it_value.tv_sec > 0 || timer.it_value.tv_usec > 0;
-}
-
+/* By the watchdog or for its memory, say. */
 static int kill_at_poison(void)
 {
     deaths_enter(POISON);
     return kill(getpid(), SIGKILL);
+}
+
+static int kill_at_the_outer_one(void)
+{
+    uint64_t before;
+
+    deaths_enter(POISON);
+    before = deaths_enter(BESIDE);
+    deaths_enter(before);
+    return kill(getpid(), SIGKILL);
+}
+
+static int kill_behind_it(void)
+{
+    uint64_t before = deaths_enter(POISON);
+
+    deaths_enter(before);
+    return kill(getpid(), SIGKILL);
+}
+
+static int kill_holding(void)
+{
+    deaths_hold(POISON);
+    return kill(getpid(), SIGKILL);
+}
+
+/* A checkpoint may be long to read. */
+static int kill_at_a_file(void)
+{
+    deaths_enter(DEATHS_CHECKPOINT);
+    return kill(getpid(), SIGKILL);
+}
+
+static int crash_behind_another(void)
+{
+    uint64_t before = deaths_enter(POISON);
+
+    deaths_enter(before);
+    deaths_enter(BESIDE);
+    abort();
 }
 
 /* How often the next process knows of, at most 9 of each: POISON's, and ten times BESIDE's. */
@@ -193,35 +196,46 @@ static void what_is_over_is_not(void **state)
     assert_int_equal(access(file, F_OK), -1);
 }
 
-/* Whoever kills a process does not say that its work is bad. */
-static void kill_9_does_not_count(void **state)
-{
-    (void)state;
-    for (int n = 0; n < 3; n++)
-        run(kill_at_poison, SIGKILL);
-    assert_int_equal(run(count, 0), 0);
-}
-
-static void a_message_that_lasts_is_to_blame_whoever_ends_it(void **state)
+static void a_message_is_to_blame_whoever_ends_it(void **state)
 {
     (void)state;
     for (int n = 1; n <= 3; n++) {
-        run(kill_while_it_lasts, SIGKILL);
+        run(n == 2 ? kill_at_the_outer_one : kill_at_poison, SIGKILL);
         assert_int_equal(run(count, 0), n);
-        assert_int_equal(access(mark, F_OK), -1);
     }
     assert_int_equal(run(count, 0), 3);
-    run(crash_while_it_lasts, SIGABRT); /* one death */
+    run(crash_at_poison, SIGABRT); /* one death */
     assert_int_equal(run(count, 0), 4);
+    run(crash_behind_another, SIGABRT);
+    assert_int_equal(run(count, 0), 14);
 }
 
-static void one_that_is_over_is_not_and_a_file_never(void **state)
+/* Whoever kills a process that waits does not say that its work is bad. */
+static void kill_9_between_messages_does_not_count_nor_at_a_file(void **state)
+{
+    static int (*const lives[])(void) = {kill_behind_it, kill_holding, kill_at_a_file};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lives / sizeof *lives; i++) {
+        run(lives[i], SIGKILL);
+        assert_int_equal(run(count, 0), 0);
+        assert_int_equal(access(file, F_OK), -1);
+    }
+}
+
+/* Somebody has put something else in its place. */
+static void without_room_for_the_mark_all_goes_on(void **state)
 {
     (void)state;
-    run(kill_after_it_lasted, SIGKILL);
-    assert_int_equal(run(times_a_file, 0), 0);
-    assert_int_equal(run(count, 0), 0);
-    assert_int_equal(access(file, F_OK), -1);
+    assert_int_equal(symlink("/dev/full", mark), 0);
+    run(kill_at_poison, SIGKILL); /* the link is removed first */
+    assert_int_equal(run(count, 0), 1);
+    assert_int_equal(mkdir(mark, 0700), 0);
+    run(kill_at_poison, SIGKILL);
+    assert_int_equal(run(count, 0), 1);
+    run(crash_at_poison, SIGABRT);
+    assert_int_equal(run(count, 0), 2);
+    assert_int_equal(rmdir(mark), 0);
 }
 
 /* Deaths so long ago, the oldest first; 0 ends them. */
@@ -295,9 +309,9 @@ int main(void)
         TEST(deaths_at_a_job_add_up),
         TEST(whoever_is_under_way_may_have_been_it),
         TEST(what_is_over_is_not),
-        TEST(kill_9_does_not_count),
-        TEST(a_message_that_lasts_is_to_blame_whoever_ends_it),
-        TEST(one_that_is_over_is_not_and_a_file_never),
+        TEST(a_message_is_to_blame_whoever_ends_it),
+        TEST(kill_9_between_messages_does_not_count_nor_at_a_file),
+        TEST(without_room_for_the_mark_all_goes_on),
         TEST(those_that_are_far_apart_or_long_ago_do_not_count),
         TEST(a_file_that_makes_no_sense_is_none),
         TEST(a_message_that_is_sent_again_has_its_digest),
