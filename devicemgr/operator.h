@@ -39,6 +39,17 @@ void devicemgr_grace_extend(struct devicemgr *mgr, uint64_t now_ms, uint64_t num
 void devicemgr_grace_end(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
                          const char *resource, uint64_t at_s);
 
+/*
+ * Takes all devices from a pod that should not be there, its uid, "namespace/name", or its name in any
+ * namespace. The runtime is listed first. FAILED_PRECONDITION: a container of the pod runs, or may come
+ * to, or it has a sandbox that is not stopped, or several pods are called so, or the runtime does not
+ * answer; NOT_FOUND: no such pod has any. Nothing has changed then. ABORTED: its devices are free, but a
+ * restart brings that back until the store takes it. `dry`: ends before anything would change, with 0
+ * if nothing is in the way, and perhaps a remark.
+ */
+void devicemgr_release(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *pod,
+                       bool dry);
+
 enum devicemgr_order_kind {
     DEVICEMGR_ORDER_CORDON,
     DEVICEMGR_ORDER_WITHDRAWAL,

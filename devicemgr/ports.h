@@ -114,7 +114,8 @@ struct devicemgr_ports {
     void (*preferred)(void *user, uint64_t number, const char *const *ids, size_t ids_len);
     /* Something has come to pass. NULL: nobody listens, and it costs nothing. */
     void (*event)(void *user, const struct devicemgr_event *event);
-    /* The end of devicemgr_cordon() and its like; not called where none of them is. */
+    /* The end of devicemgr_cordon() and its like, and of devicemgr_release(); not called where none of
+     * them is. */
     void (*steered)(void *user, uint64_t number, const struct devicemgr_steered *steered);
     /* `level` is a syslog level; `about` is never NULL, and may have any bytes of a peer's. */
     void (*log)(void *user, int level, const struct devicemgr_about *about, const char *text);

@@ -106,7 +106,7 @@ void ledger_drop_allocation(struct state *state, struct allocation *allocation)
     ledger_remove_allocation(state, allocation);
 }
 
-static void drop_pod_allocations(struct state *state, const char *pod_uid)
+void ledger_drop_allocations(struct state *state, const char *pod_uid)
 {
     struct allocation *allocation;
 
@@ -116,7 +116,7 @@ static void drop_pod_allocations(struct state *state, const char *pod_uid)
 
 void ledger_drop_pod(struct state *state, struct pod *pod)
 {
-    drop_pod_allocations(state, pod->uid);
+    ledger_drop_allocations(state, pod->uid);
     if (pod->stored)
         dirty_touch_pod_gone(state, pod->uid);
     wake_pod(&state->wakes, pod->uid);

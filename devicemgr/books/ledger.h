@@ -29,6 +29,8 @@ void ledger_remove_allocation(struct state *state, struct allocation *allocation
  * its name before it, which have ended, of a resource that is not among them is free. */
 void ledger_release_leftovers(struct state *state, const char *pod_uid, const char *container,
                               const struct request *has);
+/* Removes what the pod holds; it may be one that is not known. */
+void ledger_drop_allocations(struct state *state, const char *pod_uid);
 /* Removes a pod with all that it holds. */
 void ledger_drop_pod(struct state *state, struct pod *pod);
 

@@ -32,7 +32,13 @@ static void ask_list(struct state *state)
 
 void listing_soon(struct state *state)
 {
-    if (state->listing.under_way || state->listing.asked)
+    if (!state->listing.under_way)
+        listing_anew(state);
+}
+
+void listing_anew(struct state *state)
+{
+    if (state->listing.asked)
         return;
     if (state->now_ms < state->listing.begun_ms + LIST_EVERY_MS)
         listing_by(state, state->listing.begun_ms + LIST_EVERY_MS);

@@ -38,6 +38,8 @@ void listing_restored(struct state *state);
 void listing_earlier_creates(struct state *state, bool under_way);
 /* Asks for one, now or as soon as that may be. */
 void listing_soon(struct state *state);
+/* The same, of one that is not under way yet. */
+void listing_anew(struct state *state);
 /* Wants one then, or before. */
 void listing_by(struct state *state, uint64_t at_ms);
 /* Asks for the one that is due. */

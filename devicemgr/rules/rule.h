@@ -34,8 +34,9 @@
 #pragma GCC poison endpoint_take_put_off_registration endpoint_take_registration kubelet_note_token
 #pragma GCC poison order_carry order_end ordered_committed orders_confirm orders_remove
 #pragma GCC poison orders_revert
-#pragma GCC poison ledger_drop_allocation ledger_drop_pod ledger_outcome_unknown
-#pragma GCC poison ledger_remove_allocation plugin_answer plugin_answer_all plugin_answer_failed
+#pragma GCC poison ledger_drop_allocation ledger_drop_pod
+#pragma GCC poison ledger_outcome_unknown ledger_remove_allocation plugin_answer
+#pragma GCC poison plugin_answer_all plugin_answer_failed
 #pragma GCC poison plugin_dial plugin_hang_up plugin_remove pod_ignore_once pod_note_token
 #pragma GCC poison pod_set_boot pod_set_remembers pod_set_removed pods_ensure_sandbox pods_remove
 #pragma GCC poison pods_remove_sandbox record_restore_resource registration_dial_waiting

@@ -10,6 +10,7 @@ enum {
     CODE_UNKNOWN = 2, /* the kubelet's own refusals of a Register call */
     CODE_INVALID_ARGUMENT = 3,
     CODE_DEADLINE_EXCEEDED = 4,
+    CODE_NOT_FOUND = 5,
     CODE_RESOURCE_EXHAUSTED = 8,
     CODE_FAILED_PRECONDITION = 9,
     CODE_ABORTED = 10,

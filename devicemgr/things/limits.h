@@ -91,6 +91,9 @@
 #define CHECK_AGAIN_MS 1000
 /* Lists of the runtime that the core asks for come no closer. */
 #define LIST_EVERY_MS 1000
+/* An operator who releases a pod waits so long for a list of the runtime: less than whoever asks for it
+ * waits, with a commit after it. */
+#define RELEASE_LIST_MS 5000
 /* A commit that failed is tried again after this long, twice as long each time, at most so long. */
 #define COMMIT_RETRY_MS_MIN 1000
 #define COMMIT_RETRY_MS_MAX 30000

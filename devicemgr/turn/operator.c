@@ -4,7 +4,9 @@
 #include "devicemgr/operator.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "devicemgr/turn/meant.h"
 #include "devicemgr/turn/turn.h"
 
 static void steer(struct devicemgr *mgr, uint64_t now_ms, const struct steer *said)
@@ -86,6 +88,55 @@ void devicemgr_grace_end(struct devicemgr *mgr, uint64_t now_ms, uint64_t number
 
     steer(mgr, now_ms, &said);
 }
+
+/* ---- release ---- */
+
+/* The pod that is meant, of those that hold something; NULL: none, or not one, and `text` says so. */
+static const char *find_pod(const struct state *state, const char *pod, struct text *text)
+{
+    const char *found = NULL;
+
+    if (allocations_of_pod(&state->allocations, pod))
+        return pod; /* a uid, whatever others are called */
+    for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
+        const char *pod_namespace, *name;
+
+        meant_names(state, a->pod_uid, &pod_namespace, &name);
+        if (!meant_pod(pod, a->pod_uid, pod_namespace, name))
+            continue;
+        if (found && strcmp(found, a->pod_uid) != 0) {
+            text_add(text, "several pods are called so: name it by its uid");
+            return NULL;
+        }
+        found = a->pod_uid;
+    }
+    return found;
+}
+
+void devicemgr_release(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *pod,
+                       bool dry)
+{
+    struct state *state = &mgr->state;
+    struct text text = {0};
+    const char *uid;
+
+    state_at(state, now_ms);
+    uid = find_pod(state, pod, &text);
+    if (state->unread)
+        text_add(&text, "the state of this node's devices cannot be read");
+    else if (uid && state->draining)
+        text_add(&text, "the shim is being stopped");
+    if (text.len > 0) {
+        releases_answer(state, number, CODE_FAILED_PRECONDITION, false, &text);
+    } else if (!uid) {
+        text_add(&text, "no such pod has any devices");
+        releases_answer(state, number, CODE_NOT_FOUND, false, &text);
+    } else {
+        releases_begin(&mgr->releases, number, uid, dry);
+    }
+}
+
+/* ---- what is set ---- */
 
 void devicemgr_orders(const struct devicemgr *mgr, const char *resource,
                       void (*each)(void *user, const struct devicemgr_order *order), void *user)

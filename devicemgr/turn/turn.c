@@ -25,6 +25,7 @@ struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
     state->watched = ports && ports->event;
     mgr->calls.state = mgr->checks.state = mgr->prefers.state = state;
     mgr->runtime.state = mgr->runtime.adopt.state = mgr->steers.state = state;
+    mgr->releases.state = state;
     mgr->creates = (struct creates){.state = state, .calls = &mgr->calls, .checks = &mgr->checks};
     mgr->ports = ports;
     mgr->user = user;
@@ -58,6 +59,7 @@ void devicemgr_free(struct devicemgr *mgr)
     runtime_fini(&mgr->runtime);
     prefers_fini(&mgr->prefers);
     steers_fini(&mgr->steers);
+    releases_fini(&mgr->releases);
     tables_fini(&mgr->state);
     state_fini(&mgr->state);
     free(mgr);
@@ -126,6 +128,7 @@ static void begin_commit(struct devicemgr *mgr)
 
     creates_commit_began(&mgr->creates, commit);
     steers_commit_began(&mgr->steers, commit);
+    releases_commit_began(&mgr->releases, commit);
 }
 
 /* A commit begins only when nothing else is left to do, so that it takes all rows there are. */
@@ -164,7 +167,7 @@ uint64_t devicemgr_next_ms(const struct devicemgr *mgr)
     const uint64_t due_ms[] = {plugin_next_ms(state),          wakes_next_ms(&state->wakes),
                                prefers_next_ms(&mgr->prefers), advertise_next_ms(state),
                                checkpoint_next_ms(state),      kubelet_next_ms(state),
-                               state->listing.due_ms};
+                               state->listing.due_ms,          releases_next_ms(&mgr->releases)};
     uint64_t next_ms = UINT64_MAX;
 
     for (size_t i = 0; i < sizeof due_ms / sizeof due_ms[0]; i++)
@@ -183,6 +186,7 @@ void devicemgr_tick(struct devicemgr *mgr, uint64_t now_ms)
     listed_when_ready(&mgr->runtime);
     checkpoint_tick(state);
     prefers_tick(&mgr->prefers);
+    releases_tick(&mgr->releases);
     wake_tick(&state->wakes, state->now_ms);
 }
 
@@ -417,6 +421,7 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
 {
     state_at(&mgr->state, now_ms);
     listed_take(&mgr->runtime, sandboxes, sandboxes_len, containers, containers_len);
+    releases_listed(&mgr->releases);
 }
 
 /* ---- the kubelet ---- */
@@ -465,6 +470,7 @@ void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit
         return;
     creates_committed(&mgr->creates, commit, error);
     steers_committed(&mgr->steers, commit, error);
+    releases_committed(&mgr->releases, commit, error);
     plugin_tick(&mgr->state); /* a grace period may have been ended */
     hand_out(mgr);
 }

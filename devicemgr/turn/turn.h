@@ -8,6 +8,7 @@
 #include "devicemgr/books/state.h"
 #include "devicemgr/machines/create.h"
 #include "devicemgr/machines/prefer.h"
+#include "devicemgr/machines/release.h"
 #include "devicemgr/machines/runtime.h"
 #include "devicemgr/machines/steer.h"
 #include "devicemgr/questions/calls.h"
@@ -21,6 +22,7 @@ struct devicemgr {
     struct prefers prefers;
     struct runtime runtime;
     struct steers steers;
+    struct releases releases;
     const struct devicemgr_ports *ports;
     void *user;
     bool running; /* inside devicemgr_run() */

@@ -10,6 +10,7 @@
 #include "shim/control/limits.h"
 #include "shim/control/list.h"
 #include "shim/control/log_levels.h"
+#include "shim/control/releasing.h"
 #include "shim/control/status.h"
 #include "shim/control/steering.h"
 #include "shim/control/why.h"
@@ -27,6 +28,7 @@ struct control {
     struct host *host;
     struct followers *followers;
     struct steering *steering;
+    struct releasing *releasing;
     struct log_levels *log_levels;
     const struct control_ops *ops;
     void *user;
@@ -112,6 +114,13 @@ static void on_steer(struct rpc_incoming *call, const ProtobufCMessage *message,
     steering_call(control->steering, call, (const void *)message);
 }
 
+static void on_release(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    struct control *control = user;
+
+    releasing_call(control->releasing, call, (const void *)message);
+}
+
 static void on_orders(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
 {
     struct control *control = user;
@@ -163,6 +172,7 @@ static const struct rpc_method METHODS[] = {
     {CONTROL_ALLOCATIONS, &control__v1__list_request__descriptor, on_allocations},
     {CONTROL_PODS, &control__v1__list_request__descriptor, on_pods},
     {CONTROL_STEER, &control__v1__steer_request__descriptor, on_steer},
+    {CONTROL_RELEASE, &control__v1__release_request__descriptor, on_release},
     {CONTROL_ORDERS, &control__v1__orders_request__descriptor, on_orders},
     {CONTROL_RELOAD, &control__v1__reload_request__descriptor, on_reload},
     {CONTROL_LOG_LEVEL, &control__v1__log_level_request__descriptor, on_log_level},
@@ -199,6 +209,7 @@ struct control *control_start(uv_loop_t *loop, const struct settings *settings, 
     control->followers = followers_new(loop, events);
     control->log_levels = log_levels_new(loop, settings, ops->set_level, user);
     control->steering = steering_new(host, events);
+    control->releasing = releasing_new(host);
     control->ops = ops;
     control->user = user;
     if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, control,
@@ -220,7 +231,8 @@ const char *control_trouble(const struct control *control, uint64_t *since_ms)
 void control_steered(struct control *control, uint64_t number,
                      const struct devicemgr_steered *steered)
 {
-    steering_done(control->steering, number, steered);
+    if (!releasing_done(control->releasing, number, steered))
+        steering_done(control->steering, number, steered);
 }
 
 void control_stop(struct control *control)
@@ -232,6 +244,7 @@ void control_stop(struct control *control)
     rpc_server_close(control->server);
     followers_free(control->followers);
     steering_free(control->steering);
+    releasing_free(control->releasing);
     log_levels_free(control->log_levels);
     free(control);
 }

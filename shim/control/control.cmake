@@ -9,6 +9,7 @@ add_library(shim_control STATIC
     ${CMAKE_CURRENT_LIST_DIR}/list_pods.c
     ${CMAKE_CURRENT_LIST_DIR}/list_resources.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c
+    ${CMAKE_CURRENT_LIST_DIR}/releasing.c
     ${CMAKE_CURRENT_LIST_DIR}/steering.c
     ${CMAKE_CURRENT_LIST_DIR}/why.c)
 target_link_libraries(shim_control

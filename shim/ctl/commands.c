@@ -16,6 +16,7 @@ const struct command *const commands[] = {
     &withdraw_command,
     &grace_extend_command,
     &grace_end_command,
+    &release_command,
     &reload_command,
     &log_level_command,
     &support_command,

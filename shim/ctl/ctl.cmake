@@ -8,12 +8,14 @@ add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/command.c
     ${CMAKE_CURRENT_LIST_DIR}/command_line.c
     ${CMAKE_CURRENT_LIST_DIR}/commands.c
+    ${CMAKE_CURRENT_LIST_DIR}/consent.c
     ${CMAKE_CURRENT_LIST_DIR}/devices.c
     ${CMAKE_CURRENT_LIST_DIR}/events.c
     ${CMAKE_CURRENT_LIST_DIR}/help.c
     ${CMAKE_CURRENT_LIST_DIR}/list.c
     ${CMAKE_CURRENT_LIST_DIR}/log_level.c
     ${CMAKE_CURRENT_LIST_DIR}/pods.c
+    ${CMAKE_CURRENT_LIST_DIR}/release.c
     ${CMAKE_CURRENT_LIST_DIR}/reload.c
     ${CMAKE_CURRENT_LIST_DIR}/resources.c
     ${CMAKE_CURRENT_LIST_DIR}/show.c

@@ -21,7 +21,7 @@ NOUNS = {"things/allocation": ("allocation", "allocations"),
          "machines/runtime": ("runtime", "listed", "rebuild", "adopt")}
 LINES_MAX = 500
 RULES = ("rules/usable.c", "rules/holders.c", "rules/selection.c", "rules/shown.c", "rules/choose.c",
-         "rules/wanted.c", "rules/kept_back.c")
+         "rules/wanted.c", "rules/kept_back.c", "rules/releasable.c")
 THINGS = ("allocation", "order", "pod", "sandbox", "resource", "endpoint", "devices")
 FOUND = (*THINGS, "device", "kubelet_hold", "waiter", "create", "call")
 

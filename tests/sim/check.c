@@ -124,6 +124,8 @@ void check_dropped(struct world *w, const char *uid, const char *container, cons
     const struct claim *claim =
         claims_find(w, pod, container_sim_find(container), resource_sim_find(resource));
 
+    if (releaser_took(w, pod))
+        return;
     if (!claim || claim->since_ms > w->shim.started_ms || claim->told_ms > w->shim.started_ms)
         return; /* made, and given back, in this life */
     for (size_t i = 0; i < CREATES_SIM_MAX; i++) {

@@ -125,7 +125,7 @@ void claims_forwarded(struct world *w, unsigned uid, unsigned name, size_t resou
 
     c->mask = mask;
     c->own = own;
-    c->kept = c->stays = true;
+    c->kept = c->stays = !releaser_takes(w, uid);
     c->contested = false;
     c->back = 0;
     c->boot = w->shim.boot;

@@ -74,7 +74,9 @@
     X(STEER_REFUSED, "refusals of what an operator asks for")                                      \
     X(SET_RESTORED, "starts with what an operator has set")                                        \
     X(KEPT_FROM, "refusals of what is cordoned or withdrawn")                                      \
-    X(KEPT_BY, "creates of who has what is cordoned or withdrawn")
+    X(KEPT_BY, "creates of who has what is cordoned or withdrawn")                                 \
+    X(RELEASED, "pods whose devices an operator has released")                                     \
+    X(RELEASE_REFUSED, "refusals to release those of a pod that is there")
 
 enum count {
 #define X(name, words) COUNT_##name,

@@ -11,6 +11,7 @@ enum {
     CODE_UNKNOWN = 2,
     CODE_INVALID_ARGUMENT = 3,
     CODE_DEADLINE_EXCEEDED = 4,
+    CODE_NOT_FOUND = 5,
     CODE_RESOURCE_EXHAUSTED = 8,
     CODE_FAILED_PRECONDITION = 9,
     CODE_ABORTED = 10,
@@ -32,6 +33,8 @@ enum {
 #define PREFER_TIMEOUT_MS 500
 /* A plugin that is connected counts as stopped after so long without a list. */
 #define FIRST_LIST_MS 30000
+/* An operator who releases a pod waits so long for the runtime. */
+#define RELEASE_LIST_MS 5000
 /* What could not be stored is tried again after so long. */
 #define COMMIT_RETRY_MS_MAX 30000
 /* A pod that only the kubelet's checkpoint names may come so long; after a reboot, of which the

@@ -71,6 +71,7 @@ enum draw {
     DRAW_SHIM_OUTLIVED,
     DRAW_LISTS,
     DRAW_OPERATOR,
+    DRAW_RELEASE,
 };
 
 /* Mixes `about` in: another stream for each. */

@@ -177,7 +177,11 @@ static void on_preferred(void *user, uint64_t number, const char *const *ids, si
 
 static void on_steered(void *user, uint64_t number, const struct devicemgr_steered *steered)
 {
-    if (port(user))
+    if (!port(user))
+        return;
+    if (number > RELEASER_NUMBERS)
+        releaser_answered(user, number, steered);
+    else
         operator_answered(user, number, steered);
 }
 
@@ -303,6 +307,7 @@ static void start(struct world *w, uint64_t a, uint64_t b)
     over_shim_started(w);
     shown_rows(w);
     operator_shim_started(w, lost);
+    releaser_shim_started(w);
     shim->relisted = false;
     w->store.reset = false;
     if (shim->earlier) {

@@ -361,6 +361,7 @@ bool world_run(struct world *w, const struct play *play)
     kubelet_init(w);
     shim_init(w);
     operator_init(w);
+    releaser_init(w);
     for (size_t r = 0; r < RESOURCES_LEN; r++)
         plugin_start(w, &w->plugins[r]);
     run_faults(w);

@@ -21,6 +21,7 @@
 #include "tests/sim/operator.h"
 #include "tests/sim/plugin.h"
 #include "tests/sim/publisher.h"
+#include "tests/sim/releaser.h"
 #include "tests/sim/rng.h"
 #include "tests/sim/runtime.h"
 #include "tests/sim/shim.h"
@@ -76,6 +77,7 @@ struct world {
     struct shown shown;
     struct bridge bridge;
     struct operator_sim operator;
+    struct releaser releaser;
     char broken[512]; /* the first broken invariant; "": none */
     char journal[JOURNAL_LINES][JOURNAL_LINE_BYTES];
     uint64_t journal_len; /* lines ever written */
