@@ -193,7 +193,7 @@ const struct schema_key schema_keys[] = {
      .reason = ", so that the paths of the bridge's sockets in it still fit"},
     {SECTION_BRIDGE, "mask", VALUE_DURATION, AT(bridge.mask_ms), .initial = "2m", .max = "720h"},
     {SECTION_BRIDGE, "preferred_timeout", VALUE_DURATION, AT(bridge.preferred_timeout_ms),
-     .initial = "500ms", .min = "1ms", .max = "10s"},
+     .initial = "500ms", .min = "1ms", .max = "10s", .live = true},
     {SECTION_BRIDGE, "gate", VALUE_FLAG, AT(bridge.gate), .initial = "true"},
     {SECTION_BRIDGE, "gate_timeout", VALUE_DURATION, AT(bridge.gate_timeout_ms), .initial = "10s",
      .min = "1ms", .max = "60s", .live = true},

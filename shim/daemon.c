@@ -469,7 +469,7 @@ static int run(struct daemon *d)
     }
     signals_start(&d->signals, &d->loop, on_asked_to_stop, on_asked_to_reload, d);
     watchdog_start(&d->watchdog, &d->loop);
-    d->events = events_start(&d->loop, d->config->state_dir);
+    d->events = daemon_events_start(&d->loop, d->config);
     d->host = host_start(&d->loop, d->config, d->store, &HOST_OPS, d);
     calls_bind(d->calls, d->host);
     start_metrics(d);

@@ -1,5 +1,21 @@
 #include "shim/daemon_events.h"
 
+#include <stdlib.h>
+
+#include "shim/path.h"
+
+/* Beside the socket, where nothing outlives the boot. */
+#define TOLD_NAME "events-told"
+
+struct events *daemon_events_start(uv_loop_t *loop, const struct config *config)
+{
+    char *told = path_beside(config->listen, TOLD_NAME);
+    struct events *events = events_start(loop, config->state_dir, told);
+
+    free(told);
+    return events;
+}
+
 void daemon_event_of_core(struct events *events, const struct devicemgr_event *event)
 {
     static const char *const KINDS[DEVICEMGR_EVENT_KINDS] = {

@@ -396,7 +396,7 @@ struct bridge *bridge_start(uv_loop_t *loop, struct settings *settings, struct f
         .registration = bridge->registration,
         .feed = bridge->feed,
         .store = store,
-        .preferred_timeout_ms = config->preferred_timeout_ms,
+        .preferred_timeout_ms = &config->preferred_timeout_ms,
         .changed = on_endpoint_changed,
         .user = bridge,
     };

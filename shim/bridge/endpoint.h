@@ -26,7 +26,7 @@ struct endpoint_world {
     struct feed_client *feed;
     struct fd_store *store;
     bool leaves; /* endpoint_free() leaves to the next process what the store keeps */
-    uint64_t preferred_timeout_ms;
+    const uint64_t *preferred_timeout_ms; /* it may change */
     /* What endpoint_report() says may have changed. */
     void (*changed)(void *user);
     void *user;

@@ -53,7 +53,7 @@ static void on_preferred(struct kept_call *call, const ProtobufCMessage *message
         kept_call_finish(call, RPC_RESOURCE_EXHAUSTED, "too many containers in one request");
     else
         preference_start(&service->preferences, service->feed, service->resource, request,
-                         service->preferred_timeout_ms + PREFER_MARGIN_MS, call);
+                         *service->preferred_timeout_ms + PREFER_MARGIN_MS, call);
 }
 
 /* The real one is made in CreateContainer; our options say that the kubelet need not ask. */

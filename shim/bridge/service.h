@@ -17,7 +17,7 @@
 struct service {
     const char *resource;
     struct feed_client *feed;
-    uint64_t preferred_timeout_ms;
+    const uint64_t *preferred_timeout_ms; /* it may change */
     /* ListAndWatch, from inside its handler. `resumed`: lists were sent on it by a process before. */
     void (*watch)(void *user, struct kept_call *call, bool resumed);
     void *user;

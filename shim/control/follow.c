@@ -119,6 +119,7 @@ static int begin(struct follower *follower)
     return send_missed(follower, 0, anew); /* it is heard */
 }
 
+/* One that lags is told once it reads again, of all together. */
 static int skip_gone(struct follower *follower)
 {
     uint64_t gone = events_gone(follower->followers->events), missed = gone - follower->place;
@@ -126,6 +127,8 @@ static int skip_gone(struct follower *follower)
 
     if (gone <= follower->place)
         return 0;
+    if (is_full(follower))
+        return -ENOBUFS;
     r = send_missed(follower, missed, false);
     if (r == 0)
         follower->place = gone;

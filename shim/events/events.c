@@ -9,6 +9,7 @@
 
 #include "shim/boot_clock.h"
 #include "shim/events/events_file.h"
+#include "shim/events/told.h"
 #include "shim/file.h"
 #include "shim/log.h"
 #include "shim/must.h"
@@ -25,7 +26,8 @@ struct early {
 
 struct events {
     uv_loop_t *loop;
-    char *path;
+    char *path, *told_path;
+    struct told told;
     char boot_id[BOOT_ID_BYTES_MAX];
     struct ring ring;
     bool loaded;
@@ -47,7 +49,8 @@ struct events {
     bool busy, replaces;
     uint8_t *bytes;
     size_t bytes_len;
-    uint64_t bytes_id; /* the last in them */
+    uint64_t bytes_id;   /* all up to it are in them, or in the file */
+    uint64_t written_id; /* the last of these */
     int err;
 
     bool stopping;
@@ -71,6 +74,8 @@ static void show(struct events *events, uint64_t id)
 {
     struct events_watch *watch, *next;
 
+    if (events->trouble[0])
+        told_reserve(&events->told, id);
     events->shown_id = id;
     for (watch = LIST_FIRST(&events->watches); watch; watch = next) {
         next = LIST_NEXT(watch, entry);
@@ -148,6 +153,8 @@ static void note_success(struct events *events)
     if (events->trouble[0])
         log_info("%s: events are kept again", events->path);
     events->trouble[0] = '\0';
+    if (events->written_id >= events->shown_id)
+        told_forget(&events->told);
 }
 
 static void on_write(uv_work_t *work)
@@ -216,6 +223,8 @@ static void take_all(struct events *events)
 
 static void write_next(struct events *events)
 {
+    const struct event *last;
+
     events->replaces = events->rewrite || is_long(events);
     if (events->replaces) {
         take_all(events);
@@ -226,6 +235,8 @@ static void write_next(struct events *events)
         events->unwritten_len = 0;
     }
     events->bytes_id = events->ring.last_id;
+    last = TAILQ_LAST(&events->ring.events, event_list);
+    events->written_id = last ? last->id : 0;
     events->busy = true;
     uv_queue_work(events->loop, &events->work, on_write, on_written);
 }
@@ -349,6 +360,7 @@ static void on_loaded(uv_work_t *work, int status)
         set_timer(events, EVENTS_BATCH_MS);
     }
     free(events->bytes);
+    ring_begin_behind(&events->ring, events->told.last_id);
     events->shown_id = events->ring.last_id;
     take_early(events, false);
     show(events, events->shown_id);
@@ -358,12 +370,14 @@ static void on_loaded(uv_work_t *work, int status)
 
 /* ---- life ---- */
 
-struct events *events_start(uv_loop_t *loop, const char *state_dir)
+struct events *events_start(uv_loop_t *loop, const char *state_dir, const char *told_path)
 {
     struct events *events = must(calloc(1, sizeof *events));
 
     events->loop = loop;
     events->path = path_join(state_dir, EVENTS_FILE);
+    events->told_path = must(strdup(told_path));
+    told_init(&events->told, events->told_path);
     boot_id_read(events->boot_id);
     ring_init(&events->ring);
     STAILQ_INIT(&events->early);
@@ -385,6 +399,7 @@ static void on_closed(uv_handle_t *handle)
     ring_fini(&events->ring);
     forget_unwritten(events);
     free(events->path);
+    free(events->told_path);
     free(events);
     done(user);
 }

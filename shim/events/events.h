@@ -5,7 +5,7 @@
  * Nothing waits for the disk. What is said is shown once it is written, or could not be: then it is
  * shown all the same, is lost with the process, and events_trouble() says so until the disk takes it
  * again. A kill can cost what came in the last moment (EVENTS_BATCH_MS); who has seen an event will
- * not see its id on another.
+ * not see its id on another, in this boot not even without a disk (told.h).
  */
 #ifndef SHIM_EVENTS_EVENTS_H
 #define SHIM_EVENTS_EVENTS_H
@@ -23,8 +23,8 @@ struct events_watch {
     LIST_ENTRY(events_watch) entry;
 };
 
-/* Begins to read the file in `state_dir` (borrowed until it has stopped). */
-struct events *events_start(uv_loop_t *loop, const char *state_dir);
+/* Begins to read the file in `state_dir`; `told_path`: told.h's. Both are copied. */
+struct events *events_start(uv_loop_t *loop, const char *state_dir, const char *told_path);
 
 /* `said` is copied. What comes before the file is read has its turn then. */
 void events_say(struct events *events, const struct event_said *said);

@@ -21,6 +21,9 @@
 
 /* What comes within so long is written at once: a kill can cost it. */
 #define EVENTS_BATCH_MS 20
+/* Ids that are told without a disk are noted so many at a time: after a restart the next ones begin
+ * behind them. */
+#define EVENTS_TOLD_BLOCK 1024
 /* After a failure it is tried again after so long. */
 #define EVENTS_RETRY_MS 2000
 #define EVENTS_FILE_SLACK_BYTES (256u * 1024)

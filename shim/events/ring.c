@@ -120,6 +120,15 @@ void ring_restore(struct ring *ring, struct event *event)
     add(ring, event);
 }
 
+void ring_begin_behind(struct ring *ring, uint64_t id)
+{
+    if (id <= ring->last_id)
+        return;
+    ring->last_id = id;
+    if (ring->len == 0)
+        ring->gone_id = id;
+}
+
 void ring_expire(struct ring *ring, const struct event_moment *now)
 {
     while (ring->len > 0 &&

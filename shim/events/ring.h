@@ -35,6 +35,9 @@ const struct event *ring_put(struct ring *ring, struct event *event, bool again)
  * one is given the next id. */
 void ring_restore(struct ring *ring, struct event *event);
 
+/* The next id is higher than this one. */
+void ring_begin_behind(struct ring *ring, uint64_t id);
+
 /* What is older than a day at `now` goes. */
 void ring_expire(struct ring *ring, const struct event_moment *now);
 

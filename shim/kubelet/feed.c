@@ -158,15 +158,16 @@ void feed_settings_read(struct feed *feed, const struct settings *settings)
     const struct config *config = &settings->config;
     Bridge__V1__Settings *out = &feed->settings;
 
-    if (settings->degraded[0])
-        return;
     bridge__v1__settings__init(out);
-    out->read_ms = settings->read_ms;
-    out->log_level = config->log_level;
     out->log_level_set = settings->level_set;
-    out->log_format = (Bridge__V1__LogFormat)config->log_format;
-    out->kubelet_plugin_dir = config->bridge.kubelet_plugin_dir;
-    out->preferred_timeout_ms = config->bridge.preferred_timeout_ms;
+    if (!settings->degraded[0]) {
+        out->read_ms = settings->read_ms;
+        out->log_level = config->log_level;
+        out->log_format = (Bridge__V1__LogFormat)config->log_format;
+        out->kubelet_plugin_dir = config->bridge.kubelet_plugin_dir;
+        out->preferred_timeout_ms = config->bridge.preferred_timeout_ms;
+    }
+    feed->questions.timeout_ms = config->bridge.preferred_timeout_ms;
     advertised_set_settings(&feed->advertised, out);
     turn_at_once(feed);
 }

@@ -4,7 +4,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+/* What a socket holds of a peer that has hung up is less. */
+#define LAST_READS_MAX 16
 
 static void link_set_state(struct link *link, enum link_state state)
 {
@@ -87,10 +91,14 @@ bool link_usable(const struct link *link)
 
 static void flush(struct link *link);
 
+static void take_last_words(struct link *link);
+
 static void write_done(uv_write_t *write, int status)
 {
     struct link *link = write->data;
 
+    if (status < 0)
+        take_last_words(link);
     link->writing = false;
     if (!link_usable(link))
         return;
@@ -218,19 +226,12 @@ static bool flooded(struct link *link)
     return nghttp2_session_get_outbound_queue_size(link->session) > LINK_FRAMES_MAX;
 }
 
-static void bytes_came(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+static void take(struct link *link, ssize_t n)
 {
-    struct link *link = stream->data;
     ssize_t rc;
 
-    if (n == 0 || !link_usable(link))
-        return;
-    if (n < 0) {
-        link_end(link, n == UV_EOF ? "the peer hung up" : uv_strerror((int)n));
-        return;
-    }
     pulse_heard(&link->pulse);
-    rc = nghttp2_session_mem_recv(link->session, (const uint8_t *)buf->base, (size_t)n);
+    rc = nghttp2_session_mem_recv(link->session, link->in, (size_t)n);
     if (!link_usable(link))
         return;
     if (rc < 0)
@@ -239,6 +240,33 @@ static void bytes_came(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         link_end(link, "the peer does not read what it asks for");
     else
         flush(link);
+}
+
+static void bytes_came(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct link *link = stream->data;
+
+    (void)buf; /* give_buffer()'s */
+    if (n == 0 || !link_usable(link))
+        return;
+    if (n < 0)
+        link_end(link, n == UV_EOF ? "the peer hung up" : uv_strerror((int)n));
+    else
+        take(link, n);
+}
+
+/* A peer that has hung up may have said why before: that lies in the socket yet, and a write that
+ * fails is often noticed first. Nothing is written meanwhile. */
+static void take_last_words(struct link *link)
+{
+    int fd = link_fd(link);
+    ssize_t n = 1;
+
+    for (int i = 0; i < LAST_READS_MAX && n > 0 && link_usable(link); i++) {
+        n = recv(fd, link->in, sizeof link->in, MSG_DONTWAIT);
+        if (n > 0)
+            take(link, n);
+    }
 }
 
 static int start_reading(struct link *link)

@@ -297,6 +297,24 @@ def test_late_preference_is_not_waited_for(runtime, make_shim, make_feed, watch,
         release.set()
 
 
+def test_preference_is_waited_for_as_long_as_the_settings_say_now(runtime, make_shim, make_feed,
+                                                                  watch, make_plugin):
+    shim = make_shim(bridge={"preferred_timeout": "1ms"})
+    waits = threading.Event()
+
+    def prefer(available, _must_include, _size):
+        waits.wait(0.1)
+        return available[:1]
+
+    make_plugin(shim, GPU, ["g0"], prefer=prefer)
+    watch(shim).wait(lambda shown: GPU in shown)
+    shim.bridge["preferred_timeout"] = "10s"
+    shim.config_path.write_text(shim.config_text())
+    os.kill(shim.pid, signal.SIGHUP)
+    shim.wait_log("reload: changed: bridge.preferred_timeout")
+    assert make_feed(shim).prefer(GPU, ["g0"], [], 1) == ["g0"]
+
+
 def test_preference_nobody_waits_for_any_more(runtime, make_shim, make_feed, watch, make_plugin):
     """The kubelet gives up: the plugin's call ends with it."""
     shim = make_shim(bridge={"preferred_timeout": "10s"})

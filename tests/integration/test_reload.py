@@ -172,13 +172,13 @@ def test_the_bridge_takes_its_part_of_the_daemons(shim, bridge):
     """It reads nothing itself: the daemon tells it, once it has read the file and found it right."""
     shim.log_settings["format"] = "json"
     reload(shim, '"msg":"reload: changed: log.format; needs a restart: nothing"')
-    bridge.wait_log('"msg":"reload: as the daemon\'s: log.level debug, log.format json"')
+    bridge.wait_log('"msg":"reload: as the daemon\'s: log.level debug, log.format json')
     shim.log_settings["format"] = "logfmt"
     shim.annotations["enabled"] = "perhaps"
     reload(shim, "reload: nothing has changed, since")
     shim.annotations["enabled"] = True
     reload(shim, "changed: log.format; needs", 2)
-    bridge.wait_log('msg="reload: as the daemon\'s: log.level debug, log.format logfmt"')
+    bridge.wait_log('msg="reload: as the daemon\'s: log.level debug, log.format logfmt')
     assert bridge.log().count("reload: ") == 2
     bridge.kill()
     shim.log_settings["format"] = "json"
@@ -186,6 +186,25 @@ def test_the_bridge_takes_its_part_of_the_daemons(shim, bridge):
     bridge.start()  # reads the file itself, later than the daemon has
     bridge.wait_log('"msg":"feed: daemon ')
     assert bridge.log().count("reload: ") == 2
+
+
+def test_the_bridge_takes_how_long_a_preference_may_take(shim, bridge):
+    shim.bridge["preferred_timeout"] = "1ms"
+    reload(shim, "reload: changed: bridge.preferred_timeout; needs a restart: nothing")
+    bridge.wait_log("bridge.preferred_timeout 1ms")
+
+
+def test_a_daemon_without_its_file_hands_on_the_level_that_was_set(shim, bridge):
+    wait_until((shim.state_dir / "config.last-good.toml").exists, "the settings are kept")
+    shim.terminate()
+    shim.config_path.write_text(shim.config_text() + "\nnonsense = 1\n")
+    shim._spawn(BINARY, "--config", shim.config_path)  # pylint: disable=protected-access
+    shim.wait_log("the settings are those of the last start that worked")
+    shim.wait_log("the bridge is here", 2)
+    ctl_json(shim, "log-level", "info")
+    bridge.wait_log("log level as the daemon's: info")
+    ctl_json(shim, "log-level", "--reset")
+    bridge.wait_log("log level as the daemon's: debug")
 
 
 def test_a_bridge_is_degraded_until_the_daemon_has_read_the_file_again(shim, bridge):
@@ -215,6 +234,6 @@ def test_a_bridge_that_runs_by_others_stays_degraded(directory, shim, bridge):
     bridge.wait_log("the settings are those of the last start that worked")
     shim.log_settings["format"] = "json"
     reload(shim, "reload: changed: log.format; needs a restart: nothing")
-    bridge.wait_log('"msg":"reload: as the daemon\'s: log.level debug, log.format json"')
+    bridge.wait_log('"msg":"reload: as the daemon\'s: log.level debug, log.format json')
     assert any(one["what"] == "bridge" and "is wrong" in one["why"]
                for one in ctl_json(shim, "status")["degraded"])

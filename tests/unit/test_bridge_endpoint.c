@@ -15,6 +15,8 @@
 #define GPU "v.com/gpu"
 #define LAYOUT 5
 
+static const uint64_t PREFERRED_TIMEOUT_MS = 100;
+
 struct fixture {
     struct world *world;
     struct endpoint_world endpoint_world;
@@ -251,7 +253,7 @@ static int setup(void **state)
         .registration = registration_new(&world->loop, world->path, &REGISTRATION_OPS, f),
         .feed = feed_client_start(&world->loop, "/nonexistent/feed", &FEED_OPS, f),
         .store = fd_store_new(),
-        .preferred_timeout_ms = 100,
+        .preferred_timeout_ms = &PREFERRED_TIMEOUT_MS,
         .changed = on_changed,
         .user = f,
     };

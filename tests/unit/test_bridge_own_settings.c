@@ -65,13 +65,27 @@ static void those_read_later_are_taken(void **state)
     (void)state;
     daemons.log_level = LOG_LEVEL_ERROR;
     daemons.log_format = BRIDGE__V1__LOG_FORMAT__JSON;
+    daemons.preferred_timeout_ms = 700;
     assert_true(own_settings_take(&own, &daemons));
     assert_int_equal(own.config.log_level, LOG_LEVEL_ERROR);
     assert_int_equal(own.config.log_format, CONFIG_LOG_JSON);
+    assert_int_equal(own.config.bridge.preferred_timeout_ms, 700);
     assert_int_equal(own.read_ms, 1001);
     daemons.log_level = LOG_LEVEL_INFO; /* of the same time */
     assert_false(own_settings_take(&own, &daemons));
     assert_int_equal(own.config.log_level, LOG_LEVEL_ERROR);
+}
+
+/* Of a daemon that was started with a wrong file: it has none to tell of, but what was set counts. */
+static void of_a_daemon_without_a_file_the_level_that_was_set_counts(void **state)
+{
+    (void)state;
+    bridge__v1__settings__init(&daemons);
+    daemons.log_level_set = LOG_LEVEL_ERROR;
+    assert_false(own_settings_take(&own, &daemons));
+    assert_int_equal(own.level_set, LOG_LEVEL_ERROR);
+    assert_int_equal(own.config.bridge.preferred_timeout_ms, 500);
+    assert_int_equal(own.read_ms, 1000);
 }
 
 static void those_read_earlier_are_not(void **state)
@@ -106,10 +120,10 @@ static void unless_something_else_differs(void **state)
     degrade();
     daemons.kubelet_plugin_dir = other;
     assert_false(own_settings_take(&own, &daemons));
-    daemons.kubelet_plugin_dir = dir;
-    daemons.preferred_timeout_ms++;
+    assert_string_equal(own.degraded, "the file is wrong");
+    daemons.preferred_timeout_ms = 700;
     daemons.read_ms++;
-    assert_false(own_settings_take(&own, &daemons));
+    assert_true(own_settings_take(&own, &daemons)); /* that much counts */
     assert_string_equal(own.degraded, "the file is wrong");
 }
 
@@ -122,9 +136,11 @@ static void what_this_release_does_not_know_leaves_what_was(void **state)
         daemons.read_ms++;
         daemons.log_level = levels[i];
         daemons.log_format = (Bridge__V1__LogFormat)(i % 2 ? -1 : 5);
+        daemons.preferred_timeout_ms = i % 2 ? 0 : 10001;
         assert_false(own_settings_take(&own, &daemons));
         assert_int_equal(own.config.log_level, LOG_LEVEL_INFO);
         assert_int_equal(own.config.log_format, CONFIG_LOG_PLAIN);
+        assert_int_equal(own.config.bridge.preferred_timeout_ms, 500);
     }
 }
 
@@ -132,6 +148,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(those_read_later_are_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(of_a_daemon_without_a_file_the_level_that_was_set_counts,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(those_read_earlier_are_not, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_level_that_was_set_counts_until_it_is_not, set_up,
                                         tear_down),

@@ -12,7 +12,7 @@ struct fixture {
     struct world *world;
     struct events *events;
     struct events_watch watch;
-    char path[PATH_MAX];
+    char path[PATH_MAX], told[PATH_MAX];
     bool stopped;
     unsigned more;
 };
@@ -24,7 +24,7 @@ static void on_more(void *user)
 
 static void start(struct fixture *f)
 {
-    f->events = events_start(&f->world->loop, f->world->dir);
+    f->events = events_start(&f->world->loop, f->world->dir, f->told);
     f->watch = (struct events_watch){.more = on_more, .user = f};
     events_watch(f->events, &f->watch);
     f->more = 0;
@@ -51,6 +51,7 @@ static int setup(void **state)
 
     world_setup((void **)&f->world);
     snprintf(f->path, sizeof f->path, "%s/events", f->world->dir);
+    snprintf(f->told, sizeof f->told, "%s/told", f->world->dir);
     *state = f;
     return 0;
 }
@@ -62,6 +63,7 @@ static int teardown(void **state)
 
     rmdir(f->path);
     unlink(f->path);
+    unlink(f->told);
     err = world_teardown((void **)&f->world);
     free(f);
     return err;
@@ -121,7 +123,7 @@ static void what_comes_before_the_file_is_read_has_its_turn(void **state)
     start(f);
     say(f, "lost", "a");
     stop(f);
-    f->events = events_start(&f->world->loop, f->world->dir);
+    f->events = events_start(&f->world->loop, f->world->dir, f->told);
     events_watch(f->events, &f->watch);
     for (int i = 0; i < EVENTS_EARLY_MAX + 10; i++)
         say(f, "lost", "early");
@@ -135,7 +137,7 @@ static void one_that_is_stopped_before_it_has_read(void **state)
 {
     struct fixture *f = *state;
 
-    f->events = events_start(&f->world->loop, f->world->dir);
+    f->events = events_start(&f->world->loop, f->world->dir, f->told);
     say(f, "lost", "a");
     f->stopped = false;
     events_stop(f->events, on_stopped, f);
@@ -203,6 +205,67 @@ static void a_disk_that_does_not_take_them_costs_only_them(void **state)
     stop(f);
 }
 
+/* Each process begins behind what those before it have told, until a disk has it. */
+static void ids_told_without_a_disk_are_not_told_again(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t last = 0, since_ms;
+
+    start(f);
+    say(f, "lost", "kept");
+    stop(f);
+    assert_int_equal(unlink(f->path), 0);
+    assert_int_equal(mkdir(f->path, 0700), 0);
+    for (int life = 0; life < 3; life++) {
+        start(f);
+        for (int i = 0; i < EVENTS_TOLD_BLOCK + 2; i++)
+            say(f, "lost", "a");
+        WAIT(f->world, events_trouble(f->events, &since_ms) &&
+                           events_last(f->events) >= last + EVENTS_TOLD_BLOCK + 2);
+        assert_true(events_after(f->events, 0)->id > last);
+        last = events_last(f->events);
+        stop(f);
+    }
+    assert_int_equal(rmdir(f->path), 0);
+    start(f);
+    assert_true(events_last(f->events) >=
+                last); /* who has seen the last one is not told to begin anew */
+    assert_null(events_after(f->events, 0));
+    stop(f); /* with nothing new it is as it was */
+    start(f);
+    say(f, "lost", "b");
+    WAIT(f->world, events_after(f->events, last));
+    last = events_last(f->events);
+    assert_int_equal(access(f->told, F_OK), -1); /* the file says it now */
+    stop(f);
+    start(f);
+    say(f, "lost", "c");
+    WAIT(f->world, events_last(f->events) == last + 1);
+    stop(f);
+}
+
+/* A disk that fails, and takes them again: nothing has to be noted any more. */
+static void a_disk_that_takes_them_again_has_all_that_was_told(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t since_ms;
+
+    start(f);
+    assert_int_equal(mkdir(f->path, 0700), 0);
+    say(f, "lost", "a");
+    WAIT(f->world, events_trouble(f->events, &since_ms));
+    assert_int_equal(access(f->told, F_OK), 0);
+    assert_int_equal(rmdir(f->path), 0);
+    WAIT(f->world, !events_trouble(f->events, &since_ms));
+    assert_int_equal(access(f->told, F_OK), -1);
+    say(f, "lost", "b");
+    WAIT(f->world, events_last(f->events) == 2);
+    stop(f);
+    start(f);
+    assert_int_equal(events_last(f->events), 2);
+    stop(f);
+}
+
 /* What comes again and again makes it no longer than it may be. */
 static void the_file_is_bounded(void **state)
 {
@@ -241,6 +304,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_torn_end_is_left_out, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_is_taken_away_is_made_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(a_disk_that_does_not_take_them_costs_only_them, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(ids_told_without_a_disk_are_not_told_again, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_disk_that_takes_them_again_has_all_that_was_told, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(the_file_is_bounded, setup, teardown),
     };

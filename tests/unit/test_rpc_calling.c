@@ -11,6 +11,8 @@ static void on_message(struct rpc_call *call, const ProtobufCMessage *message, v
     result->messages++;
     if (message->descriptor == &v1beta1__list_and_watch_response__descriptor)
         result->devices = ((const V1beta1__ListAndWatchResponse *)message)->n_devices;
+    if (result->in_message)
+        result->in_message(result);
     if (result->cancel_in_message)
         rpc_call_cancel(call);
     if (result->close_in_message)

@@ -17,6 +17,7 @@ struct result {
     bool cancel_in_message;
     bool close_in_message;
     bool close_in_done;
+    void (*in_message)(struct result *result); /* NULL: nothing else */
     struct rpc_channel *channel;
 };
 

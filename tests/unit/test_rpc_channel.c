@@ -155,6 +155,40 @@ static void hanging_up_mid_answer_is_unavailable(void **state)
     assert_int_equal(run_opened(p, UNARY), RPC_UNAVAILABLE);
 }
 
+static struct result another;
+
+/* Says the rest, hangs up, and has the client write: that fails, before it has read the rest. */
+static void hang_up_at_the_end(struct result *result)
+{
+    struct raw_pair *p = (struct raw_pair *)((char *)result - offsetof(struct raw_pair, result));
+
+    result->in_message = NULL;
+    raw_write(&p->raw, &p->greeting);
+    raw_hang_up(&p->raw);
+    start(p->channel, "/test/Raw", UNARY, 0, &another);
+}
+
+static void what_was_said_before_hanging_up_counts(void **state)
+{
+    struct raw_pair *p = *state;
+
+    bytes_headers(&p->answer, 0, 1, headers_ok);
+    bytes_message(&p->answer, 0, 1, 0, "", 0);
+    open_raw(p);
+    p->result.in_message = hang_up_at_the_end;
+    another = (struct result){0};
+    p->raw.answer = &p->answer;
+    start(p->channel, "/test/Raw", STREAM, 0, &p->result);
+    world_wait(p->world, &p->raw.request_whole);
+    p->greeting.len = 0;
+    bytes_headers(&p->greeting, END, 1, trailers_ok);
+    world_wait(p->world, &p->events.lost);
+    assert_int_equal(p->result.code, RPC_OK);
+    assert_int_equal(another.code, RPC_UNAVAILABLE);
+    assert_string_equal(p->events.reason, "broken pipe");
+    close_raw(p);
+}
+
 static void garbage_instead_of_http2_is_unavailable(void **state)
 {
     struct raw_pair *p = *state;
@@ -233,6 +267,7 @@ int main(void)
         PAIR_TEST(a_lost_connection_ends_its_calls),
         WORLD_TEST(a_refused_connection_is_told_later),
         RAW_TEST(hanging_up_mid_answer_is_unavailable),
+        RAW_TEST(what_was_said_before_hanging_up_counts),
         RAW_TEST(garbage_instead_of_http2_is_unavailable),
         RAW_TEST(a_going_away_server_ends_what_it_does_not_serve),
         RAW_TEST(a_going_away_server_ends_what_was_never_sent),

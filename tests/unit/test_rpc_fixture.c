@@ -175,7 +175,7 @@ void bytes_settings(struct bytes *bytes)
 
 /* ---- the raw peer ---- */
 
-static void raw_hang_up(struct raw *raw)
+void raw_hang_up(struct raw *raw)
 {
     raw->ended = true;
     if (!uv_is_closing((uv_handle_t *)&raw->pipe))

@@ -92,6 +92,8 @@ void raw_listen(struct raw *raw, struct world *world);
 void raw_connect(struct raw *raw, struct world *world);
 /* `bytes` borrowed until the peer has it all. */
 void raw_write(struct raw *raw, const struct bytes *bytes);
+/* The peer's end. */
+void raw_hang_up(struct raw *raw);
 void raw_close(struct raw *raw);
 /* Whether `text` is somewhere in the header fields that came. */
 bool raw_got(const struct raw *raw, const char *text);
