@@ -1,10 +1,8 @@
-#include "config/check.h"
+#include "config/read.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "config/read.h"
 
 static struct tree_node *find(const struct tree_node *root, const char *table, const char *key)
 {

@@ -3,8 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/schema.h"
-#include "config/values.h"
+#include "config/read.h"
 
 /* ---- two configurations ---- */
 

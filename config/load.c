@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/check.h"
 #include "config/read.h"
 
 #define FILE_BYTES_MAX (1024 * 1024)

@@ -75,13 +75,14 @@ struct schema_key {
     enum schema_section section;
     const char *name;
     enum schema_type type;
-    size_t offset, len;
-    size_t override; /* in struct config_resource, where a [[resource]] may have its own; 0: no */
+    size_t offset;
     /* As in the file, without quotes; of names, with ',' between them. NULL: none. */
     const char *initial;
     const char *min, *max; /* of durations and counts, as they are written; min NULL: 0 */
-    bool live;             /* it may change without a restart (compare.h) */
-    bool older_name;       /* of another key, whose place it shares */
+    size_t len;            /* the offset of a list's length; 0: it is no list */
+    size_t override; /* in struct config_resource, where a [[resource]] may have its own; 0: no */
+    bool live;       /* it may change without a restart (compare.h) */
+    bool older_name; /* of another key, whose place it shares */
     size_t limit;
     bool may_be_empty;    /* of a socket: there is none then */
     const char *expected; /* of arrays: in place of another type */

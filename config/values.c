@@ -1,4 +1,4 @@
-#include "config/values.h"
+#include "config/read.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -178,12 +178,12 @@ static bool read_duration(struct reading *r, const struct schema_key *key, struc
 
     if (!parse_duration(node->text, &ms))
         return false;
-    snprintf(expected, sizeof expected, "at most \"%s\"", key->max);
+    parse_duration(key->min ? key->min : "0s", &min);
     parse_duration(key->max, &max);
-    if (key->min) {
+    if (key->min)
         snprintf(expected, sizeof expected, "from \"%s\" to \"%s\"", key->min, key->max);
-        parse_duration(key->min, &min);
-    }
+    else
+        snprintf(expected, sizeof expected, "at most \"%s\"", key->max);
     if (ms >= min && ms <= max)
         *(uint64_t *)slot = ms;
     else
@@ -204,22 +204,17 @@ static bool read_choice(struct reading *r, const struct schema_key *key, struct 
     return choice->name;
 }
 
-static bool read_flag(struct reading *r, const struct schema_key *key, struct tree_node *node,
-                      void *slot)
+static bool read_number(struct reading *r, const struct schema_key *key, struct tree_node *node,
+                        void *slot)
 {
     (void)r;
-    (void)key;
-    *(bool *)slot = node->number;
-    return true;
-}
-
-static bool read_count(struct reading *r, const struct schema_key *key, struct tree_node *node,
-                       void *slot)
-{
-    (void)r;
-    if (node->number < strtoll(key->min, NULL, 10) || node->number > strtoll(key->max, NULL, 10))
+    if (key->type == VALUE_FLAG)
+        *(bool *)slot = node->number;
+    else if (node->number < strtoll(key->min, NULL, 10) ||
+             node->number > strtoll(key->max, NULL, 10))
         return false;
-    *(unsigned *)slot = (unsigned)node->number;
+    else
+        *(unsigned *)slot = (unsigned)node->number;
     return true;
 }
 
@@ -286,8 +281,8 @@ static const struct type {
     [VALUE_DURATION] = {TREE_STRING, read_duration, sizeof(uint64_t), 0,
                         "a duration in quotes, such as \"500ms\", \"5s\", \"5m\" or \"1h30m\""},
     [VALUE_CHOICE] = {TREE_STRING, read_choice, sizeof(int), 0, NULL},
-    [VALUE_FLAG] = {TREE_BOOLEAN, read_flag, sizeof(bool), 0, "true or false, without quotes"},
-    [VALUE_COUNT] = {TREE_INTEGER, read_count, sizeof(unsigned), 0, NULL},
+    [VALUE_FLAG] = {TREE_BOOLEAN, read_number, sizeof(bool), 0, "true or false, without quotes"},
+    [VALUE_COUNT] = {TREE_INTEGER, read_number, sizeof(unsigned), 0, NULL},
     [VALUE_NAMES] = {TREE_ARRAY, read_names, sizeof(char **), 1, NULL},
     [VALUE_ENVIRONMENT] = {TREE_TABLE, read_environment, sizeof(struct config_env *), 2, NULL},
     [VALUE_TABLES] = {TREE_ARRAY, NULL, sizeof(void *), 0, NULL},
