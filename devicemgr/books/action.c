@@ -47,8 +47,7 @@ bool actions_drop(struct action_queue *queue, enum action_kind kind, uint64_t su
 static void rows_free(struct action_row *rows, size_t rows_len)
 {
     for (size_t i = 0; i < rows_len; i++) {
-        for (size_t k = 0; k < 3; k++)
-            free(rows[i].key[k]);
+        free(rows[i].names);
         free(rows[i].value);
     }
     free(rows);

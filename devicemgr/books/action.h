@@ -30,8 +30,9 @@ enum action_kind {
 /* A row with everything it points to. */
 struct action_row {
     enum devicemgr_record_kind kind;
-    char *key[3];
-    uint8_t *value; /* NULL: delete */
+    char *names;
+    const char *key[3]; /* within `names` */
+    uint8_t *value;     /* NULL: delete */
     size_t value_bytes;
 };
 

@@ -16,7 +16,7 @@ void checkpoint_fini(struct checkpoint *checkpoint)
 
 static struct dirty_thing thing_of(struct state *state, const struct dirty_row *row)
 {
-    return dirty_thing(state, row->kind, (const char *const *)row->parts);
+    return dirty_thing(state, row->kind, row->parts);
 }
 
 /* Whether the checkpoint has, or is about to have, an allocation of the pod: a reservation that is
@@ -100,14 +100,15 @@ uint64_t checkpoint_begin(struct state *state)
     for (struct dirty_row *row = checkpoint->carried; row; row = row->hh.next) {
         struct action_row *out = &action->rows[action->rows_len++];
         const struct dirty_thing thing = thing_of(state, row);
+        size_t names_bytes;
 
         if (thing.allocation && thing.allocation->row == ALLOCATION_QUEUED)
             allocation_carry(thing.allocation, commit);
         if (thing.order)
             order_carry(thing.order, commit);
         out->kind = row->kind;
-        for (size_t i = 0; i < DIRTY_KEYS_LEN; i++)
-            out->key[i] = mem_strdup(row->parts[i]);
+        out->names = mem_key(row->parts, DIRTY_KEYS_LEN, &names_bytes);
+        mem_parts(out->names, out->key, DIRTY_KEYS_LEN);
         out->value = value_of(state, &thing, &out->value_bytes);
         row->put = out->value != NULL;
         note_stored(&thing, row->stored || row->put);
@@ -124,7 +125,7 @@ static void take_back_row(struct state *state, const struct dirty_row *row)
 
     note_stored(&thing, row->stored);
     if (row->stored || is_wanted(state, &thing)) {
-        dirty_ensure(state, row->kind, (const char *const *)row->parts)->stored = row->stored;
+        dirty_ensure(state, row->kind, row->parts)->stored = row->stored;
         return;
     }
     dirty = dirty_find(&state->dirty, row->key, row->key_bytes);

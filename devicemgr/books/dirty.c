@@ -1,5 +1,7 @@
 #include "devicemgr/books/dirty.h"
 
+#include <string.h>
+
 #include "devicemgr/books/state.h"
 
 static const char *const KIND_NAMES[] = {
@@ -11,8 +13,6 @@ static const char *const KIND_NAMES[] = {
 
 void dirty_row_free(struct dirty_row *row)
 {
-    for (size_t i = 0; i < DIRTY_KEYS_LEN; i++)
-        free(row->parts[i]);
     free(row->key);
     free(row);
 }
@@ -50,9 +50,8 @@ struct dirty_row *dirty_ensure(struct state *state, enum devicemgr_record_kind k
     }
     row = mem_alloc(1, sizeof *row);
     row->kind = kind;
-    for (size_t i = 0; i < DIRTY_KEYS_LEN; i++)
-        row->parts[i] = mem_strdup(parts[i]);
     row->key = key;
+    mem_parts(key + strlen(key) + 1, row->parts, DIRTY_KEYS_LEN);
     row->key_bytes = key_bytes;
     HASH_ADD_KEYPTR(hh, state->dirty.rows, row->key, row->key_bytes, row);
     return row;
@@ -86,32 +85,35 @@ struct dirty_thing dirty_thing(struct state *state, enum devicemgr_record_kind k
     return thing;
 }
 
+/* `stored`: whether the store may have its row. */
 static void touch(struct state *state, enum devicemgr_record_kind kind, const char *k0,
-                  const char *k1, const char *k2)
+                  const char *k1, const char *k2, bool stored)
 {
-    const char *const parts[DIRTY_KEYS_LEN] = {k0, k1, k2};
-    struct dirty_row *row = dirty_ensure(state, kind, parts);
-    const bool *stored = dirty_thing(state, kind, parts).stored;
+    struct dirty_row *row = dirty_ensure(state, kind, (const char *const[]){k0, k1, k2});
 
-    row->stored = row->stored || (stored && *stored);
+    row->stored = row->stored || stored;
 }
 
 void dirty_touch_resource(struct state *state, const char *resource, bool due)
 {
-    touch(state, DEVICEMGR_RECORD_RESOURCE, resource, "", "");
+    const struct resource *is = resources_find(state->resources, resource);
+
+    touch(state, DEVICEMGR_RECORD_RESOURCE, resource, "", "", is && is->stored);
     state->dirty.due = state->dirty.due || due;
 }
 
 void dirty_touch_allocation(struct state *state, const struct allocation *allocation)
 {
     touch(state, DEVICEMGR_RECORD_ALLOCATION, allocation->pod_uid, allocation->container,
-          allocation->resource);
+          allocation->resource, allocation->stored);
     state->dirty.due = true;
 }
 
 void dirty_touch_pod(struct state *state, const char *pod_uid)
 {
-    touch(state, DEVICEMGR_RECORD_POD, pod_uid, "", "");
+    const struct pod *pod = pods_find(&state->pods, pod_uid);
+
+    touch(state, DEVICEMGR_RECORD_POD, pod_uid, "", "", pod && pod->stored);
 }
 
 void dirty_touch_pod_gone(struct state *state, const char *pod_uid)
@@ -122,6 +124,7 @@ void dirty_touch_pod_gone(struct state *state, const char *pod_uid)
 
 void dirty_touch_order(struct state *state, const struct order *order)
 {
-    touch(state, DEVICEMGR_RECORD_ORDER, order_kind_name(order->kind), order->resource, order->id);
+    touch(state, DEVICEMGR_RECORD_ORDER, order_kind_name(order->kind), order->resource, order->id,
+          order->stored);
     state->dirty.due = true;
 }

@@ -23,8 +23,8 @@ struct state;
 
 struct dirty_row {
     enum devicemgr_record_kind kind;
-    char *parts[DIRTY_KEYS_LEN];
     char *key;
+    const char *parts[DIRTY_KEYS_LEN]; /* within `key` */
     size_t key_bytes;
     bool stored; /* the store may have a row under this key */
     bool put;    /* of one that is carried: with a value, else as deleted */

@@ -112,7 +112,7 @@ const struct kubelet_hold *const *kubelet_holds_of_pod(const struct state *state
  * again. */
 const struct owners *kubelet_holders(const struct state *state, const char *resource,
                                      const char *id);
-/* The next of the pods that are stale, no more in that list; NULL: none is left. */
+/* The first of the pods that are stale, which are some, no more in that list. */
 struct kubelet_pod *kubelet_take_stale(struct kubelet_view *kubelet);
 /* What the pod is has changed, and with it whether what it was given is held. `wakes`: it may be
  * free for others. */

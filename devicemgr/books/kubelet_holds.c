@@ -31,8 +31,6 @@ struct kubelet_pod *kubelet_take_stale(struct kubelet_view *kubelet)
 {
     struct kubelet_pod *pod = kubelet->stale;
 
-    if (!pod)
-        return NULL;
     DL_DELETE2(kubelet->stale, pod, stale_prev, stale_next);
     pod->stale = false;
     return pod;

@@ -64,9 +64,8 @@ static bool concerns_others(enum allocation_life before, enum allocation_life li
  * others besides would wake each other for ever. */
 void ledger_tell_changes(struct state *state)
 {
-    struct allocation *a;
-
-    while ((a = allocations_take_changed(&state->allocations))) {
+    while (state->allocations.changed) {
+        struct allocation *a = allocations_take_changed(&state->allocations);
         enum allocation_life before = a->known, life = allocation_life(a);
 
         if (before != life) {

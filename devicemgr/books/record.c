@@ -115,9 +115,9 @@ uint8_t *record_of_allocation(const struct allocation *allocation, const char *b
     Checkpoint__V1__Allocation row = CHECKPOINT__V1__ALLOCATION__INIT;
     uint8_t *bytes;
 
-    row.pod_uid = allocation->pod_uid;
-    row.container = allocation->container;
-    row.resource = allocation->resource;
+    row.pod_uid = (char *)allocation->pod_uid;
+    row.container = (char *)allocation->container;
+    row.resource = (char *)allocation->resource;
     row.device_ids = allocation->ids.v;
     row.n_device_ids = allocation->ids.len;
     row.boot_id = allocation->boot_id;

@@ -120,8 +120,8 @@ static void review_allocations(struct state *state, bool flips)
     ids_fini(&table->dropped);
     for (a = table->by_key; state->showing.all && a; a = a->hh.next)
         review_allocation(state, a, flips);
-    while ((a = allocations_take_stale(table)))
-        review_allocation(state, a, flips);
+    while (table->stale)
+        review_allocation(state, allocations_take_stale(table), flips);
 }
 
 static void review_kubelet_hold(struct state *state, struct kubelet_hold *hold, bool flips)
@@ -140,11 +140,12 @@ static void review_kubelet_holds(struct state *state, bool flips)
 {
     struct kubelet_view *kubelet = &state->kubelet;
     struct kubelet_hold *hold = kubelet->holds;
-    struct kubelet_pod *pod;
 
     for (; state->showing.all && hold; hold = hold->hh.next)
         review_kubelet_hold(state, hold, flips);
-    while ((pod = kubelet_take_stale(kubelet))) {
+    while (kubelet->stale) {
+        const struct kubelet_pod *pod = kubelet_take_stale(kubelet);
+
         for (size_t i = 0; !state->showing.all && i < pod->holds_len; i++)
             review_kubelet_hold(state, pod->holds[i], flips);
     }
@@ -160,8 +161,6 @@ static void verify(const struct state *state)
 
 void advertise_pass(struct state *state)
 {
-    if (state->now_ms < state->showing.all_ms)
-        return;
     showing_times(state);
     showing_all(state);
     wake_all(&state->wakes);
@@ -171,8 +170,6 @@ void advertise_review(struct state *state)
 {
     bool starting = kubelet_is_starting(state), flips = starting != state->showing.starting;
 
-    if (!state->showing.stale)
-        return;
     state->showing.stale = false;
     state->showing.starting = starting;
     if (flips)

@@ -14,9 +14,10 @@
 
 struct state;
 
-/* If the time of showing_all_at() has come: all is looked at anew, all creates too, which comes
- * after this. */
+/* When the time of showing_all_at(), showing.all_ms, has come: all is looked at anew, all creates
+ * too, which comes after this. */
 void advertise_pass(struct state *state);
+/* When something may differ: showing.stale. */
 void advertise_review(struct state *state);
 /* When something shown, or who may be given a device, changes by time alone; UINT64_MAX: never. */
 uint64_t advertise_next_ms(const struct state *state);

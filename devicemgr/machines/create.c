@@ -129,15 +129,17 @@ static struct look prestart_item(struct creates *creates, struct create *create,
 
 /* ---- the run through the states ---- */
 
-/* Of all whose devices may be used. */
-static struct look allocate_or_prestart(struct creates *creates, struct create *create)
+/* Of all whose devices may be used; `usable`: that was seen already, in this look. */
+static struct look allocate_or_prestart(struct creates *creates, struct create *create, bool usable)
 {
     struct look look = {0};
 
     for (size_t i = 0; i < create->demand.request.len; i++) {
         const struct wanted *wanted = &create->wanted[i];
-        struct look of_one = usable_ids(creates->state, wanted, &wanted->has->ids);
+        struct look of_one = {0};
 
+        if (!usable)
+            of_one = usable_ids(creates->state, wanted, &wanted->has->ids);
         if (of_one.step == LOOK_GO && create->state == CREATE_ALLOCATING)
             of_one = allocate_item(creates, create, i, wanted);
         else if (of_one.step == LOOK_GO)
@@ -148,29 +150,22 @@ static struct look allocate_or_prestart(struct creates *creates, struct create *
 }
 
 /* Does the work of the state the create is in, as far as it can be done now. */
-static struct look work(struct creates *creates, struct create *create)
+static struct look work(struct creates *creates, struct create *create, bool usable)
 {
-    struct look look = usable_sandbox(creates->state, create->wanted);
-
-    if (look.reason.kind == REASON_SANDBOX_NOT_READY)
-        listing_soon(creates->state);
-    if (look.step != LOOK_GO)
-        return look;
     switch (create->state) {
     case CREATE_SELECTING:
         return create_take(creates, create);
     case CREATE_ALLOCATING:
     case CREATE_PRESTARTING:
-        return allocate_or_prestart(creates, create);
+        return allocate_or_prestart(creates, create, usable);
     case CREATE_COMMITTING:
     case CREATE_FORWARDED:
         break;
     }
-    look.step = LOOK_ASK;
-    look.reason = (struct reason){.kind = REASON_UNSTORED,
-                                  .resource = create->wanted->want->resource,
-                                  .since_ms = create->demand.started_ms};
-    return look;
+    return (struct look){.step = LOOK_ASK,
+                         .reason = {.kind = REASON_UNSTORED,
+                                    .resource = create->wanted->want->resource,
+                                    .since_ms = create->demand.started_ms}};
 }
 
 static void next_state(struct creates *creates, struct create *create)
@@ -236,19 +231,27 @@ static bool act_on(struct state *state, struct create *create, struct look *look
     return false;
 }
 
-static void create_advance(struct creates *creates, struct create *create)
+/* False: it is over. */
+static bool create_advance(struct creates *creates, struct create *create)
 {
+    bool usable = false, over;
     struct look look;
 
     wanted_look_up(creates->state, &create->demand, create->wanted);
-    do {
-        look = work(creates, create);
+    look = usable_sandbox(creates->state, create->wanted);
+    if (look.reason.kind == REASON_SANDBOX_NOT_READY)
+        listing_soon(creates->state);
+    while (look.step == LOOK_GO && create->state != CREATE_FORWARDED) {
+        look = work(creates, create, usable);
         if (look.step == LOOK_GO)
             next_state(creates, create);
-    } while (look.step == LOOK_GO && create->state != CREATE_FORWARDED);
-    if (act_on(creates->state, create, &look))
+        usable = true;
+    }
+    over = act_on(creates->state, create, &look);
+    if (over)
         create_refuse(creates, create, &look.reason);
     look_fini(&look);
+    return !over;
 }
 
 void creates_advance(struct creates *creates, uint64_t number)
@@ -261,9 +264,7 @@ void creates_advance(struct creates *creates, uint64_t number)
     if (create->state == CREATE_FORWARDED)
         return;
     creates->state->wakes.looks++;
-    create_advance(creates, create);
-    create = creates_find(creates, number);
-    if (create && create->state != CREATE_FORWARDED)
+    if (create_advance(creates, create) && create->state != CREATE_FORWARDED)
         wake_set_due(&creates->state->wakes, &create->waiter,
                      create->waiting ? earlier(create->hold_until_ms, create->again_ms)
                                      : create->limit_ms);
@@ -276,12 +277,8 @@ void creates_verify(struct creates *creates)
     HASH_ITER(hh, creates->by_number, create, next)
     {
         enum create_state before = create->state;
-        uint64_t number = create->number;
 
-        if (before == CREATE_FORWARDED)
-            continue;
-        create_advance(creates, create);
-        create = creates_find(creates, number);
-        assert(!create || create->state == before); /* else it was not woken */
+        if (before != CREATE_FORWARDED && create_advance(creates, create))
+            assert(create->state == before); /* else it was not woken */
     }
 }

@@ -154,15 +154,15 @@ static bool lost_token(const struct state *state, const struct devicemgr_create 
 /* Reads what it asks for, and says why it may not, or not now; REASON_NONE also if it asks for
  * nothing. `error` is for the reason to point to. */
 static struct reason judge(struct creates *creates, struct create *create,
-                           const struct devicemgr_create *said, struct text *error)
+                           const struct devicemgr_create *said, const char *annotation, bool token,
+                           struct text *error)
 {
     struct state *state = creates->state;
-    const char *annotation = request_annotation(said);
     struct reason reason = {.words = error->buf};
 
     if (HASH_COUNT(creates->by_number) > CREATES_MAX)
         reason.kind = REASON_TOO_MANY_CREATES;
-    else if (!annotation && !has_token(said))
+    else if (!annotation && !token)
         reason.kind = REASON_TOKEN_GONE;
     else
         reason.kind = read_request(state, create, said, annotation, error);
@@ -178,7 +178,7 @@ static struct reason judge(struct creates *creates, struct create *create,
 }
 
 static void admit(struct creates *creates, struct create *create,
-                  const struct devicemgr_create *said)
+                  const struct devicemgr_create *said, bool token)
 {
     struct state *state = creates->state;
     struct pod *pod;
@@ -188,7 +188,7 @@ static void admit(struct creates *creates, struct create *create,
     create->wanted = mem_alloc(create->demand.request.len, sizeof *create->wanted);
     know_sandbox(state, create, said->sandbox_attempt);
     pod = pods_edit(&state->pods, said->pod_uid);
-    if (pod && has_token(said))
+    if (pod && token)
         pod_note_token(pod, said->container);
     take_over(creates, create);
     create->waiter.number = create->number;
@@ -199,22 +199,22 @@ static void admit(struct creates *creates, struct create *create,
 
 bool creates_begin(struct creates *creates, uint64_t number, const struct devicemgr_create *said)
 {
-    bool asks = request_annotation(said) || has_token(said);
-    bool has_lost = !asks && lost_token(creates->state, said);
+    const char *annotation = request_annotation(said);
+    bool token = has_token(said);
     struct text error = {0};
     struct create *create;
     struct reason reason;
 
-    if (!asks && !has_lost)
+    if (!annotation && !token && !lost_token(creates->state, said))
         return false;
     create = create_new(creates, number, said);
-    reason = judge(creates, create, said, &error);
+    reason = judge(creates, create, said, annotation, token, &error);
     if (reason.kind == REASON_NONE && create->demand.request.len == 0) {
         create_free(creates, create); /* its annotation was ignored */
         return false;
     }
     if (reason.kind == REASON_NONE)
-        admit(creates, create, said);
+        admit(creates, create, said, token);
     else
         create_refuse(creates, create, &reason);
     return true;

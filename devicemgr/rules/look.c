@@ -3,12 +3,6 @@
 #include "devicemgr/things/moment.h"
 #include "devicemgr/words/reason.h"
 
-void look_fini(struct look *look)
-{
-    reason_fini(&look->reason);
-    *look = (struct look){0};
-}
-
 void look_add(struct look *look, struct look *of_one, uint64_t hold_ms)
 {
     uint64_t again_ms = earlier(moment_or_never(look->again_ms), moment_or_never(of_one->again_ms));

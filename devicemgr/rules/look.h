@@ -24,7 +24,12 @@ struct look {
     uint64_t again_ms;    /* likewise: by time alone it is another then; 0 or never: not so */
 };
 
-void look_fini(struct look *look);
+static inline void look_fini(struct look *look)
+{
+    reason_fini(&look->reason);
+    *look = (struct look){0};
+}
+
 /* Adds what was found of one resource, which it takes: the worst counts; of several to wait for the
  * first reason, and the shortest time, `hold_ms` of each: none of them can be missed. */
 void look_add(struct look *look, struct look *of_one, uint64_t hold_ms);

@@ -73,15 +73,6 @@ void allocation_set_create(struct allocation *allocation, uint64_t create)
     allocations_note_change(allocation);
 }
 
-enum allocation_life allocation_life(const struct allocation *allocation)
-{
-    if (allocation->create)
-        return ALLOCATION_BUSY;
-    if (allocation->lives_len > 0)
-        return ALLOCATION_LIVE;
-    return allocation->unknown_in ? ALLOCATION_UNKNOWN : ALLOCATION_IDLE;
-}
-
 const char *allocation_live_id(const struct allocation *allocation)
 {
     size_t len = allocation->lives_len;
@@ -218,11 +209,6 @@ void allocation_set_said_to_run(struct allocation *allocation, uint64_t create,
 }
 
 /* ---- its row ---- */
-
-bool allocation_durable(const struct allocation *allocation)
-{
-    return allocation->row == ALLOCATION_DURABLE || allocation->renews;
-}
 
 static bool may_move(enum allocation_row from, enum allocation_row to)
 {

@@ -91,10 +91,8 @@ struct allocation_live {
 };
 
 struct allocation {
-    char *pod_uid;
-    char *container;
-    char *resource;
-    struct ids ids;  /* sorted */
+    const char *pod_uid, *container, *resource; /* within `key` */
+    struct ids ids;                             /* sorted */
     bool own_choice; /* the shim chose them; else the kubelet did, or it cannot be told */
     bool tentative;  /* the shim chose them, and no container was made with them yet */
 
@@ -170,8 +168,13 @@ const struct allocation *allocations_find(const struct allocations *table, const
 struct allocation *allocations_edit(struct allocations *table, const char *pod_uid,
                                     const char *container, const char *resource);
 /* One that was found by who could only read the table. Accepts NULL. */
-struct allocation *allocations_mutable(struct allocations *table,
-                                       const struct allocation *allocation);
+static inline struct allocation *allocations_mutable(struct allocations *table,
+                                                     const struct allocation *allocation)
+{
+    (void)table;
+    return (struct allocation *)allocation;
+}
+
 /* Of the container that is to be made, for the resource `index` of what it asks for. */
 const struct allocation *allocations_demanded(const struct allocations *table,
                                               const struct demand *demand, size_t index);
@@ -189,19 +192,26 @@ struct allocation *allocations_edit_of_pod(struct allocations *table, const char
 /* Whether options of that size may be kept with all others, OPTIONS_BYTES_MAX. */
 bool allocations_have_room(const struct allocations *table, size_t options_bytes);
 
-/* The next whose life may have changed, no more in that list; NULL: none is left. */
+/* The first of table->changed, whose life may have changed, no more in that list. */
 struct allocation *allocations_take_changed(struct allocations *table);
 /* Its life as it is now is the known one. */
 void allocation_set_known(struct allocation *allocation, uint64_t now_ms);
 /* What its pod is has changed: advertise.c looks at it again. */
 void allocation_set_stale(struct allocation *allocation);
-/* The next of these, no more in that list; NULL: none is left. */
+/* The first of these, which are in table->stale, no more in that list. */
 struct allocation *allocations_take_stale(struct allocations *table);
 void allocation_set_shown(struct allocation *allocation, enum shown_hold shown);
 
 /* enum allocation_wait */
 unsigned allocation_waits(const struct allocation *allocation);
-enum allocation_life allocation_life(const struct allocation *allocation);
+static inline enum allocation_life allocation_life(const struct allocation *allocation)
+{
+    if (allocation->create)
+        return ALLOCATION_BUSY;
+    if (allocation->lives_len > 0)
+        return ALLOCATION_LIVE;
+    return allocation->unknown_in ? ALLOCATION_UNKNOWN : ALLOCATION_IDLE;
+}
 
 /* Who chose its devices: the shim, or the kubelet. */
 void allocation_set_own_choice(struct allocation *allocation, bool own_choice);
@@ -250,7 +260,11 @@ void allocation_set_said_to_run(struct allocation *allocation, uint64_t create,
 /* ---- its row ---- */
 
 /* Whether the checkpoint has a row of it, be it an older one. */
-bool allocation_durable(const struct allocation *allocation);
+static inline bool allocation_durable(const struct allocation *allocation)
+{
+    return allocation->row == ALLOCATION_DURABLE || allocation->renews;
+}
+
 /* It stands on a container, or in the kubelet's checkpoint: from RESERVED to DURABLE. */
 void allocation_set_found(struct allocation *allocation);
 /* So does its row, with the options that were given in that boot; takes `options`, may be NULL. */

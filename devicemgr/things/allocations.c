@@ -57,8 +57,6 @@ struct allocation *allocations_take_changed(struct allocations *table)
 {
     struct allocation *allocation = table->changed;
 
-    if (!allocation)
-        return NULL;
     DL_DELETE2(table->changed, allocation, changed_prev, changed_next);
     allocation->changed = false;
     return allocation;
@@ -68,8 +66,6 @@ struct allocation *allocations_take_stale(struct allocations *table)
 {
     struct allocation *allocation = table->stale;
 
-    if (!allocation)
-        return NULL;
     DL_DELETE2(table->stale, allocation, stale_prev, stale_next);
     allocation->stale = false;
     return allocation;
@@ -159,13 +155,14 @@ struct allocation *allocations_add(struct allocations *table, const char *pod_ui
     const char *parts[] = {pod_uid, container, resource};
     struct allocation *allocation = mem_alloc(1, sizeof *allocation);
 
-    allocation->pod_uid = mem_strdup(pod_uid);
-    allocation->container = mem_strdup(container);
-    allocation->resource = mem_strdup(resource);
+    allocation->key = mem_key(parts, 3, &allocation->key_bytes);
+    mem_parts(allocation->key, parts, 3);
+    allocation->pod_uid = parts[0];
+    allocation->container = parts[1];
+    allocation->resource = parts[2];
     allocation->boot_id = mem_strdup("");
     allocation->table = table;
     allocations_note_change(allocation);
-    allocation->key = mem_key(parts, 3, &allocation->key_bytes);
     ids_copy(&allocation->ids, ids->v, ids->len);
     ids_sort(&allocation->ids);
     HASH_ADD_KEYPTR(hh, table->by_key, allocation->key, allocation->key_bytes, allocation);
@@ -195,13 +192,6 @@ struct allocation *allocations_edit(struct allocations *table, const char *pod_u
     return allocations_mutable(table, allocations_find(table, pod_uid, container, resource));
 }
 
-struct allocation *allocations_mutable(struct allocations *table,
-                                       const struct allocation *allocation)
-{
-    (void)table;
-    return (struct allocation *)allocation;
-}
-
 const struct allocation *allocations_demanded(const struct allocations *table,
                                               const struct demand *demand, size_t index)
 {
@@ -219,9 +209,6 @@ static void allocation_free(struct allocations *table, struct allocation *alloca
     }
     free(allocation->lives);
     free(allocation->unknown_in);
-    free(allocation->pod_uid);
-    free(allocation->container);
-    free(allocation->resource);
     ids_fini(&allocation->ids);
     table->options_bytes -= allocation->options_bytes + allocation->fresh_bytes;
     options_free(allocation->options);

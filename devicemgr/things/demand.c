@@ -3,15 +3,27 @@
 #include "devicemgr/devicemgr.h"
 #include "devicemgr/things/mem.h"
 
+static void set_names(struct demand *demand, const char *sandbox_id, const char *pod_uid,
+                      const char *pod_namespace, const char *pod_name, const char *container)
+{
+    const char *parts[] = {sandbox_id, pod_uid, pod_namespace, pod_name, container};
+    size_t bytes;
+
+    demand->names = mem_key(parts, 5, &bytes);
+    mem_parts(demand->names, parts, 5);
+    demand->sandbox_id = parts[0];
+    demand->pod_uid = parts[1];
+    demand->pod_namespace = parts[2];
+    demand->pod_name = parts[3];
+    demand->container = parts[4];
+}
+
 void demand_init(struct demand *demand, uint64_t create, uint64_t now_ms,
                  const struct devicemgr_create *said)
 {
     demand->create = create;
-    demand->sandbox_id = mem_strdup(said->sandbox_id);
-    demand->pod_uid = mem_strdup(said->pod_uid);
-    demand->pod_namespace = mem_strdup(said->pod_namespace);
-    demand->pod_name = mem_strdup(said->pod_name);
-    demand->container = mem_strdup(said->container);
+    set_names(demand, said->sandbox_id, said->pod_uid, said->pod_namespace, said->pod_name,
+              said->container);
     demand->attempt = said->attempt;
     demand->started_ms = now_ms;
 }
@@ -21,14 +33,11 @@ void demand_copy(struct demand *to, const struct demand *demand)
     const struct request *request = &demand->request;
 
     *to = (struct demand){.create = DEMAND_OF_NO_CREATE,
-                          .sandbox_id = mem_strdup(demand->sandbox_id),
-                          .pod_uid = mem_strdup(demand->pod_uid),
-                          .pod_namespace = mem_strdup(demand->pod_namespace),
-                          .pod_name = mem_strdup(demand->pod_name),
-                          .container = mem_strdup(demand->container),
                           .attempt = demand->attempt,
                           .read = demand->read,
                           .started_ms = demand->started_ms};
+    set_names(to, demand->sandbox_id, demand->pod_uid, demand->pod_namespace, demand->pod_name,
+              demand->container);
     to->request.len = request->len;
     to->request.items = mem_alloc(request->len, sizeof *to->request.items);
     for (size_t i = 0; i < request->len; i++) {
@@ -43,9 +52,5 @@ void demand_copy(struct demand *to, const struct demand *demand)
 void demand_fini(struct demand *demand)
 {
     request_fini(&demand->request);
-    free(demand->sandbox_id);
-    free(demand->pod_uid);
-    free(demand->pod_namespace);
-    free(demand->pod_name);
-    free(demand->container);
+    free(demand->names);
 }

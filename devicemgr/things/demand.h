@@ -16,12 +16,9 @@ struct devicemgr_create;
 
 /* As its CreateContainer says. */
 struct demand {
-    uint64_t create; /* its number */
-    char *sandbox_id;
-    char *pod_uid;
-    char *pod_namespace;
-    char *pod_name;
-    char *container;
+    uint64_t create;                                                         /* its number */
+    char *names;                                                             /* in one piece */
+    const char *sandbox_id, *pod_uid, *pod_namespace, *pod_name, *container; /* within `names` */
     uint32_t attempt;
     struct request request;
     bool read;           /* the request, and it is right; before that it may have a part of it */

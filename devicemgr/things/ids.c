@@ -4,7 +4,7 @@
 
 #include "devicemgr/things/mem.h"
 
-void ids_fini(struct ids *ids)
+void ids_clear(struct ids *ids)
 {
     for (size_t i = 0; i < ids->len; i++)
         free(ids->v[i]);

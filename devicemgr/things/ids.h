@@ -13,8 +13,14 @@ struct ids {
     size_t len;
 };
 
-/* A zeroed struct is an empty list. */
-void ids_fini(struct ids *ids);
+/* A zeroed struct is an empty list; so are most, in passing. */
+void ids_clear(struct ids *ids);
+static inline void ids_fini(struct ids *ids)
+{
+    if (ids->v)
+        ids_clear(ids);
+}
+
 void ids_add(struct ids *ids, const char *id);
 /* `to` need not be set before, and is not freed. */
 void ids_copy(struct ids *to, char *const *v, size_t len);

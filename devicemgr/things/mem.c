@@ -23,21 +23,6 @@ char *mem_strdup(const char *text)
 }
 
 /* Grows at powers of two, so that no capacity need be kept. */
-size_t mem_text_bytes(const char *text)
-{
-    return text ? strlen(text) + 1 : 0;
-}
-
-const char *mem_text_move(char **end, const char *text)
-{
-    char *copy = *end;
-
-    if (!text)
-        return NULL;
-    *end = stpcpy(copy, text) + 1;
-    return copy;
-}
-
 void *mem_grow(void *array, size_t len, size_t bytes)
 {
     if (len != 0 && (len < GROW_LEN_MIN || (len & (len - 1)) != 0))
@@ -72,10 +57,4 @@ char *mem_key(const char *const *parts, size_t parts_len, size_t *key_bytes)
 void mem_seek(struct mem_sought *sought, const char *const *parts, size_t parts_len)
 {
     sought->key = join(parts, parts_len, sought->small, sizeof sought->small, &sought->key_bytes);
-}
-
-void mem_sought_drop(struct mem_sought *sought)
-{
-    if (sought->key != sought->small)
-        free(sought->key);
 }

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define uthash_fatal(message) abort()
 #include <uthash.h>
@@ -17,8 +18,20 @@ char *mem_strdup(const char *text);
 
 /* For texts in one piece with what they belong to: what one takes there, and its copy at *end, which
  * moves behind it. NULL takes nothing and stays NULL. */
-size_t mem_text_bytes(const char *text);
-const char *mem_text_move(char **end, const char *text);
+static inline size_t mem_text_bytes(const char *text)
+{
+    return text ? strlen(text) + 1 : 0;
+}
+
+static inline const char *mem_text_move(char **end, const char *text)
+{
+    char *copy = *end;
+
+    if (!text)
+        return NULL;
+    *end = stpcpy(copy, text) + 1;
+    return copy;
+}
 
 /* Room for one more behind `len` objects of `bytes`; call it before each append. */
 void *mem_grow(void *array, size_t len, size_t bytes);
@@ -29,6 +42,15 @@ void *mem_grow(void *array, size_t len, size_t bytes);
  */
 char *mem_key(const char *const *parts, size_t parts_len, size_t *key_bytes);
 
+/* Where the parts are within such a key. */
+static inline void mem_parts(const char *key, const char **parts, size_t parts_len)
+{
+    for (size_t i = 0; i < parts_len; i++) {
+        parts[i] = key;
+        key += strlen(key) + 1;
+    }
+}
+
 /* The same to look for, on the stack where it fits; used where it stands, until it is dropped. */
 struct mem_sought {
     char *key;
@@ -36,6 +58,10 @@ struct mem_sought {
     char small[512];
 };
 void mem_seek(struct mem_sought *sought, const char *const *parts, size_t parts_len);
-void mem_sought_drop(struct mem_sought *sought);
+static inline void mem_sought_drop(struct mem_sought *sought)
+{
+    if (sought->key != sought->small)
+        free(sought->key);
+}
 
 #endif

@@ -23,11 +23,6 @@ V1beta1__ContainerAllocateResponse *options_new(void)
     return options;
 }
 
-void options_free(V1beta1__ContainerAllocateResponse *options)
-{
-    v1beta1__container_allocate_response__free_unpacked(options, NULL);
-}
-
 uint8_t *options_pack(const V1beta1__ContainerAllocateResponse *options, size_t *bytes_len)
 {
     uint8_t *bytes;

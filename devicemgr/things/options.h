@@ -15,7 +15,12 @@
 /* An empty message; the caller frees it like every one this header gives out. */
 V1beta1__ContainerAllocateResponse *options_new(void);
 /* Accepts NULL. */
-void options_free(V1beta1__ContainerAllocateResponse *options);
+static inline void options_free(V1beta1__ContainerAllocateResponse *options)
+{
+    if (options)
+        v1beta1__container_allocate_response__free_unpacked(options, NULL);
+}
+
 /* What it takes in memory, with what the heap adds to each piece. */
 size_t options_bytes(const V1beta1__ContainerAllocateResponse *options);
 /* Deep, with fields this version does not know. */

@@ -21,11 +21,6 @@ const struct owners *owners_find(const struct owners *all, const char *const *pa
     return find((struct owners *)all, parts, parts_len);
 }
 
-size_t owners_len(const struct owners *owners)
-{
-    return owners ? owners->len : 0;
-}
-
 void owners_add(struct owners **all, const char *const *parts, size_t parts_len, const void *owner)
 {
     struct owners *owners = find(*all, parts, parts_len);

@@ -19,7 +19,11 @@ struct owners {
 const struct owners *owners_find(const struct owners *all, const char *const *parts,
                                  size_t parts_len);
 /* Accepts NULL. */
-size_t owners_len(const struct owners *owners);
+static inline size_t owners_len(const struct owners *owners)
+{
+    return owners ? owners->len : 0;
+}
+
 void owners_add(struct owners **all, const char *const *parts, size_t parts_len, const void *owner);
 /* It has it. */
 void owners_remove(struct owners **all, const char *const *parts, size_t parts_len,

@@ -90,9 +90,9 @@ static void tell(struct devicemgr *mgr, const struct outbox_event *event)
  * what may concern these is followed by it; state_at() sees that nothing is left. */
 static void hand_out(struct devicemgr *mgr)
 {
-    struct outbox_event *event;
+    while (mgr->state.outbox.first) {
+        struct outbox_event *event = outbox_take(&mgr->state.outbox);
 
-    while ((event = outbox_take(&mgr->state.outbox))) {
         tell(mgr, event);
         outbox_event_free(event);
     }
@@ -114,9 +114,9 @@ static void advance_woken(struct devicemgr *mgr)
 
 static void act(struct devicemgr *mgr)
 {
-    struct action *action;
+    while (mgr->state.actions.first) {
+        struct action *action = action_take(&mgr->state.actions);
 
-    while ((action = action_take(&mgr->state.actions))) {
         action_carry_out(action, mgr->ports, mgr->user);
         action_free(action);
     }
@@ -142,8 +142,10 @@ void devicemgr_run(struct devicemgr *mgr)
     mgr->running = true;
     for (;;) {
         act(mgr);
-        ledger_tell_changes(state);
-        advertise_pass(state);
+        if (state->allocations.changed)
+            ledger_tell_changes(state);
+        if (state->now_ms >= state->showing.all_ms)
+            advertise_pass(state);
         if (state->wakes.woken_len > 0) {
             advance_woken(mgr);
         } else if (checkpoint_ready(state)) {
@@ -155,7 +157,8 @@ void devicemgr_run(struct devicemgr *mgr)
             break;
         }
     }
-    advertise_review(state);
+    if (state->showing.stale)
+        advertise_review(state);
     mgr->running = false;
 }
 

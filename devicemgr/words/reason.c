@@ -17,13 +17,6 @@ struct kind {
 
 static const struct kind *kind_of(const struct reason *reason);
 
-void reason_fini(struct reason *reason)
-{
-    ids_fini(&reason->ids);
-    ids_fini(&reason->missing);
-    *reason = (struct reason){0};
-}
-
 static void add_ids(const struct ids *ids, struct text *text)
 {
     if (ids->len == 0)

@@ -95,7 +95,11 @@ struct reason {
     size_t asked, held, free, healthy, all;
 };
 
-void reason_fini(struct reason *reason);
+static inline void reason_fini(struct reason *reason)
+{
+    ids_fini(&reason->ids);
+    ids_fini(&reason->missing);
+}
 
 /* The gRPC code of a refusal for it. */
 int reason_code(enum reason_kind kind);
