@@ -57,7 +57,7 @@ static void close_end(struct end *end)
     end->fd = -1;
 }
 
-static void close_handles(struct connection *c)
+void connection_close_handles(struct connection *c)
 {
     c->closing = true;
     close_end(&c->ends[SESSION_CLIENT]);
@@ -75,29 +75,7 @@ void connection_close(struct connection *c)
         shutdown(c->ends[SESSION_RUNTIME].fd, SHUT_RDWR);
         kept_forget(&c->kept);
     }
-    close_handles(c);
-}
-
-/* Within a header block there is no state. */
-static void put_state(struct connection *c, __typeof__(journal_state) *put)
-{
-    const struct buffer unsent[2] = {c->ends[SESSION_CLIENT].waiting,
-                                     c->ends[SESSION_RUNTIME].waiting};
-    struct buffer state = {0};
-
-    if (session_freeze(c->session, &state) == 0)
-        put(c->kept.journal, &state, unsent, c->put_out);
-    buffer_fini(&state);
-}
-
-bool connection_leave(struct connection *c)
-{
-    if (!c->kept.journal || !c->kept.sure || c->closing || c->finishing ||
-        journal_is_over(c->kept.journal))
-        return false;
-    put_state(c, journal_move);
-    close_handles(c);
-    return true;
+    connection_close_handles(c);
 }
 
 void connection_drain(struct connection *c)
@@ -312,7 +290,7 @@ void connection_look_at_journal(struct connection *c)
     if (c->closing || c->finishing || !c->kept.journal)
         return;
     if (journal_is_due(c->kept.journal))
-        put_state(c, journal_state); /* or at a later moment */
+        connection_put_state(c, journal_state); /* or at a later moment */
     if (journal_is_over(c->kept.journal))
         keep_no_more(c);
 }
@@ -395,8 +373,7 @@ static ssize_t receive(struct connection *c, struct end *end, const uint8_t **by
     return n < 0 ? -errno : n;
 }
 
-/* Reads once; whether there may be more. */
-static bool read_once(struct connection *c, struct end *end)
+bool connection_read(struct connection *c, struct end *end)
 {
     const uint8_t *bytes;
     ssize_t n = receive(c, end, &bytes);
@@ -438,7 +415,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     if (events & UV_WRITABLE && buffer_len(&end->waiting) > 0)
         write_on(c, end);
     for (int i = 0; events & UV_READABLE && end->reading && !c->closing && i < READS_MAX; i++) {
-        if (!read_once(c, end))
+        if (!connection_read(c, end))
             break;
     }
     watch(c, end);

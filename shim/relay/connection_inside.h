@@ -57,6 +57,9 @@ static inline void connection_count_waiting(struct connection *c, enum session_e
         *max = bytes;
 }
 
+/* Closes both sockets, and all else; closed() follows. */
+void connection_close_handles(struct connection *c);
+
 /* Of each handle; with the last one closed the connection is gone. */
 void connection_handle_closed(uv_handle_t *handle);
 
@@ -65,6 +68,12 @@ extern const struct session_ops connection_session_ops;
 
 /* An event of the journal's has taken effect. */
 void connection_look_at_journal(struct connection *c);
+
+/* Gives `put` the state, if there is one: within a header block there is none. False: so it is. */
+bool connection_put_state(struct connection *c, __typeof__(journal_state) *put);
+
+/* Reads once from an end; whether there may be more. */
+bool connection_read(struct connection *c, struct end *end);
 
 /* Waits for what there is to be read, and to be written. */
 void connection_look(struct connection *c);

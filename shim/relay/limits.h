@@ -66,6 +66,10 @@
 /* How long bytes for an end that does not read are kept after the other end is gone. */
 #define RELAY_LINGER_MS 2000
 
+/* How long a daemon that is told to stop waits for the rest of header blocks, which are written in one
+ * piece mostly; nobody is served meanwhile. */
+#define RELAY_BLOCK_MS 500
+
 /*
  * What one client connection may make the relay hold, with its connection to the runtime. Held
  * requests are in the session or on their way to a runtime that does not read. What waits for the

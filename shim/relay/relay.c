@@ -372,6 +372,7 @@ static bool may_leave(const struct relay *relay)
 void relay_stop(struct relay *relay, uint64_t drain_ms, void (*done)(void *user), void *user)
 {
     bool leave = may_leave(relay);
+    uint64_t until_ns = uv_hrtime() + (uint64_t)RELAY_BLOCK_MS * 1000000;
 
     relay->done = done;
     relay->done_user = user;
@@ -382,7 +383,7 @@ void relay_stop(struct relay *relay, uint64_t drain_ms, void (*done)(void *user)
     relay->own = relay->passed = NULL;
     uv_close((uv_handle_t *)&relay->retry, on_handle_closed);
     for (struct connection *c = relay->connections; c; c = connection_next(c)) {
-        if (!leave || !connection_leave(c))
+        if (!leave || !connection_leave(c, until_ns))
             connection_drain(c);
     }
     calls_drain(relay->calls);

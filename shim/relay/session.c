@@ -347,6 +347,11 @@ size_t session_waiting(const struct session *s, enum session_end to)
     return buffer_len(&s->sides[session_other(to)].lane.inject);
 }
 
+bool session_is_within_block(const struct session *s, enum session_end from)
+{
+    return s->sides[from].lane.in_block;
+}
+
 const char *session_error(const struct session *s)
 {
     return s->error_text;

@@ -199,6 +199,9 @@ size_t session_calls(const struct session *s);
  * runtime. A stream of container events does not: the runtime ends it when that way ends. */
 bool session_needs_runtime(const struct session *s);
 
+/* Whether what came from that end stops in the middle of a header block. */
+bool session_is_within_block(const struct session *s, enum session_end from);
+
 /* Bytes of our own frames for `to` that wait until the frame that passes is over. */
 size_t session_waiting(const struct session *s, enum session_end to);
 

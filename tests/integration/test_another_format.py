@@ -1,12 +1,17 @@
 """A release that goes on with connections in another way takes the place of one that runs, and back."""
 
+import array
+import fcntl
 import os
 import signal
+import termios
 
 import grpc
 import pytest
 
+import rawpair
 from asking import by_token, refused
+from h2runtime import H2Runtime
 from kept_shim import kept_shim
 from shim import BINARY
 from slow import Slow
@@ -134,6 +139,76 @@ def test_told_to_stop_it_leaves_all_to_another(runtime, start, installed, make_c
     client.Version()
     assert len(slow.calls) == 1
     assert "cannot be gone on with" not in shim.log()
+
+
+class Torn:
+    """A connection by hand, with half a header block on its way from one end; `rest` is the rest."""
+
+    def __init__(self, h2runtime, shim, end, closing):
+        client, server = (closing(sock) for sock in rawpair.connected(h2runtime, shim))
+        request = rawpair.headers(1, rawpair.request_fields("/x/Any")).encode()
+        answer = rawpair.headers(1, [(":status", "200")]).encode()
+        self.words = answer if end == "runtime" else request
+        if end == "runtime":
+            client.sendall(request)
+            rawpair.receive_all(server, [request])
+        self._from, self.to = (server, client) if end == "runtime" else (client, server)
+        half = len(self.words) // 2
+        self.rest = self.words[half:]
+        self.send(self.words[:half])
+        wait_until(self._is_read, "the shim has read of it")
+
+    def send(self, piece):
+        self._from.sendall(piece)
+
+    def _is_read(self):
+        left = array.array("i", [0])
+        fcntl.ioctl(self._from, termios.TIOCOUTQ, left)
+        return left[0] == 0
+
+    def check_whole(self):
+        rawpair.receive_all(self.to, [self.words])
+
+
+@pytest.fixture
+def h2runtime(runtime_socket, closing):
+    one = closing(H2Runtime(runtime_socket))
+    one.start()
+    return one
+
+
+@pytest.mark.parametrize("end", ["client", "runtime"])
+@pytest.mark.parametrize("forth", [True, False])
+def test_told_to_stop_within_a_header_block(h2runtime, start, installed, closing, forth, end):
+    """The rest of it comes, and then there is what another release can read."""
+    before, after = releases(forth)
+    shim = start(before())
+    torn = Torn(h2runtime, shim, end, closing)
+    installed.put(after())
+    os.kill(shim.pid, signal.SIGTERM)
+    shim.wait_log("stopping: Terminated")
+    torn.send(torn.rest)
+    assert shim.wait_exit() == 0
+    shim.start()
+    torn.check_whole()
+    assert "cannot be gone on with" not in shim.log()
+
+
+def test_told_to_stop_within_a_block_that_does_not_end(h2runtime, start, installed, closing):
+    """It is not waited for long. The same release goes on within it, another ends the connection."""
+    shim = start(this_release())
+    torn = Torn(h2runtime, shim, "client", closing)
+    for program in this_release, other_release:
+        installed.put(program())
+        os.kill(shim.pid, signal.SIGTERM)
+        assert shim.wait_exit() == 0
+        shim.start()
+        if program == this_release:
+            shim.wait_log(" go on")
+    shim.wait_log("cannot be gone on with")
+    torn.to.settimeout(GENEROUS_S)
+    while torn.to.recv(1 << 16):
+        pass
 
 
 def test_an_image_that_takes_longer_than_drain(runtime, start, installed, make_client, background):

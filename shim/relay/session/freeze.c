@@ -349,7 +349,7 @@ int session_freeze(struct session *s, struct buffer *out)
 
     if (s->error)
         return s->error;
-    if (s->sides[SESSION_CLIENT].lane.in_block || s->sides[SESSION_RUNTIME].lane.in_block)
+    if (session_is_within_block(s, SESSION_CLIENT) || session_is_within_block(s, SESSION_RUNTIME))
         return -EAGAIN;
     if (buffer_reserve(out, STATE_BYTES_USUAL) < 0)
         return -ENOMEM;
