@@ -1,8 +1,10 @@
 """A release that goes on with connections in another way takes the place of one that runs, and back."""
 
 import array
+import concurrent.futures
 import fcntl
 import os
+import pathlib
 import signal
 import termios
 
@@ -11,8 +13,11 @@ import pytest
 
 import rawpair
 from asking import by_token, refused
+from capture import (TO_CLIENT, TO_SERVER, Frames, connect, load, random_chunks, rechunked, replay,
+                     sent, streams_of_path)
 from h2runtime import H2Runtime
 from kept_shim import kept_shim
+from protos import RUNTIME
 from shim import BINARY
 from slow import Slow
 from waiting import GENEROUS_S, wait_until
@@ -20,7 +25,10 @@ from waiting import GENEROUS_S, wait_until
 GPU = "vendor.com/gpu"
 # What a release leaves to another (JOURNAL_MOVED_FORMAT), and this one's own (JOURNAL_FORMAT).
 MOVED, JOURNAL = b"SHMOVE01", b"SHJRNL0"
+STRIKES_MAX = 10  # each delays the exchange
+LIVES_S = 0.05
 # Keeps connections in another way, of which it leaves the same.
+RECORDED = sorted((pathlib.Path(__file__).parent / "captures").glob("kubelet*-runtime.cap"))
 OTHER = BINARY.parents[1] / "tests" / "points" / "cri-device-shim-points"
 
 
@@ -69,6 +77,13 @@ def start(directory, runtime_socket, manager, installed, closing):
         return shim
 
     return begin
+
+
+@pytest.fixture
+def h2runtime(runtime_socket, closing):
+    one = closing(H2Runtime(runtime_socket))
+    one.start()
+    return one
 
 
 def begun(runtime, client, background):
@@ -141,6 +156,46 @@ def test_told_to_stop_it_leaves_all_to_another(runtime, start, installed, make_c
     assert "cannot be gone on with" not in shim.log()
 
 
+def check_played(records, got):
+    """Both ends, by what `got` has of (client, server), have got what they sent each other."""
+    loose = streams_of_path(sent(records, TO_SERVER), RUNTIME + "CreateContainer")
+    for direction, have in zip((TO_CLIENT, TO_SERVER), got):
+        want = sent(records, direction)
+        if not loose:
+            assert have == want
+        assert not Frames(have, direction, loose).differences(Frames(want, direction, loose))
+
+
+@pytest.mark.parametrize("how", ["killed", "upgraded"])
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_recorded_exchanges_go_on(h2runtime, manager, start, installed, background, path, how):
+    """A real kubelet's and a real runtime's, of grpc-go, cut anywhere, while the daemon is killed and
+    comes back, or is replaced by another release and back, again and again."""
+    records = rechunked(load(path), random_chunks(1))
+    shim = start(this_release())
+    rawpair.wait_quiet(shim)
+    h2runtime.want_raw()
+    client = connect(shim.socket)
+    server = h2runtime.take_raw()
+    loose = streams_of_path(sent(records, TO_SERVER), RUNTIME + "CreateContainer")
+    played = background.submit(replay, records, client, server, loose=loose, one_by_one=True)
+    wait_until(lambda: any(name.startswith("relayed/") for name in manager.names()), "it is kept")
+    strikes = 0
+    while not played.done() and strikes < STRIKES_MAX:
+        concurrent.futures.wait([played], LIVES_S)
+        if how == "upgraded":
+            installed.put((other_release if strikes % 2 == 0 else this_release)())
+            os.kill(shim.pid, signal.SIGTERM)
+            assert shim.wait_exit() == 0
+        else:
+            shim.kill()
+        shim.start()
+        strikes += 1
+    check_played(records, played.result(2 * GENEROUS_S))
+    assert strikes > 1
+    assert "cannot be gone on with" not in shim.log()
+
+
 class Torn:
     """A connection by hand, with half a header block on its way from one end; `rest` is the rest."""
 
@@ -168,13 +223,6 @@ class Torn:
 
     def check_whole(self):
         rawpair.receive_all(self.to, [self.words])
-
-
-@pytest.fixture
-def h2runtime(runtime_socket, closing):
-    one = closing(H2Runtime(runtime_socket))
-    one.start()
-    return one
 
 
 @pytest.mark.parametrize("end", ["client", "runtime"])
