@@ -1,6 +1,7 @@
 """The control socket, and cri-device-shimctl at it: a daemon that works, under load and in trouble,
 and clients that mean no good."""
 
+import contextlib
 import json
 import os
 import socket
@@ -20,6 +21,7 @@ from kept_shim import kept_shim
 from process import MIB, rss_bytes
 from protos import CONTROL
 from rawh2 import Connection, framed
+from rawpair import PREFACE_WIDE_OPEN
 from shim import accepts, locked
 from waiting import GENEROUS_S, wait_until
 
@@ -301,7 +303,7 @@ def test_requests_are_small(at_work):
 
 
 def test_no_more_connections_than_there_may_be(at_work):
-    """One more waits, and has its turn when another ends. Those that say nothing are ended."""
+    """One more waits, and has its turn when another ends."""
     idle = [socket.socket(socket.AF_UNIX) for _ in range(CONNECTIONS_MAX)]
     try:
         for one in idle:
@@ -315,6 +317,18 @@ def test_no_more_connections_than_there_may_be(at_work):
     finally:
         for one in idle:
             one.close()
+
+
+def test_clients_that_hang_make_room(at_work):
+    """Whoever is silent is sent a PING, and has gone if he does not answer it."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(CONNECTIONS_MAX):
+            hangs = stack.enter_context(socket.socket(socket.AF_UNIX))
+            hangs.connect(str(at_work.control))
+            hangs.sendall(PREFACE_WIDE_OPEN)
+        with Client(at_work.control) as waits:
+            waits.unary(CONTROL + "Status", b"", timeout=GENEROUS_S)
+        assert "hangs: it has not answered" in at_work.log()
 
 
 def test_a_client_that_never_reads_is_bounded(at_work, make_client):
