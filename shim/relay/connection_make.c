@@ -1,9 +1,12 @@
-/* How a connection is made: of a client that has come, or of what a process before has left. */
+/* How a connection is made: of a client that has come, or of what a process before has left; and the
+ * list of its owner's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <utlist.h>
 
 #include "shim/log.h"
 #include "shim/relay/connection_inside.h"
@@ -223,4 +226,21 @@ struct connection *connection_resume(const struct connection_world *world, struc
     if (c->kept.journal)
         journal_settled(c->kept.journal);
     return c;
+}
+
+/* ---- the owner's list ---- */
+
+struct connection *connection_next(const struct connection *c)
+{
+    return c->next;
+}
+
+void connection_link(struct connection *c, struct connection **head)
+{
+    DL_APPEND(*head, c);
+}
+
+void connection_unlink(struct connection *c, struct connection **head)
+{
+    DL_DELETE(*head, c);
 }

@@ -15,6 +15,8 @@
 #define FRAME_PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define FRAME_PREFACE_BYTES 24
 #define FRAME_STREAM_ID_MAX 0x7fffffff
+/* Of a payload, as its head can say. */
+#define FRAME_BYTES_MAX 0xffffff
 
 enum frame_type {
     FRAME_DATA = 0,

@@ -15,6 +15,8 @@
 
 /* What events or a state have taken beyond this is given back. */
 #define KEPT_BYTES (1024 * 1024)
+/* What may have passed since a state; taken_word() counts up to twice that. */
+#define PASSED_BYTES_MAX (UINT32_C(1) << 31)
 
 int journal_cookies(const int sockets[2], uint64_t out[2])
 {
@@ -88,21 +90,37 @@ int journal_fd(const struct journal *j)
 
 /* ---- as it goes ---- */
 
-static void add(struct journal *j, enum journal_kind kind, size_t len, uint32_t told)
+static void add(struct journal *j, const struct event_head *head)
 {
-    uint32_t at = end_of(j);
+    struct event_head *e = event_at(j, end_of(j));
 
-    *event_at(j, at) = (struct event_head){.kind = kind, .len = (uint32_t)len, .told = told};
+    *e = *head;
     POINT("before record");
-    journal_commit(&j->head->events, events_word(state_of(j), at + (uint32_t)span(len)));
+    journal_commit(&j->head->events, events_word(state_of(j), end_of(j) + (uint32_t)span_of(e)));
     POINT("recorded");
 }
 
 void journal_add_bytes(struct journal *j, enum session_end from, size_t n)
 {
     j->last = end_of(j);
-    add(j, from == SESSION_CLIENT ? JOURNAL_CLIENT : JOURNAL_RUNTIME, n, 0);
+    journal_commit(&j->head->events, read_word(state_of(j), j->last, from, n));
+    POINT("read");
     j->had[from] += n;
+}
+
+static enum journal_kind kind_of(enum session_end from, bool passed)
+{
+    if (from == SESSION_CLIENT)
+        return passed ? JOURNAL_CLIENT_PASSED : JOURNAL_CLIENT;
+    return passed ? JOURNAL_RUNTIME_PASSED : JOURNAL_RUNTIME;
+}
+
+void journal_add_read(struct journal *j)
+{
+    if (read_len(j) == 0)
+        return;
+    add(j,
+        &(struct event_head){.kind = kind_of(read_from(j), false), .len = (uint32_t)read_len(j)});
 }
 
 /* How far that went. */
@@ -123,22 +141,51 @@ static bool has_room(struct journal *j, size_t len)
 
 ssize_t journal_read(struct journal *j, enum session_end from, int fd, const uint8_t **bytes)
 {
-    uint8_t *room = j->events + end_of(j) + sizeof(struct event_head);
+    uint8_t *room;
     ssize_t n;
 
+    journal_add_read(j);
     if (!has_room(j, RELAY_READ_BYTES))
         return -ENOBUFS;
-    *bytes = room;
+    *bytes = room = j->events + end_of(j) + sizeof(struct event_head);
     n = read_count_read(&j->counts[from], fd, room, RELAY_READ_BYTES);
     if (n > 0)
         journal_add_bytes(j, from, (size_t)n);
     return n;
 }
 
-void journal_done(struct journal *j, const uint64_t put_out[2])
+/* Whether the bytes are not needed any more: whom they were for has all that was put out for it. What
+ * it has is counted from the last state on, which within a header block may be long ago. */
+static bool has_all(const struct journal *j, const uint64_t put_out[2])
 {
-    struct event_head *e = event_at(j, j->last);
+    enum session_end to = read_from(j) == SESSION_CLIENT ? SESSION_RUNTIME : SESSION_CLIENT;
 
+    return taken_by(j, to) == put_out[to] &&
+           put_out[to] - j->head->states[state_of(j)].taken[to] <= PASSED_BYTES_MAX;
+}
+
+/* In the place of the bytes. */
+static void add_passed(struct journal *j, const uint64_t put_out[2],
+                       const struct session_passed *passed)
+{
+    add(j, &(struct event_head){.kind = kind_of(read_from(j), true),
+                                .done = 1,
+                                .len = (uint32_t)read_len(j),
+                                .passed = *passed,
+                                .put_out = {put_out[0], put_out[1]}});
+    POINT("passed");
+}
+
+void journal_done(struct journal *j, const uint64_t put_out[2], const struct session_passed *passed)
+{
+    struct event_head *e;
+
+    if (passed && read_len(j) > 0 && has_all(j, put_out)) {
+        add_passed(j, put_out, passed);
+        return;
+    }
+    journal_add_read(j);
+    e = event_at(j, j->last);
     e->put_out[0] = put_out[0];
     e->put_out[1] = put_out[1];
     __atomic_store_n(&e->done, 1, __ATOMIC_RELEASE);
@@ -147,8 +194,9 @@ void journal_done(struct journal *j, const uint64_t put_out[2])
 
 void journal_begin(struct journal *j)
 {
+    journal_add_read(j);
     if (has_room(j, 0))
-        add(j, JOURNAL_BEGIN, 0, 0);
+        add(j, &(struct event_head){.kind = JOURNAL_BEGIN});
 }
 
 void journal_decide(struct journal *j, uint32_t told, const struct session_decision *d)
@@ -163,13 +211,14 @@ void journal_decide(struct journal *j, uint32_t told, const struct session_decis
                                        .message_bytes = d->message_bytes};
     uint8_t *at;
 
+    journal_add_read(j);
     if (!has_room(j, len))
         return;
     at = j->events + end_of(j) + sizeof(struct event_head);
     at = put_bytes(at, &head, sizeof head);
     at = put_bytes(at, d->fragment, d->fragment_bytes);
     put_bytes(at, d->message, d->message_bytes);
-    add(j, JOURNAL_DECISION, len, told);
+    add(j, &(struct event_head){.kind = JOURNAL_DECISION, .len = (uint32_t)len, .told = told});
     POINT("decided");
 }
 

@@ -6,7 +6,9 @@
  * has taken. So there is no moment at which this process must not be killed.
  *
  * An event is in the journal before it takes effect: bytes are read into it, and the socket itself
- * says how many were (read_count.h); of writes the memory says so (exact_io.h). When JOURNAL_EVENTS_BYTES of them have come, the next state takes their place.
+ * says how many were (read_count.h); of writes the memory says so (exact_io.h). Bytes that went on
+ * without a look, and that the other end has taken, are no event any more: what they came to
+ * (session_passed()) takes their place. When JOURNAL_EVENTS_BYTES have come, the next state does.
  *
  * The memory is of one release. A process that ends as it should leaves something plainer in its place
  * (journal_move()): a state behind which nothing has come, that other releases read, too.
@@ -31,7 +33,7 @@
 #define JOURNAL_EVENTS_BYTES (32 * 1024)
 #define JOURNAL_TAKERS_MAX 3
 /* Whoever changes what lies in the memory, or what is fed to a session and how, changes this. */
-#define JOURNAL_FORMAT "SHJRNL03"
+#define JOURNAL_FORMAT "SHJRNL04"
 /* Of what journal_move() leaves; it grows without another name, as a section does (frozen.h). */
 #define JOURNAL_MOVED_FORMAT "SHMOVE01"
 
@@ -68,8 +70,10 @@ int journal_fd(const struct journal *j);
 ssize_t journal_read(struct journal *j, enum session_end from, int fd, const uint8_t **bytes)
     __attribute__((warn_unused_result));
 
-/* The last bytes have taken effect: so much has been put out for each end so far. */
-void journal_done(struct journal *j, const uint64_t put_out[2]);
+/* The last bytes have taken effect: so much has been put out for each end so far. `passed`: what they
+ * came to, or NULL. */
+void journal_done(struct journal *j, const uint64_t put_out[2],
+                  const struct session_passed *passed);
 
 /* The session is about to be begun; or a decision is about to take effect (session_ops.decided). */
 void journal_begin(struct journal *j);
@@ -113,14 +117,17 @@ enum journal_kind {
     JOURNAL_CLIENT,
     JOURNAL_RUNTIME,
     JOURNAL_BEGIN,
-    JOURNAL_DECISION
+    JOURNAL_DECISION,
+    JOURNAL_CLIENT_PASSED,
+    JOURNAL_RUNTIME_PASSED
 };
 
 struct journal_event {
     enum journal_kind kind; /* JOURNAL_NOTHING: there is no more */
     const uint8_t *bytes;   /* of an end; borrowed */
     size_t len;
-    bool done; /* so much had been put out afterwards: */
+    struct session_passed passed; /* in the place of `len` bytes, which both ends have had */
+    bool done;                    /* so much had been put out afterwards: */
     uint64_t put_out[2];
     uint32_t told; /* of a decision, like the next */
     struct session_decision decision;

@@ -22,14 +22,18 @@
 #define MOVED_AT ((off_t)1 << 40)
 #define MEMORY_BYTES ((size_t)STATES_AT + 2 * (size_t)STATE_BYTES_MAX)
 
-/* Before the bytes of each event; the next one begins at a multiple of its alignment. */
+/* Before the bytes of each event, which what has passed has no more; the next one begins at a multiple
+ * of its alignment. */
 struct event_head {
-    uint32_t kind; /* enum journal_kind */
+    uint16_t kind; /* enum journal_kind */
+    uint16_t done;
     uint32_t len;
     uint32_t told; /* of a decision */
-    uint32_t done;
+    struct session_passed passed;
     uint64_t put_out[2];
 };
+
+_Static_assert(sizeof(struct event_head) == 64, "a line of the processor's cache");
 
 /* The bytes of a decision begin with it; the fragment and the message follow. */
 struct decision_head {
@@ -52,7 +56,7 @@ struct head {
     uint64_t takers;     /* in a row, that have not got through it */
     uint64_t sockets[2]; /* their cookies */
     uint64_t over;
-    uint64_t events;   /* events_word() */
+    uint64_t events;   /* events_word(), read_word() */
     uint64_t taken[2]; /* taken_word() */
     struct state_head states[2];
     struct exact_io writes[2];
@@ -67,7 +71,7 @@ struct journal {
     struct head *head;
     struct read_count counts[2];
     uint64_t had[2]; /* as the state in force and its events say */
-    uint32_t last;   /* the last event of bytes */
+    uint32_t last;   /* where the last event of bytes is, or will be */
     uint32_t at;     /* of journal_next() */
 };
 
@@ -80,6 +84,23 @@ static inline void journal_commit(uint64_t *word, uint64_t value)
 static inline uint64_t events_word(unsigned state, uint32_t end)
 {
     return (uint64_t)state << 63 | end;
+}
+
+/* The same, and behind that end, with room for their head, the bytes that were read last: no event
+ * yet, since it depends on what they come to which one they are. */
+static inline uint64_t read_word(unsigned state, uint32_t end, enum session_end from, size_t len)
+{
+    return events_word(state, end) | (uint64_t)from << 62 | (uint64_t)len << 32;
+}
+
+static inline size_t read_len(const struct journal *j)
+{
+    return j->head->events >> 32 & 0x3fffffff;
+}
+
+static inline enum session_end read_from(const struct journal *j)
+{
+    return j->head->events >> 62 & 1 ? SESSION_RUNTIME : SESSION_CLIENT;
 }
 
 static inline unsigned state_of(const struct journal *j)
@@ -116,10 +137,20 @@ static inline struct event_head *event_at(const struct journal *j, uint32_t at)
     return (struct event_head *)(void *)(j->events + at);
 }
 
-/* From the beginning of one event to that of the next. */
+/* From the beginning of one event with so many bytes to that of the next. */
 static inline size_t span(size_t len)
 {
     return sizeof(struct event_head) + (len + 7) / 8 * 8;
+}
+
+static inline bool is_passed(uint32_t kind)
+{
+    return kind == JOURNAL_CLIENT_PASSED || kind == JOURNAL_RUNTIME_PASSED;
+}
+
+static inline size_t span_of(const struct event_head *e)
+{
+    return span(is_passed(e->kind) ? 0 : e->len);
 }
 
 /* The two sockets' cookies. 0 or a negative errno. */
@@ -134,7 +165,10 @@ bool journal_has_sockets(const uint64_t cookies[2], int sockets[2]);
 /* What was moved is a journal of this release now. 0, -ENOMEM or -EPROTO. */
 int journal_move_in(struct journal *j, int sockets[2]) __attribute__((warn_unused_result));
 
-/* What a read has left behind the head that is yet to be written is the next event. */
+/* What a read has left behind the head that is yet to be written. */
 void journal_add_bytes(struct journal *j, enum session_end from, size_t n);
+
+/* Makes that an event, if it is none yet. */
+void journal_add_read(struct journal *j);
 
 #endif

@@ -47,8 +47,8 @@ static int event_or_end(const struct journal *j, uint32_t at, const struct event
     *out = NULL;
     if (at == end)
         return 0;
-    if (end > EVENTS_BYTES_MAX || end - at < sizeof *e || end - at < span(e->len) ||
-        e->kind == JOURNAL_NOTHING || e->kind > JOURNAL_DECISION)
+    if (end > EVENTS_BYTES_MAX || end - at < sizeof *e || end - at < span_of(e) ||
+        e->kind == JOURNAL_NOTHING || e->kind > JOURNAL_RUNTIME_PASSED)
         return -EPROTO;
     *out = e;
     return 0;
@@ -61,13 +61,23 @@ static int count_events(struct journal *j)
     int r;
 
     memcpy(j->had, state->had, sizeof j->had);
-    for (uint32_t at = 0; (r = event_or_end(j, at, &e)) == 0 && e; at += (uint32_t)span(e->len)) {
-        if (e->kind == JOURNAL_CLIENT)
+    for (uint32_t at = 0; (r = event_or_end(j, at, &e)) == 0 && e; at += (uint32_t)span_of(e)) {
+        if (e->kind == JOURNAL_CLIENT || e->kind == JOURNAL_CLIENT_PASSED)
             j->had[SESSION_CLIENT] += e->len;
-        else if (e->kind == JOURNAL_RUNTIME)
+        else if (e->kind == JOURNAL_RUNTIME || e->kind == JOURNAL_RUNTIME_PASSED)
             j->had[SESSION_RUNTIME] += e->len;
     }
     return r;
+}
+
+/* The last read, if it is known of, is an event like those before it. */
+static int settle_known_read(struct journal *j)
+{
+    if (read_len(j) > RELAY_READ_BYTES || span(read_len(j)) > EVENTS_BYTES_MAX - end_of(j))
+        return -EPROTO;
+    j->had[read_from(j)] += read_len(j);
+    journal_add_read(j);
+    return 0;
 }
 
 /* The last read of who was killed: of one end, or none. */
@@ -86,6 +96,7 @@ static int settle_read(struct journal *j, const int sockets[2])
         if (n[i] > 0)
             journal_add_bytes(j, (enum session_end)i, (size_t)n[i]);
     }
+    journal_add_read(j);
     return 0;
 }
 
@@ -120,6 +131,8 @@ int journal_open(int memory, int sockets[2], struct journal **out)
     r = take(j, sockets);
     if (r == 0)
         r = count_events(j);
+    if (r == 0)
+        r = settle_known_read(j);
     if (r == 0)
         r = settle_read(j, sockets);
     if (r == 0)
@@ -193,6 +206,15 @@ static int read_decision(const uint8_t *bytes, size_t len, struct session_decisi
     return 0;
 }
 
+/* The bytes are no more, so whom they were for must have had them. */
+static int read_passed(const struct journal *j, struct journal_event *out)
+{
+    enum session_end to = out->kind == JOURNAL_CLIENT_PASSED ? SESSION_RUNTIME : SESSION_CLIENT;
+
+    out->bytes = NULL;
+    return out->done && out->put_out[to] <= taken_by(j, to) ? 0 : -EPROTO;
+}
+
 int journal_next(struct journal *j, bool look, struct journal_event *out)
 {
     const struct event_head *e;
@@ -204,10 +226,13 @@ int journal_next(struct journal *j, bool look, struct journal_event *out)
     *out = (struct journal_event){.kind = (enum journal_kind)e->kind,
                                   .bytes = (const uint8_t *)(e + 1),
                                   .len = e->len,
+                                  .passed = e->passed,
                                   .done = e->done,
                                   .put_out = {e->put_out[0], e->put_out[1]},
                                   .told = e->told};
     if (!look)
-        j->at += (uint32_t)span(e->len);
+        j->at += (uint32_t)span_of(e);
+    if (is_passed(e->kind))
+        return read_passed(j, out);
     return e->kind == JOURNAL_DECISION ? read_decision(out->bytes, out->len, &out->decision) : 0;
 }

@@ -51,6 +51,7 @@ void lane_flush(struct lane *lane)
 
     if (buffer_len(&lane->inject) == 0 || !lane->begun || lane->in_block || half_written(lane))
         return;
+    lane->looked = true;
     write_pieces(lane);
     piece.iov_base = (void *)buffer_data(&lane->inject);
     piece.iov_len = buffer_len(&lane->inject);
@@ -189,6 +190,7 @@ static int show_block(struct lane *lane, const struct frame_head *h, const uint8
 {
     int r;
 
+    lane->looked = true;
     lane->head = *h;
     lane->how = LANE_TAP;
     lane->within = true;
@@ -204,10 +206,12 @@ static int begin_frame(struct lane *lane, const uint8_t *head)
 
     frame_head_read(head, &lane->head);
     lane->how = LANE_PASS;
-    if (lane->in_block || !passes(lane, &lane->head))
+    if (lane->in_block || !passes(lane, &lane->head)) {
+        lane->looked = true;
         r = lane->ops->head(lane->user, lane, &lane->head, &lane->how);
-    else
+    } else {
         count_passed(lane, &lane->head);
+    }
     if (r < 0)
         return r;
     if (lane->how == LANE_GATHER && lane->head.length > LANE_GATHER_BYTES_MAX)
@@ -317,6 +321,7 @@ static ssize_t take_payload(struct lane *lane, const uint8_t *bytes, size_t len)
     size_t n = len < lane->left ? len : lane->left;
     int r = 0;
 
+    lane->looked = lane->looked || lane->how != LANE_PASS;
     switch (lane->how) {
     case LANE_TAP:
         add_piece(lane, bytes, n);
@@ -343,6 +348,7 @@ int lane_feed(struct lane *lane, const uint8_t *bytes, size_t len)
 {
     ssize_t n = 0;
 
+    lane->looked = lane->looked || !lane->begun;
     while (len > 0) {
         n = lane->within ? take_payload(lane, bytes, len) : take_frames(lane, bytes, len);
         if (n < 0)
@@ -352,4 +358,36 @@ int lane_feed(struct lane *lane, const uint8_t *bytes, size_t len)
     }
     write_pieces(lane);
     return n < 0 ? (int)n : 0;
+}
+
+struct lane_place lane_place(const struct lane *lane)
+{
+    struct lane_place place = {.left = lane->left,
+                               .head = lane->head,
+                               .how = (uint8_t)lane->how,
+                               .within = lane->within,
+                               .carry_len = (uint8_t)lane->carry_len};
+
+    memcpy(place.carry, lane->carry, sizeof place.carry);
+    return place;
+}
+
+int lane_put(struct lane *lane, const struct lane_place *place)
+{
+    if (!lane->begun || (lane->in_block && place->within) ||
+        (lane->within && lane->how != LANE_PASS))
+        return -EPROTO;
+    if (place->how > LANE_GATHER || place->within > 1 || place->carry_len >= FRAME_HEAD_BYTES ||
+        place->head.stream_id > FRAME_STREAM_ID_MAX)
+        return -EPROTO;
+    if (place->within && (place->how != LANE_PASS || place->carry_len > 0 || place->left == 0 ||
+                          place->left > place->head.length || place->head.length > FRAME_BYTES_MAX))
+        return -EPROTO;
+    lane->left = place->left;
+    lane->head = place->head;
+    lane->how = (enum lane_how)place->how;
+    lane->within = place->within;
+    lane->carry_len = place->carry_len;
+    memcpy(lane->carry, place->carry, sizeof place->carry);
+    return 0;
 }

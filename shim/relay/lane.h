@@ -66,6 +66,7 @@ struct lane {
     bool answers;
     uint32_t stream_passed; /* the highest stream of such a block, for the owner to see */
     bool stepwise;          /* the owner's: no block() */
+    bool looked;            /* until the owner clears it: not all has only passed (lane_place()) */
 
     struct frame_head head; /* of the frame under way */
     enum lane_how how;
@@ -91,6 +92,16 @@ struct lane {
     struct buffer inject; /* whole frames of ours, waiting for a frame boundary */
 };
 
+/* Where the walk stands. */
+struct lane_place {
+    uint32_t left;
+    struct frame_head head;
+    uint8_t how;
+    uint8_t within;
+    uint8_t carry_len;
+    uint8_t carry[FRAME_HEAD_BYTES];
+};
+
 /* Streams share bits: some are watched for another's sake, which costs time and nothing else. */
 static inline unsigned lane_watched_bit(uint32_t stream_id)
 {
@@ -109,6 +120,14 @@ int lane_feed(struct lane *lane, const uint8_t *bytes, size_t len)
 
 /* Passes a gathered frame on; only from within end(), with what it was given. */
 void lane_pass_gathered(struct lane *lane, const uint8_t *whole);
+
+/* Where a lane stands that was not `looked` at a frame in what it was fed. With data_passed and
+ * stream_passed that is all that this has changed in it. */
+struct lane_place lane_place(const struct lane *lane);
+
+/* The lane stands there, as if it had been fed the same and nobody had looked; nothing is written.
+ * 0 or -EPROTO: it cannot have come there so. */
+int lane_put(struct lane *lane, const struct lane_place *place) __attribute__((warn_unused_result));
 
 /* Writes `inject` if the lane is at a frame boundary; else the walk does so when it gets there. */
 void lane_flush(struct lane *lane);

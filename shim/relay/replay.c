@@ -73,7 +73,19 @@ static const struct session_owner_ops OWNER_OPS = {.begun = on_begun,
 /* Whoever frees a session that was not begun again. */
 static struct replay nobody = {.error = -EPROTO};
 
-static int repeat(struct replay *r, const struct journal_event *e)
+/* Both ends have had it. */
+static int pass(struct replay *r, const struct journal_event *e, uint64_t put_out[2])
+{
+    enum session_end from = e->kind == JOURNAL_CLIENT_PASSED ? SESSION_CLIENT : SESSION_RUNTIME;
+    enum session_end to = from == SESSION_CLIENT ? SESSION_RUNTIME : SESSION_CLIENT;
+
+    if (e->put_out[to] < put_out[to])
+        return -EPROTO;
+    put_out[to] = e->put_out[to];
+    return session_pass(r->session, from, &e->passed);
+}
+
+static int repeat(struct replay *r, const struct journal_event *e, uint64_t put_out[2])
 {
     switch (e->kind) {
     case JOURNAL_CLIENT:
@@ -85,13 +97,16 @@ static int repeat(struct replay *r, const struct journal_event *e)
         return 0;
     case JOURNAL_DECISION: /* one from inside of a callback belongs to the event before it */
         return e->told == 0 ? decide(r, &e->decision) : -EPROTO;
+    case JOURNAL_CLIENT_PASSED:
+    case JOURNAL_RUNTIME_PASSED:
+        return pass(r, e, put_out);
     case JOURNAL_NOTHING:
         break;
     }
     return -EPROTO;
 }
 
-static int repeat_all(struct replay *r, const uint64_t put_out[2])
+static int repeat_all(struct replay *r, uint64_t put_out[2])
 {
     struct journal_event e;
 
@@ -100,7 +115,7 @@ static int repeat_all(struct replay *r, const uint64_t put_out[2])
 
         if (error < 0 || e.kind == JOURNAL_NOTHING)
             return error;
-        error = repeat(r, &e);
+        error = repeat(r, &e, put_out);
         if (error < 0 || r->error < 0)
             return error < 0 ? error : r->error;
         if (session_error(r->session) ||
@@ -109,7 +124,7 @@ static int repeat_all(struct replay *r, const uint64_t put_out[2])
     }
 }
 
-int replay(struct journal *j, struct session *session, const uint64_t put_out[2])
+int replay(struct journal *j, struct session *session, uint64_t put_out[2])
 {
     struct replay r = {.journal = j, .session = session};
     int error;

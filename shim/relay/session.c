@@ -150,9 +150,12 @@ static ssize_t feed_preface(struct session *s, const uint8_t *bytes, size_t len)
 
 static int feed(struct session *s, enum session_end from, const uint8_t *bytes, size_t len)
 {
+    struct lane *lane = &s->sides[from].lane;
+    uint64_t data_before = lane->data_passed;
     ssize_t n;
     int r;
 
+    lane->looked = false;
     if (from == SESSION_CLIENT && s->preface_seen < FRAME_PREFACE_BYTES) {
         n = feed_preface(s, bytes, len);
         if (n < 0)
@@ -160,7 +163,8 @@ static int feed(struct session *s, enum session_end from, const uint8_t *bytes, 
         bytes += n;
         len -= (size_t)n;
     }
-    r = lane_feed(&s->sides[from].lane, bytes, len);
+    r = lane_feed(lane, bytes, len);
+    s->data_fed = (uint32_t)(lane->data_passed - data_before);
     if (r < 0) {
         if (!s->error && from == SESSION_CLIENT)
             session_offend(s, r == -EMSGSIZE ? FRAME_SIZE_ERROR : FRAME_PROTOCOL_ERROR,
@@ -188,6 +192,32 @@ int session_feed(struct session *s, enum session_end from, const uint8_t *bytes,
         tally_read_ends(tally);
     s->feeding = false;
     return r;
+}
+
+bool session_passed(const struct session *s, enum session_end from, struct session_passed *out)
+{
+    const struct lane *lane = &s->sides[from].lane;
+
+    if (s->error || lane->looked)
+        return false;
+    *out = (struct session_passed){
+        .data = s->data_fed, .stream = lane->stream_passed, .place = lane_place(lane)};
+    return true;
+}
+
+int session_pass(struct session *s, enum session_end from, const struct session_passed *passed)
+{
+    struct lane *lane = &s->sides[from].lane;
+
+    if (passed->stream > FRAME_STREAM_ID_MAX || lane_put(lane, &passed->place) < 0)
+        return -EPROTO;
+    enter(s);
+    lane->data_passed += passed->data;
+    if (passed->stream > lane->stream_passed)
+        lane->stream_passed = passed->stream;
+    settle(s);
+    leave(s);
+    return s->error;
 }
 
 /* ---- decisions ---- */

@@ -39,6 +39,7 @@
 
 #include "cri-proto/methods.h"
 #include "shim/relay/buffer.h"
+#include "shim/relay/lane.h"
 #include "shim/relay/tally.h"
 
 enum session_end { SESSION_CLIENT, SESSION_RUNTIME };
@@ -185,6 +186,22 @@ int session_apply(struct session *s, const struct session_decision *decision)
 /* How many callbacks of the owner's session_feed(), session_begin() or a decision from outside of
  * any has led to so far. */
 uint32_t session_told(const struct session *s);
+
+/* What a feed came to of which nobody looked at anything: for who keeps that in the place of its
+ * bytes. */
+struct session_passed {
+    uint32_t data;   /* payload bytes of DATA */
+    uint32_t stream; /* the newest one that has passed so */
+    struct lane_place place;
+};
+
+/* Of the last session_feed(), of bytes `from` an end: whether they went on to the other as they were, but
+ * for a frame's head that has not come whole, and nothing else was written. Then what it came to. */
+bool session_passed(const struct session *s, enum session_end from, struct session_passed *out);
+
+/* The state is as after such a feed; nothing is written. 0; -EPROTO: it would have been looked at. */
+int session_pass(struct session *s, enum session_end from, const struct session_passed *passed)
+    __attribute__((warn_unused_result));
 
 /* Another owner from now on, to whom it is to be begun (again). */
 void session_set_owner(struct session *s, struct session_owner owner);

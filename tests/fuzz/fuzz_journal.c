@@ -3,9 +3,10 @@
  * is made again from it.
  *
  * Input: a byte (bit 0: it was moved, for any release; bit 1: the state is that of a session whose
- * client said what comes next), the length of the session's state and it, the lengths of what both
- * ends have not taken, how many places are damaged, for each where and what, and the events: kind,
- * length, bytes. Whatever they are, the connection is gone on with or it is not, and nothing is
+ * client said what comes next; bit 2: bytes that come last were read only just), the length of the
+ * session's state and it, the lengths of what both ends have not taken, how many places are damaged,
+ * for each where and what, and the events: kind, length, bytes, which of those that have passed are
+ * what they came to. Whatever they are, the connection is gone on with or it is not, and nothing is
  * left open; a state that is whole, with nothing behind it, is gone on with.
  */
 #include <fcntl.h>
@@ -76,6 +77,7 @@ static const struct session_owner_ops OWNER = {.begun = begun,
 struct image {
     uint8_t bytes[IMAGE_BYTES_MAX];
     size_t len;
+    size_t last; /* where the last event begins */
 };
 
 static void put(struct image *image, const void *bytes, size_t len)
@@ -104,32 +106,52 @@ static void write_at(int fd, off_t at, const void *bytes, size_t len)
         abort();
 }
 
-static struct image events_of(struct fuzz_input in)
-{
-    struct image events = {.len = 0};
-
-    while (in.len > 0) {
-        struct event_head e = {.kind = fuzz_u8(&in) % (JOURNAL_DECISION + 2)};
-        struct fuzz_input bytes = fuzz_bytes(&in, fuzz_u16(&in) % 2048);
-        static const uint8_t zeros[8];
-
-        if (span(bytes.len) > sizeof events.bytes - events.len)
-            break;
-        e.len = (uint32_t)bytes.len;
-        put(&events, &e, sizeof e);
-        put(&events, bytes.bytes, bytes.len);
-        put(&events, zeros, span(bytes.len) - sizeof e - bytes.len);
-    }
-    return events;
-}
-
 /* What is left, of whichever form. */
 struct left {
     struct fuzz_input state;
     uint64_t put_out[2];
     size_t unsent_len[2];
     unsigned damages;
+    bool reading;
 };
+
+static void put_event(struct image *events, struct event_head *e, struct fuzz_input bytes)
+{
+    static const uint8_t zeros[8];
+
+    e->len = (uint32_t)bytes.len;
+    put(events, e, sizeof *e);
+    put(events, bytes.bytes, bytes.len);
+    put(events, zeros, span(bytes.len) - sizeof *e - bytes.len);
+}
+
+static void put_passed(struct image *events, struct event_head *e, struct fuzz_input bytes)
+{
+    size_t len = bytes.len < sizeof e->passed ? bytes.len : sizeof e->passed;
+
+    e->done = 1;
+    e->len = (uint32_t)len;
+    if (len > 0)
+        memcpy(&e->passed, bytes.bytes, len);
+    put(events, e, sizeof *e);
+}
+
+static struct image events_of(struct fuzz_input in, const struct left *left)
+{
+    struct image events = {.len = 0};
+
+    while (in.len > 0) {
+        struct event_head e = {.kind = fuzz_u8(&in) % (JOURNAL_RUNTIME_PASSED + 2),
+                               .put_out = {left->put_out[0], left->put_out[1]}};
+        struct fuzz_input bytes = fuzz_bytes(&in, fuzz_u16(&in) % 2048);
+
+        if (span(bytes.len) > sizeof events.bytes - events.len)
+            break;
+        events.last = events.len;
+        (is_passed(e.kind) ? put_passed : put_event)(&events, &e, bytes);
+    }
+    return events;
+}
 
 /* So much was read from the socket. */
 static void read_away(int socket, int peer, size_t len)
@@ -148,16 +170,28 @@ static void read_away(int socket, int peer, size_t len)
     }
 }
 
-static size_t bytes_of(const struct image *events, uint32_t kind)
+static size_t bytes_of(const struct image *events, uint32_t kind, uint32_t passed)
 {
     size_t sum = 0;
     struct event_head e;
 
-    for (size_t at = 0; at < events->len; at += span(e.len)) {
+    for (size_t at = 0; at < events->len; at += span_of(&e)) {
         memcpy(&e, events->bytes + at, sizeof e);
-        sum += e.kind == kind ? e.len : 0;
+        sum += e.kind == kind || e.kind == passed ? e.len : 0;
     }
     return sum;
+}
+
+static uint64_t word_of(const struct image *events, bool reading)
+{
+    struct event_head e = {.kind = JOURNAL_NOTHING};
+
+    if (events->len > 0)
+        memcpy(&e, events->bytes + events->last, sizeof e);
+    if (!reading || (e.kind != JOURNAL_CLIENT && e.kind != JOURNAL_RUNTIME))
+        return events_word(0, (uint32_t)events->len);
+    return read_word(0, (uint32_t)events->last,
+                     e.kind == JOURNAL_CLIENT ? SESSION_CLIENT : SESSION_RUNTIME, e.len);
 }
 
 /* As a process of this release leaves it that is killed. */
@@ -165,14 +199,14 @@ static void leave(int fd, int pairs[2][2], struct fuzz_input in, const struct le
 {
     struct head head = {.format = frozen_format(JOURNAL_FORMAT)};
     struct fuzz_input where = fuzz_bytes(&in, 3 * (size_t)left->damages);
-    struct image events = events_of(in), states = {.len = 0};
+    struct image events = events_of(in, left), states = {.len = 0};
     static const uint8_t unsent[UNSENT_BYTES_MAX];
 
     if (journal_cookies((int[]){pairs[0][0], pairs[1][0]}, head.sockets) < 0)
         abort();
-    read_away(pairs[0][0], pairs[0][1], bytes_of(&events, JOURNAL_CLIENT));
-    read_away(pairs[1][0], pairs[1][1], bytes_of(&events, JOURNAL_RUNTIME));
-    head.events = events_word(0, (uint32_t)events.len);
+    read_away(pairs[0][0], pairs[0][1], bytes_of(&events, JOURNAL_CLIENT, JOURNAL_CLIENT_PASSED));
+    read_away(pairs[1][0], pairs[1][1], bytes_of(&events, JOURNAL_RUNTIME, JOURNAL_RUNTIME_PASSED));
+    head.events = word_of(&events, left->reading);
     head.states[0].session_len = left->state.len;
     put(&states, left->state.bytes, left->state.len);
     for (int i = 0; i < 2; i++) {
@@ -288,6 +322,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             left.put_out[i] = left.unsent_len[i];
     }
     left.damages = fuzz_u8(&in) % (DAMAGES_MAX + 1);
+    left.reading = how & 4;
     whole = (how & 2) && left.state.len > 0 && left.damages == 0 && in.len == 0;
     for (int i = 0; i < 2; i++) {
         if (fd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pairs[i]) < 0)

@@ -473,15 +473,24 @@ def capture_messages(name, data):
         write("fuzz_create_container", "capture-" + name, OPTIONS + body[5:])
 
 
-JOURNAL_CLIENT, JOURNAL_RUNTIME, JOURNAL_BEGIN, JOURNAL_DECISION = range(1, 5)
+(JOURNAL_CLIENT, JOURNAL_RUNTIME, JOURNAL_BEGIN, JOURNAL_DECISION, JOURNAL_CLIENT_PASSED,
+ JOURNAL_RUNTIME_PASSED) = range(1, 7)
 
 
 def left(how, state=b"", unsent=(0, 0), damages=(), events=()):
-    """What a process leaves of a connection; `how`: 1 moved, 2 `state` is what its client said."""
+    """What a process leaves of a connection; `how`: 1 moved, 2 `state` is what its client said, 4 the
+    last bytes were read only just."""
     return (bytes([how]) + struct.pack(">H", len(state)) + state + struct.pack(">HH", *unsent) +
             bytes([len(damages)]) + b"".join(struct.pack(">HB", *one) for one in damages) +
             b"".join(bytes([kind]) + struct.pack(">H", len(data)) + data for kind, data in events))
 
+
+def passed(data=0, stream=0, place=b""):
+    """struct session_passed; `place`: left, length, type, flags, stream, how, within, carry."""
+    return struct.pack("<II", data, stream) + place
+
+
+WITHIN_PING = struct.pack("<IIBBHIBBB9x", 5, 8, 6, 0, 0, 0, 0, 1, 0)
 
 JOURNALS = {
     "new": left(0, events=[(JOURNAL_BEGIN, b""), (JOURNAL_CLIENT, ASKED),
@@ -490,6 +499,10 @@ JOURNALS = {
                                (JOURNAL_DECISION, bytes(40))]),
     "lived": left(2, ASKED),
     "lived-on": left(2, ASKED, events=[(JOURNAL_RUNTIME, frame(4, 0, 0))]),
+    "reading": left(4, events=[(JOURNAL_BEGIN, b""), (JOURNAL_CLIENT, ASKED)]),
+    "passed": left(2, ASKED, events=[(JOURNAL_CLIENT_PASSED, passed(0, 0, bytes(28))),
+                                   (JOURNAL_CLIENT_PASSED, passed(7, 9, WITHIN_PING)),
+                                   (JOURNAL_CLIENT, bytes(5))]),
     "unsent": left(2, ASKED, (10, 100)),
     "damaged-state": left(2, ASKED, damages=[(8, 1), (40, 9)]),
     "damaged-event": left(0, damages=[(3, 1), (40, 200)],

@@ -74,6 +74,12 @@ static void goes(struct world *w, enum session_end to, const char *text)
     assert_int_equal(journal_write(w->j, to, w->sockets[to], &piece, 1), strlen(text));
 }
 
+/* What was read last, for which nothing was put out. */
+static void has_taken_effect(struct world *w)
+{
+    journal_done(w->j, (const uint64_t[2]){0, 0}, NULL);
+}
+
 static void expect_bytes(struct journal *j, enum journal_kind kind, const char *text, bool done)
 {
     struct journal_event e;
@@ -108,7 +114,7 @@ static void what_has_come_is_there_in_its_order(void **state)
     journal_begin(w->j);
     comes(w, SESSION_CLIENT, "hello");
     journal_decide(w->j, 3, &decision);
-    journal_done(w->j, (const uint64_t[2]){11, 22});
+    journal_done(w->j, (const uint64_t[2]){11, 22}, NULL);
     comes(w, SESSION_RUNTIME, "world!");
     assert_int_equal(open_again(w, &j), 0);
     expect_bytes(j, JOURNAL_BEGIN, "", false);
@@ -210,6 +216,7 @@ static void what_is_damaged_is_refused(void **state)
     struct journal *j;
 
     comes(w, SESSION_CLIENT, "hello");
+    has_taken_effect(w);
     assert_int_equal(pwrite(journal_fd(w->j), &kind, 4, 4096), 4);
     assert_int_equal(open_again(w, &j), -EPROTO);
     kind = JOURNAL_CLIENT;
@@ -220,7 +227,7 @@ static void what_is_damaged_is_refused(void **state)
 
 /* Where the first event's head lies, and how long that is. */
 #define EVENTS_AT 4096
-#define EVENT_HEAD_BYTES 32
+#define EVENT_HEAD_BYTES 64
 
 /* As one that is killed before it can write that down. */
 static void reads_and_is_killed(struct world *w, enum session_end from, size_t events_bytes)
@@ -243,11 +250,12 @@ static void what_was_read_last_is_there(void **state)
     assert_int_equal(buffer_put(&session, "state", 5), 0);
     journal_state(w->j, &session, unsent, (const uint64_t[2]){0, 0});
     comes(w, SESSION_RUNTIME, "world");
+    has_taken_effect(w);
     assert_int_equal(send(w->pairs[SESSION_CLIENT][1], "hello", 5, 0), 5);
     reads_and_is_killed(w, SESSION_CLIENT, EVENT_HEAD_BYTES + 8);
     for (int i = 0; i < 2; i++) { /* also of whom the next was killed too */
         assert_int_equal(open_again(w, &j), 0);
-        expect_bytes(j, JOURNAL_RUNTIME, "world", false);
+        expect_bytes(j, JOURNAL_RUNTIME, "world", true);
         expect_bytes(j, JOURNAL_CLIENT, "hello", false);
         expect_end(j);
         journal_free(j);
@@ -270,6 +278,167 @@ static void who_takes_it_over_reads_on(void **state)
     expect_bytes(j, JOURNAL_CLIENT, "second", false);
     expect_end(j);
     journal_free(j);
+}
+
+/* ---- what has passed ---- */
+
+static const struct session_passed PASSED = {
+    .data = 3, .stream = 5, .place = {.left = 7, .within = 1, .carry = {1, 2, 3}}};
+
+static void expect_passed(struct journal *j, enum journal_kind kind, size_t len,
+                          const uint64_t put_out[2])
+{
+    struct journal_event e;
+
+    assert_int_equal(journal_next(j, false, &e), 0);
+    assert_int_equal(e.kind, kind);
+    assert_int_equal(e.len, len);
+    assert_null(e.bytes);
+    assert_true(e.done);
+    assert_int_equal(e.put_out[0], put_out[0]);
+    assert_int_equal(e.put_out[1], put_out[1]);
+    assert_int_equal(e.passed.data, PASSED.data);
+    assert_int_equal(e.passed.stream, PASSED.stream);
+    assert_memory_equal(&e.passed.place, &PASSED.place, sizeof PASSED.place);
+}
+
+static void what_it_came_to_takes_the_place_of_what_passed(void **state)
+{
+    const uint64_t put_out[2] = {0, 7}, both[2] = {6, 7};
+    struct world *w = *state;
+    struct journal *j;
+
+    comes(w, SESSION_CLIENT, "through");
+    goes(w, SESSION_RUNTIME, "through");
+    journal_done(w->j, put_out, &PASSED);
+    comes(w, SESSION_RUNTIME, "answer");
+    goes(w, SESSION_CLIENT, "answer");
+    journal_done(w->j, both, &PASSED);
+    comes(w, SESSION_CLIENT, "next");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(open_again(w, &j), 0);
+        expect_passed(j, JOURNAL_CLIENT_PASSED, 7, put_out);
+        expect_passed(j, JOURNAL_RUNTIME_PASSED, 6, both);
+        expect_bytes(j, JOURNAL_CLIENT, "next", false);
+        expect_end(j);
+        journal_free(j);
+    }
+}
+
+/* It is for the next process to write the rest. */
+static void what_was_not_all_taken_stays(void **state)
+{
+    const uint64_t put_out[2] = {0, 7};
+    struct world *w = *state;
+    struct journal *j;
+
+    comes(w, SESSION_CLIENT, "through");
+    goes(w, SESSION_RUNTIME, "throug");
+    journal_done(w->j, put_out, &PASSED);
+    assert_int_equal(open_again(w, &j), 0);
+    expect_bytes(j, JOURNAL_CLIENT, "through", true);
+    expect_end(j);
+    journal_free(j);
+}
+
+/* Where the head says how much the runtime has taken, behind the number of the last write. */
+#define RUNTIME_TAKEN_AT 60
+
+/* Else the count of what was taken since the last state would begin anew. */
+static void what_passes_long_after_a_state_stays(void **state)
+{
+    struct world *w = *state;
+    uint64_t put_out[2] = {0, UINT32_C(1) << 31};
+    uint32_t taken = UINT32_C(1) << 31;
+    struct journal *j;
+
+    assert_int_equal(pwrite(journal_fd(w->j), &taken, 4, RUNTIME_TAKEN_AT), 4);
+    comes(w, SESSION_CLIENT, "through");
+    journal_done(w->j, put_out, &PASSED);
+    comes(w, SESSION_CLIENT, "x");
+    goes(w, SESSION_RUNTIME, "x");
+    put_out[SESSION_RUNTIME]++;
+    journal_done(w->j, put_out, &PASSED);
+    assert_int_equal(open_again(w, &j), 0);
+    put_out[SESSION_RUNTIME]--;
+    expect_passed(j, JOURNAL_CLIENT_PASSED, 7, put_out);
+    expect_bytes(j, JOURNAL_CLIENT, "x", true);
+    expect_end(j);
+    journal_free(j);
+}
+
+/* In the middle of it. */
+static void what_was_decided_on_stays(void **state)
+{
+    const struct session_decision decision = {.what = SESSION_FORWARDS, .stream = 1};
+    struct world *w = *state;
+    struct journal_event e;
+    struct journal *j;
+
+    comes(w, SESSION_CLIENT, "hello");
+    journal_decide(w->j, 1, &decision);
+    journal_done(w->j, (const uint64_t[2]){0, 0}, &PASSED);
+    assert_int_equal(open_again(w, &j), 0);
+    expect_bytes(j, JOURNAL_CLIENT, "hello", true);
+    assert_int_equal(journal_next(j, false, &e), 0);
+    assert_int_equal(e.kind, JOURNAL_DECISION);
+    expect_end(j);
+    journal_free(j);
+}
+
+/* Events of what passed are short: many of them come before a state is due. */
+static void what_passed_takes_little_room(void **state)
+{
+    uint64_t put_out[2] = {0, 0};
+    struct world *w = *state;
+    unsigned n = 0;
+    char text[4001];
+
+    memset(text, 'x', 4000);
+    text[4000] = '\0';
+    for (; !journal_is_due(w->j); n++) {
+        comes(w, SESSION_CLIENT, text);
+        goes(w, SESSION_RUNTIME, text);
+        assert_int_equal(recv(w->pairs[SESSION_RUNTIME][1], text, 4000, MSG_WAITALL), 4000);
+        put_out[SESSION_RUNTIME] += 4000;
+        journal_done(w->j, put_out, &PASSED);
+    }
+    assert_int_equal(n, JOURNAL_EVENTS_BYTES / EVENT_HEAD_BYTES);
+}
+
+static void what_passed_and_was_not_taken_is_damage(void **state)
+{
+    struct world *w = *state;
+    struct journal_event e;
+    uint64_t more = 8;
+    struct journal *j;
+
+    comes(w, SESSION_CLIENT, "through");
+    goes(w, SESSION_RUNTIME, "through");
+    journal_done(w->j, (const uint64_t[2]){0, 7}, &PASSED);
+    assert_int_equal(pwrite(journal_fd(w->j), &more, 8, EVENTS_AT + EVENT_HEAD_BYTES - 8), 8);
+    assert_int_equal(open_again(w, &j), 0);
+    assert_int_equal(journal_next(j, false, &e), -EPROTO);
+    journal_free(j);
+}
+
+/* Where the head says where the events end, and how much was read behind that. */
+#define EVENTS_WORD_AT 40
+
+static void more_than_one_read_takes_is_damage(void **state)
+{
+    uint64_t word = (uint64_t)(RELAY_READ_BYTES + 1) << 32;
+    struct world *w = *state;
+    struct journal *j;
+
+    assert_int_equal(pwrite(journal_fd(w->j), &word, 8, EVENTS_WORD_AT), 8);
+    assert_int_equal(open_again(w, &j), -EPROTO);
+    word = (uint64_t)RELAY_READ_BYTES << 32 | (64u * 1024 * 1024 - 64);
+    assert_int_equal(pwrite(journal_fd(w->j), &word, 8, EVENTS_WORD_AT), 8);
+    assert_int_equal(open_again(w, &j), -EPROTO);
+    word = (uint64_t)5 << 32 | 1; /* behind no event */
+    assert_int_equal(pwrite(journal_fd(w->j), &word, 8, EVENTS_WORD_AT), 8);
+    assert_int_equal(open_again(w, &j), -EPROTO);
 }
 
 /* Nobody was killed in two reads. */
@@ -315,9 +484,10 @@ static void a_state_is_due_now_and_then(void **state)
 
     memset(text, 'x', 1000);
     text[1000] = '\0';
-    for (size_t n = 0; n < JOURNAL_EVENTS_BYTES; n += 1000 + 32) {
+    for (size_t n = 0; n < JOURNAL_EVENTS_BYTES; n += 1000 + EVENT_HEAD_BYTES) {
         assert_false(journal_is_due(w->j));
         comes(w, SESSION_CLIENT, text);
+        has_taken_effect(w);
     }
     assert_true(journal_is_due(w->j));
     journal_state(w->j, &nothing, unsent, (const uint64_t[2]){0, 0});
@@ -522,6 +692,13 @@ int main(void)
         TEST(what_is_damaged_is_refused),
         TEST(what_was_read_last_is_there),
         TEST(who_takes_it_over_reads_on),
+        TEST(what_it_came_to_takes_the_place_of_what_passed),
+        TEST(what_was_not_all_taken_stays),
+        TEST(what_passes_long_after_a_state_stays),
+        TEST(what_was_decided_on_stays),
+        TEST(what_passed_takes_little_room),
+        TEST(what_passed_and_was_not_taken_is_damage),
+        TEST(more_than_one_read_takes_is_damage),
         TEST(reads_of_both_ends_are_none),
         TEST(one_without_room_is_over),
         TEST(a_state_is_due_now_and_then),

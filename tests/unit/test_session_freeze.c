@@ -80,20 +80,43 @@ struct playing {
     struct journal *journal;
     int pairs[2][2];
     struct h2_random when;
-    unsigned replayed, put;
+    unsigned replayed, put, passed;
     uint64_t put_out[2];
+    uint64_t taken[2]; /* by the ends, of that */
 };
 
 static void look_in_between(struct playing *p);
+
+/* What waits for it, or some of that. */
+static void end_takes(struct playing *p, enum session_end to)
+{
+    size_t len = buffer_len(&p->to[to]) - p->taken[to];
+    static uint8_t gone[65536];
+    struct iovec piece = {(void *)(buffer_data(&p->to[to]) + p->taken[to]), len};
+
+    if (len == 0 || h2_random(&p->when, 20) == 0)
+        return;
+    if (h2_random(&p->when, 20) == 0 || len > sizeof gone)
+        piece.iov_len = 1 + h2_random(&p->when, len < sizeof gone ? (uint32_t)len : sizeof gone);
+    assert_int_equal(journal_write(p->journal, to, p->pairs[to][0], &piece, 1), piece.iov_len);
+    assert_int_equal(read(p->pairs[to][1], gone, sizeof gone), piece.iov_len);
+    p->taken[to] += piece.iov_len;
+}
 
 static void on_write(void *user, enum session_end to, const struct iovec *pieces, int n)
 {
     struct playing *p = user;
 
     for (int i = 0; i < n; i++) {
-        h2_put(&p->to[to], pieces[i].iov_base, pieces[i].iov_len);
+        /* of one that is made again: the end has it from the one before */
+        size_t gone = p->taken[to] > p->put_out[to] ? p->taken[to] - p->put_out[to] : 0;
+
+        gone = p->journal ? 0 : gone < pieces[i].iov_len ? gone : pieces[i].iov_len;
+        h2_put(&p->to[to], (const uint8_t *)pieces[i].iov_base + gone, pieces[i].iov_len - gone);
         p->put_out[to] += pieces[i].iov_len;
     }
+    if (p->journal)
+        end_takes(p, to);
     look_in_between(p);
 }
 
@@ -290,7 +313,7 @@ static void freeze(struct playing *p)
 
 enum how { PLAYS, FREEZES, REPLAYS };
 
-static unsigned replays, states, moves; /* in all of them */
+static unsigned replays, states, moves, journal_passes; /* in all of them */
 
 static void same(const struct buffer *a, const struct buffer *b)
 {
@@ -333,6 +356,7 @@ static struct journal *make_again(struct playing *p, struct playing *again)
 {
     int sockets[2] = {p->pairs[RUNTIME][0], p->pairs[CLIENT][0]};
     const struct session_owner owner = {&OWNER_OPS, again};
+    const struct buffer to[2] = {p->to[CLIENT], p->to[RUNTIME]};
     struct journal_start start;
     struct journal *j;
 
@@ -341,9 +365,13 @@ static struct journal *make_again(struct playing *p, struct playing *again)
     assert_int_equal(sockets[CLIENT], p->pairs[CLIENT][0]);
     assert_int_equal(journal_start(j, &start), 0);
     for (int i = CLIENT; i <= RUNTIME; i++) {
-        assert_int_equal(start.put_out[i], buffer_len(&start.unsent[i]));
-        again->to[i] = start.unsent[i];
+        assert_int_equal(start.taken[i], p->taken[i]);
+        again->to[i] = (struct buffer){0};
+        h2_put(&again->to[i], buffer_data(&to[i]), p->taken[i]);
+        h2_put(&again->to[i], buffer_data(&start.unsent[i]), buffer_len(&start.unsent[i]));
+        buffer_fini(&start.unsent[i]);
         again->put_out[i] = start.put_out[i];
+        again->taken[i] = start.taken[i];
     }
     if (start.session)
         assert_int_equal(
@@ -377,11 +405,13 @@ static void look_in_between(struct playing *p)
 /* `put`: in the place of what is there, or for another release. */
 static bool put_state(struct playing *p, __typeof__(journal_state) *put)
 {
-    struct buffer state = {0};
+    struct buffer state = {0}, unsent[2] = {p->to[CLIENT], p->to[RUNTIME]};
     bool done = session_freeze(p->session, &state) == 0;
 
+    unsent[CLIENT].start += p->taken[CLIENT];
+    unsent[RUNTIME].start += p->taken[RUNTIME];
     if (done)
-        put(p->journal, &state, p->to, p->put_out);
+        put(p->journal, &state, unsent, p->put_out);
     buffer_fini(&state);
     return done;
 }
@@ -416,17 +446,65 @@ static void take_over(struct playing *p)
     p->replayed++;
 }
 
-static int feed(struct playing *p, enum session_end from, const uint8_t *bytes, size_t len)
+static unsigned passes; /* in all of them */
+
+static int feed_by_journal(struct playing *p, enum session_end from, const uint8_t *bytes,
+                           size_t len)
 {
+    struct session_passed passed;
     const uint8_t *taken;
     int r;
 
-    if (!p->journal)
-        return session_feed(p->session, from, bytes, len);
     assert_int_equal(write(p->pairs[from][1], bytes, len), len);
     assert_int_equal(journal_read(p->journal, from, p->pairs[from][0], &taken), len);
     r = session_feed(p->session, from, taken, len);
-    journal_done(p->journal, p->put_out);
+    if (session_passed(p->session, from, &passed)) {
+        journal_done(p->journal, p->put_out, &passed);
+        p->passed++;
+    } else {
+        journal_done(p->journal, p->put_out, NULL);
+    }
+    return r;
+}
+
+/* What a feed came to leaves the same state as the bytes did. */
+static void expect_passed(const struct buffer *before, struct session *s, enum session_end from)
+{
+    uint64_t put_out[2] = {0};
+    struct playing twin = {0};
+    struct session_passed passed;
+    struct buffer state = {0}, expected = {0};
+
+    if (!session_passed(s, from, &passed))
+        return;
+    assert_int_equal(session_thaw(buffer_data(before), buffer_len(before), &OPS, &twin,
+                                  (struct session_owner){&OWNER_OPS, &twin}, &twin.session),
+                     0);
+    assert_int_equal(session_pass(twin.session, from, &passed), 0);
+    assert_memory_equal(twin.put_out, put_out, sizeof put_out);
+    assert_int_equal(session_freeze(twin.session, &state), 0);
+    assert_int_equal(session_freeze(s, &expected), 0);
+    same(&state, &expected);
+    buffer_fini(&state);
+    buffer_fini(&expected);
+    session_free(twin.session);
+    passes++;
+}
+
+static int feed(struct playing *p, enum session_end from, const uint8_t *bytes, size_t len,
+                enum how how)
+{
+    struct buffer before = {0};
+    int r;
+
+    if (p->journal)
+        return feed_by_journal(p, from, bytes, len);
+    if (how == PLAYS && session_freeze(p->session, &before) < 0)
+        buffer_fini(&before);
+    r = session_feed(p->session, from, bytes, len);
+    if (buffer_len(&before) > 0)
+        expect_passed(&before, p->session, from);
+    buffer_fini(&before);
     return r;
 }
 
@@ -449,7 +527,7 @@ static int play(struct playing *p, const struct tape *tape, size_t cut, enum how
         for (size_t at = 0, piece; at < events[i].len && r == 0; at += piece) {
             piece = cut ? cut : 1 + h2_random(&random, buffer_len(&tape->bytes) > 40000 ? 400 : 60);
             piece = piece < events[i].len - at ? piece : events[i].len - at;
-            r = feed(p, events[i].from, buffer_data(&tape->bytes) + events[i].at + at, piece);
+            r = feed(p, events[i].from, buffer_data(&tape->bytes) + events[i].at + at, piece, how);
             if (r == 0 && freezes)
                 freeze(p);
             if (r == 0 && p->journal)
@@ -475,6 +553,7 @@ static unsigned compare(const struct tape *tape, size_t cut)
     same(&replayed.to[CLIENT], &alone.to[CLIENT]);
     same(&replayed.to[RUNTIME], &alone.to[RUNTIME]);
     replays += replayed.replayed;
+    journal_passes += replayed.passed;
     states += replayed.put;
     playing_fini(&replayed);
     same(&frozen.to[CLIENT], &alone.to[CLIENT]);
@@ -535,6 +614,7 @@ static void recorded_exchanges_go_on(void **state)
     assert_true(found >= 20);
     assert_true(held > 0);
     assert_true(replays > 1000 && states > 100 && moves > 100 && regained > 100);
+    assert_true(passes > 1000 && journal_passes > 1000);
 }
 
 /* ---- random ---- */
@@ -771,6 +851,45 @@ static void make_late_refusal(struct tape *tape, struct maker *m)
     take(tape, RUNTIME, m);
 }
 
+/* A message that may go waits until a PING is over: which then did not only pass. */
+static void what_lets_own_frames_out_has_not_only_passed(void **state)
+{
+    struct session_passed passed;
+    struct playing p = {0};
+    struct maker m = {0};
+    const uint8_t *bytes;
+    size_t len;
+
+    (void)state;
+    h2_writer_init(&m.writers[CLIENT]);
+    h2_put(&m.out, H2_PREFACE, strlen(H2_PREFACE));
+    h2_settings(&m.out, -1, 0);
+    p.session = session_new(&OPS, &p, (struct session_owner){&OWNER_OPS, &p});
+    assert_non_null(p.session);
+    session_begin(p.session, 0);
+    assert_int_equal(session_feed(p.session, CLIENT, buffer_data(&m.out), buffer_len(&m.out)), 0);
+    assert_false(session_passed(p.session, CLIENT, &passed));
+    buffer_fini(&m.out);
+    put_call(&m, 1, 6);
+    assert_int_equal(session_feed(p.session, CLIENT, buffer_data(&m.out), buffer_len(&m.out)), 0);
+    assert_int_equal(p.held_len, 1);
+    buffer_fini(&m.out);
+    h2_frame(&m.out, NGHTTP2_PING, 0, 0, "12345678", 8);
+    bytes = buffer_data(&m.out);
+    len = buffer_len(&m.out);
+    assert_int_equal(session_feed(p.session, CLIENT, bytes, len - 6), 0);
+    assert_true(session_passed(p.session, CLIENT, &passed));
+    decide_all(&p);
+    assert_int_equal(session_feed(p.session, CLIENT, bytes + len - 6, 3), 0);
+    assert_true(session_passed(p.session, CLIENT, &passed));
+    assert_int_equal(session_feed(p.session, CLIENT, bytes + len - 3, 3), 0);
+    assert_false(session_passed(p.session, CLIENT, &passed));
+    session_free(p.session);
+    buffer_fini(&m.out);
+    h2_writer_fini(&m.writers[CLIENT]);
+    playing_fini(&p);
+}
+
 static void acks_and_refusals_that_are_late_go_on(void **state)
 {
     struct tape tape = {0};
@@ -881,6 +1000,7 @@ int main(void)
         cmocka_unit_test(recorded_exchanges_go_on),
         cmocka_unit_test(random_exchanges_go_on),
         cmocka_unit_test(acks_and_refusals_that_are_late_go_on),
+        cmocka_unit_test(what_lets_own_frames_out_has_not_only_passed),
         cmocka_unit_test(a_state_that_is_damaged_is_refused),
         cmocka_unit_test(without_memory_it_is_not_thawed),
     };

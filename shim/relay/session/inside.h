@@ -77,8 +77,9 @@ struct session {
     bool runtime_goes;    /* a GOAWAY of the runtime's has begun to pass */
     uint32_t goaway_last; /* the last stream of what the client was told, which may only fall */
     bool feeding;
-    unsigned depth; /* of what was called from outside, and of decisions from inside of that */
-    uint32_t told;  /* session_told() */
+    uint32_t data_fed; /* by the last feed, as lane.data_passed counts it */
+    unsigned depth;    /* of what was called from outside, and of decisions from inside of that */
+    uint32_t told;     /* session_told() */
     int error;
     const char *error_text;
 };
