@@ -6,31 +6,15 @@
 #include <stdint.h>
 
 #include <poll.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 #include <cmocka.h>
 
-/* Set in a process that is to end at the so-many-th of its steps. */
-static unsigned steps_left;
+#include "killed_lives.h"
 
-static void step_passed(void);
-#define POINT(name) step_passed()
 #include "shim/exact_io.c"
-
-static void step_passed(void)
-{
-    if (steps_left > 0 && --steps_left == 0)
-        raise(SIGKILL);
-}
-
-#define PIECE_BYTES_MAX 20000
-#define TOTAL_BYTES (1 << 20)
 
 /* What outlives each life. Of `done` the upper half is the number of the last call that counts, the
  * lower half the bytes of all that do: one store commits both. */
@@ -48,17 +32,6 @@ static struct shared *shared_new(void)
 
     assert_true(shared != MAP_FAILED);
     return shared;
-}
-
-static unsigned draw(unsigned *seed, unsigned below)
-{
-    *seed = *seed * 1103515245u + 12345u;
-    return (*seed >> 16) % below;
-}
-
-static uint8_t byte_at(size_t i)
-{
-    return (uint8_t)((i * 2654435761u) >> 13);
 }
 
 static size_t done_bytes(const struct shared *shared)
@@ -88,8 +61,9 @@ static void settle_read(struct shared *shared, ssize_t moved)
 
 /* ---- lives; each ends when all is moved, or killed ---- */
 
-static void live_reading(struct shared *shared, int fd, unsigned seed)
+static void live_reading(void *memory, int fd, unsigned seed)
 {
+    struct shared *shared = memory;
     ssize_t n = exact_unsettled(&shared->io, done_serial(shared));
 
     if (n < 0)
@@ -98,7 +72,7 @@ static void live_reading(struct shared *shared, int fd, unsigned seed)
         settle_read(shared, n);
     for (;;) {
         n = exact_read(&shared->io, done_serial(shared), fd, shared->landing,
-                       1 + draw(&seed, draw(&seed, 4) ? 300 : PIECE_BYTES_MAX));
+                       1 + lives_draw(&seed, lives_draw(&seed, 4) ? 300 : PIECE_BYTES_MAX));
         if (n > 0)
             settle_read(shared, n);
         else if (n == 0)
@@ -110,8 +84,9 @@ static void live_reading(struct shared *shared, int fd, unsigned seed)
     }
 }
 
-static void live_writing(struct shared *shared, int fd, unsigned seed)
+static void live_writing(void *memory, int fd, unsigned seed)
 {
+    struct shared *shared = memory;
     ssize_t n = exact_unsettled(&shared->io, done_serial(shared));
 
     if (n < 0)
@@ -119,7 +94,7 @@ static void live_writing(struct shared *shared, int fd, unsigned seed)
     if (n > 0)
         commit(shared, (size_t)n);
     while (done_bytes(shared) < TOTAL_BYTES) {
-        size_t len = 1 + draw(&seed, draw(&seed, 4) ? 300 : PIECE_BYTES_MAX);
+        size_t len = 1 + lives_draw(&seed, lives_draw(&seed, 4) ? 300 : PIECE_BYTES_MAX);
 
         if (len > TOTAL_BYTES - done_bytes(shared))
             len = TOTAL_BYTES - done_bytes(shared);
@@ -135,132 +110,24 @@ static void live_writing(struct shared *shared, int fd, unsigned seed)
     _exit(0);
 }
 
-/* ---- the peer ---- */
-
-struct peer {
-    struct shared *shared;
-    int fd;   /* its own */
-    int kept; /* what the lives go on with */
-    void (*live)(struct shared *shared, int fd, unsigned seed);
-    unsigned seed, kills;
-    size_t moved;
-};
-
-static void peer_init(struct peer *peer, unsigned seed,
-                      void (*live)(struct shared *shared, int fd, unsigned seed))
-{
-    int pair[2], small = 4096;
-
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
-    if (seed % 2) /* or writes come out whole */
-        setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
-    *peer = (struct peer){
-        .shared = shared_new(), .fd = pair[0], .kept = pair[1], .live = live, .seed = seed};
-}
-
-static void peer_fini(struct peer *peer)
-{
-    munmap(peer->shared, sizeof *peer->shared);
-    if (peer->fd >= 0)
-        close(peer->fd);
-    close(peer->kept);
-}
-
-/* `steps_max`: it ends by one of its first so many steps; 0: when it is killed. */
-static pid_t begin_life(struct peer *peer, unsigned steps_max)
-{
-    unsigned seed = draw(&peer->seed, 1 << 15);
-    unsigned steps = steps_max ? 1 + draw(&peer->seed, steps_max) : 0;
-    pid_t pid = fork();
-
-    if (pid != 0)
-        return pid;
-    steps_left = steps;
-    close(peer->fd); /* or its end would not be seen */
-    peer->live(peer->shared, peer->kept, seed);
-    _exit(30);
-}
-
-/* True: all is moved. */
-static bool end_life(struct peer *peer, pid_t pid, bool kills)
-{
-    int status;
-
-    if (kills)
-        kill(pid, SIGKILL);
-    waitpid(pid, &status, 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return true;
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    peer->kills++;
-    return false;
-}
-
-static void peer_send(struct peer *peer)
-{
-    uint8_t bytes[PIECE_BYTES_MAX];
-    size_t len = 1 + draw(&peer->seed, sizeof bytes);
-    ssize_t n;
-
-    if (len > TOTAL_BYTES - peer->moved)
-        len = TOTAL_BYTES - peer->moved;
-    for (size_t i = 0; i < len; i++)
-        bytes[i] = byte_at(peer->moved + i);
-    n = send(peer->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n > 0)
-        peer->moved += (size_t)n;
-    if (peer->moved < TOTAL_BYTES)
-        return;
-    close(peer->fd);
-    peer->fd = -1;
-}
-
-static void peer_receive(struct peer *peer)
-{
-    uint8_t bytes[PIECE_BYTES_MAX];
-    ssize_t n = recv(peer->fd, bytes, 1 + draw(&peer->seed, sizeof bytes), MSG_DONTWAIT);
-
-    for (ssize_t i = 0; i < n; i++)
-        assert_int_equal(bytes[i], byte_at(peer->moved++));
-}
-
-static void work(struct peer *peer, unsigned steps_max, void (*turn)(struct peer *peer))
-{
-    for (bool over = false; !over;) {
-        pid_t pid = begin_life(peer, steps_max);
-        unsigned turns = draw(&peer->seed, 30);
-
-        for (unsigned i = 0; i < turns && peer->fd >= 0; i++) {
-            turn(peer);
-            if (draw(&peer->seed, 4) == 0)
-                poll(NULL, 0, (int)draw(&peer->seed, 2));
-        }
-        over = end_life(peer, pid, peer->fd >= 0 || draw(&peer->seed, 2));
-    }
-}
-
-/* EXACT_IO_KILLS: more of them. */
-static unsigned kills_wanted(unsigned kills)
-{
-    const char *text = getenv("EXACT_IO_KILLS");
-
-    return text ? (unsigned)strtoul(text, NULL, 10) : kills;
-}
+/* ---- and their peer ---- */
 
 static void all_is_read_once(unsigned kills, unsigned steps_max)
 {
     unsigned sum = 0;
 
-    for (unsigned seed = 1; sum < kills_wanted(kills); seed++) {
-        struct peer peer;
+    for (unsigned seed = 1; sum < lives_kills_wanted(kills); seed++) {
+        struct lives lives;
+        struct shared *shared;
 
-        peer_init(&peer, seed, live_reading);
-        work(&peer, steps_max, peer_send);
-        assert_int_equal(done_bytes(peer.shared), TOTAL_BYTES);
+        lives_init(&lives, seed, sizeof *shared, live_reading);
+        shared = lives.shared;
+        lives_run(&lives, steps_max, lives_send);
+        assert_int_equal(done_bytes(shared), TOTAL_BYTES);
         for (size_t i = 0; i < TOTAL_BYTES; i++)
-            assert_int_equal(peer.shared->bytes[i], byte_at(i));
-        sum += peer.kills;
-        peer_fini(&peer);
+            assert_int_equal(shared->bytes[i], lives_byte_at(i));
+        sum += lives.kills;
+        lives_fini(&lives);
     }
     print_message("%u kills\n", sum);
 }
@@ -269,21 +136,23 @@ static void all_is_written_once(unsigned kills, unsigned steps_max)
 {
     unsigned sum = 0;
 
-    for (unsigned seed = 1; sum < kills_wanted(kills); seed++) {
-        struct peer peer;
+    for (unsigned seed = 1; sum < lives_kills_wanted(kills); seed++) {
+        struct lives lives;
+        struct shared *shared;
         size_t before;
 
-        peer_init(&peer, seed, live_writing);
+        lives_init(&lives, seed, sizeof *shared, live_writing);
+        shared = lives.shared;
         for (size_t i = 0; i < TOTAL_BYTES; i++)
-            peer.shared->bytes[i] = byte_at(i);
-        work(&peer, steps_max, peer_receive);
+            shared->bytes[i] = lives_byte_at(i);
+        lives_run(&lives, steps_max, lives_receive);
         do {
-            before = peer.moved;
-            peer_receive(&peer);
-        } while (peer.moved > before);
-        assert_int_equal(peer.moved, TOTAL_BYTES);
-        sum += peer.kills;
-        peer_fini(&peer);
+            before = lives.moved;
+            lives_receive(&lives);
+        } while (lives.moved > before);
+        assert_int_equal(lives.moved, TOTAL_BYTES);
+        sum += lives.kills;
+        lives_fini(&lives);
     }
     print_message("%u kills\n", sum);
 }
