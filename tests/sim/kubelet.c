@@ -386,25 +386,45 @@ void kubelet_replace(struct world *w, unsigned uid)
     kubelet_add_pod(w);
 }
 
-/* The container had, or was to get, a device that is gone for good, or there are too few now: it
- * was refused for that. */
+/* The container has, or is to get, a device that is gone for good. */
+static bool wants_lost(const struct world *w, const struct pod_sim *pod, unsigned name, size_t r)
+{
+    const struct pod_container *container = &pod->containers[name];
+    const struct claim *claim = claims_find(w, pod->uid, name, r);
+    unsigned ids = container->ids[r] ? container->ids[r] : claim ? claim->mask : 0;
+
+    return container->count[r] > 0 && ids & ~w->plugins[r].devices;
+}
+
+/* It was refused for that, or since there are too few now. */
 static bool is_stranded(const struct world *w, const struct pod_sim *pod, unsigned name)
 {
     const struct pod_container *container = &pod->containers[name];
 
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
-        const struct claim *claim = claims_find(w, pod->uid, name, r);
         const struct plugin *p = &w->plugins[r];
-        unsigned ids = container->ids[r] ? container->ids[r] : claim ? claim->mask : 0;
 
         if (container->count[r] == 0)
             continue;
-        if (container->reasons & REASON_UNHEALTHY && ids & ~p->devices)
+        if (container->reasons & REASON_UNHEALTHY && wants_lost(w, pod, name, r))
             return true;
         if (container->reasons & REASON_FEW && p->devices != p->ever)
             return true;
     }
     return false;
+}
+
+/* It is still to be made, and will be refused for that: one before it was waited for until now. */
+static bool will_strand(struct world *w, const struct pod_sim *pod, unsigned name)
+{
+    const struct rt_sandbox *s = runtime_ready_sandbox(w, pod->uid);
+    const struct rt_container *newest = s ? runtime_newest(w, s->id, name) : NULL;
+    bool lost = false;
+
+    for (size_t r = 0; r < RESOURCES_LEN; r++)
+        lost = lost || wants_lost(w, pod, name, r);
+    return lost && !(pod->containers[name].init && pod->containers[name].done) &&
+           !(newest && newest->state == CONTAINER_RUNNING);
 }
 
 bool kubelet_replace_stranded(struct world *w)
@@ -416,7 +436,7 @@ bool kubelet_replace_stranded(struct world *w)
         bool stranded = false;
 
         for (unsigned c = 0; pod->uid && c < pod->containers_len; c++)
-            stranded = stranded || is_stranded(w, pod, c);
+            stranded = stranded || is_stranded(w, pod, c) || will_strand(w, pod, c);
         if (!stranded)
             continue;
         any = pod->deleting = true;

@@ -200,7 +200,7 @@ static unsigned reasons_of_operator(struct world *w, const struct create_sim *cr
                                     unsigned ids)
 {
     unsigned kept = operator_may_keep_from(w, create->uid, r), number;
-    unsigned healthy = w->plugins[r].ever, held = 0;
+    unsigned healthy = 0, held = 0; /* of a plugin that is away: nobody knows any more */
     const struct connection *c = plugin_usable(w, r);
     bool chosen;
 
