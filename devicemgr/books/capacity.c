@@ -39,6 +39,22 @@ void capacity_published(struct state *state, const char *resource)
         removed_drop(&state->removed, at);
 }
 
+/* Only what is listed counts: anything may be cordoned. */
+static void count_kept_back(const struct state *state, const struct resource *resource,
+                            struct devicemgr_capacity *capacity)
+{
+    const struct resource_orders *of = orders_of(&state->orders, resource->name);
+
+    for (size_t i = 0; of && i < resource->devices.len; i++) {
+        const struct device *device = &resource->devices.items[i];
+
+        if (!of->withdrawal && !orders_cordon(&state->orders, resource->name, device->id))
+            continue;
+        capacity->kept_back++;
+        capacity->allocatable -= capacity->healthy > 0 && device->healthy;
+    }
+}
+
 static struct devicemgr_capacity capacity_of(const struct state *state, const char *name)
 {
     const struct resource *resource = resources_find(state->resources, name);
@@ -49,7 +65,9 @@ static struct devicemgr_capacity capacity_of(const struct state *state, const ch
         return capacity;
     }
     capacity.capacity = resource->devices.len;
-    capacity.allocatable = resource_usable(resource) ? resource->devices.healthy : 0;
+    capacity.healthy = resource_usable(resource) ? resource->devices.healthy : 0;
+    capacity.allocatable = capacity.healthy;
+    count_kept_back(state, resource, &capacity);
     return capacity;
 }
 

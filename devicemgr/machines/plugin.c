@@ -220,13 +220,14 @@ void plugin_take_loss(struct state *state, uint64_t number, const char *reason)
 
 static void log_removed(struct state *state, const struct resource *resource)
 {
+    const struct order_words *order = ordered_grace(state, resource->name);
     struct text text = {0};
 
     text_add(&text, "resource %s: ", resource->name);
     reason_explain_endpoint(&resource->endpoint, state->now_ms, grace_of(state, resource), &text);
     state_log_about(state, LEVEL_WARNING, name_about_resource(resource->name), &text);
     text = (struct text){0};
-    if (grace_of(state, resource) == 0) {
+    if (order && order->over) {
         text_add(&text, "resource %s: removed, its grace period was ended by the operator",
                  resource->name);
     } else {

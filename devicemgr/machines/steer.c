@@ -84,6 +84,16 @@ static int check_grace(const struct state *state, const struct steer *steer, str
     return text->len > 0 ? CODE_FAILED_PRECONDITION : CODE_OK;
 }
 
+/* How many orders there will be besides those that there are. */
+static size_t unset(const struct state *state, const struct steer *steer)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < steer->ids.len; i++)
+        len += !orders_find(&state->orders, steer->kind, steer->resource, steer->ids.v[i]);
+    return len;
+}
+
 static int check(const struct steers *steers, const struct steer *steer, struct text *text)
 {
     const struct state *state = steers->state;
@@ -98,7 +108,7 @@ static int check(const struct steers *steers, const struct steer *steer, struct 
     }
     if (state->draining)
         return refuse(text, CODE_FAILED_PRECONDITION, "the shim is being stopped");
-    if (steer->what == STEER_SET && orders_len(&state->orders) + steer->ids.len > ORDERS_MAX)
+    if (steer->what == STEER_SET && orders_len(&state->orders) + unset(state, steer) > ORDERS_MAX)
         return refuse(text, CODE_RESOURCE_EXHAUSTED, "too much has been set already");
     return steer->kind == ORDER_GRACE ? check_grace(state, steer, text) : CODE_OK;
 }
@@ -236,16 +246,23 @@ static void log_steer(struct state *state, const struct steer *steer, const stru
     state_log(state, LEVEL_WARNING, &text);
 }
 
+static void tell_end(struct state *state, uint64_t number, int code, bool changed, const char *text)
+{
+    struct action *action = action_push(&state->actions, ACTION_STEERED, number);
+
+    action->code = code;
+    action->changed = changed;
+    action->text = mem_strdup(text);
+}
+
 /* The first one's end. */
 static void answer(struct steers *steers, int code, bool changed, const struct text *text)
 {
     struct steer *steer = steers->first;
-    struct action *action = action_push(&steers->state->actions, ACTION_STEERED, steer->number);
 
-    action->code = code;
-    action->changed = changed;
-    action->text = mem_strdup(text->buf);
+    tell_end(steers->state, steer->number, code, changed, text->buf);
     DL_DELETE(steers->first, steer);
+    steers->len--;
     steer_free(steer);
 }
 
@@ -255,13 +272,14 @@ static void answer(struct steers *steers, int code, bool changed, const struct t
 static bool start(struct steers *steers)
 {
     struct state *state = steers->state;
-    const struct steer *steer = steers->first;
+    struct steer *steer = steers->first;
     struct text text = {0};
     int code = check(steers, steer, &text);
 
     if (code == CODE_OK &&
         (steer->what == STEER_TAKE_BACK ? take_back(state, steer) : set(state, steer)) > 0) {
         ordered_changed(state, steer->resource);
+        steer->begun = true;
         return false;
     }
     if (code == CODE_OK)
@@ -270,20 +288,25 @@ static bool start(struct steers *steers)
     return true;
 }
 
-static void start_next(struct steers *steers)
+void steers_next(struct steers *steers)
 {
-    while (steers->first && start(steers))
+    while (steers->first && !steers->first->begun && start(steers))
         continue;
 }
 
 void steers_begin(struct steers *steers, const struct steer *said)
 {
-    bool idle = !steers->first;
-    struct steer *steer = steer_new(said);
+    struct steer *steer;
 
+    if (steers->len == STEERS_MAX) {
+        tell_end(steers->state, said->number, CODE_RESOURCE_EXHAUSTED, false,
+                 "too many orders wait for their turn: the store is slow");
+        return;
+    }
+    steer = steer_new(said);
     DL_APPEND(steers->first, steer);
-    if (idle)
-        start_next(steers);
+    steers->len++;
+    steers_next(steers);
 }
 
 void steers_commit_began(struct steers *steers, uint64_t commit)
@@ -307,5 +330,4 @@ void steers_committed(struct steers *steers, uint64_t commit, const char *error)
         log_steer(steers->state, steer, &text);
     }
     answer(steers, error ? CODE_ABORTED : CODE_OK, !error, &text);
-    start_next(steers);
 }

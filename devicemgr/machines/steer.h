@@ -27,6 +27,7 @@ struct steer {
     char *resource;
     struct ids ids; /* of devices; or one, "" */
     struct order_words words;
+    bool begun;      /* it waits for a commit: */
     uint64_t commit; /* the one that carries it; 0: none yet */
     struct steer *prev, *next;
 };
@@ -34,6 +35,7 @@ struct steer {
 struct steers {
     struct state *state;
     struct steer *first; /* what is being committed; then those that wait for their turn */
+    size_t len;
 };
 
 void steers_fini(struct steers *steers);
@@ -42,7 +44,9 @@ void steers_fini(struct steers *steers);
 void steers_begin(struct steers *steers, const struct steer *said);
 /* A commit takes what has been set. */
 void steers_commit_began(struct steers *steers, uint64_t commit);
-/* It is over. */
+/* It is over. What follows from that is for the caller to do, then steers_next(). */
 void steers_committed(struct steers *steers, uint64_t commit, const char *error);
+/* Whose turn it is is begun. */
+void steers_next(struct steers *steers);
 
 #endif

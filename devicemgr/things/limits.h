@@ -32,6 +32,9 @@
  * own words of it. */
 #define ORDERS_MAX 4096
 #define ORDER_REASON_BYTES_MAX 256
+/* Of his orders that wait for their turn, each as large as the control socket's requests: who asks
+ * waits for the answer, or has gone, and the store takes its time. */
+#define STEERS_MAX 64
 /* Containers of which the last refusal is remembered, each with what it asked for: one kilobyte and
  * some 40 bytes for each id that a token names. */
 #define REFUSED_MAX 128

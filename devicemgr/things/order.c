@@ -78,12 +78,13 @@ static char *key_of(enum order_kind kind, const char *resource, const char *id, 
 const struct order *orders_find(const struct orders *table, enum order_kind kind,
                                 const char *resource, const char *id)
 {
+    const char *parts[] = {KINDS[kind], resource, id};
     const struct order *order;
-    size_t bytes;
-    char *key = key_of(kind, resource, id, &bytes);
+    struct mem_sought sought;
 
-    HASH_FIND(hh, table->by_key, key, bytes, order);
-    free(key);
+    mem_seek(&sought, parts, sizeof parts / sizeof *parts);
+    HASH_FIND(hh, table->by_key, sought.key, sought.key_bytes, order);
+    mem_sought_drop(&sought);
     return order;
 }
 

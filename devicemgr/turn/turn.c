@@ -476,6 +476,7 @@ void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit
     releases_committed(&mgr->releases, commit, error);
     plugin_tick(&mgr->state); /* a grace period may have been ended */
     hand_out(mgr);
+    steers_next(&mgr->steers);
 }
 
 void devicemgr_store_reset(struct devicemgr *mgr, uint64_t now_ms)

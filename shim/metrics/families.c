@@ -107,18 +107,27 @@ static void put_relay(struct exposition *e, const struct relay_counts *counts)
 struct resources {
     struct exposition *e;
     unsigned n;
-    bool allocatable; /* which of the two is put */
+    bool healthy; /* which of the two is put */
 };
 
 static void put_resource(void *user, const struct devicemgr_capacity *capacity)
 {
     struct resources *resources = user;
-    double value = resources->allocatable ? (double)capacity->allocatable
-                                          : (double)(capacity->capacity - capacity->allocatable);
+    double value = resources->healthy ? (double)capacity->healthy
+                                      : (double)(capacity->capacity - capacity->healthy);
 
     if (resources->n++ < METRICS_RESOURCES_MAX)
         exposition_sample(resources->e, value, "resource", capacity->resource, "health",
-                          resources->allocatable ? "healthy" : "unhealthy", NULL);
+                          resources->healthy ? "healthy" : "unhealthy", NULL);
+}
+
+static void put_kept_back(void *user, const struct devicemgr_capacity *capacity)
+{
+    struct resources *resources = user;
+
+    if (resources->n++ < METRICS_RESOURCES_MAX)
+        exposition_sample(resources->e, (double)capacity->kept_back, "resource", capacity->resource,
+                          NULL);
 }
 
 static void put_held(void *user, const char *resource, size_t devices)
@@ -131,12 +140,17 @@ static void put_held(void *user, const char *resource, size_t devices)
 
 static void put_devices(struct exposition *e, const struct devicemgr *core)
 {
-    struct resources healthy = {.e = e, .allocatable = true}, unhealthy = {.e = e}, held = {.e = e};
+    struct resources healthy = {.e = e, .healthy = true}, unhealthy = {.e = e};
+    struct resources kept_back = {.e = e}, held = {.e = e};
 
     exposition_family(e, "devices", GAUGE,
                       "Devices listed; all of a plugin that is away are unhealthy.");
     devicemgr_capacity(core, put_resource, &healthy);
     devicemgr_capacity(core, put_resource, &unhealthy);
+    exposition_family(e, "devices_kept_back", GAUGE,
+                      "Devices listed that an operator keeps from new holders: cordoned, or of a "
+                      "resource that is withdrawn.");
+    devicemgr_capacity(core, put_kept_back, &kept_back);
     exposition_family(e, "devices_held", GAUGE,
                       "Devices held, once for each container that may run and holds them.");
     devicemgr_held(core, put_held, &held);

@@ -314,6 +314,19 @@ def test_connections_that_go_on_are_counted(directory, runtime, runtime_socket, 
     assert len(runtime.calls_of("Version")) >= 2
 
 
+def test_what_an_operator_keeps_back_is_no_fault(watched, runtime, make_plugin):
+    """It is healthy, and counted besides."""
+    shim, path = watched()
+    make_plugin(shim, GPU, ["g0", "g1", "g2"])
+    wait_until(lambda: scrape(path)["devices"].total() == 3, "listed")
+    for words, kept_back in ((("cordon", GPU, "g0", "g9"), 1), (("withdraw", GPU), 3),
+                             (("withdraw", GPU, "--undo"), 1), (("uncordon", GPU, "g0"), 0)):
+        ctl_json(shim, *words)
+        families = scrape(path)
+        assert families["devices_kept_back"].value(resource=GPU) == kept_back
+        assert families["devices"].value(resource=GPU, health="healthy") == 3
+
+
 def test_labels_are_bounded(watched, runtime, make_plugin, make_client):
     """However many pods there are, and whatever they are called; of resources the first 64."""
     shim, path = watched()
@@ -340,6 +353,7 @@ def test_labels_are_bounded(watched, runtime, make_plugin, make_client):
     families = scrape(path)
     assert len({dict(found)["resource"] for _, found in families["devices"].samples}) == 64
     assert len(families["devices_held"].samples) == 64
+    assert len(families["devices_kept_back"].samples) == 64
     assert runtime
 
 

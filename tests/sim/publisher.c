@@ -39,17 +39,22 @@ static enum published published(const struct report *report, size_t r)
 
 /* Its devices are usable: as listed. */
 static void check_usable(struct world *w, const struct report *report, size_t r, size_t capacity,
-                         size_t allocatable)
+                         unsigned healthy)
 {
     const struct devicemgr_capacity *is = &report->is[r];
+    unsigned most = device_sim_count(healthy & ~operator_keeps(w, r));
+    unsigned least = device_sim_count(healthy & ~operator_may_keep(w, r));
 
     w->publisher.capacity[r] = capacity;
     w->publisher.usable_ms[r] = w->now_ms;
     check_that(w,
                report->there[r] && !is->removed && is->capacity == capacity &&
-                   is->allocatable == allocatable,
-               "capacity of %s: %zu and %zu, listed %zu and %zu healthy", resource_sim_name(r),
-               is->capacity, is->allocatable, capacity, allocatable);
+                   is->healthy == device_sim_count(healthy),
+               "capacity of %s: %zu and %zu, listed %zu and %u healthy", resource_sim_name(r),
+               is->capacity, is->healthy, capacity, device_sim_count(healthy));
+    check_that(w, is->allocatable >= least && is->allocatable <= most,
+               "what an operator keeps back is not allocatable: %zu of %s, %u to %u",
+               is->allocatable, resource_sim_name(r), least, most);
 }
 
 /* Of an earlier life: its grace period goes on where that was stored, or begins anew. */
@@ -79,7 +84,8 @@ static void check_away(struct world *w, const struct report *report, size_t r)
     uint64_t usable_ms = w->publisher.usable_ms[r], grace_ms = operator_grace_ms_min(w, r);
     uint64_t latest_ms = usable_ms + operator_grace_ms_max(w, r, usable_ms);
 
-    check_that(w, is->allocatable == 0, "nothing is allocatable while the plugin is away");
+    check_that(w, is->allocatable == 0 && is->healthy == 0,
+               "nothing is allocatable while the plugin is away");
     if (usable_ms == 0) {
         check_restored(w, report, r);
         return;
@@ -125,9 +131,9 @@ void publisher_check(struct world *w)
 
         if (r == RESOURCE_BUILTIN && w->shim.builtin_told)
             check_usable(w, &report, r, device_sim_count(builtin->listed),
-                         device_sim_count(builtin->listed & builtin->healthy));
+                         builtin->listed & builtin->healthy);
         else if (r != RESOURCE_BUILTIN && c)
-            check_usable(w, &report, r, c->capacity, device_sim_count(c->healthy));
+            check_usable(w, &report, r, c->capacity, c->healthy);
         else if (r != RESOURCE_BUILTIN)
             check_away(w, &report, r);
         check_move(w, r, published(&report, r));

@@ -1,6 +1,7 @@
 /* Capacity, allocatable and removed resources, as the kubelet's GetCapacity. */
 #include <stdio.h>
 
+#include "devicemgr/operator.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
@@ -16,6 +17,12 @@ static void add(void *user, const struct devicemgr_capacity *c)
     report->len += (size_t)snprintf(report->text + report->len, sizeof report->text - report->len,
                                     "%s%s %zu/%zu%s", report->len ? ", " : "", c->resource,
                                     c->allocatable, c->capacity, c->removed ? " removed" : "");
+    if (c->kept_back > 0)
+        report->len +=
+            (size_t)snprintf(report->text + report->len, sizeof report->text - report->len,
+                             " (%zu kept back, %zu healthy)", c->kept_back, c->healthy);
+    else
+        assert_int_equal(c->healthy, c->allocatable);
     if (c->removed)
         assert_true(c->capacity == 0 && c->allocatable == 0);
 }
@@ -78,6 +85,25 @@ static void while_the_plugin_is_away_nothing_is_allocatable(void **state)
     plugin_options(w, w->endpoint, false, false);
     plugin_list(w, w->endpoint, "g0 g1");
     expect_capacity(w, GPU " 2/2");
+}
+
+/* As of a node that is cordoned: what there is stays, and what is healthy is so. */
+static void what_an_operator_keeps_back_is_not_allocatable(void **state)
+{
+    static const char *const IDS[] = {"g0", "g1", "g9"};
+    struct world *w = *state;
+
+    gpus_up(w, "g0 g1! g2");
+    devicemgr_cordon(w->mgr, w->now_ms, 1, GPU, IDS, 3, "dust", 1234);
+    devicemgr_run(w->mgr);
+    committed(w);
+    expect_capacity(w, GPU " 1/3 (2 kept back, 2 healthy)"); /* g9 is not listed */
+    devicemgr_withdraw(w->mgr, w->now_ms, 2, GPU, "moved", 1234);
+    devicemgr_run(w->mgr);
+    committed(w);
+    expect_capacity(w, GPU " 0/3 (3 kept back, 2 healthy)");
+    lose(w);
+    expect_capacity(w, GPU " 0/3 (3 kept back, 0 healthy)");
 }
 
 static void a_resource_that_never_had_a_list_is_not_reported(void **state)
@@ -167,6 +193,7 @@ int main(void)
         TEST(allocated_devices_count_like_others),
         TEST(an_id_that_is_no_utf8_is_no_device),
         TEST(while_the_plugin_is_away_nothing_is_allocatable),
+        TEST(what_an_operator_keeps_back_is_not_allocatable),
         TEST(a_resource_that_never_had_a_list_is_not_reported),
         TEST(a_removed_resource_is_reported_until_seen),
         TEST(a_removed_resource_is_reported_until_it_is_published_again),

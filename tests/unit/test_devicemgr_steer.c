@@ -232,8 +232,35 @@ static void there_is_a_most_of_it(void **state)
     }
     cordon(w, 1, "g0", "dust");
     expect(w, "steer 1 refused 8: too much has been set already");
-    cordon(w, 2, "x0", NULL);
+    cordon(w, 2, "x0", "dust"); /* it is set already, and takes no more room with other words */
+    expect(w, "commit order cordon " GPU " x0");
+    committed(w);
+    expect(w, "steered 2*");
+    cordon(w, 3, "x0 g0", "dust");
+    expect(w, "steer 3 refused 8: too much has been set already");
+    cordon(w, 4, "x0", NULL);
     expect(w, "commit -order*");
+}
+
+static void there_is_a_most_that_waits_for_its_turn(void **state)
+{
+    struct world *w = *state;
+
+    cordon(w, 1, "g0", "dust");
+    expect(w, "commit*");
+    for (unsigned i = 2; i <= STEERS_MAX; i++)
+        cordon(w, i, "g0", NULL);
+    expect_nothing(w);
+    cordon(w, STEERS_MAX + 1, "g1", "dust");
+    expect_with(w, "steer 65 refused 8: too many orders wait for their turn", NULL);
+    committed(w);
+    expect(w, "steered 1:*");
+    cordon(w, 90, "g1", "dust"); /* there is room again */
+    expect(w, "commit*");
+    committed(w);
+    for (unsigned i = 2; i <= STEERS_MAX; i++)
+        expect(w, "steered*");
+    expect(w, "commit order cordon " GPU " g1");
 }
 
 /* ---- cordon ---- */
@@ -568,6 +595,36 @@ static void one_that_cannot_be_ended_goes_on(void **state)
     expect_resources(w, "");
 }
 
+/* The resource is gone when the next order is looked at. */
+static void what_is_ended_cannot_be_lengthened(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0");
+    lose(w);
+    pass_stored(w, 2000);
+    end_grace(w);
+    ignore_all(w);
+    lengthen(w, 60000);
+    expect_nothing(w);
+    committed(w);
+    expect(w, "steered 903: " GPU ": its stop grace period ends now");
+    expect(w, "steer 902 refused 9: resource " GPU " is not known on this node");
+    expect_resources(w, "");
+}
+
+static void a_grace_of_no_time_is_no_operators(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.grace_ms = 0;
+    world_fresh_listed(w);
+    gpus_up(w, "g0");
+    lose(w);
+    pass(w, 0);
+    assert_int_equal(logged(w, "removed, its plugin has not come back within 0ms"), 1);
+}
+
 static void none_is_under_way(void **state)
 {
     struct world *w = *state;
@@ -639,6 +696,7 @@ int main(void)
         TEST(what_makes_no_sense_is_refused),
         TEST(nothing_is_set_before_the_rows_are_known_or_at_the_end),
         TEST(there_is_a_most_of_it),
+        TEST(there_is_a_most_that_waits_for_its_turn),
         TEST(nobody_new_gets_a_cordoned_device),
         TEST(with_too_few_others_it_is_waited_for_uncordon),
         TEST(who_has_it_keeps_it),
@@ -656,6 +714,8 @@ int main(void)
         TEST(a_grace_period_may_end_later),
         TEST(a_grace_period_may_end_now),
         TEST(one_that_cannot_be_ended_goes_on),
+        TEST(what_is_ended_cannot_be_lengthened),
+        TEST(a_grace_of_no_time_is_no_operators),
         TEST(none_is_under_way),
         TEST(a_plugin_that_is_back_ends_it),
         TEST(what_is_left_of_a_resource_that_is_gone_is_forgotten),
