@@ -15,6 +15,8 @@
 
 #include "devicemgr/store/store_db.h"
 #include "devicemgr/store/store_file.h"
+
+#include "devicemgr/store/store_scan.h"
 #include "devicemgr/store/store_schema.h"
 #include "devicemgr/store/store_table.h"
 
@@ -460,6 +462,23 @@ int store_commit(struct store *store, const struct devicemgr_record *records, si
     /* SQLite opened the file for reading only; it can be written again only when opened anew. */
     if ((rc & 0xff) == SQLITE_READONLY)
         disconnect(store);
+    return -1;
+}
+
+/* ---- looking ---- */
+
+int store_look(struct store *store, struct store_found *found,
+               void (*each)(void *user, const struct devicemgr_record *record, bool good),
+               void *user, char *err, size_t err_bytes)
+{
+    if (!store->db || !has_name(store)) {
+        snprintf(err, err_bytes, "checkpoint %s: %s", store->path,
+                 store->db ? "removed or replaced while in use" : "it is not open");
+        return -1;
+    }
+    if (store_db_scan(store->db, found, each, user) == SQLITE_OK)
+        return 0;
+    put_failure(store, err, err_bytes);
     return -1;
 }
 

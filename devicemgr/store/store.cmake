@@ -3,6 +3,7 @@ add_library(devicemgr_store STATIC
     store/store.c
     store/store_db.c
     store/store_file.c
+    store/store_scan.c
     store/store_schema.c
     store/store_table.c)
 target_link_libraries(devicemgr_store

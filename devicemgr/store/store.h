@@ -17,9 +17,9 @@
 #include <stddef.h>
 
 #include "devicemgr/ports.h"
+#include "devicemgr/store/store_found.h"
 
 #define STORE_FILE "checkpoint.db"
-#define STORE_ERROR_BYTES_MAX 512
 
 struct store;
 
@@ -70,6 +70,15 @@ bool store_rebooted(const struct store *store);
  */
 int store_commit(struct store *store, const struct devicemgr_record *records, size_t records_len,
                  char *err, size_t err_bytes) __attribute__((warn_unused_result));
+
+/*
+ * Looks at the whole file as it is on the disk, and changes nothing: `each` is called for every row,
+ * borrowed until it returns, `good` or not. After store_load(). 0; or -1 with the reason in `err`: it
+ * is not open, is not the one that has the name, or cannot be read.
+ */
+int store_look(struct store *store, struct store_found *found,
+               void (*each)(void *user, const struct devicemgr_record *record, bool good),
+               void *user, char *err, size_t err_bytes) __attribute__((warn_unused_result));
 
 /* Accepts NULL. */
 void store_close(struct store *store);

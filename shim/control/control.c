@@ -6,6 +6,7 @@
 
 #include "cri-proto/control_v1.pb-c.h"
 #include "cri-proto/methods.h"
+#include "shim/control/checkpointing.h"
 #include "shim/control/follow.h"
 #include "shim/control/limits.h"
 #include "shim/control/list.h"
@@ -29,6 +30,7 @@ struct control {
     struct followers *followers;
     struct steering *steering;
     struct releasing *releasing;
+    struct checkpointing *checkpointing;
     struct log_levels *log_levels;
     const struct control_ops *ops;
     void *user;
@@ -114,6 +116,14 @@ static void on_steer(struct rpc_incoming *call, const ProtobufCMessage *message,
     steering_call(control->steering, call, (const void *)message);
 }
 
+static void on_verify(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    struct control *control = user;
+
+    (void)message;
+    checkpointing_verify(control->checkpointing, call);
+}
+
 static void on_release(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
 {
     struct control *control = user;
@@ -172,6 +182,7 @@ static const struct rpc_method METHODS[] = {
     {CONTROL_ALLOCATIONS, &control__v1__list_request__descriptor, on_allocations},
     {CONTROL_PODS, &control__v1__list_request__descriptor, on_pods},
     {CONTROL_STEER, &control__v1__steer_request__descriptor, on_steer},
+    {CONTROL_CHECKPOINT_VERIFY, &control__v1__checkpoint_verify_request__descriptor, on_verify},
     {CONTROL_RELEASE, &control__v1__release_request__descriptor, on_release},
     {CONTROL_ORDERS, &control__v1__orders_request__descriptor, on_orders},
     {CONTROL_RELOAD, &control__v1__reload_request__descriptor, on_reload},
@@ -210,6 +221,7 @@ struct control *control_start(uv_loop_t *loop, const struct settings *settings, 
     control->log_levels = log_levels_new(loop, settings, ops->set_level, user);
     control->steering = steering_new(host, events);
     control->releasing = releasing_new(host);
+    control->checkpointing = checkpointing_new(host, settings->config.state_dir);
     control->ops = ops;
     control->user = user;
     if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, control,
@@ -245,6 +257,7 @@ void control_stop(struct control *control)
     followers_free(control->followers);
     steering_free(control->steering);
     releasing_free(control->releasing);
+    checkpointing_free(control->checkpointing);
     log_levels_free(control->log_levels);
     free(control);
 }

@@ -193,6 +193,28 @@ struct host *host_start(uv_loop_t *loop, const struct config *config, struct fd_
     return host;
 }
 
+/* ---- a look ---- */
+
+bool host_look_at_checkpoint(struct host *host,
+                             void (*done)(void *user, const struct store_worker_look *look),
+                             void *user)
+{
+    struct devicemgr *scratch;
+
+    if (!host->ready)
+        return false;
+    scratch = core_new(host);
+    if (store_worker_look(host->worker, scratch, done, user))
+        return true;
+    devicemgr_free(scratch);
+    return false;
+}
+
+void host_forget_look(struct host *host)
+{
+    store_worker_forget_look(host->worker);
+}
+
 /* ---- stop ---- */
 
 static void on_part_stopped(void *user)

@@ -21,6 +21,7 @@
 #include "config/config.h"
 #include "devicemgr/devicemgr.h"
 #include "shim/core/host_counts.h"
+#include "shim/core/store_worker.h"
 #include "shim/fd_store.h"
 #include "shim/runtime/lister.h"
 
@@ -89,6 +90,16 @@ void host_settings_changed(struct host *host);
 
 /* Borrowed as long as the host is there. */
 const struct host_counts *host_counts(const struct host *host);
+
+/* Looks at the checkpoint's file and its rows (store_worker_look()), which changes nothing; commits wait
+ * meanwhile. Ends in `done`, from the loop, not after host_stop(). False: the checkpoint is not read yet,
+ * or one is under way already. */
+bool host_look_at_checkpoint(struct host *host,
+                             void (*done)(void *user, const struct store_worker_look *look),
+                             void *user);
+
+/* Nobody waits for the look that is under way any more: `done` does not come. */
+void host_forget_look(struct host *host);
 
 /*
  * Closes sockets, ends calls, waits for a commit that is under way, closes the checkpoint, frees

@@ -19,11 +19,20 @@ struct store_worker {
     /* What is under way; all of it is the worker thread's until it is done. */
     uv_work_t work;
     bool busy;
+    bool held;                        /* a commit, by the look: `records` are its */
     uint64_t commit;                  /* of a commit */
     struct devicemgr_record *records; /* to be committed, or those read */
     size_t records_len, records_size;
     int rc;
     char error[STORE_ERROR_BYTES_MAX];
+
+    /* A look; `scratch` NULL: none is wanted. */
+    struct devicemgr *scratch;
+    struct devicemgr_record *seen; /* good rows */
+    size_t seen_len, seen_size;
+    struct store_worker_look look;
+    void (*looked)(void *user, const struct store_worker_look *look);
+    void *looked_user;
 
     bool stopping;
     void (*done)(void *user);
@@ -93,7 +102,11 @@ static void finish(struct store_worker *worker)
 {
     void (*done)(void *user) = worker->done;
     void *user = worker->done_user;
+    size_t len;
+    struct devicemgr_record *records = take_records(worker, &len);
 
+    free_records(records, len); /* of a commit that was held */
+    devicemgr_free(worker->scratch);
     store_close(worker->store);
     free(worker);
     done(user);
@@ -159,6 +172,68 @@ void store_worker_read(struct store_worker *worker)
     start_work(worker, on_read_work, on_read);
 }
 
+/* ---- a look ---- */
+
+static void start_held(struct store_worker *worker);
+
+static void note_row(void *user, const struct devicemgr_record *record, bool good)
+{
+    struct store_worker *worker = user;
+
+    if (!good) {
+        rows_found_add(&worker->look.findings, ROWS_FINDING_ROW,
+                       "the checksum of a row (%s %s %s) does not fit", record->key[0],
+                       record->key[1], record->key[2]);
+        return;
+    }
+    worker->look.rows[record->kind]++;
+    if (worker->seen_len == worker->seen_size) {
+        worker->seen_size = worker->seen_size ? 2 * worker->seen_size : 64;
+        worker->seen = must(realloc(worker->seen, worker->seen_size * sizeof *worker->seen));
+    }
+    worker->seen[worker->seen_len++] = copy_record(record);
+}
+
+static void on_look_work(uv_work_t *work)
+{
+    struct store_worker *worker = work->data;
+    struct store_worker_look *look = &worker->look;
+
+    if (store_look(worker->store, &look->found, note_row, worker, worker->error,
+                   sizeof worker->error) < 0)
+        look->error = worker->error;
+    if (look->found.words[0] != '\0')
+        rows_found_add(&look->findings, ROWS_FINDING_FILE, "%s", look->found.words);
+    rows_check(worker->scratch, worker->seen, worker->seen_len, &look->findings);
+}
+
+static void on_look_worked(uv_work_t *work, int status)
+{
+    struct store_worker *worker = work->data;
+
+    assert(status == 0); /* nobody cancels it */
+    worker->busy = false;
+    free_records(worker->seen, worker->seen_len);
+    worker->seen = NULL;
+    worker->seen_len = worker->seen_size = 0;
+    devicemgr_free(worker->scratch);
+    worker->scratch = NULL;
+    if (!worker->stopping && worker->looked)
+        worker->looked(worker->looked_user, &worker->look);
+    rows_found_fini(&worker->look.findings);
+    worker->look = (struct store_worker_look){0};
+    if (worker->stopping)
+        finish(worker);
+    else
+        start_held(worker);
+}
+
+static void look_if_wanted(struct store_worker *worker)
+{
+    if (worker->scratch && !worker->busy && !worker->stopping)
+        start_work(worker, on_look_work, on_look_worked);
+}
+
 /* ---- commits ---- */
 
 static void on_work(uv_work_t *work)
@@ -187,18 +262,47 @@ static void on_worked(uv_work_t *work, int status)
     if (worker->rc == STORE_RESET)
         worker->ops->reset(worker->user);
     worker->ops->committed(worker->user, worker->commit, worker->rc < 0 ? worker->error : NULL);
+    look_if_wanted(worker);
+}
+
+static void start_held(struct store_worker *worker)
+{
+    if (!worker->held)
+        return;
+    worker->held = false;
+    start_work(worker, on_work, on_worked);
 }
 
 void store_worker_commit(struct store_worker *worker, uint64_t commit,
                          const struct devicemgr_record *records, size_t records_len)
 {
-    assert(worker->store && !worker->busy);
+    assert(worker->store && !worker->held && (!worker->busy || worker->scratch));
     worker->records = must(calloc(records_len + 1, sizeof *worker->records));
     for (size_t i = 0; i < records_len; i++)
         worker->records[i] = copy_record(&records[i]);
     worker->records_len = records_len;
     worker->commit = commit;
-    start_work(worker, on_work, on_worked);
+    worker->held = worker->scratch != NULL;
+    if (!worker->held)
+        start_work(worker, on_work, on_worked);
+}
+
+bool store_worker_look(struct store_worker *worker, struct devicemgr *scratch,
+                       void (*done)(void *user, const struct store_worker_look *look), void *user)
+{
+    assert(worker->store && !worker->stopping);
+    if (worker->scratch)
+        return false;
+    worker->scratch = scratch;
+    worker->looked = done;
+    worker->looked_user = user;
+    look_if_wanted(worker);
+    return true;
+}
+
+void store_worker_forget_look(struct store_worker *worker)
+{
+    worker->looked = NULL;
 }
 
 void store_worker_stop(struct store_worker *worker, void (*done)(void *user), void *user)

@@ -12,6 +12,7 @@
 
 #include "devicemgr/ports.h"
 #include "devicemgr/store/store.h"
+#include "shim/core/rows_check.h"
 
 struct store_worker;
 
@@ -22,6 +23,14 @@ struct store_worker_rows {
     bool made;     /* store_made() */
     bool lost;     /* store_lost_rows() */
     bool rebooted; /* store_rebooted() */
+};
+
+/* What store_worker_look() found; borrowed until the callback's return. */
+struct store_worker_look {
+    const char *error; /* why there is no answer; NULL: there is one */
+    struct store_found found;
+    size_t rows[DEVICEMGR_RECORD_ORDER + 1]; /* good ones, by kind */
+    struct rows_found findings;
 };
 
 struct store_worker_ops {
@@ -48,6 +57,15 @@ void store_worker_read(struct store_worker *worker);
  * before committed(). */
 void store_worker_commit(struct store_worker *worker, uint64_t commit,
                          const struct devicemgr_record *records, size_t records_len);
+
+/* Looks at the whole file (store_look()) and whether its rows make sense, to `scratch` (rows_check()),
+ * which it takes, between commits: one that is asked for meanwhile waits. Ends in `done`, from the
+ * loop; not after a stop. After read(). False: one is under way already, and nothing was taken. */
+bool store_worker_look(struct store_worker *worker, struct devicemgr *scratch,
+                       void (*done)(void *user, const struct store_worker_look *look), void *user);
+
+/* `done` of the one under way does not come. */
+void store_worker_forget_look(struct store_worker *worker);
 
 /* Lets what is under way come to its end (no callback runs), closes the store, frees the
  * worker, then runs `done`: from the loop, or before return if nothing is under way. */

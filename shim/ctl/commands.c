@@ -19,6 +19,7 @@ const struct command *const commands[] = {
     &release_command,
     &reload_command,
     &log_level_command,
+    &checkpoint_verify_command,
     &support_command,
     NULL,
 };

@@ -4,6 +4,7 @@ pkg_check_modules(SMARTCOLS REQUIRED IMPORTED_TARGET smartcols)
 add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/allocations.c
     ${CMAKE_CURRENT_LIST_DIR}/archive.c
+    ${CMAKE_CURRENT_LIST_DIR}/checkpoint.c
     ${CMAKE_CURRENT_LIST_DIR}/client.c
     ${CMAKE_CURRENT_LIST_DIR}/command.c
     ${CMAKE_CURRENT_LIST_DIR}/command_line.c

@@ -42,7 +42,8 @@ def test_what_it_has(at_work, directory, make_client):
         command, dot, ending = name.rpartition(".")
         if ending == "json":
             jsonschema.Draft7Validator(schema_of(command)).validate(json.loads(text))
-    assert {"status.json", "events.json", "why.json", "versions.txt"} <= set(files)
+    assert {"status.json", "events.json", "why.json", "resources.json", "plugins.json", "devices.json",
+            "allocations.json", "pods.json", "checkpoint-verify.json", "versions.txt"} <= set(files)
     (waiting,) = json.loads(files["why.json"])["items"]
     assert waiting["pod"] == "web" and waiting["lastRefusal"]
     assert files["versions.txt"].startswith(b"cri-device-shimctl ")

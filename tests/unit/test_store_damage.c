@@ -44,6 +44,49 @@ static void drops_only_the_damaged_row(void **state)
     }
 }
 
+static void note_seen(void *user, const struct devicemgr_record *record, bool good)
+{
+    size_t *seen = user;
+
+    assert_non_null(record->value);
+    seen[good]++;
+}
+
+/* What SQLite has read before is read again. */
+static void a_look_sees_damage_and_mends_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct store_found found;
+    size_t seen[2] = {0};
+    struct store *store;
+    struct bytes bytes;
+    unsigned char *at;
+
+    commit_samples(f);
+    store = open_and_load(f);
+    assert_int_equal(store_look(store, &found, note_seen, seen, f->error, sizeof f->error), 0);
+    assert_int_equal(seen[true], SAMPLES);
+    assert_int_equal(seen[false] + found.damaged, 0);
+    assert_int_equal(found.version, 1);
+    assert_string_equal(found.words, "");
+    bytes = read_whole(f->file);
+    at = memmem(bytes.at, bytes.len, "a/4", 3);
+    assert_non_null(at);
+    *at ^= 1;
+    write_whole(f->file, bytes.at, bytes.len);
+    free(bytes.at);
+    for (int i = 0; i < 2; i++) { /* it is still there */
+        seen[0] = seen[1] = 0;
+        assert_int_equal(store_look(store, &found, note_seen, seen, f->error, sizeof f->error), 0);
+        assert_true(found.damaged > 0 || found.words[0] != '\0');
+    }
+    assert_int_equal(f->reports, 0);
+    remove(f->file);
+    assert_int_equal(store_look(store, &found, note_seen, seen, f->error, sizeof f->error), -1);
+    assert_non_null(strstr(f->error, "removed or replaced while in use"));
+    store_close(store);
+}
+
 /* One byte wrong, all over the file. */
 static void survives_damage_at_any_offset(void **state)
 {
@@ -137,9 +180,13 @@ static void sets_a_lone_journal_aside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        STORE_TEST(drops_only_the_damaged_row),           STORE_TEST(survives_damage_at_any_offset),
-        STORE_TEST(survives_a_file_cut_anywhere),         STORE_TEST(sets_garbage_aside),
-        STORE_TEST(sets_another_programs_database_aside), STORE_TEST(sets_a_lone_journal_aside),
+        STORE_TEST(a_look_sees_damage_and_mends_nothing),
+        STORE_TEST(drops_only_the_damaged_row),
+        STORE_TEST(survives_damage_at_any_offset),
+        STORE_TEST(survives_a_file_cut_anywhere),
+        STORE_TEST(sets_garbage_aside),
+        STORE_TEST(sets_another_programs_database_aside),
+        STORE_TEST(sets_a_lone_journal_aside),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,6 +202,77 @@ static void deletes_and_commits_nothing(void **state)
     assert_int_equal(f.rows, 0);
 }
 
+struct looked {
+    struct fixture *f;
+    bool done;
+    unsigned commits; /* that were through by then */
+    size_t rows;
+};
+
+static void on_looked(void *user, const struct store_worker_look *look)
+{
+    struct looked *looked = user;
+
+    assert_null(look->error);
+    assert_int_equal(look->found.version, 1);
+    /* The values of this file are no messages: each is a finding. */
+    assert_int_equal(look->findings.total, look->rows[DEVICEMGR_RECORD_POD]);
+    looked->done = true;
+    looked->commits = looked->f->commits;
+    looked->rows = look->rows[DEVICEMGR_RECORD_POD];
+}
+
+static struct devicemgr *scratch_new(void)
+{
+    static const struct devicemgr_settings settings = {.boot_id = ""};
+
+    return devicemgr_new(&settings, NULL, NULL);
+}
+
+/* It waits for the commit that is under way, and the next commit for it. */
+static void a_look_comes_between_two_commits(void **state)
+{
+    struct devicemgr *scratch = scratch_new();
+    struct looked looked = {0};
+    struct fixture f;
+
+    start(&f, state);
+    looked.f = &f;
+    f.to_go = 2;
+    commit_pod(&f, 1);
+    assert_true(store_worker_look(f.worker, scratch_new(), on_looked, &looked));
+    assert_false(store_worker_look(f.worker, scratch, on_looked, &looked));
+    devicemgr_free(scratch);
+    assert_false(looked.done);
+    world_wait(f.world, &f.idle);
+    assert_int_equal(f.commits, 3);
+    assert_true(looked.done);
+    assert_int_equal(looked.commits, 1);
+    assert_int_equal(looked.rows, 1);
+    stop(&f);
+    look_and_clean(&f);
+    assert_int_equal(f.rows, 3);
+}
+
+static void a_look_may_be_forgotten_or_stopped(void **state)
+{
+    struct looked looked = {0};
+    struct fixture f;
+
+    start(&f, state);
+    looked.f = &f;
+    assert_true(store_worker_look(f.worker, scratch_new(), on_looked, &looked));
+    store_worker_forget_look(f.worker);
+    commit_pod(&f, 1); /* held until it is through */
+    world_wait(f.world, &f.idle);
+    assert_false(looked.done);
+    assert_true(store_worker_look(f.worker, scratch_new(), on_looked, &looked));
+    stop(&f);
+    assert_false(looked.done);
+    look_and_clean(&f);
+    assert_int_equal(f.rows, 1);
+}
+
 static void tells_that_the_file_is_a_new_one(void **state)
 {
     struct fixture f;
@@ -392,6 +463,9 @@ int main(void)
         WORLD_TEST(commits_one_after_the_other),
         WORLD_TEST(deletes_and_commits_nothing),
         WORLD_TEST(tells_the_stores_words),
+        WORLD_TEST(a_look_comes_between_two_commits),
+        WORLD_TEST(a_look_may_be_forgotten_or_stopped),
+        WORLD_TEST(a_look_may_be_forgotten_or_stopped),
         WORLD_TEST(tells_that_the_file_is_a_new_one),
         WORLD_TEST(finishes_a_commit_before_it_stops),
         WORLD_TEST(reads_what_there_is),

@@ -1,0 +1,58 @@
+#include "devicemgr/store/store_scan.h"
+
+#include "devicemgr/store/store_db.h"
+#include "devicemgr/store/store_table.h"
+
+static void tell_row(sqlite3_stmt *stmt, int table, struct store_found *found,
+                     void (*each)(void *user, const struct devicemgr_record *record, bool good),
+                     void *user)
+{
+    struct devicemgr_record record = {.kind = (enum devicemgr_record_kind)table};
+    const void *value = sqlite3_column_blob(stmt, 3);
+    bool good = sqlite3_column_int(stmt, 4);
+
+    for (int i = 0; i < 3; i++) {
+        const char *key = (const char *)sqlite3_column_text(stmt, i);
+
+        record.key[i] = key ? key : "";
+    }
+    record.value = value ? value : "";
+    record.value_bytes = (size_t)sqlite3_column_bytes(stmt, 3);
+    found->damaged += !good;
+    each(user, &record, good);
+}
+
+static int look_at_table(sqlite3 *db, int table, struct store_found *found,
+                         void (*each)(void *user, const struct devicemgr_record *record, bool good),
+                         void *user)
+{
+    sqlite3_stmt *stmt;
+    int rc = store_rows_select(db, &store_tables[table], &stmt);
+
+    if (rc != SQLITE_OK)
+        return rc;
+    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        tell_row(stmt, table, found, each, user);
+    sqlite3_finalize(stmt);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+int store_db_scan(sqlite3 *db, struct store_found *found,
+                  void (*each)(void *user, const struct devicemgr_record *record, bool good),
+                  void *user)
+{
+    int rc;
+
+    *found = (struct store_found){0};
+    sqlite3_db_release_memory(db); /* else pages that were read before are not read again */
+    rc = store_db_query_int(db, "PRAGMA user_version", &found->version);
+    if (rc == SQLITE_OK)
+        rc = store_db_check(db, "PRAGMA integrity_check(1)", found->words, sizeof found->words);
+    if (found->words[0] != '\0')
+        rc = SQLITE_OK;
+    for (int i = 0; i < STORE_TABLE_META && rc == SQLITE_OK; i++)
+        rc = look_at_table(db, i, found, each, user);
+    if ((rc & 0xff) == SQLITE_CORRUPT && found->words[0] != '\0')
+        return SQLITE_OK; /* as it was found to be */
+    return rc;
+}

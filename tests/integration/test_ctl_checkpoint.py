@@ -1,0 +1,74 @@
+"""cri-device-shimctl checkpoint verify: what is in the file, and whether that is as it was written."""
+
+import concurrent.futures
+import json
+
+import jsonschema
+import pytest
+
+from asking import by_token
+from ctl import ctl, schema_of
+
+GPU = "vendor.com/gpu"
+
+
+@pytest.fixture
+def served(at_work, make_plugin):
+    make_plugin(at_work, GPU, ["g0", "g1"])
+    return at_work
+
+
+def verify(shim):
+    done = ctl(shim, "checkpoint", "verify", "-o", "json")
+    assert (done.returncode, done.stderr) == (0, ""), done
+    answer = json.loads(done.stdout)
+    jsonschema.Draft7Validator(schema_of("checkpoint-verify")).validate(answer)
+    return answer
+
+
+def flip(shim, text):
+    """Each place of the open file, and of its journal, that has the text."""
+    places = 0
+    for path in shim.state_dir.glob("checkpoint.db*"):
+        before = path.read_bytes()
+        with open(path, "r+b") as file:
+            at = before.find(text)
+            while at >= 0:
+                file.seek(at)
+                file.write(bytes([text[0] ^ 1]))
+                places += 1
+                at = before.find(text, at + 1)
+    assert places > 0
+
+
+def test_a_sound_one(served, client):
+    client.run(client.run_pod("web"), "main", annotations=by_token(GPU, "g0"))
+    assert ctl(served, "cordon", GPU, "g1").returncode == 0
+    told = verify(served)
+    assert told == {"file": str(served.state_dir / "checkpoint.db"), "schemaVersion": 1, "sound": True,
+                    "resources": 1, "allocations": 1, "pods": 1, "orders": 1, "findings": [],
+                    "findingsTotal": 0}
+    out = ctl(served, "checkpoint", "verify").stdout
+    assert ": sound\n" in out and "1 resources, 1 allocations, 1 pods, 1 orders" in out
+
+
+def test_damage_on_the_disk_is_seen_at_once(served, client):
+    """Not only by the next start: what SQLite has in memory does not hide it."""
+    client.run(client.run_pod("a-name-to-find"), "main", annotations=by_token(GPU, "g0"))
+    assert verify(served)["sound"]
+    flip(served, b"a-name-to-find")
+    told = verify(served)
+    assert not told["sound"] and told["pods"] == 0
+    assert [one["kind"] for one in told["findings"]] == ["row"]
+    assert "checksum" in told["findings"][0]["text"]
+    assert ctl(served, "checkpoint", "verify", "-o", "name").stdout == "checkpoint/damaged\n"
+
+
+def test_many_ask_while_containers_are_made(served, client):
+    """A commit waits for the look, and a look for a commit; all are answered."""
+    with concurrent.futures.ThreadPoolExecutor(8) as several:
+        asked = [several.submit(verify, served) for _ in range(24)]
+        for i in range(8):
+            client.run(client.run_pod(f"web{i}"), "main", annotations=by_token(GPU, "g1" if i else "g0"))
+            client.remove_all_pods()
+        assert all(one.result()["sound"] for one in asked)
