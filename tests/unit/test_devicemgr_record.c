@@ -152,91 +152,97 @@ static void a_resource_without_a_socket_comes_back(void **state)
     resources_remove(&table, table);
 }
 
-static void an_allocation_comes_back_as_it_was(void **state)
-{
-    struct allocations table = {0}, again = {0};
-    struct ids ids = {0};
-    struct allocation *allocation;
+/* ---- an allocation, and what comes back of it ---- */
+
+struct there_and_back {
+    struct allocations table, again;
+    struct allocation *allocation; /* of `table`; with the ids g0, g1 */
     struct devicemgr_record record;
     uint8_t *bytes;
+};
+
+static void begin(struct there_and_back *t)
+{
+    const struct ids ids = {(char *[]){(char *)"g1", (char *)"g0"}, 2};
+
+    *t = (struct there_and_back){0};
+    t->allocation = allocations_add(&t->table, "u1", "main", GPU, &ids);
+}
+
+static void pack(struct there_and_back *t)
+{
     size_t len;
 
+    t->bytes = record_of_allocation(t->allocation, "boot-1", &len);
+    t->record = row(DEVICEMGR_RECORD_ALLOCATION, "u1", "main", GPU, t->bytes, len);
+}
+
+static const struct allocation *come_back(struct there_and_back *t)
+{
+    assert_int_equal(record_restore_allocation(&t->again, 4711, &t->record), 0);
+    return allocations_find(&t->again, "u1", "main", GPU);
+}
+
+static void end(struct there_and_back *t)
+{
+    allocations_fini(&t->table);
+    allocations_fini(&t->again);
+    free(t->bytes);
+}
+
+static void an_allocation_comes_back_as_it_was(void **state)
+{
+    struct there_and_back t;
+    const struct allocation *back;
+
     (void)state;
-    ids_add(&ids, "g1");
-    ids_add(&ids, "g0");
-    allocation = allocations_add(&table, "u1", "main", GPU, &ids);
-    allocation_set_fresh(allocation, options_new(), 1);
-    options_add_device(allocation->fresh, "/dev/a", "/dev/b", "r");
-    allocation_queue(allocation);
-    allocation_carry(allocation, 7); /* under way: it carries the fresh options */
-    allocation_set_own_choice(allocation, true);
-    bytes = record_of_allocation(allocation, "boot-1", &len);
-    record = row(DEVICEMGR_RECORD_ALLOCATION, "u1", "main", GPU, bytes, len);
-    assert_int_equal(record_restore_allocation(&again, 4711, &record), 0);
-    assert_int_equal(record_restore_allocation(&again, 4711, &record), -1); /* twice */
-    allocation = allocations_edit(&again, "u1", "main", GPU);
-    assert_int_equal(allocation->row, ALLOCATION_DURABLE);
-    assert_true(allocation->own_choice);
-    assert_string_equal(allocation->boot_id, "boot-1");
-    assert_string_equal(allocation->ids.v[0], "g0");
-    assert_string_equal(allocation->options->devices[0]->host_path, "/dev/b");
-    assert_int_equal(allocation_life(allocation), ALLOCATION_UNKNOWN);
-    assert_int_equal(allocation->unknown_until_ms, 4711);
-    ids_fini(&ids);
-    allocations_fini(&table);
-    allocations_fini(&again);
-    free(bytes);
+    begin(&t);
+    allocation_set_fresh(t.allocation, options_new(), 1);
+    options_add_device(t.allocation->fresh, "/dev/a", "/dev/b", "r");
+    allocation_queue(t.allocation);
+    allocation_carry(t.allocation, 7); /* under way: it carries the fresh options */
+    allocation_set_own_choice(t.allocation, true);
+    pack(&t);
+    back = come_back(&t);
+    assert_int_equal(record_restore_allocation(&t.again, 4711, &t.record), -1); /* twice */
+    assert_int_equal(back->row, ALLOCATION_DURABLE);
+    assert_true(back->own_choice);
+    assert_string_equal(back->boot_id, "boot-1");
+    assert_string_equal(back->ids.v[0], "g0");
+    assert_string_equal(back->options->devices[0]->host_path, "/dev/b");
+    assert_int_equal(allocation_life(back), ALLOCATION_UNKNOWN);
+    assert_int_equal(back->unknown_until_ms, 4711);
+    end(&t);
 }
 
 static void fresh_options_not_in_the_commit_are_not_written(void **state)
 {
-    struct allocations table = {0}, again = {0};
-    struct ids ids = {0};
-    struct allocation *allocation;
-    struct devicemgr_record record;
-    uint8_t *bytes;
-    size_t len;
+    struct there_and_back t;
 
     (void)state;
-    ids_add(&ids, "g0");
-    allocation = allocations_add(&table, "u1", "main", GPU, &ids);
-    allocation_set_fresh(allocation, options_new(), 1);
-    bytes = record_of_allocation(allocation, "boot-1", &len);
-    record = row(DEVICEMGR_RECORD_ALLOCATION, "u1", "main", GPU, bytes, len);
-    assert_int_equal(record_restore_allocation(&again, 4711, &record), 0);
-    assert_null(allocations_find(&again, "u1", "main", GPU)->options);
-    ids_fini(&ids);
-    allocations_fini(&table);
-    allocations_fini(&again);
-    free(bytes);
+    begin(&t);
+    allocation_set_fresh(t.allocation, options_new(), 1);
+    pack(&t);
+    assert_null(come_back(&t)->options);
+    end(&t);
 }
 
 /* A checkpoint of a release that kept more: its plugin is asked again. */
 static void options_there_is_no_room_for_come_back_without(void **state)
 {
-    struct allocations table = {0}, again = {0};
-    struct ids ids = {0};
-    struct allocation *allocation;
-    struct devicemgr_record record;
-    uint8_t *bytes;
-    size_t len;
+    struct there_and_back t;
+    const struct allocation *back;
 
     (void)state;
-    ids_add(&ids, "g0");
-    allocation = allocations_add(&table, "u1", "main", GPU, &ids);
-    allocation_set_restored(allocation, options_new(), "boot-1");
-    bytes = record_of_allocation(allocation, "boot-1", &len);
-    record = row(DEVICEMGR_RECORD_ALLOCATION, "u1", "main", GPU, bytes, len);
-    again.options_bytes = OPTIONS_BYTES_MAX; /* of others */
-    assert_int_equal(record_restore_allocation(&again, 4711, &record), 0);
-    again.options_bytes -= OPTIONS_BYTES_MAX;
-    allocation = allocations_edit(&again, "u1", "main", GPU);
-    assert_null(allocation->options);
-    assert_string_equal(allocation->ids.v[0], "g0");
-    free(bytes);
-    allocations_fini(&table);
-    allocations_fini(&again);
-    ids_fini(&ids);
+    begin(&t);
+    allocation_set_restored(t.allocation, options_new(), "boot-1");
+    pack(&t);
+    t.again.options_bytes = OPTIONS_BYTES_MAX; /* of others */
+    back = come_back(&t);
+    t.again.options_bytes -= OPTIONS_BYTES_MAX;
+    assert_null(back->options);
+    assert_string_equal(back->ids.v[0], "g0");
+    end(&t);
 }
 
 static int restore_allocation(Checkpoint__V1__Allocation *message)
@@ -361,7 +367,7 @@ static void order_rows_that_break_a_rule_are_refused(void **state)
 {
     static const struct {
         const char *kind, *resource, *id;
-    } bad[] = {{"cordon", GPU, ""},      {"withdrawal", GPU, "g0"}, {"grace", GPU, "g0"},
+    } bad[] = {{"cordon", GPU, ""},     {"withdrawal", GPU, "g0"}, {"grace", GPU, "g0"},
                {"cordon", "gpu", "g0"}, {"curfew", GPU, "g0"},     {"cordon", GPU, "\xff"}};
 
     (void)state;
