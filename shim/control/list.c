@@ -11,23 +11,6 @@ struct list_block {
     max_align_t bytes[];
 };
 
-bool list_begin(struct list *list, const Control__V1__ListRequest *request, size_t key_parts,
-                size_t rows_max)
-{
-    *list = (struct list){.request = request, .rows_max = rows_max};
-    if (request->n_after != 0 && request->n_after != key_parts)
-        return false;
-    if (request->n_after > 0)
-        list->which.after = (const char *const *)request->after;
-    if (request->resource[0] != '\0')
-        list->which.resource = request->resource;
-    if (request->pod[0] != '\0')
-        list->which.pod = request->pod;
-    if (request->pod_namespace[0] != '\0')
-        list->which.pod_namespace = request->pod_namespace;
-    return true;
-}
-
 void list_fini(struct list *list)
 {
     struct list_block *block;
@@ -45,6 +28,28 @@ void *list_alloc(struct list *list, size_t len, size_t bytes)
     block->next = list->blocks;
     list->blocks = block;
     return block->bytes;
+}
+
+void *list_begin(struct list *list, const Control__V1__ListRequest *request, size_t key_parts,
+                 size_t rows_max, const ProtobufCMessageDescriptor *response)
+{
+    ProtobufCMessage *message;
+
+    *list = (struct list){.request = request, .rows_max = rows_max};
+    if (request->n_after != 0 && request->n_after != key_parts)
+        return NULL;
+    if (request->n_after > 0)
+        list->which.after = (const char *const *)request->after;
+    if (request->resource[0] != '\0')
+        list->which.resource = request->resource;
+    if (request->pod[0] != '\0')
+        list->which.pod = request->pod;
+    if (request->pod_namespace[0] != '\0')
+        list->which.pod_namespace = request->pod_namespace;
+    message = list_alloc(list, 1, response->sizeof_message);
+    protobuf_c_message_init(response, message);
+    list->response = message;
+    return message;
 }
 
 /* Protobuf-c's texts are not const; the messages here are only packed. */

@@ -34,9 +34,11 @@ void list_fini(struct list *list);
 
 /* ---- for who makes them ---- */
 
-/* Begins the page of a list whose keys have so many parts. False: the request's place has others. */
-bool list_begin(struct list *list, const Control__V1__ListRequest *request, size_t key_parts,
-                size_t rows_max);
+/* Begins the page of a list whose keys have so many parts, with an empty response, which is given
+ * out. NULL: the request's place has others. */
+void *list_begin(struct list *list, const Control__V1__ListRequest *request, size_t key_parts,
+                 size_t rows_max, const ProtobufCMessageDescriptor *response)
+    __attribute__((warn_unused_result));
 /* Zeroed memory that lives as long as the page. */
 void *list_alloc(struct list *list, size_t len, size_t bytes);
 /* A text of the device manager's, which is only read. */

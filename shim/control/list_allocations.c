@@ -100,14 +100,13 @@ bool list_allocations(struct list *list, const struct devicemgr *core,
 {
     struct allocations allocations = {.list = list};
 
-    if (!list_begin(list, request, PLACE_PARTS, CONTROL_PAGE_ROWS_MAX))
+    allocations.response = list_begin(list, request, PLACE_PARTS, CONTROL_PAGE_ROWS_MAX,
+                                      &control__v1__allocations_response__descriptor);
+    if (!allocations.response)
         return false;
     if (request->n_after > 0)
         allocations.told = strtoumax(request->after[DEVICEMGR_ALLOCATION_KEY], NULL, 10);
     list->which.again = allocations.told > 0;
-    allocations.response = list_alloc(list, 1, sizeof *allocations.response);
-    control__v1__allocations_response__init(allocations.response);
-    list->response = &allocations.response->base;
     devicemgr_allocations(core, boot_now_ms(), &list->which, on_allocation, &allocations);
     return true;
 }

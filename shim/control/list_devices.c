@@ -86,11 +86,9 @@ bool list_devices(struct list *list, const struct devicemgr *core,
 {
     struct devices devices = {.list = list};
 
-    if (!list_begin(list, request, DEVICEMGR_DEVICE_KEY, CONTROL_PAGE_ROWS_MAX))
-        return false;
-    devices.response = list_alloc(list, 1, sizeof *devices.response);
-    control__v1__devices_response__init(devices.response);
-    list->response = &devices.response->base;
-    devicemgr_devices(core, boot_now_ms(), &list->which, on_device, &devices);
-    return true;
+    devices.response = list_begin(list, request, DEVICEMGR_DEVICE_KEY, CONTROL_PAGE_ROWS_MAX,
+                                  &control__v1__devices_response__descriptor);
+    if (devices.response)
+        devicemgr_devices(core, boot_now_ms(), &list->which, on_device, &devices);
+    return devices.response;
 }

@@ -56,11 +56,9 @@ bool list_pods(struct list *list, const struct devicemgr *core,
 {
     struct pods pods = {.list = list};
 
-    if (!list_begin(list, request, DEVICEMGR_POD_KEY, CONTROL_PAGE_ROWS_MAX))
-        return false;
-    pods.response = list_alloc(list, 1, sizeof *pods.response);
-    control__v1__pods_response__init(pods.response);
-    list->response = &pods.response->base;
-    devicemgr_pods(core, boot_now_ms(), &list->which, on_pod, &pods);
-    return true;
+    pods.response = list_begin(list, request, DEVICEMGR_POD_KEY, CONTROL_PAGE_ROWS_MAX,
+                               &control__v1__pods_response__descriptor);
+    if (pods.response)
+        devicemgr_pods(core, boot_now_ms(), &list->which, on_pod, &pods);
+    return pods.response;
 }

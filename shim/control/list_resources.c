@@ -42,13 +42,12 @@ bool list_resources(struct list *list, const struct devicemgr *core,
 {
     struct resources resources = {.list = list};
 
-    if (!list_begin(list, request, DEVICEMGR_RESOURCE_KEY, CONTROL_PAGE_RESOURCES_MAX))
-        return false;
-    resources.response = list_alloc(list, 1, sizeof *resources.response);
-    control__v1__resources_response__init(resources.response);
-    list->response = &resources.response->base;
-    devicemgr_resources(core, boot_now_ms(), &list->which, on_resource, &resources);
-    return true;
+    resources.response =
+        list_begin(list, request, DEVICEMGR_RESOURCE_KEY, CONTROL_PAGE_RESOURCES_MAX,
+                   &control__v1__resources_response__descriptor);
+    if (resources.response)
+        devicemgr_resources(core, boot_now_ms(), &list->which, on_resource, &resources);
+    return resources.response;
 }
 
 /* ---- plugins ---- */
@@ -88,11 +87,9 @@ bool list_plugins(struct list *list, const struct devicemgr *core,
 {
     struct plugins plugins = {.list = list};
 
-    if (!list_begin(list, request, DEVICEMGR_PLUGIN_KEY, CONTROL_PAGE_ROWS_MAX))
-        return false;
-    plugins.response = list_alloc(list, 1, sizeof *plugins.response);
-    control__v1__plugins_response__init(plugins.response);
-    list->response = &plugins.response->base;
-    devicemgr_plugins(core, boot_now_ms(), &list->which, on_plugin, &plugins);
-    return true;
+    plugins.response = list_begin(list, request, DEVICEMGR_PLUGIN_KEY, CONTROL_PAGE_ROWS_MAX,
+                                  &control__v1__plugins_response__descriptor);
+    if (plugins.response)
+        devicemgr_plugins(core, boot_now_ms(), &list->which, on_plugin, &plugins);
+    return plugins.response;
 }
