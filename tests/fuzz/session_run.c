@@ -276,7 +276,7 @@ void run_feed(struct run *run, enum session_end from, const uint8_t *bytes, size
     put(&run->events, &event, sizeof event);
     put(&run->in[from], bytes, len);
     walk_bytes(&run->in_walk[from], bytes, len, false);
-    run->error = session_feed(run->session, from, bytes, len);
+    run->error = session_probe_feed(run->session, from, bytes, len);
     FUZZ_CHECK(run->error <= 0, "%d", run->error);
     FUZZ_CHECK(run->error == 0 || *session_error(run->session), "no words");
     if (!run->like)
