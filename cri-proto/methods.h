@@ -40,6 +40,7 @@
 #define CONTROL_RELOAD "/control.v1.Control/Reload"
 #define CONTROL_LOG_LEVEL "/control.v1.Control/LogLevel"
 #define CONTROL_STEER "/control.v1.Control/Steer"
+#define CONTROL_CHECKPOINT_EXPORT "/control.v1.Control/CheckpointExport"
 #define CONTROL_CHECKPOINT_VERIFY "/control.v1.Control/CheckpointVerify"
 #define CONTROL_RELEASE "/control.v1.Control/Release"
 #define CONTROL_ORDERS "/control.v1.Control/Orders"

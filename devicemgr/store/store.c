@@ -15,7 +15,6 @@
 
 #include "devicemgr/store/store_db.h"
 #include "devicemgr/store/store_file.h"
-
 #include "devicemgr/store/store_scan.h"
 #include "devicemgr/store/store_schema.h"
 #include "devicemgr/store/store_table.h"

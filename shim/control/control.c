@@ -124,6 +124,14 @@ static void on_verify(struct rpc_incoming *call, const ProtobufCMessage *message
     checkpointing_verify(control->checkpointing, call);
 }
 
+static void on_export(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    struct control *control = user;
+
+    (void)message;
+    checkpointing_export(control->checkpointing, call);
+}
+
 static void on_release(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
 {
     struct control *control = user;
@@ -183,6 +191,7 @@ static const struct rpc_method METHODS[] = {
     {CONTROL_PODS, &control__v1__list_request__descriptor, on_pods},
     {CONTROL_STEER, &control__v1__steer_request__descriptor, on_steer},
     {CONTROL_CHECKPOINT_VERIFY, &control__v1__checkpoint_verify_request__descriptor, on_verify},
+    {CONTROL_CHECKPOINT_EXPORT, &control__v1__checkpoint_export_request__descriptor, on_export},
     {CONTROL_RELEASE, &control__v1__release_request__descriptor, on_release},
     {CONTROL_ORDERS, &control__v1__orders_request__descriptor, on_orders},
     {CONTROL_RELOAD, &control__v1__reload_request__descriptor, on_reload},
@@ -221,7 +230,7 @@ struct control *control_start(uv_loop_t *loop, const struct settings *settings, 
     control->log_levels = log_levels_new(loop, settings, ops->set_level, user);
     control->steering = steering_new(host, events);
     control->releasing = releasing_new(host);
-    control->checkpointing = checkpointing_new(host, settings->config.state_dir);
+    control->checkpointing = checkpointing_new(loop, host, settings->config.state_dir);
     control->ops = ops;
     control->user = user;
     if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, control,

@@ -18,6 +18,9 @@
  * some 200 KiB where every container waits for one resource. */
 #define CONTROL_WHY_CONTAINERS_MAX 100
 #define CONTROL_WHY_IDS_MAX 64
+/* A row of the checkpoint that is exported waits until less than this is queued for its client. */
+#define CONTROL_EXPORT_QUEUE_BYTES (64u * 1024)
+#define CONTROL_EXPORT_LOOK_MS 10
 /* What an operator has set, in one answer: 300 bytes each where a reason is given. */
 #define CONTROL_ORDERS_MAX 1000
 

@@ -213,13 +213,15 @@ static void on_look_worked(uv_work_t *work, int status)
 
     assert(status == 0); /* nobody cancels it */
     worker->busy = false;
+    devicemgr_free(worker->scratch);
+    worker->scratch = NULL;
+    worker->look.records = worker->seen;
+    worker->look.records_len = worker->seen_len;
+    if (!worker->stopping && worker->looked)
+        worker->looked(worker->looked_user, &worker->look);
     free_records(worker->seen, worker->seen_len);
     worker->seen = NULL;
     worker->seen_len = worker->seen_size = 0;
-    devicemgr_free(worker->scratch);
-    worker->scratch = NULL;
-    if (!worker->stopping && worker->looked)
-        worker->looked(worker->looked_user, &worker->look);
     rows_found_fini(&worker->look.findings);
     worker->look = (struct store_worker_look){0};
     if (worker->stopping)

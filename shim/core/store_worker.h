@@ -31,6 +31,8 @@ struct store_worker_look {
     struct store_found found;
     size_t rows[DEVICEMGR_RECORD_ORDER + 1]; /* good ones, by kind */
     struct rows_found findings;
+    const struct devicemgr_record *records; /* the good ones */
+    size_t records_len;
 };
 
 struct store_worker_ops {

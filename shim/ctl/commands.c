@@ -20,6 +20,7 @@ const struct command *const commands[] = {
     &reload_command,
     &log_level_command,
     &checkpoint_verify_command,
+    &checkpoint_export_command,
     &support_command,
     NULL,
 };

@@ -12,6 +12,7 @@ add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/consent.c
     ${CMAKE_CURRENT_LIST_DIR}/devices.c
     ${CMAKE_CURRENT_LIST_DIR}/events.c
+    ${CMAKE_CURRENT_LIST_DIR}/export.c
     ${CMAKE_CURRENT_LIST_DIR}/help.c
     ${CMAKE_CURRENT_LIST_DIR}/list.c
     ${CMAKE_CURRENT_LIST_DIR}/log_level.c

@@ -1,13 +1,15 @@
-"""cri-device-shimctl checkpoint verify: what is in the file, and whether that is as it was written."""
+"""cri-device-shimctl checkpoint: what is in the file, and whether that is as it was written."""
 
 import concurrent.futures
 import json
+import stat
 
 import jsonschema
 import pytest
 
 from asking import by_token
 from ctl import ctl, schema_of
+from plugin import allocate_answer
 
 GPU = "vendor.com/gpu"
 
@@ -72,3 +74,53 @@ def test_many_ask_while_containers_are_made(served, client):
             client.run(client.run_pod(f"web{i}"), "main", annotations=by_token(GPU, "g1" if i else "g0"))
             client.remove_all_pods()
         assert all(one.result()["sound"] for one in asked)
+
+
+def export(shim):
+    done = ctl(shim, "checkpoint", "export")
+    assert (done.returncode, done.stderr) == (0, ""), done
+    answer = json.loads(done.stdout)
+    jsonschema.Draft7Validator(schema_of("checkpoint-export")).validate(answer)
+    return answer
+
+
+def test_all_that_is_in_it(at_work, client, make_plugin):
+    plugin = make_plugin(at_work, GPU, ["g0", "g1"])
+    plugin.on_allocate = lambda request, _context: allocate_answer(request, envs={"A": "a-secret"})
+    client.run(client.run_pod("web"), "main", annotations=by_token(GPU, "g0"))
+    assert ctl(at_work, "cordon", GPU, "g1", "-r", "dust").returncode == 0
+    told = export(at_work)
+    assert (told["format"], told["schemaVersion"], told["sound"]) == (
+        "cri-device-shim/checkpoint/v1", 1, True)
+    [resource], [allocation], [pod], [order] = (
+        told["resources"], told["allocations"], told["pods"], told["orders"])
+    assert (resource["name"], [one["id"] for one in resource["devices"]]) == (GPU, ["g0", "g1"])
+    assert allocation["podUid"] == pod["uid"]
+    assert (allocation["container"], allocation["resource"], allocation["ids"]) == ("main", GPU, ["g0"])
+    assert (pod["namespace"], pod["name"]) == ("default", "web")
+    assert (order["kind"], order["id"], order["reason"]) == ("cordon", "g1", "dust")
+    assert allocation["optionsCached"] and "a-secret" not in json.dumps(told)
+
+
+def test_into_a_file_of_its_own(served, directory):
+    path = directory / "checkpoint.json"
+    assert ctl(served, "checkpoint", "export", "-f", str(path)).stdout == f"{path}\n"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert json.loads(path.read_text()) == export(served)
+    done = ctl(served, "checkpoint", "export", "--file", str(path))
+    assert (done.returncode, done.stdout) == (1, "") and "File exists" in done.stderr
+
+
+def test_what_is_damaged_is_left_out(served, client):
+    client.run(client.run_pod("a-name-to-find"), "main", annotations=by_token(GPU, "g0"))
+    flip(served, b"a-name-to-find")
+    told = export(served)
+    assert not told["sound"] and told["pods"] == [] and len(told["allocations"]) == 1
+
+
+def test_a_large_one_comes_whole(at_work, make_plugin):
+    """More than the daemon lets wait for a client at a time."""
+    for i in range(8):
+        make_plugin(at_work, f"vendor.com/gpu{i}", [f"{'g' * 100}{n}" for n in range(1000)])
+    told = export(at_work)
+    assert [len(one["devices"]) for one in told["resources"]] == [1000] * 8
