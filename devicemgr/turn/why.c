@@ -253,7 +253,7 @@ static bool has_any(const struct state *state, const char *uid, const char *cont
     return false;
 }
 
-/* What a create of the container would ask for: what it has. */
+/* What a create of the container would ask for: what it has. Its names are borrowed. */
 static void demand_of(const struct state *state, const struct allocation *first,
                       struct demand *demand)
 {
@@ -261,11 +261,11 @@ static void demand_of(const struct state *state, const struct allocation *first,
 
     *demand = (struct demand){
         .create = DEMAND_OF_NO_CREATE,
-        .sandbox_id = mem_strdup(pod && pod->newest ? pod->newest->id : ""),
-        .pod_uid = mem_strdup(first->pod_uid),
-        .pod_namespace = mem_strdup(pod ? pod->pod_namespace : ""),
-        .pod_name = mem_strdup(pod ? pod->name : ""),
-        .container = mem_strdup(first->container),
+        .sandbox_id = pod && pod->newest ? pod->newest->id : "",
+        .pod_uid = first->pod_uid,
+        .pod_namespace = pod ? pod->pod_namespace : "",
+        .pod_name = pod ? pod->name : "",
+        .container = first->container,
         .started_ms = state->now_ms,
     };
     for (const struct allocation *a = first; a; a = a->pod_next) {
