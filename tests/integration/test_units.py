@@ -15,6 +15,7 @@ from asking import by_token, envs
 from bare_kubelet import BareKubelet
 from bridge_process import Bridge
 from feed_server import FeedServer, Shown
+from limits import limits_of
 from shim import ROOT, Shim
 
 GPU = "vendor.com/gpu"
@@ -45,6 +46,17 @@ def status(pid, key):
 
 def mode(path):
     return path.stat().st_mode & 0o777
+
+
+def test_what_peers_can_make_the_daemon_hold_is_less_than_it_may_take():
+    """Plugins as many as there may be, each at its worst, and a client of the relay at its own."""
+    limits = limits_of("shim/rpc/rpc.h", "shim/plugins/limits.h", "devicemgr/things/limits.h",
+                       "shim/relay/limits.h")
+    received = limits["PLUGINS_SHARED_BYTES"] + limits["RESOURCES_MAX"] * limits["PLUGIN_OWN_BYTES"]
+    kept = limits["DEVICES_BYTES_MAX"] + limits["OPTIONS_BYTES_MAX"]
+    relayed = limits["RELAY_CONNECTION_BYTES_MAX"] + limits["RELAY_WORK_BYTES_MAX"]
+    assert setting(DAEMON, "MemoryMax") == "1G"
+    assert received + kept + relayed < 1 << 30
 
 
 def test_both_are_back_soon_and_for_ever():
