@@ -8,7 +8,8 @@ import grpc
 import pytest
 
 from asking import by_token, refused
-from ctl import ctl_json
+from ctl import ctl, ctl_json
+from shim import accepts
 from waiting import wait_until
 
 GPU = "vendor.com/gpu"
@@ -143,3 +144,42 @@ def test_events_of_a_full_disk(runtime, disk, node, make_client):
     shim.kill()
     shim.start()
     wait_until(lambda: kinds()[:len(told)] == told, "none was lost")
+
+
+def test_orders_on_a_full_disk(runtime, disk, node, make_client):
+    """What cannot be stored is an error, and nothing of it is done, then or later; what is set stays
+    in force."""
+    shim, plugin = node
+    wait_until(lambda: accepts(shim.control), "the control socket is there")
+    many = [f"x{number}" for number in range(500)]
+
+    def orders():
+        return {(one["kind"], one["id"]): one["reason"] for one in ctl_json(shim, "orders")}
+
+    def ask(*words, fails=False):
+        """What is set after it."""
+        before, done = orders(), ctl(shim, *words)
+        if done.returncode == 0:
+            assert not fails
+            return orders()
+        assert done.stdout == "" and "nothing has changed, since it cannot be stored" in done.stderr
+        assert orders() == before
+        return before
+
+    ctl_json(shim, "cordon", GPU, "g0", "--reason", "dust")
+    wait_until(lambda: ctl_json(shim, "plugins")["items"][0]["state"] == "active", "it serves")
+    disk.fill()
+    assert ask("cordon", GPU, "g1", *many, "--reason", "r" * 256, fails=True) == {
+        ("cordon", "g0"): "dust"}
+    plugin.stop()
+    shim.wait_log("its devices are unhealthy")
+    for words in (("withdraw", GPU, "--reason", "m" * 256), ("grace", "extend", GPU, "1h"),
+                  ("cordon", GPU, "g0", "--reason", "rust"), ("uncordon", GPU, "g0", "g1")):
+        ask(*words)  # a small one may find room in the log's file
+    left = ask("cordon", GPU, *many, "--reason", "r" * 256, fails=True)
+    shim.kill()
+    disk.free()
+    shim.start()
+    wait_until(lambda: accepts(shim.control), "the control socket is there")
+    assert orders() == left
+    assert ask("cordon", GPU, "g1") == {**left, ("cordon", "g1"): None}
