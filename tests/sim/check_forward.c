@@ -127,11 +127,14 @@ static void check_row(struct world *w, const struct create_sim *create, size_t r
     checkpoint__v1__allocation__free_unpacked(allocation, NULL);
 }
 
+/* A create goes by the settings that are when it is looked at: they may have been others since. */
 static void check_fresh(struct world *w, const struct create_sim *create, size_t resource,
                         const struct answer *answer, uint64_t serial)
 {
     uint64_t registrations = answer->incarnation == w->shim.incarnation ? answer->registrations : 0;
 
+    if (w->shim.refreshed_ms >= create->started_ms)
+        return;
     if (shim_refresh(w, resource) != DEVICEMGR_REFRESH_NEVER)
         check_that(w, answer->boot == w->shim.boot, "options are of this boot");
     if (shim_refresh(w, resource) == DEVICEMGR_REFRESH_PLUGIN)

@@ -122,20 +122,37 @@ static void note_running(struct world *w, size_t r)
     }
 }
 
-/* All that have a device now: who gets one that is set from now on is none of them. */
+/* A row that was damaged is made anew from a list which shows its container to run, though it has
+ * ended since. */
+static void note_claims(struct world *w, size_t r)
+{
+    for (size_t i = 0; i < w->claims.len; i++) {
+        const struct claim *c = &w->claims.v[i];
+
+        for (size_t d = 0; c->uid && c->resource == r && d < DEVICES_MAX; d++) {
+            if ((c->mask | c->former) & 1u << d)
+                w->operator.set[r].had[d][c->uid % HOLDER_UIDS_MAX] = true;
+        }
+    }
+}
+
+/* Who has a device now has it when that is set. */
 static void note_holders(struct world *w, size_t r)
 {
-    unsigned kept = w->operator.set[r].withdrawn ? ALL : w->operator.set[r].cordoned;
-    struct set_sim *set = &w->operator.set[r];
-    struct set_sim before = *set;
-
-    memset(set->had, 0, sizeof set->had);
+    note_claims(w, r);
     for (const struct store_row *row = w->store.rows; row; row = row->next)
-        note_row(set, r, row);
+        note_row(&w->operator.set[r], r, row);
     note_running(w, r);
-    for (size_t d = 0; d < DEVICES_MAX; d++) { /* what was set before has the holders of then */
-        if (kept & 1u << d)
-            memcpy(set->had[d], before.had[d], sizeof set->had[d]);
+}
+
+/* What was set before has the holders of then, and those since. */
+static void forget_holders(struct world *w, size_t r)
+{
+    unsigned kept = w->operator.set[r].withdrawn ? ALL : w->operator.set[r].cordoned;
+
+    for (size_t d = 0; d < DEVICES_MAX; d++) {
+        if (!(kept & 1u << d))
+            memset(w->operator.set[r].had[d], 0, sizeof w->operator.set[r].had[d]);
     }
 }
 
@@ -196,6 +213,8 @@ static void ask(struct world *w, enum request_kind kind, size_t r, unsigned mask
                                 .mask = mask,
                                 .more_ms = more_ms,
                                 .served = plugin_usable(w, r) != NULL};
+    forget_holders(w, r);
+    note_holders(w, r);
     send(w, request);
 }
 
@@ -355,6 +374,7 @@ static void check_refused(struct world *w, const struct request *request,
     if (of_grace && steered->code == CODE_FAILED_PRECONDITION && !w->shim.draining)
         check_that(w,
                    request->resource == RESOURCE_BUILTIN || request->served ||
+                       publisher_saw_no(w, request->resource) ||
                        plugin_connected(w, request->resource) ||
                        w->shown.lost_ms[request->resource] == 0 ||
                        w->shown.served_ms[request->resource] == 0 ||
@@ -413,6 +433,7 @@ void operator_shim_started(struct world *w, bool lost)
                    "what is cordoned is so after a restart: %x, rows of %x", sure, cordoned);
         check_that(w, lost || withdrawn || !operator_withdrew(w, r),
                    "what is withdrawn is so after a restart");
+        forget_holders(w, r);
         note_holders(w, r);
         if (is_set(set) && (cordoned || withdrawn))
             count_add(COUNT_SET_RESTORED);
@@ -439,7 +460,7 @@ void operator_served(struct world *w, size_t r)
 void operator_check(struct world *w)
 {
     for (size_t r = 0; r < RESOURCES_LEN; r++) {
-        if (is_set(&w->operator.set[r]))
+        if (is_set(&w->operator.set[r]) || open_of(w, r))
             note_running(w, r);
     }
 }

@@ -57,6 +57,12 @@ static void check_usable(struct world *w, const struct report *report, size_t r,
                is->allocatable, resource_sim_name(r), least, most);
 }
 
+bool publisher_saw_no(const struct world *w, size_t resource)
+{
+    return w->publisher.last[resource] == PUBLISHED_REMOVED ||
+           w->publisher.last[resource] == PUBLISHED_NOT;
+}
+
 /* Of an earlier life: its grace period goes on where that was stored, or begins anew. */
 static void check_restored(struct world *w, const struct report *report, size_t r)
 {
@@ -67,7 +73,7 @@ static void check_restored(struct world *w, const struct report *report, size_t 
     if (w->shown.served_ms[r] == 0)
         return;
     if (report->is[r].removed)
-        check_that(w, w->now_ms >= end_ms,
+        check_that(w, w->now_ms >= end_ms || publisher_saw_no(w, r),
                    "a restored resource is removed after its grace period, not before: %s",
                    resource_sim_name(r));
     else if (report->there[r])
@@ -91,9 +97,9 @@ static void check_away(struct world *w, const struct report *report, size_t r)
         return;
     }
     if (is->removed)
-        check_that(w, w->now_ms >= usable_ms + grace_ms && is->capacity == 0,
-                   "a resource is removed after its grace period, not before: %s",
-                   resource_sim_name(r));
+        check_that(
+            w, (w->now_ms >= usable_ms + grace_ms || publisher_saw_no(w, r)) && is->capacity == 0,
+            "a resource is removed after its grace period, not before: %s", resource_sim_name(r));
     else if (report->there[r])
         check_that(w,
                    is->capacity == w->publisher.capacity[r] &&

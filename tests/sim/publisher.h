@@ -29,6 +29,8 @@ struct publisher {
 void publisher_shim_started(struct world *w);
 /* After each event. */
 void publisher_check(struct world *w);
+/* It was removed before this event; a grace period that is longer now does not bring it back. */
+bool publisher_saw_no(const struct world *w, size_t resource);
 /* Somebody has seen what is removed, or what is not. */
 void publisher_sees(struct world *w);
 

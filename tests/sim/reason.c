@@ -59,7 +59,8 @@ bool reason_resource_known(const struct world *w, size_t resource)
         return true;
     if (plugin_usable(w, resource))
         return true;
-    return served_ms > 0 && w->now_ms < served_ms + operator_grace_ms_min(w, resource);
+    return served_ms > 0 && w->now_ms < served_ms + operator_grace_ms_min(w, resource) &&
+           !publisher_saw_no(w, resource);
 }
 
 bool reason_unlisted(const struct world *w)

@@ -559,9 +559,19 @@ static void note_times(struct shim *shim)
 
 /* ---- settings ---- */
 
-static uint64_t shorter(struct rng *rng, uint64_t ms)
+static uint64_t another(struct rng *rng, uint64_t ms)
 {
-    return rng_percent(rng, 70) ? ms : rng_between(rng, ms / 2, ms);
+    return rng_percent(rng, 70) ? ms : rng_between(rng, ms / 2, 2 * ms);
+}
+
+static void set_refresh(struct world *w, struct rng *rng, enum devicemgr_refresh *refresh)
+{
+    enum devicemgr_refresh before = *refresh;
+
+    if (rng_percent(rng, 30))
+        *refresh = (enum devicemgr_refresh)rng_below(rng, 3);
+    if (*refresh != before)
+        w->shim.refreshed_ms = w->now_ms;
 }
 
 static bool holds_any(const struct world *w)
@@ -579,13 +589,15 @@ void shim_set_settings(struct world *w, struct rng *rng)
     struct devicemgr_settings *settings = &shim->settings;
 
     settings->hold_ms = rng_below(rng, 9) * 1000;
-    settings->grace_ms = shorter(rng, settings->grace_ms);
+    settings->grace_ms = another(rng, settings->grace_ms);
+    set_refresh(w, rng, &settings->refresh);
     settings->allocate_timeout_ms = rng_between(rng, 1, 10) * 1000;
     settings->prestart_timeout_ms = rng_between(rng, 1, 10) * 1000;
     settings->hide_other_namespaces = rng_percent(rng, 50);
     for (size_t i = 0; i < settings->resources_len; i++) {
         shim->resources[i].hold_ms = rng_below(rng, 61) * 1000;
-        shim->resources[i].grace_ms = shorter(rng, shim->resources[i].grace_ms);
+        shim->resources[i].grace_ms = another(rng, shim->resources[i].grace_ms);
+        set_refresh(w, rng, &shim->resources[i].refresh);
         shim->resources[i].allocate_timeout_ms = rng_between(rng, 1, 10) * 1000;
     }
     note_times(shim);

@@ -24,8 +24,9 @@ struct shim {
     struct devicemgr_settings settings;
     struct devicemgr_resource_settings resources[RESOURCES_LEN]; /* overrides */
     uint64_t calls_ms_max;                                       /* shim_calls_ms_max() */
-    bool run_later; /* events were told since the core last ran */
-    bool late;      /* this run is for several events: what it ends may have ended by itself */
+    uint64_t refreshed_ms; /* when the settings last changed how options are refreshed; 0: never */
+    bool run_later;        /* events were told since the core last ran */
+    bool late; /* this run is for several events: what it ends may have ended by itself */
     char boot_id[24];
     unsigned boot;
     uint64_t boot_ms; /* when the core's clock was 0 */
@@ -67,8 +68,7 @@ uint64_t shim_hold_ms(const struct world *w, size_t resource);
 uint64_t shim_grace_ms(const struct world *w, size_t resource);
 /* Longest that an Allocate and a PreStartContainer may take, by any settings so far. */
 uint64_t shim_calls_ms_max(const struct world *w);
-/* Other settings from now on: a reload. A resource that is gone does not come back by a longer grace
- * period, so that is only ever made shorter. */
+/* Other settings from now on: a reload. */
 void shim_set_settings(struct world *w, struct rng *rng);
 /* No create of an earlier life is under way any more. */
 void shim_earlier_over(struct world *w);
