@@ -47,9 +47,9 @@ class Program:
         self._end(signal.SIGKILL)
 
     def terminate(self):
-        """One that has just been started may not handle SIGTERM yet."""
+        """As a service manager stops it."""
         self._check_alive()
-        self._terminate((0,) if _handles(self.pid, signal.SIGTERM) else (0, -signal.SIGTERM))
+        self._terminate()
 
     def ends_within(self, seconds):
         """Whether it ends by itself meanwhile; wait_exit() is still to be called."""
@@ -67,7 +67,8 @@ class Program:
 
     def stop(self):
         if self._process is not None:
-            self._terminate((0,))
+            self._check_alive()
+            self._terminate()
         log = self.log()
         print(log[-10_000:])  # pytest shows it if the test failed
         for word in _FATAL:
@@ -88,7 +89,9 @@ class Program:
         self._process.send_signal(number)
         return self.wait_exit()
 
-    def _terminate(self, allowed):
+    def _terminate(self):
+        """One that has just been started may not handle SIGTERM yet."""
+        allowed = (0,) if _handles(self.pid, signal.SIGTERM) else (0, -signal.SIGTERM)
         status = self._end(signal.SIGTERM)
         assert status in allowed, (
             f"{self._name} ended with {status} on SIGTERM:\n{self._last_words()}")
