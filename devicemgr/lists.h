@@ -22,7 +22,7 @@ struct devicemgr_which {
     const char *pod;           /* its uid, "namespace/name", or its name in any; NULL: any */
     const char *pod_namespace; /* NULL: any */
     const char *const *after;  /* the key's parts, of the row before; NULL: from the first on */
-    bool again;                /* of allocations: that row, too, which was not told to its end */
+    bool again; /* of allocations and resources: that row, too, which was not told to its end */
 };
 
 /* ---- resources. The key is the name ---- */
@@ -30,6 +30,9 @@ struct devicemgr_which {
 #define DEVICEMGR_RESOURCE_KEY 1
 struct devicemgr_resource {
     const char *name;
+    size_t steps;      /* that it took to count it */
+    bool uncounted;    /* held, free and what is shown are not said: they are too many for one call
+                        * (RESOURCE_COUNT_MAX), and devicemgr_devices() says them piece by piece */
     const char *state; /* of its plugin's endpoint (things/endpoint.h); "builtin": it has none */
     bool exclusive;    /* a device is in one running container at a time */
     size_t devices;    /* as listed last, with the next */
@@ -42,7 +45,8 @@ struct devicemgr_resource {
     bool shown;      /* to the kubelet, which sees these: */
     size_t shown_devices, shown_healthy;
 };
-/* It costs as many steps as there are allocations, and devices that somebody has, for each row. */
+/* It costs as many steps as there are allocations, and devices that somebody has, for each row; where an
+ * operator has set something of the resource, as there are devices. */
 void devicemgr_resources(const struct devicemgr *mgr, uint64_t now_ms,
                          const struct devicemgr_which *which,
                          bool (*each)(void *user, const struct devicemgr_resource *resource),

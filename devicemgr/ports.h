@@ -35,6 +35,7 @@ struct devicemgr_verdict {
     int code;             /* 0: forward; else the gRPC code of the refusal */
     const char *message;  /* of a refusal; NULL when forwarded */
     const char *resource; /* which it is for; NULL: not for one */
+    uint64_t held_ms;     /* for so long it waited for the world to change; 0: not at all */
     /* Merged runtime options to put in front; NULL: forward the request untouched. */
     const V1beta1__ContainerAllocateResponse *options;
 };
@@ -66,8 +67,27 @@ struct devicemgr_event {
     const char *text; /* may have any bytes of a peer's */
 };
 
+/* What has happened by a line of the log that somebody may look for. */
+enum devicemgr_line {
+    DEVICEMGR_LINE_OTHER,
+    DEVICEMGR_LINE_REGISTERED, /* a plugin registers */
+    DEVICEMGR_LINE_LISTED,     /* its devices, for the first time, or otherwise than before */
+    DEVICEMGR_LINE_AWAY,       /* it is lost, or does not list any */
+    DEVICEMGR_LINE_REMOVED,    /* its resource is */
+    DEVICEMGR_LINE_ALLOCATED,  /* a creation goes on with its devices */
+    DEVICEMGR_LINE_FREED,      /* devices are taken from a container that does not run any more */
+    DEVICEMGR_LINE_ADOPTED,    /* devices that the kubelet gave away itself */
+    DEVICEMGR_LINE_STRANGE_TOKEN, /* the kubelet does not know of it */
+    DEVICEMGR_LINE_ORDERED,       /* by the operator */
+    DEVICEMGR_LINE_UNSTORED,      /* state cannot be stored */
+    DEVICEMGR_LINE_STORED,        /* it can again */
+    DEVICEMGR_LINE_RUNTIME_LISTED,
+    DEVICEMGR_LINES, /* how many there are */
+};
+
 /* What a line of the log is about, besides its words. NULL: not about one, or not known. */
 struct devicemgr_about {
+    enum devicemgr_line line;
     const char *resource;
     const char *pod_namespace, *pod_name;
     const char *container;

@@ -438,14 +438,17 @@ static void on_look(void *user, struct metrics_view *out)
     if (d->feed)
         feed_look_at_bridge(d->feed, &bridge);
 
-    *out = (struct metrics_view){.host = d->host,
-                                 .started_ms = d->started_ms,
-                                 .relay = d->relay ? relay_counts(d->relay) : NULL,
-                                 .creates = calls_create_counts(d->calls),
-                                 .gate = d->gate ? gate_counts(d->gate) : NULL,
-                                 .gate_holds = d->gate ? gate_holds(d->gate) : 0,
-                                 .bridge = bridge.connected,
-                                 .not_ready = not_ready(d)};
+    *out =
+        (struct metrics_view){.host = d->host,
+                              .started_ms = d->started_ms,
+                              .relay = d->relay ? relay_counts(d->relay) : NULL,
+                              .creates = calls_create_counts(d->calls),
+                              .gate = d->gate ? gate_counts(d->gate) : NULL,
+                              .gate_holds = d->gate ? gate_holds(d->gate) : 0,
+                              .bridge = bridge.connected,
+                              .feed_queued_max = d->feed ? feed_queued_max(d->feed) : 0,
+                              .control_queued_max = d->control ? control_queued_max(d->control) : 0,
+                              .not_ready = not_ready(d)};
 }
 
 static const struct metrics_ops METRICS_OPS = {.look = on_look, .report = on_report};

@@ -56,8 +56,27 @@ enum log_kind {
     LOG_KIND_GATE_OPENED, /* its first relist goes on */
     LOG_KIND_SHOWN,       /* a resource, to the kubelet */
     LOG_KIND_LOST,        /* lines before this one were */
+    /* Those of the device manager (devicemgr_line) */
+    LOG_KIND_REGISTERED,
+    LOG_KIND_LISTED,
+    LOG_KIND_PLUGIN_AWAY,
+    LOG_KIND_REMOVED,
+    LOG_KIND_ALLOCATED,
+    LOG_KIND_FREED,
+    LOG_KIND_ADOPTED,
+    LOG_KIND_STRANGE_TOKEN,
+    LOG_KIND_ORDERED,
+    LOG_KIND_UNSTORED,
+    LOG_KIND_STORED,
+    LOG_KIND_RUNTIME_LISTED,
+    /* of a socket that we serve */
+    LOG_KIND_SOCKET_AWAY,
+    LOG_KIND_SOCKET_BACK,
+    /* and of the file of events */
+    LOG_KIND_EVENTS_UNKEPT,
+    LOG_KIND_EVENTS_KEPT,
 };
-#define LOG_KINDS (LOG_KIND_LOST + 1)
+#define LOG_KINDS (LOG_KIND_EVENTS_KEPT + 1)
 
 /* What a line is about, besides its text; NULL and LOG_KIND_NONE: nothing. */
 struct log_about {

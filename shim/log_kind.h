@@ -26,6 +26,22 @@ static const struct log_kind_names {
     [LOG_KIND_GATE_OPENED] = {"gate-opened", "2d3329803e6342c892a549273dd15ffc"},
     [LOG_KIND_SHOWN] = {"shown", "c89b96d022404e3c9dc396d12cddb154"},
     [LOG_KIND_LOST] = {"lost", "23ab0cd77ee94d16bd24f4368f0f4634"},
+    [LOG_KIND_REGISTERED] = {"registered", "64f2fbc132534a098e7c86f28f16de0c"},
+    [LOG_KIND_LISTED] = {"devices-listed", "2d63e89efba345a8816f2496a7f34d0a"},
+    [LOG_KIND_PLUGIN_AWAY] = {"plugin-away", "46e035532b3e49b69f519d698b77f2a1"},
+    [LOG_KIND_REMOVED] = {"removed", "c1a0ecd997bb4f669d32bbd4f46c272a"},
+    [LOG_KIND_ALLOCATED] = {"allocated", "465b5dd20ae94bca9d02c4008922287f"},
+    [LOG_KIND_FREED] = {"freed", "365ed6f3e18d431ca6291ef6c09190de"},
+    [LOG_KIND_ADOPTED] = {"adopted", "030d6bcce3674df28196f081762c7045"},
+    [LOG_KIND_STRANGE_TOKEN] = {"strange-token", "a257ea5acf73478faaeded452a3cf805"},
+    [LOG_KIND_ORDERED] = {"ordered", "cac5e7d877d14539a2b35f03b2e0fbbf"},
+    [LOG_KIND_UNSTORED] = {"unstored", "da7cca500d374cf8b0cc545257fbb8bc"},
+    [LOG_KIND_STORED] = {"stored", "921a548757aa48f1a409d5203add1272"},
+    [LOG_KIND_RUNTIME_LISTED] = {"runtime-listed", "ddd9b117254a42fcb5dbce89946a9e3a"},
+    [LOG_KIND_SOCKET_AWAY] = {"socket-away", "9c99ec68de69444ea651c704955b5ab1"},
+    [LOG_KIND_SOCKET_BACK] = {"socket-back", "9d9e777544b44af08baded60b1e47d17"},
+    [LOG_KIND_EVENTS_UNKEPT] = {"events-unkept", "f3a1a7c304544b9db716a36eb42a0f1d"},
+    [LOG_KIND_EVENTS_KEPT] = {"events-kept", "6ded9eaaf3d64b659fd483d438ea809c"},
 };
 
 #endif

@@ -98,6 +98,7 @@ static void verdict(const struct action *action, const struct devicemgr_ports *p
     struct devicemgr_verdict verdict = {.code = action->code,
                                         .message = action->text,
                                         .resource = action->resource,
+                                        .held_ms = action->held_ms,
                                         .options = action->options};
 
     ports->verdict(user, action->subject, &verdict);

@@ -41,6 +41,7 @@ struct action {
     uint64_t subject; /* endpoint, registration, commit, check, create, prefer or steer */
     uint64_t call;
     uint64_t timeout_ms;
+    uint64_t held_ms; /* of a create */
     size_t size;
     int code;     /* gRPC code or syslog level */
     bool changed; /* what an operator asked for was not so before */

@@ -214,10 +214,12 @@ static void log_error(struct state *state, const char *error)
     if (error && (!checkpoint->error || strcmp(checkpoint->error, error) != 0)) {
         text_add(&text, "state cannot be stored: ");
         text_add_words(&text, error, TEXT_WORDS_BYTES_MAX);
-        state_log(state, LEVEL_ERROR, &text);
+        state_log_about(state, LEVEL_ERROR,
+                        (struct devicemgr_about){.line = DEVICEMGR_LINE_UNSTORED}, &text);
     } else if (!error && checkpoint->error) {
         text_add(&text, "state can be stored again");
-        state_log(state, LEVEL_INFO, &text);
+        state_log_about(state, LEVEL_INFO, (struct devicemgr_about){.line = DEVICEMGR_LINE_STORED},
+                        &text);
     }
     if (error && !checkpoint->error)
         checkpoint->failing_ms = state->now_ms;

@@ -38,7 +38,10 @@ static void warn_of_token(struct state *state, const struct allocation *allocati
     text_add_ids(&text, &allocation->ids);
     text_add(&text, ", that the kubelet's checkpoint does not give it: another container's token, "
                     "or not the kubelet's");
-    state_log_about(state, LEVEL_WARNING, name_about_holder(&state->pods, allocation), &text);
+    state_log_about(
+        state, LEVEL_WARNING,
+        name_line(DEVICEMGR_LINE_STRANGE_TOKEN, name_about_holder(&state->pods, allocation)),
+        &text);
 }
 
 void kubelet_judge_tokens(struct state *state, uint64_t read_ms)

@@ -147,7 +147,8 @@ void ledger_release_leftovers(struct state *state, const char *pod_uid, const ch
                  a->resource);
         text_add_ids(&text, &a->ids);
         text_add(&text, " are free");
-        state_log_about(state, LEVEL_INFO, name_about_holder(&state->pods, a), &text);
+        state_log_about(state, LEVEL_INFO,
+                        name_line(DEVICEMGR_LINE_FREED, name_about_holder(&state->pods, a)), &text);
         ledger_drop_allocation(state, a);
     }
 }

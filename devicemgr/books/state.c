@@ -141,9 +141,10 @@ static struct devicemgr_about *copy_of(const struct devicemgr_about *from)
     struct devicemgr_about *to;
     char *end;
 
-    if (bytes == 0)
+    if (bytes == 0 && from->line == DEVICEMGR_LINE_OTHER)
         return NULL;
     to = mem_alloc(sizeof *to + bytes, 1);
+    to->line = from->line;
     end = (char *)(to + 1);
     to->resource = mem_text_move(&end, from->resource);
     to->pod_namespace = mem_text_move(&end, from->pod_namespace);

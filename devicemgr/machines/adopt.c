@@ -129,7 +129,9 @@ static struct allocation *adopt_one(struct state *state, const struct kubelet_ho
     text_add_ids(&text, &allocation->ids);
     text_add(&text, " of resource ");
     text_add_words(&text, allocation->resource, TEXT_WORDS_BYTES_MAX / 2);
-    state_log_about(state, LEVEL_INFO, name_about_holder(&state->pods, allocation), &text);
+    state_log_about(state, LEVEL_INFO,
+                    name_line(DEVICEMGR_LINE_ADOPTED, name_about_holder(&state->pods, allocation)),
+                    &text);
     return allocation;
 }
 

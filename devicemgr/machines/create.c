@@ -215,6 +215,7 @@ static bool act_on(struct state *state, struct create *create, struct look *look
     case LOOK_GO:
         break;
     case LOOK_ASK:
+        create->held_ms = create_held_ms(state, create);
         create->waiting = false;
         look->reason.ends = REASON_ENDS_BY_DEADLINE;
         return state->now_ms >= create->limit_ms;

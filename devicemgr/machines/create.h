@@ -49,6 +49,7 @@ struct create {
     uint64_t limit_ms;      /* the client's deadline, less a margin */
     bool waiting;           /* for the world to change: it is held */
     uint64_t waiting_ms;    /* since when; only while `waiting` */
+    uint64_t held_ms;       /* for so long it was before; 1 at least, if it was at all */
     uint64_t hold_until_ms; /* likewise */
     uint64_t again_ms;      /* likewise: when time alone may change why; UINT64_MAX: never */
     uint64_t commit;        /* the commit that carries it; 0: none yet */
@@ -72,6 +73,8 @@ struct creates {
 /* ---- creates.c: the table; what each state may do to a create; its end ---- */
 
 void creates_fini(struct creates *creates);
+/* How long it was held, all in all; 0: never. */
+uint64_t create_held_ms(const struct state *state, const struct create *create);
 /* NULL: no such create, or over. */
 struct create *creates_find(struct creates *creates, uint64_t number);
 /* Asserts that the picture above has the move. */

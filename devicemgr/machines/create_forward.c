@@ -66,7 +66,9 @@ static void log_forwarded(struct state *state, const struct create *create)
         text_add(&text, " %s ", create->wanted[i].want->resource);
         text_add_ids(&text, &create->wanted[i].has->ids);
     }
-    state_log_about(state, LEVEL_INFO, name_about_demand(&create->demand, NULL), &text);
+    state_log_about(state, LEVEL_INFO,
+                    name_line(DEVICEMGR_LINE_ALLOCATED, name_about_demand(&create->demand, NULL)),
+                    &text);
 }
 
 /* The tokens go in first: no plugin can overwrite what says who holds its devices. */
@@ -85,6 +87,7 @@ void create_forward(struct state *state, const struct create *create)
         merge_given(state, &create->wanted[i], &merge);
     log_conflicts(state, create->wanted, &merge);
     log_forwarded(state, create);
+    action->held_ms = create_held_ms(state, create);
     action->options = options_merge_take(&merge);
     options_merge_fini(&merge);
     outbox_put(&state->outbox, OUTBOX_CREATE_FORWARDED, create->number, NULL);

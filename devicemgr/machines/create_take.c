@@ -32,7 +32,9 @@ static void evict_holders(struct state *state, const struct allocation *allocati
             name_holder(&state->pods, holder, &text);
             text_add(&text, ", which no longer runs: device ids ");
             text_add_ids(&text, &holder->ids);
-            state_log_about(state, LEVEL_INFO, name_about_holder(&state->pods, holder), &text);
+            state_log_about(
+                state, LEVEL_INFO,
+                name_line(DEVICEMGR_LINE_FREED, name_about_holder(&state->pods, holder)), &text);
             ledger_drop_allocation(state, allocations_mutable(&state->allocations, holder));
         }
     }

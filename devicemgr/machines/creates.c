@@ -132,6 +132,15 @@ void create_explain(struct state *state, const struct create *create, const stru
                         &hidden);
 }
 
+uint64_t create_held_ms(const struct state *state, const struct create *create)
+{
+    uint64_t now_ms = state->now_ms;
+
+    if (!create->waiting)
+        return create->held_ms;
+    return create->held_ms + (now_ms > create->waiting_ms ? now_ms - create->waiting_ms : 1);
+}
+
 void create_refuse(struct creates *creates, struct create *create, const struct reason *reason)
 {
     struct state *state = creates->state;
@@ -141,6 +150,7 @@ void create_refuse(struct creates *creates, struct create *create, const struct 
     creates->refused[reason->kind]++;
     create_explain(state, create, reason, &text);
     action->code = reason_code(reason->kind);
+    action->held_ms = create_held_ms(state, create);
     action->text = mem_strdup(text.buf);
     action->resource = reason->resource ? mem_strdup(reason->resource) : NULL;
     refused_note(&state->refused, state->now_ms, &create->demand, reason_word(reason->kind),

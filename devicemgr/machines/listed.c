@@ -196,7 +196,8 @@ static void log_list(struct runtime *runtime, bool first, size_t rebuilt, size_t
              runtime->pods_dropped);
     if (!first)
         text_add(&text, " since the last such line");
-    state_log(state, LEVEL_INFO, &text);
+    state_log_about(state, LEVEL_INFO,
+                    (struct devicemgr_about){.line = DEVICEMGR_LINE_RUNTIME_LISTED}, &text);
     runtime->pods_dropped = 0;
 }
 

@@ -75,7 +75,7 @@ void plugin_log_list(struct state *state, const struct resource *resource, bool 
                  "; %zu NUMA nodes that are repeated, or not from 0 to %d, count for nothing",
                  change->nodes, NUMA_NODES_MAX - 1);
     state_log_about(state, change->dropped + change->nodes > 0 ? LEVEL_WARNING : LEVEL_INFO,
-                    name_about_resource(resource->name), &text);
+                    name_line(DEVICEMGR_LINE_LISTED, name_about_resource(resource->name)), &text);
 }
 
 /* Whether the devices of all plugins fit, with this list in the place of the resource's. */
@@ -189,7 +189,8 @@ static void log_lost(struct state *state, const struct resource *resource, const
     } else {
         text_add(&text, ") before it listed any device");
     }
-    state_log_about(state, LEVEL_WARNING, name_about_resource(resource->name), &text);
+    state_log_about(state, LEVEL_WARNING,
+                    name_line(DEVICEMGR_LINE_AWAY, name_about_resource(resource->name)), &text);
 }
 
 void plugin_take_loss(struct state *state, uint64_t number, const char *reason)
@@ -235,7 +236,8 @@ static void log_removed(struct state *state, const struct resource *resource)
                  resource->name);
         text_add_duration(&text, grace_of(state, resource));
     }
-    state_log_about(state, LEVEL_WARNING, name_about_resource(resource->name), &text);
+    state_log_about(state, LEVEL_WARNING,
+                    name_line(DEVICEMGR_LINE_REMOVED, name_about_resource(resource->name)), &text);
 }
 
 /* UINT64_MAX: no dial waits. */
@@ -254,7 +256,8 @@ static void stop_unlisted(struct state *state, struct resource *resource)
     stop(state, resource, reason.buf);
     text_add(&text, "resource %s: ", resource->name);
     reason_explain_endpoint(&resource->endpoint, state->now_ms, grace_of(state, resource), &text);
-    state_log_about(state, LEVEL_WARNING, name_about_resource(resource->name), &text);
+    state_log_about(state, LEVEL_WARNING,
+                    name_line(DEVICEMGR_LINE_AWAY, name_about_resource(resource->name)), &text);
 }
 
 /* The resource is removed; its plugin, which has registered only just now, is a new one's. */

@@ -60,7 +60,9 @@ static void log_registering(struct state *state, const struct resource *resource
     text_add(&text, "resource %s: plugin registers with endpoint \"", resource->name);
     text_add_words(&text, resource->endpoint.socket_name, TEXT_WORDS_BYTES_MAX);
     text_add(&text, "\"");
-    state_log_about(state, LEVEL_INFO, name_about_resource(resource->name), &text);
+    state_log_about(state, LEVEL_INFO,
+                    name_line(DEVICEMGR_LINE_REGISTERED, name_about_resource(resource->name)),
+                    &text);
 }
 
 /* The newest registration's socket takes the place of what there is. */

@@ -9,6 +9,7 @@
 #include "devicemgr/books/state.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
+#include "devicemgr/things/name.h"
 
 /* ---- one request ---- */
 
@@ -243,7 +244,8 @@ static void log_steer(struct state *state, const struct steer *steer, const stru
         text_add(&text, ": ");
         text_add_words(&text, steer->words.reason, TEXT_WORDS_BYTES_MAX);
     }
-    state_log(state, LEVEL_WARNING, &text);
+    state_log_about(state, LEVEL_WARNING,
+                    name_line(DEVICEMGR_LINE_ORDERED, name_about_resource(steer->resource)), &text);
 }
 
 static void tell_end(struct state *state, uint64_t number, int code, bool changed, const char *text)

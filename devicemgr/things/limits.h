@@ -35,6 +35,8 @@
 /* Of his orders that wait for their turn, each as large as the control socket's requests: who asks
  * waits for the answer, or has gone, and the store takes its time. */
 #define STEERS_MAX 64
+/* Devices of one resource that are counted at once for a list: some microseconds each. */
+#define RESOURCE_COUNT_MAX 2000
 /* Containers of which the last refusal is remembered, each with what it asked for: one kilobyte and
  * some 40 bytes for each id that a token names. */
 #define REFUSED_MAX 128

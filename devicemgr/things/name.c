@@ -56,3 +56,9 @@ struct devicemgr_about name_about_holder(const struct pods *pods, const struct a
                                     .pod_name = pod ? pod->name : NULL,
                                     .container = holder->container};
 }
+
+struct devicemgr_about name_line(enum devicemgr_line line, struct devicemgr_about about)
+{
+    about.line = line;
+    return about;
+}

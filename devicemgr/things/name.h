@@ -20,5 +20,7 @@ void name_holder(const struct pods *pods, const struct allocation *holder, struc
 struct devicemgr_about name_about_resource(const char *resource);
 struct devicemgr_about name_about_demand(const struct demand *demand, const char *resource);
 struct devicemgr_about name_about_holder(const struct pods *pods, const struct allocation *holder);
+/* The same of a line that somebody may look for. */
+struct devicemgr_about name_line(enum devicemgr_line line, struct devicemgr_about about);
 
 #endif

@@ -8,6 +8,7 @@
 #include "devicemgr/lists.h"
 #include "devicemgr/rules/holders.h"
 #include "devicemgr/rules/shown.h"
+#include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 #include "devicemgr/turn/meant.h"
 #include "devicemgr/turn/turn.h"
@@ -19,8 +20,10 @@ static const char *const STATES[] = {[ENDPOINT_CONNECTING] = "connecting",
 
 static bool is_meant(const struct devicemgr_which *which, const char *name)
 {
+    int order = which->after ? meant_order(&name, which->after, 1) : 1;
+
     return (!which->resource || strcmp(which->resource, name) == 0) &&
-           (!which->after || meant_order(&name, which->after, 1) > 0);
+           (order > 0 || (order == 0 && which->again));
 }
 
 /* ---- resources ---- */
@@ -69,8 +72,6 @@ static void count_orders(const struct state *state, const struct resource *resou
 
     if (!of)
         return;
-    row->withdrawn = of->withdrawal != NULL;
-    row->cordoned = of->cordons;
     cordons = orders_sorted(&state->orders, ORDER_CORDON, resource->name, &len);
     for (size_t i = 0; i < len; i++) {
         const struct device *device = devices_find(&resource->devices, cordons[i]->id);
@@ -84,30 +85,54 @@ static void count_orders(const struct state *state, const struct resource *resou
         row->free = 0;
 }
 
+/* What is to be looked at. */
+static size_t steps_of(const struct state *state, const struct resource *resource)
+{
+    size_t steps = orders_of(&state->orders, resource->name) ? resource->devices.len : 0;
+
+    for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next)
+        steps += strcmp(a->resource, resource->name) == 0 ? a->ids.len : 0;
+    for (const struct kubelet_hold *h = state->kubelet.holds; h; h = h->hh.next)
+        steps += strcmp(h->resource, resource->name) == 0 ? h->ids.len : 0;
+    return steps;
+}
+
+static void count_all(const struct state *state, const struct resource *resource,
+                      struct devicemgr_resource *row)
+{
+    row->free = resource->devices.healthy;
+    for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
+        if (strcmp(a->resource, resource->name) == 0)
+            count(state, resource, &a->ids, a, NULL, row);
+    }
+    for (const struct kubelet_hold *h = state->kubelet.holds; h; h = h->hh.next) {
+        if (strcmp(h->resource, resource->name) == 0)
+            count(state, resource, &h->ids, NULL, h, row);
+    }
+    count_orders(state, resource, row);
+    if (!resource_usable(resource))
+        row->free = 0;
+    shown_count(state, resource, &row->shown_devices, &row->shown_healthy);
+}
+
 static struct devicemgr_resource resource_row(const struct state *state,
                                               const struct resource *resource)
 {
+    const struct resource_orders *of = orders_of(&state->orders, resource->name);
     struct devicemgr_resource row = {
         .name = resource->name,
+        .steps = steps_of(state, resource),
         .state = resource->builtin ? "builtin" : STATES[resource->endpoint.state],
         .exclusive = state_settings_of(state, resource->name)->exclusive,
         .devices = resource->devices.len,
         .healthy = resource->devices.healthy,
-        .free = resource->devices.healthy,
+        .cordoned = of ? of->cordons : 0,
+        .withdrawn = of && of->withdrawal,
         .shown = resource->shown.version != 0};
 
-    for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
-        if (strcmp(a->resource, resource->name) == 0)
-            count(state, resource, &a->ids, a, NULL, &row);
-    }
-    for (const struct kubelet_hold *h = state->kubelet.holds; h; h = h->hh.next) {
-        if (strcmp(h->resource, resource->name) == 0)
-            count(state, resource, &h->ids, NULL, h, &row);
-    }
-    count_orders(state, resource, &row);
-    if (!resource_usable(resource))
-        row.free = 0;
-    shown_count(state, resource, &row.shown_devices, &row.shown_healthy);
+    row.uncounted = row.steps > RESOURCE_COUNT_MAX;
+    if (!row.uncounted)
+        count_all(state, resource, &row);
     return row;
 }
 

@@ -244,6 +244,11 @@ struct control *control_start(uv_loop_t *loop, const struct settings *settings, 
     return control;
 }
 
+size_t control_queued_max(const struct control *control)
+{
+    return rpc_server_queued_max(control->server);
+}
+
 const char *control_trouble(const struct control *control, uint64_t *since_ms)
 {
     return keeper_trouble(control->keeper, since_ms);

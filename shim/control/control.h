@@ -42,6 +42,8 @@ void control_steered(struct control *control, uint64_t number,
 
 /* keeper_trouble() of its socket. */
 const char *control_trouble(const struct control *control, uint64_t *since_ms);
+/* rpc_server_queued_max(), likewise. */
+size_t control_queued_max(const struct control *control);
 
 /* Ends all calls, removes the socket, frees. Accepts NULL. */
 void control_stop(struct control *control);

@@ -36,8 +36,10 @@
 #define CONTROL_PAGE_BYTES_MAX (200u * 1024)
 /* What is counted for a row, besides its texts: its numbers on the wire, and their tags. */
 #define CONTROL_ROW_BYTES 64
-/* Resources of a page: of each all allocations are looked at, and all devices that somebody has. */
+/* Resources of a page: of each all allocations are looked at. And devices that are counted for it: each
+ * takes some microseconds. */
 #define CONTROL_PAGE_RESOURCES_MAX 50
+#define CONTROL_PAGE_COUNTED_MAX 2000
 /* Who has one device; containers of one pod: the first of them. */
 #define CONTROL_HOLDERS_MAX 64
 #define CONTROL_POD_CONTAINERS_MAX 256

@@ -123,7 +123,22 @@ static void port_steered(void *user, uint64_t number, const struct devicemgr_ste
 
 static void port_log(void *user, int level, const struct devicemgr_about *about, const char *text)
 {
-    struct log_about line = {.resource = about->resource, .container = about->container};
+    static const enum log_kind KINDS[DEVICEMGR_LINES] = {
+        [DEVICEMGR_LINE_REGISTERED] = LOG_KIND_REGISTERED,
+        [DEVICEMGR_LINE_LISTED] = LOG_KIND_LISTED,
+        [DEVICEMGR_LINE_AWAY] = LOG_KIND_PLUGIN_AWAY,
+        [DEVICEMGR_LINE_REMOVED] = LOG_KIND_REMOVED,
+        [DEVICEMGR_LINE_ALLOCATED] = LOG_KIND_ALLOCATED,
+        [DEVICEMGR_LINE_FREED] = LOG_KIND_FREED,
+        [DEVICEMGR_LINE_ADOPTED] = LOG_KIND_ADOPTED,
+        [DEVICEMGR_LINE_STRANGE_TOKEN] = LOG_KIND_STRANGE_TOKEN,
+        [DEVICEMGR_LINE_ORDERED] = LOG_KIND_ORDERED,
+        [DEVICEMGR_LINE_UNSTORED] = LOG_KIND_UNSTORED,
+        [DEVICEMGR_LINE_STORED] = LOG_KIND_STORED,
+        [DEVICEMGR_LINE_RUNTIME_LISTED] = LOG_KIND_RUNTIME_LISTED,
+    };
+    struct log_about line = {
+        .kind = KINDS[about->line], .resource = about->resource, .container = about->container};
     char pod[POD_BYTES_MAX];
 
     (void)user;

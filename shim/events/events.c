@@ -143,7 +143,8 @@ static void note_failure(struct events *events, int err)
         events->trouble_ms = boot_now_ms();
         snprintf(events->trouble, sizeof events->trouble,
                  "%s: %s; events are lost with the process", events->path, strerror(-err));
-        log_warning("%s", events->trouble);
+        log_write_about(LOG_LEVEL_WARNING, &(struct log_about){.kind = LOG_KIND_EVENTS_UNKEPT},
+                        "%s", events->trouble);
     }
     events->rewrite = true;
 }
@@ -151,7 +152,8 @@ static void note_failure(struct events *events, int err)
 static void note_success(struct events *events)
 {
     if (events->trouble[0])
-        log_info("%s: events are kept again", events->path);
+        log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_EVENTS_KEPT},
+                        "%s: events are kept again", events->path);
     events->trouble[0] = '\0';
     if (events->written_id >= events->shown_id)
         told_forget(&events->told);

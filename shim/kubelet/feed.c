@@ -236,6 +236,11 @@ static const struct checkpoint_watch_ops WATCH_OPS = {.read = on_file};
 
 /* ---- what becomes of it ---- */
 
+size_t feed_queued_max(const struct feed *feed)
+{
+    return rpc_server_queued_max(feed->server);
+}
+
 const char *feed_trouble(const struct feed *feed, uint64_t *since_ms)
 {
     return keeper_trouble(feed->keeper, since_ms);

@@ -69,6 +69,8 @@ void feed_taken(const struct feed *feed, pid_t kubelet, struct taken *out);
 
 /* keeper_trouble() of its socket. */
 const char *feed_trouble(const struct feed *feed, uint64_t *since_ms);
+/* rpc_server_queued_max() of its socket. */
+size_t feed_queued_max(const struct feed *feed);
 /* The bridge that came last, and since when there is one, or is none. */
 void feed_look_at_bridge(const struct feed *feed, struct watchers_bridge *out);
 

@@ -221,6 +221,10 @@ static void put_decisions(struct exposition *e, const struct create_counts *coun
                       "From a CreateContainer with devices to its being forwarded or refused.");
     exposition_histogram(e, &counts->forwarded, "outcome", "forwarded", NULL);
     exposition_histogram(e, &counts->refused, "outcome", "refused", NULL);
+    exposition_family(e, "create_held_seconds", HISTOGRAM,
+                      "How long those of them were held that had to wait for the world to change.");
+    exposition_histogram(e, &counts->forwarded_held, "outcome", "forwarded", NULL);
+    exposition_histogram(e, &counts->refused_held, "outcome", "refused", NULL);
 }
 
 static void put_kubelet(struct exposition *e, const struct metrics_view *view)
@@ -235,6 +239,14 @@ static void put_kubelet(struct exposition *e, const struct metrics_view *view)
     put_gauge(e, "gate_holds", "Kubelets that are held now.", view->gate_holds);
     put_gauge(e, "feed_connected", "Whether a bridge is shown what the kubelet is to see.",
               view->bridge);
+}
+
+static void put_queues(struct exposition *e, const struct metrics_view *view)
+{
+    exposition_family(e, "queue_peak_bytes", GAUGE,
+                      "Bytes that one client had not taken, at their most since the start.");
+    exposition_sample(e, (double)view->feed_queued_max, "queue", "feed", NULL);
+    exposition_sample(e, (double)view->control_queued_max, "queue", "control", NULL);
 }
 
 /* ---- the daemon ---- */
@@ -269,4 +281,5 @@ void families_put(struct exposition *e, const struct metrics_view *view,
     put_host(e, host_counts(view->host));
     put_decisions(e, view->creates);
     put_kubelet(e, view);
+    put_queues(e, view);
 }

@@ -27,9 +27,10 @@ struct metrics_view {
     const struct create_counts *creates; /* never NULL */
     const struct gate_counts *gate;
     unsigned gate_holds;
-    uint64_t started_ms; /* boot_now_ms() */
-    bool bridge;           /* one is connected */
-    const char *not_ready; /* why; NULL: it is ready */
+    uint64_t started_ms;                        /* boot_now_ms() */
+    bool bridge;                                /* one is connected */
+    size_t feed_queued_max, control_queued_max; /* bytes; rpc_server_queued_max() */
+    const char *not_ready;                      /* why; NULL: it is ready */
 };
 
 struct metrics_ops {

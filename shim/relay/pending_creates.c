@@ -286,14 +286,18 @@ const struct create_counts *pending_creates_counts(const struct pending_creates 
 static void decided(struct pending_creates *creates, struct pending_create *p,
                     const struct devicemgr_verdict *verdict)
 {
-    struct histogram *took =
-        verdict->code == 0 ? &creates->counts.forwarded : &creates->counts.refused;
+    struct create_counts *counts = &creates->counts;
+    bool forwarded = verdict->code == 0;
     uint64_t create = p->create;
     uint8_t *fragment = NULL;
     size_t bytes = 0;
     int r = 0;
 
-    histogram_add(took, uv_hrtime() / 1000 - p->begun_us);
+    histogram_add(forwarded ? &counts->forwarded : &counts->refused,
+                  uv_hrtime() / 1000 - p->begun_us);
+    if (verdict->held_ms > 0)
+        histogram_add(forwarded ? &counts->forwarded_held : &counts->refused_held,
+                      verdict->held_ms * 1000);
     if (verdict->code != 0) {
         refusals_add(creates->refusals, p->container, name_of(p, verdict->resource), boot_now_ms(),
                      verdict->code, verdict->message);

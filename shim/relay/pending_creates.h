@@ -14,10 +14,10 @@
 
 struct pending_creates;
 
-/* How long those with devices took to be decided. */
+/* How long those with devices took to be decided, and were held, of those that were. */
 struct create_counts {
-    struct histogram forwarded;
-    struct histogram refused;
+    struct histogram forwarded, forwarded_held;
+    struct histogram refused, refused_held;
 };
 
 /* Borrowed until pending_creates_free(). */

@@ -19,6 +19,7 @@ struct rpc_service {
     const char *name;  /* of the socket, for the log */
     uint64_t pings_ms; /* rpc_server_set_pings() */
     struct rpc_limits limits;
+    size_t *queued_max; /* the most that a client's `queued` was */
     /* A client is gone, out of its list and about to be freed; `gone_user` as given. */
     void (*gone)(void *user);
     void *gone_user;

@@ -268,6 +268,8 @@ static int queue_chunk(struct rpc_incoming *call, struct chunk *chunk, int err)
     STAILQ_INSERT_TAIL(&call->queue, chunk, entry);
     call->queued += chunk->len;
     call->caller->queued += chunk->len;
+    if (call->caller->queued > *call->caller->service->queued_max)
+        *call->caller->service->queued_max = call->caller->queued;
     return resume(call) ? -ENOMEM : 0;
 }
 

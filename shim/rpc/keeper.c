@@ -37,11 +37,14 @@ static const char *words_of(int error)
 static void tell(struct keeper *keeper, int result)
 {
     if (result < 0 && result != keeper->error)
-        log_error("%s: %s; trying again until it works", keeper->what, words_of(result));
+        log_write_about(LOG_LEVEL_ERROR, &(struct log_about){.kind = LOG_KIND_SOCKET_AWAY},
+                        "%s: %s; trying again until it works", keeper->what, words_of(result));
     else if (result >= 0 && keeper->error)
-        log_info("%s: works now", keeper->what);
+        log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_SOCKET_BACK},
+                        "%s: works now", keeper->what);
     else if (result > 0 && keeper->served)
-        log_warning("%s: the socket's file was gone; it is made anew", keeper->what);
+        log_write_about(LOG_LEVEL_WARNING, &(struct log_about){.kind = LOG_KIND_SOCKET_BACK},
+                        "%s: the socket's file was gone; it is made anew", keeper->what);
 }
 
 static uint64_t next_pause(struct keeper *keeper, int result)

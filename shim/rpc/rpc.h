@@ -179,6 +179,8 @@ struct rpc_limits {
 };
 /* For all clients that come from now on. */
 void rpc_server_set_limits(struct rpc_server *server, const struct rpc_limits *limits);
+/* Bytes of answers that one client had not taken, at their most. */
+size_t rpc_server_queued_max(const struct rpc_server *server);
 
 /*
  * Listens, unless it does so already and the socket's file is still there: for the first time, and

@@ -28,6 +28,7 @@ struct rpc_server {
     struct rpc_service service;
     struct callers callers;
     size_t callers_len;
+    size_t queued_max;
     struct socket_file file;
 };
 
@@ -166,7 +167,8 @@ int rpc_server_new(uv_loop_t *loop, const struct socket_place *place,
         return -ENOMEM;
     }
     server->loop = loop;
-    server->service = (struct rpc_service){.methods = methods,
+    server->service = (struct rpc_service){.queued_max = &server->queued_max,
+                                           .methods = methods,
                                            .methods_len = methods_len,
                                            .user = user,
                                            .limits = LIMITS,
@@ -189,6 +191,11 @@ void rpc_server_set_pings(struct rpc_server *server, uint64_t every_ms)
 void rpc_server_set_limits(struct rpc_server *server, const struct rpc_limits *limits)
 {
     server->service.limits = *limits;
+}
+
+size_t rpc_server_queued_max(const struct rpc_server *server)
+{
+    return server->queued_max;
 }
 
 /* The listener from before goes when there is a new one, and not sooner: it may be the one that

@@ -1,12 +1,20 @@
 """That manual page and completions of cri-device-shimctl have every command and option there is."""
 
+import fcntl
+import os
+import pty
 import re
+import select
+import signal
+import struct
 import subprocess
+import termios
 
 import pytest
 
 from ctl import CTL
 from shim import ROOT
+from waiting import wait_until
 
 MANUAL = (ROOT / "config/cri-device-shimctl.1").read_text().replace("\\-", "-")
 BASH = ROOT / "config/completion.bash"
@@ -88,5 +96,73 @@ def test_bash_completes_files(directory):
                           timeout=60).stdout == "one.sock\n"
 
 
-def test_zsh_asks_the_program():
-    assert '"${words[1]}" __complete "${(@)words[2,CURRENT]}"' in ZSH
+class Zsh:
+    """A zsh that a person types at, with our completion where install.sh puts it."""
+
+    # ^X^L: the line as it is goes to a file, and is empty.
+    SETUP = """PS1='ready '; LISTMAX=1000; fpath=({directory} $fpath); path=({bin} $path); cd {directory}
+               unsetopt beep; autoload -Uz compinit; compinit -u -d {directory}/dump
+               line() {{ print -r -- "<$BUFFER>" >>{directory}/lines; BUFFER=; }}
+               zle -N line; bindkey '^X^L' line; : >{directory}/lines; clear"""
+
+    def __init__(self, directory):
+        (directory / "_cri-device-shimctl").write_text(ZSH)
+        (directory / "setup").write_text(self.SETUP.format(directory=directory, bin=CTL.parent))
+        self._lines = directory / "lines"
+        self.shown = ""
+        self.pid, self._terminal = pty.fork()
+        if self.pid == 0:
+            os.environ.update(TERM="xterm", LINES="200", COLUMNS="200")
+            os.execvp("zsh", ["zsh", "-f", "-i"])
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 200, 200, 0, 0))
+        self._type(f". {directory}/setup\n")
+        wait_until(lambda: self._read() and self._lines.exists(), "it has begun")
+
+    def _type(self, text):
+        os.write(self._terminal, text.encode())
+
+    def _read(self):
+        while select.select([self._terminal], [], [], 0)[0]:
+            self.shown += os.read(self._terminal, 65536).decode(errors="replace")
+        return True
+
+    def completed(self, line):
+        """The line after a tab at its end."""
+        before = self._lines.read_text().count("\n")
+        self.shown = ""
+        self._type(f"{line}\t\x18\x0c")
+        wait_until(lambda: self._read() and self._lines.read_text().count("\n") > before,
+                   "the line is completed")
+        return self._lines.read_text().splitlines()[-1][1:-1]
+
+    def close(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self._terminal)
+
+
+@pytest.fixture
+def zsh(directory, closing):
+    return closing(Zsh(directory))
+
+
+def test_zsh_completes_them(zsh, said):
+    commands, _ = said
+    firsts = {name.split()[0] for name in commands}
+    assert zsh.completed("cri-device-shimctl ") == "cri-device-shimctl "
+    listed = set(re.findall(r"^(?:\x1b\[\S*?m)?([a-z-]+) +-- ", zsh.shown.replace("\r", ""),
+                            re.MULTILINE))
+    assert listed >= firsts
+    for name in firsts:
+        shortest = next(name[:n] for n in range(1, len(name) + 1)
+                        if sum(other.startswith(name[:n]) for other in firsts) == 1 or n == len(name))
+        assert zsh.completed(f"cri-device-shimctl {shortest}").startswith(
+            f"cri-device-shimctl {name}"), name
+    assert zsh.completed("cri-device-shimctl grace ex") == "cri-device-shimctl grace extend "
+    assert zsh.completed("cri-device-shimctl events --fol") == "cri-device-shimctl events --follow "
+    assert zsh.completed("cri-device-shimctl status -o j") == "cri-device-shimctl status -o json "
+
+
+def test_zsh_completes_files(zsh, directory):
+    (directory / "one.sock").write_text("")
+    assert zsh.completed("cri-device-shimctl -s one") == "cri-device-shimctl -s one.sock "

@@ -189,6 +189,7 @@ def test_pods(two_pods):
 def test_a_pod_that_waits(runtime, make_shim, make_client, make_plugin):
     shim = make_shim(resources=[{"name": GPU, "hold": "60s"}])
     plugin = make_plugin(shim, GPU, ["g0"])
+    shim.wait_log("is active: ")
     client = make_client(shim)
     pod = client.run_pod("web", annotations=by_annotation("main", f"{GPU}=1"))
     plugin.stop()
@@ -307,9 +308,37 @@ def test_a_hundred_thousand_devices(request, at_work, make_client, make_plugin):
                   f"meanwhile: {longest_s[0] * 1000:.0f} ms")
     resource = item(at_work, "resources")
     assert (resource["held"], resource["free"]) == (20_000, 80_000)
+    assert resource["kubelet"] == {"devices": 100_000, "healthy": 100_000}
     if not is_sanitized(at_work.pid):
         assert rss_bytes(at_work.pid) < before + 4 * MIB
     assert json.loads(ctl(at_work, "devices", "-o", "json").stdout)["items"][-1]["id"] == ids[-1]
+
+
+def test_many_held_devices_are_counted_in_pieces(at_work, make_client, make_plugin):
+    """Each page looks at so many devices at the most; the rows are what they would be in one."""
+    ids = [f"g{number}" for number in range(5000)]
+    for name in (GPU, NIC):
+        make_plugin(at_work, name, ids)
+    make_plugin(at_work, "small.com/one", ["s0"])
+    client = make_client(at_work)
+    wait_until(lambda: sum(one["devices"] for one in items(at_work, "resources")) == 10_001, "listed")
+    client.run(client.run_pod("a"), "main",
+               annotations={**by_token(GPU, *ids[:3000]), **by_token(NIC, *ids[:2500])})
+    assert ctl(at_work, "cordon", NIC, "g1", "g4999", "g9999").returncode == 0
+    with Connection(at_work.control) as connection:
+        pages, rows, after = 0, {}, []
+        while pages == 0 or after:
+            request = control.ListRequest(after=after)
+            stream = connection.call(CONTROL + "Resources", framed(request.SerializeToString()))
+            page = control.ResourcesResponse.FromString(connection.wait_end(stream).payload)
+            rows |= {row.name: row for row in page.rows}
+            pages, after = pages + 1, list(page.next)
+    assert pages >= 6 and len(rows) == 3
+    told = {name: (row.devices, row.held, row.free, row.cordoned) for name, row in rows.items()}
+    assert told == {GPU: (5000, 3000, 2000, 0), NIC: (5000, 2500, 2499, 3), "small.com/one": (1, 0, 1, 0)}
+    devices = items(at_work, "devices", NIC)
+    assert rows[NIC].shown_healthy == sum(one["kubelet"] == "healthy" for one in devices)
+    assert [one["free"] for one in items(at_work, "resources")] == [2499, 1, 2000]
 
 
 # ---- clients that mean no good ----

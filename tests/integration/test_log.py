@@ -10,11 +10,12 @@ import grpc
 import pytest
 
 from asking import by_annotation, by_token, refused
+from ctl import ctl
 from node import Bridge
 from plugin import allocate_answer, failing
 from protos import cri, deviceplugin
 from runtime import Reply
-from shim import BINARY, Shim
+from shim import BINARY, ROOT, Shim
 from waiting import wait_until
 
 GPU = "vendor.com/gpu"
@@ -157,6 +158,39 @@ def test_a_line_has_what_it_is_about_in_fields(runtime, formatted, journal, make
     for words in ("forwarded with", "held: ", "CreateContainer refused"):
         assert any(words in message for message in said["POD"]), words
         assert any(words in message for message in said["CONTAINER"]), words
+
+
+def test_each_kind_of_line_of_the_device_manager_has_its_id(runtime, formatted, journal, make_plugin,
+                                                            make_client):
+    """A device's life, an operator, and a socket that is gone."""
+    shim, _ = formatted("journal")
+    ids = dict(re.findall(r'= \{"([a-z-]+)", "([0-9a-f]{32})"\}',
+                          (ROOT / "shim/log_kind.h").read_text()))
+
+    def wait_kind(kind, **fields):
+        def look():
+            return any(one.get("KIND") == kind and fields.items() <= one.items()
+                       for one in journal.read())
+        wait_until(look, f"the journal has {kind} {fields}")
+
+    plugin = make_plugin(shim, GPU, ["g0"])
+    wait_kind("runtime-listed")
+    wait_kind("registered", RESOURCE=GPU)
+    wait_kind("devices-listed", RESOURCE=GPU)
+    client = make_client(shim)
+    pod = client.run_pod("web", annotations=by_annotation("app", f"{GPU}=1"))
+    client.run(pod, "app")
+    wait_kind("allocated", POD="default/web", CONTAINER="app")
+    assert ctl(shim, "cordon", GPU, "g0").returncode == 0
+    wait_kind("ordered", RESOURCE=GPU)
+    plugin.stop()
+    wait_kind("plugin-away", RESOURCE=GPU)
+    assert ctl(shim, "grace", "end", GPU).returncode == 0
+    wait_kind("removed", RESOURCE=GPU)
+    (shim.plugin_dir / "kubelet.sock").unlink()
+    wait_kind("socket-back")
+    for one in journal.entries:
+        assert one.get("MESSAGE_ID") == ids.get(one.get("KIND")), one
 
 
 def lines_of(form, text):

@@ -7,13 +7,15 @@ import json
 import os
 import socket
 import threading
+import time
 
 import grpc
 import pytest
 
 from asking import by_annotation, by_token, refused
 from criclient import pod_config
-from ctl import ctl_json
+from ctl import ctl, ctl_json
+from feed import Feed
 from metrics import get, scrape
 from process import MIB, is_sanitized, open_files, rss_bytes
 from protos import cri
@@ -193,6 +195,7 @@ def test_calls(watched, runtime, make_plugin, make_client):
     assert times.value("_sum", **create) > 0
     assert families["create_decision_seconds"].value("_count", outcome="forwarded") == 1
     assert families["create_decision_seconds"].value("_count", outcome="refused") == 3
+    assert families["create_held_seconds"].value("_count", outcome="forwarded") == 0
     refusals = families["refusals_total"]
     assert refusals.total(code="UNAVAILABLE") == refusals.total() == 3
     assert sum(refusals.total(reason=f"holder-{what}") for what in ("runs", "asked")) == 3
@@ -267,6 +270,21 @@ def test_a_scrape_under_load(watched, runtime, make_plugin, make_client):
     assert runtime
 
 
+def test_what_clients_leave_waiting(watched, make_plugin, closing):
+    shim, path = watched()
+    assert scrape(path)["queue_peak_bytes"].total() == 0
+    assert ctl(shim, "status").returncode == 0
+    peaks = scrape(path)["queue_peak_bytes"]
+    assert peaks.value(queue="feed") == 0
+    before = peaks.value(queue="control")
+    assert 100 < before < 4096
+    make_plugin(shim, GPU, [f"GPU-{number:036d}" for number in range(500)])
+    wait_until(lambda: ctl(shim, "devices").stdout.count("\n") == 501, "they are listed")
+    assert scrape(path)["queue_peak_bytes"].value(queue="control") > 500 * 36
+    closing(closing(Feed(shim.feed)).watch()).wait(lambda shown: GPU in shown)
+    assert scrape(path)["queue_peak_bytes"].value(queue="feed") > 500 * 36
+
+
 def test_held_creates_and_a_plugin_away(watched, runtime, make_plugin, make_client):
     shim, path = watched(plugins={"hold": "60s"})
     plugin = make_plugin(shim, GPU, ["g0"])
@@ -282,6 +300,16 @@ def test_held_creates_and_a_plugin_away(watched, runtime, make_plugin, make_clie
     asked.cancel()
     wait_until(lambda: scrape(path)["creates_held"].value() == 0, "it is not any more")
     assert not runtime.create_requests()
+    asked = client.begin("CreateContainer",
+                         client.create_request(pod, "app", annotations=by_token(GPU, "g0")))
+    wait_until(lambda: scrape(path)["creates_held"].value() == 1, "another is held")
+    time.sleep(0.3)
+    plugin.start()
+    asked.result()
+    held = scrape(path)["create_held_seconds"]
+    assert held.value("_count", outcome="forwarded") == 1
+    assert 0.3 <= held.value("_sum", outcome="forwarded") < 60
+    assert held.value("_count", outcome="refused") == 0
 
 
 def test_a_commit_that_fails(watched, runtime, make_plugin, make_client):
