@@ -1,3 +1,4 @@
+#include "tests/sim/check.h"
 #include "tests/sim/move.h"
 
 #include <stdio.h>
@@ -116,6 +117,7 @@ static bool note_known(struct world *w, struct rt_container *c)
         world_note(w, "the shim must know that %s of u%u has %x of resource %zu",
                    container_sim_name(c->name), c->uid, c->bare[r], r);
         c->known[r] = known = true;
+        c->known_ms[r] = w->now_ms;
         claims_adopted(w, c->uid, c->name, r, c->bare[r]);
         count_add(COUNT_BARE_KNOWN);
     }
@@ -149,14 +151,33 @@ void moves_note_made(struct world *w, struct rt_container *made)
         kubelet_replace(w, made->uid);
 }
 
-static void keep_stored(struct world *w, struct rt_container *c)
+static bool is_stored(const struct world *w, const struct rt_container *c, size_t r)
 {
     char uid[16];
 
     snprintf(uid, sizeof uid, "u%u", c->uid);
+    return store_find(&w->store, DEVICEMGR_RECORD_ALLOCATION, uid, container_sim_name(c->name),
+                      resource_sim_name(r)) != NULL;
+}
+
+static void keep_stored(struct world *w, struct rt_container *c)
+{
     for (size_t r = 0; r < RESOURCES_LEN; r++)
-        c->known[r] = c->known[r] && store_find(&w->store, DEVICEMGR_RECORD_ALLOCATION, uid,
-                                                container_sim_name(c->name), resource_sim_name(r));
+        c->known[r] = c->known[r] && is_stored(w, c, r);
+}
+
+void moves_check_stored(struct world *w)
+{
+    for (size_t i = 0; i < w->runtime.containers_end && w->kubelet.moves; i++) {
+        const struct rt_container *c = &w->runtime.containers[i];
+
+        for (size_t r = 0; r < RESOURCES_LEN; r++)
+            check_that(w,
+                       !runtime_live(c) || !c->known[r] || c->known_ms[r] >= w->store.begun_ms ||
+                           is_stored(w, c, r),
+                       "what runs without a token is stored: %s of u%u, %s",
+                       container_sim_name(c->name), c->uid, resource_sim_name(r));
+    }
 }
 
 void moves_shim_started(struct world *w)

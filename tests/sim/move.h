@@ -24,6 +24,8 @@ void moves_note_known(struct world *w);
 /* A create of this container passes, with what the kubelet gave it: if the shim can tell, it must
  * know. Now and then the pod is deleted by force just then, and another may get that. */
 void moves_note_made(struct world *w, struct rt_container *made);
+/* A commit is durable: what was known before it began is stored. */
+void moves_check_stored(struct world *w);
 /* A shim has started: it knows what it has a row of. */
 void moves_shim_started(struct world *w);
 

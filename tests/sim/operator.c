@@ -404,22 +404,31 @@ void operator_answered(struct world *w, uint64_t number, const struct devicemgr_
     check_rows(w, was.resource);
 }
 
-static void read_grace(struct world *w, size_t r)
+/* What the store has of the order; all zero if it has none. */
+static struct set_sim grace_row(const struct world *w, size_t r)
 {
     const struct store_row *row =
         store_find(&w->store, DEVICEMGR_RECORD_ORDER, "grace", resource_sim_name(r), "");
-    struct set_sim *set = &w->operator.set[r];
     Checkpoint__V1__Order *order;
+    struct set_sim has = {0};
 
-    set->more_ms = set->more_ms_max = set->over_ms = 0;
-    set->over_perhaps = false;
     if (!row)
-        return;
+        return has;
     order = checkpoint__v1__order__unpack(NULL, row->record.value_bytes, row->record.value);
-    set->more_ms = set->more_ms_max = order->more_ms;
-    set->over_ms = order->over ? w->now_ms : 0;
-    set->over_perhaps = order->over;
+    has.more_ms = order->more_ms;
+    has.over_perhaps = order->over;
     checkpoint__v1__order__free_unpacked(order, NULL);
+    return has;
+}
+
+static void read_grace(struct world *w, size_t r)
+{
+    const struct set_sim has = grace_row(w, r);
+    struct set_sim *set = &w->operator.set[r];
+
+    set->more_ms = set->more_ms_max = has.more_ms;
+    set->over_ms = has.over_perhaps ? w->now_ms : 0;
+    set->over_perhaps = has.over_perhaps;
 }
 
 void operator_shim_started(struct world *w, bool lost)
@@ -472,7 +481,7 @@ uint64_t operator_grace_ms_min(const struct world *w, size_t r)
     const struct request *open = open_of(w, r);
     const struct set_sim *set = &w->operator.set[r];
 
-    if (set->over_perhaps || (open && open->kind == REQUEST_END))
+    if (set->over_perhaps || (open && open->kind == REQUEST_END && grace_row(w, r).over_perhaps))
         return 0;
     return shim_grace_ms(w, r) + set->more_ms;
 }

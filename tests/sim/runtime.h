@@ -56,12 +56,13 @@ struct rt_container {
     unsigned name; /* index among the pod's containers */
     unsigned attempt;
     enum container_state state;
-    bool through_shim;            /* with options */
-    bool starting;                /* the kubelet knows of it, and starts it */
-    bool abandoned;               /* created, and its maker does not know: never started */
-    unsigned held[RESOURCES_LEN]; /* masks of the devices it can use */
-    unsigned bare[RESOURCES_LEN]; /* of held: it came without a token (move.h) */
-    bool known[RESOURCES_LEN];    /* and the shim must know */
+    bool through_shim;                /* with options */
+    bool starting;                    /* the kubelet knows of it, and starts it */
+    bool abandoned;                   /* created, and its maker does not know: never started */
+    unsigned held[RESOURCES_LEN];     /* masks of the devices it can use */
+    unsigned bare[RESOURCES_LEN];     /* of held: it came without a token (move.h) */
+    bool known[RESOURCES_LEN];        /* and the shim must know */
+    uint64_t known_ms[RESOURCES_LEN]; /* since when */
     uint64_t made_ms;
     unsigned noted[RESOURCES_LEN]; /* masks in its token annotations */
     uint64_t begun_ms;             /* when its create reached the shim */
@@ -89,7 +90,7 @@ struct runtime_call {
     bool foreign;           /* not the kubelet's */
     bool earlier;           /* its connection outlived the shim that passed it on */
     uint64_t slow_until_ms; /* it has no effect before */
-    bool outlives; /* of a create: it has its effect after the shim that passed it on */
+    bool outlives;          /* of a create: it has its effect after the shim that passed it on */
     bool effected;
     bool failed;
     struct rt_container made; /* of a create: what to make; then its id */

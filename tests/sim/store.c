@@ -5,6 +5,7 @@
 
 #include "tests/sim/check.h"
 #include "tests/sim/heap.h"
+#include "tests/sim/move.h"
 #include "tests/sim/promise.h"
 #include "tests/sim/world.h"
 
@@ -115,6 +116,7 @@ static void apply(struct world *w)
         store->pending = row->next;
         put(w, row);
     }
+    moves_check_stored(w);
 }
 
 /* What a create that is refused for the failure would have had, and nobody else, is not written. */
@@ -196,6 +198,7 @@ void store_commit(struct world *w, uint64_t commit, const struct devicemgr_recor
         store->pending = row;
     }
     store->commit = commit;
+    store->begun_ms = w->now_ms;
     store->failed_ms = 0;
     world_after(w, &rng, rng_delay_ms(&rng, slow_ms), finish, w->shim.incarnation, commit);
 }

@@ -34,6 +34,7 @@ struct store {
     struct store_row *rows;
     struct store_row *pending; /* of the commit under way */
     uint64_t commit;           /* 0: none */
+    uint64_t begun_ms;         /* when the last commit was */
     uint64_t failed_ms;        /* when the last commit failed; 0: it did not, or another came */
     bool owed;                 /* and something of it is to be written or deleted for certain */
     bool reset;                /* begun anew while the shim runs; nothing was committed since */
