@@ -8,6 +8,7 @@ add_library(shim_rpc STATIC
     ${CMAKE_CURRENT_LIST_DIR}/incoming.c
     ${CMAKE_CURRENT_LIST_DIR}/keeper.c
     ${CMAKE_CURRENT_LIST_DIR}/link.c
+    ${CMAKE_CURRENT_LIST_DIR}/link_session.c
     ${CMAKE_CURRENT_LIST_DIR}/listen.c
     ${CMAKE_CURRENT_LIST_DIR}/listener.c
     ${CMAKE_CURRENT_LIST_DIR}/message.c
