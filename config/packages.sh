@@ -12,7 +12,7 @@ BUILD_PACKAGES=(
 RUNTIME_PACKAGES=(libmicrohttpd12 libsmartcols1 containerd runc busybox-static python3-grpcio python3-protobuf)
 TEST_PACKAGES=(
     libcmocka-dev python3-h2 python3-pytest nghttp2-client clang libclang-rt-14-dev systemd
-    openssl python3-jsonschema shellcheck zsh
+    openssl python3-jsonschema python3-websocket shellcheck zsh
 )
 
 # packages_missing NAME...: prints those that are not installed.
