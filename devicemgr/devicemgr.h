@@ -115,7 +115,8 @@ int devicemgr_restore(struct devicemgr *mgr, uint64_t now_ms, const struct devic
 /* Rows that there were are not restored: the file was damaged, or could not be read. Told before
  * devicemgr_restored(); a row that makes no sense counts by itself. A container may then be in the
  * making that nobody knows of, so that nothing new is given out before the runtime's list has been
- * asked for once more, some seconds later. */
+ * asked for once more, some seconds later. Until then the checkpoint says so, too
+ * (DEVICEMGR_RECORD_LOSS): another start waits likewise. */
 void devicemgr_rows_lost(struct devicemgr *mgr);
 /* The rows cannot be read yet, for this reason (copied), which creates that name devices are
  * refused with; all others pass. May be told again. Before devicemgr_restored(), which

@@ -21,6 +21,8 @@ enum devicemgr_record_kind {
     DEVICEMGR_RECORD_ALLOCATION, /* pod uid, container, resource; checkpoint.v1.Allocation */
     DEVICEMGR_RECORD_POD,        /* key[0] pod uid; checkpoint.v1.Pod */
     DEVICEMGR_RECORD_ORDER,      /* kind, resource, device id or ""; checkpoint.v1.Order */
+    DEVICEMGR_RECORD_LOSS,       /* key[0] "rows_lost": they were, and the runtime has not been
+                                  * listed late enough since. A store may write it by itself */
 };
 
 struct devicemgr_record {

@@ -49,6 +49,10 @@ static uint8_t *value_of(struct state *state, const struct dirty_thing *thing, s
         return record_of_pod(thing->pod, state->now_ms, bytes_len);
     if (thing->order && thing->order->state != ORDER_ENDING)
         return record_of_order(thing->order, bytes_len);
+    if (thing->loss && state->listing.rows_lost) {
+        *bytes_len = 1;
+        return (uint8_t *)mem_strdup("1");
+    }
     return NULL;
 }
 
@@ -57,7 +61,7 @@ static bool is_wanted(const struct state *state, const struct dirty_thing *thing
 {
     return (thing->allocation && thing->allocation->row != ALLOCATION_RESERVED) ||
            (thing->resource && resource_kept(thing->resource)) ||
-           (thing->pod && pod_kept(state, thing->pod)) || thing->order;
+           (thing->pod && pod_kept(state, thing->pod)) || thing->order || thing->loss;
 }
 
 uint64_t checkpoint_next_ms(const struct state *state)
@@ -202,6 +206,7 @@ void checkpoint_store_reset(struct state *state)
         order->stored = false;
         dirty_touch_order(state, order);
     }
+    dirty_touch_loss(state, true);
 }
 
 /* A store may fail for hours: it is said when that begins, when it is for another reason, and when

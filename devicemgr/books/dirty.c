@@ -5,10 +5,9 @@
 #include "devicemgr/books/state.h"
 
 static const char *const KIND_NAMES[] = {
-    [DEVICEMGR_RECORD_RESOURCE] = "resource",
-    [DEVICEMGR_RECORD_ALLOCATION] = "allocation",
-    [DEVICEMGR_RECORD_POD] = "pod",
-    [DEVICEMGR_RECORD_ORDER] = "order",
+    [DEVICEMGR_RECORD_RESOURCE] = "resource", [DEVICEMGR_RECORD_ALLOCATION] = "allocation",
+    [DEVICEMGR_RECORD_POD] = "pod",           [DEVICEMGR_RECORD_ORDER] = "order",
+    [DEVICEMGR_RECORD_LOSS] = "loss",
 };
 
 void dirty_row_free(struct dirty_row *row)
@@ -81,6 +80,9 @@ struct dirty_thing dirty_thing(struct state *state, enum devicemgr_record_kind k
             thing.order = orders_edit(&state->orders, order_kind, parts[1], parts[2]);
         thing.stored = thing.order ? &thing.order->stored : NULL;
         break;
+    case DEVICEMGR_RECORD_LOSS:
+        thing.loss = true;
+        break;
     }
     return thing;
 }
@@ -127,4 +129,11 @@ void dirty_touch_order(struct state *state, const struct order *order)
     touch(state, DEVICEMGR_RECORD_ORDER, order_kind_name(order->kind), order->resource, order->id,
           order->stored);
     state->dirty.due = true;
+}
+
+/* The store may have written it by itself. */
+void dirty_touch_loss(struct state *state, bool due)
+{
+    touch(state, DEVICEMGR_RECORD_LOSS, "rows_lost", "", "", true);
+    state->dirty.due = state->dirty.due || due;
 }

@@ -46,6 +46,8 @@ void dirty_touch_pod_gone(struct state *state, const char *pod_uid);
 
 /* Soon, too. */
 void dirty_touch_order(struct state *state, const struct order *order);
+/* Whether rows are lost. */
+void dirty_touch_loss(struct state *state, bool due);
 
 /* ---- for who writes them ---- */
 
@@ -54,12 +56,13 @@ struct dirty_row *dirty_find(const struct dirty *dirty, const char *key, size_t 
 /* Finds or adds; `parts` has DIRTY_KEYS_LEN, and is copied. */
 struct dirty_row *dirty_ensure(struct state *state, enum devicemgr_record_kind kind,
                                const char *const *parts);
-/* What the row is of: one of the four, or none. Valid until a table changes. */
+/* What the row is of: one of the five, or none. Valid until a table changes. */
 struct dirty_thing {
     struct resource *resource;
     struct allocation *allocation;
     struct pod *pod;
     struct order *order;
+    bool loss;    /* whether rows are lost: of no table */
     bool *stored; /* where it remembers that the store may have its row */
 };
 struct dirty_thing dirty_thing(struct state *state, enum devicemgr_record_kind kind,

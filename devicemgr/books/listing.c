@@ -14,6 +14,7 @@ void listing_by(struct state *state, uint64_t at_ms)
 void listing_rows_lost(struct state *state)
 {
     state->listing.rows_lost = true;
+    dirty_touch_loss(state, false);
 }
 
 void listing_restored(struct state *state)
@@ -120,12 +121,15 @@ void listing_begin(struct state *state)
 void listing_come(struct state *state)
 {
     struct listing *listing = &state->listing;
+    bool rows_lost = listing->rows_lost;
 
     if (!listing->under_way)
         listing_begin(state);
     listing->under_way = false;
-    listing->rows_lost = listing->rows_lost &&
-                         listing->begun_ms < listing_shows_from(state, listing->rows_lost_until_ms);
+    listing->rows_lost =
+        rows_lost && listing->begun_ms < listing_shows_from(state, listing->rows_lost_until_ms);
+    if (rows_lost && !listing->rows_lost)
+        dirty_touch_loss(state, true);
 }
 
 void listing_read(struct state *state)

@@ -79,6 +79,14 @@ static int set_aside(struct store *store, const char *what, const char *why)
 
 /* ---- open ---- */
 
+/* The next process must know it, too, if this one ends early. Where it cannot be written, the next
+ * commit of the core has it. */
+static void note_lost(struct store *store)
+{
+    store->lost_rows = true;
+    store_meta_put(store->db, STORE_META_LOST, "1");
+}
+
 /* A finding of the quick check is the file's end; one of the full check alone lies in an index,
  * which is made anew from the rows. */
 static int check_file(struct store *store, char *why, size_t why_bytes)
@@ -92,8 +100,10 @@ static int check_file(struct store *store, char *why, size_t why_bytes)
         return rc;
     report(store, LOG_ERR, "checkpoint %s: an index is damaged (%s); it is made anew", store->path,
            why);
-    store->lost_rows = true; /* those whose checksum does not fit go with it */
-    return store_tables_rewrite(store->db);
+    rc = store_tables_rewrite(store->db);
+    if (rc == SQLITE_OK)
+        note_lost(store); /* rows whose checksum does not fit go with it */
+    return rc;
 }
 
 static int prepare(struct store *store)
@@ -121,20 +131,6 @@ static void disconnect(struct store *store)
     store->db = NULL;
 }
 
-/* SQLite falls back to reading where it may not write; so it does for one flipped bit in the head,
- * which no later moment would heal. */
-static bool head_forbids_writing(const struct store *store)
-{
-    int fd;
-
-    if (sqlite3_db_readonly(store->db, "main") != 1)
-        return false;
-    fd = open(store->path, O_RDWR | O_CLOEXEC);
-    if (fd >= 0)
-        close(fd);
-    return fd >= 0;
-}
-
 /* `why` is filled unless STORE_OPENED; it may have a better text already than SQLite's. */
 static enum store_opened open_db(struct store *store, bool lock_first, char *why, size_t why_bytes)
 {
@@ -149,7 +145,7 @@ static enum store_opened open_db(struct store *store, bool lock_first, char *why
         sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     if (opened != STORE_OPENED)
         return opened;
-    if (head_forbids_writing(store)) {
+    if (store_db_head_forbids_writing(store->db, store->path)) {
         snprintf(why, why_bytes, "its head makes no sense");
         return STORE_DAMAGED;
     }
@@ -187,7 +183,9 @@ static enum store_opened open_file(struct store *store, char *why, size_t why_by
             snprintf(why, why_bytes, "%s", strerror(errno));
             return STORE_UNAVAILABLE;
         }
-        if (store_schema_make_file(store->options.dir, store->path, why, why_bytes) < 0)
+        if (store_schema_make_file(store->options.dir, store->path,
+                                   store->lost_rows || store->rows == ROWS_NEW_FILE, why,
+                                   why_bytes) < 0)
             return STORE_UNAVAILABLE;
     }
     opened = open_db(store, false, why, why_bytes);
@@ -254,6 +252,8 @@ int store_open(const struct store_options *options, struct store **out, char *er
                store->path, why);
     else if (store_meta_get(store->db, "boot_id", boot, sizeof boot))
         store->rebooted = boot[0] && options->boot_id[0] && strcmp(boot, options->boot_id) != 0;
+    if (opened == STORE_OPENED && store_meta_get(store->db, STORE_META_LOST, boot, sizeof boot))
+        store->lost_rows = true;
     *out = store;
     return 0;
 }
@@ -295,10 +295,11 @@ static int load_table(struct store *store, int table,
     while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
         all_good = load_row(store, stmt, table, each, user) && all_good;
     sqlite3_finalize(stmt);
-    store->lost_rows = store->lost_rows || !all_good || rc != SQLITE_DONE;
-    if (rc != SQLITE_DONE)
-        return rc;
-    return all_good ? SQLITE_OK : store_table_rewrite(store->db, &store_tables[table]);
+    store->lost_rows = store->lost_rows || rc != SQLITE_DONE;
+    if (rc != SQLITE_DONE || all_good)
+        return rc == SQLITE_DONE ? SQLITE_OK : rc;
+    note_lost(store);
+    return store_table_rewrite(store->db, &store_tables[table]);
 }
 
 void store_load(struct store *store, void (*each)(void *user, const struct devicemgr_record *),

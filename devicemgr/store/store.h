@@ -52,7 +52,7 @@ void store_load(struct store *store, void (*each)(void *user, const struct devic
 bool store_made(const struct store *store);
 
 /* After store_load(): rows that were durable may be missing, since something was damaged or could
- * not be read. */
+ * not be read, now or earlier: the file says so until a commit deletes DEVICEMGR_RECORD_LOSS. */
 bool store_lost_rows(const struct store *store);
 
 /* The records were last written in another boot; false if that is not known. */
@@ -60,7 +60,7 @@ bool store_rebooted(const struct store *store);
 
 /* Of store_commit(): the file was removed or replaced while it was open, or was not there at the
  * start, and now there is one with rows in it. What is there now under its name was set aside, and a
- * new, empty file is made: write all there is to keep. */
+ * new file is made, with DEVICEMGR_RECORD_LOSS only: write all there is to keep. */
 #define STORE_RESET (-2)
 
 /*

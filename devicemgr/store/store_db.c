@@ -1,6 +1,7 @@
 #include "devicemgr/store/store_db.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,4 +119,16 @@ int store_db_check(sqlite3 *db, const char *pragma, char *why, size_t why_bytes)
     }
     sqlite3_finalize(stmt);
     return rc;
+}
+
+bool store_db_head_forbids_writing(sqlite3 *db, const char *path)
+{
+    int fd;
+
+    if (sqlite3_db_readonly(db, "main") != 1)
+        return false;
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
 }

@@ -65,7 +65,8 @@ int store_schema_migrate(sqlite3 *db, int version)
     return rc;
 }
 
-int store_schema_make_file(const char *dir, const char *path, char *why, size_t why_bytes)
+int store_schema_make_file(const char *dir, const char *path, bool lost, char *why,
+                           size_t why_bytes)
 {
     char beside[PATH_MAX];
     sqlite3 *db = NULL;
@@ -82,6 +83,8 @@ int store_schema_make_file(const char *dir, const char *path, char *why, size_t 
     rc = store_db_connect(beside, false, &db);
     if (rc == SQLITE_OK)
         rc = store_schema_migrate(db, 0);
+    if (rc == SQLITE_OK && lost)
+        rc = store_meta_put(db, STORE_META_LOST, "1");
     if (rc != SQLITE_OK)
         snprintf(why, why_bytes, "%s", sqlite3_errmsg(db));
     sqlite3_close(db);

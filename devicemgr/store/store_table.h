@@ -27,8 +27,13 @@ struct store_table {
     const char *make;
 };
 
-/* After one table for each kind of record: what the store keeps of itself. */
-enum { STORE_TABLE_META = DEVICEMGR_RECORD_ORDER + 1, STORE_TABLES };
+/* After one table for each kind of record: what the store keeps of itself, and one row of the
+ * core's. */
+enum { STORE_TABLE_META = DEVICEMGR_RECORD_LOSS, STORE_TABLES };
+
+/* There: rows were lost, and the core has not said yet that it knows what runs without them. It is
+ * the key of its DEVICEMGR_RECORD_LOSS. */
+#define STORE_META_LOST "rows_lost"
 
 extern const struct store_table store_tables[STORE_TABLES];
 

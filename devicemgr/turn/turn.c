@@ -207,6 +207,9 @@ static int restore(struct state *state, const struct devicemgr_record *record)
         return record_restore_pod(&state->pods, state->now_ms, record);
     case DEVICEMGR_RECORD_ORDER:
         return record_restore_order(&state->orders, record);
+    case DEVICEMGR_RECORD_LOSS:
+        listing_rows_lost(state);
+        return 0;
     }
     return -1;
 }

@@ -294,7 +294,7 @@ static void start(struct world *w, uint64_t a, uint64_t b)
     shim->damaged = shim->damaged || lost;
     shim->started_ms = w->now_ms;
     shim->earlier = runtime_shim_resumes(w);
-    shim->rows_lost = lost;
+    shim->rows_lost = store_find(&w->store, DEVICEMGR_RECORD_LOSS, "rows_lost", "", "");
     if (lost) {
         count_add(COUNT_ROWS_LOST);
         kubelet_rows_lost(w);

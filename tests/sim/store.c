@@ -13,7 +13,7 @@
 #define RECORDS_MAX 200
 #define GARBAGE_BYTES_MAX 16
 
-static const char *const KINDS[] = {"resource", "allocation", "pod", "order"};
+static const char *const KINDS[] = {"resource", "allocation", "pod", "order", "loss"};
 
 static void row_free(struct store_row *row)
 {
@@ -79,6 +79,19 @@ size_t store_count(const struct store *store, enum devicemgr_record_kind kind)
     for (const struct store_row *row = store->rows; row; row = row->next)
         count += row->record.kind == kind;
     return count;
+}
+
+/* The rows are lost, and the file says so from then on. */
+static void note_lost(struct store *store)
+{
+    struct devicemgr_record record = {DEVICEMGR_RECORD_LOSS, {"rows_lost", "", ""}, "1", 1};
+    struct store_row *row;
+
+    if (store_find(store, record.kind, record.key[0], "", ""))
+        return;
+    row = row_new(&record);
+    row->next = store->rows;
+    store->rows = row;
 }
 
 /* Takes the row. */
@@ -165,6 +178,7 @@ static void finish(struct world *w, uint64_t incarnation, uint64_t commit)
     if (failed && rng_percent(&rng, 5)) { /* its file was taken away */
         world_note(w, "store: begun anew, it is empty");
         rows_free(&w->store.rows);
+        note_lost(&w->store);
         w->store.reset = true;
         devicemgr_store_reset(w->shim.core, shim_now_ms(w));
     }
@@ -209,6 +223,7 @@ bool store_lose(struct world *w)
 
     world_note(w, "store: set aside, all is lost");
     rows_free(&w->store.rows);
+    note_lost(&w->store);
     claims_lost(w);
     return lost;
 }
@@ -279,7 +294,7 @@ bool store_damage(struct world *w)
         struct store_row *row = *at;
         struct rng draw = draw_for_row(w, &row->record);
 
-        if (!rng_percent(&draw, percent)) {
+        if (row->record.kind == DEVICEMGR_RECORD_LOSS || !rng_percent(&draw, percent)) {
             at = &row->next;
             continue;
         }
@@ -290,8 +305,10 @@ bool store_damage(struct world *w)
     }
     devicemgr_restored(scratch, shim_now_ms(w));
     devicemgr_free(scratch);
-    if (damaged)
+    if (damaged) {
+        note_lost(&w->store);
         claims_lost(w);
+    }
     return damaged;
 }
 

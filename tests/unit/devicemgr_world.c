@@ -8,7 +8,7 @@
 #include "devicemgr/things/options.h"
 #include "devicemgr/things/request.h"
 
-static const char *const KINDS[] = {"resource", "allocation", "pod", "order"};
+static const char *const KINDS[] = {"resource", "allocation", "pod", "order", "loss"};
 
 /* ---- lines ---- */
 

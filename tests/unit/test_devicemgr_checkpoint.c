@@ -257,7 +257,8 @@ static void a_new_file_gets_all_there_is(void **state)
     devicemgr_store_reset(w->mgr, w->now_ms);
     commit_failed(w, "made anew");
     expect(w, "verdict 11 refused 14:*");
-    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1, resource vendor.com/gpu");
+    expect(w, "commit -loss rows_lost, allocation u1 main vendor.com/gpu, pod u1, "
+              "resource vendor.com/gpu");
     committed(w);
     expect_nothing(w);
     assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);

@@ -205,7 +205,7 @@ static void that_it_had_a_token_is_known_when_another_has_its_device(void **stat
     assert_false(create(w, 14, "u1", "other", NULL, NULL));
     devicemgr_store_reset(w->mgr, w->now_ms);
     devicemgr_run(w->mgr);
-    expect(w, "commit pod u1, resource vendor.com/gpu");
+    expect(w, "commit -loss rows_lost, pod u1, resource vendor.com/gpu");
     committed(w);
     runtime_listed(w, "u1 u2"); /* as long as there is the pod */
     expect_nothing(w);

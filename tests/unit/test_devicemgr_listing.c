@@ -224,7 +224,54 @@ static void without_rows_nothing_new_is_given_out_before_a_later_list(void **sta
     runtime_listed(w, "u1/main=" GPU ":g0 u2");
     expect(w, "check c-u1-main");
     expect(w, "allocate g1 *");
-    expect(w, "commit allocation u1 main vendor.com/gpu, pod u1");
+    expect(w, "commit -loss rows_lost, allocation u1 main vendor.com/gpu, pod u1");
+}
+
+/* By then there are rows again: of what was made known since, and of nothing before. */
+static void that_rows_were_lost_is_remembered_over_a_restart(void **state)
+{
+    struct world *w = *state;
+
+    world_fresh(w);
+    devicemgr_rows_lost(w->mgr);
+    begin_without_rows(w);
+    assert_true(world_stored(w, "loss rows_lost"));
+    pass(w, OUTCOME_MS - 1);
+    restart_serving(w);
+    runtime_listed(w, "u1 u2");
+    assert_true(create(w, 11, "u2", "main", GPU ":g0", NULL));
+    pass(w, OUTCOME_MS - 1);
+    expect_nothing(w);
+    pass(w, 1);
+    expect(w, "list");
+    runtime_listed(w, "u1/main=" GPU ":g0 u2");
+    expect(w, "check c-u1-main");
+    expect(w, "commit -loss rows_lost, allocation u1 main vendor.com/gpu, pod u1");
+    assert_true(world_stored(w, "loss rows_lost"));
+    committed(w);
+    assert_false(world_stored(w, "loss rows_lost"));
+}
+
+static void a_new_file_is_told_whether_rows_are_lost(void **state)
+{
+    struct world *w = *state;
+
+    world_fresh(w);
+    devicemgr_rows_lost(w->mgr);
+    begin_without_rows(w);
+    devicemgr_store_reset(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+    expect(w, "commit loss rows_lost, resource vendor.com/gpu");
+    committed(w);
+    pass(w, OUTCOME_MS);
+    expect(w, "list");
+    runtime_listed(w, "u1 u2");
+    expect(w, "commit -loss rows_lost");
+    commit_failed(w, "disk full");
+    devicemgr_store_reset(w->mgr, w->now_ms);
+    ignore_all(w);
+    pass(w, COMMIT_RETRY_MS_MIN);
+    expect(w, "commit -loss rows_lost, resource vendor.com/gpu");
 }
 
 static void without_rows_the_hold_may_end_before_the_list(void **state)
@@ -279,6 +326,8 @@ int main(void)
         TEST(after_a_reboot_nothing_is_in_the_making),
         TEST(lists_are_asked_for_once_a_second_at_most),
         TEST(without_rows_nothing_new_is_given_out_before_a_later_list),
+        TEST(that_rows_were_lost_is_remembered_over_a_restart),
+        TEST(a_new_file_is_told_whether_rows_are_lost),
         TEST(without_rows_the_hold_may_end_before_the_list),
         TEST(a_row_that_makes_no_sense_is_a_lost_row),
         TEST(a_new_node_waits_for_one_list_only),

@@ -174,7 +174,9 @@ static void a_new_file_has_every_step(void **state)
  * newer one goes on from there, not from what it had left. */
 static void back_and_forth_costs_no_start(void **state)
 {
-    static const struct devicemgr_record other = {DEVICEMGR_RECORD_POD, {"p", "", ""}, "pod", 3};
+    static const struct devicemgr_record other[] = {
+        {DEVICEMGR_RECORD_POD, {"p", "", ""}, "pod", 3},
+        {DEVICEMGR_RECORD_LOSS, {"rows_lost", "", ""}, NULL, 0}};
     struct store *store;
     unsigned rows = 0;
 
@@ -191,7 +193,7 @@ static void back_and_forth_costs_no_start(void **state)
         store_load(store, count_row, &rows);
         assert_int_equal(rows, 0);
         assert_true(store_lost_rows(store));
-        assert_int_equal(store_commit(store, &other, 1, error, sizeof error), 0);
+        assert_int_equal(store_commit(store, other, 2, error, sizeof error), 0);
         store_close(store);
         assert_version(SCHEMA_VERSION);
     }
