@@ -2,6 +2,7 @@
 
 import os
 import pty
+import select
 import subprocess
 
 import pytest
@@ -10,14 +11,15 @@ from asking import by_token, envs
 from ctl import CTL, ctl, ctl_json
 from protos import cri
 from shim import accepts
-from waiting import wait_until
+from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
 
 
 @pytest.fixture
 def left(shim, make_client, make_plugin, runtime):
-    """A shim, with a pod "web" whose container had g0: it has ended with its sandbox, behind the shim's back."""
+    """A shim, with a pod "web" whose container had g0: it has ended with its sandbox, behind the
+    shim's back."""
     wait_until(lambda: accepts(shim.control), "the control socket is there")
     make_plugin(shim, GPU, ["g0", "g1"])
     client = make_client(shim)
@@ -69,6 +71,14 @@ def test_nothing_is_done_untold(left, words):
         assert "without --yes" in done.stderr
 
 
+def read_until(terminal, end):
+    """What was written to it, up to these words at least; in what pieces it comes is open."""
+    text = b""
+    while end.encode() not in text and select.select([terminal], [], [], GENEROUS_S)[0]:
+        text += os.read(terminal, 65536)
+    return text.decode()
+
+
 @pytest.mark.parametrize("said, status", [("y\n", 0), ("n\n", 1), ("\n", 1)])
 def test_a_person_is_asked(left, said, status):
     ours, theirs = pty.openpty()
@@ -77,7 +87,7 @@ def test_a_person_is_asked(left, said, status):
                                  stdout=subprocess.PIPE, stderr=terminal, text=True)
         os.write(ours, said.encode())
         out, _ = asked.communicate(timeout=60)
-        shown = os.read(ours, 65536).decode()
+        shown = read_until(ours, "[y/N]")
     os.close(ours)
     assert asked.returncode == status
     assert f"container main: {GPU} g0" in shown and "Take these from the pod? [y/N]" in shown

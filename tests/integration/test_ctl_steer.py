@@ -1,5 +1,6 @@
 """cri-device-shimctl cordon, uncordon, withdraw, grace and orders, at a daemon that works."""
 
+import datetime
 import os
 import signal
 
@@ -87,13 +88,15 @@ def test_lists_and_status_show_what_is_cordoned(at_work, make_client, make_plugi
     assert (row["cordoned"], row["withdrawn"], row["free"]) == (2, False, 0)
     (orders,) = ctl_json(shim, "status")["orders"]
     assert (orders["kind"], orders["count"]) == ("cordon", 2)
-    assert orders["oldest"] == free["cordon"]["since"]
+    ages = [datetime.datetime.fromisoformat(one.removesuffix("Z"))
+            for one in (orders["oldest"], free["cordon"]["since"])]
+    assert abs(ages[0] - ages[1]) <= datetime.timedelta(seconds=1)  # each is told by its age
     head, *rows = [line.split() for line in ctl(shim, "devices").stdout.splitlines()]
     assert head[-1] == "CORDON" and [row[-1] for row in rows] == ["cordoned"] * 2
     assert ctl(shim, "devices", "-o", "wide").stdout.splitlines()[1].split()[-1] == "dust"
     assert ctl(shim, "resources").stdout.splitlines()[1].split()[-2:] == ["2", "cordoned"]
-    assert ["cordon", "2", "0s"] in [line.split() for line in
-                                     ctl(shim, "status").stdout.splitlines()]
+    assert ["cordon", "2"] in [line.split()[:2] for line in
+                               ctl(shim, "status").stdout.splitlines()]
 
 
 def test_lists_and_status_show_what_is_withdrawn(at_work, make_plugin):
