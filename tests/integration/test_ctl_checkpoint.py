@@ -10,6 +10,7 @@ import pytest
 from asking import by_token
 from ctl import ctl, schema_of
 from plugin import allocate_answer
+from waiting import wait_until
 
 GPU = "vendor.com/gpu"
 
@@ -17,6 +18,7 @@ GPU = "vendor.com/gpu"
 @pytest.fixture
 def served(at_work, make_plugin):
     make_plugin(at_work, GPU, ["g0", "g1"])
+    wait_stored(at_work, 1)
     return at_work
 
 
@@ -26,6 +28,11 @@ def verify(shim):
     answer = json.loads(done.stdout)
     jsonschema.Draft7Validator(schema_of("checkpoint-verify")).validate(answer)
     return answer
+
+
+def wait_stored(shim, resources):
+    """Nobody waits for the row of a resource by itself."""
+    wait_until(lambda: verify(shim)["resources"] == resources, "the resources have rows")
 
 
 def flip(shim, text):
@@ -47,9 +54,9 @@ def test_a_sound_one(served, client):
     client.run(client.run_pod("web"), "main", annotations=by_token(GPU, "g0"))
     assert ctl(served, "cordon", GPU, "g1").returncode == 0
     told = verify(served)
-    assert told == {"file": str(served.state_dir / "checkpoint.db"), "schemaVersion": 1, "sound": True,
-                    "resources": 1, "allocations": 1, "pods": 1, "orders": 1, "findings": [],
-                    "findingsTotal": 0}
+    assert told == {"file": str(served.state_dir / "checkpoint.db"), "schemaVersion": 1,
+                    "sound": True, "resources": 1, "allocations": 1, "pods": 1, "orders": 1,
+                    "findings": [], "findingsTotal": 0}
     out = ctl(served, "checkpoint", "verify").stdout
     assert ": sound\n" in out and "1 resources, 1 allocations, 1 pods, 1 orders" in out
 
@@ -122,5 +129,6 @@ def test_a_large_one_comes_whole(at_work, make_plugin):
     """More than the daemon lets wait for a client at a time."""
     for i in range(8):
         make_plugin(at_work, f"vendor.com/gpu{i}", [f"{'g' * 100}{n}" for n in range(1000)])
+    wait_stored(at_work, 8)
     told = export(at_work)
     assert [len(one["devices"]) for one in told["resources"]] == [1000] * 8
