@@ -173,7 +173,6 @@ static void tell(struct state *state, const struct devicemgr_kubelet_held *held,
         hold = hold_add(kubelet, key, key_bytes, held->ids_len);
         hold->since_ms = state->now_ms;
         hold->early = kubelet->readings == 1;
-        wake_choosers(&state->wakes, hold->resource); /* who waits with a choice of before */
     }
     hold->reading = kubelet->readings;
 }
