@@ -128,6 +128,9 @@ void check_dropped(struct world *w, const char *uid, const char *container, cons
         return;
     if (!claim || claim->since_ms > w->shim.started_ms || claim->told_ms > w->shim.started_ms)
         return; /* made, and given back, in this life */
+    if (!w->store.reset &&
+        !store_find(&w->store, DEVICEMGR_RECORD_ALLOCATION, uid, container, resource))
+        return; /* it never was durable: there was nothing to restore */
     for (size_t i = 0; i < CREATES_SIM_MAX; i++) {
         const struct create_sim *c = &w->client.creates[i];
 
