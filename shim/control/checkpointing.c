@@ -114,11 +114,7 @@ static void answer_findings(const struct asker *asker, const struct store_worker
     response.findings = must(calloc(found->len + 1, sizeof *response.findings));
     for (size_t i = 0; i < found->len; i++)
         add_finding(&response, &found->v[i]);
-    if (rpc_incoming_send(asker->call, &response.base) < 0)
-        rpc_incoming_finish(asker->call, RPC_RESOURCE_EXHAUSTED,
-                            "too much waits for this client already");
-    else
-        rpc_incoming_finish(asker->call, RPC_OK, NULL);
+    rpc_incoming_answer(asker->call, &response.base);
     for (size_t i = 0; i < response.n_findings; i++)
         free(response.findings[i]);
     free(response.findings);

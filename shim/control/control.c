@@ -41,14 +41,6 @@ struct control {
 
 /* ---- calls ---- */
 
-static void answer(struct rpc_incoming *call, const ProtobufCMessage *message)
-{
-    if (rpc_incoming_send(call, message) < 0)
-        rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "too much waits for this client already");
-    else
-        rpc_incoming_finish(call, RPC_OK, NULL);
-}
-
 static void on_status(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
 {
     struct control *control = user;
@@ -58,7 +50,7 @@ static void on_status(struct rpc_incoming *call, const ProtobufCMessage *message
     (void)message;
     control->ops->report(control->user, &report);
     status_init(&status, control->settings, host_core(control->host), &report);
-    answer(call, &status.response.base);
+    rpc_incoming_answer(call, &status.response.base);
     status_fini(&status);
 }
 
@@ -70,7 +62,7 @@ static void on_why(struct rpc_incoming *call, const ProtobufCMessage *message, v
 
     why_init(&why, host_core(control->host), request);
     if (why.response.n_containers > 0 || request->pod[0] == '\0')
-        answer(call, &why.response.base);
+        rpc_incoming_answer(call, &why.response.base);
     else
         rpc_incoming_finish(call, RPC_NOT_FOUND,
                             "no container of such a pod waits for devices, was refused or has any");
@@ -99,7 +91,7 @@ static void on_reload(struct rpc_incoming *call, const ProtobufCMessage *message
     }
     response.changed = told.changed;
     response.needs_restart = told.needs_restart;
-    answer(call, &response.base);
+    rpc_incoming_answer(call, &response.base);
 }
 
 static void on_log_level(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
@@ -152,7 +144,7 @@ static void on_list(struct rpc_incoming *call, const ProtobufCMessage *message,
     struct list list;
 
     if (make(&list, host_core(control->host), (const void *)message))
-        answer(call, list.response);
+        rpc_incoming_answer(call, list.response);
     else
         rpc_incoming_finish(call, RPC_INVALID_ARGUMENT, "after: no place in this list");
     list_fini(&list);

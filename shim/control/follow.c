@@ -8,6 +8,7 @@
 
 #include "shim/control/limits.h"
 #include "shim/must.h"
+#include "shim/rpc/message.h"
 
 struct follower {
     struct followers *followers;
@@ -200,18 +201,6 @@ static void on_cancelled(void *user)
     follower_free(user);
 }
 
-static Control__V1__EventsRequest *copy_of(const Control__V1__EventsRequest *request)
-{
-    size_t len = control__v1__events_request__get_packed_size(request);
-    uint8_t *bytes = must(malloc(len + 1));
-    Control__V1__EventsRequest *copy;
-
-    control__v1__events_request__pack(request, bytes);
-    copy = must(control__v1__events_request__unpack(NULL, len, bytes));
-    free(bytes);
-    return copy;
-}
-
 void followers_add(struct followers *followers, struct rpc_incoming *call,
                    const Control__V1__EventsRequest *request)
 {
@@ -224,7 +213,7 @@ void followers_add(struct followers *followers, struct rpc_incoming *call,
     follower = must(calloc(1, sizeof *follower));
     follower->followers = followers;
     follower->call = call;
-    follower->request = copy_of(request);
+    follower->request = (void *)must(message_copy(&request->base));
     LIST_INSERT_HEAD(&followers->list, follower, entry);
     followers->len++;
     rpc_incoming_on_cancel(call, on_cancelled, follower);

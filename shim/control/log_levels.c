@@ -27,10 +27,7 @@ static void answer(const struct log_levels *levels, struct rpc_incoming *call)
     response.level = (char *)(uintptr_t)log_level_name(level);
     response.settings = (char *)(uintptr_t)log_level_name(settings->config.log_level);
     response.set = settings->level_set != 0;
-    if (rpc_incoming_send(call, &response.base) < 0)
-        rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "too much waits for this client already");
-    else
-        rpc_incoming_finish(call, RPC_OK, NULL);
+    rpc_incoming_answer(call, &response.base);
 }
 
 static void on_written(void *user, int level, int err)

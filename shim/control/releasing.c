@@ -82,14 +82,6 @@ void releasing_call(struct releasing *releasing, struct rpc_incoming *call,
 
 /* ---- answering ---- */
 
-static void answer(struct rpc_incoming *call, const Control__V1__ReleaseResponse *response)
-{
-    if (rpc_incoming_send(call, &response->base) < 0)
-        rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "too much waits for this client already");
-    else
-        rpc_incoming_finish(call, RPC_OK, NULL);
-}
-
 /* What is in the way of one that is only to be told is no error, and what it has is told with it. */
 static void answer_dry(const struct pending *pending, const struct devicemgr_steered *steered)
 {
@@ -107,7 +99,7 @@ static void answer_dry(const struct pending *pending, const struct devicemgr_ste
     response.more = page->n_next > 0;
     *(steered->code == RPC_OK ? &response.text : &response.refused) =
         (char *)(uintptr_t)steered->message;
-    answer(pending->call, &response);
+    rpc_incoming_answer(pending->call, &response.base);
     list_fini(&list);
 }
 
@@ -119,7 +111,7 @@ static void answer_real(const struct pending *pending, const struct devicemgr_st
     if (steered->code != RPC_OK)
         rpc_incoming_finish(pending->call, steered->code, steered->message);
     else
-        answer(pending->call, &response);
+        rpc_incoming_answer(pending->call, &response.base);
 }
 
 bool releasing_done(struct releasing *releasing, uint64_t number,

@@ -13,6 +13,7 @@
 #include "shim/boot_clock.h"
 #include "shim/control/limits.h"
 #include "shim/must.h"
+#include "shim/rpc/message.h"
 
 #define SAID_BYTES_MAX (EVENTS_TEXT_BYTES_MAX + 1)
 
@@ -111,18 +112,6 @@ static void ask(const struct steering *steering, uint64_t number,
     }
 }
 
-static Control__V1__SteerRequest *copy_of(const Control__V1__SteerRequest *request)
-{
-    size_t len = control__v1__steer_request__get_packed_size(request);
-    uint8_t *bytes = must(malloc(len + 1));
-    Control__V1__SteerRequest *copy;
-
-    control__v1__steer_request__pack(request, bytes);
-    copy = must(control__v1__steer_request__unpack(NULL, len, bytes));
-    free(bytes);
-    return copy;
-}
-
 void steering_call(struct steering *steering, struct rpc_incoming *call,
                    const Control__V1__SteerRequest *request)
 {
@@ -139,7 +128,7 @@ void steering_call(struct steering *steering, struct rpc_incoming *call,
     pending->call = call;
     rpc_incoming_peer(call, &peer);
     pending->uid = peer.uid;
-    pending->request = copy_of(request);
+    pending->request = (void *)must(message_copy(&request->base));
     DL_APPEND(steering->pending, pending);
     rpc_incoming_on_cancel(call, on_cancelled, pending);
     ask(steering, pending->number, request);
@@ -182,10 +171,8 @@ static void answer(struct rpc_incoming *call, const struct devicemgr_steered *st
     response.text = (char *)(uintptr_t)steered->message;
     if (steered->code != RPC_OK)
         rpc_incoming_finish(call, steered->code, steered->message);
-    else if (rpc_incoming_send(call, &response.base) < 0)
-        rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "too much waits for this client already");
     else
-        rpc_incoming_finish(call, RPC_OK, NULL);
+        rpc_incoming_answer(call, &response.base);
 }
 
 void steering_done(struct steering *steering, uint64_t number,
@@ -270,10 +257,7 @@ void steering_orders(const struct steering *steering, struct rpc_incoming *call,
     response.orders = must(calloc(CONTROL_ORDERS_MAX, sizeof *response.orders));
     devicemgr_orders(host_core(steering->host), request->resource[0] ? request->resource : NULL,
                      add_order, &response);
-    if (rpc_incoming_send(call, &response.base) < 0)
-        rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "too much waits for this client already");
-    else
-        rpc_incoming_finish(call, RPC_OK, NULL);
+    rpc_incoming_answer(call, &response.base);
     for (size_t i = 0; i < response.n_orders; i++)
         control__v1__order__free_unpacked(response.orders[i], NULL);
     free(response.orders);

@@ -83,15 +83,6 @@ static void put_row(const struct listing *listing, const struct merged *merged)
     free(waits);
 }
 
-static json_t *texts_of(char *const *texts, size_t len)
-{
-    json_t *all = must(json_array());
-
-    for (size_t i = 0; i < len; i++)
-        show_append(all, show_text(texts[i]));
-    return all;
-}
-
 static json_t *allocation_of(const struct merged *merged)
 {
     const Control__V1__Allocation *row = merged->row;
@@ -102,13 +93,13 @@ static json_t *allocation_of(const struct merged *merged)
     show_set(one, "uid", show_text(row->pod_uid));
     show_set(one, "container", show_text(row->container));
     show_set(one, "resource", show_text(row->resource));
-    show_set(one, "ids", texts_of(merged->ids, merged->ids_len));
+    show_set(one, "ids", show_texts(merged->ids, merged->ids_len));
     show_set(one, "state", show_text(row->state));
     show_set(one, "since", show_ago(row->since_ms));
     show_set(one, "chosenBy", show_text(chosen_by(row)));
     show_set(one, "stored", json_boolean(row->stored));
     show_set(one, "optionsCached", json_boolean(row->cached));
-    show_set(one, "waitsFor", texts_of(row->waits, row->n_waits));
+    show_set(one, "waitsFor", show_texts(row->waits, row->n_waits));
     return one;
 }
 

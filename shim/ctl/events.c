@@ -127,17 +127,15 @@ static void put_line(const struct show *show, const Control__V1__Event *event)
 
 static json_t *event_of(const Control__V1__Event *event)
 {
-    json_t *one = must(json_object()), *ids = must(json_array());
+    json_t *one = must(json_object());
 
-    for (size_t i = 0; i < event->n_ids; i++)
-        show_append(ids, show_text(event->ids[i]));
     show_set(one, "id", json_integer((json_int_t)event->id));
     show_set(one, "last", show_ago(event->last_ms));
     show_set(one, "first", show_ago(event->first_ms));
     show_set(one, "times", json_integer((json_int_t)event->times));
     show_set(one, "kind", show_text(event->kind));
     show_set(one, "resource", show_text_or_null(event->resource));
-    show_set(one, "ids", ids);
+    show_set(one, "ids", show_texts(event->ids, event->n_ids));
     show_set(one, "idsTotal", json_integer((json_int_t)event->ids_total));
     show_set(one, "namespace", show_text_or_null(event->pod_namespace));
     show_set(one, "pod", show_text_or_null(event->pod_name));

@@ -25,15 +25,6 @@ struct exported {
     json_t *resources, *allocations, *pods, *orders;
 };
 
-static json_t *texts_of(char *const *texts, size_t len)
-{
-    json_t *all = must(json_array());
-
-    for (size_t i = 0; i < len; i++)
-        show_append(all, show_text(texts[i]));
-    return all;
-}
-
 /* ---- one row; nothing of one that makes no sense ---- */
 
 static json_t *device_of(const Checkpoint__V1__Device *device)
@@ -82,7 +73,7 @@ static void add_allocation(json_t *to, const ProtobufCBinaryData *value)
     show_set(one, "podUid", show_text(row->pod_uid));
     show_set(one, "container", show_text(row->container));
     show_set(one, "resource", show_text(row->resource));
-    show_set(one, "ids", texts_of(row->device_ids, row->n_device_ids));
+    show_set(one, "ids", show_texts(row->device_ids, row->n_device_ids));
     show_set(one, "chosenBy", show_text(row->own_choice ? "shim" : "kubelet"));
     show_set(one, "optionsCached", json_boolean(row->has_options));
     show_set(one, "optionsBoot", show_text_or_null(row->boot_id));
@@ -107,7 +98,7 @@ static void add_pod(json_t *to, const ProtobufCBinaryData *value)
     show_set(one, "died", json_boolean(row->died));
     show_set(one, "remade", json_boolean(row->remade));
     show_set(one, "boot", show_text_or_null(row->boot_id));
-    show_set(one, "tokens", texts_of(row->tokens, row->n_tokens));
+    show_set(one, "tokens", show_texts(row->tokens, row->n_tokens));
     show_append(to, one);
     checkpoint__v1__pod__free_unpacked(row, NULL);
 }

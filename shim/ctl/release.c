@@ -84,16 +84,14 @@ static char *plan_text(const Control__V1__ReleaseResponse *plan)
 
 static json_t *row_of(const Control__V1__Allocation *row)
 {
-    json_t *one = must(json_object()), *ids = must(json_array());
+    json_t *one = must(json_object());
 
-    for (size_t i = 0; i < row->n_ids; i++)
-        show_append(ids, show_text(row->ids[i]));
     show_set(one, "namespace", show_text_or_null(row->pod_namespace));
     show_set(one, "pod", show_text_or_null(row->pod_name));
     show_set(one, "uid", show_text(row->pod_uid));
     show_set(one, "container", show_text(row->container));
     show_set(one, "resource", show_text(row->resource));
-    show_set(one, "ids", ids);
+    show_set(one, "ids", show_texts(row->ids, row->n_ids));
     show_set(one, "idsTotal", show_number(row->ids_total));
     show_set(one, "state", show_text(row->state));
     return one;

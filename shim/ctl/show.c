@@ -108,6 +108,15 @@ const char *show_time(uint64_t ms_ago, char out[static SHOW_TIME_BYTES])
     return out;
 }
 
+json_t *show_texts(char *const *texts, size_t len)
+{
+    json_t *all = must(json_array());
+
+    for (size_t i = 0; i < len; i++)
+        show_append(all, show_text(texts[i]));
+    return all;
+}
+
 json_t *show_ago(uint64_t ms)
 {
     char words[SHOW_TIME_BYTES];

@@ -48,6 +48,7 @@ bool show_duration_parse(const char *text, uint64_t *ms);
 json_t *show_text(const char *text);
 /* The same, and null for an empty one. */
 json_t *show_text_or_null(const char *text);
+json_t *show_texts(char *const *texts, size_t len);
 /* How long ago, as a time (RFC 3339). */
 json_t *show_ago(uint64_t ms);
 json_t *show_seconds(uint64_t ms);

@@ -166,15 +166,13 @@ static json_t *reason_of(const Control__V1__Reason *reason)
 
 static json_t *finding_of(const Control__V1__Finding *finding)
 {
-    json_t *one = must(json_object()), *ids = must(json_array());
+    json_t *one = must(json_object());
 
-    for (size_t i = 0; i < finding->n_ids; i++)
-        show_append(ids, show_text(finding->ids[i]));
     show_set(one, "resource", show_text_or_null(finding->resource));
     show_set(one, "asked", json_integer((json_int_t)finding->asked));
     show_set(one, "step", show_text(step_name(finding)));
     show_set(one, "has", json_boolean(finding->has));
-    show_set(one, "ids", ids);
+    show_set(one, "ids", show_texts(finding->ids, finding->n_ids));
     show_set(one, "idsTotal", json_integer((json_int_t)finding->ids_total));
     show_set(one, "reason", reason_of(finding->reason));
     return one;

@@ -82,10 +82,7 @@ void questions_answer(struct questions *questions, uint64_t number, const char *
         return;
     response.ids = (char **)ids;
     response.n_ids = ids_len;
-    if (rpc_incoming_send(question->call, &response.base) < 0)
-        rpc_incoming_finish(question->call, RPC_RESOURCE_EXHAUSTED, "the answer cannot be sent");
-    else
-        rpc_incoming_finish(question->call, RPC_OK, NULL);
+    rpc_incoming_answer(question->call, &response.base);
     question_free(question);
 }
 

@@ -241,10 +241,7 @@ bool watchers_report(struct watchers *watchers, struct rpc_incoming *call,
     *stores = stores_anew(kept, watcher->report);
     watcher_drop_report(watcher);
     watcher->report = kept;
-    if (rpc_incoming_send(call, &response.base) < 0)
-        rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "out of memory");
-    else
-        rpc_incoming_finish(call, RPC_OK, NULL);
+    rpc_incoming_answer(call, &response.base);
     return true;
 }
 

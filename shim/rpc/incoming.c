@@ -255,6 +255,14 @@ void rpc_incoming_finish(struct rpc_incoming *call, int code, const char *messag
     incoming_end(call, code, message ? message : "", "200");
 }
 
+void rpc_incoming_answer(struct rpc_incoming *call, const ProtobufCMessage *message)
+{
+    if (rpc_incoming_send(call, message) < 0)
+        rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "too much waits for this client already");
+    else
+        rpc_incoming_finish(call, RPC_OK, NULL);
+}
+
 /* Takes `chunk`, which holds a message unless there was an error. */
 static int queue_chunk(struct rpc_incoming *call, struct chunk *chunk, int err)
 {

@@ -230,6 +230,10 @@ int rpc_incoming_send(struct rpc_incoming *call, const ProtobufCMessage *message
     __attribute__((warn_unused_result));
 size_t rpc_incoming_queued(const struct rpc_incoming *call);
 
+/* Sends that one message and ends the call OK, or RESOURCE_EXHAUSTED if it could not be sent. The call
+ * is gone afterwards. */
+void rpc_incoming_answer(struct rpc_incoming *call, const ProtobufCMessage *message);
+
 /* Ends the call with trailers; `message` copied, may be NULL. The call is gone afterwards. */
 void rpc_incoming_finish(struct rpc_incoming *call, int code, const char *message);
 
