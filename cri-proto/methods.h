@@ -19,6 +19,18 @@
 #define DEVICEPLUGIN_ALLOCATE "/v1beta1.DevicePlugin/Allocate"
 #define DEVICEPLUGIN_PRE_START_CONTAINER "/v1beta1.DevicePlugin/PreStartContainer"
 
+#define PLUGINREGISTRATION_GET_INFO "/pluginregistration.Registration/GetInfo"
+#define PLUGINREGISTRATION_NOTIFY "/pluginregistration.Registration/NotifyRegistrationStatus"
+
+/* The alpha's proto package is v1alpha3, and its directory v1alpha4. */
+#define DRA_V1_PREPARE "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources"
+#define DRA_V1_UNPREPARE "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodeUnprepareResources"
+#define DRA_V1BETA1_PREPARE "/k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin/NodePrepareResources"
+#define DRA_V1BETA1_UNPREPARE "/k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin/NodeUnprepareResources"
+#define DRA_ALPHA_PREPARE "/v1alpha3.Node/NodePrepareResources"
+#define DRA_ALPHA_UNPREPARE "/v1alpha3.Node/NodeUnprepareResources"
+#define DRA_HEALTH_V1ALPHA1_WATCH "/v1alpha1.DRAResourceHealth/NodeWatchResources"
+
 #define CRI_VERSION_PATH "/runtime.v1.RuntimeService/Version"
 #define CRI_LIST_POD_SANDBOX_PATH "/runtime.v1.RuntimeService/ListPodSandbox"
 #define CRI_LIST_CONTAINERS_PATH "/runtime.v1.RuntimeService/ListContainers"

@@ -1,4 +1,5 @@
 """The wire contracts of cri-proto/ as Python modules: `cri` (CRI v1), `deviceplugin` (v1beta1),
+`pluginregistration`, `dra` (v1, which does for v1beta1 and the alpha), `dra_health` (v1alpha1),
 `bridge` (the daemon's feed for its bridge), `control` (for cri-device-shimctl) and `checkpoint`; and `podresources`, the kubelet's own.
 
 protoc compiles the .proto files into a temporary directory on first import, so that
@@ -33,13 +34,19 @@ def _compile(*names):
             sys.dont_write_bytecode = writes_bytecode
 
 
-cri, deviceplugin, checkpoint, bridge, control, podresources = _compile(
-    "cri_v1", "deviceplugin_v1beta1", "checkpoint_v1", "bridge_v1", "control_v1", "podresources")
+(cri, deviceplugin, pluginregistration, dra, dra_health, checkpoint, bridge, control, podresources) = _compile(
+    "cri_v1", "deviceplugin_v1beta1", "pluginregistration_v1", "dra_v1", "dra_health_v1alpha1", "checkpoint_v1",
+    "bridge_v1", "control_v1", "podresources")
 
 RUNTIME = "/runtime.v1.RuntimeService/"
 IMAGE = "/runtime.v1.ImageService/"
 REGISTRATION = "/v1beta1.Registration/"
 DEVICE_PLUGIN = "/v1beta1.DevicePlugin/"
+PLUGIN_REGISTRATION = "/pluginregistration.Registration/"
+DRA_V1 = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/"
+DRA_V1BETA1 = "/k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin/"
+DRA_ALPHA = "/v1alpha3.Node/"
+DRA_HEALTH = "/v1alpha1.DRAResourceHealth/"
 FEED = "/bridge.v1.Feed/"
 CONTROL = "/control.v1.Control/"
 POD_RESOURCES = "/v1.PodResourcesLister/"
