@@ -314,6 +314,9 @@ struct devicemgr_health {
     bool listed;          /* the runtime has listed its containers */
 };
 void devicemgr_health(const struct devicemgr *mgr, struct devicemgr_health *health);
+/* Whether a plugin was told that it is registered and the checkpoint does not say so yet: it has not
+ * listed its devices, or its row is not durable. A process that follows would not know of it. */
+bool devicemgr_registrations_unstored(const struct devicemgr *mgr);
 
 /* ---- counts, for metrics. `each` is called before return, and must not send events ---- */
 

@@ -191,10 +191,15 @@ uint64_t endpoint_end_ms(const struct endpoint *endpoint, uint64_t grace_ms)
     return attempt_ms > end_ms ? attempt_ms : end_ms;
 }
 
-bool endpoint_may_list(const struct endpoint *endpoint, uint64_t now_ms)
+bool endpoint_awaits_first_list(const struct endpoint *endpoint)
 {
     return endpoint->state == ENDPOINT_CONNECTING && endpoint->origin == ENDPOINT_REGISTERED &&
-           endpoint->have_options && now_ms < endpoint->since_ms + FIRST_LIST_MS;
+           endpoint->have_options;
+}
+
+bool endpoint_may_list(const struct endpoint *endpoint, uint64_t now_ms)
+{
+    return endpoint_awaits_first_list(endpoint) && now_ms < endpoint->since_ms + FIRST_LIST_MS;
 }
 
 void endpoint_move(struct endpoint *from, struct endpoint *to)

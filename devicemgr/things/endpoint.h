@@ -122,6 +122,8 @@ bool endpoint_may_redial(const struct endpoint *endpoint, uint64_t now_ms);
 uint64_t endpoint_end_ms(const struct endpoint *endpoint, uint64_t grace_ms);
 /* Whether the plugin was told that it is registered, and may still send its first list in time. */
 bool endpoint_may_list(const struct endpoint *endpoint, uint64_t now_ms);
+/* Whether the plugin was told that it is registered, and that connection has given no list yet. */
+bool endpoint_awaits_first_list(const struct endpoint *endpoint);
 /* Makes `to`, which is nothing yet, the endpoint of a plugin never seen before that has the
  * connection of `from`. */
 void endpoint_move(struct endpoint *from, struct endpoint *to);

@@ -33,6 +33,32 @@ void devicemgr_health(const struct devicemgr *mgr, struct devicemgr_health *heal
                                         .listed = state->listing.listed};
 }
 
+/* Whether one of these rows, which are yet to be durable, is of a plugin that registered in this life. */
+static bool has_registered(const struct state *state, const struct dirty_row *rows)
+{
+    for (const struct dirty_row *row = rows; row; row = row->hh.next) {
+        const struct resource *resource = row->kind == DEVICEMGR_RECORD_RESOURCE
+                                              ? resources_find(state->resources, row->parts[0])
+                                              : NULL;
+
+        if (resource && resource->endpoint.origin == ENDPOINT_REGISTERED)
+            return true;
+    }
+    return false;
+}
+
+bool devicemgr_registrations_unstored(const struct devicemgr *mgr)
+{
+    const struct state *state = &mgr->state;
+
+    for (const struct resource *r = state->resources; r; r = r->hh.next) {
+        if (endpoint_awaits_first_list(&r->endpoint))
+            return true;
+    }
+    return has_registered(state, state->dirty.rows) ||
+           has_registered(state, state->checkpoint.carried);
+}
+
 uint64_t devicemgr_shown_version(const struct devicemgr *mgr)
 {
     return shown_version(&mgr->state);

@@ -36,6 +36,9 @@ static void set_timer(struct host *host)
 void host_kick(struct host *host)
 {
     devicemgr_run(host->core);
+    if (registered_mark_is_set(&host->registered_mark) && host->ready &&
+        !devicemgr_registrations_unstored(host->core))
+        registered_mark_clear(&host->registered_mark);
     set_timer(host);
     if (host->ops->kicked)
         host->ops->kicked(host->user);
@@ -93,7 +96,7 @@ static void start_parts(struct host *host)
     const struct config *config = host->config;
     uv_loop_t *loop = host->loop;
 
-    if (host->restore.lost)
+    if (host->restore.lost || registered_mark_is_set(&host->registered_mark))
         registrar_begin_anew(host->store);
     host->registrar =
         registrar_start(loop, config->plugin_dir, host->store, &EVENTS_OF_REGISTRAR, host);
@@ -185,6 +188,7 @@ struct host *host_start(uv_loop_t *loop, const struct config *config, struct fd_
     host->ops = ops;
     host->user = user;
     boot_id_read(host->boot_id);
+    registered_mark_init(&host->registered_mark, config->listen);
     host->core = core_new(host);
     uv_timer_init(loop, &host->timer);
     host->timer.data = host;
@@ -226,6 +230,7 @@ static void on_part_stopped(void *user)
     if (--host->parts > 0)
         return;
     devicemgr_free(host->core);
+    registered_mark_fini(&host->registered_mark);
     free(host);
     done(done_user);
 }

@@ -6,6 +6,7 @@
 
 #include "shim/boot.h"
 #include "shim/core/host.h"
+#include "shim/core/registered_mark.h"
 #include "shim/core/restore.h"
 #include "shim/core/store_worker.h"
 #include "shim/plugins/builtins.h"
@@ -27,6 +28,7 @@ struct host {
     struct lister *lister;
     struct store_worker *worker;
     struct restore restore;
+    struct registered_mark registered_mark;
     struct host_counts counts;
     uv_timer_t timer; /* of the core's next deadline */
     bool ready;       /* the checkpoint is read, and all parts are there */

@@ -28,6 +28,8 @@ static void port_register_done(void *user, uint64_t registration, int code, cons
     struct host *host = user;
 
     host_counts_registration(&host->counts, code);
+    if (code == 0)
+        registered_mark_set(&host->registered_mark);
     registrar_answer(host->registrar, registration, code, message);
 }
 

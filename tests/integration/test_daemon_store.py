@@ -5,12 +5,14 @@ import ctypes
 import os
 import socket
 import struct
+import threading
 
 import pytest
 
 from asking import by_annotation
 from feed import Feed
 from kept_shim import kept_shim
+from plugin import Plugin
 from shim import accepts, locked
 from supervisor import Supervisor
 from waiting import GENEROUS_S, wait_until
@@ -146,6 +148,38 @@ def test_plugins_that_were_forgotten_register_anew(kept, make_plugin, closing, h
     assert "kubelet.sock" in watch.names()
     plugin.register()
     kept.wait_log("1 of 1 devices healthy", 2)
+
+
+class SlowPlugin(Plugin):
+    """It lists no device until its `lists` is set."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.lists = threading.Event()
+
+    def _list_and_watch(self, request, context):
+        self.lists.wait(GENEROUS_S)
+        yield from super()._list_and_watch(request, context)
+
+
+def test_a_plugin_that_was_not_stored_yet_registers_anew(kept, closing):
+    """It was told that it is registered and has not listed its devices: the next daemon does not know
+    of it, but knows that there was one."""
+    plugin = closing(SlowPlugin(kept.plugin_dir, GPU, ["g0"]))
+    plugin.start()
+    watch = closing(Watch(kept.plugin_dir))
+    for _ in range(2):
+        kept.kill()
+        kept.start()
+        assert "kubelet.sock" in watch.names()
+        plugin.register()
+    plugin.lists.set()
+    kept.wait_log("1 of 1 devices healthy")
+    kept.wait_plugins_stored()
+    kept.kill()
+    kept.start()
+    kept.wait_log("1 of 1 devices healthy", 2)
+    assert "kubelet.sock" not in watch.names()
 
 
 def test_the_bridge_s_connection_waits(kept, closing):

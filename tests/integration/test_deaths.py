@@ -27,6 +27,7 @@ def shim(runtime, make_shim, make_plugin):
     one = make_shim(plugins={"hold": "60s"})
     plugin = make_plugin(one, GPU, ["g0"])
     one.wait_log("1 of 1 devices healthy")
+    one.wait_plugins_stored()
     plugin.stop()
     one.wait_log("its devices are unhealthy")
     return one

@@ -111,6 +111,11 @@ class Shim(Program):
     def client(self):
         return Client(self.socket)
 
+    def wait_plugins_stored(self):
+        """Each plugin that was told it is registered is in the checkpoint."""
+        mark = self.socket.with_name("registered-unstored")
+        wait_until(lambda: not mark.exists(), "the plugins' rows are stored")
+
 
 def check_config(text, directory):
     """`cri-device-shim --check-config` of a file with this text: (exit status, its words)."""

@@ -51,11 +51,13 @@ int setup(void **state)
     snprintf(f->plugin_dir, sizeof f->plugin_dir, "%s/plugins", f->world->dir);
     snprintf(f->kubelet_dir, sizeof f->kubelet_dir, "%s/kubelet", f->world->dir);
     snprintf(f->socket, sizeof f->socket, "%s/run/feed.sock", f->world->dir);
+    snprintf(f->listen, sizeof f->listen, "%s/cri.sock", f->state_dir);
     f->device = (struct config_device){.resource = (char *)NULL_DEVICE,
                                        .path = (char *)"/dev/null",
                                        .permissions = (char *)"rw",
                                        .count = 1};
     f->config = (struct config){
+        .listen = f->listen,
         .runtime_endpoint = f->world->path,
         .state_dir = f->state_dir,
         .plugin_dir = f->plugin_dir,

@@ -22,7 +22,7 @@ struct fixture {
     struct world *world;
     struct config config;
     struct config_device device;
-    char state_dir[64], plugin_dir[64], kubelet_dir[64], socket[64];
+    char state_dir[64], plugin_dir[64], kubelet_dir[64], socket[64], listen[96];
     struct host *host;
     struct feed *feed;
     struct plugin plugin; /* does not serve yet */

@@ -75,6 +75,37 @@ static void register_is_answered_when_the_options_have_come(void **state)
     expect(w, "commit resource vendor.com/gpu");
 }
 
+/* Told that it is registered, and durable only with its first list: until then another process would
+ * not know of it. */
+static void what_was_told_is_unstored_until_its_row_is_durable(void **state)
+{
+    struct world *w = *state;
+
+    plugin_register(w, 7, GPU, "gpu.sock");
+    assert_false(devicemgr_registrations_unstored(w->mgr));
+    plugin_options(w, w->endpoint, false, false);
+    assert_true(devicemgr_registrations_unstored(w->mgr));
+    plugin_list(w, w->endpoint, "g0");
+    assert_true(devicemgr_registrations_unstored(w->mgr)); /* its commit is under way */
+    committed(w);
+    assert_false(devicemgr_registrations_unstored(w->mgr));
+    plugin_register(w, 8, GPU, "other.sock");
+    plugin_options(w, w->endpoint, false, false);
+    assert_true(devicemgr_registrations_unstored(w->mgr));
+    ignore_all(w);
+}
+
+static void one_that_is_lost_before_its_list_is_not_unstored(void **state)
+{
+    struct world *w = *state;
+
+    plugin_register(w, 7, GPU, "gpu.sock");
+    plugin_options(w, w->endpoint, false, false);
+    plugin_lost(w, w->endpoint, "stream ended");
+    assert_false(devicemgr_registrations_unstored(w->mgr));
+    ignore_all(w);
+}
+
 static void a_failed_dial_is_told_to_the_plugin(void **state)
 {
     struct world *w = *state;
@@ -318,6 +349,8 @@ int main(void)
         TEST(the_endpoint_must_be_a_bare_file_name),
         TEST(the_name_of_a_built_in_device_is_taken),
         TEST(register_is_answered_when_the_options_have_come),
+        TEST(what_was_told_is_unstored_until_its_row_is_durable),
+        TEST(one_that_is_lost_before_its_list_is_not_unstored),
         TEST(a_failed_dial_is_told_to_the_plugin),
         TEST(a_register_call_given_up_needs_no_answer),
         TEST(the_newest_registration_wins),

@@ -20,7 +20,7 @@
 struct fixture {
     struct world *world;
     struct config config;
-    char state_dir[64], plugin_dir[64], registration[96];
+    char state_dir[64], plugin_dir[64], registration[96], listen[96];
     char *namespaces[1];
     struct runtime runtime; /* does not serve yet */
     struct plugin plugin;   /* neither */
@@ -80,11 +80,13 @@ static int setup(void **state)
     f->world = world_new();
     snprintf(f->state_dir, sizeof f->state_dir, "%s/state", f->world->dir);
     snprintf(f->plugin_dir, sizeof f->plugin_dir, "%s/plugins", f->world->dir);
+    snprintf(f->listen, sizeof f->listen, "%s/cri.sock", f->state_dir);
     snprintf(f->registration, sizeof f->registration, "%s/kubelet.sock", f->plugin_dir);
     f->namespaces[0] = (char *)"*";
     f->config = (struct config){
         .runtime_endpoint = f->world->path,
         .state_dir = f->state_dir,
+        .listen = f->listen,
         .plugin_dir = f->plugin_dir,
         .grace_ms = 60000,
         .hold_ms = 15000,
