@@ -3,7 +3,6 @@
  */
 #include "devicemgr/books/state.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* ---- settings ---- */
@@ -109,23 +108,10 @@ bool state_namespace_allowed(const struct state *state, const char *pod_namespac
 
 /* ---- time, numbers, log ---- */
 
-void state_at(struct state *state, uint64_t now_ms)
-{
-    assert(!state->outbox.first); /* what the event before brought about was handed out */
-    if (now_ms > state->now_ms)
-        state->now_ms = now_ms;
-    state->showing.stale = true;
-}
-
 void state_set_unread(struct state *state, const char *why)
 {
     free(state->unread);
     state->unread = why ? mem_strdup(why) : NULL;
-}
-
-uint64_t state_number(struct state *state)
-{
-    return ++state->last_number;
 }
 
 void state_log(struct state *state, int level, const struct text *text)

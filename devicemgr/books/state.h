@@ -6,6 +6,8 @@
 #ifndef DEVICEMGR_BOOKS_STATE_H
 #define DEVICEMGR_BOOKS_STATE_H
 
+#include <assert.h>
+
 #include "devicemgr/books/action.h"
 #include "devicemgr/books/capacity.h"
 #include "devicemgr/books/checkpoint.h"
@@ -57,8 +59,17 @@ void state_fini(struct state *state);
 /* Others from now on, copied; of the same boot. */
 void state_set_settings(struct state *state, const struct devicemgr_settings *settings);
 /* Takes the event's time over; time never goes back. */
-void state_at(struct state *state, uint64_t now_ms);
-uint64_t state_number(struct state *state);
+static inline void state_at(struct state *state, uint64_t now_ms)
+{
+    assert(!state->outbox.first); /* what the event before brought about was handed out */
+    if (now_ms > state->now_ms)
+        state->now_ms = now_ms;
+    state->showing.stale = true;
+}
+static inline uint64_t state_number(struct state *state)
+{
+    return ++state->last_number;
+}
 /* Why the checkpoint's rows are not known yet, copied; NULL: they are. */
 void state_set_unread(struct state *state, const char *why);
 /* What holds for a resource. */

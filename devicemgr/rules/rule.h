@@ -18,16 +18,16 @@
 #endif
 
 /* clang-format off */
-#pragma GCC poison allocation_carry allocation_confirm allocation_conflict_once allocation_queue
+#pragma GCC poison allocation_carry allocation_confirm allocation_conflict_once
+#pragma GCC poison allocation_drop_lives allocation_queue
 #pragma GCC poison allocation_revert allocation_set_answered allocation_set_asked
-#pragma GCC poison allocation_set_create allocation_set_ended allocation_set_epoch
+#pragma GCC poison allocation_set_changed allocation_set_create allocation_set_ended allocation_set_epoch
 #pragma GCC poison allocation_set_exited allocation_set_found allocation_set_fresh
 #pragma GCC poison allocation_set_idle allocation_set_known allocation_set_live
 #pragma GCC poison allocation_set_own_choice allocation_set_restored allocation_set_said_to_run
 #pragma GCC poison allocation_set_sandbox_ended allocation_set_shown allocation_set_stale
 #pragma GCC poison allocation_set_tentative allocation_set_token allocation_set_unanswered
-#pragma GCC poison allocation_set_unknown allocations_note_change allocations_note_container
-#pragma GCC poison allocations_remove devices_fini devices_update endpoint_dial endpoint_fini
+#pragma GCC poison allocation_set_unknown allocations_remove devices_fini devices_update endpoint_dial endpoint_fini
 #pragma GCC poison endpoint_forget_registration endpoint_move endpoint_put_off endpoint_restore
 #pragma GCC poison endpoint_set_disconnected endpoint_set_options endpoint_set_registration
 #pragma GCC poison endpoint_set_state endpoint_set_stop_stored endpoint_stop endpoint_take_put_off

@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include <utlist.h>
+
 #include "devicemgr/things/options.h"
 
 /* ---- what it is, and waits for ---- */
@@ -22,6 +24,25 @@ unsigned allocation_waits(const struct allocation *allocation)
     if (allocation->token == ALLOCATION_TOKEN_WAITS)
         waits |= ALLOCATION_WAITS_KUBELET;
     return waits;
+}
+
+/* ---- who is to look at it ---- */
+
+void allocation_set_stale(struct allocation *allocation)
+{
+    if (allocation->stale)
+        return;
+    allocation->stale = true;
+    DL_APPEND2(allocation->table->stale, allocation, stale_prev, stale_next);
+}
+
+void allocation_set_changed(struct allocation *allocation)
+{
+    allocation_set_stale(allocation);
+    if (allocation->changed)
+        return;
+    allocation->changed = true;
+    DL_APPEND2(allocation->table->changed, allocation, changed_prev, changed_next);
 }
 
 void allocation_set_known(struct allocation *allocation, uint64_t now_ms)
@@ -70,7 +91,7 @@ bool allocation_conflict_once(struct allocation *allocation)
 void allocation_set_create(struct allocation *allocation, uint64_t create)
 {
     allocation->create = create;
-    allocations_note_change(allocation);
+    allocation_set_changed(allocation);
 }
 
 const char *allocation_live_id(const struct allocation *allocation)
@@ -83,18 +104,25 @@ const char *allocation_live_id(const struct allocation *allocation)
 static void live_remove(struct allocation *allocation, size_t at)
 {
     struct allocation_live *lives = allocation->lives;
+    const char *container_id = lives[at].container_id;
 
-    allocations_drop_container(allocation, lives[at].container_id);
+    owners_remove(&allocation->table->containers, &container_id, 1, allocation);
     free(lives[at].container_id);
     free(lives[at].sandbox_id);
     allocation->lives_len--;
     memmove(&lives[at], &lives[at + 1], (allocation->lives_len - at) * sizeof *lives);
 }
 
+void allocation_drop_lives(struct allocation *allocation)
+{
+    while (allocation->lives_len > 0)
+        live_remove(allocation, allocation->lives_len - 1);
+}
+
 /* What was asked or said of its containers was not about those it has now. */
 static void forget_answers(struct allocation *allocation)
 {
-    allocations_note_change(allocation);
+    allocation_set_changed(allocation);
     allocation->said = (struct allocation_said){0};
 }
 
@@ -102,7 +130,7 @@ static void set_unknown(struct allocation *allocation, const char *sandbox_id)
 {
     char *copy = sandbox_id ? mem_strdup(sandbox_id) : NULL; /* it may be its own */
 
-    allocations_note_change(allocation);
+    allocation_set_changed(allocation);
     free(allocation->unknown_in);
     allocation->unknown_in = copy;
 }
@@ -126,7 +154,7 @@ void allocation_set_live(struct allocation *allocation, const char *container_id
     free(allocation->lives);
     allocation->lives = lives;
     allocation->lives_len++;
-    allocations_note_container(allocation, container_id);
+    owners_add(&allocation->table->containers, &container_id, 1, allocation);
 }
 
 void allocation_set_unknown(struct allocation *allocation, const char *sandbox_id,
@@ -167,8 +195,7 @@ void allocation_set_idle(struct allocation *allocation)
 {
     forget_answers(allocation);
     set_unknown(allocation, NULL);
-    while (allocation->lives_len > 0)
-        live_remove(allocation, allocation->lives_len - 1);
+    allocation_drop_lives(allocation);
 }
 
 void allocation_set_epoch(struct allocation *allocation, uint64_t epoch)

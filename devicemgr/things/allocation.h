@@ -196,7 +196,9 @@ bool allocations_have_room(const struct allocations *table, size_t options_bytes
 struct allocation *allocations_take_changed(struct allocations *table);
 /* Its life as it is now is the known one. */
 void allocation_set_known(struct allocation *allocation, uint64_t now_ms);
-/* What its pod is has changed: advertise.c looks at it again. */
+/* Its life may be another: it is in table->changed until that is told, and in table->stale. */
+void allocation_set_changed(struct allocation *allocation);
+/* What its pod is has changed: it is in table->stale until advertise.c looks at it again. */
 void allocation_set_stale(struct allocation *allocation);
 /* The first of these, which are in table->stale, no more in that list. */
 struct allocation *allocations_take_stale(struct allocations *table);
@@ -242,6 +244,8 @@ bool allocation_set_ended(struct allocation *allocation, const char *container_i
 void allocation_set_sandbox_ended(struct allocation *allocation, const char *sandbox_id);
 /* None runs, and none is in the making. */
 void allocation_set_idle(struct allocation *allocation);
+/* It is about to be removed. */
+void allocation_drop_lives(struct allocation *allocation);
 /* Its containers were heard of while list `epoch` was the last asked for. */
 void allocation_set_epoch(struct allocation *allocation, uint64_t epoch);
 /* A list shows a container of it that has exited. */
@@ -282,11 +286,4 @@ void allocation_confirm(struct allocation *allocation, const char *boot_id);
 /* Of one of which the checkpoint has a row: back to that; fresh options are dropped. */
 void allocation_revert(struct allocation *allocation);
 
-/* ---- what allocation.c tells the table, allocations.c, which calls nothing of it ---- */
-
-/* Its life may be another: that is to be told. */
-void allocations_note_change(struct allocation *allocation);
-/* A container that may run is among its, or is no more. */
-void allocations_note_container(struct allocation *allocation, const char *container_id);
-void allocations_drop_container(const struct allocation *allocation, const char *container_id);
 #endif

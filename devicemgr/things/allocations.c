@@ -36,23 +36,6 @@ bool allocations_have_room(const struct allocations *table, size_t options_bytes
            table->options_bytes <= OPTIONS_BYTES_MAX - options_bytes;
 }
 
-void allocation_set_stale(struct allocation *allocation)
-{
-    if (allocation->stale)
-        return;
-    allocation->stale = true;
-    DL_APPEND2(allocation->table->stale, allocation, stale_prev, stale_next);
-}
-
-void allocations_note_change(struct allocation *allocation)
-{
-    allocation_set_stale(allocation);
-    if (allocation->changed)
-        return;
-    allocation->changed = true;
-    DL_APPEND2(allocation->table->changed, allocation, changed_prev, changed_next);
-}
-
 struct allocation *allocations_take_changed(struct allocations *table)
 {
     struct allocation *allocation = table->changed;
@@ -77,16 +60,6 @@ const struct owners *allocations_holders(const struct allocations *table, const 
                                          const char *id)
 {
     return owners_find(table->devices, (const char *[]){resource, id}, 2);
-}
-
-void allocations_note_container(struct allocation *allocation, const char *container_id)
-{
-    owners_add(&allocation->table->containers, &container_id, 1, allocation);
-}
-
-void allocations_drop_container(const struct allocation *allocation, const char *container_id)
-{
-    owners_remove(&allocation->table->containers, &container_id, 1, allocation);
 }
 
 struct allocation *allocations_of_container(struct allocations *table, const char *container_id)
@@ -162,7 +135,7 @@ struct allocation *allocations_add(struct allocations *table, const char *pod_ui
     allocation->resource = parts[2];
     allocation->boot_id = mem_strdup("");
     allocation->table = table;
-    allocations_note_change(allocation);
+    allocation_set_changed(allocation);
     ids_copy(&allocation->ids, ids->v, ids->len);
     ids_sort(&allocation->ids);
     HASH_ADD_KEYPTR(hh, table->by_key, allocation->key, allocation->key_bytes, allocation);
@@ -199,14 +172,9 @@ const struct allocation *allocations_demanded(const struct allocations *table,
                             demand->request.items[index].resource);
 }
 
-/* In no index any more but that of containers. */
+/* In no index any more. */
 static void allocation_free(struct allocations *table, struct allocation *allocation)
 {
-    for (size_t i = 0; i < allocation->lives_len; i++) {
-        allocations_drop_container(allocation, allocation->lives[i].container_id);
-        free(allocation->lives[i].container_id);
-        free(allocation->lives[i].sandbox_id);
-    }
     free(allocation->lives);
     free(allocation->unknown_in);
     ids_fini(&allocation->ids);
@@ -225,6 +193,7 @@ void allocations_remove(struct allocations *table, struct allocation *allocation
     for (size_t i = 0; i < allocation->ids.len; i++)
         owners_remove(&table->devices, (const char *[]){allocation->resource, allocation->ids.v[i]},
                       2, allocation);
+    allocation_drop_lives(allocation);
     group_remove(table, allocation);
     if (allocation->stale)
         DL_DELETE2(table->stale, allocation, stale_prev, stale_next);

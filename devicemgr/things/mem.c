@@ -1,26 +1,6 @@
 #include "devicemgr/things/mem.h"
 
-#include <string.h>
-
 #define GROW_LEN_MIN 8
-
-void *mem_alloc(size_t len, size_t bytes)
-{
-    void *p = calloc(len ? len : 1, bytes ? bytes : 1);
-
-    if (!p)
-        abort();
-    return p;
-}
-
-char *mem_strdup(const char *text)
-{
-    char *copy = strdup(text);
-
-    if (!copy)
-        abort();
-    return copy;
-}
 
 /* Grows at powers of two, so that no capacity need be kept. */
 void *mem_grow(void *array, size_t len, size_t bytes)

@@ -13,8 +13,23 @@
 #include <uthash.h>
 
 /* Zeroed memory for `len` objects of `bytes`; never NULL, also for none. */
-void *mem_alloc(size_t len, size_t bytes);
-char *mem_strdup(const char *text);
+static inline void *mem_alloc(size_t len, size_t bytes)
+{
+    void *p = calloc(len ? len : 1, bytes ? bytes : 1);
+
+    if (!p)
+        abort();
+    return p;
+}
+
+static inline char *mem_strdup(const char *text)
+{
+    char *copy = strdup(text);
+
+    if (!copy)
+        abort();
+    return copy;
+}
 
 /* For texts in one piece with what they belong to: what one takes there, and its copy at *end, which
  * moves behind it. NULL takes nothing and stays NULL. */

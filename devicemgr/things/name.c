@@ -1,7 +1,6 @@
 #include "devicemgr/things/name.h"
 
 #include "devicemgr/things/allocation.h"
-#include "devicemgr/things/demand.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/pod.h"
 
@@ -34,19 +33,6 @@ void name_holder(const struct pods *pods, const struct allocation *holder, struc
     text_add(text, "\"");
 }
 
-struct devicemgr_about name_about_resource(const char *resource)
-{
-    return (struct devicemgr_about){.resource = resource};
-}
-
-struct devicemgr_about name_about_demand(const struct demand *demand, const char *resource)
-{
-    return (struct devicemgr_about){.resource = resource,
-                                    .pod_namespace = demand->pod_namespace,
-                                    .pod_name = demand->pod_name,
-                                    .container = demand->container};
-}
-
 struct devicemgr_about name_about_holder(const struct pods *pods, const struct allocation *holder)
 {
     const struct pod *pod = pods_find(pods, holder->pod_uid);
@@ -55,10 +41,4 @@ struct devicemgr_about name_about_holder(const struct pods *pods, const struct a
                                     .pod_namespace = pod ? pod->pod_namespace : NULL,
                                     .pod_name = pod ? pod->name : NULL,
                                     .container = holder->container};
-}
-
-struct devicemgr_about name_line(enum devicemgr_line line, struct devicemgr_about about)
-{
-    about.line = line;
-    return about;
 }

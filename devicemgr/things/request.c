@@ -29,11 +29,6 @@ bool request_names(const struct request *request, const char *resource)
     return false;
 }
 
-bool request_is_token_key(const char *key)
-{
-    return strncmp(key, REQUEST_KEY_PREFIX, strlen(REQUEST_KEY_PREFIX)) == 0;
-}
-
 bool request_is_key_of(const char *key, const char *container)
 {
     return request_is_token_key(key) && strcmp(key + strlen(REQUEST_KEY_PREFIX), container) == 0;

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "cri-proto/token.h"
 #include "devicemgr/things/ids.h"
@@ -44,7 +45,10 @@ struct request {
 
 void request_fini(struct request *request);
 bool request_names(const struct request *request, const char *resource);
-bool request_is_token_key(const char *key);
+static inline bool request_is_token_key(const char *key)
+{
+    return strncmp(key, REQUEST_KEY_PREFIX, strlen(REQUEST_KEY_PREFIX)) == 0;
+}
 /* Whether `key` is the request annotation of `container`. */
 bool request_is_key_of(const char *key, const char *container);
 

@@ -89,11 +89,6 @@ bool resource_planting_once(struct resource *resource)
     return once;
 }
 
-bool resource_usable(const struct resource *resource)
-{
-    return resource->builtin || resource->endpoint.state == ENDPOINT_ACTIVE;
-}
-
 static size_t list_nodes(const V1beta1__ListAndWatchResponse *list)
 {
     size_t len = 0;

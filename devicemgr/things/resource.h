@@ -66,7 +66,10 @@ void resource_set_generation(struct resource *resource, uint64_t generation);
 /* That its plugin's options have annotations of ours: true the first time. */
 bool resource_planting_once(struct resource *resource);
 /* Whether its devices can be used at all, health aside. */
-bool resource_usable(const struct resource *resource);
+static inline bool resource_usable(const struct resource *resource)
+{
+    return resource->builtin || resource->endpoint.state == ENDPOINT_ACTIVE;
+}
 
 /* Takes over a plugin's list; see devices_update(). */
 bool resource_list(struct resource *resource, uint64_t now_ms,
