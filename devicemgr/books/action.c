@@ -17,7 +17,8 @@ struct action *action_push(struct action_queue *queue, enum action_kind kind, ui
     return action;
 }
 
-struct action *action_take(struct action_queue *queue)
+/* The oldest; ownership goes out. NULL: none. */
+static struct action *take(struct action_queue *queue)
 {
     struct action *action = queue->first;
 
@@ -53,7 +54,7 @@ static void rows_free(struct action_row *rows, size_t rows_len)
     free(rows);
 }
 
-void action_free(struct action *action)
+static void action_free(struct action *action)
 {
     free(action->text);
     free(action->socket_name);
@@ -71,7 +72,7 @@ void actions_fini(struct action_queue *queue)
 {
     struct action *action;
 
-    while ((action = action_take(queue)))
+    while ((action = take(queue)))
         action_free(action);
 }
 
@@ -113,7 +114,7 @@ static void steered(const struct action *action, const struct devicemgr_ports *p
 
 static const struct devicemgr_about about_nothing;
 
-void action_carry_out(const struct action *a, const struct devicemgr_ports *ports, void *user)
+static void carry_out(const struct action *a, const struct devicemgr_ports *ports, void *user)
 {
     const char *const *ids = (const char *const *)a->ids.v;
 
@@ -167,5 +168,15 @@ void action_carry_out(const struct action *a, const struct devicemgr_ports *port
     case ACTION_LOG:
         ports->log(user, a->code, a->about ? a->about : &about_nothing, a->text);
         break;
+    }
+}
+
+void actions_carry_out(struct action_queue *queue, const struct devicemgr_ports *ports, void *user)
+{
+    struct action *action;
+
+    while ((action = take(queue))) {
+        carry_out(action, ports, user);
+        action_free(action);
     }
 }

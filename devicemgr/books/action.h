@@ -66,14 +66,12 @@ struct action_queue {
 
 /* Appends an action to be filled in; what it points to it owns. */
 struct action *action_push(struct action_queue *queue, enum action_kind kind, uint64_t subject);
-/* The oldest; ownership goes out. NULL: none. */
-struct action *action_take(struct action_queue *queue);
 /* Calls off what is queued of that kind for that subject and call (0: it has none), in time. False:
  * nothing is. */
 bool actions_drop(struct action_queue *queue, enum action_kind kind, uint64_t subject,
                   uint64_t call);
-void action_carry_out(const struct action *action, const struct devicemgr_ports *ports, void *user);
-void action_free(struct action *action);
+/* Carries out all, the oldest first, and those that the ports' own events add meanwhile. */
+void actions_carry_out(struct action_queue *queue, const struct devicemgr_ports *ports, void *user);
 void actions_fini(struct action_queue *queue);
 
 #endif

@@ -12,9 +12,8 @@
 #include <stdint.h>
 
 enum outbox_kind {
-    OUTBOX_ENDPOINT_ENDED,   /* `number`: its connection is over, and the calls on it with it */
-    OUTBOX_RESOURCE_SERVED,  /* `name`: here, from now on */
-    OUTBOX_CREATE_FORWARDED, /* `number`: what it asks for goes to the runtime */
+    OUTBOX_ENDPOINT_ENDED,  /* `number`: its connection is over, and the calls on it with it */
+    OUTBOX_RESOURCE_SERVED, /* `name`: here, from now on */
 };
 
 struct outbox_event {

@@ -13,6 +13,41 @@
 #include "devicemgr/things/name.h"
 #include "devicemgr/things/options.h"
 
+/* ---- the state ---- */
+
+static bool may_move(enum create_state from, enum create_state to)
+{
+    switch (from) {
+    case CREATE_SELECTING:
+        return to == CREATE_ALLOCATING;
+    case CREATE_ALLOCATING:
+        return to == CREATE_COMMITTING || to == CREATE_PRESTARTING;
+    case CREATE_COMMITTING:
+        return to == CREATE_PRESTARTING;
+    case CREATE_PRESTARTING:
+        return to == CREATE_FORWARDED;
+    case CREATE_FORWARDED:
+        break;
+    }
+    return false;
+}
+
+/* Asserts that the picture in create.h has the move. */
+static void create_set_state(struct creates *creates, struct create *create,
+                             enum create_state state)
+{
+    assert(may_move(create->state, state));
+    if (create->state == CREATE_COMMITTING) {
+        DL_DELETE2(creates->committing, create, commit_prev, commit_next);
+        create->commit = 0;
+    }
+    create->state = state;
+    if (state == CREATE_COMMITTING)
+        DL_APPEND2(creates->committing, create, commit_prev, commit_next);
+    if (state == CREATE_FORWARDED)
+        wake_decided(&creates->state->wakes, &create->waiter);
+}
+
 /* ---- ALLOCATING ---- */
 
 static bool options_in_force(const struct state *state, const struct wanted *wanted)
@@ -255,20 +290,24 @@ static bool create_advance(struct creates *creates, struct create *create)
     return !over;
 }
 
-void creates_advance(struct creates *creates, uint64_t number)
+const struct demand *creates_advance(struct creates *creates, uint64_t number)
 {
     struct create *create = creates_find(creates, number);
 
     if (!create || !create->waiter.woken)
-        return;
+        return NULL;
     create->waiter.woken = false;
     if (create->state == CREATE_FORWARDED)
-        return;
+        return NULL;
     creates->state->wakes.looks++;
-    if (create_advance(creates, create) && create->state != CREATE_FORWARDED)
-        wake_set_due(&creates->state->wakes, &create->waiter,
-                     create->waiting ? earlier(create->hold_until_ms, create->again_ms)
-                                     : create->limit_ms);
+    if (!create_advance(creates, create))
+        return NULL;
+    if (create->state == CREATE_FORWARDED)
+        return &create->demand;
+    wake_set_due(&creates->state->wakes, &create->waiter,
+                 create->waiting ? earlier(create->hold_until_ms, create->again_ms)
+                                 : create->limit_ms);
+    return NULL;
 }
 
 void creates_verify(struct creates *creates)

@@ -43,7 +43,7 @@ struct create {
     struct demand demand;
     struct create_item *items; /* one for each of demand.request.items */
     struct wanted *wanted;     /* likewise: what there is of it, during a look */
-    enum create_state state;   /* moved by create_set_state() alone */
+    enum create_state state;   /* moved by create.c's create_set_state() alone */
     struct waiter waiter;
     struct create *commit_prev, *commit_next;
     uint64_t limit_ms;      /* the client's deadline, less a margin */
@@ -70,15 +70,21 @@ struct creates {
  * creates.c, each only those behind it.
  */
 
-/* ---- creates.c: the table; what each state may do to a create; its end ---- */
+/* How long it was held, all in all; 0: never. */
+static inline uint64_t create_held_ms(const struct state *state, const struct create *create)
+{
+    uint64_t now_ms = state->now_ms;
+
+    if (!create->waiting)
+        return create->held_ms;
+    return create->held_ms + (now_ms > create->waiting_ms ? now_ms - create->waiting_ms : 1);
+}
+
+/* ---- creates.c: the table; the end of a create ---- */
 
 void creates_fini(struct creates *creates);
-/* How long it was held, all in all; 0: never. */
-uint64_t create_held_ms(const struct state *state, const struct create *create);
 /* NULL: no such create, or over. */
 struct create *creates_find(struct creates *creates, uint64_t number);
-/* Asserts that the picture above has the move. */
-void create_set_state(struct creates *creates, struct create *create, enum create_state state);
 /* The allocation that it works on, of the resource `index`; NULL: there is none, also when its pod
  * was removed, and made anew. */
 struct allocation *create_allocation(struct state *state, const struct create *create,
@@ -113,7 +119,7 @@ void creates_endpoint_ended(struct creates *creates, uint64_t endpoint);
 
 /* ---- create_forward.c: the state FORWARDED ---- */
 
-/* Queues the verdict; that it has passed is in the outbox. */
+/* Queues the verdict. */
 void create_forward(struct state *state, const struct create *create);
 /* devicemgr_create_answered(), devicemgr_create_cancelled() */
 void creates_answered(struct creates *creates, uint64_t number, const char *container_id);
@@ -126,8 +132,9 @@ struct look create_take(struct creates *creates, struct create *create);
 
 /* ---- create.c: the run through the states ---- */
 
-/* Looks again at one that was woken, if it is not over by now. */
-void creates_advance(struct creates *creates, uint64_t number);
+/* Looks again at one that was woken, if it is not over by now. Returns what it asks for, borrowed, if
+ * it was forwarded by that; else NULL. */
+const struct demand *creates_advance(struct creates *creates, uint64_t number);
 /* Looks at all: none that was not woken may go on. One may be refused that another overtook. */
 void creates_verify(struct creates *creates);
 /* A commit takes every create that waits for one. */

@@ -116,21 +116,25 @@ static void take_over(struct creates *creates, const struct create *create)
         create_refuse(creates, creates_find(creates, older->number), &reason);
 }
 
-/* The sandbox may be older than the shim, and the runtime's list still to come. One that was
- * removed stays unknown: the create is late, and is refused for it. */
-static void know_sandbox(struct state *state, const struct create *create, uint32_t attempt)
+/* The sandbox may be older than the shim, and the runtime's list still to come. One that was removed
+ * stays unknown: the create is late, and is refused for it. Returns the create's pod; NULL: it was
+ * removed, too. */
+static struct pod *know_sandbox(struct state *state, const struct create *create, uint32_t attempt)
 {
     struct pod *pod;
     struct sandbox *sandbox = pods_edit_sandbox(&state->pods, create->demand.sandbox_id);
 
-    if (sandbox || facts_sandbox_removed(state, create->demand.sandbox_id))
-        return;
+    if (sandbox)
+        return sandbox->pod;
+    if (facts_sandbox_removed(state, create->demand.sandbox_id))
+        return pods_edit(&state->pods, create->demand.pod_uid);
     pod = pods_ensure(&state->pods, create->demand.pod_uid, create->demand.pod_namespace,
                       create->demand.pod_name);
     sandbox = pods_ensure_sandbox(&state->pods, pod, create->demand.sandbox_id, attempt);
     sandbox_set_epoch(sandbox, state->listing.epoch);
     pod_set_boot(pod, state->settings.boot_id);
     ledger_pod_changed(state, create->demand.pod_uid);
+    return pod;
 }
 
 /* A pod's containers want the same as long as it lives, and the kubelet keeps their tokens. But a
@@ -186,8 +190,7 @@ static void admit(struct creates *creates, struct create *create,
     create->demand.read = true;
     create->items = mem_alloc(create->demand.request.len, sizeof *create->items);
     create->wanted = mem_alloc(create->demand.request.len, sizeof *create->wanted);
-    know_sandbox(state, create, said->sandbox_attempt);
-    pod = pods_edit(&state->pods, said->pod_uid);
+    pod = know_sandbox(state, create, said->sandbox_attempt);
     if (pod && token)
         pod_note_token(pod, said->container);
     take_over(creates, create);

@@ -90,7 +90,6 @@ void create_forward(struct state *state, const struct create *create)
     action->held_ms = create_held_ms(state, create);
     action->options = options_merge_take(&merge);
     options_merge_fini(&merge);
-    outbox_put(&state->outbox, OUTBOX_CREATE_FORWARDED, create->number, NULL);
 }
 
 static void take_up(struct state *state, const struct create *create, struct allocation *allocation,

@@ -10,33 +10,45 @@
 #include "devicemgr/things/moment.h"
 #include "devicemgr/things/name.h"
 
+/* An allocation of another pod that has the device, too; NULL: none. */
+static const struct allocation *other_holder(const struct state *state,
+                                             const struct allocation *allocation, const char *id)
+{
+    const struct owners *holders =
+        allocations_holders(&state->allocations, allocation->resource, id);
+
+    for (size_t i = 0; i < owners_len(holders); i++) {
+        const struct allocation *holder = holders->v[i];
+
+        if (strcmp(holder->pod_uid, allocation->pod_uid) != 0)
+            return holder;
+    }
+    return NULL;
+}
+
+static void evict(struct state *state, const struct allocation *holder)
+{
+    struct text text = {0};
+
+    text_add(&text, "resource %s: taken from ", holder->resource);
+    name_holder(&state->pods, holder, &text);
+    text_add(&text, ", which no longer runs: device ids ");
+    text_add_ids(&text, &holder->ids);
+    state_log_about(state, LEVEL_INFO,
+                    name_line(DEVICEMGR_LINE_FREED, name_about_holder(&state->pods, holder)),
+                    &text);
+    ledger_drop_allocation(state, allocations_mutable(&state->allocations, holder));
+}
+
 /* The devices are ours now: other pods' allocations of them, idle all, are over. A device shared
  * with another container of the same pod stays in both, one of a resource that shares in all. */
 static void evict_holders(struct state *state, const struct allocation *allocation)
 {
     for (size_t i = 0; i < allocation->ids.len; i++) {
-        const struct owners *holders;
-        size_t h = 0;
+        const struct allocation *holder;
 
-        while (holders = allocations_holders(&state->allocations, allocation->resource,
-                                             allocation->ids.v[i]),
-               h < owners_len(holders)) {
-            const struct allocation *holder = holders->v[h];
-            struct text text = {0};
-
-            if (strcmp(holder->pod_uid, allocation->pod_uid) == 0) {
-                h++;
-                continue;
-            }
-            text_add(&text, "resource %s: taken from ", allocation->resource);
-            name_holder(&state->pods, holder, &text);
-            text_add(&text, ", which no longer runs: device ids ");
-            text_add_ids(&text, &holder->ids);
-            state_log_about(
-                state, LEVEL_INFO,
-                name_line(DEVICEMGR_LINE_FREED, name_about_holder(&state->pods, holder)), &text);
-            ledger_drop_allocation(state, allocations_mutable(&state->allocations, holder));
-        }
+        while ((holder = other_holder(state, allocation, allocation->ids.v[i])))
+            evict(state, holder);
     }
 }
 

@@ -1,9 +1,7 @@
 /*
- * The creates that there are: their states, and their end.
+ * The creates that there are, and their end.
  */
 #include "devicemgr/machines/create.h"
-
-#include <assert.h>
 
 #include <utlist.h>
 
@@ -18,43 +16,6 @@ struct create *creates_find(struct creates *creates, uint64_t number)
 
     HASH_FIND(hh, creates->by_number, &number, sizeof number, create);
     return create;
-}
-
-/* ---- the state ---- */
-
-static bool may_move(enum create_state from, enum create_state to)
-{
-    switch (from) {
-    case CREATE_SELECTING:
-        return to == CREATE_ALLOCATING;
-    case CREATE_ALLOCATING:
-        return to == CREATE_COMMITTING || to == CREATE_PRESTARTING;
-    case CREATE_COMMITTING:
-        return to == CREATE_PRESTARTING;
-    case CREATE_PRESTARTING:
-        return to == CREATE_FORWARDED;
-    case CREATE_FORWARDED:
-        break;
-    }
-    return false;
-}
-
-static void leave_committing(struct creates *creates, struct create *create)
-{
-    DL_DELETE2(creates->committing, create, commit_prev, commit_next);
-    create->commit = 0;
-}
-
-void create_set_state(struct creates *creates, struct create *create, enum create_state state)
-{
-    assert(may_move(create->state, state));
-    if (create->state == CREATE_COMMITTING)
-        leave_committing(creates, create);
-    create->state = state;
-    if (state == CREATE_COMMITTING)
-        DL_APPEND2(creates->committing, create, commit_prev, commit_next);
-    if (state == CREATE_FORWARDED)
-        wake_decided(&creates->state->wakes, &create->waiter);
 }
 
 /* ---- what it has reserved ---- */
@@ -93,7 +54,7 @@ void create_free(struct creates *creates, struct create *create)
     HASH_DEL(creates->by_number, create);
     wake_leave(&creates->state->wakes, &create->waiter);
     if (create->state == CREATE_COMMITTING)
-        leave_committing(creates, create);
+        DL_DELETE2(creates->committing, create, commit_prev, commit_next);
     free(create->items);
     free(create->wanted);
     demand_fini(&create->demand);
@@ -132,19 +93,11 @@ void create_explain(struct state *state, const struct create *create, const stru
                         &hidden);
 }
 
-uint64_t create_held_ms(const struct state *state, const struct create *create)
-{
-    uint64_t now_ms = state->now_ms;
-
-    if (!create->waiting)
-        return create->held_ms;
-    return create->held_ms + (now_ms > create->waiting_ms ? now_ms - create->waiting_ms : 1);
-}
-
 void create_refuse(struct creates *creates, struct create *create, const struct reason *reason)
 {
     struct state *state = creates->state;
     struct action *action = action_push(&state->actions, ACTION_VERDICT, create->number);
+    const char *word = reason_word(reason->kind);
     struct text text = {0};
 
     creates->refused[reason->kind]++;
@@ -153,9 +106,8 @@ void create_refuse(struct creates *creates, struct create *create, const struct 
     action->held_ms = create_held_ms(state, create);
     action->text = mem_strdup(text.buf);
     action->resource = reason->resource ? mem_strdup(reason->resource) : NULL;
-    refused_note(&state->refused, state->now_ms, &create->demand, reason_word(reason->kind),
-                 remedy_of(reason->kind), action->code, text.buf);
-    happened_refused(state, &create->demand, reason->resource, &reason->ids,
-                     reason_word(reason->kind), text.buf);
+    refused_note(&state->refused, state->now_ms, &create->demand, word, remedy_of(reason->kind),
+                 action->code, text.buf);
+    happened_refused(state, &create->demand, reason->resource, &reason->ids, word, text.buf);
     create_abandon(creates, create);
 }

@@ -158,13 +158,15 @@ uint64_t releases_next_ms(const struct releases *releases)
 void releases_tick(struct releases *releases)
 {
     struct release *release, *next;
-    struct text text = {0};
 
-    text_add(&text, "nothing has changed: the runtime does not say what runs");
     DL_FOREACH_SAFE(releases->first, release, next)
     {
-        if (!release->storing && releases->state->now_ms >= release->until_ms)
-            finish(releases, release, CODE_FAILED_PRECONDITION, &text);
+        struct text text = {0};
+
+        if (release->storing || releases->state->now_ms < release->until_ms)
+            continue;
+        text_add(&text, "nothing has changed: the runtime does not say what runs");
+        finish(releases, release, CODE_FAILED_PRECONDITION, &text);
     }
 }
 

@@ -317,13 +317,13 @@ void steers_commit_began(struct steers *steers, uint64_t commit)
         steers->first->commit = commit;
 }
 
-void steers_committed(struct steers *steers, uint64_t commit, const char *error)
+bool steers_committed(struct steers *steers, uint64_t commit, const char *error)
 {
     struct steer *steer = steers->first;
     struct text text = {0};
 
     if (!steer || steer->commit != commit)
-        return;
+        return false;
     if (error) {
         text_add(&text, "nothing has changed, since it cannot be stored: ");
         text_add_words(&text, error, TEXT_WORDS_BYTES_MAX);
@@ -332,4 +332,5 @@ void steers_committed(struct steers *steers, uint64_t commit, const char *error)
         log_steer(steers->state, steer, &text);
     }
     answer(steers, error ? CODE_ABORTED : CODE_OK, !error, &text);
+    return true;
 }

@@ -44,8 +44,9 @@ void steers_fini(struct steers *steers);
 void steers_begin(struct steers *steers, const struct steer *said);
 /* A commit takes what has been set. */
 void steers_commit_began(struct steers *steers, uint64_t commit);
-/* It is over. What follows from that is for the caller to do, then steers_next(). */
-void steers_committed(struct steers *steers, uint64_t commit, const char *error);
+/* It is over. True: so is what it took. What follows from that is for the caller to do, then
+ * steers_next(). */
+bool steers_committed(struct steers *steers, uint64_t commit, const char *error);
 /* Whose turn it is is begun. */
 void steers_next(struct steers *steers);
 

@@ -69,8 +69,6 @@ void devicemgr_free(struct devicemgr *mgr)
 
 static void tell(struct devicemgr *mgr, const struct outbox_event *event)
 {
-    const struct demand *demand;
-
     switch (event->kind) {
     case OUTBOX_ENDPOINT_ENDED:
         prefers_endpoint_ended(&mgr->prefers, event->number);
@@ -79,15 +77,11 @@ static void tell(struct devicemgr *mgr, const struct outbox_event *event)
     case OUTBOX_RESOURCE_SERVED:
         adopt_served(&mgr->runtime.adopt, event->name);
         break;
-    case OUTBOX_CREATE_FORWARDED:
-        demand = &creates_find(&mgr->creates, event->number)->demand;
-        adopt_created(&mgr->state, demand->sandbox_id, demand->pod_uid, demand->container);
-        break;
     }
 }
 
-/* Before the next event. What has come to pass is put there by plugins and creates alone, so only
- * what may concern these is followed by it; state_at() sees that nothing is left. */
+/* Before the next event. What has come to pass is put there by plugins alone, so only what may
+ * concern these is followed by it; state_at() sees that nothing is left. */
 static void hand_out(struct devicemgr *mgr)
 {
     while (mgr->state.outbox.first) {
@@ -106,20 +100,12 @@ static void advance_woken(struct devicemgr *mgr)
     uint64_t *numbers = wakes_take(&mgr->state.wakes, &len);
 
     for (size_t i = 0; i < len; i++) {
-        creates_advance(&mgr->creates, numbers[i]);
-        hand_out(mgr);
+        const struct demand *passes = creates_advance(&mgr->creates, numbers[i]);
+
+        if (passes)
+            adopt_created(&mgr->state, passes->sandbox_id, passes->pod_uid, passes->container);
     }
     free(numbers);
-}
-
-static void act(struct devicemgr *mgr)
-{
-    while (mgr->state.actions.first) {
-        struct action *action = action_take(&mgr->state.actions);
-
-        action_carry_out(action, mgr->ports, mgr->user);
-        action_free(action);
-    }
 }
 
 static void begin_commit(struct devicemgr *mgr)
@@ -141,7 +127,8 @@ void devicemgr_run(struct devicemgr *mgr)
         return;
     mgr->running = true;
     for (;;) {
-        act(mgr);
+        if (state->actions.first)
+            actions_carry_out(&state->actions, mgr->ports, mgr->user);
         if (state->allocations.changed)
             ledger_tell_changes(state);
         if (state->now_ms >= state->showing.all_ms)
@@ -471,12 +458,16 @@ void devicemgr_prefer_cancelled(struct devicemgr *mgr, uint64_t number)
 
 void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit, const char *error)
 {
+    bool steered;
+
     state_at(&mgr->state, now_ms);
     if (!checkpoint_finish(&mgr->state, commit, error))
         return;
     creates_committed(&mgr->creates, commit, error);
-    steers_committed(&mgr->steers, commit, error);
+    steered = steers_committed(&mgr->steers, commit, error);
     releases_committed(&mgr->releases, commit, error);
+    if (!steered)
+        return;
     plugin_tick(&mgr->state); /* a grace period may have been ended */
     hand_out(mgr);
     steers_next(&mgr->steers);

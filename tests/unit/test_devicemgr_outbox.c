@@ -40,12 +40,12 @@ static void one_of_a_kind_and_object_is_enough(void **state)
     for (int i = 0; i < 3; i++) {
         outbox_put(&outbox, OUTBOX_RESOURCE_SERVED, 0, "vendor.com/gpu");
         outbox_put(&outbox, OUTBOX_ENDPOINT_ENDED, 5, NULL);
-        outbox_put(&outbox, OUTBOX_CREATE_FORWARDED, 5, NULL);
+        outbox_put(&outbox, OUTBOX_ENDPOINT_ENDED, 6, NULL);
         outbox_put(&outbox, OUTBOX_RESOURCE_SERVED, 0, "other.com/nic");
     }
     assert_taken(&outbox, OUTBOX_RESOURCE_SERVED, 0, "vendor.com/gpu");
     assert_taken(&outbox, OUTBOX_ENDPOINT_ENDED, 5, NULL);
-    assert_taken(&outbox, OUTBOX_CREATE_FORWARDED, 5, NULL);
+    assert_taken(&outbox, OUTBOX_ENDPOINT_ENDED, 6, NULL);
     assert_taken(&outbox, OUTBOX_RESOURCE_SERVED, 0, "other.com/nic");
     assert_null(outbox_take(&outbox));
     outbox_put(&outbox, OUTBOX_RESOURCE_SERVED, 0, "other.com/nic"); /* anew: that one was taken */
