@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/read.h"
+#include "config/value.h"
 
 /* ---- two configurations ---- */
 

@@ -184,7 +184,7 @@ const struct schema_key schema_keys[] = {
     KEY(ANNOTATIONS, "start_without", FLAG, config, start_without, "false", LIVE),
 
     KEY(BRIDGE, "enabled", FLAG, config, bridge.enabled, "true"),
-    /* Beside the default of listen; where listen is another, check.c puts it beside that. */
+    /* Beside the default of listen; where listen is another, check.cpp puts it beside that. */
     KEY(BRIDGE, "socket", SOCKET, config, bridge.socket, "/run/cri-device-shim/bridge.sock",
         .limit = SOCKET_BYTES_MAX),
     KEY(BRIDGE, "kubelet_plugin_dir", DIRECTORY, config, bridge.kubelet_plugin_dir,

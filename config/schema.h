@@ -13,6 +13,10 @@
 
 #include "config/config.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A unix socket's path: sun_path without its NUL. */
 #define SOCKET_BYTES_MAX (sizeof((struct sockaddr_un *)NULL)->sun_path - 1)
 /* On which plugins register, in plugin_dir; and the kubelet's own, in its directory. */
@@ -122,5 +126,9 @@ void *schema_slot(const struct schema_key *key, enum schema_section section, voi
 /* Rules that more than one key has. */
 bool text_is_absolute(const char *text); /* a path without controls */
 bool text_is_glob(const char *path);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

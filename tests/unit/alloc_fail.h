@@ -1,6 +1,7 @@
 /*
  * Fails the n-th allocation. The library alloc_fail leads malloc, calloc, realloc and strdup of the
- * project's own code, and of the test, here; other libraries are not touched.
+ * project's own code, and of the test, here; other libraries are not touched. Beside it
+ * alloc_fail_new.cpp does so with all that C++ allocates.
  */
 #ifndef TESTS_UNIT_ALLOC_FAIL_H
 #define TESTS_UNIT_ALLOC_FAIL_H

@@ -1077,38 +1077,46 @@ static void example_devices_load(void **state)
     config_fini(&config);
 }
 
-/* Told, without a leak and without a change. The parser's own memory is not ours to fail. */
-static void memory_may_end_anywhere(void **state)
+/* Told, without a leak and without a change; also where the file is wrong. How many allocations. */
+static unsigned fail_each_allocation(const char *expected)
 {
     struct config config, untouched;
-    char text[16384];
     bool failed = true;
+    unsigned n = 0;
+
+    memset(&untouched, 0x5a, sizeof untouched);
+    while (failed) {
+        struct config_error err = {""};
+        int result;
+
+        config = untouched;
+        alloc_fail_at(++n);
+        alloc_fail_enable(true);
+        result = config_load(file_path, &config, &err);
+        alloc_fail_enable(false);
+        failed = alloc_failed();
+        assert_int_equal(result, failed || *expected ? -1 : 0);
+        assert_non_null(strstr(err.text, failed ? "out of memory" : expected));
+        if (result == 0)
+            config_fini(&config);
+        else
+            assert_memory_equal(&config, &untouched, sizeof config);
+    }
+    return n;
+}
+
+static void memory_may_end_anywhere(void **state)
+{
+    char text[16384];
 
     (void)state;
     read_example(text, sizeof text);
     uncomment_devices(text);
     write_bytes(text, strlen(text));
-    memset(&untouched, 0x5a, sizeof untouched);
-    for (unsigned n = 1; failed; n++) {
-        struct config_error err = {""};
-        int result;
-
-        config = untouched;
-        alloc_fail_at(n);
-        alloc_fail_enable(true);
-        result = config_load(file_path, &config, &err);
-        alloc_fail_enable(false);
-        failed = alloc_failed();
-        if (failed) {
-            assert_int_equal(result, -1);
-            assert_memory_equal(&config, &untouched, sizeof config);
-            assert_non_null(strstr(err.text, "out of memory"));
-        } else {
-            assert_int_equal(result, 0);
-            assert_true(n > 100);
-            config_fini(&config);
-        }
-    }
+    assert_true(fail_each_allocation("") > 400);
+    strcat(text, "\n[[device]]\nresource = 'a/b'\npath = 5\n[bridg]\n");
+    write_bytes(text, strlen(text));
+    assert_true(fail_each_allocation("\"bridge\", the nearest") > 400);
 }
 
 int main(void)

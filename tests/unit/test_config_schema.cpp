@@ -1,24 +1,27 @@
 /* config/schema.c against config/example.toml: every key, its default and its bounds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <csetjmp>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
 
+extern "C" {
 #include <cmocka.h>
+}
 
-#include "config/read.h"
+#include "config/schema.h"
+#include "config/toml.hpp"
 
 /* The example with its tables that are commented out made real: all behind the first "# [[". */
 static char text[32768];
-static struct tree_node root;
+static toml::table root;
 
 static int read_example(void **state)
 {
     FILE *file = fopen(EXAMPLE_TOML, "rb");
-    struct tree_fault fault;
     char *from, *to;
 
     (void)state;
@@ -37,67 +40,59 @@ static int read_example(void **state)
         from += line;
     }
     *to = '\0';
-    return tree_parse(text, strlen(text), &root, &fault);
-}
-
-static int free_example(void **state)
-{
-    (void)state;
-    tree_fini(&root);
+    root = toml::parse(text);
     return 0;
 }
 
 /* ---- the tables of a section ---- */
 
-typedef void visit_fn(enum schema_section section, const struct tree_node *table, void *user);
+using visit_fn = std::function<void(enum schema_section section, const toml::table &table)>;
 
-static void visit(enum schema_section section, const struct tree_node *table, visit_fn *fn,
-                  void *user)
+static void visit(enum schema_section section, const toml::table &table, const visit_fn &fn)
 {
     const struct schema_key *key = NULL;
 
-    fn(section, table, user);
+    fn(section, table);
     while ((key = schema_next(section, key))) {
-        const struct tree_node *node = read_find(table, key->name);
+        const toml::node *node = table.get(key->name);
 
         if (node && key->type == VALUE_TABLE)
-            visit(key->inner, node, fn, user);
-        for (size_t i = 0; node && key->type == VALUE_TABLES && i < node->children_len; i++) {
-            if (node->children[i].type == TREE_TABLE)
-                visit(key->inner, &node->children[i], fn, user);
+            visit(key->inner, *node->as_table(), fn);
+        if (!node || key->type != VALUE_TABLES)
+            continue;
+        for (const toml::node &element : *node->as_array()) {
+            if (element.is_table())
+                visit(key->inner, *element.as_table(), fn);
         }
     }
 }
 
-struct wanted {
-    const struct schema_key *key;
-    enum schema_section section;
-    const struct tree_node *node; /* the first */
-};
-
-static void find_key(enum schema_section section, const struct tree_node *table, void *user)
+/* The first there is. */
+static const toml::node *find(enum schema_section wanted, const struct schema_key *key)
 {
-    struct wanted *wanted = user;
+    const toml::node *found = NULL;
 
-    if (section == wanted->section && !wanted->node)
-        wanted->node = read_find(table, wanted->key->name);
+    visit(SECTION_TOP, root, [&](enum schema_section section, const toml::table &table) {
+        if (section == wanted && !found)
+            found = table.get(key->name);
+    });
+    return found;
 }
 
 /* As the table writes a default. */
-static void write_value(const struct tree_node *node, char *out, size_t size)
+static std::string write_value(const toml::node &node)
 {
-    size_t used = 0;
+    std::string out;
 
-    *out = '\0';
-    if (node->type == TREE_STRING)
-        snprintf(out, size, "%s", node->text);
-    else if (node->type == TREE_BOOLEAN)
-        snprintf(out, size, "%s", node->number ? "true" : "false");
-    else if (node->type == TREE_INTEGER)
-        snprintf(out, size, "%lld", (long long)node->number);
-    for (size_t i = 0; node->type == TREE_ARRAY && i < node->children_len; i++)
-        used += (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? "," : "",
-                                 node->children[i].text);
+    if (const auto *flag = node.as_boolean())
+        return flag->get() ? "true" : "false";
+    if (const auto *number = node.as_integer())
+        return std::to_string(number->get());
+    if (const auto *array = node.as_array()) {
+        for (const toml::node &element : *array)
+            out += (out.empty() ? "" : ",") + element.value_or<std::string>("a table");
+    }
+    return node.value_or(out);
 }
 
 static void the_example_has_each_key_with_its_default(void **state)
@@ -108,35 +103,18 @@ static void the_example_has_each_key_with_its_default(void **state)
     for (int section = 0; section < SECTIONS; section++) {
         const struct schema_key *key = NULL;
 
-        while ((key = schema_next(section, key))) {
-            struct wanted wanted = {.key = key, .section = section};
-            char value[256];
+        while ((key = schema_next((enum schema_section)section, key))) {
+            const toml::node *node = find((enum schema_section)section, key);
 
-            visit(SECTION_TOP, &root, find_key, &wanted);
-            if (!wanted.node)
+            if (!node)
                 fail_msg("example.toml lacks %s in %s", key->name, schema_tables[section].name);
-            write_value(wanted.node, value, sizeof value);
-            if (key->initial && strcmp(value, key->initial) != 0)
+            if (key->initial && write_value(*node) != key->initial)
                 fail_msg("%s in %s is %s, its default %s", key->name, schema_tables[section].name,
-                         value, key->initial);
+                         write_value(*node).c_str(), key->initial);
             n++;
         }
     }
     assert_true(n > schema_keys_len); /* those of [[resource]] twice */
-}
-
-static void check_names(enum schema_section section, const struct tree_node *table, void *user)
-{
-    for (size_t i = 0; i < table->children_len; i++) {
-        const struct schema_key *key = NULL;
-
-        do {
-            key = schema_next(section, key);
-        } while (key && strcmp(key->name, table->children[i].key) != 0);
-        if (!key)
-            fail_msg("%s in %s", table->children[i].key, schema_tables[section].name);
-        ++*(size_t *)user;
-    }
 }
 
 static void each_key_of_the_example_is_in_the_table(void **state)
@@ -144,7 +122,13 @@ static void each_key_of_the_example_is_in_the_table(void **state)
     size_t n = 0;
 
     (void)state;
-    visit(SECTION_TOP, &root, check_names, &n);
+    visit(SECTION_TOP, root, [&](enum schema_section section, const toml::table &table) {
+        for (const auto &[name, node] : table) {
+            if (!schema_find(section, name.str().data(), name.str().size()))
+                fail_msg("%s in %s", name.str().data(), schema_tables[section].name);
+            n++;
+        }
+    });
     assert_true(n > schema_keys_len);
 }
 
@@ -154,8 +138,8 @@ static void a_key_has_one_row(void **state)
     for (int section = 0; section < SECTIONS; section++) {
         const struct schema_key *a = NULL, *b;
 
-        while ((a = schema_next(section, a))) {
-            for (b = a; (b = schema_next(section, b));)
+        while ((a = schema_next((enum schema_section)section, a))) {
+            for (b = a; (b = schema_next((enum schema_section)section, b));)
                 assert_string_not_equal(a->name, b->name);
         }
     }
@@ -198,7 +182,7 @@ static enum schema_section section_of_line(const char *line)
 {
     for (int section = 0; section < SECTIONS; section++) {
         if (strcmp(schema_tables[section].name, line) == 0)
-            return section;
+            return (enum schema_section)section;
     }
     fail_msg("%s", line);
     return SECTION_TOP;
@@ -259,5 +243,5 @@ int main(void)
         cmocka_unit_test(the_example_states_the_bounds),
     };
 
-    return cmocka_run_group_tests(tests, read_example, free_example);
+    return cmocka_run_group_tests(tests, read_example, NULL);
 }
