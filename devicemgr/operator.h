@@ -45,10 +45,11 @@ void devicemgr_grace_end(struct devicemgr *mgr, uint64_t now_ms, uint64_t number
  * to, or it has a sandbox that is not stopped, or several pods are called so, or the runtime does not
  * answer; NOT_FOUND: no such pod has any. Nothing has changed then. ABORTED: its devices are free, but a
  * restart brings that back until the store takes it. `dry`: ends before anything would change, with 0
- * if nothing is in the way, and perhaps a remark.
+ * if nothing is in the way, and perhaps a remark. `by` says who asks, and why, and is told with the
+ * event of each allocation that was taken.
  */
 void devicemgr_release(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *pod,
-                       bool dry);
+                       const char *by, bool dry);
 
 enum devicemgr_order_kind {
     DEVICEMGR_ORDER_CORDON,

@@ -50,6 +50,7 @@ enum devicemgr_event_kind {
     DEVICEMGR_EVENT_REMOVED,    /* its resource, since it did not come back in time */
     DEVICEMGR_EVENT_ALLOCATED,  /* a container was made with these devices */
     DEVICEMGR_EVENT_RELEASED,   /* no container of those runs any more */
+    DEVICEMGR_EVENT_TAKEN,      /* an operator has taken them; `text`: who, and why */
     DEVICEMGR_EVENT_REFUSED, /* a create; `word`: the reason's, `text`: what the client was told */
     DEVICEMGR_EVENT_KINDS,   /* how many there are */
 };

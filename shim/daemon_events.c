@@ -25,6 +25,7 @@ void daemon_event_of_core(struct events *events, const struct devicemgr_event *e
         [DEVICEMGR_EVENT_REMOVED] = "removed",
         [DEVICEMGR_EVENT_ALLOCATED] = "allocated",
         [DEVICEMGR_EVENT_RELEASED] = "released",
+        [DEVICEMGR_EVENT_TAKEN] = "taken",
         [DEVICEMGR_EVENT_REFUSED] = "refused",
     };
     const struct event_said said = {.kind = KINDS[event->kind],

@@ -17,6 +17,16 @@ struct action *action_push(struct action_queue *queue, enum action_kind kind, ui
     return action;
 }
 
+void action_steered(struct action_queue *queue, uint64_t number, int code, bool changed,
+                    const char *text)
+{
+    struct action *action = action_push(queue, ACTION_STEERED, number);
+
+    action->code = code;
+    action->changed = changed;
+    action->text = mem_strdup(text);
+}
+
 /* The oldest; ownership goes out. NULL: none. */
 static struct action *take(struct action_queue *queue)
 {

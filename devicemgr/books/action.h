@@ -66,6 +66,9 @@ struct action_queue {
 
 /* Appends an action to be filled in; what it points to it owns. */
 struct action *action_push(struct action_queue *queue, enum action_kind kind, uint64_t subject);
+/* What an operator asked for is over: `code`, and whether it has `changed` anything; `text` is copied. */
+void action_steered(struct action_queue *queue, uint64_t number, int code, bool changed,
+                    const char *text);
 /* Calls off what is queued of that kind for that subject and call (0: it has none), in time. False:
  * nothing is. */
 bool actions_drop(struct action_queue *queue, enum action_kind kind, uint64_t subject,

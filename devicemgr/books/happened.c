@@ -61,15 +61,16 @@ void happened_to_resource(struct state *state, enum devicemgr_event_kind kind, b
         put(state, &event);
 }
 
-void happened_to_allocation(struct state *state, enum devicemgr_event_kind kind, bool again,
-                            const struct allocation *allocation)
+static void tell_allocation(struct state *state, enum devicemgr_event_kind kind, bool again,
+                            const struct allocation *allocation, const char *words)
 {
     const struct pod *pod;
     struct devicemgr_event event = {.kind = kind,
                                     .again = again,
                                     .resource = allocation->resource,
                                     .pod_uid = allocation->pod_uid,
-                                    .container = allocation->container};
+                                    .container = allocation->container,
+                                    .text = words};
 
     if (!state->watched)
         return;
@@ -80,6 +81,17 @@ void happened_to_allocation(struct state *state, enum devicemgr_event_kind kind,
     }
     set_ids(&event, &allocation->ids);
     put(state, &event);
+}
+
+void happened_to_allocation(struct state *state, enum devicemgr_event_kind kind, bool again,
+                            const struct allocation *allocation)
+{
+    tell_allocation(state, kind, again, allocation, NULL);
+}
+
+void happened_taken(struct state *state, const struct allocation *allocation, const char *by)
+{
+    tell_allocation(state, DEVICEMGR_EVENT_TAKEN, false, allocation, by);
 }
 
 void happened_refused(struct state *state, const struct demand *demand, const char *resource,

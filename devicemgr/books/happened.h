@@ -18,6 +18,8 @@ void happened_to_resource(struct state *state, enum devicemgr_event_kind kind, b
 /* Of the devices of an allocation. */
 void happened_to_allocation(struct state *state, enum devicemgr_event_kind kind, bool again,
                             const struct allocation *allocation);
+/* An operator has taken them from it; `by`: who, and why. */
+void happened_taken(struct state *state, const struct allocation *allocation, const char *by);
 /* `demand` was refused, for the reason of this word (static), and was told so in these words;
  * `resource` NULL: not for one; `ids`: of those that it is about. */
 void happened_refused(struct state *state, const struct demand *demand, const char *resource,

@@ -2,6 +2,7 @@
 
 #include <utlist.h>
 
+#include "devicemgr/books/happened.h"
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/books/state.h"
 #include "devicemgr/rules/releasable.h"
@@ -12,6 +13,7 @@
 struct release {
     uint64_t number; /* the caller's */
     char *pod_uid;
+    char *by;          /* who asks, and why */
     bool dry;          /* to be told only */
     bool storing;      /* the rows are removed */
     uint64_t epoch;    /* LISTING: a list after this one is wanted */
@@ -24,6 +26,7 @@ struct release {
 static void release_free(struct release *release)
 {
     free(release->pod_uid);
+    free(release->by);
     free(release);
 }
 
@@ -37,21 +40,13 @@ void releases_fini(struct releases *releases)
     }
 }
 
-void releases_answer(struct state *state, uint64_t number, int code, bool changed,
-                     const struct text *text)
-{
-    struct action *action = action_push(&state->actions, ACTION_STEERED, number);
-
-    action->code = code;
-    action->changed = code == CODE_OK && changed;
-    action->text = mem_strdup(text->buf);
-}
-
 static void finish(struct releases *releases, struct release *release, int code,
                    const struct text *text)
 {
-    releases_answer(releases->state, release->number, code, release->storing, text);
+    action_steered(&releases->state->actions, release->number, code,
+                   code == CODE_OK && release->storing, text->buf);
     DL_DELETE(releases->first, release);
+    releases->len--;
     release_free(release);
 }
 
@@ -90,8 +85,10 @@ static void remove_rows(struct state *state, struct release *release)
 {
     tell(state, release->pod_uid, &release->said);
     for (const struct allocation *a = allocations_of_pod(&state->allocations, release->pod_uid); a;
-         a = a->pod_next)
+         a = a->pod_next) {
         log_one(state, a);
+        happened_taken(state, a, release->by);
+    }
     ledger_drop_allocations(state, release->pod_uid);
     dirty_touch_pod_gone(state, release->pod_uid);
     release->storing = true;
@@ -114,17 +111,20 @@ static void decide(struct releases *releases, struct release *release)
            &text);
 }
 
-void releases_begin(struct releases *releases, uint64_t number, const char *pod_uid, bool dry)
+void releases_begin(struct releases *releases, uint64_t number, const char *pod_uid, const char *by,
+                    bool dry)
 {
     struct state *state = releases->state;
     struct release *release = mem_alloc(1, sizeof *release);
 
     release->number = number;
     release->pod_uid = mem_strdup(pod_uid);
+    release->by = mem_strdup(by);
     release->dry = dry;
     release->epoch = state->listing.epoch;
     release->until_ms = state->now_ms + RELEASE_LIST_MS;
     DL_APPEND(releases->first, release);
+    releases->len++;
     listing_anew(state);
 }
 

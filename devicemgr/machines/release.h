@@ -14,20 +14,22 @@
 #define DEVICEMGR_MACHINES_RELEASE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct state;
-struct text;
 
 struct releases {
     struct state *state;
     struct release *first; /* in the order of questions */
+    size_t len;
 };
 
 void releases_fini(struct releases *releases);
 
-/* devicemgr_release(): of this pod, copied, which has something. */
-void releases_begin(struct releases *releases, uint64_t number, const char *pod_uid, bool dry);
+/* devicemgr_release(): of this pod, which has something. It and `by` are copied. */
+void releases_begin(struct releases *releases, uint64_t number, const char *pod_uid, const char *by,
+                    bool dry);
 /* A list of the runtime was taken. */
 void releases_listed(struct releases *releases);
 /* Those for which none has come in time. */
@@ -36,9 +38,5 @@ uint64_t releases_next_ms(const struct releases *releases);
 /* A commit takes what has been removed; it is over. */
 void releases_commit_began(struct releases *releases, uint64_t commit);
 void releases_committed(struct releases *releases, uint64_t commit, const char *error);
-
-/* Its end; `text` copied. */
-void releases_answer(struct state *state, uint64_t number, int code, bool changed,
-                     const struct text *text);
 
 #endif

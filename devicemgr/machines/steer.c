@@ -248,21 +248,12 @@ static void log_steer(struct state *state, const struct steer *steer, const stru
                     name_line(DEVICEMGR_LINE_ORDERED, name_about_resource(steer->resource)), &text);
 }
 
-static void tell_end(struct state *state, uint64_t number, int code, bool changed, const char *text)
-{
-    struct action *action = action_push(&state->actions, ACTION_STEERED, number);
-
-    action->code = code;
-    action->changed = changed;
-    action->text = mem_strdup(text);
-}
-
 /* The first one's end. */
 static void answer(struct steers *steers, int code, bool changed, const struct text *text)
 {
     struct steer *steer = steers->first;
 
-    tell_end(steers->state, steer->number, code, changed, text->buf);
+    action_steered(&steers->state->actions, steer->number, code, changed, text->buf);
     DL_DELETE(steers->first, steer);
     steers->len--;
     steer_free(steer);
@@ -298,14 +289,8 @@ void steers_next(struct steers *steers)
 
 void steers_begin(struct steers *steers, const struct steer *said)
 {
-    struct steer *steer;
+    struct steer *steer = steer_new(said);
 
-    if (steers->len == STEERS_MAX) {
-        tell_end(steers->state, said->number, CODE_RESOURCE_EXHAUSTED, false,
-                 "too many orders wait for their turn: the store is slow");
-        return;
-    }
-    steer = steer_new(said);
     DL_APPEND(steers->first, steer);
     steers->len++;
     steers_next(steers);

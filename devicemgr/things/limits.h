@@ -32,8 +32,9 @@
  * own words of it. */
 #define ORDERS_MAX 4096
 #define ORDER_REASON_BYTES_MAX 256
-/* Of his orders that wait for their turn, each as large as the control socket's requests: who asks
- * waits for the answer, or has gone, and the store takes its time. */
+/* Of what he has asked for and is not answered yet, orders and releases together, each as large as the
+ * control socket's requests: who asks waits for the answer, or has gone, and the store or the runtime
+ * takes its time. */
 #define STEERS_MAX 64
 /* Devices of one resource that are counted at once for a list: some microseconds each. */
 #define RESOURCE_COUNT_MAX 2000

@@ -6,13 +6,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "devicemgr/things/limits.h"
 #include "devicemgr/turn/meant.h"
 #include "devicemgr/turn/turn.h"
+
+static void refuse(struct devicemgr *mgr, uint64_t number, int code, const char *text)
+{
+    action_steered(&mgr->state.actions, number, code, false, text);
+}
+
+/* Whether one more is too many; it is refused then. */
+static bool is_full(struct devicemgr *mgr, uint64_t number)
+{
+    if (mgr->steers.len + mgr->releases.len < STEERS_MAX)
+        return false;
+    refuse(mgr, number, CODE_RESOURCE_EXHAUSTED,
+           "too many orders wait for their turn: the store or the runtime is slow");
+    return true;
+}
 
 static void steer(struct devicemgr *mgr, uint64_t now_ms, const struct steer *said)
 {
     state_at(&mgr->state, now_ms);
-    steers_begin(&mgr->steers, said);
+    if (!is_full(mgr, said->number))
+        steers_begin(&mgr->steers, said);
 }
 
 void devicemgr_cordon(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *resource,
@@ -114,7 +131,7 @@ static const char *find_pod(const struct state *state, const char *pod, struct t
 }
 
 void devicemgr_release(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *pod,
-                       bool dry)
+                       const char *by, bool dry)
 {
     struct state *state = &mgr->state;
     struct text text = {0};
@@ -126,14 +143,12 @@ void devicemgr_release(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, 
         text_add(&text, "the state of this node's devices cannot be read");
     else if (uid && state->draining)
         text_add(&text, "the shim is being stopped");
-    if (text.len > 0) {
-        releases_answer(state, number, CODE_FAILED_PRECONDITION, false, &text);
-    } else if (!uid) {
-        text_add(&text, "no such pod has any devices");
-        releases_answer(state, number, CODE_NOT_FOUND, false, &text);
-    } else {
-        releases_begin(&mgr->releases, number, uid, dry);
-    }
+    if (text.len > 0)
+        refuse(mgr, number, CODE_FAILED_PRECONDITION, text.buf);
+    else if (!uid)
+        refuse(mgr, number, CODE_NOT_FOUND, "no such pod has any devices");
+    else if (!is_full(mgr, number))
+        releases_begin(&mgr->releases, number, uid, by, dry);
 }
 
 /* ---- what is set ---- */

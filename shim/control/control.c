@@ -6,6 +6,7 @@
 
 #include "cri-proto/control_v1.pb-c.h"
 #include "cri-proto/methods.h"
+#include "shim/control/asked.h"
 #include "shim/control/checkpointing.h"
 #include "shim/control/follow.h"
 #include "shim/control/limits.h"
@@ -28,6 +29,7 @@ struct control {
     const struct settings *settings;
     struct host *host;
     struct followers *followers;
+    struct asked_book asked; /* by these two: */
     struct steering *steering;
     struct releasing *releasing;
     struct checkpointing *checkpointing;
@@ -220,8 +222,8 @@ struct control *control_start(uv_loop_t *loop, const struct settings *settings, 
     control->host = host;
     control->followers = followers_new(loop, events);
     control->log_levels = log_levels_new(loop, settings, ops->set_level, user);
-    control->steering = steering_new(host, events);
-    control->releasing = releasing_new(host);
+    control->steering = steering_new(host, events, &control->asked);
+    control->releasing = releasing_new(host, &control->asked);
     control->checkpointing = checkpointing_new(loop, host, settings->config.state_dir);
     control->ops = ops;
     control->user = user;
@@ -249,8 +251,7 @@ const char *control_trouble(const struct control *control, uint64_t *since_ms)
 void control_steered(struct control *control, uint64_t number,
                      const struct devicemgr_steered *steered)
 {
-    if (!releasing_done(control->releasing, number, steered))
-        steering_done(control->steering, number, steered);
+    asked_done(&control->asked, number, steered);
 }
 
 void control_stop(struct control *control)
@@ -261,6 +262,7 @@ void control_stop(struct control *control)
     listener_fini(&control->listener);
     rpc_server_close(control->server);
     followers_free(control->followers);
+    asked_fini(&control->asked);
     steering_free(control->steering);
     releasing_free(control->releasing);
     checkpointing_free(control->checkpointing);

@@ -1,5 +1,6 @@
 # shim_control: the daemon's side of cri-device-shimctl.
 add_library(shim_control STATIC
+    ${CMAKE_CURRENT_LIST_DIR}/asked.c
     ${CMAKE_CURRENT_LIST_DIR}/checkpointing.c
     ${CMAKE_CURRENT_LIST_DIR}/control.c
     ${CMAKE_CURRENT_LIST_DIR}/follow.c

@@ -1,74 +1,40 @@
 #include "shim/control/steering.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <utlist.h>
-
 #include "devicemgr/operator.h"
 #include "shim/boot_clock.h"
 #include "shim/control/limits.h"
 #include "shim/must.h"
-#include "shim/rpc/message.h"
 
 #define SAID_BYTES_MAX (EVENTS_TEXT_BYTES_MAX + 1)
-
-/* One that the core has not answered yet. */
-struct pending {
-    struct steering *steering;
-    uint64_t number;
-    struct rpc_incoming *call; /* NULL: its client has gone */
-    uid_t uid;                 /* the client's */
-    Control__V1__SteerRequest *request;
-    struct pending *prev, *next;
-};
 
 struct steering {
     struct host *host;
     struct events *events;
-    uint64_t last_number;
-    struct pending *pending;
+    struct asked_book *asked;
 };
 
-struct steering *steering_new(struct host *host, struct events *events)
+struct steering *steering_new(struct host *host, struct events *events, struct asked_book *asked)
 {
     struct steering *steering = must(calloc(1, sizeof *steering));
 
     steering->host = host;
     steering->events = events;
+    steering->asked = asked;
     return steering;
-}
-
-static void forget(struct pending *pending)
-{
-    DL_DELETE(pending->steering->pending, pending);
-    control__v1__steer_request__free_unpacked(pending->request, NULL);
-    free(pending);
 }
 
 void steering_free(struct steering *steering)
 {
-    struct pending *pending, *next;
-
-    DL_FOREACH_SAFE(steering->pending, pending, next)
-    {
-        forget(pending);
-    }
     free(steering);
 }
 
 /* ---- changing ---- */
-
-static void on_cancelled(void *user)
-{
-    struct pending *pending = user;
-
-    pending->call = NULL;
-}
 
 static uint64_t now_s(void)
 {
@@ -112,31 +78,8 @@ static void ask(const struct steering *steering, uint64_t number,
     }
 }
 
-void steering_call(struct steering *steering, struct rpc_incoming *call,
-                   const Control__V1__SteerRequest *request)
-{
-    struct pending *pending;
-    struct ucred peer;
-
-    if (request->what > CONTROL__V1__STEER_REQUEST__WHAT__GRACE_END) {
-        rpc_incoming_finish(call, RPC_UNIMPLEMENTED, "of another release");
-        return;
-    }
-    pending = must(calloc(1, sizeof *pending));
-    pending->steering = steering;
-    pending->number = ++steering->last_number;
-    pending->call = call;
-    rpc_incoming_peer(call, &peer);
-    pending->uid = peer.uid;
-    pending->request = (void *)must(message_copy(&request->base));
-    DL_APPEND(steering->pending, pending);
-    rpc_incoming_on_cancel(call, on_cancelled, pending);
-    ask(steering, pending->number, request);
-    host_kick(steering->host);
-}
-
 /* Who did it, and why. */
-static void say(const struct pending *pending)
+static void say(struct steering *steering, const struct asked *asked)
 {
     static const char *const KINDS[] = {
         [CONTROL__V1__STEER_REQUEST__WHAT__CORDON] = "cordoned",
@@ -146,7 +89,7 @@ static void say(const struct pending *pending)
         [CONTROL__V1__STEER_REQUEST__WHAT__GRACE_EXTEND] = "grace-extended",
         [CONTROL__V1__STEER_REQUEST__WHAT__GRACE_END] = "grace-ended",
     };
-    const Control__V1__SteerRequest *request = pending->request;
+    const Control__V1__SteerRequest *request = (const void *)asked->request;
     char text[SAID_BYTES_MAX];
     const struct event_said said = {.kind = KINDS[request->what],
                                     .resource = request->resource,
@@ -156,12 +99,11 @@ static void say(const struct pending *pending)
                                     .text = text};
 
     if (request->more_ms > 0)
-        snprintf(text, sizeof text, "by uid %u: %" PRIu64 " s longer", pending->uid,
+        snprintf(text, sizeof text, "by uid %u: %" PRIu64 " s longer", asked->uid,
                  request->more_ms / 1000);
     else
-        snprintf(text, sizeof text, "by uid %u%s%s", pending->uid, request->reason[0] ? ": " : "",
-                 request->reason);
-    events_say(pending->steering->events, &said);
+        asked_by(asked, request->reason, text, sizeof text);
+    events_say(steering->events, &said);
 }
 
 static void answer(struct rpc_incoming *call, const struct devicemgr_steered *steered)
@@ -175,19 +117,30 @@ static void answer(struct rpc_incoming *call, const struct devicemgr_steered *st
         rpc_incoming_answer(call, &response.base);
 }
 
-void steering_done(struct steering *steering, uint64_t number,
-                   const struct devicemgr_steered *steered)
+static void on_done(void *user, const struct asked *asked, const struct devicemgr_steered *steered)
 {
-    struct pending *pending = steering->pending;
+    struct steering *steering = user;
 
-    while (pending && pending->number != number)
-        pending = pending->next;
-    assert(pending);
     if (steered->changed)
-        say(pending);
-    if (pending->call)
-        answer(pending->call, steered);
-    forget(pending);
+        say(steering, asked);
+    if (asked->call)
+        answer(asked->call, steered);
+}
+
+void steering_call(struct steering *steering, struct rpc_incoming *call,
+                   const Control__V1__SteerRequest *request)
+{
+    const struct asked *asked;
+
+    if (request->what > CONTROL__V1__STEER_REQUEST__WHAT__GRACE_END) {
+        rpc_incoming_finish(call, RPC_UNIMPLEMENTED, "of another release");
+        return;
+    }
+    asked = asked_begin(steering->asked, call, &request->base, on_done, steering);
+    if (!asked)
+        return;
+    ask(steering, asked->number, request);
+    host_kick(steering->host);
 }
 
 /* ---- what is set ---- */

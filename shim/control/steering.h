@@ -5,21 +5,19 @@
 #define SHIM_CONTROL_STEERING_H
 
 #include "cri-proto/control_v1.pb-c.h"
+#include "shim/control/asked.h"
 #include "shim/core/host.h"
 #include "shim/events/events.h"
 #include "shim/rpc/rpc.h"
 
 struct steering;
 
-/* Both are borrowed until steering_free(). */
-struct steering *steering_new(struct host *host, struct events *events);
+/* All are borrowed until steering_free(). */
+struct steering *steering_new(struct host *host, struct events *events, struct asked_book *asked);
 /* Ends the call when what it asks for is durable, or refused. Its client may go: it is done all the
  * same, and what has changed is an event. */
 void steering_call(struct steering *steering, struct rpc_incoming *call,
                    const Control__V1__SteerRequest *request);
-/* The port of the core. */
-void steering_done(struct steering *steering, uint64_t number,
-                   const struct devicemgr_steered *steered);
 /* Answers what is set. */
 void steering_orders(const struct steering *steering, struct rpc_incoming *call,
                      const Control__V1__OrdersRequest *request);

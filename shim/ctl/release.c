@@ -18,9 +18,12 @@ static Control__V1__ReleaseResponse *ask(const struct command_run *run, const ch
                                          struct client_failure *failure)
 {
     Control__V1__ReleaseRequest request = CONTROL__V1__RELEASE_REQUEST__INIT;
+    const char *reason = command_given(run, "reason");
 
     request.pod = (char *)(uintptr_t)pod;
     request.dry_run = dry;
+    if (reason)
+        request.reason = (char *)(uintptr_t)reason;
     return (Control__V1__ReleaseResponse *)client_ask(run->client, CONTROL_RELEASE, &request.base,
                                                       &control__v1__release_response__descriptor,
                                                       failure);
@@ -184,7 +187,9 @@ const struct command release_command = {
     .summary = "take all devices from a pod that should not have them any more",
     .arguments_min = 1,
     .arguments_max = 1,
-    .options = {CONSENT_YES, CONSENT_DRY_RUN},
+    .options = {CONSENT_YES,
+                CONSENT_DRY_RUN,
+                {"reason", 'r', "TEXT", "told with the event of what was taken"}},
     .changes = true,
     .run = run_release,
 };

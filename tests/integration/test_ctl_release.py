@@ -3,17 +3,21 @@
 import os
 import pty
 import select
+import signal
 import subprocess
 
 import pytest
 
 from asking import by_token, envs
+from criclient import Client
 from ctl import CTL, ctl, ctl_json
-from protos import cri
+from protos import CONTROL, control, cri
+from rawh2 import Connection, framed
 from shim import accepts
 from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
+UID = os.getuid()
 
 
 @pytest.fixture
@@ -49,6 +53,42 @@ def test_what_should_not_be_there_is_freed(left, make_client):
     other = client.run_pod("other")
     client.run(other, "main", annotations=by_token(GPU, "g0"))
     assert has(shim) == [("other", ["g0"])]
+
+
+def taken(shim):
+    return [(one["pod"], one["container"], one["resource"], one["ids"], one["text"])
+            for one in ctl_json(shim, "events")["items"] if one["kind"] == "taken"]
+
+
+def test_who_took_them_and_why_is_an_event(left):
+    ctl_json(left, "release", "web", "--yes", "--reason", "left over")
+    wait_until(lambda: taken(left) == [("web", "main", GPU, ["g0"], f"by uid {UID}: left over")],
+               "it is told")
+
+
+def test_what_a_client_asked_for_that_has_gone_is_done_and_an_event(left):
+    request = control.ReleaseRequest(pod="web")
+    with Connection(left.control) as connection:
+        os.kill(left.pid, signal.SIGSTOP)  # it finds the request, and that its client has gone
+        connection.call(CONTROL + "Release", framed(request.SerializeToString()))
+    os.kill(left.pid, signal.SIGCONT)
+    wait_until(lambda: taken(left) == [("web", "main", GPU, ["g0"], f"by uid {UID}")], "it is told")
+    assert has(left) == []
+
+
+def test_orders_and_releases_are_answered_each_with_its_own(left):
+    """They are asked at once, and their numbers are one row."""
+    release = control.ReleaseRequest(pod="web", dry_run=True)
+    cordon = control.SteerRequest(what="CORDON", resource=GPU, ids=["g1"])
+    with Client(left.control) as client:
+        calls = [client.channel.unary_unary(CONTROL + method).future(request.SerializeToString(),
+                                                                    timeout=GENEROUS_S)
+                 for method, request in (("Release", release), ("Steer", cordon)) * 3]
+        answers = [call.result(GENEROUS_S) for call in calls]
+    for told, set_ in zip(answers[::2], answers[1::2]):
+        [row] = control.ReleaseResponse.FromString(told).rows
+        assert row.pod_name == "web"
+        assert control.SteerResponse.FromString(set_).text == f"{GPU}: cordoned: g1"
 
 
 def test_by_uid_and_as_a_name(left):

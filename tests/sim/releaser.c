@@ -65,7 +65,7 @@ static void ask(struct world *w, struct rng *rng)
     snprintf(name, sizeof name, "u%u", uid);
     world_note(w, "operator: %" PRIu64 ", %s what %s has", releaser->number,
                releaser->dry ? "would release" : "releases", name);
-    devicemgr_release(w->shim.core, shim_now_ms(w), releaser->number, name, releaser->dry);
+    devicemgr_release(w->shim.core, shim_now_ms(w), releaser->number, name, "", releaser->dry);
     shim_run(w);
 }
 

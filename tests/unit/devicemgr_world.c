@@ -246,7 +246,7 @@ static void on_preferred(void *user, uint64_t number, const char *const *ids, si
 static void on_event(void *user, const struct devicemgr_event *event)
 {
     static const char *const NAMES[] = {"registered", "lost",     "back",   "removed",
-                                        "allocated",  "released", "refused"};
+                                        "allocated",  "released", "taken", "refused"};
     struct world *w = user;
     char *text;
 

@@ -5,13 +5,13 @@
 
 static void release(struct world *w, uint64_t number, const char *pod)
 {
-    devicemgr_release(w->mgr, w->now_ms, number, pod, false);
+    devicemgr_release(w->mgr, w->now_ms, number, pod, "by me", false);
     devicemgr_run(w->mgr);
 }
 
 static void dry(struct world *w, uint64_t number, const char *pod)
 {
-    devicemgr_release(w->mgr, w->now_ms, number, pod, true);
+    devicemgr_release(w->mgr, w->now_ms, number, pod, "by me", true);
     devicemgr_run(w->mgr);
 }
 
@@ -44,6 +44,7 @@ static void what_should_not_be_there_is_freed(void **state)
     release(w, 1, "ns/u1");
     listed(w, "~u1/main! u2");
     expect_with(w, "commit ", "-allocation u1 main " GPU, NULL);
+    expect_event(w, "taken " GPU " [g0] ns/u1/main -: by me");
     expect_nothing(w); /* answered when it is durable */
     committed(w);
     expect(w, "steered 1: released: " GPU ": g0");
@@ -84,6 +85,7 @@ static void to_be_told_changes_nothing(void **state)
     listed(w, "~u1/main! u2");
     expect(w, "steered 1 as before: ");
     expect_nothing(w);
+    expect_no_event(w);
     assert_true(world_stored(w, "allocation u1 main " GPU));
     kubelet_holds(w, "u1=" GPU ":g0");
     dry(w, 2, "u1");
@@ -296,6 +298,29 @@ static void nothing_is_released_before_the_rows_are_known_or_at_the_end(void **s
     expect(w, "steer 2 refused 9: the state of this node's devices cannot be read");
 }
 
+/* Of releases and orders together. */
+static void there_is_a_most_that_waits(void **state)
+{
+    static const char *const IDS[] = {"g0"};
+    struct world *w = *state;
+
+    for (unsigned i = 1; i <= STEERS_MAX; i++)
+        dry(w, i, "u1");
+    expect(w, "list");
+    release(w, 90, "u1");
+    expect(w, "steer 90 refused 8: too many orders wait for their turn*");
+    devicemgr_cordon(w->mgr, w->now_ms, 91, GPU, IDS, 1, "dust", 1);
+    devicemgr_run(w->mgr);
+    expect(w, "steer 91 refused 8: too many orders wait for their turn*");
+    devicemgr_runtime_listing(w->mgr);
+    runtime_listed(w, "~u1/main! u2");
+    for (unsigned i = 1; i <= STEERS_MAX; i++)
+        expect(w, "steered*");
+    devicemgr_cordon(w->mgr, w->now_ms, 92, GPU, IDS, 1, "dust", 1); /* there is room again */
+    devicemgr_run(w->mgr);
+    expect_with(w, "commit ", "order cordon " GPU " g0", NULL);
+}
+
 #define LEFT(test) cmocka_unit_test_setup_teardown(test, left_setup, world_teardown)
 
 int main(void)
@@ -313,6 +338,7 @@ int main(void)
         LEFT(a_runtime_that_does_not_answer_frees_nothing),
         LEFT(what_cannot_be_stored_is_said),
         LEFT(several_wait_for_one_list),
+        LEFT(there_is_a_most_that_waits),
         LEFT(who_is_meant_must_be_plain),
         LEFT(a_name_that_two_pods_have_is_not_enough),
         LEFT(nothing_is_released_before_the_rows_are_known_or_at_the_end),
