@@ -40,9 +40,10 @@ struct devicemgr_resource {
     size_t held; /* by containers that may run or be made again, or given away by the kubelet; those
                   * that are not listed any more, too */
     size_t free; /* who asks by annotation could have them now */
-    size_t cordoned; /* by the operator (operator.h), listed now or not */
-    bool withdrawn;  /* likewise, the whole of it */
-    bool shown;      /* to the kubelet, which sees these: */
+    size_t cordoned;       /* by the operator (operator.h), listed now or not */
+    const char *withdrawn; /* likewise, the whole of it: the reason, ""; NULL: it is not */
+    uint64_t withdrawn_at_s;
+    bool shown; /* to the kubelet, which sees these: */
     size_t shown_devices, shown_healthy;
 };
 /* It costs as many steps as there are allocations, and devices that somebody has, for each row; where an
@@ -92,8 +93,9 @@ struct devicemgr_device {
     bool free;             /* as in struct devicemgr_resource */
     const char *cordon;    /* the operator's reason (operator.h), ""; NULL: it is not cordoned */
     uint64_t cordon_at_s;
-    bool withdrawn; /* its resource is */
-    bool shown;     /* to the kubelet, and how: */
+    const char *withdrawn; /* its resource is, as above; with the next */
+    uint64_t withdrawn_at_s;
+    bool shown; /* to the kubelet, and how: */
     bool shown_healthy;
     const int64_t *nodes; /* NUMA nodes; none: no topology */
     size_t nodes_len;

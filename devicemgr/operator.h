@@ -66,7 +66,8 @@ struct devicemgr_order {
     bool over;        /* it was ended */
 };
 /* What is set, by kind, resource and id; of one resource, or of all (NULL). `each` is called before
- * return; what it is given is borrowed until `each` returns. `each` must not send events. */
+ * return; what it is given is borrowed until `each` returns, its texts until the next event. `each` must
+ * not send events. */
 void devicemgr_orders(const struct devicemgr *mgr, const char *resource,
                       void (*each)(void *user, const struct devicemgr_order *order), void *user);
 

@@ -90,6 +90,7 @@ static bool tell(struct telling *telling, const char *id, const struct device *d
     const struct resource *resource = telling->resource;
     struct devicemgr_shown_device shown = {0};
     const struct order *cordon = orders_cordon(&state->orders, resource->name, id);
+    const struct order *withdrawal = orders_withdrawal(&state->orders, resource->name);
     struct devicemgr_device row = {.resource = resource->name, .id = id};
 
     find_holders(telling, id);
@@ -97,7 +98,10 @@ static bool tell(struct telling *telling, const char *id, const struct device *d
     row.holders_len = telling->holders_len;
     row.shown = shown_one(state, resource, id, &shown);
     row.shown_healthy = row.shown && shown.healthy;
-    row.withdrawn = orders_withdrawal(&state->orders, resource->name) != NULL;
+    if (withdrawal) {
+        row.withdrawn = withdrawal->words.reason;
+        row.withdrawn_at_s = withdrawal->words.at_s;
+    }
     if (cordon) {
         row.cordon = cordon->words.reason;
         row.cordon_at_s = cordon->words.at_s;

@@ -127,9 +127,12 @@ static struct devicemgr_resource resource_row(const struct state *state,
         .devices = resource->devices.len,
         .healthy = resource->devices.healthy,
         .cordoned = of ? of->cordons : 0,
-        .withdrawn = of && of->withdrawal,
         .shown = resource->shown.version != 0};
 
+    if (of && of->withdrawal) {
+        row.withdrawn = of->withdrawal->words.reason;
+        row.withdrawn_at_s = of->withdrawal->words.at_s;
+    }
     row.uncounted = row.steps > RESOURCE_COUNT_MAX;
     if (!row.uncounted)
         count_all(state, resource, &row);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shim/control/limits.h"
+#include "shim/control/steering.h"
 #include "shim/must.h"
 
 struct list_block {
@@ -57,6 +58,19 @@ char *list_text(struct list *list, const char *text)
 {
     list->bytes += strlen(text);
     return (char *)(uintptr_t)text;
+}
+
+Control__V1__Cordon *list_cordon(struct list *list, const char *reason, uint64_t at_s)
+{
+    Control__V1__Cordon *cordon;
+
+    if (!reason)
+        return NULL;
+    cordon = list_alloc(list, 1, sizeof *cordon);
+    control__v1__cordon__init(cordon);
+    cordon->reason = list_text(list, reason);
+    cordon->since_ms = steering_ago_ms(at_s);
+    return cordon;
 }
 
 void list_add(struct list *list, void *row, void ***rows, size_t *len)

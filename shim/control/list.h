@@ -43,6 +43,9 @@ void *list_begin(struct list *list, const Control__V1__ListRequest *request, siz
 void *list_alloc(struct list *list, size_t len, size_t bytes);
 /* A text of the device manager's, which is only read. */
 char *list_text(struct list *list, const char *text);
+/* What an operator has set, for this reason, at that time of the core's; NULL: there is no reason, nor
+ * anything set. */
+Control__V1__Cordon *list_cordon(struct list *list, const char *reason, uint64_t at_s);
 /* A row more, the message of a repeated field whose rows are *rows, *len of them. */
 void list_add(struct list *list, void *row, void ***rows, size_t *len);
 /* Whether the page has room for more; if not, `next` is made of the key of its last row. */

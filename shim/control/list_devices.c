@@ -4,7 +4,6 @@
 #include "shim/boot_clock.h"
 #include "shim/control/limits.h"
 #include "shim/control/list.h"
-#include "shim/control/steering.h"
 
 struct devices {
     struct list *list;
@@ -40,20 +39,6 @@ static void add_holders(struct list *list, Control__V1__Device *device,
         add_holder(list, device, &is->holders[device->n_holders]);
 }
 
-static void set_cordon(struct list *list, Control__V1__Device *device,
-                       const struct devicemgr_device *is)
-{
-    Control__V1__Cordon *cordon;
-
-    if (!is->cordon)
-        return;
-    cordon = list_alloc(list, 1, sizeof *cordon);
-    control__v1__cordon__init(cordon);
-    cordon->reason = list_text(list, is->cordon);
-    cordon->since_ms = steering_ago_ms(is->cordon_at_s);
-    device->cordon = cordon;
-}
-
 static bool on_device(void *user, const struct devicemgr_device *is)
 {
     struct devices *devices = user;
@@ -74,8 +59,9 @@ static bool on_device(void *user, const struct devicemgr_device *is)
     row->numa_nodes = (int64_t *)(uintptr_t)is->nodes; /* only packed */
     row->n_numa_nodes = is->nodes_len;
     list->bytes += is->nodes_len * 2;
-    set_cordon(list, row, is);
-    row->withdrawn = is->withdrawn;
+    row->cordon = list_cordon(list, is->cordon, is->cordon_at_s);
+    row->withdrawn = is->withdrawn != NULL;
+    row->withdrawal = list_cordon(list, is->withdrawn, is->withdrawn_at_s);
     add_holders(list, row, is);
     list_add(list, row, (void ***)&response->rows, &response->n_rows);
     return list_goes_on(list, key, DEVICEMGR_DEVICE_KEY, &response->next, &response->n_next);

@@ -124,7 +124,8 @@ static bool on_resource(void *user, const struct devicemgr_resource *found)
     row->held = is->held;
     row->free = is->free;
     row->cordoned = is->cordoned;
-    row->withdrawn = is->withdrawn;
+    row->withdrawn = is->withdrawn != NULL;
+    row->withdrawal = list_cordon(list, is->withdrawn, is->withdrawn_at_s);
     row->shown = is->shown;
     row->shown_devices = is->shown_devices;
     row->shown_healthy = is->shown_healthy;

@@ -91,7 +91,7 @@ static void set_troubles(struct status *status, const struct report *report)
 
 static void set_orders(struct status *status, const struct devicemgr *core)
 {
-    size_t len = steering_count(core, status->orders);
+    size_t len = steering_count(core, status->orders, status->newest_orders);
 
     for (size_t i = 0; i < len; i++)
         status->order_list[i] = &status->orders[i];

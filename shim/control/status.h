@@ -21,9 +21,10 @@ struct status {
     Control__V1__Trouble *trouble_list[REPORT_TROUBLES_MAX];
     Control__V1__OrderCount orders[STEERING_KINDS];
     Control__V1__OrderCount *order_list[STEERING_KINDS];
+    Control__V1__Order newest_orders[STEERING_KINDS];
 };
 
-/* `settings` and `report` are borrowed until status_fini(). */
+/* `settings` and `report` are borrowed until status_fini(), which comes before the core's next event. */
 void status_init(struct status *status, const struct settings *settings,
                  const struct devicemgr *core, const struct report *report);
 void status_fini(struct status *status);

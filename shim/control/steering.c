@@ -149,9 +149,23 @@ static const char *const ORDERS[STEERING_KINDS] = {[DEVICEMGR_ORDER_CORDON] = "c
                                                    [DEVICEMGR_ORDER_WITHDRAWAL] = "withdrawal",
                                                    [DEVICEMGR_ORDER_GRACE] = "grace"};
 
+/* Its texts are the core's. */
+static void set_order(Control__V1__Order *out, const struct devicemgr_order *order)
+{
+    control__v1__order__init(out);
+    out->kind = (char *)(uintptr_t)ORDERS[order->kind];
+    out->resource = (char *)(uintptr_t)order->resource;
+    out->id = (char *)(uintptr_t)order->id;
+    out->reason = (char *)(uintptr_t)order->reason;
+    out->since_ms = steering_ago_ms(order->at_s);
+    out->more_ms = order->more_ms;
+    out->over = order->over;
+}
+
 /* Their kinds come one after the other. */
 struct counting {
     Control__V1__OrderCount *counts;
+    Control__V1__Order *newest;
     size_t len;
 };
 
@@ -166,16 +180,20 @@ static void count_order(void *user, const struct devicemgr_order *order)
     } else {
         control__v1__order_count__init(count);
         count->kind = (char *)(uintptr_t)ORDERS[order->kind];
-        counting->len++;
+        count->newest = &counting->newest[counting->len++];
+        set_order(count->newest, order);
     }
     count->count++;
     if (ago_ms > count->oldest_ms)
         count->oldest_ms = ago_ms;
+    if (ago_ms < count->newest->since_ms)
+        set_order(count->newest, order);
 }
 
-size_t steering_count(const struct devicemgr *core, Control__V1__OrderCount *counts)
+size_t steering_count(const struct devicemgr *core, Control__V1__OrderCount *counts,
+                      Control__V1__Order *newest)
 {
-    struct counting counting = {.counts = counts};
+    struct counting counting = {.counts = counts, .newest = newest};
 
     devicemgr_orders(core, NULL, count_order, &counting);
     return counting.len;
@@ -191,14 +209,7 @@ static void add_order(void *user, const struct devicemgr_order *order)
         return;
     }
     out = must(malloc(sizeof *out));
-    control__v1__order__init(out);
-    out->kind = must(strdup(ORDERS[order->kind]));
-    out->resource = must(strdup(order->resource));
-    out->id = must(strdup(order->id));
-    out->reason = must(strdup(order->reason));
-    out->since_ms = steering_ago_ms(order->at_s);
-    out->more_ms = order->more_ms;
-    out->over = order->over;
+    set_order(out, order);
     response->orders[response->n_orders++] = out;
 }
 
@@ -212,6 +223,6 @@ void steering_orders(const struct steering *steering, struct rpc_incoming *call,
                      add_order, &response);
     rpc_incoming_answer(call, &response.base);
     for (size_t i = 0; i < response.n_orders; i++)
-        control__v1__order__free_unpacked(response.orders[i], NULL);
+        free(response.orders[i]);
     free(response.orders);
 }

@@ -21,10 +21,11 @@ void steering_call(struct steering *steering, struct rpc_incoming *call,
 /* Answers what is set. */
 void steering_orders(const struct steering *steering, struct rpc_incoming *call,
                      const Control__V1__OrdersRequest *request);
-/* How many of each kind, into `counts` (of STEERING_KINDS); how many kinds there are. The texts are
- * static. */
+/* How many of each kind, into `counts`, and the newest of each (both of STEERING_KINDS); how many kinds
+ * there are. The texts are the core's, and count until its next event. */
 #define STEERING_KINDS 3
-size_t steering_count(const struct devicemgr *core, Control__V1__OrderCount *counts);
+size_t steering_count(const struct devicemgr *core, Control__V1__OrderCount *counts,
+                      Control__V1__Order *newest);
 /* How long ago that was, of what the core keeps as the time of an order. */
 uint64_t steering_ago_ms(uint64_t at_s);
 /* The calls are over. */

@@ -44,6 +44,13 @@ static const char *cordon_of(const Control__V1__Device *row)
     return row->cordon ? "cordoned" : "";
 }
 
+static const char *reason_of(const Control__V1__Device *row)
+{
+    if (row->withdrawal)
+        return row->withdrawal->reason;
+    return row->cordon ? row->cordon->reason : "";
+}
+
 static enum table_color color_of(const Control__V1__Device *row)
 {
     if (!row->listed || !row->healthy)
@@ -96,7 +103,7 @@ static void put_row(struct table *table, const Control__V1__Device *row)
     table_put(table, state_of(row));
     put_holder(table, row);
     table_put(table, cordon_of(row));
-    table_put(table, row->cordon ? row->cordon->reason : "");
+    table_put(table, reason_of(row));
 }
 
 /* ---- for programs ---- */
@@ -110,18 +117,6 @@ static json_t *holder_of(const Control__V1__Holder *holder)
     show_set(one, "uid", show_text(holder->pod_uid));
     show_set(one, "container", show_text(holder->container));
     show_set(one, "state", show_text(holder->state));
-    return one;
-}
-
-static json_t *cordon_json(const Control__V1__Cordon *cordon)
-{
-    json_t *one;
-
-    if (!cordon)
-        return json_null();
-    one = must(json_object());
-    show_set(one, "since", show_ago(cordon->since_ms));
-    show_set(one, "reason", show_text_or_null(cordon->reason));
     return one;
 }
 
@@ -143,8 +138,9 @@ static json_t *device_of(const Control__V1__Device *row)
     show_set(one, "numaNodes", nodes);
     show_set(one, "holders", holders);
     show_set(one, "holdersTotal", show_number(row->holders_total));
-    show_set(one, "cordon", cordon_json(row->cordon));
+    show_set(one, "cordon", list_cordon(row->cordon));
     show_set(one, "withdrawn", json_boolean(row->withdrawn));
+    show_set(one, "withdrawal", list_cordon(row->withdrawal));
     return one;
 }
 

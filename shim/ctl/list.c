@@ -130,3 +130,15 @@ char *list_pod_name(const char *pod_namespace, const char *name, const char *uid
         abort(); /* out of memory */
     return text;
 }
+
+json_t *list_cordon(const Control__V1__Cordon *cordon)
+{
+    json_t *one;
+
+    if (!cordon)
+        return json_null();
+    one = must(json_object());
+    show_set(one, "since", show_ago(cordon->since_ms));
+    show_set(one, "reason", show_text_or_null(cordon->reason));
+    return one;
+}

@@ -41,6 +41,9 @@ void list_put_name(const struct listing *listing, const char *kind, ...) __attri
 /* What an option was given; "": nothing. */
 char *list_option(const struct command_run *run, const char *name);
 
+/* What an operator has set: since when, and why; null: nothing. */
+json_t *list_cordon(const Control__V1__Cordon *cordon);
+
 /* "namespace/name", "?/uid" of a pod that is not known by name; for the caller to free. */
 char *list_pod_name(const char *pod_namespace, const char *name, const char *uid);
 

@@ -23,6 +23,7 @@ static const struct table_column RESOURCE_COLUMNS[] = {
     {.name = "KUBELET", .right = true}, /* sees so many healthy ones, of so many */
     {.name = "ORDERS"},
     {.name = "EXCLUSIVE", .wide = true},
+    {.name = "REASON", .wide = true}, /* that it is withdrawn for */
 };
 
 static enum table_color color_of(const char *state)
@@ -54,6 +55,7 @@ static void put_resource_row(struct table *table, const Control__V1__Resource *r
     table_put(table, shown);
     table_put(table, orders);
     table_put(table, row->exclusive ? "yes" : "no");
+    table_put(table, row->withdrawal ? row->withdrawal->reason : "");
 }
 
 static json_t *shown_of(const Control__V1__Resource *row)
@@ -82,6 +84,7 @@ static json_t *resource_of(const Control__V1__Resource *row)
     show_set(one, "kubelet", shown_of(row));
     show_set(one, "cordoned", show_number(row->cordoned));
     show_set(one, "withdrawn", json_boolean(row->withdrawn));
+    show_set(one, "withdrawal", list_cordon(row->withdrawal));
     return one;
 }
 

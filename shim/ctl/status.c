@@ -97,10 +97,28 @@ static void show_troubles(const struct show *show, const Control__V1__StatusResp
     table_print(table);
 }
 
+/* "vendor.com/gpu g0: dust in the fan" */
+static void put_newest(struct table *table, const Control__V1__Order *order)
+{
+    char *text;
+
+    if (!order) { /* of a daemon of another release */
+        table_put(table, "");
+        return;
+    }
+    if (asprintf(&text, "%s%s%s%s%s", order->resource, order->id[0] ? " " : "", order->id,
+                 order->reason[0] ? ": " : "", order->reason) < 0)
+        abort(); /* out of memory */
+    table_put(table, text);
+    free(text);
+}
+
 static void show_orders(const struct show *show, const Control__V1__StatusResponse *status)
 {
-    static const struct table_column COLUMNS[] = {
-        {.name = "ORDERS"}, {.name = "COUNT", .right = true}, {.name = "OLDEST"}};
+    static const struct table_column COLUMNS[] = {{.name = "ORDERS"},
+                                                  {.name = "COUNT", .right = true},
+                                                  {.name = "OLDEST"},
+                                                  {.name = "NEWEST"}};
     struct table *table;
     char age[SHOW_AGE_BYTES];
 
@@ -113,6 +131,7 @@ static void show_orders(const struct show *show, const Control__V1__StatusRespon
         table_put(table, status->orders[i]->kind);
         table_put_number(table, status->orders[i]->count);
         table_put(table, show_age(status->orders[i]->oldest_ms, age));
+        put_newest(table, status->orders[i]->newest);
     }
     table_print(table);
 }
@@ -203,6 +222,20 @@ static json_t *troubles_of(const Control__V1__StatusResponse *status)
     return list;
 }
 
+static json_t *newest_of(const Control__V1__Order *order)
+{
+    json_t *one;
+
+    if (!order)
+        return json_null();
+    one = must(json_object());
+    show_set(one, "resource", show_text(order->resource));
+    show_set(one, "id", show_text_or_null(order->id));
+    show_set(one, "reason", show_text_or_null(order->reason));
+    show_set(one, "since", show_ago(order->since_ms));
+    return one;
+}
+
 static json_t *orders_of(const Control__V1__StatusResponse *status)
 {
     json_t *list = must(json_array());
@@ -213,6 +246,7 @@ static json_t *orders_of(const Control__V1__StatusResponse *status)
         show_set(one, "kind", show_text(status->orders[i]->kind));
         show_set(one, "count", show_number(status->orders[i]->count));
         show_set(one, "oldest", show_ago(status->orders[i]->oldest_ms));
+        show_set(one, "newest", newest_of(status->orders[i]->newest));
         show_append(list, one);
     }
     return list;

@@ -3,6 +3,7 @@
 import datetime
 import os
 import signal
+import time
 
 import grpc
 import pytest
@@ -102,7 +103,7 @@ def test_lists_and_status_show_what_is_cordoned(at_work, make_client, make_plugi
 def test_lists_and_status_show_what_is_withdrawn(at_work, make_plugin):
     shim = at_work
     make_plugin(shim, GPU, ["g0"])
-    ctl_json(shim, "withdraw", GPU)
+    ctl_json(shim, "withdraw", GPU, "--reason", "moved")
     (device,) = ctl_json(shim, "devices")["items"]
     assert (device["withdrawn"], device["cordon"], device["free"]) == (True, None, False)
     (row,) = ctl_json(shim, "resources")["items"]
@@ -110,7 +111,24 @@ def test_lists_and_status_show_what_is_withdrawn(at_work, make_plugin):
         0, True, 0, {"devices": 0, "healthy": 0})
     for command in ("devices", "resources"):
         assert ctl(shim, command).stdout.splitlines()[1].split()[-1] == "withdrawn"
-    assert [one["kind"] for one in ctl_json(shim, "status")["orders"]] == ["withdrawal"]
+        assert ctl(shim, command, "-o", "wide").stdout.splitlines()[1].split()[-1] == "moved"
+    assert device["withdrawal"]["reason"] == row["withdrawal"]["reason"] == "moved"
+    (orders,) = ctl_json(shim, "status")["orders"]
+    assert (orders["kind"], orders["newest"]["resource"], orders["newest"]["reason"]) == (
+        "withdrawal", GPU, "moved")
+    assert f"{GPU}: moved" in ctl(shim, "status").stdout
+
+
+def test_status_has_the_newest_of_each_kind(at_work):
+    """Of those that were set in one second it is the first in their order."""
+    shim = at_work
+    ctl_json(shim, "cordon", GPU, "g2", "--reason", "dust")
+    began = time.time()
+    wait_until(lambda: time.time() > began + 1, "they are of different seconds")
+    ctl_json(shim, "cordon", GPU, "g1", "--reason", "rust")
+    (orders,) = ctl_json(shim, "status")["orders"]
+    assert (orders["count"], orders["newest"]["id"], orders["newest"]["reason"]) == (2, "g1", "rust")
+    assert f"{GPU} g1: rust" in ctl(shim, "status").stdout
 
 
 def test_the_grace_that_is_left_is_that_with_the_order(at_work, make_plugin):

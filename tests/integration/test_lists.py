@@ -70,15 +70,15 @@ def test_resources(two_pods):
     nic, gpu = items(shim, "resources")
     assert gpu == {"name": GPU, "state": "active", "exclusive": True, "devices": 1, "healthy": 1,
                    "held": 1, "free": 0, "kubelet": {"devices": 1, "healthy": 0}, "cordoned": 0,
-                   "withdrawn": False}
+                   "withdrawn": False, "withdrawal": None}
     assert nic == {"name": NIC, "state": "active", "exclusive": True, "devices": 2, "healthy": 1,
                    "held": 0, "free": 1, "kubelet": {"devices": 2, "healthy": 1}, "cordoned": 0,
-                   "withdrawn": False}
+                   "withdrawn": False, "withdrawal": None}
     assert item(shim, "resources", GPU) == gpu
     head, row = columns(shim, "resources", GPU, "-o", "wide")
     assert dict(zip(head, row)) == {"NAME": GPU, "STATE": "active", "DEVICES": "1", "HEALTHY": "1",
                                     "HELD": "1", "FREE": "0", "KUBELET": "0/1",
-                                    "ORDERS": "-", "EXCLUSIVE": "yes"}
+                                    "ORDERS": "-", "EXCLUSIVE": "yes", "REASON": "-"}
     assert ctl(shim, "resources", "-o", "name").stdout == f"resource/{NIC}\nresource/{GPU}\n"
 
 
@@ -119,6 +119,7 @@ def test_devices(two_pods):
     assert without(g0, "since") == {
         "resource": GPU, "id": "g0", "health": "healthy", "free": False, "kubelet": "unhealthy",
         "numaNodes": [1], "holdersTotal": 1, "cordon": None, "withdrawn": False,
+        "withdrawal": None,
         "holders": [{"namespace": "default", "pod": "web", "uid": web.uid, "container": "main",
                      "state": "running"}]}
     assert (n2["id"], n2["health"], n2["free"], n2["holders"]) == ("n2", "healthy", True, [])

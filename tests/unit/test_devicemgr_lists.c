@@ -59,7 +59,8 @@ static bool on_resource(void *user, const struct devicemgr_resource *row)
         row->shown, row->shown_devices, row->shown_healthy);
     if (row->cordoned > 0)
         put(" cordoned %zu", row->cordoned);
-    put("%s", row->withdrawn ? " withdrawn" : "");
+    if (row->withdrawn)
+        put(" withdrawn(%s %llu)", row->withdrawn, (unsigned long long)row->withdrawn_at_s);
     return end_row(&row->name, DEVICEMGR_RESOURCE_KEY);
 }
 
@@ -91,7 +92,8 @@ static bool on_device(void *user, const struct devicemgr_device *row)
                              : " seen-unhealthy");
     if (row->cordon)
         put(" cordoned(%s %llu)", row->cordon, (unsigned long long)row->cordon_at_s);
-    put("%s", row->withdrawn ? " withdrawn" : "");
+    if (row->withdrawn)
+        put(" withdrawn(%s %llu)", row->withdrawn, (unsigned long long)row->withdrawn_at_s);
     for (size_t i = 0; i < row->nodes_len; i++)
         put(" @%d", (int)row->nodes[i]);
     for (size_t i = 0; i < row->holders_len; i++)
@@ -295,8 +297,8 @@ static void of_a_withdrawn_resource_nothing_is_free(void **state)
     order(w, withdraw);
     assert_string_equal(resources(w, ALL),
                         NIC " active exclusive 1 1 held 0 free 1 shown 1 1 1\n" GPU
-                            " active exclusive 2 2 held 1 free 0 shown 1 1 0 withdrawn\n");
-    assert_non_null(strstr(devices(w, ALL), GPU " g1 healthy unseen withdrawn\n"));
+                            " active exclusive 2 2 held 1 free 0 shown 1 1 0 withdrawn(moved 78)\n");
+    assert_non_null(strstr(devices(w, ALL), GPU " g1 healthy unseen withdrawn(moved 78)\n"));
 }
 
 static void extend(struct world *w)
