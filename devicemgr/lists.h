@@ -106,6 +106,11 @@ void devicemgr_devices(const struct devicemgr *mgr, uint64_t now_ms,
                        const struct devicemgr_which *which,
                        bool (*each)(void *user, const struct devicemgr_device *device), void *user);
 
+/* The id of a device of the resource that `is` says yes to, of all those that are listed or that somebody
+ * has: the last of them in the list's order. NULL: none. It is borrowed as a row's texts are. */
+const char *devicemgr_device_find(const struct devicemgr *mgr, const char *resource,
+                                  bool (*is)(void *user, const char *id), void *user);
+
 /* ---- allocations: what a container has of a resource. The key is namespace, pod, uid, container,
  * resource ---- */
 

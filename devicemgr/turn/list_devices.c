@@ -303,3 +303,43 @@ void devicemgr_devices(const struct devicemgr *mgr, uint64_t now_ms,
     free(telling.holders);
     free(state);
 }
+
+/* ---- one that is looked for ---- */
+
+struct looking {
+    bool (*is)(void *user, const char *id);
+    void *user;
+    const char *found;
+};
+
+static void look(struct looking *looking, const char *id)
+{
+    if (looking->is(looking->user, id) && (!looking->found || strverscmp(id, looking->found) > 0))
+        looking->found = id;
+}
+
+static void look_at_ids(struct looking *looking, const struct ids *ids)
+{
+    for (size_t i = 0; i < ids->len; i++)
+        look(looking, ids->v[i]);
+}
+
+const char *devicemgr_device_find(const struct devicemgr *mgr, const char *resource,
+                                  bool (*is)(void *user, const char *id), void *user)
+{
+    const struct state *state = &mgr->state;
+    const struct resource *found = resources_find(state->resources, resource);
+    struct looking looking = {.is = is, .user = user};
+
+    for (size_t i = 0; found && i < found->devices.len; i++)
+        look(&looking, found->devices.items[i].id);
+    for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
+        if (strcmp(a->resource, resource) == 0)
+            look_at_ids(&looking, &a->ids);
+    }
+    for (const struct kubelet_hold *h = state->kubelet.holds; h; h = h->hh.next) {
+        if (strcmp(h->resource, resource) == 0)
+            look_at_ids(&looking, &h->ids);
+    }
+    return looking.found;
+}

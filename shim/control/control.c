@@ -148,7 +148,8 @@ static void on_list(struct rpc_incoming *call, const ProtobufCMessage *message,
     if (make(&list, host_core(control->host), (const void *)message))
         rpc_incoming_answer(call, list.response);
     else
-        rpc_incoming_finish(call, RPC_INVALID_ARGUMENT, "after: no place in this list");
+        rpc_incoming_finish(call, RPC_INVALID_ARGUMENT,
+                            "after: no place in this list, or not any more: begin anew");
     list_fini(&list);
 }
 

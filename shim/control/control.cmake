@@ -13,6 +13,7 @@ add_library(shim_control STATIC
     ${CMAKE_CURRENT_LIST_DIR}/status.c
     ${CMAKE_CURRENT_LIST_DIR}/releasing.c
     ${CMAKE_CURRENT_LIST_DIR}/steering.c
+    ${CMAKE_CURRENT_LIST_DIR}/told_id.c
     ${CMAKE_CURRENT_LIST_DIR}/why.c)
 target_link_libraries(shim_control
     PUBLIC PkgConfig::LIBUV cri_proto

@@ -15,13 +15,15 @@
 /* A client that is silent is asked for a sign of life; rpc_server_set_pings(). */
 #define CONTROL_PINGS_MS 5000
 /* Containers of one answer, and ids of one resource of theirs: with texts of 512 bytes each that is
- * some 200 KiB where every container waits for one resource. */
+ * some 200 KiB where every container waits for one resource. No id is added once those of the answer have
+ * CONTROL_PAGE_BYTES_MAX. */
 #define CONTROL_WHY_CONTAINERS_MAX 100
 #define CONTROL_WHY_IDS_MAX 64
 /* A row of the checkpoint that is exported waits until less than this is queued for its client. */
 #define CONTROL_EXPORT_QUEUE_BYTES (64u * 1024)
 #define CONTROL_EXPORT_LOOK_MS 10
-/* What an operator has set, in one answer: 300 bytes each where a reason is given. */
+/* What an operator has set, in one answer: 300 bytes each where a reason is given; and none is added once
+ * their texts have CONTROL_PAGE_BYTES_MAX. */
 #define CONTROL_ORDERS_MAX 1000
 
 /* Streams of events, of all clients; each has so much waiting for it that it does not read, and all
@@ -40,6 +42,9 @@
  * takes some microseconds. */
 #define CONTROL_PAGE_RESOURCES_MAX 50
 #define CONTROL_PAGE_COUNTED_MAX 2000
+/* Of one id of a device; of a longer one its beginning is told (told_id.h). Those that there are have some
+ * 40 bytes. */
+#define CONTROL_ID_BYTES_MAX 1024
 /* Who has one device; containers of one pod: the first of them. */
 #define CONTROL_HOLDERS_MAX 64
 #define CONTROL_POD_CONTAINERS_MAX 256

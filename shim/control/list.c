@@ -5,6 +5,7 @@
 
 #include "shim/control/limits.h"
 #include "shim/control/steering.h"
+#include "shim/control/told_id.h"
 #include "shim/must.h"
 
 struct list_block {
@@ -58,6 +59,29 @@ char *list_text(struct list *list, const char *text)
 {
     list->bytes += strlen(text);
     return (char *)(uintptr_t)text;
+}
+
+char *list_id(struct list *list, const char *id)
+{
+    char *told;
+
+    if (!told_id_is_cut(id))
+        return list_text(list, id);
+    told = list_alloc(list, 1, TOLD_ID_BYTES_MAX);
+    told_id_cut(id, told);
+    return list_text(list, told);
+}
+
+static bool is_told(void *user, const char *id)
+{
+    return told_id_is_of(user, id);
+}
+
+bool list_find_id(const struct devicemgr *core, const char *resource, const char **id)
+{
+    if (told_id_is_cut(*id))
+        *id = devicemgr_device_find(core, resource, is_told, (char *)(uintptr_t)*id);
+    return *id;
 }
 
 Control__V1__Cordon *list_cordon(struct list *list, const char *reason, uint64_t at_s)

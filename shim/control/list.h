@@ -43,6 +43,12 @@ void *list_begin(struct list *list, const Control__V1__ListRequest *request, siz
 void *list_alloc(struct list *list, size_t len, size_t bytes);
 /* A text of the device manager's, which is only read. */
 char *list_text(struct list *list, const char *text);
+/* An id of a device, as it is told (told_id.h); borrowed, if it is told whole. */
+char *list_id(struct list *list, const char *id);
+/* The id in a request's place: one that was told cut becomes the one it was of. False: that one is not
+ * there any more. */
+bool list_find_id(const struct devicemgr *core, const char *resource, const char **id)
+    __attribute__((warn_unused_result));
 /* What an operator has set, for this reason, at that time of the core's; NULL: there is no reason, nor
  * anything set. */
 Control__V1__Cordon *list_cordon(struct list *list, const char *reason, uint64_t at_s);

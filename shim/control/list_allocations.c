@@ -56,11 +56,10 @@ static size_t add_ids(struct list *list, Control__V1__Allocation *row,
                       const struct devicemgr_allocation *is, size_t told)
 {
     row->ids_total = is->ids_len;
-    row->ids = (char **)(uintptr_t)(is->ids + told); /* only packed */
+    row->ids = list_alloc(list, is->ids_len - told, sizeof *row->ids);
     while (told < is->ids_len && (row->n_ids == 0 || list->bytes < CONTROL_PAGE_BYTES_MAX)) {
-        list_text(list, is->ids[told++]);
+        row->ids[row->n_ids++] = list_id(list, is->ids[told++]);
         list->bytes += 4; /* its tag and length */
-        row->n_ids++;
     }
     return told;
 }

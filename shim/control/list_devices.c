@@ -45,11 +45,12 @@ static bool on_device(void *user, const struct devicemgr_device *is)
     Control__V1__DevicesResponse *response = devices->response;
     struct list *list = devices->list;
     Control__V1__Device *row = list_alloc(list, 1, sizeof *row);
-    const char *const key[] = {is->resource, is->id};
+    const char *key[DEVICEMGR_DEVICE_KEY] = {is->resource};
 
     control__v1__device__init(row);
     row->resource = list_text(list, is->resource);
-    row->id = list_text(list, is->id);
+    row->id = list_id(list, is->id);
+    key[1] = row->id;
     row->listed = is->listed;
     row->healthy = is->healthy;
     row->since_ms = is->since_ms_ago;
@@ -71,10 +72,19 @@ bool list_devices(struct list *list, const struct devicemgr *core,
                   const Control__V1__ListRequest *request)
 {
     struct devices devices = {.list = list};
+    const char *after[DEVICEMGR_DEVICE_KEY];
 
     devices.response = list_begin(list, request, DEVICEMGR_DEVICE_KEY, CONTROL_PAGE_ROWS_MAX,
                                   &control__v1__devices_response__descriptor);
-    if (devices.response)
-        devicemgr_devices(core, boot_now_ms(), &list->which, on_device, &devices);
-    return devices.response;
+    if (!devices.response)
+        return false;
+    if (list->which.after) {
+        after[0] = list->which.after[0];
+        after[1] = list->which.after[1];
+        list->which.after = after;
+        if (!list_find_id(core, after[0], &after[1]))
+            return false;
+    }
+    devicemgr_devices(core, boot_now_ms(), &list->which, on_device, &devices);
+    return true;
 }

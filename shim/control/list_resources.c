@@ -30,6 +30,7 @@ struct resources {
     Control__V1__ResourcesResponse *response;
     const struct devicemgr *core;
     const char *const *part; /* the request's place, if it is in a resource; NULL: none */
+    const char *part_id;     /* of it: the device */
     size_t steps;            /* of the page */
 };
 
@@ -69,7 +70,7 @@ static void set_next(struct resources *resources, const char *name, const struct
     response->next = list_alloc(list, PART_KEY, sizeof *response->next);
     response->n_next = PART_KEY;
     response->next[0] = list_text(list, name);
-    response->next[1] = list_text(list, counting->id);
+    response->next[1] = list_id(list, counting->id);
     for (size_t i = 0; i < COUNTED; i++)
         response->next[DEVICEMGR_DEVICE_KEY + i] = number_text(list, counting->counts[i]);
 }
@@ -82,7 +83,7 @@ static bool count_devices(struct resources *resources, struct devicemgr_resource
     struct counting counting = {.left = CONTROL_PAGE_COUNTED_MAX};
 
     if (resources->part && strcmp(resources->part[0], row->name) == 0) {
-        after[1] = resources->part[1];
+        after[1] = resources->part_id;
         for (size_t i = 0; i < COUNTED; i++)
             counting.counts[i] = strtoull(resources->part[DEVICEMGR_DEVICE_KEY + i], NULL, 10);
     }
@@ -148,8 +149,12 @@ bool list_resources(struct list *list, const struct devicemgr *core,
     if (!resources.response)
         return false;
     list->which.again = part;
-    if (part)
+    if (part) {
         resources.part = list->which.after;
+        resources.part_id = resources.part[1];
+        if (!list_find_id(core, resources.part[0], &resources.part_id))
+            return false;
+    }
     devicemgr_resources(core, boot_now_ms(), &list->which, on_resource, &resources);
     return true;
 }

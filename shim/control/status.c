@@ -91,11 +91,10 @@ static void set_troubles(struct status *status, const struct report *report)
 
 static void set_orders(struct status *status, const struct devicemgr *core)
 {
-    size_t len = steering_count(core, status->orders, status->newest_orders);
-
-    for (size_t i = 0; i < len; i++)
-        status->order_list[i] = &status->orders[i];
-    status->response.n_orders = len;
+    steering_count(core, &status->orders);
+    for (size_t i = 0; i < status->orders.len; i++)
+        status->order_list[i] = &status->orders.of[i];
+    status->response.n_orders = status->orders.len;
     status->response.orders = status->order_list;
 }
 

@@ -19,9 +19,8 @@ struct status {
     Control__V1__Kubelet kubelet;
     Control__V1__Trouble troubles[REPORT_TROUBLES_MAX];
     Control__V1__Trouble *trouble_list[REPORT_TROUBLES_MAX];
-    Control__V1__OrderCount orders[STEERING_KINDS];
+    struct steering_counts orders;
     Control__V1__OrderCount *order_list[STEERING_KINDS];
-    Control__V1__Order newest_orders[STEERING_KINDS];
 };
 
 /* `settings` and `report` are borrowed until status_fini(), which comes before the core's next event. */

@@ -6,6 +6,7 @@
 
 #include "cri-proto/control_v1.pb-c.h"
 #include "shim/control/asked.h"
+#include "shim/control/told_id.h"
 #include "shim/core/host.h"
 #include "shim/events/events.h"
 #include "shim/rpc/rpc.h"
@@ -21,11 +22,17 @@ void steering_call(struct steering *steering, struct rpc_incoming *call,
 /* Answers what is set. */
 void steering_orders(const struct steering *steering, struct rpc_incoming *call,
                      const Control__V1__OrdersRequest *request);
-/* How many of each kind, into `counts`, and the newest of each (both of STEERING_KINDS); how many kinds
- * there are. The texts are the core's, and count until its next event. */
+/* How many of each kind. The texts are the core's, and count until its next event. */
 #define STEERING_KINDS 3
-size_t steering_count(const struct devicemgr *core, Control__V1__OrderCount *counts,
-                      Control__V1__Order *newest);
+struct steering_counts {
+    Control__V1__OrderCount of[STEERING_KINDS];
+    size_t len; /* kinds of which there are some */
+
+    /* private */
+    Control__V1__Order newest[STEERING_KINDS]; /* of each */
+    char ids[STEERING_KINDS][TOLD_ID_BYTES_MAX];
+};
+void steering_count(const struct devicemgr *core, struct steering_counts *counts);
 /* How long ago that was, of what the core keeps as the time of an order. */
 uint64_t steering_ago_ms(uint64_t at_s);
 /* The calls are over. */

@@ -5,7 +5,7 @@
 
 #include "devicemgr/why.h"
 #include "shim/boot_clock.h"
-#include "shim/control/limits.h"
+#include "shim/control/told_id.h"
 #include "shim/must.h"
 
 static char *copy(const char *text)
@@ -24,19 +24,31 @@ static Control__V1__Reason *reason_of(const char *word, const char *text, const 
     return reason;
 }
 
-static void copy_ids(Control__V1__Finding *to, const struct devicemgr_why_finding *finding)
+static char *copy_id(const char *id)
+{
+    char told[TOLD_ID_BYTES_MAX];
+
+    if (!told_id_is_cut(id))
+        return copy(id);
+    told_id_cut(id, told);
+    return copy(told);
+}
+
+static void copy_ids(struct why *why, Control__V1__Finding *to,
+                     const struct devicemgr_why_finding *finding)
 {
     size_t len = finding->ids_len < CONTROL_WHY_IDS_MAX ? finding->ids_len : CONTROL_WHY_IDS_MAX;
 
     to->ids_total = finding->ids_len;
     to->ids = must(calloc(len + 1, sizeof *to->ids));
-    while (to->n_ids < len) {
-        to->ids[to->n_ids] = copy(finding->ids[to->n_ids]);
-        to->n_ids++;
+    while (to->n_ids < len && why->id_bytes < CONTROL_PAGE_BYTES_MAX) {
+        to->ids[to->n_ids] = copy_id(finding->ids[to->n_ids]);
+        why->id_bytes += strlen(to->ids[to->n_ids++]);
     }
 }
 
-static Control__V1__Finding *finding_of(const struct devicemgr_why_finding *finding)
+static Control__V1__Finding *finding_of(struct why *why,
+                                        const struct devicemgr_why_finding *finding)
 {
     static const Control__V1__Finding__Step STEPS[] = {
         [DEVICEMGR_WHY_GO] = CONTROL__V1__FINDING__STEP__GO,
@@ -50,7 +62,7 @@ static Control__V1__Finding *finding_of(const struct devicemgr_why_finding *find
     to->asked = finding->asked;
     to->step = STEPS[finding->step];
     to->has = finding->has;
-    copy_ids(to, finding);
+    copy_ids(why, to, finding);
     if (finding->word)
         to->reason = reason_of(finding->word, finding->text, finding->clears);
     return to;
@@ -80,7 +92,7 @@ static Control__V1__Pending *pending_of(const struct devicemgr_why *why)
     return pending;
 }
 
-static Control__V1__Container *container_of(const struct devicemgr_why *why)
+static Control__V1__Container *container_of(struct why *answer, const struct devicemgr_why *why)
 {
     Control__V1__Container *container = must(malloc(sizeof *container));
 
@@ -92,7 +104,7 @@ static Control__V1__Container *container_of(const struct devicemgr_why *why)
     container->findings = must(calloc(why->findings_len + 1, sizeof *container->findings));
     while (container->n_findings < why->findings_len) {
         container->findings[container->n_findings] =
-            finding_of(&why->findings[container->n_findings]);
+            finding_of(answer, &why->findings[container->n_findings]);
         container->n_findings++;
     }
     if (why->pending)
@@ -113,11 +125,12 @@ static void on_why(void *user, const struct devicemgr_why *why)
         response->more = true;
         return;
     }
-    response->containers[response->n_containers++] = container_of(why);
+    response->containers[response->n_containers++] = container_of(answer, why);
 }
 
 void why_init(struct why *why, const struct devicemgr *core, const Control__V1__WhyRequest *request)
 {
+    *why = (struct why){0};
     control__v1__why_response__init(&why->response);
     why->response.containers =
         must(calloc(CONTROL_WHY_CONTAINERS_MAX, sizeof *why->response.containers));

@@ -11,7 +11,8 @@ struct why {
     Control__V1__WhyResponse response;
 
     /* private */
-    bool waiting; /* only those that wait, or were refused */
+    bool waiting;    /* only those that wait, or were refused */
+    size_t id_bytes; /* of the ids so far */
 };
 
 /* Asks; all that it says is a copy. */

@@ -178,8 +178,8 @@ static void show_lines(const struct show *show, const Control__V1__OrdersRespons
     for (size_t i = 0; i < response->n_orders; i++) {
         const Control__V1__Order *order = response->orders[i];
 
-        fprintf(show->out, "%s/%s%s%s", order->kind, order->resource, order->id[0] ? "/" : "",
-                order->id);
+        fprintf(show->out, "%s/%s%s", order->kind, order->resource, order->id[0] ? "/" : "");
+        show_put(show, order->id);
         if (show->format == SHOW_NAME) {
             fputc('\n', show->out);
             continue;
@@ -189,7 +189,9 @@ static void show_lines(const struct show *show, const Control__V1__OrdersRespons
             fputs(", ended", show->out);
         else if (order->more_ms > 0)
             fprintf(show->out, ", %s longer", show_age(order->more_ms, age));
-        fprintf(show->out, "%s%s\n", order->reason[0] ? ": " : "", order->reason);
+        fputs(order->reason[0] ? ": " : "", show->out);
+        show_put(show, order->reason);
+        fputc('\n', show->out);
     }
     if (response->more)
         fputs("and more: name a resource\n", show->out);

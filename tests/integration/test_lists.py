@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import json
+import re
 import threading
 import time
 
@@ -256,6 +257,67 @@ def test_an_allocation_of_very_many_ids_is_one(at_work, make_client, make_plugin
     with Client(at_work.control) as control_client:
         one = page(control_client, "Allocations")
         assert len(one.next) == 6 and one.rows[1].ids_total == 11999 > len(one.rows[1].ids)
+
+
+CUT = re.compile(r"x{1024}\.\.\.\((\d+) bytes, [0-9a-f]{16}\)")
+
+
+def test_ids_of_any_length_are_listed(at_work, make_client, make_plugin):
+    """Longer than a request may be, alike at their beginning, and more than a page has room for: each is
+    told once, cut; a page may end with one, and so may what is counted for one."""
+    short = [f"a{number:04}" for number in range(1990)]
+    long = [f"{'x' * 70_000}{number:03}" for number in range(200)]
+    make_plugin(at_work, GPU, short + long)
+    client = make_client(at_work)
+    wait_until(lambda: item(at_work, "resources")["devices"] == 2190, "they are listed")
+    client.run(client.run_pod("a"), "main", annotations=by_token(GPU, *short, *long[:20]))
+    told = [one["id"] for one in items(at_work, "devices")]
+    assert told[:1990] == short and len(set(told)) == 2190
+    assert {CUT.fullmatch(one)[1] for one in told[1990:]} == {"70003"}
+    holding = [one["id"] for one in items(at_work, "devices") if one["holders"]]
+    assert item(at_work, "allocations")["ids"] == holding == told[:2010]
+    resource = item(at_work, "resources")
+    assert (resource["held"], resource["free"]) == (2010, 180)
+    [container] = ctl_json(at_work, "why", "a")["items"]
+    assert [one["idsTotal"] for one in container["now"]] == [2010]
+    names = ctl(at_work, "devices", "-o", "name").stdout.splitlines()
+    assert names == [f"device/{GPU}/{one}" for one in told]
+
+
+def test_a_place_by_a_long_id_that_is_gone_is_none(at_work, make_plugin):
+    """Nobody can say what comes after it."""
+    make_plugin(at_work, GPU, ["g0", "x" * 2000])
+    wait_until(lambda: item(at_work, "resources")["devices"] == 2, "they are listed")
+    told = items(at_work, "devices")[-1]["id"]
+    with Client(at_work.control) as client:
+        assert list(page(client, "Devices", after=[GPU, told]).rows) == []
+        with pytest.raises(grpc.RpcError) as error:
+            page(client, "Devices", after=[GPU, told.replace("2000", "2001")])
+        assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        with pytest.raises(grpc.RpcError) as error:
+            page(client, "Resources", after=[GPU, told.replace("2000", "2001"), *"0000"])
+        assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_one_id_that_fills_a_message(at_work, make_plugin):
+    make_plugin(at_work, GPU, ["g0", "x" * (16 * MIB - 64), "z0"])
+    wait_until(lambda: item(at_work, "resources")["devices"] == 3, "they are listed")
+    first, long, last = (one["id"] for one in items(at_work, "devices"))
+    assert (first, CUT.fullmatch(long)[1], last) == ("g0", str(16 * MIB - 64), "z0")
+
+
+def test_orders_of_long_ids(at_work):
+    """As long as a command line takes; what is set by one is taken back by it."""
+    ids = [f"{'x' * 30_000}{number}" for number in range(10)]
+    for one in ids:
+        ctl_json(at_work, "cordon", GPU, one)
+    told = ctl_json(at_work, "orders")
+    assert len({one["id"] for one in told}) == 10 and all(CUT.fullmatch(one["id"]) for one in told)
+    assert CUT.search(ctl(at_work, "orders").stdout)
+    assert CUT.fullmatch(ctl_json(at_work, "status")["orders"][0]["newest"]["id"])
+    for one in ids:
+        ctl_json(at_work, "uncordon", GPU, one)
+    assert ctl_json(at_work, "orders") == []
 
 
 @pytest.mark.parametrize("method", ["Resources", "Plugins", "Devices", "Allocations", "Pods"])

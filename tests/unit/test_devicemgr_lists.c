@@ -269,7 +269,7 @@ static void cordon_three(struct world *w)
 
 static void withdraw(struct world *w)
 {
-    devicemgr_withdraw(w->mgr, w->now_ms, 2, GPU, "", 78);
+    devicemgr_withdraw(w->mgr, w->now_ms, 2, GPU, "moved", 78);
 }
 
 /* One of them is held, which is cordoned for whoever comes next; one is not listed, and nobody's. */
@@ -295,9 +295,9 @@ static void of_a_withdrawn_resource_nothing_is_free(void **state)
     nics_up(w, "n0");
     container_made(w, 11, "u1", "main", GPU ":g0");
     order(w, withdraw);
-    assert_string_equal(resources(w, ALL),
-                        NIC " active exclusive 1 1 held 0 free 1 shown 1 1 1\n" GPU
-                            " active exclusive 2 2 held 1 free 0 shown 1 1 0 withdrawn(moved 78)\n");
+    assert_string_equal(resources(w, ALL), NIC
+                        " active exclusive 1 1 held 0 free 1 shown 1 1 1\n" GPU
+                        " active exclusive 2 2 held 1 free 0 shown 1 1 0 withdrawn(moved 78)\n");
     assert_non_null(strstr(devices(w, ALL), GPU " g1 healthy unseen withdrawn(moved 78)\n"));
 }
 
@@ -392,6 +392,29 @@ static void what_the_kubelet_promised(void **state)
     assert_non_null(strstr(resources(w, ALL), "held 1 free 1"));
     assert_string_equal(pods(w, ALL), "/ ; main 1 promised\n");
     assert_string_equal(allocations(w, ALL), "");
+}
+
+static bool begins_with(void *user, const char *id)
+{
+    return strncmp(id, user, strlen(user)) == 0;
+}
+
+/* Of those that are listed, that a container has, and that the kubelet has promised. */
+static void one_is_found_among_all_that_there_are(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint = gpus_up(w, "g1 g2 g10");
+
+    container_made(w, 11, "u1", "main", GPU ":g2");
+    kubelet_holds(w, "u9=" GPU ":h1");
+    plugin_list(w, endpoint, "g1 g10");
+    devicemgr_run(w->mgr);
+    ignore_all(w);
+    assert_string_equal(devicemgr_device_find(w->mgr, GPU, begins_with, (char *)"g"), "g10");
+    assert_string_equal(devicemgr_device_find(w->mgr, GPU, begins_with, (char *)"g2"), "g2");
+    assert_string_equal(devicemgr_device_find(w->mgr, GPU, begins_with, (char *)""), "h1");
+    assert_null(devicemgr_device_find(w->mgr, GPU, begins_with, (char *)"x"));
+    assert_null(devicemgr_device_find(w->mgr, NIC, begins_with, (char *)"g"));
 }
 
 /* Once, by who has it. */
@@ -618,6 +641,7 @@ int main(void)
         TEST(built_in_devices_have_no_plugin),
         TEST(a_plugin_that_is_away),
         TEST(cordoned_devices_are_not_free),
+        TEST(one_is_found_among_all_that_there_are),
         TEST(of_a_withdrawn_resource_nothing_is_free),
         TEST(the_grace_that_is_left_is_that_with_the_order),
         TEST(a_running_container_and_a_free_device),
