@@ -21,6 +21,8 @@ enum devicemgr_record_kind {
     DEVICEMGR_RECORD_ALLOCATION, /* pod uid, container, resource; checkpoint.v1.Allocation */
     DEVICEMGR_RECORD_POD,        /* key[0] pod uid; checkpoint.v1.Pod */
     DEVICEMGR_RECORD_ORDER,      /* kind, resource, device id or ""; checkpoint.v1.Order */
+    DEVICEMGR_RECORD_DRIVER,     /* key[0] its name; checkpoint.v1.Driver */
+    DEVICEMGR_RECORD_CLAIM,      /* claim uid, driver; checkpoint.v1.Claim */
     DEVICEMGR_RECORD_LOSS,       /* key[0] "rows_lost": they were, and the runtime has not been
                                   * listed late enough since. A store may write it by itself */
 };
@@ -96,6 +98,22 @@ struct devicemgr_about {
     const char *container;
 };
 
+/* A claim as the kubelet names it to a driver (dra.h). */
+struct devicemgr_claim {
+    const char *pod_namespace;
+    const char *name;
+    const char *uid;
+};
+
+/* What became of it. */
+struct devicemgr_claim_done {
+    int code;            /* 0: prepared, or unprepared; else a gRPC code */
+    const char *message; /* why not; NULL with code 0 */
+    /* Of one that was prepared: the bytes of NodePrepareResourceResponse of dra v1. */
+    const void *response;
+    size_t response_bytes;
+};
+
 /* What became of what an operator asked for. */
 struct devicemgr_steered {
     int code;            /* 0: it is so, and durable; else a gRPC code */
@@ -140,6 +158,17 @@ struct devicemgr_ports {
     /* The end of devicemgr_cordon() and its like, and of devicemgr_release(); not called where none of
      * them is. */
     void (*steered)(void *user, uint64_t number, const struct devicemgr_steered *steered);
+    /* The answer to devicemgr_driver_register(): code 0, or the gRPC code with the message. */
+    void (*driver_registered)(void *user, uint64_t instance, int code, const char *message);
+    /* Calls on an instance of a driver, about one claim; each ends in devicemgr_claim_answered(),
+     * within `timeout_ms`, or by the end of the instance's connection. These and the next are not
+     * called where nobody registers a driver. */
+    void (*driver_prepare)(void *user, uint64_t instance, uint64_t call,
+                           const struct devicemgr_claim *claim, uint64_t timeout_ms);
+    void (*driver_unprepare)(void *user, uint64_t instance, uint64_t call,
+                             const struct devicemgr_claim *claim, uint64_t timeout_ms);
+    /* The end of devicemgr_claim_prepare(), devicemgr_claim_unprepare(). */
+    void (*claim_done)(void *user, uint64_t number, const struct devicemgr_claim_done *done);
     /* `level` is a syslog level; `about` is never NULL, and may have any bytes of a peer's. */
     void (*log)(void *user, int level, const struct devicemgr_about *about, const char *text);
 };

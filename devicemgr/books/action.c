@@ -75,6 +75,8 @@ static void action_free(struct action *action)
     rows_free(action->rows, action->rows_len);
     free(action->event);
     free(action->about);
+    free(action->claim);
+    free(action->response);
     free(action);
 }
 
@@ -120,6 +122,14 @@ static void steered(const struct action *action, const struct devicemgr_ports *p
     const struct devicemgr_steered steered = {action->code, action->changed, action->text};
 
     ports->steered(user, action->subject, &steered);
+}
+
+static void claim_done(const struct action *action, const struct devicemgr_ports *ports, void *user)
+{
+    const struct devicemgr_claim_done done = {action->code, action->text, action->response,
+                                              action->response_bytes};
+
+    ports->claim_done(user, action->subject, &done);
 }
 
 static const struct devicemgr_about about_nothing;
@@ -174,6 +184,18 @@ static void carry_out(const struct action *a, const struct devicemgr_ports *port
         break;
     case ACTION_STEERED:
         steered(a, ports, user);
+        break;
+    case ACTION_DRIVER_REGISTERED:
+        ports->driver_registered(user, a->subject, a->code, a->text);
+        break;
+    case ACTION_DRIVER_PREPARE:
+        ports->driver_prepare(user, a->subject, a->call, a->claim, a->timeout_ms);
+        break;
+    case ACTION_DRIVER_UNPREPARE:
+        ports->driver_unprepare(user, a->subject, a->call, a->claim, a->timeout_ms);
+        break;
+    case ACTION_CLAIM_DONE:
+        claim_done(a, ports, user);
         break;
     case ACTION_LOG:
         ports->log(user, a->code, a->about ? a->about : &about_nothing, a->text);

@@ -24,6 +24,10 @@ enum action_kind {
     ACTION_PREFERRED,
     ACTION_EVENT,
     ACTION_STEERED,
+    ACTION_DRIVER_REGISTERED,
+    ACTION_DRIVER_PREPARE,
+    ACTION_DRIVER_UNPREPARE,
+    ACTION_CLAIM_DONE,
     ACTION_LOG,
 };
 
@@ -38,7 +42,8 @@ struct action_row {
 
 struct action {
     enum action_kind kind;
-    uint64_t subject; /* endpoint, registration, commit, check, create, prefer or steer */
+    uint64_t subject; /* endpoint, registration, commit, check, create, prefer, steer, driver's
+                       * instance or who asked for a claim */
     uint64_t call;
     uint64_t timeout_ms;
     uint64_t held_ms; /* of a create */
@@ -55,6 +60,9 @@ struct action {
     size_t rows_len;
     struct devicemgr_event *event; /* in one piece with all it points to; with the next */
     struct devicemgr_about *about; /* of a line; NULL: nothing */
+    struct devicemgr_claim *claim; /* in one piece with all it points to */
+    uint8_t *response;             /* of a claim that was prepared */
+    size_t response_bytes;
     struct action *next;
 };
 

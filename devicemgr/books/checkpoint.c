@@ -49,6 +49,10 @@ static uint8_t *value_of(struct state *state, const struct dirty_thing *thing, s
         return record_of_pod(thing->pod, state->now_ms, bytes_len);
     if (thing->order && thing->order->state != ORDER_ENDING)
         return record_of_order(thing->order, bytes_len);
+    if (thing->driver)
+        return record_of_driver(thing->driver, bytes_len);
+    if (thing->claim && claim_state_kept(thing->claim->state))
+        return record_of_claim(thing->claim, bytes_len);
     if (thing->loss && state->listing.rows_lost) {
         *bytes_len = 1;
         return (uint8_t *)mem_strdup("1");
@@ -61,7 +65,8 @@ static bool is_wanted(const struct state *state, const struct dirty_thing *thing
 {
     return (thing->allocation && thing->allocation->row != ALLOCATION_RESERVED) ||
            (thing->resource && resource_kept(thing->resource)) ||
-           (thing->pod && pod_kept(state, thing->pod)) || thing->order || thing->loss;
+           (thing->pod && pod_kept(state, thing->pod)) || thing->order || thing->driver ||
+           (thing->claim && claim_state_kept(thing->claim->state)) || thing->loss;
 }
 
 uint64_t checkpoint_next_ms(const struct state *state)
@@ -110,6 +115,8 @@ uint64_t checkpoint_begin(struct state *state)
             allocation_carry(thing.allocation, commit);
         if (thing.order)
             order_carry(thing.order, commit);
+        if (thing.claim)
+            claim_carry(thing.claim, commit);
         out->kind = row->kind;
         out->names = mem_key(row->parts, DIRTY_KEYS_LEN, &names_bytes);
         mem_parts(out->names, out->key, DIRTY_KEYS_LEN);
@@ -149,6 +156,8 @@ static void finish_row(struct state *state, const struct dirty_row *row, uint64_
         note_stored(&thing, row->put);
     if (thing.order && thing.order->commit == commit)
         ordered_committed(state, thing.order, durable);
+    if (thing.claim && thing.claim->commit == commit)
+        claim_committed(thing.claim, durable);
     if (row->kind == DEVICEMGR_RECORD_ALLOCATION)
         wake_pod(&state->wakes, row->parts[0]); /* the container's next create waits for it */
     if (!allocation || allocation->commit != commit)
@@ -205,6 +214,14 @@ void checkpoint_store_reset(struct state *state)
     for (struct order *order = state->orders.by_key; order; order = order->hh.next) {
         order->stored = false;
         dirty_touch_order(state, order);
+    }
+    for (struct driver *driver = state->drivers.by_name; driver; driver = driver->hh.next) {
+        driver->stored = false;
+        dirty_touch_driver(state, driver);
+    }
+    for (struct claim *claim = state->claims.by_key; claim; claim = claim->hh.next) {
+        claim->stored = false;
+        dirty_touch_claim(state, claim);
     }
     dirty_touch_loss(state, true);
 }

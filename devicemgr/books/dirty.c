@@ -7,6 +7,7 @@
 static const char *const KIND_NAMES[] = {
     [DEVICEMGR_RECORD_RESOURCE] = "resource", [DEVICEMGR_RECORD_ALLOCATION] = "allocation",
     [DEVICEMGR_RECORD_POD] = "pod",           [DEVICEMGR_RECORD_ORDER] = "order",
+    [DEVICEMGR_RECORD_DRIVER] = "driver",     [DEVICEMGR_RECORD_CLAIM] = "claim",
     [DEVICEMGR_RECORD_LOSS] = "loss",
 };
 
@@ -80,6 +81,14 @@ struct dirty_thing dirty_thing(struct state *state, enum devicemgr_record_kind k
             thing.order = orders_edit(&state->orders, order_kind, parts[1], parts[2]);
         thing.stored = thing.order ? &thing.order->stored : NULL;
         break;
+    case DEVICEMGR_RECORD_DRIVER:
+        thing.driver = drivers_edit(&state->drivers, parts[0]);
+        thing.stored = thing.driver ? &thing.driver->stored : NULL;
+        break;
+    case DEVICEMGR_RECORD_CLAIM:
+        thing.claim = claims_edit(&state->claims, parts[0], parts[1]);
+        thing.stored = thing.claim ? &thing.claim->stored : NULL;
+        break;
     case DEVICEMGR_RECORD_LOSS:
         thing.loss = true;
         break;
@@ -128,6 +137,18 @@ void dirty_touch_order(struct state *state, const struct order *order)
 {
     touch(state, DEVICEMGR_RECORD_ORDER, order_kind_name(order->kind), order->resource, order->id,
           order->stored);
+    state->dirty.due = true;
+}
+
+void dirty_touch_driver(struct state *state, const struct driver *driver)
+{
+    touch(state, DEVICEMGR_RECORD_DRIVER, driver->name, "", "", driver->stored);
+    state->dirty.due = true;
+}
+
+void dirty_touch_claim(struct state *state, const struct claim *claim)
+{
+    touch(state, DEVICEMGR_RECORD_CLAIM, claim->uid, claim->driver, "", claim->stored);
     state->dirty.due = true;
 }
 

@@ -14,6 +14,8 @@
 #include "devicemgr/things/mem.h"
 
 struct allocation;
+struct claim;
+struct driver;
 struct order;
 struct pod;
 struct resource;
@@ -46,6 +48,8 @@ void dirty_touch_pod_gone(struct state *state, const char *pod_uid);
 
 /* Soon, too. */
 void dirty_touch_order(struct state *state, const struct order *order);
+void dirty_touch_driver(struct state *state, const struct driver *driver);
+void dirty_touch_claim(struct state *state, const struct claim *claim);
 /* Whether rows are lost. */
 void dirty_touch_loss(struct state *state, bool due);
 
@@ -56,12 +60,14 @@ struct dirty_row *dirty_find(const struct dirty *dirty, const char *key, size_t 
 /* Finds or adds; `parts` has DIRTY_KEYS_LEN, and is copied. */
 struct dirty_row *dirty_ensure(struct state *state, enum devicemgr_record_kind kind,
                                const char *const *parts);
-/* What the row is of: one of the five, or none. Valid until a table changes. */
+/* What the row is of: one of the seven, or none. Valid until a table changes. */
 struct dirty_thing {
     struct resource *resource;
     struct allocation *allocation;
     struct pod *pod;
     struct order *order;
+    struct driver *driver;
+    struct claim *claim;
     bool loss;    /* whether rows are lost: of no table */
     bool *stored; /* where it remembers that the store may have its row */
 };

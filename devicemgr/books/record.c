@@ -293,3 +293,93 @@ int record_restore_order(struct orders *orders, const struct devicemgr_record *r
     checkpoint__v1__order__free_unpacked(row, NULL);
     return result;
 }
+
+/* ---- driver ---- */
+
+uint8_t *record_of_driver(const struct driver *driver, size_t *bytes_len)
+{
+    Checkpoint__V1__Driver row = CHECKPOINT__V1__DRIVER__INIT;
+
+    row.name = driver->name;
+    row.services = driver->services.v;
+    row.n_services = driver->services.len;
+    return pack(&row.base, bytes_len);
+}
+
+int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
+                          const struct devicemgr_record *record)
+{
+    Checkpoint__V1__Driver *row =
+        checkpoint__v1__driver__unpack(NULL, record->value_bytes, record->value);
+    int result = -1;
+
+    if (row && strcmp(row->name, record->key[0]) == 0 && row->name[0] != '\0' &&
+        text_is_utf8(row->name) && !drivers_find(drivers, row->name) &&
+        drivers_len(drivers) < DRIVERS_MAX && row->n_services <= DRIVER_SERVICES_MAX) {
+        const struct ids services = {row->services, row->n_services};
+
+        drivers_ensure(drivers, now_ms, row->name, &services)->stored = true;
+        result = 0;
+    }
+    checkpoint__v1__driver__free_unpacked(row, NULL);
+    return result;
+}
+
+/* ---- claim ---- */
+
+uint8_t *record_of_claim(const struct claim *claim, size_t *bytes_len)
+{
+    Checkpoint__V1__Claim row = CHECKPOINT__V1__CLAIM__INIT;
+
+    row.uid = claim->uid;
+    row.driver = claim->driver;
+    row.namespace_ = claim->pod_namespace;
+    row.name = claim->name;
+    row.state = (char *)claim_state_name(claim->state);
+    row.has_response = claim->response != NULL;
+    row.response = (ProtobufCBinaryData){claim->response_bytes, claim->response};
+    return pack(&row.base, bytes_len);
+}
+
+/* One may be asked for before its row is read. */
+static bool is_known(const struct claims *claims, const Checkpoint__V1__Claim *row)
+{
+    const struct claim *claim = claims_find(claims, row->uid, row->driver);
+
+    return claim && claim->state != CLAIM_NEW;
+}
+
+static bool claim_row_valid(const struct claims *claims, const Checkpoint__V1__Claim *row,
+                            const struct devicemgr_record *record, enum claim_state *state)
+{
+    if (strcmp(row->uid, record->key[0]) != 0 || strcmp(row->driver, record->key[1]) != 0 ||
+        row->uid[0] == '\0' || row->driver[0] == '\0' || !claim_state_find(row->state, state))
+        return false;
+    return text_is_utf8(row->uid) && text_is_utf8(row->driver) &&
+           (row->has_response || (*state != CLAIM_PREPARED && row->response.len == 0)) &&
+           row->response.len <= CLAIM_RESPONSE_BYTES_MAX &&
+           claims->response_bytes + row->response.len <= CLAIMS_BYTES_MAX &&
+           claims_len(claims) < CLAIMS_MAX && !is_known(claims, row);
+}
+
+int record_restore_claim(struct claims *claims, const struct devicemgr_record *record)
+{
+    Checkpoint__V1__Claim *row =
+        checkpoint__v1__claim__unpack(NULL, record->value_bytes, record->value);
+    enum claim_state state;
+    int result = -1;
+
+    if (row && claim_row_valid(claims, row, record, &state)) {
+        struct claim *claim = claims_edit(claims, row->uid, row->driver);
+
+        if (!claim)
+            claim = claims_add(claims, row->uid, row->driver, row->namespace_, row->name);
+        claim_set_restored(claim, state);
+        claim->stored = true;
+        if (row->has_response)
+            claims_set_response(claims, claim, row->response.data, row->response.len);
+        result = 0;
+    }
+    checkpoint__v1__claim__free_unpacked(row, NULL);
+    return result;
+}

@@ -7,6 +7,8 @@
 
 #include "devicemgr/ports.h"
 #include "devicemgr/things/allocation.h"
+#include "devicemgr/things/claim.h"
+#include "devicemgr/things/driver.h"
 #include "devicemgr/things/order.h"
 #include "devicemgr/things/pod.h"
 #include "devicemgr/things/resource.h"
@@ -19,6 +21,8 @@ uint8_t *record_of_allocation(const struct allocation *allocation, const char *b
                               size_t *bytes_len);
 uint8_t *record_of_pod(const struct pod *pod, uint64_t now_ms, size_t *bytes_len);
 uint8_t *record_of_order(const struct order *order, size_t *bytes_len);
+uint8_t *record_of_driver(const struct driver *driver, size_t *bytes_len);
+uint8_t *record_of_claim(const struct claim *claim, size_t *bytes_len);
 
 /*
  * These add what a row says; 0, or -1 with nothing changed: it is no such message, its key says
@@ -38,6 +42,12 @@ int record_restore_allocation(struct allocations *table, uint64_t unknown_until_
 int record_restore_pod(struct pods *pods, uint64_t now_ms, const struct devicemgr_record *record)
     __attribute__((warn_unused_result));
 int record_restore_order(struct orders *orders, const struct devicemgr_record *record)
+    __attribute__((warn_unused_result));
+/* It is away since now. */
+int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
+                          const struct devicemgr_record *record)
+    __attribute__((warn_unused_result));
+int record_restore_claim(struct claims *claims, const struct devicemgr_record *record)
     __attribute__((warn_unused_result));
 
 #endif

@@ -20,7 +20,9 @@
 #include "devicemgr/books/wake.h"
 #include "devicemgr/devicemgr.h"
 #include "devicemgr/things/allocation.h"
+#include "devicemgr/things/claim.h"
 #include "devicemgr/things/codes.h"
+#include "devicemgr/things/driver.h"
 #include "devicemgr/things/order.h"
 #include "devicemgr/things/pod.h"
 #include "devicemgr/things/resource.h"
@@ -41,6 +43,8 @@ struct state {
     struct allocations allocations;
     struct pods pods;
     struct orders orders;
+    struct drivers drivers;
+    struct claims claims;
     struct kubelet_view kubelet;
     struct listing listing;
     struct dirty dirty;

@@ -28,6 +28,13 @@ const struct store_table store_tables[STORE_TABLES] = {
                                 .make = "CREATE TABLE orders (kind TEXT, resource TEXT, id TEXT,"
                                         " value BLOB, checksum INTEGER,"
                                         " PRIMARY KEY (kind, resource, id))"},
+    [DEVICEMGR_RECORD_DRIVER] = {ONE_KEY("drivers", "5", "name"),
+                                 .make = "CREATE TABLE drivers (name TEXT PRIMARY KEY, value BLOB,"
+                                         " checksum INTEGER)"},
+    [DEVICEMGR_RECORD_CLAIM] = {ROWS_OF("claims", "6", "uid, driver, ''", "uid, driver", "?1, ?2",
+                                        "uid = ?1 AND driver = ?2"),
+                                .make = "CREATE TABLE claims (uid TEXT, driver TEXT, value BLOB,"
+                                        " checksum INTEGER, PRIMARY KEY (uid, driver))"},
     [STORE_TABLE_META] = {ONE_KEY("meta", "3", "key")},
 };
 

@@ -80,6 +80,35 @@
  * meanwhile would be kept from annotation requests, if that file is not written. */
 #define POD_RETURNS_MS 3600000
 
+/* Drivers of dynamic resource allocation: a node has a handful. Each may tell so many services: there
+ * are three versions of two. What they are named by, and claims: at most 253 characters each, and a
+ * path, which sun_path bounds. */
+#define DRIVERS_MAX 64
+#define DRIVER_SERVICES_MAX 16
+#define DRIVER_NAMES_BYTES_MAX 1024
+/* Instances of one driver that are registered at once: a roll-over has two, one that crashes in a
+ * loop under new names leaves its sockets behind. */
+#define DRIVER_INSTANCES_MAX 16
+/* Claims that a driver may have something of: a node runs some hundred pods with two or three each;
+ * more are kept only if a kubelet forgets what it has asked for. */
+#define CLAIMS_MAX 4096
+#define CLAIM_NAMES_BYTES_MAX 1024
+/* What a driver answers for one claim, of at most 32 devices with some names each, and those of all
+ * claims together. */
+#define CLAIM_RESPONSE_BYTES_MAX ((size_t)256 * 1024)
+#define CLAIMS_BYTES_MAX ((size_t)64 * 1024 * 1024)
+/* Who may wait for claims at once. */
+#define CLAIM_REQUESTS_MAX 4096
+/* How long one waits for a driver that is away, or for its turn: the kubelet gives up after 45 s, and
+ * is to see our words. */
+#define CLAIM_HOLD_MS 40000
+/* How long a driver may take for one claim: as long as the kubelet gives it
+ * (pkg/kubelet/cm/dra/plugin/dra_plugin.go). */
+#define CLAIM_CALL_MS 45000
+/* A driver that has gone, and of which nothing is kept, is forgotten after so long: as the default of
+ * a plugin's grace period. */
+#define DRIVER_KEEP_MS 300000
+
 /* A create is never held longer than this, and its refusal leaves this long before the
  * client's own deadline, so that the client sees our words and not its own. */
 #define HOLD_MS_MAX 60000

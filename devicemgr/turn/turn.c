@@ -7,12 +7,10 @@
 #include <stdlib.h>
 
 #include "devicemgr/books/ledger.h"
-#include "devicemgr/books/ordered.h"
-#include "devicemgr/books/record.h"
 #include "devicemgr/machines/advertise.h"
+#include "devicemgr/machines/enroll.h"
 #include "devicemgr/machines/listed.h"
 #include "devicemgr/machines/plugin.h"
-#include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
 struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
@@ -25,7 +23,7 @@ struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
     state->watched = ports && ports->event;
     mgr->calls.state = mgr->checks.state = mgr->prefers.state = state;
     mgr->runtime.state = mgr->runtime.adopt.state = mgr->steers.state = state;
-    mgr->releases.state = state;
+    mgr->releases.state = mgr->tasks.state = state;
     mgr->creates = (struct creates){.state = state, .calls = &mgr->calls, .checks = &mgr->checks};
     mgr->ports = ports;
     mgr->user = user;
@@ -45,6 +43,8 @@ static void tables_fini(struct state *state)
     allocations_fini(&state->allocations);
     pods_fini(&state->pods);
     orders_fini(&state->orders);
+    claims_fini(&state->claims);
+    drivers_fini(&state->drivers);
     ids_fini(&state->removed);
     resources_fini(&state->resources);
 }
@@ -60,6 +60,7 @@ void devicemgr_free(struct devicemgr *mgr)
     prefers_fini(&mgr->prefers);
     steers_fini(&mgr->steers);
     releases_fini(&mgr->releases);
+    tasks_fini(&mgr->tasks);
     tables_fini(&mgr->state);
     state_fini(&mgr->state);
     free(mgr);
@@ -115,6 +116,7 @@ static void begin_commit(struct devicemgr *mgr)
     creates_commit_began(&mgr->creates, commit);
     steers_commit_began(&mgr->steers, commit);
     releases_commit_began(&mgr->releases, commit);
+    tasks_commit_began(&mgr->tasks);
 }
 
 /* A commit begins only when nothing else is left to do, so that it takes all rows there are. */
@@ -157,7 +159,8 @@ uint64_t devicemgr_next_ms(const struct devicemgr *mgr)
     const uint64_t due_ms[] = {plugin_next_ms(state),          wakes_next_ms(&state->wakes),
                                prefers_next_ms(&mgr->prefers), advertise_next_ms(state),
                                checkpoint_next_ms(state),      kubelet_next_ms(state),
-                               state->listing.due_ms,          releases_next_ms(&mgr->releases)};
+                               state->listing.due_ms,          releases_next_ms(&mgr->releases),
+                               enroll_next_ms(state),          tasks_next_ms(&mgr->tasks)};
     uint64_t next_ms = UINT64_MAX;
 
     for (size_t i = 0; i < sizeof due_ms / sizeof due_ms[0]; i++)
@@ -177,63 +180,9 @@ void devicemgr_tick(struct devicemgr *mgr, uint64_t now_ms)
     checkpoint_tick(state);
     prefers_tick(&mgr->prefers);
     releases_tick(&mgr->releases);
+    tasks_tick(&mgr->tasks);
+    enroll_tick(state);
     wake_tick(&state->wakes, state->now_ms);
-}
-
-/* ---- start ---- */
-
-static int restore(struct state *state, const struct devicemgr_record *record)
-{
-    switch (record->kind) {
-    case DEVICEMGR_RECORD_RESOURCE:
-        return record_restore_resource(&state->resources, state->now_ms, state->settings.boot_id,
-                                       record);
-    case DEVICEMGR_RECORD_ALLOCATION:
-        return record_restore_allocation(&state->allocations, state->now_ms + OUTCOME_MS, record);
-    case DEVICEMGR_RECORD_POD:
-        return record_restore_pod(&state->pods, state->now_ms, record);
-    case DEVICEMGR_RECORD_ORDER:
-        return record_restore_order(&state->orders, record);
-    case DEVICEMGR_RECORD_LOSS:
-        listing_rows_lost(state);
-        return 0;
-    }
-    return -1;
-}
-
-int devicemgr_restore(struct devicemgr *mgr, uint64_t now_ms, const struct devicemgr_record *record)
-{
-    int r;
-
-    state_at(&mgr->state, now_ms);
-    r = restore(&mgr->state, record);
-    if (r < 0)
-        devicemgr_rows_lost(mgr);
-    return r;
-}
-
-void devicemgr_rows_lost(struct devicemgr *mgr)
-{
-    listing_rows_lost(&mgr->state);
-}
-
-void devicemgr_rows_unread(struct devicemgr *mgr, const char *why)
-{
-    state_set_unread(&mgr->state, why);
-}
-
-void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms)
-{
-    struct state *state = &mgr->state;
-
-    state_at(state, now_ms);
-    state_set_unread(state, NULL);
-    ledger_restored(state);
-    ordered_restored(state);
-    plugin_restored(state);
-    listing_restored(state);
-    showing_times(state);
-    kubelet_restored(state);
 }
 
 /* ---- plugins ---- */
@@ -337,6 +286,7 @@ void devicemgr_drain(struct devicemgr *mgr, uint64_t now_ms)
     state_at(&mgr->state, now_ms);
     mgr->state.draining = true;
     wake_all(&mgr->state.wakes);
+    tasks_drain(&mgr->tasks);
 }
 
 void devicemgr_create_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
@@ -466,6 +416,7 @@ void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit
     creates_committed(&mgr->creates, commit, error);
     steered = steers_committed(&mgr->steers, commit, error);
     releases_committed(&mgr->releases, commit, error);
+    tasks_committed(&mgr->tasks, commit, error);
     if (!steered)
         return;
     plugin_tick(&mgr->state); /* a grace period may have been ended */

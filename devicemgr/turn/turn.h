@@ -11,6 +11,7 @@
 #include "devicemgr/machines/release.h"
 #include "devicemgr/machines/runtime.h"
 #include "devicemgr/machines/steer.h"
+#include "devicemgr/machines/task.h"
 #include "devicemgr/questions/calls.h"
 #include "devicemgr/questions/check.h"
 
@@ -23,6 +24,7 @@ struct devicemgr {
     struct runtime runtime;
     struct steers steers;
     struct releases releases;
+    struct tasks tasks;
     const struct devicemgr_ports *ports;
     void *user;
     bool running; /* inside devicemgr_run() */

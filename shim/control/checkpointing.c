@@ -143,7 +143,9 @@ static struct row row_of(const struct devicemgr_record *record)
 {
     static const char *const KINDS[] = {[DEVICEMGR_RECORD_RESOURCE] = "resource",
                                         [DEVICEMGR_RECORD_POD] = "pod",
-                                        [DEVICEMGR_RECORD_ORDER] = "order"};
+                                        [DEVICEMGR_RECORD_ORDER] = "order",
+                                        [DEVICEMGR_RECORD_DRIVER] = "driver",
+                                        [DEVICEMGR_RECORD_CLAIM] = "claim"};
     struct row row = {0};
 
     if (record->kind == DEVICEMGR_RECORD_ALLOCATION)

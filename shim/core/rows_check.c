@@ -107,10 +107,10 @@ static void find_shared(const struct all *all, struct rows_found *found)
 void rows_check(struct devicemgr *scratch, const struct devicemgr_record *records, size_t len,
                 struct rows_found *found)
 {
-    static const char *const KINDS[] = {[DEVICEMGR_RECORD_RESOURCE] = "resource",
-                                        [DEVICEMGR_RECORD_ALLOCATION] = "allocation",
-                                        [DEVICEMGR_RECORD_POD] = "pod",
-                                        [DEVICEMGR_RECORD_ORDER] = "order"};
+    static const char *const KINDS[] = {
+        [DEVICEMGR_RECORD_RESOURCE] = "resource", [DEVICEMGR_RECORD_ALLOCATION] = "allocation",
+        [DEVICEMGR_RECORD_POD] = "pod",           [DEVICEMGR_RECORD_ORDER] = "order",
+        [DEVICEMGR_RECORD_DRIVER] = "driver",     [DEVICEMGR_RECORD_CLAIM] = "claim"};
     const struct devicemgr_which every = {0};
     struct all all = {.scratch = scratch};
 

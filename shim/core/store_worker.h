@@ -29,7 +29,7 @@ struct store_worker_rows {
 struct store_worker_look {
     const char *error; /* why there is no answer; NULL: there is one */
     struct store_found found;
-    size_t rows[DEVICEMGR_RECORD_ORDER + 1]; /* good ones, by kind */
+    size_t rows[DEVICEMGR_RECORD_LOSS]; /* good ones, by kind */
     struct rows_found findings;
     const struct devicemgr_record *records; /* the good ones */
     size_t records_len;

@@ -39,6 +39,8 @@ static void books_fini(struct books *books)
     allocations_fini(&books->allocations);
     pods_fini(&books->pods);
     orders_fini(&books->orders);
+    drivers_fini(&books->drivers);
+    claims_fini(&books->claims);
 }
 
 static int restore(struct books *books, const struct devicemgr_record *record)
@@ -52,6 +54,10 @@ static int restore(struct books *books, const struct devicemgr_record *record)
         return record_restore_pod(&books->pods, NOW_MS, record);
     case DEVICEMGR_RECORD_ORDER:
         return record_restore_order(&books->orders, record);
+    case DEVICEMGR_RECORD_DRIVER:
+        return record_restore_driver(&books->drivers, NOW_MS, record);
+    case DEVICEMGR_RECORD_CLAIM:
+        return record_restore_claim(&books->claims, record);
     case DEVICEMGR_RECORD_LOSS: /* has no bytes to understand */
         break;
     }
@@ -75,6 +81,12 @@ static struct row row_of(const struct books *books, enum devicemgr_record_kind k
     case DEVICEMGR_RECORD_ORDER:
         row.bytes = record_of_order(books->orders.by_key, &row.len);
         break;
+    case DEVICEMGR_RECORD_DRIVER:
+        row.bytes = record_of_driver(books->drivers.by_name, &row.len);
+        break;
+    case DEVICEMGR_RECORD_CLAIM:
+        row.bytes = record_of_claim(books->claims.by_key, &row.len);
+        break;
     case DEVICEMGR_RECORD_LOSS:
         break;
     }
@@ -84,7 +96,8 @@ static struct row row_of(const struct books *books, enum devicemgr_record_kind k
 static bool books_empty(const struct books *books)
 {
     return !books->resources && !books->allocations.by_key && !books->pods.by_uid &&
-           !books->pods.sandboxes && !books->orders.by_key;
+           !books->pods.sandboxes && !books->orders.by_key && !books->drivers.by_name &&
+           !books->claims.by_key;
 }
 
 static void check_allocation(const struct allocation *allocation)
@@ -229,6 +242,35 @@ static void check_order(struct row in, struct row out)
     checkpoint__v1__order__free_unpacked(b, NULL);
 }
 
+static void check_driver(struct row in, struct row out)
+{
+    Checkpoint__V1__Driver *a = checkpoint__v1__driver__unpack(NULL, in.len, in.bytes);
+    Checkpoint__V1__Driver *b = checkpoint__v1__driver__unpack(NULL, out.len, out.bytes);
+
+    FUZZ_CHECK(strcmp(a->name, b->name) == 0 && a->n_services == b->n_services, "%s", b->name);
+    for (size_t i = 0; i < a->n_services; i++)
+        FUZZ_CHECK(strcmp(a->services[i], b->services[i]) == 0, "%s", b->services[i]);
+    checkpoint__v1__driver__free_unpacked(a, NULL);
+    checkpoint__v1__driver__free_unpacked(b, NULL);
+}
+
+static void check_claim(struct row in, struct row out)
+{
+    Checkpoint__V1__Claim *a = checkpoint__v1__claim__unpack(NULL, in.len, in.bytes);
+    Checkpoint__V1__Claim *b = checkpoint__v1__claim__unpack(NULL, out.len, out.bytes);
+
+    FUZZ_CHECK(strcmp(a->uid, b->uid) == 0 && strcmp(a->driver, b->driver) == 0 &&
+                   strcmp(a->namespace_, b->namespace_) == 0 && strcmp(a->name, b->name) == 0 &&
+                   strcmp(a->state, b->state) == 0 && a->has_response == b->has_response,
+               "%s of %s", b->state, b->uid);
+    FUZZ_CHECK(a->response.len == b->response.len &&
+                   (a->response.len == 0 ||
+                    memcmp(a->response.data, b->response.data, a->response.len) == 0),
+               "%zu bytes", b->response.len);
+    checkpoint__v1__claim__free_unpacked(a, NULL);
+    checkpoint__v1__claim__free_unpacked(b, NULL);
+}
+
 static void check_same(enum devicemgr_record_kind kind, struct row in, struct row out)
 {
     switch (kind) {
@@ -244,6 +286,12 @@ static void check_same(enum devicemgr_record_kind kind, struct row in, struct ro
     case DEVICEMGR_RECORD_ORDER:
         check_order(in, out);
         break;
+    case DEVICEMGR_RECORD_DRIVER:
+        check_driver(in, out);
+        break;
+    case DEVICEMGR_RECORD_CLAIM:
+        check_claim(in, out);
+        break;
     case DEVICEMGR_RECORD_LOSS:
         break;
     }
@@ -252,7 +300,7 @@ static void check_same(enum devicemgr_record_kind kind, struct row in, struct ro
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_input in = {data, size};
-    enum devicemgr_record_kind kind = fuzz_u8(&in) % 4;
+    enum devicemgr_record_kind kind = fuzz_u8(&in) % DEVICEMGR_RECORD_LOSS;
     char *key[3] = {fuzz_text(&in), fuzz_text(&in), fuzz_text(&in)};
     struct devicemgr_record record = {kind, {key[0], key[1], key[2]}, in.bytes, in.len};
     struct row first, second;

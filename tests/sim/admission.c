@@ -205,7 +205,7 @@ void admission_edit(struct world *w)
 static void edit_ends(struct world *w, const struct pod_sim *pod, struct pod_container *c, size_t r)
 {
     unsigned name = (unsigned)(c - pod->containers);
-    const struct claim *claim = claims_find(w, pod->uid, name, r);
+    const struct claim *claim = claims_seek(w, pod->uid, name, r);
     const struct create_sim *create = client_find_of(w, pod->uid, name);
 
     if (c->count[r] > 0 && !c->ids[r] && c->edited[r])

@@ -122,7 +122,7 @@ void check_dropped(struct world *w, const char *uid, const char *container, cons
 {
     unsigned pod = (unsigned)strtoul(uid + 1, NULL, 10);
     const struct claim *claim =
-        claims_find(w, pod, container_sim_find(container), resource_sim_find(resource));
+        claims_seek(w, pod, container_sim_find(container), resource_sim_find(resource));
 
     if (releaser_took(w, pod))
         return;

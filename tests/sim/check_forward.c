@@ -76,7 +76,7 @@ uint64_t check_serial_in_force(struct world *w, unsigned uid, unsigned name, siz
                                unsigned ids)
 {
     const struct store_row *row = row_of(w, uid, name, resource);
-    const struct claim *claim = claims_find(w, uid, name, resource);
+    const struct claim *claim = claims_seek(w, uid, name, resource);
     Checkpoint__V1__Allocation *allocation;
     V1beta1__ContainerAllocateResponse *options;
     const struct answer *answer;
@@ -225,7 +225,7 @@ static void check_promises(struct world *w, const struct create_sim *create, siz
 /* What the shim chose for a container stays its own, and its pod's, while the pod lives. */
 static void check_kept(struct world *w, struct create_sim *create, size_t r, unsigned ids)
 {
-    const struct claim *own = claims_find(w, create->uid, create->name, r);
+    const struct claim *own = claims_seek(w, create->uid, create->name, r);
     const struct pod_sim *pod = kubelet_find_pod(w, create->uid);
     unsigned others = claims_kept(w, create->uid, r);
 

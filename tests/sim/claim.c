@@ -24,7 +24,7 @@ static struct claim *find(struct world *w, unsigned uid, unsigned name, size_t r
     return NULL;
 }
 
-const struct claim *claims_find(const struct world *w, unsigned uid, unsigned name, size_t resource)
+const struct claim *claims_seek(const struct world *w, unsigned uid, unsigned name, size_t resource)
 {
     return find((struct world *)w, uid, name, resource);
 }

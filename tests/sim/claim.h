@@ -89,7 +89,7 @@ unsigned claims_back(struct world *w, unsigned uid, size_t resource);
 /* Once all that may be there was heard of; UINT64_MAX: not yet. */
 uint64_t claims_sources_ms(const struct world *w);
 /* NULL: none. */
-const struct claim *claims_find(const struct world *w, unsigned uid, unsigned name,
+const struct claim *claims_seek(const struct world *w, unsigned uid, unsigned name,
                                 size_t resource);
 
 /* Masks of what other pods may have, or a container that runs, but this one. */

@@ -390,7 +390,7 @@ void kubelet_replace(struct world *w, unsigned uid)
 static bool wants_lost(const struct world *w, const struct pod_sim *pod, unsigned name, size_t r)
 {
     const struct pod_container *container = &pod->containers[name];
-    const struct claim *claim = claims_find(w, pod->uid, name, r);
+    const struct claim *claim = claims_seek(w, pod->uid, name, r);
     unsigned ids = container->ids[r] ? container->ids[r] : claim ? claim->mask : 0;
 
     return container->count[r] > 0 && ids & ~w->plugins[r].devices;

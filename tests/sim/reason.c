@@ -183,7 +183,7 @@ static unsigned reasons_of_choice(struct world *w, const struct create_sim *crea
 /* Of one whose kubelet has decided anew: what it had before is waited for. */
 static unsigned reasons_of_former(const struct world *w, const struct create_sim *create, size_t r)
 {
-    const struct claim *claim = claims_find(w, create->uid, create->name, r);
+    const struct claim *claim = claims_seek(w, create->uid, create->name, r);
     unsigned reasons = 0;
 
     if (!claim || !create->ids[r] ||
@@ -224,7 +224,7 @@ static unsigned reasons_of_operator(struct world *w, const struct create_sim *cr
 
 static unsigned reasons_of_resource(struct world *w, const struct create_sim *create, size_t r)
 {
-    const struct claim *claim = claims_find(w, create->uid, create->name, r);
+    const struct claim *claim = claims_seek(w, create->uid, create->name, r);
     unsigned ids = create->ids[r] ? create->ids[r] : claim ? claim->mask : 0, reasons = 0;
 
     if (!reason_resource_known(w, r))

@@ -121,7 +121,7 @@ static void on_verdict(void *user, uint64_t create, const struct devicemgr_verdi
  * the container has that, and the kubelet's checkpoint something else. */
 static bool outdated(const struct world *w, const struct pod_sim *pod, unsigned name, size_t r)
 {
-    const struct claim *claim = claims_find(w, pod->uid, name, r);
+    const struct claim *claim = claims_seek(w, pod->uid, name, r);
     const struct create_sim *create = client_find_of(w, pod->uid, name);
 
     return name < pod->containers_len && r < RESOURCES_LEN &&

@@ -142,7 +142,7 @@ static bool is_owed(struct world *w, const struct devicemgr_record *record)
         return true;
     if (record->kind != DEVICEMGR_RECORD_ALLOCATION || !record->value)
         return false;
-    claim = claims_find(w, (unsigned)strtoul(record->key[0] + 1, NULL, 10),
+    claim = claims_seek(w, (unsigned)strtoul(record->key[0] + 1, NULL, 10),
                         container_sim_find(record->key[1]), resource_sim_find(record->key[2]));
     return claim && claim->kept;
 }

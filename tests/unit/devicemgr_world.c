@@ -8,7 +8,8 @@
 #include "devicemgr/things/options.h"
 #include "devicemgr/things/request.h"
 
-static const char *const KINDS[] = {"resource", "allocation", "pod", "order", "loss"};
+static const char *const KINDS[] = {"resource", "allocation", "pod", "order",
+                                    "driver",   "claim",      "loss"};
 
 /* ---- lines ---- */
 
@@ -276,6 +277,44 @@ static void on_steered(void *user, uint64_t number, const struct devicemgr_steer
         record(user, "steer %" PRIu64 " refused %d: %s", number, steered->code, steered->message);
 }
 
+static void on_driver_registered(void *user, uint64_t instance, int code, const char *message)
+{
+    if (code == 0)
+        record(user, "driver %" PRIu64 " registered", instance);
+    else
+        record(user, "driver %" PRIu64 " refused %d: %s", instance, code, message);
+}
+
+static void on_driver_call(struct world *w, const char *what, uint64_t instance, uint64_t call,
+                           const struct devicemgr_claim *claim, uint64_t timeout_ms)
+{
+    w->call = call;
+    w->instance = instance;
+    record(w, "%s %s (%s/%s) at %" PRIu64 " in %" PRIu64 "ms", what, claim->uid,
+           claim->pod_namespace, claim->name, instance, timeout_ms);
+}
+
+static void on_driver_prepare(void *user, uint64_t instance, uint64_t call,
+                              const struct devicemgr_claim *claim, uint64_t timeout_ms)
+{
+    on_driver_call(user, "prepare", instance, call, claim, timeout_ms);
+}
+
+static void on_driver_unprepare(void *user, uint64_t instance, uint64_t call,
+                                const struct devicemgr_claim *claim, uint64_t timeout_ms)
+{
+    on_driver_call(user, "unprepare", instance, call, claim, timeout_ms);
+}
+
+static void on_claim_done(void *user, uint64_t number, const struct devicemgr_claim_done *done)
+{
+    if (done->code != 0)
+        record(user, "claim %" PRIu64 " refused %d: %s", number, done->code, done->message);
+    else
+        record(user, "claim %" PRIu64 " done%s%.*s", number, done->response ? ": " : "",
+               (int)done->response_bytes, done->response ? (const char *)done->response : "");
+}
+
 static void on_log(void *user, int level, const struct devicemgr_about *about, const char *text)
 {
     struct world *w = user;
@@ -448,6 +487,10 @@ static const struct devicemgr_ports PORTS = {
     .preferred = on_preferred,
     .event = on_event,
     .steered = on_steered,
+    .driver_registered = on_driver_registered,
+    .driver_prepare = on_driver_prepare,
+    .driver_unprepare = on_driver_unprepare,
+    .claim_done = on_claim_done,
     .log = on_log,
 };
 
@@ -485,16 +528,26 @@ void world_fresh_with(struct world *w, const struct devicemgr_resource_settings 
     world_fresh_listed(w);
 }
 
-void world_restart(struct world *w)
+void world_reborn(struct world *w)
 {
     devicemgr_free(w->mgr);
     rows_free(&w->pending);
     ignore_all(w);
     w->mgr = devicemgr_new(&w->settings, &PORTS, w);
+}
+
+void world_restored(struct world *w)
+{
     for (struct world_row *row = w->disk; row; row = row->next)
         assert_int_equal(devicemgr_restore(w->mgr, w->now_ms, &row->record), 0);
     devicemgr_restored(w->mgr, w->now_ms);
     devicemgr_run(w->mgr);
+}
+
+void world_restart(struct world *w)
+{
+    world_reborn(w);
+    world_restored(w);
 }
 
 int world_setup(void **state)

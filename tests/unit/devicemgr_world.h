@@ -52,7 +52,8 @@ struct world {
     struct world_line *events;
 
     uint64_t endpoint; /* the latest numbers */
-    uint64_t call;
+    uint64_t call;     /* on a plugin, or a driver */
+    uint64_t instance; /* of the driver that it is on */
     uint64_t check;
     uint64_t commit;
     size_t commits; /* how many there were */
@@ -76,6 +77,9 @@ struct devicemgr_resource_settings world_settings_of(const char *resource);
 /* The shim is killed and started: a new manager from what is on disk. The runtime's list is not
  * read yet. */
 void world_restart(struct world *w);
+/* The same in two steps: the rows are not read yet; they are. */
+void world_reborn(struct world *w);
+void world_restored(struct world *w);
 /* Puts a row on disk. */
 void world_store(struct world *w, enum devicemgr_record_kind kind, const char *k0, const char *k1,
                  const char *k2, const void *value, size_t bytes);

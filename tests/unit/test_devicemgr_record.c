@@ -386,6 +386,101 @@ static void order_rows_that_break_a_rule_are_refused(void **state)
     }
 }
 
+static void a_driver_comes_back_as_it_was(void **state)
+{
+    char *const names[] = {(char *)"v1.DRAPlugin", (char *)"v1beta1.DRAPlugin"};
+    const struct ids services = {(char **)names, 2};
+    struct drivers table = {0}, again = {0};
+    struct devicemgr_record record;
+    const struct driver *driver;
+    uint8_t *bytes;
+    size_t len;
+
+    (void)state;
+    bytes = record_of_driver(drivers_ensure(&table, 1, "d.com", &services), &len);
+    record = row(DEVICEMGR_RECORD_DRIVER, "d.com", "", "", bytes, len);
+    assert_int_equal(record_restore_driver(&again, 77, &record), 0);
+    assert_int_equal(record_restore_driver(&again, 77, &record), -1); /* twice */
+    driver = drivers_find(&again, "d.com");
+    assert_true(ids_equal(&driver->services, &services));
+    assert_true(driver->stored && !driver->instances);
+    assert_int_equal(driver->away_ms, 77);
+    record.key[0] = "other.com";
+    assert_int_equal(record_restore_driver(&again, 77, &record), -1); /* another's key */
+    drivers_fini(&table);
+    drivers_fini(&again);
+    free(bytes);
+}
+
+static void a_claim_comes_back_as_it_was(void **state)
+{
+    struct claims table = {0}, again = {0};
+    struct devicemgr_record record;
+    struct claim *claim;
+    const struct claim *is;
+    uint8_t *bytes;
+    size_t len;
+
+    (void)state;
+    claim = claims_add(&table, "c1", "d.com", "ns", "gpu");
+    claim_set_state(claim, CLAIM_SENT);
+    claims_set_response(&table, claim, "a\0b", 3);
+    claim_set_state(claim, CLAIM_PREPARED);
+    bytes = record_of_claim(claim, &len);
+    record = row(DEVICEMGR_RECORD_CLAIM, "c1", "d.com", "", bytes, len);
+    assert_int_equal(record_restore_claim(&again, &record), 0);
+    assert_int_equal(record_restore_claim(&again, &record), -1); /* twice */
+    is = claims_find(&again, "c1", "d.com");
+    assert_string_equal(is->pod_namespace, "ns");
+    assert_string_equal(is->name, "gpu");
+    assert_int_equal(is->state, CLAIM_PREPARED);
+    assert_true(is->stored && is->durable);
+    assert_int_equal(is->response_bytes, 3);
+    assert_memory_equal(is->response, "a\0b", 3);
+    assert_int_equal(again.response_bytes, 3);
+    record.key[1] = "other.com";
+    assert_int_equal(record_restore_claim(&again, &record), -1); /* another's key */
+    for (size_t cut = 0; cut < len; cut++) {
+        struct claims none = {0};
+
+        record = row(DEVICEMGR_RECORD_CLAIM, "c1", "d.com", "", bytes, cut);
+        if (record_restore_claim(&none, &record) == 0)
+            claims_fini(&none);
+        else
+            assert_null(none.by_key);
+    }
+    claims_fini(&table);
+    claims_fini(&again);
+    free(bytes);
+}
+
+static void claim_rows_that_break_a_rule_are_refused(void **state)
+{
+    static const struct {
+        const char *uid, *driver, *state;
+        bool has_response;
+    } bad[] = {{"c1", "d.com", "prepared", false}, {"c1", "d.com", "new", false},
+               {"c1", "d.com", "gone", false},     {"c1", "d.com", "", false},
+               {"", "d.com", "sent", false},       {"c1", "", "sent", false},
+               {"\xff", "d.com", "sent", false}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        Checkpoint__V1__Claim message = CHECKPOINT__V1__CLAIM__INIT;
+        struct devicemgr_record record;
+        struct claims table = {0};
+        uint8_t bytes[128];
+
+        message.uid = (char *)bad[i].uid;
+        message.driver = (char *)bad[i].driver;
+        message.state = (char *)bad[i].state;
+        message.has_response = bad[i].has_response;
+        record = row(DEVICEMGR_RECORD_CLAIM, bad[i].uid, bad[i].driver, "", bytes,
+                     checkpoint__v1__claim__pack(&message, bytes));
+        assert_int_equal(record_restore_claim(&table, &record), -1);
+    }
+}
+
 /* A stop that was asked for is the same whether its sandbox was found dead before or not. */
 static void a_stopped_pod_comes_back_stopped(void **state)
 {
@@ -473,6 +568,9 @@ int main(void)
         cmocka_unit_test(a_pod_comes_back_as_it_was),
         cmocka_unit_test(an_order_comes_back_as_it_was),
         cmocka_unit_test(order_rows_that_break_a_rule_are_refused),
+        cmocka_unit_test(a_driver_comes_back_as_it_was),
+        cmocka_unit_test(a_claim_comes_back_as_it_was),
+        cmocka_unit_test(claim_rows_that_break_a_rule_are_refused),
         cmocka_unit_test(a_stopped_pod_comes_back_stopped),
         cmocka_unit_test(a_dead_sandbox_that_was_stopped_may_still_be_made_anew),
         cmocka_unit_test(a_pod_may_have_no_sandbox),

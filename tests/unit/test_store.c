@@ -90,6 +90,27 @@ static void a_table_is_made_when_it_is_needed(void **state)
     store_close(store);
 }
 
+/* Those of drivers and claims likewise; a claim's row is one of its driver's. */
+static void rows_of_drivers_and_claims_are_kept(void **state)
+{
+    struct fixture *f = *state;
+    struct devicemgr_record records[] = {
+        store_record(DEVICEMGR_RECORD_DRIVER, "d.com", "", "", "driver"),
+        store_record(DEVICEMGR_RECORD_CLAIM, "c1", "d.com", "", "one"),
+        store_record(DEVICEMGR_RECORD_CLAIM, "c1", "e.com", "", "two")};
+    struct devicemgr_record gone = store_record(DEVICEMGR_RECORD_CLAIM, "c1", "d.com", "", NULL);
+    struct store *store = open_and_load(f);
+
+    must_commit(f, store, records, 3);
+    must_commit(f, store, &gone, 1);
+    store_close(store);
+    store = open_and_load(f);
+    assert_int_equal(f->reports, 0);
+    assert_string_equal(find_loaded(f, DEVICEMGR_RECORD_DRIVER, "d.com"), "driver");
+    assert_string_equal(find_loaded(f, DEVICEMGR_RECORD_CLAIM, "c1"), "two");
+    store_close(store);
+}
+
 /* An older release does not look at that table, and leaves it; with it gone, rows are. */
 static void an_older_release_leaves_the_table(void **state)
 {
@@ -481,6 +502,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STORE_TEST(makes_its_directory_and_file_for_root_alone),
         STORE_TEST(a_table_is_made_when_it_is_needed),
+        STORE_TEST(rows_of_drivers_and_claims_are_kept),
         STORE_TEST(an_older_release_leaves_the_table),
         STORE_TEST(keeps_what_was_committed),
         STORE_TEST(keeps_large_values),

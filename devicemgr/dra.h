@@ -1,0 +1,99 @@
+/*
+ * Dynamic resource allocation on this node: drivers and the claims that they prepare.
+ *
+ * A driver is known by its name; each socket it serves at is an *instance* of it. Two may be there
+ * at once while it is rolled over to a new version: the newest that is connected is used. A driver
+ * is *away* while no instance of it is connected.
+ *
+ * A claim is kept for each driver that it has devices of, by the claim's uid and the driver's name.
+ * What is asked for one is done one after the other, each on the driver that is there: it is asked
+ * whenever it is (it makes its own state anew in Prepare), and waited for while it is away. That a
+ * call goes out is durable before it does; what came of it is durable before it is told. So after a
+ * crash at any moment it is known what the driver may have.
+ *
+ * As in devicemgr.h: `now_ms` is a clock that never steps back, arguments are copied or only read,
+ * functions cannot fail, and events about a call or instance that is over are ignored. Claims may be
+ * asked for before devicemgr_restored(), and wait for it; all else comes after it.
+ */
+#ifndef DEVICEMGR_DRA_H
+#define DEVICEMGR_DRA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/ports.h"
+
+struct devicemgr;
+
+/* ---- drivers ---- */
+
+struct devicemgr_driver_instance {
+    const char *name;     /* of the driver */
+    const char *endpoint; /* its socket's path */
+    /* What it says it serves, as in its registration: "v1.DRAPlugin"; in its order. */
+    const char *const *services;
+    size_t services_len;
+};
+
+/* One registers; answered by the port driver_registered. `instance` is the caller's number, never
+ * 0, and new each time. Name and endpoint that are registered already are refused, in the kubelet's
+ * words. One that was refused is over. It is not connected yet. */
+void devicemgr_driver_register(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance,
+                               const struct devicemgr_driver_instance *is);
+/* There is a connection to it: it can be called. */
+void devicemgr_driver_connected(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance);
+/* Its connection is over, and the calls on it with it: no answer of them will come. `why` is for
+ * people. It may be connected again. */
+void devicemgr_driver_lost(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance,
+                           const char *why);
+/* Its registration is over, and so are its calls. */
+void devicemgr_driver_deregister(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance);
+
+struct devicemgr_driver {
+    const char *name;
+    const char *const *services; /* of the newest instance, or of the last that there was */
+    size_t services_len;
+    bool registered;  /* some instance is */
+    bool connected;   /* and one can be called */
+    uint64_t away_ms; /* not connected: since when, on the clock of now_ms */
+    const char *why;  /* likewise, for people; "": nothing is known of it */
+    size_t claims;    /* those that it may have something of */
+    size_t owed;      /* of them: it is still to be told to unprepare them */
+};
+/* Another number whenever what devicemgr_drivers() says may differ, but for its counts; never 0. */
+uint64_t devicemgr_drivers_version(const struct devicemgr *mgr);
+/* Calls `each` for every driver known, in the order of names, before it returns. One is known while
+ * it is registered, while there is a claim of it, and for some minutes after that. `each` must not
+ * send events. */
+void devicemgr_drivers(const struct devicemgr *mgr,
+                       void (*each)(void *user, const struct devicemgr_driver *driver), void *user);
+
+/* ---- claims ---- */
+
+/*
+ * The kubelet asks for one claim to be prepared, or unprepared, by one driver. `number` is the
+ * caller's, never 0, and unique until the port claim_done has ended it. It comes
+ * - with the driver's devices, or its error, in its own words;
+ * - while the driver is away, after some time, with UNAVAILABLE and the reason; at once where that
+ *   is known to be right without it (README.md, "Claims").
+ * The same asked twice is done once, and ends twice.
+ */
+void devicemgr_claim_prepare(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
+                             const char *driver, const struct devicemgr_claim *claim);
+void devicemgr_claim_unprepare(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
+                               const char *driver, const struct devicemgr_claim *claim);
+/* Nobody waits for it any more: claim_done does not come. What the driver is doing goes on. */
+void devicemgr_claim_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t number);
+
+/*
+ * The end of a call on a driver (ports driver_prepare, driver_unprepare): `code` 0, or a gRPC code
+ * with words for people, the driver's own where it has some. What a driver says of the one claim
+ * in its answer (`error`) is such a failure, too: UNKNOWN with its words. `response` is the bytes of
+ * the claim's NodePrepareResourceResponse of dra v1, as the driver sent them, unknown fields and all;
+ * with code 0 of a prepare only.
+ */
+void devicemgr_claim_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,
+                              const char *message, const void *response, size_t response_bytes);
+
+#endif

@@ -1,0 +1,156 @@
+#include "devicemgr/machines/enroll.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "devicemgr/books/state.h"
+#include "devicemgr/dra.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
+#include "devicemgr/words/claim.h"
+
+static void answer(struct state *state, uint64_t number, int code, const struct text *text)
+{
+    struct action *action = action_push(&state->actions, ACTION_DRIVER_REGISTERED, number);
+
+    action->code = code;
+    action->text = mem_strdup(text->buf);
+}
+
+static bool names_fit(const struct devicemgr_driver_instance *is)
+{
+    size_t bytes = strlen(is->name) + strlen(is->endpoint);
+
+    if (is->name[0] == '\0' || !text_is_utf8(is->name) || is->services_len > DRIVER_SERVICES_MAX)
+        return false;
+    for (size_t i = 0; i < is->services_len; i++) {
+        if (!text_is_utf8(is->services[i]))
+            return false;
+        bytes += strlen(is->services[i]);
+    }
+    return bytes <= DRIVER_NAMES_BYTES_MAX;
+}
+
+static size_t count(const struct driver *driver)
+{
+    size_t len = 0;
+
+    for (const struct driver_instance *i = driver->instances; i; i = i->next)
+        len++;
+    return len;
+}
+
+/* Plain errors, as the kubelet's own. */
+static int check(const struct state *state, const struct devicemgr_driver_instance *is,
+                 struct text *text)
+{
+    const struct driver *driver = drivers_find(&state->drivers, is->name);
+
+    if (!names_fit(is))
+        text_add(text, "the driver's name, endpoint or services are too long, none, or no UTF-8");
+    else if (driver && driver_find_endpoint(driver, is->endpoint))
+        claim_explain_registered(is->endpoint, is->name, text);
+    else if (driver && count(driver) >= DRIVER_INSTANCES_MAX)
+        text_add(text, "too many endpoints of the driver are registered already");
+    else if (!driver && drivers_len(&state->drivers) >= DRIVERS_MAX)
+        text_add(text, "too many drivers are registered already");
+    return text->len > 0 ? CODE_UNKNOWN : CODE_OK;
+}
+
+static void log_driver(struct state *state, int level, const struct driver *driver,
+                       const char *endpoint, const char *what, const char *why)
+{
+    struct text text = {0};
+
+    text_add(&text, "DRA driver ");
+    text_add_words(&text, driver->name, TEXT_WORDS_BYTES_MAX);
+    text_add(&text, ": endpoint ");
+    text_add_words(&text, endpoint, TEXT_WORDS_BYTES_MAX);
+    text_add(&text, " %s", what);
+    if (why && why[0] != '\0') {
+        text_add(&text, ": ");
+        text_add_words(&text, why, TEXT_WORDS_BYTES_MAX);
+    }
+    state_log(state, level, &text);
+}
+
+void enroll_begin(struct state *state, uint64_t number, const struct devicemgr_driver_instance *is)
+{
+    const struct ids services = {(char **)is->services, is->services_len};
+    struct text text = {0};
+    int code = check(state, is, &text);
+
+    if (code == CODE_OK) {
+        struct driver *driver = drivers_ensure(&state->drivers, state->now_ms, is->name, &services);
+
+        drivers_add_instance(&state->drivers, driver, number, is->endpoint);
+        dirty_touch_driver(state, driver);
+        log_driver(state, LEVEL_INFO, driver, is->endpoint, "registers", NULL);
+    }
+    answer(state, number, code, &text);
+}
+
+bool enroll_connected(struct state *state, uint64_t number)
+{
+    const struct driver_instance *instance = drivers_find_instance(&state->drivers, number);
+
+    if (!instance || instance->connected)
+        return false;
+    drivers_set_connected(&state->drivers, number);
+    log_driver(state, LEVEL_INFO, instance->driver, instance->endpoint, "is connected", NULL);
+    return true;
+}
+
+bool enroll_lost(struct state *state, uint64_t number, const char *why)
+{
+    const struct driver_instance *instance = drivers_find_instance(&state->drivers, number);
+
+    if (!instance || !instance->connected)
+        return false;
+    drivers_set_lost(&state->drivers, number, state->now_ms, why);
+    log_driver(state, LEVEL_WARNING, instance->driver, instance->endpoint, "is lost", why);
+    return true;
+}
+
+void enroll_end(struct state *state, uint64_t number)
+{
+    const struct driver_instance *instance = drivers_find_instance(&state->drivers, number);
+
+    if (!instance)
+        return;
+    assert(!instance->connected);
+    log_driver(state, LEVEL_INFO, instance->driver, instance->endpoint, "is deregistered", NULL);
+    drivers_remove_instance(&state->drivers, number);
+}
+
+/* ---- one that has gone ---- */
+
+/* UINT64_MAX: it is not to be forgotten. */
+static uint64_t forget_ms(const struct state *state, const struct driver *driver)
+{
+    if (driver->instances || claims_of(&state->claims, driver->name))
+        return UINT64_MAX;
+    return later_by(driver->away_ms, DRIVER_KEEP_MS);
+}
+
+void enroll_tick(struct state *state)
+{
+    struct driver *driver, *next;
+
+    HASH_ITER(hh, state->drivers.by_name, driver, next)
+    {
+        if (state->now_ms < forget_ms(state, driver))
+            continue;
+        dirty_touch_driver(state, driver);
+        drivers_remove(&state->drivers, driver);
+    }
+}
+
+uint64_t enroll_next_ms(const struct state *state)
+{
+    uint64_t next_ms = UINT64_MAX;
+
+    for (const struct driver *d = state->drivers.by_name; d; d = d->hh.next)
+        next_ms = earlier(next_ms, forget_ms(state, d));
+    return next_ms;
+}

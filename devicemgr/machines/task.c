@@ -1,0 +1,400 @@
+#include "devicemgr/machines/task.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include "devicemgr/books/state.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
+
+/* ---- the ends of requests ---- */
+
+void task_answer(struct state *state, uint64_t number, int code, const char *message)
+{
+    struct action *action = action_push(&state->actions, ACTION_CLAIM_DONE, number);
+
+    action->code = code;
+    action->text = code == CODE_OK ? NULL : mem_strdup(message ? message : "");
+}
+
+void task_refuse(struct state *state, uint64_t number, const struct claim_refusal *refusal)
+{
+    struct text text = {0};
+
+    claim_refusal_explain(state, refusal, &text);
+    task_answer(state, number, claim_refusal_code(refusal->kind), text.buf);
+}
+
+void claimant_free(struct tasks *tasks, struct claimant *claimant)
+{
+    DL_DELETE(claimant->task->claimants, claimant);
+    DL_DELETE2(tasks->first, claimant, all_prev, all_next);
+    HASH_DEL(tasks->by_number, claimant);
+    free(claimant);
+}
+
+static void refuse_first(struct tasks *tasks, struct task *task, enum claim_refusal_kind kind,
+                         const char *words)
+{
+    const struct claimant *first = task->claimants;
+    const struct claim_refusal refusal = {
+        .kind = kind,
+        .driver = task->claim->driver,
+        .pod_namespace = task->claim->pod_namespace,
+        .name = task->claim->name,
+        .words = words,
+        .waited_ms = ago(tasks->state->now_ms, first->since_ms),
+    };
+
+    task_refuse(tasks->state, first->number, &refusal);
+    claimant_free(tasks, task->claimants);
+}
+
+/* Those who have asked for this, as far as nobody before them has asked for something else. */
+static bool is_asked(const struct task *task, enum task_kind kind)
+{
+    return task->claimants && task->claimants->kind == kind;
+}
+
+static void refuse_all(struct tasks *tasks, struct task *task, enum claim_refusal_kind kind,
+                       const char *words)
+{
+    enum task_kind of = task->kind;
+
+    while (is_asked(task, of))
+        refuse_first(tasks, task, kind, words);
+}
+
+static void fail_all(struct tasks *tasks, struct task *task, int code, const char *message)
+{
+    while (is_asked(task, task->kind)) {
+        task_answer(tasks->state, task->claimants->number, code, message);
+        claimant_free(tasks, task->claimants);
+    }
+}
+
+static void answer_prepared(struct tasks *tasks, struct task *task)
+{
+    const struct claim *claim = task->claim;
+
+    while (is_asked(task, TASK_PREPARE)) {
+        struct action *action =
+            action_push(&tasks->state->actions, ACTION_CLAIM_DONE, task->claimants->number);
+
+        action->response = mem_alloc(claim->response_bytes, 1);
+        memcpy(action->response, claim->response, claim->response_bytes);
+        action->response_bytes = claim->response_bytes;
+        claimant_free(tasks, task->claimants);
+    }
+}
+
+static void answer_unprepared(struct tasks *tasks, struct task *task)
+{
+    while (is_asked(task, TASK_UNPREPARE)) {
+        task_answer(tasks->state, task->claimants->number, CODE_OK, NULL);
+        claimant_free(tasks, task->claimants);
+    }
+}
+
+/* ---- one thing that is done ---- */
+
+static void set_state(struct tasks *tasks, struct task *task, enum claim_state to)
+{
+    claim_set_state(task->claim, to);
+    dirty_touch_claim(tasks->state, task->claim);
+}
+
+static void idle(struct task *task)
+{
+    task->phase = TASK_IDLE;
+    task->commit = 0;
+}
+
+/* The claim is what it was; one that was new is remembered: its unprepare comes. */
+static void revert(struct tasks *tasks, struct task *task)
+{
+    idle(task);
+    if (task->claim->state != task->before)
+        set_state(tasks, task, task->before == CLAIM_NEW ? CLAIM_ASKED : task->before);
+}
+
+static struct devicemgr_claim *copy_names(const struct claim *claim)
+{
+    struct devicemgr_claim *names =
+        mem_alloc(sizeof *names + mem_text_bytes(claim->pod_namespace) +
+                      mem_text_bytes(claim->name) + mem_text_bytes(claim->uid),
+                  1);
+    char *end = (char *)(names + 1);
+
+    names->pod_namespace = mem_text_move(&end, claim->pod_namespace);
+    names->name = mem_text_move(&end, claim->name);
+    names->uid = mem_text_move(&end, claim->uid);
+    return names;
+}
+
+static enum action_kind action_of(enum task_kind kind)
+{
+    return kind == TASK_PREPARE ? ACTION_DRIVER_PREPARE : ACTION_DRIVER_UNPREPARE;
+}
+
+static const struct driver_instance *usable(const struct tasks *tasks, const struct task *task)
+{
+    const struct driver *driver = drivers_find(&tasks->state->drivers, task->claim->driver);
+
+    return driver ? driver_usable(driver) : NULL;
+}
+
+static void call(struct tasks *tasks, struct task *task, const struct driver_instance *instance)
+{
+    struct state *state = tasks->state;
+    struct action *action = action_push(&state->actions, action_of(task->kind), instance->number);
+
+    task->phase = TASK_CALLING;
+    task->call = state_number(state);
+    task->instance = instance->number;
+    HASH_ADD(hh_call, tasks->by_call, call, sizeof task->call, task);
+    action->call = task->call;
+    action->timeout_ms = CLAIM_CALL_MS;
+    action->claim = copy_names(task->claim);
+}
+
+static void forget_call(struct tasks *tasks, struct task *task)
+{
+    HASH_DELETE(hh_call, tasks->by_call, task);
+}
+
+/* `kind` is asked for, and the driver is there. The row says what may be in a moment, before it is;
+ * a claim of which there is none is the kubelet's to unprepare until that is done. */
+static void begin(struct tasks *tasks, struct task *task, const struct driver_instance *instance)
+{
+    struct claim *claim = task->claim;
+    enum claim_state to = task->claimants->kind == TASK_PREPARE ? CLAIM_SENT : CLAIM_UNPREPARING;
+
+    task->kind = task->claimants->kind;
+    task->before = claim->state;
+    if (task->kind == TASK_UNPREPARE &&
+        (claim->state == CLAIM_NEW || claim->state == CLAIM_ASKED)) {
+        call(tasks, task, instance);
+        return;
+    }
+    if (claim->state != to)
+        set_state(tasks, task, to);
+    if (claim->durable) {
+        call(tasks, task, instance);
+        return;
+    }
+    task->phase = TASK_STORING;
+    task->commit = claim->commit; /* one may carry it already */
+}
+
+/* ---- what can be done now ---- */
+
+/* The driver is away. */
+static void wait(struct tasks *tasks, struct task *task)
+{
+    if (task->claimants->kind == TASK_PREPARE && task->claim->state == CLAIM_NEW)
+        set_state(tasks, task, CLAIM_ASKED);
+}
+
+/* It is over for a claim that has no row any more. */
+static void drop_if_over(struct tasks *tasks, struct task *task)
+{
+    struct claim *claim = task->claim;
+
+    if (task->phase != TASK_IDLE || task->claimants)
+        return;
+    HASH_DEL(tasks->by_claim, task);
+    if (!claim_state_kept(claim->state))
+        claims_remove(&tasks->state->claims, claim);
+    free(task);
+}
+
+void task_advance(struct tasks *tasks, struct task *task)
+{
+    const struct driver_instance *instance = usable(tasks, task);
+
+    if (task->phase != TASK_IDLE)
+        return;
+    task_expire(tasks, task);
+    if (task->claimants && tasks->restored) {
+        if (task->claim->state == CLAIM_GONE)
+            claim_set_state(task->claim, CLAIM_NEW);
+        if (instance)
+            begin(tasks, task, instance);
+        else
+            wait(tasks, task);
+    }
+    drop_if_over(tasks, task);
+}
+
+/* ---- the driver's answer ---- */
+
+static bool has_room(const struct tasks *tasks, const struct claim *claim, size_t response_bytes)
+{
+    return response_bytes <= CLAIM_RESPONSE_BYTES_MAX &&
+           tasks->state->claims.response_bytes - claim->response_bytes + response_bytes <=
+               CLAIMS_BYTES_MAX;
+}
+
+static void prepared(struct tasks *tasks, struct task *task, const void *response,
+                     size_t response_bytes)
+{
+    struct claim *claim = task->claim;
+
+    if (!has_room(tasks, claim, response_bytes)) {
+        idle(task);
+        refuse_all(tasks, task, CLAIM_REFUSED_ANSWER, NULL);
+        return;
+    }
+    claims_set_response(&tasks->state->claims, claim, response, response_bytes);
+    set_state(tasks, task, CLAIM_PREPARED);
+    task->phase = TASK_KEEPING;
+}
+
+static void unprepared(struct tasks *tasks, struct task *task)
+{
+    if (task->claim->state == CLAIM_NEW) { /* it has no row */
+        idle(task);
+        answer_unprepared(tasks, task);
+        return;
+    }
+    set_state(tasks, task, CLAIM_GONE);
+    task->phase = TASK_KEEPING;
+}
+
+void task_answered(struct tasks *tasks, struct task *task, int code, const char *message,
+                   const void *response, size_t response_bytes)
+{
+    forget_call(tasks, task);
+    if (code != CODE_OK) {
+        idle(task);
+        fail_all(tasks, task, code, message);
+    } else if (task->kind == TASK_PREPARE) {
+        prepared(tasks, task, response, response_bytes);
+    } else {
+        unprepared(tasks, task);
+    }
+    task_advance(tasks, task);
+}
+
+void task_unanswered(struct tasks *tasks, struct task *task)
+{
+    struct state *state = tasks->state;
+
+    forget_call(tasks, task);
+    if (actions_drop(&state->actions, action_of(task->kind), task->instance, task->call))
+        revert(tasks, task); /* it never left */
+    else
+        idle(task);
+    task_advance(tasks, task);
+}
+
+/* ---- the store's ---- */
+
+/* What was to be sent may be, if somebody still wants it. */
+static void stored(struct tasks *tasks, struct task *task)
+{
+    const struct driver_instance *instance = usable(tasks, task);
+
+    if (instance && is_asked(task, task->kind))
+        call(tasks, task, instance);
+    else
+        revert(tasks, task);
+}
+
+static void kept(struct tasks *tasks, struct task *task)
+{
+    idle(task);
+    if (task->kind == TASK_PREPARE)
+        answer_prepared(tasks, task);
+    else
+        answer_unprepared(tasks, task);
+}
+
+/* The driver has done it, and that is not known for sure: it is asked again. */
+static void not_kept(struct tasks *tasks, struct task *task)
+{
+    idle(task);
+    if (task->kind == TASK_PREPARE)
+        set_state(tasks, task, CLAIM_SENT);
+    else
+        set_state(tasks, task, task->before == CLAIM_ASKED ? CLAIM_ASKED : CLAIM_UNPREPARING);
+}
+
+void task_committed(struct tasks *tasks, struct task *task, const char *error)
+{
+    if (error) {
+        if (task->phase == TASK_STORING)
+            revert(tasks, task);
+        else
+            not_kept(tasks, task);
+        refuse_all(tasks, task, CLAIM_REFUSED_STORE, error);
+    } else if (task->phase == TASK_STORING) {
+        stored(tasks, task);
+    } else {
+        kept(tasks, task);
+    }
+    task_advance(tasks, task);
+}
+
+/* ---- time ---- */
+
+static enum claim_refusal_kind why(const struct tasks *tasks, const struct task *task)
+{
+    if (!tasks->restored)
+        return CLAIM_REFUSED_UNREAD;
+    if (tasks->state->draining)
+        return CLAIM_REFUSED_DRAIN;
+    if (task->phase == TASK_STORING || task->phase == TASK_KEEPING)
+        return CLAIM_REFUSED_UNSTORED;
+    if (task->phase == TASK_CALLING || usable(tasks, task))
+        return CLAIM_REFUSED_TURN;
+    return CLAIM_REFUSED_AWAY;
+}
+
+bool task_is_being_asked(const struct task *task, const struct claimant *claimant)
+{
+    if (task->phase != TASK_CALLING)
+        return false;
+    for (const struct claimant *r = task->claimants; r; r = r->next) {
+        if (r->kind != task->kind)
+            return false;
+        if (r == claimant)
+            return true;
+    }
+    return false;
+}
+
+static bool is_over(const struct tasks *tasks, const struct task *task,
+                    const struct claimant *claimant)
+{
+    const struct state *state = tasks->state;
+
+    if (task_is_being_asked(task, claimant))
+        return false;
+    return state->draining || later_by(claimant->since_ms, CLAIM_HOLD_MS) <= state->now_ms;
+}
+
+void task_expire(struct tasks *tasks, struct task *task)
+{
+    const struct claim *claim = task->claim;
+    struct claimant *claimant, *next;
+
+    DL_FOREACH_SAFE(task->claimants, claimant, next)
+    {
+        const struct claim_refusal refusal = {
+            .kind = why(tasks, task),
+            .driver = claim->driver,
+            .pod_namespace = claim->pod_namespace,
+            .name = claim->name,
+            .waited_ms = ago(tasks->state->now_ms, claimant->since_ms),
+        };
+
+        if (!is_over(tasks, task, claimant))
+            continue;
+        task_refuse(tasks->state, claimant->number, &refusal);
+        claimant_free(tasks, claimant);
+    }
+}

@@ -1,0 +1,121 @@
+/*
+ * What is being done for a claim: the kubelet's requests to prepare and unprepare it, each in its
+ * turn, and what is still owed to its driver. There is a task for each claim of which something is
+ * asked, or owed.
+ *
+ *                    the row of it      the driver's       the row of what
+ *                     is durable          answer           came of it is durable
+ *   IDLE ──▶ STORING ───────────▶ CALLING ───────▶ KEEPING ───────────────────▶ IDLE
+ *
+ * IDLE with a claimant: that waits, for the driver, or for what is owed to it. STORING is left out where
+ * the row says so already, and for a claim without one. A driver that goes leads from CALLING back
+ * to IDLE: it is asked again.
+ *
+ * A claimant is answered when what it asked for is done (those of the same kind behind it, too), refused by
+ * the driver, or after CLAIM_HOLD_MS; but not while its call is under way, which has an end of its own.
+ *
+ * Two files: tasks.c, the table and who asks; task.c, which is called by it, what is done.
+ */
+#ifndef DEVICEMGR_MACHINES_TASK_H
+#define DEVICEMGR_MACHINES_TASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/things/claim.h"
+#include "devicemgr/things/mem.h"
+#include "devicemgr/words/claim.h"
+
+struct devicemgr_claim;
+struct state;
+
+enum task_phase {
+    TASK_IDLE,
+    TASK_STORING,
+    TASK_CALLING,
+    TASK_KEEPING,
+};
+
+enum task_kind {
+    TASK_PREPARE,
+    TASK_UNPREPARE,
+};
+
+/* Who asks. */
+struct claimant {
+    uint64_t number; /* the caller's */
+    enum task_kind kind;
+    uint64_t since_ms;
+    struct task *task;
+    struct claimant *prev, *next;         /* of the task */
+    struct claimant *all_prev, *all_next; /* of all, who came first first */
+    UT_hash_handle hh;
+};
+
+struct task {
+    struct claim *claim;
+    enum task_phase phase;
+    enum task_kind kind;        /* but in IDLE: what is being done */
+    enum claim_state before;    /* but in IDLE: what the claim was */
+    uint64_t commit;            /* STORING, KEEPING: which carries it; 0: none yet */
+    uint64_t call;              /* CALLING */
+    uint64_t instance;          /* likewise: of whom */
+    struct claimant *claimants; /* who came first first */
+    UT_hash_handle hh;          /* by claim */
+    UT_hash_handle hh_call;     /* by call */
+};
+
+struct tasks {
+    struct state *state;
+    bool restored; /* all claims are known */
+    struct task *by_claim;
+    struct task *by_call;
+    struct claimant *by_number;
+    struct claimant *first;
+};
+
+void tasks_fini(struct tasks *tasks);
+
+/* devicemgr_claim_prepare(), devicemgr_claim_unprepare() */
+void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number, const char *driver,
+               const struct devicemgr_claim *claim);
+/* devicemgr_claim_cancelled() */
+void tasks_cancelled(struct tasks *tasks, uint64_t number);
+/* All rows are in. */
+void tasks_restored(struct tasks *tasks);
+/* The shim is about to end. */
+void tasks_drain(struct tasks *tasks);
+/* A driver has come. */
+void tasks_driver_came(struct tasks *tasks, const char *driver);
+/* An instance's connection is over; the driver knows that already. */
+void tasks_instance_lost(struct tasks *tasks, uint64_t instance);
+/* devicemgr_claim_answered() */
+void tasks_answered(struct tasks *tasks, uint64_t call, int code, const char *message,
+                    const void *response, size_t response_bytes);
+/* A commit takes what is to be stored; it is over. */
+void tasks_commit_began(struct tasks *tasks);
+void tasks_committed(struct tasks *tasks, uint64_t commit, const char *error);
+void tasks_tick(struct tasks *tasks);
+uint64_t tasks_next_ms(const struct tasks *tasks);
+
+/* ---- task.c, for tasks.c ---- */
+
+/* Does what can be done now. */
+void task_advance(struct tasks *tasks, struct task *task);
+/* Its call is over, answered or not (`answered` false: the connection is). */
+void task_answered(struct tasks *tasks, struct task *task, int code, const char *message,
+                   const void *response, size_t response_bytes);
+void task_unanswered(struct tasks *tasks, struct task *task);
+/* The commit that carries it is over. */
+void task_committed(struct tasks *tasks, struct task *task, const char *error);
+/* Whether a call for the claimant is under way. */
+bool task_is_being_asked(const struct task *task, const struct claimant *claimant);
+/* Ends those whose time is over. */
+void task_expire(struct tasks *tasks, struct task *task);
+/* The claimant ends. */
+void task_answer(struct state *state, uint64_t number, int code, const char *message);
+void task_refuse(struct state *state, uint64_t number, const struct claim_refusal *refusal);
+void claimant_free(struct tasks *tasks, struct claimant *claimant);
+
+#endif

@@ -1,0 +1,251 @@
+/*
+ * All tasks: who asks, and what comes from outside.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include "devicemgr/books/state.h"
+#include "devicemgr/machines/task.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
+
+void tasks_fini(struct tasks *tasks)
+{
+    struct task *task, *next;
+
+    while (tasks->first)
+        claimant_free(tasks, tasks->first);
+    HASH_CLEAR(hh_call, tasks->by_call);
+    HASH_ITER(hh, tasks->by_claim, task, next)
+    {
+        HASH_DEL(tasks->by_claim, task);
+        free(task);
+    }
+}
+
+static struct task *find(const struct tasks *tasks, const struct claim *claim)
+{
+    struct task *task;
+
+    HASH_FIND_PTR(tasks->by_claim, &claim, task);
+    return task;
+}
+
+static struct task *ensure(struct tasks *tasks, struct claim *claim)
+{
+    struct task *task = find(tasks, claim);
+
+    if (task)
+        return task;
+    task = mem_alloc(1, sizeof *task);
+    task->claim = claim;
+    HASH_ADD_PTR(tasks->by_claim, claim, task);
+    return task;
+}
+
+/* ---- who asks ---- */
+
+static bool names_fit(const char *driver, const struct devicemgr_claim *claim)
+{
+    return claim->uid[0] != '\0' && driver[0] != '\0' && text_is_utf8(claim->uid) &&
+           text_is_utf8(driver) && text_is_utf8(claim->pod_namespace) &&
+           text_is_utf8(claim->name) &&
+           strlen(claim->uid) + strlen(driver) + strlen(claim->pod_namespace) +
+                   strlen(claim->name) <=
+               CLAIM_NAMES_BYTES_MAX;
+}
+
+/* CLAIM_REFUSAL_KINDS: nothing is in the way. */
+static enum claim_refusal_kind check(const struct tasks *tasks, const char *driver,
+                                     const struct devicemgr_claim *claim)
+{
+    const struct state *state = tasks->state;
+
+    if (!names_fit(driver, claim))
+        return CLAIM_REFUSED_NAMES;
+    if (state->draining)
+        return CLAIM_REFUSED_DRAIN;
+    if (HASH_COUNT(tasks->by_number) >= CLAIM_REQUESTS_MAX)
+        return CLAIM_REFUSED_QUEUE;
+    if (!claims_find(&state->claims, claim->uid, driver) &&
+        claims_len(&state->claims) >= CLAIMS_MAX)
+        return CLAIM_REFUSED_MANY;
+    return CLAIM_REFUSAL_KINDS;
+}
+
+static struct claimant *find_claimant(const struct tasks *tasks, uint64_t number)
+{
+    struct claimant *claimant;
+
+    HASH_FIND(hh, tasks->by_number, &number, sizeof number, claimant);
+    return claimant;
+}
+
+static void add_claimant(struct tasks *tasks, struct task *task, enum task_kind kind,
+                         uint64_t number)
+{
+    struct claimant *claimant = mem_alloc(1, sizeof *claimant);
+
+    assert(!find_claimant(tasks, number));
+    claimant->number = number;
+    claimant->kind = kind;
+    claimant->since_ms = tasks->state->now_ms;
+    claimant->task = task;
+    DL_APPEND(task->claimants, claimant);
+    DL_APPEND2(tasks->first, claimant, all_prev, all_next);
+    HASH_ADD(hh, tasks->by_number, number, sizeof claimant->number, claimant);
+}
+
+void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number, const char *driver,
+               const struct devicemgr_claim *claim)
+{
+    struct state *state = tasks->state;
+    const struct claim_refusal refusal = {.kind = check(tasks, driver, claim),
+                                          .driver = driver,
+                                          .pod_namespace = claim->pod_namespace,
+                                          .name = claim->name};
+    struct claim *is;
+    struct task *task;
+
+    if (refusal.kind != CLAIM_REFUSAL_KINDS) {
+        task_refuse(state, number, &refusal);
+        return;
+    }
+    is = claims_edit(&state->claims, claim->uid, driver);
+    if (!is)
+        is = claims_add(&state->claims, claim->uid, driver, claim->pod_namespace, claim->name);
+    task = ensure(tasks, is);
+    add_claimant(tasks, task, kind, number);
+    task_advance(tasks, task);
+}
+
+void tasks_cancelled(struct tasks *tasks, uint64_t number)
+{
+    struct claimant *claimant = find_claimant(tasks, number);
+    struct task *task;
+
+    actions_drop(&tasks->state->actions, ACTION_CLAIM_DONE, number, 0);
+    if (!claimant)
+        return;
+    task = claimant->task;
+    claimant_free(tasks, claimant);
+    task_advance(tasks, task);
+}
+
+/* ---- what comes from outside ---- */
+
+static void advance_all(struct tasks *tasks)
+{
+    struct task *task, *next;
+
+    HASH_ITER(hh, tasks->by_claim, task, next)
+    {
+        task_advance(tasks, task);
+    }
+}
+
+void tasks_restored(struct tasks *tasks)
+{
+    tasks->restored = true;
+    advance_all(tasks);
+}
+
+static void expire_all(struct tasks *tasks)
+{
+    struct task *task, *next;
+
+    HASH_ITER(hh, tasks->by_claim, task, next)
+    {
+        task_expire(tasks, task);
+        task_advance(tasks, task);
+    }
+}
+
+void tasks_drain(struct tasks *tasks)
+{
+    expire_all(tasks);
+}
+
+void tasks_driver_came(struct tasks *tasks, const char *driver)
+{
+    const struct claims_of *of = claims_of(&tasks->state->claims, driver);
+    struct claim *claim = of ? of->first : NULL;
+
+    while (claim) {
+        struct claim *next = claim->next;
+        struct task *task = find(tasks, claim);
+
+        if (task)
+            task_advance(tasks, task);
+        claim = next;
+    }
+}
+
+void tasks_instance_lost(struct tasks *tasks, uint64_t instance)
+{
+    struct task *task, *next;
+
+    HASH_ITER(hh_call, tasks->by_call, task, next)
+    {
+        if (task->instance == instance)
+            task_unanswered(tasks, task);
+    }
+}
+
+void tasks_answered(struct tasks *tasks, uint64_t call, int code, const char *message,
+                    const void *response, size_t response_bytes)
+{
+    struct task *task;
+
+    HASH_FIND(hh_call, tasks->by_call, &call, sizeof call, task);
+    if (task)
+        task_answered(tasks, task, code, message, response, response_bytes);
+}
+
+/* ---- the store ---- */
+
+static bool is_to_be_stored(const struct task *task)
+{
+    return task->phase == TASK_STORING || task->phase == TASK_KEEPING;
+}
+
+void tasks_commit_began(struct tasks *tasks)
+{
+    for (struct task *task = tasks->by_claim; task; task = task->hh.next) {
+        if (is_to_be_stored(task) && task->commit == 0)
+            task->commit = task->claim->commit;
+    }
+}
+
+void tasks_committed(struct tasks *tasks, uint64_t commit, const char *error)
+{
+    struct task *task, *next;
+
+    HASH_ITER(hh, tasks->by_claim, task, next)
+    {
+        if (is_to_be_stored(task) && task->commit == commit) {
+            task->commit = 0;
+            task_committed(tasks, task, error);
+        }
+    }
+}
+
+/* ---- time ---- */
+
+/* The next one whose time ends, but for those whose call is under way. */
+uint64_t tasks_next_ms(const struct tasks *tasks)
+{
+    const struct claimant *claimant = tasks->first;
+
+    while (claimant && task_is_being_asked(claimant->task, claimant))
+        claimant = claimant->all_next;
+    return claimant ? later_by(claimant->since_ms, CLAIM_HOLD_MS) : UINT64_MAX;
+}
+
+void tasks_tick(struct tasks *tasks)
+{
+    if (tasks->state->now_ms >= tasks_next_ms(tasks))
+        expire_all(tasks);
+}

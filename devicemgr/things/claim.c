@@ -1,0 +1,192 @@
+#include "devicemgr/things/claim.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <utlist.h>
+
+static const char *const NAMES[CLAIM_STATES] = {
+    [CLAIM_ASKED] = "asked",       [CLAIM_SENT] = "sent",
+    [CLAIM_PREPARED] = "prepared", [CLAIM_UNPREPARING] = "unpreparing",
+    [CLAIM_OWED] = "owed",
+};
+
+const char *claim_state_name(enum claim_state state)
+{
+    return NAMES[state];
+}
+
+bool claim_state_find(const char *name, enum claim_state *out)
+{
+    for (int i = 0; i < CLAIM_STATES; i++) {
+        if (NAMES[i] && strcmp(NAMES[i], name) == 0) {
+            *out = (enum claim_state)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool claim_state_kept(enum claim_state state)
+{
+    return NAMES[state] != NULL;
+}
+
+/* ---- the table ---- */
+
+void claims_fini(struct claims *table)
+{
+    while (table->by_key)
+        claims_remove(table, table->by_key);
+}
+
+size_t claims_len(const struct claims *table)
+{
+    return HASH_COUNT(table->by_key);
+}
+
+const struct claim *claims_find(const struct claims *table, const char *uid, const char *driver)
+{
+    const char *parts[] = {uid, driver};
+    const struct claim *claim;
+    struct mem_sought sought;
+
+    mem_seek(&sought, parts, sizeof parts / sizeof *parts);
+    HASH_FIND(hh, table->by_key, sought.key, sought.key_bytes, claim);
+    mem_sought_drop(&sought);
+    return claim;
+}
+
+struct claim *claims_edit(struct claims *table, const char *uid, const char *driver)
+{
+    return (struct claim *)claims_find(table, uid, driver);
+}
+
+const struct claims_of *claims_of(const struct claims *table, const char *driver)
+{
+    const struct claims_of *of;
+
+    HASH_FIND_STR(table->by_driver, driver, of);
+    return of;
+}
+
+static struct claims_of *ensure_of(struct claims *table, const char *driver)
+{
+    struct claims_of *of = (struct claims_of *)claims_of(table, driver);
+
+    if (of)
+        return of;
+    of = mem_alloc(1, sizeof *of);
+    of->driver = mem_strdup(driver);
+    HASH_ADD_KEYPTR(hh, table->by_driver, of->driver, strlen(of->driver), of);
+    return of;
+}
+
+struct claim *claims_add(struct claims *table, const char *uid, const char *driver,
+                         const char *pod_namespace, const char *name)
+{
+    const char *parts[] = {uid, driver};
+    struct claim *claim = mem_alloc(1, sizeof *claim);
+
+    assert(!claims_find(table, uid, driver));
+    claim->uid = mem_strdup(uid);
+    claim->driver = mem_strdup(driver);
+    claim->pod_namespace = mem_strdup(pod_namespace);
+    claim->name = mem_strdup(name);
+    claim->key = mem_key(parts, sizeof parts / sizeof *parts, &claim->key_bytes);
+    HASH_ADD_KEYPTR(hh, table->by_key, claim->key, claim->key_bytes, claim);
+    claim->of = ensure_of(table, driver);
+    DL_APPEND(claim->of->first, claim);
+    claim->of->len++;
+    return claim;
+}
+
+static void leave(struct claims *table, struct claim *claim)
+{
+    struct claims_of *of = claim->of;
+
+    DL_DELETE(of->first, claim);
+    of->owed -= claim->state == CLAIM_OWED;
+    if (--of->len > 0)
+        return;
+    HASH_DEL(table->by_driver, of);
+    free(of->driver);
+    free(of);
+}
+
+void claims_remove(struct claims *table, struct claim *claim)
+{
+    HASH_DEL(table->by_key, claim);
+    leave(table, claim);
+    table->response_bytes -= claim->response_bytes;
+    free(claim->uid);
+    free(claim->driver);
+    free(claim->pod_namespace);
+    free(claim->name);
+    free(claim->response);
+    free(claim->key);
+    free(claim);
+}
+
+/* ---- its states ---- */
+
+/* Which may follow which: the picture, and the ways back. */
+static const unsigned NEXT[CLAIM_STATES] = {
+    [CLAIM_NEW] = 1u << CLAIM_ASKED | 1u << CLAIM_SENT,
+    [CLAIM_ASKED] = 1u << CLAIM_SENT | 1u << CLAIM_OWED | 1u << CLAIM_GONE,
+    [CLAIM_SENT] =
+        1u << CLAIM_ASKED | 1u << CLAIM_PREPARED | 1u << CLAIM_UNPREPARING | 1u << CLAIM_OWED,
+    [CLAIM_PREPARED] =
+        1u << CLAIM_PREPARED | 1u << CLAIM_SENT | 1u << CLAIM_UNPREPARING | 1u << CLAIM_OWED,
+    [CLAIM_UNPREPARING] =
+        1u << CLAIM_SENT | 1u << CLAIM_PREPARED | 1u << CLAIM_OWED | 1u << CLAIM_GONE,
+    [CLAIM_OWED] = 1u << CLAIM_ASKED | 1u << CLAIM_SENT | 1u << CLAIM_PREPARED |
+                   1u << CLAIM_UNPREPARING | 1u << CLAIM_GONE,
+    [CLAIM_GONE] = 1u << CLAIM_NEW | 1u << CLAIM_ASKED | 1u << CLAIM_UNPREPARING | 1u << CLAIM_OWED,
+};
+
+static void enter(struct claim *claim, enum claim_state state)
+{
+    claim->of->owed += (size_t)(state == CLAIM_OWED) - (size_t)(claim->state == CLAIM_OWED);
+    claim->state = state;
+}
+
+void claim_set_state(struct claim *claim, enum claim_state state)
+{
+    assert(NEXT[claim->state] & 1u << state);
+    enter(claim, state);
+    claim->durable = false;
+    claim->commit = 0;
+}
+
+void claim_set_restored(struct claim *claim, enum claim_state state)
+{
+    assert(claim->state == CLAIM_NEW && claim_state_kept(state));
+    enter(claim, state);
+    claim->durable = true;
+}
+
+void claims_set_response(struct claims *table, struct claim *claim, const void *response,
+                         size_t response_bytes)
+{
+    uint8_t *copy = mem_alloc(response_bytes, 1);
+
+    if (response_bytes > 0)
+        memcpy(copy, response, response_bytes);
+    table->response_bytes += response_bytes - claim->response_bytes;
+    free(claim->response);
+    claim->response = copy;
+    claim->response_bytes = response_bytes;
+}
+
+void claim_carry(struct claim *claim, uint64_t commit)
+{
+    if (!claim->durable)
+        claim->commit = commit;
+}
+
+void claim_committed(struct claim *claim, bool durable)
+{
+    claim->commit = 0;
+    claim->durable = durable;
+}

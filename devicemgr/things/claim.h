@@ -1,0 +1,108 @@
+/*
+ * A claim, as far as one driver has something of it: by the claim's uid and the driver's name. What
+ * is kept says what the driver may have, whatever happens in the next moment:
+ *
+ *      NEW ──▶ ASKED ──▶ SENT ──▶ PREPARED        a prepare is asked for; sent; answered
+ *       │        │         │▲        │▲
+ *       │        │         ▼│        ▼│           prepared anew
+ *       │        │       UNPREPARING ─┘           an unprepare is sent
+ *       │        ▼         ▼         ▼
+ *       │       OWED ◀──── (the driver is away, and it may be put off)
+ *       ▼        ▼         ▼
+ *      GONE ◀──────────────┘                      an unprepare was answered
+ *
+ * NEW has no row: a claim from before its driver came here, of which nothing was asked but to
+ * unprepare it. In ASKED the driver has nothing of it through us. All but NEW and GONE have a row.
+ * One is durable once the store has the row of its state as it is; a change makes it wait anew.
+ */
+#ifndef DEVICEMGR_THINGS_CLAIM_H
+#define DEVICEMGR_THINGS_CLAIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/things/mem.h"
+
+enum claim_state {
+    CLAIM_NEW,
+    CLAIM_ASKED,
+    CLAIM_SENT,
+    CLAIM_PREPARED,
+    CLAIM_UNPREPARING,
+    CLAIM_OWED,
+    CLAIM_GONE,
+    CLAIM_STATES, /* how many there are */
+};
+
+struct claims_of;
+
+/* Written by claim.c alone, but for `stored`. */
+struct claim {
+    char *uid;
+    char *driver;
+    char *pod_namespace;
+    char *name;
+    enum claim_state state;
+    bool durable;      /* the store has this */
+    uint64_t commit;   /* or this one carries it; 0: none yet */
+    uint8_t *response; /* what the driver answered last (dra v1's bytes); NULL: nothing */
+    size_t response_bytes;
+    bool stored; /* the store may have a row of it; checkpoint.c's */
+    struct claims_of *of;
+    struct claim *prev, *next; /* of the driver */
+    char *key;
+    size_t key_bytes;
+    UT_hash_handle hh;
+};
+
+/* Those of one driver, known or not. */
+struct claims_of {
+    char *driver;
+    struct claim *first; /* who came first */
+    size_t len;
+    size_t owed; /* of them: how many are OWED */
+    UT_hash_handle hh;
+};
+
+/* A zeroed struct is an empty table. */
+struct claims {
+    struct claim *by_key;
+    struct claims_of *by_driver;
+    size_t response_bytes; /* of all */
+};
+
+/* "asked" and so on, of those that have a row; static. */
+const char *claim_state_name(enum claim_state state);
+/* False: there is none of that name. */
+bool claim_state_find(const char *name, enum claim_state *out);
+/* Whether a claim in it has a row. */
+bool claim_state_kept(enum claim_state state);
+
+void claims_fini(struct claims *table);
+size_t claims_len(const struct claims *table);
+/* NULL: there is none. */
+const struct claim *claims_find(const struct claims *table, const char *uid, const char *driver);
+/* The same, to be changed. */
+struct claim *claims_edit(struct claims *table, const char *uid, const char *driver);
+/* NULL: there is no claim of the driver. */
+const struct claims_of *claims_of(const struct claims *table, const char *driver);
+
+/* It is not there yet: NEW. */
+struct claim *claims_add(struct claims *table, const char *uid, const char *driver,
+                         const char *pod_namespace, const char *name);
+void claims_remove(struct claims *table, struct claim *claim);
+
+/* As in the picture; also back to what it was, where a change could not be stored. */
+void claim_set_state(struct claim *claim, enum claim_state state);
+/* Of a row: in this state, and durable. */
+void claim_set_restored(struct claim *claim, enum claim_state state);
+/* What the driver answered; copied. */
+void claims_set_response(struct claims *table, struct claim *claim, const void *response,
+                         size_t response_bytes);
+/* A commit carries its row as it is now. */
+void claim_carry(struct claim *claim, uint64_t commit);
+/* The commit that carries it is over. */
+void claim_committed(struct claim *claim, bool durable);
+
+#endif

@@ -1,0 +1,166 @@
+#include "devicemgr/things/driver.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <utlist.h>
+
+/* ---- the table ---- */
+
+void drivers_fini(struct drivers *table)
+{
+    while (table->by_name) {
+        while (table->by_name->instances)
+            drivers_remove_instance(table, table->by_name->instances->number);
+        drivers_remove(table, table->by_name);
+    }
+}
+
+size_t drivers_len(const struct drivers *table)
+{
+    return HASH_COUNT(table->by_name);
+}
+
+const struct driver *drivers_find(const struct drivers *table, const char *name)
+{
+    const struct driver *driver;
+
+    HASH_FIND_STR(table->by_name, name, driver);
+    return driver;
+}
+
+struct driver *drivers_edit(struct drivers *table, const char *name)
+{
+    return (struct driver *)drivers_find(table, name);
+}
+
+const struct driver_instance *drivers_find_instance(const struct drivers *table, uint64_t number)
+{
+    const struct driver_instance *instance;
+
+    HASH_FIND(hh, table->by_number, &number, sizeof number, instance);
+    return instance;
+}
+
+static struct driver_instance *edit_instance(struct drivers *table, uint64_t number)
+{
+    return (struct driver_instance *)drivers_find_instance(table, number);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(const struct driver *const *)a)->name,
+                  (*(const struct driver *const *)b)->name);
+}
+
+const struct driver **drivers_sorted(const struct drivers *table, size_t *len)
+{
+    const struct driver **sorted = mem_alloc(drivers_len(table), sizeof(struct driver *));
+
+    *len = 0;
+    for (const struct driver *driver = table->by_name; driver; driver = driver->hh.next)
+        sorted[(*len)++] = driver;
+    if (*len > 1)
+        qsort(sorted, *len, sizeof(struct driver *), by_name);
+    return sorted;
+}
+
+struct driver *drivers_ensure(struct drivers *table, uint64_t now_ms, const char *name,
+                              const struct ids *services)
+{
+    struct driver *driver = drivers_edit(table, name);
+
+    if (!driver) {
+        driver = mem_alloc(1, sizeof *driver);
+        driver->name = mem_strdup(name);
+        driver->why = mem_strdup("");
+        driver->away_ms = now_ms;
+        HASH_ADD_KEYPTR(hh, table->by_name, driver->name, strlen(driver->name), driver);
+    }
+    ids_fini(&driver->services);
+    ids_copy(&driver->services, services->v, services->len);
+    table->changes++;
+    return driver;
+}
+
+void drivers_remove(struct drivers *table, struct driver *driver)
+{
+    assert(!driver->instances);
+    HASH_DEL(table->by_name, driver);
+    ids_fini(&driver->services);
+    free(driver->name);
+    free(driver->why);
+    free(driver);
+    table->changes++;
+}
+
+/* ---- instances ---- */
+
+const struct driver_instance *driver_find_endpoint(const struct driver *driver,
+                                                   const char *endpoint)
+{
+    const struct driver_instance *instance = driver->instances;
+
+    while (instance && strcmp(instance->endpoint, endpoint) != 0)
+        instance = instance->next;
+    return instance;
+}
+
+const struct driver_instance *driver_usable(const struct driver *driver)
+{
+    const struct driver_instance *instance, *newest = NULL;
+
+    DL_FOREACH(driver->instances, instance)
+    {
+        if (instance->connected)
+            newest = instance;
+    }
+    return newest;
+}
+
+void drivers_add_instance(struct drivers *table, struct driver *driver, uint64_t number,
+                          const char *endpoint)
+{
+    struct driver_instance *instance = mem_alloc(1, sizeof *instance);
+
+    assert(!drivers_find_instance(table, number));
+    instance->number = number;
+    instance->endpoint = mem_strdup(endpoint);
+    instance->driver = driver;
+    DL_APPEND(driver->instances, instance);
+    HASH_ADD(hh, table->by_number, number, sizeof instance->number, instance);
+    table->changes++;
+}
+
+void drivers_set_connected(struct drivers *table, uint64_t number)
+{
+    edit_instance(table, number)->connected = true;
+    table->changes++;
+}
+
+void drivers_set_lost(struct drivers *table, uint64_t number, uint64_t now_ms, const char *why)
+{
+    struct driver_instance *instance = edit_instance(table, number);
+    struct driver *driver = instance->driver;
+    bool was_there = driver_usable(driver) != NULL;
+
+    instance->connected = false;
+    table->changes++;
+    if (driver_usable(driver))
+        return;
+    if (was_there)
+        driver->away_ms = now_ms;
+    free(driver->why);
+    driver->why = mem_strdup(why);
+}
+
+void drivers_remove_instance(struct drivers *table, uint64_t number)
+{
+    struct driver_instance *instance = edit_instance(table, number);
+
+    DL_DELETE(instance->driver->instances, instance);
+    HASH_DEL(table->by_number, instance);
+    free(instance->endpoint);
+    free(instance);
+    table->changes++;
+}

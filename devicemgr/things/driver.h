@@ -1,0 +1,77 @@
+/*
+ * A driver of dynamic resource allocation: by its name, all instances that are registered.
+ *
+ * An instance is registered, connected or not, and gone once it is deregistered. The driver can be
+ * called while one of them is connected: the one that registered last is. It outlives its instances
+ * for as long as something is kept of it.
+ */
+#ifndef DEVICEMGR_THINGS_DRIVER_H
+#define DEVICEMGR_THINGS_DRIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/things/ids.h"
+#include "devicemgr/things/mem.h"
+
+/* One socket that it serves at. */
+struct driver_instance {
+    uint64_t number; /* the caller's */
+    char *endpoint;
+    bool connected;
+    struct driver *driver;
+    struct driver_instance *prev, *next;
+    UT_hash_handle hh;
+};
+
+/* Written by driver.c alone, but for `stored`. */
+struct driver {
+    char *name;
+    struct ids services;               /* as the newest instance has told them */
+    struct driver_instance *instances; /* who registered first first */
+    uint64_t away_ms;                  /* no instance is connected: since when */
+    char *why;                         /* likewise; "": not known */
+    bool stored;                       /* the store may have a row of it; checkpoint.c's */
+    UT_hash_handle hh;
+};
+
+/* A zeroed struct is an empty table. */
+struct drivers {
+    struct driver *by_name;
+    struct driver_instance *by_number;
+    uint64_t changes; /* how often something has changed that is told of them */
+};
+
+void drivers_fini(struct drivers *table);
+size_t drivers_len(const struct drivers *table);
+/* NULL: there is none. */
+const struct driver *drivers_find(const struct drivers *table, const char *name);
+const struct driver_instance *drivers_find_instance(const struct drivers *table, uint64_t number);
+/* The same, to be changed. */
+struct driver *drivers_edit(struct drivers *table, const char *name);
+/* By name; the caller frees the array. */
+const struct driver **drivers_sorted(const struct drivers *table, size_t *len);
+
+/* Finds or adds; one that is added is away since now. `services` count, whatever they were. */
+struct driver *drivers_ensure(struct drivers *table, uint64_t now_ms, const char *name,
+                              const struct ids *services);
+/* It has no instance. */
+void drivers_remove(struct drivers *table, struct driver *driver);
+
+/* NULL: none is called so. */
+const struct driver_instance *driver_find_endpoint(const struct driver *driver,
+                                                   const char *endpoint);
+/* The one to call; NULL: it is away. */
+const struct driver_instance *driver_usable(const struct driver *driver);
+
+/* Not connected yet. There is none of this number. */
+void drivers_add_instance(struct drivers *table, struct driver *driver, uint64_t number,
+                          const char *endpoint);
+void drivers_set_connected(struct drivers *table, uint64_t number);
+/* It is not connected any more, if it was. */
+void drivers_set_lost(struct drivers *table, uint64_t number, uint64_t now_ms, const char *why);
+/* It is not connected. */
+void drivers_remove_instance(struct drivers *table, uint64_t number);
+
+#endif

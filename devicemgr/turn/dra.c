@@ -1,0 +1,102 @@
+/*
+ * Drivers of dynamic resource allocation, and their claims.
+ */
+#include "devicemgr/dra.h"
+
+#include <stdlib.h>
+
+#include "devicemgr/machines/enroll.h"
+#include "devicemgr/turn/turn.h"
+
+/* ---- drivers ---- */
+
+void devicemgr_driver_register(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance,
+                               const struct devicemgr_driver_instance *is)
+{
+    state_at(&mgr->state, now_ms);
+    enroll_begin(&mgr->state, instance, is);
+}
+
+void devicemgr_driver_connected(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance)
+{
+    struct state *state = &mgr->state;
+
+    state_at(state, now_ms);
+    if (enroll_connected(state, instance))
+        tasks_driver_came(&mgr->tasks,
+                          drivers_find_instance(&state->drivers, instance)->driver->name);
+}
+
+void devicemgr_driver_lost(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance,
+                           const char *why)
+{
+    state_at(&mgr->state, now_ms);
+    if (enroll_lost(&mgr->state, instance, why))
+        tasks_instance_lost(&mgr->tasks, instance);
+}
+
+void devicemgr_driver_deregister(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance)
+{
+    devicemgr_driver_lost(mgr, now_ms, instance, "deregistered");
+    enroll_end(&mgr->state, instance);
+}
+
+uint64_t devicemgr_drivers_version(const struct devicemgr *mgr)
+{
+    return mgr->state.drivers.changes + 1;
+}
+
+void devicemgr_drivers(const struct devicemgr *mgr,
+                       void (*each)(void *user, const struct devicemgr_driver *driver), void *user)
+{
+    size_t len;
+    const struct driver **drivers = drivers_sorted(&mgr->state.drivers, &len);
+
+    for (size_t i = 0; i < len; i++) {
+        const struct claims_of *of = claims_of(&mgr->state.claims, drivers[i]->name);
+        bool connected = driver_usable(drivers[i]) != NULL;
+        const struct devicemgr_driver driver = {
+            .name = drivers[i]->name,
+            .services = (const char *const *)drivers[i]->services.v,
+            .services_len = drivers[i]->services.len,
+            .registered = drivers[i]->instances != NULL,
+            .connected = connected,
+            .away_ms = connected ? 0 : drivers[i]->away_ms,
+            .why = connected ? "" : drivers[i]->why,
+            .claims = of ? of->len : 0,
+            .owed = of ? of->owed : 0,
+        };
+
+        each(user, &driver);
+    }
+    free(drivers);
+}
+
+/* ---- claims ---- */
+
+void devicemgr_claim_prepare(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
+                             const char *driver, const struct devicemgr_claim *claim)
+{
+    state_at(&mgr->state, now_ms);
+    tasks_ask(&mgr->tasks, TASK_PREPARE, number, driver, claim);
+}
+
+void devicemgr_claim_unprepare(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
+                               const char *driver, const struct devicemgr_claim *claim)
+{
+    state_at(&mgr->state, now_ms);
+    tasks_ask(&mgr->tasks, TASK_UNPREPARE, number, driver, claim);
+}
+
+void devicemgr_claim_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t number)
+{
+    state_at(&mgr->state, now_ms);
+    tasks_cancelled(&mgr->tasks, number);
+}
+
+void devicemgr_claim_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,
+                              const char *message, const void *response, size_t response_bytes)
+{
+    state_at(&mgr->state, now_ms);
+    tasks_answered(&mgr->tasks, call, code, message, response, response_bytes);
+}

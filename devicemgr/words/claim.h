@@ -1,0 +1,45 @@
+/*
+ * Why a claim is not prepared, or unprepared: as a value, and in words.
+ */
+#ifndef DEVICEMGR_WORDS_CLAIM_H
+#define DEVICEMGR_WORDS_CLAIM_H
+
+#include <stdint.h>
+
+#include "devicemgr/things/text.h"
+
+struct state;
+
+enum claim_refusal_kind {
+    CLAIM_REFUSED_NAMES, /* they are too long, or no UTF-8 */
+    CLAIM_REFUSED_MANY,  /* claims are kept */
+    CLAIM_REFUSED_QUEUE, /* wait */
+    CLAIM_REFUSED_UNREAD,
+    CLAIM_REFUSED_DRAIN,
+    CLAIM_REFUSED_AWAY,     /* the driver is */
+    CLAIM_REFUSED_TURN,     /* something else is being done for the claim */
+    CLAIM_REFUSED_UNSTORED, /* within the time */
+    CLAIM_REFUSED_STORE,    /* `words`: the store's */
+    CLAIM_REFUSED_ANSWER,   /* the driver's is too large */
+    CLAIM_REFUSAL_KINDS,    /* how many there are */
+};
+
+/* All borrowed. */
+struct claim_refusal {
+    enum claim_refusal_kind kind;
+    const char *driver;
+    const char *pod_namespace, *name; /* of the claim */
+    const char *words;
+    uint64_t waited_ms;
+};
+
+/* The gRPC code of the refusal. */
+int claim_refusal_code(enum claim_refusal_kind kind);
+/* Adds the whole sentence. */
+void claim_refusal_explain(const struct state *state, const struct claim_refusal *refusal,
+                           struct text *text);
+
+/* The kubelet's words for an endpoint that is registered already. */
+void claim_explain_registered(const char *endpoint, const char *driver, struct text *text);
+
+#endif

@@ -1,0 +1,687 @@
+/* What is done for a claim: one thing at a time, durable before it is sent and before it is told. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "claims_world.h"
+#include "devicemgr/things/limits.h"
+
+/* ---- prepare ---- */
+
+static void what_is_sent_is_durable_before_and_what_came_of_it_before_it_is_told(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect(w, "commit claim c1 " DRIVER);
+    expect_nothing(w);
+    committed(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "sent");
+    expect(w, "prepare c1 (ns/c1) at 1 in 45000ms");
+    expect_nothing(w);
+    claim_answered(w, "gpu-0");
+    expect(w, "commit claim c1 " DRIVER);
+    expect_nothing(w);
+    committed(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+    expect(w, "claim 5 done: gpu-0");
+    expect_nothing(w);
+    expect_drivers(w, DRIVER "+(1)");
+}
+
+static void an_answer_may_be_empty(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "");
+}
+
+static void a_driver_that_is_there_is_always_asked(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    claim_prepared(w, 6, "c1", "gpu-1"); /* the row says again that it may have another answer */
+}
+
+static void a_failure_is_told_in_the_drivers_words(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    ignore_all(w);
+    committed(w);
+    expect(w, "prepare *");
+    claim_failed(w, 2, "no such device");
+    expect(w, "claim 5 refused 2: no such device");
+    expect_nothing(w);
+    prepare(w, 6, "c1"); /* that it may have something is durable already */
+    expect(w, "prepare *");
+}
+
+static void an_answer_that_is_too_large_is_refused(void **state)
+{
+    struct world *w = *state;
+    char *large = calloc(1, CLAIM_RESPONSE_BYTES_MAX + 1);
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    ignore_all(w);
+    committed(w);
+    expect(w, "prepare *");
+    devicemgr_claim_answered(w->mgr, w->now_ms, w->call, 0, NULL, large,
+                             CLAIM_RESPONSE_BYTES_MAX + 1);
+    devicemgr_run(w->mgr);
+    free(large);
+    expect_with(w, "claim 5 refused 8", "more than can be kept", NULL);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "sent");
+}
+
+static void claims_are_kept_for_each_driver(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    driver_up(w, 2, OTHER_DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    prepare_of(w, 6, OTHER_DRIVER, "c1");
+    expect(w, "commit claim c1 " OTHER_DRIVER);
+    committed(w);
+    expect(w, "prepare c1 (ns/c1) at 2 *");
+    claim_answered(w, "nic-0");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "claim 6 done: nic-0");
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+    assert_string_equal(claim_on_disk(w, "c1", OTHER_DRIVER), "prepared");
+}
+
+/* ---- unprepare ---- */
+
+static void an_unprepare_is_durable_before_and_after(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    unprepare(w, 6, "c1");
+    expect(w, "commit claim c1 " DRIVER);
+    expect_nothing(w);
+    committed(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "unpreparing");
+    expect(w, "unprepare c1 (ns/c1) at 1 in 45000ms");
+    claim_unprepared(w);
+    expect(w, "commit -claim c1 " DRIVER);
+    expect_nothing(w);
+    committed(w);
+    expect(w, "claim 6 done");
+    expect_nothing(w);
+    assert_null(claim_on_disk(w, "c1", DRIVER));
+    expect_drivers(w, DRIVER "+");
+}
+
+static void one_that_fails_is_asked_again(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    unprepare(w, 6, "c1");
+    ignore_all(w);
+    committed(w);
+    expect(w, "unprepare *");
+    claim_failed(w, 13, "busy");
+    expect(w, "claim 6 refused 13: busy");
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "unpreparing");
+    unprepare(w, 7, "c1");
+    expect(w, "unprepare *");
+    claim_unprepared(w);
+    expect(w, "commit -claim *");
+    committed(w);
+    expect(w, "claim 7 done");
+}
+
+static void a_claim_never_seen_passes_through(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    unprepare(w, 5, "c9");
+    expect(w, "unprepare c9 *");
+    claim_unprepared(w);
+    expect(w, "claim 5 done");
+    expect_nothing(w);
+    expect_drivers(w, DRIVER "+");
+}
+
+static void a_claim_that_was_unprepared_may_be_prepared_again(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    unprepare(w, 6, "c1");
+    prepare(w, 7, "c1"); /* waits its turn */
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "unprepare *");
+    claim_unprepared(w);
+    expect(w, "commit -claim *");
+    expect_nothing(w);
+    committed(w);
+    expect(w, "claim 6 done");
+    expect(w, "commit claim *");
+    committed(w);
+    expect(w, "prepare *");
+    claim_answered(w, "gpu-1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "claim 7 done: gpu-1");
+}
+
+/* ---- one at a time ---- */
+
+static void what_is_asked_twice_is_done_once(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    prepare(w, 6, "c1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "prepare *");
+    prepare(w, 7, "c1");
+    expect_nothing(w);
+    claim_answered(w, "gpu-0");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "claim 5 done: gpu-0");
+    expect(w, "claim 6 done: gpu-0");
+    expect(w, "claim 7 done: gpu-0");
+    expect_nothing(w);
+}
+
+static void an_unprepare_waits_for_the_prepare_under_way(void **state)
+{
+    struct world *w = *state;
+    uint64_t call;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "prepare *");
+    claim_cancelled(w, 5); /* the kubelet gives up, and removes the pod */
+    unprepare(w, 6, "c1");
+    prepare(w, 7, "c1");
+    expect_nothing(w);
+    call = w->call;
+    claim_answered(w, "gpu-0");
+    expect(w, "commit claim *");
+    committed(w); /* prepared: nobody is told */
+    expect(w, "commit claim *");
+    committed(w);
+    expect(w, "unprepare *");
+    w->call = call; /* an answer that was given already counts for nothing */
+    claim_answered(w, "gpu-9");
+    expect_nothing(w);
+    w->call = call + 3;
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "unpreparing");
+}
+
+static void one_that_nobody_waits_for_is_not_sent(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect(w, "commit *");
+    claim_cancelled(w, 5);
+    committed(w);
+    expect(w, "commit claim *");
+    committed(w);
+    expect_nothing(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "asked");
+    unprepare(w, 6, "c1"); /* the driver is asked all the same: it is there */
+    expect(w, "unprepare *");
+    claim_unprepared(w);
+    expect(w, "commit -claim *");
+    committed(w);
+    expect(w, "claim 6 done");
+}
+
+/* ---- the driver goes ---- */
+
+static void a_driver_that_is_away_is_waited_for(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    driver_lost(w, 1, "closed");
+    prepare(w, 5, "c1");
+    expect(w, "commit claim *");
+    committed(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "asked");
+    pass(w, CLAIM_HOLD_MS - 1);
+    expect_nothing(w);
+    driver_connected(w, 1);
+    expect(w, "commit claim *");
+    committed(w);
+    expect(w, "prepare *");
+}
+
+static void but_not_for_ever(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    driver_lost(w, 1, "closed");
+    pass(w, 3000);
+    prepare(w, 5, "c1");
+    ignore_all(w);
+    committed(w);
+    pass(w, CLAIM_HOLD_MS);
+    expect_with(w, "claim 5 refused 14: claim ns/c1, driver " DRIVER ": ",
+                "no connection to it, for 43s (closed); waited 40s", NULL);
+    expect_nothing(w);
+    driver_connected(w, 1);
+    expect_nothing(w);
+    prepare_of(w, 6, OTHER_DRIVER, "c1");
+    expect(w, "commit *");
+    committed(w);
+    pass(w, CLAIM_HOLD_MS);
+    expect_with(w, "claim 6 refused 14", "DRA driver " OTHER_DRIVER " is not registered", NULL);
+}
+
+static void an_unprepare_is_waited_with_too(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    driver_lost(w, 1, "closed");
+    unprepare(w, 6, "c1");
+    pass(w, CLAIM_HOLD_MS);
+    expect_with(w, "claim 6 refused 14", NULL);
+    expect_nothing(w);
+    unprepare(w, 7, "c1");
+    driver_connected(w, 1);
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "unprepare *");
+}
+
+static void a_driver_that_dies_during_the_call_is_asked_again(void **state)
+{
+    struct world *w = *state;
+    uint64_t before;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "prepare c1 (ns/c1) at 1 *");
+    before = w->call;
+    driver_lost(w, 1, "closed");
+    expect_nothing(w);
+    driver_connected(w, 1);
+    expect(w, "prepare c1 (ns/c1) at 1 *");
+    assert_int_not_equal(w->call, before);
+    devicemgr_claim_answered(w->mgr, w->now_ms, before, 0, NULL, "old", 3);
+    devicemgr_run(w->mgr);
+    expect_nothing(w);
+    claim_answered(w, "gpu-0");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "claim 5 done: gpu-0");
+}
+
+static void one_that_dies_in_each_call_is_not_asked_for_ever(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect(w, "commit *");
+    committed(w);
+    for (int i = 0; i < 4; i++) {
+        expect(w, "prepare *");
+        pass(w, CLAIM_HOLD_MS / 4);
+        expect_nothing(w);
+        driver_lost(w, 1, "crashed");
+        if (i < 3)
+            driver_connected(w, 1);
+    }
+    expect_with(w, "claim 5 refused 14", "crashed", NULL);
+}
+
+static void one_that_goes_before_the_call_gets_none(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect(w, "commit *");
+    driver_lost(w, 1, "closed");
+    committed(w);
+    expect(w, "commit claim *"); /* it is not sent any more */
+    committed(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "asked");
+    driver_connected(w, 1);
+    expect(w, "commit claim *");
+    committed(w);
+    expect(w, "prepare *");
+}
+
+static void the_newest_instance_that_is_connected_is_called(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    driver_register(w, 2, DRIVER, "/x/new.sock");
+    expect(w, "driver 2 registered");
+    expect(w, "commit driver *");
+    committed(w);
+    prepare(w, 5, "c1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "prepare c1 (ns/c1) at 1 *"); /* the newer one is not connected yet */
+    driver_connected(w, 2);
+    prepare(w, 6, "c2");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "prepare c2 (ns/c2) at 2 *");
+    driver_deregister(w, 1); /* the old one is rolled away: its call goes to the new one */
+    expect(w, "prepare c1 (ns/c1) at 2 *");
+    driver_register(w, 3, DRIVER, "/x/old.sock"); /* rolled back */
+    driver_connected(w, 3);
+    driver_deregister(w, 2);
+    ignore_all(w);
+    committed(w);
+    expect_drivers(w, DRIVER "+(2)");
+}
+
+/* ---- restarts ---- */
+
+/* Killed when its row was durable, and perhaps sent. */
+static void what_may_have_been_sent_is_known_after_a_crash(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "prepare *");
+    world_restart(w);
+    expect_drivers(w, DRIVER "?(1)");
+    prepare(w, 6, "c1"); /* the kubelet's call goes on */
+    unprepare(w, 7, "c2");
+    expect_nothing(w);
+    pass(w, CLAIM_HOLD_MS);
+    expect_with(w, "claim 6 refused 14", NULL); /* it is not owed nothing */
+    expect_with(w, "claim 7 refused 14", NULL);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "sent");
+}
+
+static void a_crash_before_the_answer_is_durable_asks_again(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "prepare *");
+    claim_answered(w, "gpu-0");
+    expect(w, "commit *");
+    world_restart(w); /* nobody was told */
+    driver_up(w, 2, DRIVER);
+    prepare(w, 6, "c1");
+    expect(w, "prepare *"); /* the row says so already */
+    claim_answered(w, "gpu-0");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "claim 6 done: gpu-0");
+}
+
+static void a_crash_of_an_unprepare_is_taken_up_by_the_next(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    unprepare(w, 6, "c1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "unprepare *");
+    world_restart(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "unpreparing");
+    driver_up(w, 2, DRIVER);
+    unprepare(w, 7, "c1");
+    expect(w, "unprepare *");
+    claim_unprepared(w);
+    expect(w, "commit -claim *");
+    committed(w);
+    expect(w, "claim 7 done");
+}
+
+static void what_is_asked_before_the_rows_are_read_waits_for_them(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    unprepare(w, 6, "c1");
+    expect(w, "commit *");
+    committed(w);
+    world_reborn(w);
+    unprepare(w, 7, "c1");
+    prepare(w, 8, "c2");
+    claim_cancelled(w, 8);
+    expect_nothing(w);
+    world_restored(w);
+    expect_nothing(w);
+    expect_drivers(w, DRIVER "?(1)");
+    driver_register(w, 2, DRIVER, "/x/2.sock");
+    ignore_all(w);
+    committed(w);
+    driver_connected(w, 2);
+    expect(w, "unprepare c1 *"); /* as its row says */
+}
+
+static void rows_that_are_not_read_are_told_in_time(void **state)
+{
+    struct world *w = *state;
+
+    world_fresh(w);
+    devicemgr_rows_unread(w->mgr, "the disk is away");
+    prepare(w, 5, "c1");
+    pass(w, CLAIM_HOLD_MS);
+    expect_with(w, "claim 5 refused 14", "cannot be read: the disk is away", NULL);
+}
+
+/* ---- the store fails ---- */
+
+static void what_cannot_be_stored_is_not_sent(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect(w, "commit *");
+    commit_failed(w, "disk full");
+    expect_with(w, "claim 5 refused 14", "cannot be stored: disk full", NULL);
+    expect(w, "commit claim *");
+    expect_nothing(w);
+}
+
+static void an_answer_that_cannot_be_stored_is_asked_for_again(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "prepare *");
+    claim_answered(w, "gpu-0");
+    expect(w, "commit *");
+    commit_failed(w, "disk full");
+    expect_with(w, "claim 5 refused 14", "disk full", NULL);
+    prepare(w, 6, "c1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "prepare *");
+}
+
+static void an_unprepare_that_cannot_be_stored_is_asked_for_again(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    unprepare(w, 6, "c1");
+    expect(w, "commit *");
+    commit_failed(w, "disk full");
+    expect_with(w, "claim 6 refused 14", "disk full", NULL);
+    expect(w, "commit claim *");
+    committed(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+    unprepare(w, 7, "c1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "unprepare *");
+    claim_unprepared(w);
+    expect(w, "commit -claim *");
+    commit_failed(w, "disk full");
+    expect_with(w, "claim 7 refused 14", "disk full", NULL);
+    expect(w, "commit claim *");
+    committed(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "unpreparing");
+    unprepare(w, 8, "c1");
+    expect(w, "unprepare *");
+}
+
+static void a_store_that_is_slow_is_not_waited_for_ever(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect(w, "commit *");
+    pass(w, CLAIM_HOLD_MS);
+    expect_with(w, "claim 5 refused 14", "was not stored within 40s", NULL);
+    prepare(w, 6, "c1");
+    committed(w);
+    expect(w, "prepare *");
+}
+
+/* ---- bounds ---- */
+
+static void names_have_a_bound(void **state)
+{
+    struct world *w = *state;
+    char *large = calloc(1, CLAIM_NAMES_BYTES_MAX + 1);
+
+    memset(large, 'a', CLAIM_NAMES_BYTES_MAX);
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, large);
+    expect_with(w, "claim 5 refused 3", "too long", NULL);
+    prepare(w, 6, "");
+    expect_with(w, "claim 6 refused 3", NULL);
+    prepare(w, 7, "\xff");
+    expect_with(w, "claim 7 refused 3", NULL);
+    expect_nothing(w);
+    free(large);
+}
+
+static void there_is_a_most_of_claims_and_of_who_waits(void **state)
+{
+    struct world *w = *state;
+    char uid[32];
+
+    for (int i = 0; i < CLAIMS_MAX; i++) {
+        snprintf(uid, sizeof uid, "c%d", i);
+        prepare(w, 1000 + (uint64_t)i, uid);
+        if (i % 2)
+            claim_cancelled(w, 1000 + (uint64_t)i);
+    }
+    ignore_all(w);
+    prepare(w, 5, "more");
+    expect_with(w, "claim 5 refused 8", "too many claims are kept", NULL);
+    for (int i = 0; i < CLAIM_REQUESTS_MAX / 2; i++)
+        prepare(w, 100000 + (uint64_t)i, "c0");
+    ignore_all(w);
+    prepare(w, 6, "c1");
+    expect_with(w, "claim 6 refused 8", "waited for", NULL);
+}
+
+static void who_stops_lets_nobody_wait(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "prepare *");
+    prepare_of(w, 6, OTHER_DRIVER, "c2");
+    expect(w, "commit *");
+    devicemgr_drain(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+    expect_with(w, "claim 6 refused 14", "being stopped", NULL);
+    prepare(w, 7, "c3");
+    expect_with(w, "claim 7 refused 14", "being stopped", NULL);
+    committed(w);
+    claim_answered(w, "gpu-0"); /* what is under way may end */
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "claim 5 done: gpu-0");
+}
+
+#define CLAIMS_TEST(name) cmocka_unit_test_setup_teardown(name, claims_setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CLAIMS_TEST(what_is_sent_is_durable_before_and_what_came_of_it_before_it_is_told),
+        CLAIMS_TEST(an_answer_may_be_empty),
+        CLAIMS_TEST(a_driver_that_is_there_is_always_asked),
+        CLAIMS_TEST(a_failure_is_told_in_the_drivers_words),
+        CLAIMS_TEST(an_answer_that_is_too_large_is_refused),
+        CLAIMS_TEST(claims_are_kept_for_each_driver),
+        CLAIMS_TEST(an_unprepare_is_durable_before_and_after),
+        CLAIMS_TEST(one_that_fails_is_asked_again),
+        CLAIMS_TEST(a_claim_never_seen_passes_through),
+        CLAIMS_TEST(a_claim_that_was_unprepared_may_be_prepared_again),
+        CLAIMS_TEST(what_is_asked_twice_is_done_once),
+        CLAIMS_TEST(an_unprepare_waits_for_the_prepare_under_way),
+        CLAIMS_TEST(one_that_nobody_waits_for_is_not_sent),
+        CLAIMS_TEST(a_driver_that_is_away_is_waited_for),
+        CLAIMS_TEST(but_not_for_ever),
+        CLAIMS_TEST(an_unprepare_is_waited_with_too),
+        CLAIMS_TEST(a_driver_that_dies_during_the_call_is_asked_again),
+        CLAIMS_TEST(one_that_dies_in_each_call_is_not_asked_for_ever),
+        CLAIMS_TEST(one_that_goes_before_the_call_gets_none),
+        CLAIMS_TEST(the_newest_instance_that_is_connected_is_called),
+        CLAIMS_TEST(what_may_have_been_sent_is_known_after_a_crash),
+        CLAIMS_TEST(a_crash_before_the_answer_is_durable_asks_again),
+        CLAIMS_TEST(a_crash_of_an_unprepare_is_taken_up_by_the_next),
+        CLAIMS_TEST(what_is_asked_before_the_rows_are_read_waits_for_them),
+        CLAIMS_TEST(rows_that_are_not_read_are_told_in_time),
+        CLAIMS_TEST(what_cannot_be_stored_is_not_sent),
+        CLAIMS_TEST(an_answer_that_cannot_be_stored_is_asked_for_again),
+        CLAIMS_TEST(an_unprepare_that_cannot_be_stored_is_asked_for_again),
+        CLAIMS_TEST(a_store_that_is_slow_is_not_waited_for_ever),
+        CLAIMS_TEST(names_have_a_bound),
+        CLAIMS_TEST(there_is_a_most_of_claims_and_of_who_waits),
+        CLAIMS_TEST(who_stops_lets_nobody_wait),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
