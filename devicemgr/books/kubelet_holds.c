@@ -153,6 +153,23 @@ static int compare_ids(const void *a, const void *b)
     return strverscmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* The pods of other containers that have its devices: who waits with what it had may not keep it. */
+static void wake_keepers(struct state *state, const struct kubelet_hold *hold)
+{
+    for (size_t i = 0; i < hold->ids.len; i++) {
+        const struct owners *holders =
+            allocations_holders(&state->allocations, hold->resource, hold->ids.v[i]);
+
+        for (size_t h = 0; h < owners_len(holders); h++) {
+            const struct allocation *holder = holders->v[h];
+
+            if (strcmp(holder->pod_uid, hold->pod_uid) != 0 ||
+                strcmp(holder->container, hold->container) != 0)
+                wake_pod(&state->wakes, holder->pod_uid);
+        }
+    }
+}
+
 /* One entry of a reading; one that was there goes on as it was. `room`: for as many ids. */
 static void tell(struct state *state, const struct devicemgr_kubelet_held *held, const char **room)
 {
@@ -173,6 +190,7 @@ static void tell(struct state *state, const struct devicemgr_kubelet_held *held,
         hold = hold_add(kubelet, key, key_bytes, held->ids_len);
         hold->since_ms = state->now_ms;
         hold->early = kubelet->readings == 1;
+        wake_keepers(state, hold);
     }
     hold->reading = kubelet->readings;
 }

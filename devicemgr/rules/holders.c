@@ -133,6 +133,19 @@ bool holders_handed_on(const struct state *state, const struct wanted *wanted)
     return false;
 }
 
+bool holders_promised(const struct state *state, const struct wanted *wanted)
+{
+    const struct demand *demand = wanted->demand;
+    const struct ids *ids = &wanted->has->ids;
+
+    for (size_t i = 0; wanted->settings->exclusive && i < ids->len; i++) {
+        if (kubelet_promised(state, wanted->want->resource, ids->v[i], demand->pod_uid,
+                             demand->container))
+            return true;
+    }
+    return false;
+}
+
 bool holders_keeps(const struct state *state, const struct allocation *holder)
 {
     return allocation_life(holder) != ALLOCATION_IDLE || !facts_pod_over(state, holder->pod_uid);

@@ -35,6 +35,9 @@ struct look holders_of_pod(const struct state *state, const struct wanted *wante
 /* Whether a later container of the pod runs with one of the devices that this one has. */
 bool holders_handed_on(const struct state *state, const struct wanted *wanted);
 
+/* Whether the kubelet has given one of the devices that this one has to another container. */
+bool holders_promised(const struct state *state, const struct wanted *wanted);
+
 /* Whether the device is free for this pod; sets `reused` if an earlier container of it had it. */
 bool holders_none(const struct state *state, const struct wanted *wanted, const char *id,
                   bool *reused);

@@ -168,6 +168,14 @@ static struct look refuse_changed(const struct wanted *wanted)
                                     .asked = wanted->want->count}};
 }
 
+/* Whether the kubelet has decided since that it is not the container's: it gets others, or another
+ * container has its devices. That one may come without a token, and is not waited for then. */
+static bool decided_anew(const struct state *state, const struct wanted *wanted)
+{
+    return wanted->want->token ? !ids_equal(&wanted->has->ids, &wanted->want->ids)
+                               : holders_promised(state, wanted);
+}
+
 /* GO: it can be kept, or is over, to be dropped; else it is in the way. */
 static struct look look_at_had(const struct state *state, const struct wanted *wanted,
                                struct selection_item *answer)
@@ -187,8 +195,8 @@ static struct look look_at_had(const struct state *state, const struct wanted *w
         answer->drop = true; /* nobody ever had it */
     } else if (has->ids.len != wanted->want->count) {
         look = refuse_changed(wanted);
-    } else if (wanted->want->token && !ids_equal(&has->ids, &wanted->want->ids)) {
-        /* The kubelet has decided anew; what it gave before is free once that container is gone. */
+    } else if (decided_anew(state, wanted)) {
+        /* What it had before is free once that container is gone. */
         look = holders_look_at(state, wanted->demand, has, has->ids.v[0], &answer->checks);
         answer->drop = look.step == LOOK_GO;
     }

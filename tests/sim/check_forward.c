@@ -71,7 +71,14 @@ static const struct answer *answer_of(const struct world *w, uint64_t serial)
                                                            : NULL;
 }
 
-/* A row whose allocation was dropped already says nothing. */
+/* Whether the kubelet has given what was chosen for the container to another: it is not kept then. */
+static bool is_given(struct world *w, const struct claim *claim)
+{
+    return claim->own && shim_exclusive(w, claim->resource) &&
+           (claim->mask & claims_told(w, claim->uid, claim->resource));
+}
+
+/* A row whose allocation was dropped already says nothing, nor does one that is to be dropped. */
 uint64_t check_serial_in_force(struct world *w, unsigned uid, unsigned name, size_t resource,
                                unsigned ids)
 {
@@ -82,7 +89,7 @@ uint64_t check_serial_in_force(struct world *w, unsigned uid, unsigned name, siz
     const struct answer *answer;
     uint64_t serial;
 
-    if (!row || !claim || !claim->kept || resource == RESOURCE_BUILTIN ||
+    if (!row || !claim || !claim->kept || is_given(w, claim) || resource == RESOURCE_BUILTIN ||
         shim_refresh(w, resource) == DEVICEMGR_REFRESH_PLUGIN)
         return 0;
     allocation =
@@ -132,6 +139,7 @@ static void check_fresh(struct world *w, const struct create_sim *create, size_t
                         const struct answer *answer, uint64_t serial)
 {
     uint64_t registrations = answer->incarnation == w->shim.incarnation ? answer->registrations : 0;
+    const struct answer *before = answer_of(w, create->serial[resource]);
 
     if (w->shim.refreshed_ms >= create->started_ms)
         return;
@@ -140,7 +148,7 @@ static void check_fresh(struct world *w, const struct create_sim *create, size_t
     if (shim_refresh(w, resource) == DEVICEMGR_REFRESH_PLUGIN)
         check_that(w, registrations >= create->registered[resource],
                    "options are newer than the plugin's registration");
-    if (create->serial[resource] && !create->disturbed)
+    if (before && before->ids == answer->ids && !create->disturbed)
         check_that(w, serial == create->serial[resource],
                    "durable options in force are used again: serial %" PRIu64 ", not %" PRIu64,
                    create->serial[resource], serial);
@@ -228,12 +236,13 @@ static void check_kept(struct world *w, struct create_sim *create, size_t r, uns
     const struct claim *own = claims_seek(w, create->uid, create->name, r);
     const struct pod_sim *pod = kubelet_find_pod(w, create->uid);
     unsigned others = claims_kept(w, create->uid, r);
+    bool given = own && is_given(w, own);
 
-    if (own && own->kept && create->ids[r] == 0 && pod && !kubelet_contended(pod, r))
+    if (own && own->kept && create->ids[r] == 0 && pod && !kubelet_contended(pod, r) && !given)
         check_that(w, own->mask == ids,
                    "a container that is made again has the devices it had: %x, not %x", own->mask,
                    ids);
-    if (own && own->back && create->ids[r] == 0)
+    if (own && own->back && create->ids[r] == 0 && !given)
         check_that(w, own->back == ids,
                    "a pod that comes back after a reboot has the devices it had: %x, not %x",
                    own->back, ids);
@@ -246,8 +255,7 @@ static void check_kept(struct world *w, struct create_sim *create, size_t r, uns
         check_that(w, (ids & others) == 0,
                    "what the shim gave to a pod that lives stays the pod's: %x of resource %zu",
                    ids & others, r);
-    if ((!own || own->since_ms >= create->started_ms) && create->ids[r] == 0 &&
-        shim_exclusive(w, r))
+    if (create->ids[r] == 0 && shim_exclusive(w, r))
         check_promises(w, create, r, ids);
     create->fresh[r] = !own || !own->kept;
 }

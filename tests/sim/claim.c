@@ -410,6 +410,20 @@ bool claims_coming(struct world *w)
     return false;
 }
 
+unsigned claims_told(struct world *w, unsigned uid, size_t resource)
+{
+    unsigned mask = 0;
+
+    for (size_t i = 0; i < DEVICES_MAX; i++) {
+        const struct told *told = &w->bridge.told[resource][i];
+
+        if (told->uid && told->uid != uid &&
+            (kubelet_find_pod(w, told->uid) || !over_surely(w, told->uid) || may_come(w, told)))
+            mask |= 1u << i;
+    }
+    return mask;
+}
+
 unsigned claims_held(struct world *w, unsigned uid, unsigned name, size_t resource)
 {
     unsigned mask = claims_live(w, uid, name, resource);
@@ -421,14 +435,7 @@ unsigned claims_held(struct world *w, unsigned uid, unsigned name, size_t resour
             (!over_surely(w, c->uid) || may_return(w, c)))
             mask |= c->mask | c->former;
     }
-    for (size_t i = 0; i < DEVICES_MAX; i++) {
-        const struct told *told = &w->bridge.told[resource][i];
-
-        if (told->uid &&
-            (kubelet_find_pod(w, told->uid) || !over_surely(w, told->uid) || may_come(w, told)))
-            mask |= 1u << i;
-    }
-    return mask;
+    return mask | claims_told(w, 0, resource);
 }
 
 /* Whether an entry of the kubelet's checkpoint may be of a pod that can still be admitted. */

@@ -96,6 +96,8 @@ const struct claim *claims_seek(const struct world *w, unsigned uid, unsigned na
 unsigned claims_held(struct world *w, unsigned uid, unsigned name, size_t resource);
 /* What the kubelet may have given to pods that run, or can be admitted again. */
 unsigned claims_kubelets(struct world *w, size_t resource);
+/* What its checkpoint, as told last, gives to pods that may live, or come, but this one. */
+unsigned claims_told(struct world *w, unsigned uid, size_t resource);
 /* What its checkpoint, as told before, gives to pods that surely live, but this one. */
 unsigned claims_promised(struct world *w, unsigned uid, size_t resource, uint64_t before_ms);
 /* What other containers of the pod have, or had. */

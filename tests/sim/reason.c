@@ -180,14 +180,18 @@ static unsigned reasons_of_choice(struct world *w, const struct create_sim *crea
     return reasons;
 }
 
-/* Of one whose kubelet has decided anew: what it had before is waited for. */
-static unsigned reasons_of_former(const struct world *w, const struct create_sim *create, size_t r)
+/* Of one whose kubelet has decided anew, or given what was chosen for it to another: what it had
+ * before is waited for. */
+static unsigned reasons_of_former(struct world *w, const struct create_sim *create, size_t r)
 {
     const struct claim *claim = claims_seek(w, create->uid, create->name, r);
     unsigned reasons = 0;
 
-    if (!claim || !create->ids[r] ||
-        ((claim->mask | claim->former) == create->ids[r] && create->fault != TOKEN_UNKNOWN_ID))
+    if (!claim ||
+        (create->ids[r] && (claim->mask | claim->former) == create->ids[r] &&
+         create->fault != TOKEN_UNKNOWN_ID) ||
+        (!create->ids[r] &&
+         !(shim_exclusive(w, r) && claim->mask & claims_told(w, create->uid, r))))
         return 0;
     if (claim->unsure_ms > 0)
         reasons |= REASON_UNKNOWN;

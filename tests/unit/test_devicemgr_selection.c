@@ -623,6 +623,56 @@ static void what_the_kubelet_promised_to_a_pod_that_never_comes_is_chosen_in_tim
     container_chosen(w, 12, "u2", "main", GPU "=1", "g0");
 }
 
+/* That container may come without a token, and is not waited for then. */
+static void what_the_kubelet_promised_since_is_not_kept(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0 g1");
+    container_chosen(w, 11, "u1", "main", GPU "=1", "g0");
+    kubelet_holds(w, "u1=" GPU ":g0");
+    container_removed(w, "c-u1-main");
+    create_request(w, 12, "u1", "main", GPU "=1");
+    expect(w, "verdict 12 forward*"); /* its own */
+    create_answered(w, 12, "c-u1-main");
+    container_removed(w, "c-u1-main");
+    kubelet_holds(w, "u2=" GPU ":g0");
+    create_request(w, 13, "u1", "main", GPU "=1");
+    expect(w, "allocate g1 *");
+}
+
+static void what_was_promised_since_is_free_when_its_container_is_gone(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0 g1");
+    container_chosen(w, 11, "u1", "main", GPU "=1", "g0");
+    kubelet_holds(w, "u2=" GPU ":g0");
+    create_request(w, 12, "u1", "main", GPU "=1");
+    checked(w, "c-u1-main", true);
+    expect_with(w, "verdict 12 refused 14:", "device g0 is held by container", "still runs", NULL);
+    pass(w, LATE_ANSWER_MS);
+    ignore_all(w);
+    create_request(w, 13, "u1", "main", GPU "=1");
+    checked(w, "c-u1-main", false);
+    expect(w, "allocate g1 *");
+}
+
+static void a_shared_device_is_kept_whoever_is_promised_it(void **state)
+{
+    struct devicemgr_resource_settings own = world_settings_of(GPU);
+    struct world *w = *state;
+
+    own.exclusive = false;
+    world_fresh_with(w, &own);
+    gpus_up(w, "g0 g1");
+    container_chosen(w, 11, "u1", "main", GPU "=1", "g0");
+    container_removed(w, "c-u1-main");
+    kubelet_holds(w, "u2=" GPU ":g0");
+    create_request(w, 12, "u1", "main", GPU "=1");
+    expect(w, "verdict 12 forward*");
+}
+
 static void a_device_of_a_running_container_is_not_given_away(void **state)
 {
     struct world *w = *state;
@@ -949,6 +999,9 @@ int main(void)
         TEST(what_the_kubelet_chose_outlives_a_refusal),
         TEST(what_the_kubelet_has_promised_is_not_chosen),
         TEST(what_the_kubelet_promised_to_a_pod_that_never_comes_is_chosen_in_time),
+        TEST(what_the_kubelet_promised_since_is_not_kept),
+        TEST(what_was_promised_since_is_free_when_its_container_is_gone),
+        TEST(a_shared_device_is_kept_whoever_is_promised_it),
         TEST(a_device_of_a_running_container_is_not_given_away),
         TEST(a_holder_of_another_namespace_can_be_left_unnamed),
         TEST(a_device_of_a_dead_container_moves),

@@ -127,12 +127,19 @@ static void a_pod_that_is_over_wakes_who_chooses(void **state)
 }
 
 /* g0 is unhealthy, so that a create waits; g1 is the kubelet's, for pod u9. */
-static void waits_for_what_is_promised(struct world *w)
+static void with_annotations(struct world *w)
 {
+    static const char *const ALL[] = {"*"};
+
     w->settings.annotations = true;
-    w->settings.namespaces = (const char *const[]){"*"};
+    w->settings.namespaces = ALL;
     w->settings.namespaces_len = 1;
     world_fresh_listed(w);
+}
+
+static void waits_for_what_is_promised(struct world *w)
+{
+    with_annotations(w);
     gpus_up(w, "g0! g1");
     kubelet_holds(w, "u9=" GPU ":g1");
 }
@@ -145,6 +152,22 @@ static void what_the_kubelet_takes_back_wakes_who_chooses(void **state)
     create_request(w, 11, "u2", "main", GPU "=1");
     expect_nothing(w);
     kubelet_holds(w, "");
+    expect(w, "allocate g1 *");
+}
+
+static void what_the_kubelet_gives_away_wakes_who_chose_it_before(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint;
+
+    with_annotations(w);
+    endpoint = gpus_up(w, "g0 g1");
+    container_chosen(w, 11, "u1", "main", GPU "=1", "g0");
+    container_removed(w, "c-u1-main");
+    plugin_list(w, endpoint, "g0! g1");
+    create_request(w, 12, "u1", "main", GPU "=1");
+    expect_nothing(w);
+    kubelet_holds(w, "u9=" GPU ":g0");
     expect(w, "allocate g1 *");
 }
 
@@ -296,6 +319,7 @@ int main(void)
         TEST(a_holder_wakes_those_who_want_its_devices),
         TEST(a_pod_that_is_over_wakes_who_chooses),
         TEST(what_the_kubelet_takes_back_wakes_who_chooses),
+        TEST(what_the_kubelet_gives_away_wakes_who_chose_it_before),
         TEST(a_pod_that_is_over_before_it_has_a_container_wakes_who_chooses),
         TEST(a_pod_that_does_not_come_wakes_who_chooses),
         TEST(what_is_shown_is_looked_at_where_it_changed),
