@@ -362,6 +362,19 @@ unsigned claims_kept(struct world *w, unsigned uid, size_t resource)
     return mask;
 }
 
+unsigned claims_strangers(const struct world *w, size_t resource)
+{
+    unsigned mask = 0;
+
+    for (size_t i = 0; i < w->claims.len; i++) {
+        const struct claim *c = &w->claims.v[i];
+
+        if (c->uid && c->name == POD_CONTAINERS_MAX && c->resource == resource)
+            mask |= c->mask | c->former;
+    }
+    return mask;
+}
+
 unsigned claims_own(struct world *w, size_t resource)
 {
     unsigned mask = 0;

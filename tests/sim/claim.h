@@ -75,6 +75,8 @@ void claims_sandbox_ends(struct world *w, unsigned uid, bool dead);
  * still be had. */
 unsigned claims_kept(struct world *w, unsigned uid, size_t resource);
 unsigned claims_own(struct world *w, size_t resource);
+/* What tokens name that somebody else has copied: to the shim they are the kubelet's. */
+unsigned claims_strangers(const struct world *w, size_t resource);
 /* Whether another pod was given of what it has, in this life of the shim. */
 bool claims_taken(const struct world *w, const struct claim *claim);
 /* Whether something is kept for a pod that may come back after a reboot, and never will. */

@@ -244,6 +244,7 @@ static void check_held(struct world *w, size_t r, const struct shown_resource *i
     check_that(w, (is->held & ~claims_kubelets(w, r)) == 0,
                "what is held is held by a pod that runs, or can be admitted again: %x of %s",
                is->held & ~claims_kubelets(w, r), resource_sim_name(r));
+    kept &= ~claims_strangers(w, r); /* given away both ways it is healthy */
     if (!w->kubelet.mixed)
         check_that(w, (is->healthy & kept) == 0,
                    "what the shim gave away is not shown healthy: %x of %s", is->healthy & kept,
