@@ -214,20 +214,38 @@ static bool is_told(const struct world *w, unsigned uid)
     return false;
 }
 
-/* A pod of which the runtime knows nothing: whether the shim keeps it, since no kubelet has listed,
- * or since it is of an earlier boot. What the file names no more goes with the next list. */
-static bool may_return(const struct world *w, const struct claim *c)
+/* A pod of which the runtime knows nothing, and which it last knew in that boot: whether the shim
+ * keeps it, since no kubelet has listed, or since it is of an earlier boot. What the file names no
+ * more goes with the next list. */
+static bool is_kept(const struct world *w, unsigned uid, unsigned boot)
 {
     uint64_t ready_ms = claims_sources_ms(w);
 
     if (ready_ms == UINT64_MAX || w->now_ms <= ready_ms + KEPT_LAG_MS)
         return true;
-    if (c->boot < w->shim.boot && w->bridge.untold_ms > 0 &&
-        w->now_ms <= w->bridge.untold_ms + KEPT_LAG_MS)
+    if (boot == w->shim.boot)
+        return false;
+    if (w->bridge.untold_ms > 0 && w->now_ms <= w->bridge.untold_ms + KEPT_LAG_MS)
         return true;
-    return c->boot < w->shim.boot &&
-           w->now_ms <=
-               ready_ms + KEPT_LAG_MS + (is_told(w, c->uid) ? POD_RETURNS_MS : POD_COMES_MS);
+    return w->now_ms <= ready_ms + KEPT_LAG_MS + (is_told(w, uid) ? POD_RETURNS_MS : POD_COMES_MS);
+}
+
+static bool may_return(const struct world *w, const struct claim *c)
+{
+    return is_kept(w, c->uid, c->boot);
+}
+
+/* A pod of an earlier boot, by its row, of which there was nothing since: what the kubelet alone has
+ * given it is promised as long as it is kept. */
+static bool told_may_return(const struct world *w, const struct told *told)
+{
+    unsigned boot;
+    char uid[16];
+
+    snprintf(uid, sizeof uid, "u%u", told->uid);
+    boot = stored_boot(w, uid);
+    return boot < w->shim.boot && runtime_ended_ms(w, told->uid) <= w->shim.boot_ms &&
+           is_kept(w, told->uid, boot);
 }
 
 /* Its row is on disk, whose deletion failed, perhaps: a shim that starts has it again. */
@@ -431,7 +449,8 @@ unsigned claims_told(struct world *w, unsigned uid, size_t resource)
         const struct told *told = &w->bridge.told[resource][i];
 
         if (told->uid && told->uid != uid &&
-            (kubelet_find_pod(w, told->uid) || !over_surely(w, told->uid) || may_come(w, told)))
+            (kubelet_find_pod(w, told->uid) || !over_surely(w, told->uid) || may_come(w, told) ||
+             told_may_return(w, told)))
             mask |= 1u << i;
     }
     return mask;

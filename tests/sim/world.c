@@ -315,7 +315,8 @@ static void run_to_rest(struct world *w)
 
     stop_faults(w);
     if (w->runtime.forgot) { /* pods that were deleted meanwhile might come back for a time */
-        bridge_file_written(w);
+        run_until(w, none_ends, REST_MS_MAX, "every pod that is deleted ends");
+        bridge_file_written(w); /* without them: one that it names may come back for an hour */
         bridge_report_later(w);
         run_for(w, POD_COMES_MS);
     }
