@@ -293,13 +293,14 @@ static void endpoint_tick(struct state *state, struct resource *resource)
         dirty_touch_resource(state, resource->name, true);
     }
     if (endpoint_end_ms(endpoint, grace_of(state, resource)) <= state->now_ms) {
-        plugin_answer_failed(state, endpoint, "no answer");
         log_removed(state, resource);
         happened_to_resource(state, DEVICEMGR_EVENT_REMOVED, false, resource->name, NULL);
-        if (endpoint_may_list(endpoint, state->now_ms))
+        if (endpoint_may_list(endpoint, state->now_ms)) {
             begin_anew(state, resource);
-        else
+        } else {
+            plugin_answer_failed(state, endpoint, "no answer");
             plugin_remove(state, resource);
+        }
     }
 }
 

@@ -191,15 +191,20 @@ uint64_t endpoint_end_ms(const struct endpoint *endpoint, uint64_t grace_ms)
     return attempt_ms > end_ms ? attempt_ms : end_ms;
 }
 
+/* A Register call led to its connection. */
+static bool is_registering(const struct endpoint *endpoint)
+{
+    return endpoint->state == ENDPOINT_CONNECTING && endpoint->origin == ENDPOINT_REGISTERED;
+}
+
 bool endpoint_awaits_first_list(const struct endpoint *endpoint)
 {
-    return endpoint->state == ENDPOINT_CONNECTING && endpoint->origin == ENDPOINT_REGISTERED &&
-           endpoint->have_options;
+    return is_registering(endpoint) && endpoint->have_options;
 }
 
 bool endpoint_may_list(const struct endpoint *endpoint, uint64_t now_ms)
 {
-    return endpoint_awaits_first_list(endpoint) && now_ms < endpoint->since_ms + FIRST_LIST_MS;
+    return is_registering(endpoint) && now_ms < endpoint->since_ms + FIRST_LIST_MS;
 }
 
 void endpoint_move(struct endpoint *from, struct endpoint *to)
@@ -209,6 +214,7 @@ void endpoint_move(struct endpoint *from, struct endpoint *to)
         .number = from->number,
         .origin = from->origin,
         .socket_name = mem_strdup(from->socket_name),
+        .registration = endpoint_take_registration(from),
         .since_ms = from->since_ms,
         .unlisted_ms = from->since_ms,
         .dials_ms = from->dials_ms,

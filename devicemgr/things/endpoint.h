@@ -28,9 +28,10 @@
  * turn; what there is of an older connection serves on until then, and a newer call takes its
  * place.
  *
- * A plugin that was told it is registered would not know either that it is not any more. If its
- * time is over before its first list can have come, the resource is removed as it must be, so that
- * nobody holds a name by registering again and again, and the connection begins a new one.
+ * A plugin that was told it is registered would not know either that it is not any more, and one
+ * that is still being dialled would fail for what became of the one before it. If its time is over
+ * before its first list can have come, the resource is removed as it must be, so that nobody holds
+ * a name by registering again and again, and the connection begins a new one.
  */
 #ifndef DEVICEMGR_THINGS_ENDPOINT_H
 #define DEVICEMGR_THINGS_ENDPOINT_H
@@ -120,12 +121,12 @@ bool endpoint_may_redial(const struct endpoint *endpoint, uint64_t now_ms);
 /* When it is GONE if nothing happens; UINT64_MAX: something is to happen before. An attempt at the
  * end of the grace period still gets FIRST_LIST_MS, but many get no more. */
 uint64_t endpoint_end_ms(const struct endpoint *endpoint, uint64_t grace_ms);
-/* Whether the plugin was told that it is registered, and may still send its first list in time. */
+/* Whether the plugin has registered, dialled already or not, and may still list in time. */
 bool endpoint_may_list(const struct endpoint *endpoint, uint64_t now_ms);
 /* Whether the plugin was told that it is registered, and that connection has given no list yet. */
 bool endpoint_awaits_first_list(const struct endpoint *endpoint);
 /* Makes `to`, which is nothing yet, the endpoint of a plugin never seen before that has the
- * connection of `from`. */
+ * connection of `from`, and its Register call. */
 void endpoint_move(struct endpoint *from, struct endpoint *to);
 /* When its stop time is to be stored; UINT64_MAX: not now. */
 uint64_t endpoint_store_ms(const struct endpoint *endpoint);

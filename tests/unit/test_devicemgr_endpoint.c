@@ -130,12 +130,15 @@ static void a_connection_may_begin_anew(void **state)
     endpoint_set_options(&endpoint, false, false);
     assert_false(endpoint_may_list(&endpoint, 70)); /* it was not told anything */
     endpoint_dial(&endpoint, 80, 8, ENDPOINT_REGISTERED, "gpu.sock");
-    assert_false(endpoint_may_list(&endpoint, 80)); /* not yet */
+    endpoint_set_registration(&endpoint, 9);
+    assert_true(endpoint_may_list(&endpoint, 80)); /* it is not known yet whether it will */
     endpoint_set_options(&endpoint, true, true);
     assert_true(endpoint_may_list(&endpoint, 80 + FIRST_LIST_MS - 1));
     assert_false(endpoint_may_list(&endpoint, 80 + FIRST_LIST_MS));
     endpoint_move(&endpoint, &anew);
     assert_int_equal(endpoint.number, 0);
+    assert_int_equal(endpoint_take_registration(&endpoint), 0);
+    assert_int_equal(endpoint_take_registration(&anew), 9);
     assert_int_equal(anew.number, 8);
     assert_string_equal(anew.socket_name, "gpu.sock");
     assert_null(anew.socket_good);

@@ -211,8 +211,29 @@ static void one_that_only_registers_again_and_again_holds_nothing(void **state)
     expect_with(w, "verdict 12 refused 9:", "not registered on this node", NULL);
 }
 
-/* What it was told it sees: its Register call fails. */
-static void one_that_is_being_dialled_at_the_end_is_told(void **state)
+static void one_that_is_being_dialled_at_the_end_is_waited_for(void **state)
+{
+    struct world *w = *state;
+
+    register_until_the_end(w, 1000);
+    plugin_register(w, 10, GPU, "gpu.sock");
+    ignore_all(w);
+    logged(w, "");
+    pass(w, 1001);
+    expect(w, "commit -resource " GPU);
+    expect_nothing(w); /* neither hung up nor told that it failed */
+    committed(w);
+    assert_int_equal(logged(w, "its plugin registered 1s ago, and is waited for as a new one"), 1);
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect_nothing(w);
+    plugin_options(w, w->endpoint, false, false);
+    expect(w, "registered 10");
+    plugin_list(w, w->endpoint, "g0");
+    expect(w, "verdict 12 forward MADE=1");
+    expect(w, "commit resource " GPU);
+}
+
+static void one_that_is_being_dialled_at_the_end_may_fail(void **state)
 {
     struct world *w = *state;
 
@@ -220,9 +241,13 @@ static void one_that_is_being_dialled_at_the_end_is_told(void **state)
     plugin_register(w, 10, GPU, "gpu.sock");
     ignore_all(w);
     pass(w, 1001);
-    expect(w, "register 10 refused 2: failed to dial device plugin: no answer");
-    expect(w, "close");
     expect(w, "commit -resource " GPU);
+    committed(w);
+    plugin_lost(w, w->endpoint, "connection refused");
+    expect(w, "register 10 refused 2: failed to dial device plugin: connection refused");
+    assert_true(create(w, 12, "u1", "main", GPU ":g0", NULL));
+    expect_with(w, "verdict 12 refused 9:", "not registered on this node", NULL);
+    assert_int_equal(devicemgr_next_ms(w->mgr), UINT64_MAX);
 }
 
 static void a_plugin_that_drops_only_its_stream_is_back_at_once(void **state)
@@ -644,7 +669,8 @@ int main(void)
         TEST(a_first_list_is_welcome_late),
         TEST(one_that_registered_well_is_not_cut_off),
         TEST(one_that_only_registers_again_and_again_holds_nothing),
-        TEST(one_that_is_being_dialled_at_the_end_is_told),
+        TEST(one_that_is_being_dialled_at_the_end_is_waited_for),
+        TEST(one_that_is_being_dialled_at_the_end_may_fail),
         TEST(a_plugin_that_drops_only_its_stream_is_back_at_once),
         TEST(a_plugin_whose_socket_is_replaced_may_list_other_devices),
         TEST(restored_resources_start_in_grace_and_are_dialled),
