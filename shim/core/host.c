@@ -221,42 +221,30 @@ void host_forget_look(struct host *host)
 
 /* ---- stop ---- */
 
-static void on_part_stopped(void *user)
+static void host_free(void *thing)
 {
-    struct host *host = user;
-    void (*done)(void *user) = host->done;
-    void *done_user = host->done_user;
+    struct host *host = thing;
 
-    if (--host->parts > 0)
-        return;
     devicemgr_free(host->core);
     registered_mark_fini(&host->registered_mark);
     free(host);
-    done(done_user);
-}
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-    on_part_stopped(handle->data);
 }
 
 static void stop_parts(struct host *host)
 {
-    host->parts += 3;
+    host->stopping.parts += 3;
     registrar_stop(host->registrar);
-    plugin_clients_stop(host->clients, on_part_stopped, host);
-    builtins_stop(host->builtins, on_part_stopped, host);
-    lister_stop(host->lister, on_part_stopped, host);
+    plugin_clients_stop(host->clients, stopping_part, &host->stopping);
+    builtins_stop(host->builtins, stopping_part, &host->stopping);
+    lister_stop(host->lister, stopping_part, &host->stopping);
 }
 
 void host_stop(struct host *host, void (*done)(void *user), void *user)
 {
-    host->done = done;
-    host->done_user = user;
-    host->parts = 3;
+    host->stopping = (struct stopping){3, host_free, host, done, user};
     if (host->ready)
         stop_parts(host);
-    uv_close((uv_handle_t *)&host->timer, on_timer_closed);
-    restore_stop(&host->restore, on_part_stopped, host);
-    store_worker_stop(host->worker, on_part_stopped, host);
+    stopping_close(&host->stopping, (uv_handle_t *)&host->timer);
+    restore_stop(&host->restore, stopping_part, &host->stopping);
+    store_worker_stop(host->worker, stopping_part, &host->stopping);
 }

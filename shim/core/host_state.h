@@ -13,6 +13,7 @@
 #include "shim/plugins/plugin_client.h"
 #include "shim/plugins/registrar.h"
 #include "shim/runtime/lister.h"
+#include "shim/stopping.h"
 
 struct host {
     uv_loop_t *loop;
@@ -32,9 +33,7 @@ struct host {
     struct host_counts counts;
     uv_timer_t timer; /* of the core's next deadline */
     bool ready;       /* the checkpoint is read, and all parts are there */
-    unsigned parts;   /* still to be stopped */
-    void (*done)(void *user);
-    void *done_user;
+    struct stopping stopping;
 };
 
 #endif

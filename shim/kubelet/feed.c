@@ -18,6 +18,7 @@
 #include "shim/rpc/keeper.h"
 #include "shim/rpc/listener.h"
 #include "shim/rpc/rpc.h"
+#include "shim/stopping.h"
 
 #define SOCKET_DIRECTORY_MODE 0755
 /* Among the listeners in the store. */
@@ -40,9 +41,7 @@ struct feed {
     uint64_t settle_end_ms;
     bool settled;    /* something may be sent; stays so */
     uv_timer_t turn; /* to look at the core, or at streams that were full */
-    unsigned parts;  /* still to be stopped */
-    void (*done)(void *user);
-    void *done_user;
+    struct stopping stopping;
 };
 
 /* What the kubelet's checkpoint says, unless it is just being read. */
@@ -294,34 +293,15 @@ struct feed *feed_start(uv_loop_t *loop, const struct config *config, struct hos
     return feed;
 }
 
-static void on_part_stopped(void *user)
-{
-    struct feed *feed = user;
-    void (*done)(void *user) = feed->done;
-    void *done_user = feed->done_user;
-
-    if (--feed->parts > 0)
-        return;
-    free(feed);
-    done(done_user);
-}
-
-static void on_turn_closed(uv_handle_t *handle)
-{
-    on_part_stopped(handle->data);
-}
-
 void feed_stop(struct feed *feed, void (*done)(void *user), void *user)
 {
-    feed->done = done;
-    feed->done_user = user;
-    feed->parts = 2;
+    feed->stopping = (struct stopping){2, free, feed, done, user}; /* the watch, the timer */
     keeper_stop(feed->keeper);
     listener_fini(&feed->listener);
     rpc_server_close(feed->server);
     watchers_fini(&feed->watchers);
     questions_fini(&feed->questions);
     advertised_fini(&feed->advertised);
-    checkpoint_watch_stop(feed->watch, on_part_stopped, feed);
-    uv_close((uv_handle_t *)&feed->turn, on_turn_closed);
+    checkpoint_watch_stop(feed->watch, stopping_part, &feed->stopping);
+    stopping_close(&feed->stopping, (uv_handle_t *)&feed->turn);
 }

@@ -16,6 +16,7 @@
 #include "shim/rpc/message.h"
 #include "shim/rpc/numbered.h"
 #include "shim/rpc/rpc.h"
+#include "shim/stopping.h"
 
 #define REASON_BYTES_MAX (RPC_STATUS_TEXT_BYTES_MAX + 256)
 /* Pauses between dials: doubled up to the longest, so that a plugin that is a few ms late costs
@@ -55,10 +56,8 @@ struct plugin_clients {
     void *user;
     struct plugin_client *clients;
     struct numbered_calls calls;
-    size_t shared;  /* PLUGINS_SHARED_BYTES, less what is drawn */
-    unsigned parts; /* still to be closed: clients, and the calls */
-    void (*done)(void *user);
-    void *done_user;
+    size_t shared;            /* PLUGINS_SHARED_BYTES, less what is drawn */
+    struct stopping stopping; /* of clients, while there are any, and the calls */
 };
 
 static void client_close(struct plugin_client *client);
@@ -166,21 +165,12 @@ void plugin_clients_cancel(struct plugin_clients *clients, uint64_t call)
 
 /* ---- the set's life ---- */
 
-static void set_release(struct plugin_clients *set)
+static void set_free(void *thing)
 {
-    void (*done)(void *user) = set->done;
-    void *user = set->done_user;
+    struct plugin_clients *set = thing;
 
-    if (--set->parts > 0)
-        return;
     free(set->dir);
     free(set);
-    done(user);
-}
-
-static void on_calls_stopped(void *user)
-{
-    set_release(user);
 }
 
 static void on_client_timer_closed(uv_handle_t *handle)
@@ -190,7 +180,7 @@ static void on_client_timer_closed(uv_handle_t *handle)
 
     free(client->path);
     free(client);
-    set_release(set);
+    stopping_part(&set->stopping);
 }
 
 struct plugin_clients *plugin_clients_new(uv_loop_t *loop, const char *plugin_dir,
@@ -204,7 +194,7 @@ struct plugin_clients *plugin_clients_new(uv_loop_t *loop, const char *plugin_di
     set->user = user;
     set->shared = PLUGINS_SHARED_BYTES;
     numbered_calls_init(&set->calls, loop, on_call_ended, set, "the plugin's connection is gone");
-    set->parts = 1;
+    set->stopping = (struct stopping){.parts = 1, .free = set_free, .thing = set};
     return set;
 }
 
@@ -418,7 +408,7 @@ void plugin_clients_open(struct plugin_clients *clients, uint64_t endpoint, cons
         .left = PLUGIN_RECEIVED_BYTES_MAX, .own = PLUGIN_OWN_BYTES, .shared = &clients->shared};
     uv_timer_init(clients->loop, &client->timer);
     client->timer.data = client;
-    clients->parts++;
+    clients->stopping.parts++;
     HASH_ADD(hh, clients->clients, number, sizeof client->number, client);
     uv_timer_start(&client->timer, on_dial, 0, 0);
 }
@@ -447,11 +437,11 @@ void plugin_clients_stop(struct plugin_clients *clients, void (*done)(void *user
 {
     struct plugin_client *client, *next;
 
-    clients->done = done;
-    clients->done_user = user;
+    clients->stopping.done = done;
+    clients->stopping.user = user;
     HASH_ITER(hh, clients->clients, client, next)
     {
         client_close(client);
     }
-    numbered_calls_stop(&clients->calls, on_calls_stopped, clients);
+    numbered_calls_stop(&clients->calls, stopping_part, &clients->stopping);
 }

@@ -13,6 +13,7 @@
 #include "shim/rpc/numbered.h"
 #include "shim/rpc/rpc.h"
 #include "shim/runtime/listed.h"
+#include "shim/stopping.h"
 
 const struct lister_pace LISTER_PACE = {
     .poll_ms = LISTER_POLL_MS, .evented_ms = LISTER_EVENTED_MS, .settle_ms = LISTER_SETTLE_MS};
@@ -42,9 +43,7 @@ struct lister {
     ProtobufCMessage *containers;
 
     struct numbered_calls checks; /* the note is the container's id */
-    unsigned parts;               /* still to be stopped */
-    void (*done)(void *user);
-    void *done_user;
+    struct stopping stopping;
 };
 
 static void list_begin(struct lister *lister);
@@ -436,34 +435,15 @@ struct lister *lister_start(uv_loop_t *loop, const char *endpoint, const struct 
     uv_timer_init(loop, &lister->timer);
     lister->timer.data = lister;
     numbered_calls_init(&lister->checks, loop, on_check_ended, lister, "the connection is gone");
-    lister->parts = 2;
     uv_timer_start(&lister->timer, on_timer, 0, 0);
     return lister;
 }
 
-static void on_part_stopped(void *part)
-{
-    struct lister *lister = part;
-    void (*done)(void *user) = lister->done;
-    void *user = lister->done_user;
-
-    if (--lister->parts > 0)
-        return;
-    free(lister);
-    done(user);
-}
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-    on_part_stopped(handle->data);
-}
-
 void lister_stop(struct lister *lister, void (*done)(void *user), void *user)
 {
-    lister->done = done;
-    lister->done_user = user;
+    lister->stopping = (struct stopping){2, free, lister, done, user}; /* the checks, the timer */
     rpc_channel_close(lister->channel); /* ends the calls without a callback */
     list_end(lister);
-    numbered_calls_stop(&lister->checks, on_part_stopped, lister);
-    uv_close((uv_handle_t *)&lister->timer, on_timer_closed);
+    numbered_calls_stop(&lister->checks, stopping_part, &lister->stopping);
+    stopping_close(&lister->stopping, (uv_handle_t *)&lister->timer);
 }
