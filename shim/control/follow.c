@@ -66,21 +66,9 @@ static void fill(Control__V1__Event *message, const struct event *event,
                  const struct event_moment *now)
 {
     control__v1__event__init(message);
-    message->id = event->id;
+    event_put(event, message);
     message->last_ms = event_ago_ms(&event->last, now);
     message->first_ms = event_ago_ms(&event->first, now);
-    message->times = event->times;
-    message->kind = event->kind;
-    message->resource = event->resource;
-    message->n_ids = event->ids_len;
-    message->ids = event->ids;
-    message->ids_total = event->ids_total;
-    message->pod_uid = event->pod_uid;
-    message->pod_namespace = event->pod_namespace;
-    message->pod_name = event->pod_name;
-    message->container = event->container;
-    message->word = event->word;
-    message->text = event->text;
 }
 
 static int send_event(struct follower *follower, const struct event *event,

@@ -165,19 +165,7 @@ static void message_of(const struct event *event, Events__V1__Event *message,
     }
     message->first = &moments[0];
     message->last = &moments[1];
-    message->id = event->id;
-    message->times = event->times;
-    message->kind = event->kind;
-    message->resource = event->resource;
-    message->n_ids = event->ids_len;
-    message->ids = event->ids;
-    message->ids_total = event->ids_total;
-    message->pod_uid = event->pod_uid;
-    message->pod_namespace = event->pod_namespace;
-    message->pod_name = event->pod_name;
-    message->container = event->container;
-    message->word = event->word;
-    message->text = event->text;
+    event_put(event, message);
 }
 
 void event_pack(const struct event *event, uint8_t **bytes, size_t *len)

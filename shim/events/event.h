@@ -64,6 +64,25 @@ uint64_t event_ago_ms(const struct event_moment *then, const struct event_moment
 /* Both are about the same: resource, pod and container. */
 bool event_about_same(const struct event *a, const struct event *b);
 
+/* Sets all of an `Event` message but when it was, borrowed: that of the file (cri-proto/events_v1.proto)
+ * and that of the control socket (control_v1.proto) differ in that alone. */
+#define event_put(event, message)                                                                  \
+    do {                                                                                           \
+        (message)->id = (event)->id;                                                               \
+        (message)->times = (event)->times;                                                         \
+        (message)->kind = (event)->kind;                                                           \
+        (message)->resource = (event)->resource;                                                   \
+        (message)->n_ids = (event)->ids_len;                                                       \
+        (message)->ids = (event)->ids;                                                             \
+        (message)->ids_total = (event)->ids_total;                                                 \
+        (message)->pod_uid = (event)->pod_uid;                                                     \
+        (message)->pod_namespace = (event)->pod_namespace;                                         \
+        (message)->pod_name = (event)->pod_name;                                                   \
+        (message)->container = (event)->container;                                                 \
+        (message)->word = (event)->word;                                                           \
+        (message)->text = (event)->text;                                                           \
+    } while (0)
+
 /* Its record in the file: appended to *bytes, which grows, and is the caller's to free. */
 void event_pack(const struct event *event, uint8_t **bytes, size_t *len);
 /* The record at the beginning of `bytes`: *event and how long it is. 0: it is not whole, or damaged. */
