@@ -60,9 +60,6 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     case 'T':
         args->tokens = true;
         return 0;
-    case ARGP_KEY_ARG:
-        argp_usage(state);
-        return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }

@@ -49,16 +49,10 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 {
     const char **path = state->input;
 
-    switch (key) {
-    case 'c':
-        *path = value;
-        return 0;
-    case ARGP_KEY_ARG:
-        argp_usage(state);
-        return 0;
-    default:
+    if (key != 'c')
         return ARGP_ERR_UNKNOWN;
-    }
+    *path = value;
+    return 0;
 }
 
 static const struct argp ARGP = {

@@ -103,6 +103,12 @@ def test_unknown_option():
     assert done.returncode != 0 and "--colour" in done.stderr
 
 
+@pytest.mark.parametrize("binary", [BINARY, BRIDGE_BINARY])
+def test_a_word_too_many(binary):
+    done = subprocess.run([binary, "status"], check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0 and "Too many arguments" in done.stderr
+
+
 class Private(Program):
     """One of the programs, for which /run and /var/lib are empty at first."""
 
