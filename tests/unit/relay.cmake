@@ -45,11 +45,13 @@ target_link_options(test_connection PRIVATE -Wl,--wrap=sendmsg,--wrap=syscall)
 target_link_options(test_plugin_mounts PRIVATE -Wl,--wrap=log_write)
 
 # relists.c with a recording stand-in for the gate.
-relay_test(test_relists)
+add_library(gate_stand_in STATIC gate_stand_in.c)
+target_link_libraries(gate_stand_in PUBLIC h2_script PRIVATE shim_warnings PkgConfig::CMOCKA)
+relay_test(test_relists gate_stand_in)
 
 # relay.c with stand-ins for calls.c.
 relay_test(test_refusals)
 relay_test(test_relay)
 
 # calls.c with recording stand-ins for the core and its host.
-unit_test(test_calls test_calls.c h2_script shim_relay shim_rpc shim_log cri_proto)
+unit_test(test_calls test_calls.c gate_stand_in h2_script shim_relay shim_rpc shim_log cri_proto)

@@ -12,6 +12,7 @@
 
 #include "alloc_fail.h"
 #include "cri-proto/cri_v1.pb-c.h"
+#include "gate_stand_in.h"
 #include "shim/boot_clock.h"
 #include "shim/deaths.h"
 #include "shim/log.h"
@@ -20,7 +21,6 @@
 #include "shim/relay/limits.h"
 #include "wire.h"
 
-#define KUBELET 100
 #define FROM "/kubelet/plugins"
 #define TO "/the/plugins/of/ours"
 #define JOB 4711
@@ -34,8 +34,7 @@ struct world {
     bool names_devices;                      /* what devicemgr_create() answers */
     uint64_t pending;                        /* the last create it left pending */
     const struct devicemgr_verdict *verdict; /* given at the next kick */
-    bool armed;                              /* the gate */
-    uint64_t hold;
+    struct gate_stand_in gate;
     const char *mount; /* the host_path of what containers mount; NULL: they do not */
     bool quiet;
     uint64_t job;  /* that the thread is at (deaths.h) */
@@ -208,67 +207,16 @@ void devicemgr_kubelet_listed(struct devicemgr *mgr, uint64_t now_ms)
     note("kubelet listed\n");
 }
 
-/* ---- the gate ---- */
-
-static bool gate_watches(void *user, pid_t pid)
-{
-    assert_ptr_equal(user, world);
-    return pid == KUBELET;
-}
-
-static bool gate_armed(void *user, pid_t pid)
-{
-    assert_ptr_equal(user, world);
-    assert_int_equal(pid, KUBELET);
-    return world->armed;
-}
-
-static bool gate_announced(void *user, pid_t pid)
-{
-    (void)user;
-    note("announced %d\n", (int)pid);
-    world->armed = true;
-    return true;
-}
-
 void process_name(pid_t pid, char out[PROCESS_NAME_BYTES_MAX])
 {
     assert_int_equal(pid, KUBELET);
     strcpy(out, "kubelet");
 }
 
-static bool gate_hold(void *user, pid_t pid, uint64_t deadline_ms, uint64_t hold)
-{
-    (void)user;
-    note("hold %d until %llu\n", (int)pid, (unsigned long long)deadline_ms);
-    world->hold = hold;
-    return true;
-}
-
-static void gate_cancelled(void *user, uint64_t hold)
-{
-    (void)user;
-    assert_int_equal(hold, world->hold);
-    note("hold cancelled\n");
-}
-
-static void gate_answered(void *user, pid_t pid)
-{
-    (void)user;
-    note("answered %d\n", (int)pid);
-    world->armed = false;
-}
-
-static const struct relists_gate GATE = {.watches = gate_watches,
-                                         .armed = gate_armed,
-                                         .announced = gate_announced,
-                                         .hold = gate_hold,
-                                         .cancelled = gate_cancelled,
-                                         .answered = gate_answered};
-
 static void world_begin(struct world *w)
 {
     world = w;
+    w->gate = (struct gate_stand_in){.log = w->quiet ? NULL : &w->log, .arms = true, .holds = true};
     log_set_level(LOG_LEVEL_ERROR); /* a refusal is an info line */
     alloc_fail_enable(w->quiet);
     w->calls = calls_new();
@@ -628,7 +576,7 @@ static void a_relist_waits_for_the_gate(void **state)
     Runtime__V1__ListContainersRequest list = RUNTIME__V1__LIST_CONTAINERS_REQUEST__INIT;
     struct world *w = *state;
 
-    calls_bind_gate(w->calls, &GATE, w);
+    calls_bind_gate(w->calls, &GATE_STAND_IN, &w->gate);
     session_begin(w->wire.session, KUBELET);
     list.filter = &filter;
     call(w, 1, "Version", &version.base);
@@ -637,14 +585,14 @@ static void a_relist_waits_for_the_gate(void **state)
     saw(w, RUNTIME, "END\n");
     call(w, 3, "ListContainers", &list.base);
     told(w, "hold 100 until 1001500\n");
-    calls_gate_released(w->calls, w->hold);
+    calls_gate_released(w->calls, w->gate.hold);
     saw(w, RUNTIME, "END\n");
     call(w, 5, "ListContainers", &list.base);
     wire_reset(&w->wire, CLIENT, 5, 8);
-    told(w, "hold 100 until 1001500\nhold cancelled\n");
+    told(w, "hold 100 until 1001500\ncancelled last\n");
     call(w, 7, "ListContainers", &list.base);
     calls_drain(w->calls);
-    told(w, "hold 100 until 1001500\nhold cancelled\ndrain\nkick\n");
+    told(w, "hold 100 until 1001500\ncancelled last\ndrain\nkick\n");
     wire_answer(&w->wire, 3, "");
     told(w, "answered 100\n");
 }
@@ -654,7 +602,7 @@ static void the_core_hears_that_a_kubelet_has_listed(void **state)
     Runtime__V1__ListPodSandboxRequest list = RUNTIME__V1__LIST_POD_SANDBOX_REQUEST__INIT;
     struct world *w = *state;
 
-    calls_bind_gate(w->calls, &GATE, w);
+    calls_bind_gate(w->calls, &GATE_STAND_IN, &w->gate);
     session_begin(w->wire.session, KUBELET);
     call(w, 1, "ListPodSandbox", &list.base);
     told(w, "");

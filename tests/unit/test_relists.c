@@ -11,12 +11,12 @@
 #include <cmocka.h>
 
 #include "alloc_fail.h"
+#include "gate_stand_in.h"
 #include "shim/log.h"
 #include "shim/process.h"
 #include "shim/relay/relists.h"
 #include "wire.h"
 
-#define KUBELET 100
 #define STRANGER 7
 #define SESSIONS 3
 #define EMPTY_FILTER "\x0a\x00", 2
@@ -26,11 +26,7 @@ struct world {
     struct wire wires[SESSIONS];
     bool opened[SESSIONS];
     struct buffer log;
-    bool armed; /* the stand-in's */
-    bool holds; /* what gate_hold() answers */
-    bool arms;  /* gate_announced() does */
-    bool announced;
-    uint64_t hold;
+    struct gate_stand_in gate;
     bool quiet;
 };
 
@@ -41,61 +37,6 @@ static struct world *world; /* process_name() has no user pointer of ours */
         if (!world->quiet)                                                                         \
             h2_say(&world->log, __VA_ARGS__);                                                      \
     } while (0)
-
-/* ---- the gate ---- */
-
-static bool gate_watches(void *user, pid_t pid)
-{
-    assert_ptr_equal(user, world);
-    assert_true(pid > 0);
-    return pid >= KUBELET;
-}
-
-static bool gate_armed(void *user, pid_t pid)
-{
-    assert_ptr_equal(user, world);
-    return world->armed && pid == KUBELET;
-}
-
-static bool gate_announced(void *user, pid_t pid)
-{
-    bool fresh = !world->announced;
-
-    assert_ptr_equal(user, world);
-    note("announced %d\n", (int)pid);
-    world->armed = world->arms;
-    world->announced = true;
-    return fresh;
-}
-
-static bool gate_hold(void *user, pid_t pid, uint64_t deadline_ms, uint64_t hold)
-{
-    assert_ptr_equal(user, world);
-    assert_true(hold > world->hold); /* no number twice */
-    world->hold = hold;
-    note("hold %d until %lld\n", (int)pid, (long long)deadline_ms);
-    return world->holds;
-}
-
-static void gate_cancelled(void *user, uint64_t hold)
-{
-    assert_ptr_equal(user, world);
-    note("cancelled %s\n", hold == world->hold ? "last" : "another");
-}
-
-static void gate_answered(void *user, pid_t pid)
-{
-    assert_ptr_equal(user, world);
-    note("answered %d\n", (int)pid);
-    world->armed = false;
-}
-
-static const struct relists_gate GATE = {.watches = gate_watches,
-                                         .armed = gate_armed,
-                                         .announced = gate_announced,
-                                         .hold = gate_hold,
-                                         .cancelled = gate_cancelled,
-                                         .answered = gate_answered};
 
 void process_name(pid_t pid, char out[PROCESS_NAME_BYTES_MAX])
 {
@@ -173,19 +114,19 @@ static struct wire *open_wire(struct world *w, int i, pid_t pid)
 
 static struct wire *open_armed(struct world *w)
 {
-    w->armed = true;
+    w->gate.armed = true;
     return open_wire(w, 0, KUBELET);
 }
 
 static void world_begin(struct world *w)
 {
     world = w;
-    w->arms = w->holds = true;
+    w->gate = (struct gate_stand_in){.log = w->quiet ? NULL : &w->log, .arms = true, .holds = true};
     alloc_fail_enable(w->quiet);
     w->relists = relists_new();
     alloc_fail_enable(false);
     if (w->relists)
-        relists_bind(w->relists, &GATE, w, &RELISTS_OPS, w);
+        relists_bind(w->relists, &GATE_STAND_IN, &w->gate, &RELISTS_OPS, w);
 }
 
 static void world_end(struct world *w)
@@ -284,9 +225,9 @@ static void a_new_kubelets_relist_is_held_and_released(void **state)
     relist(k, 11);
     told(w, HOLD);
     assert_false(passed(k));
-    release(w, w->hold);
+    release(w, w->gate.hold);
     assert_true(passed(k));
-    release(w, w->hold); /* it is over */
+    release(w, w->gate.hold); /* it is over */
     assert_false(passed(k));
     told(w, "");
     answer(k, 11);
@@ -309,7 +250,7 @@ static void every_connection_of_the_process_is_armed_and_disarmed(void **state)
     open_wire(w, 2, KUBELET); /* of a time when it is armed already */
     relist(&w->wires[2], 1);
     told(w, HOLD);
-    release(w, w->hold);
+    release(w, w->gate.hold);
     answer(&w->wires[2], 1);
     told(w, "answered 100\n");
     for (int i = 0; i < SESSIONS; i++) {
@@ -324,7 +265,7 @@ static void other_processes_are_not_touched(void **state)
 {
     struct world *w = *state;
 
-    w->armed = true;
+    w->gate.armed = true;
     open_wire(w, 0, KUBELET + 1); /* a kubelet that is not armed */
     open_wire(w, 1, STRANGER);
     open_wire(w, 2, 0); /* of another pid namespace */
@@ -350,7 +291,7 @@ static void a_kubelet_that_names_its_version_is_not_new(void **state)
     version(k, 1, "0.1.0");
     wire_call(k, 3, "Version", "\x0a\x05x", 3); /* no VersionRequest */
     told(w, "");
-    w->arms = false;
+    w->gate.arms = false;
     version(k, 5, "");
     told(w, "announced 100\nstarted\n");
     relist(k, 7); /* the gate knows better */
@@ -405,7 +346,7 @@ static void a_streamed_relist_is_held(void **state)
     relist_streamed(k, 9);
     told(w, HOLD);
     assert_false(passed(k));
-    release(w, w->hold);
+    release(w, w->gate.hold);
     assert_true(passed(k));
     answer(k, 9);
     told(w, "answered 100\n");
@@ -421,12 +362,12 @@ static void a_runtime_that_knows_no_streams(void **state)
 
     relist_streamed(k, 1);
     told(w, HOLD);
-    release(w, w->hold);
+    release(w, w->gate.hold);
     wire_fail(k, 1, "12");
     told(w, "");
     relist(k, 3);
     told(w, HOLD);
-    release(w, w->hold);
+    release(w, w->gate.hold);
     answer(k, 3);
     told(w, "answered 100\n");
 }
@@ -519,7 +460,7 @@ static void what_the_gate_does_not_hold_passes(void **state)
     struct world *w = *state;
     struct wire *k = open_armed(w);
 
-    w->holds = false;
+    w->gate.holds = false;
     relist(k, 1);
     told(w, HOLD);
     assert_true(passed(k));
@@ -534,7 +475,7 @@ static void an_error_is_no_answer(void **state)
     struct wire *k = open_armed(w);
 
     relist(k, 1);
-    release(w, w->hold);
+    release(w, w->gate.hold);
     wire_fail(k, 1, "14");
     relist(k, 3);
     told(w, HOLD HOLD);
@@ -545,7 +486,7 @@ static void the_gate_that_disarms_by_itself(void **state)
     struct world *w = *state;
     struct wire *k = open_armed(w);
 
-    w->armed = false;
+    w->gate.armed = false;
     relist(k, 1);
     assert_true(passed(k));
     answer(k, 1);
@@ -571,11 +512,11 @@ static void a_held_call_may_end_in_every_way(void **state)
     relist(k, 7);
     relist(k, 9);
     told(w, HOLD HOLD);
-    release(w, w->hold); /* the second only */
+    release(w, w->gate.hold); /* the second only */
     assert_true(passed(k));
     wire_close(k);
     told(w, "cancelled another\n");
-    release(w, w->hold - 1); /* too late */
+    release(w, w->gate.hold - 1); /* too late */
 }
 
 static void a_daemon_that_stops_holds_nothing(void **state)
@@ -588,7 +529,7 @@ static void a_daemon_that_stops_holds_nothing(void **state)
 
     relist(k, 1);
     relist(k, 3);
-    release(w, w->hold); /* has gone on: stays as it is */
+    release(w, w->gate.hold); /* has gone on: stays as it is */
     relists_drain(w->relists);
     told(w, HOLD HOLD "cancelled another\n");
     relist(k, 5);
@@ -613,7 +554,7 @@ static void without_a_gate(void **state)
 {
     struct world *w = *state;
 
-    w->armed = true;
+    w->gate.armed = true;
     relists_bind(w->relists, NULL, NULL, NULL, NULL);
     open_wire(w, 0, KUBELET);
     version(&w->wires[0], 1, "");
@@ -642,7 +583,7 @@ static void without_memory(void **state)
         wire_call(&w.wires[0], 3, "ListPodSandbox", "", 0);
         relist(&w.wires[0], 5);
         relist(&w.wires[1], 1);
-        release(&w, w.hold);
+        release(&w, w.gate.hold);
         answer(&w.wires[1], 1);
         alloc_fail_enable(true);
         if (w.relists)
