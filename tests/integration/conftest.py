@@ -3,8 +3,8 @@ import os
 
 import pytest
 
+from ctl import ctl_json
 from runtime import Runtime
-from shim import accepts
 from waiting import wait_until
 
 
@@ -31,8 +31,18 @@ def shim(runtime, make_shim):
 @pytest.fixture
 def at_work(shim):
     """A shim whose control socket is there."""
-    wait_until(lambda: accepts(shim.control), "the control socket is there")
+    shim.wait_control()
     return shim
+
+
+@pytest.fixture
+def away(at_work, make_plugin):
+    """The plugin of vendor.com/gpu, with g0, which has served and is away, as `at_work` knows."""
+    one = make_plugin(at_work, "vendor.com/gpu", ["g0"])
+    wait_until(lambda: ctl_json(at_work, "plugins")["items"][0]["state"] == "active", "it serves")
+    one.stop()
+    at_work.wait_log("its devices are unhealthy")
+    return one
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from process import MIB, rss_bytes
 from protos import CONTROL
 from rawh2 import Connection, framed
 from rawpair import PREFACE_WIDE_OPEN
-from shim import accepts, locked
+from shim import locked
 from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
@@ -96,7 +96,7 @@ def test_a_checkpoint_that_cannot_be_read_is_said(runtime, make_shim):
     shim.terminate()
     with locked(shim):
         shim.spawn()
-        wait_until(lambda: accepts(shim.control), "the control socket is there")
+        shim.wait_control()
         wait_status(shim, lambda one: any(it["what"] == "store" and "has it open" in it["why"]
                                           for it in one["degraded"]), "the store is not read")
     wait_status(shim, lambda one: all(it["what"] != "store" for it in one["degraded"]),
@@ -110,7 +110,7 @@ def test_settings_of_the_last_start_that_worked_are_said(runtime, make_shim):
     text = shim.config_text
     shim.config_text = lambda: text() + "\nnonsense = 1\n"
     shim.start()
-    wait_until(lambda: accepts(shim.control), "the control socket is there")
+    shim.wait_control()
     assert "is wrong; the settings are those of the last start" in troubles(shim)["settings"]
 
 
@@ -402,7 +402,7 @@ def test_watching_goes_on_over_a_restart(at_work):
             shim.kill()
             assert "cannot reach the daemon" in watching.stderr.readline()
             shim.start()
-            wait_until(lambda: accepts(shim.control), "the control socket is there")
+            shim.wait_control()
         finally:
             watching.kill()
 

@@ -18,7 +18,6 @@ from ctl import CTL, ctl, ctl_json, schema_of
 from process import MIB, rss_bytes
 from protos import CONTROL
 from rawh2 import Connection, framed
-from shim import accepts
 from waiting import wait_until
 
 GPU = "vendor.com/gpu"
@@ -146,7 +145,7 @@ def test_they_outlive_kills(at_work, make_client):
         seen = told
         shim.kill()
         shim.start()
-        wait_until(lambda: accepts(shim.control), "the control socket is there")
+        shim.wait_control()
     assert len(seen) == 5
 
 
@@ -159,7 +158,7 @@ def test_what_was_told_is_not_told_again_after_a_restart(at_work, make_client, m
     shim.kill()
     shim.start()
     client.reconnect()
-    wait_until(lambda: accepts(shim.control), "the control socket is there")
+    shim.wait_control()
     wait_until(lambda: ctl_json(shim, "why", "web")["items"][0]["now"][0]["step"] == "go",
                "the plugin is back, and the runtime has listed")
     pod = client.run_pod("two", annotations=by_annotation("main", f"{GPU}=1"))
@@ -184,12 +183,12 @@ def test_they_outlive_a_reboot(shim, make_client, directory):
     for number in range(3):
         boot.write_text(f"{uuid.uuid4()}\n")
         shim.start()
-        wait_until(lambda: accepts(shim.control), "the control socket is there")
+        shim.wait_control()
         refuse_one(make_client(shim), f"pod-{number}")
         wait_until(lambda: len(events(shim)) == number + 1, "it is told")
         shim.terminate()
     shim.start()
-    wait_until(lambda: accepts(shim.control), "the control socket is there")
+    shim.wait_control()
     told = events(shim)
     assert [(one["id"], one["pod"]) for one in told] == [(1, "pod-0"), (2, "pod-1"), (3, "pod-2")]
     for one in told:
@@ -204,7 +203,7 @@ def test_a_file_of_another_is_not_read(at_work):
     path.write_bytes(b"\x05\x00\x00\x00garbage, and more of it")
     at_work.start()
     at_work.wait_log("what stands behind a damaged record is left out")
-    wait_until(lambda: accepts(at_work.control), "the control socket is there")
+    at_work.wait_control()
     assert events(at_work) == []
 
 

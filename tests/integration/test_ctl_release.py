@@ -13,7 +13,6 @@ from criclient import Client
 from ctl import CTL, ctl, ctl_json
 from protos import CONTROL, control, cri
 from rawh2 import Connection, framed
-from shim import accepts
 from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
@@ -24,7 +23,7 @@ UID = os.getuid()
 def left(shim, make_client, make_plugin, runtime):
     """A shim, with a pod "web" whose container had g0: it has ended with its sandbox, behind the
     shim's back."""
-    wait_until(lambda: accepts(shim.control), "the control socket is there")
+    shim.wait_control()
     make_plugin(shim, GPU, ["g0", "g1"])
     client = make_client(shim)
     pod = client.run_pod("web")

@@ -4,7 +4,6 @@ import pytest
 
 from ctl import ctl, ctl_json
 from node import Bridge
-from shim import accepts
 from waiting import wait_until
 
 
@@ -66,7 +65,7 @@ def test_a_level_counts_over_kills_and_reloads(at_work):
     shim.kill()
     before = len(shim.log())
     shim.start()
-    wait_until(lambda: accepts(shim.control), "the control socket is there")
+    shim.wait_control()
     assert level(shim) == ("warning", "debug", True)
     assert ctl(shim, "log-level").stdout == "warning (set; the settings say debug: --reset)\n"
     assert "debug: " not in shim.log()[before:] and " -> " not in shim.log()[before:]
@@ -109,5 +108,5 @@ def test_a_file_that_is_no_level_counts_for_nothing(at_work):
     (at_work.state_dir / "log-level").write_text("loud\n")
     at_work.start()
     at_work.wait_log("no log level; the level is that of the settings")
-    wait_until(lambda: accepts(at_work.control), "the control socket is there")
+    at_work.wait_control()
     assert level(at_work) == ("debug", "debug", False)

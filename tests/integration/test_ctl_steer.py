@@ -12,7 +12,6 @@ from asking import by_annotation, refused
 from ctl import ctl, ctl_json
 from protos import CONTROL, control
 from rawh2 import Connection, framed
-from shim import accepts
 from waiting import wait_until
 
 GPU = "vendor.com/gpu"
@@ -131,12 +130,9 @@ def test_status_has_the_newest_of_each_kind(at_work):
     assert f"{GPU} g1: rust" in ctl(shim, "status").stdout
 
 
-def test_the_grace_that_is_left_is_that_with_the_order(at_work, make_plugin):
+@pytest.mark.usefixtures("away")
+def test_the_grace_that_is_left_is_that_with_the_order(at_work):
     shim = at_work
-    plugin = make_plugin(shim, GPU, ["g0"])
-    wait_until(lambda: ctl_json(shim, "plugins")["items"][0]["state"] == "active", "it serves")
-    plugin.stop()
-    shim.wait_log("its devices are unhealthy")
     ctl_json(shim, "grace", "extend", GPU, "1h")
     (row,) = ctl_json(shim, "plugins")["items"]
     assert 3600 <= row["away"]["graceLeftSeconds"] <= 3660
@@ -166,7 +162,7 @@ def test_each_that_changes_something_is_an_event(at_work, make_plugin):
     assert all(one["times"] == 1 for one in ctl_json(shim, "events")["items"])
     shim.kill()
     shim.start()
-    wait_until(lambda: accepts(shim.control), "the control socket is there")
+    shim.wait_control()
     wait_told(shim, *expected)
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from asking import by_token, refused
 from ctl import ctl, ctl_json
-from shim import accepts
 from waiting import wait_until
 
 GPU = "vendor.com/gpu"
@@ -150,7 +149,7 @@ def test_orders_on_a_full_disk(runtime, disk, node, make_client):
     """What cannot be stored is an error, and nothing of it is done, then or later; what is set stays
     in force."""
     shim, plugin = node
-    wait_until(lambda: accepts(shim.control), "the control socket is there")
+    shim.wait_control()
     many = [f"x{number}" for number in range(500)]
 
     def orders():
@@ -180,6 +179,6 @@ def test_orders_on_a_full_disk(runtime, disk, node, make_client):
     shim.kill()
     disk.free()
     shim.start()
-    wait_until(lambda: accepts(shim.control), "the control socket is there")
+    shim.wait_control()
     assert orders() == left
     assert ask("cordon", GPU, "g1") == {**left, ("cordon", "g1"): None}

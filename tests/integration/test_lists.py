@@ -94,11 +94,8 @@ def test_plugins(two_pods):
     assert ctl(shim, "plugins", "-o", "name").stdout == f"plugin/{NIC}\nplugin/{GPU}\n"
 
 
-def test_a_plugin_that_is_away(at_work, make_plugin):
-    plugin = make_plugin(at_work, GPU, ["g0"])
-    wait_until(lambda: item(at_work, "plugins")["state"] == "active", "it serves")
-    plugin.stop()
-    at_work.wait_log("its devices are unhealthy")
+@pytest.mark.usefixtures("away")
+def test_a_plugin_that_is_away(at_work):
     one = wait_until(lambda: (row := item(at_work, "plugins"))["away"] and row, "it is away")
     assert 0 < one["away"]["graceLeftSeconds"] <= 60 and one["away"]["error"]
     assert item(at_work, "resources")["free"] == 0

@@ -11,7 +11,6 @@ import pytest
 from asking import by_annotation, by_token, refused
 from ctl import CTL, ctl, ctl_json
 from node import Node
-from shim import accepts
 from telling import tell
 from waiting import wait_until
 
@@ -28,7 +27,7 @@ def orders(shim):
 
 def start(shim):
     shim.start()
-    wait_until(lambda: accepts(shim.control), "the control socket is there")
+    shim.wait_control()
 
 
 def killed_at_once(shim, *words):
@@ -62,12 +61,9 @@ def test_what_was_answered_outlives_a_kill(at_work, make_client, make_plugin):
     client.run(pod, "main")
 
 
-def test_a_grace_period_outlives_a_kill(at_work, make_plugin):
+@pytest.mark.usefixtures("away")
+def test_a_grace_period_outlives_a_kill(at_work):
     shim = at_work
-    plugin = make_plugin(shim, GPU, ["g0"])
-    wait_until(lambda: ctl_json(shim, "plugins")["items"][0]["state"] == "active", "it serves")
-    plugin.stop()
-    shim.wait_log("its devices are unhealthy")
     killed_at_once(shim, "grace", "extend", GPU, "1h")
     wait_until(lambda: ctl_json(shim, "plugins")["items"][0]["state"] == "grace", "it is away")
     (row,) = ctl_json(shim, "plugins")["items"]

@@ -108,6 +108,9 @@ class Shim(Program):
             wait_until(lambda: accepts(path) or self._ended(), f"the shim listens on {path}")
         assert not self._ended(), f"the shim ended at once:\n{self.log()}"
 
+    def wait_control(self):
+        wait_until(lambda: accepts(self.control), "the control socket is there")
+
     def client(self):
         return Client(self.socket)
 
