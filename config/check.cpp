@@ -120,22 +120,20 @@ static void check_paths(reading &r)
 /* A name stands in one of the array's tables only. */
 static void check_unique(reading &r, const char *tables, const char *key, const char *expected)
 {
-    std::map<std::string_view, const toml::node *> first;
-    const toml::node *node = find(r, tables);
+    const toml::array *array = r.root.get_as<toml::array>(tables);
+    std::map<std::string_view, toml::source_index> lines;
 
-    if (!node || !node->is_array())
-        return;
-    for (const toml::node &element : *node->as_array()) {
-        const toml::node *name = element.is_table() ? element.as_table()->get(key) : NULL;
+    for (size_t i = 0; array && i < array->size(); i++) {
+        const toml::table *table = (*array)[i].as_table();
+        const auto *name = table ? table->get_as<std::string>(key) : NULL;
 
         if (!name || r.wrong.count(name))
             continue;
-        auto [before, unique] = first.emplace(name->as_string()->get(), name);
-
-        if (!unique)
-            r.fault(name->source().begin,
-                    key + (" " + quote(before->first)) + " stands already in line " +
-                        std::to_string(before->second->source().begin.line),
+        const auto &[first, is_first] = lines.emplace(name->get(), name->source().begin.line);
+        if (!is_first)
+            r.fault(*name,
+                    key + (" " + quote(name->get())) + " stands already in line " +
+                        std::to_string(first->second),
                     expected);
     }
 }
@@ -143,10 +141,10 @@ static void check_unique(reading &r, const char *tables, const char *key, const 
 /* Nodes or mounts: the container's path is the host's unless said otherwise, and none may hide
  * another. */
 template <typename T>
-static void check_bindings(reading &r, const toml::node *list, T *bindings, size_t bindings_len)
+static void check_bindings(reading &r, const toml::array *list, T *bindings, size_t bindings_len)
 {
     for (size_t i = 0; i < bindings_len; i++) {
-        const toml::node &element = (*list->as_array())[i];
+        const toml::node &element = (*list)[i];
         bool given = element.is_table() && element.as_table()->contains("container");
 
         if (bindings[i].host && !given)
@@ -155,36 +153,22 @@ static void check_bindings(reading &r, const toml::node *list, T *bindings, size
             const char *other = bindings[j].container;
 
             if (other && strcmp(other, bindings[i].container) == 0)
-                r.fault(element.source().begin,
-                        "the container would see " + quote(other) + " twice",
+                r.fault(element, "the container would see " + quote(other) + " twice",
                         "a container path of its own for each");
         }
     }
 }
 
-static void check_globs(reading &r, const toml::node *list, const struct config_device &d)
+static void check_container_path(reading &r, const toml::node &node, const std::string &path,
+                                 bool glob)
 {
-    for (size_t i = 0; i < d.paths_len; i++) {
-        if (d.paths[i].host && text_is_glob(d.paths[i].host))
-            r.fault((*list->as_array())[i].source().begin, "paths holds " + quote(d.paths[i].host),
-                    "no '*', '?' or '[': several paths are one device; path may be a glob");
-    }
-}
+    bool directory = path.back() == '/';
 
-static void check_container_path(reading &r, const toml::node *node, const struct config_device &d)
-{
-    std::string path = d.container_path ? d.container_path : "";
-    bool directory, glob;
-
-    if (path.empty() || !d.path)
-        return;
-    directory = path.back() == '/';
-    glob = text_is_glob(d.path);
     if (glob && !directory)
-        r.fault(node->source().begin, "container_path is " + quote(path) + " and path is a glob",
+        r.fault(node, "container_path is " + quote(path) + " and path is a glob",
                 "a directory that ends in '/', since a glob may match many nodes");
     if (!glob && directory)
-        r.fault(node->source().begin, "container_path is " + quote(path),
+        r.fault(node, "container_path is " + quote(path),
                 "the node's whole path, without '/' at the end");
 }
 
@@ -194,44 +178,47 @@ static void check_device(reading &r, const toml::table &table, const struct conf
                      *container_path = table.get("container_path");
 
     if (!path && !paths)
-        r.fault(table.source().begin, "this [[device]] has no path",
-                "path = \"/dev/...\", the node on the host");
+        r.fault(table, "this [[device]] has no path", "path = \"/dev/...\", the node on the host");
     if (path && paths)
         r.fault(std::max(path->source().begin, paths->source().begin),
                 "this [[device]] has path and paths", "one of them");
     if (paths && container_path)
-        r.fault(container_path->source().begin, "container_path stands beside paths",
+        r.fault(*container_path, "container_path stands beside paths",
                 "it with each path, as in paths = [{ host = \"/dev/a\", container = "
                 "\"/dev/b\" }]");
-    check_container_path(r, container_path, d);
-    check_globs(r, paths, d);
-    check_bindings(r, paths, d.paths, d.paths_len);
-    check_bindings(r, table.get("mounts"), d.mounts, d.mounts_len);
+    if (d.path && d.container_path)
+        check_container_path(r, *container_path, d.container_path, text_is_glob(d.path));
+    for (size_t i = 0; i < d.paths_len; i++) {
+        if (d.paths[i].host && text_is_glob(d.paths[i].host))
+            r.fault((*paths->as_array())[i], "paths holds " + quote(d.paths[i].host),
+                    "no '*', '?' or '[': several paths are one device; path may be a glob");
+    }
+    check_bindings(r, table.get_as<toml::array>("paths"), d.paths, d.paths_len);
+    check_bindings(r, table.get_as<toml::array>("mounts"), d.mounts, d.mounts_len);
 }
 
 /* ---- all ---- */
 
 void check_settings(reading &r)
 {
+    const toml::array *devices = r.root.get_as<toml::array>("device");
     const struct config &c = r.config;
 
     place_sockets(r);
     check_paths(r);
     if (c.annotations_enabled && c.annotation_namespaces_len == 0 &&
         !r.wrong.count(find(r, "annotations.namespaces")))
-        r.fault(find(r, "annotations.enabled")->source().begin,
+        r.fault(*find(r, "annotations.enabled"),
                 "enabled is true, but namespaces is empty: no request could be taken",
                 "namespaces = [\"a-namespace\"], or [\"*\"] for all");
     if (c.bridge.gate && c.bridge.kubelet_processes_len == 0 &&
         !r.wrong.count(find(r, "bridge.gate")))
-        r.fault(find(r, "bridge.kubelet_processes")->source().begin,
+        r.fault(*find(r, "bridge.kubelet_processes"),
                 "kubelet_processes is empty: the gate would know no kubelet",
                 "kubelet_processes = [\"kubelet\"], or gate = false");
     for (size_t i = 0; i < c.devices_len; i++) {
-        const toml::node &table = (*find(r, "device")->as_array())[i];
-
-        if (table.is_table())
-            check_device(r, *table.as_table(), c.devices[i]);
+        if (const toml::table *table = (*devices)[i].as_table())
+            check_device(r, *table, c.devices[i]);
     }
     check_unique(r, "device", "resource",
                  "one [[device]] for each resource; its path may be a glob");

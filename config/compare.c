@@ -3,48 +3,38 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/value.h"
+#include "config/schema.h"
 
 /* ---- two configurations ---- */
 
 enum difference {
-    SAME,
-    LIVE,
-    FIXED, /* until a restart */
+    SAME = 0,
+    LIVE = 1,
+    FIXED = 3, /* until a restart; with others, all of them */
 };
 
-static enum difference compare_value(const struct schema_key *key, void *a, void *b);
+static enum difference compare_section(enum schema_section section, void *a, void *b);
+
+/* Tables are compared one by one; one more, or one less, is another list. */
+static enum difference compare_value(const struct schema_key *key, void *a, void *b)
+{
+    size_t bytes = schema_tables[key->inner].bytes;
+    enum difference found = SAME;
+
+    if (key->type != VALUE_TABLES || *value_len(key, a) != *value_len(key, b))
+        return value_same(key, a, b) ? SAME : key->live ? LIVE : FIXED;
+    for (size_t i = 0; found != FIXED && i < *value_len(key, a); i++)
+        found |= compare_section(key->inner, *(char **)a + i * bytes, *(char **)b + i * bytes);
+    return found;
+}
 
 static enum difference compare_section(enum schema_section section, void *a, void *b)
 {
     const struct schema_key *key = NULL;
     enum difference found = SAME;
 
-    while ((key = schema_next(section, key))) {
-        enum difference one =
-            compare_value(key, schema_slot(key, section, a), schema_slot(key, section, b));
-
-        found = one > found ? one : found;
-    }
-    return found;
-}
-
-/* Tables are compared one by one; one more, or one less, is another list. */
-static enum difference compare_value(const struct schema_key *key, void *a, void *b)
-{
-    enum difference found = SAME, other = key->live ? LIVE : FIXED;
-    size_t bytes = schema_tables[key->inner].bytes;
-
-    if (key->type != VALUE_TABLES)
-        return value_same(key, a, b) ? SAME : other;
-    if (*value_len(key, a) != *value_len(key, b))
-        return other;
-    for (size_t i = 0; i < *value_len(key, a); i++) {
-        enum difference one =
-            compare_section(key->inner, *(char **)a + i * bytes, *(char **)b + i * bytes);
-
-        found = one > found ? one : found;
-    }
+    while ((key = schema_next(section, key)))
+        found |= compare_value(key, schema_slot(key, section, a), schema_slot(key, section, b));
     return found;
 }
 

@@ -8,8 +8,6 @@
 #include <cstring>
 #include <new>
 
-#include "config/value.h"
-
 #define FILE_BYTES_MAX (1024 * 1024)
 /* The parser makes a table of each part of a dotted key, and frees them one within the other: some
  * 100,000 end a stack of 8 MiB. Counted are all dots of a file, wherever they stand. */
@@ -39,10 +37,15 @@ void reading::fault(place at, const std::string &what, const std::string &expect
         faults.erase(std::prev(faults.end()));
 }
 
+void reading::fault(const toml::node &node, const std::string &what, const std::string &expected)
+{
+    fault(node.source().begin, what, expected);
+}
+
 void reading::refuse(const toml::node &node, const std::string &what, const std::string &expected)
 {
     wrong.insert(&node);
-    fault(node.source().begin, what, expected);
+    fault(node, what, expected);
 }
 
 std::string reading::tell(const char *file, size_t size) const

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "config/reading.hpp"
-#include "config/value.h"
 
 /* No key is as long as this by far: nothing is near it. */
 #define NEAR_BYTES_MAX 64
@@ -24,11 +23,6 @@ struct value {
     std::string name; /* what it is called in a message */
     const toml::node &node;
     void *slot;
-
-    template <typename T> T &out() const
-    {
-        return *(T *)slot;
-    }
 
     void refuse(const std::string &wrong, const std::string &expected) const
     {
@@ -58,11 +52,11 @@ static std::string list_choices(const struct schema_choice *choice)
 {
     std::string out;
 
-    for (; choice->name; choice++)
-        out += std::string(out.empty()      ? "\""
-                           : choice[1].name ? ", \""
-                                            : " or \"") +
-               choice->name + '"';
+    for (; choice->name; choice++) {
+        if (!out.empty())
+            out += choice[1].name ? ", " : " or ";
+        out += quote(choice->name);
+    }
     return out;
 }
 
@@ -95,6 +89,11 @@ static std::string expected_type(const struct schema_key &key, const toml::node 
     }
 }
 
+static std::string bounds(const std::string &min, const std::string &max)
+{
+    return min.empty() ? "at most " + max : "from " + min + " to " + max;
+}
+
 /* ---- one reader for each type ---- */
 
 /* Those of texts: false is none of what is expected; all else that is wrong they note themselves. */
@@ -121,25 +120,21 @@ static bool read_path(const value &v, const std::string &text)
                  "at most " + std::to_string(v.key.limit) + " bytes" +
                      (v.key.reason ? v.key.reason : ", the limit of a unix socket"));
     else
-        put_text(path, &v.out<char *>());
+        put_text(path, (char **)v.slot);
     return true;
 }
 
 static bool read_duration(const value &v, const std::string &text)
 {
-    std::string most = '"' + std::string(v.key.max) + '"';
     uint64_t ms, min = 0, max = 0;
 
-    if (!value_duration(text.c_str(), &ms))
+    if (!value_duration(text.c_str(), &ms) || !value_duration(v.key.max, &max) ||
+        (v.key.min && !value_duration(v.key.min, &min)))
         return false;
-    (void)value_duration(v.key.min ? v.key.min : "0s", &min);
-    (void)value_duration(v.key.max, &max);
     if (ms >= min && ms <= max)
-        v.out<uint64_t>() = ms;
-    else if (v.key.min)
-        v.refuse(" is " + quote(text), "from \"" + std::string(v.key.min) + "\" to " + most);
+        *(uint64_t *)v.slot = ms;
     else
-        v.refuse(" is " + quote(text), "at most " + most);
+        v.refuse(" is " + quote(text), bounds(v.key.min ? quote(v.key.min) : "", quote(v.key.max)));
     return true;
 }
 
@@ -150,7 +145,7 @@ static bool read_choice(const value &v, const std::string &text)
     while (choice->name && text != choice->name)
         choice++;
     if (choice->name)
-        v.out<int>() = choice->value;
+        *(int *)v.slot = choice->value;
     return choice->name;
 }
 
@@ -164,7 +159,7 @@ static bool read_text(const value &v, const std::string &text)
         return read_choice(v, text);
     if (!v.key.text->valid(text.c_str()))
         return false;
-    put_text(text, &v.out<char *>());
+    put_text(text, (char **)v.slot);
     return true;
 }
 
@@ -176,15 +171,14 @@ template <typename T> static T *make_list(const value &v, size_t n, size_t min, 
 
     if (v.key.limit > 0 && (n < min || n > v.key.limit)) {
         v.refuse(" has " + std::to_string(n) + " elements",
-                 (min > 0 ? "from " + std::to_string(min) + " to " : "at most ") +
-                     std::to_string(v.key.limit));
+                 bounds(min > 0 ? std::to_string(min) : "", std::to_string(v.key.limit)));
         return NULL;
     }
     list = calloc(n > 0 ? n : 1, bytes);
     if (!list)
         throw std::bad_alloc();
     value_fini(&v.key, v.slot);
-    v.out<void *>() = list;
+    *(void **)v.slot = list;
     *value_len(&v.key, v.slot) = n;
     return (T *)list;
 }
@@ -235,13 +229,14 @@ static void read_tables(const value &v, const toml::array &array)
     const struct schema_table &type = schema_tables[section];
     const struct schema_key &first = *schema_next(section, NULL);
     std::string name = "an element of " + v.name;
+    std::string element = type.element ? type.element : "a " + std::string(type.name) + " table";
     char *base = make_list<char>(v, array.size(), 1, type.bytes);
 
     for (size_t i = 0; base && i < array.size(); i++, base += type.bytes) {
         put_defaults(v.r, section, base);
         if (type.or_text && array[i].is_string())
             read_value({v.r, first, name, array[i], schema_slot(&first, section, base)});
-        else if (const auto *table = as<toml::table>(v.r, name, array[i], type.element))
+        else if (const auto *table = as<toml::table>(v.r, name, array[i], element))
             read_keys(v.r, section, *table, base);
     }
 }
@@ -255,14 +250,14 @@ static void read_value(const value &v)
 
     if (v.key.type == VALUE_FLAG) {
         if (const auto *flag = as<bool>(v.r, v.name, v.node, expected))
-            v.out<bool>() = flag->get();
+            *(bool *)v.slot = flag->get();
     } else if (v.key.type == VALUE_COUNT) {
         const auto *number = as<int64_t>(v.r, v.name, v.node, expected);
 
         if (number && (number->get() < atoll(v.key.min) || number->get() > atoll(v.key.max)))
             v.refuse(" is " + std::to_string(number->get()), expected);
         else if (number)
-            v.out<unsigned>() = (unsigned)number->get();
+            *(unsigned *)v.slot = (unsigned)number->get();
     } else if (v.key.type == VALUE_NAMES || v.key.type == VALUE_TABLES) {
         if (const auto *array = as<toml::array>(v.r, v.name, v.node, expected))
             v.key.type == VALUE_NAMES ? read_names(v, *array) : read_tables(v, *array);
@@ -273,7 +268,7 @@ static void read_value(const value &v)
     } else if (const auto *text = as<std::string>(v.r, v.name, v.node, expected)) {
         if (!has_nul(text->get()) && read_text(v, text->get()))
             return;
-        if (v.key.type == VALUE_TEXT)
+        if (v.key.type == VALUE_TEXT && v.key.text->value)
             expected = v.key.text->value;
         else if (v.key.type == VALUE_DIRECTORY)
             expected = "an absolute path";
@@ -282,23 +277,23 @@ static void read_value(const value &v)
 }
 
 /* As if the file had it. */
-static void put_default(reading &r, const struct schema_key &key, void *slot)
+static void put_default(reading &r, const struct schema_key &key, const char *initial, void *slot)
 {
-    std::istringstream text(key.initial);
+    std::istringstream text(initial);
+    toml::array it;
 
     if (key.type == VALUE_FLAG) {
-        read_value({r, key, key.name, toml::value<bool>(text.str() == "true"), slot});
+        it.push_back(text.str() == "true");
     } else if (key.type == VALUE_COUNT) {
-        read_value({r, key, key.name, toml::value<int64_t>(atoll(key.initial)), slot});
+        it.push_back(atoll(initial));
     } else if (key.type == VALUE_NAMES) {
-        toml::array names;
-
+        it.push_back(toml::array());
         for (std::string name; std::getline(text, name, ',');)
-            names.push_back(name);
-        read_value({r, key, key.name, names, slot});
+            it[0].as_array()->push_back(name);
     } else {
-        read_value({r, key, key.name, toml::value<std::string>(text.str()), slot});
+        it.push_back(text.str());
     }
+    read_value({r, key, key.name, it[0], slot});
 }
 
 static void put_defaults(reading &r, enum schema_section section, void *base)
@@ -307,13 +302,16 @@ static void put_defaults(reading &r, enum schema_section section, void *base)
 
     while ((key = schema_next(section, key))) {
         void *slot = schema_slot(key, section, base);
+        char general[64];
 
-        if (key->type == VALUE_TABLE)
+        if (key->type == VALUE_TABLE) {
             put_defaults(r, key->inner, base);
-        else if (section == SECTION_RESOURCE && key->section != section)
-            memcpy(slot, schema_slot(key, key->section, &r.config), value_bytes(key));
-        else if (key->initial)
-            put_default(r, *key, slot);
+        } else if (key->section != section) {
+            value_print(key, schema_slot(key, key->section, &r.config), general, sizeof general);
+            put_default(r, *key, general, slot);
+        } else if (key->initial) {
+            put_default(r, *key, key->initial, slot);
+        }
     }
 }
 
@@ -338,37 +336,35 @@ static size_t edit_distance(std::string_view a, std::string_view b)
     return row.back();
 }
 
+/* NULL: none is near. */
 static const struct schema_key *nearest(enum schema_section section, std::string_view name)
 {
     const struct schema_key *found = NULL, *key = NULL;
-    size_t found_distance = 0;
+    size_t least = SIZE_MAX;
 
     while (name.size() <= NEAR_BYTES_MAX && (key = schema_next(section, key))) {
         size_t distance = edit_distance(name, key->name);
 
-        if (!found || distance < found_distance) {
+        if (distance < least) {
             found = key;
-            found_distance = distance;
+            least = distance;
         }
     }
-    if (found && found_distance > 1 && found_distance > std::string_view(found->name).size() / 3)
-        return NULL;
-    return found;
+    return found && (least <= 1 || least <= strlen(found->name) / 3) ? found : NULL;
 }
 
 /* The section that has this very key, the nearest name here, or all names. */
 static std::string advise(enum schema_section section, std::string_view name)
 {
-    const struct schema_key *key = NULL;
+    const struct schema_key *key = nearest(section, name);
     std::string out;
 
     for (int other = 0; other < SECTION_PATH; other++) {
         if (other != section && schema_find((enum schema_section)other, name.data(), name.size()))
             return std::string("it in ") + schema_tables[other].name;
     }
-    key = nearest(section, name);
     if (key)
-        return '"' + std::string(key->name) + "\", the nearest name known";
+        return quote(key->name) + ", the nearest name known";
     while ((key = schema_next(section, key)))
         out += (out.empty() ? "one of " : ", ") + std::string(key->name);
     return out;
@@ -385,6 +381,7 @@ static bool is_table(const toml::node &node)
 /* What `table` has goes into the section's struct, which has the defaults. */
 static void read_keys(reading &r, enum schema_section section, const toml::table &table, void *base)
 {
+    const std::string title = schema_tables[section].name;
     const struct schema_key *key = NULL;
 
     while ((key = schema_next(section, key))) {
@@ -393,15 +390,14 @@ static void read_keys(reading &r, enum schema_section section, const toml::table
         if (const toml::node *node = table.get(key->name))
             read_value({r, *key, key->name, *node, slot});
         else if (key->required)
-            r.fault(table.source().begin,
-                    std::string(schema_tables[section].one) + " has no " + key->name,
+            r.fault(table, (title[0] == '[' ? "this " : "") + title + " has no " + key->name,
                     key->required);
     }
     for (const auto &[name, node] : table) {
         if (!schema_find(section, name.str().data(), name.str().size()))
             r.fault(name.source().begin,
                     (is_table(node) ? "unknown table " : "unknown key ") + quote(name.str()) +
-                        " in " + schema_tables[section].name,
+                        " in " + title,
                     advise(section, name.str()));
     }
 }

@@ -36,7 +36,9 @@ struct reading {
     /* Notes "WHAT; expected EXPECTED", behind what has the same place. */
     void fault(place at, const std::string &what, const std::string &expected);
 
-    /* Likewise of a value, which is wrong from then on. */
+    void fault(const toml::node &value, const std::string &what, const std::string &expected);
+
+    /* Likewise of a value that is wrong from then on. */
     void refuse(const toml::node &node, const std::string &what, const std::string &expected);
 
     /* One line each, "FILE:LINE:COLUMN: TEXT", without a newline behind the last. What does not fit

@@ -92,9 +92,8 @@ static const struct schema_text PATH = {is_path, "an absolute path in quotes", "
 static const struct schema_text NODE = {is_node_path, "an absolute path in quotes",
                                         "the absolute path of a device node, or a glob of such"};
 
-#define PERMISSIONS_WORDS "one or more of 'r', 'w' and 'm', each once, such as \"rw\""
-static const struct schema_text PERMISSIONS = {is_permissions, PERMISSIONS_WORDS,
-                                               PERMISSIONS_WORDS};
+static const struct schema_text PERMISSIONS = {
+    is_permissions, "one or more of 'r', 'w' and 'm', each once, such as \"rw\"", NULL};
 
 #define RESOURCE_WORDS "an extended resource's name, such as \"vendor.com/serial\""
 static const struct schema_text RESOURCE = {
@@ -106,11 +105,11 @@ static const struct schema_text NAMESPACE = {
     is_namespace, "a namespace in quotes",
     "a namespace's name (at most 63 of a-z, 0-9 and '-') or \"*\""};
 
-#define LISTEN_WORDS                                                                               \
-    "\"\", the absolute path of a unix socket of at most 107 bytes, or a loopback address with "   \
-    "its "                                                                                         \
-    "port, such as \"127.0.0.1:9100\" or \"[::1]:9100\""
-static const struct schema_text LISTEN = {is_listen, LISTEN_WORDS, LISTEN_WORDS};
+static const struct schema_text LISTEN = {
+    is_listen,
+    "\"\", the absolute path of a unix socket of at most 107 bytes, or a loopback address with its "
+    "port, such as \"127.0.0.1:9100\" or \"[::1]:9100\"",
+    NULL};
 
 static const struct schema_text PROCESS = {
     is_comm, "a process's name in quotes",
@@ -252,22 +251,14 @@ const struct schema_table schema_tables[SECTIONS] = {
     [SECTION_ANNOTATIONS] = {.name = "[annotations]"},
     [SECTION_BRIDGE] = {.name = "[bridge]"},
     [SECTION_CONTROL] = {.name = "[control]"},
-    [SECTION_DEVICE] = {.name = "[[device]]",
-                        .one = "this [[device]]",
-                        .bytes = sizeof(struct config_device),
-                        .element = "a [[device]] table"},
-    [SECTION_RESOURCE] = {.name = "[[resource]]",
-                          .one = "this [[resource]]",
-                          .bytes = sizeof(struct config_resource),
-                          .element = "a [[resource]] table"},
+    [SECTION_DEVICE] = {.name = "[[device]]", .bytes = sizeof(struct config_device)},
+    [SECTION_RESOURCE] = {.name = "[[resource]]", .bytes = sizeof(struct config_resource)},
     [SECTION_PATH] = {.name = "an element of paths",
-                      .one = "an element of paths",
                       .bytes = sizeof(struct config_node),
                       .element =
                           "a path in quotes, or { host = \"/dev/a\", container = \"/dev/b\" }",
                       .or_text = true},
     [SECTION_MOUNT] = {.name = "an element of mounts",
-                       .one = "an element of mounts",
                        .bytes = sizeof(struct config_mount),
                        .element = "{ host = \"/opt/a\", container = \"/opt/b\" }"},
 };

@@ -67,7 +67,7 @@ enum schema_type {
 struct schema_text {
     bool (*valid)(const char *text);
     const char *type;  /* expected where it is no string at all */
-    const char *value; /* expected where it is one */
+    const char *value; /* expected where it is one; NULL: the same */
 };
 
 struct schema_choice {
@@ -98,11 +98,10 @@ struct schema_key {
 };
 
 struct schema_table {
-    const char *name; /* as a person writes it */
-    const char *one;  /* as the subject of a sentence */
-    size_t bytes;     /* of its struct */
-    const char *element;
-    bool or_text; /* a string stands for a table with just the first key */
+    const char *name;    /* as a person writes it */
+    size_t bytes;        /* of its struct */
+    const char *element; /* expected in the array; NULL: "a NAME table" */
+    bool or_text;        /* a string stands for a table with just the first key */
 };
 
 extern const struct schema_key schema_keys[];
@@ -122,6 +121,24 @@ void schema_full_name(const struct schema_key *key, char out[SCHEMA_NAME_BYTES])
 
 /* Where the value of one of the keys of `section` is in `base`, the section's struct. */
 void *schema_slot(const struct schema_key *key, enum schema_section section, void *base);
+
+/* ---- values, each at its slot; of tables, the list alone ---- */
+
+/* "1h30m", "500ms": whole numbers, each unit once, the largest first. */
+bool value_duration(const char *text, uint64_t *out_ms);
+
+/* A list's length. */
+size_t *value_len(const struct schema_key *key, void *slot);
+
+bool value_same(const struct schema_key *key, void *a, void *b);
+void value_exchange(const struct schema_key *key, void *a, void *b);
+
+/* As in the file, without quotes; of names, with ',' between them; of tables, how many, if any. One
+ * that is too long is cut. */
+void value_print(const struct schema_key *key, void *slot, char *out, size_t size);
+
+/* Frees it, of tables all that is in them; a zeroed one has nothing. */
+void value_fini(const struct schema_key *key, void *slot);
 
 /* Rules that more than one key has. */
 bool text_is_absolute(const char *text); /* a path without controls */

@@ -1,4 +1,4 @@
-#include "config/value.h"
+#include "config/schema.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,25 +14,22 @@ static const struct unit {
 
 bool value_duration(const char *text, uint64_t *out_ms)
 {
-    const struct unit *unit = UNITS;
+    static const char DIGITS[] = "0123456789";
+    const char *rest = text;
     uint64_t total = 0;
 
-    do {
-        size_t digits = strspn(text, "0123456789"), letters;
-        uint64_t value = strtoull(text, NULL, 10);
+    for (const struct unit *unit = UNITS; unit->name; unit++) {
+        size_t digits = strspn(rest, DIGITS), letters = strcspn(rest + digits, DIGITS);
 
+        if (letters != strlen(unit->name) || strncmp(rest + digits, unit->name, letters) != 0)
+            continue;
         if (digits == 0 || digits > 9)
             return false;
-        text += digits;
-        letters = strcspn(text, "0123456789");
-        while (unit->name &&
-               (strlen(unit->name) != letters || strncmp(unit->name, text, letters) != 0))
-            unit++;
-        if (!unit->name)
-            return false;
-        total += value * unit++->ms;
-        text += letters;
-    } while (*text);
+        total += strtoull(rest, NULL, 10) * unit->ms;
+        rest += digits + letters;
+    }
+    if (*rest || rest == text)
+        return false;
     *out_ms = total;
     return true;
 }
@@ -69,11 +66,6 @@ static const struct {
 };
 
 _Static_assert(sizeof(struct config_env) == 2 * sizeof(char *), "two texts");
-
-size_t value_bytes(const struct schema_key *key)
-{
-    return TYPES[key->type].bytes;
-}
 
 size_t *value_len(const struct schema_key *key, void *slot)
 {
@@ -152,6 +144,18 @@ void value_print(const struct schema_key *key, void *slot, char *out, size_t siz
 
 /* ---- its memory ---- */
 
+static void section_fini(enum schema_section section, void *base)
+{
+    const struct schema_key *key = NULL;
+
+    while ((key = schema_next(section, key))) {
+        if (key->type == VALUE_TABLE)
+            section_fini(key->inner, base);
+        else
+            value_fini(key, schema_slot(key, section, base));
+    }
+}
+
 void value_fini(const struct schema_key *key, void *slot)
 {
     size_t n;
@@ -163,18 +167,6 @@ void value_fini(const struct schema_key *key, void *slot)
         free(texts[i]);
     if (is_list(key))
         free(*(void **)slot);
-}
-
-void section_fini(enum schema_section section, void *base)
-{
-    const struct schema_key *key = NULL;
-
-    while ((key = schema_next(section, key))) {
-        if (key->type == VALUE_TABLE)
-            section_fini(key->inner, base);
-        else
-            value_fini(key, schema_slot(key, section, base));
-    }
 }
 
 void config_fini(struct config *config)

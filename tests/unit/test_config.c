@@ -429,6 +429,10 @@ static void names_the_place_of_each_fault(void **state)
                                "\"info\" or \"debug\""},
         {"log_level = 6", "1:13: log_level is an integer; expected \"error\", \"warning\", "
                           "\"info\" or \"debug\""},
+        {"metrics.listen = 9100",
+         "1:18: listen is an integer; expected \"\", the absolute path of a unix socket of at most "
+         "107 bytes, or a loopback address with its port, such as \"127.0.0.1:9100\" or "
+         "\"[::1]:9100\""},
         {"plugins = 1", "1:11: plugins is an integer; expected a table, [plugins]"},
         {"annotations = 1.5", "1:15: annotations is a float; expected a table, [annotations]"},
         {"[device]\n", "1:1: device is a table; expected [[device]] tables, with two brackets"},
