@@ -305,6 +305,7 @@ def unstored(node):
     """The only worker hangs over a file, so that no commit begins before the client's deadline."""
     pod = node.start().pod()
     node.shim.terminate()
+    listed = node.shim.log().count("runtime listed")
     kept = node.shim.state_dir / "config.last-good.toml"
     kept.unlink()
     os.mkfifo(kept)
@@ -312,6 +313,7 @@ def unstored(node):
     node.shim.start()
     node.stack.callback(lambda: os.close(os.open(kept, os.O_RDWR | os.O_NONBLOCK)))
     node.client.reconnect()
+    node.shim.wait_log("runtime listed", listed + 1)  # until then there is another reason
     node.shim.wait_log("devices healthy", 2)
     request = node.client.create_request(pod, "main", annotations=node.token())
     with pytest.raises(grpc.RpcError) as caught:
