@@ -1,7 +1,6 @@
 #include "devicemgr/store/store.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 
 #include <sqlite3.h>
 
+#include "devicemgr/store/store_copy.h"
 #include "devicemgr/store/store_db.h"
 #include "devicemgr/store/store_file.h"
 #include "devicemgr/store/store_scan.h"
@@ -480,6 +480,15 @@ int store_look(struct store *store, struct store_found *found,
         return 0;
     put_failure(store, err, err_bytes);
     return -1;
+}
+
+int store_copy_aside(struct store *store, char base[STORE_ASIDE_BYTES_MAX], char *err,
+                     size_t err_bytes)
+{
+    *base = '\0';
+    return store->db
+               ? store_copy_make(store->db, store->options.dir, store->path, base, err, err_bytes)
+               : 0;
 }
 
 void store_close(struct store *store)

@@ -17,6 +17,7 @@
 #include <stddef.h>
 
 #include "devicemgr/ports.h"
+#include "devicemgr/store/store_file.h"
 #include "devicemgr/store/store_found.h"
 
 #define STORE_FILE "checkpoint.db"
@@ -79,6 +80,28 @@ int store_commit(struct store *store, const struct devicemgr_record *records, si
 int store_look(struct store *store, struct store_found *found,
                void (*each)(void *user, const struct devicemgr_record *record, bool good),
                void *user, char *err, size_t err_bytes) __attribute__((warn_unused_result));
+
+/*
+ * Writes a copy of the file as it is now, damaged rows and all, beside it: durable and whole under
+ * its name, `base`, or not there. "": there is no row to copy. 0, or -1 with the reason in `err`.
+ */
+int store_copy_aside(struct store *store, char base[STORE_ASIDE_BYTES_MAX], char *err,
+                     size_t err_bytes) __attribute__((warn_unused_result));
+
+/* Of store_look_at(): another process has the file open. */
+#define STORE_IN_USE_ELSEWHERE (-3)
+
+/*
+ * store_look() at the file of a store that no process has open, wherever it is; what SQLite keeps
+ * beside it counts. 0; or STORE_IN_USE_ELSEWHERE, or -1, with the reason in `err`: it is no
+ * checkpoint, or a newer release's, or it cannot be read.
+ */
+int store_look_at(const char *path, struct store_found *found,
+                  void (*each)(void *user, const struct devicemgr_record *record, bool good),
+                  void *user, char *err, size_t err_bytes) __attribute__((warn_unused_result));
+
+/* The newest schema that this release knows. */
+int store_version(void);
 
 /* Accepts NULL. */
 void store_close(struct store *store);

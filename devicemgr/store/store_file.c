@@ -64,11 +64,9 @@ bool store_file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-int store_file_set_aside(const char *dir, const char *path, const char *kind,
-                         char base[STORE_ASIDE_BYTES_MAX])
+void store_file_name_aside(const char *path, const char *kind, char base[STORE_ASIDE_BYTES_MAX])
 {
-    static const char *const parts[] = {"", "-wal", "-shm", "-journal"};
-    char from[PATH_MAX], to[PATH_MAX], stamp[32];
+    char stamp[32];
     time_t now = time(NULL);
     struct tm tm;
     int n = 1;
@@ -82,6 +80,15 @@ int store_file_set_aside(const char *dir, const char *path, const char *kind,
             snprintf(base, STORE_ASIDE_BYTES_MAX, "%s.%s-%s.%d", path, kind, stamp, n);
         n++;
     } while (store_file_exists(base));
+}
+
+int store_file_set_aside(const char *dir, const char *path, const char *kind,
+                         char base[STORE_ASIDE_BYTES_MAX])
+{
+    static const char *const parts[] = {"", "-wal", "-shm", "-journal"};
+    char from[PATH_MAX], to[PATH_MAX];
+
+    store_file_name_aside(path, kind, base);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         store_file_suffixed(from, path, parts[i]);
         store_file_suffixed(to, base, parts[i]);

@@ -20,6 +20,8 @@ int store_file_sync_dir(const char *dir);
 void store_file_suffixed(char out[PATH_MAX], const char *path, const char *suffix);
 /* Also false if it cannot be told; errno says why not. */
 bool store_file_exists(const char *path);
+/* A name beside `path` that is free, with `kind` and a time stamp. */
+void store_file_name_aside(const char *path, const char *kind, char base[STORE_ASIDE_BYTES_MAX]);
 /* Moves the file and what SQLite keeps beside it out of the way, under names by which SQLite still
  * finds them together: those of `base`, which is filled. */
 int store_file_set_aside(const char *dir, const char *path, const char *kind,

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "devicemgr/store/store.h"
 #include "devicemgr/store/store_db.h"
 #include "devicemgr/store/store_file.h"
 #include "devicemgr/store/store_table.h"
@@ -34,6 +35,11 @@ static const char *const schema_steps[] = {
 #endif
 };
 #define SCHEMA_VERSION ((int)(sizeof schema_steps / sizeof *schema_steps))
+
+int store_version(void)
+{
+    return SCHEMA_VERSION;
+}
 
 /* `version` stands in the file's head and in meta: one flipped bit in the head must not pass for a
  * newer version. */
