@@ -12,15 +12,36 @@
 #include "shim/daemon.h"
 #include "shim/import.h"
 #include "shim/log.h"
+#include "shim/offline/offline.h"
 #include "shim/settings.h"
 #include "shim/tokens.h"
 #include "shim/version.h"
 
+/* What is asked for in place of the daemon, and then ends; each has its file, but WORK_TOKENS. */
+enum work {
+    WORK_NONE,
+    WORK_CHECK_CONFIG,
+    WORK_IMPORT_KUBELET,
+    WORK_TOKENS,
+    WORK_VERIFY,
+    WORK_EXPORT,
+    WORK_IMPORT,
+};
+
+/* Keys of options without a letter. */
+enum {
+    KEY_VERIFY = 256,
+    KEY_EXPORT,
+    KEY_IMPORT,
+    KEY_DRY_RUN,
+};
+
 struct arguments {
     const char *config; /* NULL: the default path, if it is there */
-    const char *check;  /* only check this file */
-    const char *import; /* only import this file */
-    bool tokens;        /* only list them */
+    enum work work;
+    const char *file; /* what for */
+    bool dry_run;
+    enum offline_output output;
 };
 
 static void print_version(FILE *out, struct argp_state *state)
@@ -40,8 +61,33 @@ static const struct argp_option OPTIONS[] = {
      0},
     {"list-tokens", 'T', NULL, 0,
      "List the containers whose devices the kubelet knows through the shim only, and exit", 0},
+    {"verify-checkpoint", KEY_VERIFY, "FILE", 0,
+     "Say whether FILE, a checkpoint that no daemon has open, or one as \"checkpoint export\" "
+     "wrote it, is "
+     "sound, and exit",
+     1},
+    {"export-checkpoint", KEY_EXPORT, "FILE", 0, "Write what such a FILE has as JSON, and exit", 1},
+    {"import-checkpoint", KEY_IMPORT, "FILE", 0,
+     "Make what such a FILE has the checkpoint in the state directory of the settings, all of it "
+     "or "
+     "nothing, and exit; the daemon must not run",
+     1},
+    {"dry-run", KEY_DRY_RUN, NULL, 0, "Of an import: only say what would be done", 1},
+    {"output", 'o', "FORMAT", 0, "Of these: text, json or name", 1},
     {0},
 };
+
+/* One thing at a time. */
+static error_t take_work(struct argp_state *state, enum work work, const char *file)
+{
+    struct arguments *args = state->input;
+
+    if (args->work != WORK_NONE)
+        argp_error(state, "only one thing can be asked for");
+    args->work = work;
+    args->file = file;
+    return 0;
+}
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
@@ -52,13 +98,27 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         args->config = value;
         return 0;
     case 'C':
-        args->check = value;
-        return 0;
+        return take_work(state, WORK_CHECK_CONFIG, value);
     case 'I':
-        args->import = value;
-        return 0;
+        return take_work(state, WORK_IMPORT_KUBELET, value);
     case 'T':
-        args->tokens = true;
+        return take_work(state, WORK_TOKENS, NULL);
+    case KEY_VERIFY:
+        return take_work(state, WORK_VERIFY, value);
+    case KEY_EXPORT:
+        return take_work(state, WORK_EXPORT, value);
+    case KEY_IMPORT:
+        return take_work(state, WORK_IMPORT, value);
+    case KEY_DRY_RUN:
+        args->dry_run = true;
+        return 0;
+    case 'o':
+        if (!offline_output_parse(value, &args->output))
+            argp_error(state, "unknown format \"%s\"", value);
+        return 0;
+    case ARGP_KEY_END:
+        if (args->dry_run && args->work != WORK_IMPORT)
+            argp_error(state, "--dry-run goes with --import-checkpoint");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -85,8 +145,24 @@ static int check_config(const char *path)
     return EXIT_SUCCESS;
 }
 
+static int do_work(const struct arguments *args, const struct config *config)
+{
+    switch (args->work) {
+    case WORK_IMPORT_KUBELET:
+        return import_kubelet_checkpoint(args->file, config->state_dir);
+    case WORK_VERIFY:
+        return offline_verify(args->file, config, args->output);
+    case WORK_EXPORT:
+        return offline_export(args->file, config);
+    case WORK_IMPORT:
+        return offline_import(args->file, config, args->dry_run, args->output);
+    default:
+        return tokens_list(config->bridge.kubelet_plugin_dir);
+    }
+}
+
 /* What is done beside the daemon, or before its first start. */
-static int run_command(const struct arguments *args)
+static int run_work(const struct arguments *args)
 {
     struct config config;
     int status;
@@ -94,8 +170,7 @@ static int run_command(const struct arguments *args)
     if (settings_load_strict(args->config, &config) < 0)
         return EXIT_FAILURE;
     settings_apply_log(&config);
-    status = args->import ? import_kubelet_checkpoint(args->import, config.state_dir)
-                          : tokens_list(config.bridge.kubelet_plugin_dir);
+    status = do_work(args, &config);
     config_fini(&config);
     return status < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
@@ -118,8 +193,8 @@ int main(int argc, char **argv)
     struct arguments args = {0};
 
     argp_parse(&ARGP, argc, argv, 0, NULL, &args);
-    if (args.check)
-        return check_config(args.check);
+    if (args.work == WORK_CHECK_CONFIG)
+        return check_config(args.file);
     signal(SIGPIPE, SIG_IGN);
-    return args.import || args.tokens ? run_command(&args) : run_daemon(args.config);
+    return args.work != WORK_NONE ? run_work(&args) : run_daemon(args.config);
 }

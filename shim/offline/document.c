@@ -1,0 +1,414 @@
+#include "shim/offline/document.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "cri-proto/checkpoint_v1.pb-c.h"
+#include "devicemgr/kubelet_file/base64.h"
+#include "devicemgr/store/store.h"
+#include "shim/checkpoint_json.h"
+#include "shim/must.h"
+
+/* A row that is being read; the first thing that is wrong with it counts. */
+struct reading {
+    struct document *document;
+    const char *list;
+    size_t index;
+    char *err;
+    size_t err_bytes;
+};
+
+static int wrong(const struct reading *at, const char *what)
+{
+    snprintf(at->err, at->err_bytes, "%s[%zu]: %s", at->list, at->index, what);
+    return -1;
+}
+
+/* json_unpack() that says what does not fit; nothing may be left over. */
+static int unpack(const struct reading *at, json_t *value, const char *format, ...)
+{
+    json_error_t error;
+    va_list args;
+    int rc;
+
+    va_start(args, format);
+    rc = json_vunpack_ex(value, &error, JSON_STRICT, format, args);
+    va_end(args);
+    return rc < 0 ? wrong(at, error.text) : 0;
+}
+
+/* ---- values ---- */
+
+static int text_or_empty(const struct reading *at, const json_t *value, const char *key, char **out)
+{
+    char words[96];
+
+    if (json_is_null(value)) {
+        *out = (char *)(uintptr_t) "";
+        return 0;
+    }
+    *out = (char *)(uintptr_t)json_string_value(value);
+    if (*out)
+        return 0;
+    snprintf(words, sizeof words, "%s is neither a text nor null", key);
+    return wrong(at, words);
+}
+
+static int number_from_0(const struct reading *at, json_int_t value, json_int_t max,
+                         const char *key)
+{
+    char words[96];
+
+    if (value >= 0 && value <= max)
+        return 0;
+    snprintf(words, sizeof words, "%s is out of range", key);
+    return wrong(at, words);
+}
+
+/* The array is the caller's to free; its texts are the list's. */
+static int texts_of(const struct reading *at, const json_t *list, const char *key, char ***out,
+                    size_t *len)
+{
+    char words[96];
+    size_t i;
+    json_t *one;
+    char **texts;
+
+    snprintf(words, sizeof words, "%s is no list of texts", key);
+    if (!json_is_array(list))
+        return wrong(at, words);
+    texts = must(calloc(json_array_size(list) + 1, sizeof *texts));
+    json_array_foreach(list, i, one)
+    {
+        texts[i] = (char *)(uintptr_t)json_string_value(one);
+        if (!texts[i]) {
+            free(texts);
+            return wrong(at, words);
+        }
+    }
+    *out = texts;
+    *len = json_array_size(list);
+    return 0;
+}
+
+static void add_row(const struct reading *at, enum devicemgr_record_kind kind, const char *a,
+                    const char *b, const char *c, const ProtobufCMessage *message)
+{
+    uint8_t *value = must(malloc(protobuf_c_message_get_packed_size(message) + 1));
+    const struct devicemgr_record record = {.kind = kind,
+                                            .key = {a, b, c},
+                                            .value = value,
+                                            .value_bytes = protobuf_c_message_pack(message, value)};
+
+    rows_add(&at->document->rows, &record);
+    free(value);
+}
+
+/* ---- resources ---- */
+
+/* What was read of a resource so far, to be let go of. */
+struct devices {
+    Checkpoint__V1__Device *v;
+    Checkpoint__V1__Device **pointers;
+    size_t len;
+};
+
+static void devices_fini(struct devices *devices)
+{
+    for (size_t i = 0; i < devices->len; i++)
+        free(devices->v[i].numa_nodes);
+    free(devices->v);
+    free(devices->pointers);
+}
+
+static int read_nodes(const struct reading *at, const json_t *list, Checkpoint__V1__Device *device)
+{
+    size_t i;
+    json_t *one;
+
+    if (!json_is_array(list))
+        return wrong(at, "numaNodes is no list");
+    device->numa_nodes = must(calloc(json_array_size(list) + 1, sizeof *device->numa_nodes));
+    device->n_numa_nodes = json_array_size(list);
+    json_array_foreach(list, i, one)
+    {
+        if (!json_is_integer(one))
+            return wrong(at, "numaNodes is no list of numbers");
+        device->numa_nodes[i] = json_integer_value(one);
+    }
+    return 0;
+}
+
+static int read_devices(const struct reading *at, const json_t *list, struct devices *devices)
+{
+    size_t i;
+    json_t *one;
+
+    if (!json_is_array(list))
+        return wrong(at, "devices is no list");
+    devices->v = must(calloc(json_array_size(list) + 1, sizeof *devices->v));
+    devices->pointers = must(calloc(json_array_size(list) + 1, sizeof(void *)));
+    json_array_foreach(list, i, one)
+    {
+        Checkpoint__V1__Device *device = &devices->v[i];
+        const json_t *nodes;
+        int healthy;
+
+        checkpoint__v1__device__init(device);
+        devices->pointers[i] = device;
+        devices->len++;
+        if (unpack(at, one, "{s:s, s:b, s:o}", "id", &device->id, "healthy", &healthy, "numaNodes",
+                   &nodes) < 0 ||
+            read_nodes(at, nodes, device) < 0)
+            return -1;
+        device->healthy = healthy;
+    }
+    return 0;
+}
+
+static int read_away(const struct reading *at, const json_t *since, Checkpoint__V1__Resource *row)
+{
+    if (!row->stopped)
+        return json_is_null(since) ? 0 : wrong(at, "awaySinceMs of one that is not away");
+    if (!json_is_integer(since) || json_integer_value(since) < 0)
+        return wrong(at, "awaySinceMs is no number of milliseconds");
+    row->stopped_ms = (uint64_t)json_integer_value(since);
+    return 0;
+}
+
+static int read_resource(const struct reading *at, json_t *value)
+{
+    Checkpoint__V1__Resource row = CHECKPOINT__V1__RESOURCE__INIT;
+    struct devices devices = {0};
+    const json_t *socket, *list, *reason, *since, *boot;
+    int start, preferred, away, rc;
+
+    rc = unpack(at, value, "{s:s, s:o, s:b, s:b, s:o, s:b, s:o, s:o, s:o}", "name", &row.name,
+                "socket", &socket, "preStart", &start, "preferred", &preferred, "devices", &list,
+                "away", &away, "awayFor", &reason, "awaySinceMs", &since, "awayBoot", &boot);
+    if (rc < 0)
+        return rc;
+    row.pre_start_required = start;
+    row.get_preferred_allocation_available = preferred;
+    row.stopped = away;
+    if (text_or_empty(at, socket, "socket", &row.endpoint) < 0 ||
+        text_or_empty(at, reason, "awayFor", &row.stop_reason) < 0 ||
+        text_or_empty(at, boot, "awayBoot", &row.stopped_boot_id) < 0 ||
+        read_away(at, since, &row) < 0)
+        return -1;
+    rc = read_devices(at, list, &devices);
+    row.devices = devices.pointers;
+    row.n_devices = devices.len;
+    if (rc == 0)
+        add_row(at, DEVICEMGR_RECORD_RESOURCE, row.name, "", "", &row.base);
+    devices_fini(&devices);
+    return rc;
+}
+
+/* ---- the other rows ---- */
+
+/* Without the plugin's answer there is no boot that it is of. */
+static int read_allocation(const struct reading *at, json_t *value)
+{
+    Checkpoint__V1__Allocation row = CHECKPOINT__V1__ALLOCATION__INIT;
+    const json_t *ids, *boot;
+    const char *chosen_by;
+    char *ignored;
+    int cached;
+
+    if (unpack(at, value, "{s:s, s:s, s:s, s:o, s:s, s:b, s:o}", "podUid", &row.pod_uid,
+               "container", &row.container, "resource", &row.resource, "ids", &ids, "chosenBy",
+               &chosen_by, "optionsCached", &cached, "optionsBoot", &boot) < 0 ||
+        text_or_empty(at, boot, "optionsBoot", &ignored) < 0)
+        return -1;
+    row.own_choice = strcmp(chosen_by, "shim") == 0;
+    if (!row.own_choice && strcmp(chosen_by, "kubelet") != 0)
+        return wrong(at, "chosenBy is neither shim nor kubelet");
+    if (texts_of(at, ids, "ids", &row.device_ids, &row.n_device_ids) < 0)
+        return -1;
+    add_row(at, DEVICEMGR_RECORD_ALLOCATION, row.pod_uid, row.container, row.resource, &row.base);
+    free(row.device_ids);
+    return 0;
+}
+
+static int read_pod(const struct reading *at, json_t *value)
+{
+    Checkpoint__V1__Pod row = CHECKPOINT__V1__POD__INIT;
+    const json_t *name_space, *name, *sandbox, *boot, *tokens;
+    int stopped, died, remade;
+    json_int_t attempt;
+
+    if (unpack(at, value, "{s:s, s:o, s:o, s:o, s:I, s:b, s:b, s:b, s:o, s:o}", "uid", &row.uid,
+               "namespace", &name_space, "name", &name, "sandbox", &sandbox, "attempt", &attempt,
+               "stopped", &stopped, "died", &died, "remade", &remade, "boot", &boot, "tokens",
+               &tokens) < 0 ||
+        text_or_empty(at, name_space, "namespace", &row.namespace_) < 0 ||
+        text_or_empty(at, name, "name", &row.name) < 0 ||
+        text_or_empty(at, sandbox, "sandbox", &row.sandbox_id) < 0 ||
+        text_or_empty(at, boot, "boot", &row.boot_id) < 0 ||
+        number_from_0(at, attempt, UINT32_MAX, "attempt") < 0 ||
+        texts_of(at, tokens, "tokens", &row.tokens, &row.n_tokens) < 0)
+        return -1;
+    row.attempt = (uint32_t)attempt;
+    row.stopped = stopped;
+    row.died = died;
+    row.remade = remade;
+    add_row(at, DEVICEMGR_RECORD_POD, row.uid, "", "", &row.base);
+    free(row.tokens);
+    return 0;
+}
+
+static int read_order(const struct reading *at, json_t *value)
+{
+    Checkpoint__V1__Order row = CHECKPOINT__V1__ORDER__INIT;
+    const json_t *id, *reason;
+    json_int_t at_s, more_s;
+    int over;
+
+    if (unpack(at, value, "{s:s, s:s, s:o, s:o, s:I, s:I, s:b}", "kind", &row.kind, "resource",
+               &row.resource, "id", &id, "reason", &reason, "atSeconds", &at_s, "moreSeconds",
+               &more_s, "over", &over) < 0 ||
+        text_or_empty(at, id, "id", &row.id) < 0 ||
+        text_or_empty(at, reason, "reason", &row.reason) < 0 ||
+        number_from_0(at, at_s, INT64_MAX, "atSeconds") < 0 ||
+        number_from_0(at, more_s, INT64_MAX / 1000, "moreSeconds") < 0)
+        return -1;
+    row.at_s = (uint64_t)at_s;
+    row.more_ms = (uint64_t)more_s * 1000;
+    row.over = over;
+    add_row(at, DEVICEMGR_RECORD_ORDER, row.kind, row.resource, row.id, &row.base);
+    return 0;
+}
+
+static int read_driver(const struct reading *at, json_t *value)
+{
+    Checkpoint__V1__Driver row = CHECKPOINT__V1__DRIVER__INIT;
+    const json_t *services;
+
+    if (unpack(at, value, "{s:s, s:o}", "name", &row.name, "services", &services) < 0 ||
+        texts_of(at, services, "services", &row.services, &row.n_services) < 0)
+        return -1;
+    add_row(at, DEVICEMGR_RECORD_DRIVER, row.name, "", "", &row.base);
+    free(row.services);
+    return 0;
+}
+
+static int read_claim(const struct reading *at, json_t *value)
+{
+    Checkpoint__V1__Claim row = CHECKPOINT__V1__CLAIM__INIT;
+    const json_t *name_space, *name, *answer;
+    char *text;
+
+    if (unpack(at, value, "{s:s, s:s, s:o, s:o, s:s, s:o}", "uid", &row.uid, "driver", &row.driver,
+               "namespace", &name_space, "name", &name, "state", &row.state, "answer",
+               &answer) < 0 ||
+        text_or_empty(at, name_space, "namespace", &row.namespace_) < 0 ||
+        text_or_empty(at, name, "name", &row.name) < 0 ||
+        text_or_empty(at, answer, "answer", &text) < 0)
+        return -1;
+    row.has_response = !json_is_null(answer);
+    if (base64_decode(text, &row.response.data, &row.response.len) < 0)
+        return wrong(at, "answer is no Base64");
+    add_row(at, DEVICEMGR_RECORD_CLAIM, row.uid, row.driver, "", &row.base);
+    free(row.response.data);
+    return 0;
+}
+
+/* ---- all of it ---- */
+
+static int read_list(struct reading *at, const char *name, const json_t *list,
+                     int (*read)(const struct reading *at, json_t *value))
+{
+    json_t *one;
+
+    at->list = name;
+    if (!json_is_array(list)) {
+        snprintf(at->err, at->err_bytes, "%s is no list", name);
+        return -1;
+    }
+    json_array_foreach(list, at->index, one)
+    {
+        if (read(at, one) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int judge_head(const struct reading *at, const json_t *root)
+{
+    const char *format = json_string_value(json_object_get(root, "format"));
+    const json_t *version = json_object_get(root, "schemaVersion");
+
+    if (!format || strcmp(format, CHECKPOINT_JSON_FORMAT) != 0) {
+        snprintf(at->err, at->err_bytes,
+                 "it is no document of \"checkpoint export\": its format is "
+                 "not " CHECKPOINT_JSON_FORMAT);
+        return -1;
+    }
+    if (json_is_integer(version) && json_integer_value(version) >= 1 &&
+        json_integer_value(version) <= store_version())
+        return 0;
+    snprintf(at->err, at->err_bytes,
+             "its schema version is none that this program knows, which are up to %d",
+             store_version());
+    return -1;
+}
+
+static int read_all(struct reading *at, json_t *root)
+{
+    const json_t *resources, *allocations, *pods, *orders, *drivers, *claims;
+    json_error_t error;
+    const char *format;
+    int sound;
+
+    if (judge_head(at, root) < 0)
+        return -1;
+    if (json_unpack_ex(root, &error, JSON_STRICT, "{s:s, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:o}",
+                       "format", &format, "schemaVersion", &at->document->version, "sound", &sound,
+                       "resources", &resources, "allocations", &allocations, "pods", &pods,
+                       "orders", &orders, "drivers", &drivers, "claims", &claims) < 0) {
+        snprintf(at->err, at->err_bytes, "%s", error.text);
+        return -1;
+    }
+    at->document->sound = sound;
+    return read_list(at, "resources", resources, read_resource) < 0 ||
+                   read_list(at, "allocations", allocations, read_allocation) < 0 ||
+                   read_list(at, "pods", pods, read_pod) < 0 ||
+                   read_list(at, "orders", orders, read_order) < 0 ||
+                   read_list(at, "drivers", drivers, read_driver) < 0 ||
+                   read_list(at, "claims", claims, read_claim) < 0
+               ? -1
+               : 0;
+}
+
+int document_parse(const char *text, size_t len, struct document *out, char *err, size_t err_bytes)
+{
+    struct document document = {0};
+    struct reading at = {.document = &document, .err = err, .err_bytes = err_bytes};
+    json_error_t error;
+    json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
+    int rc;
+
+    if (!root) {
+        snprintf(err, err_bytes, "it is neither a checkpoint nor JSON: line %d, column %d: %s",
+                 error.line, error.column, error.text);
+        return -1;
+    }
+    rc = read_all(&at, root);
+    json_decref(root);
+    if (rc < 0)
+        document_fini(&document);
+    else
+        *out = document;
+    return rc;
+}
+
+void document_fini(struct document *document)
+{
+    rows_fini(&document->rows);
+}

@@ -1,0 +1,245 @@
+#include "shim/offline/offline.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "devicemgr/store/store.h"
+#include "shim/checkpoint_json.h"
+#include "shim/checkpoint_report.h"
+#include "shim/must.h"
+#include "shim/offline/replace.h"
+#include "shim/offline/say.h"
+#include "shim/offline/source.h"
+
+#define STOP_IT "stop it first: systemctl stop cri-device-shim.socket cri-device-shim.service"
+
+/* What is there already. */
+struct present {
+    bool there;
+    bool readable;
+    size_t counts[ROWS_KINDS];
+    size_t rows;
+    char why[STORE_ERROR_BYTES_MAX]; /* it cannot be read */
+};
+
+struct import {
+    const char *path, *state_dir;
+    char into[STORE_PATH_BYTES_MAX];
+    struct source source;
+    struct present present;
+    bool done;
+    char kept[STORE_ASIDE_BYTES_MAX]; /* what was there; "": nothing, or not done */
+};
+
+/* ---- whether it may be ---- */
+
+static bool is_served(const char *socket_path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    bool served;
+    int fd;
+
+    if (strlen(socket_path) == 0 || strlen(socket_path) >= sizeof address.sun_path)
+        return false;
+    strcpy(address.sun_path, socket_path);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return false;
+    served = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0;
+    close(fd);
+    return served;
+}
+
+static void on_row(void *user, const struct devicemgr_record *record, bool good)
+{
+    struct present *present = user;
+
+    (void)good; /* it is kept as well */
+    present->rows++;
+    present->counts[record->kind]++;
+}
+
+/* -1, and it is said: a daemon has it. */
+static int look_at_present(struct import *import)
+{
+    struct present *present = &import->present;
+    struct store_found found;
+    int rc;
+
+    present->there = access(import->into, F_OK) == 0;
+    if (!present->there)
+        return 0;
+    rc = store_look_at(import->into, &found, on_row, present, present->why, sizeof present->why);
+    if (rc == STORE_IN_USE_ELSEWHERE)
+        return say_failure("%s; if that is cri-device-shim, " STOP_IT, present->why);
+    present->readable = rc == 0;
+    return 0;
+}
+
+static int judge_source(const struct import *import)
+{
+    const struct rows_found *found = &import->source.found;
+
+    for (size_t i = 0; i < found->len; i++) {
+        if (found->v[i].kind != ROWS_FINDING_DEVICE)
+            return say_failure("%s: nothing is imported: %s (%zu findings in all: "
+                               "cri-device-shimctl checkpoint verify --file)",
+                               import->path, found->v[i].text, found->against);
+    }
+    return 0;
+}
+
+/* ---- what is said ---- */
+
+static void put_counts(const size_t counts[ROWS_KINDS])
+{
+    const struct checkpoint_report report = {.resources = counts[DEVICEMGR_RECORD_RESOURCE],
+                                             .allocations = counts[DEVICEMGR_RECORD_ALLOCATION],
+                                             .pods = counts[DEVICEMGR_RECORD_POD],
+                                             .orders = counts[DEVICEMGR_RECORD_ORDER],
+                                             .drivers = counts[DEVICEMGR_RECORD_DRIVER],
+                                             .claims = counts[DEVICEMGR_RECORD_CLAIM]};
+
+    checkpoint_report_put_counts(stdout, &report);
+}
+
+static void put_source(const struct import *import, const struct checkpoint_report *report)
+{
+    const struct source *source = &import->source;
+
+    checkpoint_report_put_text(stdout, import->path);
+    printf(": schema version %d; ", source->version);
+    put_counts(source->rows.counts);
+    putchar('\n');
+    if (!source->whole)
+        puts("The checkpoint it was taken from was damaged: rows are missing.");
+    if (source->document)
+        puts("What plugins gave to containers is not in it: they are asked again when one is made "
+             "anew.");
+    for (size_t i = 0; i < report->findings_len; i++) {
+        printf("%s: ", report->findings[i].kind);
+        checkpoint_report_put_text(stdout, report->findings[i].text);
+        putchar('\n');
+    }
+}
+
+static void put_present(const struct import *import)
+{
+    const struct present *present = &import->present;
+
+    checkpoint_report_put_text(stdout, import->into);
+    if (!present->there) {
+        printf(" is not there%s\n", import->done ? " before" : " yet");
+    } else if (!present->readable) {
+        printf(" cannot be read (");
+        checkpoint_report_put_text(stdout, present->why);
+        puts("): it is set aside");
+    } else {
+        printf(" has ");
+        put_counts(present->counts);
+        puts(present->rows > 0 ? ", which are kept aside and replaced" : "");
+    }
+}
+
+static void put_done(const struct import *import)
+{
+    const char *kept = import->kept;
+
+    printf("imported into %s", import->into);
+    if (*kept)
+        printf("; what was there is kept as %s", kept);
+    putchar('\n');
+}
+
+static json_t *counts_of(const struct present *present)
+{
+    static const char *const NAMES[] = {
+        [DEVICEMGR_RECORD_RESOURCE] = "resources", [DEVICEMGR_RECORD_ALLOCATION] = "allocations",
+        [DEVICEMGR_RECORD_POD] = "pods",           [DEVICEMGR_RECORD_ORDER] = "orders",
+        [DEVICEMGR_RECORD_DRIVER] = "drivers",     [DEVICEMGR_RECORD_CLAIM] = "claims"};
+    json_t *counts = must(json_object());
+
+    for (size_t i = 0; i < ROWS_KINDS; i++)
+        checkpoint_json_set(counts, NAMES[i], must(json_integer((json_int_t)present->counts[i])));
+    return counts;
+}
+
+static json_t *json_of(const struct import *import, const struct checkpoint_report *report)
+{
+    const struct present *present = &import->present;
+    json_t *all = checkpoint_report_json(report);
+
+    checkpoint_json_set(all, "into", checkpoint_json_text(import->into));
+    checkpoint_json_set(all, "replaces",
+                        present->there && present->readable ? counts_of(present) : json_null());
+    checkpoint_json_set(all, "imported", json_boolean(import->done));
+    checkpoint_json_set(all, "kept",
+                        *import->kept ? checkpoint_json_text(import->kept) : json_null());
+    return all;
+}
+
+static int say(const struct import *import, enum offline_output output)
+{
+    struct checkpoint_finding findings[ROWS_FINDINGS_MAX];
+    const struct checkpoint_report report = say_report(&import->source, import->path, findings);
+
+    if (output == OFFLINE_JSON)
+        return say_json(json_of(import, &report));
+    if (output == OFFLINE_NAME) {
+        printf("checkpoint/%s\n", import->done ? "imported" : "unchanged");
+    } else {
+        put_source(import, &report);
+        put_present(import);
+        if (import->done)
+            put_done(import);
+    }
+    return say_flush();
+}
+
+/* ---- the command ---- */
+
+static int replace(struct import *import)
+{
+    char err[REPLACE_ERROR_BYTES_MAX];
+
+    if (replace_rows(&import->source.rows, import->state_dir, import->kept, err, sizeof err) < 0)
+        return say_failure("nothing was imported: %s", err);
+    import->done = true;
+    return 0;
+}
+
+static int carry_out(struct import *import, const struct config *config, bool dry,
+                     enum offline_output output)
+{
+    if (judge_source(import) < 0)
+        return -1;
+    if (is_served(config->control_socket))
+        return say_failure("cri-device-shim runs, and answers at %s; " STOP_IT,
+                           config->control_socket);
+    if (look_at_present(import) < 0)
+        return -1;
+    if (!dry && replace(import) < 0)
+        return -1;
+    return say(import, output);
+}
+
+int offline_import(const char *path, const struct config *config, bool dry,
+                   enum offline_output output)
+{
+    struct import import = {.path = path, .state_dir = config->state_dir};
+    char err[SOURCE_ERROR_BYTES_MAX];
+    int rc;
+
+    if (snprintf(import.into, sizeof import.into, "%s/" STORE_FILE, config->state_dir) >=
+        (int)sizeof import.into)
+        return say_failure("%s: its path is too long", config->state_dir);
+    if (source_read(path, config, &import.source, err, sizeof err) < 0)
+        return say_failure("%s", err);
+    rc = carry_out(&import, config, dry, output);
+    source_fini(&import.source);
+    return rc;
+}

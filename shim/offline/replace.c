@@ -1,0 +1,68 @@
+#include "shim/offline/replace.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "shim/boot.h"
+
+static void on_report(void *user, int level, const char *text)
+{
+    (void)user;
+    (void)level;
+    fprintf(stderr, "%s\n", text);
+}
+
+/* One that has to go. In the same commit it may come again, with another value. */
+static void on_row(void *user, const struct devicemgr_record *record)
+{
+    struct devicemgr_record gone = *record;
+
+    gone.value = NULL;
+    gone.value_bytes = 0;
+    rows_add(user, &gone);
+}
+
+static void add_all(struct rows *to, const struct rows *rows)
+{
+    static const struct devicemgr_record LOSS = {.kind = DEVICEMGR_RECORD_LOSS,
+                                                 .key = {"rows_lost", "", ""},
+                                                 .value = "1",
+                                                 .value_bytes = 1};
+
+    for (size_t i = 0; i < rows->len; i++)
+        rows_add(to, &rows->v[i]);
+    rows_add(to, &LOSS);
+}
+
+static int write_rows(struct store *store, const struct rows *rows, char *err, size_t err_bytes)
+{
+    struct rows all = {0};
+    int rc;
+
+    store_load(store, on_row, &all);
+    add_all(&all, rows);
+    rc = store_commit(store, all.v, all.len, err, err_bytes);
+    rows_fini(&all);
+    return rc < 0 ? -1 : 0;
+}
+
+int replace_rows(const struct rows *rows, const char *state_dir, char kept[STORE_ASIDE_BYTES_MAX],
+                 char *err, size_t err_bytes)
+{
+    char boot_id[BOOT_ID_BYTES_MAX];
+    const struct store_options options = {
+        .dir = state_dir, .boot_id = boot_id, .report = on_report};
+    struct store *store;
+    int rc;
+
+    boot_id_read(boot_id);
+    if (store_open(&options, &store, err, err_bytes) < 0)
+        return -1;
+    rc = store_copy_aside(store, kept, err, err_bytes);
+    if (rc == 0)
+        rc = write_rows(store, rows, err, err_bytes);
+    store_close(store);
+    if (rc < 0 && *kept)
+        unlink(kept); /* what it is a copy of is still there */
+    return rc;
+}

@@ -1,0 +1,2 @@
+unit_test(test_offline_document test_offline_document.c shim_offline shim_checkpoint)
+unit_test(test_offline_replace test_offline_replace.c shim_offline store_fixture killed_calls)

@@ -1,0 +1,348 @@
+/* shim/offline/document.c: what "checkpoint export" writes is read back, and nothing else is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "shim/checkpoint_json.h"
+#include "shim/offline/document.h"
+
+/* A row of each kind, with all that it can have, and one with nothing that it need not. */
+static const char TEXT[] =
+    "{\"format\": \"cri-device-shim/checkpoint/v1\", \"schemaVersion\": 1, \"sound\": true,"
+    " \"resources\": [{\"name\": \"v.com/gpu\", \"socket\": \"gpu.sock\", \"preStart\": true,"
+    "  \"preferred\": true, \"devices\": [{\"id\": \"g0\", \"healthy\": true, \"numaNodes\": [0, "
+    "1]},"
+    "   {\"id\": \"g\\u00e4\", \"healthy\": false, \"numaNodes\": []}], \"away\": true,"
+    "  \"awayFor\": \"it ended\", \"awaySinceMs\": 12345, \"awayBoot\": \"a-boot\"},"
+    "  {\"name\": \"v.com/nic\", \"socket\": null, \"preStart\": false, \"preferred\": false,"
+    "   \"devices\": [], \"away\": false, \"awayFor\": null, \"awaySinceMs\": null,"
+    "   \"awayBoot\": null}],"
+    " \"allocations\": [{\"podUid\": \"p\", \"container\": \"main\", \"resource\": \"v.com/gpu\","
+    "  \"ids\": [\"g0\", \"g1\"], \"chosenBy\": \"shim\", \"optionsCached\": false,"
+    "  \"optionsBoot\": null}],"
+    " \"pods\": [{\"uid\": \"p\", \"namespace\": \"ns\", \"name\": \"web\", \"sandbox\": \"s\","
+    "  \"attempt\": 4294967295, \"stopped\": true, \"died\": true, \"remade\": true,"
+    "  \"boot\": \"a-boot\", \"tokens\": [\"main\"]},"
+    "  {\"uid\": \"q\", \"namespace\": null, \"name\": null, \"sandbox\": null, \"attempt\": 0,"
+    "   \"stopped\": false, \"died\": false, \"remade\": false, \"boot\": null, \"tokens\": []}],"
+    " \"orders\": [{\"kind\": \"cordon\", \"resource\": \"v.com/gpu\", \"id\": \"g0\","
+    "  \"reason\": \"dust\", \"atSeconds\": 1700000000, \"moreSeconds\": 0, \"over\": false},"
+    "  {\"kind\": \"grace\", \"resource\": \"v.com/gpu\", \"id\": null, \"reason\": null,"
+    "   \"atSeconds\": 1, \"moreSeconds\": 90, \"over\": true}],"
+    " \"drivers\": [{\"name\": \"d.com\", \"services\": [\"v1.DRAPlugin\"]}],"
+    " \"claims\": [{\"uid\": \"c\", \"driver\": \"d.com\", \"namespace\": \"ns\","
+    "  \"name\": \"claim\", \"state\": \"prepared\", \"answer\": \"Zm9vYmE=\"},"
+    "  {\"uid\": \"d\", \"driver\": \"d.com\", \"namespace\": null, \"name\": null,"
+    "   \"state\": \"sent\", \"answer\": null}]}";
+#define ROWS 10
+
+struct fixture {
+    json_t *root;
+    char error[DOCUMENT_ERROR_BYTES_MAX];
+    unsigned taken, refused;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+
+    f->root = json_loads(TEXT, 0, NULL);
+    assert_non_null(f->root);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    json_decref(f->root);
+    free(f);
+    return 0;
+}
+
+static int parse(struct fixture *f, const char *text, struct document *document)
+{
+    f->error[0] = '\0';
+    return document_parse(text, strlen(text), document, f->error, sizeof f->error);
+}
+
+/* What it would be exported as. */
+static json_t *back(const struct document *document)
+{
+    static const char *const KINDS[] = {"resource", "allocation", "pod",
+                                        "order",    "driver",     "claim"};
+    json_t *root = checkpoint_json_new();
+
+    checkpoint_json_set_head(root, (uint64_t)document->version, document->sound);
+    for (size_t i = 0; i < document->rows.len; i++) {
+        const struct devicemgr_record *row = &document->rows.v[i];
+
+        checkpoint_json_add(root, KINDS[row->kind], row->value, row->value_bytes);
+    }
+    return root;
+}
+
+/* What plugins gave is not in it. */
+static json_t *without_options(const json_t *root)
+{
+    json_t *copy = json_deep_copy(root), *one;
+    size_t i;
+
+    json_array_foreach(json_object_get(copy, "allocations"), i, one)
+    {
+        json_object_set_new(one, "optionsCached", json_false());
+        json_object_set_new(one, "optionsBoot", json_null());
+    }
+    return copy;
+}
+
+/* It is refused, with words; or it is taken, as it says: nothing of it is changed, or left out. */
+static void judge(struct fixture *f)
+{
+    char *text = json_dumps(f->root, JSON_ENCODE_ANY);
+    struct document document;
+
+    if (parse(f, text, &document) < 0) {
+        assert_int_not_equal(f->error[0], '\0');
+        f->refused++;
+    } else {
+        json_t *again = back(&document), *meant = without_options(f->root);
+
+        if (!json_equal(meant, again))
+            fail_msg("taken, and is another: %s", text);
+        json_decref(meant);
+        json_decref(again);
+        document_fini(&document);
+        f->taken++;
+    }
+    free(text);
+}
+
+static void what_is_written_is_read(void **state)
+{
+    struct fixture *f = *state;
+    struct document document;
+
+    judge(f);
+    assert_int_equal(f->taken, 1);
+    assert_int_equal(parse(f, TEXT, &document), 0);
+    assert_int_equal(document.rows.len, ROWS);
+    assert_int_equal(document.version, 1);
+    assert_true(document.sound);
+    assert_string_equal(document.rows.v[2].key[0], "p");
+    assert_string_equal(document.rows.v[2].key[1], "main");
+    assert_string_equal(document.rows.v[2].key[2], "v.com/gpu");
+    assert_string_equal(document.rows.v[5].key[2], "g0");
+    document_fini(&document);
+}
+
+/* ---- other values, in each place there is ---- */
+
+/* What may stand in the place of another value; each is new. */
+static json_t *other_value(size_t i)
+{
+    switch (i) {
+    case 0:
+        return json_null();
+    case 1:
+        return json_true();
+    case 2:
+        return json_false();
+    case 3:
+        return json_integer(-1);
+    case 4:
+        return json_integer(INT64_MAX);
+    case 5:
+        return json_real(1.5);
+    case 6:
+        return json_string("other");
+    case 7:
+        return json_array();
+    case 8:
+        return json_object();
+    case 9:
+        return json_pack("[i]", 1);
+    default:
+        return NULL;
+    }
+}
+
+static void spoil(struct fixture *f, json_t *value);
+
+static void spoil_member(struct fixture *f, json_t *object, const char *key)
+{
+    json_t *value = json_incref(json_object_get(object, key)), *other;
+    unsigned taken;
+
+    spoil(f, value);
+    for (size_t i = 0; (other = other_value(i)) != NULL; i++) {
+        json_object_set_new(object, key, other);
+        judge(f);
+    }
+    taken = f->taken;
+    json_object_del(object, key);
+    judge(f);
+    json_object_set(object, key, value);
+    json_object_set_new(object, "unknown", json_null());
+    judge(f);
+    json_object_del(object, "unknown");
+    assert_int_equal(f->taken, taken); /* neither without a key, nor with another */
+    json_decref(value);
+}
+
+static void spoil(struct fixture *f, json_t *value)
+{
+    const char *keys[16];
+    const char *key;
+    json_t *one, *other;
+    size_t len = 0, at;
+
+    json_object_foreach(value, key, one) keys[len++] = key;
+    for (size_t i = 0; i < len; i++) {
+        char name[32];
+
+        strcpy(name, keys[i]);
+        spoil_member(f, value, name);
+    }
+    for (at = 0; at < json_array_size(value); at++) {
+        one = json_incref(json_array_get(value, at));
+        spoil(f, one);
+        for (size_t i = 0; (other = other_value(i)) != NULL; i++) {
+            json_array_set_new(value, at, other);
+            judge(f);
+        }
+        json_array_set_new(value, at, one);
+    }
+}
+
+static void whatever_is_otherwise_is_refused_or_taken_as_it_is(void **state)
+{
+    struct fixture *f = *state;
+
+    spoil(f, f->root);
+    assert_true(f->refused > 500 && f->taken > 50);
+}
+
+/* RFC 4648 §10 has these. */
+static void answers_of_any_length_come_back(void **state)
+{
+    static const char *const ANSWERS[] = {"",         "Zg==",     "Zm8=",    "Zm9v",
+                                          "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"};
+    struct fixture *f = *state;
+    json_t *claim = json_array_get(json_object_get(f->root, "claims"), 0);
+
+    for (size_t i = 0; i < sizeof ANSWERS / sizeof ANSWERS[0]; i++) {
+        json_object_set_new(claim, "answer", json_string(ANSWERS[i]));
+        judge(f);
+    }
+    assert_int_equal(f->taken, sizeof ANSWERS / sizeof ANSWERS[0]);
+}
+
+/* ---- the text ---- */
+
+static void cut_anywhere_it_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct document document;
+
+    for (size_t len = 0; len < sizeof TEXT - 1; len++) {
+        char *text = strndup(TEXT, len);
+
+        assert_int_equal(parse(f, text, &document), -1);
+        assert_non_null(strstr(f->error, "it is neither a checkpoint nor JSON: line 1, column"));
+        free(text);
+    }
+}
+
+/* No checksum is in it, for people may write it; but each byte's change is seen, or one of a value. */
+static void with_any_byte_changed_it_is_refused_or_taken_as_it_is(void **state)
+{
+    static const char BITS[] = {1, 2, 16, 32, 64, (char)0x80};
+    struct fixture *f = *state;
+
+    for (size_t at = 0; at < sizeof TEXT - 1; at++) {
+        for (size_t i = 0; i < sizeof BITS; i++) {
+            char *text = strdup(TEXT);
+            struct document document;
+
+            text[at] ^= BITS[i];
+            json_decref(f->root);
+            f->root = json_loads(text, 0, NULL);
+            if (f->root)
+                judge(f);
+            else
+                assert_int_equal(parse(f, text, &document), -1);
+            free(text);
+        }
+    }
+    assert_true(f->taken > 100);
+}
+
+static void what_is_none_says_so(void **state)
+{
+    static const char *const NONE[][2] = {
+        {"", "neither a checkpoint nor JSON"},
+        {"{}", "its format is not cri-device-shim/checkpoint/v1"},
+        {"[]", "its format is not"},
+        {"{\"format\": \"cri-device-shim/checkpoint/v2\"}", "its format is not"},
+        {"{\"Data\": {\"PodDeviceEntries\": null}, \"Checksum\": 1}", "its format is not"},
+        {"{\"format\": \"cri-device-shim/checkpoint/v1\", \"schemaVersion\": 2}",
+         "this program knows, which are up to 1"},
+        {"{\"format\": \"cri-device-shim/checkpoint/v1\", \"schemaVersion\": 0}", "up to 1"},
+        {"{\"format\": \"cri-device-shim/checkpoint/v1\"}", "up to 1"},
+        {"{\"format\": \"a\", \"format\": \"b\"}", "duplicate object key"},
+    };
+    struct fixture *f = *state;
+    struct document document;
+
+    for (size_t i = 0; i < sizeof NONE / sizeof NONE[0]; i++) {
+        assert_int_equal(parse(f, NONE[i][0], &document), -1);
+        if (!strstr(f->error, NONE[i][1]))
+            fail_msg("%s: %s", NONE[i][0], f->error);
+    }
+}
+
+static void what_is_wrong_is_told_with_its_place(void **state)
+{
+    struct fixture *f = *state;
+    json_t *pod = json_array_get(json_object_get(f->root, "pods"), 1);
+    struct document document;
+    char *text;
+
+    json_object_set_new(pod, "attempt", json_integer(4294967296));
+    text = json_dumps(f->root, 0);
+    assert_int_equal(parse(f, text, &document), -1);
+    assert_string_equal(f->error, "pods[1]: attempt is out of range");
+    free(text);
+    json_object_del(pod, "attempt");
+    text = json_dumps(f->root, 0);
+    assert_int_equal(parse(f, text, &document), -1);
+    assert_string_equal(f->error, "pods[1]: Object item not found: attempt");
+    free(text);
+}
+
+#define DOCUMENT_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        DOCUMENT_TEST(what_is_written_is_read),
+        DOCUMENT_TEST(whatever_is_otherwise_is_refused_or_taken_as_it_is),
+        DOCUMENT_TEST(answers_of_any_length_come_back),
+        DOCUMENT_TEST(cut_anywhere_it_is_refused),
+        DOCUMENT_TEST(with_any_byte_changed_it_is_refused_or_taken_as_it_is),
+        DOCUMENT_TEST(what_is_none_says_so),
+        DOCUMENT_TEST(what_is_wrong_is_told_with_its_place),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
