@@ -109,6 +109,8 @@ static void answer_findings(const struct asker *asker, const struct store_worker
     response.allocations = look->rows[DEVICEMGR_RECORD_ALLOCATION];
     response.pods = look->rows[DEVICEMGR_RECORD_POD];
     response.orders = look->rows[DEVICEMGR_RECORD_ORDER];
+    response.drivers = look->rows[DEVICEMGR_RECORD_DRIVER];
+    response.claims = look->rows[DEVICEMGR_RECORD_CLAIM];
     response.sound = found->against == 0;
     response.findings_total = found->total;
     response.findings = must(calloc(found->len + 1, sizeof *response.findings));

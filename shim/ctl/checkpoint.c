@@ -1,54 +1,67 @@
 /*
  * cri-device-shimctl checkpoint verify
  */
-#include <inttypes.h>
+#include <stdlib.h>
 
 #include "cri-proto/control_v1.pb-c.h"
 #include "cri-proto/methods.h"
+#include "shim/checkpoint_report.h"
+#include "shim/ctl/beside.h"
 #include "shim/ctl/commands.h"
 #include "shim/must.h"
 
-static void show_all(const struct show *show, const Control__V1__CheckpointVerifyResponse *is)
+static void show_it(const struct show *show, const Control__V1__CheckpointVerifyResponse *is)
 {
-    json_t *all = must(json_object()), *findings = must(json_array());
+    struct checkpoint_finding *findings = must(calloc(is->n_findings + 1, sizeof *findings));
+    const struct checkpoint_report report = {.path = is->path,
+                                             .schema_version = is->schema_version,
+                                             .sound = is->sound,
+                                             .resources = is->resources,
+                                             .allocations = is->allocations,
+                                             .pods = is->pods,
+                                             .orders = is->orders,
+                                             .drivers = is->drivers,
+                                             .claims = is->claims,
+                                             .findings = findings,
+                                             .findings_len = is->n_findings,
+                                             .findings_total = is->findings_total};
 
-    for (size_t i = 0; i < is->n_findings; i++) {
-        json_t *one = must(json_object());
-
-        show_set(one, "kind", show_text(is->findings[i]->kind));
-        show_set(one, "text", show_text(is->findings[i]->text));
-        show_append(findings, one);
-    }
-    show_set(all, "file", show_text(is->path));
-    show_set(all, "schemaVersion", show_number(is->schema_version));
-    show_set(all, "sound", json_boolean(is->sound));
-    show_set(all, "resources", show_number(is->resources));
-    show_set(all, "allocations", show_number(is->allocations));
-    show_set(all, "pods", show_number(is->pods));
-    show_set(all, "orders", show_number(is->orders));
-    show_set(all, "findings", findings);
-    show_set(all, "findingsTotal", show_number(is->findings_total));
-    show_json(show, all);
+    for (size_t i = 0; i < is->n_findings; i++)
+        findings[i] = (struct checkpoint_finding){is->findings[i]->kind, is->findings[i]->text};
+    if (show->format == SHOW_JSON)
+        show_json(show, checkpoint_report_json(&report));
+    else if (show->format == SHOW_NAME)
+        checkpoint_report_put_name(show->out, &report);
+    else
+        checkpoint_report_put(show->out, &report);
+    free(findings);
 }
 
-static void put_all(const struct show *show, const Control__V1__CheckpointVerifyResponse *is)
+/* One that no daemon has open. */
+static bool verify_file(const struct command_run *run, const char *file,
+                        struct client_failure *failure)
 {
-    show_put(show, is->path);
-    fprintf(show->out,
-            ": %s\nschema version %" PRIu32 "; rows: %" PRIu64 " resources, %" PRIu64
-            " allocations, %" PRIu64 " pods, %" PRIu64 " orders\n",
-            is->sound ? "sound" : "damaged", is->schema_version, is->resources, is->allocations,
-            is->pods, is->orders);
-    for (size_t i = 0; i < is->n_findings; i++) {
-        fprintf(show->out, "%s: ", is->findings[i]->kind);
-        show_put(show, is->findings[i]->text);
-        fputc('\n', show->out);
+    static const char *const OUTPUTS[][BESIDE_ARGUMENTS_MAX] = {
+        [SHOW_TABLE] = {NULL}, [SHOW_WIDE] = {NULL}, [SHOW_NAME] = {"--output=name"}};
+    static const char *const JSON[BESIDE_ARGUMENTS_MAX] = {"--output=json"};
+    char *text;
+
+    if (run->show.format == SHOW_JSON) {
+        json_t *answer = beside_ask(run, "verify-checkpoint", file, JSON, failure);
+
+        if (answer)
+            show_json(&run->show, answer);
+        return answer;
     }
-    if (is->findings_total > is->n_findings)
-        fprintf(show->out, "and %" PRIu64 " more\n", is->findings_total - is->n_findings);
+    text = beside_run(run, "verify-checkpoint", file, OUTPUTS[run->show.format], failure);
+    if (!text)
+        return false;
+    fputs(text, run->show.out);
+    free(text);
+    return true;
 }
 
-static bool run_verify(const struct command_run *run, struct client_failure *failure)
+static bool ask_daemon(const struct command_run *run, struct client_failure *failure)
 {
     Control__V1__CheckpointVerifyRequest request = CONTROL__V1__CHECKPOINT_VERIFY_REQUEST__INIT;
     Control__V1__CheckpointVerifyResponse *is;
@@ -58,19 +71,25 @@ static bool run_verify(const struct command_run *run, struct client_failure *fai
         &control__v1__checkpoint_verify_response__descriptor, failure);
     if (!is)
         return false;
-    if (run->show.format == SHOW_JSON)
-        show_all(&run->show, is);
-    else if (run->show.format == SHOW_NAME)
-        fprintf(run->show.out, "checkpoint/%s\n", is->sound ? "sound" : "damaged");
-    else
-        put_all(&run->show, is);
+    show_it(&run->show, is);
     control__v1__checkpoint_verify_response__free_unpacked(is, NULL);
     return true;
+}
+
+static bool run_verify(const struct command_run *run, struct client_failure *failure)
+{
+    const char *file = command_given(run, "file");
+
+    if (!beside_judge_config(run, file, failure))
+        return false;
+    return file ? verify_file(run, file, failure) : ask_daemon(run, failure);
 }
 
 const struct command checkpoint_verify_command = {
     .name = "checkpoint verify",
     .arguments = "",
     .summary = "whether the checkpoint on the disk is sound, and its rows make sense",
+    .options = {{"file", 'f', "FILE", "a stopped daemon's checkpoint, or one that was exported"},
+                BESIDE_CONFIG},
     .run = run_verify,
 };

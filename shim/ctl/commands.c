@@ -21,6 +21,7 @@ const struct command *const commands[] = {
     &log_level_command,
     &checkpoint_verify_command,
     &checkpoint_export_command,
+    &checkpoint_import_command,
     &support_command,
     NULL,
 };

@@ -28,6 +28,7 @@ extern const struct command reload_command;
 extern const struct command log_level_command;
 extern const struct command checkpoint_verify_command;
 extern const struct command checkpoint_export_command;
+extern const struct command checkpoint_import_command;
 extern const struct command support_command;
 
 #endif

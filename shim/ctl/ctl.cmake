@@ -4,6 +4,7 @@ pkg_check_modules(SMARTCOLS REQUIRED IMPORTED_TARGET smartcols)
 add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/allocations.c
     ${CMAKE_CURRENT_LIST_DIR}/archive.c
+    ${CMAKE_CURRENT_LIST_DIR}/beside.c
     ${CMAKE_CURRENT_LIST_DIR}/checkpoint.c
     ${CMAKE_CURRENT_LIST_DIR}/client.c
     ${CMAKE_CURRENT_LIST_DIR}/command.c
@@ -14,6 +15,7 @@ add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/events.c
     ${CMAKE_CURRENT_LIST_DIR}/export.c
     ${CMAKE_CURRENT_LIST_DIR}/help.c
+    ${CMAKE_CURRENT_LIST_DIR}/import.c
     ${CMAKE_CURRENT_LIST_DIR}/list.c
     ${CMAKE_CURRENT_LIST_DIR}/log_level.c
     ${CMAKE_CURRENT_LIST_DIR}/pods.c
@@ -28,7 +30,7 @@ add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/why.c)
 target_link_libraries(shim_ctl
     PUBLIC PkgConfig::LIBUV PkgConfig::JANSSON cri_proto
-    PRIVATE PkgConfig::SMARTCOLS PkgConfig::ZLIB shim_rpc shim_version shim_log shim_warnings)
+    PRIVATE PkgConfig::SMARTCOLS PkgConfig::ZLIB shim_checkpoint shim_rpc shim_version shim_log shim_warnings)
 
 add_executable(cri-device-shimctl ${CMAKE_CURRENT_LIST_DIR}/main.c)
 target_link_libraries(cri-device-shimctl PRIVATE shim_ctl shim_version shim_warnings)
