@@ -1,4 +1,3 @@
-#define TOML_IMPLEMENTATION
 #include "config/reading.hpp"
 
 #include <algorithm>

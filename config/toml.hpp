@@ -1,12 +1,12 @@
 /*
- * toml++, as this room uses it: no other file includes it. Its functions are compiled into config.cpp.
+ * toml++, as this room uses it; nothing else of the project sees it.
  */
 #ifndef CONFIG_TOML_HPP
 #define CONFIG_TOML_HPP
 
 /* Compiled in, not linked: the parser's library would stay mapped for the daemon's life (0.7 MiB of
  * its RSS). */
-#define TOML_HEADER_ONLY 0
+#define TOML_HEADER_ONLY 1
 
 /* The parser asserts things that a file can break. Its own way then is to abort, or with NDEBUG to
  * go on undefined; here it is an exception, and so an error like any other. */

@@ -8,12 +8,13 @@
 #include <functional>
 #include <string>
 
+#include "config/schema.h"
+#include "config/toml.hpp"
+
+/* Behind all that is C++: it has a macro fail(), and so has each stream a function. */
 extern "C" {
 #include <cmocka.h>
 }
-
-#include "config/schema.h"
-#include "config/toml.hpp"
 
 /* The example with its tables that are commented out made real: all behind the first "# [[". */
 static char text[32768];
