@@ -32,8 +32,7 @@ static void warn_of_token(struct state *state, const struct allocation *allocati
     struct text text = {0};
 
     name_holder(&state->pods, allocation, &text);
-    text_add(&text, " came with a token for resource ");
-    text_add_words(&text, allocation->resource, TEXT_WORDS_BYTES_MAX / 2);
+    text_add_name(&text, " came with a token for resource ", allocation->resource);
     text_add(&text, ", device ids ");
     text_add_ids(&text, &allocation->ids);
     text_add(&text, ", that the kubelet's checkpoint does not give it: another container's token, "

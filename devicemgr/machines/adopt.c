@@ -127,8 +127,7 @@ static struct allocation *adopt_one(struct state *state, const struct kubelet_ho
     name_holder(&state->pods, allocation, &text);
     text_add(&text, ": runs without a token, and has by the kubelet's checkpoint device ids ");
     text_add_ids(&text, &allocation->ids);
-    text_add(&text, " of resource ");
-    text_add_words(&text, allocation->resource, TEXT_WORDS_BYTES_MAX / 2);
+    text_add_name(&text, " of resource ", allocation->resource);
     state_log_about(state, LEVEL_INFO,
                     name_line(DEVICEMGR_LINE_ADOPTED, name_about_holder(&state->pods, allocation)),
                     &text);

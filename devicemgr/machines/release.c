@@ -58,8 +58,7 @@ static void log_one(struct state *state, const struct allocation *a)
 
     text_add(&text, "by the operator: released from ");
     name_holder(&state->pods, a, &text);
-    text_add(&text, ": resource ");
-    text_add_words(&text, a->resource, TEXT_WORDS_BYTES_MAX / 2);
+    text_add_name(&text, ": resource ", a->resource);
     text_add(&text, ": device ids ");
     text_add_ids(&text, &a->ids);
     state_log_about(state, LEVEL_WARNING, name_about_holder(&state->pods, a), &text);
@@ -73,8 +72,7 @@ static void tell(const struct state *state, const char *pod_uid, struct text *te
     if (!a)
         text_add(text, "the runtime knows the pod no more, and its devices are free already");
     for (const char *before = "released: "; a; a = a->pod_next, before = "; ") {
-        text_add(text, "%s", before);
-        text_add_words(text, a->resource, TEXT_WORDS_BYTES_MAX / 2);
+        text_add_name(text, before, a->resource);
         text_add(text, ": ");
         text_add_ids(text, &a->ids);
     }

@@ -6,15 +6,13 @@
 
 void name_demand(const struct demand *demand, const char *resource, struct text *text)
 {
-    text_add(text, "container \"%.63s\" of pod \"", demand->container);
-    text_add_words(text, demand->pod_namespace, TEXT_WORDS_BYTES_MAX / 2);
-    text_add(text, "/");
-    text_add_words(text, demand->pod_name, TEXT_WORDS_BYTES_MAX / 2);
+    text_add(text, "container \"%.63s\"", demand->container);
+    text_add_name(text, " of pod \"", demand->pod_namespace);
+    text_add_name(text, "/", demand->pod_name);
     text_add(text, "\": ");
     if (!resource)
         return;
-    text_add(text, "resource ");
-    text_add_words(text, resource, TEXT_WORDS_BYTES_MAX / 2);
+    text_add_name(text, "resource ", resource);
     text_add(text, ": ");
 }
 
@@ -22,14 +20,10 @@ void name_holder(const struct pods *pods, const struct allocation *holder, struc
 {
     const struct pod *pod = pods_find(pods, holder->pod_uid);
 
-    text_add(text, "container \"%.63s\" of pod \"", holder->container);
-    if (pod) {
-        text_add_words(text, pod->pod_namespace, TEXT_WORDS_BYTES_MAX / 2);
-        text_add(text, "/");
-        text_add_words(text, pod->name, TEXT_WORDS_BYTES_MAX / 2);
-    } else {
-        text_add_words(text, holder->pod_uid, TEXT_WORDS_BYTES_MAX / 2);
-    }
+    text_add(text, "container \"%.63s\"", holder->container);
+    text_add_name(text, " of pod \"", pod ? pod->pod_namespace : holder->pod_uid);
+    if (pod)
+        text_add_name(text, "/", pod->name);
     text_add(text, "\"");
 }
 

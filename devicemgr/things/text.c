@@ -65,6 +65,12 @@ void text_add_words(struct text *text, const char *words, size_t bytes_max)
         append(text, "...", SIZE_MAX);
 }
 
+void text_add_name(struct text *text, const char *before, const char *name)
+{
+    append(text, before, SIZE_MAX);
+    text_add_words(text, name, TEXT_WORDS_BYTES_MAX / 2);
+}
+
 void text_add_ids(struct text *text, const struct ids *ids)
 {
     size_t start = text->len;

@@ -91,6 +91,20 @@ static void words_are_bounded(void **state)
     assert_string_equal(text.buf, "12345678901234567890...");
 }
 
+static void names_have_half_of_that(void **state)
+{
+    struct text text = {0}, expected = {0};
+    char name[TEXT_WORDS_BYTES_MAX];
+
+    (void)state;
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    text_add_name(&text, "of \"", "n");
+    text_add_name(&text, "\"/", name);
+    text_add(&expected, "of \"n\"/%.*s...", TEXT_WORDS_BYTES_MAX / 2, name);
+    assert_string_equal(text.buf, expected.buf);
+}
+
 static void long_lists_of_ids_are_cut(void **state)
 {
     struct text text = {0};
@@ -148,6 +162,7 @@ int main(void)
         cmocka_unit_test(utf8_is_what_json_takes),
         cmocka_unit_test(what_does_not_fit_is_cut_at_a_character),
         cmocka_unit_test(words_are_bounded),
+        cmocka_unit_test(names_have_half_of_that),
         cmocka_unit_test(long_lists_of_ids_are_cut),
         cmocka_unit_test(one_endless_id_is_cut_too),
         cmocka_unit_test(durations_are_short),
