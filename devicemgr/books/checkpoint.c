@@ -14,11 +14,6 @@ void checkpoint_fini(struct checkpoint *checkpoint)
     free(checkpoint->error);
 }
 
-static struct dirty_thing thing_of(struct state *state, const struct dirty_row *row)
-{
-    return dirty_thing(state, row->kind, row->parts);
-}
-
 /* Whether the checkpoint has, or is about to have, an allocation of the pod: a reservation that is
  * given up takes no row of its pod along. */
 static bool pod_kept(const struct state *state, const struct pod *pod)
@@ -108,7 +103,7 @@ uint64_t checkpoint_begin(struct state *state)
     action->rows = mem_alloc(HASH_COUNT(checkpoint->carried), sizeof *action->rows);
     for (struct dirty_row *row = checkpoint->carried; row; row = row->hh.next) {
         struct action_row *out = &action->rows[action->rows_len++];
-        const struct dirty_thing thing = thing_of(state, row);
+        const struct dirty_thing thing = dirty_thing(state, row);
         size_t names_bytes;
 
         if (thing.allocation && thing.allocation->row == ALLOCATION_QUEUED)
@@ -131,7 +126,7 @@ uint64_t checkpoint_begin(struct state *state)
  * is anything to write or to delete. */
 static void take_back_row(struct state *state, const struct dirty_row *row)
 {
-    const struct dirty_thing thing = thing_of(state, row);
+    const struct dirty_thing thing = dirty_thing(state, row);
     struct dirty_row *dirty;
 
     note_stored(&thing, row->stored);
@@ -149,7 +144,7 @@ static void take_back_row(struct state *state, const struct dirty_row *row)
 static void finish_row(struct state *state, const struct dirty_row *row, uint64_t commit,
                        bool durable)
 {
-    const struct dirty_thing thing = thing_of(state, row);
+    const struct dirty_thing thing = dirty_thing(state, row);
     struct allocation *allocation = thing.allocation;
 
     if (durable)

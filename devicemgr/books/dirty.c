@@ -57,13 +57,13 @@ struct dirty_row *dirty_ensure(struct state *state, enum devicemgr_record_kind k
     return row;
 }
 
-struct dirty_thing dirty_thing(struct state *state, enum devicemgr_record_kind kind,
-                               const char *const *parts)
+struct dirty_thing dirty_thing(struct state *state, const struct dirty_row *row)
 {
+    const char *const *parts = row->parts;
     struct dirty_thing thing = {0};
     enum order_kind order_kind;
 
-    switch (kind) {
+    switch (row->kind) {
     case DEVICEMGR_RECORD_RESOURCE:
         thing.resource = resources_edit(&state->resources, parts[0]);
         thing.stored = thing.resource ? &thing.resource->stored : NULL;

@@ -71,8 +71,7 @@ struct dirty_thing {
     bool loss;    /* whether rows are lost: of no table */
     bool *stored; /* where it remembers that the store may have its row */
 };
-struct dirty_thing dirty_thing(struct state *state, enum devicemgr_record_kind kind,
-                               const char *const *parts);
+struct dirty_thing dirty_thing(struct state *state, const struct dirty_row *row);
 /* It is in no table any more. */
 void dirty_row_free(struct dirty_row *row);
 void dirty_rows_free(struct dirty_row **rows);

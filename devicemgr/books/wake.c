@@ -46,12 +46,17 @@ static void join(struct wakes *wakes, struct waiter *waiter, const char *kind, c
                  const char *id)
 {
     const char *parts[] = {kind, name, id};
-    struct wake_list *list = find(wakes, kind, name, id);
     struct wait *wait = mem_alloc(1, sizeof *wait);
+    struct wake_list *list;
+    struct mem_sought sought;
 
-    if (!list) {
+    mem_seek(&sought, parts, id ? 3 : 2);
+    HASH_FIND(hh, wakes->lists, sought.key, sought.key_bytes, list);
+    if (list) {
+        mem_sought_drop(&sought);
+    } else {
         list = mem_alloc(1, sizeof *list);
-        list->key = mem_key(parts, id ? 3 : 2, &list->key_bytes);
+        list->key = mem_sought_take(&sought, &list->key_bytes);
         HASH_ADD_KEYPTR(hh, wakes->lists, list->key, list->key_bytes, list);
     }
     *wait = (struct wait){.waiter = waiter, .list = list, .next = list->first};
@@ -80,10 +85,9 @@ static void leave(struct wakes *wakes, struct wait *wait)
     free(list);
 }
 
-void wake_join(struct wakes *wakes, struct waiter *waiter)
+void wake_join(struct wakes *wakes, struct waiter *waiter, uint64_t due_ms)
 {
     waiter->arrival = ++wakes->arrivals;
-    waiter->due_ms = UINT64_MAX;
     HASH_ADD(hh, wakes->waiters, number, sizeof waiter->number, waiter);
     join(wakes, waiter, POD, waiter->demand->pod_uid, NULL);
     for (size_t i = 0; i < waiter->demand->request.len; i++) {
@@ -95,6 +99,7 @@ void wake_join(struct wakes *wakes, struct waiter *waiter)
         for (size_t k = 0; want->ids.len <= WAKE_IDS_MAX && k < want->ids.len; k++)
             join(wakes, waiter, DEVICE, want->resource, want->ids.v[k]);
     }
+    wake_set_due(wakes, waiter, due_ms);
     wake_one(wakes, waiter);
 }
 

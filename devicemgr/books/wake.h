@@ -53,8 +53,8 @@ struct wakes {
 void wakes_fini(struct wakes *wakes);
 
 /* Its create was admitted, and is looked at for the first time soon; `number` and `demand`, which
- * is borrowed until it leaves, are set. */
-void wake_join(struct wakes *wakes, struct waiter *waiter);
+ * is borrowed until it leaves, are set. `due_ms` as of wake_set_due(). */
+void wake_join(struct wakes *wakes, struct waiter *waiter, uint64_t due_ms);
 /* Its verdict is given. */
 void wake_decided(struct wakes *wakes, struct waiter *waiter);
 /* One that has not joined may leave, too. */

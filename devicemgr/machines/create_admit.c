@@ -61,7 +61,6 @@ static bool read_tokens(struct demand *demand, const struct devicemgr_create *sa
     for (size_t i = 0; i < said->container_annotations_len; i++) {
         const struct devicemgr_annotation *token = &said->container_annotations[i];
 
-        *error = (struct text){0};
         if (request_is_token_key(token->key) &&
             request_add_token(&demand->request, token->key, token->value, error) < 0)
             return false;
@@ -196,8 +195,7 @@ static void admit(struct creates *creates, struct create *create,
     take_over(creates, create);
     create->waiter.number = create->number;
     create->waiter.demand = &create->demand;
-    wake_join(&state->wakes, &create->waiter);
-    wake_set_due(&state->wakes, &create->waiter, create->limit_ms);
+    wake_join(&state->wakes, &create->waiter, create->limit_ms);
 }
 
 bool creates_begin(struct creates *creates, uint64_t number, const struct devicemgr_create *said)

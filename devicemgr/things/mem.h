@@ -66,7 +66,8 @@ static inline void mem_parts(const char *key, const char **parts, size_t parts_l
     }
 }
 
-/* The same to look for, on the stack where it fits; used where it stands, until it is dropped. */
+/* The same to look for, on the stack where it fits; used where it stands, until it is dropped, or
+ * taken for the caller to keep and free, if it was not found. */
 struct mem_sought {
     char *key;
     size_t key_bytes;
@@ -77,6 +78,13 @@ static inline void mem_sought_drop(struct mem_sought *sought)
 {
     if (sought->key != sought->small)
         free(sought->key);
+}
+static inline char *mem_sought_take(const struct mem_sought *sought, size_t *key_bytes)
+{
+    *key_bytes = sought->key_bytes;
+    if (sought->key != sought->small)
+        return sought->key;
+    return memcpy(mem_alloc(sought->key_bytes, 1), sought->small, sought->key_bytes);
 }
 
 #endif

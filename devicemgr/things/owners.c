@@ -23,11 +23,16 @@ const struct owners *owners_find(const struct owners *all, const char *const *pa
 
 void owners_add(struct owners **all, const char *const *parts, size_t parts_len, const void *owner)
 {
-    struct owners *owners = find(*all, parts, parts_len);
+    struct mem_sought sought;
+    struct owners *owners;
 
-    if (!owners) {
+    mem_seek(&sought, parts, parts_len);
+    HASH_FIND(hh, *all, sought.key, sought.key_bytes, owners);
+    if (owners) {
+        mem_sought_drop(&sought);
+    } else {
         owners = mem_alloc(1, sizeof *owners);
-        owners->key = mem_key(parts, parts_len, &owners->key_bytes);
+        owners->key = mem_sought_take(&sought, &owners->key_bytes);
         HASH_ADD_KEYPTR(hh, *all, owners->key, owners->key_bytes, owners);
     }
     owners->v = mem_grow(owners->v, owners->len, sizeof *owners->v);

@@ -153,20 +153,23 @@ int request_add_token(struct request *request, const char *key, const char *valu
 {
     json_error_t bad;
     json_t *root = json_loads(value, JSON_REJECT_DUPLICATES, &bad);
-    int result;
+    struct text what = {0};
+    int result = -1;
 
+    if (root) {
+        result = token_take(request, key, root, &what);
+        json_decref(root);
+    } else {
+        text_add_words(&what, bad.text, TEXT_WORDS_BYTES_MAX);
+        text_add(&what, " at position %d", bad.position);
+        text_add_name(&what, " of ", value);
+    }
+    if (result == 0)
+        return 0;
     text_add(error, "annotation ");
     text_add_words(error, key, TEXT_WORDS_BYTES_MAX);
-    text_add(error, ": ");
-    if (!root) {
-        text_add_words(error, bad.text, TEXT_WORDS_BYTES_MAX);
-        text_add(error, " at position %d of ", bad.position);
-        text_add_words(error, value, TEXT_WORDS_BYTES_MAX / 2);
-        return -1;
-    }
-    result = token_take(request, key, root, error);
-    json_decref(root);
-    return result;
+    text_add(error, ": %s", what.buf);
+    return -1;
 }
 
 /* ---- request annotation ---- */
