@@ -328,7 +328,7 @@ def test_one_that_never_reads_misses_them(at_work, make_client, closing):
 
 
 def test_one_that_reads_too_slowly_is_told_how_many_it_missed(at_work, make_client, closing):
-    """Those that are kept no more; what is kept comes, in order, to the last."""
+    """Those that are kept no more; what is kept comes, in order, to the last, and what comes then."""
     client = make_client(at_work)
     pod = client.run_pod("web")
     following = closing(Following(at_work))
@@ -353,6 +353,8 @@ def test_one_that_reads_too_slowly_is_told_how_many_it_missed(at_work, make_clie
     ((before, behind),) = gaps
     assert following.process.stderr.readline() == (
         f"warning: {behind - before - 1} events were missed: no more are kept\n")
+    refuse(LARGE_EVENTS)
+    assert following.next()["id"] == LARGE_EVENTS + 1  # and it goes on
 
 
 @pytest.mark.release

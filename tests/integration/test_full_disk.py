@@ -1,41 +1,14 @@
 """The whole daemon on a file system that is full for a while."""
 
-import contextlib
-import os
-import subprocess
-
 import grpc
 import pytest
 
 from asking import by_token, refused
 from ctl import ctl, ctl_json
+from small_disk import SmallDisk
 from waiting import wait_until
 
 GPU = "vendor.com/gpu"
-DISK_BYTES = 2 << 20
-
-
-class SmallDisk:
-    """A file system of its own at `path`, which fill() leaves no byte of."""
-
-    def __init__(self, path):
-        self._path = path
-        self._filler = path / "filler"
-        path.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "none", path],
-                       check=True)
-
-    def fill(self):
-        with contextlib.suppress(OSError), open(self._filler, "ab", buffering=0) as file:
-            while True:
-                file.write(bytes(4096))
-        assert os.statvfs(self._path).f_bavail == 0
-
-    def free(self):
-        self._filler.unlink()
-
-    def close(self):
-        subprocess.run(["umount", self._path], check=True)
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ import grpc
 import pytest
 
 from asking import by_annotation, by_token, refused
-from ctl import ctl
+from journal import WITH_JOURNAL, Journal
 from node import Bridge
 from plugin import allocate_answer, failing
 from protos import cri, deviceplugin
 from runtime import Reply
-from shim import BINARY, ROOT, Shim
+from shim import BINARY, Shim
 from waiting import wait_until
 
 GPU = "vendor.com/gpu"
@@ -24,43 +24,6 @@ FORMATS = ("plain", "logfmt", "json", "journal")
 SECRETS = {name: f"s3cr3t-{name}-0f9c" for name in
            ("env", "env-of-plugin", "mount", "password", "auth", "token", "registry", "identity",
             "label", "command")}
-
-# The daemon in a mount namespace in which the journal's directory is $0.
-_WITH_JOURNAL = ("unshare", "--mount", "sh", "-c",
-                 'mount -t tmpfs none /run && mkdir -p /run/systemd/journal && '
-                 'mount --bind "$0" /run/systemd/journal && exec "$@"')
-
-
-class Journal:
-    """Datagrams that come on the journal's socket, as {field: value}."""
-
-    def __init__(self, directory):
-        self.directory = directory / "journal"
-        self.directory.mkdir()
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socket.bind(str(self.directory / "socket"))
-        self._socket.setblocking(False)
-        self.raw = b""
-        self.entries = []
-
-    def close(self):
-        self._socket.close()
-
-    def read(self):
-        while True:
-            try:
-                datagram = self._socket.recv(65536)
-            except BlockingIOError:
-                return self.entries
-            self.raw += datagram
-            assert datagram.endswith(b"\n")
-            lines = datagram.decode().rstrip("\n").split("\n")
-            self.entries.append(dict(line.split("=", 1) for line in lines))
-
-    def wrap(self, program):
-        program.wrapper = (*_WITH_JOURNAL, self.directory)
-        return program
-
 
 @pytest.fixture
 def journal(directory, closing):
@@ -160,39 +123,6 @@ def test_a_line_has_what_it_is_about_in_fields(runtime, formatted, journal, make
         assert any(words in message for message in said["CONTAINER"]), words
 
 
-def test_each_kind_of_line_of_the_device_manager_has_its_id(runtime, formatted, journal, make_plugin,
-                                                            make_client):
-    """A device's life, an operator, and a socket that is gone."""
-    shim, _ = formatted("journal")
-    ids = dict(re.findall(r'= \{"([a-z-]+)", "([0-9a-f]{32})"\}',
-                          (ROOT / "shim/log_kind.h").read_text()))
-
-    def wait_kind(kind, **fields):
-        def look():
-            return any(one.get("KIND") == kind and fields.items() <= one.items()
-                       for one in journal.read())
-        wait_until(look, f"the journal has {kind} {fields}")
-
-    plugin = make_plugin(shim, GPU, ["g0"])
-    wait_kind("runtime-listed")
-    wait_kind("registered", RESOURCE=GPU)
-    wait_kind("devices-listed", RESOURCE=GPU)
-    client = make_client(shim)
-    pod = client.run_pod("web", annotations=by_annotation("app", f"{GPU}=1"))
-    client.run(pod, "app")
-    wait_kind("allocated", POD="default/web", CONTAINER="app")
-    assert ctl(shim, "cordon", GPU, "g0").returncode == 0
-    wait_kind("ordered", RESOURCE=GPU)
-    plugin.stop()
-    wait_kind("plugin-away", RESOURCE=GPU)
-    assert ctl(shim, "grace", "end", GPU).returncode == 0
-    wait_kind("removed", RESOURCE=GPU)
-    (shim.plugin_dir / "kubelet.sock").unlink()
-    wait_kind("socket-back")
-    for one in journal.entries:
-        assert one.get("MESSAGE_ID") == ids.get(one.get("KIND")), one
-
-
 def lines_of(form, text):
     """Each line as {key: value}; of plain ones nothing is known."""
     if form == "json":
@@ -247,7 +177,7 @@ def test_auto_is_the_journal_where_stderr_is_its_stream(directory, runtime_socke
     environment = {name: value for name, value in os.environ.items()
                    if name != "CRI_DEVICE_SHIM_LOG_FORMAT"}
     environment["JOURNAL_STREAM"] = f"{there.st_dev}:{there.st_ino}"
-    command = [*_WITH_JOURNAL, journal.directory, BINARY, "--config", shim.config_path]
+    command = [*WITH_JOURNAL, journal.directory, BINARY, "--config", shim.config_path]
     process = subprocess.Popen(command, stderr=theirs, env=environment)
     theirs.close()
     wait_until(lambda: any(one.get("KIND") == "started" for one in journal.read()), "it has started")
