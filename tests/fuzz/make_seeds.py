@@ -512,6 +512,53 @@ JOURNALS = {
 }
 
 
+# ---- fuzz_control ----
+
+# The methods of shim/control/control.c, in order, then what else happens.
+(RESOURCES, PLUGINS, DEVICES, ALLOCATIONS, PODS, STEER, VERIFY, EXPORT, RELEASE, ORDERS, RELOAD,
+ LOG_LEVEL, EVENTS, WHY, STATUS) = range(15)
+(GONE, COMMITTED, COMMIT_FAILED, LISTED, PASS, LEVEL_WRITTEN, LEVEL_FAILED, LOOKED,
+ LOOK_FAILED) = (bytes([0x80 + number]) for number in range(9))
+GPU = field(2, b"vendor.com/gpu")
+CUT_ID = b"x" * 1024 + b"...(3000 bytes, 0123456789abcdef)"
+
+
+def asked(method, request=b""):
+    return struct.pack(">BH", method, len(request)) + request
+
+
+CONTROLS = {
+    "lists": b"".join(asked(method) for method in (RESOURCES, PLUGINS, DEVICES, ALLOCATIONS, PODS)),
+    "lists-of": b"".join(asked(method, field(1, b"vendor.com/gpu") + field(2, b"ns/web")
+                               + field(3, b"ns")) for method in (RESOURCES, DEVICES, ALLOCATIONS, PODS)),
+    "place": asked(DEVICES, field(4, b"vendor.com/gpu") + field(4, b"g0")),
+    "place-cut": asked(DEVICES, field(4, b"vendor.com/gpu") + field(4, CUT_ID)),
+    "place-part": asked(RESOURCES, field(4, b"vendor.com/gpu") + field(4, CUT_ID)
+                        + field(4, b"1") * 4),
+    "place-ids": asked(ALLOCATIONS, b"".join(field(4, part) for part in (
+        b"ns", b"web", b"7d8b1c52-9b1f-4c58-8a0e-0c8f3a8b1d10", b"app", b"vendor.com/gpu", b"1"))),
+    "cordon": asked(STEER, GPU + field(3, b"g0") + field(3, b"g9") + field(4, b"dust")) + COMMITTED
+              + asked(ORDERS) + asked(STATUS) + asked(STEER, field(1, 1) + GPU + field(3, b"g0"))
+              + COMMIT_FAILED + asked(ORDERS, field(1, b"vendor.com/gpu")),
+    "cordon-gone": asked(STEER, GPU + field(3, b"g0")) + GONE + COMMITTED,
+    "withdraw": asked(STEER, field(1, 2) + GPU + field(4, b"moved")) + COMMITTED + asked(RESOURCES)
+                + asked(STEER, field(1, 3) + GPU) + COMMITTED,
+    "grace": asked(STEER, field(1, 4) + GPU + field(5, 3_600_000)) + COMMITTED + asked(PLUGINS)
+             + asked(STEER, field(1, 5) + GPU) + COMMITTED + PASS,
+    "of-another-release": asked(STEER, field(1, 77) + GPU),
+    "release": asked(RELEASE, field(1, b"web") + field(2, 1)) + LISTED
+               + asked(RELEASE, field(1, b"ns/web") + field(3, b"left over")) + LISTED + COMMITTED,
+    "release-late": asked(RELEASE, field(1, b"web")) + PASS,
+    "level": asked(LOG_LEVEL, field(1, b"debug")) + LEVEL_WRITTEN + asked(LOG_LEVEL, field(2, 1))
+             + LEVEL_FAILED + asked(LOG_LEVEL) + asked(RELOAD),
+    "follow": asked(EVENTS, field(5, 1)) + asked(EVENTS, field(4, 9)) + asked(
+        EVENTS, field(1, b"vendor.com/gpu") + field(2, b"ns/web") + field(3, 1000)) + GONE,
+    "checkpoint": asked(VERIFY) + asked(EXPORT) + LOOKED + asked(VERIFY) + GONE + LOOK_FAILED,
+    "why": asked(WHY) + asked(WHY, field(1, b"web") + field(2, b"app")),
+    "unknown-field": asked(STEER, GPU + field(3, b"g0") + field(2_000_000_000 >> 3, b"?")),
+}
+
+
 def main():
     session_seeds()
     create_seeds()
@@ -523,7 +570,8 @@ def main():
         write("fuzz_config", name, text.encode())
     for target, seeds in (("fuzz_devices", DEVICE_LISTS), ("fuzz_record", ROWS),
                           ("fuzz_feed", FEEDS), ("fuzz_status", STATUSES),
-                          ("fuzz_h2", CONNECTIONS), ("fuzz_journal", JOURNALS)):
+                          ("fuzz_h2", CONNECTIONS), ("fuzz_journal", JOURNALS),
+                          ("fuzz_control", CONTROLS)):
         for name, data in seeds.items():
             write(target, name, data)
     for path in sys.argv[1:]:
