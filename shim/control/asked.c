@@ -6,6 +6,7 @@
 
 #include <utlist.h>
 
+#include "shim/control/limits.h"
 #include "shim/must.h"
 #include "shim/rpc/message.h"
 
@@ -26,9 +27,8 @@ const struct asked *asked_begin(struct asked_book *book, struct rpc_incoming *ca
     struct asked *asked;
     struct ucred peer;
 
-    if (!copy) { /* protobuf-c packs unknown fields that it does not read again */
-        rpc_incoming_finish(call, RPC_INVALID_ARGUMENT,
-                            "the request has fields that make no sense");
+    if (!copy) {
+        rpc_incoming_finish(call, RPC_INVALID_ARGUMENT, CONTROL_UNREADABLE);
         return NULL;
     }
     asked = must(calloc(1, sizeof *asked));

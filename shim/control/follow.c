@@ -192,16 +192,22 @@ static void on_cancelled(void *user)
 void followers_add(struct followers *followers, struct rpc_incoming *call,
                    const Control__V1__EventsRequest *request)
 {
+    ProtobufCMessage *copy;
     struct follower *follower;
 
     if (followers->len == CONTROL_FOLLOWERS_MAX) {
         rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "too many follow events already");
         return;
     }
+    copy = message_copy(&request->base);
+    if (!copy) {
+        rpc_incoming_finish(call, RPC_INVALID_ARGUMENT, CONTROL_UNREADABLE);
+        return;
+    }
     follower = must(calloc(1, sizeof *follower));
     follower->followers = followers;
     follower->call = call;
-    follower->request = (void *)must(message_copy(&request->base));
+    follower->request = (void *)copy;
     LIST_INSERT_HEAD(&followers->list, follower, entry);
     followers->len++;
     rpc_incoming_on_cancel(call, on_cancelled, follower);

@@ -12,6 +12,9 @@
 #define CONTROL_CONNECTIONS_MAX 16
 #define CONTROL_REQUEST_BYTES_MAX (64u * 1024)
 #define CONTROL_QUEUE_BYTES_MAX (512u * 1024)
+/* Said of a request that cannot be kept: protobuf-c reads a field of number 0 if its tag has two bytes,
+ * and packs one that it does not read again. */
+#define CONTROL_UNREADABLE "the request has a field of number 0"
 /* A client that is silent is asked for a sign of life; rpc_server_set_pings(). */
 #define CONTROL_PINGS_MS 5000
 /* Containers of one answer, and ids of one resource of theirs: with texts of 512 bytes each that is

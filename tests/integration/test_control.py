@@ -295,6 +295,15 @@ def test_garbage_ends_its_own_connection(at_work):
         assert good.unary(CONTROL + "Status")[0]
 
 
+@pytest.mark.parametrize("method", ["Events", "Steer", "Release"])
+def test_a_field_that_cannot_be_is_refused(at_work, method):
+    """One of number 0, in a request that is kept until it is answered."""
+    with Client(at_work.control) as client, pytest.raises(grpc.RpcError) as error:
+        client.unary(CONTROL + method, b"\x81\x00" + bytes(8))
+    assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert ctl(at_work, "status").returncode == 0
+
+
 def test_requests_are_small(at_work):
     with Client(at_work.control) as one, pytest.raises(grpc.RpcError) as error:
         one.unary(CONTROL + "Status", b"\x0a\x80\x80\x08" + b"a" * (128 * 1024))
