@@ -152,6 +152,20 @@ def test_the_readme_says_what_may_live_where():
     assert rows == [*reversed(FLOORS), *ROOMS]
 
 
+def test_the_way_of_a_create_is_the_one_that_the_readme_has():
+    """Each function is where it says, and the file of the one above it calls it."""
+    text = (MANAGER / "README.md").read_text()
+    block = text.partition("## The way of a create\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^    ( *)(\w+)\(\) +(\w+/\w+\.c)", block, re.MULTILINE)
+    assert len(rows) == len(re.findall(r"^    ", block, re.MULTILINE)) > 15
+    above = {}
+    for indent, function, name in rows:
+        assert function in defined_in(MANAGER / name), (function, name)
+        depth = len(indent)
+        assert depth == 0 or re.search(rf"\b{function}\(", code_of(MANAGER / above[depth - 2])), (function, above[depth - 2])
+        above[depth] = name
+
+
 def test_the_turn_alone_knows_them_all():
     """struct devicemgr is no part's below it."""
     assert {floor_of(name) for name, included in includes(MANAGER) if included == "turn/turn.h"} == {"turn"}
