@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #define FILE_BYTES_MAX (1024 * 1024)
 /* The parser makes a table of each part of a dotted key, and frees them one within the other: some
@@ -143,8 +144,7 @@ int config_parse(const char *text, size_t len, const char *path, struct config *
             check_settings(r);
         }
         if (r.faults_total == 0) {
-            std::swap(*out, r.config);
-            r.config = {};
+            *out = std::exchange(r.config, {});
             return 0;
         }
         snprintf(err->text, sizeof err->text, "%s", r.tell(path, sizeof err->text).c_str());

@@ -13,17 +13,17 @@
 #include "config/schema.h"
 #include "config/toml.hpp"
 
-/* Behind a mistake: lines and columns, both from 1; columns are characters, not bytes. */
+/* Line and column, both from 1; columns are characters, not bytes. */
 using place = toml::source_position;
 
 struct reading {
     toml::table root; /* empty without a file */
     struct config config = {};
-    /* The first FAULTS_MAX mistakes in the order of their places, and how many there are. */
+    /* The first mistakes in the order of their places; and how many there are in all. */
     std::multimap<place, std::string> faults;
     size_t faults_total = 0;
-    std::set<const toml::node *>
-        wrong; /* values told already; an array with a wrong element, too */
+    /* Values that are told already; an array with a wrong element, too. */
+    std::set<const toml::node *> wrong;
 
     reading() = default;
     reading(const reading &) = delete;
@@ -35,14 +35,13 @@ struct reading {
 
     /* Notes "WHAT; expected EXPECTED", behind what has the same place. */
     void fault(place at, const std::string &what, const std::string &expected);
-
     void fault(const toml::node &value, const std::string &what, const std::string &expected);
 
     /* Likewise of a value that is wrong from then on. */
-    void refuse(const toml::node &node, const std::string &what, const std::string &expected);
+    void refuse(const toml::node &value, const std::string &what, const std::string &expected);
 
     /* One line each, "FILE:LINE:COLUMN: TEXT", without a newline behind the last. What does not fit
-     * `size` as a whole is left out, and said to be. */
+     * `size` as a whole is left out, and said to be; the caller cuts a first one that is longer. */
     std::string tell(const char *file, size_t size) const;
 };
 

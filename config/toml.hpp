@@ -1,5 +1,5 @@
 /*
- * toml++, as this room uses it; nothing else of the project sees it.
+ * toml++, as this room uses it; no other room sees it.
  */
 #ifndef CONFIG_TOML_HPP
 #define CONFIG_TOML_HPP

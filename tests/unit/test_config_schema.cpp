@@ -11,7 +11,7 @@
 #include "config/schema.h"
 #include "config/toml.hpp"
 
-/* Behind all that is C++: it has a macro fail(), and so has each stream a function. */
+/* Behind all that is C++: its fail() is a macro, and a function of every stream. */
 extern "C" {
 #include <cmocka.h>
 }
