@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MAY = {
     "shim/rpc": {"shim"},
     "shim/plugins": {"shim", "shim/rpc", "cri-proto", "devicemgr", "config"},
+    "shim/registry": {"shim", "shim/rpc", "cri-proto"},
     "shim/runtime": {"shim", "shim/rpc", "cri-proto", "devicemgr"},
     "shim/core": {"shim", "shim/plugins", "shim/runtime", "devicemgr", "config"},
     "shim/events": {"shim", "cri-proto", "devicemgr"},

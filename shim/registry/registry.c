@@ -1,0 +1,271 @@
+#include "shim/registry/registry.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "shim/log.h"
+#include "shim/must.h"
+#include "shim/registry/handshake.h"
+#include "shim/registry/info.h"
+#include "shim/registry/kubelet_link.h"
+#include "shim/registry/sockets.h"
+
+/* How often the links in the kubelet's directory are looked at, as long as there are any. */
+#define LINKS_LOOK_MS 1000
+#define FAILED_BYTES_MAX (INFO_WORDS_BYTES_MAX + 128)
+
+/* One socket. */
+struct candidate {
+    struct registry *registry;
+    LIST_ENTRY(candidate) entry;
+    const char *path; /* this and the next are the sockets' */
+    int file;
+    struct handshake *handshake;
+    uint64_t registration; /* 0: none, or not any more */
+    bool answered;
+    bool linked;    /* it is the kubelet's */
+    char *endpoint; /* of the registration */
+    uid_t uid;
+};
+
+struct registry {
+    uv_loop_t *loop;
+    const char *kubelet_directory;
+    const struct registry_ops *ops;
+    void *user;
+    struct sockets *sockets;
+    LIST_HEAD(, candidate) candidates; /* the newest first */
+    uv_timer_t links_timer;
+    int links_error; /* of the last look at the links */
+    uint64_t last_number;
+    bool stopping;
+    unsigned parts; /* still to be stopped */
+    void (*done)(void *user);
+    void *done_user;
+};
+
+/* ---- what is the kubelet's ---- */
+
+static void tell_links(struct registry *r, int error)
+{
+    if (error && error != r->links_error)
+        log_warning(
+            "kubelet_registry_dir = \"%s\": %s; what registers with the kubelet waits for it",
+            r->kubelet_directory, strerror(-error));
+    else if (!error && r->links_error)
+        log_info("kubelet_registry_dir = \"%s\": works now", r->kubelet_directory);
+    r->links_error = error;
+}
+
+static void on_links_look(uv_timer_t *timer)
+{
+    struct registry *r = timer->data;
+    int error = 0, made;
+    bool any = false;
+    struct candidate *c;
+
+    LIST_FOREACH(c, &r->candidates, entry)
+    {
+        if (!c->linked)
+            continue;
+        any = true;
+        made = kubelet_link_make(r->kubelet_directory, c->path, c->file);
+        if (made > 0)
+            log_info("registration socket %s is the kubelet's: linked into %s", c->path,
+                     r->kubelet_directory);
+        error = made < 0 ? made : error;
+    }
+    tell_links(r, error);
+    if (any)
+        uv_timer_start(timer, on_links_look, LINKS_LOOK_MS, 0);
+}
+
+static void pass_on(struct candidate *c, const char *type)
+{
+    struct registry *r = c->registry;
+    char words[FAILED_BYTES_MAX];
+
+    if (!*r->kubelet_directory) {
+        snprintf(words, sizeof words,
+                 "RegisterPlugin error -- no handler registered for plugin type: %.128s at socket "
+                 "%.256s",
+                 type, c->path);
+        handshake_answer(c->handshake, words);
+        return;
+    }
+    c->linked = true;
+    handshake_leave(c->handshake);
+    uv_timer_start(&r->links_timer, on_links_look, 0, 0);
+}
+
+/* ---- one socket ---- */
+
+/* It is not registered any more, if it was or was about to be. */
+static void withdraw(struct candidate *c)
+{
+    struct registry *r = c->registry;
+    uint64_t registration = c->registration;
+
+    c->registration = 0;
+    free(c->endpoint);
+    c->endpoint = NULL;
+    if (registration && !r->stopping)
+        r->ops->gone(r->user, registration);
+}
+
+static void begin(struct candidate *c, const Pluginregistration__PluginInfo *info)
+{
+    struct registry *r = c->registry;
+
+    c->registration = REGISTRY_NUMBER_BIT | ++r->last_number;
+    c->answered = false;
+    c->endpoint = must(strdup(info_endpoint(info, c->path)));
+    if (info_kind(info) == INFO_DRIVER)
+        r->ops->driver(r->user, c->registration, info->name, c->endpoint,
+                       (const char *const *)info->supported_versions, info->n_supported_versions);
+    else
+        r->ops->plugin(r->user, c->registration, info->name, c->endpoint);
+}
+
+static void on_asked(void *user, const Pluginregistration__PluginInfo *info, uid_t uid)
+{
+    struct candidate *c = user;
+    char wrong[INFO_WORDS_BYTES_MAX], words[FAILED_BYTES_MAX];
+
+    c->uid = uid;
+    if (info_kind(info) == INFO_OTHER) {
+        pass_on(c, info->type);
+    } else if (!info_check(info, c->path, wrong)) {
+        snprintf(words, sizeof words,
+                 "RegisterPlugin error -- plugin validation failed with err: %s", wrong);
+        handshake_answer(c->handshake, words);
+    } else {
+        begin(c, info);
+    }
+}
+
+static void on_refused(void *user)
+{
+    withdraw(user);
+}
+
+static const struct handshake_ops HANDSHAKE_OPS = {.asked = on_asked, .refused = on_refused};
+
+static void *on_came(void *user, const char *path, int file)
+{
+    struct registry *r = user;
+    struct candidate *c = must(calloc(1, sizeof *c));
+
+    c->registry = r;
+    c->path = path;
+    c->file = file;
+    LIST_INSERT_HEAD(&r->candidates, c, entry);
+    c->handshake = handshake_start(r->loop, path, file, &HANDSHAKE_OPS, c);
+    return c;
+}
+
+static void on_went(void *user, void *socket)
+{
+    struct registry *r = user;
+    struct candidate *c = socket;
+
+    LIST_REMOVE(c, entry);
+    handshake_stop(c->handshake);
+    /* Also one of a daemon before this one, of which it is not known yet what it is. */
+    if (*r->kubelet_directory && !r->stopping)
+        kubelet_link_remove(r->kubelet_directory, c->path, c->file);
+    withdraw(c);
+    free(c);
+}
+
+static const struct sockets_ops SOCKETS_OPS = {.came = on_came, .went = on_went};
+
+/* ---- its owner's ---- */
+
+struct registry *registry_start(uv_loop_t *loop, const char *directory,
+                                const char *kubelet_directory, const struct registry_ops *ops,
+                                void *user)
+{
+    struct registry *r = must(calloc(1, sizeof *r));
+
+    r->loop = loop;
+    r->kubelet_directory = kubelet_directory;
+    r->ops = ops;
+    r->user = user;
+    LIST_INIT(&r->candidates);
+    uv_timer_init(loop, &r->links_timer);
+    r->links_timer.data = r;
+    if (*kubelet_directory)
+        kubelet_link_clean(kubelet_directory);
+    r->sockets = sockets_start(loop, directory, &SOCKETS_OPS, r);
+    return r;
+}
+
+void registry_answer(struct registry *r, uint64_t registration, const char *error)
+{
+    struct candidate *c;
+    char words[FAILED_BYTES_MAX];
+
+    LIST_FOREACH(c, &r->candidates, entry)
+    {
+        if (c->registration == registration && !c->answered)
+            break;
+    }
+    if (!c)
+        return;
+    c->answered = true;
+    if (error) {
+        c->registration = 0;
+        free(c->endpoint);
+        c->endpoint = NULL;
+        snprintf(words, sizeof words,
+                 "RegisterPlugin error -- plugin registration failed with err: %s", error);
+    }
+    handshake_answer(c->handshake, error ? words : NULL);
+}
+
+bool registry_peer(const struct registry *r, const char *endpoint, uid_t *uid)
+{
+    const struct candidate *c;
+
+    LIST_FOREACH(c, &r->candidates, entry)
+    {
+        if (c->endpoint && strcmp(c->endpoint, endpoint) == 0) {
+            *uid = c->uid;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *registry_trouble(const struct registry *r)
+{
+    return sockets_trouble(r->sockets);
+}
+
+static void on_part_stopped(void *user)
+{
+    struct registry *r = user;
+
+    if (--r->parts > 0)
+        return;
+    r->done(r->done_user);
+    free(r);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    on_part_stopped(handle->data);
+}
+
+void registry_stop(struct registry *r, void (*done)(void *user), void *user)
+{
+    r->stopping = true;
+    r->done = done;
+    r->done_user = user;
+    r->parts = 2;
+    uv_close((uv_handle_t *)&r->links_timer, on_timer_closed);
+    sockets_stop(r->sockets, on_part_stopped, r);
+}

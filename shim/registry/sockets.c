@@ -1,0 +1,354 @@
+#include "shim/registry/sockets.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define uthash_fatal(message) abort()
+#include <uthash.h>
+
+#include "shim/directory.h"
+#include "shim/log.h"
+#include "shim/must.h"
+#include "shim/registry/limits.h"
+#include "shim/watch.h"
+
+#define DIRECTORY_MODE 0755
+
+struct one {
+    UT_hash_handle hh; /* by path */
+    char *path;
+    int file;
+    dev_t device;
+    ino_t inode;
+    uint64_t seen; /* the look that saw it last */
+    void *told;    /* NULL: not yet */
+};
+
+/* A directory whose name begins with a dot, and which was there at the start. */
+struct dotted {
+    SLIST_ENTRY(dotted) entry;
+    char *path;
+    ino_t inode;
+};
+
+struct sockets {
+    uv_loop_t *loop;
+    const char *directory;
+    const struct sockets_ops *ops;
+    void *user;
+    struct watch watch;
+    uv_timer_t timer; /* of the next look */
+    struct one *all;
+    SLIST_HEAD(, dotted) dotted;
+    uint64_t look;        /* its number */
+    uint64_t not_before;  /* the next, on the loop's clock */
+    unsigned directories; /* of this look */
+    unsigned names;
+    int error;      /* of the last look */
+    bool unwatched; /* something is not told by inotify */
+    bool too_many;  /* something was left out, */
+    bool told_many; /* and the log says so */
+    unsigned parts; /* still to be closed */
+    void (*done)(void *user);
+    void *done_user;
+};
+
+/* ---- a look ---- */
+
+static void one_free(struct sockets *s, struct one *one)
+{
+    HASH_DEL(s->all, one);
+    close(one->file);
+    free(one->path);
+    free(one);
+}
+
+static void one_went(struct sockets *s, struct one *one)
+{
+    void *told = one->told;
+
+    one->told = NULL;
+    if (told)
+        s->ops->went(s->user, told);
+    one_free(s, one);
+}
+
+/* `file` is taken. */
+static void note_new(struct sockets *s, const char *path, int file, const struct stat *st)
+{
+    struct one *one = must(calloc(1, sizeof *one));
+
+    one->path = must(strdup(path));
+    one->file = file;
+    one->device = st->st_dev;
+    one->inode = st->st_ino;
+    one->seen = s->look;
+    HASH_ADD_KEYPTR(hh, s->all, one->path, strlen(one->path), one);
+}
+
+/* What stands at `path` may be a socket. */
+static void look_at_file(struct sockets *s, int directory, const char *name, const char *path)
+{
+    struct stat st;
+    struct one *one;
+    int file = openat(directory, name, O_PATH | O_CLOEXEC);
+
+    if (file < 0)
+        return;
+    if (fstat(file, &st) < 0 || !S_ISSOCK(st.st_mode)) {
+        close(file);
+        return;
+    }
+    HASH_FIND_STR(s->all, path, one);
+    if (one && one->device == st.st_dev && one->inode == st.st_ino) {
+        one->seen = s->look;
+        close(file);
+        return;
+    }
+    if (one)
+        one_went(s, one);
+    if (HASH_COUNT(s->all) < REGISTRY_SOCKETS_MAX) {
+        note_new(s, path, file, &st);
+    } else {
+        s->too_many = true;
+        close(file);
+    }
+}
+
+static struct dotted *dotted_find(struct sockets *s, const char *path)
+{
+    struct dotted *d;
+
+    SLIST_FOREACH(d, &s->dotted, entry)
+    {
+        if (strcmp(d->path, path) == 0)
+            return d;
+    }
+    return NULL;
+}
+
+/* Whether what lies in this directory, whose name begins with a dot, counts. */
+static bool dotted_counts(struct sockets *s, const char *path, ino_t inode)
+{
+    struct dotted *d = dotted_find(s, path);
+
+    if (s->look > 1 || s->directories >= REGISTRY_DIRECTORIES_MAX)
+        return d && d->inode == inode;
+    d = must(calloc(1, sizeof *d));
+    d->path = must(strdup(path));
+    d->inode = inode;
+    SLIST_INSERT_HEAD(&s->dotted, d, entry);
+    return true;
+}
+
+static int look_into(struct sockets *s, const char *path, unsigned depth);
+
+static void look_at_name(struct sockets *s, int directory, const struct dirent *entry,
+                         const char *above, unsigned depth)
+{
+    bool dot = entry->d_name[0] == '.';
+    struct stat st = {.st_ino = entry->d_ino};
+    char path[PATH_MAX];
+    bool inside = entry->d_type == DT_DIR;
+
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", above, entry->d_name) >= sizeof path)
+        return;
+    if (entry->d_type == DT_UNKNOWN &&
+        fstatat(directory, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        inside = S_ISDIR(st.st_mode);
+    if (inside && (!dot || dotted_counts(s, path, st.st_ino)))
+        (void)!look_into(s, path, depth + 1);
+    else if (!inside && !dot &&
+             (entry->d_type == DT_SOCK || entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN))
+        look_at_file(s, directory, entry->d_name, path);
+}
+
+static void look_at_names(struct sockets *s, DIR *directory, const char *path, unsigned depth)
+{
+    const struct dirent *entry;
+
+    while ((entry = readdir(directory))) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (++s->names > REGISTRY_NAMES_MAX) {
+            s->too_many = true;
+            return;
+        }
+        look_at_name(s, dirfd(directory), entry, path, depth);
+    }
+}
+
+/* Watched first, so that what comes while it is read is told. 0 or a negative errno. */
+static int look_into(struct sockets *s, const char *path, unsigned depth)
+{
+    DIR *directory;
+    int fd;
+
+    if (depth > REGISTRY_DEPTH_MAX || ++s->directories > REGISTRY_DIRECTORIES_MAX) {
+        s->too_many = true;
+        return 0;
+    }
+    if (watch_directory(&s->watch, path) < 0)
+        s->unwatched = true;
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (depth > 0 ? O_NOFOLLOW : 0));
+    directory = fd < 0 ? NULL : fdopendir(fd);
+    if (!directory)
+        return -errno;
+    look_at_names(s, directory, path, depth);
+    closedir(directory);
+    return 0;
+}
+
+/* ---- what becomes of it ---- */
+
+static void tell_went(struct sockets *s)
+{
+    struct one *one, *next;
+
+    HASH_ITER(hh, s->all, one, next)
+    {
+        if (one->seen != s->look)
+            one_went(s, one);
+    }
+}
+
+static void tell_came(struct sockets *s)
+{
+    struct one *one, *next;
+
+    HASH_ITER(hh, s->all, one, next)
+    {
+        if (!one->told)
+            one->told = s->ops->came(s->user, one->path, one->file);
+    }
+}
+
+/* Once, until it is another. */
+static void tell_trouble(struct sockets *s, int error)
+{
+    if (error && error != s->error)
+        log_error("registry_dir = \"%s\": %s; trying again until it works", s->directory,
+                  strerror(-error));
+    else if (!error && s->error)
+        log_info("registry_dir = \"%s\": works now", s->directory);
+    s->error = error;
+    if (s->too_many && !s->told_many)
+        log_warning("registry_dir = \"%s\": more than %d sockets, %d names, or %d directories of "
+                    "at most %d levels; the rest is left out",
+                    s->directory, REGISTRY_SOCKETS_MAX, REGISTRY_NAMES_MAX,
+                    REGISTRY_DIRECTORIES_MAX, REGISTRY_DEPTH_MAX);
+    s->told_many = s->too_many;
+}
+
+static void on_look(uv_timer_t *timer)
+{
+    struct sockets *s = timer->data;
+    uint64_t began_ns = uv_hrtime(), took_ms;
+    int error;
+
+    s->look++;
+    s->directories = s->names = 0;
+    s->too_many = false;
+    s->unwatched = !watch_runs(&s->watch);
+    error = directory_make(s->directory, DIRECTORY_MODE);
+    if (!error)
+        error = look_into(s, s->directory, 0);
+    tell_trouble(s, error);
+    tell_went(s);
+    tell_came(s);
+    uv_update_time(s->loop);
+    took_ms = (uv_hrtime() - began_ns) / 1000000;
+    s->not_before =
+        uv_now(s->loop) + (10 * took_ms > SOCKETS_PAUSE_MS ? 10 * took_ms : SOCKETS_PAUSE_MS);
+    if (s->unwatched || error)
+        uv_timer_start(timer, on_look, SOCKETS_LOOK_MS, 0);
+}
+
+static void on_changed(void *user, bool overflow)
+{
+    struct sockets *s = user;
+    uint64_t now = uv_now(s->loop);
+
+    (void)overflow; /* all of it is looked at in any case */
+    if (!uv_is_active((uv_handle_t *)&s->timer) || s->unwatched || s->error)
+        uv_timer_start(&s->timer, on_look, s->not_before > now ? s->not_before - now : 0, 0);
+}
+
+/* ---- life ---- */
+
+static const struct watch_ops WATCH_OPS = {.changed = on_changed};
+
+struct sockets *sockets_start(uv_loop_t *loop, const char *directory, const struct sockets_ops *ops,
+                              void *user)
+{
+    struct sockets *s = must(calloc(1, sizeof *s));
+    int err;
+
+    s->loop = loop;
+    s->directory = directory;
+    s->ops = ops;
+    s->user = user;
+    SLIST_INIT(&s->dotted);
+    err = watch_init(&s->watch, loop, &WATCH_OPS, s);
+    if (err < 0)
+        log_warning("registry_dir = \"%s\": it cannot be watched (%s); it is looked at every %d ms",
+                    directory, strerror(-err), SOCKETS_LOOK_MS);
+    uv_timer_init(loop, &s->timer);
+    s->timer.data = s;
+    uv_timer_start(&s->timer, on_look, 0, 0);
+    return s;
+}
+
+const char *sockets_trouble(const struct sockets *sockets)
+{
+    return sockets->error ? strerror(-sockets->error) : NULL;
+}
+
+static void on_part_closed(void *user)
+{
+    struct sockets *s = user;
+    struct dotted *d;
+
+    if (--s->parts > 0)
+        return;
+    while ((d = SLIST_FIRST(&s->dotted))) {
+        SLIST_REMOVE_HEAD(&s->dotted, entry);
+        free(d->path);
+        free(d);
+    }
+    s->done(s->done_user);
+    free(s);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    on_part_closed(handle->data);
+}
+
+void sockets_stop(struct sockets *sockets, void (*done)(void *user), void *user)
+{
+    struct one *one, *next;
+
+    sockets->done = done;
+    sockets->done_user = user;
+    HASH_ITER(hh, sockets->all, one, next)
+    {
+        one_went(sockets, one);
+    }
+    sockets->parts = 1;
+    if (watch_runs(&sockets->watch)) {
+        sockets->parts++;
+        watch_close(&sockets->watch, on_part_closed, sockets);
+    }
+    uv_close((uv_handle_t *)&sockets->timer, on_timer_closed);
+}
