@@ -86,6 +86,8 @@ static void check_paths(reading &r)
     const spot metrics(r, "metrics.listen", c.metrics.listen);
     const spot plugins(r, "plugins.plugin_dir", c.plugin_dir);
     const spot registration(r, "plugins.plugin_dir", c.plugin_dir, PLUGIN_SOCKET);
+    const spot registry(r, "dra.registry_dir", c.dra.registry_dir);
+    const spot kubelets_registry(r, "dra.kubelet_registry_dir", c.dra.kubelet_registry_dir);
     const char *key = "bridge.kubelet_plugin_dir", *dir = c.bridge.kubelet_plugin_dir;
     const spot kubelet(r, key, dir), kubelets_own(r, key, dir, PLUGIN_SOCKET),
         bridges(r, key, dir, BRIDGE_SUBDIRECTORY);
@@ -113,6 +115,11 @@ static void check_paths(reading &r)
     }
     check_apart(r, control, {&listen, &runtime, &feed, &metrics, &registration},
                 "[control] socket is another socket's, too", "a path that no other setting has");
+    check_apart(r, registry, {&kubelets_registry},
+                "registry_dir and kubelet_registry_dir are the same directory",
+                "registry_dir to be the shim's own and kubelet_registry_dir the kubelet's");
+    check_apart(r, registry, {&plugins}, "registry_dir and plugin_dir are the same directory",
+                "one for each of the two ways in which plugins register");
 }
 
 /* ---- devices and resources ---- */

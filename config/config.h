@@ -96,6 +96,17 @@ struct config_bridge {
     bool redirect_plugin_mounts;
 };
 
+/* What registers as with the kubelet's plugin watcher (shim/registry/registry.h): DRA drivers, mostly. */
+struct config_dra {
+    bool enabled;               /* the directory is watched */
+    char *registry_dir;         /* in place of the kubelet's plugins_registry */
+    char *kubelet_registry_dir; /* that one */
+    uint64_t call_timeout_ms;   /* for a driver's NodePrepareResources and NodeUnprepareResources */
+    char **redirect_mounts; /* pods, "namespace/name" with glob(7) characters, whose mount of the
+                                  * kubelet's directory is one of ours */
+    size_t redirect_mounts_len;
+};
+
 /* Who watches the node (shim/metrics/metrics.h). */
 struct config_metrics {
     char *listen; /* "": nothing is served; else a right listen_address.h */
@@ -125,6 +136,7 @@ struct config {
     struct config_resource *resources;
     size_t resources_len;
     struct config_bridge bridge;
+    struct config_dra dra;
     struct config_metrics metrics;
     char *control_socket; /* for cri-device-shimctl; plain path; "": there is none */
 };

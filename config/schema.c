@@ -54,6 +54,16 @@ static bool is_namespace(const char *text)
            strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == len;
 }
 
+/* "namespace/name" of a pod, either with glob(7) characters. */
+static bool is_pod_glob(const char *text)
+{
+    const char *slash = strchr(text, '/');
+
+    return slash && slash > text && slash[1] != '\0' &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-./*?[]!") == strlen(text) &&
+           !strchr(slash + 1, '/');
+}
+
 static bool is_comm(const char *text)
 {
     size_t len = strlen(text);
@@ -111,6 +121,10 @@ static const struct schema_text LISTEN = {
     "port, such as \"127.0.0.1:9100\" or \"[::1]:9100\"",
     NULL};
 
+static const struct schema_text POD = {
+    is_pod_glob, "a pod in quotes, such as \"kube-system/gpu-dra-driver-*\"",
+    "a pod's namespace, '/' and its name, both of which may have '*', '?' and '[...]'"};
+
 static const struct schema_text PROCESS = {
     is_comm, "a process's name in quotes",
     "a process's name as /proc/PID/comm has it, 1 to 15 bytes and no '/'"};
@@ -153,6 +167,7 @@ const struct schema_key schema_keys[] = {
     TABLE("plugins", PLUGINS),
     TABLE("annotations", ANNOTATIONS),
     TABLE("bridge", BRIDGE),
+    TABLE("dra", DRA),
     TABLE("control", CONTROL),
 
     /* Behind log_level, its older name, whose value it takes the place of where it is given. */
@@ -200,6 +215,19 @@ const struct schema_key schema_keys[] = {
          "kubelet,k3s-server,k3s-agent,kubelite", .text = &PROCESS, .limit = ELEMENTS_MAX,
          .expected = "an array of names in quotes, such as [\"kubelet\"]"),
     KEY(BRIDGE, "redirect_plugin_mounts", FLAG, config, bridge.redirect_plugin_mounts, "false"),
+
+    KEY(DRA, "enabled", FLAG, config, dra.enabled, "true"),
+    KEY(DRA, "registry_dir", DIRECTORY, config, dra.registry_dir,
+        "/var/lib/cri-device-shim/plugins_registry",
+        .limit = SOCKET_BYTES_MAX - REGISTRY_NAME_BYTES,
+        .reason = ", so that the paths of drivers' sockets in it still fit"),
+    KEY(DRA, "kubelet_registry_dir", DIRECTORY, config, dra.kubelet_registry_dir,
+        "/var/lib/kubelet/plugins_registry", .limit = SOCKET_BYTES_MAX - KUBELET_LINK_BYTES,
+        .reason = ", so that the paths of links in it still fit"),
+    KEY(DRA, "call_timeout", DURATION, config, dra.call_timeout_ms, "45s", "1ms", "1h", LIVE),
+    LIST(DRA, "redirect_mounts", NAMES, config, dra.redirect_mounts, "", .text = &POD,
+         .limit = ELEMENTS_MAX,
+         .expected = "an array of pods in quotes, such as [\"kube-system/gpu-dra-driver-*\"]"),
 
     /* Placed as bridge.socket is. */
     KEY(CONTROL, "socket", SOCKET, config, control_socket, CONTROL_SOCKET_DEFAULT,
@@ -250,6 +278,7 @@ const struct schema_table schema_tables[SECTIONS] = {
     [SECTION_PLUGINS] = {.name = "[plugins]"},
     [SECTION_ANNOTATIONS] = {.name = "[annotations]"},
     [SECTION_BRIDGE] = {.name = "[bridge]"},
+    [SECTION_DRA] = {.name = "[dra]"},
     [SECTION_CONTROL] = {.name = "[control]"},
     [SECTION_DEVICE] = {.name = "[[device]]", .bytes = sizeof(struct config_device)},
     [SECTION_RESOURCE] = {.name = "[[resource]]", .bytes = sizeof(struct config_resource)},

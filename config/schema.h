@@ -30,6 +30,10 @@ extern "C" {
  * resources as they are, and for a part of any other with a digest. 107 - 17 - 40 = 50. */
 #define BRIDGE_SUBDIRECTORY "/cri-device-shim/"
 #define BRIDGE_NAME_BYTES 40
+/* The names of links in kubelet_registry_dir (shim/registry/kubelet_link.h). */
+#define KUBELET_LINK_BYTES (sizeof "/cri-device-shim-0123456789abcdef.sock" - 1)
+/* Of a driver's sockets in registry_dir, "/DRIVER-PODUID-reg.sock", which are its own to shorten. */
+#define REGISTRY_NAME_BYTES 40
 /* A process's name in /proc/PID/comm: TASK_COMM_LEN without its NUL, proc(5). */
 #define COMM_BYTES_MAX 15
 
@@ -41,6 +45,7 @@ enum schema_section {
     SECTION_PLUGINS,
     SECTION_ANNOTATIONS,
     SECTION_BRIDGE,
+    SECTION_DRA,
     SECTION_CONTROL,
     SECTION_DEVICE,
     SECTION_RESOURCE, /* its own keys, and those of other sections with an `override` */

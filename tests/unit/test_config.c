@@ -68,6 +68,18 @@ static void assert_refuses(const char *text, const char *expected)
     assert_string_equal(err.text + head, expected);
 }
 
+/* `expected` is somewhere in what is said. */
+static void assert_refuses_with(const char *text, const char *expected)
+{
+    struct config_error err = {""};
+    struct config config;
+
+    if (load(text, &config, &err) == 0)
+        fail_msg("accepted: %s", text);
+    if (!strstr(err.text, expected))
+        fail_msg("%s", err.text);
+}
+
 static void assert_same_bridge(const struct config_bridge *a, const struct config_bridge *b)
 {
     assert_int_equal(a->enabled, b->enabled);
@@ -204,6 +216,60 @@ static void refuses_bad_control_sockets(void **state)
                                              "\"socket\", the nearest name known");
     assert_refuses("listen = ''", "1:10: listen is \"\"; expected an absolute path in quotes, with "
                                   "or without unix:// in front");
+}
+
+static void reads_every_key_of_dra(void **state)
+{
+    struct config config;
+
+    (void)state;
+    assert_int_equal(config_parse("", 0, NULL, &config, &(struct config_error){0}), 0);
+    assert_true(config.dra.enabled);
+    assert_string_equal(config.dra.registry_dir, "/var/lib/cri-device-shim/plugins_registry");
+    assert_string_equal(config.dra.kubelet_registry_dir, "/var/lib/kubelet/plugins_registry");
+    assert_int_equal(config.dra.call_timeout_ms, 45000);
+    assert_int_equal(config.dra.redirect_mounts_len, 0);
+    config_fini(&config);
+    assert_loads("[dra]\n"
+                 "enabled = false\n"
+                 "registry_dir = '/r/'\n"
+                 "kubelet_registry_dir = '/k'\n"
+                 "call_timeout = '1m'\n"
+                 "redirect_mounts = ['kube-system/gpu-*', 'a/b']\n",
+                 &config);
+    assert_false(config.dra.enabled);
+    assert_string_equal(config.dra.registry_dir, "/r");
+    assert_string_equal(config.dra.kubelet_registry_dir, "/k");
+    assert_int_equal(config.dra.call_timeout_ms, 60000);
+    assert_int_equal(config.dra.redirect_mounts_len, 2);
+    assert_string_equal(config.dra.redirect_mounts[0], "kube-system/gpu-*");
+    config_fini(&config);
+}
+
+static void refuses_bad_settings_of_dra(void **state)
+{
+    char text[256], path[70];
+
+    (void)state;
+    for (const char *const *pod =
+             (const char *const[]){"gpu-*", "/gpu", "a/", "a/b/c", "A/b", NULL};
+         *pod; pod++) {
+        snprintf(text, sizeof text, "dra.redirect_mounts = ['%s']", *pod);
+        assert_refuses_with(text, "expected a pod's namespace, '/' and its name");
+    }
+    assert_refuses_with("dra.registry_dir = '/var/lib/kubelet/plugins_registry'",
+                        "registry_dir and kubelet_registry_dir are the same directory");
+    assert_refuses_with("dra.registry_dir = '/p/'\nplugins.plugin_dir = '/p'",
+                        "registry_dir and plugin_dir are the same directory");
+    memset(path, 'x', sizeof path - 1);
+    path[0] = '/';
+    path[68] = '\0';
+    snprintf(text, sizeof text, "dra.registry_dir = '%s'", path);
+    assert_refuses_with(text, "at most 67 bytes");
+    path[68] = 'x';
+    path[69] = '\0';
+    snprintf(text, sizeof text, "dra.kubelet_registry_dir = '%sx'", path);
+    assert_refuses_with(text, "at most 69 bytes");
 }
 
 static void reads_every_key_of_the_bridge(void **state)
@@ -529,7 +595,7 @@ static void names_the_place_of_each_fault(void **state)
          "plugin_dir's kubelet.sock"},
         {"zzzzzz_a = 1", "1:1: unknown key \"zzzzzz_a\" in the top level; expected one of listen, "
                          "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                         "annotations, bridge, control, device, resource"},
+                         "annotations, bridge, dra, control, device, resource"},
         /* What is wrong by itself is not told a second time. */
         {"[annotations]\nenabled = true\nnamespaces = 1",
          "3:14: namespaces is an integer; expected an array of names in quotes, such as "
@@ -564,7 +630,7 @@ static void tells_all_mistakes_of_a_file_in_their_order(void **state)
     snprintf(expected, sizeof expected,
              "%s:1:1: unknown key \"zzzzzz\" in the top level; expected one of listen, "
              "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, annotations, "
-             "bridge, control, "
+             "bridge, dra, control, "
              "device, resource\n"
              "%s:3:10: listen and runtime_endpoint are the same socket; expected listen to be the "
              "shim's own and runtime_endpoint the runtime's\n"
@@ -595,7 +661,7 @@ static void tells_the_first_of_too_many_mistakes(void **state)
         snprintf(line, sizeof line,
                  "%s:%d:1: unknown key \"grace%02d\" in the top level; expected one of listen, "
                  "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                 "annotations, bridge, control, "
+                 "annotations, bridge, dra, control, "
                  "device, resource\n",
                  file_path, 26 - i, i);
         strcat(expected, line);
@@ -612,7 +678,7 @@ static void a_name_does_not_break_a_line(void **state)
     assert_refuses("\"a\\n/etc/b:1:1\" = 1",
                    "1:1: unknown key \"a?/etc/b:1:1\" in the top level; expected one of listen, "
                    "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                   "annotations, bridge, control, "
+                   "annotations, bridge, dra, control, "
                    "device, resource");
     assert_refuses("[[device]]\nresource = 'a/b'\npath = '/x'\nenvs = { \"a\\nb\" = 1 }",
                    "4:19: a?b is an integer; expected a text in quotes");
@@ -635,7 +701,7 @@ static void refuses_keys_of_too_many_parts(void **state)
     strcat(text, " = 1");
     assert_refuses(text, "1:1: unknown table \"a\" in the top level; expected one of listen, "
                          "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                         "annotations, bridge, control, device, resource");
+                         "annotations, bridge, dra, control, device, resource");
     free(text);
 }
 
@@ -1130,6 +1196,8 @@ int main(void)
         cmocka_unit_test(reads_every_key),
         cmocka_unit_test(the_control_socket_is_beside_the_others_or_nowhere),
         cmocka_unit_test(refuses_bad_control_sockets),
+        cmocka_unit_test(reads_every_key_of_dra),
+        cmocka_unit_test(refuses_bad_settings_of_dra),
         cmocka_unit_test(reads_every_key_of_the_bridge),
         cmocka_unit_test(a_resource_has_its_own_rules_and_the_general_ones),
         cmocka_unit_test(takes_what_the_bounds_still_allow),
