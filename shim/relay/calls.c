@@ -63,6 +63,12 @@ void calls_set_redirect(struct calls *calls, const char *from, const char *to)
     pending_creates_set_redirect(calls->creates, from, to);
 }
 
+void calls_set_driver_redirect(struct calls *calls, const char *from, const char *to,
+                               const char *const *pods, size_t pods_len)
+{
+    pending_creates_set_driver_redirect(calls->creates, from, to, pods, pods_len);
+}
+
 const struct create_counts *calls_create_counts(const struct calls *calls)
 {
     return pending_creates_counts(calls->creates);

@@ -35,10 +35,11 @@ struct pending_create {
     char *pod;          /* "namespace/name"; NULL: not known */
     char *name;         /* the container's; the same */
     uint64_t begun_us;
-    uint64_t job;   /* deaths.h; held until it is forwarded */
-    bool forwarded; /* the device manager waits for the runtime's answer */
-    bool redirect;  /* it mounts the kubelet's plugin directory */
-    bool earlier;   /* an earlier process's; of the others nothing is known */
+    uint64_t job;         /* deaths.h; held until it is forwarded */
+    bool forwarded;       /* the device manager waits for the runtime's answer */
+    bool redirect;        /* it mounts the kubelet's directory for device plugins, */
+    bool redirect_driver; /* or that for drivers */
+    bool earlier;         /* an earlier process's; of the others nothing is known */
     UT_hash_handle hh;
 };
 
@@ -46,8 +47,9 @@ struct pending_creates {
     struct host *host;
     struct create_counts counts;
     struct refusals *refusals;
-    struct plugin_mounts mounts;
-    struct pending_create *table; /* by number */
+    struct plugin_mounts mounts;        /* of device plugins, */
+    struct plugin_mounts driver_mounts; /* of DRA drivers */
+    struct pending_create *table;       /* by number */
     uint64_t last;
     size_t earlier; /* how many such */
 };
@@ -82,6 +84,18 @@ void pending_creates_set_redirect(struct pending_creates *creates, const char *f
 {
     creates->mounts.from = from;
     creates->mounts.to = to;
+    creates->mounts.whose = "device plugin";
+}
+
+void pending_creates_set_driver_redirect(struct pending_creates *creates, const char *from,
+                                         const char *to, const char *const *pods, size_t pods_len)
+{
+    creates->driver_mounts = (struct plugin_mounts){.from = from,
+                                                    .to = to,
+                                                    .whose = "DRA driver",
+                                                    .named_only = true,
+                                                    .pods = pods,
+                                                    .pods_len = pods_len};
 }
 
 static struct devicemgr *core_of(const struct pending_creates *creates)
@@ -146,7 +160,31 @@ static bool ask(struct pending_creates *creates, struct pending_create *p,
         p->pod = NULL;
     p->name = strdup(request->container);
     p->redirect = plugin_mounts_look(&creates->mounts, c, request);
+    p->redirect_driver = plugin_mounts_look(&creates->driver_mounts, c, request);
     return devicemgr_create(core_of(creates), boot_now_ms(), p->create, request);
+}
+
+/* Its mounts redirected, as mount_redirect() has it. */
+static int redirected(const struct pending_creates *creates, const struct pending_create *p,
+                      struct buffer *out)
+{
+    const struct plugin_mounts *first = p->redirect ? &creates->mounts : &creates->driver_mounts;
+    struct buffer once = {0};
+    int r = 0;
+
+    if (p->redirect || p->redirect_driver)
+        r = mount_redirect(p->call->message, p->call->message_bytes, first->from, first->to, out);
+    if (r <= 0 || !p->redirect || !p->redirect_driver)
+        return r;
+    once = *out;
+    *out = (struct buffer){0};
+    r = mount_redirect(buffer_data(&once), buffer_len(&once), creates->driver_mounts.from,
+                       creates->driver_mounts.to, out);
+    if (r == 0)
+        *out = once; /* the first is all there is to do */
+    else
+        buffer_fini(&once);
+    return r == 0 ? 1 : r;
 }
 
 /* Forwards with what is to be put in front, and with what is to be changed. 0, -ENOMEM, or
@@ -155,11 +193,8 @@ static int create_forward(const struct pending_creates *creates, const struct pe
                           const uint8_t *fragment, size_t bytes)
 {
     struct buffer changed = {0};
-    int r = 0;
+    int r = redirected(creates, p, &changed);
 
-    if (p->redirect)
-        r = mount_redirect(p->call->message, p->call->message_bytes, creates->mounts.from,
-                           creates->mounts.to, &changed);
     if (r == 0)
         return session_forward(p->session, p->call, fragment, bytes);
     if (r > 0)

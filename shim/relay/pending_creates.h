@@ -32,6 +32,8 @@ void pending_creates_free(struct pending_creates *creates);
 void pending_creates_bind(struct pending_creates *creates, struct host *host);
 void pending_creates_set_redirect(struct pending_creates *creates, const char *from,
                                   const char *to);
+void pending_creates_set_driver_redirect(struct pending_creates *creates, const char *from,
+                                         const char *to, const char *const *pods, size_t pods_len);
 
 /* Calls of CRI_CREATE_CONTAINER, as in session_owner_ops. `deadline_ms`: when the client will give
  * it up, UINT64_MAX for never. */

@@ -1,10 +1,34 @@
 #include "shim/relay/plugin_mounts.h"
 
+#include <fnmatch.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "shim/hash.h"
 #include "shim/log.h"
 #include "shim/relay/mount_redirect.h"
+
+/* Longer names are none's: 253 bytes each at most (RFC 1123). */
+#define POD_BYTES_MAX 512
+
+static bool is_named(const struct plugin_mounts *m, const struct devicemgr_create *request)
+{
+    char pod[POD_BYTES_MAX];
+
+    for (size_t i = 0; i < request->pod_annotations_len; i++) {
+        if (strcmp(request->pod_annotations[i].key, PLUGIN_MOUNTS_ANNOTATION) == 0 &&
+            strcmp(request->pod_annotations[i].value, "true") == 0)
+            return true;
+    }
+    if ((size_t)snprintf(pod, sizeof pod, "%s/%s", request->pod_namespace, request->pod_name) >=
+        sizeof pod)
+        return false;
+    for (size_t i = 0; i < m->pods_len; i++) {
+        if (fnmatch(m->pods[i], pod, FNM_PATHNAME) == 0)
+            return true;
+    }
+    return false;
+}
 
 /* Whether nothing has been said yet of such a mount in this container. */
 static bool is_news(struct plugin_mounts *m, enum mount_place place, bool readonly,
@@ -26,18 +50,18 @@ static void say(const struct plugin_mounts *m, enum mount_place place, bool read
                 const char *path, const struct devicemgr_create *r)
 {
     if (place == MOUNT_AT && readonly)
-        log_info("pod %s/%s, container %s: its mount of %s is read-only, which is no device "
-                 "plugin's; it stays",
-                 r->pod_namespace, r->pod_name, r->container, path);
+        log_info(
+            "pod %s/%s, container %s: its mount of %s is read-only, which is no %s's; it stays",
+            r->pod_namespace, r->pod_name, r->container, path, m->whose);
     else if (place == MOUNT_AT)
         log_info("pod %s/%s, container %s: its mount of %s is one of %s", r->pod_namespace,
                  r->pod_name, r->container, path, m->to);
     else
         log_warning(
             "pod %s/%s, container %s: its mount of %s, which %s %s, is not redirected; if it "
-            "is a device plugin, let it mount %s itself, which is redirected to %s",
+            "is a %s, let it mount %s itself, which is redirected to %s",
             r->pod_namespace, r->pod_name, r->container, path,
-            place == MOUNT_ABOVE ? "holds" : "lies in", m->from, m->from, m->to);
+            place == MOUNT_ABOVE ? "holds" : "lies in", m->from, m->whose, m->from, m->to);
 }
 
 bool plugin_mounts_look(struct plugin_mounts *m, const struct create_container *c,
@@ -45,7 +69,9 @@ bool plugin_mounts_look(struct plugin_mounts *m, const struct create_container *
 {
     bool redirect = false;
 
-    for (size_t i = 0; m->from && i < create_container_mounts_len(c); i++) {
+    if (!m->from || (m->named_only && !is_named(m, request)))
+        return false;
+    for (size_t i = 0; i < create_container_mounts_len(c); i++) {
         const char *path = create_container_mount(c, i);
         bool readonly = create_container_mount_readonly(c, i);
         enum mount_place place = mount_place(path, strlen(path), m->from);

@@ -543,6 +543,29 @@ static void a_plugin_that_asks_for_devices_gets_both(void **state)
     told(w, ASKED(1) "answered 1 id\nkick\n");
 }
 
+/* Each by itself, and both in one container: of the one mount only the one that it is of changes. */
+static void a_drivers_mount_is_redirected_if_its_pod_is_named(void **state)
+{
+    static const char *const all[] = {"*/*"}, *const others[] = {"other/*"};
+    struct world *w = *state;
+
+    calls_set_redirect(w->calls, "/kubelet/elsewhere", "/our/elsewhere");
+    calls_set_driver_redirect(w->calls, FROM, TO, others, 1);
+    w->mount = FROM;
+    create(w, 1);
+    assert_true(runtime_got(w, MOUNT_OF_THEIRS));
+    wire_answer(&w->wire, 1, CONTAINER_ID);
+    calls_set_driver_redirect(w->calls, FROM, TO, all, 1);
+    create(w, 3);
+    assert_true(runtime_got(w, MOUNT_OF_OURS));
+    wire_answer(&w->wire, 3, CONTAINER_ID);
+    calls_set_redirect(w->calls, FROM, TO);
+    calls_set_driver_redirect(w->calls, FROM "/", "/never", all, 1);
+    create(w, 5);
+    assert_true(runtime_got(w, MOUNT_OF_OURS));
+    assert_false(runtime_got(w, "/never", strlen("/never")));
+}
+
 static void one_that_would_grow_too_large_is_refused(void **state)
 {
     static char to[64 * 1024]; /* 260 times as much is over the limit */
@@ -805,6 +828,7 @@ int main(void)
         TEST(a_mount_stays_unless_it_is_to_be_redirected),
         TEST(a_plugins_mount_is_redirected),
         TEST(a_plugin_that_asks_for_devices_gets_both),
+        TEST(a_drivers_mount_is_redirected_if_its_pod_is_named),
         TEST(one_that_would_grow_too_large_is_refused),
         TEST(a_relist_waits_for_the_gate),
         TEST(the_core_hears_that_a_kubelet_has_listed),

@@ -41,6 +41,7 @@ static int set_up(void **state)
 
     m->from = FROM;
     m->to = TO;
+    m->whose = "device plugin";
     memset(&logged, 0, sizeof logged);
     *state = m;
     return 0;
@@ -183,6 +184,64 @@ static void of_many_the_oldest_are_forgotten(void **state)
     said(0, PLUGIN_MOUNTS_TOLD_MAX + 2);
 }
 
+static bool look_named(struct plugin_mounts *m, const char *namespace, const char *name,
+                       const char *key, const char *value)
+{
+    Runtime__V1__Mount mount = RUNTIME__V1__MOUNT__INIT, *list[] = {&mount};
+    Runtime__V1__ContainerConfig config = RUNTIME__V1__CONTAINER_CONFIG__INIT;
+    Runtime__V1__CreateContainerRequest request = RUNTIME__V1__CREATE_CONTAINER_REQUEST__INIT;
+    const struct devicemgr_annotation annotation = {.key = key, .value = value};
+    struct devicemgr_create create = {.pod_uid = "uid",
+                                      .pod_namespace = namespace,
+                                      .pod_name = name,
+                                      .container = "main",
+                                      .pod_annotations = &annotation,
+                                      .pod_annotations_len = key != NULL};
+    struct create_container *c;
+    uint8_t bytes[512];
+    bool redirect;
+
+    mount.host_path = TEXT(FROM);
+    config.mounts = list;
+    config.n_mounts = 1;
+    request.config = &config;
+    assert_int_equal(create_container_read(
+                         bytes, runtime__v1__create_container_request__pack(&request, bytes), &c),
+                     0);
+    redirect = plugin_mounts_look(m, c, &create);
+    create_container_free(c);
+    return redirect;
+}
+
+static void only_pods_that_are_named_if_so_said(void **state)
+{
+    static const char *const pods[] = {"kube-system/gpu-*", "dra-*/driver-[0-9]"};
+    char long_name[600];
+    struct plugin_mounts *m = *state;
+
+    m->named_only = true;
+    m->whose = "DRA driver";
+    m->pods = pods;
+    m->pods_len = 2;
+    assert_true(look_named(m, "kube-system", "gpu-x7k2p", NULL, NULL));
+    assert_true(look_named(m, "dra-a", "driver-3", NULL, NULL));
+    said(1, 0); /* once for the pod's uid and container */
+    assert_false(look_named(m, "kube-system", "csi-x7k2p", NULL, NULL));
+    assert_false(look_named(m, "default", "gpu-x7k2p", NULL, NULL));
+    assert_false(look_named(m, "dra-a", "driver-x", NULL, NULL));
+    memset(long_name, 'x', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = '\0';
+    memcpy(long_name, "gpu-", 4);
+    assert_false(look_named(m, "kube-system", long_name, NULL, NULL));
+
+    assert_true(look_named(m, "default", "any", PLUGIN_MOUNTS_ANNOTATION, "true"));
+    assert_false(look_named(m, "default", "any", PLUGIN_MOUNTS_ANNOTATION, "false"));
+    assert_false(look_named(m, "default", "any", "redirect", "true"));
+    m->pods_len = 0;
+    assert_false(look_named(m, "kube-system", "gpu-x7k2p", NULL, NULL));
+    said(1, 0);
+}
+
 static void a_request_without_config(void **state)
 {
     Runtime__V1__CreateContainerRequest request = RUNTIME__V1__CREATE_CONTAINER_REQUEST__INIT;
@@ -210,6 +269,7 @@ int main(void)
         TEST(without_a_directory_nothing_happens),
         TEST(pod_and_container_are_two_texts),
         TEST(of_many_the_oldest_are_forgotten),
+        TEST(only_pods_that_are_named_if_so_said),
         TEST(a_request_without_config),
     };
 
