@@ -13,6 +13,7 @@ MAY = {
     "shim/rpc": {"shim"},
     "shim/plugins": {"shim", "shim/rpc", "cri-proto", "devicemgr", "config"},
     "shim/registry": {"shim", "shim/rpc", "cri-proto"},
+    "shim/dra": {"shim", "shim/plugins", "shim/rpc", "cri-proto"},
     "shim/runtime": {"shim", "shim/rpc", "cri-proto", "devicemgr"},
     "shim/core": {"shim", "shim/plugins", "shim/runtime", "devicemgr", "config"},
     "shim/events": {"shim", "cri-proto", "devicemgr"},

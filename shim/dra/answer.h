@@ -1,0 +1,34 @@
+/*
+ * A driver's answer about one claim, held against what the kubelet accepts
+ * (pkg/kubelet/cm/dra/manager.go). Messages in, values out; no state.
+ */
+#ifndef SHIM_DRA_ANSWER_H
+#define SHIM_DRA_ANSWER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cri-proto/dra_v1.pb-c.h"
+
+#define ANSWER_WORDS_BYTES_MAX 256
+
+struct driver_answer {
+    int code;            /* RPC_OK; what the driver says against it is UNKNOWN */
+    const char *message; /* with another code why; in `words`, or the response's */
+    /* Of a claim that is prepared: its bytes of dra.v1.NodePrepareResourceResponse, unknown fields and
+     * all. */
+    uint8_t *response;
+    size_t response_bytes;
+    char words[ANSWER_WORDS_BYTES_MAX];
+};
+
+/* What it says of the claim `uid`, the only one that was asked for. `out` lives no longer than
+ * `response`, and is to be given to answer_fini(). */
+void answer_prepared(const Dra__V1__NodePrepareResourcesResponse *response, const char *uid,
+                     struct driver_answer *out);
+void answer_unprepared(const Dra__V1__NodeUnprepareResourcesResponse *response, const char *uid,
+                       struct driver_answer *out);
+
+void answer_fini(struct driver_answer *answer);
+
+#endif

@@ -1,0 +1,3 @@
+unit_test(test_dra_services test_dra_services.c shim_dra)
+unit_test(test_dra_answer test_dra_answer.c shim_dra)
+unit_test(test_driver_client test_driver_client.c shim_dra test_rpc_fixture)
