@@ -10,13 +10,13 @@ static const toml::node *find(const reading &r, const char *name)
     return toml::at_path(r.root, name).node();
 }
 
-/* ---- sockets beside `listen` ---- */
+/* ---- what is beside `listen`, and beside `plugin_dir` ---- */
 
-/* Two daemons with two sockets must not meet on one of these: beside the kubelet's socket, unless
- * the file says where. False: there is no room for it. */
-static bool place_beside(reading &r, const char *key, const char *name, char **slot)
+/* Two daemons with two sockets, or two directories, must not meet on one of these: beside `path`, unless
+ * the file says where. False: there is no room for a socket. */
+static bool place_beside(reading &r, std::string path, const char *key, const char *name,
+                         char **slot)
 {
-    std::string path = r.config.listen;
 
     if (find(r, key))
         return true;
@@ -30,14 +30,21 @@ static void place_sockets(reading &r)
     size_t most = SOCKET_BYTES_MAX - strlen(BRIDGE_SOCKET) + 1;
     struct config &c = r.config;
 
-    if (!place_beside(r, "bridge.socket", BRIDGE_SOCKET, &c.bridge.socket) && c.bridge.enabled)
+    if (!place_beside(r, c.listen, "bridge.socket", BRIDGE_SOCKET, &c.bridge.socket) &&
+        c.bridge.enabled)
         r.fault(find(r, "listen")->source().begin,
                 "listen leaves no room for the bridge's bridge.sock beside it",
                 "a path of at most " + std::to_string(most) +
                     " bytes up to its last '/', or [bridge] socket to be set");
     /* Nobody needs it: without room there is none. */
-    if (!place_beside(r, "control.socket", CONTROL_SOCKET, &c.control_socket))
+    if (!place_beside(r, c.listen, "control.socket", CONTROL_SOCKET, &c.control_socket))
         put_text("", &c.control_socket);
+    /* What a driver needs is room in the path by which it sees the directory. */
+    (void)place_beside(r, c.plugin_dir, "dra.registry_dir", REGISTRY_DIRECTORY,
+                       &c.dra.registry_dir);
+    /* Who has the plugins in the kubelet's own place has no kubelet. */
+    if (!find(r, "dra.registry_dir") && !strcmp(c.dra.registry_dir, c.dra.kubelet_registry_dir))
+        c.dra.enabled = false;
 }
 
 /* ---- paths that must differ ---- */
@@ -115,11 +122,13 @@ static void check_paths(reading &r)
     }
     check_apart(r, control, {&listen, &runtime, &feed, &metrics, &registration},
                 "[control] socket is another socket's, too", "a path that no other setting has");
-    check_apart(r, registry, {&kubelets_registry},
-                "registry_dir and kubelet_registry_dir are the same directory",
-                "registry_dir to be the shim's own and kubelet_registry_dir the kubelet's");
-    check_apart(r, registry, {&plugins}, "registry_dir and plugin_dir are the same directory",
-                "one for each of the two ways in which plugins register");
+    if (c.dra.enabled) {
+        check_apart(r, registry, {&kubelets_registry},
+                    "registry_dir and kubelet_registry_dir are the same directory",
+                    "registry_dir to be the shim's own and kubelet_registry_dir the kubelet's");
+        check_apart(r, registry, {&plugins}, "registry_dir and plugin_dir are the same directory",
+                    "one for each of the two ways in which plugins register");
+    }
 }
 
 /* ---- devices and resources ---- */

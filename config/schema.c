@@ -216,6 +216,7 @@ const struct schema_key schema_keys[] = {
          .expected = "an array of names in quotes, such as [\"kubelet\"]"),
     KEY(BRIDGE, "redirect_plugin_mounts", FLAG, config, bridge.redirect_plugin_mounts, "false"),
 
+    /* registry_dir is beside plugins.plugin_dir; where that is another, check.cpp puts it there. */
     KEY(DRA, "enabled", FLAG, config, dra.enabled, "true"),
     KEY(DRA, "registry_dir", DIRECTORY, config, dra.registry_dir,
         "/var/lib/cri-device-shim/plugins_registry",

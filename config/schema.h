@@ -30,6 +30,8 @@ extern "C" {
  * resources as they are, and for a part of any other with a digest. 107 - 17 - 40 = 50. */
 #define BRIDGE_SUBDIRECTORY "/cri-device-shim/"
 #define BRIDGE_NAME_BYTES 40
+/* What the plugin watcher watches, in the directory of plugin_dir unless the file says otherwise. */
+#define REGISTRY_DIRECTORY "/plugins_registry"
 /* The names of links in kubelet_registry_dir (shim/registry/kubelet_link.h). */
 #define KUBELET_LINK_BYTES (sizeof "/cri-device-shim-0123456789abcdef.sock" - 1)
 /* Of a driver's sockets in registry_dir, "/DRIVER-PODUID-reg.sock", which are its own to shorten. */

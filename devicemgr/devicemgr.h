@@ -132,6 +132,10 @@ void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms);
  * the kubelet's (README.md, "Registration"). */
 void devicemgr_register(struct devicemgr *mgr, uint64_t now_ms, uint64_t registration,
                         const char *version, const char *socket_name, const char *resource);
+/* The same for a plugin that was found by its registration socket: its own may be anywhere, at an
+ * absolute path. Who tells of it answers for that. */
+void devicemgr_register_at(struct devicemgr *mgr, uint64_t now_ms, uint64_t registration,
+                           const char *version, const char *path, const char *resource);
 /* The Register call's client went away before register_done. */
 void devicemgr_register_cancelled(struct devicemgr *mgr, uint64_t registration);
 void devicemgr_endpoint_options(struct devicemgr *mgr, uint64_t now_ms, uint64_t endpoint,

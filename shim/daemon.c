@@ -478,6 +478,11 @@ static int run(struct daemon *d)
     start_metrics(d);
     if (d->config->bridge.redirect_plugin_mounts)
         calls_set_redirect(d->calls, d->config->bridge.kubelet_plugin_dir, d->config->plugin_dir);
+    if (d->config->dra.enabled)
+        calls_set_driver_redirect(d->calls, d->config->dra.kubelet_registry_dir,
+                                  d->config->dra.registry_dir,
+                                  (const char *const *)d->config->dra.redirect_mounts,
+                                  d->config->dra.redirect_mounts_len);
     uv_run(&d->loop, UV_RUN_DEFAULT);
     calls_free(d->calls);
     return 0;

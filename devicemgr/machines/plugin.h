@@ -41,9 +41,9 @@ void plugin_answer_failed(struct state *state, struct endpoint *endpoint, const 
 
 /* ---- registration.c ---- */
 
-/* devicemgr_register() */
+/* devicemgr_register(); `is_path`: devicemgr_register_at() */
 void registration_begin(struct state *state, uint64_t registration, const char *version,
-                        const char *socket_name, const char *name);
+                        const char *socket_name, bool is_path, const char *name);
 /* devicemgr_register_cancelled() */
 void registration_cancelled(struct state *state, uint64_t registration);
 /* Makes the dial that had to wait for its turn. */

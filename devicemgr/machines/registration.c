@@ -12,9 +12,17 @@
 
 #define KUBELET_SOCKET "kubelet.sock"
 
+/* Of a Register call a bare name, which stays in the plugins' directory. */
+static bool is_socket_name(const char *name)
+{
+    return name[0] != '\0' && !strchr(name, '/') && strcmp(name, ".") != 0 &&
+           strcmp(name, "..") != 0 && strcmp(name, KUBELET_SOCKET) != 0 &&
+           strlen(name) <= SOCKET_NAME_BYTES_MAX;
+}
+
 /* The kubelet's checks, in its order and words, then ours. 0, or the code of the refusal. */
 static int check_register(const struct state *state, const char *version, const char *socket_name,
-                          const char *name, struct text *text)
+                          bool is_path, const char *name, struct text *text)
 {
     const struct resource *resource = resources_find(state->resources, name);
 
@@ -31,9 +39,7 @@ static int check_register(const struct state *state, const char *version, const 
         text_add(text, "\" is invalid");
         return CODE_UNKNOWN;
     }
-    if (socket_name[0] == '\0' || strchr(socket_name, '/') || strcmp(socket_name, ".") == 0 ||
-        strcmp(socket_name, "..") == 0 || strcmp(socket_name, KUBELET_SOCKET) == 0 ||
-        strlen(socket_name) > SOCKET_NAME_BYTES_MAX) {
+    if (!is_path && !is_socket_name(socket_name)) {
         text_add(text, "the endpoint \"");
         text_add_words(text, socket_name, TEXT_WORDS_BYTES_MAX);
         text_add(text,
@@ -102,13 +108,13 @@ void registration_dial_waiting(struct state *state, struct resource *resource)
 }
 
 void registration_begin(struct state *state, uint64_t registration, const char *version,
-                        const char *socket_name, const char *name)
+                        const char *socket_name, bool is_path, const char *name)
 {
     struct text text = {0};
     struct resource *resource;
     int code;
 
-    code = check_register(state, version, socket_name, name, &text);
+    code = check_register(state, version, socket_name, is_path, name, &text);
     if (code != 0) {
         plugin_answer_call(state, registration, code, &text);
         state_log_about(state, LEVEL_WARNING, name_about_resource(name), &text);

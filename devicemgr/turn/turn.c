@@ -191,7 +191,15 @@ void devicemgr_register(struct devicemgr *mgr, uint64_t now_ms, uint64_t registr
                         const char *version, const char *socket_name, const char *resource)
 {
     state_at(&mgr->state, now_ms);
-    registration_begin(&mgr->state, registration, version, socket_name, resource);
+    registration_begin(&mgr->state, registration, version, socket_name, false, resource);
+    hand_out(mgr);
+}
+
+void devicemgr_register_at(struct devicemgr *mgr, uint64_t now_ms, uint64_t registration,
+                           const char *version, const char *path, const char *resource)
+{
+    state_at(&mgr->state, now_ms);
+    registration_begin(&mgr->state, registration, version, path, true, resource);
     hand_out(mgr);
 }
 

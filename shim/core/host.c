@@ -101,6 +101,8 @@ static void start_parts(struct host *host)
     host->registrar =
         registrar_start(loop, config->plugin_dir, host->store, &EVENTS_OF_REGISTRAR, host);
     host->clients = plugin_clients_new(loop, config->plugin_dir, &EVENTS_OF_PLUGINS, host);
+    if (config->dra.enabled)
+        host->drivers = drivers_start(host);
     host->builtins =
         builtins_start(loop, config->devices, config->devices_len, &EVENTS_OF_BUILTINS, host);
     host->lister =
@@ -234,6 +236,10 @@ static void stop_parts(struct host *host)
 {
     host->stopping.parts += 3;
     registrar_stop(host->registrar);
+    if (host->drivers) {
+        host->stopping.parts++;
+        drivers_stop(host->drivers, stopping_part, &host->stopping);
+    }
     plugin_clients_stop(host->clients, stopping_part, &host->stopping);
     builtins_stop(host->builtins, stopping_part, &host->stopping);
     lister_stop(host->lister, stopping_part, &host->stopping);

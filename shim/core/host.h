@@ -4,6 +4,7 @@
  *
  *   events.h   what those say, as events of the core
  *   ports.h    what the core asks of them
+ *   drivers.h  both, of DRA drivers and of what else registers by a socket
  *   restore.h  the checkpoint's way into the core; store_worker.h: how it is read and written
  *
  * It implements every port of the core except `verdict`, `preferred` and `event`, its owner's. One
@@ -19,6 +20,7 @@
 #include <uv.h>
 
 #include "config/config.h"
+#include "cri-proto/dra_health_v1alpha1.pb-c.h"
 #include "devicemgr/devicemgr.h"
 #include "shim/core/host_counts.h"
 #include "shim/core/store_worker.h"
@@ -39,6 +41,12 @@ struct host_ops {
     /* What became of what an operator asked for (ports.h, steered), likewise. May be NULL
      * if nobody does. */
     void (*steered)(void *user, uint64_t number, const struct devicemgr_steered *steered);
+    /* What became of a claim (ports.h, claim_done), likewise. May be NULL if nobody asks. */
+    void (*claim_done)(void *user, uint64_t number, const struct devicemgr_claim_done *done);
+    /* What a DRA driver of this name says of its devices' health; from the loop. May be NULL: they are
+     * not asked. */
+    void (*driver_health)(void *user, const char *driver,
+                          const DraHealth__V1alpha1__NodeWatchResourcesResponse *health);
     /* The checkpoint is read, and all parts are at work: host_ready(). Once, from the loop. */
     void (*ready)(void *user);
     /* Not yet: it cannot be read, or that takes longer than RESTORE_READ_MS. Once at most, before

@@ -5,6 +5,7 @@
 #define SHIM_CORE_HOST_STATE_H
 
 #include "shim/boot.h"
+#include "shim/core/drivers.h"
 #include "shim/core/host.h"
 #include "shim/core/registered_mark.h"
 #include "shim/core/restore.h"
@@ -23,8 +24,9 @@ struct host {
     void *user;
     struct devicemgr *core;
     char boot_id[BOOT_ID_BYTES_MAX];
-    struct registrar *registrar; /* this and the next three: NULL until the checkpoint is read */
+    struct registrar *registrar; /* this and the next four: NULL until the checkpoint is read */
     struct plugin_clients *clients;
+    struct drivers *drivers; /* also NULL where the settings want none */
     struct builtins *builtins;
     struct lister *lister;
     struct store_worker *worker;

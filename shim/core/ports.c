@@ -4,13 +4,15 @@
 
 #include "shim/core/host_state.h"
 #include "shim/log.h"
+#include "shim/registry/registry.h"
 
 static void port_endpoint_open(void *user, uint64_t endpoint, const char *resource,
                                const char *socket_name)
 {
     struct host *host = user;
     uid_t uid = 0;
-    bool registering = registrar_peer(host->registrar, socket_name, &uid);
+    bool registering = registrar_peer(host->registrar, socket_name, &uid) ||
+                       (host->drivers && drivers_plugin_peer(host->drivers, socket_name, &uid));
 
     (void)resource;
     plugin_clients_open(host->clients, endpoint, socket_name, uid, registering);
@@ -30,7 +32,10 @@ static void port_register_done(void *user, uint64_t registration, int code, cons
     host_counts_registration(&host->counts, code);
     if (code == 0)
         registered_mark_set(&host->registered_mark);
-    registrar_answer(host->registrar, registration, code, message);
+    if (registration & REGISTRY_NUMBER_BIT)
+        drivers_plugin_registered(host->drivers, registration, code, message);
+    else
+        registrar_answer(host->registrar, registration, code, message);
 }
 
 static void port_allocate(void *user, uint64_t endpoint, uint64_t call, const char *const *ids,
@@ -66,6 +71,41 @@ static void port_call_cancel(void *user, uint64_t call)
 
     host_counts_cancel(&host->counts, call);
     plugin_clients_cancel(host->clients, call);
+    if (host->drivers)
+        drivers_call_cancel(host->drivers, call);
+}
+
+static void port_driver_registered(void *user, uint64_t instance, int code, const char *message)
+{
+    struct host *host = user;
+
+    drivers_registered(host->drivers, instance, code, message);
+}
+
+static void port_driver_prepare(void *user, uint64_t instance, uint64_t call,
+                                const struct devicemgr_claim *claim, uint64_t timeout_ms)
+{
+    struct host *host = user;
+
+    (void)timeout_ms; /* the settings' */
+    drivers_prepare(host->drivers, instance, call, claim);
+}
+
+static void port_driver_unprepare(void *user, uint64_t instance, uint64_t call,
+                                  const struct devicemgr_claim *claim, uint64_t timeout_ms)
+{
+    struct host *host = user;
+
+    (void)timeout_ms;
+    drivers_unprepare(host->drivers, instance, call, claim);
+}
+
+static void port_claim_done(void *user, uint64_t number, const struct devicemgr_claim_done *done)
+{
+    struct host *host = user;
+
+    if (host->ops->claim_done)
+        host->ops->claim_done(host->user, number, done);
 }
 
 static void port_commit(void *user, uint64_t commit, const struct devicemgr_record *records,
@@ -159,6 +199,10 @@ const struct devicemgr_ports PORTS = {
     .prefer = port_prefer,
     .prestart = port_prestart,
     .call_cancel = port_call_cancel,
+    .driver_registered = port_driver_registered,
+    .driver_prepare = port_driver_prepare,
+    .driver_unprepare = port_driver_unprepare,
+    .claim_done = port_claim_done,
     .commit = port_commit,
     .container_check = port_container_check,
     .runtime_list = port_runtime_list,

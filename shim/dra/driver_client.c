@@ -17,6 +17,7 @@
 #include "shim/rpc/message.h"
 #include "shim/rpc/numbered.h"
 #include "shim/rpc/rpc.h"
+#include "shim/stopping.h"
 
 #define REASON_BYTES_MAX (RPC_STATUS_TEXT_BYTES_MAX + 256)
 /* Connections beside the first. One that is going away lasts until its calls are through. */
@@ -58,10 +59,8 @@ struct driver_clients {
     struct numbered_calls calls;
     STAILQ_HEAD(, unavailable) unavailable;
     uv_timer_t unavailable_timer;
-    size_t shared;  /* DRIVERS_SHARED_BYTES, less what is drawn */
-    unsigned parts; /* still to be closed: clients, the calls, and the timer */
-    void (*done)(void *user);
-    void *done_user;
+    size_t shared;            /* DRIVERS_SHARED_BYTES, less what is drawn */
+    struct stopping stopping; /* of clients, while there are any, the calls and the timer */
 };
 
 static struct driver_client *find(struct driver_clients *set, uint64_t instance)
@@ -373,25 +372,16 @@ static void on_dial(uv_timer_t *timer)
 
 /* ---- life ---- */
 
-static void set_release(struct driver_clients *set)
+static void set_free(void *thing)
 {
-    void (*done)(void *user) = set->done;
-    void *user = set->done_user;
+    struct driver_clients *set = thing;
+    struct unavailable *one;
 
-    if (--set->parts > 0)
-        return;
+    while ((one = STAILQ_FIRST(&set->unavailable))) {
+        STAILQ_REMOVE_HEAD(&set->unavailable, entry);
+        free(one);
+    }
     free(set);
-    done(user);
-}
-
-static void on_calls_stopped(void *user)
-{
-    set_release(user);
-}
-
-static void on_unavailable_closed(uv_handle_t *handle)
-{
-    set_release(handle->data);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -403,7 +393,7 @@ static void on_timer_closed(uv_handle_t *handle)
         return;
     free(client->path);
     free(client);
-    set_release(set);
+    stopping_part(&set->stopping);
 }
 
 struct driver_clients *driver_clients_new(uv_loop_t *loop, const struct driver_clients_ops *ops,
@@ -419,7 +409,7 @@ struct driver_clients *driver_clients_new(uv_loop_t *loop, const struct driver_c
     STAILQ_INIT(&set->unavailable);
     uv_timer_init(loop, &set->unavailable_timer);
     set->unavailable_timer.data = set;
-    set->parts = 2;
+    set->stopping = (struct stopping){.parts = 2, .free = set_free, .thing = set};
     return set;
 }
 
@@ -446,7 +436,7 @@ void driver_clients_open(struct driver_clients *clients, uint64_t instance,
         .left = DRIVER_RECEIVED_BYTES_MAX, .own = DRIVER_OWN_BYTES, .shared = &clients->shared};
     timer_init(client, &client->dial_timer);
     timer_init(client, &client->health_timer);
-    clients->parts++;
+    clients->stopping.parts++;
     HASH_ADD(hh, clients->clients, number, sizeof client->number, client);
     dial_in(client, 0);
 }
@@ -470,18 +460,13 @@ void driver_clients_close(struct driver_clients *clients, uint64_t instance)
 void driver_clients_stop(struct driver_clients *clients, void (*done)(void *user), void *user)
 {
     struct driver_client *client, *next;
-    struct unavailable *one;
 
-    clients->done = done;
-    clients->done_user = user;
+    clients->stopping.done = done;
+    clients->stopping.user = user;
     HASH_ITER(hh, clients->clients, client, next)
     {
         client_close(client);
     }
-    while ((one = STAILQ_FIRST(&clients->unavailable))) {
-        STAILQ_REMOVE_HEAD(&clients->unavailable, entry);
-        free(one);
-    }
-    uv_close((uv_handle_t *)&clients->unavailable_timer, on_unavailable_closed);
-    numbered_calls_stop(&clients->calls, on_calls_stopped, clients);
+    stopping_close(&clients->stopping, (uv_handle_t *)&clients->unavailable_timer);
+    numbered_calls_stop(&clients->calls, stopping_part, &clients->stopping);
 }

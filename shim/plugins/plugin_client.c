@@ -399,7 +399,8 @@ void plugin_clients_open(struct plugin_clients *clients, uint64_t endpoint, cons
 
     client->set = clients;
     client->number = endpoint;
-    client->path = path_join(clients->dir, socket_name);
+    client->path =
+        socket_name[0] == '/' ? must(strdup(socket_name)) : path_join(clients->dir, socket_name);
     client->uid = uid;
     client->patient = patient;
     client->since_ms = uv_now(clients->loop);

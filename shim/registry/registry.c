@@ -11,6 +11,7 @@
 #include "shim/registry/info.h"
 #include "shim/registry/kubelet_link.h"
 #include "shim/registry/sockets.h"
+#include "shim/stopping.h"
 
 /* How often the links in the kubelet's directory are looked at, as long as there are any. */
 #define LINKS_LOOK_MS 1000
@@ -40,10 +41,8 @@ struct registry {
     uv_timer_t links_timer;
     int links_error; /* of the last look at the links */
     uint64_t last_number;
-    bool stopping;
-    unsigned parts; /* still to be stopped */
-    void (*done)(void *user);
-    void *done_user;
+    bool over; /* nothing is told any more */
+    struct stopping stopping;
 };
 
 /* ---- what is the kubelet's ---- */
@@ -111,7 +110,7 @@ static void withdraw(struct candidate *c)
     c->registration = 0;
     free(c->endpoint);
     c->endpoint = NULL;
-    if (registration && !r->stopping)
+    if (registration && !r->over)
         r->ops->gone(r->user, registration);
 }
 
@@ -129,18 +128,29 @@ static void begin(struct candidate *c, const Pluginregistration__PluginInfo *inf
         r->ops->plugin(r->user, c->registration, info->name, c->endpoint);
 }
 
+/* `step` is the kubelet's word for where it failed. */
+static void fail(struct candidate *c, const char *step, const char *wrong)
+{
+    char words[FAILED_BYTES_MAX];
+
+    c->registration = 0;
+    free(c->endpoint);
+    c->endpoint = NULL;
+    snprintf(words, sizeof words, "RegisterPlugin error -- plugin %s failed with err: %s", step,
+             wrong);
+    handshake_answer(c->handshake, words);
+}
+
 static void on_asked(void *user, const Pluginregistration__PluginInfo *info, uid_t uid)
 {
     struct candidate *c = user;
-    char wrong[INFO_WORDS_BYTES_MAX], words[FAILED_BYTES_MAX];
+    char wrong[INFO_WORDS_BYTES_MAX];
 
     c->uid = uid;
     if (info_kind(info) == INFO_OTHER) {
         pass_on(c, info->type);
     } else if (!info_check(info, c->path, wrong)) {
-        snprintf(words, sizeof words,
-                 "RegisterPlugin error -- plugin validation failed with err: %s", wrong);
-        handshake_answer(c->handshake, words);
+        fail(c, "validation", wrong);
     } else {
         begin(c, info);
     }
@@ -174,7 +184,7 @@ static void on_went(void *user, void *socket)
     LIST_REMOVE(c, entry);
     handshake_stop(c->handshake);
     /* Also one of a daemon before this one, of which it is not known yet what it is. */
-    if (*r->kubelet_directory && !r->stopping)
+    if (*r->kubelet_directory && !r->over)
         kubelet_link_remove(r->kubelet_directory, c->path, c->file);
     withdraw(c);
     free(c);
@@ -203,27 +213,38 @@ struct registry *registry_start(uv_loop_t *loop, const char *directory,
     return r;
 }
 
-void registry_answer(struct registry *r, uint64_t registration, const char *error)
+/* NULL: it is not pending. */
+static struct candidate *find_pending(struct registry *r, uint64_t registration)
 {
     struct candidate *c;
-    char words[FAILED_BYTES_MAX];
 
     LIST_FOREACH(c, &r->candidates, entry)
     {
         if (c->registration == registration && !c->answered)
             break;
     }
+    return c;
+}
+
+void registry_answer(struct registry *r, uint64_t registration, const char *error)
+{
+    struct candidate *c = find_pending(r, registration);
+
     if (!c)
         return;
-    c->answered = true;
-    if (error) {
-        c->registration = 0;
-        free(c->endpoint);
-        c->endpoint = NULL;
-        snprintf(words, sizeof words,
-                 "RegisterPlugin error -- plugin registration failed with err: %s", error);
-    }
-    handshake_answer(c->handshake, error ? words : NULL);
+    c->answered = !error;
+    if (error)
+        fail(c, "registration", error);
+    else
+        handshake_answer(c->handshake, NULL);
+}
+
+void registry_refuse(struct registry *r, uint64_t registration, const char *wrong)
+{
+    struct candidate *c = find_pending(r, registration);
+
+    if (c)
+        fail(c, "validation", wrong);
 }
 
 bool registry_peer(const struct registry *r, const char *endpoint, uid_t *uid)
@@ -245,27 +266,10 @@ const char *registry_trouble(const struct registry *r)
     return sockets_trouble(r->sockets);
 }
 
-static void on_part_stopped(void *user)
-{
-    struct registry *r = user;
-
-    if (--r->parts > 0)
-        return;
-    r->done(r->done_user);
-    free(r);
-}
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-    on_part_stopped(handle->data);
-}
-
 void registry_stop(struct registry *r, void (*done)(void *user), void *user)
 {
-    r->stopping = true;
-    r->done = done;
-    r->done_user = user;
-    r->parts = 2;
-    uv_close((uv_handle_t *)&r->links_timer, on_timer_closed);
-    sockets_stop(r->sockets, on_part_stopped, r);
+    r->over = true;
+    r->stopping = (struct stopping){2, free, r, done, user};
+    stopping_close(&r->stopping, (uv_handle_t *)&r->links_timer);
+    sockets_stop(r->sockets, stopping_part, &r->stopping);
 }

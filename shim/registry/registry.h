@@ -50,6 +50,9 @@ struct registry *registry_start(uv_loop_t *loop, const char *directory,
 /* NULL: it is registered, else why it is not (copied). One that is not pending is ignored. */
 void registry_answer(struct registry *registry, uint64_t registration, const char *error);
 
+/* It is not what it should be, which is told as the kubelet tells it where it validates a plugin. */
+void registry_refuse(struct registry *registry, uint64_t registration, const char *wrong);
+
 /* Who serves the socket by which the newest registration with this endpoint came; false: there is none. */
 bool registry_peer(const struct registry *registry, const char *endpoint, uid_t *uid)
     __attribute__((warn_unused_result));

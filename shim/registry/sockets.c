@@ -20,6 +20,7 @@
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/registry/limits.h"
+#include "shim/stopping.h"
 #include "shim/watch.h"
 
 #define DIRECTORY_MODE 0755
@@ -58,9 +59,7 @@ struct sockets {
     bool unwatched; /* something is not told by inotify */
     bool too_many;  /* something was left out, */
     bool told_many; /* and the log says so */
-    unsigned parts; /* still to be closed */
-    void (*done)(void *user);
-    void *done_user;
+    struct stopping stopping;
 };
 
 /* ---- a look ---- */
@@ -314,41 +313,31 @@ const char *sockets_trouble(const struct sockets *sockets)
     return sockets->error ? strerror(-sockets->error) : NULL;
 }
 
-static void on_part_closed(void *user)
+static void sockets_free(void *thing)
 {
-    struct sockets *s = user;
+    struct sockets *s = thing;
     struct dotted *d;
 
-    if (--s->parts > 0)
-        return;
     while ((d = SLIST_FIRST(&s->dotted))) {
         SLIST_REMOVE_HEAD(&s->dotted, entry);
         free(d->path);
         free(d);
     }
-    s->done(s->done_user);
     free(s);
-}
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-    on_part_closed(handle->data);
 }
 
 void sockets_stop(struct sockets *sockets, void (*done)(void *user), void *user)
 {
     struct one *one, *next;
 
-    sockets->done = done;
-    sockets->done_user = user;
     HASH_ITER(hh, sockets->all, one, next)
     {
         one_went(sockets, one);
     }
-    sockets->parts = 1;
+    sockets->stopping = (struct stopping){1, sockets_free, sockets, done, user};
     if (watch_runs(&sockets->watch)) {
-        sockets->parts++;
-        watch_close(&sockets->watch, on_part_closed, sockets);
+        sockets->stopping.parts++;
+        watch_close(&sockets->watch, stopping_part, &sockets->stopping);
     }
-    uv_close((uv_handle_t *)&sockets->timer, on_timer_closed);
+    stopping_close(&sockets->stopping, (uv_handle_t *)&sockets->timer);
 }

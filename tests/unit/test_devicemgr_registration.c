@@ -50,6 +50,26 @@ static void the_endpoint_must_be_a_bare_file_name(void **state)
     expect(w, "open *");
 }
 
+/* One that was found by its registration socket: all checks but that for the name of its own. */
+static void the_endpoint_of_one_that_was_found_is_a_path(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_register_at(w->mgr, w->now_ms, 7, "v1", "/plugins/gpu.sock", GPU);
+    devicemgr_run(w->mgr);
+    expect(w, "register 7 refused 2: requested API version \"v1\"*");
+    devicemgr_register_at(w->mgr, w->now_ms, 8, "v1beta1", "/plugins/gpu.sock", "bad");
+    devicemgr_run(w->mgr);
+    expect(w, "register 8 refused 2: the ResourceName \"bad\" is invalid");
+    devicemgr_register_at(w->mgr, w->now_ms, 9, "v1beta1", "/plugins/gpu.sock", GPU);
+    devicemgr_run(w->mgr);
+    expect(w, "open vendor.com/gpu /plugins/gpu.sock");
+    plugin_options(w, w->endpoint, false, false);
+    expect(w, "registered 9");
+    plugin_list(w, w->endpoint, "g0");
+    expect(w, "commit resource vendor.com/gpu");
+}
+
 static void the_name_of_a_built_in_device_is_taken(void **state)
 {
     struct world *w = *state;
@@ -347,6 +367,7 @@ int main(void)
         TEST(the_version_is_checked_first_in_the_kubelets_words),
         TEST(the_resource_name_is_checked_second),
         TEST(the_endpoint_must_be_a_bare_file_name),
+        TEST(the_endpoint_of_one_that_was_found_is_a_path),
         TEST(the_name_of_a_built_in_device_is_taken),
         TEST(register_is_answered_when_the_options_have_come),
         TEST(what_was_told_is_unstored_until_its_row_is_durable),

@@ -1,0 +1,262 @@
+#include "shim/core/drivers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define uthash_fatal(message) abort()
+#include <uthash.h>
+
+#include "cri-proto/methods.h"
+#include "devicemgr/dra.h"
+#include "shim/boot_clock.h"
+#include "shim/core/host_state.h"
+#include "shim/dra/driver_client.h"
+#include "shim/must.h"
+#include "shim/registry/registry.h"
+#include "shim/stopping.h"
+
+#define REFUSAL_BYTES_MAX (SERVICES_WORDS_BYTES_MAX + 512)
+
+/* A registration of a driver that is not over. */
+struct instance {
+    UT_hash_handle hh;
+    uint64_t number;
+    char *name;
+    char *endpoint;
+    enum driver_service service;
+    bool health;
+};
+
+struct drivers {
+    struct host *host;
+    struct registry *registry;
+    struct driver_clients *clients;
+    struct instance *instances;
+    struct stopping stopping;
+};
+
+static struct devicemgr *core_of(const struct drivers *drivers)
+{
+    return host_core(drivers->host);
+}
+
+static struct instance *find(struct drivers *drivers, uint64_t number)
+{
+    struct instance *instance;
+
+    HASH_FIND(hh, drivers->instances, &number, sizeof number, instance);
+    return instance;
+}
+
+static void forget(struct drivers *drivers, struct instance *instance)
+{
+    HASH_DEL(drivers->instances, instance);
+    free(instance->name);
+    free(instance->endpoint);
+    free(instance);
+}
+
+/* ---- registrations ---- */
+
+/* In the kubelet's words (pkg/kubelet/cm/dra/plugin). */
+static void refuse_services(struct drivers *drivers, uint64_t registration, const char *name,
+                            const char *endpoint, const char *wrong)
+{
+    char words[REFUSAL_BYTES_MAX];
+
+    snprintf(words, sizeof words,
+             "invalid supported gRPC versions of DRA driver plugin %s at endpoint %s: %s", name,
+             endpoint, wrong);
+    registry_refuse(drivers->registry, registration, words);
+}
+
+static void on_driver(void *user, uint64_t registration, const char *name, const char *endpoint,
+                      const char *const *services, size_t services_len)
+{
+    const struct devicemgr_driver_instance is = {
+        .name = name, .endpoint = endpoint, .services = services, .services_len = services_len};
+    struct drivers *drivers = user;
+    char wrong[SERVICES_WORDS_BYTES_MAX];
+    struct instance *instance;
+    enum driver_service service;
+
+    if (!services_choose(services, services_len, &service, wrong)) {
+        refuse_services(drivers, registration, name, endpoint, wrong);
+        return;
+    }
+    instance = must(calloc(1, sizeof *instance));
+    instance->number = registration;
+    instance->name = must(strdup(name));
+    instance->endpoint = must(strdup(endpoint));
+    instance->service = service;
+    instance->health = services_have_health(services, services_len);
+    HASH_ADD(hh, drivers->instances, number, sizeof instance->number, instance);
+    devicemgr_driver_register(core_of(drivers), boot_now_ms(), registration, &is);
+    host_kick(drivers->host);
+}
+
+static void on_plugin(void *user, uint64_t registration, const char *resource, const char *endpoint)
+{
+    struct drivers *drivers = user;
+
+    devicemgr_register_at(core_of(drivers), boot_now_ms(), registration, DEVICEPLUGIN_VERSION,
+                          endpoint, resource);
+    host_kick(drivers->host);
+}
+
+/* A device plugin is there for as long as its list is, as one that has called Register. */
+static void on_gone(void *user, uint64_t registration)
+{
+    struct drivers *drivers = user;
+    struct instance *instance = find(drivers, registration);
+
+    if (instance) {
+        driver_clients_close(drivers->clients, registration);
+        forget(drivers, instance);
+        devicemgr_driver_deregister(core_of(drivers), boot_now_ms(), registration);
+    } else {
+        devicemgr_register_cancelled(core_of(drivers), registration);
+    }
+    host_kick(drivers->host);
+}
+
+static const struct registry_ops REGISTRY_OPS = {
+    .driver = on_driver, .plugin = on_plugin, .gone = on_gone};
+
+void drivers_registered(struct drivers *drivers, uint64_t number, int code, const char *message)
+{
+    struct instance *instance = find(drivers, number);
+    uid_t uid = 0;
+
+    if (!instance)
+        return;
+    if (code != 0) {
+        registry_answer(drivers->registry, number, message);
+        forget(drivers, instance);
+        return;
+    }
+    (void)!registry_peer(drivers->registry, instance->endpoint, &uid);
+    driver_clients_open(drivers->clients, number,
+                        &(struct driver_instance){
+                            .endpoint = instance->endpoint,
+                            .uid = uid,
+                            .service = instance->service,
+                            .health = instance->health && drivers->host->ops->driver_health,
+                        });
+    registry_answer(drivers->registry, number, NULL);
+}
+
+void drivers_plugin_registered(struct drivers *drivers, uint64_t registration, int code,
+                               const char *message)
+{
+    registry_answer(drivers->registry, registration, code == 0 ? NULL : message);
+}
+
+bool drivers_plugin_peer(const struct drivers *drivers, const char *path, uid_t *uid)
+{
+    return registry_peer(drivers->registry, path, uid);
+}
+
+/* ---- connections and calls ---- */
+
+static void on_connected(void *user, uint64_t instance)
+{
+    struct drivers *drivers = user;
+
+    devicemgr_driver_connected(core_of(drivers), boot_now_ms(), instance);
+    host_kick(drivers->host);
+}
+
+static void on_lost(void *user, uint64_t instance, const char *reason)
+{
+    struct drivers *drivers = user;
+
+    devicemgr_driver_lost(core_of(drivers), boot_now_ms(), instance, reason);
+    host_kick(drivers->host);
+}
+
+static void on_answered(void *user, uint64_t call, int code, const char *message,
+                        const void *response, size_t response_bytes)
+{
+    struct drivers *drivers = user;
+
+    devicemgr_claim_answered(core_of(drivers), boot_now_ms(), call, code, message, response,
+                             response_bytes);
+    host_kick(drivers->host);
+}
+
+static void on_health(void *user, uint64_t number,
+                      const DraHealth__V1alpha1__NodeWatchResourcesResponse *response)
+{
+    struct drivers *drivers = user;
+    const struct instance *instance = find(drivers, number);
+
+    if (instance)
+        drivers->host->ops->driver_health(drivers->host->user, instance->name, response);
+}
+
+static const struct driver_clients_ops CLIENTS_OPS = {
+    .connected = on_connected, .lost = on_lost, .answered = on_answered, .health = on_health};
+
+static struct driver_claim claim_of(const struct devicemgr_claim *claim)
+{
+    return (struct driver_claim){
+        .pod_namespace = claim->pod_namespace, .name = claim->name, .uid = claim->uid};
+}
+
+void drivers_prepare(struct drivers *drivers, uint64_t instance, uint64_t call,
+                     const struct devicemgr_claim *claim)
+{
+    const struct driver_claim is = claim_of(claim);
+
+    driver_clients_prepare(drivers->clients, instance, call, &is,
+                           drivers->host->config->dra.call_timeout_ms);
+}
+
+void drivers_unprepare(struct drivers *drivers, uint64_t instance, uint64_t call,
+                       const struct devicemgr_claim *claim)
+{
+    const struct driver_claim is = claim_of(claim);
+
+    driver_clients_unprepare(drivers->clients, instance, call, &is,
+                             drivers->host->config->dra.call_timeout_ms);
+}
+
+void drivers_call_cancel(struct drivers *drivers, uint64_t call)
+{
+    driver_clients_cancel(drivers->clients, call);
+}
+
+/* ---- life ---- */
+
+struct drivers *drivers_start(struct host *host)
+{
+    const struct config_dra *config = &host->config->dra;
+    struct drivers *drivers = must(calloc(1, sizeof *drivers));
+
+    drivers->host = host;
+    drivers->clients = driver_clients_new(host->loop, &CLIENTS_OPS, drivers);
+    drivers->registry = registry_start(host->loop, config->registry_dir,
+                                       config->kubelet_registry_dir, &REGISTRY_OPS, drivers);
+    return drivers;
+}
+
+static void drivers_free(void *thing)
+{
+    struct drivers *drivers = thing;
+    struct instance *instance, *next;
+
+    HASH_ITER(hh, drivers->instances, instance, next)
+    {
+        forget(drivers, instance);
+    }
+    free(drivers);
+}
+
+void drivers_stop(struct drivers *drivers, void (*done)(void *user), void *user)
+{
+    drivers->stopping = (struct stopping){2, drivers_free, drivers, done, user};
+    registry_stop(drivers->registry, stopping_part, &drivers->stopping);
+    driver_clients_stop(drivers->clients, stopping_part, &drivers->stopping);
+}

@@ -1,0 +1,39 @@
+/*
+ * What registers by a socket (registry/registry.h), told to the core, and what the core asks of DRA
+ * drivers: an instance of a driver is a registration, by the same number, and has a connection
+ * (dra/driver_client.h) from when the core has taken it until its socket goes.
+ */
+#ifndef SHIM_CORE_DRIVERS_H
+#define SHIM_CORE_DRIVERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "devicemgr/ports.h"
+
+struct drivers;
+struct host;
+
+/* Watches the directory of the host's settings. */
+struct drivers *drivers_start(struct host *host);
+
+/* The answer to a device plugin that registered in this way (ports.h, register_done). */
+void drivers_plugin_registered(struct drivers *drivers, uint64_t registration, int code,
+                               const char *message);
+/* Whose a device plugin's socket may be; false: none has registered with it in this way. */
+bool drivers_plugin_peer(const struct drivers *drivers, const char *path, uid_t *uid)
+    __attribute__((warn_unused_result));
+
+/* As the ports of these names. */
+void drivers_registered(struct drivers *drivers, uint64_t instance, int code, const char *message);
+void drivers_prepare(struct drivers *drivers, uint64_t instance, uint64_t call,
+                     const struct devicemgr_claim *claim);
+void drivers_unprepare(struct drivers *drivers, uint64_t instance, uint64_t call,
+                       const struct devicemgr_claim *claim);
+void drivers_call_cancel(struct drivers *drivers, uint64_t call);
+
+/* Frees it, then runs `done` from the loop. The core is told nothing any more. */
+void drivers_stop(struct drivers *drivers, void (*done)(void *user), void *user);
+
+#endif
