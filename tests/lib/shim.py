@@ -57,18 +57,20 @@ def _toml_table(values):
 
 
 class Shim(Program):
-    """`top`, `log`, `metrics`, `plugins`, `annotations`, `bridge`, `control` override keys of those tables;
+    """`top`, `log`, `metrics`, `plugins`, `annotations`, `bridge`, `dra`, `control` override keys of those tables;
     `devices`: [[device]], `resources`: [[resource]]."""
 
     def __init__(self, directory, runtime_endpoint, plugins=None, annotations=None, devices=(),
                  resources=(), top=None, bridge=None, log=None, metrics=None,
-                 control=None):
+                 control=None, dra=None):
         self.directory = pathlib.Path(directory)
         self.binary = BINARY
         super().__init__("the shim", self.directory / "shim.log")
         self.socket = self.directory / "s.sock"
         self.plugin_dir = self.directory / "plugins"
         self.kubelet_plugin_dir = self.directory / "kubelet"
+        self.registry_dir = self.directory / "plugins_registry"
+        self.kubelet_registry_dir = self.directory / "kubelets_registry"
         self.feed = self.directory / "feed.sock"
         self.control = self.directory / "control.sock"
         self.state_dir = self.directory / "state"
@@ -79,6 +81,7 @@ class Shim(Program):
         self.annotations = {"enabled": True, "namespaces": ["*"], **(annotations or {})}
         self.bridge = {"socket": str(self.feed),
                        "kubelet_plugin_dir": str(self.kubelet_plugin_dir), **(bridge or {})}
+        self.dra = {"kubelet_registry_dir": str(self.kubelet_registry_dir), **(dra or {})}
         self.log_settings = {"format": "plain", **(log or {})}
         self.metrics = dict(metrics or {})
         self.control_table = control or {}
@@ -90,7 +93,8 @@ class Shim(Program):
                   "[metrics]\n" + _toml_table(self.metrics),
                   "[plugins]\n" + _toml_table(self.plugins),
                   "[annotations]\n" + _toml_table(self.annotations),
-                  "[bridge]\n" + _toml_table(self.bridge)]
+                  "[bridge]\n" + _toml_table(self.bridge),
+                  "[dra]\n" + _toml_table(self.dra)]
         if self.control_table:
             tables.append("[control]\n" + _toml_table(self.control_table))
         tables += ["[[device]]\n" + _toml_table(device) for device in self.devices]

@@ -1,0 +1,27 @@
+/*
+ * A DRA driver's endpoint in the test's own process, which says and does what a test tells it.
+ */
+#ifndef TESTS_UNIT_TEST_DRIVER_FIXTURE_H
+#define TESTS_UNIT_TEST_DRIVER_FIXTURE_H
+
+#include "tests/unit/test_rpc_fixture.h"
+
+struct driver {
+    struct rpc_server *server;
+    char path[64];
+    struct rpc_incoming *held;   /* a call that is not answered */
+    struct rpc_incoming *stream; /* of health */
+    unsigned prepares, unprepares, streams;
+    const char *service; /* that the last call was on */
+    char claim[128];     /* of the last call: "namespace/name uid" */
+    bool hold, without_health;
+    int code;
+    const char *error; /* of the claim */
+};
+
+/* Serves as `name` in the world's directory. */
+void driver_serve(struct driver *driver, struct world *world, const char *name);
+/* Its socket is gone, too. One that does not serve is left alone. */
+void driver_end(struct driver *driver);
+
+#endif
