@@ -159,6 +159,8 @@ void check_freed(struct world *w, const char *uid, const char *container, const 
 {
     size_t r = resource_sim_find(resource);
 
+    if (!shim_exclusive(w, r) && reason_unlisted(w))
+        return; /* what is shared is given out before it is known who has it: a list tells */
     for (size_t i = 0; i < w->runtime.containers_end; i++) {
         const struct rt_container *c = &w->runtime.containers[i];
 

@@ -71,10 +71,15 @@ static struct claim *note_row(struct world *w, const struct devicemgr_record *re
     return c;
 }
 
+/* What is to be deleted is in force no more, however long the row stays. */
 void claims_row_written(struct world *w, const struct devicemgr_record *record)
 {
     struct claim *c = note_row(w, record);
+    struct claim *dropped =
+        record->kind == DEVICEMGR_RECORD_ALLOCATION && !record->value ? find_row(w, record) : NULL;
 
+    if (dropped)
+        dropped->kept = false;
     if (c && c->boot == 0)
         c->boot = w->shim.boot; /* a new one; of another the row says nothing of its pod */
 }

@@ -63,6 +63,14 @@ bool publisher_saw_no(const struct world *w, size_t resource)
            w->publisher.last[resource] == PUBLISHED_NOT;
 }
 
+/* Whether it may be there still, `latest_ms` being the last end of its grace period: a dial under way
+ * has its time, and a period that has become shorter just now ends with the tick that is due. */
+static bool may_be_there(const struct world *w, size_t r, uint64_t latest_ms)
+{
+    return plugin_connected(w, r) || w->now_ms <= latest_ms + 2 * FIRST_LIST_MS ||
+           shim_next_ms(w) <= w->now_ms;
+}
+
 /* Of an earlier life: its grace period goes on where that was stored, or begins anew. */
 static void check_restored(struct world *w, const struct report *report, size_t r)
 {
@@ -77,7 +85,7 @@ static void check_restored(struct world *w, const struct report *report, size_t 
                    "a restored resource is removed after its grace period, not before: %s",
                    resource_sim_name(r));
     else if (report->there[r])
-        check_that(w, plugin_connected(w, r) || w->now_ms <= latest_ms + 2 * FIRST_LIST_MS,
+        check_that(w, may_be_there(w, r, latest_ms),
                    "the grace period of a restored resource goes on: %s", resource_sim_name(r));
     if (w->shown.served_ms[r] < w->shim.started_ms)
         count_add(COUNT_GRACE_GOES_ON);
@@ -101,9 +109,7 @@ static void check_away(struct world *w, const struct report *report, size_t r)
             w, (w->now_ms >= usable_ms + grace_ms || publisher_saw_no(w, r)) && is->capacity == 0,
             "a resource is removed after its grace period, not before: %s", resource_sim_name(r));
     else if (report->there[r])
-        check_that(w,
-                   is->capacity == w->publisher.capacity[r] &&
-                       (plugin_connected(w, r) || w->now_ms <= latest_ms + 2 * FIRST_LIST_MS),
+        check_that(w, is->capacity == w->publisher.capacity[r] && may_be_there(w, r, latest_ms),
                    "a resource is there, as it was, until its grace period is over: %s",
                    resource_sim_name(r));
 }
