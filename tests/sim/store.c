@@ -13,7 +13,11 @@
 #define RECORDS_MAX 200
 #define GARBAGE_BYTES_MAX 16
 
-static const char *const KINDS[] = {"resource", "allocation", "pod", "order", "loss"};
+static const char *const KINDS[] = {
+    [DEVICEMGR_RECORD_RESOURCE] = "resource", [DEVICEMGR_RECORD_ALLOCATION] = "allocation",
+    [DEVICEMGR_RECORD_POD] = "pod",           [DEVICEMGR_RECORD_ORDER] = "order",
+    [DEVICEMGR_RECORD_DRIVER] = "driver",     [DEVICEMGR_RECORD_CLAIM] = "claim",
+    [DEVICEMGR_RECORD_LOSS] = "loss"};
 
 static void row_free(struct store_row *row)
 {
