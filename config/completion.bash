@@ -2,13 +2,13 @@
 # Completion of cri-device-shimctl, for bash: the program says what there is.
 
 _cri_device_shimctl() {
-    local word=${COMP_WORDS[COMP_CWORD]} found
+    local word=${COMP_WORDS[COMP_CWORD]} found files=()
     found=$("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f 1)
-    if [[ $found == :files ]]; then
-        mapfile -t COMPREPLY < <(compgen -f -- "$word")
-    else
-        mapfile -t COMPREPLY < <(compgen -W "$found" -- "$word")
+    if [[ $found == *:files* ]]; then
+        mapfile -t files < <(compgen -f -- "$word")
     fi
+    mapfile -t COMPREPLY < <(compgen -W "${found//:files/}" -- "$word")
+    COMPREPLY+=("${files[@]}")
 }
 
 complete -F _cri_device_shimctl cri-device-shimctl

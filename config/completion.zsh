@@ -3,9 +3,11 @@
 
 local -a found
 found=("${(@f)$("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-if [[ $found[1] == :files ]]; then
+if (( ${found[(I):files]} )); then
     _files
-else
+fi
+found=("${(@)found:#:files}")
+if (( $#found )); then
     found=("${(@)found//:/\\:}")
     found=("${(@)found/$'\t'/:}")
     _describe 'cri-device-shimctl' found

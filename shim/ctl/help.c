@@ -161,7 +161,8 @@ struct typed {
     const struct command *command; /* NULL: not yet */
     char *names[2];                /* the words that may be its name */
     size_t names_len;
-    const char *value; /* the last word is an option's, and so called; NULL: it is none's */
+    size_t arguments_len; /* behind its name */
+    const char *value;    /* the last word is an option's, and so called; NULL: it is none's */
 };
 
 static void read_typed(struct typed *typed, const struct command *const *commands,
@@ -175,8 +176,19 @@ static void read_typed(struct typed *typed, const struct command *const *command
         } else if (!typed->command && typed->names_len < 2) {
             typed->names[typed->names_len++] = words[i];
             typed->command = command_line_find(commands, typed->names, typed->names_len, &ignored);
+        } else {
+            typed->arguments_len++;
         }
     }
+}
+
+/* The last word may be a file: the command's only argument is one. */
+static bool may_be_file(const struct typed *typed)
+{
+    const char *arguments = typed->command ? typed->command->arguments : "";
+
+    return typed->arguments_len == 0 &&
+           (strcmp(arguments, "FILE") == 0 || strcmp(arguments, "[FILE]") == 0);
 }
 
 void help_complete(FILE *out, const struct command *const *commands, char *const *words,
@@ -191,5 +203,7 @@ void help_complete(FILE *out, const struct command *const *commands, char *const
     }
     if (!typed.command)
         complete_command(out, commands, typed.names[0]);
+    if (may_be_file(&typed))
+        fputs(":files\n", out);
     complete_options(out, typed.command);
 }

@@ -88,9 +88,11 @@ def test_bash_completes_them(said):
     assert offered("-o") == offered("status", "--output") == {"json", "wide", "name"}
 
 
-def test_bash_completes_files(directory):
+@pytest.mark.parametrize("words", ["-s", "support", "checkpoint import", "checkpoint import --config"])
+def test_bash_completes_files(directory, words):
     (directory / "one.sock").write_text("")
-    script = (f". {BASH}; cd {directory}; COMP_WORDS=({CTL} -s on); COMP_CWORD=2; "
+    script = (f". {BASH}; cd {directory}; COMP_WORDS=({CTL} {words} on); "
+              f"COMP_CWORD={len(words.split()) + 1}; "
               "_cri_device_shimctl; echo \"${COMPREPLY[@]}\"")
     assert subprocess.run(["bash", "-c", script], check=True, capture_output=True, text=True,
                           timeout=60).stdout == "one.sock\n"

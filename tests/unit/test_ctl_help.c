@@ -20,7 +20,8 @@ static const struct command EXTEND = {
     .name = "grace extend", .arguments = "RESOURCE DURATION", .summary = "it lasts longer"};
 static const struct command END = {
     .name = "grace end", .arguments = "RESOURCE", .summary = "it is over"};
-static const struct command *const COMMANDS[] = {&LIST, &EXTEND, &END, NULL};
+static const struct command TAKE = {.name = "take", .arguments = "FILE", .summary = "from it"};
+static const struct command *const COMMANDS[] = {&LIST, &EXTEND, &END, &TAKE, NULL};
 
 static char *said; /* by the last of these */
 
@@ -82,7 +83,7 @@ static void commands_first(void **state)
 {
     (void)state;
     complete("''");
-    assert_int_equal(strncmp(said, "list\twhat there is\ngrace\t\n-o\t", 28), 0);
+    assert_int_equal(strncmp(said, "list\twhat there is\ngrace\t\ntake\tfrom it\n-o\t", 41), 0);
     assert_said("\n--output\tjson, wide");
     assert_null(strstr(said, "--follow"));
 }
@@ -103,6 +104,20 @@ static void then_their_options(void **state)
     assert_said("\n-f\tgo on\n--follow\tgo on\n--reason\twhy\n");
     complete("grace end ''");
     assert_null(strstr(said, "--follow"));
+}
+
+static void files(void **state)
+{
+    (void)state;
+    complete("take ''");
+    assert_int_equal(strncmp(said, ":files\n", 7), 0);
+    assert_said("--output");
+    complete("take -o name ''");
+    assert_int_equal(strncmp(said, ":files\n", 7), 0);
+    complete("take one ''");
+    assert_null(strstr(said, ":files"));
+    complete("grace end ''");
+    assert_null(strstr(said, ":files"));
 }
 
 static void values(void **state)
@@ -141,6 +156,7 @@ int main(void)
         cmocka_unit_test(commands_first),
         cmocka_unit_test(then_their_second_words),
         cmocka_unit_test(then_their_options),
+        cmocka_unit_test(files),
         cmocka_unit_test(values),
     };
 
