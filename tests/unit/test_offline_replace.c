@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <dirent.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +21,13 @@
 
 /* Of what is put in their place: one that stays as it was, one with another value, a new one. */
 #define NEW_ROWS 3
+#define REPLACED "checkpoint.db.replaced-"
 
-static struct rows new_rows(void)
+static int replace_with(struct fixture *f, const char *value, char kept[STORE_ASIDE_BYTES_MAX])
 {
-    static const char *const NEW[NEW_ROWS][2] = {{"a/1", "a/1"}, {"a/2", "other"}, {"new", "new"}};
+    const char *const NEW[NEW_ROWS][2] = {{"a/1", "a/1"}, {"a/2", "other"}, {"new", value}};
     struct rows rows = {0};
+    int rc;
 
     for (size_t i = 0; i < NEW_ROWS; i++) {
         struct devicemgr_record row =
@@ -32,16 +35,14 @@ static struct rows new_rows(void)
 
         rows_add(&rows, &row);
     }
-    return rows;
+    rc = replace_rows(&rows, f->dir, kept, f->error, sizeof f->error);
+    rows_fini(&rows);
+    return rc;
 }
 
 static int replace(struct fixture *f, char kept[STORE_ASIDE_BYTES_MAX])
 {
-    struct rows rows = new_rows();
-    int rc = replace_rows(&rows, f->dir, kept, f->error, sizeof f->error);
-
-    rows_fini(&rows);
-    return rc;
+    return replace_with(f, "new", kept);
 }
 
 /* How many files there are whose names begin so. */
@@ -152,11 +153,41 @@ static int replace_alone(void *user)
     return replace(user, kept);
 }
 
+static void count_good(void *user, const struct devicemgr_record *record, bool good)
+{
+    (void)record;
+    *(size_t *)user += good;
+}
+
+/* How many copies there are, each of which has all that was there. */
+static unsigned count_copies(const struct fixture *f)
+{
+    DIR *stream = opendir(f->dir);
+    unsigned n = 0;
+
+    for (struct dirent *entry; (entry = readdir(stream)) != NULL;) {
+        char path[PATH_MAX], error[STORE_ERROR_BYTES_MAX];
+        struct store_found found;
+        size_t rows = 0;
+
+        if (strncmp(entry->d_name, REPLACED, strlen(REPLACED)) != 0)
+            continue;
+        n++;
+        snprintf(path, sizeof path, "%s/%s", f->dir, entry->d_name);
+        if (store_look_at(path, &found, count_good, &rows, error, sizeof error) < 0)
+            fail_msg("%s", error);
+        assert_int_equal(rows, SAMPLES);
+        assert_string_equal(found.words, "");
+    }
+    closedir(stream);
+    return n;
+}
+
 /* Whichever is there, each name has a whole file: the one that counts, and the copies. */
 static void killed_at_any_call_it_is_old_or_new(void **state)
 {
     struct fixture *f = *state;
-    unsigned old = 0, new = 0;
+    unsigned old = 0, new = 0, copies;
 
     for (unsigned n = 1;; n++) {
         bool killed;
@@ -169,10 +200,12 @@ static void killed_at_any_call_it_is_old_or_new(void **state)
             fail_msg("killed at call %u: %zu rows", n, f->loaded.len);
         old += is_old(f);
         new += is_new(f);
-        if (is_new(f))
-            assert_int_equal(count_named(f->dir, "checkpoint.db.replaced-"), 1);
+        copies = count_copies(f);
+        assert_true(copies == 1 || (copies == 0 && is_old(f)));
         if (!killed)
             break;
+        if (n % 4 != 0) /* a disk takes its time */
+            continue;
         assert_int_equal(replace_alone(f), 0); /* nothing that was left is in the way */
         load(f);
         assert_true(is_new(f));
@@ -198,21 +231,24 @@ static void killed_at_any_call_an_empty_directory_is_empty_or_new(void **state)
     assert_true(is_new(f));
 }
 
-/* Fails the write that would cross `n` bytes, for all n until nothing fails. */
+/* Fails the write that would cross `n` bytes, for all n until nothing fails. What is new is more than
+ * what was there: where the copy fits, the commit may not. */
 static void a_full_disk_leaves_what_was_there(void **state)
 {
     struct fixture *f = *state;
+    static char large[100001];
     bool failed = true;
     unsigned failures = 0;
 
-    for (rlim_t bytes = 0; failed; bytes += 1111) {
+    memset(large, 'x', sizeof large - 1);
+    for (rlim_t bytes = 0; failed; bytes += 3777) {
         char kept[STORE_ASIDE_BYTES_MAX];
         struct rlimit old;
 
         remove_files(f->dir);
         commit_samples(f);
         lower_limit(RLIMIT_FSIZE, bytes, &old);
-        failed = replace(f, kept) < 0;
+        failed = replace_with(f, large, kept) < 0;
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
         failures += failed;
         load(f);

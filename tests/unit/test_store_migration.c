@@ -206,6 +206,33 @@ static void back_and_forth_costs_no_start(void **state)
 }
 
 /* One that another process has open is waited for, whatever version it is. */
+static void count_looked_at(void *user, const struct devicemgr_record *row, bool good)
+{
+    assert_true(good);
+    count_row(user, row);
+}
+
+/* Nor is it set aside by who only looks. */
+static void a_newer_one_is_not_looked_into(void **state)
+{
+    struct store_found found;
+    struct store *store;
+    char path[128];
+    unsigned rows = 0;
+
+    (void)state;
+    path_of(path, "");
+    assert_int_equal(store_look_at(path, &found, count_looked_at, &rows, error, sizeof error), 0);
+    assert_int_equal(rows, 1);
+    assert_int_equal(next.open(&OPTIONS, &store, error, sizeof error), 0);
+    next.close(store);
+    assert_int_equal(store_look_at(path, &found, count_looked_at, &rows, error, sizeof error), -1);
+    assert_non_null(strstr(error, "it has schema version 2, and this program knows up to 1"));
+    assert_version(SCHEMA_VERSION + 1);
+    assert_int_equal(remove_aside(), 0);
+    assert_int_equal(rows, 1);
+}
+
 static void a_newer_one_that_is_in_use_is_left_alone(void **state)
 {
     struct store *store, *other;
@@ -249,6 +276,7 @@ int main(void)
         STORE_TEST(an_older_file_is_lifted_with_its_rows),
         STORE_TEST(a_new_file_has_every_step),
         STORE_TEST(back_and_forth_costs_no_start),
+        STORE_TEST(a_newer_one_is_not_looked_into),
         STORE_TEST(a_newer_one_that_is_in_use_is_left_alone),
         STORE_TEST(a_lift_that_fails_leaves_the_older_file),
     };
