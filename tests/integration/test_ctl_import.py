@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 from asking import by_token, refused
-from ctl import CTL, checked, ctl, ctl_json
+from ctl import CTL, answered, checked, ctl, ctl_json
 from plugin import allocate_answer
 from shim import ROOT, accepts
 from waiting import wait_until
@@ -225,6 +225,18 @@ def test_it_says_first_what_it_would_do(at_work, document):
     assert files(at_work) == before
 
 
+@pytest.mark.parametrize("said, status", [("y\n", 0), ("n\n", 1)])
+def test_a_person_is_asked(at_work, document, said, status):
+    before = files(at_work)
+    code, out, shown = answered(at_work, said, "checkpoint", "import", str(document), "-c",
+                                str(at_work.config_path))
+    assert code == status
+    assert "which are kept aside and replaced" in shown
+    assert "Make these the checkpoint? [y/N]" in shown
+    assert ("imported into" in out) == (status == 0)
+    assert (files(at_work) == before) == (status != 0)
+
+
 @pytest.mark.parametrize("control", ["served", "off"])
 def test_a_daemon_that_runs_is_left_alone(at_work, document, control):
     """Whether it answers at its control socket, or has the checkpoint open."""
@@ -293,6 +305,21 @@ def test_a_file_that_is_too_large(at_work, document):
     os.truncate(document, 100 * 1024 * 1024)
     assert "it has 104857600 bytes, more than the 67108864 that are read" in failed(
         at_work, "import", str(document), "-c", str(at_work.config_path), "--yes")
+
+
+def test_into_the_place_of_one_that_cannot_be_read(at_work, document):
+    """As at a start it is set aside, and where is said."""
+    database = at_work.state_dir / "checkpoint.db"
+    database.write_bytes(b"garbage" * 4096)
+    before = files(at_work)
+    answer = imported(at_work, document, "--dry-run")
+    assert (answer["replaces"], answer["kept"], files(at_work)) == (None, None, before)
+    done = ctl(at_work, "checkpoint", "import", str(document), "-c", str(at_work.config_path), "--yes")
+    assert done.returncode == 0 and "cannot be read (" in done.stdout
+    [aside] = at_work.state_dir.glob("checkpoint.db.damaged-*")
+    assert f"it was set aside as {aside}" in done.stderr
+    assert aside.read_bytes() == before["checkpoint.db"]
+    assert export(at_work, "--from", str(database)) == without_options(json.loads(document.read_text()))
 
 
 def test_a_large_checkpoint(at_work, document):

@@ -1,16 +1,13 @@
 """cri-device-shimctl release: devices are taken from a pod that should not have them."""
 
 import os
-import pty
-import select
 import signal
-import subprocess
 
 import pytest
 
 from asking import by_token, envs
 from criclient import Client
-from ctl import CTL, ctl, ctl_json
+from ctl import answered, ctl, ctl_json
 from protos import CONTROL, control, cri
 from rawh2 import Connection, framed
 from waiting import GENEROUS_S, wait_until
@@ -110,25 +107,10 @@ def test_nothing_is_done_untold(left, words):
         assert "without --yes" in done.stderr
 
 
-def read_until(terminal, end):
-    """What was written to it, up to these words at least; in what pieces it comes is open."""
-    text = b""
-    while end.encode() not in text and select.select([terminal], [], [], GENEROUS_S)[0]:
-        text += os.read(terminal, 65536)
-    return text.decode()
-
-
 @pytest.mark.parametrize("said, status", [("y\n", 0), ("n\n", 1), ("\n", 1)])
 def test_a_person_is_asked(left, said, status):
-    ours, theirs = pty.openpty()
-    with open(theirs, "r+b", buffering=0, closefd=True) as terminal:
-        asked = subprocess.Popen([CTL, "-s", str(left.control), "release", "web"], stdin=terminal,
-                                 stdout=subprocess.PIPE, stderr=terminal, text=True)
-        os.write(ours, said.encode())
-        out, _ = asked.communicate(timeout=60)
-        shown = read_until(ours, "[y/N]")
-    os.close(ours)
-    assert asked.returncode == status
+    code, out, shown = answered(left, said, "release", "web")
+    assert code == status
     assert f"container main: {GPU} g0" in shown and "Take these from the pod? [y/N]" in shown
     assert (f"released: {GPU}: g0" in out) == (status == 0)
     assert has(left) == ([] if status == 0 else [("web", ["g0"])])

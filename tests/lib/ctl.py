@@ -2,16 +2,20 @@
 
     done = ctl(shim, "status")           # .returncode, .stdout, .stderr
     ctl_json(shim, "status")             # its JSON, which is as the schema of the command says
+    answered(shim, "y\n", "release", "web")
 """
 
 import json
 import os
 import pathlib
+import pty
+import select
 import subprocess
 
 import jsonschema
 
 from shim import BINARY, ROOT
+from waiting import GENEROUS_S
 
 CTL = BINARY.with_name("cri-device-shimctl")
 SCHEMAS = ROOT / "tests/schemas"
@@ -27,6 +31,27 @@ def ctl(shim, *arguments, **settings):
     environment = {**os.environ, "CRI_DEVICE_SHIM_CONTROL": str(_socket_of(shim))}
     return subprocess.run([CTL, *arguments], check=False, capture_output=True, text=True,
                           env=environment, **settings)
+
+
+def _read_until(terminal, end):
+    """What was written to it, up to these words at least; in what pieces it comes is open."""
+    text = b""
+    while end.encode() not in text and select.select([terminal], [], [], GENEROUS_S)[0]:
+        text += os.read(terminal, 65536)
+    return text.decode()
+
+
+def answered(shim, said, *arguments):
+    """One that asks "[y/N]" at a terminal, and is told `said`: (status, its stdout, what was shown)."""
+    ours, theirs = pty.openpty()
+    with open(theirs, "r+b", buffering=0, closefd=True) as terminal:
+        asked = subprocess.Popen([CTL, "-s", str(_socket_of(shim)), *arguments], stdin=terminal,
+                                 stdout=subprocess.PIPE, stderr=terminal, text=True)
+        os.write(ours, said.encode())
+        out, _ = asked.communicate(timeout=60)
+        shown = _read_until(ours, "[y/N]")
+    os.close(ours)
+    return asked.returncode, out, shown
 
 
 def schema_of(command):
