@@ -1,5 +1,5 @@
 /*
- * What there is, row by row: resources, plugins, devices, allocations, pods. For who tells an
+ * What there is, row by row: resources, plugins, devices, allocations, pods, orders. For who tells an
  * operator.
  *
  * To ask changes nothing. Rows come in the natural order of their keys ("g2" before "g10"). The
@@ -162,5 +162,20 @@ struct devicemgr_pod {
 void devicemgr_pods(const struct devicemgr *mgr, uint64_t now_ms,
                     const struct devicemgr_which *which,
                     bool (*each)(void *user, const struct devicemgr_pod *pod), void *user);
+
+/* ---- what an operator has set (operator.h). The key is kind, resource and id ---- */
+
+#define DEVICEMGR_ORDER_KEY 3
+struct devicemgr_order {
+    const char *kind; /* cordon, withdrawal, grace, one after the other */
+    const char *resource;
+    const char *id; /* of a cordon; else "" */
+    const char *reason;
+    uint64_t at_s;
+    uint64_t more_ms; /* of a grace period: it ends so much later; 0 with `over` */
+    bool over;        /* it was ended */
+};
+void devicemgr_orders(const struct devicemgr *mgr, const struct devicemgr_which *which,
+                      bool (*each)(void *user, const struct devicemgr_order *order), void *user);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What an operator sets, and what is set.
+ * What an operator sets. What is set: lists.h.
  *
  * Each ends in the port `steered` with the caller's `number`, once what it changes is durable, or
  * cannot be: then nothing has changed. They are taken one after the other. What is so already is no
@@ -50,25 +50,5 @@ void devicemgr_grace_end(struct devicemgr *mgr, uint64_t now_ms, uint64_t number
  */
 void devicemgr_release(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *pod,
                        const char *by, bool dry);
-
-enum devicemgr_order_kind {
-    DEVICEMGR_ORDER_CORDON,
-    DEVICEMGR_ORDER_WITHDRAWAL,
-    DEVICEMGR_ORDER_GRACE,
-};
-struct devicemgr_order {
-    enum devicemgr_order_kind kind;
-    const char *resource;
-    const char *id; /* of a cordon; else "" */
-    const char *reason;
-    uint64_t at_s;
-    uint64_t more_ms; /* of a grace period: see above; 0 with `over` */
-    bool over;        /* it was ended */
-};
-/* What is set, by kind, resource and id; of one resource, or of all (NULL). `each` is called before
- * return; what it is given is borrowed until `each` returns, its texts until the next event. `each` must
- * not send events. */
-void devicemgr_orders(const struct devicemgr *mgr, const char *resource,
-                      void (*each)(void *user, const struct devicemgr_order *order), void *user);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What an operator sets, and what is set.
+ * What an operator sets.
  */
 #include "devicemgr/operator.h"
 
@@ -149,29 +149,4 @@ void devicemgr_release(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, 
         refuse(mgr, number, CODE_NOT_FOUND, "no such pod has any devices");
     else if (!is_full(mgr, number))
         releases_begin(&mgr->releases, number, uid, by, dry);
-}
-
-/* ---- what is set ---- */
-
-void devicemgr_orders(const struct devicemgr *mgr, const char *resource,
-                      void (*each)(void *user, const struct devicemgr_order *order), void *user)
-{
-    for (int kind = 0; kind < ORDER_KINDS; kind++) {
-        size_t len;
-        const struct order **orders =
-            orders_sorted(&mgr->state.orders, (enum order_kind)kind, resource, &len);
-
-        for (size_t i = 0; i < len; i++) {
-            const struct devicemgr_order order = {.kind = (enum devicemgr_order_kind)kind,
-                                                  .resource = orders[i]->resource,
-                                                  .id = orders[i]->id,
-                                                  .reason = orders[i]->words.reason,
-                                                  .at_s = orders[i]->words.at_s,
-                                                  .more_ms = orders[i]->words.more_ms,
-                                                  .over = orders[i]->words.over};
-
-            each(user, &order);
-        }
-        free(orders);
-    }
 }

@@ -133,13 +133,6 @@ static void on_release(struct rpc_incoming *call, const ProtobufCMessage *messag
     releasing_call(control->releasing, call, (const void *)message);
 }
 
-static void on_orders(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
-{
-    struct control *control = user;
-
-    steering_orders(control->steering, call, (const void *)message);
-}
-
 static void on_list(struct rpc_incoming *call, const ProtobufCMessage *message,
                     struct control *control, list_make *make)
 {
@@ -178,6 +171,11 @@ static void on_pods(struct rpc_incoming *call, const ProtobufCMessage *message, 
     on_list(call, message, user, list_pods);
 }
 
+static void on_orders(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    on_list(call, message, user, list_orders);
+}
+
 static const struct rpc_method METHODS[] = {
     {CONTROL_RESOURCES, &control__v1__list_request__descriptor, on_resources},
     {CONTROL_PLUGINS, &control__v1__list_request__descriptor, on_plugins},
@@ -188,7 +186,7 @@ static const struct rpc_method METHODS[] = {
     {CONTROL_CHECKPOINT_VERIFY, &control__v1__checkpoint_verify_request__descriptor, on_verify},
     {CONTROL_CHECKPOINT_EXPORT, &control__v1__checkpoint_export_request__descriptor, on_export},
     {CONTROL_RELEASE, &control__v1__release_request__descriptor, on_release},
-    {CONTROL_ORDERS, &control__v1__orders_request__descriptor, on_orders},
+    {CONTROL_ORDERS, &control__v1__list_request__descriptor, on_orders},
     {CONTROL_RELOAD, &control__v1__reload_request__descriptor, on_reload},
     {CONTROL_LOG_LEVEL, &control__v1__log_level_request__descriptor, on_log_level},
     {CONTROL_EVENTS, &control__v1__events_request__descriptor, on_events},

@@ -8,6 +8,7 @@ add_library(shim_control STATIC
     ${CMAKE_CURRENT_LIST_DIR}/list.c
     ${CMAKE_CURRENT_LIST_DIR}/list_allocations.c
     ${CMAKE_CURRENT_LIST_DIR}/list_devices.c
+    ${CMAKE_CURRENT_LIST_DIR}/list_orders.c
     ${CMAKE_CURRENT_LIST_DIR}/list_pods.c
     ${CMAKE_CURRENT_LIST_DIR}/list_resources.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c

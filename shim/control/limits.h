@@ -25,9 +25,6 @@
 /* A row of the checkpoint that is exported waits until less than this is queued for its client. */
 #define CONTROL_EXPORT_QUEUE_BYTES (64u * 1024)
 #define CONTROL_EXPORT_LOOK_MS 10
-/* What an operator has set, in one answer: 300 bytes each where a reason is given; and none is added once
- * their texts have CONTROL_PAGE_BYTES_MAX. */
-#define CONTROL_ORDERS_MAX 1000
 
 /* Streams of events, of all clients; each has so much waiting for it that it does not read, and all
  * else stays in the ring. How often one that lags is looked at. */

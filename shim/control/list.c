@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "shim/control/limits.h"
-#include "shim/control/steering.h"
+#include "shim/control/list_orders.h"
 #include "shim/control/told_id.h"
 #include "shim/must.h"
 
@@ -93,7 +93,7 @@ Control__V1__Cordon *list_cordon(struct list *list, const char *reason, uint64_t
     cordon = list_alloc(list, 1, sizeof *cordon);
     control__v1__cordon__init(cordon);
     cordon->reason = list_text(list, reason);
-    cordon->since_ms = steering_ago_ms(at_s);
+    cordon->since_ms = order_ago_ms(at_s);
     return cordon;
 }
 

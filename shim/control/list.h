@@ -1,5 +1,5 @@
 /*
- * The answers to Resources, Plugins, Devices, Allocations and Pods: a page of the device manager's
+ * The answers to Resources, Plugins, Devices, Allocations, Pods and Orders: a page of the device manager's
  * list, as a message.
  */
 #ifndef SHIM_CONTROL_LIST_H
@@ -28,7 +28,7 @@ struct list {
 /* One for each list. False: the request's `after` is no place in it, and there is no message. */
 typedef bool list_make(struct list *list, const struct devicemgr *core,
                        const Control__V1__ListRequest *request);
-list_make list_resources, list_plugins, list_devices, list_allocations, list_pods;
+list_make list_resources, list_plugins, list_devices, list_allocations, list_pods, list_orders;
 /* Accepts one that is not made. */
 void list_fini(struct list *list);
 

@@ -91,7 +91,7 @@ static void set_troubles(struct status *status, const struct report *report)
 
 static void set_orders(struct status *status, const struct devicemgr *core)
 {
-    steering_count(core, &status->orders);
+    orders_count(&status->orders, core);
     for (size_t i = 0; i < status->orders.len; i++)
         status->order_list[i] = &status->orders.of[i];
     status->response.n_orders = status->orders.len;

@@ -5,7 +5,7 @@
 #define SHIM_CONTROL_STATUS_H
 
 #include "cri-proto/control_v1.pb-c.h"
-#include "shim/control/steering.h"
+#include "shim/control/list_orders.h"
 #include "shim/report.h"
 #include "shim/settings.h"
 
@@ -19,8 +19,8 @@ struct status {
     Control__V1__Kubelet kubelet;
     Control__V1__Trouble troubles[REPORT_TROUBLES_MAX];
     Control__V1__Trouble *trouble_list[REPORT_TROUBLES_MAX];
-    struct steering_counts orders;
-    Control__V1__OrderCount *order_list[STEERING_KINDS];
+    struct orders_count orders;
+    Control__V1__OrderCount *order_list[ORDERS_COUNT_KINDS];
 };
 
 /* `settings` and `report` are borrowed until status_fini(), which comes before the core's next event. */

@@ -24,6 +24,7 @@ add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/resources.c
     ${CMAKE_CURRENT_LIST_DIR}/show.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c
+    ${CMAKE_CURRENT_LIST_DIR}/orders.c
     ${CMAKE_CURRENT_LIST_DIR}/steer.c
     ${CMAKE_CURRENT_LIST_DIR}/support.c
     ${CMAKE_CURRENT_LIST_DIR}/table.c

@@ -1,6 +1,7 @@
 /*
  * cri-device-shimctl: its arguments, and the command that they name.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,7 +109,11 @@ static enum command_exit run(const struct command_line *line, struct client *cli
     }
     fputs(text, stdout);
     free(text);
-    return fflush(stdout) == 0 ? COMMAND_OK : COMMAND_FAILED;
+    if (fflush(stdout) == 0)
+        return COMMAND_OK;
+    if (errno != EPIPE) /* whoever read it has enough */
+        fprintf(stderr, "error: the answer cannot be written: %s\n", strerror(errno));
+    return COMMAND_FAILED;
 }
 
 static const char *socket_of(const struct command_line *line)
@@ -152,7 +157,8 @@ int main(int argc, char **argv)
         printf("cri-device-shimctl %s\n", version_text);
         return COMMAND_OK;
     case COMMAND_LINE_WRONG:
-        fprintf(stderr, "error: %s; see cri-device-shimctl --help\n", line.wrong);
+        fprintf(stderr, "error: %s; see cri-device-shimctl %s%s--help\n", line.wrong,
+                line.command ? line.command->name : "", line.command ? " " : "");
         return COMMAND_USAGE;
     case COMMAND_LINE_RUN:
         break;

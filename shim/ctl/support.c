@@ -84,14 +84,10 @@ static void put_command(struct support *support, const struct command *command,
 
 static void put_commands(struct support *support)
 {
-    static char waiting[] = "";
-    char *const all[] = {waiting};
-
     for (size_t i = 0; commands[i]; i++) {
         if (!commands[i]->changes && commands[i]->arguments_min == 0)
             put_command(support, commands[i], NULL, 0, commands[i]->name);
     }
-    put_command(support, &why_command, all, 1, "why");
 }
 
 /* ---- what the machine says ---- */

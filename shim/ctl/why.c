@@ -242,7 +242,8 @@ static bool run(const struct command_run *run, struct client_failure *failure)
     Control__V1__WhyRequest request = CONTROL__V1__WHY_REQUEST__INIT;
     Control__V1__WhyResponse *response;
 
-    request.pod = run->arguments[0];
+    if (run->arguments_len > 0)
+        request.pod = run->arguments[0];
     if (run->arguments_len > 1)
         request.container = run->arguments[1];
     response = (Control__V1__WhyResponse *)client_ask(
@@ -265,9 +266,8 @@ static bool run(const struct command_run *run, struct client_failure *failure)
 
 const struct command why_command = {
     .name = "why",
-    .arguments = "POD [CONTAINER]",
+    .arguments = "[POD [CONTAINER]]",
     .summary = "what a container waits for, what would end that, what it was refused",
-    .arguments_min = 1,
     .arguments_max = 2,
     .run = run,
 };

@@ -18,7 +18,7 @@ def start_cluster(cluster_of):
 def make_steer(cluster):
     """steer("cordon", ...): answered by then. No order stands when the test ends."""
     yield cluster.node.ctl
-    for one in cluster.node.ctl_json("orders"):
+    for one in cluster.node.ctl_json("orders")["items"]:
         if one["kind"] == "cordon":
             cluster.node.ctl("uncordon", one["resource"], one["id"])
         elif one["kind"] == "withdrawal":

@@ -171,6 +171,16 @@ def test_why_a_container_waits_and_was_refused(at_work, make_client, make_plugin
     assert ctl(shim, "why", "web", "-o", "name").stdout == "container/default/web/main\n"
 
 
+def test_why_without_a_pod_is_all_that_wait_or_were_refused(at_work, make_client, make_plugin):
+    make_plugin(at_work, "other.com/nic", ["n0"])
+    client = make_client(at_work)
+    client.run(client.run_pod("has", annotations=by_annotation("main", "other.com/nic=1")), "main")
+    assert ctl(at_work, "why").stdout == ""
+    with refused(grpc.StatusCode.FAILED_PRECONDITION):
+        client.create(client.run_pod("web", annotations=by_annotation("main", f"{GPU}=1")), "main")
+    assert ctl(at_work, "why", "-o", "name").stdout == "container/default/web/main\n"
+
+
 def test_why_one_was_refused(at_work, make_client):
     shim, client = at_work, make_client(at_work)
     pod = client.run_pod("web", annotations=by_annotation("main", f"{GPU}=1"))
@@ -366,20 +376,36 @@ def test_it_answers_while_the_daemon_has_much_to_do(at_work, make_client, make_p
 
 # ---- the command line ----
 
-@pytest.mark.parametrize("arguments, words", [
-    ((), "no command"),
-    (("nonsense",), 'unknown command "nonsense"'),
-    (("status", "more"), "too many arguments for status"),
-    (("why",), "an argument is missing: POD [CONTAINER]"),
-    (("status", "-o", "xml"), 'unknown format "xml"'),
-    (("status", "--nonsense"), "unknown option --nonsense"),
-    (("status", "-o"), "-o needs a value"),
+@pytest.mark.parametrize("arguments, words, of", [
+    ((), "no command", ""),
+    (("nonsense",), 'unknown command "nonsense"', ""),
+    (("-o", "xml", "status"), 'unknown format "xml"', ""),
+    (("status", "more"), "too many arguments for status", "status "),
+    (("cordon", GPU), "an argument is missing: RESOURCE ID...", "cordon "),
+    (("grace", "end"), "an argument is missing: RESOURCE", "grace end "),
+    (("status", "--nonsense"), "unknown option --nonsense", "status "),
+    (("status", "-o"), "-o needs a value", "status "),
 ])
-def test_a_wrong_command_line(directory, arguments, words):
+def test_a_wrong_command_line(directory, arguments, words, of):
     """One line, what to do, and the exit status of that kind."""
     done = ctl(directory / "none", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"error: {words}; see cri-device-shimctl --help\n"
+    assert done.stderr == f"error: {words}; see cri-device-shimctl {of}--help\n"
+
+
+def test_an_answer_that_cannot_be_written(at_work):
+    """Is told, unless whoever read it has enough."""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([CTL, "-s", at_work.control, "status"], check=False, stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (
+        1, "error: the answer cannot be written: No space left on device\n")
+    ours, theirs = os.pipe()
+    os.close(ours)
+    with open(theirs, "wb") as gone:
+        done = subprocess.run([CTL, "-s", at_work.control, "status"], check=False, stdout=gone,
+                              stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_a_daemon_that_is_not_there(directory):

@@ -137,7 +137,7 @@ def test_there_and_back(at_work, make_client, make_plugin, directory):
     wait_until(lambda: ctl_json(shim, "events")["items"][-1]["pod"] == "late", "it is told")
     pods = {f"web{i}": [f"g{i}"] for i in range(4)} | {"late": ["g4"]}
     wait_until(lambda: held(shim) == pods, "the others have gone")
-    orders, before = ctl_json(shim, "orders"), told(shim, "allocated", "cordoned", "withdrawn")
+    orders, before = ctl_json(shim, "orders")["items"], told(shim, "allocated", "cordoned", "withdrawn")
     asked = len(gpus.calls_of("Allocate"))
     shim.terminate()
     for file in shim.state_dir.glob("checkpoint.db*"):
@@ -146,7 +146,7 @@ def test_there_and_back(at_work, make_client, make_plugin, directory):
     assert answer["imported"] and (answer["kept"], answer["replaces"]) == (None, None)
     start(shim, client)
     wait_until(lambda: held(shim) == pods, "each has its devices, and no other has any")
-    assert ctl_json(shim, "orders") == orders and len(orders) == 3
+    assert ctl_json(shim, "orders")["items"] == orders and len(orders) == 3
     [nic] = [one for one in ctl_json(shim, "plugins")["items"] if one["resource"] == NIC]
     assert nic["state"] == "grace" and nic["away"]["graceExtendedSeconds"] == 3600
     nic = row_of(NIC, export(shim))

@@ -28,11 +28,15 @@ def test_a_cordoned_device_has_no_new_holder(at_work, make_client, make_plugin):
     with refused(grpc.StatusCode.UNAVAILABLE, "device g0 is cordoned: dust in the fan"):
         client.create(pod, "main")
     assert '"too-few-are-uncordoned"' in ctl(shim, "why", "web", "-o", "json").stdout
-    assert [(one["kind"], one["id"], one["reason"]) for one in ctl_json(shim, "orders")] == [
+    assert [(one["kind"], one["id"], one["reason"]) for one in ctl_json(shim, "orders")["items"]] == [
         ("cordon", "g0", "dust in the fan"), ("cordon", "g9", "dust in the fan")]
+    head, *rows = [line.split() for line in ctl(shim, "orders").stdout.splitlines()]
+    assert head == ["KIND", "RESOURCE", "ID", "SINCE", "CHANGE", "REASON"]
+    assert [row[:3] + row[4:] for row in rows] == [
+        ["cordon", GPU, one, "-", "dust", "in", "the", "fan"] for one in ("g0", "g9")]
     assert ctl(shim, "orders", "-o", "name").stdout == f"cordon/{GPU}/g0\ncordon/{GPU}/g9\n"
     ctl_json(shim, "uncordon", GPU, "g0", "g9")
-    assert ctl_json(shim, "orders") == []
+    assert ctl_json(shim, "orders")["items"] == []
     client.run(pod, "main")
 
 
@@ -59,7 +63,7 @@ def test_a_grace_period_that_is_under_way(at_work, make_plugin):
     assert "its stop grace period ends in 1h" in ctl(shim, "grace", "extend", GPU, "1h").stdout
     assert ctl(shim, "grace", "end", GPU).stdout == f"{GPU}: its stop grace period ends now\n"
     shim.wait_log("its grace period was ended by the operator")
-    assert ctl_json(shim, "orders") == []
+    assert ctl_json(shim, "orders")["items"] == []
 
 
 # ---- where people look ----
@@ -182,4 +186,4 @@ def test_what_a_client_asked_for_that_has_gone_is_an_event(at_work, make_plugin)
 def test_what_makes_no_sense_is_a_wrong_command_line(at_work, words):
     done = ctl(at_work, "cordon", *words)
     assert (done.returncode, done.stdout) == (2, "")
-    assert ctl_json(at_work, "orders") == []
+    assert ctl_json(at_work, "orders")["items"] == []

@@ -126,7 +126,7 @@ def test_orders_on_a_full_disk(runtime, disk, node, make_client):
     many = [f"x{number}" for number in range(500)]
 
     def orders():
-        return {(one["kind"], one["id"]): one["reason"] for one in ctl_json(shim, "orders")}
+        return {(one["kind"], one["id"]): one["reason"] for one in ctl_json(shim, "orders")["items"]}
 
     def ask(*words, fails=False):
         """What is set after it."""

@@ -308,13 +308,13 @@ def test_orders_of_long_ids(at_work):
     ids = [f"{'x' * 30_000}{number}" for number in range(10)]
     for one in ids:
         ctl_json(at_work, "cordon", GPU, one)
-    told = ctl_json(at_work, "orders")
+    told = ctl_json(at_work, "orders")["items"]
     assert len({one["id"] for one in told}) == 10 and all(CUT.fullmatch(one["id"]) for one in told)
     assert CUT.search(ctl(at_work, "orders").stdout)
     assert CUT.fullmatch(ctl_json(at_work, "status")["orders"][0]["newest"]["id"])
     for one in ids:
         ctl_json(at_work, "uncordon", GPU, one)
-    assert ctl_json(at_work, "orders") == []
+    assert ctl_json(at_work, "orders")["items"] == []
 
 
 @pytest.mark.parametrize("method", ["Resources", "Plugins", "Devices", "Allocations", "Pods"])

@@ -22,7 +22,7 @@ SEED = os.environ.get("SHIM_ORDER_SEED", "orders")
 
 def orders(shim):
     """{(kind, id): reason}"""
-    return {(one["kind"], one["id"]): one["reason"] for one in ctl_json(shim, "orders")}
+    return {(one["kind"], one["id"]): one["reason"] for one in ctl_json(shim, "orders")["items"]}
 
 
 def start(shim):
@@ -59,6 +59,14 @@ def test_what_was_answered_outlives_a_kill(at_work, make_client, make_plugin):
     with refused(grpc.StatusCode.UNAVAILABLE, "device g0 is cordoned: dust in the fan"):
         client.create(client.run_pod("other"), "main", annotations=by_token(GPU, "g0"))
     client.run(pod, "main")
+
+
+def test_more_orders_than_a_page_has(at_work):
+    ids = [f"g{number}" for number in range(1200)]
+    for first in range(0, len(ids), 400):
+        assert ctl(at_work, "cordon", GPU, *ids[first:first + 400]).returncode == 0
+    assert ctl(at_work, "withdraw", GPU).returncode == 0
+    assert list(orders(at_work)) == [("cordon", one) for one in ids] + [("withdrawal", None)]
 
 
 @pytest.mark.usefixtures("away")
@@ -116,7 +124,7 @@ def test_killed_at_any_moment_of_a_command(request, at_work, make_plugin):
     shim, operator = at_work, Operator(at_work)
     make_plugin(shim, GPU, IDS)
     began = time.monotonic()
-    ctl_json(shim, "orders")
+    ctl_json(shim, "orders")["items"]
     within_s = time.monotonic() - began
     said = done = 0
     for number in range(KILLS):

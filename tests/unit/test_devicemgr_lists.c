@@ -417,6 +417,54 @@ static void one_is_found_among_all_that_there_are(void **state)
     assert_null(devicemgr_device_find(w->mgr, NIC, begins_with, (char *)"g"));
 }
 
+static bool on_order(void *user, const struct devicemgr_order *row)
+{
+    const char *const key[] = {row->kind, row->resource, row->id};
+
+    (void)user;
+    put("%s %s %s %s %llu", row->kind, row->resource, row->id, row->reason,
+        (unsigned long long)row->at_s);
+    return end_row(key, DEVICEMGR_ORDER_KEY);
+}
+
+/* By kind, resource and id, from any of them on. */
+static void what_an_operator_has_set(void **state)
+{
+    static const char *const EXPECTED =
+        "cordon " GPU " g0 dust 77\ncordon " GPU " g1 dust 77\ncordon " GPU
+        " g9 dust 77\nwithdrawal " GPU "  moved 78\n";
+    static const struct devicemgr_which OF_NICS = {.resource = NIC};
+    struct devicemgr_which which = {0};
+    char *all = calloc(1, sizeof told.text);
+    struct world *w = *state;
+
+    gpus_up(w, "g0");
+    order(w, cordon_three);
+    order(w, withdraw);
+    begin(100);
+    devicemgr_orders(w->mgr, &which, on_order, NULL);
+    assert_string_equal(told.text, EXPECTED);
+    begin(100);
+    devicemgr_orders(w->mgr, &OF_NICS, on_order, NULL);
+    assert_string_equal(told.text, "");
+    for (size_t pages = 0; pages < 5; pages++) {
+        char *after[DEVICEMGR_ORDER_KEY] = {0};
+
+        for (size_t i = 0; pages > 0 && i < DEVICEMGR_ORDER_KEY; i++)
+            after[i] = strdup(told.key[i]);
+        which.after = pages > 0 ? (const char *const *)after : NULL;
+        begin(1);
+        devicemgr_orders(w->mgr, &which, on_order, NULL);
+        strcat(all, told.text);
+        for (size_t i = 0; i < DEVICEMGR_ORDER_KEY; i++)
+            free(after[i]);
+        if (told.rows == 0)
+            break;
+    }
+    assert_string_equal(all, EXPECTED);
+    free(all);
+}
+
 /* Once, by who has it. */
 static void what_the_kubelet_promised_and_a_container_has(void **state)
 {
@@ -641,6 +689,7 @@ int main(void)
         TEST(built_in_devices_have_no_plugin),
         TEST(a_plugin_that_is_away),
         TEST(cordoned_devices_are_not_free),
+        TEST(what_an_operator_has_set),
         TEST(one_is_found_among_all_that_there_are),
         TEST(of_a_withdrawn_resource_nothing_is_free),
         TEST(the_grace_that_is_left_is_that_with_the_order),

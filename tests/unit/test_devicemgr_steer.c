@@ -1,6 +1,7 @@
 /* devicemgr/machines/steer.c and what follows from it: cordon, withdraw, grace. */
 #include <stdio.h>
 
+#include "devicemgr/lists.h"
 #include "devicemgr/operator.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/turn/turn.h"
@@ -63,20 +64,22 @@ static void end_grace(struct world *w)
 }
 
 /* All that is set, in one text. */
-static void on_order(void *user, const struct devicemgr_order *order)
+static bool on_order(void *user, const struct devicemgr_order *order)
 {
     char *text = user;
 
-    sprintf(text + strlen(text), "%d %s %s \"%s\" %d; ", (int)order->kind, order->resource,
-            order->id, order->reason, (int)order->at_s);
+    sprintf(text + strlen(text), "%s %s %s \"%s\" %d; ", order->kind, order->resource, order->id,
+            order->reason, (int)order->at_s);
+    return true;
 }
 
 static const char *orders(struct world *w)
 {
+    static const struct devicemgr_which ALL = {0};
     static char text[1024];
 
     text[0] = '\0';
-    devicemgr_orders(w->mgr, NULL, on_order, text);
+    devicemgr_orders(w->mgr, &ALL, on_order, text);
     return text;
 }
 
@@ -94,7 +97,8 @@ static void it_is_answered_when_it_is_durable(void **state)
     expect(w, "steered 1: " GPU ": cordoned: g0,g9; 1 of them is not listed now");
     expect_nothing(w);
     assert_true(world_stored(w, "order cordon " GPU " g9"));
-    assert_string_equal(orders(w), "0 " GPU " g0 \"dust\" 1234; 0 " GPU " g9 \"dust\" 1234; ");
+    assert_string_equal(orders(w),
+                        "cordon " GPU " g0 \"dust\" 1234; cordon " GPU " g9 \"dust\" 1234; ");
     assert_int_equal(logged(w, "by the operator: resource " GPU ": cordoned: g0,g9"), 1);
 }
 
@@ -110,7 +114,7 @@ static void what_is_so_already_is_no_error(void **state)
     expect(w, "commit order cordon " GPU " g0");
     committed(w);
     expect(w, "steered 2: *");
-    assert_string_equal(orders(w), "0 " GPU " g0 \"rust\" 1234; ");
+    assert_string_equal(orders(w), "cordon " GPU " g0 \"rust\" 1234; ");
     cordon(w, 3, "g1", NULL);
     expect(w, "steered 3 as before: " GPU ": uncordoned: g1");
     cordon(w, 4, "g0 g0", NULL);
@@ -141,7 +145,7 @@ static void what_cannot_be_stored_has_not_changed(void **state)
     commit_failed(w, "disk full");
     expect(w, "steer 2 refused 10: *");
     expect_shown(w, GPU, "g0! g1");
-    assert_string_equal(orders(w), "0 " GPU " g0 \"dust\" 1234; ");
+    assert_string_equal(orders(w), "cordon " GPU " g0 \"dust\" 1234; ");
 }
 
 static void one_comes_after_the_other(void **state)
@@ -434,7 +438,7 @@ static void it_outlives_a_reboot_and_a_new_file(void **state)
     w->settings.boot_id = "another";
     world_restart(w);
     ignore_all(w);
-    assert_string_equal(orders(w), "0 " GPU " g0 \"dust\" 1234; ");
+    assert_string_equal(orders(w), "cordon " GPU " g0 \"dust\" 1234; ");
     devicemgr_store_reset(w->mgr, w->now_ms);
     devicemgr_run(w->mgr);
     expect_with(w, "commit", "order cordon " GPU " g0", NULL);
@@ -511,7 +515,7 @@ static void it_may_be_withdrawn_before_it_comes(void **state)
     expect_resources(w, "");
     world_restart(w);
     ignore_all(w);
-    assert_string_equal(orders(w), "1 " GPU "  \"moved\" 1234; ");
+    assert_string_equal(orders(w), "withdrawal " GPU "  \"moved\" 1234; ");
     expect_resources(w, "");
 }
 

@@ -1,0 +1,86 @@
+/*
+ * cri-device-shimctl orders
+ */
+#include <stdio.h>
+
+#include "cri-proto/methods.h"
+#include "shim/ctl/commands.h"
+#include "shim/ctl/list.h"
+#include "shim/must.h"
+
+static const struct table_column COLUMNS[] = {{.name = "KIND"},   {.name = "RESOURCE"},
+                                              {.name = "ID"},     {.name = "SINCE"},
+                                              {.name = "CHANGE"}, /* of a stop grace period */
+                                              {.name = "REASON"}};
+
+static void put_row(struct table *table, const Control__V1__Order *row)
+{
+    char since[SHOW_AGE_BYTES], more[SHOW_AGE_BYTES], change[SHOW_AGE_BYTES + 16] = "";
+
+    if (row->over)
+        snprintf(change, sizeof change, "ended");
+    else if (row->more_ms > 0)
+        snprintf(change, sizeof change, "%s longer", show_age(row->more_ms, more));
+    table_row(table, TABLE_PLAIN);
+    table_put(table, row->kind);
+    table_put(table, row->resource);
+    table_put(table, row->id);
+    table_put(table, show_age(row->since_ms, since));
+    table_put(table, change);
+    table_put(table, row->reason);
+}
+
+static json_t *order_of(const Control__V1__Order *row)
+{
+    json_t *one = must(json_object());
+
+    show_set(one, "kind", show_text(row->kind));
+    show_set(one, "resource", show_text(row->resource));
+    show_set(one, "id", show_text_or_null(row->id));
+    show_set(one, "reason", show_text_or_null(row->reason));
+    show_set(one, "since", show_ago(row->since_ms));
+    show_set(one, "moreSeconds", show_seconds(row->more_ms));
+    show_set(one, "over", json_boolean(row->over));
+    return one;
+}
+
+static void put_rows(struct listing *listing, const ProtobufCMessage *page)
+{
+    const Control__V1__OrdersResponse *response = (const void *)page;
+
+    for (size_t i = 0; response && i < response->n_rows; i++) {
+        const Control__V1__Order *row = response->rows[i];
+
+        if (listing->items)
+            show_append(listing->items, order_of(row));
+        else if (listing->table)
+            put_row(listing->table, row);
+        else
+            list_put_name(listing, row->kind, row->resource, row->id[0] ? row->id : NULL, NULL);
+    }
+}
+
+static const struct list ORDERS = {
+    .method = CONTROL_ORDERS,
+    .response = &control__v1__orders_response__descriptor,
+    .columns = COLUMNS,
+    .columns_len = sizeof COLUMNS / sizeof *COLUMNS,
+    .put = put_rows,
+};
+
+static bool run(const struct command_run *run, struct client_failure *failure)
+{
+    Control__V1__ListRequest request = CONTROL__V1__LIST_REQUEST__INIT;
+
+    if (run->arguments_len > 0)
+        request.resource = run->arguments[0];
+    return list_run(run, &ORDERS, &request, failure);
+}
+
+const struct command orders_command = {
+    .name = "orders",
+    .arguments = "[RESOURCE]",
+    .summary = "what is cordoned or withdrawn, and grace periods that were changed",
+    .arguments_max = 1,
+    .run = run,
+};
