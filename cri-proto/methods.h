@@ -39,6 +39,9 @@
 #define BRIDGE_WATCH "/bridge.v1.Feed/Watch"
 #define BRIDGE_REPORT "/bridge.v1.Feed/Report"
 #define BRIDGE_PREFER "/bridge.v1.Feed/Prefer"
+#define BRIDGE_WATCH_DRIVERS "/bridge.v1.Feed/WatchDrivers"
+#define BRIDGE_PREPARE_CLAIMS "/bridge.v1.Feed/PrepareClaims"
+#define BRIDGE_UNPREPARE_CLAIMS "/bridge.v1.Feed/UnprepareClaims"
 
 /* cri-proto/control_v1.proto, and where the daemon serves it unless its settings say otherwise. */
 #define CONTROL_STATUS "/control.v1.Control/Status"

@@ -173,6 +173,14 @@ static void on_steered(void *user, uint64_t number, const struct devicemgr_steer
         control_steered(d->control, number, steered);
 }
 
+static void on_claim_done(void *user, uint64_t number, const struct devicemgr_claim_done *done)
+{
+    struct daemon *d = user;
+
+    if (d->feed)
+        feed_claim_done(d->feed, number, done);
+}
+
 static void on_event(void *user, const struct devicemgr_event *event)
 {
     struct daemon *d = user;
@@ -403,6 +411,7 @@ static void on_ready(void *user)
 static const struct host_ops HOST_OPS = {.verdict = on_verdict,
                                          .preferred = on_preferred,
                                          .event = on_event,
+                                         .claim_done = on_claim_done,
                                          .steered = on_steered,
                                          .ready = on_ready,
                                          .delayed = on_delayed,

@@ -8,6 +8,7 @@
 
 #include "shim/boot.h"
 #include "shim/boot_clock.h"
+#include "shim/bridge/dra/stand_ins.h"
 #include "shim/bridge/feed_client.h"
 #include "shim/bridge/kept_connection.h"
 #include "shim/bridge/kubelet_dir.h"
@@ -33,12 +34,14 @@ struct bridge {
     struct registration *registration;
     struct feed_client *feed;
     struct roster roster;
+    struct stand_ins *stand_ins;
     size_t written; /* checkpoints of the kubelet's, since all lists were last stored */
     Bridge__V1__ReportRequest report;
     Bridge__V1__ResourceReport *reports;
     uv_timer_t snapshot_timer;
-    uv_timer_t start_timer;  /* until it may register */
-    uv_timer_t stored_timer; /* until the listeners of what is not shown go */
+    uv_timer_t start_timer;            /* until it may register */
+    uv_timer_t stored_timer;           /* until the listeners of what is not shown go */
+    bool resources_told, drivers_told; /* by the daemon, in this life */
     char *starts_path;
     char *snapshot_path;
     char boot_id[BOOT_ID_BYTES_MAX];
@@ -144,6 +147,23 @@ static void forget_stored(uv_timer_t *timer)
     fd_store_drop(bridge->world.store, KEPT_CONNECTIONS);
 }
 
+/* Once it is known what is shown. */
+static void on_told(struct bridge *bridge)
+{
+    if (bridge->resources_told && bridge->drivers_told)
+        forget_stored(&bridge->stored_timer);
+}
+
+static void on_stand_ins_told(void *user)
+{
+    struct bridge *bridge = user;
+
+    bridge->drivers_told = true;
+    on_told(bridge);
+}
+
+static const struct stand_ins_ops STAND_INS_OPS = {.told = on_stand_ins_told};
+
 static bool on_watched(void *user, const Bridge__V1__WatchResponse *message, bool first)
 {
     struct bridge *bridge = user;
@@ -154,8 +174,11 @@ static bool on_watched(void *user, const Bridge__V1__WatchResponse *message, boo
         settings_tell_ready(bridge->settings);
     roster_feed_found(&bridge->roster);
     result = roster_take(&bridge->roster, message, first);
-    if (first)
-        forget_stored(&bridge->stored_timer);
+    if (first) {
+        bridge->resources_told = true;
+        on_told(bridge);
+        stand_ins_feed_came(bridge->stand_ins);
+    }
     if (bridge->roster.len > known)
         snapshot_within(bridge, 0); /* the next bridge is to know it, too */
     else
@@ -168,6 +191,7 @@ static void on_feed_lost(void *user)
     struct bridge *bridge = user;
 
     roster_feed_lost(&bridge->roster, boot_now_ms());
+    stand_ins_feed_lost(bridge->stand_ins);
     snapshot_later(bridge);
 }
 
@@ -401,6 +425,8 @@ struct bridge *bridge_start(uv_loop_t *loop, struct settings *settings, struct f
         .user = bridge,
     };
     roster_init(&bridge->roster, &bridge->world, on_withdrawn, bridge);
+    bridge->stand_ins = stand_ins_new(loop, bridge->feed, store, config->socket,
+                                  settings->config.dra.kubelet_registry_dir, &STAND_INS_OPS, bridge);
     bridge->handles++;
     timer_init(bridge, &bridge->snapshot_timer);
     timer_init(bridge, &bridge->start_timer);
@@ -435,6 +461,7 @@ void bridge_stop(struct bridge *bridge)
      * is emptied with `stop`, and when the unit has failed for good): which it is we need not know. */
     bridge->world.leaves = fd_store_usable(bridge->world.store);
     roster_fini(&bridge->roster, on_closed);
+    stand_ins_free(bridge->stand_ins, bridge->world.leaves);
     starts_forget(bridge->starts_path);
     kubelet_dir_stop(bridge->dir);
     registration_free(bridge->registration);

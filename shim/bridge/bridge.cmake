@@ -2,6 +2,9 @@
 add_library(shim_bridge STATIC
     ${CMAKE_CURRENT_LIST_DIR}/allocate.c
     ${CMAKE_CURRENT_LIST_DIR}/bridge.c
+    ${CMAKE_CURRENT_LIST_DIR}/dra/claims_call.c
+    ${CMAKE_CURRENT_LIST_DIR}/dra/stand_in.c
+    ${CMAKE_CURRENT_LIST_DIR}/dra/stand_ins.c
     ${CMAKE_CURRENT_LIST_DIR}/endpoint.c
     ${CMAKE_CURRENT_LIST_DIR}/enrolment.c
     ${CMAKE_CURRENT_LIST_DIR}/feed_client.c

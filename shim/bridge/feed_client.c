@@ -207,14 +207,14 @@ static void dial(uv_timer_t *timer)
         dial_later(feed, next_delay(feed));
 }
 
-struct rpc_call *feed_client_prefer(struct feed_client *feed,
-                                    const Bridge__V1__PreferRequest *request, uint64_t timeout_ms,
-                                    const struct rpc_call_ops *ops, void *user)
+struct rpc_call *feed_client_call(struct feed_client *feed, const char *path,
+                                  const ProtobufCMessage *request,
+                                  const ProtobufCMessageDescriptor *response, bool stream,
+                                  uint64_t timeout_ms, const struct rpc_call_ops *ops, void *user)
 {
     if (feed->state == FEED_DOWN)
         return NULL;
-    return rpc_channel_call(feed->channel, BRIDGE_PREFER, &request->base,
-                            &bridge__v1__prefer_response__descriptor, 0, timeout_ms, ops, user);
+    return rpc_channel_call(feed->channel, path, request, response, stream, timeout_ms, ops, user);
 }
 
 /* ---- life ---- */

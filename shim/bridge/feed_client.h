@@ -1,6 +1,6 @@
 /*
  * The bridge's side of the feed (cri-proto/bridge_v1.proto): Watch for ever, Report what changed,
- * Prefer on demand. The daemon may come, go, hang and be another version at any time.
+ * other calls on demand. The daemon may come, go, hang and be another version at any time.
  *
  *     DOWN ──dial──▶ CALLING ──first message──▶ ALIVE
  *       ▲               │                         │
@@ -44,10 +44,11 @@ bool feed_client_alive(const struct feed_client *feed);
  * then the first message brings a report. */
 void feed_client_report(struct feed_client *feed);
 
-/* Calls Prefer; see rpc_channel_call(). It waits for a daemon that is called, and may be just
- * starting. NULL while DOWN. */
-struct rpc_call *feed_client_prefer(struct feed_client *feed,
-                                    const Bridge__V1__PreferRequest *request, uint64_t timeout_ms,
-                                    const struct rpc_call_ops *ops, void *user);
+/* Calls a method of the feed that answers once, or `stream`; see rpc_channel_call(). It waits for a
+ * daemon that is called, and may be just starting. NULL while DOWN. */
+struct rpc_call *feed_client_call(struct feed_client *feed, const char *path,
+                                  const ProtobufCMessage *request,
+                                  const ProtobufCMessageDescriptor *response, bool stream,
+                                  uint64_t timeout_ms, const struct rpc_call_ops *ops, void *user);
 
 #endif

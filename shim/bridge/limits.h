@@ -94,6 +94,24 @@
 #define STARTS_COUNT_MAX 1000
 #define STARTS_DELAY_MS_MIN 100
 #define STARTS_DELAY_MS_MAX 1000
+/* DRA drivers; a node has a few. What is beyond is not shown. */
+#define STAND_INS_MAX 64
+/* Of one driver in one call: those of one pod, which may have 32 (pkg/apis/core/validation). */
+#define CLAIMS_MAX 256
+/* The kubelet waits 45 s for a driver (pkg/kubelet/cm/dra/plugin/dra_plugin.go): for so long a call waits
+ * for a daemon that is away, and for so long at most in all. */
+#define CLAIMS_WAIT_MS 40000
+#define CLAIMS_TIMEOUT_MS 44000
+/* A driver that a daemon does not call served when it starts may come within that time; then it is
+ * withdrawn from the kubelet. Less than the 30 s after which the kubelet wipes its slices. */
+#define STAND_INS_SETTLE_MS 10000
+/* A registration that the kubelet refuses is tried again by itself, after pauses that grow to two
+ * minutes; a socket of another name is tried at once. At first, and at most, twice as long each time. */
+#define STAND_IN_AGAIN_MS_MIN 1000
+#define STAND_IN_AGAIN_MS_MAX 60000
+/* Streams of a driver's health that are held open; a kubelet has one. */
+#define STAND_IN_STREAMS_MAX 8
+
 /* A timer's clock stands still while the machine sleeps, the mask's does not. */
 #define MASK_LOOK_MS 60000
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cri-proto/methods.h"
+
 /* The part of one container. */
 struct part {
     struct preference *preference;
@@ -115,7 +117,9 @@ static void part_start(struct part *part, struct feed_client *feed, const char *
     prefer.n_must_include = request->n_must_include_deviceids;
     prefer.size = request->allocation_size;
     v1beta1__container_preferred_allocation_response__init(&part->answer);
-    part->call = feed_client_prefer(feed, &prefer, timeout_ms, &ops, part);
+    part->call =
+        feed_client_call(feed, BRIDGE_PREFER, &prefer.base,
+                         &bridge__v1__prefer_response__descriptor, false, timeout_ms, &ops, part);
     if (part->call)
         part->preference->waiting++;
 }

@@ -10,6 +10,8 @@
 #include "shim/boot_clock.h"
 #include "shim/kubelet/advertised.h"
 #include "shim/kubelet/checkpoint_watch.h"
+#include "shim/kubelet/claim_questions.h"
+#include "shim/kubelet/drivers_shown.h"
 #include "shim/kubelet/held.h"
 #include "shim/kubelet/questions.h"
 #include "shim/kubelet/watchers.h"
@@ -37,6 +39,8 @@ struct feed {
     struct advertised advertised;
     struct watchers watchers;
     struct questions questions;
+    struct drivers_shown drivers;
+    struct claim_questions claim_questions;
     Bridge__V1__Settings settings; /* the bridge's part of them */
     uint64_t settle_end_ms;
     bool settled;    /* something may be sent; stays so */
@@ -120,6 +124,8 @@ static void on_turn(uv_timer_t *timer)
 {
     struct feed *feed = timer->data;
 
+    if (host_ready(feed->host) && !drivers_shown_update(&feed->drivers))
+        turn_within(feed, FEED_RETRY_MS);
     if (!feed->file)
         return;
     if (advertised_update(&feed->advertised, host_core(feed->host)) == ADVERTISED_NAMES) {
@@ -139,7 +145,8 @@ static void on_turn(uv_timer_t *timer)
 void feed_look(struct feed *feed)
 {
     /* In the next turn: an event of the core is often one of many. */
-    if (devicemgr_shown_version(host_core(feed->host)) != feed->advertised.core_version)
+    if (devicemgr_shown_version(host_core(feed->host)) != feed->advertised.core_version ||
+        drivers_shown_is_due(&feed->drivers))
         turn_at_once(feed);
 }
 
@@ -213,10 +220,45 @@ void feed_preferred(struct feed *feed, uint64_t number, const char *const *ids, 
     questions_answer(&feed->questions, number, ids, ids_len);
 }
 
+static void on_watch_drivers(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    struct feed *feed = user;
+
+    (void)message;
+    if (drivers_shown_add(&feed->drivers, call))
+        turn_at_once(feed);
+}
+
+static void on_prepare_claims(struct rpc_incoming *call, const ProtobufCMessage *message,
+                              void *user)
+{
+    struct feed *feed = user;
+
+    claim_questions_ask(&feed->claim_questions, call, true,
+                        (const Bridge__V1__ClaimsRequest *)message);
+}
+
+static void on_unprepare_claims(struct rpc_incoming *call, const ProtobufCMessage *message,
+                                void *user)
+{
+    struct feed *feed = user;
+
+    claim_questions_ask(&feed->claim_questions, call, false,
+                        (const Bridge__V1__ClaimsRequest *)message);
+}
+
+void feed_claim_done(struct feed *feed, uint64_t number, const struct devicemgr_claim_done *done)
+{
+    claim_questions_answer(&feed->claim_questions, number, done);
+}
+
 static const struct rpc_method METHODS[] = {
     {BRIDGE_WATCH, &bridge__v1__watch_request__descriptor, on_watch},
     {BRIDGE_REPORT, &bridge__v1__report_request__descriptor, on_report},
     {BRIDGE_PREFER, &bridge__v1__prefer_request__descriptor, on_prefer},
+    {BRIDGE_WATCH_DRIVERS, &bridge__v1__watch_drivers_request__descriptor, on_watch_drivers},
+    {BRIDGE_PREPARE_CLAIMS, &bridge__v1__claims_request__descriptor, on_prepare_claims},
+    {BRIDGE_UNPREPARE_CLAIMS, &bridge__v1__claims_request__descriptor, on_unprepare_claims},
 };
 
 /* ---- the kubelet's checkpoint ---- */
@@ -285,6 +327,8 @@ struct feed *feed_start(uv_loop_t *loop, const struct config *config, struct hos
     feed->user = user;
     watchers_init(&feed->watchers, on_gone, feed);
     questions_init(&feed->questions, host, config->bridge.preferred_timeout_ms);
+    drivers_shown_init(&feed->drivers, host);
+    claim_questions_init(&feed->claim_questions, host);
     open_socket(feed, loop, store);
     feed->settle_end_ms = boot_now_ms() + FEED_SETTLE_MS;
     uv_timer_init(loop, &feed->turn);
@@ -301,6 +345,8 @@ void feed_stop(struct feed *feed, void (*done)(void *user), void *user)
     rpc_server_close(feed->server);
     watchers_fini(&feed->watchers);
     questions_fini(&feed->questions);
+    drivers_shown_fini(&feed->drivers);
+    claim_questions_fini(&feed->claim_questions);
     advertised_fini(&feed->advertised);
     checkpoint_watch_stop(feed->watch, stopping_part, &feed->stopping);
     stopping_close(&feed->stopping, (uv_handle_t *)&feed->turn);

@@ -1,7 +1,8 @@
 /*
  * The feed for the bridge (cri-proto/bridge_v1.proto): what the kubelet is to be shown goes
  * out (advertised.h), what it has taken comes back (taken.h), and its GetPreferredAllocation is
- * passed on (questions.h).
+ * passed on (questions.h). So are the calls that it makes on DRA drivers (claim_questions.h), which the bridge
+ * is told of in a stream of their own (drivers_shown.h).
  *
  * After the daemon's start a restored resource is shown as if all its devices were healthy until
  * its plugin has listed again. So that one that is not does not become healthy for these few
@@ -63,6 +64,9 @@ void feed_look(struct feed *feed);
 
 /* The host's `preferred`. */
 void feed_preferred(struct feed *feed, uint64_t number, const char *const *ids, size_t ids_len);
+
+/* The host's `claim_done`. */
+void feed_claim_done(struct feed *feed, uint64_t number, const struct devicemgr_claim_done *done);
 
 /* Whether that kubelet has taken what it is shown. */
 void feed_taken(const struct feed *feed, pid_t kubelet, struct taken *out);

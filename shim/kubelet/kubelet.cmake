@@ -8,7 +8,9 @@ add_library(shim_kubelet STATIC
     ${CMAKE_CURRENT_LIST_DIR}/advertised_list.c
     ${CMAKE_CURRENT_LIST_DIR}/armed_file.c
     ${CMAKE_CURRENT_LIST_DIR}/checkpoint_watch.c
+    ${CMAKE_CURRENT_LIST_DIR}/claim_questions.c
     ${CMAKE_CURRENT_LIST_DIR}/displaced.c
+    ${CMAKE_CURRENT_LIST_DIR}/drivers_shown.c
     ${CMAKE_CURRENT_LIST_DIR}/feed.c
     ${CMAKE_CURRENT_LIST_DIR}/gate.c
     ${CMAKE_CURRENT_LIST_DIR}/held.c

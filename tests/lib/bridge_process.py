@@ -24,6 +24,7 @@ class Bridge(Program):
         self.kubelet_dir = self.directory / "device-plugins"
         self.snapshot = self.feed_socket.with_name("bridge.snapshot")
         self.config_path = self.directory / "bridge.toml"
+        self.registry = self.directory / "kubelets_registry"
         self.settings = {"socket": str(self.feed_socket),
                          "kubelet_plugin_dir": str(self.kubelet_dir), **settings}
 
@@ -32,7 +33,8 @@ class Bridge(Program):
 
     def spawn(self, *arguments):
         table = "".join(f"{key} = {json.dumps(value)}\n" for key, value in self.settings.items())
-        self.config_path.write_text(f'log_level = "debug"\n[bridge]\n{table}')
+        self.config_path.write_text(f'log_level = "debug"\n[bridge]\n{table}'
+                                    f'[dra]\nkubelet_registry_dir = "{self.registry}"\n')
         self._spawn(self.binary, "--config", self.config_path, *arguments)
 
     def start(self):

@@ -6,6 +6,7 @@
 """
 
 import concurrent.futures
+import functools
 import pathlib
 import queue
 import threading
@@ -41,7 +42,9 @@ class Shown:
 
 
 class FeedServer:
-    """`prefer`: a handler(request, context) -> ids; None: nothing is preferred."""
+    """`prefer`: a handler(request, context) -> ids; None: nothing is preferred. `drivers`: {name: services}
+    of those that serve; None: of a release that knows of none. `claims`: a handler(method, request,
+    context) -> [ClaimAnswer]."""
 
     def __init__(self, socket, mask_ms=60_000, prefer=None, watch_fails=None):
         self.socket = pathlib.Path(socket)
@@ -49,11 +52,15 @@ class FeedServer:
         self.prefer = prefer
         self.watch_fails = watch_fails
         self.resources = {}
+        self.drivers = None
+        self.claims = None
+        self.asked = []  # (method, claims' uids) that came
         self.reports = []
         self.prefers = []
         self.watches = 0
         self.requests = []
         self._streams = set()
+        self._driver_streams = set()
         self._server = None
         self._lock = threading.Lock()
 
@@ -75,6 +82,14 @@ class FeedServer:
                 self._prefer, bridge.PreferRequest.FromString,
                 lambda message: message.SerializeToString()),
         }
+        for method in "PrepareClaims", "UnprepareClaims":
+            handlers[method] = grpc.unary_unary_rpc_method_handler(
+                functools.partial(self._claims, method), bridge.ClaimsRequest.FromString,
+                lambda message: message.SerializeToString())
+        if self.drivers is not None:
+            handlers["WatchDrivers"] = grpc.unary_stream_rpc_method_handler(
+                self._watch_drivers, bridge.WatchDriversRequest.FromString,
+                lambda message: message.SerializeToString())
         self._server.add_generic_rpc_handlers(
             [grpc.method_handlers_generic_handler(FEED.strip("/"), handlers)])
         assert self._server.add_insecure_port(f"unix:{self.socket}")
@@ -84,7 +99,7 @@ class FeedServer:
         """Connections are cut, as when the daemon is killed."""
         if self._server is None:
             return
-        for stream in list(self._streams):
+        for stream in [*self._streams, *self._driver_streams]:
             stream.put(None)
         self._server.stop(grace=None).wait(GENEROUS_S)
         self._server = None
@@ -94,6 +109,18 @@ class FeedServer:
             self.resources = resources
             for stream in self._streams:
                 stream.put(self._message())
+
+    def show_drivers(self, drivers):
+        with self._lock:
+            self.drivers = drivers
+            for stream in self._driver_streams:
+                stream.put(self._drivers_message())
+
+    def _drivers_message(self):
+        """One whose services are None does not serve."""
+        return bridge.WatchDriversResponse(drivers=[
+            bridge.Driver(name=name, services=self.drivers[name] or (), serves=bool(self.drivers[name]))
+            for name in sorted(self.drivers)])
 
     def send(self, message):
         """Any message, to whoever watches."""
@@ -134,6 +161,22 @@ class FeedServer:
                 yield message
         finally:
             self._streams.discard(stream)
+
+    def _watch_drivers(self, _request, context):
+        stream = queue.SimpleQueue()
+        context.add_callback(lambda: stream.put(None))
+        with self._lock:
+            self._driver_streams.add(stream)
+            stream.put(self._drivers_message())
+        try:
+            while (message := stream.get()) is not None:
+                yield message
+        finally:
+            self._driver_streams.discard(stream)
+
+    def _claims(self, method, request, context):
+        self.asked.append((method, [one.uid for one in request.claims]))
+        return bridge.ClaimsResponse(answers=self.claims(method, request, context))
 
     def _report(self, request, _context):
         self.reports.append(request)

@@ -7,6 +7,7 @@
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
 #include "tests/sim/move.h"
+#include "tests/sim/reason.h"
 #include "tests/sim/world.h"
 
 /* Far over what PODS_MAX pods can have at once, and have had since the last commit. */

@@ -369,6 +369,13 @@ static void on_done(struct rpc_call *call, const struct rpc_status *status, void
     f->prefer_code = status->code;
 }
 
+static struct rpc_call *prefer(struct fixture *f, const Bridge__V1__PreferRequest *request,
+                               const struct rpc_call_ops *ops)
+{
+    return feed_client_call(f->feed, BRIDGE_PREFER, &request->base,
+                            &bridge__v1__prefer_response__descriptor, false, 1000, ops, f);
+}
+
 static void asks_for_a_preference(void **state)
 {
     static const struct rpc_call_ops ops = {on_message, on_done};
@@ -376,13 +383,13 @@ static void asks_for_a_preference(void **state)
     struct fixture f;
 
     start(&f, *state);
-    assert_non_null(feed_client_prefer(f.feed, &request, 1000, &ops, &f));
+    assert_non_null(prefer(&f, &request, &ops));
     WAIT(f.world, f.preferred);
     assert_int_equal(f.prefer_code, RPC_UNAVAILABLE);
-    assert_null(feed_client_prefer(f.feed, &request, 1000, &ops, &f)); /* nobody is called now */
+    assert_null(prefer(&f, &request, &ops)); /* nobody is called now */
     end(&f);
     start_alive(&f, *state);
-    assert_non_null(feed_client_prefer(f.feed, &request, 1000, &ops, &f));
+    assert_non_null(prefer(&f, &request, &ops));
     WAIT(f.world, f.preferred);
     assert_int_equal(f.prefer_code, RPC_OK);
     assert_int_equal(f.prefers, 1);
@@ -400,7 +407,7 @@ static void a_preference_waits_for_a_daemon_that_starts(void **state)
     f.world = *state;
     serve(&f);
     f.feed = feed_client_start(&f.world->loop, f.world->path, &OPS, &f);
-    assert_non_null(feed_client_prefer(f.feed, &request, 1000, &ops, &f));
+    assert_non_null(prefer(&f, &request, &ops));
     WAIT(f.world, f.preferred);
     assert_int_equal(f.prefer_code, RPC_OK);
     assert_int_equal(f.firsts, 0); /* nothing is watched yet */

@@ -89,6 +89,7 @@ static int setup(void **state)
     snprintf(f->socket, sizeof f->socket, "%s/" KUBELET_SOCKET_NAME, f->dir);
     snprintf(f->feed, sizeof f->feed, "%s/feed", f->world->dir);
     assert_int_equal(mkdir(f->dir, 0755), 0);
+    f->settings.config.dra.kubelet_registry_dir = f->dir;
     f->settings.config.bridge =
         (struct config_bridge){.enabled = true, .socket = f->feed, .kubelet_plugin_dir = f->dir};
     kubelet_start(f);

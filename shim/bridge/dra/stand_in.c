@@ -1,0 +1,357 @@
+#include "shim/bridge/dra/stand_in.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+
+#include "cri-proto/dra_health_v1alpha1.pb-c.h"
+#include "cri-proto/methods.h"
+#include "cri-proto/pluginregistration_v1.pb-c.h"
+#include "shim/bridge/dra/claims_call.h"
+#include "shim/bridge/kept_server.h"
+#include "shim/bridge/limits.h"
+#include "shim/bridge/names.h"
+#include "shim/file_identity.h"
+#include "shim/hash.h"
+#include "shim/log.h"
+#include "shim/must.h"
+#include "shim/path.h"
+
+#define TYPE "DRAPlugin" /* pkg/kubelet/pluginmanager's type of DRA drivers */
+#define HEALTH_SERVICE "v1alpha1.DRAResourceHealth"
+#define DIR_MODE 0755 /* the kubelet's own of plugins_registry */
+
+/* Those that a kubelet knows, for a driver that has none of them. */
+static const char *const KNOWN[] = {"v1.DRAPlugin", "v1beta1.DRAPlugin"};
+#define KNOWN_LEN (sizeof KNOWN / sizeof *KNOWN)
+
+/* The registration's socket. */
+struct door {
+    struct kept_server *server; /* NULL: not yet */
+    char *name;
+    struct file_identity endpoint; /* which it leads to */
+    bool refused;
+    uint64_t again_ms; /* the loop's time: when it is made anew; only if `refused` */
+    uint64_t pause_ms;
+    unsigned count; /* of those that were refused */
+};
+
+/* One of the driver's health, on which nothing is said. */
+struct health_stream {
+    LIST_ENTRY(health_stream) entry;
+    struct stand_in *stand_in;
+};
+
+struct stand_in {
+    const struct stand_in_world *world;
+    char *name;
+    char **services; /* as the kubelet is told */
+    size_t services_len;
+    char **own_services; /* as the driver registered them */
+    size_t own_services_len;
+    char *endpoint_name, *endpoint_path;
+    struct kept_server *endpoint;
+    struct door door;
+    struct claims_calls calls;
+    LIST_HEAD(, health_stream) streams;
+    size_t streams_len;
+    int error; /* of the sockets, as it was said last */
+};
+
+/* ---- the endpoint ---- */
+
+static void on_prepare(struct kept_call *call, const ProtobufCMessage *message, void *user)
+{
+    const Dra__V1__NodePrepareResourcesRequest *request = (const void *)message;
+    struct stand_in *stand_in = user;
+
+    claims_call_start(&stand_in->calls, true, request->claims, request->n_claims, call);
+}
+
+static void on_unprepare(struct kept_call *call, const ProtobufCMessage *message, void *user)
+{
+    const Dra__V1__NodeUnprepareResourcesRequest *request = (const void *)message;
+    struct stand_in *stand_in = user;
+
+    claims_call_start(&stand_in->calls, false, request->claims, request->n_claims, call);
+}
+
+static void stream_free(struct health_stream *stream)
+{
+    LIST_REMOVE(stream, entry);
+    stream->stand_in->streams_len--;
+    free(stream);
+}
+
+static void on_stream_cancelled(void *user)
+{
+    stream_free(user);
+}
+
+/* Held open without a word: a kubelet of 1.36 opens one to every driver, and again and again to one
+ * that has no such service (pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go). */
+static void on_health(struct kept_call *call, const ProtobufCMessage *message, void *user)
+{
+    struct stand_in *stand_in = user;
+    struct health_stream *stream;
+
+    (void)message;
+    if (stand_in->streams_len == STAND_IN_STREAMS_MAX) {
+        kept_call_finish(call, RPC_RESOURCE_EXHAUSTED, "too many streams");
+        return;
+    }
+    stream = must(calloc(1, sizeof *stream));
+    stream->stand_in = stand_in;
+    LIST_INSERT_HEAD(&stand_in->streams, stream, entry);
+    stand_in->streams_len++;
+    kept_call_on_cancel(call, on_stream_cancelled, stream);
+}
+
+/* A method's number is kept (kept_call.h). */
+static const struct kept_method METHODS[] = {
+    {DRA_V1_PREPARE, &dra__v1__node_prepare_resources_request__descriptor, on_prepare},
+    {DRA_V1_UNPREPARE, &dra__v1__node_unprepare_resources_request__descriptor, on_unprepare},
+    {DRA_V1BETA1_PREPARE, &dra__v1__node_prepare_resources_request__descriptor, on_prepare},
+    {DRA_V1BETA1_UNPREPARE, &dra__v1__node_unprepare_resources_request__descriptor, on_unprepare},
+    {DRA_HEALTH_V1ALPHA1_WATCH, &dra_health__v1alpha1__node_watch_resources_request__descriptor,
+     on_health},
+};
+
+/* ---- the registration ---- */
+
+static void on_get_info(struct kept_call *call, const ProtobufCMessage *request, void *user)
+{
+    Pluginregistration__PluginInfo info = PLUGINREGISTRATION__PLUGIN_INFO__INIT;
+    struct stand_in *stand_in = user;
+
+    (void)request;
+    info.type = (char *)TYPE;
+    info.name = stand_in->name;
+    info.endpoint = stand_in->endpoint_path;
+    info.supported_versions = stand_in->services;
+    info.n_supported_versions = stand_in->services_len;
+    kept_call_answer(call, &info.base);
+}
+
+static void put_off(struct stand_in *stand_in)
+{
+    struct door *door = &stand_in->door;
+
+    door->pause_ms = door->pause_ms == 0                          ? STAND_IN_AGAIN_MS_MIN
+                     : door->pause_ms < STAND_IN_AGAIN_MS_MAX / 2 ? door->pause_ms * 2
+                                                                  : STAND_IN_AGAIN_MS_MAX;
+    door->again_ms = uv_now(stand_in->world->loop) + door->pause_ms;
+}
+
+static void on_notify(struct kept_call *call, const ProtobufCMessage *message, void *user)
+{
+    const Pluginregistration__RegistrationStatus *status = (const void *)message;
+    Pluginregistration__RegistrationStatusResponse none =
+        PLUGINREGISTRATION__REGISTRATION_STATUS_RESPONSE__INIT;
+    struct stand_in *stand_in = user;
+
+    if (status->plugin_registered)
+        log_info("driver %s: the kubelet has registered it", stand_in->name);
+    else
+        log_warning("driver %s: the kubelet does not register it: %s", stand_in->name,
+                    status->error);
+    stand_in->door.refused = !status->plugin_registered;
+    if (stand_in->door.refused)
+        put_off(stand_in);
+    else
+        stand_in->door.pause_ms = 0;
+    kept_call_answer(call, &none.base);
+}
+
+static const struct kept_method DOOR_METHODS[] = {
+    {PLUGINREGISTRATION_GET_INFO, &pluginregistration__info_request__descriptor, on_get_info},
+    {PLUGINREGISTRATION_NOTIFY, &pluginregistration__registration_status__descriptor, on_notify},
+};
+
+static void door_close(struct stand_in *stand_in, bool leaves)
+{
+    struct door *door = &stand_in->door;
+
+    kept_server_close(door->server, leaves);
+    door->server = NULL;
+}
+
+/* Another one for another file, and for each that was refused. NULL: no room. */
+static char *door_name(const char *dir, const char *driver, const struct file_identity *endpoint,
+                       unsigned count)
+{
+    uint64_t hash = hash_word(hash_bytes(HASH_BEGIN, endpoint, sizeof *endpoint), count);
+    char suffix[32];
+
+    snprintf(suffix, sizeof suffix, "-%08" PRIx32 ".sock", (uint32_t)(hash >> 32));
+    return name_socket(dir, STAND_IN_PREFIX, driver, suffix);
+}
+
+static void door_make(struct stand_in *stand_in, const struct file_identity *endpoint)
+{
+    const struct stand_in_world *world = stand_in->world;
+    struct door *door = &stand_in->door;
+    struct socket_place place = {.dir = world->registry_dir, .dir_mode = DIR_MODE};
+
+    door->count += door->refused;
+    free(door->name);
+    door->name = door_name(world->registry_dir, stand_in->name, endpoint, door->count);
+    place.name = door->name;
+    door->refused = false;
+    door->endpoint = *endpoint;
+    door->server = must(kept_server_new(world->loop, &place, world->store, DOOR_METHODS,
+                                        sizeof DOOR_METHODS / sizeof *DOOR_METHODS, stand_in));
+    kept_server_go_on(door->server);
+}
+
+/* ---- both ---- */
+
+static void say(struct stand_in *stand_in, int err)
+{
+    if (err < 0 && err != stand_in->error)
+        log_warning("driver %s: cannot be shown to the kubelet: %s/%s, %s: %s", stand_in->name,
+                    stand_in->world->endpoint_dir, stand_in->endpoint_name,
+                    stand_in->world->registry_dir, strerror(-err));
+    stand_in->error = err < 0 ? err : 0;
+}
+
+/* The endpoint first: the kubelet calls it as soon as it has seen the other one. */
+static int look(struct stand_in *stand_in)
+{
+    struct door *door = &stand_in->door;
+    int err = kept_server_listen(stand_in->endpoint);
+    bool again = door->refused && uv_now(stand_in->world->loop) >= door->again_ms;
+    struct file_identity file;
+
+    if (err < 0)
+        return err;
+    file = file_identity_at(stand_in->world->endpoint_dir, stand_in->endpoint_name, S_IFSOCK);
+    if (!door->server || !file_identity_is(&file, &door->endpoint) || again) {
+        door_close(stand_in, false);
+        door_make(stand_in, &file);
+    }
+    return kept_server_listen(door->server);
+}
+
+void stand_in_look(struct stand_in *stand_in)
+{
+    say(stand_in, look(stand_in));
+    claims_calls_look(&stand_in->calls);
+}
+
+/* ---- life ---- */
+
+static char **texts_copy(char *const *texts, size_t len)
+{
+    char **copy = must(calloc(len + 1, sizeof *copy));
+
+    for (size_t i = 0; i < len; i++)
+        copy[i] = must(strdup(texts[i]));
+    return copy;
+}
+
+static void texts_free(char **texts, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        free(texts[i]);
+    free(texts);
+}
+
+static bool is_known(const char *service)
+{
+    for (size_t i = 0; i < KNOWN_LEN; i++) {
+        if (strcmp(service, KNOWN[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What the kubelet is told: of the driver's services those that it knows, in the driver's order. One
+ * of an older release has others, which are translated (shim/dra). */
+static void set_services(struct stand_in *stand_in, char *const *services, size_t len)
+{
+    bool known = false;
+
+    stand_in->own_services = texts_copy(services, len);
+    stand_in->own_services_len = len;
+    stand_in->services = must(calloc(len + KNOWN_LEN, sizeof *stand_in->services));
+    for (size_t i = 0; i < len; i++) {
+        if (!is_known(services[i]) && strcmp(services[i], HEALTH_SERVICE) != 0)
+            continue;
+        known = known || is_known(services[i]);
+        stand_in->services[stand_in->services_len++] = must(strdup(services[i]));
+    }
+    for (size_t i = 0; !known && i < KNOWN_LEN; i++)
+        stand_in->services[stand_in->services_len++] = must(strdup(KNOWN[i]));
+}
+
+struct stand_in *stand_in_new(const struct stand_in_world *world, const char *name,
+                              char *const *services, size_t services_len)
+{
+    char *endpoint_name = name_socket(world->endpoint_dir, "", name, ".sock"),
+         *first_door = door_name(world->registry_dir, name, &(struct file_identity){0}, 0);
+    struct socket_place place = {
+        .dir = world->endpoint_dir, .dir_mode = DIR_MODE, .name = endpoint_name};
+    struct stand_in *stand_in;
+
+    free(first_door);
+    if (!endpoint_name || !first_door) {
+        log_warning("driver %s: no room for its sockets in %s or %s; not shown", name,
+                    world->endpoint_dir, world->registry_dir);
+        free(endpoint_name);
+        return NULL;
+    }
+    stand_in = must(calloc(1, sizeof *stand_in));
+    stand_in->world = world;
+    stand_in->name = must(strdup(name));
+    set_services(stand_in, services, services_len);
+    stand_in->endpoint_name = endpoint_name;
+    stand_in->endpoint_path = path_join(world->endpoint_dir, endpoint_name);
+    stand_in->calls =
+        (struct claims_calls){.driver = stand_in->name, .feed = world->feed, .loop = world->loop};
+    LIST_INIT(&stand_in->streams);
+    stand_in->endpoint = must(kept_server_new(world->loop, &place, world->store, METHODS,
+                                              sizeof METHODS / sizeof *METHODS, stand_in));
+    kept_server_go_on(stand_in->endpoint);
+    stand_in_look(stand_in);
+    return stand_in;
+}
+
+void stand_in_free(struct stand_in *stand_in)
+{
+    if (!stand_in)
+        return;
+    door_close(stand_in, stand_in->world->leaves);
+    kept_server_close(stand_in->endpoint, stand_in->world->leaves);
+    claims_calls_clear(&stand_in->calls);
+    while (!LIST_EMPTY(&stand_in->streams))
+        stream_free(LIST_FIRST(&stand_in->streams));
+    texts_free(stand_in->services, stand_in->services_len);
+    texts_free(stand_in->own_services, stand_in->own_services_len);
+    free(stand_in->door.name);
+    free(stand_in->endpoint_name);
+    free(stand_in->endpoint_path);
+    free(stand_in->name);
+    free(stand_in);
+}
+
+const char *stand_in_name(const struct stand_in *stand_in)
+{
+    return stand_in->name;
+}
+
+bool stand_in_has_services(const struct stand_in *stand_in, char *const *services,
+                           size_t services_len)
+{
+    if (services_len != stand_in->own_services_len)
+        return false;
+    for (size_t i = 0; i < services_len; i++) {
+        if (strcmp(services[i], stand_in->own_services[i]) != 0)
+            return false;
+    }
+    return true;
+}

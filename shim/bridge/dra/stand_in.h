@@ -1,0 +1,53 @@
+/*
+ * One DRA driver at the kubelet, in the place of the real one: an endpoint with the services that it
+ * has, and a socket in the kubelet's plugins_registry that leads there
+ * (pkg/kubelet/pluginmanager).
+ *
+ * Both outlive the process, where a service manager keeps descriptors: the next one goes on with the
+ * connections, and the kubelet sees a pause. Else it sees the registration's socket go and another
+ * one come. The kubelet puts off what it failed to do at a socket's *path*, for minutes, so a path
+ * is used only while what it was made for lives: it is named after the file of the endpoint.
+ */
+#ifndef SHIM_BRIDGE_DRA_STAND_IN_H
+#define SHIM_BRIDGE_DRA_STAND_IN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <uv.h>
+
+#include "shim/bridge/feed_client.h"
+#include "shim/fd_store.h"
+
+/* What names of registrations begin with: those of processes before that nobody serves are removed. */
+#define STAND_IN_PREFIX "dra-cri-device-shim-"
+
+struct stand_in;
+
+/* What all drivers have in common; borrowed by each until its end. */
+struct stand_in_world {
+    uv_loop_t *loop;
+    struct feed_client *feed;
+    struct fd_store *store;
+    char *endpoint_dir;       /* ours */
+    const char *registry_dir; /* the kubelet's plugins_registry */
+    bool leaves;              /* stand_in_free() leaves to the next process what the store keeps */
+};
+
+/* `services` as the driver registered them, in its order. NULL: there is no room for its sockets'
+ * paths; said in the log. */
+struct stand_in *stand_in_new(const struct stand_in_world *world, const char *name,
+                              char *const *services, size_t services_len);
+
+/* Ends its connections and calls, removes the sockets, frees; see also `leaves`. Accepts NULL. */
+void stand_in_free(struct stand_in *stand_in);
+
+const char *stand_in_name(const struct stand_in *stand_in);
+bool stand_in_has_services(const struct stand_in *stand_in, char *const *services,
+                           size_t services_len);
+
+/* Sees to it that its sockets are there, and to the calls that wait for a daemon. To be called about
+ * every second, and when there is a daemon. */
+void stand_in_look(struct stand_in *stand_in);
+
+#endif

@@ -1,0 +1,260 @@
+#include "shim/bridge/dra/stand_ins.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cri-proto/methods.h"
+#include "shim/bridge/limits.h"
+#include "shim/log.h"
+#include "shim/must.h"
+#include "shim/path.h"
+#include "shim/rpc/connect.h"
+
+#define ENDPOINT_DIR "dra"
+
+struct stand_ins {
+    struct stand_in_world world;
+    char *registry_dir;
+    const struct stand_ins_ops *ops;
+    void *user;
+    struct stand_in *shown[STAND_INS_MAX];
+    /* Serves, or did as this daemon had it. */
+    bool confirmed[STAND_INS_MAX];
+    size_t len;
+    struct rpc_call *watch;
+    bool told;         /* ops->told, of this daemon */
+    bool unknown;      /* this daemon does not know the call */
+    bool swept;        /* what processes before have left is removed */
+    uint64_t since_ms; /* that there is this daemon, the loop's time */
+    uv_timer_t timer;
+};
+
+/* ---- the table ---- */
+
+static size_t find(const struct stand_ins *stand_ins, const char *name)
+{
+    size_t i = 0;
+
+    while (i < stand_ins->len && strcmp(stand_in_name(stand_ins->shown[i]), name) != 0)
+        i++;
+    return i;
+}
+
+static void withdraw(struct stand_ins *stand_ins, size_t i, const char *why)
+{
+    log_info("driver %s: withdrawn from the kubelet: %s", stand_in_name(stand_ins->shown[i]), why);
+    stand_in_free(stand_ins->shown[i]);
+    stand_ins->len--;
+    stand_ins->shown[i] = stand_ins->shown[stand_ins->len];
+    stand_ins->confirmed[i] = stand_ins->confirmed[stand_ins->len];
+}
+
+static void show(struct stand_ins *stand_ins, const Bridge__V1__Driver *message)
+{
+    size_t i = find(stand_ins, message->name);
+
+    if (i < stand_ins->len &&
+        !stand_in_has_services(stand_ins->shown[i], message->services, message->n_services))
+        withdraw(stand_ins, i, "it has other services now");
+    i = find(stand_ins, message->name);
+    if (i == STAND_INS_MAX) {
+        log_warning("driver %s: there are %d already; not shown", message->name, STAND_INS_MAX);
+        return;
+    }
+    if (i == stand_ins->len) {
+        stand_ins->shown[i] =
+            stand_in_new(&stand_ins->world, message->name, message->services, message->n_services);
+        if (!stand_ins->shown[i])
+            return;
+        stand_ins->len++;
+        log_info("driver %s: shown to the kubelet", message->name);
+    }
+    stand_ins->confirmed[i] = true;
+}
+
+static const Bridge__V1__Driver *find_message(const Bridge__V1__WatchDriversResponse *message,
+                                              const char *name)
+{
+    for (size_t i = 0; i < message->n_drivers; i++) {
+        if (strcmp(message->drivers[i]->name, name) == 0)
+            return message->drivers[i];
+    }
+    return NULL;
+}
+
+/* What was said to serve, and does not any more. One of which this daemon has never said it may just be
+ * coming. */
+static void withdraw_gone(struct stand_ins *stand_ins,
+                          const Bridge__V1__WatchDriversResponse *message)
+{
+    for (size_t i = stand_ins->len; i-- > 0;) {
+        const Bridge__V1__Driver *found = find_message(message, stand_in_name(stand_ins->shown[i]));
+
+        if (stand_ins->confirmed[i] && !(found && found->serves))
+            withdraw(stand_ins, i, "it does not serve any more");
+    }
+}
+
+static void withdraw_unconfirmed(struct stand_ins *stand_ins)
+{
+    for (size_t i = stand_ins->len; i-- > 0;) {
+        if (!stand_ins->confirmed[i])
+            withdraw(stand_ins, i, "it has not come back");
+    }
+}
+
+/* ---- what processes before have left ---- */
+
+static bool is_left(const char *dir, const char *name)
+{
+    char *path;
+    int fd;
+
+    if (strncmp(name, STAND_IN_PREFIX, strlen(STAND_IN_PREFIX)) != 0)
+        return false;
+    path = path_join(dir, name);
+    fd = unix_connect(path);
+    free(path);
+    if (fd >= 0)
+        close(fd);
+    return fd == -ECONNREFUSED;
+}
+
+/* A kubelet would dial them in vain, and keep those that it has registered. */
+static void sweep(const struct stand_ins *stand_ins)
+{
+    DIR *dir = opendir(stand_ins->registry_dir);
+
+    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+        if (is_left(stand_ins->registry_dir, entry->d_name) &&
+            unlinkat(dirfd(dir), entry->d_name, 0) == 0)
+            log_info("%s/%s: of a bridge that is gone, removed", stand_ins->registry_dir,
+                     entry->d_name);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+/* ---- the feed ---- */
+
+static void tell(struct stand_ins *stand_ins)
+{
+    if (!stand_ins->told)
+        stand_ins->ops->told(stand_ins->user);
+    stand_ins->told = true;
+    if (!stand_ins->swept)
+        sweep(stand_ins);
+    stand_ins->swept = true;
+}
+
+static void on_message(struct rpc_call *call, const ProtobufCMessage *message, void *user)
+{
+    const Bridge__V1__WatchDriversResponse *response = (const void *)message;
+    struct stand_ins *stand_ins = user;
+
+    (void)call;
+    withdraw_gone(stand_ins, response);
+    for (size_t i = 0; i < response->n_drivers; i++) {
+        if (response->drivers[i]->serves)
+            show(stand_ins, response->drivers[i]);
+    }
+    tell(stand_ins);
+}
+
+/* One of a release that knows nothing of drivers has none. */
+static void on_done(struct rpc_call *call, const struct rpc_status *status, void *user)
+{
+    struct stand_ins *stand_ins = user;
+
+    (void)call;
+    stand_ins->watch = NULL;
+    stand_ins->unknown = status->code == RPC_UNIMPLEMENTED;
+    if (!stand_ins->unknown)
+        return;
+    withdraw_unconfirmed(stand_ins);
+    tell(stand_ins);
+}
+
+static void ask(struct stand_ins *stand_ins)
+{
+    static const struct rpc_call_ops ops = {on_message, on_done};
+    Bridge__V1__WatchDriversRequest request = BRIDGE__V1__WATCH_DRIVERS_REQUEST__INIT;
+
+    stand_ins->watch =
+        feed_client_call(stand_ins->world.feed, BRIDGE_WATCH_DRIVERS, &request.base,
+                         &bridge__v1__watch_drivers_response__descriptor, true, 0, &ops, stand_ins);
+}
+
+void stand_ins_feed_came(struct stand_ins *stand_ins)
+{
+    stand_ins->since_ms = uv_now(stand_ins->world.loop);
+    memset(stand_ins->confirmed, 0, sizeof stand_ins->confirmed);
+    stand_ins->told = false;
+    stand_ins->unknown = false;
+    ask(stand_ins);
+    for (size_t i = 0; i < stand_ins->len; i++)
+        stand_in_look(stand_ins->shown[i]);
+}
+
+void stand_ins_feed_lost(struct stand_ins *stand_ins)
+{
+    rpc_call_cancel(stand_ins->watch);
+    stand_ins->watch = NULL;
+    stand_ins->told = false;
+}
+
+/* ---- life ---- */
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct stand_ins *stand_ins = timer->data;
+
+    if (!stand_ins->watch && !stand_ins->unknown && feed_client_alive(stand_ins->world.feed))
+        ask(stand_ins);
+    if (stand_ins->told && uv_now(timer->loop) - stand_ins->since_ms >= STAND_INS_SETTLE_MS)
+        withdraw_unconfirmed(stand_ins);
+    for (size_t i = 0; i < stand_ins->len; i++)
+        stand_in_look(stand_ins->shown[i]);
+}
+
+struct stand_ins *stand_ins_new(uv_loop_t *loop, struct feed_client *feed, struct fd_store *store,
+                                const char *feed_socket, const char *registry_dir,
+                                const struct stand_ins_ops *ops, void *user)
+{
+    struct stand_ins *stand_ins = must(calloc(1, sizeof *stand_ins));
+
+    stand_ins->registry_dir = must(strdup(registry_dir));
+    stand_ins->world =
+        (struct stand_in_world){.loop = loop,
+                                .feed = feed,
+                                .store = store,
+                                .endpoint_dir = path_beside(feed_socket, ENDPOINT_DIR),
+                                .registry_dir = stand_ins->registry_dir};
+    stand_ins->ops = ops;
+    stand_ins->user = user;
+    uv_timer_init(loop, &stand_ins->timer);
+    stand_ins->timer.data = stand_ins;
+    uv_timer_start(&stand_ins->timer, on_timer, LOOK_MS, LOOK_MS);
+    return stand_ins;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct stand_ins *stand_ins = handle->data;
+
+    free(stand_ins->world.endpoint_dir);
+    free(stand_ins->registry_dir);
+    free(stand_ins);
+}
+
+void stand_ins_free(struct stand_ins *stand_ins, bool leaves)
+{
+    stand_ins_feed_lost(stand_ins);
+    stand_ins->world.leaves = leaves;
+    while (stand_ins->len > 0)
+        stand_in_free(stand_ins->shown[--stand_ins->len]);
+    uv_close((uv_handle_t *)&stand_ins->timer, on_closed);
+}

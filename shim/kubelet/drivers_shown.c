@@ -1,0 +1,115 @@
+#include "shim/kubelet/drivers_shown.h"
+
+#include <stdlib.h>
+
+#include "cri-proto/bridge_v1.pb-c.h"
+#include "devicemgr/dra.h"
+#include "shim/must.h"
+
+struct drivers_stream {
+    LIST_ENTRY(drivers_stream) entry;
+    struct drivers_shown *shown;
+    struct rpc_incoming *call;
+    uint64_t version; /* devicemgr_drivers_version() of what was sent; 0: nothing was */
+};
+
+void drivers_shown_init(struct drivers_shown *shown, struct host *host)
+{
+    *shown = (struct drivers_shown){.host = host};
+    LIST_INIT(&shown->streams);
+}
+
+static void stream_free(struct drivers_stream *stream)
+{
+    LIST_REMOVE(stream, entry);
+    stream->shown->len--;
+    free(stream);
+}
+
+static void on_cancelled(void *user)
+{
+    stream_free(user);
+}
+
+bool drivers_shown_add(struct drivers_shown *shown, struct rpc_incoming *call)
+{
+    struct drivers_stream *stream;
+
+    if (shown->len == DRIVERS_SHOWN_STREAMS_MAX) {
+        rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "too many watch already");
+        return false;
+    }
+    stream = must(calloc(1, sizeof *stream));
+    stream->shown = shown;
+    stream->call = call;
+    LIST_INSERT_HEAD(&shown->streams, stream, entry);
+    shown->len++;
+    rpc_incoming_on_cancel(call, on_cancelled, stream);
+    return true;
+}
+
+static uint64_t version_of(const struct drivers_shown *shown)
+{
+    return devicemgr_drivers_version(host_core(shown->host));
+}
+
+bool drivers_shown_is_due(const struct drivers_shown *shown)
+{
+    const struct drivers_stream *stream;
+
+    LIST_FOREACH(stream, &shown->streams, entry)
+    {
+        if (stream->version != version_of(shown))
+            return true;
+    }
+    return false;
+}
+
+/* ---- the message ---- */
+
+/* What it points to is the core's, until the next event. */
+static void add(void *user, const struct devicemgr_driver *driver)
+{
+    Bridge__V1__WatchDriversResponse *message = user;
+    Bridge__V1__Driver *out = must(malloc(sizeof *out));
+
+    bridge__v1__driver__init(out);
+    out->name = (char *)(uintptr_t)driver->name;
+    out->services = (char **)(uintptr_t)driver->services;
+    out->n_services = driver->services_len;
+    out->serves = driver->connected;
+    message->drivers =
+        must(realloc(message->drivers, (message->n_drivers + 1) * sizeof *message->drivers));
+    message->drivers[message->n_drivers++] = out;
+}
+
+bool drivers_shown_update(struct drivers_shown *shown)
+{
+    Bridge__V1__WatchDriversResponse message = BRIDGE__V1__WATCH_DRIVERS_RESPONSE__INIT;
+    struct drivers_stream *stream;
+    bool all = true;
+
+    if (!drivers_shown_is_due(shown))
+        return true;
+    devicemgr_drivers(host_core(shown->host), add, &message);
+    LIST_FOREACH(stream, &shown->streams, entry)
+    {
+        if (stream->version == version_of(shown))
+            continue;
+        if (rpc_incoming_queued(stream->call) <= DRIVERS_SHOWN_QUEUED_BYTES_MAX &&
+            rpc_incoming_send(stream->call, &message.base) == 0)
+            stream->version = version_of(shown);
+        else
+            all = false;
+    }
+    for (size_t i = 0; i < message.n_drivers; i++)
+        free(message.drivers[i]);
+    free(message.drivers);
+    return all;
+}
+
+void drivers_shown_fini(struct drivers_shown *shown)
+{
+    while (!LIST_EMPTY(&shown->streams))
+        stream_free(LIST_FIRST(&shown->streams));
+}

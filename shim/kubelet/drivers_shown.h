@@ -1,0 +1,38 @@
+/*
+ * The DRA drivers that the bridge is told of (WatchDrivers): all there are, then again at each change.
+ */
+#ifndef SHIM_KUBELET_DRIVERS_SHOWN_H
+#define SHIM_KUBELET_DRIVERS_SHOWN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "shim/core/host.h"
+#include "shim/rpc/rpc.h"
+
+/* Open streams: one of the bridge's, and a few for an upgrade and for whoever looks on. */
+#define DRIVERS_SHOWN_STREAMS_MAX 16
+/* A stream with more than this on the way gets no further message. */
+#define DRIVERS_SHOWN_QUEUED_BYTES_MAX (64u * 1024)
+
+/* Embedded in its owner; private. */
+struct drivers_shown {
+    struct host *host;
+    LIST_HEAD(, drivers_stream) streams;
+    unsigned len;
+};
+
+/* `host` is borrowed until drivers_shown_fini(). */
+void drivers_shown_init(struct drivers_shown *shown, struct host *host);
+/* A call of BRIDGE_WATCH_DRIVERS. False: it is refused. */
+bool drivers_shown_add(struct drivers_shown *shown, struct rpc_incoming *call);
+/* Whether some stream has not got what is so now. */
+bool drivers_shown_is_due(const struct drivers_shown *shown);
+/* Sends each what it has not got; host_ready() must be so. False: one does not take it now; to be tried
+ * again. */
+bool drivers_shown_update(struct drivers_shown *shown);
+/* The server must be closed: the calls are gone. */
+void drivers_shown_fini(struct drivers_shown *shown);
+
+#endif

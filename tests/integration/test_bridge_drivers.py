@@ -1,0 +1,292 @@
+"""DRA drivers at the kubelet, in whose place the bridge stands: what the daemon says of them by a scripted
+feed, and what a scripted kubelet sees and is answered."""
+
+import os
+import socket
+import threading
+
+import grpc
+import pytest
+
+from bridge_process import Bridge
+from feed_server import FeedServer
+from kubelet_drivers import KubeletDrivers, claim
+from protos import bridge as feed_messages
+from protos import dra
+from supervisor import supervised
+from waiting import GENEROUS_S, wait_until
+
+GPU = "gpu.example.com"
+BOTH = ["v1.DRAPlugin", "v1beta1.DRAPlugin"]
+
+
+def prepared(_method, request, _context):
+    """A device for each claim, with a field that no release knows yet."""
+    answers = []
+    for one in request.claims:
+        response = dra.NodePrepareResourceResponse(devices=[dra.Device(
+            request_names=["r"], pool_name="node", device_name=f"dev-{one.uid}",
+            cdi_device_ids=[f"example.com/gpu={one.uid}"], share_id="s")])
+        answers.append(feed_messages.ClaimAnswer(
+            response=response.SerializeToString() + b"\xa2\x06\x03new"))
+    return answers
+
+
+@pytest.fixture
+def feed(directory, closing):
+    one = closing(FeedServer(directory / "run" / "bridge.sock"))
+    one.drivers = {GPU: BOTH}
+    one.claims = prepared
+    one.start()
+    return one
+
+
+@pytest.fixture
+def kubelet(directory, closing):
+    one = closing(KubeletDrivers(directory / "kubelets_registry"))
+    one.start()
+    return one
+
+
+@pytest.fixture
+def bridge(directory, closing, feed):
+    one = closing(Bridge(directory))
+    one.start()
+    return one
+
+
+@pytest.fixture
+def kept(directory, closing, feed, manager):
+    """Under a service manager that keeps its descriptors."""
+    one = closing(supervised(Bridge, manager)(directory))
+    one.start()
+    return one
+
+
+def registrations(bridge):
+    return sorted(path.name for path in bridge.registry.iterdir())
+
+
+def test_the_kubelet_registers_a_driver_and_prepares(bridge, kubelet, feed):
+    instance = kubelet.wait_registered(GPU)
+    assert instance.versions == BOTH
+    answers = kubelet.prepare(GPU, [claim("c-1"), claim("c-2")])
+    assert {uid: [list(one.cdi_device_ids) for one in answer.devices]
+            for uid, answer in answers.items()} == {
+                "c-1": [["example.com/gpu=c-1"]], "c-2": [["example.com/gpu=c-2"]]}
+    assert answers["c-1"].devices[0].share_id == "s"
+    assert answers["c-1"].SerializeToString().endswith(b"\xa2\x06\x03new")
+    assert feed.asked == [("PrepareClaims", ["c-1", "c-2"])]
+    feed.claims = lambda *_call: [feed_messages.ClaimAnswer()]
+    assert kubelet.unprepare(GPU, [claim("c-1")])["c-1"].error == ""
+
+
+def test_an_error_is_the_claim_s_own(bridge, kubelet, feed):
+    kubelet.wait_registered(GPU)
+
+    def half(_method, request, _context):
+        return [prepared(None, request, None)[0], feed_messages.ClaimAnswer(code=14, message="driver gpu.example.com is away")]
+
+    feed.claims = half
+    answers = kubelet.prepare(GPU, [claim("c-1"), claim("c-2")])
+    assert answers["c-1"].devices and not answers["c-1"].error
+    assert answers["c-2"].error == "driver gpu.example.com is away"
+
+
+def test_an_answer_that_is_not_one_is_an_error(bridge, kubelet, feed):
+    kubelet.wait_registered(GPU)
+    feed.claims = lambda *_call: []
+    with pytest.raises(grpc.RpcError) as raised:
+        kubelet.prepare(GPU, [claim("c-1")])
+    assert raised.value.code() is grpc.StatusCode.INTERNAL
+    feed.claims = lambda *_call: [feed_messages.ClaimAnswer(response=b"\xff\xff")]
+    assert "garbled" in kubelet.prepare(GPU, [claim("c-1")])["c-1"].error
+
+
+@pytest.mark.parametrize("services, told", [
+    (["v1beta1.DRAPlugin", "v1.DRAPlugin"], ["v1beta1.DRAPlugin", "v1.DRAPlugin"]),
+    (["v1.DRAPlugin", "v1alpha1.DRAResourceHealth", "v9.Unknown"],
+     ["v1.DRAPlugin", "v1alpha1.DRAResourceHealth"]),
+    (["v1alpha3.Node"], BOTH),
+    (["1.0.0"], BOTH),
+])
+def test_the_kubelet_is_told_what_it_knows(bridge, kubelet, feed, services, told):
+    kubelet.wait_registered(GPU)
+    feed.show_drivers({"other.example.com": services})
+    assert kubelet.wait_registered("other.example.com").versions == told
+
+
+def test_a_driver_that_has_other_services_registers_anew(bridge, kubelet, feed):
+    kubelet.wait_registered(GPU)
+    feed.show_drivers({GPU: ["v1beta1.DRAPlugin"]})
+    wait_until(lambda: (one := kubelet.instance(GPU)) and one.versions == ["v1beta1.DRAPlugin"],
+               "the kubelet is told the new services")
+
+
+def test_a_driver_that_is_away_is_withdrawn(bridge, kubelet, feed):
+    """So that the kubelet wipes its slices, as if nobody stood between; and back at once with it, under
+    names that nothing is put off for."""
+    kubelet.wait_registered(GPU)
+    before = registrations(bridge)
+    feed.show_drivers({GPU: None})
+    kubelet.wait_gone(GPU)
+    assert registrations(bridge) == []
+    feed.show_drivers({GPU: BOTH})
+    kubelet.wait_registered(GPU)
+    assert registrations(bridge) != before
+    assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
+
+
+def test_each_kubelet_registers_it(bridge, kubelet):
+    for _ in range(3):
+        kubelet.wait_registered(GPU)
+        kubelet.stop()
+        kubelet.start()
+    kubelet.wait_registered(GPU)
+
+
+def test_a_kubelet_that_refuses_it_is_asked_anew(bridge, kubelet):
+    """Under another name each time, since it puts off what has failed under one."""
+    kubelet.refuses = "not now"
+    bridge.wait_log("the kubelet does not register it: not now", 2)
+    kubelet.refuses = None
+    kubelet.wait_registered(GPU)
+
+
+def test_a_registry_that_is_emptied_is_filled_again(bridge, kubelet):
+    kubelet.wait_registered(GPU)
+    for path in bridge.registry.iterdir():
+        path.unlink()
+    kubelet.wait_gone(GPU)
+    kubelet.wait_registered(GPU)
+
+
+def test_a_call_waits_for_the_daemon(bridge, kubelet, feed):
+    """And one that was asked of a daemon that died is asked of the next one."""
+    kubelet.wait_registered(GPU)
+    begun, release = threading.Event(), threading.Event()
+
+    def hanging(*call):
+        begun.set()
+        release.wait(GENEROUS_S)
+        return prepared(*call)
+
+    feed.claims = hanging
+    asked = kubelet.begin(GPU, "NodePrepareResources", [claim("c-1")])
+    assert begun.wait(GENEROUS_S)
+    feed.stop()
+    release.set()
+    feed.claims = prepared
+    later = kubelet.begin(GPU, "NodePrepareResources", [claim("c-2")])
+    bridge.wait_log("a call waits for the daemon")
+    feed.start()
+    assert asked.result().claims["c-1"].devices and later.result().claims["c-2"].devices
+    assert kubelet.deregistered == []
+
+
+def test_a_daemon_that_has_just_started_withdraws_nothing_at_once(bridge, kubelet, feed):
+    """It knows the driver, and has not reached it yet."""
+    kubelet.wait_registered(GPU)
+    feed.stop()
+    feed.drivers = {GPU: None}
+    feed.start()
+    feed.wait_watched(2)
+    feed.show_drivers({GPU: BOTH})
+    feed.show_drivers({GPU: BOTH, "other.example.com": BOTH})
+    kubelet.wait_registered("other.example.com")
+    assert kubelet.deregistered == []
+
+
+def test_a_daemon_that_knows_of_no_drivers_has_none(directory, closing, kubelet, feed):
+    feed.stop()
+    feed.drivers = None
+    feed.start()
+    one = closing(Bridge(directory))
+    one.start()
+    feed.wait_watched()
+    feed.stop()
+    feed.drivers = {GPU: BOTH}
+    feed.start()
+    kubelet.wait_registered(GPU)
+
+
+def test_a_killed_bridge_s_connection_goes_on(kept, kubelet, feed, manager):
+    """With the call that was under way: the kubelet sees a pause, and no registration comes or goes."""
+    instance = kubelet.wait_registered(GPU)
+    before = registrations(kept)
+    for _ in range(5):
+        begun, release = threading.Event(), threading.Event()
+
+        def hanging(*call, begun=begun, release=release):
+            begun.set()
+            release.wait(GENEROUS_S)
+            return prepared(*call)
+
+        feed.claims = hanging
+        asked = kubelet.begin(GPU, "NodePrepareResources", [claim("c-1")])
+        assert begun.wait(GENEROUS_S)
+        kept.kill()
+        feed.claims = prepared
+        release.set()
+        kept.start()
+        assert asked.result().claims["c-1"].devices
+    assert registrations(kept) == before
+    assert instance.losses() == 0 and kubelet.deregistered == []
+    assert kubelet.registered == [GPU]
+
+
+def test_a_bridge_told_to_restart_leaves_it_all(kept, kubelet, feed):
+    instance = kubelet.wait_registered(GPU)
+    for _ in range(3):
+        kept.terminate()
+        kept.start()
+        assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
+    assert instance.losses() == 0 and kubelet.deregistered == []
+
+
+def test_without_a_store_what_it_left_is_removed(bridge, kubelet):
+    """A killed one leaves a socket that nobody serves, which the kubelet would keep."""
+    kubelet.wait_registered(GPU)
+    before = registrations(bridge)
+    bridge.kill()
+    assert registrations(bridge) == before
+    bridge.start()
+    wait_until(lambda: len(now := registrations(bridge)) == 1 and now != before,
+               "only the new one's registration is there")
+    kubelet.wait_registered(GPU)
+    assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
+
+
+def test_what_is_others_stays(directory, bridge, kubelet, closing):
+    """Sockets of drivers that register themselves, dead or alive, are none of its business."""
+    kubelet.wait_registered(GPU)
+    other = closing(socket.socket(socket.AF_UNIX))
+    other.bind(str(bridge.registry / "csi.example.com-reg.sock"))
+    bridge.kill()
+    bridge.start()
+    kubelet.wait_registered(GPU)
+    bridge.wait_log("of a bridge that is gone, removed")
+    assert "csi.example.com-reg.sock" in registrations(bridge)
+
+
+def test_its_health_is_quiet(bridge, kubelet):
+    """Held open, as the kubelet asks a driver that answers otherwise again every five seconds."""
+    instance = kubelet.wait_registered(GPU)
+    assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
+    assert not instance.health.done()
+
+
+def test_too_many_claims_at_once(bridge, kubelet):
+    kubelet.wait_registered(GPU)
+    with pytest.raises(grpc.RpcError) as raised:
+        kubelet.prepare(GPU, [claim(f"c-{i}") for i in range(257)])
+    assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_names_of_any_length_have_sockets(bridge, kubelet, feed):
+    longest = "d" * 50 + ".example.com"
+    names = {f"{longest[:-1]}{i}": BOTH for i in range(3)}
+    feed.show_drivers(names)
+    for name in names:
+        kubelet.wait_registered(name)
+        assert len(os.fsencode(kubelet.instance(name).endpoint)) <= 107

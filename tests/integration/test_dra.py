@@ -1,0 +1,178 @@
+"""Dynamic resource allocation from end to end: a driver that registers with the shim, the kubelet that prepares
+claims, and each of driver, daemon, bridge and kubelet gone for a while."""
+
+import threading
+
+import grpc
+import pytest
+
+from bridge_process import Bridge
+from dra_driver import ALPHA, V1, V1BETA1, Driver
+from kubelet_drivers import KubeletDrivers, claim
+from supervisor import Supervisor, supervised
+from waiting import GENEROUS_S, wait_until
+
+GPU = "gpu.example.com"
+
+
+@pytest.fixture
+def kubelet(directory, closing):
+    one = closing(KubeletDrivers(directory / "kubelets_registry"))
+    one.start()
+    return one
+
+
+@pytest.fixture
+def bridge(directory, closing, shim):
+    one = closing(supervised(Bridge, closing(Supervisor(directory, name="notify-bridge")))(
+        directory, socket=str(shim.feed)))
+    one.start()
+    return one
+
+
+@pytest.fixture
+def make_driver(shim, directory, closing):
+    def make(name=GPU, **settings):
+        one = closing(Driver(shim.registry_dir, directory / "plugins", name, **settings))
+        one.start()
+        one.wait_registered()
+        return one
+
+    return make
+
+
+def cdi_ids(answers):
+    return {uid: [one for device in answer.devices for one in device.cdi_device_ids]
+            for uid, answer in answers.items()}
+
+
+@pytest.mark.parametrize("services", [[V1, V1BETA1], [V1BETA1], [ALPHA]])
+def test_a_claim_is_prepared_and_unprepared(bridge, kubelet, make_driver, services):
+    driver = make_driver(services=services)
+    kubelet.wait_registered(GPU)
+    assert cdi_ids(kubelet.prepare(GPU, [claim("c-1"), claim("c-2")])) == {
+        "c-1": [f"{GPU}/device=c-1"], "c-2": [f"{GPU}/device=c-2"]}
+    assert not kubelet.unprepare(GPU, [claim("c-1")])["c-1"].error
+    assert list(driver.prepared) == ["c-2"]
+
+
+def test_a_driver_s_error_is_the_kubelet_s(bridge, kubelet, make_driver):
+    driver = make_driver()
+    kubelet.wait_registered(GPU)
+    driver.on_prepare = lambda one: "no such device" if one.uid == "c-2" else driver._devices(one)
+    answers = kubelet.prepare(GPU, [claim("c-1"), claim("c-2")])
+    assert answers["c-1"].devices and "no such device" in answers["c-2"].error
+
+
+def test_a_driver_that_is_gone_is_gone_at_the_kubelet(bridge, kubelet, make_driver):
+    """So that the kubelet wipes its slices; it is registered again within moments of its return."""
+    driver = make_driver()
+    for _ in range(3):
+        kubelet.wait_registered(GPU)
+        driver.stop()
+        kubelet.wait_gone(GPU)
+        driver.start()
+    kubelet.wait_registered(GPU)
+    assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
+
+
+def test_each_kubelet_registers_it(bridge, kubelet, make_driver):
+    make_driver()
+    for _ in range(3):
+        kubelet.wait_registered(GPU)
+        kubelet.stop()
+        kubelet.start()
+    kubelet.wait_registered(GPU)
+
+
+def test_a_daemon_that_is_killed_costs_no_call(shim, bridge, kubelet, make_driver):
+    """The kubelet sees neither driver nor call end; the driver is asked again, which it allows."""
+    driver = make_driver()
+    instance = kubelet.wait_registered(GPU)
+    for count in range(3):
+        begun, release = threading.Event(), threading.Event()
+
+        def hanging(one, begun=begun, release=release):
+            begun.set()
+            release.wait(GENEROUS_S)
+            return driver._devices(one)
+
+        driver.on_prepare = hanging
+        asked = kubelet.begin(GPU, "NodePrepareResources", [claim(f"c-{count}")])
+        assert begun.wait(GENEROUS_S)
+        shim.kill()
+        driver.on_prepare = driver._devices
+        release.set()
+        shim.start()
+        assert cdi_ids(asked.result().claims) == {f"c-{count}": [f"{GPU}/device=c-{count}"]}
+    assert instance.losses() == 0 and kubelet.deregistered == []
+
+
+def test_both_killed_under_a_call(shim, bridge, kubelet, make_driver):
+    driver = make_driver()
+    instance = kubelet.wait_registered(GPU)
+    begun, release = threading.Event(), threading.Event()
+
+    def hanging(one):
+        begun.set()
+        release.wait(GENEROUS_S)
+        return driver._devices(one)
+
+    driver.on_prepare = hanging
+    asked = kubelet.begin(GPU, "NodePrepareResources", [claim("c-1")])
+    assert begun.wait(GENEROUS_S)
+    shim.kill()
+    bridge.kill()
+    driver.on_prepare = driver._devices
+    release.set()
+    bridge.start()
+    shim.start()
+    assert cdi_ids(asked.result().claims) == {"c-1": [f"{GPU}/device=c-1"]}
+    assert instance.losses() == 0 and kubelet.deregistered == []
+
+
+def test_a_claim_outlives_the_daemon(shim, bridge, kubelet, make_driver):
+    """What is prepared is unprepared after any restart, by the driver that has it."""
+    driver = make_driver()
+    kubelet.wait_registered(GPU)
+    kubelet.prepare(GPU, [claim("c-1")])
+    shim.kill()
+    shim.start()
+    wait_until(lambda: not kubelet.unprepare(GPU, [claim("c-1")])["c-1"].error, "it is unprepared")
+    assert driver.prepared == {}
+
+
+def test_a_rolling_update(bridge, kubelet, make_driver):
+    """The new instance comes before the old one goes; the kubelet sees one driver all the time."""
+    old = make_driver(instance="a")
+    instance = kubelet.wait_registered(GPU)
+    kubelet.prepare(GPU, [claim("c-1")])
+    new = make_driver(instance="b")
+    old.stop()
+    wait_until(lambda: not kubelet.unprepare(GPU, [claim("c-1")])["c-1"].error, "it is unprepared")
+    assert new.calls_of("NodeUnprepareResources") == ["c-1"]
+    assert instance.losses() == 0 and kubelet.deregistered == []
+
+
+def test_two_pods_share_a_claim(bridge, kubelet, make_driver):
+    """Two calls for one claim at once: the driver is asked by one at a time, and both are answered."""
+    driver = make_driver()
+    kubelet.wait_registered(GPU)
+    calls = [kubelet.begin(GPU, "NodePrepareResources", [claim("c-1")]) for _ in range(2)]
+    assert [cdi_ids(call.result().claims) for call in calls] == [{"c-1": [f"{GPU}/device=c-1"]}] * 2
+    assert set(driver.calls_of("NodePrepareResources")) == {"c-1"}
+
+
+def test_a_call_that_the_kubelet_gives_up(bridge, kubelet, make_driver):
+    driver = make_driver()
+    kubelet.wait_registered(GPU)
+    release = threading.Event()
+    driver.on_prepare = lambda one: release.wait(GENEROUS_S) and driver._devices(one)
+    asked = kubelet.begin(GPU, "NodePrepareResources", [claim("c-1")])
+    wait_until(lambda: driver.calls_of("NodePrepareResources"), "the driver is asked")
+    asked.cancel()
+    with pytest.raises(grpc.FutureCancelledError):
+        asked.result()
+    release.set()
+    driver.on_prepare = driver._devices
+    assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices

@@ -1,0 +1,195 @@
+"""The scripted kubelet's part for DRA drivers: its plugin watcher, and its calls of drivers.
+
+    kubelet = KubeletDrivers(directory / "plugins_registry"); kubelet.start()
+    kubelet.wait_registered("gpu.example.com")
+    kubelet.prepare("gpu.example.com", [claim("c-1")])     # {uid: NodePrepareResourceResponse}
+    kubelet.stop()
+
+As the kubelet of 1.36 does it (pkg/kubelet/pluginmanager, pkg/kubelet/cm/dra/plugin), its faults included: a
+socket is known by its path; what failed at a path is put off, longer each time, and that ends with a
+success only, not with another socket. Its times are compressed by 20 (but for deadlines).
+"""
+
+import contextlib
+import pathlib
+import stat
+import threading
+import time
+
+import grpc
+
+from protos import DRA_HEALTH, DRA_V1, DRA_V1BETA1, PLUGIN_REGISTRATION, dra, dra_health, pluginregistration
+from waiting import GENEROUS_S, wait_until
+
+_LOOP_S = 0.05
+_BACKOFF_S, _BACKOFF_MAX_S = 0.025, 6.1
+_GET_INFO_S, _NOTIFY_S, _CALL_S = 1, 5, 45
+_PATHS = {"v1.DRAPlugin": DRA_V1, "v1beta1.DRAPlugin": DRA_V1BETA1}
+
+
+def claim(uid, name=None, namespace="default"):
+    return dra.Claim(namespace=namespace, uid=uid, name=name or f"claim-{uid}")
+
+
+class _Instance:
+    """One registered endpoint, with the kubelet's one connection to it."""
+
+    def __init__(self, info, path):
+        self.name = info.name
+        self.endpoint = info.endpoint
+        self.versions = list(info.supported_versions)
+        self.path = path
+        self.states = []
+        self.channel = grpc.insecure_channel(f"unix:{info.endpoint}", options=[
+            ("grpc.use_local_subchannel_pool", 1), ("grpc.min_reconnect_backoff_ms", 50),
+            ("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 6000)])
+        self.channel.subscribe(self.states.append, try_to_connect=True)
+        self.health = self.channel.unary_stream(
+            f"{DRA_HEALTH}NodeWatchResources",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=dra_health.NodeWatchResourcesResponse.FromString)(
+                dra_health.NodeWatchResourcesRequest(), wait_for_ready=True)
+
+    def is_connected(self):
+        return bool(self.states) and self.states[-1] is grpc.ChannelConnectivity.READY
+
+    def losses(self):
+        """How often the connection was lost."""
+        return sum(a is grpc.ChannelConnectivity.READY and b is not a
+                   for a, b in zip(self.states, self.states[1:]))
+
+    def close(self):
+        self.health.cancel()
+        self.channel.close()
+
+
+class KubeletDrivers:
+    """`known`: the services that it knows, as a release has them."""
+
+    def __init__(self, registry, known=("v1.DRAPlugin", "v1beta1.DRAPlugin")):
+        self.registry = pathlib.Path(registry)
+        self.known = known
+        self.refuses = None  # a text: each registration fails with it
+        self.instances = []  # in the order of registration
+        self.registered = []  # names, as often as they were
+        self.deregistered = []
+        self._sockets = {}  # path: inode, as registered
+        self._put_off = {}  # path: (until, pause)
+        self._end = threading.Event()
+        self._thread = None
+
+    def start(self):
+        self.registry.mkdir(parents=True, exist_ok=True)
+        self._end.clear()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self):
+        """As a kubelet ends: its connections with it. start() begins without any knowledge."""
+        if self._thread is None:
+            return
+        self._end.set()
+        self._thread.join(GENEROUS_S)
+        self._thread = None
+        for instance in self.instances:
+            instance.close()
+        self.instances, self._sockets, self._put_off = [], {}, {}
+
+    # ---- the watcher ----
+
+    def _run(self):
+        while not self._end.wait(_LOOP_S):
+            found = self._find()
+            for path in [path for path, inode in self._sockets.items() if found.get(path) != inode]:
+                self._deregister(path)
+            for path, inode in found.items():
+                if path not in self._sockets and self._put_off.get(path, (0, 0))[0] <= time.monotonic():
+                    self._try(path, inode)
+
+    def _find(self):
+        found = {}
+        for path in self.registry.rglob("*"):
+            with contextlib.suppress(OSError):
+                info = path.stat()
+                if not path.name.startswith(".") and stat.S_ISSOCK(info.st_mode):
+                    found[path] = info.st_ino
+        return found
+
+    def _try(self, path, inode):
+        try:
+            self._register(path, inode)
+            self._put_off.pop(path, None)
+        except (grpc.RpcError, ValueError, grpc.FutureTimeoutError):
+            pause = min(self._put_off.get(path, (0, _BACKOFF_S / 2))[1] * 2, _BACKOFF_MAX_S)
+            self._put_off[path] = time.monotonic() + pause, pause
+
+    def _register(self, path, inode):
+        with grpc.insecure_channel(f"unix:{path}",
+                                   options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
+            get_info = channel.unary_unary(
+                f"{PLUGIN_REGISTRATION}GetInfo",
+                request_serializer=lambda message: message.SerializeToString(),
+                response_deserializer=pluginregistration.PluginInfo.FromString)
+            notify = channel.unary_unary(
+                f"{PLUGIN_REGISTRATION}NotifyRegistrationStatus",
+                request_serializer=lambda message: message.SerializeToString(),
+                response_deserializer=pluginregistration.RegistrationStatusResponse.FromString)
+            info = get_info(pluginregistration.InfoRequest(), timeout=_GET_INFO_S)
+            error = self._validate(info)
+            if error:
+                notify(pluginregistration.RegistrationStatus(plugin_registered=False, error=error),
+                       timeout=_NOTIFY_S)
+                raise ValueError(error)
+            self.instances.append(_Instance(info, path))
+            self._sockets[path] = inode
+            self.registered.append(info.name)
+            notify(pluginregistration.RegistrationStatus(plugin_registered=True), timeout=_NOTIFY_S)
+
+    def _validate(self, info):
+        if info.type != "DRAPlugin":
+            return f"RegisterPlugin error -- no handler registered for plugin type: {info.type}"
+        if not any(version in self.known for version in info.supported_versions):
+            return (f"none of services supported by the plugin ({list(info.supported_versions)}) are "
+                    f"supported by the kubelet ({list(self.known)})")
+        if any((one.name, one.endpoint) == (info.name, info.endpoint) for one in self.instances):
+            return f"endpoint {info.endpoint} already registered for DRA driver plugin {info.name}"
+        return self.refuses
+
+    def _deregister(self, path):
+        del self._sockets[path]
+        for instance in [one for one in self.instances if one.path == path]:
+            self.instances.remove(instance)
+            self.deregistered.append(instance.name)
+            instance.close()
+
+    # ---- drivers ----
+
+    def instance(self, name):
+        """The newest that is connected, else the newest; None."""
+        ours = [one for one in self.instances if one.name == name]
+        return next((one for one in reversed(ours) if one.is_connected()), ours[-1] if ours else None)
+
+    def wait_registered(self, name):
+        return wait_until(lambda: (one := self.instance(name)) and one.is_connected() and one,
+                          f"the kubelet has registered {name}, and is connected")
+
+    def wait_gone(self, name):
+        wait_until(lambda: self.instance(name) is None, f"the kubelet knows of no {name}")
+
+    def begin(self, name, method, claims):
+        """NodePrepareResources or NodeUnprepareResources under way."""
+        instance = self.instance(name)
+        if instance is None:
+            raise LookupError(f"DRA driver {name} is not registered")
+        version = next(one for one in instance.versions if one in self.known)
+        call = instance.channel.unary_unary(
+            f"{_PATHS[version]}{method}",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=getattr(dra, f"{method}Response").FromString)
+        return call.future(getattr(dra, f"{method}Request")(claims=claims), timeout=_CALL_S)
+
+    def prepare(self, name, claims):
+        return dict(self.begin(name, "NodePrepareResources", claims).result().claims)
+
+    def unprepare(self, name, claims):
+        return dict(self.begin(name, "NodeUnprepareResources", claims).result().claims)
