@@ -25,17 +25,28 @@ static bool place_beside(reading &r, std::string path, const char *key, const ch
     return path.size() <= SOCKET_BYTES_MAX;
 }
 
+/* Of a part that cannot do without, if it is wanted. */
+static void place_or_refuse(reading &r, const std::string &section, const char *name,
+                            const char *words, bool wanted, char **slot)
+{
+    size_t most = SOCKET_BYTES_MAX - strlen(name) + 1;
+
+    if (!place_beside(r, r.config.listen, (section + ".socket").c_str(), name, slot) && wanted)
+        r.fault(find(r, "listen")->source().begin, words,
+                "a path of at most " + std::to_string(most) + " bytes up to its last '/', or [" +
+                    section + "] socket to be set");
+}
+
 static void place_sockets(reading &r)
 {
-    size_t most = SOCKET_BYTES_MAX - strlen(BRIDGE_SOCKET) + 1;
     struct config &c = r.config;
 
-    if (!place_beside(r, c.listen, "bridge.socket", BRIDGE_SOCKET, &c.bridge.socket) &&
-        c.bridge.enabled)
-        r.fault(find(r, "listen")->source().begin,
-                "listen leaves no room for the bridge's bridge.sock beside it",
-                "a path of at most " + std::to_string(most) +
-                    " bytes up to its last '/', or [bridge] socket to be set");
+    place_or_refuse(r, "bridge", BRIDGE_SOCKET,
+                    "listen leaves no room for the bridge's bridge.sock beside it",
+                    c.bridge.enabled, &c.bridge.socket);
+    place_or_refuse(r, "cluster", AGENT_SOCKET,
+                    "listen leaves no room for the agent's agent.sock beside it", c.cluster.enabled,
+                    &c.cluster.socket);
     /* Nobody needs it: without room there is none. */
     if (!place_beside(r, c.listen, "control.socket", CONTROL_SOCKET, &c.control_socket))
         put_text("", &c.control_socket);
@@ -90,6 +101,7 @@ static void check_paths(reading &r)
     const spot runtime(r, "runtime_endpoint", c.runtime_endpoint);
     const spot feed(r, "bridge.socket", c.bridge.socket);
     const spot control(r, "control.socket", c.control_socket);
+    const spot agent(r, "cluster.socket", c.cluster.socket);
     const spot metrics(r, "metrics.listen", c.metrics.listen);
     const spot plugins(r, "plugins.plugin_dir", c.plugin_dir);
     const spot registration(r, "plugins.plugin_dir", c.plugin_dir, PLUGIN_SOCKET);
@@ -129,6 +141,8 @@ static void check_paths(reading &r)
         check_apart(r, registry, {&plugins}, "registry_dir and plugin_dir are the same directory",
                     "one for each of the two ways in which plugins register");
     }
+    check_apart(r, agent, {&listen, &runtime, &feed, &control, &metrics, &registration},
+                "[cluster] socket is another socket's, too", "a path that no other setting has");
 }
 
 /* ---- devices and resources ---- */

@@ -107,6 +107,15 @@ struct config_dra {
     size_t redirect_mounts_len;
 };
 
+/* The part that speaks with the cluster's API server (shim/ARCHITECTURE.md, "The agent"). */
+struct config_cluster {
+    bool enabled;                  /* the daemon serves the agent's feed */
+    char *socket;                  /* that feed's; plain path */
+    char *kubeconfig;              /* absolute; by whose credentials the agent asks */
+    char *node_name;               /* "": it is in the client certificate */
+    bool insecure_skip_tls_verify; /* a kubeconfig that asks for that is followed */
+};
+
 /* Who watches the node (shim/metrics/metrics.h). */
 struct config_metrics {
     char *listen; /* "": nothing is served; else a right listen_address.h */
@@ -137,6 +146,7 @@ struct config {
     size_t resources_len;
     struct config_bridge bridge;
     struct config_dra dra;
+    struct config_cluster cluster;
     struct config_metrics metrics;
     char *control_socket; /* for cri-device-shimctl; plain path; "": there is none */
 };

@@ -64,6 +64,17 @@ static bool is_pod_glob(const char *text)
            !strchr(slash + 1, '/');
 }
 
+/* A DNS subdomain of RFC 1123, as a Node's name is; "": it is known otherwise. */
+static bool is_node_name(const char *text)
+{
+    size_t len = strlen(text);
+
+    if (len == 0)
+        return true;
+    return len <= 253 && strchr("-.", text[0]) == NULL && strchr("-.", text[len - 1]) == NULL &&
+           !strstr(text, "..") && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-.") == len;
+}
+
 static bool is_comm(const char *text)
 {
     size_t len = strlen(text);
@@ -125,6 +136,10 @@ static const struct schema_text POD = {
     is_pod_glob, "a pod in quotes, such as \"kube-system/gpu-dra-driver-*\"",
     "a pod's namespace, '/' and its name, both of which may have '*', '?' and '[...]'"};
 
+static const struct schema_text NODE_NAME = {
+    is_node_name, "a node's name in quotes",
+    "\"\", or a node's name (at most 253 of a-z, 0-9, '-' and '.')"};
+
 static const struct schema_text PROCESS = {
     is_comm, "a process's name in quotes",
     "a process's name as /proc/PID/comm has it, 1 to 15 bytes and no '/'"};
@@ -168,6 +183,7 @@ const struct schema_key schema_keys[] = {
     TABLE("annotations", ANNOTATIONS),
     TABLE("bridge", BRIDGE),
     TABLE("dra", DRA),
+    TABLE("cluster", CLUSTER),
     TABLE("control", CONTROL),
 
     /* Behind log_level, its older name, whose value it takes the place of where it is given. */
@@ -230,6 +246,16 @@ const struct schema_key schema_keys[] = {
          .limit = ELEMENTS_MAX,
          .expected = "an array of pods in quotes, such as [\"kube-system/gpu-dra-driver-*\"]"),
 
+    KEY(CLUSTER, "enabled", FLAG, config, cluster.enabled, "false"),
+    /* Placed as bridge.socket is. */
+    KEY(CLUSTER, "socket", SOCKET, config, cluster.socket, "/run/cri-device-shim/agent.sock",
+        .limit = SOCKET_BYTES_MAX),
+    KEY(CLUSTER, "kubeconfig", TEXT, config, cluster.kubeconfig, "/etc/kubernetes/kubelet.conf",
+        .text = &PATH),
+    KEY(CLUSTER, "node_name", TEXT, config, cluster.node_name, "", .text = &NODE_NAME),
+    KEY(CLUSTER, "insecure_skip_tls_verify", FLAG, config, cluster.insecure_skip_tls_verify,
+        "false"),
+
     /* Placed as bridge.socket is. */
     KEY(CONTROL, "socket", SOCKET, config, control_socket, CONTROL_SOCKET_DEFAULT,
         .limit = SOCKET_BYTES_MAX, .may_be_empty = true),
@@ -280,6 +306,7 @@ const struct schema_table schema_tables[SECTIONS] = {
     [SECTION_ANNOTATIONS] = {.name = "[annotations]"},
     [SECTION_BRIDGE] = {.name = "[bridge]"},
     [SECTION_DRA] = {.name = "[dra]"},
+    [SECTION_CLUSTER] = {.name = "[cluster]"},
     [SECTION_CONTROL] = {.name = "[control]"},
     [SECTION_DEVICE] = {.name = "[[device]]", .bytes = sizeof(struct config_device)},
     [SECTION_RESOURCE] = {.name = "[[resource]]", .bytes = sizeof(struct config_resource)},

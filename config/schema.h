@@ -25,6 +25,8 @@ extern "C" {
 #define BRIDGE_SOCKET "/bridge.sock"
 /* Likewise that for cri-device-shimctl. */
 #define CONTROL_SOCKET "/control.sock"
+/* And that for the agent. */
+#define AGENT_SOCKET "/agent.sock"
 /* Where the bridge's sockets are below kubelet_plugin_dir, "DIR/cri-device-shim/NAME.sock"; it
  * shortens a NAME to what fits. 40 bytes for "NAME.sock" leave 35 for the name: enough for most
  * resources as they are, and for a part of any other with a digest. 107 - 17 - 40 = 50. */
@@ -48,6 +50,7 @@ enum schema_section {
     SECTION_ANNOTATIONS,
     SECTION_BRIDGE,
     SECTION_DRA,
+    SECTION_CLUSTER,
     SECTION_CONTROL,
     SECTION_DEVICE,
     SECTION_RESOURCE, /* its own keys, and those of other sections with an `override` */

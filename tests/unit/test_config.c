@@ -118,6 +118,11 @@ static void assert_same(const struct config *a, const struct config *b)
     assert_int_equal(a->devices_len, b->devices_len);
     assert_int_equal(a->resources_len, b->resources_len);
     assert_same_bridge(&a->bridge, &b->bridge);
+    assert_int_equal(a->cluster.enabled, b->cluster.enabled);
+    assert_string_equal(a->cluster.socket, b->cluster.socket);
+    assert_string_equal(a->cluster.kubeconfig, b->cluster.kubeconfig);
+    assert_string_equal(a->cluster.node_name, b->cluster.node_name);
+    assert_int_equal(a->cluster.insecure_skip_tls_verify, b->cluster.insecure_skip_tls_verify);
     assert_string_equal(a->control_socket, b->control_socket);
 }
 
@@ -159,8 +164,43 @@ static void works_without_a_file(void **state)
     assert_string_equal(config.bridge.kubelet_processes[0], "kubelet");
     assert_string_equal(config.bridge.kubelet_processes[3], "kubelite");
     assert_false(config.bridge.redirect_plugin_mounts);
+    assert_false(config.cluster.enabled);
+    assert_string_equal(config.cluster.socket, "/run/cri-device-shim/agent.sock");
+    assert_string_equal(config.cluster.kubeconfig, "/etc/kubernetes/kubelet.conf");
+    assert_string_equal(config.cluster.node_name, "");
+    assert_false(config.cluster.insecure_skip_tls_verify);
     assert_string_equal(config.control_socket, "/run/cri-device-shim/control.sock");
     config_fini(&config);
+}
+
+static void the_agents_settings(void **state)
+{
+#define NAME_WORDS "; expected \"\", or a node's name (at most 253 of a-z, 0-9, '-' and '.')"
+    struct config config;
+    char text[256];
+
+    (void)state;
+    assert_loads("listen = '/run/x/s.sock'\ncluster.node_name = 'node-1.example'", &config);
+    assert_string_equal(config.cluster.socket, "/run/x/agent.sock");
+    assert_string_equal(config.cluster.node_name, "node-1.example");
+    config_fini(&config);
+    assert_refuses("cluster.node_name = 'Node'", "1:21: node_name is \"Node\"" NAME_WORDS);
+    assert_refuses("cluster.node_name = '-a'", "1:21: node_name is \"-a\"" NAME_WORDS);
+    assert_refuses("cluster.node_name = 'a..b'", "1:21: node_name is \"a..b\"" NAME_WORDS);
+    assert_refuses("cluster.kubeconfig = 'x'",
+                   "1:22: kubeconfig is \"x\"; expected an absolute path");
+    assert_refuses("bridge.socket = '/run/a'\ncluster.socket = '/run/a'",
+                   "2:18: [cluster] socket is another socket's, too; expected a path that no "
+                   "other setting has");
+    /* what is not wanted needs no room */
+    snprintf(text, sizeof text, "listen = '/%0*d/s'\nbridge.enabled = false", 97, 0);
+    assert_loads(text, &config);
+    config_fini(&config);
+    snprintf(text, sizeof text,
+             "listen = '/%0*d/s'\nbridge.enabled = false\ncluster.enabled = true", 97, 0);
+    assert_refuses(text, "1:10: listen leaves no room for the agent's agent.sock beside it; "
+                         "expected a path of at most 97 bytes up to its last '/', or [cluster] "
+                         "socket to be set");
 }
 
 static void the_control_socket_is_beside_the_others_or_nowhere(void **state)
@@ -595,7 +635,7 @@ static void names_the_place_of_each_fault(void **state)
          "plugin_dir's kubelet.sock"},
         {"zzzzzz_a = 1", "1:1: unknown key \"zzzzzz_a\" in the top level; expected one of listen, "
                          "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                         "annotations, bridge, dra, control, device, resource"},
+                         "annotations, bridge, dra, cluster, control, device, resource"},
         /* What is wrong by itself is not told a second time. */
         {"[annotations]\nenabled = true\nnamespaces = 1",
          "3:14: namespaces is an integer; expected an array of names in quotes, such as "
@@ -630,7 +670,7 @@ static void tells_all_mistakes_of_a_file_in_their_order(void **state)
     snprintf(expected, sizeof expected,
              "%s:1:1: unknown key \"zzzzzz\" in the top level; expected one of listen, "
              "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, annotations, "
-             "bridge, dra, control, "
+             "bridge, dra, cluster, control, "
              "device, resource\n"
              "%s:3:10: listen and runtime_endpoint are the same socket; expected listen to be the "
              "shim's own and runtime_endpoint the runtime's\n"
@@ -661,7 +701,7 @@ static void tells_the_first_of_too_many_mistakes(void **state)
         snprintf(line, sizeof line,
                  "%s:%d:1: unknown key \"grace%02d\" in the top level; expected one of listen, "
                  "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                 "annotations, bridge, dra, control, "
+                 "annotations, bridge, dra, cluster, control, "
                  "device, resource\n",
                  file_path, 26 - i, i);
         strcat(expected, line);
@@ -678,7 +718,7 @@ static void a_name_does_not_break_a_line(void **state)
     assert_refuses("\"a\\n/etc/b:1:1\" = 1",
                    "1:1: unknown key \"a?/etc/b:1:1\" in the top level; expected one of listen, "
                    "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                   "annotations, bridge, dra, control, "
+                   "annotations, bridge, dra, cluster, control, "
                    "device, resource");
     assert_refuses("[[device]]\nresource = 'a/b'\npath = '/x'\nenvs = { \"a\\nb\" = 1 }",
                    "4:19: a?b is an integer; expected a text in quotes");
@@ -701,7 +741,7 @@ static void refuses_keys_of_too_many_parts(void **state)
     strcat(text, " = 1");
     assert_refuses(text, "1:1: unknown table \"a\" in the top level; expected one of listen, "
                          "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                         "annotations, bridge, dra, control, device, resource");
+                         "annotations, bridge, dra, cluster, control, device, resource");
     free(text);
 }
 
@@ -1195,6 +1235,7 @@ int main(void)
         cmocka_unit_test(works_without_a_file),
         cmocka_unit_test(reads_every_key),
         cmocka_unit_test(the_control_socket_is_beside_the_others_or_nowhere),
+        cmocka_unit_test(the_agents_settings),
         cmocka_unit_test(refuses_bad_control_sockets),
         cmocka_unit_test(reads_every_key_of_dra),
         cmocka_unit_test(refuses_bad_settings_of_dra),

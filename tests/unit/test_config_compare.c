@@ -47,8 +47,8 @@ static void every_kind_of_key(void **state)
         const char *before, *after, *expected, *left;
     } cases[] = {
         {"", "", "", ""},
-        {"", "listen = '/run/x.sock'", "!listen !bridge.socket !control.socket",
-         "!listen !bridge.socket !control.socket"},
+        {"", "listen = '/run/x.sock'", "!listen !bridge.socket !cluster.socket !control.socket",
+         "!listen !bridge.socket !cluster.socket !control.socket"},
         {"", "log_level = 'debug'", "log.level", ""},
         {"log_level = 'error'", "[log]\nlevel = 'error'", "", ""},
         {"", "[log]\nformat = 'json'", "log.format", ""},
