@@ -26,7 +26,8 @@
 #define DRA_V1_PREPARE "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources"
 #define DRA_V1_UNPREPARE "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodeUnprepareResources"
 #define DRA_V1BETA1_PREPARE "/k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin/NodePrepareResources"
-#define DRA_V1BETA1_UNPREPARE "/k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin/NodeUnprepareResources"
+#define DRA_V1BETA1_UNPREPARE                                                                      \
+    "/k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin/NodeUnprepareResources"
 #define DRA_ALPHA_PREPARE "/v1alpha3.Node/NodePrepareResources"
 #define DRA_ALPHA_UNPREPARE "/v1alpha3.Node/NodeUnprepareResources"
 #define DRA_HEALTH_V1ALPHA1_WATCH "/v1alpha1.DRAResourceHealth/NodeWatchResources"
@@ -42,6 +43,10 @@
 #define BRIDGE_WATCH_DRIVERS "/bridge.v1.Feed/WatchDrivers"
 #define BRIDGE_PREPARE_CLAIMS "/bridge.v1.Feed/PrepareClaims"
 #define BRIDGE_UNPREPARE_CLAIMS "/bridge.v1.Feed/UnprepareClaims"
+
+#define AGENT_WATCH "/agent.v1.Feed/Watch"
+#define AGENT_REPORT "/agent.v1.Feed/Report"
+#define AGENT_ANSWER "/agent.v1.Feed/Answer"
 
 /* cri-proto/control_v1.proto, and where the daemon serves it unless its settings say otherwise. */
 #define CONTROL_STATUS "/control.v1.Control/Status"

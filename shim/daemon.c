@@ -11,6 +11,7 @@
 #include <uv.h>
 
 #include "shim/boot_clock.h"
+#include "shim/cluster/cluster.h"
 #include "shim/control/control.h"
 #include "shim/core/host.h"
 #include "shim/daemon_events.h"
@@ -52,6 +53,7 @@ struct daemon {
     struct metrics *metrics; /* NULL: nobody watches, or no more */
     struct events *events;
     struct control *control; /* NULL: not yet, no more, or none is wanted */
+    struct cluster *cluster; /* the same */
     uint64_t started_ms;     /* boot_now_ms() */
     bool ready;              /* the relay has begun to listen */
     bool restored;           /* the checkpoint is read */
@@ -84,6 +86,18 @@ static void stop_host(void *user)
     host_stop(d->host, on_host_stopped, d);
 }
 
+static void stop_cluster(void *user)
+{
+    struct daemon *d = user;
+    struct cluster *cluster = d->cluster;
+
+    d->cluster = NULL;
+    if (cluster)
+        cluster_stop(cluster, stop_host, d);
+    else
+        stop_host(d);
+}
+
 static void stop_feed(void *user)
 {
     struct daemon *d = user;
@@ -91,9 +105,9 @@ static void stop_feed(void *user)
 
     d->feed = NULL;
     if (feed)
-        feed_stop(feed, stop_host, d);
+        feed_stop(feed, stop_cluster, d);
     else
-        stop_host(d);
+        stop_cluster(d);
 }
 
 static void stop_gate(struct daemon *d)
@@ -194,6 +208,8 @@ static void on_kicked(void *user)
 
     if (d->feed)
         feed_look(d->feed);
+    if (d->cluster)
+        cluster_look(d->cluster);
 }
 
 static void on_feed_changed(void *user)
@@ -309,6 +325,23 @@ static void start_feed(struct daemon *d)
     feed_settings_read(d->feed, d->settings);
 }
 
+/* Without a bridge no kubelet has what is shown here. */
+static bool is_published(void *user, const char *resource)
+{
+    struct daemon *d = user;
+
+    return d->feed && feed_kubelet_has(d->feed, resource);
+}
+
+static const struct cluster_ops CLUSTER_OPS = {.published = is_published};
+
+/* What knows the cluster. */
+static void start_cluster(struct daemon *d)
+{
+    if (d->config->cluster.enabled)
+        d->cluster = cluster_start(&d->loop, d->config, d->host, d->store, &CLUSTER_OPS, d);
+}
+
 static void on_report(void *user, struct report *out)
 {
     struct daemon *d = user;
@@ -318,6 +351,7 @@ static void on_report(void *user, struct report *out)
                                        .events = d->events,
                                        .feed = d->feed,
                                        .gate = d->gate,
+                                       .cluster = d->cluster,
                                        .keeper = d->keeper,
                                        .control = d->control};
 
@@ -401,6 +435,7 @@ static void on_ready(void *user)
         return;
     d->restored = true;
     start_feed(d);
+    start_cluster(d);
     if (!d->relay)
         start_relay(d);
     else

@@ -90,6 +90,24 @@ static void report_kubelet(const struct daemon_rooms *rooms, struct report *out)
     snprintf(out->kubelet_words, sizeof out->kubelet_words, "%s", taken.words);
 }
 
+/* ---- the cluster ---- */
+
+static void report_cluster(const struct daemon_rooms *rooms, struct report *out)
+{
+    struct cluster_state cluster;
+    uint64_t since_ms = 0;
+
+    if (!rooms->cluster)
+        return;
+    add_if(out, REPORT_CLUSTER, cluster_trouble(rooms->cluster, &since_ms), since_ms);
+    cluster_look_at(rooms->cluster, &cluster);
+    if (!cluster.connected)
+        report_trouble(out, REPORT_CLUSTER, "no agent is connected: nothing new is known of it",
+                       cluster.since_ms);
+    else if (cluster.trouble[0])
+        report_trouble(out, REPORT_CLUSTER, cluster.trouble, cluster.since_ms);
+}
+
 /* ---- all of them ---- */
 
 void daemon_report(const struct daemon_rooms *rooms, struct report *out)
@@ -108,4 +126,5 @@ void daemon_report(const struct daemon_rooms *rooms, struct report *out)
     add_if(out, REPORT_REGISTRAR, host_registrar_trouble(rooms->host, &since_ms), since_ms);
     report_bridge(rooms, out);
     report_kubelet(rooms, out);
+    report_cluster(rooms, out);
 }

@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "shim/cluster/cluster.h"
 #include "shim/control/control.h"
 #include "shim/core/host.h"
 #include "shim/events/events.h"
@@ -15,7 +16,7 @@
 #include "shim/rpc/keeper.h"
 #include "shim/settings.h"
 
-/* All borrowed; feed, gate, keeper and control may be NULL: not yet, or no more. */
+/* All borrowed; feed, gate, cluster, keeper and control may be NULL: not yet, or no more. */
 struct daemon_rooms {
     const struct settings *settings;
     uint64_t started_ms; /* boot_now_ms() at its start */
@@ -23,6 +24,7 @@ struct daemon_rooms {
     const struct events *events;
     const struct feed *feed;
     const struct gate *gate;
+    const struct cluster *cluster;
     const struct keeper *keeper; /* of the relay's socket */
     const struct control *control;
 };

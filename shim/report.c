@@ -31,7 +31,7 @@ const char *report_part_name(enum report_part part)
         [REPORT_REGISTRAR] = "registrar", [REPORT_FEED] = "feed",
         [REPORT_CONTROL] = "control",     [REPORT_STORE] = "store",
         [REPORT_EVENTS] = "events",       [REPORT_RUNTIME] = "runtime",
-        [REPORT_BRIDGE] = "bridge",
+        [REPORT_BRIDGE] = "bridge",       [REPORT_CLUSTER] = "cluster",
     };
 
     return names[part];

@@ -20,10 +20,11 @@ enum report_part {
     REPORT_EVENTS,
     REPORT_RUNTIME,
     REPORT_BRIDGE,
+    REPORT_CLUSTER, /* its socket cannot be served, or what is behind it */
 };
-#define REPORT_PARTS (REPORT_BRIDGE + 1)
-/* Of all parts: the store may be so in two ways. */
-#define REPORT_TROUBLES_MAX (REPORT_PARTS + 1)
+#define REPORT_PARTS (REPORT_CLUSTER + 1)
+/* Of all parts: the store, the bridge and the cluster may be so in two ways. */
+#define REPORT_TROUBLES_MAX (REPORT_PARTS + 3)
 #define REPORT_NAME_BYTES_MAX 128
 #define REPORT_WORDS_BYTES_MAX 512
 

@@ -67,6 +67,20 @@ void feed_taken(const struct feed *feed, pid_t kubelet, struct taken *out)
     watchers_note(&feed->watchers, kubelet, out);
 }
 
+bool feed_kubelet_has(const struct feed *feed, const char *resource)
+{
+    const struct kubelet_checkpoint *checkpoint;
+
+    if (!feed->file)
+        return true;
+    checkpoint = &feed->file->checkpoint;
+    for (size_t i = 0; i < checkpoint->resources_len; i++) {
+        if (strcmp(checkpoint->resources[i].name, resource) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* ---- turns ---- */
 
 static void on_turn(uv_timer_t *timer);

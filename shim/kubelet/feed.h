@@ -71,6 +71,10 @@ void feed_claim_done(struct feed *feed, uint64_t number, const struct devicemgr_
 /* Whether that kubelet has taken what it is shown. */
 void feed_taken(const struct feed *feed, pid_t kubelet, struct taken *out);
 
+/* Whether the kubelet's checkpoint names that resource: it publishes it by itself then, be it ours or
+ * another's. As long as nobody has read the file it may. */
+bool feed_kubelet_has(const struct feed *feed, const char *resource);
+
 /* keeper_trouble() of its socket. */
 const char *feed_trouble(const struct feed *feed, uint64_t *since_ms);
 /* rpc_server_queued_max() of its socket. */

@@ -11,6 +11,13 @@ def rss_bytes(pid):
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+def own_bytes(pid):
+    """What of it no other process could share: neither files' pages nor shared memory."""
+    (own,) = [line.split()[1] for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+              if line.startswith("RssAnon:")]
+    return 1024 * int(own)
+
+
 class Peak:
     """The most resident memory of a process from now on."""
 

@@ -1,6 +1,6 @@
 """The wire contracts of cri-proto/ as Python modules: `cri` (CRI v1), `deviceplugin` (v1beta1),
 `pluginregistration`, `dra` (v1, which does for v1beta1 and the alpha), `dra_health` (v1alpha1),
-`bridge` (the daemon's feed for its bridge), `control` (for cri-device-shimctl) and `checkpoint`; and `podresources`, the kubelet's own.
+`bridge` (the daemon's feed for its bridge), `agent` (for its agent), `control` (for cri-device-shimctl) and `checkpoint`; and `podresources`, the kubelet's own.
 
 protoc compiles the .proto files into a temporary directory on first import, so that
 the tests speak what the daemon was built from. The directory is gone before the import returns.
@@ -34,9 +34,9 @@ def _compile(*names):
             sys.dont_write_bytecode = writes_bytecode
 
 
-(cri, deviceplugin, pluginregistration, dra, dra_health, checkpoint, bridge, control, podresources) = _compile(
+(cri, deviceplugin, pluginregistration, dra, dra_health, checkpoint, bridge, agent, control, podresources) = _compile(
     "cri_v1", "deviceplugin_v1beta1", "pluginregistration_v1", "dra_v1", "dra_health_v1alpha1", "checkpoint_v1",
-    "bridge_v1", "control_v1", "podresources")
+    "bridge_v1", "agent_v1", "control_v1", "podresources")
 
 RUNTIME = "/runtime.v1.RuntimeService/"
 IMAGE = "/runtime.v1.ImageService/"
@@ -48,5 +48,6 @@ DRA_V1BETA1 = "/k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin/"
 DRA_ALPHA = "/v1alpha3.Node/"
 DRA_HEALTH = "/v1alpha1.DRAResourceHealth/"
 FEED = "/bridge.v1.Feed/"
+AGENT_FEED = "/agent.v1.Feed/"
 CONTROL = "/control.v1.Control/"
 POD_RESOURCES = "/v1.PodResourcesLister/"

@@ -57,12 +57,12 @@ def _toml_table(values):
 
 
 class Shim(Program):
-    """`top`, `log`, `metrics`, `plugins`, `annotations`, `bridge`, `dra`, `control` override keys of those tables;
+    """`top`, `log`, `metrics`, `plugins`, `annotations`, `bridge`, `dra`, `cluster`, `control` override keys of those tables;
     `devices`: [[device]], `resources`: [[resource]]."""
 
     def __init__(self, directory, runtime_endpoint, plugins=None, annotations=None, devices=(),
                  resources=(), top=None, bridge=None, log=None, metrics=None,
-                 control=None, dra=None):
+                 control=None, dra=None, cluster=None):
         self.directory = pathlib.Path(directory)
         self.binary = BINARY
         super().__init__("the shim", self.directory / "shim.log")
@@ -85,6 +85,7 @@ class Shim(Program):
         self.log_settings = {"format": "plain", **(log or {})}
         self.metrics = dict(metrics or {})
         self.control_table = control or {}
+        self.cluster = cluster or {}
         self.devices = list(devices)
         self.resources = list(resources)
 
@@ -97,6 +98,8 @@ class Shim(Program):
                   "[dra]\n" + _toml_table(self.dra)]
         if self.control_table:
             tables.append("[control]\n" + _toml_table(self.control_table))
+        if self.cluster:
+            tables.append("[cluster]\n" + _toml_table(self.cluster))
         tables += ["[[device]]\n" + _toml_table(device) for device in self.devices]
         tables += ["[[resource]]\n" + _toml_table(one) for one in self.resources]
         return "\n".join(tables)

@@ -19,6 +19,8 @@ MAY = {
                   "config"},
     "shim/events": {"shim", "cri-proto", "devicemgr"},
     "shim/kubelet": {"shim", "shim/rpc", "shim/core", "cri-proto", "devicemgr", "config"},
+    "shim/cluster": {"shim", "shim/rpc", "shim/core", "cri-proto", "config"},
+    "shim/agent": {"shim", "shim/rpc", "cri-proto", "config"},
     "shim/relay": {"shim", "shim/rpc", "shim/core", "cri-proto", "devicemgr"},
     "shim/metrics": {"shim", "shim/rpc", "shim/core", "shim/kubelet", "shim/relay", "config"},
     "shim/bridge": {"shim", "shim/rpc", "cri-proto", "config"},
@@ -32,12 +34,12 @@ MAY = {
     "cri-proto": set(),
 }
 # Files of shim/ that run before any room, or tie them: main.c calls the others.
-TYING = {"daemon.c": {"shim/control", "shim/core", "shim/events", "shim/kubelet", "shim/metrics", "shim/relay", "shim/rpc"},
+TYING = {"daemon.c": {"shim/cluster", "shim/control", "shim/core", "shim/events", "shim/kubelet", "shim/metrics", "shim/relay", "shim/rpc"},
          "daemon_events.c": {"shim/events"},
          "daemon_events.h": {"shim/events"},
          "daemon_settings.h": {"shim/core", "shim/kubelet"},
-         "daemon_report.c": {"shim/control", "shim/core", "shim/kubelet", "shim/rpc"},
-         "daemon_report.h": {"shim/control", "shim/core", "shim/events", "shim/kubelet", "shim/rpc"},
+         "daemon_report.c": {"shim/cluster", "shim/control", "shim/core", "shim/kubelet", "shim/rpc"},
+         "daemon_report.h": {"shim/cluster", "shim/control", "shim/core", "shim/events", "shim/kubelet", "shim/rpc"},
          "import.c": {"shim/kubelet"},
          "main.c": {"shim/offline"},
          "tokens.c": {"shim/kubelet"}}

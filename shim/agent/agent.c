@@ -1,0 +1,369 @@
+#include "shim/agent/agent.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/agent/api_client.h"
+#include "shim/agent/daemon_feed.h"
+#include "shim/agent/limits.h"
+#include "shim/agent/objects.h"
+#include "shim/agent/orders.h"
+#include "shim/agent/query.h"
+#include "shim/agent/reflector.h"
+#include "shim/facts.h"
+#include "shim/log.h"
+#include "shim/must.h"
+
+#define KINDS (AGENT__V1__KIND__SLICE + 1)
+/* The credentials may come, or name another node, while nobody knows whose node this is. */
+#define NODE_AGAIN_MS 5000
+
+/* One kind of objects, watched. */
+struct watched {
+    struct agent *agent;
+    Agent__V1__Kind kind;
+    struct reflector *reflector; /* NULL: nobody wants it, or not yet */
+    char words[ERROR_WORDS_BYTES_MAX];
+};
+
+struct agent {
+    uv_loop_t *loop;
+    const struct config_cluster *config;
+    struct api_client *client;
+    struct daemon_feed *feed;
+    struct orders *orders; /* NULL: the node's name is not known yet */
+    struct facts facts;
+    struct watched watched[KINDS];
+    bool wanted[KINDS];
+    char node[NODE_NAME_BYTES_MAX];
+    bool reached;
+    char words[ERROR_WORDS_BYTES_MAX]; /* why not */
+    uv_timer_t node_timer, report_timer;
+    bool whole;   /* the next report is to have all */
+    bool changed; /* there is something to be told */
+    bool reporting;
+    bool told_full;
+    unsigned handles;
+};
+
+/* ---- reports ---- */
+
+static void report(uv_timer_t *timer);
+
+static void report_within(struct agent *agent, uint64_t wait_ms)
+{
+    agent->changed = true;
+    if (!agent->reporting && daemon_feed_alive(agent->feed) &&
+        !uv_is_active((uv_handle_t *)&agent->report_timer))
+        uv_timer_start(&agent->report_timer, report, wait_ms, 0);
+}
+
+static void report_soon(struct agent *agent)
+{
+    report_within(agent, 0);
+}
+
+struct told {
+    Agent__V1__ReportRequest request;
+    Agent__V1__Fact *facts;
+};
+
+static void tell_fact(void *user, const struct fact *fact)
+{
+    struct told *told = user;
+    Agent__V1__Fact *out = &told->facts[told->request.n_facts];
+
+    agent__v1__fact__init(out);
+    out->kind = (Agent__V1__Kind)fact->kind;
+    out->key = must(strdup(fact->key)); /* one that is no more goes */
+    out->value = (ProtobufCBinaryData){fact->len, (uint8_t *)fact->value};
+    told->request.facts[told->request.n_facts++] = out;
+}
+
+static void fill_state(struct agent *agent, Agent__V1__State *state,
+                       Agent__V1__Kind complete[KINDS])
+{
+    agent__v1__state__init(state);
+    state->node_name = agent->node;
+    state->reached = agent->reached;
+    state->trouble = agent->words;
+    state->complete = complete;
+    for (Agent__V1__Kind kind = 0; kind < KINDS; kind++) {
+        if (facts_complete(&agent->facts, kind))
+            complete[state->n_complete++] = kind;
+        if (agent->reached && agent->watched[kind].words[0])
+            state->trouble = agent->watched[kind].words;
+    }
+}
+
+static void report(uv_timer_t *timer)
+{
+    struct agent *agent = timer->data;
+    struct told told = {.request = AGENT__V1__REPORT_REQUEST__INIT};
+    Agent__V1__Kind complete[KINDS];
+    Agent__V1__State state;
+
+    told.facts = must(calloc(FACTS_MAX, sizeof *told.facts));
+    told.request.facts = must(calloc(FACTS_MAX, sizeof *told.request.facts));
+    told.request.whole = agent->whole;
+    told.request.state = &state;
+    fill_state(agent, &state, complete);
+    facts_tell(&agent->facts, agent->whole, tell_fact, &told);
+    agent->reporting = daemon_feed_report(agent->feed, &told.request);
+    agent->whole = !agent->reporting;
+    agent->changed = false;
+    if (!agent->reporting)
+        report_within(agent, REPORT_AGAIN_MS);
+    for (size_t i = 0; i < told.request.n_facts; i++)
+        free(told.facts[i].key);
+    free(told.request.facts);
+    free(told.facts);
+}
+
+static void on_reported(void *user, bool taken)
+{
+    struct agent *agent = user;
+
+    agent->reporting = false;
+    agent->whole |= !taken;
+    if (agent->whole)
+        report_within(agent, REPORT_AGAIN_MS);
+    else if (agent->changed)
+        report_soon(agent);
+}
+
+/* ---- objects ---- */
+
+static void put(struct watched *watched, const json_t *object)
+{
+    struct agent *agent = watched->agent;
+    int result = object_put(&agent->facts, watched->kind, object);
+
+    if (result == -ENOSPC && !agent->told_full) {
+        agent->told_full = true;
+        log_warning("there is more in the cluster of this node than can be kept");
+    }
+    if (result == 1)
+        report_soon(agent);
+}
+
+static void on_list_began(void *user)
+{
+    struct watched *watched = user;
+
+    facts_list_begin(&watched->agent->facts, watched->kind);
+}
+
+static void on_object(void *user, const json_t *object)
+{
+    put(user, object);
+}
+
+static void on_deleted(void *user, const json_t *object)
+{
+    struct watched *watched = user;
+    const char *uid = object_uid(object);
+
+    if (uid && facts_remove(&watched->agent->facts, watched->kind, uid))
+        report_soon(watched->agent);
+}
+
+/* A list is large, and what is left of it small. */
+static void on_list_ended(void *user)
+{
+    struct watched *watched = user;
+
+    if (facts_list_end(&watched->agent->facts, watched->kind))
+        report_soon(watched->agent);
+    malloc_trim(0);
+}
+
+static void on_trouble(void *user, const char *words)
+{
+    struct watched *watched = user;
+
+    snprintf(watched->words, sizeof watched->words, "%s", words);
+    report_soon(watched->agent);
+}
+
+static const struct reflector_ops REFLECTOR_OPS = {.list_began = on_list_began,
+                                                   .object = on_object,
+                                                   .deleted = on_deleted,
+                                                   .list_ended = on_list_ended,
+                                                   .trouble = on_trouble};
+
+/* Only what is of this node: nothing else is asked for, nor would the node authorizer allow it
+ * (plugin/pkg/auth/authorizer/node/node_authorizer.go). */
+static void watch_kind(struct agent *agent, Agent__V1__Kind kind)
+{
+    static const struct {
+        const char *path, *field;
+    } of[] = {
+        [AGENT__V1__KIND__NODE] = {"/api/v1/nodes", "metadata.name"},
+        [AGENT__V1__KIND__POD] = {"/api/v1/pods", "spec.nodeName"},
+        [AGENT__V1__KIND__SLICE] = {"/apis/resource.k8s.io/v1/resourceslices", "spec.nodeName"},
+    };
+    struct watched *watched = &agent->watched[kind];
+    char selector[NODE_NAME_BYTES_MAX + 32];
+    struct query query;
+
+    snprintf(selector, sizeof selector, "%s=%s", of[kind].field, agent->node);
+    query_begin(&query, of[kind].path);
+    query_add(&query, "fieldSelector", selector);
+    watched->reflector =
+        reflector_start(agent->loop, agent->client, query.text, &REFLECTOR_OPS, watched);
+}
+
+static void watch_wanted(struct agent *agent)
+{
+    for (Agent__V1__Kind kind = 0; agent->orders && kind < KINDS; kind++) {
+        if (agent->wanted[kind] && !agent->watched[kind].reflector)
+            watch_kind(agent, kind);
+    }
+}
+
+/* ---- the node's name ---- */
+
+static void on_answer(void *user, const Agent__V1__AnswerRequest *answer)
+{
+    struct agent *agent = user;
+
+    daemon_feed_answer(agent->feed, answer);
+}
+
+static void look_for_node(uv_timer_t *timer)
+{
+    struct agent *agent = timer->data;
+
+    if (*agent->config->node_name)
+        snprintf(agent->node, sizeof agent->node, "%s", agent->config->node_name);
+    else if (!api_client_node(agent->client, agent->node)) {
+        if (!agent->words[0]) {
+            snprintf(agent->words, sizeof agent->words,
+                     "%s: no client certificate of a node; cluster.node_name is to be set",
+                     agent->config->kubeconfig);
+            log_warning("%s", agent->words);
+        }
+        uv_timer_start(timer, look_for_node, NODE_AGAIN_MS, 0);
+        report_soon(agent);
+        return;
+    }
+    agent->words[0] = '\0';
+    log_info("node %s, by %s", agent->node, agent->config->kubeconfig);
+    agent->orders = orders_new(agent->loop, agent->client, agent->node, on_answer, agent);
+    watch_wanted(agent);
+    report_soon(agent);
+}
+
+/* ---- the feed ---- */
+
+/* Without the node's name there is nothing that can be done. */
+static void take_order(struct agent *agent, const Agent__V1__Order *order)
+{
+    Agent__V1__AnswerRequest answer = AGENT__V1__ANSWER_REQUEST__INIT;
+
+    if (agent->orders) {
+        orders_take(agent->orders, order);
+        return;
+    }
+    answer.id = order->id;
+    answer.outcome = AGENT__V1__OUTCOME__AGAIN;
+    answer.message = agent->words;
+    daemon_feed_answer(agent->feed, &answer);
+}
+
+static void on_watched(void *user, const Agent__V1__WatchResponse *message, bool first)
+{
+    struct agent *agent = user;
+
+    if (first) {
+        for (size_t i = 0; i < message->n_kinds; i++) {
+            if ((unsigned)message->kinds[i] < KINDS)
+                agent->wanted[message->kinds[i]] = true;
+        }
+        agent->whole = true;
+        report_soon(agent);
+        watch_wanted(agent);
+    }
+    for (size_t i = 0; agent->orders && i < message->n_cancelled; i++)
+        orders_cancel(agent->orders, message->cancelled[i]);
+    for (size_t i = 0; i < message->n_orders; i++)
+        take_order(agent, message->orders[i]);
+}
+
+static void on_feed_lost(void *user)
+{
+    struct agent *agent = user;
+
+    agent->reporting = false;
+    uv_timer_stop(&agent->report_timer);
+}
+
+static const struct daemon_feed_ops FEED_OPS = {
+    .watched = on_watched, .reported = on_reported, .lost = on_feed_lost};
+
+static void on_reached(void *user, bool reached, const char *words)
+{
+    struct agent *agent = user;
+
+    if (reached)
+        log_info("the API server answers");
+    else
+        log_warning("the API server: %s", words);
+    agent->reached = reached;
+    snprintf(agent->words, sizeof agent->words, "%s", words);
+    report_soon(agent);
+}
+
+/* ---- life ---- */
+
+struct agent *agent_start(uv_loop_t *loop, const struct config_cluster *config)
+{
+    static const struct api_client_ops client_ops = {.reached = on_reached};
+    struct agent *agent = must(calloc(1, sizeof *agent));
+
+    agent->loop = loop;
+    agent->config = config;
+    agent->client = api_client_new(loop, config->kubeconfig, config->insecure_skip_tls_verify,
+                                   &client_ops, agent);
+    if (!agent->client) {
+        free(agent);
+        return NULL;
+    }
+    for (Agent__V1__Kind kind = 0; kind < KINDS; kind++)
+        agent->watched[kind] = (struct watched){.agent = agent, .kind = kind};
+    agent->wanted[AGENT__V1__KIND__NODE] = true;
+    agent->whole = true;
+    uv_timer_init(loop, &agent->node_timer);
+    uv_timer_init(loop, &agent->report_timer);
+    agent->node_timer.data = agent->report_timer.data = agent;
+    agent->handles = 2;
+    agent->feed = daemon_feed_start(loop, config->socket, &FEED_OPS, agent);
+    look_for_node(&agent->node_timer);
+    return agent;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct agent *agent = handle->data;
+
+    if (--agent->handles == 0)
+        free(agent);
+}
+
+void agent_stop(struct agent *agent)
+{
+    if (!agent)
+        return;
+    for (Agent__V1__Kind kind = 0; kind < KINDS; kind++)
+        reflector_stop(agent->watched[kind].reflector);
+    orders_free(agent->orders);
+    daemon_feed_stop(agent->feed);
+    api_client_free(agent->client);
+    facts_fini(&agent->facts);
+    uv_close((uv_handle_t *)&agent->node_timer, on_closed);
+    uv_close((uv_handle_t *)&agent->report_timer, on_closed);
+}

@@ -1,0 +1,20 @@
+/*
+ * The agent: what the API server knows of this node is told to the daemon, what the daemon wants done
+ * there is done. Without rules: it decides nothing.
+ */
+#ifndef SHIM_AGENT_AGENT_H
+#define SHIM_AGENT_AGENT_H
+
+#include <uv.h>
+
+#include "config/config.h"
+
+struct agent;
+
+/* `config` is borrowed until the end. NULL: with a log line. */
+struct agent *agent_start(uv_loop_t *loop, const struct config_cluster *config);
+
+/* Ends all requests; the loop closes what is open. Accepts NULL. */
+void agent_stop(struct agent *agent);
+
+#endif

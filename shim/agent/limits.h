@@ -1,0 +1,77 @@
+/*
+ * Every maximum and every time of the agent.
+ */
+#ifndef SHIM_AGENT_LIMITS_H
+#define SHIM_AGENT_LIMITS_H
+
+/* One object of the API server's. It stores 1.5 MiB at most (etcd's --max-request-bytes), packed;
+ * as JSON that may be twice as much. */
+#define OBJECT_BYTES_MAX (4u * 1024 * 1024)
+/* What stands around the items of a list. */
+#define LIST_HEAD_BYTES_MAX (64u * 1024)
+/* All pages of one list together, which a server may answer as one (it ignores `limit` for what it has in its
+ * cache): items go through one by one, so this only ends what has no end. */
+#define LIST_BYTES_MAX (64u * 1024 * 1024)
+/* An answer to anything else. */
+#define ANSWER_BYTES_MAX OBJECT_BYTES_MAX
+/* Of an answer that is an error, which is read for its words. */
+#define ERROR_BYTES_MAX (16u * 1024)
+#define ERROR_WORDS_BYTES_MAX 512
+/* How deep JSON may be nested; schemas of custom resources may be deep, ours are not. */
+#define JSON_DEPTH_MAX 64
+/* Objects in a page of a list. */
+#define LIST_PAGE 100
+
+/* Files of the kubeconfig and those it names. */
+#define CREDENTIAL_BYTES_MAX (1024u * 1024)
+#define CREDENTIAL_DEPTH_MAX 16
+/* What a credential plugin writes, and how long it may take. */
+#define PLUGIN_BYTES_MAX (1024u * 1024)
+#define PLUGIN_TIMEOUT_MS 30000
+/* A plugin's credentials are asked for anew that long before they end; those without an end after so
+ * long. */
+#define PLUGIN_EARLY_MS 60000
+#define PLUGIN_ANEW_MS 600000
+#define PLUGIN_AGAIN_MS 10000
+
+/* Requests: until a connection stands, and until the answer is whole. */
+#define CONNECT_TIMEOUT_MS 10000
+#define REQUEST_TIMEOUT_MS 30000
+/* A list of a large cluster's slowest server. */
+#define LIST_TIMEOUT_MS 60000
+/* A watch's own end, of which a random part is added: the server would end it after half an hour. */
+#define WATCH_SECONDS_MIN 300
+#define WATCH_SECONDS_SPREAD 300
+/* Bookmarks come about each minute: one that is silent for that long is dead. */
+#define WATCH_SILENCE_S 180
+/* A watch that ended sooner without an event has not worked. */
+#define WATCH_SHORT_MS 1000
+/* Over HTTP/1.1 each watch has a connection of its own; over HTTP/2 there is one. */
+#define CONNECTIONS_MAX 4
+
+/* Until something is tried again: doubled each time, with up to as much more by chance; begins anew
+ * after so long a time in which it worked. As client-go's reflector has it. */
+#define BACKOFF_MS_MIN 800
+#define BACKOFF_MS_MAX 30000
+#define BACKOFF_QUIET_MS 120000
+/* What a server asks for by Retry-After is kept up to that. */
+#define RETRY_AFTER_MS_MAX 300000
+/* Of all nodes of a cluster that starts: the first request goes out within that time, by chance. */
+#define START_SPREAD_MS 1000
+
+/* Facts in one message, by their bytes. */
+#define REPORT_BYTES_MAX (4u * 1024 * 1024)
+#define REPORT_TIMEOUT_MS 10000
+#define REPORT_AGAIN_MS 1000
+
+/* The daemon is called again at once after a feed that worked, then doubling. */
+#define FEED_AGAIN_MS_MIN 10
+#define FEED_AGAIN_MS_MAX 1000
+#define FEED_PINGS_MS 2000
+
+/* Orders at once, and those that were done and are remembered, so that an answer that was lost is
+ * given again and nothing is done twice. */
+#define ORDERS_MAX 1024
+#define ORDERS_DONE_MAX 256
+
+#endif

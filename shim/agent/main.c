@@ -1,0 +1,126 @@
+/*
+ * cri-device-shim-agent: wiring only.
+ */
+#include <argp.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uv.h>
+
+#include "config/config.h"
+#include "shim/agent/agent.h"
+#include "shim/log.h"
+#include "shim/service_manager.h"
+#include "shim/settings.h"
+#include "shim/signals.h"
+#include "shim/version.h"
+#include "shim/watchdog.h"
+
+struct process {
+    uv_loop_t loop;
+    struct settings settings;
+    struct agent *agent;
+    struct signals signals;
+    struct watchdog watchdog;
+};
+
+static void print_version(FILE *out, struct argp_state *state)
+{
+    (void)state;
+    fprintf(out, "cri-device-shim-agent %s\n", version_text);
+}
+
+void (*argp_program_version_hook)(FILE *out, struct argp_state *state) = print_version;
+
+static const struct argp_option OPTIONS[] = {
+    {"config", 'c', "FILE", 0, "Settings, the daemon's; default: " CONFIG_PATH_DEFAULT ", or none",
+     0},
+    {0},
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+    const char **path = state->input;
+
+    switch (key) {
+    case 'c':
+        *path = value;
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_usage(state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp ARGP = {
+    .options = OPTIONS,
+    .parser = parse_option,
+    .doc = "Speaks with the cluster's API server, on behalf of cri-device-shim.",
+};
+
+static void on_asked_to_stop(void *user, int number)
+{
+    struct process *p = user;
+
+    log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_STOPPING}, "stopping: %s",
+                    strsignal(number));
+    service_manager_notify("STOPPING=1");
+    agent_stop(p->agent);
+    signals_close(&p->signals);
+    watchdog_close(&p->watchdog);
+}
+
+/* The log's level and form; all else waits for a restart. */
+static void on_asked_to_reload(void *user)
+{
+    struct process *p = user;
+    struct settings_reloaded told;
+
+    if (settings_reload(&p->settings, &told) == 0)
+        settings_tell_ready(&p->settings);
+}
+
+/* One that is not wanted waits to be told to stop: a service that ends would be started again. */
+static bool start_agent(struct process *p)
+{
+    const struct config_cluster *config = &p->settings.config.cluster;
+
+    if (!config->enabled) {
+        log_info("cluster.enabled is false: nothing to do");
+        return true;
+    }
+    log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_STARTED},
+                    "cri-device-shim-agent %s: %s, by %s", version_text, config->socket,
+                    config->kubeconfig);
+    p->agent = agent_start(&p->loop, config);
+    return p->agent != NULL;
+}
+
+int main(int argc, char **argv)
+{
+    const char *path = NULL;
+    static struct process p;
+
+    argp_parse(&ARGP, argc, argv, 0, NULL, &path);
+    signal(SIGPIPE, SIG_IGN);
+    mallopt(M_ARENA_MAX, 1); /* names are looked up in threads, which would have one each */
+    if (settings_load(path, &p.settings) < 0)
+        return EXIT_FAILURE;
+    settings_apply_log(&p.settings.config);
+    uv_loop_init(&p.loop);
+    if (!start_agent(&p))
+        return EXIT_FAILURE;
+    signals_start(&p.signals, &p.loop, on_asked_to_stop, on_asked_to_reload, &p);
+    watchdog_start(&p.watchdog, &p.loop);
+    settings_tell_ready(&p.settings);
+    uv_run(&p.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&p.loop);
+    settings_fini(&p.settings);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,239 @@
+#include "shim/agent/objects.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/must.h"
+
+static const json_t *at(const json_t *object, const char *a, const char *b)
+{
+    return json_object_get(json_object_get(object, a), b);
+}
+
+/* A copy, or "" where there is none: what protobuf-c takes for its own default. */
+static char *text(const json_t *value)
+{
+    const char *string = json_string_value(value);
+
+    return string && *string ? must(strdup(string)) : (char *)protobuf_c_empty_string;
+}
+
+static void *array_of(size_t n, size_t bytes)
+{
+    return n > 0 ? must(calloc(n, bytes)) : NULL;
+}
+
+const char *object_uid(const json_t *object)
+{
+    const char *uid = json_string_value(at(object, "metadata", "uid"));
+
+    return uid && *uid ? uid : NULL;
+}
+
+/* ---- Node ---- */
+
+static int by_resource(const void *a, const void *b)
+{
+    const Agent__V1__Quantity *const *x = a, *const *y = b;
+
+    return strcmp((*x)->resource, (*y)->resource);
+}
+
+/* Extended resources have a domain. */
+static void read_capacity(const json_t *capacity, Agent__V1__Node *out)
+{
+    const char *name;
+    json_t *value;
+
+    out->capacity = array_of(json_object_size(capacity), sizeof *out->capacity);
+    json_object_foreach((json_t *)capacity, name, value)
+    {
+        Agent__V1__Quantity *one;
+
+        if (!strchr(name, '/'))
+            continue;
+        one = must(malloc(sizeof *one));
+        agent__v1__quantity__init(one);
+        one->resource = must(strdup(name));
+        one->quantity = text(value);
+        out->capacity[out->n_capacity++] = one;
+    }
+    if (out->n_capacity > 1)
+        qsort(out->capacity, out->n_capacity, sizeof *out->capacity, by_resource);
+}
+
+static ProtobufCMessage *node(const json_t *object)
+{
+    Agent__V1__Node *out = must(malloc(sizeof *out));
+
+    agent__v1__node__init(out);
+    out->name = text(at(object, "metadata", "name"));
+    out->uid = text(at(object, "metadata", "uid"));
+    out->unschedulable = json_is_true(at(object, "spec", "unschedulable"));
+    read_capacity(at(object, "status", "capacity"), out);
+    return &out->base;
+}
+
+/* ---- Pod ---- */
+
+/* The claim's name as the status has it, where it was made from a template. */
+static char *claim_name(const json_t *object, const json_t *claim)
+{
+    const char *name = json_string_value(json_object_get(claim, "name"));
+    const json_t *status;
+    size_t i;
+
+    if (json_object_get(claim, "resourceClaimName"))
+        return text(json_object_get(claim, "resourceClaimName"));
+    json_array_foreach(at(object, "status", "resourceClaimStatuses"), i, status)
+    {
+        const char *its = json_string_value(json_object_get(status, "name"));
+
+        if (name && its && strcmp(name, its) == 0)
+            return text(json_object_get(status, "resourceClaimName"));
+    }
+    return text(NULL);
+}
+
+static void read_claims(const json_t *object, Agent__V1__Pod *out)
+{
+    const json_t *claims = at(object, "spec", "resourceClaims"), *claim;
+    size_t i;
+
+    out->claims = array_of(json_array_size(claims), sizeof *out->claims);
+    json_array_foreach(claims, i, claim)
+    {
+        Agent__V1__PodClaim *one = must(malloc(sizeof *one));
+
+        agent__v1__pod_claim__init(one);
+        one->pod_name = text(json_object_get(claim, "name"));
+        one->claim_name = claim_name(object, claim);
+        out->claims[out->n_claims++] = one;
+    }
+}
+
+static void read_annotations(const json_t *annotations, Agent__V1__Pod *out)
+{
+    const char *name;
+    json_t *value;
+
+    out->annotations = array_of(json_object_size(annotations), sizeof *out->annotations);
+    json_object_foreach((json_t *)annotations, name, value)
+    {
+        Agent__V1__Annotation *one;
+
+        if (strncmp(name, OWN_ANNOTATIONS, strlen(OWN_ANNOTATIONS)) != 0)
+            continue;
+        one = must(malloc(sizeof *one));
+        agent__v1__annotation__init(one);
+        one->name = must(strdup(name));
+        one->value = text(value);
+        out->annotations[out->n_annotations++] = one;
+    }
+}
+
+static ProtobufCMessage *pod(const json_t *object)
+{
+    const json_t *metadata = json_object_get(object, "metadata");
+    const json_t *annotations = json_object_get(metadata, "annotations");
+    const json_t *grace = at(object, "spec", "terminationGracePeriodSeconds");
+    Agent__V1__Pod *out = must(malloc(sizeof *out));
+
+    agent__v1__pod__init(out);
+    out->uid = text(json_object_get(metadata, "uid"));
+    out->namespace_ = text(json_object_get(metadata, "namespace"));
+    out->name = text(json_object_get(metadata, "name"));
+    out->phase = text(at(object, "status", "phase"));
+    out->priority = (int32_t)json_integer_value(at(object, "spec", "priority"));
+    out->grace_seconds = grace ? json_integer_value(grace) : -1;
+    out->deletion_grace_seconds =
+        json_integer_value(json_object_get(metadata, "deletionGracePeriodSeconds"));
+    out->deletion_timestamp = text(json_object_get(metadata, "deletionTimestamp"));
+    out->mirror = json_object_get(annotations, "kubernetes.io/config.mirror") != NULL;
+    read_claims(object, out);
+    read_annotations(annotations, out);
+    return &out->base;
+}
+
+/* ---- ResourceSlice ---- */
+
+static const char *name_in(const json_t *device)
+{
+    const char *name = json_string_value(json_object_get(device, "name"));
+
+    return name ? name : "";
+}
+
+static ProtobufCMessage *slice(const json_t *object)
+{
+    const json_t *pool = at(object, "spec", "pool"), *devices = at(object, "spec", "devices"), *one;
+    Agent__V1__Slice *out = must(malloc(sizeof *out));
+    size_t i;
+
+    agent__v1__slice__init(out);
+    out->name = text(at(object, "metadata", "name"));
+    out->uid = text(at(object, "metadata", "uid"));
+    out->driver = text(at(object, "spec", "driver"));
+    out->pool = text(json_object_get(pool, "name"));
+    out->generation = json_integer_value(json_object_get(pool, "generation"));
+    out->devices = array_of(json_array_size(devices), sizeof *out->devices);
+    json_array_foreach(devices, i, one) out->devices[out->n_devices++] =
+        must(strdup(name_in(one))); /* of a list each is freed */
+    return &out->base;
+}
+
+/* ---- ResourceClaim ---- */
+
+static Agent__V1__ClaimDevice *claim_device(const json_t *result)
+{
+    Agent__V1__ClaimDevice *out = must(malloc(sizeof *out));
+
+    agent__v1__claim_device__init(out);
+    out->request = text(json_object_get(result, "request"));
+    out->driver = text(json_object_get(result, "driver"));
+    out->pool = text(json_object_get(result, "pool"));
+    out->device = text(json_object_get(result, "device"));
+    out->admin_access = json_is_true(json_object_get(result, "adminAccess"));
+    out->share_id = text(json_object_get(result, "shareID"));
+    return out;
+}
+
+Agent__V1__Claim *object_claim(const json_t *object)
+{
+    const json_t *allocation = at(object, "status", "allocation");
+    const json_t *results = at(allocation, "devices", "results"), *result;
+    Agent__V1__Claim *out = must(malloc(sizeof *out));
+    size_t i;
+
+    agent__v1__claim__init(out);
+    out->uid = text(at(object, "metadata", "uid"));
+    out->resource_version = text(at(object, "metadata", "resourceVersion"));
+    out->allocated = json_is_object(allocation);
+    out->devices = array_of(json_array_size(results), sizeof *out->devices);
+    json_array_foreach(results, i, result) out->devices[out->n_devices++] = claim_device(result);
+    return out;
+}
+
+/* ---- all of them ---- */
+
+int object_put(struct facts *facts, Agent__V1__Kind kind, const json_t *object)
+{
+    const char *uid = object_uid(object);
+    ProtobufCMessage *message;
+    uint8_t *packed;
+    size_t len;
+    int result;
+
+    if (!uid)
+        return -EINVAL;
+    message = kind == AGENT__V1__KIND__NODE  ? node(object)
+              : kind == AGENT__V1__KIND__POD ? pod(object)
+                                             : slice(object);
+    packed = must(malloc(protobuf_c_message_get_packed_size(message) + 1));
+    len = protobuf_c_message_pack(message, packed);
+    result = facts_put(facts, kind, uid, packed, len);
+    free(packed);
+    protobuf_c_message_free_unpacked(message, NULL);
+    return result;
+}

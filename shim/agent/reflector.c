@@ -1,0 +1,376 @@
+#include "shim/agent/reflector.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/agent/backoff.h"
+#include "shim/agent/json_splitter.h"
+#include "shim/agent/query.h"
+#include "shim/boot_clock.h"
+#include "shim/log.h"
+#include "shim/must.h"
+
+/* Opaque texts of the server's. */
+#define VERSION_BYTES_MAX 128
+#define CONTINUE_BYTES_MAX 6144
+
+enum reflector_state {
+    REFLECTOR_WAITING,
+    REFLECTOR_LISTING,
+    REFLECTOR_WATCHING,
+};
+
+struct reflector {
+    struct api_client *client;
+    const struct reflector_ops *ops;
+    void *user;
+    char *path;
+    enum reflector_state state;
+    uv_timer_t timer;
+    struct backoff backoff;
+    struct api_request *request;
+    struct json_splitter splitter; /* of the answer under way */
+    bool listed;                   /* it may be watched from `version` on */
+    bool newest;                   /* the next list is the store's, since a cache's was too old */
+    bool gone;                     /* an event said that `version` is too old */
+    char version[VERSION_BYTES_MAX];
+    char more[CONTINUE_BYTES_MAX]; /* of the list under way; "": its first page */
+    size_t list_bytes;
+    uint64_t began_ms;                 /* the watch */
+    size_t events;                     /* that it gave */
+    char words[ERROR_WORDS_BYTES_MAX]; /* why an answer is of no use; "" */
+    bool told_trouble;
+};
+
+static void set_state(struct reflector *reflector, enum reflector_state state)
+{
+    static const unsigned from[] = {
+        [REFLECTOR_WAITING] =
+            1u << REFLECTOR_WAITING | 1u << REFLECTOR_LISTING | 1u << REFLECTOR_WATCHING,
+        [REFLECTOR_LISTING] = 1u << REFLECTOR_WAITING | 1u << REFLECTOR_LISTING,
+        [REFLECTOR_WATCHING] =
+            1u << REFLECTOR_WAITING | 1u << REFLECTOR_LISTING | 1u << REFLECTOR_WATCHING,
+    };
+
+    assert(from[state] & 1u << reflector->state);
+    reflector->state = state;
+}
+
+static void go_on(uv_timer_t *timer);
+
+static void tell_trouble(struct reflector *reflector, const char *words)
+{
+    if (*words == '\0' && !reflector->told_trouble)
+        return;
+    if (!reflector->told_trouble)
+        log_warning("%.*s: %s; tried again", (int)strcspn(reflector->path, "?"), reflector->path,
+                    words);
+    else if (*words == '\0')
+        log_info("%.*s: it can be had again", (int)strcspn(reflector->path, "?"), reflector->path);
+    reflector->told_trouble = *words != '\0';
+    reflector->ops->trouble(reflector->user, words);
+}
+
+static void try_later(struct reflector *reflector, const char *words, uint64_t at_least_ms)
+{
+    uint64_t wait_ms = backoff_failed(&reflector->backoff, boot_now_ms(), at_least_ms);
+
+    log_debug("%s: %s; again in %u ms", reflector->path, words, (unsigned)wait_ms);
+    set_state(reflector, REFLECTOR_WAITING);
+    uv_timer_start(&reflector->timer, go_on, wait_ms, 0);
+    tell_trouble(reflector, words);
+}
+
+/* ---- objects ---- */
+
+static const json_t *metadata_of(const json_t *object)
+{
+    return json_object_get(object, "metadata");
+}
+
+/* False: it has none that is right. */
+static bool take_version(struct reflector *reflector, const json_t *object)
+{
+    const char *version =
+        json_string_value(json_object_get(metadata_of(object), "resourceVersion"));
+
+    if (!version || strlen(version) >= VERSION_BYTES_MAX)
+        return false;
+    strcpy(reflector->version, version);
+    return true;
+}
+
+static bool useless(struct reflector *reflector, const char *words)
+{
+    snprintf(reflector->words, sizeof reflector->words, "%s", words);
+    return false;
+}
+
+static json_t *parse(struct reflector *reflector, const char *text, size_t len)
+{
+    json_error_t error;
+    json_t *object = json_loadb(text, len, 0, &error);
+
+    if (!object)
+        useless(reflector, "what it answered is no JSON");
+    return object;
+}
+
+static bool take_head(struct reflector *reflector, const json_t *head)
+{
+    const char *more = json_string_value(json_object_get(metadata_of(head), "continue"));
+
+    if (!take_version(reflector, head))
+        return useless(reflector, "a list without a resourceVersion");
+    if (more && strlen(more) >= CONTINUE_BYTES_MAX)
+        return useless(reflector, "a list whose continue token is too long");
+    strcpy(reflector->more, more ? more : "");
+    return true;
+}
+
+static bool on_list_value(void *user, const char *text, size_t len, bool head)
+{
+    struct reflector *reflector = user;
+    json_t *object = parse(reflector, text, len);
+    bool right = object != NULL;
+
+    if (object && head)
+        right = take_head(reflector, object);
+    else if (object)
+        reflector->ops->object(reflector->user, object);
+    json_decref(object);
+    return right;
+}
+
+static bool take_error(struct reflector *reflector, const json_t *status)
+{
+    const char *message = json_string_value(json_object_get(status, "message"));
+
+    reflector->gone = json_integer_value(json_object_get(status, "code")) == 410;
+    return useless(reflector, message ? message : "an error that says nothing");
+}
+
+static bool take_event(struct reflector *reflector, const json_t *event)
+{
+    const char *type = json_string_value(json_object_get(event, "type"));
+    const json_t *object = json_object_get(event, "object");
+
+    if (!type || !json_is_object(object))
+        return useless(reflector, "an event that is none");
+    if (strcmp(type, "ERROR") == 0)
+        return take_error(reflector, object);
+    if (!take_version(reflector, object))
+        return useless(reflector, "an object without a resourceVersion");
+    reflector->events++;
+    if (strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0)
+        reflector->ops->object(reflector->user, object);
+    else if (strcmp(type, "DELETED") == 0)
+        reflector->ops->deleted(reflector->user, object);
+    else if (strcmp(type, "BOOKMARK") != 0)
+        return useless(reflector, "an event of a type that nobody knows");
+    return true;
+}
+
+static bool on_event_value(void *user, const char *text, size_t len, bool head)
+{
+    struct reflector *reflector = user;
+    json_t *event = parse(reflector, text, len);
+    bool right = event && take_event(reflector, event);
+
+    (void)head;
+    json_decref(event);
+    return right;
+}
+
+static bool on_body(void *user, const char *bytes, size_t len)
+{
+    struct reflector *reflector = user;
+
+    if (len == 0 && reflector->state == REFLECTOR_WATCHING)
+        tell_trouble(reflector, ""); /* its first event may be a minute away */
+    reflector->list_bytes += len;
+    if (reflector->state == REFLECTOR_LISTING && reflector->list_bytes > LIST_BYTES_MAX)
+        return useless(reflector, "a list without end");
+    if (json_splitter_feed(&reflector->splitter, bytes, len))
+        return true;
+    if (!reflector->words[0])
+        useless(reflector, json_splitter_trouble(&reflector->splitter));
+    return false;
+}
+
+/* ---- requests ---- */
+
+static void ask(struct reflector *reflector, const struct query *query, enum json_split split,
+                bool (*value)(void *, const char *, size_t, bool),
+                void (*done)(void *, const struct api_result *));
+
+static void on_list_done(void *user, const struct api_result *result);
+static void on_watch_done(void *user, const struct api_result *result);
+
+static void list_page(struct reflector *reflector)
+{
+    struct query query;
+    char limit[16];
+
+    snprintf(limit, sizeof limit, "%d", LIST_PAGE);
+    query_begin(&query, reflector->path);
+    if (reflector->more[0])
+        query_add(&query, "continue", reflector->more);
+    else if (!reflector->newest)
+        query_add(&query, "resourceVersion", reflector->version[0] ? reflector->version : "0");
+    /* With a limit a version is taken for the very one, and not for the oldest that will do. */
+    if (reflector->more[0] || reflector->newest || !reflector->version[0])
+        query_add(&query, "limit", limit);
+    ask(reflector, &query, JSON_SPLIT_LIST, on_list_value, on_list_done);
+}
+
+static void list(struct reflector *reflector)
+{
+    set_state(reflector, REFLECTOR_LISTING);
+    reflector->more[0] = '\0';
+    reflector->list_bytes = 0;
+    reflector->ops->list_began(reflector->user);
+    list_page(reflector);
+}
+
+static void watch(struct reflector *reflector)
+{
+    struct query query;
+    char seconds[16];
+
+    set_state(reflector, REFLECTOR_WATCHING);
+    reflector->began_ms = boot_now_ms();
+    reflector->events = 0;
+    snprintf(seconds, sizeof seconds, "%u",
+             WATCH_SECONDS_MIN + (unsigned)backoff_spread(WATCH_SECONDS_SPREAD));
+    query_begin(&query, reflector->path);
+    query_add(&query, "watch", "1");
+    query_add(&query, "allowWatchBookmarks", "true");
+    query_add(&query, "resourceVersion", reflector->version);
+    query_add(&query, "timeoutSeconds", seconds);
+    ask(reflector, &query, JSON_SPLIT_VALUES, on_event_value, on_watch_done);
+}
+
+static void go_on(uv_timer_t *timer)
+{
+    struct reflector *reflector = timer->data;
+
+    if (reflector->listed)
+        watch(reflector);
+    else
+        list(reflector);
+}
+
+static void ask(struct reflector *reflector, const struct query *query, enum json_split split,
+                bool (*value)(void *, const char *, size_t, bool),
+                void (*done)(void *, const struct api_result *))
+{
+    static const struct api_ops list_ops = {.body = on_body, .done = on_list_done};
+    static const struct api_ops watch_ops = {.body = on_body, .done = on_watch_done};
+    bool watches = done == on_watch_done;
+    const struct transport_call call = {.method = "GET",
+                                        .path = query->text,
+                                        .timeout_ms = watches ? 0 : LIST_TIMEOUT_MS,
+                                        .silence_s = watches ? WATCH_SILENCE_S : 0};
+
+    assert(!query->too_long);
+    json_splitter_fini(&reflector->splitter);
+    json_splitter_init(&reflector->splitter, split, value, reflector);
+    reflector->words[0] = '\0';
+    reflector->gone = false;
+    reflector->request =
+        api_client_start(reflector->client, &call, watches ? &watch_ops : &list_ops, reflector);
+}
+
+/* ---- their ends ---- */
+
+/* What is to be told of an answer; NULL: it is a good one. */
+static const char *wrong(const struct reflector *reflector, const struct api_result *result)
+{
+    if (reflector->words[0])
+        return reflector->words;
+    if (result->outcome != API_DONE)
+        return result->words;
+    return json_splitter_whole(&reflector->splitter) ? NULL : "an answer that ends within";
+}
+
+/* A server that has not seen that version yet answers 504, and so ends what is asked of a cache. */
+static bool too_old(const struct reflector *reflector, const struct api_result *result)
+{
+    return reflector->gone || result->outcome == API_GONE ||
+           (result->status == 504 && reflector->state == REFLECTOR_LISTING);
+}
+
+static void on_list_done(void *user, const struct api_result *result)
+{
+    struct reflector *reflector = user;
+    const char *words = wrong(reflector, result);
+
+    reflector->request = NULL;
+    if (words) {
+        reflector->newest |= too_old(reflector, result);
+        try_later(reflector, words, result->retry_after_ms);
+    } else if (reflector->more[0]) {
+        list_page(reflector);
+    } else {
+        reflector->listed = true;
+        reflector->newest = false;
+        reflector->ops->list_ended(reflector->user);
+        tell_trouble(reflector, "");
+        watch(reflector);
+    }
+}
+
+/* A watch that ends by itself goes on from where it was; one that ends at once would do so without
+ * end. */
+static void on_watch_done(void *user, const struct api_result *result)
+{
+    struct reflector *reflector = user;
+    const char *words = wrong(reflector, result);
+    bool short_lived =
+        reflector->events == 0 && boot_now_ms() - reflector->began_ms < WATCH_SHORT_MS;
+
+    reflector->request = NULL;
+    if (too_old(reflector, result)) {
+        reflector->listed = false;
+        try_later(reflector, words ? words : "too old", result->retry_after_ms);
+    } else if (words || short_lived) {
+        try_later(reflector, words ? words : "its watch ended at once", result->retry_after_ms);
+    } else {
+        watch(reflector);
+    }
+}
+
+/* ---- life ---- */
+
+struct reflector *reflector_start(uv_loop_t *loop, struct api_client *client, const char *path,
+                                  const struct reflector_ops *ops, void *user)
+{
+    struct reflector *reflector = must(calloc(1, sizeof *reflector));
+
+    reflector->client = client;
+    reflector->ops = ops;
+    reflector->user = user;
+    reflector->path = must(strdup(path));
+    uv_timer_init(loop, &reflector->timer);
+    reflector->timer.data = reflector;
+    uv_timer_start(&reflector->timer, go_on, backoff_spread(START_SPREAD_MS), 0);
+    return reflector;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+void reflector_stop(struct reflector *reflector)
+{
+    if (!reflector)
+        return;
+    api_request_cancel(reflector->request);
+    json_splitter_fini(&reflector->splitter);
+    free(reflector->path);
+    uv_close((uv_handle_t *)&reflector->timer, on_closed);
+}

@@ -1,0 +1,42 @@
+/*
+ * One collection of the API server, as it is and as it changes: listed, then watched, for ever
+ * (staging/src/k8s.io/client-go/tools/cache/reflector.go).
+ *
+ *     WAITING ──time──▶ LISTING ──all pages──▶ WATCHING ──its end──▶ WATCHING
+ *        ▲                 │                      │
+ *        └── any failure ──┴──────────────────────┘   (what was too old: LISTING anew)
+ *
+ * WAITING waits for its back-off, LISTING for a page, WATCHING for events. Objects go through one by
+ * one; none is kept. What is known stays so until a new list is complete.
+ */
+#ifndef SHIM_AGENT_REFLECTOR_H
+#define SHIM_AGENT_REFLECTOR_H
+
+#include <jansson.h>
+#include <uv.h>
+
+#include "shim/agent/api_client.h"
+
+struct reflector;
+
+struct reflector_ops {
+    /* A list begins; object() follows for all there are, unless another list begins. */
+    void (*list_began)(void *user);
+    /* It is there, new or changed; borrowed until return. */
+    void (*object)(void *user, const json_t *object);
+    /* It is there no more; the last that was known of it. */
+    void (*deleted)(void *user, const json_t *object);
+    /* What came since list_began() is all there is. */
+    void (*list_ended)(void *user);
+    /* It cannot be had, for now; "": it can. Told when that changes. */
+    void (*trouble)(void *user, const char *words);
+};
+
+/* `path` is copied, with the query that selects from the collection. Begins within START_SPREAD_MS.
+ * `ops` and `user` are borrowed until the stop; all is told from the loop. */
+struct reflector *reflector_start(uv_loop_t *loop, struct api_client *client, const char *path,
+                                  const struct reflector_ops *ops, void *user);
+/* No callback follows; frees it in a later turn of the loop. Accepts NULL. Not from its callbacks. */
+void reflector_stop(struct reflector *reflector);
+
+#endif

@@ -1,0 +1,361 @@
+#include "shim/cluster/cluster.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cri-proto/agent_v1.pb-c.h"
+#include "cri-proto/methods.h"
+#include "shim/boot_clock.h"
+#include "shim/cluster/limits.h"
+#include "shim/cluster/removed.h"
+#include "shim/log.h"
+#include "shim/must.h"
+#include "shim/rpc/keeper.h"
+#include "shim/rpc/listener.h"
+#include "shim/rpc/rpc.h"
+
+#define SOCKET_DIRECTORY_MODE 0755
+/* Among the listeners in the store. */
+#define STORED_NAME "agent"
+
+struct cluster {
+    struct rpc_server *server;
+    struct listener listener;
+    struct keeper *keeper;
+    struct cluster_orders orders;
+    struct removed removed;
+    struct facts facts;
+    struct rpc_incoming *watch; /* the agent's; NULL: there is none */
+    struct cluster_state state;
+    unsigned parts; /* still to be stopped */
+    void (*done)(void *user);
+    void *done_user;
+};
+
+static void set_text(char *out, size_t bytes, const char *text)
+{
+    snprintf(out, bytes, "%s", text);
+}
+
+/* ---- the agent ---- */
+
+static void agent_gone(struct cluster *cluster)
+{
+    cluster->watch = NULL;
+    cluster->state.connected = cluster->state.reported = false;
+    cluster->state.since_ms = boot_now_ms();
+    cluster_orders_lost(&cluster->orders);
+}
+
+static void on_cancelled(void *user)
+{
+    struct cluster *cluster = user;
+
+    log_warning("cluster: the agent is gone");
+    agent_gone(cluster);
+}
+
+/* False: it does not take it, and is served no more. */
+static bool tell_agent(struct cluster *cluster, Agent__V1__WatchResponse *response)
+{
+    int err = rpc_incoming_send(cluster->watch, &response->base);
+    struct rpc_incoming *watch = cluster->watch;
+
+    if (!err)
+        return true;
+    agent_gone(cluster);
+    rpc_incoming_finish(watch, RPC_RESOURCE_EXHAUSTED, strerror(-err));
+    return false;
+}
+
+static void send_due(void *user)
+{
+    struct cluster *cluster = user;
+    Agent__V1__Order *orders[CLUSTER_BATCH_MAX];
+    Agent__V1__WatchResponse response = AGENT__V1__WATCH_RESPONSE__INIT;
+
+    response.daemon_version = (char *)SHIM_VERSION;
+    response.orders = orders;
+    while (cluster->watch && (response.n_orders = cluster_orders_fill(&cluster->orders, orders,
+                                                                      CLUSTER_BATCH_MAX)) > 0) {
+        if (!tell_agent(cluster, &response))
+            return;
+    }
+}
+
+static void on_watch(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    static Agent__V1__Kind KINDS[] = {AGENT__V1__KIND__NODE, AGENT__V1__KIND__POD,
+                                      AGENT__V1__KIND__SLICE};
+    const Agent__V1__WatchRequest *request = (const Agent__V1__WatchRequest *)message;
+    Agent__V1__WatchResponse response = AGENT__V1__WATCH_RESPONSE__INIT;
+    struct cluster *cluster = user;
+    struct rpc_incoming *before = cluster->watch;
+    struct ucred peer;
+
+    if (before) {
+        agent_gone(cluster);
+        rpc_incoming_finish(before, RPC_ABORTED, "another agent has come");
+    }
+    rpc_incoming_peer(call, &peer);
+    rpc_incoming_on_cancel(call, on_cancelled, cluster);
+    cluster->watch = call;
+    cluster->state.connected = true;
+    cluster->state.since_ms = boot_now_ms();
+    cluster->state.pid = peer.pid;
+    set_text(cluster->state.version, sizeof cluster->state.version, request->agent_version);
+    log_info("cluster: agent %s (process %d)", cluster->state.version, peer.pid);
+    response.daemon_version = (char *)SHIM_VERSION;
+    response.kinds = KINDS;
+    response.n_kinds = sizeof KINDS / sizeof *KINDS;
+    if (tell_agent(cluster, &response))
+        send_due(cluster);
+}
+
+/* ---- what it tells ---- */
+
+static size_t count(const struct facts *facts, int kind)
+{
+    const struct fact *fact = NULL;
+    size_t n = 0;
+
+    while ((fact = facts_next(facts, fact)))
+        n += fact->kind == kind;
+    return n;
+}
+
+static void forget(void *user, const struct fact *fact)
+{
+    (void)user;
+    (void)fact;
+}
+
+static void take_facts(struct cluster *cluster, const Agent__V1__ReportRequest *report)
+{
+    struct facts *facts = &cluster->facts;
+
+    for (int kind = 0; report->whole && kind < FACT_KINDS_MAX; kind++)
+        facts_list_begin(facts, kind);
+    for (size_t i = 0; i < report->n_facts; i++) {
+        const Agent__V1__Fact *fact = report->facts[i];
+
+        if ((unsigned)fact->kind >= FACT_KINDS_MAX)
+            continue;
+        if (fact->value.len == 0)
+            facts_remove(facts, fact->kind, fact->key);
+        else if (facts_put(facts, fact->kind, fact->key, fact->value.data, fact->value.len) < 0)
+            log_warning("cluster: the agent tells more than can be kept");
+    }
+    for (int kind = 0; report->whole && kind < FACT_KINDS_MAX; kind++)
+        facts_list_end(facts, kind);
+    facts_tell(facts, false, forget, NULL);
+}
+
+static void take_state(struct cluster *cluster, const Agent__V1__State *state)
+{
+    bool complete[FACT_KINDS_MAX] = {false};
+
+    for (size_t i = 0; i < state->n_complete; i++) {
+        if ((unsigned)state->complete[i] < FACT_KINDS_MAX)
+            complete[state->complete[i]] = true;
+    }
+    for (int kind = 0; kind < FACT_KINDS_MAX; kind++)
+        facts_set_complete(&cluster->facts, kind, complete[kind]);
+    cluster->state.reached = state->reached;
+    set_text(cluster->state.node, sizeof cluster->state.node, state->node_name);
+    set_text(cluster->state.trouble, sizeof cluster->state.trouble, state->trouble);
+}
+
+/* Whether it is of the agent that is served. */
+static bool is_served(struct cluster *cluster, struct rpc_incoming *call)
+{
+    struct ucred peer;
+
+    rpc_incoming_peer(call, &peer);
+    if (cluster->watch && peer.pid == cluster->state.pid)
+        return true;
+    rpc_incoming_finish(call, RPC_FAILED_PRECONDITION, "Watch first; another agent is served");
+    return false;
+}
+
+static void answer(struct rpc_incoming *call, const ProtobufCMessage *message)
+{
+    int err = rpc_incoming_send(call, message);
+
+    rpc_incoming_finish(call, err ? RPC_RESOURCE_EXHAUSTED : RPC_OK, NULL);
+}
+
+static void on_report(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    static const Agent__V1__ReportResponse response = AGENT__V1__REPORT_RESPONSE__INIT;
+    const Agent__V1__ReportRequest *report = (const Agent__V1__ReportRequest *)message;
+    struct cluster *cluster = user;
+
+    if (!is_served(cluster, call))
+        return;
+    if (!report->whole && !cluster->state.reported) {
+        rpc_incoming_finish(call, RPC_FAILED_PRECONDITION, "all of it first");
+        return;
+    }
+    take_facts(cluster, report);
+    if (report->state)
+        take_state(cluster, report->state);
+    cluster->state.reported = true;
+    answer(call, &response.base);
+}
+
+static void on_answer(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    static const Agent__V1__AnswerResponse response = AGENT__V1__ANSWER_RESPONSE__INIT;
+    struct cluster *cluster = user;
+
+    if (!is_served(cluster, call))
+        return;
+    cluster_orders_answered(&cluster->orders, (const Agent__V1__AnswerRequest *)message);
+    answer(call, &response.base);
+}
+
+static const struct rpc_method METHODS[] = {
+    {AGENT_WATCH, &agent__v1__watch_request__descriptor, on_watch},
+    {AGENT_REPORT, &agent__v1__report_request__descriptor, on_report},
+    {AGENT_ANSWER, &agent__v1__answer_request__descriptor, on_answer},
+};
+
+/* ---- who asks ---- */
+
+void cluster_look(struct cluster *cluster)
+{
+    removed_look(&cluster->removed);
+}
+
+void cluster_look_at(const struct cluster *cluster, struct cluster_state *out)
+{
+    *out = cluster->state;
+    out->pods = count(&cluster->facts, AGENT__V1__KIND__POD);
+    out->slices = count(&cluster->facts, AGENT__V1__KIND__SLICE);
+    out->orders = cluster->orders.len;
+}
+
+const char *cluster_trouble(const struct cluster *cluster, uint64_t *since_ms)
+{
+    return keeper_trouble(cluster->keeper, since_ms);
+}
+
+const struct facts *cluster_facts(const struct cluster *cluster)
+{
+    return &cluster->facts;
+}
+
+uint64_t cluster_wipe(struct cluster *cluster, const char *driver, cluster_order_done *done,
+                      void *user)
+{
+    Agent__V1__WipeSlices wipe = AGENT__V1__WIPE_SLICES__INIT;
+    Agent__V1__Order order = AGENT__V1__ORDER__INIT;
+
+    wipe.driver = (char *)driver;
+    order.what_case = AGENT__V1__ORDER__WHAT_WIPE_SLICES;
+    order.wipe_slices = &wipe;
+    return cluster_orders_add(&cluster->orders, &order, true, done, user);
+}
+
+uint64_t cluster_get_claim(struct cluster *cluster, const char *namespace, const char *name,
+                           const char *uid, cluster_order_done *done, void *user)
+{
+    Agent__V1__GetClaim get = AGENT__V1__GET_CLAIM__INIT;
+    Agent__V1__Order order = AGENT__V1__ORDER__INIT;
+
+    get.namespace_ = (char *)namespace;
+    get.name = (char *)name;
+    get.uid = (char *)uid;
+    order.what_case = AGENT__V1__ORDER__WHAT_GET_CLAIM;
+    order.get_claim = &get;
+    return cluster_orders_add(&cluster->orders, &order, false, done, user);
+}
+
+void cluster_cancel(struct cluster *cluster, uint64_t order)
+{
+    Agent__V1__WatchResponse response = AGENT__V1__WATCH_RESPONSE__INIT;
+
+    if (!cluster_orders_cancel(&cluster->orders, order) || !cluster->watch)
+        return;
+    response.daemon_version = (char *)SHIM_VERSION;
+    response.cancelled = &order;
+    response.n_cancelled = 1;
+    tell_agent(cluster, &response);
+}
+
+/* ---- life ---- */
+
+static const struct rpc_limits LIMITS = {.connections = CLUSTER_CONNECTIONS_MAX,
+                                         .request_bytes = CLUSTER_REQUEST_BYTES_MAX,
+                                         .queue_bytes = RPC_QUEUE_BYTES_MAX,
+                                         .private = true};
+
+static int serve(void *user)
+{
+    struct cluster *cluster = user;
+
+    return listener_look(&cluster->listener);
+}
+
+struct cluster *cluster_start(uv_loop_t *loop, const struct config *config, struct host *host,
+                              struct fd_store *store, const struct cluster_ops *ops, void *user)
+{
+    const struct socket_place place = {.dir_mode = SOCKET_DIRECTORY_MODE,
+                                       .name = config->cluster.socket};
+    struct cluster *cluster = must(calloc(1, sizeof *cluster));
+    char what[PATH_MAX + 64];
+
+    cluster->state.since_ms = boot_now_ms();
+    cluster_orders_init(&cluster->orders, loop, send_due, cluster);
+    removed_init(&cluster->removed, loop, host, &cluster->orders, ops->published, user);
+    if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, cluster,
+                       &cluster->server) < 0)
+        abort(); /* out of memory */
+    rpc_server_set_limits(cluster->server, &LIMITS);
+    rpc_server_set_pings(cluster->server, CLUSTER_PINGS_MS);
+    listener_init(&cluster->listener, cluster->server, store, STORED_NAME);
+    snprintf(what, sizeof what, "cluster.socket = \"%s\"", config->cluster.socket);
+    cluster->keeper = keeper_start(loop, what, serve, cluster);
+    return cluster;
+}
+
+static void part_stopped(struct cluster *cluster)
+{
+    void (*done)(void *user) = cluster->done;
+    void *done_user = cluster->done_user;
+
+    if (--cluster->parts > 0)
+        return;
+    free(cluster);
+    done(done_user);
+}
+
+static void on_orders_closed(uv_handle_t *handle)
+{
+    const struct cluster_orders *orders = handle->data;
+
+    part_stopped(orders->user);
+}
+
+static void on_removed_closed(uv_handle_t *handle)
+{
+    const struct removed *removed = handle->data;
+
+    part_stopped(removed->orders->user);
+}
+
+void cluster_stop(struct cluster *cluster, void (*done)(void *user), void *user)
+{
+    cluster->done = done;
+    cluster->done_user = user;
+    cluster->parts = 2;
+    keeper_stop(cluster->keeper);
+    listener_fini(&cluster->listener);
+    rpc_server_close(cluster->server);
+    removed_fini(&cluster->removed, on_removed_closed);
+    cluster_orders_fini(&cluster->orders, on_orders_closed);
+    facts_fini(&cluster->facts);
+}

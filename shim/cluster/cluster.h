@@ -1,0 +1,76 @@
+/*
+ * The daemon's part of the cluster (cri-proto/agent_v1.proto): what the agent knows of it comes in, what
+ * is to be done there goes out. The daemon works without an agent, and while the API server is away;
+ * what is known of the cluster is then what was last told.
+ *
+ * Of two agents at once, an old and a new one, the one that came last is served.
+ */
+#ifndef SHIM_CLUSTER_CLUSTER_H
+#define SHIM_CLUSTER_CLUSTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <uv.h>
+
+#include "config/config.h"
+#include "shim/cluster/orders.h"
+#include "shim/core/host.h"
+#include "shim/facts.h"
+#include "shim/fd_store.h"
+
+struct cluster;
+
+#define CLUSTER_TEXT_BYTES_MAX 256
+
+struct cluster_ops {
+    /* Whether the kubelet publishes that resource, or may. */
+    bool (*published)(void *user, const char *resource);
+};
+
+/* Who is there; texts are empty where nothing is known. */
+struct cluster_state {
+    bool connected;    /* an agent */
+    bool reported;     /* and has told all it knows */
+    bool reached;      /* the API server, by what it said last */
+    uint64_t since_ms; /* of `connected`; boot_now_ms() */
+    pid_t pid;
+    char version[64];
+    char node[CLUSTER_TEXT_BYTES_MAX];
+    char trouble[CLUSTER_TEXT_BYTES_MAX];
+    size_t pods, slices;
+    size_t orders; /* that are not done */
+};
+
+/* Listens at config->cluster.socket (0600), as long as it takes, kept in `store` (NULL: there is none).
+ * All is borrowed until the cluster has stopped. No callback comes before return. */
+struct cluster *cluster_start(uv_loop_t *loop, const struct config *config, struct host *host,
+                              struct fd_store *store, const struct cluster_ops *ops, void *user);
+
+/* The host's `kicked`. */
+void cluster_look(struct cluster *cluster);
+
+void cluster_look_at(const struct cluster *cluster, struct cluster_state *out);
+/* keeper_trouble() of its socket. */
+const char *cluster_trouble(const struct cluster *cluster, uint64_t *since_ms);
+
+/* What is known; of the kinds of enum Agent__V1__Kind, by uid. Changes in any turn of the loop. */
+const struct facts *cluster_facts(const struct cluster *cluster);
+
+/* ResourceSlices of one driver on this node, or of all with "", are to go; tried for ever, until it is
+ * done or cancelled. The number of the order; 0: there are too many. */
+uint64_t cluster_wipe(struct cluster *cluster, const char *driver, cluster_order_done *done,
+                      void *user);
+/* A ResourceClaim is to be read. It may be refused. */
+uint64_t cluster_get_claim(struct cluster *cluster, const char *namespace, const char *name,
+                           const char *uid, cluster_order_done *done, void *user);
+/* done() does not come; the agent stops, if it can. */
+void cluster_cancel(struct cluster *cluster, uint64_t order);
+
+/* Ends all calls, removes the socket, frees, then runs `done` from the loop. No done() of an order comes
+ * any more. */
+void cluster_stop(struct cluster *cluster, void (*done)(void *user), void *user);
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * Every maximum and every time of the daemon's part of the cluster.
+ */
+#ifndef SHIM_CLUSTER_LIMITS_H
+#define SHIM_CLUSTER_LIMITS_H
+
+/* Orders that are not done: one for each resource there can be, and as many claims. */
+#define CLUSTER_ORDERS_MAX 2048
+/* In one message to the agent. */
+#define CLUSTER_BATCH_MAX 256
+/* Before an order is tried again: at first, and at most, doubled each time, with up to a fifth more by
+ * chance, for ever; as the kubelet wipes slices, but that it gives up
+ * (pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go). */
+#define CLUSTER_AGAIN_MS_MIN 1000
+#define CLUSTER_AGAIN_MS_MAX 300000
+/* An order without an answer for that long is sent again: what the agent asks for takes up to half a
+ * minute, and two requests at most. */
+#define CLUSTER_ANSWER_MS 90000
+/* How often is looked at what is removed, while something changes; and while something is not to be told
+ * yet. */
+#define CLUSTER_LOOK_MS 1000
+#define CLUSTER_LOOK_AGAIN_MS 15000
+/* An agent that is silent is asked for a sign of life; rpc_server_set_pings(). */
+#define CLUSTER_PINGS_MS 2000
+/* Agents at once: one, its next, and whoever tries. */
+#define CLUSTER_CONNECTIONS_MAX 8
+#define CLUSTER_REQUEST_BYTES_MAX (16u * 1024 * 1024)
+
+#endif

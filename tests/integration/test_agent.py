@@ -1,0 +1,596 @@
+"""The agent between a scripted API server and a scripted daemon."""
+
+import json
+import shutil
+import time
+
+import grpc
+import pytest
+
+from agent_feed import AgentFeed
+from agent_process import Agent
+from api_server import ApiServer, Fault
+from process import MIB, Peak, is_sanitized, own_bytes, rss_bytes
+from protos import agent as proto
+from telling import tell
+from waiting import wait_until
+
+NODE = "node-1.example"
+GPU = "vendor.com/gpu"
+OTHER = "node-2"
+
+
+def node(capacity=None, name=NODE):
+    return {"metadata": {"name": name}, "spec": {},
+            "status": {"capacity": {"cpu": "8", **(capacity or {})}}}
+
+
+def pod(name, on=NODE, **more):
+    return {"metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", **more.pop("metadata", {})},
+            "spec": {"nodeName": on, **more.pop("spec", {})}, "status": {"phase": "Running", **more.pop("status", {})}}
+
+
+def slice_of(name, driver="gpu.example", on=NODE):
+    return {"metadata": {"name": name, "uid": f"uid-{name}"},
+            "spec": {"nodeName": on, "driver": driver, "pool": {"name": on, "generation": 3},
+                     "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}]}}
+
+
+@pytest.fixture
+def server(directory, closing):
+    one = closing(ApiServer(directory / "pki"))
+    one.start()
+    one.put("nodes", node({GPU: "2"}))
+    one.put("nodes", node({GPU: "7"}, OTHER))
+    return one
+
+
+@pytest.fixture
+def feed(directory, closing):
+    one = closing(AgentFeed(directory / "run" / "agent.sock"))
+    one.start()
+    return one
+
+
+@pytest.fixture
+def make_agent(directory, closing, server, feed):
+    def make(kubeconfig=None, **settings):
+        one = closing(Agent(directory, kubeconfig or server.kubeconfig(directory / "kubelet.conf", NODE), **settings))
+        one.start()
+        return one
+
+    return make
+
+
+@pytest.fixture
+def running(make_agent, server, feed):
+    """One that watches all three kinds."""
+    one = make_agent()
+    for resource in ("nodes", "pods", "resourceslices"):
+        server.wait_watched(resource)
+    feed.wait_state(lambda state: sorted(state.complete) == [proto.NODE, proto.POD, proto.SLICE], "all is known")
+    return one
+
+
+def node_uid(server):
+    return server.get("nodes", NODE)["metadata"]["uid"]
+
+
+# ---- what it knows ----
+
+def test_the_node_is_known_by_the_certificate(make_agent, server, feed):
+    make_agent()
+    told = feed.wait_fact(proto.NODE, node_uid(server))
+    assert (told.name, [(one.resource, one.quantity) for one in told.capacity]) == (NODE, [(GPU, "2")])
+    wait_until(lambda: feed.state.node_name == NODE and feed.state.reached, "its state is told")
+    server.put("nodes", node({GPU: "3"}))
+    feed.wait_fact(proto.NODE, node_uid(server), lambda one: one.capacity[0].quantity == "3")
+
+
+def test_pods_and_slices_of_this_node_alone(server, feed, make_agent):
+    server.put("pods", pod("before", spec={
+        "priority": 7, "terminationGracePeriodSeconds": 0,
+        "resourceClaims": [{"name": "own", "resourceClaimName": "c1"}, {"name": "made", "resourceClaimTemplateName": "t"}]},
+        status={"resourceClaimStatuses": [{"name": "made", "resourceClaimName": "before-made-x"}]},
+        metadata={"annotations": {"devices.cri-device-shim/main": "x", "other": "y"}}))
+    server.put("pods", pod("foreign", on=OTHER))
+    server.put("resourceslices", slice_of("s1"))
+    make_agent()
+    told = feed.wait_fact(proto.POD, "uid-before")
+    assert (told.namespace, told.name, told.phase, told.priority, told.grace_seconds) == (
+        "default", "before", "Running", 7, 0)
+    assert [(one.pod_name, one.claim_name) for one in told.claims] == [("own", "c1"), ("made", "before-made-x")]
+    assert [(one.name, one.value) for one in told.annotations] == [("devices.cri-device-shim/main", "x")]
+    told = feed.wait_fact(proto.SLICE, "uid-s1")
+    assert (told.driver, told.pool, told.generation, list(told.devices)) == ("gpu.example", NODE, 3, ["gpu-0", "gpu-1"])
+    server.put("pods", pod("later"))
+    feed.wait_fact(proto.POD, "uid-later", lambda one: one.grace_seconds == -1)
+    server.put("pods", pod("later", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z",
+                                              "deletionGracePeriodSeconds": 30}))
+    feed.wait_fact(proto.POD, "uid-later", lambda one: one.deletion_timestamp and one.deletion_grace_seconds == 30)
+    server.remove("pods", "later", "default")
+    feed.wait_gone(proto.POD, "uid-later")
+    assert (proto.POD, "uid-foreign") not in feed.facts
+    for one in server.asked():
+        assert NODE in one.selector.values() or one.path == f"/api/v1/nodes/{NODE}", one
+
+
+def test_one_connection_for_all_of_it(running, server, feed):
+    feed.order(wipe_slices=proto.WipeSlices(driver="x.example"))
+    assert server.open == 1
+    assert {one.connection for one in server.requests} == {server.requests[-1].connection}
+
+
+def test_http_1_does_as_well(directory, closing, feed):
+    server = closing(ApiServer(directory / "pki", http2=False))
+    server.start()
+    server.put("nodes", node({GPU: "2"}))
+    closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE))).start()
+    for resource in ("nodes", "pods", "resourceslices"):
+        server.wait_watched(resource)
+    server.put("pods", pod("a"))
+    feed.wait_fact(proto.POD, "uid-a")
+    assert feed.order(set_capacity=proto.SetCapacity(resource=GPU, quantity="0")).outcome == proto.DONE
+    assert server.open <= 4
+
+
+def test_pages(server, feed, make_agent):
+    """The store gives pages; what comes between them is not lost."""
+    for number in range(250):
+        server.put("pods", pod(f"p{number}"))
+    server.fault(Fault(status=504), path="/api/v1/pods", watch=False)  # of the cache
+    make_agent()
+    wait_until(lambda: len([key for key in feed.facts if key[0] == proto.POD]) == 250, "all pods are told")
+    lists = [one for one in server.asked("/api/v1/pods", watch=False)][1:]
+    assert [("continue" in one.query, one.query["limit"]) for one in lists] == [
+        (False, "100"), (True, "100"), (True, "100")]
+    assert "resourceVersion" not in lists[0].query
+
+
+# ---- what goes wrong with lists and watches ----
+
+def test_a_watch_that_ends_is_gone_on_with(running, server, feed):
+    server.bookmark()
+    server.end_watches()
+    server.wait_asked("/api/v1/pods", watch=True, count=2)
+    server.put("pods", pod("a"))
+    feed.wait_fact(proto.POD, "uid-a")
+    assert len(server.asked("/api/v1/pods", watch=False)) == 1
+    first, second = server.asked("/api/v1/pods", watch=True)[:2]
+    assert 300 <= int(first.query["timeoutSeconds"]) < 600 and first.query["allowWatchBookmarks"] == "true"
+
+
+@pytest.mark.parametrize("as_event", [False, True], ids=["status", "event"])
+def test_what_is_too_old_is_listed_anew(running, server, feed, as_event):
+    """What went meanwhile is no more, and what was known stays so until then."""
+    for name in ("a", "b"):
+        server.put("pods", pod(name))
+        feed.wait_fact(proto.POD, f"uid-{name}")
+    server.error_events = as_event
+    server.fault(Fault(status=500), path="/api/v1/pods", watch=True)
+    server.end_watches()
+    server.wait_asked("/api/v1/pods", watch=True, count=2)
+    server.remove("pods", "a", "default")
+    server.compact()
+    feed.wait_gone(proto.POD, "uid-a")
+    assert (proto.POD, "uid-b") in feed.facts
+    server.wait_watched("pods")
+    server.put("pods", pod("c"))
+    feed.wait_fact(proto.POD, "uid-c")
+    assert not any(report.whole for report in feed.reports[1:])
+
+
+HALF = b'{"type":"ADDED","object":{"metadata":{"name":"x"'
+BAD_EVENTS = {
+    "half": HALF, "no JSON": b"<html>\n", "an array": b'["a"]\n', "brackets": b'{"type":"ADDED"]\n',
+    "no object": b'{"type":"ADDED"}\n', "no version": b'{"type":"ADDED","object":{"metadata":{}}}\n',
+    "a strange type": b'{"type":"NEW","object":{"metadata":{"resourceVersion":"1"}}}\n',
+    "nested": b'{"a":' * 100, "not UTF-8": b'{"type":"\xff\xfe"}\n',
+    "an error": b'{"type":"ERROR","object":{"kind":"Status","code":500,"message":"etcd is away"}}\n'}
+
+
+@pytest.mark.parametrize("bad", list(BAD_EVENTS), ids=lambda one: one.replace(" ", "-"))
+def test_events_that_are_none(running, server, feed, bad):
+    """The watch is begun again; nothing that is known goes."""
+    server.put("pods", pod("a"))
+    feed.wait_fact(proto.POD, "uid-a")
+    server.send_raw(BAD_EVENTS[bad])
+    server.end_watches()
+    for resource in ("nodes", "pods"):
+        server.wait_asked(f"/api/v1/{resource}", watch=True, count=2)
+    server.wait_watched("pods")
+    server.put("pods", pod("b"))
+    feed.wait_fact(proto.POD, "uid-b")
+    assert (proto.POD, "uid-a") in feed.facts
+
+
+@pytest.mark.parametrize("fault", [
+    Fault(status=500), Fault(status=503), Fault(status=429, headers={"retry-after": "1"}), Fault(cut=40),
+    Fault(cut=40, reset=True), Fault(body=b"[]"), Fault(body=b"{}"), Fault(body=b""), Fault(body=b"\0" * 100)],
+    ids=["500", "503", "429", "cut", "reset", "an-array", "empty", "nothing", "zeros"])
+def test_lists_that_fail_are_asked_for_again(make_agent, server, feed, fault):
+    server.put("pods", pod("a"))
+    server.fault(fault, path="/api/v1/pods", times=1)
+    make_agent()
+    feed.wait_fact(proto.POD, "uid-a")
+    assert len(server.asked("/api/v1/pods", watch=False)) == 2
+
+
+def test_a_server_that_says_when_is_waited_for(make_agent, server, feed):
+    server.fault(Fault(status=429, headers={"retry-after": "3"}), path="/api/v1/pods", times=1)
+    begun = time.monotonic()
+    make_agent()
+    server.wait_asked("/api/v1/pods", watch=False, count=2)
+    assert time.monotonic() - begun > 2.5
+    feed.wait_state(lambda state: not state.trouble and state.reached, "all is well")
+
+
+def test_what_is_refused_is_told(make_agent, server, feed):
+    """Pods are for nobody, the rest works."""
+    server.fault(Fault(status=403), path="/api/v1/pods", times=None)
+    make_agent()
+    feed.wait_fact(proto.NODE, node_uid(server))
+    feed.wait_state(lambda state: "403" in state.trouble and state.reached, "it is refused")
+    assert proto.POD not in feed.state.complete
+
+
+def test_a_server_that_is_away(running, server, feed):
+    """What is known stays; it is told, and ends."""
+    server.put("pods", pod("a"))
+    feed.wait_fact(proto.POD, "uid-a")
+    server.stop()
+    feed.wait_state(lambda state: not state.reached and state.trouble, "the server is away")
+    server.put("pods", pod("b"))
+    server.start()
+    feed.wait_fact(proto.POD, "uid-b")
+    feed.wait_state(lambda state: state.reached and not state.trouble, "it is back")
+    assert (proto.POD, "uid-a") in feed.facts
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("watch", [False, True], ids=["list", "watch"])
+def test_answers_without_end_take_no_memory(running, server, feed, watch, small_quarantine):
+    """100 MB and more of one object: it is cut off at 4 MiB."""
+    fault = server.fault(Fault(endless=True), path="/api/v1/pods", watch=watch, times=3)
+    peak = Peak(running.pid)
+    if not watch:
+        server.compact()
+    server.end_watches()
+    server.wait_asked("/api/v1/pods", watch=watch, count=3)
+    server.put("pods", pod("a"))
+    server.mend()
+    feed.wait_fact(proto.POD, "uid-a")
+    assert peak.growth() < (40 if is_sanitized(running.pid) else 16) * MIB
+    assert fault.sent < 100 * MIB
+
+
+@pytest.mark.alone
+@pytest.mark.release
+def test_memory_at_rest(monkeypatch, make_agent, server, feed, request):
+    """With what its unit says. Most of it are clean pages of libcurl's libraries, some 11 MiB."""
+    monkeypatch.setenv("GNUTLS_NO_IMPLICIT_INIT", "1")
+    running = make_agent()
+    for number in range(250):
+        server.put("pods", pod(f"p{number}", spec={"containers": [
+            {"name": f"c{i}", "image": "example.com/" + "x" * 60, "env": [
+                {"name": f"E{k}", "value": "v" * 40} for k in range(30)]} for i in range(3)]}))
+    for resource in ("nodes", "pods", "resourceslices"):
+        server.wait_watched(resource)
+    server.compact()
+    server.end_watches()
+    server.wait_asked("/api/v1/pods", watch=False, count=2)
+    server.wait_watched("pods")
+    wait_until(lambda: len([key for key in feed.facts if key[0] == proto.POD]) == 250, "all pods are told")
+    rss, own = rss_bytes(running.pid), own_bytes(running.pid)
+    tell(request, f"the agent with 250 pods: {rss / MIB:.1f} MiB, of which {own / MIB:.1f} are its own")
+    if not is_sanitized(running.pid):
+        assert own <= 4 * MIB
+        assert rss <= 14 * MIB
+
+
+# ---- orders ----
+
+def set_capacity(resource=GPU, quantity="0"):
+    return {"set_capacity": proto.SetCapacity(resource=resource, quantity=quantity)}
+
+
+def capacity(server, resource=GPU):
+    return server.get("nodes", NODE)["status"]["capacity"].get(resource)
+
+
+def test_capacity_is_set(running, server, feed):
+    number = feed.begin(**set_capacity())
+    assert feed.wait_answer(number).outcome == proto.DONE
+    assert capacity(server) == "0"
+    (patch,) = server.asked("/api/v1/nodes", method="PATCH")
+    assert patch.path == f"/api/v1/nodes/{NODE}/status"
+    assert patch.json() == [{"op": "test", "path": "/status/capacity/vendor.com~1gpu", "value": "2"},
+                            {"op": "replace", "path": "/status/capacity/vendor.com~1gpu", "value": "0"}]
+    # An answer that was lost is asked for again: nothing is done twice.
+    server.put("nodes", node({GPU: "5"}))
+    feed.begin(number, **set_capacity())
+    assert feed.wait_answer(number, 2).outcome == proto.DONE
+    assert capacity(server) == "5"
+
+
+def test_capacity_that_is_not_there_is_left_alone(running, server, feed):
+    assert feed.order(**set_capacity("vendor.com/other")).outcome == proto.DONE
+    assert server.asked(method="PATCH") == []
+    assert capacity(server, "vendor.com/other") is None
+
+
+def test_capacity_that_somebody_changes_meanwhile(running, server, feed):
+    server.fault(Fault(status=422), method="PATCH", times=1)
+    number = feed.begin(**set_capacity())
+    assert feed.wait_answer(number).outcome == proto.AGAIN
+    feed.begin(number, **set_capacity())
+    assert feed.wait_answer(number, 2).outcome == proto.DONE
+
+
+@pytest.mark.parametrize("fault, outcome", [
+    (Fault(status=403), proto.REFUSED), (Fault(status=500), proto.AGAIN), (Fault(cut=10), proto.AGAIN),
+    (Fault(body=b"[]"), proto.AGAIN), (Fault(endless=True), proto.AGAIN)],
+    ids=["403", "500", "cut", "an-array", "endless"])
+def test_orders_that_fail(running, server, feed, fault, outcome):
+    server.fault(fault, path=f"/api/v1/nodes/{NODE}", times=1)
+    answer = feed.order(**set_capacity())
+    assert (answer.outcome, bool(answer.message)) == (outcome, True)
+
+
+def test_the_servers_word_is_passed_on(running, server, feed):
+    server.fault(Fault(status=429, headers={"retry-after": "17"}), method="DELETE", times=1)
+    answer = feed.order(wipe_slices=proto.WipeSlices(driver="gpu.example"))
+    assert (answer.outcome, answer.retry_after_ms) == (proto.AGAIN, 17000)
+
+
+def test_slices_are_wiped(running, server, feed):
+    server.put("resourceslices", slice_of("a"))
+    server.put("resourceslices", slice_of("b", driver="nic.example"))
+    server.put("resourceslices", slice_of("c", on=OTHER))
+    assert feed.order(wipe_slices=proto.WipeSlices(driver="gpu.example")).outcome == proto.DONE
+    assert [name for _, name in server.objects["resourceslices"]] == ["b", "c"]
+    assert feed.order(wipe_slices=proto.WipeSlices()).outcome == proto.DONE
+    assert [name for _, name in server.objects["resourceslices"]] == ["c"]
+    assert [one.query["fieldSelector"] for one in server.asked(method="DELETE")] == [
+        f"spec.driver=gpu.example,spec.nodeName={NODE}", f"spec.nodeName={NODE}"]
+
+
+def test_a_server_without_slices_has_none(running, server, feed):
+    server.served.discard("resource.k8s.io/v1")
+    assert feed.order(wipe_slices=proto.WipeSlices(driver="gpu.example")).outcome == proto.DONE
+
+
+def test_a_driver_that_would_select_more_is_none(running, server, feed):
+    answer = feed.order(wipe_slices=proto.WipeSlices(driver=f"x,spec.nodeName={OTHER}"))
+    assert answer.outcome == proto.REFUSED
+    assert server.asked(method="DELETE") == []
+
+
+def test_claims(running, server, feed):
+    server.put("resourceclaims", {
+        "metadata": {"name": "c1", "namespace": "default", "uid": "u1"}, "spec": {},
+        "status": {"allocation": {"devices": {"results": [
+            {"request": "r", "driver": "gpu.example", "pool": NODE, "device": "gpu-0", "adminAccess": True}]}}}})
+
+    def ask(uid="u1", name="c1"):
+        return feed.order(get_claim=proto.GetClaim(namespace="default", name=name, uid=uid))
+
+    assert ask().outcome == proto.REFUSED  # no pod of this node names it
+    server.put("pods", pod("a", spec={"resourceClaims": [{"name": "x", "resourceClaimName": "c1"},
+                                                         {"name": "y", "resourceClaimName": "c2"}]}))
+    answer = ask()
+    assert (answer.outcome, answer.claim.uid, answer.claim.allocated) == (proto.DONE, "u1", True)
+    assert [(one.request, one.driver, one.pool, one.device, one.admin_access) for one in answer.claim.devices] == [
+        ("r", "gpu.example", NODE, "gpu-0", True)]
+    assert ask(uid="u2").outcome == proto.REFUSED
+    assert ask(name="c2").outcome == proto.REFUSED
+
+
+def test_what_is_cancelled_is_not_answered(running, server, feed):
+    server.fault(Fault(silence=True), method="DELETE", times=1)
+    number = feed.begin(wipe_slices=proto.WipeSlices(driver="gpu.example"))
+    server.wait_asked(method="DELETE")
+    feed.send(cancelled=[number])
+    assert feed.order(**set_capacity()).outcome == proto.DONE
+    # The same order may come again, and is begun anew.
+    feed.begin(number, wipe_slices=proto.WipeSlices(driver="gpu.example"))
+    assert feed.wait_answer(number).outcome == proto.DONE
+    assert len(feed.answers_to(number)) == 1
+
+
+def test_an_order_that_nobody_knows(running, feed):
+    assert feed.order().outcome == proto.REFUSED
+
+
+# ---- the daemon ----
+
+def test_a_new_daemon_is_told_all(running, server, feed):
+    server.put("pods", pod("a"))
+    feed.wait_fact(proto.POD, "uid-a")
+    feed.stop()
+    server.remove("pods", "a", "default")
+    server.put("pods", pod("b"))
+    feed.facts = {}
+    feed.reports.clear()
+    feed.start()
+    feed.wait_fact(proto.POD, "uid-b")
+    feed.wait_gone(proto.POD, "uid-a")
+    assert feed.reports[0].whole
+    assert len(server.asked("/api/v1/pods", watch=False)) == 1
+
+
+def test_a_report_that_is_not_taken_is_told_again(running, server, feed):
+    feed.report_fails = (grpc.StatusCode.INTERNAL, "no")
+    server.put("pods", pod("a"))
+    running.wait_log("Report: INTERNAL")
+    feed.report_fails = None
+    feed.wait_fact(proto.POD, "uid-a")
+    assert feed.reports[-1].whole
+
+
+# ---- credentials ----
+
+def files_of(directory, server, name=NODE):
+    """A kubeconfig as kubeadm's: with files, that are links as the kubelet's."""
+    server.kubeconfig(directory / "unused.conf", name)
+    certificate, key = server.authority.pair(f"node-{name}")
+    pem = directory / "kubelet-client-1.pem"
+    pem.write_bytes(certificate.read_bytes() + key.read_bytes())
+    (directory / "current.pem").symlink_to(pem.name)
+    shutil.copy(server.authority.certificate, directory / "ca.crt")
+    config = server.config({"client-certificate": "current.pem", "client-key": "current.pem"},
+                           **{"certificate-authority-data": None, "certificate-authority": "ca.crt"})
+    path = directory / "kubelet.conf"
+    path.write_text(json.dumps(config))
+    return path
+
+
+def test_certificates_are_read_again_when_they_rotate(directory, make_agent, server, feed):
+    one = make_agent(files_of(directory, server))
+    feed.wait_fact(proto.NODE, node_uid(server))
+    first = server.requests[-1].connection
+    server.authority.sign("next", f"system:node:{NODE}", group="system:nodes")
+    certificate, key = server.authority.pair("next")
+    new = directory / "kubelet-client-2.pem"
+    new.write_bytes(certificate.read_bytes() + b"")  # half of it: the old one counts on
+    link = directory / "current.new"
+    link.symlink_to(new.name)
+    link.replace(directory / "current.pem")
+    assert feed.order(**set_capacity("vendor.com/none")).outcome == proto.DONE
+    assert server.requests[-1].connection == first
+    one.wait_log("not taken over")
+    new.write_bytes(certificate.read_bytes() + key.read_bytes())
+    assert feed.order(**set_capacity("vendor.com/none")).outcome == proto.DONE
+    assert server.requests[-1].connection != first
+    assert server.requests[-1].user == f"system:node:{NODE}"
+
+
+def test_tokens_are_read_again(directory, make_agent, server, feed):
+    token = directory / "token"
+    token.write_text("one\n")
+    server.tokens = {"one": "system:serviceaccount:kube-system:shim"}
+    config = directory / "account.conf"
+    config.write_text(json.dumps(server.config({"tokenFile": str(token), "token": "unused"})))
+    make_agent(config, node_name=NODE)
+    feed.wait_fact(proto.NODE, node_uid(server))
+    server.tokens = {"two": "system:serviceaccount:kube-system:shim"}
+    answer = feed.order(**set_capacity())
+    assert (answer.outcome, "401" in answer.message) == (proto.AGAIN, True)
+    token.write_text("two\n")
+    assert feed.order(**set_capacity()).outcome == proto.DONE
+    assert capacity(server) == "0"
+
+
+def plugin_config(directory, server, script, **exec_more):
+    program = directory / "plugin.sh"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    config = directory / "exec.conf"
+    config.write_text(json.dumps(server.config({"exec": {
+        "apiVersion": "client.authentication.k8s.io/v1", "command": "./plugin.sh", "args": ["first"],
+        "env": [{"name": "MARK", "value": "m"}], "interactiveMode": "Never", **exec_more}})))
+    return config
+
+
+CREDENTIAL = '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"%s"}}'
+
+
+def test_a_credential_plugin(directory, make_agent, server, feed):
+    """It is asked again when its token is refused."""
+    server.tokens = {"t1": "system:serviceaccount:x:y"}
+    (directory / "now").write_text(CREDENTIAL % "t1")
+    config = plugin_config(directory, server,
+                           f'echo "$1 $MARK $KUBERNETES_EXEC_INFO" >>{directory}/asked; cat {directory}/now')
+    make_agent(config, node_name=NODE)
+    feed.wait_fact(proto.NODE, node_uid(server))
+    first, mark, info = (directory / "asked").read_text().split("\n")[0].split(" ", 2)
+    assert (first, mark) == ("first", "m")
+    assert json.loads(info) == {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+                                "spec": {"interactive": False}}
+    assert feed.order(**set_capacity("vendor.com/none")).outcome == proto.DONE
+    assert (directory / "asked").read_text().count("\n") == 1
+
+
+@pytest.mark.parametrize("script, words", [
+    ("exit 3", "status 3"), ("echo no", "no ExecCredential"), ("yes 0123456789", "message too long"),
+    (f"echo '{CREDENTIAL % ''}'", "neither a token")], ids=["fails", "no-json", "endless", "empty"])
+def test_credential_plugins_that_fail(directory, make_agent, server, feed, script, words):
+    make_agent(plugin_config(directory, server, script), node_name=NODE)
+    feed.wait_state(lambda state: words in state.trouble and not state.reached, words)
+    assert server.requests == []
+
+
+def test_a_program_that_is_not_there(directory, make_agent, server, feed):
+    make_agent(plugin_config(directory, server, "", command="/nonexistent/plugin"), node_name=NODE)
+    feed.wait_state(lambda state: "no such file" in state.trouble, "it cannot be run")
+
+
+def test_no_node_by_these_credentials(directory, make_agent, server, feed):
+    """Nothing is asked for until somebody says whose node this is."""
+    server.tokens = {"t": "x"}
+    config = directory / "account.conf"
+    config.write_text(json.dumps(server.config({"token": "t"})))
+    make_agent(config)
+    feed.wait_state(lambda state: "cluster.node_name" in state.trouble, "it says what is wanting")
+    assert feed.order(**set_capacity()).outcome == proto.AGAIN
+    assert server.requests == []
+    server.kubeconfig(config, NODE)
+    feed.wait_fact(proto.NODE, node_uid(server))
+
+
+def test_another_authoritys_server_is_not_spoken_with(directory, make_agent, server, feed, closing):
+    """And with cluster.insecure_skip_tls_verify and a kubeconfig that says so, it is."""
+    other = closing(ApiServer(directory / "other"))
+    other.start()
+    config = directory / "kubelet.conf"
+    server.kubeconfig(config, NODE)
+    text = json.loads(config.read_text())
+    text["clusters"][0]["cluster"]["server"] = other.url
+    config.write_text(json.dumps(text))
+    make_agent(config)
+    feed.wait_state(lambda state: "certificate" in state.trouble and not state.reached, "it is not trusted")
+    assert other.requests == []
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_insecure_only_if_it_is_said(directory, make_agent, server, feed, allowed):
+    server.tokens = {"t": "x"}
+    config = directory / "insecure.conf"
+    config.write_text(json.dumps(server.config({"token": "t"}, **{"certificate-authority-data": None,
+                                                                  "insecure-skip-tls-verify": True})))
+    make_agent(config, node_name=NODE, insecure_skip_tls_verify=allowed)
+    if allowed:
+        feed.wait_fact(proto.NODE, node_uid(server))
+    else:
+        feed.wait_state(lambda state: "insecure_skip_tls_verify" in state.trouble, "it is refused")
+        assert server.requests == []
+
+
+def test_the_certificates_name_may_be_another(directory, make_agent, server, feed):
+    config = server.kubeconfig(directory / "kubelet.conf", NODE)
+    text = json.loads(config.read_text())
+    text["clusters"][0]["cluster"].update({"tls-server-name": "localhost"})
+    config.write_text(json.dumps(text))
+    make_agent(config)
+    feed.wait_fact(proto.NODE, node_uid(server))
+
+
+def test_no_line_has_what_authenticates(directory, make_agent, server, feed):
+    server.tokens = {"geheim-1": "x"}
+    token = directory / "token"
+    token.write_text("geheim-1")
+    config = directory / "account.conf"
+    config.write_text(json.dumps(server.config({"tokenFile": str(token)})))
+    one = make_agent(config, node_name=NODE)
+    feed.wait_fact(proto.NODE, node_uid(server))
+    server.tokens = {}
+    assert feed.order(**set_capacity()).outcome == proto.AGAIN
+    assert "geheim" not in one.log() and "PRIVATE" not in one.log()
+    assert not any(b"geheim" in report.SerializeToString() for report in feed.reports)
+
+
+def test_off_it_waits_to_be_stopped(directory, server, feed, make_agent):
+    one = make_agent(enabled=False)
+    one.wait_log("cluster.enabled is false")
+    one.terminate()
+    assert (feed.watches, server.requests) == (0, [])

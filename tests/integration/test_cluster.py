@@ -1,0 +1,110 @@
+"""Daemon and agent together, at a scripted API server."""
+
+import pytest
+
+import kubelet_checkpoint
+from agent_process import Agent
+from api_server import ApiServer, Fault
+from ctl import ctl_json
+from waiting import wait_until
+
+NODE = "node-1"
+GPU = "vendor.com/gpu"
+
+
+@pytest.fixture
+def server(directory, closing):
+    one = closing(ApiServer(directory / "pki"))
+    one.start()
+    one.put("nodes", {"metadata": {"name": NODE}, "spec": {}, "status": {"capacity": {"cpu": "8", GPU: "2"}}})
+    return one
+
+
+@pytest.fixture
+def shim(runtime, directory, make_shim):
+    return make_shim(plugins={"hold": "300ms", "grace": "300ms"},
+                     cluster={"enabled": True, "socket": str(directory / "run" / "agent.sock")})
+
+
+@pytest.fixture
+def agent(shim, directory, closing, server):
+    one = closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE)))
+    one.start()
+    return one
+
+
+def capacity(server):
+    return server.get("nodes", NODE)["status"]["capacity"][GPU]
+
+
+def lose_plugin(shim, make_plugin):
+    """Its grace ends."""
+    plugin = make_plugin(shim, GPU, ["g0", "g1"])
+    shim.wait_log(f"{GPU}: plugin endpoint \"vendor.com_gpu.sock\" is active")
+    plugin.stop()
+
+
+def troubles(shim):
+    return {one["what"]: one["why"] for one in ctl_json(shim, "status")["degraded"]}
+
+
+def test_the_node_is_told_what_is_removed(shim, agent, server, make_plugin):
+    lose_plugin(shim, make_plugin)
+    wait_until(lambda: capacity(server) == "0", "the node's capacity is 0")
+    shim.wait_log(f"resource {GPU}: the node's capacity of it is 0")
+    assert len(server.asked(method="PATCH")) == 1
+    # It is seen, and not told again when somebody else publishes the name.
+    server.put("nodes", {"metadata": {"name": NODE}, "spec": {}, "status": {"capacity": {GPU: "4"}}})
+    lose_plugin_again = make_plugin(shim, "vendor.com/other", ["x"])
+    shim.wait_log("\"vendor.com_other.sock\" is active")
+    lose_plugin_again.stop()
+    shim.wait_log("resource vendor.com/other: the node's capacity of it is 0")
+    assert capacity(server) == "4"
+
+
+def test_without_an_agent_it_waits_for_one(shim, directory, closing, server, make_plugin):
+    lose_plugin(shim, make_plugin)
+    shim.wait_log(f"resource {GPU}")
+    assert "no agent is connected" in troubles(shim)["cluster"]
+    assert capacity(server) == "2"
+    closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE))).start()
+    wait_until(lambda: capacity(server) == "0", "the node's capacity is 0")
+    wait_until(lambda: "cluster" not in troubles(shim), "all is well")
+
+
+def test_an_api_server_that_is_away_is_asked_on(shim, agent, server, make_plugin):
+    server.wait_watched("nodes")
+    server.fault(Fault(status=500), path=f"/api/v1/nodes/{NODE}", method="GET", times=2)
+    lose_plugin(shim, make_plugin)
+    wait_until(lambda: capacity(server) == "0", "the node's capacity is 0")
+    assert len(server.asked(f"/api/v1/nodes/{NODE}")) == 3
+
+
+def test_what_the_kubelet_publishes_is_left_to_it(runtime, directory, make_shim, closing, server, make_plugin):
+    """It has the resource in its checkpoint, ours or another's: it says 0 by itself, when it forgets it."""
+    shim = make_shim(plugins={"grace": "300ms"}, start=False,
+                     cluster={"enabled": True, "socket": str(directory / "run" / "agent.sock")})
+    shim.kubelet_plugin_dir.mkdir()
+    kubelet_checkpoint.write(shim.kubelet_plugin_dir, kubelet_checkpoint.encode([], {GPU: []}))
+    shim.start()
+    closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE))).start()
+    lose_plugin(shim, make_plugin)
+    other = make_plugin(shim, "vendor.com/other", ["x"])  # which the kubelet does not know
+    shim.wait_log("\"vendor.com_other.sock\" is active")
+    other.stop()
+    shim.wait_log("resource vendor.com/other: the node's capacity of it is 0")
+    assert capacity(server) == "2"
+    kubelet_checkpoint.write(shim.kubelet_plugin_dir, kubelet_checkpoint.encode([], {}))
+    wait_until(lambda: capacity(server) == "0", "the node's capacity is 0")
+
+
+def test_a_new_agent_takes_over(shim, agent, server, make_plugin, directory, closing):
+    """And the daemon's restart is none of its business."""
+    server.wait_watched("nodes")
+    agent.kill()
+    shim.wait_log("the agent is gone")
+    agent.start()
+    shim.kill()
+    shim.start()
+    lose_plugin(shim, make_plugin)
+    wait_until(lambda: capacity(server) == "0", "the node's capacity is 0")

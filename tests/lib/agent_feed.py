@@ -1,0 +1,126 @@
+"""The daemon's end of the agent's feed, scripted.
+
+    feed = AgentFeed(socket); feed.start()
+    feed.wait_fact(agent.POD, "uid-1")         # the Pod as it was told
+    answer = feed.order(set_capacity=...)      # its Answer
+"""
+
+import concurrent.futures
+import pathlib
+import queue
+import threading
+
+import grpc
+
+from protos import AGENT_FEED, agent
+from waiting import GENEROUS_S, wait_until
+
+_TYPES = {agent.NODE: agent.Node, agent.POD: agent.Pod, agent.SLICE: agent.Slice}
+
+
+class AgentFeed:
+    """`kinds`: what is wanted besides the node. `report_fails`: (code, words), or None."""
+
+    def __init__(self, socket, kinds=(agent.POD, agent.SLICE)):
+        self.socket = pathlib.Path(socket)
+        self.kinds = kinds
+        self.watches = 0
+        self.reports = []
+        self.answers = []
+        self.facts = {}
+        self.state = agent.State()
+        self.report_fails = None
+        self._next_id = 1
+        self._streams = set()
+        self._server = None
+        self._lock = threading.Lock()
+
+    def start(self):
+        self.socket.parent.mkdir(exist_ok=True)
+        self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=16),
+                                   options=[("grpc.http2.max_ping_strikes", 0),  # it asks whether we live
+                                            ("grpc.max_receive_message_length", -1)])
+
+        def method(kind, handle, request):
+            return kind(handle, request.FromString, lambda message: message.SerializeToString())
+
+        self._server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(AGENT_FEED.strip("/"), {
+            "Watch": method(grpc.unary_stream_rpc_method_handler, self._watch, agent.WatchRequest),
+            "Report": method(grpc.unary_unary_rpc_method_handler, self._report, agent.ReportRequest),
+            "Answer": method(grpc.unary_unary_rpc_method_handler, self._answer, agent.AnswerRequest)})])
+        assert self._server.add_insecure_port(f"unix:{self.socket}")
+        self._server.start()
+
+    def stop(self):
+        """Connections are cut, as when the daemon is killed."""
+        if self._server is None:
+            return
+        for stream in list(self._streams):
+            stream.put(None)
+        self._server.stop(grace=None).wait(GENEROUS_S)
+        self._server = None
+
+    def send(self, **fields):
+        """A message, to whoever watches."""
+        with self._lock:
+            for stream in self._streams:
+                stream.put(agent.WatchResponse(daemon_version="scripted", **fields))
+
+    def begin(self, number=None, **what):
+        """Gives an order, once somebody watches; its id."""
+        wait_until(lambda: self._streams, "an agent watches")
+        if number is None:
+            number, self._next_id = self._next_id, self._next_id + 1
+        self.send(orders=[agent.Order(id=number, **what)])
+        return number
+
+    def answers_to(self, number):
+        return [one for one in list(self.answers) if one.id == number]
+
+    def wait_answer(self, number, count=1):
+        return wait_until(lambda: len(found := self.answers_to(number)) >= count and found[-1],
+                          f"answer {count} to order {number}; there are {self.answers}")
+
+    def order(self, **what):
+        return self.wait_answer(self.begin(**what))
+
+    def wait_fact(self, kind, uid, condition=lambda one: True):
+        return wait_until(lambda: (one := self.facts.get((kind, uid))) and condition(one) and one,
+                          f"a fact {uid}; there are {sorted(self.facts)}")
+
+    def wait_gone(self, kind, uid):
+        wait_until(lambda: (kind, uid) not in self.facts, f"{uid} is gone; there are {sorted(self.facts)}")
+
+    def wait_state(self, condition, what):
+        return wait_until(lambda: condition(self.state) and self.state, f"{what}; it is {self.state}")
+
+    def _watch(self, _request, context):
+        stream = queue.SimpleQueue()
+        context.add_callback(lambda: stream.put(None))
+        with self._lock:
+            self.watches += 1
+            stream.put(agent.WatchResponse(daemon_version="scripted", kinds=[agent.NODE, *self.kinds]))
+            self._streams.add(stream)
+        try:
+            while (message := stream.get()) is not None:
+                yield message
+        finally:
+            self._streams.discard(stream)
+
+    def _report(self, request, context):
+        if self.report_fails:
+            context.abort(*self.report_fails)
+        facts = {} if request.whole else dict(self.facts)
+        for fact in request.facts:
+            if fact.value:
+                facts[fact.kind, fact.key] = _TYPES[fact.kind].FromString(fact.value)
+            else:
+                facts.pop((fact.kind, fact.key), None)
+        self.facts = facts
+        self.state = request.state
+        self.reports.append(request)
+        return agent.ReportResponse()
+
+    def _answer(self, request, _context):
+        self.answers.append(request)
+        return agent.AnswerResponse()

@@ -1,0 +1,667 @@
+"""A scripted API server: lists, watches, bookmarks, 410, patches, deletecollection, the node authorizer's
+refusals; and whatever else a server may do to its clients.
+
+    server = ApiServer(directory / "pki"); server.start()
+    server.put("nodes", {"metadata": {"name": "n1"}, "status": {"capacity": {"v.com/gpu": "2"}}})
+    path = server.kubeconfig(directory / "kubelet.conf", node="n1")
+    server.fault(Fault(status=429, headers={"retry-after": "2"}), path="/api/v1/pods")
+    server.stop()
+
+HTTP/2 over TLS, by python3-h2, and HTTP/1.1 for clients that know nothing else. `requests` has all that
+was asked, `watches` those that are open. Everything runs on one loop in a thread of its own; what tests
+call is carried over to it.
+"""
+
+import asyncio
+import base64
+import copy
+import dataclasses
+import json
+import pathlib
+import ssl
+import threading
+import urllib.parse
+
+import h2.config
+import h2.connection
+import h2.events
+import h2.exceptions
+
+from kube_certificates import Authority
+from waiting import GENEROUS_S, wait_until
+
+# {its name in `put`: (group and version, kind, whether it has namespaces)}
+RESOURCES = {"nodes": ("v1", "Node", False), "pods": ("v1", "Pod", True), "events": ("v1", "Event", True),
+             "resourceslices": ("resource.k8s.io/v1", "ResourceSlice", False),
+             "resourceclaims": ("resource.k8s.io/v1", "ResourceClaim", True)}
+_FIELDS = {"metadata.name": lambda one: one["metadata"]["name"],
+           "spec.nodeName": lambda one: one.get("spec", {}).get("nodeName", ""),
+           "spec.driver": lambda one: one.get("spec", {}).get("driver", "")}
+
+
+@dataclasses.dataclass
+class Request:
+    method: str
+    path: str
+    query: dict
+    headers: dict
+    user: str
+    body: bytes = b""
+    connection: int = 0
+
+    @property
+    def selector(self):
+        text = self.query.get("fieldSelector", "")
+        return dict(term.split("=", 1) for term in text.split(",") if term)
+
+    @property
+    def watch(self):
+        return self.query.get("watch") in ("1", "true")
+
+    def json(self):
+        return json.loads(self.body)
+
+
+@dataclasses.dataclass
+class Fault:
+    """What is done in place of an answer: `status` with these headers; the right answer, but only its first
+    `cut` bytes, after which the stream ends as if that were all, or (`reset`) is torn off; `silence`: none
+    until the server ends; `endless`: a right beginning and then bytes without end; `body` of a 200."""
+
+    status: int = 0
+    headers: dict = dataclasses.field(default_factory=dict)
+    cut: int = None
+    reset: bool = False
+    silence: bool = False
+    endless: bool = False
+    body: bytes = None
+    sent: int = 0  # bytes of the endless one
+
+
+class _Watch:
+    def __init__(self, request, resource, send):
+        self.request = request
+        self.resource = resource
+        self.send = send  # send(bytes or None for its end)
+        self.known = set()
+
+
+class Refused(Exception):
+    def __init__(self, status, reason, message, headers=None):
+        super().__init__(message)
+        self.status, self.reason, self.message, self.headers = status, reason, message, headers or {}
+
+    def body(self):
+        return json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": self.status,
+                           "reason": self.reason, "message": self.message}).encode()
+
+
+class ApiServer:
+    """`pki`: a directory that is made. `served`: groups; others are 404."""
+
+    def __init__(self, pki, http2=True):
+        self.authority = Authority(pki)
+        self.authority.sign("server", "kube-apiserver", addresses=["127.0.0.1"])
+        self.http2 = http2
+        self.port = 0
+        self.requests = []
+        self.watches = []
+        self.connections = 0  # that were made
+        self.open = 0
+        self.tokens = {}  # {token: user}
+        self.served = {"v1", "resource.k8s.io/v1"}
+        self.error_events = False  # 410 as an event, not as a status
+        self.objects = {name: {} for name in RESOURCES}
+        self._version = 100
+        self._history = []  # (version, resource, type, object before, object)
+        self._compacted = 0
+        self._faults = []
+        self._loop = None
+        self._thread = None
+        self._server = None
+        self._tasks = set()
+        self._protocols = set()
+
+    # ---- what tests do ----
+
+    @property
+    def url(self):
+        return f"https://127.0.0.1:{self.port}"
+
+    def start(self):
+        started = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
+        self._thread.start()
+        assert started.wait(GENEROUS_S)
+
+    def stop(self):
+        """All connections are torn off; start() serves the same port and objects again."""
+        if self._thread is None:
+            return
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(GENEROUS_S)
+        assert not self._thread.is_alive()
+        self._thread = None
+
+    def put(self, resource, one):
+        """Adds it, or changes the one of that name; its uid and version are filled in."""
+        return self._call(self._put, resource, one)
+
+    def remove(self, resource, name, namespace=None):
+        self._call(self._remove, resource, (namespace, name))
+
+    def get(self, resource, name, namespace=None):
+        return copy.deepcopy(self.objects[resource].get((namespace, name)))
+
+    def bookmark(self):
+        self._call(self._bookmark)
+
+    def compact(self):
+        """Whoever asks to go on from a version before now is told 410."""
+        self._call(self._compact)
+
+    def end_watches(self):
+        """As a server does when their time is over."""
+        self._call(lambda: [watch.send(None) for watch in list(self.watches)])
+
+    def send_raw(self, data):
+        """These bytes, to all watches."""
+        self._call(lambda: [watch.send(data) for watch in list(self.watches)])
+
+    def fault(self, fault, path="", method="", watch=None, times=1):
+        """For the next `times` requests that match; None: from now on."""
+        self._faults.append([fault, path, method, watch, times])
+        return fault
+
+    def mend(self):
+        self._faults.clear()
+
+    def asked(self, path="", method="GET", watch=None):
+        return [one for one in list(self.requests) if one.path.startswith(path) and one.method == method
+                and (watch is None or one.watch == watch)]
+
+    def wait_asked(self, path="", method="GET", watch=None, count=1):
+        return wait_until(lambda: len(found := self.asked(path, method, watch)) >= count and found,
+                          f"{count} of {method} {path}; there were {[(r.method, r.path) for r in self.requests]}")
+
+    def wait_watched(self, resource):
+        return wait_until(lambda: [one for one in list(self.watches) if one.resource == resource],
+                          f"somebody watches {resource}")
+
+    def kubeconfig(self, path, node=None, **user):
+        """Writes one, for a node's certificate or what `user` is (as in kubectl's `users[].user`)."""
+        path = pathlib.Path(path)
+        if node:
+            name = f"node-{node}"
+            if not self.authority.pair(name)[0].exists():
+                self.authority.sign(name, f"system:node:{node}", group="system:nodes")
+            certificate, key = self.authority.pair(name)
+            user = {"client-certificate-data": _base64(certificate), "client-key-data": _base64(key), **user}
+        path.write_text(json.dumps(self.config(user)))
+        return path
+
+    def config(self, user, **cluster):
+        cluster = {"server": self.url, "certificate-authority-data": _base64(self.authority.certificate), **cluster}
+        return {"apiVersion": "v1", "kind": "Config", "current-context": "it",
+                "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+                "clusters": [{"name": "it", "cluster": {key: one for key, one in cluster.items() if one is not None}}],
+                "users": [{"name": "it", "user": user}]}
+
+    # ---- its loop ----
+
+    def _call(self, function, *arguments):
+        if self._thread is None:
+            return function(*arguments)
+        done, result = threading.Event(), []
+
+        def run():
+            try:
+                result.append(function(*arguments))
+            finally:
+                done.set()
+
+        self._loop.call_soon_threadsafe(run)
+        assert done.wait(GENEROUS_S)
+        return result[0]
+
+    def _run(self, started):
+        self._loop = asyncio.new_event_loop()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*self.authority.pair("server"))
+        context.load_verify_locations(self.authority.certificate)
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.set_alpn_protocols(["h2", "http/1.1"] if self.http2 else ["http/1.1"])
+        self._server = self._loop.run_until_complete(self._loop.create_server(
+            lambda: _Connection(self), "127.0.0.1", self.port, ssl=context))
+        self.port = self._server.sockets[0].getsockname()[1]
+        started.set()
+        self._loop.run_forever()
+        self._server.close()
+        for protocol in list(self._protocols):
+            protocol.abort()
+        for task in list(self._tasks):
+            task.cancel()
+        self._loop.run_until_complete(asyncio.sleep(0))
+        self.watches.clear()
+        self._loop.close()
+
+    def task(self, coroutine):
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # ---- objects ----
+
+    def _put(self, resource, one):
+        one = copy.deepcopy(one)
+        group, kind, _ = RESOURCES[resource]
+        key = (one["metadata"].get("namespace"), one["metadata"]["name"])
+        before = self.objects[resource].get(key)
+        self._version += 1
+        one.update(apiVersion=group, kind=kind)
+        one["metadata"].setdefault("uid", before["metadata"]["uid"] if before else f"uid-{self._version}")
+        one["metadata"]["resourceVersion"] = str(self._version)
+        self.objects[resource][key] = one
+        self._tell(resource, "MODIFIED" if before else "ADDED", before, one)
+        return copy.deepcopy(one)
+
+    def _remove(self, resource, key):
+        self._version += 1
+        one = copy.deepcopy(self.objects[resource].pop(key))
+        one["metadata"]["resourceVersion"] = str(self._version)
+        self._tell(resource, "DELETED", one, one)
+
+    def _tell(self, resource, kind, before, one):
+        event = (self._version, resource, kind, before, one)
+        self._history.append(event)
+        for watch in list(self.watches):
+            if watch.resource == resource:
+                _send_event(watch, event)
+
+    def _bookmark(self):
+        for watch in list(self.watches):
+            group, kind, _ = RESOURCES[watch.resource]
+            _send(watch, "BOOKMARK", {"kind": kind, "apiVersion": group,
+                                      "metadata": {"resourceVersion": str(self._version)}})
+
+    def _compact(self):
+        self._version += 1
+        self._compacted = self._version
+        self._history.clear()
+
+    # ---- answering ----
+
+    def answer(self, request, respond, send):
+        """respond(status, headers, body) ends it; or respond(200, {}, None), then send(bytes), send(None)."""
+        self.requests.append(request)
+        fault = self._find_fault(request)
+        try:
+            if fault and fault.silence:
+                return
+            if fault and fault.status:
+                raise Refused(fault.status, "Scripted", "as the script says", fault.headers)
+            if fault and fault.body is not None:
+                respond(200, {}, fault.body)
+                return
+            if fault and fault.endless:
+                respond(200, {}, None)
+                self.task(self._endless(fault, request, send))
+                return
+            self._answer_right(request, respond, send, fault)
+        except Refused as refused:
+            respond(refused.status, refused.headers, refused.body())
+
+    def _find_fault(self, request):
+        for row in self._faults:
+            fault, path, method, watch, times = row
+            if (not request.path.startswith(path) or (method and method != request.method)
+                    or (watch is not None and watch != request.watch) or times == 0):
+                continue
+            if times is not None:
+                row[4] -= 1
+            return fault
+        return None
+
+    async def _endless(self, fault, request, send):
+        data = b'{"type":"ADDED","object":{"x":"' if request.watch else b'{"metadata":{},"items":[{"x":"'
+        while await send(data):
+            fault.sent += len(data)
+            data = b"x" * 65536
+
+    def _answer_right(self, request, respond, send, fault):
+        if not request.user:
+            raise Refused(401, "Unauthorized", "Unauthorized")
+        resource, namespace, name, sub = self._route(request.path)
+        self._authorize(request, resource, namespace, name)
+        if request.method == "GET" and name:
+            body = self._get(resource, namespace, name)
+        elif request.method == "GET" and request.watch:
+            self._watch(request, resource, respond, send)
+            return
+        elif request.method == "GET":
+            body = self._list(request, resource)
+        elif request.method == "PATCH":
+            body = self._patch(request, resource, namespace, name, sub)
+        elif request.method == "POST":
+            body = self._put(resource, request.json())
+        elif request.method == "DELETE" and not name:
+            body = self._delete_all(request, resource)
+        else:
+            raise Refused(405, "MethodNotAllowed", "no such method")
+        data = json.dumps(body).encode()
+        if fault and fault.cut is not None:
+            respond(200, {"reset": "1"} if fault.reset else {}, data[:fault.cut])
+        else:
+            respond(200, {}, data)
+
+    def _route(self, path):
+        parts = path.strip("/").split("/")
+        group, parts = ("v1", parts[2:]) if parts[0] == "api" else ("/".join(parts[1:3]), parts[3:])
+        namespace = None
+        if len(parts) > 2 and parts[0] == "namespaces":
+            namespace, parts = parts[1], parts[2:]
+        resource, name, sub = (parts + [None, None, None])[:3]
+        if group not in self.served or resource not in RESOURCES or RESOURCES[resource][0] != group:
+            raise Refused(404, "NotFound", "the server could not find the requested resource")
+        return resource, namespace, name, sub
+
+    def _authorize(self, request, resource, namespace, name):
+        """plugin/pkg/auth/authorizer/node, for users system:node:NAME; others may do all."""
+        if not request.user.startswith("system:node:"):
+            return
+        node, selector, method = request.user[len("system:node:"):], request.selector, request.method
+        allowed = {
+            "nodes": method in ("GET", "PATCH") and (name or selector.get("metadata.name")) == node,
+            "pods": method == "GET" and not name and selector.get("spec.nodeName") == node,
+            "resourceslices": bool(name) or selector.get("spec.nodeName") == node,
+            "resourceclaims": method == "GET" and bool(name) and self._names_claim(node, namespace, name),
+            "events": method in ("POST", "PATCH"),
+        }[resource]
+        if not allowed:
+            raise Refused(403, "Forbidden", f'User "{request.user}" cannot do that with {resource}')
+
+    def _names_claim(self, node, namespace, name):
+        for pod in self.objects["pods"].values():
+            if pod["spec"].get("nodeName") != node or pod["metadata"]["namespace"] != namespace:
+                continue
+            claims = pod["spec"].get("resourceClaims", []) + pod.get("status", {}).get("resourceClaimStatuses", [])
+            if any(claim.get("resourceClaimName") == name for claim in claims):
+                return True
+        return False
+
+    def _get(self, resource, namespace, name):
+        one = self.objects[resource].get((namespace, name))
+        if one is None:
+            raise Refused(404, "NotFound", f'{resource} "{name}" not found')
+        return one
+
+    def _selected(self, request, resource):
+        return [one for one in self.objects[resource].values() if _matches(one, request.selector)]
+
+    def _list(self, request, resource):
+        """Of the cache (resourceVersion=0) all at once, as the API server has it; else in pages. With a limit
+        another version is that very one."""
+        exact = "limit" in request.query and request.query.get("resourceVersion", "0") != "0"
+        if exact and int(request.query["resourceVersion"]) < self._compacted:
+            raise Refused(410, "Expired", "too old resource version")
+        found, limit, begin = self._selected(request, resource), int(request.query.get("limit", 0)), 0
+        version = self._version
+        if "continue" in request.query:
+            version, begin = map(int, base64.urlsafe_b64decode(request.query["continue"]).split(b":"))
+            if version < self._compacted:
+                raise Refused(410, "Expired", "the continue token is too old")
+        elif request.query.get("resourceVersion") == "0":
+            limit = 0
+        end = begin + limit if limit else len(found)
+        metadata = {"resourceVersion": str(version)}
+        if end < len(found):
+            metadata["continue"] = base64.urlsafe_b64encode(b"%d:%d" % (version, end)).decode()
+        group, kind, _ = RESOURCES[resource]
+        return {"kind": f"{kind}List", "apiVersion": group, "metadata": metadata, "items": found[begin:end]}
+
+    def _watch(self, request, resource, respond, send):
+        version = int(request.query["resourceVersion"])
+        gone = Refused(410, "Expired", "too old resource version")
+        if version < self._compacted and not self.error_events:
+            raise gone
+        respond(200, {}, None)
+        watch = _Watch(request, resource, send)
+        if version < self._compacted:
+            _send(watch, "ERROR", json.loads(gone.body()))
+            send(None)
+            return
+        self.watches.append(watch)
+        for event in self._history:
+            if event[0] > version and event[1] == resource:
+                _send_event(watch, event)
+
+    def forget_watch(self, send):
+        self.watches[:] = [watch for watch in self.watches if watch.send is not send]
+
+    def _patch(self, request, resource, namespace, name, sub):
+        one = copy.deepcopy(self._get(resource, namespace, name))
+        if request.headers.get("content-type") != "application/json-patch+json":
+            raise Refused(415, "UnsupportedMediaType", "only JSON patches")
+        for step in request.json():
+            parts = [part.replace("~1", "/").replace("~0", "~") for part in step["path"].split("/")[1:]]
+            if sub and parts[0] != sub:
+                continue
+            at = one
+            for part in parts[:-1]:
+                at = at[part]
+            if step["op"] in ("test", "replace") and parts[-1] not in at:
+                raise Refused(422, "Invalid", "the server rejected our request due to an error in our request")
+            if step["op"] == "test" and at[parts[-1]] != step["value"]:
+                raise Refused(422, "Invalid", "testing value failed")
+            if step["op"] in ("add", "replace"):
+                at[parts[-1]] = step["value"]
+        return self._put(resource, one)
+
+    def _delete_all(self, request, resource):
+        found = self._selected(request, resource)
+        for one in found:
+            self._remove(resource, (one["metadata"].get("namespace"), one["metadata"]["name"]))
+        return {"kind": "List", "apiVersion": "v1", "metadata": {}, "items": found}
+
+    def user_of(self, headers, certificate):
+        bearer = headers.get("authorization", "")
+        if bearer.startswith("Bearer "):
+            return self.tokens.get(bearer[len("Bearer "):], "")
+        names = dict(pair for rdn in (certificate or {}).get("subject", ()) for pair in rdn)
+        return names.get("commonName", "")
+
+
+def _base64(path):
+    return base64.b64encode(pathlib.Path(path).read_bytes()).decode()
+
+
+def _matches(one, selector):
+    return all(_FIELDS[field](one) == value for field, value in selector.items())
+
+
+def _send(watch, kind, one):
+    watch.send(json.dumps({"type": kind, "object": one}).encode() + b"\n")
+
+
+def _send_event(watch, event):
+    """What begins, or ceases, to match is added or deleted."""
+    _, _, kind, before, one = event
+    was = before is not None and _matches(before, watch.request.selector)
+    now = kind != "DELETED" and _matches(one, watch.request.selector)
+    if now:
+        _send(watch, "MODIFIED" if was else "ADDED", one)
+    elif was:
+        _send(watch, "DELETED", one)
+
+
+class _Connection(asyncio.Protocol):
+    """One client, in either protocol."""
+
+    def __init__(self, server):
+        self._server = server
+        self._h2 = None
+        self._requests = {}
+        self._bodies = {}
+        self._room = asyncio.Event()
+        self._text = b""
+
+    def connection_made(self, transport):
+        self._transport = transport
+        self._server.connections += 1
+        self._server.open += 1
+        self._number = self._server.connections
+        self._server._protocols.add(self)
+        tls = transport.get_extra_info("ssl_object")
+        self._certificate = tls.getpeercert()
+        if tls.selected_alpn_protocol() == "h2":
+            self._h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
+            self._h2.initiate_connection()
+            self._flush()
+
+    def connection_lost(self, _error):
+        self._server.open -= 1
+        self._server._protocols.discard(self)
+        self._transport = None
+        self._room.set()
+        for send in [send for send, *_ in self._bodies.values()]:
+            self._server.forget_watch(send)
+
+    def abort(self):
+        if self._transport:
+            self._transport.abort()
+
+    def _flush(self):
+        if self._transport:
+            self._transport.write(self._h2.data_to_send())
+
+    def data_received(self, data):
+        if self._h2 is None:
+            self._take_text(data)
+            return
+        try:
+            events = self._h2.receive_data(data)
+        except h2.exceptions.ProtocolError:
+            self.abort()
+            return
+        for event in events:
+            self._take(event)
+        self._room.set()
+        self._flush()
+
+    # ---- HTTP/2 ----
+
+    def _take(self, event):
+        stream = getattr(event, "stream_id", None)
+        if isinstance(event, h2.events.RequestReceived):
+            self._requests[stream] = [dict(event.headers), b""]
+        elif isinstance(event, h2.events.DataReceived):
+            self._requests[stream][1] += event.data
+            self._h2.acknowledge_received_data(event.flow_controlled_length, stream)
+        elif isinstance(event, h2.events.StreamEnded):
+            headers, body = self._requests.pop(stream)
+            self._begin(stream, headers.pop(":method"), headers.pop(":path"), headers, body)
+        elif isinstance(event, h2.events.StreamReset):
+            self._end(stream)
+
+    def _begin(self, stream, method, target, headers, body):
+        url = urllib.parse.urlsplit(target)
+        queue = asyncio.Queue()
+
+        def send(data):
+            """For whoever does not wait; for who does, whether more can be sent."""
+            waiter = asyncio.get_running_loop().create_future()
+            queue.put_nowait((data, waiter))
+            return waiter
+
+        self._bodies[stream] = (send, queue)
+        request = Request(method, urllib.parse.unquote(url.path), dict(urllib.parse.parse_qsl(url.query)), headers,
+                          self._server.user_of(headers, self._certificate), body, self._number)
+        self._server.answer(request, lambda *answer: self._respond(stream, *answer), send)
+
+    def _end(self, stream):
+        send, queue = self._bodies.pop(stream, (None, None))
+        if send:
+            self._server.forget_watch(send)
+            queue.put_nowait((None, None))
+
+    def _respond(self, stream, status, headers, body):
+        send, queue = self._bodies[stream]
+        reset = headers.pop("reset", None)
+        head = [(":status", str(status)), ("content-type", "application/json"), *headers.items()]
+        self._h2.send_headers(stream, head)
+        self._flush()
+        if body is not None:
+            send(body)
+            send(None)
+        self._server.task(self._write(stream, queue, reset))
+
+    async def _write(self, stream, queue, reset):
+        try:
+            while True:
+                data, waiter = await queue.get()
+                if data is None:
+                    break
+                going = await self._write_all(stream, data)
+                if waiter and not waiter.done():
+                    waiter.set_result(going)
+                if not going:
+                    return
+            if stream in self._bodies:
+                if reset:
+                    self._h2.reset_stream(stream, 2)
+                else:
+                    self._h2.end_stream(stream)
+                self._flush()
+                self._end(stream)
+        except h2.exceptions.ProtocolError:
+            self._end(stream)
+
+    async def _write_all(self, stream, data):
+        while data:
+            if self._transport is None or stream not in self._bodies:
+                return False
+            room = min(self._h2.local_flow_control_window(stream), self._h2.max_outbound_frame_size)
+            if room <= 0:
+                self._room.clear()
+                await self._room.wait()
+                continue
+            self._h2.send_data(stream, data[:room])
+            data = data[room:]
+            self._flush()
+            await asyncio.sleep(0)
+        return True
+
+    # ---- HTTP/1.1, one request at a time ----
+
+    def _take_text(self, data):
+        self._text += data
+        head, end, rest = self._text.partition(b"\r\n\r\n")
+        lines = head.decode().split("\r\n")
+        headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines[1:] if ": " in line)}
+        length = int(headers.get("content-length", 0))
+        if not end or len(rest) < length:
+            return
+        self._text = rest[length:]
+        method, target, _ = lines[0].split(" ")
+        url = urllib.parse.urlsplit(target)
+        request = Request(method, urllib.parse.unquote(url.path), dict(urllib.parse.parse_qsl(url.query)), headers,
+                          self._server.user_of(headers, self._certificate), rest[:length], self._number)
+
+        def send(data):
+            if self._transport:
+                self._transport.write(b"%x\r\n%s\r\n" % (len(data or b""), data or b""))
+            done = asyncio.get_running_loop().create_future()
+            done.set_result(self._transport is not None)
+            return done
+
+        def respond(status, more, body):
+            head = [f"HTTP/1.1 {status} OK", "content-type: application/json", "transfer-encoding: chunked",
+                    *(f"{name}: {value}" for name, value in more.items())]
+            self._transport.write("\r\n".join(head).encode() + b"\r\n\r\n")
+            if body is not None:
+                if body:
+                    send(body)
+                send(None)
+
+        self._bodies[0] = (send, None)
+        self._server.answer(request, respond, send)

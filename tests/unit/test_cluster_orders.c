@@ -1,0 +1,193 @@
+/* shim/cluster/orders.c: what is to be done until it is. */
+#include "tests/unit/test_wait.h"
+
+#include "shim/cluster/limits.h"
+#include "shim/cluster/orders.h"
+
+struct fixture {
+    struct world *world;
+    struct cluster_orders orders;
+    unsigned due, done;
+    int outcome; /* of the last one that was done */
+    bool closed;
+};
+
+static void on_due(void *user)
+{
+    struct fixture *f = user;
+
+    f->due++;
+}
+
+static void on_done(void *user, const Agent__V1__AnswerRequest *answer)
+{
+    struct fixture *f = user;
+
+    f->done++;
+    f->outcome = (int)answer->outcome;
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+
+    f->world = world_new();
+    cluster_orders_init(&f->orders, &f->world->loop, on_due, f);
+    *state = f;
+    return 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    const struct cluster_orders *orders = handle->data;
+    struct fixture *f = orders->user;
+
+    f->closed = true;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    int result;
+
+    cluster_orders_fini(&f->orders, on_closed);
+    WAIT(f->world, f->closed);
+    result = world_free(f->world);
+    free(f);
+    return result;
+}
+
+static uint64_t add(struct fixture *f, bool for_ever)
+{
+    Agent__V1__WipeSlices wipe = AGENT__V1__WIPE_SLICES__INIT;
+    Agent__V1__Order order = AGENT__V1__ORDER__INIT;
+
+    wipe.driver = (char *)"x.example";
+    order.what_case = AGENT__V1__ORDER__WHAT_WIPE_SLICES;
+    order.wipe_slices = &wipe;
+    return cluster_orders_add(&f->orders, &order, for_ever, on_done, f);
+}
+
+/* How many are sent now. */
+static size_t fill(struct fixture *f)
+{
+    Agent__V1__Order *out[4];
+
+    return cluster_orders_fill(&f->orders, out, 4);
+}
+
+static bool answer(struct fixture *f, uint64_t id, Agent__V1__Outcome outcome)
+{
+    Agent__V1__AnswerRequest request = AGENT__V1__ANSWER_REQUEST__INIT;
+
+    request.id = id;
+    request.outcome = outcome;
+    request.message = (char *)"why";
+    return cluster_orders_answered(&f->orders, &request);
+}
+
+static void it_is_sent_and_done(void **state)
+{
+    struct fixture *f = *state;
+    Agent__V1__Order *out[4];
+    uint64_t id = add(f, true);
+
+    assert_true(id > 0);
+    assert_int_equal(f->due, 0); /* not from inside */
+    WAIT(f->world, f->due == 1);
+    assert_int_equal(cluster_orders_fill(&f->orders, out, 4), 1);
+    assert_true(out[0]->id == id);
+    assert_string_equal(out[0]->wipe_slices->driver, "x.example");
+    assert_int_equal(fill(f), 0); /* once */
+    assert_true(answer(f, id, AGENT__V1__OUTCOME__DONE));
+    assert_int_equal(f->done, 1);
+    assert_false(answer(f, id, AGENT__V1__OUTCOME__DONE));
+    assert_int_equal(f->done, 1);
+}
+
+static void what_did_not_work_is_tried_again(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t id = add(f, true);
+
+    assert_int_equal(fill(f), 1);
+    assert_true(answer(f, id, AGENT__V1__OUTCOME__AGAIN));
+    assert_int_equal(fill(f), 0); /* later */
+    WAIT(f->world, fill(f) == 1);
+    assert_int_equal(f->done, 0);
+}
+
+static void what_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t one = add(f, true), other = add(f, false);
+
+    assert_int_equal(fill(f), 2);
+    assert_true(answer(f, one, AGENT__V1__OUTCOME__REFUSED)); /* logs a warning */
+    assert_int_equal(f->done, 0);
+    assert_true(answer(f, other, AGENT__V1__OUTCOME__REFUSED));
+    assert_int_equal(f->done, 1);
+    assert_int_equal(f->outcome, AGENT__V1__OUTCOME__REFUSED);
+    assert_int_equal(f->orders.len, 1);
+}
+
+static void another_agent_is_told_again(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t id = add(f, true);
+
+    assert_int_equal(fill(f), 1);
+    cluster_orders_lost(&f->orders);
+    assert_false(answer(f, id, AGENT__V1__OUTCOME__DONE)); /* the one before */
+    assert_int_equal(fill(f), 1);
+    assert_true(answer(f, id, AGENT__V1__OUTCOME__DONE));
+}
+
+static void what_is_cancelled(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t waiting = add(f, true), sent;
+
+    assert_false(cluster_orders_cancel(&f->orders, waiting)); /* nobody has it */
+    sent = add(f, true);
+    assert_int_equal(fill(f), 1);
+    assert_true(cluster_orders_cancel(&f->orders, sent));
+    assert_false(cluster_orders_cancel(&f->orders, sent));
+    assert_false(answer(f, sent, AGENT__V1__OUTCOME__DONE));
+    assert_int_equal(f->done, 0);
+}
+
+static void there_is_a_most_of_them(void **state)
+{
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < CLUSTER_ORDERS_MAX; i++)
+        assert_true(add(f, true) > 0);
+    assert_true(add(f, true) == 0);
+    assert_int_equal(fill(f), 4); /* as many as fit one message */
+}
+
+static void it_waits_longer_each_time(void **state)
+{
+    (void)state;
+    assert_int_equal(cluster_orders_wait_ms(1), 1000);
+    assert_int_equal(cluster_orders_wait_ms(2), 2000);
+    assert_int_equal(cluster_orders_wait_ms(9), 256000);
+    assert_int_equal(cluster_orders_wait_ms(10), 300000);
+    assert_int_equal(cluster_orders_wait_ms(1000000), 300000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(it_is_sent_and_done, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_did_not_work_is_tried_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_agent_is_told_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_cancelled, setup, teardown),
+        cmocka_unit_test_setup_teardown(there_is_a_most_of_them, setup, teardown),
+        cmocka_unit_test(it_waits_longer_each_time),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
