@@ -1,4 +1,4 @@
-"""Both programs with what their systemd units leave them.
+"""All three programs with what their systemd units leave them.
 
 systemd is not needed: what a unit says of capabilities, network and core files is done by
 util-linux's tools. Its filter of system calls and its view of the file system are not.
@@ -11,16 +11,21 @@ import subprocess
 
 import pytest
 
+from agent_feed import AgentFeed
+from agent_process import Agent
+from api_server import ApiServer
 from asking import by_token, envs
 from bare_kubelet import BareKubelet
 from bridge_process import Bridge
 from feed_server import FeedServer, Shown
 from limits import limits_of
+from protos import agent
 from shim import ROOT, Shim
 
 GPU = "vendor.com/gpu"
 DAEMON = ROOT / "config/cri-device-shim.service"
 BRIDGE = ROOT / "config/cri-device-shim-bridge.service"
+AGENT = ROOT / "config/cri-device-shim-agent.service"
 
 
 def setting(unit, key):
@@ -31,11 +36,13 @@ def setting(unit, key):
 
 def as_unit(unit):
     """A command in front of the program: started as by systemd."""
-    assert setting(unit, "NoNewPrivileges") == setting(unit, "PrivateNetwork") == "yes"
+    assert setting(unit, "NoNewPrivileges") == "yes"
+    network = ["unshare", "--net"] if unit != AGENT else []
+    assert not network or setting(unit, "PrivateNetwork") == "yes"
     assert setting(unit, "LimitCORE") == "0"
     kept = "".join(f",+{name.removeprefix('CAP_').lower()}"
                    for name in setting(unit, "CapabilityBoundingSet").split())
-    return ["unshare", "--net", "prlimit", "--core=0", "setpriv", "--no-new-privs",
+    return [*network, "prlimit", "--core=0", "setpriv", "--no-new-privs",
             "--bounding-set=-all" + kept, "--inh-caps=-all"]
 
 
@@ -102,8 +109,24 @@ def test_bridge_as_its_unit(directory, closing):
     kubelet.wait_health(GPU, {"g0": "Healthy"})
 
 
+def test_agent_as_its_unit(directory, closing):
+    """The kubelet's credentials are root's alone; it needs no capability to read them."""
+    server = closing(ApiServer(directory / "pki"))
+    server.start()
+    server.put("nodes", {"metadata": {"name": "n"}, "status": {"capacity": {GPU: "1"}}})
+    feed = closing(AgentFeed(directory / "run/agent.sock"))
+    feed.start()
+    kubeconfig = server.kubeconfig(directory / "kubelet.conf", "n")
+    kubeconfig.chmod(0o600)
+    one = Agent(directory, kubeconfig)
+    one.wrapper = ["env", setting(AGENT, "Environment"), *as_unit(AGENT)]
+    closing(one).start()
+    feed.wait_fact(agent.NODE, server.get("nodes", "n")["metadata"]["uid"])
+    assert int(status(one.pid, "CapEff"), 16) == 0
+
+
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze")
-@pytest.mark.parametrize("unit,exposure", [(DAEMON, 24), (BRIDGE, 15)])
+@pytest.mark.parametrize("unit,exposure", [(DAEMON, 24), (BRIDGE, 15), (AGENT, 21)])
 def test_exposure(unit, exposure):
     """As systemd rates it, in tenths: 100 is a unit that says nothing. It may only become less."""
     done = subprocess.run(["systemd-analyze", "security", "--offline=yes",

@@ -57,7 +57,7 @@ def _toml_table(values):
 
 
 class Shim(Program):
-    """`top`, `log`, `metrics`, `plugins`, `annotations`, `bridge`, `dra`, `cluster`, `control` override keys of those tables;
+    """`top`, `log`, `metrics`, `plugins`, `annotations`, `bridge`, `dra`, `cluster`, `control` override keys of these;
     `devices`: [[device]], `resources`: [[resource]]."""
 
     def __init__(self, directory, runtime_endpoint, plugins=None, annotations=None, devices=(),
