@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
+#include "tests/sim/coming.h"
 #include "tests/sim/move.h"
 #include "tests/sim/reason.h"
 #include "tests/sim/world.h"
@@ -152,7 +153,7 @@ void check_dropped(struct world *w, const char *uid, const char *container, cons
     if (claims_taken(w, claim))
         return; /* and the create that took it is over */
     check_that(w,
-               claims_sources_ms(w) != UINT64_MAX || runtime_ended_ms(w, pod) >= w->shim.started_ms,
+               coming_sources_ms(w) != UINT64_MAX || runtime_ended_ms(w, pod) >= w->shim.started_ms,
                "nothing restored is dropped before runtime and kubelet have listed: %s", uid);
 }
 

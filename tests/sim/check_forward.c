@@ -10,6 +10,7 @@
 #include "cri-proto/token.h"
 #include "tests/sim/answer_options.h"
 #include "tests/sim/check.h"
+#include "tests/sim/coming.h"
 #include "tests/sim/world.h"
 
 static const struct store_row *row_of(struct world *w, unsigned uid, unsigned name, size_t resource)
@@ -75,7 +76,7 @@ static const struct answer *answer_of(const struct world *w, uint64_t serial)
 static bool is_given(struct world *w, const struct claim *claim)
 {
     return claim->own && shim_exclusive(w, claim->resource) &&
-           (claim->mask & claims_told(w, claim->uid, claim->resource));
+           (claim->mask & coming_told(w, claim->uid, claim->resource));
 }
 
 /* A row whose allocation was dropped already says nothing, nor does one that is to be dropped. */
@@ -220,7 +221,7 @@ static void check_token(struct world *w, const V1beta1__ContainerAllocateRespons
 
 static void check_promises(struct world *w, const struct create_sim *create, size_t r, unsigned ids)
 {
-    unsigned promised = claims_promised(w, create->uid, r, create->started_ms);
+    unsigned promised = coming_promised(w, create->uid, r, create->started_ms);
 
     if (promised)
         count_add(COUNT_BESIDE_PROMISED);

@@ -6,12 +6,10 @@
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
 #include "devicemgr/ports.h"
+#include "tests/sim/coming.h"
 #include "tests/sim/over.h"
 #include "tests/sim/promise.h"
 #include "tests/sim/world.h"
-
-/* What is kept for a time is dropped by the list after it, which comes within 10 s and takes 15. */
-#define KEPT_LAG_MS 30000
 
 static struct claim *find(struct world *w, unsigned uid, unsigned name, size_t resource)
 {
@@ -84,27 +82,12 @@ void claims_row_written(struct world *w, const struct devicemgr_record *record)
         c->boot = w->shim.boot; /* a new one; of another the row says nothing of its pod */
 }
 
-/* The boot that the row of the pod names. */
-static unsigned stored_boot(const struct world *w, const char *uid)
-{
-    const struct store_row *row = store_find(&w->store, DEVICEMGR_RECORD_POD, uid, "", "");
-    Checkpoint__V1__Pod *pod;
-    unsigned boot;
-
-    if (!row)
-        return w->shim.boot; /* the shim knows no other */
-    pod = checkpoint__v1__pod__unpack(NULL, row->record.value_bytes, row->record.value);
-    boot = (unsigned)strtoul(pod->boot_id + strcspn(pod->boot_id, "0123456789"), NULL, 10);
-    checkpoint__v1__pod__free_unpacked(pod, NULL);
-    return boot;
-}
-
 void claims_row_restored(struct world *w, const struct devicemgr_record *record)
 {
     struct claim *c = note_row(w, record);
 
     if (c)
-        c->boot = stored_boot(w, record->key[0]);
+        c->boot = coming_row_boot(w, record->key[0]);
 }
 
 void claims_row_durable(struct world *w, const struct devicemgr_record *record)
@@ -183,74 +166,9 @@ void claims_unsure(struct world *w, unsigned uid, unsigned name)
 
 /* ---- what the shim must know ---- */
 
-/* When the shim had heard of all that may be there: of the runtime, and of a kubelet, or it had
- * waited long enough for one. UINT64_MAX: not yet. */
-uint64_t claims_sources_ms(const struct world *w)
-{
-    uint64_t ready_ms = w->shim.started_ms + w->shim.settings.kubelet_wait_ms;
-
-    if (w->shim.kubelet_ms > 0 && w->shim.kubelet_ms < ready_ms)
-        ready_ms = w->shim.kubelet_ms;
-    if (ready_ms < w->shim.listed_ms)
-        ready_ms = w->shim.listed_ms;
-    return w->shim.listed_ms == 0 || w->now_ms < ready_ms ? UINT64_MAX : ready_ms;
-}
-
-/* Whether the shim may never have heard of the pod, in this life: it may be one still to come. */
-static bool may_be_new(const struct world *w, unsigned uid)
-{
-    return w->shim.listed_ms == 0 || runtime_ended_ms(w, uid) <= w->shim.listed_ms;
-}
-
-/* The kubelet has promised a device to such a pod. */
-static bool may_come(const struct world *w, const struct told *told)
-{
-    return may_be_new(w, told->uid) &&
-           (claims_sources_ms(w) == UINT64_MAX || w->now_ms <= told->since_ms + POD_COMES_MS);
-}
-
-/* The kubelet's checkpoint names the pod. */
-static bool is_told(const struct world *w, unsigned uid)
-{
-    for (size_t i = 0; i < RESOURCES_LEN * DEVICES_MAX; i++) {
-        if (w->bridge.told[i / DEVICES_MAX][i % DEVICES_MAX].uid == uid)
-            return true;
-    }
-    return false;
-}
-
-/* A pod of which the runtime knows nothing, and which it last knew in that boot: whether the shim
- * keeps it, since no kubelet has listed, or since it is of an earlier boot. What the file names no
- * more goes with the next list. */
-static bool is_kept(const struct world *w, unsigned uid, unsigned boot)
-{
-    uint64_t ready_ms = claims_sources_ms(w);
-
-    if (ready_ms == UINT64_MAX || w->now_ms <= ready_ms + KEPT_LAG_MS)
-        return true;
-    if (boot == w->shim.boot)
-        return false;
-    if (w->bridge.untold_ms > 0 && w->now_ms <= w->bridge.untold_ms + KEPT_LAG_MS)
-        return true;
-    return w->now_ms <= ready_ms + KEPT_LAG_MS + (is_told(w, uid) ? POD_RETURNS_MS : POD_COMES_MS);
-}
-
 static bool may_return(const struct world *w, const struct claim *c)
 {
-    return is_kept(w, c->uid, c->boot);
-}
-
-/* A pod of an earlier boot, by its row, of which there was nothing since: what the kubelet alone has
- * given it is promised as long as it is kept. */
-static bool told_may_return(const struct world *w, const struct told *told)
-{
-    unsigned boot;
-    char uid[16];
-
-    snprintf(uid, sizeof uid, "u%u", told->uid);
-    boot = stored_boot(w, uid);
-    return boot < w->shim.boot && runtime_ended_ms(w, told->uid) <= w->shim.boot_ms &&
-           is_kept(w, told->uid, boot);
+    return coming_back(w, c->uid, c->boot);
 }
 
 /* Its row is on disk, whose deletion failed, perhaps: a shim that starts has it again. */
@@ -434,33 +352,6 @@ bool claims_returning(struct world *w)
     return false;
 }
 
-bool claims_coming(struct world *w)
-{
-    for (size_t i = 0; i < RESOURCES_LEN * DEVICES_MAX; i++) {
-        const struct told *told = &w->bridge.told[i / DEVICES_MAX][i % DEVICES_MAX];
-
-        if (told->uid && told->late && !kubelet_find_pod(w, told->uid) &&
-            !runtime_known(w, told->uid) && may_come(w, told))
-            return true;
-    }
-    return false;
-}
-
-unsigned claims_told(struct world *w, unsigned uid, size_t resource)
-{
-    unsigned mask = 0;
-
-    for (size_t i = 0; i < DEVICES_MAX; i++) {
-        const struct told *told = &w->bridge.told[resource][i];
-
-        if (told->uid && told->uid != uid &&
-            (kubelet_find_pod(w, told->uid) || !over_surely(w, told->uid) || may_come(w, told) ||
-             told_may_return(w, told)))
-            mask |= 1u << i;
-    }
-    return mask;
-}
-
 unsigned claims_held(struct world *w, unsigned uid, unsigned name, size_t resource)
 {
     unsigned mask = claims_live(w, uid, name, resource);
@@ -472,18 +363,7 @@ unsigned claims_held(struct world *w, unsigned uid, unsigned name, size_t resour
             (!over_surely(w, c->uid) || may_return(w, c)))
             mask |= c->mask | c->former;
     }
-    return mask | claims_told(w, 0, resource);
-}
-
-/* Whether an entry of the kubelet's checkpoint may be of a pod that can still be admitted. */
-static bool told_counts(struct world *w, const struct told *told)
-{
-    if (kubelet_find_pod(w, told->uid) || !over_surely(w, told->uid))
-        return true;
-    if (claims_sources_ms(w) == UINT64_MAX)
-        return true; /* no pod that a list has no more is dropped before */
-    return (told->early && may_be_new(w, told->uid) && w->shim.boot > 1) ||
-           (told->late && may_come(w, told));
+    return mask | coming_told(w, 0, resource);
 }
 
 unsigned claims_kubelets(struct world *w, size_t resource)
@@ -501,26 +381,7 @@ unsigned claims_kubelets(struct world *w, size_t resource)
         if (w->client.creates[i].number)
             mask |= w->client.creates[i].ids[resource];
     }
-    for (size_t i = 0; i < DEVICES_MAX; i++) {
-        if (w->bridge.told[resource][i].uid && told_counts(w, &w->bridge.told[resource][i]))
-            mask |= 1u << i;
-    }
-    return mask;
-}
-
-unsigned claims_promised(struct world *w, unsigned uid, size_t resource, uint64_t before_ms)
-{
-    unsigned mask = 0;
-
-    for (size_t i = 0; i < DEVICES_MAX; i++) {
-        const struct told *told = &w->bridge.told[resource][i];
-        const struct pod_sim *pod = kubelet_find_pod(w, told->uid);
-
-        if (pod && told->uid != uid && told->since_ms < before_ms && !pod->released &&
-            kubelet_surely_there(w, told->uid))
-            mask |= 1u << i;
-    }
-    return mask;
+    return mask | coming_admitted(w, resource);
 }
 
 unsigned claims_of_pod(const struct world *w, unsigned uid, unsigned name, size_t resource)

@@ -81,15 +81,10 @@ unsigned claims_strangers(const struct world *w, size_t resource);
 bool claims_taken(const struct world *w, const struct claim *claim);
 /* Whether something is kept for a pod that may come back after a reboot, and never will. */
 bool claims_returning(struct world *w);
-/* Whether the kubelet's checkpoint names a pod that is gone, and the shim may think that it is still
- * to come. */
-bool claims_coming(struct world *w);
 /* The node reboots: what is kept is kept for pods that come back. */
 void claims_reboot(struct world *w, bool forgets);
 /* What the shim chose for pods still to come back, but this one. */
 unsigned claims_back(struct world *w, unsigned uid, size_t resource);
-/* Once all that may be there was heard of; UINT64_MAX: not yet. */
-uint64_t claims_sources_ms(const struct world *w);
 /* NULL: none. */
 const struct claim *claims_seek(const struct world *w, unsigned uid, unsigned name,
                                 size_t resource);
@@ -98,10 +93,6 @@ const struct claim *claims_seek(const struct world *w, unsigned uid, unsigned na
 unsigned claims_held(struct world *w, unsigned uid, unsigned name, size_t resource);
 /* What the kubelet may have given to pods that run, or can be admitted again. */
 unsigned claims_kubelets(struct world *w, size_t resource);
-/* What its checkpoint, as told last, gives to pods that may live, or come, but this one. */
-unsigned claims_told(struct world *w, unsigned uid, size_t resource);
-/* What its checkpoint, as told before, gives to pods that surely live, but this one. */
-unsigned claims_promised(struct world *w, unsigned uid, size_t resource, uint64_t before_ms);
 /* What other containers of the pod have, or had. */
 unsigned claims_of_pod(const struct world *w, unsigned uid, unsigned name, size_t resource);
 /* Of these those that a container has which runs, other than this one. */

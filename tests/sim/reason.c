@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/sim/claim.h"
+#include "tests/sim/coming.h"
 #include "tests/sim/promise.h"
 #include "tests/sim/world.h"
 
@@ -191,7 +192,7 @@ static unsigned reasons_of_former(struct world *w, const struct create_sim *crea
         (create->ids[r] && (claim->mask | claim->former) == create->ids[r] &&
          create->fault != TOKEN_UNKNOWN_ID) ||
         (!create->ids[r] &&
-         !(shim_exclusive(w, r) && claim->mask & claims_told(w, create->uid, r))))
+         !(shim_exclusive(w, r) && claim->mask & coming_told(w, create->uid, r))))
         return 0;
     if (claim->unsure_ms > 0)
         reasons |= REASON_UNKNOWN;

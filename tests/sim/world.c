@@ -7,6 +7,7 @@
 
 #include "tests/sim/admission.h"
 #include "tests/sim/check.h"
+#include "tests/sim/coming.h"
 #include "tests/sim/move.h"
 #include "tests/sim/promise.h"
 #include "tests/sim/rival.h"
@@ -320,7 +321,7 @@ static void run_to_rest(struct world *w)
         bridge_report_later(w);
         run_for(w, POD_COMES_MS);
     }
-    if (claims_coming(w)) {
+    if (coming_any(w)) {
         count_add(COUNT_NEVER_CAME);
         run_for(w, POD_COMES_MS);
     }
