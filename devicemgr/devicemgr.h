@@ -84,6 +84,9 @@ struct devicemgr_settings {
     const struct devicemgr_resource_settings *resources; /* by name, each once; all others are
                                                           * exclusive */
     size_t resources_len;
+    /* Drivers whose answers may be given once more from the checkpoint while they are away. */
+    const char *const *cached_prepare;
+    size_t cached_prepare_len;
     /* For tests: whatever is kept up to date step by step is made out anew after each run, and a
      * difference aborts. Costs what that saves. */
     bool checked;

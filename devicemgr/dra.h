@@ -96,4 +96,28 @@ void devicemgr_claim_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t 
 void devicemgr_claim_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,
                               const char *message, const void *response, size_t response_bytes);
 
+/* ---- what the cluster says, told by whoever can see it; without it less is done while a driver is
+ * away (README.md, "Claims") ---- */
+
+/* A ResourceSlice whose spec.nodeName is this node, as it is now; `uid` is its own. */
+void devicemgr_slice(struct devicemgr *mgr, uint64_t now_ms, const char *uid, const char *driver,
+                     const char *pool, const char *const *devices, size_t devices_len);
+/* It is no more. */
+void devicemgr_slice_gone(struct devicemgr *mgr, uint64_t now_ms, const char *uid);
+/* None of those that were told of is known to be there: they are told anew. */
+void devicemgr_slices_forget(struct devicemgr *mgr, uint64_t now_ms);
+
+struct devicemgr_claim_device {
+    const char *driver;
+    const char *pool;
+    const char *device;
+    const char *share_id; /* NULL: it is not shared on purpose */
+    bool admin_access;
+};
+/* What is allocated to the claim of this uid (status.allocation.devices.results), read since the port
+ * claim_look asked for it. `allocated` false: nothing, or there is no such claim any more. */
+void devicemgr_claim_allocation(struct devicemgr *mgr, uint64_t now_ms, const char *uid,
+                                bool allocated, const struct devicemgr_claim_device *devices,
+                                size_t devices_len);
+
 #endif

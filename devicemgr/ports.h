@@ -167,6 +167,9 @@ struct devicemgr_ports {
                            const struct devicemgr_claim *claim, uint64_t timeout_ms);
     void (*driver_unprepare)(void *user, uint64_t instance, uint64_t call,
                              const struct devicemgr_claim *claim, uint64_t timeout_ms);
+    /* A claim is asked for: what is allocated to it now is to be told (devicemgr_claim_allocation())
+     * by whoever can find out. NULL: nobody can. */
+    void (*claim_look)(void *user, const struct devicemgr_claim *claim);
     /* The end of devicemgr_claim_prepare(), devicemgr_claim_unprepare(). */
     void (*claim_done)(void *user, uint64_t number, const struct devicemgr_claim_done *done);
     /* `level` is a syslog level; `about` is never NULL, and may have any bytes of a peer's. */

@@ -194,6 +194,10 @@ static void carry_out(const struct action *a, const struct devicemgr_ports *port
     case ACTION_DRIVER_UNPREPARE:
         ports->driver_unprepare(user, a->subject, a->call, a->claim, a->timeout_ms);
         break;
+    case ACTION_CLAIM_LOOK:
+        if (ports->claim_look)
+            ports->claim_look(user, a->claim);
+        break;
     case ACTION_CLAIM_DONE:
         claim_done(a, ports, user);
         break;

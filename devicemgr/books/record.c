@@ -338,6 +338,8 @@ uint8_t *record_of_claim(const struct claim *claim, size_t *bytes_len)
     row.state = (char *)claim_state_name(claim->state);
     row.has_response = claim->response != NULL;
     row.response = (ProtobufCBinaryData){claim->response_bytes, claim->response};
+    row.sent = claim->sent;
+    row.local = claim->local;
     return pack(&row.base, bytes_len);
 }
 
@@ -349,14 +351,23 @@ static bool is_known(const struct claims *claims, const Checkpoint__V1__Claim *r
     return claim && claim->state != CLAIM_NEW;
 }
 
+static bool response_valid(const Checkpoint__V1__Claim *row, enum claim_state state)
+{
+    struct granted devices = {0};
+    bool valid =
+        !row->has_response || granted_read(&devices, row->response.data, row->response.len);
+
+    granted_fini(&devices);
+    return valid && (row->has_response || (state != CLAIM_PREPARED && row->response.len == 0));
+}
+
 static bool claim_row_valid(const struct claims *claims, const Checkpoint__V1__Claim *row,
                             const struct devicemgr_record *record, enum claim_state *state)
 {
     if (strcmp(row->uid, record->key[0]) != 0 || strcmp(row->driver, record->key[1]) != 0 ||
         row->uid[0] == '\0' || row->driver[0] == '\0' || !claim_state_find(row->state, state))
         return false;
-    return text_is_utf8(row->uid) && text_is_utf8(row->driver) &&
-           (row->has_response || (*state != CLAIM_PREPARED && row->response.len == 0)) &&
+    return text_is_utf8(row->uid) && text_is_utf8(row->driver) && response_valid(row, *state) &&
            row->response.len <= CLAIM_RESPONSE_BYTES_MAX &&
            claims->response_bytes + row->response.len <= CLAIMS_BYTES_MAX &&
            claims_len(claims) < CLAIMS_MAX && !is_known(claims, row);
@@ -374,10 +385,11 @@ int record_restore_claim(struct claims *claims, const struct devicemgr_record *r
 
         if (!claim)
             claim = claims_add(claims, row->uid, row->driver, row->namespace_, row->name);
-        claim_set_restored(claim, state);
+        if (row->has_response &&
+            !claims_set_response(claims, claim, row->response.data, row->response.len))
+            abort(); /* it was looked at */
+        claim_set_restored(claim, state, row->sent, row->local);
         claim->stored = true;
-        if (row->has_response)
-            claims_set_response(claims, claim, row->response.data, row->response.len);
         result = 0;
     }
     checkpoint__v1__claim__free_unpacked(row, NULL);

@@ -27,14 +27,27 @@ static void copy_resources(struct devicemgr_settings *to, const struct devicemgr
     to->resources = resources;
 }
 
+static const char *const *copy_names(const char *const *names, size_t len)
+{
+    char **copy = mem_alloc(len, sizeof *copy);
+
+    for (size_t i = 0; i < len; i++)
+        copy[i] = mem_strdup(names[i]);
+    return (const char *const *)copy;
+}
+
+static void free_names(const char *const *names, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        free((char *)names[i]);
+    free((char **)names);
+}
+
 static void copy_settings(struct devicemgr_settings *to, const struct devicemgr_settings *from)
 {
-    char **namespaces = mem_alloc(from->namespaces_len, sizeof *namespaces);
-
     *to = *from;
-    for (size_t i = 0; i < from->namespaces_len; i++)
-        namespaces[i] = mem_strdup(from->namespaces[i]);
-    to->namespaces = (const char *const *)namespaces;
+    to->namespaces = copy_names(from->namespaces, from->namespaces_len);
+    to->cached_prepare = copy_names(from->cached_prepare, from->cached_prepare_len);
     to->boot_id = mem_strdup(from->boot_id);
     copy_resources(to, from);
 }
@@ -59,11 +72,8 @@ void state_init(struct state *state, const struct devicemgr_settings *settings)
 
 static void free_settings(struct devicemgr_settings *settings)
 {
-    char **namespaces = (char **)settings->namespaces;
-
-    for (size_t i = 0; i < settings->namespaces_len; i++)
-        free(namespaces[i]);
-    free(namespaces);
+    free_names(settings->namespaces, settings->namespaces_len);
+    free_names(settings->cached_prepare, settings->cached_prepare_len);
     free((char *)settings->boot_id);
     for (size_t i = 0; i < settings->resources_len; i++)
         free((char *)settings->resources[i].name);

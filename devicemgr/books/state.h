@@ -26,6 +26,7 @@
 #include "devicemgr/things/order.h"
 #include "devicemgr/things/pod.h"
 #include "devicemgr/things/resource.h"
+#include "devicemgr/things/slice.h"
 #include "devicemgr/things/text.h"
 
 struct state {
@@ -45,6 +46,7 @@ struct state {
     struct orders orders;
     struct drivers drivers;
     struct claims claims;
+    struct slices slices; /* as the cluster has them */
     struct kubelet_view kubelet;
     struct listing listing;
     struct dirty dirty;

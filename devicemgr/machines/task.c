@@ -6,6 +6,7 @@
 #include <utlist.h>
 
 #include "devicemgr/books/state.h"
+#include "devicemgr/rules/without_driver.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
@@ -109,6 +110,7 @@ static void set_state(struct tasks *tasks, struct task *task, enum claim_state t
 static void idle(struct task *task)
 {
     task->phase = TASK_IDLE;
+    task->owed = false;
     task->commit = 0;
 }
 
@@ -120,7 +122,7 @@ static void revert(struct tasks *tasks, struct task *task)
         set_state(tasks, task, task->before == CLAIM_NEW ? CLAIM_ASKED : task->before);
 }
 
-static struct devicemgr_claim *copy_names(const struct claim *claim)
+struct devicemgr_claim *task_copy_names(const struct claim *claim)
 {
     struct devicemgr_claim *names =
         mem_alloc(sizeof *names + mem_text_bytes(claim->pod_namespace) +
@@ -157,7 +159,7 @@ static void call(struct tasks *tasks, struct task *task, const struct driver_ins
     HASH_ADD(hh_call, tasks->by_call, call, sizeof task->call, task);
     action->call = task->call;
     action->timeout_ms = CLAIM_CALL_MS;
-    action->claim = copy_names(task->claim);
+    action->claim = task_copy_names(task->claim);
 }
 
 static void forget_call(struct tasks *tasks, struct task *task)
@@ -165,13 +167,25 @@ static void forget_call(struct tasks *tasks, struct task *task)
     HASH_DELETE(hh_call, tasks->by_call, task);
 }
 
-/* `kind` is asked for, and the driver is there. The row says what may be in a moment, before it is;
+/* The claim's devices are seen to be this node's alone. */
+void task_note_local(struct tasks *tasks, struct claim *claim)
+{
+    if (claim->local || !claim_state_kept(claim->state) ||
+        !without_driver_local(tasks->state, claim))
+        return;
+    claim_set_local(claim);
+    dirty_touch_claim(tasks->state, claim);
+}
+
+/* It is asked for, and the driver is there. The row says what may be in a moment, before it is;
  * a claim of which there is none is the kubelet's to unprepare until that is done. */
 static void begin(struct tasks *tasks, struct task *task, const struct driver_instance *instance)
 {
     struct claim *claim = task->claim;
     enum claim_state to = task->claimants->kind == TASK_PREPARE ? CLAIM_SENT : CLAIM_UNPREPARING;
 
+    if (task->claimants->kind == TASK_PREPARE && task_owed_first(tasks, claim))
+        return;
     task->kind = task->claimants->kind;
     task->before = claim->state;
     if (task->kind == TASK_UNPREPARE &&
@@ -192,10 +206,35 @@ static void begin(struct tasks *tasks, struct task *task, const struct driver_in
 /* ---- what can be done now ---- */
 
 /* The driver is away. */
-static void wait(struct tasks *tasks, struct task *task)
+static void without_driver(struct tasks *tasks, struct task *task)
 {
-    if (task->claimants->kind == TASK_PREPARE && task->claim->state == CLAIM_NEW)
-        set_state(tasks, task, CLAIM_ASKED);
+    struct claim *claim = task->claim;
+
+    if (task->claimants->kind == TASK_PREPARE) {
+        if (claim->state == CLAIM_NEW)
+            set_state(tasks, task, CLAIM_ASKED);
+        if (without_driver_prepared(tasks->state, claim))
+            answer_prepared(tasks, task);
+        return;
+    }
+    if (!without_driver_unprepared(tasks->state, claim))
+        return;
+    task->kind = TASK_UNPREPARE;
+    task->before = claim->state;
+    task->phase = TASK_STORING;
+    set_state(tasks, task, CLAIM_OWED);
+}
+
+/* It has been said that it is unprepared, and goes out as soon as the driver is there. */
+static void owed(struct tasks *tasks, struct task *task, const struct driver_instance *instance)
+{
+    answer_unprepared(tasks, task);
+    if (!instance || !task_owed_may_go(tasks, task))
+        return;
+    task->kind = TASK_UNPREPARE;
+    task->before = CLAIM_OWED;
+    task->owed = true;
+    call(tasks, task, instance);
 }
 
 /* It is over for a claim that has no row any more. */
@@ -203,7 +242,7 @@ static void drop_if_over(struct tasks *tasks, struct task *task)
 {
     struct claim *claim = task->claim;
 
-    if (task->phase != TASK_IDLE || task->claimants)
+    if (task->phase != TASK_IDLE || task->claimants || claim->state == CLAIM_OWED)
         return;
     HASH_DEL(tasks->by_claim, task);
     if (!claim_state_kept(claim->state))
@@ -211,21 +250,28 @@ static void drop_if_over(struct tasks *tasks, struct task *task)
     free(task);
 }
 
-void task_advance(struct tasks *tasks, struct task *task)
+static void look(struct tasks *tasks, struct task *task)
 {
     const struct driver_instance *instance = usable(tasks, task);
 
+    if (task->claim->state == CLAIM_OWED)
+        owed(tasks, task, instance);
+    else if (task->claimants && instance)
+        begin(tasks, task, instance);
+    else if (task->claimants)
+        without_driver(tasks, task);
+}
+
+/* Before all rows are in, it is not known what the claim's says. */
+void task_advance(struct tasks *tasks, struct task *task)
+{
     if (task->phase != TASK_IDLE)
         return;
     task_expire(tasks, task);
-    if (task->claimants && tasks->restored) {
-        if (task->claim->state == CLAIM_GONE)
-            claim_set_state(task->claim, CLAIM_NEW);
-        if (instance)
-            begin(tasks, task, instance);
-        else
-            wait(tasks, task);
-    }
+    if (task->claimants && task->claim->state == CLAIM_GONE)
+        claims_renew(&tasks->state->claims, task->claim);
+    if (tasks->restored)
+        look(tasks, task);
     drop_if_over(tasks, task);
 }
 
@@ -243,13 +289,14 @@ static void prepared(struct tasks *tasks, struct task *task, const void *respons
 {
     struct claim *claim = task->claim;
 
-    if (!has_room(tasks, claim, response_bytes)) {
+    if (!has_room(tasks, claim, response_bytes) ||
+        !claims_set_response(&tasks->state->claims, claim, response, response_bytes)) {
         idle(task);
         refuse_all(tasks, task, CLAIM_REFUSED_ANSWER, NULL);
         return;
     }
-    claims_set_response(&tasks->state->claims, claim, response, response_bytes);
     set_state(tasks, task, CLAIM_PREPARED);
+    task_note_local(tasks, claim);
     task->phase = TASK_KEEPING;
 }
 
@@ -268,7 +315,10 @@ void task_answered(struct tasks *tasks, struct task *task, int code, const char 
                    const void *response, size_t response_bytes)
 {
     forget_call(tasks, task);
-    if (code != CODE_OK) {
+    if (task->owed && code != CODE_OK && task_owed_failed(tasks, task, message)) {
+        idle(task);
+        tasks->owed_less = true;
+    } else if (code != CODE_OK && !task->owed) {
         idle(task);
         fail_all(tasks, task, code, message);
     } else if (task->kind == TASK_PREPARE) {
@@ -298,7 +348,10 @@ static void stored(struct tasks *tasks, struct task *task)
 {
     const struct driver_instance *instance = usable(tasks, task);
 
-    if (instance && is_asked(task, task->kind))
+    if (task->claim->state == CLAIM_OWED) {
+        idle(task);
+        answer_unprepared(tasks, task);
+    } else if (instance && is_asked(task, task->kind))
         call(tasks, task, instance);
     else
         revert(tasks, task);
@@ -306,6 +359,7 @@ static void stored(struct tasks *tasks, struct task *task)
 
 static void kept(struct tasks *tasks, struct task *task)
 {
+    tasks->owed_less = tasks->owed_less || task->owed;
     idle(task);
     if (task->kind == TASK_PREPARE)
         answer_prepared(tasks, task);
@@ -316,19 +370,24 @@ static void kept(struct tasks *tasks, struct task *task)
 /* The driver has done it, and that is not known for sure: it is asked again. */
 static void not_kept(struct tasks *tasks, struct task *task)
 {
+    enum claim_state to = CLAIM_UNPREPARING;
+
     idle(task);
     if (task->kind == TASK_PREPARE)
-        set_state(tasks, task, CLAIM_SENT);
-    else
-        set_state(tasks, task, task->before == CLAIM_ASKED ? CLAIM_ASKED : CLAIM_UNPREPARING);
+        to = CLAIM_SENT;
+    else if (task->before == CLAIM_ASKED || task->before == CLAIM_OWED)
+        to = task->before;
+    set_state(tasks, task, to);
+    tasks->owed_less = true;
 }
 
 void task_committed(struct tasks *tasks, struct task *task, const char *error)
 {
     if (error) {
-        if (task->phase == TASK_STORING)
+        if (task->phase == TASK_STORING) {
+            tasks->owed_less = true; /* it may be what was to be put off */
             revert(tasks, task);
-        else
+        } else
             not_kept(tasks, task);
         refuse_all(tasks, task, CLAIM_REFUSED_STORE, error);
     } else if (task->phase == TASK_STORING) {
@@ -349,7 +408,9 @@ static enum claim_refusal_kind why(const struct tasks *tasks, const struct task 
         return CLAIM_REFUSED_DRAIN;
     if (task->phase == TASK_STORING || task->phase == TASK_KEEPING)
         return CLAIM_REFUSED_UNSTORED;
-    if (task->phase == TASK_CALLING || usable(tasks, task))
+    if (usable(tasks, task) && task->phase == TASK_IDLE)
+        return CLAIM_REFUSED_OWED;
+    if (task->phase == TASK_CALLING)
         return CLAIM_REFUSED_TURN;
     return CLAIM_REFUSED_AWAY;
 }
@@ -365,6 +426,14 @@ bool task_is_being_asked(const struct task *task, const struct claimant *claiman
             return true;
     }
     return false;
+}
+
+/* What it waits for, if it is that. */
+static const char *owed_name(const struct tasks *tasks, const struct claim *claim)
+{
+    const struct claim *owed = claim->state == CLAIM_OWED ? claim : task_owed_first(tasks, claim);
+
+    return owed ? owed->name : NULL;
 }
 
 static bool is_over(const struct tasks *tasks, const struct task *task,
@@ -389,6 +458,7 @@ void task_expire(struct tasks *tasks, struct task *task)
             .driver = claim->driver,
             .pod_namespace = claim->pod_namespace,
             .name = claim->name,
+            .words = owed_name(tasks, claim),
             .waited_ms = ago(tasks->state->now_ms, claimant->since_ms),
         };
 

@@ -14,7 +14,12 @@
  * A claimant is answered when what it asked for is done (those of the same kind behind it, too), refused by
  * the driver, or after CLAIM_HOLD_MS; but not while its call is under way, which has an end of its own.
  *
- * Two files: tasks.c, the table and who asks; task.c, which is called by it, what is done.
+ * What is owed has a task of its own, with or without a claimant: once its driver is back it is told to
+ * unprepare it, before anything new is prepared there. It is told again for ever, less and less often,
+ * and until then nothing is prepared of the same pools.
+ *
+ * Three files: tasks.c, the table and who asks; task.c, which is called by it, what is done; task_owed.c,
+ * which both call, what is owed.
  */
 #ifndef DEVICEMGR_MACHINES_TASK_H
 #define DEVICEMGR_MACHINES_TASK_H
@@ -28,6 +33,7 @@
 #include "devicemgr/words/claim.h"
 
 struct devicemgr_claim;
+struct devicemgr_claim_device;
 struct state;
 
 enum task_phase {
@@ -58,17 +64,23 @@ struct task {
     enum task_phase phase;
     enum task_kind kind;        /* but in IDLE: what is being done */
     enum claim_state before;    /* but in IDLE: what the claim was */
+    bool owed;                  /* CALLING: it is what is owed */
     uint64_t commit;            /* STORING, KEEPING: which carries it; 0: none yet */
     uint64_t call;              /* CALLING */
     uint64_t instance;          /* likewise: of whom */
     struct claimant *claimants; /* who came first first */
-    UT_hash_handle hh;          /* by claim */
-    UT_hash_handle hh_call;     /* by call */
+    /* Of what is owed, since its driver is back: */
+    bool tried;
+    uint64_t retry_ms;      /* not before then */
+    uint64_t pause_ms;      /* the last one */
+    UT_hash_handle hh;      /* by claim */
+    UT_hash_handle hh_call; /* by call */
 };
 
 struct tasks {
     struct state *state;
-    bool restored; /* all claims are known */
+    bool restored;  /* all claims are known */
+    bool owed_less; /* one that was owed has been tried: others may go on */
     struct task *by_claim;
     struct task *by_call;
     struct claimant *by_number;
@@ -86,6 +98,11 @@ void tasks_cancelled(struct tasks *tasks, uint64_t number);
 void tasks_restored(struct tasks *tasks);
 /* The shim is about to end. */
 void tasks_drain(struct tasks *tasks);
+/* What is known of slices has changed. */
+void tasks_slices_changed(struct tasks *tasks);
+/* Likewise of the allocation of the claims of this uid: devicemgr_claim_allocation() */
+void tasks_allocation(struct tasks *tasks, const char *uid, bool allocated,
+                      const struct devicemgr_claim_device *devices, size_t devices_len);
 /* A driver has come. */
 void tasks_driver_came(struct tasks *tasks, const char *driver);
 /* An instance's connection is over; the driver knows that already. */
@@ -101,6 +118,7 @@ uint64_t tasks_next_ms(const struct tasks *tasks);
 
 /* ---- task.c, for tasks.c ---- */
 
+void task_note_local(struct tasks *tasks, struct claim *claim);
 /* Does what can be done now. */
 void task_advance(struct tasks *tasks, struct task *task);
 /* Its call is over, answered or not (`answered` false: the connection is). */
@@ -116,6 +134,25 @@ void task_expire(struct tasks *tasks, struct task *task);
 /* The claimant ends. */
 void task_answer(struct state *state, uint64_t number, int code, const char *message);
 void task_refuse(struct state *state, uint64_t number, const struct claim_refusal *refusal);
+/* In one piece, for an action. */
+struct devicemgr_claim *task_copy_names(const struct claim *claim);
 void claimant_free(struct tasks *tasks, struct claimant *claimant);
+
+/* ---- task_owed.c, for both ---- */
+
+/* NULL: nothing is being done for the claim. */
+const struct task *task_find(const struct tasks *tasks, const struct claim *claim);
+/* The same, to be changed. */
+struct task *task_edit(struct tasks *tasks, const struct claim *claim);
+/* Of what is in the way of preparing the claim: what is owed to its driver; NULL: nothing. */
+const struct claim *task_owed_first(const struct tasks *tasks, const struct claim *claim);
+/* Whether what is owed may be tried now. */
+bool task_owed_may_go(const struct tasks *tasks, const struct task *task);
+/* It was tried, and failed: later again. False: it was never sent, and is to be forgotten. */
+bool task_owed_failed(struct tasks *tasks, struct task *task, const char *message);
+/* Its driver is back: nothing was tried since. */
+void task_owed_anew(struct task *task);
+/* When it may be tried again; UINT64_MAX: never, as it stands. */
+uint64_t task_owed_next_ms(const struct tasks *tasks, const struct task *task);
 
 #endif

@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "devicemgr/books/state.h"
+#include "devicemgr/dra.h"
 #include "devicemgr/machines/task.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
@@ -25,17 +26,9 @@ void tasks_fini(struct tasks *tasks)
     }
 }
 
-static struct task *find(const struct tasks *tasks, const struct claim *claim)
-{
-    struct task *task;
-
-    HASH_FIND_PTR(tasks->by_claim, &claim, task);
-    return task;
-}
-
 static struct task *ensure(struct tasks *tasks, struct claim *claim)
 {
-    struct task *task = find(tasks, claim);
+    struct task *task = task_edit(tasks, claim);
 
     if (task)
         return task;
@@ -43,6 +36,36 @@ static struct task *ensure(struct tasks *tasks, struct claim *claim)
     task->claim = claim;
     HASH_ADD_PTR(tasks->by_claim, claim, task);
     return task;
+}
+
+static void advance_all(struct tasks *tasks)
+{
+    struct task *task, *next;
+
+    HASH_ITER(hh, tasks->by_claim, task, next)
+    {
+        task_advance(tasks, task);
+    }
+}
+
+/* What was owed is in the way of others of its driver no more, or not as it was. */
+static void settle(struct tasks *tasks)
+{
+    while (tasks->owed_less) {
+        tasks->owed_less = false;
+        advance_all(tasks);
+    }
+}
+
+static void expire_all(struct tasks *tasks)
+{
+    struct task *task, *next;
+
+    HASH_ITER(hh, tasks->by_claim, task, next)
+    {
+        task_expire(tasks, task);
+        task_advance(tasks, task);
+    }
 }
 
 /* ---- who asks ---- */
@@ -118,7 +141,11 @@ void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number, const 
         is = claims_add(&state->claims, claim->uid, driver, claim->pod_namespace, claim->name);
     task = ensure(tasks, is);
     add_claimant(tasks, task, kind, number);
+    if (kind == TASK_PREPARE)
+        claim_forget_allocation(is);
+    action_push(&state->actions, ACTION_CLAIM_LOOK, 0)->claim = task_copy_names(is);
     task_advance(tasks, task);
+    settle(tasks);
 }
 
 void tasks_cancelled(struct tasks *tasks, uint64_t number)
@@ -136,31 +163,14 @@ void tasks_cancelled(struct tasks *tasks, uint64_t number)
 
 /* ---- what comes from outside ---- */
 
-static void advance_all(struct tasks *tasks)
-{
-    struct task *task, *next;
-
-    HASH_ITER(hh, tasks->by_claim, task, next)
-    {
-        task_advance(tasks, task);
-    }
-}
-
 void tasks_restored(struct tasks *tasks)
 {
+    for (struct claim *claim = tasks->state->claims.by_key; claim; claim = claim->hh.next) {
+        if (claim->state == CLAIM_OWED)
+            ensure(tasks, claim);
+    }
     tasks->restored = true;
     advance_all(tasks);
-}
-
-static void expire_all(struct tasks *tasks)
-{
-    struct task *task, *next;
-
-    HASH_ITER(hh, tasks->by_claim, task, next)
-    {
-        task_expire(tasks, task);
-        task_advance(tasks, task);
-    }
 }
 
 void tasks_drain(struct tasks *tasks)
@@ -168,19 +178,57 @@ void tasks_drain(struct tasks *tasks)
     expire_all(tasks);
 }
 
+/* ---- what the cluster says ---- */
+
+void tasks_slices_changed(struct tasks *tasks)
+{
+    for (struct claim *claim = tasks->state->claims.by_key; claim; claim = claim->hh.next)
+        task_note_local(tasks, claim);
+    advance_all(tasks);
+}
+
+void tasks_allocation(struct tasks *tasks, const char *uid, bool allocated,
+                      const struct devicemgr_claim_device *devices, size_t devices_len)
+{
+    for (struct claim *claim = tasks->state->claims.by_key; claim; claim = claim->hh.next) {
+        struct granted granted = {0};
+
+        if (strcmp(claim->uid, uid) != 0)
+            continue;
+        for (size_t i = 0; i < devices_len && granted.len < CLAIM_DEVICES_MAX; i++) {
+            const struct devicemgr_claim_device *is = &devices[i];
+
+            if (strcmp(is->driver, claim->driver) == 0)
+                granted_add(&granted, is->pool, is->device, is->share_id, is->admin_access);
+        }
+        claim_set_allocation(claim, allocated, &granted);
+        task_note_local(tasks, claim);
+    }
+    advance_all(tasks);
+}
+
+/* ---- drivers ---- */
+
 void tasks_driver_came(struct tasks *tasks, const char *driver)
 {
     const struct claims_of *of = claims_of(&tasks->state->claims, driver);
     struct claim *claim = of ? of->first : NULL;
 
+    for (struct claim *c = claim; c; c = c->next) {
+        struct task *task = task_edit(tasks, c);
+
+        if (task)
+            task_owed_anew(task);
+    }
     while (claim) {
         struct claim *next = claim->next;
-        struct task *task = find(tasks, claim);
+        struct task *task = task_edit(tasks, claim);
 
         if (task)
             task_advance(tasks, task);
         claim = next;
     }
+    settle(tasks);
 }
 
 void tasks_instance_lost(struct tasks *tasks, uint64_t instance)
@@ -192,6 +240,7 @@ void tasks_instance_lost(struct tasks *tasks, uint64_t instance)
         if (task->instance == instance)
             task_unanswered(tasks, task);
     }
+    settle(tasks);
 }
 
 void tasks_answered(struct tasks *tasks, uint64_t call, int code, const char *message,
@@ -202,6 +251,7 @@ void tasks_answered(struct tasks *tasks, uint64_t call, int code, const char *me
     HASH_FIND(hh_call, tasks->by_call, &call, sizeof call, task);
     if (task)
         task_answered(tasks, task, code, message, response, response_bytes);
+    settle(tasks);
 }
 
 /* ---- the store ---- */
@@ -230,22 +280,43 @@ void tasks_committed(struct tasks *tasks, uint64_t commit, const char *error)
             task_committed(tasks, task, error);
         }
     }
+    settle(tasks);
 }
 
 /* ---- time ---- */
+
+static uint64_t owed_next_ms(const struct tasks *tasks, const struct claims_of *of)
+{
+    uint64_t next_ms = UINT64_MAX;
+
+    for (const struct claim *claim = of->owed > 0 ? of->first : NULL; claim; claim = claim->next) {
+        const struct task *task = claim->state == CLAIM_OWED ? task_find(tasks, claim) : NULL;
+
+        if (task)
+            next_ms = earlier(next_ms, task_owed_next_ms(tasks, task));
+    }
+    return next_ms;
+}
 
 /* The next one whose time ends, but for those whose call is under way. */
 uint64_t tasks_next_ms(const struct tasks *tasks)
 {
     const struct claimant *claimant = tasks->first;
+    uint64_t next_ms = UINT64_MAX;
 
     while (claimant && task_is_being_asked(claimant->task, claimant))
         claimant = claimant->all_next;
-    return claimant ? later_by(claimant->since_ms, CLAIM_HOLD_MS) : UINT64_MAX;
+    if (claimant)
+        next_ms = later_by(claimant->since_ms, CLAIM_HOLD_MS);
+    for (const struct claims_of *of = tasks->state->claims.by_driver; of; of = of->hh.next)
+        next_ms = earlier(next_ms, owed_next_ms(tasks, of));
+    return next_ms;
 }
 
 void tasks_tick(struct tasks *tasks)
 {
-    if (tasks->state->now_ms >= tasks_next_ms(tasks))
-        expire_all(tasks);
+    if (tasks->state->now_ms < tasks_next_ms(tasks))
+        return;
+    expire_all(tasks);
+    settle(tasks);
 }

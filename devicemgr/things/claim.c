@@ -124,6 +124,8 @@ void claims_remove(struct claims *table, struct claim *claim)
     free(claim->pod_namespace);
     free(claim->name);
     free(claim->response);
+    granted_fini(&claim->devices);
+    granted_fini(&claim->allocation);
     free(claim->key);
     free(claim);
 }
@@ -149,6 +151,7 @@ static void enter(struct claim *claim, enum claim_state state)
 {
     claim->of->owed += (size_t)(state == CLAIM_OWED) - (size_t)(claim->state == CLAIM_OWED);
     claim->state = state;
+    claim->sent = (claim->sent || state == CLAIM_SENT) && state != CLAIM_NEW;
 }
 
 void claim_set_state(struct claim *claim, enum claim_state state)
@@ -159,24 +162,66 @@ void claim_set_state(struct claim *claim, enum claim_state state)
     claim->commit = 0;
 }
 
-void claim_set_restored(struct claim *claim, enum claim_state state)
+void claim_set_restored(struct claim *claim, enum claim_state state, bool sent, bool local)
 {
     assert(claim->state == CLAIM_NEW && claim_state_kept(state));
     enter(claim, state);
     claim->durable = true;
+    claim->sent = sent;
+    claim->local = local;
 }
 
-void claims_set_response(struct claims *table, struct claim *claim, const void *response,
+bool claims_set_response(struct claims *table, struct claim *claim, const void *response,
                          size_t response_bytes)
 {
-    uint8_t *copy = mem_alloc(response_bytes, 1);
+    struct granted devices = {0};
+    uint8_t *copy;
 
+    if (!granted_read(&devices, response, response_bytes))
+        return false;
+    claim->local = claim->local && granted_same(&devices, &claim->devices);
+    granted_fini(&claim->devices);
+    claim->devices = devices;
+    copy = mem_alloc(response_bytes, 1);
     if (response_bytes > 0)
         memcpy(copy, response, response_bytes);
     table->response_bytes += response_bytes - claim->response_bytes;
     free(claim->response);
     claim->response = copy;
     claim->response_bytes = response_bytes;
+    return true;
+}
+
+void claim_forget_allocation(struct claim *claim)
+{
+    granted_fini(&claim->allocation);
+    claim->allocation_known = claim->allocated = false;
+}
+
+void claims_renew(struct claims *table, struct claim *claim)
+{
+    claim_set_state(claim, CLAIM_NEW);
+    table->response_bytes -= claim->response_bytes;
+    claim->response_bytes = 0;
+    free(claim->response);
+    claim->response = NULL;
+    granted_fini(&claim->devices);
+    claim_forget_allocation(claim);
+    claim->local = false;
+}
+
+void claim_set_local(struct claim *claim)
+{
+    claim->local = true;
+}
+
+void claim_set_allocation(struct claim *claim, bool allocated, struct granted *granted)
+{
+    granted_fini(&claim->allocation);
+    claim->allocation = *granted;
+    *granted = (struct granted){0};
+    claim->allocated = allocated;
+    claim->allocation_known = true;
 }
 
 void claim_carry(struct claim *claim, uint64_t commit)

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "devicemgr/things/granted.h"
 #include "devicemgr/things/mem.h"
 
 enum claim_state {
@@ -48,6 +49,13 @@ struct claim {
     uint64_t commit;   /* or this one carries it; 0: none yet */
     uint8_t *response; /* what the driver answered last (dra v1's bytes); NULL: nothing */
     size_t response_bytes;
+    struct granted devices; /* the same, read */
+    bool sent;              /* a prepare of it went out through us, or may have */
+    bool local;             /* its devices are this node's alone, as was seen once */
+    /* Its allocation, as far as it is this driver's, told since it was asked for last. */
+    bool allocation_known;
+    bool allocated;
+    struct granted allocation;
     bool stored; /* the store may have a row of it; checkpoint.c's */
     struct claims_of *of;
     struct claim *prev, *next; /* of the driver */
@@ -92,14 +100,21 @@ const struct claims_of *claims_of(const struct claims *table, const char *driver
 struct claim *claims_add(struct claims *table, const char *uid, const char *driver,
                          const char *pod_namespace, const char *name);
 void claims_remove(struct claims *table, struct claim *claim);
+/* One that is GONE is asked for again: NEW, and nothing is known of it. */
+void claims_renew(struct claims *table, struct claim *claim);
 
 /* As in the picture; also back to what it was, where a change could not be stored. */
 void claim_set_state(struct claim *claim, enum claim_state state);
 /* Of a row: in this state, and durable. */
-void claim_set_restored(struct claim *claim, enum claim_state state);
-/* What the driver answered; copied. */
-void claims_set_response(struct claims *table, struct claim *claim, const void *response,
-                         size_t response_bytes);
+void claim_set_restored(struct claim *claim, enum claim_state state, bool sent, bool local);
+/* What the driver answered; copied. False, and nothing has changed: it is no such answer. */
+bool claims_set_response(struct claims *table, struct claim *claim, const void *response,
+                         size_t response_bytes) __attribute__((warn_unused_result));
+void claim_set_local(struct claim *claim);
+/* What is allocated now; `granted` is taken. */
+void claim_set_allocation(struct claim *claim, bool allocated, struct granted *granted);
+/* It has to be told anew. */
+void claim_forget_allocation(struct claim *claim);
 /* A commit carries its row as it is now. */
 void claim_carry(struct claim *claim, uint64_t commit);
 /* The commit that carries it is over. */

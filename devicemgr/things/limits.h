@@ -93,10 +93,20 @@
  * more are kept only if a kubelet forgets what it has asked for. */
 #define CLAIMS_MAX 4096
 #define CLAIM_NAMES_BYTES_MAX 1024
-/* What a driver answers for one claim, of at most 32 devices with some names each, and those of all
- * claims together. */
-#define CLAIM_RESPONSE_BYTES_MAX ((size_t)256 * 1024)
-#define CLAIMS_BYTES_MAX ((size_t)64 * 1024 * 1024)
+/* What a driver answers for one claim, and those of all claims together: the API allows a claim 32
+ * devices, with some names each. */
+#define CLAIM_DEVICES_MAX 256
+#define CLAIM_RESPONSE_BYTES_MAX ((size_t)64 * 1024)
+#define CLAIMS_BYTES_MAX ((size_t)16 * 1024 * 1024)
+/* ResourceSlices of this node: the API allows one 128 devices. */
+#define SLICES_MAX 1024
+#define SLICE_DEVICES_MAX 1024
+/* What is owed to a driver that is back goes out so many at a time: most drivers do one thing after
+ * the other, each within its time. One that failed is tried again after this long, twice as long each
+ * time, at most so long. */
+#define OWED_AT_ONCE 8
+#define OWED_RETRY_MS_MIN 1000
+#define OWED_RETRY_MS_MAX 60000
 /* Who may wait for claims at once. */
 #define CLAIM_REQUESTS_MAX 4096
 /* How long one waits for a driver that is away, or for its turn: the kubelet gives up after 45 s, and

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "devicemgr/machines/enroll.h"
+#include "devicemgr/things/limits.h"
 #include "devicemgr/turn/turn.h"
 
 /* ---- drivers ---- */
@@ -70,6 +71,42 @@ void devicemgr_drivers(const struct devicemgr *mgr,
         each(user, &driver);
     }
     free(drivers);
+}
+
+/* ---- what the cluster says ---- */
+
+void devicemgr_slice(struct devicemgr *mgr, uint64_t now_ms, const char *uid, const char *driver,
+                     const char *pool, const char *const *devices, size_t devices_len)
+{
+    const struct ids ids = {(char **)devices,
+                            devices_len < SLICE_DEVICES_MAX ? devices_len : SLICE_DEVICES_MAX};
+    struct state *state = &mgr->state;
+
+    state_at(state, now_ms);
+    slices_remove(&state->slices, uid);
+    if (slices_len(&state->slices) < SLICES_MAX)
+        slices_set(&state->slices, uid, driver, pool, &ids);
+    tasks_slices_changed(&mgr->tasks);
+}
+
+void devicemgr_slice_gone(struct devicemgr *mgr, uint64_t now_ms, const char *uid)
+{
+    state_at(&mgr->state, now_ms);
+    slices_remove(&mgr->state.slices, uid);
+}
+
+void devicemgr_slices_forget(struct devicemgr *mgr, uint64_t now_ms)
+{
+    state_at(&mgr->state, now_ms);
+    slices_fini(&mgr->state.slices);
+}
+
+void devicemgr_claim_allocation(struct devicemgr *mgr, uint64_t now_ms, const char *uid,
+                                bool allocated, const struct devicemgr_claim_device *devices,
+                                size_t devices_len)
+{
+    state_at(&mgr->state, now_ms);
+    tasks_allocation(&mgr->tasks, uid, allocated, devices, devices_len);
 }
 
 /* ---- claims ---- */

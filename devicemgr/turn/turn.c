@@ -45,6 +45,7 @@ static void tables_fini(struct state *state)
     orders_fini(&state->orders);
     claims_fini(&state->claims);
     drivers_fini(&state->drivers);
+    slices_fini(&state->slices);
     ids_fini(&state->removed);
     resources_fini(&state->resources);
 }

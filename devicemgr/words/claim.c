@@ -72,6 +72,9 @@ static const struct kind KINDS[CLAIM_REFUSAL_KINDS] = {
                               "the state of this node's claims cannot be read: "},
     [CLAIM_REFUSED_DRAIN] = {CODE_UNAVAILABLE, explain_words, "the shim is being stopped"},
     [CLAIM_REFUSED_AWAY] = {CODE_UNAVAILABLE, explain_away, ""},
+    [CLAIM_REFUSED_OWED] = {CODE_UNAVAILABLE, explain_words,
+                            "the driver has to unprepare another claim first, which was told to be "
+                            "unprepared while it was away: "},
     [CLAIM_REFUSED_TURN] = {CODE_UNAVAILABLE, explain_waited,
                             "the driver is still busy with what was asked for it before; waited "},
     [CLAIM_REFUSED_UNSTORED] = {CODE_UNAVAILABLE, explain_waited,
@@ -102,6 +105,20 @@ void claim_refusal_explain(const struct state *state, const struct claim_refusal
     text_add_words(text, refusal->driver, TEXT_IDS_BYTES_MAX);
     text_add(text, ": ");
     kind_of(refusal)->explain(state, refusal, text);
+}
+
+void claim_explain_owed(const char *driver, const char *pod_namespace, const char *name,
+                        bool forgotten, const char *words, struct text *text)
+{
+    text_add(text, "claim ");
+    text_add_words(text, pod_namespace, TEXT_IDS_BYTES_MAX);
+    text_add(text, "/");
+    text_add_words(text, name, TEXT_IDS_BYTES_MAX);
+    text_add(text, ", which is to be unprepared since its driver ");
+    text_add_words(text, driver, TEXT_IDS_BYTES_MAX);
+    text_add(text, " was away, failed");
+    text_add(text, forgotten ? "; it was never sent there, and is forgotten: " : ": ");
+    text_add_words(text, words ? words : "no reason given", TEXT_WORDS_BYTES_MAX);
 }
 
 void claim_explain_registered(const char *endpoint, const char *driver, struct text *text)

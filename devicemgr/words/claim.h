@@ -4,6 +4,7 @@
 #ifndef DEVICEMGR_WORDS_CLAIM_H
 #define DEVICEMGR_WORDS_CLAIM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "devicemgr/things/text.h"
@@ -17,6 +18,7 @@ enum claim_refusal_kind {
     CLAIM_REFUSED_UNREAD,
     CLAIM_REFUSED_DRAIN,
     CLAIM_REFUSED_AWAY,     /* the driver is */
+    CLAIM_REFUSED_OWED,     /* another claim's unprepare is owed to the driver: `words`: its name */
     CLAIM_REFUSED_TURN,     /* something else is being done for the claim */
     CLAIM_REFUSED_UNSTORED, /* within the time */
     CLAIM_REFUSED_STORE,    /* `words`: the store's */
@@ -39,6 +41,9 @@ int claim_refusal_code(enum claim_refusal_kind kind);
 void claim_refusal_explain(const struct state *state, const struct claim_refusal *refusal,
                            struct text *text);
 
+/* One that is owed was refused by the driver; adds the whole sentence. */
+void claim_explain_owed(const char *driver, const char *pod_namespace, const char *name,
+                        bool forgotten, const char *words, struct text *text);
 /* The kubelet's words for an endpoint that is registered already. */
 void claim_explain_registered(const char *endpoint, const char *driver, struct text *text);
 

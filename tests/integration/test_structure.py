@@ -18,11 +18,11 @@ ROOMS = {"store": (), "kubelet_file": ("things",)}
 NOUNS = {"things/allocation": ("allocation", "allocations"),
          "machines/create": ("creates", "create", "create_admit", "create_call", "create_forward", "create_take"),
          "machines/plugin": ("plugin", "plugin_dial", "registration", "builtin"),
-         "machines/task": ("tasks", "task"),
+         "machines/task": ("tasks", "task", "task_owed"),
          "machines/runtime": ("runtime", "listed", "rebuild", "adopt")}
 LINES_MAX = 500
 RULES = ("rules/usable.c", "rules/holders.c", "rules/selection.c", "rules/shown.c", "rules/choose.c",
-         "rules/wanted.c", "rules/kept_back.c", "rules/releasable.c")
+         "rules/wanted.c", "rules/kept_back.c", "rules/releasable.c", "rules/without_driver.c")
 THINGS = ("allocation", "claim", "driver", "order", "pod", "sandbox", "resource", "endpoint", "devices")
 FOUND = (*THINGS, "device", "kubelet_hold", "waiter", "create", "call", "task", "claimant")
 

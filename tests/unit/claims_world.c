@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
+#include "cri-proto/dra_v1.pb-c.h"
 
 int claims_setup(void **state)
 {
@@ -98,9 +99,65 @@ void claim_cancelled(struct world *w, uint64_t number)
     devicemgr_run(w->mgr);
 }
 
-void claim_answered(struct world *w, const char *response)
+/* A device's name may have its pool before it. */
+static void name_device(Dra__V1__Device *device, char *name, char *cdi, size_t cdi_bytes)
 {
-    devicemgr_claim_answered(w->mgr, w->now_ms, w->call, 0, NULL, response, strlen(response));
+    char *slash = strchr(name, '/');
+
+    dra__v1__device__init(device);
+    device->pool_name = (char *)"p";
+    device->device_name = name;
+    if (slash) {
+        *slash = '\0';
+        device->pool_name = name;
+        device->device_name = slash + 1;
+    }
+    snprintf(cdi, cdi_bytes, "example.com/dev=%s", device->device_name);
+}
+
+size_t claim_response(const char *devices, uint8_t bytes[1024])
+{
+    Dra__V1__NodePrepareResourceResponse message = DRA__V1__NODE_PREPARE_RESOURCE_RESPONSE__INIT;
+    Dra__V1__Device items[8], *v[8];
+    char cdi[8][64], *ids[8], *words = strdup(devices), *rest = NULL;
+    size_t len;
+
+    message.devices = v;
+    for (char *name = strtok_r(words, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
+        size_t i = message.n_devices++;
+
+        name_device(&items[i], name, cdi[i], sizeof cdi[i]);
+        ids[i] = cdi[i];
+        items[i].cdi_device_ids = &ids[i];
+        items[i].n_cdi_device_ids = 1;
+        v[i] = &items[i];
+    }
+    assert_true(dra__v1__node_prepare_resource_response__get_packed_size(&message) <= 1024);
+    len = dra__v1__node_prepare_resource_response__pack(&message, bytes);
+    free(words);
+    return len;
+}
+
+void claim_answered(struct world *w, const char *devices)
+{
+    uint8_t bytes[1024];
+    size_t len = claim_response(devices, bytes);
+
+    devicemgr_claim_answered(w->mgr, w->now_ms, w->call, 0, NULL, bytes, len);
+    devicemgr_run(w->mgr);
+}
+
+void slice_is(struct world *w, const char *pool, const char *device)
+{
+    devicemgr_slice(w->mgr, w->now_ms, device, DRIVER, pool, &device, 1);
+    devicemgr_run(w->mgr);
+}
+
+void claim_allocated(struct world *w, const char *uid, const char *pool, const char *device)
+{
+    const struct devicemgr_claim_device is = {.driver = DRIVER, .pool = pool, .device = device};
+
+    devicemgr_claim_allocation(w->mgr, w->now_ms, uid, true, &is, 1);
     devicemgr_run(w->mgr);
 }
 

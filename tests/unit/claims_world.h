@@ -1,6 +1,5 @@
 /*
- * Drivers and their claims, in the world of devicemgr_world.h. What a driver answers is bytes to the
- * core's machines, so it is plain text in these tests.
+ * Drivers and their claims, in the world of devicemgr_world.h.
  */
 #ifndef TESTS_UNIT_CLAIMS_WORLD_H
 #define TESTS_UNIT_CLAIMS_WORLD_H
@@ -30,10 +29,17 @@ void prepare(struct world *w, uint64_t number, const char *uid);
 void unprepare(struct world *w, uint64_t number, const char *uid);
 void claim_cancelled(struct world *w, uint64_t number);
 
+/* What a driver answers, as bytes (world_response()); how many. */
+size_t claim_response(const char *devices, uint8_t bytes[1024]);
 /* Of w->call. */
-void claim_answered(struct world *w, const char *response);
+void claim_answered(struct world *w, const char *devices);
 void claim_unprepared(struct world *w);
 void claim_failed(struct world *w, int code, const char *message);
+
+/* A slice of this node has this one device of DRIVER. */
+void slice_is(struct world *w, const char *pool, const char *device);
+/* The claim has this device of DRIVER now, as the cluster says. */
+void claim_allocated(struct world *w, const char *uid, const char *pool, const char *device);
 
 /* The whole way of a claim of DRIVER, which is up: asked for by `number`, answered with `response`. */
 void claim_prepared(struct world *w, uint64_t number, const char *uid, const char *response);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cri-proto/dra_v1.pb-c.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/options.h"
 #include "devicemgr/things/request.h"
@@ -246,7 +247,7 @@ static void on_preferred(void *user, uint64_t number, const char *const *ids, si
 
 static void on_event(void *user, const struct devicemgr_event *event)
 {
-    static const char *const NAMES[] = {"registered", "lost",     "back",   "removed",
+    static const char *const NAMES[] = {"registered", "lost",     "back",  "removed",
                                         "allocated",  "released", "taken", "refused"};
     struct world *w = user;
     char *text;
@@ -306,13 +307,41 @@ static void on_driver_unprepare(void *user, uint64_t instance, uint64_t call,
     on_driver_call(user, "unprepare", instance, call, claim, timeout_ms);
 }
 
+const char *world_response(const void *response, size_t bytes)
+{
+    static char text[1024];
+    Dra__V1__NodePrepareResourceResponse *message =
+        dra__v1__node_prepare_resource_response__unpack(NULL, bytes, response);
+    size_t n = 0;
+
+    assert_non_null(message);
+    text[0] = '\0';
+    for (size_t i = 0; i < message->n_devices; i++) {
+        const Dra__V1__Device *is = message->devices[i];
+        bool plain = strcmp(is->pool_name, "p") == 0;
+
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s%s%s", i ? " " : "",
+                              plain ? "" : is->pool_name, plain ? "" : "/", is->device_name);
+    }
+    dra__v1__node_prepare_resource_response__free_unpacked(message, NULL);
+    return text;
+}
+
+static void on_claim_look(void *user, const struct devicemgr_claim *claim)
+{
+    struct world *w = user;
+
+    if (w->looks)
+        record(w, "look %s (%s/%s)", claim->uid, claim->pod_namespace, claim->name);
+}
+
 static void on_claim_done(void *user, uint64_t number, const struct devicemgr_claim_done *done)
 {
     if (done->code != 0)
         record(user, "claim %" PRIu64 " refused %d: %s", number, done->code, done->message);
     else
-        record(user, "claim %" PRIu64 " done%s%.*s", number, done->response ? ": " : "",
-               (int)done->response_bytes, done->response ? (const char *)done->response : "");
+        record(user, "claim %" PRIu64 " done%s%s", number, done->response ? ": " : "",
+               done->response ? world_response(done->response, done->response_bytes) : "");
 }
 
 static void on_log(void *user, int level, const struct devicemgr_about *about, const char *text)
@@ -490,6 +519,7 @@ static const struct devicemgr_ports PORTS = {
     .driver_registered = on_driver_registered,
     .driver_prepare = on_driver_prepare,
     .driver_unprepare = on_driver_unprepare,
+    .claim_look = on_claim_look,
     .claim_done = on_claim_done,
     .log = on_log,
 };

@@ -27,6 +27,9 @@
 #define ALLOCATE_TIMEOUT_MS 10000
 #define PRESTART_TIMEOUT_MS 30000
 
+/* What a driver answered, as "gpu-0 q/gpu-1": devices of pool "p", and of "q". Static. */
+const char *world_response(const void *response, size_t bytes);
+
 struct world_line {
     char *text;
     struct world_line *next;
@@ -55,6 +58,7 @@ struct world {
     uint64_t call;     /* on a plugin, or a driver */
     uint64_t instance; /* of the driver that it is on */
     uint64_t check;
+    bool looks; /* the port claim_look is written down, too */
     uint64_t commit;
     size_t commits; /* how many there were */
 

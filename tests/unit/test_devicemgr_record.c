@@ -414,6 +414,8 @@ static void a_driver_comes_back_as_it_was(void **state)
 
 static void a_claim_comes_back_as_it_was(void **state)
 {
+    static const uint8_t response[] = {0x0a, 0x04, 0x1a,
+                                       0x02, 'g',  '0'}; /* a device of this name */
     struct claims table = {0}, again = {0};
     struct devicemgr_record record;
     struct claim *claim;
@@ -424,7 +426,8 @@ static void a_claim_comes_back_as_it_was(void **state)
     (void)state;
     claim = claims_add(&table, "c1", "d.com", "ns", "gpu");
     claim_set_state(claim, CLAIM_SENT);
-    claims_set_response(&table, claim, "a\0b", 3);
+    assert_true(claims_set_response(&table, claim, response, sizeof response));
+    claim_set_local(claim);
     claim_set_state(claim, CLAIM_PREPARED);
     bytes = record_of_claim(claim, &len);
     record = row(DEVICEMGR_RECORD_CLAIM, "c1", "d.com", "", bytes, len);
@@ -435,9 +438,12 @@ static void a_claim_comes_back_as_it_was(void **state)
     assert_string_equal(is->name, "gpu");
     assert_int_equal(is->state, CLAIM_PREPARED);
     assert_true(is->stored && is->durable);
-    assert_int_equal(is->response_bytes, 3);
-    assert_memory_equal(is->response, "a\0b", 3);
-    assert_int_equal(again.response_bytes, 3);
+    assert_int_equal(is->response_bytes, sizeof response);
+    assert_memory_equal(is->response, response, sizeof response);
+    assert_int_equal(again.response_bytes, sizeof response);
+    assert_int_equal(is->devices.len, 1);
+    assert_string_equal(is->devices.v[0].device, "g0");
+    assert_true(is->sent && is->local);
     record.key[1] = "other.com";
     assert_int_equal(record_restore_claim(&again, &record), -1); /* another's key */
     for (size_t cut = 0; cut < len; cut++) {

@@ -1,0 +1,98 @@
+/*
+ * What is owed to drivers: claims that were told to be unprepared while the driver was away.
+ */
+#include "devicemgr/books/state.h"
+#include "devicemgr/machines/task.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
+
+const struct task *task_find(const struct tasks *tasks, const struct claim *claim)
+{
+    const struct task *task;
+
+    HASH_FIND_PTR(tasks->by_claim, &claim, task);
+    return task;
+}
+
+struct task *task_edit(struct tasks *tasks, const struct claim *claim)
+{
+    return (struct task *)task_find(tasks, claim);
+}
+
+/* Each is tried before anything else. One that failed is in the way of what may be the same devices:
+ * those of its pools, or any, as long as that is not known of both. */
+static bool is_in_the_way(const struct tasks *tasks, const struct claim *owed,
+                          const struct claim *claim)
+{
+    const struct task *task = task_find(tasks, owed);
+
+    if (!task || !task->tried || task->phase != TASK_IDLE)
+        return true;
+    return !claim->allocation_known || owed->devices.len == 0 ||
+           granted_meet(&owed->devices, &claim->allocation);
+}
+
+const struct claim *task_owed_first(const struct tasks *tasks, const struct claim *claim)
+{
+    if (claim->of->owed == 0)
+        return NULL;
+    for (const struct claim *c = claim->of->first; c; c = c->next) {
+        if (c != claim && c->state == CLAIM_OWED && is_in_the_way(tasks, c, claim))
+            return c;
+    }
+    return NULL;
+}
+
+static size_t under_way(const struct tasks *tasks, const struct claims_of *of)
+{
+    size_t len = 0;
+
+    for (const struct claim *c = of->first; c; c = c->next) {
+        const struct task *task = c->state == CLAIM_OWED ? task_find(tasks, c) : NULL;
+
+        len += task && task->phase == TASK_CALLING;
+    }
+    return len;
+}
+
+bool task_owed_may_go(const struct tasks *tasks, const struct task *task)
+{
+    return tasks->state->now_ms >= task->retry_ms &&
+           under_way(tasks, task->claim->of) < OWED_AT_ONCE;
+}
+
+bool task_owed_failed(struct tasks *tasks, struct task *task, const char *message)
+{
+    const struct claim *claim = task->claim;
+    struct text text = {0};
+
+    task->pause_ms *= 2;
+    if (task->pause_ms < OWED_RETRY_MS_MIN)
+        task->pause_ms = OWED_RETRY_MS_MIN;
+    if (task->pause_ms > OWED_RETRY_MS_MAX)
+        task->pause_ms = OWED_RETRY_MS_MAX;
+    task->retry_ms = tasks->state->now_ms + task->pause_ms;
+    task->tried = true;
+    claim_explain_owed(claim->driver, claim->pod_namespace, claim->name, !claim->sent, message,
+                       &text);
+    state_log(tasks->state, LEVEL_WARNING, &text);
+    return claim->sent;
+}
+
+void task_owed_anew(struct task *task)
+{
+    task->tried = false;
+    task->retry_ms = task->pause_ms = 0;
+}
+
+uint64_t task_owed_next_ms(const struct tasks *tasks, const struct task *task)
+{
+    const struct driver *driver = drivers_find(&tasks->state->drivers, task->claim->driver);
+
+    if (task->phase != TASK_IDLE || task->claim->state != CLAIM_OWED || !task->tried || !driver ||
+        !driver_usable(driver))
+        return UINT64_MAX;
+    if (task->retry_ms > tasks->state->now_ms || task_owed_may_go(tasks, task))
+        return task->retry_ms;
+    return UINT64_MAX; /* others are under way */
+}

@@ -1,0 +1,92 @@
+#include "devicemgr/things/granted.h"
+
+#include <string.h>
+
+#include "cri-proto/dra_v1.pb-c.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/mem.h"
+
+void granted_fini(struct granted *granted)
+{
+    for (size_t i = 0; i < granted->len; i++) {
+        free(granted->v[i].pool);
+        free(granted->v[i].device);
+        free(granted->v[i].share_id);
+        ids_fini(&granted->v[i].cdi);
+    }
+    free(granted->v);
+    *granted = (struct granted){0};
+}
+
+struct granted_device *granted_add(struct granted *granted, const char *pool, const char *device,
+                                   const char *share_id, bool admin)
+{
+    struct granted_device *added;
+
+    granted->v = mem_grow(granted->v, granted->len, sizeof *granted->v);
+    added = &granted->v[granted->len++];
+    *added = (struct granted_device){
+        .pool = mem_strdup(pool),
+        .device = mem_strdup(device),
+        .share_id = share_id ? mem_strdup(share_id) : NULL,
+        .admin = admin,
+    };
+    return added;
+}
+
+bool granted_read(struct granted *granted, const void *response, size_t response_bytes)
+{
+    Dra__V1__NodePrepareResourceResponse *message =
+        dra__v1__node_prepare_resource_response__unpack(NULL, response_bytes, response);
+    bool fits = message && message->n_devices <= CLAIM_DEVICES_MAX;
+
+    if (fits)
+        granted_fini(granted);
+    for (size_t i = 0; fits && i < message->n_devices; i++) {
+        const Dra__V1__Device *is = message->devices[i];
+        bool shared = is->shared_case == DRA__V1__DEVICE__SHARED_SHARE_ID;
+        struct granted_device *to = granted_add(granted, is->pool_name, is->device_name,
+                                                shared ? is->share_id : NULL, false);
+
+        ids_copy(&to->cdi, is->cdi_device_ids, is->n_cdi_device_ids);
+    }
+    dra__v1__node_prepare_resource_response__free_unpacked(message, NULL);
+    return fits;
+}
+
+static bool has(const struct granted *granted, const struct granted_device *sought)
+{
+    for (size_t i = 0; i < granted->len; i++) {
+        const struct granted_device *is = &granted->v[i];
+
+        if (strcmp(is->pool, sought->pool) == 0 && strcmp(is->device, sought->device) == 0 &&
+            strcmp(is->share_id ? is->share_id : "", sought->share_id ? sought->share_id : "") == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool has_all(const struct granted *a, const struct granted *b)
+{
+    for (size_t i = 0; i < b->len; i++) {
+        if (!has(a, &b->v[i]))
+            return false;
+    }
+    return true;
+}
+
+bool granted_same(const struct granted *a, const struct granted *b)
+{
+    return has_all(a, b) && has_all(b, a);
+}
+
+bool granted_meet(const struct granted *a, const struct granted *b)
+{
+    for (size_t i = 0; i < a->len; i++) {
+        for (size_t k = 0; k < b->len; k++) {
+            if (strcmp(a->v[i].pool, b->v[k].pool) == 0)
+                return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,39 @@
+/*
+ * Devices that a claim was given of one driver: as its allocation has them, or as the driver answered.
+ */
+#ifndef DEVICEMGR_THINGS_GRANTED_H
+#define DEVICEMGR_THINGS_GRANTED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "devicemgr/things/ids.h"
+
+struct granted_device {
+    char *pool;
+    char *device;
+    char *share_id; /* of one that is shared with others on purpose; NULL: it is not */
+    bool admin;     /* it is looked at only, whoever has it */
+    struct ids cdi; /* names by which the runtime knows it */
+};
+
+/* A zeroed struct is an empty list. */
+struct granted {
+    struct granted_device *v;
+    size_t len;
+};
+
+void granted_fini(struct granted *granted);
+/* Copied; `share_id` may be NULL. What it returns is valid until the next. */
+struct granted_device *granted_add(struct granted *granted, const char *pool, const char *device,
+                                   const char *share_id, bool admin);
+/* What a driver answered (NodePrepareResourceResponse of dra v1), in place of what there was. False,
+ * and nothing has changed: it is no such message, or it has more than CLAIM_DEVICES_MAX. */
+bool granted_read(struct granted *granted, const void *response, size_t response_bytes)
+    __attribute__((warn_unused_result));
+/* Whether both are the same devices, in any order. */
+bool granted_same(const struct granted *a, const struct granted *b);
+/* Whether there is a pool that both have a device of. */
+bool granted_meet(const struct granted *a, const struct granted *b);
+
+#endif

@@ -1,0 +1,484 @@
+/* While a driver is away: what is put off, and goes out when it is back; what is answered without it. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "claims_world.h"
+#include "devicemgr/things/limits.h"
+
+/* ---- put off ---- */
+
+/* Claim c1 is prepared with this device, and the driver goes. */
+static void c1_prepared_and_driver_lost(struct world *w, const char *device)
+{
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", device);
+    driver_lost(w, 1, "closed");
+}
+
+/* And its unprepare is put off. */
+static void c1_owed(struct world *w)
+{
+    slice_is(w, "p", "gpu-0");
+    c1_prepared_and_driver_lost(w, "gpu-0");
+    unprepare(w, 6, "c1");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "claim 6 done");
+}
+
+static void what_is_this_nodes_alone_is_put_off(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    c1_prepared_and_driver_lost(w, "gpu-0");
+    unprepare(w, 6, "c1");
+    expect(w, "commit claim c1 *");
+    expect_nothing(w); /* it is not promised before it is durable */
+    committed(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "owed");
+    expect(w, "claim 6 done");
+    expect_drivers(w, DRIVER "!(1-1)");
+    unprepare(w, 7, "c1"); /* the answer was lost on its way */
+    expect(w, "claim 7 done");
+    expect_nothing(w);
+    driver_connected(w, 1);
+    expect(w, "unprepare c1 *");
+    unprepare(w, 8, "c1");
+    claim_unprepared(w);
+    expect(w, "commit -claim c1 *");
+    committed(w);
+    expect(w, "claim 8 done");
+    expect_nothing(w);
+    expect_drivers(w, DRIVER "+");
+}
+
+static void other_nodes_devices_are_not(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "q", "gpu-0"); /* another pool's */
+    c1_prepared_and_driver_lost(w, "gpu-0");
+    unprepare(w, 6, "c1");
+    expect_nothing(w);
+    pass(w, CLAIM_HOLD_MS);
+    expect_with(w, "claim 6 refused 14", NULL);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+}
+
+static void nor_is_one_that_has_some_of_each(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    c1_prepared_and_driver_lost(w, "gpu-0 net/gpu-0");
+    unprepare(w, 6, "c1");
+    expect_nothing(w);
+}
+
+static void that_it_was_seen_once_is_remembered(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    slice_is(w, "p", "gpu-0"); /* published after it was prepared */
+    expect(w, "commit claim c1 *");
+    committed(w);
+    world_restart(w); /* and wiped since */
+    unprepare(w, 6, "c1");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "claim 6 done");
+}
+
+static void other_devices_are_looked_at_anew(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    claim_prepared(w, 6, "c1", "net/gpu-9"); /* allocated anew */
+    driver_lost(w, 1, "closed");
+    unprepare(w, 7, "c1");
+    expect_nothing(w);
+}
+
+static void one_that_was_never_answered_has_what_is_allocated(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "prepare *");
+    driver_lost(w, 1, "closed");
+    claim_cancelled(w, 5);
+    unprepare(w, 6, "c1");
+    expect_nothing(w);
+    claim_allocated(w, "c1", "p", "gpu-0"); /* it is known now */
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "claim 6 done");
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "owed");
+}
+
+static void one_that_was_never_sent_owes_nothing(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    driver_lost(w, 1, "closed");
+    prepare(w, 5, "c1");
+    expect(w, "commit *");
+    committed(w);
+    claim_cancelled(w, 5);
+    world_restart(w);
+    unprepare(w, 6, "c1");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "claim 6 done");
+    driver_register(w, 2, DRIVER, "/x/2.sock");
+    ignore_all(w);
+    committed(w);
+    driver_connected(w, 2);
+    expect(w, "unprepare c1 *"); /* it may be from before the driver came here */
+    claim_failed(w, 2, "unknown claim");
+    expect(w, "commit -claim c1 *");
+    committed(w);
+    expect_nothing(w);
+    assert_int_equal(logged(w, "was never sent there, and is forgotten: unknown claim"), 1);
+}
+
+static void what_cannot_be_stored_is_not_promised(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    c1_prepared_and_driver_lost(w, "gpu-0");
+    unprepare(w, 6, "c1");
+    expect(w, "commit *");
+    commit_failed(w, "disk full");
+    expect_with(w, "claim 6 refused 14", "disk full", NULL);
+    expect(w, "commit claim *");
+    committed(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+    driver_connected(w, 1);
+    expect_nothing(w);
+}
+
+/* ---- back ---- */
+
+static void it_goes_out_before_anything_is_prepared(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed(w);
+    prepare(w, 7, "c2");
+    expect(w, "commit claim c2 *");
+    committed(w);
+    driver_connected(w, 1);
+    expect(w, "unprepare c1 *");
+    expect_nothing(w);
+    prepare(w, 8, "c3");
+    expect_nothing(w);
+    claim_unprepared(w);
+    expect(w, "commit -claim c1 *");
+    expect_nothing(w); /* a crash now would tell it again */
+    committed(w);
+    expect(w, "commit claim c2 " DRIVER ", claim c3 " DRIVER);
+    committed(w);
+    expect(w, "prepare c2 *");
+    expect(w, "prepare c3 *");
+}
+
+static void it_outlives_a_restart(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed(w);
+    world_restart(w);
+    expect_drivers(w, DRIVER "?(1-1)");
+    driver_register(w, 2, DRIVER, "/x/2.sock");
+    ignore_all(w);
+    committed(w);
+    driver_connected(w, 2);
+    expect(w, "unprepare c1 *");
+    world_restart(w); /* and one in the middle */
+    driver_register(w, 3, DRIVER, "/x/3.sock");
+    ignore_all(w);
+    committed(w);
+    driver_connected(w, 3);
+    expect(w, "unprepare c1 *");
+    claim_unprepared(w);
+    expect(w, "commit -claim c1 *");
+    committed(w);
+    expect_nothing(w);
+}
+
+static void its_own_claim_is_unprepared_before_it_is_prepared_again(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed(w);
+    prepare(w, 7, "c1");
+    driver_connected(w, 1);
+    expect(w, "unprepare c1 *");
+    claim_unprepared(w);
+    expect(w, "commit -claim c1 *");
+    committed(w);
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "prepare c1 *");
+    claim_answered(w, "gpu-1");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "claim 7 done: gpu-1");
+}
+
+static void one_that_fails_is_in_the_way_of_its_pool(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed(w);
+    driver_connected(w, 1);
+    expect(w, "unprepare c1 *");
+    claim_failed(w, 13, "device is lost");
+    assert_int_equal(logged(w, "failed: device is lost"), 1);
+    prepare(w, 7, "c2");
+    expect_nothing(w); /* it is not known of which pool it has devices */
+    claim_allocated(w, "c2", "p", "gpu-1");
+    expect_nothing(w);
+    prepare(w, 8, "c3");
+    claim_allocated(w, "c3", "q", "gpu-9");
+    expect(w, "commit claim c3 *");
+    committed(w);
+    expect(w, "prepare c3 *");
+    pass(w, OWED_RETRY_MS_MIN);
+    expect(w, "unprepare c1 *");
+    claim_failed(w, 13, "device is lost");
+    pass(w, 2 * OWED_RETRY_MS_MIN - 1);
+    expect_nothing(w);
+    pass(w, 1);
+    expect(w, "unprepare c1 *");
+    claim_unprepared(w);
+    expect(w, "commit -claim c1 *");
+    committed(w);
+    expect(w, "commit claim c2 *");
+    committed(w);
+    expect(w, "prepare c2 *");
+}
+
+static void who_waits_for_it_is_told_so(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed(w);
+    driver_connected(w, 1);
+    expect(w, "unprepare c1 *");
+    prepare(w, 7, "c2");
+    for (uint64_t waited_ms = 0; waited_ms < CLAIM_HOLD_MS; waited_ms += 10000) {
+        claim_failed(w, 13, "busy");
+        pass(w, 10000);
+        expect(w, "unprepare c1 *");
+    }
+    expect_with(w, "claim 7 refused 14", "has to unprepare another claim first", "c1", NULL);
+}
+
+static void a_driver_that_dies_of_it_is_told_again(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed(w);
+    driver_connected(w, 1);
+    expect(w, "unprepare c1 *");
+    driver_lost(w, 1, "crashed");
+    expect_nothing(w);
+    pass(w, 10 * OWED_RETRY_MS_MAX);
+    expect_nothing(w);
+    driver_connected(w, 1);
+    expect(w, "unprepare c1 *");
+}
+
+static void some_go_out_at_a_time(void **state)
+{
+    struct world *w = *state;
+    uint64_t calls[2 * OWED_AT_ONCE] = {0};
+    char uid[16];
+
+    slice_is(w, "p", "gpu-0");
+    driver_up(w, 1, DRIVER);
+    for (int i = 0; i < 2 * OWED_AT_ONCE; i++) {
+        snprintf(uid, sizeof uid, "c%d", i);
+        claim_prepared(w, 10 + (uint64_t)i, uid, "gpu-0");
+    }
+    driver_lost(w, 1, "closed");
+    for (int i = 0; i < 2 * OWED_AT_ONCE; i++) {
+        snprintf(uid, sizeof uid, "c%d", i);
+        unprepare(w, 100 + (uint64_t)i, uid);
+    }
+    ignore_all(w);
+    committed(w);
+    ignore_all(w);
+    committed(w);
+    ignore_all(w);
+    driver_connected(w, 1);
+    for (int i = 0; i < OWED_AT_ONCE; i++)
+        expect(w, "unprepare *");
+    expect_nothing(w);
+    calls[0] = w->call;
+    claim_failed(w, 13, "busy");
+    expect(w, "unprepare *"); /* one of those that were not tried yet */
+    assert_int_not_equal(w->call, calls[0]);
+    expect_nothing(w);
+}
+
+/* ---- answered from the checkpoint ---- */
+
+static void cached(struct world *w)
+{
+    static const char *const DRIVERS[] = {DRIVER};
+
+    w->settings.cached_prepare = DRIVERS;
+    w->settings.cached_prepare_len = 1;
+    world_fresh_listed(w);
+    devicemgr_restored(w->mgr, w->now_ms);
+    w->looks = true;
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect(w, "look c1 (ns/c1)");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "prepare *");
+    claim_answered(w, "gpu-0");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "claim 5 done: gpu-0");
+}
+
+static void an_answer_may_last_if_the_same_is_allocated_still(void **state)
+{
+    struct world *w = *state;
+
+    cached(w);
+    prepare(w, 6, "c1");
+    expect(w, "look *");
+    expect(w, "commit *"); /* a driver that is there is asked */
+    committed(w);
+    expect(w, "prepare *");
+    claim_answered(w, "gpu-1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "claim 6 done: gpu-1");
+    claim_allocated(w, "c1", "p", "gpu-1");
+    driver_lost(w, 1, "closed");
+    prepare(w, 7, "c1");
+    expect(w, "look *");
+    expect_nothing(w); /* what was known before counts no more */
+    claim_allocated(w, "c1", "p", "gpu-1");
+    expect(w, "claim 7 done: gpu-1");
+    expect_nothing(w);
+}
+
+static void not_if_another_is(void **state)
+{
+    struct world *w = *state;
+
+    cached(w);
+    driver_lost(w, 1, "closed");
+    prepare(w, 6, "c1");
+    expect(w, "look *");
+    claim_allocated(w, "c1", "p", "gpu-1");
+    expect_nothing(w);
+    devicemgr_claim_allocation(w->mgr, w->now_ms, "c1", false, NULL, 0);
+    devicemgr_run(w->mgr);
+    expect_nothing(w);
+    pass(w, CLAIM_HOLD_MS);
+    expect_with(w, "claim 6 refused 14", NULL);
+}
+
+static void not_if_the_driver_may_have_another(void **state)
+{
+    struct world *w = *state;
+
+    cached(w);
+    prepare(w, 6, "c1");
+    expect(w, "look *");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "prepare *");
+    driver_lost(w, 1, "crashed");
+    claim_allocated(w, "c1", "p", "gpu-0");
+    expect_nothing(w);
+}
+
+static void nor_if_it_is_not_set(void **state)
+{
+    struct world *w = *state;
+
+    c1_prepared_and_driver_lost(w, "gpu-0");
+    prepare(w, 6, "c1");
+    claim_allocated(w, "c1", "p", "gpu-0");
+    expect_nothing(w);
+}
+
+/* ---- slices ---- */
+
+static void slices_have_bounds_and_may_go(void **state)
+{
+    struct world *w = *state;
+    char uid[32];
+    const char *device = "gpu-0";
+
+    driver_up(w, 1, DRIVER);
+    for (int i = 0; i < SLICES_MAX; i++) {
+        snprintf(uid, sizeof uid, "s%d", i);
+        devicemgr_slice(w->mgr, w->now_ms, uid, DRIVER, "q", &device, 1);
+    }
+    slice_is(w, "p", "gpu-0"); /* one too many */
+    claim_prepared(w, 5, "c1", "gpu-0");
+    devicemgr_slice_gone(w->mgr, w->now_ms, "s0");
+    slice_is(w, "p", "gpu-0");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    devicemgr_slices_forget(w->mgr, w->now_ms);
+    claim_prepared(w, 6, "c2", "gpu-0");
+    driver_lost(w, 1, "closed");
+    unprepare(w, 7, "c2");
+    expect_nothing(w);
+    unprepare(w, 8, "c1");
+    expect(w, "commit claim c1 *");
+}
+
+#define CLAIMS_TEST(name) cmocka_unit_test_setup_teardown(name, claims_setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CLAIMS_TEST(what_is_this_nodes_alone_is_put_off),
+        CLAIMS_TEST(other_nodes_devices_are_not),
+        CLAIMS_TEST(nor_is_one_that_has_some_of_each),
+        CLAIMS_TEST(that_it_was_seen_once_is_remembered),
+        CLAIMS_TEST(other_devices_are_looked_at_anew),
+        CLAIMS_TEST(one_that_was_never_answered_has_what_is_allocated),
+        CLAIMS_TEST(one_that_was_never_sent_owes_nothing),
+        CLAIMS_TEST(what_cannot_be_stored_is_not_promised),
+        CLAIMS_TEST(it_goes_out_before_anything_is_prepared),
+        CLAIMS_TEST(it_outlives_a_restart),
+        CLAIMS_TEST(its_own_claim_is_unprepared_before_it_is_prepared_again),
+        CLAIMS_TEST(one_that_fails_is_in_the_way_of_its_pool),
+        CLAIMS_TEST(who_waits_for_it_is_told_so),
+        CLAIMS_TEST(a_driver_that_dies_of_it_is_told_again),
+        CLAIMS_TEST(some_go_out_at_a_time),
+        CLAIMS_TEST(an_answer_may_last_if_the_same_is_allocated_still),
+        CLAIMS_TEST(not_if_another_is),
+        CLAIMS_TEST(not_if_the_driver_may_have_another),
+        CLAIMS_TEST(nor_if_it_is_not_set),
+        CLAIMS_TEST(slices_have_bounds_and_may_go),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
