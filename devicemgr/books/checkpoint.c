@@ -137,6 +137,8 @@ static void take_back_row(struct state *state, const struct dirty_row *row)
     dirty = dirty_find(&state->dirty, row->key, row->key_bytes);
     if (!dirty)
         return;
+    if (thing.claim)
+        claim_committed(thing.claim, true); /* that there is nothing is as it is to be */
     HASH_DEL(state->dirty.rows, dirty);
     dirty_row_free(dirty);
 }
@@ -215,7 +217,7 @@ void checkpoint_store_reset(struct state *state)
         dirty_touch_driver(state, driver);
     }
     for (struct claim *claim = state->claims.by_key; claim; claim = claim->hh.next) {
-        claim->stored = false;
+        claim_set_unstored(claim);
         dirty_touch_claim(state, claim);
     }
     dirty_touch_loss(state, true);

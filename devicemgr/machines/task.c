@@ -211,6 +211,8 @@ static void without_driver(struct tasks *tasks, struct task *task)
     struct claim *claim = task->claim;
 
     if (task->claimants->kind == TASK_PREPARE) {
+        if (claim->state == CLAIM_NEW && tasks->doubt)
+            claim_set_doubted(claim);
         if (claim->state == CLAIM_NEW)
             set_state(tasks, task, CLAIM_ASKED);
         if (without_driver_prepared(tasks->state, claim))
@@ -284,6 +286,12 @@ static bool has_room(const struct tasks *tasks, const struct claim *claim, size_
                CLAIMS_BYTES_MAX;
 }
 
+static void keep(struct tasks *tasks, struct task *task)
+{
+    task->phase = TASK_KEEPING;
+    task->answered_ms = tasks->state->now_ms;
+}
+
 static void prepared(struct tasks *tasks, struct task *task, const void *response,
                      size_t response_bytes)
 {
@@ -297,7 +305,7 @@ static void prepared(struct tasks *tasks, struct task *task, const void *respons
     }
     set_state(tasks, task, CLAIM_PREPARED);
     task_note_local(tasks, claim);
-    task->phase = TASK_KEEPING;
+    keep(tasks, task);
 }
 
 static void unprepared(struct tasks *tasks, struct task *task)
@@ -308,17 +316,18 @@ static void unprepared(struct tasks *tasks, struct task *task)
         return;
     }
     set_state(tasks, task, CLAIM_GONE);
-    task->phase = TASK_KEEPING;
+    keep(tasks, task);
 }
 
 void task_answered(struct tasks *tasks, struct task *task, int code, const char *message,
                    const void *response, size_t response_bytes)
 {
     forget_call(tasks, task);
-    if (task->owed && code != CODE_OK && task_owed_failed(tasks, task, message)) {
+    if (code != CODE_OK && task->owed) {
+        task_owed_failed(tasks, task, message);
         idle(task);
         tasks->owed_less = true;
-    } else if (code != CODE_OK && !task->owed) {
+    } else if (code != CODE_OK) {
         idle(task);
         fail_all(tasks, task, code, message);
     } else if (task->kind == TASK_PREPARE) {
@@ -343,6 +352,12 @@ void task_unanswered(struct tasks *tasks, struct task *task)
 
 /* ---- the store's ---- */
 
+/* Something may have been put off meanwhile. */
+static bool is_in_the_way(const struct tasks *tasks, const struct task *task)
+{
+    return task->kind == TASK_PREPARE && task_owed_first(tasks, task->claim);
+}
+
 /* What was to be sent may be, if somebody still wants it. */
 static void stored(struct tasks *tasks, struct task *task)
 {
@@ -351,7 +366,7 @@ static void stored(struct tasks *tasks, struct task *task)
     if (task->claim->state == CLAIM_OWED) {
         idle(task);
         answer_unprepared(tasks, task);
-    } else if (instance && is_asked(task, task->kind))
+    } else if (instance && is_asked(task, task->kind) && !is_in_the_way(tasks, task))
         call(tasks, task, instance);
     else
         revert(tasks, task);
@@ -415,17 +430,27 @@ static enum claim_refusal_kind why(const struct tasks *tasks, const struct task 
     return CLAIM_REFUSED_AWAY;
 }
 
-bool task_is_being_asked(const struct task *task, const struct claimant *claimant)
+/* It is for this one that is done what is being done. */
+static bool is_served(const struct task *task, const struct claimant *claimant)
 {
-    if (task->phase != TASK_CALLING)
+    if (task->phase != TASK_CALLING && task->phase != TASK_KEEPING)
         return false;
-    for (const struct claimant *r = task->claimants; r; r = r->next) {
-        if (r->kind != task->kind)
-            return false;
-        if (r == claimant)
+    for (const struct claimant *c = task->claimants; c && c->kind == task->kind; c = c->next) {
+        if (c == claimant)
             return true;
     }
     return false;
+}
+
+uint64_t task_limit_ms(const struct tasks *tasks, const struct claimant *claimant)
+{
+    const struct task *task = claimant->task;
+
+    if (is_served(task, claimant))
+        return task->phase == TASK_CALLING
+                   ? UINT64_MAX
+                   : later_by(later(task->answered_ms, claimant->since_ms), CLAIM_KEEP_MS);
+    return tasks->state->draining ? 0 : later_by(claimant->since_ms, CLAIM_HOLD_MS);
 }
 
 /* What it waits for, if it is that. */
@@ -434,16 +459,6 @@ static const char *owed_name(const struct tasks *tasks, const struct claim *clai
     const struct claim *owed = claim->state == CLAIM_OWED ? claim : task_owed_first(tasks, claim);
 
     return owed ? owed->name : NULL;
-}
-
-static bool is_over(const struct tasks *tasks, const struct task *task,
-                    const struct claimant *claimant)
-{
-    const struct state *state = tasks->state;
-
-    if (task_is_being_asked(task, claimant))
-        return false;
-    return state->draining || later_by(claimant->since_ms, CLAIM_HOLD_MS) <= state->now_ms;
 }
 
 void task_expire(struct tasks *tasks, struct task *task)
@@ -462,7 +477,7 @@ void task_expire(struct tasks *tasks, struct task *task)
             .waited_ms = ago(tasks->state->now_ms, claimant->since_ms),
         };
 
-        if (!is_over(tasks, task, claimant))
+        if (tasks->state->now_ms < task_limit_ms(tasks, claimant))
             continue;
         task_refuse(tasks->state, claimant->number, &refusal);
         claimant_free(tasks, claimant);

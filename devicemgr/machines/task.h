@@ -68,6 +68,7 @@ struct task {
     uint64_t commit;            /* STORING, KEEPING: which carries it; 0: none yet */
     uint64_t call;              /* CALLING */
     uint64_t instance;          /* likewise: of whom */
+    uint64_t answered_ms;       /* KEEPING: since when */
     struct claimant *claimants; /* who came first first */
     /* Of what is owed, since its driver is back: */
     bool tried;
@@ -80,6 +81,7 @@ struct task {
 struct tasks {
     struct state *state;
     bool restored;  /* all claims are known */
+    bool doubt;     /* or perhaps not: rows were lost */
     bool owed_less; /* one that was owed has been tried: others may go on */
     struct task *by_claim;
     struct task *by_call;
@@ -94,8 +96,8 @@ void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number, const 
                const struct devicemgr_claim *claim);
 /* devicemgr_claim_cancelled() */
 void tasks_cancelled(struct tasks *tasks, uint64_t number);
-/* All rows are in. */
-void tasks_restored(struct tasks *tasks);
+/* All rows are in; `lost`: not all that there were. */
+void tasks_restored(struct tasks *tasks, bool lost);
 /* The shim is about to end. */
 void tasks_drain(struct tasks *tasks);
 /* What is known of slices has changed. */
@@ -127,8 +129,8 @@ void task_answered(struct tasks *tasks, struct task *task, int code, const char 
 void task_unanswered(struct tasks *tasks, struct task *task);
 /* The commit that carries it is over. */
 void task_committed(struct tasks *tasks, struct task *task, const char *error);
-/* Whether a call for the claimant is under way. */
-bool task_is_being_asked(const struct task *task, const struct claimant *claimant);
+/* When it is refused, whatever it waits for; UINT64_MAX: not while its call is under way. */
+uint64_t task_limit_ms(const struct tasks *tasks, const struct claimant *claimant);
 /* Ends those whose time is over. */
 void task_expire(struct tasks *tasks, struct task *task);
 /* The claimant ends. */
@@ -148,8 +150,8 @@ struct task *task_edit(struct tasks *tasks, const struct claim *claim);
 const struct claim *task_owed_first(const struct tasks *tasks, const struct claim *claim);
 /* Whether what is owed may be tried now. */
 bool task_owed_may_go(const struct tasks *tasks, const struct task *task);
-/* It was tried, and failed: later again. False: it was never sent, and is to be forgotten. */
-bool task_owed_failed(struct tasks *tasks, struct task *task, const char *message);
+/* It was tried, and failed: later again. */
+void task_owed_failed(struct tasks *tasks, struct task *task, const char *message);
 /* Its driver is back: nothing was tried since. */
 void task_owed_anew(struct task *task);
 /* When it may be tried again; UINT64_MAX: never, as it stands. */

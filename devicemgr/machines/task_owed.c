@@ -20,7 +20,7 @@ struct task *task_edit(struct tasks *tasks, const struct claim *claim)
 }
 
 /* Each is tried before anything else. One that failed is in the way of what may be the same devices:
- * those of its pools, or any, as long as that is not known of both. */
+ * those of its pools, or any, as long as that is not known of both; unless it never had any. */
 static bool is_in_the_way(const struct tasks *tasks, const struct claim *owed,
                           const struct claim *claim)
 {
@@ -28,8 +28,8 @@ static bool is_in_the_way(const struct tasks *tasks, const struct claim *owed,
 
     if (!task || !task->tried || task->phase != TASK_IDLE)
         return true;
-    return !claim->allocation_known || owed->devices.len == 0 ||
-           granted_meet(&owed->devices, &claim->allocation);
+    return owed->sent && (!claim->allocation_known || owed->devices.len == 0 ||
+                          granted_meet(&owed->devices, &claim->allocation));
 }
 
 const struct claim *task_owed_first(const struct tasks *tasks, const struct claim *claim)
@@ -61,7 +61,7 @@ bool task_owed_may_go(const struct tasks *tasks, const struct task *task)
            under_way(tasks, task->claim->of) < OWED_AT_ONCE;
 }
 
-bool task_owed_failed(struct tasks *tasks, struct task *task, const char *message)
+void task_owed_failed(struct tasks *tasks, struct task *task, const char *message)
 {
     const struct claim *claim = task->claim;
     struct text text = {0};
@@ -73,10 +73,8 @@ bool task_owed_failed(struct tasks *tasks, struct task *task, const char *messag
         task->pause_ms = OWED_RETRY_MS_MAX;
     task->retry_ms = tasks->state->now_ms + task->pause_ms;
     task->tried = true;
-    claim_explain_owed(claim->driver, claim->pod_namespace, claim->name, !claim->sent, message,
-                       &text);
+    claim_explain_owed(claim->driver, claim->pod_namespace, claim->name, message, &text);
     state_log(tasks->state, LEVEL_WARNING, &text);
-    return claim->sent;
 }
 
 void task_owed_anew(struct task *task)

@@ -163,13 +163,14 @@ void tasks_cancelled(struct tasks *tasks, uint64_t number)
 
 /* ---- what comes from outside ---- */
 
-void tasks_restored(struct tasks *tasks)
+void tasks_restored(struct tasks *tasks, bool lost)
 {
     for (struct claim *claim = tasks->state->claims.by_key; claim; claim = claim->hh.next) {
         if (claim->state == CLAIM_OWED)
             ensure(tasks, claim);
     }
     tasks->restored = true;
+    tasks->doubt = lost;
     advance_all(tasks);
 }
 
@@ -275,10 +276,12 @@ void tasks_committed(struct tasks *tasks, uint64_t commit, const char *error)
 
     HASH_ITER(hh, tasks->by_claim, task, next)
     {
-        if (is_to_be_stored(task) && task->commit == commit) {
-            task->commit = 0;
-            task_committed(tasks, task, error);
-        }
+        bool durable = task->claim->durable;
+
+        if (!is_to_be_stored(task) || (task->commit != commit && !durable))
+            continue;
+        task->commit = 0;
+        task_committed(tasks, task, durable ? NULL : error);
     }
     settle(tasks);
 }
@@ -298,16 +301,12 @@ static uint64_t owed_next_ms(const struct tasks *tasks, const struct claims_of *
     return next_ms;
 }
 
-/* The next one whose time ends, but for those whose call is under way. */
 uint64_t tasks_next_ms(const struct tasks *tasks)
 {
-    const struct claimant *claimant = tasks->first;
     uint64_t next_ms = UINT64_MAX;
 
-    while (claimant && task_is_being_asked(claimant->task, claimant))
-        claimant = claimant->all_next;
-    if (claimant)
-        next_ms = later_by(claimant->since_ms, CLAIM_HOLD_MS);
+    for (const struct claimant *c = tasks->first; c; c = c->all_next)
+        next_ms = earlier(next_ms, task_limit_ms(tasks, c));
     for (const struct claims_of *of = tasks->state->claims.by_driver; of; of = of->hh.next)
         next_ms = earlier(next_ms, owed_next_ms(tasks, of));
     return next_ms;

@@ -27,7 +27,7 @@ bool without_driver_unprepared(const struct state *state, const struct claim *cl
 {
     if (claim->state == CLAIM_NEW)
         return false; /* it is from before its driver came here */
-    return claim->state == CLAIM_ASKED || claim->local || without_driver_local(state, claim);
+    return (claim->state == CLAIM_ASKED && !claim->sent) || claim->local || without_driver_local(state, claim);
 }
 
 static bool is_cached(const struct state *state, const char *driver)

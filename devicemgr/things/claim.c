@@ -210,6 +210,11 @@ void claims_renew(struct claims *table, struct claim *claim)
     claim->local = false;
 }
 
+void claim_set_doubted(struct claim *claim)
+{
+    claim->sent = true;
+}
+
 void claim_set_local(struct claim *claim)
 {
     claim->local = true;
@@ -222,6 +227,12 @@ void claim_set_allocation(struct claim *claim, bool allocated, struct granted *g
     *granted = (struct granted){0};
     claim->allocated = allocated;
     claim->allocation_known = true;
+}
+
+void claim_set_unstored(struct claim *claim)
+{
+    claim->durable = claim->stored = false;
+    claim->commit = 0;
 }
 
 void claim_carry(struct claim *claim, uint64_t commit)

@@ -111,10 +111,14 @@ void claim_set_restored(struct claim *claim, enum claim_state state, bool sent, 
 bool claims_set_response(struct claims *table, struct claim *claim, const void *response,
                          size_t response_bytes) __attribute__((warn_unused_result));
 void claim_set_local(struct claim *claim);
+/* It may have been sent by somebody who is forgotten. */
+void claim_set_doubted(struct claim *claim);
 /* What is allocated now; `granted` is taken. */
 void claim_set_allocation(struct claim *claim, bool allocated, struct granted *granted);
 /* It has to be told anew. */
 void claim_forget_allocation(struct claim *claim);
+/* The store has lost it. */
+void claim_set_unstored(struct claim *claim);
 /* A commit carries its row as it is now. */
 void claim_carry(struct claim *claim, uint64_t commit);
 /* The commit that carries it is over. */

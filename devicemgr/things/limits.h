@@ -112,6 +112,9 @@
 /* How long one waits for a driver that is away, or for its turn: the kubelet gives up after 45 s, and
  * is to see our words. */
 #define CLAIM_HOLD_MS 40000
+/* How long what came of a call may take to be stored: a commit that takes longer is waited for in vain,
+ * but one that ends as the kubelet's time does is not. */
+#define CLAIM_KEEP_MS 5000
 /* How long a driver may take for one claim: as long as the kubelet gives it
  * (pkg/kubelet/cm/dra/plugin/dra_plugin.go). */
 #define CLAIM_CALL_MS 45000

@@ -16,6 +16,11 @@ static inline uint64_t earlier(uint64_t a_ms, uint64_t b_ms)
     return a_ms < b_ms ? a_ms : b_ms;
 }
 
+static inline uint64_t later(uint64_t a_ms, uint64_t b_ms)
+{
+    return a_ms > b_ms ? a_ms : b_ms;
+}
+
 static inline uint64_t moment_or_never(uint64_t ms)
 {
     return ms > 0 ? ms : UINT64_MAX;

@@ -65,5 +65,5 @@ void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms)
     listing_restored(state);
     showing_times(state);
     kubelet_restored(state);
-    tasks_restored(&mgr->tasks);
+    tasks_restored(&mgr->tasks, state->listing.rows_lost);
 }

@@ -108,7 +108,7 @@ void claim_refusal_explain(const struct state *state, const struct claim_refusal
 }
 
 void claim_explain_owed(const char *driver, const char *pod_namespace, const char *name,
-                        bool forgotten, const char *words, struct text *text)
+                        const char *words, struct text *text)
 {
     text_add(text, "claim ");
     text_add_words(text, pod_namespace, TEXT_IDS_BYTES_MAX);
@@ -116,8 +116,7 @@ void claim_explain_owed(const char *driver, const char *pod_namespace, const cha
     text_add_words(text, name, TEXT_IDS_BYTES_MAX);
     text_add(text, ", which is to be unprepared since its driver ");
     text_add_words(text, driver, TEXT_IDS_BYTES_MAX);
-    text_add(text, " was away, failed");
-    text_add(text, forgotten ? "; it was never sent there, and is forgotten: " : ": ");
+    text_add(text, " was away, failed: ");
     text_add_words(text, words ? words : "no reason given", TEXT_WORDS_BYTES_MAX);
 }
 

@@ -43,7 +43,7 @@ void claim_refusal_explain(const struct state *state, const struct claim_refusal
 
 /* One that is owed was refused by the driver; adds the whole sentence. */
 void claim_explain_owed(const char *driver, const char *pod_namespace, const char *name,
-                        bool forgotten, const char *words, struct text *text);
+                        const char *words, struct text *text);
 /* The kubelet's words for an endpoint that is registered already. */
 void claim_explain_registered(const char *endpoint, const char *driver, struct text *text);
 

@@ -58,6 +58,7 @@ void check_nothing_left(struct world *w)
     check_that(w, store_count(&w->store, DEVICEMGR_RECORD_ORDER) == 0,
                "%zu rows of what an operator has taken back are left",
                store_count(&w->store, DEVICEMGR_RECORD_ORDER));
+    dra_check_nothing_left(w);
     check_that(w, plugin_registrations_open(w) == 0, "%zu Register calls were never answered",
                plugin_registrations_open(w));
     check_that(w, shim_next_ms(w) == UINT64_MAX, "a node at rest waits for nothing");

@@ -65,7 +65,7 @@
     X(LISTED_HOLDS, "containers listed as having devices")                                         \
     X(LISTED_WAITS, "containers listed as waiting")                                                \
     X(LISTED_PROMISED, "containers listed that only the kubelet knows of")                         \
-    X(LISTED_REFUSED, "containers listed as refused")\
+    X(LISTED_REFUSED, "containers listed as refused")                                              \
     X(CORDONED, "devices cordoned")                                                                \
     X(UNCORDONED, "devices uncordoned")                                                            \
     X(WITHDRAWN, "resources withdrawn")                                                            \
@@ -76,7 +76,13 @@
     X(KEPT_FROM, "refusals of what is cordoned or withdrawn")                                      \
     X(KEPT_BY, "creates of who has what is cordoned or withdrawn")                                 \
     X(RELEASED, "pods whose devices an operator has released")                                     \
-    X(RELEASE_REFUSED, "refusals to release those of a pod that is there")
+    X(RELEASE_REFUSED, "refusals to release those of a pod that is there")                         \
+    X(DRA_PREPARES, "calls of drivers to prepare a claim")                                         \
+    X(DRA_UNPREPARES, "calls of drivers to unprepare one")                                         \
+    X(DRA_OWED, "claims whose unprepare was put off")                                              \
+    X(DRA_CACHED, "claims that were prepared without their driver")                                \
+    X(DRA_FAILED, "claims that a driver refused")                                                  \
+    X(DRA_REFUSED, "claims that were refused for want of their driver")
 
 enum count {
 #define X(name, words) COUNT_##name,

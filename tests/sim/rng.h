@@ -72,6 +72,14 @@ enum draw {
     DRAW_LISTS,
     DRAW_OPERATOR,
     DRAW_RELEASE,
+    DRAW_DRA_DRIVER,
+    DRAW_DRA_CONNECTS,
+    DRAW_DRA_STARTS,
+    DRAW_DRA_CALLED,
+    DRAW_DRA_ANSWERS,
+    DRAW_DRA_CLAIM,
+    DRAW_DRA_COMES,
+    DRAW_DRA_LOOKS,
 };
 
 /* Mixes `about` in: another stream for each. */

@@ -185,6 +185,41 @@ static void on_steered(void *user, uint64_t number, const struct devicemgr_steer
         operator_answered(user, number, steered);
 }
 
+static void on_driver_registered(void *user, uint64_t instance, int code, const char *message)
+{
+    (void)message;
+    if (port(user))
+        dra_registered(user, instance, code);
+}
+
+static void on_driver_prepare(void *user, uint64_t instance, uint64_t call,
+                              const struct devicemgr_claim *claim, uint64_t timeout_ms)
+{
+    (void)timeout_ms;
+    if (port(user))
+        dra_called(user, true, instance, call, claim);
+}
+
+static void on_driver_unprepare(void *user, uint64_t instance, uint64_t call,
+                                const struct devicemgr_claim *claim, uint64_t timeout_ms)
+{
+    (void)timeout_ms;
+    if (port(user))
+        dra_called(user, false, instance, call, claim);
+}
+
+static void on_claim_look(void *user, const struct devicemgr_claim *claim)
+{
+    if (port(user))
+        dra_look(user, claim);
+}
+
+static void on_claim_done(void *user, uint64_t number, const struct devicemgr_claim_done *done)
+{
+    if (port(user))
+        dra_claim_done(user, number, done);
+}
+
 static const struct devicemgr_ports PORTS = {
     .endpoint_open = on_open,
     .endpoint_close = on_close,
@@ -199,6 +234,11 @@ static const struct devicemgr_ports PORTS = {
     .verdict = on_verdict,
     .preferred = on_preferred,
     .steered = on_steered,
+    .driver_registered = on_driver_registered,
+    .driver_prepare = on_driver_prepare,
+    .driver_unprepare = on_driver_unprepare,
+    .claim_look = on_claim_look,
+    .claim_done = on_claim_done,
     .log = on_log,
 };
 
@@ -325,6 +365,7 @@ static void start(struct world *w, uint64_t a, uint64_t b)
     bridge_report_later(w);
     if (shim->core)
         kubelet_lists_later(w);
+    dra_shim_started(w);
 }
 
 /* `reboot`: nothing outlives it. */
@@ -351,6 +392,7 @@ static void die(struct world *w, bool reboot)
     plugins_shim_gone(w);
     client_shim_gone(w);
     runtime_shim_gone(w);
+    dra_shim_gone(w);
     world_after(w, &rng, rng_delay_ms(&rng, DEAD_MS_MAX) + 1, start, 0, 0);
 }
 
@@ -634,6 +676,7 @@ static void pick_overrides(struct world *w, struct rng *rng)
 void shim_init(struct world *w)
 {
     static const char *const ALL[] = {"*"};
+    static const char *const CACHED[] = {DRA_LOCAL_DRIVER};
     struct rng rng = world_draw(w, DRAW_SETTINGS, 0, 0);
     struct shim *shim = &w->shim;
 
@@ -645,6 +688,8 @@ void shim_init(struct world *w)
         .hold_ms = rng_below(&rng, 9) * 1000,
         .checked = w->play.seed % 2 == 0,
         .allocate_timeout_ms = rng_between(&rng, 1, 10) * 1000,
+        .cached_prepare = CACHED,
+        .cached_prepare_len = 1,
         .mask_ms = rng_between(&rng, 0, rng_percent(&rng, 50) ? 10 : 120) * 1000,
         .kubelet_wait_ms = rng_percent(&rng, 50) ? rng_below(&rng, 120) * 1000 : 0,
         .prestart_timeout_ms = rng_between(&rng, 1, 10) * 1000,

@@ -215,6 +215,7 @@ static void run_faults(struct world *w)
     uint64_t start_ms = w->now_ms;
 
     w->faults = true;
+    dra_init(w);
     chaos(w, 0, 0);
     while (w->now_ms < start_ms + w->play.faults_ms && !w->broken[0]) {
         w->heat = 20 + (unsigned)(70 * (w->now_ms - start_ms) / w->play.faults_ms);
@@ -233,6 +234,7 @@ static void stop_faults(struct world *w)
     kubelet_delete_unbegun(w);
     moves_end(w);
     plugins_heal(w);
+    dra_heal(w);
 }
 
 /* Until `done`, or for `max_ms`. */
@@ -336,6 +338,8 @@ static void run_to_rest(struct world *w)
     if (!w->broken[0] && w->shim.core)
         shown_check_rest(w, false);
     replace_stranded(w);
+    dra_end(w);
+    run_until(w, dra_is_done, REST_MS_MAX, "every claim is unprepared");
     kubelet_drain(w);
     run_until(w, empty, REST_MS_MAX, "every pod ends");
     bridge_file_written(w); /* as with the next pod */

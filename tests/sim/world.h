@@ -16,6 +16,7 @@
 #include "tests/sim/client.h"
 #include "tests/sim/count.h"
 #include "tests/sim/decision.h"
+#include "tests/sim/dra.h"
 #include "tests/sim/kubelet.h"
 #include "tests/sim/lister.h"
 #include "tests/sim/operator.h"
@@ -78,6 +79,7 @@ struct world {
     struct bridge bridge;
     struct operator_sim operator;
     struct releaser releaser;
+    struct dra dra;
     char broken[512]; /* the first broken invariant; "": none */
     char journal[JOURNAL_LINES][JOURNAL_LINE_BYTES];
     uint64_t journal_len; /* lines ever written */

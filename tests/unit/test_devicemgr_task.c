@@ -581,6 +581,74 @@ static void a_store_that_is_slow_is_not_waited_for_ever(void **state)
     expect(w, "prepare *");
 }
 
+/* Its row was on its way, and never came to the disk: there is nothing to delete. */
+static void a_claim_is_gone_whose_row_never_was(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    driver_lost(w, 1, "closed");
+    prepare(w, 5, "c1");
+    expect(w, "commit claim *");
+    claim_cancelled(w, 5);
+    driver_connected(w, 1);
+    unprepare(w, 6, "c1");
+    expect(w, "unprepare *");
+    claim_unprepared(w);
+    expect_nothing(w);
+    commit_failed(w, "disk full");
+    expect(w, "claim 6 done");
+    pass(w, CLAIM_HOLD_MS);
+    expect_nothing(w);
+}
+
+static void what_came_late_has_some_time_to_be_stored(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "prepare *");
+    pass(w, CLAIM_HOLD_MS + 2000);
+    expect_nothing(w);
+    claim_answered(w, "gpu-0");
+    expect(w, "commit *");
+    pass(w, CLAIM_KEEP_MS - 1);
+    expect_nothing(w);
+    committed(w);
+    expect(w, "claim 5 done: gpu-0");
+    prepare(w, 6, "c1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "prepare *");
+    claim_answered(w, "gpu-0");
+    expect(w, "commit *");
+    pass(w, CLAIM_KEEP_MS);
+    expect_with(w, "claim 6 refused 14", "not stored", NULL);
+}
+
+static void a_file_that_was_lost_has_to_have_it_again(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "prepare *");
+    claim_failed(w, 2, "no");
+    expect(w, "claim 5 refused 2: no");
+    devicemgr_store_reset(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+    expect(w, "commit *");
+    prepare(w, 6, "c1");
+    expect_nothing(w); /* it is not there yet that the driver may have something */
+    committed(w);
+    expect(w, "prepare *");
+}
+
 /* ---- bounds ---- */
 
 static void names_have_a_bound(void **state)
@@ -678,6 +746,9 @@ int main(void)
         CLAIMS_TEST(an_answer_that_cannot_be_stored_is_asked_for_again),
         CLAIMS_TEST(an_unprepare_that_cannot_be_stored_is_asked_for_again),
         CLAIMS_TEST(a_store_that_is_slow_is_not_waited_for_ever),
+        CLAIMS_TEST(a_claim_is_gone_whose_row_never_was),
+        CLAIMS_TEST(what_came_late_has_some_time_to_be_stored),
+        CLAIMS_TEST(a_file_that_was_lost_has_to_have_it_again),
         CLAIMS_TEST(names_have_a_bound),
         CLAIMS_TEST(there_is_a_most_of_claims_and_of_who_waits),
         CLAIMS_TEST(who_stops_lets_nobody_wait),

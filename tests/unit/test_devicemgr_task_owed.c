@@ -147,10 +147,33 @@ static void one_that_was_never_sent_owes_nothing(void **state)
     driver_connected(w, 2);
     expect(w, "unprepare c1 *"); /* it may be from before the driver came here */
     claim_failed(w, 2, "unknown claim");
-    expect(w, "commit -claim c1 *");
+    prepare(w, 7, "c2"); /* it has no devices that could be in the way */
+    expect(w, "commit claim c2 *");
     committed(w);
+    expect(w, "prepare c2 *");
+    pass(w, OWED_RETRY_MS_MIN);
+    expect(w, "unprepare c1 *");
+}
+
+static void after_rows_were_lost_it_may_have_been(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    world_reborn(w);
+    devicemgr_rows_lost(w->mgr);
+    world_restored(w);
+    ignore_all(w);
+    committed(w);
+    prepare(w, 5, "c1");
+    expect(w, "commit *");
+    committed(w);
+    claim_cancelled(w, 5);
+    unprepare(w, 6, "c1");
     expect_nothing(w);
-    assert_int_equal(logged(w, "was never sent there, and is forgotten: unknown claim"), 1);
+    world_restart(w); /* and that is not forgotten */
+    unprepare(w, 7, "c1");
+    expect_nothing(w);
 }
 
 static void what_cannot_be_stored_is_not_promised(void **state)
@@ -193,6 +216,33 @@ static void it_goes_out_before_anything_is_prepared(void **state)
     committed(w);
     expect(w, "prepare c2 *");
     expect(w, "prepare c3 *");
+}
+
+/* The driver is back before either is durable. */
+static void it_goes_out_before_what_is_stored_with_it(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    prepare(w, 6, "c9");
+    expect(w, "commit claim c9 *"); /* under way */
+    driver_lost(w, 1, "closed");
+    driver_connected(w, 1);
+    prepare(w, 7, "c2");
+    driver_lost(w, 1, "closed");
+    unprepare(w, 8, "c1");
+    driver_connected(w, 1);
+    ignore_all(w);
+    committed(w);
+    expect(w, "commit claim c1 " DRIVER ", claim c2 " DRIVER "*");
+    committed(w);
+    expect(w, "claim 8 done");
+    expect(w, "unprepare c1 *");
+    ignore_all(w);
+    committed(w); /* that they are not sent */
+    expect_nothing(w);
 }
 
 static void it_outlives_a_restart(void **state)
@@ -465,8 +515,10 @@ int main(void)
         CLAIMS_TEST(other_devices_are_looked_at_anew),
         CLAIMS_TEST(one_that_was_never_answered_has_what_is_allocated),
         CLAIMS_TEST(one_that_was_never_sent_owes_nothing),
+        CLAIMS_TEST(after_rows_were_lost_it_may_have_been),
         CLAIMS_TEST(what_cannot_be_stored_is_not_promised),
         CLAIMS_TEST(it_goes_out_before_anything_is_prepared),
+        CLAIMS_TEST(it_goes_out_before_what_is_stored_with_it),
         CLAIMS_TEST(it_outlives_a_restart),
         CLAIMS_TEST(its_own_claim_is_unprepared_before_it_is_prepared_again),
         CLAIMS_TEST(one_that_fails_is_in_the_way_of_its_pool),
