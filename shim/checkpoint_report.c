@@ -21,13 +21,8 @@ void checkpoint_report_put_counts(FILE *out, const struct checkpoint_report *rep
             report->claims);
 }
 
-void checkpoint_report_put(FILE *out, const struct checkpoint_report *report)
+void checkpoint_report_put_findings(FILE *out, const struct checkpoint_report *report)
 {
-    checkpoint_report_put_text(out, report->path);
-    fprintf(out, ": %s\nschema version %" PRIu64 "; rows: ", report->sound ? "sound" : "damaged",
-            report->schema_version);
-    checkpoint_report_put_counts(out, report);
-    fputc('\n', out);
     for (size_t i = 0; i < report->findings_len; i++) {
         fprintf(out, "%s: ", report->findings[i].kind);
         checkpoint_report_put_text(out, report->findings[i].text);
@@ -35,6 +30,16 @@ void checkpoint_report_put(FILE *out, const struct checkpoint_report *report)
     }
     if (report->findings_total > report->findings_len)
         fprintf(out, "and %" PRIu64 " more\n", report->findings_total - report->findings_len);
+}
+
+void checkpoint_report_put(FILE *out, const struct checkpoint_report *report)
+{
+    checkpoint_report_put_text(out, report->path);
+    fprintf(out, ": %s\nschema version %" PRIu64 "; rows: ", report->sound ? "sound" : "damaged",
+            report->schema_version);
+    checkpoint_report_put_counts(out, report);
+    fputc('\n', out);
+    checkpoint_report_put_findings(out, report);
 }
 
 void checkpoint_report_put_name(FILE *out, const struct checkpoint_report *report)

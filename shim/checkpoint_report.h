@@ -37,6 +37,8 @@ json_t *checkpoint_report_json(const struct checkpoint_report *report);
 
 /* "2 resources, 1 allocations, 1 pods, 0 orders, 0 drivers, 0 claims" */
 void checkpoint_report_put_counts(FILE *out, const struct checkpoint_report *report);
+/* A line for each, and how many more there are. */
+void checkpoint_report_put_findings(FILE *out, const struct checkpoint_report *report);
 /* A text that may have any bytes. */
 void checkpoint_report_put_text(FILE *out, const char *text);
 

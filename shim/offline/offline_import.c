@@ -120,11 +120,7 @@ static void put_source(const struct import *import, const struct checkpoint_repo
     if (source->document)
         puts("What plugins gave to containers is not in it: they are asked again when one is made "
              "anew.");
-    for (size_t i = 0; i < report->findings_len; i++) {
-        printf("%s: ", report->findings[i].kind);
-        checkpoint_report_put_text(stdout, report->findings[i].text);
-        putchar('\n');
-    }
+    checkpoint_report_put_findings(stdout, report);
 }
 
 static void put_present(const struct import *import)
@@ -133,7 +129,7 @@ static void put_present(const struct import *import)
 
     checkpoint_report_put_text(stdout, import->into);
     if (!present->there) {
-        printf(" is not there%s\n", import->done ? " before" : " yet");
+        puts(import->done ? " was not there" : " is not there yet");
     } else if (!present->readable) {
         printf(" cannot be read (");
         checkpoint_report_put_text(stdout, present->why);

@@ -166,6 +166,30 @@ def test_another_schema_and_back(node, allocated):
     assert len(plugin.allocated()) == 2
 
 
+def test_a_checkpoint_is_put_into_the_place_of_a_lost_one(node, allocated):
+    """Stopped as the refusal says, it stays so, though a kubelet calls at its socket again and again."""
+    client, _, container = allocated
+    state, document = node.path("/var/lib/cri-device-shim"), "/root/checkpoint.json"
+    node.path("/root").mkdir(exist_ok=True)
+    node.run("cri-device-shimctl", "cordon", GPU, "g9")
+    node.run("cri-device-shimctl", "checkpoint", "export", "--file", document)
+    refused_ = node.run("cri-device-shimctl", "checkpoint", "import", document, "--yes", check=False)
+    assert refused_.returncode == 1
+    node.run(*refused_.stderr.partition("stop it first: ")[2].split())
+    assert node.active() == ALL - {DAEMON, SOCKET}
+    for path in state.glob("checkpoint.db*"):
+        path.unlink()
+    done = node.run("cri-device-shimctl", "checkpoint", "import", document, "--yes")
+    assert "imported into /var/lib/cri-device-shim/checkpoint.db" in done.stdout
+    assert node.active() == ALL - {DAEMON, SOCKET}
+    node.run("systemctl", "start", SOCKET, DAEMON)
+    client.reconnect()
+    assert [one.id for one in client.ListContainers().containers] == [container]
+    told = [node.run("cri-device-shimctl", *words, "-o", "name").stdout
+            for words in (("orders",), ("allocations",))]
+    assert told[0] == f"cordon/{GPU}/g9\n" and "default/one" in told[1]
+
+
 def test_an_upgrade_that_fails_is_taken_back(node, allocated):
     """By a restart: the release before serves again, with what systemd keeps for it. Connections
     ended when their calls had, and are made anew: what was there in between could not have gone on

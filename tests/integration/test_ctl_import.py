@@ -301,6 +301,17 @@ def test_a_file_that_is_not_right_changes_nothing(at_work, document, spoil, word
     assert files(at_work) == before
 
 
+def test_a_device_in_two_pods_is_told_and_taken(at_work, document):
+    """One of them at most runs with it, as the runtime will say."""
+    root = json.loads(document.read_text())
+    root["allocations"].append({**root["allocations"][0], "podUid": "another"})
+    document.write_text(json.dumps(root))
+    answer = imported(at_work, document, "--dry-run")
+    assert answer["sound"] and [one["kind"] for one in answer["findings"]] == ["device"]
+    done = ctl(at_work, "checkpoint", "import", str(document), "-c", str(at_work.config_path), "-y")
+    assert done.returncode == 0 and f"device: device g0 of resource {GPU} is in the rows" in done.stdout
+
+
 def test_a_file_that_is_too_large(at_work, document):
     os.truncate(document, 100 * 1024 * 1024)
     assert "it has 104857600 bytes, more than the 67108864 that are read" in failed(
