@@ -312,6 +312,8 @@ static void it_is_made_anew_beside_what_a_token_names(void **state)
 
     u1_adopted(w);
     nics_up(w, "n0");
+    pass(w, OUTCOME_MS);
+    runtime_listed(w, "u1/main u2"); /* that is all that had it */
     ignore_all(w);
     container_removed(w, "c-u1-main");
     container_forwarded(w, 11, "u1", "main", NIC ":n0");
