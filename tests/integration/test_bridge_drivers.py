@@ -235,6 +235,20 @@ def test_a_killed_bridge_s_connection_goes_on(kept, kubelet, feed, manager):
     assert kubelet.registered == [GPU]
 
 
+def test_a_driver_that_the_daemon_is_about_to_reach_is_gone_on_with(kept, kubelet, feed):
+    """Both were killed: what is kept for it waits until it serves."""
+    instance = kubelet.wait_registered(GPU)
+    kept.kill()
+    feed.stop()
+    feed.drivers = {GPU: None}
+    feed.start()
+    kept.start()
+    feed.wait_watched(2)
+    feed.show_drivers({GPU: BOTH})
+    assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
+    assert instance.losses() == 0 and kubelet.deregistered == []
+
+
 def test_a_bridge_told_to_restart_leaves_it_all(kept, kubelet, feed):
     instance = kubelet.wait_registered(GPU)
     for _ in range(3):

@@ -131,6 +131,18 @@ def test_both_killed_under_a_call(shim, bridge, kubelet, make_driver):
     assert instance.losses() == 0 and kubelet.deregistered == []
 
 
+def test_both_killed_at_rest(shim, bridge, kubelet, make_driver):
+    """No claim says that there is a driver: its row does."""
+    make_driver()
+    instance = kubelet.wait_registered(GPU)
+    shim.kill()
+    bridge.kill()
+    bridge.start()
+    shim.start()
+    assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
+    assert instance.losses() == 0 and kubelet.deregistered == []
+
+
 def test_a_claim_outlives_the_daemon(shim, bridge, kubelet, make_driver):
     """What is prepared is unprepared after any restart, by the driver that has it."""
     driver = make_driver()

@@ -26,6 +26,7 @@ struct stand_ins {
     size_t len;
     struct rpc_call *watch;
     bool told;         /* ops->told, of this daemon */
+    bool heard;        /* it has said which drivers there are */
     bool unknown;      /* this daemon does not know the call */
     bool swept;        /* what processes before have left is removed */
     uint64_t since_ms; /* that there is this daemon, the loop's time */
@@ -154,14 +155,19 @@ static void on_message(struct rpc_call *call, const ProtobufCMessage *message, v
 {
     const Bridge__V1__WatchDriversResponse *response = (const void *)message;
     struct stand_ins *stand_ins = user;
+    bool awaited = false; /* some driver, which this daemon may be about to reach */
 
     (void)call;
     withdraw_gone(stand_ins, response);
     for (size_t i = 0; i < response->n_drivers; i++) {
         if (response->drivers[i]->serves)
             show(stand_ins, response->drivers[i]);
+        else
+            awaited = true;
     }
-    tell(stand_ins);
+    stand_ins->heard = true;
+    if (!awaited)
+        tell(stand_ins);
 }
 
 /* One of a release that knows nothing of drivers has none. */
@@ -192,6 +198,7 @@ void stand_ins_feed_came(struct stand_ins *stand_ins)
 {
     stand_ins->since_ms = uv_now(stand_ins->world.loop);
     memset(stand_ins->confirmed, 0, sizeof stand_ins->confirmed);
+    stand_ins->heard = false;
     stand_ins->told = false;
     stand_ins->unknown = false;
     ask(stand_ins);
@@ -203,7 +210,7 @@ void stand_ins_feed_lost(struct stand_ins *stand_ins)
 {
     rpc_call_cancel(stand_ins->watch);
     stand_ins->watch = NULL;
-    stand_ins->told = false;
+    stand_ins->heard = false;
 }
 
 /* ---- life ---- */
@@ -214,8 +221,10 @@ static void on_timer(uv_timer_t *timer)
 
     if (!stand_ins->watch && !stand_ins->unknown && feed_client_alive(stand_ins->world.feed))
         ask(stand_ins);
-    if (stand_ins->told && uv_now(timer->loop) - stand_ins->since_ms >= STAND_INS_SETTLE_MS)
+    if (stand_ins->heard && uv_now(timer->loop) - stand_ins->since_ms >= STAND_INS_SETTLE_MS) {
         withdraw_unconfirmed(stand_ins);
+        tell(stand_ins);
+    }
     for (size_t i = 0; i < stand_ins->len; i++)
         stand_in_look(stand_ins->shown[i]);
 }

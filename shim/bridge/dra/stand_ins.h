@@ -16,7 +16,8 @@
 struct stand_ins;
 
 struct stand_ins_ops {
-    /* The daemon has said which there are, or that it knows none: for the first time since stand_ins_feed_came(). */
+    /* The daemon has said which there are, and each serves or has had its time to; or that it knows of
+     * none. Once for each daemon. */
     void (*told)(void *user);
 };
 
