@@ -55,9 +55,12 @@ const struct refusal *refused_find(const struct refused *refused, const char *po
 void refused_note(struct refused *refused, uint64_t now_ms, const struct demand *demand,
                   const char *word, const char *clears, int code, const char *text)
 {
-    struct refusal *refusal = mem_alloc(1, sizeof *refusal);
-    struct refusal *before = find(refused, demand->pod_uid, demand->container);
+    struct refusal *refusal, *before;
 
+    if (demand_names_bytes(demand) > REFUSED_NAMES_BYTES_MAX)
+        return;
+    refusal = mem_alloc(1, sizeof *refusal);
+    before = find(refused, demand->pod_uid, demand->container);
     refusal->key = key_of(demand->pod_uid, demand->container);
     demand_copy(&refusal->demand, demand);
     refusal->word = word;

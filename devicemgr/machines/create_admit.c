@@ -32,9 +32,7 @@ static bool has_token(const struct devicemgr_create *said)
 /* Whether what the create is known by may be kept. */
 static bool names_fit(const struct demand *demand)
 {
-    return strlen(demand->sandbox_id) + strlen(demand->pod_uid) + strlen(demand->pod_namespace) +
-               strlen(demand->pod_name) + strlen(demand->container) <=
-           DEMAND_NAMES_BYTES_MAX;
+    return demand_names_bytes(demand) <= DEMAND_NAMES_BYTES_MAX;
 }
 
 static void log_ignored(struct state *state, const struct create *create)

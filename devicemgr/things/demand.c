@@ -54,3 +54,9 @@ void demand_fini(struct demand *demand)
     request_fini(&demand->request);
     free(demand->names);
 }
+
+size_t demand_names_bytes(const struct demand *demand)
+{
+    return strlen(demand->sandbox_id) + strlen(demand->pod_uid) + strlen(demand->pod_namespace) +
+           strlen(demand->pod_name) + strlen(demand->container);
+}

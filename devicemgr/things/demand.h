@@ -32,5 +32,7 @@ void demand_init(struct demand *demand, uint64_t create, uint64_t now_ms,
  * create's. `to` need not be set before. */
 void demand_copy(struct demand *to, const struct demand *demand);
 void demand_fini(struct demand *demand);
+/* Of the ids and names that it is known by. */
+size_t demand_names_bytes(const struct demand *demand);
 
 #endif

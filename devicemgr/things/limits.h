@@ -41,6 +41,9 @@
 /* Containers of which the last refusal is remembered, each with what it asked for: one kilobyte and
  * some 40 bytes for each id that a token names. */
 #define REFUSED_MAX 128
+/* Who is refused since its names are longer than that, is remembered up to here: a place in the list of pods
+ * is to fit into a request for the next page. */
+#define REFUSED_NAMES_BYTES_MAX (4 * DEMAND_NAMES_BYTES_MAX)
 /* Resources one container may name, and the text that names them: 253 + 1 + 63 bytes a name. */
 #define REQUEST_RESOURCES_MAX 64
 #define REQUEST_BYTES_MAX 24576

@@ -303,6 +303,18 @@ def test_one_id_that_fills_a_message(at_work, make_plugin):
     assert (first, CUT.fullmatch(long)[1], last) == ("g0", str(16 * MIB - 64), "z0")
 
 
+def test_names_without_end_leave_the_lists_whole(at_work, make_client, make_plugin):
+    """Who is refused for them is not remembered; the others are."""
+    make_plugin(at_work, GPU, ["g0"])
+    client = make_client(at_work)
+    for name in ("x" * 5000, *(f"{'x' * 100_000}{number}" for number in range(4)), "web"):
+        pod = client.run_pod(name, annotations=by_annotation("main", f"{GPU}=2"))
+        with pytest.raises(grpc.RpcError):
+            client.create(pod, "main")
+    assert [one["name"] for one in items(at_work, "pods")] == ["web", "x" * 5000]
+    assert len(items(at_work, "why")) == 2
+
+
 def test_orders_of_long_ids(at_work):
     """As long as a command line takes; what is set by one is taken back by it."""
     ids = [f"{'x' * 30_000}{number}" for number in range(10)]
