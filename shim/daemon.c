@@ -1,11 +1,9 @@
 #include "shim/daemon.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include <uv.h>
@@ -15,6 +13,7 @@
 #include "shim/control/control.h"
 #include "shim/core/host.h"
 #include "shim/daemon_events.h"
+#include "shim/daemon_inside.h"
 #include "shim/daemon_report.h"
 #include "shim/daemon_settings.h"
 #include "shim/deaths.h"
@@ -29,138 +28,12 @@
 #include "shim/relay/relay.h"
 #include "shim/rpc/keeper.h"
 #include "shim/rpc/stored_listener.h"
-#include "shim/service_manager.h"
 #include "shim/signals.h"
 #include "shim/version.h"
 #include "shim/watchdog.h"
 
-/* What a stop takes besides "drain". */
-#define STOP_EXTRA_MS 10000
 /* What earlier processes have crashed at (deaths.h), beside the CRI socket. */
 #define DEATHS_NAME "deaths"
-
-struct daemon {
-    uv_loop_t loop;
-    struct settings *settings;
-    const struct config *config; /* the settings' */
-    struct fd_store *store;
-    struct calls *calls;
-    struct host *host;
-    struct feed *feed;       /* NULL: not yet, no more, or no bridge is wanted */
-    struct gate *gate;       /* NULL: not yet, or no more */
-    struct relay *relay;     /* the same */
-    struct keeper *keeper;   /* of the relay's socket */
-    struct metrics *metrics; /* NULL: nobody watches, or no more */
-    struct events *events;
-    struct control *control; /* NULL: not yet, no more, or none is wanted */
-    struct cluster *cluster; /* the same */
-    uint64_t started_ms;     /* boot_now_ms() */
-    bool ready;              /* the relay has begun to listen */
-    bool restored;           /* the checkpoint is read */
-    struct signals signals;
-    struct watchdog watchdog;
-    bool stopping;
-};
-
-/* ---- stopping ---- */
-
-static void on_events_stopped(void *user)
-{
-    struct daemon *d = user;
-
-    signals_close(&d->signals);
-    watchdog_close(&d->watchdog);
-}
-
-static void on_host_stopped(void *user)
-{
-    struct daemon *d = user;
-
-    events_stop(d->events, on_events_stopped, d);
-}
-
-static void stop_host(void *user)
-{
-    struct daemon *d = user;
-
-    host_stop(d->host, on_host_stopped, d);
-}
-
-static void stop_cluster(void *user)
-{
-    struct daemon *d = user;
-    struct cluster *cluster = d->cluster;
-
-    d->cluster = NULL;
-    if (cluster)
-        cluster_stop(cluster, stop_host, d);
-    else
-        stop_host(d);
-}
-
-static void stop_feed(void *user)
-{
-    struct daemon *d = user;
-    struct feed *feed = d->feed;
-
-    d->feed = NULL;
-    if (feed)
-        feed_stop(feed, stop_cluster, d);
-    else
-        stop_cluster(d);
-}
-
-static void stop_gate(struct daemon *d)
-{
-    struct gate *gate = d->gate;
-
-    d->gate = NULL;
-    if (gate)
-        gate_stop(gate, stop_feed, d);
-    else
-        stop_feed(d);
-}
-
-static void on_relay_stopped(void *user)
-{
-    struct daemon *d = user;
-
-    d->relay = NULL;
-    stop_gate(d);
-}
-
-/* systemd is to wait as long as "drain" says, whatever its own limit. */
-static void tell_stopping(const struct daemon *d)
-{
-    char state[64];
-
-    snprintf(state, sizeof state, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64,
-             (d->config->drain_ms + STOP_EXTRA_MS) * 1000);
-    service_manager_notify(state);
-}
-
-static void on_asked_to_stop(void *user, int number)
-{
-    struct daemon *d = user;
-
-    if (!d->stopping) {
-        d->stopping = true;
-        log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_STOPPING},
-                        "stopping: %s", strsignal(number));
-        tell_stopping(d);
-        keeper_stop(d->keeper);
-        d->keeper = NULL;
-        metrics_stop(d->metrics);
-        control_stop(d->control);
-        d->control = NULL;
-        if (d->relay)
-            relay_stop(d->relay, d->config->drain_ms, on_relay_stopped, d);
-        else
-            stop_gate(d);
-    } else if (d->relay) {
-        relay_stop_now(d->relay); /* asked twice: at once */
-    }
-}
 
 /* ---- starting ---- */
 
@@ -221,100 +94,6 @@ static void on_feed_changed(void *user)
 }
 
 static const struct feed_ops FEED_OPS = {.changed = on_feed_changed};
-
-static void on_gate_asks(void *user, pid_t kubelet, struct taken *out)
-{
-    struct daemon *d = user;
-
-    if (d->feed)
-        feed_taken(d->feed, kubelet, out);
-    else
-        *out = (struct taken){.words = "nothing serves the bridge"};
-}
-
-static void on_gate_release(void *user, uint64_t hold)
-{
-    struct daemon *d = user;
-
-    calls_gate_released(d->calls, hold);
-}
-
-/* What is shown to a kubelet that has just started is shown until it has admitted its pods. */
-static void on_gate_waits(void *user)
-{
-    struct daemon *d = user;
-
-    devicemgr_kubelet_started(host_core(d->host), boot_now_ms());
-    host_kick(d->host);
-}
-
-static void on_gate_told(void *user, const char *word, const char *words)
-{
-    struct daemon *d = user;
-
-    daemon_event_of_gate(d->events, word, words);
-}
-
-static const struct gate_ops GATE_OPS = {.taken = on_gate_asks,
-                                         .release = on_gate_release,
-                                         .waits = on_gate_waits,
-                                         .told = on_gate_told};
-
-static bool is_kubelet(void *user, pid_t pid)
-{
-    const struct daemon *d = user;
-
-    return gate_watches(d->gate, pid);
-}
-
-static bool is_armed(void *user, pid_t pid)
-{
-    const struct daemon *d = user;
-
-    return gate_armed(d->gate, pid);
-}
-
-static bool on_announced(void *user, pid_t pid)
-{
-    struct daemon *d = user;
-
-    return gate_announced(d->gate, pid);
-}
-
-static bool on_relist(void *user, pid_t pid, uint64_t deadline_ms, uint64_t hold)
-{
-    struct daemon *d = user;
-
-    return gate_hold(d->gate, pid, deadline_ms, hold);
-}
-
-static void on_relist_cancelled(void *user, uint64_t hold)
-{
-    struct daemon *d = user;
-
-    gate_cancelled(d->gate, hold);
-}
-
-static void on_relist_answered(void *user, pid_t pid)
-{
-    struct daemon *d = user;
-
-    gate_answered(d->gate, pid);
-}
-
-static const struct relists_gate RELISTS_GATE = {.watches = is_kubelet,
-                                                 .armed = is_armed,
-                                                 .announced = on_announced,
-                                                 .hold = on_relist,
-                                                 .cancelled = on_relist_cancelled,
-                                                 .answered = on_relist_answered};
-
-/* Who is a kubelet, and the gate until it has what it is shown. */
-static void start_gate(struct daemon *d)
-{
-    d->gate = gate_start(&d->loop, d->config, &GATE_OPS, d);
-    calls_bind_gate(d->calls, &RELISTS_GATE, d);
-}
 
 /* What stands in for the plugins at the kubelet. */
 static void start_feed(struct daemon *d)
@@ -409,7 +188,7 @@ static void start_relay(struct daemon *d)
 {
     char what[PATH_MAX + 64];
 
-    start_gate(d);
+    daemon_start_gate(d);
     d->relay = relay_start(&d->loop, d->config->listen, fd_store_take_socket(d->store), d->store,
                            d->config->runtime_endpoint, d->calls, *d->config->metrics.listen);
     snprintf(what, sizeof what, "listen = \"%s\"", d->config->listen);
@@ -514,7 +293,7 @@ static int run(struct daemon *d)
         log_error("out of memory");
         return -ENOMEM;
     }
-    signals_start(&d->signals, &d->loop, on_asked_to_stop, on_asked_to_reload, d);
+    signals_start(&d->signals, &d->loop, daemon_on_stop, on_asked_to_reload, d);
     watchdog_start(&d->watchdog, &d->loop);
     d->events = daemon_events_start(&d->loop, d->config);
     d->host = host_start(&d->loop, d->config, d->store, &HOST_OPS, d);

@@ -6,9 +6,15 @@ target_link_libraries(shim_commands
 
 include(${CMAKE_CURRENT_LIST_DIR}/offline/offline.cmake)
 
-add_executable(cri-device-shim ${CMAKE_CURRENT_LIST_DIR}/main.c ${CMAKE_CURRENT_LIST_DIR}/daemon.c
-                               ${CMAKE_CURRENT_LIST_DIR}/daemon_events.c ${CMAKE_CURRENT_LIST_DIR}/daemon_report.c ${CMAKE_CURRENT_LIST_DIR}/daemon_settings.c
-                               ${CMAKE_CURRENT_LIST_DIR}/report.c)
+add_executable(cri-device-shim
+    ${CMAKE_CURRENT_LIST_DIR}/main.c
+    ${CMAKE_CURRENT_LIST_DIR}/daemon.c
+    ${CMAKE_CURRENT_LIST_DIR}/daemon_events.c
+    ${CMAKE_CURRENT_LIST_DIR}/daemon_gate.c
+    ${CMAKE_CURRENT_LIST_DIR}/daemon_report.c
+    ${CMAKE_CURRENT_LIST_DIR}/daemon_settings.c
+    ${CMAKE_CURRENT_LIST_DIR}/daemon_stop.c
+    ${CMAKE_CURRENT_LIST_DIR}/report.c)
 target_link_libraries(cri-device-shim PRIVATE
     shim_commands shim_offline shim_version shim_settings shim_signals shim_metrics shim_relay shim_kubelet shim_cluster shim_control shim_events shim_core
     shim_rpc shim_log

@@ -35,6 +35,9 @@ MAY = {
 }
 # Files of shim/ that run before any room, or tie them: main.c calls the others.
 TYING = {"daemon.c": {"shim/cluster", "shim/control", "shim/core", "shim/events", "shim/kubelet", "shim/metrics", "shim/relay", "shim/rpc"},
+         "daemon_gate.c": {"shim/core", "shim/kubelet", "shim/relay"},
+         "daemon_stop.c": {"shim/cluster", "shim/control", "shim/core", "shim/events", "shim/kubelet", "shim/metrics",
+                           "shim/relay", "shim/rpc"},
          "daemon_events.c": {"shim/events"},
          "daemon_events.h": {"shim/events"},
          "daemon_settings.h": {"shim/core", "shim/kubelet"},
