@@ -124,6 +124,7 @@ void daemon_report(const struct daemon_rooms *rooms, struct report *out)
     add_if(out, REPORT_EVENTS, events_trouble(rooms->events, &since_ms), since_ms);
     report_runtime(rooms, out);
     add_if(out, REPORT_REGISTRAR, host_registrar_trouble(rooms->host, &since_ms), since_ms);
+    add_if(out, REPORT_REGISTRY, host_registry_trouble(rooms->host, &since_ms), since_ms);
     report_bridge(rooms, out);
     report_kubelet(rooms, out);
     report_cluster(rooms, out);

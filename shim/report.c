@@ -32,6 +32,7 @@ const char *report_part_name(enum report_part part)
         [REPORT_CONTROL] = "control",     [REPORT_STORE] = "store",
         [REPORT_EVENTS] = "events",       [REPORT_RUNTIME] = "runtime",
         [REPORT_BRIDGE] = "bridge",       [REPORT_CLUSTER] = "cluster",
+        [REPORT_REGISTRY] = "registry",
     };
 
     return names[part];

@@ -16,6 +16,7 @@ enum report_part {
     REPORT_REGISTRAR,
     REPORT_FEED,
     REPORT_CONTROL,
+    REPORT_REGISTRY, /* its directory cannot be watched */
     REPORT_STORE,
     REPORT_EVENTS,
     REPORT_RUNTIME,

@@ -136,7 +136,7 @@ void drivers_registered(struct drivers *drivers, uint64_t number, int code, cons
         forget(drivers, instance);
         return;
     }
-    (void)!registry_peer(drivers->registry, instance->endpoint, &uid);
+    (void)!registry_peer(drivers->registry, number, &uid); /* it is pending */
     driver_clients_open(drivers->clients, number,
                         &(struct driver_instance){
                             .endpoint = instance->endpoint,
@@ -155,7 +155,12 @@ void drivers_plugin_registered(struct drivers *drivers, uint64_t registration, i
 
 bool drivers_plugin_peer(const struct drivers *drivers, const char *path, uid_t *uid)
 {
-    return registry_peer(drivers->registry, path, uid);
+    return registry_endpoint_peer(drivers->registry, path, uid);
+}
+
+const char *drivers_trouble(const struct drivers *drivers, uint64_t *since_ms)
+{
+    return registry_trouble(drivers->registry, since_ms);
 }
 
 /* ---- connections and calls ---- */

@@ -25,6 +25,9 @@ void drivers_plugin_registered(struct drivers *drivers, uint64_t registration, i
 bool drivers_plugin_peer(const struct drivers *drivers, const char *path, uid_t *uid)
     __attribute__((warn_unused_result));
 
+/* Why nobody can register in this way, and since when (boot_now_ms()); NULL: they can. */
+const char *drivers_trouble(const struct drivers *drivers, uint64_t *since_ms);
+
 /* As the ports of these names. */
 void drivers_registered(struct drivers *drivers, uint64_t instance, int code, const char *message);
 void drivers_prepare(struct drivers *drivers, uint64_t instance, uint64_t call,

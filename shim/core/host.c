@@ -89,6 +89,11 @@ const char *host_registrar_trouble(const struct host *host, uint64_t *since_ms)
     return host->ready ? registrar_trouble(host->registrar, since_ms) : NULL;
 }
 
+const char *host_registry_trouble(const struct host *host, uint64_t *since_ms)
+{
+    return host->drivers ? drivers_trouble(host->drivers, since_ms) : NULL;
+}
+
 /* ---- start ---- */
 
 static void start_parts(struct host *host)

@@ -92,6 +92,8 @@ void host_list_runtime(struct host *host);
 void host_look_at_runtime(const struct host *host, struct lister_state *out);
 /* Why plugins cannot register, and since when (boot_now_ms()); NULL: they can. */
 const char *host_registrar_trouble(const struct host *host, uint64_t *since_ms);
+/* The same of those that register by a socket. */
+const char *host_registry_trouble(const struct host *host, uint64_t *since_ms);
 
 /* Its `config` has changed, in what may (config/compare.h): the core goes by it from now on. */
 void host_settings_changed(struct host *host);

@@ -247,7 +247,21 @@ void registry_refuse(struct registry *r, uint64_t registration, const char *wron
         fail(c, "validation", wrong);
 }
 
-bool registry_peer(const struct registry *r, const char *endpoint, uid_t *uid)
+bool registry_peer(const struct registry *r, uint64_t registration, uid_t *uid)
+{
+    const struct candidate *c;
+
+    LIST_FOREACH(c, &r->candidates, entry)
+    {
+        if (c->registration == registration) {
+            *uid = c->uid;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool registry_endpoint_peer(const struct registry *r, const char *endpoint, uid_t *uid)
 {
     const struct candidate *c;
 
@@ -261,9 +275,9 @@ bool registry_peer(const struct registry *r, const char *endpoint, uid_t *uid)
     return false;
 }
 
-const char *registry_trouble(const struct registry *r)
+const char *registry_trouble(const struct registry *r, uint64_t *since_ms)
 {
-    return sockets_trouble(r->sockets);
+    return sockets_trouble(r->sockets, since_ms);
 }
 
 void registry_stop(struct registry *r, void (*done)(void *user), void *user)

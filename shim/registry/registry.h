@@ -53,12 +53,15 @@ void registry_answer(struct registry *registry, uint64_t registration, const cha
 /* It is not what it should be, which is told as the kubelet tells it where it validates a plugin. */
 void registry_refuse(struct registry *registry, uint64_t registration, const char *wrong);
 
-/* Who serves the socket by which the newest registration with this endpoint came; false: there is none. */
-bool registry_peer(const struct registry *registry, const char *endpoint, uid_t *uid)
+/* Who serves the socket of a registration that is pending or was a success; false: it is over. */
+bool registry_peer(const struct registry *registry, uint64_t registration, uid_t *uid)
+    __attribute__((warn_unused_result));
+/* The same of the newest registration with this endpoint. */
+bool registry_endpoint_peer(const struct registry *registry, const char *endpoint, uid_t *uid)
     __attribute__((warn_unused_result));
 
-/* Why nobody can register; NULL: they can. */
-const char *registry_trouble(const struct registry *registry);
+/* Why nobody can register, and since when (boot_now_ms()); NULL: they can. */
+const char *registry_trouble(const struct registry *registry, uint64_t *since_ms);
 
 /* No gone() comes any more, and the kubelet keeps what was passed on to it. Frees it, then runs `done`
  * from the loop. */

@@ -16,6 +16,7 @@
 #define uthash_fatal(message) abort()
 #include <uthash.h>
 
+#include "shim/boot_clock.h"
 #include "shim/directory.h"
 #include "shim/log.h"
 #include "shim/must.h"
@@ -55,10 +56,11 @@ struct sockets {
     uint64_t not_before;  /* the next, on the loop's clock */
     unsigned directories; /* of this look */
     unsigned names;
-    int error;      /* of the last look */
-    bool unwatched; /* something is not told by inotify */
-    bool too_many;  /* something was left out, */
-    bool told_many; /* and the log says so */
+    int error;           /* of the last look */
+    uint64_t failing_ms; /* since when none was a success; only with `error` */
+    bool unwatched;      /* something is not told by inotify */
+    bool too_many;       /* something was left out, */
+    bool told_many;      /* and the log says so */
     struct stopping stopping;
 };
 
@@ -240,6 +242,8 @@ static void tell_trouble(struct sockets *s, int error)
                   strerror(-error));
     else if (!error && s->error)
         log_info("registry_dir = \"%s\": works now", s->directory);
+    if (error && !s->error)
+        s->failing_ms = boot_now_ms();
     s->error = error;
     if (s->too_many && !s->told_many)
         log_warning("registry_dir = \"%s\": more than %d sockets, %d names, or %d directories of "
@@ -308,9 +312,12 @@ struct sockets *sockets_start(uv_loop_t *loop, const char *directory, const stru
     return s;
 }
 
-const char *sockets_trouble(const struct sockets *sockets)
+const char *sockets_trouble(const struct sockets *sockets, uint64_t *since_ms)
 {
-    return sockets->error ? strerror(-sockets->error) : NULL;
+    if (!sockets->error)
+        return NULL;
+    *since_ms = sockets->failing_ms;
+    return strerror(-sockets->error);
 }
 
 static void sockets_free(void *thing)

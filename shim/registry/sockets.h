@@ -17,6 +17,8 @@
 #ifndef SHIM_REGISTRY_SOCKETS_H
 #define SHIM_REGISTRY_SOCKETS_H
 
+#include <stdint.h>
+
 #include <uv.h>
 
 /* Between the end of a look and the next; and ten times what the look took, if that is longer. */
@@ -39,8 +41,8 @@ struct sockets_ops {
 struct sockets *sockets_start(uv_loop_t *loop, const char *directory, const struct sockets_ops *ops,
                               void *user);
 
-/* Why the directory cannot be looked at, since the last look; NULL: it can. */
-const char *sockets_trouble(const struct sockets *sockets);
+/* Why the directory cannot be looked at, and since when (boot_now_ms()); NULL: it can. */
+const char *sockets_trouble(const struct sockets *sockets, uint64_t *since_ms);
 
 /* went() comes for each that is there, before return. Then runs `done` from the loop. */
 void sockets_stop(struct sockets *sockets, void (*done)(void *user), void *user);

@@ -559,6 +559,38 @@ CONTROLS = {
 }
 
 
+# ---- fuzz_driver ----
+
+def info(kind, name, endpoint, *versions):
+    return b"\0" + b"".join(field(number, text.encode()) for number, text in [
+        (1, kind), (2, name), (3, endpoint), *((4, one) for one in versions)])
+
+
+def claims(kind, *entries):
+    return bytes([kind]) + b"".join(field(1, field(1, uid) + field(2, value)) for uid, value in entries)
+
+
+DEVICE = field(1, b"gpu") + field(2, b"node-1") + field(3, b"gpu-0") + field(4, b"example.com/gpu=u")
+DRIVERS = {
+    "driver": info("DRAPlugin", "gpu.example.com", "/plugins/gpu/dra.sock", "v1.DRAPlugin", "v1beta1.DRAPlugin",
+                   "v1alpha1.DRAResourceHealth"),
+    "driver-alpha": info("DRAPlugin", "gpu.example.com", "", "1.0.0"),
+    "driver-unknown": info("DRAPlugin", "gpu.example.com", "/x", "v9.DRAPlugin"),
+    "driver-name": info("DRAPlugin", "Not A Name", "/x", "v1.DRAPlugin"),
+    "plugin": info("DevicePlugin", "vendor.com/gpu", "/plugins/gpu.sock", "v1beta1"),
+    "plugin-version": info("DevicePlugin", "vendor.com/gpu", "", "v1", "v2"),
+    "csi": info("CSIPlugin", "csi.example.com", "/plugins/csi.sock", "1.0.0"),
+    "prepared": claims(1, (b"u", field(1, DEVICE) + field(1, DEVICE + field(5, b"share")))),
+    "prepared-unknown-field": claims(1, (b"u", field(1, DEVICE + b"\xc2\x3e\x03abc"))),
+    "prepared-error": claims(1, (b"u", field(2, b"no such device"))),
+    "prepared-twice": claims(1, (b"u", field(2, b"no")), (b"u", field(1, DEVICE))),
+    "prepared-another": claims(1, (b"u", b""), (b"v", b"")),
+    "prepared-none": claims(1),
+    "unprepared": claims(2, (b"u", b"")),
+    "unprepared-error": claims(2, (b"u", field(1, b"busy"))),
+}
+
+
 def main():
     session_seeds()
     create_seeds()
@@ -571,7 +603,7 @@ def main():
     for target, seeds in (("fuzz_devices", DEVICE_LISTS), ("fuzz_record", ROWS),
                           ("fuzz_feed", FEEDS), ("fuzz_status", STATUSES),
                           ("fuzz_h2", CONNECTIONS), ("fuzz_journal", JOURNALS),
-                          ("fuzz_control", CONTROLS)):
+                          ("fuzz_control", CONTROLS), ("fuzz_driver", DRIVERS)):
         for name, data in seeds.items():
             write(target, name, data)
     for path in sys.argv[1:]:

@@ -126,6 +126,17 @@ def test_the_socket_of_plugins_is_missed(at_work):
     wait_until(lambda: "registrar" not in troubles(shim), "it is back")
 
 
+def test_the_registrys_directory_is_missed(runtime, make_shim):
+    shim = make_shim(start=False)
+    shim.registry_dir.write_text("")
+    shim.start()
+    shim.wait_control()
+    wait_until(lambda: "registry" in troubles(shim), "the registry's directory is missed")
+    assert troubles(shim)["registry"] == "Not a directory"
+    shim.registry_dir.unlink()
+    wait_until(lambda: "registry" not in troubles(shim), "it is back")
+
+
 # ---- why ----
 
 def why(shim, *arguments):

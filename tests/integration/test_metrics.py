@@ -86,8 +86,8 @@ def test_what_is_degraded(watched, runtime):
                 for (_, labels), value in scrape(path)["degraded"].samples.items()}
 
     wait_until(lambda: set(troubles()) == {"bridge"}, "nothing but the bridge is missing")
-    assert set(samples()) == {"settings", "relay", "registrar", "feed", "control", "store", "events", "runtime",
-                              "bridge"}
+    assert set(samples()) == {"settings", "relay", "registrar", "feed", "control", "registry", "store", "events",
+                              "runtime", "bridge"}
     assert [part for part, value in samples().items() if value] == ["bridge"]
     runtime.stop()
     wait_until(lambda: "runtime" in troubles(), "the runtime is away")

@@ -18,8 +18,8 @@ _DEFAULT_SEEDS = 20_000   # of the simulation; of the sanitized build a tenth as
 _FUZZ_BYTES_MAX = 4096
 # Of each target in a run of the suite: 8 seconds at most on an idle machine.
 _FUZZ_RUNS = 200_000
-_FUZZ_RUNS_OF = {"fuzz_config": 15_000, "fuzz_control": 15_000, "fuzz_devices": 80_000, "fuzz_feed": 80_000,
-                 "fuzz_h2": 5_000, "fuzz_journal": 40_000, "fuzz_record": 800_000,
+_FUZZ_RUNS_OF = {"fuzz_config": 15_000, "fuzz_control": 15_000, "fuzz_devices": 80_000, "fuzz_driver": 600_000,
+                 "fuzz_feed": 80_000, "fuzz_h2": 5_000, "fuzz_journal": 40_000, "fuzz_record": 800_000,
                  "fuzz_request": 600_000, "fuzz_session": 6_000, "fuzz_status": 80_000}
 _SANITIZER = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
               "UBSAN_OPTIONS": "print_stacktrace=1"}

@@ -124,12 +124,17 @@ static void a_driver(void **state)
     WAIT(f.world, f.plugin.registered);
     assert_string_equal(f.events, "driver gpu.example.com /run/dra.sock v1.DRAPlugin;");
     assert_true(f.number & REGISTRY_NUMBER_BIT);
-    assert_true(registry_peer(f.registry, "/run/dra.sock", &uid));
+    assert_true(registry_endpoint_peer(f.registry, "/run/dra.sock", &uid));
     assert_int_equal(uid, getuid());
-    assert_false(registry_peer(f.registry, "/run/other.sock", &uid));
+    assert_false(registry_endpoint_peer(f.registry, "/run/other.sock", &uid));
+    uid = (uid_t)-1;
+    assert_true(registry_peer(f.registry, f.number, &uid));
+    assert_int_equal(uid, getuid());
+    assert_false(registry_peer(f.registry, f.number + 1, &uid));
     registering_close(&f.plugin);
     WAIT(f.world, f.gone == f.number);
-    assert_false(registry_peer(f.registry, "/run/dra.sock", &uid));
+    assert_false(registry_endpoint_peer(f.registry, "/run/dra.sock", &uid));
+    assert_false(registry_peer(f.registry, f.number, &uid));
     stop(&f);
 }
 

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "shim/boot_clock.h"
 #include "shim/registry/limits.h"
 #include "shim/registry/sockets.h"
 
@@ -155,13 +156,14 @@ static void makes_the_directory(void **state)
 {
     struct fixture f;
     struct stat st;
+    uint64_t since_ms;
 
     prepare(&f, state);
     assert_int_equal(rmdir(f.directory), 0);
     begin(&f);
     WAIT(f.world, stat(f.directory, &st) == 0);
     assert_int_equal(st.st_mode & 07777, 0755);
-    assert_null(sockets_trouble(f.sockets));
+    assert_null(sockets_trouble(f.sockets, &since_ms));
     settle(&f, "a.sock");
     stop(&f);
 }
@@ -312,16 +314,18 @@ static void the_directory_may_be_removed(void **state)
 
 static void what_is_in_its_way_is_told_and_may_go(void **state)
 {
+    uint64_t before_ms = boot_now_ms(), since_ms = 0;
     struct fixture f;
 
     prepare(&f, state);
     assert_int_equal(rmdir(f.directory), 0);
     assert_int_equal(close(open(f.directory, O_CREAT | O_WRONLY, 0644)), 0);
     begin(&f); /* logs an error */
-    WAIT(f.world, sockets_trouble(f.sockets));
-    assert_string_equal(sockets_trouble(f.sockets), "Not a directory");
+    WAIT(f.world, sockets_trouble(f.sockets, &since_ms));
+    assert_string_equal(sockets_trouble(f.sockets, &since_ms), "Not a directory");
+    assert_in_range(since_ms, before_ms, boot_now_ms());
     assert_int_equal(unlink(f.directory), 0);
-    WAIT(f.world, !sockets_trouble(f.sockets));
+    WAIT(f.world, !sockets_trouble(f.sockets, &since_ms));
     stop(&f);
 }
 
