@@ -254,6 +254,42 @@ static void two_instances_are_two_connections(void **state)
     stop(&f);
 }
 
+/* A server that limits how long a connection is used: calls that it takes no more go over another. */
+static void calls_go_on_elsewhere_while_it_goes_away(void **state)
+{
+    static const uint8_t last_stream_is_1[8] = {0, 0, 0, 1};
+    struct bytes *greeting = calloc(2, sizeof *greeting), *goaway = greeting + 1;
+    struct raw *raw = calloc(1, sizeof *raw);
+    struct fixture f;
+
+    begin(&f, state);
+    bytes_settings(greeting);
+    bytes_frame(goaway, NGHTTP2_GOAWAY, 0, 0, last_stream_is_1, sizeof last_stream_is_1);
+    raw->greeting = greeting;
+    raw_listen(raw, f.world);
+    snprintf(f.driver.path, sizeof f.driver.path, "%s", f.world->path);
+    open_instance(&f, &f.driver, INSTANCE, DRIVER_V1);
+    WAIT(f.world, f.connected == 1);
+    driver_clients_prepare(f.clients, INSTANCE, 1, &CLAIM, 5000);
+    WAIT(f.world, raw->request_whole);
+    raw_write(raw, goaway);
+    assert_int_equal(unlink(f.world->path), 0);
+    driver_serve(&f.driver, f.world, strrchr(f.world->path, '/') + 1);
+    driver_clients_prepare(f.clients, INSTANCE, 2, &CLAIM, 5000);
+    WAIT(f.world, f.answered == 1);
+    assert_int_equal(f.code, RPC_OK);
+    assert_int_equal(f.driver.prepares, 1);
+    assert_string_equal(f.events, "+2");
+    raw_hang_up(raw);
+    WAIT(f.world, f.connected == 2);
+    assert_memory_equal(f.events, "+2-", 3);
+    raw_close(raw); /* with the socket's file */
+    stop(&f);
+    world_settle(f.world);
+    free(raw);
+    free(greeting);
+}
+
 static void health_is_watched_where_it_is_announced(void **state)
 {
     struct fixture f;
@@ -347,6 +383,7 @@ int main(void)
         TEST(is_dialled_until_it_is_there_and_again),
         TEST(without_a_connection_a_call_ends_at_once),
         TEST(two_instances_are_two_connections),
+        TEST(calls_go_on_elsewhere_while_it_goes_away),
         TEST(health_is_watched_where_it_is_announced),
         TEST(another_users_socket_is_not_connected_to),
         TEST(what_is_cancelled_or_closed_is_not_told),
