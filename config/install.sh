@@ -12,8 +12,9 @@
 #     --runtime-endpoint PATH   the runtime's socket, in place of the one the kubelet uses
 #     --no-kubelet              leave the kubelet's settings alone: something else starts it
 #
-# What it installs: the binaries; three systemd units, enabled; a description of all settings,
-# and the manual page and completions of cri-device-shimctl;
+# What it installs: the binaries; three systemd units, enabled; those of the agent, where the settings
+# have [cluster] enabled = true; a description of all settings, and the manual page and completions of
+# cri-device-shimctl;
 # unless it is there, /etc/cri-device-shim/config.toml; and a drop-in for kubelet.service, which adds
 # one argument, --container-runtime-endpoint, orders the kubelet behind the shim, and warns at the
 # kubelet's start if its unit is another one by then. The runtime's socket for config.toml is read
@@ -51,6 +52,10 @@ unit_dir=/etc/systemd/system
 # Sorts behind kubeadm's 10-kubeadm.conf, which sets ExecStart=, too.
 kubelet_drop_in=$unit_dir/kubelet.service.d/90-cri-device-shim.conf
 units=(cri-device-shim.socket cri-device-shim.service cri-device-shim-bridge.service)
+binaries=(cri-device-shim cri-device-shim-bridge cri-device-shimctl)
+agent_unit=cri-device-shim-agent.service # with the next: only where it is wanted
+agent_binary=cri-device-shim-agent
+agent_wanted=no
 
 # shellcheck source=config/install_files.sh
 . "$here/install_files.sh"
@@ -175,6 +180,11 @@ start_services() {
         # While systemd knows the old path, to remove it. What it keeps for the daemon goes, too.
         control stop $daemon $socket
     fi
+    if is_changed "$unit_dir/$agent_unit"; then
+        # While systemd knows one that goes.
+        [ $agent_wanted = yes ] || control stop $agent_unit
+        paths+=("$unit_dir/$agent_unit")
+    fi
     ! any_changed "${paths[@]}" || control daemon-reload
     if is_changed "$unit_dir/$socket" || ! is_active $socket; then
         restart $socket $daemon # together: no socket is started under a daemon that runs
@@ -186,6 +196,10 @@ start_services() {
     if any_changed "$unit_dir/$bridge" "$unit_dir/$socket" "$prefix/bin/cri-device-shim-bridge" ||
         ! is_active $bridge; then
         restart $bridge
+    fi
+    if [ $agent_wanted = yes ] && { any_changed "$unit_dir/$agent_unit" \
+        "$prefix/bin/$agent_binary" "$config" || ! is_active $agent_unit; }; then
+        restart $agent_unit
     fi
 }
 
@@ -307,7 +321,7 @@ choose_endpoint() {
 
 plan_binaries() {
     local name
-    for name in cri-device-shim cri-device-shim-bridge cri-device-shimctl; do
+    for name in "${binaries[@]}"; do
         [ -x "$build/shim/$name" ] ||
             die "$build/shim/$name is missing; build it first (cmake -G Ninja -S ${here%/*} -B" \
                 "$build && ninja -C $build), or say --build"
@@ -341,7 +355,23 @@ plan_kubelet() {
     fi
 }
 
+# Where it is wanted no more, what was there before it.
+plan_agent() {
+    local path
+    if config_says cluster enabled; then
+        agent_wanted=yes
+        units+=("$agent_unit")
+        binaries+=("$agent_binary")
+        return 0
+    fi
+    for path in "$unit_dir/multi-user.target.wants/$agent_unit" "$unit_dir/$agent_unit" \
+        "$prefix/bin/$agent_binary"; do
+        [ -z "${installed[$path]:-}" ] || change_unless_edited "$path" "$(original_of "$path")"
+    done
+}
+
 plan_install() {
+    plan_agent
     plan_binaries
     read_config
     [ $with_kubelet = no ] || read_kubelet
@@ -492,7 +522,7 @@ say_shown() {
 # Those that are there: they are not, if an uninstall was cut off or kept something.
 stop_services() {
     local unit present=()
-    for unit in "${units[@]}"; do
+    for unit in "$agent_unit" "${units[@]}"; do
         ! exists "$root$unit_dir/$unit" || present+=("$unit")
     done
     [ ${#present[@]} -eq 0 ] || control stop "${present[@]}"

@@ -29,6 +29,15 @@ config_string() {
         }' "$root$config"
 }
 
+# config_says SECTION KEY: whether it is true there, in its section or as "section.key".
+config_says() {
+    [ -e "$root$config" ] && awk -v section="$1" -v key="$2" '
+        { sub(/#.*/, ""); gsub(/[ \t]/, "") }
+        /^\[/ { at = $0; gsub(/[][]/, "", at); next }
+        (at == section && $0 == key "=true") || (at == "" && $0 == section "." key "=true") { found = 1 }
+        END { exit !found }' "$root$config"
+}
+
 # What the settings say that are there, or will be.
 read_config() {
     [ ! -e "$root$config" ] || check_config "$root$config"

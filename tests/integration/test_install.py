@@ -423,6 +423,41 @@ def test_deleted_files(one):
     assert one.tree() == before
 
 
+AGENT = {"usr/local/bin/cri-device-shim-agent", f"{UNITS}/cri-device-shim-agent.service",
+         f"{UNITS}/multi-user.target.wants/cri-device-shim-agent.service"}
+
+
+@pytest.mark.parametrize("text", ["[cluster]\nenabled = true # here\n", "cluster.enabled=true\n"])
+def test_the_agent_where_it_is_wanted(one, text):
+    """And no more where it is not."""
+    def commands(done):
+        return [line.strip() for line in done.stdout.splitlines() if line.startswith("    ")]
+
+    def there():
+        return {path for path in AGENT if (one.root / path).exists() or (one.root / path).is_symlink()}
+
+    unit = "cri-device-shim-agent.service"
+    one.install()
+    assert there() == set()
+    settings = one.read(CONFIG)
+    one.write(CONFIG, settings + text)
+    words = one.refuses()
+    assert "cri-device-shim-agent is missing" in words
+    one.build_binary("cri-device-shim-agent", "one")
+    assert commands(one.install()) == ["systemctl daemon-reload", f"systemctl restart {unit}"]
+    assert there() == AGENT
+    assert commands(one.install()) == []
+    one.build_binary("cri-device-shim-agent", "two")
+    assert commands(one.install()) == [f"systemctl restart {unit}"]
+    one.write(CONFIG, settings + text.replace("true", "false"))
+    assert commands(one.install()) == [f"systemctl stop {unit}", "systemctl daemon-reload"]
+    assert there() == set()
+    one.write(CONFIG, settings + text)
+    one.install()
+    assert unit in one.install("--uninstall").stdout
+    assert there() == set()
+
+
 def test_upgrade(one):
     """Restarts what has changed: the daemon, the bridge, the kubelet each for itself."""
     def commands(done):
