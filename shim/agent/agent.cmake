@@ -10,9 +10,14 @@ add_library(shim_agent STATIC
     ${CMAKE_CURRENT_LIST_DIR}/json_splitter.c
     ${CMAKE_CURRENT_LIST_DIR}/kubeconfig.c
     ${CMAKE_CURRENT_LIST_DIR}/objects.c
+    ${CMAKE_CURRENT_LIST_DIR}/order_capacity.c
+    ${CMAKE_CURRENT_LIST_DIR}/order_dra.c
+    ${CMAKE_CURRENT_LIST_DIR}/order_tell.c
     ${CMAKE_CURRENT_LIST_DIR}/orders.c
     ${CMAKE_CURRENT_LIST_DIR}/query.c
     ${CMAKE_CURRENT_LIST_DIR}/reflector.c
+    ${CMAKE_CURRENT_LIST_DIR}/spam.c
+    ${CMAKE_CURRENT_LIST_DIR}/tell.c
     ${CMAKE_CURRENT_LIST_DIR}/transport.c)
 target_link_libraries(shim_agent
     PUBLIC PkgConfig::LIBUV PkgConfig::JANSSON cri_proto

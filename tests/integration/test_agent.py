@@ -249,7 +249,7 @@ def test_a_server_that_is_away(running, server, feed):
 
 @pytest.mark.release
 @pytest.mark.parametrize("watch", [False, True], ids=["list", "watch"])
-def test_answers_without_end_take_no_memory(running, server, feed, watch, small_quarantine):
+def test_answers_without_end_take_no_memory(small_quarantine, running, server, feed, watch):
     """100 MB and more of one object: it is cut off at 4 MiB."""
     fault = server.fault(Fault(endless=True), path="/api/v1/pods", watch=watch, times=3)
     peak = Peak(running.pid)
@@ -384,6 +384,45 @@ def test_claims(running, server, feed):
         ("r", "gpu.example", NODE, "gpu-0", True)]
     assert ask(uid="u2").outcome == proto.REFUSED
     assert ask(name="c2").outcome == proto.REFUSED
+
+
+def tell_of(message="refused", name="a", **more):
+    return {"tell": proto.Tell(**{"namespace": "default", "name": name, "uid": f"uid-{name}", "reason": "DeviceAway",
+                                  "message": message, "warning": True, **more})}
+
+
+def events(server):
+    return list(server.objects["events"].values())
+
+
+def test_events(running, server, feed):
+    """What is told again is counted; one that the server has forgotten is made anew."""
+    assert feed.order(**tell_of()).outcome == proto.DONE
+    (one,) = events(server)
+    assert one["involvedObject"] == {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "a",
+                                     "uid": "uid-a"}
+    assert (one["reason"], one["message"], one["type"], one["count"]) == ("DeviceAway", "refused", "Warning", 1)
+    assert one["source"] == {"component": "cri-device-shim", "host": NODE}
+    assert one["metadata"]["namespace"] == "default" and one["metadata"]["name"].startswith("a.")
+    assert feed.order(**tell_of()).outcome == proto.DONE
+    assert [one["count"] for one in events(server)] == [2]
+    assert feed.order(**tell_of("other")).outcome == proto.DONE
+    assert [one["count"] for one in events(server)] == [2, 1]
+    for one in events(server):
+        server.remove("events", one["metadata"]["name"], "default")
+    assert feed.order(**tell_of()).outcome == proto.DONE
+    assert [one["count"] for one in events(server)] == [1]
+    assert feed.order(**tell_of(namespace="", name="", uid="", warning=False)).outcome == proto.DONE
+    one = events(server)[-1]
+    assert (one["involvedObject"]["kind"], one["involvedObject"]["name"], one["type"]) == ("Node", NODE, "Normal")
+
+
+def test_one_object_has_so_many_events(running, server, feed):
+    for number in range(30):
+        assert feed.order(**tell_of(f"number {number}")).outcome == proto.DONE
+    assert len(events(server)) == 25
+    assert feed.order(**tell_of(name="b")).outcome == proto.DONE
+    assert len(events(server)) == 26
 
 
 def test_what_is_cancelled_is_not_answered(running, server, feed):

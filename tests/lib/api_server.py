@@ -440,8 +440,12 @@ class ApiServer:
 
     def _patch(self, request, resource, namespace, name, sub):
         one = copy.deepcopy(self._get(resource, namespace, name))
-        if request.headers.get("content-type") != "application/json-patch+json":
-            raise Refused(415, "UnsupportedMediaType", "only JSON patches")
+        kind = request.headers.get("content-type")
+        if kind == "application/merge-patch+json" and all(
+                not isinstance(value, (dict, type(None))) for value in request.json().values()):
+            return self._put(resource, {**one, **request.json()})  # RFC 7396, of what is flat
+        if kind != "application/json-patch+json":
+            raise Refused(415, "UnsupportedMediaType", "no such patch")
         for step in request.json():
             parts = [part.replace("~1", "/").replace("~0", "~") for part in step["path"].split("/")[1:]]
             if sub and parts[0] != sub:

@@ -1,0 +1,89 @@
+#include "shim/agent/order_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/agent/objects.h"
+
+#define SLICES_PATH "/apis/resource.k8s.io/v1/resourceslices"
+#define CLAIMS_PATH "/apis/resource.k8s.io/v1/namespaces"
+
+/* ---- WipeSlices ---- */
+
+static void on_wiped(void *user, const struct api_result *result)
+{
+    struct run *run = user;
+
+    if (result->outcome == API_DONE || result->outcome == API_NOT_FOUND)
+        run_end(run, AGENT__V1__OUTCOME__DONE, "", 0);
+    else
+        run_fail(run, result);
+}
+
+/* Terms in the order of their names, as the kubelet has them
+ * (pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go). */
+void run_wipe_slices(struct run *run)
+{
+    static const struct api_ops ops = {.done = on_wiped};
+    const char *driver = run->order->wipe_slices->driver;
+    struct query query;
+    char *selector;
+
+    if (asprintf(&selector, "%s%s%sspec.nodeName=%s", *driver ? "spec.driver=" : "", driver,
+                 *driver ? "," : "", run->orders->node) < 0)
+        abort();
+    query_begin(&query, SLICES_PATH);
+    query_add(&query, "fieldSelector", selector);
+    if (strpbrk(driver, ",=\\")) /* it would select something else */
+        run_end(run, AGENT__V1__OUTCOME__REFUSED, "the driver's name is none", 0);
+    else if (!run_too_long(run, &query))
+        run_ask(run, "DELETE", &query, "application/json",
+                "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\"}", &ops);
+    free(selector);
+}
+
+/* ---- GetClaim ---- */
+
+static void tell_claim(struct run *run, const json_t *object)
+{
+    Agent__V1__AnswerRequest answer = AGENT__V1__ANSWER_REQUEST__INIT;
+    Agent__V1__Claim *claim = object_claim(object);
+
+    if (strcmp(claim->uid, run->order->get_claim->uid) != 0) {
+        run_end(run, AGENT__V1__OUTCOME__REFUSED, "another claim has that name", 0);
+    } else {
+        answer.outcome = AGENT__V1__OUTCOME__DONE;
+        answer.claim = claim;
+        run_end_by(run, &answer);
+    }
+    agent__v1__claim__free_unpacked(claim, NULL);
+}
+
+static void on_claim(void *user, const struct api_result *result)
+{
+    struct run *run = user;
+    json_t *object = result->outcome == API_DONE ? run_json(run) : NULL;
+
+    if (result->outcome != API_DONE)
+        run_fail(run, result);
+    else if (!object)
+        run_end(run, AGENT__V1__OUTCOME__AGAIN, "the claim that was answered is no JSON", 0);
+    else
+        tell_claim(run, object);
+    json_decref(object);
+}
+
+void run_get_claim(struct run *run)
+{
+    static const struct api_ops ops = {.body = run_body, .done = on_claim};
+    const Agent__V1__GetClaim *what = run->order->get_claim;
+    struct query query;
+
+    query_begin(&query, CLAIMS_PATH);
+    query_segment(&query, what->namespace_);
+    query_segment(&query, "resourceclaims");
+    query_segment(&query, what->name);
+    if (!run_too_long(run, &query))
+        run_ask(run, "GET", &query, NULL, NULL, &ops);
+}

@@ -1,0 +1,83 @@
+#include "shim/agent/order_run.h"
+
+#include <stdlib.h>
+
+#include "shim/agent/tell.h"
+#include "shim/boot_clock.h"
+
+static void on_told(void *user, const struct api_result *result)
+{
+    struct run *run = user;
+
+    if (result->outcome == API_DONE) {
+        spam_note(&run->orders->spam, tell_event_hash(run->order->tell), run->event, boot_now_ms());
+        run_end(run, AGENT__V1__OUTCOME__DONE, "", 0);
+    } else {
+        run_fail(run, result);
+    }
+}
+
+static void event_path(const struct run *run, struct query *query)
+{
+    query_begin(query, "/api/v1/namespaces");
+    query_segment(query, tell_namespace(run->order->tell));
+    query_segment(query, "events");
+}
+
+static void make_event(struct run *run)
+{
+    static const struct api_ops ops = {.body = run_body, .done = on_told};
+    char *body = tell_new(run->order->tell, run->orders->node, run->event);
+    struct query query;
+
+    event_path(run, &query);
+    if (!body)
+        run_end(run, AGENT__V1__OUTCOME__REFUSED, "its words are no text", 0);
+    else if (!run_too_long(run, &query))
+        run_ask(run, "POST", &query, "application/json", body, &ops);
+    free(body);
+}
+
+/* The server has forgotten it: Events last an hour. */
+static void on_counted(void *user, const struct api_result *result)
+{
+    struct run *run = user;
+
+    if (result->outcome == API_DONE)
+        run_end(run, AGENT__V1__OUTCOME__DONE, "", 0);
+    else if (result->outcome == API_NOT_FOUND)
+        make_event(run);
+    else
+        run_fail(run, result);
+}
+
+static void count_event(struct run *run, struct spam_event *event)
+{
+    static const struct api_ops ops = {.body = run_body, .done = on_counted};
+    char *body = tell_again(++event->count);
+    struct query query;
+
+    event->at_ms = boot_now_ms();
+    event_path(run, &query);
+    query_segment(&query, event->name);
+    if (!body)
+        run_end(run, AGENT__V1__OUTCOME__AGAIN, "no memory", 0);
+    else if (!run_too_long(run, &query))
+        run_ask(run, "PATCH", &query, "application/merge-patch+json", body, &ops);
+    free(body);
+}
+
+/* What is too much is left out, and nobody is to try again. */
+void run_tell(struct run *run)
+{
+    const Agent__V1__Tell *tell = run->order->tell;
+    struct spam *spam = &run->orders->spam;
+    struct spam_event *event = spam_find(spam, tell_event_hash(tell), boot_now_ms());
+
+    if (!spam_allows(spam, tell_object_hash(tell), boot_now_ms()))
+        run_end(run, AGENT__V1__OUTCOME__DONE, "too many for this object: left out", 0);
+    else if (event)
+        count_event(run, event);
+    else
+        make_event(run);
+}

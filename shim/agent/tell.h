@@ -1,0 +1,24 @@
+/*
+ * Events, as the API server takes them (core/v1).
+ */
+#ifndef SHIM_AGENT_TELL_H
+#define SHIM_AGENT_TELL_H
+
+#include <stdint.h>
+
+#include "cri-proto/agent_v1.pb-c.h"
+#include "shim/agent/spam.h"
+
+/* Of the object, and of all that makes an Event the same as another; never 0. */
+uint64_t tell_object_hash(const Agent__V1__Tell *tell);
+uint64_t tell_event_hash(const Agent__V1__Tell *tell);
+
+/* The namespace that its Events are in: a Node's are in the default one. */
+const char *tell_namespace(const Agent__V1__Tell *tell);
+
+/* A new Event, as JSON, and its name; the caller frees it. NULL: a text is no UTF-8. */
+char *tell_new(const Agent__V1__Tell *tell, const char *node, char name[SPAM_NAME_BYTES_MAX]);
+/* A merge patch of one that comes again, for the time `count` in all; likewise. */
+char *tell_again(unsigned count);
+
+#endif
