@@ -77,7 +77,8 @@ void devicemgr_drivers(const struct devicemgr *mgr,
  * - with the driver's devices, or its error, in its own words;
  * - while the driver is away, after some time, with UNAVAILABLE and the reason; at once where that
  *   is known to be right without it (README.md, "Claims").
- * The same asked twice is done once, and ends twice.
+ * The same asked twice is done once, and ends twice. A claim that a container was made with (the CDI names
+ * in devicemgr_create()) is not unprepared before the runtime runs it no more.
  */
 void devicemgr_claim_prepare(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
                              const char *driver, const struct devicemgr_claim *claim);

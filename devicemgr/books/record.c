@@ -330,6 +330,8 @@ int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
 uint8_t *record_of_claim(const struct claim *claim, size_t *bytes_len)
 {
     Checkpoint__V1__Claim row = CHECKPOINT__V1__CLAIM__INIT;
+    Checkpoint__V1__ClaimUser *users;
+    uint8_t *bytes;
 
     row.uid = claim->uid;
     row.driver = claim->driver;
@@ -340,7 +342,20 @@ uint8_t *record_of_claim(const struct claim *claim, size_t *bytes_len)
     row.response = (ProtobufCBinaryData){claim->response_bytes, claim->response};
     row.sent = claim->sent;
     row.local = claim->local;
-    return pack(&row.base, bytes_len);
+    row.users = mem_alloc(claim->users_len, sizeof *row.users);
+    row.n_users = claim->users_len;
+    users = mem_alloc(claim->users_len, sizeof *users);
+    for (size_t i = 0; i < claim->users_len; i++) {
+        checkpoint__v1__claim_user__init(&users[i]);
+        users[i].sandbox_id = claim->users[i].sandbox_id;
+        users[i].container = claim->users[i].container;
+        users[i].pod = claim->users[i].pod;
+        row.users[i] = &users[i];
+    }
+    bytes = pack(&row.base, bytes_len);
+    free(row.users);
+    free(users);
+    return bytes;
 }
 
 /* One may be asked for before its row is read. */
@@ -373,7 +388,8 @@ static bool claim_row_valid(const struct claims *claims, const Checkpoint__V1__C
            claims_len(claims) < CLAIMS_MAX && !is_known(claims, row);
 }
 
-int record_restore_claim(struct claims *claims, const struct devicemgr_record *record)
+int record_restore_claim(struct claims *claims, uint64_t now_ms,
+                         const struct devicemgr_record *record)
 {
     Checkpoint__V1__Claim *row =
         checkpoint__v1__claim__unpack(NULL, record->value_bytes, record->value);
@@ -390,6 +406,9 @@ int record_restore_claim(struct claims *claims, const struct devicemgr_record *r
             abort(); /* it was looked at */
         claim_set_restored(claim, state, row->sent, row->local);
         claim->stored = true;
+        for (size_t i = 0; i < row->n_users; i++)
+            claim_add_user(claim, row->users[i]->sandbox_id, row->users[i]->container,
+                           row->users[i]->pod, now_ms);
         result = 0;
     }
     checkpoint__v1__claim__free_unpacked(row, NULL);

@@ -47,7 +47,8 @@ int record_restore_order(struct orders *orders, const struct devicemgr_record *r
 int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
                           const struct devicemgr_record *record)
     __attribute__((warn_unused_result));
-int record_restore_claim(struct claims *claims, const struct devicemgr_record *record)
-    __attribute__((warn_unused_result));
+/* Its users may be in the making as if they had been asked for now. */
+int record_restore_claim(struct claims *claims, uint64_t now_ms,
+                         const struct devicemgr_record *record) __attribute__((warn_unused_result));
 
 #endif

@@ -10,95 +10,6 @@
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
-/* ---- the ends of requests ---- */
-
-void task_answer(struct state *state, uint64_t number, int code, const char *message)
-{
-    struct action *action = action_push(&state->actions, ACTION_CLAIM_DONE, number);
-
-    action->code = code;
-    action->text = code == CODE_OK ? NULL : mem_strdup(message ? message : "");
-}
-
-void task_refuse(struct state *state, uint64_t number, const struct claim_refusal *refusal)
-{
-    struct text text = {0};
-
-    claim_refusal_explain(state, refusal, &text);
-    task_answer(state, number, claim_refusal_code(refusal->kind), text.buf);
-}
-
-void claimant_free(struct tasks *tasks, struct claimant *claimant)
-{
-    DL_DELETE(claimant->task->claimants, claimant);
-    DL_DELETE2(tasks->first, claimant, all_prev, all_next);
-    HASH_DEL(tasks->by_number, claimant);
-    free(claimant);
-}
-
-static void refuse_first(struct tasks *tasks, struct task *task, enum claim_refusal_kind kind,
-                         const char *words)
-{
-    const struct claimant *first = task->claimants;
-    const struct claim_refusal refusal = {
-        .kind = kind,
-        .driver = task->claim->driver,
-        .pod_namespace = task->claim->pod_namespace,
-        .name = task->claim->name,
-        .words = words,
-        .waited_ms = ago(tasks->state->now_ms, first->since_ms),
-    };
-
-    task_refuse(tasks->state, first->number, &refusal);
-    claimant_free(tasks, task->claimants);
-}
-
-/* Those who have asked for this, as far as nobody before them has asked for something else. */
-static bool is_asked(const struct task *task, enum task_kind kind)
-{
-    return task->claimants && task->claimants->kind == kind;
-}
-
-static void refuse_all(struct tasks *tasks, struct task *task, enum claim_refusal_kind kind,
-                       const char *words)
-{
-    enum task_kind of = task->kind;
-
-    while (is_asked(task, of))
-        refuse_first(tasks, task, kind, words);
-}
-
-static void fail_all(struct tasks *tasks, struct task *task, int code, const char *message)
-{
-    while (is_asked(task, task->kind)) {
-        task_answer(tasks->state, task->claimants->number, code, message);
-        claimant_free(tasks, task->claimants);
-    }
-}
-
-static void answer_prepared(struct tasks *tasks, struct task *task)
-{
-    const struct claim *claim = task->claim;
-
-    while (is_asked(task, TASK_PREPARE)) {
-        struct action *action =
-            action_push(&tasks->state->actions, ACTION_CLAIM_DONE, task->claimants->number);
-
-        action->response = mem_alloc(claim->response_bytes, 1);
-        memcpy(action->response, claim->response, claim->response_bytes);
-        action->response_bytes = claim->response_bytes;
-        claimant_free(tasks, task->claimants);
-    }
-}
-
-static void answer_unprepared(struct tasks *tasks, struct task *task)
-{
-    while (is_asked(task, TASK_UNPREPARE)) {
-        task_answer(tasks->state, task->claimants->number, CODE_OK, NULL);
-        claimant_free(tasks, task->claimants);
-    }
-}
-
 /* ---- one thing that is done ---- */
 
 static void set_state(struct tasks *tasks, struct task *task, enum claim_state to)
@@ -216,7 +127,7 @@ static void without_driver(struct tasks *tasks, struct task *task)
         if (claim->state == CLAIM_NEW)
             set_state(tasks, task, CLAIM_ASKED);
         if (without_driver_prepared(tasks->state, claim))
-            answer_prepared(tasks, task);
+            task_answer_prepared(tasks, task);
         return;
     }
     if (!without_driver_unprepared(tasks->state, claim))
@@ -230,7 +141,7 @@ static void without_driver(struct tasks *tasks, struct task *task)
 /* It has been said that it is unprepared, and goes out as soon as the driver is there. */
 static void owed(struct tasks *tasks, struct task *task, const struct driver_instance *instance)
 {
-    answer_unprepared(tasks, task);
+    task_answer_unprepared(tasks, task);
     if (!instance || !task_owed_may_go(tasks, task))
         return;
     task->kind = TASK_UNPREPARE;
@@ -252,10 +163,34 @@ static void drop_if_over(struct tasks *tasks, struct task *task)
     free(task);
 }
 
+/* Whether an unprepare has to wait for the runtime's list, or is refused by it. */
+static bool is_used(struct tasks *tasks, struct task *task)
+{
+    struct text user = {0};
+
+    if (!task_is_asked(task, TASK_UNPREPARE) || !task_users_say(task->claim, &user)) {
+        task->listing = false;
+        return false;
+    }
+    if (!task->listing) {
+        task->listing = true;
+        task->epoch = tasks->state->listing.epoch;
+        listing_anew(tasks->state);
+    } else if (task->listed) {
+        task->listing = task->listed = false;
+        task->kind = TASK_UNPREPARE;
+        task_refuse_all(tasks, task, CLAIM_REFUSED_USED, user.buf);
+        return false;
+    }
+    return true;
+}
+
 static void look(struct tasks *tasks, struct task *task)
 {
     const struct driver_instance *instance = usable(tasks, task);
 
+    if (is_used(tasks, task))
+        return;
     if (task->claim->state == CLAIM_OWED)
         owed(tasks, task, instance);
     else if (task->claimants && instance)
@@ -300,7 +235,7 @@ static void prepared(struct tasks *tasks, struct task *task, const void *respons
     if (!has_room(tasks, claim, response_bytes) ||
         !claims_set_response(&tasks->state->claims, claim, response, response_bytes)) {
         idle(task);
-        refuse_all(tasks, task, CLAIM_REFUSED_ANSWER, NULL);
+        task_refuse_all(tasks, task, CLAIM_REFUSED_ANSWER, NULL);
         return;
     }
     set_state(tasks, task, CLAIM_PREPARED);
@@ -312,7 +247,7 @@ static void unprepared(struct tasks *tasks, struct task *task)
 {
     if (task->claim->state == CLAIM_NEW) { /* it has no row */
         idle(task);
-        answer_unprepared(tasks, task);
+        task_answer_unprepared(tasks, task);
         return;
     }
     set_state(tasks, task, CLAIM_GONE);
@@ -329,7 +264,7 @@ void task_answered(struct tasks *tasks, struct task *task, int code, const char 
         tasks->owed_less = true;
     } else if (code != CODE_OK) {
         idle(task);
-        fail_all(tasks, task, code, message);
+        task_fail_all(tasks, task, code, message);
     } else if (task->kind == TASK_PREPARE) {
         prepared(tasks, task, response, response_bytes);
     } else {
@@ -365,8 +300,8 @@ static void stored(struct tasks *tasks, struct task *task)
 
     if (task->claim->state == CLAIM_OWED) {
         idle(task);
-        answer_unprepared(tasks, task);
-    } else if (instance && is_asked(task, task->kind) && !is_in_the_way(tasks, task))
+        task_answer_unprepared(tasks, task);
+    } else if (instance && task_is_asked(task, task->kind) && !is_in_the_way(tasks, task))
         call(tasks, task, instance);
     else
         revert(tasks, task);
@@ -377,9 +312,9 @@ static void kept(struct tasks *tasks, struct task *task)
     tasks->owed_less = tasks->owed_less || task->owed;
     idle(task);
     if (task->kind == TASK_PREPARE)
-        answer_prepared(tasks, task);
+        task_answer_prepared(tasks, task);
     else
-        answer_unprepared(tasks, task);
+        task_answer_unprepared(tasks, task);
 }
 
 /* The driver has done it, and that is not known for sure: it is asked again. */
@@ -404,7 +339,7 @@ void task_committed(struct tasks *tasks, struct task *task, const char *error)
             revert(tasks, task);
         } else
             not_kept(tasks, task);
-        refuse_all(tasks, task, CLAIM_REFUSED_STORE, error);
+        task_refuse_all(tasks, task, CLAIM_REFUSED_STORE, error);
     } else if (task->phase == TASK_STORING) {
         stored(tasks, task);
     } else {
@@ -423,6 +358,8 @@ static enum claim_refusal_kind why(const struct tasks *tasks, const struct task 
         return CLAIM_REFUSED_DRAIN;
     if (task->phase == TASK_STORING || task->phase == TASK_KEEPING)
         return CLAIM_REFUSED_UNSTORED;
+    if (task->listing)
+        return CLAIM_REFUSED_USED;
     if (usable(tasks, task) && task->phase == TASK_IDLE)
         return CLAIM_REFUSED_OWED;
     if (task->phase == TASK_CALLING)
@@ -465,6 +402,8 @@ void task_expire(struct tasks *tasks, struct task *task)
 {
     const struct claim *claim = task->claim;
     struct claimant *claimant, *next;
+    struct text user = {0};
+    bool used = task_users_say(claim, &user);
 
     DL_FOREACH_SAFE(task->claimants, claimant, next)
     {
@@ -473,7 +412,7 @@ void task_expire(struct tasks *tasks, struct task *task)
             .driver = claim->driver,
             .pod_namespace = claim->pod_namespace,
             .name = claim->name,
-            .words = owed_name(tasks, claim),
+            .words = used && task->listing ? user.buf : owed_name(tasks, claim),
             .waited_ms = ago(tasks->state->now_ms, claimant->since_ms),
         };
 

@@ -18,8 +18,11 @@
  * unprepare it, before anything new is prepared there. It is told again for ever, less and less often,
  * and until then nothing is prepared of the same pools.
  *
- * Three files: tasks.c, the table and who asks; task.c, which is called by it, what is done; task_owed.c,
- * which both call, what is owed.
+ * A claim that a container was made with is not unprepared before the runtime has been seen to run it no
+ * more: the kubelet may ask for that though another pod still uses it.
+ *
+ * Five files: tasks.c, the table and who asks; task.c, which is called by it, what is done; task_owed.c
+ * task_users.c and task_answer.c, which both call, what is owed, who uses a claim, and how requests end.
  */
 #ifndef DEVICEMGR_MACHINES_TASK_H
 #define DEVICEMGR_MACHINES_TASK_H
@@ -33,6 +36,8 @@
 #include "devicemgr/words/claim.h"
 
 struct devicemgr_claim;
+struct devicemgr_container;
+struct devicemgr_create;
 struct devicemgr_claim_device;
 struct state;
 
@@ -70,6 +75,9 @@ struct task {
     uint64_t instance;          /* likewise: of whom */
     uint64_t answered_ms;       /* KEEPING: since when */
     struct claimant *claimants; /* who came first first */
+    /* An unprepare waits for a list of the runtime, that shows who uses the claim: */
+    bool listing, listed;
+    uint64_t epoch; /* newer than this one */
     /* Of what is owed, since its driver is back: */
     bool tried;
     uint64_t retry_ms;      /* not before then */
@@ -98,6 +106,12 @@ void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number, const 
 void tasks_cancelled(struct tasks *tasks, uint64_t number);
 /* All rows are in; `lost`: not all that there were. */
 void tasks_restored(struct tasks *tasks, bool lost);
+/* A container is asked for. */
+void tasks_created(struct tasks *tasks, const struct devicemgr_create *request);
+/* All containers in it have ended. */
+void tasks_sandbox_ended(struct tasks *tasks, const char *sandbox_id);
+/* The runtime has listed its containers. */
+void tasks_listed(struct tasks *tasks, const struct devicemgr_container *containers, size_t len);
 /* The shim is about to end. */
 void tasks_drain(struct tasks *tasks);
 /* What is known of slices has changed. */
@@ -133,12 +147,37 @@ void task_committed(struct tasks *tasks, struct task *task, const char *error);
 uint64_t task_limit_ms(const struct tasks *tasks, const struct claimant *claimant);
 /* Ends those whose time is over. */
 void task_expire(struct tasks *tasks, struct task *task);
-/* The claimant ends. */
-void task_answer(struct state *state, uint64_t number, int code, const char *message);
-void task_refuse(struct state *state, uint64_t number, const struct claim_refusal *refusal);
 /* In one piece, for an action. */
 struct devicemgr_claim *task_copy_names(const struct claim *claim);
+
+/* ---- task_answer.c, for both ---- */
+
+/* The request ends. */
+void task_answer(struct state *state, uint64_t number, int code, const char *message);
+void task_refuse(struct state *state, uint64_t number, const struct claim_refusal *refusal);
 void claimant_free(struct tasks *tasks, struct claimant *claimant);
+/* Whether who came first has asked for this. */
+bool task_is_asked(const struct task *task, enum task_kind kind);
+/* The end of all those who have, as far as nobody before them has asked for something else: for what is
+ * being done (`kind` of the task), or for the one that the name says. */
+void task_refuse_all(struct tasks *tasks, struct task *task, enum claim_refusal_kind kind,
+                     const char *words);
+void task_fail_all(struct tasks *tasks, struct task *task, int code, const char *message);
+void task_answer_prepared(struct tasks *tasks, struct task *task);
+void task_answer_unprepared(struct tasks *tasks, struct task *task);
+
+/* ---- task_users.c, for both ---- */
+
+/* Whether somebody may use the claim, which is to be unprepared, as far as it is known; then who, for
+ * people. */
+bool task_users_say(const struct claim *claim, struct text *text);
+/* The request has CDI devices of it. */
+void task_users_add(struct tasks *tasks, struct claim *claim,
+                    const struct devicemgr_create *request);
+/* Those in the sandbox have ended; or those that the list does not show, nor may come yet. */
+void task_users_ended(struct tasks *tasks, struct claim *claim, const char *sandbox_id);
+void task_users_listed(struct tasks *tasks, struct claim *claim,
+                       const struct devicemgr_container *containers, size_t len);
 
 /* ---- task_owed.c, for both ---- */
 

@@ -179,6 +179,36 @@ void tasks_drain(struct tasks *tasks)
     expire_all(tasks);
 }
 
+/* ---- containers ---- */
+
+void tasks_created(struct tasks *tasks, const struct devicemgr_create *request)
+{
+    struct claim *claim = request->cdi_devices_len > 0 ? tasks->state->claims.by_key : NULL;
+
+    for (; claim; claim = claim->hh.next)
+        task_users_add(tasks, claim, request);
+}
+
+void tasks_sandbox_ended(struct tasks *tasks, const char *sandbox_id)
+{
+    for (struct claim *claim = tasks->state->claims.by_key; claim; claim = claim->hh.next)
+        task_users_ended(tasks, claim, sandbox_id);
+    advance_all(tasks);
+}
+
+void tasks_listed(struct tasks *tasks, const struct devicemgr_container *containers, size_t len)
+{
+    for (struct claim *claim = tasks->state->claims.by_key; claim; claim = claim->hh.next)
+        task_users_listed(tasks, claim, containers, len);
+    for (struct task *task = tasks->by_claim; task; task = task->hh.next) {
+        task->listed = task->listing && tasks->state->listing.epoch > task->epoch;
+        if (task->listing && !task->listed)
+            listing_anew(tasks->state);
+    }
+    advance_all(tasks);
+    settle(tasks);
+}
+
 /* ---- what the cluster says ---- */
 
 void tasks_slices_changed(struct tasks *tasks)

@@ -5,6 +5,8 @@
 
 #include <utlist.h>
 
+#include "devicemgr/things/limits.h"
+
 static const char *const NAMES[CLAIM_STATES] = {
     [CLAIM_ASKED] = "asked",       [CLAIM_SENT] = "sent",
     [CLAIM_PREPARED] = "prepared", [CLAIM_UNPREPARING] = "unpreparing",
@@ -101,6 +103,24 @@ struct claim *claims_add(struct claims *table, const char *uid, const char *driv
     return claim;
 }
 
+void claim_drop_user(struct claim *claim, size_t index)
+{
+    struct claim_user *user = &claim->users[index];
+
+    free(user->sandbox_id);
+    free(user->container);
+    free(user->pod);
+    *user = claim->users[--claim->users_len];
+}
+
+static void drop_users(struct claim *claim)
+{
+    while (claim->users_len > 0)
+        claim_drop_user(claim, 0);
+    free(claim->users);
+    claim->users = NULL;
+}
+
 static void leave(struct claims *table, struct claim *claim)
 {
     struct claims_of *of = claim->of;
@@ -126,6 +146,7 @@ void claims_remove(struct claims *table, struct claim *claim)
     free(claim->response);
     granted_fini(&claim->devices);
     granted_fini(&claim->allocation);
+    drop_users(claim);
     free(claim->key);
     free(claim);
 }
@@ -207,7 +228,36 @@ void claims_renew(struct claims *table, struct claim *claim)
     claim->response = NULL;
     granted_fini(&claim->devices);
     claim_forget_allocation(claim);
+    drop_users(claim);
     claim->local = false;
+}
+
+bool claim_has_cdi(const struct claim *claim, const char *name)
+{
+    for (size_t i = 0; i < claim->devices.len; i++) {
+        if (ids_contain(&claim->devices.v[i].cdi, name))
+            return true;
+    }
+    return false;
+}
+
+bool claim_add_user(struct claim *claim, const char *sandbox_id, const char *container,
+                    const char *pod, uint64_t asked_ms)
+{
+    for (size_t i = 0; i < claim->users_len; i++) {
+        struct claim_user *user = &claim->users[i];
+
+        if (strcmp(user->sandbox_id, sandbox_id) != 0 || strcmp(user->container, container) != 0)
+            continue;
+        user->asked_ms = asked_ms;
+        return false;
+    }
+    if (claim->users_len == CLAIM_USERS_MAX)
+        return false;
+    claim->users = mem_grow(claim->users, claim->users_len, sizeof *claim->users);
+    claim->users[claim->users_len++] = (struct claim_user){
+        mem_strdup(sandbox_id), mem_strdup(container), mem_strdup(pod), asked_ms};
+    return true;
 }
 
 void claim_set_doubted(struct claim *claim)

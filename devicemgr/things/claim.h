@@ -38,6 +38,14 @@ enum claim_state {
 
 struct claims_of;
 
+/* A container that was asked for with devices of the claim, and may run. */
+struct claim_user {
+    char *sandbox_id;
+    char *container;
+    char *pod; /* for people: "namespace/name" */
+    uint64_t asked_ms;
+};
+
 /* Written by claim.c alone, but for `stored`. */
 struct claim {
     char *uid;
@@ -56,6 +64,8 @@ struct claim {
     bool allocation_known;
     bool allocated;
     struct granted allocation;
+    struct claim_user *users;
+    size_t users_len;
     bool stored; /* the store may have a row of it; checkpoint.c's */
     struct claims_of *of;
     struct claim *prev, *next; /* of the driver */
@@ -115,6 +125,12 @@ void claim_set_local(struct claim *claim);
 void claim_set_doubted(struct claim *claim);
 /* What is allocated now; `granted` is taken. */
 void claim_set_allocation(struct claim *claim, bool allocated, struct granted *granted);
+/* Whether the driver's answer has this CDI device. */
+bool claim_has_cdi(const struct claim *claim, const char *name);
+/* Once for each; there is a most of them. Whether it is a new one. All is copied. */
+bool claim_add_user(struct claim *claim, const char *sandbox_id, const char *container,
+                    const char *pod, uint64_t asked_ms);
+void claim_drop_user(struct claim *claim, size_t index);
 /* It has to be told anew. */
 void claim_forget_allocation(struct claim *claim);
 /* The store has lost it. */

@@ -96,6 +96,11 @@
  * more are kept only if a kubelet forgets what it has asked for. */
 #define CLAIMS_MAX 4096
 #define CLAIM_NAMES_BYTES_MAX 1024
+/* Containers that are remembered to use one claim: 256 pods may share one, with some containers each. */
+#define CLAIM_USERS_MAX 1024
+/* One that no list of the runtime shows may be in the making for so long after it was asked for; a
+ * claim that it would use is not unprepared meanwhile. The kubelet tries that again each 10 to 15 s. */
+#define CLAIM_USER_COMES_MS 10000
 /* What a driver answers for one claim, and those of all claims together: the API allows a claim 32
  * devices, with some names each. */
 #define CLAIM_DEVICES_MAX 256

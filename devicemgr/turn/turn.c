@@ -270,6 +270,7 @@ bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
                       const struct devicemgr_create *request)
 {
     state_at(&mgr->state, now_ms);
+    tasks_created(&mgr->tasks, request);
     if (creates_begin(&mgr->creates, create, request))
         return true;
     adopt_created(&mgr->state, request->sandbox_id, request->pod_uid, request->container);
@@ -348,12 +349,14 @@ void devicemgr_sandbox_stopped(struct devicemgr *mgr, uint64_t now_ms, const cha
 {
     state_at(&mgr->state, now_ms);
     runtime_sandbox_stopped(&mgr->runtime, sandbox_id);
+    tasks_sandbox_ended(&mgr->tasks, sandbox_id);
 }
 
 void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const char *sandbox_id)
 {
     state_at(&mgr->state, now_ms);
     runtime_sandbox_removed(&mgr->runtime, sandbox_id);
+    tasks_sandbox_ended(&mgr->tasks, sandbox_id);
 }
 
 void devicemgr_earlier_creates(struct devicemgr *mgr, uint64_t now_ms, bool under_way)
@@ -374,6 +377,7 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
     state_at(&mgr->state, now_ms);
     listed_take(&mgr->runtime, sandboxes, sandboxes_len, containers, containers_len);
     releases_listed(&mgr->releases);
+    tasks_listed(&mgr->tasks, containers, containers_len);
 }
 
 /* ---- the kubelet ---- */

@@ -75,6 +75,8 @@ static const struct kind KINDS[CLAIM_REFUSAL_KINDS] = {
     [CLAIM_REFUSED_OWED] = {CODE_UNAVAILABLE, explain_words,
                             "the driver has to unprepare another claim first, which was told to be "
                             "unprepared while it was away: "},
+    [CLAIM_REFUSED_USED] = {CODE_UNAVAILABLE, explain_words,
+                            "it is not unprepared as long as a container may run with it: "},
     [CLAIM_REFUSED_TURN] = {CODE_UNAVAILABLE, explain_waited,
                             "the driver is still busy with what was asked for it before; waited "},
     [CLAIM_REFUSED_UNSTORED] = {CODE_UNAVAILABLE, explain_waited,
@@ -105,6 +107,14 @@ void claim_refusal_explain(const struct state *state, const struct claim_refusal
     text_add_words(text, refusal->driver, TEXT_IDS_BYTES_MAX);
     text_add(text, ": ");
     kind_of(refusal)->explain(state, refusal, text);
+}
+
+void claim_explain_user(const char *container, const char *pod, struct text *text)
+{
+    text_add(text, "container \"");
+    text_add_words(text, container, TEXT_IDS_BYTES_MAX);
+    text_add(text, "\" of pod ");
+    text_add_words(text, pod, TEXT_IDS_BYTES_MAX);
 }
 
 void claim_explain_owed(const char *driver, const char *pod_namespace, const char *name,

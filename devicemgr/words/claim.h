@@ -19,6 +19,7 @@ enum claim_refusal_kind {
     CLAIM_REFUSED_DRAIN,
     CLAIM_REFUSED_AWAY,     /* the driver is */
     CLAIM_REFUSED_OWED,     /* another claim's unprepare is owed to the driver: `words`: its name */
+    CLAIM_REFUSED_USED,     /* by a container that runs, or may come to: `words`: which */
     CLAIM_REFUSED_TURN,     /* something else is being done for the claim */
     CLAIM_REFUSED_UNSTORED, /* within the time */
     CLAIM_REFUSED_STORE,    /* `words`: the store's */
@@ -41,6 +42,8 @@ int claim_refusal_code(enum claim_refusal_kind kind);
 void claim_refusal_explain(const struct state *state, const struct claim_refusal *refusal,
                            struct text *text);
 
+/* Who uses a claim: `container "c" of pod ns/name`. */
+void claim_explain_user(const char *container, const char *pod, struct text *text);
 /* One that is owed was refused by the driver; adds the whole sentence. */
 void claim_explain_owed(const char *driver, const char *pod_namespace, const char *name,
                         const char *words, struct text *text);

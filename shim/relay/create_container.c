@@ -18,6 +18,7 @@ struct create_container {
     const Runtime__V1__CreateContainerRequest *request; /* in the arena */
     struct devicemgr_annotation *container_annotations;
     struct devicemgr_annotation *pod_annotations;
+    const char **cdi_devices;
 };
 
 int create_container_read(const uint8_t *bytes, size_t len, struct create_container **out)
@@ -42,7 +43,10 @@ int create_container_read(const uint8_t *bytes, size_t len, struct create_contai
     if (request->sandbox_config && request->sandbox_config->n_annotations > 0)
         c->pod_annotations =
             calloc(request->sandbox_config->n_annotations, sizeof *c->pod_annotations);
+    if (request->config && request->config->n_cdi_devices > 0)
+        c->cdi_devices = calloc(request->config->n_cdi_devices, sizeof *c->cdi_devices);
     if ((request->config && request->config->n_annotations > 0 && !c->container_annotations) ||
+        (request->config && request->config->n_cdi_devices > 0 && !c->cdi_devices) ||
         (request->sandbox_config && request->sandbox_config->n_annotations > 0 &&
          !c->pod_annotations)) {
         create_container_free(c);
@@ -59,6 +63,7 @@ void create_container_free(struct create_container *c)
     message_arena_fini(&c->arena);
     free(c->container_annotations);
     free(c->pod_annotations);
+    free(c->cdi_devices);
     free(c);
 }
 
@@ -108,6 +113,10 @@ void create_container_request(struct create_container *c, struct devicemgr_creat
     }
     out->pod_annotations = c->pod_annotations;
     out->pod_annotations_len = sandbox ? sandbox->n_annotations : 0;
+    for (size_t i = 0; config && i < config->n_cdi_devices; i++)
+        c->cdi_devices[i] = config->cdi_devices[i]->name;
+    out->cdi_devices = c->cdi_devices;
+    out->cdi_devices_len = config ? config->n_cdi_devices : 0;
 }
 
 size_t create_container_mounts_len(const struct create_container *c)

@@ -57,7 +57,7 @@ static int restore(struct books *books, const struct devicemgr_record *record)
     case DEVICEMGR_RECORD_DRIVER:
         return record_restore_driver(&books->drivers, NOW_MS, record);
     case DEVICEMGR_RECORD_CLAIM:
-        return record_restore_claim(&books->claims, record);
+        return record_restore_claim(&books->claims, NOW_MS, record);
     case DEVICEMGR_RECORD_LOSS: /* has no bytes to understand */
         break;
     }

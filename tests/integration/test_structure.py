@@ -18,7 +18,7 @@ ROOMS = {"store": (), "kubelet_file": ("things",)}
 NOUNS = {"things/allocation": ("allocation", "allocations"),
          "machines/create": ("creates", "create", "create_admit", "create_call", "create_forward", "create_take"),
          "machines/plugin": ("plugin", "plugin_dial", "registration", "builtin"),
-         "machines/task": ("tasks", "task", "task_owed"),
+         "machines/task": ("tasks", "task", "task_answer", "task_owed", "task_users"),
          "machines/runtime": ("runtime", "listed", "rebuild", "adopt")}
 LINES_MAX = 500
 RULES = ("rules/usable.c", "rules/holders.c", "rules/selection.c", "rules/shown.c", "rules/choose.c",

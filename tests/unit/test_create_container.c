@@ -30,6 +30,7 @@ static void put_request(struct buffer *out, bool with_sandbox)
     Runtime__V1__ContainerConfig__LabelsEntry label =
                                                   RUNTIME__V1__CONTAINER_CONFIG__LABELS_ENTRY__INIT,
                                               *labels[] = {&label};
+    Runtime__V1__CDIDevice cdi = RUNTIME__V1__CDIDEVICE__INIT, *cdis[] = {&cdi};
     Runtime__V1__ContainerConfig config = RUNTIME__V1__CONTAINER_CONFIG__INIT;
     Runtime__V1__PodSandboxMetadata pod = RUNTIME__V1__POD_SANDBOX_METADATA__INIT;
     Runtime__V1__PodSandboxConfig__AnnotationsEntry
@@ -53,6 +54,9 @@ static void put_request(struct buffer *out, bool with_sandbox)
     config.envs = envs;
     config.annotations = annotations;
     config.labels = labels;
+    cdi.name = TEXT("gpu.example.com/claim=0");
+    config.n_cdi_devices = 1;
+    config.cdi_devices = cdis;
     pod.name = TEXT("web");
     pod.uid = TEXT("uid-1");
     pod.attempt = 3;
@@ -93,6 +97,8 @@ static void a_request_is_read(void **state)
     assert_string_equal(r.container_annotations[0].value, "of the pod");
     assert_int_equal(r.pod_annotations_len, 1);
     assert_string_equal(r.pod_annotations[0].value, "vendor.com/gpu=1");
+    assert_int_equal(r.cdi_devices_len, 1);
+    assert_string_equal(r.cdi_devices[0], "gpu.example.com/claim=0");
     create_container_free(c);
 }
 

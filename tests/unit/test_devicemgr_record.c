@@ -428,11 +428,13 @@ static void a_claim_comes_back_as_it_was(void **state)
     claim_set_state(claim, CLAIM_SENT);
     assert_true(claims_set_response(&table, claim, response, sizeof response));
     claim_set_local(claim);
+    assert_true(claim_add_user(claim, "s1", "main", "ns/web", 5));
+    assert_false(claim_add_user(claim, "s1", "main", "ns/web", 6)); /* once */
     claim_set_state(claim, CLAIM_PREPARED);
     bytes = record_of_claim(claim, &len);
     record = row(DEVICEMGR_RECORD_CLAIM, "c1", "d.com", "", bytes, len);
-    assert_int_equal(record_restore_claim(&again, &record), 0);
-    assert_int_equal(record_restore_claim(&again, &record), -1); /* twice */
+    assert_int_equal(record_restore_claim(&again, 77, &record), 0);
+    assert_int_equal(record_restore_claim(&again, 77, &record), -1); /* twice */
     is = claims_find(&again, "c1", "d.com");
     assert_string_equal(is->pod_namespace, "ns");
     assert_string_equal(is->name, "gpu");
@@ -444,13 +446,18 @@ static void a_claim_comes_back_as_it_was(void **state)
     assert_int_equal(is->devices.len, 1);
     assert_string_equal(is->devices.v[0].device, "g0");
     assert_true(is->sent && is->local);
+    assert_int_equal(is->users_len, 1);
+    assert_string_equal(is->users[0].sandbox_id, "s1");
+    assert_string_equal(is->users[0].container, "main");
+    assert_string_equal(is->users[0].pod, "ns/web");
+    assert_int_equal(is->users[0].asked_ms, 77);
     record.key[1] = "other.com";
-    assert_int_equal(record_restore_claim(&again, &record), -1); /* another's key */
+    assert_int_equal(record_restore_claim(&again, 77, &record), -1); /* another's key */
     for (size_t cut = 0; cut < len; cut++) {
         struct claims none = {0};
 
         record = row(DEVICEMGR_RECORD_CLAIM, "c1", "d.com", "", bytes, cut);
-        if (record_restore_claim(&none, &record) == 0)
+        if (record_restore_claim(&none, 77, &record) == 0)
             claims_fini(&none);
         else
             assert_null(none.by_key);
@@ -483,7 +490,7 @@ static void claim_rows_that_break_a_rule_are_refused(void **state)
         message.has_response = bad[i].has_response;
         record = row(DEVICEMGR_RECORD_CLAIM, bad[i].uid, bad[i].driver, "", bytes,
                      checkpoint__v1__claim__pack(&message, bytes));
-        assert_int_equal(record_restore_claim(&table, &record), -1);
+        assert_int_equal(record_restore_claim(&table, 77, &record), -1);
     }
 }
 

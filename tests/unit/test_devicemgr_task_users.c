@@ -1,0 +1,199 @@
+/* A claim is not unprepared while a container may run with it. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "claims_world.h"
+#include "devicemgr/things/claim.h"
+#include "devicemgr/things/limits.h"
+
+/* In sandbox "s-UID", with the CDI device of the device that the claim was prepared with. */
+static bool create_with(struct world *w, const char *uid, const char *container, const char *cdi)
+{
+    const char *sandbox = strcmp(uid, "u1") == 0 ? "s-u1" : "s-u2";
+    const struct devicemgr_create request = {.sandbox_id = sandbox,
+                                             .pod_uid = uid,
+                                             .pod_namespace = "ns",
+                                             .pod_name = uid,
+                                             .container = container,
+                                             .cdi_devices = &cdi,
+                                             .cdi_devices_len = 1,
+                                             .deadline_ms = UINT64_MAX};
+    bool asks = devicemgr_create(w->mgr, w->now_ms, 77, &request);
+
+    devicemgr_run(w->mgr);
+    return asks;
+}
+
+/* Claim c1 is prepared, and pods u1 and u2 have a container with it. */
+static void c1_in_two_pods(struct world *w)
+{
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    assert_false(create_with(w, "u1", "main", "example.com/dev=gpu-0")); /* it passes */
+    expect(w, "commit claim c1 *");
+    committed(w);
+    assert_false(create_with(w, "u2", "main", "example.com/dev=gpu-0"));
+    expect(w, "commit claim c1 *");
+    committed(w);
+    create_with(w, "u2", "other", "example.com/dev=gpu-9"); /* no device of it */
+    expect_nothing(w);
+    pass(w, CLAIM_USER_COMES_MS);
+}
+
+static void one_that_another_pod_uses_is_not_unprepared(void **state)
+{
+    struct world *w = *state;
+
+    c1_in_two_pods(w);
+    sandbox_stopped(w, "s-u1");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    unprepare(w, 6, "c1"); /* the kubelet has lost count */
+    expect(w, "list");
+    expect_nothing(w);
+    runtime_listed(w, "u2/main");
+    expect_with(w, "claim 6 refused 14", "container \"main\" of pod ns/u2", NULL);
+    expect_nothing(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+    sandbox_stopped(w, "s-u2");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    unprepare(w, 7, "c1");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "unprepare c1 *");
+}
+
+static void what_the_list_does_not_show_uses_nothing(void **state)
+{
+    struct world *w = *state;
+
+    c1_in_two_pods(w);
+    unprepare(w, 6, "c1");
+    expect(w, "list");
+    runtime_listed(w, "u1/main! u2");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "unprepare c1 *");
+}
+
+static void a_list_that_was_asked_for_before_says_nothing(void **state)
+{
+    struct world *w = *state;
+
+    c1_in_two_pods(w);
+    devicemgr_runtime_listing(w->mgr);
+    create_with(w, "u2", "late", "example.com/dev=gpu-0");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    pass(w, CLAIM_USER_COMES_MS); /* the runtime takes its time */
+    devicemgr_runtime_listed(w->mgr, w->now_ms, NULL, 0, NULL, 0);
+    devicemgr_run(w->mgr);
+    expect(w, "commit claim c1 *"); /* who was there before is not any more */
+    committed(w);
+    unprepare(w, 6, "c1");
+    expect(w, "list");
+    runtime_listed(w, "u2/late");
+    expect_with(w, "claim 6 refused 14", "container \"late\" of pod ns/u2", NULL);
+}
+
+static void one_that_may_be_in_the_making_counts(void **state)
+{
+    struct world *w = *state;
+
+    c1_in_two_pods(w);
+    create_with(w, "u2", "main", "example.com/dev=gpu-0"); /* again, and not made yet */
+    expect_nothing(w);
+    unprepare(w, 6, "c1");
+    expect(w, "list");
+    runtime_listed(w, "");
+    expect_with(w, "claim 6 refused 14", "pod ns/u2", NULL);
+    pass(w, CLAIM_USER_COMES_MS);
+    ignore_all(w);
+    committed(w);
+    unprepare(w, 7, "c1");
+    expect(w, "list");
+    runtime_listed(w, "");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "unprepare c1 *");
+}
+
+static void who_used_it_is_known_after_a_restart(void **state)
+{
+    struct world *w = *state;
+
+    c1_in_two_pods(w);
+    world_restart(w);
+    driver_register(w, 2, DRIVER, "/x/2.sock");
+    ignore_all(w);
+    committed(w);
+    driver_connected(w, 2);
+    pass(w, CLAIM_USER_COMES_MS);
+    unprepare(w, 6, "c1");
+    runtime_listed(w, "u1/main u2/main");
+    ignore_all(w);
+    pass(w, CLAIM_HOLD_MS);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+}
+
+static void a_runtime_that_does_not_answer_unprepares_nothing(void **state)
+{
+    struct world *w = *state;
+
+    c1_in_two_pods(w);
+    unprepare(w, 6, "c1");
+    expect(w, "list");
+    pass(w, CLAIM_HOLD_MS);
+    expect_with(w, "claim 6 refused 14", "container \"main\" of pod ns/u1", NULL);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+}
+
+static void nor_is_it_put_off_while_it_is_used(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    c1_in_two_pods(w);
+    driver_lost(w, 1, "closed");
+    unprepare(w, 6, "c1");
+    expect(w, "list");
+    runtime_listed(w, "u1/main u2/main");
+    expect_with(w, "claim 6 refused 14", "pod ns/u", NULL);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+}
+
+static void there_is_a_most_of_users(void **state)
+{
+    struct claim claim = {0};
+    char name[16];
+
+    (void)state;
+    for (int i = 0; i < CLAIM_USERS_MAX; i++) {
+        snprintf(name, sizeof name, "c%d", i);
+        assert_true(claim_add_user(&claim, "s", name, "ns/web", 1));
+    }
+    assert_false(claim_add_user(&claim, "s", "more", "ns/web", 1));
+    assert_int_equal(claim.users_len, CLAIM_USERS_MAX);
+    while (claim.users_len > 0)
+        claim_drop_user(&claim, 0);
+    free(claim.users);
+}
+
+#define CLAIMS_TEST(name) cmocka_unit_test_setup_teardown(name, claims_setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CLAIMS_TEST(one_that_another_pod_uses_is_not_unprepared),
+        CLAIMS_TEST(what_the_list_does_not_show_uses_nothing),
+        CLAIMS_TEST(a_list_that_was_asked_for_before_says_nothing),
+        CLAIMS_TEST(one_that_may_be_in_the_making_counts),
+        CLAIMS_TEST(who_used_it_is_known_after_a_restart),
+        CLAIMS_TEST(a_runtime_that_does_not_answer_unprepares_nothing),
+        CLAIMS_TEST(nor_is_it_put_off_while_it_is_used),
+        cmocka_unit_test(there_is_a_most_of_users),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
