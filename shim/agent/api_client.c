@@ -19,7 +19,8 @@ struct api_request {
     struct transport_request *sent; /* NULL: it waits for credentials */
     char *error;                    /* an answer that is one; ERROR_BYTES_MAX */
     size_t error_len;
-    bool unusable; /* body() said so */
+    long error_status; /* and its status; 0: it is none */
+    bool unusable;     /* body() said so */
 };
 
 TAILQ_HEAD(requests, api_request);
@@ -102,24 +103,25 @@ static void on_done(void *user, const struct transport_result *from)
 {
     struct api_request *request = user;
     struct api_client *client = request->client;
-    struct api_result result = {.outcome = outcome_of(from->status),
-                                .status = from->status,
+    /* An error counts, even if not all of its words have come. */
+    long status = from->status ? from->status : request->error_status;
+    struct api_result result = {.outcome = outcome_of(status),
+                                .status = status,
                                 .retry_after_ms = from->retry_after_ms,
                                 .words = from->words};
     char words[ERROR_WORDS_BYTES_MAX];
 
     if (request->unusable)
         result.words = "an answer of no use";
-    else if (from->status > 0 && result.outcome != API_DONE) {
-        error_words(request, from->status, words);
+    else if (status > 0 && result.outcome != API_DONE) {
+        error_words(request, status, words);
         result.words = words;
     }
-    if (from->status == 401)
+    if (status == 401)
         credentials_refused(client->credentials);
     /* A server that answers with an error is there, unless it says that it cannot. */
     if (!request->unusable)
-        tell_reached(client, from->status > 0 && from->status != 401 && from->status < 500,
-                     result.words);
+        tell_reached(client, status > 0 && status != 401 && status < 500, result.words);
     end(request, &result);
 }
 
@@ -133,6 +135,7 @@ static bool on_body(void *user, long status, const char *bytes, size_t len)
         request->unusable = request->ops->body && !request->ops->body(request->user, bytes, len);
         return !request->unusable;
     }
+    request->error_status = status;
     if (!request->error)
         request->error = must(malloc(ERROR_BYTES_MAX));
     memcpy(request->error + request->error_len, bytes, len < room ? len : room);

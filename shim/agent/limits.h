@@ -24,7 +24,6 @@
 
 /* Files of the kubeconfig and those it names. */
 #define CREDENTIAL_BYTES_MAX (1024u * 1024)
-#define CREDENTIAL_DEPTH_MAX 16
 /* What a credential plugin writes, and how long it may take. */
 #define PLUGIN_BYTES_MAX (1024u * 1024)
 #define PLUGIN_TIMEOUT_MS 30000
@@ -46,6 +45,12 @@
 #define WATCH_SILENCE_S 180
 /* A watch that ended sooner without an event has not worked. */
 #define WATCH_SHORT_MS 1000
+/* A server that is gone without a word: the kernel asks an idle connection for a sign of life after the
+ * first, each second of these again, and ends it when nothing was acknowledged for the third. As client-go's
+ * pings have it (30 s, and 15 for the answer). */
+#define KEEPALIVE_IDLE_S 30
+#define KEEPALIVE_AGAIN_S 5
+#define UNACKNOWLEDGED_MS 45000
 /* Over HTTP/1.1 each watch has a connection of its own; over HTTP/2 there is one. */
 #define CONNECTIONS_MAX 4
 
@@ -59,8 +64,6 @@
 /* Of all nodes of a cluster that starts: the first request goes out within that time, by chance. */
 #define START_SPREAD_MS 1000
 
-/* Facts in one message, by their bytes. */
-#define REPORT_BYTES_MAX (4u * 1024 * 1024)
 #define REPORT_TIMEOUT_MS 10000
 #define REPORT_AGAIN_MS 1000
 

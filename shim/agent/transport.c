@@ -5,6 +5,10 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <curl/curl.h>
 
 #include "shim/agent/limits.h"
@@ -245,6 +249,17 @@ static void set_call(struct transport_request *request, const struct credentials
     free(url);
 }
 
+/* One stream's timeout does not end the connection, which others would be put on. */
+static int on_connect(void *user, curl_socket_t socket, curlsocktype purpose)
+{
+    unsigned timeout_ms = UNACKNOWLEDGED_MS;
+
+    (void)user;
+    if (purpose == CURLSOCKTYPE_IPCXN) /* a system without it takes longer */
+        (void)!setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
+    return CURL_SOCKOPT_OK;
+}
+
 static void set_always(struct transport_request *request)
 {
     CURL *easy = request->easy;
@@ -257,6 +272,9 @@ static void set_always(struct transport_request *request)
     curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_IDLE_S);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_AGAIN_S);
+    curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_connect);
     curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     curl_easy_setopt(easy, CURLOPT_USERAGENT, "cri-device-shim-agent/" SHIM_VERSION);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);

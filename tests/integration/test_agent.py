@@ -1,6 +1,8 @@
 """The agent between a scripted API server and a scripted daemon."""
 
 import json
+import os
+import pathlib
 import shutil
 import time
 
@@ -119,6 +121,19 @@ def test_one_connection_for_all_of_it(running, server, feed):
     feed.order(wipe_slices=proto.WipeSlices(driver="x.example"))
     assert server.open == 1
     assert {one.connection for one in server.requests} == {server.requests[-1].connection}
+
+
+def test_a_connection_that_is_dead_is_found_dead(running, server, feed):
+    """Half a minute without a byte, and the kernel asks for a sign of life."""
+    def row():
+        feed.order(**set_capacity("vendor.com/none"))
+        rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        (found,) = [one for one in rows if one[2].endswith(f":{server.port:04X}") and one[3] == "01"]
+        return found[5].split(":")
+
+    # proc_net_tcp.txt: the keepalive timer is 2, its time in ticks; whatever else runs is over soon.
+    timer, when = wait_until(lambda: (now := row())[0] == "02" and now, "the keepalive's timer runs")
+    assert int(when, 16) / os.sysconf("SC_CLK_TCK") <= 30
 
 
 def test_http_1_does_as_well(directory, closing, feed):
@@ -328,9 +343,9 @@ def test_capacity_that_somebody_changes_meanwhile(running, server, feed):
 
 
 @pytest.mark.parametrize("fault, outcome", [
-    (Fault(status=403), proto.REFUSED), (Fault(status=500), proto.AGAIN), (Fault(cut=10), proto.AGAIN),
+    (Fault(status=403), proto.REFUSED), (Fault(status=403, words=1_000_000), proto.REFUSED), (Fault(status=500), proto.AGAIN), (Fault(cut=10), proto.AGAIN),
     (Fault(body=b"[]"), proto.AGAIN), (Fault(endless=True), proto.AGAIN)],
-    ids=["403", "500", "cut", "an-array", "endless"])
+    ids=["403", "wordy", "500", "cut", "an-array", "endless"])
 def test_orders_that_fail(running, server, feed, fault, outcome):
     server.fault(fault, path=f"/api/v1/nodes/{NODE}", times=1)
     answer = feed.order(**set_capacity())
