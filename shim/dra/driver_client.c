@@ -19,7 +19,7 @@
 #include "shim/rpc/rpc.h"
 #include "shim/stopping.h"
 
-#define REASON_BYTES_MAX (RPC_STATUS_TEXT_BYTES_MAX + 256)
+#define REASON_BYTES_MAX 256
 /* Connections beside the first. One that is going away lasts until its calls are through. */
 #define EXTRA_MAX 4
 
@@ -297,7 +297,6 @@ static void hang_up(struct driver_client *client)
 static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
 {
     struct driver_client *client = user;
-    char text[REASON_BYTES_MAX];
     int i = extra_find(client, channel);
 
     if (i >= 0) {
@@ -310,8 +309,7 @@ static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
     if (uv_now(client->set->loop) - client->connected_ms >= DRIVER_REDIAL_MS_MAX)
         client->pause_ms = DRIVER_REDIAL_MS_MIN;
     dial_again(client);
-    snprintf(text, sizeof text, "the connection to %s is lost: %s", client->path, reason);
-    tell_away(client, text);
+    tell_away(client, reason);
 }
 
 /* 0 or a negative error; `wrong` as plugin_socket_connect() says it. */
@@ -357,8 +355,7 @@ static void on_dial(uv_timer_t *timer)
 
     if (err < 0) {
         dial_again(client);
-        snprintf(text, sizeof text, "cannot connect to %s: %s", client->path,
-                 wrong ? wrong : strerror(-err));
+        snprintf(text, sizeof text, "cannot connect: %s", wrong ? wrong : strerror(-err));
         tell_away(client, text);
         return;
     }

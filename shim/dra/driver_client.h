@@ -35,7 +35,7 @@ struct driver_clients;
  * called from inside. */
 struct driver_clients_ops {
     void (*connected)(void *user, uint64_t instance);
-    /* It is not connected any more, and dialled again. Its calls end UNAVAILABLE behind it, or not at
+    /* It is not connected any more, for that reason, and dialled again. Its calls end UNAVAILABLE behind it, or not at
      * all. Also where the first dial fails, and then once. */
     void (*lost)(void *user, uint64_t instance, const char *reason);
     /* The end of a call about one claim: `code` RPC_OK, or a gRPC code with the driver's words; what

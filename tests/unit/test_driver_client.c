@@ -202,13 +202,13 @@ static void is_dialled_until_it_is_there_and_again(void **state)
     snprintf(f.driver.path, sizeof f.driver.path, "%s/dra.sock", f.world->dir);
     open_instance(&f, &f.driver, INSTANCE, DRIVER_V1);
     WAIT(f.world, f.lost == 1);
-    assert_non_null(strstr(f.message, "dra.sock: No such file or directory"));
+    assert_non_null(strstr(f.message, "cannot connect: No such file or directory"));
     driver_serve(&f.driver, f.world, "dra.sock");
     WAIT(f.world, f.connected == 1);
     for (unsigned i = 2; i < 5; i++) {
         driver_end(&f.driver);
         WAIT(f.world, f.lost == i);
-        assert_non_null(strstr(f.message, "the connection to "));
+        assert_non_null(strstr(f.message, "peer")); /* it hung up, or its connection is reset */
         driver_serve(&f.driver, f.world, "dra.sock");
         WAIT(f.world, f.connected == i);
     }
