@@ -50,6 +50,10 @@ void devicemgr_driver_lost(struct devicemgr *mgr, uint64_t now_ms, uint64_t inst
 /* Its registration is over, and so are its calls. */
 void devicemgr_driver_deregister(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance);
 
+/* The ResourceSlices of this driver, which is away, are gone. That is remembered until it is back, over
+ * restarts, too. */
+void devicemgr_driver_wiped(struct devicemgr *mgr, uint64_t now_ms, const char *name);
+
 struct devicemgr_driver {
     const char *name;
     const char *const *services; /* of the newest instance, or of the last that there was */
@@ -58,6 +62,7 @@ struct devicemgr_driver {
     bool connected;   /* and one can be called */
     uint64_t away_ms; /* not connected: since when, on the clock of now_ms */
     const char *why;  /* likewise, for people; "": nothing is known of it */
+    bool wiped;       /* likewise: devicemgr_driver_wiped() */
     size_t claims;    /* those that it may have something of */
     size_t owed;      /* of them: it is still to be told to unprepare them */
 };

@@ -60,6 +60,14 @@ static void on_steered(void *user, uint64_t number, const struct devicemgr_steer
         control_steered(d->control, number, steered);
 }
 
+static void on_claim_look(void *user, const struct devicemgr_claim *claim)
+{
+    struct daemon *d = user;
+
+    if (d->cluster)
+        cluster_claim_look(d->cluster, claim);
+}
+
 static void on_claim_done(void *user, uint64_t number, const struct devicemgr_claim_done *done)
 {
     struct daemon *d = user;
@@ -112,7 +120,17 @@ static bool is_published(void *user, const char *resource)
     return d->feed && feed_kubelet_has(d->feed, resource);
 }
 
-static const struct cluster_ops CLUSTER_OPS = {.published = is_published};
+/* Drivers that are away stay with the kubelet as long as there is who wipes their slices. */
+static void on_cluster_changed(void *user)
+{
+    struct daemon *d = user;
+
+    if (d->feed)
+        feed_show_drivers_away(d->feed, cluster_works(d->cluster));
+}
+
+static const struct cluster_ops CLUSTER_OPS = {.published = is_published,
+                                               .changed = on_cluster_changed};
 
 /* What knows the cluster. */
 static void start_cluster(struct daemon *d)
@@ -225,6 +243,7 @@ static void on_ready(void *user)
 static const struct host_ops HOST_OPS = {.verdict = on_verdict,
                                          .preferred = on_preferred,
                                          .event = on_event,
+                                         .claim_look = on_claim_look,
                                          .claim_done = on_claim_done,
                                          .steered = on_steered,
                                          .ready = on_ready,

@@ -303,6 +303,7 @@ uint8_t *record_of_driver(const struct driver *driver, size_t *bytes_len)
     row.name = driver->name;
     row.services = driver->services.v;
     row.n_services = driver->services.len;
+    row.wiped = driver->wiped;
     return pack(&row.base, bytes_len);
 }
 
@@ -318,7 +319,10 @@ int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
         drivers_len(drivers) < DRIVERS_MAX && row->n_services <= DRIVER_SERVICES_MAX) {
         const struct ids services = {row->services, row->n_services};
 
-        drivers_ensure(drivers, now_ms, row->name, &services)->stored = true;
+        struct driver *driver = drivers_ensure(drivers, now_ms, row->name, &services);
+
+        driver->stored = true;
+        driver_set_wiped(driver, row->wiped);
         result = 0;
     }
     checkpoint__v1__driver__free_unpacked(row, NULL);

@@ -96,9 +96,21 @@ bool enroll_connected(struct state *state, uint64_t number)
 
     if (!instance || instance->connected)
         return false;
+    if (instance->driver->wiped)
+        dirty_touch_driver(state, instance->driver);
     drivers_set_connected(&state->drivers, number);
     log_driver(state, LEVEL_INFO, instance->driver, instance->endpoint, "is connected", NULL);
     return true;
+}
+
+void enroll_wiped(struct state *state, const char *name)
+{
+    struct driver *driver = drivers_edit(&state->drivers, name);
+
+    if (!driver || driver_usable(driver))
+        return;
+    driver_set_wiped(driver, true);
+    dirty_touch_driver(state, driver);
 }
 
 bool enroll_lost(struct state *state, uint64_t number, const char *why)

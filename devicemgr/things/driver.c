@@ -106,6 +106,11 @@ const struct driver_instance *driver_find_endpoint(const struct driver *driver,
     return instance;
 }
 
+void driver_set_wiped(struct driver *driver, bool wiped)
+{
+    driver->wiped = wiped;
+}
+
 const struct driver_instance *driver_usable(const struct driver *driver)
 {
     const struct driver_instance *instance, *newest = NULL;
@@ -134,7 +139,10 @@ void drivers_add_instance(struct drivers *table, struct driver *driver, uint64_t
 
 void drivers_set_connected(struct drivers *table, uint64_t number)
 {
-    edit_instance(table, number)->connected = true;
+    struct driver_instance *instance = edit_instance(table, number);
+
+    instance->connected = true;
+    instance->driver->wiped = false;
     table->changes++;
 }
 

@@ -32,6 +32,7 @@ struct driver {
     struct driver_instance *instances; /* who registered first first */
     uint64_t away_ms;                  /* no instance is connected: since when */
     char *why;                         /* likewise; "": not known */
+    bool wiped;                        /* likewise; its ResourceSlices are gone since then */
     bool stored;                       /* the store may have a row of it; checkpoint.c's */
     UT_hash_handle hh;
 };
@@ -62,6 +63,8 @@ void drivers_remove(struct drivers *table, struct driver *driver);
 /* NULL: none is called so. */
 const struct driver_instance *driver_find_endpoint(const struct driver *driver,
                                                    const char *endpoint);
+/* Of one that is away. */
+void driver_set_wiped(struct driver *driver, bool wiped);
 /* The one to call; NULL: it is away. */
 const struct driver_instance *driver_usable(const struct driver *driver);
 

@@ -42,6 +42,12 @@ void devicemgr_driver_deregister(struct devicemgr *mgr, uint64_t now_ms, uint64_
     enroll_end(&mgr->state, instance);
 }
 
+void devicemgr_driver_wiped(struct devicemgr *mgr, uint64_t now_ms, const char *name)
+{
+    state_at(&mgr->state, now_ms);
+    enroll_wiped(&mgr->state, name);
+}
+
 uint64_t devicemgr_drivers_version(const struct devicemgr *mgr)
 {
     return mgr->state.drivers.changes + 1;
@@ -64,6 +70,7 @@ void devicemgr_drivers(const struct devicemgr *mgr,
             .connected = connected,
             .away_ms = connected ? 0 : drivers[i]->away_ms,
             .why = connected ? "" : drivers[i]->why,
+            .wiped = drivers[i]->wiped,
             .claims = of ? of->len : 0,
             .owed = of ? of->owed : 0,
         };

@@ -10,6 +10,8 @@
 #include "shim/boot_clock.h"
 #include "shim/cluster/limits.h"
 #include "shim/cluster/removed.h"
+#include "shim/cluster/core_news.h"
+#include "shim/cluster/wipes.h"
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/rpc/keeper.h"
@@ -26,7 +28,11 @@ struct cluster {
     struct keeper *keeper;
     struct cluster_orders orders;
     struct removed removed;
+    struct core_news news;
+    struct wipes wipes;
     struct facts facts;
+    const struct cluster_ops *ops;
+    void *user;                 /* its */
     struct rpc_incoming *watch; /* the agent's; NULL: there is none */
     struct cluster_state state;
     unsigned parts; /* still to be stopped */
@@ -55,6 +61,7 @@ static void on_cancelled(void *user)
 
     log_warning("cluster: the agent is gone");
     agent_gone(cluster);
+    cluster->ops->changed(cluster->user);
 }
 
 /* False: it does not take it, and is served no more. */
@@ -126,12 +133,6 @@ static size_t count(const struct facts *facts, int kind)
     return n;
 }
 
-static void forget(void *user, const struct fact *fact)
-{
-    (void)user;
-    (void)fact;
-}
-
 static void take_facts(struct cluster *cluster, const Agent__V1__ReportRequest *report)
 {
     struct facts *facts = &cluster->facts;
@@ -150,7 +151,7 @@ static void take_facts(struct cluster *cluster, const Agent__V1__ReportRequest *
     }
     for (int kind = 0; report->whole && kind < FACT_KINDS_MAX; kind++)
         facts_list_end(facts, kind);
-    facts_tell(facts, false, forget, NULL);
+    core_news_facts(&cluster->news, facts);
 }
 
 static void take_state(struct cluster *cluster, const Agent__V1__State *state)
@@ -180,13 +181,6 @@ static bool is_served(struct cluster *cluster, struct rpc_incoming *call)
     return false;
 }
 
-static void answer(struct rpc_incoming *call, const ProtobufCMessage *message)
-{
-    int err = rpc_incoming_send(call, message);
-
-    rpc_incoming_finish(call, err ? RPC_RESOURCE_EXHAUSTED : RPC_OK, NULL);
-}
-
 static void on_report(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
 {
     static const Agent__V1__ReportResponse response = AGENT__V1__REPORT_RESPONSE__INIT;
@@ -203,7 +197,8 @@ static void on_report(struct rpc_incoming *call, const ProtobufCMessage *message
     if (report->state)
         take_state(cluster, report->state);
     cluster->state.reported = true;
-    answer(call, &response.base);
+    rpc_incoming_answer(call, &response.base);
+    cluster->ops->changed(cluster->user);
 }
 
 static void on_answer(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
@@ -214,7 +209,7 @@ static void on_answer(struct rpc_incoming *call, const ProtobufCMessage *message
     if (!is_served(cluster, call))
         return;
     cluster_orders_answered(&cluster->orders, (const Agent__V1__AnswerRequest *)message);
-    answer(call, &response.base);
+    rpc_incoming_answer(call, &response.base);
 }
 
 static const struct rpc_method METHODS[] = {
@@ -228,6 +223,7 @@ static const struct rpc_method METHODS[] = {
 void cluster_look(struct cluster *cluster)
 {
     removed_look(&cluster->removed);
+    wipes_look(&cluster->wipes);
 }
 
 void cluster_look_at(const struct cluster *cluster, struct cluster_state *out)
@@ -243,39 +239,20 @@ const char *cluster_trouble(const struct cluster *cluster, uint64_t *since_ms)
     return keeper_trouble(cluster->keeper, since_ms);
 }
 
-const struct facts *cluster_facts(const struct cluster *cluster)
+void cluster_claim_look(struct cluster *cluster, const struct devicemgr_claim *claim)
 {
-    return &cluster->facts;
+    core_news_look_up(&cluster->news, claim);
 }
 
-uint64_t cluster_wipe(struct cluster *cluster, const char *driver, cluster_order_done *done,
-                      void *user)
+bool cluster_works(const struct cluster *cluster)
 {
-    Agent__V1__WipeSlices wipe = AGENT__V1__WIPE_SLICES__INIT;
-    Agent__V1__Order order = AGENT__V1__ORDER__INIT;
-
-    wipe.driver = (char *)driver;
-    order.what_case = AGENT__V1__ORDER__WHAT_WIPE_SLICES;
-    order.wipe_slices = &wipe;
-    return cluster_orders_add(&cluster->orders, &order, true, done, user);
+    return cluster->state.connected && cluster->state.reached;
 }
 
-uint64_t cluster_get_claim(struct cluster *cluster, const char *namespace, const char *name,
-                           const char *uid, cluster_order_done *done, void *user)
+/* Nobody waits for it any more: the agent stops, if it can. */
+static void cancel(void *user, uint64_t order)
 {
-    Agent__V1__GetClaim get = AGENT__V1__GET_CLAIM__INIT;
-    Agent__V1__Order order = AGENT__V1__ORDER__INIT;
-
-    get.namespace_ = (char *)namespace;
-    get.name = (char *)name;
-    get.uid = (char *)uid;
-    order.what_case = AGENT__V1__ORDER__WHAT_GET_CLAIM;
-    order.get_claim = &get;
-    return cluster_orders_add(&cluster->orders, &order, false, done, user);
-}
-
-void cluster_cancel(struct cluster *cluster, uint64_t order)
-{
+    struct cluster *cluster = user;
     Agent__V1__WatchResponse response = AGENT__V1__WATCH_RESPONSE__INIT;
 
     if (!cluster_orders_cancel(&cluster->orders, order) || !cluster->watch)
@@ -310,7 +287,11 @@ struct cluster *cluster_start(uv_loop_t *loop, const struct config *config, stru
 
     cluster->state.since_ms = boot_now_ms();
     cluster_orders_init(&cluster->orders, loop, send_due, cluster);
+    cluster->ops = ops;
+    cluster->user = user;
     removed_init(&cluster->removed, loop, host, &cluster->orders, ops->published, user);
+    core_news_init(&cluster->news, host, &cluster->orders);
+    wipes_init(&cluster->wipes, loop, config, host, &cluster->orders, cancel, cluster);
     if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, cluster,
                        &cluster->server) < 0)
         abort(); /* out of memory */
@@ -347,15 +328,24 @@ static void on_removed_closed(uv_handle_t *handle)
     part_stopped(removed->orders->user);
 }
 
+static void on_wipes_closed(uv_handle_t *handle)
+{
+    const struct wipes *wipes = handle->data;
+
+    part_stopped(wipes->user);
+}
+
 void cluster_stop(struct cluster *cluster, void (*done)(void *user), void *user)
 {
     cluster->done = done;
     cluster->done_user = user;
-    cluster->parts = 2;
+    cluster->parts = 3;
     keeper_stop(cluster->keeper);
     listener_fini(&cluster->listener);
     rpc_server_close(cluster->server);
     removed_fini(&cluster->removed, on_removed_closed);
+    wipes_fini(&cluster->wipes, on_wipes_closed);
+    core_news_fini(&cluster->news);
     cluster_orders_fini(&cluster->orders, on_orders_closed);
     facts_fini(&cluster->facts);
 }

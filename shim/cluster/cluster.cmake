@@ -1,8 +1,10 @@
 # shim_cluster: the daemon's part of the cluster.
 add_library(shim_cluster STATIC
     ${CMAKE_CURRENT_LIST_DIR}/cluster.c
+    ${CMAKE_CURRENT_LIST_DIR}/core_news.c
     ${CMAKE_CURRENT_LIST_DIR}/orders.c
-    ${CMAKE_CURRENT_LIST_DIR}/removed.c)
+    ${CMAKE_CURRENT_LIST_DIR}/removed.c
+    ${CMAKE_CURRENT_LIST_DIR}/wipes.c)
 target_link_libraries(shim_cluster
     PUBLIC PkgConfig::LIBUV cri_proto shim_facts
     PRIVATE shim_core shim_rpc shim_log devicemgr shim_warnings)

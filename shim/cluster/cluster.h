@@ -28,6 +28,8 @@ struct cluster;
 struct cluster_ops {
     /* Whether the kubelet publishes that resource, or may. */
     bool (*published)(void *user, const char *resource);
+    /* What cluster_works() says may be another; not from inside a cluster_ call. */
+    void (*changed)(void *user);
 };
 
 /* Who is there; texts are empty where nothing is known. */
@@ -56,18 +58,12 @@ void cluster_look_at(const struct cluster *cluster, struct cluster_state *out);
 /* keeper_trouble() of its socket. */
 const char *cluster_trouble(const struct cluster *cluster, uint64_t *since_ms);
 
-/* What is known; of the kinds of enum Agent__V1__Kind, by uid. Changes in any turn of the loop. */
-const struct facts *cluster_facts(const struct cluster *cluster);
 
-/* ResourceSlices of one driver on this node, or of all with "", are to go; tried for ever, until it is
- * done or cancelled. The number of the order; 0: there are too many. */
-uint64_t cluster_wipe(struct cluster *cluster, const char *driver, cluster_order_done *done,
-                      void *user);
-/* A ResourceClaim is to be read. It may be refused. */
-uint64_t cluster_get_claim(struct cluster *cluster, const char *namespace, const char *name,
-                           const char *uid, cluster_order_done *done, void *user);
-/* done() does not come; the agent stops, if it can. */
-void cluster_cancel(struct cluster *cluster, uint64_t order);
+/* The core's question (ports.h, claim_look). */
+void cluster_claim_look(struct cluster *cluster, const struct devicemgr_claim *claim);
+
+/* Whether what is to be done there can be: an agent is connected, which the API server has answered last. */
+bool cluster_works(const struct cluster *cluster);
 
 /* Ends all calls, removes the socket, frees, then runs `done` from the loop. No done() of an order comes
  * any more. */

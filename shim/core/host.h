@@ -41,6 +41,8 @@ struct host_ops {
     /* What became of what an operator asked for (ports.h, steered), likewise. May be NULL
      * if nobody does. */
     void (*steered)(void *user, uint64_t number, const struct devicemgr_steered *steered);
+    /* What is allocated to a claim is wanted (ports.h, claim_look), likewise. May be NULL if nobody can tell. */
+    void (*claim_look)(void *user, const struct devicemgr_claim *claim);
     /* What became of a claim (ports.h, claim_done), likewise. May be NULL if nobody asks. */
     void (*claim_done)(void *user, uint64_t number, const struct devicemgr_claim_done *done);
     /* What a DRA driver of this name says of its devices' health; from the loop. May be NULL: they are

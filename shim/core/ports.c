@@ -100,6 +100,14 @@ static void port_driver_unprepare(void *user, uint64_t instance, uint64_t call,
     drivers_unprepare(host->drivers, instance, call, claim);
 }
 
+static void port_claim_look(void *user, const struct devicemgr_claim *claim)
+{
+    struct host *host = user;
+
+    if (host->ops->claim_look)
+        host->ops->claim_look(host->user, claim);
+}
+
 static void port_claim_done(void *user, uint64_t number, const struct devicemgr_claim_done *done)
 {
     struct host *host = user;
@@ -202,6 +210,7 @@ const struct devicemgr_ports PORTS = {
     .driver_registered = port_driver_registered,
     .driver_prepare = port_driver_prepare,
     .driver_unprepare = port_driver_unprepare,
+    .claim_look = port_claim_look,
     .claim_done = port_claim_done,
     .commit = port_commit,
     .container_check = port_container_check,

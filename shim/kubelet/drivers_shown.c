@@ -10,7 +10,7 @@ struct drivers_stream {
     LIST_ENTRY(drivers_stream) entry;
     struct drivers_shown *shown;
     struct rpc_incoming *call;
-    uint64_t version; /* devicemgr_drivers_version() of what was sent; 0: nothing was */
+    uint64_t version; /* version_of() what was sent; 0: nothing was */
 };
 
 void drivers_shown_init(struct drivers_shown *shown, struct host *host)
@@ -48,9 +48,14 @@ bool drivers_shown_add(struct drivers_shown *shown, struct rpc_incoming *call)
     return true;
 }
 
+void drivers_shown_set_away_too(struct drivers_shown *shown, bool away_too)
+{
+    shown->away_too = away_too;
+}
+
 static uint64_t version_of(const struct drivers_shown *shown)
 {
-    return devicemgr_drivers_version(host_core(shown->host));
+    return 2 * devicemgr_drivers_version(host_core(shown->host)) + shown->away_too;
 }
 
 bool drivers_shown_is_due(const struct drivers_shown *shown)
@@ -67,17 +72,23 @@ bool drivers_shown_is_due(const struct drivers_shown *shown)
 
 /* ---- the message ---- */
 
+struct filling {
+    const struct drivers_shown *shown;
+    Bridge__V1__WatchDriversResponse message;
+};
+
 /* What it points to is the core's, until the next event. */
 static void add(void *user, const struct devicemgr_driver *driver)
 {
-    Bridge__V1__WatchDriversResponse *message = user;
+    struct filling *filling = user;
+    Bridge__V1__WatchDriversResponse *message = &filling->message;
     Bridge__V1__Driver *out = must(malloc(sizeof *out));
 
     bridge__v1__driver__init(out);
     out->name = (char *)(uintptr_t)driver->name;
     out->services = (char **)(uintptr_t)driver->services;
     out->n_services = driver->services_len;
-    out->serves = driver->connected;
+    out->serves = driver->connected || filling->shown->away_too;
     message->drivers =
         must(realloc(message->drivers, (message->n_drivers + 1) * sizeof *message->drivers));
     message->drivers[message->n_drivers++] = out;
@@ -85,26 +96,27 @@ static void add(void *user, const struct devicemgr_driver *driver)
 
 bool drivers_shown_update(struct drivers_shown *shown)
 {
-    Bridge__V1__WatchDriversResponse message = BRIDGE__V1__WATCH_DRIVERS_RESPONSE__INIT;
+    struct filling filling = {.shown = shown, .message = BRIDGE__V1__WATCH_DRIVERS_RESPONSE__INIT};
+    Bridge__V1__WatchDriversResponse *message = &filling.message;
     struct drivers_stream *stream;
     bool all = true;
 
     if (!drivers_shown_is_due(shown))
         return true;
-    devicemgr_drivers(host_core(shown->host), add, &message);
+    devicemgr_drivers(host_core(shown->host), add, &filling);
     LIST_FOREACH(stream, &shown->streams, entry)
     {
         if (stream->version == version_of(shown))
             continue;
         if (rpc_incoming_queued(stream->call) <= DRIVERS_SHOWN_QUEUED_BYTES_MAX &&
-            rpc_incoming_send(stream->call, &message.base) == 0)
+            rpc_incoming_send(stream->call, &message->base) == 0)
             stream->version = version_of(shown);
         else
             all = false;
     }
-    for (size_t i = 0; i < message.n_drivers; i++)
-        free(message.drivers[i]);
-    free(message.drivers);
+    for (size_t i = 0; i < message->n_drivers; i++)
+        free(message->drivers[i]);
+    free(message->drivers);
     return all;
 }
 

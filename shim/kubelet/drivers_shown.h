@@ -19,6 +19,7 @@
 /* Embedded in its owner; private. */
 struct drivers_shown {
     struct host *host;
+    bool away_too; /* drivers that are away are shown, too */
     LIST_HEAD(, drivers_stream) streams;
     unsigned len;
 };
@@ -27,6 +28,9 @@ struct drivers_shown {
 void drivers_shown_init(struct drivers_shown *shown, struct host *host);
 /* A call of BRIDGE_WATCH_DRIVERS. False: it is refused. */
 bool drivers_shown_add(struct drivers_shown *shown, struct rpc_incoming *call);
+/* Somebody wipes the slices of drivers that are away, so that the kubelet need not see that they are; or
+ * not any more. */
+void drivers_shown_set_away_too(struct drivers_shown *shown, bool away_too);
 /* Whether some stream has not got what is so now. */
 bool drivers_shown_is_due(const struct drivers_shown *shown);
 /* Sends each what it has not got; host_ready() must be so. False: one does not take it now; to be tried

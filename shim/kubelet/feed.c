@@ -261,6 +261,12 @@ static void on_unprepare_claims(struct rpc_incoming *call, const ProtobufCMessag
                         (const Bridge__V1__ClaimsRequest *)message);
 }
 
+void feed_show_drivers_away(struct feed *feed, bool away_too)
+{
+    drivers_shown_set_away_too(&feed->drivers, away_too);
+    feed_look(feed);
+}
+
 void feed_claim_done(struct feed *feed, uint64_t number, const struct devicemgr_claim_done *done)
 {
     claim_questions_answer(&feed->claim_questions, number, done);

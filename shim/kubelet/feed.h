@@ -65,6 +65,9 @@ void feed_look(struct feed *feed);
 /* The host's `preferred`. */
 void feed_preferred(struct feed *feed, uint64_t number, const char *const *ids, size_t ids_len);
 
+/* drivers_shown_set_away_too(). */
+void feed_show_drivers_away(struct feed *feed, bool away_too);
+
 /* The host's `claim_done`. */
 void feed_claim_done(struct feed *feed, uint64_t number, const struct devicemgr_claim_done *done);
 

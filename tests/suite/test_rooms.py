@@ -19,7 +19,7 @@ MAY = {
                   "config"},
     "shim/events": {"shim", "cri-proto", "devicemgr"},
     "shim/kubelet": {"shim", "shim/rpc", "shim/core", "cri-proto", "devicemgr", "config"},
-    "shim/cluster": {"shim", "shim/rpc", "shim/core", "cri-proto", "config"},
+    "shim/cluster": {"shim", "shim/rpc", "shim/core", "cri-proto", "config", "devicemgr"},
     "shim/agent": {"shim", "shim/rpc", "cri-proto", "config"},
     "shim/relay": {"shim", "shim/rpc", "shim/core", "cri-proto", "devicemgr"},
     "shim/metrics": {"shim", "shim/rpc", "shim/core", "shim/kubelet", "shim/relay", "config"},

@@ -154,6 +154,41 @@ static void a_new_file_gets_them_again(void **state)
     expect(w, "commit -loss rows_lost, claim c1 " DRIVER ", driver " DRIVER);
 }
 
+static void add_wiped(void *user, const struct devicemgr_driver *driver)
+{
+    *(bool *)user |= driver->wiped;
+}
+
+static bool is_wiped(struct world *w)
+{
+    bool wiped = false;
+
+    devicemgr_drivers(w->mgr, add_wiped, &wiped);
+    return wiped;
+}
+
+/* Once for each time that it is away, whatever is restarted meanwhile: what it has published since by way
+ * of another is not ours to wipe. */
+static void that_its_slices_are_gone_is_remembered_until_it_is_back(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    devicemgr_driver_wiped(w->mgr, w->now_ms, DRIVER); /* it has come back meanwhile */
+    assert_false(is_wiped(w));
+    driver_deregister(w, 1);
+    devicemgr_driver_wiped(w->mgr, w->now_ms, DRIVER);
+    devicemgr_run(w->mgr);
+    expect(w, "commit driver " DRIVER);
+    committed(w);
+    world_restart(w);
+    assert_true(is_wiped(w));
+    driver_register(w, 2, DRIVER, "/x/2.sock");
+    driver_connected(w, 2);
+    assert_false(is_wiped(w));
+    ignore_all(w);
+}
+
 #define CLAIMS_TEST(name) cmocka_unit_test_setup_teardown(name, claims_setup, world_teardown)
 
 int main(void)
@@ -166,6 +201,7 @@ int main(void)
         CLAIMS_TEST(there_is_a_most_of_drivers_and_their_instances),
         CLAIMS_TEST(one_of_which_nothing_is_kept_is_forgotten),
         CLAIMS_TEST(one_of_before_a_restart_is_known),
+        CLAIMS_TEST(that_its_slices_are_gone_is_remembered_until_it_is_back),
         CLAIMS_TEST(a_new_file_gets_them_again),
     };
 

@@ -1,0 +1,116 @@
+#include "shim/cluster/core_news.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "devicemgr/dra.h"
+#include "shim/boot_clock.h"
+#include "shim/must.h"
+
+/* One that is being looked up. */
+struct news_claim {
+    struct core_news *news;
+    char *uid;
+    UT_hash_handle hh;
+};
+
+void core_news_init(struct core_news *news, struct host *host, struct cluster_orders *orders)
+{
+    *news = (struct core_news){.host = host, .orders = orders};
+}
+
+static void claim_free(struct news_claim *claim)
+{
+    HASH_DEL(claim->news->looked_up, claim);
+    free(claim->uid);
+    free(claim);
+}
+
+void core_news_fini(struct core_news *news)
+{
+    while (news->looked_up)
+        claim_free(news->looked_up);
+}
+
+/* ---- slices ---- */
+
+static void on_fact(void *user, const struct fact *fact)
+{
+    const struct core_news *news = user;
+    struct devicemgr *core = host_core(news->host);
+    Agent__V1__Slice *slice;
+
+    if (fact->kind != AGENT__V1__KIND__SLICE)
+        return;
+    slice = fact->value ? agent__v1__slice__unpack(NULL, fact->len, fact->value) : NULL;
+    if (slice)
+        devicemgr_slice(core, boot_now_ms(), fact->key, slice->driver, slice->pool,
+                        (const char *const *)slice->devices, slice->n_devices);
+    else
+        devicemgr_slice_gone(core, boot_now_ms(), fact->key);
+    agent__v1__slice__free_unpacked(slice, NULL);
+}
+
+void core_news_facts(struct core_news *news, struct facts *facts)
+{
+    facts_tell(facts, false, on_fact, news);
+    host_kick(news->host);
+}
+
+/* ---- claims ---- */
+
+static void tell_claim(const struct core_news *news, const Agent__V1__Claim *claim)
+{
+    struct devicemgr_claim_device *devices = must(calloc(claim->n_devices + 1, sizeof *devices));
+
+    for (size_t i = 0; i < claim->n_devices; i++) {
+        const Agent__V1__ClaimDevice *device = claim->devices[i];
+
+        devices[i] = (struct devicemgr_claim_device){
+            .driver = device->driver,
+            .pool = device->pool,
+            .device = device->device,
+            .share_id = *device->share_id ? device->share_id : NULL,
+            .admin_access = device->admin_access,
+        };
+    }
+    devicemgr_claim_allocation(host_core(news->host), boot_now_ms(), claim->uid, claim->allocated,
+                               devices, claim->n_devices);
+    free(devices);
+    host_kick(news->host);
+}
+
+/* One that is refused is not known: the agent may lack the right to see it. */
+static void on_done(void *user, const Agent__V1__AnswerRequest *answer)
+{
+    struct news_claim *claim = user;
+    const struct core_news *news = claim->news;
+
+    claim_free(claim);
+    if (answer->outcome == AGENT__V1__OUTCOME__DONE && answer->claim)
+        tell_claim(news, answer->claim);
+}
+
+void core_news_look_up(struct core_news *news, const struct devicemgr_claim *what)
+{
+    Agent__V1__GetClaim get = AGENT__V1__GET_CLAIM__INIT;
+    Agent__V1__Order order = AGENT__V1__ORDER__INIT;
+    struct news_claim *claim;
+
+    HASH_FIND_STR(news->looked_up, what->uid, claim);
+    if (claim)
+        return;
+    get.namespace_ = (char *)(uintptr_t)what->pod_namespace;
+    get.name = (char *)(uintptr_t)what->name;
+    get.uid = (char *)(uintptr_t)what->uid;
+    order.what_case = AGENT__V1__ORDER__WHAT_GET_CLAIM;
+    order.get_claim = &get;
+    claim = must(calloc(1, sizeof *claim));
+    claim->news = news;
+    claim->uid = must(strdup(what->uid));
+    HASH_ADD_KEYPTR(hh, news->looked_up, claim->uid, strlen(claim->uid), claim);
+    if (cluster_orders_add(news->orders, &order, false, on_done, claim) == 0)
+        claim_free(claim); /* the core asks again with the next call */
+}

@@ -1,0 +1,30 @@
+/*
+ * What the core is told of the cluster for the claims of DRA drivers: the ResourceSlices of this node as
+ * the agent reports them, and what is allocated to a claim, which is looked up when the core asks.
+ */
+#ifndef SHIM_CLUSTER_CORE_NEWS_H
+#define SHIM_CLUSTER_CORE_NEWS_H
+
+#include "shim/cluster/orders.h"
+#include "shim/core/host.h"
+#include "shim/facts.h"
+
+/* Embedded in its owner; private. */
+struct core_news {
+    struct host *host;
+    struct cluster_orders *orders;
+    struct news_claim *looked_up; /* a uthash */
+};
+
+/* All is borrowed until the end. */
+void core_news_init(struct core_news *news, struct host *host, struct cluster_orders *orders);
+/* Before its orders. */
+void core_news_fini(struct core_news *news);
+
+/* What has changed of the facts is told, and is no news any more. */
+void core_news_facts(struct core_news *news, struct facts *facts);
+/* The core's question (ports.h, claim_look). Answered when the API server has; while it is away, or
+ * refuses, not at all. */
+void core_news_look_up(struct core_news *news, const struct devicemgr_claim *claim);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * ResourceSlices of drivers that do not serve, which are to go, so that nothing is scheduled by them: what
+ * the kubelet does when a driver's connection is over (pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go),
+ * which does not notice while the bridge stands in the driver's place.
+ *
+ * A driver that has been away for `dra.wipe_after` is wiped once, and then left alone until it has been there
+ * again: one that was moved to the kubelet must not lose what it has published since. That is tried for
+ * ever, unless the driver comes back before.
+ */
+#ifndef SHIM_CLUSTER_WIPES_H
+#define SHIM_CLUSTER_WIPES_H
+
+#include <uv.h>
+
+#include "config/config.h"
+#include "shim/cluster/orders.h"
+#include "shim/core/host.h"
+
+/* Embedded in its owner; private. */
+struct wipes {
+    struct host *host;
+    const struct config *config;
+    struct cluster_orders *orders;
+    void (*cancel)(void *user, uint64_t order);
+    void *user;
+    struct wipes_driver *ordered; /* a uthash */
+    uv_timer_t timer;
+};
+
+/* `cancel` takes an order back. All is borrowed until the end. Wipes the whole node if the settings say so,
+ * as the kubelet does at its start. */
+void wipes_init(struct wipes *wipes, uv_loop_t *loop, const struct config *config,
+                struct host *host, struct cluster_orders *orders,
+                void (*cancel)(void *user, uint64_t order), void *user);
+/* Before its orders; `closed` runs from the loop. */
+void wipes_fini(struct wipes *wipes, uv_close_cb closed);
+
+/* Something of the core's may have changed: it is looked at within CLUSTER_LOOK_MS. */
+void wipes_look(struct wipes *wipes);
+
+#endif

@@ -1,0 +1,168 @@
+"""DRA with an agent: a driver that is away stays with the kubelet, and its slices are wiped by us."""
+
+import pytest
+
+from agent_process import Agent
+from api_server import ApiServer, Fault
+from bridge_process import Bridge
+from dra_driver import Driver
+from kubelet_drivers import KubeletDrivers, claim
+from supervisor import Supervisor, supervised
+from waiting import wait_until
+
+NODE = "node-1"
+GPU, NIC = "gpu.example.com", "nic.example.com"
+
+
+@pytest.fixture
+def server(directory, closing):
+    one = closing(ApiServer(directory / "pki"))
+    one.start()
+    one.put("nodes", {"metadata": {"name": NODE}, "spec": {}, "status": {}})
+    return one
+
+
+@pytest.fixture
+def dra():
+    """Of the shim's settings."""
+    return {"wipe_after": "200ms"}
+
+
+@pytest.fixture
+def shim(runtime, directory, make_shim, dra):
+    return make_shim(dra=dra, cluster={"enabled": True, "socket": str(directory / "run" / "agent.sock")})
+
+
+@pytest.fixture
+def agent(shim, directory, closing, server):
+    one = closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE)))
+    one.start()
+    return one
+
+
+@pytest.fixture
+def kubelet(directory, closing):
+    one = closing(KubeletDrivers(directory / "kubelets_registry"))
+    one.start()
+    return one
+
+
+@pytest.fixture
+def bridge(directory, closing, shim):
+    one = closing(supervised(Bridge, closing(Supervisor(directory, name="notify-bridge")))(
+        directory, socket=str(shim.feed)))
+    one.start()
+    return one
+
+
+@pytest.fixture
+def make_driver(shim, directory, closing):
+    def make(name=GPU):
+        one = closing(Driver(shim.registry_dir, directory / "plugins", name))
+        one.start()
+        one.wait_registered()
+        return one
+
+    return make
+
+
+def publish(server, *drivers, node=NODE):
+    for driver in drivers:
+        name = f"{node}-{driver}"
+        server.put("resourceslices", {"metadata": {"name": name}, "spec": {
+            "driver": driver, "nodeName": node, "pool": {"name": node, "generation": 1}, "devices": [{"name": "dev-0"}]}})
+
+
+def slices(server):
+    return sorted(name for _namespace, name in list(server.objects["resourceslices"]))
+
+
+def wiped(shim, name=GPU, count=1):
+    shim.wait_log(f"DRA driver {name}: its ResourceSlices of this node are gone", count)
+
+
+def test_a_driver_that_is_away_stays_with_the_kubelet(shim, agent, bridge, kubelet, server, make_driver):
+    """Its slices of this node go, once; what others have stays."""
+    publish(server, GPU, NIC)
+    publish(server, GPU, node="node-2")
+    driver = make_driver()
+    make_driver(NIC)
+    instance = kubelet.wait_registered(GPU)
+    server.wait_watched("nodes")
+    driver.stop()
+    wiped(shim)
+    assert slices(server) == [f"{NODE}-{NIC}", f"node-2-{GPU}"]
+    assert instance.losses() == 0 and kubelet.deregistered == []
+    # One that was moved to the kubelet publishes by itself: it is not wiped twice, nor after a restart.
+    publish(server, GPU)
+    shim.kill()
+    shim.start()
+    shim.wait_log("cluster: agent", 2)
+    publish(server, "other.example.com")
+    other = make_driver("other.example.com")
+    other.stop()
+    wiped(shim, "other.example.com")
+    assert f"{NODE}-{GPU}" in slices(server)
+    driver.start()
+    driver.wait_registered()
+    assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
+    driver.stop()
+    wiped(shim, count=2)
+
+
+def test_a_call_waits_for_its_driver(shim, agent, bridge, kubelet, server, make_driver):
+    """In place of an error, after which the kubelet would try again more than a minute later."""
+    driver = make_driver()
+    kubelet.wait_registered(GPU)
+    server.wait_watched("nodes")
+    driver.stop()
+    asked = kubelet.begin(GPU, "NodePrepareResources", [claim("c-1")])
+    wiped(shim)
+    driver.start()
+    assert asked.result().claims["c-1"].devices
+
+
+def test_without_an_agent_it_is_the_kubelet_s(shim, bridge, kubelet, server, make_driver, directory, closing):
+    publish(server, GPU)
+    driver = make_driver()
+    kubelet.wait_registered(GPU)
+    driver.stop()
+    kubelet.wait_gone(GPU)
+    assert slices(server) == [f"{NODE}-{GPU}"]
+    closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE))).start()
+    wiped(shim)
+    kubelet.wait_registered(GPU)
+
+
+def test_an_api_server_that_refuses_is_asked_on(shim, agent, bridge, kubelet, server, make_driver):
+    publish(server, GPU)
+    driver = make_driver()
+    kubelet.wait_registered(GPU)
+    server.wait_watched("nodes")
+    path = "/apis/resource.k8s.io/v1/resourceslices"
+    server.fault(Fault(status=500), path=path, method="DELETE", times=1)
+    driver.stop()
+    wiped(shim)
+    assert slices(server) == []
+
+
+@pytest.mark.parametrize("dra", [{"wipe_after": "1h"}])
+def test_one_that_is_back_in_time_is_not_wiped(shim, agent, bridge, kubelet, server, make_driver, dra):
+    publish(server, GPU)
+    driver = make_driver()
+    kubelet.wait_registered(GPU)
+    server.wait_watched("nodes")
+    for _ in range(3):
+        driver.stop()
+        driver.start()
+        driver.wait_registered()
+    assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
+    assert slices(server) == [f"{NODE}-{GPU}"]
+
+
+@pytest.mark.parametrize("dra", [{"wipe_after": "1h", "wipe_at_start": True}])
+def test_all_are_wiped_at_the_start(shim, server, directory, closing, dra):
+    publish(server, GPU, NIC)
+    publish(server, GPU, node="node-2")
+    closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE))).start()
+    wait_until(lambda: slices(server) == [f"node-2-{GPU}"], "those of this node are gone")
