@@ -43,7 +43,7 @@ static void tell_reached(struct api_client *client, bool reached, const char *wo
         return;
     client->told = true;
     client->reached = reached;
-    client->ops->reached(client->user, reached, words);
+    client->ops->reached(client->user, reached, reached ? "" : words);
 }
 
 static enum api_outcome outcome_of(long status)

@@ -42,7 +42,7 @@ struct api_ops {
 };
 
 struct api_client_ops {
-    /* Whether the server answers has changed. From the loop. */
+    /* Whether the server answers has changed; `words`: why not, or "". From the loop. */
     void (*reached)(void *user, bool reached, const char *words);
 };
 

@@ -232,7 +232,7 @@ def test_lists_that_fail_are_asked_for_again(make_agent, server, feed, fault):
 
 
 def test_a_server_that_says_when_is_waited_for(make_agent, server, feed):
-    server.fault(Fault(status=429, headers={"retry-after": "3"}), path="/api/v1/pods", times=1)
+    server.fault(Fault(status=429, headers={"retry-after": "3"}), times=3)  # each kind's first list
     begun = time.monotonic()
     make_agent()
     server.wait_asked("/api/v1/pods", watch=False, count=2)
