@@ -12,8 +12,8 @@
  * crash at any moment it is known what the driver may have.
  *
  * As in devicemgr.h: `now_ms` is a clock that never steps back, arguments are copied or only read,
- * functions cannot fail, and events about a call or instance that is over are ignored. Claims may be
- * asked for before devicemgr_restored(), and wait for it; all else comes after it.
+ * functions cannot fail, and events about a call or instance that is over are ignored. Claims may be asked for before
+ * devicemgr_restored(), and wait for it, and what the cluster says may be told; all else comes after it.
  */
 #ifndef DEVICEMGR_DRA_H
 #define DEVICEMGR_DRA_H

@@ -171,7 +171,7 @@ void tasks_restored(struct tasks *tasks, bool lost)
     }
     tasks->restored = true;
     tasks->doubt = lost;
-    advance_all(tasks);
+    tasks_slices_changed(tasks);
 }
 
 void tasks_drain(struct tasks *tasks)
@@ -213,6 +213,8 @@ void tasks_listed(struct tasks *tasks, const struct devicemgr_container *contain
 
 void tasks_slices_changed(struct tasks *tasks)
 {
+    if (!tasks->restored)
+        return; /* then all are looked at */
     for (struct claim *claim = tasks->state->claims.by_key; claim; claim = claim->hh.next)
         task_note_local(tasks, claim);
     advance_all(tasks);

@@ -6,6 +6,8 @@ import kubelet_checkpoint
 from agent_process import Agent
 from api_server import ApiServer, Fault
 from ctl import ctl_json
+from dra_driver import Driver
+from feed import Feed
 from waiting import wait_until
 
 NODE = "node-1"
@@ -108,3 +110,26 @@ def test_a_new_agent_takes_over(shim, agent, server, make_plugin, directory, clo
     shim.start()
     lose_plugin(shim, make_plugin)
     wait_until(lambda: capacity(server) == "0", "the node's capacity is 0")
+
+
+def slice_of(name, driver, device):
+    return {"metadata": {"name": name, "uid": f"uid-{name}"},
+            "spec": {"nodeName": NODE, "driver": driver, "pool": {"name": "node-1", "generation": 1},
+                     "devices": [{"name": device}]}}
+
+
+def test_what_is_this_nodes_alone_is_unprepared_without_its_driver(shim, directory, closing, agent, server):
+    """And told to it as soon as it is back. A claim of what is not in a slice of this node is waited for."""
+    server.put("resourceslices", slice_of("s1", "gpu.example.com", "c-1-0"))
+    server.wait_watched("resourceslices")
+    driver = closing(Driver(shim.registry_dir, directory / "plugins", "gpu.example.com"))
+    driver.start()
+    driver.wait_registered()
+    feed = closing(Feed(shim.feed))
+    assert not any(one.code for one in feed.claims("PrepareClaims", "gpu.example.com", ["c-1", "c-2"]))
+    driver.stop()
+    shim.wait_log("sock is lost")
+    assert not feed.claims("UnprepareClaims", "gpu.example.com", ["c-1"])[0].code
+    assert sorted(driver.prepared) == ["c-1", "c-2"]
+    driver.start()
+    wait_until(lambda: sorted(driver.prepared) == ["c-2"], "what was put off is done")

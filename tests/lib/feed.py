@@ -117,6 +117,13 @@ class Feed:
                                                 must_include=must_include, size=size),
                            timeout=timeout)
 
+    def claims(self, method, driver, uids):
+        """PrepareClaims or UnprepareClaims: the answers."""
+        request = bridge.ClaimsRequest(driver=driver, claims=[
+            bridge.Claim(namespace="default", uid=one, name=one) for one in uids])
+        call = self._method(self._channel.unary_unary, method, bridge.ClaimsResponse)
+        return call(request, timeout=GENEROUS_S).answers
+
     def prefer(self, *question):
         return list(self.begin_prefer(*question).result().ids)
 

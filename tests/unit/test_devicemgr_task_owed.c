@@ -503,6 +503,24 @@ static void slices_have_bounds_and_may_go(void **state)
     expect(w, "commit claim c1 *");
 }
 
+static void slices_may_be_told_before_the_rows_are_read(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    world_reborn(w);
+    slice_is(w, "p", "gpu-0");
+    expect_nothing(w);
+    world_restored(w);
+    expect(w, "commit claim c1 *"); /* that they are this node's alone */
+    committed(w);
+    unprepare(w, 6, "c1");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "claim 6 done");
+}
+
 #define CLAIMS_TEST(name) cmocka_unit_test_setup_teardown(name, claims_setup, world_teardown)
 
 int main(void)
@@ -530,6 +548,7 @@ int main(void)
         CLAIMS_TEST(not_if_the_driver_may_have_another),
         CLAIMS_TEST(nor_if_it_is_not_set),
         CLAIMS_TEST(slices_have_bounds_and_may_go),
+        CLAIMS_TEST(slices_may_be_told_before_the_rows_are_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
