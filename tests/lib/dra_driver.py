@@ -150,17 +150,17 @@ class Driver:
 
     def _handlers(self, service):
         return {"NodePrepareResources": grpc.unary_unary_rpc_method_handler(
-                    lambda request, _context: self._prepare(service, request),
+                    lambda request, context: self._prepare(service, request, context),
                     dra.NodePrepareResourcesRequest.FromString, _serialize),
                 "NodeUnprepareResources": grpc.unary_unary_rpc_method_handler(
-                    lambda request, _context: self._unprepare(service, request),
+                    lambda request, context: self._unprepare(service, request, context),
                     dra.NodeUnprepareResourcesRequest.FromString, _serialize)}
 
     def _devices(self, claim):
         return [dra.Device(request_names=["gpu"], pool_name=self.pool, device_name=f"{claim.name}-0",
                            cdi_device_ids=[f"{self.name}/device={claim.uid}"])]
 
-    def _prepare(self, service, request):
+    def _prepare(self, service, request, _context):
         answer = dra.NodePrepareResourcesResponse()
         with self._serial:
             for claim in request.claims:
@@ -173,7 +173,7 @@ class Driver:
                     self.prepared[claim.uid] = result
         return answer
 
-    def _unprepare(self, service, request):
+    def _unprepare(self, service, request, _context):
         answer = dra.NodeUnprepareResourcesResponse()
         with self._serial:
             for claim in request.claims:

@@ -18,6 +18,7 @@ import time
 
 import grpc
 
+from answered_once import AnsweredOnce
 from protos import DRA_HEALTH, DRA_V1, DRA_V1BETA1, PLUGIN_REGISTRATION, dra, dra_health, pluginregistration
 from waiting import GENEROUS_S, wait_until
 
@@ -34,13 +35,14 @@ def claim(uid, name=None, namespace="default"):
 class _Instance:
     """One registered endpoint, with the kubelet's one connection to it."""
 
-    def __init__(self, info, path):
+    def __init__(self, info, path, tell):
         self.name = info.name
         self.endpoint = info.endpoint
         self.versions = list(info.supported_versions)
         self.path = path
         self.states = []
-        self.channel = grpc.insecure_channel(f"unix:{info.endpoint}", options=[
+        self._once = AnsweredOnce(info.endpoint, tell)
+        self.channel = grpc.insecure_channel(self._once.target, options=[
             ("grpc.use_local_subchannel_pool", 1), ("grpc.min_reconnect_backoff_ms", 50),
             ("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 6000)])
         self.channel.subscribe(self.states.append, try_to_connect=True)
@@ -61,6 +63,7 @@ class _Instance:
     def close(self):
         self.health.cancel()
         self.channel.close()
+        self._once.close()
 
 
 class KubeletDrivers:
@@ -73,6 +76,7 @@ class KubeletDrivers:
         self.instances = []  # in the order of registration
         self.registered = []  # names, as often as they were
         self.deregistered = []
+        self.twice = []  # what a driver told it twice
         self._sockets = {}  # path: inode, as registered
         self._put_off = {}  # path: (until, pause)
         self._end = threading.Event()
@@ -140,7 +144,7 @@ class KubeletDrivers:
                 notify(pluginregistration.RegistrationStatus(plugin_registered=False, error=error),
                        timeout=_NOTIFY_S)
                 raise ValueError(error)
-            self.instances.append(_Instance(info, path))
+            self.instances.append(_Instance(info, path, self.twice.append))
             self._sockets[path] = inode
             self.registered.append(info.name)
             notify(pluginregistration.RegistrationStatus(plugin_registered=True), timeout=_NOTIFY_S)
