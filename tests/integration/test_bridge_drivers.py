@@ -93,6 +93,15 @@ def test_an_error_is_the_claim_s_own(bridge, kubelet, feed):
     assert answers["c-2"].error == "driver gpu.example.com is away"
 
 
+@pytest.mark.parametrize("method", ["prepare", "unprepare"])
+def test_an_error_without_words_is_one(bridge, kubelet, feed, method):
+    """An empty text would tell the kubelet that it worked: it would start the pod without its devices,
+    or give them to another."""
+    kubelet.wait_registered(GPU)
+    feed.claims = lambda *_call: [feed_messages.ClaimAnswer(code=13)]
+    assert getattr(kubelet, method)(GPU, [claim("c-1")])["c-1"].error == "INTERNAL"
+
+
 def test_an_answer_that_is_not_one_is_an_error(bridge, kubelet, feed):
     kubelet.wait_registered(GPU)
     feed.claims = lambda *_call: []

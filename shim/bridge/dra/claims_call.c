@@ -40,6 +40,14 @@ static void fail(struct claims_call *one, int code, const char *text)
 
 /* ---- the answer, with an entry for each claim ---- */
 
+/* Never empty, which tells the kubelet of a success: a driver may fail without a word. */
+static const char *error_of(const Bridge__V1__ClaimAnswer *answer)
+{
+    if (answer->code == RPC_OK)
+        return "the answer is garbled";
+    return answer->message[0] ? answer->message : rpc_code_name(answer->code);
+}
+
 static void answer_prepared(const struct claims_call *one,
                             const Bridge__V1__ClaimsResponse *response)
 {
@@ -59,7 +67,7 @@ static void answer_prepared(const struct claims_call *one,
         if (!value) {
             value = must(malloc(sizeof *value));
             dra__v1__node_prepare_resource_response__init(value);
-            value->error = must(strdup(answer->code ? answer->message : "the answer is garbled"));
+            value->error = must(strdup(error_of(answer)));
         }
         dra__v1__node_prepare_resources_response__claims_entry__init(&entries[i]);
         entries[i].key = one->request->claims[i]->uid;
@@ -87,7 +95,7 @@ static void answer_unprepared(const struct claims_call *one,
     for (size_t i = 0; i < len; i++) {
         dra__v1__node_unprepare_resource_response__init(&values[i]);
         if (response->answers[i]->code != RPC_OK)
-            values[i].error = response->answers[i]->message;
+            values[i].error = (char *)error_of(response->answers[i]);
         dra__v1__node_unprepare_resources_response__claims_entry__init(&entries[i]);
         entries[i].key = one->request->claims[i]->uid;
         entries[i].value = &values[i];
