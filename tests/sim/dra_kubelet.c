@@ -296,6 +296,11 @@ static bool was_well(struct world *w, const struct dra_asked *asked)
 {
     char uid[16];
 
+    for (size_t i = 0; i < DRA_OPS_MAX; i++) { /* what was asked for it before */
+        if (w->dra.ops[i].number && w->dra.ops[i].claim == asked->claim &&
+            w->dra.ops[i].driver == asked->driver)
+            return false;
+    }
     for (size_t i = 0; i < w->dra.claims_len; i++) {
         names_of(i, uid);
         if (w->dra.claims[i].truth[asked->driver].put_off &&
