@@ -41,6 +41,7 @@
 #define BRIDGE_REPORT "/bridge.v1.Feed/Report"
 #define BRIDGE_PREFER "/bridge.v1.Feed/Prefer"
 #define BRIDGE_WATCH_DRIVERS "/bridge.v1.Feed/WatchDrivers"
+#define BRIDGE_WATCH_HEALTH "/bridge.v1.Feed/WatchHealth"
 #define BRIDGE_PREPARE_CLAIMS "/bridge.v1.Feed/PrepareClaims"
 #define BRIDGE_UNPREPARE_CLAIMS "/bridge.v1.Feed/UnprepareClaims"
 

@@ -76,6 +76,15 @@ static void on_claim_done(void *user, uint64_t number, const struct devicemgr_cl
         feed_claim_done(d->feed, number, done);
 }
 
+static void on_driver_health(void *user, const char *driver, uint64_t instance,
+                             const DraHealth__V1alpha1__NodeWatchResourcesResponse *health)
+{
+    struct daemon *d = user;
+
+    if (d->feed)
+        feed_driver_health(d->feed, driver, instance, health);
+}
+
 static void on_event(void *user, const struct devicemgr_event *event)
 {
     struct daemon *d = user;
@@ -245,6 +254,7 @@ static const struct host_ops HOST_OPS = {.verdict = on_verdict,
                                          .event = on_event,
                                          .claim_look = on_claim_look,
                                          .claim_done = on_claim_done,
+                                         .driver_health = on_driver_health,
                                          .steered = on_steered,
                                          .ready = on_ready,
                                          .delayed = on_delayed,

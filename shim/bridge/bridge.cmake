@@ -3,6 +3,8 @@ add_library(shim_bridge STATIC
     ${CMAKE_CURRENT_LIST_DIR}/allocate.c
     ${CMAKE_CURRENT_LIST_DIR}/bridge.c
     ${CMAKE_CURRENT_LIST_DIR}/dra/claims_call.c
+    ${CMAKE_CURRENT_LIST_DIR}/dra/health_streams.c
+    ${CMAKE_CURRENT_LIST_DIR}/dra/health_watch.c
     ${CMAKE_CURRENT_LIST_DIR}/dra/stand_in.c
     ${CMAKE_CURRENT_LIST_DIR}/dra/stand_ins.c
     ${CMAKE_CURRENT_LIST_DIR}/endpoint.c
@@ -32,7 +34,7 @@ add_library(shim_bridge STATIC
     ${CMAKE_CURRENT_LIST_DIR}/starts.c)
 target_link_libraries(shim_bridge
     PUBLIC PkgConfig::LIBUV cri_proto
-    PRIVATE shim_settings config shim_exact_io shim_fd_store shim_rpc shim_watch shim_log cri_names cri_token PkgConfig::NGHTTP2 PkgConfig::ZLIB shim_warnings)
+    PRIVATE shim_settings config shim_health_words shim_exact_io shim_fd_store shim_rpc shim_watch shim_log cri_names cri_token PkgConfig::NGHTTP2 PkgConfig::ZLIB shim_warnings)
 
 add_executable(cri-device-shim-bridge ${CMAKE_CURRENT_LIST_DIR}/main.c)
 target_link_libraries(cri-device-shim-bridge PRIVATE

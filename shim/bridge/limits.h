@@ -109,7 +109,7 @@
  * minutes; a socket of another name is tried at once. At first, and at most, twice as long each time. */
 #define STAND_IN_AGAIN_MS_MIN 1000
 #define STAND_IN_AGAIN_MS_MAX 60000
-/* Streams of a driver's health that are held open; a kubelet has one. */
+/* The kubelet's streams of one driver's health; it has one. What is kept for them: shim/health_words.h. */
 #define STAND_IN_STREAMS_MAX 8
 
 /* A timer's clock stands still while the machine sleeps, the mask's does not. */

@@ -57,6 +57,16 @@ static void forget(struct drivers *drivers, struct instance *instance)
     free(instance);
 }
 
+/* What it says; NULL: its word counts no longer. */
+static void tell_health(struct drivers *drivers, const struct instance *instance,
+                        const DraHealth__V1alpha1__NodeWatchResourcesResponse *response)
+{
+    const struct host *host = drivers->host;
+
+    if (instance && host->ops->driver_health)
+        host->ops->driver_health(host->user, instance->name, instance->number, response);
+}
+
 /* ---- registrations ---- */
 
 /* In the kubelet's words (pkg/kubelet/cm/dra/plugin). */
@@ -113,6 +123,7 @@ static void on_gone(void *user, uint64_t registration)
 
     if (instance) {
         driver_clients_close(drivers->clients, registration);
+        tell_health(drivers, instance, NULL);
         forget(drivers, instance);
         devicemgr_driver_deregister(core_of(drivers), boot_now_ms(), registration);
     } else {
@@ -177,6 +188,7 @@ static void on_lost(void *user, uint64_t instance, const char *reason)
 {
     struct drivers *drivers = user;
 
+    tell_health(drivers, find(drivers, instance), NULL);
     devicemgr_driver_lost(core_of(drivers), boot_now_ms(), instance, reason);
     host_kick(drivers->host);
 }
@@ -195,10 +207,8 @@ static void on_health(void *user, uint64_t number,
                       const DraHealth__V1alpha1__NodeWatchResourcesResponse *response)
 {
     struct drivers *drivers = user;
-    const struct instance *instance = find(drivers, number);
 
-    if (instance)
-        drivers->host->ops->driver_health(drivers->host->user, instance->name, response);
+    tell_health(drivers, find(drivers, number), response);
 }
 
 static const struct driver_clients_ops CLIENTS_OPS = {

@@ -45,9 +45,10 @@ struct host_ops {
     void (*claim_look)(void *user, const struct devicemgr_claim *claim);
     /* What became of a claim (ports.h, claim_done), likewise. May be NULL if nobody asks. */
     void (*claim_done)(void *user, uint64_t number, const struct devicemgr_claim_done *done);
-    /* What a DRA driver of this name says of its devices' health; from the loop. May be NULL: they are
-     * not asked. */
-    void (*driver_health)(void *user, const char *driver,
+    /* What an instance of the DRA driver of this name says of its devices' health; NULL: it is not
+     * connected any more, or is over, and its word counts no longer. From the loop. May be NULL: they
+     * are not asked. */
+    void (*driver_health)(void *user, const char *driver, uint64_t instance,
                           const DraHealth__V1alpha1__NodeWatchResourcesResponse *health);
     /* The checkpoint is read, and all parts are at work: host_ready(). Once, from the loop. */
     void (*ready)(void *user);

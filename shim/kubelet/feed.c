@@ -12,6 +12,7 @@
 #include "shim/kubelet/checkpoint_watch.h"
 #include "shim/kubelet/claim_questions.h"
 #include "shim/kubelet/drivers_shown.h"
+#include "shim/kubelet/health_shown.h"
 #include "shim/kubelet/held.h"
 #include "shim/kubelet/questions.h"
 #include "shim/kubelet/watchers.h"
@@ -40,6 +41,7 @@ struct feed {
     struct watchers watchers;
     struct questions questions;
     struct drivers_shown drivers;
+    struct health_shown health;
     struct claim_questions claim_questions;
     Bridge__V1__Settings settings; /* the bridge's part of them */
     uint64_t settle_end_ms;
@@ -139,6 +141,9 @@ static void on_turn(uv_timer_t *timer)
     struct feed *feed = timer->data;
 
     if (host_ready(feed->host) && !drivers_shown_update(&feed->drivers))
+        turn_within(feed, FEED_RETRY_MS);
+    /* Behind the drivers: of one that the bridge does not know yet it hears first that it is there. */
+    if (!health_shown_update(&feed->health))
         turn_within(feed, FEED_RETRY_MS);
     if (!feed->file)
         return;
@@ -243,6 +248,22 @@ static void on_watch_drivers(struct rpc_incoming *call, const ProtobufCMessage *
         turn_at_once(feed);
 }
 
+static void on_watch_health(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    struct feed *feed = user;
+
+    (void)message;
+    if (health_shown_add(&feed->health, call))
+        turn_at_once(feed);
+}
+
+void feed_driver_health(struct feed *feed, const char *driver, uint64_t instance,
+                        const DraHealth__V1alpha1__NodeWatchResourcesResponse *health)
+{
+    health_shown_say(&feed->health, driver, instance, health);
+    turn_at_once(feed);
+}
+
 static void on_prepare_claims(struct rpc_incoming *call, const ProtobufCMessage *message,
                               void *user)
 {
@@ -277,6 +298,7 @@ static const struct rpc_method METHODS[] = {
     {BRIDGE_REPORT, &bridge__v1__report_request__descriptor, on_report},
     {BRIDGE_PREFER, &bridge__v1__prefer_request__descriptor, on_prefer},
     {BRIDGE_WATCH_DRIVERS, &bridge__v1__watch_drivers_request__descriptor, on_watch_drivers},
+    {BRIDGE_WATCH_HEALTH, &bridge__v1__watch_health_request__descriptor, on_watch_health},
     {BRIDGE_PREPARE_CLAIMS, &bridge__v1__claims_request__descriptor, on_prepare_claims},
     {BRIDGE_UNPREPARE_CLAIMS, &bridge__v1__claims_request__descriptor, on_unprepare_claims},
 };
@@ -348,6 +370,7 @@ struct feed *feed_start(uv_loop_t *loop, const struct config *config, struct hos
     watchers_init(&feed->watchers, on_gone, feed);
     questions_init(&feed->questions, host, config->bridge.preferred_timeout_ms);
     drivers_shown_init(&feed->drivers, host);
+    health_shown_init(&feed->health);
     claim_questions_init(&feed->claim_questions, host);
     open_socket(feed, loop, store);
     feed->settle_end_ms = boot_now_ms() + FEED_SETTLE_MS;
@@ -366,6 +389,7 @@ void feed_stop(struct feed *feed, void (*done)(void *user), void *user)
     watchers_fini(&feed->watchers);
     questions_fini(&feed->questions);
     drivers_shown_fini(&feed->drivers);
+    health_shown_fini(&feed->health);
     claim_questions_fini(&feed->claim_questions);
     advertised_fini(&feed->advertised);
     checkpoint_watch_stop(feed->watch, stopping_part, &feed->stopping);

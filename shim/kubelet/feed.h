@@ -2,7 +2,8 @@
  * The feed for the bridge (cri-proto/bridge_v1.proto): what the kubelet is to be shown goes
  * out (advertised.h), what it has taken comes back (taken.h), and its GetPreferredAllocation is
  * passed on (questions.h). So are the calls that it makes on DRA drivers (claim_questions.h), which the bridge
- * is told of in a stream of their own (drivers_shown.h).
+ * is told of in a stream of their own (drivers_shown.h), and of their devices' health in another
+ * (health_shown.h).
  *
  * After the daemon's start a restored resource is shown as if all its devices were healthy until
  * its plugin has listed again. So that one that is not does not become healthy for these few
@@ -70,6 +71,10 @@ void feed_show_drivers_away(struct feed *feed, bool away_too);
 
 /* The host's `claim_done`. */
 void feed_claim_done(struct feed *feed, uint64_t number, const struct devicemgr_claim_done *done);
+
+/* The host's `driver_health`. */
+void feed_driver_health(struct feed *feed, const char *driver, uint64_t instance,
+                        const DraHealth__V1alpha1__NodeWatchResourcesResponse *health);
 
 /* Whether that kubelet has taken what it is shown. */
 void feed_taken(const struct feed *feed, pid_t kubelet, struct taken *out);

@@ -13,6 +13,7 @@ add_library(shim_kubelet STATIC
     ${CMAKE_CURRENT_LIST_DIR}/drivers_shown.c
     ${CMAKE_CURRENT_LIST_DIR}/feed.c
     ${CMAKE_CURRENT_LIST_DIR}/gate.c
+    ${CMAKE_CURRENT_LIST_DIR}/health_shown.c
     ${CMAKE_CURRENT_LIST_DIR}/held.c
     ${CMAKE_CURRENT_LIST_DIR}/kubelets.c
     ${CMAKE_CURRENT_LIST_DIR}/questions.c
@@ -20,4 +21,4 @@ add_library(shim_kubelet STATIC
     ${CMAKE_CURRENT_LIST_DIR}/watchers.c)
 target_link_libraries(shim_kubelet
     PUBLIC PkgConfig::LIBUV cri_proto
-    PRIVATE shim_kubelet_file shim_core shim_rpc shim_watch shim_log devicemgr shim_warnings)
+    PRIVATE shim_kubelet_file shim_health_words shim_core shim_rpc shim_watch shim_log devicemgr shim_warnings)

@@ -4,6 +4,7 @@ feed, and what a scripted kubelet sees and is answered."""
 import os
 import socket
 import threading
+import time
 
 import grpc
 import pytest
@@ -12,7 +13,7 @@ from bridge_process import Bridge
 from feed_server import FeedServer
 from kubelet_drivers import KubeletDrivers, claim
 from protos import bridge as feed_messages
-from protos import dra
+from protos import dra, dra_health
 from supervisor import supervised
 from waiting import GENEROUS_S, wait_until
 
@@ -297,6 +298,89 @@ def test_its_health_is_quiet(bridge, kubelet):
     instance = kubelet.wait_registered(GPU)
     assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
     assert not instance.health.done()
+
+
+def word(device, message, **fields):
+    return dra_health.DeviceHealth(
+        device=dra_health.DeviceIdentifier(pool_name="node", device_name=device), message=message, **fields)
+
+
+def test_health_is_passed_on_as_it_was_said(bridge, kubelet, feed):
+    """With every field, also one that no release knows yet; and nothing is said twice."""
+    instance = kubelet.wait_registered(GPU)
+    said = word("dev-0", "too hot", health=dra_health.UNHEALTHY, last_updated_time=17,
+                health_check_timeout_seconds=90).SerializeToString() + b"\xa2\x06\x03new"
+    feed.say_health(GPU, said)
+    instance.wait_said(["too hot"])
+    assert instance.said[0].SerializeToString() == said
+    feed.say_health("other.example.com", word("dev-0", "another's"))
+    feed.say_health(GPU, word("dev-1", "fine"))
+    feed.say_health(GPU, word("dev-0", "cooled down"))
+    instance.wait_said(["too hot", "fine", "cooled down"])
+
+
+def test_a_kubelet_that_comes_later_hears_the_newest(bridge, kubelet, feed):
+    """But nothing that is older than its own timeout, which would look new."""
+    first = kubelet.wait_registered(GPU)
+    now_ms = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+    feed.say_health(GPU, word("old", "was fine", health_check_timeout_seconds=10), said_ms=now_ms - 10_000)
+    feed.say_health(GPU, word("dev-0", "fine"), word("dev-1", "fine, too"))
+    feed.say_health(GPU, word("dev-0", "too hot"))
+    first.wait_said(["fine", "fine, too", "too hot"])
+    kubelet.stop()
+    kubelet.start()
+    kubelet.wait_registered(GPU).wait_said(["fine, too", "too hot"])
+
+
+def test_the_next_daemon_says_it_again_and_the_kubelet_hears_nothing(bridge, kubelet, feed):
+    instance = kubelet.wait_registered(GPU)
+    feed.say_health(GPU, word("dev-0", "fine"))
+    instance.wait_said(["fine"])
+    feed.stop()
+    feed.start()
+    feed.wait_watched(2)
+    feed.say_health(GPU, word("dev-1", "fine, too"))
+    instance.wait_said(["fine", "fine, too"])
+
+
+def test_a_driver_that_was_away_has_said_nothing(bridge, kubelet, feed):
+    kubelet.wait_registered(GPU).wait_said([])
+    feed.say_health(GPU, word("dev-0", "before"))
+    kubelet.instance(GPU).wait_said(["before"])
+    feed.show_drivers({GPU: None})
+    kubelet.wait_gone(GPU)
+    feed.show_drivers({GPU: BOTH})
+    instance = kubelet.wait_registered(GPU)
+    feed.say_health(GPU, word("dev-1", "after"))
+    instance.wait_said(["after"])
+
+
+def test_a_killed_bridge_s_stream_of_health_goes_on(kept, kubelet, feed):
+    instance = kubelet.wait_registered(GPU)
+    feed.say_health(GPU, word("dev-0", "0"))
+    instance.wait_said(["0"])
+    for count in range(1, 4):
+        kept.kill()
+        feed.health = []
+        feed.say_health(GPU, word("dev-0", str(count)))
+        kept.start()
+        instance.wait_said([str(i) for i in range(count + 1)])
+    assert instance.losses() == 0 and not instance.health.done()
+
+
+def test_a_daemon_that_knows_of_no_health(directory, closing, kubelet, feed):
+    feed.stop()
+    feed.health = None
+    feed.start()
+    closing(Bridge(directory)).start()
+    instance = kubelet.wait_registered(GPU)
+    assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
+    feed.stop()
+    feed.health = []
+    feed.start()
+    feed.wait_watched(2)
+    feed.say_health(GPU, word("dev-0", "fine"))
+    instance.wait_said(["fine"])
 
 
 def test_too_many_claims_at_once(bridge, kubelet):

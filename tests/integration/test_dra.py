@@ -7,8 +7,9 @@ import grpc
 import pytest
 
 from bridge_process import Bridge
-from dra_driver import ALPHA, V1, V1BETA1, Driver
+from dra_driver import ALPHA, HEALTH, V1, V1BETA1, Driver
 from kubelet_drivers import KubeletDrivers, claim
+from protos import dra_health
 from supervisor import Supervisor, supervised
 from waiting import GENEROUS_S, wait_until
 
@@ -164,6 +165,57 @@ def test_a_rolling_update(bridge, kubelet, make_driver):
     wait_until(lambda: not kubelet.unprepare(GPU, [claim("c-1")])["c-1"].error, "it is unprepared")
     assert new.calls_of("NodeUnprepareResources") == ["c-1"]
     assert instance.losses() == 0 and kubelet.deregistered == []
+
+
+def test_health_reaches_the_kubelet(bridge, kubelet, make_driver):
+    driver = make_driver(services=[V1, HEALTH])
+    instance = kubelet.wait_registered(GPU)
+    driver.say_health("gpu-0", "too hot", health=dra_health.UNHEALTHY, health_check_timeout_seconds=90)
+    instance.wait_said(["too hot"])
+    assert instance.said[0] == driver.health["gpu-0"]
+    driver.say_health("gpu-0", "fine", health=dra_health.HEALTHY)
+    instance.wait_said(["too hot", "fine"])
+
+
+def test_health_of_a_driver_that_has_none(bridge, kubelet, make_driver):
+    make_driver(services=[V1])
+    instance = kubelet.wait_registered(GPU)
+    assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
+    assert instance.said == [] and not instance.health.done()
+
+
+@pytest.mark.parametrize("killed", ["shim", "bridge"])
+def test_health_goes_on_after_a_kill(shim, bridge, kubelet, make_driver, killed):
+    """On the very stream; the driver tells the next daemon anew what it knows."""
+    process = {"shim": shim, "bridge": bridge}[killed]
+    driver = make_driver(services=[V1, HEALTH])
+    instance = kubelet.wait_registered(GPU)
+    driver.say_health("gpu-0", "0")
+    wait_until(lambda: instance.said, "the first is heard")
+    for count in range(1, 4):
+        process.kill()
+        driver.say_health("gpu-0", str(count))
+        process.start()
+        wait_until(lambda count=count: instance.said[-1].message == str(count), "the newest is heard")
+    assert instance.losses() == 0 and not instance.health.done()
+
+
+def test_health_of_a_driver_that_went_is_forgotten(bridge, kubelet, make_driver):
+    """What the one before has said is not said to a kubelet that comes later."""
+    driver = make_driver(services=[V1, HEALTH])
+    driver.say_health("gpu-0", "before")
+    kubelet.wait_registered(GPU).wait_said(["before"])
+    driver.stop()
+    kubelet.wait_gone(GPU)
+    driver.health = {}
+    driver.start()
+    driver.say_health("gpu-1", "after")
+    kubelet.wait_registered(GPU).wait_said(["after"])
+    bridge.kill()  # the next one has from the daemon what that knows
+    bridge.start()
+    kubelet.stop()
+    kubelet.start()
+    kubelet.wait_registered(GPU).wait_said(["after"])
 
 
 def test_two_pods_share_a_claim(bridge, kubelet, make_driver):

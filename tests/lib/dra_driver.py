@@ -14,6 +14,7 @@ A Registrar is any plugin that only registers: node-driver-registrar, or a devic
 
 import concurrent.futures
 import pathlib
+import queue
 import threading
 
 import grpc
@@ -114,7 +115,9 @@ class Driver:
         self.on_unprepare = lambda claim: ""
         self.calls = []  # (service, method, claim uid), in turn
         self.prepared = {}  # by claim uid
+        self.health = {}  # by device: the newest DeviceHealth, said to each stream at its begin
         self._serial = threading.Lock()
+        self._health_lock = threading.Lock()
         self._watchers = []
         self._server = None
 
@@ -137,10 +140,19 @@ class Driver:
         self.stop_serving()
 
     def stop_serving(self):
-        for event in self._watchers:
-            event.set()
+        for words in self._watchers:
+            words.put(None)
         _stop(self._server)
         self._server = None
+
+    def say_health(self, device, message, **fields):
+        """Of one device, to all streams of its health."""
+        word = dra_health.DeviceHealth(message=message, **fields)
+        word.device.pool_name, word.device.device_name = self.pool, device
+        with self._health_lock:
+            self.health[device] = word
+            for words in self._watchers:
+                words.put([word])
 
     def wait_registered(self):
         self.registrar.wait_registered()
@@ -185,8 +197,10 @@ class Driver:
         return answer
 
     def _watch(self, _request, context):
-        over = threading.Event()
-        context.add_callback(over.set)
-        self._watchers.append(over)
-        yield dra_health.NodeWatchResourcesResponse()
-        over.wait()
+        words = queue.SimpleQueue()
+        with self._health_lock:
+            self._watchers.append(words)
+            words.put(list(self.health.values()))
+        context.add_callback(lambda: words.put(None))
+        while (devices := words.get()) is not None:
+            yield dra_health.NodeWatchResourcesResponse(devices=devices)

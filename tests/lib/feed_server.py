@@ -10,6 +10,7 @@ import functools
 import pathlib
 import queue
 import threading
+import time
 
 import grpc
 
@@ -44,7 +45,8 @@ class Shown:
 class FeedServer:
     """`prefer`: a handler(request, context) -> ids; None: nothing is preferred. `drivers`: {name: services}
     of those that serve; None: of a release that knows of none. `claims`: a handler(method, request,
-    context) -> [ClaimAnswer]."""
+    context) -> [ClaimAnswer]. `health`: [DeviceHealth] of the feed that are known; None: of a release that
+    knows of none."""
 
     def __init__(self, socket, mask_ms=60_000, prefer=None, watch_fails=None):
         self.socket = pathlib.Path(socket)
@@ -54,6 +56,7 @@ class FeedServer:
         self.resources = {}
         self.drivers = None
         self.claims = None
+        self.health = []
         self.asked = []  # (method, claims' uids) that came
         self.reports = []
         self.prefers = []
@@ -61,6 +64,7 @@ class FeedServer:
         self.requests = []
         self._streams = set()
         self._driver_streams = set()
+        self._health_streams = set()
         self._server = None
         self._lock = threading.Lock()
 
@@ -90,6 +94,10 @@ class FeedServer:
             handlers["WatchDrivers"] = grpc.unary_stream_rpc_method_handler(
                 self._watch_drivers, bridge.WatchDriversRequest.FromString,
                 lambda message: message.SerializeToString())
+        if self.health is not None:
+            handlers["WatchHealth"] = grpc.unary_stream_rpc_method_handler(
+                self._watch_health, bridge.WatchHealthRequest.FromString,
+                lambda message: message.SerializeToString())
         self._server.add_generic_rpc_handlers(
             [grpc.method_handlers_generic_handler(FEED.strip("/"), handlers)])
         assert self._server.add_insecure_port(f"unix:{self.socket}")
@@ -99,7 +107,7 @@ class FeedServer:
         """Connections are cut, as when the daemon is killed."""
         if self._server is None:
             return
-        for stream in [*self._streams, *self._driver_streams]:
+        for stream in [*self._streams, *self._driver_streams, *self._health_streams]:
             stream.put(None)
         self._server.stop(grace=None).wait(GENEROUS_S)
         self._server = None
@@ -115,6 +123,18 @@ class FeedServer:
             self.drivers = drivers
             for stream in self._driver_streams:
                 stream.put(self._drivers_message())
+
+    def say_health(self, driver, *healths, said_ms=None):
+        """dra_health's DeviceHealth, or their bytes, of a driver; to whoever watches, and who will."""
+        if said_ms is None:
+            said_ms = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+        words = [bridge.DeviceHealth(
+            driver=driver, said_ms=said_ms,
+            health=one if isinstance(one, bytes) else one.SerializeToString()) for one in healths]
+        with self._lock:
+            self.health = [*self.health, *words]
+            for stream in self._health_streams:
+                stream.put(bridge.WatchHealthResponse(devices=words))
 
     def _drivers_message(self):
         """One whose services are None does not serve."""
@@ -173,6 +193,18 @@ class FeedServer:
                 yield message
         finally:
             self._driver_streams.discard(stream)
+
+    def _watch_health(self, _request, context):
+        stream = queue.SimpleQueue()
+        context.add_callback(lambda: stream.put(None))
+        with self._lock:
+            self._health_streams.add(stream)
+            stream.put(bridge.WatchHealthResponse(devices=self.health))
+        try:
+            while (message := stream.get()) is not None:
+                yield message
+        finally:
+            self._health_streams.discard(stream)
 
     def _claims(self, method, request, context):
         self.asked.append((method, [one.uid for one in request.claims]))

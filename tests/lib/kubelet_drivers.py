@@ -51,6 +51,18 @@ class _Instance:
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=dra_health.NodeWatchResourcesResponse.FromString)(
                 dra_health.NodeWatchResourcesRequest(), wait_for_ready=True)
+        self.said = []  # DeviceHealth, as they came on that stream
+        threading.Thread(target=self._hear, daemon=True).start()
+
+    def _hear(self):
+        with contextlib.suppress(grpc.RpcError):
+            for message in self.health:
+                self.said.extend(message.devices)
+
+    def wait_said(self, words):
+        """Until the messages of all words that came are these."""
+        wait_until(lambda: [one.message for one in self.said] == words,
+                   f"the kubelet hears of {self.name} exactly {words}")
 
     def is_connected(self):
         return bool(self.states) and self.states[-1] is grpc.ChannelConnectivity.READY

@@ -25,6 +25,7 @@ struct fixture {
     struct plugin device_plugin;
     bool ready, stopped;
     unsigned done, healths;
+    uint64_t health_of, forgotten; /* instances; 0: none */
     uint64_t number;
     int code;
     char message[512];
@@ -55,14 +56,19 @@ static void on_claim_done(void *user, uint64_t number, const struct devicemgr_cl
     f->response_bytes = done->response_bytes;
 }
 
-static void on_health(void *user, const char *driver,
+static void on_health(void *user, const char *driver, uint64_t instance,
                       const DraHealth__V1alpha1__NodeWatchResourcesResponse *health)
 {
     struct fixture *f = user;
 
     assert_string_equal(driver, DRIVER);
+    if (!health) {
+        f->forgotten = instance;
+        return;
+    }
     assert_int_equal(health->n_devices, 1);
     f->healths++;
+    f->health_of = instance;
 }
 
 static const struct host_ops OPS = {.verdict = on_verdict,
@@ -311,6 +317,10 @@ static void its_health_is_told(void **state)
     start(f);
     come(f);
     WAIT(f->world, f->healths == 1);
+    assert_int_equal(f->forgotten, 0);
+    registering_close(&f->plugin);
+    WAIT(f->world, f->forgotten != 0);
+    assert_int_equal(f->forgotten, f->health_of);
 }
 
 static void one_whose_socket_goes_is_not_called_any_more(void **state)

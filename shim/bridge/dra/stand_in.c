@@ -12,6 +12,7 @@
 #include "cri-proto/methods.h"
 #include "cri-proto/pluginregistration_v1.pb-c.h"
 #include "shim/bridge/dra/claims_call.h"
+#include "shim/bridge/dra/health_streams.h"
 #include "shim/bridge/kept_server.h"
 #include "shim/bridge/limits.h"
 #include "shim/bridge/names.h"
@@ -40,12 +41,6 @@ struct door {
     unsigned count; /* of those that were refused */
 };
 
-/* One of the driver's health, on which nothing is said. */
-struct health_stream {
-    LIST_ENTRY(health_stream) entry;
-    struct stand_in *stand_in;
-};
-
 struct stand_in {
     const struct stand_in_world *world;
     char *name;
@@ -57,8 +52,7 @@ struct stand_in {
     struct kept_server *endpoint;
     struct door door;
     struct claims_calls calls;
-    LIST_HEAD(, health_stream) streams;
-    size_t streams_len;
+    struct health_streams streams;
     int error; /* of the sockets, as it was said last */
 };
 
@@ -80,35 +74,12 @@ static void on_unprepare(struct kept_call *call, const ProtobufCMessage *message
     claims_call_start(&stand_in->calls, false, request->claims, request->n_claims, call);
 }
 
-static void stream_free(struct health_stream *stream)
-{
-    LIST_REMOVE(stream, entry);
-    stream->stand_in->streams_len--;
-    free(stream);
-}
-
-static void on_stream_cancelled(void *user)
-{
-    stream_free(user);
-}
-
-/* Held open without a word: a kubelet of 1.36 opens one to every driver, and again and again to one
- * that has no such service (pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go). */
 static void on_health(struct kept_call *call, const ProtobufCMessage *message, void *user)
 {
     struct stand_in *stand_in = user;
-    struct health_stream *stream;
 
     (void)message;
-    if (stand_in->streams_len == STAND_IN_STREAMS_MAX) {
-        kept_call_finish(call, RPC_RESOURCE_EXHAUSTED, "too many streams");
-        return;
-    }
-    stream = must(calloc(1, sizeof *stream));
-    stream->stand_in = stand_in;
-    LIST_INSERT_HEAD(&stand_in->streams, stream, entry);
-    stand_in->streams_len++;
-    kept_call_on_cancel(call, on_stream_cancelled, stream);
+    health_streams_add(&stand_in->streams, call);
 }
 
 /* A method's number is kept (kept_call.h). */
@@ -241,6 +212,12 @@ void stand_in_look(struct stand_in *stand_in)
 {
     say(stand_in, look(stand_in));
     claims_calls_look(&stand_in->calls);
+    health_streams_look(&stand_in->streams);
+}
+
+void stand_in_look_at_health(struct stand_in *stand_in)
+{
+    health_streams_look(&stand_in->streams);
 }
 
 /* ---- life ---- */
@@ -313,7 +290,7 @@ struct stand_in *stand_in_new(const struct stand_in_world *world, const char *na
     stand_in->endpoint_path = path_join(world->endpoint_dir, endpoint_name);
     stand_in->calls =
         (struct claims_calls){.driver = stand_in->name, .feed = world->feed, .loop = world->loop};
-    LIST_INIT(&stand_in->streams);
+    stand_in->streams = (struct health_streams){.driver = stand_in->name, .words = world->health};
     stand_in->endpoint = must(kept_server_new(world->loop, &place, world->store, METHODS,
                                               sizeof METHODS / sizeof *METHODS, stand_in));
     kept_server_go_on(stand_in->endpoint);
@@ -328,8 +305,7 @@ void stand_in_free(struct stand_in *stand_in)
     door_close(stand_in, stand_in->world->leaves);
     kept_server_close(stand_in->endpoint, stand_in->world->leaves);
     claims_calls_clear(&stand_in->calls);
-    while (!LIST_EMPTY(&stand_in->streams))
-        stream_free(LIST_FIRST(&stand_in->streams));
+    health_streams_clear(&stand_in->streams);
     texts_free(stand_in->services, stand_in->services_len);
     texts_free(stand_in->own_services, stand_in->own_services_len);
     free(stand_in->door.name);

@@ -18,6 +18,7 @@
 
 #include "shim/bridge/feed_client.h"
 #include "shim/fd_store.h"
+#include "shim/health_words.h"
 
 /* What names of registrations begin with: those of processes before that nobody serves are removed. */
 #define STAND_IN_PREFIX "dra-cri-device-shim-"
@@ -29,6 +30,7 @@ struct stand_in_world {
     uv_loop_t *loop;
     struct feed_client *feed;
     struct fd_store *store;
+    const struct health_words *health;
     char *endpoint_dir;       /* ours */
     const char *registry_dir; /* the kubelet's plugins_registry */
     bool leaves;              /* stand_in_free() leaves to the next process what the store keeps */
@@ -49,5 +51,7 @@ bool stand_in_has_services(const struct stand_in *stand_in, char *const *service
 /* Sees to it that its sockets are there, and to the calls that wait for a daemon. To be called about
  * every second, and when there is a daemon. */
 void stand_in_look(struct stand_in *stand_in);
+/* There are new words on the health of some devices. */
+void stand_in_look_at_health(struct stand_in *stand_in);
 
 #endif

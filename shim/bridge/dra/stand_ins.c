@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cri-proto/methods.h"
+#include "shim/bridge/dra/health_watch.h"
 #include "shim/bridge/limits.h"
 #include "shim/log.h"
 #include "shim/must.h"
@@ -25,6 +26,7 @@ struct stand_ins {
     bool confirmed[STAND_INS_MAX];
     size_t len;
     struct rpc_call *watch;
+    struct health_watch health;
     bool told;         /* ops->told, of this daemon */
     bool heard;        /* it has said which drivers there are */
     bool unknown;      /* this daemon does not know the call */
@@ -51,6 +53,12 @@ static void withdraw(struct stand_ins *stand_ins, size_t i, const char *why)
     stand_ins->len--;
     stand_ins->shown[i] = stand_ins->shown[stand_ins->len];
     stand_ins->confirmed[i] = stand_ins->confirmed[stand_ins->len];
+}
+
+/* Of one that is gone: what it said does not count for the one that comes. */
+static void forget_health(struct stand_ins *stand_ins, size_t i)
+{
+    health_words_forget_all(&stand_ins->health.words, stand_in_name(stand_ins->shown[i]));
 }
 
 static void show(struct stand_ins *stand_ins, const Bridge__V1__Driver *message)
@@ -94,16 +102,20 @@ static void withdraw_gone(struct stand_ins *stand_ins,
     for (size_t i = stand_ins->len; i-- > 0;) {
         const Bridge__V1__Driver *found = find_message(message, stand_in_name(stand_ins->shown[i]));
 
-        if (stand_ins->confirmed[i] && !(found && found->serves))
+        if (stand_ins->confirmed[i] && !(found && found->serves)) {
+            forget_health(stand_ins, i);
             withdraw(stand_ins, i, "it does not serve any more");
+        }
     }
 }
 
 static void withdraw_unconfirmed(struct stand_ins *stand_ins)
 {
     for (size_t i = stand_ins->len; i-- > 0;) {
-        if (!stand_ins->confirmed[i])
+        if (!stand_ins->confirmed[i]) {
+            forget_health(stand_ins, i);
             withdraw(stand_ins, i, "it has not come back");
+        }
     }
 }
 
@@ -202,6 +214,7 @@ void stand_ins_feed_came(struct stand_ins *stand_ins)
     stand_ins->told = false;
     stand_ins->unknown = false;
     ask(stand_ins);
+    health_watch_feed_came(&stand_ins->health);
     for (size_t i = 0; i < stand_ins->len; i++)
         stand_in_look(stand_ins->shown[i]);
 }
@@ -211,6 +224,15 @@ void stand_ins_feed_lost(struct stand_ins *stand_ins)
     rpc_call_cancel(stand_ins->watch);
     stand_ins->watch = NULL;
     stand_ins->heard = false;
+    health_watch_feed_lost(&stand_ins->health);
+}
+
+static void on_health_changed(void *user)
+{
+    struct stand_ins *stand_ins = user;
+
+    for (size_t i = 0; i < stand_ins->len; i++)
+        stand_in_look_at_health(stand_ins->shown[i]);
 }
 
 /* ---- life ---- */
@@ -221,6 +243,8 @@ static void on_timer(uv_timer_t *timer)
 
     if (!stand_ins->watch && !stand_ins->unknown && feed_client_alive(stand_ins->world.feed))
         ask(stand_ins);
+    if (feed_client_alive(stand_ins->world.feed))
+        health_watch_look(&stand_ins->health);
     if (stand_ins->heard && uv_now(timer->loop) - stand_ins->since_ms >= STAND_INS_SETTLE_MS) {
         withdraw_unconfirmed(stand_ins);
         tell(stand_ins);
@@ -240,8 +264,12 @@ struct stand_ins *stand_ins_new(uv_loop_t *loop, struct feed_client *feed, struc
         (struct stand_in_world){.loop = loop,
                                 .feed = feed,
                                 .store = store,
+                                .health = &stand_ins->health.words,
                                 .endpoint_dir = path_beside(feed_socket, ENDPOINT_DIR),
                                 .registry_dir = stand_ins->registry_dir};
+    stand_ins->health =
+        (struct health_watch){.feed = feed, .changed = on_health_changed, .user = stand_ins};
+    health_watch_init(&stand_ins->health);
     stand_ins->ops = ops;
     stand_ins->user = user;
     uv_timer_init(loop, &stand_ins->timer);
@@ -265,5 +293,6 @@ void stand_ins_free(struct stand_ins *stand_ins, bool leaves)
     stand_ins->world.leaves = leaves;
     while (stand_ins->len > 0)
         stand_in_free(stand_ins->shown[--stand_ins->len]);
+    health_watch_fini(&stand_ins->health);
     uv_close((uv_handle_t *)&stand_ins->timer, on_closed);
 }
