@@ -7,12 +7,14 @@
 
 #include "devicemgr/dra.h"
 #include "shim/boot_clock.h"
+#include "shim/cluster/limits.h"
 #include "shim/must.h"
 
 /* One that is being looked up. */
 struct news_claim {
     struct core_news *news;
     char *uid;
+    uint64_t order;
     UT_hash_handle hh;
 };
 
@@ -93,6 +95,18 @@ static void on_done(void *user, const Agent__V1__AnswerRequest *answer)
         tell_claim(news, answer->claim);
 }
 
+/* While there is no agent they are as many as the pods that come and go, and leave no room for orders. A
+ * uthash keeps the order in which its members came. */
+static void make_room(struct core_news *news)
+{
+    struct news_claim *oldest = news->looked_up;
+
+    if (HASH_COUNT(oldest) < CLUSTER_CLAIMS_MAX)
+        return;
+    cluster_orders_cancel(news->orders, oldest->order);
+    claim_free(oldest);
+}
+
 void core_news_look_up(struct core_news *news, const struct devicemgr_claim *what)
 {
     Agent__V1__GetClaim get = AGENT__V1__GET_CLAIM__INIT;
@@ -102,6 +116,7 @@ void core_news_look_up(struct core_news *news, const struct devicemgr_claim *wha
     HASH_FIND_STR(news->looked_up, what->uid, claim);
     if (claim)
         return;
+    make_room(news);
     get.namespace_ = (char *)(uintptr_t)what->pod_namespace;
     get.name = (char *)(uintptr_t)what->name;
     get.uid = (char *)(uintptr_t)what->uid;
@@ -111,6 +126,7 @@ void core_news_look_up(struct core_news *news, const struct devicemgr_claim *wha
     claim->news = news;
     claim->uid = must(strdup(what->uid));
     HASH_ADD_KEYPTR(hh, news->looked_up, claim->uid, strlen(claim->uid), claim);
-    if (cluster_orders_add(news->orders, &order, false, on_done, claim) == 0)
+    claim->order = cluster_orders_add(news->orders, &order, false, on_done, claim);
+    if (claim->order == 0)
         claim_free(claim); /* the core asks again with the next call */
 }

@@ -4,8 +4,11 @@
 #ifndef SHIM_CLUSTER_LIMITS_H
 #define SHIM_CLUSTER_LIMITS_H
 
-/* Orders that are not done: one for each resource there can be, and as many claims. */
-#define CLUSTER_ORDERS_MAX 2048
+/* Orders that are not done: one for each resource there can be, as many claims, and what is wiped of each
+ * driver. */
+#define CLUSTER_ORDERS_MAX (1024 + CLUSTER_CLAIMS_MAX + 128)
+/* Claims that are looked up: of more, the oldest are not any more, which are the first to be over. */
+#define CLUSTER_CLAIMS_MAX 1024
 /* In one message to the agent. */
 #define CLUSTER_BATCH_MAX 256
 /* Before an order is tried again: at first, and at most, doubled each time, with up to a fifth more by
