@@ -155,6 +155,21 @@ def test_a_claim_outlives_the_daemon(shim, bridge, kubelet, make_driver):
     assert driver.prepared == {}
 
 
+def test_what_waits_for_a_daemon_is_asked_in_turn(shim, bridge, kubelet, make_driver):
+    """A kubelet unprepares for a pod that was deleted by force while that one's prepare still waits: were it
+    asked for the other way around, the claim would stay prepared."""
+    driver = make_driver()
+    kubelet.wait_registered(GPU)
+    shim.kill()
+    prepare = kubelet.begin(GPU, "NodePrepareResources", [claim("c-1")])
+    unprepare = kubelet.begin(GPU, "NodeUnprepareResources", [claim("c-1")])
+    shim.start()
+    assert prepare.result().claims["c-1"].devices
+    assert not unprepare.result().claims["c-1"].error
+    assert [method for _, method, _ in driver.calls] == ["NodePrepareResources", "NodeUnprepareResources"]
+    assert driver.prepared == {}
+
+
 def test_a_rolling_update(bridge, kubelet, make_driver):
     """The new instance comes before the old one goes; the kubelet sees one driver all the time."""
     old = make_driver(instance="a")

@@ -173,6 +173,21 @@ static Bridge__V1__ClaimsRequest *request_of(const char *driver, Dra__V1__Claim 
     return request;
 }
 
+/* Those that wait are asked for in the order in which they came: a claim's unprepare never before its
+ * prepare. */
+static void append(struct claims_call_list *list, struct claims_call *one)
+{
+    struct claims_call *last = LIST_FIRST(list);
+
+    if (!last) {
+        LIST_INSERT_HEAD(list, one, entry);
+        return;
+    }
+    while (LIST_NEXT(last, entry))
+        last = LIST_NEXT(last, entry);
+    LIST_INSERT_AFTER(last, one, entry);
+}
+
 void claims_call_start(struct claims_calls *calls, bool prepare, Dra__V1__Claim *const *claims,
                        size_t claims_len, struct kept_call *call)
 {
@@ -188,7 +203,7 @@ void claims_call_start(struct claims_calls *calls, bool prepare, Dra__V1__Claim 
     one->prepare = prepare;
     one->request = request_of(calls->driver, claims, claims_len);
     one->begun_ms = uv_now(calls->loop);
-    LIST_INSERT_HEAD(&calls->list, one, entry);
+    append(&calls->list, one);
     kept_call_on_cancel(call, on_cancelled, one);
     ask(one);
 }
