@@ -11,7 +11,7 @@
 
 #include "devicemgr/store/store_file.h"
 
-/* "file:", a path of nothing but characters to escape, "?immutable=1". */
+/* "file://", a path of nothing but characters to escape, "?immutable=1". */
 #define URI_BYTES_MAX (3 * PATH_MAX + 32)
 
 /* ---- checksum ---- */
@@ -50,9 +50,11 @@ static bool is_immutable(const char *path)
     return access(path, W_OK) < 0 && errno == EROFS && !store_file_exists(wal);
 }
 
+/* An absolute path stands behind an empty authority: else the first name of one that begins with
+ * two slashes would be taken for it (https://www.sqlite.org/uri.html). */
 static void put_uri(char out[URI_BYTES_MAX], const char *path)
 {
-    char *to = out + sprintf(out, "file:");
+    char *to = out + sprintf(out, "file:%s", *path == '/' ? "//" : "");
 
     for (const char *p = path; *p; p++)
         to += strchr("%?#", *p) ? sprintf(to, "%%%02x", (unsigned char)*p) : sprintf(to, "%c", *p);

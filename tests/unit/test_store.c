@@ -196,6 +196,34 @@ static void keeps_large_values(void **state)
     free(value);
 }
 
+static void count_row(void *user, const struct devicemgr_record *record)
+{
+    (void)record;
+    ++*(int *)user;
+}
+
+/* A path may begin with more slashes than one, and is the same. */
+static void a_path_is_no_authority(void **state)
+{
+    struct fixture *f = *state;
+    char dir[80];
+    const struct store_options options = {
+        .dir = dir, .boot_id = "boot-1", .report = note_report, .user = f};
+    struct store *store;
+
+    commit_samples(f);
+    for (const char *slashes = "//"; *slashes; slashes++) {
+        int rows = 0;
+
+        snprintf(dir, sizeof dir, "%s%s", slashes, f->dir);
+        assert_int_equal(store_open(&options, &store, f->error, sizeof f->error), 0);
+        store_load(store, count_row, &rows);
+        store_close(store);
+        assert_int_equal(rows, SAMPLES);
+        assert_int_equal(f->reports + count_set_aside(f), 0);
+    }
+}
+
 static void tells_a_reboot(void **state)
 {
     struct fixture *f = *state;
@@ -506,6 +534,7 @@ int main(void)
         STORE_TEST(an_older_release_leaves_the_table),
         STORE_TEST(keeps_what_was_committed),
         STORE_TEST(keeps_large_values),
+        STORE_TEST(a_path_is_no_authority),
         STORE_TEST(tells_a_reboot),
         STORE_TEST(refuses_a_second_process),
         STORE_TEST(sets_a_newer_version_aside),
