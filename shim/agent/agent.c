@@ -162,13 +162,28 @@ static void on_object(void *user, const json_t *object)
     put(user, object);
 }
 
+static void forget(void *user, const struct fact *fact)
+{
+    (void)user;
+    (void)fact;
+}
+
+/* Without a daemon what has gone is not kept to be told, and takes no room of what comes: the first report
+ * is of all that is there. */
+static void report_gone(struct agent *agent)
+{
+    if (!daemon_feed_alive(agent->feed))
+        facts_tell(&agent->facts, false, forget, NULL);
+    report_soon(agent);
+}
+
 static void on_deleted(void *user, const json_t *object)
 {
     struct watched *watched = user;
     const char *uid = object_uid(object);
 
     if (uid && facts_remove(&watched->agent->facts, watched->kind, uid))
-        report_soon(watched->agent);
+        report_gone(watched->agent);
 }
 
 /* A list is large, and what is left of it small. */
@@ -177,7 +192,7 @@ static void on_list_ended(void *user)
     struct watched *watched = user;
 
     if (facts_list_end(&watched->agent->facts, watched->kind))
-        report_soon(watched->agent);
+        report_gone(watched->agent);
     malloc_trim(0);
 }
 

@@ -162,6 +162,20 @@ def test_pages(server, feed, make_agent):
     assert "resourceVersion" not in lists[0].query
 
 
+def test_what_went_while_there_was_no_daemon_takes_no_room(running, server, feed):
+    """More pods than can be kept at once have come and gone by the time that there is one."""
+    feed.stop()
+    running.wait_log("feed: lost")
+    churn = (json.dumps({"type": kind, "object": pod(f"gone-{i}", metadata={"resourceVersion": "1"})}) + "\n"
+             for i in range(5000) for kind in ("ADDED", "DELETED"))
+    server.send_raw("".join(churn).encode())
+    server.put("pods", pod("stays"))
+    server.put("resourceslices", slice_of("stays"))
+    feed.start()
+    feed.wait_fact(proto.POD, "uid-stays")
+    feed.wait_fact(proto.SLICE, "uid-stays")
+
+
 # ---- what goes wrong with lists and watches ----
 
 def test_a_watch_that_ends_is_gone_on_with(running, server, feed):
