@@ -1,5 +1,6 @@
 #include "shim/offline/offline.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +50,8 @@ static bool is_served(const char *socket_path)
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return false;
-    served = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0;
+    /* EAGAIN: it does not come to accept those that wait already (unix(7)). */
+    served = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN;
     close(fd);
     return served;
 }

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import sqlite3
 import threading
 
@@ -252,6 +253,21 @@ def test_a_daemon_that_runs_is_left_alone(at_work, document, control):
     database = str(shim.state_dir / "checkpoint.db")
     assert "another process has it open" in failed(shim, "verify", "--file", database)
     assert "another process has it open" in failed(shim, "export", "--from", database)
+
+
+def test_a_daemon_that_does_not_accept_is_left_alone(at_work, document):
+    """It hangs, with as many before it as its socket lets wait; nothing is known of its checkpoint."""
+    shim = at_work
+    shim.control.unlink(missing_ok=True)
+    before = files(shim)
+    with socket.socket(socket.AF_UNIX) as hangs, socket.socket(socket.AF_UNIX) as waits:
+        hangs.bind(str(shim.control))
+        hangs.listen(0)
+        waits.connect(str(shim.control))
+        for words in (("--yes",), ("--dry-run",)):
+            said = failed(shim, "import", str(document), "-c", str(shim.config_path), *words)
+            assert "answers at" in said
+    assert files(shim) == before
 
 
 def cut(text):
