@@ -22,8 +22,9 @@ struct kept_word {
 struct health_driver {
     UT_hash_handle hh; /* by its name */
     struct kept_word *devices;
-    size_t bytes; /* of HEALTH_DRIVER_BYTES_MAX */
-    bool full;    /* which was said */
+    size_t bytes;      /* of HEALTH_DRIVER_BYTES_MAX */
+    uint64_t swept_ms; /* when all were looked at last; 0: never */
+    bool full;         /* which was said */
     char name[];
 };
 
@@ -88,6 +89,8 @@ static void drop_stale(struct health_words *words, struct health_driver *driver,
 {
     struct kept_word *kept, *next;
 
+    driver->swept_ms = now_ms;
+    words->sweeps++;
     HASH_ITER(hh, driver->devices, kept, next)
     {
         if (!health_word_is_fresh(&kept->word, now_ms))
@@ -95,10 +98,11 @@ static void drop_stale(struct health_words *words, struct health_driver *driver,
     }
 }
 
+/* All are looked at once in a moment: one message may say what has no room a million times. */
 static bool make_room(struct health_words *words, struct health_driver *driver, size_t bytes,
                       uint64_t now_ms)
 {
-    if (driver->bytes + bytes > HEALTH_DRIVER_BYTES_MAX)
+    if (driver->bytes + bytes > HEALTH_DRIVER_BYTES_MAX && driver->swept_ms != now_ms)
         drop_stale(words, driver, now_ms);
     return driver->bytes + bytes <= HEALTH_DRIVER_BYTES_MAX;
 }

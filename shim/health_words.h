@@ -44,6 +44,7 @@ struct health_words {
     TAILQ_HEAD(health_word_list, health_word) list; /* by number */
     struct health_driver *drivers;
     uint64_t number; /* the last */
+    uint64_t sweeps; /* how often all of a driver's were looked at, for those that are not fresh */
 };
 
 void health_words_init(struct health_words *words);

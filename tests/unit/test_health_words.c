@@ -169,6 +169,27 @@ static void there_is_a_most_of_words(void **state)
 }
 
 /* Says so. */
+static void too_many_at_once_look_for_room_once(void **state)
+{
+    struct health_words words;
+    char device[16];
+    unsigned refused = 0;
+
+    (void)state;
+    health_words_init(&words);
+    for (unsigned i = 0; refused < 100; i++) {
+        snprintf(device, sizeof device, "d%u", i);
+        refused += !say(&words, BEGIN_MS, device, "1");
+    }
+    assert_int_equal(words.sweeps, 1);
+    assert_false(say(&words, BEGIN_MS + 1, "late", "1"));
+    assert_int_equal(words.sweeps, 2);
+    assert_true(say(&words, BEGIN_MS + 1000 * HEALTH_TIMEOUT_S + 1, "late", "1"));
+    assert_int_equal(words.sweeps, 3);
+    health_words_fini(&words);
+}
+
+/* Says so. */
 static void there_is_a_most_of_drivers(void **state)
 {
     struct health_words words;
@@ -194,6 +215,7 @@ int main(void)
         cmocka_unit_test(each_is_fresh_for_its_timeout),
         cmocka_unit_test(a_source_s_words_are_forgotten),
         cmocka_unit_test(there_is_a_most_of_words),
+        cmocka_unit_test(too_many_at_once_look_for_room_once),
         cmocka_unit_test(there_is_a_most_of_drivers),
     };
 
