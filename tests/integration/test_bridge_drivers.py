@@ -222,7 +222,7 @@ def test_a_daemon_that_knows_of_no_drivers_has_none(directory, closing, kubelet,
 
 def test_a_killed_bridge_s_connection_goes_on(kept, kubelet, feed, manager):
     """With the call that was under way: the kubelet sees a pause, and no registration comes or goes."""
-    instance = kubelet.wait_registered(GPU)
+    instance = kubelet.wait_at_work(GPU)
     before = registrations(kept)
     for _ in range(5):
         begun, release = threading.Event(), threading.Event()
@@ -247,7 +247,7 @@ def test_a_killed_bridge_s_connection_goes_on(kept, kubelet, feed, manager):
 
 def test_a_driver_that_the_daemon_is_about_to_reach_is_gone_on_with(kept, kubelet, feed):
     """Both were killed: what is kept for it waits until it serves."""
-    instance = kubelet.wait_registered(GPU)
+    instance = kubelet.wait_at_work(GPU)
     kept.kill()
     feed.stop()
     feed.drivers = {GPU: None}
@@ -260,7 +260,7 @@ def test_a_driver_that_the_daemon_is_about_to_reach_is_gone_on_with(kept, kubele
 
 
 def test_a_bridge_told_to_restart_leaves_it_all(kept, kubelet, feed):
-    instance = kubelet.wait_registered(GPU)
+    instance = kubelet.wait_at_work(GPU)
     for _ in range(3):
         kept.terminate()
         kept.start()

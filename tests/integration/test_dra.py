@@ -111,7 +111,7 @@ def test_a_daemon_that_is_killed_costs_no_call(shim, bridge, kubelet, make_drive
 
 def test_both_killed_under_a_call(shim, bridge, kubelet, make_driver):
     driver = make_driver()
-    instance = kubelet.wait_registered(GPU)
+    instance = kubelet.wait_at_work(GPU)
     begun, release = threading.Event(), threading.Event()
 
     def hanging(one):
@@ -135,7 +135,7 @@ def test_both_killed_under_a_call(shim, bridge, kubelet, make_driver):
 def test_both_killed_at_rest(shim, bridge, kubelet, make_driver):
     """No claim says that there is a driver: its row does."""
     make_driver()
-    instance = kubelet.wait_registered(GPU)
+    instance = kubelet.wait_at_work(GPU)
     shim.kill()
     bridge.kill()
     bridge.start()

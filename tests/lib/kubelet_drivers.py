@@ -189,6 +189,13 @@ class KubeletDrivers:
         return wait_until(lambda: (one := self.instance(name)) and one.is_connected() and one,
                           f"the kubelet has registered {name}, and is connected")
 
+    def wait_at_work(self, name):
+        """Also that its connection is past its beginning: an answer has come on it, as only such a one is
+        gone on with by another process."""
+        instance = self.wait_registered(name)
+        self.unprepare(name, [])
+        return instance
+
     def wait_gone(self, name):
         wait_until(lambda: self.instance(name) is None, f"the kubelet knows of no {name}")
 
