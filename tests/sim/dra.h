@@ -74,6 +74,7 @@ struct dra_driver {
     uint64_t old,
         instance; /* registered; 0: none. Another is on its way, while it is rolled over */
     bool old_connected, connected;
+    uint64_t old_run; /* the run that makes the calls decided on before the newer was connected */
 };
 
 struct dra {

@@ -64,10 +64,13 @@ static void connect(struct world *w, uint64_t driver, uint64_t instance)
 
     if (!w->shim.core || (d->instance != instance && d->old != instance))
         return;
-    if (d->instance == instance)
+    if (d->instance == instance) {
         d->connected = true;
-    else
+        if (w->shim.run_later)
+            d->old_run = w->shim.runs + 1;
+    } else {
         d->old_connected = true;
+    }
     note_trouble(w, driver);
     for (size_t i = 0; i < w->dra.claims_len; i++)
         w->dra.claims[i].truth[driver].tried = false;
@@ -347,12 +350,20 @@ static void check_owed(struct world *w, const struct dra_op *op)
     }
 }
 
-static void check_call(struct world *w, const struct dra_op *op, const char *uid)
+/* The newest that is connected, or was, when the call was decided on: the run that makes it came later. */
+static bool is_right_instance(const struct world *w, const struct dra_op *op)
 {
     const struct dra_driver *d = &w->dra.drivers[op->driver];
-    bool newest = d->instance && d->connected;
 
-    check_that(w, op->instance == (newest ? d->instance : d->old) && dra_driver_there(d),
+    if (op->instance == d->instance)
+        return d->connected;
+    return op->instance == d->old && d->old_connected &&
+           (!d->connected || d->old_run == w->shim.runs);
+}
+
+static void check_call(struct world *w, const struct dra_op *op, const char *uid)
+{
+    check_that(w, is_right_instance(w, op),
                "driver %zu is called at the newest instance that is connected", op->driver);
     for (size_t i = 0; i < DRA_OPS_MAX; i++) {
         const struct dra_op *other = &w->dra.ops[i];

@@ -287,7 +287,6 @@ static void check_unprepared(struct world *w, const struct dra_asked *asked, con
                "%s of other nodes, too, is truly unprepared", uid);
     check_that(w, row_says(w, asked, "owed", NULL), "%s is owed, and that is durable", uid);
     truth->owed = true;
-    truth->tried = false;
     count_add(COUNT_DRA_OWED);
 }
 

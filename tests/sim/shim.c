@@ -474,6 +474,7 @@ void shim_run_now(struct world *w)
     shim->late = shim->run_later;
     shim->run_later = false;
     shim->running = true;
+    shim->runs++;
     shim->port_calls = 0;
     asker_asks(w);
     reader_reads(w);

@@ -26,7 +26,8 @@ struct shim {
     uint64_t calls_ms_max;                                       /* shim_calls_ms_max() */
     uint64_t refreshed_ms; /* when the settings last changed how options are refreshed; 0: never */
     bool run_later;        /* events were told since the core last ran */
-    bool late; /* this run is for several events: what it ends may have ended by itself */
+    bool late;     /* this run is for several events: what it ends may have ended by itself */
+    uint64_t runs; /* of all lives, this one too */
     char boot_id[24];
     unsigned boot;
     uint64_t boot_ms; /* when the core's clock was 0 */
