@@ -8,9 +8,9 @@
 #include "cri-proto/agent_v1.pb-c.h"
 #include "cri-proto/methods.h"
 #include "shim/boot_clock.h"
+#include "shim/cluster/core_news.h"
 #include "shim/cluster/limits.h"
 #include "shim/cluster/removed.h"
-#include "shim/cluster/core_news.h"
 #include "shim/cluster/wipes.h"
 #include "shim/log.h"
 #include "shim/must.h"
@@ -33,6 +33,8 @@ struct cluster {
     struct facts facts;
     const struct cluster_ops *ops;
     void *user;                 /* its */
+    bool works;                 /* cluster_works() */
+    uv_timer_t patience;        /* until it does not any more */
     struct rpc_incoming *watch; /* the agent's; NULL: there is none */
     struct cluster_state state;
     unsigned parts; /* still to be stopped */
@@ -45,6 +47,37 @@ static void set_text(char *out, size_t bytes, const char *text)
     snprintf(out, bytes, "%s", text);
 }
 
+/* ---- whether it works ---- */
+
+static void set_works(struct cluster *cluster, bool works)
+{
+    if (works == cluster->works)
+        return;
+    cluster->works = works;
+    cluster->ops->changed(cluster->user);
+}
+
+static void on_impatient(uv_timer_t *timer)
+{
+    set_works(timer->data, false);
+}
+
+/* An agent that is started anew, or an answer that went wrong, is no reason to have drivers leave the
+ * kubelet; rights that are wanting are one. */
+static void judge(struct cluster *cluster)
+{
+    bool refused = cluster_orders_refused(&cluster->orders, AGENT__V1__ORDER__WHAT_WIPE_SLICES);
+
+    if (cluster->state.connected && cluster->state.reached) {
+        uv_timer_stop(&cluster->patience);
+        set_works(cluster, !refused);
+    } else if (refused) {
+        set_works(cluster, false);
+    } else if (cluster->works && !uv_is_active((uv_handle_t *)&cluster->patience)) {
+        uv_timer_start(&cluster->patience, on_impatient, CLUSTER_PATIENCE_MS, 0);
+    }
+}
+
 /* ---- the agent ---- */
 
 static void agent_gone(struct cluster *cluster)
@@ -53,6 +86,7 @@ static void agent_gone(struct cluster *cluster)
     cluster->state.connected = cluster->state.reported = false;
     cluster->state.since_ms = boot_now_ms();
     cluster_orders_lost(&cluster->orders);
+    judge(cluster);
 }
 
 static void on_cancelled(void *user)
@@ -61,7 +95,6 @@ static void on_cancelled(void *user)
 
     log_warning("cluster: the agent is gone");
     agent_gone(cluster);
-    cluster->ops->changed(cluster->user);
 }
 
 /* False: it does not take it, and is served no more. */
@@ -198,7 +231,7 @@ static void on_report(struct rpc_incoming *call, const ProtobufCMessage *message
         take_state(cluster, report->state);
     cluster->state.reported = true;
     rpc_incoming_answer(call, &response.base);
-    cluster->ops->changed(cluster->user);
+    judge(cluster);
 }
 
 static void on_answer(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
@@ -209,6 +242,7 @@ static void on_answer(struct rpc_incoming *call, const ProtobufCMessage *message
     if (!is_served(cluster, call))
         return;
     cluster_orders_answered(&cluster->orders, (const Agent__V1__AnswerRequest *)message);
+    judge(cluster);
     rpc_incoming_answer(call, &response.base);
 }
 
@@ -246,7 +280,7 @@ void cluster_claim_look(struct cluster *cluster, const struct devicemgr_claim *c
 
 bool cluster_works(const struct cluster *cluster)
 {
-    return cluster->state.connected && cluster->state.reached;
+    return cluster->works;
 }
 
 /* Nobody waits for it any more: the agent stops, if it can. */
@@ -255,7 +289,10 @@ static void cancel(void *user, uint64_t order)
     struct cluster *cluster = user;
     Agent__V1__WatchResponse response = AGENT__V1__WATCH_RESPONSE__INIT;
 
-    if (!cluster_orders_cancel(&cluster->orders, order) || !cluster->watch)
+    bool sent = cluster_orders_cancel(&cluster->orders, order);
+
+    judge(cluster);
+    if (!sent || !cluster->watch)
         return;
     response.daemon_version = (char *)SHIM_VERSION;
     response.cancelled = &order;
@@ -289,6 +326,8 @@ struct cluster *cluster_start(uv_loop_t *loop, const struct config *config, stru
     cluster_orders_init(&cluster->orders, loop, send_due, cluster);
     cluster->ops = ops;
     cluster->user = user;
+    uv_timer_init(loop, &cluster->patience);
+    cluster->patience.data = cluster;
     removed_init(&cluster->removed, loop, host, &cluster->orders, ops->published, user);
     core_news_init(&cluster->news, host, &cluster->orders);
     wipes_init(&cluster->wipes, loop, config, host, &cluster->orders, cancel, cluster);
@@ -312,6 +351,11 @@ static void part_stopped(struct cluster *cluster)
         return;
     free(cluster);
     done(done_user);
+}
+
+static void on_patience_closed(uv_handle_t *handle)
+{
+    part_stopped(handle->data);
 }
 
 static void on_orders_closed(uv_handle_t *handle)
@@ -339,7 +383,7 @@ void cluster_stop(struct cluster *cluster, void (*done)(void *user), void *user)
 {
     cluster->done = done;
     cluster->done_user = user;
-    cluster->parts = 3;
+    cluster->parts = 4;
     keeper_stop(cluster->keeper);
     listener_fini(&cluster->listener);
     rpc_server_close(cluster->server);
@@ -347,5 +391,6 @@ void cluster_stop(struct cluster *cluster, void (*done)(void *user), void *user)
     wipes_fini(&cluster->wipes, on_wipes_closed);
     core_news_fini(&cluster->news);
     cluster_orders_fini(&cluster->orders, on_orders_closed);
+    uv_close((uv_handle_t *)&cluster->patience, on_patience_closed);
     facts_fini(&cluster->facts);
 }

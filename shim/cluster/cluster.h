@@ -58,11 +58,11 @@ void cluster_look_at(const struct cluster *cluster, struct cluster_state *out);
 /* keeper_trouble() of its socket. */
 const char *cluster_trouble(const struct cluster *cluster, uint64_t *since_ms);
 
-
 /* The core's question (ports.h, claim_look). */
 void cluster_claim_look(struct cluster *cluster, const struct devicemgr_claim *claim);
 
-/* Whether what is to be done there can be: an agent is connected, which the API server has answered last. */
+/* Whether slices of drivers that are away are wiped: an agent is connected, or was lately, the API server
+ * answers it, or did lately, and does not refuse that. */
 bool cluster_works(const struct cluster *cluster);
 
 /* Ends all calls, removes the socket, frees, then runs `done` from the loop. No done() of an order comes

@@ -23,6 +23,9 @@
  * yet. */
 #define CLUSTER_LOOK_MS 1000
 #define CLUSTER_LOOK_AGAIN_MS 15000
+/* From the moment that no agent is connected, or the API server does not answer it, until drivers that are
+ * away are left to the kubelet: as long as that waits itself before it wipes their slices. */
+#define CLUSTER_PATIENCE_MS 30000
 /* An agent that is silent is asked for a sign of life; rpc_server_set_pings(). */
 #define CLUSTER_PINGS_MS 2000
 /* Agents at once: one, its next, and whoever tries. */

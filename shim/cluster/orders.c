@@ -8,6 +8,7 @@
 #include "shim/cluster/limits.h"
 #include "shim/log.h"
 #include "shim/must.h"
+#include "shim/rpc/message.h"
 
 enum order_state {
     ORDER_DUE,
@@ -24,7 +25,7 @@ struct cluster_order {
     void *user;
     unsigned tries;
     uint64_t at_ms; /* SENT, LATER: when it is due again */
-    bool told;      /* that it was refused */
+    bool told;      /* that it was refused, which it was since it is here */
 };
 
 /* ---- time ---- */
@@ -111,18 +112,6 @@ static void order_free(struct cluster_orders *orders, struct cluster_order *orde
     free(order);
 }
 
-static Agent__V1__Order *copy_of(const Agent__V1__Order *order)
-{
-    size_t len = agent__v1__order__get_packed_size(order);
-    uint8_t *packed = must(malloc(len + 1));
-    Agent__V1__Order *copy;
-
-    agent__v1__order__pack(order, packed);
-    copy = must(agent__v1__order__unpack(NULL, len, packed));
-    free(packed);
-    return copy;
-}
-
 uint64_t cluster_orders_add(struct cluster_orders *orders, const Agent__V1__Order *what,
                             bool for_ever, cluster_order_done *done, void *user)
 {
@@ -131,7 +120,7 @@ uint64_t cluster_orders_add(struct cluster_orders *orders, const Agent__V1__Orde
     if (orders->len == CLUSTER_ORDERS_MAX)
         return 0;
     order = must(calloc(1, sizeof *order));
-    order->what = copy_of(what);
+    order->what = (Agent__V1__Order *)must(message_copy(&what->base));
     order->what->id = ++orders->last_id;
     order->for_ever = for_ever;
     order->done = done;
@@ -205,6 +194,18 @@ bool cluster_orders_answered(struct cluster_orders *orders, const Agent__V1__Ans
         at_least_ms = CLUSTER_AGAIN_MS_MAX;
     set_later(orders, order, spread(wait_ms > at_least_ms ? wait_ms : at_least_ms));
     return true;
+}
+
+bool cluster_orders_refused(const struct cluster_orders *orders, Agent__V1__Order__WhatCase what)
+{
+    const struct cluster_order *order;
+
+    TAILQ_FOREACH(order, &orders->all, entry)
+    {
+        if (order->told && order->what->what_case == what)
+            return true;
+    }
+    return false;
 }
 
 void cluster_orders_lost(struct cluster_orders *orders)

@@ -55,6 +55,9 @@ size_t cluster_orders_fill(struct cluster_orders *orders, Agent__V1__Order **out
 /* False: nobody waits for such an answer. */
 bool cluster_orders_answered(struct cluster_orders *orders, const Agent__V1__AnswerRequest *answer);
 
+/* Whether one of that kind was refused, and is tried on. */
+bool cluster_orders_refused(const struct cluster_orders *orders, Agent__V1__Order__WhatCase what);
+
 /* The agent is another one, or gone: what it had is to be sent again. */
 void cluster_orders_lost(struct cluster_orders *orders);
 

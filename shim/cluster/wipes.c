@@ -7,7 +7,6 @@
 
 #include "devicemgr/dra.h"
 #include "shim/boot_clock.h"
-#include "shim/cluster/limits.h"
 #include "shim/log.h"
 #include "shim/must.h"
 
@@ -108,10 +107,13 @@ static void on_look(uv_timer_t *timer)
 
 void wipes_look(struct wipes *wipes)
 {
-    uv_timer_t *timer = &wipes->timer;
+    uint64_t version =
+        host_ready(wipes->host) ? devicemgr_drivers_version(host_core(wipes->host)) : 0;
 
-    if (!uv_is_active((uv_handle_t *)timer) || uv_timer_get_due_in(timer) > CLUSTER_LOOK_MS)
-        uv_timer_start(timer, on_look, CLUSTER_LOOK_MS, 0);
+    if (version != wipes->version || wipes->config->dra.wipe_after_ms != wipes->after_ms)
+        uv_timer_start(&wipes->timer, on_look, 0, 0);
+    wipes->version = version;
+    wipes->after_ms = wipes->config->dra.wipe_after_ms;
 }
 
 void wipes_init(struct wipes *wipes, uv_loop_t *loop, const struct config *config,

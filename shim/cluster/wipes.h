@@ -24,6 +24,8 @@ struct wipes {
     void (*cancel)(void *user, uint64_t order);
     void *user;
     struct wipes_driver *ordered; /* a uthash */
+    uint64_t version;             /* devicemgr_drivers_version() when it was looked last, */
+    uint64_t after_ms;            /* and the setting */
     uv_timer_t timer;
 };
 
@@ -35,7 +37,7 @@ void wipes_init(struct wipes *wipes, uv_loop_t *loop, const struct config *confi
 /* Before its orders; `closed` runs from the loop. */
 void wipes_fini(struct wipes *wipes, uv_close_cb closed);
 
-/* Something of the core's may have changed: it is looked at within CLUSTER_LOOK_MS. */
+/* Something of the core's may have changed: it is looked at in the loop's next turn. */
 void wipes_look(struct wipes *wipes);
 
 #endif

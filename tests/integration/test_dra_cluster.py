@@ -146,6 +146,35 @@ def test_an_api_server_that_refuses_is_asked_on(shim, agent, bridge, kubelet, se
     assert slices(server) == []
 
 
+def test_who_may_not_wipe_leaves_it_to_the_kubelet(shim, agent, bridge, kubelet, server, make_driver):
+    """Or nobody would, and pods would be scheduled by what nobody stands for."""
+    publish(server, GPU)
+    driver = make_driver()
+    kubelet.wait_registered(GPU)
+    server.wait_watched("nodes")
+    server.fault(Fault(status=403), path="/apis/resource.k8s.io/v1/resourceslices", method="DELETE", times=None)
+    driver.stop()
+    kubelet.wait_gone(GPU)
+    driver.start()
+    assert kubelet.wait_registered(GPU)
+
+
+def test_an_agent_that_is_started_anew_takes_no_driver_away(shim, agent, bridge, kubelet, server, make_driver):
+    driver = make_driver()
+    instance = kubelet.wait_registered(GPU)
+    server.wait_watched("nodes")
+    driver.stop()
+    wiped(shim)
+    agent.kill()
+    shim.wait_log("cluster: the agent is gone")
+    agent.start()
+    shim.wait_log("cluster: agent", 2)
+    driver.start()
+    driver.wait_registered()
+    assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
+    assert instance.losses() == 0 and kubelet.deregistered == []
+
+
 @pytest.mark.parametrize("dra", [{"wipe_after": "1h"}])
 def test_one_that_is_back_in_time_is_not_wiped(shim, agent, bridge, kubelet, server, make_driver, dra):
     publish(server, GPU)
