@@ -137,6 +137,8 @@ static void tell_output(struct exec_plugin *plugin)
              "what it wrote is no ExecCredential of the apiVersion that was asked for");
     else if (!credential.token && !(credential.certificate && credential.key))
         tell(plugin, NULL, "it gave neither a token nor a certificate with its key");
+    else if (credential.token && strpbrk(credential.token, "\r\n"))
+        tell(plugin, NULL, "it gave a token with the end of a line in it");
     else
         tell(plugin, &credential, "");
     json_decref(root);

@@ -242,6 +242,8 @@ static void read_user(struct reader *r, yaml_node_t *user, struct kubeconfig *ou
     out->key = data_of(r, user, "client-key-data");
     out->token = text_of(r, user, "token");
     out->token_file = path_of(r, user, "tokenFile");
+    if (out->token && strpbrk(out->token, "\r\n")) /* it goes into a header */
+        refuse(r, "the user's token has the end of a line in it", NULL);
     read_exec(r, get(r, user, "exec"), &out->exec);
     if (get(r, user, "auth-provider") || get(r, user, "username"))
         refuse(r, "the user has neither a certificate, a token nor exec, but something older",

@@ -561,6 +561,7 @@ def plugin_config(directory, server, script, **exec_more):
 
 
 CREDENTIAL = '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"%s"}}'
+TWO_LINES = CREDENTIAL % r"a\n"
 
 
 def test_a_credential_plugin(directory, make_agent, server, feed):
@@ -581,7 +582,9 @@ def test_a_credential_plugin(directory, make_agent, server, feed):
 
 @pytest.mark.parametrize("script, words", [
     ("exit 3", "status 3"), ("echo no", "no ExecCredential"), ("yes 0123456789", "message too long"),
-    (f"echo '{CREDENTIAL % ''}'", "neither a token")], ids=["fails", "no-json", "endless", "empty"])
+    (f"echo '{CREDENTIAL % ''}'", "neither a token"),
+    (f"printf %s '{TWO_LINES}'", "the end of a line")],
+    ids=["fails", "no-json", "endless", "empty", "two-lines"])
 def test_credential_plugins_that_fail(directory, make_agent, server, feed, script, words):
     make_agent(plugin_config(directory, server, script), node_name=NODE)
     feed.wait_state(lambda state: words in state.trouble and not state.reached, words)

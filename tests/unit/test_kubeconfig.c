@@ -128,6 +128,7 @@ static void what_is_refused(void **state)
         {HEAD CLUSTER USER "    exec: {apiVersion: client.authentication.k8s.io/v1}\n",
          "no command"},
         {HEAD CLUSTER USER "    token: \"a\\0b\"\n", "no text: token"},
+        {HEAD CLUSTER USER "    token: |\n      a\n", "the end of a line"},
     };
 
     (void)state;
