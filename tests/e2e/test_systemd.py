@@ -169,8 +169,7 @@ def test_another_schema_and_back(node, allocated):
 def test_a_checkpoint_is_put_into_the_place_of_a_lost_one(node, allocated):
     """Stopped as the refusal says, it stays so, though a kubelet calls at its socket again and again."""
     client, _, container = allocated
-    state, document = node.path("/var/lib/cri-device-shim"), "/root/checkpoint.json"
-    node.path("/root").mkdir(exist_ok=True)
+    state, document = node.path("/var/lib/cri-device-shim"), "/var/lib/checkpoint.json"
     node.run("cri-device-shimctl", "cordon", GPU, "g9")
     node.run("cri-device-shimctl", "checkpoint", "export", "--file", document)
     refused_ = node.run("cri-device-shimctl", "checkpoint", "import", document, "--yes", check=False)

@@ -26,6 +26,8 @@ struct books {
     struct allocations allocations;
     struct pods pods;
     struct orders orders;
+    struct drivers drivers;
+    struct claims claims;
 };
 
 static void books_fini(struct books *books)
