@@ -62,7 +62,9 @@ class Registrar:
         self._server = None
 
     def start(self):
-        """In place of what an earlier process has left, as the helpers do at their start."""
+        """In place of what an earlier process has left, as the helpers do at their start; in a directory that
+        whoever watches it makes."""
+        wait_until(self.path.parent.is_dir, f"{self.path.parent} is there")
         self.path.unlink(missing_ok=True)
         self._server = _serve(self.path, {PLUGIN_REGISTRATION: {
             "GetInfo": grpc.unary_unary_rpc_method_handler(
