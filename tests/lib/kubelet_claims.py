@@ -13,9 +13,10 @@ The entry is in the state file before a driver is asked, but not that a claim is
 that has restarted asks again for the next sandbox. What fails is tried again, after 60 to 90 s here,
 10 to 15 s there, and pods that were deleted by force are seen to every 60 s: all compressed by 100.
 
-Three faults of 1.36 are left out, for nothing in front of it could mend what they do: it unprepares for
-a pod that has no part in the entry; it lets a pod join a claim while the last other one's unprepare is
-under way, or has failed half-way; and it sees to a forced pod while that one's prepare is under way.
+Three faults of 1.36 are left out, since what they do cannot be mended in front of it, or only in part: it
+unprepares for a pod that has no part in the entry; it lets a pod join a claim while the last other one's
+unprepare is under way, or has failed half-way; and it sees to a forced pod while that one's prepare is
+under way.
 """
 
 import collections
