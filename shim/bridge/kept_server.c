@@ -239,8 +239,10 @@ void kept_server_go_on(struct kept_server *server)
     size_t ended;
 
     server->len = kept_connections_resume(&server->service, &server->connections, &ended);
-    if (ended > 0)
-        server->ended_ms = uv_now(server->service.loop) + 1;
+    if (ended > 0) {
+        uv_update_time(server->service.loop); /* the loop has not run yet */
+        server->ended_ms = uv_now(server->service.loop);
+    }
     resume_listener(server);
     uv_timer_start(&server->timer, on_timer, KEPT_SETTLED_MS, 0);
     kept_connections_go_on(&server->connections);
@@ -248,8 +250,10 @@ void kept_server_go_on(struct kept_server *server)
 
 uint64_t kept_server_disconnect(struct kept_server *server)
 {
-    uint64_t now_ms = uv_now(server->service.loop);
+    uint64_t now_ms;
 
+    uv_update_time(server->service.loop);
+    now_ms = uv_now(server->service.loop);
     while (!LIST_EMPTY(&server->connections)) {
         if (kept_connection_is_resumed(LIST_FIRST(&server->connections)))
             server->ended_ms = now_ms;

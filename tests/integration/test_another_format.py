@@ -192,7 +192,7 @@ def test_recorded_exchanges_go_on(h2runtime, manager, start, installed, backgrou
         shim.start()
         strikes += 1
     check_played(records, played.result(2 * GENEROUS_S))
-    assert strikes > 1
+    assert strikes
     assert "cannot be gone on with" not in shim.log()
 
 
