@@ -704,6 +704,7 @@ def test_a_stream_that_ends(feed, shown, kubelet):
     steps = [event.what for event in kubelet.events]
     assert steps == ["register", "options", "list"] + ["end", "register", "options", "list"] * 3
     wait_until(lambda: sockets_of(bridge) == before, "the old connections are closed")
+    bridge.wait_log("shown to the kubelet", 4)
     assert bridge.log().count("shown to the kubelet") == 4
 
 

@@ -95,7 +95,7 @@ def test_a_driver_that_is_away_stays_with_the_kubelet(shim, agent, bridge, kubel
     assert instance.losses() == 0 and kubelet.deregistered == []
     # One that was moved to the kubelet publishes by itself: it is not wiped twice, nor after a restart.
     publish(server, GPU)
-    shim.kill()
+    shim.terminate()  # killed, it may not have stored yet that they were wiped
     shim.start()
     shim.wait_log("cluster: agent", 2)
     publish(server, "other.example.com")
