@@ -5,6 +5,7 @@
 
 #include "shim/agent/order_run.h"
 #include "shim/must.h"
+#include "shim/rpc/message.h"
 
 /* ---- their ends ---- */
 
@@ -165,18 +166,6 @@ static struct run *find(struct orders *orders, uint64_t id)
     return NULL;
 }
 
-static Agent__V1__Order *copy_of(const Agent__V1__Order *order)
-{
-    size_t len = agent__v1__order__get_packed_size(order);
-    uint8_t *packed = must(malloc(len + 1));
-    Agent__V1__Order *copy;
-
-    agent__v1__order__pack(order, packed);
-    copy = must(agent__v1__order__unpack(NULL, len, packed));
-    free(packed);
-    return copy;
-}
-
 void orders_take(struct orders *orders, const Agent__V1__Order *order)
 {
     struct run *run;
@@ -186,7 +175,7 @@ void orders_take(struct orders *orders, const Agent__V1__Order *order)
     uv_timer_start(&orders->timer, on_turn, 0, 0);
     run = must(calloc(1, sizeof *run));
     run->orders = orders;
-    run->order = copy_of(order);
+    run->order = (Agent__V1__Order *)must(message_copy(&order->base));
     TAILQ_INSERT_TAIL(&orders->runs, run, entry);
     orders->runs_len++;
 }
