@@ -23,9 +23,4 @@ void checkpoint_json_set_head(json_t *document, uint64_t schema_version, bool so
  * that makes no sense, or of another kind. */
 void checkpoint_json_add(json_t *document, const char *kind, const uint8_t *value, size_t bytes);
 
-/* A peer's text; what is no UTF-8 becomes '?'. */
-json_t *checkpoint_json_text(const char *text);
-/* Takes the value. */
-void checkpoint_json_set(json_t *object, const char *key, json_t *value);
-
 #endif

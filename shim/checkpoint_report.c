@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-#include "shim/checkpoint_json.h"
+#include "shim/json_value.h"
 #include "shim/must.h"
 #include "shim/printable.h"
 
@@ -47,11 +47,6 @@ void checkpoint_report_put_name(FILE *out, const struct checkpoint_report *repor
     fprintf(out, "checkpoint/%s\n", report->sound ? "sound" : "damaged");
 }
 
-static json_t *number(uint64_t is)
-{
-    return must(json_integer((json_int_t)is));
-}
-
 json_t *checkpoint_report_json(const struct checkpoint_report *report)
 {
     json_t *all = must(json_object()), *findings = must(json_array());
@@ -59,21 +54,21 @@ json_t *checkpoint_report_json(const struct checkpoint_report *report)
     for (size_t i = 0; i < report->findings_len; i++) {
         json_t *one = must(json_object());
 
-        checkpoint_json_set(one, "kind", checkpoint_json_text(report->findings[i].kind));
-        checkpoint_json_set(one, "text", checkpoint_json_text(report->findings[i].text));
+        json_value_set(one, "kind", json_value_text(report->findings[i].kind));
+        json_value_set(one, "text", json_value_text(report->findings[i].text));
         if (json_array_append_new(findings, one) < 0)
             abort(); /* out of memory */
     }
-    checkpoint_json_set(all, "file", checkpoint_json_text(report->path));
-    checkpoint_json_set(all, "schemaVersion", number(report->schema_version));
-    checkpoint_json_set(all, "sound", json_boolean(report->sound));
-    checkpoint_json_set(all, "resources", number(report->resources));
-    checkpoint_json_set(all, "allocations", number(report->allocations));
-    checkpoint_json_set(all, "pods", number(report->pods));
-    checkpoint_json_set(all, "orders", number(report->orders));
-    checkpoint_json_set(all, "drivers", number(report->drivers));
-    checkpoint_json_set(all, "claims", number(report->claims));
-    checkpoint_json_set(all, "findings", findings);
-    checkpoint_json_set(all, "findingsTotal", number(report->findings_total));
+    json_value_set(all, "file", json_value_text(report->path));
+    json_value_set(all, "schemaVersion", json_value_number(report->schema_version));
+    json_value_set(all, "sound", json_boolean(report->sound));
+    json_value_set(all, "resources", json_value_number(report->resources));
+    json_value_set(all, "allocations", json_value_number(report->allocations));
+    json_value_set(all, "pods", json_value_number(report->pods));
+    json_value_set(all, "orders", json_value_number(report->orders));
+    json_value_set(all, "drivers", json_value_number(report->drivers));
+    json_value_set(all, "claims", json_value_number(report->claims));
+    json_value_set(all, "findings", findings);
+    json_value_set(all, "findingsTotal", json_value_number(report->findings_total));
     return all;
 }

@@ -88,18 +88,18 @@ static json_t *allocation_of(const struct merged *merged)
     const Control__V1__Allocation *row = merged->row;
     json_t *one = must(json_object());
 
-    show_set(one, "namespace", show_text_or_null(row->pod_namespace));
-    show_set(one, "pod", show_text_or_null(row->pod_name));
-    show_set(one, "uid", show_text(row->pod_uid));
-    show_set(one, "container", show_text(row->container));
-    show_set(one, "resource", show_text(row->resource));
-    show_set(one, "ids", show_texts(merged->ids, merged->ids_len));
-    show_set(one, "state", show_text(row->state));
-    show_set(one, "since", show_ago(row->since_ms));
-    show_set(one, "chosenBy", show_text(chosen_by(row)));
-    show_set(one, "stored", json_boolean(row->stored));
-    show_set(one, "optionsCached", json_boolean(row->cached));
-    show_set(one, "waitsFor", show_texts(row->waits, row->n_waits));
+    json_value_set(one, "namespace", json_value_text_or_null(row->pod_namespace));
+    json_value_set(one, "pod", json_value_text_or_null(row->pod_name));
+    json_value_set(one, "uid", json_value_text(row->pod_uid));
+    json_value_set(one, "container", json_value_text(row->container));
+    json_value_set(one, "resource", json_value_text(row->resource));
+    json_value_set(one, "ids", json_value_texts(merged->ids, merged->ids_len));
+    json_value_set(one, "state", json_value_text(row->state));
+    json_value_set(one, "since", show_ago(row->since_ms));
+    json_value_set(one, "chosenBy", json_value_text(chosen_by(row)));
+    json_value_set(one, "stored", json_boolean(row->stored));
+    json_value_set(one, "optionsCached", json_boolean(row->cached));
+    json_value_set(one, "waitsFor", json_value_texts(row->waits, row->n_waits));
     return one;
 }
 
@@ -112,7 +112,7 @@ static void put_merged(struct listing *listing)
     char *pod;
 
     if (listing->items) {
-        show_append(listing->items, allocation_of(merged));
+        json_value_append(listing->items, allocation_of(merged));
     } else if (listing->table) {
         put_row(listing, merged);
     } else {

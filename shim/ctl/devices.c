@@ -112,11 +112,11 @@ static json_t *holder_of(const Control__V1__Holder *holder)
 {
     json_t *one = must(json_object());
 
-    show_set(one, "namespace", show_text_or_null(holder->pod_namespace));
-    show_set(one, "pod", show_text_or_null(holder->pod_name));
-    show_set(one, "uid", show_text(holder->pod_uid));
-    show_set(one, "container", show_text(holder->container));
-    show_set(one, "state", show_text(holder->state));
+    json_value_set(one, "namespace", json_value_text_or_null(holder->pod_namespace));
+    json_value_set(one, "pod", json_value_text_or_null(holder->pod_name));
+    json_value_set(one, "uid", json_value_text(holder->pod_uid));
+    json_value_set(one, "container", json_value_text(holder->container));
+    json_value_set(one, "state", json_value_text(holder->state));
     return one;
 }
 
@@ -125,22 +125,23 @@ static json_t *device_of(const Control__V1__Device *row)
     json_t *one = must(json_object()), *nodes = must(json_array()), *holders = must(json_array());
 
     for (size_t i = 0; i < row->n_numa_nodes; i++)
-        show_append(nodes, must(json_integer(row->numa_nodes[i])));
+        json_value_append(nodes, must(json_integer(row->numa_nodes[i])));
     for (size_t i = 0; i < row->n_holders; i++)
-        show_append(holders, holder_of(row->holders[i]));
-    show_set(one, "resource", show_text(row->resource));
-    show_set(one, "id", show_text(row->id));
-    show_set(one, "health", show_text(health_of(row)));
-    show_set(one, "since", row->listed ? show_ago(row->since_ms) : json_null());
-    show_set(one, "free", json_boolean(row->free));
-    show_set(one, "kubelet",
-             row->shown ? show_text(row->shown_healthy ? "healthy" : "unhealthy") : json_null());
-    show_set(one, "numaNodes", nodes);
-    show_set(one, "holders", holders);
-    show_set(one, "holdersTotal", show_number(row->holders_total));
-    show_set(one, "cordon", list_cordon(row->cordon));
-    show_set(one, "withdrawn", json_boolean(row->withdrawn));
-    show_set(one, "withdrawal", list_cordon(row->withdrawal));
+        json_value_append(holders, holder_of(row->holders[i]));
+    json_value_set(one, "resource", json_value_text(row->resource));
+    json_value_set(one, "id", json_value_text(row->id));
+    json_value_set(one, "health", json_value_text(health_of(row)));
+    json_value_set(one, "since", row->listed ? show_ago(row->since_ms) : json_null());
+    json_value_set(one, "free", json_boolean(row->free));
+    json_value_set(one, "kubelet",
+                   row->shown ? json_value_text(row->shown_healthy ? "healthy" : "unhealthy")
+                              : json_null());
+    json_value_set(one, "numaNodes", nodes);
+    json_value_set(one, "holders", holders);
+    json_value_set(one, "holdersTotal", json_value_number(row->holders_total));
+    json_value_set(one, "cordon", list_cordon(row->cordon));
+    json_value_set(one, "withdrawn", json_boolean(row->withdrawn));
+    json_value_set(one, "withdrawal", list_cordon(row->withdrawal));
     return one;
 }
 
@@ -154,7 +155,7 @@ static void put_rows(struct listing *listing, const ProtobufCMessage *page)
         const Control__V1__Device *row = response->rows[i];
 
         if (listing->items)
-            show_append(listing->items, device_of(row));
+            json_value_append(listing->items, device_of(row));
         else if (listing->table)
             put_row(listing->table, row);
         else

@@ -129,20 +129,20 @@ static json_t *event_of(const Control__V1__Event *event)
 {
     json_t *one = must(json_object());
 
-    show_set(one, "id", json_integer((json_int_t)event->id));
-    show_set(one, "last", show_ago(event->last_ms));
-    show_set(one, "first", show_ago(event->first_ms));
-    show_set(one, "times", json_integer((json_int_t)event->times));
-    show_set(one, "kind", show_text(event->kind));
-    show_set(one, "resource", show_text_or_null(event->resource));
-    show_set(one, "ids", show_texts(event->ids, event->n_ids));
-    show_set(one, "idsTotal", json_integer((json_int_t)event->ids_total));
-    show_set(one, "namespace", show_text_or_null(event->pod_namespace));
-    show_set(one, "pod", show_text_or_null(event->pod_name));
-    show_set(one, "uid", show_text_or_null(event->pod_uid));
-    show_set(one, "container", show_text_or_null(event->container));
-    show_set(one, "reason", show_text_or_null(event->word));
-    show_set(one, "text", show_text_or_null(event->text));
+    json_value_set(one, "id", json_integer((json_int_t)event->id));
+    json_value_set(one, "last", show_ago(event->last_ms));
+    json_value_set(one, "first", show_ago(event->first_ms));
+    json_value_set(one, "times", json_integer((json_int_t)event->times));
+    json_value_set(one, "kind", json_value_text(event->kind));
+    json_value_set(one, "resource", json_value_text_or_null(event->resource));
+    json_value_set(one, "ids", json_value_texts(event->ids, event->n_ids));
+    json_value_set(one, "idsTotal", json_integer((json_int_t)event->ids_total));
+    json_value_set(one, "namespace", json_value_text_or_null(event->pod_namespace));
+    json_value_set(one, "pod", json_value_text_or_null(event->pod_name));
+    json_value_set(one, "uid", json_value_text_or_null(event->pod_uid));
+    json_value_set(one, "container", json_value_text_or_null(event->container));
+    json_value_set(one, "reason", json_value_text_or_null(event->word));
+    json_value_set(one, "text", json_value_text_or_null(event->text));
     return one;
 }
 
@@ -153,7 +153,7 @@ static void show_event(struct reading *reading, const Control__V1__Event *event)
     const struct show *show = reading->show;
 
     if (reading->items) {
-        show_append(reading->items, event_of(event));
+        json_value_append(reading->items, event_of(event));
     } else if (show->format == SHOW_JSON) {
         show_json(show, event_of(event));
     } else if (show->format == SHOW_NAME) {
@@ -268,7 +268,7 @@ static bool list(const struct command_run *run, const Control__V1__EventsRequest
     if (reading.items) {
         json_t *all = must(json_object());
 
-        show_set(all, "items", reading.items);
+        json_value_set(all, "items", reading.items);
         show_json(&run->show, all);
     }
     if (reading.table)

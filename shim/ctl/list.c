@@ -69,7 +69,7 @@ static void show_pages(const struct show *show, const struct list *list, const s
     if (show->format == SHOW_JSON) {
         all = must(json_object());
         listing.items = must(json_array());
-        show_set(all, "items", listing.items);
+        json_value_set(all, "items", listing.items);
     } else if (show->format != SHOW_NAME) {
         listing.table = table_new(show, list->columns, list->columns_len);
     }
@@ -138,7 +138,7 @@ json_t *list_cordon(const Control__V1__Cordon *cordon)
     if (!cordon)
         return json_null();
     one = must(json_object());
-    show_set(one, "since", show_ago(cordon->since_ms));
-    show_set(one, "reason", show_text_or_null(cordon->reason));
+    json_value_set(one, "since", show_ago(cordon->since_ms));
+    json_value_set(one, "reason", json_value_text_or_null(cordon->reason));
     return one;
 }

@@ -10,9 +10,9 @@ static void show_level(const struct show *show, const Control__V1__LogLevelRespo
 
     if (show->format == SHOW_JSON) {
         all = must(json_object());
-        show_set(all, "level", show_text(response->level));
-        show_set(all, "settings", show_text(response->settings));
-        show_set(all, "set", json_boolean(response->set));
+        json_value_set(all, "level", json_value_text(response->level));
+        json_value_set(all, "settings", json_value_text(response->settings));
+        json_value_set(all, "set", json_boolean(response->set));
         show_json(show, all);
     } else if (response->set && show->format != SHOW_NAME) {
         fprintf(show->out, "%s (set; the settings say %s: --reset)\n", response->level,

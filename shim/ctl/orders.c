@@ -34,13 +34,13 @@ static json_t *order_of(const Control__V1__Order *row)
 {
     json_t *one = must(json_object());
 
-    show_set(one, "kind", show_text(row->kind));
-    show_set(one, "resource", show_text(row->resource));
-    show_set(one, "id", show_text_or_null(row->id));
-    show_set(one, "reason", show_text_or_null(row->reason));
-    show_set(one, "since", show_ago(row->since_ms));
-    show_set(one, "moreSeconds", show_seconds(row->more_ms));
-    show_set(one, "over", json_boolean(row->over));
+    json_value_set(one, "kind", json_value_text(row->kind));
+    json_value_set(one, "resource", json_value_text(row->resource));
+    json_value_set(one, "id", json_value_text_or_null(row->id));
+    json_value_set(one, "reason", json_value_text_or_null(row->reason));
+    json_value_set(one, "since", show_ago(row->since_ms));
+    json_value_set(one, "moreSeconds", show_seconds(row->more_ms));
+    json_value_set(one, "over", json_boolean(row->over));
     return one;
 }
 
@@ -52,7 +52,7 @@ static void put_rows(struct listing *listing, const ProtobufCMessage *page)
         const Control__V1__Order *row = response->rows[i];
 
         if (listing->items)
-            show_append(listing->items, order_of(row));
+            json_value_append(listing->items, order_of(row));
         else if (listing->table)
             put_row(listing->table, row);
         else

@@ -99,9 +99,9 @@ static json_t *refusal_of(const Control__V1__PodContainer *container)
     if (!container->refused_word[0])
         return json_null();
     refusal = must(json_object());
-    show_set(refusal, "word", show_text(container->refused_word));
-    show_set(refusal, "times", show_number(container->refused_times));
-    show_set(refusal, "last", show_ago(container->refused_ms));
+    json_value_set(refusal, "word", json_value_text(container->refused_word));
+    json_value_set(refusal, "times", json_value_number(container->refused_times));
+    json_value_set(refusal, "last", show_ago(container->refused_ms));
     return refusal;
 }
 
@@ -109,11 +109,12 @@ static json_t *container_of(const Control__V1__PodContainer *container)
 {
     json_t *one = must(json_object());
 
-    show_set(one, "name", show_text(container->name));
-    show_set(one, "devices", show_number(container->devices));
-    show_set(one, "state", show_text_or_null(container->state));
-    show_set(one, "waitsSince", container->waits ? show_ago(container->waited_ms) : json_null());
-    show_set(one, "lastRefusal", refusal_of(container));
+    json_value_set(one, "name", json_value_text(container->name));
+    json_value_set(one, "devices", json_value_number(container->devices));
+    json_value_set(one, "state", json_value_text_or_null(container->state));
+    json_value_set(one, "waitsSince",
+                   container->waits ? show_ago(container->waited_ms) : json_null());
+    json_value_set(one, "lastRefusal", refusal_of(container));
     return one;
 }
 
@@ -122,13 +123,13 @@ static json_t *pod_of(const Control__V1__Pod *row)
     json_t *one = must(json_object()), *containers = must(json_array());
 
     for (size_t i = 0; i < row->n_containers; i++)
-        show_append(containers, container_of(row->containers[i]));
-    show_set(one, "namespace", show_text_or_null(row->pod_namespace));
-    show_set(one, "name", show_text_or_null(row->name));
-    show_set(one, "uid", show_text(row->uid));
-    show_set(one, "sandbox", show_text_or_null(row->sandbox));
-    show_set(one, "containers", containers);
-    show_set(one, "containersTotal", show_number(row->containers_total));
+        json_value_append(containers, container_of(row->containers[i]));
+    json_value_set(one, "namespace", json_value_text_or_null(row->pod_namespace));
+    json_value_set(one, "name", json_value_text_or_null(row->name));
+    json_value_set(one, "uid", json_value_text(row->uid));
+    json_value_set(one, "sandbox", json_value_text_or_null(row->sandbox));
+    json_value_set(one, "containers", containers);
+    json_value_set(one, "containersTotal", json_value_number(row->containers_total));
     return one;
 }
 
@@ -150,7 +151,7 @@ static void put_rows(struct listing *listing, const ProtobufCMessage *page)
         const Control__V1__Pod *row = response->rows[i];
 
         if (listing->items)
-            show_append(listing->items, pod_of(row));
+            json_value_append(listing->items, pod_of(row));
         else if (listing->table)
             put_row(listing->table, row);
         else

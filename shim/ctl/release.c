@@ -89,14 +89,14 @@ static json_t *row_of(const Control__V1__Allocation *row)
 {
     json_t *one = must(json_object());
 
-    show_set(one, "namespace", show_text_or_null(row->pod_namespace));
-    show_set(one, "pod", show_text_or_null(row->pod_name));
-    show_set(one, "uid", show_text(row->pod_uid));
-    show_set(one, "container", show_text(row->container));
-    show_set(one, "resource", show_text(row->resource));
-    show_set(one, "ids", show_texts(row->ids, row->n_ids));
-    show_set(one, "idsTotal", show_number(row->ids_total));
-    show_set(one, "state", show_text(row->state));
+    json_value_set(one, "namespace", json_value_text_or_null(row->pod_namespace));
+    json_value_set(one, "pod", json_value_text_or_null(row->pod_name));
+    json_value_set(one, "uid", json_value_text(row->pod_uid));
+    json_value_set(one, "container", json_value_text(row->container));
+    json_value_set(one, "resource", json_value_text(row->resource));
+    json_value_set(one, "ids", json_value_texts(row->ids, row->n_ids));
+    json_value_set(one, "idsTotal", json_value_number(row->ids_total));
+    json_value_set(one, "state", json_value_text(row->state));
     return one;
 }
 
@@ -107,12 +107,12 @@ static void show_it(const struct show *show, const Control__V1__ReleaseResponse 
     json_t *all = must(json_object()), *rows = must(json_array());
 
     for (size_t i = 0; i < plan->n_rows; i++)
-        show_append(rows, row_of(plan->rows[i]));
-    show_set(all, "allocations", rows);
-    show_set(all, "more", json_boolean(plan->more));
-    show_set(all, "refused", show_text_or_null(plan->refused));
-    show_set(all, "remark", show_text_or_null(plan->text));
-    show_set(all, "released", done ? show_text(done->text) : json_null());
+        json_value_append(rows, row_of(plan->rows[i]));
+    json_value_set(all, "allocations", rows);
+    json_value_set(all, "more", json_boolean(plan->more));
+    json_value_set(all, "refused", json_value_text_or_null(plan->refused));
+    json_value_set(all, "remark", json_value_text_or_null(plan->text));
+    json_value_set(all, "released", done ? json_value_text(done->text) : json_null());
     show_json(show, all);
 }
 

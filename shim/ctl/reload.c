@@ -19,7 +19,7 @@ static json_t *names_of(char *names)
     for (char *rest = names, *name; (name = strsep(&rest, ","));) {
         name += strspn(name, " ");
         if (name[0])
-            show_append(list, show_text(name));
+            json_value_append(list, json_value_text(name));
     }
     return list;
 }
@@ -37,8 +37,8 @@ static bool run(const struct command_run *run, struct client_failure *failure)
     if (run->show.format == SHOW_JSON) {
         json_t *all = must(json_object());
 
-        show_set(all, "changed", names_of(response->changed));
-        show_set(all, "needsRestart", names_of(response->needs_restart));
+        json_value_set(all, "changed", names_of(response->changed));
+        json_value_set(all, "needsRestart", names_of(response->needs_restart));
         show_json(&run->show, all);
     } else {
         put_names(&run->show, "changed", response->changed);

@@ -65,8 +65,8 @@ static json_t *shown_of(const Control__V1__Resource *row)
     if (!row->shown)
         return json_null();
     shown = must(json_object());
-    show_set(shown, "devices", show_number(row->shown_devices));
-    show_set(shown, "healthy", show_number(row->shown_healthy));
+    json_value_set(shown, "devices", json_value_number(row->shown_devices));
+    json_value_set(shown, "healthy", json_value_number(row->shown_healthy));
     return shown;
 }
 
@@ -74,17 +74,17 @@ static json_t *resource_of(const Control__V1__Resource *row)
 {
     json_t *one = must(json_object());
 
-    show_set(one, "name", show_text(row->name));
-    show_set(one, "state", show_text(row->state));
-    show_set(one, "exclusive", json_boolean(row->exclusive));
-    show_set(one, "devices", show_number(row->devices));
-    show_set(one, "healthy", show_number(row->healthy));
-    show_set(one, "held", show_number(row->held));
-    show_set(one, "free", show_number(row->free));
-    show_set(one, "kubelet", shown_of(row));
-    show_set(one, "cordoned", show_number(row->cordoned));
-    show_set(one, "withdrawn", json_boolean(row->withdrawn));
-    show_set(one, "withdrawal", list_cordon(row->withdrawal));
+    json_value_set(one, "name", json_value_text(row->name));
+    json_value_set(one, "state", json_value_text(row->state));
+    json_value_set(one, "exclusive", json_boolean(row->exclusive));
+    json_value_set(one, "devices", json_value_number(row->devices));
+    json_value_set(one, "healthy", json_value_number(row->healthy));
+    json_value_set(one, "held", json_value_number(row->held));
+    json_value_set(one, "free", json_value_number(row->free));
+    json_value_set(one, "kubelet", shown_of(row));
+    json_value_set(one, "cordoned", json_value_number(row->cordoned));
+    json_value_set(one, "withdrawn", json_boolean(row->withdrawn));
+    json_value_set(one, "withdrawal", list_cordon(row->withdrawal));
     return one;
 }
 
@@ -96,7 +96,7 @@ static void put_resources(struct listing *listing, const ProtobufCMessage *page)
         const Control__V1__Resource *row = response->rows[i];
 
         if (listing->items)
-            show_append(listing->items, resource_of(row));
+            json_value_append(listing->items, resource_of(row));
         else if (listing->table)
             put_resource_row(listing->table, row);
         else
@@ -170,10 +170,10 @@ static json_t *away_of(const Control__V1__Plugin *row)
     if (!row->away)
         return json_null();
     away = must(json_object());
-    show_set(away, "since", show_ago(row->away_ms));
-    show_set(away, "graceLeftSeconds", show_seconds(row->grace_left_ms));
-    show_set(away, "graceExtendedSeconds", show_seconds(row->grace_more_ms));
-    show_set(away, "error", show_text_or_null(row->error));
+    json_value_set(away, "since", show_ago(row->away_ms));
+    json_value_set(away, "graceLeftSeconds", show_seconds(row->grace_left_ms));
+    json_value_set(away, "graceExtendedSeconds", show_seconds(row->grace_more_ms));
+    json_value_set(away, "error", json_value_text_or_null(row->error));
     return away;
 }
 
@@ -184,8 +184,8 @@ static json_t *options_of(const Control__V1__Plugin *row)
     if (!row->options_known)
         return json_null();
     options = must(json_object());
-    show_set(options, "preferredAllocation", json_boolean(row->preferred_allocation));
-    show_set(options, "preStart", json_boolean(row->pre_start));
+    json_value_set(options, "preferredAllocation", json_boolean(row->preferred_allocation));
+    json_value_set(options, "preStart", json_boolean(row->pre_start));
     return options;
 }
 
@@ -193,12 +193,12 @@ static json_t *plugin_of(const Control__V1__Plugin *row)
 {
     json_t *one = must(json_object());
 
-    show_set(one, "resource", show_text(row->resource));
-    show_set(one, "socket", show_text_or_null(row->socket));
-    show_set(one, "state", show_text(row->state));
-    show_set(one, "since", show_ago(row->since_ms));
-    show_set(one, "away", away_of(row));
-    show_set(one, "options", options_of(row));
+    json_value_set(one, "resource", json_value_text(row->resource));
+    json_value_set(one, "socket", json_value_text_or_null(row->socket));
+    json_value_set(one, "state", json_value_text(row->state));
+    json_value_set(one, "since", show_ago(row->since_ms));
+    json_value_set(one, "away", away_of(row));
+    json_value_set(one, "options", options_of(row));
     return one;
 }
 
@@ -210,7 +210,7 @@ static void put_plugins(struct listing *listing, const ProtobufCMessage *page)
         const Control__V1__Plugin *row = response->rows[i];
 
         if (listing->items)
-            show_append(listing->items, plugin_of(row));
+            json_value_append(listing->items, plugin_of(row));
         else if (listing->table)
             put_plugin_row(listing->table, row);
         else

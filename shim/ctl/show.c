@@ -78,26 +78,6 @@ bool show_duration_parse(const char *text, uint64_t *ms)
 
 /* ---- JSON ---- */
 
-json_t *show_text(const char *text)
-{
-    json_t *value = json_string(text);
-    char *copy;
-
-    if (value)
-        return value;
-    copy = must(strdup(text));
-    for (char *c = copy; *c; c++)
-        *c = (unsigned char)*c < 0x80 ? *c : '?';
-    value = must(json_string(copy));
-    free(copy);
-    return value;
-}
-
-json_t *show_text_or_null(const char *text)
-{
-    return text[0] ? show_text(text) : json_null();
-}
-
 const char *show_time(uint64_t ms_ago, char out[static SHOW_TIME_BYTES])
 {
     time_t then = time(NULL) - (time_t)(ms_ago / 1000);
@@ -106,15 +86,6 @@ const char *show_time(uint64_t ms_ago, char out[static SHOW_TIME_BYTES])
     gmtime_r(&then, &tm);
     strftime(out, SHOW_TIME_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
     return out;
-}
-
-json_t *show_texts(char *const *texts, size_t len)
-{
-    json_t *all = must(json_array());
-
-    for (size_t i = 0; i < len; i++)
-        show_append(all, show_text(texts[i]));
-    return all;
 }
 
 json_t *show_ago(uint64_t ms)
@@ -127,23 +98,6 @@ json_t *show_ago(uint64_t ms)
 json_t *show_seconds(uint64_t ms)
 {
     return must(json_integer((json_int_t)(ms / 1000)));
-}
-
-json_t *show_number(uint64_t number)
-{
-    return must(json_integer((json_int_t)number));
-}
-
-void show_set(json_t *object, const char *key, json_t *value)
-{
-    if (json_object_set_new(object, key, value) < 0)
-        abort(); /* out of memory */
-}
-
-void show_append(json_t *array, json_t *value)
-{
-    if (json_array_append_new(array, value) < 0)
-        abort(); /* out of memory */
 }
 
 void show_json(const struct show *show, json_t *value)

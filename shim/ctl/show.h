@@ -11,6 +11,8 @@
 
 #include <jansson.h>
 
+#include "shim/json_value.h"
+
 enum show_format {
     SHOW_TABLE,
     SHOW_WIDE, /* with more columns */
@@ -44,18 +46,9 @@ bool show_duration_parse(const char *text, uint64_t *ms);
 
 /* ---- JSON; out of memory ends the process ---- */
 
-/* A peer's text; what is no UTF-8 becomes '?'. */
-json_t *show_text(const char *text);
-/* The same, and null for an empty one. */
-json_t *show_text_or_null(const char *text);
-json_t *show_texts(char *const *texts, size_t len);
 /* How long ago, as a time (RFC 3339). */
 json_t *show_ago(uint64_t ms);
 json_t *show_seconds(uint64_t ms);
-json_t *show_number(uint64_t number);
-/* Takes the value. */
-void show_set(json_t *object, const char *key, json_t *value);
-void show_append(json_t *array, json_t *value);
 /* Writes it out, and lets go of it. */
 void show_json(const struct show *show, json_t *value);
 

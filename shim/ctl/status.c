@@ -171,12 +171,12 @@ static json_t *processes_of(const Control__V1__StatusResponse *status)
         const Control__V1__Process *process = status->processes[i];
         json_t *one = must(json_object());
 
-        show_set(one, "name", show_text(process->name));
-        show_set(one, "version", show_text_or_null(process->version));
-        show_set(one, "pid", process->pid > 0 ? json_integer(process->pid) : json_null());
-        show_set(one, "uptimeSeconds",
-                 process->uptime_ms > 0 ? show_seconds(process->uptime_ms) : json_null());
-        show_append(list, one);
+        json_value_set(one, "name", json_value_text(process->name));
+        json_value_set(one, "version", json_value_text_or_null(process->version));
+        json_value_set(one, "pid", process->pid > 0 ? json_integer(process->pid) : json_null());
+        json_value_set(one, "uptimeSeconds",
+                       process->uptime_ms > 0 ? show_seconds(process->uptime_ms) : json_null());
+        json_value_append(list, one);
     }
     return list;
 }
@@ -185,12 +185,12 @@ static json_t *runtime_of(const Control__V1__Runtime *runtime)
 {
     json_t *one = must(json_object());
 
-    show_set(one, "endpoint", show_text(runtime->endpoint));
-    show_set(one, "connected", json_boolean(runtime->connected));
-    show_set(one, "since", show_ago(runtime->since_ms));
-    show_set(one, "name", show_text_or_null(runtime->name));
-    show_set(one, "version", show_text_or_null(runtime->version));
-    show_set(one, "listed", json_boolean(runtime->listed));
+    json_value_set(one, "endpoint", json_value_text(runtime->endpoint));
+    json_value_set(one, "connected", json_boolean(runtime->connected));
+    json_value_set(one, "since", show_ago(runtime->since_ms));
+    json_value_set(one, "name", json_value_text_or_null(runtime->name));
+    json_value_set(one, "version", json_value_text_or_null(runtime->version));
+    json_value_set(one, "listed", json_boolean(runtime->listed));
     return one;
 }
 
@@ -198,12 +198,12 @@ static json_t *kubelet_of(const Control__V1__Kubelet *kubelet)
 {
     json_t *one = must(json_object());
 
-    show_set(one, "pid", kubelet->pid > 0 ? json_integer(kubelet->pid) : json_null());
-    show_set(one, "uptimeSeconds",
-             kubelet->uptime_ms > 0 ? show_seconds(kubelet->uptime_ms) : json_null());
-    show_set(one, "gate", show_text(kubelet->gate));
-    show_set(one, "gateHeldSeconds", show_seconds(kubelet->held_ms));
-    show_set(one, "taken", show_text_or_null(kubelet->words));
+    json_value_set(one, "pid", kubelet->pid > 0 ? json_integer(kubelet->pid) : json_null());
+    json_value_set(one, "uptimeSeconds",
+                   kubelet->uptime_ms > 0 ? show_seconds(kubelet->uptime_ms) : json_null());
+    json_value_set(one, "gate", json_value_text(kubelet->gate));
+    json_value_set(one, "gateHeldSeconds", show_seconds(kubelet->held_ms));
+    json_value_set(one, "taken", json_value_text_or_null(kubelet->words));
     return one;
 }
 
@@ -214,10 +214,10 @@ static json_t *troubles_of(const Control__V1__StatusResponse *status)
     for (size_t i = 0; i < status->n_troubles; i++) {
         json_t *one = must(json_object());
 
-        show_set(one, "what", show_text(status->troubles[i]->what));
-        show_set(one, "why", show_text(status->troubles[i]->why));
-        show_set(one, "since", show_ago(status->troubles[i]->since_ms));
-        show_append(list, one);
+        json_value_set(one, "what", json_value_text(status->troubles[i]->what));
+        json_value_set(one, "why", json_value_text(status->troubles[i]->why));
+        json_value_set(one, "since", show_ago(status->troubles[i]->since_ms));
+        json_value_append(list, one);
     }
     return list;
 }
@@ -229,10 +229,10 @@ static json_t *newest_of(const Control__V1__Order *order)
     if (!order)
         return json_null();
     one = must(json_object());
-    show_set(one, "resource", show_text(order->resource));
-    show_set(one, "id", show_text_or_null(order->id));
-    show_set(one, "reason", show_text_or_null(order->reason));
-    show_set(one, "since", show_ago(order->since_ms));
+    json_value_set(one, "resource", json_value_text(order->resource));
+    json_value_set(one, "id", json_value_text_or_null(order->id));
+    json_value_set(one, "reason", json_value_text_or_null(order->reason));
+    json_value_set(one, "since", show_ago(order->since_ms));
     return one;
 }
 
@@ -243,11 +243,11 @@ static json_t *orders_of(const Control__V1__StatusResponse *status)
     for (size_t i = 0; i < status->n_orders; i++) {
         json_t *one = must(json_object());
 
-        show_set(one, "kind", show_text(status->orders[i]->kind));
-        show_set(one, "count", show_number(status->orders[i]->count));
-        show_set(one, "oldest", show_ago(status->orders[i]->oldest_ms));
-        show_set(one, "newest", newest_of(status->orders[i]->newest));
-        show_append(list, one);
+        json_value_set(one, "kind", json_value_text(status->orders[i]->kind));
+        json_value_set(one, "count", json_value_number(status->orders[i]->count));
+        json_value_set(one, "oldest", show_ago(status->orders[i]->oldest_ms));
+        json_value_set(one, "newest", newest_of(status->orders[i]->newest));
+        json_value_append(list, one);
     }
     return list;
 }
@@ -259,10 +259,10 @@ static json_t *settings_of(const Control__V1__StatusResponse *status)
     for (size_t i = 0; i < status->n_settings; i++) {
         json_t *one = must(json_object());
 
-        show_set(one, "key", show_text(status->settings[i]->key));
-        show_set(one, "value", show_text(status->settings[i]->value));
-        show_set(one, "default", show_text_or_null(status->settings[i]->initial));
-        show_append(list, one);
+        json_value_set(one, "key", json_value_text(status->settings[i]->key));
+        json_value_set(one, "value", json_value_text(status->settings[i]->value));
+        json_value_set(one, "default", json_value_text_or_null(status->settings[i]->initial));
+        json_value_append(list, one);
     }
     return list;
 }
@@ -271,13 +271,13 @@ static void show_all(const struct show *show, const Control__V1__StatusResponse 
 {
     json_t *all = must(json_object());
 
-    show_set(all, "processes", processes_of(status));
-    show_set(all, "runtime", status->runtime ? runtime_of(status->runtime) : json_null());
-    show_set(all, "kubelet", status->kubelet ? kubelet_of(status->kubelet) : json_null());
-    show_set(all, "degraded", troubles_of(status));
-    show_set(all, "orders", orders_of(status));
-    show_set(all, "settings", settings_of(status));
-    show_set(all, "logLevelSet", show_text_or_null(status->log_level_set));
+    json_value_set(all, "processes", processes_of(status));
+    json_value_set(all, "runtime", status->runtime ? runtime_of(status->runtime) : json_null());
+    json_value_set(all, "kubelet", status->kubelet ? kubelet_of(status->kubelet) : json_null());
+    json_value_set(all, "degraded", troubles_of(status));
+    json_value_set(all, "orders", orders_of(status));
+    json_value_set(all, "settings", settings_of(status));
+    json_value_set(all, "logLevelSet", json_value_text_or_null(status->log_level_set));
     show_json(show, all);
 }
 

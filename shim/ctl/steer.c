@@ -26,8 +26,8 @@ static bool steer(const struct command_run *run, Control__V1__SteerRequest *requ
         return false;
     if (run->show.format == SHOW_JSON) {
         all = must(json_object());
-        show_set(all, "resource", show_text(request->resource));
-        show_set(all, "text", show_text(response->text));
+        json_value_set(all, "resource", json_value_text(request->resource));
+        json_value_set(all, "text", json_value_text(response->text));
         show_json(&run->show, all);
     } else if (run->show.format == SHOW_NAME) {
         fprintf(run->show.out, "resource/%s\n", request->resource);

@@ -172,8 +172,8 @@ static bool run(const struct command_run *command_run, struct client_failure *fa
     if (command_run->show.format == SHOW_JSON) {
         json_t *all = must(json_object());
 
-        show_set(all, "file", show_text(path));
-        show_set(all, "missing", json_integer((json_int_t)support.missing));
+        json_value_set(all, "file", json_value_text(path));
+        json_value_set(all, "missing", json_integer((json_int_t)support.missing));
         show_json(&command_run->show, all);
     } else {
         fprintf(command_run->show.out, "%s\n", path);

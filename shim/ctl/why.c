@@ -158,9 +158,9 @@ static json_t *reason_of(const Control__V1__Reason *reason)
     if (!reason)
         return json_null();
     one = must(json_object());
-    show_set(one, "word", show_text(reason->word));
-    show_set(one, "text", show_text_or_null(reason->text));
-    show_set(one, "clears", show_text(reason->clears));
+    json_value_set(one, "word", json_value_text(reason->word));
+    json_value_set(one, "text", json_value_text_or_null(reason->text));
+    json_value_set(one, "clears", json_value_text(reason->clears));
     return one;
 }
 
@@ -168,13 +168,13 @@ static json_t *finding_of(const Control__V1__Finding *finding)
 {
     json_t *one = must(json_object());
 
-    show_set(one, "resource", show_text_or_null(finding->resource));
-    show_set(one, "asked", json_integer((json_int_t)finding->asked));
-    show_set(one, "step", show_text(step_name(finding)));
-    show_set(one, "has", json_boolean(finding->has));
-    show_set(one, "ids", show_texts(finding->ids, finding->n_ids));
-    show_set(one, "idsTotal", json_integer((json_int_t)finding->ids_total));
-    show_set(one, "reason", reason_of(finding->reason));
+    json_value_set(one, "resource", json_value_text_or_null(finding->resource));
+    json_value_set(one, "asked", json_integer((json_int_t)finding->asked));
+    json_value_set(one, "step", json_value_text(step_name(finding)));
+    json_value_set(one, "has", json_boolean(finding->has));
+    json_value_set(one, "ids", json_value_texts(finding->ids, finding->n_ids));
+    json_value_set(one, "idsTotal", json_integer((json_int_t)finding->ids_total));
+    json_value_set(one, "reason", reason_of(finding->reason));
     return one;
 }
 
@@ -185,10 +185,10 @@ static json_t *pending_of(const Control__V1__Pending *pending)
     if (!pending)
         return json_null();
     one = must(json_object());
-    show_set(one, "since", show_ago(pending->waited_ms));
-    show_set(one, "refusedInSeconds",
-             pending->left_ms > 0 ? show_seconds(pending->left_ms) : json_null());
-    show_set(one, "forwarded", json_boolean(pending->forwarded));
+    json_value_set(one, "since", show_ago(pending->waited_ms));
+    json_value_set(one, "refusedInSeconds",
+                   pending->left_ms > 0 ? show_seconds(pending->left_ms) : json_null());
+    json_value_set(one, "forwarded", json_boolean(pending->forwarded));
     return one;
 }
 
@@ -199,11 +199,11 @@ static json_t *refusal_of(const Control__V1__Refusal *refusal)
     if (!refusal)
         return json_null();
     one = must(json_object());
-    show_set(one, "reason", reason_of(refusal->reason));
-    show_set(one, "code", show_text(rpc_code_name(refusal->code)));
-    show_set(one, "times", json_integer((json_int_t)refusal->times));
-    show_set(one, "first", show_ago(refusal->first_ms));
-    show_set(one, "last", show_ago(refusal->last_ms));
+    json_value_set(one, "reason", reason_of(refusal->reason));
+    json_value_set(one, "code", json_value_text(rpc_code_name(refusal->code)));
+    json_value_set(one, "times", json_integer((json_int_t)refusal->times));
+    json_value_set(one, "first", show_ago(refusal->first_ms));
+    json_value_set(one, "last", show_ago(refusal->last_ms));
     return one;
 }
 
@@ -212,14 +212,14 @@ static json_t *container_of(const Control__V1__Container *container)
     json_t *one = must(json_object()), *findings = must(json_array());
 
     for (size_t i = 0; i < container->n_findings; i++)
-        show_append(findings, finding_of(container->findings[i]));
-    show_set(one, "namespace", show_text_or_null(container->pod_namespace));
-    show_set(one, "pod", show_text_or_null(container->pod_name));
-    show_set(one, "uid", show_text(container->pod_uid));
-    show_set(one, "container", show_text(container->name));
-    show_set(one, "pending", pending_of(container->pending));
-    show_set(one, "now", findings);
-    show_set(one, "lastRefusal", refusal_of(container->refusal));
+        json_value_append(findings, finding_of(container->findings[i]));
+    json_value_set(one, "namespace", json_value_text_or_null(container->pod_namespace));
+    json_value_set(one, "pod", json_value_text_or_null(container->pod_name));
+    json_value_set(one, "uid", json_value_text(container->pod_uid));
+    json_value_set(one, "container", json_value_text(container->name));
+    json_value_set(one, "pending", pending_of(container->pending));
+    json_value_set(one, "now", findings);
+    json_value_set(one, "lastRefusal", refusal_of(container->refusal));
     return one;
 }
 
@@ -228,9 +228,9 @@ static void show_all(const struct show *show, const Control__V1__WhyResponse *re
     json_t *all = must(json_object()), *items = must(json_array());
 
     for (size_t i = 0; i < response->n_containers; i++)
-        show_append(items, container_of(response->containers[i]));
-    show_set(all, "items", items);
-    show_set(all, "more", json_boolean(response->more));
+        json_value_append(items, container_of(response->containers[i]));
+    json_value_set(all, "items", items);
+    json_value_set(all, "more", json_boolean(response->more));
     show_json(show, all);
 }
 

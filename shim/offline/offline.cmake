@@ -9,4 +9,4 @@ add_library(shim_offline STATIC
     ${CMAKE_CURRENT_LIST_DIR}/source.c)
 target_link_libraries(shim_offline
     PUBLIC shim_checkpoint shim_core config
-    PRIVATE cri_proto devicemgr devicemgr_store shim_log shim_warnings)
+    PRIVATE shim_json cri_proto devicemgr devicemgr_store shim_log shim_warnings)

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "devicemgr/store/store.h"
-#include "shim/checkpoint_json.h"
 #include "shim/checkpoint_report.h"
+#include "shim/json_value.h"
 #include "shim/must.h"
 #include "shim/offline/replace.h"
 #include "shim/offline/say.h"
@@ -162,7 +162,7 @@ static json_t *counts_of(const struct present *present)
     json_t *counts = must(json_object());
 
     for (size_t i = 0; i < ROWS_KINDS; i++)
-        checkpoint_json_set(counts, NAMES[i], must(json_integer((json_int_t)present->counts[i])));
+        json_value_set(counts, NAMES[i], json_value_number(present->counts[i]));
     return counts;
 }
 
@@ -171,12 +171,11 @@ static json_t *json_of(const struct import *import, const struct checkpoint_repo
     const struct present *present = &import->present;
     json_t *all = checkpoint_report_json(report);
 
-    checkpoint_json_set(all, "into", checkpoint_json_text(import->into));
-    checkpoint_json_set(all, "replaces",
-                        present->there && present->readable ? counts_of(present) : json_null());
-    checkpoint_json_set(all, "imported", json_boolean(import->done));
-    checkpoint_json_set(all, "kept",
-                        *import->kept ? checkpoint_json_text(import->kept) : json_null());
+    json_value_set(all, "into", json_value_text(import->into));
+    json_value_set(all, "replaces",
+                   present->there && present->readable ? counts_of(present) : json_null());
+    json_value_set(all, "imported", json_boolean(import->done));
+    json_value_set(all, "kept", *import->kept ? json_value_text(import->kept) : json_null());
     return all;
 }
 
