@@ -25,7 +25,7 @@ target_link_libraries(shim_agent
 
 add_executable(cri-device-shim-agent ${CMAKE_CURRENT_LIST_DIR}/main.c)
 target_link_libraries(cri-device-shim-agent PRIVATE
-    shim_agent shim_version shim_settings shim_signals shim_log config shim_warnings)
+    shim_agent shim_version shim_config_argument shim_settings shim_signals shim_log config shim_warnings)
 target_link_options(cri-device-shim-agent PRIVATE -Wl,--gc-sections)
 if(NOT SHIM_SANITIZE AND NOT SHIM_FUZZ)
     # Of the C++ runtime only the config reader's part is needed, and only at the start.

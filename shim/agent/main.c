@@ -1,11 +1,9 @@
 /*
  * cri-device-shim-agent: wiring only.
  */
-#include <argp.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +11,7 @@
 
 #include "config/config.h"
 #include "shim/agent/agent.h"
+#include "shim/config_argument.h"
 #include "shim/log.h"
 #include "shim/service_manager.h"
 #include "shim/settings.h"
@@ -26,42 +25,6 @@ struct process {
     struct agent *agent;
     struct signals signals;
     struct watchdog watchdog;
-};
-
-static void print_version(FILE *out, struct argp_state *state)
-{
-    (void)state;
-    fprintf(out, "cri-device-shim-agent %s\n", version_text);
-}
-
-void (*argp_program_version_hook)(FILE *out, struct argp_state *state) = print_version;
-
-static const struct argp_option OPTIONS[] = {
-    {"config", 'c', "FILE", 0, "Settings, the daemon's; default: " CONFIG_PATH_DEFAULT ", or none",
-     0},
-    {0},
-};
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    const char **path = state->input;
-
-    switch (key) {
-    case 'c':
-        *path = value;
-        return 0;
-    case ARGP_KEY_ARG:
-        argp_usage(state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp ARGP = {
-    .options = OPTIONS,
-    .parser = parse_option,
-    .doc = "Speaks with the cluster's API server, on behalf of cri-device-shim.",
 };
 
 static void on_asked_to_stop(void *user, int number)
@@ -104,10 +67,11 @@ static bool start_agent(struct process *p)
 
 int main(int argc, char **argv)
 {
-    const char *path = NULL;
+    const char *path =
+        config_argument(argc, argv, "cri-device-shim-agent",
+                        "Speaks with the cluster's API server, on behalf of cri-device-shim.");
     static struct process p;
 
-    argp_parse(&ARGP, argc, argv, 0, NULL, &path);
     signal(SIGPIPE, SIG_IGN);
     mallopt(M_ARENA_MAX, 1); /* names are looked up in threads, which would have one each */
     if (settings_load(path, &p.settings) < 0)

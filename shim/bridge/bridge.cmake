@@ -38,7 +38,7 @@ target_link_libraries(shim_bridge
 
 add_executable(cri-device-shim-bridge ${CMAKE_CURRENT_LIST_DIR}/main.c)
 target_link_libraries(cri-device-shim-bridge PRIVATE
-    shim_bridge shim_fd_store shim_rpc shim_version shim_settings shim_signals shim_log config shim_warnings)
+    shim_bridge shim_fd_store shim_rpc shim_version shim_config_argument shim_settings shim_signals shim_log config shim_warnings)
 target_link_options(cri-device-shim-bridge PRIVATE -Wl,--gc-sections)
 if(NOT SHIM_SANITIZE AND NOT SHIM_FUZZ)
     # Of the C++ runtime only the config reader's part is needed, and only at the start.

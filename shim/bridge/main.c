@@ -1,7 +1,6 @@
 /*
  * cri-device-shim-bridge: wiring only.
  */
-#include <argp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 
 #include "config/config.h"
 #include "shim/bridge/bridge.h"
+#include "shim/config_argument.h"
 #include "shim/fd_store.h"
 #include "shim/log.h"
 #include "shim/service_manager.h"
@@ -29,36 +29,6 @@ struct process {
     struct bridge *bridge;
     struct signals signals;
     struct watchdog watchdog;
-};
-
-static void print_version(FILE *out, struct argp_state *state)
-{
-    (void)state;
-    fprintf(out, "cri-device-shim-bridge %s\n", version_text);
-}
-
-void (*argp_program_version_hook)(FILE *out, struct argp_state *state) = print_version;
-
-static const struct argp_option OPTIONS[] = {
-    {"config", 'c', "FILE", 0, "Settings, the daemon's; default: " CONFIG_PATH_DEFAULT ", or none",
-     0},
-    {0},
-};
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    const char **path = state->input;
-
-    if (key != 'c')
-        return ARGP_ERR_UNKNOWN;
-    *path = value;
-    return 0;
-}
-
-static const struct argp ARGP = {
-    .options = OPTIONS,
-    .parser = parse_option,
-    .doc = "Stands in for the device plugins at the kubelet, on behalf of cri-device-shim.",
 };
 
 static void on_asked_to_stop(void *user, int number)
@@ -117,10 +87,11 @@ static void start_bridge(struct process *p)
 
 int main(int argc, char **argv)
 {
-    const char *path = NULL;
+    const char *path = config_argument(
+        argc, argv, "cri-device-shim-bridge",
+        "Stands in for the device plugins at the kubelet, on behalf of cri-device-shim.");
     static struct process p;
 
-    argp_parse(&ARGP, argc, argv, 0, NULL, &path);
     signal(SIGPIPE, SIG_IGN);
     p.store = fd_store_new();
     if (settings_load(path, &p.settings) < 0)
