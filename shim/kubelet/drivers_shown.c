@@ -6,46 +6,14 @@
 #include "devicemgr/dra.h"
 #include "shim/must.h"
 
-struct drivers_stream {
-    LIST_ENTRY(drivers_stream) entry;
-    struct drivers_shown *shown;
-    struct rpc_incoming *call;
-    uint64_t version; /* version_of() what was sent; 0: nothing was */
-};
-
 void drivers_shown_init(struct drivers_shown *shown, struct host *host)
 {
     *shown = (struct drivers_shown){.host = host};
-    LIST_INIT(&shown->streams);
-}
-
-static void stream_free(struct drivers_stream *stream)
-{
-    LIST_REMOVE(stream, entry);
-    stream->shown->len--;
-    free(stream);
-}
-
-static void on_cancelled(void *user)
-{
-    stream_free(user);
 }
 
 bool drivers_shown_add(struct drivers_shown *shown, struct rpc_incoming *call)
 {
-    struct drivers_stream *stream;
-
-    if (shown->len == DRIVERS_SHOWN_STREAMS_MAX) {
-        rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "too many watch already");
-        return false;
-    }
-    stream = must(calloc(1, sizeof *stream));
-    stream->shown = shown;
-    stream->call = call;
-    LIST_INSERT_HEAD(&shown->streams, stream, entry);
-    shown->len++;
-    rpc_incoming_on_cancel(call, on_cancelled, stream);
-    return true;
+    return open_streams_add(&shown->streams, call);
 }
 
 void drivers_shown_set_away_too(struct drivers_shown *shown, bool away_too)
@@ -60,11 +28,11 @@ static uint64_t version_of(const struct drivers_shown *shown)
 
 bool drivers_shown_is_due(const struct drivers_shown *shown)
 {
-    const struct drivers_stream *stream;
+    const struct open_stream *stream;
 
-    LIST_FOREACH(stream, &shown->streams, entry)
+    LIST_FOREACH(stream, &shown->streams.list, entry)
     {
-        if (stream->version != version_of(shown))
+        if (stream->sent != version_of(shown))
             return true;
     }
     return false;
@@ -98,19 +66,19 @@ bool drivers_shown_update(struct drivers_shown *shown)
 {
     struct filling filling = {.shown = shown, .message = BRIDGE__V1__WATCH_DRIVERS_RESPONSE__INIT};
     Bridge__V1__WatchDriversResponse *message = &filling.message;
-    struct drivers_stream *stream;
+    struct open_stream *stream;
     bool all = true;
 
     if (!drivers_shown_is_due(shown))
         return true;
     devicemgr_drivers(host_core(shown->host), add, &filling);
-    LIST_FOREACH(stream, &shown->streams, entry)
+    LIST_FOREACH(stream, &shown->streams.list, entry)
     {
-        if (stream->version == version_of(shown))
+        if (stream->sent == version_of(shown))
             continue;
         if (rpc_incoming_queued(stream->call) <= DRIVERS_SHOWN_QUEUED_BYTES_MAX &&
             rpc_incoming_send(stream->call, &message->base) == 0)
-            stream->version = version_of(shown);
+            stream->sent = version_of(shown);
         else
             all = false;
     }
@@ -122,6 +90,5 @@ bool drivers_shown_update(struct drivers_shown *shown)
 
 void drivers_shown_fini(struct drivers_shown *shown)
 {
-    while (!LIST_EMPTY(&shown->streams))
-        stream_free(LIST_FIRST(&shown->streams));
+    open_streams_fini(&shown->streams);
 }

@@ -6,13 +6,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
 #include "shim/core/host.h"
+#include "shim/kubelet/open_streams.h"
 #include "shim/rpc/rpc.h"
 
-/* Open streams: one of the bridge's, and a few for an upgrade and for whoever looks on. */
-#define DRIVERS_SHOWN_STREAMS_MAX 16
 /* A stream with more than this on the way gets no further message. */
 #define DRIVERS_SHOWN_QUEUED_BYTES_MAX (64u * 1024)
 
@@ -20,8 +18,7 @@
 struct drivers_shown {
     struct host *host;
     bool away_too; /* drivers that are away are shown, too */
-    LIST_HEAD(, drivers_stream) streams;
-    unsigned len;
+    struct open_streams streams;
 };
 
 /* `host` is borrowed until drivers_shown_fini(). */

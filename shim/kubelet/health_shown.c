@@ -6,18 +6,10 @@
 #include "shim/boot_clock.h"
 #include "shim/must.h"
 
-struct health_stream {
-    LIST_ENTRY(health_stream) entry;
-    struct health_shown *shown;
-    struct rpc_incoming *call;
-    uint64_t number; /* of the last word that was sent */
-};
-
 void health_shown_init(struct health_shown *shown)
 {
     *shown = (struct health_shown){0};
     health_words_init(&shown->words);
-    LIST_INIT(&shown->streams);
 }
 
 void health_shown_say(struct health_shown *shown, const char *driver, uint64_t instance,
@@ -33,33 +25,9 @@ void health_shown_say(struct health_shown *shown, const char *driver, uint64_t i
 
 /* ---- streams ---- */
 
-static void stream_free(struct health_stream *stream)
-{
-    LIST_REMOVE(stream, entry);
-    stream->shown->len--;
-    free(stream);
-}
-
-static void on_cancelled(void *user)
-{
-    stream_free(user);
-}
-
 bool health_shown_add(struct health_shown *shown, struct rpc_incoming *call)
 {
-    struct health_stream *stream;
-
-    if (shown->len == HEALTH_SHOWN_STREAMS_MAX) {
-        rpc_incoming_finish(call, RPC_RESOURCE_EXHAUSTED, "too many watch already");
-        return false;
-    }
-    stream = must(calloc(1, sizeof *stream));
-    stream->shown = shown;
-    stream->call = call;
-    LIST_INSERT_HEAD(&shown->streams, stream, entry);
-    shown->len++;
-    rpc_incoming_on_cancel(call, on_cancelled, stream);
-    return true;
+    return open_streams_add(&shown->streams, call);
 }
 
 /* ---- the message ---- */
@@ -103,12 +71,13 @@ static uint64_t fill(Bridge__V1__WatchHealthResponse *message, const struct heal
 }
 
 /* False: it does not take all of it now. */
-static bool stream_update(struct health_stream *stream, uint64_t now_ms)
+static bool stream_update(const struct health_shown *shown, struct open_stream *stream,
+                          uint64_t now_ms)
 {
     const struct health_word *word;
     bool sent = true;
 
-    while (sent && (word = health_words_after(&stream->shown->words, stream->number))) {
+    while (sent && (word = health_words_after(&shown->words, stream->sent))) {
         Bridge__V1__WatchHealthResponse message = BRIDGE__V1__WATCH_HEALTH_RESPONSE__INIT;
         uint64_t number = fill(&message, word, now_ms);
 
@@ -116,7 +85,7 @@ static bool stream_update(struct health_stream *stream, uint64_t now_ms)
                (rpc_incoming_queued(stream->call) <= HEALTH_SHOWN_QUEUED_BYTES_MAX &&
                 rpc_incoming_send(stream->call, &message.base) == 0);
         if (sent)
-            stream->number = number;
+            stream->sent = number;
         message_fini(&message);
     }
     return sent;
@@ -125,12 +94,12 @@ static bool stream_update(struct health_stream *stream, uint64_t now_ms)
 bool health_shown_update(struct health_shown *shown)
 {
     uint64_t now_ms = boot_now_ms();
-    struct health_stream *stream;
+    struct open_stream *stream;
     bool all = true;
 
-    LIST_FOREACH(stream, &shown->streams, entry)
+    LIST_FOREACH(stream, &shown->streams.list, entry)
     {
-        if (!stream_update(stream, now_ms))
+        if (!stream_update(shown, stream, now_ms))
             all = false;
     }
     return all;
@@ -138,7 +107,6 @@ bool health_shown_update(struct health_shown *shown)
 
 void health_shown_fini(struct health_shown *shown)
 {
-    while (!LIST_EMPTY(&shown->streams))
-        stream_free(LIST_FIRST(&shown->streams));
+    open_streams_fini(&shown->streams);
     health_words_fini(&shown->words);
 }

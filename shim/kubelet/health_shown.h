@@ -7,13 +7,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
 #include "shim/health_words.h"
+#include "shim/kubelet/open_streams.h"
 #include "shim/rpc/rpc.h"
 
-/* Open streams: one of the bridge's, and a few for an upgrade and for whoever looks on. */
-#define HEALTH_SHOWN_STREAMS_MAX 16
 /* Words in one message; the last may exceed it by HEALTH_WORD_BYTES_MAX. */
 #define HEALTH_SHOWN_MESSAGE_BYTES (64u * 1024)
 /* A stream with more than this on the way gets no further message: so 16 streams hold some 3 MiB. */
@@ -22,8 +20,7 @@
 /* Embedded in its owner; private. */
 struct health_shown {
     struct health_words words;
-    LIST_HEAD(, health_stream) streams;
-    unsigned len;
+    struct open_streams streams;
 };
 
 void health_shown_init(struct health_shown *shown);

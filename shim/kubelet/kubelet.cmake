@@ -16,6 +16,7 @@ add_library(shim_kubelet STATIC
     ${CMAKE_CURRENT_LIST_DIR}/health_shown.c
     ${CMAKE_CURRENT_LIST_DIR}/held.c
     ${CMAKE_CURRENT_LIST_DIR}/kubelets.c
+    ${CMAKE_CURRENT_LIST_DIR}/open_streams.c
     ${CMAKE_CURRENT_LIST_DIR}/questions.c
     ${CMAKE_CURRENT_LIST_DIR}/taken.c
     ${CMAKE_CURRENT_LIST_DIR}/watchers.c)
