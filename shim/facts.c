@@ -24,7 +24,7 @@ static struct fact *find(const struct facts *facts, int kind, const char *key)
 
 static void set_value(struct facts *facts, struct fact *fact, uint8_t *bytes, size_t len)
 {
-    facts->bytes = facts->bytes - fact->len + len;
+    facts->bytes[fact->kind] += len - fact->len;
     free(fact->bytes);
     fact->bytes = bytes;
     fact->value = bytes;
@@ -36,7 +36,7 @@ static void drop(struct facts *facts, struct fact *fact)
 {
     set_value(facts, fact, NULL, 0);
     HASH_DEL(facts->table, fact);
-    facts->len--;
+    facts->len[fact->kind]--;
     free(fact->name);
     free(fact);
 }
@@ -57,16 +57,16 @@ static struct fact *add(struct facts *facts, int kind, const char *key)
     fact->kind = kind;
     fact->key = fact->name + 1;
     HASH_ADD_KEYPTR(hh, facts->table, fact->name, strlen(fact->name), fact);
-    facts->len++;
+    facts->len[kind]++;
     return fact;
 }
 
-static bool fits(const struct facts *facts, const struct fact *old, size_t len)
+static bool fits(const struct facts *facts, int kind, const struct fact *old, size_t len)
 {
-    size_t others = facts->bytes - (old ? old->len : 0);
+    size_t others = facts->bytes[kind] - (old ? old->len : 0);
 
     return len <= FACT_BYTES_MAX && others + len <= FACTS_BYTES_MAX &&
-           (old || facts->len < FACTS_MAX);
+           (old || facts->len[kind] < FACTS_MAX);
 }
 
 int facts_put(struct facts *facts, int kind, const char *key, const uint8_t *value, size_t len)
@@ -77,7 +77,7 @@ int facts_put(struct facts *facts, int kind, const char *key, const uint8_t *val
     if (strlen(key) > FACT_KEY_BYTES_MAX)
         return -ENOSPC;
     fact = find(facts, kind, key);
-    if (!fits(facts, fact, len)) {
+    if (!fits(facts, kind, fact, len)) {
         facts_remove(facts, kind, key);
         return -ENOSPC;
     }
@@ -146,6 +146,15 @@ void facts_set_complete(struct facts *facts, int kind, bool complete)
 }
 
 /* ---- all of them ---- */
+
+size_t facts_len(const struct facts *facts)
+{
+    size_t len = 0;
+
+    for (int kind = 0; kind < FACT_KINDS_MAX; kind++)
+        len += facts->len[kind];
+    return len;
+}
 
 const struct fact *facts_next(const struct facts *facts, const struct fact *after)
 {

@@ -11,10 +11,10 @@
 
 #include <uthash.h>
 
-/* Of all kinds together; and of one. */
-#define FACTS_MAX 4096
+/* Of one kind, so that none takes another's room; and of one fact. */
+#define FACTS_MAX 1024
+#define FACTS_BYTES_MAX (2u * 1024 * 1024)
 #define FACT_BYTES_MAX (64u * 1024)
-#define FACTS_BYTES_MAX (8u * 1024 * 1024)
 #define FACT_KEY_BYTES_MAX 128
 #define FACT_KINDS_MAX 8
 
@@ -34,7 +34,7 @@ struct fact {
 struct facts {
     /* private */
     struct fact *table;
-    size_t len, bytes;
+    size_t len[FACT_KINDS_MAX], bytes[FACT_KINDS_MAX];
     bool complete[FACT_KINDS_MAX];
 };
 
@@ -56,6 +56,8 @@ bool facts_list_end(struct facts *facts, int kind);
 bool facts_complete(const struct facts *facts, int kind);
 void facts_set_complete(struct facts *facts, int kind, bool complete);
 
+/* How many there are of all kinds, with those that are no more and not told yet. */
+size_t facts_len(const struct facts *facts);
 /* All of them, one after the other, in no order: NULL at first, and at the end. */
 const struct fact *facts_next(const struct facts *facts, const struct fact *after);
 

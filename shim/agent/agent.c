@@ -13,19 +13,21 @@
 #include "shim/agent/orders.h"
 #include "shim/agent/query.h"
 #include "shim/agent/reflector.h"
+#include "shim/agent/served.h"
 #include "shim/facts.h"
 #include "shim/log.h"
 #include "shim/must.h"
 
-#define KINDS (AGENT__V1__KIND__SLICE + 1)
+#define KINDS (AGENT__V1__KIND__TAINT_RULE + 1)
 /* The credentials may come, or name another node, while nobody knows whose node this is. */
 #define NODE_AGAIN_MS 5000
-
 /* One kind of objects, watched. */
 struct watched {
     struct agent *agent;
     Agent__V1__Kind kind;
-    struct reflector *reflector; /* NULL: nobody wants it, or not yet */
+    struct reflector *reflector; /* NULL: nobody wants it, or it is not served, or not yet */
+    const char *version;         /* of resource.k8s.io, in which that asks */
+    bool told_refused;
     char words[ERROR_WORDS_BYTES_MAX];
 };
 
@@ -34,7 +36,8 @@ struct agent {
     const struct config_cluster *config;
     struct api_client *client;
     struct daemon_feed *feed;
-    struct orders *orders; /* NULL: the node's name is not known yet */
+    struct served *served; /* NULL: the node's name is not known yet, */
+    struct orders *orders; /* and likewise */
     struct facts facts;
     struct watched watched[KINDS];
     bool wanted[KINDS];
@@ -106,8 +109,8 @@ static void report(uv_timer_t *timer)
     Agent__V1__Kind complete[KINDS];
     Agent__V1__State state;
 
-    told.facts = must(calloc(FACTS_MAX, sizeof *told.facts));
-    told.request.facts = must(calloc(FACTS_MAX, sizeof *told.request.facts));
+    told.facts = must(calloc(facts_len(&agent->facts) + 1, sizeof *told.facts));
+    told.request.facts = must(calloc(facts_len(&agent->facts) + 1, sizeof *told.request.facts));
     told.request.whole = agent->whole;
     told.request.state = &state;
     fill_state(agent, &state, complete);
@@ -204,40 +207,104 @@ static void on_trouble(void *user, const char *words)
     report_soon(watched->agent);
 }
 
+static const struct of_kind {
+    const char *collection; /* of resource.k8s.io behind its version */
+    bool grouped;
+    enum served_kind served;
+    const char *field; /* that is to be the node's name; NULL: they are of no node */
+} OF[KINDS] = {
+    [AGENT__V1__KIND__NODE] = {.collection = "/api/v1/nodes", .field = "metadata.name"},
+    [AGENT__V1__KIND__POD] = {.collection = "/api/v1/pods", .field = "spec.nodeName"},
+    [AGENT__V1__KIND__SLICE] = {.collection = "resourceslices",
+                                .grouped = true,
+                                .served = SERVED_SLICES,
+                                .field = "spec.nodeName"},
+    [AGENT__V1__KIND__TAINT_RULE] = {.collection = "devicetaintrules",
+                                     .grouped = true,
+                                     .served = SERVED_TAINT_RULES},
+};
+
+/* What is in one version only may be in another. Rules are nothing that a node's own credentials may see
+ * (plugin/pkg/auth/authorizer/node/node_authorizer.go), and few clusters have them. */
+static bool on_excused(void *user, enum api_outcome why)
+{
+    struct watched *watched = user;
+
+    if (why == API_NOT_FOUND && OF[watched->kind].grouped) {
+        served_missing(watched->agent->served, OF[watched->kind].served, watched->version);
+        return true;
+    }
+    if (why != API_REFUSED || watched->kind != AGENT__V1__KIND__TAINT_RULE)
+        return false;
+    if (!watched->told_refused)
+        log_info(
+            "DeviceTaintRules may not be seen by these credentials: their taints are not known");
+    watched->told_refused = true;
+    return true;
+}
+
 static const struct reflector_ops REFLECTOR_OPS = {.list_began = on_list_began,
                                                    .object = on_object,
                                                    .deleted = on_deleted,
                                                    .list_ended = on_list_ended,
-                                                   .trouble = on_trouble};
+                                                   .trouble = on_trouble,
+                                                   .excused = on_excused};
 
-/* Only what is of this node: nothing else is asked for, nor would the node authorizer allow it
- * (plugin/pkg/auth/authorizer/node/node_authorizer.go). */
-static void watch_kind(struct agent *agent, Agent__V1__Kind kind)
+/* Only what is of this node, where that can be said: nothing else is asked for, nor would the node
+ * authorizer allow it. */
+static void watch_kind(struct watched *watched)
 {
-    static const struct {
-        const char *path, *field;
-    } of[] = {
-        [AGENT__V1__KIND__NODE] = {"/api/v1/nodes", "metadata.name"},
-        [AGENT__V1__KIND__POD] = {"/api/v1/pods", "spec.nodeName"},
-        [AGENT__V1__KIND__SLICE] = {"/apis/resource.k8s.io/v1/resourceslices", "spec.nodeName"},
-    };
-    struct watched *watched = &agent->watched[kind];
+    const struct of_kind *of = &OF[watched->kind];
+    struct agent *agent = watched->agent;
     char selector[NODE_NAME_BYTES_MAX + 32];
     struct query query;
 
-    snprintf(selector, sizeof selector, "%s=%s", of[kind].field, agent->node);
-    query_begin(&query, of[kind].path);
-    query_add(&query, "fieldSelector", selector);
+    query_begin(&query, of->grouped ? SERVED_GROUP_PATH : of->collection);
+    if (of->grouped) {
+        query_segment(&query, watched->version);
+        query_segment(&query, of->collection);
+    }
+    if (of->field) {
+        snprintf(selector, sizeof selector, "%s=%s", of->field, agent->node);
+        query_add(&query, "fieldSelector", selector);
+    }
     watched->reflector =
         reflector_start(agent->loop, agent->client, query.text, &REFLECTOR_OPS, watched);
+}
+
+/* What is not served any more is known on as it was. */
+static void look_at_version(struct watched *watched)
+{
+    const char *version = served_version(watched->agent->served, OF[watched->kind].served);
+
+    if (version == watched->version)
+        return;
+    reflector_stop(watched->reflector);
+    watched->reflector = NULL;
+    watched->version = version;
+    watched->words[0] = '\0';
+    if (version)
+        log_info("resource.k8s.io/%s has the cluster's %s", version, OF[watched->kind].collection);
+    report_soon(watched->agent);
 }
 
 static void watch_wanted(struct agent *agent)
 {
     for (Agent__V1__Kind kind = 0; agent->orders && kind < KINDS; kind++) {
-        if (agent->wanted[kind] && !agent->watched[kind].reflector)
-            watch_kind(agent, kind);
+        struct watched *watched = &agent->watched[kind];
+
+        if (!agent->wanted[kind])
+            continue;
+        if (OF[kind].grouped)
+            look_at_version(watched);
+        if (!watched->reflector && (!OF[kind].grouped || watched->version))
+            watch_kind(watched);
     }
+}
+
+static void on_served(void *user)
+{
+    watch_wanted(user);
 }
 
 /* ---- the node's name ---- */
@@ -268,7 +335,9 @@ static void look_for_node(uv_timer_t *timer)
     }
     agent->words[0] = '\0';
     log_info("node %s, by %s", agent->node, agent->config->kubeconfig);
-    agent->orders = orders_new(agent->loop, agent->client, agent->node, on_answer, agent);
+    agent->served = served_start(agent->loop, agent->client, on_served, agent);
+    agent->orders =
+        orders_new(agent->loop, agent->client, agent->served, agent->node, on_answer, agent);
     watch_wanted(agent);
     report_soon(agent);
 }
@@ -376,6 +445,7 @@ void agent_stop(struct agent *agent)
     for (Agent__V1__Kind kind = 0; kind < KINDS; kind++)
         reflector_stop(agent->watched[kind].reflector);
     orders_free(agent->orders);
+    served_stop(agent->served);
     daemon_feed_stop(agent->feed);
     api_client_free(agent->client);
     facts_fini(&agent->facts);

@@ -1,6 +1,7 @@
 # shim_agent: all of the third process but its main().
 add_library(shim_agent STATIC
     ${CMAKE_CURRENT_LIST_DIR}/agent.c
+    ${CMAKE_CURRENT_LIST_DIR}/answer.c
     ${CMAKE_CURRENT_LIST_DIR}/api_client.c
     ${CMAKE_CURRENT_LIST_DIR}/backoff.c
     ${CMAKE_CURRENT_LIST_DIR}/certificate.c
@@ -16,6 +17,7 @@ add_library(shim_agent STATIC
     ${CMAKE_CURRENT_LIST_DIR}/orders.c
     ${CMAKE_CURRENT_LIST_DIR}/query.c
     ${CMAKE_CURRENT_LIST_DIR}/reflector.c
+    ${CMAKE_CURRENT_LIST_DIR}/served.c
     ${CMAKE_CURRENT_LIST_DIR}/spam.c
     ${CMAKE_CURRENT_LIST_DIR}/tell.c
     ${CMAKE_CURRENT_LIST_DIR}/transport.c)

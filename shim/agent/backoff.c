@@ -14,14 +14,17 @@ uint64_t backoff_spread(uint64_t bound_ms)
     return number % bound_ms;
 }
 
-uint64_t backoff_failed(struct backoff *backoff, uint64_t now_ms, uint64_t at_least_ms)
+uint64_t backoff_failed(struct backoff *backoff, uint64_t now_ms, uint64_t at_least_ms,
+                        uint64_t max_ms)
 {
     bool quiet = backoff->next_ms == 0 ||
                  now_ms - backoff->failed_at_ms > backoff->next_ms + BACKOFF_QUIET_MS;
     uint64_t wait_ms = quiet ? BACKOFF_MS_MIN : backoff->next_ms;
 
+    if (wait_ms > max_ms)
+        wait_ms = max_ms;
     backoff->failed_at_ms = now_ms;
-    backoff->next_ms = wait_ms * 2 < BACKOFF_MS_MAX ? wait_ms * 2 : BACKOFF_MS_MAX;
+    backoff->next_ms = wait_ms * 2 < max_ms ? wait_ms * 2 : max_ms;
     wait_ms += backoff_spread(wait_ms);
     return wait_ms < at_least_ms ? at_least_ms + backoff_spread(BACKOFF_MS_MIN) : wait_ms;
 }

@@ -59,10 +59,17 @@
 #define BACKOFF_MS_MIN 800
 #define BACKOFF_MS_MAX 30000
 #define BACKOFF_QUIET_MS 120000
+/* What is refused is so until somebody gives the right to it. */
+#define BACKOFF_REFUSED_MS_MAX 300000
 /* What a server asks for by Retry-After is kept up to that. */
 #define RETRY_AFTER_MS_MAX 300000
 /* Of all nodes of a cluster that starts: the first request goes out within that time, by chance. */
 #define START_SPREAD_MS 1000
+
+/* How often is looked whether what the server does not have is there by now, with up to as much more by
+ * chance; and how old its word must be for a 404 to be news. */
+#define SERVED_AGAIN_MS 600000
+#define SERVED_OLD_MS 60000
 
 #define REPORT_TIMEOUT_MS 10000
 #define REPORT_AGAIN_MS 1000

@@ -156,6 +156,49 @@ static ProtobufCMessage *pod(const json_t *object)
     return &out->base;
 }
 
+/* ---- taints ---- */
+
+static Agent__V1__Taint *taint(const json_t *object)
+{
+    Agent__V1__Taint *out = must(malloc(sizeof *out));
+
+    agent__v1__taint__init(out);
+    out->key = text(json_object_get(object, "key"));
+    out->value = text(json_object_get(object, "value"));
+    out->effect = text(json_object_get(object, "effect"));
+    out->time_added = text(json_object_get(object, "timeAdded"));
+    return out;
+}
+
+static Agent__V1__TaintSelector *selector(const json_t *object)
+{
+    Agent__V1__TaintSelector *out = must(malloc(sizeof *out));
+    const char *name;
+    json_t *value;
+
+    agent__v1__taint_selector__init(out);
+    out->driver = text(json_object_get(object, "driver"));
+    out->pool = text(json_object_get(object, "pool"));
+    out->device = text(json_object_get(object, "device"));
+    json_object_foreach((json_t *)object, name, value) out->more |=
+        strcmp(name, "driver") != 0 && strcmp(name, "pool") != 0 && strcmp(name, "device") != 0;
+    return out;
+}
+
+static ProtobufCMessage *taint_rule(const json_t *object)
+{
+    const json_t *spec = json_object_get(object, "spec");
+    const json_t *selects = json_object_get(spec, "deviceSelector");
+    Agent__V1__TaintRule *out = must(malloc(sizeof *out));
+
+    agent__v1__taint_rule__init(out);
+    out->name = text(at(object, "metadata", "name"));
+    out->uid = text(at(object, "metadata", "uid"));
+    out->selector = json_is_object(selects) ? selector(selects) : NULL;
+    out->taint = taint(json_object_get(spec, "taint"));
+    return &out->base;
+}
+
 /* ---- ResourceSlice ---- */
 
 static const char *name_in(const json_t *device)
@@ -163,6 +206,35 @@ static const char *name_in(const json_t *device)
     const char *name = json_string_value(json_object_get(device, "name"));
 
     return name ? name : "";
+}
+
+/* Up to v1beta1 what is said of a device is in "basic". */
+static const json_t *taints_of(const json_t *device)
+{
+    const json_t *taints = json_object_get(device, "taints");
+
+    return taints ? taints : at(device, "basic", "taints");
+}
+
+static void read_taints(const json_t *devices, Agent__V1__Slice *out)
+{
+    const json_t *device, *one;
+    size_t i, k, n = 0;
+
+    json_array_foreach(devices, i, device) n += json_array_size(taints_of(device));
+    out->taints = array_of(n, sizeof *out->taints);
+    json_array_foreach(devices, i, device)
+    {
+        json_array_foreach(taints_of(device), k, one)
+        {
+            Agent__V1__DeviceTaint *to = must(malloc(sizeof *to));
+
+            agent__v1__device_taint__init(to);
+            to->device = text(json_object_get(device, "name"));
+            to->taint = taint(one);
+            out->taints[out->n_taints++] = to;
+        }
+    }
 }
 
 static ProtobufCMessage *slice(const json_t *object)
@@ -180,14 +252,32 @@ static ProtobufCMessage *slice(const json_t *object)
     out->devices = array_of(json_array_size(devices), sizeof *out->devices);
     json_array_foreach(devices, i, one) out->devices[out->n_devices++] =
         must(strdup(name_in(one))); /* of a list each is freed */
+    read_taints(devices, out);
     return &out->base;
 }
 
 /* ---- ResourceClaim ---- */
 
+static Agent__V1__Toleration *toleration(const json_t *object)
+{
+    const json_t *seconds = json_object_get(object, "tolerationSeconds");
+    Agent__V1__Toleration *out = must(malloc(sizeof *out));
+
+    agent__v1__toleration__init(out);
+    out->key = text(json_object_get(object, "key"));
+    out->operator_ = text(json_object_get(object, "operator"));
+    out->value = text(json_object_get(object, "value"));
+    out->effect = text(json_object_get(object, "effect"));
+    out->limited = json_is_integer(seconds);
+    out->seconds = json_integer_value(seconds);
+    return out;
+}
+
 static Agent__V1__ClaimDevice *claim_device(const json_t *result)
 {
+    const json_t *tolerations = json_object_get(result, "tolerations"), *one;
     Agent__V1__ClaimDevice *out = must(malloc(sizeof *out));
+    size_t i;
 
     agent__v1__claim_device__init(out);
     out->request = text(json_object_get(result, "request"));
@@ -196,7 +286,27 @@ static Agent__V1__ClaimDevice *claim_device(const json_t *result)
     out->device = text(json_object_get(result, "device"));
     out->admin_access = json_is_true(json_object_get(result, "adminAccess"));
     out->share_id = text(json_object_get(result, "shareID"));
+    out->tolerations = array_of(json_array_size(tolerations), sizeof *out->tolerations);
+    json_array_foreach(tolerations, i, one) out->tolerations[out->n_tolerations++] =
+        toleration(one);
     return out;
+}
+
+/* Only pods: others are of a group. */
+static void read_reserved(const json_t *reserved, Agent__V1__Claim *out)
+{
+    const json_t *one;
+    size_t i;
+
+    out->reserved_for = array_of(json_array_size(reserved), sizeof *out->reserved_for);
+    json_array_foreach(reserved, i, one)
+    {
+        const char *uid = json_string_value(json_object_get(one, "uid"));
+        const char *group = json_string_value(json_object_get(one, "apiGroup"));
+
+        if (uid && (!group || !*group))
+            out->reserved_for[out->n_reserved_for++] = must(strdup(uid));
+    }
 }
 
 Agent__V1__Claim *object_claim(const json_t *object)
@@ -212,6 +322,7 @@ Agent__V1__Claim *object_claim(const json_t *object)
     out->allocated = json_is_object(allocation);
     out->devices = array_of(json_array_size(results), sizeof *out->devices);
     json_array_foreach(results, i, result) out->devices[out->n_devices++] = claim_device(result);
+    read_reserved(at(object, "status", "reservedFor"), out);
     return out;
 }
 
@@ -227,9 +338,10 @@ int object_put(struct facts *facts, Agent__V1__Kind kind, const json_t *object)
 
     if (!uid)
         return -EINVAL;
-    message = kind == AGENT__V1__KIND__NODE  ? node(object)
-              : kind == AGENT__V1__KIND__POD ? pod(object)
-                                             : slice(object);
+    message = kind == AGENT__V1__KIND__NODE    ? node(object)
+              : kind == AGENT__V1__KIND__POD   ? pod(object)
+              : kind == AGENT__V1__KIND__SLICE ? slice(object)
+                                               : taint_rule(object);
     packed = must(malloc(protobuf_c_message_get_packed_size(message) + 1));
     len = protobuf_c_message_pack(message, packed);
     result = facts_put(facts, kind, uid, packed, len);

@@ -65,7 +65,7 @@ static void on_node(void *user, const struct api_result *result)
 {
     struct run *run = user;
     const Agent__V1__SetCapacity *what = run->order->set_capacity;
-    json_t *node = result->outcome == API_DONE ? run_json(run) : NULL;
+    json_t *node = result->outcome == API_DONE ? answer_json(&run->answer) : NULL;
     const json_t *capacity = json_object_get(json_object_get(node, "status"), "capacity");
     const char *seen = json_string_value(json_object_get(capacity, what->resource));
 

@@ -6,8 +6,20 @@
 
 #include "shim/agent/objects.h"
 
-#define SLICES_PATH "/apis/resource.k8s.io/v1/resourceslices"
-#define CLAIMS_PATH "/apis/resource.k8s.io/v1/namespaces"
+/* In which version the server has them; NULL: in none, and the run has ended so. */
+static const char *version_of(struct run *run, enum served_kind kind, Agent__V1__Outcome none)
+{
+    struct served *served = run->orders->served;
+
+    run->version = served_version(served, kind);
+    if (run->version)
+        return run->version;
+    if (served_known(served))
+        run_end(run, none, "the API server does not serve resource.k8s.io", 0);
+    else
+        run_end(run, AGENT__V1__OUTCOME__AGAIN, "the API server has not said what it serves", 0);
+    return NULL;
+}
 
 /* ---- WipeSlices ---- */
 
@@ -15,10 +27,14 @@ static void on_wiped(void *user, const struct api_result *result)
 {
     struct run *run = user;
 
-    if (result->outcome == API_DONE || result->outcome == API_NOT_FOUND)
+    if (result->outcome == API_DONE) {
         run_end(run, AGENT__V1__OUTCOME__DONE, "", 0);
-    else
+    } else if (result->outcome == API_NOT_FOUND) { /* it may have them in another version */
+        served_missing(run->orders->served, SERVED_SLICES, run->version);
+        run_end(run, AGENT__V1__OUTCOME__AGAIN, result->words, 0);
+    } else {
         run_fail(run, result);
+    }
 }
 
 /* Terms in the order of their names, as the kubelet has them
@@ -27,13 +43,18 @@ void run_wipe_slices(struct run *run)
 {
     static const struct api_ops ops = {.done = on_wiped};
     const char *driver = run->order->wipe_slices->driver;
+    const char *version = version_of(run, SERVED_SLICES, AGENT__V1__OUTCOME__DONE);
     struct query query;
     char *selector;
 
+    if (!version)
+        return;
     if (asprintf(&selector, "%s%s%sspec.nodeName=%s", *driver ? "spec.driver=" : "", driver,
                  *driver ? "," : "", run->orders->node) < 0)
         abort();
-    query_begin(&query, SLICES_PATH);
+    query_begin(&query, SERVED_GROUP_PATH);
+    query_segment(&query, version);
+    query_segment(&query, "resourceslices");
     query_add(&query, "fieldSelector", selector);
     if (strpbrk(driver, ",=\\")) /* it would select something else */
         run_end(run, AGENT__V1__OUTCOME__REFUSED, "the driver's name is none", 0);
@@ -63,7 +84,7 @@ static void tell_claim(struct run *run, const json_t *object)
 static void on_claim(void *user, const struct api_result *result)
 {
     struct run *run = user;
-    json_t *object = result->outcome == API_DONE ? run_json(run) : NULL;
+    json_t *object = result->outcome == API_DONE ? answer_json(&run->answer) : NULL;
 
     if (result->outcome != API_DONE)
         run_fail(run, result);
@@ -78,9 +99,14 @@ void run_get_claim(struct run *run)
 {
     static const struct api_ops ops = {.body = run_body, .done = on_claim};
     const Agent__V1__GetClaim *what = run->order->get_claim;
+    const char *version = version_of(run, SERVED_CLAIMS, AGENT__V1__OUTCOME__REFUSED);
     struct query query;
 
-    query_begin(&query, CLAIMS_PATH);
+    if (!version)
+        return;
+    query_begin(&query, SERVED_GROUP_PATH);
+    query_segment(&query, version);
+    query_segment(&query, "namespaces");
     query_segment(&query, what->namespace_);
     query_segment(&query, "resourceclaims");
     query_segment(&query, what->name);

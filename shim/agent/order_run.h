@@ -13,23 +13,26 @@
 #include <uv.h>
 
 #include "cri-proto/agent_v1.pb-c.h"
+#include "shim/agent/answer.h"
 #include "shim/agent/api_client.h"
 #include "shim/agent/limits.h"
 #include "shim/agent/query.h"
+#include "shim/agent/served.h"
 #include "shim/agent/spam.h"
 
 struct run {
     struct orders *orders;
     TAILQ_ENTRY(run) entry;
     Agent__V1__Order *order;
-    struct api_request *request; /* NULL: to be begun */
-    char *text;                  /* of the answer under way */
-    size_t len, size;
+    struct api_request *request;     /* NULL: to be begun */
+    struct answer answer;            /* the one under way */
+    const char *version;             /* that is asked for, of resource.k8s.io */
     char event[SPAM_NAME_BYTES_MAX]; /* the one that is being made */
 };
 
 struct orders {
     struct api_client *client;
+    struct served *served;
     const char *node;
     void (*answer)(void *user, const Agent__V1__AnswerRequest *answer);
     void *user;
@@ -55,10 +58,8 @@ void run_fail(struct run *run, const struct api_result *result);
 /* `ops` are told of the run. */
 void run_ask(struct run *run, const char *method, const struct query *query, const char *type,
              const char *body, const struct api_ops *ops);
-/* An api_ops's body, for those who read the answer: */
+/* An api_ops's body, for those who read the answer. */
 bool run_body(void *user, const char *bytes, size_t len);
-/* as JSON, once it is whole, for json_decref(). NULL: it is no object. */
-json_t *run_json(struct run *run);
 /* Whether that path is none; the run has ended then. */
 bool run_too_long(struct run *run, const struct query *query);
 

@@ -23,7 +23,7 @@ static void run_free(struct run *run)
     TAILQ_REMOVE(&run->orders->runs, run, entry);
     run->orders->runs_len--;
     agent__v1__order__free_unpacked(run->order, NULL);
-    free(run->text);
+    answer_fini(&run->answer);
     free(run);
 }
 
@@ -69,27 +69,7 @@ bool run_body(void *user, const char *bytes, size_t len)
 {
     struct run *run = user;
 
-    if (len > ANSWER_BYTES_MAX - run->len)
-        return false;
-    if (run->len + len > run->size) {
-        run->size = (run->len + len) * 2;
-        run->text = must(realloc(run->text, run->size));
-    }
-    if (len > 0)
-        memcpy(run->text + run->len, bytes, len);
-    run->len += len;
-    return true;
-}
-
-/* NULL: it is no JSON object. */
-json_t *run_json(struct run *run)
-{
-    json_t *object = json_loadb(run->text ? run->text : "", run->len, 0, NULL);
-
-    if (json_is_object(object))
-        return object;
-    json_decref(object);
-    return NULL;
+    return answer_add(&run->answer, bytes, len);
 }
 
 void run_ask(struct run *run, const char *method, const struct query *query, const char *type,
@@ -101,7 +81,7 @@ void run_ask(struct run *run, const char *method, const struct query *query, con
                                         .body = body,
                                         .timeout_ms = REQUEST_TIMEOUT_MS};
 
-    run->len = 0;
+    answer_clear(&run->answer);
     run->request = api_client_start(run->orders->client, &call, ops, run);
 }
 
@@ -192,13 +172,15 @@ void orders_cancel(struct orders *orders, uint64_t id)
 
 /* ---- life ---- */
 
-struct orders *orders_new(uv_loop_t *loop, struct api_client *client, const char *node,
+struct orders *orders_new(uv_loop_t *loop, struct api_client *client, struct served *served,
+                          const char *node,
                           void (*answer)(void *user, const Agent__V1__AnswerRequest *answer),
                           void *user)
 {
     struct orders *orders = must(calloc(1, sizeof *orders));
 
     orders->client = client;
+    orders->served = served;
     orders->node = node;
     orders->answer = answer;
     orders->user = user;

@@ -11,12 +11,14 @@
 
 #include "cri-proto/agent_v1.pb-c.h"
 #include "shim/agent/api_client.h"
+#include "shim/agent/served.h"
 
 struct orders;
 
-/* The node's name, borrowed until the end; answer() is called from the loop, never from inside
+/* All is borrowed until the end; `node` is its name; answer() is called from the loop, never from inside
  * orders_take(), and what it is given is borrowed until it returns. */
-struct orders *orders_new(uv_loop_t *loop, struct api_client *client, const char *node,
+struct orders *orders_new(uv_loop_t *loop, struct api_client *client, struct served *served,
+                          const char *node,
                           void (*answer)(void *user, const Agent__V1__AnswerRequest *answer),
                           void *user);
 /* Those under way are cut, without an answer. Accepts NULL. */

@@ -73,13 +73,19 @@ static void tell_trouble(struct reflector *reflector, const char *words)
     reflector->ops->trouble(reflector->user, words);
 }
 
-static void try_later(struct reflector *reflector, const char *words, uint64_t at_least_ms)
+static void try_later(struct reflector *reflector, const char *words,
+                      const struct api_result *result)
 {
-    uint64_t wait_ms = backoff_failed(&reflector->backoff, boot_now_ms(), at_least_ms);
+    bool refused = result->outcome == API_REFUSED;
+    uint64_t wait_ms = backoff_failed(&reflector->backoff, boot_now_ms(), result->retry_after_ms,
+                                      refused ? BACKOFF_REFUSED_MS_MAX : BACKOFF_MS_MAX);
 
     log_debug("%s: %s; again in %u ms", reflector->path, words, (unsigned)wait_ms);
     set_state(reflector, REFLECTOR_WAITING);
     uv_timer_start(&reflector->timer, go_on, wait_ms, 0);
+    if ((refused || result->outcome == API_NOT_FOUND) && reflector->ops->excused &&
+        reflector->ops->excused(reflector->user, result->outcome))
+        words = "";
     tell_trouble(reflector, words);
 }
 
@@ -311,7 +317,7 @@ static void on_list_done(void *user, const struct api_result *result)
     reflector->request = NULL;
     if (words) {
         reflector->newest |= too_old(reflector, result);
-        try_later(reflector, words, result->retry_after_ms);
+        try_later(reflector, words, result);
     } else if (reflector->more[0]) {
         list_page(reflector);
     } else {
@@ -335,9 +341,9 @@ static void on_watch_done(void *user, const struct api_result *result)
     reflector->request = NULL;
     if (too_old(reflector, result)) {
         reflector->listed = false;
-        try_later(reflector, words ? words : "too old", result->retry_after_ms);
+        try_later(reflector, words ? words : "too old", result);
     } else if (words || short_lived) {
-        try_later(reflector, words ? words : "its watch ended at once", result->retry_after_ms);
+        try_later(reflector, words ? words : "its watch ended at once", result);
     } else {
         watch(reflector);
     }

@@ -12,6 +12,8 @@
 #ifndef SHIM_AGENT_REFLECTOR_H
 #define SHIM_AGENT_REFLECTOR_H
 
+#include <stdbool.h>
+
 #include <jansson.h>
 #include <uv.h>
 
@@ -30,6 +32,9 @@ struct reflector_ops {
     void (*list_ended)(void *user);
     /* It cannot be had, for now; "": it can. Told when that changes. */
     void (*trouble)(void *user, const char *words);
+    /* The server has no such collection (API_NOT_FOUND), or does not allow it (API_REFUSED). True: that is
+     * no trouble, but to be so. It is asked on in either case. NULL: it is one. */
+    bool (*excused)(void *user, enum api_outcome why);
 };
 
 /* `path` is copied, with the query that selects from the collection. Begins within START_SPREAD_MS.

@@ -128,7 +128,7 @@ static void send_due(void *user)
 static void on_watch(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
 {
     static Agent__V1__Kind KINDS[] = {AGENT__V1__KIND__NODE, AGENT__V1__KIND__POD,
-                                      AGENT__V1__KIND__SLICE};
+                                      AGENT__V1__KIND__SLICE, AGENT__V1__KIND__TAINT_RULE};
     const Agent__V1__WatchRequest *request = (const Agent__V1__WatchRequest *)message;
     Agent__V1__WatchResponse response = AGENT__V1__WATCH_RESPONSE__INIT;
     struct cluster *cluster = user;

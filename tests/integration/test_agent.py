@@ -114,6 +114,8 @@ def test_pods_and_slices_of_this_node_alone(server, feed, make_agent):
     feed.wait_gone(proto.POD, "uid-later")
     assert (proto.POD, "uid-foreign") not in feed.facts
     for one in server.asked():
+        if one.path == "/apis/resource.k8s.io":  # what there is at all
+            continue
         assert NODE in one.selector.values() or one.path == f"/api/v1/nodes/{NODE}", one
 
 
@@ -385,7 +387,10 @@ def test_slices_are_wiped(running, server, feed):
 
 
 def test_a_server_without_slices_has_none(running, server, feed):
-    server.served.discard("resource.k8s.io/v1")
+    for version in [one for one in server.served if "/" in one]:
+        del server.served[version]
+    for _ in range(2):  # of each version the agent finds it out by asking
+        assert feed.order(wipe_slices=proto.WipeSlices(driver="gpu.example")).outcome == proto.AGAIN
     assert feed.order(wipe_slices=proto.WipeSlices(driver="gpu.example")).outcome == proto.DONE
 
 

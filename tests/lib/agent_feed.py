@@ -15,7 +15,7 @@ import grpc
 from protos import AGENT_FEED, agent
 from waiting import GENEROUS_S, wait_until
 
-_TYPES = {agent.NODE: agent.Node, agent.POD: agent.Pod, agent.SLICE: agent.Slice}
+_TYPES = {agent.NODE: agent.Node, agent.POD: agent.Pod, agent.SLICE: agent.Slice, agent.TAINT_RULE: agent.TaintRule}
 
 
 class AgentFeed:

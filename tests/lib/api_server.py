@@ -27,13 +27,11 @@ import h2.connection
 import h2.events
 import h2.exceptions
 
+import api_groups
+from api_groups import RESOURCES
 from kube_certificates import Authority
 from waiting import GENEROUS_S, wait_until
 
-# {its name in `put`: (group and version, kind, whether it has namespaces)}
-RESOURCES = {"nodes": ("v1", "Node", False), "pods": ("v1", "Pod", True), "events": ("v1", "Event", True),
-             "resourceslices": ("resource.k8s.io/v1", "ResourceSlice", False),
-             "resourceclaims": ("resource.k8s.io/v1", "ResourceClaim", True)}
 _FIELDS = {"metadata.name": lambda one: one["metadata"]["name"],
            "spec.nodeName": lambda one: one.get("spec", {}).get("nodeName", ""),
            "spec.driver": lambda one: one.get("spec", {}).get("driver", "")}
@@ -48,6 +46,7 @@ class Request:
     user: str
     body: bytes = b""
     connection: int = 0
+    version: str = ""  # of the group
 
     @property
     def selector(self):
@@ -98,9 +97,9 @@ class Refused(Exception):
 
 
 class ApiServer:
-    """`pki`: a directory that is made. `served`: groups; others are 404."""
+    """`pki`: a directory that is made. `served`: what each version of a group has; others are 404."""
 
-    def __init__(self, pki, http2=True):
+    def __init__(self, pki, http2=True, release="1.36"):
         self.authority = Authority(pki)
         self.authority.sign("server", "kube-apiserver", addresses=["127.0.0.1"])
         self.http2 = http2
@@ -110,7 +109,7 @@ class ApiServer:
         self.connections = 0  # that were made
         self.open = 0
         self.tokens = {}  # {token: user}
-        self.served = {"v1", "resource.k8s.io/v1"}
+        self.served = api_groups.served(release)
         self.error_events = False  # 410 as an event, not as a status
         self.objects = {name: {} for name in RESOURCES}
         self._version = 100
@@ -255,11 +254,11 @@ class ApiServer:
 
     def _put(self, resource, one):
         one = copy.deepcopy(one)
-        group, kind, _ = RESOURCES[resource]
+        kind, version = RESOURCES[resource]
         key = (one["metadata"].get("namespace"), one["metadata"]["name"])
         before = self.objects[resource].get(key)
         self._version += 1
-        one.update(apiVersion=group, kind=kind)
+        one.update(apiVersion=version, kind=kind)
         one["metadata"].setdefault("uid", before["metadata"]["uid"] if before else f"uid-{self._version}")
         one["metadata"]["resourceVersion"] = str(self._version)
         self.objects[resource][key] = one
@@ -281,9 +280,11 @@ class ApiServer:
 
     def _bookmark(self):
         for watch in list(self.watches):
-            group, kind, _ = RESOURCES[watch.resource]
-            _send(watch, "BOOKMARK", {"kind": kind, "apiVersion": group,
-                                      "metadata": {"resourceVersion": str(self._version)}})
+            _send(watch, "BOOKMARK", self._empty(watch.resource))
+
+    def _empty(self, resource):
+        kind, version = RESOURCES[resource]
+        return {"kind": kind, "apiVersion": version, "metadata": {"resourceVersion": str(self._version)}}
 
     def _compact(self):
         self._version += 1
@@ -332,10 +333,13 @@ class ApiServer:
     def _answer_right(self, request, respond, send, fault):
         if not request.user:
             raise Refused(401, "Unauthorized", "Unauthorized")
-        resource, namespace, name, sub = self._route(request.path)
+        if request.path == f"/apis/{api_groups.GROUP}" and request.method == "GET":
+            _respond_right(respond, self._group(), fault)
+            return
+        resource, namespace, name, sub = self._route(request)
         self._authorize(request, resource, namespace, name)
         if request.method == "GET" and name:
-            body = self._get(resource, namespace, name)
+            body = api_groups.as_version(self._get(resource, namespace, name), request.version)
         elif request.method == "GET" and request.watch:
             self._watch(request, resource, respond, send)
             return
@@ -349,20 +353,22 @@ class ApiServer:
             body = self._delete_all(request, resource)
         else:
             raise Refused(405, "MethodNotAllowed", "no such method")
-        data = json.dumps(body).encode()
-        if fault and fault.cut is not None:
-            respond(200, {"reset": "1"} if fault.reset else {}, data[:fault.cut])
-        else:
-            respond(200, {}, data)
+        _respond_right(respond, body, fault)
 
-    def _route(self, path):
-        parts = path.strip("/").split("/")
-        group, parts = ("v1", parts[2:]) if parts[0] == "api" else ("/".join(parts[1:3]), parts[3:])
+    def _group(self):
+        group = api_groups.group(self.served)
+        if group is None:
+            raise Refused(404, "NotFound", "the server could not find the requested resource")
+        return group
+
+    def _route(self, request):
+        parts = request.path.strip("/").split("/")
+        request.version, parts = ("v1", parts[2:]) if parts[0] == "api" else ("/".join(parts[1:3]), parts[3:])
         namespace = None
         if len(parts) > 2 and parts[0] == "namespaces":
             namespace, parts = parts[1], parts[2:]
         resource, name, sub = (parts + [None, None, None])[:3]
-        if group not in self.served or resource not in RESOURCES or RESOURCES[resource][0] != group:
+        if resource not in self.served.get(request.version, ()):
             raise Refused(404, "NotFound", "the server could not find the requested resource")
         return resource, namespace, name, sub
 
@@ -377,7 +383,7 @@ class ApiServer:
             "resourceslices": bool(name) or selector.get("spec.nodeName") == node,
             "resourceclaims": method == "GET" and bool(name) and self._names_claim(node, namespace, name),
             "events": method in ("POST", "PATCH"),
-        }[resource]
+        }.get(resource, False)
         if not allowed:
             raise Refused(403, "Forbidden", f'User "{request.user}" cannot do that with {resource}')
 
@@ -417,8 +423,8 @@ class ApiServer:
         metadata = {"resourceVersion": str(version)}
         if end < len(found):
             metadata["continue"] = base64.urlsafe_b64encode(b"%d:%d" % (version, end)).decode()
-        group, kind, _ = RESOURCES[resource]
-        return {"kind": f"{kind}List", "apiVersion": group, "metadata": metadata, "items": found[begin:end]}
+        return {"kind": f"{RESOURCES[resource][0]}List", "apiVersion": request.version, "metadata": metadata,
+                "items": [api_groups.as_version(one, request.version) for one in found[begin:end]]}
 
     def _watch(self, request, resource, respond, send):
         version = int(request.query["resourceVersion"])
@@ -476,6 +482,14 @@ class ApiServer:
         return names.get("commonName", "")
 
 
+def _respond_right(respond, body, fault):
+    data = json.dumps(body).encode()
+    if fault and fault.cut is not None:
+        respond(200, {"reset": "1"} if fault.reset else {}, data[:fault.cut])
+    else:
+        respond(200, {}, data)
+
+
 def _base64(path):
     return base64.b64encode(pathlib.Path(path).read_bytes()).decode()
 
@@ -485,6 +499,8 @@ def _matches(one, selector):
 
 
 def _send(watch, kind, one):
+    if "apiVersion" in one and one["kind"] != "Status":
+        one = api_groups.as_version(one, watch.request.version)
     watch.send(json.dumps({"type": kind, "object": one}).encode() + b"\n")
 
 

@@ -121,12 +121,15 @@ static void there_is_a_most_of_it(void **state)
     while (put(&facts, PODS, key, "1") == 1);
     assert_int_equal(n, FACTS_MAX + 1);
     assert_int_equal(put(&facts, PODS, "1", "2"), 1); /* one that is there may change */
+    assert_int_equal(put(&facts, SLICES, "x", "1"), 1); /* and another kind has room of its own */
+    assert_int_equal(facts_len(&facts), FACTS_MAX + 1);
     facts_fini(&facts);
     for (n = 0; snprintf(key, sizeof key, "%zu", n) > 0; n++) {
         if (facts_put(&facts, PODS, key, large, FACT_BYTES_MAX) < 0)
             break;
     }
     assert_int_equal(n, FACTS_BYTES_MAX / FACT_BYTES_MAX);
+    assert_int_equal(facts_put(&facts, SLICES, "x", large, FACT_BYTES_MAX), 1);
     facts_fini(&facts);
 }
 

@@ -1,0 +1,26 @@
+/*
+ * The text of an answer that is read as a whole.
+ */
+#ifndef SHIM_AGENT_ANSWER_H
+#define SHIM_AGENT_ANSWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <jansson.h>
+
+/* All zero: nothing has come yet. Embedded in its owner. */
+struct answer {
+    char *text;
+    size_t len, size;
+};
+
+/* Some more of it, copied. False: it is over ANSWER_BYTES_MAX. */
+bool answer_add(struct answer *answer, const char *bytes, size_t len);
+/* Another one begins. */
+void answer_clear(struct answer *answer);
+/* It as JSON, for json_decref(). NULL: it is no object. */
+json_t *answer_json(const struct answer *answer);
+void answer_fini(struct answer *answer);
+
+#endif
