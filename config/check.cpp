@@ -253,4 +253,5 @@ void check_settings(reading &r)
     check_unique(r, "device", "resource",
                  "one [[device]] for each resource; its path may be a glob");
     check_unique(r, "resource", "name", "one [[resource]] for each resource");
+    check_unique(r, "driver", "name", "one [[driver]] for each driver");
 }

@@ -82,6 +82,13 @@ struct config_resource {
     bool exclusive; /* a device is held by one live container at a time */
 };
 
+/* One [[driver]] table: what the DRA driver of this name has of its own. */
+struct config_driver {
+    char *name; /* unique among the drivers */
+    bool
+        cached_prepare; /* its answers count once more while it is away, where an agent confirms them */
+};
+
 /* The part that stands in for the plugins at the kubelet (shim/ARCHITECTURE.md, "The bridge"). */
 struct config_bridge {
     bool enabled;                  /* the daemon serves the feed, and holds the gate */
@@ -146,6 +153,8 @@ struct config {
     size_t devices_len;
     struct config_resource *resources;
     size_t resources_len;
+    struct config_driver *drivers;
+    size_t drivers_len;
     struct config_bridge bridge;
     struct config_dra dra;
     struct config_cluster cluster;

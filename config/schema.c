@@ -75,6 +75,12 @@ static bool is_node_name(const char *text)
            !strstr(text, "..") && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-.") == len;
 }
 
+/* A DNS subdomain of RFC 1123, of the length that the API allows a driver. */
+static bool is_driver(const char *text)
+{
+    return text[0] != '\0' && strlen(text) <= 63 && is_node_name(text);
+}
+
 static bool is_comm(const char *text)
 {
     size_t len = strlen(text);
@@ -139,6 +145,10 @@ static const struct schema_text POD = {
 static const struct schema_text NODE_NAME = {
     is_node_name, "a node's name in quotes",
     "\"\", or a node's name (at most 253 of a-z, 0-9, '-' and '.')"};
+
+static const struct schema_text DRIVER = {
+    is_driver, "a DRA driver's name in quotes, such as \"gpu.example.com\"",
+    "a DRA driver's name, such as \"gpu.example.com\": at most 63 of a-z, 0-9, '-' and '.'"};
 
 static const struct schema_text PROCESS = {
     is_comm, "a process's name in quotes",
@@ -267,6 +277,8 @@ const struct schema_key schema_keys[] = {
     /* Behind "plugins", of which it takes what its tables do not say. */
     LIST(TOP, "resource", TABLES, config, resources, .inner = SECTION_RESOURCE,
          .expected = "[[resource]] tables, with two brackets"),
+    LIST(TOP, "driver", TABLES, config, drivers, .inner = SECTION_DRIVER, LIVE,
+         .expected = "[[driver]] tables, with two brackets"),
 
     KEY(DEVICE, "resource", TEXT, config_device, resource, .text = &RESOURCE,
         .required = "resource = \"vendor.com/name\""),
@@ -287,6 +299,10 @@ const struct schema_key schema_keys[] = {
     KEY(RESOURCE, "name", TEXT, config_resource, name, .text = &RESOURCE,
         .required = "name = \"vendor.com/name\""),
     KEY(RESOURCE, "exclusive", FLAG, config_resource, exclusive, "true"),
+
+    KEY(DRIVER, "name", TEXT, config_driver, name, .text = &DRIVER, LIVE,
+        .required = "name = \"gpu.example.com\""),
+    KEY(DRIVER, "cached_prepare", FLAG, config_driver, cached_prepare, "false", LIVE),
 
     KEY(PATH, "host", TEXT, config_node, host, .text = &PATH,
         .required = "host = \"/...\", where it is"),
@@ -312,6 +328,7 @@ const struct schema_table schema_tables[SECTIONS] = {
     [SECTION_CONTROL] = {.name = "[control]"},
     [SECTION_DEVICE] = {.name = "[[device]]", .bytes = sizeof(struct config_device)},
     [SECTION_RESOURCE] = {.name = "[[resource]]", .bytes = sizeof(struct config_resource)},
+    [SECTION_DRIVER] = {.name = "[[driver]]", .bytes = sizeof(struct config_driver)},
     [SECTION_PATH] = {.name = "an element of paths",
                       .bytes = sizeof(struct config_node),
                       .element =

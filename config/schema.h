@@ -54,7 +54,8 @@ enum schema_section {
     SECTION_CONTROL,
     SECTION_DEVICE,
     SECTION_RESOURCE, /* its own keys, and those of other sections with an `override` */
-    SECTION_PATH,     /* from here on: what is an element of a key's array, and of no advice */
+    SECTION_DRIVER,
+    SECTION_PATH, /* from here on: what is an element of a key's array, and of no advice */
     SECTION_MOUNT,
     SECTIONS,
 };

@@ -84,6 +84,7 @@ struct devicemgr_settings {
     const struct devicemgr_resource_settings *resources; /* by name, each once; all others are
                                                           * exclusive */
     size_t resources_len;
+    uint64_t claim_call_ms; /* how long a driver may take for one claim */
     /* Drivers whose answers may be given once more from the checkpoint while they are away. */
     const char *const *cached_prepare;
     size_t cached_prepare_len;

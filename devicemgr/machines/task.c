@@ -69,7 +69,7 @@ static void call(struct tasks *tasks, struct task *task, const struct driver_ins
     task->instance = instance->number;
     HASH_ADD(hh_call, tasks->by_call, call, sizeof task->call, task);
     action->call = task->call;
-    action->timeout_ms = CLAIM_CALL_MS;
+    action->timeout_ms = state->settings.claim_call_ms;
     action->claim = task_copy_names(task->claim);
 }
 

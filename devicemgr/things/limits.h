@@ -123,9 +123,6 @@
 /* How long what came of a call may take to be stored: a commit that takes longer is waited for in vain,
  * but one that ends as the kubelet's time does is not. */
 #define CLAIM_KEEP_MS 5000
-/* How long a driver may take for one claim: as long as the kubelet gives it
- * (pkg/kubelet/cm/dra/plugin/dra_plugin.go). */
-#define CLAIM_CALL_MS 45000
 /* A driver that has gone, and of which nothing is kept, is forgotten after so long: as the default of
  * a plugin's grace period. */
 #define DRIVER_KEEP_MS 300000

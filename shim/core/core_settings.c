@@ -37,6 +37,20 @@ static const struct devicemgr_resource_settings *resources_of(const struct confi
     return resources;
 }
 
+/* Those of the settings that say so. */
+static size_t cached_prepare_of(const struct config *config, const char *const **out)
+{
+    const char **names = must(calloc(config->drivers_len + 1, sizeof *names));
+    size_t len = 0;
+
+    for (size_t i = 0; i < config->drivers_len; i++) {
+        if (config->drivers[i].cached_prepare)
+            names[len++] = config->drivers[i].name;
+    }
+    *out = names;
+    return len;
+}
+
 void core_settings_init(struct devicemgr_settings *settings, const struct config *config,
                         const char *boot_id)
 {
@@ -56,10 +70,13 @@ void core_settings_init(struct devicemgr_settings *settings, const struct config
         .boot_id = boot_id,
         .resources = resources_of(config),
         .resources_len = config->resources_len,
+        .claim_call_ms = config->dra.call_timeout_ms,
     };
+    settings->cached_prepare_len = cached_prepare_of(config, &settings->cached_prepare);
 }
 
 void core_settings_fini(struct devicemgr_settings *settings)
 {
     free((void *)settings->resources);
+    free((void *)settings->cached_prepare);
 }

@@ -221,21 +221,19 @@ static struct driver_claim claim_of(const struct devicemgr_claim *claim)
 }
 
 void drivers_prepare(struct drivers *drivers, uint64_t instance, uint64_t call,
-                     const struct devicemgr_claim *claim)
+                     const struct devicemgr_claim *claim, uint64_t timeout_ms)
 {
     const struct driver_claim is = claim_of(claim);
 
-    driver_clients_prepare(drivers->clients, instance, call, &is,
-                           drivers->host->config->dra.call_timeout_ms);
+    driver_clients_prepare(drivers->clients, instance, call, &is, timeout_ms);
 }
 
 void drivers_unprepare(struct drivers *drivers, uint64_t instance, uint64_t call,
-                       const struct devicemgr_claim *claim)
+                       const struct devicemgr_claim *claim, uint64_t timeout_ms)
 {
     const struct driver_claim is = claim_of(claim);
 
-    driver_clients_unprepare(drivers->clients, instance, call, &is,
-                             drivers->host->config->dra.call_timeout_ms);
+    driver_clients_unprepare(drivers->clients, instance, call, &is, timeout_ms);
 }
 
 void drivers_call_cancel(struct drivers *drivers, uint64_t call)

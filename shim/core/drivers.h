@@ -31,9 +31,9 @@ const char *drivers_trouble(const struct drivers *drivers, uint64_t *since_ms);
 /* As the ports of these names. */
 void drivers_registered(struct drivers *drivers, uint64_t instance, int code, const char *message);
 void drivers_prepare(struct drivers *drivers, uint64_t instance, uint64_t call,
-                     const struct devicemgr_claim *claim);
+                     const struct devicemgr_claim *claim, uint64_t timeout_ms);
 void drivers_unprepare(struct drivers *drivers, uint64_t instance, uint64_t call,
-                       const struct devicemgr_claim *claim);
+                       const struct devicemgr_claim *claim, uint64_t timeout_ms);
 void drivers_call_cancel(struct drivers *drivers, uint64_t call);
 
 /* Frees it, then runs `done` from the loop. The core is told nothing any more. */

@@ -87,8 +87,7 @@ static void port_driver_prepare(void *user, uint64_t instance, uint64_t call,
 {
     struct host *host = user;
 
-    (void)timeout_ms; /* the settings' */
-    drivers_prepare(host->drivers, instance, call, claim);
+    drivers_prepare(host->drivers, instance, call, claim, timeout_ms);
 }
 
 static void port_driver_unprepare(void *user, uint64_t instance, uint64_t call,
@@ -96,8 +95,7 @@ static void port_driver_unprepare(void *user, uint64_t instance, uint64_t call,
 {
     struct host *host = user;
 
-    (void)timeout_ms;
-    drivers_unprepare(host->drivers, instance, call, claim);
+    drivers_unprepare(host->drivers, instance, call, claim, timeout_ms);
 }
 
 static void port_claim_look(void *user, const struct devicemgr_claim *claim)

@@ -1,5 +1,8 @@
 """DRA with an agent: a driver that is away stays with the kubelet, and its slices are wiped by us."""
 
+import os
+import signal
+
 import pytest
 
 from agent_process import Agent
@@ -195,3 +198,42 @@ def test_all_are_wiped_at_the_start(shim, server, directory, closing, dra):
     publish(server, GPU, node="node-2")
     closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE))).start()
     wait_until(lambda: slices(server) == [f"node-2-{GPU}"], "those of this node are gone")
+
+
+def allocate(server, uid, device):
+    """As the scheduler does, for a pod of this node."""
+    results = [{"driver": GPU, "pool": NODE, "device": device, "request": "gpu"}]
+    server.put("resourceclaims", {"metadata": {"name": f"claim-{uid}", "namespace": "default", "uid": uid}, "status": {
+        "allocation": {"devices": {"results": results}}}})
+    server.put("pods", {"metadata": {"name": f"pod-{uid}", "namespace": "default", "uid": f"pod-{uid}"}, "spec": {
+        "nodeName": NODE, "resourceClaims": [{"name": "gpu", "resourceClaimName": f"claim-{uid}"}]}, "status": {}})
+
+
+def ask_again(kubelet, *uids):
+    return kubelet.begin(GPU, "NodePrepareResources", [claim(uid) for uid in uids])
+
+
+def test_what_a_driver_answered_before_counts_while_it_is_away(shim, agent, bridge, kubelet, server, make_driver):
+    """Where the settings say so, and the agent that the same device is allocated still; else the driver is waited
+    for."""
+    publish(server, GPU)
+    driver = make_driver()
+    kubelet.wait_registered(GPU)
+    server.wait_watched("nodes")
+    for uid in ("c-1", "c-2", "c-3"):
+        allocate(server, uid, f"claim-{uid}-0")
+    first = kubelet.prepare(GPU, [claim("c-1"), claim("c-2"), claim("c-3")])
+    driver.stop()
+    wiped(shim)
+    waits = ask_again(kubelet, "c-3")  # it is not set yet
+    shim.drivers = [{"name": GPU, "cached_prepare": True}]
+    shim.config_path.write_text(shim.config_text())
+    os.kill(shim.pid, signal.SIGHUP)
+    shim.wait_log("reload: changed: [[driver]]; needs a restart: nothing")
+    assert ask_again(kubelet, "c-1").result().claims["c-1"] == first["c-1"]
+    allocate(server, "c-2", "another-0")
+    others = ask_again(kubelet, "c-2")
+    assert ask_again(kubelet, "c-1").result().claims["c-1"] == first["c-1"]
+    assert not others.done() and sorted(driver.calls_of("NodePrepareResources")) == ["c-1", "c-2", "c-3"]
+    driver.start()
+    assert others.result().claims["c-2"].devices and waits.result().claims["c-3"].devices

@@ -102,6 +102,16 @@ def test_of_one_resource(make_shim):
     reload(shim, "reload: changed: nothing; needs a restart: [[resource]]")
 
 
+def test_of_one_driver(make_shim):
+    """All of it: one more, another word, one less."""
+    shim = make_shim()
+    for drivers in ([{"name": "gpu.example.com"}], [{"name": "gpu.example.com", "cached_prepare": True}], []):
+        shim.drivers = drivers
+        reload(shim, "reload: changed: [[driver]]; needs a restart: nothing")
+    shim.drivers = [{"name": "GPU"}]
+    reload(shim, "reload: nothing has changed, since")
+
+
 def test_the_same_again(make_shim):
     shim = make_shim()
     reload(shim, "reload: changed: nothing; needs a restart: nothing")

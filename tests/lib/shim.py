@@ -58,11 +58,11 @@ def _toml_table(values):
 
 class Shim(Program):
     """`top`, `log`, `metrics`, `plugins`, `annotations`, `bridge`, `dra`, `cluster`, `control` override keys of these;
-    `devices`: [[device]], `resources`: [[resource]]."""
+    `devices`: [[device]], `resources`: [[resource]], `drivers`: [[driver]]."""
 
     def __init__(self, directory, runtime_endpoint, plugins=None, annotations=None, devices=(),
                  resources=(), top=None, bridge=None, log=None, metrics=None,
-                 control=None, dra=None, cluster=None):
+                 control=None, dra=None, cluster=None, drivers=()):
         self.directory = pathlib.Path(directory)
         self.binary = BINARY
         super().__init__("the shim", self.directory / "shim.log")
@@ -88,6 +88,7 @@ class Shim(Program):
         self.cluster = cluster or {}
         self.devices = list(devices)
         self.resources = list(resources)
+        self.drivers = list(drivers)
 
     def config_text(self):
         tables = [_toml_table(self.top), "[log]\n" + _toml_table(self.log_settings),
@@ -102,6 +103,7 @@ class Shim(Program):
             tables.append("[cluster]\n" + _toml_table(self.cluster))
         tables += ["[[device]]\n" + _toml_table(device) for device in self.devices]
         tables += ["[[resource]]\n" + _toml_table(one) for one in self.resources]
+        tables += ["[[driver]]\n" + _toml_table(one) for one in self.drivers]
         return "\n".join(tables)
 
     def spawn(self):

@@ -691,6 +691,7 @@ void shim_init(struct world *w)
         .allocate_timeout_ms = rng_between(&rng, 1, 10) * 1000,
         .cached_prepare = CACHED,
         .cached_prepare_len = 1,
+        .claim_call_ms = 45000,
         .mask_ms = rng_between(&rng, 0, rng_percent(&rng, 50) ? 10 : 120) * 1000,
         .kubelet_wait_ms = rng_percent(&rng, 50) ? rng_below(&rng, 120) * 1000 : 0,
         .prestart_timeout_ms = rng_between(&rng, 1, 10) * 1000,

@@ -591,6 +591,7 @@ int world_setup(void **state)
         .hold_ms = HOLD_MS,
         .allocate_timeout_ms = ALLOCATE_TIMEOUT_MS,
         .prestart_timeout_ms = PRESTART_TIMEOUT_MS,
+        .claim_call_ms = CLAIM_CALL_MS,
         .boot_id = "boot-1",
     };
     world_fresh_listed(w);

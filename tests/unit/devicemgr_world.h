@@ -26,6 +26,7 @@
 #define HOLD_MS 5000
 #define ALLOCATE_TIMEOUT_MS 10000
 #define PRESTART_TIMEOUT_MS 30000
+#define CLAIM_CALL_MS 45000
 
 /* What a driver answered, as "gpu-0 q/gpu-1": devices of pool "p", and of "q". Static. */
 const char *world_response(const void *response, size_t bytes);

@@ -445,6 +445,34 @@ static void a_resource_has_its_own_rules_and_the_general_ones(void **state)
     config_fini(&config);
 }
 
+static void a_driver_has_its_own_rules(void **state)
+{
+    struct config config;
+    char text[128];
+
+    (void)state;
+    assert_loads("[[driver]]\nname = 'gpu.example.com'\ncached_prepare = true\n"
+                 "[[driver]]\nname = 'nic.example.com'\n",
+                 &config);
+    assert_int_equal(config.drivers_len, 2);
+    assert_string_equal(config.drivers[0].name, "gpu.example.com");
+    assert_true(config.drivers[0].cached_prepare);
+    assert_string_equal(config.drivers[1].name, "nic.example.com");
+    assert_false(config.drivers[1].cached_prepare);
+    config_fini(&config);
+    for (const char *const *name = (const char *const[]){"", "GPU", "a..b", "-a", "a_b", NULL};
+         *name; name++) {
+        snprintf(text, sizeof text, "[[driver]]\nname = '%s'", *name);
+        assert_refuses_with(text, "expected a DRA driver's name, such as \"gpu.example.com\"");
+    }
+    snprintf(text, sizeof text, "[[driver]]\nname = '%064d'", 0);
+    assert_refuses_with(text, "at most 63 of");
+    assert_refuses_with("[[driver]]\ncached_prepare = true", "this [[driver]] has no name");
+    assert_refuses_with("[[driver]]\nname = 'a'\n[[driver]]\nname = 'a'",
+                        "stands already in line 2; expected one [[driver]] for each driver");
+    assert_refuses_with("driver = {}", "expected [[driver]] tables, with two brackets");
+}
+
 static void takes_what_the_bounds_still_allow(void **state)
 {
     static const char *const texts[] = {
@@ -635,7 +663,7 @@ static void names_the_place_of_each_fault(void **state)
          "plugin_dir's kubelet.sock"},
         {"zzzzzz_a = 1", "1:1: unknown key \"zzzzzz_a\" in the top level; expected one of listen, "
                          "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                         "annotations, bridge, dra, cluster, control, device, resource"},
+                         "annotations, bridge, dra, cluster, control, device, resource, driver"},
         /* What is wrong by itself is not told a second time. */
         {"[annotations]\nenabled = true\nnamespaces = 1",
          "3:14: namespaces is an integer; expected an array of names in quotes, such as "
@@ -671,7 +699,7 @@ static void tells_all_mistakes_of_a_file_in_their_order(void **state)
              "%s:1:1: unknown key \"zzzzzz\" in the top level; expected one of listen, "
              "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, annotations, "
              "bridge, dra, cluster, control, "
-             "device, resource\n"
+             "device, resource, driver\n"
              "%s:3:10: listen and runtime_endpoint are the same socket; expected listen to be the "
              "shim's own and runtime_endpoint the runtime's\n"
              "%s:4:9: drain is an integer; expected a duration with its unit, in quotes, such as "
@@ -702,7 +730,7 @@ static void tells_the_first_of_too_many_mistakes(void **state)
                  "%s:%d:1: unknown key \"grace%02d\" in the top level; expected one of listen, "
                  "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
                  "annotations, bridge, dra, cluster, control, "
-                 "device, resource\n",
+                 "device, resource, driver\n",
                  file_path, 26 - i, i);
         strcat(expected, line);
     }
@@ -719,7 +747,7 @@ static void a_name_does_not_break_a_line(void **state)
                    "1:1: unknown key \"a?/etc/b:1:1\" in the top level; expected one of listen, "
                    "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
                    "annotations, bridge, dra, cluster, control, "
-                   "device, resource");
+                   "device, resource, driver");
     assert_refuses("[[device]]\nresource = 'a/b'\npath = '/x'\nenvs = { \"a\\nb\" = 1 }",
                    "4:19: a?b is an integer; expected a text in quotes");
 }
@@ -741,7 +769,7 @@ static void refuses_keys_of_too_many_parts(void **state)
     strcat(text, " = 1");
     assert_refuses(text, "1:1: unknown table \"a\" in the top level; expected one of listen, "
                          "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                         "annotations, bridge, dra, cluster, control, device, resource");
+                         "annotations, bridge, dra, cluster, control, device, resource, driver");
     free(text);
 }
 
@@ -1184,6 +1212,8 @@ static void example_devices_load(void **state)
     assert_int_equal(config.resources[0].allocate_timeout_ms, config.allocate_timeout_ms);
     assert_int_equal(config.resources[0].refresh_options, config.refresh_options);
     assert_true(config.resources[0].exclusive);
+    assert_int_equal(config.drivers_len, 1);
+    assert_false(config.drivers[0].cached_prepare);
     config_fini(&config);
 }
 
@@ -1241,6 +1271,7 @@ int main(void)
         cmocka_unit_test(refuses_bad_settings_of_dra),
         cmocka_unit_test(reads_every_key_of_the_bridge),
         cmocka_unit_test(a_resource_has_its_own_rules_and_the_general_ones),
+        cmocka_unit_test(a_driver_has_its_own_rules),
         cmocka_unit_test(takes_what_the_bounds_still_allow),
         cmocka_unit_test(names_the_place_of_each_fault),
         cmocka_unit_test(tells_all_mistakes_of_a_file_in_their_order),

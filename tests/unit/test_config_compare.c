@@ -38,6 +38,7 @@ static const char *differences(const struct config *a, const struct config *b)
 }
 
 #define DEVICE "[[device]]\nresource = 'a.b/c'\npath = '/dev/c'\n"
+#define DRIVER "[[driver]]\nname = 'gpu.example.com'\n"
 #define RESOURCE "[[resource]]\nname = 'a.b/c'\n"
 
 /* `expected`: "!" in front of what needs a restart; what does not is taken over. */
@@ -72,6 +73,9 @@ static void every_kind_of_key(void **state)
         {RESOURCE, RESOURCE "hold = '1s'", "[[resource]]", ""},
         {RESOURCE "hold = '1s'", RESOURCE "hold = '2s'\nexclusive = false", "![[resource]]",
          "![[resource]]"},
+        {"", DRIVER, "[[driver]]", ""},
+        {DRIVER, DRIVER "cached_prepare = true", "[[driver]]", ""},
+        {DRIVER "cached_prepare = true", "", "[[driver]]", ""},
         {RESOURCE, "plugins.grace = '1m'\n" RESOURCE, "plugins.grace [[resource]]", ""},
     };
 

@@ -29,6 +29,19 @@ static void what_is_sent_is_durable_before_and_what_came_of_it_before_it_is_told
     expect_drivers(w, DRIVER "+(1)");
 }
 
+static void a_call_has_the_time_that_the_settings_say(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    w->settings.claim_call_ms = 700;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    prepare(w, 5, "c1");
+    expect(w, "commit *");
+    committed(w);
+    expect(w, "prepare c1 (ns/c1) at 1 in 700ms");
+}
+
 static void an_answer_may_be_empty(void **state)
 {
     struct world *w = *state;
@@ -718,6 +731,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CLAIMS_TEST(what_is_sent_is_durable_before_and_what_came_of_it_before_it_is_told),
+        CLAIMS_TEST(a_call_has_the_time_that_the_settings_say),
         CLAIMS_TEST(an_answer_may_be_empty),
         CLAIMS_TEST(a_driver_that_is_there_is_always_asked),
         CLAIMS_TEST(a_failure_is_told_in_the_drivers_words),

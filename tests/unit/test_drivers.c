@@ -229,7 +229,6 @@ static void one_that_dies_in_a_call_is_waited_for(void **state)
     assert_int_equal(f->driver.prepares, 2);
 }
 
-/* The settings' time, whatever the core would give it. */
 static void one_that_hangs_has_the_time_that_the_settings_say(void **state)
 {
     struct fixture *f = *state;
