@@ -82,8 +82,7 @@ static void retry_later(struct world *w, unsigned uid, unsigned name, const char
     snprintf(pod->containers[name].why, sizeof pod->containers[name].why, "%s", why);
 }
 
-/* The client gives it up: its deadline, or the connection. */
-static void cancel(struct world *w, struct create_sim *create, const char *why)
+void client_cancel(struct world *w, struct create_sim *create, const char *why)
 {
     struct create_sim gone = *create;
     struct rng rng = world_draw(w, DRAW_CREATE_CANCELLED, gone.uid, gone.name);
@@ -110,7 +109,7 @@ static void expire(struct world *w, uint64_t number, uint64_t incarnation)
     struct create_sim *create = client_find(w, number);
 
     if (create && (shim_lives(w, incarnation) || create->earlier))
-        cancel(w, create, "over its deadline");
+        client_cancel(w, create, "over its deadline");
 }
 
 void client_cancel_one(struct world *w)
@@ -119,7 +118,7 @@ void client_cancel_one(struct world *w)
     struct create_sim *create = &w->client.creates[rng_below(&rng, 4)];
 
     if (create->number)
-        cancel(w, create, "cancelled");
+        client_cancel(w, create, "cancelled");
 }
 
 void client_shim_gone(struct world *w)
@@ -146,7 +145,7 @@ void client_runtime_gone(struct world *w)
 {
     for (size_t i = 0; i < CREATES_SIM_MAX && w->shim.core; i++) {
         if (w->client.creates[i].number)
-            cancel(w, &w->client.creates[i], "lost its connection");
+            client_cancel(w, &w->client.creates[i], "lost its connection");
     }
 }
 

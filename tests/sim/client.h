@@ -72,6 +72,8 @@ void client_create(struct world *w, struct pod_sim *pod, unsigned name,
 /* Likewise, once the kubelet has forgotten what it gave to the container. */
 void client_create_tokenless(struct world *w, struct pod_sim *pod, unsigned name,
                              const struct rt_sandbox *sandbox);
+/* The client gives it up: its deadline, or the connection. */
+void client_cancel(struct world *w, struct create_sim *create, const char *why);
 void client_cancel_one(struct world *w);
 /* The connection to the shim is gone, and every create on it; or, where the next one goes on with it,
  * those that it has not passed on, which the kubelet sees held. */

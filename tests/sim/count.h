@@ -77,6 +77,7 @@
     X(KEPT_BY, "creates of who has what is cordoned or withdrawn")                                 \
     X(RELEASED, "pods whose devices an operator has released")                                     \
     X(RELEASE_REFUSED, "refusals to release those of a pod that is there")                         \
+    X(HASTE, "creates given up just before it is said who has their devices")                      \
     X(DRA_PREPARES, "calls of drivers to prepare a claim")                                         \
     X(DRA_UNPREPARES, "calls of drivers to unprepare one")                                         \
     X(DRA_OWED, "claims whose unprepare was put off")                                              \

@@ -33,6 +33,8 @@ struct dra_truth {
     bool owed;        /* the kubelet was told that it is unprepared, and it is not */
     bool unknown;     /* its row was lost while it was prepared */
     bool tried;       /* since the driver is there: it was told to unprepare it, and failed */
+    uint64_t
+        tried_run; /* the run that makes the calls decided on before the driver came once more */
 };
 
 enum dra_life {
@@ -71,6 +73,8 @@ struct dra_op {
 
 struct dra_driver {
     bool up;
+    unsigned fails_percent; /* of what it is asked to unprepare */
+    uint64_t step_ms_max;   /* between its troubles */
     uint64_t old,
         instance; /* registered; 0: none. Another is on its way, while it is rolled over */
     bool old_connected, connected;

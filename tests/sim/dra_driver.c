@@ -14,6 +14,11 @@
 #include "tests/sim/world.h"
 
 #define STEP_MS_MAX 8000
+#define FAILS_PERCENT 20
+/* Some fail to unprepare most of what they are asked to, or come and go all the time. */
+#define BAD_PERCENT 30
+#define BAD_FAILS_PERCENT 70
+#define BAD_STEP_MS_MAX 2500
 #define AWAY_MS_MAX 60000
 #define CALL_MS 45000
 
@@ -72,8 +77,13 @@ static void connect(struct world *w, uint64_t driver, uint64_t instance)
         d->old_connected = true;
     }
     note_trouble(w, driver);
-    for (size_t i = 0; i < w->dra.claims_len; i++)
-        w->dra.claims[i].truth[driver].tried = false;
+    for (size_t i = 0; i < w->dra.claims_len; i++) {
+        struct dra_truth *truth = &w->dra.claims[i].truth[driver];
+
+        if (truth->tried && w->shim.run_later)
+            truth->tried_run = w->shim.runs + 1;
+        truth->tried = false;
+    }
     world_note(w, "driver %" PRIu64 ": %" PRIu64 " is connected", driver, instance);
     devicemgr_driver_connected(w->shim.core, shim_now_ms(w), instance);
     shim_run(w);
@@ -176,7 +186,7 @@ static void trouble(struct world *w, uint64_t driver, uint64_t unused)
     (void)unused;
     if (!w->faults)
         return;
-    world_after(w, &rng, rng_between(&rng, 1, STEP_MS_MAX), trouble, driver, 0);
+    world_after(w, &rng, rng_between(&rng, 1, d->step_ms_max), trouble, driver, 0);
     if (!w->shim.core || !d->up)
         return;
     if (kind < 3)
@@ -194,6 +204,12 @@ static void trouble(struct world *w, uint64_t driver, uint64_t unused)
 void dra_drivers_init(struct world *w)
 {
     for (size_t i = 0; i < DRA_DRIVERS; i++) {
+        struct rng rng = world_draw(w, DRAW_DRA_DRIVER, i, 1);
+
+        w->dra.drivers[i].fails_percent =
+            rng_percent(&rng, BAD_PERCENT) ? BAD_FAILS_PERCENT : FAILS_PERCENT;
+        w->dra.drivers[i].step_ms_max =
+            rng_percent(&rng, BAD_PERCENT) ? BAD_STEP_MS_MAX : STEP_MS_MAX;
         comes(w, i, 0);
         trouble(w, i, 0);
     }
@@ -271,8 +287,12 @@ void dra_shim_gone(struct world *w)
 {
     memset(w->dra.ops, 0, sizeof w->dra.ops);
     memset(w->dra.asked, 0, sizeof w->dra.asked);
-    for (size_t i = 0; i < DRA_DRIVERS; i++)
-        w->dra.drivers[i] = (struct dra_driver){.up = w->dra.drivers[i].up};
+    for (size_t i = 0; i < DRA_DRIVERS; i++) {
+        struct dra_driver *d = &w->dra.drivers[i];
+
+        d->instance = d->old = 0;
+        d->connected = d->old_connected = false;
+    }
 }
 
 /* ---- calls ---- */
@@ -343,8 +363,9 @@ static void check_owed(struct world *w, const struct dra_op *op)
 {
     for (size_t i = 0; i < w->dra.claims_len; i++) {
         const struct dra_truth *truth = &w->dra.claims[i].truth[op->driver];
+        bool tried = truth->tried || truth->tried_run == w->shim.runs;
 
-        check_that(w, !truth->owed || truth->unknown || (truth->tried && i % 2 != op->claim % 2),
+        check_that(w, !truth->owed || truth->unknown || (tried && i % 2 != op->claim % 2),
                    "c%zu is prepared by driver %zu before c%zu is unprepared", op->claim,
                    op->driver, i);
     }
@@ -398,13 +419,15 @@ void dra_called(struct world *w, bool prepare, uint64_t instance, uint64_t call,
     size_t driver = driver_of(&w->dra, instance), id = dra_claim_find(claim->uid), slot = 0;
     struct rng rng = world_draw(w, DRAW_DRA_CALLED, id, 2 * driver + prepare);
     bool slow = w->faults && rng_percent(&rng, 5);
-    struct dra_op op = {.number = ++w->dra.last_number,
-                        .call = call,
-                        .instance = instance,
-                        .prepare = prepare,
-                        .claim = id,
-                        .driver = driver,
-                        .fails = w->faults && rng_percent(&rng, 20)};
+    struct dra_op op = {
+        .number = ++w->dra.last_number,
+        .call = call,
+        .instance = instance,
+        .prepare = prepare,
+        .claim = id,
+        .driver = driver,
+        .fails = w->faults &&
+                 rng_percent(&rng, prepare ? FAILS_PERCENT : w->dra.drivers[driver].fails_percent)};
 
     check_call(w, &op, claim->uid);
     world_note(w, "driver %zu: %s %s", driver, prepare ? "prepare" : "unprepare", claim->uid);

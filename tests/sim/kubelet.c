@@ -6,6 +6,7 @@
 
 #include "tests/sim/admission.h"
 #include "tests/sim/check.h"
+#include "tests/sim/frail.h"
 #include "tests/sim/over.h"
 #include "tests/sim/reason.h"
 #include "tests/sim/world.h"
@@ -17,6 +18,7 @@
 #define OVER_LAG_MS 20000
 /* How often there is no network for a new sandbox, for how long, and how often that is tried. */
 #define NO_NETWORK_PERCENT 15
+#define NO_NETWORK_FRAIL_PERCENT 50
 #define NO_NETWORK_MS_MIN 5000
 #define NO_NETWORK_MS_MAX 90000
 #define TRY_MS_MIN 8000
@@ -243,10 +245,11 @@ static void run_sandbox(struct world *w, struct pod_sim *pod)
 static bool network_missing(struct world *w, struct pod_sim *pod)
 {
     struct rt_sandbox *old = over_newest(w, pod->uid);
+    unsigned percent = frail_is(w) ? NO_NETWORK_FRAIL_PERCENT : NO_NETWORK_PERCENT;
 
     if (!pod->run_ms)
         pod->run_ms =
-            w->now_ms + (rng_percent(&pod->rng, NO_NETWORK_PERCENT)
+            w->now_ms + (rng_percent(&pod->rng, percent)
                              ? rng_between(&pod->rng, NO_NETWORK_MS_MIN, NO_NETWORK_MS_MAX)
                              : 0);
     if (!w->faults || w->now_ms >= pod->run_ms)

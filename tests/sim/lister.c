@@ -6,6 +6,7 @@
 
 #include "cri-proto/token.h"
 #include "tests/sim/check.h"
+#include "tests/sim/hasty.h"
 #include "tests/sim/heap.h"
 #include "tests/sim/over.h"
 #include "tests/sim/pod_requests.h"
@@ -59,6 +60,8 @@ static void checked(struct world *w, uint64_t slot, uint64_t container)
 
 static void check_later(struct world *w, uint64_t slot_and_container, uint64_t incarnation)
 {
+    if (shim_lives(w, incarnation))
+        hasty_check(w, slot_and_container & 0xffffffff);
     if (shim_lives(w, incarnation))
         checked(w, slot_and_container >> 32, slot_and_container & 0xffffffff);
 }

@@ -80,6 +80,8 @@ enum draw {
     DRAW_DRA_CLAIM,
     DRAW_DRA_COMES,
     DRAW_DRA_LOOKS,
+    DRAW_HASTE,
+    DRAW_FRAIL,
 };
 
 /* Mixes `about` in: another stream for each. */

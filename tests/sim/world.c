@@ -8,6 +8,8 @@
 #include "tests/sim/admission.h"
 #include "tests/sim/check.h"
 #include "tests/sim/coming.h"
+#include "tests/sim/frail.h"
+#include "tests/sim/hasty.h"
 #include "tests/sim/move.h"
 #include "tests/sim/promise.h"
 #include "tests/sim/rival.h"
@@ -216,6 +218,8 @@ static void run_faults(struct world *w)
 
     w->faults = true;
     dra_init(w);
+    hasty_begins(w);
+    frail_begins(w);
     chaos(w, 0, 0);
     while (w->now_ms < start_ms + w->play.faults_ms && !w->broken[0]) {
         w->heat = 20 + (unsigned)(70 * (w->now_ms - start_ms) / w->play.faults_ms);
