@@ -65,6 +65,9 @@
 #define CONTROL_CHECKPOINT_VERIFY "/control.v1.Control/CheckpointVerify"
 #define CONTROL_RELEASE "/control.v1.Control/Release"
 #define CONTROL_ORDERS "/control.v1.Control/Orders"
+#define CONTROL_DRIVERS "/control.v1.Control/Drivers"
+#define CONTROL_CLAIMS "/control.v1.Control/Claims"
+#define CONTROL_DRIVER_DEVICES "/control.v1.Control/DriverDevices"
 #define CONTROL_SOCKET_DEFAULT "/run/cri-device-shim/control.sock"
 
 /* The numbers are in what connections are kept by, from release to release: new ones come last. */

@@ -1,6 +1,6 @@
 /*
- * What there is, row by row: resources, plugins, devices, allocations, pods, orders. For who tells an
- * operator.
+ * What there is, row by row: resources, plugins, devices, allocations, pods, orders, drivers, claims. For
+ * who tells an operator.
  *
  * To ask changes nothing. Rows come in the natural order of their keys ("g2" before "g10"). The
  * texts of a row are borrowed until the next event, the rest of it until `each` returns. `each` is
@@ -20,7 +20,8 @@ struct devicemgr;
 struct devicemgr_which {
     const char *resource;      /* NULL: any */
     const char *pod;           /* its uid, "namespace/name", or its name in any; NULL: any */
-    const char *pod_namespace; /* NULL: any */
+    const char *pod_namespace; /* NULL: any; of claims it is their own */
+    const char *driver;        /* NULL: any */
     const char *const *after;  /* the key's parts, of the row before; NULL: from the first on */
     bool again; /* of allocations and resources: that row, too, which was not told to its end */
 };
@@ -177,5 +178,80 @@ struct devicemgr_order {
 };
 void devicemgr_orders(const struct devicemgr *mgr, const struct devicemgr_which *which,
                       bool (*each)(void *user, const struct devicemgr_order *order), void *user);
+
+/* ---- drivers of dynamic resource allocation. The key is the name ---- */
+
+/* One socket that a driver serves at. */
+struct devicemgr_driver_endpoint {
+    uint64_t instance; /* the number that it registered by */
+    const char *endpoint;
+    const char *const *services; /* as it told them */
+    size_t services_len;
+    bool connected;
+    uint64_t since_ms_ago; /* that it is, or is not */
+    bool called;           /* it is the one that is */
+};
+
+#define DEVICEMGR_DRIVER_KEY 1
+struct devicemgr_driver_row {
+    const char *name;
+    const struct devicemgr_driver_endpoint *endpoints; /* who registered first first */
+    size_t endpoints_len;
+    const char *const *services; /* of the newest endpoint, or of the last that there was */
+    size_t services_len;
+    bool connected;
+    uint64_t since_ms_ago; /* that it is, or is away; as far as this life of the process knows */
+    const char *why;       /* it is away, for people; "": it is not, or nothing is known of it */
+    bool wiped;            /* its ResourceSlices are gone since it is away */
+    size_t claims;         /* of which it has something, or may have */
+    size_t prepared, owed; /* of them */
+    size_t waits;          /* of the kubelet's requests for its claims: that are not answered yet */
+};
+void devicemgr_driver_rows(const struct devicemgr *mgr, uint64_t now_ms,
+                           const struct devicemgr_which *which,
+                           bool (*each)(void *user, const struct devicemgr_driver_row *driver),
+                           void *user);
+
+/* ---- claims. The key is namespace, name, uid and driver ---- */
+
+/* A device that a claim was given, as its driver answered. */
+struct devicemgr_granted {
+    const char *pool, *device;
+    const char *share_id; /* NULL: it is not shared on purpose */
+    bool admin;           /* it is looked at only; known of what the cluster has told */
+    const char *const *cdi;
+    size_t cdi_len;
+};
+
+/* A container that may run with devices of a claim. */
+struct devicemgr_claim_use {
+    const char *pod;     /* "namespace/name" */
+    const char *pod_uid; /* "": not known */
+    const char *container;
+};
+
+#define DEVICEMGR_CLAIM_KEY 4
+struct devicemgr_claim_row {
+    const char *uid, *pod_namespace, *name;
+    const char *driver;
+    /* new: it is from before its driver came here · asked: the driver has nothing of it yet · sent: its
+     * prepare was · prepared · unpreparing: its unprepare was sent · owed: it was said to be unprepared,
+     * and its driver is to be told · gone: it is unprepared, which is not stored yet */
+    const char *state;
+    uint64_t since_ms_ago; /* as far as this life of the process knows */
+    bool stored;           /* the checkpoint has it */
+    bool prepared;         /* since then, for the first time: */
+    uint64_t prepared_ms_ago;
+    bool local;  /* its devices are this node's alone, as far as that was seen */
+    size_t asks; /* requests of the kubelet's that are not answered yet */
+    const struct devicemgr_granted *devices;
+    size_t devices_len;
+    const struct devicemgr_claim_use *users;
+    size_t users_len;
+};
+void devicemgr_claim_rows(const struct devicemgr *mgr, uint64_t now_ms,
+                          const struct devicemgr_which *which,
+                          bool (*each)(void *user, const struct devicemgr_claim_row *claim),
+                          void *user);
 
 #endif

@@ -11,6 +11,7 @@
 #include "shim/boot_clock.h"
 #include "shim/cluster/cluster.h"
 #include "shim/control/control.h"
+#include "shim/control/list.h"
 #include "shim/core/host.h"
 #include "shim/daemon_events.h"
 #include "shim/daemon_inside.h"
@@ -164,6 +165,27 @@ static void on_report(void *user, struct report *out)
     daemon_report(&rooms, out);
 }
 
+static enum list_at_kubelet at_kubelet(void *user, const char *driver)
+{
+    const struct daemon *d = user;
+
+    if (!d->feed)
+        return LIST_AT_NO_KUBELET;
+    if (feed_kubelet_has_driver(d->feed, driver))
+        return LIST_REGISTERED;
+    return feed_shows_driver(d->feed, driver) ? LIST_SHOWN : LIST_AT_NO_KUBELET;
+}
+
+static void on_look_for_lists(void *user, struct list_from *out)
+{
+    struct daemon *d = user;
+
+    out->health = d->feed ? feed_health(d->feed) : NULL;
+    out->wipes = d->cluster && cluster_works(d->cluster);
+    out->at_kubelet = at_kubelet;
+    out->user = d;
+}
+
 static int on_reload(void *user, struct settings_reloaded *out)
 {
     struct daemon *d = user;
@@ -179,7 +201,7 @@ static void on_level(void *user, int level)
 }
 
 static const struct control_ops CONTROL_OPS = {
-    .report = on_report, .reload = on_reload, .set_level = on_level};
+    .report = on_report, .look = on_look_for_lists, .reload = on_reload, .set_level = on_level};
 
 static void start_control(struct daemon *d)
 {

@@ -16,7 +16,7 @@ struct kept_word {
     UT_hash_handle hh; /* by its device */
     struct health_driver *of;
     size_t key_len;
-    char key[]; /* the pool, with its end, and the device */
+    char key[]; /* the pool and the device, each with its end; the last one is not counted */
 };
 
 struct health_driver {
@@ -90,7 +90,6 @@ static void drop_stale(struct health_words *words, struct health_driver *driver,
     struct kept_word *kept, *next;
 
     driver->swept_ms = now_ms;
-    words->sweeps++;
     HASH_ITER(hh, driver->devices, kept, next)
     {
         if (!health_word_is_fresh(&kept->word, now_ms))
@@ -122,11 +121,13 @@ static struct kept_word *word_new(const DraHealth__V1alpha1__DeviceHealth *healt
 {
     const DraHealth__V1alpha1__DeviceIdentifier *device = health->device;
     size_t pool_bytes = strlen(device->pool_name) + 1, device_len = strlen(device->device_name);
-    struct kept_word *kept = must(calloc(1, sizeof *kept + pool_bytes + device_len));
+    struct kept_word *kept = must(calloc(1, sizeof *kept + pool_bytes + device_len + 1));
 
     kept->key_len = pool_bytes + device_len;
     memcpy(kept->key, device->pool_name, pool_bytes);
     memcpy(kept->key + pool_bytes, device->device_name, device_len);
+    kept->word.pool = kept->key;
+    kept->word.device = kept->key + pool_bytes;
     kept->word.source = source;
     kept->word.said_ms = said_ms;
     kept->word.timeout_ms = timeout_ms_of(health);
@@ -252,6 +253,25 @@ const struct health_word *health_words_after(const struct health_words *words, u
 const struct health_word *health_word_next(const struct health_word *word)
 {
     return TAILQ_NEXT(word, entry);
+}
+
+const struct health_word *health_words_find(const struct health_words *words,
+                                            const char *driver_name, const char *pool,
+                                            const char *device)
+{
+    const struct health_driver *driver = find_driver(words, driver_name);
+    size_t pool_bytes = strlen(pool) + 1, device_len = strlen(device);
+    struct kept_word *kept = NULL;
+    char *key;
+
+    if (!driver)
+        return NULL;
+    key = must(malloc(pool_bytes + device_len + 1));
+    memcpy(key, pool, pool_bytes);
+    memcpy(key + pool_bytes, device, device_len + 1);
+    HASH_FIND(hh, driver->devices, key, pool_bytes + device_len, kept);
+    free(key);
+    return kept ? &kept->word : NULL;
 }
 
 bool health_word_is_fresh(const struct health_word *word, uint64_t now_ms)

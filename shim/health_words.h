@@ -31,6 +31,7 @@
 struct health_word {
     TAILQ_ENTRY(health_word) entry;
     const char *driver;
+    const char *pool, *device;
     uint64_t number;     /* grows with each that is taken; from 1 */
     uint64_t source;     /* who has said it; the owner's */
     uint64_t said_ms;    /* boot_now_ms() */
@@ -44,7 +45,6 @@ struct health_words {
     TAILQ_HEAD(health_word_list, health_word) list; /* by number */
     struct health_driver *drivers;
     uint64_t number; /* the last */
-    uint64_t sweeps; /* how often all of a driver's were looked at, for those that are not fresh */
 };
 
 void health_words_init(struct health_words *words);
@@ -64,6 +64,10 @@ void health_words_forget_all(struct health_words *words, const char *driver);
 /* The first of those with a larger number, and the one after `word`; NULL: none. Until the next change. */
 const struct health_word *health_words_after(const struct health_words *words, uint64_t number);
 const struct health_word *health_word_next(const struct health_word *word);
+
+/* What was said last of the device; NULL: nothing. Until the next change. */
+const struct health_word *health_words_find(const struct health_words *words, const char *driver,
+                                            const char *pool, const char *device);
 
 bool health_word_is_fresh(const struct health_word *word, uint64_t now_ms);
 

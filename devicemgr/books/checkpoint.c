@@ -47,7 +47,7 @@ static uint8_t *value_of(struct state *state, const struct dirty_thing *thing, s
     if (thing->driver)
         return record_of_driver(thing->driver, bytes_len);
     if (thing->claim && claim_state_kept(thing->claim->state))
-        return record_of_claim(thing->claim, bytes_len);
+        return record_of_claim(thing->claim, state->settings.boot_id, bytes_len);
     if (thing->loss && state->listing.rows_lost) {
         *bytes_len = 1;
         return (uint8_t *)mem_strdup("1");

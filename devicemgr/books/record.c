@@ -331,7 +331,7 @@ int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
 
 /* ---- claim ---- */
 
-uint8_t *record_of_claim(const struct claim *claim, size_t *bytes_len)
+uint8_t *record_of_claim(const struct claim *claim, const char *boot_id, size_t *bytes_len)
 {
     Checkpoint__V1__Claim row = CHECKPOINT__V1__CLAIM__INIT;
     Checkpoint__V1__ClaimUser *users;
@@ -346,6 +346,9 @@ uint8_t *record_of_claim(const struct claim *claim, size_t *bytes_len)
     row.response = (ProtobufCBinaryData){claim->response_bytes, claim->response};
     row.sent = claim->sent;
     row.local = claim->local;
+    row.prepared_ms = claim->prepared_ms;
+    if (claim->prepared_ms > 0)
+        row.boot_id = (char *)boot_id;
     row.users = mem_alloc(claim->users_len, sizeof *row.users);
     row.n_users = claim->users_len;
     users = mem_alloc(claim->users_len, sizeof *users);
@@ -392,7 +395,12 @@ static bool claim_row_valid(const struct claims *claims, const Checkpoint__V1__C
            claims_len(claims) < CLAIMS_MAX && !is_known(claims, row);
 }
 
-int record_restore_claim(struct claims *claims, uint64_t now_ms,
+static bool is_of_boot(const Checkpoint__V1__Claim *row, uint64_t now_ms, const char *boot_id)
+{
+    return boot_id[0] != '\0' && strcmp(row->boot_id, boot_id) == 0 && row->prepared_ms <= now_ms;
+}
+
+int record_restore_claim(struct claims *claims, uint64_t now_ms, const char *boot_id,
                          const struct devicemgr_record *record)
 {
     Checkpoint__V1__Claim *row =
@@ -408,7 +416,9 @@ int record_restore_claim(struct claims *claims, uint64_t now_ms,
         if (row->has_response &&
             !claims_set_response(claims, claim, row->response.data, row->response.len))
             abort(); /* it was looked at */
-        claim_set_restored(claim, state, row->sent, row->local);
+        claim_set_restored(claim, state, now_ms, row->sent, row->local);
+        if (is_of_boot(row, now_ms, boot_id))
+            claim_set_prepared(claim, row->prepared_ms);
         claim->stored = true;
         for (size_t i = 0; i < row->n_users; i++)
             claim_add_user(claim, row->users[i]->sandbox_id, row->users[i]->container,

@@ -22,7 +22,7 @@ uint8_t *record_of_allocation(const struct allocation *allocation, const char *b
 uint8_t *record_of_pod(const struct pod *pod, uint64_t now_ms, size_t *bytes_len);
 uint8_t *record_of_order(const struct order *order, size_t *bytes_len);
 uint8_t *record_of_driver(const struct driver *driver, size_t *bytes_len);
-uint8_t *record_of_claim(const struct claim *claim, size_t *bytes_len);
+uint8_t *record_of_claim(const struct claim *claim, const char *boot_id, size_t *bytes_len);
 
 /*
  * These add what a row says; 0, or -1 with nothing changed: it is no such message, its key says
@@ -47,8 +47,9 @@ int record_restore_order(struct orders *orders, const struct devicemgr_record *r
 int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
                           const struct devicemgr_record *record)
     __attribute__((warn_unused_result));
-/* Its users may be in the making as if they had been asked for now. */
-int record_restore_claim(struct claims *claims, uint64_t now_ms,
+/* Its users may be in the making as if they had been asked for now. Since when it is prepared is known if
+ * that was in `boot_id`. */
+int record_restore_claim(struct claims *claims, uint64_t now_ms, const char *boot_id,
                          const struct devicemgr_record *record) __attribute__((warn_unused_result));
 
 #endif

@@ -83,7 +83,8 @@ void enroll_begin(struct state *state, uint64_t number, const struct devicemgr_d
     if (code == CODE_OK) {
         struct driver *driver = drivers_ensure(&state->drivers, state->now_ms, is->name, &services);
 
-        drivers_add_instance(&state->drivers, driver, number, is->endpoint);
+        drivers_add_instance(&state->drivers, driver, state->now_ms, number, is->endpoint,
+                             &services);
         dirty_touch_driver(state, driver);
         log_driver(state, LEVEL_INFO, driver, is->endpoint, "registers", NULL);
     }
@@ -98,7 +99,7 @@ bool enroll_connected(struct state *state, uint64_t number)
         return false;
     if (instance->driver->wiped)
         dirty_touch_driver(state, instance->driver);
-    drivers_set_connected(&state->drivers, number);
+    drivers_set_connected(&state->drivers, number, state->now_ms);
     log_driver(state, LEVEL_INFO, instance->driver, instance->endpoint, "is connected", NULL);
     return true;
 }

@@ -14,7 +14,7 @@
 
 static void set_state(struct tasks *tasks, struct task *task, enum claim_state to)
 {
-    claim_set_state(task->claim, to);
+    claim_set_state(task->claim, to, tasks->state->now_ms);
     dirty_touch_claim(tasks->state, task->claim);
 }
 
@@ -206,7 +206,7 @@ void task_advance(struct tasks *tasks, struct task *task)
         return;
     task_expire(tasks, task);
     if (task->claimants && task->claim->state == CLAIM_GONE)
-        claims_renew(&tasks->state->claims, task->claim);
+        claims_renew(&tasks->state->claims, task->claim, tasks->state->now_ms);
     if (tasks->restored)
         look(tasks, task);
     drop_if_over(tasks, task);
@@ -238,6 +238,8 @@ static void prepared(struct tasks *tasks, struct task *task, const void *respons
         task_refuse_all(tasks, task, CLAIM_REFUSED_ANSWER, NULL);
         return;
     }
+    if (claim->prepared_ms == 0)
+        claim_set_prepared(claim, tasks->state->now_ms);
     set_state(tasks, task, CLAIM_PREPARED);
     task_note_local(tasks, claim);
     keep(tasks, task);

@@ -152,6 +152,8 @@ struct devicemgr_claim *task_copy_names(const struct claim *claim);
 
 /* ---- task_answer.c, for both ---- */
 
+/* How many requests wait for it; `task` NULL: none. */
+size_t task_asks(const struct task *task);
 /* The request ends. */
 void task_answer(struct state *state, uint64_t number, int code, const char *message);
 void task_refuse(struct state *state, uint64_t number, const struct claim_refusal *refusal);

@@ -50,6 +50,15 @@ static void refuse_first(struct tasks *tasks, struct task *task, enum claim_refu
     claimant_free(tasks, task->claimants);
 }
 
+size_t task_asks(const struct task *task)
+{
+    size_t len = 0;
+
+    for (const struct claimant *c = task ? task->claimants : NULL; c; c = c->next)
+        len++;
+    return len;
+}
+
 bool task_is_asked(const struct task *task, enum task_kind kind)
 {
     return task->claimants && task->claimants->kind == kind;

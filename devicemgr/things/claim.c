@@ -18,6 +18,13 @@ const char *claim_state_name(enum claim_state state)
     return NAMES[state];
 }
 
+const char *claim_state_word(enum claim_state state)
+{
+    if (state == CLAIM_NEW)
+        return "new";
+    return state == CLAIM_GONE ? "gone" : NAMES[state];
+}
+
 bool claim_state_find(const char *name, enum claim_state *out)
 {
     for (int i = 0; i < CLAIM_STATES; i++) {
@@ -168,28 +175,36 @@ static const unsigned NEXT[CLAIM_STATES] = {
     [CLAIM_GONE] = 1u << CLAIM_NEW | 1u << CLAIM_ASKED | 1u << CLAIM_UNPREPARING | 1u << CLAIM_OWED,
 };
 
-static void enter(struct claim *claim, enum claim_state state)
+static void enter(struct claim *claim, enum claim_state state, uint64_t now_ms)
 {
     claim->of->owed += (size_t)(state == CLAIM_OWED) - (size_t)(claim->state == CLAIM_OWED);
+    if (claim->state != state || claim->since_ms == 0)
+        claim->since_ms = now_ms;
     claim->state = state;
     claim->sent = (claim->sent || state == CLAIM_SENT) && state != CLAIM_NEW;
 }
 
-void claim_set_state(struct claim *claim, enum claim_state state)
+void claim_set_state(struct claim *claim, enum claim_state state, uint64_t now_ms)
 {
     assert(NEXT[claim->state] & 1u << state);
-    enter(claim, state);
+    enter(claim, state, now_ms);
     claim->durable = false;
     claim->commit = 0;
 }
 
-void claim_set_restored(struct claim *claim, enum claim_state state, bool sent, bool local)
+void claim_set_restored(struct claim *claim, enum claim_state state, uint64_t now_ms, bool sent,
+                        bool local)
 {
     assert(claim->state == CLAIM_NEW && claim_state_kept(state));
-    enter(claim, state);
+    enter(claim, state, now_ms);
     claim->durable = true;
     claim->sent = sent;
     claim->local = local;
+}
+
+void claim_set_prepared(struct claim *claim, uint64_t prepared_ms)
+{
+    claim->prepared_ms = prepared_ms;
 }
 
 bool claims_set_response(struct claims *table, struct claim *claim, const void *response,
@@ -219,11 +234,12 @@ void claim_forget_allocation(struct claim *claim)
     claim->allocation_known = claim->allocated = false;
 }
 
-void claims_renew(struct claims *table, struct claim *claim)
+void claims_renew(struct claims *table, struct claim *claim, uint64_t now_ms)
 {
-    claim_set_state(claim, CLAIM_NEW);
+    claim_set_state(claim, CLAIM_NEW, now_ms);
     table->response_bytes -= claim->response_bytes;
     claim->response_bytes = 0;
+    claim->prepared_ms = 0;
     free(claim->response);
     claim->response = NULL;
     granted_fini(&claim->devices);

@@ -53,10 +53,12 @@ struct claim {
     char *pod_namespace;
     char *name;
     enum claim_state state;
+    uint64_t since_ms; /* that it is in this state, as far as this process knows */
     bool durable;      /* the store has this */
     uint64_t commit;   /* or this one carries it; 0: none yet */
     uint8_t *response; /* what the driver answered last (dra v1's bytes); NULL: nothing */
     size_t response_bytes;
+    uint64_t prepared_ms;   /* since when it is prepared; 0: it is not, or was in an earlier boot */
     struct granted devices; /* the same, read */
     bool sent;              /* a prepare of it went out through us, or may have */
     bool local;             /* its devices are this node's alone, as was seen once */
@@ -92,6 +94,8 @@ struct claims {
 
 /* "asked" and so on, of those that have a row; static. */
 const char *claim_state_name(enum claim_state state);
+/* The same of all of them, for people; static. */
+const char *claim_state_word(enum claim_state state);
 /* False: there is none of that name. */
 bool claim_state_find(const char *name, enum claim_state *out);
 /* Whether a claim in it has a row. */
@@ -111,12 +115,15 @@ struct claim *claims_add(struct claims *table, const char *uid, const char *driv
                          const char *pod_namespace, const char *name);
 void claims_remove(struct claims *table, struct claim *claim);
 /* One that is GONE is asked for again: NEW, and nothing is known of it. */
-void claims_renew(struct claims *table, struct claim *claim);
+void claims_renew(struct claims *table, struct claim *claim, uint64_t now_ms);
 
 /* As in the picture; also back to what it was, where a change could not be stored. */
-void claim_set_state(struct claim *claim, enum claim_state state);
-/* Of a row: in this state, and durable. */
-void claim_set_restored(struct claim *claim, enum claim_state state, bool sent, bool local);
+void claim_set_state(struct claim *claim, enum claim_state state, uint64_t now_ms);
+/* Of a row: in this state since now, and durable. */
+void claim_set_restored(struct claim *claim, enum claim_state state, uint64_t now_ms, bool sent,
+                        bool local);
+/* It was prepared for the first time. */
+void claim_set_prepared(struct claim *claim, uint64_t prepared_ms);
 /* What the driver answered; copied. False, and nothing has changed: it is no such answer. */
 bool claims_set_response(struct claims *table, struct claim *claim, const void *response,
                          size_t response_bytes) __attribute__((warn_unused_result));

@@ -123,25 +123,30 @@ const struct driver_instance *driver_usable(const struct driver *driver)
     return newest;
 }
 
-void drivers_add_instance(struct drivers *table, struct driver *driver, uint64_t number,
-                          const char *endpoint)
+void drivers_add_instance(struct drivers *table, struct driver *driver, uint64_t now_ms,
+                          uint64_t number, const char *endpoint, const struct ids *services)
 {
     struct driver_instance *instance = mem_alloc(1, sizeof *instance);
 
     assert(!drivers_find_instance(table, number));
     instance->number = number;
     instance->endpoint = mem_strdup(endpoint);
+    ids_copy(&instance->services, services->v, services->len);
+    instance->since_ms = now_ms;
     instance->driver = driver;
     DL_APPEND(driver->instances, instance);
     HASH_ADD(hh, table->by_number, number, sizeof instance->number, instance);
     table->changes++;
 }
 
-void drivers_set_connected(struct drivers *table, uint64_t number)
+void drivers_set_connected(struct drivers *table, uint64_t number, uint64_t now_ms)
 {
     struct driver_instance *instance = edit_instance(table, number);
 
+    if (!driver_usable(instance->driver))
+        instance->driver->connected_ms = now_ms;
     instance->connected = true;
+    instance->since_ms = now_ms;
     instance->driver->wiped = false;
     table->changes++;
 }
@@ -153,6 +158,7 @@ void drivers_set_lost(struct drivers *table, uint64_t number, uint64_t now_ms, c
     bool was_there = driver_usable(driver) != NULL;
 
     instance->connected = false;
+    instance->since_ms = now_ms;
     table->changes++;
     if (driver_usable(driver))
         return;
@@ -169,6 +175,7 @@ void drivers_remove_instance(struct drivers *table, uint64_t number)
     DL_DELETE(instance->driver->instances, instance);
     HASH_DEL(table->by_number, instance);
     free(instance->endpoint);
+    ids_fini(&instance->services);
     free(instance);
     table->changes++;
 }

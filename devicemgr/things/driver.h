@@ -19,7 +19,9 @@
 struct driver_instance {
     uint64_t number; /* the caller's */
     char *endpoint;
+    struct ids services; /* as it told them */
     bool connected;
+    uint64_t since_ms; /* that it is, or is not */
     struct driver *driver;
     struct driver_instance *prev, *next;
     UT_hash_handle hh;
@@ -30,7 +32,8 @@ struct driver {
     char *name;
     struct ids services;               /* as the newest instance has told them */
     struct driver_instance *instances; /* who registered first first */
-    uint64_t away_ms;                  /* no instance is connected: since when */
+    uint64_t connected_ms;             /* some instance is connected: since when */
+    uint64_t away_ms;                  /* none is: since when */
     char *why;                         /* likewise; "": not known */
     bool wiped;                        /* likewise; its ResourceSlices are gone since then */
     bool stored;                       /* the store may have a row of it; checkpoint.c's */
@@ -69,9 +72,9 @@ void driver_set_wiped(struct driver *driver, bool wiped);
 const struct driver_instance *driver_usable(const struct driver *driver);
 
 /* Not connected yet. There is none of this number. */
-void drivers_add_instance(struct drivers *table, struct driver *driver, uint64_t number,
-                          const char *endpoint);
-void drivers_set_connected(struct drivers *table, uint64_t number);
+void drivers_add_instance(struct drivers *table, struct driver *driver, uint64_t now_ms,
+                          uint64_t number, const char *endpoint, const struct ids *services);
+void drivers_set_connected(struct drivers *table, uint64_t number, uint64_t now_ms);
 /* It is not connected any more, if it was. */
 void drivers_set_lost(struct drivers *table, uint64_t number, uint64_t now_ms, const char *why);
 /* It is not connected. */

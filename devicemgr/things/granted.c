@@ -54,22 +54,23 @@ bool granted_read(struct granted *granted, const void *response, size_t response
     return fits;
 }
 
-static bool has(const struct granted *granted, const struct granted_device *sought)
+const struct granted_device *granted_find(const struct granted *granted,
+                                          const struct granted_device *sought)
 {
     for (size_t i = 0; i < granted->len; i++) {
         const struct granted_device *is = &granted->v[i];
 
         if (strcmp(is->pool, sought->pool) == 0 && strcmp(is->device, sought->device) == 0 &&
             strcmp(is->share_id ? is->share_id : "", sought->share_id ? sought->share_id : "") == 0)
-            return true;
+            return is;
     }
-    return false;
+    return NULL;
 }
 
 static bool has_all(const struct granted *a, const struct granted *b)
 {
     for (size_t i = 0; i < b->len; i++) {
-        if (!has(a, &b->v[i]))
+        if (!granted_find(a, &b->v[i]))
             return false;
     }
     return true;

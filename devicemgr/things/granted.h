@@ -31,6 +31,9 @@ struct granted_device *granted_add(struct granted *granted, const char *pool, co
  * and nothing has changed: it is no such message, or it has more than CLAIM_DEVICES_MAX. */
 bool granted_read(struct granted *granted, const void *response, size_t response_bytes)
     __attribute__((warn_unused_result));
+/* The same device in the list; NULL: it is not there. */
+const struct granted_device *granted_find(const struct granted *granted,
+                                          const struct granted_device *sought);
 /* Whether both are the same devices, in any order. */
 bool granted_same(const struct granted *a, const struct granted *b);
 /* Whether there is a pool that both have a device of. */

@@ -24,7 +24,7 @@ static int restore(struct state *state, const struct devicemgr_record *record)
     case DEVICEMGR_RECORD_DRIVER:
         return record_restore_driver(&state->drivers, state->now_ms, record);
     case DEVICEMGR_RECORD_CLAIM:
-        return record_restore_claim(&state->claims, state->now_ms, record);
+        return record_restore_claim(&state->claims, state->now_ms, state->settings.boot_id, record);
     case DEVICEMGR_RECORD_LOSS:
         listing_rows_lost(state);
         return 0;

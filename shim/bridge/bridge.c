@@ -38,6 +38,7 @@ struct bridge {
     size_t written; /* checkpoints of the kubelet's, since all lists were last stored */
     Bridge__V1__ReportRequest report;
     Bridge__V1__ResourceReport *reports;
+    char *registered[STAND_INS_MAX]; /* the report's */
     uv_timer_t snapshot_timer;
     uv_timer_t start_timer;            /* until it may register */
     uv_timer_t stored_timer;           /* until the listeners of what is not shown go */
@@ -162,7 +163,15 @@ static void on_stand_ins_told(void *user)
     on_told(bridge);
 }
 
-static const struct stand_ins_ops STAND_INS_OPS = {.told = on_stand_ins_told};
+static void on_drivers_registered(void *user)
+{
+    struct bridge *bridge = user;
+
+    feed_client_report(bridge->feed);
+}
+
+static const struct stand_ins_ops STAND_INS_OPS = {.told = on_stand_ins_told,
+                                                   .registered = on_drivers_registered};
 
 static bool on_watched(void *user, const Bridge__V1__WatchResponse *message, bool first)
 {
@@ -231,6 +240,8 @@ static const Bridge__V1__ReportRequest *on_report(void *user)
         report_row(&bridge->roster.rows[i], &bridge->reports[i]);
         report->resources[i] = &bridge->reports[i];
     }
+    report->drivers = bridge->registered;
+    report->n_drivers = stand_ins_registered(bridge->stand_ins, bridge->registered);
     return report;
 }
 
@@ -425,8 +436,9 @@ struct bridge *bridge_start(uv_loop_t *loop, struct settings *settings, struct f
         .user = bridge,
     };
     roster_init(&bridge->roster, &bridge->world, on_withdrawn, bridge);
-    bridge->stand_ins = stand_ins_new(loop, bridge->feed, store, config->socket,
-                                  settings->config.dra.kubelet_registry_dir, &STAND_INS_OPS, bridge);
+    bridge->stand_ins =
+        stand_ins_new(loop, bridge->feed, store, config->socket,
+                      settings->config.dra.kubelet_registry_dir, &STAND_INS_OPS, bridge);
     bridge->handles++;
     timer_init(bridge, &bridge->snapshot_timer);
     timer_init(bridge, &bridge->start_timer);

@@ -248,6 +248,11 @@ void kept_server_go_on(struct kept_server *server)
     kept_connections_go_on(&server->connections);
 }
 
+bool kept_server_is_connected(const struct kept_server *server)
+{
+    return !LIST_EMPTY(&server->connections);
+}
+
 uint64_t kept_server_disconnect(struct kept_server *server)
 {
     uint64_t now_ms;

@@ -33,6 +33,9 @@ void kept_server_go_on(struct kept_server *server);
 /* As rpc_server_listen(). */
 int kept_server_listen(struct kept_server *server) __attribute__((warn_unused_result));
 
+/* Whether a client has a connection. */
+bool kept_server_is_connected(const struct kept_server *server);
+
 /* Ends the connections, their calls are gone without a word. For how long, in ms, the client should
  * be left alone then: KEPT_LEAVE_MS from the end of one that it had with another process. */
 uint64_t kept_server_disconnect(struct kept_server *server);

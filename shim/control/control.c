@@ -136,9 +136,11 @@ static void on_release(struct rpc_incoming *call, const ProtobufCMessage *messag
 static void on_list(struct rpc_incoming *call, const ProtobufCMessage *message,
                     struct control *control, list_make *make)
 {
+    struct list_from from = {.core = host_core(control->host)};
     struct list list;
 
-    if (make(&list, host_core(control->host), (const void *)message))
+    control->ops->look(control->user, &from);
+    if (make(&list, &from, (const void *)message))
         rpc_incoming_answer(call, list.response);
     else
         rpc_incoming_finish(call, RPC_INVALID_ARGUMENT,
@@ -176,12 +178,31 @@ static void on_orders(struct rpc_incoming *call, const ProtobufCMessage *message
     on_list(call, message, user, list_orders);
 }
 
+static void on_drivers(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    on_list(call, message, user, list_drivers);
+}
+
+static void on_claims(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    on_list(call, message, user, list_claims);
+}
+
+static void on_driver_devices(struct rpc_incoming *call, const ProtobufCMessage *message,
+                              void *user)
+{
+    on_list(call, message, user, list_driver_devices);
+}
+
 static const struct rpc_method METHODS[] = {
     {CONTROL_RESOURCES, &control__v1__list_request__descriptor, on_resources},
     {CONTROL_PLUGINS, &control__v1__list_request__descriptor, on_plugins},
     {CONTROL_DEVICES, &control__v1__list_request__descriptor, on_devices},
     {CONTROL_ALLOCATIONS, &control__v1__list_request__descriptor, on_allocations},
     {CONTROL_PODS, &control__v1__list_request__descriptor, on_pods},
+    {CONTROL_DRIVERS, &control__v1__list_request__descriptor, on_drivers},
+    {CONTROL_CLAIMS, &control__v1__list_request__descriptor, on_claims},
+    {CONTROL_DRIVER_DEVICES, &control__v1__list_request__descriptor, on_driver_devices},
     {CONTROL_STEER, &control__v1__steer_request__descriptor, on_steer},
     {CONTROL_CHECKPOINT_VERIFY, &control__v1__checkpoint_verify_request__descriptor, on_verify},
     {CONTROL_CHECKPOINT_EXPORT, &control__v1__checkpoint_export_request__descriptor, on_export},

@@ -7,7 +7,10 @@ add_library(shim_control STATIC
     ${CMAKE_CURRENT_LIST_DIR}/log_levels.c
     ${CMAKE_CURRENT_LIST_DIR}/list.c
     ${CMAKE_CURRENT_LIST_DIR}/list_allocations.c
+    ${CMAKE_CURRENT_LIST_DIR}/list_claims.c
     ${CMAKE_CURRENT_LIST_DIR}/list_devices.c
+    ${CMAKE_CURRENT_LIST_DIR}/list_driver_devices.c
+    ${CMAKE_CURRENT_LIST_DIR}/list_drivers.c
     ${CMAKE_CURRENT_LIST_DIR}/list_orders.c
     ${CMAKE_CURRENT_LIST_DIR}/list_pods.c
     ${CMAKE_CURRENT_LIST_DIR}/list_resources.c

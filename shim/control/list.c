@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/boot_clock.h"
 #include "shim/control/limits.h"
 #include "shim/control/list_orders.h"
 #include "shim/control/told_id.h"
@@ -48,6 +49,8 @@ void *list_begin(struct list *list, const Control__V1__ListRequest *request, siz
         list->which.pod = request->pod;
     if (request->pod_namespace[0] != '\0')
         list->which.pod_namespace = request->pod_namespace;
+    if (request->driver[0] != '\0')
+        list->which.driver = request->driver;
     message = list_alloc(list, 1, response->sizeof_message);
     protobuf_c_message_init(response, message);
     list->response = message;
@@ -95,6 +98,45 @@ Control__V1__Cordon *list_cordon(struct list *list, const char *reason, uint64_t
     cordon->reason = list_text(list, reason);
     cordon->since_ms = order_ago_ms(at_s);
     return cordon;
+}
+
+/* A word that is old says nothing of now. */
+static const char *health_state(const struct health_word *word,
+                                const DraHealth__V1alpha1__DeviceHealth *health)
+{
+    if (!health_word_is_fresh(word, boot_now_ms()))
+        return "unknown";
+    if (health->health == DRA_HEALTH__V1ALPHA1__HEALTH_STATUS__HEALTHY)
+        return "healthy";
+    return health->health == DRA_HEALTH__V1ALPHA1__HEALTH_STATUS__UNHEALTHY ? "unhealthy"
+                                                                            : "unknown";
+}
+
+static char *copy(struct list *list, const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+
+    return list_text(list, memcpy(list_alloc(list, 1, bytes), text, bytes));
+}
+
+Control__V1__DeviceHealth *list_health(struct list *list, const struct list_from *from,
+                                       const char *driver, const char *pool, const char *device)
+{
+    const struct health_word *word =
+        from->health ? health_words_find(from->health, driver, pool, device) : NULL;
+    DraHealth__V1alpha1__DeviceHealth *said =
+        word ? dra_health__v1alpha1__device_health__unpack(NULL, word->len, word->bytes) : NULL;
+    Control__V1__DeviceHealth *health;
+
+    if (!said)
+        return NULL;
+    health = list_alloc(list, 1, sizeof *health);
+    control__v1__device_health__init(health);
+    health->state = list_text(list, health_state(word, said));
+    health->message = copy(list, said->message);
+    health->said_ms = boot_now_ms() - word->said_ms;
+    dra_health__v1alpha1__device_health__free_unpacked(said, NULL);
+    return health;
 }
 
 void list_add(struct list *list, void *row, void ***rows, size_t *len)

@@ -1,6 +1,6 @@
 /*
- * The answers to Resources, Plugins, Devices, Allocations, Pods and Orders: a page of the device manager's
- * list, as a message.
+ * The answers to Resources, Plugins, Devices, Allocations, Pods, Orders, Drivers, Claims and DriverDevices:
+ * a page of the device manager's list, as a message.
  */
 #ifndef SHIM_CONTROL_LIST_H
 #define SHIM_CONTROL_LIST_H
@@ -11,6 +11,7 @@
 #include "cri-proto/control_v1.pb-c.h"
 #include "devicemgr/devicemgr.h"
 #include "devicemgr/lists.h"
+#include "shim/health_words.h"
 
 /* A page that is being filled. What its message points to is the page's own, or the device
  * manager's, and counts until the next event. */
@@ -25,10 +26,27 @@ struct list {
     struct list_block *blocks;
 };
 
+/* What drivers are to the kubelet. */
+enum list_at_kubelet {
+    LIST_AT_NO_KUBELET,
+    LIST_SHOWN, /* it is to have the driver */
+    LIST_REGISTERED,
+};
+
+/* What lists are made from, borrowed. */
+struct list_from {
+    const struct devicemgr *core;
+    const struct health_words *health; /* of drivers' devices; NULL: none is known */
+    bool wipes;                        /* somebody removes the slices of drivers that are away */
+    enum list_at_kubelet (*at_kubelet)(void *user, const char *driver);
+    void *user;
+};
+
 /* One for each list. False: the request's `after` is no place in it, and there is no message. */
-typedef bool list_make(struct list *list, const struct devicemgr *core,
+typedef bool list_make(struct list *list, const struct list_from *from,
                        const Control__V1__ListRequest *request);
 list_make list_resources, list_plugins, list_devices, list_allocations, list_pods, list_orders;
+list_make list_drivers, list_claims, list_driver_devices;
 /* Accepts one that is not made. */
 void list_fini(struct list *list);
 
@@ -52,6 +70,9 @@ bool list_find_id(const struct devicemgr *core, const char *resource, const char
 /* What an operator has set, for this reason, at that time of the core's; NULL: there is no reason, nor
  * anything set. */
 Control__V1__Cordon *list_cordon(struct list *list, const char *reason, uint64_t at_s);
+/* What its driver says of a device; NULL: nothing. */
+Control__V1__DeviceHealth *list_health(struct list *list, const struct list_from *from,
+                                       const char *driver, const char *pool, const char *device);
 /* A row more, the message of a repeated field whose rows are *rows, *len of them. */
 void list_add(struct list *list, void *row, void ***rows, size_t *len);
 /* Whether the page has room for more; if not, `next` is made of the key of its last row. */

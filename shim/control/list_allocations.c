@@ -94,7 +94,7 @@ static bool on_allocation(void *user, const struct devicemgr_allocation *is)
     return list_goes_on(list, place, PLACE_PARTS, &response->next, &response->n_next);
 }
 
-bool list_allocations(struct list *list, const struct devicemgr *core,
+bool list_allocations(struct list *list, const struct list_from *from,
                       const Control__V1__ListRequest *request)
 {
     struct allocations allocations = {.list = list};
@@ -106,6 +106,6 @@ bool list_allocations(struct list *list, const struct devicemgr *core,
     if (request->n_after > 0)
         allocations.told = strtoumax(request->after[DEVICEMGR_ALLOCATION_KEY], NULL, 10);
     list->which.again = allocations.told > 0;
-    devicemgr_allocations(core, boot_now_ms(), &list->which, on_allocation, &allocations);
+    devicemgr_allocations(from->core, boot_now_ms(), &list->which, on_allocation, &allocations);
     return true;
 }

@@ -68,7 +68,7 @@ static bool on_device(void *user, const struct devicemgr_device *is)
     return list_goes_on(list, key, DEVICEMGR_DEVICE_KEY, &response->next, &response->n_next);
 }
 
-bool list_devices(struct list *list, const struct devicemgr *core,
+bool list_devices(struct list *list, const struct list_from *from,
                   const Control__V1__ListRequest *request)
 {
     struct devices devices = {.list = list};
@@ -82,9 +82,9 @@ bool list_devices(struct list *list, const struct devicemgr *core,
         after[0] = list->which.after[0];
         after[1] = list->which.after[1];
         list->which.after = after;
-        if (!list_find_id(core, after[0], &after[1]))
+        if (!list_find_id(from->core, after[0], &after[1]))
             return false;
     }
-    devicemgr_devices(core, boot_now_ms(), &list->which, on_device, &devices);
+    devicemgr_devices(from->core, boot_now_ms(), &list->which, on_device, &devices);
     return true;
 }

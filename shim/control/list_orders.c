@@ -114,7 +114,7 @@ static bool look(void *user, const struct devicemgr_order *order)
     return true;
 }
 
-bool list_orders(struct list *list, const struct devicemgr *core,
+bool list_orders(struct list *list, const struct list_from *from,
                  const Control__V1__ListRequest *request)
 {
     struct orders orders = {.list = list};
@@ -132,11 +132,11 @@ bool list_orders(struct list *list, const struct devicemgr *core,
         const struct devicemgr_which which = {.resource = after[1]};
         struct looking looking = {.told = after[2]};
 
-        devicemgr_orders(core, &which, look, &looking);
+        devicemgr_orders(from->core, &which, look, &looking);
         after[2] = looking.found;
         if (!looking.found)
             return false;
     }
-    devicemgr_orders(core, &list->which, on_order, &orders);
+    devicemgr_orders(from->core, &list->which, on_order, &orders);
     return true;
 }

@@ -51,7 +51,7 @@ static bool on_pod(void *user, const struct devicemgr_pod *is)
     return list_goes_on(list, key, DEVICEMGR_POD_KEY, &response->next, &response->n_next);
 }
 
-bool list_pods(struct list *list, const struct devicemgr *core,
+bool list_pods(struct list *list, const struct list_from *from,
                const Control__V1__ListRequest *request)
 {
     struct pods pods = {.list = list};
@@ -59,6 +59,6 @@ bool list_pods(struct list *list, const struct devicemgr *core,
     pods.response = list_begin(list, request, DEVICEMGR_POD_KEY, CONTROL_PAGE_ROWS_MAX,
                                &control__v1__pods_response__descriptor);
     if (pods.response)
-        devicemgr_pods(core, boot_now_ms(), &list->which, on_pod, &pods);
+        devicemgr_pods(from->core, boot_now_ms(), &list->which, on_pod, &pods);
     return pods.response;
 }

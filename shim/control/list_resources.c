@@ -137,11 +137,11 @@ static bool on_resource(void *user, const struct devicemgr_resource *found)
                         &response->n_next);
 }
 
-bool list_resources(struct list *list, const struct devicemgr *core,
+bool list_resources(struct list *list, const struct list_from *from,
                     const Control__V1__ListRequest *request)
 {
     bool part = request->n_after == PART_KEY;
-    struct resources resources = {.list = list, .core = core};
+    struct resources resources = {.list = list, .core = from->core};
 
     resources.response =
         list_begin(list, request, part ? PART_KEY : DEVICEMGR_RESOURCE_KEY,
@@ -152,10 +152,10 @@ bool list_resources(struct list *list, const struct devicemgr *core,
     if (part) {
         resources.part = list->which.after;
         resources.part_id = resources.part[1];
-        if (!list_find_id(core, resources.part[0], &resources.part_id))
+        if (!list_find_id(from->core, resources.part[0], &resources.part_id))
             return false;
     }
-    devicemgr_resources(core, boot_now_ms(), &list->which, on_resource, &resources);
+    devicemgr_resources(from->core, boot_now_ms(), &list->which, on_resource, &resources);
     return true;
 }
 
@@ -191,7 +191,7 @@ static bool on_plugin(void *user, const struct devicemgr_plugin *is)
                         &response->n_next);
 }
 
-bool list_plugins(struct list *list, const struct devicemgr *core,
+bool list_plugins(struct list *list, const struct list_from *from,
                   const Control__V1__ListRequest *request)
 {
     struct plugins plugins = {.list = list};
@@ -199,6 +199,6 @@ bool list_plugins(struct list *list, const struct devicemgr *core,
     plugins.response = list_begin(list, request, DEVICEMGR_PLUGIN_KEY, CONTROL_PAGE_ROWS_MAX,
                                   &control__v1__plugins_response__descriptor);
     if (plugins.response)
-        devicemgr_plugins(core, boot_now_ms(), &list->which, on_plugin, &plugins);
+        devicemgr_plugins(from->core, boot_now_ms(), &list->which, on_plugin, &plugins);
     return plugins.response;
 }

@@ -35,11 +35,12 @@ static void answer_dry(const struct releasing *releasing, const struct asked *as
 {
     Control__V1__ListRequest request = CONTROL__V1__LIST_REQUEST__INIT;
     Control__V1__ReleaseResponse response = CONTROL__V1__RELEASE_RESPONSE__INIT;
+    const struct list_from from = {.core = host_core(releasing->host)};
     const Control__V1__AllocationsResponse *page;
     struct list list;
 
     request.pod = ((const Control__V1__ReleaseRequest *)asked->request)->pod;
-    if (!list_allocations(&list, host_core(releasing->host), &request))
+    if (!list_allocations(&list, &from, &request))
         abort(); /* a first page can be made */
     page = (const void *)list.response;
     response.rows = page->rows;

@@ -8,6 +8,8 @@ const struct command *const commands[] = {
     &devices_command,
     &allocations_command,
     &pods_command,
+    &drivers_command,
+    &claims_command,
     &why_command,
     &events_command,
     &orders_command,

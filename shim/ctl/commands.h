@@ -16,6 +16,8 @@ extern const struct command plugins_command;
 extern const struct command devices_command;
 extern const struct command allocations_command;
 extern const struct command pods_command;
+extern const struct command drivers_command;
+extern const struct command claims_command;
 extern const struct command events_command;
 extern const struct command orders_command;
 extern const struct command cordon_command;

@@ -6,12 +6,14 @@ add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/archive.c
     ${CMAKE_CURRENT_LIST_DIR}/beside.c
     ${CMAKE_CURRENT_LIST_DIR}/checkpoint.c
+    ${CMAKE_CURRENT_LIST_DIR}/claims.c
     ${CMAKE_CURRENT_LIST_DIR}/client.c
     ${CMAKE_CURRENT_LIST_DIR}/command.c
     ${CMAKE_CURRENT_LIST_DIR}/command_line.c
     ${CMAKE_CURRENT_LIST_DIR}/commands.c
     ${CMAKE_CURRENT_LIST_DIR}/consent.c
     ${CMAKE_CURRENT_LIST_DIR}/devices.c
+    ${CMAKE_CURRENT_LIST_DIR}/drivers.c
     ${CMAKE_CURRENT_LIST_DIR}/events.c
     ${CMAKE_CURRENT_LIST_DIR}/export.c
     ${CMAKE_CURRENT_LIST_DIR}/help.c

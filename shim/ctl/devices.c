@@ -145,6 +145,93 @@ static json_t *device_of(const Control__V1__Device *row)
     return one;
 }
 
+/* ---- those of drivers: DRIVER, POOL/NAME ---- */
+
+static void put_claim(struct table *table, const Control__V1__DriverDevice *row)
+{
+    const Control__V1__ClaimName *first = row->n_claims > 0 ? row->claims[0] : NULL;
+    char *claim, *text;
+
+    table_put(table, first ? first->state : "");
+    if (!first) {
+        table_put(table, "");
+        return;
+    }
+    claim = list_pod_name(first->namespace_, first->name, first->uid);
+    if ((row->claims_total > 1
+             ? asprintf(&text, "claim %s and %" PRIu64 " more", claim, row->claims_total - 1)
+             : asprintf(&text, "claim %s", claim)) < 0)
+        abort(); /* out of memory */
+    table_put(table, text);
+    free(claim);
+    free(text);
+}
+
+static void put_driver_row(struct table *table, const Control__V1__DriverDevice *row)
+{
+    const Control__V1__DeviceHealth *health = row->health;
+    char since[SHOW_AGE_BYTES], *id;
+
+    if (asprintf(&id, "%s/%s", row->pool, row->name) < 0)
+        abort(); /* out of memory */
+    table_row(table, health && strcmp(health->state, "unhealthy") == 0 ? TABLE_BAD : TABLE_PLAIN);
+    table_put(table, row->driver);
+    table_put(table, id);
+    table_put(table, health ? health->state : "");
+    table_put(table, health ? show_age(health->said_ms, since) : "");
+    table_put(table, ""); /* its NUMA nodes are the scheduler's to know */
+    table_put(table, "");
+    put_claim(table, row);
+    table_put(table, "");
+    table_put(table, health ? health->message : "");
+    free(id);
+}
+
+static json_t *driver_device_of(const Control__V1__DriverDevice *row)
+{
+    json_t *one = must(json_object()), *claims = must(json_array());
+
+    for (size_t i = 0; i < row->n_claims; i++) {
+        const Control__V1__ClaimName *is = row->claims[i];
+        json_t *claim = must(json_object());
+
+        json_value_set(claim, "namespace", json_value_text_or_null(is->namespace_));
+        json_value_set(claim, "name", json_value_text_or_null(is->name));
+        json_value_set(claim, "uid", json_value_text(is->uid));
+        json_value_set(claim, "state", json_value_text(is->state));
+        json_value_append(claims, claim);
+    }
+    json_value_set(one, "driver", json_value_text(row->driver));
+    json_value_set(one, "pool", json_value_text(row->pool));
+    json_value_set(one, "name", json_value_text(row->name));
+    json_value_set(one, "health", list_health(row->health));
+    json_value_set(one, "claims", claims);
+    json_value_set(one, "claimsTotal", json_value_number(row->claims_total));
+    return one;
+}
+
+static void put_driver_rows(struct listing *listing, const ProtobufCMessage *page)
+{
+    const Control__V1__DriverDevicesResponse *response = (const void *)page;
+
+    for (size_t i = 0; response && i < response->n_rows; i++) {
+        const Control__V1__DriverDevice *row = response->rows[i];
+
+        if (listing->items)
+            json_value_append(listing->items, driver_device_of(row));
+        else if (listing->table)
+            put_driver_row(listing->table, row);
+        else
+            list_put_name(listing, "device", row->driver, row->pool, row->name, NULL);
+    }
+}
+
+static const struct list DRIVER_DEVICES = {
+    .method = CONTROL_DRIVER_DEVICES,
+    .response = &control__v1__driver_devices_response__descriptor,
+    .put = put_driver_rows,
+};
+
 /* ---- the command ---- */
 
 static void put_rows(struct listing *listing, const ProtobufCMessage *page)
@@ -170,6 +257,8 @@ static const struct list DEVICES = {
     .columns_len = sizeof COLUMNS / sizeof *COLUMNS,
     .put = put_rows,
     .none = "no device of such a resource is known; see cri-device-shimctl resources",
+    .behind = &DRIVER_DEVICES,
+    .behind_items = "driverDevices",
 };
 
 static bool run(const struct command_run *run, struct client_failure *failure)
@@ -177,13 +266,13 @@ static bool run(const struct command_run *run, struct client_failure *failure)
     Control__V1__ListRequest request = CONTROL__V1__LIST_REQUEST__INIT;
 
     if (run->arguments_len > 0)
-        request.resource = run->arguments[0];
+        request.resource = request.driver = run->arguments[0];
     return list_run(run, &DEVICES, &request, failure);
 }
 
 const struct command devices_command = {
     .name = "devices",
-    .arguments = "[RESOURCE]",
+    .arguments = "[RESOURCE|DRIVER]",
     .summary = "each device: its health, NUMA nodes, who has it, whether it is cordoned",
     .arguments_max = 1,
     .run = run,

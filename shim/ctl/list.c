@@ -51,6 +51,7 @@ static bool read_all(const struct command_run *run, const struct list *list,
 {
     ProtobufCMessage *page;
 
+    request->n_after = 0;
     do {
         page = client_ask(run->client, list->method, &request->base, list->response, failure);
         if (!page)
@@ -61,42 +62,62 @@ static bool read_all(const struct command_run *run, const struct list *list,
     return true;
 }
 
-static void show_pages(const struct show *show, const struct list *list, const struct pages *pages)
+/* Rows of one list, in the table that they share, or in a JSON array of their own. */
+static void put_pages(struct listing *listing, const struct list *list, const struct pages *pages,
+                      json_t *all, const char *items)
 {
-    struct listing listing = {.show = show};
-    json_t *all = NULL;
-
-    if (show->format == SHOW_JSON) {
-        all = must(json_object());
-        listing.items = must(json_array());
-        json_value_set(all, "items", listing.items);
-    } else if (show->format != SHOW_NAME) {
-        listing.table = table_new(show, list->columns, list->columns_len);
+    if (all) {
+        listing->items = must(json_array());
+        json_value_set(all, items, listing->items);
     }
     for (size_t i = 0; i < pages->len; i++)
-        list->put(&listing, pages->v[i]);
-    list->put(&listing, NULL);
+        list->put(listing, pages->v[i]);
+    list->put(listing, NULL);
+}
+
+static void show_pages(const struct show *show, const struct list *list, const struct pages *pages,
+                       const struct pages *behind)
+{
+    struct listing listing = {.show = show};
+    json_t *all = show->format == SHOW_JSON ? must(json_object()) : NULL;
+
+    if (!all && show->format != SHOW_NAME)
+        listing.table = table_new(show, list->columns, list->columns_len);
+    put_pages(&listing, list, pages, all, "items");
+    if (list->behind)
+        put_pages(&listing, list->behind, behind, all, list->behind_items);
     if (all)
         show_json(show, all);
     else if (listing.table)
         table_print(listing.table);
 }
 
+static bool is_empty(const struct pages *pages)
+{
+    return pages->len == 0 || !has_rows(pages->v[0]);
+}
+
+static bool names_some(const Control__V1__ListRequest *request)
+{
+    return request->resource[0] != '\0' || request->pod[0] != '\0' || request->driver[0] != '\0';
+}
+
 bool list_run(const struct command_run *run, const struct list *list,
               Control__V1__ListRequest *request, struct client_failure *failure)
 {
-    bool named = request->resource[0] != '\0' || request->pod[0] != '\0';
-    struct pages pages = {0};
-    bool done = read_all(run, list, request, &pages, failure);
+    struct pages pages = {0}, behind = {0};
+    bool done = read_all(run, list, request, &pages, failure) &&
+                (!list->behind || read_all(run, list->behind, request, &behind, failure));
 
-    if (done && named && list->none && !has_rows(pages.v[0])) {
+    if (done && names_some(request) && list->none && is_empty(&pages) && is_empty(&behind)) {
         failure->code = RPC_NOT_FOUND;
         snprintf(failure->words, sizeof failure->words, "%s", list->none);
         done = false;
     }
     if (done)
-        show_pages(&run->show, list, &pages);
+        show_pages(&run->show, list, &pages, &behind);
     pages_fini(&pages);
+    pages_fini(&behind);
     return done;
 }
 
@@ -141,4 +162,30 @@ json_t *list_cordon(const Control__V1__Cordon *cordon)
     json_value_set(one, "since", show_ago(cordon->since_ms));
     json_value_set(one, "reason", json_value_text_or_null(cordon->reason));
     return one;
+}
+
+json_t *list_health(const Control__V1__DeviceHealth *health)
+{
+    json_t *one;
+
+    if (!health)
+        return json_null();
+    one = must(json_object());
+    json_value_set(one, "state", json_value_text(health->state));
+    json_value_set(one, "message", json_value_text_or_null(health->message));
+    json_value_set(one, "said", show_ago(health->said_ms));
+    return one;
+}
+
+char *list_join(char *const *texts, size_t len)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = must(open_memstream(&text, &bytes));
+
+    for (size_t i = 0; i < len; i++)
+        fprintf(out, "%s%s", i > 0 ? "," : "", texts[i]);
+    if (fclose(out) != 0)
+        abort(); /* out of memory */
+    return text;
 }

@@ -27,6 +27,10 @@ struct list {
     void (*put)(struct listing *listing, const ProtobufCMessage *page);
     /* Said of a list without a row, NOT_FOUND, if the request names something; NULL: that is as well. */
     const char *none;
+    /* Another list whose rows come behind, in the same table; NULL: none. In JSON they are an array of their
+     * own, of this name. */
+    const struct list *behind;
+    const char *behind_items;
 };
 
 /* Asks, and shows. `request` without a place. False: there is no answer, and `failure` says why. */
@@ -43,6 +47,12 @@ char *list_option(const struct command_run *run, const char *name);
 
 /* What an operator has set: since when, and why; null: nothing. */
 json_t *list_cordon(const Control__V1__Cordon *cordon);
+
+/* What a driver says of a device's health; null: nothing. */
+json_t *list_health(const Control__V1__DeviceHealth *health);
+
+/* Several texts as one, with "," between; for the caller to free. */
+char *list_join(char *const *texts, size_t len);
 
 /* "namespace/name", "?/uid" of a pod that is not known by name; for the caller to free. */
 char *list_pod_name(const char *pod_namespace, const char *name, const char *uid);

@@ -1,6 +1,7 @@
 #include "shim/kubelet/drivers_shown.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "cri-proto/bridge_v1.pb-c.h"
 #include "devicemgr/dra.h"
@@ -38,6 +39,34 @@ bool drivers_shown_is_due(const struct drivers_shown *shown)
     return false;
 }
 
+struct looking {
+    const struct drivers_shown *shown;
+    const char *driver;
+    bool found;
+};
+
+static bool serves(const struct drivers_shown *shown, const struct devicemgr_driver *driver)
+{
+    return driver->connected || shown->away_too;
+}
+
+static void look(void *user, const struct devicemgr_driver *driver)
+{
+    struct looking *looking = user;
+
+    looking->found = looking->found ||
+                     (strcmp(driver->name, looking->driver) == 0 && serves(looking->shown, driver));
+}
+
+bool drivers_shown_has(const struct drivers_shown *shown, const char *driver)
+{
+    struct looking looking = {.shown = shown, .driver = driver};
+
+    if (!LIST_EMPTY(&shown->streams.list))
+        devicemgr_drivers(host_core(shown->host), look, &looking);
+    return looking.found;
+}
+
 /* ---- the message ---- */
 
 struct filling {
@@ -56,7 +85,7 @@ static void add(void *user, const struct devicemgr_driver *driver)
     out->name = (char *)(uintptr_t)driver->name;
     out->services = (char **)(uintptr_t)driver->services;
     out->n_services = driver->services_len;
-    out->serves = driver->connected || filling->shown->away_too;
+    out->serves = serves(filling->shown, driver);
     message->drivers =
         must(realloc(message->drivers, (message->n_drivers + 1) * sizeof *message->drivers));
     message->drivers[message->n_drivers++] = out;

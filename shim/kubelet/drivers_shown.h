@@ -28,6 +28,8 @@ bool drivers_shown_add(struct drivers_shown *shown, struct rpc_incoming *call);
 /* Somebody wipes the slices of drivers that are away, so that the kubelet need not see that they are; or
  * not any more. */
 void drivers_shown_set_away_too(struct drivers_shown *shown, bool away_too);
+/* Whether this one is to be the kubelet's, and some stream says so. */
+bool drivers_shown_has(const struct drivers_shown *shown, const char *driver);
 /* Whether some stream has not got what is so now. */
 bool drivers_shown_is_due(const struct drivers_shown *shown);
 /* Sends each what it has not got; host_ready() must be so. False: one does not take it now; to be tried

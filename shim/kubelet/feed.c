@@ -288,6 +288,21 @@ void feed_show_drivers_away(struct feed *feed, bool away_too)
     feed_look(feed);
 }
 
+bool feed_shows_driver(const struct feed *feed, const char *driver)
+{
+    return drivers_shown_has(&feed->drivers, driver);
+}
+
+bool feed_kubelet_has_driver(const struct feed *feed, const char *driver)
+{
+    return watchers_have_driver(&feed->watchers, driver);
+}
+
+const struct health_words *feed_health(const struct feed *feed)
+{
+    return &feed->health.words;
+}
+
 void feed_claim_done(struct feed *feed, uint64_t number, const struct devicemgr_claim_done *done)
 {
     claim_questions_answer(&feed->claim_questions, number, done);

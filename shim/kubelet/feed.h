@@ -41,6 +41,7 @@
 #define FEED_PINGS_MS 2000
 
 struct feed;
+struct health_words;
 
 struct feed_ops {
     /* What feed_taken() says may have changed; not from inside a feed_ call. */
@@ -82,6 +83,12 @@ void feed_taken(const struct feed *feed, pid_t kubelet, struct taken *out);
 /* Whether the kubelet's checkpoint names that resource: it publishes it by itself then, be it ours or
  * another's. As long as nobody has read the file it may. */
 bool feed_kubelet_has(const struct feed *feed, const char *resource);
+
+/* Whether a DRA driver is to be the kubelet's; and whether that has registered it. */
+bool feed_shows_driver(const struct feed *feed, const char *driver);
+bool feed_kubelet_has_driver(const struct feed *feed, const char *driver);
+/* What drivers say of their devices' health; borrowed, until the next change. */
+const struct health_words *feed_health(const struct feed *feed);
 
 /* keeper_trouble() of its socket. */
 const char *feed_trouble(const struct feed *feed, uint64_t *since_ms);

@@ -188,7 +188,7 @@ bool watchers_add(struct watchers *watchers, struct rpc_incoming *call,
 
 static bool report_is_possible(const Bridge__V1__ReportRequest *report)
 {
-    if (report->n_resources > WATCHERS_REPORTS_MAX ||
+    if (report->n_resources > WATCHERS_REPORTS_MAX || report->n_drivers > WATCHERS_DRIVERS_MAX ||
         protobuf_c_message_get_packed_size(&report->base) > WATCHERS_REPORT_BYTES_MAX)
         return false;
     for (size_t i = 0; i < report->n_resources; i++) {
@@ -308,6 +308,18 @@ void watchers_look_at_bridge(const struct watchers *watchers, struct watchers_br
     out->kubelet_pid = watcher->report ? watcher->report->kubelet_pid : 0;
     out->degraded = watcher->report ? watcher->report->degraded : "";
     memcpy(out->version, watcher->version, sizeof out->version);
+}
+
+bool watchers_have_driver(const struct watchers *watchers, const char *driver)
+{
+    const struct watcher *watcher = LIST_FIRST(&watchers->processes);
+    const Bridge__V1__ReportRequest *report = watcher ? watcher->report : NULL;
+
+    for (size_t i = 0; report && i < report->n_drivers; i++) {
+        if (strcmp(report->drivers[i], driver) == 0)
+            return true;
+    }
+    return false;
 }
 
 /* ---- life ---- */

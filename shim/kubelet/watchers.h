@@ -23,6 +23,7 @@
 /* What a report may name: as many as there can be, of the length a name may have (253 + 1 + 63). */
 #define WATCHERS_REPORTS_MAX 1024
 #define WATCHERS_NAME_BYTES_MAX 317
+#define WATCHERS_DRIVERS_MAX 256
 /* A report is kept until the next one: twice what those take, for fields of later releases. */
 #define WATCHERS_REPORT_BYTES_MAX (1024u * 1024)
 /* A stream with more than this on the way gets no further message. */
@@ -76,6 +77,8 @@ struct watchers_bridge {
     const char
         *degraded; /* why its settings are not the file's; "": they are. Until it reports again */
 };
+/* Whether the kubelet has registered the DRA driver, as the bridge that came last reports. */
+bool watchers_have_driver(const struct watchers *watchers, const char *driver);
 void watchers_look_at_bridge(const struct watchers *watchers, struct watchers_bridge *out);
 
 /* Fills in `bridge` and `reached`. */

@@ -59,7 +59,7 @@ static int restore(struct books *books, const struct devicemgr_record *record)
     case DEVICEMGR_RECORD_DRIVER:
         return record_restore_driver(&books->drivers, NOW_MS, record);
     case DEVICEMGR_RECORD_CLAIM:
-        return record_restore_claim(&books->claims, NOW_MS, record);
+        return record_restore_claim(&books->claims, NOW_MS, BOOT_ID, record);
     case DEVICEMGR_RECORD_LOSS: /* has no bytes to understand */
         break;
     }
@@ -87,7 +87,7 @@ static struct row row_of(const struct books *books, enum devicemgr_record_kind k
         row.bytes = record_of_driver(books->drivers.by_name, &row.len);
         break;
     case DEVICEMGR_RECORD_CLAIM:
-        row.bytes = record_of_claim(books->claims.by_key, &row.len);
+        row.bytes = record_of_claim(books->claims.by_key, BOOT_ID, &row.len);
         break;
     case DEVICEMGR_RECORD_LOSS:
         break;

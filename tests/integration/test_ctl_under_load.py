@@ -23,6 +23,8 @@ ASKED = [
     ("devices", (), "devices"),
     ("allocations", (), "allocations"),
     ("pods", (), "pods"),
+    ("drivers", (), "drivers"),
+    ("claims", (), "claims"),
     ("why", (), "why"),
     ("events", (), "events"),
     ("cordon", (GPU, "g60", "g61", "--reason", "dust"), "cordon"),

@@ -416,7 +416,7 @@ static void a_claim_comes_back_as_it_was(void **state)
 {
     static const uint8_t response[] = {0x0a, 0x04, 0x1a,
                                        0x02, 'g',  '0'}; /* a device of this name */
-    struct claims table = {0}, again = {0};
+    struct claims table = {0}, again = {0}, other = {0};
     struct devicemgr_record record;
     struct claim *claim;
     const struct claim *is;
@@ -425,16 +425,17 @@ static void a_claim_comes_back_as_it_was(void **state)
 
     (void)state;
     claim = claims_add(&table, "c1", "d.com", "ns", "gpu");
-    claim_set_state(claim, CLAIM_SENT);
+    claim_set_state(claim, CLAIM_SENT, 3);
     assert_true(claims_set_response(&table, claim, response, sizeof response));
     claim_set_local(claim);
     assert_true(claim_add_user(claim, "s1", "main", "ns/web", 5));
     assert_false(claim_add_user(claim, "s1", "main", "ns/web", 6)); /* once */
-    claim_set_state(claim, CLAIM_PREPARED);
-    bytes = record_of_claim(claim, &len);
+    claim_set_prepared(claim, 4);
+    claim_set_state(claim, CLAIM_PREPARED, 4);
+    bytes = record_of_claim(claim, "boot", &len);
     record = row(DEVICEMGR_RECORD_CLAIM, "c1", "d.com", "", bytes, len);
-    assert_int_equal(record_restore_claim(&again, 77, &record), 0);
-    assert_int_equal(record_restore_claim(&again, 77, &record), -1); /* twice */
+    assert_int_equal(record_restore_claim(&again, 77, "boot", &record), 0);
+    assert_int_equal(record_restore_claim(&again, 77, "boot", &record), -1); /* twice */
     is = claims_find(&again, "c1", "d.com");
     assert_string_equal(is->pod_namespace, "ns");
     assert_string_equal(is->name, "gpu");
@@ -451,17 +452,22 @@ static void a_claim_comes_back_as_it_was(void **state)
     assert_string_equal(is->users[0].container, "main");
     assert_string_equal(is->users[0].pod, "ns/web");
     assert_int_equal(is->users[0].asked_ms, 77);
+    assert_int_equal(is->since_ms, 77);
+    assert_int_equal(is->prepared_ms, 4);
+    assert_int_equal(record_restore_claim(&other, 77, "another boot", &record), 0);
+    assert_int_equal(claims_find(&other, "c1", "d.com")->prepared_ms, 0);
     record.key[1] = "other.com";
-    assert_int_equal(record_restore_claim(&again, 77, &record), -1); /* another's key */
+    assert_int_equal(record_restore_claim(&again, 77, "boot", &record), -1); /* another's key */
     for (size_t cut = 0; cut < len; cut++) {
         struct claims none = {0};
 
         record = row(DEVICEMGR_RECORD_CLAIM, "c1", "d.com", "", bytes, cut);
-        if (record_restore_claim(&none, 77, &record) == 0)
+        if (record_restore_claim(&none, 77, "boot", &record) == 0)
             claims_fini(&none);
         else
             assert_null(none.by_key);
     }
+    claims_fini(&other);
     claims_fini(&table);
     claims_fini(&again);
     free(bytes);
@@ -490,7 +496,7 @@ static void claim_rows_that_break_a_rule_are_refused(void **state)
         message.has_response = bad[i].has_response;
         record = row(DEVICEMGR_RECORD_CLAIM, bad[i].uid, bad[i].driver, "", bytes,
                      checkpoint__v1__claim__pack(&message, bytes));
-        assert_int_equal(record_restore_claim(&table, 77, &record), -1);
+        assert_int_equal(record_restore_claim(&table, 77, "boot", &record), -1);
     }
 }
 

@@ -168,24 +168,44 @@ static void there_is_a_most_of_words(void **state)
     health_words_fini(&words);
 }
 
-/* Says so. */
+/* Says so. All words that can be kept are looked at once in a moment: what is not fresh any more, and has
+ * come since, makes room in the next one. */
 static void too_many_at_once_look_for_room_once(void **state)
 {
     struct health_words words;
     char device[16];
-    unsigned refused = 0;
+    unsigned count = 0;
 
     (void)state;
     health_words_init(&words);
-    for (unsigned i = 0; refused < 100; i++) {
-        snprintf(device, sizeof device, "d%u", i);
-        refused += !say(&words, BEGIN_MS, device, "1");
-    }
-    assert_int_equal(words.sweeps, 1);
-    assert_false(say(&words, BEGIN_MS + 1, "late", "1"));
-    assert_int_equal(words.sweeps, 2);
-    assert_true(say(&words, BEGIN_MS + 1000 * HEALTH_TIMEOUT_S + 1, "late", "1"));
-    assert_int_equal(words.sweeps, 3);
+    assert_true(say_for(&words, GPU, 2, BEGIN_MS, "first", "1", 0));
+    do
+        snprintf(device, sizeof device, "d%04u", count++);
+    while (say(&words, BEGIN_MS, device, "1"));
+    health_words_forget(&words, GPU, 2);
+    assert_true(say_for(&words, GPU, 1, BEGIN_MS - 2000, "stale", "1", 1));
+    assert_false(say(&words, BEGIN_MS, "late0", "1"));
+    assert_true(say(&words, BEGIN_MS + 1, "late0", "1"));
+    assert_null(health_words_find(&words, GPU, "node", "stale"));
+    health_words_fini(&words);
+}
+
+static void a_device_s_word_is_found(void **state)
+{
+    struct health_words words;
+    const struct health_word *word;
+
+    (void)state;
+    health_words_init(&words);
+    assert_null(health_words_find(&words, GPU, "node", "a"));
+    assert_true(say(&words, BEGIN_MS, "a", "1"));
+    word = health_words_find(&words, GPU, "node", "a");
+    assert_non_null(word);
+    assert_string_equal(word->pool, "node");
+    assert_string_equal(word->device, "a");
+    assert_null(health_words_find(&words, GPU, "node", "b"));
+    assert_null(health_words_find(&words, GPU, "nod", "ea"));
+    assert_null(health_words_find(&words, NIC, "node", "a"));
     health_words_fini(&words);
 }
 
@@ -216,6 +236,7 @@ int main(void)
         cmocka_unit_test(a_source_s_words_are_forgotten),
         cmocka_unit_test(there_is_a_most_of_words),
         cmocka_unit_test(too_many_at_once_look_for_room_once),
+        cmocka_unit_test(a_device_s_word_is_found),
         cmocka_unit_test(there_is_a_most_of_drivers),
     };
 

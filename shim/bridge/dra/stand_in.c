@@ -315,6 +315,11 @@ void stand_in_free(struct stand_in *stand_in)
     free(stand_in);
 }
 
+bool stand_in_is_registered(const struct stand_in *stand_in)
+{
+    return kept_server_is_connected(stand_in->endpoint);
+}
+
 const char *stand_in_name(const struct stand_in *stand_in)
 {
     return stand_in->name;

@@ -44,6 +44,8 @@ struct stand_in *stand_in_new(const struct stand_in_world *world, const char *na
 /* Ends its connections and calls, removes the sockets, frees; see also `leaves`. Accepts NULL. */
 void stand_in_free(struct stand_in *stand_in);
 
+/* Whether the kubelet has registered it: it has a connection to the endpoint. */
+bool stand_in_is_registered(const struct stand_in *stand_in);
 const char *stand_in_name(const struct stand_in *stand_in);
 bool stand_in_has_services(const struct stand_in *stand_in, char *const *services,
                            size_t services_len);

@@ -8,7 +8,6 @@
 
 #include "cri-proto/methods.h"
 #include "shim/bridge/dra/health_watch.h"
-#include "shim/bridge/limits.h"
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/path.h"
@@ -24,6 +23,7 @@ struct stand_ins {
     struct stand_in *shown[STAND_INS_MAX];
     /* Serves, or did as this daemon had it. */
     bool confirmed[STAND_INS_MAX];
+    bool registered[STAND_INS_MAX]; /* by the kubelet, when it was looked last */
     size_t len;
     struct rpc_call *watch;
     struct health_watch health;
@@ -53,6 +53,7 @@ static void withdraw(struct stand_ins *stand_ins, size_t i, const char *why)
     stand_ins->len--;
     stand_ins->shown[i] = stand_ins->shown[stand_ins->len];
     stand_ins->confirmed[i] = stand_ins->confirmed[stand_ins->len];
+    stand_ins->registered[i] = stand_ins->registered[stand_ins->len];
 }
 
 /* Of one that is gone: what it said does not count for the one that comes. */
@@ -78,6 +79,7 @@ static void show(struct stand_ins *stand_ins, const Bridge__V1__Driver *message)
             stand_in_new(&stand_ins->world, message->name, message->services, message->n_services);
         if (!stand_ins->shown[i])
             return;
+        stand_ins->registered[i] = false;
         stand_ins->len++;
         log_info("driver %s: shown to the kubelet", message->name);
     }
@@ -235,6 +237,33 @@ static void on_health_changed(void *user)
         stand_in_look_at_health(stand_ins->shown[i]);
 }
 
+/* ---- the kubelet ---- */
+
+static void look_whether_registered(struct stand_ins *stand_ins)
+{
+    bool changed = false;
+
+    for (size_t i = 0; i < stand_ins->len; i++) {
+        bool registered = stand_in_is_registered(stand_ins->shown[i]);
+
+        changed = changed || registered != stand_ins->registered[i];
+        stand_ins->registered[i] = registered;
+    }
+    if (changed)
+        stand_ins->ops->registered(stand_ins->user);
+}
+
+size_t stand_ins_registered(const struct stand_ins *stand_ins, char *names[static STAND_INS_MAX])
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < stand_ins->len; i++) {
+        if (stand_ins->registered[i])
+            names[len++] = (char *)(uintptr_t)stand_in_name(stand_ins->shown[i]);
+    }
+    return len;
+}
+
 /* ---- life ---- */
 
 static void on_timer(uv_timer_t *timer)
@@ -251,6 +280,7 @@ static void on_timer(uv_timer_t *timer)
     }
     for (size_t i = 0; i < stand_ins->len; i++)
         stand_in_look(stand_ins->shown[i]);
+    look_whether_registered(stand_ins);
 }
 
 struct stand_ins *stand_ins_new(uv_loop_t *loop, struct feed_client *feed, struct fd_store *store,

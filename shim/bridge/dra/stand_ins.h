@@ -12,6 +12,7 @@
 #include <uv.h>
 
 #include "shim/bridge/dra/stand_in.h"
+#include "shim/bridge/limits.h"
 
 struct stand_ins;
 
@@ -19,6 +20,8 @@ struct stand_ins_ops {
     /* The daemon has said which there are, and each serves or has had its time to; or that it knows of
      * none. Once for each daemon. */
     void (*told)(void *user);
+    /* What stand_ins_registered() says may be another; not from inside a stand_ins_ call. */
+    void (*registered)(void *user);
 };
 
 /* `feed_socket`, whose directory is ours, and `registry_dir` are copied; the rest is borrowed until the
@@ -30,6 +33,10 @@ struct stand_ins *stand_ins_new(uv_loop_t *loop, struct feed_client *feed, struc
 /* There is a daemon at the feed, and there is none any more. */
 void stand_ins_feed_came(struct stand_ins *stand_ins);
 void stand_ins_feed_lost(struct stand_ins *stand_ins);
+
+/* The names of those that the kubelet has registered, as was looked a second ago; borrowed until the loop
+ * goes on. How many. */
+size_t stand_ins_registered(const struct stand_ins *stand_ins, char *names[static STAND_INS_MAX]);
 
 /* Before the feed's end. `leaves`: what the store keeps is left to the next process. */
 void stand_ins_free(struct stand_ins *stand_ins, bool leaves);
