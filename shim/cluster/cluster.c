@@ -328,7 +328,14 @@ struct cluster *cluster_start(uv_loop_t *loop, const struct config *config, stru
     cluster->user = user;
     uv_timer_init(loop, &cluster->patience);
     cluster->patience.data = cluster;
-    removed_init(&cluster->removed, loop, host, &cluster->orders, ops->published, user);
+    removed_init(&cluster->removed, loop,
+                 &(struct removed_world){.host = host,
+                                         .orders = &cluster->orders,
+                                         .state_dir = config->state_dir,
+                                         .published = ops->published,
+                                         .user = user,
+                                         .cancel = cancel,
+                                         .cluster = cluster});
     core_news_init(&cluster->news, host, &cluster->orders);
     wipes_init(&cluster->wipes, loop, config, host, &cluster->orders, cancel, cluster);
     if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, cluster,
@@ -369,14 +376,14 @@ static void on_removed_closed(uv_handle_t *handle)
 {
     const struct removed *removed = handle->data;
 
-    part_stopped(removed->orders->user);
+    part_stopped(removed->cluster);
 }
 
 static void on_wipes_closed(uv_handle_t *handle)
 {
     const struct wipes *wipes = handle->data;
 
-    part_stopped(wipes->user);
+    part_stopped(wipes->cluster);
 }
 
 void cluster_stop(struct cluster *cluster, void (*done)(void *user), void *user)

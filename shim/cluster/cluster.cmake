@@ -4,6 +4,8 @@ add_library(shim_cluster STATIC
     ${CMAKE_CURRENT_LIST_DIR}/core_news.c
     ${CMAKE_CURRENT_LIST_DIR}/orders.c
     ${CMAKE_CURRENT_LIST_DIR}/removed.c
+    ${CMAKE_CURRENT_LIST_DIR}/removed_file.c
+    ${CMAKE_CURRENT_LIST_DIR}/standing.c
     ${CMAKE_CURRENT_LIST_DIR}/wipes.c)
 target_link_libraries(shim_cluster
     PUBLIC PkgConfig::LIBUV cri_proto shim_facts

@@ -23,6 +23,10 @@
  * yet. */
 #define CLUSTER_LOOK_MS 1000
 #define CLUSTER_LOOK_AGAIN_MS 15000
+/* Resources that the Node is still to be told are removed, as the daemon before left them: as many as the core
+ * remembers; and bytes of their file. */
+#define CLUSTER_REMOVED_MAX 1024
+#define CLUSTER_REMOVED_BYTES_MAX (CLUSTER_REMOVED_MAX * 320u)
 /* From the moment that no agent is connected, or the API server does not answer it, until drivers that are
  * away are left to the kubelet: as long as that waits itself before it wipes their slices. */
 #define CLUSTER_PATIENCE_MS 30000

@@ -214,7 +214,7 @@ void cluster_orders_lost(struct cluster_orders *orders)
 
     TAILQ_FOREACH(order, &orders->all, entry)
     {
-        if (order->state == ORDER_SENT)
+        if (order->state == ORDER_SENT || order->told)
             order->state = ORDER_DUE;
     }
 }

@@ -58,7 +58,8 @@ bool cluster_orders_answered(struct cluster_orders *orders, const Agent__V1__Ans
 /* Whether one of that kind was refused, and is tried on. */
 bool cluster_orders_refused(const struct cluster_orders *orders, Agent__V1__Order__WhatCase what);
 
-/* The agent is another one, or gone: what it had is to be sent again. */
+/* The agent is another one, or gone: what it had is to be sent again, and what was refused, too: the next may
+ * have other credentials. */
 void cluster_orders_lost(struct cluster_orders *orders);
 
 /* How long `tries` failures make the next one wait, without chance. */

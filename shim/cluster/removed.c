@@ -3,115 +3,125 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
+#include "shim/boot_clock.h"
 #include "shim/cluster/limits.h"
+#include "shim/cluster/removed_file.h"
 #include "shim/log.h"
 #include "shim/must.h"
+#include "shim/path.h"
 
-/* One that is ordered to be told. */
-struct removed_resource {
-    struct removed *removed;
-    char *name;
-    uint64_t order;
-    bool is_removed; /* still; only while all are looked at */
-    UT_hash_handle hh;
-};
+/* ---- for the daemon that follows ---- */
 
-static void resource_free(struct removed_resource *resource)
+static void keep(struct removed *removed)
 {
-    HASH_DEL(resource->removed->ordered, resource);
-    free(resource->name);
-    free(resource);
+    size_t len = 0;
+    const char **names = must(calloc(HASH_COUNT(removed->ordered.by_name) + 1, sizeof *names));
+    int err;
+
+    for (struct standing_order *one = removed->ordered.by_name; one; one = one->hh.next)
+        names[len++] = one->name;
+    err = removed_file_write(removed->path, names, len);
+    if (err && !removed->told_unkept)
+        log_warning("%s: %s; what the node is still to be told is lost with this process",
+                    removed->path, strerror(-err));
+    removed->told_unkept = err != 0;
+    removed->kept_version = removed->ordered.version - (err != 0); /* tried again */
+    free(names);
 }
+
+/* The daemon before could not tell it. That it is so counts until the core says otherwise. */
+static void on_kept(void *user, const char *name)
+{
+    struct removed *removed = user;
+
+    if (HASH_COUNT(removed->ordered.by_name) < CLUSTER_REMOVED_MAX)
+        standing_want(&removed->ordered, name)->kept = true;
+}
+
+/* ---- what is removed ---- */
 
 /* A plugin that has come back meanwhile has ended this (capacity_published()), and what is told by then
  * the kubelet tells anew. */
-static void on_done(void *user, const Agent__V1__AnswerRequest *answer)
+static void on_done(void *user, const char *name)
 {
-    struct removed_resource *resource = user;
+    struct removed *removed = user;
 
-    (void)answer; /* it is wanted for ever: done */
-    log_write_about(LOG_LEVEL_INFO, &(struct log_about){.resource = resource->name},
-                    "resource %s: the node's capacity of it is 0", resource->name);
-    devicemgr_removed_seen(host_core(resource->removed->host), resource->name);
-    resource_free(resource);
+    log_write_about(LOG_LEVEL_INFO, &(struct log_about){.resource = name},
+                    "resource %s: the node's capacity of it is 0", name);
+    devicemgr_removed_seen(host_core(removed->host), name);
+    keep(removed);
 }
 
-static void order(struct removed *removed, const char *name)
+static void order(struct standing_order *resource)
 {
     Agent__V1__SetCapacity set = AGENT__V1__SET_CAPACITY__INIT;
     Agent__V1__Order what = AGENT__V1__ORDER__INIT;
-    struct removed_resource *resource = must(calloc(1, sizeof *resource));
 
-    set.resource = (char *)name;
+    set.resource = resource->name;
     set.quantity = (char *)"0";
     what.what_case = AGENT__V1__ORDER__WHAT_SET_CAPACITY;
     what.set_capacity = &set;
-    resource->removed = removed;
-    resource->name = must(strdup(name));
-    resource->is_removed = true;
-    HASH_ADD_KEYPTR(hh, removed->ordered, resource->name, strlen(resource->name), resource);
-    resource->order = cluster_orders_add(removed->orders, &what, true, on_done, resource);
-    if (resource->order == 0)
-        resource_free(resource); /* looked for again */
+    standing_give(resource, &what);
 }
-
-struct look {
-    struct removed *removed;
-    bool again; /* something is not to be told yet */
-};
 
 static void on_each(void *user, const struct devicemgr_capacity *capacity)
 {
-    struct look *look = user;
-    struct removed_resource *resource;
+    struct removed *removed = user;
+    struct standing_order *resource = standing_find(&removed->ordered, capacity->resource);
 
-    if (!capacity->removed)
-        return;
-    HASH_FIND_STR(look->removed->ordered, capacity->resource, resource);
-    if (resource)
-        resource->is_removed = true;
-    else if (look->removed->published(look->removed->user, capacity->resource))
-        look->again = true;
-    else
-        order(look->removed, capacity->resource);
+    if (capacity->removed)
+        standing_want(&removed->ordered, capacity->resource)->kept = false;
+    else if (resource)
+        resource->wanted = resource->kept = false;
 }
 
 static void on_look(uv_timer_t *timer)
 {
-    struct look look = {.removed = timer->data};
-    struct removed *removed = look.removed;
-    struct removed_resource *resource, *next;
+    struct removed *removed = timer->data;
+    struct standing *ordered = &removed->ordered;
+    bool again = false;
 
-    for (resource = removed->ordered; resource; resource = resource->hh.next)
-        resource->is_removed = false;
-    devicemgr_capacity(host_core(removed->host), on_each, &look);
-    for (resource = removed->ordered; resource; resource = next) {
-        next = resource->hh.next;
-        if (resource->is_removed)
-            continue;
-        cluster_orders_cancel(removed->orders, resource->order);
-        resource_free(resource);
+    removed->looked_ms = boot_now_ms();
+    if (!host_ready(removed->host))
+        return;
+    standing_look(ordered);
+    for (struct standing_order *one = ordered->by_name; one; one = one->hh.next)
+        one->wanted = one->kept;
+    devicemgr_capacity(host_core(removed->host), on_each, removed);
+    standing_looked(ordered, NULL);
+    if (removed->kept_version != ordered->version)
+        keep(removed);
+    for (struct standing_order *one = ordered->by_name; one; one = one->hh.next) {
+        if (one->order == 0 && removed->published(removed->user, one->name))
+            again = true;
+        else
+            order(one);
     }
-    if (look.again)
+    if (again)
         uv_timer_start(timer, on_look, CLUSTER_LOOK_AGAIN_MS, 0);
 }
 
 void removed_look(struct removed *removed)
 {
+    uint64_t now_ms = boot_now_ms(), due_ms = removed->looked_ms + CLUSTER_LOOK_MS;
+    uint64_t wait_ms = now_ms < due_ms ? due_ms - now_ms : 0;
     uv_timer_t *timer = &removed->timer;
 
-    if (!uv_is_active((uv_handle_t *)timer) || uv_timer_get_due_in(timer) > CLUSTER_LOOK_MS)
-        uv_timer_start(timer, on_look, CLUSTER_LOOK_MS, 0);
+    if (!uv_is_active((uv_handle_t *)timer) || uv_timer_get_due_in(timer) > wait_ms)
+        uv_timer_start(timer, on_look, wait_ms, 0);
 }
 
-void removed_init(struct removed *removed, uv_loop_t *loop, struct host *host,
-                  struct cluster_orders *orders,
-                  bool (*published)(void *user, const char *resource), void *user)
+void removed_init(struct removed *removed, uv_loop_t *loop, const struct removed_world *world)
 {
-    *removed =
-        (struct removed){.host = host, .orders = orders, .published = published, .user = user};
+    *removed = (struct removed){.host = world->host,
+                                .published = world->published,
+                                .user = world->user,
+                                .cluster = world->cluster};
+    removed->path = path_join(world->state_dir, REMOVED_FILE);
+    standing_init(&removed->ordered, world->orders, world->cancel, world->cluster, on_done,
+                  removed);
+    removed_file_read(removed->path, on_kept, removed);
+    removed->kept_version = removed->ordered.version;
     uv_timer_init(loop, &removed->timer);
     removed->timer.data = removed;
     removed_look(removed);
@@ -119,7 +129,7 @@ void removed_init(struct removed *removed, uv_loop_t *loop, struct host *host,
 
 void removed_fini(struct removed *removed, uv_close_cb closed)
 {
-    while (removed->ordered)
-        resource_free(removed->ordered);
+    standing_fini(&removed->ordered);
+    free(removed->path);
     uv_close((uv_handle_t *)&removed->timer, closed);
 }

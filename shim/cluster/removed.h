@@ -4,36 +4,54 @@
  *
  * A kubelet that has the resource in its checkpoint publishes it by itself, and would undo what another
  * says: it is left to it until it has forgotten the resource. So is one that somebody else has
- * registered with the kubelet.
+ * registered with the kubelet. A plugin that is back ends it: what was ordered is taken back.
+ *
+ * What the Node was not told yet the next daemon tells it (removed_file.h).
  */
 #ifndef SHIM_CLUSTER_REMOVED_H
 #define SHIM_CLUSTER_REMOVED_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <uv.h>
 
-#include "shim/cluster/orders.h"
+#include "shim/cluster/standing.h"
 #include "shim/core/host.h"
 
 /* Embedded in its owner; private. */
 struct removed {
     struct host *host;
-    struct cluster_orders *orders;
     bool (*published)(void *user, const char *resource);
     void *user;
-    struct removed_resource *ordered; /* a uthash */
+    void *cluster;
+    struct standing ordered;
+    char *path;            /* of its file */
+    unsigned kept_version; /* of `ordered`, that is in there */
+    bool told_unkept;
+    uint64_t looked_ms; /* when it was looked last */
     uv_timer_t timer;
 };
 
-/* `published` says whether the kubelet has it. All is borrowed until the end. */
-void removed_init(struct removed *removed, uv_loop_t *loop, struct host *host,
-                  struct cluster_orders *orders,
-                  bool (*published)(void *user, const char *resource), void *user);
+/* Copied; what it points to is borrowed until the end. */
+struct removed_world {
+    struct host *host;
+    struct cluster_orders *orders;
+    const char *state_dir; /* its file's; not borrowed */
+    /* Whether the kubelet has it. */
+    bool (*published)(void *user, const char *resource);
+    void *user;
+    /* Takes an order back. */
+    void (*cancel)(void *cluster, uint64_t order);
+    void *cluster;
+};
+
+void removed_init(struct removed *removed, uv_loop_t *loop, const struct removed_world *world);
 /* Before its orders; `closed` runs from the loop. */
 void removed_fini(struct removed *removed, uv_close_cb closed);
 
-/* Something of the core's may have changed: it is looked at within CLUSTER_LOOK_MS. */
+/* Something of the core's may have changed: it is looked at in the loop's next turn, but not more often than
+ * each CLUSTER_LOOK_MS. */
 void removed_look(struct removed *removed);
 
 #endif

@@ -6,6 +6,12 @@
  * A driver that has been away for `dra.wipe_after` is wiped once, and then left alone until it has been there
  * again: one that was moved to the kubelet must not lose what it has published since. That is tried for
  * ever, unless the driver comes back before.
+ *
+ * A daemon that is killed after that is done and before its checkpoint says so does it once more, `dra.wipe_after`
+ * later. Of a driver that is away nothing is left then. One that has moved to the kubelet within that time loses
+ * what it has published for a moment: a driver that publishes puts a slice that somebody has deleted
+ * back some 30 s
+ * later (staging/src/k8s.io/dynamic-resource-allocation/resourceslice).
  */
 #ifndef SHIM_CLUSTER_WIPES_H
 #define SHIM_CLUSTER_WIPES_H
@@ -13,19 +19,17 @@
 #include <uv.h>
 
 #include "config/config.h"
-#include "shim/cluster/orders.h"
+#include "shim/cluster/standing.h"
 #include "shim/core/host.h"
 
 /* Embedded in its owner; private. */
 struct wipes {
     struct host *host;
     const struct config *config;
-    struct cluster_orders *orders;
-    void (*cancel)(void *user, uint64_t order);
-    void *user;
-    struct wipes_driver *ordered; /* a uthash */
-    uint64_t version;             /* devicemgr_drivers_version() when it was looked last, */
-    uint64_t after_ms;            /* and the setting */
+    struct standing ordered;
+    void *cluster;
+    uint64_t version;  /* devicemgr_drivers_version() when it was looked last, */
+    uint64_t after_ms; /* and the setting */
     uv_timer_t timer;
 };
 
@@ -33,7 +37,7 @@ struct wipes {
  * as the kubelet does at its start. */
 void wipes_init(struct wipes *wipes, uv_loop_t *loop, const struct config *config,
                 struct host *host, struct cluster_orders *orders,
-                void (*cancel)(void *user, uint64_t order), void *user);
+                void (*cancel)(void *cluster, uint64_t order), void *cluster);
 /* Before its orders; `closed` runs from the loop. */
 void wipes_fini(struct wipes *wipes, uv_close_cb closed);
 

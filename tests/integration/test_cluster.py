@@ -112,6 +112,60 @@ def test_a_new_agent_takes_over(shim, agent, server, make_plugin, directory, clo
     wait_until(lambda: capacity(server) == "0", "the node's capacity is 0")
 
 
+def owed(shim):
+    """What the next daemon is to tell the node."""
+    path = shim.state_dir / "removed-resources"
+    return path.read_text().split() if path.exists() else []
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_what_the_node_was_not_told_the_next_daemon_tells(shim, directory, closing, server, make_plugin, end):
+    lose_plugin(shim, make_plugin)
+    wait_until(lambda: owed(shim) == [GPU], "it is kept")
+    getattr(shim, end)()
+    shim.start()
+    closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE))).start()
+    wait_until(lambda: capacity(server) == "0", "the node's capacity is 0")
+    wait_until(lambda: owed(shim) == [], "nothing is left to be told")
+
+
+def test_a_plugin_that_is_back_after_a_restart_ends_it(shim, directory, closing, server, make_plugin):
+    lose_plugin(shim, make_plugin)
+    wait_until(lambda: owed(shim) == [GPU], "it is kept")
+    shim.kill()
+    shim.start()
+    make_plugin(shim, GPU, ["g0", "g1"])
+    wait_until(lambda: owed(shim) == [], "there is nothing to be told")
+    closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE))).start()
+    other = make_plugin(shim, "vendor.com/other", ["x"])
+    shim.wait_log("\"vendor.com_other.sock\" is active")
+    other.stop()
+    shim.wait_log("resource vendor.com/other: the node's capacity of it is 0")
+    assert capacity(server) == "2"
+
+
+def test_a_plugin_that_is_back_stops_what_is_under_way(shim, agent, server, make_plugin):
+    """The agent is told, and gives up its request."""
+    server.wait_watched("nodes")
+    server.fault(Fault(silence=True), path=f"/api/v1/nodes/{NODE}", method="GET", times=1)
+    lose_plugin(shim, make_plugin)
+    server.wait_asked(f"/api/v1/nodes/{NODE}")
+    make_plugin(shim, GPU, ["g0", "g1"])
+    wait_until(lambda: [one.path for one in server.cut_off] == [f"/api/v1/nodes/{NODE}"], "it is given up")
+    assert (capacity(server), owed(shim), server.asked(method="PATCH")) == ("2", [], [])
+
+
+def test_what_is_refused_is_tried_by_the_next_agent(shim, agent, server, make_plugin):
+    """Which may have other credentials; this one tries each five minutes."""
+    server.fault(Fault(status=403), method="PATCH", times=1)
+    lose_plugin(shim, make_plugin)
+    shim.wait_log("is refused: HTTP status 403")
+    assert capacity(server) == "2"
+    agent.kill()
+    agent.start()
+    wait_until(lambda: capacity(server) == "0", "the node's capacity is 0")
+
+
 def slice_of(name, driver, device):
     return {"metadata": {"name": name, "uid": f"uid-{name}"},
             "spec": {"nodeName": NODE, "driver": driver, "pool": {"name": "node-1", "generation": 1},

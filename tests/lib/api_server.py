@@ -106,6 +106,7 @@ class ApiServer:
         self.port = 0
         self.requests = []
         self.watches = []
+        self.cut_off = []  # requests that the client has given up, over HTTP/2
         self.connections = 0  # that were made
         self.open = 0
         self.tokens = {}  # {token: user}
@@ -523,6 +524,7 @@ class _Connection(asyncio.Protocol):
         self._h2 = None
         self._requests = {}
         self._bodies = {}
+        self._asked = {}
         self._room = asyncio.Event()
         self._text = b""
 
@@ -582,6 +584,7 @@ class _Connection(asyncio.Protocol):
             headers, body = self._requests.pop(stream)
             self._begin(stream, headers.pop(":method"), headers.pop(":path"), headers, body)
         elif isinstance(event, h2.events.StreamReset):
+            self._server.cut_off += [self._asked[stream]] if stream in self._bodies else []
             self._end(stream)
 
     def _begin(self, stream, method, target, headers, body):
@@ -597,10 +600,12 @@ class _Connection(asyncio.Protocol):
         self._bodies[stream] = (send, queue)
         request = Request(method, urllib.parse.unquote(url.path), dict(urllib.parse.parse_qsl(url.query)), headers,
                           self._server.user_of(headers, self._certificate), body, self._number)
+        self._asked[stream] = request
         self._server.answer(request, lambda *answer: self._respond(stream, *answer), send)
 
     def _end(self, stream):
         send, queue = self._bodies.pop(stream, (None, None))
+        self._asked.pop(stream, None)
         if send:
             self._server.forget_watch(send)
             queue.put_nowait((None, None))

@@ -141,6 +141,12 @@ static void another_agent_is_told_again(void **state)
     assert_false(answer(f, id, AGENT__V1__OUTCOME__DONE)); /* the one before */
     assert_int_equal(fill(f), 1);
     assert_true(answer(f, id, AGENT__V1__OUTCOME__DONE));
+    id = add(f, true);
+    assert_int_equal(fill(f), 1);
+    assert_true(answer(f, id, AGENT__V1__OUTCOME__REFUSED)); /* logs a warning */
+    assert_int_equal(fill(f), 0);
+    cluster_orders_lost(&f->orders); /* the next may be allowed to */
+    assert_int_equal(fill(f), 1);
 }
 
 static void what_is_cancelled(void **state)

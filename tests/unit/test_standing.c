@@ -1,0 +1,176 @@
+/* shim/cluster/standing.c, removed_file.c: what is wanted as long as something is so. */
+#include "tests/unit/test_wait.h"
+
+#include <unistd.h>
+
+#include "shim/cluster/removed_file.h"
+#include "shim/cluster/standing.h"
+
+struct fixture {
+    struct world *world;
+    struct cluster_orders orders;
+    struct standing standing;
+    char done[64], cancelled[64], back[64];
+    bool closed;
+};
+
+static void on_due(void *user)
+{
+    (void)user;
+}
+
+static void on_done(void *user, const char *name)
+{
+    struct fixture *f = user;
+
+    assert_null(standing_find(&f->standing, name));
+    snprintf(f->done, sizeof f->done, "%s", name);
+}
+
+static void on_cancel(void *user, uint64_t order)
+{
+    struct fixture *f = user;
+
+    cluster_orders_cancel(&f->orders, order);
+    snprintf(f->cancelled, sizeof f->cancelled, "an order");
+}
+
+static void on_back(void *user, const struct standing_order *order)
+{
+    struct fixture *f = user;
+
+    snprintf(f->back, sizeof f->back, "%s", order->name);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+
+    f->world = world_new();
+    cluster_orders_init(&f->orders, &f->world->loop, on_due, f);
+    standing_init(&f->standing, &f->orders, on_cancel, f, on_done, f);
+    *state = f;
+    return 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    const struct cluster_orders *orders = handle->data;
+    struct fixture *f = orders->user;
+
+    f->closed = true;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    int result;
+
+    standing_fini(&f->standing);
+    cluster_orders_fini(&f->orders, on_closed);
+    WAIT(f->world, f->closed);
+    result = world_free(f->world);
+    free(f);
+    return result;
+}
+
+static void give(struct fixture *f, const char *name)
+{
+    Agent__V1__WipeSlices wipe = AGENT__V1__WIPE_SLICES__INIT;
+    Agent__V1__Order order = AGENT__V1__ORDER__INIT;
+
+    wipe.driver = (char *)(uintptr_t)name;
+    order.what_case = AGENT__V1__ORDER__WHAT_WIPE_SLICES;
+    order.wipe_slices = &wipe;
+    standing_give(standing_want(&f->standing, name), &order);
+}
+
+static void it_is_given_once(void **state)
+{
+    struct fixture *f = *state;
+    Agent__V1__AnswerRequest answer = AGENT__V1__ANSWER_REQUEST__INIT;
+    Agent__V1__Order *out[4];
+    unsigned version = f->standing.version;
+
+    for (int look = 0; look < 3; look++) {
+        standing_look(&f->standing);
+        give(f, "a");
+        standing_looked(&f->standing, on_back);
+    }
+    assert_int_equal(f->standing.version, version + 1);
+    assert_int_equal(cluster_orders_fill(&f->orders, out, 4), 1);
+    answer.id = out[0]->id;
+    answer.outcome = AGENT__V1__OUTCOME__DONE;
+    assert_true(cluster_orders_answered(&f->orders, &answer));
+    assert_string_equal(f->done, "a");
+    assert_int_equal(f->standing.version, version + 2);
+    assert_string_equal(f->back, "");
+    assert_string_equal(f->cancelled, "");
+}
+
+static void what_is_no_more_so_is_taken_back(void **state)
+{
+    struct fixture *f = *state;
+
+    give(f, "a");
+    give(f, "b");
+    standing_want(&f->standing, "c"); /* nothing is ordered for it yet */
+    standing_look(&f->standing);
+    give(f, "b");
+    standing_want(&f->standing, "c");
+    standing_looked(&f->standing, on_back);
+    assert_string_equal(f->back, "a");
+    assert_string_equal(f->cancelled, "an order");
+    assert_int_equal(f->orders.len, 1);
+    f->cancelled[0] = '\0';
+    standing_look(&f->standing);
+    standing_want(&f->standing, "b");
+    standing_looked(&f->standing, NULL);
+    assert_string_equal(f->cancelled, "");
+    assert_null(standing_find(&f->standing, "c"));
+    assert_non_null(standing_find(&f->standing, "b"));
+}
+
+/* ---- the file ---- */
+
+static void on_name(void *user, const char *name)
+{
+    char *found = user;
+
+    strcat(strcat(found, name), " ");
+}
+
+static void names_are_kept(void **state)
+{
+    static const char *const names[] = {"vendor.com/gpu", "vendor.com/nic"};
+    char path[] = "/tmp/test-standing-XXXXXX", found[128] = "";
+
+    (void)state;
+    assert_non_null(mkdtemp(path));
+    assert_int_equal(chdir(path), 0);
+    removed_file_read("it", on_name, found); /* there is none */
+    assert_string_equal(found, "");
+    assert_int_equal(removed_file_write("it", NULL, 0), 0);
+    assert_int_equal(removed_file_write("it", names, 2), 0);
+    removed_file_read("it", on_name, found);
+    assert_string_equal(found, "vendor.com/gpu vendor.com/nic ");
+    assert_int_equal(truncate("it", strlen("vendor.com/gpu\nvend")), 0); /* cut, or nonsense */
+    found[0] = '\0';
+    removed_file_read("it", on_name, found);
+    assert_string_equal(found, "vendor.com/gpu ");
+    assert_int_equal(removed_file_write("it", names, 0), 0);
+    assert_int_equal(access("it", F_OK), -1);
+    assert_int_equal(rmdir(path), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(it_is_given_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_no_more_so_is_taken_back, setup, teardown),
+        cmocka_unit_test(names_are_kept),
+    };
+
+    signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
