@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cri-proto/cri_v1.pb-c.h"
+#include "shim/relay/cdi_names.h"
 #include "shim/relay/limits.h"
 #include "shim/rpc/message.h"
 #include "shim/rpc/rpc.h"
@@ -18,8 +19,72 @@ struct create_container {
     const Runtime__V1__CreateContainerRequest *request; /* in the arena */
     struct devicemgr_annotation *container_annotations;
     struct devicemgr_annotation *pod_annotations;
-    const char **cdi_devices;
+    const char **cdi_devices; /* those of the field, then those of annotations */
+    size_t cdi_devices_len;
+    char *annotated; /* what the latter are in: the annotations' values, cut */
 };
+
+/* ---- names of CDI devices ---- */
+
+static bool names_cdi(const Runtime__V1__ContainerConfig__AnnotationsEntry *annotation)
+{
+    return strncmp(annotation->key, CDI_NAMES_ANNOTATION, strlen(CDI_NAMES_ANNOTATION)) == 0;
+}
+
+/* Counts as many as there may be, and the bytes of their texts. */
+static void count_annotated(const Runtime__V1__ContainerConfig *config, size_t *names,
+                            size_t *bytes)
+{
+    *names = *bytes = 0;
+    for (size_t i = 0; i < config->n_annotations; i++) {
+        const char *value = config->annotations[i]->value;
+
+        if (!names_cdi(config->annotations[i]))
+            continue;
+        *bytes += strlen(value) + 1;
+        *names += 1;
+        for (; *names < RELAY_CDI_NAMES_MAX && (value = strchr(value, ',')); value++)
+            *names += 1;
+    }
+}
+
+/* There is room for them. */
+static void take_annotated(struct create_container *c, size_t most)
+{
+    const Runtime__V1__ContainerConfig *config = c->request->config;
+    char *at = c->annotated;
+
+    for (size_t i = 0; i < config->n_annotations; i++) {
+        char *rest = at, *name;
+
+        if (!names_cdi(config->annotations[i]))
+            continue;
+        at = stpcpy(at, config->annotations[i]->value) + 1;
+        while (c->cdi_devices_len < most && (name = strsep(&rest, ",")))
+            c->cdi_devices[c->cdi_devices_len++] = name;
+    }
+}
+
+/* False: out of memory. */
+static bool read_cdi(struct create_container *c)
+{
+    const Runtime__V1__ContainerConfig *config = c->request->config;
+    size_t names, bytes;
+
+    if (!config)
+        return true;
+    count_annotated(config, &names, &bytes);
+    c->annotated = malloc(bytes + 1);
+    c->cdi_devices = calloc(config->n_cdi_devices + names + 1, sizeof *c->cdi_devices);
+    if (!c->annotated || !c->cdi_devices)
+        return false;
+    for (size_t i = 0; i < config->n_cdi_devices; i++)
+        c->cdi_devices[c->cdi_devices_len++] = config->cdi_devices[i]->name;
+    take_annotated(c, config->n_cdi_devices + names);
+    return true;
+}
+
+/* ---- the request ---- */
 
 int create_container_read(const uint8_t *bytes, size_t len, struct create_container **out)
 {
@@ -43,12 +108,10 @@ int create_container_read(const uint8_t *bytes, size_t len, struct create_contai
     if (request->sandbox_config && request->sandbox_config->n_annotations > 0)
         c->pod_annotations =
             calloc(request->sandbox_config->n_annotations, sizeof *c->pod_annotations);
-    if (request->config && request->config->n_cdi_devices > 0)
-        c->cdi_devices = calloc(request->config->n_cdi_devices, sizeof *c->cdi_devices);
     if ((request->config && request->config->n_annotations > 0 && !c->container_annotations) ||
-        (request->config && request->config->n_cdi_devices > 0 && !c->cdi_devices) ||
         (request->sandbox_config && request->sandbox_config->n_annotations > 0 &&
-         !c->pod_annotations)) {
+         !c->pod_annotations) ||
+        !read_cdi(c)) {
         create_container_free(c);
         return RPC_RESOURCE_EXHAUSTED;
     }
@@ -64,6 +127,7 @@ void create_container_free(struct create_container *c)
     free(c->container_annotations);
     free(c->pod_annotations);
     free(c->cdi_devices);
+    free(c->annotated);
     free(c);
 }
 
@@ -113,10 +177,8 @@ void create_container_request(struct create_container *c, struct devicemgr_creat
     }
     out->pod_annotations = c->pod_annotations;
     out->pod_annotations_len = sandbox ? sandbox->n_annotations : 0;
-    for (size_t i = 0; config && i < config->n_cdi_devices; i++)
-        c->cdi_devices[i] = config->cdi_devices[i]->name;
     out->cdi_devices = c->cdi_devices;
-    out->cdi_devices_len = config ? config->n_cdi_devices : 0;
+    out->cdi_devices_len = c->cdi_devices_len;
 }
 
 size_t create_container_mounts_len(const struct create_container *c)

@@ -22,6 +22,9 @@
  * name, or an id. Each has at most 253 characters; containerd takes 4096 bytes of a label. The
  * device manager has the same bound for a create's (DEMAND_NAMES_BYTES_MAX). */
 #define RELAY_NAMES_BYTES_MAX 4096
+/* Names of CDI devices in one request that are looked at; of more each passes as it is. A claim has 32
+ * devices at most, with some names each, and a container some claims. */
+#define RELAY_CDI_NAMES_MAX 4096
 /* One header block on the wire, frame heads included, so that empty CONTINUATIONs count too. */
 #define RELAY_HEADER_BLOCK_BYTES_MAX (1024u * 1024)
 /* The same decoded, counted as in RFC 9113 §10.5.1: what grpc-go takes, so that no block that a

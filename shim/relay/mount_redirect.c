@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shim/relay/limits.h"
+#include "shim/relay/wire.h"
 
 /* ---- paths ---- */
 
@@ -51,87 +52,6 @@ enum mount_place mount_place(const char *path, size_t path_len, const char *dire
     return place == MOUNT_AT && name_next(&directory, directory_end, &b) ? MOUNT_ABOVE : place;
 }
 
-/* ---- fields on the wire ---- */
-
-enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
-
-#define VARINT_BYTES_MAX 10
-#define FIELD_NUMBER_MAX ((1u << 29) - 1)
-
-struct field {
-    const uint8_t *start;
-    uint64_t number;
-    unsigned type;
-    const uint8_t *tag_end;
-    const uint8_t *value; /* of WIRE_BYTES, behind the length */
-    const uint8_t *end;
-};
-
-static bool varint_read(const uint8_t **at, const uint8_t *end, uint64_t *out)
-{
-    uint64_t value = 0;
-
-    for (unsigned shift = 0; *at < end && shift < 7 * VARINT_BYTES_MAX; shift += 7) {
-        uint8_t byte = *(*at)++;
-
-        if (shift == 7 * (VARINT_BYTES_MAX - 1) && byte > 1)
-            return false; /* more than 64 bits */
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80) {
-            *out = value;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool value_read(const uint8_t **at, const uint8_t *end, struct field *f)
-{
-    uint64_t len = 0;
-
-    switch (f->type) {
-    case WIRE_VARINT:
-    case WIRE_BYTES:
-        if (!varint_read(at, end, &len))
-            return false;
-        if (f->type == WIRE_VARINT)
-            len = 0;
-        break;
-    case WIRE_FIXED64:
-        len = 8;
-        break;
-    case WIRE_FIXED32:
-        len = 4;
-        break;
-    default: /* groups, and what is not in use */
-        return false;
-    }
-    if (len > (uint64_t)(end - *at))
-        return false;
-    f->value = *at;
-    *at += len;
-    f->end = *at;
-    return true;
-}
-
-/* 1, 0 at the end, or -EBADMSG. */
-static int field_next(const uint8_t **at, const uint8_t *end, struct field *f)
-{
-    uint64_t tag;
-
-    if (*at == end)
-        return 0;
-    f->start = *at;
-    if (!varint_read(at, end, &tag))
-        return -EBADMSG;
-    f->tag_end = *at;
-    f->number = tag >> 3;
-    f->type = tag & 7;
-    if (f->number == 0 || f->number > FIELD_NUMBER_MAX)
-        return -EBADMSG;
-    return value_read(at, end, f) ? 1 : -EBADMSG;
-}
-
 /* ---- rewriting ---- */
 
 /* CreateContainerRequest.config, ContainerConfig.mounts, Mount.host_path. */
@@ -144,36 +64,8 @@ struct redirect {
     const char *to;
 };
 
-static int put(struct buffer *out, const void *bytes, size_t len)
-{
-    if (len > RELAY_MESSAGE_BYTES_MAX - buffer_len(out))
-        return -EMSGSIZE;
-    return buffer_put(out, bytes, len);
-}
-
-static int put_range(struct buffer *out, const uint8_t *start, const uint8_t *end)
-{
-    return put(out, start, (size_t)(end - start));
-}
-
-/* The field's own tag, and another value. */
-static int put_field(struct buffer *out, const struct field *f, const void *value, size_t len)
-{
-    uint8_t varint[VARINT_BYTES_MAX];
-    size_t n = 0, rest = len;
-    int r;
-
-    for (; rest >= 0x80; rest >>= 7)
-        varint[n++] = (uint8_t)(rest | 0x80);
-    varint[n++] = (uint8_t)rest;
-    r = put_range(out, f->start, f->tag_end);
-    if (r == 0)
-        r = put(out, varint, n);
-    return r == 0 ? put(out, value, len) : r;
-}
-
 /* Of a WIRE_VARINT: whether it is not 0. */
-static bool is_true(const struct field *f)
+static bool is_true(const struct wire_field *f)
 {
     for (const uint8_t *at = f->tag_end; at < f->end; at++) {
         if (*at & 0x7f)
@@ -187,11 +79,11 @@ static int rewrite_mount(const struct redirect *redirect, const uint8_t *bytes, 
                          struct buffer *out)
 {
     const uint8_t *at = bytes, *end = bytes + len;
-    struct field f, last = {0};
+    struct wire_field f, last = {0};
     bool readonly = false;
     int r;
 
-    while ((r = field_next(&at, end, &f)) > 0) {
+    while ((r = wire_next(&at, end, &f)) > 0) {
         if (f.number != WAY[WAY_MOUNT] && f.number != MOUNT_READONLY)
             continue;
         if (f.type != (f.number == MOUNT_READONLY ? WIRE_VARINT : WIRE_BYTES))
@@ -205,11 +97,11 @@ static int rewrite_mount(const struct redirect *redirect, const uint8_t *bytes, 
         mount_place((const char *)last.value, (size_t)(last.end - last.value), redirect->from) !=
             MOUNT_AT)
         return r;
-    r = put_range(out, bytes, last.start);
+    r = wire_put_range(out, bytes, last.start);
     if (r == 0)
-        r = put_field(out, &last, redirect->to, strlen(redirect->to));
+        r = wire_put_field(out, &last, redirect->to, strlen(redirect->to));
     if (r == 0)
-        r = put_range(out, last.end, end);
+        r = wire_put_range(out, last.end, end);
     return r < 0 ? r : 1;
 }
 
@@ -217,7 +109,7 @@ static int rewrite(const struct redirect *redirect, int depth, const uint8_t *by
                    struct buffer *out);
 
 /* One field of a message above the mounts; 1: it has changed. */
-static int rewrite_field(const struct redirect *redirect, int depth, const struct field *f,
+static int rewrite_field(const struct redirect *redirect, int depth, const struct wire_field *f,
                          struct buffer *out)
 {
     struct buffer inner = {0};
@@ -228,9 +120,9 @@ static int rewrite_field(const struct redirect *redirect, int depth, const struc
                 ? -EBADMSG
                 : rewrite(redirect, depth + 1, f->value, (size_t)(f->end - f->value), &inner);
     if (r > 0)
-        put = put_field(out, f, buffer_data(&inner), buffer_len(&inner));
+        put = wire_put_field(out, f, buffer_data(&inner), buffer_len(&inner));
     else
-        put = put_range(out, f->start, f->end);
+        put = wire_put_range(out, f->start, f->end);
     buffer_fini(&inner);
     return r < 0 || put == 0 ? r : put;
 }
@@ -242,12 +134,12 @@ static int rewrite(const struct redirect *redirect, int depth, const uint8_t *by
 {
     const uint8_t *at = bytes;
     bool changed = false;
-    struct field f;
+    struct wire_field f;
     int r;
 
     if (depth == WAY_MOUNT)
         return rewrite_mount(redirect, bytes, len, out);
-    while ((r = field_next(&at, bytes + len, &f)) > 0) {
+    while ((r = wire_next(&at, bytes + len, &f)) > 0) {
         r = rewrite_field(redirect, depth, &f, out);
         if (r < 0)
             return r;

@@ -15,9 +15,9 @@
 #include "shim/log.h"
 #include "shim/point.h"
 #include "shim/relay/buffer.h"
+#include "shim/relay/create_changes.h"
 #include "shim/relay/create_container.h"
 #include "shim/relay/limits.h"
-#include "shim/relay/mount_redirect.h"
 #include "shim/relay/plugin_mounts.h"
 #include "shim/relay/refusals.h"
 #include "shim/rpc/message.h"
@@ -35,11 +35,10 @@ struct pending_create {
     char *pod;          /* "namespace/name"; NULL: not known */
     char *name;         /* the container's; the same */
     uint64_t begun_us;
-    uint64_t job;         /* deaths.h; held until it is forwarded */
-    bool forwarded;       /* the device manager waits for the runtime's answer */
-    bool redirect;        /* it mounts the kubelet's directory for device plugins, */
-    bool redirect_driver; /* or that for drivers */
-    bool earlier;         /* an earlier process's; of the others nothing is known */
+    uint64_t job;   /* deaths.h; held until it is forwarded */
+    bool forwarded; /* the device manager waits for the runtime's answer */
+    struct create_changes changes;
+    bool earlier; /* an earlier process's; of the others nothing is known */
     UT_hash_handle hh;
 };
 
@@ -159,47 +158,42 @@ static bool ask(struct pending_creates *creates, struct pending_create *p,
     if (asprintf(&p->pod, "%s/%s", request->pod_namespace, request->pod_name) < 0)
         p->pod = NULL;
     p->name = strdup(request->container);
-    p->redirect = plugin_mounts_look(&creates->mounts, c, request);
-    p->redirect_driver = plugin_mounts_look(&creates->driver_mounts, c, request);
+    p->changes = (struct create_changes){
+        .mounts = plugin_mounts_look(&creates->mounts, c, request) ? &creates->mounts : NULL,
+        .driver_mounts = plugin_mounts_look(&creates->driver_mounts, c, request)
+                             ? &creates->driver_mounts
+                             : NULL,
+        .cdi = request->cdi_devices_len > 0,
+    };
     return devicemgr_create(core_of(creates), boot_now_ms(), p->create, request);
 }
 
-/* Its mounts redirected, as mount_redirect() has it. */
-static int redirected(const struct pending_creates *creates, const struct pending_create *p,
-                      struct buffer *out)
+static void say_repeats(const struct pending_create *p, size_t repeats)
 {
-    const struct plugin_mounts *first = p->redirect ? &creates->mounts : &creates->driver_mounts;
-    struct buffer once = {0};
-    int r = 0;
-
-    if (p->redirect || p->redirect_driver)
-        r = mount_redirect(p->call->message, p->call->message_bytes, first->from, first->to, out);
-    if (r <= 0 || !p->redirect || !p->redirect_driver)
-        return r;
-    once = *out;
-    *out = (struct buffer){0};
-    r = mount_redirect(buffer_data(&once), buffer_len(&once), creates->driver_mounts.from,
-                       creates->driver_mounts.to, out);
-    if (r == 0)
-        *out = once; /* the first is all there is to do */
-    else
-        buffer_fini(&once);
-    return r == 0 ? 1 : r;
+    if (repeats > 0)
+        log_info("pod %s, container %s: CDI devices that are named twice are passed on once (%zu "
+                 "names are left out)",
+                 p->pod ? p->pod : "", p->name ? p->name : "", repeats);
 }
 
 /* Forwards with what is to be put in front, and with what is to be changed. 0, -ENOMEM, or
  * -EMSGSIZE when it would be too large then; the call is still undecided in both cases. */
-static int create_forward(const struct pending_creates *creates, const struct pending_create *p,
+static int create_forward(const struct pending_create *p,
+                          const V1beta1__ContainerAllocateResponse *options,
                           const uint8_t *fragment, size_t bytes)
 {
     struct buffer changed = {0};
-    int r = redirected(creates, p, &changed);
+    size_t repeats = 0;
+    int r = create_changes_make(&p->changes, p->call->message, p->call->message_bytes, options,
+                                &changed, &repeats);
 
     if (r == 0)
         return session_forward(p->session, p->call, fragment, bytes);
-    if (r > 0)
+    if (r > 0) {
+        say_repeats(p, repeats);
         r = session_forward_instead(p->session, p->call, fragment, bytes, buffer_data(&changed),
                                     buffer_len(&changed));
+    }
     buffer_fini(&changed);
     return r;
 }
@@ -223,7 +217,7 @@ static void refuse(struct pending_creates *creates, struct pending_create *p, in
 /* It asks for no device of ours. */
 static void forward_as_is(struct pending_creates *creates, struct pending_create *p)
 {
-    int r = create_forward(creates, p, NULL, 0);
+    int r = create_forward(p, NULL, NULL, 0);
 
     if (r < 0)
         refuse(creates, p, RPC_RESOURCE_EXHAUSTED, forward_error(r));
@@ -343,7 +337,7 @@ static void decided(struct pending_creates *creates, struct pending_create *p,
     if (verdict->options)
         r = create_container_fragment(verdict->options, &fragment, &bytes);
     if (r == 0)
-        r = create_forward(creates, p, fragment, bytes);
+        r = create_forward(p, verdict->options, fragment, bytes);
     free(fragment);
     if (r == 0) {
         out_of_danger(p);

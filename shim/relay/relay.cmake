@@ -18,9 +18,11 @@ set(RELAY_SESSION
 add_library(shim_relay STATIC
     ${CMAKE_CURRENT_LIST_DIR}/buffer.c
     ${CMAKE_CURRENT_LIST_DIR}/calls.c
+    ${CMAKE_CURRENT_LIST_DIR}/cdi_names.c
     ${CMAKE_CURRENT_LIST_DIR}/connection.c
     ${CMAKE_CURRENT_LIST_DIR}/connection_leave.c
     ${CMAKE_CURRENT_LIST_DIR}/connection_make.c
+    ${CMAKE_CURRENT_LIST_DIR}/create_changes.c
     ${CMAKE_CURRENT_LIST_DIR}/create_container.c
     ${CMAKE_CURRENT_LIST_DIR}/flow.c
     ${CMAKE_CURRENT_LIST_DIR}/frame.c
@@ -41,6 +43,7 @@ add_library(shim_relay STATIC
     ${CMAKE_CURRENT_LIST_DIR}/relists.c
     ${CMAKE_CURRENT_LIST_DIR}/replay.c
     ${CMAKE_CURRENT_LIST_DIR}/tally.c
+    ${CMAKE_CURRENT_LIST_DIR}/wire.c
     ${RELAY_SESSION})
 target_link_libraries(shim_relay
     PUBLIC PkgConfig::LIBUV cri_proto

@@ -7,12 +7,13 @@
  * unchanged. Annotations: the last of a key counts, so the original's. All else is the original's
  * to the byte, unknown fields too. What does not parse must fail in create_container_read(), and
  * what does must not be called unreadable. With mounts redirected (mount_redirect.h) it is the
- * original but for those paths.
+ * original but for those paths; with CDI names once (cdi_names.h), but for those left out.
  */
 #include <string.h>
 
 #include "cri-proto/cri_v1.pb-c.h"
 #include "cri-proto/deviceplugin_v1beta1.pb-c.h"
+#include "shim/relay/cdi_names.h"
 #include "shim/relay/create_container.h"
 #include "shim/relay/mount_redirect.h"
 #include "shim/rpc/rpc.h"
@@ -369,6 +370,55 @@ static void check_redirect(struct fuzz_input bytes, Runtime__V1__CreateContainer
     buffer_fini(&out);
 }
 
+/* ---- names of CDI devices ---- */
+
+static bool has_device(const Runtime__V1__ContainerConfig *config, size_t len, const char *name)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (same(config->cdi_devices[i]->name, name))
+            return true;
+    }
+    return false;
+}
+
+static size_t distinct(const Runtime__V1__ContainerConfig *config)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; config && i < config->n_cdi_devices; i++)
+        n += !has_device(config, i, config->cdi_devices[i]->name);
+    return n;
+}
+
+/* Each device is still there, once, and no annotation is without a name that had one. */
+static void check_names(struct fuzz_input bytes, Runtime__V1__CreateContainerRequest *original,
+                        bool field_read)
+{
+    Runtime__V1__CreateContainerRequest *changed;
+    struct buffer out = {0}, again = {0};
+    size_t left_out = 0;
+    int r = cdi_names_once(bytes.bytes, bytes.len, NULL, field_read, &out, &left_out);
+
+    FUZZ_CHECK(r == 0 || r == 1, "%d", r);
+    FUZZ_CHECK(r == 1 || !out.bytes, "bytes of nothing");
+    if (r == 0)
+        return;
+    FUZZ_CHECK(left_out > 0, "none");
+    FUZZ_CHECK(cdi_names_once(buffer_data(&out), buffer_len(&out), NULL, field_read, &again,
+                              &left_out) == 0,
+               "there is one left");
+    changed =
+        runtime__v1__create_container_request__unpack(NULL, buffer_len(&out), buffer_data(&out));
+    FUZZ_CHECK(!changed == !original, "it can be read, or not any more");
+    if (changed)
+        FUZZ_CHECK(
+            distinct(changed->config) == distinct(original->config) &&
+                (!changed->config || changed->config->n_cdi_devices == distinct(changed->config)),
+            "another device");
+    runtime__v1__create_container_request__free_unpacked(changed, NULL);
+    buffer_fini(&out);
+}
+
 /* Whether protobuf-c knows all that mount_redirect() walks over: then it packs it in the one way.
  */
 static bool is_plain(const Runtime__V1__CreateContainerRequest *request)
@@ -435,6 +485,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_read(in, original);
     check_merge(o, in, original);
     check_redirect(in, original);
+    check_names(in, original, false);
+    check_names(in, original, true);
     if (original && is_plain(original))
         check_redirect_plain(original);
     if (original)

@@ -26,7 +26,8 @@ static void put_request(struct buffer *out, bool with_sandbox)
     Runtime__V1__ContainerMetadata metadata = RUNTIME__V1__CONTAINER_METADATA__INIT;
     Runtime__V1__ContainerConfig__AnnotationsEntry
         annotation = RUNTIME__V1__CONTAINER_CONFIG__ANNOTATIONS_ENTRY__INIT,
-        *annotations[] = {&annotation};
+        names = RUNTIME__V1__CONTAINER_CONFIG__ANNOTATIONS_ENTRY__INIT,
+        *annotations[] = {&annotation, &names};
     Runtime__V1__ContainerConfig__LabelsEntry label =
                                                   RUNTIME__V1__CONTAINER_CONFIG__LABELS_ENTRY__INIT,
                                               *labels[] = {&label};
@@ -50,7 +51,10 @@ static void put_request(struct buffer *out, bool with_sandbox)
     label.key = TEXT("io.kubernetes.pod.uid");
     label.value = TEXT("label-uid");
     config.metadata = &metadata;
-    config.n_envs = config.n_annotations = config.n_labels = 1;
+    names.key = TEXT("cdi.k8s.io/gpu.example.com_claim");
+    names.value = TEXT("gpu.example.com/claim=1,gpu.example.com/claim=2");
+    config.n_envs = config.n_labels = 1;
+    config.n_annotations = 2;
     config.envs = envs;
     config.annotations = annotations;
     config.labels = labels;
@@ -92,13 +96,15 @@ static void a_request_is_read(void **state)
     assert_string_equal(r.container, "main");
     assert_int_equal(r.attempt, 2);
     assert_int_equal(r.sandbox_attempt, 3);
-    assert_int_equal(r.container_annotations_len, 1);
+    assert_int_equal(r.container_annotations_len, 2);
     assert_string_equal(r.container_annotations[0].key, "token");
     assert_string_equal(r.container_annotations[0].value, "of the pod");
     assert_int_equal(r.pod_annotations_len, 1);
     assert_string_equal(r.pod_annotations[0].value, "vendor.com/gpu=1");
-    assert_int_equal(r.cdi_devices_len, 1);
+    assert_int_equal(r.cdi_devices_len, 3); /* the field's and an annotation's */
     assert_string_equal(r.cdi_devices[0], "gpu.example.com/claim=0");
+    assert_string_equal(r.cdi_devices[1], "gpu.example.com/claim=1");
+    assert_string_equal(r.cdi_devices[2], "gpu.example.com/claim=2");
     create_container_free(c);
 }
 
@@ -215,7 +221,7 @@ static void a_fragment_merges_as_the_kubelet_does(void **state)
     assert_int_equal(m->config->n_envs, 2); /* the plugin's first: the pod's wins */
     assert_memory_equal(m->config->envs[0]->value.data, "plugin", 6);
     assert_memory_equal(m->config->envs[1]->value.data, "pod", 3);
-    assert_int_equal(m->config->n_annotations, 2); /* of one key, the later is the map's */
+    assert_int_equal(m->config->n_annotations, 3); /* of one key, the later is the map's */
     assert_string_equal(m->config->annotations[1]->value, "of the pod");
     assert_int_equal(m->config->n_mounts, 1);
     assert_string_equal(m->config->mounts[0]->container_path, "/in");
