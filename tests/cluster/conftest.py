@@ -8,6 +8,7 @@ import pytest
 
 import kube_programs
 from cluster import PLUGINS, Cluster
+from dra_cluster import DraCluster
 
 
 @pytest.fixture(scope="module", name="module_directory")
@@ -21,14 +22,14 @@ def make_directory():
 
 @pytest.fixture(scope="module", name="cluster_of")
 def make_cluster(module_directory):
-    """cluster_of(plugins, **settings of Cluster): one that runs, to the end of the file, which is
-    skipped where the programs are missing."""
+    """cluster_of(plugins, kind of cluster, **its settings): one that runs, to the end of the file,
+    which is skipped where the programs are missing."""
     if kube_programs.missing():
         pytest.skip(kube_programs.missing())
     running = []
 
-    def make(plugins, **settings):
-        one = Cluster(module_directory / str(len(running)), plugins, **settings)
+    def make(plugins, kind=Cluster, **settings):
+        one = kind(module_directory / str(len(running)), plugins, **settings)
         running.append(one)
         one.start()
         return one
@@ -36,6 +37,14 @@ def make_cluster(module_directory):
     yield make
     for one in running:
         one.stop()
+
+
+@pytest.fixture(scope="module", name="dra_cluster_of")
+def make_dra_cluster(cluster_of):
+    """dra_cluster_of(**settings of DraCluster): skipped where the runtime has no CDI, too."""
+    if kube_programs.missing_cdi():
+        pytest.skip(kube_programs.missing_cdi())
+    return lambda **settings: cluster_of((), DraCluster, **settings)
 
 
 @pytest.fixture(scope="module", name="shared_cluster")

@@ -1,13 +1,15 @@
 /* The first process of a container of a test: uses the devices that the container was given, and
  * tells what is wrong with them.
  *
- *     holder [-iw] [-s SECONDS] [-x STATUS] [NAME=COUNT]...
+ *     holder [-ciw] [-s SECONDS] [-x STATUS] [NAME=COUNT]...
  *     holder -k
  *
  * The variable NAME has the ids of COUNT devices, with commas between. For each the file
  * /held/lock.ID is locked until this process ends, by the kernel's own count: a device that is in
  * two running containers is seen however short that is. Lines go to /held/wrong, or if all is well
  * to /held/started: "POD_NAME POD_UID CONTAINER ID...", of the environment.
+ *
+ * -c: containers that have it, too, may have its devices at the same time.
  *
  * It ends with STATUS after SECONDS, or with 0 on SIGTERM; -i: it does not heed that. -k, as a hook
  * of the container: one line in /held/hooked; -w: it waits for that first, though not for ever. */
@@ -30,7 +32,7 @@
 
 static char whose[512];
 static char ids[4096];
-static bool is_wrong;
+static bool is_wrong, is_common;
 
 static const char *env_of(const char *name)
 {
@@ -72,7 +74,7 @@ static void hold(const char *id)
         WRONG("cannot open %s: %s", path, strerror(errno));
         return;
     }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (flock(fd, (is_common ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
         char holder[sizeof whose] = "";
         if (read(fd, holder, sizeof holder - 1) < 0)
             holder[0] = '\0';
@@ -119,8 +121,10 @@ int main(int argc, char **argv)
     int status = 0;
     snprintf(whose, sizeof whose, "%s %s %s", env_of("POD_NAME"), env_of("POD_UID"),
              env_of("CONTAINER"));
-    for (int option; (option = getopt(argc, argv, "iks:wx:")) != -1;) {
-        if (option == 'i')
+    for (int option; (option = getopt(argc, argv, "ciks:wx:")) != -1;) {
+        if (option == 'c')
+            is_common = true;
+        else if (option == 'i')
             is_deaf = true;
         else if (option == 'k')
             return say("/held/hooked", ""), 0;

@@ -142,9 +142,18 @@ class Cluster:
     def wait_over(self, *names):
         return self.wait_each(dict.fromkeys(names, lambda one: one.over), "are over")
 
+    def wait_scheduled(self, name):
+        self.wait_each({name: lambda one: one.scheduled}, "has a node")
+
     def wait_unscheduled(self, name):
         """Until the scheduler has found no node for it."""
         self.wait_each({name: lambda one: one.unscheduled}, "finds no node")
+
+    def warnings(self, name):
+        """The events of that kind of a pod: [(reason, message)]."""
+        events = self.plane.api.get("/api/v1/namespaces/default/events")["items"]
+        return [(one["reason"], one["message"]) for one in events if one["type"] == "Warning"
+                and one["involvedObject"].get("uid") == self._uids[name]]
 
     def wait_waiting(self, name, reason, *words):
         """Until its container is not made, for this reason, with these words."""

@@ -119,7 +119,8 @@ class ControlPlane:
 
     def _start_controllers(self):
         _, tokens = self.authority.pair("tokens")
-        more = {"controller-manager": [f"--service-account-private-key-file={tokens}"],
+        more = {"controller-manager": [f"--service-account-private-key-file={tokens}",
+                                       "--use-service-account-credentials"],
                 "scheduler": []}
         for name, options in more.items():
             config = self.directory / f"{name}.conf"

@@ -25,6 +25,7 @@ from containerd import overlayfs_works
 from control_plane import ADDRESS, NODE
 from criclient import Client
 from ctl import checked
+from dra_driver import V1, V1BETA1
 from kube_programs import containerd_path, program
 from machine import Machine
 from protos import POD_RESOURCES, podresources
@@ -34,15 +35,19 @@ from waiting import GENEROUS_S, wait_until
 
 DAEMON = "cri-device-shim.service"
 BRIDGE = "cri-device-shim-bridge.service"
+AGENT = "cri-device-shim-agent.service"
 KUBELET = "kubelet.service"
 CONTAINERD = "containerd.service"
 PLUGIN_DIR = "/var/lib/cri-device-shim/device-plugins"
 KUBELET_PLUGIN_DIR = "/var/lib/kubelet/device-plugins"
+REGISTRY_DIR = "/var/lib/cri-device-shim/plugins_registry"
+KUBELET_REGISTRY_DIR = "/var/lib/kubelet/plugins_registry"
 CRI_SOCKET = "/run/cri-device-shim/cri-device-shim.sock"
 RUNTIME_SOCKET = "/run/containerd/containerd.sock"
 HELD = "/var/lib/held"  # where the containers say what they have: see tests/cluster/holder.c
 _POD_RESOURCES = "/var/lib/kubelet/pod-resources/kubelet.sock"
 _BUILD = pathlib.Path(os.environ.get("SHIM_BUILD_DIR", ROOT / "build"))
+_ADMIN = "/etc/drivers/admin.conf"
 _NULL = os.makedev(1, 3)
 _UNITS = "etc/systemd/system"
 _LOG_BYTES = 5000  # of each unit's, when the node ends
@@ -65,6 +70,7 @@ oom_score = 0
 
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "{pause}"
+  enable_cdi = true
   restrict_oom_score_adj = true
 
   [plugins."io.containerd.grpc.v1.cri".cni]
@@ -111,7 +117,7 @@ ExecStart=
 ExecStart={kubelet} $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS
 """
 _PLUGIN_UNIT = """[Unit]
-Description=device plugin of {resource}
+Description=plugin of {name}
 StartLimitIntervalSec=0
 
 [Service]
@@ -170,10 +176,45 @@ class DevicePlugin:
         return {**dataclasses.asdict(self), "devices": devices}
 
 
+@dataclasses.dataclass
+class DraDriver:
+    """What a unit_driver.py is and has. `instance`: of a rolling update; two of one driver have the
+    same state."""
+
+    name: str
+    devices: tuple
+    services: tuple = (V1, V1BETA1)
+    instance: str = ""
+    registry_dir: str = REGISTRY_DIR
+    delay_s: float = 0  # of each claim that it prepares
+
+    @property
+    def unit(self):
+        return f"driver-{self.name}{'-' if self.instance else ''}{self.instance}.service"
+
+    @property
+    def path(self):
+        return f"/etc/drivers/{self.unit}.json"
+
+    @property
+    def state_dir(self):
+        return f"/var/lib/drivers/{self.name}"
+
+    def changed(self, **fields):
+        return dataclasses.replace(self, **fields)
+
+    def settings(self):
+        return {"driver": self.name, "devices": list(self.devices), "services": self.services,
+                "instance": self.instance, "registry_dir": self.registry_dir,
+                "delay_s": self.delay_s, "plugins_dir": "/var/lib/kubelet/plugins", "node": NODE,
+                "kubeconfig": _ADMIN, "cdi_dir": "/var/run/cdi", "state_dir": self.state_dir,
+                "device_dir": DEVICES}
+
+
 class KubeNode(Machine):
     """`config`: of the shim, in place of what install.sh writes; `binds`: of a Machine."""
 
-    def __init__(self, directory, plane, plugins, config=None, binds=None):
+    def __init__(self, directory, plane, plugins, drivers=(), config=None, binds=None):
         directory = pathlib.Path(directory)
         super().__init__(directory, network=plane.network, controllers=True, binds=binds)
         self._plane = plane
@@ -189,6 +230,8 @@ class KubeNode(Machine):
         self._write_runtime()
         self._write_kubelet()
         self._write_devices()
+        for one in drivers:
+            self.add_driver(one)
         if config is not None:
             self.write("etc/cri-device-shim/config.toml", config)
         self._build = directory / "build"
@@ -257,13 +300,34 @@ class KubeNode(Machine):
         for one in self.plugins:
             self.write_plugin(one)
             self._write_unit(one.unit, _PLUGIN_UNIT.format(
-                resource=one.resource, python=sys.executable,
+                name=one.resource, python=sys.executable,
                 program=ROOT / "tests/lib/unit_plugin.py", settings=one.path))
 
     def write_plugin(self, plugin):
         """What it offers; counts from its next start, the devices also from its next SIGHUP."""
         self.write(plugin.path, plugin.settings())
-        for name in plugin.settings()["devices"]:
+        self._write_nodes(plugin.settings()["devices"])
+
+    def add_driver(self, driver):
+        """It is started with the machine from then on."""
+        self.write(_ADMIN, self._plane.kubeconfig("admin"))
+        self.write_driver(driver)
+        self._write_unit(driver.unit, _PLUGIN_UNIT.format(
+            name=driver.name, python=sys.executable,
+            program=ROOT / "tests/lib/unit_driver.py", settings=driver.path))
+
+    def remove_driver(self, driver):
+        """It ends, and comes no more."""
+        self.stop_unit(driver.unit)
+        self.disable(driver.unit)
+
+    def write_driver(self, driver):
+        """What it is; counts from its next start."""
+        self.write(driver.path, driver.settings())
+        self._write_nodes(driver.devices)
+
+    def _write_nodes(self, names):
+        for name in names:
             node = self.root / DEVICES.lstrip("/") / name
             node.parent.mkdir(exist_ok=True)
             if not node.exists():
@@ -351,6 +415,7 @@ class KubeNode(Machine):
         return pid if pid != killed else 0
 
     def start_unit(self, unit):
+        self.run("systemctl", "daemon-reload")  # it may be a new one
         self.run("systemctl", "start", unit)
 
     def stop_unit(self, unit):
@@ -376,7 +441,19 @@ class KubeNode(Machine):
                 print(f"---- {unit}\n{path.read_text(errors='replace')[-_LOG_BYTES:]}")
         super().stop()
 
+    def driver_file(self, driver, name):
+        """The lines of a file of unit_driver.py's."""
+        return self._lines(f"{driver.state_dir}/{name}")
+
+    def prepared(self, driver):
+        """The claims that it has prepared, by uid, and the devices of each."""
+        directory = self.root / driver.state_dir.lstrip("/")
+        return {path.stem: json.loads(path.read_text()) for path in directory.glob("*.json")}
+
     def held(self, name):
         """The lines of a file of tests/cluster/holder.c."""
-        path = self.root / HELD.lstrip("/") / name
+        return self._lines(f"{HELD}/{name}")
+
+    def _lines(self, path):
+        path = self.root / path.lstrip("/")
         return path.read_text().splitlines() if path.exists() else []

@@ -9,19 +9,24 @@ end a second after they are told to.
 import images
 from kube_node import HELD, NODE
 from node_plugin import env_of
+from unit_driver import claim_env
 
 
 def container(name="main", limits=None, seconds=None, status=0, deaf=False, hook=False,
-              sidecar=False):
+              sidecar=False, claims=None, shares=False):
     """One that ends after `seconds` with `status`, by itself never; `deaf`: nor on SIGTERM. `hook`:
-    it has a PostStart hook, which tells that it has run, and does not end before."""
+    it has a PostStart hook, which tells that it has run, and does not end before. `claims`: {the
+    pod's name of a claim, which is that of its one request, too: how many devices}. `shares`: its
+    devices are in other such containers, too."""
+    claims = claims or {}
     limits = {key: str(count) for key, count in (limits or {}).items()}
     command = ["/held/holder", "-x", str(status), *(["-i"] if deaf else []),
-               *(["-w"] if hook else []),
+               *(["-w"] if hook else []), *(["-c"] if shares else []),
                *(["-s", str(seconds)] if seconds is not None else []),
-               *(f"{env_of(key)}={count}" for key, count in limits.items())]
+               *(f"{env_of(key)}={count}" for key, count in limits.items()),
+               *(f"{claim_env(name)}={count}" for name, count in claims.items())]
     made = {"name": name, "image": images.APP, "imagePullPolicy": "Never", "command": command,
-            "resources": {"limits": limits},
+            "resources": {"limits": limits, "claims": [{"name": name} for name in claims]},
             "volumeMounts": [{"name": "held", "mountPath": "/held"}],
             "env": [{"name": "CONTAINER", "value": name}, _field("POD_NAME", "metadata.name"),
                     _field("POD_UID", "metadata.uid")]}
@@ -60,8 +65,9 @@ class Seen:
         self.reason = status.get("reason", "")
         self.message = status.get("message", "")
         self.deleting = "deletionTimestamp" in what["metadata"]
-        self.unscheduled = any(one["type"] == "PodScheduled" and one["status"] == "False"
-                               for one in status.get("conditions", []))
+        scheduled = [one["status"] for one in status.get("conditions", [])
+                     if one["type"] == "PodScheduled"]
+        self.scheduled, self.unscheduled = scheduled == ["True"], scheduled == ["False"]
         self.containers = {one["name"]: one for one in [
             *status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]}
 

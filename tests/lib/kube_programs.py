@@ -2,7 +2,9 @@
 of directories like PATH, or on PATH. $SHIM_CONTAINERD_BIN has another containerd than Debian's."""
 
 import os
+import re
 import shutil
+import subprocess
 
 from machine import SYSTEMD, missing_controllers
 
@@ -33,3 +35,14 @@ def containerd_path():
     usual = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     own = os.environ.get("SHIM_CONTAINERD_BIN")
     return f"{own}:{usual}" if own else usual
+
+
+def missing_cdi():
+    """Why containers get nothing by CDI names, in words; "" if they do."""
+    containerd = shutil.which("containerd", path=containerd_path())
+    text = subprocess.run([containerd, "--version"], check=True, capture_output=True,
+                          text=True).stdout
+    version = re.search(r"\d+\.\d+\.\d+", text)[0]
+    if tuple(map(int, version.split("."))) < (1, 7, 0):
+        return f"containerd {version} has no CDI: $SHIM_CONTAINERD_BIN may have a newer one"
+    return ""

@@ -1,0 +1,104 @@
+"""A cluster whose node has DRA drivers.
+
+    cluster = DraCluster(directory, (), drivers=[DraDriver("gpu.example.com", ["dgpu0"])])
+    cluster.start()                             # the scheduler can allocate all of their devices
+    cluster.create_pod("web", {"gpu": 1})       # a claim of its own, made from the template "gpu"
+    cluster.create_claim(claim("shared", "net", "net.example.com"))
+    cluster.create_pod("two", {"net": 1}, shared={"net": "shared"})
+"""
+
+from cluster import Cluster
+from kube_api import ApiError
+from kube_claims import CLAIMS, CLASSES, TEMPLATES, by_name, device_class, from_template, template
+from kube_node import V1BETA1, DraDriver
+from kube_pods import container, pod
+from unit_driver import SLICES
+
+GPU, NET = "gpu.example.com", "net.example.com"
+GPUS = DraDriver(GPU, tuple(f"dgpu{number}" for number in range(12)))
+NETS = DraDriver(NET, tuple(f"dnet{number}" for number in range(12)), services=(V1BETA1,))
+DRIVERS = (GPUS, NETS)
+# Of which claims are made, by the name of their request: two pods may have a third claim.
+_TEMPLATES = {"gpu": (GPU, 1), "net": (NET, 1), "gpus": (GPU, 2)}
+
+
+class DraCluster(Cluster):
+    """`drivers`: of its node; the other instance in a rolling update is none of them."""
+
+    def __init__(self, directory, plugins, drivers=DRIVERS, **settings):
+        super().__init__(directory, plugins, drivers=drivers, **settings)
+        self.drivers = {one.name: one for one in drivers}
+
+    def start(self):
+        super().start()
+        for name in self.drivers:
+            self.plane.api.create(CLASSES, device_class(name))
+        for request, (driver, count) in _TEMPLATES.items():
+            self.plane.api.create(TEMPLATES, template(request, driver, count))
+
+    # ---- what there is ----
+
+    def slices(self):
+        """{driver: how many devices it has published}"""
+        there = {}
+        for one in self.plane.api.get(SLICES)["items"]:
+            name = one["spec"]["driver"]
+            there[name] = there.get(name, 0) + len(one["spec"].get("devices", []))
+        return there
+
+    def wait_ready(self):
+        super().wait_ready()
+        self.wait(lambda: self.slices() == {name: len(one.devices)
+                                            for name, one in self.drivers.items()},
+                  "all devices of the drivers are published")
+
+    def settle(self):
+        self.wait_ready()
+
+    # ---- claims ----
+
+    def create_claim(self, manifest):
+        return self.plane.api.create(CLAIMS, manifest)
+
+    def create_pod(self, name, claims, shared=None, wants=None, **more):
+        """One container, with `claims`: {request: devices}; those in `shared`, {request: claim}, are
+        there already. `wants`: of container(), `more`: of pod()."""
+        shared = shared or {}
+        return self.create(pod(
+            name, container("main", claims=claims, **(wants or {})), resourceClaims=[
+                by_name(one, shared[one]) if one in shared else from_template(one)
+                for one in claims], **more))
+
+    def claims(self):
+        """{uid: claim} of the API server's."""
+        return {one["metadata"]["uid"]: one for one in self.plane.api.get(CLAIMS)["items"]}
+
+    def prepared(self):
+        """{driver: {claim uid: devices}} of those that have some."""
+        found = {name: self.node.prepared(one) for name, one in self.drivers.items()}
+        return {name: claims for name, claims in found.items() if claims}
+
+    def calls(self, driver):
+        """[(prepare or unprepare, claim uid) or (registered, instance)] of the driver, in turn."""
+        return [tuple(line.split()) for line in self.node.driver_file(driver, "calls")]
+
+    def start_driver(self, driver):
+        """Returns when it is registered."""
+        before = len(self._registrations(driver))
+        self.node.start_unit(driver.unit)
+        self.wait(lambda: len(self._registrations(driver)) > before, f"{driver.unit} is registered")
+
+    def _registrations(self, driver):
+        return [one for one in self.calls(driver) if one[0] == "registered"]
+
+    def remove_all(self):
+        """Pods and claims; nothing is prepared any more then."""
+        super().remove_all()
+        for one in self.claims().values():
+            try:
+                self.plane.api.delete(f"{CLAIMS}/{one['metadata']['name']}")
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+        self.wait(lambda: not self.claims(), "all claims are gone")
+        self.wait(lambda: not self.prepared(), "no claim is prepared any more")
