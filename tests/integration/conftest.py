@@ -3,9 +3,17 @@ import os
 
 import pytest
 
+from agent_process import Agent
+from api_server import ApiServer
+from bridge_process import Bridge
 from ctl import ctl_json
+from dra_driver import Driver
+from kubelet_drivers import KubeletDrivers
 from runtime import Runtime
+from supervisor import Supervisor, supervised
 from waiting import wait_until
+
+_NODE = "node-1"
 
 
 @pytest.fixture
@@ -63,3 +71,51 @@ def small_quarantine(monkeypatch):
     before the shim."""
     options = os.environ.get("ASAN_OPTIONS", "")
     monkeypatch.setenv("ASAN_OPTIONS", f"{options}:quarantine_size_mb=8")
+
+
+# ---- dynamic resource allocation; what is about device plugins has a kubelet and a bridge of its own ----
+
+@pytest.fixture
+def kubelet(directory, closing):
+    """Its watcher of what registers by a socket, and its calls of DRA drivers."""
+    one = closing(KubeletDrivers(directory / "kubelets_registry"))
+    one.start()
+    return one
+
+
+@pytest.fixture
+def bridge(directory, closing, shim):
+    """Under a service manager that keeps its descriptors."""
+    one = closing(supervised(Bridge, closing(Supervisor(directory, name="notify-bridge")))(
+        directory, socket=str(shim.feed)))
+    one.start()
+    return one
+
+
+@pytest.fixture
+def make_driver(shim, directory, closing):
+    """make_driver(**settings of Driver): one that has registered with the shim."""
+    def make(name="gpu.example.com", **settings):
+        one = closing(Driver(shim.registry_dir, directory / "plugins", name, **settings))
+        one.start()
+        one.wait_registered()
+        return one
+
+    return make
+
+
+@pytest.fixture
+def server(directory, closing):
+    """An API server that knows of this node."""
+    one = closing(ApiServer(directory / "pki"))
+    one.start()
+    one.put("nodes", {"metadata": {"name": _NODE}, "spec": {}, "status": {}})
+    return one
+
+
+@pytest.fixture
+def agent(shim, directory, closing, server):
+    """Of a shim that has [cluster] enabled, with the kubelet's credentials."""
+    one = closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", _NODE)))
+    one.start()
+    return one

@@ -11,7 +11,7 @@ import pytest
 
 from bridge_process import Bridge
 from feed_server import FeedServer
-from kubelet_drivers import KubeletDrivers, claim
+from kubelet_drivers import claim
 from protos import bridge as feed_messages
 from protos import dra, dra_health
 from supervisor import supervised
@@ -38,13 +38,6 @@ def feed(directory, closing):
     one = closing(FeedServer(directory / "run" / "bridge.sock"))
     one.drivers = {GPU: BOTH}
     one.claims = prepared
-    one.start()
-    return one
-
-
-@pytest.fixture
-def kubelet(directory, closing):
-    one = closing(KubeletDrivers(directory / "kubelets_registry"))
     one.start()
     return one
 

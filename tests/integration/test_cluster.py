@@ -4,35 +4,27 @@ import pytest
 
 import kubelet_checkpoint
 from agent_process import Agent
-from api_server import ApiServer, Fault
+from api_server import Fault
 from ctl import ctl_json
 from dra_driver import Driver
 from feed import Feed
 from waiting import wait_until
 
-NODE = "node-1"
+NODE = "node-1"  # of the fixtures
 GPU = "vendor.com/gpu"
 
 
 @pytest.fixture
-def server(directory, closing):
-    one = closing(ApiServer(directory / "pki"))
-    one.start()
-    one.put("nodes", {"metadata": {"name": NODE}, "spec": {}, "status": {"capacity": {"cpu": "8", GPU: "2"}}})
-    return one
+def server(server):
+    """With a node that has devices."""
+    server.put("nodes", {"metadata": {"name": NODE}, "spec": {}, "status": {"capacity": {"cpu": "8", GPU: "2"}}})
+    return server
 
 
 @pytest.fixture
 def shim(runtime, directory, make_shim):
     return make_shim(plugins={"hold": "300ms", "grace": "300ms"},
                      cluster={"enabled": True, "socket": str(directory / "run" / "agent.sock")})
-
-
-@pytest.fixture
-def agent(shim, directory, closing, server):
-    one = closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE)))
-    one.start()
-    return one
 
 
 def capacity(server):

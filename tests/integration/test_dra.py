@@ -6,40 +6,12 @@ import threading
 import grpc
 import pytest
 
-from bridge_process import Bridge
-from dra_driver import ALPHA, HEALTH, V1, V1BETA1, Driver
-from kubelet_drivers import KubeletDrivers, claim
+from dra_driver import ALPHA, HEALTH, V1, V1BETA1
+from kubelet_drivers import claim
 from protos import dra_health
-from supervisor import Supervisor, supervised
 from waiting import GENEROUS_S, wait_until
 
 GPU = "gpu.example.com"
-
-
-@pytest.fixture
-def kubelet(directory, closing):
-    one = closing(KubeletDrivers(directory / "kubelets_registry"))
-    one.start()
-    return one
-
-
-@pytest.fixture
-def bridge(directory, closing, shim):
-    one = closing(supervised(Bridge, closing(Supervisor(directory, name="notify-bridge")))(
-        directory, socket=str(shim.feed)))
-    one.start()
-    return one
-
-
-@pytest.fixture
-def make_driver(shim, directory, closing):
-    def make(name=GPU, **settings):
-        one = closing(Driver(shim.registry_dir, directory / "plugins", name, **settings))
-        one.start()
-        one.wait_registered()
-        return one
-
-    return make
 
 
 def cdi_ids(answers):

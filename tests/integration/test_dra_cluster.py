@@ -6,23 +6,12 @@ import signal
 import pytest
 
 from agent_process import Agent
-from api_server import ApiServer, Fault
-from bridge_process import Bridge
-from dra_driver import Driver
-from kubelet_drivers import KubeletDrivers, claim
-from supervisor import Supervisor, supervised
+from api_server import Fault
+from kubelet_drivers import claim
 from waiting import wait_until
 
-NODE = "node-1"
+NODE = "node-1"  # of the fixtures
 GPU, NIC = "gpu.example.com", "nic.example.com"
-
-
-@pytest.fixture
-def server(directory, closing):
-    one = closing(ApiServer(directory / "pki"))
-    one.start()
-    one.put("nodes", {"metadata": {"name": NODE}, "spec": {}, "status": {}})
-    return one
 
 
 @pytest.fixture
@@ -34,39 +23,6 @@ def dra():
 @pytest.fixture
 def shim(runtime, directory, make_shim, dra):
     return make_shim(dra=dra, cluster={"enabled": True, "socket": str(directory / "run" / "agent.sock")})
-
-
-@pytest.fixture
-def agent(shim, directory, closing, server):
-    one = closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE)))
-    one.start()
-    return one
-
-
-@pytest.fixture
-def kubelet(directory, closing):
-    one = closing(KubeletDrivers(directory / "kubelets_registry"))
-    one.start()
-    return one
-
-
-@pytest.fixture
-def bridge(directory, closing, shim):
-    one = closing(supervised(Bridge, closing(Supervisor(directory, name="notify-bridge")))(
-        directory, socket=str(shim.feed)))
-    one.start()
-    return one
-
-
-@pytest.fixture
-def make_driver(shim, directory, closing):
-    def make(name=GPU):
-        one = closing(Driver(shim.registry_dir, directory / "plugins", name))
-        one.start()
-        one.wait_registered()
-        return one
-
-    return make
 
 
 def publish(server, *drivers, node=NODE):
