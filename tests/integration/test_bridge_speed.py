@@ -16,8 +16,9 @@ from asking import by_token, refused
 from bridge_process import BINARY as BRIDGE
 from kubelet import Kubelet, container
 from kubelet_runtime import KubeletRuntime
-from node import KILL, TERM, Node
+from node import Node
 from node_plugin import NodePlugin, container_path, env_of
+from parts import KILL, TERM
 from telling import spread, tell
 from waiting import GENEROUS_S, wait_until
 

@@ -13,24 +13,21 @@ The directory stands for the disk, its `run` for what a reboot empties; a boot h
 
 import json
 import pathlib
-import shutil
 import signal
 import socket
-import threading
-import time
 import uuid
 
 from bridge_process import BINARY as BRIDGE_BINARY
 from kubelet import Kubelet
 from kubelet_runtime import KubeletRuntime
 from node_plugin import NodePlugin, container_path, host_path
+from parts import Parts
 from program import Program
 from protos import cri
 from shim import BINARY, Shim
 from supervisor import Supervisor, supervised
 
 PARTS = ("kubelet", "plugin", "daemon", "bridge", "runtime")
-KILL, TERM = "KILL", "TERM"
 _TOKEN = "devices.cri-device-shim/"
 # The daemon in a mount namespace of its own, in which the file $0 is the kernel's id of the boot.
 _WITH_BOOT_ID = ["unshare", "--mount", "sh", "-c",
@@ -50,6 +47,10 @@ class NodeShim(Shim):
         self.boot_id_path = self.directory / "boot_id"
         self.socket = run / "s.sock"
         self.top["listen"] = str(self.socket)
+
+    def begin_boot(self):
+        self.boot_id_path.write_text(f"{uuid.uuid4()}\n")
+        self.config_path.write_text(self.config_text())
 
     def spawn(self):
         self._spawn(*_WITH_BOOT_ID, self.boot_id_path, self.binary, "--config", self.config_path)
@@ -96,7 +97,7 @@ class NodeRuntime(KubeletRuntime):
         self.stop()
 
 
-class Node:
+class Node(Parts):
     """`resources`: {name: device ids}; ids are of all resources different ones.
 
     `bridge`, `plugins`: settings of those tables; `kubelet`: settings of a Kubelet; `plugin`: of
@@ -106,14 +107,11 @@ class Node:
 
     def __init__(self, directory, resources, bridge=None, plugins=None, kubelet=None, plugin=None,
                  store=False, runtime=NodeRuntime):
-        self.directory = pathlib.Path(directory)
+        super().__init__(directory)
         self.resources = resources
         self._paths = {container_path(one) for ids in resources.values() for one in ids}
-        self.run_dir = self.directory / "run"
-        self.boot = 0
         self.violations = []
         self.kubelet_dir = self.directory / "k"
-        self.run_dir.mkdir(parents=True)
         self.managers = {part: Supervisor(self.directory, name=f"notify.{part}")
                          for part in ("daemon", "bridge")} if store else {}
         self.daemon = self._program("daemon", NodeShim)(
@@ -128,13 +126,8 @@ class Node:
         self.plugins = [NodePlugin(self.daemon.plugin_dir, name, ids,
                                    log_path=self.directory / "plugin.log", **(plugin or {}))
                         for name, ids in resources.items()]
-        self._parts = {"runtime": [self.runtime], "daemon": [self.daemon],
-                       "plugin": self.plugins, "kubelet": [self.kubelet],
-                       "bridge": [self.bridge]}
-        self._running = set()
-        self._power = threading.RLock()  # also: one part goes or comes at a time
-        self._on = False
-        self.moments = []  # (part, "down" or "up", when on CLOCK_MONOTONIC)
+        self.parts = {"kubelet": [self.kubelet], "plugin": self.plugins, "bridge": [self.bridge],
+                      "daemon": [self.daemon], "runtime": [self.runtime]}
 
     def _program(self, part, program):
         return supervised(program, self.managers[part]) if self.managers else program
@@ -150,76 +143,13 @@ class Node:
                 f"{name} is known")
         self.kubelet.wait_event("sources_ready")
 
-    def up(self, part):
-        """Starts it if it does not run, and the node does; waits for nothing."""
-        with self._power:
-            if not self._on:
-                return
-            for one in self._parts[part]:
-                if id(one) not in self._running:
-                    self.moments.append((part, "up", time.monotonic()))
-                    (one.spawn if part == "daemon" else one.start)()
-                    self._running.add(id(one))
-
-    def down(self, part, how=KILL, which=None):
-        """Ends it if it runs; `which`: only that one of several plugins."""
-        with self._power:
-            parts = self._parts[part]
-            for one in parts if which is None else [parts[which % len(parts)]]:
-                if id(one) in self._running:
-                    self.moments.append((part, "down", time.monotonic()))
-                    self._running.discard(id(one))
-                    (one.kill if how == KILL else one.terminate)()
-
-    def power_off(self, how=KILL):
-        with self._power:
-            self._on = False
-            for part in PARTS:
-                self.down(part, how)
-            for manager in self.managers.values():
-                manager.give_up()
-            self.runtime.reboot()
-            shutil.rmtree(self.run_dir)
-
-    def power_on(self, order, pause=lambda: None):
-        """Starts the parts in that order; pause() between each two."""
-        with self._power:
-            self._boot()
-        self._up(order, pause)
+    def _lose_power(self):
+        self.runtime.reboot()
 
     def _boot(self):
-        self.boot += 1
-        self.run_dir.mkdir(exist_ok=True)
-        self.daemon.boot_id_path.write_text(f"{uuid.uuid4()}\n")
-        self.daemon.config_path.write_text(self.daemon.config_text())
+        self.daemon.begin_boot()
         for plugin in self.plugins:
             plugin.settings["boot"] = self.boot
-        self._on = True
-
-    def _up(self, order, pause):
-        for part in order:
-            self.up(part)
-            pause()
-
-    def reboot(self, how, order, pause):
-        """Off and on, with no other restart in between."""
-        with self._power:
-            self.power_off(how)
-            self._boot()
-        self._up(order, pause)
-
-    def stop(self):
-        """Everything ends in order; AssertionError as from each of its parts."""
-        errors = []
-        for part in ("kubelet", "plugin", "bridge", "daemon", "runtime"):
-            for one in self._parts[part]:
-                try:
-                    one.stop()
-                except AssertionError as error:
-                    errors.append(str(error))
-        for manager in self.managers.values():
-            manager.stop()
-        assert not errors, "\n".join(errors)
 
     # ---- what must hold ----
 

@@ -17,7 +17,6 @@ import select
 import shutil
 import signal
 import subprocess
-import uuid
 
 from containerd import CGROUPS, mounts_below, processes_naming
 from criclient import CGROUP_PARENT
@@ -58,8 +57,7 @@ class RealNode:
     def start(self):
         """Daemon and bridge, and the kubelet in front of containerd, which runs."""
         self.run_dir.mkdir()
-        self.daemon.boot_id_path.write_text(f"{uuid.uuid4()}\n")
-        self.daemon.config_path.write_text(self.daemon.config_text())
+        self.daemon.begin_boot()
         self.daemon.start()
         self.bridge.start()
         self.kubelet.start()

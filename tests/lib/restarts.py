@@ -27,7 +27,8 @@ import traceback
 import nursery
 from kubelet import container
 from kubelet_runtime import ENDS_AT_ONCE
-from node import KILL, PARTS, TERM, Node
+from node import PARTS, Node
+from parts import KILL, TERM
 
 REBOOT = "reboot"
 EXCUSED_SHARE_MAX = 0.3  # of all pods that come; a tenth was seen on a busy machine
