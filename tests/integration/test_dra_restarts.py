@@ -1,13 +1,12 @@
-"""Restarts of driver, daemon, bridge and kubelet, each alone and every two overlapping, under pods whose
-claims come and go: every pod runs in the end with exactly its devices, no claim is left prepared, no
-call is answered twice or not at all, and no driver is asked for one claim by two calls at once, or to
-unprepare one that a pod has.
+"""Restarts of driver, daemon, bridge, kubelet, runtime, agent and API server, and reboots, each alone and every two
+overlapping, under pods whose claims come and go: every pod runs in the end with exactly its devices, no device is in
+two containers, no claim is left prepared, no call is answered twice or not at all, no driver is asked for one claim
+by two calls at once, or to unprepare one that a pod has, or to prepare a device before it is told to give
+it back. A pod whose devices are this node's own does not wait for its driver to end.
 
 SHIM_DRA_SEED plays other rounds, SHIM_DRA_ROUNDS more of them for each pair.
 """
 
-import collections
-import contextlib
 import itertools
 import os
 import random
@@ -17,167 +16,31 @@ import traceback
 
 import pytest
 
-from bridge_process import Bridge
-from dra_driver import V1, V1BETA1, Driver
-from kubelet_claims import KubeletClaims, PodClaim
-from kubelet_drivers import KubeletDrivers
-from supervisor import Supervisor, supervised
+from claims_node import DRIVERS, GPU, NIC, ClaimsNode
+from parts import KILL, TERM
 from telling import tell
 from waiting import wait_until
 
 SEED = os.environ.get("SHIM_DRA_SEED", "1")
-ROUNDS = int(os.environ.get("SHIM_DRA_ROUNDS", "2"))
-GPU, NIC = "gpu.example.com", "nic.example.com"
-PARTS = ("driver", "daemon", "bridge", "kubelet")
+ROUNDS = int(os.environ.get("SHIM_DRA_ROUNDS", "1"))
+REBOOT, SERVER = "reboot", "API server"
+PARTS = ("driver", "daemon", "bridge", "kubelet", "runtime", "agent", REBOOT, SERVER)
 _PAIRS = [(one,) for one in PARTS] + list(itertools.combinations(PARTS, 2))
-_ROUND_S = 0.5       # in which what happens in a round begins
+_ROUND_S = 0.4       # in which what happens in a round begins
 _HAPPENINGS = 14     # in a round, besides the restarts
 _BACK_S = 0.05, 0.4  # at most, from a part's end until it is started again
-_TAKES_S = 0.05      # at most, a driver for a claim
 _PODS_MAX = 8
 
 
-class _Call:
-    """One claim's part in a call of a driver. `counts`: whoever asked was there until its end; what a
-    daemon has asked that died meanwhile does not."""
-
-    def __init__(self, what):
-        self.what = what
-        self.counts = None
-
-
-class WatchedDriver(Driver):
-    """Takes its time, and dies with its calls, of which it has done none or one whole claim.
-
-    `book`: what the instances of one driver have in common, and what they saw.
-    """
-
-    def __init__(self, *arguments, book, **settings):
-        super().__init__(*arguments, **settings)
-        self.book = book
-        self.prepared, self._serial = book.prepared, book.serial
-        self.on_prepare, self.on_unprepare = self._take, self._give_back
-        self._dying = threading.Event()
-        self._here = threading.local()  # of a call: its context
-
-    def start(self):
-        self._dying.clear()
-        super().start()
-
-    def stop(self):
-        """As a process ends: nothing of it is done later."""
-        self._dying.set()
-        super().stop()
-        wait_until(lambda: not self.book.under_way_of(self), "its calls are over")
-
-    def _prepare(self, service, request, context):
-        with self._asked("prepare", request, context):
-            return super()._prepare(service, request, context)
-
-    def _unprepare(self, service, request, context):
-        with self._asked("unprepare", request, context):
-            return super()._unprepare(service, request, context)
-
-    @contextlib.contextmanager
-    def _asked(self, what, request, context):
-        self._here.context = context
-        calls = [self.book.begin(self, what, one.uid) for one in request.claims]
-        try:
-            yield
-        finally:
-            for call in calls:
-                self.book.end(self, call, context.is_active())
-
-    def _is_over(self):
-        return self._dying.wait(self.book.takes_s()) or not self._here.context.is_active()
-
-    def _take(self, one):
-        return "the driver ends" if self._is_over() else self._devices(one)
-
-    def _give_back(self, one):
-        if self._is_over():
-            return "the driver ends"
-        self.book.given_back(one.uid)
-        return ""
-
-
-class Book:
-    """`holders(uid)`: the pods that have a claim."""
-
-    def __init__(self, name, seed, holders):
-        self.name = name
-        self.prepared = {}
-        self.serial = threading.Lock()
-        self.violations = []
-        self.calls = collections.Counter()
-        self._holders = holders
-        self._random = random.Random(f"{seed} {name}")
-        self._under_way = []  # (driver, uid, call)
-        self._together = []   # calls for one claim
-        self._lock = threading.Lock()
-
-    def takes_s(self):
-        with self._lock:
-            return _TAKES_S * self._random.random() ** 2
-
-    def begin(self, driver, what, uid):
-        call = _Call(f"{what} {uid}")
-        with self._lock:
-            self.calls[what] += 1
-            self._together += [(other, call) for _, its, other in self._under_way if its == uid]
-            self._under_way.append((driver, uid, call))
-        return call
-
-    def end(self, driver, call, active):
-        with self._lock:
-            call.counts = active
-            self._under_way = [one for one in self._under_way if one[2] is not call]
-
-    def under_way_of(self, driver):
-        with self._lock:
-            return [call.what for its, _, call in self._under_way if its is driver]
-
-    def given_back(self, uid):
-        if holders := self._holders(uid):
-            self.violations.append(f"{self.name} unprepares {uid}, which {holders} have")
-
-    def judge(self):
-        with self._lock:
-            return self.violations + [
-                f"{self.name} was asked at once: {one.what}, {other.what}"
-                for one, other in self._together if one.counts and other.counts]
-
-
 class Storm:
-    """All parts of the node, and what happens to them."""
+    """What happens to a node."""
 
-    def __init__(self, shim, bridge, directory, seed):
+    def __init__(self, node, seed):
         self.violations = []
-        self.came = 0
+        self.alone = 0  # pods that ended without their driver
         self._random = random.Random(seed)
-        self._shim, self._bridge = shim, bridge
-        self._registrations = KubeletDrivers(directory / "kubelets_registry")
-        self.kubelet = KubeletClaims(self._registrations, directory / "dra_manager_state", seed)
-        self.books = [Book(name, seed, self.kubelet.holders) for name in (GPU, NIC)]
-        self._instances = itertools.count(1)
-        self._plugins = directory / "plugins"
-        self._drivers = {book.name: self._make_driver(book, None) for book in self.books}
-        self._claims = itertools.count()
-
-    def _make_driver(self, book, instance):
-        services = [V1, V1BETA1] if book.name == GPU else [V1BETA1]
-        return WatchedDriver(self._shim.registry_dir, self._plugins, book.name, services, instance,
-                             book=book)
-
-    def start(self):
-        for driver in self._drivers.values():
-            driver.start()
-        self.kubelet.start()
-
-    def stop(self):
-        self.kubelet.stop()
-        for driver in self._drivers.values():
-            driver.stop()
+        self._node = node
+        self._kubelet = node.kubelet
 
     # ---- one round ----
 
@@ -192,15 +55,13 @@ class Storm:
         for thread in threads:
             thread.join()
         if not self.violations:
-            self._settle()
-        self.violations += self._registrations.twice + self.kubelet.late
-        for book in self.books:
-            self.violations += book.judge()
+            self.violations += self._node.settle()
+        self._node.forget()
 
     def end(self):
-        for pod in self.kubelet.live():
-            self.kubelet.delete_pod(pod)
-        self._settle()
+        for pod in self._kubelet.live():
+            self._kubelet.delete_pod(pod)
+        self.violations += self._node.settle()
 
     def _guarded(self, what):
         try:
@@ -216,7 +77,8 @@ class Storm:
         for part in pair:
             plan.append((at, self._planned_restart(part, rng)))
             at += _ROUND_S * rng.random() ** 2
-        choices = [self._come, self._come, self._come, self._delete, self._force, self._lose_sandbox]
+        choices = [self._come, self._come, self._come, self._delete, self._force, self._lose_sandbox,
+                   self._crash, self._crash]
         for _ in range(_HAPPENINGS):
             happening, seed = rng.choice(choices), rng.random()
             plan.append((rng.uniform(0, _ROUND_S),
@@ -226,114 +88,91 @@ class Storm:
     # ---- restarts ----
 
     def _planned_restart(self, part, rng):
-        back = rng.uniform(0, rng.choice(_BACK_S))
-        if part == "driver":
-            book, how = rng.choice(self.books), rng.choice([self._restart_driver, self._roll_over])
-            return lambda: how(book, back)
-        if part == "kubelet":
-            return lambda: self._restart(self.kubelet.stop, self.kubelet.start, back)
-        program = self._shim if part == "daemon" else self._bridge
-        end = rng.choice([program.kill, program.terminate])
-        return lambda: self._restart(end, program.start, back)
+        back, how = rng.uniform(0, rng.choice(_BACK_S)), rng.choice([KILL, TERM])
+        if part == SERVER:
+            return lambda: self._node.restart_server(lambda: time.sleep(back))
+        if part == REBOOT:
+            order = rng.sample(list(self._node.parts), len(self._node.parts))
+            pauses = iter([rng.uniform(0, _BACK_S[0]) for _ in order])
+            return lambda: self._node.reboot(how, order, lambda: time.sleep(next(pauses)))
+        if part != "driver":
+            return lambda: self._restart(part, how, back)
+        which, seed = rng.randrange(len(DRIVERS)), rng.random()
+        return rng.choice([lambda: self._stay_away(how, random.Random(seed)),
+                           lambda: self._stay_away(how, random.Random(seed)),
+                           lambda: self._restart(part, how, back, which),
+                           lambda: self._node.slots[DRIVERS[which]].roll_over(back, time.sleep)])
 
-    @staticmethod
-    def _restart(end, start, back):
-        end()
+    def _restart(self, part, how, back, which=None):
+        self._node.down(part, how, which)
         time.sleep(back)
-        start()
+        self._node.up(part)
 
-    def _restart_driver(self, book, back):
-        driver = self._drivers[book.name]
-        self._restart(driver.stop, driver.start, back)
-
-    def _roll_over(self, book, back):
-        """The new instance comes first, and the old one stays for a while."""
-        old, new = self._drivers[book.name], self._make_driver(book, next(self._instances))
-        new.start()
-        self._drivers[book.name] = new
-        new.wait_registered()
-        time.sleep(back)
-        old.stop()
+    def _stay_away(self, how, rng):
+        """GPU's driver, until pods that have its devices alone, and are deleted, are gone; and others want these."""
+        pods = [pod for pod in self._kubelet.live() if self._node.is_running(pod)
+                and all(one.drivers == (GPU,) for one in pod.claims)]
+        self._node.down("driver", how, DRIVERS.index(GPU))
+        for pod in rng.sample(pods, min(2, len(pods))):
+            self._kubelet.delete_pod(pod)
+            self.alone += 1
+            wait_until(lambda pod=pod: pod.gone, f"{pod} is gone without its driver")
+            self._node.come([self._node.claim(GPU)])
+        time.sleep(rng.uniform(0, _BACK_S[0]))
+        self._node.up("driver")
 
     # ---- what happens besides ----
 
     def _come(self, rng):
         """A pod of one to three claims, each of one driver or both, new or another pod's."""
-        live = self.kubelet.live()
+        live = self._kubelet.live()
         if len(live) >= _PODS_MAX:
             return
         shared = sorted({one for pod in live for one in pod.claims}, key=lambda one: one.uid)
+        kinds = rng.choice([[(GPU,)], [(GPU,), (NIC,), (GPU, NIC)]])
         claims = set(rng.sample(shared, min(len(shared), rng.choice([0, 0, 1, 2]))))
         for _ in range(max(rng.randint(1, 3) - len(claims), 0 if claims else 1)):
-            claims.add(PodClaim(f"c-{next(self._claims)}",
-                                rng.choice([(GPU,), (NIC,), (GPU, NIC)])))
-        self.came += 1
-        self.kubelet.add_pod(sorted(claims, key=lambda one: one.uid))
+            claims.add(self._node.claim(*rng.choice(kinds)))
+        self._node.come(sorted(claims, key=lambda one: one.uid))
 
     def _some_pod(self, rng, do):
-        if live := self.kubelet.live():
+        if live := self._kubelet.live():
             do(rng.choice(live))
 
     def _delete(self, rng):
-        self._some_pod(rng, self.kubelet.delete_pod)
+        self._some_pod(rng, self._kubelet.delete_pod)
 
     def _force(self, rng):
-        self._some_pod(rng, lambda pod: self.kubelet.delete_pod(pod, force=True))
+        self._some_pod(rng, lambda pod: self._kubelet.delete_pod(pod, force=True))
 
     def _lose_sandbox(self, rng):
-        self._some_pod(rng, self.kubelet.lose_sandbox)
+        self._some_pod(rng, lambda pod: self._node.runtime.lose_sandbox(pod.uid))
 
-    # ---- what must be ----
-
-    def _settle(self):
-        try:
-            wait_until(self._is_settled, "all pods run or are gone")
-        except AssertionError as error:
-            self.violations.append(str(error))
-            self.violations += [str(pod) for pod in self.kubelet.pods.values() if not pod.gone]
-            return
-        claims = {one for pod in self.kubelet.live() for one in pod.claims}
-        for book in self.books:
-            wanted = sorted(one.uid for one in claims if book.name in one.drivers)
-            if sorted(book.prepared) != wanted:
-                self.violations.append(
-                    f"{book.name} has {sorted(book.prepared)} prepared, and not {wanted}")
-        for pod in self.kubelet.live():
-            wanted = {one.uid: sorted(f"{name}/device={one.uid}" for name in one.drivers)
-                      for one in pod.claims}
-            if pod.devices != wanted:
-                self.violations.append(f"{pod}: and not {wanted}")
-
-    def _is_settled(self):
-        """With no entry left of pods that are gone."""
-        live = self.kubelet.live()
-        return (all(pod.devices is not None for pod in live)
-                and all(pod.gone for pod in list(self.kubelet.pods.values()) if pod.deleting)
-                and self.kubelet.entries() == sorted({one.uid for pod in live for one in pod.claims}))
+    def _crash(self, rng):
+        self._some_pod(rng, lambda pod: self._node.runtime.finish(pod.uid, "main", 1))
 
 
 @pytest.fixture
-def storm(shim, directory, closing):
-    bridge = closing(supervised(Bridge, closing(Supervisor(directory, name="notify-bridge")))(
-        directory, socket=str(shim.feed)))
-    bridge.start()
-    one = closing(Storm(shim, bridge, directory, SEED))
+def node(directory, closing):
+    one = closing(ClaimsNode(directory / "n", SEED))
     one.start()
     return one
 
 
-def test_pods_live_through_restarts(request, storm):
+def test_pods_live_through_restarts(request, node):
     print(f"SHIM_DRA_SEED={SEED} SHIM_DRA_ROUNDS={ROUNDS}")
     began = time.monotonic()
+    storm = Storm(node, SEED)
     rounds = _PAIRS * ROUNDS
     for number, pair in enumerate(rounds):
         storm.round(pair)
         assert not storm.violations, f"round {number}, {pair}:\n" + "\n".join(storm.violations)
     storm.end()
     assert not storm.violations, "\n".join(storm.violations)
-    calls = sum((book.calls for book in storm.books), collections.Counter())
-    assert storm.came >= len(rounds) and min(calls["prepare"], calls["unprepare"]) >= len(rounds)
-    print(storm.kubelet.failures)
-    tell(request, f"{len(rounds)} rounds of restarts of DRA's parts, seed {SEED}: {storm.came} pods came, "
-                  f"drivers prepared {calls['prepare']} claims and unprepared {calls['unprepare']}, "
-                  f"in {time.monotonic() - began:.0f} s")
+    calls = node.calls()
+    assert node.came >= len(rounds) and min(calls["prepare"], calls["unprepare"]) >= len(rounds)
+    assert storm.alone
+    print(node.kubelet.failures)
+    tell(request, f"{len(rounds)} rounds of restarts of DRA's parts, seed {SEED}: {node.came} pods came, "
+                  f"{storm.alone} of them ended without their driver, drivers prepared {calls['prepare']} claims "
+                  f"and unprepared {calls['unprepare']}, in {time.monotonic() - began:.0f} s")

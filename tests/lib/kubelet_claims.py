@@ -1,17 +1,16 @@
 """The scripted kubelet's claims: what its DRA manager does for pods, from their coming to their end.
 
-    kubelet = KubeletClaims(KubeletDrivers(registry), directory / "dra_manager_state"); kubelet.start()
+    kubelet = KubeletClaims(KubeletDrivers(registry), directory / "dra_manager_state", cri_socket); kubelet.start()
     pod = kubelet.add_pod([PodClaim("c-1", ["gpu.example.com"])])
-    pod.devices                     # {claim uid: CDI names} of its containers; None: it has no sandbox
     kubelet.delete_pod(pod)         # pod.gone when the kubelet is through with it; or force=True
-    kubelet.lose_sandbox(pod)
-    kubelet.stop(); kubelet.start() # its state file stays, and so do pods and their sandboxes
+    kubelet.stop(); kubelet.start() # its state file stays, and so do pods and what the runtime has of them
 
 As pkg/kubelet/cm/dra/manager.go: before a sandbox is made each claim of the pod is prepared, in one call
 of each driver; a claim has an entry with the pods that use it, and the last one's end has it unprepared.
 The entry is in the state file before a driver is asked, but not that a claim is prepared: a kubelet
-that has restarted asks again for the next sandbox. What fails is tried again, after 60 to 90 s here,
-10 to 15 s there, and pods that were deleted by force are seen to every 60 s: all compressed by 100.
+that has restarted asks again for the next sandbox, and has each CDI name twice then. Containers are made by
+what the entries say. What fails is tried again, a prepare after 60 to 90 s, all else after 10 to 15 s; pods that
+were deleted by force are seen to every 60 s, and the runtime is asked for news every 10 s: all compressed by 200.
 
 Three faults of 1.36 are left out, since what they do cannot be mended in front of it, or only in part: it
 unprepares for a pod that has no part in the entry; it lets a pod join a claim while the last other one's
@@ -29,12 +28,14 @@ import threading
 
 import grpc
 
+from kubelet_containers import Containers
 from kubelet_drivers import claim as claim_message
 from waiting import GENEROUS_S
 
-_PREPARE_AGAIN_S = 0.6, 0.9
-_UNPREPARE_AGAIN_S = 0.1, 0.15
-_GC_S = 0.6
+_PREPARE_AGAIN_S = 0.3, 0.45
+_AGAIN_S = 0.05, 0.075
+_GC_S = 0.3
+_RELIST_S = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,35 +48,41 @@ class Pod:
     def __init__(self, uid, claims):
         self.uid = uid
         self.claims = list(claims)
-        self.devices = None
         self.deleting = self.forced = self.gone = False
+        self.news = 0  # what has happened to it
 
     def __str__(self):
-        return (f"pod {self.uid} of {self.claims}: devices {self.devices}, deleting {self.deleting}, "
-                f"forced {self.forced}, gone {self.gone}")
+        return (f"pod {self.uid} of {self.claims}: deleting {self.deleting}, forced {self.forced}, "
+                f"gone {self.gone}")
 
 
 class _Failed(Exception):
-    """A step of a pod's, which is tried again."""
+    """A step of a pod's, which is tried again after so long."""
+
+    def __init__(self, why, again=_AGAIN_S):
+        super().__init__(why)
+        self.again = again
 
 
 class _Life:
     """One process of the kubelet's, and what it knows only by itself."""
 
-    def __init__(self):
+    def __init__(self, cri_socket):
         self.over = False
+        self.containers = Containers(cri_socket)
         self.prepared = set()     # claims
         self.unpreparing = set()  # likewise
         self.threads = []
 
 
 class KubeletClaims:
-    def __init__(self, drivers, state_path, seed=""):
+    def __init__(self, drivers, state_path, cri_socket, seed=""):
         self.drivers = drivers
-        self.pods = {}  # by uid; of the API server's, and their sandboxes
+        self.pods = {}  # by uid; of the API server's
         self.failures = collections.Counter()  # of steps, by what was said
         self.late = []  # calls that nobody answered in time
         self._path = pathlib.Path(state_path)
+        self._cri_socket = cri_socket
         self._random = random.Random(f"kubelet {seed}")
         self._entries = {}  # {claim uid: {"pods": [uid], "devices": {driver: [CDI name]}}}
         self._changed = threading.Condition(threading.RLock())
@@ -86,9 +93,10 @@ class KubeletClaims:
     def start(self):
         with self._changed:
             self._entries = json.loads(self._path.read_text()) if self._path.exists() else {}
-            self._life = _Life()
+            self._life = _Life(self._cri_socket)
             self.drivers.start()
             self._spawn(self._collect)
+            self._spawn(self._relist)
             for pod in self.pods.values():
                 if not pod.gone:
                     self._spawn(self._work, pod)
@@ -101,9 +109,12 @@ class KubeletClaims:
             life.over = True
             self._changed.notify_all()
         self.drivers.stop()
+        life.containers.close()
         for thread in life.threads:
             thread.join(GENEROUS_S)
             assert not thread.is_alive(), "a pod's worker does not end"
+
+    kill = terminate = stop
 
     def _spawn(self, what, *arguments):
         thread = threading.Thread(target=what, args=(self._life, *arguments), daemon=True)
@@ -125,21 +136,15 @@ class KubeletClaims:
         with self._changed:
             pod.deleting = True
             pod.forced = force
-            self._changed.notify_all()
+            self._tell(pod)
 
-    def lose_sandbox(self, pod):
-        with self._changed:
-            pod.devices = None
-            self._changed.notify_all()
+    def _tell(self, pod):
+        pod.news += 1
+        self._changed.notify_all()
 
     def live(self):
         with self._changed:
             return [pod for pod in self.pods.values() if not pod.deleting]
-
-    def holders(self, uid):
-        """The pods whose containers have the claim's devices."""
-        with self._changed:
-            return [pod.uid for pod in self.pods.values() if pod.devices and uid in pod.devices]
 
     def entries(self):
         with self._changed:
@@ -149,46 +154,76 @@ class KubeletClaims:
 
     def _work(self, life, pod):
         while not life.over and not pod.gone:
-            pause, pauses = None, _PREPARE_AGAIN_S
+            news, pause = pod.news, None
             try:
-                if pod.deleting:
-                    pauses = _UNPREPARE_AGAIN_S
-                    self._terminate(life, pod)
-                elif pod.devices is None:
-                    self._make_sandbox(life, pod)
+                (self._terminate if pod.deleting else self._sync)(life, pod)
             except _Failed as why:
                 self.failures[str(why)] += 1
-                pause = self._random.uniform(*pauses)
-            deleting = pod.deleting and pauses is _UNPREPARE_AGAIN_S
+                pause = self._random.uniform(*why.again)
+            except grpc.RpcError as error:
+                self.failures[f"{error.code().name}: {error.details()}"] += 1
+                pause = self._random.uniform(*_AGAIN_S)
+            except ValueError:  # its connection is closed
+                assert life.over
             with self._changed:
-                self._changed.wait_for(lambda: life.over or pod.gone or pod.deleting != deleting
-                                       or pause is None and pod.devices is None, pause)
+                self._changed.wait_for(lambda: life.over or pod.gone or pod.news != news, pause)
 
-    def _make_sandbox(self, life, pod):
-        self._prepare(life, pod)
+    def _sync(self, life, pod):
+        status = life.containers.status(pod.uid)
+        if status.sandbox is None:
+            life.containers.stop(status)
+            self._prepare(life, pod)
+            with self._changed:
+                self._check(life)
+                if pod.deleting:
+                    return
+            life.containers.make_sandbox(status)
+            status = life.containers.status(pod.uid)
+        if status.sandbox is not None:
+            life.containers.keep_running(status, self._names(pod))
+
+    def _names(self, pod):
+        """Of CDI, for its containers."""
         with self._changed:
-            if life.over or pod.deleting:
-                return
-            pod.devices = {one.uid: sorted(
-                name for names in self._entries[one.uid]["devices"].values() for name in names)
-                           for one in pod.claims}
+            if any(one.uid not in self._entries for one in pod.claims):
+                raise _Failed("internal error: unable to get claim info")
+            return [name for one in pod.claims
+                    for names in self._entries[one.uid]["devices"].values() for name in names]
 
     def _terminate(self, life, pod):
+        status = life.containers.status(pod.uid)
+        life.containers.stop(status)
+        if not pod.forced:
+            self._unprepare(life, pod.uid, pod.claims)
+        life.containers.remove(status)
         with self._changed:
-            pod.devices = None
-            if pod.forced:
-                pod.gone = True
-                return
-        self._unprepare(life, pod.uid, pod.claims)
-        with self._changed:
+            self._check(life)
             pod.gone = True
+
+    def _relist(self, life):
+        """What has become of containers and sandboxes by itself."""
+        before = {}
+        while True:
+            with self._changed:
+                if self._changed.wait_for(lambda: life.over, _RELIST_S):
+                    return
+            try:
+                now = {uid: [(one.id, one.state) for one in (*status.sandboxes, *status.containers)]
+                       for uid, status in life.containers.all().items()}
+            except (grpc.RpcError, ValueError):
+                continue
+            with self._changed:
+                for pod in self.pods.values():
+                    if before.get(pod.uid) != now.get(pod.uid):
+                        self._tell(pod)
+            before = now
 
     # ---- claims ----
 
     def _prepare(self, life, pod):
         for name in {name for one in pod.claims for name in one.drivers}:
             if self.drivers.instance(name) is None:
-                raise _Failed("not registered")
+                raise _Failed("not registered", _PREPARE_AGAIN_S)
         with self._changed:
             self._check(life)
             if any(one.uid in life.unpreparing for one in pod.claims):
@@ -200,13 +235,12 @@ class KubeletClaims:
                     entry["pods"].append(pod.uid)
                 self._write()
             wanted = [one for one in pod.claims if one.uid not in life.prepared]
-        for name, answers in self._ask(life, "NodePrepareResources", wanted):
+        for name, answers in self._ask(life, "NodePrepareResources", wanted, _PREPARE_AGAIN_S):
             with self._changed:
                 self._check(life)
                 for uid, answer in answers.items():
-                    devices = self._entries[uid]["devices"]
-                    devices[name] = sorted({*devices[name], *(
-                        cdi for device in answer.devices for cdi in device.cdi_device_ids)})
+                    self._entries[uid]["devices"][name] += [
+                        cdi for device in answer.devices for cdi in device.cdi_device_ids]
         with self._changed:
             self._check(life)
             life.prepared.update(one.uid for one in pod.claims)
@@ -228,7 +262,7 @@ class KubeletClaims:
                 life.unpreparing.add(one.uid)
                 life.prepared.discard(one.uid)
         try:
-            for _ in self._ask(life, "NodeUnprepareResources", last):
+            for _ in self._ask(life, "NodeUnprepareResources", last, _AGAIN_S):
                 pass
             with self._changed:
                 self._check(life)
@@ -239,7 +273,7 @@ class KubeletClaims:
             with self._changed:
                 life.unpreparing.difference_update(one.uid for one in last)
 
-    def _ask(self, life, method, claims):
+    def _ask(self, life, method, claims, again):
         """(driver, its answers by claim) for each driver of theirs, one after the other."""
         by_driver = collections.defaultdict(list)
         for one in claims:
@@ -249,19 +283,19 @@ class KubeletClaims:
             try:
                 answers = dict(self.drivers.begin(name, method, messages).result().claims)
             except LookupError as error:
-                raise _Failed("not registered") from error
+                raise _Failed("not registered", again) from error
             except (ValueError, grpc.FutureCancelledError) as error:  # it lets go of the driver
-                raise _Failed("let go") from error
+                raise _Failed("let go", again) from error
             except grpc.RpcError as error:
                 if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
                     self.late.append(f"{method} of {[one.uid for one in messages]} of {name}")
-                raise _Failed(f"{error.code().name}: {error.details()}") from error
+                raise _Failed(f"{error.code().name}: {error.details()}", again) from error
             self._check(life)
             if set(answers) != {one.uid for one in messages}:
-                raise _Failed(f"{method}: answers for {sorted(answers)}")
+                raise _Failed(f"{method}: answers for {sorted(answers)}", again)
             for answer in answers.values():
                 if answer.error:
-                    raise _Failed(answer.error)
+                    raise _Failed(answer.error, again)
             yield name, answers
 
     @staticmethod
