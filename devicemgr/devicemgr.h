@@ -88,6 +88,8 @@ struct devicemgr_settings {
     /* Drivers whose answers may be given once more from the checkpoint while they are away. */
     const char *const *cached_prepare;
     size_t cached_prepare_len;
+    bool cluster;                  /* there is one that can be asked to evict pods */
+    uint64_t evict_force_after_ms; /* how long disruption budgets are kept to; 0: for ever */
     /* For tests: whatever is kept up to date step by step is made out anew after each run, and a
      * difference aborts. Costs what that saves. */
     bool checked;
@@ -231,6 +233,14 @@ enum devicemgr_checked {
 void devicemgr_container_checked(struct devicemgr *mgr, uint64_t now_ms, uint64_t check,
                                  enum devicemgr_checked answer);
 
+/* The end of the port `stop_container`: `code` 0 with one that has ended, NOT_FOUND with one that is not
+ * there; else a gRPC code with the runtime's words. */
+void devicemgr_container_stopped(struct devicemgr *mgr, uint64_t now_ms, uint64_t op, int code,
+                                 const char *message);
+/* The end of the port `evict_pod`. */
+void devicemgr_pod_evicted(struct devicemgr *mgr, uint64_t now_ms, uint64_t order,
+                           enum devicemgr_evicted outcome);
+
 /* ---- pods ---- */
 struct devicemgr_sandbox {
     const char *id;
@@ -278,6 +288,7 @@ struct devicemgr_container {
     bool running; /* created or running: it may hold devices */
     const struct devicemgr_annotation *annotations;
     size_t annotations_len;
+    bool created; /* with `running`: it has not been started */
 };
 void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
                               const struct devicemgr_sandbox *sandboxes, size_t sandboxes_len,

@@ -51,4 +51,19 @@ void devicemgr_grace_end(struct devicemgr *mgr, uint64_t now_ms, uint64_t number
 void devicemgr_release(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *pod,
                        const char *by, bool dry);
 
+/* Of a grace: the pod's own. */
+#define DEVICEMGR_POD_GRACE UINT64_MAX
+
+/*
+ * Ends a pod that the runtime knows, its uid, "namespace/name", or its name in any namespace: by the API
+ * server where there is one (devicemgr_settings.cluster) and it is not to be `here`, else by stopping its
+ * containers; nothing of it is made any more until that is taken back. Answered when it is durable, not
+ * when the pod has ended, which is an event (ports.h). ABORTED: it is being done, but a restart forgets it
+ * until the store takes it. What is asked for again has the shorter grace. Grace: at least 1 s.
+ */
+void devicemgr_end(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *pod,
+                   uint64_t grace_ms, bool here, const char *reason, uint64_t at_s);
+/* The operator does not want that any more. NOT_FOUND: he has not asked for it. */
+void devicemgr_end_cancel(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *pod);
+
 #endif

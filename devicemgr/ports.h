@@ -23,6 +23,7 @@ enum devicemgr_record_kind {
     DEVICEMGR_RECORD_ORDER,      /* kind, resource, device id or ""; checkpoint.v1.Order */
     DEVICEMGR_RECORD_DRIVER,     /* key[0] its name; checkpoint.v1.Driver */
     DEVICEMGR_RECORD_CLAIM,      /* claim uid, driver; checkpoint.v1.Claim */
+    DEVICEMGR_RECORD_ENDING,     /* key[0] pod uid; checkpoint.v1.Ending */
     DEVICEMGR_RECORD_LOSS,       /* key[0] "rows_lost": they were, and the runtime has not been
                                   * listed late enough since. A store may write it by itself */
 };
@@ -54,6 +55,8 @@ enum devicemgr_event_kind {
     DEVICEMGR_EVENT_RELEASED,   /* no container of those runs any more */
     DEVICEMGR_EVENT_TAKEN,      /* an operator has taken them; `text`: who, and why */
     DEVICEMGR_EVENT_REFUSED, /* a create; `word`: the reason's, `text`: what the client was told */
+    DEVICEMGR_EVENT_ENDING,  /* a pod is to end; `word`: who asks, `text`: why */
+    DEVICEMGR_EVENT_ENDED,   /* it has; `word`: how */
     DEVICEMGR_EVENT_KINDS,   /* how many there are */
 };
 /* Ids that an event names. */
@@ -87,7 +90,8 @@ enum devicemgr_line {
     DEVICEMGR_LINE_UNSTORED,      /* state cannot be stored */
     DEVICEMGR_LINE_STORED,        /* it can again */
     DEVICEMGR_LINE_RUNTIME_LISTED,
-    DEVICEMGR_LINES, /* how many there are */
+    DEVICEMGR_LINE_ENDING, /* of a pod that is ended from here */
+    DEVICEMGR_LINES,       /* how many there are */
 };
 
 /* What a line of the log is about, besides its words. NULL: not about one, or not known. */
@@ -112,6 +116,24 @@ struct devicemgr_claim_done {
     /* Of one that was prepared: the bytes of NodePrepareResourceResponse of dra v1. */
     const void *response;
     size_t response_bytes;
+};
+
+/* A pod that the cluster is to evict. */
+struct devicemgr_eviction {
+    const char *pod_uid;
+    const char *pod_namespace;
+    const char *pod_name;
+    bool own_grace; /* the pod's own; else: */
+    uint64_t grace_ms;
+    bool forced;     /* without regard to disruption budgets */
+    const char *why; /* a part of a sentence, for people */
+};
+
+/* What became of it. */
+enum devicemgr_evicted {
+    DEVICEMGR_EVICTED,   /* its deletion is accepted */
+    DEVICEMGR_NOT_THERE, /* no pod of that uid is there (any more) */
+    DEVICEMGR_IS_STATIC, /* it is a static pod's mirror: its end would change nothing */
 };
 
 /* What became of what an operator asked for. */
@@ -149,6 +171,15 @@ struct devicemgr_ports {
     /* List the runtime once more, asked for from now on: devicemgr_runtime_listing() follows, also
      * if a list is under way. */
     void (*runtime_list)(void *user);
+    /* Stop this container of the runtime, which has so long until it is killed; ends in
+     * devicemgr_container_stopped(). These and the next three are not called where no pod is ended. */
+    void (*stop_container)(void *user, uint64_t op, const char *container_id, uint64_t grace_ms);
+    /* Nobody waits for that any more, and it need not go on. */
+    void (*stop_cancel)(void *user, uint64_t op);
+    /* Have the cluster evict the pod, tried for ever; ends in devicemgr_pod_evicted(). */
+    void (*evict_pod)(void *user, uint64_t order, const struct devicemgr_eviction *eviction);
+    /* Nobody waits for that any more; it may have been done. */
+    void (*evict_cancel)(void *user, uint64_t order);
     /* The end of a create that devicemgr_create() left pending. */
     void (*verdict)(void *user, uint64_t create, const struct devicemgr_verdict *verdict);
     /* The answer to devicemgr_prefer(): none is no preference. */

@@ -116,6 +116,37 @@ static void put_claim(json_t *one, const ProtobufCMessage *message)
     json_value_set(one, "answer", bytes_or_null(row->has_response, &row->response));
 }
 
+static json_t *ask_of(const Checkpoint__V1__EndingAsk *ask)
+{
+    json_t *one = must(json_object());
+
+    json_value_set(one, "asker", json_value_text(ask->asker));
+    json_value_set(one, "token", json_value_number(ask->token));
+    json_value_set(one, "graceMs", ask->own_grace ? json_null() : json_value_number(ask->grace_ms));
+    json_value_set(one, "here", json_boolean(ask->here));
+    json_value_set(one, "why", json_value_text_or_null(ask->why));
+    json_value_set(one, "atSeconds", json_value_number(ask->at_s));
+    return one;
+}
+
+static void put_ending(json_t *one, const ProtobufCMessage *message)
+{
+    const Checkpoint__V1__Ending *row = (const Checkpoint__V1__Ending *)message;
+    json_t *asks = must(json_array());
+
+    for (size_t i = 0; i < row->n_asks; i++)
+        json_value_append(asks, ask_of(row->asks[i]));
+    json_value_set(one, "uid", json_value_text(row->pod_uid));
+    json_value_set(one, "namespace", json_value_text_or_null(row->namespace_));
+    json_value_set(one, "name", json_value_text_or_null(row->name));
+    json_value_set(one, "state", json_value_text(row->state));
+    json_value_set(one, "asks", asks);
+    json_value_set(one, "boot", json_value_text_or_null(row->boot_id));
+    json_value_set(one, "askedMs", json_value_number(row->asked_ms));
+    json_value_set(one, "dueMs", json_value_number(row->due_ms));
+    json_value_set(one, "static", json_boolean(row->static_pod));
+}
+
 /* ---- all of them ---- */
 
 static const struct list {
@@ -129,6 +160,7 @@ static const struct list {
     {"order", "orders", &checkpoint__v1__order__descriptor, put_order},
     {"driver", "drivers", &checkpoint__v1__driver__descriptor, put_driver},
     {"claim", "claims", &checkpoint__v1__claim__descriptor, put_claim},
+    {"ending", "endings", &checkpoint__v1__ending__descriptor, put_ending},
 };
 #define LISTS_LEN (sizeof LISTS / sizeof LISTS[0])
 

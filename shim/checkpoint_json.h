@@ -19,7 +19,7 @@
 json_t *checkpoint_json_new(void);
 /* Of what schema the checkpoint is, and whether all of it is as it was written. */
 void checkpoint_json_set_head(json_t *document, uint64_t schema_version, bool sound);
-/* A packed row of checkpoint_v1.proto; `kind`: resource, allocation, pod, order, driver or claim. Nothing comes of one
+/* A packed row of checkpoint_v1.proto; `kind`: resource, allocation, pod, order, driver, claim or ending. Nothing comes of one
  * that makes no sense, or of another kind. */
 void checkpoint_json_add(json_t *document, const char *kind, const uint8_t *value, size_t bytes);
 

@@ -16,9 +16,9 @@ void checkpoint_report_put_counts(FILE *out, const struct checkpoint_report *rep
 {
     fprintf(out,
             "%" PRIu64 " resources, %" PRIu64 " allocations, %" PRIu64 " pods, %" PRIu64
-            " orders, %" PRIu64 " drivers, %" PRIu64 " claims",
+            " orders, %" PRIu64 " drivers, %" PRIu64 " claims, %" PRIu64 " endings",
             report->resources, report->allocations, report->pods, report->orders, report->drivers,
-            report->claims);
+            report->claims, report->endings);
 }
 
 void checkpoint_report_put_findings(FILE *out, const struct checkpoint_report *report)
@@ -68,6 +68,7 @@ json_t *checkpoint_report_json(const struct checkpoint_report *report)
     json_value_set(all, "orders", json_value_number(report->orders));
     json_value_set(all, "drivers", json_value_number(report->drivers));
     json_value_set(all, "claims", json_value_number(report->claims));
+    json_value_set(all, "endings", json_value_number(report->endings));
     json_value_set(all, "findings", findings);
     json_value_set(all, "findingsTotal", json_value_number(report->findings_total));
     return all;

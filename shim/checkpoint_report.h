@@ -22,7 +22,7 @@ struct checkpoint_report {
     const char *path;
     uint64_t schema_version;
     bool sound;
-    uint64_t resources, allocations, pods, orders, drivers, claims; /* rows */
+    uint64_t resources, allocations, pods, orders, drivers, claims, endings; /* rows */
     const struct checkpoint_finding *findings;
     size_t findings_len;
     uint64_t findings_total; /* these are the first of them */
@@ -35,7 +35,7 @@ void checkpoint_report_put_name(FILE *out, const struct checkpoint_report *repor
 /* Out of memory ends the process. */
 json_t *checkpoint_report_json(const struct checkpoint_report *report);
 
-/* "2 resources, 1 allocations, 1 pods, 0 orders, 0 drivers, 0 claims" */
+/* "2 resources, 1 allocations, 1 pods, 0 orders, 0 drivers, 0 claims, 0 endings" */
 void checkpoint_report_put_counts(FILE *out, const struct checkpoint_report *report);
 /* A line for each, and how many more there are. */
 void checkpoint_report_put_findings(FILE *out, const struct checkpoint_report *report);

@@ -27,6 +27,8 @@ void daemon_event_of_core(struct events *events, const struct devicemgr_event *e
         [DEVICEMGR_EVENT_RELEASED] = "released",
         [DEVICEMGR_EVENT_TAKEN] = "taken",
         [DEVICEMGR_EVENT_REFUSED] = "refused",
+        [DEVICEMGR_EVENT_ENDING] = "ending",
+        [DEVICEMGR_EVENT_ENDED] = "ended",
     };
     const struct event_said said = {.kind = KINDS[event->kind],
                                     .again = event->again,

@@ -69,6 +69,7 @@ enum log_kind {
     LOG_KIND_UNSTORED,
     LOG_KIND_STORED,
     LOG_KIND_RUNTIME_LISTED,
+    LOG_KIND_ENDING,
     /* of a socket that we serve */
     LOG_KIND_SOCKET_AWAY,
     LOG_KIND_SOCKET_BACK,

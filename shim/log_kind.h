@@ -38,6 +38,7 @@ static const struct log_kind_names {
     [LOG_KIND_UNSTORED] = {"unstored", "da7cca500d374cf8b0cc545257fbb8bc"},
     [LOG_KIND_STORED] = {"stored", "921a548757aa48f1a409d5203add1272"},
     [LOG_KIND_RUNTIME_LISTED] = {"runtime-listed", "ddd9b117254a42fcb5dbce89946a9e3a"},
+    [LOG_KIND_ENDING] = {"ending", "5638334989f74b039561d99118be81b0"},
     [LOG_KIND_SOCKET_AWAY] = {"socket-away", "9c99ec68de69444ea651c704955b5ab1"},
     [LOG_KIND_SOCKET_BACK] = {"socket-back", "9d9e777544b44af08baded60b1e47d17"},
     [LOG_KIND_EVENTS_UNKEPT] = {"events-unkept", "f3a1a7c304544b9db716a36eb42a0f1d"},

@@ -27,6 +27,21 @@ void action_steered(struct action_queue *queue, uint64_t number, int code, bool 
     action->text = mem_strdup(text);
 }
 
+struct devicemgr_eviction *action_eviction(const struct devicemgr_eviction *from)
+{
+    size_t bytes = mem_text_bytes(from->pod_uid) + mem_text_bytes(from->pod_namespace) +
+                   mem_text_bytes(from->pod_name) + mem_text_bytes(from->why);
+    struct devicemgr_eviction *to = mem_alloc(sizeof *to + bytes, 1);
+    char *end = (char *)(to + 1);
+
+    *to = *from;
+    to->pod_uid = mem_text_move(&end, from->pod_uid);
+    to->pod_namespace = mem_text_move(&end, from->pod_namespace);
+    to->pod_name = mem_text_move(&end, from->pod_name);
+    to->why = mem_text_move(&end, from->why);
+    return to;
+}
+
 /* The oldest; ownership goes out. NULL: none. */
 static struct action *take(struct action_queue *queue)
 {
@@ -76,6 +91,7 @@ static void action_free(struct action *action)
     free(action->event);
     free(action->about);
     free(action->claim);
+    free(action->eviction);
     free(action->response);
     free(action);
 }
@@ -172,6 +188,18 @@ static void carry_out(const struct action *a, const struct devicemgr_ports *port
         break;
     case ACTION_RUNTIME_LIST:
         ports->runtime_list(user);
+        break;
+    case ACTION_STOP_CONTAINER:
+        ports->stop_container(user, a->subject, a->text, a->timeout_ms);
+        break;
+    case ACTION_STOP_CANCEL:
+        ports->stop_cancel(user, a->subject);
+        break;
+    case ACTION_EVICT_POD:
+        ports->evict_pod(user, a->subject, a->eviction);
+        break;
+    case ACTION_EVICT_CANCEL:
+        ports->evict_cancel(user, a->subject);
         break;
     case ACTION_VERDICT:
         verdict(a, ports, user);

@@ -20,6 +20,10 @@ enum action_kind {
     ACTION_COMMIT,
     ACTION_CONTAINER_CHECK,
     ACTION_RUNTIME_LIST,
+    ACTION_STOP_CONTAINER,
+    ACTION_STOP_CANCEL,
+    ACTION_EVICT_POD,
+    ACTION_EVICT_CANCEL,
     ACTION_VERDICT,
     ACTION_PREFERRED,
     ACTION_EVENT,
@@ -44,7 +48,7 @@ struct action_row {
 struct action {
     enum action_kind kind;
     uint64_t subject; /* endpoint, registration, commit, check, create, prefer, steer, driver's
-                       * instance or who asked for a claim */
+                       * instance, who asked for a claim, a stop or an order to evict */
     uint64_t call;
     uint64_t timeout_ms;
     uint64_t held_ms; /* of a create */
@@ -61,8 +65,9 @@ struct action {
     size_t rows_len;
     struct devicemgr_event *event; /* in one piece with all it points to; with the next */
     struct devicemgr_about *about; /* of a line; NULL: nothing */
-    struct devicemgr_claim *claim; /* in one piece with all it points to */
-    uint8_t *response;             /* of a claim that was prepared */
+    struct devicemgr_claim *claim; /* in one piece with all it points to; so is the next */
+    struct devicemgr_eviction *eviction;
+    uint8_t *response; /* of a claim that was prepared */
     size_t response_bytes;
     struct action *next;
 };
@@ -78,6 +83,8 @@ struct action *action_push(struct action_queue *queue, enum action_kind kind, ui
 /* What an operator asked for is over: `code`, and whether it has `changed` anything; `text` is copied. */
 void action_steered(struct action_queue *queue, uint64_t number, int code, bool changed,
                     const char *text);
+/* A copy in one piece, for an action. */
+struct devicemgr_eviction *action_eviction(const struct devicemgr_eviction *from);
 /* Calls off what is queued of that kind for that subject and call (0: it has none), in time. False:
  * nothing is. */
 bool actions_drop(struct action_queue *queue, enum action_kind kind, uint64_t subject,

@@ -48,6 +48,8 @@ static uint8_t *value_of(struct state *state, const struct dirty_thing *thing, s
         return record_of_driver(thing->driver, bytes_len);
     if (thing->claim && claim_state_kept(thing->claim->state))
         return record_of_claim(thing->claim, state->settings.boot_id, bytes_len);
+    if (thing->ending && thing->ending->state != ENDING_GONE)
+        return record_of_ending(thing->ending, state->settings.boot_id, bytes_len);
     if (thing->loss && state->listing.rows_lost) {
         *bytes_len = 1;
         return (uint8_t *)mem_strdup("1");
@@ -61,7 +63,8 @@ static bool is_wanted(const struct state *state, const struct dirty_thing *thing
     return (thing->allocation && thing->allocation->row != ALLOCATION_RESERVED) ||
            (thing->resource && resource_kept(thing->resource)) ||
            (thing->pod && pod_kept(state, thing->pod)) || thing->order || thing->driver ||
-           (thing->claim && claim_state_kept(thing->claim->state)) || thing->loss;
+           (thing->claim && claim_state_kept(thing->claim->state)) ||
+           (thing->ending && thing->ending->state != ENDING_GONE) || thing->loss;
 }
 
 uint64_t checkpoint_next_ms(const struct state *state)
@@ -219,6 +222,10 @@ void checkpoint_store_reset(struct state *state)
     for (struct claim *claim = state->claims.by_key; claim; claim = claim->hh.next) {
         claim_set_unstored(claim);
         dirty_touch_claim(state, claim);
+    }
+    for (struct ending *ending = state->endings.by_uid; ending; ending = ending->hh.next) {
+        ending->stored = false;
+        dirty_touch_ending(state, ending, true);
     }
     dirty_touch_loss(state, true);
 }

@@ -8,7 +8,7 @@ static const char *const KIND_NAMES[] = {
     [DEVICEMGR_RECORD_RESOURCE] = "resource", [DEVICEMGR_RECORD_ALLOCATION] = "allocation",
     [DEVICEMGR_RECORD_POD] = "pod",           [DEVICEMGR_RECORD_ORDER] = "order",
     [DEVICEMGR_RECORD_DRIVER] = "driver",     [DEVICEMGR_RECORD_CLAIM] = "claim",
-    [DEVICEMGR_RECORD_LOSS] = "loss",
+    [DEVICEMGR_RECORD_ENDING] = "ending",     [DEVICEMGR_RECORD_LOSS] = "loss",
 };
 
 void dirty_row_free(struct dirty_row *row)
@@ -92,6 +92,10 @@ struct dirty_thing dirty_thing(struct state *state, const struct dirty_row *row)
     case DEVICEMGR_RECORD_LOSS:
         thing.loss = true;
         break;
+    case DEVICEMGR_RECORD_ENDING:
+        thing.ending = endings_edit(&state->endings, parts[0]);
+        thing.stored = thing.ending ? &thing.ending->stored : NULL;
+        break;
     }
     return thing;
 }
@@ -150,6 +154,12 @@ void dirty_touch_claim(struct state *state, const struct claim *claim)
 {
     touch(state, DEVICEMGR_RECORD_CLAIM, claim->uid, claim->driver, "", claim->stored);
     state->dirty.due = true;
+}
+
+void dirty_touch_ending(struct state *state, const struct ending *ending, bool due)
+{
+    touch(state, DEVICEMGR_RECORD_ENDING, ending->pod_uid, "", "", ending->stored);
+    state->dirty.due = state->dirty.due || due;
 }
 
 /* The store may have written it by itself. */

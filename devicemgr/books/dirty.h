@@ -16,6 +16,7 @@
 struct allocation;
 struct claim;
 struct driver;
+struct ending;
 struct order;
 struct pod;
 struct resource;
@@ -50,6 +51,8 @@ void dirty_touch_pod_gone(struct state *state, const char *pod_uid);
 void dirty_touch_order(struct state *state, const struct order *order);
 void dirty_touch_driver(struct state *state, const struct driver *driver);
 void dirty_touch_claim(struct state *state, const struct claim *claim);
+/* `due`: likewise, else it rides along. */
+void dirty_touch_ending(struct state *state, const struct ending *ending, bool due);
 /* Whether rows are lost. */
 void dirty_touch_loss(struct state *state, bool due);
 
@@ -60,7 +63,7 @@ struct dirty_row *dirty_find(const struct dirty *dirty, const char *key, size_t 
 /* Finds or adds; `parts` has DIRTY_KEYS_LEN, and is copied. */
 struct dirty_row *dirty_ensure(struct state *state, enum devicemgr_record_kind kind,
                                const char *const *parts);
-/* What the row is of: one of the seven, or none. Valid until a table changes. */
+/* What the row is of: one of the eight, or none. Valid until a table changes. */
 struct dirty_thing {
     struct resource *resource;
     struct allocation *allocation;
@@ -68,6 +71,7 @@ struct dirty_thing {
     struct order *order;
     struct driver *driver;
     struct claim *claim;
+    struct ending *ending;
     bool loss;    /* whether rows are lost: of no table */
     bool *stored; /* where it remembers that the store may have its row */
 };

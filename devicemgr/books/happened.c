@@ -94,6 +94,20 @@ void happened_taken(struct state *state, const struct allocation *allocation, co
     tell_allocation(state, DEVICEMGR_EVENT_TAKEN, false, allocation, by);
 }
 
+void happened_to_pod(struct state *state, enum devicemgr_event_kind kind,
+                     const struct ending *ending, const char *word, const char *words)
+{
+    const struct devicemgr_event event = {.kind = kind,
+                                          .pod_uid = ending->pod_uid,
+                                          .pod_namespace = ending->pod_namespace,
+                                          .pod_name = ending->pod_name,
+                                          .word = word,
+                                          .text = words};
+
+    if (state->watched)
+        put(state, &event);
+}
+
 void happened_refused(struct state *state, const struct demand *demand, const char *resource,
                       const struct ids *ids, const char *word, const char *words)
 {

@@ -10,6 +10,7 @@
 
 struct allocation;
 struct demand;
+struct ending;
 struct state;
 
 /* Of a resource; `words`: a peer's or ours, NULL: none. All of it is copied, here and below. */
@@ -20,6 +21,9 @@ void happened_to_allocation(struct state *state, enum devicemgr_event_kind kind,
                             const struct allocation *allocation);
 /* An operator has taken them from it; `by`: who, and why. */
 void happened_taken(struct state *state, const struct allocation *allocation, const char *by);
+/* Of a pod that is ended; `word` static, `words` as above. */
+void happened_to_pod(struct state *state, enum devicemgr_event_kind kind,
+                     const struct ending *ending, const char *word, const char *words);
 /* `demand` was refused, for the reason of this word (static), and was told so in these words;
  * `resource` NULL: not for one; `ids`: of those that it is about. */
 void happened_refused(struct state *state, const struct demand *demand, const char *resource,

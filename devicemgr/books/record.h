@@ -9,6 +9,7 @@
 #include "devicemgr/things/allocation.h"
 #include "devicemgr/things/claim.h"
 #include "devicemgr/things/driver.h"
+#include "devicemgr/things/ending.h"
 #include "devicemgr/things/order.h"
 #include "devicemgr/things/pod.h"
 #include "devicemgr/things/resource.h"
@@ -23,6 +24,7 @@ uint8_t *record_of_pod(const struct pod *pod, uint64_t now_ms, size_t *bytes_len
 uint8_t *record_of_order(const struct order *order, size_t *bytes_len);
 uint8_t *record_of_driver(const struct driver *driver, size_t *bytes_len);
 uint8_t *record_of_claim(const struct claim *claim, const char *boot_id, size_t *bytes_len);
+uint8_t *record_of_ending(const struct ending *ending, const char *boot_id, size_t *bytes_len);
 
 /*
  * These add what a row says; 0, or -1 with nothing changed: it is no such message, its key says
@@ -51,5 +53,9 @@ int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
  * that was in `boot_id`. */
 int record_restore_claim(struct claims *claims, uint64_t now_ms, const char *boot_id,
                          const struct devicemgr_record *record) __attribute__((warn_unused_result));
+/* Moments of another boot say nothing now: who asked asks now, and nothing was sent. */
+int record_restore_ending(struct endings *endings, uint64_t now_ms, const char *boot_id,
+                          const struct devicemgr_record *record)
+    __attribute__((warn_unused_result));
 
 #endif

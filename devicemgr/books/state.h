@@ -23,6 +23,7 @@
 #include "devicemgr/things/claim.h"
 #include "devicemgr/things/codes.h"
 #include "devicemgr/things/driver.h"
+#include "devicemgr/things/ending.h"
 #include "devicemgr/things/order.h"
 #include "devicemgr/things/pod.h"
 #include "devicemgr/things/resource.h"
@@ -44,6 +45,7 @@ struct state {
     struct allocations allocations;
     struct pods pods;
     struct orders orders;
+    struct endings endings;
     struct drivers drivers;
     struct claims claims;
     struct slices slices; /* as the cluster has them */

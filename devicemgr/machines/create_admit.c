@@ -7,6 +7,7 @@
 #include "devicemgr/books/facts.h"
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/machines/create.h"
+#include "devicemgr/rules/ended.h"
 #include "devicemgr/rules/usable.h"
 #include "devicemgr/things/name.h"
 
@@ -204,10 +205,12 @@ bool creates_begin(struct creates *creates, uint64_t number, const struct device
     struct create *create;
     struct reason reason;
 
-    if (!annotation && !token && !lost_token(creates->state, said))
+    reason = ended_pod(creates->state, said->pod_uid).reason;
+    if (reason.kind == REASON_NONE && !annotation && !token && !lost_token(creates->state, said))
         return false;
     create = create_new(creates, number, said);
-    reason = judge(creates, create, said, annotation, token, &error);
+    if (reason.kind == REASON_NONE)
+        reason = judge(creates, create, said, annotation, token, &error);
     if (reason.kind == REASON_NONE && create->demand.request.len == 0) {
         create_free(creates, create); /* its annotation was ignored */
         return false;

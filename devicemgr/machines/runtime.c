@@ -1,5 +1,7 @@
 #include "devicemgr/machines/runtime.h"
 
+#include <string.h>
+
 #include "devicemgr/books/facts.h"
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/books/state.h"
@@ -10,6 +12,17 @@ void runtime_fini(struct runtime *runtime)
     adopt_fini(&runtime->adopt);
 }
 
+/* Where the kubelet has the pod from (pkg/kubelet/types/pod_update.go): of what is not the API server's
+ * that has a mirror at most. */
+static bool is_static(const struct devicemgr_sandbox *told)
+{
+    for (size_t i = 0; i < told->annotations_len; i++) {
+        if (strcmp(told->annotations[i].key, "kubernetes.io/config.source") == 0)
+            return strcmp(told->annotations[i].value, "api") != 0;
+    }
+    return false;
+}
+
 struct sandbox *runtime_note_sandbox(struct state *state, const struct devicemgr_sandbox *told)
 {
     struct pod *pod = pods_ensure(&state->pods, told->pod_uid, told->pod_namespace, told->pod_name);
@@ -17,6 +30,8 @@ struct sandbox *runtime_note_sandbox(struct state *state, const struct devicemgr
 
     sandbox_set_ready(sandbox, state->listing.epoch, told->ready);
     pod_set_boot(pod, state->settings.boot_id);
+    if (is_static(told))
+        pod_set_static(pod);
     ledger_touch_pod(state, pod);
     return sandbox;
 }

@@ -32,6 +32,8 @@
 #pragma GCC poison endpoint_set_disconnected endpoint_set_options endpoint_set_registration
 #pragma GCC poison endpoint_set_state endpoint_set_stop_stored endpoint_stop endpoint_take_put_off
 #pragma GCC poison endpoint_take_put_off_registration endpoint_take_registration kubelet_note_token
+#pragma GCC poison ending_ask ending_drop_ask ending_set_due ending_set_restored
+#pragma GCC poison end_evict_cancel end_evict_order end_stop_sooner ending_set_state ending_set_static endings_remove
 #pragma GCC poison order_carry order_end ordered_committed orders_confirm orders_remove
 #pragma GCC poison orders_revert
 #pragma GCC poison claim_add_user claim_carry claim_drop_user claim_committed claim_forget_allocation
@@ -42,7 +44,7 @@
 #pragma GCC poison ledger_outcome_unknown ledger_remove_allocation plugin_answer
 #pragma GCC poison plugin_answer_all plugin_answer_failed
 #pragma GCC poison plugin_dial plugin_hang_up plugin_remove pod_ignore_once pod_note_token
-#pragma GCC poison pod_set_boot pod_set_remembers pod_set_removed pods_ensure_sandbox pods_remove
+#pragma GCC poison pod_set_boot pod_set_remembers pod_set_removed pod_set_static pods_ensure_sandbox pods_remove
 #pragma GCC poison pods_remove_sandbox record_restore_resource registration_dial_waiting
 #pragma GCC poison resource_list resource_planting_once resource_set_builtin resource_set_generation
 #pragma GCC poison resources_add resources_edit resources_fini resources_mutable resources_remove

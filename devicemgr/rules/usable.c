@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "devicemgr/rules/ended.h"
 #include "devicemgr/rules/kept_back.h"
 
 #include "devicemgr/rules/rule.h"
@@ -33,12 +34,12 @@ struct look usable_sandbox(const struct state *state, const struct wanted *first
 {
     const struct demand *demand = first->demand;
     const struct sandbox *sandbox = pods_find_sandbox(&state->pods, demand->sandbox_id);
-    struct look look = {.reason.resource = first->want->resource};
+    struct look look = ended_sandbox(state, demand);
 
-    if (!sandbox || sandbox->state != SANDBOX_OPEN) {
-        look.step = LOOK_REFUSE;
-        look.reason.kind = sandbox ? REASON_SANDBOX_STOPS : REASON_SANDBOX_REMOVED;
-    } else if (sandbox->dead) {
+    look.reason.resource = first->want->resource;
+    if (look.step != LOOK_GO)
+        return look;
+    if (sandbox->dead) {
         look.step = LOOK_WAIT;
         look.reason.kind = REASON_SANDBOX_NOT_READY;
         look.hold_ms = first->settings->hold_ms;

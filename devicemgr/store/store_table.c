@@ -35,6 +35,9 @@ const struct store_table store_tables[STORE_TABLES] = {
                                         "uid = ?1 AND driver = ?2"),
                                 .make = "CREATE TABLE claims (uid TEXT, driver TEXT, value BLOB,"
                                         " checksum INTEGER, PRIMARY KEY (uid, driver))"},
+    [DEVICEMGR_RECORD_ENDING] = {ONE_KEY("endings", "7", "uid"),
+                                 .make = "CREATE TABLE endings (uid TEXT PRIMARY KEY, value BLOB,"
+                                         " checksum INTEGER)"},
     [STORE_TABLE_META] = {ONE_KEY("meta", "3", "key")},
 };
 

@@ -127,6 +127,20 @@
  * a plugin's grace period. */
 #define DRIVER_KEEP_MS 300000
 
+/* Pods that are being ended, or were and are kept from coming back: some times as many as a node runs; and who
+ * may ask for one: each taint on a device of it does by itself. */
+#define ENDINGS_MAX 1024
+#define ENDING_ASKS_MAX 64
+/* The least of a grace, as of the kubelet's (pkg/kubelet/pod_workers.go): nobody is killed without a word. The
+ * most that a pod may have: what fits seconds in 32 bits. */
+#define END_GRACE_MS_MIN 1000
+#define END_GRACE_MS_MAX (2147483647ULL * 1000)
+/* A pod's own that does not stand on its containers: the API's default. */
+#define END_POD_GRACE_MS 30000
+/* After a stop that failed the runtime is listed again in so long, twice as long each time, at most so long. */
+#define END_RETRY_MS_MIN 1000
+#define END_RETRY_MS_MAX 30000
+
 /* A create is never held longer than this, and its refusal leaves this long before the
  * client's own deadline, so that the client sees our words and not its own. */
 #define HOLD_MS_MAX 60000

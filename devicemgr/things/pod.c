@@ -169,6 +169,11 @@ void pod_set_removed(struct pod *pod, bool removed)
     pod->removed = removed;
 }
 
+void pod_set_static(struct pod *pod)
+{
+    pod->static_pod = true;
+}
+
 /* ---- one sandbox ---- */
 
 void sandbox_set_epoch(struct sandbox *sandbox, uint64_t epoch)

@@ -67,7 +67,8 @@ struct pod {
     char **tokens;          /* containers for which the kubelet has asked by token */
     struct sandbox *sandboxes; /* by pod_next, the one added last first */
     size_t ignored_len, tokens_len;
-    bool remembers; /* its tokens, when it has no allocation any more */
+    bool static_pod; /* of a manifest, by its annotations */
+    bool remembers;  /* its tokens, when it has no allocation any more */
     UT_hash_handle hh;
 };
 
@@ -99,6 +100,7 @@ struct pod *pods_ensure(struct pods *pods, const char *uid, const char *pod_name
 /* The runtime knows it in this boot. */
 void pod_set_boot(struct pod *pod, const char *boot_id);
 void pod_set_removed(struct pod *pod, bool removed);
+void pod_set_static(struct pod *pod);
 /* With its sandboxes; that it was there is remembered. */
 void pods_remove(struct pods *pods, struct pod *pod);
 /* Whether there was a pod `uid` and is no more. */

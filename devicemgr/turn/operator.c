@@ -18,7 +18,7 @@ static void refuse(struct devicemgr *mgr, uint64_t number, int code, const char 
 /* Whether one more is too many; it is refused then. */
 static bool is_full(struct devicemgr *mgr, uint64_t number)
 {
-    if (mgr->steers.len + mgr->releases.len < STEERS_MAX)
+    if (mgr->steers.len + mgr->releases.len + mgr->ends.waiters_len < STEERS_MAX)
         return false;
     refuse(mgr, number, CODE_RESOURCE_EXHAUSTED,
            "too many orders wait for their turn: the store or the runtime is slow");

@@ -25,6 +25,9 @@ static int restore(struct state *state, const struct devicemgr_record *record)
         return record_restore_driver(&state->drivers, state->now_ms, record);
     case DEVICEMGR_RECORD_CLAIM:
         return record_restore_claim(&state->claims, state->now_ms, state->settings.boot_id, record);
+    case DEVICEMGR_RECORD_ENDING:
+        return record_restore_ending(&state->endings, state->now_ms, state->settings.boot_id,
+                                     record);
     case DEVICEMGR_RECORD_LOSS:
         listing_rows_lost(state);
         return 0;
@@ -66,4 +69,5 @@ void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms)
     showing_times(state);
     kubelet_restored(state);
     tasks_restored(&mgr->tasks, state->listing.rows_lost);
+    ends_restored(&mgr->ends);
 }

@@ -12,6 +12,7 @@
 #include "devicemgr/machines/listed.h"
 #include "devicemgr/machines/plugin.h"
 #include "devicemgr/things/moment.h"
+#include "devicemgr/turn/end.h"
 
 struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
                                 const struct devicemgr_ports *ports, void *user)
@@ -23,7 +24,7 @@ struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
     state->watched = ports && ports->event;
     mgr->calls.state = mgr->checks.state = mgr->prefers.state = state;
     mgr->runtime.state = mgr->runtime.adopt.state = mgr->steers.state = state;
-    mgr->releases.state = mgr->tasks.state = state;
+    mgr->releases.state = mgr->tasks.state = mgr->ends.state = state;
     mgr->creates = (struct creates){.state = state, .calls = &mgr->calls, .checks = &mgr->checks};
     mgr->ports = ports;
     mgr->user = user;
@@ -43,6 +44,7 @@ static void tables_fini(struct state *state)
     allocations_fini(&state->allocations);
     pods_fini(&state->pods);
     orders_fini(&state->orders);
+    endings_fini(&state->endings);
     claims_fini(&state->claims);
     drivers_fini(&state->drivers);
     slices_fini(&state->slices);
@@ -62,6 +64,7 @@ void devicemgr_free(struct devicemgr *mgr)
     steers_fini(&mgr->steers);
     releases_fini(&mgr->releases);
     tasks_fini(&mgr->tasks);
+    ends_fini(&mgr->ends);
     tables_fini(&mgr->state);
     state_fini(&mgr->state);
     free(mgr);
@@ -118,6 +121,7 @@ static void begin_commit(struct devicemgr *mgr)
     steers_commit_began(&mgr->steers, commit);
     releases_commit_began(&mgr->releases, commit);
     tasks_commit_began(&mgr->tasks);
+    ends_commit_began(&mgr->ends, commit);
 }
 
 /* A commit begins only when nothing else is left to do, so that it takes all rows there are. */
@@ -161,7 +165,8 @@ uint64_t devicemgr_next_ms(const struct devicemgr *mgr)
                                prefers_next_ms(&mgr->prefers), advertise_next_ms(state),
                                checkpoint_next_ms(state),      kubelet_next_ms(state),
                                state->listing.due_ms,          releases_next_ms(&mgr->releases),
-                               enroll_next_ms(state),          tasks_next_ms(&mgr->tasks)};
+                               enroll_next_ms(state),          tasks_next_ms(&mgr->tasks),
+                               ends_next_ms(&mgr->ends)};
     uint64_t next_ms = UINT64_MAX;
 
     for (size_t i = 0; i < sizeof due_ms / sizeof due_ms[0]; i++)
@@ -183,6 +188,7 @@ void devicemgr_tick(struct devicemgr *mgr, uint64_t now_ms)
     releases_tick(&mgr->releases);
     tasks_tick(&mgr->tasks);
     enroll_tick(state);
+    ends_tick(&mgr->ends);
     wake_tick(&state->wakes, state->now_ms);
 }
 
@@ -357,6 +363,7 @@ void devicemgr_sandbox_removed(struct devicemgr *mgr, uint64_t now_ms, const cha
     state_at(&mgr->state, now_ms);
     runtime_sandbox_removed(&mgr->runtime, sandbox_id);
     tasks_sandbox_ended(&mgr->tasks, sandbox_id);
+    ends_look(&mgr->ends);
 }
 
 void devicemgr_earlier_creates(struct devicemgr *mgr, uint64_t now_ms, bool under_way)
@@ -378,6 +385,8 @@ void devicemgr_runtime_listed(struct devicemgr *mgr, uint64_t now_ms,
     listed_take(&mgr->runtime, sandboxes, sandboxes_len, containers, containers_len);
     releases_listed(&mgr->releases);
     tasks_listed(&mgr->tasks, containers, containers_len);
+    ends_listed(&mgr->ends, containers, containers_len);
+    end_tell(mgr);
 }
 
 /* ---- the kubelet ---- */
@@ -393,6 +402,7 @@ void devicemgr_kubelet_listed(struct devicemgr *mgr, uint64_t now_ms)
     state_at(&mgr->state, now_ms);
     kubelet_listed(&mgr->state);
     listed_when_ready(&mgr->runtime);
+    ends_look(&mgr->ends);
 }
 
 void devicemgr_kubelet_holds(struct devicemgr *mgr, uint64_t now_ms, uint64_t read_ms,
@@ -430,6 +440,8 @@ void devicemgr_committed(struct devicemgr *mgr, uint64_t now_ms, uint64_t commit
     steered = steers_committed(&mgr->steers, commit, error);
     releases_committed(&mgr->releases, commit, error);
     tasks_committed(&mgr->tasks, commit, error);
+    ends_committed(&mgr->ends, commit, error);
+    end_tell(mgr);
     if (!steered)
         return;
     plugin_tick(&mgr->state); /* a grace period may have been ended */

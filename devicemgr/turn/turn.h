@@ -7,6 +7,7 @@
 
 #include "devicemgr/books/state.h"
 #include "devicemgr/machines/create.h"
+#include "devicemgr/machines/end.h"
 #include "devicemgr/machines/prefer.h"
 #include "devicemgr/machines/release.h"
 #include "devicemgr/machines/runtime.h"
@@ -25,6 +26,7 @@ struct devicemgr {
     struct steers steers;
     struct releases releases;
     struct tasks tasks;
+    struct ends ends;
     const struct devicemgr_ports *ports;
     void *user;
     bool running; /* inside devicemgr_run() */

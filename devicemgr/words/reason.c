@@ -6,6 +6,7 @@
 #include "devicemgr/books/state.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/name.h"
+#include "devicemgr/words/ending.h"
 
 struct kind {
     const char *word;
@@ -87,6 +88,16 @@ static void explain_sandbox(const struct state *state, const struct demand *dema
     else
         text_add(text, "the pod is terminating: its sandbox %.12s %s", demand->sandbox_id,
                  kind_of(reason)->sentence);
+}
+
+static void explain_ended(const struct state *state, const struct demand *demand,
+                          const struct reason *reason, struct text *text)
+{
+    const struct ending *ending = endings_find(&state->endings, demand->pod_uid);
+
+    (void)reason;
+    if (ending)
+        ending_explain(ending, text);
 }
 
 static void explain_other_pods(const struct state *state, const struct demand *demand,
@@ -337,6 +348,7 @@ static const struct kind KINDS[REASON_KINDS] = {
     [REASON_TAKEN_OVER] = {"taken-over", CODE_ABORTED, explain_words,
                            "taken over by a newer CreateContainer of the same container"},
     [REASON_TOO_MANY_CREATES] = {"too-many-creates", CODE_UNAVAILABLE, explain_creates, ""},
+    [REASON_POD_ENDED] = {"pod-ended", CODE_FAILED_PRECONDITION, explain_ended, ""},
     [REASON_SANDBOX_STOPS] = {"sandbox-stops", CODE_FAILED_PRECONDITION, explain_sandbox,
                               "was told to stop by a client of the runtime"},
     [REASON_SANDBOX_REMOVED] = {"sandbox-removed", CODE_FAILED_PRECONDITION, explain_sandbox,

@@ -35,6 +35,7 @@ enum reason_kind {
     REASON_TOO_MANY_CREATES,
 
     /* its sandbox */
+    REASON_POD_ENDED, /* or is being ended, from here */
     REASON_SANDBOX_STOPS,
     REASON_SANDBOX_REMOVED,
     REASON_SANDBOX_NOT_READY,

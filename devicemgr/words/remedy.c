@@ -15,6 +15,9 @@ static const char *const REMEDIES[REASON_KINDS] = {
     [REASON_TOKEN_GONE] = BY_ITSELF "the kubelet is removing the pod; a new one of it starts",
     [REASON_TAKEN_OVER] = BY_ITSELF "the newer create goes on",
     [REASON_TOO_MANY_CREATES] = "creates must come to an end: look at the runtime and the plugins",
+    [REASON_POD_ENDED] =
+        "cri-device-shimctl end --cancel POD, if the operator has ended it, when it may "
+        "run again; else what it was ended for must end",
     [REASON_SANDBOX_STOPS] = BY_ITSELF "the pod ends; the kubelet makes a new sandbox if it must "
                                        "run on",
     [REASON_SANDBOX_REMOVED] = BY_ITSELF "the kubelet makes a new sandbox if the pod must run on",

@@ -111,6 +111,7 @@ static void answer_findings(const struct asker *asker, const struct store_worker
     response.orders = look->rows[DEVICEMGR_RECORD_ORDER];
     response.drivers = look->rows[DEVICEMGR_RECORD_DRIVER];
     response.claims = look->rows[DEVICEMGR_RECORD_CLAIM];
+    response.endings = look->rows[DEVICEMGR_RECORD_ENDING];
     response.sound = found->against == 0;
     response.findings_total = found->total;
     response.findings = must(calloc(found->len + 1, sizeof *response.findings));
@@ -143,11 +144,10 @@ static struct row row_of_allocation(const struct devicemgr_record *record)
 
 static struct row row_of(const struct devicemgr_record *record)
 {
-    static const char *const KINDS[] = {[DEVICEMGR_RECORD_RESOURCE] = "resource",
-                                        [DEVICEMGR_RECORD_POD] = "pod",
-                                        [DEVICEMGR_RECORD_ORDER] = "order",
-                                        [DEVICEMGR_RECORD_DRIVER] = "driver",
-                                        [DEVICEMGR_RECORD_CLAIM] = "claim"};
+    static const char *const KINDS[] = {
+        [DEVICEMGR_RECORD_RESOURCE] = "resource", [DEVICEMGR_RECORD_POD] = "pod",
+        [DEVICEMGR_RECORD_ORDER] = "order",       [DEVICEMGR_RECORD_DRIVER] = "driver",
+        [DEVICEMGR_RECORD_CLAIM] = "claim",       [DEVICEMGR_RECORD_ENDING] = "ending"};
     struct row row = {0};
 
     if (record->kind == DEVICEMGR_RECORD_ALLOCATION)

@@ -150,5 +150,13 @@ static void on_checked(void *user, uint64_t check, enum lister_finding finding)
     host_kick(host);
 }
 
+void events_stopped(void *user, uint64_t op, int code, const char *message)
+{
+    struct host *host = user;
+
+    devicemgr_container_stopped(host_core(host), boot_now_ms(), op, code, message);
+    host_kick(host);
+}
+
 const struct lister_ops EVENTS_OF_RUNTIME = {
     .begins = on_listing, .listed = on_listed, .ended = on_ended, .checked = on_checked};

@@ -112,6 +112,7 @@ static void start_parts(struct host *host)
         builtins_start(loop, config->devices, config->devices_len, &EVENTS_OF_BUILTINS, host);
     host->lister =
         lister_start(loop, config->runtime_endpoint, &LISTER_PACE, &EVENTS_OF_RUNTIME, host);
+    host->stopper = stopper_start(loop, config->runtime_endpoint, events_stopped, host);
     host->ready = true;
 }
 
@@ -239,7 +240,7 @@ static void host_free(void *thing)
 
 static void stop_parts(struct host *host)
 {
-    host->stopping.parts += 3;
+    host->stopping.parts += 4;
     registrar_stop(host->registrar);
     if (host->drivers) {
         host->stopping.parts++;
@@ -248,6 +249,7 @@ static void stop_parts(struct host *host)
     plugin_clients_stop(host->clients, stopping_part, &host->stopping);
     builtins_stop(host->builtins, stopping_part, &host->stopping);
     lister_stop(host->lister, stopping_part, &host->stopping);
+    stopper_stop(host->stopper, stopping_part, &host->stopping);
 }
 
 void host_stop(struct host *host, void (*done)(void *user), void *user)

@@ -43,6 +43,10 @@ struct host_ops {
     void (*steered)(void *user, uint64_t number, const struct devicemgr_steered *steered);
     /* What is allocated to a claim is wanted (ports.h, claim_look), likewise. May be NULL if nobody can tell. */
     void (*claim_look)(void *user, const struct devicemgr_claim *claim);
+    /* A pod is to be evicted by the cluster; it is not any more (ports.h, evict_pod), likewise. Only with
+     * config->cluster.enabled. */
+    void (*evict_pod)(void *user, uint64_t order, const struct devicemgr_eviction *eviction);
+    void (*evict_cancel)(void *user, uint64_t order);
     /* What became of a claim (ports.h, claim_done), likewise. May be NULL if nobody asks. */
     void (*claim_done)(void *user, uint64_t number, const struct devicemgr_claim_done *done);
     /* What an instance of the DRA driver of this name says of its devices' health; NULL: it is not

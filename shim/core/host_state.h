@@ -14,6 +14,7 @@
 #include "shim/plugins/plugin_client.h"
 #include "shim/plugins/registrar.h"
 #include "shim/runtime/lister.h"
+#include "shim/runtime/stopper.h"
 #include "shim/stopping.h"
 
 struct host {
@@ -24,11 +25,12 @@ struct host {
     void *user;
     struct devicemgr *core;
     char boot_id[BOOT_ID_BYTES_MAX];
-    struct registrar *registrar; /* this and the next four: NULL until the checkpoint is read */
+    struct registrar *registrar; /* this and the next five: NULL until the checkpoint is read */
     struct plugin_clients *clients;
     struct drivers *drivers; /* also NULL where the settings want none */
     struct builtins *builtins;
     struct lister *lister;
+    struct stopper *stopper;
     struct store_worker *worker;
     struct restore restore;
     struct registered_mark registered_mark;

@@ -135,6 +135,35 @@ static void port_runtime_list(void *user)
     host_list_runtime(user);
 }
 
+static void port_stop_container(void *user, uint64_t op, const char *container_id,
+                                uint64_t grace_ms)
+{
+    struct host *host = user;
+
+    stopper_container(host->stopper, op, container_id, grace_ms);
+}
+
+static void port_stop_cancel(void *user, uint64_t op)
+{
+    struct host *host = user;
+
+    stopper_cancel(host->stopper, op);
+}
+
+static void port_evict_pod(void *user, uint64_t order, const struct devicemgr_eviction *eviction)
+{
+    struct host *host = user;
+
+    host->ops->evict_pod(host->user, order, eviction);
+}
+
+static void port_evict_cancel(void *user, uint64_t order)
+{
+    struct host *host = user;
+
+    host->ops->evict_cancel(host->user, order);
+}
+
 static void port_verdict(void *user, uint64_t create, const struct devicemgr_verdict *verdict)
 {
     struct host *host = user;
@@ -184,6 +213,7 @@ static void port_log(void *user, int level, const struct devicemgr_about *about,
         [DEVICEMGR_LINE_UNSTORED] = LOG_KIND_UNSTORED,
         [DEVICEMGR_LINE_STORED] = LOG_KIND_STORED,
         [DEVICEMGR_LINE_RUNTIME_LISTED] = LOG_KIND_RUNTIME_LISTED,
+        [DEVICEMGR_LINE_ENDING] = LOG_KIND_ENDING,
     };
     struct log_about line = {
         .kind = KINDS[about->line], .resource = about->resource, .container = about->container};
@@ -213,6 +243,10 @@ const struct devicemgr_ports PORTS = {
     .commit = port_commit,
     .container_check = port_container_check,
     .runtime_list = port_runtime_list,
+    .stop_container = port_stop_container,
+    .stop_cancel = port_stop_cancel,
+    .evict_pod = port_evict_pod,
+    .evict_cancel = port_evict_cancel,
     .verdict = port_verdict,
     .preferred = port_preferred,
     .event = port_event,

@@ -22,6 +22,7 @@ static void show_it(const struct show *show, const Control__V1__CheckpointVerify
                                              .orders = is->orders,
                                              .drivers = is->drivers,
                                              .claims = is->claims,
+                                             .endings = is->endings,
                                              .findings = findings,
                                              .findings_len = is->n_findings,
                                              .findings_total = is->findings_total};

@@ -319,6 +319,78 @@ static int read_claim(const struct reading *at, json_t *value)
     return 0;
 }
 
+static int read_ask(const struct reading *at, json_t *value, Checkpoint__V1__EndingAsk *ask)
+{
+    json_int_t token, at_s;
+    const json_t *grace, *why;
+    int here;
+
+    checkpoint__v1__ending_ask__init(ask);
+    if (unpack(at, value, "{s:s, s:I, s:o, s:b, s:o, s:I}", "asker", &ask->asker, "token", &token,
+               "graceMs", &grace, "here", &here, "why", &why, "atSeconds", &at_s) < 0 ||
+        number_from_0(at, token, INT64_MAX, "token") < 0 ||
+        number_from_0(at, at_s, INT64_MAX, "atSeconds") < 0 ||
+        number_from_0(at, json_integer_value(grace), INT64_MAX, "graceMs") < 0 ||
+        text_or_empty(at, why, "why", &ask->why) < 0)
+        return -1;
+    if (!json_is_null(grace) && !json_is_integer(grace))
+        return wrong(at, "graceMs is neither a number nor null");
+    ask->token = (uint64_t)token;
+    ask->own_grace = json_is_null(grace);
+    ask->grace_ms = (uint64_t)json_integer_value(grace);
+    ask->here = here;
+    ask->at_s = (uint64_t)at_s;
+    return 0;
+}
+
+/* With `asks`, which has room for those of `list`. */
+static int read_asks(const struct reading *at, const json_t *list, Checkpoint__V1__EndingAsk *asks,
+                     Checkpoint__V1__Ending *row)
+{
+    size_t i;
+    json_t *one;
+
+    json_array_foreach(list, i, one)
+    {
+        if (read_ask(at, one, &asks[i]) < 0)
+            return -1;
+        row->asks[row->n_asks++] = &asks[i];
+    }
+    return 0;
+}
+
+static int read_ending(const struct reading *at, json_t *value)
+{
+    Checkpoint__V1__Ending row = CHECKPOINT__V1__ENDING__INIT;
+    Checkpoint__V1__EndingAsk *asks;
+    const json_t *name_space, *name, *list, *boot;
+    json_int_t asked, due;
+    int is_static, rc;
+
+    if (unpack(at, value, "{s:s, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:b}", "uid", &row.pod_uid,
+               "namespace", &name_space, "name", &name, "state", &row.state, "asks", &list, "boot",
+               &boot, "askedMs", &asked, "dueMs", &due, "static", &is_static) < 0 ||
+        text_or_empty(at, name_space, "namespace", &row.namespace_) < 0 ||
+        text_or_empty(at, name, "name", &row.name) < 0 ||
+        text_or_empty(at, boot, "boot", &row.boot_id) < 0 ||
+        number_from_0(at, asked, INT64_MAX, "askedMs") < 0 ||
+        number_from_0(at, due, INT64_MAX, "dueMs") < 0)
+        return -1;
+    if (!json_is_array(list))
+        return wrong(at, "asks is no list");
+    row.asked_ms = (uint64_t)asked;
+    row.due_ms = (uint64_t)due;
+    row.static_pod = is_static;
+    asks = must(calloc(json_array_size(list) + 1, sizeof *asks));
+    row.asks = must(calloc(json_array_size(list) + 1, sizeof *row.asks));
+    rc = read_asks(at, list, asks, &row);
+    if (rc == 0)
+        add_row(at, DEVICEMGR_RECORD_ENDING, row.pod_uid, "", "", &row.base);
+    free(row.asks);
+    free(asks);
+    return rc;
+}
+
 /* ---- all of it ---- */
 
 static int read_list(struct reading *at, const char *name, const json_t *list,
@@ -361,17 +433,18 @@ static int judge_head(const struct reading *at, const json_t *root)
 
 static int read_all(struct reading *at, json_t *root)
 {
-    const json_t *resources, *allocations, *pods, *orders, *drivers, *claims;
+    const json_t *resources, *allocations, *pods, *orders, *drivers, *claims, *endings;
     json_error_t error;
     const char *format;
     int sound;
 
     if (judge_head(at, root) < 0)
         return -1;
-    if (json_unpack_ex(root, &error, JSON_STRICT, "{s:s, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:o}",
-                       "format", &format, "schemaVersion", &at->document->version, "sound", &sound,
-                       "resources", &resources, "allocations", &allocations, "pods", &pods,
-                       "orders", &orders, "drivers", &drivers, "claims", &claims) < 0) {
+    if (json_unpack_ex(root, &error, JSON_STRICT,
+                       "{s:s, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "format", &format,
+                       "schemaVersion", &at->document->version, "sound", &sound, "resources",
+                       &resources, "allocations", &allocations, "pods", &pods, "orders", &orders,
+                       "drivers", &drivers, "claims", &claims, "endings", &endings) < 0) {
         snprintf(at->err, at->err_bytes, "%s", error.text);
         return -1;
     }
@@ -381,7 +454,8 @@ static int read_all(struct reading *at, json_t *root)
                    read_list(at, "pods", pods, read_pod) < 0 ||
                    read_list(at, "orders", orders, read_order) < 0 ||
                    read_list(at, "drivers", drivers, read_driver) < 0 ||
-                   read_list(at, "claims", claims, read_claim) < 0
+                   read_list(at, "claims", claims, read_claim) < 0 ||
+                   read_list(at, "endings", endings, read_ending) < 0
                ? -1
                : 0;
 }

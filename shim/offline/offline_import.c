@@ -104,7 +104,8 @@ static void put_counts(const size_t counts[ROWS_KINDS])
                                              .pods = counts[DEVICEMGR_RECORD_POD],
                                              .orders = counts[DEVICEMGR_RECORD_ORDER],
                                              .drivers = counts[DEVICEMGR_RECORD_DRIVER],
-                                             .claims = counts[DEVICEMGR_RECORD_CLAIM]};
+                                             .claims = counts[DEVICEMGR_RECORD_CLAIM],
+                                             .endings = counts[DEVICEMGR_RECORD_ENDING]};
 
     checkpoint_report_put_counts(stdout, &report);
 }
@@ -158,7 +159,8 @@ static json_t *counts_of(const struct present *present)
     static const char *const NAMES[] = {
         [DEVICEMGR_RECORD_RESOURCE] = "resources", [DEVICEMGR_RECORD_ALLOCATION] = "allocations",
         [DEVICEMGR_RECORD_POD] = "pods",           [DEVICEMGR_RECORD_ORDER] = "orders",
-        [DEVICEMGR_RECORD_DRIVER] = "drivers",     [DEVICEMGR_RECORD_CLAIM] = "claims"};
+        [DEVICEMGR_RECORD_DRIVER] = "drivers",     [DEVICEMGR_RECORD_CLAIM] = "claims",
+        [DEVICEMGR_RECORD_ENDING] = "endings"};
     json_t *counts = must(json_object());
 
     for (size_t i = 0; i < ROWS_KINDS; i++)

@@ -56,6 +56,7 @@ struct checkpoint_report say_report(const struct source *source, const char *pat
                                       .orders = counts[DEVICEMGR_RECORD_ORDER],
                                       .drivers = counts[DEVICEMGR_RECORD_DRIVER],
                                       .claims = counts[DEVICEMGR_RECORD_CLAIM],
+                                      .endings = counts[DEVICEMGR_RECORD_ENDING],
                                       .findings = findings,
                                       .findings_len = found->len,
                                       .findings_total = found->total};

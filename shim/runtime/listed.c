@@ -46,6 +46,7 @@ static struct devicemgr_container container_of(const Runtime__V1__Container *ite
         .running = listed_may_run(item->state),
         .annotations = annotations,
         .annotations_len = item->n_annotations,
+        .created = item->state == RUNTIME__V1__CONTAINER_STATE__CONTAINER_CREATED,
     };
 }
 

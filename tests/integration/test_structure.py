@@ -16,14 +16,15 @@ PEERS = ("questions", "machines")
 ROOMS = {"store": (), "kubelet_file": ("things",)}
 # A part is a file with its header. These are one noun each in several files.
 NOUNS = {"things/allocation": ("allocation", "allocations"),
+         "machines/end": ("end", "end_evict", "end_stop"),
          "machines/create": ("creates", "create", "create_admit", "create_call", "create_forward", "create_take"),
          "machines/plugin": ("plugin", "plugin_dial", "registration", "builtin"),
          "machines/task": ("tasks", "task", "task_answer", "task_owed", "task_users"),
          "machines/runtime": ("runtime", "listed", "rebuild", "adopt")}
 LINES_MAX = 500
 RULES = ("rules/usable.c", "rules/holders.c", "rules/selection.c", "rules/shown.c", "rules/choose.c",
-         "rules/wanted.c", "rules/kept_back.c", "rules/releasable.c", "rules/without_driver.c")
-THINGS = ("allocation", "claim", "driver", "order", "pod", "sandbox", "resource", "endpoint", "devices")
+         "rules/wanted.c", "rules/kept_back.c", "rules/releasable.c", "rules/without_driver.c", "rules/ended.c")
+THINGS = ("allocation", "claim", "driver", "ending", "order", "pod", "sandbox", "resource", "endpoint", "devices")
 FOUND = (*THINGS, "device", "kubelet_hold", "waiter", "create", "call", "task", "claimant")
 
 

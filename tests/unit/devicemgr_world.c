@@ -9,8 +9,8 @@
 #include "devicemgr/things/options.h"
 #include "devicemgr/things/request.h"
 
-static const char *const KINDS[] = {"resource", "allocation", "pod", "order",
-                                    "driver",   "claim",      "loss"};
+static const char *const KINDS[] = {"resource", "allocation", "pod",    "order",
+                                    "driver",   "claim",      "ending", "loss"};
 
 /* ---- lines ---- */
 
@@ -215,6 +215,36 @@ static void on_runtime_list(void *user)
     record(user, "list");
 }
 
+static void on_stop_container(void *user, uint64_t op, const char *container_id, uint64_t grace_ms)
+{
+    struct world *w = user;
+
+    w->stop = op;
+    record(w, "stop %s in %" PRIu64 "ms", container_id, grace_ms);
+}
+
+static void on_stop_cancel(void *user, uint64_t op)
+{
+    (void)op;
+    record(user, "stop no more");
+}
+
+static void on_evict_pod(void *user, uint64_t order, const struct devicemgr_eviction *eviction)
+{
+    struct world *w = user;
+
+    w->order = order;
+    record(w, "evict %s (%s/%s) in %" PRIu64 "ms%s: %s", eviction->pod_uid, eviction->pod_namespace,
+           eviction->pod_name, eviction->own_grace ? 0 : eviction->grace_ms,
+           eviction->forced ? " by force" : "", eviction->why);
+}
+
+static void on_evict_cancel(void *user, uint64_t order)
+{
+    (void)order;
+    record(user, "evict no more");
+}
+
 static void on_verdict(void *user, uint64_t create_number, const struct devicemgr_verdict *verdict)
 {
     const V1beta1__ContainerAllocateResponse *o = verdict->options;
@@ -247,8 +277,8 @@ static void on_preferred(void *user, uint64_t number, const char *const *ids, si
 
 static void on_event(void *user, const struct devicemgr_event *event)
 {
-    static const char *const NAMES[] = {"registered", "lost",     "back",  "removed",
-                                        "allocated",  "released", "taken", "refused"};
+    static const char *const NAMES[] = {"registered", "lost",  "back",    "removed", "allocated",
+                                        "released",   "taken", "refused", "ending",  "ended"};
     struct world *w = user;
     char *text;
 
@@ -512,6 +542,10 @@ static const struct devicemgr_ports PORTS = {
     .commit = on_commit,
     .container_check = on_check,
     .runtime_list = on_runtime_list,
+    .stop_container = on_stop_container,
+    .stop_cancel = on_stop_cancel,
+    .evict_pod = on_evict_pod,
+    .evict_cancel = on_evict_cancel,
     .verdict = on_verdict,
     .preferred = on_preferred,
     .event = on_event,

@@ -448,7 +448,7 @@ static void a_list_older_than_a_container_says_nothing_of_it(void **state)
 {
     struct devicemgr_annotation note = {"some.other/note", "{"};
     struct devicemgr_sandbox sandbox = {"s-u1", "u1", "ns", "u1", 0, true, NULL, 0};
-    struct devicemgr_container old = {"c-old", "s-u1", "main", 0, true, &note, 1};
+    struct devicemgr_container old = {"c-old", "s-u1", "main", 0, true, &note, 1, false};
     struct world *w = *state;
 
     assert_true(create(w, 11, "u1", "main", GPU ":g0", NULL));

@@ -39,7 +39,7 @@ static void a_garbage_token_on_a_running_container_is_told_once(void **state)
 {
     struct devicemgr_sandbox sandbox = {"s-u5", "u5", "ns", "u5", 0, true, NULL, 0};
     struct devicemgr_annotation bad = {"devices.cri-device-shim/vendor.com_gpu", "[]"};
-    struct devicemgr_container container = {"c5", "s-u5", "main", 0, true, &bad, 1};
+    struct devicemgr_container container = {"c5", "s-u5", "main", 0, true, &bad, 1, false};
     struct world *w = *state;
 
     for (int i = 0; i < 3; i++) {
@@ -128,9 +128,10 @@ static void of_two_listed_attempts_the_later_one_is_rebuilt(void **state)
 
         world_fresh(w);
         plugin_up(w, GPU, "gpu.sock", "g0 g1", false, false);
-        containers[later] = (struct devicemgr_container){"c-1", "s-u1", "main", 1, true, &g1, 1};
-        containers[!later] =
-            (struct devicemgr_container){"c-0", "s-u1", "main", 0, true, i < 2 ? &g1 : &g0, 1};
+        containers[later] =
+            (struct devicemgr_container){"c-1", "s-u1", "main", 1, true, &g1, 1, false};
+        containers[!later] = (struct devicemgr_container){
+            "c-0", "s-u1", "main", 0, true, i < 2 ? &g1 : &g0, 1, false};
         devicemgr_runtime_listed(w->mgr, w->now_ms, &sandbox, 1, containers, 2);
         devicemgr_container_removed(w->mgr, w->now_ms, "c-0");
         devicemgr_run(w->mgr);

@@ -41,8 +41,14 @@ static const char TEXT[] =
     " \"claims\": [{\"uid\": \"c\", \"driver\": \"d.com\", \"namespace\": \"ns\","
     "  \"name\": \"claim\", \"state\": \"prepared\", \"answer\": \"Zm9vYmE=\"},"
     "  {\"uid\": \"d\", \"driver\": \"d.com\", \"namespace\": null, \"name\": null,"
-    "   \"state\": \"sent\", \"answer\": null}]}";
-#define ROWS 10
+    "   \"state\": \"sent\", \"answer\": null}],"
+    " \"endings\": [{\"uid\": \"p\", \"namespace\": \"ns\", \"name\": \"web\","
+    "  \"state\": \"stopping\", \"asks\": [{\"asker\": \"operator\", \"token\": 0,"
+    "   \"graceMs\": null, \"here\": true, \"why\": \"tired\", \"atSeconds\": 1700000000},"
+    "   {\"asker\": \"eviction\", \"token\": 7, \"graceMs\": 3000, \"here\": false, \"why\": null,"
+    "   \"atSeconds\": 0}], \"boot\": \"a-boot\", \"askedMs\": 5, \"dueMs\": 0,"
+    "  \"static\": true}]}";
+#define ROWS 11
 
 struct fixture {
     json_t *root;
@@ -78,8 +84,8 @@ static int parse(struct fixture *f, const char *text, struct document *document)
 /* What it would be exported as. */
 static json_t *back(const struct document *document)
 {
-    static const char *const KINDS[] = {"resource", "allocation", "pod",
-                                        "order",    "driver",     "claim"};
+    static const char *const KINDS[] = {"resource", "allocation", "pod",   "order",
+                                        "driver",   "claim",      "ending"};
     json_t *root = checkpoint_json_new();
 
     checkpoint_json_set_head(root, (uint64_t)document->version, document->sound);

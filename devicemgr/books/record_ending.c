@@ -1,0 +1,101 @@
+/*
+ * The rows of pods that are being ended.
+ */
+#include <string.h>
+
+#include "cri-proto/checkpoint_v1.pb-c.h"
+#include "devicemgr/books/record.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/text.h"
+
+static void ask_of(const struct ending_ask *ask, Checkpoint__V1__EndingAsk *row)
+{
+    checkpoint__v1__ending_ask__init(row);
+    row->asker = (char *)end_asker_name(ask->asker);
+    row->token = ask->token;
+    row->own_grace = ask->grace_ms == ENDING_POD_GRACE;
+    row->grace_ms = row->own_grace ? 0 : ask->grace_ms;
+    row->here = ask->force_local;
+    row->why = ask->why;
+    row->at_s = ask->at_s;
+}
+
+uint8_t *record_of_ending(const struct ending *ending, const char *boot_id, size_t *bytes_len)
+{
+    Checkpoint__V1__Ending row = CHECKPOINT__V1__ENDING__INIT;
+    Checkpoint__V1__EndingAsk asks[ENDING_ASKS_MAX], *all[ENDING_ASKS_MAX];
+    uint8_t *bytes;
+
+    row.pod_uid = ending->pod_uid;
+    row.namespace_ = ending->pod_namespace;
+    row.name = ending->pod_name;
+    row.state = (char *)ending_state_name(ending->state);
+    row.boot_id = (char *)boot_id;
+    row.asked_ms = ending->asked_ms;
+    row.due_ms = ending->due_ms;
+    row.static_pod = ending->static_pod;
+    row.asks = all;
+    for (const struct ending_ask *ask = ending->asks; ask; ask = ask->next) {
+        ask_of(ask, &asks[row.n_asks]);
+        all[row.n_asks] = &asks[row.n_asks];
+        row.n_asks++;
+    }
+    *bytes_len = checkpoint__v1__ending__get_packed_size(&row);
+    bytes = mem_alloc(*bytes_len, 1);
+    checkpoint__v1__ending__pack(&row, bytes);
+    return bytes;
+}
+
+static bool row_valid(const struct endings *endings, const Checkpoint__V1__Ending *row,
+                      const struct devicemgr_record *record, enum ending_state *state)
+{
+    enum end_asker asker;
+
+    if (strcmp(row->pod_uid, record->key[0]) != 0 || row->pod_uid[0] == '\0' ||
+        !ending_state_find(row->state, state) || *state == ENDING_GONE || row->n_asks == 0 ||
+        row->n_asks > ENDING_ASKS_MAX || endings_find(endings, row->pod_uid) ||
+        endings_len(endings) >= ENDINGS_MAX)
+        return false;
+    for (size_t i = 0; i < row->n_asks; i++) {
+        if (!end_asker_find(row->asks[i]->asker, &asker) || !text_is_utf8(row->asks[i]->why))
+            return false;
+    }
+    return text_is_utf8(row->pod_uid) && text_is_utf8(row->namespace_) && text_is_utf8(row->name);
+}
+
+static void restore_ask(struct ending *ending, const Checkpoint__V1__EndingAsk *row)
+{
+    struct ending_ask ask = {.token = row->token,
+                             .grace_ms = row->own_grace ? ENDING_POD_GRACE : row->grace_ms,
+                             .force_local = row->here,
+                             .why = row->why,
+                             .at_s = row->at_s};
+
+    if (end_asker_find(row->asker, &ask.asker))
+        ending_ask(ending, &ask);
+}
+
+int record_restore_ending(struct endings *endings, uint64_t now_ms, const char *boot_id,
+                          const struct devicemgr_record *record)
+{
+    Checkpoint__V1__Ending *row =
+        checkpoint__v1__ending__unpack(NULL, record->value_bytes, record->value);
+    enum ending_state state;
+    int result = -1;
+
+    if (row && row_valid(endings, row, record, &state)) {
+        bool same_boot = boot_id[0] != '\0' && strcmp(row->boot_id, boot_id) == 0;
+        struct ending *ending =
+            endings_add(endings, row->pod_uid, row->namespace_, row->name,
+                        same_boot && row->asked_ms < now_ms ? row->asked_ms : now_ms);
+
+        for (size_t i = 0; i < row->n_asks; i++)
+            restore_ask(ending, row->asks[i]);
+        ending_set_restored(ending, state, same_boot ? row->due_ms : 0, row->static_pod,
+                            !same_boot);
+        ending->stored = true;
+        result = 0;
+    }
+    checkpoint__v1__ending__free_unpacked(row, NULL);
+    return result;
+}

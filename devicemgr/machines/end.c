@@ -1,0 +1,476 @@
+#include "devicemgr/machines/end.h"
+
+#include <utlist.h>
+
+#include "devicemgr/books/happened.h"
+#include "devicemgr/books/ledger.h"
+#include "devicemgr/books/state.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
+#include "devicemgr/words/ending.h"
+
+/* ---- life ---- */
+
+void ends_told_free(struct end_told *told)
+{
+    free(told->pod_uid);
+    free(told);
+}
+
+static void waiter_free(struct ends *ends, struct end_waiter *waiter)
+{
+    DL_DELETE(ends->waiters, waiter);
+    ends->waiters_len--;
+    free(waiter->pod_uid);
+    free(waiter->text);
+    free(waiter);
+}
+
+void ends_fini(struct ends *ends)
+{
+    struct end_stop *stop, *next;
+    struct end_told *told;
+
+    HASH_ITER(hh, ends->stops, stop, next)
+    {
+        end_stop_free(end_stop_take(ends, stop->op));
+    }
+    while (ends->waiters)
+        waiter_free(ends, ends->waiters);
+    while ((told = ends_take_told(ends)))
+        ends_told_free(told);
+}
+
+/* ---- who is told ---- */
+
+struct end_told *ends_take_told(struct ends *ends)
+{
+    struct end_told *told = ends->told;
+
+    if (told)
+        DL_DELETE(ends->told, told);
+    return told;
+}
+
+static void tell(struct ends *ends, enum end_asker asker, uint64_t token, const char *pod_uid,
+                 enum end_outcome outcome)
+{
+    struct end_told *told = mem_alloc(1, sizeof *told);
+
+    told->asker = asker;
+    told->token = token;
+    told->outcome = outcome;
+    told->pod_uid = mem_strdup(pod_uid);
+    DL_APPEND(ends->told, told);
+}
+
+static enum end_outcome outcome_of(const struct ending *ending)
+{
+    if (ending->state == ENDING_GONE)
+        return END_GONE;
+    return ending->state == ENDING_EVICTED ? END_EVICTED : END_STOPPED;
+}
+
+static void tell_all(struct ends *ends, struct ending *ending)
+{
+    for (struct ending_ask *ask = ending->asks; ask; ask = ask->next) {
+        if (!ask->told)
+            tell(ends, ask->asker, ask->token, ending->pod_uid, outcome_of(ending));
+        ending_ask_set_told(ask);
+    }
+}
+
+/* ---- the states ---- */
+
+/* Somebody is to hear of it, once it is stored. */
+static void note_changed(struct ends *ends, struct ending *ending)
+{
+    ending->changed = true;
+    dirty_touch_ending(ends->state, ending, true);
+}
+
+static void log_ending(struct ends *ends, const struct ending *ending, int level)
+{
+    struct text text = {0};
+
+    ending_tell(ending, &text);
+    state_log_about(ends->state, level, ending_about(ending), &text);
+}
+
+/* Where all have been told it is so again: what was in the making has ended, too, or the pod is gone. */
+static void end(struct ends *ends, struct ending *ending, enum ending_state state)
+{
+    ending_set_state(ending, state);
+    if (ending_told(ending)) {
+        ending->changed = ending->changed || state == ENDING_GONE;
+        dirty_touch_ending(ends->state, ending, true);
+        wake_pod(&ends->state->wakes, ending->pod_uid);
+        return;
+    }
+    ends->counts.ended++;
+    log_ending(ends, ending, LEVEL_INFO);
+    note_changed(ends, ending);
+    wake_pod(&ends->state->wakes, ending->pod_uid);
+}
+
+static bool wants_local(const struct ends *ends, const struct ending *ending)
+{
+    const struct pod *pod = pods_find(&ends->state->pods, ending->pod_uid);
+
+    return !ends->state->settings.cluster || ending_forced_local(ending) || ending->static_pod ||
+           (pod && pod->static_pod) || ending->pod_name[0] == '\0' ||
+           (ending->state == ENDING_EVICTED &&
+            ending_grace_ms(ending, UINT64_MAX) < ending->order_grace_ms);
+}
+
+static void begin_stopping(struct ends *ends, struct ending *ending)
+{
+    struct state *state = ends->state;
+
+    end_evict_cancel(ends, ending);
+    ending_set_state(ending, ENDING_STOPPING);
+    ending->epoch = state->listing.epoch;
+    listing_anew(state);
+    log_ending(ends, ending, LEVEL_WARNING);
+    dirty_touch_ending(state, ending, true);
+    wake_pod(&state->wakes, ending->pod_uid);
+}
+
+/* Its containers have been stopped, all of those that a list has shown which was asked for since. What
+ * is in the making now is shown by a later one. */
+static void settle(struct ends *ends, struct ending *ending)
+{
+    if (ending->state != ENDING_STOPPING || ends->listed_epoch <= ending->epoch ||
+        end_stop_under_way(ends, ending))
+        return;
+    end(ends, ending, ENDING_STOPPED);
+    listing_by(ends->state, ends->state->now_ms + OUTCOME_MS);
+}
+
+/* What is to be done now. One that is ASKED waits for its commit. */
+static void advance(struct ends *ends, struct ending *ending)
+{
+    switch (ending->state) {
+    case ENDING_ASKED:
+    case ENDING_EVICTING:
+    case ENDING_EVICTED:
+        if (wants_local(ends, ending)) {
+            begin_stopping(ends, ending);
+        } else if (ending->state != ENDING_EVICTED) {
+            ending_set_state(ending, ENDING_EVICTING);
+            end_evict_order(ends, ending);
+        }
+        break;
+    case ENDING_STOPPING:
+    case ENDING_STOPPED:
+        end_stop_sooner(ends, ending);
+        settle(ends, ending);
+        break;
+    case ENDING_GONE:
+    case ENDING_STATES:
+        break;
+    }
+}
+
+/* ---- what is heard of it ---- */
+
+void ends_restored(struct ends *ends)
+{
+    struct ending *ending, *next;
+
+    HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
+    {
+        advance(ends, ending);
+    }
+}
+
+void ends_listed(struct ends *ends, const struct devicemgr_container *containers,
+                 size_t containers_len)
+{
+    struct ending *ending, *next;
+
+    ends->listed_epoch = ends->state->listing.epoch;
+    end_stop_listed(ends, containers, containers_len);
+    HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
+    {
+        settle(ends, ending);
+    }
+    ends_look(ends);
+}
+
+/* Some runtimes forget all sandboxes with a reboot, and the kubelet goes on with their pods. */
+static bool is_gone(const struct ends *ends, const struct ending *ending)
+{
+    const struct state *state = ends->state;
+
+    return !pods_find(&state->pods, ending->pod_uid) && state->listing.listed &&
+           state->kubelet.ready && ends->listed_epoch > ending->epoch &&
+           (!ending->earlier_boot || state->now_ms >= state->kubelet.ready_ms + POD_RETURNS_MS);
+}
+
+void ends_look(struct ends *ends)
+{
+    struct ending *ending, *next;
+
+    HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
+    {
+        if (ending->state == ENDING_ASKED || ending->state == ENDING_GONE || !is_gone(ends, ending))
+            continue;
+        end_stop_cancel(ends, ending);
+        end_evict_cancel(ends, ending);
+        end(ends, ending, ENDING_GONE);
+    }
+}
+
+/* One that failed counts for nothing: what runs is stopped when a later list shows it. */
+static void note_failed(struct ends *ends, struct ending *ending, const char *container_id,
+                        const char *message)
+{
+    struct state *state = ends->state;
+    struct text text = {0};
+
+    ends->counts.stops_failed++;
+    ends->pause_ms = later(earlier(2 * ends->pause_ms, END_RETRY_MS_MAX), END_RETRY_MS_MIN);
+    ending->epoch = state->listing.epoch;
+    listing_by(state, state->now_ms + ends->pause_ms);
+    text_add(&text, "container %.12s was not stopped, which is tried again: ", container_id);
+    text_add_words(&text, message, TEXT_WORDS_BYTES_MAX);
+    state_log_about(state, LEVEL_WARNING, ending_about(ending), &text);
+}
+
+char *ends_stopped(struct ends *ends, uint64_t op, int code, const char *message)
+{
+    struct end_stop *stop = end_stop_take(ends, op);
+    struct ending *ending = stop ? endings_edit(&ends->state->endings, stop->pod_uid) : NULL;
+    char *ended = NULL;
+
+    if (!stop)
+        return NULL;
+    if (code == CODE_OK || code == CODE_NOT_FOUND) {
+        ends->pause_ms = 0;
+        ended = mem_strdup(stop->container_id);
+        settle(ends, ending);
+    } else {
+        note_failed(ends, ending, stop->container_id, message);
+    }
+    end_stop_free(stop);
+    return ended;
+}
+
+void ends_evicted(struct ends *ends, uint64_t order, enum devicemgr_evicted outcome)
+{
+    struct ending *ending = ends->state->endings.by_uid;
+
+    while (ending && ending->order != order)
+        ending = ending->hh.next;
+    if (!ending || order == 0)
+        return;
+    ending->order = 0;
+    if (outcome != DEVICEMGR_IS_STATIC) {
+        end(ends, ending, ENDING_EVICTED);
+        return;
+    }
+    ending_set_static(ending);
+    begin_stopping(ends, ending);
+}
+
+void ends_tick(struct ends *ends)
+{
+    struct ending *ending, *next;
+
+    HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
+    {
+        if (ends->state->now_ms >= end_evict_next_ms(ends, ending))
+            end_evict_order(ends, ending);
+    }
+}
+
+uint64_t ends_next_ms(const struct ends *ends)
+{
+    uint64_t next_ms = UINT64_MAX;
+
+    for (const struct ending *e = ends->state->endings.by_uid; e; e = e->hh.next)
+        next_ms = earlier(next_ms, end_evict_next_ms(ends, e));
+    return next_ms;
+}
+
+/* ---- who asks ---- */
+
+static struct ending *find_or_add(struct ends *ends, const char *pod_uid)
+{
+    struct state *state = ends->state;
+    const struct pod *pod = pods_find(&state->pods, pod_uid);
+    struct ending *ending = endings_edit(&state->endings, pod_uid);
+
+    if (ending || endings_len(&state->endings) >= ENDINGS_MAX)
+        return ending;
+    ending = endings_add(&state->endings, pod_uid, pod ? pod->pod_namespace : "",
+                         pod ? pod->name : "", state->now_ms);
+    if (pod && pod->static_pod)
+        ending_set_static(ending);
+    return ending;
+}
+
+static const struct ending *ask(struct ends *ends, const char *pod_uid,
+                                const struct end_request *request)
+{
+    struct ending *ending = find_or_add(ends, pod_uid);
+    const struct ending_ask said = {.asker = request->asker,
+                                    .token = request->token,
+                                    .grace_ms = later(request->grace_ms, END_GRACE_MS_MIN),
+                                    .force_local = request->force_local,
+                                    .why = (char *)request->why,
+                                    .at_s = request->at_s};
+
+    if (!ending || !ending_ask(ending, &said))
+        return NULL;
+    ends->counts.asked++;
+    note_changed(ends, ending);
+    happened_to_pod(ends->state, DEVICEMGR_EVENT_ENDING, ending, end_asker_name(request->asker),
+                    request->why);
+    return ending;
+}
+
+void ends_ask(struct ends *ends, const char *pod_uid, const struct end_request *request)
+{
+    if (!ask(ends, pod_uid, request))
+        tell(ends, request->asker, request->token, pod_uid, END_TOO_MANY);
+}
+
+static void forget(struct ends *ends, struct ending *ending)
+{
+    struct state *state = ends->state;
+    char *uid = mem_strdup(ending->pod_uid);
+
+    end_stop_cancel(ends, ending);
+    end_evict_cancel(ends, ending);
+    dirty_touch_ending(state, ending, true);
+    endings_remove(&state->endings, ending);
+    wake_pod(&state->wakes, uid);
+    free(uid);
+}
+
+bool ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, uint64_t token)
+{
+    struct ending *ending = endings_edit(&ends->state->endings, pod_uid);
+    const struct ending_ask *own = ending ? ending_find_ask(ending, asker, token) : NULL;
+    bool unsent;
+
+    if (!own)
+        return true;
+    unsent = ending->due_ms == 0 && !ending_is_over(ending);
+    if (ending->asks_len > 1) {
+        ending_drop_ask(ending, own);
+        dirty_touch_ending(ends->state, ending, true);
+    } else {
+        forget(ends, ending);
+    }
+    return unsent;
+}
+
+/* ---- the operator ---- */
+
+static struct end_waiter *wait_for(struct ends *ends, uint64_t number, const char *pod_uid)
+{
+    struct end_waiter *waiter = mem_alloc(1, sizeof *waiter);
+
+    waiter->number = number;
+    waiter->pod_uid = mem_strdup(pod_uid);
+    DL_APPEND(ends->waiters, waiter);
+    ends->waiters_len++;
+    return waiter;
+}
+
+void ends_order(struct ends *ends, uint64_t number, const char *pod_uid,
+                const struct end_request *request)
+{
+    if (ask(ends, pod_uid, request))
+        wait_for(ends, number, pod_uid);
+    else
+        action_steered(&ends->state->actions, number, CODE_RESOURCE_EXHAUSTED, false,
+                       "too many pods are being ended already");
+}
+
+bool ends_take_back(struct ends *ends, uint64_t number, const char *pod_uid)
+{
+    const struct ending *ending = endings_find(&ends->state->endings, pod_uid);
+    const struct ending_ask *own = ending ? ending_find_ask(ending, END_OPERATOR, 0) : NULL;
+    struct text text = {0};
+    struct end_waiter *waiter;
+
+    if (!own)
+        return false;
+    ending_tell_taken_back(ending, &text);
+    state_log_about(ends->state, LEVEL_WARNING, ending_about(ending), &text);
+    waiter = wait_for(ends, number, pod_uid);
+    waiter->taken_back = true;
+    waiter->text = mem_strdup(text.buf);
+    ends_cancel(ends, pod_uid, END_OPERATOR, 0);
+    return true;
+}
+
+static void answer(struct ends *ends, struct end_waiter *waiter, const char *error)
+{
+    const struct ending *ending = endings_find(&ends->state->endings, waiter->pod_uid);
+    struct text text = {0};
+
+    if (error) {
+        text_add(&text, "not stored yet, which is tried again: until then a restart of the shim "
+                        "forgets it: ");
+        text_add_words(&text, error, TEXT_WORDS_BYTES_MAX);
+    } else if (waiter->taken_back) {
+        text_add(&text, "%s", waiter->text);
+    } else if (ending) {
+        ending_tell(ending, &text);
+    } else {
+        text_add(&text, "taken back meanwhile");
+    }
+    action_steered(&ends->state->actions, waiter->number, error ? CODE_ABORTED : CODE_OK, !error,
+                   text.buf);
+    waiter_free(ends, waiter);
+}
+
+/* ---- the store ---- */
+
+void ends_commit_began(struct ends *ends, uint64_t commit)
+{
+    for (struct ending *e = ends->state->endings.by_uid; e; e = e->hh.next) {
+        if (e->changed)
+            e->commit = commit;
+        e->changed = false;
+    }
+    for (struct end_waiter *waiter = ends->waiters; waiter; waiter = waiter->next)
+        waiter->commit = waiter->commit ? waiter->commit : commit;
+}
+
+/* What is stored, or cannot be, is told; and what follows is done. */
+static void committed_one(struct ends *ends, struct ending *ending)
+{
+    ending->commit = 0;
+    if (!ending->changed)
+        advance(ends, ending);
+    if (ending_is_over(ending) && !ending->changed && !ending_told(ending)) {
+        happened_to_pod(ends->state, DEVICEMGR_EVENT_ENDED, ending,
+                        ending_state_name(ending->state), NULL);
+        tell_all(ends, ending);
+    }
+    if (ending->state == ENDING_GONE)
+        endings_remove(&ends->state->endings, ending);
+}
+
+void ends_committed(struct ends *ends, uint64_t commit, const char *error)
+{
+    struct ending *ending, *next;
+    struct end_waiter *waiter, *next_waiter;
+
+    HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
+    {
+        if (ending->commit == commit)
+            committed_one(ends, ending);
+    }
+    DL_FOREACH_SAFE(ends->waiters, waiter, next_waiter)
+    {
+        if (waiter->commit == commit)
+            answer(ends, waiter, error);
+    }
+}

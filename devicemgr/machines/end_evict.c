@@ -1,0 +1,56 @@
+/*
+ * Pods that the cluster is to evict: one order each, as it is to be now.
+ */
+#include "devicemgr/books/state.h"
+#include "devicemgr/machines/end.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
+
+static uint64_t forced_from_ms(const struct ends *ends, const struct ending *ending)
+{
+    uint64_t after_ms = ends->state->settings.evict_force_after_ms;
+
+    return after_ms == 0 ? UINT64_MAX : later_by(ending->asked_ms, after_ms);
+}
+
+uint64_t end_evict_next_ms(const struct ends *ends, const struct ending *ending)
+{
+    if (ending->state != ENDING_EVICTING || ending->order_forced)
+        return UINT64_MAX;
+    return forced_from_ms(ends, ending);
+}
+
+void end_evict_cancel(struct ends *ends, struct ending *ending)
+{
+    struct state *state = ends->state;
+
+    if (ending->order != 0 && !actions_drop(&state->actions, ACTION_EVICT_POD, ending->order, 0))
+        action_push(&state->actions, ACTION_EVICT_CANCEL, ending->order);
+    ending->order = 0;
+}
+
+void end_evict_order(struct ends *ends, struct ending *ending)
+{
+    struct state *state = ends->state;
+    uint64_t grace_ms = ending_grace_ms(ending, UINT64_MAX);
+    bool forced = state->now_ms >= forced_from_ms(ends, ending);
+    struct action *action;
+
+    if (ending->order != 0 && grace_ms >= ending->order_grace_ms && forced == ending->order_forced)
+        return;
+    end_evict_cancel(ends, ending);
+    ending->order = state_number(state);
+    ending->order_grace_ms = grace_ms;
+    ending->order_forced = forced;
+    action = action_push(&state->actions, ACTION_EVICT_POD, ending->order);
+    action->eviction = action_eviction(&(struct devicemgr_eviction){
+        .pod_uid = ending->pod_uid,
+        .pod_namespace = ending->pod_namespace,
+        .pod_name = ending->pod_name,
+        .own_grace = grace_ms == UINT64_MAX,
+        .grace_ms = grace_ms,
+        .forced = forced,
+        .why = ending->asks->why,
+    });
+    ends->counts.evictions++;
+}

@@ -1,0 +1,174 @@
+/*
+ * The containers of pods that are ended here: one StopContainer each, as long as they run.
+ */
+#include <string.h>
+
+#include "devicemgr/books/state.h"
+#include "devicemgr/devicemgr.h"
+#include "devicemgr/machines/end.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
+
+/* What the kubelet writes on its containers (pkg/kubelet/kuberuntime/labels.go), in seconds. */
+#define POD_GRACE_ANNOTATION "io.kubernetes.pod.terminationGracePeriod"
+
+void end_stop_free(struct end_stop *stop)
+{
+    free(stop->container_id);
+    free(stop->pod_uid);
+    free(stop);
+}
+
+struct end_stop *end_stop_take(struct ends *ends, uint64_t op)
+{
+    struct end_stop *stop;
+
+    HASH_FIND(hh, ends->stops, &op, sizeof op, stop);
+    if (stop)
+        HASH_DEL(ends->stops, stop);
+    return stop;
+}
+
+static bool is_of(const struct end_stop *stop, const struct ending *ending)
+{
+    return strcmp(stop->pod_uid, ending->pod_uid) == 0;
+}
+
+bool end_stop_under_way(const struct ends *ends, const struct ending *ending)
+{
+    const struct end_stop *stop = ends->stops;
+
+    while (stop && !is_of(stop, ending))
+        stop = stop->hh.next;
+    return stop != NULL;
+}
+
+static const struct end_stop *find_container(const struct ends *ends, const char *container_id)
+{
+    const struct end_stop *stop = ends->stops;
+
+    while (stop && strcmp(stop->container_id, container_id) != 0)
+        stop = stop->hh.next;
+    return stop;
+}
+
+/* What is left, in whole seconds as CRI has it, and never none: a kill without any time is nobody's
+ * wish. */
+static uint64_t left_ms(const struct state *state, uint64_t due_ms)
+{
+    uint64_t ms = due_ms > state->now_ms ? due_ms - state->now_ms : 0;
+
+    ms = (ms + 999) / 1000 * 1000;
+    return ms > END_GRACE_MS_MIN ? ms : END_GRACE_MS_MIN;
+}
+
+static void send_stop(struct ends *ends, const char *container_id, const char *pod_uid,
+                      uint64_t due_ms)
+{
+    struct state *state = ends->state;
+    struct end_stop *stop = mem_alloc(1, sizeof *stop);
+    struct action *action;
+
+    stop->op = state_number(state);
+    stop->container_id = mem_strdup(container_id);
+    stop->pod_uid = mem_strdup(pod_uid);
+    stop->due_ms = due_ms;
+    HASH_ADD(hh, ends->stops, op, sizeof stop->op, stop);
+    action = action_push(&state->actions, ACTION_STOP_CONTAINER, stop->op);
+    action->text = mem_strdup(container_id);
+    action->timeout_ms = left_ms(state, due_ms);
+    ends->counts.stops++;
+}
+
+/* It may not have been sent yet. */
+static void take_back(struct ends *ends, struct end_stop *stop)
+{
+    struct state *state = ends->state;
+
+    if (!actions_drop(&state->actions, ACTION_STOP_CONTAINER, stop->op, 0))
+        action_push(&state->actions, ACTION_STOP_CANCEL, stop->op);
+    end_stop_free(end_stop_take(ends, stop->op));
+}
+
+static uint64_t pod_grace_ms(const struct devicemgr_container *container)
+{
+    for (size_t i = 0; i < container->annotations_len; i++) {
+        const struct devicemgr_annotation *is = &container->annotations[i];
+        char *end;
+        unsigned long long seconds;
+
+        if (strcmp(is->key, POD_GRACE_ANNOTATION) != 0 || is->value[0] < '0' || is->value[0] > '9')
+            continue;
+        seconds = strtoull(is->value, &end, 10);
+        if (*end == '\0' && seconds <= END_GRACE_MS_MAX / 1000)
+            return seconds * 1000;
+    }
+    return END_POD_GRACE_MS;
+}
+
+/* The first one's grace is the pod's: it is the same for all of them. */
+static void stop_container(struct ends *ends, struct ending *ending,
+                           const struct devicemgr_container *container)
+{
+    struct state *state = ends->state;
+
+    if (ending->due_ms == 0) {
+        ending_set_due(ending, state->now_ms + ending_grace_ms(ending, pod_grace_ms(container)));
+        dirty_touch_ending(state, ending, true);
+    }
+    send_stop(ends, container->id, ending->pod_uid, ending->due_ms);
+}
+
+void end_stop_listed(struct ends *ends, const struct devicemgr_container *containers,
+                     size_t containers_len)
+{
+    struct state *state = ends->state;
+
+    for (size_t i = 0; i < containers_len; i++) {
+        const struct devicemgr_container *container = &containers[i];
+        /* one that is created only is not stopped by a runtime: a later list shows it to run */
+        const struct sandbox *sandbox = container->running && !container->created
+                                            ? pods_find_sandbox(&state->pods, container->sandbox_id)
+                                            : NULL;
+        struct ending *ending = sandbox ? endings_edit(&state->endings, sandbox->pod->uid) : NULL;
+
+        if (!ending || (ending->state != ENDING_STOPPING && ending->state != ENDING_STOPPED) ||
+            listing_has_ended(state, container->id) || find_container(ends, container->id))
+            continue;
+        if (ending->state == ENDING_STOPPED)
+            ending_set_state(ending, ENDING_STOPPING);
+        stop_container(ends, ending, container);
+    }
+}
+
+void end_stop_sooner(struct ends *ends, struct ending *ending)
+{
+    struct state *state = ends->state;
+    uint64_t grace_ms = ending_grace_ms(ending, UINT64_MAX);
+    struct end_stop *stop, *next;
+
+    if (ending->due_ms == 0 || grace_ms == UINT64_MAX ||
+        later_by(state->now_ms, grace_ms) >= ending->due_ms)
+        return;
+    ending_set_due(ending, state->now_ms + grace_ms);
+    dirty_touch_ending(state, ending, true);
+    HASH_ITER(hh, ends->stops, stop, next)
+    {
+        if (!is_of(stop, ending) || left_ms(state, stop->due_ms) <= left_ms(state, ending->due_ms))
+            continue;
+        /* the newer one first: the runtime has at no time none of them */
+        send_stop(ends, stop->container_id, stop->pod_uid, ending->due_ms);
+        take_back(ends, stop);
+    }
+}
+
+void end_stop_cancel(struct ends *ends, const struct ending *ending)
+{
+    struct end_stop *stop, *next;
+
+    HASH_ITER(hh, ends->stops, stop, next)
+    {
+        if (is_of(stop, ending))
+            take_back(ends, stop);
+    }
+}

@@ -1,0 +1,146 @@
+/*
+ * Pods that are being ended from here, or were: one ending for each uid, whoever asks for it, and however
+ * often.
+ *
+ *            stored          the API server has taken it
+ *   ASKED ───┬──▶ EVICTING ──────────────────────────────▶ EVICTED
+ *            │        │ it is a static pod's, or somebody      │ its grace is to
+ *            │        │ wants it ended here                    │ be shorter
+ *            │        ▼                                        │
+ *            └──▶ STOPPING ◀───────────────────────────────────┘
+ *                  │    ▲
+ *     none of its  │    │ one runs again: it was in the making
+ *     containers   ▼    │
+ *     runs        STOPPED
+ *
+ * Any of them goes to GONE when the runtime does not know the pod any more, and the ending with it. From
+ * EVICTED, STOPPING and STOPPED on nothing of the pod is made any more (rules/ended.h).
+ *
+ * Who asks is told once. The grace only gets shorter.
+ */
+#ifndef DEVICEMGR_THINGS_ENDING_H
+#define DEVICEMGR_THINGS_ENDING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/things/mem.h"
+
+/* Of a grace: the pod's own. */
+#define ENDING_POD_GRACE UINT64_MAX
+
+enum end_asker {
+    END_OPERATOR,
+    END_EVICTION,
+    END_SHUTDOWN, /* of the node */
+    END_ASKERS,   /* how many there are */
+};
+
+enum ending_state {
+    ENDING_ASKED,    /* waits to be stored */
+    ENDING_EVICTING, /* the API server is asked, as long as it takes */
+    ENDING_EVICTED,  /* its pod is deleted there, and ended by the kubelet */
+    ENDING_STOPPING, /* its containers are being stopped */
+    ENDING_STOPPED,  /* none of them runs */
+    ENDING_GONE,     /* so is the pod; waits to be forgotten by the store */
+    ENDING_STATES,   /* how many there are */
+};
+
+/* What one asker wants. */
+struct ending_ask {
+    enum end_asker asker;
+    uint64_t token; /* the asker's, for this pod */
+    uint64_t grace_ms;
+    bool force_local; /* not by the API server */
+    char *why;
+    uint64_t at_s; /* when, by a clock that is not looked at here; 0: not said */
+    bool told;     /* that it has ended */
+    struct ending_ask *prev, *next;
+};
+
+/* Written by ending.c, from `changed` on by machines/end*.c. */
+struct ending {
+    char *pod_uid;
+    char *pod_namespace, *pod_name; /* "": not known */
+    enum ending_state state;
+    struct ending_ask *asks; /* oldest first; never none but in GONE */
+    size_t asks_len;
+    uint64_t asked_ms;       /* when the first asked */
+    uint64_t due_ms;         /* when what was sent last kills; 0: nothing was sent */
+    bool static_pod;         /* of a manifest: the API server knows it by another uid */
+    bool earlier_boot;       /* it was asked for in one */
+    bool stored;             /* the store may have a row of it; checkpoint.c's */
+    bool changed;            /* since the last commit began, in what somebody is to be told of */
+    uint64_t commit;         /* which carries that; 0: none yet */
+    uint64_t epoch;          /* STOPPING: a list of the runtime after this one shows it */
+    uint64_t order;          /* EVICTING: its number */
+    uint64_t order_grace_ms; /* EVICTING, EVICTED: which it has */
+    bool order_forced;       /* EVICTING: without regard to disruption budgets */
+    UT_hash_handle hh;
+};
+
+/* A zeroed struct is an empty table. */
+struct endings {
+    struct ending *by_uid;
+};
+
+/* "operator", "asked" and the like; static. */
+const char *end_asker_name(enum end_asker asker);
+const char *ending_state_name(enum ending_state state);
+/* False: there is none of that name. */
+bool end_asker_find(const char *name, enum end_asker *out);
+bool ending_state_find(const char *name, enum ending_state *out);
+
+void endings_fini(struct endings *table);
+size_t endings_len(const struct endings *table);
+/* NULL: the pod is not being ended. */
+const struct ending *endings_find(const struct endings *table, const char *pod_uid);
+/* The same, to be changed. */
+struct ending *endings_edit(struct endings *table, const char *pod_uid);
+/* In the order of uids; the caller frees the array. */
+const struct ending **endings_sorted(const struct endings *table, size_t *len);
+
+/* ASKED; it is not there yet, and nobody asks. All is copied, here and below. */
+struct ending *endings_add(struct endings *table, const char *pod_uid, const char *pod_namespace,
+                           const char *pod_name, uint64_t asked_ms);
+void endings_remove(struct endings *table, struct ending *ending);
+
+/* Moves along the picture; the same is no move. */
+void ending_set_state(struct ending *ending, enum ending_state state);
+/* Of a row; `due_ms` 0 with one of an earlier boot. Nobody is told anew of what is over. */
+void ending_set_restored(struct ending *ending, enum ending_state state, uint64_t due_ms,
+                         bool static_pod, bool earlier_boot);
+void ending_set_static(struct ending *ending);
+/* It kills then at the latest. Never later than before. */
+void ending_set_due(struct ending *ending, uint64_t due_ms);
+
+/* NULL: it asks for nothing. */
+const struct ending_ask *ending_find_ask(const struct ending *ending, enum end_asker asker,
+                                         uint64_t token);
+/* One who asks again has a grace that is not longer; its words are the last, and it may be told
+ * anew. NULL: there are too many. */
+struct ending_ask *ending_ask(struct ending *ending, const struct ending_ask *said);
+void ending_drop_ask(struct ending *ending, const struct ending_ask *ask);
+void ending_ask_set_told(struct ending_ask *ask);
+/* Whether all that ask have been told. */
+bool ending_told(const struct ending *ending);
+
+/* The shortest of what is asked for, where the pod's own is `pod_ms`. */
+uint64_t ending_grace_ms(const struct ending *ending, uint64_t pod_ms);
+/* Whether somebody wants it ended here. */
+bool ending_forced_local(const struct ending *ending);
+/* Whether nothing of the pod is to be made any more. */
+static inline bool ending_refuses(const struct ending *ending)
+{
+    return ending->state == ENDING_EVICTED || ending->state == ENDING_STOPPING ||
+           ending->state == ENDING_STOPPED;
+}
+/* Whether it has come to its end, as far as it does here. */
+static inline bool ending_is_over(const struct ending *ending)
+{
+    return ending->state == ENDING_EVICTED || ending->state == ENDING_STOPPED ||
+           ending->state == ENDING_GONE;
+}
+
+#endif

@@ -1,0 +1,111 @@
+/*
+ * What an operator wants to end.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "devicemgr/operator.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/turn/end.h"
+#include "devicemgr/turn/meant.h"
+#include "devicemgr/turn/turn.h"
+
+/* Of one pod that is looked for by whatever it is called. */
+struct sought {
+    const char *pod;
+    const char *uid; /* NULL: not found yet */
+    bool exact;      /* by that: it is meant, whatever others are called */
+    bool several;
+};
+
+static void look_at(struct sought *sought, const char *uid, const char *pod_namespace,
+                    const char *name)
+{
+    bool exact = strcmp(sought->pod, uid) == 0;
+
+    if (sought->exact || !meant_pod(sought->pod, uid, pod_namespace, name))
+        return;
+    sought->exact = exact;
+    sought->several = !exact && (sought->several || sought->uid);
+    sought->uid = uid;
+}
+
+/* What is in the way of it as a whole; NULL: nothing is. */
+static const char *in_the_way(const struct devicemgr *mgr, const char *reason)
+{
+    if (strlen(reason) > ORDER_REASON_BYTES_MAX)
+        return "the reason is too long: 256 bytes at most";
+    if (!text_is_utf8(reason))
+        return "the reason is no UTF-8";
+    if (mgr->state.unread)
+        return "the state of this node's devices cannot be read";
+    if (mgr->state.draining)
+        return "the shim is being stopped";
+    return NULL;
+}
+
+static void refuse(struct devicemgr *mgr, uint64_t number, int code, const char *text)
+{
+    action_steered(&mgr->state.actions, number, code, false, text);
+}
+
+/* Those that wait for the store, with what else does (operator.c). */
+static bool is_full(const struct devicemgr *mgr)
+{
+    return mgr->steers.len + mgr->releases.len + mgr->ends.waiters_len >= STEERS_MAX;
+}
+
+/* False: it is answered. */
+static bool may_begin(struct devicemgr *mgr, uint64_t number, const struct sought *sought,
+                      const char *reason)
+{
+    const char *why = in_the_way(mgr, reason);
+
+    if (why)
+        refuse(mgr, number, CODE_FAILED_PRECONDITION, why);
+    else if (sought->several)
+        refuse(mgr, number, CODE_FAILED_PRECONDITION,
+               "several pods are called so: name it by its uid");
+    else if (is_full(mgr))
+        refuse(mgr, number, CODE_RESOURCE_EXHAUSTED,
+               "too many orders wait for their turn: the store or the runtime is slow");
+    else
+        return true;
+    return false;
+}
+
+void devicemgr_end(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *pod,
+                   uint64_t grace_ms, bool here, const char *reason, uint64_t at_s)
+{
+    const struct end_request request = {.asker = END_OPERATOR,
+                                        .grace_ms = grace_ms,
+                                        .force_local = here,
+                                        .why = reason,
+                                        .at_s = at_s};
+    struct state *state = &mgr->state;
+    struct sought sought = {.pod = pod};
+
+    state_at(state, now_ms);
+    for (const struct pod *p = state->pods.by_uid; p; p = p->hh.next)
+        look_at(&sought, p->uid, p->pod_namespace, p->name);
+    if (!may_begin(mgr, number, &sought, reason))
+        return;
+    if (sought.uid)
+        ends_order(&mgr->ends, number, sought.uid, &request);
+    else
+        refuse(mgr, number, CODE_NOT_FOUND, "the runtime knows no such pod");
+}
+
+void devicemgr_end_cancel(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *pod)
+{
+    struct state *state = &mgr->state;
+    struct sought sought = {.pod = pod};
+
+    state_at(state, now_ms);
+    for (const struct ending *e = state->endings.by_uid; e; e = e->hh.next)
+        look_at(&sought, e->pod_uid, e->pod_namespace, e->pod_name);
+    if (!may_begin(mgr, number, &sought, ""))
+        return;
+    if (!sought.uid || !ends_take_back(&mgr->ends, number, sought.uid))
+        refuse(mgr, number, CODE_NOT_FOUND, "no operator has asked for such a pod to end");
+}

@@ -1,0 +1,91 @@
+#include "shim/runtime/stopper.h"
+
+#include <stdlib.h>
+
+#include "cri-proto/cri_v1.pb-c.h"
+#include "cri-proto/methods.h"
+#include "shim/must.h"
+#include "shim/rpc/numbered.h"
+#include "shim/rpc/rpc.h"
+
+struct stopper {
+    uv_loop_t *loop;
+    const char *endpoint;
+    stopper_ended *ended;
+    void *user;
+    struct rpc_channel *channel; /* NULL: the next stop makes it */
+    struct numbered_calls calls;
+    void (*done)(void *user);
+    void *done_user;
+};
+
+static const struct numbered_method STOP = {CRI_STOP_CONTAINER_PATH,
+                                            &runtime__v1__stop_container_response__descriptor};
+
+static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
+{
+    struct stopper *stopper = user;
+
+    (void)reason; /* each stop was told */
+    stopper->channel = NULL;
+    rpc_channel_close(channel);
+}
+
+static const struct rpc_channel_ops CHANNEL_OPS = {.lost = on_lost};
+
+static void on_ended(void *user, const struct numbered_end *end)
+{
+    const struct stopper *stopper = user;
+
+    stopper->ended(stopper->user, end->number, end->code, end->message ? end->message : "");
+}
+
+struct stopper *stopper_start(uv_loop_t *loop, const char *endpoint, stopper_ended *ended,
+                              void *user)
+{
+    struct stopper *stopper = must(calloc(1, sizeof *stopper));
+
+    stopper->loop = loop;
+    stopper->endpoint = endpoint;
+    stopper->ended = ended;
+    stopper->user = user;
+    numbered_calls_init(&stopper->calls, loop, on_ended, stopper, "the runtime cannot be reached");
+    return stopper;
+}
+
+void stopper_container(struct stopper *stopper, uint64_t number, const char *container_id,
+                       uint64_t grace_ms)
+{
+    Runtime__V1__StopContainerRequest request = RUNTIME__V1__STOP_CONTAINER_REQUEST__INIT;
+
+    request.container_id = (char *)(uintptr_t)container_id;
+    request.timeout = (int64_t)((grace_ms + 999) / 1000);
+    if (!stopper->channel && rpc_channel_open(stopper->loop, stopper->endpoint, &CHANNEL_OPS,
+                                              stopper, &stopper->channel) < 0)
+        stopper->channel = NULL;
+    numbered_calls_start(&stopper->calls, stopper->channel, &STOP, number, NULL, &request.base,
+                         grace_ms + STOPPER_MORE_MS);
+}
+
+void stopper_cancel(struct stopper *stopper, uint64_t number)
+{
+    numbered_calls_cancel(&stopper->calls, number);
+}
+
+static void on_stopped(void *user)
+{
+    struct stopper *stopper = user;
+    void (*done)(void *user) = stopper->done;
+    void *done_user = stopper->done_user;
+
+    free(stopper);
+    done(done_user);
+}
+
+void stopper_stop(struct stopper *stopper, void (*done)(void *user), void *user)
+{
+    stopper->done = done;
+    stopper->done_user = user;
+    rpc_channel_close(stopper->channel);
+    numbered_calls_stop(&stopper->calls, on_stopped, stopper);
+}

@@ -1,0 +1,38 @@
+/*
+ * Containers that the core wants stopped (devicemgr/ports.h, stop_container): StopContainer on a connection to
+ * the runtime of its own, since a stop takes as long as its grace, and lists are not to wait behind some
+ * hundred of them where a runtime bounds what one connection has open at once.
+ *
+ * The connection is made for the first stop and kept. One that is lost ends its stops, of which the core
+ * learns, and the next stop makes another: when to try again is the core's to say.
+ */
+#ifndef SHIM_RUNTIME_STOPPER_H
+#define SHIM_RUNTIME_STOPPER_H
+
+#include <stdint.h>
+
+#include <uv.h>
+
+/* How much longer than the grace a runtime may take: what the kubelet gives it
+ * (staging/src/k8s.io/cri-client/pkg/remote_runtime.go). */
+#define STOPPER_MORE_MS 120000
+
+struct stopper;
+
+/* How the stop of that number ended; from the loop. `code` is a gRPC code, `message` borrowed. */
+typedef void stopper_ended(void *user, uint64_t number, int code, const char *message);
+
+/* `endpoint` (a plain path) and `user` are borrowed until stopper_stop(). */
+struct stopper *stopper_start(uv_loop_t *loop, const char *endpoint, stopper_ended *ended,
+                              void *user);
+
+/* `number` is the caller's, not in use. The grace goes out in whole seconds, those begun counted. */
+void stopper_container(struct stopper *stopper, uint64_t number, const char *container_id,
+                       uint64_t grace_ms);
+/* It ends without a word, if it has not ended; the runtime may have stopped it, or half. */
+void stopper_cancel(struct stopper *stopper, uint64_t number);
+
+/* Ends all without a word, frees, then runs `done` from the loop. */
+void stopper_stop(struct stopper *stopper, void (*done)(void *user), void *user);
+
+#endif

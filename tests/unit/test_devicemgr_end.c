@@ -1,0 +1,614 @@
+/* devicemgr/machines/end*.c, rules/ended.c, turn/operator_end.c: pods that are ended from here. */
+#include <stdio.h>
+
+#include "devicemgr/operator.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/turn/end.h"
+#include "devicemgr/turn/turn.h"
+#include "devicemgr_world.h"
+
+#define REFUSED_OF_U1                                                                              \
+    "refused 9: container \"main\" of pod \"ns/u1\": the pod is ended on this node, by the "       \
+    "operator: tired"
+
+/* ---- what is asked for ---- */
+
+static void end_in(struct world *w, uint64_t number, const char *pod, uint64_t grace_ms)
+{
+    devicemgr_end(w->mgr, w->now_ms, number, pod, grace_ms, false, "tired", 5);
+    devicemgr_run(w->mgr);
+}
+
+static void end_here(struct world *w, uint64_t number, const char *pod, uint64_t grace_ms)
+{
+    devicemgr_end(w->mgr, w->now_ms, number, pod, grace_ms, true, "tired", 5);
+    devicemgr_run(w->mgr);
+}
+
+static void take_back(struct world *w, uint64_t number, const char *pod)
+{
+    devicemgr_end_cancel(w->mgr, w->now_ms, number, pod);
+    devicemgr_run(w->mgr);
+}
+
+/* Another asker than the operator, by the face that machines have. */
+static void ask(struct world *w, enum end_asker asker, uint64_t token, const char *pod_uid,
+                uint64_t grace_ms)
+{
+    const struct end_request request = {
+        .asker = asker, .token = token, .grace_ms = grace_ms, .why = "it is to"};
+
+    end_ask(w->mgr, pod_uid, &request);
+    devicemgr_run(w->mgr);
+}
+
+/* ---- what the runtime has ---- */
+
+enum run { RUNS, CREATED, EXITED };
+
+static const struct devicemgr_annotation OWN_GRACE = {"io.kubernetes.pod.terminationGracePeriod",
+                                                      "45"};
+
+/* Pod u1 in sandbox s-u1 with one container "c-u1-main" and `more`, and pod u2, whose container runs. */
+static void listed(struct world *w, enum run main, const char *more)
+{
+    const struct devicemgr_sandbox sandboxes[] = {
+        {.id = "s-u1", .pod_uid = "u1", .pod_namespace = "ns", .pod_name = "u1", .ready = true},
+        {.id = "s-u2", .pod_uid = "u2", .pod_namespace = "ns", .pod_name = "u2", .ready = true}};
+    const struct devicemgr_container containers[] = {
+        {.id = "c-u1-main",
+         .sandbox_id = "s-u1",
+         .name = "main",
+         .running = main != EXITED,
+         .created = main == CREATED,
+         .annotations = &OWN_GRACE,
+         .annotations_len = 1},
+        {.id = "c-u2-main", .sandbox_id = "s-u2", .name = "main", .running = true},
+        {.id = more, .sandbox_id = "s-u1", .name = "more", .running = true}};
+
+    devicemgr_runtime_listing(w->mgr);
+    devicemgr_runtime_listed(w->mgr, w->now_ms, sandboxes, 2, containers, more ? 3 : 2);
+    devicemgr_run(w->mgr);
+}
+
+static void stopped(struct world *w, uint64_t op, int code)
+{
+    devicemgr_container_stopped(w->mgr, w->now_ms, op, code, "the runtime's words");
+    devicemgr_run(w->mgr);
+}
+
+/* All that there is to store is; what else the ports were asked is forgotten. */
+static void stored(struct world *w)
+{
+    while (w->pending)
+        committed(w);
+    while (w->lines)
+        expect(w, "*");
+}
+
+static int end_setup(void **state)
+{
+    struct world *w;
+
+    world_setup(state);
+    w = *state;
+    kubelet_lists(w);
+    listed(w, RUNS, NULL);
+    pass(w, 10 * LIST_EVERY_MS);
+    ignore_all(w);
+    logged(w, "");
+    return 0;
+}
+
+static int cluster_setup(void **state)
+{
+    struct world *w;
+
+    world_setup(state);
+    w = *state;
+    w->settings.cluster = true;
+    world_fresh(w);
+    kubelet_lists(w);
+    listed(w, RUNS, NULL);
+    pass(w, 10 * LIST_EVERY_MS);
+    ignore_all(w);
+    logged(w, "");
+    return 0;
+}
+
+/* As far as that its containers are being stopped. */
+static void stopping(struct world *w, uint64_t grace_ms)
+{
+    end_here(w, 1, "ns/u1", grace_ms);
+    stored(w);
+    listed(w, RUNS, NULL);
+    expect(w, "stop c-u1-main *");
+    stored(w);
+    ignore_all(w);
+}
+
+/* ---- here ---- */
+
+static void its_containers_are_stopped_and_none_is_made(void **state)
+{
+    struct world *w = *state;
+
+    end_in(w, 1, "ns/u1", DEVICEMGR_POD_GRACE);
+    expect_event(w, "ending - [] ns/u1/- operator: tired");
+    expect(w, "commit ending u1");
+    expect_nothing(w); /* stored before anything is done */
+    committed(w);
+    expect(w, "list");
+    expect(w, "steered 1: pod \"ns/u1\": its containers are being stopped, and none is made any "
+              "more (by the operator: tired)");
+    stored(w);
+    assert_true(create(w, 11, "u1", "main", NULL, NULL)); /* one without devices, too */
+    devicemgr_run(w->mgr);
+    expect(w, "verdict 11 " REFUSED_OF_U1);
+    assert_false(create(w, 12, "u2", "main", NULL, NULL));
+    listed(w, RUNS, NULL);
+    expect(w, "stop c-u1-main in 45000ms"); /* its own, and not another pod's container */
+    stored(w);
+    pass(w, LIST_EVERY_MS);
+    stopped(w, w->stop, 0);
+    stored(w);
+    expect_event(w, "refused ");
+    expect_event(w, "ended - [] ns/u1/- stopped: -");
+    assert_int_equal(logged(w, "none of its containers runs, and none is made any more"), 1);
+    assert_true(create(w, 13, "u1", "main", NULL, NULL));
+}
+
+static void one_that_it_is_not_asked_for_is_not_known(void **state)
+{
+    struct world *w = *state;
+
+    end_in(w, 1, "ns/u3", DEVICEMGR_POD_GRACE);
+    expect(w, "steer 1 refused 5: the runtime knows no such pod");
+    take_back(w, 2, "ns/u1");
+    expect(w, "steer 2 refused 5: no operator has asked for such a pod to end");
+    devicemgr_drain(w->mgr, w->now_ms);
+    end_in(w, 3, "ns/u1", DEVICEMGR_POD_GRACE);
+    expect(w, "steer 3 refused 9: the shim is being stopped");
+    expect_nothing(w);
+}
+
+static void requests_collapse(void **state)
+{
+    struct world *w = *state;
+
+    end_in(w, 1, "u1", 30000);
+    ask(w, END_EVICTION, 7, "u1", 10000);
+    ask(w, END_SHUTDOWN, 1, "u1", 20000);
+    expect(w, "commit ending u1");
+    committed(w);
+    expect(w, "steered 1: pod \"ns/u1\": is to end*"); /* the others' is being stored */
+    expect(w, "commit ending u1");
+    stored(w);
+    ignore_all(w);
+    listed(w, RUNS, NULL);
+    expect(w, "stop c-u1-main in 10000ms"); /* once, with the shortest */
+    listed(w, RUNS, NULL);
+    stopped(w, w->stop, 0);
+    expect(w, "commit ending u1");
+    stored(w);
+    expect_event(w, "ended ");
+    expect_no_event(w);
+    assert_int_equal(w->mgr->ends.counts.asked, 3);
+    assert_int_equal(w->mgr->ends.counts.stops, 1);
+}
+
+static void a_shorter_grace_is_sent_on(void **state)
+{
+    struct world *w = *state;
+    uint64_t first;
+
+    stopping(w, 60000);
+    first = w->stop;
+    pass(w, 20000);
+    ignore_all(w);
+    ask(w, END_SHUTDOWN, 1, "u1", 50000); /* 40 s are left */
+    expect(w, "commit ending u1");
+    committed(w);
+    expect_nothing(w);
+    ask(w, END_EVICTION, 1, "u1", 5000);
+    expect(w, "commit ending u1");
+    committed(w);
+    expect(w, "stop c-u1-main in 5000ms");
+    expect(w, "stop no more"); /* the one before, in this order */
+    expect(w, "commit ending u1");
+    assert_int_not_equal(w->stop, first);
+    stopped(w, first, 0); /* nobody's any more */
+    expect_nothing(w);
+    committed(w);
+    stopped(w, w->stop, 0);
+    expect(w, "commit ending u1");
+}
+
+static void a_runtime_that_is_away_is_waited_for(void **state)
+{
+    struct world *w = *state;
+
+    stopping(w, 30000);
+    stopped(w, w->stop, 14);
+    assert_int_equal(logged(w, "container c-u1-main was not stopped, which is tried again: the "
+                               "runtime's words"),
+                     1);
+    pass(w, 2 * LIST_EVERY_MS);
+    expect(w, "list");
+    pass(w, 10000);
+    expect_nothing(w); /* it does not answer */
+    listed(w, RUNS, NULL);
+    expect(w, "stop c-u1-main in 18000ms"); /* of its 30 s */
+    stopped(w, w->stop, 14);
+    pass(w, 60000);
+    stored(w);
+    listed(w, RUNS, NULL);
+    expect(w, "stop c-u1-main in 1000ms"); /* it had its time */
+    stopped(w, w->stop, 5);                /* it is not there */
+    expect(w, "commit ending u1");
+}
+
+static void what_was_in_the_making_is_stopped_too(void **state)
+{
+    struct world *w = *state;
+    uint64_t first;
+
+    stopping(w, 30000);
+    first = w->stop;
+    listed(w, RUNS, "c-late");
+    expect(w, "stop c-late in 30000ms");
+    stopped(w, w->stop, 0);
+    expect_nothing(w);
+    stopped(w, first, 0);
+    stored(w);
+    expect_event(w, "ended ");
+    pass(w, OUTCOME_MS);
+    expect(w, "list"); /* for that */
+    listed(w, EXITED, "c-later");
+    expect(w, "stop c-later in 26000ms");
+    stopped(w, w->stop, 0);
+    stored(w);
+    expect_no_event(w); /* it was told */
+}
+
+/* A runtime stops nothing that was not started, and says that it has. */
+static void one_that_is_created_is_stopped_when_it_runs(void **state)
+{
+    struct world *w = *state;
+
+    end_in(w, 1, "u1", 30000);
+    stored(w);
+    listed(w, CREATED, NULL);
+    expect(w, "commit ending u1");
+    stored(w);
+    pass(w, OUTCOME_MS);
+    expect(w, "list");
+    listed(w, RUNS, NULL);
+    expect(w, "stop c-u1-main in 30000ms");
+}
+
+static void its_end_by_the_list_counts(void **state)
+{
+    struct world *w = *state;
+
+    end_in(w, 1, "u1", 30000);
+    stored(w);
+    expect_event(w, "ending ");
+    listed(w, EXITED, NULL);
+    expect(w, "commit ending u1");
+    expect_no_event(w); /* told when it is stored */
+    committed(w);
+    expect_event(w, "ended - [] ns/u1/- stopped: -");
+    expect_nothing(w);
+}
+
+/* ---- taken back ---- */
+
+static void what_is_taken_back_may_be_made_again(void **state)
+{
+    struct world *w = *state;
+
+    stopping(w, 30000);
+    take_back(w, 2, "ns/u1");
+    expect(w, "stop no more");
+    expect(w, "commit -ending u1");
+    assert_false(create(w, 11, "u1", "main", NULL, NULL));
+    committed(w);
+    expect(w, "steered 2: pod \"ns/u1\": its containers may be made again");
+    expect_nothing(w);
+    assert_false(world_stored(w, "ending u1"));
+    listed(w, RUNS, NULL);
+    expect_nothing(w);
+}
+
+static void others_want_it_still(void **state)
+{
+    struct world *w = *state;
+
+    stopping(w, 30000);
+    ask(w, END_EVICTION, 7, "u1", ENDING_POD_GRACE);
+    stored(w);
+    take_back(w, 2, "u1");
+    expect(w, "commit ending u1");
+    committed(w);
+    expect(w, "steered 2: pod \"ns/u1\": others want it to end still");
+    create_token(w, 11, "u1", GPU ":g0");
+    expect(w, "verdict 11 refused 9: *");
+    assert_false(end_cancel(w->mgr, "u1", END_EVICTION, 7)); /* something was sent */
+    assert_false(create(w, 12, "u1", "main", NULL, NULL));
+    assert_true(end_cancel(w->mgr, "u1", END_EVICTION, 7)); /* nothing is */
+}
+
+static void what_was_not_sent_is_taken_back_whole(void **state)
+{
+    struct world *w = *state;
+
+    ask(w, END_EVICTION, 7, "u1", 1000);
+    assert_true(end_cancel(w->mgr, "u1", END_EVICTION, 7));
+    devicemgr_run(w->mgr);
+    stored(w);
+    listed(w, RUNS, NULL);
+    expect_nothing(w);
+}
+
+/* ---- the store, restarts ---- */
+
+static void it_goes_on_after_a_restart(void **state)
+{
+    struct world *w = *state;
+
+    stopping(w, 30000);
+    pass(w, 12000);
+    world_restart(w);
+    ignore_all(w);
+    create_token(w, 11, "u1", GPU ":g0");
+    expect(w, "verdict 11 " REFUSED_OF_U1);
+    kubelet_lists(w);
+    listed(w, RUNS, NULL);
+    expect(w, "stop c-u1-main in 18000ms"); /* what was left */
+    stopped(w, w->stop, 0);
+    expect_event(w, "refused ");
+    stored(w);
+    expect_event(w, "ended ");
+    world_restart(w);
+    kubelet_lists(w);
+    listed(w, EXITED, NULL);
+    pass(w, 10000);
+    stored(w);
+    expect_no_event(w); /* was told before */
+    create_token(w, 12, "u1", GPU ":g0");
+    expect(w, "verdict 12 " REFUSED_OF_U1);
+}
+
+static void another_boot_begins_its_grace_anew(void **state)
+{
+    struct world *w = *state;
+
+    stopping(w, 30000);
+    w->settings.boot_id = "boot-2";
+    w->now_ms = 5000;
+    world_restart(w);
+    kubelet_lists(w);
+    ignore_all(w);
+    listed(w, RUNS, NULL);
+    expect(w, "stop c-u1-main in 30000ms");
+}
+
+static void what_cannot_be_stored_is_done_all_the_same(void **state)
+{
+    struct world *w = *state;
+
+    end_in(w, 1, "u1", 30000);
+    expect(w, "commit ending u1");
+    commit_failed(w, "no space");
+    expect(w, "list");
+    expect(w, "steer 1 refused 10: not stored yet, which is tried again: until then a restart of "
+              "the shim forgets it: no space");
+    expect(w, "commit ending u1");
+    commit_failed(w, "no space");
+    listed(w, RUNS, NULL);
+    expect(w, "stop c-u1-main in 30000ms");
+    pass(w, COMMIT_RETRY_MS_MAX);
+    expect(w, "commit ending u1");
+}
+
+static void a_pod_that_is_gone_is_forgotten(void **state)
+{
+    struct world *w = *state;
+
+    stopping(w, 30000);
+    devicemgr_sandbox_removed(w->mgr, w->now_ms, "s-u1");
+    devicemgr_run(w->mgr);
+    expect(w, "stop no more");
+    expect(w, "commit -ending u1");
+    committed(w);
+    expect_event(w, "ended - [] ns/u1/- gone: -");
+    assert_int_equal(endings_len(&w->mgr->state.endings), 0);
+    assert_false(world_stored(w, "ending u1"));
+}
+
+/* The kubelet goes on with its pods, of which some runtimes know nothing then. */
+static void a_pod_of_before_a_reboot_may_come_back(void **state)
+{
+    struct world *w = *state;
+
+    stopping(w, 30000);
+    w->settings.boot_id = "boot-2";
+    world_restart(w);
+    kubelet_lists(w);
+    runtime_listed(w, "");
+    pass(w, 10000);
+    assert_int_equal(endings_len(&w->mgr->state.endings), 1);
+    pass(w, POD_RETURNS_MS);
+    runtime_listed(w, "");
+    stored(w);
+    assert_int_equal(endings_len(&w->mgr->state.endings), 0);
+}
+
+static void there_is_a_most_of_it(void **state)
+{
+    struct world *w = *state;
+    char uid[16];
+
+    for (size_t i = 0; i < ENDINGS_MAX; i++) {
+        snprintf(uid, sizeof uid, "p%zu", i);
+        ask(w, END_EVICTION, 1, uid, 1000);
+    }
+    ignore_all(w);
+    end_in(w, 1, "u1", 1000);
+    expect(w, "steer 1 refused 8: too many pods are being ended already");
+}
+
+/* ---- by the cluster ---- */
+
+static void evicted(struct world *w, enum devicemgr_evicted outcome)
+{
+    devicemgr_pod_evicted(w->mgr, w->now_ms, w->order, outcome);
+    devicemgr_run(w->mgr);
+}
+
+static void the_cluster_is_asked(void **state)
+{
+    struct world *w = *state;
+
+    end_in(w, 1, "u1", DEVICEMGR_POD_GRACE);
+    expect_event(w, "ending ");
+    expect(w, "commit ending u1");
+    committed(w);
+    expect(w, "evict u1 (ns/u1) in 0ms: tired");
+    expect(w, "steered 1: pod \"ns/u1\": the API server is asked to evict it, for as long as it "
+              "takes (by the operator: tired)");
+    assert_false(create(w, 11, "u1", "main", NULL, NULL)); /* it lives as long as its budget says */
+    pass(w, 3600000);
+    evicted(w, DEVICEMGR_EVICTED);
+    expect(w, "commit ending u1");
+    committed(w);
+    expect_event(w, "ended - [] ns/u1/- evicted: -");
+    listed(w, RUNS, NULL);
+    expect_nothing(w); /* the kubelet ends it */
+    create_token(w, 12, "u1", GPU ":g0");
+    expect(w, "verdict 12 refused 9: *");
+}
+
+static void a_static_pod_is_ended_here(void **state)
+{
+    const struct devicemgr_annotation source = {"kubernetes.io/config.source", "file"};
+    const struct devicemgr_sandbox sandbox = {.id = "s-u1",
+                                              .pod_uid = "u1",
+                                              .pod_namespace = "ns",
+                                              .pod_name = "u1",
+                                              .annotations = &source,
+                                              .annotations_len = 1};
+    struct world *w = *state;
+
+    devicemgr_sandbox_ran(w->mgr, w->now_ms, &sandbox);
+    end_in(w, 1, "u1", 30000);
+    expect(w, "commit ending u1");
+    committed(w);
+    expect(w, "list");
+    expect(w, "steered 1: pod \"ns/u1\": its containers are being stopped*");
+}
+
+static void one_that_the_cluster_knows_as_a_mirror_is_ended_here(void **state)
+{
+    struct world *w = *state;
+
+    end_in(w, 1, "u1", 30000);
+    stored(w);
+    evicted(w, DEVICEMGR_IS_STATIC);
+    expect(w, "list");
+    expect(w, "commit ending u1");
+    committed(w);
+    listed(w, RUNS, NULL);
+    expect(w, "stop c-u1-main in 30000ms");
+    world_restart(w); /* which is remembered */
+    expect_nothing(w);
+}
+
+static void who_insists_has_it_ended_here(void **state)
+{
+    struct world *w = *state;
+
+    end_in(w, 1, "u1", 30000);
+    stored(w);
+    end_here(w, 2, "u1", 30000);
+    expect(w, "commit ending u1");
+    committed(w);
+    expect(w, "evict no more");
+    expect(w, "list");
+    expect(w, "steered 2: pod \"ns/u1\": its containers are being stopped*");
+}
+
+static void a_shorter_grace_is_another_order(void **state)
+{
+    struct world *w = *state;
+
+    end_in(w, 1, "u1", DEVICEMGR_POD_GRACE);
+    stored(w);
+    ask(w, END_EVICTION, 1, "u1", 20000);
+    expect(w, "commit ending u1");
+    committed(w);
+    expect(w, "evict no more");
+    expect(w, "evict u1 (ns/u1) in 20000ms: tired");
+    evicted(w, DEVICEMGR_EVICTED);
+    stored(w);
+    ask(w, END_SHUTDOWN, 1, "u1", 5000); /* the kubelet's own stop takes no notice of that */
+    stored(w);
+    listed(w, RUNS, NULL);
+    expect(w, "stop c-u1-main in 5000ms");
+}
+
+static void budgets_are_kept_to_for_a_time(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.evict_force_after_ms = 600000;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    end_in(w, 1, "u1", DEVICEMGR_POD_GRACE);
+    stored(w);
+    pass(w, 300000);
+    world_restart(w); /* the time goes on */
+    expect(w, "evict u1 (ns/u1) in 0ms: tired");
+    pass(w, 299000);
+    expect_nothing(w);
+    pass(w, 1000);
+    expect(w, "evict no more");
+    expect(w, "evict u1 (ns/u1) in 0ms by force: tired");
+    pass(w, 3600000);
+    expect_nothing(w);
+    evicted(w, DEVICEMGR_NOT_THERE);
+    expect(w, "commit ending u1");
+}
+
+int main(void)
+{
+#define HERE(test) cmocka_unit_test_setup_teardown(test, end_setup, world_teardown)
+#define CLUSTER(test) cmocka_unit_test_setup_teardown(test, cluster_setup, world_teardown)
+    const struct CMUnitTest tests[] = {
+        HERE(its_containers_are_stopped_and_none_is_made),
+        HERE(one_that_it_is_not_asked_for_is_not_known),
+        HERE(requests_collapse),
+        HERE(a_shorter_grace_is_sent_on),
+        HERE(a_runtime_that_is_away_is_waited_for),
+        HERE(what_was_in_the_making_is_stopped_too),
+        HERE(one_that_is_created_is_stopped_when_it_runs),
+        HERE(its_end_by_the_list_counts),
+        HERE(what_is_taken_back_may_be_made_again),
+        HERE(others_want_it_still),
+        HERE(what_was_not_sent_is_taken_back_whole),
+        HERE(it_goes_on_after_a_restart),
+        HERE(another_boot_begins_its_grace_anew),
+        HERE(what_cannot_be_stored_is_done_all_the_same),
+        HERE(a_pod_that_is_gone_is_forgotten),
+        HERE(a_pod_of_before_a_reboot_may_come_back),
+        HERE(there_is_a_most_of_it),
+        CLUSTER(the_cluster_is_asked),
+        CLUSTER(a_static_pod_is_ended_here),
+        CLUSTER(one_that_the_cluster_knows_as_a_mirror_is_ended_here),
+        CLUSTER(who_insists_has_it_ended_here),
+        CLUSTER(a_shorter_grace_is_another_order),
+        CLUSTER(budgets_are_kept_to_for_a_time),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

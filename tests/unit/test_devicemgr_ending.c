@@ -1,0 +1,126 @@
+/* devicemgr/things/ending.c */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "devicemgr/things/ending.h"
+#include "devicemgr/things/limits.h"
+
+struct fixture {
+    struct endings table;
+    struct ending *ending;
+};
+
+static int setup(void **state)
+{
+    static struct fixture f;
+
+    f = (struct fixture){0};
+    f.ending = endings_add(&f.table, "u1", "ns", "web", 5);
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    endings_fini(&f->table);
+    return 0;
+}
+
+static struct ending_ask *ask(struct fixture *f, enum end_asker asker, uint64_t token,
+                              uint64_t grace_ms)
+{
+    const struct ending_ask said = {
+        .asker = asker, .token = token, .grace_ms = grace_ms, .why = (char *)"it is to"};
+
+    return ending_ask(f->ending, &said);
+}
+
+static void the_shortest_grace_counts(void **state)
+{
+    struct fixture *f = *state;
+
+    ask(f, END_OPERATOR, 0, ENDING_POD_GRACE);
+    assert_int_equal(ending_grace_ms(f->ending, 30000), 30000);
+    ask(f, END_EVICTION, 1, 60000);
+    assert_int_equal(ending_grace_ms(f->ending, 30000), 30000); /* the pod's own is shorter */
+    assert_int_equal(ending_grace_ms(f->ending, UINT64_MAX), 60000);
+    ask(f, END_SHUTDOWN, 1, 10000);
+    assert_int_equal(ending_grace_ms(f->ending, 30000), 10000);
+    ask(f, END_SHUTDOWN, 1, 20000); /* it only gets shorter */
+    assert_int_equal(ending_grace_ms(f->ending, 30000), 10000);
+    assert_int_equal(f->ending->asks_len, 3);
+    ending_drop_ask(f->ending, ending_find_ask(f->ending, END_SHUTDOWN, 1));
+    assert_int_equal(ending_grace_ms(f->ending, 30000), 30000);
+    assert_null(ending_find_ask(f->ending, END_SHUTDOWN, 1));
+}
+
+static void there_is_a_most_of_askers(void **state)
+{
+    struct fixture *f = *state;
+
+    for (uint64_t i = 0; i < ENDING_ASKS_MAX; i++)
+        assert_non_null(ask(f, END_EVICTION, i, 1000));
+    assert_null(ask(f, END_EVICTION, ENDING_ASKS_MAX, 1000));
+    assert_non_null(ask(f, END_EVICTION, 7, 1000)); /* is one of them */
+}
+
+static void who_asks_again_is_told_again(void **state)
+{
+    struct fixture *f = *state;
+    struct ending_ask *own = ask(f, END_OPERATOR, 0, 1000);
+
+    assert_false(ending_told(f->ending));
+    ending_ask_set_told(own);
+    assert_true(ending_told(f->ending));
+    ask(f, END_OPERATOR, 0, 1000);
+    assert_false(ending_told(f->ending));
+}
+
+static void a_deadline_does_not_move_back(void **state)
+{
+    struct fixture *f = *state;
+
+    ending_set_due(f->ending, 500);
+    ending_set_due(f->ending, 800);
+    assert_int_equal(f->ending->due_ms, 500);
+    ending_set_due(f->ending, 300);
+    assert_int_equal(f->ending->due_ms, 300);
+}
+
+static void names_are_read_back(void **state)
+{
+    (void)state;
+    for (int i = 0; i < END_ASKERS; i++) {
+        enum end_asker asker;
+
+        assert_true(end_asker_find(end_asker_name((enum end_asker)i), &asker));
+        assert_int_equal(asker, i);
+    }
+    for (int i = 0; i < ENDING_STATES; i++) {
+        enum ending_state found;
+
+        assert_true(ending_state_find(ending_state_name((enum ending_state)i), &found));
+        assert_int_equal(found, i);
+    }
+    assert_false(end_asker_find("nobody", &(enum end_asker){0}));
+    assert_false(ending_state_find("", &(enum ending_state){0}));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_shortest_grace_counts, setup, teardown),
+        cmocka_unit_test_setup_teardown(there_is_a_most_of_askers, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_asks_again_is_told_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_deadline_does_not_move_back, setup, teardown),
+        cmocka_unit_test(names_are_read_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
