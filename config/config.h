@@ -123,6 +123,7 @@ struct config_cluster {
     char *kubeconfig;              /* absolute; by whose credentials the agent asks */
     char *node_name;               /* "": it is in the client certificate */
     bool insecure_skip_tls_verify; /* a kubeconfig that asks for that is followed */
+    uint64_t events_after_ms;      /* of refusals that last so long Events are made; 0: none are */
 };
 
 /* Who watches the node (shim/metrics/metrics.h). */

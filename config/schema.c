@@ -267,6 +267,8 @@ const struct schema_key schema_keys[] = {
     KEY(CLUSTER, "node_name", TEXT, config, cluster.node_name, "", .text = &NODE_NAME),
     KEY(CLUSTER, "insecure_skip_tls_verify", FLAG, config, cluster.insecure_skip_tls_verify,
         "false"),
+    KEY(CLUSTER, "events_after", DURATION, config, cluster.events_after_ms, "1m", NULL, "24h",
+        LIVE),
 
     /* Placed as bridge.socket is. */
     KEY(CONTROL, "socket", SOCKET, config, control_socket, CONTROL_SOCKET_DEFAULT,

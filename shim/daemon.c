@@ -91,6 +91,8 @@ static void on_event(void *user, const struct devicemgr_event *event)
     struct daemon *d = user;
 
     daemon_event_of_core(d->events, event);
+    if (d->cluster)
+        cluster_happened(d->cluster, event);
 }
 
 static void on_kicked(void *user)

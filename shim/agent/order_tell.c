@@ -42,26 +42,32 @@ static void make_event(struct run *run)
 static void on_counted(void *user, const struct api_result *result)
 {
     struct run *run = user;
+    struct spam_event *event;
 
-    if (result->outcome == API_DONE)
+    if (result->outcome == API_DONE) {
+        event = spam_find(&run->orders->spam, tell_event_hash(run->order->tell), boot_now_ms());
+        if (event) {
+            event->count++;
+            event->at_ms = boot_now_ms();
+        }
         run_end(run, AGENT__V1__OUTCOME__DONE, "", 0);
-    else if (result->outcome == API_NOT_FOUND)
+    } else if (result->outcome == API_NOT_FOUND) {
         make_event(run);
-    else
+    } else {
         run_fail(run, result);
+    }
 }
 
-static void count_event(struct run *run, struct spam_event *event)
+static void count_event(struct run *run, const struct spam_event *event)
 {
     static const struct api_ops ops = {.body = run_body, .done = on_counted};
-    char *body = tell_again(++event->count);
+    char *body = tell_again(run->order->tell, event->count + 1);
     struct query query;
 
-    event->at_ms = boot_now_ms();
     event_path(run, &query);
     query_segment(&query, event->name);
     if (!body)
-        run_end(run, AGENT__V1__OUTCOME__AGAIN, "no memory", 0);
+        run_end(run, AGENT__V1__OUTCOME__REFUSED, "its words are no text", 0);
     else if (!run_too_long(run, &query))
         run_ask(run, "PATCH", &query, "application/merge-patch+json", body, &ops);
     free(body);

@@ -2,11 +2,14 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <jansson.h>
 
+#include "cri-proto/utf8.h"
 #include "shim/hash.h"
+#include "shim/must.h"
 
 /* The server takes no longer ones (pkg/apis/core/validation/events.go). */
 #define MESSAGE_BYTES_MAX 1024
@@ -20,7 +23,7 @@ uint64_t tell_object_hash(const Agent__V1__Tell *tell)
 
 uint64_t tell_event_hash(const Agent__V1__Tell *tell)
 {
-    uint64_t hash = hash_text(hash_text(tell_object_hash(tell), tell->reason), tell->message);
+    uint64_t hash = hash_text(hash_text(tell_object_hash(tell), tell->reason), tell->series);
 
     return hash_word(hash, tell->warning) | 1;
 }
@@ -49,17 +52,28 @@ static json_t *involved(const Agent__V1__Tell *tell, const char *node)
                      "uid", node);
 }
 
-/* Up to so many bytes, and no character cut in two. */
+/* Up to so many bytes, and no character cut in two. What is none, as a plugin may have said it, is put as
+ * U+FFFD. */
 static json_t *text(const char *from, size_t max)
 {
-    size_t len = strlen(from);
+    static const char REPLACEMENT[] = "\xef\xbf\xbd";
+    char *out = must(malloc(max + 1));
+    size_t left = strlen(from), len = 0;
+    json_t *string;
 
-    if (len > max) {
-        len = max;
-        while (len > 0 && ((unsigned char)from[len] & 0xc0) == 0x80)
-            len--;
+    while (left > 0) {
+        size_t n = utf8_character_bytes(from, left), put = n ? n : strlen(REPLACEMENT);
+
+        if (len + put > max)
+            break;
+        memcpy(out + len, n ? from : REPLACEMENT, put);
+        len += put;
+        from += n ? n : 1;
+        left -= n ? n : 1;
     }
-    return json_stringn(from, len);
+    string = json_stringn(out, len);
+    free(out);
+    return string;
 }
 
 char *tell_new(const Agent__V1__Tell *tell, const char *node, char name[SPAM_NAME_BYTES_MAX])
@@ -84,14 +98,15 @@ char *tell_new(const Agent__V1__Tell *tell, const char *node, char name[SPAM_NAM
     return out;
 }
 
-char *tell_again(unsigned count)
+char *tell_again(const Agent__V1__Tell *tell, unsigned count)
 {
     struct timespec now;
     char time[32], *out;
     json_t *patch;
 
     format_time(&now, time);
-    patch = json_pack("{s:i, s:s}", "count", (int)count, "lastTimestamp", time);
+    patch = json_pack("{s:i, s:s, s:o}", "count", (int)count, "lastTimestamp", time, "message",
+                      text(tell->message, MESSAGE_BYTES_MAX));
     out = patch ? json_dumps(patch, JSON_COMPACT) : NULL;
     json_decref(patch);
     return out;

@@ -10,6 +10,7 @@
 #include "shim/boot_clock.h"
 #include "shim/cluster/core_news.h"
 #include "shim/cluster/limits.h"
+#include "shim/cluster/pod_events.h"
 #include "shim/cluster/removed.h"
 #include "shim/cluster/wipes.h"
 #include "shim/log.h"
@@ -28,6 +29,7 @@ struct cluster {
     struct keeper *keeper;
     struct cluster_orders orders;
     struct removed removed;
+    struct pod_events pod_events;
     struct core_news news;
     struct wipes wipes;
     struct facts facts;
@@ -278,6 +280,11 @@ void cluster_claim_look(struct cluster *cluster, const struct devicemgr_claim *c
     core_news_look_up(&cluster->news, claim);
 }
 
+void cluster_happened(struct cluster *cluster, const struct devicemgr_event *event)
+{
+    pod_events_happened(&cluster->pod_events, boot_now_ms(), event);
+}
+
 bool cluster_works(const struct cluster *cluster)
 {
     return cluster->works;
@@ -336,6 +343,7 @@ struct cluster *cluster_start(uv_loop_t *loop, const struct config *config, stru
                                          .user = user,
                                          .cancel = cancel,
                                          .cluster = cluster});
+    pod_events_init(&cluster->pod_events, config, &cluster->orders, cancel, cluster);
     core_news_init(&cluster->news, host, &cluster->orders);
     wipes_init(&cluster->wipes, loop, config, host, &cluster->orders, cancel, cluster);
     if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, cluster,
@@ -396,6 +404,7 @@ void cluster_stop(struct cluster *cluster, void (*done)(void *user), void *user)
     rpc_server_close(cluster->server);
     removed_fini(&cluster->removed, on_removed_closed);
     wipes_fini(&cluster->wipes, on_wipes_closed);
+    pod_events_fini(&cluster->pod_events);
     core_news_fini(&cluster->news);
     cluster_orders_fini(&cluster->orders, on_orders_closed);
     uv_close((uv_handle_t *)&cluster->patience, on_patience_closed);

@@ -61,6 +61,9 @@ const char *cluster_trouble(const struct cluster *cluster, uint64_t *since_ms);
 /* The core's question (ports.h, claim_look). */
 void cluster_claim_look(struct cluster *cluster, const struct devicemgr_claim *claim);
 
+/* What has come to pass (ports.h, event); from the loop, never from inside a cluster_ call. */
+void cluster_happened(struct cluster *cluster, const struct devicemgr_event *event);
+
 /* Whether slices of drivers that are away are wiped: an agent is connected, or was lately, the API server
  * answers it, or did lately, and does not refuse that. */
 bool cluster_works(const struct cluster *cluster);

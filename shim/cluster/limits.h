@@ -4,9 +4,15 @@
 #ifndef SHIM_CLUSTER_LIMITS_H
 #define SHIM_CLUSTER_LIMITS_H
 
-/* Orders that are not done: one for each resource there can be, as many claims, and what is wiped of each
- * driver. */
-#define CLUSTER_ORDERS_MAX (1024 + CLUSTER_CLAIMS_MAX + 128)
+/* Orders that are not done: one for each resource there can be, as many claims, what is wiped of each
+ * driver, and what is told of each container. */
+#define CLUSTER_ORDERS_MAX (1024 + CLUSTER_CLAIMS_MAX + 128 + CLUSTER_REFUSED_MAX)
+/* Containers that are refused, and remembered; of more, the one that was longest ago is not. */
+#define CLUSTER_REFUSED_MAX 128
+/* One that was not refused for so long, as a kubelet would have had it several times, was not. */
+#define CLUSTER_REFUSED_GAP_MS 300000
+/* How often what lasts is told: within the time in which the agent counts it as the same. */
+#define CLUSTER_TELL_AGAIN_MS 480000
 /* Claims that are looked up: of more, the oldest are not any more, which are the first to be over. */
 #define CLUSTER_CLAIMS_MAX 1024
 /* In one message to the agent. */

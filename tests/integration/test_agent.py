@@ -438,9 +438,9 @@ def test_events(running, server, feed):
     assert (one["reason"], one["message"], one["type"], one["count"]) == ("DeviceAway", "refused", "Warning", 1)
     assert one["source"] == {"component": "cri-device-shim", "host": NODE}
     assert one["metadata"]["namespace"] == "default" and one["metadata"]["name"].startswith("a.")
-    assert feed.order(**tell_of()).outcome == proto.DONE
-    assert [one["count"] for one in events(server)] == [2]
-    assert feed.order(**tell_of("other")).outcome == proto.DONE
+    assert feed.order(**tell_of("refused still")).outcome == proto.DONE
+    assert [(one["count"], one["message"]) for one in events(server)] == [(2, "refused still")]
+    assert feed.order(**tell_of(series="main")).outcome == proto.DONE
     assert [one["count"] for one in events(server)] == [2, 1]
     for one in events(server):
         server.remove("events", one["metadata"]["name"], "default")
@@ -451,9 +451,20 @@ def test_events(running, server, feed):
     assert (one["involvedObject"]["kind"], one["involvedObject"]["name"], one["type"]) == ("Node", NODE, "Normal")
 
 
+def test_an_event_that_was_not_counted_is_counted_once(running, server, feed):
+    assert feed.order(**tell_of()).outcome == proto.DONE
+    server.fault(Fault(status=500), method="PATCH", times=2)
+    number = feed.begin(**tell_of())
+    for tries in (1, 2):
+        assert feed.wait_answer(number, tries).outcome == proto.AGAIN
+        feed.begin(number, **tell_of())
+    assert feed.wait_answer(number, 3).outcome == proto.DONE
+    assert [one["count"] for one in events(server)] == [2]
+
+
 def test_one_object_has_so_many_events(running, server, feed):
     for number in range(30):
-        assert feed.order(**tell_of(f"number {number}")).outcome == proto.DONE
+        assert feed.order(**tell_of(series=f"number {number}")).outcome == proto.DONE
     assert len(events(server)) == 25
     assert feed.order(**tell_of(name="b")).outcome == proto.DONE
     assert len(events(server)) == 26

@@ -1,10 +1,12 @@
 """Daemon and agent together, at a scripted API server."""
 
+import grpc
 import pytest
 
 import kubelet_checkpoint
 from agent_process import Agent
 from api_server import Fault
+from asking import by_token, refused
 from ctl import ctl_json
 from dra_driver import Driver
 from feed import Feed
@@ -156,6 +158,45 @@ def test_what_is_refused_is_tried_by_the_next_agent(shim, agent, server, make_pl
     agent.kill()
     agent.start()
     wait_until(lambda: capacity(server) == "0", "the node's capacity is 0")
+
+
+@pytest.mark.parametrize("events_after, expected", [("300ms", True), ("0s", False)], ids=["on", "off"])
+def test_a_refusal_that_lasts_is_told_on_its_pod(runtime, directory, make_shim, closing, server, make_plugin, make_client,
+                                                 events_after, expected):
+    """Once, and counted on; another container's is another, and what it gets ends it."""
+    shim = make_shim(plugins={"hold": "100ms", "grace": "1h"},
+                     cluster={"enabled": True, "socket": str(directory / "run" / "agent.sock"),
+                              "events_after": events_after})
+    closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE))).start()
+    plugin = make_plugin(shim, GPU, ["g0", "g1"])
+    shim.wait_log("\"vendor.com_gpu.sock\" is active")
+    plugin.stop()
+    shim.wait_log("stop grace period ends")
+    client = make_client(shim)
+    sandbox = client.run_pod("pod", uid="uid-1")
+
+    def refuse():
+        with refused(grpc.StatusCode.UNAVAILABLE, GPU):
+            client.create(sandbox, "main", annotations=by_token(GPU, "g0"))
+
+    def events():
+        return list(server.objects["events"].values())
+
+    refuse()
+    if not expected:
+        for _ in range(5):
+            refuse()
+        assert events() == []
+        return
+    wait_until(lambda: refuse() or events(), "an event is made")
+    (one,) = events()
+    assert one["involvedObject"] == {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "pod",
+                                     "uid": "uid-1"}
+    assert (one["type"], one["reason"]) == ("Warning", "PluginAway")
+    assert one["message"].startswith("container \"main\" has been refused for 0m0") and GPU in one["message"]
+    for _ in range(5):
+        refuse()
+    assert [one["count"] for one in events()] == [1]  # not again so soon
 
 
 def slice_of(name, driver, device):
