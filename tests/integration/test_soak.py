@@ -6,9 +6,11 @@ none that another has which the runtime has not ended.
 SHIM_SOAK_SECONDS sets how long, SHIM_SOAK_SEED makes other choices (the timing is always another).
 """
 
+import collections
 import gc
 import os
 import random
+import re
 import statistics
 import threading
 import time
@@ -334,7 +336,10 @@ def test_soak(runtime, small_quarantine, make_shim, make_plugin):
     assert truth.most > 1, "no two devices were ever in use"
     print(soak.counts, f"{first / MIB:.1f} MiB, then {second / MIB:.1f} MiB")
     gc.collect()  # a client's socket may still hang in the traceback of an error that ended it
-    wait_until(lambda: len(open_files(shim.pid)) <= before, "all connections are closed")
+    try:
+        wait_until(lambda: not _files(shim.pid) - before, "all connections are closed")
+    finally:
+        print("open more than before:", _files(shim.pid) - before, "before:", before)
     assert second < 1.25 * first + 16 * MIB, (first, second)
     with Client(shim.socket) as client:
         client.wait_ready()
@@ -347,13 +352,18 @@ def test_soak(runtime, small_quarantine, make_shim, make_plugin):
     assert len(seen) == 8, f"too short a soak: only {seen}"
 
 
+def _files(pid):
+    """How many files of each kind are open: a socket's kind is its path, if it has one."""
+    return collections.Counter(re.sub(r"\[\d+\]", "", link) for link in open_files(pid).values())
+
+
 def _settled_files(pid):
-    """How many files are open once nothing but the daemon's own is: the same for a second."""
+    """What is open once nothing but the daemon's own is: the same for a second."""
     seen = []
 
     def settled():
-        seen.append(len(open_files(pid)))
-        return len(seen) > 100 and len(set(seen[-100:])) == 1
+        seen.append(_files(pid))
+        return len(seen) > 100 and all(one == seen[-1] for one in seen[-100:])
 
     wait_until(settled, "the daemon's files are settled")
     return seen[-1]

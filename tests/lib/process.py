@@ -35,11 +35,15 @@ class Peak:
 
 
 def open_files(pid):
-    """What each open descriptor is, as {number: link}."""
-    found = {}
+    """What each open descriptor is, as {number: link}; a unix socket's path follows its inode."""
+    found, paths = {}, {}
+    for line in pathlib.Path(f"/proc/{pid}/net/unix").read_text().splitlines()[1:]:
+        inode, *path = line.split()[6:]
+        paths[f"socket:[{inode}]"] = " ".join(path)
     for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         try:
-            found[int(entry.name)] = os.readlink(entry)
+            link = os.readlink(entry)
+            found[int(entry.name)] = f"{link} {paths.get(link, '')}".rstrip()
         except FileNotFoundError:
             pass  # closed in the meantime
     return found

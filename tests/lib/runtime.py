@@ -34,14 +34,18 @@ class Reply:
 
 
 class Call:
-    """One recorded call: its raw requests, and its metadata in the order it came."""
+    """One recorded call: its raw requests, and its metadata in the order it came.
 
-    def __init__(self, path, context):
+    `killed`: set when the runtime that took it is stopped, and so does nothing more for it.
+    """
+
+    def __init__(self, path, context, killed):
         self.path = path
         self.method = path.rpartition("/")[2]
         self.metadata = [tuple(pair) for pair in context.invocation_metadata()]
         self.time_remaining = context.time_remaining()
         self.messages = []
+        self.killed = killed
         self.over = threading.Event()  # answered, reset by the client or cut off
         context.add_callback(self.over.set)
 
@@ -67,6 +71,11 @@ class _State:
         self.containers = {}
         self._lock = threading.Lock()
 
+    def kill(self, killed):
+        """Sets it when no call is being answered."""
+        with self._lock:
+            killed.set()
+
     def answer(self, call):
         handler = getattr(self, f"_{call.method}", None)
         if handler is None:
@@ -76,6 +85,8 @@ class _State:
         except DecodeError as error:
             return Reply((), grpc.StatusCode.INTERNAL, f"grpc: error unmarshalling: {error}")
         with self._lock:
+            if call.killed.is_set():
+                return Reply((), grpc.StatusCode.UNAVAILABLE, "the runtime is stopped")
             answer = handler(request)
         return answer if isinstance(answer, Reply) else Reply((answer.SerializeToString(),))
 
@@ -164,14 +175,14 @@ class _State:
 
 
 class _AnyMethod(grpc.GenericRpcHandler):
-    def __init__(self, runtime):
-        self._runtime = runtime
+    def __init__(self, runtime, killed):
+        self._runtime, self._killed = runtime, killed
 
     def service(self, handler_call_details):
         path = handler_call_details.method
 
         def behaviour(requests, context):
-            return self._runtime.serve(path, requests, context)
+            return self._runtime.serve(Call(path, context, self._killed), requests, context)
 
         return grpc.stream_stream_rpc_method_handler(behaviour)
 
@@ -185,11 +196,14 @@ class Runtime:
         self.calls = []
         self._handlers = {}
         self._server = None
+        self._killed = None
 
     def start(self):
+        self._killed = threading.Event()
         self._server = grpc.server(
             # A held CreateContainer is open here already, and takes a thread.
-            concurrent.futures.ThreadPoolExecutor(max_workers=256), handlers=[_AnyMethod(self)],
+            concurrent.futures.ThreadPoolExecutor(max_workers=256),
+            handlers=[_AnyMethod(self, self._killed)],
             options=[("grpc.max_metadata_size", 1 << 20),
                      ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
                      ("grpc.max_send_message_length", -1)])
@@ -197,8 +211,10 @@ class Runtime:
         self._server.start()
 
     def stop(self):
-        """Cuts every connection; the state stays for the next start()."""
+        """Cuts every connection; the state stays for the next start(), and no call that is still under
+        way changes it: its thread goes on, where a runtime's process is gone."""
         if self._server is not None:
+            self.state.kill(self._killed)
             self._server.stop(grace=None).wait(GENEROUS_S)
             self._server = None
 
@@ -220,8 +236,7 @@ class Runtime:
         return wait_until(lambda: len(found := self.calls_of(method)) >= count and found,
                           f"{count} calls of {method} reach the runtime")
 
-    def serve(self, path, requests, context):
-        call = Call(path, context)
+    def serve(self, call, requests, context):
         try:
             call.messages.extend(requests)
         except grpc.RpcError:
