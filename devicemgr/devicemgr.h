@@ -210,8 +210,8 @@ struct devicemgr_create {
  */
 bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
                       const struct devicemgr_create *request) __attribute__((warn_unused_result));
-/* The client gave the pending or forwarded create up, or its connection is gone; its outcome stays
- * unknown. */
+/* The client gave the pending or forwarded create up, its connection is gone, or the runtime's answer
+ * does not tell whether the container was made; its outcome stays unknown. */
 void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t create);
 /* The shim is about to end: creates that wait for a plugin, a device or its holder, and all that
  * will, are refused at once, UNAVAILABLE; calls of plugins under way go on. For ever. */

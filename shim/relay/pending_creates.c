@@ -363,6 +363,15 @@ void pending_creates_verdict(struct pending_creates *creates, uint64_t create,
 
 /* ---- the answer ---- */
 
+/* What a runtime answers for its own haste, and not for the container: its caller gave up or was too slow,
+ * or it is itself about to end. The container may be made all the same: CRI-O keeps one that came too
+ * late, and hands it out when it is asked for again. */
+static bool says_nothing_of_it(int status)
+{
+    return status == RPC_CANCELLED || status == RPC_DEADLINE_EXCEEDED ||
+           status == RPC_UNAVAILABLE || status == RPC_ABORTED;
+}
+
 /* A success whose container id cannot be read is no refusal: that container may run. */
 static void forwarded_answered(struct pending_creates *creates, struct pending_create *p,
                                int status, const uint8_t *message, size_t bytes)
@@ -376,7 +385,7 @@ static void forwarded_answered(struct pending_creates *creates, struct pending_c
         response = (const Runtime__V1__CreateContainerResponse *)message_unpack(
             &runtime__v1__create_container_response__descriptor, message, bytes, &arena, &code);
     pending_free(creates, p);
-    if (status == RPC_OK && (!response || !*response->container_id))
+    if (says_nothing_of_it(status) || (status == RPC_OK && (!response || !*response->container_id)))
         devicemgr_create_cancelled(core_of(creates), boot_now_ms(), create);
     else
         devicemgr_create_answered(core_of(creates), boot_now_ms(), create,

@@ -411,6 +411,26 @@ def test_runtime_refuses(runtime, client, gpu):
     assert given(runtime) == {"g0"} and len(gpu.allocated()) == asked
 
 
+@pytest.mark.parametrize("code", ["CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE", "ABORTED"])
+def test_runtime_breaks_off(runtime, client, gpu, code):
+    """A runtime that ends, or whose caller was too slow for it, may have made the container all the
+    same: nobody else gets its devices."""
+    def made_unsaid(call):
+        runtime.state.answer(call)
+        return Reply((), grpc.StatusCode[code], "Cancelling all calls")
+
+    runtime.on("CreateContainer", made_unsaid)
+    pod = client.run_pod("web", annotations=by_annotation("app", f"{GPU}=3"))
+    with refused(grpc.StatusCode[code], "Cancelling all calls"):
+        client.create(pod, "app")
+    runtime.on("CreateContainer")
+    other = client.run_pod("other", annotations=by_annotation("app", f"{GPU}=1"))
+    with refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "free 0"):
+        client.create(other, "app")
+    client.remove_pod(pod.id)
+    client.create(other, "app")
+
+
 def test_refusals_leave_the_connection_in_step(runtime, client, gpu):
     """Hundreds of refusals between other calls: header tables and windows of both ends stay in
     step."""

@@ -198,7 +198,8 @@ def test_names_in_the_architecture():
 
 def test_tests_in_the_device_managers_readme():
     """Each test that it names as the proof of a rule is there."""
-    real = "".join(text_of(name) for name in FILES if name.startswith("tests/e2e/"))
+    levels = {level: "".join(text_of(name) for name in FILES if name.startswith(f"tests/{level}/"))
+              for level in ("e2e", "integration")}
     lost, named = [], 0
     for proofs in re.findall(r"^- tests: (.*(?:\n  .*)*)", text_of("devicemgr/README.md"), re.MULTILINE):
         for part in " ".join(proofs.split()).split(";"):
@@ -206,7 +207,7 @@ def test_tests_in_the_device_managers_readme():
             if not colon:
                 continue  # words
             file = name if name.startswith("test_") else f"test_devicemgr_{name}"
-            source = real if name == "e2e" else SOURCES.get(f"tests/unit/{file}.c", "")
+            source = levels.get(name) or SOURCES.get(f"tests/unit/{file}.c", "")
             named += len(tests.split(","))
             lost += [f"{name}: {test.strip()}" for test in tests.split(",")
                      if not re.search(rf"\b{test.strip()}\b", source)]
