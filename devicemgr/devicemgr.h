@@ -64,6 +64,15 @@ struct devicemgr_resource_settings {
     /* One live container at a time holds a device. False: any number may, whoever asks gets any
      * healthy ones. */
     bool exclusive;
+    /* A device that is unhealthy for so long is tainted NoExecute: who has it is evicted. 0: never. */
+    uint64_t taint_unhealthy_after_ms;
+};
+
+/* A taint that the settings have. */
+struct devicemgr_settings_taint {
+    const char *resource;
+    const char *id; /* NULL: of every device of it */
+    const char *key, *value, *effect;
 };
 
 struct devicemgr_settings {
@@ -88,8 +97,12 @@ struct devicemgr_settings {
     /* Drivers whose answers may be given once more from the checkpoint while they are away. */
     const char *const *cached_prepare;
     size_t cached_prepare_len;
-    bool cluster;                  /* there is one that can be asked to evict pods */
-    uint64_t evict_force_after_ms; /* how long disruption budgets are kept to; 0: for ever */
+    bool cluster;                      /* there is one that can be asked to evict pods */
+    uint64_t evict_force_after_ms;     /* how long disruption budgets are kept to; 0: for ever */
+    uint64_t taint_unhealthy_after_ms; /* as in struct devicemgr_resource_settings */
+    uint32_t evict_per_minute;         /* so many pods are evicted in any minute; 0: any number */
+    const struct devicemgr_settings_taint *taints;
+    size_t taints_len;
     /* For tests: whatever is kept up to date step by step is made out anew after each run, and a
      * difference aborts. Costs what that saves. */
     bool checked;

@@ -39,6 +39,17 @@ void devicemgr_grace_extend(struct devicemgr *mgr, uint64_t now_ms, uint64_t num
 void devicemgr_grace_end(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
                          const char *resource, uint64_t at_s);
 
+/* A taint of a device (taints.h), listed now or not, or of one of a DRA driver: `resource` is its name then,
+ * and `id` "pool/device". `taint` is "key[=value]:Effect". Another one of the same key and effect takes its place.
+ * It ends by itself after `for_ms`, in another boot from then on; 0: it does not. Who is to be evicted for it is
+ * so once it is durable. `dry`: ends at once, nothing changes, and the message says who would be. */
+void devicemgr_taint(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *resource,
+                     const char *id, const char *taint, uint64_t for_ms, const char *reason,
+                     uint64_t at_s, bool dry);
+/* `taint` is "key[:Effect]"; without an effect those of each. */
+void devicemgr_untaint(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
+                       const char *resource, const char *id, const char *taint);
+
 /*
  * Takes all devices from a pod that should not be there, its uid, "namespace/name", or its name in any
  * namespace. The runtime is listed first. FAILED_PRECONDITION: a container of the pod runs, or may come

@@ -54,6 +54,8 @@ enum devicemgr_event_kind {
     DEVICEMGR_EVENT_ALLOCATED,  /* a container was made with these devices */
     DEVICEMGR_EVENT_RELEASED,   /* no container of those runs any more */
     DEVICEMGR_EVENT_TAKEN,      /* an operator has taken them; `text`: who, and why */
+    DEVICEMGR_EVENT_HELD_BACK,  /* so many devices are unhealthy that not all of them are tainted
+                                * NoExecute; `text`: how many */
     DEVICEMGR_EVENT_REFUSED, /* a create; `word`: the reason's, `text`: what the client was told */
     DEVICEMGR_EVENT_ENDING,  /* a pod is to end; `word`: who asks, `text`: why */
     DEVICEMGR_EVENT_ENDED,   /* it has; `word`: how */

@@ -43,12 +43,14 @@ void capacity_published(struct state *state, const char *resource)
 static void count_kept_back(const struct state *state, const struct resource *resource,
                             struct devicemgr_capacity *capacity)
 {
-    const struct resource_orders *of = orders_of(&state->orders, resource->name);
+    const struct order *withdrawal = orders_withdrawal(&state->orders, resource->name);
+    bool any = orders_of(&state->orders, resource->name) || tainted_any(state, resource->name);
 
-    for (size_t i = 0; of && i < resource->devices.len; i++) {
+    for (size_t i = 0; any && i < resource->devices.len; i++) {
         const struct device *device = &resource->devices.items[i];
 
-        if (!of->withdrawal && !orders_cordon(&state->orders, resource->name, device->id))
+        if (!withdrawal && !orders_cordon(&state->orders, resource->name, device->id) &&
+            !tainted_kept_back(state, resource->name, device->id))
             continue;
         capacity->kept_back++;
         capacity->allocatable -= capacity->healthy > 0 && device->healthy;

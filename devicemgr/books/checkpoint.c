@@ -43,7 +43,7 @@ static uint8_t *value_of(struct state *state, const struct dirty_thing *thing, s
     if (thing->pod && pod_kept(state, thing->pod))
         return record_of_pod(thing->pod, state->now_ms, bytes_len);
     if (thing->order && thing->order->state != ORDER_ENDING)
-        return record_of_order(thing->order, bytes_len);
+        return record_of_order(thing->order, state->settings.boot_id, bytes_len);
     if (thing->driver)
         return record_of_driver(thing->driver, bytes_len);
     if (thing->claim && claim_state_kept(thing->claim->state))

@@ -5,6 +5,8 @@
 
 void ordered_changed(struct state *state, const char *resource)
 {
+    state->tainted.changes++;
+    state->tainted.ends_ms = 0;
     showing_offer_changed(state, resource);
     wake_resource(&state->wakes, resource);
 }

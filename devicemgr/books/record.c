@@ -253,7 +253,7 @@ int record_restore_pod(struct pods *pods, uint64_t now_ms, const struct devicemg
 
 /* ---- order ---- */
 
-uint8_t *record_of_order(const struct order *order, size_t *bytes_len)
+uint8_t *record_of_order(const struct order *order, const char *boot_id, size_t *bytes_len)
 {
     Checkpoint__V1__Order row = CHECKPOINT__V1__ORDER__INIT;
 
@@ -264,7 +264,25 @@ uint8_t *record_of_order(const struct order *order, size_t *bytes_len)
     row.at_s = order->words.at_s;
     row.more_ms = order->words.more_ms;
     row.over = order->words.over;
+    if (order->kind == ORDER_TAINT) {
+        row.value = order->words.value;
+        row.for_ms = order->words.for_ms;
+        row.set_ms = order->words.set_ms;
+        row.boot_id = (char *)boot_id;
+    }
     return pack(&row.base, bytes_len);
+}
+
+/* What its id says of it, and nothing else. */
+static bool order_id_valid(const Checkpoint__V1__Order *row, enum order_kind kind)
+{
+    struct taint_said said;
+    const char *device;
+
+    if (kind == ORDER_TAINT)
+        return order_taint_parts(row->id, &said, &device) && taint_value_valid(row->value) &&
+               (resource_name_valid(row->resource) || taint_device_of(row->resource, device));
+    return resource_name_valid(row->resource) && (row->id[0] != '\0') == (kind == ORDER_CORDON);
 }
 
 static bool order_row_valid(const struct orders *orders, const Checkpoint__V1__Order *row,
@@ -273,11 +291,12 @@ static bool order_row_valid(const struct orders *orders, const Checkpoint__V1__O
     if (strcmp(row->kind, record->key[0]) != 0 || strcmp(row->resource, record->key[1]) != 0 ||
         strcmp(row->id, record->key[2]) != 0 || !order_kind_find(row->kind, kind))
         return false;
-    return resource_name_valid(row->resource) && (row->id[0] != '\0') == (*kind == ORDER_CORDON) &&
-           text_is_utf8(row->id) && !orders_find(orders, *kind, row->resource, row->id);
+    return order_id_valid(row, *kind) && text_is_utf8(row->id) &&
+           !orders_find(orders, *kind, row->resource, row->id);
 }
 
-int record_restore_order(struct orders *orders, const struct devicemgr_record *record)
+int record_restore_order(struct orders *orders, uint64_t now_ms, const char *boot_id,
+                         const struct devicemgr_record *record)
 {
     Checkpoint__V1__Order *row =
         checkpoint__v1__order__unpack(NULL, record->value_bytes, record->value);
@@ -285,7 +304,17 @@ int record_restore_order(struct orders *orders, const struct devicemgr_record *r
     int result = -1;
 
     if (row && order_row_valid(orders, row, record, &kind)) {
-        const struct order_words words = {row->reason, row->at_s, row->more_ms, row->over};
+        bool is_boot = boot_id[0] != '\0' && strcmp(row->boot_id, boot_id) == 0;
+        const struct order_words words = {
+            .reason = row->reason,
+            .at_s = row->at_s,
+            .more_ms = row->more_ms,
+            .over = row->over,
+            .value = kind == ORDER_TAINT ? row->value : NULL,
+            .for_ms = row->for_ms,
+            /* in another boot its time begins anew, as that of a grace period */
+            .set_ms = is_boot && row->set_ms <= now_ms ? row->set_ms : now_ms,
+        };
 
         orders_restore(orders, kind, row->resource, row->id, &words)->stored = true;
         result = 0;

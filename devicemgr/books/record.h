@@ -21,7 +21,7 @@ uint8_t *record_of_resource(const struct resource *resource, const char *boot_id
 uint8_t *record_of_allocation(const struct allocation *allocation, const char *boot_id,
                               size_t *bytes_len);
 uint8_t *record_of_pod(const struct pod *pod, uint64_t now_ms, size_t *bytes_len);
-uint8_t *record_of_order(const struct order *order, size_t *bytes_len);
+uint8_t *record_of_order(const struct order *order, const char *boot_id, size_t *bytes_len);
 uint8_t *record_of_driver(const struct driver *driver, size_t *bytes_len);
 uint8_t *record_of_claim(const struct claim *claim, const char *boot_id, size_t *bytes_len);
 uint8_t *record_of_ending(const struct ending *ending, const char *boot_id, size_t *bytes_len);
@@ -43,8 +43,8 @@ int record_restore_allocation(struct allocations *table, uint64_t unknown_until_
 /* A new sandbox that was to come yet may take as long from now as it might then. */
 int record_restore_pod(struct pods *pods, uint64_t now_ms, const struct devicemgr_record *record)
     __attribute__((warn_unused_result));
-int record_restore_order(struct orders *orders, const struct devicemgr_record *record)
-    __attribute__((warn_unused_result));
+int record_restore_order(struct orders *orders, uint64_t now_ms, const char *boot_id,
+                         const struct devicemgr_record *record) __attribute__((warn_unused_result));
 /* It is away since now. */
 int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
                           const struct devicemgr_record *record)

@@ -43,12 +43,41 @@ static void free_names(const char *const *names, size_t len)
     free((char **)names);
 }
 
+static const struct devicemgr_settings_taint *copy_taints(const struct devicemgr_settings *from)
+{
+    struct devicemgr_settings_taint *taints = mem_alloc(from->taints_len, sizeof *taints);
+
+    for (size_t i = 0; i < from->taints_len; i++) {
+        const struct devicemgr_settings_taint *is = &from->taints[i];
+
+        taints[i].resource = mem_strdup(is->resource);
+        taints[i].id = is->id ? mem_strdup(is->id) : NULL;
+        taints[i].key = mem_strdup(is->key);
+        taints[i].value = mem_strdup(is->value);
+        taints[i].effect = mem_strdup(is->effect);
+    }
+    return taints;
+}
+
+static void free_taints(const struct devicemgr_settings_taint *taints, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        free((char *)taints[i].resource);
+        free((char *)taints[i].id);
+        free((char *)taints[i].key);
+        free((char *)taints[i].value);
+        free((char *)taints[i].effect);
+    }
+    free((void *)taints);
+}
+
 static void copy_settings(struct devicemgr_settings *to, const struct devicemgr_settings *from)
 {
     *to = *from;
     to->namespaces = copy_names(from->namespaces, from->namespaces_len);
     to->cached_prepare = copy_names(from->cached_prepare, from->cached_prepare_len);
     to->boot_id = mem_strdup(from->boot_id);
+    to->taints = copy_taints(from);
     copy_resources(to, from);
 }
 
@@ -61,6 +90,7 @@ static void take_settings(struct state *state, const struct devicemgr_settings *
         .allocate_timeout_ms = settings->allocate_timeout_ms,
         .refresh = settings->refresh,
         .exclusive = true,
+        .taint_unhealthy_after_ms = settings->taint_unhealthy_after_ms,
     };
 }
 
@@ -75,6 +105,7 @@ static void free_settings(struct devicemgr_settings *settings)
     free_names(settings->namespaces, settings->namespaces_len);
     free_names(settings->cached_prepare, settings->cached_prepare_len);
     free((char *)settings->boot_id);
+    free_taints(settings->taints, settings->taints_len);
     for (size_t i = 0; i < settings->resources_len; i++)
         free((char *)settings->resources[i].name);
     free((void *)settings->resources);

@@ -17,6 +17,7 @@
 #include "devicemgr/books/outbox.h"
 #include "devicemgr/books/refused.h"
 #include "devicemgr/books/showing.h"
+#include "devicemgr/books/tainted.h"
 #include "devicemgr/books/wake.h"
 #include "devicemgr/devicemgr.h"
 #include "devicemgr/things/allocation.h"
@@ -49,6 +50,7 @@ struct state {
     struct drivers drivers;
     struct claims claims;
     struct slices slices; /* as the cluster has them */
+    struct tainted tainted;
     struct kubelet_view kubelet;
     struct listing listing;
     struct dirty dirty;

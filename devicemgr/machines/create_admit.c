@@ -15,8 +15,11 @@
 static const char *request_annotation(const struct devicemgr_create *said)
 {
     for (size_t i = 0; i < said->pod_annotations_len; i++) {
-        if (request_is_key_of(said->pod_annotations[i].key, said->container))
-            return said->pod_annotations[i].value;
+        const struct devicemgr_annotation *annotation = &said->pod_annotations[i];
+
+        if (request_is_key_of(annotation->key, said->container) &&
+            !tolerations_is_annotation(annotation->key, annotation->value))
+            return annotation->value;
     }
     return NULL;
 }
@@ -189,6 +192,8 @@ static void admit(struct creates *creates, struct create *create,
     create->items = mem_alloc(create->demand.request.len, sizeof *create->items);
     create->wanted = mem_alloc(create->demand.request.len, sizeof *create->wanted);
     pod = know_sandbox(state, create, said->sandbox_attempt);
+    tainted_note_pod(state, create->demand.pod_uid, said->pod_annotations,
+                     said->pod_annotations_len);
     if (pod && token)
         pod_note_token(pod, said->container);
     take_over(creates, create);

@@ -83,7 +83,8 @@ static bool is_left_out(const struct state *state, const struct devicemgr_prefer
     const struct ids must = must_include(asked);
 
     return !ids_contain(&must, id) && (is_held(state, asked->resource, id) ||
-                                       orders_cordon(&state->orders, asked->resource, id));
+                                       orders_cordon(&state->orders, asked->resource, id) ||
+                                       tainted_kept_back(state, asked->resource, id));
 }
 
 /*

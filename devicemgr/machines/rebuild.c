@@ -46,7 +46,9 @@ static const char *told_request(const struct state *state, const struct listed_s
         !state_namespace_allowed(state, told->v[s].pod_namespace))
         return NULL;
     for (size_t i = 0; i < told->v[s].annotations_len; i++) {
-        if (request_is_key_of(told->v[s].annotations[i].key, container->name))
+        if (request_is_key_of(told->v[s].annotations[i].key, container->name) &&
+            !tolerations_is_annotation(told->v[s].annotations[i].key,
+                                       told->v[s].annotations[i].value))
             return told->v[s].annotations[i].value;
     }
     return NULL;

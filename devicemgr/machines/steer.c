@@ -7,6 +7,7 @@
 #include "cri-proto/resource_name.h"
 #include "devicemgr/books/ordered.h"
 #include "devicemgr/books/state.h"
+#include "devicemgr/rules/evictable.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 #include "devicemgr/things/name.h"
@@ -23,6 +24,7 @@ static struct steer *steer_new(const struct steer *said)
     if (said->ids.len == 0)
         ids_add(&steer->ids, "");
     steer->words.reason = mem_strdup(said->words.reason);
+    steer->words.value = said->words.value ? mem_strdup(said->words.value) : NULL;
     return steer;
 }
 
@@ -31,6 +33,7 @@ static void steer_free(struct steer *steer)
     free(steer->resource);
     ids_fini(&steer->ids);
     free(steer->words.reason);
+    free(steer->words.value);
     free(steer);
 }
 
@@ -52,18 +55,48 @@ static int refuse(struct text *text, int code, const char *why)
     return code;
 }
 
+/* The device of a taint. */
+static const char *device_of(const struct steer *steer)
+{
+    struct taint_said said;
+    const char *device = "";
+
+    order_taint_parts(steer->ids.v[0], &said, &device);
+    return device;
+}
+
+/* A driver's: its pool is named, too. */
+static int check_driver(const struct steer *steer, struct text *text)
+{
+    const char *device = device_of(steer);
+
+    if (!text_is_utf8(device) || !taint_device_of(steer->resource, device))
+        return refuse(text, CODE_INVALID_ARGUMENT,
+                      "a device of a driver is named POOL/DEVICE; a resource's name has a slash");
+    return CODE_OK;
+}
+
 /* As it stands, whatever there is. */
 static int check_words(const struct steer *steer, struct text *text)
 {
-    if (!resource_name_valid(steer->resource))
+    if (steer->kind == ORDER_TAINT && taint_driver_valid(steer->resource)) {
+        int code = check_driver(steer, text);
+
+        if (code != CODE_OK)
+            return code;
+    } else if (!resource_name_valid(steer->resource)) {
         return refuse(text, CODE_INVALID_ARGUMENT, "that is no name of a resource");
+    }
     if (strlen(steer->words.reason) > ORDER_REASON_BYTES_MAX)
         return refuse(text, CODE_INVALID_ARGUMENT, "the reason is too long: 256 bytes at most");
     if (!text_is_utf8(steer->words.reason))
         return refuse(text, CODE_INVALID_ARGUMENT, "the reason is no UTF-8");
     for (size_t i = 0; i < steer->ids.len; i++) {
-        if (steer->kind == ORDER_CORDON &&
-            (steer->ids.v[i][0] == '\0' || !text_is_utf8(steer->ids.v[i])))
+        bool empty =
+            steer->kind == ORDER_TAINT ? device_of(steer)[0] == '\0' : steer->ids.v[i][0] == '\0';
+
+        if ((steer->kind == ORDER_CORDON || steer->kind == ORDER_TAINT) &&
+            (empty || !text_is_utf8(steer->ids.v[i])))
             return refuse(text, CODE_INVALID_ARGUMENT, "a device id is empty, or no UTF-8");
     }
     return CODE_OK;
@@ -130,7 +163,10 @@ static struct order_words words_of(const struct state *state, const struct steer
 static bool is_same(const struct order *order, const struct order_words *words)
 {
     return order && strcmp(order->words.reason, words->reason) == 0 &&
-           order->words.more_ms == words->more_ms && order->words.over == words->over;
+           order->words.more_ms == words->more_ms && order->words.over == words->over &&
+           order->words.for_ms == 0 && words->for_ms == 0 && /* else it begins anew */
+           strcmp(order->words.value ? order->words.value : "", words->value ? words->value : "") ==
+               0;
 }
 
 /* What is so already is written all the same only if it says something else. How many are to be
@@ -217,6 +253,81 @@ static void tell_grace(const struct state *state, const struct steer *steer, str
     text_add_duration(text, end_ms - state->now_ms);
 }
 
+/* Pods by uid, each once. */
+static void note_pod(void *user, const struct evictable *evictable)
+{
+    struct ids *pods = user;
+
+    if (!ids_contain(pods, evictable->pod_uid))
+        ids_add(pods, evictable->pod_uid);
+}
+
+/* Who would have to go, or has: the first few by name. */
+static void tell_evicted(const struct state *state, const struct steer *steer, struct text *text)
+{
+    struct taint taint = {.effect = TAINT_NO_EXECUTE,
+                          .value = steer->words.value,
+                          .words = "",
+                          .added_ms = state->now_ms};
+    struct ids pods = {0}, names = {0};
+    struct taint_said said;
+    const char *device;
+
+    if (!order_taint_parts(steer->ids.v[0], &said, &device))
+        return;
+    taint.key = said.key;
+    evictable_by(state, steer->resource, device, &taint, note_pod, &pods);
+    for (size_t i = 0; i < pods.len; i++) {
+        const struct pod *pod = pods_find(&state->pods, pods.v[i]);
+        struct text name = {0};
+
+        text_add_words(&name, pod->pod_namespace, TEXT_IDS_BYTES_MAX);
+        text_add(&name, "/");
+        text_add_words(&name, pod->name, TEXT_IDS_BYTES_MAX);
+        ids_add(&names, name.buf);
+    }
+    ids_sort(&names);
+    text_add(text, said.effect == TAINT_NO_EXECUTE && steer->what == STEER_SET
+                       ? "; pods to be evicted: "
+                       : "; pods that NoExecute evicts: ");
+    if (names.len == 0)
+        text_add(text, "none");
+    text_add_ids(text, &names);
+    ids_fini(&names);
+    ids_fini(&pods);
+}
+
+static void tell_taint(const struct state *state, const struct steer *steer, struct text *text)
+{
+    struct taint_said said;
+    const char *device;
+
+    if (!order_taint_parts(steer->ids.v[0], &said, &device))
+        return;
+    text_add(text, "%s: %s: ", steer->resource,
+             steer->what == STEER_SET         ? "tainted"
+             : steer->what == STEER_TAKE_BACK ? "untainted"
+                                              : "nothing has changed; tainted so would be");
+    text_add_words(text, device, TEXT_IDS_BYTES_MAX);
+    text_add(text, " %s", said.key);
+    if (steer->what == STEER_TAKE_BACK) {
+        if (steer->ids.len == 1)
+            text_add(text, ":%s", taint_effect_name(said.effect));
+        return;
+    }
+    text_add(text, "%s%s:%s", steer->words.value[0] != '\0' ? "=" : "", steer->words.value,
+             taint_effect_name(said.effect));
+    if (steer->words.for_ms > 0) {
+        text_add(text, " for ");
+        text_add_duration(text, steer->words.for_ms);
+    }
+    if (said.effect != TAINT_NO_SCHEDULE)
+        tell_evicted(state, steer, text);
+    if (!resources_find(state->resources, steer->resource) &&
+        !drivers_find(&state->drivers, steer->resource))
+        text_add(text, "; no such resource or driver is known on this node now");
+}
+
 static void tell(const struct state *state, const struct steer *steer, struct text *text)
 {
     switch (steer->kind) {
@@ -229,6 +340,9 @@ static void tell(const struct state *state, const struct steer *steer, struct te
         break;
     case ORDER_GRACE:
         tell_grace(state, steer, text);
+        break;
+    case ORDER_TAINT:
+        tell_taint(state, steer, text);
         break;
     case ORDER_KINDS:
         break;
@@ -269,7 +383,7 @@ static bool start(struct steers *steers)
     struct text text = {0};
     int code = check(steers, steer, &text);
 
-    if (code == CODE_OK &&
+    if (code == CODE_OK && steer->what != STEER_LOOK &&
         (steer->what == STEER_TAKE_BACK ? take_back(state, steer) : set(state, steer)) > 0) {
         ordered_changed(state, steer->resource);
         steer->begun = true;

@@ -17,6 +17,7 @@ enum steer_what {
     STEER_TAKE_BACK,
     STEER_LENGTHEN, /* a grace period */
     STEER_END,      /* likewise */
+    STEER_LOOK,     /* what would come of a taint: nothing changes */
 };
 
 /* One thing that is asked for. */
@@ -25,7 +26,7 @@ struct steer {
     enum steer_what what;
     enum order_kind kind;
     char *resource;
-    struct ids ids; /* of devices; or one, "" */
+    struct ids ids; /* of devices, or taints (order_taint_id()); or one, "" */
     struct order_words words;
     bool begun;      /* it waits for a commit: */
     uint64_t commit; /* the one that carries it; 0: none yet */

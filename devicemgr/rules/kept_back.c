@@ -4,7 +4,7 @@
 
 #include "devicemgr/rules/rule.h"
 
-static bool pod_has(const struct state *state, const struct wanted *wanted, const char *id)
+bool kept_back_has(const struct state *state, const struct wanted *wanted, const char *id)
 {
     const struct owners *holders =
         allocations_holders(&state->allocations, wanted->want->resource, id);
@@ -29,7 +29,7 @@ const struct order *kept_back_by(const struct state *state, const struct wanted 
         return NULL;
     order =
         of->withdrawal ? of->withdrawal : orders_cordon(&state->orders, wanted->want->resource, id);
-    return order && !pod_has(state, wanted, id) ? order : NULL;
+    return order && !kept_back_has(state, wanted, id) ? order : NULL;
 }
 
 static struct look look_of(const struct wanted *wanted, const struct order *order)

@@ -12,6 +12,8 @@
 
 struct order;
 
+/* Whether a container of the pod has the device, by a row. */
+bool kept_back_has(const struct state *state, const struct wanted *wanted, const char *id);
 /* What keeps the device from the pod; NULL: nothing does. */
 const struct order *kept_back_by(const struct state *state, const struct wanted *wanted,
                                  const char *id);

@@ -2,6 +2,7 @@
 
 #include "devicemgr/rules/choose.h"
 #include "devicemgr/rules/kept_back.h"
+#include "devicemgr/rules/tainted.h"
 #include "devicemgr/rules/usable.h"
 
 #include "devicemgr/rules/rule.h"
@@ -14,7 +15,8 @@ struct pool {
     size_t len;
     size_t reused;
     size_t free;          /* healthy or not */
-    struct ids kept_back; /* by the operator: healthy ones, which are not candidates */
+    struct ids kept_back; /* by the operator: healthy ones, which are not candidates; so are */
+    struct ids tainted;
 };
 
 static struct pool pool_fill(const struct state *state, const struct wanted *wanted)
@@ -35,6 +37,10 @@ static struct pool pool_fill(const struct state *state, const struct wanted *wan
             ids_add(&pool.kept_back, device->id);
             continue;
         }
+        if (tainted_for(state, wanted, device->id)) {
+            ids_add(&pool.tainted, device->id);
+            continue;
+        }
         pool.candidates[pool.len++] = (struct candidate){.device = device, .reused = reused};
         pool.reused += reused;
     }
@@ -45,6 +51,7 @@ static void pool_fini(struct pool *pool)
 {
     free(pool->candidates);
     ids_fini(&pool->kept_back);
+    ids_fini(&pool->tainted);
 }
 
 static struct look refuse_exhausted(const struct wanted *wanted, const struct pool *pool,
@@ -96,6 +103,8 @@ static struct look choose_from(const struct state *state, const struct wanted *w
         return refuse_exhausted(wanted, pool, usable);
     if (pool->len < count && pool->len + pool->kept_back.len >= count)
         return kept_back_too_few(state, wanted, pool->len, &pool->kept_back);
+    if (pool->len < count && pool->len + pool->kept_back.len + pool->tainted.len >= count)
+        return tainted_too_few(state, wanted, pool->len, &pool->tainted);
     if (pool->len < count)
         return usable_too_few(state, wanted, pool->len);
     if (wants_preference(wanted, pool))

@@ -101,7 +101,8 @@ static void marks_fini(struct marks *marks)
 static bool is_kept_back(const struct state *state, const struct resource *resource, const char *id)
 {
     return orders_withdrawal(&state->orders, resource->name) ||
-           orders_cordon(&state->orders, resource->name, id);
+           orders_cordon(&state->orders, resource->name, id) ||
+           tainted_kept_back(state, resource->name, id);
 }
 
 /* If nobody had it, nor an operator kept it back. */
@@ -231,7 +232,8 @@ void shown_count(const struct state *state, const struct resource *resource, siz
     *devices = *healthy = 0;
     if (resource->shown.version == 0)
         return;
-    if (orders_of(&state->orders, resource->name)) { /* any of them may be kept back */
+    if (orders_of(&state->orders, resource->name) ||
+        tainted_any(state, resource->name)) { /* any of them may be kept back */
         struct tally tally = {devices, healthy};
 
         shown_devices(state, resource->name, tally_one, &tally);

@@ -4,6 +4,7 @@
 
 #include "devicemgr/rules/ended.h"
 #include "devicemgr/rules/kept_back.h"
+#include "devicemgr/rules/tainted.h"
 
 #include "devicemgr/rules/rule.h"
 
@@ -103,7 +104,9 @@ struct look usable_ids(const struct state *state, const struct wanted *wanted,
 
     if (!resource)
         return usable_unknown(state, wanted->want);
-    look = kept_back_of_ids(state, wanted, ids);
+    look = tainted_of_ids(state, wanted, ids);
+    if (look.step == LOOK_GO)
+        look = kept_back_of_ids(state, wanted, ids);
     if (look.step != LOOK_GO)
         return look;
     if (!resource_usable(resource))

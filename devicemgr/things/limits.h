@@ -36,6 +36,22 @@
  * control socket's requests: who asks waits for the answer, or has gone, and the store or the runtime
  * takes its time. */
 #define STEERS_MAX 64
+/* Tolerations of one pod, or of one device of a claim, as the API has it, and what an annotation of them
+ * may have: each at most 500 bytes. */
+#define TOLERATIONS_MAX 16
+#define TOLERATIONS_BYTES_MAX 8192
+/* Taints of one slice, as the API allows: 16 of each of 64 devices; and DeviceTaintRules, some hundred
+ * bytes each: they are a cluster's, and set by hand. */
+#define SLICE_TAINTS_MAX 1024
+#define TAINT_RULES_MAX 1024
+/* Who may have reserved a claim (status.reservedFor), as the API allows. */
+#define CLAIM_CONSUMERS_MAX 256
+/* Of the pods that are to be evicted, so many within a minute at most, whatever the settings say: it is how
+ * many moments are kept. */
+#define EVICT_PER_MINUTE_MAX 600
+/* Devices of one resource on which taints by health act at once are one of so many: a plugin's rollout
+ * that shows all of them unhealthy is no reason to empty a node. */
+#define TAINT_HEALTH_SHARE 4
 /* Devices of one resource that are counted at once for a list: some microseconds each. */
 #define RESOURCE_COUNT_MAX 2000
 /* Containers of which the last refusal is remembered, each with what it asked for: one kilobyte and

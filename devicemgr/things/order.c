@@ -3,8 +3,14 @@
 #include <assert.h>
 #include <string.h>
 
+#include "devicemgr/things/moment.h"
+
 static const char *const KINDS[ORDER_KINDS] = {
-    [ORDER_CORDON] = "cordon", [ORDER_WITHDRAWAL] = "withdrawal", [ORDER_GRACE] = "grace"};
+    [ORDER_CORDON] = "cordon",
+    [ORDER_WITHDRAWAL] = "withdrawal",
+    [ORDER_GRACE] = "grace",
+    [ORDER_TAINT] = "taint",
+};
 
 const char *order_kind_name(enum order_kind kind)
 {
@@ -26,6 +32,74 @@ static void words_copy(struct order_words *to, const struct order_words *from)
 {
     *to = *from;
     to->reason = mem_strdup(from->reason);
+    to->value = from->value ? mem_strdup(from->value) : NULL;
+}
+
+static void words_fini(struct order_words *words)
+{
+    free(words->reason);
+    free(words->value);
+}
+
+/* ---- taints ---- */
+
+char *order_taint_id(const char *key, enum taint_effect effect, const char *device)
+{
+    const char *name = taint_effect_name(effect);
+    char *id = mem_alloc(strlen(key) + strlen(name) + strlen(device) + 3, 1);
+
+    strcpy(stpcpy(stpcpy(stpcpy(stpcpy(id, key), ":"), name), " "), device);
+    return id;
+}
+
+/* A key has no blank, and an effect none: the first one ends them. */
+bool order_taint_parts(const char *id, struct taint_said *out, const char **device)
+{
+    const char *blank = strchr(id, ' ');
+    char head[TAINT_KEY_BYTES_MAX + sizeof ":NoSchedule"];
+
+    if (!blank || blank[1] == '\0' || (size_t)(blank - id) >= sizeof head)
+        return false;
+    memcpy(head, id, (size_t)(blank - id));
+    head[blank - id] = '\0';
+    *device = blank + 1;
+    return !taint_said_read(out, head) && !out->any_effect && !strchr(head, '=');
+}
+
+uint64_t order_end_ms(const struct order *order)
+{
+    return order->words.for_ms ? later_by(order->words.set_ms, order->words.for_ms) : UINT64_MAX;
+}
+
+static void read_taint(struct order *order)
+{
+    struct taint_said said;
+    bool is = order_taint_parts(order->id, &said, &order->device);
+
+    assert(is);
+    (void)is;
+    order->taint_key = mem_strdup(said.key);
+    order->effect = said.effect;
+}
+
+static void note_taint(struct orders *table, const struct order *order, bool added)
+{
+    const char *parts[] = {order->resource, order->device};
+
+    if (added)
+        owners_add(&table->tainted, parts, 2, order);
+    else
+        owners_remove(&table->tainted, parts, 2, order);
+    if (order->effect == TAINT_NO_EXECUTE)
+        table->no_execute += added ? 1 : (size_t)-1;
+}
+
+const struct owners *orders_taints(const struct orders *table, const char *resource,
+                                   const char *device)
+{
+    const char *parts[] = {resource, device};
+
+    return table->tainted ? owners_find(table->tainted, parts, 2) : NULL;
 }
 
 /* ---- the table ---- */
@@ -58,10 +132,14 @@ static void note(struct orders *table, const struct order *order, bool added)
     case ORDER_GRACE:
         of->grace = added ? order : NULL;
         break;
+    case ORDER_TAINT:
+        of->taints += added ? 1 : (size_t)-1;
+        note_taint(table, order, added);
+        break;
     case ORDER_KINDS:
         break;
     }
-    if (of->cordons > 0 || of->withdrawal || of->grace)
+    if (of->cordons > 0 || of->taints > 0 || of->withdrawal || of->grace)
         return;
     HASH_DEL(table->by_resource, of);
     free(of->resource);
@@ -155,6 +233,8 @@ static struct order *add(struct orders *table, enum order_kind kind, const char 
     order->resource = mem_strdup(resource);
     order->id = mem_strdup(id);
     words_copy(&order->words, words);
+    if (kind == ORDER_TAINT)
+        read_taint(order);
     order->key = key_of(kind, resource, id, &order->key_bytes);
     HASH_ADD_KEYPTR(hh, table->by_key, order->key, order->key_bytes, order);
     note(table, order, true);
@@ -202,7 +282,7 @@ void order_carry(struct order *order, uint64_t commit)
 static void forget_before(struct order *order)
 {
     if (order->before)
-        free(order->before->reason);
+        words_fini(order->before);
     free(order->before);
     order->before = NULL;
 }
@@ -226,7 +306,7 @@ void orders_revert(struct orders *table, struct order *order)
         return;
     }
     if (order->before) {
-        free(order->words.reason);
+        words_fini(&order->words);
         order->words = *order->before;
         free(order->before);
         order->before = NULL;
@@ -240,7 +320,8 @@ void orders_remove(struct orders *table, struct order *order)
     HASH_DEL(table->by_key, order);
     note(table, order, false);
     forget_before(order);
-    free(order->words.reason);
+    words_fini(&order->words);
+    free(order->taint_key);
     free(order->resource);
     free(order->id);
     free(order->key);

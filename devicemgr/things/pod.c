@@ -81,6 +81,18 @@ static void gone_add(struct pods *pods, const char *uid)
     HASH_ADD_KEYPTR(hh, pods->gone, gone->uid, strlen(gone->uid), gone);
 }
 
+bool pod_set_tolerations(struct pod *pod, const char *annotation, struct text *error)
+{
+    if (pod->tolerates == annotation ||
+        (pod->tolerates && annotation && strcmp(pod->tolerates, annotation) == 0))
+        return false;
+    free(pod->tolerates);
+    pod->tolerates = annotation ? mem_strdup(annotation) : NULL;
+    if (!annotation || tolerations_read(&pod->tolerations, annotation, error) < 0)
+        tolerations_fini(&pod->tolerations);
+    return true;
+}
+
 bool pods_gone(const struct pods *pods, const char *uid)
 {
     return gone_find(pods, uid) != NULL;
@@ -105,6 +117,8 @@ void pods_remove(struct pods *pods, struct pod *pod)
     free(pod->pod_namespace);
     free(pod->name);
     free(pod->boot_id);
+    free(pod->tolerates);
+    tolerations_fini(&pod->tolerations);
     free(pod);
 }
 

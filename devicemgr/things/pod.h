@@ -31,6 +31,7 @@
 #include <stdint.h>
 
 #include "devicemgr/things/mem.h"
+#include "devicemgr/things/toleration.h"
 
 enum sandbox_state {
     SANDBOX_OPEN,     /* containers can be made in it, unless it is dead */
@@ -69,6 +70,8 @@ struct pod {
     size_t ignored_len, tokens_len;
     bool static_pod; /* of a manifest, by its annotations */
     bool remembers;  /* its tokens, when it has no allocation any more */
+    char *tolerates; /* its annotation of that, as it was told last; NULL: none was */
+    struct tolerations tolerations; /* the same, read; none, if it cannot be */
     UT_hash_handle hh;
 };
 
@@ -147,6 +150,9 @@ bool pod_ignore_once(struct pod *pod, const char *container);
 /* The kubelet asks by token for this container; that is remembered as far as there is room. */
 void pod_note_token(struct pod *pod, const char *container);
 void pod_set_remembers(struct pod *pod);
+/* Its annotation of tolerations, NULL: it has none. Whether that is another than it was; what is wrong with it is
+ * added to `error`. */
+bool pod_set_tolerations(struct pod *pod, const char *annotation, struct text *error);
 bool pod_had_token(const struct pod *pod, const char *container);
 
 #endif

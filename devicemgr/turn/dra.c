@@ -100,12 +100,14 @@ void devicemgr_slice_gone(struct devicemgr *mgr, uint64_t now_ms, const char *ui
 {
     state_at(&mgr->state, now_ms);
     slices_remove(&mgr->state.slices, uid);
+    cluster_taints_drop_slice(&mgr->state.tainted.cluster, uid);
 }
 
 void devicemgr_slices_forget(struct devicemgr *mgr, uint64_t now_ms)
 {
     state_at(&mgr->state, now_ms);
     slices_fini(&mgr->state.slices);
+    cluster_taints_drop_slices(&mgr->state.tainted.cluster);
 }
 
 void devicemgr_claim_allocation(struct devicemgr *mgr, uint64_t now_ms, const char *uid,

@@ -113,6 +113,7 @@ static bool tell(struct telling *telling, const char *id, const struct device *d
         row.nodes = device->nodes;
         row.nodes_len = device->nodes_len;
         row.free = device->healthy && resource_usable(resource) && !cordon && !row.withdrawn &&
+                   !tainted_kept_back(state, resource->name, id) &&
                    (!telling->exclusive || holders_nobody(state, resource->name, id));
     }
     return (!device && !row.shown && row.holders_len == 0) || telling->each(telling->user, &row);

@@ -62,25 +62,22 @@ static void count(const struct state *state, const struct resource *resource, co
     }
 }
 
-/* Nobody new gets what the operator keeps back. */
-static void count_orders(const struct state *state, const struct resource *resource,
-                         struct devicemgr_resource *row)
+/* Nobody new gets what is cordoned, tainted or withdrawn. */
+static void count_kept_back(const struct state *state, const struct resource *resource,
+                            struct devicemgr_resource *row)
 {
-    const struct resource_orders *of = orders_of(&state->orders, resource->name);
-    const struct order **cordons;
-    size_t len;
+    bool any = orders_of(&state->orders, resource->name) || tainted_any(state, resource->name);
 
-    if (!of)
-        return;
-    cordons = orders_sorted(&state->orders, ORDER_CORDON, resource->name, &len);
-    for (size_t i = 0; i < len; i++) {
-        const struct device *device = devices_find(&resource->devices, cordons[i]->id);
+    for (size_t i = 0; any && i < resource->devices.len; i++) {
+        const struct device *device = &resource->devices.items[i];
 
-        if (device && device->healthy &&
+        if (!orders_cordon(&state->orders, resource->name, device->id) &&
+            !tainted_kept_back(state, resource->name, device->id))
+            continue;
+        if (device->healthy &&
             (!row->exclusive || holders_nobody(state, resource->name, device->id)))
             row->free--;
     }
-    free(cordons);
     if (row->withdrawn)
         row->free = 0;
 }
@@ -88,7 +85,9 @@ static void count_orders(const struct state *state, const struct resource *resou
 /* What is to be looked at. */
 static size_t steps_of(const struct state *state, const struct resource *resource)
 {
-    size_t steps = orders_of(&state->orders, resource->name) ? resource->devices.len : 0;
+    size_t steps = orders_of(&state->orders, resource->name) || tainted_any(state, resource->name)
+                       ? resource->devices.len
+                       : 0;
 
     for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next)
         steps += strcmp(a->resource, resource->name) == 0 ? a->ids.len : 0;
@@ -109,7 +108,7 @@ static void count_all(const struct state *state, const struct resource *resource
         if (strcmp(h->resource, resource->name) == 0)
             count(state, resource, &h->ids, NULL, h, row);
     }
-    count_orders(state, resource, row);
+    count_kept_back(state, resource, row);
     if (!resource_usable(resource))
         row->free = 0;
     shown_count(state, resource, &row->shown_devices, &row->shown_healthy);

@@ -106,6 +106,69 @@ void devicemgr_grace_end(struct devicemgr *mgr, uint64_t now_ms, uint64_t number
     steer(mgr, now_ms, &said);
 }
 
+/* ---- taints ---- */
+
+/* False: it is none, and is refused. */
+static bool read_taint(struct devicemgr *mgr, uint64_t number, const char *text,
+                       struct taint_said *said)
+{
+    const char *wrong = taint_said_read(said, text);
+
+    if (wrong)
+        refuse(mgr, number, CODE_INVALID_ARGUMENT, wrong);
+    return !wrong;
+}
+
+void devicemgr_taint(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *resource,
+                     const char *id, const char *taint, uint64_t for_ms, const char *reason,
+                     uint64_t at_s, bool dry)
+{
+    struct taint_said said;
+    struct steer what = {.number = number,
+                         .what = dry ? STEER_LOOK : STEER_SET,
+                         .kind = ORDER_TAINT,
+                         .resource = (char *)resource,
+                         .words = {.reason = (char *)reason, .at_s = at_s, .for_ms = for_ms}};
+
+    state_at(&mgr->state, now_ms);
+    if (!read_taint(mgr, number, taint, &said))
+        return;
+    if (said.any_effect) {
+        refuse(mgr, number, CODE_INVALID_ARGUMENT, "a taint has an effect: key=value:NoExecute");
+        return;
+    }
+    what.words.value = said.value;
+    what.words.set_ms = mgr->state.now_ms;
+    what.ids.v = (char *[]){order_taint_id(said.key, said.effect, id)};
+    what.ids.len = 1;
+    steer(mgr, now_ms, &what);
+    free(what.ids.v[0]);
+}
+
+void devicemgr_untaint(struct devicemgr *mgr, uint64_t now_ms, uint64_t number,
+                       const char *resource, const char *id, const char *taint)
+{
+    struct taint_said said;
+    struct steer what = {.number = number,
+                         .what = STEER_TAKE_BACK,
+                         .kind = ORDER_TAINT,
+                         .resource = (char *)resource,
+                         .words = {.reason = (char *)"", .value = (char *)""}};
+
+    state_at(&mgr->state, now_ms);
+    if (!read_taint(mgr, number, taint, &said))
+        return;
+    for (int effect = 0; effect < TAINT_EFFECTS; effect++) {
+        char *one = order_taint_id(said.key, (enum taint_effect)effect, id);
+
+        if (said.any_effect || said.effect == (enum taint_effect)effect)
+            ids_add(&what.ids, one);
+        free(one);
+    }
+    steer(mgr, now_ms, &what);
+    ids_fini(&what.ids);
+}
+
 /* ---- release ---- */
 
 /* The pod that is meant, of those that hold something; NULL: none, or not one, and `text` says so. */

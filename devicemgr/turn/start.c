@@ -20,7 +20,7 @@ static int restore(struct state *state, const struct devicemgr_record *record)
     case DEVICEMGR_RECORD_POD:
         return record_restore_pod(&state->pods, state->now_ms, record);
     case DEVICEMGR_RECORD_ORDER:
-        return record_restore_order(&state->orders, record);
+        return record_restore_order(&state->orders, state->now_ms, state->settings.boot_id, record);
     case DEVICEMGR_RECORD_DRIVER:
         return record_restore_driver(&state->drivers, state->now_ms, record);
     case DEVICEMGR_RECORD_CLAIM:

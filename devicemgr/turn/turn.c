@@ -21,6 +21,7 @@ struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
     struct state *state = &mgr->state;
 
     state_init(state, settings);
+    tainted_settings_changed(state);
     state->watched = ports && ports->event;
     mgr->calls.state = mgr->checks.state = mgr->prefers.state = state;
     mgr->runtime.state = mgr->runtime.adopt.state = mgr->steers.state = state;
@@ -48,6 +49,7 @@ static void tables_fini(struct state *state)
     claims_fini(&state->claims);
     drivers_fini(&state->drivers);
     slices_fini(&state->slices);
+    tainted_fini(&state->tainted);
     ids_fini(&state->removed);
     resources_fini(&state->resources);
 }
@@ -140,6 +142,7 @@ void devicemgr_run(struct devicemgr *mgr)
             ledger_tell_changes(state);
         if (state->now_ms >= state->showing.all_ms)
             advertise_pass(state);
+        tainted_review(state);
         if (state->wakes.woken_len > 0) {
             advance_woken(mgr);
         } else if (checkpoint_ready(state)) {
@@ -166,7 +169,7 @@ uint64_t devicemgr_next_ms(const struct devicemgr *mgr)
                                checkpoint_next_ms(state),      kubelet_next_ms(state),
                                state->listing.due_ms,          releases_next_ms(&mgr->releases),
                                enroll_next_ms(state),          tasks_next_ms(&mgr->tasks),
-                               ends_next_ms(&mgr->ends)};
+                               ends_next_ms(&mgr->ends),       tainted_next_ms(state)};
     uint64_t next_ms = UINT64_MAX;
 
     for (size_t i = 0; i < sizeof due_ms / sizeof due_ms[0]; i++)
@@ -294,6 +297,7 @@ void devicemgr_set_settings(struct devicemgr *mgr, uint64_t now_ms,
 {
     state_at(&mgr->state, now_ms);
     state_set_settings(&mgr->state, settings);
+    tainted_settings_changed(&mgr->state);
     wake_all(&mgr->state.wakes);
 }
 

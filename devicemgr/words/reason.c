@@ -233,6 +233,37 @@ static void explain_cordoned(const struct state *state, const struct demand *dem
     text_add_words(text, reason->words, TEXT_WORDS_BYTES_MAX);
 }
 
+/* "example.com/broken=x:NoExecute"; key and value are what labels may have. */
+static void add_taint(const struct taint *taint, struct text *text)
+{
+    text_add(text, "%s%s%s:%s", taint->key, taint->value[0] != '\0' ? "=" : "", taint->value,
+             taint_effect_name(taint->effect));
+}
+
+static void explain_tainted(const struct state *state, const struct demand *demand,
+                            const struct reason *reason, struct text *text)
+{
+    const struct taint *taint = &reason->taint;
+
+    (void)demand;
+    if (reason->kind == REASON_TOO_FEW_ARE_UNTAINTED)
+        text_add(text, "too few devices can be used: asked %zu, free and healthy %zu; ",
+                 reason->asked, reason->free);
+    text_add(text, reason->ids.len > 1 ? "devices " : "device ");
+    text_add_ids(text, &reason->ids);
+    text_add(text, reason->ids.len > 1 ? " are tainted, the first one " : " is tainted ");
+    add_taint(taint, text);
+    text_add(text, ", which the pod does not tolerate");
+    if (taint->end_ms != UINT64_MAX) {
+        text_add(text, "; that ends in ");
+        text_add_duration(text, taint->end_ms - state->now_ms);
+    }
+    if (taint->words[0] == '\0')
+        return;
+    text_add(text, taint->source == TAINT_BY_RULE ? ": by the DeviceTaintRule " : ": ");
+    text_add_words(text, taint->words, TEXT_WORDS_BYTES_MAX);
+}
+
 /* ---- who has it ---- */
 
 static bool is_hidden(const struct state *state, const struct demand *demand,
@@ -364,6 +395,9 @@ static const struct kind KINDS[REASON_KINDS] = {
     [REASON_DEVICES_CORDONED] = {"devices-cordoned", CODE_UNAVAILABLE, explain_cordoned, ""},
     [REASON_TOO_FEW_ARE_UNCORDONED] = {"too-few-are-uncordoned", CODE_UNAVAILABLE, explain_cordoned,
                                        ""},
+    [REASON_DEVICES_TAINTED] = {"devices-tainted", CODE_FAILED_PRECONDITION, explain_tainted, ""},
+    [REASON_TOO_FEW_ARE_UNTAINTED] = {"too-few-are-untainted", CODE_UNAVAILABLE, explain_tainted,
+                                      ""},
     [REASON_HOLDER_RUNS] = {"holder-runs", CODE_UNAVAILABLE, explain_holder, ", which still runs"},
     [REASON_HOLDER_ASKED] = {"holder-asked", CODE_UNAVAILABLE, explain_holder,
                              ", and the runtime has not said yet whether it runs"},

@@ -13,6 +13,7 @@
 
 #include "devicemgr/things/demand.h"
 #include "devicemgr/things/ids.h"
+#include "devicemgr/things/taint.h"
 #include "devicemgr/things/text.h"
 
 struct allocation;
@@ -51,6 +52,10 @@ enum reason_kind {
     REASON_RESOURCE_WITHDRAWN,
     REASON_DEVICES_CORDONED,       /* `ids` are, those with these words */
     REASON_TOO_FEW_ARE_UNCORDONED, /* likewise; and `asked`, `free` */
+
+    /* taints: `taint` is one of them that the pod does not tolerate */
+    REASON_DEVICES_TAINTED,       /* NoExecute: the device in `ids` */
+    REASON_TOO_FEW_ARE_UNTAINTED, /* `ids` are; and `asked`, `free` */
 
     /* who has them: `holder` has the device in `ids` */
     REASON_HOLDER_RUNS,
@@ -93,6 +98,7 @@ struct reason {
     const char *call;
     const char *socket_name;
     const char *words;
+    struct taint taint;
     size_t asked, held, free, healthy, all;
 };
 

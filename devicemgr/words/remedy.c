@@ -41,6 +41,11 @@ static const char *const REMEDIES[REASON_KINDS] = {
     [REASON_TOO_FEW_ARE_UNCORDONED] =
         "cri-device-shimctl uncordon RESOURCE ID, when the devices may "
         "be used again; or a pod that has some must end",
+    [REASON_DEVICES_TAINTED] = "see cri-device-shimctl taints; untaint RESOURCE ID KEY, when the "
+                               "device may be used again, "
+                               "or make the pod anew with a toleration",
+    [REASON_TOO_FEW_ARE_UNTAINTED] =
+        "see cri-device-shimctl taints; untaint RESOURCE ID KEY, or a pod that has some must end",
     [REASON_HOLDER_RUNS] = "the holder's container must end",
     [REASON_HOLDER_ASKED] = BY_ITSELF "the runtime is asked whether the holder's container runs, "
                                       "and the device is free if it does not",

@@ -277,8 +277,9 @@ static void on_preferred(void *user, uint64_t number, const char *const *ids, si
 
 static void on_event(void *user, const struct devicemgr_event *event)
 {
-    static const char *const NAMES[] = {"registered", "lost",  "back",    "removed", "allocated",
-                                        "released",   "taken", "refused", "ending",  "ended"};
+    static const char *const NAMES[] = {"registered", "lost",     "back",  "removed",
+                                        "allocated",  "released", "taken", "held-back",
+                                        "refused",    "ending",   "ended"};
     struct world *w = user;
     char *text;
 
@@ -924,7 +925,7 @@ bool create_in(struct world *w, uint64_t number, const char *sandbox, const char
                const char *container, const char *tokens, const char *text)
 {
     struct devicemgr_annotation notes[8];
-    struct devicemgr_annotation asked;
+    struct devicemgr_annotation asked[2];
     char key[128];
     struct devicemgr_create request = {.sandbox_id = sandbox,
                                        .sandbox_attempt = w->sandbox_attempt,
@@ -934,13 +935,16 @@ bool create_in(struct world *w, uint64_t number, const char *sandbox, const char
                                        .container = container,
                                        .deadline_ms = w->deadline_ms,
                                        .container_annotations = notes,
-                                       .pod_annotations = &asked};
+                                       .pod_annotations = asked};
     bool decided;
 
     snprintf(key, sizeof key, REQUEST_KEY_PREFIX "%s", container);
     request.container_annotations_len = tokens_parse(tokens, notes);
-    asked = (struct devicemgr_annotation){key, text};
-    request.pod_annotations_len = text ? 1 : 0;
+    if (text)
+        asked[request.pod_annotations_len++] = (struct devicemgr_annotation){key, text};
+    if (w->tolerations)
+        asked[request.pod_annotations_len++] =
+            (struct devicemgr_annotation){REQUEST_KEY_PREFIX "tolerations", w->tolerations};
     decided = devicemgr_create(w->mgr, w->now_ms, number, &request);
     tokens_free(notes, request.container_annotations_len);
     devicemgr_run(w->mgr);
@@ -1090,6 +1094,8 @@ void runtime_listed(struct world *w, const char *list)
     struct devicemgr_sandbox sandboxes[LISTED_MAX];
     struct devicemgr_container containers[LISTED_MAX];
     struct devicemgr_annotation notes[LISTED_MAX];
+    const struct devicemgr_annotation tolerations = {REQUEST_KEY_PREFIX "tolerations",
+                                                     w->tolerations};
     size_t notes_len = 0, sandboxes_len = 0, containers_len = 0, kept_len = 0;
     char *kept[4 * LISTED_MAX], *words = strdup(list), *rest = NULL;
 
@@ -1107,6 +1113,8 @@ void runtime_listed(struct world *w, const char *list)
         if (slash && (!token || slash < token))
             *slash = '\0';
         sandboxes[sandboxes_len] = sandbox_of(word, keep(kept, &kept_len, "s-%s%s", word, ""), 0);
+        sandboxes[sandboxes_len].annotations = &tolerations;
+        sandboxes[sandboxes_len].annotations_len = w->tolerations ? 1 : 0;
         sandboxes[sandboxes_len++].ready = !dead;
         if (!slash)
             continue;

@@ -45,7 +45,8 @@ struct world {
     char about[256]; /* of the last line: "resource namespace/pod container"; "-": none */
     struct devicemgr *mgr;
     struct devicemgr_settings settings;
-    const char *pod_namespace;              /* of creates to come; NULL: "ns" */
+    const char *pod_namespace; /* of creates to come; NULL: "ns" */
+    const char *tolerations;   /* the annotation of pods that are told of from now on; NULL: none */
     struct devicemgr_resource_settings own; /* of one resource */
     uint64_t now_ms;
     uint64_t deadline_ms;     /* of creates; UINT64_MAX */

@@ -329,7 +329,8 @@ static void a_pod_comes_back_as_it_was(void **state)
 
 static void an_order_comes_back_as_it_was(void **state)
 {
-    const struct order_words words = {(char *)"dust", 77, 5000, true};
+    const struct order_words words = {
+        .reason = (char *)"dust", .at_s = 77, .more_ms = 5000, .over = true};
     struct orders table = {0}, again = {0};
     struct devicemgr_record record;
     const struct order *order;
@@ -337,10 +338,10 @@ static void an_order_comes_back_as_it_was(void **state)
     size_t len;
 
     (void)state;
-    bytes = record_of_order(orders_set(&table, ORDER_CORDON, GPU, "g0", &words), &len);
+    bytes = record_of_order(orders_set(&table, ORDER_CORDON, GPU, "g0", &words), "b1", &len);
     record = row(DEVICEMGR_RECORD_ORDER, "cordon", GPU, "g0", bytes, len);
-    assert_int_equal(record_restore_order(&again, &record), 0);
-    assert_int_equal(record_restore_order(&again, &record), -1); /* twice */
+    assert_int_equal(record_restore_order(&again, 9, "b1", &record), 0);
+    assert_int_equal(record_restore_order(&again, 9, "b1", &record), -1); /* twice */
     order = orders_cordon(&again, GPU, "g0");
     assert_int_equal(order->state, ORDER_SET);
     assert_string_equal(order->words.reason, "dust");
@@ -348,12 +349,12 @@ static void an_order_comes_back_as_it_was(void **state)
     assert_int_equal(order->words.more_ms, 5000);
     assert_true(order->words.over && order->stored);
     record.key[2] = "g1";
-    assert_int_equal(record_restore_order(&again, &record), -1); /* another's key */
+    assert_int_equal(record_restore_order(&again, 9, "b1", &record), -1); /* another's key */
     for (size_t cut = 0; cut < len; cut++) {
         struct orders none = {0};
 
         record = row(DEVICEMGR_RECORD_ORDER, "cordon", GPU, "g0", bytes, cut);
-        if (record_restore_order(&none, &record) == 0)
+        if (record_restore_order(&none, 9, "b1", &record) == 0)
             orders_fini(&none);
         else
             assert_null(none.by_key);
@@ -363,12 +364,50 @@ static void an_order_comes_back_as_it_was(void **state)
     free(bytes);
 }
 
+/* In the same boot its time goes on, in another it begins anew. */
+static void a_taint_comes_back_as_it_was(void **state)
+{
+    const struct order_words words = {.reason = (char *)"dust",
+                                      .at_s = 77,
+                                      .value = (char *)"deep",
+                                      .for_ms = 600000,
+                                      .set_ms = 1000};
+    struct orders table = {0}, again = {0}, later = {0};
+    struct devicemgr_record record;
+    const struct order *order;
+    uint8_t *bytes;
+    size_t len;
+
+    (void)state;
+    bytes = record_of_order(orders_set(&table, ORDER_TAINT, GPU, "x.io/k:NoExecute g 0", &words),
+                            "b1", &len);
+    record = row(DEVICEMGR_RECORD_ORDER, "taint", GPU, "x.io/k:NoExecute g 0", bytes, len);
+    assert_int_equal(record_restore_order(&again, 9000, "b1", &record), 0);
+    assert_int_equal(owners_len(orders_taints(&again, GPU, "g 0")), 1);
+    order = orders_taints(&again, GPU, "g 0")->v[0];
+    assert_string_equal(order->taint_key, "x.io/k");
+    assert_string_equal(order->words.value, "deep");
+    assert_string_equal(order->device, "g 0");
+    assert_int_equal(order->effect, TAINT_NO_EXECUTE);
+    assert_int_equal(order_end_ms(order), 601000);
+    assert_int_equal(again.no_execute, 1);
+    assert_int_equal(record_restore_order(&later, 9000, "b2", &record), 0);
+    assert_int_equal(order_end_ms(orders_taints(&later, GPU, "g 0")->v[0]), 609000);
+    orders_fini(&table);
+    orders_fini(&again);
+    orders_fini(&later);
+    free(bytes);
+}
+
 static void order_rows_that_break_a_rule_are_refused(void **state)
 {
     static const struct {
         const char *kind, *resource, *id;
-    } bad[] = {{"cordon", GPU, ""},     {"withdrawal", GPU, "g0"}, {"grace", GPU, "g0"},
-               {"cordon", "gpu", "g0"}, {"curfew", GPU, "g0"},     {"cordon", GPU, "\xff"}};
+    } bad[] = {
+        {"cordon", GPU, ""},           {"withdrawal", GPU, "g0"},      {"grace", GPU, "g0"},
+        {"cordon", "gpu", "g0"},       {"curfew", GPU, "g0"},          {"cordon", GPU, "\xff"},
+        {"taint", GPU, "g0"},          {"taint", GPU, "k:NoExecute "}, {"taint", GPU, "k:Never g0"},
+        {"taint", GPU, "k=v:None g0"}, {"taint", "gpu", "k:None g0"}};
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -382,7 +421,7 @@ static void order_rows_that_break_a_rule_are_refused(void **state)
         message.id = (char *)bad[i].id;
         record = row(DEVICEMGR_RECORD_ORDER, bad[i].kind, bad[i].resource, bad[i].id, bytes,
                      checkpoint__v1__order__pack(&message, bytes));
-        assert_int_equal(record_restore_order(&table, &record), -1);
+        assert_int_equal(record_restore_order(&table, 9, "b1", &record), -1);
     }
 }
 
@@ -586,6 +625,7 @@ int main(void)
         cmocka_unit_test(allocation_rows_that_break_a_rule_are_refused),
         cmocka_unit_test(a_pod_comes_back_as_it_was),
         cmocka_unit_test(an_order_comes_back_as_it_was),
+        cmocka_unit_test(a_taint_comes_back_as_it_was),
         cmocka_unit_test(order_rows_that_break_a_rule_are_refused),
         cmocka_unit_test(a_driver_comes_back_as_it_was),
         cmocka_unit_test(a_claim_comes_back_as_it_was),

@@ -118,7 +118,8 @@ static void every_refusal_is_answered(void **state)
                                     allocations_find(&w->mgr->state.allocations, "u1", "main", GPU),
                                 .call = "Allocate",
                                 .socket_name = "gpu.sock",
-                                .words = "words"};
+                                .words = "words",
+                                .taint = {.key = "k", .value = "", .words = ""}};
 
         sandbox_ran(w, "u2", "s-u2", 0);
         assert_true(create(w, 100 + (uint64_t)kind, "u2", "main", GPU ":g1", NULL));

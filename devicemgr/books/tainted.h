@@ -1,0 +1,89 @@
+/*
+ * Which taints are in force on a device, wherever they come from: an operator's orders, the settings,
+ * what its plugin says of its health, what the cluster says.
+ *
+ * By its health a device is tainted NoSchedule as long as it is unhealthy, which is what has always
+ * been so, by other rules; and NoExecute where the settings say so, once it has been unhealthy for that
+ * long by the word of a plugin that is connected. What is said once holds while the plugin is away, but
+ * nothing new comes of that. Of a resource's devices at most one of TAINT_HEALTH_SHARE is NoExecute by
+ * health at a time, and at least one; with more the *guard* closes: nothing new becomes NoExecute before
+ * none of them is unhealthy for so long. An operator may taint the others.
+ */
+#ifndef DEVICEMGR_BOOKS_TAINTED_H
+#define DEVICEMGR_BOOKS_TAINTED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/things/cluster_taints.h"
+#include "devicemgr/things/consumers.h"
+#include "devicemgr/things/ids.h"
+#include "devicemgr/things/taint.h"
+
+struct devicemgr_annotation;
+struct order;
+struct state;
+
+/* One of the settings; it counts from when it came into them, in the life of this process. */
+struct settings_taint {
+    char *resource;
+    char *id; /* "": every device of it */
+    char *key, *value;
+    enum taint_effect effect;
+    uint64_t added_ms;
+};
+
+/* What comes of the health of a resource's devices. */
+struct health_guard {
+    char *resource;
+    struct ids acting; /* devices that are NoExecute by it, sorted */
+    size_t held_back;  /* those that would be besides */
+    bool closed;
+    uint64_t usable_ms; /* since when its plugin is connected; UINT64_MAX: it is not */
+    uint64_t changes;   /* of its devices, at the last look */
+    uint64_t next_ms;   /* another look is due then */
+    UT_hash_handle hh;
+};
+
+/* A zeroed struct has none. */
+struct tainted {
+    struct cluster_taints cluster;
+    struct consumers *consumers; /* of claims */
+    struct settings_taint *settings;
+    size_t settings_len;
+    size_t settings_no_execute; /* how many of those are */
+    struct health_guard *guards;
+    uint64_t changes; /* of what an operator, the settings or health have in force */
+    uint64_t ends_ms; /* when the next order ends by itself; 0: it is to be found out */
+};
+
+void tainted_fini(struct tainted *tainted);
+/* The settings are others. */
+void tainted_settings_changed(struct state *state);
+/* Taints of the resource (or driver) have come, have gone, or are others; NULL: of any. */
+void tainted_changed(struct state *state, const char *resource);
+
+/* What the pod tolerates, from its annotations as they are told now: all of them. */
+void tainted_note_pod(struct state *state, const char *pod_uid,
+                      const struct devicemgr_annotation *annotations, size_t len);
+
+/* Calls `each` for every taint in force on the device, until it returns false. Whether it never did. */
+bool tainted_each(const struct state *state, const char *resource, const char *id,
+                  bool (*each)(void *user, const struct taint *taint), void *user);
+/* Whether the operator or the settings taint any of the resource's devices: cheap. */
+bool tainted_any(const struct state *state, const char *resource);
+/* Whether one of these keeps the device from new holders; for who tolerates nothing. */
+bool tainted_kept_back(const struct state *state, const char *resource, const char *id);
+/* Whether anything may be NoExecute at all: cheap. */
+bool tainted_no_execute(const struct state *state);
+/* The taint of the operator, as it is. */
+struct taint tainted_of_order(const struct order *order);
+
+/* Orders that have ended by themselves go, and what devices' health leads to is looked at, as far as that is due.
+ * To be called after events and ticks. */
+void tainted_review(struct state *state);
+/* When it is due by time alone; UINT64_MAX: never. */
+uint64_t tainted_next_ms(const struct state *state);
+
+#endif

@@ -1,0 +1,189 @@
+#include "devicemgr/rules/evictable.h"
+
+#include <string.h>
+
+#include "devicemgr/books/facts.h"
+#include "devicemgr/rules/tainted.h"
+#include "devicemgr/things/moment.h"
+
+#include "devicemgr/rules/rule.h"
+
+/* One walk over holders. */
+struct walk {
+    const struct state *state;
+    const char *resource, *id; /* of this device only; NULL: of all */
+    const struct taint *taint; /* as if this were all there is; NULL: those that are in force */
+    void (*each)(void *user, const struct evictable *evictable);
+    void *user;
+    size_t stale;
+};
+
+/* One that holds one device. */
+struct holder {
+    struct walk *walk;
+    const char *pod_uid;
+    const char *resource, *id;
+    const struct consumers *consumers;     /* of a claim; NULL: nothing is known of them */
+    const struct tolerations *tolerations; /* of a claim, as the cluster has them; NULL: none */
+};
+
+/* ---- one holder ---- */
+
+static bool is_the_clusters(const struct holder *holder, const struct taint *taint)
+{
+    bool extended = holder->consumers && holder->consumers->extended;
+
+    return (taint->source == TAINT_BY_SLICE || taint->source == TAINT_BY_RULE) && !extended;
+}
+
+static bool look_at_taint(void *user, const struct taint *taint)
+{
+    const struct holder *holder = user;
+    struct walk *walk = holder->walk;
+    struct evictable evictable = {.pod_uid = holder->pod_uid,
+                                  .resource = holder->resource,
+                                  .id = holder->id,
+                                  .taint = *taint};
+
+    if (taint->effect != TAINT_NO_EXECUTE || is_the_clusters(holder, taint))
+        return true;
+    evictable.at_ms =
+        tolerations_until_ms(tainted_tolerations(walk->state, holder->pod_uid), taint);
+    if (holder->tolerations)
+        evictable.at_ms = later(evictable.at_ms, tolerations_until_ms(holder->tolerations, taint));
+    if (evictable.at_ms == UINT64_MAX)
+        return true;
+    if (taint->unstored)
+        evictable.at_ms = UINT64_MAX;
+    walk->each(walk->user, &evictable);
+    return true;
+}
+
+static void look_at(struct holder *holder)
+{
+    struct walk *walk = holder->walk;
+
+    if (facts_pod_over(walk->state, holder->pod_uid))
+        return;
+    if (!pods_find(&walk->state->pods, holder->pod_uid))
+        walk->stale++;
+    else if (walk->taint)
+        look_at_taint(holder, walk->taint);
+    else
+        tainted_each(walk->state, holder->resource, holder->id, look_at_taint, holder);
+}
+
+static bool is_meant(const struct walk *walk, const char *resource, const char *id)
+{
+    return !walk->resource || (strcmp(walk->resource, resource) == 0 && strcmp(walk->id, id) == 0);
+}
+
+/* ---- devices of plugins ---- */
+
+static void look_at_ids(struct walk *walk, const char *pod_uid, const char *resource,
+                        const struct ids *ids)
+{
+    for (size_t i = 0; i < ids->len; i++) {
+        struct holder holder = {
+            .walk = walk, .pod_uid = pod_uid, .resource = resource, .id = ids->v[i]};
+
+        if (is_meant(walk, resource, ids->v[i]))
+            look_at(&holder);
+    }
+}
+
+static bool may_be_tainted(const struct state *state, const char *resource)
+{
+    const struct health_guard *guard;
+
+    HASH_FIND_STR(state->tainted.guards, resource, guard);
+    return guard || tainted_any(state, resource);
+}
+
+static void look_at_plugins(struct walk *walk)
+{
+    const struct state *state = walk->state;
+
+    for (const struct allocation *a = state->allocations.by_key; a; a = a->hh.next) {
+        if (walk->taint || may_be_tainted(state, a->resource))
+            look_at_ids(walk, a->pod_uid, a->resource, &a->ids);
+    }
+    for (const struct kubelet_hold *hold = state->kubelet.holds; hold; hold = hold->hh.next) {
+        if ((walk->taint || may_be_tainted(state, hold->resource)) &&
+            kubelet_hold_stands(state, hold))
+            look_at_ids(walk, hold->pod_uid, hold->resource, &hold->ids);
+    }
+}
+
+/* ---- claims ---- */
+
+static void look_at_users(struct holder *holder, const struct claim *claim)
+{
+    const struct pods *pods = &holder->walk->state->pods;
+
+    for (size_t i = 0; i < claim->users_len; i++) {
+        const struct sandbox *sandbox = pods_find_sandbox(pods, claim->users[i].sandbox_id);
+
+        holder->pod_uid = sandbox ? sandbox->pod->uid : "";
+        look_at(holder);
+    }
+    for (size_t i = 0; holder->consumers && i < holder->consumers->reserved_for.len; i++) {
+        holder->pod_uid = holder->consumers->reserved_for.v[i];
+        look_at(holder);
+    }
+}
+
+static void look_at_claim(struct walk *walk, const struct claim *claim)
+{
+    const struct granted *devices = claim->devices.len > 0 ? &claim->devices : &claim->allocation;
+    struct holder holder = {.walk = walk,
+                            .resource = claim->driver,
+                            .consumers =
+                                consumers_find(walk->state->tainted.consumers, claim->uid)};
+
+    for (size_t i = 0; i < devices->len; i++) {
+        const struct granted_device *device = &devices->v[i];
+        char *id = mem_alloc(strlen(device->pool) + strlen(device->device) + 2, 1);
+
+        strcpy(stpcpy(stpcpy(id, device->pool), "/"), device->device);
+        holder.id = id;
+        holder.tolerations =
+            consumers_tolerations(holder.consumers, claim->driver, device->pool, device->device);
+        if (is_meant(walk, claim->driver, id))
+            look_at_users(&holder, claim);
+        free(id);
+    }
+}
+
+static void look_at_claims(struct walk *walk)
+{
+    for (const struct claim *claim = walk->state->claims.by_key; claim; claim = claim->hh.next) {
+        if (claim_state_kept(claim->state))
+            look_at_claim(walk, claim);
+    }
+}
+
+/* ---- all of them ---- */
+
+size_t evictable_each(const struct state *state,
+                      void (*each)(void *user, const struct evictable *evictable), void *user)
+{
+    struct walk walk = {.state = state, .each = each, .user = user};
+
+    if (!tainted_no_execute(state))
+        return 0;
+    look_at_plugins(&walk);
+    look_at_claims(&walk);
+    return walk.stale;
+}
+
+void evictable_by(const struct state *state, const char *resource, const char *id,
+                  const struct taint *taint,
+                  void (*each)(void *user, const struct evictable *evictable), void *user)
+{
+    struct walk walk = {
+        .state = state, .resource = resource, .id = id, .taint = taint, .each = each, .user = user};
+
+    look_at_plugins(&walk);
+    look_at_claims(&walk);
+}

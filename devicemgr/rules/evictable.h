@@ -1,0 +1,39 @@
+/*
+ * Which pods are to be evicted, for which taint, and when: each holder of a device that is NoExecute is
+ * looked at for itself, so that one of which nothing is known any more is counted, and in nobody's way.
+ *
+ * Holders are pods that are there and not over: those with an allocation of the device, whoever chose it;
+ * those to which the kubelet's checkpoint gives it; and of a claim those whose containers were made with
+ * it, and those that have reserved it. For the taints of a ResourceSlice or a DeviceTaintRule the
+ * cluster's own controller evicts them; only claims that stand for extended resources it does not see.
+ */
+#ifndef DEVICEMGR_RULES_EVICTABLE_H
+#define DEVICEMGR_RULES_EVICTABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/things/taint.h"
+
+struct state;
+
+/* All of it is borrowed until `each` returns. */
+struct evictable {
+    const char *pod_uid;
+    const char *resource; /* or driver */
+    const char *id;       /* or "pool/device" */
+    struct taint taint;
+    uint64_t at_ms; /* on the core's clock; it may be past. UINT64_MAX: not before it is durable, or
+                     * not durable any more */
+};
+
+/* Calls `each` for every holder and taint that it does not tolerate for ever. How many holders are stale: no pod
+ * of that uid, or sandbox, is known here. */
+size_t evictable_each(const struct state *state,
+                      void (*each)(void *user, const struct evictable *evictable), void *user);
+/* The same of one device, if it had this taint and no other. */
+void evictable_by(const struct state *state, const char *resource, const char *id,
+                  const struct taint *taint,
+                  void (*each)(void *user, const struct evictable *evictable), void *user);
+
+#endif

@@ -1,0 +1,99 @@
+#include "devicemgr/rules/tainted.h"
+
+#include <string.h>
+
+#include "devicemgr/rules/kept_back.h"
+
+#include "devicemgr/rules/rule.h"
+
+const struct tolerations *tainted_tolerations(const struct state *state, const char *pod_uid)
+{
+    static const struct tolerations NONE;
+    const struct pod *pod = pods_find(&state->pods, pod_uid);
+
+    return pod ? &pod->tolerations : &NONE;
+}
+
+/* ---- which taint counts ---- */
+
+struct seeking {
+    const struct state *state;
+    const struct tolerations *tolerations;
+    enum taint_effect least; /* only those, and stronger ones */
+    struct taint found;
+    bool is;
+};
+
+/* An unhealthy device is not to be had by other rules, which wait for it. */
+static bool seek(void *user, const struct taint *taint)
+{
+    struct seeking *seeking = user;
+
+    if (taint->effect < seeking->least || taint->source == TAINT_BY_HEALTH ||
+        seeking->state->now_ms < tolerations_until_ms(seeking->tolerations, taint))
+        return true;
+    seeking->found = *taint;
+    seeking->is = true;
+    return false;
+}
+
+static struct seeking find(const struct state *state, const struct wanted *wanted, const char *id,
+                           enum taint_effect least)
+{
+    struct seeking seeking = {.state = state,
+                              .tolerations = tainted_tolerations(state, wanted->demand->pod_uid),
+                              .least = least};
+
+    tainted_each(state, wanted->want->resource, id, seek, &seeking);
+    return seeking;
+}
+
+/* ---- looks ---- */
+
+struct look tainted_of_ids(const struct state *state, const struct wanted *wanted,
+                           const struct ids *ids)
+{
+    struct look look = {0};
+
+    for (size_t i = 0; tainted_any(state, wanted->want->resource) && i < ids->len; i++) {
+        struct seeking seeking = find(state, wanted, ids->v[i], TAINT_NO_EXECUTE);
+
+        if (!seeking.is)
+            continue;
+        look.step = LOOK_REFUSE;
+        look.reason.kind = REASON_DEVICES_TAINTED;
+        look.reason.resource = wanted->want->resource;
+        look.reason.taint = seeking.found;
+        ids_add(&look.reason.ids, ids->v[i]);
+        break; /* others may have other taints: the first is told */
+    }
+    return look;
+}
+
+bool tainted_for(const struct state *state, const struct wanted *wanted, const char *id)
+{
+    if (!tainted_any(state, wanted->want->resource))
+        return false;
+    if (find(state, wanted, id, TAINT_NO_EXECUTE).is)
+        return true;
+    return !kept_back_has(state, wanted, id) && find(state, wanted, id, TAINT_NO_SCHEDULE).is;
+}
+
+struct look tainted_too_few(const struct state *state, const struct wanted *wanted, size_t free,
+                            const struct ids *ids)
+{
+    struct look look = {.step = LOOK_WAIT,
+                        .reason = {.kind = REASON_TOO_FEW_ARE_UNTAINTED,
+                                   .resource = wanted->want->resource,
+                                   .asked = wanted->want->count,
+                                   .free = free}};
+
+    for (size_t i = 0; i < ids->len; i++) {
+        struct seeking seeking = find(state, wanted, ids->v[i], TAINT_NO_SCHEDULE);
+
+        if (i == 0)
+            look.reason.taint = seeking.found;
+        ids_add(&look.reason.ids, ids->v[i]);
+    }
+    return look;
+}

@@ -1,0 +1,78 @@
+/*
+ * Taints that the cluster has: of devices in ResourceSlices, and by DeviceTaintRules (taints.h).
+ */
+#ifndef DEVICEMGR_THINGS_CLUSTER_TAINTS_H
+#define DEVICEMGR_THINGS_CLUSTER_TAINTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/taints.h"
+#include "devicemgr/things/mem.h"
+#include "devicemgr/things/taint.h"
+
+/* One, with its texts. */
+struct cluster_taint {
+    char *device; /* of a slice; NULL: of a rule */
+    char *key;
+    char *value;
+    enum taint_effect effect;
+    uint64_t added_ms, added_s;
+};
+
+struct tainted_slice {
+    char *uid;
+    char *driver;
+    char *pool;
+    int64_t generation;
+    struct cluster_taint *taints;
+    size_t taints_len;
+    UT_hash_handle hh;
+};
+
+struct taint_rule {
+    char *uid;
+    char *name;
+    char *driver, *pool, *device; /* NULL: any */
+    struct cluster_taint taint;
+    bool refused; /* it is for every device there is */
+    UT_hash_handle hh;
+};
+
+/* A zeroed struct is an empty table. */
+struct cluster_taints {
+    struct tainted_slice *slices;
+    struct taint_rule *rules;
+};
+
+void cluster_taints_fini(struct cluster_taints *table);
+/* Whether any may be in force. */
+static inline bool cluster_taints_any(const struct cluster_taints *table)
+{
+    return table->slices || table->rules;
+}
+
+/* As devicemgr_slice_taints(). Of taints that are none, and those beyond SLICE_TAINTS_MAX, nothing is
+ * kept. */
+void cluster_taints_set_slice(struct cluster_taints *table, uint64_t now_ms, const char *uid,
+                              const char *driver, const char *pool, int64_t generation,
+                              const struct devicemgr_tainted_device *devices, size_t len);
+/* False: it was not there. */
+bool cluster_taints_drop_slice(struct cluster_taints *table, const char *uid);
+void cluster_taints_drop_slices(struct cluster_taints *table);
+/* The rule as it is now; NULL: it is none, or one too many, and is not kept. */
+const struct taint_rule *cluster_taints_set_rule(struct cluster_taints *table, uint64_t now_ms,
+                                                 const char *uid,
+                                                 const struct devicemgr_taint_rule *rule);
+const struct taint_rule *cluster_taints_find_rule(const struct cluster_taints *table,
+                                                  const char *uid);
+bool cluster_taints_drop_rule(struct cluster_taints *table, const char *uid);
+
+/* Calls `each` for every one in force on the device, by slices of the highest generation of its pool, then by
+ * rules, until it returns false. Whether it never did. */
+bool cluster_taints_each(const struct cluster_taints *table, const char *driver, const char *pool,
+                         const char *device, bool (*each)(void *user, const struct taint *taint),
+                         void *user);
+
+#endif

@@ -1,0 +1,128 @@
+#include "devicemgr/things/taint.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static const char *const EFFECTS[TAINT_EFFECTS] = {
+    [TAINT_NONE] = "None", [TAINT_NO_SCHEDULE] = "NoSchedule", [TAINT_NO_EXECUTE] = "NoExecute"};
+
+static const char *const SOURCES[TAINT_SOURCES] = {[TAINT_BY_OPERATOR] = "operator",
+                                                   [TAINT_BY_SETTINGS] = "settings",
+                                                   [TAINT_BY_HEALTH] = "health",
+                                                   [TAINT_BY_SLICE] = "slice",
+                                                   [TAINT_BY_RULE] = "rule"};
+
+const char *taint_effect_name(enum taint_effect effect)
+{
+    return EFFECTS[effect];
+}
+
+bool taint_effect_find(const char *name, enum taint_effect *out)
+{
+    for (size_t i = 0; i < TAINT_EFFECTS; i++) {
+        if (strcmp(EFFECTS[i], name) == 0) {
+            *out = (enum taint_effect)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *taint_source_name(enum taint_source source)
+{
+    return SOURCES[source];
+}
+
+/* ---- names ---- */
+
+/* Letters and digits, and between them any of `also`. */
+static bool is_word(const char *s, size_t len, const char *also, bool lower)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)s[i];
+        bool inside = i > 0 && i + 1 < len;
+
+        if (c >= 0x80 || (lower && isupper(c)))
+            return false;
+        if (!isalnum(c) && !(inside && strchr(also, c)))
+            return false;
+    }
+    return len > 0;
+}
+
+/* A DNS subdomain: words joined by dots. */
+static bool is_subdomain(const char *s, size_t len)
+{
+    const char *end = s + len;
+
+    while (s < end) {
+        const char *dot = memchr(s, '.', (size_t)(end - s));
+        size_t part = (size_t)((dot ? dot : end) - s);
+
+        if (!is_word(s, part, "-", true) || dot == end - 1)
+            return false;
+        s += part + (dot != NULL);
+    }
+    return len > 0;
+}
+
+bool taint_key_valid(const char *key)
+{
+    const char *slash = strchr(key, '/');
+    const char *name = slash ? slash + 1 : key;
+
+    if (slash && (slash - key > 253 || !is_subdomain(key, (size_t)(slash - key))))
+        return false;
+    return strlen(name) <= 63 && is_word(name, strlen(name), "-_.", false);
+}
+
+bool taint_value_valid(const char *value)
+{
+    size_t len = strlen(value);
+
+    return len == 0 || (len <= TAINT_VALUE_BYTES_MAX && is_word(value, len, "-_.", false));
+}
+
+bool taint_driver_valid(const char *name)
+{
+    return strlen(name) <= 63 && is_subdomain(name, strlen(name));
+}
+
+const char *taint_device_of(const char *resource, const char *id)
+{
+    const char *slash = strrchr(id, '/');
+
+    return !strchr(resource, '/') && slash && slash > id && slash[1] != '\0' ? slash : NULL;
+}
+
+/* ---- what an operator writes ---- */
+
+static bool put(char *out, size_t bytes, const char *from, const char *end)
+{
+    size_t len = (size_t)(end - from);
+
+    if (len >= bytes)
+        return false;
+    memcpy(out, from, len);
+    out[len] = '\0';
+    return true;
+}
+
+const char *taint_said_read(struct taint_said *said, const char *text)
+{
+    const char *end = text + strlen(text), *colon = strrchr(text, ':');
+    const char *equal;
+
+    *said = (struct taint_said){.any_effect = !colon};
+    if (colon && !taint_effect_find(colon + 1, &said->effect))
+        return "the effect of a taint is one of None, NoSchedule, NoExecute";
+    if (colon)
+        end = colon;
+    equal = memchr(text, '=', (size_t)(end - text));
+    if (!put(said->key, sizeof said->key, text, equal ? equal : end) || !taint_key_valid(said->key))
+        return "a taint's key is a label's name, as example.com/broken";
+    if (equal &&
+        (!put(said->value, sizeof said->value, equal + 1, end) || !taint_value_valid(said->value)))
+        return "a taint's value is a label's, at most 63 letters, digits and - _ . between them";
+    return NULL;
+}
