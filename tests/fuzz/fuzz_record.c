@@ -57,7 +57,7 @@ static int restore(struct books *books, const struct devicemgr_record *record)
     case DEVICEMGR_RECORD_POD:
         return record_restore_pod(&books->pods, NOW_MS, record);
     case DEVICEMGR_RECORD_ORDER:
-        return record_restore_order(&books->orders, record);
+        return record_restore_order(&books->orders, NOW_MS, BOOT_ID, record);
     case DEVICEMGR_RECORD_DRIVER:
         return record_restore_driver(&books->drivers, NOW_MS, record);
     case DEVICEMGR_RECORD_CLAIM:
@@ -85,7 +85,7 @@ static struct row row_of(const struct books *books, enum devicemgr_record_kind k
         row.bytes = record_of_pod(books->pods.by_uid, NOW_MS, &row.len);
         break;
     case DEVICEMGR_RECORD_ORDER:
-        row.bytes = record_of_order(books->orders.by_key, &row.len);
+        row.bytes = record_of_order(books->orders.by_key, BOOT_ID, &row.len);
         break;
     case DEVICEMGR_RECORD_DRIVER:
         row.bytes = record_of_driver(books->drivers.by_name, &row.len);
