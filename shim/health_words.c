@@ -44,13 +44,18 @@ static struct health_driver *find_driver(const struct health_words *words, const
     return driver;
 }
 
+static void drop_all_stale(struct health_words *words, uint64_t now_ms);
+
 /* NULL: there are too many. */
-static struct health_driver *make_driver(struct health_words *words, const char *name)
+static struct health_driver *make_driver(struct health_words *words, const char *name,
+                                         uint64_t now_ms)
 {
     struct health_driver *driver = find_driver(words, name);
 
     if (driver)
         return driver;
+    if (HASH_COUNT(words->drivers) == HEALTH_DRIVERS_MAX)
+        drop_all_stale(words, now_ms);
     if (HASH_COUNT(words->drivers) == HEALTH_DRIVERS_MAX)
         return NULL;
     driver = must(calloc(1, sizeof *driver + strlen(name) + 1));
@@ -94,6 +99,17 @@ static void drop_stale(struct health_words *words, struct health_driver *driver,
     {
         if (!health_word_is_fresh(&kept->word, now_ms))
             drop(words, kept);
+    }
+}
+
+static void drop_all_stale(struct health_words *words, uint64_t now_ms)
+{
+    struct health_driver *driver, *next;
+
+    HASH_ITER(hh, words->drivers, driver, next)
+    {
+        drop_stale(words, driver, now_ms);
+        drop_if_empty(words, driver);
     }
 }
 
@@ -187,7 +203,7 @@ bool health_words_say(struct health_words *words, const char *driver_name, uint6
     if (!health->device ||
         dra_health__v1alpha1__device_health__get_packed_size(health) > HEALTH_WORD_BYTES_MAX)
         return false;
-    driver = make_driver(words, driver_name);
+    driver = make_driver(words, driver_name, said_ms);
     if (!driver)
         return false;
     kept = word_new(health, source, said_ms);
@@ -198,21 +214,61 @@ bool health_words_say(struct health_words *words, const char *driver_name, uint6
     return false;
 }
 
-/* ---- forgetting ---- */
+/* ---- what holds no longer ---- */
 
-void health_words_forget(struct health_words *words, const char *driver_name, uint64_t source)
+static bool end_one(struct health_words *words, struct health_driver *driver, uint64_t said_ms,
+                    const DraHealth__V1alpha1__DeviceHealth *health)
+{
+    struct kept_word *kept = word_new(health, 0, said_ms);
+
+    kept->word.over = true;
+    if (put(words, driver, kept))
+        return true;
+    word_free(kept);
+    return false;
+}
+
+void health_words_end(struct health_words *words, const char *driver_name, uint64_t source,
+                      uint64_t now_ms, const char *message)
 {
     struct health_driver *driver = find_driver(words, driver_name);
     struct kept_word *kept, *next;
 
     if (!driver)
         return;
+    drop_stale(words, driver, now_ms); /* whoever was told them knows */
     HASH_ITER(hh, driver->devices, kept, next)
     {
-        if (kept->word.source == source)
-            drop(words, kept);
+        DraHealth__V1alpha1__DeviceHealth health = DRA_HEALTH__V1ALPHA1__DEVICE_HEALTH__INIT;
+        DraHealth__V1alpha1__DeviceIdentifier device =
+            DRA_HEALTH__V1ALPHA1__DEVICE_IDENTIFIER__INIT;
+
+        if (kept->word.source != source)
+            continue;
+        device.pool_name = (char *)(uintptr_t)kept->word.pool;
+        device.device_name = (char *)(uintptr_t)kept->word.device;
+        health.device = &device;
+        health.message = (char *)(uintptr_t)message;
+        (void)end_one(words, driver, now_ms, &health);
     }
     drop_if_empty(words, driver);
+}
+
+bool health_words_end_one(struct health_words *words, const char *driver_name, uint64_t said_ms,
+                          const DraHealth__V1alpha1__DeviceHealth *health)
+{
+    struct health_driver *driver = find_driver(words, driver_name);
+    const struct health_word *word =
+        health->device ? health_words_find(words, driver_name, health->device->pool_name,
+                                           health->device->device_name)
+                       : NULL;
+    bool is_news;
+
+    if (!word || word->over)
+        return false;
+    is_news = end_one(words, driver, said_ms, health);
+    drop_if_empty(words, driver);
+    return is_news;
 }
 
 static void forget_driver(struct health_words *words, struct health_driver *driver)

@@ -5,7 +5,8 @@
  * The kubelet counts a word's age from when it has it, and holds a device Unknown whose word is older
  * than its own timeout (pkg/kubelet/cm/dra/healthinfo.go). So each word is passed on once to whoever
  * is there, not again with others' changes, which would make it look new; and to who comes later only
- * while it is fresh.
+ * while it is fresh. Where a driver is gone the kubelet forgets what it has said (manager.go); whoever
+ * was told a word that holds no longer is told UNKNOWN in its place.
  */
 #ifndef SHIM_HEALTH_WORDS_H
 #define SHIM_HEALTH_WORDS_H
@@ -33,7 +34,8 @@ struct health_word {
     const char *driver;
     const char *pool, *device;
     uint64_t number;     /* grows with each that is taken; from 1 */
-    uint64_t source;     /* who has said it; the owner's */
+    uint64_t source;     /* who has said it; the owner's, from 1; 0 if it is `over` */
+    bool over;           /* says that what was said before holds no longer */
     uint64_t said_ms;    /* boot_now_ms() */
     uint64_t timeout_ms; /* so long it is fresh */
     size_t len;
@@ -56,8 +58,13 @@ void health_words_fini(struct health_words *words);
 bool health_words_say(struct health_words *words, const char *driver, uint64_t source,
                       uint64_t said_ms, const DraHealth__V1alpha1__DeviceHealth *health);
 
-/* Forgets what `source` has said as that driver. */
-void health_words_forget(struct health_words *words, const char *driver, uint64_t source);
+/* What `source` has said as that driver holds no longer: in place of each such word that is fresh there is one that is
+ * `over`, with this text. */
+void health_words_end(struct health_words *words, const char *driver, uint64_t source,
+                      uint64_t now_ms, const char *message);
+/* The same of one device, in the words of who has ended it. False: nothing else is known of the device. */
+bool health_words_end_one(struct health_words *words, const char *driver, uint64_t said_ms,
+                          const DraHealth__V1alpha1__DeviceHealth *health);
 /* Forgets all of it. */
 void health_words_forget_all(struct health_words *words, const char *driver);
 

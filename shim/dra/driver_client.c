@@ -218,6 +218,7 @@ static void on_health_done(struct rpc_call *call, const struct rpc_status *statu
 
     (void)call;
     client->watch = NULL;
+    client->set->ops->health(client->set->user, client->number, NULL);
     client->has_health = client->has_health && status->code != RPC_UNIMPLEMENTED;
     if (client->has_health)
         uv_timer_start(&client->health_timer, on_health_timer, DRIVER_HEALTH_MS, 0);

@@ -43,7 +43,7 @@ struct driver_clients_ops {
      * dra.v1.NodePrepareResourceResponse, unknown fields and all; NULL unless it is prepared. */
     void (*answered)(void *user, uint64_t call, int code, const char *message, const void *response,
                      size_t response_bytes);
-    /* What it says of its devices' health. */
+    /* What it says of its devices' health; NULL: its stream has ended, what it has said holds no longer. */
     void (*health)(void *user, uint64_t instance,
                    const DraHealth__V1alpha1__NodeWatchResourcesResponse *response);
 };

@@ -6,6 +6,9 @@
 #include "shim/boot_clock.h"
 #include "shim/must.h"
 
+/* For the status of pods. */
+#define OVER "its driver is away, or says no more of its health"
+
 void health_shown_init(struct health_shown *shown)
 {
     *shown = (struct health_shown){0};
@@ -18,7 +21,7 @@ void health_shown_say(struct health_shown *shown, const char *driver, uint64_t i
     uint64_t now_ms = boot_now_ms();
 
     if (!health)
-        health_words_forget(&shown->words, driver, instance);
+        health_words_end(&shown->words, driver, instance, now_ms, OVER);
     for (size_t i = 0; health && i < health->n_devices; i++)
         health_words_say(&shown->words, driver, instance, now_ms, health->devices[i]);
 }
@@ -40,6 +43,7 @@ static void add(Bridge__V1__WatchHealthResponse *message, const struct health_wo
     bridge__v1__device_health__init(out);
     out->driver = (char *)(uintptr_t)word->driver;
     out->said_ms = word->said_ms;
+    out->over = word->over;
     out->health = (ProtobufCBinaryData){.len = word->len, .data = word->bytes};
     message->devices =
         must(realloc(message->devices, (message->n_devices + 1) * sizeof *message->devices));

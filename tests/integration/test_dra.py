@@ -171,19 +171,21 @@ def test_health_of_a_driver_that_has_none(bridge, kubelet, make_driver):
     assert instance.said == [] and not instance.health.done()
 
 
-@pytest.mark.parametrize("killed", ["shim", "bridge"])
-def test_health_goes_on_after_a_kill(shim, bridge, kubelet, make_driver, killed):
-    """On the very stream; the driver tells the next daemon anew what it knows."""
-    process = {"shim": shim, "bridge": bridge}[killed]
+@pytest.mark.parametrize("how", ["kill", "terminate"])
+@pytest.mark.parametrize("which", ["shim", "bridge"])
+def test_health_goes_on_after_an_end(shim, bridge, kubelet, make_driver, which, how):
+    """On the very stream, and nothing is over; the driver tells the next daemon anew what it knows."""
+    process = {"shim": shim, "bridge": bridge}[which]
     driver = make_driver(services=[V1, HEALTH])
     instance = kubelet.wait_registered(GPU)
     driver.say_health("gpu-0", "0")
     wait_until(lambda: instance.said, "the first is heard")
     for count in range(1, 4):
-        process.kill()
+        getattr(process, how)()
         driver.say_health("gpu-0", str(count))
         process.start()
         wait_until(lambda count=count: instance.said[-1].message == str(count), "the newest is heard")
+    assert [one.message for one in instance.said] == ["0", "1", "2", "3"]
     assert instance.losses() == 0 and not instance.health.done()
 
 

@@ -7,7 +7,9 @@ import pytest
 
 from agent_process import Agent
 from api_server import Fault
+from dra_driver import HEALTH, V1
 from kubelet_drivers import claim
+from protos import dra_health
 from waiting import wait_until
 
 NODE = "node-1"  # of the fixtures
@@ -67,6 +69,46 @@ def test_a_driver_that_is_away_stays_with_the_kubelet(shim, agent, bridge, kubel
     assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
     driver.stop()
     wiped(shim, count=2)
+
+
+@pytest.mark.parametrize("dra", [{"wipe_after": "1h"}])
+def test_health_is_over_with_its_driver(shim, agent, bridge, kubelet, server, make_driver, dra):
+    """The kubelet forgets it when a driver's stream ends; here the stream goes on, and it is told so. Once: neither
+    a daemon nor a bridge that is started anew says it again, nor is it said to a kubelet that comes later."""
+    driver = make_driver(services=[V1, HEALTH])
+    instance = kubelet.wait_registered(GPU)
+    server.wait_watched("nodes")
+    driver.say_health("gpu-0", "fine", health=dra_health.HEALTHY)
+    driver.say_health("gpu-1", "too hot", health=dra_health.UNHEALTHY)
+    instance.wait_said(["fine", "too hot"])
+    driver.stop()
+    over = "its driver is away, or says no more of its health"
+    instance.wait_said(["fine", "too hot", over, over])
+    assert {(one.device.pool_name, one.device.device_name, one.health) for one in instance.said[2:]} == {
+        ("node-1", "gpu-0", dra_health.UNKNOWN), ("node-1", "gpu-1", dra_health.UNKNOWN)}
+    bridge.kill()
+    bridge.start()
+    shim.kill()
+    shim.start()
+    driver.health = {}
+    driver.start()
+    driver.say_health("gpu-0", "fine again", health=dra_health.HEALTHY)
+    instance.wait_said(["fine", "too hot", over, over, "fine again"])
+    assert instance.losses() == 0
+    kubelet.stop()
+    kubelet.start()
+    kubelet.wait_registered(GPU).wait_said(["fine again"])
+
+
+def test_health_is_over_with_its_stream(shim, bridge, kubelet, make_driver):
+    """As the kubelet forgets it; what the driver says on its next one counts."""
+    driver = make_driver(services=[V1, HEALTH])
+    instance = kubelet.wait_registered(GPU)
+    driver.say_health("gpu-0", "fine", health=dra_health.HEALTHY)
+    instance.wait_said(["fine"])
+    driver.end_health()
+    wait_until(lambda: len(instance.said) == 3, "it is over, and said anew")
+    assert [one.health for one in instance.said] == [dra_health.HEALTHY, dra_health.UNKNOWN, dra_health.HEALTHY]
 
 
 def test_a_call_waits_for_its_driver(shim, agent, bridge, kubelet, server, make_driver):

@@ -141,9 +141,14 @@ class Driver:
         self.registrar.stop()
         self.stop_serving()
 
+    def end_health(self):
+        """Its streams."""
+        with self._health_lock:
+            for words in self._watchers:
+                words.put(None)
+
     def stop_serving(self):
-        for words in self._watchers:
-            words.put(None)
+        self.end_health()
         _stop(self._server)
         self._server = None
 

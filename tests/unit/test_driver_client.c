@@ -14,7 +14,7 @@ struct fixture {
     struct driver driver, second;
     struct driver_clients *clients;
     char events[512];
-    unsigned connected, lost, answered, healths;
+    unsigned connected, lost, answered, healths, ended;
     int code;
     char message[256];
     uint8_t response[256];
@@ -63,6 +63,10 @@ static void on_health(void *user, uint64_t instance,
     struct fixture *f = user;
 
     assert_int_equal(instance, INSTANCE);
+    if (!response) {
+        f->ended++;
+        return;
+    }
     assert_int_equal(response->n_devices, 1);
     assert_int_equal(response->devices[0]->health, DRA_HEALTH__V1ALPHA1__HEALTH_STATUS__UNHEALTHY);
     f->healths++;
@@ -300,8 +304,10 @@ static void health_is_watched_where_it_is_announced(void **state)
         f.clients, INSTANCE,
         &(struct driver_instance){.endpoint = f.driver.path, .uid = getuid(), .health = true});
     WAIT(f.world, f.healths == 1);
+    assert_int_equal(f.ended, 0);
     driver_end(&f.driver);
     WAIT(f.world, f.lost == 1);
+    assert_int_equal(f.ended, 1);
     driver_serve(&f.driver, f.world, "dra.sock");
     WAIT(f.world, f.healths == 2);
     stop(&f);

@@ -123,9 +123,10 @@ static void each_is_fresh_for_its_timeout(void **state)
     }
 }
 
-static void a_source_s_words_are_forgotten(void **state)
+static void what_a_source_has_said_may_be_over(void **state)
 {
     struct health_words words;
+    const struct health_word *word;
 
     (void)state;
     health_words_init(&words);
@@ -133,11 +134,61 @@ static void a_source_s_words_are_forgotten(void **state)
     say_for(&words, GPU, 1, BEGIN_MS, "b", "2", 0);
     say_for(&words, GPU, 2, BEGIN_MS + 1, "b", "3", 0);
     say_for(&words, NIC, 1, BEGIN_MS, "c", "4", 0);
-    health_words_forget(&words, GPU, 1);
-    expect_after(&words, 0, "b 3, c 4");
-    health_words_forget(&words, "unknown", 1);
+    health_words_end(&words, GPU, 1, BEGIN_MS + 2, "away");
+    expect_after(&words, 0, "b 3, c 4, a away");
+    word = health_words_find(&words, GPU, "node", "a");
+    assert_true(word->over);
+    assert_int_equal(word->said_ms, BEGIN_MS + 2);
+    assert_false(health_words_find(&words, GPU, "node", "b")->over);
+    health_words_end(&words, GPU, 1, BEGIN_MS + 3, "away"); /* once */
+    health_words_end(&words, "unknown", 1, BEGIN_MS + 3, "away");
+    expect_after(&words, 4, "a away");
+    assert_true(say_for(&words, GPU, 1, BEGIN_MS + 4, "a", "5", 0));
+    assert_false(health_words_find(&words, GPU, "node", "a")->over);
     health_words_forget_all(&words, GPU);
     expect_after(&words, 0, "c 4");
+    health_words_fini(&words);
+}
+
+/* Whoever was told them holds them Unknown already. */
+static void what_is_not_fresh_is_over_without_a_word(void **state)
+{
+    struct health_words words;
+
+    (void)state;
+    health_words_init(&words);
+    say_for(&words, GPU, 1, BEGIN_MS, "a", "1", 10);
+    health_words_end(&words, GPU, 1, BEGIN_MS + 10000, "away");
+    expect_after(&words, 0, "");
+    health_words_fini(&words);
+}
+
+static bool end_one(struct health_words *words, uint64_t said_ms, const char *device)
+{
+    DraHealth__V1alpha1__DeviceHealth health = DRA_HEALTH__V1ALPHA1__DEVICE_HEALTH__INIT;
+    DraHealth__V1alpha1__DeviceIdentifier is = DRA_HEALTH__V1ALPHA1__DEVICE_IDENTIFIER__INIT;
+
+    is.pool_name = (char *)"node";
+    is.device_name = (char *)(uintptr_t)device;
+    health.device = device ? &is : NULL;
+    health.message = (char *)"over";
+    return health_words_end_one(words, GPU, said_ms, &health);
+}
+
+static void one_word_may_be_over(void **state)
+{
+    struct health_words words;
+
+    (void)state;
+    health_words_init(&words);
+    assert_false(end_one(&words, BEGIN_MS, "a"));
+    assert_true(say(&words, BEGIN_MS, "a", "1"));
+    assert_false(end_one(&words, BEGIN_MS, NULL));
+    assert_false(end_one(&words, BEGIN_MS, "b"));
+    assert_false(end_one(&words, BEGIN_MS - 1, "a"));
+    assert_true(end_one(&words, BEGIN_MS, "a"));
+    assert_false(end_one(&words, BEGIN_MS + 1, "a"));
+    expect_after(&words, 0, "a over");
     health_words_fini(&words);
 }
 
@@ -173,18 +224,23 @@ static void there_is_a_most_of_words(void **state)
 static void too_many_at_once_look_for_room_once(void **state)
 {
     struct health_words words;
-    char device[16];
+    char device[16], large[400];
     unsigned count = 0;
 
     (void)state;
+    memset(large, 'x', sizeof large);
+    large[sizeof large - 1] = '\0';
     health_words_init(&words);
-    assert_true(say_for(&words, GPU, 2, BEGIN_MS, "first", "1", 0));
+    assert_true(say(&words, BEGIN_MS, "first", large));
     do
         snprintf(device, sizeof device, "d%04u", count++);
     while (say(&words, BEGIN_MS, device, "1"));
-    health_words_forget(&words, GPU, 2);
+    assert_true(say(&words, BEGIN_MS, "first", "1")); /* that makes room */
     assert_true(say_for(&words, GPU, 1, BEGIN_MS - 2000, "stale", "1", 1));
-    assert_false(say(&words, BEGIN_MS, "late0", "1"));
+    do
+        snprintf(device, sizeof device, "e%04u", count++);
+    while (say(&words, BEGIN_MS, device, "1"));
+    assert_non_null(health_words_find(&words, GPU, "node", "stale"));
     assert_true(say(&words, BEGIN_MS + 1, "late0", "1"));
     assert_null(health_words_find(&words, GPU, "node", "stale"));
     health_words_fini(&words);
@@ -221,8 +277,11 @@ static void there_is_a_most_of_drivers(void **state)
         snprintf(driver, sizeof driver, "d%u", i);
         assert_int_equal(say_for(&words, driver, 1, BEGIN_MS, "a", "1", 0), i < HEALTH_DRIVERS_MAX);
     }
-    health_words_forget(&words, "d0", 1);
+    health_words_forget_all(&words, "d0");
     assert_true(say_for(&words, driver, 1, BEGIN_MS, "a", "1", 0));
+    assert_false(say_for(&words, "d0", 1, BEGIN_MS + 1, "a", "1", 0));
+    assert_true(say_for(&words, "d0", 1, BEGIN_MS + HEALTH_TIMEOUT_S * 1000, "a", "1", 0));
+    expect_after(&words, 0, "a 1"); /* the others were not fresh any more */
     health_words_fini(&words);
 }
 
@@ -233,7 +292,9 @@ int main(void)
         cmocka_unit_test(what_is_no_news_is_not_taken),
         cmocka_unit_test(one_without_a_device_is_none),
         cmocka_unit_test(each_is_fresh_for_its_timeout),
-        cmocka_unit_test(a_source_s_words_are_forgotten),
+        cmocka_unit_test(what_a_source_has_said_may_be_over),
+        cmocka_unit_test(what_is_not_fresh_is_over_without_a_word),
+        cmocka_unit_test(one_word_may_be_over),
         cmocka_unit_test(there_is_a_most_of_words),
         cmocka_unit_test(too_many_at_once_look_for_room_once),
         cmocka_unit_test(a_device_s_word_is_found),

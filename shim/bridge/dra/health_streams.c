@@ -24,9 +24,12 @@ struct kubelet_stream {
 
 /* ---- the message, of words as they are ---- */
 
-static bool is_for(const struct health_word *word, const char *driver, uint64_t now_ms)
+/* That something holds no longer is for those that may have been told it. */
+static bool is_for(const struct health_word *word, const struct kubelet_stream *stream,
+                   uint64_t now_ms)
 {
-    return strcmp(word->driver, driver) == 0 && health_word_is_fresh(word, now_ms);
+    return strcmp(word->driver, stream->streams->driver) == 0 &&
+           health_word_is_fresh(word, now_ms) && (!word->over || stream->number > 0);
 }
 
 static uint8_t *put(uint8_t *at, const struct health_word *word)
@@ -49,12 +52,12 @@ static uint8_t *make_message(const struct kubelet_stream *stream, size_t *len)
     uint8_t *message, *at;
 
     for (word = first; word; word = health_word_next(word))
-        room += is_for(word, streams->driver, now_ms) ? HEAD_BYTES_MAX + word->len : 0;
+        room += is_for(word, stream, now_ms) ? HEAD_BYTES_MAX + word->len : 0;
     if (room == 0)
         return NULL;
     at = message = must(malloc(room));
     for (word = first; word; word = health_word_next(word)) {
-        if (is_for(word, streams->driver, now_ms))
+        if (is_for(word, stream, now_ms))
             at = put(at, word);
     }
     *len = (size_t)(at - message);

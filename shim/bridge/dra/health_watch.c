@@ -2,8 +2,8 @@
 
 #include "cri-proto/methods.h"
 
-/* The daemon has taken care that a driver forgets; here all are of one source. */
-#define SOURCE 0
+/* The daemon has taken care of what holds no longer; here all are of one source. */
+#define SOURCE 1
 
 void health_watch_init(struct health_watch *watch)
 {
@@ -16,9 +16,12 @@ static bool say(struct health_watch *watch, const Bridge__V1__DeviceHealth *devi
 {
     DraHealth__V1alpha1__DeviceHealth *health =
         dra_health__v1alpha1__device_health__unpack(NULL, device->health.len, device->health.data);
-    bool is_new =
-        health && health_words_say(&watch->words, device->driver, SOURCE, device->said_ms, health);
+    bool is_new = false;
 
+    if (health && device->over)
+        is_new = health_words_end_one(&watch->words, device->driver, device->said_ms, health);
+    else if (health)
+        is_new = health_words_say(&watch->words, device->driver, SOURCE, device->said_ms, health);
     dra_health__v1alpha1__device_health__free_unpacked(health, NULL);
     return is_new;
 }
