@@ -201,7 +201,7 @@ class ClaimsNode(Parts):
         """At what is being created."""
         pod = self.kubelet.pods[request.sandbox_config.metadata.uid]
         names = [one.name for one in request.config.CDI_devices]
-        if sorted(set(names)) != self.names_of(pod):
+        if sorted(names) != self.names_of(pod):
             self.violations.append(f"{pod} gets {sorted(names)}")
         held = self._devices_of(pod)
         for other in self.kubelet.live():
