@@ -11,14 +11,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shim/file_identity.h"
 #include "shim/hash.h"
 
 #define NAME_BYTES_MAX (sizeof KUBELET_LINK_PREFIX + 16 + 5)
 
-static void name_of(const char *path, ino_t inode, char out[static NAME_BYTES_MAX])
+static void name_of(const char *path, const struct stat *st, char out[static NAME_BYTES_MAX])
 {
-    snprintf(out, NAME_BYTES_MAX, KUBELET_LINK_PREFIX "%016" PRIx64 ".sock",
-             hash_text(hash_word(HASH_BEGIN, inode), path));
+    struct file_identity is = file_identity_of(st);
+    uint64_t hash = hash_word(hash_word(HASH_BEGIN, is.inode), is.modified_ns);
+
+    snprintf(out, NAME_BYTES_MAX, KUBELET_LINK_PREFIX "%016" PRIx64 ".sock", hash_text(hash, path));
 }
 
 static int open_directory(const char *directory)
@@ -44,7 +47,7 @@ static int make_in(int directory, const char *path, int file)
 
     if (fstat(file, &st) < 0)
         return -errno;
-    name_of(path, st.st_ino, name);
+    name_of(path, &st, name);
     if (leads_to(directory, name, path))
         return 0;
     unlinkat(directory, name, 0);
@@ -73,7 +76,7 @@ void kubelet_link_remove(const char *directory, const char *path, int file)
     fd = open_directory(directory);
     if (fd < 0)
         return;
-    name_of(path, st.st_ino, name);
+    name_of(path, &st, name);
     unlinkat(fd, name, 0);
     close(fd);
 }
@@ -90,7 +93,7 @@ static bool is_right(int directory, const char *name)
     target[len] = '\0';
     if (stat(target, &st) < 0 || !S_ISSOCK(st.st_mode))
         return false;
-    name_of(target, st.st_ino, expected);
+    name_of(target, &st, expected);
     return strcmp(name, expected) == 0;
 }
 

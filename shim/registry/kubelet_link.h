@@ -8,9 +8,10 @@
  * (pkg/kubelet/pluginmanager/pluginwatcher/plugin_watcher.go), and so finds the plugin that is there,
  * also one that has come while no daemon ran.
  *
- * A link's name is made of the socket's path and inode. So whoever made it knows it again, a daemon
- * that starts leaves those that are right as they are, and a socket that takes another's place gets a
- * new name, which the kubelet dials at once: its back-off is by name.
+ * A link's name is made of the socket's path and of which file that is (file_identity.h). So whoever
+ * made it knows it again, a daemon that starts leaves those that are right as they are, and a socket
+ * that takes another's place gets a new name, which the kubelet dials at once: its back-off is by name,
+ * and it sees nothing of what changes behind a name.
  */
 #ifndef SHIM_REGISTRY_KUBELET_LINK_H
 #define SHIM_REGISTRY_KUBELET_LINK_H

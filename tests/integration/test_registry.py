@@ -314,6 +314,62 @@ def test_csi_driver_stays_whatever_the_daemon_does(shim, registry, csi):
     assert kubelet.register(new[0]).name == "csi.example.com"
 
 
+class NodeDriverRegistrar(Registrar):
+    """As CSI's: what it finds at its start it removes, its file for the liveness probe, too, which it makes once it is
+    registered; told that it is not, it exits, and is started anew."""
+
+    def __init__(self, directory, registry):
+        super().__init__(registry / "csi.example.com-reg.sock", "CSIPlugin", "csi.example.com",
+                         endpoint="/var/lib/kubelet/plugins/csi.example.com/csi.sock", versions=["1.0.0"])
+        self.probe = directory / "registration"
+        self.exits = 0
+
+    def start(self):
+        self.probe.unlink(missing_ok=True)
+        super().start()
+
+    def _notified(self, status, context):
+        if status.plugin_registered:
+            self.probe.touch()
+        else:
+            self.exits += 1
+        return super()._notified(status, context)
+
+
+def test_csi_driver_is_the_kubelets_all_the_time(shim, registry, directory, closing, kubelet):
+    """Given our directory by mistake, as long as it runs: whoever else ends and begins, its registrar passes its probe,
+    is never told that it is refused, and the kubelet has lost it for no longer than the registrar itself was away."""
+    csi = closing(NodeDriverRegistrar(directory, registry))
+    csi.start()
+
+    def wait_registered():
+        wait_until(lambda: "csi.example.com" in kubelet.csi and csi.probe.exists(), "the CSI driver is registered")
+
+    wait_registered()
+    for end in (shim.kill, shim.terminate):
+        csi.asked = 0
+        end()
+        shim.start()
+        wait_until(lambda: csi.asked, "the daemon has asked it anew")
+        assert kubelet.deregistered == [] and "csi.example.com" in kubelet.csi
+        kubelet.stop()
+        kubelet.start()
+        wait_registered()
+    for count in range(1, 4):
+        csi.stop()
+        wait_until(lambda: "csi.example.com" not in kubelet.csi, "the kubelet sees it go")
+        csi.start()
+        wait_registered()
+        assert kubelet.deregistered == ["csi.example.com"] * count
+    shim.kill()  # and nobody sees the next one come
+    csi.stop()
+    csi.start()
+    assert not csi.probe.exists()
+    shim.start()
+    wait_registered()
+    assert csi.exits == 0
+
+
 # ---- pods ----
 
 def driver_request(client, host_path, pod):

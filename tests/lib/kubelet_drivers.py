@@ -7,7 +7,8 @@
 
 As the kubelet of 1.36 does it (pkg/kubelet/pluginmanager, pkg/kubelet/cm/dra/plugin), its faults included: a
 socket is known by its path; what failed at a path is put off, longer each time, and that ends with a
-success only, not with another socket. Its times are compressed by 20 (but for deadlines).
+success only, not with another socket. Its times are compressed by 20 (but for deadlines), or by nothing. What is
+no DRA driver's is as CSI's registrars have it: told that it is registered, and not looked at any more.
 """
 
 import contextlib
@@ -22,8 +23,7 @@ from answered_once import AnsweredOnce
 from protos import DRA_HEALTH, DRA_V1, DRA_V1BETA1, PLUGIN_REGISTRATION, dra, dra_health, pluginregistration
 from waiting import GENEROUS_S, wait_until
 
-_LOOP_S = 0.05
-_BACKOFF_S, _BACKOFF_MAX_S = 0.025, 6.1
+_LOOP_S, _BACKOFF_S, _BACKOFF_MAX_S = 1, 0.5, 122
 _GET_INFO_S, _NOTIFY_S, _CALL_S = 1, 5, 45
 _PATHS = {"v1.DRAPlugin": DRA_V1, "v1beta1.DRAPlugin": DRA_V1BETA1}
 
@@ -79,23 +79,30 @@ class _Instance:
 
 
 class KubeletDrivers:
-    """`known`: the services that it knows, as a release has them."""
+    """`known`: the services that it knows, as a release has them. `passes`: how often it has looked into the
+    directory; passes_until(name) how often until it had registered a driver."""
 
-    def __init__(self, registry, known=("v1.DRAPlugin", "v1beta1.DRAPlugin")):
+    def __init__(self, registry, known=("v1.DRAPlugin", "v1beta1.DRAPlugin"), speed=20):
         self.registry = pathlib.Path(registry)
         self.known = known
+        self.speed = speed
         self.refuses = None  # a text: each registration fails with it
         self.instances = []  # in the order of registration
         self.registered = []  # names, as often as they were
         self.deregistered = []
+        self.csi = {}  # name: path, of CSI drivers
         self.twice = []  # what a driver told it twice
-        self._sockets = {}  # path: inode, as registered
+        self.passes = 0
+        self._first_pass = {}  # name: in which it was registered
+        self._sockets = {}  # path: which entry it is, as registered
+        self._no_sockets = {}  # likewise, of what was none when it came
         self._put_off = {}  # path: (until, pause)
         self._end = threading.Event()
         self._thread = None
 
     def start(self):
         self.registry.mkdir(parents=True, exist_ok=True)
+        self.passes, self._first_pass = 0, {}
         self._end.clear()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -109,37 +116,46 @@ class KubeletDrivers:
         self._thread = None
         for instance in self.instances:
             instance.close()
-        self.instances, self._sockets, self._put_off = [], {}, {}
+        self.instances, self._sockets, self._put_off, self.csi = [], {}, {}, {}
+        self._no_sockets = {}
 
     # ---- the watcher ----
 
     def _run(self):
-        while not self._end.wait(_LOOP_S):
+        while not self._end.wait(_LOOP_S / self.speed if self.passes else 0):
+            self.passes += 1
             found = self._find()
-            for path in [path for path, inode in self._sockets.items() if found.get(path) != inode]:
+            for path in [path for path, entry in self._sockets.items() if found.get(path) != entry]:
                 self._deregister(path)
-            for path, inode in found.items():
+            for path, entry in found.items():
                 if path not in self._sockets and self._put_off.get(path, (0, 0))[0] <= time.monotonic():
-                    self._try(path, inode)
+                    self._try(path, entry)
 
     def _find(self):
-        found = {}
+        """As by inotify: what a link leads to is looked at when the link comes, and not later."""
+        found, others = {}, {}
         for path in self.registry.rglob("*"):
             with contextlib.suppress(OSError):
-                info = path.stat()
-                if not path.name.startswith(".") and stat.S_ISSOCK(info.st_mode):
-                    found[path] = info.st_ino
+                info = path.lstat()
+                entry = info.st_ino, info.st_mtime_ns
+                known = self._sockets.get(path) == entry
+                if path.name.startswith(".") or self._no_sockets.get(path) == entry or not (
+                        known or stat.S_ISSOCK(path.stat().st_mode)):
+                    others[path] = entry
+                else:
+                    found[path] = entry
+        self._no_sockets = others
         return found
 
-    def _try(self, path, inode):
+    def _try(self, path, entry):
         try:
-            self._register(path, inode)
+            self._register(path, entry)
             self._put_off.pop(path, None)
         except (grpc.RpcError, ValueError, grpc.FutureTimeoutError):
             pause = min(self._put_off.get(path, (0, _BACKOFF_S / 2))[1] * 2, _BACKOFF_MAX_S)
-            self._put_off[path] = time.monotonic() + pause, pause
+            self._put_off[path] = time.monotonic() + pause / self.speed, pause
 
-    def _register(self, path, inode):
+    def _register(self, path, entry):
         with grpc.insecure_channel(f"unix:{path}",
                                    options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
             get_info = channel.unary_unary(
@@ -156,12 +172,18 @@ class KubeletDrivers:
                 notify(pluginregistration.RegistrationStatus(plugin_registered=False, error=error),
                        timeout=_NOTIFY_S)
                 raise ValueError(error)
-            self.instances.append(_Instance(info, path, self.twice.append))
-            self._sockets[path] = inode
+            if info.type == "CSIPlugin":
+                self.csi[info.name] = path
+            else:
+                self.instances.append(_Instance(info, path, self.twice.append))
+            self._sockets[path] = entry
             self.registered.append(info.name)
+            self._first_pass.setdefault(info.name, self.passes)
             notify(pluginregistration.RegistrationStatus(plugin_registered=True), timeout=_NOTIFY_S)
 
     def _validate(self, info):
+        if info.type == "CSIPlugin":
+            return None
         if info.type != "DRAPlugin":
             return f"RegisterPlugin error -- no handler registered for plugin type: {info.type}"
         if not any(version in self.known for version in info.supported_versions):
@@ -177,8 +199,14 @@ class KubeletDrivers:
             self.instances.remove(instance)
             self.deregistered.append(instance.name)
             instance.close()
+        for name in [name for name, its in self.csi.items() if its == path]:
+            del self.csi[name]
+            self.deregistered.append(name)
 
     # ---- drivers ----
+
+    def passes_until(self, name):
+        return self._first_pass[name]
 
     def instance(self, name):
         """The newest that is connected, else the newest; None."""

@@ -108,6 +108,27 @@ static void a_socket_that_takes_its_place_has_another_name(void **state)
     end(&f);
 }
 
+/* A file system gives the number of an inode away again. */
+static void one_with_its_inode_has_another_name_too(void **state)
+{
+    const struct timespec times[2] = {{.tv_sec = 17, .tv_nsec = 1}, {.tv_sec = 17, .tv_nsec = 1}};
+    struct fixture f;
+    char first[400];
+
+    begin(&f, state);
+    assert_int_equal(kubelet_link_make(f.kubelet, f.path, f.file), 1);
+    snprintf(first, sizeof first, "%s", only(&f));
+    assert_int_equal(chmod(f.path, 0700), 0); /* it is the same one */
+    assert_int_equal(kubelet_link_make(f.kubelet, f.path, f.file), 0);
+    assert_int_equal(utimensat(AT_FDCWD, f.path, times, 0), 0);
+    kubelet_link_clean(f.kubelet);
+    assert_string_equal(only(&f), "");
+    assert_int_equal(kubelet_link_make(f.kubelet, f.path, f.file), 1);
+    assert_string_not_equal(only(&f), first);
+    kubelet_link_remove(f.kubelet, f.path, f.file);
+    end(&f);
+}
+
 static void what_is_in_its_way_goes(void **state)
 {
     struct fixture f;
@@ -174,6 +195,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
     const struct CMUnitTest tests[] = {
         TEST(leads_to_the_socket),       TEST(a_socket_that_takes_its_place_has_another_name),
+        TEST(leads_to_the_socket),       TEST(one_with_its_inode_has_another_name_too),
         TEST(what_is_in_its_way_goes),   TEST(there_may_be_no_directory),
         TEST(cleans_what_leads_nowhere),
     };
