@@ -173,6 +173,52 @@ static void there_is_a_most_of_them(void **state)
     assert_int_equal(fill(f), 4); /* as many as fit one message */
 }
 
+/* ---- a clock that jumps to the orders' timer ---- */
+
+static const uv_timer_t *jumping;
+static uint64_t jumped_ms;
+
+uint64_t __real_boot_now_ms(void);
+uint64_t __wrap_boot_now_ms(void);
+int __real_uv_timer_start(uv_timer_t *timer, uv_timer_cb cb, uint64_t timeout, uint64_t repeat);
+int __wrap_uv_timer_start(uv_timer_t *timer, uv_timer_cb cb, uint64_t timeout, uint64_t repeat);
+
+uint64_t __wrap_boot_now_ms(void)
+{
+    return __real_boot_now_ms() + jumped_ms;
+}
+
+int __wrap_uv_timer_start(uv_timer_t *timer, uv_timer_cb cb, uint64_t timeout, uint64_t repeat)
+{
+    if (timer != jumping)
+        return __real_uv_timer_start(timer, cb, timeout, repeat);
+    jumped_ms += timeout;
+    return __real_uv_timer_start(timer, cb, 0, repeat);
+}
+
+/* Where the kubelet gives up after five minutes. */
+static void what_fails_for_hours_is_tried_on(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t begin_ms = __wrap_boot_now_ms(), before_ms, id = add(f, true);
+    unsigned tries = 0;
+
+    jumping = &f->orders.timer;
+    while ((before_ms = __wrap_boot_now_ms()) < begin_ms + 3 * 3600 * 1000) {
+        WAIT(f->world, fill(f) == 1);
+        assert_true(__wrap_boot_now_ms() <= before_ms + CLUSTER_AGAIN_MS_MAX * 6 / 5 + 1000);
+        assert_true(
+            answer(f, id, ++tries % 10 ? AGENT__V1__OUTCOME__AGAIN : AGENT__V1__OUTCOME__REFUSED));
+    }
+    WAIT(f->world, fill(f) == 1);
+    jumping = NULL;
+    jumped_ms = 0;
+    assert_int_equal(f->done, 0);
+    assert_in_range(tries, 3 * 10, 3 * 12 + 20);
+    assert_true(answer(f, id, AGENT__V1__OUTCOME__DONE));
+    assert_int_equal(f->done, 1);
+}
+
 static void it_waits_longer_each_time(void **state)
 {
     (void)state;
@@ -192,6 +238,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_agent_is_told_again, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_cancelled, setup, teardown),
         cmocka_unit_test_setup_teardown(there_is_a_most_of_them, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_fails_for_hours_is_tried_on, setup, teardown),
         cmocka_unit_test(it_waits_longer_each_time),
     };
 
