@@ -1,6 +1,8 @@
 """Dynamic resource allocation from end to end: a driver that registers with the shim, the kubelet that prepares
 claims, and each of driver, daemon, bridge and kubelet gone for a while."""
 
+import shutil
+import socket
 import threading
 
 import grpc
@@ -19,14 +21,32 @@ def cdi_ids(answers):
             for uid, answer in answers.items()}
 
 
-@pytest.mark.parametrize("services", [[V1, V1BETA1], [V1BETA1], [ALPHA]])
-def test_a_claim_is_prepared_and_unprepared(bridge, kubelet, make_driver, services):
-    driver = make_driver(services=services)
+NOW, BEFORE = (V1, V1BETA1), (V1BETA1,)  # what a kubelet of 1.34 knows, and one of 1.32
+
+
+@pytest.mark.parametrize("known", [NOW, BEFORE])
+@pytest.mark.parametrize("services, serves", [
+    ([V1, V1BETA1], None), ([V1BETA1, V1], None), ([V1BETA1], None), ([ALPHA], None), (["1.0.0"], [ALPHA])])
+def test_a_claim_is_prepared_and_unprepared(bridge, kubelet, make_driver, services, serves, known):
+    """Whatever of the services a driver has, and even if it names none, as those of the alpha's time."""
+    kubelet.known = known
+    driver = make_driver(services=services, serves=serves)
     kubelet.wait_registered(GPU)
     assert cdi_ids(kubelet.prepare(GPU, [claim("c-1"), claim("c-2")])) == {
         "c-1": [f"{GPU}/device=c-1"], "c-2": [f"{GPU}/device=c-2"]}
     assert not kubelet.unprepare(GPU, [claim("c-1")])["c-1"].error
     assert list(driver.prepared) == ["c-2"]
+
+
+def test_a_kubelet_that_knows_none_of_its_services(bridge, kubelet, make_driver):
+    """It says so, as to the driver itself; the next one may know them."""
+    kubelet.known = BEFORE
+    make_driver(services=[V1])
+    bridge.wait_log("the kubelet does not register it: none of services supported by the plugin (['v1.DRAPlugin'])")
+    kubelet.stop()
+    kubelet.known = NOW
+    kubelet.start()
+    kubelet.wait_registered(GPU)
 
 
 def test_a_driver_s_error_is_the_kubelet_s(bridge, kubelet, make_driver):
@@ -49,13 +69,31 @@ def test_a_driver_that_is_gone_is_gone_at_the_kubelet(bridge, kubelet, make_driv
     assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
 
 
-def test_each_kubelet_registers_it(bridge, kubelet, make_driver):
+@pytest.mark.alone
+@pytest.mark.parametrize("before", ["registered", "refused", "dead sockets", "no directory"])
+def test_a_kubelet_that_starts_registers_it_at_once(bridge, kubelet, make_driver, before):
+    """Within 2 s, whatever there was before: it looks each second, and at once."""
     make_driver()
-    for _ in range(3):
-        kubelet.wait_registered(GPU)
-        kubelet.stop()
-        kubelet.start()
     kubelet.wait_registered(GPU)
+    kubelet.stop()
+    if before == "refused":
+        kubelet.refuses = "not now"
+        kubelet.start()
+        bridge.wait_log("the kubelet does not register it: not now", 3)
+        kubelet.stop()
+        kubelet.refuses = None
+    elif before == "dead sockets":
+        for number in range(16):
+            with socket.socket(socket.AF_UNIX) as dead:
+                dead.bind(str(kubelet.registry / f"{GPU}-{number}-reg.sock"))
+    elif before == "no directory":
+        shutil.rmtree(kubelet.registry)
+    kubelet.speed = 1
+    for _ in range(2):
+        kubelet.start()
+        kubelet.wait_registered(GPU)
+        assert kubelet.passes_until(GPU) <= 3
+        kubelet.stop()
 
 
 def test_a_daemon_that_is_killed_costs_no_call(shim, bridge, kubelet, make_driver):
@@ -152,6 +190,33 @@ def test_a_rolling_update(bridge, kubelet, make_driver):
     wait_until(lambda: not kubelet.unprepare(GPU, [claim("c-1")])["c-1"].error, "it is unprepared")
     assert new.calls_of("NodeUnprepareResources") == ["c-1"]
     assert instance.losses() == 0 and kubelet.deregistered == []
+
+
+def test_a_rolling_update_there_and_back(bridge, kubelet, make_driver):
+    """Each new instance is asked from its coming on, and a claim goes from one to the next."""
+    instance, old = None, make_driver(instance="v1")
+    for count, name in enumerate(["v2", "v1", "v2"]):
+        instance = instance or kubelet.wait_registered(GPU)
+        kubelet.prepare(GPU, [claim(f"c-{count}")])
+        new = make_driver(instance=name)
+        assert not kubelet.unprepare(GPU, [claim(f"c-{count}")])[f"c-{count}"].error
+        assert new.calls_of("NodeUnprepareResources") == [f"c-{count}"]
+        old.stop()
+        old = new
+    assert instance.losses() == 0 and kubelet.deregistered == []
+
+
+def test_one_that_dies_without_a_word(bridge, kubelet, make_driver):
+    """Its registration's socket stays, as a crash leaves it; what it was asked is asked of the next process of it."""
+    driver = make_driver()
+    kubelet.wait_registered(GPU)
+    kubelet.prepare(GPU, [claim("c-1")])
+    driver.stop_serving()
+    kubelet.wait_gone(GPU)
+    driver.serve()
+    kubelet.wait_registered(GPU)
+    assert not kubelet.unprepare(GPU, [claim("c-1")])["c-1"].error
+    assert driver.prepared == {}
 
 
 def test_health_reaches_the_kubelet(bridge, kubelet, make_driver):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import pytest
 
@@ -9,6 +10,7 @@ from agent_process import Agent
 from api_server import Fault
 from dra_driver import HEALTH, V1
 from kubelet_drivers import claim
+from protos import dra as dra_messages
 from protos import dra_health
 from waiting import wait_until
 
@@ -121,6 +123,45 @@ def test_a_call_waits_for_its_driver(shim, agent, bridge, kubelet, server, make_
     wiped(shim)
     driver.start()
     assert asked.result().claims["c-1"].devices
+
+
+@pytest.mark.parametrize("dra", [{"wipe_after": "1h"}])
+@pytest.mark.parametrize("where", [{"allNodes": True}, {"nodeName": "node-2"}, {"nodeSelector": {
+    "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [NODE]}]}]}}])
+def test_devices_of_more_nodes_are_never_owed(shim, agent, bridge, kubelet, server, make_driver, dra, where):
+    """Without its driver a claim of them is not unprepared, nor one that has one of them among others: the answer would
+    give it free for other nodes. One of this node's alone is, at once."""
+    for pool, place in ((NODE, {"nodeName": NODE}), ("fabric", where)):
+        server.put("resourceslices", {"metadata": {"name": pool}, "spec": {
+            "driver": GPU, "pool": {"name": pool, "generation": 1}, "devices": [{"name": "dev-0"}], **place}})
+    driver = make_driver()
+    pools = {"c-1": [NODE], "c-2": ["fabric"], "c-3": [NODE, "fabric"]}
+    driver.on_prepare = lambda one: [dra_messages.Device(pool_name=pool, device_name="dev-0")
+                                     for pool in pools[one.uid]]
+    kubelet.wait_registered(GPU)
+    server.wait_watched("resourceslices")
+    kubelet.prepare(GPU, [claim(uid) for uid in pools])
+    driver.stop()
+    waiting = [kubelet.begin(GPU, "NodeUnprepareResources", [claim(uid)]) for uid in ("c-2", "c-3")]
+    assert not kubelet.unprepare(GPU, [claim("c-1")])["c-1"].error
+    assert not any(call.done() for call in waiting) and sorted(driver.prepared) == ["c-1", "c-2", "c-3"]
+    driver.start()
+    for call in waiting:
+        assert [one.error for one in call.result().claims.values()] == [""]
+    wait_until(lambda: driver.prepared == {}, "all are unprepared")
+
+
+@pytest.mark.parametrize("dra", [{"wipe_after": "1s"}])
+def test_slices_are_not_wiped_too_early(shim, agent, bridge, kubelet, server, make_driver, dra):
+    publish(server, GPU)
+    driver = make_driver()
+    kubelet.wait_registered(GPU)
+    server.wait_watched("nodes")
+    before = time.monotonic()
+    driver.stop()
+    wiped(shim)
+    (wipe,) = server.asked("/apis/resource.k8s.io/v1/resourceslices", "DELETE")
+    assert wipe.at >= before + 1
 
 
 def test_without_an_agent_it_is_the_kubelet_s(shim, bridge, kubelet, server, make_driver, directory, closing):

@@ -20,6 +20,7 @@ import json
 import pathlib
 import ssl
 import threading
+import time
 import urllib.parse
 
 import h2.config
@@ -46,6 +47,7 @@ class Request:
     user: str
     body: bytes = b""
     connection: int = 0
+    at: float = dataclasses.field(default_factory=time.monotonic)
     version: str = ""  # of the group
 
     @property

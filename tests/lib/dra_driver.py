@@ -103,13 +103,16 @@ class Registrar:
 
 
 class Driver:
-    """`services`: what it announces and serves, in its order. It takes devices `pool`/`claim name`-0."""
+    """`services`: what it announces, in its order, and serves; `serves`: only that. It takes devices `pool`/`claim
+    name`-0."""
 
-    def __init__(self, registry_dir, plugins_dir, name, services=(V1, V1BETA1), instance=None, pool="node-1"):
+    def __init__(self, registry_dir, plugins_dir, name, services=(V1, V1BETA1), instance=None, pool="node-1",
+                 serves=None):
         suffix = f"-{instance}" if instance else ""
         self.name = name
         self.pool = pool
         self.services = list(services)
+        self._serves = list(serves or services)
         self.endpoint = pathlib.Path(plugins_dir) / name / f"dra{suffix}.sock"
         self.registrar = Registrar(pathlib.Path(registry_dir) / f"{name}{suffix}-reg.sock", "DRAPlugin", name,
                                    self.endpoint, self.services)
@@ -131,8 +134,8 @@ class Driver:
         """Its endpoint alone."""
         self.endpoint.parent.mkdir(parents=True, exist_ok=True)
         self.endpoint.unlink(missing_ok=True)
-        services = {_PATHS[one]: self._handlers(one) for one in self.services if one in _PATHS}
-        if HEALTH in self.services:
+        services = {_PATHS[one]: self._handlers(one) for one in self._serves if one in _PATHS}
+        if HEALTH in self._serves:
             services[DRA_HEALTH] = {"NodeWatchResources": grpc.unary_stream_rpc_method_handler(
                 self._watch, dra_health.NodeWatchResourcesRequest.FromString, _serialize)}
         self._server = _serve(self.endpoint, services)
