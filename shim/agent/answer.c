@@ -6,9 +6,26 @@
 #include "shim/agent/limits.h"
 #include "shim/must.h"
 
+/* Whether what is there now is not too much to be read. */
+static bool count_values(struct answer *answer, const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        char byte = bytes[i];
+
+        if (answer->in_string) {
+            answer->in_string = byte != '"' || answer->escaped;
+            answer->escaped = byte == '\\' && !answer->escaped;
+        } else {
+            answer->in_string = byte == '"';
+            answer->values += byte == ',' || byte == '{' || byte == '[';
+        }
+    }
+    return answer->values <= JSON_VALUES_MAX;
+}
+
 bool answer_add(struct answer *answer, const char *bytes, size_t len)
 {
-    if (len > ANSWER_BYTES_MAX - answer->len)
+    if (len > ANSWER_BYTES_MAX - answer->len || !count_values(answer, bytes, len))
         return false;
     if (answer->len + len > answer->size) {
         answer->size = (answer->len + len) * 2;
@@ -22,7 +39,8 @@ bool answer_add(struct answer *answer, const char *bytes, size_t len)
 
 void answer_clear(struct answer *answer)
 {
-    answer->len = 0;
+    answer->len = answer->values = 0;
+    answer->in_string = answer->escaped = false;
 }
 
 json_t *answer_json(const struct answer *answer)

@@ -1,5 +1,5 @@
 /*
- * The text of an answer that is read as a whole.
+ * The text of an answer that is one object, read as a whole; as json_splitter.h has it.
  */
 #ifndef SHIM_AGENT_ANSWER_H
 #define SHIM_AGENT_ANSWER_H
@@ -13,9 +13,11 @@
 struct answer {
     char *text;
     size_t len, size;
+    size_t values;
+    bool in_string, escaped;
 };
 
-/* Some more of it, copied. False: it is over ANSWER_BYTES_MAX. */
+/* Some more of it, copied. False: it is over ANSWER_BYTES_MAX, or has more than JSON_VALUES_MAX. */
 bool answer_add(struct answer *answer, const char *bytes, size_t len);
 /* Another one begins. */
 void answer_clear(struct answer *answer);

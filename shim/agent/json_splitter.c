@@ -71,6 +71,7 @@ static bool give_object(struct json_splitter *splitter)
     bool taken = give(splitter, splitter->text, splitter->len, false);
 
     splitter->len = 0;
+    splitter->values = 0;
     if (splitter->size > KEPT_BYTES) { /* most are small, and it may be long until the next */
         free(splitter->text);
         splitter->text = NULL;
@@ -80,6 +81,12 @@ static bool give_object(struct json_splitter *splitter)
 }
 
 /* ---- levels ---- */
+
+/* Each takes memory once it is read, however short it is. */
+static bool count_value(struct json_splitter *splitter)
+{
+    return ++splitter->values <= JSON_VALUES_MAX || fail(splitter, "an object has too many values");
+}
 
 static bool is_array(const struct json_splitter *splitter, unsigned depth)
 {
@@ -102,7 +109,7 @@ static bool open_level(struct json_splitter *splitter, char byte)
         return fail(splitter, "it is nested too deep");
     if (array && splitter->depth == base(splitter))
         return fail(splitter, "an array where an object should be");
-    if (!gather(splitter, byte))
+    if (!count_value(splitter) || !gather(splitter, byte))
         return false;
     splitter->depth++;
     splitter->arrays &= ~((uint64_t)1 << (splitter->depth - 1));
@@ -179,7 +186,7 @@ static bool feed_byte(struct json_splitter *splitter, char byte)
     case ']':
         return close_level(splitter, byte);
     default:
-        return gather(splitter, byte);
+        return (byte != ',' || count_value(splitter)) && gather(splitter, byte);
     }
 }
 

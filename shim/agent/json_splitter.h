@@ -3,8 +3,8 @@
  * follow one another, or the items of a list. Only one of them is ever held.
  *
  * It knows where an object ends and nothing else: whether it is right JSON its reader finds out
- * (jansson). What it refuses for good: an object over its limit, nesting over JSON_DEPTH_MAX,
- * brackets that do not match, anything but objects where objects should be.
+ * (jansson). What it refuses for good: an object over its limit, or with more values in it than
+ * JSON_VALUES_MAX, nesting over JSON_DEPTH_MAX, brackets that do not match, anything but objects where objects should be.
  */
 #ifndef SHIM_AGENT_JSON_SPLITTER_H
 #define SHIM_AGENT_JSON_SPLITTER_H
@@ -32,6 +32,7 @@ struct json_splitter {
     size_t head_len, head_size;
     uint64_t arrays; /* a bit for each level: it is an array */
     unsigned depth;
+    size_t values; /* of the object that is being gathered, as far as commas and brackets tell */
     bool in_string, escaped;
     bool in_items; /* at the depth of the list's items or below */
     bool failed;   /* for good */

@@ -19,6 +19,10 @@
 #define ERROR_WORDS_BYTES_MAX 512
 /* How deep JSON may be nested; schemas of custom resources may be deep, ours are not. */
 #define JSON_DEPTH_MAX 64
+/* How many values there may be in one object: a slice of 128 devices with 32 attributes each has some
+ * 20,000. Once read each takes some 250 bytes of its own at most, so that an object with text and all is
+ * below 4 + 8 + 16 MiB while it is looked at. */
+#define JSON_VALUES_MAX 65536
 /* Objects in a page of a list. */
 #define LIST_PAGE 100
 
@@ -38,6 +42,8 @@
 #define REQUEST_TIMEOUT_MS 30000
 /* A list of a large cluster's slowest server. */
 #define LIST_TIMEOUT_MS 60000
+/* A watch that begins with all there is: until it has said that this was all. */
+#define STREAM_TIMEOUT_MS 30000
 /* A watch's own end, of which a random part is added: the server would end it after half an hour. */
 #define WATCH_SECONDS_MIN 300
 #define WATCH_SECONDS_SPREAD 300

@@ -19,6 +19,7 @@
 enum reflector_state {
     REFLECTOR_WAITING,
     REFLECTOR_LISTING,
+    REFLECTOR_STREAMING,
     REFLECTOR_WATCHING,
 };
 
@@ -32,6 +33,7 @@ struct reflector {
     struct backoff backoff;
     struct api_request *request;
     struct json_splitter splitter; /* of the answer under way */
+    bool pages;                    /* the server does not stream */
     bool listed;                   /* it may be watched from `version` on */
     bool newest;                   /* the next list is the store's, since a cache's was too old */
     bool gone;                     /* an event said that `version` is too old */
@@ -47,11 +49,13 @@ struct reflector {
 static void set_state(struct reflector *reflector, enum reflector_state state)
 {
     static const unsigned from[] = {
-        [REFLECTOR_WAITING] =
-            1u << REFLECTOR_WAITING | 1u << REFLECTOR_LISTING | 1u << REFLECTOR_WATCHING,
-        [REFLECTOR_LISTING] = 1u << REFLECTOR_WAITING | 1u << REFLECTOR_LISTING,
-        [REFLECTOR_WATCHING] =
-            1u << REFLECTOR_WAITING | 1u << REFLECTOR_LISTING | 1u << REFLECTOR_WATCHING,
+        [REFLECTOR_WAITING] = 1u << REFLECTOR_WAITING | 1u << REFLECTOR_LISTING |
+                              1u << REFLECTOR_STREAMING | 1u << REFLECTOR_WATCHING,
+        [REFLECTOR_LISTING] =
+            1u << REFLECTOR_WAITING | 1u << REFLECTOR_LISTING | 1u << REFLECTOR_STREAMING,
+        [REFLECTOR_STREAMING] = 1u << REFLECTOR_WAITING,
+        [REFLECTOR_WATCHING] = 1u << REFLECTOR_WAITING | 1u << REFLECTOR_LISTING |
+                               1u << REFLECTOR_STREAMING | 1u << REFLECTOR_WATCHING,
     };
 
     assert(from[state] & 1u << reflector->state);
@@ -158,6 +162,27 @@ static bool take_error(struct reflector *reflector, const json_t *status)
     return useless(reflector, message ? message : "an error that says nothing");
 }
 
+/* All there is was told. */
+static void listed(struct reflector *reflector)
+{
+    reflector->listed = true;
+    reflector->newest = false;
+    reflector->ops->list_ended(reflector->user);
+    tell_trouble(reflector, "");
+}
+
+static void take_bookmark(struct reflector *reflector, const json_t *object)
+{
+    const json_t *annotations = json_object_get(metadata_of(object), "annotations");
+    const char *end = json_string_value(json_object_get(annotations, "k8s.io/initial-events-end"));
+
+    if (reflector->state != REFLECTOR_STREAMING || !end || strcmp(end, "true") != 0)
+        return;
+    uv_timer_stop(&reflector->timer);
+    set_state(reflector, REFLECTOR_WATCHING);
+    listed(reflector);
+}
+
 static bool take_event(struct reflector *reflector, const json_t *event)
 {
     const char *type = json_string_value(json_object_get(event, "type"));
@@ -174,7 +199,9 @@ static bool take_event(struct reflector *reflector, const json_t *event)
         reflector->ops->object(reflector->user, object);
     else if (strcmp(type, "DELETED") == 0)
         reflector->ops->deleted(reflector->user, object);
-    else if (strcmp(type, "BOOKMARK") != 0)
+    else if (strcmp(type, "BOOKMARK") == 0)
+        take_bookmark(reflector, object);
+    else
         return useless(reflector, "an event of a type that nobody knows");
     return true;
 }
@@ -197,7 +224,7 @@ static bool on_body(void *user, const char *bytes, size_t len)
     if (len == 0 && reflector->state == REFLECTOR_WATCHING)
         tell_trouble(reflector, ""); /* its first event may be a minute away */
     reflector->list_bytes += len;
-    if (reflector->state == REFLECTOR_LISTING && reflector->list_bytes > LIST_BYTES_MAX)
+    if (reflector->state != REFLECTOR_WATCHING && reflector->list_bytes > LIST_BYTES_MAX)
         return useless(reflector, "a list without end");
     if (json_splitter_feed(&reflector->splitter, bytes, len))
         return true;
@@ -241,12 +268,12 @@ static void list(struct reflector *reflector)
     list_page(reflector);
 }
 
-static void watch(struct reflector *reflector)
+/* From that version on; `all`: what there is first, as it is in that or a newer one ("": the newest). */
+static void ask_events(struct reflector *reflector, const char *version, bool all)
 {
     struct query query;
     char seconds[16];
 
-    set_state(reflector, REFLECTOR_WATCHING);
     reflector->began_ms = boot_now_ms();
     reflector->events = 0;
     snprintf(seconds, sizeof seconds, "%u",
@@ -254,9 +281,42 @@ static void watch(struct reflector *reflector)
     query_begin(&query, reflector->path);
     query_add(&query, "watch", "1");
     query_add(&query, "allowWatchBookmarks", "true");
-    query_add(&query, "resourceVersion", reflector->version);
+    if (*version)
+        query_add(&query, "resourceVersion", version);
+    if (all) {
+        query_add(&query, "sendInitialEvents", "true");
+        query_add(&query, "resourceVersionMatch", "NotOlderThan");
+    }
     query_add(&query, "timeoutSeconds", seconds);
     ask(reflector, &query, JSON_SPLIT_VALUES, on_event_value, on_watch_done);
+}
+
+static void watch(struct reflector *reflector)
+{
+    set_state(reflector, REFLECTOR_WATCHING);
+    ask_events(reflector, reflector->version, false);
+}
+
+/* A server that knows nothing of it tells all there is, but never that it was all. */
+static void on_stream_late(uv_timer_t *timer)
+{
+    struct reflector *reflector = timer->data;
+
+    log_debug("%s: not all of it was told in time; it is listed", reflector->path);
+    api_request_cancel(reflector->request);
+    reflector->pages = true;
+    list(reflector);
+}
+
+static void stream(struct reflector *reflector)
+{
+    const char *version = reflector->version[0] ? reflector->version : "0";
+
+    set_state(reflector, REFLECTOR_STREAMING);
+    reflector->list_bytes = 0;
+    reflector->ops->list_began(reflector->user);
+    uv_timer_start(&reflector->timer, on_stream_late, STREAM_TIMEOUT_MS, 0);
+    ask_events(reflector, reflector->newest ? "" : version, true);
 }
 
 static void go_on(uv_timer_t *timer)
@@ -265,8 +325,10 @@ static void go_on(uv_timer_t *timer)
 
     if (reflector->listed)
         watch(reflector);
-    else
+    else if (reflector->pages)
         list(reflector);
+    else
+        stream(reflector);
 }
 
 static void ask(struct reflector *reflector, const struct query *query, enum json_split split,
@@ -306,7 +368,7 @@ static const char *wrong(const struct reflector *reflector, const struct api_res
 static bool too_old(const struct reflector *reflector, const struct api_result *result)
 {
     return reflector->gone || result->outcome == API_GONE ||
-           (result->status == 504 && reflector->state == REFLECTOR_LISTING);
+           (result->status == 504 && reflector->state != REFLECTOR_WATCHING);
 }
 
 static void on_list_done(void *user, const struct api_result *result)
@@ -321,11 +383,22 @@ static void on_list_done(void *user, const struct api_result *result)
     } else if (reflector->more[0]) {
         list_page(reflector);
     } else {
-        reflector->listed = true;
-        reflector->newest = false;
-        reflector->ops->list_ended(reflector->user);
-        tell_trouble(reflector, "");
+        listed(reflector);
         watch(reflector);
+    }
+}
+
+/* Its end before all was told. What the server does not know it takes for invalid. */
+static void on_stream_done(struct reflector *reflector, const char *words,
+                           const struct api_result *result)
+{
+    uv_timer_stop(&reflector->timer);
+    reflector->newest |= too_old(reflector, result);
+    if (result->status == 400 || result->status == 422) {
+        reflector->pages = true;
+        list(reflector);
+    } else {
+        try_later(reflector, words ? words : "it ended before all was told", result);
     }
 }
 
@@ -339,7 +412,9 @@ static void on_watch_done(void *user, const struct api_result *result)
         reflector->events == 0 && boot_now_ms() - reflector->began_ms < WATCH_SHORT_MS;
 
     reflector->request = NULL;
-    if (too_old(reflector, result)) {
+    if (reflector->state == REFLECTOR_STREAMING) {
+        on_stream_done(reflector, words, result);
+    } else if (too_old(reflector, result)) {
         reflector->listed = false;
         try_later(reflector, words ? words : "too old", result);
     } else if (words || short_lived) {

@@ -2,12 +2,15 @@
  * One collection of the API server, as it is and as it changes: listed, then watched, for ever
  * (staging/src/k8s.io/client-go/tools/cache/reflector.go).
  *
- *     WAITING ──time──▶ LISTING ──all pages──▶ WATCHING ──its end──▶ WATCHING
- *        ▲                 │                      │
- *        └── any failure ──┴──────────────────────┘   (what was too old: LISTING anew)
+ *     WAITING ──time──▶ STREAMING ──all are told──▶ WATCHING ──its end──▶ WATCHING
+ *      ▲   │                 │ the server does not      ▲ │
+ *      │   └────time──▶ LISTING ──────all pages─────────┘ │
+ *      └── any failure ──────┴────────────────────────────┘   (what was too old: told anew)
  *
- * WAITING waits for its back-off, LISTING for a page, WATCHING for events. Objects go through one by
- * one; none is kept. What is known stays so until a new list is complete.
+ * WAITING waits for its back-off, LISTING for a page, STREAMING and WATCHING for events. STREAMING is a watch
+ * that begins with all there is, which costs a server less than a list; servers before 1.32, and those of 1.33,
+ * do not know it. Objects go through one by one; none is kept. What is known stays so until all of it was
+ * told anew.
  */
 #ifndef SHIM_AGENT_REFLECTOR_H
 #define SHIM_AGENT_REFLECTOR_H

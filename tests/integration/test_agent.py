@@ -40,7 +40,8 @@ def slice_of(name, driver="gpu.example", on=NODE):
 
 @pytest.fixture
 def server(directory, closing):
-    one = closing(ApiServer(directory / "pki"))
+    """One that gives lists; test_agent_streams.py has those that stream."""
+    one = closing(ApiServer(directory / "pki", streaming=False))
     one.start()
     one.put("nodes", node({GPU: "2"}))
     one.put("nodes", node({GPU: "7"}, OTHER))
@@ -139,7 +140,7 @@ def test_a_connection_that_is_dead_is_found_dead(running, server, feed):
 
 
 def test_http_1_does_as_well(directory, closing, feed):
-    server = closing(ApiServer(directory / "pki", http2=False))
+    server = closing(ApiServer(directory / "pki", http2=False, streaming=False))
     server.start()
     server.put("nodes", node({GPU: "2"}))
     closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE))).start()
@@ -241,14 +242,14 @@ def test_events_that_are_none(running, server, feed, bad):
     ids=["500", "503", "429", "cut", "reset", "an-array", "empty", "nothing", "zeros"])
 def test_lists_that_fail_are_asked_for_again(make_agent, server, feed, fault):
     server.put("pods", pod("a"))
-    server.fault(fault, path="/api/v1/pods", times=1)
+    server.fault(fault, path="/api/v1/pods", watch=False, times=1)
     make_agent()
     feed.wait_fact(proto.POD, "uid-a")
     assert len(server.asked("/api/v1/pods", watch=False)) == 2
 
 
 def test_a_server_that_says_when_is_waited_for(make_agent, server, feed):
-    server.fault(Fault(status=429, headers={"retry-after": "3"}), times=3)  # each kind's first list
+    server.fault(Fault(status=429, headers={"retry-after": "3"}), watch=False, times=4)  # each kind's first list
     begun = time.monotonic()
     make_agent()
     server.wait_asked("/api/v1/pods", watch=False, count=2)
@@ -293,6 +294,25 @@ def test_answers_without_end_take_no_memory(small_quarantine, running, server, f
     feed.wait_fact(proto.POD, "uid-a")
     assert peak.growth() < (40 if is_sanitized(running.pid) else 16) * MIB
     assert fault.sent < 100 * MIB
+
+
+MANY = b"[" + b",".join([b"{}"] * 1_000_000) + b"]"
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("what", ["event", "answer"])
+def test_objects_of_many_values_take_no_memory(small_quarantine, running, server, feed, what):
+    """Each value is small as text, and some hundred bytes once it is read."""
+    peak = Peak(running.pid)
+    if what == "event":
+        server.send_raw(b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"1"},"x":%s}}\n' % MANY)
+        server.wait_asked("/api/v1/pods", watch=True, count=2)
+    else:
+        server.fault(Fault(body=b'{"status":{},"x":%s}' % MANY), path=f"/api/v1/nodes/{NODE}", times=1)
+        assert feed.order(**set_capacity()).outcome == proto.AGAIN
+    server.put("pods", pod("a"))
+    feed.wait_fact(proto.POD, "uid-a")
+    assert peak.growth() < (60 if is_sanitized(running.pid) else 20) * MIB
 
 
 @pytest.mark.alone

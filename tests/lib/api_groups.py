@@ -23,6 +23,8 @@ SERVED = {
     "1.35": {CORE: {"nodes", "pods", "events"}, V1: _DRA, V1BETA2: _DRA, V1ALPHA3: {"devicetaintrules"}},
     "1.36": {CORE: {"nodes", "pods", "events"}, V1: _DRA, V1BETA2: _DRA | {"devicetaintrules"},
              V1ALPHA3: {"devicetaintrules"}}}
+# Those that know a watch which begins with all there is, by their defaults.
+STREAMING = {"1.32", "1.34", "1.35", "1.36"}
 
 
 def served(release):

@@ -56,8 +56,14 @@ class Request:
         return dict(term.split("=", 1) for term in text.split(",") if term)
 
     @property
+    def streams(self):
+        """A watch that begins with all there is."""
+        return "sendInitialEvents" in self.query
+
+    @property
     def watch(self):
-        return self.query.get("watch") in ("1", "true")
+        """None: it is both, and neither."""
+        return None if self.streams else "watch" in self.query
 
     def json(self):
         return json.loads(self.body)
@@ -101,7 +107,7 @@ class Refused(Exception):
 class ApiServer:
     """`pki`: a directory that is made. `served`: what each version of a group has; others are 404."""
 
-    def __init__(self, pki, http2=True, release="1.36"):
+    def __init__(self, pki, http2=True, release="1.36", streaming=None):
         self.authority = Authority(pki)
         self.authority.sign("server", "kube-apiserver", addresses=["127.0.0.1"])
         self.http2 = http2
@@ -113,6 +119,8 @@ class ApiServer:
         self.open = 0
         self.tokens = {}  # {token: user}
         self.served = api_groups.served(release)
+        self.streaming = release in api_groups.STREAMING if streaming is None else streaming
+        self.mute_end = False  # what streams is all told, but never that it is
         self.error_events = False  # 410 as an event, not as a status
         self.objects = {name: {} for name in RESOURCES}
         self._version = 100
@@ -343,7 +351,7 @@ class ApiServer:
         self._authorize(request, resource, namespace, name)
         if request.method == "GET" and name:
             body = api_groups.as_version(self._get(resource, namespace, name), request.version)
-        elif request.method == "GET" and request.watch:
+        elif request.method == "GET" and "watch" in request.query:
             self._watch(request, resource, respond, send)
             return
         elif request.method == "GET":
@@ -430,6 +438,9 @@ class ApiServer:
                 "items": [api_groups.as_version(one, request.version) for one in found[begin:end]]}
 
     def _watch(self, request, resource, respond, send):
+        if request.streams:
+            self._stream(request, resource, respond, send)
+            return
         version = int(request.query["resourceVersion"])
         gone = Refused(410, "Expired", "too old resource version")
         if version < self._compacted and not self.error_events:
@@ -444,6 +455,22 @@ class ApiServer:
         for event in self._history:
             if event[0] > version and event[1] == resource:
                 _send_event(watch, event)
+
+    def _stream(self, request, resource, respond, send):
+        if not self.streaming:
+            raise Refused(422, "Invalid", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch "
+                                          "unless the WatchList feature gate is enabled")
+        if request.query.get("resourceVersionMatch") != "NotOlderThan":
+            raise Refused(422, "Invalid", "resourceVersionMatch: Forbidden")
+        respond(200, {}, None)
+        watch = _Watch(request, resource, send)
+        self.watches.append(watch)
+        for one in self._selected(request, resource):
+            _send(watch, "ADDED", one)
+        end = self._empty(resource)
+        end["metadata"]["annotations"] = {"k8s.io/initial-events-end": "true"}
+        if not self.mute_end:
+            _send(watch, "BOOKMARK", end)
 
     def forget_watch(self, send):
         self.watches[:] = [watch for watch in self.watches if watch.send is not send]

@@ -157,6 +157,26 @@ static void everything_has_its_limit(void **state)
     assert_in_range(feed_until_refused(JSON_SPLIT_VALUES, "", "{\"a\":", &words),
                     5 * (JSON_DEPTH_MAX - 1), 5 * (JSON_DEPTH_MAX + 1));
     assert_string_equal(words, "it is nested too deep");
+    assert_in_range(feed_until_refused(JSON_SPLIT_VALUES, "{\"a\":[", "{},", &words),
+                    3 * (JSON_VALUES_MAX / 2 - 2), 3 * (JSON_VALUES_MAX / 2 + 2));
+    assert_string_equal(words, "an object has too many values");
+    assert_in_range(feed_until_refused(JSON_SPLIT_LIST, "{\"items\":[{\"a\":[", "1,", &words),
+                    2 * (JSON_VALUES_MAX - 4), 2 * (JSON_VALUES_MAX + 16));
+}
+
+static void values_are_of_one_object(void **state)
+{
+    struct seen seen = {0};
+    struct json_splitter splitter;
+
+    (void)state;
+    json_splitter_init(&splitter, JSON_SPLIT_VALUES, on_value, &seen);
+    for (size_t i = 0; i < JSON_VALUES_MAX / 2; i++) {
+        seen.text[0] = '\0';
+        assert_true(json_splitter_feed(&splitter, "{\"a,{[\":[1,2,3]}", 16));
+    }
+    assert_true(json_splitter_whole(&splitter));
+    json_splitter_fini(&splitter);
 }
 
 static void one_that_is_not_taken_ends_it(void **state)
@@ -181,6 +201,7 @@ int main(void)
         cmocka_unit_test(what_is_not_whole),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(everything_has_its_limit),
+        cmocka_unit_test(values_are_of_one_object),
         cmocka_unit_test(one_that_is_not_taken_ends_it),
     };
 
