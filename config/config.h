@@ -124,6 +124,7 @@ struct config_cluster {
     char *node_name;               /* "": it is in the client certificate */
     bool insecure_skip_tls_verify; /* a kubeconfig that asks for that is followed */
     uint64_t events_after_ms;      /* of refusals that last so long Events are made; 0: none are */
+    uint64_t evict_force_after_ms; /* how long evictions keep to disruption budgets; 0: for ever */
 };
 
 /* Who watches the node (shim/metrics/metrics.h). */

@@ -265,6 +265,8 @@ const struct schema_key schema_keys[] = {
     KEY(CLUSTER, "kubeconfig", TEXT, config, cluster.kubeconfig, "/etc/kubernetes/kubelet.conf",
         .text = &PATH),
     KEY(CLUSTER, "node_name", TEXT, config, cluster.node_name, "", .text = &NODE_NAME),
+    KEY(CLUSTER, "evict_force_after", DURATION, config, cluster.evict_force_after_ms, "0s", NULL,
+        "720h", LIVE),
     KEY(CLUSTER, "insecure_skip_tls_verify", FLAG, config, cluster.insecure_skip_tls_verify,
         "false"),
     KEY(CLUSTER, "events_after", DURATION, config, cluster.events_after_ms, "1m", NULL, "24h",

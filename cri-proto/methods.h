@@ -65,6 +65,7 @@
 #define CONTROL_CHECKPOINT_EXPORT "/control.v1.Control/CheckpointExport"
 #define CONTROL_CHECKPOINT_VERIFY "/control.v1.Control/CheckpointVerify"
 #define CONTROL_RELEASE "/control.v1.Control/Release"
+#define CONTROL_END "/control.v1.Control/End"
 #define CONTROL_ORDERS "/control.v1.Control/Orders"
 #define CONTROL_DRIVERS "/control.v1.Control/Drivers"
 #define CONTROL_CLAIMS "/control.v1.Control/Claims"

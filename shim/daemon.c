@@ -69,6 +69,22 @@ static void on_claim_look(void *user, const struct devicemgr_claim *claim)
         cluster_claim_look(d->cluster, claim);
 }
 
+static void on_evict_pod(void *user, uint64_t order, const struct devicemgr_eviction *eviction)
+{
+    struct daemon *d = user;
+
+    if (d->cluster)
+        cluster_evict(d->cluster, order, eviction);
+}
+
+static void on_evict_cancel(void *user, uint64_t order)
+{
+    struct daemon *d = user;
+
+    if (d->cluster)
+        cluster_evict_cancel(d->cluster, order);
+}
+
 static void on_claim_done(void *user, uint64_t number, const struct devicemgr_claim_done *done)
 {
     struct daemon *d = user;
@@ -277,6 +293,8 @@ static const struct host_ops HOST_OPS = {.verdict = on_verdict,
                                          .preferred = on_preferred,
                                          .event = on_event,
                                          .claim_look = on_claim_look,
+                                         .evict_pod = on_evict_pod,
+                                         .evict_cancel = on_evict_cancel,
                                          .claim_done = on_claim_done,
                                          .driver_health = on_driver_health,
                                          .steered = on_steered,

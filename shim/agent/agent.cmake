@@ -13,6 +13,7 @@ add_library(shim_agent STATIC
     ${CMAKE_CURRENT_LIST_DIR}/objects.c
     ${CMAKE_CURRENT_LIST_DIR}/order_capacity.c
     ${CMAKE_CURRENT_LIST_DIR}/order_dra.c
+    ${CMAKE_CURRENT_LIST_DIR}/order_evict.c
     ${CMAKE_CURRENT_LIST_DIR}/order_tell.c
     ${CMAKE_CURRENT_LIST_DIR}/orders.c
     ${CMAKE_CURRENT_LIST_DIR}/query.c

@@ -69,5 +69,6 @@ void run_set_capacity(struct run *run);
 void run_wipe_slices(struct run *run);
 void run_get_claim(struct run *run);
 void run_tell(struct run *run);
+void run_evict_pod(struct run *run);
 
 #endif

@@ -33,7 +33,7 @@ void run_end_by(struct run *run, Agent__V1__AnswerRequest *answer)
 
     answer->id = run->order->id;
     /* What was read is read again: it may be another by then. */
-    if (answer->outcome == AGENT__V1__OUTCOME__DONE && !answer->claim &&
+    if (answer->outcome == AGENT__V1__OUTCOME__DONE && !answer->claim && !answer->evicted &&
         !was_done(orders, answer->id)) {
         orders->done[orders->done_next] = answer->id;
         orders->done_next = (orders->done_next + 1) % ORDERS_DONE_MAX;
@@ -112,6 +112,9 @@ static void begin(struct run *run)
         break;
     case AGENT__V1__ORDER__WHAT_TELL:
         run_tell(run);
+        break;
+    case AGENT__V1__ORDER__WHAT_EVICT_POD:
+        run_evict_pod(run);
         break;
     default:
         run_end(run, AGENT__V1__OUTCOME__REFUSED, "this agent does not know such an order", 0);

@@ -9,6 +9,7 @@
 #include "cri-proto/methods.h"
 #include "shim/boot_clock.h"
 #include "shim/cluster/core_news.h"
+#include "shim/cluster/evictions.h"
 #include "shim/cluster/limits.h"
 #include "shim/cluster/pod_events.h"
 #include "shim/cluster/removed.h"
@@ -31,6 +32,7 @@ struct cluster {
     struct removed removed;
     struct pod_events pod_events;
     struct core_news news;
+    struct evictions evictions;
     struct wipes wipes;
     struct facts facts;
     const struct cluster_ops *ops;
@@ -285,6 +287,17 @@ void cluster_happened(struct cluster *cluster, const struct devicemgr_event *eve
     pod_events_happened(&cluster->pod_events, boot_now_ms(), event);
 }
 
+void cluster_evict(struct cluster *cluster, uint64_t number,
+                   const struct devicemgr_eviction *eviction)
+{
+    evictions_ask(&cluster->evictions, number, eviction);
+}
+
+void cluster_evict_cancel(struct cluster *cluster, uint64_t number)
+{
+    evictions_cancel(&cluster->evictions, number);
+}
+
 bool cluster_works(const struct cluster *cluster)
 {
     return cluster->works;
@@ -345,6 +358,7 @@ struct cluster *cluster_start(uv_loop_t *loop, const struct config *config, stru
                                          .cluster = cluster});
     pod_events_init(&cluster->pod_events, config, &cluster->orders, cancel, cluster);
     core_news_init(&cluster->news, host, &cluster->orders);
+    evictions_init(&cluster->evictions, host, &cluster->orders, cancel, cluster);
     wipes_init(&cluster->wipes, loop, config, host, &cluster->orders, cancel, cluster);
     if (rpc_server_new(loop, &place, METHODS, sizeof METHODS / sizeof *METHODS, cluster,
                        &cluster->server) < 0)
@@ -406,6 +420,7 @@ void cluster_stop(struct cluster *cluster, void (*done)(void *user), void *user)
     wipes_fini(&cluster->wipes, on_wipes_closed);
     pod_events_fini(&cluster->pod_events);
     core_news_fini(&cluster->news);
+    evictions_fini(&cluster->evictions);
     cluster_orders_fini(&cluster->orders, on_orders_closed);
     uv_close((uv_handle_t *)&cluster->patience, on_patience_closed);
     facts_fini(&cluster->facts);

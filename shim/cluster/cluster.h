@@ -64,6 +64,11 @@ void cluster_claim_look(struct cluster *cluster, const struct devicemgr_claim *c
 /* What has come to pass (ports.h, event); from the loop, never from inside a cluster_ call. */
 void cluster_happened(struct cluster *cluster, const struct devicemgr_event *event);
 
+/* The core's wish, and that it is none any more (ports.h, evict_pod). */
+void cluster_evict(struct cluster *cluster, uint64_t number,
+                   const struct devicemgr_eviction *eviction);
+void cluster_evict_cancel(struct cluster *cluster, uint64_t number);
+
 /* Whether slices of drivers that are away are wiped: an agent is connected, or was lately, the API server
  * answers it, or did lately, and does not refuse that. */
 bool cluster_works(const struct cluster *cluster);

@@ -5,14 +5,17 @@
 #define SHIM_CLUSTER_LIMITS_H
 
 /* Orders that are not done: one for each resource there can be, as many claims, what is wiped of each
- * driver, and what is told of each container. */
-#define CLUSTER_ORDERS_MAX (1024 + CLUSTER_CLAIMS_MAX + 128 + CLUSTER_REFUSED_MAX)
+ * driver, what is told of each container, and pods that are evicted. */
+#define CLUSTER_ORDERS_MAX                                                                         \
+    (1024 + CLUSTER_CLAIMS_MAX + 128 + CLUSTER_REFUSED_MAX + CLUSTER_EVICTIONS_MAX)
 /* Containers that are refused, and remembered; of more, the one that was longest ago is not. */
 #define CLUSTER_REFUSED_MAX 128
 /* One that was not refused for so long, as a kubelet would have had it several times, was not. */
 #define CLUSTER_REFUSED_GAP_MS 300000
 /* How often what lasts is told: within the time in which the agent counts it as the same. */
 #define CLUSTER_TELL_AGAIN_MS 480000
+/* Pods that are evicted: as many as the core ends at once (devicemgr/things/limits.h, ENDINGS_MAX). */
+#define CLUSTER_EVICTIONS_MAX 1024
 /* Claims that are looked up: of more, the oldest are not any more, which are the first to be over. */
 #define CLUSTER_CLAIMS_MAX 1024
 /* In one message to the agent. */
@@ -23,8 +26,8 @@
 #define CLUSTER_AGAIN_MS_MIN 1000
 #define CLUSTER_AGAIN_MS_MAX 300000
 /* An order without an answer for that long is sent again: what the agent asks for takes up to half a
- * minute, and two requests at most. */
-#define CLUSTER_ANSWER_MS 90000
+ * minute, and three requests at most. */
+#define CLUSTER_ANSWER_MS 120000
 /* How often is looked at what is removed, while something changes; and while something is not to be told
  * yet. */
 #define CLUSTER_LOOK_MS 1000

@@ -12,6 +12,7 @@
 #include "shim/control/limits.h"
 #include "shim/control/list.h"
 #include "shim/control/log_levels.h"
+#include "shim/control/ending.h"
 #include "shim/control/releasing.h"
 #include "shim/control/status.h"
 #include "shim/control/steering.h"
@@ -133,6 +134,13 @@ static void on_release(struct rpc_incoming *call, const ProtobufCMessage *messag
     releasing_call(control->releasing, call, (const void *)message);
 }
 
+static void on_end(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    struct control *control = user;
+
+    ending_call(control->host, &control->asked, call, (const void *)message);
+}
+
 static void on_list(struct rpc_incoming *call, const ProtobufCMessage *message,
                     struct control *control, list_make *make)
 {
@@ -207,6 +215,7 @@ static const struct rpc_method METHODS[] = {
     {CONTROL_CHECKPOINT_VERIFY, &control__v1__checkpoint_verify_request__descriptor, on_verify},
     {CONTROL_CHECKPOINT_EXPORT, &control__v1__checkpoint_export_request__descriptor, on_export},
     {CONTROL_RELEASE, &control__v1__release_request__descriptor, on_release},
+    {CONTROL_END, &control__v1__end_request__descriptor, on_end},
     {CONTROL_ORDERS, &control__v1__list_request__descriptor, on_orders},
     {CONTROL_RELOAD, &control__v1__reload_request__descriptor, on_reload},
     {CONTROL_LOG_LEVEL, &control__v1__log_level_request__descriptor, on_log_level},

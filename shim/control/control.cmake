@@ -15,6 +15,7 @@ add_library(shim_control STATIC
     ${CMAKE_CURRENT_LIST_DIR}/list_pods.c
     ${CMAKE_CURRENT_LIST_DIR}/list_resources.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c
+    ${CMAKE_CURRENT_LIST_DIR}/ending.c
     ${CMAKE_CURRENT_LIST_DIR}/releasing.c
     ${CMAKE_CURRENT_LIST_DIR}/steering.c
     ${CMAKE_CURRENT_LIST_DIR}/told_id.c

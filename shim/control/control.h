@@ -2,7 +2,7 @@
  * The control socket (cri-proto/control_v1.proto), for cri-device-shimctl: what there is, and why.
  *
  * It reads: what it answers comes from a const device manager, and from a report of its owner. What an
- * operator sets (steering.h), or takes from a pod (releasing.h), the device manager is asked for. The
+ * operator sets (steering.h), or takes from a pod (releasing.h), or which he ends (ending.h), the device manager is asked for. The
  * relay does not depend on it: a socket that cannot be made is tried again, and what a client can
  * make it hold is bounded (limits.h).
  */

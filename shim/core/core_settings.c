@@ -68,6 +68,8 @@ void core_settings_init(struct devicemgr_settings *settings, const struct config
         .namespaces = (const char *const *)config->annotation_namespaces,
         .namespaces_len = config->annotation_namespaces_len,
         .boot_id = boot_id,
+        .cluster = config->cluster.enabled,
+        .evict_force_after_ms = config->cluster.evict_force_after_ms,
         .resources = resources_of(config),
         .resources_len = config->resources_len,
         .claim_call_ms = config->dra.call_timeout_ms,

@@ -19,6 +19,7 @@ const struct command *const commands[] = {
     &grace_extend_command,
     &grace_end_command,
     &release_command,
+    &end_command,
     &reload_command,
     &log_level_command,
     &checkpoint_verify_command,

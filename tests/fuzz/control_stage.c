@@ -209,10 +209,26 @@ static void on_log(void *user, int level, const struct devicemgr_about *about, c
 }
 
 /* No create is ever made, so that nothing is asked of plugins. */
+static void on_stop_container(void *user, uint64_t op, const char *container_id, uint64_t grace_ms)
+{
+    (void)user;
+    (void)op;
+    (void)container_id;
+    (void)grace_ms;
+}
+
+static void on_stop_cancel(void *user, uint64_t op)
+{
+    (void)user;
+    (void)op;
+}
+
 static const struct devicemgr_ports PORTS = {.endpoint_open = on_open,
                                              .endpoint_close = on_close,
                                              .commit = on_commit,
                                              .runtime_list = on_runtime_list,
+                                             .stop_container = on_stop_container,
+                                             .stop_cancel = on_stop_cancel,
                                              .event = on_event,
                                              .steered = on_steered,
                                              .log = on_log};

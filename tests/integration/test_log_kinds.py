@@ -108,6 +108,16 @@ def one_that_is_made_at_last(stage):
     client.create(pod, "app")
 
 
+@provokes("ending")
+def a_pod_that_is_ended(stage):
+    shim = stage.shim()
+    stage.wait("runtime-listed")
+    client = stage.client(shim)
+    client.run(client.run_pod("web"), "app")
+    assert ctl(shim, "end", "web").returncode == 0
+    stage.wait("ending", POD="default/web")
+
+
 @provokes("freed")
 def a_device_of_one_that_no_longer_runs(stage):
     shim = stage.shim()

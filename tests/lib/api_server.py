@@ -29,6 +29,7 @@ import h2.events
 import h2.exceptions
 
 import api_groups
+import api_pods
 from api_groups import RESOURCES
 from kube_certificates import Authority
 from waiting import GENEROUS_S, wait_until
@@ -118,6 +119,7 @@ class ApiServer:
         self.connections = 0  # that were made
         self.open = 0
         self.tokens = {}  # {token: user}
+        self.budgets = []  # api_pods.Budget
         self.served = api_groups.served(release)
         self.streaming = release in api_groups.STREAMING if streaming is None else streaming
         self.mute_end = False  # what streams is all told, but never that it is
@@ -355,7 +357,9 @@ class ApiServer:
             self._watch(request, resource, respond, send)
             return
         elif request.method == "GET":
-            body = self._list(request, resource)
+            body = self._list(request, resource, namespace)
+        elif resource == "pods" and name:
+            body = self._change_pod(request, namespace, name, sub)
         elif request.method == "PATCH":
             body = self._patch(request, resource, namespace, name, sub)
         elif request.method == "POST":
@@ -390,13 +394,37 @@ class ApiServer:
         node, selector, method = request.user[len("system:node:"):], request.selector, request.method
         allowed = {
             "nodes": method in ("GET", "PATCH") and (name or selector.get("metadata.name")) == node,
-            "pods": method == "GET" and not name and selector.get("spec.nodeName") == node,
+            "pods": (self._is_bound(node, namespace, name) if name else
+                     method == "GET" and selector.get("spec.nodeName") == node),
             "resourceslices": bool(name) or selector.get("spec.nodeName") == node,
             "resourceclaims": method == "GET" and bool(name) and self._names_claim(node, namespace, name),
             "events": method in ("POST", "PATCH"),
         }.get(resource, False)
         if not allowed:
             raise Refused(403, "Forbidden", f'User "{request.user}" cannot do that with {resource}')
+
+    def _is_bound(self, node, namespace, name):
+        pod = self.objects["pods"].get((namespace, name))
+        return pod is not None and pod["spec"].get("nodeName") == node
+
+    def _change_pod(self, request, namespace, name, sub):
+        pod, body = self._get("pods", namespace, name), request.json()
+        try:
+            if request.method == "PATCH" and sub == "status":
+                pod = api_pods.patched(pod, body)
+            elif request.method == "POST" and sub == "eviction":
+                pod = api_pods.evicted(pod, body["deleteOptions"], self.budgets)
+            elif request.method == "DELETE" and not sub:
+                pod = api_pods.deleted(pod, body)
+            else:
+                raise Refused(405, "MethodNotAllowed", "no such method")
+        except api_pods.Unlike as unlike:
+            raise Refused(409, "Conflict", str(unlike)) from unlike
+        except api_pods.NotNow as not_now:
+            if not_now.several:
+                raise Refused(500, "InternalError", str(not_now)) from not_now
+            raise Refused(429, "TooManyRequests", str(not_now), {"retry-after": "1"}) from not_now
+        return self._put("pods", pod)
 
     def _names_claim(self, node, namespace, name):
         for pod in self.objects["pods"].values():
@@ -416,13 +444,15 @@ class ApiServer:
     def _selected(self, request, resource):
         return [one for one in self.objects[resource].values() if _matches(one, request.selector)]
 
-    def _list(self, request, resource):
+    def _list(self, request, resource, namespace):
         """Of the cache (resourceVersion=0) all at once, as the API server has it; else in pages. With a limit
         another version is that very one."""
         exact = "limit" in request.query and request.query.get("resourceVersion", "0") != "0"
         if exact and int(request.query["resourceVersion"]) < self._compacted:
             raise Refused(410, "Expired", "too old resource version")
-        found, limit, begin = self._selected(request, resource), int(request.query.get("limit", 0)), 0
+        found = [one for one in self._selected(request, resource)
+                 if namespace in (None, one["metadata"].get("namespace"))]
+        limit, begin = int(request.query.get("limit", 0)), 0
         version = self._version
         if "continue" in request.query:
             version, begin = map(int, base64.urlsafe_b64decode(request.query["continue"]).split(b":"))

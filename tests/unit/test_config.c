@@ -123,6 +123,7 @@ static void assert_same(const struct config *a, const struct config *b)
     assert_string_equal(a->cluster.kubeconfig, b->cluster.kubeconfig);
     assert_string_equal(a->cluster.node_name, b->cluster.node_name);
     assert_int_equal(a->cluster.insecure_skip_tls_verify, b->cluster.insecure_skip_tls_verify);
+    assert_int_equal(a->cluster.evict_force_after_ms, b->cluster.evict_force_after_ms);
     assert_string_equal(a->control_socket, b->control_socket);
 }
 
@@ -169,6 +170,7 @@ static void works_without_a_file(void **state)
     assert_string_equal(config.cluster.kubeconfig, "/etc/kubernetes/kubelet.conf");
     assert_string_equal(config.cluster.node_name, "");
     assert_false(config.cluster.insecure_skip_tls_verify);
+    assert_int_equal(config.cluster.evict_force_after_ms, 0);
     assert_string_equal(config.control_socket, "/run/cri-device-shim/control.sock");
     config_fini(&config);
 }
