@@ -2,6 +2,7 @@
 
     kubelet = KubeletClaims(KubeletDrivers(registry), directory / "dra_manager_state", cri_socket); kubelet.start()
     pod = kubelet.add_pod([PodClaim("c-1", ["gpu.example.com"])])
+    kubelet.asking                  # [(method, driver)] of its calls under way
     kubelet.delete_pod(pod)         # pod.gone when the kubelet is through with it; or force=True
     kubelet.stop(); kubelet.start() # its state file stays, and so do pods and what the runtime has of them
 
@@ -81,6 +82,7 @@ class KubeletClaims:
         self.pods = {}  # by uid; of the API server's
         self.failures = collections.Counter()  # of steps, by what was said
         self.late = []  # calls that nobody answered in time
+        self.asking = []  # (method, driver) of those under way
         self._path = pathlib.Path(state_path)
         self._cri_socket = cri_socket
         self._random = random.Random(f"kubelet {seed}")
@@ -280,6 +282,7 @@ class KubeletClaims:
             for name in one.drivers:
                 by_driver[name].append(claim_message(one.uid))
         for name, messages in by_driver.items():
+            self.asking.append((method, name))
             try:
                 answers = dict(self.drivers.begin(name, method, messages).result().claims)
             except LookupError as error:
@@ -290,6 +293,8 @@ class KubeletClaims:
                 if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
                     self.late.append(f"{method} of {[one.uid for one in messages]} of {name}")
                 raise _Failed(f"{error.code().name}: {error.details()}", again) from error
+            finally:
+                self.asking.remove((method, name))
             self._check(life)
             if set(answers) != {one.uid for one in messages}:
                 raise _Failed(f"{method}: answers for {sorted(answers)}", again)
