@@ -8,7 +8,7 @@ import threading
 import grpc
 import pytest
 
-from dra_driver import ALPHA, HEALTH, V1, V1BETA1
+from dra_driver import ALPHA, HEALTH, V1, V1BETA1, Driver
 from kubelet_drivers import claim
 from protos import dra_health
 from waiting import GENEROUS_S, wait_until
@@ -206,6 +206,37 @@ def test_a_rolling_update_there_and_back(bridge, kubelet, make_driver):
     assert instance.losses() == 0 and kubelet.deregistered == []
 
 
+def test_a_driver_is_moved_over_and_back(bridge, kubelet, make_driver, directory, closing):
+    """Under claims that are prepared: what one of the two ways has prepared is unprepared by the other, and a claim that
+    is asked for again is the driver's own affair. The driver has it all on its disk."""
+    direct = closing(Driver(kubelet.registry, directory / "plugins", GPU))
+    direct.start()
+    kubelet.wait_registered(GPU)
+    kubelet.prepare(GPU, [claim("c-1"), claim("c-2")])
+    direct.stop()
+    kubelet.wait_gone(GPU)
+    ours = make_driver()
+    ours.prepared = direct.prepared
+    instance = kubelet.wait_registered(GPU)
+    assert instance.endpoint != str(ours.endpoint)
+    assert not kubelet.unprepare(GPU, [claim("c-1")])["c-1"].error
+    assert cdi_ids(kubelet.prepare(GPU, [claim("c-2"), claim("c-3")])) == {
+        "c-2": [f"{GPU}/device=c-2"], "c-3": [f"{GPU}/device=c-3"]}
+    ours.stop()
+    kubelet.wait_gone(GPU)
+    direct.start()
+    assert kubelet.wait_registered(GPU).endpoint == str(direct.endpoint)
+    for uid in "c-2", "c-3":
+        assert not kubelet.unprepare(GPU, [claim(uid)])[uid].error
+    assert direct.prepared == {} and len([name for name in kubelet.registered if name == GPU]) == 3
+    direct.stop()  # and over again: what is kept of them is not told to the driver a second time
+    kubelet.wait_gone(GPU)
+    ours.start()
+    kubelet.wait_registered(GPU)
+    assert cdi_ids(kubelet.prepare(GPU, [claim("c-4")])) == {"c-4": [f"{GPU}/device=c-4"]}
+    assert ours.calls_of("NodeUnprepareResources") == ["c-1"]
+
+
 def test_one_that_dies_without_a_word(bridge, kubelet, make_driver):
     """Its registration's socket stays, as a crash leaves it; what it was asked is asked of the next process of it."""
     driver = make_driver()
@@ -270,6 +301,31 @@ def test_health_of_a_driver_that_went_is_forgotten(bridge, kubelet, make_driver)
     kubelet.stop()
     kubelet.start()
     kubelet.wait_registered(GPU).wait_said(["after"])
+
+
+def test_64_drivers_with_1000_claims(shim, bridge, kubelet, make_driver, directory, closing):
+    """All over a restart of everything; and one driver more is refused."""
+    drivers = [make_driver(f"d{number}.example.com") for number in range(64)]
+    claims = {driver.name: [f"c-{number}" for number in range(at, 1000, len(drivers))]
+              for at, driver in enumerate(drivers)}
+
+    def ask(method):
+        calls = {name: kubelet.begin(name, method, [claim(uid) for uid in uids]) for name, uids in claims.items()}
+        return {name: call.result().claims for name, call in calls.items()}
+
+    for driver in drivers:
+        kubelet.wait_registered(driver.name)
+    assert all(len(one.devices) == 1 for of in ask("NodePrepareResources").values() for one in of.values())
+    more = closing(Driver(shim.registry_dir, directory / "plugins", "d64.example.com"))
+    more.start()
+    assert "too many drivers are registered already" in more.registrar.wait_refused()
+    bridge.kill()
+    shim.kill()
+    shim.start()
+    bridge.start()
+    answers = ask("NodeUnprepareResources")
+    assert not any(one.error for of in answers.values() for one in of.values())
+    assert sum(len(of) for of in answers.values()) == 1000 and not any(driver.prepared for driver in drivers)
 
 
 def test_two_pods_share_a_claim(bridge, kubelet, make_driver):

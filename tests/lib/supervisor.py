@@ -118,6 +118,7 @@ class Supervisor:
                 os.dup2(fd, first + place)
             for place in range(len(fds)):
                 os.dup2(first + place, 3 + place)
+            os.closerange(3 + len(fds), os.sysconf("SC_OPEN_MAX"))
 
         environment = {**os.environ, "NOTIFY_SOCKET": str(self.path)}
         if self._keeps:
@@ -129,7 +130,7 @@ class Supervisor:
         return subprocess.Popen(
             ["/bin/sh", "-c", shell, *command], stdin=subprocess.DEVNULL, stdout=log,
             stderr=subprocess.STDOUT, start_new_session=True, env=environment,
-            pass_fds=range(3, 3 + len(fds)), preexec_fn=hand_over)
+            close_fds=False, preexec_fn=hand_over)  # which would want them all open here
 
     # ---- what they say ----
 
