@@ -173,17 +173,20 @@ void claim_failed(struct world *w, int code, const char *message)
     devicemgr_run(w->mgr);
 }
 
+void claim_sent(struct world *w, uint64_t number, const char *uid)
+{
+    prepare(w, number, uid);
+    expect_stored(w, "commit claim *");
+    expect(w, "prepare *");
+}
+
 void claim_prepared(struct world *w, uint64_t number, const char *uid, const char *response)
 {
     char line[128];
 
-    prepare(w, number, uid);
-    expect(w, "commit claim *");
-    committed(w);
-    expect(w, "prepare *");
+    claim_sent(w, number, uid);
     claim_answered(w, response);
-    expect(w, "commit claim *");
-    committed(w);
+    expect_stored(w, "commit claim *");
     snprintf(line, sizeof line, "claim %" PRIu64 " done: %s", number, response);
     expect(w, line);
     expect_nothing(w);

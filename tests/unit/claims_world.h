@@ -41,6 +41,8 @@ void slice_is(struct world *w, const char *pool, const char *device);
 /* The claim has this device of DRIVER now, as the cluster says. */
 void claim_allocated(struct world *w, const char *uid, const char *pool, const char *device);
 
+/* A claim of DRIVER, which is up: asked for by `number`, and sent. */
+void claim_sent(struct world *w, uint64_t number, const char *uid);
 /* The whole way of a claim of DRIVER, which is up: asked for by `number`, answered with `response`. */
 void claim_prepared(struct world *w, uint64_t number, const char *uid, const char *response);
 

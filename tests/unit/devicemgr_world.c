@@ -523,6 +523,12 @@ void committed(struct world *w)
     devicemgr_run(w->mgr);
 }
 
+void expect_stored(struct world *w, const char *line)
+{
+    expect(w, line);
+    committed(w);
+}
+
 void commit_failed(struct world *w, const char *error)
 {
     rows_free(&w->pending);

@@ -138,6 +138,8 @@ void prestarted(struct world *w, int code, const char *message);
 
 /* ---- store ---- */
 void committed(struct world *w);
+/* The next port call is this commit, which is stored. */
+void expect_stored(struct world *w, const char *line);
 void commit_failed(struct world *w, const char *error);
 
 /* ---- pods and containers: pod "u1" is ns/u1, its sandbox is named by the test ---- */

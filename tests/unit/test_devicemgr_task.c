@@ -37,8 +37,7 @@ static void a_call_has_the_time_that_the_settings_say(void **state)
     w->settings.claim_call_ms = 700;
     devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
     prepare(w, 5, "c1");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     expect(w, "prepare c1 (ns/c1) at 1 in 700ms");
 }
 
@@ -105,8 +104,7 @@ static void claims_are_kept_for_each_driver(void **state)
     committed(w);
     expect(w, "prepare c1 (ns/c1) at 2 *");
     claim_answered(w, "nic-0");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     expect(w, "claim 6 done: nic-0");
     assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
     assert_string_equal(claim_on_disk(w, "c1", OTHER_DRIVER), "prepared");
@@ -152,8 +150,7 @@ static void one_that_fails_is_asked_again(void **state)
     unprepare(w, 7, "c1");
     expect(w, "unprepare *");
     claim_unprepared(w);
-    expect(w, "commit -claim *");
-    committed(w);
+    expect_stored(w, "commit -claim *");
     expect(w, "claim 7 done");
 }
 
@@ -178,20 +175,17 @@ static void a_claim_that_was_unprepared_may_be_prepared_again(void **state)
     claim_prepared(w, 5, "c1", "gpu-0");
     unprepare(w, 6, "c1");
     prepare(w, 7, "c1"); /* waits its turn */
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     expect(w, "unprepare *");
     claim_unprepared(w);
     expect(w, "commit -claim *");
     expect_nothing(w);
     committed(w);
     expect(w, "claim 6 done");
-    expect(w, "commit claim *");
-    committed(w);
+    expect_stored(w, "commit claim *");
     expect(w, "prepare *");
     claim_answered(w, "gpu-1");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     expect(w, "claim 7 done: gpu-1");
 }
 
@@ -203,15 +197,11 @@ static void what_is_asked_twice_is_done_once(void **state)
 
     driver_up(w, 1, DRIVER);
     prepare(w, 5, "c1");
-    prepare(w, 6, "c1");
-    expect(w, "commit *");
-    committed(w);
-    expect(w, "prepare *");
+    claim_sent(w, 6, "c1");
     prepare(w, 7, "c1");
     expect_nothing(w);
     claim_answered(w, "gpu-0");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     expect(w, "claim 5 done: gpu-0");
     expect(w, "claim 6 done: gpu-0");
     expect(w, "claim 7 done: gpu-0");
@@ -224,10 +214,7 @@ static void an_unprepare_waits_for_the_prepare_under_way(void **state)
     uint64_t call;
 
     driver_up(w, 1, DRIVER);
-    prepare(w, 5, "c1");
-    expect(w, "commit *");
-    committed(w);
-    expect(w, "prepare *");
+    claim_sent(w, 5, "c1");
     claim_cancelled(w, 5); /* the kubelet gives up, and removes the pod */
     unprepare(w, 6, "c1");
     prepare(w, 7, "c1");
@@ -236,8 +223,7 @@ static void an_unprepare_waits_for_the_prepare_under_way(void **state)
     claim_answered(w, "gpu-0");
     expect(w, "commit claim *");
     committed(w); /* prepared: nobody is told */
-    expect(w, "commit claim *");
-    committed(w);
+    expect_stored(w, "commit claim *");
     expect(w, "unprepare *");
     w->call = call; /* an answer that was given already counts for nothing */
     claim_answered(w, "gpu-9");
@@ -255,15 +241,13 @@ static void one_that_nobody_waits_for_is_not_sent(void **state)
     expect(w, "commit *");
     claim_cancelled(w, 5);
     committed(w);
-    expect(w, "commit claim *");
-    committed(w);
+    expect_stored(w, "commit claim *");
     expect_nothing(w);
     assert_string_equal(claim_on_disk(w, "c1", DRIVER), "asked");
     unprepare(w, 6, "c1"); /* the driver is asked all the same: it is there */
     expect(w, "unprepare *");
     claim_unprepared(w);
-    expect(w, "commit -claim *");
-    committed(w);
+    expect_stored(w, "commit -claim *");
     expect(w, "claim 6 done");
 }
 
@@ -276,14 +260,12 @@ static void a_driver_that_is_away_is_waited_for(void **state)
     driver_up(w, 1, DRIVER);
     driver_lost(w, 1, "closed");
     prepare(w, 5, "c1");
-    expect(w, "commit claim *");
-    committed(w);
+    expect_stored(w, "commit claim *");
     assert_string_equal(claim_on_disk(w, "c1", DRIVER), "asked");
     pass(w, CLAIM_HOLD_MS - 1);
     expect_nothing(w);
     driver_connected(w, 1);
-    expect(w, "commit claim *");
-    committed(w);
+    expect_stored(w, "commit claim *");
     expect(w, "prepare *");
 }
 
@@ -304,8 +286,7 @@ static void but_not_for_ever(void **state)
     driver_connected(w, 1);
     expect_nothing(w);
     prepare_of(w, 6, OTHER_DRIVER, "c1");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     pass(w, CLAIM_HOLD_MS);
     expect_with(w, "claim 6 refused 14", "DRA driver " OTHER_DRIVER " is not registered", NULL);
 }
@@ -323,8 +304,7 @@ static void an_unprepare_is_waited_with_too(void **state)
     expect_nothing(w);
     unprepare(w, 7, "c1");
     driver_connected(w, 1);
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     expect(w, "unprepare *");
 }
 
@@ -335,8 +315,7 @@ static void a_driver_that_dies_during_the_call_is_asked_again(void **state)
 
     driver_up(w, 1, DRIVER);
     prepare(w, 5, "c1");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     expect(w, "prepare c1 (ns/c1) at 1 *");
     before = w->call;
     driver_lost(w, 1, "closed");
@@ -348,8 +327,7 @@ static void a_driver_that_dies_during_the_call_is_asked_again(void **state)
     devicemgr_run(w->mgr);
     expect_nothing(w);
     claim_answered(w, "gpu-0");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     expect(w, "claim 5 done: gpu-0");
 }
 
@@ -359,8 +337,7 @@ static void one_that_dies_in_each_call_is_not_asked_for_ever(void **state)
 
     driver_up(w, 1, DRIVER);
     prepare(w, 5, "c1");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     for (int i = 0; i < 4; i++) {
         expect(w, "prepare *");
         pass(w, CLAIM_HOLD_MS / 4);
@@ -385,8 +362,7 @@ static void one_that_goes_before_the_call_gets_none(void **state)
     committed(w);
     assert_string_equal(claim_on_disk(w, "c1", DRIVER), "asked");
     driver_connected(w, 1);
-    expect(w, "commit claim *");
-    committed(w);
+    expect_stored(w, "commit claim *");
     expect(w, "prepare *");
 }
 
@@ -397,16 +373,13 @@ static void the_newest_instance_that_is_connected_is_called(void **state)
     driver_up(w, 1, DRIVER);
     driver_register(w, 2, DRIVER, "/x/new.sock");
     expect(w, "driver 2 registered");
-    expect(w, "commit driver *");
-    committed(w);
+    expect_stored(w, "commit driver *");
     prepare(w, 5, "c1");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     expect(w, "prepare c1 (ns/c1) at 1 *"); /* the newer one is not connected yet */
     driver_connected(w, 2);
     prepare(w, 6, "c2");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     expect(w, "prepare c2 (ns/c2) at 2 *");
     driver_deregister(w, 1); /* the old one is rolled away: its call goes to the new one */
     expect(w, "prepare c1 (ns/c1) at 2 *");
@@ -426,10 +399,7 @@ static void what_may_have_been_sent_is_known_after_a_crash(void **state)
     struct world *w = *state;
 
     driver_up(w, 1, DRIVER);
-    prepare(w, 5, "c1");
-    expect(w, "commit *");
-    committed(w);
-    expect(w, "prepare *");
+    claim_sent(w, 5, "c1");
     world_restart(w);
     expect_drivers(w, DRIVER "?(1)");
     prepare(w, 6, "c1"); /* the kubelet's call goes on */
@@ -446,10 +416,7 @@ static void a_crash_before_the_answer_is_durable_asks_again(void **state)
     struct world *w = *state;
 
     driver_up(w, 1, DRIVER);
-    prepare(w, 5, "c1");
-    expect(w, "commit *");
-    committed(w);
-    expect(w, "prepare *");
+    claim_sent(w, 5, "c1");
     claim_answered(w, "gpu-0");
     expect(w, "commit *");
     world_restart(w); /* nobody was told */
@@ -457,8 +424,7 @@ static void a_crash_before_the_answer_is_durable_asks_again(void **state)
     prepare(w, 6, "c1");
     expect(w, "prepare *"); /* the row says so already */
     claim_answered(w, "gpu-0");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     expect(w, "claim 6 done: gpu-0");
 }
 
@@ -469,8 +435,7 @@ static void a_crash_of_an_unprepare_is_taken_up_by_the_next(void **state)
     driver_up(w, 1, DRIVER);
     claim_prepared(w, 5, "c1", "gpu-0");
     unprepare(w, 6, "c1");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     expect(w, "unprepare *");
     world_restart(w);
     assert_string_equal(claim_on_disk(w, "c1", DRIVER), "unpreparing");
@@ -478,8 +443,7 @@ static void a_crash_of_an_unprepare_is_taken_up_by_the_next(void **state)
     unprepare(w, 7, "c1");
     expect(w, "unprepare *");
     claim_unprepared(w);
-    expect(w, "commit -claim *");
-    committed(w);
+    expect_stored(w, "commit -claim *");
     expect(w, "claim 7 done");
 }
 
@@ -490,8 +454,7 @@ static void what_is_asked_before_the_rows_are_read_waits_for_them(void **state)
     driver_up(w, 1, DRIVER);
     claim_prepared(w, 5, "c1", "gpu-0");
     unprepare(w, 6, "c1");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     world_reborn(w);
     unprepare(w, 7, "c1");
     prepare(w, 8, "c2");
@@ -538,18 +501,12 @@ static void an_answer_that_cannot_be_stored_is_asked_for_again(void **state)
     struct world *w = *state;
 
     driver_up(w, 1, DRIVER);
-    prepare(w, 5, "c1");
-    expect(w, "commit *");
-    committed(w);
-    expect(w, "prepare *");
+    claim_sent(w, 5, "c1");
     claim_answered(w, "gpu-0");
     expect(w, "commit *");
     commit_failed(w, "disk full");
     expect_with(w, "claim 5 refused 14", "disk full", NULL);
-    prepare(w, 6, "c1");
-    expect(w, "commit *");
-    committed(w);
-    expect(w, "prepare *");
+    claim_sent(w, 6, "c1");
 }
 
 static void an_unprepare_that_cannot_be_stored_is_asked_for_again(void **state)
@@ -562,19 +519,16 @@ static void an_unprepare_that_cannot_be_stored_is_asked_for_again(void **state)
     expect(w, "commit *");
     commit_failed(w, "disk full");
     expect_with(w, "claim 6 refused 14", "disk full", NULL);
-    expect(w, "commit claim *");
-    committed(w);
+    expect_stored(w, "commit claim *");
     assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
     unprepare(w, 7, "c1");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     expect(w, "unprepare *");
     claim_unprepared(w);
     expect(w, "commit -claim *");
     commit_failed(w, "disk full");
     expect_with(w, "claim 7 refused 14", "disk full", NULL);
-    expect(w, "commit claim *");
-    committed(w);
+    expect_stored(w, "commit claim *");
     assert_string_equal(claim_on_disk(w, "c1", DRIVER), "unpreparing");
     unprepare(w, 8, "c1");
     expect(w, "unprepare *");
@@ -620,10 +574,7 @@ static void what_came_late_has_some_time_to_be_stored(void **state)
     struct world *w = *state;
 
     driver_up(w, 1, DRIVER);
-    prepare(w, 5, "c1");
-    expect(w, "commit *");
-    committed(w);
-    expect(w, "prepare *");
+    claim_sent(w, 5, "c1");
     pass(w, CLAIM_HOLD_MS + 2000);
     expect_nothing(w);
     claim_answered(w, "gpu-0");
@@ -632,10 +583,7 @@ static void what_came_late_has_some_time_to_be_stored(void **state)
     expect_nothing(w);
     committed(w);
     expect(w, "claim 5 done: gpu-0");
-    prepare(w, 6, "c1");
-    expect(w, "commit *");
-    committed(w);
-    expect(w, "prepare *");
+    claim_sent(w, 6, "c1");
     claim_answered(w, "gpu-0");
     expect(w, "commit *");
     pass(w, CLAIM_KEEP_MS);
@@ -647,10 +595,7 @@ static void a_file_that_was_lost_has_to_have_it_again(void **state)
     struct world *w = *state;
 
     driver_up(w, 1, DRIVER);
-    prepare(w, 5, "c1");
-    expect(w, "commit *");
-    committed(w);
-    expect(w, "prepare *");
+    claim_sent(w, 5, "c1");
     claim_failed(w, 2, "no");
     expect(w, "claim 5 refused 2: no");
     devicemgr_store_reset(w->mgr, w->now_ms);
@@ -707,10 +652,7 @@ static void who_stops_lets_nobody_wait(void **state)
     struct world *w = *state;
 
     driver_up(w, 1, DRIVER);
-    prepare(w, 5, "c1");
-    expect(w, "commit *");
-    committed(w);
-    expect(w, "prepare *");
+    claim_sent(w, 5, "c1");
     prepare_of(w, 6, OTHER_DRIVER, "c2");
     expect(w, "commit *");
     devicemgr_drain(w->mgr, w->now_ms);
@@ -720,8 +662,7 @@ static void who_stops_lets_nobody_wait(void **state)
     expect_with(w, "claim 7 refused 14", "being stopped", NULL);
     committed(w);
     claim_answered(w, "gpu-0"); /* what is under way may end */
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     expect(w, "claim 5 done: gpu-0");
 }
 

@@ -21,8 +21,7 @@ static void c1_owed(struct world *w)
     slice_is(w, "p", "gpu-0");
     c1_prepared_and_driver_lost(w, "gpu-0");
     unprepare(w, 6, "c1");
-    expect(w, "commit claim c1 *");
-    committed(w);
+    expect_stored(w, "commit claim c1 *");
     expect(w, "claim 6 done");
 }
 
@@ -46,8 +45,7 @@ static void what_is_this_nodes_alone_is_put_off(void **state)
     expect(w, "unprepare c1 *");
     unprepare(w, 8, "c1");
     claim_unprepared(w);
-    expect(w, "commit -claim c1 *");
-    committed(w);
+    expect_stored(w, "commit -claim c1 *");
     expect(w, "claim 8 done");
     expect_nothing(w);
     expect_drivers(w, DRIVER "+");
@@ -83,12 +81,10 @@ static void that_it_was_seen_once_is_remembered(void **state)
     driver_up(w, 1, DRIVER);
     claim_prepared(w, 5, "c1", "gpu-0");
     slice_is(w, "p", "gpu-0"); /* published after it was prepared */
-    expect(w, "commit claim c1 *");
-    committed(w);
+    expect_stored(w, "commit claim c1 *");
     world_restart(w); /* and wiped since */
     unprepare(w, 6, "c1");
-    expect(w, "commit claim c1 *");
-    committed(w);
+    expect_stored(w, "commit claim c1 *");
     expect(w, "claim 6 done");
 }
 
@@ -111,17 +107,13 @@ static void one_that_was_never_answered_has_what_is_allocated(void **state)
 
     slice_is(w, "p", "gpu-0");
     driver_up(w, 1, DRIVER);
-    prepare(w, 5, "c1");
-    expect(w, "commit *");
-    committed(w);
-    expect(w, "prepare *");
+    claim_sent(w, 5, "c1");
     driver_lost(w, 1, "closed");
     claim_cancelled(w, 5);
     unprepare(w, 6, "c1");
     expect_nothing(w);
     claim_allocated(w, "c1", "p", "gpu-0"); /* it is known now */
-    expect(w, "commit claim c1 *");
-    committed(w);
+    expect_stored(w, "commit claim c1 *");
     expect(w, "claim 6 done");
     assert_string_equal(claim_on_disk(w, "c1", DRIVER), "owed");
 }
@@ -133,13 +125,11 @@ static void one_that_was_never_sent_owes_nothing(void **state)
     driver_up(w, 1, DRIVER);
     driver_lost(w, 1, "closed");
     prepare(w, 5, "c1");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     claim_cancelled(w, 5);
     world_restart(w);
     unprepare(w, 6, "c1");
-    expect(w, "commit claim c1 *");
-    committed(w);
+    expect_stored(w, "commit claim c1 *");
     expect(w, "claim 6 done");
     driver_register(w, 2, DRIVER, "/x/2.sock");
     ignore_all(w);
@@ -148,8 +138,7 @@ static void one_that_was_never_sent_owes_nothing(void **state)
     expect(w, "unprepare c1 *"); /* it may be from before the driver came here */
     claim_failed(w, 2, "unknown claim");
     prepare(w, 7, "c2"); /* it has no devices that could be in the way */
-    expect(w, "commit claim c2 *");
-    committed(w);
+    expect_stored(w, "commit claim c2 *");
     expect(w, "prepare c2 *");
     pass(w, OWED_RETRY_MS_MIN);
     expect(w, "unprepare c1 *");
@@ -166,8 +155,7 @@ static void after_rows_were_lost_it_may_have_been(void **state)
     ignore_all(w);
     committed(w);
     prepare(w, 5, "c1");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     claim_cancelled(w, 5);
     unprepare(w, 6, "c1");
     expect_nothing(w);
@@ -186,8 +174,7 @@ static void what_cannot_be_stored_is_not_promised(void **state)
     expect(w, "commit *");
     commit_failed(w, "disk full");
     expect_with(w, "claim 6 refused 14", "disk full", NULL);
-    expect(w, "commit claim *");
-    committed(w);
+    expect_stored(w, "commit claim *");
     assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
     driver_connected(w, 1);
     expect_nothing(w);
@@ -201,8 +188,7 @@ static void it_goes_out_before_anything_is_prepared(void **state)
 
     c1_owed(w);
     prepare(w, 7, "c2");
-    expect(w, "commit claim c2 *");
-    committed(w);
+    expect_stored(w, "commit claim c2 *");
     driver_connected(w, 1);
     expect(w, "unprepare c1 *");
     expect_nothing(w);
@@ -236,8 +222,7 @@ static void it_goes_out_before_what_is_stored_with_it(void **state)
     driver_connected(w, 1);
     ignore_all(w);
     committed(w);
-    expect(w, "commit claim c1 " DRIVER ", claim c2 " DRIVER "*");
-    committed(w);
+    expect_stored(w, "commit claim c1 " DRIVER ", claim c2 " DRIVER "*");
     expect(w, "claim 8 done");
     expect(w, "unprepare c1 *");
     ignore_all(w);
@@ -264,8 +249,7 @@ static void it_outlives_a_restart(void **state)
     driver_connected(w, 3);
     expect(w, "unprepare c1 *");
     claim_unprepared(w);
-    expect(w, "commit -claim c1 *");
-    committed(w);
+    expect_stored(w, "commit -claim c1 *");
     expect_nothing(w);
 }
 
@@ -278,14 +262,11 @@ static void its_own_claim_is_unprepared_before_it_is_prepared_again(void **state
     driver_connected(w, 1);
     expect(w, "unprepare c1 *");
     claim_unprepared(w);
-    expect(w, "commit -claim c1 *");
-    committed(w);
-    expect(w, "commit claim c1 *");
-    committed(w);
+    expect_stored(w, "commit -claim c1 *");
+    expect_stored(w, "commit claim c1 *");
     expect(w, "prepare c1 *");
     claim_answered(w, "gpu-1");
-    expect(w, "commit claim c1 *");
-    committed(w);
+    expect_stored(w, "commit claim c1 *");
     expect(w, "claim 7 done: gpu-1");
 }
 
@@ -304,8 +285,7 @@ static void one_that_fails_is_in_the_way_of_its_pool(void **state)
     expect_nothing(w);
     prepare(w, 8, "c3");
     claim_allocated(w, "c3", "q", "gpu-9");
-    expect(w, "commit claim c3 *");
-    committed(w);
+    expect_stored(w, "commit claim c3 *");
     expect(w, "prepare c3 *");
     pass(w, OWED_RETRY_MS_MIN);
     expect(w, "unprepare c1 *");
@@ -315,10 +295,8 @@ static void one_that_fails_is_in_the_way_of_its_pool(void **state)
     pass(w, 1);
     expect(w, "unprepare c1 *");
     claim_unprepared(w);
-    expect(w, "commit -claim c1 *");
-    committed(w);
-    expect(w, "commit claim c2 *");
-    committed(w);
+    expect_stored(w, "commit -claim c1 *");
+    expect_stored(w, "commit claim c2 *");
     expect(w, "prepare c2 *");
 }
 
@@ -400,12 +378,10 @@ static void cached(struct world *w)
     driver_up(w, 1, DRIVER);
     prepare(w, 5, "c1");
     expect(w, "look c1 (ns/c1)");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     expect(w, "prepare *");
     claim_answered(w, "gpu-0");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     expect(w, "claim 5 done: gpu-0");
 }
 
@@ -420,8 +396,7 @@ static void an_answer_may_last_if_the_same_is_allocated_still(void **state)
     committed(w);
     expect(w, "prepare *");
     claim_answered(w, "gpu-1");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     expect(w, "claim 6 done: gpu-1");
     claim_allocated(w, "c1", "p", "gpu-1");
     driver_lost(w, 1, "closed");
@@ -457,8 +432,7 @@ static void not_if_the_driver_may_have_another(void **state)
     cached(w);
     prepare(w, 6, "c1");
     expect(w, "look *");
-    expect(w, "commit *");
-    committed(w);
+    expect_stored(w, "commit *");
     expect(w, "prepare *");
     driver_lost(w, 1, "crashed");
     claim_allocated(w, "c1", "p", "gpu-0");
@@ -492,8 +466,7 @@ static void slices_have_bounds_and_may_go(void **state)
     claim_prepared(w, 5, "c1", "gpu-0");
     devicemgr_slice_gone(w->mgr, w->now_ms, "s0");
     slice_is(w, "p", "gpu-0");
-    expect(w, "commit claim c1 *");
-    committed(w);
+    expect_stored(w, "commit claim c1 *");
     devicemgr_slices_forget(w->mgr, w->now_ms);
     claim_prepared(w, 6, "c2", "gpu-0");
     driver_lost(w, 1, "closed");
@@ -516,8 +489,7 @@ static void slices_may_be_told_before_the_rows_are_read(void **state)
     expect(w, "commit claim c1 *"); /* that they are this node's alone */
     committed(w);
     unprepare(w, 6, "c1");
-    expect(w, "commit claim c1 *");
-    committed(w);
+    expect_stored(w, "commit claim c1 *");
     expect(w, "claim 6 done");
 }
 

@@ -30,11 +30,9 @@ static void c1_in_two_pods(struct world *w)
     driver_up(w, 1, DRIVER);
     claim_prepared(w, 5, "c1", "gpu-0");
     assert_false(create_with(w, "u1", "main", "example.com/dev=gpu-0")); /* it passes */
-    expect(w, "commit claim c1 *");
-    committed(w);
+    expect_stored(w, "commit claim c1 *");
     assert_false(create_with(w, "u2", "main", "example.com/dev=gpu-0"));
-    expect(w, "commit claim c1 *");
-    committed(w);
+    expect_stored(w, "commit claim c1 *");
     create_with(w, "u2", "other", "example.com/dev=gpu-9"); /* no device of it */
     expect_nothing(w);
     pass(w, CLAIM_USER_COMES_MS);
@@ -46,8 +44,7 @@ static void one_that_another_pod_uses_is_not_unprepared(void **state)
 
     c1_in_two_pods(w);
     sandbox_stopped(w, "s-u1");
-    expect(w, "commit claim c1 *");
-    committed(w);
+    expect_stored(w, "commit claim c1 *");
     unprepare(w, 6, "c1"); /* the kubelet has lost count */
     expect(w, "list");
     expect_nothing(w);
@@ -56,11 +53,9 @@ static void one_that_another_pod_uses_is_not_unprepared(void **state)
     expect_nothing(w);
     assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
     sandbox_stopped(w, "s-u2");
-    expect(w, "commit claim c1 *");
-    committed(w);
+    expect_stored(w, "commit claim c1 *");
     unprepare(w, 7, "c1");
-    expect(w, "commit claim c1 *");
-    committed(w);
+    expect_stored(w, "commit claim c1 *");
     expect(w, "unprepare c1 *");
 }
 
@@ -72,8 +67,7 @@ static void what_the_list_does_not_show_uses_nothing(void **state)
     unprepare(w, 6, "c1");
     expect(w, "list");
     runtime_listed(w, "u1/main! u2");
-    expect(w, "commit claim c1 *");
-    committed(w);
+    expect_stored(w, "commit claim c1 *");
     expect(w, "unprepare c1 *");
 }
 
@@ -84,8 +78,7 @@ static void a_list_that_was_asked_for_before_says_nothing(void **state)
     c1_in_two_pods(w);
     devicemgr_runtime_listing(w->mgr);
     create_with(w, "u2", "late", "example.com/dev=gpu-0");
-    expect(w, "commit claim c1 *");
-    committed(w);
+    expect_stored(w, "commit claim c1 *");
     pass(w, CLAIM_USER_COMES_MS); /* the runtime takes its time */
     devicemgr_runtime_listed(w->mgr, w->now_ms, NULL, 0, NULL, 0);
     devicemgr_run(w->mgr);
@@ -114,8 +107,7 @@ static void one_that_may_be_in_the_making_counts(void **state)
     unprepare(w, 7, "c1");
     expect(w, "list");
     runtime_listed(w, "");
-    expect(w, "commit claim c1 *");
-    committed(w);
+    expect_stored(w, "commit claim c1 *");
     expect(w, "unprepare c1 *");
 }
 

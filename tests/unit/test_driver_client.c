@@ -92,6 +92,32 @@ static void open_instance(struct fixture *f, const struct driver *d, uint64_t in
         &(struct driver_instance){.endpoint = d->path, .uid = getuid(), .service = service});
 }
 
+/* Connected to `driver` as INSTANCE. */
+static void begin_served(struct fixture *f, void **state)
+{
+    begin(f, state);
+    driver_serve(&f->driver, f->world, "dra.sock");
+    open_instance(f, &f->driver, INSTANCE, DRIVER_V1);
+    WAIT(f->world, f->connected == 1);
+}
+
+/* The first call is 1, and so on. */
+static void prepare(struct fixture *f, uint64_t instance)
+{
+    unsigned call = f->answered + 1;
+
+    driver_clients_prepare(f->clients, instance, call, &CLAIM, 5000);
+    WAIT(f->world, f->answered == call);
+}
+
+static void unprepare(struct fixture *f)
+{
+    unsigned call = f->answered + 1;
+
+    driver_clients_unprepare(f->clients, INSTANCE, call, &CLAIM, 5000);
+    WAIT(f->world, f->answered == call);
+}
+
 static void on_stopped(void *user)
 {
     ((struct fixture *)user)->stopped = true;
@@ -120,15 +146,13 @@ static void calls_one_claim_by_the_chosen_service(void **state)
         driver_serve(&f.driver, f.world, "dra.sock");
         open_instance(&f, &f.driver, INSTANCE, (enum driver_service)service);
         WAIT(f.world, f.connected == 1);
-        driver_clients_prepare(f.clients, INSTANCE, 1, &CLAIM, 5000);
-        WAIT(f.world, f.answered == 1);
+        prepare(&f, INSTANCE);
         assert_int_equal(f.code, RPC_OK);
         assert_string_equal(f.driver.claim, "default/gpu u-1");
         assert_string_equal(f.driver.service, names[service]);
         assert_int_equal(f.response_bytes, 9);
         assert_memory_equal(f.response, "\x0a\x07\x1a\x05gpu-0", 9);
-        driver_clients_unprepare(f.clients, INSTANCE, 2, &CLAIM, 5000);
-        WAIT(f.world, f.answered == 2);
+        unprepare(&f);
         assert_int_equal(f.code, RPC_OK);
         assert_int_equal(f.driver.unprepares, 1);
         assert_string_equal(f.driver.service, names[service]);
@@ -141,21 +165,15 @@ static void what_the_driver_says_is_told(void **state)
 {
     struct fixture f;
 
-    begin(&f, state);
-    driver_serve(&f.driver, f.world, "dra.sock");
-    open_instance(&f, &f.driver, INSTANCE, DRIVER_V1);
-    WAIT(f.world, f.connected == 1);
+    begin_served(&f, state);
     f.driver.error = "no such device";
-    driver_clients_prepare(f.clients, INSTANCE, 1, &CLAIM, 5000);
-    WAIT(f.world, f.answered == 1);
+    prepare(&f, INSTANCE);
     assert_int_equal(f.code, RPC_UNKNOWN);
     assert_string_equal(f.message, "no such device");
-    driver_clients_unprepare(f.clients, INSTANCE, 2, &CLAIM, 5000);
-    WAIT(f.world, f.answered == 2);
+    unprepare(&f);
     assert_int_equal(f.code, RPC_UNKNOWN);
     f.driver.code = RPC_UNAVAILABLE; /* its own word */
-    driver_clients_prepare(f.clients, INSTANCE, 3, &CLAIM, 5000);
-    WAIT(f.world, f.answered == 3);
+    prepare(&f, INSTANCE);
     assert_int_equal(f.code, RPC_UNAVAILABLE);
     assert_string_equal(f.message, "the driver says no");
     assert_int_equal(f.lost, 0);
@@ -166,11 +184,8 @@ static void one_that_hangs_is_given_up(void **state)
 {
     struct fixture f;
 
-    begin(&f, state);
+    begin_served(&f, state);
     f.driver.hold = true;
-    driver_serve(&f.driver, f.world, "dra.sock");
-    open_instance(&f, &f.driver, INSTANCE, DRIVER_V1);
-    WAIT(f.world, f.connected == 1);
     driver_clients_prepare(f.clients, INSTANCE, 1, &CLAIM, 50);
     WAIT(f.world, f.answered == 1);
     assert_int_equal(f.code, RPC_DEADLINE_EXCEEDED);
@@ -183,11 +198,8 @@ static void that_it_is_lost_is_told_before_its_calls_end(void **state)
 {
     struct fixture f;
 
-    begin(&f, state);
+    begin_served(&f, state);
     f.driver.hold = true;
-    driver_serve(&f.driver, f.world, "dra.sock");
-    open_instance(&f, &f.driver, INSTANCE, DRIVER_V1);
-    WAIT(f.world, f.connected == 1);
     driver_clients_prepare(f.clients, INSTANCE, 1, &CLAIM, 5000);
     driver_clients_unprepare(f.clients, INSTANCE, 2, &CLAIM, 5000);
     WAIT(f.world, f.driver.prepares + f.driver.unprepares == 2);
@@ -246,14 +258,12 @@ static void two_instances_are_two_connections(void **state)
     open_instance(&f, &f.driver, INSTANCE, DRIVER_V1);
     open_instance(&f, &f.second, SECOND, DRIVER_V1BETA1);
     WAIT(f.world, f.connected == 2);
-    driver_clients_prepare(f.clients, SECOND, 1, &CLAIM, 5000);
-    WAIT(f.world, f.answered == 1);
+    prepare(&f, SECOND);
     assert_int_equal(f.second.prepares, 1);
     assert_int_equal(f.driver.prepares, 0);
     driver_end(&f.driver);
     WAIT(f.world, f.lost == 1);
-    driver_clients_prepare(f.clients, SECOND, 2, &CLAIM, 5000);
-    WAIT(f.world, f.answered == 2);
+    prepare(&f, SECOND);
     assert_int_equal(f.code, RPC_OK);
     stop(&f);
 }
@@ -319,17 +329,12 @@ static void health_is_watched_where_it_is_announced(void **state)
         f.clients, INSTANCE,
         &(struct driver_instance){.endpoint = f.driver.path, .uid = getuid(), .health = true});
     WAIT(f.world, f.connected == 1);
-    driver_clients_prepare(f.clients, INSTANCE, 1, &CLAIM, 5000);
-    WAIT(f.world, f.answered == 1);
+    prepare(&f, INSTANCE);
     assert_int_equal(f.code, RPC_OK);
     stop(&f);
 
-    begin(&f, state);
-    driver_serve(&f.driver, f.world, "dra.sock");
-    open_instance(&f, &f.driver, INSTANCE, DRIVER_V1);
-    WAIT(f.world, f.connected == 1);
-    driver_clients_prepare(f.clients, INSTANCE, 1, &CLAIM, 5000);
-    WAIT(f.world, f.answered == 1);
+    begin_served(&f, state);
+    prepare(&f, INSTANCE);
     assert_int_equal(f.driver.streams, 0);
     stop(&f);
 }
@@ -355,11 +360,8 @@ static void what_is_cancelled_or_closed_is_not_told(void **state)
 {
     struct fixture f;
 
-    begin(&f, state);
+    begin_served(&f, state);
     f.driver.hold = true;
-    driver_serve(&f.driver, f.world, "dra.sock");
-    open_instance(&f, &f.driver, INSTANCE, DRIVER_V1);
-    WAIT(f.world, f.connected == 1);
     driver_clients_prepare(f.clients, INSTANCE, 1, &CLAIM, 5000);
     WAIT(f.world, f.driver.held);
     driver_clients_cancel(f.clients, 1);

@@ -67,17 +67,18 @@ static void prepare(struct fixture *f, void **state)
                                      .versions_len = 2};
 }
 
-static void serve(struct fixture *f)
-{
-    registering_serve(&f->plugin, f->world, f->path);
-}
-
-static void begin(struct fixture *f)
+static void dial(struct fixture *f)
 {
     f->file = open(f->path, O_PATH | O_CLOEXEC);
     assert_true(f->file >= 0);
     f->handshake = handshake_start(&f->world->loop, f->path, f->file, &OPS, f);
     assert_int_equal(f->asked, 0);
+}
+
+static void begin(struct fixture *f)
+{
+    registering_serve(&f->plugin, f->world, f->path);
+    dial(f);
 }
 
 static void stop(struct fixture *f)
@@ -94,7 +95,6 @@ static void asks_and_tells(void **state)
     struct fixture f;
 
     prepare(&f, state);
-    serve(&f);
     begin(&f);
     WAIT(f.world, f.plugin.notified == 1);
     assert_string_equal(f.type, "DRAPlugin");
@@ -115,7 +115,6 @@ static void an_answer_may_come_later(void **state)
 
     prepare(&f, state);
     f.reaction = ANSWER_LATER;
-    serve(&f);
     begin(&f);
     WAIT(f.world, f.asked == 1);
     handshake_answer(f.handshake, NULL);
@@ -130,7 +129,6 @@ static void one_that_is_refused_is_told_why_and_asked_again(void **state)
 
     prepare(&f, state);
     f.reaction = ANSWER_NO;
-    serve(&f);
     begin(&f); /* logs a warning */
     WAIT(f.world, f.plugin.notified == 1);
     assert_false(f.plugin.registered);
@@ -149,7 +147,6 @@ static void one_that_does_not_take_its_success_is_not_registered(void **state)
 
     prepare(&f, state);
     f.plugin.notify_code = RPC_INTERNAL;
-    serve(&f);
     begin(&f); /* logs a warning */
     WAIT(f.world, f.refused == 1);
     f.plugin.notify_code = RPC_OK;
@@ -166,7 +163,6 @@ static void one_that_went_before_its_answer_is_not_registered(void **state)
 
     prepare(&f, state);
     f.reaction = ANSWER_LATER;
-    serve(&f);
     begin(&f);
     WAIT(f.world, f.asked == 1);
     registering_close(&f.plugin);
@@ -183,7 +179,6 @@ static void an_error_of_get_info_is_not_told(void **state)
 
     prepare(&f, state);
     f.plugin.info_code = RPC_UNKNOWN;
-    serve(&f);
     begin(&f); /* logs a warning */
     WAIT(f.world, f.plugin.asked == 2);
     assert_int_equal(f.asked, 0);
@@ -200,7 +195,6 @@ static void one_that_does_not_answer_has_a_second(void **state)
 
     prepare(&f, state);
     f.plugin.mute = true;
-    serve(&f);
     uv_update_time(&f.world->loop);
     began_ms = uv_now(&f.world->loop);
     begin(&f); /* logs a warning */
@@ -217,7 +211,6 @@ static void an_answer_that_is_too_long_is_not_taken(void **state)
 
     prepare(&f, state);
     f.plugin.padding = REGISTRY_RECEIVED_BYTES_MAX;
-    serve(&f);
     begin(&f); /* logs a warning */
     WAIT(f.world, f.plugin.asked == 2);
     assert_int_equal(f.asked, 0);
@@ -237,7 +230,7 @@ static void one_that_listens_later_is_found(void **state)
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     strcpy(address.sun_path, f.path);
     assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
-    begin(&f);
+    dial(&f);
     world_settle(f.world);
     assert_int_equal(listen(fd, 8), 0);
     /* It is connected to: its backlog has somebody. */
@@ -253,7 +246,6 @@ static void one_that_is_left_is_told_nothing(void **state)
 
     prepare(&f, state);
     f.reaction = LEAVE;
-    serve(&f);
     begin(&f);
     WAIT(f.world, f.asked == 1);
     world_settle(f.world);
@@ -266,26 +258,22 @@ static void may_be_stopped_at_any_time(void **state)
     struct fixture f;
 
     prepare(&f, state); /* before it has dialled */
-    serve(&f);
     begin(&f);
     stop(&f);
 
     prepare(&f, state); /* while it asks */
     f.plugin.mute = true;
-    serve(&f);
     begin(&f);
     WAIT(f.world, f.plugin.asked == 1);
     stop(&f);
 
     prepare(&f, state); /* from inside */
     f.reaction = STOP;
-    serve(&f);
     begin(&f);
     WAIT(f.world, f.asked == 1);
     stop(&f);
 
     prepare(&f, state); /* while it tells */
-    serve(&f);
     begin(&f);
     WAIT(f.world, f.asked == 1);
     stop(&f);
