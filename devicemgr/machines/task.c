@@ -138,9 +138,17 @@ static void without_driver(struct tasks *tasks, struct task *task)
     set_state(tasks, task, CLAIM_OWED);
 }
 
-/* It has been said that it is unprepared, and goes out as soon as the driver is there. */
+/* It has been said that it is unprepared, and goes out as soon as the driver is there. Who asks once more
+ * after the store has lost that waits until it has it again. */
 static void owed(struct tasks *tasks, struct task *task, const struct driver_instance *instance)
 {
+    if (task_is_asked(task, TASK_UNPREPARE) && !task->claim->durable) {
+        task->kind = TASK_UNPREPARE;
+        task->before = CLAIM_OWED;
+        task->phase = TASK_STORING;
+        task->commit = task->claim->commit;
+        return;
+    }
     task_answer_unprepared(tasks, task);
     if (!instance || !task_owed_may_go(tasks, task))
         return;
@@ -289,10 +297,12 @@ void task_unanswered(struct tasks *tasks, struct task *task)
 
 /* ---- the store's ---- */
 
-/* Something may have been put off meanwhile. */
+/* Something may have been put off meanwhile; or a container was asked for with the claim. */
 static bool is_in_the_way(const struct tasks *tasks, const struct task *task)
 {
-    return task->kind == TASK_PREPARE && task_owed_first(tasks, task->claim);
+    if (task->kind == TASK_UNPREPARE)
+        return task->claim->users_len > 0 && task->before != CLAIM_OWED;
+    return task_owed_first(tasks, task->claim);
 }
 
 /* What was to be sent may be, if somebody still wants it. */
@@ -300,13 +310,16 @@ static void stored(struct tasks *tasks, struct task *task)
 {
     const struct driver_instance *instance = usable(tasks, task);
 
-    if (task->claim->state == CLAIM_OWED) {
+    if (is_in_the_way(tasks, task)) {
+        revert(tasks, task);
+    } else if (task->claim->state == CLAIM_OWED) {
         idle(task);
         task_answer_unprepared(tasks, task);
-    } else if (instance && task_is_asked(task, task->kind) && !is_in_the_way(tasks, task))
+    } else if (instance && task_is_asked(task, task->kind)) {
         call(tasks, task, instance);
-    else
+    } else {
         revert(tasks, task);
+    }
 }
 
 static void kept(struct tasks *tasks, struct task *task)

@@ -180,6 +180,29 @@ static void what_cannot_be_stored_is_not_promised(void **state)
     expect_nothing(w);
 }
 
+static void what_the_store_has_lost_is_stored_before_it_is_promised_again(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed(w);
+    devicemgr_store_reset(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+    expect(w, "commit *");
+    unprepare(w, 7, "c1"); /* the answer was lost on its way */
+    expect_nothing(w);
+    commit_failed(w, "disk full");
+    expect_with(w, "claim 7 refused 14", "disk full", NULL);
+    pass(w, COMMIT_RETRY_MS_MIN);
+    expect(w, "commit *");
+    unprepare(w, 8, "c1");
+    expect_nothing(w);
+    committed(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "owed");
+    expect(w, "claim 8 done");
+    driver_connected(w, 1);
+    expect(w, "unprepare c1 *");
+}
+
 /* ---- back ---- */
 
 static void it_goes_out_before_anything_is_prepared(void **state)
@@ -507,6 +530,7 @@ int main(void)
         CLAIMS_TEST(one_that_was_never_sent_owes_nothing),
         CLAIMS_TEST(after_rows_were_lost_it_may_have_been),
         CLAIMS_TEST(what_cannot_be_stored_is_not_promised),
+        CLAIMS_TEST(what_the_store_has_lost_is_stored_before_it_is_promised_again),
         CLAIMS_TEST(it_goes_out_before_anything_is_prepared),
         CLAIMS_TEST(it_goes_out_before_what_is_stored_with_it),
         CLAIMS_TEST(it_outlives_a_restart),

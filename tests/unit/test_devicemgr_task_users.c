@@ -155,6 +155,47 @@ static void nor_is_it_put_off_while_it_is_used(void **state)
     assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
 }
 
+static void one_that_is_asked_for_while_that_is_stored_counts(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    pass(w, CLAIM_USER_COMES_MS);
+    unprepare(w, 6, "c1");
+    expect(w, "commit claim c1 *");
+    create_with(w, "u1", "main", "example.com/dev=gpu-0");
+    expect_nothing(w);
+    committed(w);
+    expect(w, "list");
+    expect(w, "commit claim c1 *");
+    expect_nothing(w); /* the driver is not asked */
+    runtime_listed(w, "u1/main");
+    expect_with(w, "claim 6 refused 14", "container \"main\" of pod ns/u1", NULL);
+    committed(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+}
+
+static void nor_is_what_is_stored_put_off_then(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    pass(w, CLAIM_USER_COMES_MS);
+    driver_lost(w, 1, "closed");
+    unprepare(w, 6, "c1");
+    expect(w, "commit claim c1 *");
+    create_with(w, "u1", "main", "example.com/dev=gpu-0");
+    committed(w);
+    expect(w, "list");
+    expect(w, "commit claim c1 *");
+    expect_nothing(w); /* it is not promised */
+    committed(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+}
+
 static void there_is_a_most_of_users(void **state)
 {
     struct claim claim = {0};
@@ -184,6 +225,8 @@ int main(void)
         CLAIMS_TEST(who_used_it_is_known_after_a_restart),
         CLAIMS_TEST(a_runtime_that_does_not_answer_unprepares_nothing),
         CLAIMS_TEST(nor_is_it_put_off_while_it_is_used),
+        CLAIMS_TEST(one_that_is_asked_for_while_that_is_stored_counts),
+        CLAIMS_TEST(nor_is_what_is_stored_put_off_then),
         cmocka_unit_test(there_is_a_most_of_users),
     };
 
