@@ -31,6 +31,7 @@ static void revert(struct tasks *tasks, struct task *task)
     idle(task);
     if (task->claim->state != task->before)
         set_state(tasks, task, task->before == CLAIM_NEW ? CLAIM_ASKED : task->before);
+    task_note_local(tasks, task->claim);
 }
 
 struct devicemgr_claim *task_copy_names(const struct claim *claim)
@@ -297,25 +298,28 @@ void task_unanswered(struct tasks *tasks, struct task *task)
 
 /* ---- the store's ---- */
 
-/* Something may have been put off meanwhile; or a container was asked for with the claim. */
-static bool is_in_the_way(const struct tasks *tasks, const struct task *task)
+/* Whether it is not to be done any more: nobody waits for it; something was put off meanwhile; or a
+ * container was asked for with the claim. */
+static bool is_off(const struct tasks *tasks, const struct task *task)
 {
+    if (!task_is_asked(task, task->kind))
+        return true;
     if (task->kind == TASK_UNPREPARE)
         return task->claim->users_len > 0 && task->before != CLAIM_OWED;
     return task_owed_first(tasks, task->claim);
 }
 
-/* What was to be sent may be, if somebody still wants it. */
+/* What was to be sent may be, and what was to be promised. */
 static void stored(struct tasks *tasks, struct task *task)
 {
     const struct driver_instance *instance = usable(tasks, task);
 
-    if (is_in_the_way(tasks, task)) {
+    if (is_off(tasks, task)) {
         revert(tasks, task);
     } else if (task->claim->state == CLAIM_OWED) {
         idle(task);
         task_answer_unprepared(tasks, task);
-    } else if (instance && task_is_asked(task, task->kind)) {
+    } else if (instance) {
         call(tasks, task, instance);
     } else {
         revert(tasks, task);

@@ -20,7 +20,8 @@ struct task *task_edit(struct tasks *tasks, const struct claim *claim)
 }
 
 /* Each is tried before anything else. One that failed is in the way of what may be the same devices:
- * those of its pools, or any, as long as that is not known of both; unless it never had any. */
+ * those of its pools, or any, as long as that is not known of both; unless it never had any. What is not
+ * allocated may be in a moment. */
 static bool is_in_the_way(const struct tasks *tasks, const struct claim *owed,
                           const struct claim *claim)
 {
@@ -28,7 +29,7 @@ static bool is_in_the_way(const struct tasks *tasks, const struct claim *owed,
 
     if (!task || !task->tried || task->phase != TASK_IDLE)
         return true;
-    return owed->sent && (!claim->allocation_known || owed->devices.len == 0 ||
+    return owed->sent && (claim->allocation.len == 0 || owed->devices.len == 0 ||
                           granted_meet(&owed->devices, &claim->allocation));
 }
 

@@ -14,13 +14,20 @@ static bool all_local(const struct state *state, const struct claim *claim,
     return granted->len > 0;
 }
 
-/* One that was never answered has what is allocated. */
+/* It was sent once more since it was answered, and may have been allocated anew before that. */
+static bool may_have_others(const struct claim *claim)
+{
+    return claim->state == CLAIM_SENT || (claim->state == CLAIM_UNPREPARING && !claim->local);
+}
+
+/* What was not answered has what is allocated. */
 bool without_driver_local(const struct state *state, const struct claim *claim)
 {
-    if (claim->devices.len > 0)
+    if (claim->devices.len > 0 && !may_have_others(claim))
         return all_local(state, claim, &claim->devices) &&
                (claim->allocation.len == 0 || all_local(state, claim, &claim->allocation));
-    return claim->allocation_known && all_local(state, claim, &claim->allocation);
+    return claim->allocation_known && all_local(state, claim, &claim->allocation) &&
+           (claim->devices.len == 0 || all_local(state, claim, &claim->devices));
 }
 
 bool without_driver_unprepared(const struct state *state, const struct claim *claim)

@@ -182,6 +182,9 @@ static void enter(struct claim *claim, enum claim_state state, uint64_t now_ms)
         claim->since_ms = now_ms;
     claim->state = state;
     claim->sent = (claim->sent || state == CLAIM_SENT) && state != CLAIM_NEW;
+    if (state == CLAIM_SENT) /* of what is allocated now */
+        claim->local = claim->local && claim->allocation_known &&
+                       granted_same(&claim->allocation, &claim->devices);
 }
 
 void claim_set_state(struct claim *claim, enum claim_state state, uint64_t now_ms)

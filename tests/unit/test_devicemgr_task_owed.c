@@ -101,6 +101,27 @@ static void other_devices_are_looked_at_anew(void **state)
     expect_nothing(w);
 }
 
+static void what_is_sent_once_more_may_have_other_devices(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    prepare(w, 6, "c1"); /* it may have been allocated anew since */
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "prepare c1 *");
+    driver_lost(w, 1, "closed");
+    claim_cancelled(w, 6);
+    unprepare(w, 7, "c1");
+    expect_nothing(w);
+    claim_allocated(w, "c1", "p", "gpu-0"); /* it has not */
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "claim 7 done");
+}
+
 static void one_that_was_never_answered_has_what_is_allocated(void **state)
 {
     struct world *w = *state;
@@ -175,6 +196,23 @@ static void what_cannot_be_stored_is_not_promised(void **state)
     commit_failed(w, "disk full");
     expect_with(w, "claim 6 refused 14", "disk full", NULL);
     expect_stored(w, "commit claim *");
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+    driver_connected(w, 1);
+    expect_nothing(w);
+}
+
+static void what_nobody_waits_for_is_not_put_off(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    c1_prepared_and_driver_lost(w, "gpu-0");
+    unprepare(w, 6, "c1");
+    expect(w, "commit claim c1 *");
+    claim_cancelled(w, 6); /* and nobody was told */
+    committed(w);
+    expect(w, "commit claim c1 *");
+    committed(w);
     assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
     driver_connected(w, 1);
     expect_nothing(w);
@@ -304,6 +342,9 @@ static void one_that_fails_is_in_the_way_of_its_pool(void **state)
     assert_int_equal(logged(w, "failed: device is lost"), 1);
     prepare(w, 7, "c2");
     expect_nothing(w); /* it is not known of which pool it has devices */
+    devicemgr_claim_allocation(w->mgr, w->now_ms, "c2", false, NULL, 0);
+    devicemgr_run(w->mgr);
+    expect_nothing(w); /* nor is it of what may be allocated in a moment */
     claim_allocated(w, "c2", "p", "gpu-1");
     expect_nothing(w);
     prepare(w, 8, "c3");
@@ -526,10 +567,12 @@ int main(void)
         CLAIMS_TEST(nor_is_one_that_has_some_of_each),
         CLAIMS_TEST(that_it_was_seen_once_is_remembered),
         CLAIMS_TEST(other_devices_are_looked_at_anew),
+        CLAIMS_TEST(what_is_sent_once_more_may_have_other_devices),
         CLAIMS_TEST(one_that_was_never_answered_has_what_is_allocated),
         CLAIMS_TEST(one_that_was_never_sent_owes_nothing),
         CLAIMS_TEST(after_rows_were_lost_it_may_have_been),
         CLAIMS_TEST(what_cannot_be_stored_is_not_promised),
+        CLAIMS_TEST(what_nobody_waits_for_is_not_put_off),
         CLAIMS_TEST(what_the_store_has_lost_is_stored_before_it_is_promised_again),
         CLAIMS_TEST(it_goes_out_before_anything_is_prepared),
         CLAIMS_TEST(it_goes_out_before_what_is_stored_with_it),
