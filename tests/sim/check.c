@@ -40,6 +40,7 @@ void check_settled(struct world *w)
     publisher_check(w);
     shown_check(w);
     bridge_check(w);
+    dra_check(w);
 }
 
 void check_nothing_left(struct world *w)

@@ -83,7 +83,15 @@
     X(DRA_OWED, "claims whose unprepare was put off")                                              \
     X(DRA_CACHED, "claims that were prepared without their driver")                                \
     X(DRA_FAILED, "claims that a driver refused")                                                  \
-    X(DRA_REFUSED, "claims that were refused for want of their driver")
+    X(DRA_REFUSED, "claims that were refused for want of their driver")                            \
+    X(DRA_CANCELLED, "calls for a claim that the kubelet gave up")                                 \
+    X(DRA_HUNG, "calls of drivers that were not answered in time")                                 \
+    X(DRA_CREATES, "containers asked for with claims")                                             \
+    X(DRA_USED, "refusals to unprepare what a container may run with")                             \
+    X(DRA_API_AWAY, "times the API server went or came back")                                      \
+    X(DRA_WIPED, "times the slices of a driver were wiped")                                        \
+    X(DRA_WIPE_REFUSED, "times that was refused, or nobody was there for it")                      \
+    X(DRA_WIPE_CANCELLED, "times it was taken back, as the driver was")
 
 enum count {
 #define X(name, words) COUNT_##name,

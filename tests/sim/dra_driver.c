@@ -3,14 +3,11 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cri-proto/dra_v1.pb-c.h"
 #include "devicemgr/dra.h"
 #include "tests/sim/check.h"
 #include "tests/sim/dra.h"
-#include "tests/sim/promise.h"
 #include "tests/sim/world.h"
 
 #define STEP_MS_MAX 8000
@@ -20,6 +17,8 @@
 #define BAD_FAILS_PERCENT 70
 #define BAD_STEP_MS_MAX 2500
 #define AWAY_MS_MAX 60000
+/* How often one is away so long that its slices are wiped. */
+#define LONG_PERCENT 30
 #define CALL_MS 45000
 
 static const char *const NAMES[DRA_DRIVERS] = {DRA_LOCAL_DRIVER, "net.example.com"};
@@ -29,9 +28,17 @@ const char *dra_driver_name(size_t driver)
     return NAMES[driver];
 }
 
-size_t dra_claim_find(const char *uid)
+const char *dra_pool_name(unsigned device)
 {
-    return (size_t)strtoul(uid + 1, NULL, 10);
+    return device / DRA_POOL_DEVICES ? "pool1" : "pool0";
+}
+
+void dra_cdi_name(size_t claim, size_t driver, unsigned version, char name[48])
+{
+    if (version)
+        snprintf(name, 48, "%s/device=c%zu-v%u", NAMES[driver], claim, version);
+    else
+        snprintf(name, 48, "%s/device=c%zu", NAMES[driver], claim);
 }
 
 bool dra_driver_there(const struct dra_driver *d)
@@ -48,17 +55,44 @@ static struct dra_op *find_op(struct dra *dra, uint64_t number)
     return NULL;
 }
 
-static void end_ops(struct dra *dra, uint64_t instance)
+static void take_effect(struct world *w, struct dra_op *op)
+{
+    const struct dra_claim *claim = &w->dra.claims[op->claim];
+    struct dra_truth *truth = &w->dra.claims[op->claim].truth[op->driver];
+
+    op->fails = op->fails || (op->prepare && !claim->allocated);
+    if (op->fails || op->done)
+        return;
+    op->done = true;
+    truth->prepared = op->prepare;
+    truth->unknown = false;
+    truth->owed = truth->owed && op->prepare;
+    if (!op->prepare)
+        return;
+    truth->version++;
+    truth->device = claim->device[op->driver];
+}
+
+/* The connection of those on this instance (0: all) is over: what was sent may have been done. */
+static void end_ops(struct world *w, uint64_t instance)
 {
     for (size_t i = 0; i < DRA_OPS_MAX; i++) {
-        if (dra->ops[i].instance == instance)
-            dra->ops[i] = (struct dra_op){0};
+        struct dra_op *op = &w->dra.ops[i];
+        struct rng rng;
+
+        if (!op->number || (instance && op->instance != instance))
+            continue;
+        rng = world_draw(w, DRAW_DRA_ANSWERS, op->claim, 2 + op->driver);
+        if (rng_percent(&rng, 50))
+            take_effect(w, op);
+        *op = (struct dra_op){0};
     }
 }
 
 static void note_trouble(struct world *w, size_t driver)
 {
     w->dra.trouble_ms[driver] = w->now_ms;
+    dra_wipe_note(w, driver);
 }
 
 /* ---- registration, connections ---- */
@@ -87,6 +121,8 @@ static void connect(struct world *w, uint64_t driver, uint64_t instance)
     world_note(w, "driver %" PRIu64 ": %" PRIu64 " is connected", driver, instance);
     devicemgr_driver_connected(w->shim.core, shim_now_ms(w), instance);
     shim_run(w);
+    if (driver == 0)
+        dra_publish(w);
 }
 
 static void connect_later(struct world *w, size_t driver, uint64_t instance, uint64_t ms_max)
@@ -134,7 +170,7 @@ static void deregister(struct world *w, size_t driver, bool old)
     }
     d->old = 0;
     d->old_connected = false;
-    end_ops(&w->dra, instance);
+    end_ops(w, instance);
     note_trouble(w, driver);
     world_note(w, "driver %zu: %" PRIu64 " is deregistered", driver, instance);
     devicemgr_driver_deregister(w->shim.core, shim_now_ms(w), instance);
@@ -158,7 +194,7 @@ static void lose(struct world *w, size_t driver, struct rng *rng)
     if (!d->connected)
         return;
     d->connected = false;
-    end_ops(&w->dra, d->instance);
+    end_ops(w, d->instance);
     note_trouble(w, driver);
     world_note(w, "driver %zu: %" PRIu64 " is lost", driver, d->instance);
     connect_later(w, driver, d->instance, rng_percent(rng, 50) ? 1000 : AWAY_MS_MAX);
@@ -168,11 +204,15 @@ static void lose(struct world *w, size_t driver, struct rng *rng)
 
 static void goes(struct world *w, size_t driver, struct rng *rng)
 {
+    uint64_t away_ms = rng_percent(rng, LONG_PERCENT)
+                           ? rng_between(rng, AWAY_MS_MAX / 2, AWAY_MS_MAX)
+                           : rng_delay_ms(rng, AWAY_MS_MAX);
+
     w->dra.drivers[driver].up = false;
     deregister(w, driver, true);
     if (w->shim.core)
         deregister(w, driver, false);
-    world_after(w, rng, rng_delay_ms(rng, AWAY_MS_MAX) + 1, comes, driver, 0);
+    world_after(w, rng, away_ms + 1, comes, driver, 0);
 }
 
 /* ---- its trouble ---- */
@@ -215,29 +255,13 @@ void dra_drivers_init(struct world *w)
     }
 }
 
-void dra_heal(struct world *w)
+void dra_drivers_heal(struct world *w)
 {
-    for (size_t i = 0; w->dra.there && i < DRA_DRIVERS; i++)
+    for (size_t i = 0; i < DRA_DRIVERS; i++)
         comes(w, i, 0);
 }
 
 /* ---- the shim ---- */
-
-static void slice(struct world *w, uint64_t incarnation, uint64_t pool)
-{
-    char names[DRA_CLAIMS_MAX][16];
-    const char *devices[DRA_CLAIMS_MAX];
-
-    if (!shim_lives(w, incarnation))
-        return;
-    for (size_t i = 0; i < DRA_CLAIMS_MAX; i++) {
-        snprintf(names[i], sizeof names[i], "g%zu", i);
-        devices[i] = names[i];
-    }
-    devicemgr_slice(w->shim.core, shim_now_ms(w), pool ? "s1" : "s0", NAMES[0],
-                    pool ? "pool1" : "pool0", devices, DRA_CLAIMS_MAX);
-    shim_run(w);
-}
 
 static void again(struct world *w, uint64_t incarnation, uint64_t driver)
 {
@@ -247,46 +271,20 @@ static void again(struct world *w, uint64_t incarnation, uint64_t driver)
         register_one(w, driver);
 }
 
-static void forget_lost(struct world *w)
-{
-    for (size_t i = 0; i < w->dra.claims_len; i++) {
-        for (size_t d = 0; d < DRA_DRIVERS; d++) {
-            struct dra_truth *truth = &w->dra.claims[i].truth[d];
-            char uid[16];
-
-            snprintf(uid, sizeof uid, "c%zu", i);
-            truth->tried = false;
-            if (store_find(&w->store, DEVICEMGR_RECORD_CLAIM, uid, NAMES[d], ""))
-                continue;
-            truth->unknown = truth->prepared;
-            if (truth->owed)
-                *truth = (struct dra_truth){0}; /* the driver is told by hand */
-        }
-    }
-}
-
-void dra_shim_started(struct world *w)
+void dra_drivers_shim_started(struct world *w)
 {
     struct rng rng = world_draw(w, DRAW_DRA_STARTS, 0, 0);
 
-    if (!w->dra.there)
-        return;
-    forget_lost(w);
     for (size_t i = 0; i < DRA_DRIVERS; i++) {
         note_trouble(w, i);
         world_after(w, &rng, rng_delay_ms(&rng, w->faults ? AWAY_MS_MAX : 1000) + 1, again,
                     w->shim.incarnation, i);
     }
-    if (!rng_percent(&rng, 70))
-        return; /* nobody looks at the cluster */
-    for (size_t pool = 0; pool < 2; pool++)
-        world_after(w, &rng, rng_delay_ms(&rng, 20000) + 1, slice, w->shim.incarnation, pool);
 }
 
-void dra_shim_gone(struct world *w)
+void dra_drivers_shim_gone(struct world *w)
 {
-    memset(w->dra.ops, 0, sizeof w->dra.ops);
-    memset(w->dra.asked, 0, sizeof w->dra.asked);
+    end_ops(w, 0);
     for (size_t i = 0; i < DRA_DRIVERS; i++) {
         struct dra_driver *d = &w->dra.drivers[i];
 
@@ -297,26 +295,37 @@ void dra_shim_gone(struct world *w)
 
 /* ---- calls ---- */
 
-static size_t answer_of(const struct dra_op *op, unsigned version, uint8_t bytes[256])
+static size_t answer_of(const struct dra_op *op, const struct dra_truth *truth, uint8_t bytes[256])
 {
     Dra__V1__NodePrepareResourceResponse message = DRA__V1__NODE_PREPARE_RESOURCE_RESPONSE__INIT;
-    Dra__V1__Device device = DRA__V1__DEVICE__INIT, *devices[] = {&device};
-    char name[16], cdi[32], *ids[] = {cdi};
+    Dra__V1__Device device = DRA__V1__DEVICE__INIT;
+    char name[16], stable[48], newest[48], *ids[] = {stable, newest};
+    Dra__V1__Device *devices[] = {&device};
 
-    snprintf(name, sizeof name, "g%zu", op->claim);
-    snprintf(cdi, sizeof cdi, "v%u", version);
+    snprintf(name, sizeof name, "g%u", truth->device % DRA_POOL_DEVICES);
+    dra_cdi_name(op->claim, op->driver, 0, stable);
+    dra_cdi_name(op->claim, op->driver, truth->version, newest);
     device.device_name = name;
-    device.pool_name = (char *)(op->claim % 2 ? "pool1" : "pool0");
+    device.pool_name = (char *)dra_pool_name(truth->device);
     device.cdi_device_ids = ids;
-    device.n_cdi_device_ids = 1;
+    device.n_cdi_device_ids = 2;
     message.devices = devices;
     message.n_devices = 1;
     return dra__v1__node_prepare_resource_response__pack(&message, bytes);
 }
 
+static void note_failed(struct world *w, const struct dra_op *op)
+{
+    struct dra_truth *truth = &w->dra.claims[op->claim].truth[op->driver];
+
+    truth->failed_ms = w->now_ms;
+    truth->tried = truth->tried || !op->prepare;
+}
+
 static void answer(struct world *w, uint64_t number, uint64_t unused)
 {
     struct dra_op *op = find_op(&w->dra, number);
+    const struct dra_truth *truth;
     uint8_t bytes[256];
     struct dra_op is;
 
@@ -325,17 +334,18 @@ static void answer(struct world *w, uint64_t number, uint64_t unused)
         return;
     is = *op;
     *op = (struct dra_op){0};
+    if (is.late)
+        return;
+    truth = &w->dra.claims[is.claim].truth[is.driver];
     world_note(w, "driver %zu: c%zu %s %s", is.driver, is.claim,
                is.prepare ? "prepare" : "unprepare", is.fails ? "failed" : "done");
-    if (is.fails && !is.prepare)
-        w->dra.claims[is.claim].truth[is.driver].tried = true;
+    if (is.fails)
+        note_failed(w, &is);
     if (is.fails)
         devicemgr_claim_answered(w->shim.core, shim_now_ms(w), is.call, 2, "no", NULL, 0);
     else
-        devicemgr_claim_answered(
-            w->shim.core, shim_now_ms(w), is.call, 0, NULL, bytes,
-            is.prepare ? answer_of(&is, w->dra.claims[is.claim].truth[is.driver].version, bytes)
-                       : 0);
+        devicemgr_claim_answered(w->shim.core, shim_now_ms(w), is.call, 0, NULL, bytes,
+                                 is.prepare ? answer_of(&is, truth, bytes) : 0);
     shim_run(w);
 }
 
@@ -344,63 +354,43 @@ static void execute(struct world *w, uint64_t number, uint64_t delay_ms)
 {
     struct dra_op *op = find_op(&w->dra, number);
     struct rng rng = world_draw(w, DRAW_DRA_ANSWERS, op ? op->claim : 0, op ? op->driver : 0);
-    struct dra_truth *truth;
 
     if (!op)
         return;
-    truth = &w->dra.claims[op->claim].truth[op->driver];
-    if (!op->fails) {
-        truth->prepared = op->prepare;
-        truth->unknown = false;
-        truth->version += op->prepare;
-        truth->owed = truth->owed && op->prepare;
-    }
+    take_effect(w, op);
     world_after(w, &rng, delay_ms, answer, number, 0);
 }
 
-/* Whether what the driver has of the claim must be gone before the other is prepared. */
-static void check_owed(struct world *w, const struct dra_op *op)
+/* Nobody waits for it any more. */
+static void run_out(struct world *w, uint64_t number, uint64_t unused)
 {
-    for (size_t i = 0; i < w->dra.claims_len; i++) {
-        const struct dra_truth *truth = &w->dra.claims[i].truth[op->driver];
-        bool tried = truth->tried || truth->tried_run == w->shim.runs;
+    struct dra_op *op = find_op(&w->dra, number);
 
-        check_that(w, !truth->owed || truth->unknown || (tried && i % 2 != op->claim % 2),
-                   "c%zu is prepared by driver %zu before c%zu is unprepared", op->claim,
-                   op->driver, i);
-    }
-}
-
-/* The newest that is connected, or was, when the call was decided on: the run that makes it came later. */
-static bool is_right_instance(const struct world *w, const struct dra_op *op)
-{
-    const struct dra_driver *d = &w->dra.drivers[op->driver];
-
-    if (op->instance == d->instance)
-        return d->connected;
-    return op->instance == d->old && d->old_connected &&
-           (!d->connected || d->old_run == w->shim.runs);
-}
-
-static void check_call(struct world *w, const struct dra_op *op, const char *uid)
-{
-    check_that(w, is_right_instance(w, op),
-               "driver %zu is called at the newest instance that is connected", op->driver);
-    for (size_t i = 0; i < DRA_OPS_MAX; i++) {
-        const struct dra_op *other = &w->dra.ops[i];
-
-        check_that(w,
-                   other->number == 0 || other->claim != op->claim || other->driver != op->driver,
-                   "driver %zu is asked for c%zu in two calls at once", op->driver, op->claim);
-    }
-    if (!op->prepare)
+    (void)unused;
+    if (!op || op->late || !w->shim.core)
         return;
-    /* A file that was taken away between the decision and the call had the row. */
-    check_that(w,
-               store_find(&w->store, DEVICEMGR_RECORD_CLAIM, uid, NAMES[op->driver], "") ||
-                   (w->store.reset && w->shim.late),
-               "%s is durable before it is prepared", uid);
-    check_owed(w, op);
+    op->late = true;
+    count_add(COUNT_DRA_HUNG);
+    world_note(w, "driver %zu: %s c%zu is late", op->driver, op->prepare ? "prepare" : "unprepare",
+               op->claim);
+    note_failed(w, op);
+    devicemgr_claim_answered(w->shim.core, shim_now_ms(w), op->call, 4, "deadline exceeded", NULL,
+                             0);
+    shim_run(w);
+}
+
+/* A driver does one thing after the other for a claim: what was too late comes first, or never. */
+static void end_late(struct world *w, const struct dra_op *next, struct rng *rng)
+{
+    for (size_t i = 0; i < DRA_OPS_MAX; i++) {
+        struct dra_op *op = &w->dra.ops[i];
+
+        if (!op->number || !op->late || op->claim != next->claim || op->driver != next->driver)
+            continue;
+        if (rng_percent(rng, 50))
+            take_effect(w, op);
+        *op = (struct dra_op){0};
+    }
 }
 
 static size_t driver_of(const struct dra *dra, uint64_t instance)
@@ -414,27 +404,29 @@ static size_t driver_of(const struct dra *dra, uint64_t instance)
 }
 
 void dra_called(struct world *w, bool prepare, uint64_t instance, uint64_t call,
-                const struct devicemgr_claim *claim)
+                const struct devicemgr_claim *claim, uint64_t timeout_ms)
 {
     size_t driver = driver_of(&w->dra, instance), id = dra_claim_find(claim->uid), slot = 0;
     struct rng rng = world_draw(w, DRAW_DRA_CALLED, id, 2 * driver + prepare);
-    bool slow = w->faults && rng_percent(&rng, 5);
-    struct dra_op op = {
-        .number = ++w->dra.last_number,
-        .call = call,
-        .instance = instance,
-        .prepare = prepare,
-        .claim = id,
-        .driver = driver,
-        .fails = w->faults &&
-                 rng_percent(&rng, prepare ? FAILS_PERCENT : w->dra.drivers[driver].fails_percent)};
+    bool slow = w->faults && rng_percent(&rng, 5), hangs = w->faults && rng_percent(&rng, 2);
+    unsigned percent = prepare ? FAILS_PERCENT : w->dra.drivers[driver].fails_percent;
+    struct dra_op op = {.number = ++w->dra.last_number,
+                        .call = call,
+                        .instance = instance,
+                        .prepare = prepare,
+                        .claim = id,
+                        .driver = driver,
+                        .fails = w->faults && rng_percent(&rng, percent)};
 
-    check_call(w, &op, claim->uid);
+    dra_judge_call(w, &op);
     world_note(w, "driver %zu: %s %s", driver, prepare ? "prepare" : "unprepare", claim->uid);
+    end_late(w, &op, &rng);
     while (slot < DRA_OPS_MAX - 1 && w->dra.ops[slot].number)
         slot++;
     w->dra.ops[slot] = op;
     count_add(prepare ? COUNT_DRA_PREPARES : COUNT_DRA_UNPREPARES);
-    world_after(w, &rng, rng_delay_ms(&rng, 3000) + 1, execute, op.number,
-                slow ? CALL_MS - 5000 : rng_delay_ms(&rng, 3000) + 1);
+    world_after(w, &rng, timeout_ms, run_out, op.number, 0);
+    if (!hangs)
+        world_after(w, &rng, rng_delay_ms(&rng, 3000) + 1, execute, op.number,
+                    slow ? CALL_MS - 5000 : rng_delay_ms(&rng, 3000) + 1);
 }

@@ -41,6 +41,10 @@ enum {
  * runtime knows nothing, so long if the file still names it. */
 #define POD_COMES_MS 300000
 #define POD_RETURNS_MS 3600000
+/* A driver is waited for so long. */
+#define CLAIM_HOLD_MS 40000
+/* A container that was asked for with a claim may come so long. */
+#define CLAIM_USER_COMES_MS 10000
 /* The pod of a dead sandbox that was stopped may get another so long. */
 #define SANDBOX_REMADE_MS 120000
 

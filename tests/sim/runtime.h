@@ -68,6 +68,7 @@ struct rt_container {
     uint64_t begun_ms;             /* when its create reached the shim */
     bool damaged;                  /* while rows were missing */
     bool rival;                    /* made by another client of the runtime (rival.h) */
+    uint64_t claimant; /* of a pod with claims: its create (dra.h); 0: it is another's */
     uint64_t heard_ms; /* since when a list tells the shim of that one; UINT64_MAX: not yet */
 };
 

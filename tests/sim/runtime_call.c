@@ -227,7 +227,9 @@ static void answer(struct world *w, uint64_t number, uint64_t unused)
         return;
     world_note(w, "runtime: %s of u%u (%u) answered%s", CALL_NAMES[call.kind], call.pod,
                call.subject, call.failed ? ": refused" : "");
-    if (call.kind == CALL_CREATE_CONTAINER)
+    if (call.kind == CALL_CREATE_CONTAINER && call.made.claimant)
+        dra_answered(w, call.create, call.failed ? 0 : call.made.id);
+    else if (call.kind == CALL_CREATE_CONTAINER)
         client_answered(w, call.create, call.failed ? 0 : call.made.id);
     else if (!call.failed)
         tell_answer(w, &call);

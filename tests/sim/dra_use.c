@@ -1,0 +1,111 @@
+/*
+ * Which containers use a claim.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cri-proto/checkpoint_v1.pb-c.h"
+#include "tests/sim/dra.h"
+#include "tests/sim/promise.h"
+#include "tests/sim/world.h"
+
+struct dra_use *dra_use_find(struct world *w, uint64_t create)
+{
+    for (size_t i = 0; create && i < DRA_USES_MAX; i++) {
+        if (w->dra.uses[i].create == create)
+            return &w->dra.uses[i];
+    }
+    return NULL;
+}
+
+static bool uses(const struct dra_use *use, size_t claim, size_t driver, bool known)
+{
+    for (size_t i = 0; i < use->claims_len; i++) {
+        if (use->claims[i] == claim && dra_uses(claim, driver))
+            return !known || use->known[i][driver];
+    }
+    return false;
+}
+
+const struct dra_use *dra_user(struct world *w, size_t claim, size_t driver)
+{
+    for (size_t i = 0; i < w->runtime.containers_end; i++) {
+        const struct rt_container *c = &w->runtime.containers[i];
+        const struct dra_use *use = c->id ? dra_use_find(w, c->claimant) : NULL;
+
+        if (use && runtime_live(c) && uses(use, claim, driver, true) &&
+            c->made_ms <= use->asked_ms + CLAIM_USER_COMES_MS)
+            return use;
+    }
+    return NULL;
+}
+
+bool dra_may_be_used(struct world *w, size_t claim, size_t driver)
+{
+    for (size_t i = 0; i < DRA_USES_MAX; i++) {
+        const struct dra_use *use = &w->dra.uses[i];
+        uint64_t ended_ms = runtime_ended_ms(w, use->uid);
+        uint64_t asked_ms = use->asked_ms > w->shim.started_ms ? use->asked_ms : w->shim.started_ms;
+
+        if (use->create && uses(use, claim, driver, false) &&
+            (runtime_runs(w, use->uid) || !lister_heard_since(w, ended_ms + 1) ||
+             !lister_heard_since(w, asked_ms + CLAIM_USER_COMES_MS)))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the claim's row says that it is prepared (`sandbox` NULL), or that this one has it. */
+static bool row_says(struct world *w, size_t claim, size_t driver, const char *sandbox)
+{
+    const struct store_row *row;
+    Checkpoint__V1__Claim *is;
+    bool says;
+    char uid[16];
+
+    dra_claim_names(claim, uid);
+    row = store_find(&w->store, DEVICEMGR_RECORD_CLAIM, uid, dra_driver_name(driver), "");
+    is = row ? checkpoint__v1__claim__unpack(NULL, row->record.value_bytes, row->record.value)
+             : NULL;
+    says = is && !sandbox && strcmp(is->state, "prepared") == 0;
+    for (size_t i = 0; is && sandbox && i < is->n_users; i++)
+        says = says || strcmp(is->users[i]->sandbox_id, sandbox) == 0;
+    checkpoint__v1__claim__free_unpacked(is, NULL);
+    return says;
+}
+
+void dra_uses_shim_started(struct world *w)
+{
+    for (size_t i = 0; i < DRA_USES_MAX; i++) {
+        struct dra_use *use = &w->dra.uses[i];
+        char sandbox[16];
+
+        snprintf(sandbox, sizeof sandbox, "s%u", use->sandbox);
+        for (size_t c = 0; use->create && c < use->claims_len; c++) {
+            for (size_t d = 0; d < DRA_DRIVERS; d++)
+                use->known[c][d] = use->known[c][d] && row_says(w, use->claims[c], d, sandbox);
+        }
+    }
+}
+
+/* ---- what is noted ---- */
+
+void dra_use_note(struct world *w, const struct dra_pod *pod, unsigned sandbox, uint64_t number)
+{
+    struct dra_use *use = &w->dra.uses[w->dra.uses_len++ % DRA_USES_MAX];
+
+    *use = (struct dra_use){.create = number,
+                            .uid = pod->uid,
+                            .sandbox = sandbox,
+                            .claims_len = pod->claims_len,
+                            .asked_ms = w->now_ms};
+    for (size_t i = 0; i < pod->claims_len; i++) {
+        const struct dra_claim *claim = &w->dra.claims[pod->claims[i]];
+
+        use->claims[i] = pod->claims[i];
+        for (size_t d = 0; d < DRA_DRIVERS; d++) {
+            use->device[i][d] = claim->given[d];
+            use->known[i][d] = claim->has[d] && row_says(w, pod->claims[i], d, NULL);
+        }
+    }
+}
