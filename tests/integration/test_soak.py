@@ -21,7 +21,7 @@ import h2.exceptions
 from asking import by_annotation, envs, outcome
 from capture import GOAWAY, TO_CLIENT, FrameReader
 from criclient import Client
-from process import MIB, open_files, rss_bytes
+from process import MIB, open_files, rss_bytes, unix_clients
 from protos import RUNTIME, cri
 from rawh2 import Connection, framed
 from runtime import Reply
@@ -337,9 +337,9 @@ def test_soak(runtime, small_quarantine, make_shim, make_plugin):
     print(soak.counts, f"{first / MIB:.1f} MiB, then {second / MIB:.1f} MiB")
     gc.collect()  # a client's socket may still hang in the traceback of an error that ended it
     try:
-        wait_until(lambda: not _files(shim.pid) - before, "all connections are closed")
+        wait_until(lambda: not _left_over(shim, before), "all connections are closed")
     finally:
-        print("open more than before:", _files(shim.pid) - before, "before:", before)
+        print("open more than before:", _left_over(shim, before), "before:", before)
     assert second < 1.25 * first + 16 * MIB, (first, second)
     with Client(shim.socket) as client:
         client.wait_ready()
@@ -355,6 +355,14 @@ def test_soak(runtime, small_quarantine, make_shim, make_plugin):
 def _files(pid):
     """How many files of each kind are open: a socket's kind is its path, if it has one."""
     return collections.Counter(re.sub(r"\[\d+\]", "", link) for link in open_files(pid).values())
+
+
+def _left_over(shim, before):
+    """What is open that was not before, but for connections that are their client's to close: gRPC's C
+    core keeps one now and then, long after its channel was closed. Each has one to the runtime."""
+    kept = unix_clients(shim.pid, shim.socket)
+    clients = collections.Counter({"socket:": kept, f"socket: {shim.socket}": kept})
+    return _files(shim.pid) - before - clients
 
 
 def _settled_files(pid):

@@ -2,6 +2,8 @@
 
 import os
 import pathlib
+import re
+import subprocess
 
 MIB = 1 << 20  # rss_bytes() is mostly compared with some of these
 
@@ -47,6 +49,19 @@ def open_files(pid):
         except FileNotFoundError:
             pass  # closed in the meantime
     return found
+
+
+def unix_clients(pid, path):
+    """Of the connections that the process has accepted on the socket at `path`: how many have their
+    other end in this process."""
+    def inodes(of, end):
+        return {re.search(r"\d+", link)[0] for link in open_files(of).values()
+                if link.startswith("socket:") and link.endswith(end)}
+
+    lines = subprocess.run(["ss", "-xn"], capture_output=True, text=True, check=True).stdout
+    peers = {fields[5]: fields[7] for fields in map(str.split, lines.splitlines()[1:])}
+    own = inodes(os.getpid(), "")
+    return sum(peers.get(inode) in own for inode in inodes(pid, f" {path}"))
 
 
 def is_sanitized(pid):
