@@ -81,4 +81,28 @@ struct devicemgr_claim_consumers {
 void devicemgr_claim_consumers(struct devicemgr *mgr, uint64_t now_ms, const char *uid,
                                const struct devicemgr_claim_consumers *consumers);
 
+/* ---- all that are in force, as the lists of lists.h. The key is resource, id, "key:Effect", source, words ---- */
+
+#define DEVICEMGR_TAINT_KEY 5
+struct devicemgr_taint_row {
+    const char *resource; /* or driver; "": of any, by a rule */
+    const char
+        *id; /* or "pool/device"; "": of each of it; "*" in a rule's place of any; borrowed until
+                           * `each` returns */
+    const char *key, *value, *effect;
+    const char *source; /* operator, settings, health, slice, rule */
+    const char *words;  /* the operator's reason, or the rule's name; "" */
+    uint64_t since_ms_ago;
+    uint64_t ends_in_ms; /* it ends by itself then; UINT64_MAX: it does not */
+    bool held_back;      /* by health: it would be NoExecute, but too many devices are unhealthy */
+    bool refused;        /* a rule that is for every device there is: not followed */
+    size_t
+        pods; /* that have such a device and do not tolerate it, or not for ever: NoExecute evicts them */
+};
+struct devicemgr_which;
+void devicemgr_taints(const struct devicemgr *mgr, uint64_t now_ms,
+                      const struct devicemgr_which *which,
+                      bool (*each)(void *user, const struct devicemgr_taint_row *taint),
+                      void *user);
+
 #endif

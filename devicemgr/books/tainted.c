@@ -108,18 +108,23 @@ static bool each_of_orders(const struct state *state, const char *resource, cons
     return true;
 }
 
+struct taint tainted_of_settings(const struct settings_taint *is)
+{
+    return (struct taint){.source = TAINT_BY_SETTINGS,
+                          .effect = is->effect,
+                          .key = is->key,
+                          .value = is->value,
+                          .words = "",
+                          .added_ms = is->added_ms,
+                          .end_ms = UINT64_MAX};
+}
+
 static bool each_of_settings(const struct state *state, const char *resource, const char *id,
                              bool (*each)(void *user, const struct taint *taint), void *user)
 {
     for (size_t i = 0; i < state->tainted.settings_len; i++) {
         const struct settings_taint *is = &state->tainted.settings[i];
-        const struct taint taint = {.source = TAINT_BY_SETTINGS,
-                                    .effect = is->effect,
-                                    .key = is->key,
-                                    .value = is->value,
-                                    .words = "",
-                                    .added_ms = is->added_ms,
-                                    .end_ms = UINT64_MAX};
+        const struct taint taint = tainted_of_settings(is);
 
         if (is_meant(is, resource, id) && !each(user, &taint))
             return false;

@@ -79,6 +79,8 @@ bool tainted_kept_back(const struct state *state, const char *resource, const ch
 bool tainted_no_execute(const struct state *state);
 /* The taint of the operator, as it is. */
 struct taint tainted_of_order(const struct order *order);
+/* And that of the settings. */
+struct taint tainted_of_settings(const struct settings_taint *is);
 
 /* Orders that have ended by themselves go, and what devices' health leads to is looked at, as far as that is due.
  * To be called after events and ticks. */

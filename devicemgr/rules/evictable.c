@@ -75,7 +75,8 @@ static void look_at(struct holder *holder)
 
 static bool is_meant(const struct walk *walk, const char *resource, const char *id)
 {
-    return !walk->resource || (strcmp(walk->resource, resource) == 0 && strcmp(walk->id, id) == 0);
+    return !walk->resource ||
+           (strcmp(walk->resource, resource) == 0 && (!walk->id || strcmp(walk->id, id) == 0));
 }
 
 /* ---- devices of plugins ---- */

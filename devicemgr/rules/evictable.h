@@ -31,7 +31,7 @@ struct evictable {
  * of that uid, or sandbox, is known here. */
 size_t evictable_each(const struct state *state,
                       void (*each)(void *user, const struct evictable *evictable), void *user);
-/* The same of one device, if it had this taint and no other. */
+/* The same of one device, or of all of a resource (`id` NULL), if it had this taint and no other. */
 void evictable_by(const struct state *state, const char *resource, const char *id,
                   const struct taint *taint,
                   void (*each)(void *user, const struct evictable *evictable), void *user);

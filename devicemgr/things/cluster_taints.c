@@ -1,5 +1,6 @@
 #include "devicemgr/things/cluster_taints.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "devicemgr/things/limits.h"
@@ -169,9 +170,8 @@ static bool is_of_pool(const struct tainted_slice *slice, const char *driver, co
     return strcmp(slice->driver, driver) == 0 && strcmp(slice->pool, pool) == 0;
 }
 
-static bool each_of_slices(const struct cluster_taints *table, const char *driver, const char *pool,
-                           const char *device, bool (*each)(void *user, const struct taint *taint),
-                           void *user)
+/* The highest generation of a pool. */
+static int64_t newest_of(const struct cluster_taints *table, const char *driver, const char *pool)
 {
     int64_t newest = INT64_MIN;
 
@@ -179,6 +179,15 @@ static bool each_of_slices(const struct cluster_taints *table, const char *drive
         if (is_of_pool(s, driver, pool) && s->generation > newest)
             newest = s->generation;
     }
+    return newest;
+}
+
+static bool each_of_slices(const struct cluster_taints *table, const char *driver, const char *pool,
+                           const char *device, bool (*each)(void *user, const struct taint *taint),
+                           void *user)
+{
+    int64_t newest = newest_of(table, driver, pool);
+
     for (const struct tainted_slice *s = table->slices; s; s = s->hh.next) {
         if (s->generation != newest || !is_of_pool(s, driver, pool))
             continue;
@@ -211,4 +220,39 @@ bool cluster_taints_each(const struct cluster_taints *table, const char *driver,
             return false;
     }
     return true;
+}
+
+/* "pool/device"; the caller frees it. */
+static char *id_of(const char *pool, const char *device)
+{
+    char *id;
+
+    if (asprintf(&id, "%s/%s", pool ? pool : "*", device ? device : "*") < 0)
+        abort(); /* out of memory */
+    return id;
+}
+
+void cluster_taints_list(const struct cluster_taints *table,
+                         void (*each)(void *user, const char *driver, const char *id,
+                                      const struct taint *taint, bool refused),
+                         void *user)
+{
+    for (const struct tainted_slice *s = table->slices; s; s = s->hh.next) {
+        int64_t newest = newest_of(table, s->driver, s->pool);
+
+        for (size_t i = 0; s->generation == newest && i < s->taints_len; i++) {
+            const struct taint taint = value_of(&s->taints[i], TAINT_BY_SLICE, "");
+            char *id = id_of(s->pool, s->taints[i].device);
+
+            each(user, s->driver, id, &taint, false);
+            free(id);
+        }
+    }
+    for (const struct taint_rule *r = table->rules; r; r = r->hh.next) {
+        const struct taint taint = value_of(&r->taint, TAINT_BY_RULE, r->name);
+        char *id = id_of(r->pool, r->device);
+
+        each(user, r->driver ? r->driver : "", id, &taint, r->refused);
+        free(id);
+    }
 }

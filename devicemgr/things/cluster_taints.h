@@ -75,4 +75,12 @@ bool cluster_taints_each(const struct cluster_taints *table, const char *driver,
                          const char *device, bool (*each)(void *user, const struct taint *taint),
                          void *user);
 
+/* All of them, with the device as "pool/device"; "*" is in the place of what a rule does not name, and its driver
+ * is "" then. `refused`: a rule that is not followed. What it is given is borrowed until `each` returns, but for the
+ * driver and what the taint points to. */
+void cluster_taints_list(const struct cluster_taints *table,
+                         void (*each)(void *user, const char *driver, const char *id,
+                                      const struct taint *taint, bool refused),
+                         void *user);
+
 #endif

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cri-proto/taint_name.h"
+
 /* The later ones are stronger. */
 enum taint_effect {
     TAINT_NONE,        /* says who would go, and does nothing */
@@ -53,16 +55,6 @@ const char *taint_effect_name(enum taint_effect effect);
 bool taint_effect_find(const char *name, enum taint_effect *out);
 /* "operator", "settings", "health", "slice", "rule"; static. */
 const char *taint_source_name(enum taint_source source);
-
-/* As Kubernetes has them: a label's name with or without a prefix; a label's value, which may be "". */
-bool taint_key_valid(const char *key);
-bool taint_value_valid(const char *value);
-/* A driver's name: a DNS subdomain of at most 63 characters. */
-bool taint_driver_valid(const char *name);
-
-/* Most that a key or a value may have. */
-#define TAINT_KEY_BYTES_MAX (253 + 1 + 63)
-#define TAINT_VALUE_BYTES_MAX 63
 
 /* What an operator writes, "key[=value]:Effect"; to take it back also "key[:Effect]". */
 struct taint_said {

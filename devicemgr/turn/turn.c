@@ -25,7 +25,7 @@ struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
     state->watched = ports && ports->event;
     mgr->calls.state = mgr->checks.state = mgr->prefers.state = state;
     mgr->runtime.state = mgr->runtime.adopt.state = mgr->steers.state = state;
-    mgr->releases.state = mgr->tasks.state = mgr->ends.state = state;
+    mgr->releases.state = mgr->tasks.state = mgr->ends.state = mgr->evicts.state = state;
     mgr->creates = (struct creates){.state = state, .calls = &mgr->calls, .checks = &mgr->checks};
     mgr->ports = ports;
     mgr->user = user;
@@ -67,6 +67,7 @@ void devicemgr_free(struct devicemgr *mgr)
     releases_fini(&mgr->releases);
     tasks_fini(&mgr->tasks);
     ends_fini(&mgr->ends);
+    evicts_fini(&mgr->evicts);
     tables_fini(&mgr->state);
     state_fini(&mgr->state);
     free(mgr);
@@ -143,6 +144,7 @@ void devicemgr_run(struct devicemgr *mgr)
         if (state->now_ms >= state->showing.all_ms)
             advertise_pass(state);
         tainted_review(state);
+        evict_turn(mgr);
         if (state->wakes.woken_len > 0) {
             advance_woken(mgr);
         } else if (checkpoint_ready(state)) {
@@ -169,7 +171,8 @@ uint64_t devicemgr_next_ms(const struct devicemgr *mgr)
                                checkpoint_next_ms(state),      kubelet_next_ms(state),
                                state->listing.due_ms,          releases_next_ms(&mgr->releases),
                                enroll_next_ms(state),          tasks_next_ms(&mgr->tasks),
-                               ends_next_ms(&mgr->ends),       tainted_next_ms(state)};
+                               ends_next_ms(&mgr->ends),       tainted_next_ms(state),
+                               evicts_next_ms(&mgr->evicts)};
     uint64_t next_ms = UINT64_MAX;
 
     for (size_t i = 0; i < sizeof due_ms / sizeof due_ms[0]; i++)

@@ -8,6 +8,7 @@
 #include "devicemgr/books/state.h"
 #include "devicemgr/machines/create.h"
 #include "devicemgr/machines/end.h"
+#include "devicemgr/machines/evict.h"
 #include "devicemgr/machines/prefer.h"
 #include "devicemgr/machines/release.h"
 #include "devicemgr/machines/runtime.h"
@@ -27,6 +28,7 @@ struct devicemgr {
     struct releases releases;
     struct tasks tasks;
     struct ends ends;
+    struct evicts evicts;
     const struct devicemgr_ports *ports;
     void *user;
     bool running; /* inside devicemgr_run() */

@@ -20,8 +20,10 @@ static void tainted(struct world *w, const char *id, const char *text)
 {
     taint(w, 900, id, text);
     ignore_all(w);
-    committed(w);
-    ignore_all(w);
+    while (w->pending) {
+        committed(w);
+        ignore_all(w);
+    }
 }
 
 static void untainted(struct world *w, const char *id, const char *text)
@@ -29,8 +31,10 @@ static void untainted(struct world *w, const char *id, const char *text)
     devicemgr_untaint(w->mgr, w->now_ms, 901, GPU, id, text);
     devicemgr_run(w->mgr);
     ignore_all(w);
-    committed(w);
-    ignore_all(w);
+    while (w->pending) {
+        committed(w);
+        ignore_all(w);
+    }
 }
 
 static bool put(void *user, const struct taint *taint)
@@ -227,8 +231,12 @@ static void nobody_is_made_with_it(void **state)
     expect_shown(w, GPU, "g0+ g1");
     container_removed(w, "c-u1-main");
     ignore_all(w);
-    create_token(w, 12, "u1", GPU ":g0"); /* not even who has it */
-    expect(w, "verdict 12 refused 9: container \"main\" of pod \"ns/u1\": resource " GPU
+    create_token(w, 12, "u1", GPU ":g0"); /* not even who has it, and is being evicted */
+    expect(w, "verdict 12 refused 9: container \"main\" of pod \"ns/u1\": the pod is ended on this "
+              "node, by eviction: device g0 of " GPU " is tainted k=v:NoExecute: dust");
+    sandbox_ran(w, "u2", "s-u2", 0);
+    create_token(w, 21, "u2", GPU ":g0");
+    expect(w, "verdict 21 refused 9: container \"main\" of pod \"ns/u2\": resource " GPU
               ": device g0 is tainted k=v:NoExecute, which the pod does not tolerate: dust");
     untainted(w, "g0", "k");
     create_token(w, 13, "u1", GPU ":g0");

@@ -1,0 +1,233 @@
+#include "devicemgr/machines/evict.h"
+
+#include <string.h>
+
+#include <utlist.h>
+
+#include "devicemgr/books/state.h"
+#include "devicemgr/rules/evictable.h"
+#include "devicemgr/things/moment.h"
+
+#define MINUTE_MS 60000
+
+/* ---- steps ---- */
+
+static void put_step(struct evicts *evicts, const struct eviction *eviction, bool ask)
+{
+    struct eviction_step *step = mem_alloc(1, sizeof *step);
+
+    step->ask = ask;
+    step->pod_uid = mem_strdup(eviction->pod_uid);
+    step->why = mem_strdup(eviction->why);
+    DL_APPEND(evicts->steps, step);
+}
+
+struct eviction_step *evicts_take(struct evicts *evicts)
+{
+    struct eviction_step *step = evicts->steps;
+
+    if (step)
+        DL_DELETE(evicts->steps, step);
+    return step;
+}
+
+void eviction_step_free(struct eviction_step *step)
+{
+    free(step->pod_uid);
+    free(step->why);
+    free(step);
+}
+
+/* ---- the table ---- */
+
+static struct eviction *ensure(struct evicts *evicts, const char *pod_uid)
+{
+    struct eviction *eviction;
+
+    HASH_FIND_STR(evicts->by_uid, pod_uid, eviction);
+    if (eviction)
+        return eviction;
+    eviction = mem_alloc(1, sizeof *eviction);
+    eviction->pod_uid = mem_strdup(pod_uid);
+    eviction->why = mem_strdup("");
+    HASH_ADD_KEYPTR(hh, evicts->by_uid, eviction->pod_uid, strlen(eviction->pod_uid), eviction);
+    return eviction;
+}
+
+static void drop(struct evicts *evicts, struct eviction *eviction)
+{
+    HASH_DEL(evicts->by_uid, eviction);
+    free(eviction->pod_uid);
+    free(eviction->why);
+    free(eviction);
+}
+
+void evicts_fini(struct evicts *evicts)
+{
+    while (evicts->by_uid)
+        drop(evicts, evicts->by_uid);
+    while (evicts->steps)
+        eviction_step_free(evicts_take(evicts));
+}
+
+size_t evicts_len(const struct evicts *evicts, enum eviction_state state)
+{
+    size_t len = 0;
+
+    for (const struct eviction *e = evicts->by_uid; e; e = e->hh.next)
+        len += e->state == state;
+    return len;
+}
+
+/* ---- who is to go ---- */
+
+static void set_why(struct eviction *eviction, const struct evictable *evictable)
+{
+    struct text text = {0};
+
+    text_add(&text, "device ");
+    text_add_words(&text, evictable->id, TEXT_IDS_BYTES_MAX);
+    text_add(&text, " of %s is tainted %s%s%s:NoExecute", evictable->resource, evictable->taint.key,
+             evictable->taint.value[0] != '\0' ? "=" : "", evictable->taint.value);
+    if (evictable->taint.words[0] != '\0') {
+        text_add(&text, ": ");
+        text_add_words(&text, evictable->taint.words, TEXT_WORDS_BYTES_MAX);
+    }
+    if (strcmp(eviction->why, text.buf) == 0)
+        return;
+    free(eviction->why);
+    eviction->why = mem_strdup(text.buf);
+}
+
+static void note(void *user, const struct evictable *evictable)
+{
+    struct eviction *eviction = ensure(user, evictable->pod_uid);
+
+    if (eviction->found && eviction->at_ms <= evictable->at_ms)
+        return;
+    eviction->found = true;
+    eviction->at_ms = evictable->at_ms;
+    set_why(eviction, evictable);
+}
+
+/* What an earlier process has asked for is asked for still: what is not to be is taken back. */
+static void adopt(struct evicts *evicts)
+{
+    const struct endings *endings = &evicts->state->endings;
+
+    evicts->adopted = true;
+    for (const struct ending *e = endings->by_uid; e; e = e->hh.next) {
+        if (ending_find_ask(e, END_EVICTION, 0))
+            ensure(evicts, e->pod_uid)->state = EVICTION_ASKED;
+    }
+}
+
+static void take_back(struct evicts *evicts, struct eviction *eviction)
+{
+    if (eviction->state != EVICTION_ASKED)
+        return;
+    eviction->state = EVICTION_WAITS;
+    evicts->taken_back++;
+    put_step(evicts, eviction, false);
+}
+
+static void look(struct evicts *evicts)
+{
+    uint64_t now_ms = evicts->state->now_ms;
+    struct eviction *eviction, *next;
+
+    for (eviction = evicts->by_uid; eviction; eviction = eviction->hh.next)
+        eviction->found = false;
+    evicts->stale = evictable_each(evicts->state, note, evicts);
+    HASH_ITER(hh, evicts->by_uid, eviction, next)
+    {
+        /* One whose taint is being set anew, or taken back, stays as it is until that is durable. */
+        if (!eviction->found || (eviction->at_ms > now_ms && eviction->at_ms != UINT64_MAX))
+            take_back(evicts, eviction);
+        if (!eviction->found)
+            drop(evicts, eviction);
+    }
+}
+
+/* ---- when ---- */
+
+/* From when on one more may be asked for. */
+static uint64_t free_ms(const struct evicts *evicts)
+{
+    uint64_t most = evicts->state->settings.evict_per_minute;
+
+    if (most > EVICT_PER_MINUTE_MAX)
+        most = EVICT_PER_MINUTE_MAX;
+    if (most == 0 || evicts->asked < most)
+        return 0;
+    return evicts->asked_ms[(evicts->asked - most) % EVICT_PER_MINUTE_MAX] + MINUTE_MS;
+}
+
+static bool is_due(const struct evicts *evicts, const struct eviction *eviction)
+{
+    return eviction->state == EVICTION_WAITS && eviction->at_ms <= evicts->state->now_ms;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct eviction *x = *(const struct eviction *const *)a;
+    const struct eviction *y = *(const struct eviction *const *)b;
+
+    if (x->at_ms != y->at_ms)
+        return x->at_ms < y->at_ms ? -1 : 1;
+    return strcmp(x->pod_uid, y->pod_uid);
+}
+
+/* Who has been due for longest is asked for first. */
+static void ask_for_due(struct evicts *evicts)
+{
+    uint64_t now_ms = evicts->state->now_ms;
+    struct eviction **due = mem_alloc(HASH_COUNT(evicts->by_uid), sizeof *due);
+    size_t len = 0;
+
+    for (struct eviction *e = evicts->by_uid; e; e = e->hh.next) {
+        if (is_due(evicts, e))
+            due[len++] = e;
+    }
+    if (len > 1)
+        qsort(due, len, sizeof *due, by_time);
+    for (size_t i = 0; i < len && free_ms(evicts) <= now_ms; i++) {
+        evicts->asked_ms[evicts->asked++ % EVICT_PER_MINUTE_MAX] = now_ms;
+        due[i]->state = EVICTION_ASKED;
+        put_step(evicts, due[i], true);
+    }
+    free(due);
+}
+
+static bool may_ask(const struct state *state)
+{
+    return !state->unread && state->listing.listed && !state->draining;
+}
+
+void evicts_review(struct evicts *evicts)
+{
+    const struct state *state = evicts->state;
+
+    if (state->unread || !state->listing.listed) /* nobody knows who is there */
+        return;
+    if (!evicts->adopted)
+        adopt(evicts);
+    if (!evicts->by_uid && !tainted_no_execute(state))
+        return;
+    look(evicts);
+    if (may_ask(state))
+        ask_for_due(evicts);
+}
+
+uint64_t evicts_next_ms(const struct evicts *evicts)
+{
+    uint64_t next_ms = UINT64_MAX;
+
+    if (!may_ask(evicts->state))
+        return next_ms;
+    for (const struct eviction *e = evicts->by_uid; e; e = e->hh.next) {
+        if (e->state == EVICTION_WAITS)
+            next_ms = earlier(next_ms, later(e->at_ms, free_ms(evicts)));
+    }
+    return next_ms;
+}

@@ -1,0 +1,77 @@
+/*
+ * Who is evicted for taints, and when.
+ *
+ *   WAITS ──▶ ASKED        it is due, the store has its taint, and fewer than settings.evict_per_minute
+ *     ▲         │          went in the last minute: its end is asked for (end.h)
+ *     └─────────┘          it is not due any more, or not yet: that is taken back
+ *
+ * What is to be is found out anew after whatever happens, from the holders that there are then
+ * (rules/evictable.h); so nothing has to be remembered to be undone, and what is due is looked at once
+ * more when its time has come. A pod is there once, however many taints of however many devices it is
+ * for: the earliest counts. It is gone from here with its last taint, with a toleration, or with itself.
+ *
+ * Each one is for itself: asking does not wait, and what becomes of one that is asked for (a disruption
+ * budget that does not let it go) is nobody else's concern. Before the runtime's first list nobody is
+ * asked for, since nobody knows who is there.
+ */
+#ifndef DEVICEMGR_MACHINES_EVICT_H
+#define DEVICEMGR_MACHINES_EVICT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/mem.h"
+#include "devicemgr/words/reason.h"
+
+struct evictable;
+struct state;
+
+enum eviction_state {
+    EVICTION_WAITS,
+    EVICTION_ASKED,
+};
+
+/* Of one pod. */
+struct eviction {
+    char *pod_uid;
+    enum eviction_state state;
+    bool found;     /* by the look under way */
+    uint64_t at_ms; /* when it is due, by its first taint; UINT64_MAX: not before that is durable */
+    char *why;      /* for that one: a part of a sentence */
+    UT_hash_handle hh;
+};
+
+/* What is to be done about a pod. */
+struct eviction_step {
+    bool ask; /* else what was asked for is taken back */
+    char *pod_uid;
+    char *why;
+    struct eviction_step *prev, *next;
+};
+
+struct evicts {
+    struct state *state;
+    struct eviction *by_uid;
+    struct eviction_step *steps; /* oldest first */
+    /* When the last ones were asked for, as many as may be within a minute, in a ring. */
+    uint64_t asked_ms[EVICT_PER_MINUTE_MAX];
+    uint64_t asked;      /* how many, since the start */
+    uint64_t taken_back; /* likewise */
+    size_t stale;        /* holders of which nothing is known, at the last look */
+    bool adopted;        /* what was asked for before this start is known */
+};
+
+void evicts_fini(struct evicts *evicts);
+/* Finds out who is to go now: after events and ticks. Costs nothing while nothing is NoExecute. */
+void evicts_review(struct evicts *evicts);
+/* The oldest step, for eviction_step_free(); NULL: nothing is to be done. */
+struct eviction_step *evicts_take(struct evicts *evicts);
+void eviction_step_free(struct eviction_step *step);
+/* When somebody is due by time alone; UINT64_MAX: never. */
+uint64_t evicts_next_ms(const struct evicts *evicts);
+/* How many are due, or will be, and are not asked for yet; and how many are. */
+size_t evicts_len(const struct evicts *evicts, enum eviction_state state);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * Who is evicted for taints is ended by who ends pods.
+ */
+#include "devicemgr/turn/end.h"
+#include "devicemgr/turn/turn.h"
+
+/* Each pod is asked for once, whatever for. */
+#define TOKEN 0
+
+void evict_turn(struct devicemgr *mgr)
+{
+    struct eviction_step *step;
+
+    evicts_review(&mgr->evicts);
+    while ((step = evicts_take(&mgr->evicts))) {
+        const struct end_request request = {
+            .asker = END_EVICTION, .token = TOKEN, .grace_ms = ENDING_POD_GRACE, .why = step->why};
+
+        if (step->ask)
+            end_ask(mgr, step->pod_uid, &request);
+        else
+            end_cancel(mgr, step->pod_uid, END_EVICTION, TOKEN);
+        eviction_step_free(step);
+    }
+}

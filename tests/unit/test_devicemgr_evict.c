@@ -1,0 +1,581 @@
+/* devicemgr/machines/evict.c, rules/evictable.c, turn/evict.c: who goes for a taint, and when. */
+#include <stdio.h>
+
+#include "claims_world.h"
+#include "devicemgr/operator.h"
+#include "devicemgr/rules/evictable.h"
+#include "devicemgr/taints.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/turn/turn.h"
+
+#define A_MINUTE "[{\"key\":\"k\",\"effect\":\"NoExecute\",\"tolerationSeconds\":60}]"
+#define FOR_EVER "[{\"operator\":\"Exists\"}]"
+#define OF_G0 ": device g0 of " GPU " is tainted k:NoExecute: dust"
+
+/* ---- what happens ---- */
+
+static void taint_of(struct world *w, const char *resource, const char *id)
+{
+    devicemgr_taint(w->mgr, w->now_ms, 900, resource, id, "k:NoExecute", 0, "dust", 1, false);
+    devicemgr_run(w->mgr);
+}
+
+static void untaint_of(struct world *w, const char *resource, const char *id)
+{
+    devicemgr_untaint(w->mgr, w->now_ms, 901, resource, id, "k");
+    devicemgr_run(w->mgr);
+}
+
+/* How often pods were asked to be evicted since the last call, by uid "uN"; the lines are forgotten. */
+static size_t evicted(struct world *w, unsigned *times, size_t len)
+{
+    size_t n = 0;
+
+    for (const struct world_line *line = w->lines; line; line = line->next) {
+        unsigned pod;
+
+        if (sscanf(line->text, "evict u%u ", &pod) != 1)
+            continue;
+        n++;
+        if (pod < len)
+            times[pod]++;
+    }
+    ignore_all(w);
+    return n;
+}
+
+/* All that there is to store is. How many were asked to be evicted. */
+static size_t settle(struct world *w)
+{
+    size_t n = evicted(w, NULL, 0);
+
+    while (w->pending) {
+        committed(w);
+        n += evicted(w, NULL, 0);
+    }
+    return n;
+}
+
+static bool is_asked(const struct world *w, const char *uid)
+{
+    const struct ending *ending = endings_find(&w->mgr->state.endings, uid);
+
+    return ending && ending_find_ask(ending, END_EVICTION, 0);
+}
+
+/* ---- setups: there is a cluster that evicts ---- */
+
+static int evict_setup(void **state)
+{
+    struct world *w;
+
+    world_setup(state);
+    w = *state;
+    w->settings.cluster = true;
+    world_fresh_listed(w);
+    kubelet_lists(w);
+    return 0;
+}
+
+/* Pod u1 has g0. */
+static int u1_setup(void **state)
+{
+    evict_setup(state);
+    u1_has_g0(*state, "g0 g1");
+    ignore_all(*state);
+    return 0;
+}
+
+/* ---- one ---- */
+
+static void who_has_it_goes_once_that_is_durable(void **state)
+{
+    struct world *w = *state;
+
+    taint_of(w, GPU, "g0");
+    expect(w, "commit order taint " GPU " k:NoExecute g0");
+    expect_nothing(w);
+    assert_int_equal(evicts_len(&w->mgr->evicts, EVICTION_WAITS), 1);
+    committed(w);
+    expect(w, "steered 900: " GPU ": tainted: g0 k:NoExecute; pods to be evicted: ns/u1");
+    expect(w, "commit ending u1");
+    committed(w);
+    expect(w, "evict u1 (ns/u1) in 0ms" OF_G0);
+    assert_int_equal(evicts_len(&w->mgr->evicts, EVICTION_ASKED), 1);
+    settle(w);
+    pass(w, 600000);
+    assert_int_equal(settle(w), 0); /* once */
+}
+
+static void nobody_goes_for_what_cannot_be_stored(void **state)
+{
+    struct world *w = *state;
+
+    taint_of(w, GPU, "g0");
+    ignore_all(w);
+    commit_failed(w, "disk full");
+    assert_int_equal(settle(w), 0);
+    assert_int_equal(HASH_COUNT(w->mgr->evicts.by_uid), 0);
+}
+
+static void to_take_it_back_ends_it(void **state)
+{
+    struct world *w = *state;
+
+    taint_of(w, GPU, "g0");
+    assert_int_equal(settle(w), 1);
+    untaint_of(w, GPU, "g0");
+    assert_true(is_asked(w, "u1")); /* until that is durable */
+    ignore_all(w);
+    commit_failed(w, "disk full");
+    ignore_all(w);
+    assert_true(is_asked(w, "u1"));
+    untaint_of(w, GPU, "g0");
+    ignore_all(w);
+    committed(w);
+    expect(w, "steered 901: *");
+    expect(w, "evict no more");
+    assert_false(is_asked(w, "u1"));
+    settle(w);
+}
+
+static void only_the_last_taint_that_goes_ends_it(void **state)
+{
+    struct world *w = *state;
+
+    taint_of(w, GPU, "g0");
+    settle(w);
+    devicemgr_taint(w->mgr, w->now_ms, 902, GPU, "g0", "other:NoExecute", 0, "", 1, false);
+    devicemgr_run(w->mgr);
+    settle(w);
+    untaint_of(w, GPU, "g0");
+    assert_int_equal(settle(w), 0);
+    assert_true(is_asked(w, "u1"));
+}
+
+static void other_effects_evict_nobody(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_taint(w->mgr, w->now_ms, 1, GPU, "g0", "k:NoSchedule", 0, "", 1, false);
+    devicemgr_taint(w->mgr, w->now_ms, 2, GPU, "g0", "k:None", 0, "", 1, false);
+    devicemgr_run(w->mgr);
+    assert_int_equal(settle(w), 0);
+    assert_int_equal(HASH_COUNT(w->mgr->evicts.by_uid), 0);
+}
+
+/* ---- tolerations ---- */
+
+static void a_toleration_puts_it_off(void **state)
+{
+    struct world *w = *state;
+
+    w->tolerations = A_MINUTE;
+    u1_has_g0(w, "g0 g1");
+    taint_of(w, GPU, "g0");
+    assert_int_equal(settle(w), 0);
+    pass(w, 59999);
+    assert_int_equal(settle(w), 0);
+    pass(w, 1);
+    assert_int_equal(settle(w), 1);
+}
+
+static void what_is_taken_back_in_time_evicts_nobody(void **state)
+{
+    struct world *w = *state;
+
+    w->tolerations = A_MINUTE;
+    u1_has_g0(w, "g0 g1");
+    taint_of(w, GPU, "g0");
+    settle(w);
+    pass(w, 59999);
+    untaint_of(w, GPU, "g0");
+    settle(w);
+    pass(w, 60000);
+    assert_int_equal(settle(w), 0);
+}
+
+static void one_for_ever_evicts_nobody(void **state)
+{
+    struct world *w = *state;
+
+    w->tolerations = FOR_EVER;
+    u1_has_g0(w, "g0 g1");
+    taint_of(w, GPU, "g0");
+    assert_int_equal(settle(w), 0);
+    pass(w, 600000);
+    assert_int_equal(settle(w), 0);
+}
+
+static void a_toleration_that_comes_later_ends_it(void **state)
+{
+    struct world *w = *state;
+
+    taint_of(w, GPU, "g0");
+    assert_int_equal(settle(w), 1);
+    w->tolerations = FOR_EVER;
+    runtime_listed(w, "u1/main");
+    assert_false(is_asked(w, "u1"));
+    settle(w);
+}
+
+/* ---- who is there ---- */
+
+static void a_pod_that_is_over_is_forgotten(void **state)
+{
+    struct world *w = *state;
+
+    taint_of(w, GPU, "g0");
+    assert_int_equal(settle(w), 1);
+    sandbox_stopped(w, "s-u1");
+    settle(w);
+    assert_int_equal(HASH_COUNT(w->mgr->evicts.by_uid), 0);
+}
+
+static void one_that_gets_it_later_goes_as_well(void **state)
+{
+    struct world *w = *state;
+
+    taint_of(w, GPU, "g1");
+    assert_int_equal(settle(w), 0);
+    sandbox_ran(w, "u2", "s-u2", 0);
+    kubelet_holds(w, "u2=" GPU ":g1"); /* who is to be made with it, and cannot */
+    assert_int_equal(settle(w), 1);
+    assert_true(is_asked(w, "u2"));
+    assert_false(is_asked(w, "u1"));
+}
+
+static void nobody_goes_before_the_runtime_has_listed(void **state)
+{
+    struct world *w = *state;
+
+    taint_of(w, GPU, "g0");
+    ignore_all(w);
+    committed(w); /* the order; what follows from it is lost */
+    world_restart(w);
+    assert_int_equal(settle(w), 0);
+    runtime_listed(w, "u1/main");
+    assert_int_equal(settle(w), 1);
+}
+
+/* What was asked for is not asked for twice, and is taken back if it is not to be any more. */
+static void it_goes_on_after_a_restart(void **state)
+{
+    static const struct devicemgr_settings_taint taints[] = {{GPU, "g0", "k", "", "NoExecute"}};
+    struct world *w = *state;
+
+    w->settings.taints = taints;
+    w->settings.taints_len = 1;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    devicemgr_run(w->mgr);
+    assert_int_equal(settle(w), 1);
+    world_restart(w);
+    runtime_listed(w, "u1/main");
+    settle(w);
+    assert_int_equal(endings_find(&w->mgr->state.endings, "u1")->asks_len, 1);
+    assert_int_equal(w->mgr->evicts.asked, 0);
+    w->settings.taints_len = 0;
+    world_restart(w);
+    assert_true(is_asked(w, "u1"));
+    runtime_listed(w, "u1/main");
+    settle(w);
+    assert_false(is_asked(w, "u1"));
+    w->settings.taints = NULL;
+}
+
+/* ---- health ---- */
+
+static void an_unhealthy_device_moves_its_pods_on(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint;
+
+    w->settings.taint_unhealthy_after_ms = 60000;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    endpoint = u1_has_g0(w, "g0 g1");
+    plugin_list(w, endpoint, "g0! g1");
+    pass(w, 59999);
+    assert_int_equal(settle(w), 0);
+    pass(w, 1);
+    assert_int_equal(settle(w), 1);
+    plugin_list(w, endpoint, "g0 g1");
+    assert_false(is_asked(w, "u1"));
+    settle(w);
+}
+
+/* ---- claims ---- */
+
+/* "u0" to "uN-1" are here, but for each third: every ninth pod is not known, every other ninth has gone,
+ * and the rest have been made anew, with another uid. All have reserved claim "c". */
+static size_t many_reserve(struct world *w, size_t len, bool extended)
+{
+    const char *uids[CLAIM_CONSUMERS_MAX];
+    struct devicemgr_claim_consumers consumers = {
+        .extended = extended, .reserved_for = uids, .reserved_for_len = len};
+    char names[CLAIM_CONSUMERS_MAX][16], sandbox[24];
+    size_t here = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        snprintf(names[i], sizeof names[i], "u%zu", i);
+        uids[i] = names[i];
+        snprintf(sandbox, sizeof sandbox, "s-u%zu", i);
+        if (i % 9 == 0)
+            continue;
+        sandbox_ran(w, i % 9 == 6 ? "anew" : uids[i], sandbox, 0);
+        if (i % 9 == 3)
+            sandbox_removed(w, sandbox);
+        here += i % 3 != 0;
+    }
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", &consumers);
+    devicemgr_run(w->mgr);
+    ignore_all(w);
+    return here;
+}
+
+static int claim_setup(void **state)
+{
+    struct world *w;
+
+    claims_setup(state);
+    w = *state;
+    w->settings.cluster = true;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    kubelet_lists(w);
+    driver_up(w, 7, DRIVER);
+    claim_prepared(w, 1, "c", "gpu-0");
+    ignore_all(w);
+    return 0;
+}
+
+static void each_once(struct world *w, size_t len, size_t here)
+{
+    unsigned times[CLAIM_CONSUMERS_MAX] = {0};
+    size_t n = evicted(w, times, len);
+
+    while (w->pending) {
+        committed(w);
+        n += evicted(w, times, len);
+    }
+    pass(w, 60000);
+    n += evicted(w, times, len);
+    assert_int_equal(n, here);
+    for (size_t i = 0; i < len; i++)
+        assert_int_equal(times[i], i % 3 != 0);
+}
+
+static void all_but_stale_holders_go_each_once(void **state)
+{
+    struct world *w = *state;
+    size_t here = many_reserve(w, CLAIM_CONSUMERS_MAX, false);
+
+    assert_int_equal(here, 170);
+    taint_of(w, DRIVER, "p/gpu-0");
+    each_once(w, CLAIM_CONSUMERS_MAX, here);
+    /* those that are not known, and who has been made anew; who has gone is known to be over */
+    assert_int_equal(w->mgr->evicts.stale, 29 + 28);
+    untaint_of(w, DRIVER, "p/gpu-0");
+    settle(w);
+    for (const struct ending *e = w->mgr->state.endings.by_uid; e; e = e->hh.next)
+        assert_false(is_asked(w, e->pod_uid));
+}
+
+static void slice(struct world *w, const char *device, const char *effect)
+{
+    const struct devicemgr_tainted_device tainted = {device, {"k", "", effect, 0, 0}};
+
+    devicemgr_slice_taints(w->mgr, w->now_ms, "s1", DRIVER, "p", 1, &tainted, 1);
+    devicemgr_run(w->mgr);
+}
+
+static void what_the_cluster_evicts_is_not_evicted_twice(void **state)
+{
+    const struct devicemgr_taint_rule rule = {
+        "r", DRIVER, NULL, NULL, {"k", "", "NoExecute", 0, 0}};
+    struct world *w = *state;
+
+    many_reserve(w, 3, false);
+    slice(w, "gpu-0", "NoExecute");
+    devicemgr_taint_rule(w->mgr, w->now_ms, "r1", &rule);
+    devicemgr_run(w->mgr);
+    assert_int_equal(settle(w), 0);
+}
+
+static void what_it_does_not_see_is(void **state)
+{
+    struct world *w = *state;
+
+    many_reserve(w, 3, true); /* of extended resources */
+    slice(w, "gpu-1", "NoExecute");
+    assert_int_equal(settle(w), 0);
+    slice(w, "gpu-0", "NoExecute");
+    assert_int_equal(settle(w), 2);
+    assert_true(is_asked(w, "u1") && is_asked(w, "u2"));
+    devicemgr_slice_gone(w->mgr, w->now_ms, "s1");
+    devicemgr_run(w->mgr);
+    settle(w);
+    assert_false(is_asked(w, "u1") || is_asked(w, "u2"));
+}
+
+static void claims_tolerate_by_their_allocation(void **state)
+{
+    static const struct devicemgr_claim_toleration tolerations[] = {
+        {DRIVER, "p", "gpu-0", {"k", "Exists", "", "NoExecute", true, 60}}};
+    static const char *const uids[] = {"u1"};
+    const struct devicemgr_claim_consumers consumers = {.reserved_for = uids,
+                                                        .reserved_for_len = 1,
+                                                        .tolerations = tolerations,
+                                                        .tolerations_len = 1};
+    struct world *w = *state;
+
+    sandbox_ran(w, "u1", "s-u1", 0);
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", &consumers);
+    taint_of(w, DRIVER, "p/gpu-0");
+    assert_int_equal(settle(w), 0);
+    pass(w, 60000);
+    assert_int_equal(settle(w), 1);
+}
+
+/* ---- how many at a time ---- */
+
+static void so_many_go_within_a_minute(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.evict_per_minute = 2;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    many_reserve(w, 8, false); /* five are there */
+    taint_of(w, DRIVER, "p/gpu-0");
+    assert_int_equal(settle(w), 2);
+    pass(w, 59999);
+    assert_int_equal(settle(w), 0);
+    pass(w, 1);
+    assert_int_equal(settle(w), 2);
+    pass(w, 59999);
+    assert_int_equal(settle(w), 0);
+    pass(w, 1);
+    assert_int_equal(settle(w), 1);
+    pass(w, 600000);
+    assert_int_equal(settle(w), 0);
+}
+
+/* Of those that are asked for one is never let go. */
+static void a_budget_of_nothing_delays_nobody_else(void **state)
+{
+    struct world *w = *state;
+    uint64_t orders[3];
+    size_t len = 0;
+
+    many_reserve(w, 5, false); /* u1, u2, u4 */
+    taint_of(w, DRIVER, "p/gpu-0");
+    ignore_all(w);
+    while (w->pending) {
+        uint64_t before = w->order;
+
+        committed(w);
+        ignore_all(w);
+        assert_true(w->order >= before);
+    }
+    for (const struct ending *e = w->mgr->state.endings.by_uid; e; e = e->hh.next)
+        orders[len++] = e->order;
+    assert_int_equal(len, 3);
+    for (size_t i = 1; i < len; i++) { /* not the first */
+        devicemgr_pod_evicted(w->mgr, w->now_ms, orders[i], DEVICEMGR_EVICTED);
+        devicemgr_run(w->mgr);
+        settle(w);
+    }
+    len = 0;
+    for (const struct ending *e = w->mgr->state.endings.by_uid; e; e = e->hh.next)
+        len += e->state == ENDING_EVICTING;
+    assert_int_equal(len, 1);
+}
+
+/* ---- again and again ---- */
+
+static uint32_t next(uint32_t *seed)
+{
+    *seed = *seed * 1664525 + 1013904223;
+    return *seed >> 16;
+}
+
+/* Whether what is in the store is what is done. */
+static void check(struct world *w, bool tainted)
+{
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+    pass(w, 60000);
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+    for (int i = 1; i < 9; i++) {
+        char uid[8];
+
+        snprintf(uid, sizeof uid, "u%d", i);
+        if (i % 3 != 0 && is_asked(w, uid) != tainted)
+            fail_msg("%s: asked %d, tainted %d", uid, is_asked(w, uid), tainted);
+    }
+}
+
+static void set_and_taken_back_a_thousand_times(void **state)
+{
+    struct world *w = *state;
+    uint32_t seed = 1;
+
+    many_reserve(w, 9, false);
+    for (int i = 0; i < 1000; i++) {
+        bool tainted = next(&seed) % 2;
+
+        if (tainted)
+            taint_of(w, DRIVER, "p/gpu-0");
+        else
+            untaint_of(w, DRIVER, "p/gpu-0");
+        if (next(&seed) % 3 == 0)
+            pass(w, next(&seed) % 5000);
+        if (w->pending && next(&seed) % 2)
+            committed(w);
+        else if (w->pending && next(&seed) % 8 == 0)
+            commit_failed(w, "disk full");
+        ignore_all(w);
+        if (next(&seed) % 5 == 0) {
+            size_t len;
+            const struct owners *in_store;
+
+            while (w->pending)
+                committed(w);
+            in_store = orders_taints(&w->mgr->state.orders, DRIVER, "p/gpu-0");
+            len = owners_len(in_store);
+            check(w, len > 0);
+        }
+    }
+}
+
+#define TEST(f, setup) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(who_has_it_goes_once_that_is_durable, u1_setup),
+        TEST(nobody_goes_for_what_cannot_be_stored, u1_setup),
+        TEST(to_take_it_back_ends_it, u1_setup),
+        TEST(only_the_last_taint_that_goes_ends_it, u1_setup),
+        TEST(other_effects_evict_nobody, u1_setup),
+        TEST(a_toleration_puts_it_off, evict_setup),
+        TEST(what_is_taken_back_in_time_evicts_nobody, evict_setup),
+        TEST(one_for_ever_evicts_nobody, evict_setup),
+        TEST(a_toleration_that_comes_later_ends_it, u1_setup),
+        TEST(a_pod_that_is_over_is_forgotten, u1_setup),
+        TEST(one_that_gets_it_later_goes_as_well, u1_setup),
+        TEST(nobody_goes_before_the_runtime_has_listed, u1_setup),
+        TEST(it_goes_on_after_a_restart, u1_setup),
+        TEST(an_unhealthy_device_moves_its_pods_on, evict_setup),
+        TEST(all_but_stale_holders_go_each_once, claim_setup),
+        TEST(what_the_cluster_evicts_is_not_evicted_twice, claim_setup),
+        TEST(what_it_does_not_see_is, claim_setup),
+        TEST(claims_tolerate_by_their_allocation, claim_setup),
+        TEST(so_many_go_within_a_minute, claim_setup),
+        TEST(a_budget_of_nothing_delays_nobody_else, claim_setup),
+        TEST(set_and_taken_back_a_thousand_times, claim_setup),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
