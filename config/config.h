@@ -79,7 +79,17 @@ struct config_resource {
     uint64_t hold_ms;
     uint64_t allocate_timeout_ms;
     enum config_refresh refresh_options;
-    bool exclusive; /* a device is held by one live container at a time */
+    bool exclusive;                    /* a device is held by one live container at a time */
+    uint64_t taint_unhealthy_after_ms; /* 0: never */
+};
+
+/* One [[taint]] table. */
+struct config_taint {
+    char *resource;
+    char *id; /* NULL: every device of it */
+    char *key;
+    char *value; /* NULL: none */
+    char *effect;
 };
 
 /* One [[driver]] table: what the DRA driver of this name has of its own. */
@@ -157,6 +167,11 @@ struct config {
     size_t resources_len;
     struct config_driver *drivers;
     size_t drivers_len;
+    struct config_taint *taints;
+    size_t taints_len;
+    uint64_t
+        taint_unhealthy_after_ms; /* how long until who has an unhealthy device is evicted; 0: for ever */
+    unsigned evict_per_minute; /* so many pods within a minute at most; 0: any number */
     struct config_bridge bridge;
     struct config_dra dra;
     struct config_cluster cluster;

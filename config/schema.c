@@ -7,6 +7,7 @@
 #include "config/listen_address.h"
 #include "cri-proto/methods.h"
 #include "cri-proto/resource_name.h"
+#include "cri-proto/taint_name.h"
 
 /* ---- rules for texts ---- */
 
@@ -95,6 +96,23 @@ static bool is_listen(const char *text)
     return !*text || listen_address_parse(text, &address);
 }
 
+/* A driver's name is one without a slash. */
+static bool is_resource_or_driver(const char *text)
+{
+    return resource_name_valid(text) || taint_driver_valid(text);
+}
+
+static bool is_id(const char *text)
+{
+    return *text != '\0' && !has_controls(text);
+}
+
+static bool is_effect(const char *text)
+{
+    return strcmp(text, "None") == 0 || strcmp(text, "NoSchedule") == 0 ||
+           strcmp(text, "NoExecute") == 0;
+}
+
 bool text_is_glob(const char *path)
 {
     return strpbrk(path, "*?[") != NULL;
@@ -127,6 +145,21 @@ static const struct schema_text RESOURCE = {
     resource_name_valid, RESOURCE_WORDS,
     RESOURCE_WORDS ": a DNS name outside kubernetes.io, '/', and at most 63 letters, digits, '-', "
                    "'_' or '.'"};
+
+static const struct schema_text TAINTED = {
+    is_resource_or_driver, RESOURCE_WORDS ", or a driver's, such as \"gpu.example.com\"", NULL};
+
+static const struct schema_text ID = {is_id, "a device's id in quotes; of a driver \"POOL/DEVICE\"",
+                                      NULL};
+
+static const struct schema_text TAINT_KEY = {
+    taint_key_valid, "a label's name in quotes, such as \"example.com/broken\"", NULL};
+
+static const struct schema_text TAINT_VALUE = {taint_value_valid, "a label's value in quotes",
+                                               NULL};
+
+static const struct schema_text EFFECT = {is_effect, "\"None\", \"NoSchedule\" or \"NoExecute\"",
+                                          NULL};
 
 static const struct schema_text NAMESPACE = {
     is_namespace, "a namespace in quotes",
@@ -215,6 +248,9 @@ const struct schema_key schema_keys[] = {
     KEY(PLUGINS, "kubelet_wait", DURATION, config, kubelet_wait_ms, "2m", NULL, "720h"),
     KEY(PLUGINS, "refresh_options", CHOICE, config, refresh_options, "reboot", .choices = REFRESH,
         LIVE, OWN(refresh_options)),
+    KEY(PLUGINS, "taint_unhealthy_after", DURATION, config, taint_unhealthy_after_ms, "0s", NULL,
+        "720h", LIVE, OWN(taint_unhealthy_after_ms)),
+    KEY(PLUGINS, "evict_per_minute", COUNT, config, evict_per_minute, "30", "0", "600", LIVE),
     KEY(PLUGINS, "hide_other_namespaces", FLAG, config, hide_other_namespaces, "false", LIVE),
 
     KEY(ANNOTATIONS, "enabled", FLAG, config, annotations_enabled, "false", LIVE),
@@ -284,6 +320,9 @@ const struct schema_key schema_keys[] = {
     LIST(TOP, "driver", TABLES, config, drivers, .inner = SECTION_DRIVER, LIVE,
          .expected = "[[driver]] tables, with two brackets"),
 
+    LIST(TOP, "taint", TABLES, config, taints, .inner = SECTION_TAINT, LIVE,
+         .expected = "[[taint]] tables, with two brackets"),
+
     KEY(DEVICE, "resource", TEXT, config_device, resource, .text = &RESOURCE,
         .required = "resource = \"vendor.com/name\""),
     KEY(DEVICE, "path", TEXT, config_device, path, .text = &NODE),
@@ -307,6 +346,15 @@ const struct schema_key schema_keys[] = {
     KEY(DRIVER, "name", TEXT, config_driver, name, .text = &DRIVER, LIVE,
         .required = "name = \"gpu.example.com\""),
     KEY(DRIVER, "cached_prepare", FLAG, config_driver, cached_prepare, "false", LIVE),
+
+    KEY(TAINT, "resource", TEXT, config_taint, resource, .text = &TAINTED, LIVE,
+        .required = "resource = \"vendor.com/name\""),
+    KEY(TAINT, "id", TEXT, config_taint, id, .text = &ID, LIVE),
+    KEY(TAINT, "key", TEXT, config_taint, key, .text = &TAINT_KEY, LIVE,
+        .required = "key = \"example.com/name\""),
+    KEY(TAINT, "value", TEXT, config_taint, value, .text = &TAINT_VALUE, LIVE),
+    KEY(TAINT, "effect", TEXT, config_taint, effect, .text = &EFFECT, LIVE,
+        .required = "effect = \"NoSchedule\""),
 
     KEY(PATH, "host", TEXT, config_node, host, .text = &PATH,
         .required = "host = \"/...\", where it is"),
@@ -333,6 +381,7 @@ const struct schema_table schema_tables[SECTIONS] = {
     [SECTION_DEVICE] = {.name = "[[device]]", .bytes = sizeof(struct config_device)},
     [SECTION_RESOURCE] = {.name = "[[resource]]", .bytes = sizeof(struct config_resource)},
     [SECTION_DRIVER] = {.name = "[[driver]]", .bytes = sizeof(struct config_driver)},
+    [SECTION_TAINT] = {.name = "[[taint]]", .bytes = sizeof(struct config_taint)},
     [SECTION_PATH] = {.name = "an element of paths",
                       .bytes = sizeof(struct config_node),
                       .element =

@@ -54,6 +54,7 @@ enum schema_section {
     SECTION_CONTROL,
     SECTION_DEVICE,
     SECTION_RESOURCE, /* its own keys, and those of other sections with an `override` */
+    SECTION_TAINT,
     SECTION_DRIVER,
     SECTION_PATH, /* from here on: what is an element of a key's array, and of no advice */
     SECTION_MOUNT,

@@ -81,6 +81,10 @@ static void put_order(json_t *one, const ProtobufCMessage *message)
     json_value_set(one, "atSeconds", json_value_number(row->at_s));
     json_value_set(one, "moreSeconds", json_value_number(row->more_ms / 1000));
     json_value_set(one, "over", json_boolean(row->over));
+    if (strcmp(row->kind, "taint") != 0)
+        return;
+    json_value_set(one, "value", json_value_text_or_null(row->value));
+    json_value_set(one, "forSeconds", json_value_number(row->for_ms / 1000));
 }
 
 static void put_driver(json_t *one, const ProtobufCMessage *message)

@@ -196,6 +196,11 @@ static void on_claims(struct rpc_incoming *call, const ProtobufCMessage *message
     on_list(call, message, user, list_claims);
 }
 
+static void on_taints(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    on_list(call, message, user, list_taints);
+}
+
 static void on_driver_devices(struct rpc_incoming *call, const ProtobufCMessage *message,
                               void *user)
 {
@@ -210,6 +215,7 @@ static const struct rpc_method METHODS[] = {
     {CONTROL_PODS, &control__v1__list_request__descriptor, on_pods},
     {CONTROL_DRIVERS, &control__v1__list_request__descriptor, on_drivers},
     {CONTROL_CLAIMS, &control__v1__list_request__descriptor, on_claims},
+    {CONTROL_TAINTS, &control__v1__list_request__descriptor, on_taints},
     {CONTROL_DRIVER_DEVICES, &control__v1__list_request__descriptor, on_driver_devices},
     {CONTROL_STEER, &control__v1__steer_request__descriptor, on_steer},
     {CONTROL_CHECKPOINT_VERIFY, &control__v1__checkpoint_verify_request__descriptor, on_verify},

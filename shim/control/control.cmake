@@ -14,6 +14,7 @@ add_library(shim_control STATIC
     ${CMAKE_CURRENT_LIST_DIR}/list_orders.c
     ${CMAKE_CURRENT_LIST_DIR}/list_pods.c
     ${CMAKE_CURRENT_LIST_DIR}/list_resources.c
+    ${CMAKE_CURRENT_LIST_DIR}/list_taints.c
     ${CMAKE_CURRENT_LIST_DIR}/status.c
     ${CMAKE_CURRENT_LIST_DIR}/ending.c
     ${CMAKE_CURRENT_LIST_DIR}/releasing.c

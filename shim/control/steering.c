@@ -40,6 +40,12 @@ static uint64_t now_s(void)
     return (uint64_t)time(NULL);
 }
 
+/* A taint is of one device; "" is none, and is refused as that. */
+static const char *device_of(const Control__V1__SteerRequest *request)
+{
+    return request->n_ids == 1 ? request->ids[0] : "";
+}
+
 static void ask(const struct steering *steering, uint64_t number,
                 const Control__V1__SteerRequest *request)
 {
@@ -61,6 +67,14 @@ static void ask(const struct steering *steering, uint64_t number,
     case CONTROL__V1__STEER_REQUEST__WHAT__WITHDRAW_UNDO:
         devicemgr_withdraw_undo(core, now_ms, number, request->resource);
         break;
+    case CONTROL__V1__STEER_REQUEST__WHAT__TAINT:
+        devicemgr_taint(core, now_ms, number, request->resource, device_of(request), request->taint,
+                        request->for_ms, request->reason, now_s(), request->dry);
+        break;
+    case CONTROL__V1__STEER_REQUEST__WHAT__UNTAINT:
+        devicemgr_untaint(core, now_ms, number, request->resource, device_of(request),
+                          request->taint);
+        break;
     case CONTROL__V1__STEER_REQUEST__WHAT__GRACE_EXTEND:
         devicemgr_grace_extend(core, now_ms, number, request->resource, request->more_ms, now_s());
         break;
@@ -80,6 +94,8 @@ static void say(struct steering *steering, const struct asked *asked)
         [CONTROL__V1__STEER_REQUEST__WHAT__WITHDRAW_UNDO] = "given-back",
         [CONTROL__V1__STEER_REQUEST__WHAT__GRACE_EXTEND] = "grace-extended",
         [CONTROL__V1__STEER_REQUEST__WHAT__GRACE_END] = "grace-ended",
+        [CONTROL__V1__STEER_REQUEST__WHAT__TAINT] = "tainted",
+        [CONTROL__V1__STEER_REQUEST__WHAT__UNTAINT] = "untainted",
     };
     const Control__V1__SteerRequest *request = (const void *)asked->request;
     char text[SAID_BYTES_MAX];
@@ -90,7 +106,10 @@ static void say(struct steering *steering, const struct asked *asked)
                                     .ids_total = request->n_ids,
                                     .text = text};
 
-    if (request->more_ms > 0)
+    if (request->taint[0] != '\0')
+        snprintf(text, sizeof text, "by uid %u: %s%s%s", asked->uid, request->taint,
+                 request->reason[0] != '\0' ? ": " : "", request->reason);
+    else if (request->more_ms > 0)
         snprintf(text, sizeof text, "by uid %u: %" PRIu64 " s longer", asked->uid,
                  request->more_ms / 1000);
     else
@@ -124,7 +143,7 @@ void steering_call(struct steering *steering, struct rpc_incoming *call,
 {
     const struct asked *asked;
 
-    if (request->what > CONTROL__V1__STEER_REQUEST__WHAT__GRACE_END) {
+    if (request->what > CONTROL__V1__STEER_REQUEST__WHAT__UNTAINT) {
         rpc_incoming_finish(call, RPC_UNIMPLEMENTED, "of another release");
         return;
     }

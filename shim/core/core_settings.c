@@ -32,6 +32,7 @@ static const struct devicemgr_resource_settings *resources_of(const struct confi
             .allocate_timeout_ms = from->allocate_timeout_ms,
             .refresh = refresh_of(from->refresh_options),
             .exclusive = from->exclusive,
+            .taint_unhealthy_after_ms = from->taint_unhealthy_after_ms,
         };
     }
     return resources;
@@ -49,6 +50,22 @@ static size_t cached_prepare_of(const struct config *config, const char *const *
     }
     *out = names;
     return len;
+}
+
+static const struct devicemgr_settings_taint *taints_of(const struct config *config)
+{
+    struct devicemgr_settings_taint *taints = must(calloc(config->taints_len + 1, sizeof *taints));
+
+    for (size_t i = 0; i < config->taints_len; i++) {
+        const struct config_taint *from = &config->taints[i];
+
+        taints[i] = (struct devicemgr_settings_taint){.resource = from->resource,
+                                                      .id = from->id,
+                                                      .key = from->key,
+                                                      .value = from->value ? from->value : "",
+                                                      .effect = from->effect};
+    }
+    return taints;
 }
 
 void core_settings_init(struct devicemgr_settings *settings, const struct config *config,
@@ -72,6 +89,10 @@ void core_settings_init(struct devicemgr_settings *settings, const struct config
         .evict_force_after_ms = config->cluster.evict_force_after_ms,
         .resources = resources_of(config),
         .resources_len = config->resources_len,
+        .taint_unhealthy_after_ms = config->taint_unhealthy_after_ms,
+        .evict_per_minute = config->evict_per_minute,
+        .taints = taints_of(config),
+        .taints_len = config->taints_len,
         .claim_call_ms = config->dra.call_timeout_ms,
     };
     settings->cached_prepare_len = cached_prepare_of(config, &settings->cached_prepare);
@@ -80,5 +101,6 @@ void core_settings_init(struct devicemgr_settings *settings, const struct config
 void core_settings_fini(struct devicemgr_settings *settings)
 {
     free((void *)settings->resources);
+    free((void *)settings->taints);
     free((void *)settings->cached_prepare);
 }

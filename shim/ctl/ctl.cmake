@@ -31,6 +31,7 @@ add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/steer.c
     ${CMAKE_CURRENT_LIST_DIR}/support.c
     ${CMAKE_CURRENT_LIST_DIR}/table.c
+    ${CMAKE_CURRENT_LIST_DIR}/taints.c
     ${CMAKE_CURRENT_LIST_DIR}/why.c)
 target_link_libraries(shim_ctl
     PUBLIC PkgConfig::LIBUV PkgConfig::JANSSON cri_proto

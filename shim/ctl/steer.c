@@ -38,6 +38,14 @@ static bool steer(const struct command_run *run, Control__V1__SteerRequest *requ
     return true;
 }
 
+/* False. */
+static bool no_duration(const char *text, struct client_failure *failure)
+{
+    failure->code = RPC_INVALID_ARGUMENT;
+    snprintf(failure->words, sizeof failure->words, "\"%s\" is no duration: 90s, 15m, 2h30m", text);
+    return false;
+}
+
 static bool of_devices(const struct command_run *run, Control__V1__SteerRequest__What what,
                        const char *reason, struct client_failure *failure)
 {
@@ -74,17 +82,43 @@ static bool run_withdraw(const struct command_run *run, struct client_failure *f
     return steer(run, &request, failure);
 }
 
+static bool run_taint(const struct command_run *run, struct client_failure *failure)
+{
+    Control__V1__SteerRequest request = CONTROL__V1__STEER_REQUEST__INIT;
+    const char *reason = command_given(run, "reason"), *during = command_given(run, "for");
+    char *id = (char *)(uintptr_t)run->arguments[1];
+
+    request.what = CONTROL__V1__STEER_REQUEST__WHAT__TAINT;
+    request.ids = &id;
+    request.n_ids = 1;
+    request.taint = (char *)(uintptr_t)run->arguments[2];
+    request.dry = command_given(run, "dry-run") != NULL;
+    if (reason)
+        request.reason = (char *)(uintptr_t)reason;
+    if (during && (!show_duration_parse(during, &request.for_ms) || request.for_ms == 0))
+        return no_duration(during, failure);
+    return steer(run, &request, failure);
+}
+
+static bool run_untaint(const struct command_run *run, struct client_failure *failure)
+{
+    Control__V1__SteerRequest request = CONTROL__V1__STEER_REQUEST__INIT;
+    char *id = (char *)(uintptr_t)run->arguments[1];
+
+    request.what = CONTROL__V1__STEER_REQUEST__WHAT__UNTAINT;
+    request.ids = &id;
+    request.n_ids = 1;
+    request.taint = (char *)(uintptr_t)run->arguments[2];
+    return steer(run, &request, failure);
+}
+
 static bool run_extend(const struct command_run *run, struct client_failure *failure)
 {
     Control__V1__SteerRequest request = CONTROL__V1__STEER_REQUEST__INIT;
 
     request.what = CONTROL__V1__STEER_REQUEST__WHAT__GRACE_EXTEND;
-    if (!show_duration_parse(run->arguments[1], &request.more_ms) || request.more_ms == 0) {
-        failure->code = RPC_INVALID_ARGUMENT;
-        snprintf(failure->words, sizeof failure->words, "\"%s\" is no duration: 90s, 15m, 2h30m",
-                 run->arguments[1]);
-        return false;
-    }
+    if (!show_duration_parse(run->arguments[1], &request.more_ms) || request.more_ms == 0)
+        return no_duration(run->arguments[1], failure);
     return steer(run, &request, failure);
 }
 
@@ -115,6 +149,30 @@ const struct command uncordon_command = {
     .arguments_max = IDS_MAX + 1,
     .changes = true,
     .run = run_uncordon,
+};
+
+const struct command taint_command = {
+    .name = "taint",
+    .arguments = "RESOURCE ID KEY[=VALUE]:EFFECT",
+    .summary =
+        "taints a device: None, NoSchedule (nobody new gets it) or NoExecute (who has it goes)",
+    .arguments_min = 3,
+    .arguments_max = 3,
+    .options = {{"for", 'f', "DURATION", "it ends by itself then: 90s, 15m, 2h30m"},
+                {"dry-run", 'd', NULL, "changes nothing, and says who would be evicted"},
+                {"reason", 'r', "TEXT", "quoted where a container is refused for it"}},
+    .changes = true,
+    .run = run_taint,
+};
+
+const struct command untaint_command = {
+    .name = "untaint",
+    .arguments = "RESOURCE ID KEY[:EFFECT]",
+    .summary = "takes a taint back; who is being evicted for it need not go any more",
+    .arguments_min = 3,
+    .arguments_max = 3,
+    .changes = true,
+    .run = run_untaint,
 };
 
 const struct command withdraw_command = {

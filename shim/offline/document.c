@@ -263,24 +263,33 @@ static int read_pod(const struct reading *at, json_t *value)
     return 0;
 }
 
+/* All that an order has, and what a taint has besides. */
+#define ORDER_FORMAT "{s:s, s:s, s:o, s:o, s:I, s:I, s:b"
+#define TAINT_FORMAT ORDER_FORMAT ", s:o, s:I}"
+
 static int read_order(const struct reading *at, json_t *value)
 {
     Checkpoint__V1__Order row = CHECKPOINT__V1__ORDER__INIT;
-    const json_t *id, *reason;
-    json_int_t at_s, more_s;
+    const json_t *id, *reason, *taint = json_null();
+    const char *kind = json_string_value(json_object_get(value, "kind"));
+    bool is_taint = kind && strcmp(kind, "taint") == 0;
+    json_int_t at_s, more_s, for_s = 0;
     int over;
 
-    if (unpack(at, value, "{s:s, s:s, s:o, s:o, s:I, s:I, s:b}", "kind", &row.kind, "resource",
+    if (unpack(at, value, is_taint ? TAINT_FORMAT : ORDER_FORMAT "}", "kind", &row.kind, "resource",
                &row.resource, "id", &id, "reason", &reason, "atSeconds", &at_s, "moreSeconds",
-               &more_s, "over", &over) < 0 ||
+               &more_s, "over", &over, "value", &taint, "forSeconds", &for_s) < 0 ||
         text_or_empty(at, id, "id", &row.id) < 0 ||
         text_or_empty(at, reason, "reason", &row.reason) < 0 ||
+        text_or_empty(at, taint, "value", &row.value) < 0 ||
         number_from_0(at, at_s, INT64_MAX, "atSeconds") < 0 ||
-        number_from_0(at, more_s, INT64_MAX / 1000, "moreSeconds") < 0)
+        number_from_0(at, more_s, INT64_MAX / 1000, "moreSeconds") < 0 ||
+        number_from_0(at, for_s, INT64_MAX / 1000, "forSeconds") < 0)
         return -1;
     row.at_s = (uint64_t)at_s;
     row.more_ms = (uint64_t)more_s * 1000;
     row.over = over;
+    row.for_ms = (uint64_t)for_s * 1000; /* from the daemon's start on: no boot is said */
     add_row(at, DEVICEMGR_RECORD_ORDER, row.kind, row.resource, row.id, &row.base);
     return 0;
 }

@@ -346,6 +346,18 @@ def too_few_are_uncordoned(node):
     return pod, node.refused(pod)
 
 
+def devices_tainted(node):
+    assert ctl(node.start().shim, "taint", GPU, "g0", "example.com/broken:NoExecute").returncode == 0
+    pod = node.pod()
+    return pod, node.refused(pod, node.token("g0"))
+
+
+def too_few_are_untainted(node):
+    assert ctl(node.start().shim, "taint", GPU, "g0", "example.com/broken:NoSchedule").returncode == 0
+    pod = node.pod(request=f"{GPU}=2")
+    return pod, node.refused(pod)
+
+
 def resource_withdrawn(node):
     assert ctl(node.start().shim, "withdraw", GPU).returncode == 0
     pod = node.pod()
@@ -359,7 +371,8 @@ ROWS = {scenario.__name__.replace("_", "-"): scenario for scenario in (
     sandbox_removed, sandbox_not_ready, resource_unknown, plugin_away, devices_unhealthy,
     too_few_are_healthy, too_few_devices, holder_runs, holder_asked, holder_unknown, holder_created,
     unlisted, unlisted_again, call_unanswered, call_failed, answer_too_large, rows_unread, unstored,
-    store_failed, devices_cordoned, too_few_are_uncordoned, resource_withdrawn)}
+    store_failed, devices_cordoned, too_few_are_uncordoned, resource_withdrawn,
+    devices_tainted, too_few_are_untainted)}
 
 
 def kinds():

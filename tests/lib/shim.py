@@ -58,11 +58,11 @@ def _toml_table(values):
 
 class Shim(Program):
     """`top`, `log`, `metrics`, `plugins`, `annotations`, `bridge`, `dra`, `cluster`, `control` override keys of these;
-    `devices`: [[device]], `resources`: [[resource]], `drivers`: [[driver]]."""
+    `devices`: [[device]], `resources`: [[resource]], `drivers`: [[driver]], `taints`: [[taint]]."""
 
     def __init__(self, directory, runtime_endpoint, plugins=None, annotations=None, devices=(),
                  resources=(), top=None, bridge=None, log=None, metrics=None,
-                 control=None, dra=None, cluster=None, drivers=()):
+                 control=None, dra=None, cluster=None, drivers=(), taints=()):
         self.directory = pathlib.Path(directory)
         self.binary = BINARY
         super().__init__("the shim", self.directory / "shim.log")
@@ -89,6 +89,7 @@ class Shim(Program):
         self.devices = list(devices)
         self.resources = list(resources)
         self.drivers = list(drivers)
+        self.taints = list(taints)
 
     def config_text(self):
         tables = [_toml_table(self.top), "[log]\n" + _toml_table(self.log_settings),
@@ -104,6 +105,7 @@ class Shim(Program):
         tables += ["[[device]]\n" + _toml_table(device) for device in self.devices]
         tables += ["[[resource]]\n" + _toml_table(one) for one in self.resources]
         tables += ["[[driver]]\n" + _toml_table(one) for one in self.drivers]
+        tables += ["[[taint]]\n" + _toml_table(one) for one in self.taints]
         return "\n".join(tables)
 
     def spawn(self):

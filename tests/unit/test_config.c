@@ -665,7 +665,7 @@ static void names_the_place_of_each_fault(void **state)
          "plugin_dir's kubelet.sock"},
         {"zzzzzz_a = 1", "1:1: unknown key \"zzzzzz_a\" in the top level; expected one of listen, "
                          "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                         "annotations, bridge, dra, cluster, control, device, resource, driver"},
+                         "annotations, bridge, dra, cluster, control, device, resource, driver, taint"},
         /* What is wrong by itself is not told a second time. */
         {"[annotations]\nenabled = true\nnamespaces = 1",
          "3:14: namespaces is an integer; expected an array of names in quotes, such as "
@@ -701,7 +701,7 @@ static void tells_all_mistakes_of_a_file_in_their_order(void **state)
              "%s:1:1: unknown key \"zzzzzz\" in the top level; expected one of listen, "
              "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, annotations, "
              "bridge, dra, cluster, control, "
-             "device, resource, driver\n"
+             "device, resource, driver, taint\n"
              "%s:3:10: listen and runtime_endpoint are the same socket; expected listen to be the "
              "shim's own and runtime_endpoint the runtime's\n"
              "%s:4:9: drain is an integer; expected a duration with its unit, in quotes, such as "
@@ -732,7 +732,7 @@ static void tells_the_first_of_too_many_mistakes(void **state)
                  "%s:%d:1: unknown key \"grace%02d\" in the top level; expected one of listen, "
                  "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
                  "annotations, bridge, dra, cluster, control, "
-                 "device, resource, driver\n",
+                 "device, resource, driver, taint\n",
                  file_path, 26 - i, i);
         strcat(expected, line);
     }
@@ -749,7 +749,7 @@ static void a_name_does_not_break_a_line(void **state)
                    "1:1: unknown key \"a?/etc/b:1:1\" in the top level; expected one of listen, "
                    "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
                    "annotations, bridge, dra, cluster, control, "
-                   "device, resource, driver");
+                   "device, resource, driver, taint");
     assert_refuses("[[device]]\nresource = 'a/b'\npath = '/x'\nenvs = { \"a\\nb\" = 1 }",
                    "4:19: a?b is an integer; expected a text in quotes");
 }
@@ -771,7 +771,7 @@ static void refuses_keys_of_too_many_parts(void **state)
     strcat(text, " = 1");
     assert_refuses(text, "1:1: unknown table \"a\" in the top level; expected one of listen, "
                          "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                         "annotations, bridge, dra, cluster, control, device, resource, driver");
+                         "annotations, bridge, dra, cluster, control, device, resource, driver, taint");
     free(text);
 }
 

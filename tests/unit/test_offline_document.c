@@ -36,7 +36,10 @@ static const char TEXT[] =
     " \"orders\": [{\"kind\": \"cordon\", \"resource\": \"v.com/gpu\", \"id\": \"g0\","
     "  \"reason\": \"dust\", \"atSeconds\": 1700000000, \"moreSeconds\": 0, \"over\": false},"
     "  {\"kind\": \"grace\", \"resource\": \"v.com/gpu\", \"id\": null, \"reason\": null,"
-    "   \"atSeconds\": 1, \"moreSeconds\": 90, \"over\": true}],"
+    "   \"atSeconds\": 1, \"moreSeconds\": 90, \"over\": true},"
+    "  {\"kind\": \"taint\", \"resource\": \"v.com/gpu\", \"id\": \"k:NoExecute g0\","
+    "   \"reason\": \"dust\", \"atSeconds\": 1, \"moreSeconds\": 0, \"over\": false,"
+    "   \"value\": \"deep\", \"forSeconds\": 600}],"
     " \"drivers\": [{\"name\": \"d.com\", \"services\": [\"v1.DRAPlugin\"]}],"
     " \"claims\": [{\"uid\": \"c\", \"driver\": \"d.com\", \"namespace\": \"ns\","
     "  \"name\": \"claim\", \"state\": \"prepared\", \"answer\": \"Zm9vYmE=\"},"
@@ -48,7 +51,7 @@ static const char TEXT[] =
     "   {\"asker\": \"eviction\", \"token\": 7, \"graceMs\": 3000, \"here\": false, \"why\": null,"
     "   \"atSeconds\": 0}], \"boot\": \"a-boot\", \"askedMs\": 5, \"dueMs\": 0,"
     "  \"static\": true}]}";
-#define ROWS 11
+#define ROWS 12
 
 struct fixture {
     json_t *root;

@@ -1,0 +1,124 @@
+/*
+ * cri-device-shimctl taints
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cri-proto/methods.h"
+#include "shim/ctl/commands.h"
+#include "shim/ctl/list.h"
+#include "shim/must.h"
+
+static const struct table_column COLUMNS[] = {
+    {.name = "RESOURCE"}, /* or driver; "*": any */
+    {.name = "ID"},       /* "*": each */
+    {.name = "TAINT"},
+    {.name = "EFFECT"},
+    {.name = "SOURCE"},
+    {.name = "SINCE"},
+    {.name = "ENDS"},                /* by itself, in */
+    {.name = "PODS", .right = true}, /* that do not tolerate it */
+    {.name = "NOTE"},
+    {.name = "REASON"},
+};
+
+static const char *or_any(const char *text)
+{
+    return text[0] != '\0' ? text : "*";
+}
+
+static const char *note_of(const Control__V1__Taint *row)
+{
+    if (row->held_back)
+        return "held-back";
+    return row->refused ? "not-followed" : "";
+}
+
+static enum table_color color_of(const Control__V1__Taint *row)
+{
+    if (strcmp(row->effect, "NoExecute") == 0 && !row->refused)
+        return TABLE_BAD;
+    return strcmp(row->effect, "None") != 0 ? TABLE_WARNING : TABLE_PLAIN;
+}
+
+static void put_row(struct table *table, const Control__V1__Taint *row)
+{
+    char since[SHOW_AGE_BYTES], ends[SHOW_AGE_BYTES], *name;
+
+    if (asprintf(&name, "%s%s%s", row->key, row->value[0] != '\0' ? "=" : "", row->value) < 0)
+        abort(); /* out of memory */
+    table_row(table, color_of(row));
+    table_put(table, or_any(row->resource));
+    table_put(table, or_any(row->id));
+    table_put(table, name);
+    table_put(table, row->effect);
+    table_put(table, row->source);
+    table_put(table, show_age(row->since_ms, since));
+    table_put(table, row->ends ? show_age(row->ends_in_ms, ends) : "");
+    table_put_number(table, row->pods);
+    table_put(table, note_of(row));
+    table_put(table, row->words);
+    free(name);
+}
+
+static json_t *taint_of(const Control__V1__Taint *row)
+{
+    json_t *one = must(json_object());
+
+    json_value_set(one, "resource", json_value_text_or_null(row->resource));
+    json_value_set(one, "id", json_value_text_or_null(row->id));
+    json_value_set(one, "key", json_value_text(row->key));
+    json_value_set(one, "value", json_value_text_or_null(row->value));
+    json_value_set(one, "effect", json_value_text(row->effect));
+    json_value_set(one, "source", json_value_text(row->source));
+    json_value_set(one, "reason", json_value_text_or_null(row->words));
+    json_value_set(one, "since", show_ago(row->since_ms));
+    json_value_set(one, "endsInSeconds", row->ends ? show_seconds(row->ends_in_ms) : json_null());
+    json_value_set(one, "heldBack", json_boolean(row->held_back));
+    json_value_set(one, "followed", json_boolean(!row->refused));
+    json_value_set(one, "pods", json_value_number(row->pods));
+    return one;
+}
+
+static void put_rows(struct listing *listing, const ProtobufCMessage *page)
+{
+    const Control__V1__TaintsResponse *response = (const void *)page;
+
+    for (size_t i = 0; response && i < response->n_rows; i++) {
+        const Control__V1__Taint *row = response->rows[i];
+
+        if (listing->items)
+            json_value_append(listing->items, taint_of(row));
+        else if (listing->table)
+            put_row(listing->table, row);
+        else
+            list_put_name(listing, "taint", or_any(row->resource), or_any(row->id), row->key,
+                          row->effect, NULL);
+    }
+}
+
+static const struct list TAINTS = {
+    .method = CONTROL_TAINTS,
+    .response = &control__v1__taints_response__descriptor,
+    .columns = COLUMNS,
+    .columns_len = sizeof COLUMNS / sizeof *COLUMNS,
+    .put = put_rows,
+};
+
+static bool run(const struct command_run *run, struct client_failure *failure)
+{
+    Control__V1__ListRequest request = CONTROL__V1__LIST_REQUEST__INIT;
+
+    if (run->arguments_len > 0)
+        request.resource = run->arguments[0];
+    return list_run(run, &TAINTS, &request, failure);
+}
+
+const struct command taints_command = {
+    .name = "taints",
+    .arguments = "[RESOURCE|DRIVER]",
+    .summary = "taints of devices, whoever set them, and how many pods do not tolerate them",
+    .arguments_max = 1,
+    .run = run,
+};
