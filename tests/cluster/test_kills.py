@@ -12,18 +12,23 @@ import pytest
 from cluster import GPU, GPUS
 from drills import strike_under_arrivals
 from kube_node import BRIDGE, CONTAINERD, DAEMON, KUBELET
+from kube_pods import container, pod
 from telling import tell
 
 ROUNDS = int(os.environ.get("SHIM_CLUSTER_ROUNDS", "3"))
 SEED = os.environ.get("SHIM_CLUSTER_SEED", "1")
-_STARTING = {"StartError", "ContainerCannotRun", "Error"}
-_MAY_FAIL = {CONTAINERD: _STARTING, KUBELET: _STARTING}
+STARTING = {"StartError", "ContainerCannotRun", "Error"}
+MAY_FAIL = {CONTAINERD: STARTING, KUBELET: STARTING}
+
+
+def manifest(name, wants, **more):
+    return pod(name, container("main", {GPU: 1}, **wants), **more)
 
 
 @pytest.mark.parametrize("unit", [GPUS.unit, KUBELET, CONTAINERD, DAEMON, BRIDGE])
 def test_kill_under_arriving_pods(cluster, request, unit):
-    outcome = strike_under_arrivals(cluster, lambda: cluster.node.kill(unit), GPU, ROUNDS,
-                                    f"{SEED} {unit}")
+    outcome = strike_under_arrivals(cluster, lambda: cluster.node.kill(unit), manifest,
+                                    ROUNDS, f"{SEED} {unit}")
     tell(request, f"{unit} killed under arriving pods: {outcome}")
-    assert outcome.failed.keys() <= _MAY_FAIL.get(unit, set()), outcome.messages
-    assert unit in _MAY_FAIL or not outcome.again + outcome.hookless
+    assert outcome.failed.keys() <= MAY_FAIL.get(unit, set()), outcome.messages
+    assert unit in MAY_FAIL or not outcome.again + outcome.hookless

@@ -22,6 +22,15 @@ DRIVERS = (GPUS, NETS)
 _TEMPLATES = {"gpu": (GPU, 1), "net": (NET, 1), "gpus": (GPU, 2)}
 
 
+def claiming_pod(name, claims, shared=None, wants=None, **more):
+    """One container, with `claims`: {request: devices}; those in `shared`, {request: claim}, are
+    there already. `wants`: of container(), `more`: of pod()."""
+    shared = shared or {}
+    return pod(name, container("main", claims=claims, **(wants or {})), resourceClaims=[
+        by_name(one, shared[one]) if one in shared else from_template(one) for one in claims],
+        **more)
+
+
 class DraCluster(Cluster):
     """`drivers`: of its node; the other instance in a rolling update is none of them."""
 
@@ -61,13 +70,8 @@ class DraCluster(Cluster):
         return self.plane.api.create(CLAIMS, manifest)
 
     def create_pod(self, name, claims, shared=None, wants=None, **more):
-        """One container, with `claims`: {request: devices}; those in `shared`, {request: claim}, are
-        there already. `wants`: of container(), `more`: of pod()."""
-        shared = shared or {}
-        return self.create(pod(
-            name, container("main", claims=claims, **(wants or {})), resourceClaims=[
-                by_name(one, shared[one]) if one in shared else from_template(one)
-                for one in claims], **more))
+        """A claiming_pod()."""
+        return self.create(claiming_pod(name, claims, shared, wants, **more))
 
     def claims(self):
         """{uid: claim} of the API server's."""

@@ -1,6 +1,10 @@
 """What is done to a cluster while pods arrive, and what came of it.
 
-    outcome = strike_under_arrivals(cluster, lambda: cluster.node.kill(DAEMON), rounds=3, seed="1")
+    def manifest(name, wants, **more):   # of container(), and of pod()
+        return pod(name, container("main", {"vendor.com/gpu": 1}, **wants), **more)
+
+    outcome = strike_under_arrivals(cluster, lambda: cluster.node.kill(DAEMON), manifest, rounds=3,
+                                    seed="1")
     outcome.failed        # {reason: how many pods}
 """
 
@@ -11,8 +15,6 @@ import random
 import threading
 import time
 
-from kube_pods import container, pod
-
 _ARRIVE_S = 1.5  # in which a round's pods come, and in which it strikes
 _PODS = 6        # of a round
 _RUN_S = 1       # how long one runs that ends by itself
@@ -22,7 +24,8 @@ _RUN_S = 1       # how long one runs that ends by itself
 class Outcome:
     """`failed`: {reason: how many pods}, of `pods` that came; of those that did not fail, `again`:
     whose container was started more than once, `hookless`: without its PostStart hook each time.
-    `messages`: of the first that failed, by reason."""
+    `messages`: of the first that failed, by reason. `seconds`: of each round, until all run or are
+    over."""
 
     rounds: int = 0
     pods: int = 0
@@ -30,14 +33,16 @@ class Outcome:
     messages: dict = dataclasses.field(default_factory=dict)
     again: list = dataclasses.field(default_factory=list)
     hookless: list = dataclasses.field(default_factory=list)
+    seconds: list = dataclasses.field(default_factory=list)
 
     def __str__(self):
         return (f"{self.pods} pods in {self.rounds} rounds, {sum(self.failed.values())} Failed "
                 f"{dict(self.failed)}, {len(self.again)} started twice, {len(self.hookless)} "
-                "without their hook")
+                f"without their hook, {sum(self.seconds) / len(self.seconds):.0f} s a round, the "
+                f"longest {max(self.seconds):.0f}")
 
 
-def strike_under_arrivals(cluster, strike, resource, rounds, seed):
+def strike_under_arrivals(cluster, strike, manifest, rounds, seed):
     """Each round pods come at random moments, and strike() is called at one; half of them are of
     restartPolicy Never and end by themselves, the other half of Always. It ends when all run or are
     over, and the next one begins when they are gone."""
@@ -45,24 +50,25 @@ def strike_under_arrivals(cluster, strike, resource, rounds, seed):
     outcome = Outcome()
     for number in range(rounds):
         cluster.settle()
-        _round(cluster, strike, resource, rng, f"r{number}", outcome)
+        _round(cluster, strike, manifest, rng, f"r{number}", outcome)
         outcome.rounds += 1
     return outcome
 
 
-def _round(cluster, strike, resource, rng, prefix, outcome):
+def _round(cluster, strike, manifest, rng, prefix, outcome):
+    began = time.monotonic()
     ending = [f"{prefix}-never{number}" for number in range(_PODS // 2)]
     staying = [f"{prefix}-always{number}" for number in range(_PODS // 2)]
-    plan = [(rng.uniform(0, _ARRIVE_S), lambda name=name: cluster.create(pod(
-        name, container("main", {resource: 1}, seconds=_RUN_S, hook=True), restart="Never")))
-            for name in ending]
-    plan += [(rng.uniform(0, _ARRIVE_S), lambda name=name: cluster.create(pod(
-        name, container("main", {resource: 1}, hook=True)))) for name in staying]
+    plan = [(rng.uniform(0, _ARRIVE_S), lambda name=name: cluster.create(manifest(
+        name, {"seconds": _RUN_S, "hook": True}, restart="Never"))) for name in ending]
+    plan += [(rng.uniform(0, _ARRIVE_S), lambda name=name: cluster.create(manifest(
+        name, {"hook": True}))) for name in staying]
     plan.append((rng.uniform(0, _ARRIVE_S), strike))
     play(plan)
     seen = cluster.wait_each({**dict.fromkeys(ending, lambda one: one.over),
                               **dict.fromkeys(staying, lambda one: one.running or one.over)})
     outcome.pods += len(seen)
+    outcome.seconds.append(time.monotonic() - began)
     for one in seen:
         if one.phase == "Failed":
             outcome.failed[one.why_failed()] += 1
