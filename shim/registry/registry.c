@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "shim/boot.h"
 #include "shim/log.h"
 #include "shim/must.h"
 #include "shim/registry/handshake.h"
@@ -34,6 +35,7 @@ struct candidate {
 struct registry {
     uv_loop_t *loop;
     const char *kubelet_directory;
+    char boot_id[BOOT_ID_BYTES_MAX];
     const struct registry_ops *ops;
     void *user;
     struct sockets *sockets;
@@ -70,7 +72,7 @@ static void on_links_look(uv_timer_t *timer)
         if (!c->linked)
             continue;
         any = true;
-        made = kubelet_link_make(r->kubelet_directory, c->path, c->file);
+        made = kubelet_link_make(r->kubelet_directory, r->boot_id, c->path, c->file);
         if (made > 0)
             log_info("registration socket %s is the kubelet's: linked into %s", c->path,
                      r->kubelet_directory);
@@ -185,7 +187,7 @@ static void on_went(void *user, void *socket)
     handshake_stop(c->handshake);
     /* Also one of a daemon before this one, of which it is not known yet what it is. */
     if (*r->kubelet_directory && !r->over)
-        kubelet_link_remove(r->kubelet_directory, c->path, c->file);
+        kubelet_link_remove(r->kubelet_directory, r->boot_id, c->path);
     withdraw(c);
     free(c);
 }
@@ -207,8 +209,9 @@ struct registry *registry_start(uv_loop_t *loop, const char *directory,
     LIST_INIT(&r->candidates);
     uv_timer_init(loop, &r->links_timer);
     r->links_timer.data = r;
+    boot_id_read(r->boot_id);
     if (*kubelet_directory)
-        kubelet_link_clean(kubelet_directory);
+        kubelet_link_clean(kubelet_directory, r->boot_id);
     r->sockets = sockets_start(loop, directory, &SOCKETS_OPS, r);
     return r;
 }

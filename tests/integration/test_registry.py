@@ -248,6 +248,12 @@ class Kubelet:
                 pass
         return sorted(found)
 
+    @staticmethod
+    def identity(path):
+        """Of what stands there: another one is told to it as new."""
+        status = path.lstat()
+        return status.st_ino, status.st_ctime_ns
+
     def register(self, path):
         with grpc.insecure_channel(f"unix:{path}", options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
             info = channel.unary_unary(f"{PLUGIN_REGISTRATION}GetInfo",
@@ -269,17 +275,21 @@ def csi(registry, make_registrar):
 
 
 def test_csi_driver_registers_with_the_kubelet(shim, registry, csi):
-    """We tell it nothing; its socket is the kubelet's as long as it is there, and another once it is another's."""
+    """We tell it nothing; its socket is the kubelet's as long as it is there. Another one in its place has its name,
+    and is told to be new: the kubelet deregisters what went and registers what came at the same time if their names
+    differ, and CSI drivers by their own name, so that both are gone."""
     shim.kubelet_registry_dir.mkdir()
     kubelet = Kubelet(shim.kubelet_registry_dir)
     csi.start()
     (first,) = wait_until(kubelet.sockets, "the kubelet sees the CSI driver")
+    before = kubelet.identity(first)
     assert kubelet.register(first).name == "csi.example.com"
     assert [status.plugin_registered for status in csi.statuses] == [True]
 
     csi.start()  # over its own socket, without a word
-    (second,) = wait_until(lambda: (found := kubelet.sockets()) != [first] and found, "the kubelet sees the new one")
-    assert second.name != first.name, "the kubelet's pause for a name would be that of the one before"
+    (second,) = wait_until(lambda: [one for one in kubelet.sockets() if kubelet.identity(one) != before],
+                           "the kubelet sees the new one")
+    assert second == first
     assert kubelet.register(second).name == "csi.example.com"
     csi.stop()
     wait_until(lambda: not kubelet.sockets() and not list(shim.kubelet_registry_dir.iterdir()), "the link has gone")
@@ -309,8 +319,11 @@ def test_csi_driver_stays_whatever_the_daemon_does(shim, registry, csi):
     shim.kill()
     csi.start()
     assert kubelet.register(kubelet.sockets()[0]).name == "csi.example.com"
+    before = kubelet.identity(found[0])
     shim.start()
-    new = wait_until(lambda: (now := kubelet.sockets()) != found and now, "the new socket has its own name")
+    new = wait_until(lambda: [one for one in kubelet.sockets() if kubelet.identity(one) != before],
+                     "the kubelet is told of the new socket")
+    assert new == found
     assert kubelet.register(new[0]).name == "csi.example.com"
 
 

@@ -7,11 +7,16 @@
     cluster.create_pod("two", {"net": 1}, shared={"net": "shared"})
 """
 
+import os
+import sys
+
+import images
 from cluster import Cluster
 from kube_api import ApiError
 from kube_claims import CLAIMS, CLASSES, TEMPLATES, by_name, device_class, from_template, template
-from kube_node import V1BETA1, DraDriver
+from kube_node import DRIVER_PROGRAM, V1BETA1, DraDriver
 from kube_pods import container, pod
+from shim import ROOT
 from unit_driver import SLICES
 
 GPU, NET = "gpu.example.com", "net.example.com"
@@ -29,6 +34,21 @@ def claiming_pod(name, claims, shared=None, wants=None, **more):
     return pod(name, container("main", claims=claims, **(wants or {})), resourceClaims=[
         by_name(one, shared[one]) if one in shared else from_template(one) for one in claims],
         **more)
+
+
+def driver_pod(name, driver, **more):
+    """The driver's program in a pod, with the node's directories that it needs. `more`: of pod()."""
+    paths = ["/usr", "/lib", "/lib64", "/etc", "/tmp", str(ROOT), "/var/run/cdi", "/var/lib/drivers",
+             "/var/lib/kubelet/plugins", driver.registry_dir]
+    volumes = [{"name": f"v{number}", "hostPath": {"path": path, "type": "DirectoryOrCreate"}}
+               for number, path in enumerate(paths)]
+    runs = {"name": "driver", "image": images.APP, "imagePullPolicy": "Never",
+            "command": [sys.executable, str(DRIVER_PROGRAM), driver.path],
+            "env": [{"name": "PYTHONDONTWRITEBYTECODE", "value": "1"},
+                    {"name": "PATH", "value": os.environ["PATH"]}],
+            "volumeMounts": [{"name": one["name"], "mountPath": path}
+                             for one, path in zip(volumes, paths)]}
+    return pod(name, runs, volumes=volumes, **more)
 
 
 class DraCluster(Cluster):
@@ -88,11 +108,11 @@ class DraCluster(Cluster):
 
     def start_driver(self, driver):
         """Returns when it is registered."""
-        before = len(self._registrations(driver))
+        before = len(self.registrations(driver))
         self.node.start_unit(driver.unit)
-        self.wait(lambda: len(self._registrations(driver)) > before, f"{driver.unit} is registered")
+        self.wait(lambda: len(self.registrations(driver)) > before, f"{driver.unit} is registered")
 
-    def _registrations(self, driver):
+    def registrations(self, driver):
         return [one for one in self.calls(driver) if one[0] == "registered"]
 
     def remove_all(self):

@@ -34,7 +34,7 @@ def _serialize(message):
     return message if isinstance(message, bytes) else message.SerializeToString()
 
 
-def _serve(path, services):
+def serve(path, services):
     """A server on a unix socket of {service: {method: handler}}; handlers are grpc's."""
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=16))
     for service, handlers in services.items():
@@ -66,7 +66,7 @@ class Registrar:
         whoever watches it makes."""
         wait_until(self.path.parent.is_dir, f"{self.path.parent} is there")
         self.path.unlink(missing_ok=True)
-        self._server = _serve(self.path, {PLUGIN_REGISTRATION: {
+        self._server = serve(self.path, {PLUGIN_REGISTRATION: {
             "GetInfo": grpc.unary_unary_rpc_method_handler(
                 self._info, pluginregistration.InfoRequest.FromString, _serialize),
             "NotifyRegistrationStatus": grpc.unary_unary_rpc_method_handler(
@@ -138,7 +138,7 @@ class Driver:
         if HEALTH in self._serves:
             services[DRA_HEALTH] = {"NodeWatchResources": grpc.unary_stream_rpc_method_handler(
                 self._watch, dra_health.NodeWatchResourcesRequest.FromString, _serialize)}
-        self._server = _serve(self.endpoint, services)
+        self._server = serve(self.endpoint, services)
 
     def stop(self):
         self.registrar.stop()

@@ -46,6 +46,7 @@ CRI_SOCKET = "/run/cri-device-shim/cri-device-shim.sock"
 RUNTIME_SOCKET = "/run/containerd/containerd.sock"
 HELD = "/var/lib/held"  # where the containers say what they have: see tests/cluster/holder.c
 _POD_RESOURCES = "/var/lib/kubelet/pod-resources/kubelet.sock"
+DRIVER_PROGRAM = ROOT / "tests/lib/unit_driver.py"
 _BUILD = pathlib.Path(os.environ.get("SHIM_BUILD_DIR", ROOT / "build"))
 _ADMIN = "/etc/drivers/admin.conf"
 _NULL = os.makedev(1, 3)
@@ -211,6 +212,30 @@ class DraDriver:
                 "device_dir": DEVICES}
 
 
+@dataclasses.dataclass
+class CsiDriver:
+    """What a unit_registrar.py is."""
+
+    name: str
+    registry_dir: str = REGISTRY_DIR
+
+    @property
+    def state_dir(self):
+        return f"/var/lib/drivers/{self.name}"
+
+    @property
+    def unit(self):
+        return f"csi-{self.name}.service"
+
+    @property
+    def path(self):
+        return f"/etc/drivers/{self.unit}.json"
+
+    def settings(self):
+        return {"registry_dir": self.registry_dir, "name": self.name, "state_dir": self.state_dir,
+                "endpoint": f"/var/lib/kubelet/plugins/{self.name}/csi.sock"}
+
+
 class KubeNode(Machine):
     """`config`: of the shim, in place of what install.sh writes; `binds`: of a Machine."""
 
@@ -310,11 +335,15 @@ class KubeNode(Machine):
 
     def add_driver(self, driver):
         """It is started with the machine from then on."""
-        self.write(_ADMIN, self._plane.kubeconfig("admin"))
         self.write_driver(driver)
         self._write_unit(driver.unit, _PLUGIN_UNIT.format(
+            name=driver.name, python=sys.executable, program=DRIVER_PROGRAM, settings=driver.path))
+
+    def add_csi_driver(self, driver):
+        self.write(driver.path, driver.settings())
+        self._write_unit(driver.unit, _PLUGIN_UNIT.format(
             name=driver.name, python=sys.executable,
-            program=ROOT / "tests/lib/unit_driver.py", settings=driver.path))
+            program=ROOT / "tests/lib/unit_registrar.py", settings=driver.path))
 
     def remove_driver(self, driver):
         """It ends, and comes no more."""
@@ -323,6 +352,7 @@ class KubeNode(Machine):
 
     def write_driver(self, driver):
         """What it is; counts from its next start."""
+        self.write(_ADMIN, self._plane.kubeconfig("admin"))
         self.write(driver.path, driver.settings())
         self._write_nodes(driver.devices)
 

@@ -11,6 +11,8 @@
 
 #include "shim/registry/kubelet_link.h"
 
+#define BOOT "boot-1"
+
 struct fixture {
     char kubelet[64];
     char path[96]; /* of the socket */
@@ -77,55 +79,87 @@ static void leads_to_the_socket(void **state)
     struct stat a, b;
 
     begin(&f, state);
-    assert_int_equal(kubelet_link_make(f.kubelet, f.path, f.file), 1);
+    assert_int_equal(kubelet_link_make(f.kubelet, BOOT, f.path, f.file), 1);
     assert_int_equal(stat(only(&f), &a), 0);
     assert_int_equal(fstat(f.file, &b), 0);
     assert_int_equal(a.st_ino, b.st_ino);
-    assert_int_equal(kubelet_link_make(f.kubelet, f.path, f.file), 0);
-    kubelet_link_remove(f.kubelet, f.path, f.file);
+    assert_int_equal(kubelet_link_make(f.kubelet, BOOT, f.path, f.file), 0);
+    kubelet_link_remove(f.kubelet, BOOT, f.path);
     assert_string_equal(only(&f), "");
-    kubelet_link_remove(f.kubelet, f.path, f.file);
+    kubelet_link_remove(f.kubelet, BOOT, f.path);
     end(&f);
 }
 
-static void a_socket_that_takes_its_place_has_another_name(void **state)
+/* Puts another socket in its place; the old one's inode is held, so that it is another. Returns it. */
+static int replace_socket(struct fixture *f)
+{
+    int old = f->file;
+
+    assert_int_equal(unlink(f->path), 0);
+    open_socket(f);
+    return old;
+}
+
+/* The link's own inode: the kubelet is told that it is a new one. */
+static ino_t link_itself(const char *path)
+{
+    struct stat st;
+
+    assert_int_equal(lstat(path, &st), 0);
+    return st.st_ino;
+}
+
+/* Under two names the kubelet would register the one and deregister the other at the same time. */
+static void a_socket_that_takes_its_place_has_its_name(void **state)
 {
     struct fixture f;
-    char first[400];
-    int old;
+    char name[400];
+    ino_t first;
 
     begin(&f, state);
-    assert_int_equal(kubelet_link_make(f.kubelet, f.path, f.file), 1);
-    snprintf(first, sizeof first, "%s", only(&f));
-    old = f.file;
-    assert_int_equal(unlink(f.path), 0);
-    open_socket(&f);
-    kubelet_link_remove(f.kubelet, f.path, old);
-    close(old);
-    assert_int_equal(kubelet_link_make(f.kubelet, f.path, f.file), 1);
-    assert_string_not_equal(only(&f), first);
-    kubelet_link_remove(f.kubelet, f.path, f.file);
+    assert_int_equal(kubelet_link_make(f.kubelet, BOOT, f.path, f.file), 1);
+    snprintf(name, sizeof name, "%s", only(&f));
+    first = link_itself(name);
+    close(replace_socket(&f));
+    assert_int_equal(kubelet_link_make(f.kubelet, BOOT, f.path, f.file), 1);
+    assert_string_equal(only(&f), name);
+    assert_int_not_equal(link_itself(name), first);
+    assert_int_equal(kubelet_link_make(f.kubelet, BOOT, f.path, f.file), 0);
+    kubelet_link_remove(f.kubelet, BOOT, f.path);
     end(&f);
 }
 
 /* A file system gives the number of an inode away again. */
-static void one_with_its_inode_has_another_name_too(void **state)
+static void one_with_its_inode_is_another_too(void **state)
 {
     const struct timespec times[2] = {{.tv_sec = 17, .tv_nsec = 1}, {.tv_sec = 17, .tv_nsec = 1}};
+    struct fixture f;
+
+    begin(&f, state);
+    assert_int_equal(kubelet_link_make(f.kubelet, BOOT, f.path, f.file), 1);
+    assert_int_equal(chmod(f.path, 0700), 0); /* it is the same one */
+    assert_int_equal(kubelet_link_make(f.kubelet, BOOT, f.path, f.file), 0);
+    assert_int_equal(utimensat(AT_FDCWD, f.path, times, 0), 0);
+    assert_int_equal(kubelet_link_make(f.kubelet, BOOT, f.path, f.file), 1);
+    assert_int_equal(utimensat(AT_FDCWD, f.path, NULL, 0), 0);
+    kubelet_link_clean(f.kubelet, BOOT);
+    assert_string_equal(only(&f), "");
+    end(&f);
+}
+
+static void another_boot_has_another_name(void **state)
+{
     struct fixture f;
     char first[400];
 
     begin(&f, state);
-    assert_int_equal(kubelet_link_make(f.kubelet, f.path, f.file), 1);
+    assert_int_equal(kubelet_link_make(f.kubelet, BOOT, f.path, f.file), 1);
     snprintf(first, sizeof first, "%s", only(&f));
-    assert_int_equal(chmod(f.path, 0700), 0); /* it is the same one */
-    assert_int_equal(kubelet_link_make(f.kubelet, f.path, f.file), 0);
-    assert_int_equal(utimensat(AT_FDCWD, f.path, times, 0), 0);
-    kubelet_link_clean(f.kubelet);
+    kubelet_link_clean(f.kubelet, "boot-2");
     assert_string_equal(only(&f), "");
-    assert_int_equal(kubelet_link_make(f.kubelet, f.path, f.file), 1);
+    assert_int_equal(kubelet_link_make(f.kubelet, "boot-2", f.path, f.file), 1);
     assert_string_not_equal(only(&f), first);
-    kubelet_link_remove(f.kubelet, f.path, f.file);
+    kubelet_link_remove(f.kubelet, "boot-2", f.path);
     end(&f);
 }
 
@@ -135,13 +169,13 @@ static void what_is_in_its_way_goes(void **state)
     char name[400];
 
     begin(&f, state);
-    assert_int_equal(kubelet_link_make(f.kubelet, f.path, f.file), 1);
+    assert_int_equal(kubelet_link_make(f.kubelet, BOOT, f.path, f.file), 1);
     snprintf(name, sizeof name, "%s", only(&f));
     assert_int_equal(unlink(name), 0);
     assert_int_equal(symlink("/elsewhere", name), 0);
-    assert_int_equal(kubelet_link_make(f.kubelet, f.path, f.file), 1);
-    assert_int_equal(kubelet_link_make(f.kubelet, f.path, f.file), 0);
-    kubelet_link_remove(f.kubelet, f.path, f.file);
+    assert_int_equal(kubelet_link_make(f.kubelet, BOOT, f.path, f.file), 1);
+    assert_int_equal(kubelet_link_make(f.kubelet, BOOT, f.path, f.file), 0);
+    kubelet_link_remove(f.kubelet, BOOT, f.path);
     end(&f);
 }
 
@@ -150,9 +184,9 @@ static void there_may_be_no_directory(void **state)
     struct fixture f;
 
     begin(&f, state);
-    assert_int_equal(kubelet_link_make("/nowhere/at/all", f.path, f.file), -ENOENT);
-    kubelet_link_remove("/nowhere/at/all", f.path, f.file);
-    kubelet_link_clean("/nowhere/at/all");
+    assert_int_equal(kubelet_link_make("/nowhere/at/all", BOOT, f.path, f.file), -ENOENT);
+    kubelet_link_remove("/nowhere/at/all", BOOT, f.path);
+    kubelet_link_clean("/nowhere/at/all", BOOT);
     end(&f);
 }
 
@@ -163,28 +197,26 @@ static void cleans_what_leads_nowhere(void **state)
     char foreign[128];
 
     begin(&f, state);
-    assert_int_equal(kubelet_link_make(f.kubelet, f.path, f.file), 1);
-    kubelet_link_clean(f.kubelet);
+    assert_int_equal(kubelet_link_make(f.kubelet, BOOT, f.path, f.file), 1);
+    kubelet_link_clean(f.kubelet, BOOT);
     assert_string_not_equal(only(&f), "");
-    /* Replaced while no daemon ran; the inode is held, so that it is another. */
-    assert_int_equal(unlink(f.path), 0);
-    make_socket(f.path);
-    kubelet_link_clean(f.kubelet);
+    close(replace_socket(&f)); /* while no daemon ran */
+    kubelet_link_clean(f.kubelet, BOOT);
     assert_string_equal(only(&f), "");
 
-    assert_int_equal(kubelet_link_make(f.kubelet, f.path, f.file), 1);
+    assert_int_equal(kubelet_link_make(f.kubelet, BOOT, f.path, f.file), 1);
     assert_int_equal(unlink(f.path), 0);
-    kubelet_link_clean(f.kubelet);
+    kubelet_link_clean(f.kubelet, BOOT);
     assert_string_equal(only(&f), "");
 
     snprintf(foreign, sizeof foreign, "%s/" KUBELET_LINK_PREFIX "x.sock", f.kubelet);
     make_socket(foreign);
-    kubelet_link_clean(f.kubelet);
+    kubelet_link_clean(f.kubelet, BOOT);
     assert_string_equal(only(&f), foreign);
     assert_int_equal(unlink(foreign), 0);
     snprintf(foreign, sizeof foreign, "%s/csi-reg.sock", f.kubelet);
     assert_int_equal(symlink("/nowhere", foreign), 0);
-    kubelet_link_clean(f.kubelet);
+    kubelet_link_clean(f.kubelet, BOOT);
     assert_string_equal(only(&f), foreign);
     assert_int_equal(unlink(foreign), 0);
     end(&f);
@@ -194,9 +226,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(leads_to_the_socket),       TEST(a_socket_that_takes_its_place_has_another_name),
-        TEST(leads_to_the_socket),       TEST(one_with_its_inode_has_another_name_too),
-        TEST(what_is_in_its_way_goes),   TEST(there_may_be_no_directory),
+        TEST(leads_to_the_socket),
+        TEST(a_socket_that_takes_its_place_has_its_name),
+        TEST(one_with_its_inode_is_another_too),
+        TEST(another_boot_has_another_name),
+        TEST(what_is_in_its_way_goes),
+        TEST(there_may_be_no_directory),
         TEST(cleans_what_leads_nowhere),
     };
 
