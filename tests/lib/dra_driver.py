@@ -59,18 +59,18 @@ class Registrar:
         self.on_info = lambda _request, _context: self.info
         self.asked = 0
         self.statuses = []
-        self._server = None
+        self._servers = []  # one that is let go of would take the next one's socket along
 
     def start(self):
         """In place of what an earlier process has left, as the helpers do at their start; in a directory that
         whoever watches it makes."""
         wait_until(self.path.parent.is_dir, f"{self.path.parent} is there")
         self.path.unlink(missing_ok=True)
-        self._server = serve(self.path, {PLUGIN_REGISTRATION: {
+        self._servers.append(serve(self.path, {PLUGIN_REGISTRATION: {
             "GetInfo": grpc.unary_unary_rpc_method_handler(
                 self._info, pluginregistration.InfoRequest.FromString, _serialize),
             "NotifyRegistrationStatus": grpc.unary_unary_rpc_method_handler(
-                self._notified, pluginregistration.RegistrationStatus.FromString, _serialize)}})
+                self._notified, pluginregistration.RegistrationStatus.FromString, _serialize)}}))
 
     def _info(self, request, context):
         self.asked += 1
@@ -97,8 +97,8 @@ class Registrar:
 
     def stop(self):
         """Its socket goes with it."""
-        _stop(self._server)
-        self._server = None
+        while self._servers:
+            _stop(self._servers.pop())
         self.path.unlink(missing_ok=True)
 
 
