@@ -1,5 +1,5 @@
 /*
- * Why a container waits, was refused, or has what it has: what the rules say now, as they would say
+ * Why a container, or a claim, waits, was refused, or has what it has: what the rules say now, as they would say
  * it to a create of the container, resource by resource; and what was refused last.
  *
  * To ask changes nothing, and is asked of no plugin and no runtime: what a create would ask of them
@@ -59,5 +59,52 @@ struct devicemgr_why {
 void devicemgr_why(const struct devicemgr *mgr, uint64_t now_ms, const char *pod,
                    const char *container, void (*each)(void *user, const struct devicemgr_why *why),
                    void *user);
+
+/* ---- claims ---- */
+
+/* A request of the kubelet's for a claim that is not answered yet. */
+struct devicemgr_why_request {
+    bool unprepare;
+    uint64_t waited_ms;
+    uint64_t
+        left_ms; /* it is refused then, if it is not done; UINT64_MAX: the driver has the word */
+};
+
+struct devicemgr_why_claim {
+    const char *uid, *pod_namespace, *name;
+    const char *driver;
+    const char *state;     /* as in struct devicemgr_claim_row; "": nothing is kept of it */
+    uint64_t since_ms_ago; /* that it is in it */
+    const struct devicemgr_why_request *requests; /* who came first first */
+    size_t requests_len;
+    enum devicemgr_why_step step; /* of the first, or of what is owed; GO: nothing waits */
+    const char *word;             /* with the next two: NULL with GO */
+    const char *text;
+    const char *clears;
+    uint64_t retry_ms; /* of what is owed: its driver is told then again; 0: not by then */
+    /* The last refusal; `refused_word` NULL: none is remembered. */
+    bool refused_unprepare;
+    const char *refused_word, *refused_text, *refused_clears;
+    int refused_code;
+    uint64_t refused_times; /* since the first */
+    uint64_t refused_first_ms_ago, refused_last_ms_ago;
+};
+
+/* A claim by name, of a pod: as whoever can see it says. */
+struct devicemgr_why_name {
+    const char *pod_namespace, *name;
+};
+
+/*
+ * Calls `each` for every claim that is meant, before it returns, of each of its drivers; what it is given is
+ * borrowed until `each` returns. `pod` NULL: all that something waits for, that are owed, or that were
+ * refused. Else it is a claim's uid, "namespace/name" or name, or a pod's: then those are meant that a
+ * container of the pod was made with, that are among `theirs`, or that were made for the pod by its
+ * name (pkg/controller/resourceclaim names them POD-CLAIM-...).
+ */
+void devicemgr_why_claims(const struct devicemgr *mgr, uint64_t now_ms, const char *pod,
+                          const struct devicemgr_why_name *theirs, size_t theirs_len,
+                          void (*each)(void *user, const struct devicemgr_why_claim *claim),
+                          void *user);
 
 #endif

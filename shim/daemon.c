@@ -194,6 +194,15 @@ static enum list_at_kubelet at_kubelet(void *user, const char *driver)
     return feed_shows_driver(d->feed, driver) ? LIST_SHOWN : LIST_AT_NO_KUBELET;
 }
 
+static void pod_claims(void *user, const char *pod,
+                       void (*each)(void *to, const char *pod_namespace, const char *claim),
+                       void *to)
+{
+    const struct daemon *d = user;
+
+    cluster_pod_claims(d->cluster, pod, each, to);
+}
+
 static void on_look_for_lists(void *user, struct list_from *out)
 {
     struct daemon *d = user;
@@ -201,6 +210,7 @@ static void on_look_for_lists(void *user, struct list_from *out)
     out->health = d->feed ? feed_health(d->feed) : NULL;
     out->wipes = d->cluster && cluster_works(d->cluster);
     out->at_kubelet = at_kubelet;
+    out->pod_claims = d->cluster ? pod_claims : NULL;
     out->user = d;
 }
 

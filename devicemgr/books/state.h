@@ -11,6 +11,7 @@
 #include "devicemgr/books/action.h"
 #include "devicemgr/books/capacity.h"
 #include "devicemgr/books/checkpoint.h"
+#include "devicemgr/books/claim_refused.h"
 #include "devicemgr/books/dirty.h"
 #include "devicemgr/books/kubelet.h"
 #include "devicemgr/books/listing.h"
@@ -58,7 +59,8 @@ struct state {
     struct showing showing;
     struct wakes wakes;
     struct outbox outbox;
-    struct refused refused; /* for who asks why; nothing is decided by it */
+    struct refused refused; /* for who asks why, with the next; nothing is decided by them */
+    struct claim_refused claim_refused;
     struct action_queue actions;
 };
 

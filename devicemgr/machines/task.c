@@ -166,10 +166,9 @@ static void drop_if_over(struct tasks *tasks, struct task *task)
 
     if (task->phase != TASK_IDLE || task->claimants || claim->state == CLAIM_OWED)
         return;
-    HASH_DEL(tasks->by_claim, task);
+    task_free(tasks, task);
     if (!claim_state_kept(claim->state))
         claims_remove(&tasks->state->claims, claim);
-    free(task);
 }
 
 /* Whether an unprepare has to wait for the runtime's list, or is refused by it. */
@@ -369,74 +368,18 @@ void task_committed(struct tasks *tasks, struct task *task, const char *error)
 
 /* ---- time ---- */
 
-static enum claim_refusal_kind why(const struct tasks *tasks, const struct task *task)
-{
-    if (!tasks->restored)
-        return CLAIM_REFUSED_UNREAD;
-    if (tasks->state->draining)
-        return CLAIM_REFUSED_DRAIN;
-    if (task->phase == TASK_STORING || task->phase == TASK_KEEPING)
-        return CLAIM_REFUSED_UNSTORED;
-    if (task->listing)
-        return CLAIM_REFUSED_USED;
-    if (usable(tasks, task) && task->phase == TASK_IDLE)
-        return CLAIM_REFUSED_OWED;
-    if (task->phase == TASK_CALLING)
-        return CLAIM_REFUSED_TURN;
-    return CLAIM_REFUSED_AWAY;
-}
-
-/* It is for this one that is done what is being done. */
-static bool is_served(const struct task *task, const struct claimant *claimant)
-{
-    if (task->phase != TASK_CALLING && task->phase != TASK_KEEPING)
-        return false;
-    for (const struct claimant *c = task->claimants; c && c->kind == task->kind; c = c->next) {
-        if (c == claimant)
-            return true;
-    }
-    return false;
-}
-
-uint64_t task_limit_ms(const struct tasks *tasks, const struct claimant *claimant)
-{
-    const struct task *task = claimant->task;
-
-    if (is_served(task, claimant))
-        return task->phase == TASK_CALLING
-                   ? UINT64_MAX
-                   : later_by(later(task->answered_ms, claimant->since_ms), CLAIM_KEEP_MS);
-    return tasks->state->draining ? 0 : later_by(claimant->since_ms, CLAIM_HOLD_MS);
-}
-
-/* What it waits for, if it is that. */
-static const char *owed_name(const struct tasks *tasks, const struct claim *claim)
-{
-    const struct claim *owed = claim->state == CLAIM_OWED ? claim : task_owed_first(tasks, claim);
-
-    return owed ? owed->name : NULL;
-}
-
 void task_expire(struct tasks *tasks, struct task *task)
 {
-    const struct claim *claim = task->claim;
     struct claimant *claimant, *next;
-    struct text user = {0};
-    bool used = task_users_say(claim, &user);
 
     DL_FOREACH_SAFE(task->claimants, claimant, next)
     {
-        const struct claim_refusal refusal = {
-            .kind = why(tasks, task),
-            .driver = claim->driver,
-            .pod_namespace = claim->pod_namespace,
-            .name = claim->name,
-            .words = used && task->listing ? user.buf : owed_name(tasks, claim),
-            .waited_ms = ago(tasks->state->now_ms, claimant->since_ms),
-        };
+        struct text words = {0};
+        struct claim_refusal refusal;
 
         if (tasks->state->now_ms < task_limit_ms(tasks, claimant))
             continue;
+        refusal = task_why(tasks, claimant, &words);
         task_refuse(tasks->state, claimant->number, &refusal);
         claimant_free(tasks, claimant);
     }

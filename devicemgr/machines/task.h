@@ -21,8 +21,9 @@
  * A claim that a container was made with is not unprepared before the runtime has been seen to run it no
  * more: the kubelet may ask for that though another pod still uses it.
  *
- * Five files: tasks.c, the table and who asks; task.c, which is called by it, what is done; task_owed.c
- * task_users.c and task_answer.c, which both call, what is owed, who uses a claim, and how requests end.
+ * Six files: tasks.c, the table and who asks; task.c, which is called by it, what is done; task_owed.c,
+ * task_users.c, task_answer.c and task_why.c, which both call, what is owed, who uses a claim, how requests
+ * end, and what they wait for.
  */
 #ifndef DEVICEMGR_MACHINES_TASK_H
 #define DEVICEMGR_MACHINES_TASK_H
@@ -82,6 +83,7 @@ struct task {
     bool tried;
     uint64_t retry_ms;      /* not before then */
     uint64_t pause_ms;      /* the last one */
+    char *failed;           /* what the driver said of it last; NULL: nothing */
     UT_hash_handle hh;      /* by claim */
     UT_hash_handle hh_call; /* by call */
 };
@@ -143,15 +145,26 @@ void task_answered(struct tasks *tasks, struct task *task, int code, const char 
 void task_unanswered(struct tasks *tasks, struct task *task);
 /* The commit that carries it is over. */
 void task_committed(struct tasks *tasks, struct task *task, const char *error);
-/* When it is refused, whatever it waits for; UINT64_MAX: not while its call is under way. */
-uint64_t task_limit_ms(const struct tasks *tasks, const struct claimant *claimant);
 /* Ends those whose time is over. */
 void task_expire(struct tasks *tasks, struct task *task);
 /* In one piece, for an action. */
 struct devicemgr_claim *task_copy_names(const struct claim *claim);
 
+/* ---- task_why.c, for both, and who asks why ---- */
+
+/* When it is refused, whatever it waits for; UINT64_MAX: not while its call is under way. */
+uint64_t task_limit_ms(const struct tasks *tasks, const struct claimant *claimant);
+/* What it waits for: what it is refused with if its time is over, unless its driver is being asked.
+ * `words` may have some of it. */
+struct claim_refusal task_why(const struct tasks *tasks, const struct claimant *claimant,
+                              struct text *words);
+/* The same of what is owed, and nobody waits for. */
+struct claim_refusal task_why_owed(const struct task *task);
+
 /* ---- task_answer.c, for both ---- */
 
+/* It is over; for nobody. */
+void task_free(struct tasks *tasks, struct task *task);
 /* How many requests wait for it; `task` NULL: none. */
 size_t task_asks(const struct task *task);
 /* The request ends. */
@@ -164,6 +177,7 @@ bool task_is_asked(const struct task *task, enum task_kind kind);
  * being done (`kind` of the task), or for the one that the name says. */
 void task_refuse_all(struct tasks *tasks, struct task *task, enum claim_refusal_kind kind,
                      const char *words);
+/* In the driver's own words. */
 void task_fail_all(struct tasks *tasks, struct task *task, int code, const char *message);
 void task_answer_prepared(struct tasks *tasks, struct task *task);
 void task_answer_unprepared(struct tasks *tasks, struct task *task);

@@ -1,6 +1,7 @@
 /*
  * The ends of requests.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include <utlist.h>
@@ -17,12 +18,37 @@ void task_answer(struct state *state, uint64_t number, int code, const char *mes
     action->text = code == CODE_OK ? NULL : mem_strdup(message ? message : "");
 }
 
+static void note(struct state *state, const struct claim_refusal *refusal, int code, char *text)
+{
+    /* Its texts are copied. */
+    const struct claim_refused_one said = {.uid = (char *)(uintptr_t)refusal->uid,
+                                           .driver = (char *)(uintptr_t)refusal->driver,
+                                           .pod_namespace =
+                                               (char *)(uintptr_t)refusal->pod_namespace,
+                                           .name = (char *)(uintptr_t)refusal->name,
+                                           .unprepare = refusal->unprepare,
+                                           .word = claim_refusal_word(refusal->kind),
+                                           .clears = claim_refusal_clears(refusal->kind),
+                                           .code = code,
+                                           .text = text};
+
+    claim_refused_note(&state->claim_refused, state->now_ms, &said);
+}
+
 void task_refuse(struct state *state, uint64_t number, const struct claim_refusal *refusal)
 {
     struct text text = {0};
 
     claim_refusal_explain(state, refusal, &text);
+    note(state, refusal, claim_refusal_code(refusal->kind), text.buf);
     task_answer(state, number, claim_refusal_code(refusal->kind), text.buf);
+}
+
+void task_free(struct tasks *tasks, struct task *task)
+{
+    HASH_DEL(tasks->by_claim, task);
+    free(task->failed);
+    free(task);
 }
 
 void claimant_free(struct tasks *tasks, struct claimant *claimant)
@@ -42,6 +68,8 @@ static void refuse_first(struct tasks *tasks, struct task *task, enum claim_refu
         .driver = task->claim->driver,
         .pod_namespace = task->claim->pod_namespace,
         .name = task->claim->name,
+        .uid = task->claim->uid,
+        .unprepare = first->kind == TASK_UNPREPARE,
         .words = words,
         .waited_ms = ago(tasks->state->now_ms, first->since_ms),
     };
@@ -75,7 +103,18 @@ void task_refuse_all(struct tasks *tasks, struct task *task, enum claim_refusal_
 
 void task_fail_all(struct tasks *tasks, struct task *task, int code, const char *message)
 {
+    const struct claim_refusal refusal = {.kind = CLAIM_REFUSED_DRIVER,
+                                          .driver = task->claim->driver,
+                                          .pod_namespace = task->claim->pod_namespace,
+                                          .name = task->claim->name,
+                                          .uid = task->claim->uid,
+                                          .unprepare = task->kind == TASK_UNPREPARE,
+                                          .words = message};
+    struct text text = {0};
+
+    claim_refusal_explain(tasks->state, &refusal, &text);
     while (task_is_asked(task, task->kind)) {
+        note(tasks->state, &refusal, code, text.buf);
         task_answer(tasks->state, task->claimants->number, code, message);
         claimant_free(tasks, task->claimants);
     }

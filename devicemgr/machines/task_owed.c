@@ -1,6 +1,8 @@
 /*
  * What is owed to drivers: claims that were told to be unprepared while the driver was away.
  */
+#include <stdlib.h>
+
 #include "devicemgr/books/state.h"
 #include "devicemgr/machines/task.h"
 #include "devicemgr/things/limits.h"
@@ -74,6 +76,8 @@ void task_owed_failed(struct tasks *tasks, struct task *task, const char *messag
         task->pause_ms = OWED_RETRY_MS_MAX;
     task->retry_ms = tasks->state->now_ms + task->pause_ms;
     task->tried = true;
+    free(task->failed);
+    task->failed = mem_strdup(message ? message : "no reason given");
     claim_explain_owed(claim->driver, claim->pod_namespace, claim->name, message, &text);
     state_log(tasks->state, LEVEL_WARNING, &text);
 }

@@ -21,8 +21,7 @@ void tasks_fini(struct tasks *tasks)
     HASH_CLEAR(hh_call, tasks->by_call);
     HASH_ITER(hh, tasks->by_claim, task, next)
     {
-        HASH_DEL(tasks->by_claim, task);
-        free(task);
+        task_free(tasks, task);
     }
 }
 
@@ -128,7 +127,9 @@ void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number, const 
     const struct claim_refusal refusal = {.kind = check(tasks, driver, claim),
                                           .driver = driver,
                                           .pod_namespace = claim->pod_namespace,
-                                          .name = claim->name};
+                                          .name = claim->name,
+                                          .uid = claim->uid,
+                                          .unprepare = kind == TASK_UNPREPARE};
     struct claim *is;
     struct task *task;
 

@@ -131,6 +131,8 @@
 #define OWED_AT_ONCE 8
 #define OWED_RETRY_MS_MIN 1000
 #define OWED_RETRY_MS_MAX 60000
+/* Claims of which the last refusal is remembered, two kilobytes each. */
+#define CLAIMS_REFUSED_MAX 128
 /* Who may wait for claims at once. */
 #define CLAIM_REQUESTS_MAX 4096
 /* How long one waits for a driver that is away, or for its turn: the kubelet gives up after 45 s, and

@@ -38,6 +38,7 @@ static void tables_fini(struct state *state)
     wakes_fini(&state->wakes);
     outbox_fini(&state->outbox);
     refused_fini(&state->refused);
+    claim_refused_fini(&state->claim_refused);
     listing_forget_ended(state);
     kubelet_fini(&state->kubelet);
     dirty_rows_free(&state->dirty.rows);

@@ -4,10 +4,12 @@
 #include "devicemgr/things/moment.h"
 
 struct kind {
+    const char *word;
     int code;
     void (*explain)(const struct state *state, const struct claim_refusal *refusal,
                     struct text *text);
     const char *sentence;
+    const char *clears;
 };
 
 static const struct kind *kind_of(const struct claim_refusal *refusal);
@@ -61,29 +63,75 @@ static void explain_waited(const struct state *state, const struct claim_refusal
     text_add_duration(text, refusal->waited_ms);
 }
 
+static void explain_owed(const struct state *state, const struct claim_refusal *refusal,
+                         struct text *text)
+{
+    const struct driver *driver = drivers_find(&state->drivers, refusal->driver);
+
+    text_add(text, "%s", kind_of(refusal)->sentence);
+    if (!driver || !driver_usable(driver)) {
+        text_add(text, ": it is still away, for ");
+        text_add_duration(text, ago(state->now_ms, driver ? driver->away_ms : 0));
+    } else if (refusal->words) {
+        text_add(text, ": it was, and failed: ");
+        text_add_words(text, refusal->words, TEXT_WORDS_BYTES_MAX);
+    }
+}
+
+#define BY_ITSELF "nothing is to be done: "
+
 static const struct kind KINDS[CLAIM_REFUSAL_KINDS] = {
-    [CLAIM_REFUSED_NAMES] = {CODE_INVALID_ARGUMENT, explain_words,
-                             "its names are too long, none, or no UTF-8"},
-    [CLAIM_REFUSED_MANY] = {CODE_RESOURCE_EXHAUSTED, explain_words,
-                            "too many claims are kept on this node already"},
-    [CLAIM_REFUSED_QUEUE] = {CODE_RESOURCE_EXHAUSTED, explain_words,
-                             "too many claims are waited for on this node already"},
-    [CLAIM_REFUSED_UNREAD] = {CODE_UNAVAILABLE, explain_unread,
-                              "the state of this node's claims cannot be read: "},
-    [CLAIM_REFUSED_DRAIN] = {CODE_UNAVAILABLE, explain_words, "the shim is being stopped"},
-    [CLAIM_REFUSED_AWAY] = {CODE_UNAVAILABLE, explain_away, ""},
-    [CLAIM_REFUSED_OWED] = {CODE_UNAVAILABLE, explain_words,
+    [CLAIM_REFUSED_NAMES] = {"claim-names-wrong", CODE_INVALID_ARGUMENT, explain_words,
+                             "its names are too long, none, or no UTF-8",
+                             "make claim and pod anew with other names"},
+    [CLAIM_REFUSED_MANY] = {"too-many-claims", CODE_RESOURCE_EXHAUSTED, explain_words,
+                            "too many claims are kept on this node already",
+                            "claims must be unprepared: see cri-device-shimctl claims"},
+    [CLAIM_REFUSED_QUEUE] = {"too-many-claims-asked", CODE_RESOURCE_EXHAUSTED, explain_words,
+                             "too many claims are waited for on this node already",
+                             "drivers must answer: see cri-device-shimctl drivers"},
+    [CLAIM_REFUSED_UNREAD] = {"claims-unread", CODE_UNAVAILABLE, explain_unread,
+                              "the state of this node's claims cannot be read: ",
+                              "the checkpoint in state_dir must be readable: see "
+                              "cri-device-shimctl status"},
+    [CLAIM_REFUSED_DRAIN] = {"shim-stops", CODE_UNAVAILABLE, explain_words,
+                             "the shim is being stopped",
+                             BY_ITSELF "the kubelet asks again once the shim is started"},
+    [CLAIM_REFUSED_AWAY] = {"driver-away", CODE_UNAVAILABLE, explain_away, "",
+                            "start the driver: look at its pod or unit, and its log"},
+    [CLAIM_REFUSED_OWED] = {"other-claim-owed", CODE_UNAVAILABLE, explain_words,
                             "the driver has to unprepare another claim first, which was told to be "
-                            "unprepared while it was away: "},
-    [CLAIM_REFUSED_USED] = {CODE_UNAVAILABLE, explain_words,
-                            "it is not unprepared as long as a container may run with it: "},
-    [CLAIM_REFUSED_TURN] = {CODE_UNAVAILABLE, explain_waited,
-                            "the driver is still busy with what was asked for it before; waited "},
-    [CLAIM_REFUSED_UNSTORED] = {CODE_UNAVAILABLE, explain_waited,
-                                "that it is asked for was not stored within "},
-    [CLAIM_REFUSED_STORE] = {CODE_UNAVAILABLE, explain_words, "it cannot be stored: "},
-    [CLAIM_REFUSED_ANSWER] = {CODE_RESOURCE_EXHAUSTED, explain_words,
-                              "the driver answered more than can be kept"},
+                            "unprepared while it was away: ",
+                            "the driver must unprepare that claim: look at its log, and at "
+                            "cri-device-shimctl claims"},
+    [CLAIM_REFUSED_USED] = {"claim-used", CODE_UNAVAILABLE, explain_words,
+                            "it is not unprepared as long as a container may run with it: ",
+                            "that container must end"},
+    [CLAIM_REFUSED_TURN] = {"driver-busy", CODE_UNAVAILABLE, explain_waited,
+                            "the driver is still busy with what was asked for it before; waited ",
+                            "the driver must answer: look at its log"},
+    [CLAIM_REFUSED_UNSTORED] = {"claim-unstored", CODE_UNAVAILABLE, explain_waited,
+                                "that it is asked for was not stored within ",
+                                "the disk with state_dir must take what is written: see "
+                                "cri-device-shimctl status"},
+    [CLAIM_REFUSED_STORE] = {"claim-store-failed", CODE_UNAVAILABLE, explain_words,
+                             "it cannot be stored: ",
+                             "the disk with state_dir must take what is written: see "
+                             "cri-device-shimctl status"},
+    [CLAIM_REFUSED_ANSWER] = {"driver-answer-too-large", CODE_RESOURCE_EXHAUSTED, explain_words,
+                              "the driver answered more than can be kept",
+                              "the driver must answer with less, or claims must be unprepared"},
+    [CLAIM_REFUSED_DRIVER] = {"driver-failed", CODE_UNKNOWN, explain_words,
+                              "the driver said: ", "the driver must not fail: look at its log"},
+    [CLAIM_WAITS_DRIVER] = {"driver-asked", CODE_UNAVAILABLE, explain_waited,
+                            "the driver is being asked; waited ",
+                            BY_ITSELF "the driver answers; if it does not, look at its log"},
+    [CLAIM_WAITS_OWED] =
+        {"claim-owed", CODE_UNAVAILABLE, explain_owed,
+         "it was told to be unprepared while its driver was away, which is still to "
+         "be told",
+         BY_ITSELF "the driver is told when it is there, again and again if it "
+                   "fails; if it never comes back, start it or look at its log"},
 };
 
 static const struct kind *kind_of(const struct claim_refusal *refusal)
@@ -94,6 +142,16 @@ static const struct kind *kind_of(const struct claim_refusal *refusal)
 int claim_refusal_code(enum claim_refusal_kind kind)
 {
     return KINDS[kind].code;
+}
+
+const char *claim_refusal_word(enum claim_refusal_kind kind)
+{
+    return KINDS[kind].word;
+}
+
+const char *claim_refusal_clears(enum claim_refusal_kind kind)
+{
+    return KINDS[kind].clears;
 }
 
 void claim_refusal_explain(const struct state *state, const struct claim_refusal *refusal,

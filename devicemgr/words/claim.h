@@ -1,5 +1,5 @@
 /*
- * Why a claim is not prepared, or unprepared: as a value, and in words.
+ * Why a claim is not prepared, or unprepared, or not yet: as a value, and in words.
  */
 #ifndef DEVICEMGR_WORDS_CLAIM_H
 #define DEVICEMGR_WORDS_CLAIM_H
@@ -24,6 +24,9 @@ enum claim_refusal_kind {
     CLAIM_REFUSED_UNSTORED, /* within the time */
     CLAIM_REFUSED_STORE,    /* `words`: the store's */
     CLAIM_REFUSED_ANSWER,   /* the driver's is too large */
+    CLAIM_REFUSED_DRIVER,   /* by the driver itself, in its `words` */
+    CLAIM_WAITS_DRIVER,     /* no refusal yet: it is being asked */
+    CLAIM_WAITS_OWED,       /* nor this: its unprepare is owed; `words`: the driver's, or NULL */
     CLAIM_REFUSAL_KINDS,    /* how many there are */
 };
 
@@ -31,13 +34,17 @@ enum claim_refusal_kind {
 struct claim_refusal {
     enum claim_refusal_kind kind;
     const char *driver;
-    const char *pod_namespace, *name; /* of the claim */
+    const char *pod_namespace, *name, *uid; /* of the claim */
+    bool unprepare;                         /* that is asked for */
     const char *words;
     uint64_t waited_ms;
 };
 
 /* The gRPC code of the refusal. */
 int claim_refusal_code(enum claim_refusal_kind kind);
+/* One word for it, and what would end it; static. */
+const char *claim_refusal_word(enum claim_refusal_kind kind);
+const char *claim_refusal_clears(enum claim_refusal_kind kind);
 /* Adds the whole sentence. */
 void claim_refusal_explain(const struct state *state, const struct claim_refusal *refusal,
                            struct text *text);

@@ -11,6 +11,7 @@
 #include "shim/cluster/core_news.h"
 #include "shim/cluster/evictions.h"
 #include "shim/cluster/limits.h"
+#include "shim/cluster/pod_claims.h"
 #include "shim/cluster/pod_events.h"
 #include "shim/cluster/removed.h"
 #include "shim/cluster/wipes.h"
@@ -296,6 +297,13 @@ void cluster_evict(struct cluster *cluster, uint64_t number,
 void cluster_evict_cancel(struct cluster *cluster, uint64_t number)
 {
     evictions_cancel(&cluster->evictions, number);
+}
+
+void cluster_pod_claims(const struct cluster *cluster, const char *pod,
+                        void (*each)(void *to, const char *pod_namespace, const char *claim),
+                        void *to)
+{
+    pod_claims_each(&cluster->facts, pod, each, to);
 }
 
 bool cluster_works(const struct cluster *cluster)

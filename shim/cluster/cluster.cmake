@@ -4,6 +4,7 @@ add_library(shim_cluster STATIC
     ${CMAKE_CURRENT_LIST_DIR}/core_news.c
     ${CMAKE_CURRENT_LIST_DIR}/evictions.c
     ${CMAKE_CURRENT_LIST_DIR}/orders.c
+    ${CMAKE_CURRENT_LIST_DIR}/pod_claims.c
     ${CMAKE_CURRENT_LIST_DIR}/pod_events.c
     ${CMAKE_CURRENT_LIST_DIR}/removed.c
     ${CMAKE_CURRENT_LIST_DIR}/removed_file.c

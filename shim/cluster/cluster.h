@@ -58,6 +58,12 @@ void cluster_look_at(const struct cluster *cluster, struct cluster_state *out);
 /* keeper_trouble() of its socket. */
 const char *cluster_trouble(const struct cluster *cluster, uint64_t *since_ms);
 
+/* The claims of a pod of this node (its uid, "namespace/name", or its name in any), as the agent knows
+ * them: calls `each` for all of them before it returns. */
+void cluster_pod_claims(const struct cluster *cluster, const char *pod,
+                        void (*each)(void *to, const char *pod_namespace, const char *claim),
+                        void *to);
+
 /* The core's question (ports.h, claim_look). */
 void cluster_claim_look(struct cluster *cluster, const struct devicemgr_claim *claim);
 

@@ -57,18 +57,29 @@ static void on_status(struct rpc_incoming *call, const ProtobufCMessage *message
     status_fini(&status);
 }
 
+static struct list_from from_of(struct control *control)
+{
+    struct list_from from = {.core = host_core(control->host)};
+
+    control->ops->look(control->user, &from);
+    return from;
+}
+
 static void on_why(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
 {
     const Control__V1__WhyRequest *request = (const void *)message;
     struct control *control = user;
+    struct list_from from = from_of(control);
     struct why why;
 
-    why_init(&why, host_core(control->host), request);
-    if (why.response.n_containers > 0 || request->pod[0] == '\0')
+    why_init(&why, &from, request);
+    if (why.response.n_containers + why.response.n_claims > 0 || request->pod[0] == '\0')
         rpc_incoming_answer(call, &why.response.base);
     else
-        rpc_incoming_finish(call, RPC_NOT_FOUND,
-                            "no container of such a pod waits for devices, was refused or has any");
+        rpc_incoming_finish(
+            call, RPC_NOT_FOUND,
+            "no container of such a pod waits for devices, was refused or has any, and no "
+            "claim is known by that");
     why_fini(&why);
 }
 
@@ -144,10 +155,9 @@ static void on_end(struct rpc_incoming *call, const ProtobufCMessage *message, v
 static void on_list(struct rpc_incoming *call, const ProtobufCMessage *message,
                     struct control *control, list_make *make)
 {
-    struct list_from from = {.core = host_core(control->host)};
+    struct list_from from = from_of(control);
     struct list list;
 
-    control->ops->look(control->user, &from);
     if (make(&list, &from, (const void *)message))
         rpc_incoming_answer(call, list.response);
     else

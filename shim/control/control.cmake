@@ -20,7 +20,8 @@ add_library(shim_control STATIC
     ${CMAKE_CURRENT_LIST_DIR}/releasing.c
     ${CMAKE_CURRENT_LIST_DIR}/steering.c
     ${CMAKE_CURRENT_LIST_DIR}/told_id.c
-    ${CMAKE_CURRENT_LIST_DIR}/why.c)
+    ${CMAKE_CURRENT_LIST_DIR}/why.c
+    ${CMAKE_CURRENT_LIST_DIR}/why_claims.c)
 target_link_libraries(shim_control
     PUBLIC PkgConfig::LIBUV cri_proto
     PRIVATE config shim_events shim_settings shim_core shim_rpc shim_version shim_log devicemgr shim_warnings)

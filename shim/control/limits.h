@@ -22,6 +22,9 @@
  * CONTROL_PAGE_BYTES_MAX. */
 #define CONTROL_WHY_CONTAINERS_MAX 100
 #define CONTROL_WHY_IDS_MAX 64
+/* Claims of one answer: with two sentences, names of 1 KiB and as many requests as ids above they have 4 KiB
+ * each. */
+#define CONTROL_WHY_CLAIMS_MAX 50
 /* A row of the checkpoint that is exported waits until less than this is queued for its client. */
 #define CONTROL_EXPORT_QUEUE_BYTES (64u * 1024)
 #define CONTROL_EXPORT_LOOK_MS 10

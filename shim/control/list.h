@@ -39,6 +39,11 @@ struct list_from {
     const struct health_words *health; /* of drivers' devices; NULL: none is known */
     bool wipes;                        /* somebody removes the slices of drivers that are away */
     enum list_at_kubelet (*at_kubelet)(void *user, const char *driver);
+    /* The claims of a pod (its uid, "namespace/name", or its name in any), as far as it is known to the
+     * cluster's agent; all called before return. NULL: nobody knows. */
+    void (*pod_claims)(void *user, const char *pod,
+                       void (*each)(void *to, const char *pod_namespace, const char *claim),
+                       void *to);
     void *user;
 };
 

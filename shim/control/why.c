@@ -13,7 +13,7 @@ static char *copy(const char *text)
     return must(strdup(text));
 }
 
-static Control__V1__Reason *reason_of(const char *word, const char *text, const char *clears)
+Control__V1__Reason *why_reason(const char *word, const char *text, const char *clears)
 {
     Control__V1__Reason *reason = must(malloc(sizeof *reason));
 
@@ -64,7 +64,7 @@ static Control__V1__Finding *finding_of(struct why *why,
     to->has = finding->has;
     copy_ids(why, to, finding);
     if (finding->word)
-        to->reason = reason_of(finding->word, finding->text, finding->clears);
+        to->reason = why_reason(finding->word, finding->text, finding->clears);
     return to;
 }
 
@@ -73,7 +73,7 @@ static Control__V1__Refusal *refusal_of(const struct devicemgr_why *why)
     Control__V1__Refusal *refusal = must(malloc(sizeof *refusal));
 
     control__v1__refusal__init(refusal);
-    refusal->reason = reason_of(why->refused_word, why->refused_text, why->refused_clears);
+    refusal->reason = why_reason(why->refused_word, why->refused_text, why->refused_clears);
     refusal->code = why->refused_code;
     refusal->times = why->refused_times;
     refusal->first_ms = why->refused_first_ms_ago;
@@ -128,15 +128,16 @@ static void on_why(void *user, const struct devicemgr_why *why)
     response->containers[response->n_containers++] = container_of(answer, why);
 }
 
-void why_init(struct why *why, const struct devicemgr *core, const Control__V1__WhyRequest *request)
+void why_init(struct why *why, const struct list_from *from, const Control__V1__WhyRequest *request)
 {
     *why = (struct why){0};
     control__v1__why_response__init(&why->response);
     why->response.containers =
         must(calloc(CONTROL_WHY_CONTAINERS_MAX, sizeof *why->response.containers));
     why->waiting = request->pod[0] == '\0';
-    devicemgr_why(core, boot_now_ms(), why->waiting ? NULL : request->pod,
+    devicemgr_why(from->core, boot_now_ms(), why->waiting ? NULL : request->pod,
                   request->container[0] ? request->container : NULL, on_why, why);
+    why_add_claims(why, from, why->waiting ? NULL : request->pod);
 }
 
 void why_fini(struct why *why)
@@ -144,4 +145,5 @@ void why_fini(struct why *why)
     for (size_t i = 0; i < why->response.n_containers; i++)
         control__v1__container__free_unpacked(why->response.containers[i], NULL);
     free(why->response.containers);
+    why_free_claims(why);
 }

@@ -6,6 +6,7 @@
 
 #include "cri-proto/control_v1.pb-c.h"
 #include "devicemgr/devicemgr.h"
+#include "shim/control/list.h"
 
 struct why {
     Control__V1__WhyResponse response;
@@ -16,8 +17,15 @@ struct why {
 };
 
 /* Asks; all that it says is a copy. */
-void why_init(struct why *why, const struct devicemgr *core,
+void why_init(struct why *why, const struct list_from *from,
               const Control__V1__WhyRequest *request);
 void why_fini(struct why *why);
+
+/* ---- for it: why_claims.c ---- */
+
+Control__V1__Reason *why_reason(const char *word, const char *text, const char *clears);
+/* Adds those that are meant to the response, and takes them from it. */
+void why_add_claims(struct why *why, const struct list_from *from, const char *pod);
+void why_free_claims(struct why *why);
 
 #endif

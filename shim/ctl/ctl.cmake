@@ -32,7 +32,8 @@ add_library(shim_ctl STATIC
     ${CMAKE_CURRENT_LIST_DIR}/support.c
     ${CMAKE_CURRENT_LIST_DIR}/table.c
     ${CMAKE_CURRENT_LIST_DIR}/taints.c
-    ${CMAKE_CURRENT_LIST_DIR}/why.c)
+    ${CMAKE_CURRENT_LIST_DIR}/why.c
+    ${CMAKE_CURRENT_LIST_DIR}/why_claims.c)
 target_link_libraries(shim_ctl
     PUBLIC PkgConfig::LIBUV PkgConfig::JANSSON cri_proto
     PRIVATE PkgConfig::SMARTCOLS PkgConfig::ZLIB shim_checkpoint shim_json shim_rpc shim_version shim_log shim_warnings)

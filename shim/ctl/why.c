@@ -1,4 +1,5 @@
 #include "shim/ctl/commands.h"
+#include "shim/ctl/why_claims.h"
 
 #include <inttypes.h>
 
@@ -18,18 +19,20 @@ static const struct {
              [CONTROL__V1__FINDING__STEP__WAIT] = {"wait", "\033[33m"},
              [CONTROL__V1__FINDING__STEP__REFUSE] = {"refuse", "\033[31m"}};
 
-static const char *step_name(const Control__V1__Finding *finding)
+const char *why_step_name(Control__V1__Finding__Step number)
 {
-    size_t step = (size_t)finding->step;
+    size_t step = (size_t)number;
 
     return step < sizeof STEPS / sizeof *STEPS ? STEPS[step].name : "unknown";
 }
 
-static const char *step_color(const Control__V1__Finding *finding)
+void why_put_step(const struct show *show, Control__V1__Finding__Step number)
 {
-    size_t step = (size_t)finding->step;
+    size_t step = (size_t)number;
+    bool colors = show->colors && step < sizeof STEPS / sizeof *STEPS;
 
-    return step < sizeof STEPS / sizeof *STEPS ? STEPS[step].color : "";
+    fprintf(show->out, "%s%s%s", colors ? STEPS[step].color : "", why_step_name(number),
+            colors ? "\033[0m" : "");
 }
 
 static void put_pod(const struct show *show, const Control__V1__Container *container)
@@ -80,7 +83,7 @@ static void put_ids(const struct show *show, const Control__V1__Finding *finding
         fprintf(show->out, " (%" PRIu64 " more)", finding->ids_total - finding->n_ids);
 }
 
-static void put_reason(const struct show *show, const Control__V1__Reason *reason)
+void why_put_reason(const struct show *show, const Control__V1__Reason *reason)
 {
     fprintf(show->out, " [");
     show_put(show, reason->word);
@@ -95,8 +98,9 @@ static void put_reason(const struct show *show, const Control__V1__Reason *reaso
 
 static void put_finding(const struct show *show, const Control__V1__Finding *finding)
 {
-    fprintf(show->out, "    %s%s%s ", show->colors ? step_color(finding) : "", step_name(finding),
-            show->colors ? "\033[0m" : "");
+    fputs("    ", show->out);
+    why_put_step(show, finding->step);
+    fputc(' ', show->out);
     if (finding->resource[0]) {
         show_put(show, finding->resource);
         fprintf(show->out, "=%" PRIu64, finding->asked);
@@ -108,11 +112,11 @@ static void put_finding(const struct show *show, const Control__V1__Finding *fin
         put_ids(show, finding);
     }
     if (finding->reason)
-        put_reason(show, finding->reason);
+        why_put_reason(show, finding->reason);
     fputc('\n', show->out);
 }
 
-static void put_refusal(const struct show *show, const Control__V1__Refusal *refusal)
+void why_put_refusal(const struct show *show, const Control__V1__Refusal *refusal)
 {
     char last[SHOW_AGE_BYTES], first[SHOW_AGE_BYTES];
 
@@ -120,7 +124,7 @@ static void put_refusal(const struct show *show, const Control__V1__Refusal *ref
             show_age(refusal->last_ms, last), refusal->times, show_age(refusal->first_ms, first),
             rpc_code_name(refusal->code));
     if (refusal->reason)
-        put_reason(show, refusal->reason);
+        why_put_reason(show, refusal->reason);
     fputc('\n', show->out);
 }
 
@@ -137,7 +141,7 @@ static void put_container(const struct show *show, const Control__V1__Container 
     for (size_t i = 0; i < container->n_findings; i++)
         put_finding(show, container->findings[i]);
     if (container->refusal)
-        put_refusal(show, container->refusal);
+        why_put_refusal(show, container->refusal);
 }
 
 static void put_name(const struct show *show, const Control__V1__Container *container)
@@ -151,7 +155,7 @@ static void put_name(const struct show *show, const Control__V1__Container *cont
 
 /* ---- for programs ---- */
 
-static json_t *reason_of(const Control__V1__Reason *reason)
+json_t *why_reason_json(const Control__V1__Reason *reason)
 {
     json_t *one;
 
@@ -170,11 +174,11 @@ static json_t *finding_of(const Control__V1__Finding *finding)
 
     json_value_set(one, "resource", json_value_text_or_null(finding->resource));
     json_value_set(one, "asked", json_integer((json_int_t)finding->asked));
-    json_value_set(one, "step", json_value_text(step_name(finding)));
+    json_value_set(one, "step", json_value_text(why_step_name(finding->step)));
     json_value_set(one, "has", json_boolean(finding->has));
     json_value_set(one, "ids", json_value_texts(finding->ids, finding->n_ids));
     json_value_set(one, "idsTotal", json_integer((json_int_t)finding->ids_total));
-    json_value_set(one, "reason", reason_of(finding->reason));
+    json_value_set(one, "reason", why_reason_json(finding->reason));
     return one;
 }
 
@@ -192,14 +196,14 @@ static json_t *pending_of(const Control__V1__Pending *pending)
     return one;
 }
 
-static json_t *refusal_of(const Control__V1__Refusal *refusal)
+json_t *why_refusal_json(const Control__V1__Refusal *refusal)
 {
     json_t *one;
 
     if (!refusal)
         return json_null();
     one = must(json_object());
-    json_value_set(one, "reason", reason_of(refusal->reason));
+    json_value_set(one, "reason", why_reason_json(refusal->reason));
     json_value_set(one, "code", json_value_text(rpc_code_name(refusal->code)));
     json_value_set(one, "times", json_integer((json_int_t)refusal->times));
     json_value_set(one, "first", show_ago(refusal->first_ms));
@@ -219,17 +223,20 @@ static json_t *container_of(const Control__V1__Container *container)
     json_value_set(one, "container", json_value_text(container->name));
     json_value_set(one, "pending", pending_of(container->pending));
     json_value_set(one, "now", findings);
-    json_value_set(one, "lastRefusal", refusal_of(container->refusal));
+    json_value_set(one, "lastRefusal", why_refusal_json(container->refusal));
     return one;
 }
 
 static void show_all(const struct show *show, const Control__V1__WhyResponse *response)
 {
-    json_t *all = must(json_object()), *items = must(json_array());
+    json_t *all = must(json_object()), *items = must(json_array()), *claims = must(json_array());
 
     for (size_t i = 0; i < response->n_containers; i++)
         json_value_append(items, container_of(response->containers[i]));
+    for (size_t i = 0; i < response->n_claims; i++)
+        json_value_append(claims, why_claim_json(response->claims[i]));
     json_value_set(all, "items", items);
+    json_value_set(all, "claims", claims);
     json_value_set(all, "more", json_boolean(response->more));
     show_json(show, all);
 }
@@ -258,6 +265,12 @@ static bool run(const struct command_run *run, struct client_failure *failure)
         else
             put_container(show, response->containers[i]);
     }
+    for (size_t i = 0; show->format != SHOW_JSON && i < response->n_claims; i++) {
+        if (show->format == SHOW_NAME)
+            why_claim_put_name(show, response->claims[i]);
+        else
+            why_claim_put(show, response->claims[i]);
+    }
     if (response->more && show->format != SHOW_JSON && show->format != SHOW_NAME)
         fputs("there are more: name the pod by its uid, or a container\n", show->out);
     control__v1__why_response__free_unpacked(response, NULL);
@@ -266,8 +279,8 @@ static bool run(const struct command_run *run, struct client_failure *failure)
 
 const struct command why_command = {
     .name = "why",
-    .arguments = "[POD [CONTAINER]]",
-    .summary = "what a container waits for, what would end that, what it was refused",
+    .arguments = "[POD|CLAIM [CONTAINER]]",
+    .summary = "what a container or claim waits for, what would end that, what it was refused",
     .arguments_max = 2,
     .run = run,
 };

@@ -213,7 +213,7 @@ def test_why_a_pod_that_nobody_knows(at_work):
     done = ctl(at_work, "why", "nobody")
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr == ("error: no container of such a pod waits for devices, was refused or has "
-                           "any\n")
+                           "any, and no claim is known by that\n")
 
 
 def test_why_changes_nothing(at_work, make_client, make_plugin):

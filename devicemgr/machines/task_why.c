@@ -1,0 +1,107 @@
+/*
+ * What a request for a claim waits for, and how long it may.
+ */
+#include <string.h>
+
+#include "devicemgr/books/state.h"
+#include "devicemgr/machines/task.h"
+#include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
+
+static bool is_away(const struct tasks *tasks, const struct claim *claim)
+{
+    const struct driver *driver = drivers_find(&tasks->state->drivers, claim->driver);
+
+    return !driver || !driver_usable(driver);
+}
+
+/* It is for this one that done is what is being done. */
+static bool is_served(const struct task *task, const struct claimant *claimant)
+{
+    if (task->phase != TASK_CALLING && task->phase != TASK_KEEPING)
+        return false;
+    for (const struct claimant *c = task->claimants; c && c->kind == task->kind; c = c->next) {
+        if (c == claimant)
+            return true;
+    }
+    return false;
+}
+
+uint64_t task_limit_ms(const struct tasks *tasks, const struct claimant *claimant)
+{
+    const struct task *task = claimant->task;
+
+    if (is_served(task, claimant))
+        return task->phase == TASK_CALLING
+                   ? UINT64_MAX
+                   : later_by(later(task->answered_ms, claimant->since_ms), CLAIM_KEEP_MS);
+    return tasks->state->draining ? 0 : later_by(claimant->since_ms, CLAIM_HOLD_MS);
+}
+
+static enum claim_refusal_kind kind_of(const struct tasks *tasks, const struct claimant *claimant)
+{
+    const struct task *task = claimant->task;
+
+    if (!tasks->restored)
+        return CLAIM_REFUSED_UNREAD;
+    if (task->phase == TASK_CALLING && is_served(task, claimant))
+        return CLAIM_WAITS_DRIVER;
+    if (tasks->state->draining)
+        return CLAIM_REFUSED_DRAIN;
+    if (task->phase == TASK_STORING || task->phase == TASK_KEEPING)
+        return CLAIM_REFUSED_UNSTORED;
+    if (task->listing)
+        return CLAIM_REFUSED_USED;
+    if (!is_away(tasks, task->claim) && task->phase == TASK_IDLE)
+        return CLAIM_REFUSED_OWED;
+    if (task->phase == TASK_CALLING)
+        return CLAIM_REFUSED_TURN;
+    return CLAIM_REFUSED_AWAY;
+}
+
+/* What is in the way, if something is owed. */
+static const char *owed_name(const struct tasks *tasks, const struct claim *claim)
+{
+    const struct claim *owed = claim->state == CLAIM_OWED ? claim : task_owed_first(tasks, claim);
+
+    return owed ? owed->name : NULL;
+}
+
+static const char *words_of(const struct tasks *tasks, const struct task *task,
+                            enum claim_refusal_kind kind, struct text *words)
+{
+    if (kind == CLAIM_REFUSED_USED && task_users_say(task->claim, words))
+        return words->buf;
+    return kind == CLAIM_REFUSED_OWED ? owed_name(tasks, task->claim) : NULL;
+}
+
+static struct claim_refusal about(const struct claim *claim, enum claim_refusal_kind kind)
+{
+    return (struct claim_refusal){.kind = kind,
+                                  .driver = claim->driver,
+                                  .pod_namespace = claim->pod_namespace,
+                                  .name = claim->name,
+                                  .uid = claim->uid};
+}
+
+struct claim_refusal task_why(const struct tasks *tasks, const struct claimant *claimant,
+                              struct text *words)
+{
+    const struct task *task = claimant->task;
+    struct claim_refusal refusal = about(task->claim, kind_of(tasks, claimant));
+
+    refusal.unprepare = claimant->kind == TASK_UNPREPARE;
+    refusal.words = words_of(tasks, task, refusal.kind, words);
+    refusal.waited_ms = ago(tasks->state->now_ms, claimant->since_ms);
+    return refusal;
+}
+
+struct claim_refusal task_why_owed(const struct task *task)
+{
+    struct claim_refusal refusal =
+        about(task->claim, task->phase == TASK_CALLING ? CLAIM_WAITS_DRIVER : CLAIM_WAITS_OWED);
+
+    refusal.unprepare = true;
+    refusal.words = task->failed;
+    return refusal;
+}

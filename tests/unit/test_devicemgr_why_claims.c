@@ -1,0 +1,222 @@
+/* devicemgr/turn/why_claims.c: what whoever asks is told of claims. */
+#include "devicemgr/why.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "claims_world.h"
+#include "devicemgr/things/codes.h"
+#include "devicemgr/things/limits.h"
+
+static char told[2048];
+
+static void on_claim(void *user, const struct devicemgr_why_claim *why)
+{
+    size_t len = strlen(told);
+
+    (void)user;
+    len += (size_t)snprintf(told + len, sizeof told - len, "%s %s %s", why->name, why->driver,
+                            why->state);
+    for (size_t i = 0; i < why->requests_len; i++)
+        len += (size_t)snprintf(told + len, sizeof told - len, " %s %llu left %lld",
+                                why->requests[i].unprepare ? "unprepare" : "prepare",
+                                (unsigned long long)why->requests[i].waited_ms,
+                                (long long)why->requests[i].left_ms);
+    if (why->word)
+        len += (size_t)snprintf(told + len, sizeof told - len, " %s:%s",
+                                why->step == DEVICEMGR_WHY_ASK ? "ask" : "wait", why->word);
+    if (why->retry_ms > 0)
+        len += (size_t)snprintf(told + len, sizeof told - len, " again %llu",
+                                (unsigned long long)why->retry_ms);
+    if (why->refused_word)
+        len += (size_t)snprintf(told + len, sizeof told - len, " refused %s %s %llu times %d",
+                                why->refused_unprepare ? "unprepare" : "prepare", why->refused_word,
+                                (unsigned long long)why->refused_times, why->refused_code);
+    snprintf(told + len, sizeof told - len, "\n");
+}
+
+static const char *ask_with(struct world *w, const char *pod, const char *theirs)
+{
+    const struct devicemgr_why_name name = {"ns", theirs};
+
+    told[0] = '\0';
+    devicemgr_why_claims(w->mgr, w->now_ms, pod, &name, theirs ? 1 : 0, on_claim, NULL);
+    return told;
+}
+
+static const char *ask(struct world *w, const char *pod)
+{
+    return ask_with(w, pod, NULL);
+}
+
+static void one_that_waits_says_for_what_and_until_when(void **state)
+{
+    struct world *w = *state;
+
+    prepare(w, 5, "c1");
+    expect(w, "commit claim *");
+    committed(w);
+    pass(w, 1000);
+    assert_string_equal(ask(w, NULL),
+                        "c1 " DRIVER " asked prepare 1000 left 39000 wait:driver-away\n");
+    pass(w, CLAIM_HOLD_MS - 1000);
+    assert_string_equal(ask(w, "ns/c1"),
+                        "c1 " DRIVER " asked refused prepare driver-away 1 times 14\n");
+    ignore_all(w);
+}
+
+static void one_whose_driver_is_asked_has_no_end_of_ours(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    expect(w, "commit claim *");
+    assert_string_equal(ask(w, NULL),
+                        "c1 " DRIVER " sent prepare 0 left 40000 ask:claim-unstored\n");
+    committed(w);
+    unprepare(w, 6, "c1");
+    assert_string_equal(ask(w, NULL), "c1 " DRIVER " sent prepare 0 left -1 unprepare 0 left 40000"
+                                      " ask:driver-asked\n");
+    claim_failed(w, CODE_UNKNOWN, "no such thing");
+    assert_non_null(strstr(ask(w, NULL), " refused prepare driver-failed 1 times 2\n"));
+    ignore_all(w);
+}
+
+/* A driver that is asked for what nobody waits for any more. */
+static void one_that_waits_for_its_turn(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    prepare(w, 5, "c1");
+    committed(w);
+    claim_cancelled(w, 5);
+    unprepare(w, 6, "c1");
+    assert_string_equal(ask(w, NULL),
+                        "c1 " DRIVER " sent unprepare 0 left 40000 wait:driver-busy\n");
+    ignore_all(w);
+}
+
+static void what_is_owed_says_when_it_is_told_again(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    driver_lost(w, 1, "closed");
+    unprepare(w, 6, "c1");
+    committed(w);
+    ignore_all(w);
+    assert_string_equal(ask(w, NULL), "c1 " DRIVER " owed wait:claim-owed\n");
+    driver_connected(w, 1);
+    assert_string_equal(ask(w, NULL), "c1 " DRIVER " owed ask:driver-asked\n");
+    claim_failed(w, CODE_UNKNOWN, "not now");
+    assert_string_equal(ask(w, NULL), "c1 " DRIVER " owed wait:claim-owed again 1000\n");
+    prepare(w, 7, "c2");
+    assert_non_null(strstr(ask(w, "c2"), "wait:other-claim-owed\n"));
+    ignore_all(w);
+}
+
+/* What a daemon's feed does not let happen. */
+static void what_only_the_core_refuses(void **state)
+{
+    struct world *w = *state;
+    char uid[32];
+
+    for (uint64_t n = 0; n < CLAIM_REQUESTS_MAX; n++) {
+        snprintf(uid, sizeof uid, "m%u", (unsigned)n % 100);
+        prepare(w, 100 + n, uid);
+    }
+    prepare(w, 1, "c1");
+    assert_string_equal(ask(w, "c1"),
+                        "c1 " DRIVER "  refused prepare too-many-claims-asked 1 times 8\n");
+    devicemgr_drain(w->mgr, w->now_ms);
+    devicemgr_run(w->mgr);
+    prepare(w, 2, "c1");
+    assert_string_equal(ask(w, "c1"), "c1 " DRIVER "  refused prepare shim-stops 2 times 14\n");
+    ignore_all(w);
+}
+
+static void before_the_rows_are_read_that_is_the_reason(void **state)
+{
+    struct world *w;
+
+    world_setup(state);
+    w = *state;
+    prepare(w, 5, "c1");
+    assert_non_null(strstr(ask(w, NULL), " wait:claims-unread\n"));
+    pass(w, CLAIM_HOLD_MS);
+    assert_non_null(strstr(ask(w, NULL), " refused prepare claims-unread 1 times 14\n"));
+    ignore_all(w);
+}
+
+static void who_is_meant(void **state)
+{
+    struct world *w = *state;
+
+    prepare(w, 5, "web-gpu-x7k2p");
+    prepare(w, 6, "shared");
+    assert_non_null(strstr(ask(w, "web"), "web-gpu-x7k2p "));
+    assert_null(strstr(told, "shared"));
+    assert_non_null(strstr(ask(w, "ns/web"), "web-gpu-x7k2p "));
+    assert_string_equal(ask(w, "other/web"), "");
+    assert_string_equal(ask(w, "we"), "");
+    assert_string_equal(ask(w, "web-gpu"), ""); /* its claim would have one name more */
+    assert_non_null(strstr(ask(w, "shared"), "shared "));
+    assert_non_null(strstr(ask_with(w, "db", "shared"), "shared "));
+    assert_null(strstr(told, "web"));
+    sandbox_ran(w, "web", "s-web", 0); /* the runtime's pods are called by their uids here */
+    assert_non_null(strstr(ask(w, "web"), "web-gpu-x7k2p "));
+    ignore_all(w);
+}
+
+static void count(void *user, const struct devicemgr_why_claim *why)
+{
+    (void)why;
+    ++*(size_t *)user;
+}
+
+/* 128 claims, the last ones; nothing with names that cannot be told. */
+static void refusals_are_bounded(void **state)
+{
+    struct world *w = *state;
+    char uid[CLAIM_NAMES_BYTES_MAX + 1];
+    size_t lines = 0;
+
+    devicemgr_drain(w->mgr, w->now_ms);
+    memset(uid, 'x', sizeof uid - 1);
+    uid[sizeof uid - 1] = '\0';
+    prepare(w, 1, uid);
+    prepare(w, 2, "\xff");
+    assert_string_equal(ask(w, NULL), "");
+    for (unsigned n = 0; n < CLAIMS_REFUSED_MAX + 10; n++) {
+        snprintf(uid, sizeof uid, "c%u", n);
+        prepare(w, 10 + n, uid);
+    }
+    assert_string_equal(ask(w, "c9"), "");
+    assert_string_not_equal(ask(w, "c10"), "");
+    devicemgr_why_claims(w->mgr, w->now_ms, NULL, NULL, 0, count, &lines);
+    assert_int_equal(lines, CLAIMS_REFUSED_MAX);
+    ignore_all(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, claims_setup, world_teardown)
+        TEST(one_that_waits_says_for_what_and_until_when),
+        TEST(one_whose_driver_is_asked_has_no_end_of_ours),
+        TEST(one_that_waits_for_its_turn),
+        TEST(what_is_owed_says_when_it_is_told_again),
+        TEST(what_only_the_core_refuses),
+        cmocka_unit_test_setup_teardown(before_the_rows_are_read_that_is_the_reason, NULL,
+                                        world_teardown),
+        TEST(who_is_meant),
+        TEST(refusals_are_bounded),
+#undef TEST
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
