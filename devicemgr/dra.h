@@ -74,6 +74,28 @@ uint64_t devicemgr_drivers_version(const struct devicemgr *mgr);
 void devicemgr_drivers(const struct devicemgr *mgr,
                        void (*each)(void *user, const struct devicemgr_driver *driver), void *user);
 
+/* ---- how many, for metrics: looked up when it is asked for, but for what has come to pass ---- */
+
+struct devicemgr_dra_counts {
+    size_t drivers, connected; /* known, and of them */
+    size_t claims, prepared, owed;
+    size_t waits; /* requests of the kubelet's that are not answered */
+    /* Since the start: */
+    uint64_t prepares_done, unprepares_done;
+    uint64_t unprepares_put_off; /* answered, and owed */
+    uint64_t wipes;              /* of a driver's slices */
+};
+void devicemgr_dra_count(const struct devicemgr *mgr, struct devicemgr_dra_counts *out);
+/* Calls `each` for every state that a claim that is kept can be in, and how many are. */
+void devicemgr_claims_by_state(const struct devicemgr *mgr,
+                               void (*each)(void *user, const char *state, size_t claims),
+                               void *user);
+/* Calls `each` for every ground that there is, with how many requests were refused for it. */
+void devicemgr_claims_refused(const struct devicemgr *mgr,
+                              void (*each)(void *user, bool unprepare, const char *reason,
+                                           uint64_t count),
+                              void *user);
+
 /* ---- claims ---- */
 
 /*

@@ -59,7 +59,14 @@ enum devicemgr_event_kind {
     DEVICEMGR_EVENT_REFUSED, /* a create; `word`: the reason's, `text`: what the client was told */
     DEVICEMGR_EVENT_ENDING,  /* a pod is to end; `word`: who asks, `text`: why */
     DEVICEMGR_EVENT_ENDED,   /* it has; `word`: how */
-    DEVICEMGR_EVENT_KINDS,   /* how many there are */
+    /* Of DRA; `resource`: the driver's name. */
+    DEVICEMGR_EVENT_DRIVER_CAME,      /* it can be called; `text`: at which endpoint */
+    DEVICEMGR_EVENT_DRIVER_WENT,      /* at none any more; `text`: why */
+    DEVICEMGR_EVENT_SLICES_WIPED,     /* its ResourceSlices are gone while it is away */
+    DEVICEMGR_EVENT_CLAIM_PREPARED,   /* `ids`: the devices, "pool/name" */
+    DEVICEMGR_EVENT_CLAIM_OWED,       /* it was said to be unprepared while its driver is away */
+    DEVICEMGR_EVENT_CLAIM_UNPREPARED, /* the driver has done so */
+    DEVICEMGR_EVENT_KINDS,            /* how many there are */
 };
 /* Ids that an event names. */
 #define DEVICEMGR_EVENT_IDS_MAX 64
@@ -73,6 +80,7 @@ struct devicemgr_event {
     const char *const *ids; /* the first of `ids_total` */
     size_t ids_len, ids_total;
     const char *pod_uid, *pod_namespace, *pod_name, *container;
+    const char *claim_uid, *claim_namespace, *claim_name;
     const char *word; /* static */
     const char *text; /* may have any bytes of a peer's */
 };
@@ -92,8 +100,14 @@ enum devicemgr_line {
     DEVICEMGR_LINE_UNSTORED,      /* state cannot be stored */
     DEVICEMGR_LINE_STORED,        /* it can again */
     DEVICEMGR_LINE_RUNTIME_LISTED,
-    DEVICEMGR_LINE_ENDING, /* of a pod that is ended from here */
-    DEVICEMGR_LINES,       /* how many there are */
+    DEVICEMGR_LINE_ENDING,      /* of a pod that is ended from here */
+    DEVICEMGR_LINE_DRIVER_CAME, /* this and the next as the events of these names */
+    DEVICEMGR_LINE_DRIVER_WENT,
+    DEVICEMGR_LINE_SLICES_WIPED,
+    DEVICEMGR_LINE_CLAIM_PREPARED,
+    DEVICEMGR_LINE_CLAIM_OWED,
+    DEVICEMGR_LINE_CLAIM_UNPREPARED,
+    DEVICEMGR_LINES, /* how many there are */
 };
 
 /* What a line of the log is about, besides its words. NULL: not about one, or not known. */

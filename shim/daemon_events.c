@@ -28,6 +28,12 @@ void daemon_event_of_core(struct events *events, const struct devicemgr_event *e
         [DEVICEMGR_EVENT_TAKEN] = "taken",
         [DEVICEMGR_EVENT_HELD_BACK] = "taints-held-back",
         [DEVICEMGR_EVENT_REFUSED] = "refused",
+        [DEVICEMGR_EVENT_DRIVER_CAME] = "driver-came",
+        [DEVICEMGR_EVENT_DRIVER_WENT] = "driver-went",
+        [DEVICEMGR_EVENT_SLICES_WIPED] = "slices-wiped",
+        [DEVICEMGR_EVENT_CLAIM_PREPARED] = "claim-prepared",
+        [DEVICEMGR_EVENT_CLAIM_OWED] = "claim-owed",
+        [DEVICEMGR_EVENT_CLAIM_UNPREPARED] = "claim-unprepared",
         [DEVICEMGR_EVENT_ENDING] = "ending",
         [DEVICEMGR_EVENT_ENDED] = "ended",
     };
@@ -41,6 +47,9 @@ void daemon_event_of_core(struct events *events, const struct devicemgr_event *e
                                     .pod_namespace = event->pod_namespace,
                                     .pod_name = event->pod_name,
                                     .container = event->container,
+                                    .claim_uid = event->claim_uid,
+                                    .claim_namespace = event->claim_namespace,
+                                    .claim_name = event->claim_name,
                                     .word = event->word,
                                     .text = event->text};
 

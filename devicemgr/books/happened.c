@@ -10,7 +10,9 @@ static size_t texts_bytes(const struct devicemgr_event *event)
 {
     size_t bytes = mem_text_bytes(event->resource) + mem_text_bytes(event->pod_uid) +
                    mem_text_bytes(event->pod_namespace) + mem_text_bytes(event->pod_name) +
-                   mem_text_bytes(event->container) + mem_text_bytes(event->text);
+                   mem_text_bytes(event->container) + mem_text_bytes(event->text) +
+                   mem_text_bytes(event->claim_uid) + mem_text_bytes(event->claim_namespace) +
+                   mem_text_bytes(event->claim_name);
 
     for (size_t i = 0; i < event->ids_len; i++)
         bytes += mem_text_bytes(event->ids[i]);
@@ -31,6 +33,9 @@ static struct devicemgr_event *copy_of(const struct devicemgr_event *from)
     to->pod_name = mem_text_move(&end, from->pod_name);
     to->container = mem_text_move(&end, from->container);
     to->text = mem_text_move(&end, from->text);
+    to->claim_uid = mem_text_move(&end, from->claim_uid);
+    to->claim_namespace = mem_text_move(&end, from->claim_namespace);
+    to->claim_name = mem_text_move(&end, from->claim_name);
     for (size_t i = 0; i < from->ids_len; i++)
         ids[i] = mem_text_move(&end, from->ids[i]);
     to->ids = ids;
@@ -124,4 +129,44 @@ void happened_refused(struct state *state, const struct demand *demand, const ch
         return;
     set_ids(&event, ids);
     put(state, &event);
+}
+
+/* "pool/name" of each device, as the driver answered. */
+static void set_devices(struct devicemgr_event *event, const struct granted *devices,
+                        struct ids *names)
+{
+    size_t len =
+        devices->len < DEVICEMGR_EVENT_IDS_MAX ? devices->len : (size_t)DEVICEMGR_EVENT_IDS_MAX;
+
+    names->v = mem_alloc(len, sizeof *names->v);
+    for (; names->len < len; names->len++) {
+        const struct granted_device *device = &devices->v[names->len];
+        size_t bytes = strlen(device->pool) + 1 + strlen(device->device) + 1;
+        char *name = mem_alloc(bytes, 1);
+
+        stpcpy(stpcpy(stpcpy(name, device->pool), "/"), device->device);
+        names->v[names->len] = name;
+    }
+    event->ids = (const char *const *)names->v;
+    event->ids_len = names->len;
+    event->ids_total = devices->len;
+}
+
+void happened_to_claim(struct state *state, enum devicemgr_event_kind kind, bool again,
+                       const struct claim *claim, const char *words)
+{
+    struct devicemgr_event event = {.kind = kind,
+                                    .again = again,
+                                    .resource = claim->driver,
+                                    .claim_uid = claim->uid,
+                                    .claim_namespace = claim->pod_namespace,
+                                    .claim_name = claim->name,
+                                    .text = words};
+    struct ids names = {0};
+
+    if (!state->watched)
+        return;
+    set_devices(&event, &claim->devices, &names);
+    put(state, &event);
+    ids_fini(&names);
 }

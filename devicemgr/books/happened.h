@@ -9,11 +9,15 @@
 #include "devicemgr/things/ids.h"
 
 struct allocation;
+struct claim;
 struct demand;
 struct ending;
 struct state;
 
-/* Of a resource; `words`: a peer's or ours, NULL: none. All of it is copied, here and below. */
+/* Of a claim of one driver. */
+void happened_to_claim(struct state *state, enum devicemgr_event_kind kind, bool again,
+                       const struct claim *claim, const char *words);
+/* Of a resource, or of a driver; `words`: a peer's or ours, NULL: none. All of it is copied, here and below. */
 void happened_to_resource(struct state *state, enum devicemgr_event_kind kind, bool again,
                           const char *resource, const char *words);
 /* Of the devices of an allocation. */

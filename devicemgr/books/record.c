@@ -350,7 +350,7 @@ int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
 
         struct driver *driver = drivers_ensure(drivers, now_ms, row->name, &services);
 
-        driver->stored = true;
+        driver->stored = driver->restored = true;
         driver_set_wiped(driver, row->wiped);
         result = 0;
     }

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "devicemgr/books/happened.h"
 #include "devicemgr/books/state.h"
 #include "devicemgr/dra.h"
 #include "devicemgr/things/limits.h"
@@ -57,8 +58,9 @@ static int check(const struct state *state, const struct devicemgr_driver_instan
     return text->len > 0 ? CODE_UNKNOWN : CODE_OK;
 }
 
-static void log_driver(struct state *state, int level, const struct driver *driver,
-                       const char *endpoint, const char *what, const char *why)
+static void log_driver(struct state *state, int level, enum devicemgr_line line,
+                       const struct driver *driver, const char *endpoint, const char *what,
+                       const char *why)
 {
     struct text text = {0};
 
@@ -71,7 +73,8 @@ static void log_driver(struct state *state, int level, const struct driver *driv
         text_add(&text, ": ");
         text_add_words(&text, why, TEXT_WORDS_BYTES_MAX);
     }
-    state_log(state, level, &text);
+    state_log_about(state, level, (struct devicemgr_about){.line = line, .resource = driver->name},
+                    &text);
 }
 
 void enroll_begin(struct state *state, uint64_t number, const struct devicemgr_driver_instance *is)
@@ -86,7 +89,8 @@ void enroll_begin(struct state *state, uint64_t number, const struct devicemgr_d
         drivers_add_instance(&state->drivers, driver, state->now_ms, number, is->endpoint,
                              &services);
         dirty_touch_driver(state, driver);
-        log_driver(state, LEVEL_INFO, driver, is->endpoint, "registers", NULL);
+        log_driver(state, LEVEL_INFO, DEVICEMGR_LINE_OTHER, driver, is->endpoint, "registers",
+                   NULL);
     }
     answer(state, number, code, &text);
 }
@@ -95,23 +99,40 @@ bool enroll_connected(struct state *state, uint64_t number)
 {
     const struct driver_instance *instance = drivers_find_instance(&state->drivers, number);
 
+    bool again = instance && instance->driver->restored;
+
     if (!instance || instance->connected)
         return false;
+    if (!driver_usable(instance->driver))
+        happened_to_resource(state, DEVICEMGR_EVENT_DRIVER_CAME, again, instance->driver->name,
+                             instance->endpoint);
     if (instance->driver->wiped)
         dirty_touch_driver(state, instance->driver);
     drivers_set_connected(&state->drivers, number, state->now_ms);
-    log_driver(state, LEVEL_INFO, instance->driver, instance->endpoint, "is connected", NULL);
+    log_driver(state, LEVEL_INFO, DEVICEMGR_LINE_DRIVER_CAME, instance->driver, instance->endpoint,
+               "is connected", NULL);
     return true;
 }
 
 void enroll_wiped(struct state *state, const char *name)
 {
     struct driver *driver = drivers_edit(&state->drivers, name);
+    struct text text = {0};
 
     if (!driver || driver_usable(driver))
         return;
+    state->drivers.wipes++;
     driver_set_wiped(driver, true);
     dirty_touch_driver(state, driver);
+    text_add(&text, "DRA driver ");
+    text_add_words(&text, name, TEXT_WORDS_BYTES_MAX);
+    text_add(&text, ": its ResourceSlices are removed, since it is away for ");
+    text_add_duration(&text, ago(state->now_ms, driver->away_ms));
+    state_log_about(
+        state, LEVEL_INFO,
+        (struct devicemgr_about){.line = DEVICEMGR_LINE_SLICES_WIPED, .resource = driver->name},
+        &text);
+    happened_to_resource(state, DEVICEMGR_EVENT_SLICES_WIPED, false, driver->name, NULL);
 }
 
 bool enroll_lost(struct state *state, uint64_t number, const char *why)
@@ -121,7 +142,11 @@ bool enroll_lost(struct state *state, uint64_t number, const char *why)
     if (!instance || !instance->connected)
         return false;
     drivers_set_lost(&state->drivers, number, state->now_ms, why);
-    log_driver(state, LEVEL_WARNING, instance->driver, instance->endpoint, "is lost", why);
+    log_driver(state, LEVEL_WARNING, DEVICEMGR_LINE_DRIVER_WENT, instance->driver,
+               instance->endpoint, "is lost", why);
+    if (!driver_usable(instance->driver))
+        happened_to_resource(state, DEVICEMGR_EVENT_DRIVER_WENT, false, instance->driver->name,
+                             why);
     return true;
 }
 
@@ -132,7 +157,8 @@ void enroll_end(struct state *state, uint64_t number)
     if (!instance)
         return;
     assert(!instance->connected);
-    log_driver(state, LEVEL_INFO, instance->driver, instance->endpoint, "is deregistered", NULL);
+    log_driver(state, LEVEL_INFO, DEVICEMGR_LINE_OTHER, instance->driver, instance->endpoint,
+               "is deregistered", NULL);
     drivers_remove_instance(&state->drivers, number);
 }
 

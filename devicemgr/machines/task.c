@@ -246,7 +246,8 @@ static void prepared(struct tasks *tasks, struct task *task, const void *respons
         task_refuse_all(tasks, task, CLAIM_REFUSED_ANSWER, NULL);
         return;
     }
-    if (claim->prepared_ms == 0)
+    task->anew = claim->prepared_ms > 0;
+    if (!task->anew)
         claim_set_prepared(claim, tasks->state->now_ms);
     set_state(tasks, task, CLAIM_PREPARED);
     task_note_local(tasks, claim);
@@ -317,6 +318,7 @@ static void stored(struct tasks *tasks, struct task *task)
         revert(tasks, task);
     } else if (task->claim->state == CLAIM_OWED) {
         idle(task);
+        task_tell(tasks, task, DEVICEMGR_EVENT_CLAIM_OWED, false);
         task_answer_unprepared(tasks, task);
     } else if (instance) {
         call(tasks, task, instance);
@@ -329,10 +331,13 @@ static void kept(struct tasks *tasks, struct task *task)
 {
     tasks->owed_less = tasks->owed_less || task->owed;
     idle(task);
-    if (task->kind == TASK_PREPARE)
+    if (task->kind == TASK_PREPARE) {
+        task_tell(tasks, task, DEVICEMGR_EVENT_CLAIM_PREPARED, task->anew);
         task_answer_prepared(tasks, task);
-    else
+    } else {
+        task_tell(tasks, task, DEVICEMGR_EVENT_CLAIM_UNPREPARED, false);
         task_answer_unprepared(tasks, task);
+    }
 }
 
 /* The driver has done it, and that is not known for sure: it is asked again. */
@@ -380,7 +385,7 @@ void task_expire(struct tasks *tasks, struct task *task)
         if (tasks->state->now_ms < task_limit_ms(tasks, claimant))
             continue;
         refusal = task_why(tasks, claimant, &words);
-        task_refuse(tasks->state, claimant->number, &refusal);
+        task_refuse(tasks, claimant->number, &refusal);
         claimant_free(tasks, claimant);
     }
 }

@@ -32,6 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "devicemgr/ports.h"
 #include "devicemgr/things/claim.h"
 #include "devicemgr/things/mem.h"
 #include "devicemgr/words/claim.h"
@@ -75,6 +76,7 @@ struct task {
     uint64_t call;              /* CALLING */
     uint64_t instance;          /* likewise: of whom */
     uint64_t answered_ms;       /* KEEPING: since when */
+    bool anew;                  /* KEEPING: what was prepared already */
     struct claimant *claimants; /* who came first first */
     /* An unprepare waits for a list of the runtime, that shows who uses the claim: */
     bool listing, listed;
@@ -88,8 +90,16 @@ struct task {
     UT_hash_handle hh_call; /* by call */
 };
 
+/* Requests that were answered, since the start: by TASK_PREPARE, TASK_UNPREPARE. */
+struct task_counts {
+    uint64_t done[2];
+    uint64_t put_off; /* unprepares, which are owed */
+    uint64_t refused[2][CLAIM_REFUSAL_KINDS];
+};
+
 struct tasks {
     struct state *state;
+    struct task_counts counts;
     bool restored;  /* all claims are known */
     bool doubt;     /* or perhaps not: rows were lost */
     bool owed_less; /* one that was owed has been tried: others may go on */
@@ -169,7 +179,10 @@ void task_free(struct tasks *tasks, struct task *task);
 size_t task_asks(const struct task *task);
 /* The request ends. */
 void task_answer(struct state *state, uint64_t number, int code, const char *message);
-void task_refuse(struct state *state, uint64_t number, const struct claim_refusal *refusal);
+void task_refuse(struct tasks *tasks, uint64_t number, const struct claim_refusal *refusal);
+/* What has come to pass with it, for who watches; `again`: it may be nothing new. */
+void task_tell(const struct tasks *tasks, const struct task *task, enum devicemgr_event_kind kind,
+               bool again);
 void claimant_free(struct tasks *tasks, struct claimant *claimant);
 /* Whether who came first has asked for this. */
 bool task_is_asked(const struct task *task, enum task_kind kind);

@@ -6,6 +6,7 @@
 
 #include <utlist.h>
 
+#include "devicemgr/books/happened.h"
 #include "devicemgr/books/state.h"
 #include "devicemgr/machines/task.h"
 #include "devicemgr/things/moment.h"
@@ -18,7 +19,7 @@ void task_answer(struct state *state, uint64_t number, int code, const char *mes
     action->text = code == CODE_OK ? NULL : mem_strdup(message ? message : "");
 }
 
-static void note(struct state *state, const struct claim_refusal *refusal, int code, char *text)
+static void note(struct tasks *tasks, const struct claim_refusal *refusal, int code, char *text)
 {
     /* Its texts are copied. */
     const struct claim_refused_one said = {.uid = (char *)(uintptr_t)refusal->uid,
@@ -32,16 +33,44 @@ static void note(struct state *state, const struct claim_refusal *refusal, int c
                                            .code = code,
                                            .text = text};
 
-    claim_refused_note(&state->claim_refused, state->now_ms, &said);
+    tasks->counts.refused[refusal->unprepare ? TASK_UNPREPARE : TASK_PREPARE][refusal->kind]++;
+    claim_refused_note(&tasks->state->claim_refused, tasks->state->now_ms, &said);
 }
 
-void task_refuse(struct state *state, uint64_t number, const struct claim_refusal *refusal)
+void task_refuse(struct tasks *tasks, uint64_t number, const struct claim_refusal *refusal)
 {
     struct text text = {0};
 
-    claim_refusal_explain(state, refusal, &text);
-    note(state, refusal, claim_refusal_code(refusal->kind), text.buf);
-    task_answer(state, number, claim_refusal_code(refusal->kind), text.buf);
+    claim_refusal_explain(tasks->state, refusal, &text);
+    note(tasks, refusal, claim_refusal_code(refusal->kind), text.buf);
+    task_answer(tasks->state, number, claim_refusal_code(refusal->kind), text.buf);
+}
+
+static void tell_line(const struct tasks *tasks, const struct claim *claim,
+                      enum devicemgr_line line, const char *what)
+{
+    struct text text = {0};
+
+    claim_explain_done(claim->driver, claim->pod_namespace, claim->name, what, &text);
+    state_log_about(tasks->state, LEVEL_INFO,
+                    (struct devicemgr_about){.line = line, .resource = claim->driver}, &text);
+}
+
+void task_tell(const struct tasks *tasks, const struct task *task, enum devicemgr_event_kind kind,
+               bool again)
+{
+    const struct claim *claim = task->claim;
+
+    happened_to_claim(tasks->state, kind, again, claim, NULL);
+    if (again)
+        return;
+    if (kind == DEVICEMGR_EVENT_CLAIM_PREPARED)
+        tell_line(tasks, claim, DEVICEMGR_LINE_CLAIM_PREPARED, "prepared");
+    else if (kind == DEVICEMGR_EVENT_CLAIM_OWED)
+        tell_line(tasks, claim, DEVICEMGR_LINE_CLAIM_OWED,
+                  "told to be unprepared; its driver, which is away, is told when it is back");
+    else
+        tell_line(tasks, claim, DEVICEMGR_LINE_CLAIM_UNPREPARED, "unprepared");
 }
 
 void task_free(struct tasks *tasks, struct task *task)
@@ -74,7 +103,7 @@ static void refuse_first(struct tasks *tasks, struct task *task, enum claim_refu
         .waited_ms = ago(tasks->state->now_ms, first->since_ms),
     };
 
-    task_refuse(tasks->state, first->number, &refusal);
+    task_refuse(tasks, first->number, &refusal);
     claimant_free(tasks, task->claimants);
 }
 
@@ -114,7 +143,7 @@ void task_fail_all(struct tasks *tasks, struct task *task, int code, const char 
 
     claim_refusal_explain(tasks->state, &refusal, &text);
     while (task_is_asked(task, task->kind)) {
-        note(tasks->state, &refusal, code, text.buf);
+        note(tasks, &refusal, code, text.buf);
         task_answer(tasks->state, task->claimants->number, code, message);
         claimant_free(tasks, task->claimants);
     }
@@ -131,6 +160,7 @@ void task_answer_prepared(struct tasks *tasks, struct task *task)
         action->response = mem_alloc(claim->response_bytes, 1);
         memcpy(action->response, claim->response, claim->response_bytes);
         action->response_bytes = claim->response_bytes;
+        tasks->counts.done[TASK_PREPARE]++;
         claimant_free(tasks, task->claimants);
     }
 }
@@ -138,6 +168,10 @@ void task_answer_prepared(struct tasks *tasks, struct task *task)
 void task_answer_unprepared(struct tasks *tasks, struct task *task)
 {
     while (task_is_asked(task, TASK_UNPREPARE)) {
+        if (task->claim->state == CLAIM_OWED)
+            tasks->counts.put_off++;
+        else
+            tasks->counts.done[TASK_UNPREPARE]++;
         task_answer(tasks->state, task->claimants->number, CODE_OK, NULL);
         claimant_free(tasks, task->claimants);
     }

@@ -134,7 +134,7 @@ void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number, const 
     struct task *task;
 
     if (refusal.kind != CLAIM_REFUSAL_KINDS) {
-        task_refuse(state, number, &refusal);
+        task_refuse(tasks, number, &refusal);
         return;
     }
     is = claims_edit(&state->claims, claim->uid, driver);

@@ -147,7 +147,7 @@ void drivers_set_connected(struct drivers *table, uint64_t number, uint64_t now_
         instance->driver->connected_ms = now_ms;
     instance->connected = true;
     instance->since_ms = now_ms;
-    instance->driver->wiped = false;
+    instance->driver->wiped = instance->driver->restored = false;
     table->changes++;
 }
 

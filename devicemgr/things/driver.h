@@ -27,7 +27,7 @@ struct driver_instance {
     UT_hash_handle hh;
 };
 
-/* Written by driver.c alone, but for `stored`. */
+/* Written by driver.c alone, but for `stored`, and `restored` of a row. */
 struct driver {
     char *name;
     struct ids services;               /* as the newest instance has told them */
@@ -36,7 +36,8 @@ struct driver {
     uint64_t away_ms;                  /* none is: since when */
     char *why;                         /* likewise; "": not known */
     bool wiped;                        /* likewise; its ResourceSlices are gone since then */
-    bool stored;                       /* the store may have a row of it; checkpoint.c's */
+    bool restored; /* it is of before this process, which it has not been connected to yet */
+    bool stored;   /* the store may have a row of it; checkpoint.c's */
     UT_hash_handle hh;
 };
 
@@ -44,6 +45,7 @@ struct driver {
 struct drivers {
     struct driver *by_name;
     struct driver_instance *by_number;
+    uint64_t wipes;   /* how often the slices of one were removed, since the start */
     uint64_t changes; /* how often something has changed that is told of them */
 };
 

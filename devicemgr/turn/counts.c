@@ -3,7 +3,9 @@
  */
 #include <stdlib.h>
 
+#include "devicemgr/dra.h"
 #include "devicemgr/turn/turn.h"
+#include "devicemgr/words/claim.h"
 #include "devicemgr/words/reason.h"
 
 void devicemgr_refusals(const struct devicemgr *mgr,
@@ -34,6 +36,62 @@ void devicemgr_endpoints(const struct devicemgr *mgr, struct devicemgr_endpoints
         out->active += r->endpoint.state == ENDPOINT_ACTIVE;
         out->grace += r->endpoint.state == ENDPOINT_GRACE;
         out->gone += r->endpoint.state == ENDPOINT_GONE;
+    }
+}
+
+/* ---- drivers and claims ---- */
+
+static size_t count_claims(const struct state *state, enum claim_state in)
+{
+    size_t len = 0;
+
+    for (const struct claim *c = state->claims.by_key; c; c = c->hh.next)
+        len += c->state == in;
+    return len;
+}
+
+void devicemgr_dra_count(const struct devicemgr *mgr, struct devicemgr_dra_counts *out)
+{
+    const struct state *state = &mgr->state;
+
+    *out = (struct devicemgr_dra_counts){
+        .drivers = drivers_len(&state->drivers),
+        .claims = claims_len(&state->claims),
+        .prepared = count_claims(state, CLAIM_PREPARED),
+        .owed = count_claims(state, CLAIM_OWED),
+        .waits = HASH_COUNT(mgr->tasks.by_number),
+        .prepares_done = mgr->tasks.counts.done[TASK_PREPARE],
+        .unprepares_done = mgr->tasks.counts.done[TASK_UNPREPARE],
+        .unprepares_put_off = mgr->tasks.counts.put_off,
+        .wipes = state->drivers.wipes,
+    };
+    for (const struct driver *d = state->drivers.by_name; d; d = d->hh.next)
+        out->connected += driver_usable(d) != NULL;
+}
+
+void devicemgr_claims_by_state(const struct devicemgr *mgr,
+                               void (*each)(void *user, const char *state, size_t claims),
+                               void *user)
+{
+    for (int in = 0; in < CLAIM_STATES; in++) {
+        if (claim_state_kept((enum claim_state)in))
+            each(user, claim_state_name((enum claim_state)in),
+                 count_claims(&mgr->state, (enum claim_state)in));
+    }
+}
+
+void devicemgr_claims_refused(const struct devicemgr *mgr,
+                              void (*each)(void *user, bool unprepare, const char *reason,
+                                           uint64_t count),
+                              void *user)
+{
+    const struct task_counts *counts = &mgr->tasks.counts;
+
+    for (int kind = 0; kind < CLAIM_WAITS_DRIVER; kind++) {
+        const char *word = claim_refusal_word((enum claim_refusal_kind)kind);
+
+        each(user, false, word, counts->refused[TASK_PREPARE][kind]);
+        each(user, true, word, counts->refused[TASK_UNPREPARE][kind]);
     }
 }
 

@@ -154,16 +154,29 @@ const char *claim_refusal_clears(enum claim_refusal_kind kind)
     return KINDS[kind].clears;
 }
 
+static void name_claim(const char *driver, const char *pod_namespace, const char *name,
+                       struct text *text)
+{
+    text_add(text, "claim ");
+    text_add_words(text, pod_namespace, TEXT_IDS_BYTES_MAX);
+    text_add(text, "/");
+    text_add_words(text, name, TEXT_IDS_BYTES_MAX);
+    text_add(text, ", driver ");
+    text_add_words(text, driver, TEXT_IDS_BYTES_MAX);
+    text_add(text, ": ");
+}
+
+void claim_explain_done(const char *driver, const char *pod_namespace, const char *name,
+                        const char *what, struct text *text)
+{
+    name_claim(driver, pod_namespace, name, text);
+    text_add(text, "%s", what);
+}
+
 void claim_refusal_explain(const struct state *state, const struct claim_refusal *refusal,
                            struct text *text)
 {
-    text_add(text, "claim ");
-    text_add_words(text, refusal->pod_namespace, TEXT_IDS_BYTES_MAX);
-    text_add(text, "/");
-    text_add_words(text, refusal->name, TEXT_IDS_BYTES_MAX);
-    text_add(text, ", driver ");
-    text_add_words(text, refusal->driver, TEXT_IDS_BYTES_MAX);
-    text_add(text, ": ");
+    name_claim(refusal->driver, refusal->pod_namespace, refusal->name, text);
     kind_of(refusal)->explain(state, refusal, text);
 }
 

@@ -25,8 +25,8 @@ enum claim_refusal_kind {
     CLAIM_REFUSED_STORE,    /* `words`: the store's */
     CLAIM_REFUSED_ANSWER,   /* the driver's is too large */
     CLAIM_REFUSED_DRIVER,   /* by the driver itself, in its `words` */
-    CLAIM_WAITS_DRIVER,     /* no refusal yet: it is being asked */
-    CLAIM_WAITS_OWED,       /* nor this: its unprepare is owed; `words`: the driver's, or NULL */
+    CLAIM_WAITS_DRIVER,     /* this and the next are no refusals: it is being asked */
+    CLAIM_WAITS_OWED,       /* its unprepare is owed; `words`: the driver's, or NULL */
     CLAIM_REFUSAL_KINDS,    /* how many there are */
 };
 
@@ -49,6 +49,9 @@ const char *claim_refusal_clears(enum claim_refusal_kind kind);
 void claim_refusal_explain(const struct state *state, const struct claim_refusal *refusal,
                            struct text *text);
 
+/* "claim ns/name, driver d: it is prepared, with 2 devices" and so on: what is said of it, by `what`. */
+void claim_explain_done(const char *driver, const char *pod_namespace, const char *name,
+                        const char *what, struct text *text);
 /* Who uses a claim: `container "c" of pod ns/name`. */
 void claim_explain_user(const char *container, const char *pod, struct text *text);
 /* One that is owed was refused by the driver; adds the whole sentence. */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "config/compare.h"
+#include "devicemgr/dra.h"
 #include "shim/boot_clock.h"
 #include "shim/log.h"
 #include "shim/must.h"
@@ -98,6 +99,24 @@ static void set_orders(struct status *status, const struct devicemgr *core)
     status->response.orders = status->order_list;
 }
 
+static void set_dra(struct status *status, const struct devicemgr *core)
+{
+    Control__V1__DraCount *dra = &status->dra;
+    struct devicemgr_dra_counts counts;
+
+    devicemgr_dra_count(core, &counts);
+    if (counts.drivers + counts.claims == 0)
+        return;
+    control__v1__dra_count__init(dra);
+    dra->drivers = counts.drivers;
+    dra->connected = counts.connected;
+    dra->claims = counts.claims;
+    dra->prepared = counts.prepared;
+    dra->owed = counts.owed;
+    dra->waits = counts.waits;
+    status->response.dra = dra;
+}
+
 static void add_setting(void *user, const struct config_difference *difference)
 {
     Control__V1__StatusResponse *response = user;
@@ -129,6 +148,7 @@ void status_init(struct status *status, const struct settings *settings,
     set_kubelet(status, report);
     set_troubles(status, report);
     set_orders(status, core);
+    set_dra(status, core);
     config_differences(config, add_setting, &status->response);
     if (settings->level_set)
         status->response.log_level_set = text(log_level_name(settings->level_set));

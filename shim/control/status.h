@@ -16,6 +16,7 @@ struct status {
     Control__V1__Process processes[2];
     Control__V1__Process *process_list[2];
     Control__V1__Runtime runtime;
+    Control__V1__DraCount dra;
     Control__V1__Kubelet kubelet;
     Control__V1__Trouble troubles[REPORT_TROUBLES_MAX];
     Control__V1__Trouble *trouble_list[REPORT_TROUBLES_MAX];

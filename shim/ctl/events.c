@@ -52,6 +52,14 @@ static void put_pod(FILE *out, const Control__V1__Event *event)
     put_text(out, event->pod_name[0] ? event->pod_name : event->pod_uid);
 }
 
+static void put_claim(FILE *out, const Control__V1__Event *event)
+{
+    fputs("claim ", out);
+    put_text(out, event->claim_namespace);
+    fputc('/', out);
+    put_text(out, event->claim_name);
+}
+
 static void put_cell(struct table *table, void (*put)(FILE *, const Control__V1__Event *),
                      const Control__V1__Event *event)
 {
@@ -68,7 +76,8 @@ static void put_cell(struct table *table, void (*put)(FILE *, const Control__V1_
 
 static enum table_color color_of(const Control__V1__Event *event)
 {
-    static const char *const BAD[] = {"lost", "removed", "refused", "withdrawn", "cordoned"};
+    static const char *const BAD[] = {"lost",     "removed",     "refused",   "withdrawn",
+                                      "cordoned", "driver-went", "claim-owed"};
 
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
         if (strcmp(event->kind, BAD[i]) == 0)
@@ -88,7 +97,7 @@ static void add_row(struct table *table, const Control__V1__Event *event)
     table_put(table, event->kind);
     table_put(table, event->resource);
     put_cell(table, put_ids, event);
-    put_cell(table, put_pod, event);
+    put_cell(table, event->claim_uid[0] ? put_claim : put_pod, event);
     table_put(table, event->container);
     table_put(table, event->word);
     table_put(table, event->text);
@@ -115,6 +124,10 @@ static void put_line(const struct show *show, const Control__V1__Event *event)
         fputc('/', show->out);
         put_text(show->out, event->container);
     }
+    if (event->claim_uid[0]) {
+        fputc(' ', show->out);
+        put_claim(show->out, event);
+    }
     if (event->times > 1)
         fprintf(show->out, " x%" PRIu64, event->times);
     if (event->text[0])
@@ -124,6 +137,19 @@ static void put_line(const struct show *show, const Control__V1__Event *event)
 }
 
 /* ---- for programs ---- */
+
+static json_t *claim_of(const Control__V1__Event *event)
+{
+    json_t *one;
+
+    if (!event->claim_uid[0])
+        return json_null();
+    one = must(json_object());
+    json_value_set(one, "namespace", json_value_text_or_null(event->claim_namespace));
+    json_value_set(one, "name", json_value_text_or_null(event->claim_name));
+    json_value_set(one, "uid", json_value_text(event->claim_uid));
+    return one;
+}
 
 static json_t *event_of(const Control__V1__Event *event)
 {
@@ -141,6 +167,7 @@ static json_t *event_of(const Control__V1__Event *event)
     json_value_set(one, "pod", json_value_text_or_null(event->pod_name));
     json_value_set(one, "uid", json_value_text_or_null(event->pod_uid));
     json_value_set(one, "container", json_value_text_or_null(event->container));
+    json_value_set(one, "claim", claim_of(event));
     json_value_set(one, "reason", json_value_text_or_null(event->word));
     json_value_set(one, "text", json_value_text_or_null(event->text));
     return one;
@@ -290,7 +317,7 @@ const struct command events_command = {
     .arguments = "",
     .summary = "what came to pass in the last day: plugins, allocations, refusals, the gate",
     .options = {{"follow", 'f', NULL, "go on with those that come, over restarts of the daemon"},
-                {"resource", 'r', "NAME", "only of this resource"},
+                {"resource", 'r', "NAME", "only of this resource, or DRA driver"},
                 {"pod", 'p', "POD", "only of this pod: its uid, NAMESPACE/NAME or name"},
                 {"since", 'S', "DURATION", "only those of the last 90s, 15m, 2h"}},
     .run = events_run,

@@ -136,6 +136,32 @@ static void show_orders(const struct show *show, const Control__V1__StatusRespon
     table_print(table);
 }
 
+static void show_dra(const struct show *show, const Control__V1__StatusResponse *status)
+{
+    static const struct table_column COLUMNS[] = {
+        {.name = "DRIVERS", .right = true}, {.name = "CONNECTED", .right = true},
+        {.name = "CLAIMS", .right = true},  {.name = "PREPARED", .right = true},
+        {.name = "OWED", .right = true},    {.name = "WAITS", .right = true},
+    };
+    const Control__V1__DraCount *dra = status->dra;
+    struct table *table;
+
+    if (!dra)
+        return;
+    table = table_new(show, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    fputc('\n', show->out);
+    table_row(table, dra->connected < dra->drivers ? TABLE_BAD
+                     : dra->owed > 0               ? TABLE_WARNING
+                                                   : TABLE_PLAIN);
+    table_put_number(table, dra->drivers);
+    table_put_number(table, dra->connected);
+    table_put_number(table, dra->claims);
+    table_put_number(table, dra->prepared);
+    table_put_number(table, dra->owed);
+    table_put_number(table, dra->waits);
+    table_print(table);
+}
+
 static void show_settings(const struct show *show, const Control__V1__StatusResponse *status)
 {
     static const struct table_column COLUMNS[] = {
@@ -252,6 +278,22 @@ static json_t *orders_of(const Control__V1__StatusResponse *status)
     return list;
 }
 
+static json_t *dra_of(const Control__V1__DraCount *dra)
+{
+    json_t *one;
+
+    if (!dra)
+        return json_null();
+    one = must(json_object());
+    json_value_set(one, "drivers", json_value_number(dra->drivers));
+    json_value_set(one, "connected", json_value_number(dra->connected));
+    json_value_set(one, "claims", json_value_number(dra->claims));
+    json_value_set(one, "prepared", json_value_number(dra->prepared));
+    json_value_set(one, "owed", json_value_number(dra->owed));
+    json_value_set(one, "waits", json_value_number(dra->waits));
+    return one;
+}
+
 static json_t *settings_of(const Control__V1__StatusResponse *status)
 {
     json_t *list = must(json_array());
@@ -276,6 +318,7 @@ static void show_all(const struct show *show, const Control__V1__StatusResponse 
     json_value_set(all, "kubelet", status->kubelet ? kubelet_of(status->kubelet) : json_null());
     json_value_set(all, "degraded", troubles_of(status));
     json_value_set(all, "orders", orders_of(status));
+    json_value_set(all, "dra", dra_of(status->dra));
     json_value_set(all, "settings", settings_of(status));
     json_value_set(all, "logLevelSet", json_value_text_or_null(status->log_level_set));
     show_json(show, all);
@@ -301,6 +344,7 @@ static bool run(const struct command_run *run, struct client_failure *failure)
         show_processes(show, status);
         show_troubles(show, status);
         show_orders(show, status);
+        show_dra(show, status);
         show_settings(show, status);
     }
     control__v1__status_response__free_unpacked(status, NULL);

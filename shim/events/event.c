@@ -76,6 +76,7 @@ static uint64_t hash_of(const struct event *event)
     uint64_t hash = hash_text(hash_text(HASH_BEGIN, event->kind), event->resource);
 
     hash = hash_text(hash_text(hash, event->pod_uid), event->container);
+    hash = hash_text(hash, event->claim_uid);
     hash = hash_word(hash_text(hash, event->word), event->ids_total);
     for (size_t i = 0; i < event->ids_len; i++)
         hash = hash_text(hash, event->ids[i]);
@@ -85,7 +86,7 @@ static uint64_t hash_of(const struct event *event)
 bool event_about_same(const struct event *a, const struct event *b)
 {
     return strcmp(a->resource, b->resource) == 0 && strcmp(a->pod_uid, b->pod_uid) == 0 &&
-           strcmp(a->container, b->container) == 0;
+           strcmp(a->container, b->container) == 0 && strcmp(a->claim_uid, b->claim_uid) == 0;
 }
 
 /* ---- the value ---- */
@@ -93,8 +94,9 @@ bool event_about_same(const struct event *a, const struct event *b)
 struct event *event_new(const struct event_said *said, const struct event_moment *now)
 {
     size_t ids_bytes, ids_len = ids_that_fit(said, &ids_bytes), bytes = sizeof(struct event);
-    const char *names[] = {said->kind,     said->resource,  said->pod_uid, said->pod_namespace,
-                           said->pod_name, said->container, said->word};
+    const char *names[] = {
+        said->kind,      said->resource, said->pod_uid,   said->pod_namespace,   said->pod_name,
+        said->container, said->word,     said->claim_uid, said->claim_namespace, said->claim_name};
     struct event *event;
     char *end;
 
@@ -114,6 +116,9 @@ struct event *event_new(const struct event_said *said, const struct event_moment
     event->pod_name = put(&end, said->pod_name, EVENTS_NAME_BYTES_MAX);
     event->container = put(&end, said->container, EVENTS_NAME_BYTES_MAX);
     event->word = put(&end, said->word, EVENTS_NAME_BYTES_MAX);
+    event->claim_uid = put(&end, said->claim_uid, EVENTS_NAME_BYTES_MAX);
+    event->claim_namespace = put(&end, said->claim_namespace, EVENTS_NAME_BYTES_MAX);
+    event->claim_name = put(&end, said->claim_name, EVENTS_NAME_BYTES_MAX);
     event->text = put(&end, said->text, EVENTS_TEXT_BYTES_MAX);
     for (; event->ids_len < ids_len; event->ids_len++)
         event->ids[event->ids_len] = put(&end, said->ids[event->ids_len], EVENTS_IDS_BYTES_MAX);
@@ -208,6 +213,9 @@ static struct event *event_of(const Events__V1__Event *message)
                                     .pod_namespace = message->pod_namespace,
                                     .pod_name = message->pod_name,
                                     .container = message->container,
+                                    .claim_uid = message->claim_uid,
+                                    .claim_namespace = message->claim_namespace,
+                                    .claim_name = message->claim_name,
                                     .word = message->word,
                                     .text = message->text};
     struct event_moment last = moment_of(message->last);

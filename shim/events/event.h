@@ -33,6 +33,7 @@ struct event_said {
     const char *const *ids; /* the first of `ids_total` */
     size_t ids_len, ids_total;
     const char *pod_uid, *pod_namespace, *pod_name, *container;
+    const char *claim_uid, *claim_namespace, *claim_name;
     const char *word; /* of the reason */
     const char *text;
 };
@@ -44,6 +45,7 @@ struct event {
     char *kind; /* this and the texts below: "" for none; all in one piece with it */
     char *resource;
     char *pod_uid, *pod_namespace, *pod_name, *container;
+    char *claim_uid, *claim_namespace, *claim_name;
     char *word, *text;
     char **ids;
     size_t ids_len, ids_total;
@@ -61,7 +63,7 @@ void event_free(struct event *event);
 /* How long ago in ms, at `now`; 0 for what lies ahead by the wall clock. */
 uint64_t event_ago_ms(const struct event_moment *then, const struct event_moment *now);
 
-/* Both are about the same: resource, pod and container. */
+/* Both are about the same: resource, pod, container and claim. */
 bool event_about_same(const struct event *a, const struct event *b);
 
 /* Sets all of an `Event` message but when it was, borrowed: that of the file (cri-proto/events_v1.proto)
@@ -79,6 +81,9 @@ bool event_about_same(const struct event *a, const struct event *b);
         (message)->pod_namespace = (event)->pod_namespace;                                         \
         (message)->pod_name = (event)->pod_name;                                                   \
         (message)->container = (event)->container;                                                 \
+        (message)->claim_uid = (event)->claim_uid;                                                 \
+        (message)->claim_namespace = (event)->claim_namespace;                                     \
+        (message)->claim_name = (event)->claim_name;                                               \
         (message)->word = (event)->word;                                                           \
         (message)->text = (event)->text;                                                           \
     } while (0)

@@ -46,7 +46,10 @@ static void add(struct ring *ring, struct event *event)
 
 static const char *opposite_of(const char *kind)
 {
-    static const char *const PAIRS[][2] = {{"allocated", "released"}, {"lost", "back"}};
+    static const char *const PAIRS[][2] = {{"allocated", "released"},
+                                           {"lost", "back"},
+                                           {"driver-came", "driver-went"},
+                                           {"claim-prepared", "claim-unprepared"}};
 
     for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++) {
         if (strcmp(kind, PAIRS[i][0]) == 0)
@@ -78,7 +81,8 @@ static bool is_news(const struct ring *ring, const struct event *event)
     const struct event *latest = find_latest(ring, event);
 
     if (!latest)
-        return strcmp(event->kind, "allocated") == 0;
+        return strcmp(event->kind, "allocated") == 0 || strcmp(event->kind, "driver-came") == 0 ||
+               strcmp(event->kind, "claim-prepared") == 0;
     return strcmp(latest->kind, event->kind) != 0;
 }
 

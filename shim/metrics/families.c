@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "devicemgr/dra.h"
 #include "shim/boot_clock.h"
 #include "shim/log.h"
 #include "shim/rpc/rpc.h"
@@ -192,6 +193,43 @@ static void put_core(struct exposition *e, const struct devicemgr *core)
     devicemgr_refusals(core, put_refusal, e);
 }
 
+static void put_claims_in(void *user, const char *state, size_t claims)
+{
+    exposition_sample(user, (double)claims, "state", state, NULL);
+}
+
+static void put_claim_refusal(void *user, bool unprepare, const char *reason, uint64_t count)
+{
+    exposition_sample(user, (double)count, "call", unprepare ? "unprepare" : "prepare", "outcome",
+                      reason, NULL);
+}
+
+static void put_dra(struct exposition *e, const struct devicemgr *core)
+{
+    struct devicemgr_dra_counts counts;
+
+    devicemgr_dra_count(core, &counts);
+    exposition_family(e, "drivers", GAUGE, "DRA drivers known, by whether they can be called.");
+    exposition_sample(e, (double)counts.connected, "state", "connected", NULL);
+    exposition_sample(e, (double)(counts.drivers - counts.connected), "state", "away", NULL);
+    exposition_family(e, "claims", GAUGE,
+                      "ResourceClaims, once for each driver that may have something of them.");
+    devicemgr_claims_by_state(core, put_claims_in, e);
+    put_gauge(e, "claim_requests_waiting",
+              "Requests of the kubelet's for claims, not answered yet.", (double)counts.waits);
+    exposition_family(e, "claim_requests_total", COUNTER,
+                      "Requests of the kubelet's for claims, by how they were answered: done, "
+                      "owed (put off, since the driver is away), or the reason of the refusal.");
+    exposition_sample(e, (double)counts.prepares_done, "call", "prepare", "outcome", "done", NULL);
+    exposition_sample(e, (double)counts.unprepares_done, "call", "unprepare", "outcome", "done",
+                      NULL);
+    exposition_sample(e, (double)counts.unprepares_put_off, "call", "unprepare", "outcome", "owed",
+                      NULL);
+    devicemgr_claims_refused(core, put_claim_refusal, e);
+    put_counter(e, "driver_wipes_total", "Drivers whose ResourceSlices were removed.",
+                counts.wipes);
+}
+
 static void put_codes(struct exposition *e, const uint64_t counts[HOST_CODES])
 {
     for (int code = 0; code < HOST_CODES; code++) {
@@ -278,6 +316,7 @@ void families_put(struct exposition *e, const struct metrics_view *view,
     if (view->relay)
         put_relay(e, view->relay);
     put_core(e, host_core(view->host));
+    put_dra(e, host_core(view->host));
     put_host(e, host_counts(view->host));
     put_decisions(e, view->creates);
     put_kubelet(e, view);

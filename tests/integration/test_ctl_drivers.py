@@ -11,6 +11,7 @@ from ctl import ctl, ctl_json
 from dra_driver import HEALTH, V1, Driver
 from dra_node import DraNode
 from kubelet_drivers import claim
+from metrics import scrape
 from process import MIB, Peak, is_sanitized
 from protos import CONTROL, FEED, bridge, control, dra_health
 from rawh2 import Connection, framed
@@ -206,6 +207,82 @@ def test_health_that_is_old_says_nothing(node):
 def test_what_there_is_not(at_work, arguments, words):
     done = ctl(at_work, *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (3, "", f"error: {words}\n")
+
+
+# ---- what is told besides ----
+
+def kinds(shim, *arguments):
+    return [one["kind"] for one in items(shim, "events", *arguments) if one["resource"]]
+
+
+def test_events(node):
+    driver = node.driver(GPU)
+    node.kubelet.prepare(GPU, [claim("c-1", "one")])
+    node.kubelet.unprepare(GPU, [claim("c-1", "one")])
+    driver.stop()
+    wait_until(lambda: "driver-went" in kinds(node.shim), "it went")
+    assert kinds(node.shim, "-r", GPU) == ["driver-came", "claim-prepared", "claim-unprepared", "driver-went"]
+    came, prepared, unprepared, went = items(node.shim, "events", "-r", GPU)
+    assert came["text"] == str(driver.endpoint) and went["text"]
+    for one in (prepared, unprepared):
+        assert one["claim"] == {"namespace": "default", "name": "one", "uid": "c-1"}
+        assert one["ids"] == ["node-1/one-0"]
+    assert came["claim"] is None
+    shown = ctl(node.shim, "events").stdout
+    assert "claim-prepared" in shown and "default/one" in shown
+
+
+def test_a_restart_is_no_news(node):
+    """Neither that the driver is there, nor that the claim is prepared."""
+    driver = node.driver(GPU)
+    node.kubelet.prepare(GPU, [claim("c-1")])
+    node.shim.terminate()
+    node.shim.start()
+    node.shim.wait_control()
+    wait_until(lambda: node.kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices, "it is asked again")
+    assert len(driver.calls_of("NodePrepareResources")) >= 2
+    driver.stop()
+    wait_until(lambda: "driver-went" in kinds(node.shim), "it went")
+    assert [one for one in kinds(node.shim) if one != "driver-went"] == ["driver-came", "claim-prepared"]
+
+
+def test_an_unprepare_that_is_put_off(shim):
+    shim.wait_control()
+    with Client(shim.feed) as client, pytest.raises(grpc.RpcError):
+        client.unary(f"{FEED}PrepareClaims", bridge.ClaimsRequest(driver=GPU, claims=[bridge.Claim(
+            namespace="default", uid="c-1", name="one")]).SerializeToString(), timeout=1)
+    assert ask(shim, "UnprepareClaims", GPU, ["c-1"])[0].code == 0
+    wait_until(lambda: kinds(shim) == ["claim-owed"], "it is told")
+
+
+def test_status(node):
+    assert ctl_json(node.shim, "status")["dra"] is None
+    driver = node.driver(GPU)
+    node.kubelet.prepare(GPU, [claim("c-1"), claim("c-2")])
+    assert ctl_json(node.shim, "status")["dra"] == {"drivers": 1, "connected": 1, "claims": 2, "prepared": 2, "owed": 0,
+                                                    "waits": 0}
+    assert "DRIVERS" in ctl(node.shim, "status").stdout
+    driver.stop()
+    wait_until(lambda: ctl_json(node.shim, "status")["dra"]["connected"] == 0, "it is gone")
+
+
+def test_metrics(directory, make_shim, closing):
+    path = directory / "metrics.sock"
+    node = DraNode(directory, make_shim(metrics={"listen": str(path)}), closing)
+    driver = node.driver(GPU)
+    node.kubelet.prepare(GPU, [claim("c-1"), claim("c-2")])
+    node.kubelet.unprepare(GPU, [claim("c-1")])
+    driver.on_prepare = lambda one: "no such device"
+    node.kubelet.prepare(GPU, [claim("c-3")])
+    families = scrape(path)
+    assert families["drivers"].value(state="connected") == 1 and families["drivers"].value(state="away") == 0
+    assert families["claims"].value(state="prepared") == 1 and families["claims"].value(state="owed") == 0
+    requests = families["claim_requests_total"]
+    assert requests.value(call="prepare", outcome="done") == 2
+    assert requests.value(call="unprepare", outcome="done") == 1
+    assert requests.value(call="prepare", outcome="driver-failed") == 1
+    assert requests.value(call="unprepare", outcome="owed") == 0
+    assert families["claim_requests_waiting"].value() == families["driver_wipes_total"].value() == 0
 
 
 # ---- many ----

@@ -6,11 +6,15 @@ import grpc
 import pytest
 
 import kubelet_checkpoint
+from agent_process import Agent
+from api_server import ApiServer
 from asking import by_annotation, by_token, refused
 from criclient import Client
-from ctl import ctl
+from ctl import ctl, ctl_json
+from dra_node import DraNode
 from journal import Journal
 from kubelet_checkpoint import Entry
+from kubelet_drivers import claim
 from node import Node
 from plugin import Plugin
 from protos import cri, deviceplugin
@@ -19,6 +23,7 @@ from small_disk import SmallDisk
 from waiting import wait_until
 
 GPU = "vendor.com/gpu"
+DRIVER = "gpu.example.com"
 IDS = dict(re.findall(r'= \{"([a-z-]+)", "([0-9a-f]{32})"\}',
                       (ROOT / "shim/log_kind.h").read_text()))
 SCENARIOS = {}
@@ -209,6 +214,33 @@ def a_file_with_a_mistake(stage):
     shim.config_text = lambda: text() + "\nnonsense = 1\n"
     shim.start()
     stage.wait("settings")
+
+
+@provokes("driver-came", "claim-prepared", "driver-went", "slices-wiped", "claim-owed", "claim-unprepared")
+def a_driver_s_life(stage):
+    server = stage.closing(ApiServer(stage.directory / "pki"))
+    server.start()
+    server.put("nodes", {"metadata": {"name": "node-1"}, "spec": {}, "status": {}})
+    server.put("resourceslices", {"metadata": {"name": "s-1"}, "spec": {
+        "driver": DRIVER, "nodeName": "node-1", "pool": {"name": "node-1", "generation": 1},
+        "devices": [{"name": "claim-c-1-0"}]}})
+    shim = stage.shim(dra={"wipe_after": "100ms"},
+                      cluster={"enabled": True, "socket": str(stage.directory / "run" / "agent.sock")})
+    agent = stage.closing(Agent(stage.directory, server.kubeconfig(stage.directory / "kubelet.conf", "node-1")))
+    agent.start()
+    node = DraNode(stage.directory, shim, stage.closing)
+    driver = node.driver(DRIVER)
+    stage.wait("driver-came", RESOURCE=DRIVER)
+    node.kubelet.prepare(DRIVER, [claim("c-1")])
+    stage.wait("claim-prepared", RESOURCE=DRIVER)
+    wait_until(lambda: ctl_json(shim, "claims")["items"][0]["local"], "its slice is known")
+    driver.stop_serving()
+    stage.wait("driver-went", RESOURCE=DRIVER)
+    stage.wait("slices-wiped", RESOURCE=DRIVER)
+    node.kubelet.unprepare(DRIVER, [claim("c-1")])
+    stage.wait("claim-owed", RESOURCE=DRIVER)
+    driver.serve()
+    stage.wait("claim-unprepared", RESOURCE=DRIVER)
 
 
 @provokes("reloaded")

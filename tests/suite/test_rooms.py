@@ -22,7 +22,7 @@ MAY = {
     "shim/cluster": {"shim", "shim/rpc", "shim/core", "cri-proto", "config", "devicemgr"},
     "shim/agent": {"shim", "shim/rpc", "cri-proto", "config"},
     "shim/relay": {"shim", "shim/rpc", "shim/core", "cri-proto", "devicemgr"},
-    "shim/metrics": {"shim", "shim/rpc", "shim/core", "shim/kubelet", "shim/relay", "config"},
+    "shim/metrics": {"shim", "shim/rpc", "shim/core", "shim/kubelet", "shim/relay", "config", "devicemgr"},
     "shim/bridge": {"shim", "shim/rpc", "cri-proto", "config"},
     "shim/control": {"shim", "shim/rpc", "shim/core", "shim/events", "cri-proto", "config", "devicemgr"},
     "shim/ctl": {"shim", "shim/rpc", "cri-proto"},

@@ -277,9 +277,12 @@ static void on_preferred(void *user, uint64_t number, const char *const *ids, si
 
 static void on_event(void *user, const struct devicemgr_event *event)
 {
-    static const char *const NAMES[] = {"registered", "lost",     "back",  "removed",
-                                        "allocated",  "released", "taken", "held-back",
-                                        "refused",    "ending",   "ended"};
+    static const char *const NAMES[] = {
+        "registered",      "lost",         "back",           "removed",
+        "allocated",       "released",     "taken",          "held-back",
+        "refused",         "ending",       "ended",          "driver-came",
+        "driver-went",     "slices-wiped", "claim-prepared", "claim-owed",
+        "claim-unprepared"};
     struct world *w = user;
     char *text;
 
@@ -290,7 +293,10 @@ static void on_event(void *user, const struct devicemgr_event *event)
                  join(event->ids, event->ids_len),
                  event->pod_namespace ? event->pod_namespace : "-",
                  event->pod_name ? event->pod_name : "-", event->container ? event->container : "-",
-                 event->word ? event->word : "-", event->text ? event->text : "-") < 0)
+                 event->claim_name ? event->claim_name
+                 : event->word     ? event->word
+                                   : "-",
+                 event->text ? event->text : "-") < 0)
         abort();
     line_add(&w->events, text);
 }

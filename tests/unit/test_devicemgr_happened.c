@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "claims_world.h"
 #include "devicemgr/things/limits.h"
-#include "devicemgr_world.h"
 
 static void the_life_of_a_plugin_is_told(void **state)
 {
@@ -141,6 +141,80 @@ static void as_many_ids_as_fit_are_named(void **state)
     assert_non_null(strstr(w->events->text, ",g63]"));
 }
 
+/* ---- drivers and claims ---- */
+
+static void a_driver_comes_and_goes(void **state)
+{
+    struct world *w = *state;
+
+    driver_register(w, 1, DRIVER, "/x/1.sock");
+    expect_no_event(w); /* it cannot be called yet */
+    driver_connected(w, 1);
+    expect_event(w, "driver-came " DRIVER " [] -/-/- -: /x/1.sock");
+    driver_register(w, 2, DRIVER, "/x/2.sock");
+    driver_connected(w, 2);
+    driver_lost(w, 1, "closed");
+    expect_no_event(w); /* it was there all the time */
+    driver_lost(w, 2, "closed");
+    expect_event(w, "driver-went " DRIVER " [] -/-/- -: closed");
+    devicemgr_driver_wiped(w->mgr, w->now_ms, DRIVER);
+    devicemgr_run(w->mgr);
+    expect_event(w, "slices-wiped " DRIVER " [] -/-/- -: -");
+    expect_no_event(w);
+    ignore_all(w);
+}
+
+static void what_becomes_of_a_claim_is_told_once_it_is_durable(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    driver_up(w, 1, DRIVER);
+    expect_event(w, "driver-came " DRIVER);
+    prepare(w, 5, "c1");
+    committed(w);
+    claim_answered(w, "gpu-0");
+    expect_no_event(w);
+    committed(w);
+    expect_event(w, "claim-prepared " DRIVER " [p/gpu-0] -/-/- c1: -");
+    prepare(w, 6, "c1"); /* the kubelet has restarted */
+    committed(w);
+    claim_answered(w, "gpu-0");
+    committed(w);
+    expect_event(w, "again claim-prepared " DRIVER " [p/gpu-0] -/-/- c1: -");
+    driver_lost(w, 1, "closed");
+    expect_event(w, "driver-went " DRIVER);
+    unprepare(w, 7, "c1");
+    expect_no_event(w);
+    committed(w);
+    expect_event(w, "claim-owed " DRIVER " [p/gpu-0] -/-/- c1: -");
+    driver_connected(w, 1);
+    expect_event(w, "driver-came " DRIVER);
+    claim_unprepared(w);
+    expect_no_event(w);
+    committed(w);
+    expect_event(w, "claim-unprepared " DRIVER " [p/gpu-0] -/-/- c1: -");
+    expect_no_event(w);
+    ignore_all(w);
+}
+
+static void a_driver_of_before_a_restart_may_have_been_told(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    expect_event(w, "driver-came " DRIVER);
+    world_restart(w);
+    driver_register(w, 2, DRIVER, "/x/1.sock");
+    driver_connected(w, 2);
+    expect_event(w, "again driver-came " DRIVER);
+    driver_lost(w, 2, "closed");
+    expect_event(w, "driver-went " DRIVER);
+    driver_connected(w, 2);
+    expect_event(w, "driver-came " DRIVER);
+    ignore_all(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +231,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_an_earlier_process_may_have_told_is_told_again,
                                         world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(as_many_ids_as_fit_are_named, world_setup, world_teardown),
+#define CLAIMS_TEST(name) cmocka_unit_test_setup_teardown(name, claims_setup, world_teardown)
+        CLAIMS_TEST(a_driver_comes_and_goes),
+        CLAIMS_TEST(what_becomes_of_a_claim_is_told_once_it_is_durable),
+        CLAIMS_TEST(a_driver_of_before_a_restart_may_have_been_told),
+#undef CLAIMS_TEST
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
