@@ -143,7 +143,9 @@ void creates_committed(struct creates *creates, uint64_t commit, const char *err
 
 /* ---- create_admit.c: the arrival ---- */
 
-/* devicemgr_create() */
+/* devicemgr_create(); one that is refused for what others have found. */
+void creates_begin_refused(struct creates *creates, uint64_t number,
+                           const struct devicemgr_create *said, const struct reason *reason);
 bool creates_begin(struct creates *creates, uint64_t number, const struct devicemgr_create *said);
 
 #endif

@@ -202,6 +202,15 @@ static void admit(struct creates *creates, struct create *create,
     wake_join(&state->wakes, &create->waiter, create->limit_ms);
 }
 
+void creates_begin_refused(struct creates *creates, uint64_t number,
+                           const struct devicemgr_create *said, const struct reason *reason)
+{
+    const struct reason too_long = {.kind = REASON_NAMES_TOO_LONG};
+    struct create *create = create_new(creates, number, said);
+
+    create_refuse(creates, create, names_fit(&create->demand) ? reason : &too_long);
+}
+
 bool creates_begin(struct creates *creates, uint64_t number, const struct devicemgr_create *said)
 {
     const char *annotation = request_annotation(said);

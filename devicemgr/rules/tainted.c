@@ -19,7 +19,8 @@ const struct tolerations *tainted_tolerations(const struct state *state, const c
 struct seeking {
     const struct state *state;
     const struct tolerations *tolerations;
-    enum taint_effect least; /* only those, and stronger ones */
+    const struct tolerations *also; /* NULL: none */
+    enum taint_effect least;        /* only those, and stronger ones */
     struct taint found;
     bool is;
 };
@@ -30,7 +31,8 @@ static bool seek(void *user, const struct taint *taint)
     struct seeking *seeking = user;
 
     if (taint->effect < seeking->least || taint->source == TAINT_BY_HEALTH ||
-        seeking->state->now_ms < tolerations_until_ms(seeking->tolerations, taint))
+        seeking->state->now_ms < tolerations_until_ms(seeking->tolerations, taint) ||
+        (seeking->also && seeking->state->now_ms < tolerations_until_ms(seeking->also, taint)))
         return true;
     seeking->found = *taint;
     seeking->is = true;
@@ -69,6 +71,82 @@ struct look tainted_of_ids(const struct state *state, const struct wanted *wante
     }
     return look;
 }
+
+/* ---- claims ---- */
+
+/* By all its names: one of them may be common to all devices of the driver. */
+static bool names_device(const struct devicemgr_create *request,
+                         const struct granted_device *device)
+{
+    size_t named = 0;
+
+    for (size_t i = 0; i < device->cdi.len; i++) {
+        for (size_t k = 0; k < request->cdi_devices_len; k++) {
+            if (strcmp(request->cdi_devices[k], device->cdi.v[i]) == 0) {
+                named++;
+                break;
+            }
+        }
+    }
+    return device->cdi.len > 0 && named == device->cdi.len;
+}
+
+static void look_at_granted(struct seeking *seeking, const struct claim *claim,
+                            const struct granted_device *device, struct look *look)
+{
+    const struct consumers *consumers =
+        consumers_find(seeking->state->tainted.consumers, claim->uid);
+    char *id = mem_alloc(strlen(device->pool) + strlen(device->device) + 2, 1);
+
+    strcpy(stpcpy(stpcpy(id, device->pool), "/"), device->device);
+    seeking->also = consumers_tolerations(consumers, claim->driver, device->pool, device->device);
+    tainted_each(seeking->state, claim->driver, id, seek, seeking);
+    if (seeking->is) {
+        look->step = LOOK_REFUSE;
+        look->reason.kind = REASON_DEVICES_TAINTED;
+        look->reason.resource = claim->driver;
+        look->reason.taint = seeking->found;
+        ids_add(&look->reason.ids, id);
+    }
+    free(id);
+}
+
+static void look_at_claim(struct seeking *seeking, const struct claim *claim,
+                          const struct devicemgr_create *request, struct look *look)
+{
+    for (size_t i = 0; i < claim->devices.len && look->step == LOOK_GO; i++) {
+        if (names_device(request, &claim->devices.v[i]))
+            look_at_granted(seeking, claim, &claim->devices.v[i], look);
+    }
+}
+
+struct look tainted_of_claims(const struct state *state, const struct devicemgr_create *request)
+{
+    const struct claim *claim = request->cdi_devices_len > 0 ? state->claims.by_key : NULL;
+    struct tolerations tolerations = {0};
+    struct seeking seeking = {
+        .state = state, .tolerations = &tolerations, .least = TAINT_NO_EXECUTE};
+    struct text ignored = {0};
+    struct look look = {0};
+
+    if (!claim || !tainted_no_execute(state))
+        return look;
+    for (size_t i = 0; i < request->pod_annotations_len; i++) {
+        const struct devicemgr_annotation *is = &request->pod_annotations[i];
+
+        if (tolerations_is_annotation(is->key, is->value) &&
+            tolerations_read(&tolerations, is->value, &ignored) < 0)
+            tolerations_fini(&tolerations);
+    }
+    for (; claim && look.step == LOOK_GO; claim = claim->hh.next) {
+        if (claim_state_kept(claim->state))
+            look_at_claim(&seeking, claim, request, &look);
+    }
+    tolerations_fini(&tolerations);
+    return look;
+}
+
+/* ---- what is chosen ---- */
 
 bool tainted_for(const struct state *state, const struct wanted *wanted, const char *id)
 {

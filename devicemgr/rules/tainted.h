@@ -9,6 +9,7 @@
 #include "devicemgr/rules/look.h"
 #include "devicemgr/rules/wanted.h"
 
+struct devicemgr_create;
 struct tolerations;
 
 /* What the pod tolerates by its annotation; never NULL. */
@@ -17,6 +18,9 @@ const struct tolerations *tainted_tolerations(const struct state *state, const c
 /* Whether a container may be made with them: GO, or REFUSE. */
 struct look tainted_of_ids(const struct state *state, const struct wanted *wanted,
                            const struct ids *ids);
+/* The same of the devices of claims that are named to the runtime (dra.h), whoever tainted them; a claim's allocation
+ * may tolerate that, too. */
+struct look tainted_of_claims(const struct state *state, const struct devicemgr_create *request);
 /* Whether it is not to be chosen for the pod, as what the container gets anew. */
 bool tainted_for(const struct state *state, const struct wanted *wanted, const char *id);
 /* `free` of its devices can be had, too few; with `ids`, which are tainted, it would be enough. */

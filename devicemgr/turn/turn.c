@@ -11,6 +11,7 @@
 #include "devicemgr/machines/enroll.h"
 #include "devicemgr/machines/listed.h"
 #include "devicemgr/machines/plugin.h"
+#include "devicemgr/rules/tainted.h"
 #include "devicemgr/things/moment.h"
 #include "devicemgr/turn/end.h"
 
@@ -279,10 +280,25 @@ void devicemgr_prestarted(struct devicemgr *mgr, uint64_t now_ms, uint64_t call,
 
 /* ---- containers ---- */
 
+/* Whether it is refused for the taint of a claim's device. */
+static bool is_tainted(struct devicemgr *mgr, uint64_t create,
+                       const struct devicemgr_create *request)
+{
+    struct look look = tainted_of_claims(&mgr->state, request);
+    bool refused = look.step == LOOK_REFUSE;
+
+    if (refused)
+        creates_begin_refused(&mgr->creates, create, request, &look.reason);
+    look_fini(&look);
+    return refused;
+}
+
 bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
                       const struct devicemgr_create *request)
 {
     state_at(&mgr->state, now_ms);
+    if (is_tainted(mgr, create, request))
+        return true;
     tasks_created(&mgr->tasks, request);
     if (creates_begin(&mgr->creates, create, request))
         return true;

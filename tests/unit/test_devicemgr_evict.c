@@ -416,6 +416,50 @@ static void what_it_does_not_see_is(void **state)
     assert_false(is_asked(w, "u1") || is_asked(w, "u2"));
 }
 
+/* A container of pod u1 with the device "gpu-0" of claim "c". */
+static bool with_claim(struct world *w, uint64_t number)
+{
+    static const char *const names[] = {"example.com/dev=gpu-0"};
+    const struct devicemgr_annotation tolerations = {"devices.cri-device-shim/tolerations",
+                                                     w->tolerations};
+    const struct devicemgr_create request = {.sandbox_id = "s-u1",
+                                             .pod_uid = "u1",
+                                             .pod_namespace = "ns",
+                                             .pod_name = "u1",
+                                             .container = "main",
+                                             .cdi_devices = names,
+                                             .cdi_devices_len = 1,
+                                             .pod_annotations = &tolerations,
+                                             .pod_annotations_len = w->tolerations ? 1 : 0,
+                                             .deadline_ms = UINT64_MAX};
+    bool pending;
+
+    settle(w);
+    pending = devicemgr_create(w->mgr, w->now_ms, number, &request);
+    devicemgr_run(w->mgr);
+    return pending;
+}
+
+/* Whoever evicts, if anybody does: no container is made with it. */
+static void nobody_is_made_with_a_claim_of_it(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_ran(w, "u1", "s-u1", 0);
+    assert_false(with_claim(w, 1));
+    slice(w, "gpu-0", "NoSchedule");
+    assert_false(with_claim(w, 2));
+    slice(w, "gpu-0", "NoExecute");
+    assert_true(with_claim(w, 3));
+    expect(w, "verdict 3 refused 9: container \"main\" of pod \"ns/u1\": resource " DRIVER
+              ": device p/gpu-0 is tainted k:NoExecute, which the pod does not tolerate");
+    w->tolerations = FOR_EVER;
+    assert_false(with_claim(w, 4));
+    w->tolerations = NULL;
+    slice(w, "gpu-1", "NoExecute");
+    assert_false(with_claim(w, 5));
+}
+
 static void claims_tolerate_by_their_allocation(void **state)
 {
     static const struct devicemgr_claim_toleration tolerations[] = {
@@ -571,6 +615,7 @@ int main(void)
         TEST(all_but_stale_holders_go_each_once, claim_setup),
         TEST(what_the_cluster_evicts_is_not_evicted_twice, claim_setup),
         TEST(what_it_does_not_see_is, claim_setup),
+        TEST(nobody_is_made_with_a_claim_of_it, claim_setup),
         TEST(claims_tolerate_by_their_allocation, claim_setup),
         TEST(so_many_go_within_a_minute, claim_setup),
         TEST(a_budget_of_nothing_delays_nobody_else, claim_setup),
