@@ -43,6 +43,11 @@ uint8_t *record_of_resource(const struct resource *resource, const char *boot_id
     row.pre_start_required = resource->endpoint.pre_start;
     row.get_preferred_allocation_available = resource->endpoint.has_preference;
     put_stop(&resource->endpoint, boot_id, &row);
+    if (resource->no_execute.len > 0) {
+        row.no_execute_ids = resource->no_execute.v;
+        row.n_no_execute_ids = resource->no_execute.len;
+        row.no_execute_boot_id = (char *)boot_id;
+    }
     row.devices = mem_alloc(devices->len, sizeof *row.devices);
     row.n_devices = devices->len;
     for (size_t i = 0; i < devices->len; i++) {
@@ -102,6 +107,8 @@ int record_restore_resource(struct resource **table, uint64_t now_ms, const char
                      row->get_preferred_allocation_available);
     restore_stop(&resource->endpoint, now_ms, boot_id, row);
     restore_devices(resource, now_ms, row);
+    if (boot_id[0] != '\0' && strcmp(row->no_execute_boot_id, boot_id) == 0)
+        ids_copy(&resource->no_execute, row->no_execute_ids, row->n_no_execute_ids);
     checkpoint__v1__resource__free_unpacked(row, NULL);
     return 0;
 }

@@ -148,7 +148,7 @@ static bool by_health(const struct state *state, const char *resource, const cha
     if (!device || device->healthy)
         return true;
     HASH_FIND_STR(state->tainted.guards, resource, guard);
-    if (guard && ids_contain(&guard->acting, id))
+    if (guard && ids_contain(&is->no_execute, id))
         taint.effect = TAINT_NO_EXECUTE;
     else if (guard && guard->closed)
         taint.held_back = true;
@@ -260,26 +260,25 @@ static struct health_guard *guard_of(struct tainted *tainted, const struct resou
 static void guard_free(struct tainted *tainted, struct health_guard *guard)
 {
     HASH_DEL(tainted->guards, guard);
-    ids_fini(&guard->acting);
     free(guard->resource);
     free(guard);
 }
 
 /* Those that are healthy again, or listed no more, are not NoExecute. How many went. */
-static size_t release_healthy(struct health_guard *guard, const struct resource *resource)
+static size_t release_healthy(struct resource *resource)
 {
-    struct ids acting = {0};
-    size_t before = guard->acting.len;
+    struct ids stay = {0};
+    size_t before = resource->no_execute.len;
 
     for (size_t i = 0; i < before; i++) {
-        const struct device *device = devices_find(&resource->devices, guard->acting.v[i]);
+        const struct device *device = devices_find(&resource->devices, resource->no_execute.v[i]);
 
         if (device && !device->healthy)
-            ids_add(&acting, guard->acting.v[i]);
+            ids_add(&stay, resource->no_execute.v[i]);
     }
-    ids_fini(&guard->acting);
-    guard->acting = acting;
-    return before - acting.len;
+    ids_fini(&resource->no_execute);
+    resource->no_execute = stay;
+    return before - stay.len;
 }
 
 static int by_since(const void *a, const void *b)
@@ -305,7 +304,7 @@ static const struct device **find_due(struct health_guard *guard, const struct r
         const struct device *device = &devices->items[i];
         uint64_t at_ms = later_by(later(device->since_ms, guard->usable_ms), after_ms);
 
-        if (device->healthy || ids_contain(&guard->acting, device->id))
+        if (device->healthy || ids_contain(&resource->no_execute, device->id))
             continue;
         if (at_ms > now_ms)
             guard->next_ms = earlier(guard->next_ms, at_ms);
@@ -317,42 +316,46 @@ static const struct device **find_due(struct health_guard *guard, const struct r
     return due;
 }
 
-static void log_closed(struct state *state, const struct health_guard *guard, size_t all)
+static void log_closed(struct state *state, const struct health_guard *guard,
+                       const struct resource *resource)
 {
+    size_t acting = resource->no_execute.len;
     struct text text = {0};
 
     text_add(&text,
              "resource %s: %zu of %zu devices are unhealthy for so long that their pods would be "
              "evicted: no more than %zu are, the others wait for the operator",
-             guard->resource, guard->acting.len + guard->held_back, all, guard->acting.len);
+             guard->resource, acting + guard->held_back, resource->devices.len, acting);
     state_log_about(state, LEVEL_WARNING, name_about_resource(guard->resource), &text);
     happened_to_resource(state, DEVICEMGR_EVENT_HELD_BACK, false, guard->resource, text.buf);
 }
 
 /* Whether anything is in force, or not, that was not before. */
 static bool look_at_health(struct state *state, struct health_guard *guard,
-                           const struct resource *resource, uint64_t after_ms)
+                           struct resource *resource, uint64_t after_ms)
 {
     size_t most = resource->devices.len / TAINT_HEALTH_SHARE, len, taken = 0, all;
-    size_t gone = release_healthy(guard, resource);
+    size_t gone = release_healthy(resource);
     const struct device **due = find_due(guard, resource, state->now_ms, after_ms, &len);
     bool closed = guard->closed;
 
-    all = guard->acting.len + len;
+    all = resource->no_execute.len + len;
     if (all == 0)
         guard->closed = false;
-    while (!guard->closed && taken < len && guard->acting.len < later(most, 1))
-        ids_add(&guard->acting, due[taken++]->id);
-    ids_sort(&guard->acting);
+    while (!guard->closed && taken < len && resource->no_execute.len < later(most, 1))
+        ids_add(&resource->no_execute, due[taken++]->id);
+    ids_sort(&resource->no_execute);
     guard->held_back = len - taken;
     guard->closed = guard->closed || guard->held_back > 0;
     free(due);
     if (guard->closed && !closed)
-        log_closed(state, guard, resource->devices.len);
+        log_closed(state, guard, resource);
+    if (gone + taken > 0)
+        dirty_touch_resource(state, resource->name, true);
     return gone + taken > 0 || closed != guard->closed;
 }
 
-static void review_resource(struct state *state, const struct resource *resource, uint64_t after_ms)
+static void review_resource(struct state *state, struct resource *resource, uint64_t after_ms)
 {
     struct health_guard *guard = guard_of(&state->tainted, resource);
     bool usable = resource_usable(resource);
@@ -368,11 +371,20 @@ static void review_resource(struct state *state, const struct resource *resource
         tainted_changed(state, resource->name);
 }
 
+/* Accepts NULL. */
+static void forget_health(struct state *state, struct resource *resource)
+{
+    if (!resource || resource->no_execute.len == 0)
+        return;
+    ids_fini(&resource->no_execute);
+    dirty_touch_resource(state, resource->name, true);
+}
+
 static void review_health(struct state *state)
 {
     struct health_guard *guard, *next;
 
-    for (const struct resource *r = state->resources; r; r = r->hh.next) {
+    for (struct resource *r = state->resources; r; r = r->hh.next) {
         uint64_t after_ms = state_settings_of(state, r->name)->taint_unhealthy_after_ms;
 
         if (after_ms > 0)
@@ -383,6 +395,7 @@ static void review_health(struct state *state)
         if (resources_find(state->resources, guard->resource) &&
             state_settings_of(state, guard->resource)->taint_unhealthy_after_ms > 0)
             continue;
+        forget_health(state, resources_edit(&state->resources, guard->resource));
         tainted_changed(state, guard->resource);
         guard_free(&state->tainted, guard);
     }

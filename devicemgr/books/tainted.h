@@ -34,11 +34,11 @@ struct settings_taint {
     uint64_t added_ms;
 };
 
-/* What comes of the health of a resource's devices. */
+/* What comes of the health of a resource's devices, besides those that are NoExecute, which outlive a restart
+ * (struct resource). */
 struct health_guard {
     char *resource;
-    struct ids acting; /* devices that are NoExecute by it, sorted */
-    size_t held_back;  /* those that would be besides */
+    size_t held_back; /* those that would be besides */
     bool closed;
     uint64_t usable_ms; /* since when its plugin is connected; UINT64_MAX: it is not */
     uint64_t changes;   /* of its devices, at the last look */

@@ -59,6 +59,7 @@ void resources_remove(struct resource **table, struct resource *resource)
     builtins_clear(resource);
     endpoint_fini(&resource->endpoint);
     devices_fini(&resource->devices);
+    ids_fini(&resource->no_execute);
     free(resource->name);
     free(resource);
 }

@@ -44,7 +44,8 @@ struct resource {
     struct resource_shown shown;    /* advertise.c's */
     struct prefer_rest prefer_rest; /* prefer.c's */
     bool stored;                    /* the store may have a row of it; checkpoint.c's */
-    bool planting_logged;           /* that its plugin's options have annotations of ours */
+    struct ids no_execute; /* devices that are tainted so by their health, sorted; tainted.c's */
+    bool planting_logged;  /* that its plugin's options have annotations of ours */
     UT_hash_handle hh;
 };
 

@@ -303,6 +303,36 @@ static void an_unhealthy_device_moves_its_pods_on(void **state)
     settle(w);
 }
 
+static void what_was_unhealthy_is_so_after_a_restart(void **state)
+{
+    struct world *w = *state;
+    uint64_t endpoint;
+
+    w->settings.taint_unhealthy_after_ms = 60000;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    endpoint = u1_has_g0(w, "g0 g1");
+    plugin_list(w, endpoint, "g0! g1");
+    pass(w, 60000);
+    assert_int_equal(settle(w), 1);
+    world_restart(w);
+    runtime_listed(w, "u1/main");
+    settle(w);
+    assert_true(is_asked(w, "u1"));
+    assert_int_equal(w->mgr->evicts.taken_back, 0);
+    plugin_back(w, "g0! g1");
+    settle(w);
+    assert_true(is_asked(w, "u1"));
+    plugin_list(w, w->endpoint, "g0 g1");
+    settle(w);
+    assert_false(is_asked(w, "u1"));
+    w->settings.boot_id = "another"; /* in which nobody has said so */
+    plugin_list(w, w->endpoint, "g0! g1");
+    world_restart(w);
+    runtime_listed(w, "u1/main");
+    settle(w);
+    assert_false(is_asked(w, "u1"));
+}
+
 /* ---- claims ---- */
 
 /* "u0" to "uN-1" are here, but for each third: every ninth pod is not known, every other ninth has gone,
@@ -593,6 +623,43 @@ static void set_and_taken_back_a_thousand_times(void **state)
     }
 }
 
+/* What the store has is what is done, after whatever the shim was killed in. */
+static void over_restarts_nobody_is_forgotten(void **state)
+{
+    struct world *w = *state;
+    uint32_t seed = 7;
+
+    for (int i = 0; i < 300; i++) {
+        bool tainted;
+
+        if (next(&seed) % 2)
+            taint_of(w, GPU, "g0");
+        else
+            untaint_of(w, GPU, "g0");
+        for (uint32_t n = next(&seed) % 4; w->pending && n > 0; n--) {
+            ignore_all(w);
+            if (next(&seed) % 6 == 0)
+                commit_failed(w, "disk full");
+            else
+                committed(w);
+        }
+        ignore_all(w);
+        if (next(&seed) % 3 == 0) {
+            world_restart(w);
+            pass(w, next(&seed) % 2000);
+            runtime_listed(w, "u1/main");
+        }
+        if (next(&seed) % 3 != 0)
+            continue;
+        settle(w);
+        pass(w, 60000);
+        settle(w);
+        tainted = orders_taints(&w->mgr->state.orders, GPU, "g0") != NULL;
+        if (is_asked(w, "u1") != tainted)
+            fail_msg("%d: asked %d, tainted %d", i, is_asked(w, "u1"), tainted);
+    }
+}
+
 #define TEST(f, setup) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
 
 int main(void)
@@ -612,6 +679,7 @@ int main(void)
         TEST(nobody_goes_before_the_runtime_has_listed, u1_setup),
         TEST(it_goes_on_after_a_restart, u1_setup),
         TEST(an_unhealthy_device_moves_its_pods_on, evict_setup),
+        TEST(what_was_unhealthy_is_so_after_a_restart, evict_setup),
         TEST(all_but_stale_holders_go_each_once, claim_setup),
         TEST(what_the_cluster_evicts_is_not_evicted_twice, claim_setup),
         TEST(what_it_does_not_see_is, claim_setup),
@@ -620,6 +688,7 @@ int main(void)
         TEST(so_many_go_within_a_minute, claim_setup),
         TEST(a_budget_of_nothing_delays_nobody_else, claim_setup),
         TEST(set_and_taken_back_a_thousand_times, claim_setup),
+        TEST(over_restarts_nobody_is_forgotten, u1_setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
