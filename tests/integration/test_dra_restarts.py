@@ -101,7 +101,7 @@ class Storm:
         return rng.choice([lambda: self._stay_away(how, random.Random(seed)),
                            lambda: self._stay_away(how, random.Random(seed)),
                            lambda: self._restart(part, how, back, which),
-                           lambda: self._node.slots[DRIVERS[which]].roll_over(back, time.sleep)])
+                           lambda: self._node.slots[DRIVERS[which]].roll_over(back)])
 
     def _restart(self, part, how, back, which=None):
         self._node.down(part, how, which)

@@ -34,11 +34,12 @@ NODE = "node-1"
 GPU, NIC = "gpu.example.com", "nic.example.com"
 DRIVERS = (GPU, NIC)
 _POOLS = {GPU: NODE, NIC: "fabric"}
-_DEVICES = {GPU: [f"gpu-{number}" for number in range(24)], NIC: [f"nic-{number}" for number in range(24)]}
+_DEVICES = {GPU: [f"gpu-{number}" for number in range(48)], NIC: [f"nic-{number}" for number in range(48)]}
 
 
 class _Runtime(NodeRuntime):
-    """Knows the files of CDI. `look(request)` is called with each CreateContainer whose names there are."""
+    """Knows the files of CDI. `look(request, lost)` is called with each CreateContainer, and its names that there are no
+    files for."""
 
     def __init__(self, path, look):
         super().__init__(path)
@@ -47,10 +48,11 @@ class _Runtime(NodeRuntime):
 
     def create(self, call):
         request = call.parsed()
-        if lost := [one.name for one in request.config.CDI_devices if one.name not in self.cdi_files]:
+        lost = [one.name for one in request.config.CDI_devices if one.name not in self.cdi_files]
+        self._look(request, lost)
+        if lost:
             return Reply((), grpc.StatusCode.UNKNOWN,
                          f"CDI device injection failed: unresolvable CDI devices {', '.join(lost)}")
-        self._look(request)
         return super().create(call)
 
     def lose_sandbox(self, uid):
@@ -143,21 +145,19 @@ class ClaimsNode(Parts):
     # ---- claims and pods ----
 
     def claim(self, *drivers):
-        """A new one of a device of each; None if one has none left."""
+        """A new one, with a device of each."""
         with self._scheduling:
             held = {device for claim in self._claims.values() if not self._is_over(claim)
                     for device in self._devices_of_claim(claim)}
-            free = {name: [one for one in _DEVICES[name] if (name, one) not in held] for name in drivers}
-            if not all(free.values()):
-                return None
+            free = {name: next(one for one in _DEVICES[name] if (name, one) not in held) for name in drivers}
             claim = PodClaim(f"c-{len(self._claims)}", drivers)
             for name in drivers:
-                self.allocations[claim.uid, name] = free[name][0]
+                self.allocations[claim.uid, name] = free[name]
             self._claims[claim.uid] = claim
             self.server.put("resourceclaims", {
                 "metadata": {"name": f"claim-{claim.uid}", "namespace": "default", "uid": claim.uid}, "spec": {},
                 "status": {"allocation": {"devices": {"results": [
-                    {"request": "r", "driver": name, "pool": _POOLS[name], "device": free[name][0]}
+                    {"request": "r", "driver": name, "pool": _POOLS[name], "device": free[name]}
                     for name in drivers]}}}})
         return claim
 
@@ -197,12 +197,14 @@ class ClaimsNode(Parts):
     def is_running(self, pod):
         return self.runtime.claims_in(pod.uid) == [self.names_of(pod)]
 
-    def _look(self, request):
+    def _look(self, request, lost):
         """At what is being created."""
         pod = self.kubelet.pods[request.sandbox_config.metadata.uid]
         names = [one.name for one in request.config.CDI_devices]
         if sorted(names) != self.names_of(pod):
             self.violations.append(f"{pod} gets {sorted(names)}")
+        if lost:
+            self.violations.append(f"{pod} is made before {lost} are there")
         held = self._devices_of(pod)
         for other in self.kubelet.live():
             shared = held & self._devices_of(other)

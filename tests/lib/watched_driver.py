@@ -1,6 +1,6 @@
 """A DRA driver that dies in the middle of its calls, and a book of what is asked of it and must not be.
 
-    book = Book("gpu.example.com", "node-1", seed, allocations, holders, cdi_files)
+    book = Book("gpu.example.com", "node-1", seed, allocations, holders, cdi_files, excused)
     slot = Slot(lambda instance: WatchedDriver(registry_dir, plugins_dir, name, services, instance, book=book))
     slot.start(); slot.kill(); slot.start(); slot.roll_over(0.1)
     book.judge()        # what was wrong
@@ -12,6 +12,7 @@ import itertools
 import random
 import socket
 import threading
+import time
 
 from dra_driver import Driver
 from protos import dra
@@ -220,7 +221,7 @@ class Slot:
     def lose_power(self):
         self._instances[-1].lose_power()
 
-    def roll_over(self, wait_s, sleep):
+    def roll_over(self, wait_s):
         """The new instance comes first, and the old one stays for a while; if both are not ended meanwhile."""
         with self._lock:
             if not self.is_up:
@@ -230,7 +231,7 @@ class Slot:
             self._instances.append(new)
         wait_until(lambda: new.registrar.registered or new not in self._instances or not self.is_up,
                    f"the new {new.name} is registered")
-        sleep(wait_s)
+        time.sleep(wait_s)
         with self._lock:
             if old in self._instances[:-1]:
                 self._instances.remove(old)
