@@ -39,6 +39,7 @@ class ControlPlane:
         self._holder = None
         self._pid = None
         self._programs = []
+        self._server = None
 
     def start(self):
         self.authority = Authority(self.directory / "pki")
@@ -86,12 +87,25 @@ class ControlPlane:
             return False
         return True
 
+    def kill_server(self):
+        """The API server; start_server() starts it again."""
+        self._programs.remove(self._server)
+        children = pathlib.Path(f"/proc/{self._server.pid}/task/{self._server.pid}/children")
+        for pid in children.read_text().split():  # nsenter waits for it
+            os.kill(int(pid), signal.SIGKILL)
+        self._server.wait()
+
+    def start_server(self):
+        self._start_server()
+        self._wait_there("/readyz")
+
     def _run(self, name, *options):
         with open(self.directory / f"{name}.log", "ab") as log:
             self._programs.append(subprocess.Popen(
                 ["nsenter", f"--net={self.network}", f"--pid=/proc/{self._pid}/ns/pid",
                  program(name), *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True))
+        return self._programs[-1]
 
     def _start_etcd(self):
         peer = "http://127.0.0.1:2380"
@@ -104,18 +118,19 @@ class ControlPlane:
         certificate, key = self.authority.pair("server")
         client_certificate, client_key = self.authority.pair("admin")
         tokens_certificate, tokens = self.authority.pair("tokens")
-        self._run("kube-apiserver", "--etcd-servers=http://127.0.0.1:2379",
-                  f"--bind-address={ADDRESS}", f"--advertise-address={ADDRESS}",
-                  f"--secure-port={_PORT}", "--endpoint-reconciler-type=none",
-                  f"--cert-dir={self.directory}", f"--tls-cert-file={certificate}",
-                  f"--tls-private-key-file={key}",
-                  f"--client-ca-file={self.authority.certificate}",
-                  f"--kubelet-client-certificate={client_certificate}",
-                  f"--kubelet-client-key={client_key}", "--authorization-mode=Node,RBAC",
-                  "--service-cluster-ip-range=198.51.100.0/24",
-                  f"--service-account-key-file={tokens_certificate}",
-                  f"--service-account-signing-key-file={tokens}",
-                  f"--service-account-issuer={_SERVER}")
+        self._server = self._run(
+            "kube-apiserver", "--etcd-servers=http://127.0.0.1:2379",
+            f"--bind-address={ADDRESS}", f"--advertise-address={ADDRESS}",
+            f"--secure-port={_PORT}", "--endpoint-reconciler-type=none",
+            f"--cert-dir={self.directory}", f"--tls-cert-file={certificate}",
+            f"--tls-private-key-file={key}",
+            f"--client-ca-file={self.authority.certificate}",
+            f"--kubelet-client-certificate={client_certificate}",
+            f"--kubelet-client-key={client_key}", "--authorization-mode=Node,RBAC",
+            "--service-cluster-ip-range=198.51.100.0/24",
+            f"--service-account-key-file={tokens_certificate}",
+            f"--service-account-signing-key-file={tokens}",
+            f"--service-account-issuer={_SERVER}")
 
     def _start_controllers(self):
         _, tokens = self.authority.pair("tokens")

@@ -323,10 +323,14 @@ class KubeNode(Machine):
         held.mkdir()
         shutil.copy(_BUILD / "tests/cluster/cluster_holder", held / "holder")
         for one in self.plugins:
-            self.write_plugin(one)
-            self._write_unit(one.unit, _PLUGIN_UNIT.format(
-                name=one.resource, python=sys.executable,
-                program=ROOT / "tests/lib/unit_plugin.py", settings=one.path))
+            self.add_plugin(one)
+
+    def add_plugin(self, plugin):
+        """It is started with the machine from then on."""
+        self.write_plugin(plugin)
+        self._write_unit(plugin.unit, _PLUGIN_UNIT.format(
+            name=plugin.resource, python=sys.executable,
+            program=ROOT / "tests/lib/unit_plugin.py", settings=plugin.path))
 
     def write_plugin(self, plugin):
         """What it offers; counts from its next start, the devices also from its next SIGHUP."""
