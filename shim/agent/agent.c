@@ -284,7 +284,7 @@ static void look_at_version(struct watched *watched)
     watched->version = version;
     watched->words[0] = '\0';
     if (version)
-        log_info("resource.k8s.io/%s has the cluster's %s", version, OF[watched->kind].collection);
+        log_debug("%s: asked for in resource.k8s.io/%s", OF[watched->kind].collection, version);
     report_soon(watched->agent);
 }
 

@@ -6,6 +6,9 @@
 
 #include "shim/must.h"
 
+/* Of claims that the scheduler makes for extended resources (staging/src/k8s.io/api/resource/v1/types.go). */
+#define EXTENDED_RESOURCE_CLAIM "resource.kubernetes.io/extended-resource-claim"
+
 static const json_t *at(const json_t *object, const char *a, const char *b)
 {
     return json_object_get(json_object_get(object, a), b);
@@ -309,6 +312,13 @@ static void read_reserved(const json_t *reserved, Agent__V1__Claim *out)
     }
 }
 
+static bool says_true(const json_t *annotations, const char *name)
+{
+    const char *value = json_string_value(json_object_get(annotations, name));
+
+    return value && strcmp(value, "true") == 0;
+}
+
 Agent__V1__Claim *object_claim(const json_t *object)
 {
     const json_t *allocation = at(object, "status", "allocation");
@@ -322,6 +332,7 @@ Agent__V1__Claim *object_claim(const json_t *object)
     out->allocated = json_is_object(allocation);
     out->devices = array_of(json_array_size(results), sizeof *out->devices);
     json_array_foreach(results, i, result) out->devices[out->n_devices++] = claim_device(result);
+    out->extended = says_true(at(object, "metadata", "annotations"), EXTENDED_RESOURCE_CLAIM);
     read_reserved(at(object, "status", "reservedFor"), out);
     return out;
 }

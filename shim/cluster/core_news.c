@@ -7,6 +7,7 @@
 
 #include "devicemgr/dra.h"
 #include "shim/boot_clock.h"
+#include "shim/cluster/core_taints.h"
 #include "shim/cluster/limits.h"
 #include "shim/must.h"
 
@@ -36,23 +37,41 @@ void core_news_fini(struct core_news *news)
         claim_free(news->looked_up);
 }
 
-/* ---- slices ---- */
+/* ---- slices, rules ---- */
+
+static void tell_slice(struct devicemgr *core, const struct fact *fact)
+{
+    Agent__V1__Slice *slice =
+        fact->value ? agent__v1__slice__unpack(NULL, fact->len, fact->value) : NULL;
+
+    if (slice) {
+        devicemgr_slice(core, boot_now_ms(), fact->key, slice->driver, slice->pool,
+                        (const char *const *)slice->devices, slice->n_devices);
+        core_taints_slice(core, boot_now_ms(), fact->key, slice);
+    } else {
+        devicemgr_slice_gone(core, boot_now_ms(), fact->key);
+    }
+    agent__v1__slice__free_unpacked(slice, NULL);
+}
+
+static void tell_rule(struct devicemgr *core, const struct fact *fact)
+{
+    Agent__V1__TaintRule *rule =
+        fact->value ? agent__v1__taint_rule__unpack(NULL, fact->len, fact->value) : NULL;
+
+    core_taints_rule(core, boot_now_ms(), fact->key, rule);
+    agent__v1__taint_rule__free_unpacked(rule, NULL);
+}
 
 static void on_fact(void *user, const struct fact *fact)
 {
     const struct core_news *news = user;
     struct devicemgr *core = host_core(news->host);
-    Agent__V1__Slice *slice;
 
-    if (fact->kind != AGENT__V1__KIND__SLICE)
-        return;
-    slice = fact->value ? agent__v1__slice__unpack(NULL, fact->len, fact->value) : NULL;
-    if (slice)
-        devicemgr_slice(core, boot_now_ms(), fact->key, slice->driver, slice->pool,
-                        (const char *const *)slice->devices, slice->n_devices);
-    else
-        devicemgr_slice_gone(core, boot_now_ms(), fact->key);
-    agent__v1__slice__free_unpacked(slice, NULL);
+    if (fact->kind == AGENT__V1__KIND__SLICE)
+        tell_slice(core, fact);
+    else if (fact->kind == AGENT__V1__KIND__TAINT_RULE)
+        tell_rule(core, fact);
 }
 
 void core_news_facts(struct core_news *news, struct facts *facts)
@@ -80,6 +99,7 @@ static void tell_claim(const struct core_news *news, const Agent__V1__Claim *cla
     }
     devicemgr_claim_allocation(host_core(news->host), boot_now_ms(), claim->uid, claim->allocated,
                                devices, claim->n_devices);
+    core_taints_claim(host_core(news->host), boot_now_ms(), claim);
     free(devices);
     host_kick(news->host);
 }

@@ -1,6 +1,7 @@
 /*
  * What the core is told of the cluster for the claims of DRA drivers: the ResourceSlices of this node as
- * the agent reports them, and what is allocated to a claim, which is looked up when the core asks.
+ * the agent reports them, what is allocated to a claim, which is looked up when the core asks, and taints
+ * (core_taints.h).
  */
 #ifndef SHIM_CLUSTER_CORE_NEWS_H
 #define SHIM_CLUSTER_CORE_NEWS_H

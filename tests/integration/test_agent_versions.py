@@ -94,7 +94,8 @@ def test_claims_with_their_tolerations(make_server, start, feed, release):
     tolerations = [{"key": "vendor.com/hot", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0},
                    {"operator": "Exists"}]
     server.put("resourceclaims", {
-        "metadata": {"name": "c1", "namespace": "default", "uid": "u1"}, "spec": {},
+        "metadata": {"name": "c1", "namespace": "default", "uid": "u1",
+                     "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"}}, "spec": {},
         "status": {"reservedFor": [{"resource": "pods", "name": "a", "uid": "uid-a"},
                                    {"apiGroup": "other.example", "resource": "jobs", "name": "j", "uid": "uid-j"}],
                    "allocation": {"devices": {"results": [
@@ -105,7 +106,7 @@ def test_claims_with_their_tolerations(make_server, start, feed, release):
     start(server)
     server.wait_watched("resourceslices")
     claim = feed.order(get_claim=proto.GetClaim(namespace="default", name="c1", uid="u1")).claim
-    assert list(claim.reserved_for) == ["uid-a"]
+    assert (list(claim.reserved_for), claim.extended) == (["uid-a"], True)
     assert [(one.key, one.operator, one.effect, one.limited, one.seconds)
             for one in claim.devices[0].tolerations] == [("vendor.com/hot", "Exists", "NoExecute", True, 0),
                                                          ("", "Exists", "", False, 0)]
@@ -133,8 +134,8 @@ def test_rules_of_taints(make_server, start, feed, release):
     feed.wait_fact(proto.TAINT_RULE, "uid-r1", lambda one: one.taint.effect == "None")
     server.remove("devicetaintrules", "r1")
     feed.wait_gone(proto.TAINT_RULE, "uid-r1")
-    watched = {one.path for one in server.asked(watch=True) if "devicetaintrules" in one.path}
-    assert watched == {f"{GROUP}/{RULES[release]}/devicetaintrules"}
+    found = {one.path for one in server.watches_of("devicetaintrules")}
+    assert found == {f"{GROUP}/{RULES[release]}/devicetaintrules"}
 
 
 def test_rules_that_a_node_may_not_see_are_no_trouble(make_server, start, feed):

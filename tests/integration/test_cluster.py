@@ -1,5 +1,7 @@
 """Daemon and agent together, at a scripted API server."""
 
+import json
+
 import grpc
 import pytest
 
@@ -197,6 +199,19 @@ def test_a_refusal_that_lasts_is_told_on_its_pod(runtime, directory, make_shim, 
     for _ in range(5):
         refuse()
     assert [one["count"] for one in events()] == [1]  # not again so soon
+
+
+def test_rules_of_taints_come_to_the_daemon(shim, directory, closing, server):
+    """By credentials that may see them; one that is for every device is not followed."""
+    taint = {"key": "vendor.com/hot", "effect": "NoExecute"}
+    server.put("devicetaintrules", {"metadata": {"name": "all"}, "spec": {"deviceSelector": {}, "taint": taint}})
+    server.put("devicetaintrules", {"metadata": {"name": "none"}, "spec": {"taint": taint}})
+    server.tokens = {"t": "system:serviceaccount:kube-system:shim"}
+    path = directory / "account.conf"
+    path.write_text(json.dumps(server.config({"token": "t"})))
+    closing(Agent(directory, path, node_name=NODE)).start()
+    shim.wait_log("the DeviceTaintRule all is not followed")
+    assert "DeviceTaintRule none" not in shim.log()
 
 
 def slice_of(name, driver, device):

@@ -46,7 +46,7 @@ def as_version(one, version):
         return one
     one = copy.deepcopy(one)
     one["apiVersion"] = version
-    if version == V1BETA1 and one["kind"] == "ResourceSlice":
+    if version == V1BETA1 and one["kind"] == "ResourceSlice" and "spec" in one:  # a bookmark has none
         one["spec"]["devices"] = [
             {"name": device["name"], "basic": {key: value for key, value in device.items() if key != "name"}}
             for device in one["spec"].get("devices", [])]

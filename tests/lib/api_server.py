@@ -201,6 +201,10 @@ class ApiServer:
         return wait_until(lambda: [one for one in list(self.watches) if one.resource == resource],
                           f"somebody watches {resource}")
 
+    def watches_of(self, resource):
+        """What they asked for that are open."""
+        return [one.request for one in list(self.watches) if one.resource == resource]
+
     def kubeconfig(self, path, node=None, **user):
         """Writes one, for a node's certificate or what `user` is (as in kubectl's `users[].user`)."""
         path = pathlib.Path(path)
