@@ -1,48 +1,23 @@
 #include "shim/agent/daemon_feed.h"
 
-#include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cri-proto/methods.h"
 #include "shim/agent/limits.h"
 #include "shim/log.h"
 #include "shim/must.h"
-#include "shim/rpc/rpc.h"
-
-enum feed_state {
-    FEED_DOWN,
-    FEED_CALLING,
-    FEED_ALIVE,
-};
+#include "shim/rpc/follower.h"
 
 struct daemon_feed {
-    uv_loop_t *loop;
-    char *path;
     const struct daemon_feed_ops *ops;
     void *user;
-    enum feed_state state;
-    struct rpc_channel *channel; /* NULL: to be dialled */
-    struct rpc_call *watch, *report;
-    uv_timer_t timer; /* until it is called again */
-    uint64_t again_ms;
+    struct follower *follower;
+    struct rpc_call *report;
 };
-
-static void set_state(struct daemon_feed *feed, enum feed_state state)
-{
-    static const unsigned from[] = {
-        [FEED_DOWN] = 1u << FEED_DOWN | 1u << FEED_CALLING | 1u << FEED_ALIVE,
-        [FEED_CALLING] = 1u << FEED_DOWN,
-        [FEED_ALIVE] = 1u << FEED_CALLING,
-    };
-
-    assert(from[state] & 1u << feed->state);
-    feed->state = state;
-}
 
 bool daemon_feed_alive(const struct daemon_feed *feed)
 {
-    return feed->state == FEED_ALIVE;
+    return follower_alive(feed->follower);
 }
 
 static void no_message(struct rpc_call *call, const ProtobufCMessage *message, void *user)
@@ -72,9 +47,9 @@ bool daemon_feed_report(struct daemon_feed *feed, const Agent__V1__ReportRequest
 
     if (!daemon_feed_alive(feed) || feed->report)
         return false;
-    feed->report =
-        rpc_channel_call(feed->channel, AGENT_REPORT, &report->base,
-                         &agent__v1__report_response__descriptor, 0, REPORT_TIMEOUT_MS, &ops, feed);
+    feed->report = follower_call(feed->follower, AGENT_REPORT, &report->base,
+                                 &agent__v1__report_response__descriptor, false, REPORT_TIMEOUT_MS,
+                                 &ops, feed);
     return feed->report != NULL;
 }
 
@@ -91,87 +66,40 @@ void daemon_feed_answer(struct daemon_feed *feed, const Agent__V1__AnswerRequest
     static const struct rpc_call_ops ops = {no_message, on_answer_done};
 
     if (daemon_feed_alive(feed))
-        rpc_channel_call(feed->channel, AGENT_ANSWER, &answer->base,
-                         &agent__v1__answer_response__descriptor, 0, REPORT_TIMEOUT_MS, &ops, feed);
+        follower_call(feed->follower, AGENT_ANSWER, &answer->base,
+                      &agent__v1__answer_response__descriptor, false, REPORT_TIMEOUT_MS, &ops,
+                      feed);
 }
 
 /* ---- Watch ---- */
 
-static void call(uv_timer_t *timer);
-
-/* At once after a feed that worked, then doubling. */
-static void call_later(struct daemon_feed *feed)
-{
-    set_state(feed, FEED_DOWN);
-    uv_timer_start(&feed->timer, call, feed->again_ms, 0);
-    feed->again_ms = feed->again_ms == 0 ? FEED_AGAIN_MS_MIN : feed->again_ms * 2;
-    if (feed->again_ms > FEED_AGAIN_MS_MAX)
-        feed->again_ms = FEED_AGAIN_MS_MAX;
-}
-
-static void on_watch_message(struct rpc_call *watch, const ProtobufCMessage *message, void *user)
+static bool on_message(void *user, const ProtobufCMessage *message, bool first)
 {
     const Agent__V1__WatchResponse *response = (const Agent__V1__WatchResponse *)message;
     struct daemon_feed *feed = user;
-    bool first = !daemon_feed_alive(feed);
 
-    (void)watch;
-    if (first) {
-        set_state(feed, FEED_ALIVE);
-        feed->again_ms = 0;
+    if (first)
         log_info("feed: daemon %s", response->daemon_version);
-    }
     feed->ops->watched(feed->user, response, first);
+    return true;
 }
 
-static void on_watch_done(struct rpc_call *watch, const struct rpc_status *status, void *user)
+/* Where another agent has come it is not to go to and fro. */
+static uint64_t on_ended(void *user, const struct rpc_status *status, bool was_alive)
 {
-    struct daemon_feed *feed = user;
-    bool was_alive = daemon_feed_alive(feed);
-
-    (void)watch;
-    feed->watch = NULL;
+    (void)user;
     if (was_alive)
         log_warning("feed: lost: %s: %s", rpc_code_name(status->code), status->message);
     else if (status->code != RPC_UNAVAILABLE)
         log_debug("feed: %s: %s", rpc_code_name(status->code), status->message);
-    if (status->code == RPC_ABORTED)
-        feed->again_ms = FEED_AGAIN_MS_MAX; /* another agent has come: not to and fro */
-    call_later(feed);
-    if (was_alive)
-        feed->ops->lost(feed->user);
+    return status->code == RPC_ABORTED ? FEED_AGAIN_MS_MAX : 0;
 }
 
-static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
+static void on_lost(void *user)
 {
     struct daemon_feed *feed = user;
 
-    log_debug("feed: %s: %s", feed->path, reason);
-    rpc_channel_close(channel);
-    feed->channel = NULL;
-}
-
-static void call(uv_timer_t *timer)
-{
-    static const struct rpc_channel_ops channel_ops = {.lost = on_lost};
-    static const struct rpc_call_ops ops = {on_watch_message, on_watch_done};
-    Agent__V1__WatchRequest request = AGENT__V1__WATCH_REQUEST__INIT;
-    struct daemon_feed *feed = timer->data;
-    int err = 0;
-
-    request.agent_version = (char *)SHIM_VERSION;
-    if (!feed->channel) {
-        err = rpc_channel_open(feed->loop, feed->path, &channel_ops, feed, &feed->channel);
-        if (!err)
-            rpc_channel_set_pings(feed->channel, FEED_PINGS_MS);
-    }
-    if (!err)
-        feed->watch = rpc_channel_call(feed->channel, AGENT_WATCH, &request.base,
-                                       &agent__v1__watch_response__descriptor, 1, 0, &ops, feed);
-    if (feed->watch)
-        set_state(feed, FEED_CALLING);
-    else
-        call_later(feed);
+    feed->ops->lost(feed->user);
 }
 
 /* ---- life ---- */
@@ -179,30 +107,27 @@ static void call(uv_timer_t *timer)
 struct daemon_feed *daemon_feed_start(uv_loop_t *loop, const char *path,
                                       const struct daemon_feed_ops *ops, void *user)
 {
+    static Agent__V1__WatchRequest request = AGENT__V1__WATCH_REQUEST__INIT;
+    static const struct follower_feed watch = {.method = AGENT_WATCH,
+                                               .request = &request.base,
+                                               .response = &agent__v1__watch_response__descriptor,
+                                               .pings_ms = FEED_PINGS_MS,
+                                               .again_ms_min = FEED_AGAIN_MS_MIN,
+                                               .again_ms_max = FEED_AGAIN_MS_MAX};
+    static const struct follower_ops follower_ops = {on_message, on_ended, on_lost};
     struct daemon_feed *feed = must(calloc(1, sizeof *feed));
 
-    feed->loop = loop;
-    feed->path = must(strdup(path));
+    request.agent_version = (char *)SHIM_VERSION;
     feed->ops = ops;
     feed->user = user;
-    uv_timer_init(loop, &feed->timer);
-    feed->timer.data = feed;
-    call(&feed->timer);
+    feed->follower = follower_start(loop, path, &watch, &follower_ops, feed);
     return feed;
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-    struct daemon_feed *feed = handle->data;
-
-    free(feed->path);
-    free(feed);
 }
 
 void daemon_feed_stop(struct daemon_feed *feed)
 {
     if (!feed)
         return;
-    rpc_channel_close(feed->channel);
-    uv_close((uv_handle_t *)&feed->timer, on_closed);
+    follower_stop(feed->follower);
+    free(feed);
 }

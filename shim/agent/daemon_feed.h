@@ -1,7 +1,6 @@
 /*
- * The agent's end of its feed (cri-proto/agent_v1.proto): it finds the daemon, and finds it again.
- *
- *     DOWN ──called──▶ CALLING ──first message──▶ ALIVE ──end──▶ DOWN
+ * The agent's end of its feed (cri-proto/agent_v1.proto): it finds the daemon, and finds it again
+ * (rpc/follower.h).
  */
 #ifndef SHIM_AGENT_DAEMON_FEED_H
 #define SHIM_AGENT_DAEMON_FEED_H
@@ -31,11 +30,11 @@ void daemon_feed_stop(struct daemon_feed *feed);
 
 bool daemon_feed_alive(const struct daemon_feed *feed);
 
-/* Sends a Report, one at a time: while it is ALIVE and none is under way. False: it could not be
+/* Sends a Report, one at a time: while it is alive and none is under way. False: it could not be
  * begun, and reported() does not come. */
 bool daemon_feed_report(struct daemon_feed *feed, const Agent__V1__ReportRequest *report);
 
-/* Sends an Answer; one that is lost is asked for again by the daemon. Nothing while not ALIVE. */
+/* Sends an Answer; one that is lost is asked for again by the daemon. Nothing while not alive. */
 void daemon_feed_answer(struct daemon_feed *feed, const Agent__V1__AnswerRequest *answer);
 
 #endif

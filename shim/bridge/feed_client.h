@@ -1,12 +1,6 @@
 /*
- * The bridge's side of the feed (cri-proto/bridge_v1.proto): Watch for ever, Report what changed,
+ * The bridge's side of the feed (cri-proto/bridge_v1.proto): Watch for ever (rpc/follower.h), Report what changed,
  * other calls on demand. The daemon may come, go, hang and be another version at any time.
- *
- *     DOWN ──dial──▶ CALLING ──first message──▶ ALIVE
- *       ▲               │                         │
- *       └── later ──────┴── the stream's end ─────┘
- *
- * DOWN waits for a timer, CALLING for the daemon's first message, ALIVE for more.
  */
 #ifndef SHIM_BRIDGE_FEED_CLIENT_H
 #define SHIM_BRIDGE_FEED_CLIENT_H

@@ -61,11 +61,10 @@
 /* Without inotify: often enough to come before the kubelet's first pods most of the time. */
 #define LOOK_BLIND_MS 20
 
-/* The daemon is called again at once after a feed that worked, then doubling. */
+/* The daemon is called again at once after a feed that worked, then doubling; at last after a message of which something
+ * could not be taken. */
 #define FEED_AGAIN_MS_MIN 10
 #define FEED_AGAIN_MS_MAX 1000
-/* After a message of which something could not be taken. */
-#define FEED_ANEW_MS 1000
 /* A daemon that speaks another version of the feed; it may be replaced. */
 #define FEED_UNKNOWN_AGAIN_MS 10000
 /* A daemon that is silent is asked for a sign of life; rpc_channel_set_pings(). */

@@ -5,6 +5,7 @@ add_library(shim_rpc STATIC
     ${CMAKE_CURRENT_LIST_DIR}/channel.c
     ${CMAKE_CURRENT_LIST_DIR}/connect.c
     ${CMAKE_CURRENT_LIST_DIR}/field.c
+    ${CMAKE_CURRENT_LIST_DIR}/follower.c
     ${CMAKE_CURRENT_LIST_DIR}/incoming.c
     ${CMAKE_CURRENT_LIST_DIR}/keeper.c
     ${CMAKE_CURRENT_LIST_DIR}/link.c
