@@ -246,14 +246,6 @@ enum devicemgr_checked {
 void devicemgr_container_checked(struct devicemgr *mgr, uint64_t now_ms, uint64_t check,
                                  enum devicemgr_checked answer);
 
-/* The end of the port `stop_container`: `code` 0 with one that has ended, NOT_FOUND with one that is not
- * there; else a gRPC code with the runtime's words. */
-void devicemgr_container_stopped(struct devicemgr *mgr, uint64_t now_ms, uint64_t op, int code,
-                                 const char *message);
-/* The end of the port `evict_pod`. */
-void devicemgr_pod_evicted(struct devicemgr *mgr, uint64_t now_ms, uint64_t order,
-                           enum devicemgr_evicted outcome);
-
 /* ---- pods ---- */
 struct devicemgr_sandbox {
     const char *id;

@@ -115,6 +115,7 @@ static void on_kicked(void *user)
 {
     struct daemon *d = user;
 
+    calls_look(d->calls);
     if (d->feed)
         feed_look(d->feed);
     if (d->cluster)

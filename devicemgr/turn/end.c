@@ -1,8 +1,13 @@
 #include "devicemgr/turn/end.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "devicemgr/endings.h"
+#include "devicemgr/rules/ended.h"
 #include "devicemgr/turn/turn.h"
+#include "devicemgr/words/ending.h"
+#include "devicemgr/words/reason.h"
 
 static void end_told(struct devicemgr *mgr, const struct end_told *told)
 {
@@ -35,6 +40,48 @@ void end_ask(struct devicemgr *mgr, const char *pod_uid, const struct end_reques
 bool end_cancel(struct devicemgr *mgr, const char *pod_uid, enum end_asker asker, uint64_t token)
 {
     return ends_cancel(&mgr->ends, pod_uid, asker, token);
+}
+
+bool devicemgr_refuses_sandboxes(const struct devicemgr *mgr)
+{
+    const struct ending *ending = mgr->state.endings.by_uid;
+
+    while (ending && !ending_refuses(ending))
+        ending = ending->hh.next;
+    return ending != NULL;
+}
+
+bool devicemgr_sandbox_refused(const struct devicemgr *mgr, const char *pod_uid,
+                               struct devicemgr_refusal *out)
+{
+    const struct look look = ended_pod(&mgr->state, pod_uid);
+    const struct ending *ending = endings_find(&mgr->state.endings, pod_uid);
+    struct text text = {0};
+
+    if (look.step != LOOK_REFUSE)
+        return false;
+    ending_refuse_sandbox(ending, &text);
+    out->code = reason_code(look.reason.kind);
+    snprintf(out->words, sizeof out->words, "%s", text.buf);
+    return true;
+}
+
+void devicemgr_endings(const struct devicemgr *mgr, struct devicemgr_endings *out)
+{
+    const struct end_counts *counts = &mgr->ends.counts;
+    size_t states[ENDING_STATES] = {0};
+
+    for (const struct ending *e = mgr->state.endings.by_uid; e; e = e->hh.next)
+        states[e->state]++;
+    *out = (struct devicemgr_endings){.asked = states[ENDING_ASKED],
+                                      .evicting = states[ENDING_EVICTING],
+                                      .evicted = states[ENDING_EVICTED],
+                                      .stopping = states[ENDING_STOPPING],
+                                      .stopped = states[ENDING_STOPPED],
+                                      .stops = counts->stops,
+                                      .stops_failed = counts->stops_failed,
+                                      .evictions = counts->evictions,
+                                      .ended = counts->ended};
 }
 
 void devicemgr_container_stopped(struct devicemgr *mgr, uint64_t now_ms, uint64_t op, int code,

@@ -66,6 +66,14 @@ void ending_explain(const struct ending *ending, struct text *text)
     add_asker(ending, text);
 }
 
+void ending_refuse_sandbox(const struct ending *ending, struct text *text)
+{
+    text_add(text, "sandbox of ");
+    add_pod(ending, text);
+    text_add(text, ": ");
+    ending_explain(ending, text);
+}
+
 struct devicemgr_about ending_about(const struct ending *ending)
 {
     return (struct devicemgr_about){.line = DEVICEMGR_LINE_ENDING,

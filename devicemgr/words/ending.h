@@ -14,6 +14,8 @@ void ending_tell(const struct ending *ending, struct text *text);
 void ending_tell_taken_back(const struct ending *ending, struct text *text);
 /* Adds why nothing of the pod is made any more, as a refusal says it. */
 void ending_explain(const struct ending *ending, struct text *text);
+/* The same of a sandbox, with its pod. */
+void ending_refuse_sandbox(const struct ending *ending, struct text *text);
 /* Whom a line of the log is about; borrowed. */
 struct devicemgr_about ending_about(const struct ending *ending);
 

@@ -4,7 +4,7 @@
 
 #include <uthash.h>
 
-#include "devicemgr/devicemgr.h"
+#include "devicemgr/endings.h"
 #include "shim/boot_clock.h"
 #include "shim/must.h"
 
@@ -83,8 +83,7 @@ void evictions_cancel(struct evictions *evictions, uint64_t number)
 void evictions_init(struct evictions *evictions, struct host *host, struct cluster_orders *orders,
                     void (*cancel)(void *user, uint64_t order), void *user)
 {
-    *evictions =
-        (struct evictions){.host = host, .orders = orders, .cancel = cancel, .user = user};
+    *evictions = (struct evictions){.host = host, .orders = orders, .cancel = cancel, .user = user};
 }
 
 void evictions_fini(struct evictions *evictions)

@@ -22,6 +22,7 @@
 #include "config/config.h"
 #include "cri-proto/dra_health_v1alpha1.pb-c.h"
 #include "devicemgr/devicemgr.h"
+#include "devicemgr/endings.h"
 #include "shim/core/host_counts.h"
 #include "shim/core/store_worker.h"
 #include "shim/fd_store.h"

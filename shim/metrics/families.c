@@ -162,6 +162,26 @@ static void put_refusal(void *user, const char *reason, int code, uint64_t count
     exposition_sample(user, (double)count, "reason", reason, "code", code_name(code), NULL);
 }
 
+static void put_endings(struct exposition *e, const struct devicemgr *core)
+{
+    struct devicemgr_endings endings;
+
+    devicemgr_endings(core, &endings);
+    exposition_family(e, "pods_ending", GAUGE,
+                      "Pods that are ended from here, or were and are kept from coming back.");
+    exposition_sample(e, (double)endings.asked, "state", "asked", NULL);
+    exposition_sample(e, (double)endings.evicting, "state", "evicting", NULL);
+    exposition_sample(e, (double)endings.evicted, "state", "evicted", NULL);
+    exposition_sample(e, (double)endings.stopping, "state", "stopping", NULL);
+    exposition_sample(e, (double)endings.stopped, "state", "stopped", NULL);
+    put_counter(e, "pods_ended_total", "Pods that have ended so.", endings.ended);
+    put_counter(e, "container_stops_total", "StopContainer calls made for that.", endings.stops);
+    put_counter(e, "container_stops_failed_total", "Of these those that failed.",
+                endings.stops_failed);
+    put_counter(e, "evictions_total", "Pods that the API server was asked to evict.",
+                endings.evictions);
+}
+
 static void put_endpoints(struct exposition *e, const struct devicemgr *core)
 {
     struct devicemgr_endpoints endpoints;
@@ -189,6 +209,7 @@ static void put_core(struct exposition *e, const struct devicemgr *core)
     put_gauge(e, "pods", "Pods known.", (double)kept.pods);
     put_devices(e, core);
     put_endpoints(e, core);
+    put_endings(e, core);
     exposition_family(e, "refusals_total", COUNTER, "CreateContainer calls refused, by why.");
     devicemgr_refusals(core, put_refusal, e);
 }

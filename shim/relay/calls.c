@@ -7,11 +7,13 @@
 #include "shim/relay/observed_calls.h"
 #include "shim/relay/pending_creates.h"
 #include "shim/relay/relists.h"
+#include "shim/relay/sandbox_runs.h"
 
 struct calls {
     struct host *host;
     struct relists *relists;
     struct pending_creates *creates;
+    struct sandbox_runs *runs;
 };
 
 struct calls *calls_new(void)
@@ -22,7 +24,8 @@ struct calls *calls_new(void)
         return NULL;
     calls->relists = relists_new();
     calls->creates = pending_creates_new();
-    if (calls->relists && calls->creates)
+    calls->runs = sandbox_runs_new();
+    if (calls->relists && calls->creates && calls->runs)
         return calls;
     calls_free(calls);
     return NULL;
@@ -32,6 +35,7 @@ void calls_bind(struct calls *calls, struct host *host)
 {
     calls->host = host;
     pending_creates_bind(calls->creates, host);
+    sandbox_runs_bind(calls->runs, host);
 }
 
 static void on_kubelet_started(void *user)
@@ -80,6 +84,7 @@ void calls_free(struct calls *calls)
         return;
     relists_free(calls->relists);
     pending_creates_free(calls->creates);
+    sandbox_runs_free(calls->runs);
     free(calls);
 }
 
@@ -109,6 +114,7 @@ static void on_begun(void *owner, struct session *session, pid_t client)
 {
     struct calls *calls = owner;
 
+    sandbox_runs_session_begun(calls->runs, session);
     relists_session_begun(calls->relists, session, client);
 }
 
@@ -116,6 +122,7 @@ static void on_gone(void *owner, struct session *session)
 {
     struct calls *calls = owner;
 
+    sandbox_runs_session_gone(calls->runs, session);
     relists_session_gone(calls->relists, session);
 }
 
@@ -127,6 +134,8 @@ static void on_request(void *owner, struct session *session, struct session_call
         relists_request(calls->relists, session, call, deadline_of(call));
     else if (call->method == CRI_CREATE_CONTAINER)
         pending_creates_request(calls->creates, session, call, deadline_of(call));
+    else if (call->method == CRI_RUN_POD_SANDBOX)
+        sandbox_runs_request(calls->runs, session, call);
     else if (host_ready(calls->host))
         observed_calls_request(calls->host, call);
 }
@@ -192,6 +201,11 @@ void calls_drain(struct calls *calls)
 void calls_gate_released(struct calls *calls, uint64_t hold)
 {
     relists_released(calls->relists, hold);
+}
+
+void calls_look(struct calls *calls)
+{
+    sandbox_runs_look(calls->runs);
 }
 
 void calls_runtime_back(struct calls *calls)

@@ -3,7 +3,7 @@
  * devices.
  *
  * The owner of the sessions' calls (session.h): each goes to who knows its kind, which are
- * pending_creates.h, relists.h and observed_calls.h.
+ * pending_creates.h, relists.h, sandbox_runs.h and observed_calls.h.
  */
 #ifndef SHIM_RELAY_CALLS_H
 #define SHIM_RELAY_CALLS_H
@@ -51,6 +51,9 @@ struct session_owner calls_owner(struct calls *calls);
 
 /* The daemon stops: no call waits for the gate, a plugin or a device any more. */
 void calls_drain(struct calls *calls);
+
+/* The host's `kicked`. */
+void calls_look(struct calls *calls);
 
 /* The runtime could be reached again after it was away. */
 void calls_runtime_back(struct calls *calls);

@@ -177,6 +177,13 @@ void observed_calls_answered(struct host *host, struct session_call *call, int s
     host_kick(host);
 }
 
+const char *observed_calls_pod_uid(const struct session_call *call)
+{
+    const struct observed *o = call->user;
+
+    return o->id;
+}
+
 void observed_calls_ended(struct host *host, struct session_call *call)
 {
     struct observed *o = call->user;

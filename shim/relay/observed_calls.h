@@ -12,6 +12,8 @@
 void observed_calls_request(struct host *host, struct session_call *call);
 void observed_calls_answered(struct host *host, struct session_call *call, int status,
                              const uint8_t *message, size_t message_bytes);
+/* Of a RunPodSandbox that was kept (call->user); borrowed until its end. */
+const char *observed_calls_pod_uid(const struct session_call *call);
 void observed_calls_ended(struct host *host, struct session_call *call);
 
 #endif

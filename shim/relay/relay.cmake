@@ -42,6 +42,7 @@ add_library(shim_relay STATIC
     ${CMAKE_CURRENT_LIST_DIR}/relay.c
     ${CMAKE_CURRENT_LIST_DIR}/relists.c
     ${CMAKE_CURRENT_LIST_DIR}/replay.c
+    ${CMAKE_CURRENT_LIST_DIR}/sandbox_runs.c
     ${CMAKE_CURRENT_LIST_DIR}/tally.c
     ${CMAKE_CURRENT_LIST_DIR}/wire.c
     ${RELAY_SESSION})

@@ -268,6 +268,11 @@ int session_forward_instead(struct session *s, struct session_call *call, const 
     return r;
 }
 
+bool session_waits(const struct session_call *call)
+{
+    return ((const struct stream *)call)->phase == STREAM_DECIDE;
+}
+
 void session_set_class(struct session *s, enum cri_method method, enum cri_method_class class)
 {
     assert(method > CRI_OTHER && method < CRI_METHODS);

@@ -159,6 +159,9 @@ int session_forward_instead(struct session *s, struct session_call *call, const 
                             size_t fragment_bytes, const void *message, size_t message_bytes)
     __attribute__((warn_unused_result));
 
+/* Of a call that the owner is told of: whether it waits for one of these, or session_refuse(). */
+bool session_waits(const struct session_call *call);
+
 /* How calls of `method` that begin from now on are treated here; at first as cri_method_class()
  * says. */
 void session_set_class(struct session *s, enum cri_method method, enum cri_method_class class);

@@ -93,6 +93,22 @@ def test_its_containers_are_stopped_and_none_comes_back(at_work, web, runtime, c
     assert ctl(at_work, "end", "--cancel", "web").returncode == 3
 
 
+def test_no_new_sandbox_of_it_is_run(at_work, web, runtime, client):
+    """On connections that were there before, and others; of other pods they are, and then of this one again."""
+    pod, _containers = web
+    assert ctl(at_work, "end", "web", "--reason", "tired").returncode == 0
+    for name in ("before", "another"):
+        with refused(grpc.StatusCode.FAILED_PRECONDITION, 'sandbox of pod "default/web": the pod is ended on this node'):
+            client.run_pod("web", uid=pod.uid, attempt=1)
+        client.run_pod(name)
+        client.reconnect()
+    assert ctl(at_work, "end", "--cancel", "web").returncode == 0
+    again = client.run_pod("web", uid=pod.uid, attempt=1)
+    client.run(again, "main")
+    assert [call.parsed().config.metadata.name for call in runtime.calls_of("RunPodSandbox")] == [
+        "web", "other", "before", "another", "web"]
+
+
 def test_three_ask_at_once(at_work, web, runtime, held, background):
     """One StopContainer for each container, with the shortest grace; each is answered, once."""
     _pod, containers = web

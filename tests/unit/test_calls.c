@@ -12,6 +12,7 @@
 
 #include "alloc_fail.h"
 #include "cri-proto/cri_v1.pb-c.h"
+#include "devicemgr/endings.h"
 #include "gate_stand_in.h"
 #include "shim/boot_clock.h"
 #include "shim/deaths.h"
@@ -32,6 +33,7 @@ struct world {
     struct buffer log;
     bool unready;                            /* the host */
     bool names_devices;                      /* what devicemgr_create() answers */
+    bool ends_pods;                          /* that of uid "uid" */
     uint64_t pending;                        /* the last create it left pending */
     const struct devicemgr_verdict *verdict; /* given at the next kick */
     struct gate_stand_in gate;
@@ -130,6 +132,20 @@ bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
     if (world->names_devices)
         world->pending = create;
     return world->names_devices;
+}
+
+bool devicemgr_refuses_sandboxes(const struct devicemgr *mgr)
+{
+    (void)mgr;
+    return world->ends_pods;
+}
+
+bool devicemgr_sandbox_refused(const struct devicemgr *mgr, const char *pod_uid,
+                               struct devicemgr_refusal *out)
+{
+    (void)mgr;
+    *out = (struct devicemgr_refusal){.code = 9, .words = "it is ended"};
+    return world->ends_pods && strcmp(pod_uid, "uid") == 0;
 }
 
 void devicemgr_create_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t create)
@@ -708,6 +724,44 @@ static void pods_and_containers_are_told(void **state)
     told(w, "");
 }
 
+/* Those that began before anybody was ended pass, and so do other pods'. */
+static void a_sandbox_of_a_pod_that_is_ended_is_refused(void **state)
+{
+    struct world *w = *state;
+    Runtime__V1__PodSandboxMetadata pod = RUNTIME__V1__POD_SANDBOX_METADATA__INIT;
+    Runtime__V1__PodSandboxConfig config = RUNTIME__V1__POD_SANDBOX_CONFIG__INIT;
+    Runtime__V1__RunPodSandboxRequest run = RUNTIME__V1__RUN_POD_SANDBOX_REQUEST__INIT;
+
+    session_begin(w->wire.session, 0);
+    pod.uid = TEXT("uid");
+    config.metadata = &pod;
+    run.config = &config;
+    call(w, 1, "RunPodSandbox", &run.base);
+    w->ends_pods = true;
+    calls_look(w->calls);
+    wire_answer(&w->wire, 1, "\x0a\x03one");
+    told(w, "sandbox ran one uid / 0 1\nkick\n");
+    call(w, 3, "RunPodSandbox", &run.base);
+    saw(w, RUNTIME, "RST 3 8\nSETTINGS\n");
+    h2_settings_ack(&w->wire.out);
+    wire_feed(&w->wire, RUNTIME);
+    saw(w, CLIENT, "grpc-status=9 grpc-message=it is ended\n");
+    told(w, "");
+    pod.uid = TEXT("other");
+    call(w, 5, "RunPodSandbox", &run.base);
+    wire_answer(&w->wire, 5, "\x0a\x03two");
+    told(w, "sandbox ran two other / 0 1\nkick\n");
+    wire_call(&w->wire, 7, "RunPodSandbox", "\x0a\x05x", 3); /* cannot be read */
+    wire_answer(&w->wire, 7, "");
+    told(w, "");
+    w->ends_pods = false;
+    calls_look(w->calls);
+    pod.uid = TEXT("uid");
+    call(w, 9, "RunPodSandbox", &run.base);
+    wire_answer(&w->wire, 9, "\x0a\x05three");
+    told(w, "sandbox ran three uid / 0 1\nkick\n");
+}
+
 /* What an earlier process has seen begin is told when it ends; of a stop also that it is under way. */
 static void calls_of_an_earlier_process_are_told(void **state)
 {
@@ -834,6 +888,7 @@ int main(void)
         TEST(the_core_hears_that_a_kubelet_has_listed),
         TEST(names_without_end_are_not_kept),
         TEST(pods_and_containers_are_told),
+        TEST(a_sandbox_of_a_pod_that_is_ended_is_refused),
         TEST(calls_of_an_earlier_process_are_told),
         TEST(a_stop_that_fails_or_never_ends_is_told),
         TEST(nothing_is_told_to_a_core_without_its_rows),

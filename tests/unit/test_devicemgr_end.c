@@ -1,6 +1,7 @@
 /* devicemgr/machines/end*.c, rules/ended.c, turn/operator_end.c: pods that are ended from here. */
 #include <stdio.h>
 
+#include "devicemgr/endings.h"
 #include "devicemgr/operator.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/turn/end.h"
@@ -302,6 +303,46 @@ static void its_end_by_the_list_counts(void **state)
     expect_nothing(w);
 }
 
+static void no_sandbox_is_run_either(void **state)
+{
+    struct world *w = *state;
+    struct devicemgr_refusal refusal;
+
+    assert_false(devicemgr_refuses_sandboxes(w->mgr));
+    end_in(w, 1, "u1", 30000);
+    assert_false(devicemgr_sandbox_refused(w->mgr, "u1", &refusal)); /* not before it is stored */
+    stored(w);
+    assert_true(devicemgr_refuses_sandboxes(w->mgr));
+    assert_true(devicemgr_sandbox_refused(w->mgr, "u1", &refusal));
+    assert_int_equal(refusal.code, 9);
+    assert_string_equal(refusal.words,
+                        "sandbox of pod \"ns/u1\": the pod is ended on this node, by "
+                        "the operator: tired");
+    assert_false(devicemgr_sandbox_refused(w->mgr, "u2", &refusal));
+    take_back(w, 2, "u1");
+    assert_false(devicemgr_refuses_sandboxes(w->mgr));
+}
+
+static void what_is_done_is_counted(void **state)
+{
+    struct devicemgr_endings endings;
+    struct world *w = *state;
+
+    stopping(w, 30000);
+    devicemgr_endings(w->mgr, &endings);
+    assert_int_equal(endings.stopping, 1);
+    stopped(w, w->stop, 14);
+    stored(w);
+    listed(w, EXITED, NULL);
+    stored(w);
+    devicemgr_endings(w->mgr, &endings);
+    assert_int_equal(endings.stopping, 0);
+    assert_int_equal(endings.stopped, 1);
+    assert_int_equal(endings.stops, 1);
+    assert_int_equal(endings.stops_failed, 1);
+    assert_int_equal(endings.ended, 1);
+}
+
 /* ---- taken back ---- */
 
 static void what_is_taken_back_may_be_made_again(void **state)
@@ -593,6 +634,8 @@ int main(void)
         HERE(what_was_in_the_making_is_stopped_too),
         HERE(one_that_is_created_is_stopped_when_it_runs),
         HERE(its_end_by_the_list_counts),
+        HERE(no_sandbox_is_run_either),
+        HERE(what_is_done_is_counted),
         HERE(what_is_taken_back_may_be_made_again),
         HERE(others_want_it_still),
         HERE(what_was_not_sent_is_taken_back_whole),

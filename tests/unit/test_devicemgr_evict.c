@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "claims_world.h"
+#include "devicemgr/endings.h"
 #include "devicemgr/operator.h"
 #include "devicemgr/rules/evictable.h"
 #include "devicemgr/taints.h"

@@ -1,0 +1,43 @@
+/*
+ * Pods that are ended from here: what the runtime and the cluster have done of it, and what others must know.
+ * Who wants one to end: operator.h.
+ */
+#ifndef DEVICEMGR_ENDINGS_H
+#define DEVICEMGR_ENDINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "devicemgr/ports.h"
+
+struct devicemgr;
+
+/* Whether there is any of which nothing more is to be made. */
+bool devicemgr_refuses_sandboxes(const struct devicemgr *mgr);
+struct devicemgr_refusal {
+    int code;        /* of gRPC */
+    char words[512]; /* for who asks */
+};
+/* Whether a sandbox of this pod is not to be run; *out only then. */
+bool devicemgr_sandbox_refused(const struct devicemgr *mgr, const char *pod_uid,
+                               struct devicemgr_refusal *out);
+
+/* How many there are, by how far that is (things/ending.h), and what was done since the start. */
+struct devicemgr_endings {
+    size_t asked, evicting, evicted, stopping, stopped;
+    uint64_t stops, stops_failed; /* of containers */
+    uint64_t evictions;           /* that were asked for */
+    uint64_t ended;               /* pods */
+};
+void devicemgr_endings(const struct devicemgr *mgr, struct devicemgr_endings *out);
+
+/* The end of the port `stop_container`: `code` 0 with one that has ended, NOT_FOUND with one that is not
+ * there; else a gRPC code with the runtime's words. */
+void devicemgr_container_stopped(struct devicemgr *mgr, uint64_t now_ms, uint64_t op, int code,
+                                 const char *message);
+/* The end of the port `evict_pod`. */
+void devicemgr_pod_evicted(struct devicemgr *mgr, uint64_t now_ms, uint64_t order,
+                           enum devicemgr_evicted outcome);
+
+#endif
