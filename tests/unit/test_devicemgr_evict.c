@@ -177,6 +177,28 @@ static void a_toleration_puts_it_off(void **state)
     assert_int_equal(settle(w), 0);
     pass(w, 59999);
     assert_int_equal(settle(w), 0);
+    assert_int_equal(evicts_next_ms(&w->mgr->evicts), w->now_ms + 1);
+    pass(w, 1);
+    assert_int_equal(settle(w), 1);
+}
+
+/* Of several taints that are tolerated for a while each. */
+static void the_first_that_is_due_counts(void **state)
+{
+    static const char *const keys[] = {"a:NoExecute", "b:NoExecute", "c:NoExecute"};
+    struct world *w = *state;
+
+    w->tolerations = "[{\"key\":\"a\",\"effect\":\"NoExecute\",\"tolerationSeconds\":50},"
+                     "{\"key\":\"b\",\"effect\":\"NoExecute\",\"tolerationSeconds\":20},"
+                     "{\"key\":\"c\",\"effect\":\"NoExecute\",\"tolerationSeconds\":70}]";
+    u1_has_g0(w, "g0 g1");
+    for (size_t i = 0; i < 3; i++) {
+        devicemgr_taint(w->mgr, w->now_ms, 1, GPU, "g0", keys[i], 0, "", 1, false);
+        devicemgr_run(w->mgr);
+        settle(w);
+    }
+    pass(w, 19999);
+    assert_int_equal(settle(w), 0);
     pass(w, 1);
     assert_int_equal(settle(w), 1);
 }
@@ -326,8 +348,11 @@ static void what_was_unhealthy_is_so_after_a_restart(void **state)
     plugin_list(w, w->endpoint, "g0 g1");
     settle(w);
     assert_false(is_asked(w, "u1"));
-    w->settings.boot_id = "another"; /* in which nobody has said so */
     plugin_list(w, w->endpoint, "g0! g1");
+    pass(w, 60000);
+    settle(w);
+    assert_true(is_asked(w, "u1"));
+    w->settings.boot_id = "another"; /* in which nobody has said so */
     world_restart(w);
     runtime_listed(w, "u1/main");
     settle(w);
@@ -672,6 +697,7 @@ int main(void)
         TEST(only_the_last_taint_that_goes_ends_it, u1_setup),
         TEST(other_effects_evict_nobody, u1_setup),
         TEST(a_toleration_puts_it_off, evict_setup),
+        TEST(the_first_that_is_due_counts, evict_setup),
         TEST(what_is_taken_back_in_time_evicts_nobody, evict_setup),
         TEST(one_for_ever_evicts_nobody, evict_setup),
         TEST(a_toleration_that_comes_later_ends_it, u1_setup),

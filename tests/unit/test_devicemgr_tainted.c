@@ -153,6 +153,34 @@ static void it_ends_by_itself(void **state)
     expect(w, "commit -order taint " GPU " k:NoSchedule g0");
 }
 
+/* While the store fails, its row stays; it is not in force all the same. */
+static void it_ends_though_that_cannot_be_stored(void **state)
+{
+    struct world *w = *state;
+
+    gpus_up(w, "g0 g1");
+    devicemgr_taint(w->mgr, w->now_ms, 1, GPU, "g0", "k:NoSchedule", 60000, "", 1, false);
+    devicemgr_run(w->mgr);
+    ignore_all(w);
+    committed(w);
+    pass(w, 59000);
+    taint(w, 2, "g1", "k:NoSchedule");
+    ignore_all(w);
+    commit_failed(w, "disk full");
+    pass(w, 1000);
+    assert_string_equal(in_force(w, "g0"), "");
+    expect_shown(w, GPU, "g0 g1");
+    ignore_all(w);
+    while (w->pending)
+        committed(w);
+    tainted(w, "g1", "k:NoSchedule"); /* it works again */
+    pass(w, COMMIT_RETRY_MS_MAX);
+    while (w->pending)
+        committed(w);
+    ignore_all(w);
+    assert_false(world_stored(w, "order taint " GPU " k:NoSchedule g0"));
+}
+
 /* ---- NoSchedule ---- */
 
 static void nobody_new_is_given_it(void **state)
@@ -429,6 +457,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(dry_changes_nothing_and_says_who_would_go, u1_runs_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(it_ends_by_itself, mask_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(it_ends_though_that_cannot_be_stored, mask_setup,
+                                        world_teardown),
         cmocka_unit_test_setup_teardown(nobody_new_is_given_it, mask_setup, world_teardown),
         cmocka_unit_test_setup_teardown(too_few_are_left, mask_setup, world_teardown),
         cmocka_unit_test_setup_teardown(who_has_it_is_made_again_with_it, mask_setup,
