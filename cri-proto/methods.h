@@ -33,6 +33,7 @@
 #define DRA_HEALTH_V1ALPHA1_WATCH "/v1alpha1.DRAResourceHealth/NodeWatchResources"
 
 #define CRI_VERSION_PATH "/runtime.v1.RuntimeService/Version"
+#define CRI_STATUS_PATH "/runtime.v1.RuntimeService/Status"
 #define CRI_LIST_POD_SANDBOX_PATH "/runtime.v1.RuntimeService/ListPodSandbox"
 #define CRI_LIST_CONTAINERS_PATH "/runtime.v1.RuntimeService/ListContainers"
 #define CRI_STOP_CONTAINER_PATH "/runtime.v1.RuntimeService/StopContainer"

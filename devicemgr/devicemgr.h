@@ -210,8 +210,11 @@ struct devicemgr_create {
     size_t container_annotations_len;
     const struct devicemgr_annotation *pod_annotations; /* requests */
     size_t pod_annotations_len;
-    const char *const *cdi_devices; /* names that its request has: of claims, perhaps (dra.h) */
+    /* Names that its request has, of claims perhaps (dra.h): those of its field, then so many that
+     * annotations have. */
+    const char *const *cdi_devices;
     size_t cdi_devices_len;
+    size_t cdi_annotated_len;
     uint64_t deadline_ms; /* on the clock of now_ms; UINT64_MAX: the client set none */
 };
 

@@ -124,6 +124,25 @@ void devicemgr_claim_cancelled(struct devicemgr *mgr, uint64_t now_ms, uint64_t 
 void devicemgr_claim_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t call, int code,
                               const char *message, const void *response, size_t response_bytes);
 
+/* ---- containers that are made with a claim's devices: devicemgr_create() has their CDI names ---- */
+
+/* What the runtime makes of CDI devices in a request. */
+enum devicemgr_cdi {
+    DEVICEMGR_CDI_UNKNOWN,   /* it has not said, or nobody can tell from what it says */
+    DEVICEMGR_CDI_NONE,      /* it starts a container without them */
+    DEVICEMGR_CDI_ANNOTATED, /* it reads annotations of them only */
+    DEVICEMGR_CDI_READ,      /* it reads their field, too */
+};
+/* As the runtime says now. A container with devices of claims that it would start without them is refused;
+ * where nobody knows it passes, which is logged once for each time that this is told. */
+void devicemgr_runtime_cdi(struct devicemgr *mgr, uint64_t now_ms, enum devicemgr_cdi cdi);
+
+/* The runtime has refused a CreateContainer, with these words. If they say that it cannot resolve CDI
+ * devices which a driver has answered for claims, each of the drivers is asked once more to prepare
+ * them, as if the kubelet did: so that its next create may find them. One at a time for a claim, and less and
+ * less often while that does not help. */
+void devicemgr_create_refused(struct devicemgr *mgr, uint64_t now_ms, const char *words);
+
 /* ---- what the cluster says, told by whoever can see it; without it less is done while a driver is
  * away (README.md, "Claims") ---- */
 

@@ -21,6 +21,7 @@
 #include "devicemgr/books/tainted.h"
 #include "devicemgr/books/wake.h"
 #include "devicemgr/devicemgr.h"
+#include "devicemgr/dra.h"
 #include "devicemgr/things/allocation.h"
 #include "devicemgr/things/claim.h"
 #include "devicemgr/things/codes.h"
@@ -52,6 +53,8 @@ struct state {
     struct claims claims;
     struct slices slices; /* as the cluster has them */
     struct tainted tainted;
+    enum devicemgr_cdi cdi; /* what the runtime makes of CDI devices */
+    bool cdi_told;          /* that nobody knows: to the operator */
     struct kubelet_view kubelet;
     struct listing listing;
     struct dirty dirty;

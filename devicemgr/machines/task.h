@@ -21,6 +21,9 @@
  * A claim that a container was made with is not unprepared before the runtime has been seen to run it no
  * more: the kubelet may ask for that though another pod still uses it.
  *
+ * A runtime that cannot resolve a claim's devices has it prepared anew: by a claimant of our own, behind who is
+ * there already.
+ *
  * Six files: tasks.c, the table and who asks; task.c, which is called by it, what is done; task_owed.c,
  * task_users.c, task_answer.c and task_why.c, which both call, what is owed, who uses a claim, how requests
  * end, and what they wait for.
@@ -41,6 +44,7 @@ struct devicemgr_claim;
 struct devicemgr_container;
 struct devicemgr_create;
 struct devicemgr_claim_device;
+struct look;
 struct state;
 
 enum task_phase {
@@ -57,7 +61,7 @@ enum task_kind {
 
 /* Who asks. */
 struct claimant {
-    uint64_t number; /* the caller's */
+    uint64_t number; /* the caller's; 0: we do, who are told by the log */
     enum task_kind kind;
     uint64_t since_ms;
     struct task *task;
@@ -118,8 +122,11 @@ void tasks_ask(struct tasks *tasks, enum task_kind kind, uint64_t number, const 
 void tasks_cancelled(struct tasks *tasks, uint64_t number);
 /* All rows are in; `lost`: not all that there were. */
 void tasks_restored(struct tasks *tasks, bool lost);
-/* A container is asked for. */
-void tasks_created(struct tasks *tasks, const struct devicemgr_create *request);
+/* A container is asked for, and not refused for its claims; what the rule has found besides. */
+void tasks_created(struct tasks *tasks, const struct devicemgr_create *request,
+                   const struct look *look);
+/* devicemgr_create_refused() */
+void tasks_create_refused(struct tasks *tasks, const char *words);
 /* All containers in it have ended. */
 void tasks_sandbox_ended(struct tasks *tasks, const char *sandbox_id);
 /* The runtime has listed its containers. */
@@ -177,8 +184,9 @@ struct claim_refusal task_why_owed(const struct task *task);
 void task_free(struct tasks *tasks, struct task *task);
 /* How many requests wait for it; `task` NULL: none. */
 size_t task_asks(const struct task *task);
-/* The request ends. */
-void task_answer(struct state *state, uint64_t number, int code, const char *message);
+/* The claimant's request ends; `code` 0 of an unprepare. */
+void task_answer(struct state *state, const struct claimant *claimant, int code,
+                 const char *message);
 void task_refuse(struct tasks *tasks, uint64_t number, const struct claim_refusal *refusal);
 /* What has come to pass with it, for who watches; `again`: it may be nothing new. */
 void task_tell(const struct tasks *tasks, const struct task *task, enum devicemgr_event_kind kind,

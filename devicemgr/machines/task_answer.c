@@ -11,12 +11,30 @@
 #include "devicemgr/machines/task.h"
 #include "devicemgr/things/moment.h"
 
-void task_answer(struct state *state, uint64_t number, int code, const char *message)
+static void answer(struct state *state, uint64_t number, int code, const char *message)
 {
     struct action *action = action_push(&state->actions, ACTION_CLAIM_DONE, number);
 
     action->code = code;
     action->text = code == CODE_OK ? NULL : mem_strdup(message ? message : "");
+}
+
+/* What came of a prepare that we wanted; `words`: why nothing did. */
+static void log_renewed(struct state *state, const struct claim *claim, const char *words)
+{
+    struct text text = {0};
+
+    claim_explain_renewed(claim, words, &text);
+    state_log(state, words ? LEVEL_WARNING : LEVEL_INFO, &text);
+}
+
+void task_answer(struct state *state, const struct claimant *claimant, int code,
+                 const char *message)
+{
+    if (claimant->number == 0)
+        log_renewed(state, claimant->task->claim, message ? message : "");
+    else
+        answer(state, claimant->number, code, message);
 }
 
 static void note(struct tasks *tasks, const struct claim_refusal *refusal, int code, char *text)
@@ -42,8 +60,12 @@ void task_refuse(struct tasks *tasks, uint64_t number, const struct claim_refusa
     struct text text = {0};
 
     claim_refusal_explain(tasks->state, refusal, &text);
+    if (number == 0) {
+        state_log(tasks->state, LEVEL_WARNING, &text);
+        return;
+    }
     note(tasks, refusal, claim_refusal_code(refusal->kind), text.buf);
-    task_answer(tasks->state, number, claim_refusal_code(refusal->kind), text.buf);
+    answer(tasks->state, number, claim_refusal_code(refusal->kind), text.buf);
 }
 
 static void tell_line(const struct tasks *tasks, const struct claim *claim,
@@ -84,7 +106,8 @@ void claimant_free(struct tasks *tasks, struct claimant *claimant)
 {
     DL_DELETE(claimant->task->claimants, claimant);
     DL_DELETE2(tasks->first, claimant, all_prev, all_next);
-    HASH_DEL(tasks->by_number, claimant);
+    if (claimant->number != 0)
+        HASH_DEL(tasks->by_number, claimant);
     free(claimant);
 }
 
@@ -143,24 +166,30 @@ void task_fail_all(struct tasks *tasks, struct task *task, int code, const char 
 
     claim_refusal_explain(tasks->state, &refusal, &text);
     while (task_is_asked(task, task->kind)) {
-        note(tasks, &refusal, code, text.buf);
-        task_answer(tasks->state, task->claimants->number, code, message);
+        if (task->claimants->number != 0)
+            note(tasks, &refusal, code, text.buf);
+        task_answer(tasks->state, task->claimants, code, message);
         claimant_free(tasks, task->claimants);
     }
 }
 
+static void tell_prepared(struct tasks *tasks, uint64_t number, const struct claim *claim)
+{
+    struct action *action = action_push(&tasks->state->actions, ACTION_CLAIM_DONE, number);
+
+    action->response = mem_alloc(claim->response_bytes, 1);
+    memcpy(action->response, claim->response, claim->response_bytes);
+    action->response_bytes = claim->response_bytes;
+    tasks->counts.done[TASK_PREPARE]++;
+}
+
 void task_answer_prepared(struct tasks *tasks, struct task *task)
 {
-    const struct claim *claim = task->claim;
-
     while (task_is_asked(task, TASK_PREPARE)) {
-        struct action *action =
-            action_push(&tasks->state->actions, ACTION_CLAIM_DONE, task->claimants->number);
-
-        action->response = mem_alloc(claim->response_bytes, 1);
-        memcpy(action->response, claim->response, claim->response_bytes);
-        action->response_bytes = claim->response_bytes;
-        tasks->counts.done[TASK_PREPARE]++;
+        if (task->claimants->number == 0)
+            log_renewed(tasks->state, task->claim, NULL);
+        else
+            tell_prepared(tasks, task->claimants->number, task->claim);
         claimant_free(tasks, task->claimants);
     }
 }
@@ -172,7 +201,7 @@ void task_answer_unprepared(struct tasks *tasks, struct task *task)
             tasks->counts.put_off++;
         else
             tasks->counts.done[TASK_UNPREPARE]++;
-        task_answer(tasks->state, task->claimants->number, CODE_OK, NULL);
+        task_answer(tasks->state, task->claimants, CODE_OK, NULL);
         claimant_free(tasks, task->claimants);
     }
 }

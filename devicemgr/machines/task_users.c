@@ -5,6 +5,7 @@
 
 #include "devicemgr/books/state.h"
 #include "devicemgr/machines/task.h"
+#include "devicemgr/rules/claimed.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
@@ -16,21 +17,12 @@ bool task_users_say(const struct claim *claim, struct text *text)
     return true;
 }
 
-static bool has_any(const struct claim *claim, const struct devicemgr_create *request)
-{
-    for (size_t i = 0; i < request->cdi_devices_len; i++) {
-        if (claim_has_cdi(claim, request->cdi_devices[i]))
-            return true;
-    }
-    return false;
-}
-
 void task_users_add(struct tasks *tasks, struct claim *claim,
                     const struct devicemgr_create *request)
 {
     struct text pod = {0};
 
-    if (!claim_state_kept(claim->state) || !has_any(claim, request))
+    if (!claimed_by(claim, request))
         return;
     text_add_words(&pod, request->pod_namespace, TEXT_WORDS_BYTES_MAX);
     text_add(&pod, "/");

@@ -9,8 +9,11 @@
 #include "devicemgr/books/state.h"
 #include "devicemgr/dra.h"
 #include "devicemgr/machines/task.h"
+#include "devicemgr/rules/claimed.h"
+#include "devicemgr/things/cdi.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
+#include "devicemgr/things/name.h"
 
 void tasks_fini(struct tasks *tasks)
 {
@@ -110,13 +113,15 @@ static void add_claimant(struct tasks *tasks, struct task *task, enum task_kind 
 {
     struct claimant *claimant = mem_alloc(1, sizeof *claimant);
 
-    assert(!find_claimant(tasks, number));
     claimant->number = number;
     claimant->kind = kind;
     claimant->since_ms = tasks->state->now_ms;
     claimant->task = task;
     DL_APPEND(task->claimants, claimant);
     DL_APPEND2(tasks->first, claimant, all_prev, all_next);
+    if (number == 0)
+        return;
+    assert(!find_claimant(tasks, number));
     HASH_ADD(hh, tasks->by_number, number, sizeof claimant->number, claimant);
 }
 
@@ -169,6 +174,9 @@ void tasks_restored(struct tasks *tasks, bool lost)
     for (struct claim *claim = tasks->state->claims.by_key; claim; claim = claim->hh.next) {
         if (claim->state == CLAIM_OWED)
             ensure(tasks, claim);
+        if (claim->users_len > 0) /* what it has may be in another's way */
+            action_push(&tasks->state->actions, ACTION_CLAIM_LOOK, 0)->claim =
+                task_copy_names(claim);
     }
     tasks->restored = true;
     tasks->doubt = lost;
@@ -182,12 +190,94 @@ void tasks_drain(struct tasks *tasks)
 
 /* ---- containers ---- */
 
-void tasks_created(struct tasks *tasks, const struct devicemgr_create *request)
+static void log_about(struct tasks *tasks, const struct demand *demand, const struct text *text)
+{
+    state_log_about(tasks->state, LEVEL_WARNING, name_about_demand(demand, NULL), text);
+}
+
+static void tell_held(struct tasks *tasks, const struct demand *demand, const struct reason *held)
+{
+    struct state *state = tasks->state;
+    struct claim *claim = claims_edit(&state->claims, held->claim->uid, held->claim->driver);
+    struct text text = {0};
+
+    if (!claim_tell_held_once(claim))
+        return;
+    reason_explain(state, demand, held, &text);
+    log_about(tasks, demand, &text);
+}
+
+static void tell_cdi_unknown(struct tasks *tasks, const struct demand *demand)
+{
+    struct text text = {0};
+
+    tasks->state->cdi_told = true;
+    name_demand(demand, NULL, &text);
+    claim_explain_cdi_unknown(&text);
+    log_about(tasks, demand, &text);
+}
+
+/* What nobody knows enough of to refuse it. */
+static void tell_doubts(struct tasks *tasks, const struct devicemgr_create *request,
+                        const struct look *look)
+{
+    const struct state *state = tasks->state;
+    struct demand demand = {0};
+
+    demand_init(&demand, DEMAND_OF_NO_CREATE, state->now_ms, request);
+    if (look->reason.kind == REASON_CLAIM_HELD)
+        tell_held(tasks, &demand, &look->reason);
+    if (state->cdi == DEVICEMGR_CDI_UNKNOWN && !state->cdi_told && claimed_any(state, request))
+        tell_cdi_unknown(tasks, &demand);
+    demand_fini(&demand);
+}
+
+void tasks_created(struct tasks *tasks, const struct devicemgr_create *request,
+                   const struct look *look)
 {
     struct claim *claim = request->cdi_devices_len > 0 ? tasks->state->claims.by_key : NULL;
 
+    if (claim)
+        tell_doubts(tasks, request, look);
     for (; claim; claim = claim->hh.next)
         task_users_add(tasks, claim, request);
+}
+
+/* One that is being prepared, or asked for, will be anew; one that no container was asked for with is not
+ * meant, though a name be common to all of a driver's. */
+static void prepare_anew(struct tasks *tasks, struct claim *claim, const char *cdi)
+{
+    const struct task *busy = task_find(tasks, claim);
+    struct text text = {0};
+    struct task *task;
+    uint64_t pause_ms;
+
+    if (claim->state != CLAIM_PREPARED || claim->users_len == 0 ||
+        (busy && (busy->phase != TASK_IDLE || busy->claimants)) ||
+        !claim_anew(claim, tasks->state->now_ms, &pause_ms))
+        return;
+    claim_explain_anew(claim, cdi, pause_ms, &text);
+    state_log(tasks->state, LEVEL_WARNING, &text);
+    task = ensure(tasks, claim);
+    add_claimant(tasks, task, TASK_PREPARE, 0);
+    task_advance(tasks, task);
+}
+
+void tasks_create_refused(struct tasks *tasks, const char *words)
+{
+    struct claim *claim, *next;
+    struct ids names = {0};
+
+    cdi_unresolved(words, &names);
+    for (size_t i = 0; i < names.len; i++) {
+        HASH_ITER(hh, tasks->state->claims.by_key, claim, next)
+        {
+            if (claim_has_cdi(claim, names.v[i]))
+                prepare_anew(tasks, claim, names.v[i]);
+        }
+    }
+    ids_fini(&names);
+    settle(tasks);
 }
 
 void tasks_sandbox_ended(struct tasks *tasks, const char *sandbox_id)

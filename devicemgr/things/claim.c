@@ -6,6 +6,7 @@
 #include <utlist.h>
 
 #include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
 
 static const char *const NAMES[CLAIM_STATES] = {
     [CLAIM_ASKED] = "asked",       [CLAIM_SENT] = "sent",
@@ -221,6 +222,7 @@ bool claims_set_response(struct claims *table, struct claim *claim, const void *
     claim->local = claim->local && granted_same(&devices, &claim->devices);
     granted_fini(&claim->devices);
     claim->devices = devices;
+    claim->held_told = false;
     copy = mem_alloc(response_bytes, 1);
     if (response_bytes > 0)
         memcpy(copy, response, response_bytes);
@@ -249,6 +251,8 @@ void claims_renew(struct claims *table, struct claim *claim, uint64_t now_ms)
     claim_forget_allocation(claim);
     drop_users(claim);
     claim->local = false;
+    claim->anew_ms = claim->anew_pause_ms = 0;
+    claim->held_told = false;
 }
 
 bool claim_has_cdi(const struct claim *claim, const char *name)
@@ -276,6 +280,29 @@ bool claim_add_user(struct claim *claim, const char *sandbox_id, const char *con
     claim->users = mem_grow(claim->users, claim->users_len, sizeof *claim->users);
     claim->users[claim->users_len++] = (struct claim_user){
         mem_strdup(sandbox_id), mem_strdup(container), mem_strdup(pod), asked_ms};
+    return true;
+}
+
+bool claim_tell_held_once(struct claim *claim)
+{
+    bool told = claim->held_told;
+
+    claim->held_told = true;
+    return !told;
+}
+
+bool claim_anew(struct claim *claim, uint64_t now_ms, uint64_t *pause_ms)
+{
+    if (now_ms < claim->anew_ms)
+        return false;
+    if (claim->anew_pause_ms == 0 || now_ms >= later_by(claim->anew_ms, ANEW_MS_MAX))
+        claim->anew_pause_ms = ANEW_MS_MIN; /* it has helped for a while */
+    else
+        claim->anew_pause_ms *= 2;
+    if (claim->anew_pause_ms > ANEW_MS_MAX)
+        claim->anew_pause_ms = ANEW_MS_MAX;
+    claim->anew_ms = later_by(now_ms, claim->anew_pause_ms);
+    *pause_ms = claim->anew_pause_ms;
     return true;
 }
 

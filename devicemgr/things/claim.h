@@ -68,7 +68,11 @@ struct claim {
     struct granted allocation;
     struct claim_user *users;
     size_t users_len;
-    bool stored; /* the store may have a row of it; checkpoint.c's */
+    /* It is not prepared anew for the runtime's sake before then; the last pause. */
+    uint64_t anew_ms;
+    uint64_t anew_pause_ms;
+    bool held_told; /* that another pod may have a device of it, and nobody knows more */
+    bool stored;    /* the store may have a row of it; checkpoint.c's */
     struct claims_of *of;
     struct claim *prev, *next; /* of the driver */
     char *key;
@@ -138,6 +142,10 @@ bool claim_has_cdi(const struct claim *claim, const char *name);
 bool claim_add_user(struct claim *claim, const char *sandbox_id, const char *container,
                     const char *pod, uint64_t asked_ms);
 void claim_drop_user(struct claim *claim, size_t index);
+/* That another pod may have a device of it is to be told: once, until it is prepared again. */
+bool claim_tell_held_once(struct claim *claim);
+/* The runtime cannot resolve its devices. Whether it is to be prepared anew now; not again for *pause_ms. */
+bool claim_anew(struct claim *claim, uint64_t now_ms, uint64_t *pause_ms);
 /* It has to be told anew. */
 void claim_forget_allocation(struct claim *claim);
 /* The store has lost it. */

@@ -133,6 +133,12 @@
 #define OWED_RETRY_MS_MAX 60000
 /* Claims of which the last refusal is remembered, two kilobytes each. */
 #define CLAIMS_REFUSED_MAX 128
+/* A claim whose CDI devices the runtime cannot resolve is prepared anew not more often than this, twice as
+ * long after each time, at most so long: the kubelet tries the create again each 10 to 15 s. */
+#define ANEW_MS_MIN 10000
+#define ANEW_MS_MAX 300000
+/* Names in the words of a runtime that are looked at: those of a claim. */
+#define UNRESOLVED_MAX 32
 /* Who may wait for claims at once. */
 #define CLAIM_REQUESTS_MAX 4096
 /* How long one waits for a driver that is away, or for its turn: the kubelet gives up after 45 s, and

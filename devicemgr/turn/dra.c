@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "devicemgr/machines/enroll.h"
+#include "devicemgr/rules/claimed.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/turn/turn.h"
 
@@ -78,6 +79,37 @@ void devicemgr_drivers(const struct devicemgr *mgr,
         each(user, &driver);
     }
     free(drivers);
+}
+
+/* ---- containers ---- */
+
+bool turn_claims_refuse(struct devicemgr *mgr, uint64_t create,
+                        const struct devicemgr_create *request)
+{
+    struct look look = claimed_look(&mgr->state, request);
+    bool refused = look.step == LOOK_REFUSE;
+
+    if (refused)
+        creates_begin_refused(&mgr->creates, create, request, &look.reason);
+    else
+        tasks_created(&mgr->tasks, request, &look);
+    if (refused && look.reason.user)
+        listing_anew(&mgr->state); /* it may run no more */
+    look_fini(&look);
+    return refused;
+}
+
+void devicemgr_runtime_cdi(struct devicemgr *mgr, uint64_t now_ms, enum devicemgr_cdi cdi)
+{
+    state_at(&mgr->state, now_ms);
+    mgr->state.cdi = cdi;
+    mgr->state.cdi_told = false;
+}
+
+void devicemgr_create_refused(struct devicemgr *mgr, uint64_t now_ms, const char *words)
+{
+    state_at(&mgr->state, now_ms);
+    tasks_create_refused(&mgr->tasks, words);
 }
 
 /* ---- what the cluster says ---- */

@@ -297,9 +297,8 @@ bool devicemgr_create(struct devicemgr *mgr, uint64_t now_ms, uint64_t create,
                       const struct devicemgr_create *request)
 {
     state_at(&mgr->state, now_ms);
-    if (is_tainted(mgr, create, request))
+    if (is_tainted(mgr, create, request) || turn_claims_refuse(mgr, create, request))
         return true;
-    tasks_created(&mgr->tasks, request);
     if (creates_begin(&mgr->creates, create, request))
         return true;
     adopt_created(&mgr->state, request->sandbox_id, request->pod_uid, request->container);

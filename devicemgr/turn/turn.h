@@ -34,4 +34,8 @@ struct devicemgr {
     bool running; /* inside devicemgr_run() */
 };
 
+/* A create names devices of claims: whether it is refused for that; else the claims know of it. */
+bool turn_claims_refuse(struct devicemgr *mgr, uint64_t create,
+                        const struct devicemgr_create *request);
+
 #endif

@@ -1,5 +1,7 @@
 #include "devicemgr/words/claim.h"
 
+#include <string.h>
+
 #include "devicemgr/books/state.h"
 #include "devicemgr/things/moment.h"
 
@@ -186,6 +188,77 @@ void claim_explain_user(const char *container, const char *pod, struct text *tex
     text_add_words(text, container, TEXT_IDS_BYTES_MAX);
     text_add(text, "\" of pod ");
     text_add_words(text, pod, TEXT_IDS_BYTES_MAX);
+}
+
+void claim_explain_not_read(const struct state *state, const struct ids *names, struct text *text)
+{
+    text_add(text, "the runtime would start it without the devices of its claim: ");
+    text_add(text, state->cdi == DEVICEMGR_CDI_NONE
+                       ? "it does not support CDI devices, or that is switched off"
+                       : "it reads CDI devices in annotations only, and the kubelet does not send "
+                         "those any more");
+    text_add(text, "; CDI names ");
+    text_add_ids(text, names);
+}
+
+bool claim_user_is_of(const struct claim_user *user, const char *pod_namespace)
+{
+    size_t len = strlen(pod_namespace);
+
+    return strncmp(user->pod, pod_namespace, len) == 0 && user->pod[len] == '/';
+}
+
+void claim_explain_held(const struct claim *claim, const struct claim_user *user,
+                        const struct ids *ids, bool hidden, struct text *text)
+{
+    text_add(text, "device ");
+    text_add_ids(text, ids);
+    text_add(text, " of claim ");
+    text_add_words(text, claim->name, TEXT_IDS_BYTES_MAX);
+    text_add(text, ", driver ");
+    text_add_words(text, claim->driver, TEXT_IDS_BYTES_MAX);
+    text_add(text, ", may still be used by ");
+    if (hidden)
+        text_add(text, "a container of another namespace");
+    else
+        claim_explain_user(user->container, user->pod, text);
+    text_add(text, ", which has it by another claim");
+}
+
+void claim_explain_cdi_unknown(struct text *text)
+{
+    text_add(text,
+             "it is not known whether the runtime supports CDI devices: containers with those of "
+             "claims are passed on, and start without them if it does not");
+}
+
+static void add_claim(const struct claim *claim, struct text *text)
+{
+    text_add(text, "claim ");
+    text_add_words(text, claim->pod_namespace, TEXT_IDS_BYTES_MAX);
+    text_add(text, "/");
+    text_add_words(text, claim->name, TEXT_IDS_BYTES_MAX);
+    text_add(text, ", driver ");
+    text_add_words(text, claim->driver, TEXT_IDS_BYTES_MAX);
+    text_add(text, ": ");
+}
+
+void claim_explain_anew(const struct claim *claim, const char *cdi, uint64_t pause_ms,
+                        struct text *text)
+{
+    add_claim(claim, text);
+    text_add(text, "the runtime cannot resolve its CDI device ");
+    text_add_words(text, cdi, TEXT_IDS_BYTES_MAX);
+    text_add(text, ": it is prepared anew for the kubelet's next try; not again within ");
+    text_add_duration(text, pause_ms);
+}
+
+void claim_explain_renewed(const struct claim *claim, const char *words, struct text *text)
+{
+    add_claim(claim, text);
+    text_add(text, words ? "preparing it anew failed: " : "it was prepared anew");
+    if (words)
+        text_add_words(text, words, TEXT_WORDS_BYTES_MAX);
 }
 
 void claim_explain_owed(const char *driver, const char *pod_namespace, const char *name,

@@ -9,6 +9,9 @@
 
 #include "devicemgr/things/text.h"
 
+struct claim;
+struct claim_user;
+struct ids;
 struct state;
 
 enum claim_refusal_kind {
@@ -57,6 +60,22 @@ void claim_explain_user(const char *container, const char *pod, struct text *tex
 /* One that is owed was refused by the driver; adds the whole sentence. */
 void claim_explain_owed(const char *driver, const char *pod_namespace, const char *name,
                         const char *words, struct text *text);
+/* The runtime cannot resolve a CDI device, and the driver is asked to prepare the claim anew; not again
+ * within `pause_ms`. Adds the whole sentence. */
+void claim_explain_anew(const struct claim *claim, const char *cdi, uint64_t pause_ms,
+                        struct text *text);
+/* What came of that: `words`, why not; NULL: it is prepared. */
+void claim_explain_renewed(const struct claim *claim, const char *words, struct text *text);
+/* The runtime would start a container without these, which are CDI names; adds the whole sentence. */
+void claim_explain_not_read(const struct state *state, const struct ids *names, struct text *text);
+/* Another pod's container may have a device (`ids`) of the claim; `hidden`: who it is is not told. Adds the
+ * whole sentence. */
+void claim_explain_held(const struct claim *claim, const struct claim_user *user,
+                        const struct ids *ids, bool hidden, struct text *text);
+/* Whether the user's pod is of the namespace. */
+bool claim_user_is_of(const struct claim_user *user, const char *pod_namespace);
+/* Nobody knows whether the runtime reads CDI names; adds the whole sentence. */
+void claim_explain_cdi_unknown(struct text *text);
 /* The kubelet's words for an endpoint that is registered already. */
 void claim_explain_registered(const char *endpoint, const char *driver, struct text *text);
 

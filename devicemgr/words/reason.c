@@ -6,6 +6,7 @@
 #include "devicemgr/books/state.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/name.h"
+#include "devicemgr/words/claim.h"
 #include "devicemgr/words/ending.h"
 
 struct kind {
@@ -290,9 +291,36 @@ static void explain_holder(const struct state *state, const struct demand *deman
     text_add(text, "%s", kind_of(reason)->sentence);
 }
 
+/* ---- a claim's ---- */
+
+static void explain_not_read(const struct state *state, const struct demand *demand,
+                             const struct reason *reason, struct text *text)
+{
+    (void)demand;
+    claim_explain_not_read(state, &reason->ids, text);
+}
+
+static bool is_user_hidden(const struct state *state, const struct demand *demand,
+                           const struct reason *reason)
+{
+    return state->settings.hide_other_namespaces &&
+           !claim_user_is_of(reason->user, demand->pod_namespace);
+}
+
+static void explain_claim(const struct state *state, const struct demand *demand,
+                          const struct reason *reason, struct text *text)
+{
+    claim_explain_held(reason->claim, reason->user, &reason->ids,
+                       is_user_hidden(state, demand, reason), text);
+}
+
 bool reason_explain_hidden(const struct state *state, const struct demand *demand,
                            const struct reason *reason, struct text *text)
 {
+    if (reason->user && is_user_hidden(state, demand, reason)) {
+        claim_explain_held(reason->claim, reason->user, &reason->ids, false, text);
+        return true;
+    }
     if (!is_hidden(state, demand, reason))
         return false;
     text_add(text, "resource %s: device ", reason->resource);
@@ -408,6 +436,8 @@ static const struct kind KINDS[REASON_KINDS] = {
     [REASON_UNLISTED] = {"unlisted", CODE_UNAVAILABLE, explain_unlisted, "yet"},
     [REASON_UNLISTED_AGAIN] = {"unlisted-again", CODE_UNAVAILABLE, explain_unlisted,
                                "again since state was lost"},
+    [REASON_CDI_NOT_READ] = {"cdi-not-read", CODE_FAILED_PRECONDITION, explain_not_read, ""},
+    [REASON_CLAIM_HELD] = {"claim-held", CODE_UNAVAILABLE, explain_claim, ""},
     [REASON_CALL_UNANSWERED] = {"call-unanswered", CODE_DEADLINE_EXCEEDED, explain_call, ""},
     [REASON_CALL_FAILED] = {"call-failed", CODE_UNAVAILABLE, explain_call, ""},
     [REASON_ANSWER_TOO_LARGE] = {"answer-too-large", CODE_RESOURCE_EXHAUSTED, explain_call, ""},

@@ -17,6 +17,8 @@
 #include "devicemgr/things/text.h"
 
 struct allocation;
+struct claim;
+struct claim_user;
 struct state;
 struct endpoint;
 
@@ -65,6 +67,10 @@ enum reason_kind {
     REASON_UNLISTED,       /* by the runtime: nothing new is given out */
     REASON_UNLISTED_AGAIN, /* likewise, since rows were lost */
 
+    /* a claim's devices: `ids` are CDI names, or the device of `claim` that `user` has by another */
+    REASON_CDI_NOT_READ, /* by the runtime, or not where the request has them */
+    REASON_CLAIM_HELD,
+
     /* calls: `call` of the endpoint at `socket_name`, made at `since_ms`, and the store */
     REASON_CALL_UNANSWERED,  /* `ids`: of these devices; none: not said */
     REASON_CALL_FAILED,      /* likewise; `words`: the plugin's, or NULL */
@@ -95,6 +101,8 @@ struct reason {
     struct ids missing;
     uint64_t since_ms;
     const struct allocation *holder;
+    const struct claim *claim;
+    const struct claim_user *user;
     const char *call;
     const char *socket_name;
     const char *words;

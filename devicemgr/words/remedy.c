@@ -53,6 +53,11 @@ static const char *const REMEDIES[REASON_KINDS] = {
     [REASON_HOLDER_CREATED] = BY_ITSELF "the runtime answers the holder's CreateContainer",
     [REASON_UNLISTED] = "the runtime must answer: see cri-device-shimctl status, and its log",
     [REASON_UNLISTED_AGAIN] = BY_ITSELF "the runtime is listed once more within seconds",
+    [REASON_CDI_NOT_READ] = "switch CDI on in the runtime's settings (containerd from 1.7.2 on: "
+                            "enable_cdi), or take a newer runtime",
+    [REASON_CLAIM_HELD] =
+        "the holder's container must end: its claim was given away while it runs, as "
+        "after a pod is deleted by force",
     [REASON_CALL_UNANSWERED] = "the plugin must answer: look at its log",
     [REASON_CALL_FAILED] = "the plugin must not fail: look at its log",
     [REASON_ANSWER_TOO_LARGE] = "the plugin must answer with less, or pods with devices must end",

@@ -2,6 +2,7 @@
 
 #include "shim/boot_clock.h"
 #include "shim/core/host_state.h"
+#include "shim/log.h"
 
 static void on_registered(void *user, uint64_t registration, const char *version,
                           const char *socket_name, const char *resource)
@@ -158,5 +159,24 @@ void events_stopped(void *user, uint64_t op, int code, const char *message)
     host_kick(host);
 }
 
-const struct lister_ops EVENTS_OF_RUNTIME = {
-    .begins = on_listing, .listed = on_listed, .ended = on_ended, .checked = on_checked};
+static void on_cdi(void *user, enum devicemgr_cdi cdi)
+{
+    static const char *const WORDS[] = {
+        [DEVICEMGR_CDI_UNKNOWN] = "not known whether they are supported",
+        [DEVICEMGR_CDI_NONE] = "not supported, or switched off",
+        [DEVICEMGR_CDI_ANNOTATED] = "by annotation only",
+        [DEVICEMGR_CDI_READ] = "supported",
+    };
+    struct host *host = user;
+
+    if (cdi != host->runtime_cdi)
+        log_info("runtime: CDI devices in its containers: %s", WORDS[cdi]);
+    host->runtime_cdi = cdi;
+    devicemgr_runtime_cdi(host_core(host), boot_now_ms(), cdi);
+}
+
+const struct lister_ops EVENTS_OF_RUNTIME = {.begins = on_listing,
+                                             .listed = on_listed,
+                                             .ended = on_ended,
+                                             .cdi = on_cdi,
+                                             .checked = on_checked};

@@ -84,6 +84,11 @@ void host_look_at_runtime(const struct host *host, struct lister_state *out)
         lister_look(host->lister, out);
 }
 
+enum devicemgr_cdi host_runtime_cdi(const struct host *host)
+{
+    return host->runtime_cdi;
+}
+
 const char *host_registrar_trouble(const struct host *host, uint64_t *since_ms)
 {
     return host->ready ? registrar_trouble(host->registrar, since_ms) : NULL;

@@ -22,6 +22,7 @@
 #include "config/config.h"
 #include "cri-proto/dra_health_v1alpha1.pb-c.h"
 #include "devicemgr/devicemgr.h"
+#include "devicemgr/dra.h"
 #include "devicemgr/endings.h"
 #include "shim/core/host_counts.h"
 #include "shim/core/store_worker.h"
@@ -98,6 +99,8 @@ void host_list_runtime(struct host *host);
 
 /* The runtime, as far as its lister knows it; until host_ready() nothing is known of it. */
 void host_look_at_runtime(const struct host *host, struct lister_state *out);
+/* What the runtime makes of CDI devices, as far as it has said. */
+enum devicemgr_cdi host_runtime_cdi(const struct host *host);
 /* Why plugins cannot register, and since when (boot_now_ms()); NULL: they can. */
 const char *host_registrar_trouble(const struct host *host, uint64_t *since_ms);
 /* The same of those that register by a socket. */

@@ -35,8 +35,9 @@ struct host {
     struct restore restore;
     struct registered_mark registered_mark;
     struct host_counts counts;
-    uv_timer_t timer; /* of the core's next deadline */
-    bool ready;       /* the checkpoint is read, and all parts are there */
+    enum devicemgr_cdi runtime_cdi; /* as it said last */
+    uv_timer_t timer;               /* of the core's next deadline */
+    bool ready;                     /* the checkpoint is read, and all parts are there */
     struct stopping stopping;
 };
 

@@ -179,6 +179,7 @@ void create_container_request(struct create_container *c, struct devicemgr_creat
     out->pod_annotations_len = sandbox ? sandbox->n_annotations : 0;
     out->cdi_devices = c->cdi_devices;
     out->cdi_devices_len = c->cdi_devices_len;
+    out->cdi_annotated_len = c->cdi_devices_len - (config ? config->n_cdi_devices : 0);
 }
 
 size_t create_container_mounts_len(const struct create_container *c)

@@ -18,6 +18,8 @@
 struct header_listener {
     nghttp2_hd_inflater *inflater;
     struct header_fields fields;
+    char *message;     /* of grpc-message; kept for the next one's */
+    bool has_message;  /* the block has one */
     size_t list_bytes; /* of the block under way, decoded */
     bool within;       /* between the first and the final piece of a block */
     struct header_memo memo;
@@ -51,6 +53,7 @@ void header_listener_free(struct header_listener *l)
     if (!l)
         return;
     nghttp2_hd_inflate_del(l->inflater);
+    free(l->message);
     free(l);
 }
 
@@ -62,8 +65,28 @@ static void take_timeout(struct header_fields *fields, const nghttp2_nv *nv)
         fields->timeout_ms = timeout_ms;
 }
 
-static void take(struct header_fields *fields, const nghttp2_nv *nv)
+/* An empty one, which comes with each success, is none; without memory there is none, either. */
+static void take_message(struct header_listener *l, const nghttp2_nv *nv)
 {
+    size_t len = nv->valuelen;
+
+    if (len == 0)
+        return;
+    if (len > RELAY_STATUS_TEXT_BYTES_MAX)
+        len = RELAY_STATUS_TEXT_BYTES_MAX;
+    free(l->message);
+    l->message = malloc(len + 1);
+    l->has_message = l->message != NULL;
+    if (!l->message)
+        return;
+    memcpy(l->message, nv->value, len);
+    l->message[len] = '\0';
+}
+
+static void take(struct header_listener *l, const nghttp2_nv *nv)
+{
+    struct header_fields *fields = &l->fields;
+
     if (field_is(nv->name, nv->namelen, ":path"))
         fields->method = cri_method_find((const char *)nv->value, nv->valuelen);
     else if (field_is(nv->name, nv->namelen, "grpc-encoding"))
@@ -72,11 +95,14 @@ static void take(struct header_fields *fields, const nghttp2_nv *nv)
         take_timeout(fields, nv);
     else if (field_is(nv->name, nv->namelen, "grpc-status"))
         fields->grpc_status = status_code_parse(nv->value, nv->valuelen);
+    else if (field_is(nv->name, nv->namelen, "grpc-message"))
+        take_message(l, nv);
 }
 
 static void begin(struct header_listener *l)
 {
     l->fields = NO_FIELDS;
+    l->has_message = false;
     l->list_bytes = 0;
     l->block_bytes = 0;
     l->within = true;
@@ -88,7 +114,7 @@ static void end(struct header_listener *l)
     l->within = false;
     l->lowered = -1;
     if (l->block_bytes <= sizeof l->block)
-        header_memo_learn(&l->memo, l->block, l->block_bytes, &l->fields);
+        header_memo_learn(&l->memo, l->block, l->block_bytes, l->has_message ? NULL : &l->fields);
     else
         header_memo_forget(&l->memo);
 }
@@ -116,7 +142,7 @@ static int decode(struct header_listener *l, const uint8_t *bytes, size_t len, i
             l->list_bytes += nv.namelen + nv.valuelen + FIELD_OVERHEAD_BYTES;
             if (l->list_bytes > RELAY_HEADER_LIST_BYTES_MAX)
                 return -E2BIG;
-            take(&l->fields, &nv);
+            take(l, &nv);
         }
         if (flags & NGHTTP2_HD_INFLATE_FINAL) {
             end(l);
@@ -144,7 +170,7 @@ int header_listener_feed(struct header_listener *l, const uint8_t *bytes, size_t
         if (len == 0) {
             l->fields = recalled->fields;
             l->within = false;
-            return 0;
+            return 0; /* what is remembered has no message */
         }
         r = decode(l, recalled->bytes, recalled->len, 0); /* it was only the block's beginning */
         if (r < 0)
@@ -163,6 +189,7 @@ bool header_listener_recall(struct header_listener *l, const uint8_t *bytes, siz
 
     if (!e)
         return false;
+    l->has_message = false;
     l->fields = e->fields;
     return true;
 }
@@ -175,6 +202,11 @@ const struct header_memo *header_listener_memo(const struct header_listener *l)
 const struct header_fields *header_listener_fields(const struct header_listener *l)
 {
     return &l->fields;
+}
+
+const char *header_listener_message(const struct header_listener *l)
+{
+    return l->has_message ? l->message : NULL;
 }
 
 int header_listener_table_size(struct header_listener *l, uint32_t bytes)

@@ -39,6 +39,10 @@ const struct header_memo *header_listener_memo(const struct header_listener *l);
 /* The fields of the last block, borrowed until the next feed. */
 const struct header_fields *header_listener_fields(const struct header_listener *l);
 
+/* The grpc-message of the last block, as it stands there (percent-encoded), borrowed until the next feed; NULL:
+ * it had none, or an empty one. At most RELAY_STATUS_TEXT_BYTES_MAX of it. */
+const char *header_listener_message(const struct header_listener *l);
+
 /* The encoder has acknowledged SETTINGS_HEADER_TABLE_SIZE: blocks from here on obey it. 0 or
  * -ENOMEM. */
 int header_listener_table_size(struct header_listener *l, uint32_t bytes)

@@ -78,7 +78,7 @@ void header_memo_learn(struct header_memo *m, const uint8_t *bytes, size_t len,
         header_memo_forget(m);
         return;
     }
-    if (len > RELAY_HEADER_MEMO_BYTES || len == 0)
+    if (len > RELAY_HEADER_MEMO_BYTES || len == 0 || !fields)
         return;
     e = &m->entries[m->next];
     e->fields = *fields;

@@ -30,6 +30,9 @@
 /* The same decoded, counted as in RFC 9113 §10.5.1: what grpc-go takes, so that no block that a
  * peer would take fails. */
 #define RELAY_HEADER_LIST_BYTES_MAX (16u * 1024 * 1024)
+/* Of the text of a gRPC error, a copy: the names of CDI devices that a runtime cannot resolve stand in it, 32
+ * of a claim at most, of some 200 bytes. */
+#define RELAY_STATUS_TEXT_BYTES_MAX (16u * 1024)
 /* A header table that has grown beyond this is not followed: a client's connection is closed, of a
  * runtime's answers the codes are not seen any more. gRPC's own have 4 KiB. */
 #define RELAY_HEADER_TABLE_BYTES_MAX (1024u * 1024)

@@ -10,6 +10,7 @@
 #include <uthash.h>
 
 #include "cri-proto/cri_v1.pb-c.h"
+#include "devicemgr/dra.h"
 #include "shim/boot_clock.h"
 #include "shim/deaths.h"
 #include "shim/log.h"
@@ -164,6 +165,7 @@ static bool ask(struct pending_creates *creates, struct pending_create *p,
                              ? &creates->driver_mounts
                              : NULL,
         .cdi = request->cdi_devices_len > 0,
+        .cdi_field_read = host_runtime_cdi(creates->host) == DEVICEMGR_CDI_READ,
     };
     return devicemgr_create(core_of(creates), boot_now_ms(), p->create, request);
 }
@@ -393,12 +395,23 @@ static void forwarded_answered(struct pending_creates *creates, struct pending_c
     message_arena_fini(&arena);
 }
 
+/* Also one that we had no part in: it may have named a claim's devices. */
+static void tell_refused(struct pending_creates *creates, const struct session_call *call,
+                         int status)
+{
+    if (status == RPC_OK || !call->status_text)
+        return;
+    devicemgr_create_refused(core_of(creates), boot_now_ms(), call->status_text);
+    host_kick(creates->host);
+}
+
 void pending_creates_answered(struct pending_creates *creates, struct session_call *call,
                               int status, const uint8_t *message, size_t message_bytes)
 {
     struct pending_create *p = call->user;
     uint64_t before;
 
+    tell_refused(creates, call, status);
     if (!p || !p->forwarded)
         return; /* the runtime would not wait for the decision; ended() follows */
     before = deaths_enter(p->job);

@@ -53,6 +53,9 @@ struct session_call {
      * this with them: do not copy the pointer. */
     const uint8_t *message;
     size_t message_bytes;
+    /* In answered(), of an error: its text as it stands in the trailers (percent-encoded, and cut at
+     * RELAY_STATUS_TEXT_BYTES_MAX); else NULL. */
+    const char *status_text;
     void *user; /* the owner's; NULL at first */
 };
 

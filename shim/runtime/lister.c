@@ -12,6 +12,7 @@
 #include "shim/rpc/message.h"
 #include "shim/rpc/numbered.h"
 #include "shim/rpc/rpc.h"
+#include "shim/runtime/identity.h"
 #include "shim/runtime/listed.h"
 #include "shim/stopping.h"
 
@@ -26,8 +27,8 @@ struct lister {
     void *user;
     struct rpc_channel *channel; /* NULL: to be made when the timer fires */
     struct lister_state state;
-    bool asked;       /* on this connection, what the runtime is */
-    uv_timer_t timer; /* to the next attempt */
+    struct identity identity; /* what the runtime is */
+    uv_timer_t timer;         /* to the next attempt */
     uint64_t pause_ms;
     bool missing; /* the operator was told that the runtime does not answer */
 
@@ -178,47 +179,6 @@ static void list_failed(struct lister *lister, const char *method, const struct 
     try_later(lister, reason);
 }
 
-/* ---- what it is ---- */
-
-static void take_words(char out[LISTER_NAME_BYTES_MAX], const char *words)
-{
-    snprintf(out, LISTER_NAME_BYTES_MAX, "%s", words);
-    for (char *c = out; *c; c++)
-        *c = *c > ' ' && *c < 0x7f ? *c : '?';
-}
-
-static void on_version(struct rpc_call *call, const ProtobufCMessage *message, void *user)
-{
-    const Runtime__V1__VersionResponse *said = (const void *)message;
-    struct lister *lister = user;
-
-    (void)call;
-    take_words(lister->state.name, said->runtime_name);
-    take_words(lister->state.version, said->runtime_version);
-}
-
-/* One that does not say is asked again on the next connection. */
-static void on_version_done(struct rpc_call *call, const struct rpc_status *status, void *user)
-{
-    (void)call;
-    (void)status;
-    (void)user;
-}
-
-static const struct rpc_call_ops VERSION_OPS = {.message = on_version, .done = on_version_done};
-
-/* For who asks what this node runs; after the first list, which others wait for. */
-static void ask_version(struct lister *lister)
-{
-    Runtime__V1__VersionRequest request = RUNTIME__V1__VERSION_REQUEST__INIT;
-
-    if (!lister->asked && lister->channel)
-        rpc_channel_call(lister->channel, CRI_VERSION_PATH, &request.base,
-                         &runtime__v1__version_response__descriptor, 0, LISTER_CALL_MS_MAX,
-                         &VERSION_OPS, lister);
-    lister->asked = true;
-}
-
 /* ---- the list is whole ---- */
 
 static void list_done(struct lister *lister)
@@ -238,7 +198,8 @@ static void list_done(struct lister *lister)
                         listed.containers_len);
     listed_fini(&listed);
     list_end(lister);
-    ask_version(lister);
+    if (lister->channel)
+        identity_ask(&lister->identity, lister->channel, LISTER_CALL_MS_MAX);
     list_within(lister, next_list_ms(lister));
 }
 
@@ -330,6 +291,8 @@ static void set_connected(struct lister *lister, bool connected)
 void lister_look(const struct lister *lister, struct lister_state *out)
 {
     *out = lister->state;
+    snprintf(out->name, sizeof out->name, "%s", lister->identity.name);
+    snprintf(out->version, sizeof out->version, "%s", lister->identity.version);
 }
 
 static void on_connected(struct rpc_channel *channel, void *user)
@@ -338,6 +301,8 @@ static void on_connected(struct rpc_channel *channel, void *user)
 
     (void)channel;
     set_connected(lister, true);
+    /* Before a container is made of which that must be known. */
+    identity_ask(&lister->identity, lister->channel, LISTER_CALL_MS_MAX);
     list_begin(lister);
 }
 
@@ -347,7 +312,8 @@ static void on_lost(struct rpc_channel *channel, const char *reason, void *user)
 
     lister->channel = NULL;
     set_connected(lister, false);
-    lister->no_events = lister->asked = false;
+    lister->no_events = false;
+    identity_forget(&lister->identity);
     rpc_channel_close(channel);
     try_later(lister, reason);
 }
@@ -430,6 +396,8 @@ struct lister *lister_start(uv_loop_t *loop, const char *endpoint, const struct 
     lister->pace = pace;
     lister->ops = ops;
     lister->user = user;
+    lister->identity.cdi = ops->cdi;
+    lister->identity.user = user;
     lister->pause_ms = LISTER_RETRY_MS_MIN;
     lister->state.since_ms = boot_now_ms();
     uv_timer_init(loop, &lister->timer);

@@ -21,6 +21,7 @@
 #include <uv.h>
 
 #include "devicemgr/devicemgr.h"
+#include "shim/runtime/identity.h"
 
 /* Pause before the runtime is tried again: doubled from the first to the last. */
 #define LISTER_RETRY_MS_MIN 100
@@ -56,6 +57,8 @@ struct lister_ops {
                    const struct devicemgr_container *containers, size_t containers_len);
     /* The container runs no more, and never will again: it exited or was removed. */
     void (*ended)(void *user, const char *container_id);
+    /* What it makes of CDI devices, by what it says on each connection. */
+    void (*cdi)(void *user, enum devicemgr_cdi cdi);
     /* The end of lister_check(). */
     void (*checked)(void *user, uint64_t check, enum lister_finding finding);
 };
@@ -79,15 +82,12 @@ void lister_refresh(struct lister *lister);
 /* Asks about one container; ends in checked() in any case. `check` is the caller's number. */
 void lister_check(struct lister *lister, uint64_t check, const char *container_id);
 
-/* Longest name and version that are kept. */
-#define LISTER_NAME_BYTES_MAX 128
-
 struct lister_state {
     bool connected;
     uint64_t since_ms; /* that it is, or is not: boot_now_ms() */
     /* As the runtime says of itself, printable; empty: it has not said yet on this connection. */
-    char name[LISTER_NAME_BYTES_MAX];
-    char version[LISTER_NAME_BYTES_MAX];
+    char name[IDENTITY_NAME_BYTES_MAX];
+    char version[IDENTITY_NAME_BYTES_MAX];
 };
 void lister_look(const struct lister *lister, struct lister_state *out);
 

@@ -1,47 +1,33 @@
 """CreateContainer with the CDI devices of claims."""
 
+import json
+
+import grpc
 import pytest
 
-from bridge_process import Bridge
-from dra_driver import Driver
-from kubelet_drivers import KubeletDrivers, claim
+from agent_process import Agent
+from asking import refused, refused_once_known
+from ctl import ctl_json
+from dra_node import DraNode
+from kubelet_drivers import claim
 from protos import cri
-from supervisor import Supervisor, supervised
+from protos import dra as dra_messages
+from runtime import Reply
 
 GPU = "gpu.example.com"
 NIC = "nic.example.com"
+NODE = "node-1"  # of the fixtures
 
 
 @pytest.fixture
-def kubelet(directory, closing):
-    one = closing(KubeletDrivers(directory / "kubelets_registry"))
-    one.start()
-    return one
-
-
-@pytest.fixture
-def bridge(directory, closing, shim):
-    one = closing(supervised(Bridge, closing(Supervisor(directory, name="notify-bridge")))(
-        directory, socket=str(shim.feed)))
-    one.start()
-    return one
-
-
-@pytest.fixture
-def make_driver(shim, directory, closing, bridge, kubelet):
+def dra(bridge, kubelet, make_driver):
+    """dra(name): a driver that the kubelet knows."""
     def make(name=GPU, **settings):
-        one = closing(Driver(shim.registry_dir, directory / "plugins", name, **settings))
-        one.start()
-        one.wait_registered()
+        driver = make_driver(name, **settings)
         kubelet.wait_registered(name)
-        return one
+        return driver
 
     return make
-
-
-@pytest.fixture
-def client(shim, make_client):
-    return make_client(shim)
 
 
 def prepared(kubelet, name, *uids):
@@ -60,11 +46,36 @@ def last_create(runtime):
     return runtime.calls_of("CreateContainer")[-1]
 
 
-def test_what_is_named_twice_is_passed_on_once(runtime, kubelet, make_driver, client):
+def unresolvable(names):
+    """As containerd has it."""
+    return Reply((), grpc.StatusCode.UNKNOWN, "failed to create containerd container: CDI device injection failed: "
+                                              f"unresolvable CDI devices {', '.join(names)}")
+
+
+def is_containerd(runtime, version, settings):
+    """From its next connection on; `settings`: what Status says of them."""
+    runtime.on("Version", lambda _call: Reply((cri.VersionResponse(
+        version="0.1.0", runtime_name="containerd", runtime_version=version,
+        runtime_api_version="v1").SerializeToString(),)))
+    runtime.on("Status", lambda _call: Reply((cri.StatusResponse(
+        info={"config": json.dumps(settings), "golang": "go1"}).SerializeToString(),)))
+
+
+def restarted(runtime, shim, client, words):
+    """The runtime, until the shim has heard what it is now."""
+    runtime.stop()
+    runtime.start()
+    shim.wait_log(words)
+    client.reconnect()
+
+
+# ---- names ----
+
+def test_what_is_named_twice_is_passed_on_once(runtime, kubelet, dra, client):
     """A kubelet that was restarted has asked twice, and keeps what came twice; two requests of a claim have a
-    device in common; two drivers name one, too."""
-    make_driver()
-    make_driver(NIC)
+    device in common."""
+    dra()
+    dra(NIC)
     names = prepared(kubelet, GPU, "c-1", "c-2") + prepared(kubelet, NIC, "c-1")
     again = prepared(kubelet, GPU, "c-1", "c-2")
     assert again == names[:2]
@@ -75,12 +86,172 @@ def test_what_is_named_twice_is_passed_on_once(runtime, kubelet, make_driver, cl
     assert last_create(runtime).parsed() == once
 
 
-def test_what_is_named_once_passes_as_it_came(runtime, kubelet, make_driver, client):
+def test_what_is_named_once_passes_as_it_came(runtime, kubelet, dra, client):
     """By annotation, too, for runtimes that know that alone."""
-    make_driver()
+    dra()
     names = prepared(kubelet, GPU, "c-1", "c-2")
     pod = client.run_pod("web")
     request = client.create_request(pod, "main", ["x"], **with_names(
         names, annotations={f"cdi.k8s.io/{GPU}_c": ",".join(names)}))
     client.CreateContainer(request)
     assert last_create(runtime).parsed() == request
+
+
+def test_of_both_ways_one_is_enough_where_the_runtime_reads_the_field(runtime, shim, kubelet, dra, client):
+    is_containerd(runtime, "v2.1.9", {"enableCDI": True})
+    restarted(runtime, shim, client, "runtime: CDI devices in its containers: supported")
+    dra()
+    names = prepared(kubelet, GPU, "c-1", "c-2")
+    pod = client.run_pod("web")
+    client.create(pod, "main", ["x"], **with_names(names, annotations={
+        "cdi.k8s.io/a": ",".join(names), "cdi.k8s.io/b": f"v/c=d,{names[0]}"}))
+    assert last_create(runtime).parsed() == client.create_request(
+        pod, "main", ["x"], **with_names(names, annotations={"cdi.k8s.io/b": "v/c=d"}))
+
+
+# ---- what the runtime cannot resolve ----
+
+def test_a_claim_that_the_runtime_cannot_resolve_is_prepared_anew(runtime, shim, kubelet, dra, client):
+    """As after a reboot, which has taken the driver's CDI files: the kubelet does not ask again as long as the
+    sandbox lives. What it is told is the runtime's own word."""
+    driver = dra()
+    names = prepared(kubelet, GPU, "c-1", "c-2")
+    files = set()  # of the driver's, by claim
+    driver.on_prepare = lambda one: files.add(one.uid) or driver._devices(one)
+
+    def create(call):
+        lost = [cdi.name for cdi in call.parsed().config.CDI_devices if cdi.name.partition("=")[2] not in files]
+        if lost:
+            return unresolvable(lost)
+        runtime.on("CreateContainer")
+        return runtime.answer(call)
+
+    pod = client.run_pod("web")
+    runtime.on("CreateContainer", create)
+    with refused(grpc.StatusCode.UNKNOWN, f"CDI device injection failed: unresolvable CDI devices {names[0]}"):
+        client.create(pod, "main", **with_names(names[:1]))
+    shim.wait_log(f"claim default/claim-c-1, driver {GPU}: the runtime cannot resolve its CDI device {names[0]}")
+    shim.wait_log(f"claim default/claim-c-1, driver {GPU}: it was prepared anew")
+    client.create(pod, "main", attempt=1, **with_names(names[:1]))
+    assert driver.calls_of("NodePrepareResources") == ["c-1", "c-2", "c-1"]
+
+
+def test_what_the_runtime_cannot_resolve_is_not_asked_for_again_and_again(runtime, shim, kubelet, dra, client):
+    """Where the driver cannot help; nor for names that are none of ours."""
+    driver = dra()
+    names = prepared(kubelet, GPU, "c-1")
+    runtime.on("CreateContainer", lambda call: unresolvable(
+        [cdi.name for cdi in call.parsed().config.CDI_devices]))
+    pod = client.run_pod("web")
+    for attempt in range(5):
+        with refused(grpc.StatusCode.UNKNOWN, "unresolvable CDI devices v/c=d"):
+            client.create(pod, "main", attempt=attempt, **with_names(["v/c=d", *names]))
+        shim.wait_log("it was prepared anew")
+    assert driver.calls_of("NodePrepareResources") == ["c-1", "c-1"]
+    assert shim.log().count("cannot resolve its CDI device") == 1
+
+
+# ---- runtimes without CDI ----
+
+@pytest.mark.parametrize("version, settings, words", [
+    ("1.6.20~ds1", {"containerdRootDir": "/"}, "it does not support CDI devices, or that is switched off"),
+    ("1.7.28", {"enableCDI": False}, "it does not support CDI devices, or that is switched off"),
+    ("1.7.1", {"enableCDI": True}, "it reads CDI devices in annotations only")])
+def test_a_runtime_that_would_start_it_without_its_device(runtime, shim, kubelet, dra, client, version, settings, words):
+    """The container is refused; one that names nothing of ours is not. The runtime may be mended meanwhile."""
+    is_containerd(runtime, version, settings)
+    restarted(runtime, shim, client, "runtime: CDI devices in its containers: ")
+    dra()
+    names = prepared(kubelet, GPU, "c-1")
+    pod = client.run_pod("web")
+    with refused(grpc.StatusCode.FAILED_PRECONDITION, words):
+        client.create(pod, "main", **with_names(names))
+    client.create(pod, "other", **with_names(["v/c=d"]))
+    is_containerd(runtime, "1.7.28", {"enableCDI": True})
+    restarted(runtime, shim, client, "runtime: CDI devices in its containers: supported")
+    client.create(pod, "main", **with_names(names))
+
+
+def test_where_nobody_knows_it_passes(runtime, shim, kubelet, dra, client):
+    dra()
+    names = prepared(kubelet, GPU, "c-1", "c-2")
+    pod = client.run_pod("web")
+    for count, name in enumerate(names):
+        client.create(pod, f"c{count}", **with_names([name]))
+    assert shim.log().count("it is not known whether the runtime supports CDI devices") == 1
+
+
+# ---- devices of other pods ----
+
+@pytest.fixture
+def clustered(runtime, directory, make_shim):
+    return make_shim(cluster={"enabled": True, "socket": str(directory / "run" / "agent.sock")})
+
+
+@pytest.fixture
+def cluster(clustered, server, directory, closing):
+    """A daemon whose agent sees claims, and a driver that gives gpu-0 to each of them, as they are given it there."""
+    one = DraNode(directory, clustered, closing)
+    agent = closing(Agent(directory, server.kubeconfig(directory / "kubelet.conf", NODE)))
+    agent.start()
+    clustered.wait_log("cluster: agent")
+    driver = one.driver(GPU)
+    driver.on_prepare = lambda claimed: [dra_messages.Device(
+        request_names=["gpu"], pool_name=NODE, device_name="gpu-0",
+        cdi_device_ids=[f"{GPU}/device={claimed.uid}", f"{GPU}/device=all"])]
+    return one
+
+
+def allocate(server, uid, **more):
+    """gpu-0 to a claim, for a pod of this node."""
+    result = {"driver": GPU, "pool": NODE, "device": "gpu-0", "request": "gpu", **more}
+    server.put("resourceclaims", {"metadata": {"name": f"claim-{uid}", "namespace": "default", "uid": uid}, "status": {
+        "allocation": {"devices": {"results": [result]}}}})
+    server.put("pods", {"metadata": {"name": f"pod-{uid}", "namespace": "default", "uid": f"pod-{uid}"}, "spec": {
+        "nodeName": NODE, "resourceClaims": [{"name": "gpu", "resourceClaimName": f"claim-{uid}"}]}, "status": {}})
+
+
+def of_claim(uid):
+    return with_names([f"{GPU}/device={uid}", f"{GPU}/device=all"])
+
+
+def test_a_device_that_a_pod_still_has_is_not_given_to_another(clustered, cluster, server):
+    """As after a pod was deleted by force: its claim is given away while its container runs."""
+    client = cluster.client
+    for uid in ("c-1", "c-2"):
+        allocate(server, uid)
+        prepared(cluster.kubelet, GPU, uid)
+    holder = client.run_pod("holder")
+    held = client.run(holder, "main", **of_claim("c-1"))
+    pod, error = refused_once_known(client, of_claim("c-2"))
+    assert error.code() is grpc.StatusCode.UNAVAILABLE
+    for words in ("device gpu-0 of claim claim-c-2", 'container "main" of pod default/holder'):
+        assert words in error.details()
+    (item,) = ctl_json(clustered, "why", pod.config.metadata.name, "main")["items"]
+    assert item["lastRefusal"]["reason"]["word"] == "claim-held"
+    client.run(holder, "again", **of_claim("c-1"))  # it has it
+    client.StopPodSandbox(pod_sandbox_id=holder.id)
+    assert client.create(pod, "main", attempt=1, **of_claim("c-2")) and held
+
+
+@pytest.mark.parametrize("more", [{"adminAccess": True}, {"shareID": "a-b"}])
+def test_who_only_looks_or_shares_is_in_nobodys_way(cluster, server, more):
+    client = cluster.client
+    allocate(server, "c-1")
+    allocate(server, "c-2", **more)
+    for uid in ("c-1", "c-2"):
+        prepared(cluster.kubelet, GPU, uid)
+        client.run(client.run_pod(uid), "main", **of_claim(uid))
+
+
+def test_without_an_agent_it_is_only_said(directory, shim, closing):
+    node = DraNode(directory, shim, closing)
+    driver = node.driver(GPU)
+    driver.on_prepare = lambda claimed: [dra_messages.Device(
+        request_names=["gpu"], pool_name=NODE, device_name="gpu-0", cdi_device_ids=[f"{GPU}/device={claimed.uid}"])]
+    names = prepared(node.kubelet, GPU, "c-1", "c-2")
+    for count, name in enumerate(names):
+        node.use(f"web-{count}", "main", name)
+    node.use("web-2", "main", names[1])
+    assert shim.log().count("device gpu-0 of claim claim-c-2, driver gpu.example.com, may still be used by container "
+                            '"main" of pod default/web-0') == 1

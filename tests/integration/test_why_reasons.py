@@ -11,16 +11,21 @@ import re
 import grpc
 import pytest
 
-from asking import by_annotation, by_token
+from agent_process import Agent
+from api_server import ApiServer
+from asking import by_annotation, by_token, refused_once_known
 from ctl import ctl, ctl_json
+from dra_node import DraNode
+from kubelet_drivers import claim
 from metrics import scrape
 from plugin import allocate_answer, failing, never
-from protos import cri
+from protos import cri, dra
 from runtime import Reply
 from shim import ROOT, accepts, locked
 from waiting import GENEROUS_S, wait_until
 
 GPU = "vendor.com/gpu"
+DRIVER = "gpu.example.com"
 MIB = 1 << 20
 CREATES_MAX = 4096
 CALLS_OF_ONE = 512
@@ -32,7 +37,8 @@ NAMES_BYTES_MAX = 4096
 class Node:
     """Daemon, runtime and one plugin; what a scenario needs besides, it starts itself."""
 
-    def __init__(self, runtime, make_shim, make_plugin, make_client, metrics):
+    def __init__(self, directory, closing, runtime, make_shim, make_plugin, make_client, metrics):
+        self.directory, self.closing = directory, closing
         self.runtime, self.metrics = runtime, metrics
         self._make_shim, self._make_plugin, self._make_client = make_shim, make_plugin, make_client
         self.shim = self.client = self.plugin = None
@@ -48,6 +54,17 @@ class Node:
             self.plugin = self._make_plugin(self.shim, GPU, devices)
             self.shim.wait_log("devices healthy")
         return self
+
+    def claims(self, *uids, device=None):
+        """{uid: its CDI devices} of claims that are prepared, by a driver that gives them this device."""
+        dra_node = DraNode(self.directory, self.shim, self.closing)
+        driver = dra_node.driver(DRIVER)
+        if device:
+            driver.on_prepare = lambda one: [dra.Device(request_names=["gpu"], pool_name="node-1", device_name=device,
+                                                        cdi_device_ids=[f"{DRIVER}/device={one.uid}"])]
+        answers = dra_node.kubelet.prepare(DRIVER, [claim(uid) for uid in uids])
+        return {uid: [cri.CDIDevice(name=name) for device in answers[uid].devices for name in device.cdi_device_ids]
+                for uid in uids}
 
     def restart(self):
         self.shim.terminate()
@@ -77,8 +94,8 @@ class Node:
 
 
 @pytest.fixture
-def node(directory, runtime, make_shim, make_plugin, make_client):
-    one = Node(runtime, make_shim, make_plugin, make_client, directory / "metrics.sock")
+def node(directory, closing, runtime, make_shim, make_plugin, make_client):
+    one = Node(directory, closing, runtime, make_shim, make_plugin, make_client, directory / "metrics.sock")
     with one.stack:
         yield one
 
@@ -364,6 +381,37 @@ def resource_withdrawn(node):
     return pod, node.refused(pod, node.token("g0"))
 
 
+def cdi_not_read(node):
+    node.runtime.on("Version", lambda _call: Reply((cri.VersionResponse(
+        runtime_name="containerd", runtime_version="1.6.20").SerializeToString(),)))
+    node.runtime.on("Status", lambda _call: Reply((cri.StatusResponse(
+        info={"config": "{}"}).SerializeToString(),)))
+    node.start(devices=())
+    node.shim.wait_log("runtime: CDI devices in its containers: not supported")
+    claims = node.claims("c-1")
+    pod = node.pod()
+    return pod, node.refused(pod, CDI_devices=claims["c-1"])
+
+
+def claim_held(node):
+    """In test_dra_create.py, too, with more of it."""
+    server = node.closing(ApiServer(node.directory / "pki"))
+    server.start()
+    server.put("nodes", {"metadata": {"name": "node-1"}, "spec": {}, "status": {}})
+    for uid in ("c-1", "c-2"):
+        server.put("resourceclaims", {"metadata": {"name": f"claim-{uid}", "namespace": "default", "uid": uid}, "status": {
+            "allocation": {"devices": {"results": [
+                {"driver": DRIVER, "pool": "node-1", "device": "d-0", "request": "gpu"}]}}}})
+        server.put("pods", {"metadata": {"name": uid, "namespace": "default", "uid": uid}, "spec": {
+            "nodeName": "node-1", "resourceClaims": [{"name": "gpu", "resourceClaimName": f"claim-{uid}"}]}, "status": {}})
+    node.start(devices=(), cluster={"enabled": True, "socket": str(node.directory / "run" / "agent.sock")})
+    node.closing(Agent(node.directory, server.kubeconfig(node.directory / "kubelet.conf", "node-1"))).start()
+    node.shim.wait_log("cluster: agent")
+    claims = node.claims("c-1", "c-2", device="d-0")
+    node.client.run(node.pod("holder"), "main", CDI_devices=claims["c-1"])
+    return refused_once_known(node.client, {"CDI_devices": claims["c-2"]})
+
+
 # By its word; the scenarios have the names of their words.
 ROWS = {scenario.__name__.replace("_", "-"): scenario for scenario in (
     request_unreadable, annotations_off, namespace_not_allowed, names_too_long, no_pod_uid,
@@ -372,7 +420,7 @@ ROWS = {scenario.__name__.replace("_", "-"): scenario for scenario in (
     too_few_are_healthy, too_few_devices, holder_runs, holder_asked, holder_unknown, holder_created,
     unlisted, unlisted_again, call_unanswered, call_failed, answer_too_large, rows_unread, unstored,
     store_failed, devices_cordoned, too_few_are_uncordoned, resource_withdrawn,
-    devices_tainted, too_few_are_untainted)}
+    devices_tainted, too_few_are_untainted, cdi_not_read, claim_held)}
 
 
 def kinds():

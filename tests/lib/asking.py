@@ -2,9 +2,12 @@
 
 import contextlib
 import json
+import uuid
 
 import grpc
 import pytest
+
+from waiting import wait_until
 
 _PREFIX = "devices.cri-device-shim/"
 
@@ -44,3 +47,18 @@ def outcome(client, path, request=b"", **options):
         answer, call = None, error
     return (answer, call.code(), call.details(), tuple(call.initial_metadata()),
             tuple(call.trailing_metadata()))
+
+
+def refused_once_known(client, config, name="main"):
+    """(pod, error) of the first new pod whose container with this config is refused: what that hangs on comes
+    to be known at some time."""
+    def attempt():
+        pod = client.run_pod(f"web-{uuid.uuid4().hex[:8]}")
+        try:
+            client.create(pod, name, **config)
+        except grpc.RpcError as error:
+            return pod, error
+        client.StopPodSandbox(pod_sandbox_id=pod.id)
+        return None
+
+    return wait_until(attempt, "it is refused")

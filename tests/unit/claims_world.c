@@ -99,38 +99,54 @@ void claim_cancelled(struct world *w, uint64_t number)
     devicemgr_run(w->mgr);
 }
 
-/* A device's name may have its pool before it. */
-static void name_device(Dra__V1__Device *device, char *name, char *cdi, size_t cdi_bytes)
-{
-    char *slash = strchr(name, '/');
+#define DEVICES_MAX 8
+#define NAMES_MAX 2
 
-    dra__v1__device__init(device);
-    device->pool_name = (char *)"p";
-    device->device_name = name;
-    if (slash) {
+struct answered {
+    Dra__V1__Device device;
+    char names[NAMES_MAX][64];
+    char *ids[NAMES_MAX];
+};
+
+/* "pool/device:name+name"; the pool may be left out, and so may the names. */
+static void read_device(struct answered *to, char *word)
+{
+    Dra__V1__Device *device = &to->device;
+    char *names = strchr(word, ':'), *slash, *name;
+
+    if (names)
+        *names++ = '\0';
+    slash = strchr(word, '/');
+    if (slash)
         *slash = '\0';
-        device->pool_name = name;
-        device->device_name = slash + 1;
+    dra__v1__device__init(device);
+    device->pool_name = slash ? word : (char *)"p";
+    device->device_name = slash ? slash + 1 : word;
+    device->cdi_device_ids = to->ids;
+    if (!names)
+        names = device->device_name;
+    for (char *rest = names; device->n_cdi_device_ids < NAMES_MAX && (name = strsep(&rest, "+"));) {
+        char *id = to->ids[device->n_cdi_device_ids] = to->names[device->n_cdi_device_ids];
+
+        snprintf(id, sizeof to->names[0], "example.com/dev=%s", name);
+        device->n_cdi_device_ids++;
     }
-    snprintf(cdi, cdi_bytes, "example.com/dev=%s", device->device_name);
 }
 
 size_t claim_response(const char *devices, uint8_t bytes[1024])
 {
     Dra__V1__NodePrepareResourceResponse message = DRA__V1__NODE_PREPARE_RESOURCE_RESPONSE__INIT;
-    Dra__V1__Device items[8], *v[8];
-    char cdi[8][64], *ids[8], *words = strdup(devices), *rest = NULL;
+    struct answered items[DEVICES_MAX];
+    Dra__V1__Device *v[DEVICES_MAX];
+    char *words = strdup(devices), *rest = NULL;
     size_t len;
 
     message.devices = v;
     for (char *name = strtok_r(words, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
         size_t i = message.n_devices++;
 
-        name_device(&items[i], name, cdi[i], sizeof cdi[i]);
-        ids[i] = cdi[i];
-        items[i].cdi_device_ids = &ids[i];
-        items[i].n_cdi_device_ids = 1;
-        v[i] = &items[i];
+        read_device(&items[i], name);
+        v[i] = &items[i].device;
     }
     assert_true(dra__v1__node_prepare_resource_response__get_packed_size(&message) <= 1024);
     len = dra__v1__node_prepare_resource_response__pack(&message, bytes);
@@ -182,12 +198,14 @@ void claim_sent(struct world *w, uint64_t number, const char *uid)
 
 void claim_prepared(struct world *w, uint64_t number, const char *uid, const char *response)
 {
+    uint8_t bytes[1024];
+    size_t len = claim_response(response, bytes);
     char line[128];
 
     claim_sent(w, number, uid);
     claim_answered(w, response);
     expect_stored(w, "commit claim *");
-    snprintf(line, sizeof line, "claim %" PRIu64 " done: %s", number, response);
+    snprintf(line, sizeof line, "claim %" PRIu64 " done: %s", number, world_response(bytes, len));
     expect(w, line);
     expect_nothing(w);
 }

@@ -29,7 +29,8 @@ void prepare(struct world *w, uint64_t number, const char *uid);
 void unprepare(struct world *w, uint64_t number, const char *uid);
 void claim_cancelled(struct world *w, uint64_t number);
 
-/* What a driver answers, as bytes (world_response()); how many. */
+/* What a driver answers, as bytes (world_response()); how many. A device's CDI names may stand behind it:
+ * "gpu-0:c1-gpu-0+common" has "example.com/dev=c1-gpu-0" and "example.com/dev=common"; else it is its own. */
 size_t claim_response(const char *devices, uint8_t bytes[1024]);
 /* Of w->call. */
 void claim_answered(struct world *w, const char *devices);

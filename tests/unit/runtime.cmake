@@ -4,3 +4,4 @@ target_link_libraries(test_runtime_fixture PUBLIC test_rpc_fixture cri_proto PRI
 unit_test(test_listed test_listed.c shim_runtime cri_proto alloc_fail)
 unit_test(test_lister test_lister.c shim_runtime test_runtime_fixture alloc_fail)
 unit_test(test_stopper test_stopper.c shim_runtime test_rpc_fixture cri_proto)
+unit_test(test_cdi_support test_cdi_support.c shim_runtime cri_proto)

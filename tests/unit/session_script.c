@@ -140,7 +140,8 @@ static void on_answered(void *user, struct session_call *call, int status, const
         note(w, "answered %s %d %.*s\n", cri_method_name(call->method), status,
              (int)(bytes < 40 ? bytes : 40), (const char *)message);
     else
-        note(w, "answered %s %d -\n", cri_method_name(call->method), status);
+        note(w, "answered %s %d -%s\n", cri_method_name(call->method), status,
+             call->status_text ? call->status_text : "");
 }
 
 static void on_ended(void *user, struct session_call *call)

@@ -12,6 +12,7 @@
 
 #include "alloc_fail.h"
 #include "cri-proto/cri_v1.pb-c.h"
+#include "devicemgr/dra.h"
 #include "devicemgr/endings.h"
 #include "gate_stand_in.h"
 #include "shim/boot_clock.h"
@@ -32,6 +33,7 @@ struct world {
     struct wire wire;
     struct buffer log;
     bool unready;                            /* the host */
+    enum devicemgr_cdi cdi;                  /* what host_runtime_cdi() answers */
     bool names_devices;                      /* what devicemgr_create() answers */
     bool ends_pods;                          /* that of uid "uid" */
     uint64_t pending;                        /* the last create it left pending */
@@ -110,6 +112,12 @@ void host_kick(struct host *host)
         calls_verdict(world->calls, world->pending, verdict);
 }
 
+enum devicemgr_cdi host_runtime_cdi(const struct host *host)
+{
+    assert_ptr_equal(host, world);
+    return world->cdi;
+}
+
 bool host_ready(const struct host *host)
 {
     assert_ptr_equal(host, world);
@@ -171,6 +179,12 @@ void devicemgr_create_answered(struct devicemgr *mgr, uint64_t now_ms, uint64_t 
 {
     (void)mgr, (void)now_ms;
     note("answered %llu %s\n", (unsigned long long)create, container_id ? container_id : "-");
+}
+
+void devicemgr_create_refused(struct devicemgr *mgr, uint64_t now_ms, const char *words)
+{
+    (void)mgr, (void)now_ms;
+    note("refused: %s\n", words);
 }
 
 void devicemgr_container_removed(struct devicemgr *mgr, uint64_t now_ms, const char *id)
@@ -356,6 +370,28 @@ static void a_create_without_devices_passes_at_once(void **state)
     wire_answer(&w->wire, 1, CONTAINER_ID);
     told(w, "");
     calls_verdict(w->calls, 1, &(struct devicemgr_verdict){0}); /* nobody's */
+}
+
+/* Whatever it asks for: a claim's device may be what the runtime cannot resolve. */
+static void what_the_runtime_says_of_a_create_is_told(void **state)
+{
+    const char *const refused[] = {
+        ":status",     "200", "content-type", "application/grpc",
+        "grpc-status", "2",   "grpc-message", "unresolvable CDI devices a",
+        NULL};
+    struct world *w = *state;
+
+    for (uint32_t id = 1; id <= 3; id += 2) {
+        w->names_devices = id == 3;
+        create(w, id);
+        if (w->names_devices)
+            calls_verdict(w->calls, 2, &(struct devicemgr_verdict){0});
+        buffer_consume(&w->log, buffer_len(&w->log));
+        h2_headers(&w->wire.writers[RUNTIME], &w->wire.out, id, H2_END_STREAM, -1, 0, refused);
+        wire_feed(&w->wire, RUNTIME);
+        told(w, id == 1 ? "refused: unresolvable CDI devices a\nkick\n"
+                        : "refused: unresolvable CDI devices a\nkick\nanswered 2 -\nkick\n");
+    }
 }
 
 static void a_create_gets_its_options(void **state)
@@ -870,6 +906,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_create_without_devices_passes_at_once),
+        TEST(what_the_runtime_says_of_a_create_is_told),
         TEST(a_create_gets_its_options),
         TEST(each_step_of_a_create_is_a_job),
         TEST(a_verdict_may_come_at_once_and_without_options),

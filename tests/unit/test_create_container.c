@@ -101,6 +101,7 @@ static void a_request_is_read(void **state)
     assert_string_equal(r.container_annotations[0].value, "of the pod");
     assert_int_equal(r.pod_annotations_len, 1);
     assert_string_equal(r.pod_annotations[0].value, "vendor.com/gpu=1");
+    assert_int_equal(r.cdi_annotated_len, 2);
     assert_int_equal(r.cdi_devices_len, 3); /* the field's and an annotation's */
     assert_string_equal(r.cdi_devices[0], "gpu.example.com/claim=0");
     assert_string_equal(r.cdi_devices[1], "gpu.example.com/claim=1");

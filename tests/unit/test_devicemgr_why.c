@@ -112,10 +112,14 @@ static void every_refusal_is_answered(void **state)
     for (int kind = REASON_NONE + 1; kind < REASON_KINDS; kind++) {
         struct creates *creates = &w->mgr->creates;
         char resource[] = GPU;
+        const struct claim claim = {.name = resource, .driver = resource};
+        const struct claim_user user = {.container = resource, .pod = resource};
         struct reason reason = {.kind = (enum reason_kind)kind,
                                 .resource = resource,
                                 .holder =
                                     allocations_find(&w->mgr->state.allocations, "u1", "main", GPU),
+                                .claim = &claim,
+                                .user = &user,
                                 .call = "Allocate",
                                 .socket_name = "gpu.sock",
                                 .words = "words",

@@ -22,7 +22,8 @@ struct fixture {
     struct runtime runtime; /* pods and containers as fill() has them */
     struct lister_pace pace;
     struct lister *lister; /* NULL while it is not started */
-    unsigned begun, listed, checked;
+    unsigned begun, listed, checked, cdis;
+    enum devicemgr_cdi cdi; /* the last */
     size_t sandboxes_len, containers_len;
     char sandboxes[256];  /* "id/uid/name/attempt", '!' behind one that is not ready, annotation */
     char containers[256]; /* "id/sandbox/name", '!' behind one that does not run, annotation */
@@ -79,8 +80,19 @@ static void on_ended(void *user, const char *container_id)
     strcat(strcat(f->ended, container_id), " ");
 }
 
-static const struct lister_ops OPS = {
-    .begins = on_begins, .listed = on_listed, .ended = on_ended, .checked = on_checked};
+static void on_cdi(void *user, enum devicemgr_cdi cdi)
+{
+    struct fixture *f = user;
+
+    f->cdi = cdi;
+    f->cdis++;
+}
+
+static const struct lister_ops OPS = {.begins = on_begins,
+                                      .listed = on_listed,
+                                      .ended = on_ended,
+                                      .cdi = on_cdi,
+                                      .checked = on_checked};
 
 /* Often, for tests that wait for it; and never, which is a failure of the test if it is missed. */
 #define SOON_MS 5
@@ -191,6 +203,49 @@ static void tells_what_the_runtime_says_it_is(void **state)
     assert_true(runtime.since_ms >= since_ms);
     runtime_serve(&f->runtime, f->world);
     WAIT(f->world, f->runtime.versions == 2); /* it may be another one now */
+}
+
+static void tells_what_it_makes_of_cdi_devices(void **state)
+{
+    struct fixture *f = *state;
+
+    f->runtime.name = "containerd"; /* 1.2 */
+    f->runtime.settings = "{\"enableCDI\": false, \"x\": {}}";
+    runtime_serve(&f->runtime, f->world);
+    start(f);
+    WAIT(f->world, f->cdis == 1);
+    assert_int_equal(f->cdi, DEVICEMGR_CDI_NONE);
+    runtime_stop(&f->runtime);
+    f->runtime.settings = "{\"enableCDI\": true}"; /* and other settings */
+    runtime_serve(&f->runtime, f->world);
+    WAIT(f->world, f->cdis == 2);
+    assert_int_equal(f->cdi, DEVICEMGR_CDI_ANNOTATED);
+    runtime_stop(&f->runtime);
+    f->runtime.name = NULL; /* another one: its settings have no word of it */
+    runtime_serve(&f->runtime, f->world);
+    WAIT(f->world, f->cdis == 3);
+    assert_int_equal(f->cdi, DEVICEMGR_CDI_UNKNOWN);
+    assert_int_equal(f->runtime.statuses, 2);
+}
+
+static void one_that_does_not_tell_is_asked_behind_the_next_list(void **state)
+{
+    struct fixture *f = *state;
+
+    f->runtime.name = "containerd";
+    f->runtime.events_code = RPC_UNIMPLEMENTED;
+    f->pace.poll_ms = SOON_MS;
+    runtime_serve(&f->runtime, f->world);
+    start(f);
+    WAIT(f->world, f->runtime.statuses >= 3);
+    assert_int_equal(f->cdis, 0);
+    f->runtime.settings = "{}";
+    WAIT(f->world, f->cdis == 1);
+    assert_int_equal(f->cdi, DEVICEMGR_CDI_NONE);
+    f->runtime.versions = 0;
+    f->listed = 0;
+    WAIT(f->world, f->listed >= 2);
+    assert_int_equal(f->runtime.versions, 0); /* it has said so */
 }
 
 static void takes_items_without_metadata(void **state)
@@ -435,6 +490,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(lists_at_the_start),
         TEST(tells_what_the_runtime_says_it_is),
+        TEST(tells_what_it_makes_of_cdi_devices),
+        TEST(one_that_does_not_tell_is_asked_behind_the_next_list),
         TEST(takes_items_without_metadata),
         TEST(waits_for_a_runtime_that_is_away),
         TEST(lists_again_after_the_runtime_restarts),

@@ -138,12 +138,32 @@ static void on_version(struct rpc_incoming *call, const ProtobufCMessage *messag
 
     (void)message;
     runtime->versions++;
-    response.runtime_name = (char *)"a runtime\n";
+    response.runtime_name = (char *)(runtime->name ? runtime->name : "a runtime\n");
     response.runtime_version = (char *)"1.2";
     incoming_answer(call, &response.base, RPC_OK, NULL);
 }
 
+static void on_status(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
+{
+    Runtime__V1__StatusResponse response = RUNTIME__V1__STATUS_RESPONSE__INIT;
+    Runtime__V1__StatusResponse__InfoEntry info = RUNTIME__V1__STATUS_RESPONSE__INFO_ENTRY__INIT,
+                                           *infos[] = {&info};
+    struct runtime *runtime = user;
+
+    assert_true(((const Runtime__V1__StatusRequest *)message)->verbose);
+    runtime->statuses++;
+    info.key = (char *)"config";
+    info.value = (char *)runtime->settings;
+    response.n_info = 1;
+    response.info = infos;
+    if (runtime->settings)
+        incoming_answer(call, &response.base, RPC_OK, NULL);
+    else
+        incoming_answer(call, NULL, RPC_INTERNAL, "no");
+}
+
 static const struct rpc_method METHODS[] = {
+    {CRI_STATUS_PATH, &runtime__v1__status_request__descriptor, on_status},
     {CRI_VERSION_PATH, &runtime__v1__version_request__descriptor, on_version},
     {CRI_LIST_POD_SANDBOX_PATH, &runtime__v1__list_pod_sandbox_request__descriptor, on_pods},
     {CRI_LIST_CONTAINERS_PATH, &runtime__v1__list_containers_request__descriptor, on_containers},

@@ -64,6 +64,28 @@ SCENARIO(an_early_answer_in_the_middle_of_the_last_frame)
     buffer_fini(&frame);
 }
 
+/* What is remembered of a block has no text, so it is another answer's than the one before. */
+SCENARIO(an_error_s_text_is_told_with_it)
+{
+    const char *const refused[] = {"grpc-status", "2", "grpc-message", "no such %25 device", NULL};
+
+    for (uint32_t id = 1; id < 9; id += 2) {
+        bool has_text = id % 4 == 1;
+
+        call(w, id, "RemoveContainer", "x");
+        move_on(w);
+        if (has_text)
+            h2_headers(&w->writers[RUNTIME], &w->out, id, H2_END_STREAM, -1, 0, refused);
+        else
+            h2_answer_end(&w->writers[RUNTIME], &w->out, id, "2");
+        feed(w, RUNTIME);
+        told(w, has_text ? "answered RemoveContainer 2 -no such %25 device\n"
+                           "ended RemoveContainer\n"
+                         : "answered RemoveContainer 2 -\nended RemoveContainer\n");
+    }
+    move_on(w);
+}
+
 SCENARIO(resets_in_every_phase)
 {
     for (int from = CLIENT; from <= RUNTIME; from++) {
@@ -162,6 +184,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(early_answers),
         cmocka_unit_test(an_early_answer_in_the_middle_of_the_last_frame),
+        cmocka_unit_test(an_error_s_text_is_told_with_it),
         cmocka_unit_test(resets_in_every_phase),
         cmocka_unit_test(a_runtime_that_goes_away_ends_what_it_will_not_look_at),
         cmocka_unit_test(copies_of_answers_have_a_common_bound),

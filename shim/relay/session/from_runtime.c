@@ -11,7 +11,7 @@
 
 /* ---- answers ---- */
 
-static void tell_answer(struct session *s, struct stream *st, int status)
+static void tell_answer(struct session *s, struct stream *st, int status, const char *text)
 {
     size_t bytes = 0;
     bool whole;
@@ -22,9 +22,11 @@ static void tell_answer(struct session *s, struct stream *st, int status)
             call_message_open(st, &st->response, bytes, &s->answer_room) == RPC_OK;
     if (status < 0) /* none was seen: a message means success for a unary call */
         status = whole ? RPC_OK : RPC_UNKNOWN;
+    st->call.status_text = status == RPC_OK ? NULL : text;
     session_tells(s);
     s->owner.ops->answered(s->owner.user, &st->call, status, whole ? st->call.message : NULL,
                            whole ? st->call.message_bytes : 0);
+    st->call.status_text = NULL;
     call_message_close(st);
 }
 
@@ -46,8 +48,8 @@ static bool client_ends(const struct session *s, const struct stream *st)
 }
 
 /* The runtime has answered in full, perhaps before the request was through; `status` < 0: it could
- * not be read. */
-static void answered(struct session *s, struct stream *st, int status)
+ * not be read. `text`: of an error; NULL: none. */
+static void answered(struct session *s, struct stream *st, int status, const char *text)
 {
     bool ends = client_ends(s, st);
     bool sent = st->request_end == STREAM_END_SENT;
@@ -56,7 +58,7 @@ static void answered(struct session *s, struct stream *st, int status)
     if (st->phase == STREAM_STOPPING)
         return; /* a second answer: the client's end is still to come */
     if (st->owner == STREAM_TOLD)
-        tell_answer(s, st, status);
+        tell_answer(s, st, status, text);
     /* It must not wait for the rest (RFC 9113 §8.1), which is for nobody now. */
     if (ends && !sent && st->phase != STREAM_BARRIER)
         session_must_queue(s, frame_put_rst_stream(&session_lane_to(s, SESSION_RUNTIME)->inject,
@@ -86,7 +88,8 @@ void from_runtime_headers_end(struct session *s, uint32_t stream_id, bool ends_s
         st->encoding = header_listener_fields(listener)->encoding; /* the request is read */
     st->response_begun = true;
     if (ends_stream)
-        answered(s, st, listener ? header_listener_fields(listener)->grpc_status : -1);
+        answered(s, st, listener ? header_listener_fields(listener)->grpc_status : -1,
+                 listener ? header_listener_message(listener) : NULL);
 }
 
 void from_runtime_data_piece(struct session *s, uint32_t stream_id, const uint8_t *body, size_t len)
@@ -106,7 +109,7 @@ void from_runtime_data_ended(struct session *s, uint32_t stream_id)
     struct stream *st = stream_find(s->streams, stream_id);
 
     if (st)
-        answered(s, st, -1);
+        answered(s, st, -1, NULL);
 }
 
 /* ---- all else ---- */

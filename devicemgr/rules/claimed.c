@@ -1,0 +1,202 @@
+#include "devicemgr/rules/claimed.h"
+
+#include <string.h>
+
+#include "devicemgr/rules/rule.h"
+
+/* Whether it is among those from `first` on. */
+static bool is_named(const struct devicemgr_create *request, size_t first, const char *name)
+{
+    for (size_t i = first; i < request->cdi_devices_len; i++) {
+        if (strcmp(request->cdi_devices[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The kubelet sends all names of each device. One of them alone may be another's, too: a driver may have
+ * names for a device whoever has it, and for what all have in common. */
+static bool names_device(const struct devicemgr_create *request,
+                         const struct granted_device *device)
+{
+    for (size_t i = 0; i < device->cdi.len; i++) {
+        if (!is_named(request, 0, device->cdi.v[i]))
+            return false;
+    }
+    return device->cdi.len > 0;
+}
+
+bool claimed_by(const struct claim *claim, const struct devicemgr_create *request)
+{
+    for (size_t i = 0; claim_state_kept(claim->state) && i < claim->devices.len; i++) {
+        if (names_device(request, &claim->devices.v[i]))
+            return true;
+    }
+    return false;
+}
+
+bool claimed_any(const struct state *state, const struct devicemgr_create *request)
+{
+    const struct claim *claim = request->cdi_devices_len > 0 ? state->claims.by_key : NULL;
+
+    while (claim && !claimed_by(claim, request))
+        claim = claim->hh.next;
+    return claim;
+}
+
+/* ---- the runtime ---- */
+
+/* From which of the names on it reads them. */
+static size_t first_read(const struct state *state, const struct devicemgr_create *request)
+{
+    switch (state->cdi) {
+    case DEVICEMGR_CDI_NONE:
+        return request->cdi_devices_len;
+    case DEVICEMGR_CDI_ANNOTATED:
+        return request->cdi_devices_len - request->cdi_annotated_len;
+    default:
+        return 0;
+    }
+}
+
+/* Adds those of the claim that it would not see. */
+static void add_unread(const struct state *state, const struct devicemgr_create *request,
+                       const struct claim *claim, struct ids *unread)
+{
+    size_t first = first_read(state, request);
+
+    for (size_t i = 0; i < first; i++) {
+        const char *name = request->cdi_devices[i];
+
+        if (claim_has_cdi(claim, name) && !is_named(request, first, name) &&
+            !ids_contain(unread, name))
+            ids_add(unread, name);
+    }
+}
+
+/* ---- who has them ---- */
+
+/* One whose sandbox nobody knows may be of any pod; its name decides. */
+static bool is_of_pod(const struct state *state, const struct devicemgr_create *request,
+                      const struct claim_user *user)
+{
+    const struct sandbox *sandbox = pods_find_sandbox(&state->pods, user->sandbox_id);
+    size_t len = strlen(request->pod_namespace);
+
+    if (strcmp(user->sandbox_id, request->sandbox_id) == 0)
+        return true;
+    if (sandbox)
+        return strcmp(sandbox->pod->uid, request->pod_uid) == 0;
+    return strncmp(user->pod, request->pod_namespace, len) == 0 && user->pod[len] == '/' &&
+           strcmp(user->pod + len + 1, request->pod_name) == 0;
+}
+
+/* The first user who is of the pod, or of another; NULL: there is none. */
+static const struct claim_user *find_user(const struct state *state,
+                                          const struct devicemgr_create *request,
+                                          const struct claim *claim, bool of_pod)
+{
+    for (size_t i = 0; i < claim->users_len; i++) {
+        if (is_of_pod(state, request, &claim->users[i]) == of_pod)
+            return &claim->users[i];
+    }
+    return NULL;
+}
+
+static bool is_known(const struct claim *claim)
+{
+    return claim->allocation_known && claim->allocated;
+}
+
+/* Who has it may share it on purpose, or only look at it. */
+static bool is_shared(const struct claim *claim, const struct granted_device *device)
+{
+    for (size_t i = 0; i < claim->allocation.len; i++) {
+        const struct granted_device *is = &claim->allocation.v[i];
+
+        if ((is->share_id || is->admin) && strcmp(is->pool, device->pool) == 0 &&
+            strcmp(is->device, device->device) == 0)
+            return true;
+    }
+    return device->share_id;
+}
+
+/* Another claim than that by which the request may have the device, and who has it by that; NULL: none. */
+static const struct claim *find_other(const struct state *state,
+                                      const struct devicemgr_create *request,
+                                      const struct claim *claim,
+                                      const struct granted_device *device)
+{
+    const struct claim *other = is_shared(claim, device) ? NULL : claim->of->first;
+
+    for (; other; other = other->next) {
+        const struct granted_device *theirs = other == claim || !claim_state_kept(other->state)
+                                                  ? NULL
+                                                  : granted_find(&other->devices, device);
+
+        if (theirs && !is_shared(other, theirs) && find_user(state, request, other, false))
+            return other;
+    }
+    return NULL;
+}
+
+/* Of one device of a claim that the request names. A pod that has it by now keeps it. Where the driver has the
+ * same names for it in several claims, the request may be by each of those. */
+static void look_at_device(const struct state *state, const struct devicemgr_create *request,
+                           const struct claim *claim, const struct granted_device *device,
+                           struct look *look)
+{
+    const struct claim *other = find_other(state, request, claim, device);
+    bool ambiguous = false;
+
+    if (!other || find_user(state, request, claim, true))
+        return;
+    for (const struct claim *c = claim->of->first; c; c = c->next) {
+        const struct granted_device *same =
+            c == claim || !claim_state_kept(c->state) ? NULL : granted_find(&c->devices, device);
+
+        if (!same || !names_device(request, same))
+            continue;
+        if (find_user(state, request, c, true))
+            return;
+        ambiguous = true;
+    }
+    look_fini(look);
+    look->step = is_known(claim) && is_known(other) && !ambiguous ? LOOK_REFUSE : LOOK_GO;
+    look->reason = (struct reason){
+        .kind = REASON_CLAIM_HELD, .claim = claim, .user = find_user(state, request, other, false)};
+    ids_add(&look->reason.ids, device->device);
+}
+
+/* GO with a reason is not as bad as REFUSE. */
+static void look_at_holders(const struct state *state, const struct devicemgr_create *request,
+                            const struct claim *claim, struct look *look)
+{
+    for (size_t i = 0; i < claim->devices.len && look->step == LOOK_GO; i++) {
+        if (names_device(request, &claim->devices.v[i]))
+            look_at_device(state, request, claim, &claim->devices.v[i], look);
+    }
+}
+
+/* ---- all ---- */
+
+struct look claimed_look(const struct state *state, const struct devicemgr_create *request)
+{
+    const struct claim *claim = request->cdi_devices_len > 0 ? state->claims.by_key : NULL;
+    struct look look = {0};
+    struct ids unread = {0};
+
+    for (; claim; claim = claim->hh.next) {
+        if (!claim_state_kept(claim->state))
+            continue;
+        add_unread(state, request, claim, &unread);
+        if (look.step == LOOK_GO)
+            look_at_holders(state, request, claim, &look);
+    }
+    if (unread.len == 0)
+        return look;
+    look_fini(&look);
+    look.step = LOOK_REFUSE;
+    look.reason = (struct reason){.kind = REASON_CDI_NOT_READ, .ids = unread};
+    return look;
+}

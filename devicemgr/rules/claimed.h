@@ -1,0 +1,25 @@
+/*
+ * Whether a container may be made with the devices of the claims that it names.
+ */
+#ifndef DEVICEMGR_RULES_CLAIMED_H
+#define DEVICEMGR_RULES_CLAIMED_H
+
+#include "devicemgr/rules/look.h"
+
+struct claim;
+struct devicemgr_create;
+struct state;
+
+/*
+ * The devices of a claim are named by the CDI names that its driver has answered. REFUSE: the runtime would
+ * start it without them; or a container of another pod, which may still run, has one of them by another
+ * claim, although neither is shared on purpose. GO with a reason: that may be so, but nobody knows
+ * enough of the claims to refuse it; a driver that has the same names for a device in each claim leaves
+ * open which it is.
+ */
+struct look claimed_look(const struct state *state, const struct devicemgr_create *request);
+/* Whether the request names a device of the claim, or of any. */
+bool claimed_by(const struct claim *claim, const struct devicemgr_create *request);
+bool claimed_any(const struct state *state, const struct devicemgr_create *request);
+
+#endif

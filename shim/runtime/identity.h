@@ -1,0 +1,36 @@
+/*
+ * What the runtime at the other end of a connection is: its name and version, and what it makes of CDI
+ * devices (cdi_support.h).
+ */
+#ifndef SHIM_RUNTIME_IDENTITY_H
+#define SHIM_RUNTIME_IDENTITY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "devicemgr/dra.h"
+#include "shim/rpc/rpc.h"
+
+/* Longest name and version that are kept. */
+#define IDENTITY_NAME_BYTES_MAX 128
+
+/* For embedding; zeroed but for `cdi` and `user` it knows nothing. */
+struct identity {
+    /* What it makes of CDI devices, once for each connection on which it says so. */
+    void (*cdi)(void *user, enum devicemgr_cdi cdi);
+    void *user;
+    struct rpc_channel *channel;
+    uint64_t timeout_ms; /* of each call */
+    bool asked;          /* on this connection */
+    /* Printable; empty: it has not said yet on this connection. */
+    char name[IDENTITY_NAME_BYTES_MAX];
+    char version[IDENTITY_NAME_BYTES_MAX];
+};
+
+/* Asks, unless it has said on this connection, or is being asked; borrows the channel until
+ * identity_forget(). One that did not answer is asked again by the next call of this. */
+void identity_ask(struct identity *identity, struct rpc_channel *channel, uint64_t timeout_ms);
+/* The connection is over, and the calls on it. */
+void identity_forget(struct identity *identity);
+
+#endif

@@ -1,0 +1,448 @@
+/* Containers with the CDI devices of claims: whether they may be made, and what follows if the runtime cannot
+ * make them. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "claims_world.h"
+#include "devicemgr/things/claim.h"
+#include "devicemgr/things/limits.h"
+
+/* What a request names, in its field and in annotations; with blanks between. */
+static bool create_named(struct world *w, uint64_t number, const char *uid, const char *field,
+                         const char *annotated)
+{
+    char sandbox[32], text[256], *rest = text, *name;
+    const char *names[8];
+    struct devicemgr_create request = {.sandbox_id = sandbox,
+                                       .pod_uid = uid,
+                                       .pod_namespace = w->pod_namespace ? w->pod_namespace : "ns",
+                                       .pod_name = uid,
+                                       .container = "main",
+                                       .cdi_devices = names,
+                                       .deadline_ms = UINT64_MAX};
+    bool asks;
+
+    snprintf(sandbox, sizeof sandbox, "s-%s", uid);
+    snprintf(text, sizeof text, "%s %s", field, annotated);
+    while ((name = strsep(&rest, " "))) {
+        if (*name == '\0')
+            continue;
+        request.cdi_annotated_len += name >= text + strlen(field);
+        names[request.cdi_devices_len++] = name;
+    }
+    asks = devicemgr_create(w->mgr, w->now_ms, number, &request);
+    devicemgr_run(w->mgr);
+    return asks;
+}
+
+#define GPU_0 "example.com/dev=gpu-0"
+#define GPU_1 "example.com/dev=gpu-1"
+
+static void assert_passes(struct world *w, const char *uid, const char *field)
+{
+    assert_false(create_named(w, 77, uid, field, ""));
+    if (w->pending)
+        committed(w);
+    ignore_all(w);
+}
+
+static void runtime_cdi(struct world *w, enum devicemgr_cdi cdi)
+{
+    devicemgr_runtime_cdi(w->mgr, w->now_ms, cdi);
+    devicemgr_run(w->mgr);
+}
+
+/* ---- what the runtime reads ---- */
+
+static void one_that_would_start_without_its_device_is_refused(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0 gpu-1");
+    ignore_all(w);
+    runtime_cdi(w, DEVICEMGR_CDI_NONE);
+    assert_true(create_named(w, 7, "u1", "other.com/x=y " GPU_0, ""));
+    expect_with(w, "verdict 7 refused 9", "container \"main\" of pod \"ns/u1\"",
+                "without the devices of its claim", "does not support CDI", GPU_0, NULL);
+    expect_event(w, "refused - [" GPU_0 "] ns/u1/main cdi-not-read: ");
+    expect_nothing(w); /* nor does it use the claim */
+    assert_passes(w, "u1", "other.com/x=y");
+    assert_passes(w, "u1", "");
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    assert_passes(w, "u1", GPU_0);
+}
+
+static void one_that_reads_annotations_needs_them(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0 gpu-1");
+    runtime_cdi(w, DEVICEMGR_CDI_ANNOTATED);
+    assert_true(create_named(w, 7, "u1", GPU_0 " " GPU_1, GPU_0));
+    expect_with(w, "verdict 7 refused 9", "in annotations only", GPU_1, NULL);
+    assert_false(create_named(w, 8, "u1", GPU_0 " " GPU_1, GPU_1 " " GPU_0));
+    expect(w, "commit claim *");
+    committed(w);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    assert_false(create_named(w, 9, "u1", GPU_0 " " GPU_1, GPU_0));
+    expect_nothing(w);
+}
+
+static void where_nobody_knows_it_passes_and_is_said_once(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    logged(w, "");
+    assert_passes(w, "u1", "other.com/x=y"); /* nobody's that we know */
+    assert_int_equal(logged(w, "not known whether the runtime supports CDI"), 0);
+    assert_passes(w, "u1", GPU_0);
+    assert_passes(w, "u2", GPU_0);
+    assert_int_equal(logged(w, "not known whether the runtime supports CDI"), 1);
+    runtime_cdi(w, DEVICEMGR_CDI_UNKNOWN); /* another one, perhaps */
+    assert_passes(w, "u3", GPU_0);
+    assert_int_equal(logged(w, "not known whether the runtime supports CDI"), 1);
+}
+
+/* ---- who has the device ---- */
+
+/* As drivers do that have a name for each claim's device, and one for all. */
+#define C1_GPU_0 "example.com/dev=c1-0 example.com/dev=all"
+#define C2_GPU_0 "example.com/dev=c2-0 example.com/dev=all"
+#define C2_GPU_1 "example.com/dev=c2-1 example.com/dev=all"
+
+/* Pod u1 has c1's device, which c2 has, too. */
+static void of_two_pods(struct world *w)
+{
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    claim_prepared(w, 5, "c1", "gpu-0:c1-0+all");
+    claim_prepared(w, 6, "c2", "gpu-0:c2-0+all gpu-1:c2-1+all");
+    assert_passes(w, "u1", C1_GPU_0);
+    logged(w, "");
+}
+
+static void both_known(struct world *w)
+{
+    claim_allocated(w, "c1", "p", "gpu-0");
+    claim_allocated(w, "c2", "p", "gpu-0");
+}
+
+static void a_device_of_a_pod_that_runs_is_not_given_to_another(void **state)
+{
+    struct world *w = *state;
+
+    of_two_pods(w);
+    both_known(w);
+    assert_true(create_named(w, 7, "u2", C2_GPU_0, ""));
+    expect_with(w, "verdict 7 refused 14", "container \"main\" of pod \"ns/u2\"",
+                "device gpu-0 of claim c2", "container \"main\" of pod ns/u1", NULL);
+    expect_event(w, "refused - [gpu-0] ns/u2/main claim-held: ");
+    pass(w, LIST_EVERY_MS);
+    expect(w, "list"); /* it may run no more */
+    expect_nothing(w);
+    assert_passes(w, "u3", C1_GPU_0); /* who shares its claim */
+    assert_passes(w, "u2", C2_GPU_1); /* another device of the claim */
+    assert_passes(w, "u1", C1_GPU_0); /* its own, again */
+    sandbox_stopped(w, "s-u2");
+    sandbox_stopped(w, "s-u1");
+    sandbox_stopped(w, "s-u3");
+    assert_passes(w, "u2", C2_GPU_0);
+    assert_int_equal(logged(w, "may still be used"), 0);
+}
+
+static void what_the_list_does_not_show_is_not_in_the_way(void **state)
+{
+    struct world *w = *state;
+
+    of_two_pods(w);
+    both_known(w);
+    pass(w, CLAIM_USER_COMES_MS);
+    assert_true(create_named(w, 7, "u2", C2_GPU_0, ""));
+    expect(w, "verdict 7 refused 14*");
+    expect(w, "list");
+    runtime_listed(w, "u1 u2");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    assert_passes(w, "u2", C2_GPU_0);
+}
+
+static void without_the_cluster_s_word_it_is_said_once(void **state)
+{
+    struct world *w = *state;
+
+    of_two_pods(w);
+    claim_allocated(w, "c2", "p", "gpu-0"); /* of the other's claim nothing is known */
+    assert_passes(w, "u2", C2_GPU_0);
+    assert_passes(w, "u2", C2_GPU_0);
+    assert_int_equal(logged(w, "may still be used by container \"main\" of pod ns/u1"), 1);
+}
+
+/* The pod may share u1's claim, as well as have the other one. */
+static void where_names_do_not_tell_the_claims_apart_it_is_said_once(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    runtime_cdi(w, DEVICEMGR_CDI_READ);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    assert_passes(w, "u1", GPU_0);
+    claim_prepared(w, 6, "c2", "gpu-0");
+    both_known(w);
+    logged(w, "");
+    assert_passes(w, "u1", GPU_0); /* its own, again */
+    assert_int_equal(logged(w, "may still be used"), 0);
+    assert_passes(w, "u2", GPU_0);
+    assert_passes(w, "u2", GPU_0);
+    assert_int_equal(logged(w, "may still be used by container \"main\" of pod ns/u1"), 1);
+}
+
+static void allocate(struct world *w, const char *uid, const char *share_id, bool admin)
+{
+    const struct devicemgr_claim_device device = {DRIVER, "p", "gpu-0", share_id, admin};
+
+    devicemgr_claim_allocation(w->mgr, w->now_ms, uid, true, &device, 1);
+    devicemgr_run(w->mgr);
+}
+
+static void what_is_shared_or_only_looked_at_is_in_nobodys_way(void **state)
+{
+    static const struct {
+        const char *share_id;
+        bool first_looks, second_looks;
+    } cases[] = {{NULL, true, false}, {NULL, false, true}};
+    struct world *w = *state;
+
+    of_two_pods(w);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        allocate(w, "c1", NULL, cases[i].first_looks);
+        allocate(w, "c2", NULL, cases[i].second_looks);
+        assert_passes(w, "u2", C2_GPU_0);
+        sandbox_stopped(w, "s-u2");
+    }
+    assert_int_equal(logged(w, "may still be used"), 0);
+    allocate(w, "c1", NULL, false);
+    allocate(w, "c2", NULL, false);
+    assert_true(create_named(w, 7, "u2", C2_GPU_0, ""));
+}
+
+static void a_pod_of_another_namespace_may_be_hidden(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.hide_other_namespaces = true;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    of_two_pods(w);
+    both_known(w);
+    w->pod_namespace = "other";
+    assert_true(create_named(w, 7, "u2", C2_GPU_0, ""));
+    expect_with(w, "verdict 7 refused 14", "a container of another namespace", NULL);
+    assert_int_equal(logged(w, "pod ns/u1"), 1);
+}
+
+static void who_had_it_before_a_restart_is_asked_for(void **state)
+{
+    struct world *w = *state;
+
+    of_two_pods(w);
+    w->looks = true;
+    world_restart(w);
+    expect(w, "look c1 (ns/c1)");
+    runtime_listed(w, "u1/main u2");
+    ignore_all(w);
+    driver_up(w, 1, DRIVER);
+    both_known(w);
+    assert_true(create_named(w, 7, "u2", C2_GPU_0, ""));
+}
+
+/* ---- what the runtime cannot resolve ---- */
+
+#define ALL "example.com/dev=all"
+#define WORDS                                                                                      \
+    "failed to create containerd container: CDI device injection failed: unresolvable CDI "        \
+    "devices "
+
+static void refused(struct world *w, const char *words)
+{
+    devicemgr_create_refused(w->mgr, w->now_ms, words);
+    devicemgr_run(w->mgr);
+}
+
+static void it_is_prepared_anew(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0:gpu-0+all");
+    claim_prepared(w, 6, "c2", "gpu-1:gpu-1+all");
+    assert_passes(w, "u1", GPU_0 " " ALL);
+    logged(w, "");
+    refused(w, WORDS "other.com/x=y, " GPU_0 ", " ALL); /* of c2 there is no container */
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "prepare c1 *");
+    expect_nothing(w);
+    refused(w, WORDS GPU_0); /* it is being done */
+    expect_nothing(w);
+    claim_answered(w, "gpu-0");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect_nothing(w); /* nobody has asked */
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+    assert_int_equal(logged(w, "claim ns/c1, driver " DRIVER ": "), 2);
+}
+
+static void of_other_words_nothing_comes(void **state)
+{
+    static const char *const words[] = {
+        "",
+        "no such image",
+        "unresolvable CDI devices ",
+        "unresolvable CDI devices , ",
+        WORDS "other.com/x=y",
+        "CDI device injection failed: failed to inject devices: " GPU_0};
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    assert_passes(w, "u1", GPU_0);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        refused(w, words[i]);
+    expect_nothing(w);
+}
+
+/* c1, of which the driver says the same. */
+static void renewed(struct world *w)
+{
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "prepare c1 *");
+    claim_answered(w, "gpu-0");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect_nothing(w);
+}
+
+static void where_that_does_not_help_it_is_done_less_and_less(void **state)
+{
+    uint64_t pause_ms = ANEW_MS_MIN;
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    assert_passes(w, "u1", GPU_0);
+    for (size_t i = 0; i < 8; i++) {
+        refused(w, WORDS GPU_0);
+        renewed(w);
+        pass(w, pause_ms - 1);
+        refused(w, WORDS GPU_0);
+        expect_nothing(w);
+        pass(w, 1);
+        pause_ms = pause_ms * 2 < ANEW_MS_MAX ? pause_ms * 2 : ANEW_MS_MAX;
+    }
+    assert_int_equal(pause_ms, ANEW_MS_MAX);
+    pass(w, ANEW_MS_MAX); /* it was well for so long */
+    refused(w, WORDS GPU_0);
+    renewed(w);
+    pass(w, ANEW_MS_MIN);
+    refused(w, WORDS GPU_0);
+    renewed(w);
+}
+
+static void a_driver_that_fails_it_is_logged(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    assert_passes(w, "u1", GPU_0);
+    refused(w, WORDS GPU_0);
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "prepare c1 *");
+    claim_failed(w, 13, "no space");
+    expect_nothing(w);
+    assert_int_equal(logged(w, "preparing it anew failed: no space"), 1);
+    prepare(w, 6, "c1"); /* the kubelet's own, then */
+    expect(w, "prepare c1 *");
+}
+
+static void one_that_is_away_is_waited_for_and_given_up(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    assert_passes(w, "u1", GPU_0);
+    driver_lost(w, 1, "crashed");
+    refused(w, WORDS GPU_0);
+    expect_nothing(w);
+    driver_connected(w, 1);
+    renewed(w);
+    driver_lost(w, 1, "crashed");
+    pass(w, ANEW_MS_MIN);
+    refused(w, WORDS GPU_0);
+    pass(w, CLAIM_HOLD_MS);
+    driver_connected(w, 1);
+    expect_nothing(w);
+}
+
+static void the_kubelet_s_own_requests_join_and_follow(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    assert_passes(w, "u1", GPU_0);
+    refused(w, WORDS GPU_0);
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "prepare c1 *");
+    prepare(w, 6, "c1");
+    sandbox_stopped(w, "s-u1");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    unprepare(w, 7, "c1");
+    expect_nothing(w);
+    claim_answered(w, "gpu-0");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "claim 6 done: gpu-0");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "unprepare c1 *");
+    claim_unprepared(w);
+    refused(w, WORDS GPU_0); /* it is over */
+    committed(w);
+    refused(w, WORDS GPU_0);
+    ignore_all(w);
+    expect_drivers(w, DRIVER "+");
+}
+
+int main(void)
+{
+#define CLAIMS_TEST(test) cmocka_unit_test_setup_teardown(test, claims_setup, world_teardown)
+    const struct CMUnitTest tests[] = {
+        CLAIMS_TEST(one_that_would_start_without_its_device_is_refused),
+        CLAIMS_TEST(one_that_reads_annotations_needs_them),
+        CLAIMS_TEST(where_nobody_knows_it_passes_and_is_said_once),
+        CLAIMS_TEST(a_device_of_a_pod_that_runs_is_not_given_to_another),
+        CLAIMS_TEST(what_the_list_does_not_show_is_not_in_the_way),
+        CLAIMS_TEST(without_the_cluster_s_word_it_is_said_once),
+        CLAIMS_TEST(where_names_do_not_tell_the_claims_apart_it_is_said_once),
+        CLAIMS_TEST(what_is_shared_or_only_looked_at_is_in_nobodys_way),
+        CLAIMS_TEST(a_pod_of_another_namespace_may_be_hidden),
+        CLAIMS_TEST(who_had_it_before_a_restart_is_asked_for),
+        CLAIMS_TEST(it_is_prepared_anew),
+        CLAIMS_TEST(of_other_words_nothing_comes),
+        CLAIMS_TEST(where_that_does_not_help_it_is_done_less_and_less),
+        CLAIMS_TEST(a_driver_that_fails_it_is_logged),
+        CLAIMS_TEST(one_that_is_away_is_waited_for_and_given_up),
+        CLAIMS_TEST(the_kubelet_s_own_requests_join_and_follow),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
