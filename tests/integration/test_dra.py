@@ -8,9 +8,12 @@ import threading
 import grpc
 import pytest
 
+from bound import Bound
 from dra_driver import ALPHA, HEALTH, V1, V1BETA1, Driver
 from kubelet_drivers import claim
-from protos import dra_health
+from process import MIB
+from protos import dra, dra_health
+from telling import tell
 from waiting import GENEROUS_S, wait_until
 
 GPU = "gpu.example.com"
@@ -350,3 +353,24 @@ def test_a_call_that_the_kubelet_gives_up(bridge, kubelet, make_driver):
     release.set()
     driver.on_prepare = driver._devices
     assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
+
+
+@pytest.mark.release
+def test_an_answer_that_is_too_large_costs_little(request, shim, bridge, kubelet, make_driver):
+    """It is refused by its length; the most that is taken costs 16 times its size while it is read."""
+    driver = make_driver(services=[V1])
+    kubelet.wait_registered(GPU)
+    kubelet.prepare(GPU, [claim("c-0")])
+
+    def answering(size):
+        device = dra.Device(request_names=["gpu"], pool_name="p", device_name="d")
+        return lambda _claim: [device] * (size // (device.ByteSize() + 2))
+
+    bound = Bound(shim)
+    for uid, size in (("c-1", 15 * MIB), ("c-2", MIB - 32 * 1024)):
+        driver.on_prepare = answering(size)
+        assert kubelet.prepare(GPU, [claim(uid)])[uid].error
+    tell(request, f"a DRA driver's answers of 15 MiB and 1 MiB: the daemon grew by {bound.growth_mib():.1f} MiB")
+    bound.check(18 * MIB)
+    driver.on_prepare = driver._devices
+    assert kubelet.prepare(GPU, [claim("c-3")])["c-3"].devices

@@ -20,6 +20,9 @@ class Bound:
         self._sanitized = is_sanitized(shim.pid)
         self.before = self._peak.before
 
+    def growth_mib(self):
+        return self._peak.growth() / MIB
+
     def check(self, bytes_max):
         growth = self._peak.growth()
         print(f"{growth / MIB:.1f} MiB of {(bytes_max + SLACK_BYTES) / MIB:.1f}")
