@@ -37,7 +37,7 @@ def overlayfs_works(directory):
     return mounted
 
 
-def config_text(directory):
+def config_text(directory, cri=""):
     snapshotter = "overlayfs" if overlayfs_works(directory) else "native"
     return f"""version = 2
 root = "{directory}/root"
@@ -62,6 +62,7 @@ disabled_plugins = [
   restrict_oom_score_adj = true
   stream_server_address = "127.0.0.1"
   stream_server_port = "0"
+  {cri}
 
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "{directory}/cni/bin"
@@ -79,10 +80,10 @@ disabled_plugins = [
 """
 
 
-def write_setup(directory):
-    """Writes config.toml and images.tar: all that a containerd of our own needs."""
+def write_setup(directory, cri=""):
+    """Writes config.toml and images.tar: all that a containerd of our own needs; `cri`: more of CRI's settings."""
     directory = pathlib.Path(directory)
-    (directory / "config.toml").write_text(config_text(directory))
+    (directory / "config.toml").write_text(config_text(directory, cri))
     images.write_archive(directory / "images.tar")
 
 
@@ -144,8 +145,11 @@ def _remove_cgroups():
 class Containerd:
     """start() it, use `socket`, stop() it: stop() fails if anything of it is left behind."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, path=None, cri=""):
+        """`path`: where its programs are looked for, like $PATH; `cri`: more of CRI's settings."""
         self.directory = pathlib.Path(directory)
+        self._cri = cri
+        self._environment = {**os.environ, **({"PATH": path} if path else {})}
         self.socket = self.directory / "c.sock"
         self.log_path = self.directory / "containerd.log"
         self._process = None
@@ -153,11 +157,11 @@ class Containerd:
 
     def start(self):
         if not (self.directory / "config.toml").exists():
-            write_setup(self.directory)
+            write_setup(self.directory, self._cri)
         with open(self.log_path, "ab") as log:
             # A process group of its own: Ctrl-C at the terminal must not end it before its pods.
             self._process = subprocess.Popen(
-                ["containerd", "--config", self.directory / "config.toml"],
+                ["containerd", "--config", self.directory / "config.toml"], env=self._environment,
                 stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
         with self.client() as client:
             client.wait_ready()
@@ -173,7 +177,7 @@ class Containerd:
 
     def _ctr(self, *words):
         return subprocess.run(["ctr", "--address", self.socket, "--namespace", "k8s.io", *words],
-                              check=True, capture_output=True, encoding="utf-8").stdout
+                              env=self._environment, check=True, capture_output=True, encoding="utf-8").stdout
 
     def client(self):
         return Client(self.socket)
