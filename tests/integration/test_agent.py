@@ -627,6 +627,49 @@ def test_credential_plugins_that_fail(directory, make_agent, server, feed, scrip
     assert server.requests == []
 
 
+@pytest.mark.parametrize("script, words", [
+    ("kill -9 $$", "status 137"), ("head -c 2000000 /dev/zero | tr '\\0' x >&2; exit 1", "status 1")],
+    ids=["dies", "floods-its-errors"])
+def test_credential_plugins_that_die(directory, make_agent, server, feed, script, words):
+    """And are run again: the next time they work."""
+    server.tokens = {"t": "x"}
+    (directory / "now").write_text(CREDENTIAL % "t")
+    once = f"if mkdir {directory}/first 2>/dev/null; then {script}; else cat {directory}/now; fi"
+    make_agent(plugin_config(directory, server, once), node_name=NODE)
+    feed.wait_state(lambda state: words in state.trouble and not state.reached, words)
+    assert server.requests == []
+    feed.wait_fact(proto.NODE, node_uid(server))
+
+
+def test_a_credential_plugin_that_hangs_is_killed(directory, make_agent, server, feed):
+    """After half a minute, in which all else goes on."""
+    script = f"echo $$ >{directory}/pid; exec sleep 1000000"
+    make_agent(plugin_config(directory, server, script), node_name=NODE)
+    wait_until(lambda: (directory / "pid").exists() and (directory / "pid").read_text(), "it runs")
+    number = int((directory / "pid").read_text())
+    feed.begin(**set_capacity())
+    feed.stop()
+    feed.start()
+    wait_until(lambda: feed.reports, "the daemon is told")
+    feed.wait_state(lambda state: "its credential plugin" in state.trouble, "it has not answered")
+    wait_until(lambda: not pathlib.Path(f"/proc/{number}").exists(), "it is killed")
+    assert server.requests == []
+
+
+def test_a_credential_that_ends_is_asked_for_anew(directory, make_agent, server, feed):
+    """Each time that it is used, since it is over at once; but not more often than each ten seconds."""
+    server.tokens = {"t1": "x", "t2": "x"}
+    over = CREDENTIAL.replace('"token":"%s"', '"token":"%s","expirationTimestamp":"2020-01-01T00:00:00Z"')
+    (directory / "now").write_text(over % "t1")
+    make_agent(plugin_config(directory, server, f"echo x >>{directory}/asked; cat {directory}/now"), node_name=NODE)
+    feed.wait_fact(proto.NODE, node_uid(server))
+    (directory / "now").write_text(over % "t2")
+    asked = wait_until(lambda: feed.order(**set_capacity("vendor.com/none")).outcome == proto.DONE
+                       and (directory / "asked").read_text().count("x") >= 2
+                       and (directory / "asked").read_text().count("x"), "it is asked again")
+    assert asked == 2
+
+
 def test_a_program_that_is_not_there(directory, make_agent, server, feed):
     make_agent(plugin_config(directory, server, "", command="/nonexistent/plugin"), node_name=NODE)
     feed.wait_state(lambda state: "no such file" in state.trouble, "it cannot be run")

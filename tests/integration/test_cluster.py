@@ -1,6 +1,8 @@
 """Daemon and agent together, at a scripted API server."""
 
 import json
+import os
+import signal
 
 import grpc
 import pytest
@@ -106,6 +108,21 @@ def test_a_new_agent_takes_over(shim, agent, server, make_plugin, directory, clo
     shim.start()
     lose_plugin(shim, make_plugin)
     wait_until(lambda: capacity(server) == "0", "the node's capacity is 0")
+
+
+def test_no_container_waits_for_the_cluster(shim, agent, server, make_plugin, make_client):
+    """The API server answers nothing, the agent stands still, then there is none."""
+    server.wait_watched("nodes")
+    server.fault(Fault(silence=True), times=None)
+    server.end_watches()
+    make_plugin(shim, GPU, ["g0", "g1", "g2"])
+    shim.wait_log("\"vendor.com_gpu.sock\" is active")
+    client = make_client(shim)
+    client.run(client.run_pod("one"), "main", annotations=by_token(GPU, "g0"))
+    os.kill(agent.pid, signal.SIGSTOP)
+    client.run(client.run_pod("two"), "main", annotations=by_token(GPU, "g1"))
+    agent.kill()
+    client.run(client.run_pod("three"), "main", annotations=by_token(GPU, "g2"))
 
 
 def owed(shim):
