@@ -70,7 +70,8 @@ void devicemgr_release(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, 
  * server where there is one (devicemgr_settings.cluster) and it is not to be `here`, else by stopping its
  * containers; nothing of it is made any more until that is taken back. Answered when it is durable, not
  * when the pod has ended, which is an event (ports.h). ABORTED: it is being done, but a restart forgets it
- * until the store takes it. What is asked for again has the shorter grace. Grace: at least 1 s.
+ * until the store takes it. UNAVAILABLE: the runtime has not been listed since the start. What is asked for
+ * again has the shorter grace. Grace: at least 1 s.
  */
 void devicemgr_end(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, const char *pod,
                    uint64_t grace_ms, bool here, const char *reason, uint64_t at_s);

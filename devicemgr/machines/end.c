@@ -447,7 +447,7 @@ void ends_commit_began(struct ends *ends, uint64_t commit)
 static void committed_one(struct ends *ends, struct ending *ending)
 {
     ending->commit = 0;
-    if (!ending->changed)
+    if (!ending->changed || ending->state != ENDING_ASKED) /* who asks at once is one who asks */
         advance(ends, ending);
     if (ending_is_over(ending) && !ending->changed && !ending_told(ending)) {
         happened_to_pod(ends->state, DEVICEMGR_EVENT_ENDED, ending,

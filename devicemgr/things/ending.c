@@ -146,12 +146,13 @@ void ending_set_state(struct ending *ending, enum ending_state state)
 void ending_set_restored(struct ending *ending, enum ending_state state, uint64_t due_ms,
                          bool static_pod, bool earlier_boot)
 {
-    ending->state = state;
+    /* what runs by now is not known */
+    ending->state = state == ENDING_STOPPED ? ENDING_STOPPING : state;
     ending->due_ms = due_ms;
     ending->static_pod = static_pod;
     ending->earlier_boot = earlier_boot;
     for (struct ending_ask *ask = ending->asks; ask; ask = ask->next)
-        ask->told = ending_is_over(ending);
+        ask->told = state == ENDING_STOPPED || state == ENDING_EVICTED;
 }
 
 void ending_set_static(struct ending *ending)

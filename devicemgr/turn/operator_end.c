@@ -88,10 +88,16 @@ void devicemgr_end(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, cons
     state_at(state, now_ms);
     for (const struct pod *p = state->pods.by_uid; p; p = p->hh.next)
         look_at(&sought, p->uid, p->pod_namespace, p->name);
+    for (const struct ending *e = state->endings.by_uid; e; e = e->hh.next) {
+        if (!pods_find(&state->pods, e->pod_uid)) /* not listed since the start */
+            look_at(&sought, e->pod_uid, e->pod_namespace, e->pod_name);
+    }
     if (!may_begin(mgr, number, &sought, reason))
         return;
     if (sought.uid)
         ends_order(&mgr->ends, number, sought.uid, &request);
+    else if (!state->listing.listed)
+        refuse(mgr, number, CODE_UNAVAILABLE, "the runtime has not said yet what there is");
     else
         refuse(mgr, number, CODE_NOT_FOUND, "the runtime knows no such pod");
 }

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tests/sim/end_world.h"
 #include "tests/sim/property.h"
 #include "tests/sim/world.h"
 
@@ -150,6 +151,8 @@ static bool run_seed(uint64_t seed, const struct arguments *args)
 
     alarm(SEED_SECONDS_MAX);
     holds = world_run(&world, &play);
+    if (holds)
+        holds = end_world_run(&world);
     if (args->decisions)
         decisions_write(&world, args->decisions);
     if (!holds && !args->verbose && !args->quiet) {

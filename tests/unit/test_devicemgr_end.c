@@ -421,6 +421,24 @@ static void it_goes_on_after_a_restart(void **state)
     expect(w, "verdict 12 " REFUSED_OF_U1);
 }
 
+/* Before the runtime has been listed nobody knows which pods there are, but those that are ended. */
+static void what_is_asked_for_at_a_start(void **state)
+{
+    struct world *w = *state;
+
+    stopping(w, 30000);
+    world_restart(w);
+    end_here(w, 1, "ns/u2", 30000);
+    expect(w, "steer 1 refused 14: the runtime has not said yet what there is");
+    end_here(w, 2, "ns/u1", 2000);
+    expect(w, "commit ending u1");
+    committed(w);
+    expect(w, "steered 2: *");
+    stored(w);
+    listed(w, RUNS, NULL);
+    expect(w, "stop c-u1-main in 2000ms");
+}
+
 static void another_boot_begins_its_grace_anew(void **state)
 {
     struct world *w = *state;
@@ -640,6 +658,7 @@ int main(void)
         HERE(others_want_it_still),
         HERE(what_was_not_sent_is_taken_back_whole),
         HERE(it_goes_on_after_a_restart),
+        HERE(what_is_asked_for_at_a_start),
         HERE(another_boot_begins_its_grace_anew),
         HERE(what_cannot_be_stored_is_done_all_the_same),
         HERE(a_pod_that_is_gone_is_forgotten),
