@@ -151,8 +151,6 @@ void devicemgr_slice(struct devicemgr *mgr, uint64_t now_ms, const char *uid, co
                      const char *pool, const char *const *devices, size_t devices_len);
 /* It is no more. */
 void devicemgr_slice_gone(struct devicemgr *mgr, uint64_t now_ms, const char *uid);
-/* None of those that were told of is known to be there: they are told anew. */
-void devicemgr_slices_forget(struct devicemgr *mgr, uint64_t now_ms);
 
 struct devicemgr_claim_device {
     const char *driver;

@@ -93,6 +93,7 @@ static void put_driver(json_t *one, const ProtobufCMessage *message)
 
     json_value_set(one, "name", json_value_text(row->name));
     json_value_set(one, "services", json_value_texts(row->services, row->n_services));
+    json_value_set(one, "wiped", json_boolean(row->wiped));
 }
 
 static json_t *bytes_or_null(bool is_there, const ProtobufCBinaryData *bytes)
@@ -108,16 +109,35 @@ static json_t *bytes_or_null(bool is_there, const ProtobufCBinaryData *bytes)
     return value;
 }
 
+static json_t *user_of(const Checkpoint__V1__ClaimUser *user)
+{
+    json_t *one = must(json_object());
+
+    json_value_set(one, "sandbox", json_value_text(user->sandbox_id));
+    json_value_set(one, "container", json_value_text(user->container));
+    json_value_set(one, "pod", json_value_text(user->pod));
+    return one;
+}
+
 static void put_claim(json_t *one, const ProtobufCMessage *message)
 {
     const Checkpoint__V1__Claim *row = (const Checkpoint__V1__Claim *)message;
+    json_t *users = must(json_array());
 
+    for (size_t i = 0; i < row->n_users; i++)
+        json_value_append(users, user_of(row->users[i]));
     json_value_set(one, "uid", json_value_text(row->uid));
     json_value_set(one, "driver", json_value_text(row->driver));
     json_value_set(one, "namespace", json_value_text_or_null(row->namespace_));
     json_value_set(one, "name", json_value_text_or_null(row->name));
     json_value_set(one, "state", json_value_text(row->state));
     json_value_set(one, "answer", bytes_or_null(row->has_response, &row->response));
+    json_value_set(one, "sent", json_boolean(row->sent));
+    json_value_set(one, "local", json_boolean(row->local));
+    json_value_set(one, "users", users);
+    json_value_set(one, "preparedMs",
+                   row->prepared_ms > 0 ? json_value_number(row->prepared_ms) : json_null());
+    json_value_set(one, "preparedBoot", json_value_text_or_null(row->boot_id));
 }
 
 static json_t *ask_of(const Checkpoint__V1__EndingAsk *ask)

@@ -1,5 +1,7 @@
 #include "devicemgr/store/store_scan.h"
 
+#include <string.h>
+
 #include "devicemgr/store/store_db.h"
 #include "devicemgr/store/store_table.h"
 
@@ -52,6 +54,12 @@ int store_db_scan(sqlite3 *db, struct store_found *found,
         rc = SQLITE_OK;
     for (int i = 0; i < STORE_TABLE_META && rc == SQLITE_OK; i++)
         rc = look_at_table(db, i, found, each, user);
+    if (rc == SQLITE_OK) {
+        char value[sizeof STORE_LOST_NONE];
+
+        found->lost = store_meta_get(db, STORE_META_LOST, value, sizeof value) &&
+                      strcmp(value, STORE_LOST_NONE) != 0;
+    }
     if ((rc & 0xff) == SQLITE_CORRUPT && found->words[0] != '\0')
         return SQLITE_OK; /* as it was found to be */
     return rc;

@@ -135,13 +135,6 @@ void devicemgr_slice_gone(struct devicemgr *mgr, uint64_t now_ms, const char *ui
     cluster_taints_drop_slice(&mgr->state.tainted.cluster, uid);
 }
 
-void devicemgr_slices_forget(struct devicemgr *mgr, uint64_t now_ms)
-{
-    state_at(&mgr->state, now_ms);
-    slices_fini(&mgr->state.slices);
-    cluster_taints_drop_slices(&mgr->state.tainted.cluster);
-}
-
 void devicemgr_claim_allocation(struct devicemgr *mgr, uint64_t now_ms, const char *uid,
                                 bool allocated, const struct devicemgr_claim_device *devices,
                                 size_t devices_len)

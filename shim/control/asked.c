@@ -44,9 +44,9 @@ const struct asked *asked_begin(struct asked_book *book, struct rpc_incoming *ca
     return asked;
 }
 
-void asked_by(const struct asked *asked, const char *reason, char *out, size_t size)
+void asked_by(const struct asked *asked, const char *reason, char out[static ASKED_BY_BYTES_MAX])
 {
-    snprintf(out, size, "by uid %u%s%s", asked->uid, reason[0] ? ": " : "", reason);
+    snprintf(out, ASKED_BY_BYTES_MAX, "by uid %u%s%s", asked->uid, reason[0] ? ": " : "", reason);
 }
 
 static void forget(struct asked_book *book, struct asked *asked)

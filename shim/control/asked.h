@@ -12,6 +12,7 @@
 #include <protobuf-c/protobuf-c.h>
 
 #include "devicemgr/ports.h"
+#include "shim/events/limits.h"
 #include "shim/rpc/rpc.h"
 
 /* One of them. */
@@ -44,8 +45,10 @@ const struct asked *asked_begin(struct asked_book *book, struct rpc_incoming *ca
                                 void (*done)(void *user, const struct asked *asked,
                                              const struct devicemgr_steered *steered),
                                 void *user);
+/* As much as an event has. */
+#define ASKED_BY_BYTES_MAX (EVENTS_TEXT_BYTES_MAX + 1)
 /* Who asks, and why ("": he does not say), as events have it; cut if it does not fit. */
-void asked_by(const struct asked *asked, const char *reason, char *out, size_t size);
+void asked_by(const struct asked *asked, const char *reason, char out[static ASKED_BY_BYTES_MAX]);
 /* The port of the device manager: `number` is in the book. */
 void asked_done(struct asked_book *book, uint64_t number, const struct devicemgr_steered *steered);
 /* Frees them all; the calls are over. */

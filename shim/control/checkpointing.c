@@ -87,7 +87,7 @@ static void add_finding(Control__V1__CheckpointVerifyResponse *response,
                         const struct rows_finding *finding)
 {
     static const char *const KINDS[] = {
-        [ROWS_FINDING_FILE] = "file", [ROWS_FINDING_ROW] = "row", [ROWS_FINDING_DEVICE] = "device"};
+        [ROWS_FINDING_FILE] = "file", [ROWS_FINDING_ROW] = "row", [ROWS_FINDING_LOST] = "lost", [ROWS_FINDING_DEVICE] = "device"};
     Control__V1__CheckpointFinding *out = must(malloc(sizeof *out));
 
     control__v1__checkpoint_finding__init(out);

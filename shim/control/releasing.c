@@ -82,11 +82,11 @@ void releasing_call(struct releasing *releasing, struct rpc_incoming *call,
 {
     const struct asked *asked =
         asked_begin(releasing->asked, call, &request->base, on_done, releasing);
-    char by[EVENTS_TEXT_BYTES_MAX + 1];
+    char by[ASKED_BY_BYTES_MAX];
 
     if (!asked)
         return;
-    asked_by(asked, request->reason, by, sizeof by);
+    asked_by(asked, request->reason, by);
     devicemgr_release(host_core(releasing->host), boot_now_ms(), asked->number, request->pod, by,
                       request->dry_run);
     host_kick(releasing->host);

@@ -10,7 +10,6 @@
 #include "shim/boot_clock.h"
 #include "shim/must.h"
 
-#define SAID_BYTES_MAX (EVENTS_TEXT_BYTES_MAX + 1)
 
 struct steering {
     struct host *host;
@@ -98,7 +97,7 @@ static void say(struct steering *steering, const struct asked *asked)
         [CONTROL__V1__STEER_REQUEST__WHAT__UNTAINT] = "untainted",
     };
     const Control__V1__SteerRequest *request = (const void *)asked->request;
-    char text[SAID_BYTES_MAX];
+    char text[ASKED_BY_BYTES_MAX];
     const struct event_said said = {.kind = KINDS[request->what],
                                     .resource = request->resource,
                                     .ids = (const char *const *)request->ids,
@@ -113,7 +112,7 @@ static void say(struct steering *steering, const struct asked *asked)
         snprintf(text, sizeof text, "by uid %u: %" PRIu64 " s longer", asked->uid,
                  request->more_ms / 1000);
     else
-        asked_by(asked, request->reason, text, sizeof text);
+        asked_by(asked, request->reason, text);
     events_say(steering->events, &said);
 }
 

@@ -12,9 +12,15 @@
 /* So many are told one by one. */
 #define ROWS_FINDINGS_MAX 100
 
+#define ROWS_LOST_WORDS                                                                            \
+    "rows were lost, or come from another file, and the runtime has not been listed since: what "  \
+    "is "                                                                                          \
+    "there may not be all"
+
 enum rows_finding_kind {
     ROWS_FINDING_FILE,   /* SQLite's word against the file */
     ROWS_FINDING_ROW,    /* its checksum does not fit, or it makes no sense: it would be left out */
+    ROWS_FINDING_LOST,   /* it says itself that rows were lost: what is there may not be all */
     ROWS_FINDING_DEVICE, /* it is in rows of several pods, of which one at most may run with it */
 };
 

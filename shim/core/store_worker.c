@@ -202,6 +202,8 @@ static void on_look_work(uv_work_t *work)
     if (store_look(worker->store, &look->found, note_row, worker, worker->error,
                    sizeof worker->error) < 0)
         look->error = worker->error;
+    if (look->found.lost)
+        rows_found_add(&look->findings, ROWS_FINDING_LOST, "%s", ROWS_LOST_WORDS);
     if (look->found.words[0] != '\0')
         rows_found_add(&look->findings, ROWS_FINDING_FILE, "%s", look->found.words);
     rows_check(worker->scratch, worker->seen, worker->seen_len, &look->findings);

@@ -112,7 +112,8 @@ static enum command_exit run(const struct command_line *line, struct client *cli
     if (fflush(stdout) == 0)
         return COMMAND_OK;
     if (errno != EPIPE) /* whoever read it has enough */
-        fprintf(stderr, "error: the answer cannot be written: %s\n", strerror(errno));
+        fprintf(stderr, "error: the answer cannot be written: %s%s\n", strerror(errno),
+                line->command->changes ? "; the command has done what it was to do" : "");
     return COMMAND_FAILED;
 }
 

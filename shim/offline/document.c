@@ -1,6 +1,5 @@
 #include "shim/offline/document.h"
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,105 +8,10 @@
 #include <jansson.h>
 
 #include "cri-proto/checkpoint_v1.pb-c.h"
-#include "devicemgr/kubelet_file/base64.h"
 #include "devicemgr/store/store.h"
 #include "shim/checkpoint_json.h"
 #include "shim/must.h"
-
-/* A row that is being read; the first thing that is wrong with it counts. */
-struct reading {
-    struct document *document;
-    const char *list;
-    size_t index;
-    char *err;
-    size_t err_bytes;
-};
-
-static int wrong(const struct reading *at, const char *what)
-{
-    snprintf(at->err, at->err_bytes, "%s[%zu]: %s", at->list, at->index, what);
-    return -1;
-}
-
-/* json_unpack() that says what does not fit; nothing may be left over. */
-static int unpack(const struct reading *at, json_t *value, const char *format, ...)
-{
-    json_error_t error;
-    va_list args;
-    int rc;
-
-    va_start(args, format);
-    rc = json_vunpack_ex(value, &error, JSON_STRICT, format, args);
-    va_end(args);
-    return rc < 0 ? wrong(at, error.text) : 0;
-}
-
-/* ---- values ---- */
-
-static int text_or_empty(const struct reading *at, const json_t *value, const char *key, char **out)
-{
-    char words[96];
-
-    if (json_is_null(value)) {
-        *out = (char *)(uintptr_t) "";
-        return 0;
-    }
-    *out = (char *)(uintptr_t)json_string_value(value);
-    if (*out)
-        return 0;
-    snprintf(words, sizeof words, "%s is neither a text nor null", key);
-    return wrong(at, words);
-}
-
-static int number_from_0(const struct reading *at, json_int_t value, json_int_t max,
-                         const char *key)
-{
-    char words[96];
-
-    if (value >= 0 && value <= max)
-        return 0;
-    snprintf(words, sizeof words, "%s is out of range", key);
-    return wrong(at, words);
-}
-
-/* The array is the caller's to free; its texts are the list's. */
-static int texts_of(const struct reading *at, const json_t *list, const char *key, char ***out,
-                    size_t *len)
-{
-    char words[96];
-    size_t i;
-    json_t *one;
-    char **texts;
-
-    snprintf(words, sizeof words, "%s is no list of texts", key);
-    if (!json_is_array(list))
-        return wrong(at, words);
-    texts = must(calloc(json_array_size(list) + 1, sizeof *texts));
-    json_array_foreach(list, i, one)
-    {
-        texts[i] = (char *)(uintptr_t)json_string_value(one);
-        if (!texts[i]) {
-            free(texts);
-            return wrong(at, words);
-        }
-    }
-    *out = texts;
-    *len = json_array_size(list);
-    return 0;
-}
-
-static void add_row(const struct reading *at, enum devicemgr_record_kind kind, const char *a,
-                    const char *b, const char *c, const ProtobufCMessage *message)
-{
-    uint8_t *value = must(malloc(protobuf_c_message_get_packed_size(message) + 1));
-    const struct devicemgr_record record = {.kind = kind,
-                                            .key = {a, b, c},
-                                            .value = value,
-                                            .value_bytes = protobuf_c_message_pack(message, value)};
-
-    rows_add(&at->document->rows, &record);
-    free(value);
-}
+#include "shim/offline/document_reading.h"
 
 /* ---- resources ---- */
 
@@ -132,13 +36,13 @@ static int read_nodes(const struct reading *at, const json_t *list, Checkpoint__
     json_t *one;
 
     if (!json_is_array(list))
-        return wrong(at, "numaNodes is no list");
+        return reading_wrong(at, "numaNodes is no list");
     device->numa_nodes = must(calloc(json_array_size(list) + 1, sizeof *device->numa_nodes));
     device->n_numa_nodes = json_array_size(list);
     json_array_foreach(list, i, one)
     {
         if (!json_is_integer(one))
-            return wrong(at, "numaNodes is no list of numbers");
+            return reading_wrong(at, "numaNodes is no list of numbers");
         device->numa_nodes[i] = json_integer_value(one);
     }
     return 0;
@@ -150,7 +54,7 @@ static int read_devices(const struct reading *at, const json_t *list, struct dev
     json_t *one;
 
     if (!json_is_array(list))
-        return wrong(at, "devices is no list");
+        return reading_wrong(at, "devices is no list");
     devices->v = must(calloc(json_array_size(list) + 1, sizeof *devices->v));
     devices->pointers = must(calloc(json_array_size(list) + 1, sizeof(void *)));
     json_array_foreach(list, i, one)
@@ -162,8 +66,8 @@ static int read_devices(const struct reading *at, const json_t *list, struct dev
         checkpoint__v1__device__init(device);
         devices->pointers[i] = device;
         devices->len++;
-        if (unpack(at, one, "{s:s, s:b, s:o}", "id", &device->id, "healthy", &healthy, "numaNodes",
-                   &nodes) < 0 ||
+        if (reading_unpack(at, one, "{s:s, s:b, s:o}", "id", &device->id, "healthy", &healthy,
+                           "numaNodes", &nodes) < 0 ||
             read_nodes(at, nodes, device) < 0)
             return -1;
         device->healthy = healthy;
@@ -174,9 +78,9 @@ static int read_devices(const struct reading *at, const json_t *list, struct dev
 static int read_away(const struct reading *at, const json_t *since, Checkpoint__V1__Resource *row)
 {
     if (!row->stopped)
-        return json_is_null(since) ? 0 : wrong(at, "awaySinceMs of one that is not away");
+        return json_is_null(since) ? 0 : reading_wrong(at, "awaySinceMs of one that is not away");
     if (!json_is_integer(since) || json_integer_value(since) < 0)
-        return wrong(at, "awaySinceMs is no number of milliseconds");
+        return reading_wrong(at, "awaySinceMs is no number of milliseconds");
     row->stopped_ms = (uint64_t)json_integer_value(since);
     return 0;
 }
@@ -188,24 +92,25 @@ static int read_resource(const struct reading *at, json_t *value)
     const json_t *socket, *list, *reason, *since, *boot;
     int start, preferred, away, rc;
 
-    rc = unpack(at, value, "{s:s, s:o, s:b, s:b, s:o, s:b, s:o, s:o, s:o}", "name", &row.name,
-                "socket", &socket, "preStart", &start, "preferred", &preferred, "devices", &list,
-                "away", &away, "awayFor", &reason, "awaySinceMs", &since, "awayBoot", &boot);
+    rc = reading_unpack(at, value, "{s:s, s:o, s:b, s:b, s:o, s:b, s:o, s:o, s:o}", "name",
+                        &row.name, "socket", &socket, "preStart", &start, "preferred", &preferred,
+                        "devices", &list, "away", &away, "awayFor", &reason, "awaySinceMs", &since,
+                        "awayBoot", &boot);
     if (rc < 0)
         return rc;
     row.pre_start_required = start;
     row.get_preferred_allocation_available = preferred;
     row.stopped = away;
-    if (text_or_empty(at, socket, "socket", &row.endpoint) < 0 ||
-        text_or_empty(at, reason, "awayFor", &row.stop_reason) < 0 ||
-        text_or_empty(at, boot, "awayBoot", &row.stopped_boot_id) < 0 ||
+    if (reading_text_or_empty(at, socket, "socket", &row.endpoint) < 0 ||
+        reading_text_or_empty(at, reason, "awayFor", &row.stop_reason) < 0 ||
+        reading_text_or_empty(at, boot, "awayBoot", &row.stopped_boot_id) < 0 ||
         read_away(at, since, &row) < 0)
         return -1;
     rc = read_devices(at, list, &devices);
     row.devices = devices.pointers;
     row.n_devices = devices.len;
     if (rc == 0)
-        add_row(at, DEVICEMGR_RECORD_RESOURCE, row.name, "", "", &row.base);
+        reading_add_row(at, DEVICEMGR_RECORD_RESOURCE, row.name, "", "", &row.base);
     devices_fini(&devices);
     return rc;
 }
@@ -221,17 +126,19 @@ static int read_allocation(const struct reading *at, json_t *value)
     char *ignored;
     int cached;
 
-    if (unpack(at, value, "{s:s, s:s, s:s, s:o, s:s, s:b, s:o}", "podUid", &row.pod_uid,
-               "container", &row.container, "resource", &row.resource, "ids", &ids, "chosenBy",
-               &chosen_by, "optionsCached", &cached, "optionsBoot", &boot) < 0 ||
-        text_or_empty(at, boot, "optionsBoot", &ignored) < 0)
+    if (reading_unpack(at, value, "{s:s, s:s, s:s, s:o, s:s, s:b, s:o}", "podUid", &row.pod_uid,
+                       "container", &row.container, "resource", &row.resource, "ids", &ids,
+                       "chosenBy", &chosen_by, "optionsCached", &cached, "optionsBoot",
+                       &boot) < 0 ||
+        reading_text_or_empty(at, boot, "optionsBoot", &ignored) < 0)
         return -1;
     row.own_choice = strcmp(chosen_by, "shim") == 0;
     if (!row.own_choice && strcmp(chosen_by, "kubelet") != 0)
-        return wrong(at, "chosenBy is neither shim nor kubelet");
-    if (texts_of(at, ids, "ids", &row.device_ids, &row.n_device_ids) < 0)
+        return reading_wrong(at, "chosenBy is neither shim nor kubelet");
+    if (reading_texts_of(at, ids, "ids", &row.device_ids, &row.n_device_ids) < 0)
         return -1;
-    add_row(at, DEVICEMGR_RECORD_ALLOCATION, row.pod_uid, row.container, row.resource, &row.base);
+    reading_add_row(at, DEVICEMGR_RECORD_ALLOCATION, row.pod_uid, row.container, row.resource,
+                    &row.base);
     free(row.device_ids);
     return 0;
 }
@@ -243,22 +150,22 @@ static int read_pod(const struct reading *at, json_t *value)
     int stopped, died, remade;
     json_int_t attempt;
 
-    if (unpack(at, value, "{s:s, s:o, s:o, s:o, s:I, s:b, s:b, s:b, s:o, s:o}", "uid", &row.uid,
-               "namespace", &name_space, "name", &name, "sandbox", &sandbox, "attempt", &attempt,
-               "stopped", &stopped, "died", &died, "remade", &remade, "boot", &boot, "tokens",
-               &tokens) < 0 ||
-        text_or_empty(at, name_space, "namespace", &row.namespace_) < 0 ||
-        text_or_empty(at, name, "name", &row.name) < 0 ||
-        text_or_empty(at, sandbox, "sandbox", &row.sandbox_id) < 0 ||
-        text_or_empty(at, boot, "boot", &row.boot_id) < 0 ||
-        number_from_0(at, attempt, UINT32_MAX, "attempt") < 0 ||
-        texts_of(at, tokens, "tokens", &row.tokens, &row.n_tokens) < 0)
+    if (reading_unpack(at, value, "{s:s, s:o, s:o, s:o, s:I, s:b, s:b, s:b, s:o, s:o}", "uid",
+                       &row.uid, "namespace", &name_space, "name", &name, "sandbox", &sandbox,
+                       "attempt", &attempt, "stopped", &stopped, "died", &died, "remade", &remade,
+                       "boot", &boot, "tokens", &tokens) < 0 ||
+        reading_text_or_empty(at, name_space, "namespace", &row.namespace_) < 0 ||
+        reading_text_or_empty(at, name, "name", &row.name) < 0 ||
+        reading_text_or_empty(at, sandbox, "sandbox", &row.sandbox_id) < 0 ||
+        reading_text_or_empty(at, boot, "boot", &row.boot_id) < 0 ||
+        reading_number_from_0(at, attempt, UINT32_MAX, "attempt") < 0 ||
+        reading_texts_of(at, tokens, "tokens", &row.tokens, &row.n_tokens) < 0)
         return -1;
     row.attempt = (uint32_t)attempt;
     row.stopped = stopped;
     row.died = died;
     row.remade = remade;
-    add_row(at, DEVICEMGR_RECORD_POD, row.uid, "", "", &row.base);
+    reading_add_row(at, DEVICEMGR_RECORD_POD, row.uid, "", "", &row.base);
     free(row.tokens);
     return 0;
 }
@@ -276,55 +183,22 @@ static int read_order(const struct reading *at, json_t *value)
     json_int_t at_s, more_s, for_s = 0;
     int over;
 
-    if (unpack(at, value, is_taint ? TAINT_FORMAT : ORDER_FORMAT "}", "kind", &row.kind, "resource",
-               &row.resource, "id", &id, "reason", &reason, "atSeconds", &at_s, "moreSeconds",
-               &more_s, "over", &over, "value", &taint, "forSeconds", &for_s) < 0 ||
-        text_or_empty(at, id, "id", &row.id) < 0 ||
-        text_or_empty(at, reason, "reason", &row.reason) < 0 ||
-        text_or_empty(at, taint, "value", &row.value) < 0 ||
-        number_from_0(at, at_s, INT64_MAX, "atSeconds") < 0 ||
-        number_from_0(at, more_s, INT64_MAX / 1000, "moreSeconds") < 0 ||
-        number_from_0(at, for_s, INT64_MAX / 1000, "forSeconds") < 0)
+    if (reading_unpack(at, value, is_taint ? TAINT_FORMAT : ORDER_FORMAT "}", "kind", &row.kind,
+                       "resource", &row.resource, "id", &id, "reason", &reason, "atSeconds", &at_s,
+                       "moreSeconds", &more_s, "over", &over, "value", &taint, "forSeconds",
+                       &for_s) < 0 ||
+        reading_text_or_empty(at, id, "id", &row.id) < 0 ||
+        reading_text_or_empty(at, reason, "reason", &row.reason) < 0 ||
+        reading_text_or_empty(at, taint, "value", &row.value) < 0 ||
+        reading_number_from_0(at, at_s, INT64_MAX, "atSeconds") < 0 ||
+        reading_number_from_0(at, more_s, INT64_MAX / 1000, "moreSeconds") < 0 ||
+        reading_number_from_0(at, for_s, INT64_MAX / 1000, "forSeconds") < 0)
         return -1;
     row.at_s = (uint64_t)at_s;
     row.more_ms = (uint64_t)more_s * 1000;
     row.over = over;
     row.for_ms = (uint64_t)for_s * 1000; /* from the daemon's start on: no boot is said */
-    add_row(at, DEVICEMGR_RECORD_ORDER, row.kind, row.resource, row.id, &row.base);
-    return 0;
-}
-
-static int read_driver(const struct reading *at, json_t *value)
-{
-    Checkpoint__V1__Driver row = CHECKPOINT__V1__DRIVER__INIT;
-    const json_t *services;
-
-    if (unpack(at, value, "{s:s, s:o}", "name", &row.name, "services", &services) < 0 ||
-        texts_of(at, services, "services", &row.services, &row.n_services) < 0)
-        return -1;
-    add_row(at, DEVICEMGR_RECORD_DRIVER, row.name, "", "", &row.base);
-    free(row.services);
-    return 0;
-}
-
-static int read_claim(const struct reading *at, json_t *value)
-{
-    Checkpoint__V1__Claim row = CHECKPOINT__V1__CLAIM__INIT;
-    const json_t *name_space, *name, *answer;
-    char *text;
-
-    if (unpack(at, value, "{s:s, s:s, s:o, s:o, s:s, s:o}", "uid", &row.uid, "driver", &row.driver,
-               "namespace", &name_space, "name", &name, "state", &row.state, "answer",
-               &answer) < 0 ||
-        text_or_empty(at, name_space, "namespace", &row.namespace_) < 0 ||
-        text_or_empty(at, name, "name", &row.name) < 0 ||
-        text_or_empty(at, answer, "answer", &text) < 0)
-        return -1;
-    row.has_response = !json_is_null(answer);
-    if (base64_decode(text, &row.response.data, &row.response.len) < 0)
-        return wrong(at, "answer is no Base64");
-    add_row(at, DEVICEMGR_RECORD_CLAIM, row.uid, row.driver, "", &row.base);
-    free(row.response.data);
+    reading_add_row(at, DEVICEMGR_RECORD_ORDER, row.kind, row.resource, row.id, &row.base);
     return 0;
 }
 
@@ -335,15 +209,16 @@ static int read_ask(const struct reading *at, json_t *value, Checkpoint__V1__End
     int here;
 
     checkpoint__v1__ending_ask__init(ask);
-    if (unpack(at, value, "{s:s, s:I, s:o, s:b, s:o, s:I}", "asker", &ask->asker, "token", &token,
-               "graceMs", &grace, "here", &here, "why", &why, "atSeconds", &at_s) < 0 ||
-        number_from_0(at, token, INT64_MAX, "token") < 0 ||
-        number_from_0(at, at_s, INT64_MAX, "atSeconds") < 0 ||
-        number_from_0(at, json_integer_value(grace), INT64_MAX, "graceMs") < 0 ||
-        text_or_empty(at, why, "why", &ask->why) < 0)
+    if (reading_unpack(at, value, "{s:s, s:I, s:o, s:b, s:o, s:I}", "asker", &ask->asker, "token",
+                       &token, "graceMs", &grace, "here", &here, "why", &why, "atSeconds",
+                       &at_s) < 0 ||
+        reading_number_from_0(at, token, INT64_MAX, "token") < 0 ||
+        reading_number_from_0(at, at_s, INT64_MAX, "atSeconds") < 0 ||
+        reading_number_from_0(at, json_integer_value(grace), INT64_MAX, "graceMs") < 0 ||
+        reading_text_or_empty(at, why, "why", &ask->why) < 0)
         return -1;
     if (!json_is_null(grace) && !json_is_integer(grace))
-        return wrong(at, "graceMs is neither a number nor null");
+        return reading_wrong(at, "graceMs is neither a number nor null");
     ask->token = (uint64_t)token;
     ask->own_grace = json_is_null(grace);
     ask->grace_ms = (uint64_t)json_integer_value(grace);
@@ -376,17 +251,18 @@ static int read_ending(const struct reading *at, json_t *value)
     json_int_t asked, due;
     int is_static, rc;
 
-    if (unpack(at, value, "{s:s, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:b}", "uid", &row.pod_uid,
-               "namespace", &name_space, "name", &name, "state", &row.state, "asks", &list, "boot",
-               &boot, "askedMs", &asked, "dueMs", &due, "static", &is_static) < 0 ||
-        text_or_empty(at, name_space, "namespace", &row.namespace_) < 0 ||
-        text_or_empty(at, name, "name", &row.name) < 0 ||
-        text_or_empty(at, boot, "boot", &row.boot_id) < 0 ||
-        number_from_0(at, asked, INT64_MAX, "askedMs") < 0 ||
-        number_from_0(at, due, INT64_MAX, "dueMs") < 0)
+    if (reading_unpack(at, value, "{s:s, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:b}", "uid",
+                       &row.pod_uid, "namespace", &name_space, "name", &name, "state", &row.state,
+                       "asks", &list, "boot", &boot, "askedMs", &asked, "dueMs", &due, "static",
+                       &is_static) < 0 ||
+        reading_text_or_empty(at, name_space, "namespace", &row.namespace_) < 0 ||
+        reading_text_or_empty(at, name, "name", &row.name) < 0 ||
+        reading_text_or_empty(at, boot, "boot", &row.boot_id) < 0 ||
+        reading_number_from_0(at, asked, INT64_MAX, "askedMs") < 0 ||
+        reading_number_from_0(at, due, INT64_MAX, "dueMs") < 0)
         return -1;
     if (!json_is_array(list))
-        return wrong(at, "asks is no list");
+        return reading_wrong(at, "asks is no list");
     row.asked_ms = (uint64_t)asked;
     row.due_ms = (uint64_t)due;
     row.static_pod = is_static;
@@ -394,7 +270,7 @@ static int read_ending(const struct reading *at, json_t *value)
     row.asks = must(calloc(json_array_size(list) + 1, sizeof *row.asks));
     rc = read_asks(at, list, asks, &row);
     if (rc == 0)
-        add_row(at, DEVICEMGR_RECORD_ENDING, row.pod_uid, "", "", &row.base);
+        reading_add_row(at, DEVICEMGR_RECORD_ENDING, row.pod_uid, "", "", &row.base);
     free(row.asks);
     free(asks);
     return rc;
@@ -462,8 +338,8 @@ static int read_all(struct reading *at, json_t *root)
                    read_list(at, "allocations", allocations, read_allocation) < 0 ||
                    read_list(at, "pods", pods, read_pod) < 0 ||
                    read_list(at, "orders", orders, read_order) < 0 ||
-                   read_list(at, "drivers", drivers, read_driver) < 0 ||
-                   read_list(at, "claims", claims, read_claim) < 0 ||
+                   read_list(at, "drivers", drivers, document_read_driver) < 0 ||
+                   read_list(at, "claims", claims, document_read_claim) < 0 ||
                    read_list(at, "endings", endings, read_ending) < 0
                ? -1
                : 0;

@@ -1,6 +1,8 @@
 # Checkpoints that no daemon has open: looked at, exported, put in the place of others.
 add_library(shim_offline STATIC
     ${CMAKE_CURRENT_LIST_DIR}/document.c
+    ${CMAKE_CURRENT_LIST_DIR}/document_dra.c
+    ${CMAKE_CURRENT_LIST_DIR}/document_reading.c
     ${CMAKE_CURRENT_LIST_DIR}/offline.c
     ${CMAKE_CURRENT_LIST_DIR}/offline_import.c
     ${CMAKE_CURRENT_LIST_DIR}/replace.c

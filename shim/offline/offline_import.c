@@ -87,7 +87,7 @@ static int judge_source(const struct import *import)
     const struct rows_found *found = &import->source.found;
 
     for (size_t i = 0; i < found->len; i++) {
-        if (found->v[i].kind != ROWS_FINDING_DEVICE)
+        if (found->v[i].kind != ROWS_FINDING_DEVICE && found->v[i].kind != ROWS_FINDING_LOST)
             return say_failure("%s: nothing is imported: %s (%zu findings in all: "
                                "cri-device-shimctl checkpoint verify --file)",
                                import->path, found->v[i].text, found->against);
@@ -136,7 +136,7 @@ static void put_present(const struct import *import)
     } else if (!present->readable) {
         printf(" cannot be read (");
         checkpoint_report_put_text(stdout, present->why);
-        puts("): it is set aside");
+        puts(import->done ? "): it was set aside" : "): if it is damaged it is set aside");
     } else {
         printf(" has ");
         put_counts(present->counts);
@@ -205,7 +205,8 @@ static int replace(struct import *import)
 {
     char err[REPLACE_ERROR_BYTES_MAX];
 
-    if (replace_rows(&import->source.rows, import->state_dir, import->kept, err, sizeof err) < 0)
+    if (replace_rows(&import->source.rows, source_is_sound(&import->source), import->state_dir,
+                     import->kept, err, sizeof err) < 0)
         return say_failure("nothing was imported: %s", err);
     import->done = true;
     return 0;
@@ -223,7 +224,12 @@ static int carry_out(struct import *import, const struct config *config, bool dr
         return -1;
     if (!dry && replace(import) < 0)
         return -1;
-    return say(import, output);
+    if (say(import, output) == 0)
+        return 0;
+    return import->done
+               ? say_failure("it was imported all the same into %s%s%s", import->into,
+                             *import->kept ? "; what was there is kept as " : "", import->kept)
+               : -1;
 }
 
 int offline_import(const char *path, const struct config *config, bool dry,

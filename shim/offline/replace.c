@@ -1,6 +1,7 @@
 #include "shim/offline/replace.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "shim/boot.h"
@@ -22,32 +23,34 @@ static void on_row(void *user, const struct devicemgr_record *record)
     rows_add(user, &gone);
 }
 
-static void add_all(struct rows *to, const struct rows *rows)
+static void add_all(struct rows *to, const struct rows *rows, bool whole)
 {
-    static const struct devicemgr_record LOSS = {.kind = DEVICEMGR_RECORD_LOSS,
-                                                 .key = {"rows_lost", "", ""},
-                                                 .value = "1",
-                                                 .value_bytes = 1};
+    const char *lost = whole ? STORE_LOST_NONE : "1";
+    const struct devicemgr_record loss = {.kind = DEVICEMGR_RECORD_LOSS,
+                                          .key = {"rows_lost", "", ""},
+                                          .value = lost,
+                                          .value_bytes = strlen(lost)};
 
     for (size_t i = 0; i < rows->len; i++)
         rows_add(to, &rows->v[i]);
-    rows_add(to, &LOSS);
+    rows_add(to, &loss);
 }
 
-static int write_rows(struct store *store, const struct rows *rows, char *err, size_t err_bytes)
+static int write_rows(struct store *store, const struct rows *rows, bool whole, char *err,
+                      size_t err_bytes)
 {
     struct rows all = {0};
     int rc;
 
     store_load(store, on_row, &all);
-    add_all(&all, rows);
+    add_all(&all, rows, whole);
     rc = store_commit(store, all.v, all.len, err, err_bytes);
     rows_fini(&all);
     return rc < 0 ? -1 : 0;
 }
 
-int replace_rows(const struct rows *rows, const char *state_dir, char kept[STORE_ASIDE_BYTES_MAX],
-                 char *err, size_t err_bytes)
+int replace_rows(const struct rows *rows, bool whole, const char *state_dir,
+                 char kept[STORE_ASIDE_BYTES_MAX], char *err, size_t err_bytes)
 {
     char boot_id[BOOT_ID_BYTES_MAX];
     const struct store_options options = {
@@ -60,7 +63,7 @@ int replace_rows(const struct rows *rows, const char *state_dir, char kept[STORE
         return -1;
     rc = store_copy_aside(store, kept, err, err_bytes);
     if (rc == 0)
-        rc = write_rows(store, rows, err, err_bytes);
+        rc = write_rows(store, rows, whole, err, err_bytes);
     store_close(store);
     if (rc < 0 && *kept)
         unlink(kept); /* what it is a copy of is still there */

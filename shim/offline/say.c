@@ -40,8 +40,10 @@ int say_json(json_t *document)
 struct checkpoint_report say_report(const struct source *source, const char *path,
                                     struct checkpoint_finding findings[ROWS_FINDINGS_MAX])
 {
-    static const char *const KINDS[] = {
-        [ROWS_FINDING_FILE] = "file", [ROWS_FINDING_ROW] = "row", [ROWS_FINDING_DEVICE] = "device"};
+    static const char *const KINDS[] = {[ROWS_FINDING_FILE] = "file",
+                                        [ROWS_FINDING_ROW] = "row",
+                                        [ROWS_FINDING_LOST] = "lost",
+                                        [ROWS_FINDING_DEVICE] = "device"};
     const struct rows_found *found = &source->found;
     const size_t *counts = source->rows.counts;
 

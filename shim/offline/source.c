@@ -45,6 +45,8 @@ static int read_database(const char *path, struct source *source, char *err, siz
         return -1;
     source->version = found.version;
     source->whole = true;
+    if (found.lost)
+        rows_found_add(&source->found, ROWS_FINDING_LOST, "%s", ROWS_LOST_WORDS);
     if (found.words[0] != '\0')
         rows_found_add(&source->found, ROWS_FINDING_FILE, "%s", found.words);
     return 0;

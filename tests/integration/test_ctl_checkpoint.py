@@ -56,7 +56,7 @@ def test_a_sound_one(served, client):
     told = verify(served)
     assert told == {"file": str(served.state_dir / "checkpoint.db"), "schemaVersion": 1,
                     "sound": True, "resources": 1, "allocations": 1, "pods": 1, "orders": 1,
-                    "drivers": 0, "claims": 0, "findings": [], "findingsTotal": 0}
+                    "drivers": 0, "claims": 0, "endings": 0, "findings": [], "findingsTotal": 0}
     out = ctl(served, "checkpoint", "verify").stdout
     assert ": sound\n" in out and "1 resources, 1 allocations, 1 pods, 1 orders" in out
 

@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import socket
 import sqlite3
+import subprocess
 import threading
 
 import grpc
@@ -212,15 +213,15 @@ def test_it_says_first_what_it_would_do(at_work, document):
     assert not told_["imported"] and told_["kept"] is None
     assert (told_["resources"], told_["allocations"], told_["pods"], told_["orders"]) == (1, 1, 1, 1)
     assert told_["replaces"] == {"resources": 1, "allocations": 1, "pods": 1, "orders": 1,
-                                 "drivers": 0, "claims": 0}
+                                 "drivers": 0, "claims": 0, "endings": 0}
     done = ctl(at_work, "checkpoint", "import", str(document), "-c", str(at_work.config_path),
                "--dry-run")
     assert done.stdout.splitlines() == [
         f"{document}: schema version 1; 1 resources, 1 allocations, 1 pods, 1 orders, 0 drivers, "
-        "0 claims",
+        "0 claims, 0 endings",
         "What plugins gave to containers is not in it: they are asked again when one is made anew.",
         f"{at_work.state_dir}/checkpoint.db has 1 resources, 1 allocations, 1 pods, 1 orders, "
-        "0 drivers, 0 claims, which are kept aside and replaced"]
+        "0 drivers, 0 claims, 0 endings, which are kept aside and replaced"]
     assert "nothing is changed without --yes" in failed(
         at_work, "import", str(document), "-c", str(at_work.config_path), status=2)
     assert files(at_work) == before
@@ -422,3 +423,25 @@ def test_damage_is_told_and_left_out(at_work, document):
     assert "The checkpoint it was taken from was damaged: rows are missing." in done.stdout
     [kept] = at_work.state_dir.glob("checkpoint.db.replaced-*")
     assert not verify(at_work, kept)["sound"]  # as it was
+    answer = verify(at_work, database)  # nobody has listed the runtime since
+    assert not answer["sound"] and [one["kind"] for one in answer["findings"]] == ["lost"]
+    assert not export(at_work, "--from", str(database))["sound"]
+    done = ctl(at_work, "checkpoint", "import", str(database), "-c", str(at_work.config_path), "--dry-run")
+    assert done.returncode == 0 and "lost: rows were lost" in done.stdout
+
+
+def test_what_is_imported_is_sound(at_work, document):
+    done = ctl(at_work, "checkpoint", "import", str(document), "-c", str(at_work.config_path), "--yes")
+    assert done.returncode == 0
+    assert verify(at_work, at_work.state_dir / "checkpoint.db")["sound"]
+
+
+def test_an_answer_that_nobody_takes(at_work, document):
+    """It is an error, which says that it is done."""
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([CTL, "checkpoint", "import", str(document), "-c", str(at_work.config_path), "--yes"],
+                              check=False, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr == ("error: the answer cannot be written: No space left on device; the command has done what it "
+                           "was to do\n")
+    assert list(at_work.state_dir.glob("checkpoint.db.replaced-*"))

@@ -531,7 +531,7 @@ static void slices_have_bounds_and_may_go(void **state)
     devicemgr_slice_gone(w->mgr, w->now_ms, "s0");
     slice_is(w, "p", "gpu-0");
     expect_stored(w, "commit claim c1 *");
-    devicemgr_slices_forget(w->mgr, w->now_ms);
+    devicemgr_slice_gone(w->mgr, w->now_ms, "gpu-0");
     claim_prepared(w, 6, "c2", "gpu-0");
     driver_lost(w, 1, "closed");
     unprepare(w, 7, "c2");

@@ -1,0 +1,97 @@
+/*
+ * The rows of drivers and claims.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "cri-proto/checkpoint_v1.pb-c.h"
+#include "devicemgr/kubelet_file/base64.h"
+#include "shim/must.h"
+#include "shim/offline/document_reading.h"
+
+int document_read_driver(const struct reading *at, json_t *value)
+{
+    Checkpoint__V1__Driver row = CHECKPOINT__V1__DRIVER__INIT;
+    const json_t *services;
+    int wiped;
+
+    if (reading_unpack(at, value, "{s:s, s:o, s:b}", "name", &row.name, "services", &services,
+                       "wiped", &wiped) < 0 ||
+        reading_texts_of(at, services, "services", &row.services, &row.n_services) < 0)
+        return -1;
+    row.wiped = wiped;
+    reading_add_row(at, DEVICEMGR_RECORD_DRIVER, row.name, "", "", &row.base);
+    free(row.services);
+    return 0;
+}
+
+static int read_users(const struct reading *at, const json_t *list, Checkpoint__V1__Claim *row)
+{
+    size_t i;
+    json_t *one;
+
+    if (!json_is_array(list))
+        return reading_wrong(at, "users is no list");
+    row->users = must(calloc(json_array_size(list) + 1, sizeof *row->users));
+    json_array_foreach(list, i, one)
+    {
+        Checkpoint__V1__ClaimUser *user = must(malloc(sizeof *user));
+
+        checkpoint__v1__claim_user__init(user);
+        row->users[row->n_users++] = user;
+        if (reading_unpack(at, one, "{s:s, s:s, s:s}", "sandbox", &user->sandbox_id, "container",
+                           &user->container, "pod", &user->pod) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void free_users(Checkpoint__V1__Claim *row)
+{
+    for (size_t i = 0; i < row->n_users; i++)
+        free(row->users[i]);
+    free(row->users);
+}
+
+/* Without a time there is no boot that it is of. */
+static int read_prepared(const struct reading *at, const json_t *prepared, const json_t *boot,
+                         Checkpoint__V1__Claim *row)
+{
+    if (reading_text_or_empty(at, boot, "preparedBoot", &row->boot_id) < 0)
+        return -1;
+    if (json_is_null(prepared))
+        return *row->boot_id ? reading_wrong(at, "preparedBoot of one that is not prepared") : 0;
+    if (!json_is_integer(prepared) || json_integer_value(prepared) <= 0)
+        return reading_wrong(at, "preparedMs is no number of milliseconds");
+    row->prepared_ms = (uint64_t)json_integer_value(prepared);
+    return 0;
+}
+
+int document_read_claim(const struct reading *at, json_t *value)
+{
+    Checkpoint__V1__Claim row = CHECKPOINT__V1__CLAIM__INIT;
+    const json_t *name_space, *name, *answer, *users, *prepared, *boot;
+    int sent, local, rc;
+    char *text;
+
+    if (reading_unpack(at, value, "{s:s, s:s, s:o, s:o, s:s, s:o, s:b, s:b, s:o, s:o, s:o}", "uid",
+                       &row.uid, "driver", &row.driver, "namespace", &name_space, "name", &name,
+                       "state", &row.state, "answer", &answer, "sent", &sent, "local", &local,
+                       "users", &users, "preparedMs", &prepared, "preparedBoot", &boot) < 0 ||
+        reading_text_or_empty(at, name_space, "namespace", &row.namespace_) < 0 ||
+        reading_text_or_empty(at, name, "name", &row.name) < 0 ||
+        reading_text_or_empty(at, answer, "answer", &text) < 0 ||
+        read_prepared(at, prepared, boot, &row) < 0)
+        return -1;
+    row.sent = sent;
+    row.local = local;
+    row.has_response = !json_is_null(answer);
+    rc = read_users(at, users, &row);
+    if (rc == 0 && base64_decode(text, &row.response.data, &row.response.len) < 0)
+        rc = reading_wrong(at, "answer is no Base64");
+    if (rc == 0)
+        reading_add_row(at, DEVICEMGR_RECORD_CLAIM, row.uid, row.driver, "", &row.base);
+    free(row.response.data);
+    free_users(&row);
+    return rc;
+}
