@@ -119,7 +119,8 @@ struct config_dra {
     char *registry_dir;         /* in place of the kubelet's plugins_registry */
     char *kubelet_registry_dir; /* that one */
     bool wipe_at_start;         /* with an agent: of all drivers, when the daemon starts */
-    uint64_t wipe_after_ms;     /* likewise: of a driver that has been away for so long */
+    uint64_t mask_ms;           /* without one: the kubelet is not told so long that one is away */
+    uint64_t wipe_after_ms;     /* with one: of a driver that has been away for so long */
     uint64_t call_timeout_ms;   /* for a driver's NodePrepareResources and NodeUnprepareResources */
     char **redirect_mounts; /* pods, "namespace/name" with glob(7) characters, whose mount of the
                                   * kubelet's directory is one of ours */

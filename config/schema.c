@@ -288,6 +288,7 @@ const struct schema_key schema_keys[] = {
         "/var/lib/kubelet/plugins_registry", .limit = SOCKET_BYTES_MAX - KUBELET_LINK_BYTES,
         .reason = ", so that the paths of links in it still fit"),
     KEY(DRA, "call_timeout", DURATION, config, dra.call_timeout_ms, "45s", "1ms", "1h", LIVE),
+    KEY(DRA, "mask", DURATION, config, dra.mask_ms, "10s", NULL, "1h", LIVE),
     KEY(DRA, "wipe_after", DURATION, config, dra.wipe_after_ms, "30s", NULL, "720h", LIVE),
     KEY(DRA, "wipe_at_start", FLAG, config, dra.wipe_at_start, "false"),
     LIST(DRA, "redirect_mounts", NAMES, config, dra.redirect_mounts, "", .text = &POD,

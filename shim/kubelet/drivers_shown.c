@@ -5,11 +5,13 @@
 
 #include "cri-proto/bridge_v1.pb-c.h"
 #include "devicemgr/dra.h"
+#include "shim/boot_clock.h"
 #include "shim/must.h"
 
-void drivers_shown_init(struct drivers_shown *shown, struct host *host)
+void drivers_shown_init(struct drivers_shown *shown, const struct config *config, struct host *host)
 {
-    *shown = (struct drivers_shown){.host = host};
+    *shown = (struct drivers_shown){
+        .config = config, .host = host, .mask_ms = config->dra.mask_ms, .next_ms = UINT64_MAX};
 }
 
 bool drivers_shown_add(struct drivers_shown *shown, struct rpc_incoming *call)
@@ -24,7 +26,13 @@ void drivers_shown_set_away_too(struct drivers_shown *shown, bool away_too)
 
 static uint64_t version_of(const struct drivers_shown *shown)
 {
-    return 2 * devicemgr_drivers_version(host_core(shown->host)) + shown->away_too;
+    return 2 * (devicemgr_drivers_version(host_core(shown->host)) + shown->masks) + shown->away_too;
+}
+
+/* Whether other drivers are shown by now, with nothing new of any of them. */
+static bool masks_differ(const struct drivers_shown *shown)
+{
+    return shown->mask_ms != shown->config->dra.mask_ms || boot_now_ms() >= shown->next_ms;
 }
 
 bool drivers_shown_is_due(const struct drivers_shown *shown)
@@ -33,7 +41,7 @@ bool drivers_shown_is_due(const struct drivers_shown *shown)
 
     LIST_FOREACH(stream, &shown->streams.list, entry)
     {
-        if (stream->sent != version_of(shown))
+        if (stream->sent != version_of(shown) || masks_differ(shown))
             return true;
     }
     return false;
@@ -45,9 +53,16 @@ struct looking {
     bool found;
 };
 
+/* When the kubelet is to see that the driver is away; UINT64_MAX: not by time alone. */
+static uint64_t masked_until_ms(const struct drivers_shown *shown,
+                                const struct devicemgr_driver *driver)
+{
+    return driver->connected || shown->away_too ? UINT64_MAX : driver->away_ms + shown->mask_ms;
+}
+
 static bool serves(const struct drivers_shown *shown, const struct devicemgr_driver *driver)
 {
-    return driver->connected || shown->away_too;
+    return boot_now_ms() < masked_until_ms(shown, driver);
 }
 
 static void look(void *user, const struct devicemgr_driver *driver)
@@ -70,7 +85,7 @@ bool drivers_shown_has(const struct drivers_shown *shown, const char *driver)
 /* ---- the message ---- */
 
 struct filling {
-    const struct drivers_shown *shown;
+    struct drivers_shown *shown;
     Bridge__V1__WatchDriversResponse message;
 };
 
@@ -86,6 +101,8 @@ static void add(void *user, const struct devicemgr_driver *driver)
     out->services = (char **)(uintptr_t)driver->services;
     out->n_services = driver->services_len;
     out->serves = serves(filling->shown, driver);
+    if (out->serves && masked_until_ms(filling->shown, driver) < filling->shown->next_ms)
+        filling->shown->next_ms = masked_until_ms(filling->shown, driver);
     message->drivers =
         must(realloc(message->drivers, (message->n_drivers + 1) * sizeof *message->drivers));
     message->drivers[message->n_drivers++] = out;
@@ -100,6 +117,9 @@ bool drivers_shown_update(struct drivers_shown *shown)
 
     if (!drivers_shown_is_due(shown))
         return true;
+    shown->masks += masks_differ(shown);
+    shown->mask_ms = shown->config->dra.mask_ms;
+    shown->next_ms = UINT64_MAX;
     devicemgr_drivers(host_core(shown->host), add, &filling);
     LIST_FOREACH(stream, &shown->streams.list, entry)
     {
@@ -115,6 +135,11 @@ bool drivers_shown_update(struct drivers_shown *shown)
         free(message->drivers[i]);
     free(message->drivers);
     return all;
+}
+
+uint64_t drivers_shown_next_ms(const struct drivers_shown *shown)
+{
+    return LIST_EMPTY(&shown->streams.list) ? UINT64_MAX : shown->next_ms;
 }
 
 void drivers_shown_fini(struct drivers_shown *shown)

@@ -136,12 +136,23 @@ static void look_for_lost(struct feed *feed)
         turn_within(feed, next_ms - now_ms);
 }
 
+static void show_drivers(struct feed *feed)
+{
+    uint64_t now_ms = boot_now_ms(), next_ms;
+
+    if (!drivers_shown_update(&feed->drivers))
+        turn_within(feed, FEED_RETRY_MS);
+    next_ms = drivers_shown_next_ms(&feed->drivers);
+    if (next_ms != UINT64_MAX)
+        turn_within(feed, next_ms > now_ms ? next_ms - now_ms : 0);
+}
+
 static void on_turn(uv_timer_t *timer)
 {
     struct feed *feed = timer->data;
 
-    if (host_ready(feed->host) && !drivers_shown_update(&feed->drivers))
-        turn_within(feed, FEED_RETRY_MS);
+    if (host_ready(feed->host))
+        show_drivers(feed);
     /* Behind the drivers: of one that the bridge does not know yet it hears first that it is there. */
     if (!health_shown_update(&feed->health))
         turn_within(feed, FEED_RETRY_MS);
@@ -384,7 +395,7 @@ struct feed *feed_start(uv_loop_t *loop, const struct config *config, struct hos
     feed->user = user;
     watchers_init(&feed->watchers, on_gone, feed);
     questions_init(&feed->questions, host, config->bridge.preferred_timeout_ms);
-    drivers_shown_init(&feed->drivers, host);
+    drivers_shown_init(&feed->drivers, config, host);
     health_shown_init(&feed->health);
     claim_questions_init(&feed->claim_questions, host);
     open_socket(feed, loop, store);

@@ -81,7 +81,7 @@ class Shim(Program):
         self.annotations = {"enabled": True, "namespaces": ["*"], **(annotations or {})}
         self.bridge = {"socket": str(self.feed),
                        "kubelet_plugin_dir": str(self.kubelet_plugin_dir), **(bridge or {})}
-        self.dra = {"kubelet_registry_dir": str(self.kubelet_registry_dir), **(dra or {})}
+        self.dra = {"kubelet_registry_dir": str(self.kubelet_registry_dir), "mask": "0s", **(dra or {})}
         self.log_settings = {"format": "plain", **(log or {})}
         self.metrics = dict(metrics or {})
         self.control_table = control or {}

@@ -1,0 +1,54 @@
+"""A DRA driver that is only restarted: the kubelet, which would refuse its pods for a minute, sees nothing of it."""
+
+import time
+
+import pytest
+
+from kubelet_drivers import claim
+from waiting import wait_until
+
+GPU = "gpu.example.com"
+MASK_S = 2
+
+
+@pytest.fixture
+def shim(runtime, make_shim):
+    return make_shim(dra={"mask": f"{MASK_S}s"})
+
+
+def test_a_driver_that_is_restarted_stays_at_the_kubelet(bridge, kubelet, make_driver):
+    """What is asked of it meanwhile waits, and is answered by its next process."""
+    driver = make_driver()
+    kubelet.wait_registered(GPU)
+    instance = kubelet.instance(GPU)
+    driver.stop()
+    asked = kubelet.begin(GPU, "NodePrepareResources", [claim("c-1")])
+    driver.start()
+    assert asked.result().claims["c-1"].devices
+    assert kubelet.instance(GPU) is instance and instance.losses() == 0
+
+
+def test_a_driver_that_stays_away_is_withdrawn(bridge, kubelet, make_driver):
+    """Not before its time, so that the kubelet wipes its slices."""
+    driver = make_driver()
+    kubelet.wait_registered(GPU)
+    stopped = time.monotonic()
+    driver.stop()
+    kubelet.wait_gone(GPU)
+    assert time.monotonic() - stopped >= MASK_S
+    driver.start()
+    kubelet.wait_registered(GPU)
+    assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
+
+
+def test_nobody_looks_on_when_a_mask_ends(shim, bridge, kubelet, make_driver):
+    driver = make_driver()
+    kubelet.wait_registered(GPU)
+    stopped = time.monotonic()
+    driver.stop()
+    bridge.stop()
+    wait_until(lambda: time.monotonic() - stopped > 1.5 * MASK_S, "the mask has ended")
+    bridge.start()
+    driver.start()
+    kubelet.wait_registered(GPU)
+    assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
