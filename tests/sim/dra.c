@@ -89,8 +89,10 @@ bool dra_is_done(struct world *w)
 
 void dra_check(struct world *w)
 {
-    if (w->dra.there)
-        dra_wipes_check(w);
+    if (!w->dra.there)
+        return;
+    dra_wipes_check(w);
+    dra_judge_drain(w);
 }
 
 void dra_check_nothing_left(struct world *w)

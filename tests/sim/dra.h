@@ -264,6 +264,7 @@ bool dra_answer_read(const struct devicemgr_claim_done *done, struct dra_answer 
 /* The kubelet is told; of a request that is over. */
 void dra_judge(struct world *w, const struct dra_asked *asked,
                const struct devicemgr_claim_done *done);
+void dra_judge_drain(struct world *w);
 /* A driver is called. */
 void dra_judge_call(struct world *w, const struct dra_op *op);
 

@@ -12,7 +12,7 @@
 #include "tests/sim/world.h"
 
 #define WATCHED_PERCENT 80
-#define NETWORKED_PERCENT 30
+#define NETWORKED_PERCENT 50
 #define STEP_MS_MAX 15000
 #define TELLS_MS_MAX 5000
 #define PUBLISHES_MS_MAX 10000

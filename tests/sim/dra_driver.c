@@ -17,6 +17,9 @@
 #define BAD_FAILS_PERCENT 70
 #define BAD_STEP_MS_MAX 2500
 #define AWAY_MS_MAX 60000
+/* How often one goes while it is asked to prepare something. */
+#define DIES_PERCENT 10
+#define DIES_MS_MAX 1000
 /* How often one is away so long that its slices are wiped. */
 #define LONG_PERCENT 30
 #define CALL_MS 45000
@@ -200,6 +203,14 @@ static void lose(struct world *w, size_t driver, struct rng *rng)
     connect_later(w, driver, d->instance, rng_percent(rng, 50) ? 1000 : AWAY_MS_MAX);
     devicemgr_driver_lost(w->shim.core, shim_now_ms(w), d->instance, "closed");
     shim_run(w);
+}
+
+static void dies(struct world *w, uint64_t driver, uint64_t instance)
+{
+    struct rng rng = world_draw(w, DRAW_DRA_CALLED, driver, 1000);
+
+    if (w->faults && w->shim.core && w->dra.drivers[driver].instance == instance)
+        lose(w, driver, &rng);
 }
 
 static void goes(struct world *w, size_t driver, struct rng *rng)
@@ -426,6 +437,8 @@ void dra_called(struct world *w, bool prepare, uint64_t instance, uint64_t call,
     w->dra.ops[slot] = op;
     count_add(prepare ? COUNT_DRA_PREPARES : COUNT_DRA_UNPREPARES);
     world_after(w, &rng, timeout_ms, run_out, op.number, 0);
+    if (w->faults && prepare && rng_percent(&rng, DIES_PERCENT))
+        world_after(w, &rng, rng_between(&rng, 1, DIES_MS_MAX), dies, driver, instance);
     if (!hangs)
         world_after(w, &rng, rng_delay_ms(&rng, 3000) + 1, execute, op.number,
                     slow ? CALL_MS - 5000 : rng_delay_ms(&rng, 3000) + 1);

@@ -211,6 +211,24 @@ static void check_refused(struct world *w, const struct dra_asked *asked, int co
     count_add(of_driver ? COUNT_DRA_FAILED : COUNT_DRA_REFUSED);
 }
 
+/* Once the shim is to end nothing waits but for what a driver is doing, and for its row. */
+void dra_judge_drain(struct world *w)
+{
+    if (!w->shim.draining || w->shim.run_later || w->store.commit || w->store.failed_ms)
+        return;
+    for (size_t i = 0; i < DRA_ASKED_MAX; i++) {
+        const struct dra_asked *asked = &w->dra.asked[i];
+        bool under_way = false;
+
+        for (size_t o = 0; asked->number && o < DRA_OPS_MAX; o++)
+            under_way = under_way || (w->dra.ops[o].number && !w->dra.ops[o].late &&
+                                      w->dra.ops[o].claim == asked->claim &&
+                                      w->dra.ops[o].driver == asked->driver);
+        check_that(w, !asked->number || under_way,
+                   "nothing is waited for while the shim ends: c%zu", asked->claim);
+    }
+}
+
 void dra_judge(struct world *w, const struct dra_asked *asked,
                const struct devicemgr_claim_done *done)
 {

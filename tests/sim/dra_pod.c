@@ -25,9 +25,9 @@
 #define REMADE_PERCENT 4
 #define EXITS_PERCENT 6
 #define SHARED_PERCENT 35
-#define FORCED_PERCENT 25
+#define FORCED_PERCENT 35
 #define ASTRAY_PERCENT 20
-#define REALLOCATED_PERCENT 50
+#define REALLOCATED_PERCENT 80
 #define RESTARTED_PERCENT 40
 
 /* ---- tables ---- */
@@ -392,6 +392,15 @@ static bool pick_claim(struct world *w, struct rng *rng, size_t *claim)
     return true;
 }
 
+/* The kubelet has lost count: it asks once more for what is unprepared. */
+static void ask_once_more(struct world *w, struct rng *rng)
+{
+    size_t claim = w->dra.claims_len > 0 ? rng_below(rng, w->dra.claims_len) : DRA_CLAIMS_MAX;
+
+    if (claim < DRA_CLAIMS_MAX && w->dra.claims[claim].life == DRA_GONE)
+        dra_ask_astray(w, claim);
+}
+
 static void comes(struct world *w, uint64_t a, uint64_t b)
 {
     struct rng rng = world_draw(w, DRAW_DRA_COMES, 0, 0);
@@ -402,6 +411,7 @@ static void comes(struct world *w, uint64_t a, uint64_t b)
     if (!w->faults || w->dra.pods_len == DRA_PODS_MAX)
         return;
     world_after(w, &rng, rng_between(&rng, 1, COMES_MS_MAX), comes, 0, 0);
+    ask_once_more(w, &rng);
     wanted = rng_between(&rng, 1, DRA_POD_CLAIMS_MAX);
     while (live(w) < LIVE_MAX && wanted > 0) {
         bool again = false;

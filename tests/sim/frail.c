@@ -5,7 +5,7 @@
 
 #define WORLDS 8 /* in one of so many: */
 #define WORLD 6
-#define STEP_MS_MAX 6000
+#define STEP_MS_MAX 3500
 #define DIES_PERCENT 50
 #define KILL_PERCENT 60 /* of the times at which a pod waits for its next sandbox */
 

@@ -4,9 +4,9 @@
 
 #define WORLDS 8 /* in one of so many: */
 #define WORLD 3
-#define GIVES_UP_PERCENT 70
+#define GIVES_UP_PERCENT 90
 #define ENDS_MS_MAX 500
-#define STEP_MS_MAX 8000
+#define STEP_MS_MAX 2500
 
 static bool is_hasty(const struct world *w)
 {

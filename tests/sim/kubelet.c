@@ -7,6 +7,7 @@
 #include "tests/sim/admission.h"
 #include "tests/sim/check.h"
 #include "tests/sim/frail.h"
+#include "tests/sim/move.h"
 #include "tests/sim/over.h"
 #include "tests/sim/reason.h"
 #include "tests/sim/world.h"
@@ -34,7 +35,8 @@
 #define LEFT_MS_MAX 300000
 /* How often it has not heard that a container runs, and makes the next. */
 #define TWIN_PERCENT 1
-#define TWIN_MOVED_PERCENT 4 /* where plugins are moved over */
+#define TWIN_MOVED_PERCENT 4  /* where plugins are moved over */
+#define TWIN_OFTEN_PERCENT 15 /* where they often are */
 
 static const char *const NAMES[POD_CONTAINERS_MAX + 1] = {"init", "main", "side", "stranger"};
 
@@ -84,6 +86,13 @@ bool kubelet_contended(const struct pod_sim *pod, size_t resource)
 
 /* ---- one step of a pod ---- */
 
+static unsigned twin_percent(const struct world *w)
+{
+    if (!w->kubelet.moves)
+        return TWIN_PERCENT;
+    return moves_often(w) ? TWIN_OFTEN_PERCENT : TWIN_MOVED_PERCENT;
+}
+
 /* True: the next container can be looked at. */
 static bool container_step(struct world *w, struct pod_sim *pod, struct pod_container *container,
                            const struct rt_sandbox *sandbox)
@@ -96,7 +105,7 @@ static bool container_step(struct world *w, struct pod_sim *pod, struct pod_cont
     if (client_find_of(w, pod->uid, name) && !(w->faults && rng_percent(&pod->rng, 3)))
         return false; /* now and then its connection broke, and the shim has not noticed yet */
     if (newest && newest->state == CONTAINER_RUNNING && !container->init && w->faults &&
-        rng_percent(&pod->rng, w->kubelet.moves ? TWIN_MOVED_PERCENT : TWIN_PERCENT)) {
+        rng_percent(&pod->rng, twin_percent(w))) {
         count_add(COUNT_TWINS);
         client_create(w, pod, name, sandbox);
         return false;

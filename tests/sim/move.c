@@ -1,5 +1,5 @@
-#include "tests/sim/check.h"
 #include "tests/sim/move.h"
+#include "tests/sim/check.h"
 
 #include <stdio.h>
 
@@ -8,17 +8,31 @@
 
 #define WORLDS_PERCENT 30
 #define REPLACED_MS_MAX 20000
-#define REPLACED_PERCENT                                                                           \
-    30 /* of pods one of whose containers is made again after the move, or runs twice */
+/* Of pods one of whose containers is made again after the move, or runs twice. */
+#define REPLACED_PERCENT 30
+#define REPLACED_OFTEN_PERCENT 80
+/* In one of so many plugins are always moved, and that is frequent. */
+#define OFTEN_WORLDS 8
+#define OFTEN_WORLD 5
 #define TWIN_MS_MAX 500
+
+bool moves_often(const struct world *w)
+{
+    return w->play.seed % OFTEN_WORLDS == OFTEN_WORLD;
+}
 
 void moves_init(struct world *w)
 {
     struct rng rng = world_draw(w, DRAW_MOVES, 0, 0);
 
-    w->kubelet.moves = rng_percent(&rng, WORLDS_PERCENT);
+    w->kubelet.moves = rng_percent(&rng, WORLDS_PERCENT) || moves_often(w);
     for (size_t r = 0; r < RESOURCES_LEN; r++)
         w->plugins[r].moved = !w->kubelet.moves || r == RESOURCE_BUILTIN || rng_percent(&rng, 40);
+}
+
+static unsigned replaced_percent(const struct world *w)
+{
+    return moves_often(w) ? REPLACED_OFTEN_PERCENT : REPLACED_PERCENT;
 }
 
 static bool has_bare(const struct pod_sim *pod, size_t resource)
@@ -64,6 +78,8 @@ static void replace_one(struct world *w, uint64_t resource, uint64_t unused)
         struct pod_sim *pod = &w->kubelet.pods[i];
 
         if (pod->uid && !pod->deleting && has_bare(pod, resource)) {
+            if (moves_often(w) && runtime_ready_sandbox(w, pod->uid))
+                runtime_orphan(w, runtime_ready_sandbox(w, pod->uid));
             kubelet_replace(w, pod->uid);
             return;
         }
@@ -134,7 +150,7 @@ void moves_note_known(struct world *w)
             !twin_of(w, c))
             continue;
         rng = world_draw(w, DRAW_MOVES, 3, c->id);
-        if (rng_percent(&rng, REPLACED_PERCENT))
+        if (rng_percent(&rng, replaced_percent(w)))
             world_after(w, &rng, rng_below(&rng, TWIN_MS_MAX), replace_twin, c->id, 0);
     }
 }
@@ -147,7 +163,7 @@ void moves_note_made(struct world *w, struct rt_container *made)
     if (!w->kubelet.moves || w->shim.listed_ms == 0 || !s || s->told_in != w->shim.incarnation ||
         s->stopped_in == w->shim.incarnation)
         return;
-    if (note_known(w, made) && w->faults && rng_percent(&rng, REPLACED_PERCENT))
+    if (note_known(w, made) && w->faults && rng_percent(&rng, replaced_percent(w)))
         kubelet_replace(w, made->uid);
 }
 

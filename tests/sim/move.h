@@ -14,6 +14,8 @@ struct world;
 
 /* In some worlds some plugins are the kubelet's at first. */
 void moves_init(struct world *w);
+/* Whether that is so often in this world, and pods are replaced just then. */
+bool moves_often(const struct world *w);
 /* The plugin is moved over, or back, if plugins are in this world. */
 void move_plugin(struct world *w, size_t resource);
 /* All are moved over in the end. */
