@@ -105,7 +105,7 @@ static void begin(struct tasks *tasks, struct task *task, const struct driver_in
         call(tasks, task, instance);
         return;
     }
-    if (claim->state != to)
+    if (claim->state != to || (to == CLAIM_SENT && claim_local_doubted(claim)))
         set_state(tasks, task, to);
     if (claim->durable) {
         call(tasks, task, instance);

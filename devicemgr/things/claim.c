@@ -165,8 +165,8 @@ void claims_remove(struct claims *table, struct claim *claim)
 static const unsigned NEXT[CLAIM_STATES] = {
     [CLAIM_NEW] = 1u << CLAIM_ASKED | 1u << CLAIM_SENT,
     [CLAIM_ASKED] = 1u << CLAIM_SENT | 1u << CLAIM_OWED | 1u << CLAIM_GONE,
-    [CLAIM_SENT] =
-        1u << CLAIM_ASKED | 1u << CLAIM_PREPARED | 1u << CLAIM_UNPREPARING | 1u << CLAIM_OWED,
+    [CLAIM_SENT] = 1u << CLAIM_SENT | 1u << CLAIM_ASKED | 1u << CLAIM_PREPARED |
+                   1u << CLAIM_UNPREPARING | 1u << CLAIM_OWED,
     [CLAIM_PREPARED] =
         1u << CLAIM_PREPARED | 1u << CLAIM_SENT | 1u << CLAIM_UNPREPARING | 1u << CLAIM_OWED,
     [CLAIM_UNPREPARING] =
@@ -176,6 +176,12 @@ static const unsigned NEXT[CLAIM_STATES] = {
     [CLAIM_GONE] = 1u << CLAIM_NEW | 1u << CLAIM_ASKED | 1u << CLAIM_UNPREPARING | 1u << CLAIM_OWED,
 };
 
+bool claim_local_doubted(const struct claim *claim)
+{
+    return claim->local &&
+           !(claim->allocation_known && granted_same(&claim->allocation, &claim->devices));
+}
+
 static void enter(struct claim *claim, enum claim_state state, uint64_t now_ms)
 {
     claim->of->owed += (size_t)(state == CLAIM_OWED) - (size_t)(claim->state == CLAIM_OWED);
@@ -184,8 +190,7 @@ static void enter(struct claim *claim, enum claim_state state, uint64_t now_ms)
     claim->state = state;
     claim->sent = (claim->sent || state == CLAIM_SENT) && state != CLAIM_NEW;
     if (state == CLAIM_SENT) /* of what is allocated now */
-        claim->local = claim->local && claim->allocation_known &&
-                       granted_same(&claim->allocation, &claim->devices);
+        claim->local = claim->local && !claim_local_doubted(claim);
 }
 
 void claim_set_state(struct claim *claim, enum claim_state state, uint64_t now_ms)

@@ -132,6 +132,8 @@ void claim_set_prepared(struct claim *claim, uint64_t prepared_ms);
 bool claims_set_response(struct claims *table, struct claim *claim, const void *response,
                          size_t response_bytes) __attribute__((warn_unused_result));
 void claim_set_local(struct claim *claim);
+/* Whether what its driver is given now may be other devices than those that were seen to be local. */
+bool claim_local_doubted(const struct claim *claim);
 /* It may have been sent by somebody who is forgotten. */
 void claim_set_doubted(struct claim *claim);
 /* What is allocated now; `granted` is taken. */

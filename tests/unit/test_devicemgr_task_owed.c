@@ -122,6 +122,33 @@ static void what_is_sent_once_more_may_have_other_devices(void **state)
     expect(w, "claim 7 done");
 }
 
+static void nor_does_that_it_had_not_count_for_the_next_time(void **state)
+{
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    prepare(w, 6, "c1");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    expect(w, "prepare c1 *");
+    claim_allocated(w, "c1", "p", "gpu-0");
+    expect(w, "commit claim c1 *");
+    committed(w);
+    claim_failed(w, 2, "no");
+    expect(w, "claim 6 refused 2: no");
+    prepare(w, 7, "c1"); /* sent already; but what was allocated then may be another now */
+    expect(w, "commit claim c1 *");
+    expect_nothing(w);
+    committed(w);
+    expect(w, "prepare c1 *");
+    driver_lost(w, 1, "closed");
+    claim_cancelled(w, 7);
+    unprepare(w, 8, "c1");
+    expect_nothing(w);
+}
+
 static void one_that_was_never_answered_has_what_is_allocated(void **state)
 {
     struct world *w = *state;
@@ -568,6 +595,7 @@ int main(void)
         CLAIMS_TEST(that_it_was_seen_once_is_remembered),
         CLAIMS_TEST(other_devices_are_looked_at_anew),
         CLAIMS_TEST(what_is_sent_once_more_may_have_other_devices),
+        CLAIMS_TEST(nor_does_that_it_had_not_count_for_the_next_time),
         CLAIMS_TEST(one_that_was_never_answered_has_what_is_allocated),
         CLAIMS_TEST(one_that_was_never_sent_owes_nothing),
         CLAIMS_TEST(after_rows_were_lost_it_may_have_been),
