@@ -42,6 +42,7 @@ struct dra_truth {
     bool put_off;       /* that it was told so, there was a row left of it */
     bool owed;          /* the kubelet was told that it is unprepared, and it is not */
     bool unknown;       /* its row was lost while it was prepared */
+    unsigned answered;  /* the version that it has told of */
     uint64_t failed_ms; /* when the driver last failed at it */
     bool tried;         /* since the driver is there: it was told to unprepare it, and failed */
     uint64_t

@@ -352,6 +352,8 @@ static void answer(struct world *w, uint64_t number, uint64_t unused)
                is.prepare ? "prepare" : "unprepare", is.fails ? "failed" : "done");
     if (is.fails)
         note_failed(w, &is);
+    else
+        w->dra.claims[is.claim].truth[is.driver].answered = truth->version;
     if (is.fails)
         devicemgr_claim_answered(w->shim.core, shim_now_ms(w), is.call, 2, "no", NULL, 0);
     else

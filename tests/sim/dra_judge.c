@@ -142,6 +142,15 @@ static void check_prepared(struct world *w, const struct dra_asked *asked,
                asked->claim);
 }
 
+/* The driver has something that it never told of, and that was allocated before something else was: nobody
+ * can know. */
+static bool is_secret(const struct dra_claim *claim, size_t driver)
+{
+    const struct dra_truth *truth = &claim->truth[driver];
+
+    return truth->version != truth->answered && truth->device != claim->device[driver];
+}
+
 static void check_unprepared(struct world *w, const struct dra_asked *asked)
 {
     struct dra_truth *truth = &w->dra.claims[asked->claim].truth[asked->driver];
@@ -152,7 +161,9 @@ static void check_unprepared(struct world *w, const struct dra_asked *asked)
                                 dra_driver_name(asked->driver), "") != NULL;
     if (!truth->prepared)
         return;
-    check_that(w, dra_is_local(w, asked->driver, truth->device) || truth->unknown,
+    check_that(w,
+               dra_is_local(w, asked->driver, truth->device) || truth->unknown ||
+                   is_secret(&w->dra.claims[asked->claim], asked->driver),
                "%s of other nodes, too, is truly unprepared", uid);
     check_that(w, row_says(w, asked->claim, asked->driver, "owed", NULL),
                "%s is owed, and that is durable", uid);
