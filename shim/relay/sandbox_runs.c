@@ -43,8 +43,14 @@ static void set_class(const struct sandbox_runs *runs, struct session *session)
 
 void sandbox_runs_session_begun(struct sandbox_runs *runs, struct session *session)
 {
-    struct running *running = calloc(1, sizeof *running);
+    struct running *running;
 
+    HASH_FIND_PTR(runs->sessions, &session, running);
+    if (running) {
+        set_class(runs, session);
+        return;
+    }
+    running = calloc(1, sizeof *running);
     if (running) {
         running->session = session;
         HASH_ADD_PTR(runs->sessions, session, running);

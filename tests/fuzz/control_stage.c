@@ -6,6 +6,7 @@
 #include "devicemgr/devicemgr.h"
 #include "shim/boot_clock.h"
 #include "shim/control/control.h"
+#include "shim/control/list.h"
 #include "shim/core/host.h"
 #include "shim/events/event.h"
 #include "shim/level_file.h"
@@ -334,8 +335,21 @@ static void on_set_level(void *user, int level)
     stage.settings.level_set = level;
 }
 
+static enum list_at_kubelet at_kubelet(void *user, const char *driver)
+{
+    (void)user;
+    (void)driver;
+    return LIST_REGISTERED;
+}
+
+static void on_look(void *user, struct list_from *out)
+{
+    (void)user;
+    out->at_kubelet = at_kubelet;
+}
+
 static const struct control_ops OPS = {
-    .report = on_report, .reload = on_reload, .set_level = on_set_level};
+    .report = on_report, .look = on_look, .reload = on_reload, .set_level = on_set_level};
 
 static void make_events(void)
 {

@@ -201,7 +201,8 @@ def test_who_may_not_wipe_leaves_it_to_the_kubelet(shim, agent, bridge, kubelet,
     assert kubelet.wait_registered(GPU)
 
 
-def test_an_agent_that_is_started_anew_takes_no_driver_away(shim, agent, bridge, kubelet, server, make_driver):
+@pytest.mark.parametrize("dra", [{"wipe_after": "1500ms", "mask": "1s"}])  # the agent is at work before the mask ends
+def test_an_agent_that_is_started_anew_takes_no_driver_away(shim, agent, bridge, kubelet, server, make_driver, dra):
     driver = make_driver()
     instance = kubelet.wait_registered(GPU)
     server.wait_watched("nodes")

@@ -381,6 +381,13 @@ def resource_withdrawn(node):
     return pod, node.refused(pod, node.token("g0"))
 
 
+def pod_ended(node):
+    node.start()
+    pod = node.pod()
+    assert ctl(node.shim, "end", pod.config.metadata.name).returncode == 0
+    return pod, node.refused(pod, node.token("g0"))
+
+
 def cdi_not_read(node):
     node.runtime.on("Version", lambda _call: Reply((cri.VersionResponse(
         runtime_name="containerd", runtime_version="1.6.20").SerializeToString(),)))
@@ -420,7 +427,7 @@ ROWS = {scenario.__name__.replace("_", "-"): scenario for scenario in (
     too_few_are_healthy, too_few_devices, holder_runs, holder_asked, holder_unknown, holder_created,
     unlisted, unlisted_again, call_unanswered, call_failed, answer_too_large, rows_unread, unstored,
     store_failed, devices_cordoned, too_few_are_uncordoned, resource_withdrawn,
-    devices_tainted, too_few_are_untainted, cdi_not_read, claim_held)}
+    devices_tainted, too_few_are_untainted, pod_ended, cdi_not_read, claim_held)}
 
 
 def kinds():

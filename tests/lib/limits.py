@@ -14,6 +14,6 @@ def limits_of(*paths):
     found = {}
     for name, words in _DEFINE.findall(text):
         words = re.sub(r"\(size_t\)|\\\n", " ", words)
-        words = re.sub(r"\b(\d+)u\b", r"\1", words).replace("/", "//")
+        words = re.sub(r"\b(\d+)(?:u|ULL)\b", r"\1", words).replace("/", "//")
         found[name] = eval(words, {"__builtins__": {}}, found)  # noqa: S307 - our own header
     return found

@@ -6,6 +6,7 @@
 
 #include "cri-proto/token.h"
 #include "tests/sim/check.h"
+#include "tests/sim/dra.h"
 #include "tests/sim/heap.h"
 #include "tests/sim/move.h"
 #include "tests/sim/pod_requests.h"
@@ -473,6 +474,8 @@ void client_verdict(struct world *w, uint64_t number, const struct devicemgr_ver
     struct create_sim *create = client_find(w, number);
     unsigned reasons;
 
+    if (!create && dra_refused(w, number, verdict))
+        return;
     check_that(w, create && !create->untouched && !create->forwarded,
                "one verdict per create, none after it was cancelled (%" PRIu64 ")", number);
     if (!create)

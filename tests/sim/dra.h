@@ -43,6 +43,8 @@ struct dra_truth {
     bool owed;          /* the kubelet was told that it is unprepared, and it is not */
     bool unknown;       /* its row was lost while it was prepared */
     unsigned answered;  /* the version that it has told of */
+    uint64_t given_ms;  /* when it last told of one */
+    uint64_t told_ms;   /* when the kubelet first was told what it told last */
     uint64_t failed_ms; /* when the driver last failed at it */
     bool tried;         /* since the driver is there: it was told to unprepare it, and failed */
     uint64_t
@@ -189,6 +191,8 @@ void dra_claim_done(struct world *w, uint64_t number, const struct devicemgr_cla
 /* ---- the runtime ---- */
 /* It has answered a create of such a pod (container 0: refused). */
 void dra_answered(struct world *w, uint64_t number, unsigned container);
+/* The shim refuses one; the pod asks again. False: it is no such create. */
+bool dra_refused(struct world *w, uint64_t number, const struct devicemgr_verdict *verdict);
 
 /* ---- dra_driver.c ---- */
 const char *dra_driver_name(size_t driver);

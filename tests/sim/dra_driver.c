@@ -350,10 +350,12 @@ static void answer(struct world *w, uint64_t number, uint64_t unused)
     truth = &w->dra.claims[is.claim].truth[is.driver];
     world_note(w, "driver %zu: c%zu %s %s", is.driver, is.claim,
                is.prepare ? "prepare" : "unprepare", is.fails ? "failed" : "done");
-    if (is.fails)
+    if (is.fails) {
         note_failed(w, &is);
-    else
+    } else {
         w->dra.claims[is.claim].truth[is.driver].answered = truth->version;
+        w->dra.claims[is.claim].truth[is.driver].given_ms = w->now_ms;
+    }
     if (is.fails)
         devicemgr_claim_answered(w->shim.core, shim_now_ms(w), is.call, 2, "no", NULL, 0);
     else

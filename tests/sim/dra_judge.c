@@ -124,7 +124,7 @@ static void check_prepared(struct world *w, const struct dra_asked *asked,
                            const struct devicemgr_claim_done *done)
 {
     const struct dra_claim *claim = &w->dra.claims[asked->claim];
-    const struct dra_truth *truth = &claim->truth[asked->driver];
+    struct dra_truth *truth = &w->dra.claims[asked->claim].truth[asked->driver];
     struct dra_answer answer;
 
     check_that(w,
@@ -134,7 +134,9 @@ static void check_prepared(struct world *w, const struct dra_asked *asked,
                asked->driver);
     check_that(w, row_says(w, asked->claim, asked->driver, "prepared", done),
                "c%zu has a row that says what the kubelet is told", asked->claim);
-    if (dra_driver_there(&w->dra.drivers[asked->driver]))
+    if (truth->given_ms > truth->told_ms)
+        truth->told_ms = w->now_ms; /* its own answer, which may have waited for the store */
+    if (truth->told_ms == w->now_ms || dra_driver_there(&w->dra.drivers[asked->driver]))
         return;
     count_add(COUNT_DRA_CACHED);
     check_that(w, w->shim.late || answer.device == claim->device[asked->driver],

@@ -24,6 +24,9 @@ struct end_pod {
     bool sent;   /* something was, since it was asked for */
     bool stored; /* there is a row of it */
     bool told;   /* that it has ended, since it was asked for last */
+    /* The store failed to keep that, or has the pod as being stopped again, for a container that was in the
+     * making: it is told again after a kill. */
+    bool told_unstored;
     /* The shortest grace that was asked for; that the commit under way has; that one had which is over,
      * however it went, from when on it counts; and that the store has. */
     uint64_t wants_ms, carried_ms, grace_ms, stored_ms;
@@ -53,7 +56,8 @@ struct end_world {
     struct end_container containers[CONTAINERS], listed[CONTAINERS];
     size_t containers_len, listed_len;
     bool listing, list_wanted, away, restarted;
-    bool refused; /* what the operator asked for last */
+    bool store_failed; /* the last commit did */
+    bool refused;      /* what the operator asked for last */
     struct end_stop stops[STOPS];
     size_t stops_len;
     uint64_t commit, last_create;
@@ -169,12 +173,14 @@ static void on_event(void *user, const struct devicemgr_event *event)
         return;
     pod = &e->pods[pod_of(event->pod_uid)];
     check_that(e->w, pod->asked && !pod->told, "who asks is told once that the pod has ended");
-    for (size_t i = 0; i < e->containers_len; i++)
-        check_that(e->w,
-                   e->containers[i].pod != pod_of(event->pod_uid) || !e->containers[i].runs ||
-                       !e->containers[i].seen,
-                   "none of its containers runs that was listed");
     pod->told = true;
+    pod->told_unstored = e->store_failed;
+    for (size_t i = 0; i < e->containers_len; i++) {
+        if (e->containers[i].pod != pod_of(event->pod_uid) || !e->containers[i].runs)
+            continue;
+        check_that(e->w, !e->containers[i].seen, "none of its containers runs that was listed");
+        pod->told_unstored = true;
+    }
 }
 
 /* Of a pod that the core has not heard of since its start; what is not stored yet (ABORTED) counts. */
@@ -231,6 +237,7 @@ static void start(struct end_world *e)
                                        .value_bytes = e->rows[pod].value_bytes};
 
         e->pods[pod].asked = e->pods[pod].stored = row.value != NULL;
+        e->pods[pod].told = e->pods[pod].told && !e->pods[pod].told_unstored;
         e->pods[pod].wants_ms = e->pods[pod].grace_ms = e->pods[pod].stored_ms;
         check_that(e->w, !row.value || devicemgr_restore(e->core, e->now_ms, &row) == 0,
                    "a pod's ending is restored");
@@ -269,6 +276,7 @@ static void end_commit(struct end_world *e, bool fails)
         row_set(&e->rows[pod], &e->pending[pod]);
         e->pods[pod].stored = e->rows[pod].value != NULL;
     }
+    e->store_failed = fails;
     devicemgr_committed(e->core, e->now_ms, commit, fails ? "the disk is full" : NULL);
     run(e);
 }
@@ -376,6 +384,7 @@ static void come(struct end_world *e, size_t i)
         return;
     e->containers[i] =
         (struct end_container){.exists = true, .runs = true, .pod = e->containers[i].pod};
+    e->pods[e->containers[i].pod].told_unstored = true;
     e->list_wanted = true; /* its event leads to one */
 }
 
