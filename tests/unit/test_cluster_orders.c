@@ -1,23 +1,13 @@
 /* shim/cluster/orders.c: what is to be done until it is. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/orders_stage.h"
 
 #include "shim/cluster/limits.h"
-#include "shim/cluster/orders.h"
 
 struct fixture {
-    struct world *world;
-    struct cluster_orders orders;
-    unsigned due, done;
+    struct orders_stage stage;
+    unsigned done;
     int outcome; /* of the last one that was done */
-    bool closed;
 };
-
-static void on_due(void *user)
-{
-    struct fixture *f = user;
-
-    f->due++;
-}
 
 static void on_done(void *user, const Agent__V1__AnswerRequest *answer)
 {
@@ -31,18 +21,9 @@ static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
 
-    f->world = world_new();
-    cluster_orders_init(&f->orders, &f->world->loop, on_due, f);
+    orders_stage_init(&f->stage);
     *state = f;
     return 0;
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-    const struct cluster_orders *orders = handle->data;
-    struct fixture *f = orders->user;
-
-    f->closed = true;
 }
 
 static int teardown(void **state)
@@ -50,9 +31,7 @@ static int teardown(void **state)
     struct fixture *f = *state;
     int result;
 
-    cluster_orders_fini(&f->orders, on_closed);
-    WAIT(f->world, f->closed);
-    result = world_free(f->world);
+    result = orders_stage_fini(&f->stage);
     free(f);
     return result;
 }
@@ -65,7 +44,7 @@ static uint64_t add(struct fixture *f, bool for_ever)
     wipe.driver = (char *)"x.example";
     order.what_case = AGENT__V1__ORDER__WHAT_WIPE_SLICES;
     order.wipe_slices = &wipe;
-    return cluster_orders_add(&f->orders, &order, for_ever, on_done, f);
+    return cluster_orders_add(&f->stage.orders, &order, for_ever, on_done, f);
 }
 
 /* How many are sent now. */
@@ -73,7 +52,7 @@ static size_t fill(struct fixture *f)
 {
     Agent__V1__Order *out[4];
 
-    return cluster_orders_fill(&f->orders, out, 4);
+    return cluster_orders_fill(&f->stage.orders, out, 4);
 }
 
 static bool answer(struct fixture *f, uint64_t id, Agent__V1__Outcome outcome)
@@ -83,7 +62,7 @@ static bool answer(struct fixture *f, uint64_t id, Agent__V1__Outcome outcome)
     request.id = id;
     request.outcome = outcome;
     request.message = (char *)"why";
-    return cluster_orders_answered(&f->orders, &request);
+    return cluster_orders_answered(&f->stage.orders, &request);
 }
 
 static void it_is_sent_and_done(void **state)
@@ -93,9 +72,9 @@ static void it_is_sent_and_done(void **state)
     uint64_t id = add(f, true);
 
     assert_true(id > 0);
-    assert_int_equal(f->due, 0); /* not from inside */
-    WAIT(f->world, f->due == 1);
-    assert_int_equal(cluster_orders_fill(&f->orders, out, 4), 1);
+    assert_int_equal(f->stage.due, 0); /* not from inside */
+    WAIT(f->stage.world, f->stage.due == 1);
+    assert_int_equal(cluster_orders_fill(&f->stage.orders, out, 4), 1);
     assert_true(out[0]->id == id);
     assert_string_equal(out[0]->wipe_slices->driver, "x.example");
     assert_int_equal(fill(f), 0); /* once */
@@ -113,7 +92,7 @@ static void what_did_not_work_is_tried_again(void **state)
     assert_int_equal(fill(f), 1);
     assert_true(answer(f, id, AGENT__V1__OUTCOME__AGAIN));
     assert_int_equal(fill(f), 0); /* later */
-    WAIT(f->world, fill(f) == 1);
+    WAIT(f->stage.world, fill(f) == 1);
     assert_int_equal(f->done, 0);
 }
 
@@ -128,7 +107,7 @@ static void what_is_refused(void **state)
     assert_true(answer(f, other, AGENT__V1__OUTCOME__REFUSED));
     assert_int_equal(f->done, 1);
     assert_int_equal(f->outcome, AGENT__V1__OUTCOME__REFUSED);
-    assert_int_equal(f->orders.len, 1);
+    assert_int_equal(f->stage.orders.len, 1);
 }
 
 static void another_agent_is_told_again(void **state)
@@ -137,7 +116,7 @@ static void another_agent_is_told_again(void **state)
     uint64_t id = add(f, true);
 
     assert_int_equal(fill(f), 1);
-    cluster_orders_lost(&f->orders);
+    cluster_orders_lost(&f->stage.orders);
     assert_false(answer(f, id, AGENT__V1__OUTCOME__DONE)); /* the one before */
     assert_int_equal(fill(f), 1);
     assert_true(answer(f, id, AGENT__V1__OUTCOME__DONE));
@@ -145,7 +124,7 @@ static void another_agent_is_told_again(void **state)
     assert_int_equal(fill(f), 1);
     assert_true(answer(f, id, AGENT__V1__OUTCOME__REFUSED)); /* logs a warning */
     assert_int_equal(fill(f), 0);
-    cluster_orders_lost(&f->orders); /* the next may be allowed to */
+    cluster_orders_lost(&f->stage.orders); /* the next may be allowed to */
     assert_int_equal(fill(f), 1);
 }
 
@@ -154,11 +133,11 @@ static void what_is_cancelled(void **state)
     struct fixture *f = *state;
     uint64_t waiting = add(f, true), sent;
 
-    assert_false(cluster_orders_cancel(&f->orders, waiting)); /* nobody has it */
+    assert_false(cluster_orders_cancel(&f->stage.orders, waiting)); /* nobody has it */
     sent = add(f, true);
     assert_int_equal(fill(f), 1);
-    assert_true(cluster_orders_cancel(&f->orders, sent));
-    assert_false(cluster_orders_cancel(&f->orders, sent));
+    assert_true(cluster_orders_cancel(&f->stage.orders, sent));
+    assert_false(cluster_orders_cancel(&f->stage.orders, sent));
     assert_false(answer(f, sent, AGENT__V1__OUTCOME__DONE));
     assert_int_equal(f->done, 0);
 }
@@ -203,14 +182,14 @@ static void what_fails_for_hours_is_tried_on(void **state)
     uint64_t begin_ms = __wrap_boot_now_ms(), before_ms, id = add(f, true);
     unsigned tries = 0;
 
-    jumping = &f->orders.timer;
+    jumping = &f->stage.orders.timer;
     while ((before_ms = __wrap_boot_now_ms()) < begin_ms + 3 * 3600 * 1000) {
-        WAIT(f->world, fill(f) == 1);
+        WAIT(f->stage.world, fill(f) == 1);
         assert_true(__wrap_boot_now_ms() <= before_ms + CLUSTER_AGAIN_MS_MAX * 6 / 5 + 1000);
         assert_true(
             answer(f, id, ++tries % 10 ? AGENT__V1__OUTCOME__AGAIN : AGENT__V1__OUTCOME__REFUSED));
     }
-    WAIT(f->world, fill(f) == 1);
+    WAIT(f->stage.world, fill(f) == 1);
     jumping = NULL;
     jumped_ms = 0;
     assert_int_equal(f->done, 0);

@@ -1,5 +1,5 @@
 /* shim/cluster/core_news.c: what the core asks of the cluster. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/orders_stage.h"
 
 #include "shim/cluster/core_news.h"
 #include "shim/cluster/limits.h"
@@ -7,35 +7,19 @@
 #define MORE 10
 
 struct fixture {
-    struct world *world;
-    struct cluster_orders orders;
+    struct orders_stage stage;
     struct core_news news;
-    bool closed;
 };
-
-static void on_due(void *user)
-{
-    (void)user;
-}
 
 /* Without a host: nothing is answered here. */
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
 
-    f->world = world_new();
-    cluster_orders_init(&f->orders, &f->world->loop, on_due, f);
-    core_news_init(&f->news, NULL, &f->orders);
+    orders_stage_init(&f->stage);
+    core_news_init(&f->news, NULL, &f->stage.orders);
     *state = f;
     return 0;
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-    const struct cluster_orders *orders = handle->data;
-    struct fixture *f = orders->user;
-
-    f->closed = true;
 }
 
 static int teardown(void **state)
@@ -44,9 +28,7 @@ static int teardown(void **state)
     int result;
 
     core_news_fini(&f->news);
-    cluster_orders_fini(&f->orders, on_closed);
-    WAIT(f->world, f->closed);
-    result = world_free(f->world);
+    result = orders_stage_fini(&f->stage);
     free(f);
     return result;
 }
@@ -67,7 +49,7 @@ static void a_claim_is_looked_up_once_at_a_time(void **state)
     look_up(f, 1);
     look_up(f, 2);
     look_up(f, 1);
-    assert_int_equal(f->orders.len, 2);
+    assert_int_equal(f->stage.orders.len, 2);
 }
 
 /* Without an agent, that is: what is to be done there must find room when one comes. */
@@ -78,12 +60,12 @@ static void the_oldest_make_room(void **state)
 
     for (unsigned i = 0; i < CLUSTER_CLAIMS_MAX + MORE; i++)
         look_up(f, i);
-    assert_int_equal(f->orders.len, CLUSTER_CLAIMS_MAX);
+    assert_int_equal(f->stage.orders.len, CLUSTER_CLAIMS_MAX);
     assert_true(CLUSTER_CLAIMS_MAX < CLUSTER_ORDERS_MAX);
-    assert_int_equal(cluster_orders_fill(&f->orders, &first, 1), 1);
+    assert_int_equal(cluster_orders_fill(&f->stage.orders, &first, 1), 1);
     assert_string_equal(first->get_claim->uid, "c-10");
     look_up(f, 0); /* it may be asked anew */
-    assert_int_equal(f->orders.len, CLUSTER_CLAIMS_MAX);
+    assert_int_equal(f->stage.orders.len, CLUSTER_CLAIMS_MAX);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* shim/cluster/pod_events.c: which refusals are told on their pods, and when. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/orders_stage.h"
 
 #include "shim/cluster/limits.h"
 #include "shim/cluster/pod_events.h"
@@ -8,45 +8,29 @@
 #define BEGIN 1000000u
 
 struct fixture {
-    struct world *world;
+    struct orders_stage stage;
     struct config config;
-    struct cluster_orders orders;
     struct pod_events events;
     unsigned cancelled;
-    bool closed;
 };
-
-static void on_due(void *user)
-{
-    (void)user;
-}
 
 static void on_cancel(void *user, uint64_t order)
 {
     struct fixture *f = user;
 
     f->cancelled++;
-    cluster_orders_cancel(&f->orders, order);
+    cluster_orders_cancel(&f->stage.orders, order);
 }
 
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
 
-    f->world = world_new();
+    orders_stage_init(&f->stage);
     f->config.cluster.events_after_ms = MINUTE;
-    cluster_orders_init(&f->orders, &f->world->loop, on_due, f);
-    pod_events_init(&f->events, &f->config, &f->orders, on_cancel, f);
+    pod_events_init(&f->events, &f->config, &f->stage.orders, on_cancel, f);
     *state = f;
     return 0;
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-    const struct cluster_orders *orders = handle->data;
-    struct fixture *f = orders->user;
-
-    f->closed = true;
 }
 
 static int teardown(void **state)
@@ -55,9 +39,7 @@ static int teardown(void **state)
     int result;
 
     pod_events_fini(&f->events);
-    cluster_orders_fini(&f->orders, on_closed);
-    WAIT(f->world, f->closed);
-    result = world_free(f->world);
+    result = orders_stage_fini(&f->stage);
     free(f);
     return result;
 }
@@ -87,7 +69,7 @@ static const char *told(struct fixture *f)
     static char text[256];
     Agent__V1__AnswerRequest answer = AGENT__V1__ANSWER_REQUEST__INIT;
     Agent__V1__Order *out[2];
-    size_t n = cluster_orders_fill(&f->orders, out, 2);
+    size_t n = cluster_orders_fill(&f->stage.orders, out, 2);
 
     if (n == 0)
         return NULL;
@@ -100,7 +82,7 @@ static const char *told(struct fixture *f)
              out[0]->tell->message);
     answer.id = out[0]->id;
     answer.outcome = AGENT__V1__OUTCOME__DONE;
-    assert_true(cluster_orders_answered(&f->orders, &answer));
+    assert_true(cluster_orders_answered(&f->stage.orders, &answer));
     return text;
 }
 
@@ -152,7 +134,7 @@ static void one_that_is_under_way_is_enough(void **state)
     refuse(f, 0, "plugin-away");
     for (uint64_t ms = MINUTE; ms < 30 * MINUTE; ms += MINUTE)
         refuse(f, ms, ms % (2 * MINUTE) ? "plugin-away" : "holder-runs");
-    assert_int_equal(f->orders.len, 1); /* nobody takes it */
+    assert_int_equal(f->stage.orders.len, 1); /* nobody takes it */
 }
 
 static void zero_is_none(void **state)

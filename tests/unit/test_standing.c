@@ -1,5 +1,5 @@
 /* shim/cluster/standing.c, removed_file.c: what is wanted as long as something is so. */
-#include "tests/unit/test_wait.h"
+#include "tests/unit/orders_stage.h"
 
 #include <unistd.h>
 
@@ -7,17 +7,10 @@
 #include "shim/cluster/standing.h"
 
 struct fixture {
-    struct world *world;
-    struct cluster_orders orders;
+    struct orders_stage stage;
     struct standing standing;
     char done[64], cancelled[64], back[64];
-    bool closed;
 };
-
-static void on_due(void *user)
-{
-    (void)user;
-}
 
 static void on_done(void *user, const char *name)
 {
@@ -31,7 +24,7 @@ static void on_cancel(void *user, uint64_t order)
 {
     struct fixture *f = user;
 
-    cluster_orders_cancel(&f->orders, order);
+    cluster_orders_cancel(&f->stage.orders, order);
     snprintf(f->cancelled, sizeof f->cancelled, "an order");
 }
 
@@ -46,19 +39,10 @@ static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
 
-    f->world = world_new();
-    cluster_orders_init(&f->orders, &f->world->loop, on_due, f);
-    standing_init(&f->standing, &f->orders, on_cancel, f, on_done, f);
+    orders_stage_init(&f->stage);
+    standing_init(&f->standing, &f->stage.orders, on_cancel, f, on_done, f);
     *state = f;
     return 0;
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-    const struct cluster_orders *orders = handle->data;
-    struct fixture *f = orders->user;
-
-    f->closed = true;
 }
 
 static int teardown(void **state)
@@ -67,9 +51,7 @@ static int teardown(void **state)
     int result;
 
     standing_fini(&f->standing);
-    cluster_orders_fini(&f->orders, on_closed);
-    WAIT(f->world, f->closed);
-    result = world_free(f->world);
+    result = orders_stage_fini(&f->stage);
     free(f);
     return result;
 }
@@ -98,10 +80,10 @@ static void it_is_given_once(void **state)
         standing_looked(&f->standing, on_back);
     }
     assert_int_equal(f->standing.version, version + 1);
-    assert_int_equal(cluster_orders_fill(&f->orders, out, 4), 1);
+    assert_int_equal(cluster_orders_fill(&f->stage.orders, out, 4), 1);
     answer.id = out[0]->id;
     answer.outcome = AGENT__V1__OUTCOME__DONE;
-    assert_true(cluster_orders_answered(&f->orders, &answer));
+    assert_true(cluster_orders_answered(&f->stage.orders, &answer));
     assert_string_equal(f->done, "a");
     assert_int_equal(f->standing.version, version + 2);
     assert_string_equal(f->back, "");
@@ -121,7 +103,7 @@ static void what_is_no_more_so_is_taken_back(void **state)
     standing_looked(&f->standing, on_back);
     assert_string_equal(f->back, "a");
     assert_string_equal(f->cancelled, "an order");
-    assert_int_equal(f->orders.len, 1);
+    assert_int_equal(f->stage.orders.len, 1);
     f->cancelled[0] = '\0';
     standing_look(&f->standing);
     standing_want(&f->standing, "b");
