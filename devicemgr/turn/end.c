@@ -9,26 +9,12 @@
 #include "devicemgr/words/ending.h"
 #include "devicemgr/words/reason.h"
 
-static void end_told(struct devicemgr *mgr, const struct end_told *told)
-{
-    (void)mgr;
-    switch (told->asker) {
-    case END_OPERATOR: /* is told by an event */
-    case END_EVICTION:
-    case END_SHUTDOWN:
-    case END_ASKERS:
-        break;
-    }
-}
-
 void end_tell(struct devicemgr *mgr)
 {
     struct end_told *told;
 
-    while ((told = ends_take_told(&mgr->ends))) {
-        end_told(mgr, told);
-        ends_told_free(told);
-    }
+    while ((told = ends_take_told(&mgr->ends)))
+        ends_told_free(told); /* operators are told by an event, evictions look for themselves */
 }
 
 void end_ask(struct devicemgr *mgr, const char *pod_uid, const struct end_request *request)
