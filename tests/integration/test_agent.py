@@ -409,9 +409,10 @@ def test_slices_are_wiped(running, server, feed):
 def test_a_server_without_slices_has_none(running, server, feed):
     for version in [one for one in server.served if "/" in one]:
         del server.served[version]
-    for _ in range(2):  # of each version the agent finds it out by asking
-        assert feed.order(wipe_slices=proto.WipeSlices(driver="gpu.example")).outcome == proto.AGAIN
-    assert feed.order(wipe_slices=proto.WipeSlices(driver="gpu.example")).outcome == proto.DONE
+    outcomes = []
+    while proto.DONE not in outcomes and len(outcomes) < 3:  # of each version it finds out by asking, here or in a watch
+        outcomes.append(feed.order(wipe_slices=proto.WipeSlices(driver="gpu.example")).outcome)
+    assert outcomes == [proto.AGAIN] * (len(outcomes) - 1) + [proto.DONE]
 
 
 def test_a_driver_that_would_select_more_is_none(running, server, feed):
