@@ -157,7 +157,7 @@ def other_clients(node):
 def test_killed_at_every_point(node, other_clients, request):
     print(f"SHIM_STORM_SEED={SEED} SHIM_STORM_KILLS={KILLS}")
     storm = PointStorm(node, make_pod, SEED, check_of(node))
-    storm.run(["daemon", "bridge"] * max(KILLS // 3, POINT_STRIKES_MIN))
+    storm.run_to_each(["daemon", "bridge"] * max(KILLS // 3, POINT_STRIKES_MIN))
     assert not storm.violations + other_clients, "\n".join(storm.violations + other_clients)
     assert min(storm.hits.values()) > 0, storm.hits
     tell(request, f"seed {SEED}: {sum(storm.hits.values())} deaths at {len(storm.hits)} points, "

@@ -14,8 +14,8 @@ import subprocess
 
 import jsonschema
 
-from shim import BINARY, ROOT
-from waiting import GENEROUS_S
+from shim import BINARY, ROOT, accepts
+from waiting import GENEROUS_S, wait_until
 
 CTL = BINARY.with_name("cri-device-shimctl")
 SCHEMAS = ROOT / "tests/schemas"
@@ -59,6 +59,9 @@ def schema_of(command):
 
 
 def ctl_json(shim, command, *arguments):
+    """Its answer, of a daemon that runs or is being started: what control is asked at is there some
+    moments after the CRI's socket."""
+    wait_until(lambda: accepts(_socket_of(shim)), "the control socket is there")
     done = ctl(shim, command, *arguments, "-o", "json")
     assert (done.returncode, done.stderr) == (0, ""), done
     return checked(command, done.stdout)

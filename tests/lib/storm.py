@@ -241,8 +241,9 @@ def points_of(part):
 class PointStorm(Storm):
     """Strikes are parts, each of which is to end at a point. `hits`: {(part, point): how often}."""
 
-    _WAIT_S = 0.25  # for a process to get there; then it is killed wherever it is
+    _WAIT_S = 0.25  # for one that is ready to get there; then it is killed wherever it is
     _PASSES = (1, 1, 2, 5, 20)  # which time it ends there
+    _MORE_ROUNDS_MAX = 20
 
     def __init__(self, *arguments, **settings):
         super().__init__(*arguments, **settings)
@@ -250,6 +251,15 @@ class PointStorm(Storm):
         self._armed = {}  # {part: its process' point}
         self.hits = collections.Counter({(part, point): 0 for part in self._parts
                                          for point in points_of(part)})
+
+    def run_to_each(self, strikes):
+        """As run(), and then on while a point was not met: whether a process gets to one is chance."""
+        self.run(strikes)
+        for _ in range(self._MORE_ROUNDS_MAX):
+            unmet = sorted({part for (part, _), count in self.hits.items() if count == 0})
+            if self.violations or not unmet:
+                return
+            self.run([*unmet * (_ROUND // len(unmet))])
 
     def _kill(self, part):
         """After one that did not get ready comes one that is left alone: processes that die one after
@@ -274,7 +284,9 @@ class PointStorm(Storm):
             os.kill(program.pid, signal.SIGTERM)
             ended = program.ends_within(GENEROUS_S)
         else:
-            ended = point and program.ends_within(self._WAIT_S)
+            wait_until(lambda: self._got_ready(part) or program.ends_within(0),
+                       f"{part} is ready, or has ended at {point}")
+            ended = program.ends_within(self._WAIT_S if point else 0)
         if not ended:
             os.kill(program.pid, signal.SIGKILL)
         status = program.wait_exit()
