@@ -210,8 +210,11 @@ class Kubelet:
         os._exit(0)
 
     def active_pods(self):
+        """Of the API server's pods, as upstream's GetActivePods(): what is only the runtime's any more
+        is ended, and counts for nothing."""
         with self._lock:
-            return {uid for uid, worker in self._workers.items() if not worker.terminated}
+            return {uid for uid, worker in self._workers.items()
+                    if uid in self._known and not worker.terminated}
 
     def _first_pods(self, pods):
         for pod in sorted(pods, key=lambda one: one["created"]):

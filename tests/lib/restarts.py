@@ -31,7 +31,7 @@ from node import PARTS, Node
 from parts import KILL, TERM
 
 REBOOT = "reboot"
-EXCUSED_SHARE_MAX = 0.3  # of all pods that come; a tenth was seen on a busy machine
+EXCUSED_SHARE_MAX = 0.5  # of all pods that come; 0.1 to 0.4 was seen, by how busy the machine was
 RESTARTS = (*PARTS, REBOOT)
 GPU, NIC = "vendor.com/gpu", "other.com/nic"
 # Twice as many as are given out: a kubelet that has just started counts the devices of pods that
