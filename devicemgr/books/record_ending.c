@@ -18,6 +18,7 @@ static void ask_of(const struct ending_ask *ask, Checkpoint__V1__EndingAsk *row)
     row->here = ask->force_local;
     row->why = ask->why;
     row->at_s = ask->at_s;
+    row->told = ask->told;
 }
 
 uint8_t *record_of_ending(const struct ending *ending, const char *boot_id, size_t *bytes_len)
@@ -69,7 +70,8 @@ static void restore_ask(struct ending *ending, const Checkpoint__V1__EndingAsk *
                              .grace_ms = row->own_grace ? ENDING_POD_GRACE : row->grace_ms,
                              .force_local = row->here,
                              .why = row->why,
-                             .at_s = row->at_s};
+                             .at_s = row->at_s,
+                             .told = row->told};
 
     if (end_asker_find(row->asker, &ask.asker))
         ending_ask(ending, &ask);

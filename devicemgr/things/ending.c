@@ -152,7 +152,7 @@ void ending_set_restored(struct ending *ending, enum ending_state state, uint64_
     ending->static_pod = static_pod;
     ending->earlier_boot = earlier_boot;
     for (struct ending_ask *ask = ending->asks; ask; ask = ask->next)
-        ask->told = state == ENDING_STOPPED || state == ENDING_EVICTED;
+        ask->told = ask->told || state == ENDING_STOPPED || state == ENDING_EVICTED;
 }
 
 void ending_set_static(struct ending *ending)

@@ -108,8 +108,8 @@ void endings_remove(struct endings *table, struct ending *ending);
 
 /* Moves along the picture; the same is no move. */
 void ending_set_state(struct ending *ending, enum ending_state state);
-/* Of a row; `due_ms` 0 with one of an earlier boot. Nobody is told anew of what was over; that nothing runs is
- * to be seen anew. */
+/* Of a row; `due_ms` 0 with one of an earlier boot. Nobody is told anew of what was over: all were told when
+ * that was stored. That nothing runs is to be seen anew. */
 void ending_set_restored(struct ending *ending, enum ending_state state, uint64_t due_ms,
                          bool static_pod, bool earlier_boot);
 void ending_set_static(struct ending *ending);

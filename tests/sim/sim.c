@@ -191,7 +191,6 @@ static const struct {
     uint64_t seed;
     const char *of;
 } OPEN[] = {
-    {12967, "a pod's end is told again after a kill"},
     {17335, "an unprepare that the kubelet gave up goes out when its driver is back"},
     {21292, "a claim that was given anew is prepared before its pool's owed one"},
 };

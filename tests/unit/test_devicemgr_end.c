@@ -421,6 +421,25 @@ static void it_goes_on_after_a_restart(void **state)
     expect(w, "verdict 12 " REFUSED_OF_U1);
 }
 
+static void who_was_told_is_not_after_a_restart(void **state)
+{
+    struct world *w = *state;
+
+    stopping(w, 30000);
+    stopped(w, w->stop, 0);
+    expect(w, "commit ending u1");
+    commit_failed(w, "no space");
+    expect_event(w, "ended ");
+    listed(w, EXITED, "c-late"); /* was in the making, and is being stopped */
+    pass(w, COMMIT_RETRY_MS_MAX);
+    stored(w);
+    world_restart(w);
+    kubelet_lists(w);
+    listed(w, EXITED, NULL);
+    stored(w);
+    expect_no_event(w);
+}
+
 /* Before the runtime has been listed nobody knows which pods there are, but those that are ended. */
 static void what_is_asked_for_at_a_start(void **state)
 {
@@ -658,6 +677,7 @@ int main(void)
         HERE(others_want_it_still),
         HERE(what_was_not_sent_is_taken_back_whole),
         HERE(it_goes_on_after_a_restart),
+        HERE(who_was_told_is_not_after_a_restart),
         HERE(what_is_asked_for_at_a_start),
         HERE(another_boot_begins_its_grace_anew),
         HERE(what_cannot_be_stored_is_done_all_the_same),
