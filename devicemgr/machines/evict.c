@@ -141,7 +141,8 @@ static void look(struct evicts *evicts)
     evicts->stale = evictable_each(evicts->state, note, evicts);
     HASH_ITER(hh, evicts->by_uid, eviction, next)
     {
-        /* One whose taint is being set anew, or taken back, stays as it is until that is durable. */
+        /* One whose taint is being set anew, or taken back, stays as it is until that is durable; one that
+         * may be tolerated until that is told. */
         if (!eviction->found || (eviction->at_ms > now_ms && eviction->at_ms != UINT64_MAX))
             take_back(evicts, eviction);
         if (!eviction->found)
@@ -178,6 +179,12 @@ static int by_time(const void *a, const void *b)
     return strcmp(x->pod_uid, y->pod_uid);
 }
 
+/* Of pods that are ended there is a most: who finds no room waits until one of them is over. */
+static size_t room(const struct state *state)
+{
+    return ENDINGS_MAX - endings_len(&state->endings);
+}
+
 /* Who has been due for longest is asked for first. */
 static void ask_for_due(struct evicts *evicts)
 {
@@ -191,7 +198,7 @@ static void ask_for_due(struct evicts *evicts)
     }
     if (len > 1)
         qsort(due, len, sizeof *due, by_time);
-    for (size_t i = 0; i < len && free_ms(evicts) <= now_ms; i++) {
+    for (size_t i = 0; i < len && i < room(evicts->state) && free_ms(evicts) <= now_ms; i++) {
         evicts->asked_ms[evicts->asked++ % EVICT_PER_MINUTE_MAX] = now_ms;
         due[i]->state = EVICTION_ASKED;
         put_step(evicts, due[i], true);
@@ -201,7 +208,7 @@ static void ask_for_due(struct evicts *evicts)
 
 static bool may_ask(const struct state *state)
 {
-    return !state->unread && state->listing.listed && !state->draining;
+    return !state->unread && state->listing.listed && !state->draining && room(state) > 0;
 }
 
 void evicts_review(struct evicts *evicts)

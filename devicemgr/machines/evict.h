@@ -38,7 +38,7 @@ struct eviction {
     char *pod_uid;
     enum eviction_state state;
     bool found;     /* by the look under way */
-    uint64_t at_ms; /* when it is due, by its first taint; UINT64_MAX: not before that is durable */
+    uint64_t at_ms; /* when it is due, by its first taint; UINT64_MAX: that is not known yet */
     char *why;      /* for that one: a part of a sentence */
     UT_hash_handle hh;
 };

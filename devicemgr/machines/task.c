@@ -159,6 +159,17 @@ static void owed(struct tasks *tasks, struct task *task, const struct driver_ins
     call(tasks, task, instance);
 }
 
+/* What the cluster said of its consumers goes with the last that there is of it. */
+static void forget(struct state *state, struct claim *claim)
+{
+    char *uid = mem_strdup(claim->uid);
+
+    claims_remove(&state->claims, claim);
+    if (!claims_have(&state->claims, uid))
+        consumers_remove(&state->tainted.consumers, uid);
+    free(uid);
+}
+
 /* It is over for a claim that has no row any more. */
 static void drop_if_over(struct tasks *tasks, struct task *task)
 {
@@ -168,7 +179,7 @@ static void drop_if_over(struct tasks *tasks, struct task *task)
         return;
     task_free(tasks, task);
     if (!claim_state_kept(claim->state))
-        claims_remove(&tasks->state->claims, claim);
+        forget(tasks->state, claim);
 }
 
 /* Whether an unprepare has to wait for the runtime's list, or is refused by it. */

@@ -174,7 +174,8 @@ void tasks_restored(struct tasks *tasks, bool lost)
     for (struct claim *claim = tasks->state->claims.by_key; claim; claim = claim->hh.next) {
         if (claim->state == CLAIM_OWED)
             ensure(tasks, claim);
-        if (claim->users_len > 0) /* what it has may be in another's way */
+        /* What it has may be in another's way; who may use it may have to go. */
+        if (claim->users_len > 0 || claim->state == CLAIM_PREPARED)
             action_push(&tasks->state->actions, ACTION_CLAIM_LOOK, 0)->claim =
                 task_copy_names(claim);
     }

@@ -24,6 +24,7 @@ struct holder {
     const char *pod_uid;
     const char *resource, *id;
     const struct consumers *consumers;     /* of a claim; NULL: nothing is known of them */
+    bool untold;                           /* they will be: what is tolerated is not known yet */
     const struct tolerations *tolerations; /* of a claim, as the cluster has them; NULL: none */
 };
 
@@ -33,7 +34,8 @@ static bool is_the_clusters(const struct holder *holder, const struct taint *tai
 {
     bool extended = holder->consumers && holder->consumers->extended;
 
-    return (taint->source == TAINT_BY_SLICE || taint->source == TAINT_BY_RULE) && !extended;
+    return (taint->source == TAINT_BY_SLICE || taint->source == TAINT_BY_RULE) && !extended &&
+           !holder->untold;
 }
 
 static bool look_at_taint(void *user, const struct taint *taint)
@@ -53,7 +55,7 @@ static bool look_at_taint(void *user, const struct taint *taint)
         evictable.at_ms = later(evictable.at_ms, tolerations_until_ms(holder->tolerations, taint));
     if (evictable.at_ms == UINT64_MAX)
         return true;
-    if (taint->unstored)
+    if (taint->unstored || holder->untold)
         evictable.at_ms = UINT64_MAX;
     walk->each(walk->user, &evictable);
     return true;
@@ -142,6 +144,7 @@ static void look_at_claim(struct walk *walk, const struct claim *claim)
                             .consumers =
                                 consumers_find(walk->state->tainted.consumers, claim->uid)};
 
+    holder.untold = walk->state->settings.cluster && !holder.consumers;
     for (size_t i = 0; i < devices->len; i++) {
         const struct granted_device *device = &devices->v[i];
         char *id = mem_alloc(strlen(device->pool) + strlen(device->device) + 2, 1);

@@ -23,8 +23,9 @@ struct evictable {
     const char *resource; /* or driver */
     const char *id;       /* or "pool/device" */
     struct taint taint;
-    uint64_t at_ms; /* on the core's clock; it may be past. UINT64_MAX: not before it is durable, or
-                     * not durable any more */
+    /* On the core's clock; it may be past. UINT64_MAX: that is not known yet. The taint is not durable yet, or
+     * not any more, or the cluster has not told yet what the claim tolerates. */
+    uint64_t at_ms;
 };
 
 /* Calls `each` for every holder and taint that it does not tolerate for ever. How many holders are stale: no pod

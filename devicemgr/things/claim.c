@@ -67,6 +67,15 @@ const struct claim *claims_find(const struct claims *table, const char *uid, con
     return claim;
 }
 
+bool claims_have(const struct claims *table, const char *uid)
+{
+    const struct claims_of *of = table->by_driver;
+
+    while (of && !claims_find(table, uid, of->driver))
+        of = of->hh.next;
+    return of != NULL;
+}
+
 struct claim *claims_edit(struct claims *table, const char *uid, const char *driver)
 {
     return (struct claim *)claims_find(table, uid, driver);

@@ -111,6 +111,8 @@ size_t claims_len(const struct claims *table);
 const struct claim *claims_find(const struct claims *table, const char *uid, const char *driver);
 /* The same, to be changed. */
 struct claim *claims_edit(struct claims *table, const char *uid, const char *driver);
+/* Whether any driver has something of it. */
+bool claims_have(const struct claims *table, const char *uid);
 /* NULL: there is no claim of the driver. */
 const struct claims_of *claims_of(const struct claims *table, const char *driver);
 

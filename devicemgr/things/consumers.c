@@ -63,15 +63,23 @@ static void add_toleration(struct consumers *consumers, const struct devicemgr_c
     (void)tolerations_add(&one->tolerations, &is->toleration);
 }
 
-void consumers_set(struct consumers **table, const char *claim,
-                   const struct devicemgr_claim_consumers *is)
+void consumers_remove(struct consumers **table, const char *claim)
 {
     struct consumers *consumers = (struct consumers *)consumers_find(*table, claim);
 
     if (consumers)
         drop(table, consumers);
-    if (!is || HASH_COUNT(*table) == CLAIMS_MAX)
-        return;
+}
+
+void consumers_set(struct consumers **table, const char *claim,
+                   const struct devicemgr_claim_consumers *is)
+{
+    static const struct devicemgr_claim_consumers NONE;
+    struct consumers *consumers;
+
+    consumers_remove(table, claim);
+    if (!is)
+        is = &NONE;
     consumers = mem_alloc(1, sizeof *consumers);
     consumers->claim = mem_strdup(claim);
     consumers->extended = is->extended;

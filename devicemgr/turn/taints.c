@@ -47,5 +47,6 @@ void devicemgr_claim_consumers(struct devicemgr *mgr, uint64_t now_ms, const cha
                                const struct devicemgr_claim_consumers *consumers)
 {
     state_at(&mgr->state, now_ms);
-    consumers_set(&mgr->state.tainted.consumers, uid, consumers);
+    if (claims_have(&mgr->state.claims, uid)) /* else it is over meanwhile */
+        consumers_set(&mgr->state.tainted.consumers, uid, consumers);
 }

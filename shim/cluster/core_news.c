@@ -6,6 +6,7 @@
 #include <uthash.h>
 
 #include "devicemgr/dra.h"
+#include "devicemgr/taints.h"
 #include "shim/boot_clock.h"
 #include "shim/cluster/core_taints.h"
 #include "shim/cluster/limits.h"
@@ -104,15 +105,20 @@ static void tell_claim(const struct core_news *news, const Agent__V1__Claim *cla
     host_kick(news->host);
 }
 
-/* One that is refused is not known: the agent may lack the right to see it. */
+/* One that is refused is not known: the agent may lack the right to see it. But that nothing will be told of its
+ * consumers is. */
 static void on_done(void *user, const Agent__V1__AnswerRequest *answer)
 {
     struct news_claim *claim = user;
     const struct core_news *news = claim->news;
 
-    claim_free(claim);
-    if (answer->outcome == AGENT__V1__OUTCOME__DONE && answer->claim)
+    if (answer->outcome == AGENT__V1__OUTCOME__DONE && answer->claim) {
         tell_claim(news, answer->claim);
+    } else {
+        devicemgr_claim_consumers(host_core(news->host), boot_now_ms(), claim->uid, NULL);
+        host_kick(news->host);
+    }
+    claim_free(claim);
 }
 
 /* While there is no agent they are as many as the pods that come and go, and leave no room for orders. A

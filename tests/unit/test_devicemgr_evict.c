@@ -7,6 +7,7 @@
 #include "devicemgr/rules/evictable.h"
 #include "devicemgr/taints.h"
 #include "devicemgr/things/limits.h"
+#include "devicemgr/turn/end.h"
 #include "devicemgr/turn/turn.h"
 
 #define A_MINUTE "[{\"key\":\"k\",\"effect\":\"NoExecute\",\"tolerationSeconds\":60}]"
@@ -535,6 +536,84 @@ static void claims_tolerate_by_their_allocation(void **state)
     assert_int_equal(settle(w), 1);
 }
 
+/* After a restart, too, nobody goes who may tolerate it, nor is anybody let go, before that is told. */
+static void nobody_goes_before_the_cluster_has_told_of_a_claim(void **state)
+{
+    static const struct devicemgr_claim_toleration tolerates[] = {
+        {DRIVER, "p", "gpu-0", {"k", "Exists", "", "NoExecute", false, 0}}};
+    static const char *const uids[] = {"u1"};
+    struct devicemgr_claim_consumers consumers = {.reserved_for = uids,
+                                                  .reserved_for_len = 1,
+                                                  .tolerations = tolerates,
+                                                  .tolerations_len = 1};
+    struct world *w = *state;
+
+    sandbox_ran(w, "u1", "s-u1", 0);
+    assert_false(with_claim(w, 1)); /* a holder by what we know ourselves */
+    taint_of(w, DRIVER, "p/gpu-0");
+    assert_int_equal(settle(w), 0);
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", &consumers);
+    devicemgr_run(w->mgr);
+    assert_int_equal(settle(w), 0);
+    consumers.tolerations_len = 0;
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", &consumers);
+    devicemgr_run(w->mgr);
+    assert_int_equal(settle(w), 1);
+    world_restart(w);
+    runtime_listed(w, "u1/main");
+    settle(w);
+    assert_true(is_asked(w, "u1"));
+    consumers.tolerations_len = 1;
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", &consumers);
+    devicemgr_run(w->mgr);
+    settle(w);
+    assert_false(is_asked(w, "u1"));
+}
+
+static void who_may_use_a_claim_is_asked_for_after_a_restart(void **state)
+{
+    struct world *w = *state;
+
+    settle(w);
+    w->looks = true;
+    world_restart(w);
+    expect(w, "look c (ns/c)");
+}
+
+/* Nor is it waited for for ever: the cluster has no such claim any more. */
+static void what_the_cluster_does_not_know_tolerates_nothing(void **state)
+{
+    struct world *w = *state;
+
+    sandbox_ran(w, "u1", "s-u1", 0);
+    assert_false(with_claim(w, 1));
+    taint_of(w, DRIVER, "p/gpu-0");
+    assert_int_equal(settle(w), 0);
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", NULL);
+    devicemgr_run(w->mgr);
+    assert_int_equal(settle(w), 1);
+}
+
+/* Else those of claims that are over would be in the way of new ones, some day. */
+static void consumers_go_with_their_claim(void **state)
+{
+    static const struct devicemgr_claim_consumers consumers = {.extended = true};
+    struct world *w = *state;
+    struct consumers *const *table = &w->mgr->state.tainted.consumers;
+
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "c", &consumers);
+    devicemgr_claim_consumers(w->mgr, w->now_ms, "another", &consumers);
+    assert_non_null(consumers_find(*table, "c"));
+    assert_null(consumers_find(*table, "another"));
+    unprepare(w, 9, "c");
+    ignore_all(w);
+    while (w->pending)
+        committed(w);
+    claim_unprepared(w);
+    settle(w);
+    assert_null(consumers_find(*table, "c"));
+}
+
 /* ---- how many at a time ---- */
 
 static void so_many_go_within_a_minute(void **state)
@@ -587,6 +666,29 @@ static void a_budget_of_nothing_delays_nobody_else(void **state)
     for (const struct ending *e = w->mgr->state.endings.by_uid; e; e = e->hh.next)
         len += e->state == ENDING_EVICTING;
     assert_int_equal(len, 1);
+}
+
+/* Of pods that are ended there is a most: who finds no room is asked for when there is some. */
+static void who_finds_no_room_is_not_forgotten(void **state)
+{
+    const struct end_request request = {
+        .asker = END_OPERATOR, .grace_ms = ENDING_POD_GRACE, .why = "tired"};
+    struct world *w = *state;
+    char uid[16];
+
+    for (size_t i = 0; i < ENDINGS_MAX; i++) {
+        snprintf(uid, sizeof uid, "full%zu", i);
+        end_ask(w->mgr, uid, &request);
+        devicemgr_run(w->mgr);
+        settle(w); /* a line tells of so many rows only */
+    }
+    taint_of(w, GPU, "g0");
+    assert_int_equal(settle(w), 0);
+    assert_int_equal(evicts_next_ms(&w->mgr->evicts), UINT64_MAX); /* no time ends that */
+    end_cancel(w->mgr, "full0", END_OPERATOR, 0);
+    devicemgr_run(w->mgr);
+    assert_int_equal(settle(w), 1);
+    assert_true(is_asked(w, "u1"));
 }
 
 /* ---- again and again ---- */
@@ -712,6 +814,11 @@ int main(void)
         TEST(what_it_does_not_see_is, claim_setup),
         TEST(nobody_is_made_with_a_claim_of_it, claim_setup),
         TEST(claims_tolerate_by_their_allocation, claim_setup),
+        TEST(nobody_goes_before_the_cluster_has_told_of_a_claim, claim_setup),
+        TEST(who_may_use_a_claim_is_asked_for_after_a_restart, claim_setup),
+        TEST(what_the_cluster_does_not_know_tolerates_nothing, claim_setup),
+        TEST(consumers_go_with_their_claim, claim_setup),
+        TEST(who_finds_no_room_is_not_forgotten, u1_setup),
         TEST(so_many_go_within_a_minute, claim_setup),
         TEST(a_budget_of_nothing_delays_nobody_else, claim_setup),
         TEST(set_and_taken_back_a_thousand_times, claim_setup),
