@@ -32,6 +32,16 @@ struct devicemgr_endings {
 };
 void devicemgr_endings(const struct devicemgr *mgr, struct devicemgr_endings *out);
 
+/* Those that are to go for taints of their devices. */
+struct devicemgr_evictions {
+    /* Not asked for yet: it is tolerated for a time, or so many went in the last minute. */
+    size_t waiting;
+    size_t asked; /* they are among those above */
+    size_t stale; /* holders of such devices of which nothing is known: they are passed over */
+    uint64_t asked_total, taken_back_total; /* since the start */
+};
+void devicemgr_evictions(const struct devicemgr *mgr, struct devicemgr_evictions *out);
+
 /* The end of the port `stop_container`: `code` 0 with one that has ended, NOT_FOUND with one that is not
  * there; else a gRPC code with the runtime's words. */
 void devicemgr_container_stopped(struct devicemgr *mgr, uint64_t now_ms, uint64_t op, int code,

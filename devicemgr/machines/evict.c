@@ -219,8 +219,10 @@ void evicts_review(struct evicts *evicts)
         return;
     if (!evicts->adopted)
         adopt(evicts);
-    if (!evicts->by_uid && !tainted_no_execute(state))
+    if (!evicts->by_uid && !tainted_no_execute(state)) {
+        evicts->stale = 0;
         return;
+    }
     look(evicts);
     if (may_ask(state))
         ask_for_due(evicts);

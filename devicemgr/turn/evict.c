@@ -1,6 +1,7 @@
 /*
  * Who is evicted for taints is ended by who ends pods.
  */
+#include "devicemgr/endings.h"
 #include "devicemgr/turn/end.h"
 #include "devicemgr/turn/turn.h"
 
@@ -22,4 +23,15 @@ void evict_turn(struct devicemgr *mgr)
             end_cancel(mgr, step->pod_uid, END_EVICTION, TOKEN);
         eviction_step_free(step);
     }
+}
+
+void devicemgr_evictions(const struct devicemgr *mgr, struct devicemgr_evictions *out)
+{
+    const struct evicts *evicts = &mgr->evicts;
+
+    *out = (struct devicemgr_evictions){.waiting = evicts_len(evicts, EVICTION_WAITS),
+                                        .asked = evicts_len(evicts, EVICTION_ASKED),
+                                        .stale = evicts->stale,
+                                        .asked_total = evicts->asked,
+                                        .taken_back_total = evicts->taken_back};
 }

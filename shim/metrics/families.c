@@ -182,6 +182,26 @@ static void put_endings(struct exposition *e, const struct devicemgr *core)
                 endings.evictions);
 }
 
+static void put_evictions(struct exposition *e, const struct devicemgr *core)
+{
+    struct devicemgr_evictions evictions;
+
+    devicemgr_evictions(core, &evictions);
+    exposition_family(e, "taint_evictions", GAUGE,
+                      "Pods that are to go for taints of their devices: that are not asked to yet, "
+                      "or are.");
+    exposition_sample(e, (double)evictions.waiting, "state", "waiting", NULL);
+    exposition_sample(e, (double)evictions.asked, "state", "asked", NULL);
+    put_counter(e, "taint_evictions_asked_total", "Those that were asked to.",
+                evictions.asked_total);
+    put_counter(e, "taint_evictions_taken_back_total",
+                "Those that need not any more, by an untaint, a toleration or their own end.",
+                evictions.taken_back_total);
+    put_gauge(e, "taint_holders_stale",
+              "Holders of devices that are NoExecute of which nothing is known here.",
+              (double)evictions.stale);
+}
+
 static void put_endpoints(struct exposition *e, const struct devicemgr *core)
 {
     struct devicemgr_endpoints endpoints;
@@ -210,6 +230,7 @@ static void put_core(struct exposition *e, const struct devicemgr *core)
     put_devices(e, core);
     put_endpoints(e, core);
     put_endings(e, core);
+    put_evictions(e, core);
     exposition_family(e, "refusals_total", COUNTER, "CreateContainer calls refused, by why.");
     devicemgr_refusals(core, put_refusal, e);
 }

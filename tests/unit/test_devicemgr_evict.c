@@ -424,14 +424,21 @@ static void all_but_stale_holders_go_each_once(void **state)
 {
     struct world *w = *state;
     size_t here = many_reserve(w, CLAIM_CONSUMERS_MAX, false);
+    struct devicemgr_evictions evictions;
 
     assert_int_equal(here, 170);
     taint_of(w, DRIVER, "p/gpu-0");
     each_once(w, CLAIM_CONSUMERS_MAX, here);
+    devicemgr_evictions(w->mgr, &evictions);
+    assert_int_equal(evictions.asked, here);
+    assert_int_equal(evictions.asked_total, here);
     /* those that are not known, and who has been made anew; who has gone is known to be over */
-    assert_int_equal(w->mgr->evicts.stale, 29 + 28);
+    assert_int_equal(evictions.stale, 29 + 28);
     untaint_of(w, DRIVER, "p/gpu-0");
     settle(w);
+    devicemgr_evictions(w->mgr, &evictions);
+    assert_int_equal(evictions.waiting + evictions.asked + evictions.stale, 0);
+    assert_int_equal(evictions.taken_back_total, here);
     for (const struct ending *e = w->mgr->state.endings.by_uid; e; e = e->hh.next)
         assert_false(is_asked(w, e->pod_uid));
 }
