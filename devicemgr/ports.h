@@ -46,6 +46,9 @@ struct devicemgr_verdict {
 };
 
 /* What has come to pass that who watches the node wants to hear of. */
+/* Who asks for a pod's end, where that is a taint of its device. */
+#define DEVICEMGR_ASKER_EVICTION "eviction"
+
 enum devicemgr_event_kind {
     DEVICEMGR_EVENT_REGISTERED, /* a plugin, which has told its options */
     DEVICEMGR_EVENT_LOST,       /* its connection; `text`: how */
@@ -59,6 +62,7 @@ enum devicemgr_event_kind {
     DEVICEMGR_EVENT_REFUSED, /* a create; `word`: the reason's, `text`: what the client was told */
     DEVICEMGR_EVENT_ENDING,  /* a pod is to end; `word`: who asks, `text`: why */
     DEVICEMGR_EVENT_ENDED,   /* it has; `word`: how */
+    DEVICEMGR_EVENT_SPARED,  /* who asked for that wants it no more; with the same */
     /* Of DRA; `resource`: the driver's name. */
     DEVICEMGR_EVENT_DRIVER_CAME,      /* it can be called; `text`: at which endpoint */
     DEVICEMGR_EVENT_DRIVER_WENT,      /* at none any more; `text`: why */

@@ -36,6 +36,7 @@ void daemon_event_of_core(struct events *events, const struct devicemgr_event *e
         [DEVICEMGR_EVENT_CLAIM_UNPREPARED] = "claim-unprepared",
         [DEVICEMGR_EVENT_ENDING] = "ending",
         [DEVICEMGR_EVENT_ENDED] = "ended",
+        [DEVICEMGR_EVENT_SPARED] = "spared",
     };
     const struct event_said said = {.kind = KINDS[event->kind],
                                     .again = event->again,

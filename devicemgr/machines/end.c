@@ -2,6 +2,7 @@
 
 #include <utlist.h>
 
+#include "devicemgr/books/facts.h"
 #include "devicemgr/books/happened.h"
 #include "devicemgr/books/ledger.h"
 #include "devicemgr/books/state.h"
@@ -356,8 +357,11 @@ bool ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, u
     const struct ending_ask *own = ending ? ending_find_ask(ending, asker, token) : NULL;
     bool unsent;
 
-    if (!own)
+    if (!own || ending->state == ENDING_GONE) /* of which who asked is told */
         return true;
+    if (!facts_pod_over(ends->state, pod_uid))
+        happened_to_pod(ends->state, DEVICEMGR_EVENT_SPARED, ending, end_asker_name(asker),
+                        own->why);
     unsent = ending->due_ms == 0 && !ending_is_over(ending);
     if (ending->asks_len > 1) {
         ending_drop_ask(ending, own);

@@ -4,6 +4,7 @@
 
 #include <utlist.h>
 
+#include "devicemgr/books/facts.h"
 #include "devicemgr/books/state.h"
 #include "devicemgr/rules/evictable.h"
 #include "devicemgr/things/moment.h"
@@ -99,10 +100,21 @@ static void set_why(struct eviction *eviction, const struct evictable *evictable
     eviction->why = mem_strdup(text.buf);
 }
 
+/* Of one that is over, and is kept from coming back. */
+static bool is_ended(const struct evicts *evicts, const char *pod_uid)
+{
+    const struct ending *ending = endings_find(&evicts->state->endings, pod_uid);
+
+    return ending && ending_refuses(ending) && ending_find_ask(ending, END_EVICTION, 0);
+}
+
 static void note(void *user, const struct evictable *evictable)
 {
-    struct eviction *eviction = ensure(user, evictable->pod_uid);
+    struct eviction *eviction;
 
+    if (evictable->over && !is_ended(user, evictable->pod_uid))
+        return;
+    eviction = ensure(user, evictable->pod_uid);
     if (eviction->found && eviction->at_ms <= evictable->at_ms)
         return;
     eviction->found = true;
@@ -127,7 +139,7 @@ static void take_back(struct evicts *evicts, struct eviction *eviction)
     if (eviction->state != EVICTION_ASKED)
         return;
     eviction->state = EVICTION_WAITS;
-    evicts->taken_back++;
+    evicts->taken_back += !facts_pod_over(evicts->state, eviction->pod_uid);
     put_step(evicts, eviction, false);
 }
 

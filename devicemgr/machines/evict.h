@@ -8,7 +8,9 @@
  * What is to be is found out anew after whatever happens, from the holders that there are then
  * (rules/evictable.h); so nothing has to be remembered to be undone, and what is due is looked at once
  * more when its time has come. A pod is there once, however many taints of however many devices it is
- * for: the earliest counts. It is gone from here with its last taint, with a toleration, or with itself.
+ * for: the earliest counts. It is gone from here with its last taint, with a toleration, or with itself. One whose
+ * containers were stopped for it, or that was evicted, is kept from coming back as long as the runtime knows it and its
+ * taint is there: a kubelet that finds its sandbox stopped makes another.
  *
  * Each one is for itself: asking does not wait, and what becomes of one that is asked for (a disruption
  * budget that does not let it go) is nobody else's concern. Before the runtime's first list nobody is
@@ -58,7 +60,7 @@ struct evicts {
     /* When the last ones were asked for, as many as may be within a minute, in a ring. */
     uint64_t asked_ms[EVICT_PER_MINUTE_MAX];
     uint64_t asked;      /* how many, since the start */
-    uint64_t taken_back; /* likewise */
+    uint64_t taken_back; /* of pods that are there yet, likewise */
     size_t stale;        /* holders of which nothing is known, at the last look */
     bool adopted;        /* what was asked for before this start is known */
 };

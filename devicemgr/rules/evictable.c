@@ -23,7 +23,8 @@ struct holder {
     struct walk *walk;
     const char *pod_uid;
     const char *resource, *id;
-    const struct consumers *consumers;     /* of a claim; NULL: nothing is known of them */
+    const struct consumers *consumers; /* of a claim; NULL: nothing is known of them */
+    bool over;
     bool untold;                           /* they will be: what is tolerated is not known yet */
     const struct tolerations *tolerations; /* of a claim, as the cluster has them; NULL: none */
 };
@@ -45,7 +46,8 @@ static bool look_at_taint(void *user, const struct taint *taint)
     struct evictable evictable = {.pod_uid = holder->pod_uid,
                                   .resource = holder->resource,
                                   .id = holder->id,
-                                  .taint = *taint};
+                                  .taint = *taint,
+                                  .over = holder->over};
 
     if (taint->effect != TAINT_NO_EXECUTE || is_the_clusters(holder, taint))
         return true;
@@ -65,13 +67,12 @@ static void look_at(struct holder *holder)
 {
     struct walk *walk = holder->walk;
 
-    if (facts_pod_over(walk->state, holder->pod_uid))
-        return;
+    holder->over = facts_pod_over(walk->state, holder->pod_uid);
     if (!pods_find(&walk->state->pods, holder->pod_uid))
-        walk->stale++;
-    else if (walk->taint)
+        walk->stale += !holder->over;
+    else if (walk->taint && !holder->over)
         look_at_taint(holder, walk->taint);
-    else
+    else if (!walk->taint)
         tainted_each(walk->state, holder->resource, holder->id, look_at_taint, holder);
 }
 

@@ -4,11 +4,13 @@
 
 #include <utlist.h>
 
+#include "devicemgr/ports.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
-static const char *const ASKERS[END_ASKERS] = {
-    [END_OPERATOR] = "operator", [END_EVICTION] = "eviction", [END_SHUTDOWN] = "shutdown"};
+static const char *const ASKERS[END_ASKERS] = {[END_OPERATOR] = "operator",
+                                               [END_EVICTION] = DEVICEMGR_ASKER_EVICTION,
+                                               [END_SHUTDOWN] = "shutdown"};
 
 static const char *const STATES[ENDING_STATES] = {
     [ENDING_ASKED] = "asked",       [ENDING_EVICTING] = "evicting", [ENDING_EVICTED] = "evicted",

@@ -9,6 +9,7 @@
 #include "cri-proto/methods.h"
 #include "shim/boot_clock.h"
 #include "shim/cluster/core_news.h"
+#include "shim/cluster/eviction_events.h"
 #include "shim/cluster/evictions.h"
 #include "shim/cluster/limits.h"
 #include "shim/cluster/pod_claims.h"
@@ -32,6 +33,7 @@ struct cluster {
     struct cluster_orders orders;
     struct removed removed;
     struct pod_events pod_events;
+    struct eviction_events eviction_events;
     struct core_news news;
     struct evictions evictions;
     struct wipes wipes;
@@ -286,6 +288,7 @@ void cluster_claim_look(struct cluster *cluster, const struct devicemgr_claim *c
 void cluster_happened(struct cluster *cluster, const struct devicemgr_event *event)
 {
     pod_events_happened(&cluster->pod_events, boot_now_ms(), event);
+    eviction_events_happened(&cluster->eviction_events, event);
 }
 
 void cluster_evict(struct cluster *cluster, uint64_t number,
@@ -365,6 +368,7 @@ struct cluster *cluster_start(uv_loop_t *loop, const struct config *config, stru
                                          .cancel = cancel,
                                          .cluster = cluster});
     pod_events_init(&cluster->pod_events, config, &cluster->orders, cancel, cluster);
+    eviction_events_init(&cluster->eviction_events, &cluster->orders);
     core_news_init(&cluster->news, host, &cluster->orders);
     evictions_init(&cluster->evictions, host, &cluster->orders, cancel, cluster);
     wipes_init(&cluster->wipes, loop, config, host, &cluster->orders, cancel, cluster);

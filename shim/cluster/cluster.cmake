@@ -3,6 +3,7 @@ add_library(shim_cluster STATIC
     ${CMAKE_CURRENT_LIST_DIR}/cluster.c
     ${CMAKE_CURRENT_LIST_DIR}/core_news.c
     ${CMAKE_CURRENT_LIST_DIR}/core_taints.c
+    ${CMAKE_CURRENT_LIST_DIR}/eviction_events.c
     ${CMAKE_CURRENT_LIST_DIR}/evictions.c
     ${CMAKE_CURRENT_LIST_DIR}/orders.c
     ${CMAKE_CURRENT_LIST_DIR}/pod_claims.c

@@ -5,9 +5,10 @@
 #define SHIM_CLUSTER_LIMITS_H
 
 /* Orders that are not done: one for each resource there can be, as many claims, what is wiped of each
- * driver, what is told of each container, and pods that are evicted. */
+ * driver, what is told of each container, and pods that are evicted, with what is told of that. */
 #define CLUSTER_ORDERS_MAX                                                                         \
-    (1024 + CLUSTER_CLAIMS_MAX + 128 + CLUSTER_REFUSED_MAX + CLUSTER_EVICTIONS_MAX)
+    (1024 + CLUSTER_CLAIMS_MAX + 128 + CLUSTER_REFUSED_MAX + CLUSTER_EVICTIONS_MAX +               \
+     CLUSTER_EVICTION_EVENTS_MAX)
 /* Containers that are refused, and remembered; of more, the one that was longest ago is not. */
 #define CLUSTER_REFUSED_MAX 128
 /* One that was not refused for so long, as a kubelet would have had it several times, was not. */
@@ -16,6 +17,8 @@
 #define CLUSTER_TELL_AGAIN_MS 480000
 /* Pods that are evicted: as many as the core ends at once (devicemgr/things/limits.h, ENDINGS_MAX). */
 #define CLUSTER_EVICTIONS_MAX 1024
+/* What is told of them, while the API server is away. */
+#define CLUSTER_EVICTION_EVENTS_MAX 1024
 /* Claims that are looked up: of more, the oldest are not any more, which are the first to be over. */
 #define CLUSTER_CLAIMS_MAX 1024
 /* In one message to the agent. */

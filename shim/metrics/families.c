@@ -195,7 +195,7 @@ static void put_evictions(struct exposition *e, const struct devicemgr *core)
     put_counter(e, "taint_evictions_asked_total", "Those that were asked to.",
                 evictions.asked_total);
     put_counter(e, "taint_evictions_taken_back_total",
-                "Those that need not any more, by an untaint, a toleration or their own end.",
+                "Those that need not any more, by an untaint or a toleration.",
                 evictions.taken_back_total);
     put_gauge(e, "taint_holders_stale",
               "Holders of devices that are NoExecute of which nothing is known here.",

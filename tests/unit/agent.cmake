@@ -7,4 +7,5 @@ target_link_options(test_cluster_orders PRIVATE -Wl,--wrap=boot_now_ms,--wrap=uv
 unit_test(test_standing test_standing.c shim_cluster shim_log test_rpc_fixture)
 unit_test(test_core_news test_core_news.c shim_cluster shim_core shim_log test_rpc_fixture)
 unit_test(test_pod_events test_pod_events.c shim_cluster shim_log test_rpc_fixture)
+unit_test(test_eviction_events test_eviction_events.c shim_cluster shim_log test_rpc_fixture)
 unit_test(test_core_taints test_core_taints.c shim_cluster)

@@ -277,12 +277,12 @@ static void on_preferred(void *user, uint64_t number, const char *const *ids, si
 
 static void on_event(void *user, const struct devicemgr_event *event)
 {
-    static const char *const NAMES[] = {
-        "registered",      "lost",         "back",           "removed",
-        "allocated",       "released",     "taken",          "held-back",
-        "refused",         "ending",       "ended",          "driver-came",
-        "driver-went",     "slices-wiped", "claim-prepared", "claim-owed",
-        "claim-unprepared"};
+    static const char *const NAMES[] = {"registered",     "lost",        "back",
+                                        "removed",        "allocated",   "released",
+                                        "taken",          "held-back",   "refused",
+                                        "ending",         "ended",       "spared",
+                                        "driver-came",    "driver-went", "slices-wiped",
+                                        "claim-prepared", "claim-owed",  "claim-unprepared"};
     struct world *w = user;
     char *text;
 

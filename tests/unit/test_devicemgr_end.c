@@ -351,6 +351,7 @@ static void what_is_taken_back_may_be_made_again(void **state)
 
     stopping(w, 30000);
     take_back(w, 2, "ns/u1");
+    expect_event(w, "spared - [] ns/u1/- operator: tired");
     expect(w, "stop no more");
     expect(w, "commit -ending u1");
     assert_false(create(w, 11, "u1", "main", NULL, NULL));

@@ -256,6 +256,29 @@ static void a_pod_that_is_over_is_forgotten(void **state)
     assert_int_equal(HASH_COUNT(w->mgr->evicts.by_uid), 0);
 }
 
+/* The kubelet may make another sandbox: nothing is made in it before the taint has gone. */
+static void one_that_was_evicted_is_kept_from_coming_back(void **state)
+{
+    struct devicemgr_evictions evictions;
+    struct world *w = *state;
+
+    taint_of(w, GPU, "g0");
+    assert_int_equal(settle(w), 1);
+    devicemgr_pod_evicted(w->mgr, w->now_ms, endings_find(&w->mgr->state.endings, "u1")->order,
+                          DEVICEMGR_EVICTED);
+    devicemgr_run(w->mgr);
+    settle(w);
+    sandbox_stopped(w, "s-u1");
+    settle(w);
+    assert_true(is_asked(w, "u1"));
+    assert_true(devicemgr_refuses_sandboxes(w->mgr));
+    untaint_of(w, GPU, "g0");
+    settle(w);
+    assert_false(is_asked(w, "u1"));
+    devicemgr_evictions(w->mgr, &evictions);
+    assert_int_equal(evictions.taken_back_total, 0); /* it had gone */
+}
+
 static void one_that_gets_it_later_goes_as_well(void **state)
 {
     struct world *w = *state;
@@ -811,6 +834,7 @@ int main(void)
         TEST(one_for_ever_evicts_nobody, evict_setup),
         TEST(a_toleration_that_comes_later_ends_it, u1_setup),
         TEST(a_pod_that_is_over_is_forgotten, u1_setup),
+        TEST(one_that_was_evicted_is_kept_from_coming_back, u1_setup),
         TEST(one_that_gets_it_later_goes_as_well, u1_setup),
         TEST(nobody_goes_before_the_runtime_has_listed, u1_setup),
         TEST(it_goes_on_after_a_restart, u1_setup),
