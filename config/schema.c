@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "config/listen_address.h"
+#include "cri-proto/kube_name.h"
 #include "cri-proto/methods.h"
 #include "cri-proto/resource_name.h"
-#include "cri-proto/taint_name.h"
 
 /* ---- rules for texts ---- */
 
@@ -44,15 +44,9 @@ static bool is_permissions(const char *text)
     return *text != '\0';
 }
 
-/* A label of RFC 1123 in lower case. */
 static bool is_namespace(const char *text)
 {
-    size_t len = strlen(text);
-
-    if (strcmp(text, "*") == 0)
-        return true;
-    return len > 0 && len <= 63 && text[0] != '-' && text[len - 1] != '-' &&
-           strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == len;
+    return strcmp(text, "*") == 0 || kube_name_is_dns_label(text);
 }
 
 /* "namespace/name" of a pod, either with glob(7) characters. */
@@ -65,21 +59,10 @@ static bool is_pod_glob(const char *text)
            !strchr(slash + 1, '/');
 }
 
-/* A DNS subdomain of RFC 1123, as a Node's name is; "": it is known otherwise. */
+/* "": it is known otherwise. */
 static bool is_node_name(const char *text)
 {
-    size_t len = strlen(text);
-
-    if (len == 0)
-        return true;
-    return len <= 253 && strchr("-.", text[0]) == NULL && strchr("-.", text[len - 1]) == NULL &&
-           !strstr(text, "..") && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-.") == len;
-}
-
-/* A DNS subdomain of RFC 1123, of the length that the API allows a driver. */
-static bool is_driver(const char *text)
-{
-    return text[0] != '\0' && strlen(text) <= 63 && is_node_name(text);
+    return *text == '\0' || kube_name_is_dns_subdomain(text, strlen(text));
 }
 
 static bool is_comm(const char *text)
@@ -99,7 +82,7 @@ static bool is_listen(const char *text)
 /* A driver's name is one without a slash. */
 static bool is_resource_or_driver(const char *text)
 {
-    return resource_name_valid(text) || taint_driver_valid(text);
+    return resource_name_valid(text) || kube_name_is_driver(text);
 }
 
 static bool is_id(const char *text)
@@ -153,10 +136,10 @@ static const struct schema_text ID = {is_id, "a device's id in quotes; of a driv
                                       NULL};
 
 static const struct schema_text TAINT_KEY = {
-    taint_key_valid, "a label's name in quotes, such as \"example.com/broken\"", NULL};
+    kube_name_is_qualified, "a label's name in quotes, such as \"example.com/broken\"", NULL};
 
-static const struct schema_text TAINT_VALUE = {taint_value_valid, "a label's value in quotes",
-                                               NULL};
+static const struct schema_text TAINT_VALUE = {kube_name_is_label_value,
+                                               "a label's value in quotes", NULL};
 
 static const struct schema_text EFFECT = {is_effect, "\"None\", \"NoSchedule\" or \"NoExecute\"",
                                           NULL};
@@ -180,7 +163,7 @@ static const struct schema_text NODE_NAME = {
     "\"\", or a node's name (at most 253 of a-z, 0-9, '-' and '.')"};
 
 static const struct schema_text DRIVER = {
-    is_driver, "a DRA driver's name in quotes, such as \"gpu.example.com\"",
+    kube_name_is_driver, "a DRA driver's name in quotes, such as \"gpu.example.com\"",
     "a DRA driver's name, such as \"gpu.example.com\": at most 63 of a-z, 0-9, '-' and '.'"};
 
 static const struct schema_text PROCESS = {

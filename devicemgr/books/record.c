@@ -287,7 +287,7 @@ static bool order_id_valid(const Checkpoint__V1__Order *row, enum order_kind kin
     const char *device;
 
     if (kind == ORDER_TAINT)
-        return order_taint_parts(row->id, &said, &device) && taint_value_valid(row->value) &&
+        return order_taint_parts(row->id, &said, &device) && kube_name_is_label_value(row->value) &&
                (resource_name_valid(row->resource) || taint_device_of(row->resource, device));
     return resource_name_valid(row->resource) && (row->id[0] != '\0') == (kind == ORDER_CORDON);
 }

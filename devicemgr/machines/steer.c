@@ -79,7 +79,7 @@ static int check_driver(const struct steer *steer, struct text *text)
 /* As it stands, whatever there is. */
 static int check_words(const struct steer *steer, struct text *text)
 {
-    if (steer->kind == ORDER_TAINT && taint_driver_valid(steer->resource)) {
+    if (steer->kind == ORDER_TAINT && kube_name_is_driver(steer->resource)) {
         int code = check_driver(steer, text);
 
         if (code != CODE_OK)

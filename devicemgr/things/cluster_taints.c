@@ -16,7 +16,7 @@ static char *copy(const char *text)
 static bool taint_init(struct cluster_taint *taint, uint64_t now_ms, const char *device,
                        const struct devicemgr_taint *is)
 {
-    if (!taint_key_valid(is->key) || !taint_value_valid(is->value))
+    if (!kube_name_is_qualified(is->key) || !kube_name_is_label_value(is->value))
         return false;
     *taint = (struct cluster_taint){.device = copy(device),
                                     .key = mem_strdup(is->key),

@@ -56,7 +56,7 @@ char *order_taint_id(const char *key, enum taint_effect effect, const char *devi
 bool order_taint_parts(const char *id, struct taint_said *out, const char **device)
 {
     const char *blank = strchr(id, ' ');
-    char head[TAINT_KEY_BYTES_MAX + sizeof ":NoSchedule"];
+    char head[KUBE_QUALIFIED_BYTES_MAX + sizeof ":NoSchedule"];
 
     if (!blank || blank[1] == '\0' || (size_t)(blank - id) >= sizeof head)
         return false;

@@ -65,10 +65,11 @@ const char *taint_said_read(struct taint_said *said, const char *text)
     if (colon)
         end = colon;
     equal = memchr(text, '=', (size_t)(end - text));
-    if (!put(said->key, sizeof said->key, text, equal ? equal : end) || !taint_key_valid(said->key))
+    if (!put(said->key, sizeof said->key, text, equal ? equal : end) ||
+        !kube_name_is_qualified(said->key))
         return "a taint's key is a label's name, as example.com/broken";
-    if (equal &&
-        (!put(said->value, sizeof said->value, equal + 1, end) || !taint_value_valid(said->value)))
+    if (equal && (!put(said->value, sizeof said->value, equal + 1, end) ||
+                  !kube_name_is_label_value(said->value)))
         return "a taint's value is a label's, at most 63 letters, digits and - _ . between them";
     return NULL;
 }

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cri-proto/taint_name.h"
+#include "cri-proto/kube_name.h"
 
 /* The later ones are stronger. */
 enum taint_effect {
@@ -58,8 +58,8 @@ const char *taint_source_name(enum taint_source source);
 
 /* What an operator writes, "key[=value]:Effect"; to take it back also "key[:Effect]". */
 struct taint_said {
-    char key[TAINT_KEY_BYTES_MAX + 1];
-    char value[TAINT_VALUE_BYTES_MAX + 1];
+    char key[KUBE_QUALIFIED_BYTES_MAX + 1];
+    char value[KUBE_LABEL_VALUE_BYTES_MAX + 1];
     enum taint_effect effect;
     bool any_effect; /* none is written */
 };

@@ -36,11 +36,11 @@ static const char *check(const struct devicemgr_toleration *is, struct toleratio
         return "its operator is neither Equal nor Exists";
     if (is->key[0] == '\0' && !out->exists)
         return "without a key its operator must be Exists";
-    if (is->key[0] != '\0' && !taint_key_valid(is->key))
+    if (is->key[0] != '\0' && !kube_name_is_qualified(is->key))
         return "its key is no label's name";
     if (out->exists && is->value[0] != '\0')
         return "with Exists it has no value";
-    if (!taint_value_valid(is->value))
+    if (!kube_name_is_label_value(is->value))
         return "its value is no label's";
     if (!out->any_effect && !taint_effect_find(is->effect, &out->effect))
         return "its effect is none of None, NoSchedule, NoExecute";

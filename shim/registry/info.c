@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "cri-proto/kube_name.h"
 #include "cri-proto/methods.h"
 #include "cri-proto/resource_name.h"
 #include "shim/registry/limits.h"
@@ -41,22 +42,6 @@ const char *info_endpoint(const Pluginregistration__PluginInfo *info, const char
     return info->endpoint[0] ? info->endpoint : socket;
 }
 
-/* "." between labels of RFC 1123, as the API server wants a driver's name in its ResourceSlices. */
-static bool is_subdomain(const char *name)
-{
-    size_t len = strlen(name), label;
-
-    if (len == 0 || len > REGISTRY_NAME_BYTES_MAX)
-        return false;
-    for (;; name += label + 1) {
-        label = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
-        if (label == 0 || name[0] == '-' || name[label - 1] == '-')
-            return false;
-        if (name[label] != '.')
-            return name[label] == '\0';
-    }
-}
-
 static bool check_endpoint(const char *endpoint, char *words)
 {
     bool absolute = endpoint[0] == '/';
@@ -91,11 +76,12 @@ static bool check_versions(const Pluginregistration__PluginInfo *info, char *wor
 
 static bool check_driver(const Pluginregistration__PluginInfo *info, char *words)
 {
-    if (is_subdomain(info->name))
+    /* As the API server wants it in a driver's ResourceSlices. */
+    if (kube_name_is_dns_subdomain(info->name, strlen(info->name)))
         return true;
     snprintf(words, INFO_WORDS_BYTES_MAX,
              "the driver name %s is not a DNS subdomain of at most %d bytes",
-             quote(info->name).text, REGISTRY_NAME_BYTES_MAX);
+             quote(info->name).text, KUBE_SUBDOMAIN_BYTES_MAX);
     return false;
 }
 

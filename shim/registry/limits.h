@@ -17,8 +17,7 @@
 #define REGISTRY_NAMES_MAX 20000
 /* What comes on a connection to a registration socket: a PluginInfo has some hundred bytes. */
 #define REGISTRY_RECEIVED_BYTES_MAX ((size_t)64 * 1024)
-/* Of a PluginInfo. A driver's name is a DNS subdomain, an endpoint a unix socket's path. */
-#define REGISTRY_NAME_BYTES_MAX 253
+/* Of a PluginInfo, whose name is a DNS subdomain, and its endpoint a unix socket's path. */
 #define REGISTRY_VERSIONS_MAX 32
 #define REGISTRY_VERSION_BYTES_MAX 253
 

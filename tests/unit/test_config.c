@@ -189,6 +189,7 @@ static void the_agents_settings(void **state)
     assert_refuses("cluster.node_name = 'Node'", "1:21: node_name is \"Node\"" NAME_WORDS);
     assert_refuses("cluster.node_name = '-a'", "1:21: node_name is \"-a\"" NAME_WORDS);
     assert_refuses("cluster.node_name = 'a..b'", "1:21: node_name is \"a..b\"" NAME_WORDS);
+    assert_refuses("cluster.node_name = 'a-.b'", "1:21: node_name is \"a-.b\"" NAME_WORDS);
     assert_refuses("cluster.kubeconfig = 'x'",
                    "1:22: kubeconfig is \"x\"; expected an absolute path");
     assert_refuses("bridge.socket = '/run/a'\ncluster.socket = '/run/a'",

@@ -5,31 +5,6 @@
 #include "devicemgr/things/limits.h"
 #include "devicemgr_world.h"
 
-static void names_are_those_of_labels(void **state)
-{
-    static const char *const good[] = {"a", "A", "example.com/broken", "x-y.io/A_b.c-1", "0"};
-    static const char *const bad[] = {"",     "-a",  "a-",    "a b",    "/a",
-                                      "a/",   "A/b", "a/b/c", "a..b/c", ".a/b",
-                                      "a./b", "a:b", "ä",     "a=b",    "-a.io/b"};
-    char longest[TAINT_KEY_BYTES_MAX + 2];
-
-    (void)state;
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-        assert_true(taint_key_valid(good[i]));
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_false(taint_key_valid(bad[i]));
-    memset(longest, 'a', sizeof longest);
-    longest[253] = '/';
-    longest[sizeof longest - 1] = '\0';
-    assert_false(taint_key_valid(longest)); /* 64 behind the slash */
-    longest[sizeof longest - 2] = '\0';
-    assert_true(taint_key_valid(longest));
-    assert_true(taint_value_valid("") && taint_value_valid("a_b"));
-    assert_false(taint_value_valid("a b") || taint_value_valid("_"));
-    assert_true(taint_driver_valid("gpu.example.com"));
-    assert_false(taint_driver_valid("vendor.com/gpu") || taint_driver_valid("GPU"));
-}
-
 static void what_an_operator_writes(void **state)
 {
     static const char *const bad[] = {"",         ":NoExecute", "k=v",     "k:Never", "k=:x",
@@ -167,7 +142,6 @@ static void there_is_a_most_of_rules(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_those_of_labels),
         cmocka_unit_test(what_an_operator_writes),
         cmocka_unit_test(a_drivers_device_has_its_pool_in_front),
         cmocka_unit_test(only_slices_of_the_highest_generation_count),

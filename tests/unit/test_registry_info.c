@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "cri-proto/kube_name.h"
 #include "shim/registry/info.h"
 #include "shim/registry/limits.h"
 
@@ -65,7 +66,7 @@ static void kinds_and_endpoints(void **state)
 
 static void drivers(void **state)
 {
-    char long_name[REGISTRY_NAME_BYTES_MAX + 2], long_path[110] = "/";
+    char long_name[KUBE_SUBDOMAIN_BYTES_MAX + 2], long_path[110] = "/";
 
     (void)state;
     assert_string_equal(check_driver("gpu.example.com", "/var/lib/kubelet/plugins/gpu/dra.sock"),
@@ -80,7 +81,7 @@ static void drivers(void **state)
     memset(long_name, 'a', sizeof long_name - 1);
     long_name[sizeof long_name - 1] = '\0';
     assert_non_null(strstr(check_driver(long_name, "/x"), "aaa\" is not a DNS subdomain"));
-    long_name[REGISTRY_NAME_BYTES_MAX] = '\0';
+    long_name[KUBE_SUBDOMAIN_BYTES_MAX] = '\0';
     assert_string_equal(check_driver(long_name, "/x"), "");
     assert_string_equal(check_driver("gpu", "plugins/x.sock"),
                         "the endpoint \"plugins/x.sock\" is not the absolute path of a unix socket "
