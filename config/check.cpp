@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <vector>
 
 #include "config/reading.hpp"
 
@@ -10,49 +11,43 @@ static const toml::node *find(const reading &r, const char *name)
     return toml::at_path(r.root, name).node();
 }
 
-/* ---- what is beside `listen`, and beside `plugin_dir` ---- */
+/* ---- paths that are beside another ---- */
 
-/* Two daemons with two sockets, or two directories, must not meet on one of these: beside `path`, unless
- * the file says where. False: there is no room for a socket. */
-static bool place_beside(reading &r, std::string path, const char *key, const char *name,
-                         char **slot)
+/* Two daemons with two sockets, or two directories, must not meet on one of these. */
+static void place_beside(reading &r, const struct schema_key &key)
 {
+    char name[SCHEMA_NAME_BYTES], path[2 * SOCKET_BYTES_MAX];
+    char **slot = (char **)schema_slot(&key, key.section, &r.config);
+    const struct schema_key *enabled = schema_find(key.section, "enabled", strlen("enabled"));
 
-    if (find(r, key))
-        return true;
-    path.replace(path.rfind('/'), path.npos, name);
+    schema_full_name(&key, name);
+    if (find(r, name))
+        return;
+    schema_initial(&key, &r.config, path, sizeof path);
     put_text(path, slot);
-    return path.size() <= SOCKET_BYTES_MAX;
+    /* What needs room in a directory needs it by another path. */
+    if (key.type != VALUE_SOCKET || strlen(path) <= SOCKET_BYTES_MAX)
+        return;
+    if (key.may_be_empty) {
+        put_text("", slot);
+    } else if (*(bool *)schema_slot(enabled, key.section, &r.config)) {
+        const char *file = strrchr(path, '/') + 1;
+
+        r.fault(*find(r, "listen"), std::string("listen leaves no room for ") + file + " beside it",
+                "a path of at most " + std::to_string(SOCKET_BYTES_MAX - strlen(file)) +
+                    " bytes up to its last '/', or " + schema_tables[key.section].name +
+                    " socket to be set");
+    }
 }
 
-/* Of a part that cannot do without, if it is wanted. */
-static void place_or_refuse(reading &r, const std::string &section, const char *name,
-                            const char *words, bool wanted, char **slot)
-{
-    size_t most = SOCKET_BYTES_MAX - strlen(name) + 1;
-
-    if (!place_beside(r, r.config.listen, (section + ".socket").c_str(), name, slot) && wanted)
-        r.fault(find(r, "listen")->source().begin, words,
-                "a path of at most " + std::to_string(most) + " bytes up to its last '/', or [" +
-                    section + "] socket to be set");
-}
-
-static void place_sockets(reading &r)
+static void place_paths(reading &r)
 {
     struct config &c = r.config;
 
-    place_or_refuse(r, "bridge", BRIDGE_SOCKET,
-                    "listen leaves no room for the bridge's bridge.sock beside it",
-                    c.bridge.enabled, &c.bridge.socket);
-    place_or_refuse(r, "cluster", AGENT_SOCKET,
-                    "listen leaves no room for the agent's agent.sock beside it", c.cluster.enabled,
-                    &c.cluster.socket);
-    /* Nobody needs it: without room there is none. */
-    if (!place_beside(r, c.listen, "control.socket", CONTROL_SOCKET, &c.control_socket))
-        put_text("", &c.control_socket);
-    /* What a driver needs is room in the path by which it sees the directory. */
-    (void)place_beside(r, c.plugin_dir, "dra.registry_dir", REGISTRY_DIRECTORY,
-                       &c.dra.registry_dir);
+    for (size_t i = 0; i < schema_keys_len; i++) {
+        if (schema_keys[i].beside)
+            place_beside(r, schema_keys[i]);
+    }
     /* Who has the plugins in the kubelet's own place has no kubelet. */
     if (!find(r, "dra.registry_dir") && !strcmp(c.dra.registry_dir, c.dra.kubelet_registry_dir))
         c.dra.enabled = false;
@@ -62,11 +57,12 @@ static void place_sockets(reading &r)
 
 /* A path of the settings, or something below it. */
 struct spot {
+    std::string name;
     const toml::node *node; /* where the file has it; NULL: nowhere */
     std::string path; /* without "//", "/./" and "/../"; empty if it is wrong, none, or too long */
 
-    spot(const reading &r, const char *key, std::string given, const char *below = "")
-        : node(find(r, key))
+    spot(const reading &r, const std::string &key, std::string given, const char *below = "")
+        : name(key + below), node(find(r, key.c_str()))
     {
         given += given.empty() ? "" : below;
         if (given[0] != '/' || given.size() > SOCKET_BYTES_MAX || r.wrong.count(node))
@@ -77,72 +73,71 @@ struct spot {
     }
 };
 
-/* None of the others may be this one. Told where the later of two stands, the one just written. */
-static void check_apart(reading &r, const spot &one, std::initializer_list<const spot *> others,
-                        const char *wrong, const char *expected)
+/* Told where the later of the two stands, the one just written. */
+static void check_apart(reading &r, const spot &one, const spot &other, const std::string &wrong,
+                        const char *expected)
 {
-    for (const spot *other : others) {
-        place at = {0, 0};
+    place at = {0, 0};
 
-        if (one.path.empty() || one.path != other->path)
-            continue;
-        for (const toml::node *node : {one.node, other->node})
-            at = node ? std::max(at, node->source().begin) : at;
-        r.fault(at, wrong, expected);
+    if (one.path.empty() || one.path != other.path)
+        return;
+    for (const toml::node *node : {one.node, other.node})
+        at = node ? std::max(at, node->source().begin) : at;
+    r.fault(at, wrong, expected);
+}
+
+/* Those of the settings, and what is in the two directories where plugins register. */
+static void check_sockets(reading &r)
+{
+    const struct config &c = r.config;
+    const spot kubelets(r, "bridge.kubelet_plugin_dir", c.bridge.kubelet_plugin_dir, PLUGIN_SOCKET);
+    std::vector<spot> sockets;
+    char name[SCHEMA_NAME_BYTES];
+
+    for (size_t i = 0; i < schema_keys_len; i++) {
+        const struct schema_key &key = schema_keys[i];
+
+        schema_full_name(&key, name);
+        if (key.type == VALUE_SOCKET)
+            sockets.emplace_back(r, name, *(char **)schema_slot(&key, key.section, &r.config));
+    }
+    sockets.emplace_back(r, "metrics.listen", c.metrics.listen);
+    sockets.emplace_back(r, "plugins.plugin_dir", c.plugin_dir, PLUGIN_SOCKET);
+    /* Of one directory for both it is told that they are. */
+    if (c.bridge.enabled && kubelets.path != sockets.back().path)
+        sockets.push_back(kubelets);
+    for (size_t i = 0; i < sockets.size(); i++) {
+        for (size_t j = i + 1; j < sockets.size(); j++)
+            check_apart(r, sockets[i], sockets[j],
+                        sockets[i].name + " and " + sockets[j].name + " are the same socket",
+                        "a socket of its own for each");
     }
 }
 
-/* The shim's directory for plugins and the kubelet's: each makes a kubelet.sock of its own, and the
- * kubelet empties its own. */
-static void check_paths(reading &r)
+/* The shim's directories and the kubelet's: each makes a kubelet.sock of its own, and the kubelet
+ * empties its own. */
+static void check_directories(reading &r)
 {
     const struct config &c = r.config;
-    const spot listen(r, "listen", c.listen);
-    const spot runtime(r, "runtime_endpoint", c.runtime_endpoint);
-    const spot feed(r, "bridge.socket", c.bridge.socket);
-    const spot control(r, "control.socket", c.control_socket);
-    const spot agent(r, "cluster.socket", c.cluster.socket);
-    const spot metrics(r, "metrics.listen", c.metrics.listen);
-    const spot plugins(r, "plugins.plugin_dir", c.plugin_dir);
-    const spot registration(r, "plugins.plugin_dir", c.plugin_dir, PLUGIN_SOCKET);
+    const char *key = "bridge.kubelet_plugin_dir", *dir = c.bridge.kubelet_plugin_dir;
+    const spot plugins(r, "plugins.plugin_dir", c.plugin_dir), kubelet(r, key, dir),
+        bridges(r, key, dir, BRIDGE_SUBDIRECTORY);
     const spot registry(r, "dra.registry_dir", c.dra.registry_dir);
     const spot kubelets_registry(r, "dra.kubelet_registry_dir", c.dra.kubelet_registry_dir);
-    const char *key = "bridge.kubelet_plugin_dir", *dir = c.bridge.kubelet_plugin_dir;
-    const spot kubelet(r, key, dir), kubelets_own(r, key, dir, PLUGIN_SOCKET),
-        bridges(r, key, dir, BRIDGE_SUBDIRECTORY);
 
-    check_apart(r, metrics, {&listen, &runtime, &feed, &registration, &kubelets_own},
-                "listen of [metrics] is another socket's path", "a socket of its own");
-    check_apart(r, listen, {&runtime}, "listen and runtime_endpoint are the same socket",
-                "listen to be the shim's own and runtime_endpoint the runtime's");
-    check_apart(r, listen, {&registration}, "listen is the socket on which plugins register",
-                "a path other than plugin_dir's kubelet.sock");
-    check_apart(r, feed, {&listen}, "socket and listen are the same socket",
-                "listen to be for the kubelet and socket for the bridge");
-    check_apart(r, feed, {&runtime}, "socket and runtime_endpoint are the same socket",
-                "socket to be the shim's own and runtime_endpoint the runtime's");
-    check_apart(r, feed, {&registration}, "socket is the one on which plugins register",
-                "a path other than plugin_dir's kubelet.sock");
     if (c.bridge.enabled) { /* without it there may be no kubelet */
-        check_apart(r, plugins, {&kubelet},
-                    "plugin_dir and kubelet_plugin_dir are the same directory",
+        check_apart(r, plugins, kubelet, "plugin_dir and kubelet_plugin_dir are the same directory",
                     "plugin_dir to be the shim's own and kubelet_plugin_dir the kubelet's");
-        check_apart(r, plugins, {&bridges}, "plugin_dir is where the bridge has its sockets",
+        check_apart(r, plugins, bridges, "plugin_dir is where the bridge has its sockets",
                     "a directory other than kubelet_plugin_dir's cri-device-shim");
-        check_apart(r, feed, {&kubelets_own}, "socket is the kubelet's own",
-                    "a path other than kubelet_plugin_dir's kubelet.sock");
     }
-    check_apart(r, control, {&listen, &runtime, &feed, &metrics, &registration},
-                "[control] socket is another socket's, too", "a path that no other setting has");
     if (c.dra.enabled) {
-        check_apart(r, registry, {&kubelets_registry},
+        check_apart(r, registry, kubelets_registry,
                     "registry_dir and kubelet_registry_dir are the same directory",
                     "registry_dir to be the shim's own and kubelet_registry_dir the kubelet's");
-        check_apart(r, registry, {&plugins}, "registry_dir and plugin_dir are the same directory",
+        check_apart(r, registry, plugins, "registry_dir and plugin_dir are the same directory",
                     "one for each of the two ways in which plugins register");
     }
-    check_apart(r, agent, {&listen, &runtime, &feed, &control, &metrics, &registration},
-                "[cluster] socket is another socket's, too", "a path that no other setting has");
 }
 
 /* ---- devices and resources ---- */
@@ -234,8 +229,9 @@ void check_settings(reading &r)
     const toml::array *devices = r.root.get_as<toml::array>("device");
     const struct config &c = r.config;
 
-    place_sockets(r);
-    check_paths(r);
+    place_paths(r);
+    check_sockets(r);
+    check_directories(r);
     if (c.annotations_enabled && c.annotation_namespaces_len == 0 &&
         !r.wrong.count(find(r, "annotations.namespaces")))
         r.fault(*find(r, "annotations.enabled"),

@@ -81,19 +81,6 @@ void config_exchange_live(struct config *a, struct config *b)
 
 /* ---- one, and what it is without a file ---- */
 
-/* Durations in the table are written as value_print() does it. Sockets but `listen` and the
- * runtime's are beside `listen`. */
-static void print_initial(const struct config *config, const struct schema_key *key, char *out)
-{
-    int dir_bytes = (int)(strrchr(config->listen, '/') - config->listen);
-
-    if (key->section != SECTION_TOP && key->type == VALUE_SOCKET)
-        snprintf(out, DIFFERENCE_BYTES_MAX, "%.*s%s", dir_bytes, config->listen,
-                 strrchr(key->initial, '/'));
-    else
-        snprintf(out, DIFFERENCE_BYTES_MAX, "%s", key->initial ? key->initial : "");
-}
-
 void config_differences(const struct config *config,
                         void (*each)(void *user, const struct config_difference *difference),
                         void *user)
@@ -108,7 +95,7 @@ void config_differences(const struct config *config,
                 continue;
             schema_full_name(key, difference.key);
             value_print(key, slot_in(config, key), difference.value, DIFFERENCE_BYTES_MAX);
-            print_initial(config, key, difference.initial);
+            schema_initial(key, config, difference.initial, DIFFERENCE_BYTES_MAX);
             if (strcmp(difference.value, difference.initial) != 0)
                 each(user, &difference);
         }

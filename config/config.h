@@ -57,12 +57,11 @@ struct config_env {
 
 /* One [[device]] table: host device nodes offered as a resource without a plugin. */
 struct config_device {
-    char *resource; /* "vendor.com/name", unique among the devices */
-    char *path;     /* absolute; may hold glob(7) characters; NULL: see `paths` */
-    char *
-        container_path; /* NULL: as on the host; with a glob it names a directory and ends in '/' */
-    char *permissions;  /* subset of "rwm", not empty */
-    unsigned count;     /* how many containers may hold one node at once, >= 1 */
+    char *resource;       /* "vendor.com/name", unique among the devices */
+    char *path;           /* absolute; may hold glob(7) characters; NULL: see `paths` */
+    char *container_path; /* NULL: as on the host; with a glob a directory, with '/' at its end */
+    char *permissions;    /* subset of "rwm", not empty */
+    unsigned count;       /* how many containers may hold one node at once, >= 1 */
     struct config_node *paths; /* one device of several nodes, in place of `path`; no globs */
     size_t paths_len;
     struct config_mount *mounts; /* what a container with one of the devices gets, too */
@@ -94,9 +93,8 @@ struct config_taint {
 
 /* One [[driver]] table: what the DRA driver of this name has of its own. */
 struct config_driver {
-    char *name; /* unique among the drivers */
-    bool
-        cached_prepare; /* its answers count once more while it is away, where an agent confirms them */
+    char *name;          /* unique among the drivers */
+    bool cached_prepare; /* while it is away its answers count, where an agent confirms them */
 };
 
 /* The part that stands in for the plugins at the kubelet (shim/ARCHITECTURE.md, "The bridge"). */
@@ -144,9 +142,9 @@ struct config_metrics {
 };
 
 struct config {
+    char *state_dir;
     char *listen;           /* the CRI socket; plain path, without unix:// */
     char *runtime_endpoint; /* the runtime's socket; plain path, without unix:// */
-    char *state_dir;
     char *plugin_dir;
     int log_level; /* a syslog level: 3 error, 4 warning, 6 info, 7 debug */
     enum config_log_format log_format;
@@ -170,9 +168,8 @@ struct config {
     size_t drivers_len;
     struct config_taint *taints;
     size_t taints_len;
-    uint64_t
-        taint_unhealthy_after_ms; /* how long until who has an unhealthy device is evicted; 0: for ever */
-    unsigned evict_per_minute; /* so many pods within a minute at most; 0: any number */
+    uint64_t taint_unhealthy_after_ms; /* then who has an unhealthy device is evicted; 0: never */
+    unsigned evict_per_minute;         /* so many pods within a minute at most; 0: any number */
     struct config_bridge bridge;
     struct config_dra dra;
     struct config_cluster cluster;

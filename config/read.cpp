@@ -85,7 +85,9 @@ static std::string expected_type(const struct schema_key &key, const toml::node 
     case VALUE_TABLE:
         return std::string("a table, ") + schema_tables[key.inner].name;
     default:
-        return key.expected;
+        return key.expected
+                   ? key.expected
+                   : schema_tables[key.inner].name + std::string(" tables, with two brackets");
     }
 }
 

@@ -172,6 +172,7 @@ static const struct schema_text PROCESS = {
 
 _Static_assert(sizeof(enum config_refresh) == sizeof(int), "a VALUE_CHOICE");
 _Static_assert(sizeof(enum config_log_format) == sizeof(int), "a VALUE_CHOICE");
+_Static_assert(offsetof(struct config, listen) > 0, "0 is none, of those that are beside another");
 _Static_assert(COMM_BYTES_MAX == 15, "what PROCESS says");
 _Static_assert(SOCKET_BYTES_MAX == 107, "what LISTEN says");
 
@@ -181,28 +182,30 @@ _Static_assert(SOCKET_BYTES_MAX == 107, "what LISTEN says");
 #define DIRECTORY_BYTES_MAX (PATH_MAX - 256)
 
 /* Behind the member its default, the least and the most, then what else there is to say. */
-#define KEY(in, name, type, of, member, ...)                                                       \
+#define KEY_OF(of, in, name, type, member, ...)                                                    \
     {                                                                                              \
         .section = SECTION_##in, name, VALUE_##type, offsetof(struct of, member), __VA_ARGS__      \
     }
-#define LIST(in, name, type, of, member, ...)                                                      \
-    KEY(in, name, type, of, member, __VA_ARGS__, .len = offsetof(struct of, member##_len))
+#define LIST_OF(of, in, name, type, member, ...)                                                   \
+    KEY_OF(of, in, name, type, member, __VA_ARGS__, .len = offsetof(struct of, member##_len))
+#define KEY(...) KEY_OF(config, __VA_ARGS__)
+#define LIST(...) LIST_OF(config, __VA_ARGS__)
+#define SOCKET(in, name, ...) KEY(in, name, SOCKET, __VA_ARGS__, .limit = SOCKET_BYTES_MAX)
 #define TABLE(name, inner_section)                                                                 \
     {                                                                                              \
         SECTION_TOP, name, VALUE_TABLE, .inner = SECTION_##inner_section                           \
     }
 #define LIVE .live = true
 #define OWN(member) .override = offsetof(struct config_resource, member)
+#define BESIDE(member) .beside = offsetof(struct config, member)
 
 const struct schema_key schema_keys[] = {
-    KEY(TOP, "listen", SOCKET, config, listen, "/run/cri-device-shim/cri-device-shim.sock",
-        .limit = SOCKET_BYTES_MAX),
-    KEY(TOP, "runtime_endpoint", SOCKET, config, runtime_endpoint,
-        "/run/containerd/containerd.sock", .limit = SOCKET_BYTES_MAX),
-    KEY(TOP, "state_dir", DIRECTORY, config, state_dir, "/var/lib/cri-device-shim",
+    SOCKET(TOP, "listen", listen, "/run/cri-device-shim/cri-device-shim.sock"),
+    SOCKET(TOP, "runtime_endpoint", runtime_endpoint, "/run/containerd/containerd.sock"),
+    KEY(TOP, "state_dir", DIRECTORY, state_dir, "/var/lib/cri-device-shim",
         .limit = DIRECTORY_BYTES_MAX, .reason = ""),
-    KEY(TOP, "log_level", CHOICE, config, log_level, .choices = LEVELS, .older_name = true),
-    KEY(TOP, "drain", DURATION, config, drain_ms, "10s", NULL, "1h", LIVE),
+    KEY(TOP, "log_level", CHOICE, log_level, .choices = LEVELS, .older_name = true),
+    KEY(TOP, "drain", DURATION, drain_ms, "10s", NULL, "1h", LIVE),
     TABLE("log", LOG),
     TABLE("metrics", METRICS),
     TABLE("plugins", PLUGINS),
@@ -213,141 +216,124 @@ const struct schema_key schema_keys[] = {
     TABLE("control", CONTROL),
 
     /* Behind log_level, its older name, whose value it takes the place of where it is given. */
-    KEY(LOG, "level", CHOICE, config, log_level, "info", .choices = LEVELS, LIVE),
-    KEY(LOG, "format", CHOICE, config, log_format, "auto", .choices = FORMATS, LIVE),
+    KEY(LOG, "level", CHOICE, log_level, "info", .choices = LEVELS, LIVE),
+    KEY(LOG, "format", CHOICE, log_format, "auto", .choices = FORMATS, LIVE),
 
-    KEY(METRICS, "listen", TEXT, config, metrics.listen, "", .text = &LISTEN),
+    KEY(METRICS, "listen", TEXT, metrics.listen, "", .text = &LISTEN),
 
-    KEY(PLUGINS, "plugin_dir", DIRECTORY, config, plugin_dir,
-        "/var/lib/cri-device-shim/device-plugins",
+    KEY(PLUGINS, "plugin_dir", DIRECTORY, plugin_dir, "/var/lib/cri-device-shim/device-plugins",
         .limit = SOCKET_BYTES_MAX - (sizeof PLUGIN_SOCKET - 1),
         .reason = ", so that a unix socket's path in it still fits"),
-    KEY(PLUGINS, "grace", DURATION, config, grace_ms, "5m", NULL, "720h", LIVE, OWN(grace_ms)),
-    KEY(PLUGINS, "hold", DURATION, config, hold_ms, "5s", NULL, "60s", LIVE, OWN(hold_ms)),
-    KEY(PLUGINS, "allocate_timeout", DURATION, config, allocate_timeout_ms, "10s", "1ms", "1h",
-        LIVE, OWN(allocate_timeout_ms)),
-    KEY(PLUGINS, "prestart_timeout", DURATION, config, prestart_timeout_ms, "30s", "1ms", "1h",
-        LIVE),
-    KEY(PLUGINS, "kubelet_wait", DURATION, config, kubelet_wait_ms, "2m", NULL, "720h"),
-    KEY(PLUGINS, "refresh_options", CHOICE, config, refresh_options, "reboot", .choices = REFRESH,
-        LIVE, OWN(refresh_options)),
-    KEY(PLUGINS, "taint_unhealthy_after", DURATION, config, taint_unhealthy_after_ms, "0s", NULL,
-        "720h", LIVE, OWN(taint_unhealthy_after_ms)),
-    KEY(PLUGINS, "evict_per_minute", COUNT, config, evict_per_minute, "30", "0", "600", LIVE),
-    KEY(PLUGINS, "hide_other_namespaces", FLAG, config, hide_other_namespaces, "false", LIVE),
+    KEY(PLUGINS, "grace", DURATION, grace_ms, "5m", NULL, "720h", LIVE, OWN(grace_ms)),
+    KEY(PLUGINS, "hold", DURATION, hold_ms, "5s", NULL, "60s", LIVE, OWN(hold_ms)),
+    KEY(PLUGINS, "allocate_timeout", DURATION, allocate_timeout_ms, "10s", "1ms", "1h", LIVE,
+        OWN(allocate_timeout_ms)),
+    KEY(PLUGINS, "prestart_timeout", DURATION, prestart_timeout_ms, "30s", "1ms", "1h", LIVE),
+    KEY(PLUGINS, "kubelet_wait", DURATION, kubelet_wait_ms, "2m", NULL, "720h"),
+    KEY(PLUGINS, "refresh_options", CHOICE, refresh_options, "reboot", .choices = REFRESH, LIVE,
+        OWN(refresh_options)),
+    KEY(PLUGINS, "taint_unhealthy_after", DURATION, taint_unhealthy_after_ms, "0s", NULL, "720h",
+        LIVE, OWN(taint_unhealthy_after_ms)),
+    KEY(PLUGINS, "evict_per_minute", COUNT, evict_per_minute, "30", "0", "600", LIVE),
+    KEY(PLUGINS, "hide_other_namespaces", FLAG, hide_other_namespaces, "false", LIVE),
 
-    KEY(ANNOTATIONS, "enabled", FLAG, config, annotations_enabled, "false", LIVE),
-    LIST(ANNOTATIONS, "namespaces", NAMES, config, annotation_namespaces, "", .text = &NAMESPACE,
-         LIVE,
+    KEY(ANNOTATIONS, "enabled", FLAG, annotations_enabled, "false", LIVE),
+    LIST(ANNOTATIONS, "namespaces", NAMES, annotation_namespaces, "", .text = &NAMESPACE, LIVE,
          .expected = "an array of names in quotes, such as [\"default\"], or [\"*\"] for all"),
-    KEY(ANNOTATIONS, "start_without", FLAG, config, start_without, "false", LIVE),
+    KEY(ANNOTATIONS, "start_without", FLAG, start_without, "false", LIVE),
 
-    KEY(BRIDGE, "enabled", FLAG, config, bridge.enabled, "true"),
-    /* Beside the default of listen; where listen is another, check.cpp puts it beside that. */
-    KEY(BRIDGE, "socket", SOCKET, config, bridge.socket, "/run/cri-device-shim/bridge.sock",
-        .limit = SOCKET_BYTES_MAX),
-    KEY(BRIDGE, "kubelet_plugin_dir", DIRECTORY, config, bridge.kubelet_plugin_dir,
+    KEY(BRIDGE, "enabled", FLAG, bridge.enabled, "true"),
+    SOCKET(BRIDGE, "socket", bridge.socket, "/run/cri-device-shim/bridge.sock", BESIDE(listen)),
+    KEY(BRIDGE, "kubelet_plugin_dir", DIRECTORY, bridge.kubelet_plugin_dir,
         "/var/lib/kubelet/device-plugins",
         .limit = SOCKET_BYTES_MAX - (sizeof BRIDGE_SUBDIRECTORY - 1) - BRIDGE_NAME_BYTES,
         .reason = ", so that the paths of the bridge's sockets in it still fit"),
-    KEY(BRIDGE, "mask", DURATION, config, bridge.mask_ms, "2m", NULL, "720h"),
-    KEY(BRIDGE, "preferred_timeout", DURATION, config, bridge.preferred_timeout_ms, "500ms", "1ms",
-        "10s", LIVE),
-    KEY(BRIDGE, "gate", FLAG, config, bridge.gate, "true"),
-    KEY(BRIDGE, "gate_timeout", DURATION, config, bridge.gate_timeout_ms, "10s", "1ms", "60s",
+    KEY(BRIDGE, "mask", DURATION, bridge.mask_ms, "2m", NULL, "720h"),
+    KEY(BRIDGE, "preferred_timeout", DURATION, bridge.preferred_timeout_ms, "500ms", "1ms", "10s",
         LIVE),
-    LIST(BRIDGE, "kubelet_processes", NAMES, config, bridge.kubelet_processes,
+    KEY(BRIDGE, "gate", FLAG, bridge.gate, "true"),
+    KEY(BRIDGE, "gate_timeout", DURATION, bridge.gate_timeout_ms, "10s", "1ms", "60s", LIVE),
+    LIST(BRIDGE, "kubelet_processes", NAMES, bridge.kubelet_processes,
          "kubelet,k3s-server,k3s-agent,kubelite", .text = &PROCESS, .limit = ELEMENTS_MAX,
          .expected = "an array of names in quotes, such as [\"kubelet\"]"),
-    KEY(BRIDGE, "redirect_plugin_mounts", FLAG, config, bridge.redirect_plugin_mounts, "false"),
+    KEY(BRIDGE, "redirect_plugin_mounts", FLAG, bridge.redirect_plugin_mounts, "false"),
 
-    /* registry_dir is beside plugins.plugin_dir; where that is another, check.cpp puts it there. */
-    KEY(DRA, "enabled", FLAG, config, dra.enabled, "true"),
-    KEY(DRA, "registry_dir", DIRECTORY, config, dra.registry_dir,
-        "/var/lib/cri-device-shim/plugins_registry",
+    KEY(DRA, "enabled", FLAG, dra.enabled, "true"),
+    KEY(DRA, "registry_dir", DIRECTORY, dra.registry_dir,
+        "/var/lib/cri-device-shim/plugins_registry", BESIDE(plugin_dir),
         .limit = SOCKET_BYTES_MAX - REGISTRY_NAME_BYTES,
         .reason = ", so that the paths of drivers' sockets in it still fit"),
-    KEY(DRA, "kubelet_registry_dir", DIRECTORY, config, dra.kubelet_registry_dir,
+    KEY(DRA, "kubelet_registry_dir", DIRECTORY, dra.kubelet_registry_dir,
         "/var/lib/kubelet/plugins_registry", .limit = SOCKET_BYTES_MAX - KUBELET_LINK_BYTES,
         .reason = ", so that the paths of links in it still fit"),
-    KEY(DRA, "call_timeout", DURATION, config, dra.call_timeout_ms, "45s", "1ms", "1h", LIVE),
-    KEY(DRA, "mask", DURATION, config, dra.mask_ms, "10s", NULL, "1h", LIVE),
-    KEY(DRA, "wipe_after", DURATION, config, dra.wipe_after_ms, "30s", NULL, "720h", LIVE),
-    KEY(DRA, "wipe_at_start", FLAG, config, dra.wipe_at_start, "false"),
-    LIST(DRA, "redirect_mounts", NAMES, config, dra.redirect_mounts, "", .text = &POD,
+    KEY(DRA, "call_timeout", DURATION, dra.call_timeout_ms, "45s", "1ms", "1h", LIVE),
+    KEY(DRA, "mask", DURATION, dra.mask_ms, "10s", NULL, "1h", LIVE),
+    KEY(DRA, "wipe_after", DURATION, dra.wipe_after_ms, "30s", NULL, "720h", LIVE),
+    KEY(DRA, "wipe_at_start", FLAG, dra.wipe_at_start, "false"),
+    LIST(DRA, "redirect_mounts", NAMES, dra.redirect_mounts, "", .text = &POD,
          .limit = ELEMENTS_MAX,
          .expected = "an array of pods in quotes, such as [\"kube-system/gpu-dra-driver-*\"]"),
 
-    KEY(CLUSTER, "enabled", FLAG, config, cluster.enabled, "false"),
-    /* Placed as bridge.socket is. */
-    KEY(CLUSTER, "socket", SOCKET, config, cluster.socket, "/run/cri-device-shim/agent.sock",
-        .limit = SOCKET_BYTES_MAX),
-    KEY(CLUSTER, "kubeconfig", TEXT, config, cluster.kubeconfig, "/etc/kubernetes/kubelet.conf",
+    KEY(CLUSTER, "enabled", FLAG, cluster.enabled, "false"),
+    SOCKET(CLUSTER, "socket", cluster.socket, "/run/cri-device-shim/agent.sock", BESIDE(listen)),
+    KEY(CLUSTER, "kubeconfig", TEXT, cluster.kubeconfig, "/etc/kubernetes/kubelet.conf",
         .text = &PATH),
-    KEY(CLUSTER, "node_name", TEXT, config, cluster.node_name, "", .text = &NODE_NAME),
-    KEY(CLUSTER, "evict_force_after", DURATION, config, cluster.evict_force_after_ms, "0s", NULL,
-        "720h", LIVE),
-    KEY(CLUSTER, "insecure_skip_tls_verify", FLAG, config, cluster.insecure_skip_tls_verify,
-        "false"),
-    KEY(CLUSTER, "events_after", DURATION, config, cluster.events_after_ms, "1m", NULL, "24h",
+    KEY(CLUSTER, "node_name", TEXT, cluster.node_name, "", .text = &NODE_NAME),
+    KEY(CLUSTER, "evict_force_after", DURATION, cluster.evict_force_after_ms, "0s", NULL, "720h",
         LIVE),
+    KEY(CLUSTER, "insecure_skip_tls_verify", FLAG, cluster.insecure_skip_tls_verify, "false"),
+    KEY(CLUSTER, "events_after", DURATION, cluster.events_after_ms, "1m", NULL, "24h", LIVE),
 
-    /* Placed as bridge.socket is. */
-    KEY(CONTROL, "socket", SOCKET, config, control_socket, CONTROL_SOCKET_DEFAULT,
-        .limit = SOCKET_BYTES_MAX, .may_be_empty = true),
+    SOCKET(CONTROL, "socket", control_socket, CONTROL_SOCKET_DEFAULT, BESIDE(listen),
+           .may_be_empty = true),
 
-    LIST(TOP, "device", TABLES, config, devices, .inner = SECTION_DEVICE,
-         .expected = "[[device]] tables, with two brackets"),
+    LIST(TOP, "device", TABLES, devices, .inner = SECTION_DEVICE),
     /* Behind "plugins", of which it takes what its tables do not say. */
-    LIST(TOP, "resource", TABLES, config, resources, .inner = SECTION_RESOURCE,
-         .expected = "[[resource]] tables, with two brackets"),
-    LIST(TOP, "driver", TABLES, config, drivers, .inner = SECTION_DRIVER, LIVE,
-         .expected = "[[driver]] tables, with two brackets"),
+    LIST(TOP, "resource", TABLES, resources, .inner = SECTION_RESOURCE),
+    LIST(TOP, "driver", TABLES, drivers, .inner = SECTION_DRIVER, LIVE),
+    LIST(TOP, "taint", TABLES, taints, .inner = SECTION_TAINT, LIVE),
 
-    LIST(TOP, "taint", TABLES, config, taints, .inner = SECTION_TAINT, LIVE,
-         .expected = "[[taint]] tables, with two brackets"),
+    KEY_OF(config_device, DEVICE, "resource", TEXT, resource, .text = &RESOURCE,
+           .required = "resource = \"vendor.com/name\""),
+    KEY_OF(config_device, DEVICE, "path", TEXT, path, .text = &NODE),
+    KEY_OF(config_device, DEVICE, "container_path", TEXT, container_path, .text = &PATH),
+    LIST_OF(config_device, DEVICE, "paths", TABLES, paths, .inner = SECTION_PATH,
+            .limit = ELEMENTS_MAX,
+            .expected =
+                "an array, such as [\"/dev/a\", { host = \"/dev/b\", container = \"/dev/c\" }]"),
+    KEY_OF(config_device, DEVICE, "permissions", TEXT, permissions, "rw", .text = &PERMISSIONS),
+    KEY_OF(config_device, DEVICE, "count", COUNT, count, "1", "1", "10000"),
+    LIST_OF(config_device, DEVICE, "mounts", TABLES, mounts, .inner = SECTION_MOUNT,
+            .limit = ELEMENTS_MAX,
+            .expected = "an array, such as [{ host = \"/opt/a\", container = \"/opt/b\" }]"),
+    LIST_OF(config_device, DEVICE, "envs", ENVIRONMENT, envs, .limit = ELEMENTS_MAX,
+            .expected = "names and texts, such as { NAME = \"value\" }"),
 
-    KEY(DEVICE, "resource", TEXT, config_device, resource, .text = &RESOURCE,
-        .required = "resource = \"vendor.com/name\""),
-    KEY(DEVICE, "path", TEXT, config_device, path, .text = &NODE),
-    KEY(DEVICE, "container_path", TEXT, config_device, container_path, .text = &PATH),
-    LIST(DEVICE, "paths", TABLES, config_device, paths, .inner = SECTION_PATH,
-         .limit = ELEMENTS_MAX,
-         .expected =
-             "an array, such as [\"/dev/a\", { host = \"/dev/b\", container = \"/dev/c\" }]"),
-    KEY(DEVICE, "permissions", TEXT, config_device, permissions, "rw", .text = &PERMISSIONS),
-    KEY(DEVICE, "count", COUNT, config_device, count, "1", "1", "10000"),
-    LIST(DEVICE, "mounts", TABLES, config_device, mounts, .inner = SECTION_MOUNT,
-         .limit = ELEMENTS_MAX,
-         .expected = "an array, such as [{ host = \"/opt/a\", container = \"/opt/b\" }]"),
-    LIST(DEVICE, "envs", ENVIRONMENT, config_device, envs, .limit = ELEMENTS_MAX,
-         .expected = "names and texts, such as { NAME = \"value\" }"),
+    KEY_OF(config_resource, RESOURCE, "name", TEXT, name, .text = &RESOURCE,
+           .required = "name = \"vendor.com/name\""),
+    KEY_OF(config_resource, RESOURCE, "exclusive", FLAG, exclusive, "true"),
 
-    KEY(RESOURCE, "name", TEXT, config_resource, name, .text = &RESOURCE,
-        .required = "name = \"vendor.com/name\""),
-    KEY(RESOURCE, "exclusive", FLAG, config_resource, exclusive, "true"),
+    KEY_OF(config_driver, DRIVER, "name", TEXT, name, .text = &DRIVER, LIVE,
+           .required = "name = \"gpu.example.com\""),
+    KEY_OF(config_driver, DRIVER, "cached_prepare", FLAG, cached_prepare, "false", LIVE),
 
-    KEY(DRIVER, "name", TEXT, config_driver, name, .text = &DRIVER, LIVE,
-        .required = "name = \"gpu.example.com\""),
-    KEY(DRIVER, "cached_prepare", FLAG, config_driver, cached_prepare, "false", LIVE),
+    KEY_OF(config_taint, TAINT, "resource", TEXT, resource, .text = &TAINTED, LIVE,
+           .required = "resource = \"vendor.com/name\""),
+    KEY_OF(config_taint, TAINT, "id", TEXT, id, .text = &ID, LIVE),
+    KEY_OF(config_taint, TAINT, "key", TEXT, key, .text = &TAINT_KEY, LIVE,
+           .required = "key = \"example.com/name\""),
+    KEY_OF(config_taint, TAINT, "value", TEXT, value, .text = &TAINT_VALUE, LIVE),
+    KEY_OF(config_taint, TAINT, "effect", TEXT, effect, .text = &EFFECT, LIVE,
+           .required = "effect = \"NoSchedule\""),
 
-    KEY(TAINT, "resource", TEXT, config_taint, resource, .text = &TAINTED, LIVE,
-        .required = "resource = \"vendor.com/name\""),
-    KEY(TAINT, "id", TEXT, config_taint, id, .text = &ID, LIVE),
-    KEY(TAINT, "key", TEXT, config_taint, key, .text = &TAINT_KEY, LIVE,
-        .required = "key = \"example.com/name\""),
-    KEY(TAINT, "value", TEXT, config_taint, value, .text = &TAINT_VALUE, LIVE),
-    KEY(TAINT, "effect", TEXT, config_taint, effect, .text = &EFFECT, LIVE,
-        .required = "effect = \"NoSchedule\""),
+    KEY_OF(config_node, PATH, "host", TEXT, host, .text = &PATH,
+           .required = "host = \"/...\", where it is"),
+    KEY_OF(config_node, PATH, "container", TEXT, container, .text = &PATH),
 
-    KEY(PATH, "host", TEXT, config_node, host, .text = &PATH,
-        .required = "host = \"/...\", where it is"),
-    KEY(PATH, "container", TEXT, config_node, container, .text = &PATH),
-
-    KEY(MOUNT, "host", TEXT, config_mount, host, .text = &PATH,
-        .required = "host = \"/...\", where it is"),
-    KEY(MOUNT, "container", TEXT, config_mount, container, .text = &PATH),
-    KEY(MOUNT, "read_only", FLAG, config_mount, read_only, "true"),
+    KEY_OF(config_mount, MOUNT, "host", TEXT, host, .text = &PATH,
+           .required = "host = \"/...\", where it is"),
+    KEY_OF(config_mount, MOUNT, "container", TEXT, container, .text = &PATH),
+    KEY_OF(config_mount, MOUNT, "read_only", FLAG, read_only, "true"),
 };
 
 const size_t schema_keys_len = sizeof schema_keys / sizeof *schema_keys;
@@ -408,6 +394,20 @@ void schema_full_name(const struct schema_key *key, char out[SCHEMA_NAME_BYTES])
     else
         snprintf(out, SCHEMA_NAME_BYTES, "%.*s.%s", (int)strlen(section) - 2, section + 1,
                  key->name);
+}
+
+void schema_initial(const struct schema_key *key, const struct config *config, char *out,
+                    size_t size)
+{
+    const char *initial = key->initial ? key->initial : "", *beside;
+
+    if (key->beside) {
+        beside = *(char **)((char *)config + key->beside);
+        snprintf(out, size, "%.*s%s", (int)(strrchr(beside, '/') - beside), beside,
+                 strrchr(initial, '/'));
+    } else {
+        snprintf(out, size, "%s", initial);
+    }
 }
 
 void *schema_slot(const struct schema_key *key, enum schema_section section, void *base)

@@ -21,19 +21,11 @@ extern "C" {
 #define SOCKET_BYTES_MAX (sizeof((struct sockaddr_un *)NULL)->sun_path - 1)
 /* On which plugins register, in plugin_dir; and the kubelet's own, in its directory. */
 #define PLUGIN_SOCKET "/kubelet.sock"
-/* The feed's socket, in the directory of `listen` unless the file says otherwise. */
-#define BRIDGE_SOCKET "/bridge.sock"
-/* Likewise that for cri-device-shimctl. */
-#define CONTROL_SOCKET "/control.sock"
-/* And that for the agent. */
-#define AGENT_SOCKET "/agent.sock"
 /* Where the bridge's sockets are below kubelet_plugin_dir, "DIR/cri-device-shim/NAME.sock"; it
  * shortens a NAME to what fits. 40 bytes for "NAME.sock" leave 35 for the name: enough for most
  * resources as they are, and for a part of any other with a digest. 107 - 17 - 40 = 50. */
 #define BRIDGE_SUBDIRECTORY "/cri-device-shim/"
 #define BRIDGE_NAME_BYTES 40
-/* What the plugin watcher watches, in the directory of plugin_dir unless the file says otherwise. */
-#define REGISTRY_DIRECTORY "/plugins_registry"
 /* The names of links in kubelet_registry_dir (shim/registry/kubelet_link.h). */
 #define KUBELET_LINK_BYTES (sizeof "/cri-device-shim-0123456789abcdef.sock" - 1)
 /* Of a driver's sockets in registry_dir, "/DRIVER-PODUID-reg.sock", which are its own to shorten. */
@@ -96,12 +88,15 @@ struct schema_key {
     const char *initial;
     const char *min, *max; /* of durations and counts, as they are written; min NULL: 0 */
     size_t len;            /* the offset of a list's length; 0: it is no list */
+    /* The offset of a path in struct config, in whose directory this one is unless the file says
+     * otherwise, as `initial` is in that one's; 0: there is none. */
+    size_t beside;
     size_t override; /* in struct config_resource, where a [[resource]] may have its own; 0: no */
     bool live;       /* it may change without a restart (compare.h) */
     bool older_name; /* of another key, whose place it shares */
     size_t limit;
     bool may_be_empty;    /* of a socket: there is none then */
-    const char *expected; /* of arrays: in place of another type */
+    const char *expected; /* of arrays: in place of another type; NULL: "[[NAME]] tables" */
     const char *reason;   /* why a path has this limit; NULL: it is a socket's */
     const char *required; /* expected where the table does not have the key; NULL: it need not */
     const struct schema_text *text;
@@ -130,6 +125,10 @@ const struct schema_key *schema_find(enum schema_section section, const char *na
  * "[[device]]". */
 #define SCHEMA_NAME_BYTES 64
 void schema_full_name(const struct schema_key *key, char out[SCHEMA_NAME_BYTES]);
+
+/* What it is in `config` if the file does not have it, as value_print() writes it. */
+void schema_initial(const struct schema_key *key, const struct config *config, char *out,
+                    size_t size);
 
 /* Where the value of one of the keys of `section` is in `base`, the section's struct. */
 void *schema_slot(const struct schema_key *key, enum schema_section section, void *base);

@@ -146,7 +146,7 @@ def test_only_this_node_is_told(directory, address):
 def test_the_socket_of_another(directory):
     status, words = check_config('listen = "/run/x.sock"\n[metrics]\nlisten = "/run//x.sock"\n',
                                  directory)
-    assert status == 1 and ":3:10: listen of [metrics] is another socket's path" in words
+    assert status == 1 and ":3:10: listen and metrics.listen are the same socket" in words
 
 
 def test_the_file_is_made_again(watched):

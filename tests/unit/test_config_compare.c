@@ -174,13 +174,16 @@ static void each_type_is_told_with_its_default(void **state)
                         "bridge.kubelet_processes = k (kubelet,k3s-server,k3s-agent,kubelite)\n");
 }
 
-static void a_socket_beside_listen_is_as_by_default(void **state)
+static void a_path_beside_another_is_as_by_default(void **state)
 {
     struct told told;
 
     (void)state;
     assert_string_equal(told_of(&told, "listen = '/run/x/s.sock'\n"),
                         "listen = /run/x/s.sock (/run/cri-device-shim/cri-device-shim.sock)\n");
+    assert_string_equal(
+        told_of(&told, "plugins.plugin_dir = '/p/plugins'\n"),
+        "plugins.plugin_dir = /p/plugins (/var/lib/cri-device-shim/device-plugins)\n");
     assert_string_equal(told_of(&told, "[bridge]\nsocket = '/run/f'\n[control]\nsocket = ''\n"),
                         "bridge.socket = /run/f (/run/cri-device-shim/bridge.sock)\n"
                         "control.socket =  (/run/cri-device-shim/control.sock)\n");
@@ -206,7 +209,7 @@ int main(void)
         cmocka_unit_test(nothing_differs_without_a_file),
         cmocka_unit_test(what_is_as_by_default_is_not_told),
         cmocka_unit_test(each_type_is_told_with_its_default),
-        cmocka_unit_test(a_socket_beside_listen_is_as_by_default),
+        cmocka_unit_test(a_path_beside_another_is_as_by_default),
         cmocka_unit_test(a_long_value_is_cut),
     };
 
