@@ -7,13 +7,14 @@ BUILD_PACKAGES=(
     protobuf-compiler protobuf-c-compiler libprotobuf-c-dev
     libuv1-dev libnghttp2-dev libsqlite3-dev libtomlplusplus-dev libjansson-dev zlib1g-dev
     libmicrohttpd-dev libsmartcols-dev
-    libcurl4-openssl-dev libssl-dev libyaml-dev
+    libcurl4-openssl-dev libssl-dev libyaml-dev libsystemd-dev
     uthash-dev
 )
-RUNTIME_PACKAGES=(libmicrohttpd12 libsmartcols1 libcurl4 libyaml-0-2 containerd runc busybox-static python3-grpcio python3-protobuf)
+RUNTIME_PACKAGES=(libmicrohttpd12 libsmartcols1 libcurl4 libyaml-0-2 libsystemd0 containerd runc busybox-static python3-grpcio python3-protobuf)
 TEST_PACKAGES=(
     libcmocka-dev python3-h2 python3-pytest nghttp2-client clang libclang-rt-14-dev systemd
     openssl python3-jsonschema python3-websocket shellcheck zsh iproute2
+    dbus python3-dbusmock
 )
 
 # packages_missing NAME...: prints those that are not installed.

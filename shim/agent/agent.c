@@ -14,6 +14,7 @@
 #include "shim/agent/query.h"
 #include "shim/agent/reflector.h"
 #include "shim/agent/served.h"
+#include "shim/agent/shutdown.h"
 #include "shim/facts.h"
 #include "shim/log.h"
 #include "shim/must.h"
@@ -36,6 +37,7 @@ struct agent {
     const struct config_cluster *config;
     struct api_client *client;
     struct daemon_feed *feed;
+    struct shutdown *shutdown;
     struct served *served; /* NULL: the node's name is not known yet, */
     struct orders *orders; /* and likewise */
     struct facts facts;
@@ -107,6 +109,7 @@ static void report(uv_timer_t *timer)
     struct agent *agent = timer->data;
     struct told told = {.request = AGENT__V1__REPORT_REQUEST__INIT};
     Agent__V1__Kind complete[KINDS];
+    Agent__V1__Shutdown shutdown;
     Agent__V1__State state;
 
     told.facts = must(calloc(facts_len(&agent->facts) + 1, sizeof *told.facts));
@@ -114,6 +117,8 @@ static void report(uv_timer_t *timer)
     told.request.whole = agent->whole;
     told.request.state = &state;
     fill_state(agent, &state, complete);
+    if (shutdown_tell(agent->shutdown, &shutdown))
+        told.request.shutdown = &shutdown;
     facts_tell(&agent->facts, agent->whole, tell_fact, &told);
     agent->reporting = daemon_feed_report(agent->feed, &told.request);
     agent->whole = !agent->reporting;
@@ -363,6 +368,7 @@ static void on_watched(void *user, const Agent__V1__WatchResponse *message, bool
 {
     struct agent *agent = user;
 
+    shutdown_wish(agent->shutdown, message->shutdown, first);
     if (first) {
         for (size_t i = 0; i < message->n_kinds; i++) {
             if ((unsigned)message->kinds[i] < KINDS)
@@ -384,10 +390,16 @@ static void on_feed_lost(void *user)
 
     agent->reporting = false;
     uv_timer_stop(&agent->report_timer);
+    shutdown_daemon_lost(agent->shutdown);
 }
 
 static const struct daemon_feed_ops FEED_OPS = {
     .watched = on_watched, .reported = on_reported, .lost = on_feed_lost};
+
+static void on_shutdown(void *user)
+{
+    report_soon(user);
+}
 
 static void on_reached(void *user, bool reached, const char *words)
 {
@@ -404,7 +416,8 @@ static void on_reached(void *user, bool reached, const char *words)
 
 /* ---- life ---- */
 
-struct agent *agent_start(uv_loop_t *loop, const struct config_cluster *config)
+struct agent *agent_start(uv_loop_t *loop, const struct config_cluster *config,
+                          struct fd_store *store)
 {
     static const struct api_client_ops client_ops = {.reached = on_reached};
     struct agent *agent = must(calloc(1, sizeof *agent));
@@ -425,6 +438,7 @@ struct agent *agent_start(uv_loop_t *loop, const struct config_cluster *config)
     uv_timer_init(loop, &agent->report_timer);
     agent->node_timer.data = agent->report_timer.data = agent;
     agent->handles = 2;
+    agent->shutdown = shutdown_new(loop, store, on_shutdown, agent);
     agent->feed = daemon_feed_start(loop, config->socket, &FEED_OPS, agent);
     look_for_node(&agent->node_timer);
     return agent;
@@ -447,6 +461,7 @@ void agent_stop(struct agent *agent)
     orders_free(agent->orders);
     served_stop(agent->served);
     daemon_feed_stop(agent->feed);
+    shutdown_free(agent->shutdown);
     api_client_free(agent->client);
     facts_fini(&agent->facts);
     uv_close((uv_handle_t *)&agent->node_timer, on_closed);

@@ -85,6 +85,18 @@
 #define FEED_AGAIN_MS_MAX 1000
 #define FEED_PINGS_MS 2000
 
+/* The system bus: until a call has its answer, and the most until another connection is tried. */
+#define BUS_CALL_TIMEOUT_MS 5000
+#define BUS_AGAIN_MS_MAX 10000
+/* logind is asked anew without a signal: its limit, and who else has locks, have none. */
+#define LOGIND_READ_MS 60000
+/* A lock that was refused is asked for again. */
+#define LOCK_AGAIN_MS_MAX 60000
+/* Until the service manager is told again what it did not take. */
+#define LOCK_TELL_AGAIN_MS 100
+/* So long before logind goes on without us we have let go. */
+#define SHUTDOWN_EARLY_MS 1000
+
 /* Orders at once, and those that were done and are remembered, so that an answer that was lost is
  * given again and nothing is done twice. */
 #define ORDERS_MAX 1024

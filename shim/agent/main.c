@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "shim/agent/agent.h"
 #include "shim/config_argument.h"
+#include "shim/fd_store.h"
 #include "shim/log.h"
 #include "shim/service_manager.h"
 #include "shim/settings.h"
@@ -22,6 +23,7 @@
 struct process {
     uv_loop_t loop;
     struct settings settings;
+    struct fd_store *store;
     struct agent *agent;
     struct signals signals;
     struct watchdog watchdog;
@@ -56,12 +58,13 @@ static bool start_agent(struct process *p)
 
     if (!config->enabled) {
         log_info("cluster.enabled is false: nothing to do");
+        fd_store_drop(p->store, "");
         return true;
     }
     log_write_about(LOG_LEVEL_INFO, &(struct log_about){.kind = LOG_KIND_STARTED},
                     "cri-device-shim-agent %s: %s, by %s", version_text, config->socket,
                     config->kubeconfig);
-    p->agent = agent_start(&p->loop, config);
+    p->agent = agent_start(&p->loop, config, p->store);
     return p->agent != NULL;
 }
 
@@ -73,6 +76,7 @@ int main(int argc, char **argv)
     static struct process p;
 
     signal(SIGPIPE, SIG_IGN);
+    p.store = fd_store_new();
     mallopt(M_ARENA_MAX, 1); /* names are looked up in threads, which would have one each */
     if (settings_load(path, &p.settings) < 0)
         return EXIT_FAILURE;
@@ -86,5 +90,6 @@ int main(int argc, char **argv)
     uv_run(&p.loop, UV_RUN_DEFAULT);
     uv_loop_close(&p.loop);
     settings_fini(&p.settings);
+    fd_store_free(p.store);
     return EXIT_SUCCESS;
 }

@@ -3,6 +3,8 @@
     feed = AgentFeed(socket); feed.start()
     feed.wait_fact(agent.POD, "uid-1")         # the Pod as it was told
     answer = feed.order(set_capacity=...)      # its Answer
+    feed.wish(wanted=True, grace_ms=30000)     # of the machine's shutdown, from now on and to each agent that comes
+    feed.wait_shutdown(lambda one: one.locked, "it is locked")
 """
 
 import concurrent.futures
@@ -29,7 +31,9 @@ class AgentFeed:
         self.answers = []
         self.facts = {}
         self.state = agent.State()
+        self.shutdown = agent.Shutdown()
         self.report_fails = None
+        self._wish = None
         self._next_id = 1
         self._streams = set()
         self._server = None
@@ -66,6 +70,14 @@ class AgentFeed:
             for stream in self._streams:
                 stream.put(agent.WatchResponse(daemon_version="scripted", **fields))
 
+    def wish(self, **fields):
+        with self._lock:
+            self._wish = agent.ShutdownWish(**fields)
+        self.send(shutdown=self._wish)
+
+    def wait_shutdown(self, condition, what):
+        return wait_until(lambda: condition(self.shutdown) and self.shutdown, f"{what}; it is {self.shutdown}")
+
     def begin(self, number=None, **what):
         """Gives an order, once somebody watches; its id."""
         wait_until(lambda: self._streams, "an agent watches")
@@ -99,7 +111,8 @@ class AgentFeed:
         context.add_callback(lambda: stream.put(None))
         with self._lock:
             self.watches += 1
-            stream.put(agent.WatchResponse(daemon_version="scripted", kinds=[agent.NODE, *self.kinds]))
+            stream.put(agent.WatchResponse(daemon_version="scripted", kinds=[agent.NODE, *self.kinds],
+                                           shutdown=self._wish))
             self._streams.add(stream)
         try:
             while (message := stream.get()) is not None:
@@ -118,6 +131,8 @@ class AgentFeed:
                 facts.pop((fact.kind, fact.key), None)
         self.facts = facts
         self.state = request.state
+        if request.HasField("shutdown"):
+            self.shutdown = request.shutdown
         self.reports.append(request)
         return agent.ReportResponse()
 

@@ -1,6 +1,7 @@
 unit_test(test_facts test_facts.c shim_facts)
 unit_test(test_json_splitter test_json_splitter.c shim_agent)
 unit_test(test_spam test_spam.c shim_agent)
+unit_test(test_delay_lock test_delay_lock.c notify_socket shim_agent shim_fd_store)
 unit_test(test_kubeconfig test_kubeconfig.c shim_agent)
 unit_test(test_cluster_orders test_cluster_orders.c shim_cluster shim_log test_rpc_fixture)
 target_link_options(test_cluster_orders PRIVATE -Wl,--wrap=boot_now_ms,--wrap=uv_timer_start)
