@@ -178,7 +178,7 @@ static void on_event(void *user, const struct devicemgr_event *event)
     pod = &e->pods[pod_of(event->pod_uid)];
     check_that(e->w, pod->asked && !pod->told, "who asks is told once that the pod has ended");
     pod->told = true;
-    pod->put_off = false;
+    pod->put_off = pod->put_off && e->store_failed;
     pod->told_stored = pod->told_stored || !e->store_failed; /* by the commit that it waited for */
     for (size_t i = 0; i < e->containers_len; i++)
         check_that(e->w,
