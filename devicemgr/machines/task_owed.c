@@ -32,7 +32,7 @@ static bool is_in_the_way(const struct tasks *tasks, const struct claim *owed,
     if (!task || !task->tried || task->phase != TASK_IDLE)
         return true;
     return owed->sent && (claim->allocation.len == 0 || owed->devices.len == 0 ||
-                          granted_meet(&owed->devices, &claim->allocation));
+                          owed->unanswered || granted_meet(&owed->devices, &claim->allocation));
 }
 
 const struct claim *task_owed_first(const struct tasks *tasks, const struct claim *claim)

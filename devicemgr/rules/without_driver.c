@@ -14,16 +14,10 @@ static bool all_local(const struct state *state, const struct claim *claim,
     return granted->len > 0;
 }
 
-/* It was sent once more since it was answered, and may have been allocated anew before that. */
-static bool may_have_others(const struct claim *claim)
-{
-    return claim->state == CLAIM_SENT || (claim->state == CLAIM_UNPREPARING && !claim->local);
-}
-
-/* What was not answered has what is allocated. */
+/* What was not answered has what is allocated, or what was before that. */
 bool without_driver_local(const struct state *state, const struct claim *claim)
 {
-    if (claim->devices.len > 0 && !may_have_others(claim))
+    if (claim->devices.len > 0 && !claim->unanswered)
         return all_local(state, claim, &claim->devices) &&
                (claim->allocation.len == 0 || all_local(state, claim, &claim->allocation));
     return claim->allocation_known && all_local(state, claim, &claim->allocation) &&
@@ -34,7 +28,8 @@ bool without_driver_unprepared(const struct state *state, const struct claim *cl
 {
     if (claim->state == CLAIM_NEW)
         return false; /* it is from before its driver came here */
-    return (claim->state == CLAIM_ASKED && !claim->sent) || claim->local || without_driver_local(state, claim);
+    return (claim->state == CLAIM_ASKED && !claim->sent) || claim->local ||
+           without_driver_local(state, claim);
 }
 
 static bool is_cached(const struct state *state, const char *driver)

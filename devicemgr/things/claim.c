@@ -198,6 +198,8 @@ static void enter(struct claim *claim, enum claim_state state, uint64_t now_ms)
         claim->since_ms = now_ms;
     claim->state = state;
     claim->sent = (claim->sent || state == CLAIM_SENT) && state != CLAIM_NEW;
+    claim->unanswered =
+        state == CLAIM_SENT || (claim->unanswered && state != CLAIM_PREPARED && state != CLAIM_NEW);
     if (state == CLAIM_SENT) /* of what is allocated now */
         claim->local = claim->local && !claim_local_doubted(claim);
 }
@@ -211,12 +213,13 @@ void claim_set_state(struct claim *claim, enum claim_state state, uint64_t now_m
 }
 
 void claim_set_restored(struct claim *claim, enum claim_state state, uint64_t now_ms, bool sent,
-                        bool local)
+                        bool unanswered, bool local)
 {
     assert(claim->state == CLAIM_NEW && claim_state_kept(state));
     enter(claim, state, now_ms);
     claim->durable = true;
     claim->sent = sent;
+    claim->unanswered = unanswered || state == CLAIM_SENT;
     claim->local = local;
 }
 

@@ -61,6 +61,7 @@ struct claim {
     uint64_t prepared_ms;   /* since when it is prepared; 0: it is not, or was in an earlier boot */
     struct granted devices; /* the same, read */
     bool sent;              /* a prepare of it went out through us, or may have */
+    bool unanswered;        /* likewise since the answer, after which it may have others than those */
     bool local;             /* its devices are this node's alone, as was seen once */
     /* Its allocation, as far as it is this driver's, told since it was asked for last. */
     bool allocation_known;
@@ -127,7 +128,7 @@ void claims_renew(struct claims *table, struct claim *claim, uint64_t now_ms);
 void claim_set_state(struct claim *claim, enum claim_state state, uint64_t now_ms);
 /* Of a row: in this state since now, and durable. */
 void claim_set_restored(struct claim *claim, enum claim_state state, uint64_t now_ms, bool sent,
-                        bool local);
+                        bool unanswered, bool local);
 /* It was prepared for the first time. */
 void claim_set_prepared(struct claim *claim, uint64_t prepared_ms);
 /* What the driver answered; copied. False, and nothing has changed: it is no such answer. */

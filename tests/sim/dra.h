@@ -37,10 +37,11 @@ struct world;
 /* What a driver has of a claim. */
 struct dra_truth {
     bool prepared;
-    unsigned version;   /* of what it gave last */
-    unsigned device;    /* likewise */
-    bool put_off;       /* that it was told so, there was a row left of it */
-    bool owed;          /* the kubelet was told that it is unprepared, and it is not */
+    unsigned version; /* of what it gave last */
+    unsigned device;  /* likewise */
+    bool
+        put_off; /* that it was told so, there was a row left of it; or one that was lost said so */
+    bool owed;   /* the kubelet was told that it is unprepared, and it is not */
     bool unknown;       /* its row was lost while it was prepared */
     unsigned answered;  /* the version that it has told of */
     uint64_t given_ms;  /* when it last told of one */
@@ -236,6 +237,8 @@ void dra_uses_shim_started(struct world *w);
 const struct dra_use *dra_user(struct world *w, size_t claim, size_t driver);
 /* Whether one may run with it, or did until not long ago. */
 bool dra_may_be_used(struct world *w, size_t claim, size_t driver);
+/* Likewise of another pod with a device of those that this one is asked for with, by another claim. */
+bool dra_may_be_held(struct world *w, const struct dra_use *use);
 
 /* ---- dra_cluster.c ---- */
 void dra_cluster_init(struct world *w);
@@ -270,6 +273,8 @@ bool dra_answer_read(const struct devicemgr_claim_done *done, struct dra_answer 
 void dra_judge(struct world *w, const struct dra_asked *asked,
                const struct devicemgr_claim_done *done);
 void dra_judge_drain(struct world *w);
+/* The store's rows are lost while the shim knows what they say. */
+void dra_judge_store_reset(struct world *w);
 /* A driver is called. */
 void dra_judge_call(struct world *w, const struct dra_op *op);
 

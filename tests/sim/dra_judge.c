@@ -37,6 +37,16 @@ static bool row_says(struct world *w, size_t claim, size_t driver, const char *s
     return says;
 }
 
+void dra_judge_store_reset(struct world *w)
+{
+    for (size_t i = 0; i < w->dra.claims_len; i++) {
+        for (size_t d = 0; d < DRA_DRIVERS; d++) {
+            if (row_says(w, i, d, "owed", NULL))
+                w->dra.claims[i].truth[d].put_off = true;
+        }
+    }
+}
+
 /* ---- a driver is asked ---- */
 
 /* Whether what the driver has of the claim must be gone before the other is prepared. */

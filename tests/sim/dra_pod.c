@@ -140,18 +140,6 @@ static void create(struct world *w, struct dra_pod *pod, const struct rt_sandbox
     shim_run(w);
 }
 
-/* A container with claims of another pod, that may still run. */
-static bool another_holds(const struct world *w, unsigned uid)
-{
-    for (size_t i = 0; i < w->runtime.containers_end; i++) {
-        const struct rt_container *c = &w->runtime.containers[i];
-
-        if (c->id && c->claimant && c->uid != uid)
-            return true;
-    }
-    return false;
-}
-
 bool dra_refused(struct world *w, uint64_t number, const struct devicemgr_verdict *verdict)
 {
     const struct dra_use *use = dra_use_find(w, number);
@@ -161,7 +149,7 @@ bool dra_refused(struct world *w, uint64_t number, const struct devicemgr_verdic
         return false;
     world_note(w, "shim: verdict on create %u with claims: %d %s", (unsigned)number, verdict->code,
                verdict->message ? verdict->message : "forward");
-    check_that(w, verdict->code != 0 && another_holds(w, pod->uid),
+    check_that(w, verdict->code != 0 && dra_may_be_held(w, use),
                "a create with claims is refused for what a container of another pod has");
     pod->create = 0;
     return true;

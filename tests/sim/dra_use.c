@@ -40,17 +40,54 @@ const struct dra_use *dra_user(struct world *w, size_t claim, size_t driver)
     return NULL;
 }
 
+/* Whether its container runs, or did until not long ago: the shim has not seen since that it does not. */
+static bool may_run(struct world *w, const struct dra_use *use)
+{
+    uint64_t ended_ms = runtime_ended_ms(w, use->uid);
+    uint64_t asked_ms = use->asked_ms > w->shim.started_ms ? use->asked_ms : w->shim.started_ms;
+
+    return use->create && (runtime_runs(w, use->uid) || !lister_heard_since(w, ended_ms + 1) ||
+                           !lister_heard_since(w, asked_ms + CLAIM_USER_COMES_MS));
+}
+
 bool dra_may_be_used(struct world *w, size_t claim, size_t driver)
 {
     for (size_t i = 0; i < DRA_USES_MAX; i++) {
-        const struct dra_use *use = &w->dra.uses[i];
-        uint64_t ended_ms = runtime_ended_ms(w, use->uid);
-        uint64_t asked_ms = use->asked_ms > w->shim.started_ms ? use->asked_ms : w->shim.started_ms;
-
-        if (use->create && uses(use, claim, driver, false) &&
-            (runtime_runs(w, use->uid) || !lister_heard_since(w, ended_ms + 1) ||
-             !lister_heard_since(w, asked_ms + CLAIM_USER_COMES_MS)))
+        if (uses(&w->dra.uses[i], claim, driver, false) && may_run(w, &w->dra.uses[i]))
             return true;
+    }
+    return false;
+}
+
+/* Whether a claim of one has a device that another claim of the other has, or had when that was asked for. */
+static bool meet(const struct dra *dra, const struct dra_use *use, const struct dra_use *other,
+                 size_t driver)
+{
+    for (size_t i = 0; i < use->claims_len; i++) {
+        for (size_t k = 0; k < other->claims_len; k++) {
+            size_t theirs = other->claims[k];
+
+            if (use->claims[i] != theirs && dra_uses(use->claims[i], driver) &&
+                dra_uses(theirs, driver) &&
+                (use->device[i][driver] == other->device[k][driver] ||
+                 use->device[i][driver] == dra->claims[theirs].given[driver]))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool dra_may_be_held(struct world *w, const struct dra_use *use)
+{
+    for (size_t i = 0; i < DRA_USES_MAX; i++) {
+        const struct dra_use *other = &w->dra.uses[i];
+
+        if (other->uid == use->uid || !may_run(w, other))
+            continue;
+        for (size_t d = 0; d < DRA_DRIVERS; d++) {
+            if (meet(&w->dra, use, other, d))
+                return true;
+        }
     }
     return false;
 }

@@ -185,27 +185,6 @@ static int summarize(uint64_t seeds, uint64_t failed, uint64_t steps)
     return broken + missing == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Seeds of which is not known yet whether the core is wrong in them or the judge; each is told of, and none
- * stays for long. */
-static const struct {
-    uint64_t seed;
-    const char *of;
-} OPEN[] = {
-    {17335, "an unprepare that the kubelet gave up goes out when its driver is back"},
-    {21292, "a claim that was given anew is prepared before its pool's owed one"},
-};
-
-static bool is_open(uint64_t seed)
-{
-    for (size_t i = 0; i < sizeof OPEN / sizeof OPEN[0]; i++) {
-        if (OPEN[i].seed != seed)
-            continue;
-        printf("left out: seed %" PRIu64 ": %s\n", seed, OPEN[i].of);
-        return true;
-    }
-    return false;
-}
-
 int main(int argc, char **argv)
 {
     struct arguments args = {
@@ -219,11 +198,7 @@ int main(int argc, char **argv)
     if (__sanitizer_set_death_callback)
         __sanitizer_set_death_callback(on_death);
     while (i < args.seeds && failed < args.failures) {
-        uint64_t seed = args.from + i++;
-
-        if (args.seeds > 1 && is_open(seed))
-            continue;
-        failed += !run_seed(seed, &args);
+        failed += !run_seed(args.from + i++, &args);
         steps += world.steps;
         rest_ms = world.rest_ms > rest_ms ? world.rest_ms : rest_ms;
     }

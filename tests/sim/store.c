@@ -181,6 +181,7 @@ static void finish(struct world *w, uint64_t incarnation, uint64_t commit)
     world_note(w, "store: commit %s", failed ? "fails" : "is durable");
     if (failed && rng_percent(&rng, 5)) { /* its file was taken away */
         world_note(w, "store: begun anew, it is empty");
+        dra_judge_store_reset(w);
         rows_free(&w->store.rows);
         note_lost(&w->store);
         w->store.reset = true;

@@ -391,6 +391,45 @@ static void one_that_fails_is_in_the_way_of_its_pool(void **state)
     expect(w, "prepare c2 *");
 }
 
+/* Two slices of one device each; the claim was prepared with the first one's, and went out with the second's. */
+static void one_that_may_have_others_is_in_the_way_of_all(void **state)
+{
+    static const char *const OTHER[] = {"gpu-9"};
+    struct world *w = *state;
+
+    slice_is(w, "p", "gpu-0");
+    devicemgr_slice(w->mgr, w->now_ms, "s2", DRIVER, "q", OTHER, 1);
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    prepare(w, 6, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 *");
+    claim_allocated(w, "c1", "q", "gpu-9"); /* another pod's, by now */
+    ignore_all(w);
+    driver_lost(w, 1, "crashed"); /* it may have done it */
+    claim_cancelled(w, 6);
+    unprepare(w, 7, "c1");
+    committed(w);
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 7 done");
+    world_restart(w);
+    driver_register(w, 2, DRIVER, "/x/2.sock");
+    ignore_all(w);
+    committed(w);
+    driver_connected(w, 2);
+    expect(w, "unprepare c1 *");
+    claim_failed(w, 13, "device is busy");
+    prepare(w, 8, "c2");
+    claim_allocated(w, "c2", "q", "gpu-9");
+    expect_nothing(w);
+    pass(w, OWED_RETRY_MS_MIN);
+    expect(w, "unprepare c1 *");
+    claim_unprepared(w);
+    expect_stored(w, "commit -claim c1 *");
+    expect_stored(w, "commit claim c2 *");
+    expect(w, "prepare c2 *");
+}
+
 static void who_waits_for_it_is_told_so(void **state)
 {
     struct world *w = *state;
@@ -607,6 +646,7 @@ int main(void)
         CLAIMS_TEST(it_outlives_a_restart),
         CLAIMS_TEST(its_own_claim_is_unprepared_before_it_is_prepared_again),
         CLAIMS_TEST(one_that_fails_is_in_the_way_of_its_pool),
+        CLAIMS_TEST(one_that_may_have_others_is_in_the_way_of_all),
         CLAIMS_TEST(who_waits_for_it_is_told_so),
         CLAIMS_TEST(a_driver_that_dies_of_it_is_told_again),
         CLAIMS_TEST(some_go_out_at_a_time),
