@@ -10,23 +10,38 @@
 #include "devicemgr/turn/meant.h"
 #include "devicemgr/turn/turn.h"
 
+/* How well a pod fits: one that is called so and lives is meant before one that was. Its sandbox stays for a
+ * minute, in which an owner has made another of its name (pkg/kubelet/kuberuntime/kuberuntime_gc.go). */
+enum fit { FITS_NOT, FITS_IS_OVER, FITS_LIVES, FITS_EXACTLY };
+
 /* Of one pod that is looked for by whatever it is called. */
 struct sought {
     const char *pod;
     const char *uid; /* NULL: not found yet */
-    bool exact;      /* by that: it is meant, whatever others are called */
-    bool several;
+    enum fit fit;
+    bool several; /* that fit as well */
 };
 
-static void look_at(struct sought *sought, const char *uid, const char *pod_namespace,
-                    const char *name)
+static bool lives(const struct state *state, const char *uid)
 {
-    bool exact = strcmp(sought->pod, uid) == 0;
+    const struct pod *pod = pods_find(&state->pods, uid);
 
-    if (sought->exact || !meant_pod(sought->pod, uid, pod_namespace, name))
+    return pod && pod->newest && !pod->removed && !pod->newest->dead &&
+           pod->newest->state != SANDBOX_STOPPED;
+}
+
+static void look_at(struct sought *sought, const struct state *state, const char *uid,
+                    const char *pod_namespace, const char *name)
+{
+    enum fit fit = !meant_pod(sought->pod, uid, pod_namespace, name) ? FITS_NOT
+                   : strcmp(sought->pod, uid) == 0                   ? FITS_EXACTLY
+                   : lives(state, uid)                               ? FITS_LIVES
+                                                                     : FITS_IS_OVER;
+
+    if (fit == FITS_NOT || fit < sought->fit)
         return;
-    sought->exact = exact;
-    sought->several = !exact && (sought->several || sought->uid);
+    sought->several = fit == sought->fit;
+    sought->fit = fit;
     sought->uid = uid;
 }
 
@@ -87,10 +102,10 @@ void devicemgr_end(struct devicemgr *mgr, uint64_t now_ms, uint64_t number, cons
 
     state_at(state, now_ms);
     for (const struct pod *p = state->pods.by_uid; p; p = p->hh.next)
-        look_at(&sought, p->uid, p->pod_namespace, p->name);
+        look_at(&sought, state, p->uid, p->pod_namespace, p->name);
     for (const struct ending *e = state->endings.by_uid; e; e = e->hh.next) {
         if (!pods_find(&state->pods, e->pod_uid)) /* not listed since the start */
-            look_at(&sought, e->pod_uid, e->pod_namespace, e->pod_name);
+            look_at(&sought, state, e->pod_uid, e->pod_namespace, e->pod_name);
     }
     if (!may_begin(mgr, number, &sought, reason))
         return;
@@ -109,7 +124,7 @@ void devicemgr_end_cancel(struct devicemgr *mgr, uint64_t now_ms, uint64_t numbe
 
     state_at(state, now_ms);
     for (const struct ending *e = state->endings.by_uid; e; e = e->hh.next)
-        look_at(&sought, e->pod_uid, e->pod_namespace, e->pod_name);
+        look_at(&sought, state, e->pod_uid, e->pod_namespace, e->pod_name);
     if (!may_begin(mgr, number, &sought, ""))
         return;
     if (!sought.uid || !ends_take_back(&mgr->ends, number, sought.uid))

@@ -173,6 +173,47 @@ static void one_that_it_is_not_asked_for_is_not_known(void **state)
     expect_nothing(w);
 }
 
+/* Pod `uid`, called ns/web, in sandbox "s-UID". */
+static void web_ran(struct world *w, const char *uid)
+{
+    char sandbox[16];
+
+    snprintf(sandbox, sizeof sandbox, "s-%s", uid);
+    devicemgr_sandbox_ran(w->mgr, w->now_ms,
+                          &(struct devicemgr_sandbox){.id = sandbox,
+                                                      .pod_uid = uid,
+                                                      .pod_namespace = "ns",
+                                                      .pod_name = "web",
+                                                      .ready = true});
+    ignore_all(w);
+}
+
+/* As when an owner makes another one: the sandbox of the first is removed a minute later. */
+static void of_those_called_so_the_one_that_lives_is_meant(void **state)
+{
+    struct world *w = *state;
+
+    web_ran(w, "u3");
+    sandbox_stopped(w, "s-u3");
+    end_in(w, 1, "u3", UINT64_MAX);
+    stored(w);
+    web_ran(w, "u4");
+    end_in(w, 2, "web", UINT64_MAX);
+    stored(w);
+    assert_non_null(endings_find(&w->mgr->state.endings, "u4"));
+    take_back(w, 3, "web");
+    stored(w);
+    assert_null(endings_find(&w->mgr->state.endings, "u4"));
+    web_ran(w, "u5");
+    end_in(w, 4, "ns/web", UINT64_MAX);
+    expect(w, "steer 4 refused 9: several pods are called so: name it by its uid");
+    sandbox_stopped(w, "s-u4");
+    sandbox_stopped(w, "s-u5");
+    ignore_all(w);
+    end_in(w, 5, "web", UINT64_MAX);
+    expect(w, "steer 5 refused 9: several pods are called so: name it by its uid");
+}
+
 static void requests_collapse(void **state)
 {
     struct world *w = *state;
@@ -666,6 +707,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         HERE(its_containers_are_stopped_and_none_is_made),
         HERE(one_that_it_is_not_asked_for_is_not_known),
+        HERE(of_those_called_so_the_one_that_lives_is_meant),
         HERE(requests_collapse),
         HERE(a_shorter_grace_is_sent_on),
         HERE(a_runtime_that_is_away_is_waited_for),
