@@ -1,5 +1,7 @@
 /*
- * A pod that is to be evicted: it is looked at, marked for who asks why it went, then evicted, or deleted.
+ * A pod that is to be evicted: it is looked at, then evicted, or deleted, and marked for who asks why it went:
+ * before a DELETE, as upstream's controllers do; after an eviction, which leaves a mark of the API server's own
+ * (pkg/registry/core/pod/storage/eviction.go), and before which a budget may have it stay for ever.
  */
 #include "shim/agent/order_run.h"
 
@@ -51,16 +53,47 @@ static void send_json(struct run *run, const char *method, const char *sub, cons
     free(body);
 }
 
+/* ---- its condition ---- */
+
+static void mark(struct run *run, const struct api_ops *ops)
+{
+    const Agent__V1__EvictPod *what = run->order->evict_pod;
+    time_t now = time(NULL);
+    struct tm utc;
+    char at[32];
+
+    gmtime_r(&now, &utc);
+    strftime(at, sizeof at, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    send_json(run, "PATCH", "status", "application/strategic-merge-patch+json",
+              json_pack("{s:{s:s}, s:{s:[{s:s, s:s, s:s, s:s, s:s}]}}", "metadata", "uid",
+                        what->uid, "status", "conditions", "type", CONDITION, "status", "True",
+                        "reason", CONDITION_REASON, "message", what->why, "lastTransitionTime", at),
+              ops);
+}
+
 /* ---- the eviction ---- */
+
+/* It goes with that mark or without. */
+static void on_marked_after(void *user, const struct api_result *result)
+{
+    struct run *run = user;
+
+    (void)result;
+    run->request = NULL;
+    end(run, AGENT__V1__EVICTED__DELETED);
+}
 
 /* That another pod has the name by now is seen when it is looked for again. A budget that allows none is
  * answered 429, several for one pod 500, which more than one may have ended by then. */
 static void on_evicted(void *user, const struct api_result *result)
 {
+    static const struct api_ops ops = {.body = run_body, .done = on_marked_after};
     struct run *run = user;
 
     run->request = NULL;
-    if (result->outcome == API_DONE)
+    if (result->outcome == API_DONE && !run->order->evict_pod->forced)
+        mark(run, &ops);
+    else if (result->outcome == API_DONE)
         end(run, AGENT__V1__EVICTED__DELETED);
     else if (result->outcome == API_NOT_FOUND)
         end(run, AGENT__V1__EVICTED__NOT_THERE);
@@ -95,10 +128,8 @@ static void evict(struct run *run)
                   &ops);
 }
 
-/* ---- its condition ---- */
-
-/* Who may not mark it may still evict it. */
-static void on_marked(void *user, const struct api_result *result)
+/* Who may not mark it may still delete it. */
+static void on_marked_before(void *user, const struct api_result *result)
 {
     struct run *run = user;
 
@@ -109,23 +140,6 @@ static void on_marked(void *user, const struct api_result *result)
         end(run, AGENT__V1__EVICTED__NOT_THERE);
     else
         run_fail(run, result);
-}
-
-static void mark(struct run *run)
-{
-    static const struct api_ops ops = {.body = run_body, .done = on_marked};
-    const Agent__V1__EvictPod *what = run->order->evict_pod;
-    time_t now = time(NULL);
-    struct tm utc;
-    char at[32];
-
-    gmtime_r(&now, &utc);
-    strftime(at, sizeof at, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    send_json(run, "PATCH", "status", "application/strategic-merge-patch+json",
-              json_pack("{s:{s:s}, s:{s:[{s:s, s:s, s:s, s:s, s:s}]}}", "metadata", "uid",
-                        what->uid, "status", "conditions", "type", CONDITION, "status", "True",
-                        "reason", CONDITION_REASON, "message", what->why, "lastTransitionTime", at),
-              &ops);
 }
 
 /* ---- the pod ---- */
@@ -140,8 +154,10 @@ static bool is_marked(const json_t *pod)
     {
         const char *type = json_string_value(json_object_get(one, "type"));
         const char *reason = json_string_value(json_object_get(one, "reason"));
+        const char *status = json_string_value(json_object_get(one, "status"));
 
-        if (type && strcmp(type, CONDITION) == 0 && reason && strcmp(reason, CONDITION_REASON) == 0)
+        if (type && strcmp(type, CONDITION) == 0 && reason &&
+            strcmp(reason, CONDITION_REASON) == 0 && status && strcmp(status, "True") == 0)
             return true;
     }
     return false;
@@ -159,6 +175,7 @@ static bool is_ending(const json_t *metadata, const Agent__V1__EvictPod *what)
 
 static void judge(struct run *run, const json_t *pod)
 {
+    static const struct api_ops marked = {.body = run_body, .done = on_marked_before};
     const Agent__V1__EvictPod *what = run->order->evict_pod;
     const json_t *metadata = json_object_get(pod, "metadata");
     const char *uid = json_string_value(json_object_get(metadata, "uid"));
@@ -169,10 +186,10 @@ static void judge(struct run *run, const json_t *pod)
         end(run, AGENT__V1__EVICTED__NOT_THERE);
     else if (is_ending(metadata, what))
         end(run, AGENT__V1__EVICTED__DELETED);
-    else if (is_marked(pod))
+    else if (!what->forced || is_marked(pod))
         evict(run);
     else
-        mark(run);
+        mark(run, &marked);
 }
 
 static void on_pods(void *user, const struct api_result *result)

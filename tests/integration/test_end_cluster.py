@@ -58,17 +58,22 @@ def end(shim, *arguments):
     return done.stdout
 
 
-def test_it_is_marked_and_evicted(shim, web, server, runtime):
-    """As the condition's type has it, and with the pod's uid as a precondition; nothing is stopped here."""
+def mark(server):
+    """The one DisruptionTarget of the pod: (status, reason, message)."""
+    [one] = server.get("pods", "web", "default")["status"]["conditions"]
+    assert one["type"] == "DisruptionTarget"
+    return one["status"], one["reason"], one["message"]
+
+
+def test_it_is_evicted_and_marked(shim, web, server, runtime):
+    """In the place of the API server's own mark, and with the pod's uid as a precondition; nothing is stopped here."""
     assert "the API server is asked to evict it" in end(shim, "--reason", "tired")
     ended(shim)
     pod = server.get("pods", "web", "default")
-    [condition] = pod["status"]["conditions"]
-    assert (condition["type"], condition["status"], condition["reason"], condition["message"]) == (
-        "DisruptionTarget", "True", "DeletionByCRIDeviceShim", "tired")
+    assert mark(server) == ("True", "DeletionByCRIDeviceShim", "tired")
     assert pod["metadata"]["deletionTimestamp"] and pod["metadata"]["deletionGracePeriodSeconds"] == 30
-    [mark], [evict] = server.asked(path("/status"), "PATCH"), server.asked(path("/eviction"), "POST")
-    assert server.requests.index(mark) < server.requests.index(evict)
+    [evict] = server.asked(path("/eviction"), "POST")
+    assert len(server.asked(path("/status"), "PATCH")) == 1
     assert evict.json()["deleteOptions"]["preconditions"] == {"uid": web.uid}
     assert "gracePeriodSeconds" not in evict.json()["deleteOptions"]
     assert runtime.calls_of("StopContainer") == []
@@ -77,12 +82,13 @@ def test_it_is_marked_and_evicted(shim, web, server, runtime):
 
 @pytest.mark.parametrize("budgets", [1, 2])
 def test_budgets_are_waited_for(shim, web, server, client, budgets):
-    """Also several for one pod, which the API answers as an error of its own. It may go on meanwhile."""
+    """Also several for one pod, which the API answers as an error of its own. It may go on meanwhile, and is not
+    marked: it may be for ever."""
     server.budgets += [Budget({"app": "web"}, allowed=0) for _ in range(budgets)]
     end(shim, "--grace", "10s")
     server.wait_asked(path("/eviction"), "POST", count=2)
     client.create(web, "again", attempt=1)
-    assert len(server.asked(path("/status"), "PATCH")) == 1  # it is marked once
+    assert server.asked(path("/status"), "PATCH") == []
     assert ("ended", "evicted", 1) not in events(shim)
     server.budgets[:] = [Budget({"app": "web"}, allowed=1)]
     ended(shim)
@@ -106,8 +112,10 @@ def test_by_force_after_a_time(shim, web, server):
     server.budgets.append(Budget({"app": "web"}, allowed=0))
     end(shim)
     ended(shim)
-    [delete] = server.asked(path(), "DELETE")
+    [delete], [marking] = server.asked(path(), "DELETE"), server.asked(path("/status"), "PATCH")
     assert delete.json()["preconditions"] == {"uid": web.uid}
+    assert server.requests.index(marking) < server.requests.index(delete)
+    assert mark(server)[:2] == ("True", "DeletionByCRIDeviceShim")
 
 
 def test_what_is_not_there_is_done(shim, web, server, runtime):
@@ -173,10 +181,22 @@ def test_an_answer_that_is_lost(shim, web, server):
     assert len(server.asked(path("/eviction"), "POST")) == 1
 
 
-def test_who_may_not_mark_it_evicts_it(shim, web, server):
+@pytest.mark.parametrize("status", [403, 404, 500])
+def test_who_cannot_mark_it_has_evicted_it(shim, web, server, status):
+    server.fault(Fault(status=status), path=path("/status"), times=None)
+    end(shim)
+    ended(shim)
+    assert mark(server)[:2] == ("True", "EvictionByEvictionAPI")
+    assert len(server.asked(path("/eviction"), "POST")) == 1
+
+
+@pytest.mark.parametrize("settings", [{"evict_force_after": "1ms"}])
+def test_who_may_not_mark_it_deletes_it(shim, web, server):
+    server.budgets.append(Budget({"app": "web"}, allowed=0))
     server.fault(Fault(status=403), path=path("/status"), times=None)
     end(shim)
     ended(shim)
+    assert len(server.asked(path(), "DELETE")) == 1
 
 
 def test_over_restarts(shim, web, server, agent):

@@ -32,6 +32,11 @@ class NotNow(Exception):
         self.several = several
 
 
+# In the place of another one of that type.
+_EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting"}
+
+
 def _check_uid(pod, uid):
     if uid is not None and uid != pod["metadata"]["uid"]:
         raise Unlike(f"the UID in the precondition ({uid}) is not that of the record ({pod['metadata']['uid']})")
@@ -67,4 +72,4 @@ def evicted(pod, options, budgets):
         if covering[0].allowed <= 0:
             raise NotNow(several=False)
         covering[0].allowed -= 1
-    return deleted(pod, options)
+    return deleted(patched(pod, {"status": {"conditions": [_EVICTED]}}), options)
