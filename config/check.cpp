@@ -222,6 +222,65 @@ static void check_device(reading &r, const toml::table &table, const struct conf
     check_bindings(r, table.get_as<toml::array>("mounts"), d.mounts, d.mounts_len);
 }
 
+/* ---- the machine's shutdown ---- */
+
+static bool is_whole(uint64_t grace_ms)
+{
+    return grace_ms == 0 || grace_ms >= 1000;
+}
+
+static void check_pair(reading &r, const struct config_shutdown &shutdown)
+{
+    const toml::node *grace = find(r, "shutdown.grace"),
+                     *critical = find(r, "shutdown.critical_grace");
+
+    for (const toml::node *node : {is_whole(shutdown.grace_ms) ? NULL : grace,
+                                   is_whole(shutdown.critical_grace_ms) ? NULL : critical}) {
+        if (node)
+            r.refuse(*node, "a grace of less than a second", "\"0s\", or at least \"1s\"");
+    }
+    if (shutdown.critical_grace_ms > shutdown.grace_ms && !r.wrong.count(grace))
+        r.fault(*critical, "critical_grace is more than grace, of which it is a part",
+                "at most what grace is");
+}
+
+static void check_periods(reading &r, const struct config_shutdown &shutdown)
+{
+    const toml::array &tables = *find(r, "shutdown.period")->as_array();
+
+    if (shutdown.grace_ms > 0 || shutdown.critical_grace_ms > 0)
+        r.fault(tables[0], "[[shutdown.period]] stands beside grace and critical_grace",
+                "one or the other");
+    for (size_t i = 0; i < shutdown.periods_len; i++) {
+        for (size_t j = 0; tables[i].is_table() && j < i; j++) {
+            const toml::node *priority = tables[i].as_table()->get("priority");
+
+            if (priority && !r.wrong.count(priority) &&
+                shutdown.periods[j].priority == shutdown.periods[i].priority)
+                r.refuse(*priority,
+                         "priority " + std::to_string(shutdown.periods[i].priority) +
+                             " stands already in another period",
+                         "one [[shutdown.period]] for each priority");
+        }
+    }
+}
+
+/* The kubelet's rules for its own (pkg/kubelet/apis/config/validation/validation.go). */
+static void check_shutdown(reading &r)
+{
+    const struct config_shutdown &shutdown = r.config.shutdown;
+    const toml::node *first = find(r, "shutdown.period");
+
+    check_pair(r, shutdown);
+    if (shutdown.periods_len > 0)
+        check_periods(r, shutdown);
+    if (shutdown.periods_len == 0)
+        first = find(r, "shutdown.grace");
+    if ((shutdown.periods_len > 0 || shutdown.grace_ms > 0) && !r.config.cluster.enabled)
+        r.fault(*first, "[shutdown] is on, and there is no agent, which hears of shutdowns",
+                "[cluster] enabled = true");
+}
+
 /* ---- all ---- */
 
 void check_settings(reading &r)
@@ -250,4 +309,5 @@ void check_settings(reading &r)
                  "one [[device]] for each resource; its path may be a glob");
     check_unique(r, "resource", "name", "one [[resource]] for each resource");
     check_unique(r, "driver", "name", "one [[driver]] for each driver");
+    check_shutdown(r);
 }

@@ -136,6 +136,21 @@ struct config_cluster {
     uint64_t evict_force_after_ms; /* how long evictions keep to disruption budgets; 0: for ever */
 };
 
+/* One [[shutdown.period]] table. */
+struct config_shutdown_period {
+    int32_t priority; /* unique among the periods */
+    uint64_t grace_ms;
+};
+
+/* What is done when the machine goes down (devicemgr/machines/shutdown.h); nothing, if all is 0. The pair, or the
+ * periods, and only with an agent. */
+struct config_shutdown {
+    uint64_t grace_ms;          /* all in all */
+    uint64_t critical_grace_ms; /* of that for critical pods, which come last */
+    struct config_shutdown_period *periods;
+    size_t periods_len;
+};
+
 /* Who watches the node (shim/metrics/metrics.h). */
 struct config_metrics {
     char *listen; /* "": nothing is served; else a right listen_address.h */
@@ -173,6 +188,7 @@ struct config {
     struct config_bridge bridge;
     struct config_dra dra;
     struct config_cluster cluster;
+    struct config_shutdown shutdown;
     struct config_metrics metrics;
     char *control_socket; /* for cri-device-shimctl; plain path; "": there is none */
 };

@@ -80,6 +80,7 @@ static std::string expected_type(const struct schema_key &key, const toml::node 
     case VALUE_FLAG:
         return "true or false, without quotes";
     case VALUE_COUNT:
+    case VALUE_INTEGER:
         return std::string("a whole number from ") + key.min + " to " + key.max +
                ", without quotes";
     case VALUE_TABLE:
@@ -253,13 +254,15 @@ static void read_value(const value &v)
     if (v.key.type == VALUE_FLAG) {
         if (const auto *flag = as<bool>(v.r, v.name, v.node, expected))
             *(bool *)v.slot = flag->get();
-    } else if (v.key.type == VALUE_COUNT) {
+    } else if (v.key.type == VALUE_COUNT || v.key.type == VALUE_INTEGER) {
         const auto *number = as<int64_t>(v.r, v.name, v.node, expected);
 
         if (number && (number->get() < atoll(v.key.min) || number->get() > atoll(v.key.max)))
             v.refuse(" is " + std::to_string(number->get()), expected);
-        else if (number)
+        else if (number && v.key.type == VALUE_COUNT)
             *(unsigned *)v.slot = (unsigned)number->get();
+        else if (number)
+            *(int32_t *)v.slot = (int32_t)number->get();
     } else if (v.key.type == VALUE_NAMES || v.key.type == VALUE_TABLES) {
         if (const auto *array = as<toml::array>(v.r, v.name, v.node, expected))
             v.key.type == VALUE_NAMES ? read_names(v, *array) : read_tables(v, *array);

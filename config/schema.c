@@ -213,6 +213,7 @@ const struct schema_key schema_keys[] = {
     TABLE("bridge", BRIDGE),
     TABLE("dra", DRA),
     TABLE("cluster", CLUSTER),
+    TABLE("shutdown", SHUTDOWN),
     TABLE("control", CONTROL),
 
     /* Behind log_level, its older name, whose value it takes the place of where it is given. */
@@ -284,6 +285,11 @@ const struct schema_key schema_keys[] = {
     KEY(CLUSTER, "insecure_skip_tls_verify", FLAG, cluster.insecure_skip_tls_verify, "false"),
     KEY(CLUSTER, "events_after", DURATION, cluster.events_after_ms, "1m", NULL, "24h", LIVE),
 
+    KEY(SHUTDOWN, "grace", DURATION, shutdown.grace_ms, "0s", NULL, "24h", LIVE),
+    KEY(SHUTDOWN, "critical_grace", DURATION, shutdown.critical_grace_ms, "0s", NULL, "24h", LIVE),
+    LIST(SHUTDOWN, "period", TABLES, shutdown.periods, .inner = SECTION_PERIOD, LIVE,
+         .limit = ELEMENTS_MAX),
+
     SOCKET(CONTROL, "socket", control_socket, CONTROL_SOCKET_DEFAULT, BESIDE(listen),
            .may_be_empty = true),
 
@@ -334,6 +340,11 @@ const struct schema_key schema_keys[] = {
            .required = "host = \"/...\", where it is"),
     KEY_OF(config_mount, MOUNT, "container", TEXT, container, .text = &PATH),
     KEY_OF(config_mount, MOUNT, "read_only", FLAG, read_only, "true"),
+
+    KEY_OF(config_shutdown_period, PERIOD, "priority", INTEGER, priority, NULL, "-2147483648",
+           "2147483647", LIVE, .required = "priority = 0, the lowest of the pods it is for"),
+    KEY_OF(config_shutdown_period, PERIOD, "grace", DURATION, grace_ms, NULL, "1s", "24h", LIVE,
+           .required = "grace = \"30s\", how long they have"),
 };
 
 const size_t schema_keys_len = sizeof schema_keys / sizeof *schema_keys;
@@ -347,6 +358,7 @@ const struct schema_table schema_tables[SECTIONS] = {
     [SECTION_BRIDGE] = {.name = "[bridge]"},
     [SECTION_DRA] = {.name = "[dra]"},
     [SECTION_CLUSTER] = {.name = "[cluster]"},
+    [SECTION_SHUTDOWN] = {.name = "[shutdown]"},
     [SECTION_CONTROL] = {.name = "[control]"},
     [SECTION_DEVICE] = {.name = "[[device]]", .bytes = sizeof(struct config_device)},
     [SECTION_RESOURCE] = {.name = "[[resource]]", .bytes = sizeof(struct config_resource)},
@@ -360,6 +372,8 @@ const struct schema_table schema_tables[SECTIONS] = {
     [SECTION_MOUNT] = {.name = "an element of mounts",
                        .bytes = sizeof(struct config_mount),
                        .element = "{ host = \"/opt/a\", container = \"/opt/b\" }"},
+    [SECTION_PERIOD] = {.name = "[[shutdown.period]]",
+                        .bytes = sizeof(struct config_shutdown_period)},
 };
 
 const struct schema_key *schema_next(enum schema_section section, const struct schema_key *after)
@@ -387,8 +401,11 @@ void schema_full_name(const struct schema_key *key, char out[SCHEMA_NAME_BYTES])
 {
     const char *section = schema_tables[key->section].name; /* "[plugins]" */
 
-    if (key->type == VALUE_TABLES)
+    if (key->type == VALUE_TABLES && key->section == SECTION_TOP)
         snprintf(out, SCHEMA_NAME_BYTES, "[[%s]]", key->name);
+    else if (key->type == VALUE_TABLES)
+        snprintf(out, SCHEMA_NAME_BYTES, "[[%.*s.%s]]", (int)strlen(section) - 2, section + 1,
+                 key->name);
     else if (key->section == SECTION_TOP)
         snprintf(out, SCHEMA_NAME_BYTES, "%s", key->name);
     else

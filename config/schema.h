@@ -43,6 +43,7 @@ enum schema_section {
     SECTION_BRIDGE,
     SECTION_DRA,
     SECTION_CLUSTER,
+    SECTION_SHUTDOWN,
     SECTION_CONTROL,
     SECTION_DEVICE,
     SECTION_RESOURCE, /* its own keys, and those of other sections with an `override` */
@@ -50,6 +51,7 @@ enum schema_section {
     SECTION_DRIVER,
     SECTION_PATH, /* from here on: what is an element of a key's array, and of no advice */
     SECTION_MOUNT,
+    SECTION_PERIOD,
     SECTIONS,
 };
 
@@ -62,6 +64,7 @@ enum schema_type {
     VALUE_CHOICE,    /* int: of `choices` */
     VALUE_FLAG,      /* bool */
     VALUE_COUNT,     /* unsigned */
+    VALUE_INTEGER,   /* int32_t */
     VALUE_NAMES,     /* char **, and size_t at `len`: see `text`; at most `limit`, 0: any number */
     VALUE_ENVIRONMENT, /* struct config_env *, and size_t at `len`: 1 to `limit` */
     VALUE_TABLE,       /* none: the keys of `inner` are in the same struct */
@@ -86,7 +89,7 @@ struct schema_key {
     size_t offset;
     /* As in the file, without quotes; of names, with ',' between them. NULL: none. */
     const char *initial;
-    const char *min, *max; /* of durations and counts, as they are written; min NULL: 0 */
+    const char *min, *max; /* of durations and numbers, as they are written; min NULL: 0 */
     size_t len;            /* the offset of a list's length; 0: it is no list */
     /* The offset of a path in struct config, in whose directory this one is unless the file says
      * otherwise, as `initial` is in that one's; 0: there is none. */

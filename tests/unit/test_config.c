@@ -124,6 +124,9 @@ static void assert_same(const struct config *a, const struct config *b)
     assert_string_equal(a->cluster.node_name, b->cluster.node_name);
     assert_int_equal(a->cluster.insecure_skip_tls_verify, b->cluster.insecure_skip_tls_verify);
     assert_int_equal(a->cluster.evict_force_after_ms, b->cluster.evict_force_after_ms);
+    assert_int_equal(a->shutdown.grace_ms, b->shutdown.grace_ms);
+    assert_int_equal(a->shutdown.critical_grace_ms, b->shutdown.critical_grace_ms);
+    assert_int_equal(a->shutdown.periods_len, b->shutdown.periods_len);
     assert_string_equal(a->control_socket, b->control_socket);
 }
 
@@ -477,6 +480,53 @@ static void a_driver_has_its_own_rules(void **state)
     assert_refuses_with("driver = {}", "expected [[driver]] tables, with two brackets");
 }
 
+static void a_shutdown_has_its_times(void **state)
+{
+#define AGENT "cluster.enabled = true\n"
+#define PERIOD(priority, grace)                                                                    \
+    "[[shutdown.period]]\npriority = " priority "\ngrace = '" grace "'\n"
+    static const struct {
+        const char *text, *expected;
+    } wrong[] = {
+        {"shutdown.grace = '30s'", "1:18: [shutdown] is on, and there is no agent, which hears of "
+                                   "shutdowns; expected [cluster] enabled = true"},
+        {PERIOD("0", "1s"), "[shutdown] is on, and there is no agent"},
+        {AGENT "shutdown.grace = '999ms'", "a grace of less than a second; expected \"0s\", or"},
+        {AGENT "[shutdown]\ngrace = '2s'\ncritical_grace = '1ms'", "4:18: a grace of less than"},
+        {AGENT "[shutdown]\ngrace = '2s'\ncritical_grace = '3s'",
+         "4:18: critical_grace is more than grace, of which it is a part; expected at most what"},
+        {"shutdown.critical_grace = '1s'", "critical_grace is more than grace"},
+        {AGENT PERIOD("0", "999ms"), "grace is \"999ms\"; expected from \"1s\" to \"24h\""},
+        {AGENT PERIOD("2147483648", "1s"), "priority is 2147483648; expected a whole number from"},
+        {AGENT PERIOD("'0'", "1s"), "priority is a string; expected a whole number from"},
+        {AGENT "[[shutdown.period]]\ngrace = '1s'", "this [[shutdown.period]] has no priority"},
+        {AGENT "[[shutdown.period]]\npriority = 1", "this [[shutdown.period]] has no grace"},
+        {AGENT "shutdown.grace = '3s'\n" PERIOD("0", "1s"),
+         "3:1: [[shutdown.period]] stands beside grace and critical_grace; expected one or"},
+        {AGENT PERIOD("7", "1s") PERIOD("8", "1s") PERIOD("7", "2s"),
+         "9:12: priority 7 stands already in another period; expected one [[shutdown.period]]"},
+        {AGENT "[shutdown]\nperiod = {}", "expected [[shutdown.period]] tables, with two"},
+        {AGENT "[shutdown]\nperiod = [1]", "expected a [[shutdown.period]] table"},
+    };
+    struct config config;
+
+    (void)state;
+    assert_loads(AGENT "[shutdown]\ngrace = '30s'\ncritical_grace = '30s'", &config);
+    assert_int_equal(config.shutdown.grace_ms, 30000);
+    assert_int_equal(config.shutdown.critical_grace_ms, 30000);
+    config_fini(&config);
+    assert_loads(AGENT PERIOD("-2147483648", "1s") PERIOD("2147483647", "24h"), &config);
+    assert_int_equal(config.shutdown.periods_len, 2);
+    assert_int_equal(config.shutdown.periods[0].priority, INT32_MIN);
+    assert_int_equal(config.shutdown.periods[0].grace_ms, 1000);
+    assert_int_equal(config.shutdown.periods[1].priority, INT32_MAX);
+    config_fini(&config);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_refuses_with(wrong[i].text, wrong[i].expected);
+#undef PERIOD
+#undef AGENT
+}
+
 static void takes_what_the_bounds_still_allow(void **state)
 {
     static const char *const texts[] = {
@@ -665,7 +715,7 @@ static void names_the_place_of_each_fault(void **state)
         {"zzzzzz_a = 1",
          "1:1: unknown key \"zzzzzz_a\" in the top level; expected one of listen, "
          "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-         "annotations, bridge, dra, cluster, control, device, resource, driver, taint"},
+         "annotations, bridge, dra, cluster, shutdown, control, device, resource, driver, taint"},
         /* What is wrong by itself is not told a second time. */
         {"[annotations]\nenabled = true\nnamespaces = 1",
          "3:14: namespaces is an integer; expected an array of names in quotes, such as "
@@ -700,7 +750,7 @@ static void tells_all_mistakes_of_a_file_in_their_order(void **state)
     snprintf(expected, sizeof expected,
              "%s:1:1: unknown key \"zzzzzz\" in the top level; expected one of listen, "
              "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, annotations, "
-             "bridge, dra, cluster, control, "
+             "bridge, dra, cluster, shutdown, control, "
              "device, resource, driver, taint\n"
              "%s:3:10: listen and runtime_endpoint" SAME_SOCKET "\n"
              "%s:4:9: drain is an integer; expected a duration with its unit, in quotes, such as "
@@ -730,7 +780,7 @@ static void tells_the_first_of_too_many_mistakes(void **state)
         snprintf(line, sizeof line,
                  "%s:%d:1: unknown key \"grace%02d\" in the top level; expected one of listen, "
                  "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                 "annotations, bridge, dra, cluster, control, "
+                 "annotations, bridge, dra, cluster, shutdown, control, "
                  "device, resource, driver, taint\n",
                  file_path, 26 - i, i);
         strcat(expected, line);
@@ -747,7 +797,7 @@ static void a_name_does_not_break_a_line(void **state)
     assert_refuses("\"a\\n/etc/b:1:1\" = 1",
                    "1:1: unknown key \"a?/etc/b:1:1\" in the top level; expected one of listen, "
                    "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                   "annotations, bridge, dra, cluster, control, "
+                   "annotations, bridge, dra, cluster, shutdown, control, "
                    "device, resource, driver, taint");
     assert_refuses("[[device]]\nresource = 'a/b'\npath = '/x'\nenvs = { \"a\\nb\" = 1 }",
                    "4:19: a?b is an integer; expected a text in quotes");
@@ -770,8 +820,8 @@ static void refuses_keys_of_too_many_parts(void **state)
     strcat(text, " = 1");
     assert_refuses(text,
                    "1:1: unknown table \"a\" in the top level; expected one of listen, "
-                   "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, "
-                   "annotations, bridge, dra, cluster, control, device, resource, driver, taint");
+                   "runtime_endpoint, state_dir, log_level, drain, log, metrics, plugins, annotations, "
+                   "bridge, dra, cluster, shutdown, control, device, resource, driver, taint");
     free(text);
 }
 
@@ -1025,7 +1075,7 @@ static void tells_why_a_file_cannot_be_read(void **state)
 static void survives_every_cut_of_the_example(void **state)
 {
     FILE *file = fopen(EXAMPLE_TOML, "rb");
-    char text[16384];
+    char text[32768];
     size_t n;
 
     (void)state;
@@ -1068,9 +1118,11 @@ static void example_is_the_defaults(void **state)
 }
 
 /* Makes the example's commented [[device]] tables real: "# key = ..." below the first "# [[". */
+/* And on is what [[shutdown.period]] cannot do without. */
 static void uncomment_devices(char *text)
 {
     char *from = strstr(text, "# [[device]]"), *to = from;
+    char *agent = strstr(strstr(text, "\n[cluster]"), "\nenabled = false");
 
     assert_non_null(from);
     while (*from != '\0') {
@@ -1082,6 +1134,7 @@ static void uncomment_devices(char *text)
         from += line;
     }
     *to = '\0';
+    memcpy(agent, "\nenabled = true ", strlen("\nenabled = true "));
 }
 
 static void read_example(char *text, size_t size)
@@ -1196,7 +1249,7 @@ static void refuses_bad_parts_of_devices(void **state)
 
 static void example_devices_load(void **state)
 {
-    char text[16384];
+    char text[32768];
     struct config config;
 
     (void)state;
@@ -1216,6 +1269,7 @@ static void example_devices_load(void **state)
     assert_true(config.resources[0].exclusive);
     assert_int_equal(config.drivers_len, 1);
     assert_false(config.drivers[0].cached_prepare);
+    assert_int_equal(config.shutdown.periods_len, 1);
     config_fini(&config);
 }
 
@@ -1249,7 +1303,7 @@ static unsigned fail_each_allocation(const char *expected)
 
 static void memory_may_end_anywhere(void **state)
 {
-    char text[16384];
+    char text[32768];
 
     (void)state;
     read_example(text, sizeof text);
@@ -1274,6 +1328,7 @@ int main(void)
         cmocka_unit_test(reads_every_key_of_the_bridge),
         cmocka_unit_test(a_resource_has_its_own_rules_and_the_general_ones),
         cmocka_unit_test(a_driver_has_its_own_rules),
+        cmocka_unit_test(a_shutdown_has_its_times),
         cmocka_unit_test(takes_what_the_bounds_still_allow),
         cmocka_unit_test(names_the_place_of_each_fault),
         cmocka_unit_test(tells_all_mistakes_of_a_file_in_their_order),

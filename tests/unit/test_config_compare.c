@@ -39,6 +39,7 @@ static const char *differences(const struct config *a, const struct config *b)
 
 #define DEVICE "[[device]]\nresource = 'a.b/c'\npath = '/dev/c'\n"
 #define DRIVER "[[driver]]\nname = 'gpu.example.com'\n"
+#define PERIOD "cluster.enabled = true\n[[shutdown.period]]\npriority = 7\ngrace = '1s'\n"
 #define RESOURCE "[[resource]]\nname = 'a.b/c'\n"
 
 /* `expected`: "!" in front of what needs a restart; what does not is taken over. */
@@ -76,6 +77,11 @@ static void every_kind_of_key(void **state)
         {"", DRIVER, "[[driver]]", ""},
         {DRIVER, DRIVER "cached_prepare = true", "[[driver]]", ""},
         {DRIVER "cached_prepare = true", "", "[[driver]]", ""},
+        {PERIOD, PERIOD, "", ""},
+        {"", "[cluster]\nenabled = true\n[shutdown]\ngrace = '9s'\ncritical_grace = '3s'",
+         "!cluster.enabled shutdown.grace shutdown.critical_grace", "!cluster.enabled"},
+        {PERIOD, PERIOD "[[shutdown.period]]\npriority = 8\ngrace = '1s'", "[[shutdown.period]]",
+         ""},
         {RESOURCE, "plugins.grace = '1m'\n" RESOURCE, "plugins.grace [[resource]]", ""},
     };
 
