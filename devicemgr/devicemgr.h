@@ -75,6 +75,12 @@ struct devicemgr_settings_taint {
     const char *key, *value, *effect;
 };
 
+/* Pods of this priority and more, but for those of the next group, have so long when the machine goes down. */
+struct devicemgr_shutdown_group {
+    int32_t priority;
+    uint64_t grace_ms;
+};
+
 struct devicemgr_settings {
     uint64_t grace_ms; /* stop grace period */
     uint64_t hold_ms;
@@ -103,6 +109,9 @@ struct devicemgr_settings {
     uint32_t evict_per_minute;         /* so many pods are evicted in any minute; 0: any number */
     const struct devicemgr_settings_taint *taints;
     size_t taints_len;
+    const struct devicemgr_shutdown_group
+        *shutdown; /* the lowest first, 64 at most; none: it is off */
+    size_t shutdown_len;
     /* For tests: whatever is kept up to date step by step is made out anew after each run, and a
      * difference aborts. Costs what that saves. */
     bool checked;

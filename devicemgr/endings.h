@@ -13,7 +13,7 @@
 
 struct devicemgr;
 
-/* Whether there is any of which nothing more is to be made. */
+/* Whether there is any of which nothing more is to be made; none is of any pod while the machine goes down. */
 bool devicemgr_refuses_sandboxes(const struct devicemgr *mgr);
 struct devicemgr_refusal {
     int code;        /* of gRPC */

@@ -24,6 +24,7 @@ enum devicemgr_record_kind {
     DEVICEMGR_RECORD_DRIVER,     /* key[0] its name; checkpoint.v1.Driver */
     DEVICEMGR_RECORD_CLAIM,      /* claim uid, driver; checkpoint.v1.Claim */
     DEVICEMGR_RECORD_ENDING,     /* key[0] pod uid; checkpoint.v1.Ending */
+    DEVICEMGR_RECORD_SHUTDOWN,   /* key[0] "shutdown"; checkpoint.v1.Shutdown */
     DEVICEMGR_RECORD_LOSS,       /* key[0] "rows_lost": they were, and the runtime has not been
                                   * listed late enough since. A store may write it by itself */
 };
@@ -59,10 +60,11 @@ enum devicemgr_event_kind {
     DEVICEMGR_EVENT_TAKEN,      /* an operator has taken them; `text`: who, and why */
     DEVICEMGR_EVENT_HELD_BACK,  /* so many devices are unhealthy that not all of them are tainted
                                 * NoExecute; `text`: how many */
-    DEVICEMGR_EVENT_REFUSED, /* a create; `word`: the reason's, `text`: what the client was told */
-    DEVICEMGR_EVENT_ENDING,  /* a pod is to end; `word`: who asks, `text`: why */
-    DEVICEMGR_EVENT_ENDED,   /* it has; `word`: how */
-    DEVICEMGR_EVENT_SPARED,  /* who asked for that wants it no more; with the same */
+    DEVICEMGR_EVENT_REFUSED,  /* a create; `word`: the reason's, `text`: what the client was told */
+    DEVICEMGR_EVENT_ENDING,   /* a pod is to end; `word`: who asks, `text`: why */
+    DEVICEMGR_EVENT_ENDED,    /* it has; `word`: how */
+    DEVICEMGR_EVENT_SPARED,   /* who asked for that wants it no more; with the same */
+    DEVICEMGR_EVENT_SHUTDOWN, /* the machine's; `word`: what it has come to, `text`: a sentence */
     /* Of DRA; `resource`: the driver's name. */
     DEVICEMGR_EVENT_DRIVER_CAME,      /* it can be called; `text`: at which endpoint */
     DEVICEMGR_EVENT_DRIVER_WENT,      /* at none any more; `text`: why */
@@ -105,6 +107,7 @@ enum devicemgr_line {
     DEVICEMGR_LINE_STORED,        /* it can again */
     DEVICEMGR_LINE_RUNTIME_LISTED,
     DEVICEMGR_LINE_ENDING,      /* of a pod that is ended from here */
+    DEVICEMGR_LINE_SHUTDOWN,    /* of the machine */
     DEVICEMGR_LINE_DRIVER_CAME, /* this and the next as the events of these names */
     DEVICEMGR_LINE_DRIVER_WENT,
     DEVICEMGR_LINE_SLICES_WIPED,

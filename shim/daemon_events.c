@@ -37,6 +37,7 @@ void daemon_event_of_core(struct events *events, const struct devicemgr_event *e
         [DEVICEMGR_EVENT_ENDING] = "ending",
         [DEVICEMGR_EVENT_ENDED] = "ended",
         [DEVICEMGR_EVENT_SPARED] = "spared",
+        [DEVICEMGR_EVENT_SHUTDOWN] = "shutdown",
     };
     const struct event_said said = {.kind = KINDS[event->kind],
                                     .again = event->again,

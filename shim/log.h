@@ -76,6 +76,7 @@ enum log_kind {
     LOG_KIND_CLAIM_OWED,
     LOG_KIND_CLAIM_UNPREPARED,
     LOG_KIND_ENDING,
+    LOG_KIND_SHUTDOWN, /* of the machine */
     /* of a socket that we serve */
     LOG_KIND_SOCKET_AWAY,
     LOG_KIND_SOCKET_BACK,

@@ -39,6 +39,7 @@ static const struct log_kind_names {
     [LOG_KIND_STORED] = {"stored", "921a548757aa48f1a409d5203add1272"},
     [LOG_KIND_RUNTIME_LISTED] = {"runtime-listed", "ddd9b117254a42fcb5dbce89946a9e3a"},
     [LOG_KIND_ENDING] = {"ending", "5638334989f74b039561d99118be81b0"},
+    [LOG_KIND_SHUTDOWN] = {"shutdown", "47c7799dbbc648cf814d541b7399ccea"},
     [LOG_KIND_DRIVER_CAME] = {"driver-came", "547356948da449cc88faa94a57649fb7"},
     [LOG_KIND_DRIVER_WENT] = {"driver-went", "d3990b3da2494d70afc9e7a5b5ee41b6"},
     [LOG_KIND_SLICES_WIPED] = {"slices-wiped", "746ef66f45484d84b0cf62e97a01206c"},

@@ -50,6 +50,8 @@ static uint8_t *value_of(struct state *state, const struct dirty_thing *thing, s
         return record_of_claim(thing->claim, state->settings.boot_id, bytes_len);
     if (thing->ending && thing->ending->state != ENDING_GONE)
         return record_of_ending(thing->ending, state->settings.boot_id, bytes_len);
+    if (thing->shutdown && shutdown_under_way(&state->shutdown))
+        return record_of_shutdown(&state->shutdown, state->settings.boot_id, bytes_len);
     if (thing->loss && state->listing.rows_lost) {
         *bytes_len = 1;
         return (uint8_t *)mem_strdup("1");
@@ -64,7 +66,8 @@ static bool is_wanted(const struct state *state, const struct dirty_thing *thing
            (thing->resource && resource_kept(thing->resource)) ||
            (thing->pod && pod_kept(state, thing->pod)) || thing->order || thing->driver ||
            (thing->claim && claim_state_kept(thing->claim->state)) ||
-           (thing->ending && thing->ending->state != ENDING_GONE) || thing->loss;
+           (thing->ending && thing->ending->state != ENDING_GONE) ||
+           (thing->shutdown && shutdown_under_way(&state->shutdown)) || thing->loss;
 }
 
 uint64_t checkpoint_next_ms(const struct state *state)
@@ -227,6 +230,9 @@ void checkpoint_store_reset(struct state *state)
         ending->stored = false;
         dirty_touch_ending(state, ending, true);
     }
+    state->shutdown.stored = false;
+    if (shutdown_under_way(&state->shutdown))
+        dirty_touch_shutdown(state);
     dirty_touch_loss(state, true);
 }
 

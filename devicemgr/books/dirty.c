@@ -8,7 +8,8 @@ static const char *const KIND_NAMES[] = {
     [DEVICEMGR_RECORD_RESOURCE] = "resource", [DEVICEMGR_RECORD_ALLOCATION] = "allocation",
     [DEVICEMGR_RECORD_POD] = "pod",           [DEVICEMGR_RECORD_ORDER] = "order",
     [DEVICEMGR_RECORD_DRIVER] = "driver",     [DEVICEMGR_RECORD_CLAIM] = "claim",
-    [DEVICEMGR_RECORD_ENDING] = "ending",     [DEVICEMGR_RECORD_LOSS] = "loss",
+    [DEVICEMGR_RECORD_ENDING] = "ending",     [DEVICEMGR_RECORD_SHUTDOWN] = "shutdown",
+    [DEVICEMGR_RECORD_LOSS] = "loss",
 };
 
 void dirty_row_free(struct dirty_row *row)
@@ -92,6 +93,10 @@ struct dirty_thing dirty_thing(struct state *state, const struct dirty_row *row)
     case DEVICEMGR_RECORD_LOSS:
         thing.loss = true;
         break;
+    case DEVICEMGR_RECORD_SHUTDOWN:
+        thing.shutdown = true;
+        thing.stored = &state->shutdown.stored;
+        break;
     case DEVICEMGR_RECORD_ENDING:
         thing.ending = endings_edit(&state->endings, parts[0]);
         thing.stored = thing.ending ? &thing.ending->stored : NULL;
@@ -160,6 +165,12 @@ void dirty_touch_ending(struct state *state, const struct ending *ending, bool d
 {
     touch(state, DEVICEMGR_RECORD_ENDING, ending->pod_uid, "", "", ending->stored);
     state->dirty.due = state->dirty.due || due;
+}
+
+void dirty_touch_shutdown(struct state *state)
+{
+    touch(state, DEVICEMGR_RECORD_SHUTDOWN, "shutdown", "", "", state->shutdown.stored);
+    state->dirty.due = true;
 }
 
 /* The store may have written it by itself. */

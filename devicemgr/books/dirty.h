@@ -53,6 +53,7 @@ void dirty_touch_driver(struct state *state, const struct driver *driver);
 void dirty_touch_claim(struct state *state, const struct claim *claim);
 /* `due`: likewise, else it rides along. */
 void dirty_touch_ending(struct state *state, const struct ending *ending, bool due);
+void dirty_touch_shutdown(struct state *state);
 /* Whether rows are lost. */
 void dirty_touch_loss(struct state *state, bool due);
 
@@ -63,7 +64,7 @@ struct dirty_row *dirty_find(const struct dirty *dirty, const char *key, size_t 
 /* Finds or adds; `parts` has DIRTY_KEYS_LEN, and is copied. */
 struct dirty_row *dirty_ensure(struct state *state, enum devicemgr_record_kind kind,
                                const char *const *parts);
-/* What the row is of: one of the eight, or none. Valid until a table changes. */
+/* What the row is of: one of the nine, or none. Valid until a table changes. */
 struct dirty_thing {
     struct resource *resource;
     struct allocation *allocation;
@@ -72,8 +73,9 @@ struct dirty_thing {
     struct driver *driver;
     struct claim *claim;
     struct ending *ending;
-    bool loss;    /* whether rows are lost: of no table */
-    bool *stored; /* where it remembers that the store may have its row */
+    bool shutdown; /* the machine's: of no table */
+    bool loss;     /* whether rows are lost: of no table */
+    bool *stored;  /* where it remembers that the store may have its row */
 };
 struct dirty_thing dirty_thing(struct state *state, const struct dirty_row *row);
 /* It is in no table any more. */

@@ -36,6 +36,13 @@ bool facts_pod_over(const struct state *state, const char *pod_uid)
                             state->now_ms >= newest->remade_by_ms);
 }
 
+bool facts_pod_has_left(const struct state *state, const struct shutdown_pod *pod)
+{
+    const struct ending *ending = endings_find(&state->endings, pod->uid);
+
+    return pod->asked && (!ending || ending_is_over(ending));
+}
+
 bool facts_sandbox_removed(const struct state *state, const char *sandbox_id)
 {
     uint64_t epoch;

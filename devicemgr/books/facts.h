@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 struct pod;
+struct shutdown_pod;
 struct state;
 
 /* Whether a container of the pod may run, or is being made: whether it holds any device. */
@@ -19,6 +20,8 @@ bool facts_pod_runs(const struct state *state, const struct pod *pod);
 bool facts_pod_over(const struct state *state, const char *pod_uid);
 /* Whether the runtime knew the pod last in an earlier boot. */
 bool facts_pod_of_earlier_boot(const struct state *state, const struct pod *pod);
+/* Of one that is ended in a shutdown: nothing of it is waited for any more. */
+bool facts_pod_has_left(const struct state *state, const struct shutdown_pod *pod);
 /* Whether RemovePodSandbox has passed for it, or a list of the runtime had it no more. */
 bool facts_sandbox_removed(const struct state *state, const char *sandbox_id);
 

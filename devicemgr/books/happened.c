@@ -113,6 +113,15 @@ void happened_to_pod(struct state *state, enum devicemgr_event_kind kind,
         put(state, &event);
 }
 
+void happened_shutdown(struct state *state, const char *word, const char *words)
+{
+    const struct devicemgr_event event = {
+        .kind = DEVICEMGR_EVENT_SHUTDOWN, .word = word, .text = words};
+
+    if (state->watched)
+        put(state, &event);
+}
+
 void happened_refused(struct state *state, const struct demand *demand, const char *resource,
                       const struct ids *ids, const char *word, const char *words)
 {

@@ -28,6 +28,8 @@ void happened_taken(struct state *state, const struct allocation *allocation, co
 /* Of a pod that is ended; `word` static, `words` as above. */
 void happened_to_pod(struct state *state, enum devicemgr_event_kind kind,
                      const struct ending *ending, const char *word, const char *words);
+/* To the machine's shutdown; likewise. */
+void happened_shutdown(struct state *state, const char *word, const char *words);
 /* `demand` was refused, for the reason of this word (static), and was told so in these words;
  * `resource` NULL: not for one; `ids`: of those that it is about. */
 void happened_refused(struct state *state, const struct demand *demand, const char *resource,

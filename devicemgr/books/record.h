@@ -13,6 +13,7 @@
 #include "devicemgr/things/order.h"
 #include "devicemgr/things/pod.h"
 #include "devicemgr/things/resource.h"
+#include "devicemgr/things/shutdown.h"
 
 /* The value of a row; the caller frees it. `boot_id` is the boot of all times in ms. */
 uint8_t *record_of_resource(const struct resource *resource, const char *boot_id,
@@ -25,6 +26,8 @@ uint8_t *record_of_order(const struct order *order, const char *boot_id, size_t 
 uint8_t *record_of_driver(const struct driver *driver, size_t *bytes_len);
 uint8_t *record_of_claim(const struct claim *claim, const char *boot_id, size_t *bytes_len);
 uint8_t *record_of_ending(const struct ending *ending, const char *boot_id, size_t *bytes_len);
+uint8_t *record_of_shutdown(const struct shutdown *shutdown, const char *boot_id,
+                            size_t *bytes_len);
 
 /*
  * These add what a row says; 0, or -1 with nothing changed: it is no such message, its key says
@@ -56,6 +59,10 @@ int record_restore_claim(struct claims *claims, uint64_t now_ms, const char *boo
 /* Moments of another boot say nothing now: who asked asks now, and nothing was sent. */
 int record_restore_ending(struct endings *endings, uint64_t now_ms, const char *boot_id,
                           const struct devicemgr_record *record)
+    __attribute__((warn_unused_result));
+/* One of another boot is none; the row is there all the same. */
+int record_restore_shutdown(struct shutdown *shutdown, uint64_t now_ms, const char *boot_id,
+                            const struct devicemgr_record *record)
     __attribute__((warn_unused_result));
 
 #endif

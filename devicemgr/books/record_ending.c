@@ -15,6 +15,7 @@ static void ask_of(const struct ending_ask *ask, Checkpoint__V1__EndingAsk *row)
     row->token = ask->token;
     row->own_grace = ask->grace_ms == ENDING_POD_GRACE;
     row->grace_ms = row->own_grace ? 0 : ask->grace_ms;
+    row->or_less = ask->or_less;
     row->here = ask->force_local;
     row->why = ask->why;
     row->at_s = ask->at_s;
@@ -68,6 +69,7 @@ static void restore_ask(struct ending *ending, const Checkpoint__V1__EndingAsk *
 {
     struct ending_ask ask = {.token = row->token,
                              .grace_ms = row->own_grace ? ENDING_POD_GRACE : row->grace_ms,
+                             .or_less = row->or_less,
                              .force_local = row->here,
                              .why = row->why,
                              .at_s = row->at_s,

@@ -71,6 +71,15 @@ static void free_taints(const struct devicemgr_settings_taint *taints, size_t le
     free((void *)taints);
 }
 
+static const struct devicemgr_shutdown_group *copy_groups(const struct devicemgr_settings *from)
+{
+    struct devicemgr_shutdown_group *groups = mem_alloc(from->shutdown_len, sizeof *groups);
+
+    if (from->shutdown_len > 0)
+        memcpy(groups, from->shutdown, from->shutdown_len * sizeof *groups);
+    return groups;
+}
+
 static void copy_settings(struct devicemgr_settings *to, const struct devicemgr_settings *from)
 {
     *to = *from;
@@ -78,6 +87,7 @@ static void copy_settings(struct devicemgr_settings *to, const struct devicemgr_
     to->cached_prepare = copy_names(from->cached_prepare, from->cached_prepare_len);
     to->boot_id = mem_strdup(from->boot_id);
     to->taints = copy_taints(from);
+    to->shutdown = copy_groups(from);
     copy_resources(to, from);
 }
 
@@ -106,6 +116,7 @@ static void free_settings(struct devicemgr_settings *settings)
     free_names(settings->cached_prepare, settings->cached_prepare_len);
     free((char *)settings->boot_id);
     free_taints(settings->taints, settings->taints_len);
+    free((void *)settings->shutdown);
     for (size_t i = 0; i < settings->resources_len; i++)
         free((char *)settings->resources[i].name);
     free((void *)settings->resources);

@@ -30,6 +30,7 @@
 #include "devicemgr/things/order.h"
 #include "devicemgr/things/pod.h"
 #include "devicemgr/things/resource.h"
+#include "devicemgr/things/shutdown.h"
 #include "devicemgr/things/slice.h"
 #include "devicemgr/things/text.h"
 
@@ -49,6 +50,7 @@ struct state {
     struct pods pods;
     struct orders orders;
     struct endings endings;
+    struct shutdown shutdown;
     struct drivers drivers;
     struct claims claims;
     struct slices slices; /* as the cluster has them */

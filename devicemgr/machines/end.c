@@ -319,6 +319,7 @@ static const struct ending *ask(struct ends *ends, const char *pod_uid,
     const struct ending_ask said = {.asker = request->asker,
                                     .token = request->token,
                                     .grace_ms = later(request->grace_ms, END_GRACE_MS_MIN),
+                                    .or_less = request->or_less,
                                     .force_local = request->force_local,
                                     .why = (char *)request->why,
                                     .at_s = request->at_s};

@@ -38,6 +38,7 @@ struct end_request {
     enum end_asker asker;
     uint64_t token;    /* the asker's own; the same for the same pod is the same request */
     uint64_t grace_ms; /* ENDING_POD_GRACE: the pod's own. Less than 1 s counts as that */
+    bool or_less;      /* or the pod's own, if that is shorter */
     bool force_local;  /* here, without the API server */
     const char *why;   /* a sentence's part: "device gpu0 has the taint k=v:NoExecute" */
     uint64_t at_s;     /* when, by a clock that is not looked at here; 0: not said */
@@ -138,7 +139,7 @@ uint64_t ends_next_ms(const struct ends *ends);
 /* ---- between the files of it ---- */
 
 /* The containers of pods that are STOPPING, or STOPPED, that a list shows to run: those that are not
- * being stopped already are. */
+ * being stopped already are, those of pods that have devices first. */
 void end_stop_listed(struct ends *ends, const struct devicemgr_container *containers,
                      size_t containers_len);
 /* The stops under way of the pod are told that they have less time, if they have. */

@@ -6,6 +6,7 @@
 #include "devicemgr/books/state.h"
 #include "devicemgr/devicemgr.h"
 #include "devicemgr/machines/end.h"
+#include "devicemgr/rules/leaving.h"
 #include "devicemgr/things/limits.h"
 #include "devicemgr/things/moment.h"
 
@@ -119,26 +120,42 @@ static void stop_container(struct ends *ends, struct ending *ending,
     send_stop(ends, container->id, ending->pod_uid, ending->due_ms);
 }
 
-void end_stop_listed(struct ends *ends, const struct devicemgr_container *containers,
-                     size_t containers_len)
+/* The ending that it is to be stopped for; NULL: it is not. One that is created only is not stopped by a
+ * runtime: a later list shows it to run. */
+static struct ending *stopped_for(struct ends *ends, const struct devicemgr_container *container)
 {
     struct state *state = ends->state;
+    const struct sandbox *sandbox = container->running && !container->created
+                                        ? pods_find_sandbox(&state->pods, container->sandbox_id)
+                                        : NULL;
+    struct ending *ending = sandbox ? endings_edit(&state->endings, sandbox->pod->uid) : NULL;
 
+    if (!ending || (ending->state != ENDING_STOPPING && ending->state != ENDING_STOPPED) ||
+        listing_has_ended(state, container->id) || find_container(ends, container->id))
+        return NULL;
+    return ending;
+}
+
+/* Of pods that have devices, or of those that have none. */
+static void stop_listed(struct ends *ends, const struct devicemgr_container *containers,
+                        size_t containers_len, bool holds)
+{
     for (size_t i = 0; i < containers_len; i++) {
-        const struct devicemgr_container *container = &containers[i];
-        /* one that is created only is not stopped by a runtime: a later list shows it to run */
-        const struct sandbox *sandbox = container->running && !container->created
-                                            ? pods_find_sandbox(&state->pods, container->sandbox_id)
-                                            : NULL;
-        struct ending *ending = sandbox ? endings_edit(&state->endings, sandbox->pod->uid) : NULL;
+        struct ending *ending = stopped_for(ends, &containers[i]);
 
-        if (!ending || (ending->state != ENDING_STOPPING && ending->state != ENDING_STOPPED) ||
-            listing_has_ended(state, container->id) || find_container(ends, container->id))
+        if (!ending || leaving_holds(ends->state, ending->pod_uid) != holds)
             continue;
         if (ending->state == ENDING_STOPPED)
             ending_set_state(ending, ENDING_STOPPING);
-        stop_container(ends, ending, container);
+        stop_container(ends, ending, &containers[i]);
     }
+}
+
+void end_stop_listed(struct ends *ends, const struct devicemgr_container *containers,
+                     size_t containers_len)
+{
+    stop_listed(ends, containers, containers_len, true);
+    stop_listed(ends, containers, containers_len, false);
 }
 
 void end_stop_sooner(struct ends *ends, struct ending *ending)

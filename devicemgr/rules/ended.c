@@ -7,7 +7,10 @@ struct look ended_pod(const struct state *state, const char *pod_uid)
     const struct ending *ending = endings_find(&state->endings, pod_uid);
     struct look look = {0};
 
-    if (ending && ending_refuses(ending)) {
+    if (shutdown_under_way(&state->shutdown)) {
+        look.step = LOOK_REFUSE;
+        look.reason.kind = REASON_NODE_SHUTS_DOWN;
+    } else if (ending && ending_refuses(ending)) {
         look.step = LOOK_REFUSE;
         look.reason.kind = REASON_POD_ENDED;
     }

@@ -1,6 +1,6 @@
 /*
  * Whether something of a pod may still be made: the one answer for who is being ended, has been, or
- * whose sandbox was told to stop.
+ * whose sandbox was told to stop; and for all of them while the machine goes down.
  */
 #ifndef DEVICEMGR_RULES_ENDED_H
 #define DEVICEMGR_RULES_ENDED_H

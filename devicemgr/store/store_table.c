@@ -38,6 +38,9 @@ const struct store_table store_tables[STORE_TABLES] = {
     [DEVICEMGR_RECORD_ENDING] = {ONE_KEY("endings", "7", "uid"),
                                  .make = "CREATE TABLE endings (uid TEXT PRIMARY KEY, value BLOB,"
                                          " checksum INTEGER)"},
+    [DEVICEMGR_RECORD_SHUTDOWN] = {ONE_KEY("shutdowns", "8", "key"),
+                                   .make = "CREATE TABLE shutdowns (key TEXT PRIMARY KEY,"
+                                           " value BLOB, checksum INTEGER)"},
     [STORE_TABLE_META] = {ONE_KEY("meta", "3", "key")},
 };
 

@@ -206,6 +206,7 @@ struct ending_ask *ending_ask(struct ending *ending, const struct ending_ask *sa
     free(ask->why);
     ask->why = mem_strdup(said->why);
     ask->grace_ms = earlier(ask->grace_ms, said->grace_ms);
+    ask->or_less = ask->or_less || said->or_less;
     ask->force_local = ask->force_local || said->force_local;
     ask->at_s = said->at_s;
     ask->told = said->told;
@@ -240,8 +241,11 @@ uint64_t ending_grace_ms(const struct ending *ending, uint64_t pod_ms)
 {
     uint64_t grace_ms = UINT64_MAX;
 
-    for (const struct ending_ask *ask = ending->asks; ask; ask = ask->next)
+    for (const struct ending_ask *ask = ending->asks; ask; ask = ask->next) {
         grace_ms = earlier(grace_ms, ask->grace_ms == ENDING_POD_GRACE ? pod_ms : ask->grace_ms);
+        if (ask->or_less)
+            grace_ms = earlier(grace_ms, pod_ms);
+    }
     return grace_ms;
 }
 

@@ -52,6 +52,7 @@ struct ending_ask {
     enum end_asker asker;
     uint64_t token; /* the asker's, for this pod */
     uint64_t grace_ms;
+    bool or_less;     /* the pod's own, if that is shorter */
     bool force_local; /* not by the API server */
     char *why;
     uint64_t at_s; /* when, by a clock that is not looked at here; 0: not said */

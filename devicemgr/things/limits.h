@@ -165,6 +165,18 @@
 #define END_RETRY_MS_MIN 1000
 #define END_RETRY_MS_MAX 30000
 
+/* Groups of a shutdown, as many as the settings may have; and pods of the cluster that are known by their priority:
+ * some times as many as a node runs. */
+#define SHUTDOWN_GROUPS_MAX 64
+#define SHUTDOWN_KNOWN_MAX 4096
+/* Of the time that the machine waits so much is left: for the agent to hear of the end, and to let go. */
+#define SHUTDOWN_MARGIN_MS 1000
+/* Priorities are waited for so long: an agent that has just come may be listing pods. */
+#define SHUTDOWN_KNOW_MS 2000
+/* A machine that has not gone down so long after all was done will not, though nobody has said so: who would
+ * is gone. systemd gives most units 90 s to stop. */
+#define SHUTDOWN_GIVEN_UP_MS 600000
+
 /* A create is never held longer than this, and its refusal leaves this long before the
  * client's own deadline, so that the client sees our words and not its own. */
 #define HOLD_MS_MAX 60000

@@ -8,6 +8,7 @@
 #include "devicemgr/turn/turn.h"
 #include "devicemgr/words/ending.h"
 #include "devicemgr/words/reason.h"
+#include "devicemgr/words/shutdown.h"
 
 void end_tell(struct devicemgr *mgr)
 {
@@ -34,7 +35,7 @@ bool devicemgr_refuses_sandboxes(const struct devicemgr *mgr)
 
     while (ending && !ending_refuses(ending))
         ending = ending->hh.next;
-    return ending != NULL;
+    return ending != NULL || shutdown_under_way(&mgr->state.shutdown);
 }
 
 bool devicemgr_sandbox_refused(const struct devicemgr *mgr, const char *pod_uid,
@@ -46,7 +47,10 @@ bool devicemgr_sandbox_refused(const struct devicemgr *mgr, const char *pod_uid,
 
     if (look.step != LOOK_REFUSE)
         return false;
-    ending_refuse_sandbox(ending, &text);
+    if (look.reason.kind == REASON_NODE_SHUTS_DOWN)
+        shutdown_explain(&mgr->state, &text);
+    else
+        ending_refuse_sandbox(ending, &text);
     out->code = reason_code(look.reason.kind);
     snprintf(out->words, sizeof out->words, "%s", text.buf);
     return true;

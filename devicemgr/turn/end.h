@@ -19,5 +19,7 @@ bool end_cancel(struct devicemgr *mgr, const char *pod_uid, enum end_asker asker
 void end_tell(struct devicemgr *mgr);
 /* Who is to be evicted for taints is found out, and asked for: once whatever an event has led to is done. */
 void evict_turn(struct devicemgr *mgr);
+/* Likewise who is to be ended since the machine goes down. */
+void shutdown_turn(struct devicemgr *mgr);
 
 #endif

@@ -8,6 +8,7 @@
 #include "devicemgr/books/record.h"
 #include "devicemgr/machines/plugin.h"
 #include "devicemgr/things/limits.h"
+#include "devicemgr/turn/end.h"
 
 static int restore(struct state *state, const struct devicemgr_record *record)
 {
@@ -28,6 +29,9 @@ static int restore(struct state *state, const struct devicemgr_record *record)
     case DEVICEMGR_RECORD_ENDING:
         return record_restore_ending(&state->endings, state->now_ms, state->settings.boot_id,
                                      record);
+    case DEVICEMGR_RECORD_SHUTDOWN:
+        return record_restore_shutdown(&state->shutdown, state->now_ms, state->settings.boot_id,
+                                       record);
     case DEVICEMGR_RECORD_LOSS:
         listing_rows_lost(state);
         return 0;
@@ -69,5 +73,7 @@ void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms)
     showing_times(state);
     kubelet_restored(state);
     tasks_restored(&mgr->tasks, state->listing.rows_lost);
+    shutdowns_restored(&mgr->shutdowns);
+    shutdown_turn(mgr); /* before what was asked for in another boot is begun anew */
     ends_restored(&mgr->ends);
 }

@@ -27,6 +27,7 @@ struct devicemgr *devicemgr_new(const struct devicemgr_settings *settings,
     mgr->calls.state = mgr->checks.state = mgr->prefers.state = state;
     mgr->runtime.state = mgr->runtime.adopt.state = mgr->steers.state = state;
     mgr->releases.state = mgr->tasks.state = mgr->ends.state = mgr->evicts.state = state;
+    mgr->shutdowns.state = state;
     mgr->creates = (struct creates){.state = state, .calls = &mgr->calls, .checks = &mgr->checks};
     mgr->ports = ports;
     mgr->user = user;
@@ -48,6 +49,7 @@ static void tables_fini(struct state *state)
     pods_fini(&state->pods);
     orders_fini(&state->orders);
     endings_fini(&state->endings);
+    shutdown_fini(&state->shutdown);
     claims_fini(&state->claims);
     drivers_fini(&state->drivers);
     slices_fini(&state->slices);
@@ -70,6 +72,7 @@ void devicemgr_free(struct devicemgr *mgr)
     tasks_fini(&mgr->tasks);
     ends_fini(&mgr->ends);
     evicts_fini(&mgr->evicts);
+    shutdowns_fini(&mgr->shutdowns);
     tables_fini(&mgr->state);
     state_fini(&mgr->state);
     free(mgr);
@@ -147,6 +150,7 @@ void devicemgr_run(struct devicemgr *mgr)
             advertise_pass(state);
         tainted_review(state);
         evict_turn(mgr);
+        shutdown_turn(mgr);
         if (state->wakes.woken_len > 0) {
             advance_woken(mgr);
         } else if (checkpoint_ready(state)) {
@@ -174,7 +178,7 @@ uint64_t devicemgr_next_ms(const struct devicemgr *mgr)
                                state->listing.due_ms,          releases_next_ms(&mgr->releases),
                                enroll_next_ms(state),          tasks_next_ms(&mgr->tasks),
                                ends_next_ms(&mgr->ends),       tainted_next_ms(state),
-                               evicts_next_ms(&mgr->evicts)};
+                               evicts_next_ms(&mgr->evicts),   shutdowns_next_ms(&mgr->shutdowns)};
     uint64_t next_ms = UINT64_MAX;
 
     for (size_t i = 0; i < sizeof due_ms / sizeof due_ms[0]; i++)
@@ -317,6 +321,7 @@ void devicemgr_set_settings(struct devicemgr *mgr, uint64_t now_ms,
     state_at(&mgr->state, now_ms);
     state_set_settings(&mgr->state, settings);
     tainted_settings_changed(&mgr->state);
+    shutdowns_settings_changed(&mgr->shutdowns);
     wake_all(&mgr->state.wakes);
 }
 

@@ -12,6 +12,7 @@
 #include "devicemgr/machines/prefer.h"
 #include "devicemgr/machines/release.h"
 #include "devicemgr/machines/runtime.h"
+#include "devicemgr/machines/shutdown.h"
 #include "devicemgr/machines/steer.h"
 #include "devicemgr/machines/task.h"
 #include "devicemgr/questions/calls.h"
@@ -29,6 +30,7 @@ struct devicemgr {
     struct tasks tasks;
     struct ends ends;
     struct evicts evicts;
+    struct shutdowns shutdowns;
     const struct devicemgr_ports *ports;
     void *user;
     bool running; /* inside devicemgr_run() */

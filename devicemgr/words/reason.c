@@ -8,6 +8,7 @@
 #include "devicemgr/things/name.h"
 #include "devicemgr/words/claim.h"
 #include "devicemgr/words/ending.h"
+#include "devicemgr/words/shutdown.h"
 
 struct kind {
     const char *word;
@@ -99,6 +100,14 @@ static void explain_ended(const struct state *state, const struct demand *demand
     (void)reason;
     if (ending)
         ending_explain(ending, text);
+}
+
+static void explain_shutdown(const struct state *state, const struct demand *demand,
+                             const struct reason *reason, struct text *text)
+{
+    (void)demand;
+    (void)reason;
+    shutdown_explain(state, text);
 }
 
 static void explain_other_pods(const struct state *state, const struct demand *demand,
@@ -407,6 +416,7 @@ static const struct kind KINDS[REASON_KINDS] = {
     [REASON_TAKEN_OVER] = {"taken-over", CODE_ABORTED, explain_words,
                            "taken over by a newer CreateContainer of the same container"},
     [REASON_TOO_MANY_CREATES] = {"too-many-creates", CODE_UNAVAILABLE, explain_creates, ""},
+    [REASON_NODE_SHUTS_DOWN] = {"node-shuts-down", CODE_UNAVAILABLE, explain_shutdown, ""},
     [REASON_POD_ENDED] = {"pod-ended", CODE_FAILED_PRECONDITION, explain_ended, ""},
     [REASON_SANDBOX_STOPS] = {"sandbox-stops", CODE_FAILED_PRECONDITION, explain_sandbox,
                               "was told to stop by a client of the runtime"},

@@ -38,6 +38,7 @@ enum reason_kind {
     REASON_TOO_MANY_CREATES,
 
     /* its sandbox */
+    REASON_NODE_SHUTS_DOWN,
     REASON_POD_ENDED, /* or is being ended, from here */
     REASON_SANDBOX_STOPS,
     REASON_SANDBOX_REMOVED,

@@ -15,6 +15,8 @@ static const char *const REMEDIES[REASON_KINDS] = {
     [REASON_TOKEN_GONE] = BY_ITSELF "the kubelet is removing the pod; a new one of it starts",
     [REASON_TAKEN_OVER] = BY_ITSELF "the newer create goes on",
     [REASON_TOO_MANY_CREATES] = "creates must come to an end: look at the runtime and the plugins",
+    [REASON_NODE_SHUTS_DOWN] = BY_ITSELF "the machine goes down, and the pod starts when it is up "
+                                         "again; or the shutdown is cancelled (shutdown -c)",
     [REASON_POD_ENDED] =
         "cri-device-shimctl end --cancel POD, if the operator has ended it, when it may "
         "run again; else what it was ended for must end",

@@ -86,8 +86,10 @@ static void on_cancelled(void *user)
 static void add_finding(Control__V1__CheckpointVerifyResponse *response,
                         const struct rows_finding *finding)
 {
-    static const char *const KINDS[] = {
-        [ROWS_FINDING_FILE] = "file", [ROWS_FINDING_ROW] = "row", [ROWS_FINDING_LOST] = "lost", [ROWS_FINDING_DEVICE] = "device"};
+    static const char *const KINDS[] = {[ROWS_FINDING_FILE] = "file",
+                                        [ROWS_FINDING_ROW] = "row",
+                                        [ROWS_FINDING_LOST] = "lost",
+                                        [ROWS_FINDING_DEVICE] = "device"};
     Control__V1__CheckpointFinding *out = must(malloc(sizeof *out));
 
     control__v1__checkpoint_finding__init(out);
@@ -212,8 +214,11 @@ static void begin_rows(struct asker *asker, const struct store_worker_look *look
     first.schema_version = (uint32_t)look->found.version;
     first.sound = look->findings.against == 0;
     asker->rows = must(calloc(look->records_len + 1, sizeof *asker->rows));
-    for (size_t i = 0; i < look->records_len; i++)
-        asker->rows[asker->rows_len++] = row_of(&look->records[i]);
+    for (size_t i = 0; i < look->records_len; i++) {
+        if (look->records[i].kind !=
+            DEVICEMGR_RECORD_SHUTDOWN) /* of this boot, and of no other node */
+            asker->rows[asker->rows_len++] = row_of(&look->records[i]);
+    }
     if (rpc_incoming_send(asker->call, &first.base) == 0) {
         send_rows(asker);
         return;

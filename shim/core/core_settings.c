@@ -4,6 +4,9 @@
 
 #include "shim/must.h"
 
+/* pkg/apis/scheduling/types.go */
+#define SYSTEM_CRITICAL_PRIORITY 2000000000
+
 static enum devicemgr_refresh refresh_of(enum config_refresh refresh)
 {
     switch (refresh) {
@@ -68,6 +71,35 @@ static const struct devicemgr_settings_taint *taints_of(const struct config *con
     return taints;
 }
 
+static int by_priority(const void *a, const void *b)
+{
+    const struct devicemgr_shutdown_group *x = a, *y = b;
+
+    return (x->priority > y->priority) - (x->priority < y->priority);
+}
+
+/* The pair is two groups, as the kubelet has it (pkg/kubelet/nodeshutdown/nodeshutdown_manager.go,
+ * migrateConfig). */
+static size_t shutdown_of(const struct config_shutdown *config,
+                          const struct devicemgr_shutdown_group **out)
+{
+    struct devicemgr_shutdown_group *groups = must(calloc(config->periods_len + 2, sizeof *groups));
+    size_t len = config->periods_len;
+
+    *out = groups;
+    for (size_t i = 0; i < len; i++) {
+        groups[i].priority = config->periods[i].priority;
+        groups[i].grace_ms = config->periods[i].grace_ms;
+    }
+    qsort(groups, len, sizeof *groups, by_priority);
+    if (len > 0 || config->grace_ms == 0)
+        return len;
+    groups[0].grace_ms = config->grace_ms - config->critical_grace_ms;
+    groups[1].priority = SYSTEM_CRITICAL_PRIORITY;
+    groups[1].grace_ms = config->critical_grace_ms;
+    return 2;
+}
+
 void core_settings_init(struct devicemgr_settings *settings, const struct config *config,
                         const char *boot_id)
 {
@@ -95,6 +127,7 @@ void core_settings_init(struct devicemgr_settings *settings, const struct config
         .taints_len = config->taints_len,
         .claim_call_ms = config->dra.call_timeout_ms,
     };
+    settings->shutdown_len = shutdown_of(&config->shutdown, &settings->shutdown);
     settings->cached_prepare_len = cached_prepare_of(config, &settings->cached_prepare);
 }
 
@@ -102,5 +135,6 @@ void core_settings_fini(struct devicemgr_settings *settings)
 {
     free((void *)settings->resources);
     free((void *)settings->taints);
+    free((void *)settings->shutdown);
     free((void *)settings->cached_prepare);
 }

@@ -220,6 +220,7 @@ static void port_log(void *user, int level, const struct devicemgr_about *about,
         [DEVICEMGR_LINE_CLAIM_OWED] = LOG_KIND_CLAIM_OWED,
         [DEVICEMGR_LINE_CLAIM_UNPREPARED] = LOG_KIND_CLAIM_UNPREPARED,
         [DEVICEMGR_LINE_ENDING] = LOG_KIND_ENDING,
+        [DEVICEMGR_LINE_SHUTDOWN] = LOG_KIND_SHUTDOWN,
     };
     struct log_about line = {
         .kind = KINDS[about->line], .resource = about->resource, .container = about->container};

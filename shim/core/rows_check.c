@@ -111,7 +111,7 @@ void rows_check(struct devicemgr *scratch, const struct devicemgr_record *record
         [DEVICEMGR_RECORD_RESOURCE] = "resource", [DEVICEMGR_RECORD_ALLOCATION] = "allocation",
         [DEVICEMGR_RECORD_POD] = "pod",           [DEVICEMGR_RECORD_ORDER] = "order",
         [DEVICEMGR_RECORD_DRIVER] = "driver",     [DEVICEMGR_RECORD_CLAIM] = "claim",
-        [DEVICEMGR_RECORD_ENDING] = "ending"};
+        [DEVICEMGR_RECORD_ENDING] = "ending",     [DEVICEMGR_RECORD_SHUTDOWN] = "shutdown"};
     const struct devicemgr_which every = {0};
     struct all all = {.scratch = scratch};
 

@@ -59,14 +59,15 @@ static json_t *document_of(const struct source *source)
         [DEVICEMGR_RECORD_RESOURCE] = "resource", [DEVICEMGR_RECORD_ALLOCATION] = "allocation",
         [DEVICEMGR_RECORD_POD] = "pod",           [DEVICEMGR_RECORD_ORDER] = "order",
         [DEVICEMGR_RECORD_DRIVER] = "driver",     [DEVICEMGR_RECORD_CLAIM] = "claim",
-        [DEVICEMGR_RECORD_ENDING] = "ending"};
+        [DEVICEMGR_RECORD_ENDING] = "ending"}; /* a shutdown is of this boot, and of no other node */
     json_t *document = checkpoint_json_new();
 
     checkpoint_json_set_head(document, (uint64_t)source->version, source_is_sound(source));
     for (size_t i = 0; i < source->rows.len; i++) {
         const struct devicemgr_record *row = &source->rows.v[i];
 
-        checkpoint_json_add(document, KINDS[row->kind], row->value, row->value_bytes);
+        if (row->kind != DEVICEMGR_RECORD_SHUTDOWN)
+            checkpoint_json_add(document, KINDS[row->kind], row->value, row->value_bytes);
     }
     return document;
 }

@@ -163,7 +163,7 @@ static json_t *counts_of(const struct present *present)
         [DEVICEMGR_RECORD_ENDING] = "endings"};
     json_t *counts = must(json_object());
 
-    for (size_t i = 0; i < ROWS_KINDS; i++)
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         json_value_set(counts, NAMES[i], json_value_number(present->counts[i]));
     return counts;
 }

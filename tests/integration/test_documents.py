@@ -139,7 +139,8 @@ def test_the_example_says_every_setting():
     known = set(re.findall(r'^\s*(?:KEY|LIST)\(\w+, "(\w+)"', text_of("config/schema.c"), re.MULTILINE))
     assert len(known) > 30
     said = set(re.findall(r"(?:^|[#{,]) ?(\w+) = ", EXAMPLE, re.MULTILINE))
-    tables = {"log", "metrics", "plugins", "annotations", "bridge", "cluster", "control", "device", "resource", "driver", "taint"}
+    tables = {"log", "metrics", "plugins", "annotations", "bridge", "cluster", "control", "device", "resource", "driver", "taint",
+              "period"}
     assert known - said - tables == set()
 
 

@@ -24,8 +24,10 @@ NOUNS = {"things/allocation": ("allocation", "allocations"),
 LINES_MAX = 500
 RULES = ("rules/usable.c", "rules/holders.c", "rules/selection.c", "rules/shown.c", "rules/choose.c",
          "rules/wanted.c", "rules/kept_back.c", "rules/releasable.c", "rules/without_driver.c", "rules/ended.c",
-         "rules/tainted.c", "rules/evictable.c", "rules/claimed.c")
-THINGS = ("allocation", "claim", "driver", "ending", "order", "pod", "sandbox", "resource", "endpoint", "devices")
+         "rules/tainted.c", "rules/evictable.c", "rules/claimed.c",
+         "rules/leaving.c")
+THINGS = ("allocation", "claim", "driver", "ending", "order", "pod", "sandbox", "resource", "endpoint", "devices",
+          "shutdown")
 FOUND = (*THINGS, "device", "kubelet_hold", "waiter", "create", "call", "task", "claimant")
 
 

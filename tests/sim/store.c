@@ -17,7 +17,8 @@ static const char *const KINDS[] = {
     [DEVICEMGR_RECORD_RESOURCE] = "resource", [DEVICEMGR_RECORD_ALLOCATION] = "allocation",
     [DEVICEMGR_RECORD_POD] = "pod",           [DEVICEMGR_RECORD_ORDER] = "order",
     [DEVICEMGR_RECORD_DRIVER] = "driver",     [DEVICEMGR_RECORD_CLAIM] = "claim",
-    [DEVICEMGR_RECORD_ENDING] = "ending",     [DEVICEMGR_RECORD_LOSS] = "loss"};
+    [DEVICEMGR_RECORD_ENDING] = "ending",     [DEVICEMGR_RECORD_SHUTDOWN] = "shutdown",
+    [DEVICEMGR_RECORD_LOSS] = "loss"};
 
 static void row_free(struct store_row *row)
 {

@@ -9,8 +9,8 @@
 #include "devicemgr/things/options.h"
 #include "devicemgr/things/request.h"
 
-static const char *const KINDS[] = {"resource", "allocation", "pod",    "order",
-                                    "driver",   "claim",      "ending", "loss"};
+static const char *const KINDS[] = {"resource", "allocation", "pod",      "order", "driver",
+                                    "claim",    "ending",     "shutdown", "loss"};
 
 /* ---- lines ---- */
 
@@ -277,12 +277,11 @@ static void on_preferred(void *user, uint64_t number, const char *const *ids, si
 
 static void on_event(void *user, const struct devicemgr_event *event)
 {
-    static const char *const NAMES[] = {"registered",     "lost",        "back",
-                                        "removed",        "allocated",   "released",
-                                        "taken",          "held-back",   "refused",
-                                        "ending",         "ended",       "spared",
-                                        "driver-came",    "driver-went", "slices-wiped",
-                                        "claim-prepared", "claim-owed",  "claim-unprepared"};
+    static const char *const NAMES[] = {
+        "registered",   "lost",           "back",       "removed",         "allocated",
+        "released",     "taken",          "held-back",  "refused",         "ending",
+        "ended",        "spared",         "shutdown",   "driver-came",     "driver-went",
+        "slices-wiped", "claim-prepared", "claim-owed", "claim-unprepared"};
     struct world *w = user;
     char *text;
 
