@@ -282,7 +282,10 @@ static void client_frame(struct peers *p, const struct frame_head *h, const uint
         return;
     case FRAME_RST_STREAM:
         FUZZ_CHECK(st, "RST_STREAM on stream %u", h->stream_id);
-        FUZZ_CHECK(st->reset || !st->closed, "two RST_STREAM on stream %u", h->stream_id);
+        /* Late DATA may be answered by another one (RFC 9113 §5.4.2). */
+        FUZZ_CHECK(st->reset || !st->closed || st->late, "two RST_STREAM on stream %u",
+                   h->stream_id);
+        st->late = st->late && !st->closed;
         st->closed = true;
         return;
     case FRAME_WINDOW_UPDATE:

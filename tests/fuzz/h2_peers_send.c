@@ -275,6 +275,7 @@ void peers_send_body(struct peers *p, struct peer_stream *st, size_t bytes, bool
     payload = buffer_len(&out) - FRAME_HEAD_BYTES;
     st->sent += bytes;
     st->ended = end;
+    st->late = st->late || st->runtime_reset;
     st->credit -= (int64_t)payload;
     p->client_window -= (int64_t)payload;
     peers_feed(p, SESSION_CLIENT, &out);

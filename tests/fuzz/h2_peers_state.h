@@ -58,6 +58,7 @@ struct peer_stream {
     bool reset;
     bool answered; /* END_STREAM read */
     bool closed;   /* RST_STREAM read */
+    bool late;     /* DATA was sent behind the runtime's RST_STREAM, which had not been read yet */
     size_t response_read;
     /* the runtime's view */
     bool seen;
