@@ -162,21 +162,11 @@ static void put_rows(struct listing *listing, const ProtobufCMessage *page)
 static const struct list ALLOCATIONS = {
     .method = CONTROL_ALLOCATIONS,
     .response = &control__v1__allocations_response__descriptor,
+    .argument = LIST_RESOURCE,
     .columns = COLUMNS,
     .columns_len = sizeof COLUMNS / sizeof *COLUMNS,
     .put = put_rows,
 };
-
-static bool run(const struct command_run *run, struct client_failure *failure)
-{
-    Control__V1__ListRequest request = CONTROL__V1__LIST_REQUEST__INIT;
-
-    if (run->arguments_len > 0)
-        request.resource = run->arguments[0];
-    request.pod = list_option(run, "pod");
-    request.pod_namespace = list_option(run, "namespace");
-    return list_run(run, &ALLOCATIONS, &request, failure);
-}
 
 const struct command allocations_command = {
     .name = "allocations",
@@ -185,5 +175,6 @@ const struct command allocations_command = {
     .arguments_max = 1,
     .options = {{"pod", 'p', "POD", "of this pod: its uid, NAMESPACE/NAME, or its name"},
                 {"namespace", 'n', "NAMESPACE", "of pods in this namespace"}},
-    .run = run,
+    .run = list_run,
+    .list = &ALLOCATIONS,
 };

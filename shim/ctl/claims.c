@@ -190,21 +190,11 @@ static void put_rows(struct listing *listing, const ProtobufCMessage *page)
 static const struct list CLAIMS = {
     .method = CONTROL_CLAIMS,
     .response = &control__v1__claims_response__descriptor,
+    .argument = LIST_DRIVER,
     .columns = COLUMNS,
     .columns_len = sizeof COLUMNS / sizeof *COLUMNS,
     .put = put_rows,
 };
-
-static bool run(const struct command_run *run, struct client_failure *failure)
-{
-    Control__V1__ListRequest request = CONTROL__V1__LIST_REQUEST__INIT;
-
-    if (run->arguments_len > 0)
-        request.driver = run->arguments[0];
-    request.pod = list_option(run, "pod");
-    request.pod_namespace = list_option(run, "namespace");
-    return list_run(run, &CLAIMS, &request, failure);
-}
 
 const struct command claims_command = {
     .name = "claims",
@@ -213,5 +203,6 @@ const struct command claims_command = {
     .arguments_max = 1,
     .options = {{"pod", 'p', "POD", "used by this pod: its uid, NAMESPACE/NAME, or its name"},
                 {"namespace", 'n', "NAMESPACE", "in this namespace"}},
-    .run = run,
+    .run = list_run,
+    .list = &CLAIMS,
 };

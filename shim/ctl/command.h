@@ -40,6 +40,8 @@ struct command_run {
     const char *options[COMMAND_OPTIONS_MAX]; /* in the command's order; command_given() */
 };
 
+struct list;
+
 struct command {
     const char *name;      /* a word, or two: "grace extend" */
     const char *arguments; /* for --help: "POD [CONTAINER]" */
@@ -49,6 +51,7 @@ struct command {
     bool changes; /* it does not only read: not to be done again and again by --watch */
     /* Asks, and writes the answer. False: there is none, and `failure` says why. */
     bool (*run)(const struct command_run *run, struct client_failure *failure);
+    const struct list *list; /* of list_run() */
 };
 
 size_t command_options_len(const struct command *command);

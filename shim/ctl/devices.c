@@ -253,6 +253,7 @@ static void put_rows(struct listing *listing, const ProtobufCMessage *page)
 static const struct list DEVICES = {
     .method = CONTROL_DEVICES,
     .response = &control__v1__devices_response__descriptor,
+    .argument = LIST_RESOURCE | LIST_DRIVER,
     .columns = COLUMNS,
     .columns_len = sizeof COLUMNS / sizeof *COLUMNS,
     .put = put_rows,
@@ -261,19 +262,11 @@ static const struct list DEVICES = {
     .behind_items = "driverDevices",
 };
 
-static bool run(const struct command_run *run, struct client_failure *failure)
-{
-    Control__V1__ListRequest request = CONTROL__V1__LIST_REQUEST__INIT;
-
-    if (run->arguments_len > 0)
-        request.resource = request.driver = run->arguments[0];
-    return list_run(run, &DEVICES, &request, failure);
-}
-
 const struct command devices_command = {
     .name = "devices",
     .arguments = "[RESOURCE|DRIVER]",
     .summary = "each device: its health, NUMA nodes, who has it, whether it is cordoned",
     .arguments_max = 1,
-    .run = run,
+    .run = list_run,
+    .list = &DEVICES,
 };

@@ -149,25 +149,18 @@ static void put_rows(struct listing *listing, const ProtobufCMessage *page)
 static const struct list DRIVERS = {
     .method = CONTROL_DRIVERS,
     .response = &control__v1__drivers_response__descriptor,
+    .argument = LIST_DRIVER,
     .columns = COLUMNS,
     .columns_len = sizeof COLUMNS / sizeof *COLUMNS,
     .put = put_rows,
     .none = "no such driver is known; see cri-device-shimctl drivers",
 };
 
-static bool run(const struct command_run *run, struct client_failure *failure)
-{
-    Control__V1__ListRequest request = CONTROL__V1__LIST_REQUEST__INIT;
-
-    if (run->arguments_len > 0)
-        request.driver = run->arguments[0];
-    return list_run(run, &DRIVERS, &request, failure);
-}
-
 const struct command drivers_command = {
     .name = "drivers",
     .arguments = "[DRIVER]",
     .summary = "DRA drivers: since when they are there or away and why, their claims",
     .arguments_max = 1,
-    .run = run,
+    .run = list_run,
+    .list = &DRIVERS,
 };

@@ -102,14 +102,46 @@ static bool names_some(const Control__V1__ListRequest *request)
     return request->resource[0] != '\0' || request->pod[0] != '\0' || request->driver[0] != '\0';
 }
 
-bool list_run(const struct command_run *run, const struct list *list,
-              Control__V1__ListRequest *request, struct client_failure *failure)
+/* What an option was given; NULL: nothing, or the command has none of that name. */
+static const char *option(const struct command_run *run, const char *name)
 {
-    struct pages pages = {0}, behind = {0};
-    bool done = read_all(run, list, request, &pages, failure) &&
-                (!list->behind || read_all(run, list->behind, request, &behind, failure));
+    for (size_t i = 0; i < command_options_len(run->command); i++) {
+        if (strcmp(run->command->options[i].name, name) == 0)
+            return run->options[i];
+    }
+    return NULL;
+}
 
-    if (done && names_some(request) && list->none && is_empty(&pages) && is_empty(&behind)) {
+/* A field without a text stays empty. */
+static void put_field(char **field, const char *text)
+{
+    if (text)
+        *field = (char *)(uintptr_t)text; /* it is only packed */
+}
+
+static void make_request(const struct command_run *run, Control__V1__ListRequest *request)
+{
+    unsigned is = run->command->list->argument;
+    const char *argument = run->arguments_len > 0 ? run->arguments[0] : NULL;
+
+    control__v1__list_request__init(request);
+    put_field(&request->resource, is & LIST_RESOURCE ? argument : NULL);
+    put_field(&request->driver, is & LIST_DRIVER ? argument : NULL);
+    put_field(&request->pod, is & LIST_POD ? argument : option(run, "pod"));
+    put_field(&request->pod_namespace, option(run, "namespace"));
+}
+
+bool list_run(const struct command_run *run, struct client_failure *failure)
+{
+    const struct list *list = run->command->list;
+    Control__V1__ListRequest request;
+    struct pages pages = {0}, behind = {0};
+    bool done;
+
+    make_request(run, &request);
+    done = read_all(run, list, &request, &pages, failure) &&
+           (!list->behind || read_all(run, list->behind, &request, &behind, failure));
+    if (done && names_some(&request) && list->none && is_empty(&pages) && is_empty(&behind)) {
         failure->code = RPC_NOT_FOUND;
         snprintf(failure->words, sizeof failure->words, "%s", list->none);
         done = false;
@@ -134,13 +166,6 @@ void list_put_name(const struct listing *listing, const char *kind, ...)
     }
     va_end(parts);
     fputc('\n', listing->show->out);
-}
-
-char *list_option(const struct command_run *run, const char *name)
-{
-    const char *given = command_given(run, name);
-
-    return (char *)(uintptr_t)(given ? given : ""); /* it is only packed */
 }
 
 char *list_pod_name(const char *pod_namespace, const char *name, const char *uid)

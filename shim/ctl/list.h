@@ -17,15 +17,23 @@ struct listing {
     struct merged *merged; /* allocations.c's */
 };
 
+/* What in the request the command's argument is. */
+enum list_argument {
+    LIST_RESOURCE = 1 << 0,
+    LIST_POD = 1 << 1,
+    LIST_DRIVER = 1 << 2,
+};
+
 struct list {
     const char *method;
     const ProtobufCMessageDescriptor *response; /* with a field `next` */
+    unsigned argument;                          /* of enum list_argument */
     const struct table_column *columns;
     size_t columns_len;
     /* Adds the rows of a page, which lives until all is written; SHOW_NAME: writes a line each to
      * show->out. `page` NULL: there is no more. */
     void (*put)(struct listing *listing, const ProtobufCMessage *page);
-    /* Said of a list without a row, NOT_FOUND, if the request names something; NULL: that is as well. */
+    /* Said of a list without a row, NOT_FOUND, if the request names something; NULL: that is no error. */
     const char *none;
     /* Another list whose rows come behind, in the same table; NULL: none. In JSON they are an array of their
      * own, of this name. */
@@ -33,17 +41,14 @@ struct list {
     const char *behind_items;
 };
 
-/* Asks, and shows. `request` without a place. False: there is no answer, and `failure` says why. */
-bool list_run(const struct command_run *run, const struct list *list,
-              Control__V1__ListRequest *request, struct client_failure *failure);
+/* Of the command's list, asks for what its argument names and its options --pod and --namespace, where
+ * it has those, and shows it. False: there is no answer, and `failure` says why. */
+bool list_run(const struct command_run *run, struct client_failure *failure);
 
 /* ---- for who makes the rows ---- */
 
 /* SHOW_NAME: the line "KIND/PART/PART", of texts up to NULL. */
 void list_put_name(const struct listing *listing, const char *kind, ...) __attribute__((sentinel));
-
-/* What an option was given; "": nothing. */
-char *list_option(const struct command_run *run, const char *name);
 
 /* What an operator has set: since when, and why; null: nothing. */
 json_t *list_cordon(const Control__V1__Cordon *cordon);

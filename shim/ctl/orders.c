@@ -63,24 +63,17 @@ static void put_rows(struct listing *listing, const ProtobufCMessage *page)
 static const struct list ORDERS = {
     .method = CONTROL_ORDERS,
     .response = &control__v1__orders_response__descriptor,
+    .argument = LIST_RESOURCE,
     .columns = COLUMNS,
     .columns_len = sizeof COLUMNS / sizeof *COLUMNS,
     .put = put_rows,
 };
-
-static bool run(const struct command_run *run, struct client_failure *failure)
-{
-    Control__V1__ListRequest request = CONTROL__V1__LIST_REQUEST__INIT;
-
-    if (run->arguments_len > 0)
-        request.resource = run->arguments[0];
-    return list_run(run, &ORDERS, &request, failure);
-}
 
 const struct command orders_command = {
     .name = "orders",
     .arguments = "[RESOURCE]",
     .summary = "what is cordoned or withdrawn, and grace periods that were changed",
     .arguments_max = 1,
-    .run = run,
+    .run = list_run,
+    .list = &ORDERS,
 };

@@ -162,21 +162,12 @@ static void put_rows(struct listing *listing, const ProtobufCMessage *page)
 static const struct list PODS = {
     .method = CONTROL_PODS,
     .response = &control__v1__pods_response__descriptor,
+    .argument = LIST_POD,
     .columns = COLUMNS,
     .columns_len = sizeof COLUMNS / sizeof *COLUMNS,
     .put = put_rows,
     .none = "no such pod has devices, waits for any or was refused",
 };
-
-static bool run(const struct command_run *run, struct client_failure *failure)
-{
-    Control__V1__ListRequest request = CONTROL__V1__LIST_REQUEST__INIT;
-
-    if (run->arguments_len > 0)
-        request.pod = run->arguments[0];
-    request.pod_namespace = list_option(run, "namespace");
-    return list_run(run, &PODS, &request, failure);
-}
 
 const struct command pods_command = {
     .name = "pods",
@@ -184,5 +175,6 @@ const struct command pods_command = {
     .summary = "the pods that have devices, wait for some or were refused",
     .arguments_max = 1,
     .options = {{"namespace", 'n', "NAMESPACE", "in this namespace"}},
-    .run = run,
+    .run = list_run,
+    .list = &PODS,
 };

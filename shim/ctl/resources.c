@@ -107,27 +107,20 @@ static void put_resources(struct listing *listing, const ProtobufCMessage *page)
 static const struct list RESOURCES = {
     .method = CONTROL_RESOURCES,
     .response = &control__v1__resources_response__descriptor,
+    .argument = LIST_RESOURCE,
     .columns = RESOURCE_COLUMNS,
     .columns_len = sizeof RESOURCE_COLUMNS / sizeof *RESOURCE_COLUMNS,
     .put = put_resources,
     .none = NONE,
 };
 
-static bool run_resources(const struct command_run *run, struct client_failure *failure)
-{
-    Control__V1__ListRequest request = CONTROL__V1__LIST_REQUEST__INIT;
-
-    if (run->arguments_len > 0)
-        request.resource = run->arguments[0];
-    return list_run(run, &RESOURCES, &request, failure);
-}
-
 const struct command resources_command = {
     .name = "resources",
     .arguments = "[RESOURCE]",
     .summary = "how many devices there are, are healthy, held, free, and what the kubelet sees",
     .arguments_max = 1,
-    .run = run_resources,
+    .run = list_run,
+    .list = &RESOURCES,
 };
 
 /* ---- plugins ---- */
@@ -221,25 +214,18 @@ static void put_plugins(struct listing *listing, const ProtobufCMessage *page)
 static const struct list PLUGINS = {
     .method = CONTROL_PLUGINS,
     .response = &control__v1__plugins_response__descriptor,
+    .argument = LIST_RESOURCE,
     .columns = PLUGIN_COLUMNS,
     .columns_len = sizeof PLUGIN_COLUMNS / sizeof *PLUGIN_COLUMNS,
     .put = put_plugins,
     .none = "no plugin serves such a resource; see cri-device-shimctl plugins",
 };
 
-static bool run_plugins(const struct command_run *run, struct client_failure *failure)
-{
-    Control__V1__ListRequest request = CONTROL__V1__LIST_REQUEST__INIT;
-
-    if (run->arguments_len > 0)
-        request.resource = run->arguments[0];
-    return list_run(run, &PLUGINS, &request, failure);
-}
-
 const struct command plugins_command = {
     .name = "plugins",
     .arguments = "[RESOURCE]",
     .summary = "who serves which resource, since when, and how long one that is away may be",
     .arguments_max = 1,
-    .run = run_plugins,
+    .run = list_run,
+    .list = &PLUGINS,
 };

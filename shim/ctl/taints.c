@@ -101,24 +101,17 @@ static void put_rows(struct listing *listing, const ProtobufCMessage *page)
 static const struct list TAINTS = {
     .method = CONTROL_TAINTS,
     .response = &control__v1__taints_response__descriptor,
+    .argument = LIST_RESOURCE,
     .columns = COLUMNS,
     .columns_len = sizeof COLUMNS / sizeof *COLUMNS,
     .put = put_rows,
 };
-
-static bool run(const struct command_run *run, struct client_failure *failure)
-{
-    Control__V1__ListRequest request = CONTROL__V1__LIST_REQUEST__INIT;
-
-    if (run->arguments_len > 0)
-        request.resource = run->arguments[0];
-    return list_run(run, &TAINTS, &request, failure);
-}
 
 const struct command taints_command = {
     .name = "taints",
     .arguments = "[RESOURCE|DRIVER]",
     .summary = "taints of devices, whoever set them, and how many pods do not tolerate them",
     .arguments_max = 1,
-    .run = run,
+    .run = list_run,
+    .list = &TAINTS,
 };
