@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#define HASH_NONFATAL_OOM 1 /* no memory: hh.tbl is NULL */
 #include <uthash.h>
 
 #include "devicemgr/endings.h"
