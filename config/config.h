@@ -214,6 +214,9 @@ int config_read(const char *path, char **text, size_t *len, struct config_error 
 int config_parse(const char *text, size_t len, const char *path, struct config *out,
                  struct config_error *err) __attribute__((warn_unused_result));
 
+/* How long all that the settings want of a shutdown takes at most; 0: they want nothing. */
+uint64_t config_shutdown_ms(const struct config_shutdown *shutdown);
+
 /* Frees what config_load() made. Accepts a zeroed struct. */
 void config_fini(struct config *config);
 

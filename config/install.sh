@@ -15,7 +15,8 @@
 # What it installs: the binaries; three systemd units, enabled; those of the agent, where the settings
 # have [cluster] enabled = true; a description of all settings, and the manual page and completions of
 # cri-device-shimctl;
-# unless it is there, /etc/cri-device-shim/config.toml; and a drop-in for kubelet.service, which adds
+# unless it is there, /etc/cri-device-shim/config.toml; a drop-in for logind.conf, where [shutdown] of the
+# settings needs more time than logind waits at a shutdown; and a drop-in for kubelet.service, which adds
 # one argument, --container-runtime-endpoint, orders the kubelet behind the shim, and warns at the
 # kubelet's start if its unit is another one by then. The runtime's socket for config.toml is read
 # from where the kubelet has it: its arguments (of kubeadm or of a unit of any other kind), its
@@ -65,6 +66,8 @@ agent_wanted=no
 . "$here/install_kubelet.sh"
 # shellcheck source=config/install_units.sh
 . "$here/install_units.sh"
+# shellcheck source=config/install_logind.sh
+. "$here/install_logind.sh"
 
 say() { printf '%s\n' "$*"; }
 
@@ -273,6 +276,7 @@ finish() {
         done
         [ ${#restarted[@]} -eq 0 ] || systemctl daemon-reload
         [ ${#back[@]} -eq 0 ] || systemctl restart "${back[@]}"
+        [ "$logind_told" = no ] || systemctl kill --signal=HUP "$LOGIND_UNIT"
         printf '%s: all changes were taken back\n' "${0##*/}" >&2
     fi
     rm -rf "$work"
@@ -379,6 +383,7 @@ plan_install() {
     plan_config
     plan_documents
     plan_units
+    plan_logind
     [ $with_kubelet = no ] || plan_kubelet
 }
 
@@ -406,6 +411,7 @@ run_install() {
         record_changes
     fi
     apply_changes no
+    tell_logind
     start_services
     if is_changed "$kubelet_drop_in"; then
         apply_changes yes
@@ -420,6 +426,7 @@ run_install() {
             "cri-device-shim.service; if its process has a name of its own, bridge.kubelet_processes" \
             "in $config is to have it (config/README.md has more)"
     fi
+    check_logind
     # Either the changes of this run, or those of one that was cut off just before this.
     if [ "$recorded" = yes ] || { [ $dry_run = no ] && [ -e "$store/manifest.new" ]; }; then
         commit_changes
@@ -552,6 +559,7 @@ run_uninstall() {
     fi
     stop_services
     apply_changes no
+    tell_logind
     control daemon-reload
     [ $dry_run = no ] || return 0
     store_close

@@ -17,12 +17,14 @@
 #include "shim/tokens.h"
 #include "shim/version.h"
 
-/* What is asked for in place of the daemon, and then ends; each has its file, but WORK_TOKENS. */
+/* What is asked for in place of the daemon, and then ends; each has its file, but WORK_TOKENS and
+ * WORK_SHUTDOWN_TIME. */
 enum work {
     WORK_NONE,
     WORK_CHECK_CONFIG,
     WORK_IMPORT_KUBELET,
     WORK_TOKENS,
+    WORK_SHUTDOWN_TIME,
     WORK_VERIFY,
     WORK_EXPORT,
     WORK_IMPORT,
@@ -30,7 +32,8 @@ enum work {
 
 /* Keys of options without a letter. */
 enum {
-    KEY_VERIFY = 256,
+    KEY_SHUTDOWN_TIME = 256,
+    KEY_VERIFY,
     KEY_EXPORT,
     KEY_IMPORT,
     KEY_DRY_RUN,
@@ -61,6 +64,8 @@ static const struct argp_option OPTIONS[] = {
      0},
     {"list-tokens", 'T', NULL, 0,
      "List the containers whose devices the kubelet knows through the shim only, and exit", 0},
+    {"shutdown-time", KEY_SHUTDOWN_TIME, NULL, 0,
+     "Say how many microseconds [shutdown] of the settings may take, and exit", 0},
     {"verify-checkpoint", KEY_VERIFY, "FILE", 0,
      "Say whether FILE, a checkpoint that no daemon has open, or one as \"checkpoint export\" "
      "wrote it, is "
@@ -103,6 +108,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         return take_work(state, WORK_IMPORT_KUBELET, value);
     case 'T':
         return take_work(state, WORK_TOKENS, NULL);
+    case KEY_SHUTDOWN_TIME:
+        return take_work(state, WORK_SHUTDOWN_TIME, NULL);
     case KEY_VERIFY:
         return take_work(state, WORK_VERIFY, value);
     case KEY_EXPORT:
@@ -145,11 +152,20 @@ static int check_config(const char *path)
     return EXIT_SUCCESS;
 }
 
+/* For who has logind wait as long (config/install_logind.sh). */
+static int tell_shutdown_time(const struct config_shutdown *shutdown)
+{
+    printf("%llu\n", (unsigned long long)config_shutdown_ms(shutdown) * 1000);
+    return 0;
+}
+
 static int do_work(const struct arguments *args, const struct config *config)
 {
     switch (args->work) {
     case WORK_IMPORT_KUBELET:
         return import_kubelet_checkpoint(args->file, config->state_dir);
+    case WORK_SHUTDOWN_TIME:
+        return tell_shutdown_time(&config->shutdown);
     case WORK_VERIFY:
         return offline_verify(args->file, config, args->output);
     case WORK_EXPORT:

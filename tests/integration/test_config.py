@@ -71,7 +71,7 @@ def test_all_mistakes_at_once(directory):
     assert places == [f"{directory}/checked.toml:{place}" for place in ("1:1", "2:10", "4:8")]
 
 
-@pytest.mark.parametrize("option", ["--import-kubelet-checkpoint=/x", "--list-tokens"])
+@pytest.mark.parametrize("option", ["--import-kubelet-checkpoint=/x", "--list-tokens", "--shutdown-time"])
 def test_commands_want_the_file_itself(directory, option):
     """What reads or changes the state by hand is not done by other settings than the file's."""
     _, words = check_config("x = 1\n", directory)

@@ -8,6 +8,7 @@ import dataclasses
 import fcntl
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import socket
@@ -456,6 +457,111 @@ def test_the_agent_where_it_is_wanted(one, text):
     one.install()
     assert unit in one.install("--uninstall").stdout
     assert there() == set()
+
+
+LOGIND = "etc/systemd/logind.conf.d"
+OURS, OURS_LAST = f"{LOGIND}/90-cri-device-shim.conf", f"{LOGIND}/zz-cri-device-shim.conf"
+HUP = "systemctl kill --signal=HUP systemd-logind.service"
+
+
+def shuts_down_in(node, settings):
+    """[shutdown] has these settings from now on, or is not there."""
+    text = node.read(CONFIG).split("[cluster]")[0] if (node.root / CONFIG).exists() else 'runtime_endpoint = "/run/a.sock"\n'
+    node.write(CONFIG, text + (f"[cluster]\nenabled = true\n{settings}\n" if settings else ""))
+    node.build_binary("cri-device-shim-agent", "one")
+
+
+def logind_ours(node):
+    """{name: seconds} of our drop-ins."""
+    return {path: re.search(r"^InhibitDelayMaxSec=(\w+)$", node.read(path), re.MULTILINE)[1]
+            for path in (OURS, OURS_LAST) if (node.root / path).exists()}
+
+
+def test_logind_waits_as_long_as_a_shutdown_takes(one):
+    """And no longer than it did when that is not wanted any more."""
+    one.install()
+    before = one.tree()
+    assert not (one.root / LOGIND).exists()
+    settings = one.read(CONFIG)
+    shuts_down_in(one, '[shutdown]\ngrace = "1m500ms"')
+    assert HUP in one.install().stdout
+    assert one.read(OURS).endswith("[Login]\nInhibitDelayMaxSec=61\n") and logind_ours(one) == {OURS: "61"}
+    assert HUP not in one.install().stdout
+    shuts_down_in(one, '[[shutdown.period]]\npriority = 0\ngrace = "20s"\n[[shutdown.period]]\npriority = 9\ngrace = "5s"')
+    assert HUP in one.install().stdout
+    assert logind_ours(one) == {OURS: "25"}
+    one.write(CONFIG, settings)
+    assert HUP in one.install().stdout
+    assert one.tree().keys() - before.keys() == {LOGIND}, "made by us, and removed with the rest"
+    shuts_down_in(one, '[shutdown]\ngrace = "1m"')
+    one.install()
+    assert HUP in one.install("--uninstall").stdout
+    assert not (one.root / LOGIND).exists()
+
+
+@pytest.mark.parametrize("files,ours", [
+    ({"etc/systemd/logind.conf": "[Login]\n#InhibitDelayMaxSec=90\n"}, {OURS: "60"}),
+    ({"etc/systemd/logind.conf": "[Login]\nInhibitDelayMaxSec = 60\n"}, {}),
+    ({"etc/systemd/logind.conf": "[Login]\nInhibitDelayMaxSec=59s 999ms\n"}, {OURS: "60"}),
+    ({"etc/systemd/logind.conf": "[Login]\nInhibitDelayMaxSec=1min\n[Other]\nInhibitDelayMaxSec=1\n"}, {}),
+    ({"etc/systemd/logind.conf": "[Login]\nInhibitDelayMaxSec=infinity\nInhibitDelayMaxSec=\n"}, {OURS: "60"}),
+    ({"usr/lib/systemd/logind.conf": "[Login]\nInhibitDelayMaxSec=2m\n"}, {}),
+    ({"usr/lib/systemd/logind.conf": "[Login]\nInhibitDelayMaxSec=2m\n", "etc/systemd/logind.conf": "[Login]\n"},
+     {OURS: "60"}),
+    # The last name counts, wherever it is; a name in /etc hides the same elsewhere.
+    ({"etc/systemd/logind.conf": "[Login]\nInhibitDelayMaxSec=90\n",
+      "usr/lib/systemd/logind.conf.d/50-less.conf": "[Login]\nInhibitDelayMaxSec=30\n"}, {OURS: "60"}),
+    ({"usr/lib/systemd/logind.conf.d/50-less.conf": "[Login]\nInhibitDelayMaxSec=30\n",
+      "etc/systemd/logind.conf.d/50-less.conf": "[Login]\nInhibitDelayMaxSec=90\n"}, {}),
+    ({"etc/systemd/logind.conf.d/99-kubelet.conf": "[Login]\nInhibitDelayMaxSec=90\n"}, {}),
+    ({"etc/systemd/logind.conf.d/99-kubelet.conf": "[Login]\nInhibitDelayMaxSec=30\n"}, {OURS_LAST: "60"}),
+    ({"usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf": "[Login]\nInhibitDelayMaxSec=30\n"},
+     {OURS_LAST: "60"}),
+    ({"usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf": "[Login]\nInhibitDelayMaxSec=30\n",
+      f"{LOGIND}/unattended-upgrades-logind-maxdelay.conf": Link("/dev/null")}, {OURS: "60"}),
+])
+def test_what_else_says_how_long_logind_waits(one, files, ours):
+    for path, text in files.items():
+        one.write(path, text)
+    shuts_down_in(one, '[shutdown]\ngrace = "1m"')
+    one.install()
+    assert logind_ours(one) == ours
+    tree = one.tree()
+    one.install()
+    assert one.tree() == tree, "its own are not read"
+
+
+def test_our_word_goes_where_it_counts(one):
+    """A later word of somebody else's moves it, and a longer one takes it away."""
+    one.install()
+    shuts_down_in(one, '[shutdown]\ngrace = "1m"')
+    one.install()
+    assert logind_ours(one) == {OURS: "60"}
+    path = f"{LOGIND}/99-kubelet.conf"
+    one.write(path, "[Login]\nInhibitDelayMaxSec=30\n")
+    one.install()
+    assert logind_ours(one) == {OURS_LAST: "60"}
+    one.write(path, "[Login]\nInhibitDelayMaxSec=2m\n")
+    one.install()
+    assert logind_ours(one) == {}
+
+
+def test_a_word_that_nobody_can_follow(one):
+    one.install()
+    shuts_down_in(one, '[shutdown]\ngrace = "1m"')
+    path = f"{LOGIND}/zzz.conf"
+    one.write(path, "[Login]\nInhibitDelayMaxSec=30\n")
+    done = one.install()
+    assert f"/{path}: less than [shutdown] takes, and it sorts behind" in done.stderr
+    assert logind_ours(one) == {}
+    one.write(path, "[Login]\nInhibitDelayMaxSec=soon\n")
+    assert f"/{path}: InhibitDelayMaxSec=soon is not understood" in one.refuses()
+    one.write(path, "")
+    one.install()
+    one.write(OURS, "# mine\n")
+    shuts_down_in(one, '[shutdown]\ngrace = "2m"')
+    assert f"/{OURS}: it was edited; it stays" in one.install().stderr
+    assert one.read(OURS) == "# mine\n"
 
 
 def test_upgrade(one):
@@ -921,6 +1027,37 @@ def test_uninstall_that_fails(live):
     assert "all changes were taken back" in live.refuses("--uninstall")
     assert live.calls()[-2:] == ["daemon-reload [shim]", "restart kubelet.service [shim]"]
     assert live.active() == ALL_ACTIVE
+
+
+BUSCTL = """#!/bin/sh
+    [ "$1 $5" = "get-property InhibitDelayMaxUSec" ] || exit 9
+    echo "asked" >>STATE/busctl
+    cat STATE/waits
+    """
+
+
+def test_logind_is_told(live):
+    """Before the agent starts, which looks at what logind says; and whether it has understood."""
+    live.install()
+    live.calls()
+    (live.tools / "busctl").write_text(BUSCTL.replace("STATE", str(live.state)))
+    (live.tools / "busctl").chmod(0o755)
+    (live.state / "waits").write_text("t 30000000\n")
+    shuts_down_in(live, '[shutdown]\ngrace = "30s"')
+    assert live.install().stderr == ""
+    calls = live.calls()
+    assert calls.index("kill --signal=HUP systemd-logind.service [shim]") < calls.index("restart S-agent.service [shim]")
+    assert (live.state / "busctl").read_text() == "asked\n"
+    shuts_down_in(live, '[shutdown]\ngrace = "31s"')
+    assert "logind waits for 30000000 microseconds" in live.install().stderr
+    assert (live.state / "busctl").read_text().count("asked") > 2
+    live.calls()
+    (live.state / "fails/cri-device-shim.service").write_text("two")
+    live.build_binary("cri-device-shim", "two")
+    shuts_down_in(live, '[shutdown]\ngrace = "40s"')
+    live.refuses()
+    assert live.calls()[-1] == "kill --signal=HUP systemd-logind.service [shim]"
+    assert logind_ours(live) == {OURS: "31"}
 
 
 @pytest.fixture
