@@ -1,8 +1,10 @@
 #include "shim/daemon_report.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "devicemgr/devicemgr.h"
+#include "devicemgr/shutdown.h"
 
 static void add_if(struct report *out, enum report_part part, const char *why, uint64_t since_ms)
 {
@@ -108,6 +110,36 @@ static void report_cluster(const struct daemon_rooms *rooms, struct report *out)
         report_trouble(out, REPORT_CLUSTER, cluster.trouble, cluster.since_ms);
 }
 
+/* The times of the settings that are there now; a kubelet that ends pods itself needs none of them. */
+static void report_shutdown(const struct daemon_rooms *rooms, struct report *out)
+{
+    const struct shutdown_said *said;
+    struct devicemgr_shutdown_view view;
+    struct cluster_state cluster;
+    char words[REPORT_WORDS_BYTES_MAX];
+
+    if (!rooms->cluster)
+        return;
+    said = cluster_shutdown(rooms->cluster);
+    devicemgr_shutdown_look(host_core(rooms->host), &view);
+    cluster_look_at(rooms->cluster, &cluster);
+    out->shutdown_pods_known = cluster.pods_known;
+    out->shutdown_pods = cluster.pods;
+    out->shutdown_locked = said->locked;
+    out->shutdown_limit_ms = said->limit_ms;
+    if (view.settings_ms == 0)
+        return;
+    if (said->trouble[0]) {
+        report_trouble(out, REPORT_SHUTDOWN, said->trouble, said->heard_ms);
+    } else if (said->known && !said->kubelet_locked && said->limit_ms < view.settings_ms) {
+        snprintf(words, sizeof words,
+                 "logind waits for %" PRIu64 " s at most, and [shutdown] wants %" PRIu64
+                 ": InhibitDelayMaxSec of logind.conf is too small",
+                 said->limit_ms / 1000, view.settings_ms / 1000);
+        report_trouble(out, REPORT_SHUTDOWN, words, said->heard_ms);
+    }
+}
+
 /* ---- all of them ---- */
 
 void daemon_report(const struct daemon_rooms *rooms, struct report *out)
@@ -128,4 +160,5 @@ void daemon_report(const struct daemon_rooms *rooms, struct report *out)
     report_bridge(rooms, out);
     report_kubelet(rooms, out);
     report_cluster(rooms, out);
+    report_shutdown(rooms, out);
 }

@@ -32,7 +32,7 @@ const char *report_part_name(enum report_part part)
         [REPORT_CONTROL] = "control",     [REPORT_STORE] = "store",
         [REPORT_EVENTS] = "events",       [REPORT_RUNTIME] = "runtime",
         [REPORT_BRIDGE] = "bridge",       [REPORT_CLUSTER] = "cluster",
-        [REPORT_REGISTRY] = "registry",
+        [REPORT_REGISTRY] = "registry",   [REPORT_SHUTDOWN] = "shutdown",
     };
 
     return names[part];

@@ -21,9 +21,10 @@ enum report_part {
     REPORT_EVENTS,
     REPORT_RUNTIME,
     REPORT_BRIDGE,
-    REPORT_CLUSTER, /* its socket cannot be served, or what is behind it */
+    REPORT_CLUSTER,  /* its socket cannot be served, or what is behind it */
+    REPORT_SHUTDOWN, /* the machine's would not be delayed, or not for as long as it is to be */
 };
-#define REPORT_PARTS (REPORT_CLUSTER + 1)
+#define REPORT_PARTS (REPORT_SHUTDOWN + 1)
 /* Of all parts: the store, the bridge and the cluster may be so in two ways. */
 #define REPORT_TROUBLES_MAX (REPORT_PARTS + 3)
 #define REPORT_NAME_BYTES_MAX 128
@@ -49,6 +50,10 @@ struct report {
     const char *gate; /* static */
     uint64_t gate_held_ms;
     char kubelet_words[REPORT_WORDS_BYTES_MAX];
+    bool shutdown_pods_known; /* the agent has told of all pods of the node: of so many */
+    size_t shutdown_pods;
+    bool shutdown_locked;       /* the agent delays the machine's shutdown */
+    uint64_t shutdown_limit_ms; /* as long as logind waits at most; 0: not known */
     struct report_trouble troubles[REPORT_TROUBLES_MAX];
     size_t troubles_len;
 };

@@ -15,6 +15,7 @@
 #include "shim/cluster/pod_claims.h"
 #include "shim/cluster/pod_events.h"
 #include "shim/cluster/removed.h"
+#include "shim/cluster/shutdown_feed.h"
 #include "shim/cluster/wipes.h"
 #include "shim/log.h"
 #include "shim/must.h"
@@ -27,6 +28,7 @@
 #define STORED_NAME "agent"
 
 struct cluster {
+    struct host *host;
     struct rpc_server *server;
     struct listener listener;
     struct keeper *keeper;
@@ -37,6 +39,7 @@ struct cluster {
     struct core_news news;
     struct evictions evictions;
     struct wipes wipes;
+    struct shutdown_feed shutdown;
     struct facts facts;
     const struct cluster_ops *ops;
     void *user;                 /* its */
@@ -92,6 +95,7 @@ static void agent_gone(struct cluster *cluster)
     cluster->watch = NULL;
     cluster->state.connected = cluster->state.reported = false;
     cluster->state.since_ms = boot_now_ms();
+    shutdown_feed_lost(&cluster->shutdown);
     cluster_orders_lost(&cluster->orders);
     judge(cluster);
 }
@@ -138,6 +142,7 @@ static void on_watch(struct rpc_incoming *call, const ProtobufCMessage *message,
                                       AGENT__V1__KIND__SLICE, AGENT__V1__KIND__TAINT_RULE};
     const Agent__V1__WatchRequest *request = (const Agent__V1__WatchRequest *)message;
     Agent__V1__WatchResponse response = AGENT__V1__WATCH_RESPONSE__INIT;
+    Agent__V1__ShutdownWish wish;
     struct cluster *cluster = user;
     struct rpc_incoming *before = cluster->watch;
     struct ucred peer;
@@ -157,6 +162,7 @@ static void on_watch(struct rpc_incoming *call, const ProtobufCMessage *message,
     response.daemon_version = (char *)SHIM_VERSION;
     response.kinds = KINDS;
     response.n_kinds = sizeof KINDS / sizeof *KINDS;
+    response.shutdown = shutdown_feed_wish(&cluster->shutdown, &wish) ? &wish : NULL;
     if (tell_agent(cluster, &response))
         send_due(cluster);
 }
@@ -237,8 +243,10 @@ static void on_report(struct rpc_incoming *call, const ProtobufCMessage *message
     if (report->state)
         take_state(cluster, report->state);
     cluster->state.reported = true;
+    shutdown_feed_reported(&cluster->shutdown, report->shutdown, &cluster->facts);
     rpc_incoming_answer(call, &response.base);
     judge(cluster);
+    host_kick(cluster->host);
 }
 
 static void on_answer(struct rpc_incoming *call, const ProtobufCMessage *message, void *user)
@@ -263,13 +271,27 @@ static const struct rpc_method METHODS[] = {
 
 void cluster_look(struct cluster *cluster)
 {
+    Agent__V1__WatchResponse response = AGENT__V1__WATCH_RESPONSE__INIT;
+    Agent__V1__ShutdownWish wish;
+
     removed_look(&cluster->removed);
     wipes_look(&cluster->wipes);
+    if (!cluster->watch || !shutdown_feed_wish(&cluster->shutdown, &wish))
+        return;
+    response.daemon_version = (char *)SHIM_VERSION;
+    response.shutdown = &wish;
+    tell_agent(cluster, &response);
+}
+
+const struct shutdown_said *cluster_shutdown(const struct cluster *cluster)
+{
+    return &cluster->shutdown.said;
 }
 
 void cluster_look_at(const struct cluster *cluster, struct cluster_state *out)
 {
     *out = cluster->state;
+    out->pods_known = facts_complete(&cluster->facts, AGENT__V1__KIND__POD);
     out->pods = count(&cluster->facts, AGENT__V1__KIND__POD);
     out->slices = count(&cluster->facts, AGENT__V1__KIND__SLICE);
     out->orders = cluster->orders.len;
@@ -357,6 +379,8 @@ struct cluster *cluster_start(uv_loop_t *loop, const struct config *config, stru
     cluster_orders_init(&cluster->orders, loop, send_due, cluster);
     cluster->ops = ops;
     cluster->user = user;
+    cluster->host = host;
+    shutdown_feed_init(&cluster->shutdown, host);
     uv_timer_init(loop, &cluster->patience);
     cluster->patience.data = cluster;
     removed_init(&cluster->removed, loop,

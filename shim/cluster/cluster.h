@@ -17,6 +17,7 @@
 
 #include "config/config.h"
 #include "shim/cluster/orders.h"
+#include "shim/cluster/shutdown_feed.h"
 #include "shim/core/host.h"
 #include "shim/facts.h"
 #include "shim/fd_store.h"
@@ -42,6 +43,7 @@ struct cluster_state {
     char version[64];
     char node[CLUSTER_TEXT_BYTES_MAX];
     char trouble[CLUSTER_TEXT_BYTES_MAX];
+    bool pods_known; /* all of the node's are, by what was told last */
     size_t pods, slices;
     size_t orders; /* that are not done */
 };
@@ -55,6 +57,8 @@ struct cluster *cluster_start(uv_loop_t *loop, const struct config *config, stru
 void cluster_look(struct cluster *cluster);
 
 void cluster_look_at(const struct cluster *cluster, struct cluster_state *out);
+/* What the agent says of the machine's shutdown; borrowed until the next call of the loop. */
+const struct shutdown_said *cluster_shutdown(const struct cluster *cluster);
 /* keeper_trouble() of its socket. */
 const char *cluster_trouble(const struct cluster *cluster, uint64_t *since_ms);
 

@@ -6,6 +6,7 @@
 
 #include "config/compare.h"
 #include "devicemgr/dra.h"
+#include "devicemgr/shutdown.h"
 #include "shim/boot_clock.h"
 #include "shim/log.h"
 #include "shim/must.h"
@@ -117,6 +118,49 @@ static void set_dra(struct status *status, const struct devicemgr *core)
     status->response.dra = dra;
 }
 
+static void add_remaining(void *user, const char *pod_namespace, const char *pod_name, size_t group)
+{
+    Control__V1__MachineShutdown *shutdown = user;
+    char *name;
+
+    (void)group;
+    if (shutdown->n_first_remaining == STATUS_REMAINING_MAX)
+        return;
+    if (asprintf(&name, "%s/%s", pod_namespace, pod_name) < 0)
+        abort(); /* out of memory */
+    shutdown->first_remaining[shutdown->n_first_remaining++] = name;
+}
+
+static void set_shutdown(struct status *status, const struct devicemgr *core,
+                         const struct report *report)
+{
+    Control__V1__MachineShutdown *shutdown = &status->shutdown;
+    struct devicemgr_shutdown_view view;
+
+    devicemgr_shutdown_look(core, &view);
+    if (!view.under_way && view.settings_ms == 0)
+        return;
+    control__v1__machine_shutdown__init(shutdown);
+    shutdown->state = text(view.state);
+    shutdown->since_ms = view.under_way ? ago(view.since_ms) : 0;
+    shutdown->locked = report->shutdown_locked;
+    shutdown->pods_known = report->shutdown_pods_known;
+    shutdown->known_pods = report->shutdown_pods;
+    shutdown->limit_ms = view.under_way ? view.limit_ms : report->shutdown_limit_ms;
+    shutdown->settings_ms = view.settings_ms;
+    shutdown->by_priority = view.by_priority;
+    shutdown->group = (uint32_t)view.group;
+    shutdown->groups = (uint32_t)view.groups;
+    shutdown->priority = view.priority;
+    shutdown->group_ends_ms =
+        view.group_ends_ms > boot_now_ms() ? view.group_ends_ms - boot_now_ms() : 0;
+    shutdown->pods = view.pods;
+    shutdown->remaining = view.remaining;
+    shutdown->first_remaining = status->remaining;
+    devicemgr_shutdown_remaining(core, add_remaining, shutdown);
+    status->response.shutdown = shutdown;
+}
+
 static void add_setting(void *user, const struct config_difference *difference)
 {
     Control__V1__StatusResponse *response = user;
@@ -149,6 +193,7 @@ void status_init(struct status *status, const struct settings *settings,
     set_troubles(status, report);
     set_orders(status, core);
     set_dra(status, core);
+    set_shutdown(status, core, report);
     config_differences(config, add_setting, &status->response);
     if (settings->level_set)
         status->response.log_level_set = text(log_level_name(settings->level_set));
@@ -159,4 +204,6 @@ void status_fini(struct status *status)
     for (size_t i = 0; i < status->response.n_settings; i++)
         control__v1__setting__free_unpacked(status->response.settings[i], NULL);
     free(status->response.settings);
+    for (size_t i = 0; i < status->shutdown.n_first_remaining; i++)
+        free(status->remaining[i]);
 }

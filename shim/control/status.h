@@ -9,6 +9,9 @@
 #include "shim/report.h"
 #include "shim/settings.h"
 
+/* Pods of a shutdown that are named. */
+#define STATUS_REMAINING_MAX 32
+
 struct status {
     Control__V1__StatusResponse response;
 
@@ -17,6 +20,8 @@ struct status {
     Control__V1__Process *process_list[2];
     Control__V1__Runtime runtime;
     Control__V1__DraCount dra;
+    Control__V1__MachineShutdown shutdown;
+    char *remaining[STATUS_REMAINING_MAX];
     Control__V1__Kubelet kubelet;
     Control__V1__Trouble troubles[REPORT_TROUBLES_MAX];
     Control__V1__Trouble *trouble_list[REPORT_TROUBLES_MAX];

@@ -1,5 +1,6 @@
 #include "shim/ctl/commands.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,6 +163,51 @@ static void show_dra(const struct show *show, const Control__V1__StatusResponse 
     table_print(table);
 }
 
+static void put_state(struct table *table, const Control__V1__MachineShutdown *is)
+{
+    char *text = NULL;
+    int rc = 0;
+
+    if (strcmp(is->state, "groups") == 0 && is->by_priority)
+        rc = asprintf(&text, "group %" PRIu32 " of %" PRIu32 ", priority %" PRId32, is->group,
+                      is->groups, is->priority);
+    else if (strcmp(is->state, "groups") == 0)
+        rc = asprintf(&text, "pods with devices");
+    if (rc < 0)
+        abort(); /* out of memory */
+    table_put(table, text ? text : is->state);
+    free(text);
+}
+
+/* One that is delayed is told only once there is one. */
+static void show_shutdown(const struct show *show, const Control__V1__StatusResponse *status)
+{
+    static const struct table_column COLUMNS[] = {
+        {.name = "SHUTDOWN"},
+        {.name = "SINCE"},
+        {.name = "LEFT"},
+        {.name = "PODS", .right = true},
+        {.name = "REMAINING", .right = true},
+        {.name = "FIRST"},
+    };
+    const Control__V1__MachineShutdown *is = status->shutdown;
+    struct table *table;
+    char age[SHOW_AGE_BYTES];
+
+    if (!is || strcmp(is->state, "none") == 0)
+        return;
+    table = table_new(show, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    fputc('\n', show->out);
+    table_row(table, TABLE_WARNING);
+    put_state(table, is);
+    table_put(table, show_age(is->since_ms, age));
+    table_put(table, is->groups > 0 ? show_age(is->group_ends_ms, age) : "");
+    table_put_number(table, is->pods);
+    table_put_number(table, is->remaining);
+    table_put(table, is->n_first_remaining > 0 ? is->first_remaining[0] : "");
+    table_print(table);
+}
+
 static void show_settings(const struct show *show, const Control__V1__StatusResponse *status)
 {
     static const struct table_column COLUMNS[] = {
@@ -294,6 +340,46 @@ static json_t *dra_of(const Control__V1__DraCount *dra)
     return one;
 }
 
+static json_t *group_of(const Control__V1__MachineShutdown *is)
+{
+    json_t *one;
+
+    if (is->groups == 0)
+        return json_null();
+    one = must(json_object());
+    json_value_set(one, "number", json_value_number(is->group));
+    json_value_set(one, "of", json_value_number(is->groups));
+    json_value_set(one, "priority", is->by_priority ? json_integer(is->priority) : json_null());
+    json_value_set(one, "leftSeconds", show_seconds(is->group_ends_ms));
+    return one;
+}
+
+static json_t *shutdown_of(const Control__V1__MachineShutdown *is)
+{
+    json_t *one, *names;
+
+    if (!is)
+        return json_null();
+    one = must(json_object());
+    names = must(json_array());
+    for (size_t i = 0; i < is->n_first_remaining; i++)
+        json_value_append(names, json_value_text(is->first_remaining[i]));
+    json_value_set(one, "state", json_value_text(is->state));
+    json_value_set(one, "since",
+                   strcmp(is->state, "none") == 0 ? json_null() : show_ago(is->since_ms));
+    json_value_set(one, "delayed", json_boolean(is->locked));
+    json_value_set(one, "limitSeconds",
+                   is->limit_ms > 0 ? show_seconds(is->limit_ms) : json_null());
+    json_value_set(one, "wantedSeconds", show_seconds(is->settings_ms));
+    json_value_set(one, "knownPods",
+                   is->pods_known ? json_value_number(is->known_pods) : json_null());
+    json_value_set(one, "group", group_of(is));
+    json_value_set(one, "pods", json_value_number(is->pods));
+    json_value_set(one, "remaining", json_value_number(is->remaining));
+    json_value_set(one, "firstRemaining", names);
+    return one;
+}
+
 static json_t *settings_of(const Control__V1__StatusResponse *status)
 {
     json_t *list = must(json_array());
@@ -319,6 +405,7 @@ static void show_all(const struct show *show, const Control__V1__StatusResponse 
     json_value_set(all, "degraded", troubles_of(status));
     json_value_set(all, "orders", orders_of(status));
     json_value_set(all, "dra", dra_of(status->dra));
+    json_value_set(all, "shutdown", shutdown_of(status->shutdown));
     json_value_set(all, "settings", settings_of(status));
     json_value_set(all, "logLevelSet", json_value_text_or_null(status->log_level_set));
     show_json(show, all);
@@ -345,6 +432,7 @@ static bool run(const struct command_run *run, struct client_failure *failure)
         show_troubles(show, status);
         show_orders(show, status);
         show_dra(show, status);
+        show_shutdown(show, status);
         show_settings(show, status);
     }
     control__v1__status_response__free_unpacked(status, NULL);

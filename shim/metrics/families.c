@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "devicemgr/dra.h"
+#include "devicemgr/shutdown.h"
 #include "shim/boot_clock.h"
 #include "shim/log.h"
 #include "shim/rpc/rpc.h"
@@ -162,6 +163,17 @@ static void put_refusal(void *user, const char *reason, int code, uint64_t count
     exposition_sample(user, (double)count, "reason", reason, "code", code_name(code), NULL);
 }
 
+static void put_shutdown(struct exposition *e, const struct devicemgr *core)
+{
+    struct devicemgr_shutdown_view view;
+
+    devicemgr_shutdown_look(core, &view);
+    put_gauge(e, "machine_shutdown", "Whether the machine goes down: nothing is made then.",
+              view.under_way);
+    put_gauge(e, "machine_shutdown_pods_remaining", "Pods that are still to end in it.",
+              (double)view.remaining);
+}
+
 static void put_endings(struct exposition *e, const struct devicemgr *core)
 {
     struct devicemgr_endings endings;
@@ -230,6 +242,7 @@ static void put_core(struct exposition *e, const struct devicemgr *core)
     put_devices(e, core);
     put_endpoints(e, core);
     put_endings(e, core);
+    put_shutdown(e, core);
     put_evictions(e, core);
     exposition_family(e, "refusals_total", COUNTER, "CreateContainer calls refused, by why.");
     devicemgr_refusals(core, put_refusal, e);

@@ -18,6 +18,7 @@ from kubelet_drivers import claim
 from node import Node
 from plugin import Plugin
 from protos import cri, deviceplugin
+from scripted_agent import ScriptedAgent
 from shim import ROOT, Shim, accepts
 from small_disk import SmallDisk
 from waiting import wait_until
@@ -121,6 +122,17 @@ def a_pod_that_is_ended(stage):
     client.run(client.run_pod("web"), "app")
     assert ctl(shim, "end", "web").returncode == 0
     stage.wait("ending", POD="default/web")
+
+
+@provokes("shutdown")
+def a_machine_that_goes_down(stage):
+    socket = stage.directory / "agent.sock"
+    stage.shim(cluster={"enabled": True, "socket": str(socket)}, shutdown={"grace": "30s"})
+    wait_until(lambda: accepts(socket), "an agent may come")
+    agent = stage.closing(ScriptedAgent(socket))
+    agent.start()
+    agent.tell(known=True, under_way=True)
+    stage.wait("shutdown")
 
 
 @provokes("freed")

@@ -87,7 +87,7 @@ def test_what_is_degraded(watched, runtime):
 
     wait_until(lambda: set(troubles()) == {"bridge"}, "nothing but the bridge is missing")
     assert set(samples()) == {"settings", "relay", "registrar", "feed", "control", "registry", "store", "events",
-                              "runtime", "bridge", "cluster"}
+                              "runtime", "bridge", "cluster", "shutdown"}
     assert [part for part, value in samples().items() if value] == ["bridge"]
     runtime.stop()
     wait_until(lambda: "runtime" in troubles(), "the runtime is away")

@@ -21,6 +21,7 @@ from metrics import scrape
 from plugin import allocate_answer, failing, never
 from protos import cri, dra
 from runtime import Reply
+from scripted_agent import ScriptedAgent
 from shim import ROOT, accepts, locked
 from waiting import GENEROUS_S, wait_until
 
@@ -381,6 +382,17 @@ def resource_withdrawn(node):
     return pod, node.refused(pod, node.token("g0"))
 
 
+def node_shuts_down(node):
+    socket = node.directory / "agent.sock"
+    node.start(cluster={"enabled": True, "socket": str(socket)}, shutdown={"grace": "30s"})
+    pod = node.pod()
+    wait_until(lambda: accepts(socket), "an agent may come")
+    agent = node.closing(ScriptedAgent(socket))
+    agent.start()
+    agent.tell(known=True, under_way=True)
+    return pod, node.refused(pod, node.token("g0"))
+
+
 def pod_ended(node):
     node.start()
     pod = node.pod()
@@ -427,7 +439,7 @@ ROWS = {scenario.__name__.replace("_", "-"): scenario for scenario in (
     too_few_are_healthy, too_few_devices, holder_runs, holder_asked, holder_unknown, holder_created,
     unlisted, unlisted_again, call_unanswered, call_failed, answer_too_large, rows_unread, unstored,
     store_failed, devices_cordoned, too_few_are_uncordoned, resource_withdrawn,
-    devices_tainted, too_few_are_untainted, pod_ended, cdi_not_read, claim_held)}
+    devices_tainted, too_few_are_untainted, node_shuts_down, pod_ended, cdi_not_read, claim_held)}
 
 
 def kinds():

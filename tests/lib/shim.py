@@ -57,12 +57,12 @@ def _toml_table(values):
 
 
 class Shim(Program):
-    """`top`, `log`, `metrics`, `plugins`, `annotations`, `bridge`, `dra`, `cluster`, `control` override keys of these;
-    `devices`: [[device]], `resources`: [[resource]], `drivers`: [[driver]], `taints`: [[taint]]."""
+    """`top`, `log`, `metrics`, `plugins`, `annotations`, `bridge`, `dra`, `cluster`, `shutdown`, `control` override keys of these;
+    `periods`: [[shutdown.period]], `devices`: [[device]], `resources`: [[resource]], `drivers`: [[driver]], `taints`: [[taint]]."""
 
     def __init__(self, directory, runtime_endpoint, plugins=None, annotations=None, devices=(),
                  resources=(), top=None, bridge=None, log=None, metrics=None,
-                 control=None, dra=None, cluster=None, drivers=(), taints=()):
+                 control=None, dra=None, cluster=None, drivers=(), taints=(), shutdown=None, periods=()):
         self.directory = pathlib.Path(directory)
         self.binary = BINARY
         super().__init__("the shim", self.directory / "shim.log")
@@ -86,6 +86,8 @@ class Shim(Program):
         self.metrics = dict(metrics or {})
         self.control_table = control or {}
         self.cluster = cluster or {}
+        self.shutdown = shutdown or {}
+        self.periods = list(periods)
         self.devices = list(devices)
         self.resources = list(resources)
         self.drivers = list(drivers)
@@ -102,6 +104,9 @@ class Shim(Program):
             tables.append("[control]\n" + _toml_table(self.control_table))
         if self.cluster:
             tables.append("[cluster]\n" + _toml_table(self.cluster))
+        if self.shutdown:
+            tables.append("[shutdown]\n" + _toml_table(self.shutdown))
+        tables += ["[[shutdown.period]]\n" + _toml_table(one) for one in self.periods]
         tables += ["[[device]]\n" + _toml_table(device) for device in self.devices]
         tables += ["[[resource]]\n" + _toml_table(one) for one in self.resources]
         tables += ["[[driver]]\n" + _toml_table(one) for one in self.drivers]
