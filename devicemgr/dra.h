@@ -3,7 +3,8 @@
  *
  * A driver is known by its name; each socket it serves at is an *instance* of it. Two may be there
  * at once while it is rolled over to a new version: the newest that is connected is used. A driver
- * is *away* while no instance of it is connected.
+ * is *away* while no instance of it is connected. One that is away may have *moved*: it was seen with the
+ * kubelet itself since, which it belongs to until it is connected here again.
  *
  * A claim is kept for each driver that it has devices of, by the claim's uid and the driver's name.
  * What is asked for one is done one after the other, each on the driver that is there: it is asked
@@ -54,6 +55,19 @@ void devicemgr_driver_deregister(struct devicemgr *mgr, uint64_t now_ms, uint64_
  * restarts, too. */
 void devicemgr_driver_wiped(struct devicemgr *mgr, uint64_t now_ms, const char *name);
 
+/* A driver has registered with the kubelet itself, as this; nothing is answered. From then on it is the
+ * kubelet's: what it has prepared is let go of as soon as no container runs with it, which the kubelet
+ * knows of and unprepares there. `instance` is as of devicemgr_driver_register(), and may be connected, be
+ * lost and be over likewise; it is called for what was asked for here before, and told what the
+ * driver is owed (the port driver_settle), of which the kubelet knows nothing any more. False: that does not
+ * concern us, since such a driver is not known, or is not away; then the instance is over. */
+bool devicemgr_driver_moved(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance,
+                            const struct devicemgr_driver_instance *is)
+    __attribute__((warn_unused_result));
+/* Whether it is to be found out if the kubelet itself has some driver: one that is away and of which that is
+ * not known, or which has moved and still is to be called. */
+bool devicemgr_drivers_sought(const struct devicemgr *mgr);
+
 struct devicemgr_driver {
     const char *name;
     const char *const *services; /* of the newest instance, or of the last that there was */
@@ -63,6 +77,7 @@ struct devicemgr_driver {
     uint64_t away_ms; /* not connected: since when, on the clock of now_ms */
     const char *why;  /* likewise, for people; "": nothing is known of it */
     bool wiped;       /* likewise: devicemgr_driver_wiped() */
+    bool moved;       /* likewise: devicemgr_driver_moved() */
     size_t claims;    /* those that it may have something of */
     size_t owed;      /* of them: it is still to be told to unprepare them */
 };

@@ -203,6 +203,7 @@ struct devicemgr_driver_row {
     uint64_t since_ms_ago; /* that it is, or is away; as far as this life of the process knows */
     const char *why;       /* it is away, for people; "": it is not, or nothing is known of it */
     bool wiped;            /* its ResourceSlices are gone since it is away */
+    bool moved;            /* it was seen with the kubelet itself since it is away */
     size_t claims;         /* of which it has something, or may have */
     size_t prepared, owed; /* of them */
     size_t waits;          /* of the kubelet's requests for its claims: that are not answered yet */

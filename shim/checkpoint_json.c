@@ -94,6 +94,7 @@ static void put_driver(json_t *one, const ProtobufCMessage *message)
     json_value_set(one, "name", json_value_text(row->name));
     json_value_set(one, "services", json_value_texts(row->services, row->n_services));
     json_value_set(one, "wiped", json_boolean(row->wiped));
+    json_value_set(one, "moved", json_boolean(row->moved));
 }
 
 static json_t *bytes_or_null(bool is_there, const ProtobufCBinaryData *bytes)

@@ -340,6 +340,7 @@ uint8_t *record_of_driver(const struct driver *driver, size_t *bytes_len)
     row.services = driver->services.v;
     row.n_services = driver->services.len;
     row.wiped = driver->wiped;
+    row.moved = driver->moved;
     return pack(&row.base, bytes_len);
 }
 
@@ -359,6 +360,7 @@ int record_restore_driver(struct drivers *drivers, uint64_t now_ms,
 
         driver->stored = driver->restored = true;
         driver_set_wiped(driver, row->wiped);
+        driver_set_moved(driver, row->moved);
         result = 0;
     }
     checkpoint__v1__driver__free_unpacked(row, NULL);

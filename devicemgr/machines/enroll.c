@@ -32,11 +32,11 @@ static bool names_fit(const struct devicemgr_driver_instance *is)
     return bytes <= DRIVER_NAMES_BYTES_MAX;
 }
 
-static size_t count(const struct driver *driver)
+static size_t count(const struct driver_instance *instances)
 {
     size_t len = 0;
 
-    for (const struct driver_instance *i = driver->instances; i; i = i->next)
+    for (const struct driver_instance *i = instances; i; i = i->next)
         len++;
     return len;
 }
@@ -51,7 +51,7 @@ static int check(const struct state *state, const struct devicemgr_driver_instan
         text_add(text, "the driver's name, endpoint or services are too long, none, or no UTF-8");
     else if (driver && driver_find_endpoint(driver, is->endpoint))
         claim_explain_registered(is->endpoint, is->name, text);
-    else if (driver && count(driver) >= DRIVER_INSTANCES_MAX)
+    else if (driver && count(driver->instances) >= DRIVER_INSTANCES_MAX)
         text_add(text, "too many endpoints of the driver are registered already");
     else if (!driver && drivers_len(&state->drivers) >= DRIVERS_MAX)
         text_add(text, "too many drivers are registered already");
@@ -95,22 +95,48 @@ void enroll_begin(struct state *state, uint64_t number, const struct devicemgr_d
     answer(state, number, code, &text);
 }
 
+static void came(struct state *state, const struct driver_instance *instance)
+{
+    const struct driver *driver = instance->driver;
+
+    if (!driver_usable(driver))
+        happened_to_resource(state, DEVICEMGR_EVENT_DRIVER_CAME, driver->restored, driver->name,
+                             instance->endpoint);
+    if (driver->wiped || driver->moved)
+        dirty_touch_driver(state, driver);
+    log_driver(state, LEVEL_INFO, DEVICEMGR_LINE_DRIVER_CAME, driver, instance->endpoint,
+               "is connected", NULL);
+}
+
 bool enroll_connected(struct state *state, uint64_t number)
 {
     const struct driver_instance *instance = drivers_find_instance(&state->drivers, number);
 
-    bool again = instance && instance->driver->restored;
-
     if (!instance || instance->connected)
         return false;
-    if (!driver_usable(instance->driver))
-        happened_to_resource(state, DEVICEMGR_EVENT_DRIVER_CAME, again, instance->driver->name,
-                             instance->endpoint);
-    if (instance->driver->wiped)
-        dirty_touch_driver(state, instance->driver);
+    if (!instance->elsewhere)
+        came(state, instance);
     drivers_set_connected(&state->drivers, number, state->now_ms);
-    log_driver(state, LEVEL_INFO, DEVICEMGR_LINE_DRIVER_CAME, instance->driver, instance->endpoint,
-               "is connected", NULL);
+    return true;
+}
+
+/* ---- one that has moved ---- */
+
+bool enroll_moved(struct state *state, uint64_t number, const struct devicemgr_driver_instance *is)
+{
+    const struct ids services = {(char **)is->services, is->services_len};
+    struct driver *driver = drivers_edit(&state->drivers, is->name);
+
+    if (!driver || driver_usable(driver) || !names_fit(is) ||
+        count(driver->elsewhere) >= DRIVER_INSTANCES_MAX)
+        return false;
+    drivers_add_elsewhere(&state->drivers, driver, state->now_ms, number, is->endpoint, &services);
+    if (driver->moved)
+        return true;
+    driver_set_moved(driver, true);
+    dirty_touch_driver(state, driver);
+    log_driver(state, LEVEL_INFO, DEVICEMGR_LINE_OTHER, driver, is->endpoint,
+               "has registered with the kubelet itself, whose it is until it is back", NULL);
     return true;
 }
 
@@ -142,6 +168,8 @@ bool enroll_lost(struct state *state, uint64_t number, const char *why)
     if (!instance || !instance->connected)
         return false;
     drivers_set_lost(&state->drivers, number, state->now_ms, why);
+    if (instance->elsewhere)
+        return true;
     log_driver(state, LEVEL_WARNING, DEVICEMGR_LINE_DRIVER_WENT, instance->driver,
                instance->endpoint, "is lost", why);
     if (!driver_usable(instance->driver))
@@ -157,8 +185,9 @@ void enroll_end(struct state *state, uint64_t number)
     if (!instance)
         return;
     assert(!instance->connected);
-    log_driver(state, LEVEL_INFO, DEVICEMGR_LINE_OTHER, instance->driver, instance->endpoint,
-               "is deregistered", NULL);
+    if (!instance->elsewhere)
+        log_driver(state, LEVEL_INFO, DEVICEMGR_LINE_OTHER, instance->driver, instance->endpoint,
+                   "is deregistered", NULL);
     drivers_remove_instance(&state->drivers, number);
 }
 

@@ -15,6 +15,9 @@ struct state;
 void enroll_begin(struct state *state, uint64_t number, const struct devicemgr_driver_instance *is);
 /* Whether something has changed by it. */
 bool enroll_connected(struct state *state, uint64_t number);
+/* devicemgr_driver_moved() */
+bool enroll_moved(struct state *state, uint64_t number, const struct devicemgr_driver_instance *is)
+    __attribute__((warn_unused_result));
 /* The slices of the driver of this name are gone; nothing for one that is not away. */
 void enroll_wiped(struct state *state, const char *name);
 /* Likewise; what is called on the instance is over before. */

@@ -48,23 +48,28 @@ struct devicemgr_claim *task_copy_names(const struct claim *claim)
     return names;
 }
 
-static enum action_kind action_of(enum task_kind kind)
+/* Of one that is called. */
+static enum action_kind action_of(const struct task *task)
 {
-    return kind == TASK_PREPARE ? ACTION_DRIVER_PREPARE : ACTION_DRIVER_UNPREPARE;
+    if (task->owed && task->elsewhere)
+        return ACTION_DRIVER_SETTLE;
+    return task->kind == TASK_PREPARE ? ACTION_DRIVER_PREPARE : ACTION_DRIVER_UNPREPARE;
 }
 
 static const struct driver_instance *usable(const struct tasks *tasks, const struct task *task)
 {
     const struct driver *driver = drivers_find(&tasks->state->drivers, task->claim->driver);
 
-    return driver ? driver_usable(driver) : NULL;
+    return driver ? driver_callable(driver) : NULL;
 }
 
 static void call(struct tasks *tasks, struct task *task, const struct driver_instance *instance)
 {
     struct state *state = tasks->state;
-    struct action *action = action_push(&state->actions, action_of(task->kind), instance->number);
+    struct action *action;
 
+    task->elsewhere = instance->elsewhere;
+    action = action_push(&state->actions, action_of(task), instance->number);
     task->phase = TASK_CALLING;
     task->call = state_number(state);
     task->instance = instance->number;
@@ -159,17 +164,6 @@ static void owed(struct tasks *tasks, struct task *task, const struct driver_ins
     call(tasks, task, instance);
 }
 
-/* What the cluster said of its consumers goes with the last that there is of it. */
-static void forget(struct state *state, struct claim *claim)
-{
-    char *uid = mem_strdup(claim->uid);
-
-    claims_remove(&state->claims, claim);
-    if (!claims_have(&state->claims, uid))
-        consumers_remove(&state->tainted.consumers, uid);
-    free(uid);
-}
-
 /* It is over for a claim that has no row any more. */
 static void drop_if_over(struct tasks *tasks, struct task *task)
 {
@@ -178,8 +172,11 @@ static void drop_if_over(struct tasks *tasks, struct task *task)
     if (task->phase != TASK_IDLE || task->claimants || claim->state == CLAIM_OWED)
         return;
     task_free(tasks, task);
-    if (!claim_state_kept(claim->state))
-        forget(tasks->state, claim);
+    if (task_is_the_kubelets(tasks, claim))
+        dirty_touch_claim(tasks->state, claim);
+    else if (claim_state_kept(claim->state))
+        return;
+    task_forget_claim(tasks->state, claim);
 }
 
 /* Whether an unprepare has to wait for the runtime's list, or is refused by it. */
@@ -300,7 +297,7 @@ void task_unanswered(struct tasks *tasks, struct task *task)
     struct state *state = tasks->state;
 
     forget_call(tasks, task);
-    if (actions_drop(&state->actions, action_of(task->kind), task->instance, task->call))
+    if (actions_drop(&state->actions, action_of(task), task->instance, task->call))
         revert(tasks, task); /* it never left */
     else
         idle(task);

@@ -24,9 +24,13 @@
  * A runtime that cannot resolve a claim's devices has it prepared anew: by a claimant of our own, behind who is
  * there already.
  *
- * Six files: tasks.c, the table and who asks; task.c, which is called by it, what is done; task_owed.c,
- * task_users.c, task_answer.c and task_why.c, which both call, what is owed, who uses a claim, how requests
- * end, and what they wait for.
+ * A driver that has moved to the kubelet (driver.h) is asked there for what was asked for here and is not
+ * done yet, and told there what it is owed, which the kubelet takes for done. All else of it is let go of,
+ * once no container runs with it: the kubelet has it in its own books, and unprepares it there.
+ *
+ * Seven files: tasks.c, the table and who asks; task.c, which is called by it, what is done; task_owed.c,
+ * task_users.c, task_moved.c, task_answer.c and task_why.c, which both call, what is owed, who uses a claim,
+ * what is let go of, how requests end, and what they wait for.
  */
 #ifndef DEVICEMGR_MACHINES_TASK_H
 #define DEVICEMGR_MACHINES_TASK_H
@@ -75,7 +79,8 @@ struct task {
     enum task_phase phase;
     enum task_kind kind;        /* but in IDLE: what is being done */
     enum claim_state before;    /* but in IDLE: what the claim was */
-    bool owed;                  /* CALLING: it is what is owed */
+    bool owed;                  /* CALLING: it is what is owed, */
+    bool elsewhere;             /* and the driver has moved to the kubelet */
     uint64_t commit;            /* STORING, KEEPING: which carries it; 0: none yet */
     uint64_t call;              /* CALLING */
     uint64_t instance;          /* likewise: of whom */
@@ -138,6 +143,10 @@ void tasks_slices_changed(struct tasks *tasks);
 /* Likewise of the allocation of the claims of this uid: devicemgr_claim_allocation() */
 void tasks_allocation(struct tasks *tasks, const char *uid, bool allocated,
                       const struct devicemgr_claim_device *devices, size_t devices_len);
+/* A driver has moved, or nobody may use some claim any more. */
+void tasks_let_go(struct tasks *tasks);
+/* How many requests for claims of the driver wait. */
+size_t tasks_asks(const struct tasks *tasks, const char *driver);
 /* A driver has come. */
 void tasks_driver_came(struct tasks *tasks, const char *driver);
 /* An instance's connection is over; the driver knows that already. */
@@ -182,6 +191,8 @@ struct claim_refusal task_why_owed(const struct task *task);
 
 /* It is over; for nobody. */
 void task_free(struct tasks *tasks, struct task *task);
+/* Nothing is left of the claim, of which no task is. */
+void task_forget_claim(struct state *state, struct claim *claim);
 /* How many requests wait for it; `task` NULL: none. */
 size_t task_asks(const struct task *task);
 /* The claimant's request ends; `code` 0 of an unprepare. */
@@ -215,6 +226,11 @@ void task_users_add(struct tasks *tasks, struct claim *claim,
 void task_users_ended(struct tasks *tasks, struct claim *claim, const char *sandbox_id);
 void task_users_listed(struct tasks *tasks, struct claim *claim,
                        const struct devicemgr_container *containers, size_t len);
+
+/* ---- task_moved.c, for both ---- */
+
+/* The claim is the kubelet's, and nothing is left to be done for it here. */
+bool task_is_the_kubelets(const struct tasks *tasks, const struct claim *claim);
 
 /* ---- task_owed.c, for both ---- */
 

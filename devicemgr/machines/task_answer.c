@@ -130,6 +130,17 @@ static void refuse_first(struct tasks *tasks, struct task *task, enum claim_refu
     claimant_free(tasks, task->claimants);
 }
 
+/* What the cluster said of its consumers goes with the last that there is of it. */
+void task_forget_claim(struct state *state, struct claim *claim)
+{
+    char *uid = mem_strdup(claim->uid);
+
+    claims_remove(&state->claims, claim);
+    if (!claims_have(&state->claims, uid))
+        consumers_remove(&state->tainted.consumers, uid);
+    free(uid);
+}
+
 size_t task_asks(const struct task *task)
 {
     size_t len = 0;

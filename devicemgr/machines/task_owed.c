@@ -2,6 +2,7 @@
  * What is owed to drivers: claims that were told to be unprepared while the driver was away.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "devicemgr/books/state.h"
 #include "devicemgr/machines/task.h"
@@ -67,6 +68,8 @@ bool task_owed_may_go(const struct tasks *tasks, const struct task *task)
 void task_owed_failed(struct tasks *tasks, struct task *task, const char *message)
 {
     const struct claim *claim = task->claim;
+    const char *words = message ? message : "no reason given";
+    bool again = task->failed && strcmp(task->failed, words) == 0;
     struct text text = {0};
 
     task->pause_ms *= 2;
@@ -76,8 +79,10 @@ void task_owed_failed(struct tasks *tasks, struct task *task, const char *messag
         task->pause_ms = OWED_RETRY_MS_MAX;
     task->retry_ms = tasks->state->now_ms + task->pause_ms;
     task->tried = true;
+    if (again)
+        return; /* it is said */
     free(task->failed);
-    task->failed = mem_strdup(message ? message : "no reason given");
+    task->failed = mem_strdup(words);
     claim_explain_owed(claim->driver, claim->pod_namespace, claim->name, message, &text);
     state_log(tasks->state, LEVEL_WARNING, &text);
 }
@@ -93,7 +98,7 @@ uint64_t task_owed_next_ms(const struct tasks *tasks, const struct task *task)
     const struct driver *driver = drivers_find(&tasks->state->drivers, task->claim->driver);
 
     if (task->phase != TASK_IDLE || task->claim->state != CLAIM_OWED || !task->tried || !driver ||
-        !driver_usable(driver))
+        !driver_callable(driver))
         return UINT64_MAX;
     if (task->retry_ms > tasks->state->now_ms || task_owed_may_go(tasks, task))
         return task->retry_ms;

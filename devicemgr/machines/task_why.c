@@ -12,7 +12,7 @@ static bool is_away(const struct tasks *tasks, const struct claim *claim)
 {
     const struct driver *driver = drivers_find(&tasks->state->drivers, claim->driver);
 
-    return !driver || !driver_usable(driver);
+    return !driver || !driver_callable(driver);
 }
 
 /* It is for this one that done is what is being done. */

@@ -181,6 +181,7 @@ void tasks_restored(struct tasks *tasks, bool lost)
     }
     tasks->restored = true;
     tasks->doubt = lost;
+    tasks_let_go(tasks);
     tasks_slices_changed(tasks);
 }
 
@@ -285,6 +286,7 @@ void tasks_sandbox_ended(struct tasks *tasks, const char *sandbox_id)
 {
     for (struct claim *claim = tasks->state->claims.by_key; claim; claim = claim->hh.next)
         task_users_ended(tasks, claim, sandbox_id);
+    tasks_let_go(tasks);
     advance_all(tasks);
 }
 
@@ -292,6 +294,7 @@ void tasks_listed(struct tasks *tasks, const struct devicemgr_container *contain
 {
     for (struct claim *claim = tasks->state->claims.by_key; claim; claim = claim->hh.next)
         task_users_listed(tasks, claim, containers, len);
+    tasks_let_go(tasks);
     for (struct task *task = tasks->by_claim; task; task = task->hh.next) {
         task->listed = task->listing && tasks->state->listing.epoch > task->epoch;
         if (task->listing && !task->listed)

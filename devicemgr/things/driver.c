@@ -86,6 +86,8 @@ struct driver *drivers_ensure(struct drivers *table, uint64_t now_ms, const char
 void drivers_remove(struct drivers *table, struct driver *driver)
 {
     assert(!driver->instances);
+    while (driver->elsewhere)
+        drivers_remove_instance(table, driver->elsewhere->number);
     HASH_DEL(table->by_name, driver);
     ids_fini(&driver->services);
     free(driver->name);
@@ -111,11 +113,16 @@ void driver_set_wiped(struct driver *driver, bool wiped)
     driver->wiped = wiped;
 }
 
-const struct driver_instance *driver_usable(const struct driver *driver)
+void driver_set_moved(struct driver *driver, bool moved)
+{
+    driver->moved = moved;
+}
+
+static const struct driver_instance *newest_connected(const struct driver_instance *instances)
 {
     const struct driver_instance *instance, *newest = NULL;
 
-    DL_FOREACH(driver->instances, instance)
+    DL_FOREACH(instances, instance)
     {
         if (instance->connected)
             newest = instance;
@@ -123,8 +130,21 @@ const struct driver_instance *driver_usable(const struct driver *driver)
     return newest;
 }
 
-void drivers_add_instance(struct drivers *table, struct driver *driver, uint64_t now_ms,
-                          uint64_t number, const char *endpoint, const struct ids *services)
+const struct driver_instance *driver_usable(const struct driver *driver)
+{
+    return newest_connected(driver->instances);
+}
+
+const struct driver_instance *driver_callable(const struct driver *driver)
+{
+    const struct driver_instance *usable = driver_usable(driver);
+
+    return usable || !driver->moved ? usable : newest_connected(driver->elsewhere);
+}
+
+static struct driver_instance *add(struct drivers *table, struct driver *driver, uint64_t now_ms,
+                                   uint64_t number, const char *endpoint,
+                                   const struct ids *services)
 {
     struct driver_instance *instance = mem_alloc(1, sizeof *instance);
 
@@ -134,21 +154,40 @@ void drivers_add_instance(struct drivers *table, struct driver *driver, uint64_t
     ids_copy(&instance->services, services->v, services->len);
     instance->since_ms = now_ms;
     instance->driver = driver;
-    DL_APPEND(driver->instances, instance);
     HASH_ADD(hh, table->by_number, number, sizeof instance->number, instance);
     table->changes++;
+    return instance;
+}
+
+void drivers_add_instance(struct drivers *table, struct driver *driver, uint64_t now_ms,
+                          uint64_t number, const char *endpoint, const struct ids *services)
+{
+    struct driver_instance *instance = add(table, driver, now_ms, number, endpoint, services);
+
+    DL_APPEND(driver->instances, instance);
+}
+
+void drivers_add_elsewhere(struct drivers *table, struct driver *driver, uint64_t now_ms,
+                           uint64_t number, const char *endpoint, const struct ids *services)
+{
+    struct driver_instance *instance = add(table, driver, now_ms, number, endpoint, services);
+
+    instance->elsewhere = true;
+    DL_APPEND(driver->elsewhere, instance);
 }
 
 void drivers_set_connected(struct drivers *table, uint64_t number, uint64_t now_ms)
 {
     struct driver_instance *instance = edit_instance(table, number);
+    struct driver *driver = instance->driver;
 
-    if (!driver_usable(instance->driver))
-        instance->driver->connected_ms = now_ms;
+    if (!instance->elsewhere && !driver_usable(driver))
+        driver->connected_ms = now_ms;
     instance->connected = true;
     instance->since_ms = now_ms;
-    instance->driver->wiped = instance->driver->restored = false;
     table->changes++;
+    if (!instance->elsewhere)
+        driver->wiped = driver->moved = driver->restored = false;
 }
 
 void drivers_set_lost(struct drivers *table, uint64_t number, uint64_t now_ms, const char *why)
@@ -160,7 +199,7 @@ void drivers_set_lost(struct drivers *table, uint64_t number, uint64_t now_ms, c
     instance->connected = false;
     instance->since_ms = now_ms;
     table->changes++;
-    if (driver_usable(driver))
+    if (instance->elsewhere || driver_usable(driver))
         return;
     if (was_there)
         driver->away_ms = now_ms;
@@ -172,7 +211,10 @@ void drivers_remove_instance(struct drivers *table, uint64_t number)
 {
     struct driver_instance *instance = edit_instance(table, number);
 
-    DL_DELETE(instance->driver->instances, instance);
+    if (instance->elsewhere)
+        DL_DELETE(instance->driver->elsewhere, instance);
+    else
+        DL_DELETE(instance->driver->instances, instance);
     HASH_DEL(table->by_number, instance);
     free(instance->endpoint);
     ids_fini(&instance->services);

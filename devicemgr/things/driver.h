@@ -4,6 +4,10 @@
  * An instance is registered, connected or not, and gone once it is deregistered. The driver can be
  * called while one of them is connected: the one that registered last is. It outlives its instances
  * for as long as something is kept of it.
+ *
+ * One that is away may have *moved*: it has registered with the kubelet itself, and is the kubelet's from
+ * then on, until it is connected here again. Its instances there are called for nothing but what is left
+ * of it here.
  */
 #ifndef DEVICEMGR_THINGS_DRIVER_H
 #define DEVICEMGR_THINGS_DRIVER_H
@@ -20,6 +24,7 @@ struct driver_instance {
     uint64_t number; /* the caller's */
     char *endpoint;
     struct ids services; /* as it told them */
+    bool elsewhere;      /* with the kubelet itself */
     bool connected;
     uint64_t since_ms; /* that it is, or is not */
     struct driver *driver;
@@ -32,10 +37,12 @@ struct driver {
     char *name;
     struct ids services;               /* as the newest instance has told them */
     struct driver_instance *instances; /* who registered first first */
+    struct driver_instance *elsewhere; /* likewise, with the kubelet itself */
     uint64_t connected_ms;             /* some instance is connected: since when */
     uint64_t away_ms;                  /* none is: since when */
     char *why;                         /* likewise; "": not known */
     bool wiped;                        /* likewise; its ResourceSlices are gone since then */
+    bool moved;    /* likewise; it was seen with the kubelet itself since then */
     bool restored; /* it is of before this process, which it has not been connected to yet */
     bool stored;   /* the store may have a row of it; checkpoint.c's */
     UT_hash_handle hh;
@@ -62,7 +69,7 @@ const struct driver **drivers_sorted(const struct drivers *table, size_t *len);
 /* Finds or adds; one that is added is away since now. `services` count, whatever they were. */
 struct driver *drivers_ensure(struct drivers *table, uint64_t now_ms, const char *name,
                               const struct ids *services);
-/* It has no instance. */
+/* It has no instance here. */
 void drivers_remove(struct drivers *table, struct driver *driver);
 
 /* NULL: none is called so. */
@@ -70,12 +77,18 @@ const struct driver_instance *driver_find_endpoint(const struct driver *driver,
                                                    const char *endpoint);
 /* Of one that is away. */
 void driver_set_wiped(struct driver *driver, bool wiped);
+void driver_set_moved(struct driver *driver, bool moved);
 /* The one to call; NULL: it is away. */
 const struct driver_instance *driver_usable(const struct driver *driver);
+/* The same; of one that has moved, the one that can be called for what is left of it. NULL: none can. */
+const struct driver_instance *driver_callable(const struct driver *driver);
 
 /* Not connected yet. There is none of this number. */
 void drivers_add_instance(struct drivers *table, struct driver *driver, uint64_t now_ms,
                           uint64_t number, const char *endpoint, const struct ids *services);
+/* The same of one with the kubelet itself. */
+void drivers_add_elsewhere(struct drivers *table, struct driver *driver, uint64_t now_ms,
+                           uint64_t number, const char *endpoint, const struct ids *services);
 void drivers_set_connected(struct drivers *table, uint64_t number, uint64_t now_ms);
 /* It is not connected any more, if it was. */
 void drivers_set_lost(struct drivers *table, uint64_t number, uint64_t now_ms, const char *why);

@@ -49,6 +49,33 @@ void devicemgr_driver_wiped(struct devicemgr *mgr, uint64_t now_ms, const char *
     enroll_wiped(&mgr->state, name);
 }
 
+bool devicemgr_driver_moved(struct devicemgr *mgr, uint64_t now_ms, uint64_t instance,
+                            const struct devicemgr_driver_instance *is)
+{
+    state_at(&mgr->state, now_ms);
+    if (!enroll_moved(&mgr->state, instance, is))
+        return false;
+    tasks_let_go(&mgr->tasks);
+    return true;
+}
+
+static size_t owed(const struct devicemgr *mgr, const struct driver *driver)
+{
+    const struct claims_of *of = claims_of(&mgr->state.claims, driver->name);
+
+    return of ? of->owed : 0;
+}
+
+bool devicemgr_drivers_sought(const struct devicemgr *mgr)
+{
+    for (const struct driver *d = mgr->state.drivers.by_name; d; d = d->hh.next) {
+        if (!driver_usable(d) &&
+            (!d->moved || owed(mgr, d) > 0 || tasks_asks(&mgr->tasks, d->name) > 0))
+            return true;
+    }
+    return false;
+}
+
 uint64_t devicemgr_drivers_version(const struct devicemgr *mgr)
 {
     return mgr->state.drivers.changes + 1;
@@ -72,8 +99,9 @@ void devicemgr_drivers(const struct devicemgr *mgr,
             .away_ms = connected ? 0 : drivers[i]->away_ms,
             .why = connected ? "" : drivers[i]->why,
             .wiped = drivers[i]->wiped,
+            .moved = drivers[i]->moved,
             .claims = of ? of->len : 0,
-            .owed = of ? of->owed : 0,
+            .owed = owed(mgr, drivers[i]),
         };
 
         each(user, &driver);

@@ -73,6 +73,7 @@ static bool tell(const struct devicemgr *mgr, const struct state *state,
         .since_ms_ago = ago(state->now_ms, usable ? driver->connected_ms : driver->away_ms),
         .why = usable ? "" : driver->why,
         .wiped = driver->wiped,
+        .moved = driver->moved,
     };
     bool more;
 

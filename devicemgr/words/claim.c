@@ -48,7 +48,9 @@ static void explain_away(const struct state *state, const struct claim_refusal *
         text_add(text, ", for ");
         text_add_duration(text, ago(state->now_ms, driver->away_ms));
     }
-    if (driver && driver->why[0] != '\0') {
+    if (driver && driver->moved) {
+        text_add(text, " (it has registered with the kubelet itself)");
+    } else if (driver && driver->why[0] != '\0') {
         text_add(text, " (");
         text_add_words(text, driver->why, TEXT_WORDS_BYTES_MAX / 2);
         text_add(text, ")");
@@ -71,7 +73,7 @@ static void explain_owed(const struct state *state, const struct claim_refusal *
     const struct driver *driver = drivers_find(&state->drivers, refusal->driver);
 
     text_add(text, "%s", kind_of(refusal)->sentence);
-    if (!driver || !driver_usable(driver)) {
+    if (!driver || !driver_callable(driver)) {
         text_add(text, ": it is still away, for ");
         text_add_duration(text, ago(state->now_ms, driver ? driver->away_ms : 0));
     } else if (refusal->words) {

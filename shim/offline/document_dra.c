@@ -13,13 +13,14 @@ int document_read_driver(const struct reading *at, json_t *value)
 {
     Checkpoint__V1__Driver row = CHECKPOINT__V1__DRIVER__INIT;
     const json_t *services;
-    int wiped;
+    int wiped, moved;
 
-    if (reading_unpack(at, value, "{s:s, s:o, s:b}", "name", &row.name, "services", &services,
-                       "wiped", &wiped) < 0 ||
+    if (reading_unpack(at, value, "{s:s, s:o, s:b, s:b}", "name", &row.name, "services", &services,
+                       "wiped", &wiped, "moved", &moved) < 0 ||
         reading_texts_of(at, services, "services", &row.services, &row.n_services) < 0)
         return -1;
     row.wiped = wiped;
+    row.moved = moved;
     reading_add_row(at, DEVICEMGR_RECORD_DRIVER, row.name, "", "", &row.base);
     free(row.services);
     return 0;

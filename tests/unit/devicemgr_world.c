@@ -343,6 +343,12 @@ static void on_driver_unprepare(void *user, uint64_t instance, uint64_t call,
     on_driver_call(user, "unprepare", instance, call, claim, timeout_ms);
 }
 
+static void on_driver_settle(void *user, uint64_t instance, uint64_t call,
+                             const struct devicemgr_claim *claim, uint64_t timeout_ms)
+{
+    on_driver_call(user, "settle", instance, call, claim, timeout_ms);
+}
+
 const char *world_response(const void *response, size_t bytes)
 {
     static char text[1024];
@@ -565,6 +571,7 @@ static const struct devicemgr_ports PORTS = {
     .driver_registered = on_driver_registered,
     .driver_prepare = on_driver_prepare,
     .driver_unprepare = on_driver_unprepare,
+    .driver_settle = on_driver_settle,
     .claim_look = on_claim_look,
     .claim_done = on_claim_done,
     .log = on_log,

@@ -1,0 +1,43 @@
+/*
+ * What is left of drivers that have moved to the kubelet.
+ */
+#include "devicemgr/books/state.h"
+#include "devicemgr/machines/task.h"
+
+static bool has_moved(const struct tasks *tasks, const char *name)
+{
+    const struct driver *driver = drivers_find(&tasks->state->drivers, name);
+
+    return driver && driver->moved;
+}
+
+/* What runs with it is known here alone: it may be in another's way, and is prepared anew where the runtime
+ * cannot resolve it. What is owed the kubelet takes for done. */
+bool task_is_the_kubelets(const struct tasks *tasks, const struct claim *claim)
+{
+    return has_moved(tasks, claim->driver) && claim->users_len == 0 &&
+           claim_state_kept(claim->state) && claim->state != CLAIM_OWED;
+}
+
+void tasks_let_go(struct tasks *tasks)
+{
+    struct claim *claim, *next;
+
+    HASH_ITER(hh, tasks->state->claims.by_key, claim, next)
+    {
+        if (task_find(tasks, claim) || !task_is_the_kubelets(tasks, claim))
+            continue;
+        dirty_touch_claim(tasks->state, claim);
+        task_forget_claim(tasks->state, claim);
+    }
+}
+
+size_t tasks_asks(const struct tasks *tasks, const char *driver)
+{
+    const struct claims_of *of = claims_of(&tasks->state->claims, driver);
+    size_t len = 0;
+
+    for (const struct claim *claim = of ? of->first : NULL; claim; claim = claim->next)
+        len += task_asks(task_find(tasks, claim));
+    return len;
+}

@@ -1,0 +1,282 @@
+/* A driver that is away here and has registered with the kubelet itself. */
+#include <stdio.h>
+
+#include "claims_world.h"
+#include "devicemgr/things/limits.h"
+
+/* An instance of DRIVER with the kubelet itself. */
+static bool moved(struct world *w, uint64_t instance, const char *endpoint)
+{
+    static const char *const SERVICES[] = {"v1.DRAPlugin"};
+    const struct devicemgr_driver_instance is = {DRIVER, endpoint, SERVICES, 1};
+    bool taken = devicemgr_driver_moved(w->mgr, w->now_ms, instance, &is);
+
+    devicemgr_run(w->mgr);
+    return taken;
+}
+
+static void add_moved(void *user, const struct devicemgr_driver *driver)
+{
+    *(bool *)user |= driver->moved;
+}
+
+static bool is_moved(const struct world *w)
+{
+    bool is = false;
+
+    devicemgr_drivers(w->mgr, add_moved, &is);
+    return is;
+}
+
+static void gone_and_moved(struct world *w)
+{
+    driver_deregister(w, 1);
+    assert_true(moved(w, 9, "/k/9.sock"));
+    expect(w, "commit *");
+    committed(w);
+}
+
+static void that_it_has_is_known_until_it_is_back(void **state)
+{
+    struct world *w = *state;
+
+    assert_false(devicemgr_drivers_sought(w->mgr));
+    assert_false(moved(w, 8, "/k/8.sock")); /* of none that is known */
+    driver_up(w, 1, DRIVER);
+    assert_false(devicemgr_drivers_sought(w->mgr));
+    assert_false(moved(w, 8, "/k/8.sock")); /* both are there while it is moved over */
+    driver_deregister(w, 1);
+    assert_true(devicemgr_drivers_sought(w->mgr));
+    assert_true(moved(w, 9, "/k/9.sock"));
+    expect(w, "commit driver " DRIVER);
+    committed(w);
+    assert_int_equal(logged(w, "has registered with the kubelet itself"), 1);
+    assert_true(is_moved(w));
+    assert_false(devicemgr_drivers_sought(w->mgr));
+    assert_true(moved(w, 10, "/k/10.sock")); /* a roll-over there */
+    world_restart(w);
+    assert_true(is_moved(w));
+    expect_drivers(w, DRIVER "?");
+    driver_register(w, 2, DRIVER, "/x/2.sock");
+    expect(w, "driver 2 registered");
+    expect_stored(w, "commit driver " DRIVER);
+    assert_true(is_moved(w));
+    driver_connected(w, 2);
+    expect_stored(w, "commit driver " DRIVER);
+    assert_false(is_moved(w));
+    expect_drivers(w, DRIVER "+");
+    world_restart(w);
+    assert_false(is_moved(w));
+}
+
+/* Most drivers serve at the same path, whoever they register with. */
+static void it_comes_back_with_the_same_endpoint(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    driver_deregister(w, 1);
+    assert_true(moved(w, 9, "/x/1.sock"));
+    devicemgr_driver_connected(w->mgr, w->now_ms, 9);
+    ignore_all(w);
+    committed(w);
+    expect_drivers(w, DRIVER "?");
+    driver_register(w, 2, DRIVER, "/x/1.sock");
+    expect(w, "driver 2 registered");
+    expect_stored(w, "commit driver " DRIVER);
+    prepare(w, 5, "c1"); /* by a kubelet that has seen this one first */
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 (ns/c1) at 9 *");
+    driver_connected(w, 2);
+    expect_stored(w, "commit driver " DRIVER);
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 5 done*");
+    unprepare(w, 6, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "unprepare c1 (ns/c1) at 2 *");
+}
+
+static void what_the_kubelet_knows_of_is_let_go_of(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    prepare_of(w, 6, OTHER_DRIVER, "c1"); /* waits for another driver */
+    ignore_all(w);
+    committed(w);
+    gone_and_moved(w);
+    assert_null(claim_on_disk(w, "c1", DRIVER));
+    assert_string_equal(claim_on_disk(w, "c1", OTHER_DRIVER), "asked");
+    pass(w, DRIVER_KEEP_MS);
+    expect(w, "claim 6 refused*");
+    expect_stored(w, "commit -driver " DRIVER);
+    assert_false(world_stored(w, "driver " DRIVER));
+}
+
+static void create_with_c1(struct world *w)
+{
+    const char *cdi = "example.com/dev=gpu-0";
+    const struct devicemgr_create request = {.sandbox_id = "s-u1",
+                                             .pod_uid = "u1",
+                                             .pod_namespace = "ns",
+                                             .pod_name = "u1",
+                                             .container = "main",
+                                             .cdi_devices = &cdi,
+                                             .cdi_devices_len = 1,
+                                             .deadline_ms = UINT64_MAX};
+
+    assert_false(devicemgr_create(w->mgr, w->now_ms, 77, &request));
+    devicemgr_run(w->mgr);
+    expect_stored(w, "commit claim c1 *");
+}
+
+static void but_not_while_a_container_runs_with_it(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    create_with_c1(w);
+    gone_and_moved(w);
+    world_restart(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+    sandbox_stopped(w, "s-u1");
+    expect(w, "commit -claim c1 *");
+}
+
+static void nor_while_the_list_shows_one(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    create_with_c1(w);
+    gone_and_moved(w);
+    pass(w, CLAIM_USER_COMES_MS);
+    runtime_listed(w, "u1/main");
+    expect_nothing(w);
+    runtime_listed(w, "");
+    expect(w, "commit -claim c1 *");
+}
+
+/* A file that was written while it was there still says prepared. */
+static void at_a_start_too(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    driver_deregister(w, 1);
+    assert_true(moved(w, 9, "/k/9.sock"));
+    expect(w, "commit *"); /* both at once, or nothing */
+    world_restart(w);
+    assert_false(is_moved(w));
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "prepared");
+    assert_true(moved(w, 9, "/k/9.sock"));
+    expect(w, "commit -claim c1 *");
+}
+
+static void what_waits_for_it_is_asked_there(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    driver_deregister(w, 1);
+    prepare(w, 5, "c1");
+    expect_stored(w, "commit claim c1 *");
+    gone_and_moved(w);
+    assert_true(devicemgr_drivers_sought(w->mgr));
+    driver_connected(w, 9);
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "prepare c1 (ns/c1) at 9 *");
+    claim_answered(w, "gpu-0");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 5 done*");
+    expect(w, "commit -claim c1 *"); /* the kubelet has it now */
+    committed(w);
+    assert_false(devicemgr_drivers_sought(w->mgr));
+    prepare(w, 6, "c2"); /* by a kubelet that has not seen yet that we are withdrawn */
+    expect_stored(w, "commit claim c2 *");
+    expect(w, "prepare c2 (ns/c2) at 9 *");
+    driver_lost(w, 9, "closed");
+    expect_nothing(w);
+    assert_true(devicemgr_drivers_sought(w->mgr));
+    driver_connected(w, 9);
+    expect(w, "prepare c2 (ns/c2) at 9 *");
+}
+
+/* Claim c1 is owed to DRIVER, which has moved. */
+static void c1_owed_and_moved(struct world *w)
+{
+    slice_is(w, "p", "gpu-0");
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "c1", "gpu-0");
+    driver_deregister(w, 1);
+    unprepare(w, 6, "c1");
+    expect_stored(w, "commit claim c1 *");
+    expect(w, "claim 6 done");
+    gone_and_moved(w);
+    assert_string_equal(claim_on_disk(w, "c1", DRIVER), "owed");
+}
+
+static void it_is_told_there_what_it_is_owed(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed_and_moved(w);
+    world_restart(w);
+    assert_true(devicemgr_drivers_sought(w->mgr));
+    assert_true(moved(w, 9, "/k/9.sock"));
+    driver_connected(w, 9);
+    expect(w, "settle c1 (ns/c1) at 9 *");
+    claim_unprepared(w);
+    expect_stored(w, "commit -claim c1 *");
+    assert_false(devicemgr_drivers_sought(w->mgr));
+}
+
+/* The kubelet uses it again: later, without a line each time. */
+static void what_fails_there_is_told_again(void **state)
+{
+    struct world *w = *state;
+
+    c1_owed_and_moved(w);
+    driver_connected(w, 9);
+    for (uint64_t pause_ms = OWED_RETRY_MS_MIN; pause_ms < 60000; pause_ms *= 2) {
+        expect(w, "settle c1 (ns/c1) at 9 *");
+        claim_failed(w, 14, "the kubelet uses it");
+        expect_nothing(w);
+        pass(w, pause_ms);
+    }
+    assert_int_equal(logged(w, "the kubelet uses it"), 1);
+    expect(w, "settle c1 (ns/c1) at 9 *");
+    driver_lost(w, 9, "closed"); /* and again, at once, when it is back */
+    driver_connected(w, 9);
+    expect(w, "settle c1 (ns/c1) at 9 *");
+    driver_deregister(w, 9);
+    driver_register(w, 2, DRIVER, "/x/2.sock"); /* here: the kubelet asks through us */
+    expect(w, "driver 2 registered");
+    expect_stored(w, "commit driver " DRIVER);
+    driver_connected(w, 2);
+    expect(w, "unprepare c1 (ns/c1) at 2 *");
+}
+
+#define CLAIMS_TEST(name) cmocka_unit_test_setup_teardown(name, claims_setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CLAIMS_TEST(that_it_has_is_known_until_it_is_back),
+        CLAIMS_TEST(it_comes_back_with_the_same_endpoint),
+        CLAIMS_TEST(what_the_kubelet_knows_of_is_let_go_of),
+        CLAIMS_TEST(but_not_while_a_container_runs_with_it),
+        CLAIMS_TEST(nor_while_the_list_shows_one),
+        CLAIMS_TEST(at_a_start_too),
+        CLAIMS_TEST(what_waits_for_it_is_asked_there),
+        CLAIMS_TEST(it_is_told_there_what_it_is_owed),
+        CLAIMS_TEST(what_fails_there_is_told_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
