@@ -41,7 +41,7 @@ static void on_each(void *user, const struct devicemgr_driver *is)
     struct look *look = user;
     uint64_t due_ms = is->away_ms + look->wipes->config->dra.wipe_after_ms;
 
-    if (is->connected || is->wiped)
+    if (is->connected || is->wiped || is->moved)
         return;
     if (look->now_ms >= due_ms || standing_find(&look->wipes->ordered, is->name))
         order(look->wipes, is->name);
@@ -52,7 +52,7 @@ static void on_each(void *user, const struct devicemgr_driver *is)
 static void on_taken_back(void *user, const struct standing_order *order)
 {
     (void)user;
-    log_info("DRA driver %s: is back, its ResourceSlices stay", order->name);
+    log_info("DRA driver %s: is back, or with the kubelet: its ResourceSlices stay", order->name);
 }
 
 static void on_look(uv_timer_t *timer)

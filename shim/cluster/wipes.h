@@ -4,14 +4,11 @@
  * which does not notice while the bridge stands in the driver's place.
  *
  * A driver that has been away for `dra.wipe_after` is wiped once, and then left alone until it has been there
- * again: one that was moved to the kubelet must not lose what it has published since. That is tried for
- * ever, unless the driver comes back before.
+ * again. One that has moved to the kubelet (devicemgr/dra.h) is not, since it must not lose what it publishes
+ * there. That is tried for ever, unless the driver comes back before.
  *
  * A daemon that is killed after that is done and before its checkpoint says so does it once more, `dra.wipe_after`
- * later. Of a driver that is away nothing is left then. One that has moved to the kubelet within that time loses
- * what it has published for a moment: a driver that publishes puts a slice that somebody has deleted
- * back some 30 s
- * later (staging/src/k8s.io/dynamic-resource-allocation/resourceslice).
+ * later: of a driver that is away nothing is left then.
  */
 #ifndef SHIM_CLUSTER_WIPES_H
 #define SHIM_CLUSTER_WIPES_H

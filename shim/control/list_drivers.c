@@ -47,7 +47,7 @@ static const char *slices_word(const struct list_from *from, const struct device
         return "";
     if (is->wiped)
         return "wiped";
-    return from->wipes ? "due" : "kept";
+    return from->wipes && !is->moved ? "due" : "kept";
 }
 
 static const char *kubelet_word(const struct list_from *from, const char *driver)
@@ -94,6 +94,7 @@ static bool on_driver(void *user, const struct devicemgr_driver_row *is)
     row->prepared = is->prepared;
     row->owed = is->owed;
     row->waits = is->waits;
+    row->moved = is->moved;
     row->kubelet = list_text(list, kubelet_word(drivers->from, is->name));
     count_health(drivers->from, row);
     list_add(list, row, (void ***)&response->rows, &response->n_rows);

@@ -9,10 +9,13 @@
 
 #include "cri-proto/methods.h"
 #include "devicemgr/dra.h"
+#include "devicemgr/things/codes.h"
 #include "shim/boot_clock.h"
 #include "shim/core/host_state.h"
 #include "shim/dra/driver_client.h"
+#include "shim/dra/kubelet_claims.h"
 #include "shim/must.h"
+#include "shim/registry/elsewhere.h"
 #include "shim/registry/registry.h"
 #include "shim/stopping.h"
 
@@ -31,9 +34,19 @@ struct instance {
 struct drivers {
     struct host *host;
     struct registry *registry;
+    struct elsewhere *elsewhere;
     struct driver_clients *clients;
     struct instance *instances;
+    unsigned settling; /* how many are looked up in the kubelet's books */
+    bool stops;
     struct stopping stopping;
+};
+
+/* One that is. */
+struct settling {
+    struct drivers *drivers;
+    uint64_t instance, call, timeout_ms;
+    char *pod_namespace, *name, *uid;
 };
 
 static struct devicemgr *core_of(const struct drivers *drivers)
@@ -81,6 +94,19 @@ static void refuse_services(struct drivers *drivers, uint64_t registration, cons
     registry_refuse(drivers->registry, registration, words);
 }
 
+static struct instance *add(struct drivers *drivers, uint64_t number, const char *name,
+                            const char *endpoint, enum driver_service service)
+{
+    struct instance *instance = must(calloc(1, sizeof *instance));
+
+    instance->number = number;
+    instance->name = must(strdup(name));
+    instance->endpoint = must(strdup(endpoint));
+    instance->service = service;
+    HASH_ADD(hh, drivers->instances, number, sizeof instance->number, instance);
+    return instance;
+}
+
 static void on_driver(void *user, uint64_t registration, const char *name, const char *endpoint,
                       const char *const *services, size_t services_len)
 {
@@ -95,13 +121,8 @@ static void on_driver(void *user, uint64_t registration, const char *name, const
         refuse_services(drivers, registration, name, endpoint, wrong);
         return;
     }
-    instance = must(calloc(1, sizeof *instance));
-    instance->number = registration;
-    instance->name = must(strdup(name));
-    instance->endpoint = must(strdup(endpoint));
-    instance->service = service;
+    instance = add(drivers, registration, name, endpoint, service);
     instance->health = services_have_health(services, services_len);
-    HASH_ADD(hh, drivers->instances, number, sizeof instance->number, instance);
     devicemgr_driver_register(core_of(drivers), boot_now_ms(), registration, &is);
     host_kick(drivers->host);
 }
@@ -134,6 +155,51 @@ static void on_gone(void *user, uint64_t registration)
 
 static const struct registry_ops REGISTRY_OPS = {
     .driver = on_driver, .plugin = on_plugin, .gone = on_gone};
+
+/* ---- with the kubelet itself ---- */
+
+static void on_elsewhere(void *user, uint64_t number, const char *name, const char *endpoint,
+                         const char *const *services, size_t services_len, uid_t uid)
+{
+    const struct devicemgr_driver_instance is = {
+        .name = name, .endpoint = endpoint, .services = services, .services_len = services_len};
+    struct drivers *drivers = user;
+    char wrong[SERVICES_WORDS_BYTES_MAX];
+    enum driver_service service;
+
+    if (!services_choose(services, services_len, &service, wrong) ||
+        !devicemgr_driver_moved(core_of(drivers), boot_now_ms(), number, &is))
+        return;
+    add(drivers, number, name, endpoint, service);
+    driver_clients_open(
+        drivers->clients, number,
+        &(struct driver_instance){.endpoint = endpoint, .uid = uid, .service = service});
+    host_kick(drivers->host);
+}
+
+static void on_elsewhere_gone(void *user, uint64_t number)
+{
+    struct drivers *drivers = user;
+    struct instance *instance = find(drivers, number);
+
+    if (!instance)
+        return; /* it was nobody's that we know */
+    driver_clients_close(drivers->clients, number);
+    forget(drivers, instance);
+    devicemgr_driver_deregister(core_of(drivers), boot_now_ms(), number);
+    host_kick(drivers->host);
+}
+
+static const struct elsewhere_ops ELSEWHERE_OPS = {.driver = on_elsewhere,
+                                                   .gone = on_elsewhere_gone};
+
+void drivers_look(struct drivers *drivers)
+{
+    if (!drivers->stops)
+        elsewhere_ask(drivers->elsewhere, devicemgr_drivers_sought(core_of(drivers)));
+}
+
+/* ---- what the core answers ---- */
 
 void drivers_registered(struct drivers *drivers, uint64_t number, int code, const char *message)
 {
@@ -236,6 +302,66 @@ void drivers_unprepare(struct drivers *drivers, uint64_t instance, uint64_t call
     driver_clients_unprepare(drivers->clients, instance, call, &is, timeout_ms);
 }
 
+static void settling_free(struct settling *settling)
+{
+    free(settling->pod_namespace);
+    free(settling->name);
+    free(settling->uid);
+    free(settling);
+}
+
+static void settle(const struct settling *settling, int found)
+{
+    struct drivers *drivers = settling->drivers;
+    const struct driver_claim is = {
+        .pod_namespace = settling->pod_namespace, .name = settling->name, .uid = settling->uid};
+    char words[128];
+
+    if (found == 0) {
+        driver_clients_unprepare(drivers->clients, settling->instance, settling->call, &is,
+                                 settling->timeout_ms);
+        return;
+    }
+    if (found < 0)
+        snprintf(words, sizeof words, "it is not known whether the kubelet uses it: %s",
+                 strerror(-found));
+    else
+        snprintf(words, sizeof words, "the kubelet uses it, and has not unprepared it yet");
+    devicemgr_claim_answered(core_of(drivers), boot_now_ms(), settling->call, CODE_UNAVAILABLE,
+                             words, NULL, 0);
+    host_kick(drivers->host);
+}
+
+static void on_looked_up(void *user, int found)
+{
+    struct settling *settling = user;
+    struct drivers *drivers = settling->drivers;
+
+    drivers->settling--;
+    if (!drivers->stops)
+        settle(settling, found);
+    settling_free(settling);
+    if (drivers->stops)
+        stopping_part(&drivers->stopping);
+}
+
+void drivers_settle(struct drivers *drivers, uint64_t instance, uint64_t call,
+                    const struct devicemgr_claim *claim, uint64_t timeout_ms)
+{
+    struct settling *settling = must(calloc(1, sizeof *settling));
+
+    *settling = (struct settling){.drivers = drivers,
+                                  .instance = instance,
+                                  .call = call,
+                                  .timeout_ms = timeout_ms,
+                                  .pod_namespace = must(strdup(claim->pod_namespace)),
+                                  .name = must(strdup(claim->name)),
+                                  .uid = must(strdup(claim->uid))};
+    drivers->settling++;
+    kubelet_claims_ask(drivers->host->loop, drivers->host->config->dra.kubelet_registry_dir,
+                       claim->uid, on_looked_up, settling);
+}
+
 void drivers_call_cancel(struct drivers *drivers, uint64_t call)
 {
     driver_clients_cancel(drivers->clients, call);
@@ -252,6 +378,8 @@ struct drivers *drivers_start(struct host *host)
     drivers->clients = driver_clients_new(host->loop, &CLIENTS_OPS, drivers);
     drivers->registry = registry_start(host->loop, config->registry_dir,
                                        config->kubelet_registry_dir, &REGISTRY_OPS, drivers);
+    drivers->elsewhere =
+        elsewhere_start(host->loop, config->kubelet_registry_dir, &ELSEWHERE_OPS, drivers);
     return drivers;
 }
 
@@ -269,7 +397,9 @@ static void drivers_free(void *thing)
 
 void drivers_stop(struct drivers *drivers, void (*done)(void *user), void *user)
 {
-    drivers->stopping = (struct stopping){2, drivers_free, drivers, done, user};
+    drivers->stops = true;
+    drivers->stopping = (struct stopping){3 + drivers->settling, drivers_free, drivers, done, user};
+    elsewhere_stop(drivers->elsewhere, stopping_part, &drivers->stopping);
     registry_stop(drivers->registry, stopping_part, &drivers->stopping);
     driver_clients_stop(drivers->clients, stopping_part, &drivers->stopping);
 }

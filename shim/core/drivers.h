@@ -1,7 +1,8 @@
 /*
  * What registers by a socket (registry/registry.h), told to the core, and what the core asks of DRA
  * drivers: an instance of a driver is a registration, by the same number, and has a connection
- * (dra/driver_client.h) from when the core has taken it until its socket goes.
+ * (dra/driver_client.h) from when the core has taken it until its socket goes. While the core wants to know,
+ * so is a driver that has registered with the kubelet itself (registry/elsewhere.h).
  */
 #ifndef SHIM_CORE_DRIVERS_H
 #define SHIM_CORE_DRIVERS_H
@@ -34,7 +35,12 @@ void drivers_prepare(struct drivers *drivers, uint64_t instance, uint64_t call,
                      const struct devicemgr_claim *claim, uint64_t timeout_ms);
 void drivers_unprepare(struct drivers *drivers, uint64_t instance, uint64_t call,
                        const struct devicemgr_claim *claim, uint64_t timeout_ms);
+void drivers_settle(struct drivers *drivers, uint64_t instance, uint64_t call,
+                    const struct devicemgr_claim *claim, uint64_t timeout_ms);
 void drivers_call_cancel(struct drivers *drivers, uint64_t call);
+
+/* Something of the core's may have changed. */
+void drivers_look(struct drivers *drivers);
 
 /* Frees it, then runs `done` from the loop. The core is told nothing any more. */
 void drivers_stop(struct drivers *drivers, void (*done)(void *user), void *user);

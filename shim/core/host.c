@@ -40,6 +40,8 @@ void host_kick(struct host *host)
         !devicemgr_registrations_unstored(host->core))
         registered_mark_clear(&host->registered_mark);
     set_timer(host);
+    if (host->drivers)
+        drivers_look(host->drivers);
     if (host->ops->kicked)
         host->ops->kicked(host->user);
 }

@@ -98,6 +98,14 @@ static void port_driver_unprepare(void *user, uint64_t instance, uint64_t call,
     drivers_unprepare(host->drivers, instance, call, claim, timeout_ms);
 }
 
+static void port_driver_settle(void *user, uint64_t instance, uint64_t call,
+                               const struct devicemgr_claim *claim, uint64_t timeout_ms)
+{
+    struct host *host = user;
+
+    drivers_settle(host->drivers, instance, call, claim, timeout_ms);
+}
+
 static void port_claim_look(void *user, const struct devicemgr_claim *claim)
 {
     struct host *host = user;
@@ -245,6 +253,7 @@ const struct devicemgr_ports PORTS = {
     .driver_registered = port_driver_registered,
     .driver_prepare = port_driver_prepare,
     .driver_unprepare = port_driver_unprepare,
+    .driver_settle = port_driver_settle,
     .claim_look = port_claim_look,
     .claim_done = port_claim_done,
     .commit = port_commit,

@@ -30,12 +30,14 @@ static const char *state_of(const Control__V1__Driver *row)
 {
     if (row->connected)
         return "connected";
+    if (row->moved)
+        return "moved";
     return row->n_endpoints > 0 ? "away" : "gone";
 }
 
 static enum table_color color_of(const Control__V1__Driver *row)
 {
-    if (!row->connected)
+    if (!row->connected && !row->moved)
         return TABLE_BAD;
     return row->owed > 0 || row->unhealthy > 0 ? TABLE_WARNING : TABLE_PLAIN;
 }

@@ -2,6 +2,7 @@
 add_library(shim_dra STATIC
     ${CMAKE_CURRENT_LIST_DIR}/answer.c
     ${CMAKE_CURRENT_LIST_DIR}/driver_client.c
+    ${CMAKE_CURRENT_LIST_DIR}/kubelet_claims.c
     ${CMAKE_CURRENT_LIST_DIR}/services.c)
 target_link_libraries(shim_dra
     PUBLIC PkgConfig::LIBUV cri_proto

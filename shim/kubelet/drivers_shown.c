@@ -57,6 +57,8 @@ struct looking {
 static uint64_t masked_until_ms(const struct drivers_shown *shown,
                                 const struct devicemgr_driver *driver)
 {
+    if (driver->moved)
+        return 0;
     return driver->connected || shown->away_too ? UINT64_MAX : driver->away_ms + shown->mask_ms;
 }
 
@@ -101,6 +103,7 @@ static void add(void *user, const struct devicemgr_driver *driver)
     out->services = (char **)(uintptr_t)driver->services;
     out->n_services = driver->services_len;
     out->serves = serves(filling->shown, driver);
+    out->moved = driver->moved;
     if (out->serves && masked_until_ms(filling->shown, driver) < filling->shown->next_ms)
         filling->shown->next_ms = masked_until_ms(filling->shown, driver);
     message->drivers =

@@ -3,7 +3,8 @@
  *
  * A driver that is away is the kubelet's as if it served, for `dra.mask`: one that is only restarted is
  * back by then, and what the kubelet asks meanwhile waits for it. A kubelet that sees a driver go
- * refuses its pods, and tries again after 60 to 90 s (pkg/kubelet/cm/dra/manager.go).
+ * refuses its pods, and tries again after 60 to 90 s (pkg/kubelet/cm/dra/manager.go). One that has moved to
+ * the kubelet (devicemgr/dra.h) is not: the kubelet would take us for another instance of it.
  */
 #ifndef SHIM_KUBELET_DRIVERS_SHOWN_H
 #define SHIM_KUBELET_DRIVERS_SHOWN_H

@@ -1,7 +1,6 @@
 #include "shim/registry/handshake.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,7 +73,7 @@ static uint64_t longer(uint64_t pause_ms, uint64_t least_ms)
 /* Said once, until it is something else. */
 static void tell(struct handshake *h, const char *words)
 {
-    if (h->told && strcmp(h->told, words) == 0)
+    if (h->ops->quiet || (h->told && strcmp(h->told, words) == 0))
         return;
     log_warning("registration socket %s: %s; trying again", h->path, words);
     free(h->told);

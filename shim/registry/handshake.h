@@ -18,6 +18,7 @@
 #ifndef SHIM_REGISTRY_HANDSHAKE_H
 #define SHIM_REGISTRY_HANDSHAKE_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include <uv.h>
@@ -42,6 +43,8 @@ struct handshake_ops {
     void (*asked)(void *user, const Pluginregistration__PluginInfo *info, uid_t uid);
     /* The answer was that it is registered, and it did not take that: it is not any more. */
     void (*refused)(void *user);
+    /* What goes wrong is for whoever it registers with to tell. */
+    bool quiet;
 };
 
 /* `path` is for the log; it and `file` (O_PATH, of the socket), `ops` and `user` are borrowed until

@@ -22,8 +22,10 @@
 #ifndef SHIM_REGISTRY_KUBELET_LINK_H
 #define SHIM_REGISTRY_KUBELET_LINK_H
 
+#include "shim/kubelet_registry.h"
+
 /* In front of sixteen hexadecimal digits and ".sock". */
-#define KUBELET_LINK_PREFIX "cri-device-shim-"
+#define KUBELET_LINK_PREFIX KUBELET_REGISTRY_LINK
 
 /* Sees to it that `directory` has the link to the socket at `path`, of which `file` is open (O_PATH).
  * 1: it is made, 0: it was there; or a negative errno (-ENOENT: there is no such directory).

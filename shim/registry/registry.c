@@ -212,7 +212,10 @@ struct registry *registry_start(uv_loop_t *loop, const char *directory,
     boot_id_read(r->boot_id);
     if (*kubelet_directory)
         kubelet_link_clean(kubelet_directory, r->boot_id);
-    r->sockets = sockets_start(loop, directory, &SOCKETS_OPS, r);
+    r->sockets = sockets_start(
+        loop,
+        &(struct sockets_place){.directory = directory, .setting = "registry_dir", .is_ours = true},
+        &SOCKETS_OPS, r);
     return r;
 }
 

@@ -1,5 +1,6 @@
 # shim_registry: the plugin watcher.
 add_library(shim_registry STATIC
+    ${CMAKE_CURRENT_LIST_DIR}/elsewhere.c
     ${CMAKE_CURRENT_LIST_DIR}/handshake.c
     ${CMAKE_CURRENT_LIST_DIR}/info.c
     ${CMAKE_CURRENT_LIST_DIR}/kubelet_link.c

@@ -7,6 +7,8 @@
  *   info.h          what a plugin may say of itself
  *   kubelet_link.h  those that are none of ours
  *
+ * Beside it elsewhere.h looks for drivers that register with the kubelet itself.
+ *
  * DRA drivers ("DRAPlugin") and device plugins ("DevicePlugin") are its owner's. All others, such as
  * CSI's registrars, which use the same directory, are passed on to the kubelet, so that a pod whose
  * mount of it is redirected loses nothing. It judges nothing but what is malformed.

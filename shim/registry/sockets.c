@@ -45,7 +45,7 @@ struct dotted {
 
 struct sockets {
     uv_loop_t *loop;
-    const char *directory;
+    struct sockets_place place;
     const struct sockets_ops *ops;
     void *user;
     struct watch watch;
@@ -238,17 +238,17 @@ static void tell_came(struct sockets *s)
 static void tell_trouble(struct sockets *s, int error)
 {
     if (error && error != s->error)
-        log_error("registry_dir = \"%s\": %s; trying again until it works", s->directory,
-                  strerror(-error));
+        log_error("%s = \"%s\": %s; trying again until it works", s->place.setting,
+                  s->place.directory, strerror(-error));
     else if (!error && s->error)
-        log_info("registry_dir = \"%s\": works now", s->directory);
+        log_info("%s = \"%s\": works now", s->place.setting, s->place.directory);
     if (error && !s->error)
         s->failing_ms = boot_now_ms();
     s->error = error;
     if (s->too_many && !s->told_many)
-        log_warning("registry_dir = \"%s\": more than %d sockets, %d names, or %d directories of "
+        log_warning("%s = \"%s\": more than %d sockets, %d names, or %d directories of "
                     "at most %d levels; the rest is left out",
-                    s->directory, REGISTRY_SOCKETS_MAX, REGISTRY_NAMES_MAX,
+                    s->place.setting, s->place.directory, REGISTRY_SOCKETS_MAX, REGISTRY_NAMES_MAX,
                     REGISTRY_DIRECTORIES_MAX, REGISTRY_DEPTH_MAX);
     s->told_many = s->too_many;
 }
@@ -257,15 +257,20 @@ static void on_look(uv_timer_t *timer)
 {
     struct sockets *s = timer->data;
     uint64_t began_ns = uv_hrtime(), took_ms;
-    int error;
+    int error = 0;
 
     s->look++;
     s->directories = s->names = 0;
     s->too_many = false;
     s->unwatched = !watch_runs(&s->watch);
-    error = directory_make(s->directory, DIRECTORY_MODE);
+    if (s->place.is_ours)
+        error = directory_make(s->place.directory, DIRECTORY_MODE);
     if (!error)
-        error = look_into(s, s->directory, 0);
+        error = look_into(s, s->place.directory, 0);
+    if (error == -ENOENT && !s->place.is_ours) {
+        s->unwatched = true;
+        error = 0;
+    }
     tell_trouble(s, error);
     tell_went(s);
     tell_came(s);
@@ -291,21 +296,21 @@ static void on_changed(void *user, bool overflow)
 
 static const struct watch_ops WATCH_OPS = {.changed = on_changed};
 
-struct sockets *sockets_start(uv_loop_t *loop, const char *directory, const struct sockets_ops *ops,
-                              void *user)
+struct sockets *sockets_start(uv_loop_t *loop, const struct sockets_place *place,
+                              const struct sockets_ops *ops, void *user)
 {
     struct sockets *s = must(calloc(1, sizeof *s));
     int err;
 
     s->loop = loop;
-    s->directory = directory;
+    s->place = *place;
     s->ops = ops;
     s->user = user;
     SLIST_INIT(&s->dotted);
     err = watch_init(&s->watch, loop, &WATCH_OPS, s);
     if (err < 0)
-        log_warning("registry_dir = \"%s\": it cannot be watched (%s); it is looked at every %d ms",
-                    directory, strerror(-err), SOCKETS_LOOK_MS);
+        log_warning("%s = \"%s\": it cannot be watched (%s); it is looked at every %d ms",
+                    place->setting, place->directory, strerror(-err), SOCKETS_LOOK_MS);
     uv_timer_init(loop, &s->timer);
     s->timer.data = s;
     uv_timer_start(&s->timer, on_look, 0, 0);

@@ -17,6 +17,7 @@
 #ifndef SHIM_REGISTRY_SOCKETS_H
 #define SHIM_REGISTRY_SOCKETS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <uv.h>
@@ -27,6 +28,14 @@
 
 struct sockets;
 
+/* Strings are borrowed until the end. */
+struct sockets_place {
+    const char *directory; /* absolute */
+    const char *setting;   /* its name, for the log */
+    bool
+        is_ours; /* it is made (0755) whenever it is not there; of another's nothing stands there then */
+};
+
 struct sockets_ops {
     /* A socket stands at `path`, which is absolute. `file` (O_PATH) is what stands there; both are
      * borrowed until went(). Returns what went() is to be told, not NULL. */
@@ -36,10 +45,10 @@ struct sockets_ops {
     void (*went)(void *user, void *socket);
 };
 
-/* Makes `directory` (0755, absolute, borrowed) whenever it is not there. Looks for the first time
- * from the loop. `ops` and `user` are borrowed until the end. */
-struct sockets *sockets_start(uv_loop_t *loop, const char *directory, const struct sockets_ops *ops,
-                              void *user);
+/* `place` is copied. Looks for the first time from the loop. `ops` and `user` are borrowed until the
+ * end. */
+struct sockets *sockets_start(uv_loop_t *loop, const struct sockets_place *place,
+                              const struct sockets_ops *ops, void *user);
 
 /* Why the directory cannot be looked at, and since when (boot_now_ms()); NULL: it can. */
 const char *sockets_trouble(const struct sockets *sockets, uint64_t *since_ms);

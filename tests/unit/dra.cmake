@@ -1,5 +1,6 @@
 unit_test(test_dra_services test_dra_services.c shim_dra)
 unit_test(test_dra_answer test_dra_answer.c shim_dra)
+unit_test(test_kubelet_claims test_kubelet_claims.c shim_dra test_rpc_fixture)
 
 add_library(test_driver_fixture STATIC test_driver_fixture.c)
 target_link_libraries(test_driver_fixture PUBLIC test_rpc_fixture cri_proto PRIVATE shim_warnings)

@@ -7,3 +7,4 @@ target_link_libraries(test_registering PUBLIC test_rpc_fixture cri_proto PRIVATE
 
 unit_test(test_handshake test_handshake.c shim_registry test_registering)
 unit_test(test_registry test_registry.c shim_registry test_registering)
+unit_test(test_elsewhere test_elsewhere.c shim_registry test_registering)

@@ -130,7 +130,8 @@ static void prepare(struct fixture *f, void **state)
 
 static void begin(struct fixture *f)
 {
-    f->sockets = sockets_start(&f->world->loop, f->directory, &OPS, f);
+    f->sockets = sockets_start(
+        &f->world->loop, &(struct sockets_place){f->directory, "registry_dir", true}, &OPS, f);
     assert_string_equal(f->events, "");
 }
 

@@ -320,6 +320,11 @@ bool stand_in_is_registered(const struct stand_in *stand_in)
     return kept_server_is_connected(stand_in->endpoint);
 }
 
+bool stand_in_is_idle(const struct stand_in *stand_in)
+{
+    return LIST_EMPTY(&stand_in->calls.list);
+}
+
 const char *stand_in_name(const struct stand_in *stand_in)
 {
     return stand_in->name;

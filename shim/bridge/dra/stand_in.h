@@ -19,9 +19,10 @@
 #include "shim/bridge/feed_client.h"
 #include "shim/fd_store.h"
 #include "shim/health_words.h"
+#include "shim/kubelet_registry.h"
 
 /* What names of registrations begin with: those of processes before that nobody serves are removed. */
-#define STAND_IN_PREFIX "dra-cri-device-shim-"
+#define STAND_IN_PREFIX KUBELET_REGISTRY_STAND_IN
 
 struct stand_in;
 
@@ -46,6 +47,8 @@ void stand_in_free(struct stand_in *stand_in);
 
 /* Whether the kubelet has registered it: it has a connection to the endpoint. */
 bool stand_in_is_registered(const struct stand_in *stand_in);
+/* Whether no call of the kubelet's is under way. */
+bool stand_in_is_idle(const struct stand_in *stand_in);
 const char *stand_in_name(const struct stand_in *stand_in);
 bool stand_in_has_services(const struct stand_in *stand_in, char *const *services,
                            size_t services_len);

@@ -24,6 +24,8 @@ struct stand_ins {
     /* Serves, or did as this daemon had it. */
     bool confirmed[STAND_INS_MAX];
     bool registered[STAND_INS_MAX]; /* by the kubelet, when it was looked last */
+    uint64_t
+        moved_ms[STAND_INS_MAX]; /* to the kubelet itself: since when, the loop's time; 0: not */
     size_t len;
     struct rpc_call *watch;
     struct health_watch health;
@@ -54,6 +56,7 @@ static void withdraw(struct stand_ins *stand_ins, size_t i, const char *why)
     stand_ins->shown[i] = stand_ins->shown[stand_ins->len];
     stand_ins->confirmed[i] = stand_ins->confirmed[stand_ins->len];
     stand_ins->registered[i] = stand_ins->registered[stand_ins->len];
+    stand_ins->moved_ms[i] = stand_ins->moved_ms[stand_ins->len];
 }
 
 /* Of one that is gone: what it said does not count for the one that comes. */
@@ -84,6 +87,7 @@ static void show(struct stand_ins *stand_ins, const Bridge__V1__Driver *message)
         log_info("driver %s: shown to the kubelet", message->name);
     }
     stand_ins->confirmed[i] = true;
+    stand_ins->moved_ms[i] = 0;
 }
 
 static const Bridge__V1__Driver *find_message(const Bridge__V1__WatchDriversResponse *message,
@@ -96,6 +100,33 @@ static const Bridge__V1__Driver *find_message(const Bridge__V1__WatchDriversResp
     return NULL;
 }
 
+/* Not for ever: a kubelet that has just started may ask us on. */
+static bool has_answered(const struct stand_ins *stand_ins, size_t i)
+{
+    return stand_in_is_idle(stand_ins->shown[i]) ||
+           uv_now(stand_ins->world.loop) - stand_ins->moved_ms[i] >= CLAIMS_TIMEOUT_MS;
+}
+
+static void withdraw_moved(struct stand_ins *stand_ins)
+{
+    for (size_t i = stand_ins->len; i-- > 0;) {
+        if (!stand_ins->moved_ms[i] || !has_answered(stand_ins, i))
+            continue;
+        forget_health(stand_ins, i);
+        withdraw(stand_ins, i, "it has registered there itself");
+    }
+}
+
+static void note_moved(struct stand_ins *stand_ins, const Bridge__V1__WatchDriversResponse *message)
+{
+    for (size_t i = 0; i < stand_ins->len; i++) {
+        const Bridge__V1__Driver *found = find_message(message, stand_in_name(stand_ins->shown[i]));
+
+        if (found && found->moved && !stand_ins->moved_ms[i])
+            stand_ins->moved_ms[i] = uv_now(stand_ins->world.loop);
+    }
+}
+
 /* What was said to serve, and does not any more. One of which this daemon has never said it may just be
  * coming. */
 static void withdraw_gone(struct stand_ins *stand_ins,
@@ -104,7 +135,7 @@ static void withdraw_gone(struct stand_ins *stand_ins,
     for (size_t i = stand_ins->len; i-- > 0;) {
         const Bridge__V1__Driver *found = find_message(message, stand_in_name(stand_ins->shown[i]));
 
-        if (stand_ins->confirmed[i] && !(found && found->serves)) {
+        if (stand_ins->confirmed[i] && !(found && (found->serves || found->moved))) {
             forget_health(stand_ins, i);
             withdraw(stand_ins, i, "it does not serve any more");
         }
@@ -173,11 +204,13 @@ static void on_message(struct rpc_call *call, const ProtobufCMessage *message, v
 
     (void)call;
     withdraw_gone(stand_ins, response);
+    note_moved(stand_ins, response);
+    withdraw_moved(stand_ins);
     for (size_t i = 0; i < response->n_drivers; i++) {
         if (response->drivers[i]->serves)
             show(stand_ins, response->drivers[i]);
         else
-            awaited = true;
+            awaited = awaited || !response->drivers[i]->moved;
     }
     stand_ins->heard = true;
     if (!awaited)
@@ -278,6 +311,7 @@ static void on_timer(uv_timer_t *timer)
         withdraw_unconfirmed(stand_ins);
         tell(stand_ins);
     }
+    withdraw_moved(stand_ins);
     for (size_t i = 0; i < stand_ins->len; i++)
         stand_in_look(stand_ins->shown[i]);
     look_whether_registered(stand_ins);

@@ -3,6 +3,9 @@
  *
  * A daemon that has just started does not know yet which of them serve. One that was shown is shown
  * on until it says so, or until STAND_INS_SETTLE_MS are over; while there is no daemon all are.
+ *
+ * One that has registered with the kubelet itself is withdrawn once it has answered what it was asked: the
+ * kubelet tries what failed again only after more than a minute.
  */
 #ifndef SHIM_BRIDGE_DRA_STAND_INS_H
 #define SHIM_BRIDGE_DRA_STAND_INS_H

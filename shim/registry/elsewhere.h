@@ -1,0 +1,44 @@
+/*
+ * DRA drivers that register with the kubelet itself: whose sockets stand in its plugins_registry beside
+ * ours, and who they say that they are.
+ *
+ * They are asked only while that is to be known (elsewhere_ask()), each once, with GetInfo and nothing else:
+ * a registrar may take that for the kubelet's look at it. What does not answer is asked again, as what
+ * registers here is (handshake.h).
+ */
+#ifndef SHIM_REGISTRY_ELSEWHERE_H
+#define SHIM_REGISTRY_ELSEWHERE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <uv.h>
+
+/* In every number of a driver here, with REGISTRY_NUMBER_BIT (registry.h), and in no number there. */
+#define ELSEWHERE_NUMBER_BIT (UINT64_C(1) << 62)
+
+struct elsewhere;
+
+/* From the loop; strings are borrowed until return. */
+struct elsewhere_ops {
+    /* This driver is there, as info.h has it; `uid` serves its registration's socket. */
+    void (*driver)(void *user, uint64_t number, const char *name, const char *endpoint,
+                   const char *const *services, size_t services_len, uid_t uid);
+    /* Its socket has gone or was replaced; or nobody asks any more. */
+    void (*gone)(void *user, uint64_t number);
+};
+
+/* `directory` is the kubelet's, which makes it; "": none is. It, `ops` and `user` are borrowed until the
+ * end. Nobody is asked yet. */
+struct elsewhere *elsewhere_start(uv_loop_t *loop, const char *directory,
+                                  const struct elsewhere_ops *ops, void *user);
+
+/* Whether they are to be asked, from the loop's next turn on. Each time that it is so anew, all are. */
+void elsewhere_ask(struct elsewhere *elsewhere, bool ask);
+
+/* No callback comes any more. Frees it, then runs `done` from the loop. */
+void elsewhere_stop(struct elsewhere *elsewhere, void (*done)(void *user), void *user);
+
+#endif

@@ -1,0 +1,197 @@
+"""A driver that was ours and registers with the kubelet itself: it is the kubelet's from then on, and we are out of
+the way. All while it is shown as ours, by a mask that lasts, or by an agent."""
+
+import json
+import os
+import signal
+import socket
+
+import pytest
+
+from ctl import ctl_json
+from dra_driver import Driver, Registrar
+from kubelet_drivers import claim
+from protos import dra as dra_messages
+from waiting import wait_until
+
+GPU, NIC = "gpu.example.com", "nic.example.com"
+NODE = "node-1"
+
+
+@pytest.fixture
+def dra():
+    """Of the shim's settings."""
+    return {"mask": "1h"}
+
+
+@pytest.fixture
+def with_agent():
+    """Whether its settings have one."""
+    return False
+
+
+@pytest.fixture
+def shim(runtime, directory, make_shim, dra, with_agent):
+    cluster = {"enabled": True, "socket": str(directory / "run" / "agent.sock")} if with_agent else {}
+    return make_shim(dra=dra, cluster=cluster)
+
+
+@pytest.fixture
+def make_direct(kubelet, directory, closing):
+    """make_direct(ours): the same driver, with what it has prepared, of which nothing is started yet."""
+    def make(ours, **settings):
+        one = closing(Driver(kubelet.registry, directory / "plugins", ours.name, **settings))
+        one.prepared = ours.prepared
+        return one
+
+    return make
+
+
+def wait_only(kubelet, driver):
+    """The kubelet has this instance of the driver, and no other."""
+    wait_until(lambda: [one.endpoint for one in kubelet.instances if one.name == driver.name] == [str(driver.endpoint)],
+               f"{driver.name} is the kubelet's alone")
+    kubelet.wait_registered(driver.name)
+
+
+def publish(server, *drivers):
+    """A device of this node for each."""
+    for driver in drivers:
+        server.put("resourceslices", {"metadata": {"name": f"{NODE}-{driver}"}, "spec": {
+            "driver": driver, "nodeName": NODE, "pool": {"name": NODE, "generation": 1}, "devices": [{"name": "dev-0"}]}})
+
+
+def row(shim, driver=GPU):
+    (one,) = ctl_json(shim, "drivers", driver)["items"]
+    return one
+
+
+def test_it_is_the_kubelet_s_alone(shim, bridge, kubelet, make_driver, make_direct):
+    """Over restarts of the kubelet, whose choice between two instances would be by chance, and of ours."""
+    ours = make_driver()
+    kubelet.wait_registered(GPU)
+    kubelet.prepare(GPU, [claim("c-1")])
+    ours.stop()
+    direct = make_direct(ours)
+    direct.start()
+    wait_only(kubelet, direct)
+    assert (row(shim)["state"], row(shim)["slices"], row(shim)["kubelet"]) == ("moved", "kept", None)
+    kubelet.stop()
+    shim.terminate()
+    bridge.kill()
+    shim.start()
+    bridge.start()
+    kubelet.start()
+    make_driver(NIC)  # what is to be shown is
+    kubelet.wait_registered(NIC)
+    wait_only(kubelet, direct)
+    assert row(shim)["state"] == "moved"
+    assert not kubelet.unprepare(GPU, [claim("c-1")])["c-1"].error
+    assert direct.calls_of("NodeUnprepareResources") == ["c-1"] and direct.prepared == {}
+    assert ctl_json(shim, "claims")["items"] == []  # the kubelet's to unprepare
+
+
+def test_both_at_once_and_back(shim, bridge, kubelet, make_driver, make_direct):
+    """It is moved while both are there, as a rolling update does it: ours are withdrawn when the last of ours has gone,
+    and are there again when one is back."""
+    ours = make_driver()
+    kubelet.wait_registered(GPU)
+    direct = make_direct(ours, instance="direct")
+    direct.start()
+    direct.wait_registered()
+    assert len(kubelet.instances) == 2 and row(shim)["state"] == "connected"
+    ours.stop()
+    wait_only(kubelet, direct)
+    ours.start()
+    wait_until(lambda: len(kubelet.instances) == 2, "ours is shown again")
+    direct.stop()
+    instance = kubelet.wait_registered(GPU)
+    assert instance.endpoint != str(direct.endpoint)
+    assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices
+    assert ours.calls_of("NodePrepareResources") == ["c-1"] and row(shim)["state"] == "connected"
+
+
+def test_what_waits_is_asked_there(shim, bridge, kubelet, make_driver, make_direct):
+    """The kubelet tries what failed again only after more than a minute."""
+    ours = make_driver()
+    kubelet.wait_registered(GPU)
+    kubelet.prepare(GPU, [claim("c-1")])
+    ours.stop()
+    asked = [kubelet.begin(GPU, "NodePrepareResources", [claim("c-2")]),
+             kubelet.begin(GPU, "NodeUnprepareResources", [claim("c-1")])]
+    wait_until(lambda: row(shim)["claims"]["waits"] == 2, "both wait")
+    direct = make_direct(ours)
+    direct.start()
+    assert asked[0].result().claims["c-2"].devices and not asked[1].result().claims["c-1"].error
+    assert sorted(uid for _service, _method, uid in direct.calls) == ["c-1", "c-2"]
+    wait_only(kubelet, direct)
+    wait_until(lambda: ctl_json(shim, "claims")["items"] == [], "the kubelet has all of it")
+
+
+def test_a_socket_that_nobody_serves_says_nothing(shim, bridge, kubelet, make_driver, make_direct, closing):
+    """A driver that has died there has left it; and others are asked only while a driver is away."""
+    csi = closing(Registrar(kubelet.registry / "csi-reg.sock", "CSIPlugin", "csi.example.com"))
+    csi.start()
+    csi.wait_registered()
+    ours = make_driver()
+    kubelet.wait_registered(GPU)
+    assert kubelet.prepare(GPU, [claim("c-1")])["c-1"].devices and csi.asked == 1
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(kubelet.registry / f"{GPU}-reg.sock"))
+    ours.stop()
+    wait_until(lambda: csi.asked == 2, "who stands there is asked")
+    assert row(shim)["state"] == "gone"
+    asked = kubelet.begin(GPU, "NodeUnprepareResources", [claim("c-1")])
+    ours.start()
+    assert not asked.result().claims["c-1"].error and ours.prepared == {}
+
+
+# ---- with an agent ----
+
+@pytest.mark.parametrize("dra", [{"mask": "0s", "wipe_after": "1h"}])
+@pytest.mark.parametrize("with_agent", [True])
+def test_its_slices_are_its_own(shim, agent, bridge, kubelet, server, make_driver, make_direct):
+    """Those that it has published there are not wiped, as are those of one that is only away."""
+    publish(server, GPU, NIC)
+    ours, other = make_driver(), make_driver(NIC)
+    kubelet.wait_registered(GPU)
+    kubelet.wait_registered(NIC)
+    server.wait_watched("resourceslices")
+    direct = make_direct(ours)
+    ours.stop()
+    direct.start()
+    wait_only(kubelet, direct)
+    other.stop()
+    shim.dra["wipe_after"] = "1ms"
+    shim.config_path.write_text(shim.config_text())
+    os.kill(shim.pid, signal.SIGHUP)
+    shim.wait_log(f"DRA driver {NIC}: its ResourceSlices of this node are gone")
+    assert [name for _namespace, name in server.objects["resourceslices"]] == [f"{NODE}-{GPU}"]
+    assert len(server.asked("/apis/resource.k8s.io/v1/resourceslices", "DELETE")) == 1
+
+
+@pytest.mark.parametrize("dra", [{"mask": "0s", "wipe_after": "1h"}])
+@pytest.mark.parametrize("with_agent", [True])
+@pytest.mark.parametrize("used", [False, True], ids=["unused", "used"])
+def test_it_is_told_what_it_is_owed(shim, agent, bridge, kubelet, server, make_driver, make_direct, directory, used):
+    """The kubelet has let go of that; unless it has had it prepared again meanwhile, by its own books."""
+    books = directory / "dra_manager_state"
+    publish(server, GPU)
+    ours = make_driver()
+    ours.on_prepare = lambda one: [dra_messages.Device(pool_name=NODE, device_name="dev-0")]
+    kubelet.wait_registered(GPU)
+    server.wait_watched("resourceslices")
+    kubelet.prepare(GPU, [claim("c-1")])
+    ours.stop()
+    assert not kubelet.unprepare(GPU, [claim("c-1")])["c-1"].error and list(ours.prepared) == ["c-1"]
+    if used:
+        books.write_text(json.dumps({"Data": json.dumps({"ClaimInfoStateList": [{"ClaimUID": "c-1"}]}), "Checksum": 1}))
+    direct = make_direct(ours)
+    direct.start()
+    wait_only(kubelet, direct)
+    if used:
+        shim.wait_log("the kubelet uses it, and has not unprepared it yet")
+        assert direct.calls == [] and row(shim)["claims"]["owed"] == 1
+        books.unlink()
+    wait_until(lambda: direct.prepared == {} and row(shim)["claims"]["known"] == 0, "it is unprepared")
+    assert direct.calls_of("NodeUnprepareResources") == ["c-1"]

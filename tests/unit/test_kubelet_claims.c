@@ -1,0 +1,118 @@
+/* shim/dra/kubelet_claims.c on a real file system. */
+#include "tests/unit/test_rpc_fixture.h"
+#include "tests/unit/test_wait.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/dra/kubelet_claims.h"
+
+/* As the kubelet writes it: JSON within JSON. */
+#define FILE_OF(claims)                                                                            \
+    "{\"Data\":\"{\\\"kind\\\":\\\"DRACheckpoint\\\",\\\"ClaimInfoStateList\\\":[" claims          \
+    "]}\",\"Checksum\":1}"
+#define CLAIM_OF(uid)                                                                              \
+    "{\\\"ClaimUID\\\":\\\"" uid                                                                   \
+    "\\\",\\\"ClaimName\\\":\\\"gpu\\\",\\\"PodUIDs\\\":{\\\"p-1\\\":{}}}"
+
+struct answer {
+    bool came;
+    int found;
+};
+
+static void on_done(void *user, int found)
+{
+    struct answer *answer = user;
+
+    answer->came = true;
+    answer->found = found;
+}
+
+static int ask(struct world *world, const char *uid)
+{
+    struct answer answer = {0};
+    char registry[64];
+
+    snprintf(registry, sizeof registry, "%s/plugins_registry", world->dir);
+    kubelet_claims_ask(&world->loop, registry, uid, on_done, &answer);
+    assert_false(answer.came);
+    WAIT(world, answer.came);
+    return answer.found;
+}
+
+static const char *path_of(const struct world *world)
+{
+    static char path[64];
+
+    snprintf(path, sizeof path, "%s/dra_manager_state", world->dir);
+    return path;
+}
+
+static void write_file(const struct world *world, const char *text)
+{
+    FILE *file = fopen(path_of(world), "w");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void what_is_in_it_is_found(void **state)
+{
+    struct world *world = *state;
+
+    assert_int_equal(ask(world, "c-1"), 0); /* there is no file */
+    write_file(world, FILE_OF());
+    assert_int_equal(ask(world, "c-1"), 0);
+    write_file(world, FILE_OF(CLAIM_OF("c-12") "," CLAIM_OF("ac-1")));
+    assert_int_equal(ask(world, "c-1"), 0);
+    assert_int_equal(ask(world, "c-12"), 1);
+    assert_int_equal(ask(world, "ac-1"), 1);
+    write_file(world, FILE_OF(CLAIM_OF("c-12") "," CLAIM_OF("c-1")));
+    assert_int_equal(ask(world, "c-1"), 1);
+    assert_int_equal(ask(world, ""), 0);
+    unlink(path_of(world));
+}
+
+/* Of another form, one that ends in the midst of something. */
+static void whatever_its_form(void **state)
+{
+    struct world *world = *state;
+
+    write_file(world, "c-1");
+    assert_int_equal(ask(world, "c-1"), 1);
+    write_file(world, "{\"claims\": {\"c-1\": {}");
+    assert_int_equal(ask(world, "c-1"), 1);
+    write_file(world, "");
+    assert_int_equal(ask(world, "c-1"), 0);
+    unlink(path_of(world));
+}
+
+static void what_cannot_be_read_is_said(void **state)
+{
+    struct world *world = *state;
+
+    assert_int_equal(mkdir(path_of(world), 0700), 0);
+    assert_true(ask(world, "c-1") < 0);
+    assert_int_equal(rmdir(path_of(world)), 0);
+    assert_int_equal(mkfifo(path_of(world), 0600), 0);
+    assert_true(ask(world, "c-1") < 0); /* nor is it waited for */
+    assert_int_equal(unlink(path_of(world)), 0);
+    write_file(world, "");
+    assert_int_equal(truncate(path_of(world), KUBELET_CLAIMS_BYTES_MAX + 1), 0);
+    assert_int_equal(ask(world, "c-1"), -EFBIG);
+    assert_int_equal(unlink(path_of(world)), 0);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_in_it_is_found),
+        TEST(whatever_its_form),
+        TEST(what_cannot_be_read_is_said),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
