@@ -100,10 +100,12 @@ struct devicemgr_why_name {
  * borrowed until `each` returns. `pod` NULL: all that something waits for, that are owed, or that were
  * refused. Else it is a claim's uid, "namespace/name" or name, or a pod's: then those are meant that a
  * container of the pod was made with, that are among `theirs`, or that were made for the pod by its
- * name (pkg/controller/resourceclaim names them POD-CLAIM-...).
+ * name (pkg/controller/resourceclaim names them POD-CLAIM-...). With a `container` (NULL: any) not those that
+ * only others of the pod were made with; what none was made with yet is in the way of all.
  */
 void devicemgr_why_claims(const struct devicemgr *mgr, uint64_t now_ms, const char *pod,
-                          const struct devicemgr_why_name *theirs, size_t theirs_len,
+                          const char *container, const struct devicemgr_why_name *theirs,
+                          size_t theirs_len,
                           void (*each)(void *user, const struct devicemgr_why_claim *claim),
                           void *user);
 

@@ -22,7 +22,7 @@ static bool is_meant(const struct state *state, const struct devicemgr_which *wh
         return false;
     if (which->pod_namespace && strcmp(which->pod_namespace, entry->claim->pod_namespace) != 0)
         return false;
-    return (!which->pod || meant_uses(state, which->pod, entry->claim)) &&
+    return (!which->pod || meant_uses(state, which->pod, NULL, entry->claim)) &&
            (!which->after || meant_order(entry->key, which->after, DEVICEMGR_CLAIM_KEY) > 0);
 }
 

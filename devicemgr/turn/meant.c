@@ -24,15 +24,22 @@ bool meant_pod(const char *pod, const char *uid, const char *pod_namespace, cons
             strcmp(pod + len + 1, name) == 0);
 }
 
-bool meant_uses(const struct state *state, const char *pod, const struct claim *claim)
+static bool is_of_pod(const struct state *state, const char *pod, const struct claim_user *user)
+{
+    const struct sandbox *sandbox = pods_find_sandbox(&state->pods, user->sandbox_id);
+    const char *slash = strchr(user->pod, '/');
+
+    return strcmp(pod, user->pod) == 0 || (slash && strcmp(pod, slash + 1) == 0) ||
+           (sandbox && strcmp(pod, sandbox->pod->uid) == 0);
+}
+
+bool meant_uses(const struct state *state, const char *pod, const char *container,
+                const struct claim *claim)
 {
     for (size_t i = 0; i < claim->users_len; i++) {
         const struct claim_user *user = &claim->users[i];
-        const struct sandbox *sandbox = pods_find_sandbox(&state->pods, user->sandbox_id);
-        const char *slash = strchr(user->pod, '/');
 
-        if (strcmp(pod, user->pod) == 0 || (slash && strcmp(pod, slash + 1) == 0) ||
-            (sandbox && strcmp(pod, sandbox->pod->uid) == 0))
+        if ((!container || strcmp(container, user->container) == 0) && is_of_pod(state, pod, user))
             return true;
     }
     return false;

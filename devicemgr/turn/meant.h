@@ -20,8 +20,9 @@ struct state *meant_state(const struct devicemgr *mgr, uint64_t now_ms);
 
 /* Whether `pod` is this one: its uid, "namespace/name", its name; NULL: any. */
 bool meant_pod(const char *pod, const char *uid, const char *pod_namespace, const char *name);
-/* Whether a container of the pod may run with the claim. */
-bool meant_uses(const struct state *state, const char *pod, const struct claim *claim);
+/* Whether a container of the pod may run with the claim: this one, or (NULL) any. */
+bool meant_uses(const struct state *state, const char *pod, const char *container,
+                const struct claim *claim);
 /* Namespace and name; "" each: they are not known. */
 void meant_names(const struct state *state, const char *uid, const char **pod_namespace,
                  const char **name);

@@ -15,6 +15,7 @@ struct asking {
     const struct state *state; /* with the time of the question */
     const struct tasks *tasks; /* with that state */
     const char *pod;           /* NULL: all that wait */
+    const char *container;     /* NULL: any of its */
     const struct devicemgr_why_name *theirs;
     size_t theirs_len;
     void (*each)(void *user, const struct devicemgr_why_claim *claim);
@@ -59,6 +60,15 @@ static bool is_meant_by_name(const struct asking *asking, const char *uid,
            is_named_after(asking->pod, pod_namespace, name) ||
            (pod && strcmp(pod->pod_namespace, pod_namespace) == 0 &&
             is_named_after(pod->name, pod_namespace, name));
+}
+
+static bool is_meant(const struct asking *asking, const struct claim *claim)
+{
+    bool used = meant_uses(asking->state, asking->pod, NULL, claim);
+
+    if (used && asking->container)
+        return meant_uses(asking->state, asking->pod, asking->container, claim);
+    return used || is_meant_by_name(asking, claim->uid, claim->pod_namespace, claim->name);
 }
 
 /* ---- one claim ---- */
@@ -139,9 +149,7 @@ static void tell_claim(const struct asking *asking, const struct claim *claim)
                                       .since_ms_ago = ago(asking->state->now_ms, claim->since_ms)};
     struct text text = {0};
 
-    if (asking->pod ? !is_meant_by_name(asking, claim->uid, claim->pod_namespace, claim->name) &&
-                          !meant_uses(asking->state, asking->pod, claim)
-                    : !task && !refusal)
+    if (asking->pod ? !is_meant(asking, claim) : !task && !refusal)
         return;
     requests = requests_of(asking, task);
     why.requests = requests;
@@ -170,7 +178,8 @@ static void tell_refused(const struct asking *asking, const struct claim_refused
 }
 
 void devicemgr_why_claims(const struct devicemgr *mgr, uint64_t now_ms, const char *pod,
-                          const struct devicemgr_why_name *theirs, size_t theirs_len,
+                          const char *container, const struct devicemgr_why_name *theirs,
+                          size_t theirs_len,
                           void (*each)(void *user, const struct devicemgr_why_claim *claim),
                           void *user)
 {
@@ -179,6 +188,7 @@ void devicemgr_why_claims(const struct devicemgr *mgr, uint64_t now_ms, const ch
     const struct asking asking = {.state = state,
                                   .tasks = &tasks,
                                   .pod = pod,
+                                  .container = container,
                                   .theirs = theirs,
                                   .theirs_len = theirs_len,
                                   .each = each,

@@ -130,14 +130,16 @@ static void on_why(void *user, const struct devicemgr_why *why)
 
 void why_init(struct why *why, const struct list_from *from, const Control__V1__WhyRequest *request)
 {
+    const char *pod = request->pod[0] ? request->pod : NULL;
+    const char *container = request->container[0] ? request->container : NULL;
+
     *why = (struct why){0};
     control__v1__why_response__init(&why->response);
     why->response.containers =
         must(calloc(CONTROL_WHY_CONTAINERS_MAX, sizeof *why->response.containers));
-    why->waiting = request->pod[0] == '\0';
-    devicemgr_why(from->core, boot_now_ms(), why->waiting ? NULL : request->pod,
-                  request->container[0] ? request->container : NULL, on_why, why);
-    why_add_claims(why, from, why->waiting ? NULL : request->pod);
+    why->waiting = !pod;
+    devicemgr_why(from->core, boot_now_ms(), pod, container, on_why, why);
+    why_add_claims(why, from, pod, container);
 }
 
 void why_fini(struct why *why)

@@ -25,7 +25,8 @@ void why_fini(struct why *why);
 
 Control__V1__Reason *why_reason(const char *word, const char *text, const char *clears);
 /* Adds those that are meant to the response, and takes them from it. */
-void why_add_claims(struct why *why, const struct list_from *from, const char *pod);
+void why_add_claims(struct why *why, const struct list_from *from, const char *pod,
+                    const char *container);
 void why_free_claims(struct why *why);
 
 #endif

@@ -108,14 +108,16 @@ static void names_fini(struct names *names)
 
 /* ---- all of them ---- */
 
-void why_add_claims(struct why *why, const struct list_from *from, const char *pod)
+void why_add_claims(struct why *why, const struct list_from *from, const char *pod,
+                    const char *container)
 {
     struct names theirs = {0};
 
     why->response.claims = must(calloc(CONTROL_WHY_CLAIMS_MAX, sizeof *why->response.claims));
     if (pod && from->pod_claims)
         from->pod_claims(from->user, pod, on_name, &theirs);
-    devicemgr_why_claims(from->core, boot_now_ms(), pod, theirs.v, theirs.len, on_claim, why);
+    devicemgr_why_claims(from->core, boot_now_ms(), pod, container, theirs.v, theirs.len, on_claim,
+                         why);
     names_fini(&theirs);
 }
 

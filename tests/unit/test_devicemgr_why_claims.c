@@ -35,13 +35,19 @@ static void on_claim(void *user, const struct devicemgr_why_claim *why)
     snprintf(told + len, sizeof told - len, "\n");
 }
 
-static const char *ask_with(struct world *w, const char *pod, const char *theirs)
+static const char *ask_of(struct world *w, const char *pod, const char *container,
+                          const char *theirs)
 {
     const struct devicemgr_why_name name = {"ns", theirs};
 
     told[0] = '\0';
-    devicemgr_why_claims(w->mgr, w->now_ms, pod, &name, theirs ? 1 : 0, on_claim, NULL);
+    devicemgr_why_claims(w->mgr, w->now_ms, pod, container, &name, theirs ? 1 : 0, on_claim, NULL);
     return told;
+}
+
+static const char *ask_with(struct world *w, const char *pod, const char *theirs)
+{
+    return ask_of(w, pod, NULL, theirs);
 }
 
 static const char *ask(struct world *w, const char *pod)
@@ -172,6 +178,47 @@ static void who_is_meant(void **state)
     ignore_all(w);
 }
 
+static void create_with(struct world *w, const char *container, const char *cdi)
+{
+    const struct devicemgr_create request = {.sandbox_id = "s-web",
+                                             .pod_uid = "u1",
+                                             .pod_namespace = "ns",
+                                             .pod_name = "web",
+                                             .container = container,
+                                             .cdi_devices = &cdi,
+                                             .cdi_devices_len = 1,
+                                             .deadline_ms = UINT64_MAX};
+
+    assert_false(devicemgr_create(w->mgr, w->now_ms, 77, &request));
+    devicemgr_run(w->mgr);
+    expect_stored(w, "commit claim *");
+}
+
+/* What other containers of the pod have is left out; what none has yet is in the way of all. */
+static void who_asks_for_a_container(void **state)
+{
+    struct world *w = *state;
+
+    driver_up(w, 1, DRIVER);
+    claim_prepared(w, 5, "web-gpu-1", "gpu-0");
+    claim_prepared(w, 6, "shared", "gpu-1");
+    claim_sent(w, 7, "web-nic-1");
+    create_with(w, "main", "example.com/dev=gpu-0");
+    create_with(w, "side", "example.com/dev=gpu-1");
+    ask_with(w, "web", "shared");
+    assert_true(strstr(told, "web-gpu-1 ") && strstr(told, "shared ") &&
+                strstr(told, "web-nic-1 "));
+    ask_of(w, "ns/web", "main", "shared");
+    assert_true(strstr(told, "web-gpu-1 ") && !strstr(told, "shared "));
+    assert_non_null(strstr(told, "web-nic-1 "));
+    ask_of(w, "web", "side", "shared");
+    assert_true(!strstr(told, "web-gpu-1 ") && strstr(told, "shared "));
+    ask_of(w, "web", "other", "shared");
+    assert_true(!strstr(told, "web-gpu-1 ") && !strstr(told, "shared "));
+    assert_non_null(strstr(told, "web-nic-1 "));
+    ignore_all(w);
+}
+
 static void count(void *user, const struct devicemgr_why_claim *why)
 {
     (void)why;
@@ -197,7 +244,7 @@ static void refusals_are_bounded(void **state)
     }
     assert_string_equal(ask(w, "c9"), "");
     assert_string_not_equal(ask(w, "c10"), "");
-    devicemgr_why_claims(w->mgr, w->now_ms, NULL, NULL, 0, count, &lines);
+    devicemgr_why_claims(w->mgr, w->now_ms, NULL, NULL, NULL, 0, count, &lines);
     assert_int_equal(lines, CLAIMS_REFUSED_MAX);
     ignore_all(w);
 }
@@ -214,6 +261,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(before_the_rows_are_read_that_is_the_reason, NULL,
                                         world_teardown),
         TEST(who_is_meant),
+        TEST(who_asks_for_a_container),
         TEST(refusals_are_bounded),
 #undef TEST
     };
