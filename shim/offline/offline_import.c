@@ -34,6 +34,7 @@ struct import {
     struct present present;
     bool done;
     char kept[STORE_ASIDE_BYTES_MAX]; /* what was there; "": nothing, or not done */
+    bool mended;                      /* before it was kept */
 };
 
 /* ---- whether it may be ---- */
@@ -150,7 +151,8 @@ static void put_done(const struct import *import)
 
     printf("imported into %s", import->into);
     if (*kept)
-        printf("; what was there is kept as %s", kept);
+        printf("; what was there%s is kept as %s",
+               import->mended ? ", without what was damaged," : "", kept);
     putchar('\n');
 }
 
@@ -206,7 +208,7 @@ static int replace(struct import *import)
     char err[REPLACE_ERROR_BYTES_MAX];
 
     if (replace_rows(&import->source.rows, source_is_sound(&import->source), import->state_dir,
-                     import->kept, err, sizeof err) < 0)
+                     import->kept, &import->mended, err, sizeof err) < 0)
         return say_failure("nothing was imported: %s", err);
     import->done = true;
     return 0;

@@ -8,8 +8,8 @@
 
 static void on_report(void *user, int level, const char *text)
 {
-    (void)user;
     (void)level;
+    *(bool *)user = true;
     fprintf(stderr, "%s\n", text);
 }
 
@@ -50,11 +50,12 @@ static int write_rows(struct store *store, const struct rows *rows, bool whole, 
 }
 
 int replace_rows(const struct rows *rows, bool whole, const char *state_dir,
-                 char kept[STORE_ASIDE_BYTES_MAX], char *err, size_t err_bytes)
+                 char kept[STORE_ASIDE_BYTES_MAX], bool *mended, char *err, size_t err_bytes)
 {
     char boot_id[BOOT_ID_BYTES_MAX];
+    bool told = false;
     const struct store_options options = {
-        .dir = state_dir, .boot_id = boot_id, .report = on_report};
+        .dir = state_dir, .boot_id = boot_id, .report = on_report, .user = &told};
     struct store *store;
     int rc;
 
@@ -62,6 +63,7 @@ int replace_rows(const struct rows *rows, bool whole, const char *state_dir,
     if (store_open(&options, &store, err, err_bytes) < 0)
         return -1;
     rc = store_copy_aside(store, kept, err, err_bytes);
+    *mended = told && *kept; /* of a file that was set aside there is nothing to copy */
     if (rc == 0)
         rc = write_rows(store, rows, whole, err, err_bytes);
     store_close(store);

@@ -403,6 +403,25 @@ def test_one_of_a_daemon_that_was_killed(at_work, client, document):
     assert files(shim) == before
 
 
+def test_over_a_damaged_index(at_work, document):
+    """It is made anew from the rows, and what is kept of them is told to be not quite what was there."""
+    database = at_work.state_dir / "checkpoint.db"
+    with contextlib.closing(sqlite3.connect(database)) as rows:
+        (root,), (size,), (uid,) = (rows.execute(statement).fetchone() for statement in (
+            "SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_pods_1'", "PRAGMA page_size",
+            "SELECT uid FROM pods"))
+    content = database.read_bytes()
+    page = content[(root - 1) * size:root * size]
+    assert page.count(uid.encode()) == 1
+    database.write_bytes(content[:(root - 1) * size] + page.replace(uid.encode(), b"x" + uid.encode()[1:]) +
+                         content[root * size:])
+    done = ctl(at_work, "checkpoint", "import", str(document), "-c", str(at_work.config_path), "--yes")
+    assert done.returncode == 0 and "an index is damaged (" in done.stderr
+    [kept] = at_work.state_dir.glob("checkpoint.db.replaced-*")
+    assert f"; what was there, without what was damaged, is kept as {kept}\n" in done.stdout
+    assert export(at_work, "--from", str(kept))["pods"] == export(at_work, "--from", str(database))["pods"]
+
+
 def test_damage_is_told_and_left_out(at_work, document):
     """Its document says so itself, and is taken; the damaged checkpoint is not."""
     database = at_work.state_dir / "checkpoint.db"

@@ -35,7 +35,7 @@ static int replace_with(struct fixture *f, const char *value, char kept[STORE_AS
 
         rows_add(&rows, &row);
     }
-    rc = replace_rows(&rows, true, f->dir, kept, f->error, sizeof f->error);
+    rc = replace_rows(&rows, true, f->dir, kept, &(bool){false}, f->error, sizeof f->error);
     rows_fini(&rows);
     return rc;
 }
