@@ -163,6 +163,19 @@ static bool is_secret(const struct dra_claim *claim, size_t driver)
     return truth->version != truth->answered && truth->device != claim->device[driver];
 }
 
+/* The driver has what it owes until it is told: nobody is given that meanwhile. */
+static void check_none_prepared(struct world *w, size_t claim, size_t driver)
+{
+    for (size_t i = 0; i < DRA_OPS_MAX; i++) {
+        const struct dra_op *op = &w->dra.ops[i];
+
+        check_that(
+            w,
+            !op->number || op->late || !op->prepare || op->driver != driver || op->claim == claim,
+            "c%zu is being prepared by driver %zu when c%zu is put off", op->claim, driver, claim);
+    }
+}
+
 static void check_unprepared(struct world *w, const struct dra_asked *asked)
 {
     struct dra_truth *truth = &w->dra.claims[asked->claim].truth[asked->driver];
@@ -181,6 +194,8 @@ static void check_unprepared(struct world *w, const struct dra_asked *asked)
                "%s is owed, and that is durable", uid);
     check_that(w, !dra_user(w, asked->claim, asked->driver),
                "%s is not put off while a container runs with it", uid);
+    if (!truth->owed) /* else it was tried, and others may go on */
+        check_none_prepared(w, asked->claim, asked->driver);
     truth->owed = true;
     count_add(COUNT_DRA_OWED);
 }

@@ -26,8 +26,8 @@ struct end_pod {
     /* That it has ended was told since it was asked for last; as the commit under way has that; and as the
      * store has it, by which it is told again after a kill, or not. */
     bool told, told_carried, told_stored;
-    /* By the commit under way it may count as told, but is not: it was asked for again meanwhile, or another
-     * container was listed. If the shim is killed before it is, it may never be told. */
+    /* By the commit under way it may count as told, but is not: it was asked for again meanwhile, or taken back,
+     * or another container was listed. If the shim is killed before it is, it may never be told. */
     bool put_off, may_miss;
     /* The shortest grace that was asked for; that the commit under way has; that one had which is over,
      * however it went, from when on it counts; and that the store has. */
@@ -416,6 +416,7 @@ static void take_back(struct end_world *e, unsigned pod)
     struct end_pod *is = &e->pods[pod];
 
     is->asked = is->sent = false;
+    is->put_off = is->put_off || e->commit != 0;
     is->wants_ms = NEVER;
     devicemgr_end_cancel(e->core, e->now_ms, 2, UIDS[pod]);
     run(e);
