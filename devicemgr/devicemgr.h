@@ -266,7 +266,7 @@ struct devicemgr_sandbox {
     const char *pod_name;
     uint32_t attempt;
     bool ready;
-    const struct devicemgr_annotation *annotations; /* requests; of a listed one only */
+    const struct devicemgr_annotation *annotations; /* all, or of one that ran what counts at once */
     size_t annotations_len;
 };
 void devicemgr_sandbox_ran(struct devicemgr *mgr, uint64_t now_ms,

@@ -65,6 +65,14 @@ void tainted_settings_changed(struct state *state)
     tainted_changed(state, NULL);
 }
 
+void tainted_started(struct state *state)
+{
+    for (size_t i = 0; i < state->tainted.settings_len; i++) {
+        if (state->tainted.settings[i].added_ms == 0)
+            state->tainted.settings[i].added_ms = state->now_ms;
+    }
+}
+
 static bool is_meant(const struct settings_taint *taint, const char *resource, const char *id)
 {
     return strcmp(taint->resource, resource) == 0 &&
@@ -418,24 +426,36 @@ static void drop_one(struct state *state, struct order *order)
     orders_remove(&state->orders, order);
 }
 
-/* One that cannot be stored now is not in force all the same, and goes when the store works again. */
+/* One that has ended goes, if that can be stored now; else it is not in force all the same. When it, or the next,
+ * is to be looked at again. */
+static uint64_t drop_if_ended(struct state *state, struct order *order)
+{
+    uint64_t end_ms = order->kind == ORDER_TAINT ? order_end_ms(order) : UINT64_MAX;
+
+    if (state->now_ms < end_ms)
+        return end_ms;
+    if (state->checkpoint.error) {
+        state->tainted.ended = true;
+        return UINT64_MAX;
+    }
+    if (order->state != ORDER_SET) /* its commit is under way */
+        return state->now_ms + COMMIT_RETRY_MS_MIN;
+    drop_one(state, order);
+    return UINT64_MAX;
+}
+
 static void drop_ended(struct state *state)
 {
+    struct tainted *tainted = &state->tainted;
     struct order *order, *next;
 
-    if (state->checkpoint.error || state->now_ms < state->tainted.ends_ms)
+    if (state->now_ms < tainted->ends_ms && (!tainted->ended || state->checkpoint.error))
         return;
-    state->tainted.ends_ms = UINT64_MAX;
+    tainted->ends_ms = UINT64_MAX;
+    tainted->ended = false;
     HASH_ITER(hh, state->orders.by_key, order, next)
     {
-        uint64_t end_ms = order->kind == ORDER_TAINT ? order_end_ms(order) : UINT64_MAX;
-
-        if (state->now_ms >= end_ms && order->state == ORDER_SET)
-            drop_one(state, order);
-        else if (end_ms != UINT64_MAX) /* if it has ended, its commit is under way */
-            state->tainted.ends_ms =
-                earlier(state->tainted.ends_ms,
-                        state->now_ms < end_ms ? end_ms : state->now_ms + COMMIT_RETRY_MS_MIN);
+        tainted->ends_ms = earlier(tainted->ends_ms, drop_if_ended(state, order));
     }
 }
 
@@ -448,8 +468,7 @@ void tainted_review(struct state *state)
 
 uint64_t tainted_next_ms(const struct state *state)
 {
-    uint64_t next_ms =
-        state->checkpoint.error || !state->orders.tainted ? UINT64_MAX : state->tainted.ends_ms;
+    uint64_t next_ms = state->orders.tainted ? state->tainted.ends_ms : UINT64_MAX;
 
     for (const struct health_guard *guard = state->tainted.guards; guard; guard = guard->hh.next)
         next_ms = earlier(next_ms, guard->next_ms);

@@ -56,11 +56,14 @@ struct tainted {
     struct health_guard *guards;
     uint64_t changes; /* of what an operator, the settings or health have in force */
     uint64_t ends_ms; /* when the next order ends by itself; 0: it is to be found out */
+    bool ended;       /* some have, and are to go as soon as that can be stored */
 };
 
 void tainted_fini(struct tainted *tainted);
 /* The settings are others. */
 void tainted_settings_changed(struct state *state);
+/* It is known what time it is: those that the settings have from the first on count from now on. */
+void tainted_started(struct state *state);
 /* Taints of the resource (or driver) have come, have gone, or are others; NULL: of any. */
 void tainted_changed(struct state *state, const char *resource);
 

@@ -141,8 +141,8 @@ static void begin_stopping(struct ends *ends, struct ending *ending)
  * is in the making now is shown by a later one. */
 static void settle(struct ends *ends, struct ending *ending)
 {
-    if (ending->state != ENDING_STOPPING || ends->listed_epoch <= ending->epoch ||
-        end_stop_under_way(ends, ending))
+    if (ending->state != ENDING_STOPPING || ending->unconfirmed ||
+        ends->listed_epoch <= ending->epoch || end_stop_under_way(ends, ending))
         return;
     end(ends, ending, ENDING_STOPPED);
     listing_by(ends->state, ends->state->now_ms + OUTCOME_MS);
@@ -151,6 +151,8 @@ static void settle(struct ends *ends, struct ending *ending)
 /* What is to be done now. One that is ASKED waits for its commit. */
 static void advance(struct ends *ends, struct ending *ending)
 {
+    if (ending->unconfirmed)
+        return;
     switch (ending->state) {
     case ENDING_ASKED:
     case ENDING_EVICTING:
@@ -181,6 +183,7 @@ void ends_restored(struct ends *ends)
 
     HASH_ITER(hh, ends->state->endings.by_uid, ending, next)
     {
+        ending->unconfirmed = ending_asked_only_by(ending, END_EVICTION);
         advance(ends, ending);
     }
 }
@@ -312,6 +315,19 @@ static struct ending *find_or_add(struct ends *ends, const char *pod_uid)
     return ending;
 }
 
+/* What its containers do is not known: those that a list shows are stopped. */
+void ends_confirm(struct ends *ends, const char *pod_uid)
+{
+    struct ending *ending = endings_edit(&ends->state->endings, pod_uid);
+
+    if (!ending || !ending->unconfirmed)
+        return;
+    ending->unconfirmed = false;
+    ending->epoch = ends->state->listing.epoch;
+    listing_anew(ends->state);
+    advance(ends, ending);
+}
+
 static const struct ending *ask(struct ends *ends, const char *pod_uid,
                                 const struct end_request *request)
 {
@@ -327,6 +343,7 @@ static const struct ending *ask(struct ends *ends, const char *pod_uid,
     if (!ending || !ending_ask(ending, &said))
         return NULL;
     ends->counts.asked++;
+    ends_confirm(ends, pod_uid);
     note_changed(ends, ending);
     happened_to_pod(ends->state, DEVICEMGR_EVENT_ENDING, ending, end_asker_name(request->asker),
                     request->why);

@@ -106,6 +106,8 @@ void ends_ask(struct ends *ends, const char *pod_uid, const struct end_request *
 /* It does not want that any more. The last one's pod may be made again, and stops under way are taken
  * back. True: nothing had been sent for the pod. */
 bool ends_cancel(struct ends *ends, const char *pod_uid, enum end_asker asker, uint64_t token);
+/* The eviction that an earlier process has asked for is so still: it goes on. Without effect for any other. */
+void ends_confirm(struct ends *ends, const char *pod_uid);
 /* The oldest who is to be told, for ends_told_free(); NULL: nobody is. */
 struct end_told *ends_take_told(struct ends *ends);
 void ends_told_free(struct end_told *told);

@@ -15,7 +15,7 @@ static uint64_t forced_from_ms(const struct ends *ends, const struct ending *end
 
 uint64_t end_evict_next_ms(const struct ends *ends, const struct ending *ending)
 {
-    if (ending->state != ENDING_EVICTING || ending->order_forced)
+    if (ending->state != ENDING_EVICTING || ending->order_forced || ending->unconfirmed)
         return UINT64_MAX;
     return forced_from_ms(ends, ending);
 }

@@ -130,7 +130,8 @@ static struct ending *stopped_for(struct ends *ends, const struct devicemgr_cont
                                         : NULL;
     struct ending *ending = sandbox ? endings_edit(&state->endings, sandbox->pod->uid) : NULL;
 
-    if (!ending || (ending->state != ENDING_STOPPING && ending->state != ENDING_STOPPED) ||
+    if (!ending || ending->unconfirmed ||
+        (ending->state != ENDING_STOPPING && ending->state != ENDING_STOPPED) ||
         listing_has_ended(state, container->id) || find_container(ends, container->id))
         return NULL;
     return ending;

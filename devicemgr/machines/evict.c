@@ -13,11 +13,12 @@
 
 /* ---- steps ---- */
 
-static void put_step(struct evicts *evicts, const struct eviction *eviction, bool ask)
+static void put_step(struct evicts *evicts, const struct eviction *eviction,
+                     enum eviction_step_kind kind)
 {
     struct eviction_step *step = mem_alloc(1, sizeof *step);
 
-    step->ask = ask;
+    step->kind = kind;
     step->pod_uid = mem_strdup(eviction->pod_uid);
     step->why = mem_strdup(eviction->why);
     DL_APPEND(evicts->steps, step);
@@ -122,16 +123,29 @@ static void note(void *user, const struct evictable *evictable)
     set_why(eviction, evictable);
 }
 
-/* What an earlier process has asked for is asked for still: what is not to be is taken back. */
+/* What an earlier process has asked for is asked for still: what is to be goes on, all else is taken back. */
 static void adopt(struct evicts *evicts)
 {
     const struct endings *endings = &evicts->state->endings;
 
     evicts->adopted = true;
     for (const struct ending *e = endings->by_uid; e; e = e->hh.next) {
-        if (ending_find_ask(e, END_EVICTION, 0))
-            ensure(evicts, e->pod_uid)->state = EVICTION_ASKED;
+        struct eviction *eviction =
+            ending_find_ask(e, END_EVICTION, 0) ? ensure(evicts, e->pod_uid) : NULL;
+
+        if (!eviction)
+            continue;
+        eviction->state = EVICTION_ASKED;
+        eviction->adopted = true;
     }
+}
+
+static void confirm(struct evicts *evicts, struct eviction *eviction)
+{
+    if (!eviction->adopted || eviction->at_ms > evicts->state->now_ms)
+        return;
+    eviction->adopted = false;
+    put_step(evicts, eviction, EVICTION_CONFIRM);
 }
 
 static void take_back(struct evicts *evicts, struct eviction *eviction)
@@ -139,8 +153,9 @@ static void take_back(struct evicts *evicts, struct eviction *eviction)
     if (eviction->state != EVICTION_ASKED)
         return;
     eviction->state = EVICTION_WAITS;
+    eviction->adopted = false;
     evicts->taken_back += !facts_pod_over(evicts->state, eviction->pod_uid);
-    put_step(evicts, eviction, false);
+    put_step(evicts, eviction, EVICTION_TAKE_BACK);
 }
 
 static void look(struct evicts *evicts)
@@ -157,7 +172,9 @@ static void look(struct evicts *evicts)
          * may be tolerated until that is told. */
         if (!eviction->found || (eviction->at_ms > now_ms && eviction->at_ms != UINT64_MAX))
             take_back(evicts, eviction);
-        if (!eviction->found)
+        if (eviction->found)
+            confirm(evicts, eviction);
+        else
             drop(evicts, eviction);
     }
 }
@@ -213,7 +230,7 @@ static void ask_for_due(struct evicts *evicts)
     for (size_t i = 0; i < len && i < room(evicts->state) && free_ms(evicts) <= now_ms; i++) {
         evicts->asked_ms[evicts->asked++ % EVICT_PER_MINUTE_MAX] = now_ms;
         due[i]->state = EVICTION_ASKED;
-        put_step(evicts, due[i], true);
+        put_step(evicts, due[i], EVICTION_ASK);
     }
     free(due);
 }

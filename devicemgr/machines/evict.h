@@ -39,15 +39,23 @@ enum eviction_state {
 struct eviction {
     char *pod_uid;
     enum eviction_state state;
-    bool found;     /* by the look under way */
+    bool found; /* by the look under way */
+    bool
+        adopted; /* an earlier process has asked for it, and it is not known yet whether it is so still */
     uint64_t at_ms; /* when it is due, by its first taint; UINT64_MAX: that is not known yet */
     char *why;      /* for that one: a part of a sentence */
     UT_hash_handle hh;
 };
 
 /* What is to be done about a pod. */
+enum eviction_step_kind {
+    EVICTION_ASK,
+    EVICTION_CONFIRM, /* what an earlier process has asked for is so still */
+    EVICTION_TAKE_BACK,
+};
+
 struct eviction_step {
-    bool ask; /* else what was asked for is taken back */
+    enum eviction_step_kind kind;
     char *pod_uid;
     char *why;
     struct eviction_step *prev, *next;

@@ -39,6 +39,7 @@ struct sandbox *runtime_note_sandbox(struct state *state, const struct devicemgr
 void runtime_sandbox_ran(struct state *state, const struct devicemgr_sandbox *sandbox)
 {
     sandbox_set_ran(runtime_note_sandbox(state, sandbox));
+    tainted_note_pod(state, sandbox->pod_uid, sandbox->annotations, sandbox->annotations_len);
     ledger_pod_changed(state, sandbox->pod_uid);
 }
 

@@ -249,6 +249,15 @@ uint64_t ending_grace_ms(const struct ending *ending, uint64_t pod_ms)
     return grace_ms;
 }
 
+bool ending_asked_only_by(const struct ending *ending, enum end_asker asker)
+{
+    const struct ending_ask *ask = ending->asks;
+
+    while (ask && ask->asker == asker)
+        ask = ask->next;
+    return ask == NULL;
+}
+
 bool ending_forced_local(const struct ending *ending)
 {
     const struct ending_ask *ask = ending->asks;

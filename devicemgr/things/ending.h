@@ -71,6 +71,7 @@ struct ending {
     uint64_t due_ms;         /* when what was sent last kills; 0: nothing was sent */
     bool static_pod;         /* of a manifest: the API server knows it by another uid */
     bool earlier_boot;       /* it was asked for in one */
+    bool unconfirmed;        /* of a row, and by eviction alone: nothing is sent before that is so still */
     bool stored;             /* the store may have a row of it; checkpoint.c's */
     bool changed;            /* since the last commit began, in what somebody is to be told of */
     uint64_t commit;         /* which carries that; 0: none yet */
@@ -130,6 +131,8 @@ bool ending_told(const struct ending *ending);
 
 /* The shortest of what is asked for, where the pod's own is `pod_ms`. */
 uint64_t ending_grace_ms(const struct ending *ending, uint64_t pod_ms);
+/* Whether nobody else asks for it. */
+bool ending_asked_only_by(const struct ending *ending, enum end_asker asker);
 /* Whether somebody wants it ended here. */
 bool ending_forced_local(const struct ending *ending);
 /* Whether nothing of the pod is to be made any more. */

@@ -8,19 +8,31 @@
 /* Each pod is asked for once, whatever for. */
 #define TOKEN 0
 
+static void take(struct devicemgr *mgr, const struct eviction_step *step)
+{
+    const struct end_request request = {
+        .asker = END_EVICTION, .token = TOKEN, .grace_ms = ENDING_POD_GRACE, .why = step->why};
+
+    switch (step->kind) {
+    case EVICTION_ASK:
+        end_ask(mgr, step->pod_uid, &request);
+        break;
+    case EVICTION_CONFIRM:
+        ends_confirm(&mgr->ends, step->pod_uid);
+        break;
+    case EVICTION_TAKE_BACK:
+        end_cancel(mgr, step->pod_uid, END_EVICTION, TOKEN);
+        break;
+    }
+}
+
 void evict_turn(struct devicemgr *mgr)
 {
     struct eviction_step *step;
 
     evicts_review(&mgr->evicts);
     while ((step = evicts_take(&mgr->evicts))) {
-        const struct end_request request = {
-            .asker = END_EVICTION, .token = TOKEN, .grace_ms = ENDING_POD_GRACE, .why = step->why};
-
-        if (step->ask)
-            end_ask(mgr, step->pod_uid, &request);
-        else
-            end_cancel(mgr, step->pod_uid, END_EVICTION, TOKEN);
+        take(mgr, step);
         eviction_step_free(step);
     }
 }

@@ -66,6 +66,7 @@ void devicemgr_restored(struct devicemgr *mgr, uint64_t now_ms)
 
     state_at(state, now_ms);
     state_set_unread(state, NULL);
+    tainted_started(state);
     ledger_restored(state);
     ordered_restored(state);
     plugin_restored(state);

@@ -142,15 +142,15 @@ void devicemgr_run(struct devicemgr *mgr)
         return;
     mgr->running = true;
     for (;;) {
+        tainted_review(state);
+        evict_turn(mgr); /* who is not to go any more has nothing sent */
+        shutdown_turn(mgr);
         if (state->actions.first)
             actions_carry_out(&state->actions, mgr->ports, mgr->user);
         if (state->allocations.changed)
             ledger_tell_changes(state);
         if (state->now_ms >= state->showing.all_ms)
             advertise_pass(state);
-        tainted_review(state);
-        evict_turn(mgr);
-        shutdown_turn(mgr);
         if (state->wakes.woken_len > 0) {
             advance_woken(mgr);
         } else if (checkpoint_ready(state)) {

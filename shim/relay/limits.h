@@ -22,6 +22,9 @@
  * name, or an id. Each has at most 253 characters; containerd takes 4096 bytes of a label. The
  * device manager has the same bound for a create's (DEMAND_NAMES_BYTES_MAX). */
 #define RELAY_NAMES_BYTES_MAX 4096
+/* Of what a pod tolerates, which is known with an observed call as well: what the device manager reads of it
+ * (TOLERATIONS_BYTES_MAX). */
+#define RELAY_TOLERATIONS_BYTES_MAX 8192
 /* Names of CDI devices in one request that are looked at; of more each passes as it is. A claim has 32
  * devices at most, with some names each, and a container some claims. */
 #define RELAY_CDI_NAMES_MAX 4096
@@ -89,7 +92,7 @@
  * a connection that outlives the process (journal.h): what is held is in its states, twice at most,
  * and what was decided since the last one.
  */
-#define RELAY_ENTRY_BYTES (1024 + RELAY_NAMES_BYTES_MAX)
+#define RELAY_ENTRY_BYTES (1024 + RELAY_NAMES_BYTES_MAX + RELAY_TOLERATIONS_BYTES_MAX)
 #define RELAY_WAITING_BYTES_MAX (2 * RELAY_ANSWER_QUEUE_BYTES_MAX + 8 * RELAY_READ_BYTES)
 #define RELAY_CONNECTION_BYTES_MAX                                                                 \
     (RELAY_HELD_BYTES_MAX + RELAY_INFLATED_BYTES_MAX + RELAY_OBSERVED_BYTES_MAX +                  \

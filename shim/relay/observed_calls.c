@@ -10,6 +10,8 @@
 #include "shim/rpc/message.h"
 #include "shim/rpc/rpc.h"
 
+#define ANNOTATIONS_LEN 2
+
 /* One under way, with what will be needed when it has succeeded; session_call.user. */
 struct observed {
     bool stopping;             /* a stop the core knows of, without an answer so far */
@@ -17,8 +19,16 @@ struct observed {
     const char *id;            /* what is stopped or removed, or the pod's uid, */
     const char *pod_namespace; /* and of a sandbox that is run these */
     const char *pod_name;
-    char texts[]; /* all three */
+    struct devicemgr_annotation
+        annotations[ANNOTATIONS_LEN]; /* likewise, those of ANNOTATIONS; owned */
+    size_t annotations_len;
+    char texts[]; /* the three above */
 };
+
+/* What must be known of a pod as soon as it is there: what it tolerates, before a device that it was
+ * given counts as one whose taint it does not; and whether the API server can evict it. */
+static const char *const ANNOTATIONS[ANNOTATIONS_LEN] = {"kubernetes.io/config.source",
+                                                         "devices.cri-device-shim/tolerations"};
 
 /* ---- the request ---- */
 
@@ -56,13 +66,50 @@ static struct observed *observed_new(const char *id, const char *pod_namespace,
     return o;
 }
 
+static void observed_free(struct observed *o)
+{
+    for (size_t i = 0; o && i < o->annotations_len; i++)
+        free((char *)o->annotations[i].value);
+    free(o);
+}
+
+/* Tolerations that are too long are none that could be read; nor are they kept beside a source that is. */
+static void keep_annotation(struct observed *o, const char *key, const char *value)
+{
+    size_t bytes = strlen(value);
+    char *copy;
+
+    for (size_t i = 0; i < o->annotations_len; i++)
+        bytes += strlen(o->annotations[i].value);
+    copy = bytes <= RELAY_TOLERATIONS_BYTES_MAX ? strdup(value) : NULL;
+    if (copy)
+        o->annotations[o->annotations_len++] = (struct devicemgr_annotation){key, copy};
+}
+
+static void keep_annotations(struct observed *o, const Runtime__V1__PodSandboxConfig *config)
+{
+    for (size_t i = 0; i < ANNOTATIONS_LEN; i++) {
+        const char *value = NULL;
+
+        for (size_t k = 0; k < config->n_annotations;
+             k++) { /* of a key that is there twice, the last */
+            if (strcmp(config->annotations[k]->key, ANNOTATIONS[i]) == 0)
+                value = config->annotations[k]->value;
+        }
+        if (value)
+            keep_annotation(o, ANNOTATIONS[i], value);
+    }
+}
+
 static struct observed *keep_run(const Runtime__V1__RunPodSandboxRequest *run)
 {
     const Runtime__V1__PodSandboxMetadata *pod = run->config ? run->config->metadata : NULL;
     struct observed *o = pod ? observed_new(pod->uid, pod->namespace_, pod->name) : NULL;
 
-    if (o)
-        o->attempt = pod->attempt;
+    if (!o)
+        return NULL;
+    o->attempt = pod->attempt;
+    keep_annotations(o, run->config);
     return o;
 }
 
@@ -126,6 +173,8 @@ static void sandbox_ran(struct devicemgr *core, const struct observed *o, const 
             .pod_name = o->pod_name,
             .attempt = o->attempt,
             .ready = true,
+            .annotations = o->annotations,
+            .annotations_len = o->annotations_len,
         };
         devicemgr_sandbox_ran(core, boot_now_ms(), &sandbox);
     }
@@ -192,7 +241,7 @@ void observed_calls_ended(struct host *host, struct session_call *call)
     if (stopping)
         stop_over(host_core(host), o, false);
     call->user = NULL;
-    free(o);
+    observed_free(o);
     if (stopping)
         host_kick(host);
 }

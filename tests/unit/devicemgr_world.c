@@ -873,8 +873,12 @@ static struct devicemgr_sandbox sandbox_of(const char *uid, const char *id, uint
 
 void sandbox_ran(struct world *w, const char *uid, const char *id, uint32_t attempt)
 {
+    const struct devicemgr_annotation tolerations = {REQUEST_KEY_PREFIX "tolerations",
+                                                     w->tolerations};
     struct devicemgr_sandbox sandbox = sandbox_of(uid, id, attempt);
 
+    sandbox.annotations = &tolerations;
+    sandbox.annotations_len = w->tolerations ? 1 : 0;
     devicemgr_sandbox_ran(w->mgr, w->now_ms, &sandbox);
     devicemgr_run(w->mgr);
 }

@@ -197,8 +197,11 @@ void devicemgr_sandbox_ran(struct devicemgr *mgr, uint64_t now_ms,
                            const struct devicemgr_sandbox *s)
 {
     (void)mgr, (void)now_ms;
-    note("sandbox ran %s %s %s/%s %u %d\n", s->id, s->pod_uid, s->pod_namespace, s->pod_name,
+    note("sandbox ran %s %s %s/%s %u %d", s->id, s->pod_uid, s->pod_namespace, s->pod_name,
          s->attempt, s->ready);
+    for (size_t i = 0; i < s->annotations_len; i++)
+        note(" %s=%s", s->annotations[i].key, s->annotations[i].value);
+    note("\n");
 }
 
 void devicemgr_sandbox_stopping(struct devicemgr *mgr, uint64_t now_ms, const char *id)
@@ -760,6 +763,43 @@ static void pods_and_containers_are_told(void **state)
     told(w, "");
 }
 
+/* Its tolerations, up to what can be read of them, and whose pod it is; and nothing else. */
+static void what_a_sandbox_tolerates_is_told(void **state)
+{
+    struct world *w = *state;
+    Runtime__V1__PodSandboxMetadata pod = RUNTIME__V1__POD_SANDBOX_METADATA__INIT;
+    Runtime__V1__PodSandboxConfig config = RUNTIME__V1__POD_SANDBOX_CONFIG__INIT;
+    Runtime__V1__PodSandboxConfig__AnnotationsEntry entries[3] =
+        {RUNTIME__V1__POD_SANDBOX_CONFIG__ANNOTATIONS_ENTRY__INIT,
+         RUNTIME__V1__POD_SANDBOX_CONFIG__ANNOTATIONS_ENTRY__INIT,
+         RUNTIME__V1__POD_SANDBOX_CONFIG__ANNOTATIONS_ENTRY__INIT},
+                                                    *v[] = {&entries[0], &entries[1], &entries[2]};
+    Runtime__V1__RunPodSandboxRequest run = RUNTIME__V1__RUN_POD_SANDBOX_REQUEST__INIT;
+    char too_long[RELAY_TOLERATIONS_BYTES_MAX + 2];
+
+    pod.uid = TEXT("uid");
+    config.metadata = &pod;
+    run.config = &config;
+    entries[0].key = TEXT("devices.cri-device-shim/tolerations");
+    entries[0].value = TEXT("[]");
+    entries[1].key = TEXT("another");
+    entries[1].value = TEXT("one");
+    entries[2].key = TEXT("kubernetes.io/config.source");
+    entries[2].value = TEXT("file");
+    config.annotations = v;
+    config.n_annotations = 3;
+    call(w, 1, "RunPodSandbox", &run.base);
+    wire_answer(&w->wire, 1, "\x0a\x03one");
+    told(w, "sandbox ran one uid / 0 1 kubernetes.io/config.source=file "
+            "devices.cri-device-shim/tolerations=[]\nkick\n");
+    memset(too_long, ' ', sizeof too_long);
+    too_long[sizeof too_long - 1] = '\0';
+    entries[0].value = too_long;
+    call(w, 3, "RunPodSandbox", &run.base);
+    wire_answer(&w->wire, 3, "\x0a\x03two");
+    told(w, "sandbox ran two uid / 0 1 kubernetes.io/config.source=file\nkick\n");
+}
+
 /* Those that began before anybody was ended pass, and so do other pods'. */
 static void a_sandbox_of_a_pod_that_is_ended_is_refused(void **state)
 {
@@ -925,6 +965,7 @@ int main(void)
         TEST(the_core_hears_that_a_kubelet_has_listed),
         TEST(names_without_end_are_not_kept),
         TEST(pods_and_containers_are_told),
+        TEST(what_a_sandbox_tolerates_is_told),
         TEST(a_sandbox_of_a_pod_that_is_ended_is_refused),
         TEST(calls_of_an_earlier_process_are_told),
         TEST(a_stop_that_fails_or_never_ends_is_told),

@@ -305,6 +305,123 @@ static void nobody_goes_before_the_runtime_has_listed(void **state)
     assert_int_equal(settle(w), 1);
 }
 
+/* The kubelet has given it away before it was tainted, and no container was made or listed yet. */
+static void what_a_pod_tolerates_is_known_with_its_sandbox(void **state)
+{
+    struct world *w = *state;
+
+    taint_of(w, GPU, "g1");
+    settle(w);
+    kubelet_holds(w, "u1=" GPU ":g0 u2=" GPU ":g1");
+    w->tolerations = FOR_EVER;
+    sandbox_ran(w, "u2", "s-u2", 0);
+    assert_int_equal(settle(w), 0);
+    assert_false(is_asked(w, "u2"));
+}
+
+/* The store has the untaint, and not yet that the pod is let be: nothing is sent for it any more. */
+static void what_was_taken_back_before_a_restart_is_not_begun_anew(void **state)
+{
+    struct world *w = *state;
+
+    taint_of(w, GPU, "g0");
+    assert_int_equal(settle(w), 1);
+    untaint_of(w, GPU, "g0");
+    ignore_all(w);
+    committed(w); /* the order; what follows from it is lost */
+    assert_false(is_asked(w, "u1"));
+    world_restart(w);
+    assert_true(is_asked(w, "u1"));
+    runtime_listed(w, "u1/main");
+    assert_int_equal(settle(w), 0);
+    assert_false(is_asked(w, "u1"));
+}
+
+/* The same without a cluster: no container is stopped before it is known who is to go. */
+static void nor_are_its_containers_stopped_then(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.cluster = false;
+    devicemgr_set_settings(w->mgr, w->now_ms, &w->settings);
+    taint_of(w, GPU, "g0");
+    settle(w);
+    assert_true(is_asked(w, "u1"));
+    untaint_of(w, GPU, "g0");
+    ignore_all(w);
+    committed(w);
+    world_restart(w);
+    ignore_all(w);
+    runtime_listed(w, "u1/main");
+    for (const struct world_line *line = w->lines; line; line = line->next)
+        assert_null(strstr(line->text, "stop"));
+    settle(w);
+    assert_false(is_asked(w, "u1"));
+}
+
+/* One commit has both: that it is to go, and that it need not any more. */
+static void who_need_not_go_any_more_has_nothing_sent(void **state)
+{
+    static const char *const n0[] = {"n0"};
+    struct world *w = *state;
+
+    taint_of(w, GPU, "g1");
+    settle(w);
+    devicemgr_cordon(w->mgr, w->now_ms, 1, NIC, n0, 1, "", 1); /* a commit that takes its time */
+    devicemgr_run(w->mgr);
+    sandbox_ran(w, "u2", "s-u2", 0);
+    kubelet_holds(w, "u2=" GPU ":g1");
+    assert_true(is_asked(w, "u2"));
+    untaint_of(w, GPU, "g1");
+    ignore_all(w);
+    committed(w);
+    assert_true(is_asked(w, "u2"));
+    assert_int_equal(settle(w), 0);
+    assert_false(is_asked(w, "u2"));
+}
+
+/* The seconds of a toleration count from when the taint came, and it came with this process. */
+static void one_of_the_settings_counts_from_the_start(void **state)
+{
+    static const struct devicemgr_settings_taint taints[] = {{GPU, "g0", "k", "", "NoExecute"}};
+    struct world *w = *state;
+
+    w->tolerations = A_MINUTE;
+    u1_has_g0(w, "g0 g1");
+    settle(w);
+    w->settings.taints = taints;
+    w->settings.taints_len = 1;
+    world_restart(w);
+    runtime_listed(w, "u1/main");
+    assert_int_equal(settle(w), 0);
+    pass(w, 59999);
+    assert_int_equal(settle(w), 0);
+    pass(w, 1);
+    assert_int_equal(settle(w), 1);
+    w->settings.taints = NULL;
+    w->settings.taints_len = 0;
+}
+
+/* That it has ended cannot be stored: all the same nobody is to go for it, from that moment on. */
+static void one_that_ends_by_itself_ends_it_in_time(void **state)
+{
+    struct world *w = *state;
+
+    devicemgr_taint(w->mgr, w->now_ms, 1, GPU, "g0", "k:NoExecute", 60000, "", 1, false);
+    devicemgr_run(w->mgr);
+    assert_int_equal(settle(w), 1);
+    devicemgr_taint(w->mgr, w->now_ms, 2, GPU, "g1", "k:NoExecute", 0, "", 1, false);
+    devicemgr_run(w->mgr);
+    ignore_all(w);
+    commit_failed(w, "disk full");
+    ignore_all(w);
+    pass(w, 59999);
+    assert_true(is_asked(w, "u1"));
+    pass(w, 1);
+    assert_false(is_asked(w, "u1"));
+    expect(w, "evict no more");
+}
+
 /* What was asked for is not asked for twice, and is taken back if it is not to be any more. */
 static void it_goes_on_after_a_restart(void **state)
 {
@@ -837,6 +954,12 @@ int main(void)
         TEST(one_that_was_evicted_is_kept_from_coming_back, u1_setup),
         TEST(one_that_gets_it_later_goes_as_well, u1_setup),
         TEST(nobody_goes_before_the_runtime_has_listed, u1_setup),
+        TEST(what_a_pod_tolerates_is_known_with_its_sandbox, u1_setup),
+        TEST(what_was_taken_back_before_a_restart_is_not_begun_anew, u1_setup),
+        TEST(nor_are_its_containers_stopped_then, u1_setup),
+        TEST(who_need_not_go_any_more_has_nothing_sent, u1_setup),
+        TEST(one_of_the_settings_counts_from_the_start, evict_setup),
+        TEST(one_that_ends_by_itself_ends_it_in_time, u1_setup),
         TEST(it_goes_on_after_a_restart, u1_setup),
         TEST(an_unhealthy_device_moves_its_pods_on, evict_setup),
         TEST(what_was_unhealthy_is_so_after_a_restart, evict_setup),
