@@ -91,7 +91,33 @@
     X(DRA_API_AWAY, "times the API server went or came back")                                      \
     X(DRA_WIPED, "times the slices of a driver were wiped")                                        \
     X(DRA_WIPE_REFUSED, "times that was refused, or nobody was there for it")                      \
-    X(DRA_WIPE_CANCELLED, "times it was taken back, as the driver was")
+    X(DRA_WIPE_CANCELLED, "times it was taken back, as the driver was")                            \
+    X(TAINT_SET, "taints that an operator sets")                                                   \
+    X(TAINT_TAKEN_BACK, "that he takes back")                                                      \
+    X(TAINT_DRY, "that he only asks about")                                                        \
+    X(TAINT_RELOADED, "changes of the settings that taint")                                        \
+    X(TAINT_ASKED, "pods that are to go for a taint")                                              \
+    X(TAINT_BY_HEALTH, "for the health of a device alone")                                         \
+    X(TAINT_TOLERATED_FOR_A_TIME, "though they tolerate some")                                     \
+    X(TAINT_HELD_BACK, "resources of which too much is unhealthy")                                 \
+    X(TAINT_WAITS, "looks at who is due and waits for its turn")                                   \
+    X(TAINT_CALLED_OFF, "pods that are not to go any more")                                        \
+    X(TAINT_EVICTED, "pods evicted by the API server")                                             \
+    X(TAINT_BUDGET, "times a disruption budget was used up")                                       \
+    X(TAINT_FORCED, "evictions without regard to it")                                              \
+    X(TAINT_STOPPED, "containers stopped for an end")                                              \
+    X(TAINT_ENDED_TOO, "ends that an operator asks for beside that")                               \
+    X(TAINT_REFUSED, "creates refused for a taint")                                                \
+    X(TAINT_REFUSED_ENDED, "creates refused as their pod is ended")                                \
+    X(TAINT_SANDBOX_REFUSED, "sandboxes refused as their pod is ended")                            \
+    X(TAINT_KEPT, "creates with a device that is NoSchedule")                                      \
+    X(TAINT_MADE, "creates forwarded beside taints")                                               \
+    X(TAINT_LOST, "plugins that went beside taints")                                               \
+    X(TAINT_COMMIT_FAILED, "commits of taints and ends that failed")                               \
+    X(TAINT_KILLED, "shims killed beside taints")                                                  \
+    X(TAINT_KUBELET, "kubelets restarted beside taints")                                           \
+    X(TAINT_GONE, "pods that have gone in the end")                                                \
+    X(TAINT_RUNS, "pods that run in the end")
 
 enum count {
 #define X(name, words) COUNT_##name,

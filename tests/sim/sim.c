@@ -25,6 +25,7 @@
 
 #include "tests/sim/end_world.h"
 #include "tests/sim/property.h"
+#include "tests/sim/taint_world.h"
 #include "tests/sim/world.h"
 
 #define SEED_SECONDS_MAX 60
@@ -153,6 +154,8 @@ static bool run_seed(uint64_t seed, const struct arguments *args)
     holds = world_run(&world, &play);
     if (holds)
         holds = end_world_run(&world);
+    if (holds)
+        holds = taint_world_run(&world);
     if (args->decisions)
         decisions_write(&world, args->decisions);
     if (!holds && !args->verbose && !args->quiet) {

@@ -1,0 +1,326 @@
+/*
+ * The properties of the world of taints.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "tests/sim/taint_world.h"
+
+#define CODE_UNAVAILABLE 14
+#define CODE_RESOURCE_EXHAUSTED 8
+#define CODE_FAILED_PRECONDITION 9
+#define GRACE_MS_MIN 1000
+
+/* Both are given as they are, and the shim knows of the second one as well. */
+static bool is_wanted(const struct taint_world *t, const struct tw_pod *pod)
+{
+    return pod->ended.is ||
+           (pod->evicted.is && (taint_may_ms(t, pod) <= t->now_ms || taint_pending(t, pod)));
+}
+
+/* ---- how many within a minute ---- */
+
+static size_t asked_of_late(const struct taint_world *t)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < t->asked_len && i < TW_ASKS; i++)
+        len += t->asked_ms[i] + TW_MINUTE_MS > t->now_ms;
+    return len;
+}
+
+static bool is_full(const struct taint_world *t)
+{
+    return t->per_minute > 0 && asked_of_late(t) >= t->per_minute;
+}
+
+/* ---- an eviction is asked for ---- */
+
+static void check_turn(struct taint_world *t, const struct tw_pod *pod)
+{
+    uint64_t may_ms = taint_may_ms(t, pod);
+
+    for (size_t i = 0; i < TW_PODS; i++) {
+        const struct tw_pod *other = &t->pods[i];
+
+        check_that(t->w, other == pod || other->evicted.is || taint_must_ms(t, other) >= may_ms,
+                   "who has been due for longest goes first: pod u%u, due at %" PRIu64
+                   ", not u%u, due at %" PRIu64,
+                   other->uid, taint_must_ms(t, other), pod->uid, may_ms);
+    }
+}
+
+void taint_judge_asked(struct taint_world *t, struct tw_pod *pod, const char *why)
+{
+    taint_note(t, "pod u%u is to be evicted: %s", pod->uid, why);
+    check_that(t->w, taint_may_ms(t, pod) <= t->now_ms,
+               "who is evicted has a device whose taint it does not tolerate (any more): u%u, %s",
+               pod->uid, why);
+    check_that(t->w, !pod->evicted.is || pod->unsure.is, "each pod is evicted once: u%u", pod->uid);
+    check_that(t->w, strstr(why, "NoExecute") && strstr(why, taint_resource_name(pod->resource)),
+               "it is said for which device: %s", why);
+    check_that(t->w, !is_full(t), "no more go within a minute than the settings say: %u",
+               t->per_minute);
+    if (t->per_minute > 0)
+        check_turn(t, pod);
+    count_add(COUNT_TAINT_ASKED);
+    pod->by_health = taint_may_besides_health_ms(t, pod) > t->now_ms;
+    if (pod->by_health)
+        count_add(COUNT_TAINT_BY_HEALTH);
+    if (pod->tolerations_len > 0)
+        count_add(COUNT_TAINT_TOLERATED_FOR_A_TIME);
+    if (pod->unsure.is) /* what was sent for the sandbox before is over with it */
+        pod->sent = false;
+    pod->evicted.is = true;
+    pod->unsure.is = false;
+    pod->asked_ms = t->now_ms;
+    t->asked_ms[t->asked_len++ % TW_ASKS] = t->now_ms;
+}
+
+/* ---- its end ---- */
+
+void taint_judge_stop(struct taint_world *t, const struct tw_pod *pod, uint64_t grace_ms)
+{
+    uint64_t most_ms = pod->grace_ms < GRACE_MS_MIN ? GRACE_MS_MIN : pod->grace_ms;
+
+    count_add(COUNT_TAINT_STOPPED);
+    check_that(t->w, is_wanted(t, pod), "only containers of pods that are to end are stopped: u%u",
+               pod->uid);
+    if (!pod->evicted.is || (pod->ended.is && pod->end_grace_ms > most_ms))
+        most_ms = pod->end_grace_ms; /* what is under way is not made shorter by the pod's own */
+    check_that(t->w, grace_ms >= GRACE_MS_MIN && grace_ms <= most_ms,
+               "who is evicted has no more than its own grace: %" PRIu64 " of %" PRIu64 " ms",
+               grace_ms, most_ms);
+}
+
+void taint_judge_order(struct taint_world *t, const struct tw_pod *pod,
+                       const struct devicemgr_eviction *eviction)
+{
+    check_that(t->w, is_wanted(t, pod), "only pods that are to end are evicted: u%u", pod->uid);
+    check_that(t->w, !pod->order, "one order for a pod is under way");
+    check_that(t->w, !pod->accepted, "a pod that was deleted is not evicted again: u%u", pod->uid);
+    check_that(t->w, pod->ended.is || eviction->own_grace, "who is evicted has its own grace");
+    if (!eviction->forced)
+        return;
+    count_add(COUNT_TAINT_FORCED);
+    check_that(t->w,
+               t->force && ((pod->evicted.is && t->now_ms >= pod->asked_ms + TW_FORCE_AFTER_MS) ||
+                            (pod->ended.is && t->now_ms >= pod->ended_ms + TW_FORCE_AFTER_MS)),
+               "disruption budgets are kept to as long as the settings say");
+}
+
+/* ---- creates ---- */
+
+static unsigned unhealthy(const struct taint_world *t, size_t resource)
+{
+    unsigned mask = 0;
+
+    for (size_t i = 0; i < taint_resource_devices(resource); i++)
+        mask |= t->plugins[resource].devices[i].said_healthy ? 0 : 1u << i;
+    return mask;
+}
+
+/* What is in the way of any container of it, taints aside. */
+static bool is_excused(const struct taint_world *t, const struct tw_pod *pod)
+{
+    return !t->listed || t->store_fails || !pod->ready || !t->plugins[pod->resource].endpoint ||
+           (pod->mask & unhealthy(t, pod->resource)) != 0;
+}
+
+/* An annotation is given what is free, healthy and untainted, and waits for that. */
+static bool may_have_too_few(const struct taint_world *t, const struct tw_pod *pod)
+{
+    bool taken = !t->untainted;
+
+    for (size_t i = 0; i < taint_resource_devices(pod->resource); i++)
+        taken = taken || taint_may_keep_back(t, pod->resource, i);
+    return pod->kind == TW_REQUEST && (taken || is_excused(t, pod));
+}
+
+void taint_judge_refused(struct taint_world *t, const struct tw_pod *pod, int code,
+                         const char *message)
+{
+    taint_note(t, "create of u%u is refused %d: %s", pod->uid, code, message);
+    if (strstr(message, "is ended on this node")) {
+        count_add(COUNT_TAINT_REFUSED_ENDED);
+        check_that(t->w, code == CODE_FAILED_PRECONDITION && (pod->evicted.is || pod->ended.is),
+                   "only of pods that are to end no container is made: u%u", pod->uid);
+    } else if (code == CODE_FAILED_PRECONDITION && strstr(message, "tainted")) {
+        count_add(COUNT_TAINT_REFUSED);
+        check_that(t->w,
+                   strstr(message, ":NoExecute") &&
+                       taint_may_have(t, pod, pod->mask ? pod->mask : UINT32_MAX, TW_NO_EXECUTE),
+                   "a container is refused only for a NoExecute that its pod does not tolerate: "
+                   "u%u: %s",
+                   pod->uid, message);
+    } else {
+        check_that(t->w, is_excused(t, pod) || may_have_too_few(t, pod),
+                   "a container of others goes on: u%u: %s", pod->uid, message);
+    }
+}
+
+void taint_judge_forwarded(struct taint_world *t, const struct tw_pod *pod, unsigned mask)
+{
+    taint_note(t, "create of u%u is forwarded with %x", pod->uid, mask);
+    count_add(COUNT_TAINT_MADE);
+    check_that(t->w, mask && (pod->kind == TW_REQUEST || mask == pod->mask),
+               "a container gets what it was given");
+    check_that(t->w, !taint_must_have(t, pod, mask, TW_NO_EXECUTE),
+               "no container is made with a device that is NoExecute to its pod: u%u", pod->uid);
+    check_that(t->w, !((pod->sent || pod->accepted) && !pod->unsure.is && is_wanted(t, pod)),
+               "none is made of a pod that is being ended: u%u", pod->uid);
+    check_that(t->w,
+               !taint_must_have(t, pod, mask & ~pod->had, TW_NO_SCHEDULE) ||
+                   pod->kind == TW_TOKEN || pod->create < t->tainted,
+               "nobody new is given a device that is NoSchedule to it: u%u", pod->uid);
+    if (taint_must_have(t, pod, mask, TW_NO_SCHEDULE))
+        count_add(COUNT_TAINT_KEPT);
+}
+
+/* ---- after each run ---- */
+
+static bool has_stops(const struct taint_world *t, const struct tw_pod *pod)
+{
+    for (size_t i = 0; i < TW_STOPS; i++) {
+        if (t->stops[i].op && t->stops[i].uid == pod->uid)
+            return true;
+    }
+    return false;
+}
+
+void taint_judge_settle(struct taint_world *t, struct tw_pod *pod)
+{
+    if (t->listed && pod->evicted.is && taint_may_ms(t, pod) > t->now_ms &&
+        !taint_pending(t, pod)) {
+        count_add(COUNT_TAINT_CALLED_OFF);
+        pod->evicted.is = false;
+    }
+    if (!pod->ready || taint_pending(t, pod) || taint_may_by_known_ms(t, pod) > t->now_ms ||
+        (taint_may_besides_health_ms(t, pod) > t->now_ms && taint_must_ms(t, pod) > t->now_ms))
+        pod->unsure.is = pod->evicted.is;
+}
+
+/* What nobody wants any more is taken back. */
+static void check_taken_back(struct taint_world *t, struct tw_pod *pod)
+{
+    taint_judge_settle(t, pod);
+    if (pod->evicted.is || pod->ended.is)
+        return;
+    pod->sent = pod->unsure.is = false;
+    check_that(t->w, !pod->order, "an eviction ends with its taint: u%u", pod->uid);
+    check_that(t->w, !has_stops(t, pod), "and so does what is being stopped: u%u", pod->uid);
+}
+
+static void check_nobody_forgotten(struct taint_world *t, const struct tw_pod *pod)
+{
+    uint64_t must_ms = taint_must_ms(t, pod);
+
+    if (!t->listed || must_ms > t->now_ms || pod->evicted.is)
+        return;
+    if (is_full(t))
+        count_add(COUNT_TAINT_WAITS);
+    check_that(t->w, is_full(t), "who is due goes at once, or in its turn: u%u, due at %" PRIu64,
+               pod->uid, must_ms);
+}
+
+/* Of devices that are unhealthy at most a quarter makes pods go, and at least one. */
+static void check_quarter(struct taint_world *t)
+{
+    unsigned gone[TW_RESOURCES] = {0};
+
+    for (size_t i = 0; i < TW_PODS; i++) {
+        const struct tw_pod *pod = &t->pods[i];
+
+        if (pod->there && pod->evicted.is && pod->by_health && pod->kind == TW_TOKEN &&
+            __builtin_popcount(pod->mask) == 1)
+            gone[pod->resource] |= pod->mask;
+    }
+    for (size_t r = 0; r < TW_RESOURCES; r++) {
+        unsigned most = (unsigned)taint_resource_devices(r) / 4;
+
+        check_that(t->w, __builtin_popcount(gone[r]) <= (int)(most > 0 ? most : 1),
+                   "health empties no more than a quarter: devices %x of resource %zu", gone[r], r);
+    }
+}
+
+static void check_stops(struct taint_world *t)
+{
+    for (size_t i = 0; i < TW_STOPS; i++) {
+        for (size_t k = 0; t->stops[i].op && k < i; k++)
+            check_that(t->w, !t->stops[k].op || t->stops[i].container != t->stops[k].container,
+                       "one StopContainer of a container is under way");
+    }
+}
+
+void taint_judge(struct taint_world *t)
+{
+    taint_plugins_age(t);
+    for (size_t i = 0; i < TW_PODS; i++) {
+        if (!t->pods[i].there)
+            continue;
+        check_taken_back(t, &t->pods[i]);
+        check_nobody_forgotten(t, &t->pods[i]);
+    }
+    check_quarter(t);
+    check_stops(t);
+}
+
+/* ---- what the kubelet is shown ---- */
+
+struct seen {
+    struct taint_world *t;
+    size_t resource;
+};
+
+static void see(void *user, const struct devicemgr_shown_device *device)
+{
+    const struct seen *seen = user;
+    struct taint_world *t = seen->t;
+    unsigned mask = taint_device_mask(&device->id, 1);
+    size_t number = (size_t)__builtin_ctz(mask);
+    const struct tw_plugin *plugin = &t->plugins[seen->resource];
+
+    check_that(t->w, !taint_must_keep_back(t, seen->resource, number) || !device->healthy,
+               "the kubelet sees a device that is tainted as unhealthy: %s", device->id);
+    check_that(t->w,
+               device->healthy || taint_may_keep_back(t, seen->resource, number) ||
+                   !plugin->devices[number].said_healthy || !plugin->endpoint ||
+                   taint_resource_exclusive(seen->resource),
+               "and one that is not as it is: %s", device->id);
+}
+
+void taint_judge_shown(struct taint_world *t)
+{
+    for (size_t r = 0; r < TW_RESOURCES; r++) {
+        struct seen seen = {t, r};
+
+        devicemgr_shown_devices(t->core, taint_resource_name(r), see, &seen);
+    }
+}
+
+/* ---- in the end ---- */
+
+void taint_judge_rest(struct taint_world *t)
+{
+    for (size_t i = 0; i < TW_PODS; i++) {
+        const struct tw_pod *pod = &t->pods[i];
+
+        if (!pod->there)
+            continue;
+        check_that(t->w, !pod->deleting, "a pod that is deleted ends: u%u", pod->uid);
+        if (taint_must_ms(t, pod) <= t->now_ms || pod->ended.is) {
+            check_that(t->w, !pod->runs, "none runs of a pod that is to have ended: u%u", pod->uid);
+            count_add(COUNT_TAINT_GONE);
+        } else if (taint_may_ms(t, pod) > t->now_ms && !may_have_too_few(t, pod) &&
+                   !is_excused(t, pod) && !taint_may_have(t, pod, pod->mask, TW_NO_EXECUTE)) {
+            check_that(t->w, pod->runs, "all others run: u%u", pod->uid);
+            count_add(COUNT_TAINT_RUNS);
+        }
+    }
+    if (!t->untainted)
+        return;
+    for (const struct tw_row *row = t->rows; row; row = row->next)
+        check_that(t->w,
+                   row->kind != DEVICEMGR_RECORD_ENDING && row->kind != DEVICEMGR_RECORD_ORDER,
+                   "what is taken back is kept no more: %s", row->key[0]);
+}

@@ -1,0 +1,249 @@
+/*
+ * Who is to go, and when: by what was said and stored, and what a pod tolerates. In the words of Kubernetes'
+ * DeviceTaint and DeviceToleration, without a look at the core.
+ */
+#include "tests/sim/taint_world.h"
+
+#define KEY_HEALTH TW_KEYS
+
+/* A taint that is in force. */
+struct in_force {
+    unsigned key, value;
+    enum tw_effect effect;
+    uint64_t added_ms;
+};
+
+/* ---- tolerations ---- */
+
+static bool tolerates(const struct tw_toleration *toleration, const struct in_force *taint)
+{
+    if (toleration->effect >= 0 && (enum tw_effect)toleration->effect != taint->effect)
+        return false;
+    if (toleration->key >= 0 && (unsigned)toleration->key != taint->key)
+        return false;
+    /* a device that is unhealthy is tainted without a value, which nobody here writes */
+    return toleration->exists || (taint->key != KEY_HEALTH && toleration->value == taint->value);
+}
+
+static uint64_t one_until_ms(const struct tw_toleration *toleration, const struct in_force *taint)
+{
+    if (!toleration->has_seconds || toleration->effect != TW_NO_EXECUTE)
+        return TW_NEVER;
+    return toleration->seconds <= 0 ? 0 : taint->added_ms + 1000 * (uint64_t)toleration->seconds;
+}
+
+/* 0: it is not tolerated at all; TW_NEVER: for ever. */
+static uint64_t until_ms(const struct tw_pod *pod, const struct in_force *taint)
+{
+    uint64_t until = 0;
+    bool found = false;
+
+    for (size_t i = 0; i < pod->tolerations_len; i++) {
+        uint64_t one;
+
+        if (!tolerates(&pod->tolerations[i], taint))
+            continue;
+        one = one_until_ms(&pod->tolerations[i], taint);
+        if (one == TW_NEVER)
+            return TW_NEVER;
+        until = found && until < one ? until : one;
+        found = true;
+    }
+    return until;
+}
+
+/* ---- what is in force on one device ---- */
+
+#define IN_FORCE_MAX (2 * TW_KEYS * TW_EFFECTS + TW_SETS_MAX)
+
+struct in_force_list {
+    struct in_force v[IN_FORCE_MAX];
+    size_t len;
+};
+
+enum certainty {
+    CERTAIN, /* nobody has asked for anything else */
+    STORED,  /* what was, as long as nothing else is stored */
+    PERHAPS, /* that, or what is asked for */
+};
+
+static void add_version(struct in_force_list *list, const struct taint_world *t,
+                        const struct tw_version *version, unsigned key, enum tw_effect effect)
+{
+    if (version->on && t->now_ms < version->end_ms)
+        list->v[list->len++] = (struct in_force){key, version->value, effect, version->added_ms};
+}
+
+static struct in_force_list in_force(const struct taint_world *t, size_t resource, size_t device,
+                                     enum certainty certainty)
+{
+    struct in_force_list list = {.len = 0};
+
+    for (unsigned key = 0; key < TW_KEYS; key++) {
+        for (unsigned effect = 0; effect < TW_EFFECTS; effect++) {
+            const struct tw_cell *cell = &t->cells[resource][device][key][effect];
+
+            if (!cell->pending || certainty != CERTAIN)
+                add_version(&list, t, &cell->is, key, (enum tw_effect)effect);
+            if (cell->pending && certainty == PERHAPS)
+                add_version(&list, t, &cell->next, key, (enum tw_effect)effect);
+        }
+    }
+    for (size_t i = 0; i < t->sets_len; i++) {
+        const struct tw_set *set = &t->sets[i];
+
+        if (set->resource == resource && (set->device < 0 || (size_t)set->device == device))
+            list.v[list.len++] =
+                (struct in_force){set->key, set->value, set->effect, set->added_ms};
+    }
+    return list;
+}
+
+/* ---- when one is to go ---- */
+
+static uint64_t device_ms(const struct taint_world *t, const struct tw_pod *pod, size_t device,
+                          enum certainty certainty)
+{
+    const struct in_force_list list = in_force(t, pod->resource, device, certainty);
+    uint64_t first_ms = TW_NEVER;
+
+    for (size_t i = 0; i < list.len; i++) {
+        uint64_t ms = list.v[i].effect == TW_NO_EXECUTE ? until_ms(pod, &list.v[i]) : TW_NEVER;
+
+        first_ms = ms < first_ms ? ms : first_ms;
+    }
+    return first_ms;
+}
+
+/* For long enough, by the word of this connection. */
+static bool has_been_unhealthy(const struct taint_world *t, const struct tw_plugin *plugin,
+                               const struct tw_device *device)
+{
+    uint64_t from_ms = device->since_ms > plugin->listed_ms ? device->since_ms : plugin->listed_ms;
+
+    return device->since_ms > 0 && t->now_ms >= from_ms + t->unhealthy_after_ms;
+}
+
+static uint64_t health_ms(const struct taint_world *t, const struct tw_pod *pod, size_t device,
+                          enum certainty certainty)
+{
+    const struct tw_plugin *plugin = &t->plugins[pod->resource];
+    const struct tw_device *is = &plugin->devices[device];
+    const struct in_force taint = {.key = KEY_HEALTH,
+                                   .effect = TW_NO_EXECUTE,
+                                   .added_ms = certainty == CERTAIN ? is->since_ms : is->from_ms};
+
+    if (!is->goes || is->said_healthy || t->unhealthy_after_ms == 0)
+        return TW_NEVER;
+    if (certainty == CERTAIN &&
+        (plugin->storm || !plugin->endpoint || !has_been_unhealthy(t, plugin, is)))
+        return TW_NEVER;
+    return until_ms(pod, &taint);
+}
+
+static uint64_t pod_ms(const struct taint_world *t, const struct tw_pod *pod, unsigned mask,
+                       enum certainty certainty, bool by_health)
+{
+    uint64_t first_ms = TW_NEVER;
+
+    for (size_t i = 0; i < taint_resource_devices(pod->resource); i++) {
+        uint64_t ms = mask & 1u << i ? device_ms(t, pod, i, certainty) : TW_NEVER;
+        uint64_t sick_ms = mask & 1u << i && by_health ? health_ms(t, pod, i, certainty) : TW_NEVER;
+
+        first_ms = ms < first_ms ? ms : first_ms;
+        first_ms = sick_ms < first_ms ? sick_ms : first_ms;
+    }
+    return first_ms;
+}
+
+static bool has_it(const struct tw_pod *pod)
+{
+    return pod->there && pod->known && pod->ready && !pod->deleting &&
+           (pod->kind == TW_TOKEN ? pod->in_file : pod->runs);
+}
+
+uint64_t taint_must_ms(const struct taint_world *t, const struct tw_pod *pod)
+{
+    return has_it(pod) ? pod_ms(t, pod, pod->mask, CERTAIN, true) : TW_NEVER;
+}
+
+static unsigned may_have(const struct tw_pod *pod)
+{
+    return pod->kind == TW_TOKEN ? pod->mask : pod->had;
+}
+
+uint64_t taint_may_ms(const struct taint_world *t, const struct tw_pod *pod)
+{
+    return pod->there ? pod_ms(t, pod, may_have(pod), STORED, true) : TW_NEVER;
+}
+
+uint64_t taint_may_by_known_ms(const struct taint_world *t, const struct tw_pod *pod)
+{
+    return pod->there ? pod_ms(t, pod, pod->mask, STORED, true) : TW_NEVER;
+}
+
+uint64_t taint_may_besides_health_ms(const struct taint_world *t, const struct tw_pod *pod)
+{
+    return pod->there ? pod_ms(t, pod, may_have(pod), STORED, false) : TW_NEVER;
+}
+
+bool taint_pending(const struct taint_world *t, const struct tw_pod *pod)
+{
+    for (size_t d = 0; d < taint_resource_devices(pod->resource); d++) {
+        for (unsigned key = 0; may_have(pod) & 1u << d && key < TW_KEYS; key++) {
+            if (t->cells[pod->resource][d][key][TW_NO_EXECUTE].pending)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* ---- what may be made ---- */
+
+static bool has(const struct taint_world *t, const struct tw_pod *pod, unsigned mask,
+                enum tw_effect effect, enum certainty certainty)
+{
+    for (size_t d = 0; d < taint_resource_devices(pod->resource); d++) {
+        const struct in_force_list list = in_force(t, pod->resource, d, certainty);
+
+        for (size_t i = 0; mask & 1u << d && i < list.len; i++) {
+            if (list.v[i].effect == effect && until_ms(pod, &list.v[i]) <= t->now_ms)
+                return true;
+        }
+    }
+    return false;
+}
+
+bool taint_must_have(const struct taint_world *t, const struct tw_pod *pod, unsigned mask,
+                     enum tw_effect effect)
+{
+    return has(t, pod, mask, effect, CERTAIN);
+}
+
+bool taint_may_have(const struct taint_world *t, const struct tw_pod *pod, unsigned mask,
+                    enum tw_effect effect)
+{
+    return has(t, pod, mask, effect, PERHAPS);
+}
+
+static bool keeps_back(const struct taint_world *t, size_t resource, size_t device,
+                       enum certainty certainty)
+{
+    const struct in_force_list list = in_force(t, resource, device, certainty);
+
+    for (size_t i = 0; i < list.len; i++) {
+        if (list.v[i].effect != TW_NONE)
+            return true;
+    }
+    return false;
+}
+
+bool taint_must_keep_back(const struct taint_world *t, size_t resource, size_t device)
+{
+    return keeps_back(t, resource, device, CERTAIN);
+}
+
+bool taint_may_keep_back(const struct taint_world *t, size_t resource, size_t device)
+{
+    return keeps_back(t, resource, device, PERHAPS);
+}

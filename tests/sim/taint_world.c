@@ -1,0 +1,180 @@
+#include "tests/sim/taint_world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/sim/heap.h"
+
+#define STEPS 300
+#define REST_STEPS 400
+#define REST_STEP_MS 3000
+
+void taint_note(const struct taint_world *t, const char *format, ...)
+{
+    va_list args;
+
+    if (!t->w->play.verbose)
+        return;
+    printf("%12.3f taints: ", (double)t->now_ms / 1000);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+}
+
+/* ---- what happens ---- */
+
+static struct tw_stop *any_stop(struct taint_world *t)
+{
+    size_t from = rng_below(&t->rng, TW_STOPS);
+
+    for (size_t i = 0; i < TW_STOPS; i++) {
+        struct tw_stop *stop = &t->stops[(from + i) % TW_STOPS];
+
+        if (stop->op)
+            return stop;
+    }
+    return NULL;
+}
+
+static void runtime_acts(struct taint_world *t)
+{
+    struct tw_stop *stop = any_stop(t);
+    struct tw_pod *pod = stop ? taint_pod_by_container(t, stop->container) : NULL;
+
+    switch (rng_below(&t->rng, 6)) {
+    case 0:
+        if (stop)
+            taint_stop_fails(t, stop);
+        break;
+    case 1:
+        if (pod && pod->runs) /* it ends before its time is over */
+            taint_container_exits(t, pod, rng_percent(&t->rng, 70));
+        break;
+    case 2:
+        t->runtime_away = rng_percent(&t->rng, 30);
+        break;
+    case 3:
+        taint_checks_answered(t);
+        break;
+    default:
+        if (t->listing)
+            taint_list_ends(t);
+        else
+            taint_list_begins(t);
+        break;
+    }
+}
+
+static void kubelet_restarts(struct taint_world *t)
+{
+    count_add(COUNT_TAINT_KUBELET);
+    devicemgr_kubelet_started(t->core, t->now_ms);
+    taint_shim_run(t);
+}
+
+static void happen(struct taint_world *t)
+{
+    struct tw_pod *pod = &t->pods[rng_below(&t->rng, TW_PODS)];
+    uint64_t what = rng_below(&t->rng, 100);
+
+    if (what < 28)
+        taint_pod_proceeds(t, pod);
+    else if (what < 34)
+        taint_pod_trouble(t, pod);
+    else if (what < 46)
+        taint_operator_acts(t);
+    else if (what < 60)
+        taint_shim_commit_ends(t, rng_percent(&t->rng, 12));
+    else if (what < 68)
+        taint_plugins_proceed(t);
+    else if (what < 71)
+        taint_plugin_acts(t, rng_below(&t->rng, TW_RESOURCES));
+    else if (what < 82)
+        runtime_acts(t);
+    else if (what < 85)
+        taint_cluster_proceeds(t, pod);
+    else if (what < 86)
+        t->api_away = rng_percent(&t->rng, 30);
+    else if (what < 88)
+        taint_settings_change(t);
+    else if (what < 90)
+        taint_shim_kill(t);
+    else if (what < 91)
+        kubelet_restarts(t);
+    else
+        taint_shim_pass(t, rng_delay_ms(&t->rng, 40000));
+}
+
+/* ---- and then ---- */
+
+static void rest(struct taint_world *t)
+{
+    for (size_t step = 0; step < REST_STEPS && !*t->w->broken; step++) {
+        taint_shim_commit_ends(t, false);
+        taint_plugins_proceed(t);
+        taint_checks_answered(t);
+        if (t->list_wanted || step % 20 == 0)
+            taint_list_begins(t);
+        taint_list_ends(t);
+        for (size_t i = 0; i < TW_PODS && !*t->w->broken; i++) {
+            taint_cluster_proceeds(t, &t->pods[i]);
+            taint_pod_proceeds(t, &t->pods[i]);
+        }
+        if (t->untainted)
+            taint_operator_heals(t);
+        taint_shim_pass(t, REST_STEP_MS);
+    }
+    taint_judge_shown(t);
+    if (!*t->w->broken)
+        taint_judge_rest(t);
+}
+
+static void begin(struct taint_world *t)
+{
+    t->now_ms = 10000000;
+    t->unhealthy_after_ms = rng_percent(&t->rng, 50) ? 1000 * rng_between(&t->rng, 1, 60) : 0;
+    t->per_minute = rng_percent(&t->rng, 50) ? (uint32_t)rng_between(&t->rng, 1, 5) : 0;
+    t->cluster = rng_percent(&t->rng, 50);
+    t->force = rng_percent(&t->rng, 50);
+    for (size_t r = 0; r < TW_RESOURCES; r++) {
+        t->plugins[r].lost_ms = t->now_ms;
+        for (size_t i = 0; i < TW_DEVICES_MAX; i++)
+            t->plugins[r].devices[i].healthy = t->plugins[r].devices[i].said_healthy = true;
+    }
+    taint_shim_start(t);
+    for (size_t r = 0; r < TW_RESOURCES; r++)
+        taint_plugin_acts(t, r);
+    taint_plugins_proceed(t);
+    taint_shim_commit_ends(t, false);
+    taint_list_begins(t);
+    taint_list_ends(t);
+}
+
+bool taint_world_run(struct world *w)
+{
+    struct taint_world *t = heap_alloc(1, sizeof *t);
+
+    t->w = w;
+    t->rng = (struct rng){.state = w->play.seed};
+    rng_mix(&t->rng, UINT64_MAX - 1); /* no other's stream */
+    begin(t);
+    for (size_t step = 0; step < STEPS && !*w->broken; step++)
+        happen(t);
+    t->calm = true;
+    t->runtime_away = t->api_away = false;
+    if (!*w->broken)
+        rest(t);
+    t->untainted = true;
+    if (!*w->broken) {
+        taint_settings_change(t);
+        taint_plugins_heal(t);
+        rest(t);
+    }
+    if (*w->broken)
+        taint_note(t, "%s", w->broken);
+    taint_shim_end(t);
+    free(t);
+    return !*w->broken;
+}
