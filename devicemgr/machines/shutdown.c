@@ -93,6 +93,7 @@ void shutdowns_restored(struct shutdowns *shutdowns)
         tell(state, "restored", LEVEL_WARNING);
     else if (state->shutdown.stored)
         dirty_touch_shutdown(state);
+    shutdowns_settings_changed(shutdowns);
     if (!shutdown_under_way(&state->shutdown))
         take_back_left(shutdowns);
 }

@@ -169,8 +169,7 @@ bool shutdown_shorten(struct shutdown *shutdown, uint64_t all_ms)
     if (sum_ms <= all_ms)
         return false;
     for (size_t i = 0; i < shutdown->groups_len; i++)
-        shutdown->groups[i].grace_ms =
-            (uint64_t)((double)shutdown->groups[i].grace_ms * (double)all_ms / (double)sum_ms);
+        shutdown->groups[i].grace_ms = shutdown->groups[i].grace_ms * all_ms / sum_ms;
     return true;
 }
 

@@ -48,7 +48,7 @@ bool devicemgr_sandbox_refused(const struct devicemgr *mgr, const char *pod_uid,
     if (look.step != LOOK_REFUSE)
         return false;
     if (look.reason.kind == REASON_NODE_SHUTS_DOWN)
-        shutdown_explain(&mgr->state, &text);
+        shutdown_explain(&text);
     else
         ending_refuse_sandbox(ending, &text);
     out->code = reason_code(look.reason.kind);

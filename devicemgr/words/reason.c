@@ -105,9 +105,10 @@ static void explain_ended(const struct state *state, const struct demand *demand
 static void explain_shutdown(const struct state *state, const struct demand *demand,
                              const struct reason *reason, struct text *text)
 {
+    (void)state;
     (void)demand;
     (void)reason;
-    shutdown_explain(state, text);
+    shutdown_explain(text);
 }
 
 static void explain_other_pods(const struct state *state, const struct demand *demand,

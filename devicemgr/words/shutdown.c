@@ -122,8 +122,7 @@ void shutdown_tell(const struct state *state, const char *word, struct text *tex
     }
 }
 
-void shutdown_explain(const struct state *state, struct text *text)
+void shutdown_explain(struct text *text)
 {
-    text_add(text, "node is shutting down, since ");
-    text_add_duration(text, ago(state->now_ms, state->shutdown.since_ms));
+    text_add(text, "node is shutting down");
 }

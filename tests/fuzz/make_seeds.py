@@ -352,6 +352,9 @@ ALLOCATION_ROW = (field(1, "uid") + field(2, "main") + field(3, "v.com/gpu") + f
                   field(8, 1))
 POD_ROW = (field(1, "uid") + field(2, "ns") + field(3, "pod") + field(4, "sandbox") + field(5, 2) +
            field(6, 1) + field(7, 1))
+SHUTDOWN_ROW = (field(1, "groups") + field(2, "b") + field(3, 5) + field(4, 30000) + field(6, 1) +
+                field(7, field(2, 20000)) + field(7, field(1, 4000000000) + field(2, 10000)) + field(8, 1) +
+                field(9, 9) + field(10, field(1, "uid")) + field(10, field(1, "u2") + field(2, 1)))
 ROWS = {
     "resource": b"\0v.com/gpu\0\0\0" + RESOURCE_ROW,
     "resource-of-another-name": b"\0v.com/nic\0\0\0" + RESOURCE_ROW,
@@ -363,6 +366,8 @@ ROWS = {
     "pod-stopped-when-dead": b"\2uid\0\0\0" + POD_ROW + field(7, 0) + field(9, 1),
     "pod-tokens": b"\2uid\0\0\0" + POD_ROW + field(10, "main") + field(10, "init") +
                   field(10, "main"),
+    "shutdown": b"\7shutdown\0\0\0" + SHUTDOWN_ROW,
+    "shutdown-of-another-boot": b"\7shutdown\0\0\0" + SHUTDOWN_ROW + field(2, "c"),
     "pod-no-sandbox": b"\2uid\0\0\0" + POD_ROW + field(4, ""),
 }
 

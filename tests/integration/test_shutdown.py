@@ -7,7 +7,7 @@ import pytest
 
 from agent_process import Agent
 from asking import by_annotation, refused
-from ctl import ctl, ctl_json
+from ctl import checked, ctl, ctl_json
 from logind import Logind, SystemBus
 from metrics import scrape
 from supervisor import supervised
@@ -175,7 +175,7 @@ def test_the_next_group_does_not_wait_for_who_does_not_end(shim, agent, logind, 
     deaf(low)
     logind.begin()
     runtime.wait_calls("StopContainer", 2)
-    assert [one for one, _ in stops(runtime)] == [low, high]
+    assert {one for one, _ in stops(runtime)} == {low, high}
     wait_state(shim, "over")
     assert shutdown(shim)["firstRemaining"] == ["default/low"]
     logind.wait_released()
@@ -389,6 +389,8 @@ def test_what_is_told_of_it(shim, agent, logind, client, server, runtime, deaf):
     assert "group 1 of 2, priority 0" in shown and "default/low" in shown
     why = ctl(shim, "why", "low").stdout
     assert "node-shuts-down" in why and DOWN in why
+    document = checked("checkpoint-export", ctl(shim, "checkpoint", "export").stdout)
+    assert document["sound"] and {one["name"] for one in document["endings"]} == {"low"}
     families = scrape(shim.metrics["listen"])
     assert families["machine_shutdown"].value() == 1
     assert families["machine_shutdown_pods_remaining"].value() == 2

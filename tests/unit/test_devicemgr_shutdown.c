@@ -196,7 +196,7 @@ static void nothing_is_made_any_more(void **state)
     assert_true(devicemgr_refuses_sandboxes(w->mgr));
     assert_true(devicemgr_sandbox_refused(w->mgr, "new", &refusal));
     assert_int_equal(refusal.code, CODE_UNAVAILABLE);
-    assert_string_equal(refusal.words, "node is shutting down, since 0ms");
+    assert_string_equal(refusal.words, "node is shutting down");
     ignore_all(w);
     assert_true(create(w, 9, "u9", "main", NULL, NULL)); /* one without devices, too */
     devicemgr_run(w->mgr);
@@ -667,6 +667,18 @@ static void what_was_cancelled_before_a_restart_is_taken_back_then(void **state)
     assert_false(is_refused(w, "u1"));
 }
 
+static void settings_of_another_start_switch_it_off(void **state)
+{
+    struct world *w = *state;
+
+    three_pods_go(w);
+    w->settings.shutdown_len = 0;
+    world_restart(w);
+    assert_false(view(w).under_way);
+    assert_false(is_refused(w, "u2"));
+    assert_int_equal(logged(w, "the machine does not go down"), 1);
+}
+
 static void another_boot_knows_nothing_of_it(void **state)
 {
     struct world *w = *state;
@@ -779,6 +791,7 @@ int main(void)
         TEST(a_machine_that_does_not_go_down_is_used_again, pair_setup),
         TEST(it_goes_on_after_a_restart, pair_setup),
         TEST(what_was_cancelled_before_a_restart_is_taken_back_then, pair_setup),
+        TEST(settings_of_another_start_switch_it_off, pair_setup),
         TEST(another_boot_knows_nothing_of_it, pair_setup),
         TEST(a_store_that_fails_does_not_hold_it_up, pair_setup),
         TEST(a_new_file_gets_it, pair_setup),
