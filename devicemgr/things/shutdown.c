@@ -121,6 +121,8 @@ void shutdown_set_restored(struct shutdown *shutdown, enum shutdown_state state,
 void shutdown_end(struct shutdown *shutdown, bool given_up)
 {
     forget_plan(shutdown);
+    drop_known(shutdown);
+    shutdown->is_known = false;
     shutdown->given_up_ms = given_up ? shutdown->since_ms : 0;
     shutdown->state = SHUTDOWN_NONE;
 }

@@ -88,7 +88,7 @@ void shutdown_begin(struct shutdown *shutdown, uint64_t since_ms, uint64_t limit
 void shutdown_set_state(struct shutdown *shutdown, enum shutdown_state state);
 /* Of a row. Whose end was asked for in earlier groups has it, or had. */
 void shutdown_set_restored(struct shutdown *shutdown, enum shutdown_state state, uint64_t over_ms);
-/* There is none. `given_up`: though nobody has said so. */
+/* There is none, and what was known of the cluster's pods is old. `given_up`: though nobody has said so. */
 void shutdown_end(struct shutdown *shutdown, bool given_up);
 void shutdown_set_over(struct shutdown *shutdown, uint64_t now_ms);
 /* Of one that has BEGUN. */

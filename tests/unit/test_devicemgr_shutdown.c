@@ -369,6 +369,22 @@ static void priorities_that_come_in_time_count(void **state)
     assert_int_equal(view(w).pods, 1);
 }
 
+static void what_was_known_for_an_earlier_one_is_not(void **state)
+{
+    struct world *w = *state;
+
+    runtime_listed(w, "u1/main");
+    goes_down(w, w->now_ms, 60000, "u1:7");
+    assert_true(view(w).by_priority);
+    cancelled(w);
+    stored(w);
+    pass(w, 1);
+    goes_down(w, w->now_ms, 60000, NULL);
+    assert_string_equal(view(w).state, "begun");
+    goes_down(w, 0, 60000, "u1:2000000000");
+    assert_int_equal(view(w).group, 2);
+}
+
 /* Its own, if that is shorter: 30 s is the default of who says none. */
 static void a_pods_own_grace_counts_if_it_is_shorter(void **state)
 {
@@ -773,6 +789,7 @@ int main(void)
         TEST(those_with_devices_are_stopped_first, pair_setup),
         TEST(without_priorities_only_those_with_devices_end, pair_setup),
         TEST(priorities_that_come_in_time_count, pair_setup),
+        TEST(what_was_known_for_an_earlier_one_is_not, pair_setup),
         TEST(a_pods_own_grace_counts_if_it_is_shorter, pair_setup),
         TEST(what_was_in_the_making_belongs_to_the_group_under_way, pair_setup),
         TEST(a_pod_that_is_gone_is_not_waited_for, pair_setup),
