@@ -217,7 +217,8 @@ static void make_groups(struct state *state)
         shutdown_set_groups(shutdown, &all, 1, false);
     take_in(state);
     shutdown_set_state(shutdown, SHUTDOWN_GROUPS);
-    if (shutdown_shorten(shutdown, ago(shutdown_deadline_ms(shutdown), state->now_ms)))
+    if (shutdown_shorten(shutdown, ago(shutdown_deadline_ms(shutdown), state->now_ms)) &&
+        shutdown->limit_ms < shutdown_settings_ms(state))
         tell(state, "shortened", LEVEL_WARNING);
     begin_group(state, 0);
 }

@@ -446,7 +446,7 @@ static void times_are_shortened_alike(void **state)
 
     runtime_listed(w, "u1/main u2/main");
     goes_down(w, w->now_ms, 16000, "u1:0 u2:2000000000");
-    assert_int_equal(logged(w, "logind waits for 16s, less than the 30s of [shutdown]"), 1);
+    assert_int_equal(logged(w, "shortened alike"), 1);
     assert_int_equal(view(w).group_ends_ms, w->now_ms + 10000);
     pass(w, 10000);
     assert_int_equal(view(w).group, 2);
@@ -454,6 +454,17 @@ static void times_are_shortened_alike(void **state)
     pass(w, 5000); /* a second is left of what logind waits */
     assert_true(view(w).over);
     assert_int_equal(logged(w, "there is no time left for 2 pods"), 1);
+}
+
+/* As the installer has it: the second that is left is nothing to speak of. */
+static void a_limit_of_just_the_times_is_not_too_small(void **state)
+{
+    struct world *w = *state;
+
+    runtime_listed(w, "u1/main u2/main");
+    goes_down(w, w->now_ms, 30000, "u1:0 u2:2000000000");
+    assert_int_equal(view(w).group_ends_ms, w->now_ms + 20000 * 29 / 30);
+    assert_int_equal(logged(w, "shortened"), 0);
 }
 
 static void only_groups_with_pods_share_the_time(void **state)
@@ -794,6 +805,7 @@ int main(void)
         TEST(what_was_in_the_making_belongs_to_the_group_under_way, pair_setup),
         TEST(a_pod_that_is_gone_is_not_waited_for, pair_setup),
         TEST(times_are_shortened_alike, pair_setup),
+        TEST(a_limit_of_just_the_times_is_not_too_small, pair_setup),
         TEST(only_groups_with_pods_share_the_time, pair_setup),
         TEST(before_the_runtime_has_listed_nobody_is_ended, pair_setup),
         TEST(a_kubelet_that_ends_them_is_waited_for, pair_setup),
