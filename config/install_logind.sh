@@ -8,6 +8,9 @@
 
 LOGIND_DIRS=(/etc/systemd /run/systemd /usr/local/lib/systemd /usr/lib/systemd /lib/systemd)
 LOGIND_DEFAULT_US=5000000 # its own
+# Besides what [shutdown] takes: until that has begun, and so that all is over before logind goes on by
+# itself.
+LOGIND_SPARE_US=5000000
 LOGIND_UNIT=systemd-logind.service
 # Of all drop-ins the one whose name sorts last counts. The first of these sorts before the kubelet's
 # 99-kubelet.conf, which the kubelet writes if it needs more than there is; the other is for a node on
@@ -15,7 +18,7 @@ LOGIND_UNIT=systemd-logind.service
 logind_drop_ins=(/etc/systemd/logind.conf.d/90-cri-device-shim.conf
     /etc/systemd/logind.conf.d/zz-cri-device-shim.conf)
 
-shutdown_us=0 # what [shutdown] takes
+shutdown_us=0 # what [shutdown] takes, with that
 logind_us=
 logind_from= # the file that says so
 logind_told=no
@@ -114,7 +117,7 @@ choose_logind_drop_in() {
 
 logind_drop_in_text() {
     cat <<END
-# Made by install.sh of cri-device-shim: so long may what [shutdown] of its settings says take. Without
+# Made by install.sh of cri-device-shim: what [shutdown] of its settings takes, and a little more. Without
 # it: $((logind_us / 1000)) ms, by $logind_from.
 [Login]
 InhibitDelayMaxSec=$(((shutdown_us + 999999) / 1000000))
@@ -128,6 +131,7 @@ plan_logind() {
             die "how long [shutdown] takes is not known"
     fi
     if [ "$shutdown_us" -gt 0 ]; then
+        shutdown_us=$((shutdown_us + LOGIND_SPARE_US))
         read_logind
         chosen=$(choose_logind_drop_in)
     fi

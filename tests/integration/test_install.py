@@ -478,18 +478,18 @@ def logind_ours(node):
 
 
 def test_logind_waits_as_long_as_a_shutdown_takes(one):
-    """And no longer than it did when that is not wanted any more."""
+    """With some seconds to spare. And no longer than it did when that is not wanted any more."""
     one.install()
     before = one.tree()
     assert not (one.root / LOGIND).exists()
     settings = one.read(CONFIG)
     shuts_down_in(one, '[shutdown]\ngrace = "1m500ms"')
     assert HUP in one.install().stdout
-    assert one.read(OURS).endswith("[Login]\nInhibitDelayMaxSec=61\n") and logind_ours(one) == {OURS: "61"}
+    assert one.read(OURS).endswith("[Login]\nInhibitDelayMaxSec=66\n") and logind_ours(one) == {OURS: "66"}
     assert HUP not in one.install().stdout
     shuts_down_in(one, '[[shutdown.period]]\npriority = 0\ngrace = "20s"\n[[shutdown.period]]\npriority = 9\ngrace = "5s"')
     assert HUP in one.install().stdout
-    assert logind_ours(one) == {OURS: "25"}
+    assert logind_ours(one) == {OURS: "30"}
     one.write(CONFIG, settings)
     assert HUP in one.install().stdout
     assert one.tree().keys() - before.keys() == {LOGIND}, "made by us, and removed with the rest"
@@ -500,25 +500,25 @@ def test_logind_waits_as_long_as_a_shutdown_takes(one):
 
 
 @pytest.mark.parametrize("files,ours", [
-    ({"etc/systemd/logind.conf": "[Login]\n#InhibitDelayMaxSec=90\n"}, {OURS: "60"}),
-    ({"etc/systemd/logind.conf": "[Login]\nInhibitDelayMaxSec = 60\n"}, {}),
-    ({"etc/systemd/logind.conf": "[Login]\nInhibitDelayMaxSec=59s 999ms\n"}, {OURS: "60"}),
-    ({"etc/systemd/logind.conf": "[Login]\nInhibitDelayMaxSec=1min\n[Other]\nInhibitDelayMaxSec=1\n"}, {}),
-    ({"etc/systemd/logind.conf": "[Login]\nInhibitDelayMaxSec=infinity\nInhibitDelayMaxSec=\n"}, {OURS: "60"}),
+    ({"etc/systemd/logind.conf": "[Login]\n#InhibitDelayMaxSec=90\n"}, {OURS: "65"}),
+    ({"etc/systemd/logind.conf": "[Login]\nInhibitDelayMaxSec = 65\n"}, {}),
+    ({"etc/systemd/logind.conf": "[Login]\nInhibitDelayMaxSec=64s 999ms\n"}, {OURS: "65"}),
+    ({"etc/systemd/logind.conf": "[Login]\nInhibitDelayMaxSec=1min 5s\n[Other]\nInhibitDelayMaxSec=1\n"}, {}),
+    ({"etc/systemd/logind.conf": "[Login]\nInhibitDelayMaxSec=infinity\nInhibitDelayMaxSec=\n"}, {OURS: "65"}),
     ({"usr/lib/systemd/logind.conf": "[Login]\nInhibitDelayMaxSec=2m\n"}, {}),
     ({"usr/lib/systemd/logind.conf": "[Login]\nInhibitDelayMaxSec=2m\n", "etc/systemd/logind.conf": "[Login]\n"},
-     {OURS: "60"}),
+     {OURS: "65"}),
     # The last name counts, wherever it is; a name in /etc hides the same elsewhere.
     ({"etc/systemd/logind.conf": "[Login]\nInhibitDelayMaxSec=90\n",
-      "usr/lib/systemd/logind.conf.d/50-less.conf": "[Login]\nInhibitDelayMaxSec=30\n"}, {OURS: "60"}),
+      "usr/lib/systemd/logind.conf.d/50-less.conf": "[Login]\nInhibitDelayMaxSec=30\n"}, {OURS: "65"}),
     ({"usr/lib/systemd/logind.conf.d/50-less.conf": "[Login]\nInhibitDelayMaxSec=30\n",
       "etc/systemd/logind.conf.d/50-less.conf": "[Login]\nInhibitDelayMaxSec=90\n"}, {}),
     ({"etc/systemd/logind.conf.d/99-kubelet.conf": "[Login]\nInhibitDelayMaxSec=90\n"}, {}),
-    ({"etc/systemd/logind.conf.d/99-kubelet.conf": "[Login]\nInhibitDelayMaxSec=30\n"}, {OURS_LAST: "60"}),
+    ({"etc/systemd/logind.conf.d/99-kubelet.conf": "[Login]\nInhibitDelayMaxSec=30\n"}, {OURS_LAST: "65"}),
     ({"usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf": "[Login]\nInhibitDelayMaxSec=30\n"},
-     {OURS_LAST: "60"}),
+     {OURS_LAST: "65"}),
     ({"usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf": "[Login]\nInhibitDelayMaxSec=30\n",
-      f"{LOGIND}/unattended-upgrades-logind-maxdelay.conf": Link("/dev/null")}, {OURS: "60"}),
+      f"{LOGIND}/unattended-upgrades-logind-maxdelay.conf": Link("/dev/null")}, {OURS: "65"}),
 ])
 def test_what_else_says_how_long_logind_waits(one, files, ours):
     for path, text in files.items():
@@ -536,11 +536,11 @@ def test_our_word_goes_where_it_counts(one):
     one.install()
     shuts_down_in(one, '[shutdown]\ngrace = "1m"')
     one.install()
-    assert logind_ours(one) == {OURS: "60"}
+    assert logind_ours(one) == {OURS: "65"}
     path = f"{LOGIND}/99-kubelet.conf"
     one.write(path, "[Login]\nInhibitDelayMaxSec=30\n")
     one.install()
-    assert logind_ours(one) == {OURS_LAST: "60"}
+    assert logind_ours(one) == {OURS_LAST: "65"}
     one.write(path, "[Login]\nInhibitDelayMaxSec=2m\n")
     one.install()
     assert logind_ours(one) == {}
@@ -1042,14 +1042,14 @@ def test_logind_is_told(live):
     live.calls()
     (live.tools / "busctl").write_text(BUSCTL.replace("STATE", str(live.state)))
     (live.tools / "busctl").chmod(0o755)
-    (live.state / "waits").write_text("t 30000000\n")
+    (live.state / "waits").write_text("t 35000000\n")
     shuts_down_in(live, '[shutdown]\ngrace = "30s"')
     assert live.install().stderr == ""
     calls = live.calls()
     assert calls.index("kill --signal=HUP systemd-logind.service [shim]") < calls.index("restart S-agent.service [shim]")
     assert (live.state / "busctl").read_text() == "asked\n"
     shuts_down_in(live, '[shutdown]\ngrace = "31s"')
-    assert "logind waits for 30000000 microseconds" in live.install().stderr
+    assert "logind waits for 35000000 microseconds" in live.install().stderr
     assert (live.state / "busctl").read_text().count("asked") > 2
     live.calls()
     (live.state / "fails/cri-device-shim.service").write_text("two")
@@ -1057,7 +1057,7 @@ def test_logind_is_told(live):
     shuts_down_in(live, '[shutdown]\ngrace = "40s"')
     live.refuses()
     assert live.calls()[-1] == "kill --signal=HUP systemd-logind.service [shim]"
-    assert logind_ours(live) == {OURS: "31"}
+    assert logind_ours(live) == {OURS: "36"}
 
 
 @pytest.fixture
