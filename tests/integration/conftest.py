@@ -9,6 +9,7 @@ from bridge_process import Bridge
 from ctl import ctl_json
 from dra_driver import Driver
 from kubelet_drivers import KubeletDrivers
+from logind import Logind, SystemBus
 from runtime import Runtime
 from supervisor import Supervisor, supervised
 from waiting import wait_until
@@ -71,6 +72,24 @@ def small_quarantine(monkeypatch):
     before the shim."""
     options = os.environ.get("ASAN_OPTIONS", "")
     monkeypatch.setenv("ASAN_OPTIONS", f"{options}:quarantine_size_mb=8")
+
+
+# ---- the machine's shutdown ----
+
+@pytest.fixture
+def bus(directory, closing, monkeypatch):
+    """A system bus; programs that are started from now on find it."""
+    one = closing(SystemBus(directory))
+    monkeypatch.setenv(*one.environment)
+    one.start()
+    return one
+
+
+@pytest.fixture
+def logind(directory, bus, closing):
+    one = closing(Logind(directory, bus))
+    one.start()
+    return one
 
 
 # ---- dynamic resource allocation; what is about device plugins has a kubelet and a bridge of its own ----

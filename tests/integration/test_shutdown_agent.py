@@ -6,26 +6,11 @@ import pytest
 
 from agent_feed import AgentFeed
 from agent_process import Agent
-from logind import Logind, SystemBus
+from logind import Logind
 from supervisor import supervised
 from waiting import wait_until
 
-LIMIT_S = 30
-
-
-@pytest.fixture
-def bus(directory, closing, monkeypatch):
-    one = closing(SystemBus(directory))
-    monkeypatch.setenv(*one.environment)
-    one.start()
-    return one
-
-
-@pytest.fixture
-def logind(directory, bus, closing):
-    one = closing(Logind(directory, bus, LIMIT_S))
-    one.start()
-    return one
+LIMIT_S = 300  # logind's, of the fixture
 
 
 @pytest.fixture
@@ -216,7 +201,7 @@ def test_without_a_bus(agent, bus, feed, directory, closing):
     assert not feed.shutdown.known and not feed.shutdown.locked
     bus.start()
     feed.wait_shutdown(lambda one: "org.freedesktop.login1" in one.trouble, "there is no logind")
-    logind = closing(Logind(directory, bus, LIMIT_S))
+    logind = closing(Logind(directory, bus))
     logind.start()
     logind.wait_held()
     feed.wait_shutdown(lambda one: one.known and one.locked and not one.trouble, "all is well")

@@ -98,6 +98,10 @@ class KubeletRuntime(Runtime):
         return reply
 
     def _StopContainer(self, call):
+        return self.stop_container(call)
+
+    def stop_container(self, call):
+        """The default answer to StopContainer."""
         self._end(call.parsed().container_id, _KILLED)
         return self.state.answer(call)
 

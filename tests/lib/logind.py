@@ -1,7 +1,7 @@
 """systemd-logind's part in the machine's shutdown, on a system bus of its own (logind_template.py).
 
     bus = SystemBus(directory); bus.start(); monkeypatch.setenv(*bus.environment)
-    logind = Logind(directory, bus, limit_s=30); logind.start()
+    logind = Logind(directory, bus, limit_s=300); logind.start()
     logind.wait_held()                # "cri-device-shim" has a delay lock
     logind.begin()                    # PrepareForShutdown(true); whoever has locks is waited for
     logind.wait_released()
@@ -71,7 +71,7 @@ class SystemBus(Program):
 
 
 class Logind(Program):
-    def __init__(self, directory, bus, limit_s=30):
+    def __init__(self, directory, bus, limit_s=300):
         super().__init__("logind", directory / "logind.log")
         self.limit_s = limit_s  # of the next start
         self._bus = bus

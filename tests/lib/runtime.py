@@ -228,6 +228,10 @@ class Runtime:
         else:
             self._handlers[method] = handler
 
+    def stop_container(self, call):
+        """The default answer to StopContainer."""
+        return self.state.answer(call)
+
     def calls_of(self, method):
         return [call for call in list(self.calls) if call.method == method]
 
