@@ -13,7 +13,8 @@ import pytest
 from asking import by_token, envs, refused
 from bare_kubelet import BareKubelet
 from criclient import Client
-from machine import SYSTEMD, Machine
+from installed_node import BRIDGE, DAEMON, SOCKET, InstalledNode
+from machine import SYSTEMD
 from plugin import Plugin
 from protos import deviceplugin
 from runtime import Reply, Runtime
@@ -24,60 +25,13 @@ from waiting import GENEROUS_S, wait_until
 pytestmark = pytest.mark.skipif(not os.path.exists(SYSTEMD), reason="no systemd here")
 
 GPU = "vendor.com/gpu"
-DAEMON = "cri-device-shim.service"
-BRIDGE = "cri-device-shim-bridge.service"
-SOCKET = "cri-device-shim.socket"
 CRI = "/run/cri-device-shim/cri-device-shim.sock"
 KUBELET_DIR = "/var/lib/kubelet/device-plugins"
-
-# Of a kubelet only that it is connected to the runtime it was told of.
-KUBELET = """#!/usr/bin/python3
-import socket, sys, time
-while True:
-    with socket.socket(socket.AF_UNIX) as runtime:
-        try:
-            runtime.connect(sys.argv[-1].partition("unix://")[2] or "/run/containerd/containerd.sock")
-            while runtime.recv(1 << 16):
-                pass
-        except OSError:
-            pass
-    time.sleep(0.05)
-"""
-
-
-class Node(Machine):
-    """A machine with a runtime and a kubelet, on which install.sh has not run yet."""
-
-    def __init__(self, directory):
-        super().__init__(directory)
-        kubelet = self.root / "usr/local/bin/kubelet"
-        kubelet.parent.mkdir()
-        kubelet.write_text(KUBELET)
-        kubelet.chmod(0o755)
-        (self.root / "etc/systemd/system/kubelet.service").write_text(
-            "[Service]\nExecStart=/usr/local/bin/kubelet\nRestart=always\nRestartSec=100ms\n"
-            "[Install]\nWantedBy=multi-user.target\n")
-        (self.root / "var/lib/kubelet/device-plugins").mkdir(parents=True)
-        (self.root / "var/log/pods").mkdir()
-        self.build = self.directory / "build"
-        shutil.copytree(BINARY.parent, self.build / "shim",
-                        ignore=lambda _, names: [n for n in names
-                                                 if not n.startswith("cri-device-shim")])
-
-    def install(self, *options, script=ROOT / "config/install.sh", check=True):
-        return self.run(str(script), "--build", str(self.build), *options, check=check)
-
-    def pid(self, unit):
-        return int(self.property(unit, "MainPID"))
-
-    def active(self):
-        return {unit for unit in (DAEMON, BRIDGE, SOCKET, "kubelet.service")
-                if self.property(unit, "ActiveState") == "active"}
 
 
 @pytest.fixture(name="node")
 def booted(directory, closing):
-    node = closing(Node(directory))
+    node = closing(InstalledNode(directory))
     node.start()
     node.path("/run/containerd").mkdir()
     node.runtime = closing(Runtime(node.path("/run/containerd/containerd.sock")))

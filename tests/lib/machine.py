@@ -164,6 +164,11 @@ class Machine:
             self._boot = self._pid = None
         wait_until(self._remove_groups, "its processes are gone")
 
+    def wait_off(self):
+        """Until it has gone down by itself."""
+        self._boot.wait(timeout=GENEROUS_S)
+        self.power_off()
+
     def stop(self):
         print(self.log_path.read_text(errors="replace")[-5000:])
         print(self.log()[-10_000:])
