@@ -113,8 +113,8 @@ def test_an_agent_that_ends_in_the_middle(locked, logind, feed, manager, end):
     begun(feed, logind)
     getattr(locked, end)()
     assert logind.held() == 1
-    feed.shutdown.Clear()
     locked.start()
+    feed.wait_watched(2)
     said = feed.wait_shutdown(lambda one: one.known, "the next one has looked")
     assert said.under_way and said.locked and said.since_ms == 0
     assert logind.held() == 1
@@ -125,8 +125,8 @@ def test_an_agent_that_ends_in_the_middle(locked, logind, feed, manager, end):
 
 def test_an_agent_that_is_restarted_takes_no_second_lock(locked, logind, feed, manager):
     locked.kill()
-    feed.shutdown.Clear()
     locked.start()
+    feed.wait_watched(2)
     feed.wait_shutdown(lambda one: one.known and one.locked, "the next one has looked")
     assert logind.held() == 1 and manager.names() == ["logind/shutdown"]
     assert begun(feed, logind, locked=True).since_ms > 0
@@ -236,6 +236,7 @@ def test_a_daemon_that_is_away(locked, logind, feed):
     locked.wait_log("feed: lost")
     assert logind.held() == 1
     feed.start()
+    feed.wait_watched(2)
     feed.wait_shutdown(lambda one: one.under_way and one.locked, "it is told to the next one")
 
 

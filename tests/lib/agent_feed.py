@@ -75,6 +75,10 @@ class AgentFeed:
             self._wish = agent.ShutdownWish(**fields)
         self.send(shutdown=self._wish)
 
+    def wait_watched(self, count):
+        """So many agents have come so far; what earlier ones have told of a shutdown is no more."""
+        wait_until(lambda: self.watches >= count, f"agent {count} watches; there were {self.watches}")
+
     def wait_shutdown(self, condition, what):
         return wait_until(lambda: condition(self.shutdown) and self.shutdown, f"{what}; it is {self.shutdown}")
 
@@ -111,6 +115,7 @@ class AgentFeed:
         context.add_callback(lambda: stream.put(None))
         with self._lock:
             self.watches += 1
+            self.shutdown = agent.Shutdown()  # of one that has gone
             stream.put(agent.WatchResponse(daemon_version="scripted", kinds=[agent.NODE, *self.kinds],
                                            shutdown=self._wish))
             self._streams.add(stream)
