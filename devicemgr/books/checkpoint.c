@@ -7,6 +7,7 @@
 #include "devicemgr/books/record.h"
 #include "devicemgr/books/state.h"
 #include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
 
 void checkpoint_fini(struct checkpoint *checkpoint)
 {
@@ -178,14 +179,10 @@ static void finish_row(struct state *state, const struct dirty_row *row, uint64_
 static void retry_later(struct state *state)
 {
     struct checkpoint *checkpoint = &state->checkpoint;
-    uint64_t pause_ms = 2 * checkpoint->pause_ms;
 
-    if (pause_ms < COMMIT_RETRY_MS_MIN)
-        pause_ms = COMMIT_RETRY_MS_MIN;
-    if (pause_ms > COMMIT_RETRY_MS_MAX)
-        pause_ms = COMMIT_RETRY_MS_MAX;
-    checkpoint->pause_ms = pause_ms;
-    checkpoint->retry_ms = state->now_ms + pause_ms;
+    checkpoint->pause_ms =
+        longer_pause(checkpoint->pause_ms, COMMIT_RETRY_MS_MIN, COMMIT_RETRY_MS_MAX);
+    checkpoint->retry_ms = state->now_ms + checkpoint->pause_ms;
 }
 
 static void rows_unstored(struct dirty_row *rows)

@@ -5,6 +5,7 @@
 #include "cri-proto/checkpoint_v1.pb-c.h"
 #include "cri-proto/resource_name.h"
 #include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
 #include "devicemgr/things/options.h"
 #include "devicemgr/things/text.h"
 
@@ -78,12 +79,10 @@ static void restore_devices(struct resource *resource, uint64_t now_ms,
     free(entries);
 }
 
-/* A boot that is not known ("") is never the same. */
 static void restore_stop(struct endpoint *endpoint, uint64_t now_ms, const char *boot_id,
                          const Checkpoint__V1__Resource *row)
 {
-    if (!row->stopped || boot_id[0] == '\0' || strcmp(row->stopped_boot_id, boot_id) != 0 ||
-        row->stopped_ms > now_ms)
+    if (!row->stopped || !same_boot(row->stopped_boot_id, boot_id) || row->stopped_ms > now_ms)
         return;
     endpoint_stop(endpoint, row->stopped_ms, row->stop_reason);
     endpoint_set_stop_stored(endpoint, true);
@@ -107,7 +106,7 @@ int record_restore_resource(struct resource **table, uint64_t now_ms, const char
                      row->get_preferred_allocation_available);
     restore_stop(&resource->endpoint, now_ms, boot_id, row);
     restore_devices(resource, now_ms, row);
-    if (boot_id[0] != '\0' && strcmp(row->no_execute_boot_id, boot_id) == 0)
+    if (same_boot(row->no_execute_boot_id, boot_id))
         ids_copy(&resource->no_execute, row->no_execute_ids, row->n_no_execute_ids);
     checkpoint__v1__resource__free_unpacked(row, NULL);
     return 0;
@@ -311,7 +310,6 @@ int record_restore_order(struct orders *orders, uint64_t now_ms, const char *boo
     int result = -1;
 
     if (row && order_row_valid(orders, row, record, &kind)) {
-        bool is_boot = boot_id[0] != '\0' && strcmp(row->boot_id, boot_id) == 0;
         const struct order_words words = {
             .reason = row->reason,
             .at_s = row->at_s,
@@ -320,7 +318,8 @@ int record_restore_order(struct orders *orders, uint64_t now_ms, const char *boo
             .value = kind == ORDER_TAINT ? row->value : NULL,
             .for_ms = row->for_ms,
             /* in another boot its time begins anew, as that of a grace period */
-            .set_ms = is_boot && row->set_ms <= now_ms ? row->set_ms : now_ms,
+            .set_ms =
+                same_boot(row->boot_id, boot_id) && row->set_ms <= now_ms ? row->set_ms : now_ms,
         };
 
         orders_restore(orders, kind, row->resource, row->id, &words)->stored = true;
@@ -436,7 +435,7 @@ static bool claim_row_valid(const struct claims *claims, const Checkpoint__V1__C
 
 static bool is_of_boot(const Checkpoint__V1__Claim *row, uint64_t now_ms, const char *boot_id)
 {
-    return boot_id[0] != '\0' && strcmp(row->boot_id, boot_id) == 0 && row->prepared_ms <= now_ms;
+    return same_boot(row->boot_id, boot_id) && row->prepared_ms <= now_ms;
 }
 
 int record_restore_claim(struct claims *claims, uint64_t now_ms, const char *boot_id,

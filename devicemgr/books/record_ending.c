@@ -6,6 +6,7 @@
 #include "cri-proto/checkpoint_v1.pb-c.h"
 #include "devicemgr/books/record.h"
 #include "devicemgr/things/limits.h"
+#include "devicemgr/things/moment.h"
 #include "devicemgr/things/text.h"
 
 static void ask_of(const struct ending_ask *ask, Checkpoint__V1__EndingAsk *row)
@@ -88,15 +89,14 @@ int record_restore_ending(struct endings *endings, uint64_t now_ms, const char *
     int result = -1;
 
     if (row && row_valid(endings, row, record, &state)) {
-        bool same_boot = boot_id[0] != '\0' && strcmp(row->boot_id, boot_id) == 0;
+        bool is_boot = same_boot(row->boot_id, boot_id);
         struct ending *ending =
             endings_add(endings, row->pod_uid, row->namespace_, row->name,
-                        same_boot && row->asked_ms < now_ms ? row->asked_ms : now_ms);
+                        is_boot && row->asked_ms < now_ms ? row->asked_ms : now_ms);
 
         for (size_t i = 0; i < row->n_asks; i++)
             restore_ask(ending, row->asks[i]);
-        ending_set_restored(ending, state, same_boot ? row->due_ms : 0, row->static_pod,
-                            !same_boot);
+        ending_set_restored(ending, state, is_boot ? row->due_ms : 0, row->static_pod, !is_boot);
         ending->stored = true;
         result = 0;
     }

@@ -4,7 +4,6 @@
 #include "devicemgr/machines/create.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include <utlist.h>
 
@@ -61,8 +60,7 @@ static bool options_in_force(const struct state *state, const struct wanted *wan
         return false;
     if (refresh == DEVICEMGR_REFRESH_NEVER)
         return true;
-    if (state->settings.boot_id[0] == '\0' || /* not known, so never the same as another */
-        strcmp(allocation->boot_id, state->settings.boot_id) != 0)
+    if (!same_boot(allocation->boot_id, state->settings.boot_id))
         return false;
     return refresh == DEVICEMGR_REFRESH_REBOOT ||
            allocation->generation == wanted->resource->generation;

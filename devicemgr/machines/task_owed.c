@@ -72,11 +72,7 @@ void task_owed_failed(struct tasks *tasks, struct task *task, const char *messag
     bool again = task->failed && strcmp(task->failed, words) == 0;
     struct text text = {0};
 
-    task->pause_ms *= 2;
-    if (task->pause_ms < OWED_RETRY_MS_MIN)
-        task->pause_ms = OWED_RETRY_MS_MIN;
-    if (task->pause_ms > OWED_RETRY_MS_MAX)
-        task->pause_ms = OWED_RETRY_MS_MAX;
+    task->pause_ms = longer_pause(task->pause_ms, OWED_RETRY_MS_MIN, OWED_RETRY_MS_MAX);
     task->retry_ms = tasks->state->now_ms + task->pause_ms;
     task->tried = true;
     if (again)

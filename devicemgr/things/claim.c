@@ -312,12 +312,9 @@ bool claim_anew(struct claim *claim, uint64_t now_ms, uint64_t *pause_ms)
 {
     if (now_ms < claim->anew_ms)
         return false;
-    if (claim->anew_pause_ms == 0 || now_ms >= later_by(claim->anew_ms, ANEW_MS_MAX))
-        claim->anew_pause_ms = ANEW_MS_MIN; /* it has helped for a while */
-    else
-        claim->anew_pause_ms *= 2;
-    if (claim->anew_pause_ms > ANEW_MS_MAX)
-        claim->anew_pause_ms = ANEW_MS_MAX;
+    if (now_ms >= later_by(claim->anew_ms, ANEW_MS_MAX))
+        claim->anew_pause_ms = 0; /* it has helped for a while */
+    claim->anew_pause_ms = longer_pause(claim->anew_pause_ms, ANEW_MS_MIN, ANEW_MS_MAX);
     claim->anew_ms = later_by(now_ms, claim->anew_pause_ms);
     *pause_ms = claim->anew_pause_ms;
     return true;

@@ -5,11 +5,15 @@
  * 0 is none, as it is in a zeroed struct, has a moment at which something ends or may be done again:
  * one that is long past says the same. Where such a one is to count among others, it goes through
  * moment_or_never().
+ *
+ * The clock is that of a boot, and says nothing in another.
  */
 #ifndef DEVICEMGR_THINGS_MOMENT_H
 #define DEVICEMGR_THINGS_MOMENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 static inline uint64_t earlier(uint64_t a_ms, uint64_t b_ms)
 {
@@ -36,6 +40,18 @@ static inline uint64_t later_by(uint64_t from_ms, uint64_t span_ms)
 static inline uint64_t ago(uint64_t now_ms, uint64_t then_ms)
 {
     return now_ms > then_ms ? now_ms - then_ms : 0;
+}
+
+/* The pause before what failed again is tried again: twice the last one, 0 at first. */
+static inline uint64_t longer_pause(uint64_t last_ms, uint64_t min_ms, uint64_t max_ms)
+{
+    return later(earlier(2 * last_ms, max_ms), min_ms);
+}
+
+/* A boot that is not known ("") is never the same as another. */
+static inline bool same_boot(const char *a_id, const char *b_id)
+{
+    return a_id[0] != '\0' && strcmp(a_id, b_id) == 0;
 }
 
 #endif
