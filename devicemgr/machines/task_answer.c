@@ -73,7 +73,7 @@ static void tell_line(const struct tasks *tasks, const struct claim *claim,
 {
     struct text text = {0};
 
-    claim_explain_done(claim->driver, claim->pod_namespace, claim->name, what, &text);
+    claim_explain_done(claim, what, &text);
     state_log_about(tasks->state, LEVEL_INFO,
                     (struct devicemgr_about){.line = line, .resource = claim->driver}, &text);
 }
@@ -115,17 +115,11 @@ static void refuse_first(struct tasks *tasks, struct task *task, enum claim_refu
                          const char *words)
 {
     const struct claimant *first = task->claimants;
-    const struct claim_refusal refusal = {
-        .kind = kind,
-        .driver = task->claim->driver,
-        .pod_namespace = task->claim->pod_namespace,
-        .name = task->claim->name,
-        .uid = task->claim->uid,
-        .unprepare = first->kind == TASK_UNPREPARE,
-        .words = words,
-        .waited_ms = ago(tasks->state->now_ms, first->since_ms),
-    };
+    struct claim_refusal refusal =
+        claim_refusal_of(task->claim, kind, first->kind == TASK_UNPREPARE);
 
+    refusal.words = words;
+    refusal.waited_ms = ago(tasks->state->now_ms, first->since_ms);
     task_refuse(tasks, first->number, &refusal);
     claimant_free(tasks, task->claimants);
 }
@@ -166,15 +160,11 @@ void task_refuse_all(struct tasks *tasks, struct task *task, enum claim_refusal_
 
 void task_fail_all(struct tasks *tasks, struct task *task, int code, const char *message)
 {
-    const struct claim_refusal refusal = {.kind = CLAIM_REFUSED_DRIVER,
-                                          .driver = task->claim->driver,
-                                          .pod_namespace = task->claim->pod_namespace,
-                                          .name = task->claim->name,
-                                          .uid = task->claim->uid,
-                                          .unprepare = task->kind == TASK_UNPREPARE,
-                                          .words = message};
+    struct claim_refusal refusal =
+        claim_refusal_of(task->claim, CLAIM_REFUSED_DRIVER, task->kind == TASK_UNPREPARE);
     struct text text = {0};
 
+    refusal.words = message;
     claim_refusal_explain(tasks->state, &refusal, &text);
     while (task_is_asked(task, task->kind)) {
         if (task->claimants->number != 0)

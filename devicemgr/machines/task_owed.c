@@ -67,7 +67,6 @@ bool task_owed_may_go(const struct tasks *tasks, const struct task *task)
 
 void task_owed_failed(struct tasks *tasks, struct task *task, const char *message)
 {
-    const struct claim *claim = task->claim;
     const char *words = message ? message : "no reason given";
     bool again = task->failed && strcmp(task->failed, words) == 0;
     struct text text = {0};
@@ -79,7 +78,7 @@ void task_owed_failed(struct tasks *tasks, struct task *task, const char *messag
         return; /* it is said */
     free(task->failed);
     task->failed = mem_strdup(words);
-    claim_explain_owed(claim->driver, claim->pod_namespace, claim->name, message, &text);
+    claim_explain_owed(task->claim, words, &text);
     state_log(tasks->state, LEVEL_WARNING, &text);
 }
 

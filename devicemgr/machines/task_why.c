@@ -75,22 +75,13 @@ static const char *words_of(const struct tasks *tasks, const struct task *task,
     return kind == CLAIM_REFUSED_OWED ? owed_name(tasks, task->claim) : NULL;
 }
 
-static struct claim_refusal about(const struct claim *claim, enum claim_refusal_kind kind)
-{
-    return (struct claim_refusal){.kind = kind,
-                                  .driver = claim->driver,
-                                  .pod_namespace = claim->pod_namespace,
-                                  .name = claim->name,
-                                  .uid = claim->uid};
-}
-
 struct claim_refusal task_why(const struct tasks *tasks, const struct claimant *claimant,
                               struct text *words)
 {
     const struct task *task = claimant->task;
-    struct claim_refusal refusal = about(task->claim, kind_of(tasks, claimant));
+    struct claim_refusal refusal =
+        claim_refusal_of(task->claim, kind_of(tasks, claimant), claimant->kind == TASK_UNPREPARE);
 
-    refusal.unprepare = claimant->kind == TASK_UNPREPARE;
     refusal.words = words_of(tasks, task, refusal.kind, words);
     refusal.waited_ms = ago(tasks->state->now_ms, claimant->since_ms);
     return refusal;
@@ -98,10 +89,9 @@ struct claim_refusal task_why(const struct tasks *tasks, const struct claimant *
 
 struct claim_refusal task_why_owed(const struct task *task)
 {
-    struct claim_refusal refusal =
-        about(task->claim, task->phase == TASK_CALLING ? CLAIM_WAITS_DRIVER : CLAIM_WAITS_OWED);
+    struct claim_refusal refusal = claim_refusal_of(
+        task->claim, task->phase == TASK_CALLING ? CLAIM_WAITS_DRIVER : CLAIM_WAITS_OWED, true);
 
-    refusal.unprepare = true;
     refusal.words = task->failed;
     return refusal;
 }

@@ -143,6 +143,17 @@ static const struct kind *kind_of(const struct claim_refusal *refusal)
     return &KINDS[refusal->kind];
 }
 
+struct claim_refusal claim_refusal_of(const struct claim *claim, enum claim_refusal_kind kind,
+                                      bool unprepare)
+{
+    return (struct claim_refusal){.kind = kind,
+                                  .driver = claim->driver,
+                                  .pod_namespace = claim->pod_namespace,
+                                  .name = claim->name,
+                                  .uid = claim->uid,
+                                  .unprepare = unprepare};
+}
+
 int claim_refusal_code(enum claim_refusal_kind kind)
 {
     return KINDS[kind].code;
@@ -158,29 +169,33 @@ const char *claim_refusal_clears(enum claim_refusal_kind kind)
     return KINDS[kind].clears;
 }
 
-static void name_claim(const char *driver, const char *pod_namespace, const char *name,
-                       struct text *text)
+static void name(const char *driver, const char *pod_namespace, const char *claim,
+                 struct text *text)
 {
     text_add(text, "claim ");
     text_add_words(text, pod_namespace, TEXT_IDS_BYTES_MAX);
     text_add(text, "/");
-    text_add_words(text, name, TEXT_IDS_BYTES_MAX);
+    text_add_words(text, claim, TEXT_IDS_BYTES_MAX);
     text_add(text, ", driver ");
     text_add_words(text, driver, TEXT_IDS_BYTES_MAX);
     text_add(text, ": ");
 }
 
-void claim_explain_done(const char *driver, const char *pod_namespace, const char *name,
-                        const char *what, struct text *text)
+static void name_claim(const struct claim *claim, struct text *text)
 {
-    name_claim(driver, pod_namespace, name, text);
+    name(claim->driver, claim->pod_namespace, claim->name, text);
+}
+
+void claim_explain_done(const struct claim *claim, const char *what, struct text *text)
+{
+    name_claim(claim, text);
     text_add(text, "%s", what);
 }
 
 void claim_refusal_explain(const struct state *state, const struct claim_refusal *refusal,
                            struct text *text)
 {
-    name_claim(refusal->driver, refusal->pod_namespace, refusal->name, text);
+    name(refusal->driver, refusal->pod_namespace, refusal->name, text);
     kind_of(refusal)->explain(state, refusal, text);
 }
 
@@ -234,21 +249,10 @@ void claim_explain_cdi_unknown(struct text *text)
              "claims are passed on, and start without them if it does not");
 }
 
-static void add_claim(const struct claim *claim, struct text *text)
-{
-    text_add(text, "claim ");
-    text_add_words(text, claim->pod_namespace, TEXT_IDS_BYTES_MAX);
-    text_add(text, "/");
-    text_add_words(text, claim->name, TEXT_IDS_BYTES_MAX);
-    text_add(text, ", driver ");
-    text_add_words(text, claim->driver, TEXT_IDS_BYTES_MAX);
-    text_add(text, ": ");
-}
-
 void claim_explain_anew(const struct claim *claim, const char *cdi, uint64_t pause_ms,
                         struct text *text)
 {
-    add_claim(claim, text);
+    name_claim(claim, text);
     text_add(text, "the runtime cannot resolve its CDI device ");
     text_add_words(text, cdi, TEXT_IDS_BYTES_MAX);
     text_add(text, ": it is prepared anew for the kubelet's next try; not again within ");
@@ -257,21 +261,20 @@ void claim_explain_anew(const struct claim *claim, const char *cdi, uint64_t pau
 
 void claim_explain_renewed(const struct claim *claim, const char *words, struct text *text)
 {
-    add_claim(claim, text);
+    name_claim(claim, text);
     text_add(text, words ? "preparing it anew failed: " : "it was prepared anew");
     if (words)
         text_add_words(text, words, TEXT_WORDS_BYTES_MAX);
 }
 
-void claim_explain_owed(const char *driver, const char *pod_namespace, const char *name,
-                        const char *words, struct text *text)
+void claim_explain_owed(const struct claim *claim, const char *words, struct text *text)
 {
     text_add(text, "claim ");
-    text_add_words(text, pod_namespace, TEXT_IDS_BYTES_MAX);
+    text_add_words(text, claim->pod_namespace, TEXT_IDS_BYTES_MAX);
     text_add(text, "/");
-    text_add_words(text, name, TEXT_IDS_BYTES_MAX);
+    text_add_words(text, claim->name, TEXT_IDS_BYTES_MAX);
     text_add(text, ", which is to be unprepared since its driver ");
-    text_add_words(text, driver, TEXT_IDS_BYTES_MAX);
+    text_add_words(text, claim->driver, TEXT_IDS_BYTES_MAX);
     text_add(text, " was away, failed: ");
     text_add_words(text, words ? words : "no reason given", TEXT_WORDS_BYTES_MAX);
 }

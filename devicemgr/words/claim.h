@@ -43,6 +43,9 @@ struct claim_refusal {
     uint64_t waited_ms;
 };
 
+/* Of a claim that is kept; without words, and time. */
+struct claim_refusal claim_refusal_of(const struct claim *claim, enum claim_refusal_kind kind,
+                                      bool unprepare);
 /* The gRPC code of the refusal. */
 int claim_refusal_code(enum claim_refusal_kind kind);
 /* One word for it, and what would end it; static. */
@@ -53,13 +56,11 @@ void claim_refusal_explain(const struct state *state, const struct claim_refusal
                            struct text *text);
 
 /* "claim ns/name, driver d: it is prepared, with 2 devices" and so on: what is said of it, by `what`. */
-void claim_explain_done(const char *driver, const char *pod_namespace, const char *name,
-                        const char *what, struct text *text);
+void claim_explain_done(const struct claim *claim, const char *what, struct text *text);
 /* Who uses a claim: `container "c" of pod ns/name`. */
 void claim_explain_user(const char *container, const char *pod, struct text *text);
 /* One that is owed was refused by the driver; adds the whole sentence. */
-void claim_explain_owed(const char *driver, const char *pod_namespace, const char *name,
-                        const char *words, struct text *text);
+void claim_explain_owed(const struct claim *claim, const char *words, struct text *text);
 /* The runtime cannot resolve a CDI device, and the driver is asked to prepare the claim anew; not again
  * within `pause_ms`. Adds the whole sentence. */
 void claim_explain_anew(const struct claim *claim, const char *cdi, uint64_t pause_ms,

@@ -82,7 +82,6 @@ enum reason_kind {
 
     REASON_KINDS, /* how many there are */
 };
-#define REASON_KINDS (REASON_STORE_FAILED + 1)
 
 /* What ends the wait before what is waited for has come. */
 enum reason_end {
